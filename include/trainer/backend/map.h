@@ -1,0 +1,146 @@
+#pragma once
+// Element-wise math, written once: a functor on floats marked HD runs as a vectorised loop on the
+// CPU and, where nvcc compiles the file, as a kernel on the GPU.
+//
+//   struct Scale { float by; HD float operator()(float x) const { return by * x; } };
+//   Map(device, Scale{2}, y, x);
+//
+// All operands of one call have one storage type and one count; sums and steps are float.
+
+#include "trainer/backend/device.h"
+#include "trainer/backend/parallel_for.h"
+#include "trainer/base/host_device.h"
+
+#if defined(TRAINER_CUDA) && !defined(__CUDACC__)
+#error "a file that includes map.h must be compiled by nvcc in a CUDA build: mark its module KERNELS"
+#endif
+
+namespace trainer {
+
+#ifdef __CUDACC__
+namespace map_internal {
+
+inline constexpr int kBlock = 256;
+
+inline unsigned Blocks(int64_t n) {
+  return static_cast<unsigned>(std::min<int64_t>((n + kBlock - 1) / kBlock, 1 << 16));
+}
+
+inline cudaStream_t StreamOf(const Device& device) {
+  return static_cast<cudaStream_t>(device.Stream());
+}
+
+template <class F>
+__global__ void ForEachKernel(F f, int64_t n) {
+  const int64_t step = int64_t{gridDim.x} * blockDim.x;
+  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n; i += step) f(i);
+}
+
+template <class F, class T, class... Ts>
+__global__ void MapKernel(F f, int64_t n, T* out, const Ts*... in) {
+  const int64_t step = int64_t{gridDim.x} * blockDim.x;
+  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n; i += step) {
+    Store(out[i], f(Load(in[i])...));
+  }
+}
+
+template <class F, class T, class... Ts>
+__global__ void MapIndexedKernel(F f, int64_t n, T* out, const Ts*... in) {
+  const int64_t step = int64_t{gridDim.x} * blockDim.x;
+  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n; i += step) {
+    Store(out[i], f(i, Load(in[i])...));
+  }
+}
+
+template <class F, class... Ts>
+__global__ void UpdateKernel(F f, int64_t n, Ts*... p) {
+  const int64_t step = int64_t{gridDim.x} * blockDim.x;
+  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n; i += step) f(p[i]...);
+}
+
+}  // namespace map_internal
+#endif
+
+// f(i) for each i of [0, n). Calls must not depend on each other.
+template <class F>
+void ForEach(const Device& device, int64_t n, F f) {
+#ifdef __CUDACC__
+  if (device.kind() == DeviceKind::kCuda) {
+    if (n > 0) {
+      map_internal::ForEachKernel<<<map_internal::Blocks(n), map_internal::kBlock, 0,
+                                    map_internal::StreamOf(device)>>>(f, n);
+    }
+    return;
+  }
+#endif
+  (void)device;
+  ParallelFor(n, f);
+}
+
+// out[i] = f(in[i]...). `out` may be one of the inputs.
+template <class F, class... Ins>
+void Map(const Device& device, F f, const Tensor& out, const Ins&... ins) {
+  const int64_t n = out.Count();
+  WithType(out.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    auto run = [&](T* to, const auto*... in) {
+#ifdef __CUDACC__
+      if (device.kind() == DeviceKind::kCuda) {
+        if (n > 0) {
+          map_internal::MapKernel<<<map_internal::Blocks(n), map_internal::kBlock, 0,
+                                    map_internal::StreamOf(device)>>>(f, n, to, in...);
+        }
+        return;
+      }
+#endif
+      (void)device;
+      ParallelFor(n, [=](int64_t i) __attribute__((always_inline)) {
+        Store(to[i], f(Load(in[i])...));
+      });
+    };
+    run(out.template As<T>(), ins.template As<T>()...);
+  });
+}
+
+// out[i] = f(i, in[i]...), i counted in memory order.
+template <class F, class... Ins>
+void MapIndexed(const Device& device, F f, const Tensor& out, const Ins&... ins) {
+  const int64_t n = out.Count();
+  WithType(out.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    auto run = [&](T* to, const auto*... in) {
+#ifdef __CUDACC__
+      if (device.kind() == DeviceKind::kCuda) {
+        if (n > 0) {
+          map_internal::MapIndexedKernel<<<map_internal::Blocks(n), map_internal::kBlock, 0,
+                                           map_internal::StreamOf(device)>>>(f, n, to, in...);
+        }
+        return;
+      }
+#endif
+      (void)device;
+      ParallelFor(n, [=](int64_t i) __attribute__((always_inline)) {
+        Store(to[i], f(i, Load(in[i])...));
+      });
+    };
+    run(out.template As<T>(), ins.template As<T>()...);
+  });
+}
+
+// f(p[i]...) on references: one pass that reads and writes several float arrays of n elements.
+template <class F, class... Ts>
+void Update(const Device& device, F f, int64_t n, Ts*... p) {
+#ifdef __CUDACC__
+  if (device.kind() == DeviceKind::kCuda) {
+    if (n > 0) {
+      map_internal::UpdateKernel<<<map_internal::Blocks(n), map_internal::kBlock, 0,
+                                   map_internal::StreamOf(device)>>>(f, n, p...);
+    }
+    return;
+  }
+#endif
+  (void)device;
+  ParallelFor(n, [=](int64_t i) __attribute__((always_inline)) { f(p[i]...); });
+}
+
+}  // namespace trainer

@@ -1,0 +1,130 @@
+#pragma once
+// Row-wise math, written once: a functor gets a row and uses its Max, Sum and ForEach. A row is a
+// loop on the CPU and a warp on the GPU.
+//
+//   struct Normalize {
+//     const float* x; float* y; int64_t length;
+//     template <class Row> HD void operator()(const Row& row) const {
+//       const int64_t at = row.index * length;
+//       const float sum = row.Sum([&](int64_t i) { return x[at + i]; });
+//       row.ForEach([&](int64_t i) { y[at + i] = x[at + i] / sum; });
+//     }
+//   };
+//   MapRows(device, rows, length, Normalize{x, y, length});
+//
+// Addresses are the functor's business: see AxisRows in shape.h.
+
+#include <cfloat>
+#include <cmath>
+
+#include "trainer/backend/map.h"
+
+namespace trainer {
+
+// One row of `length` elements on the CPU. Sums run in 16 lanes and add those up in a fixed order.
+struct CpuRow {
+  int64_t index, length;
+
+  template <class F>
+  HD float Sum(const F& f) const {
+    float lane[16] = {};
+    int64_t i = 0;
+    for (; i + 16 <= length; i += 16) {
+      for (int l = 0; l < 16; ++l) lane[l] += f(i + l);
+    }
+    for (int l = 0; i < length; ++i, ++l) lane[l] += f(i);
+    for (int half = 8; half > 0; half /= 2) {
+      for (int l = 0; l < half; ++l) lane[l] += lane[l + half];
+    }
+    return lane[0];
+  }
+
+  // -FLT_MAX for an empty row; NaN elements are passed over.
+  template <class F>
+  HD float Max(const F& f) const {
+    float best = -FLT_MAX;
+    for (int64_t i = 0; i < length; ++i) {
+      const float x = f(i);
+      best = x > best ? x : best;
+    }
+    return best;
+  }
+
+  template <class F>
+  HD void ForEach(const F& f) const {
+    for (int64_t i = 0; i < length; ++i) f(i);
+  }
+
+  // Runs f once for the row: a store of its result.
+  template <class F>
+  HD void Once(const F& f) const {
+    f();
+  }
+};
+
+#ifdef __CUDACC__
+namespace map_internal {
+
+struct WarpRow {
+  int64_t index, length;
+  int lane;
+
+  template <class F>
+  __device__ float Sum(const F& f) const {
+    float sum = 0;
+    for (int64_t i = lane; i < length; i += 32) sum += f(i);
+    for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(~0u, sum, step);
+    return sum;
+  }
+  template <class F>
+  __device__ float Max(const F& f) const {
+    float best = -FLT_MAX;
+    for (int64_t i = lane; i < length; i += 32) best = fmaxf(best, f(i));
+    for (int step = 16; step > 0; step /= 2) {
+      best = fmaxf(best, __shfl_xor_sync(~0u, best, step));
+    }
+    return best;
+  }
+  template <class F>
+  __device__ void ForEach(const F& f) const {
+    for (int64_t i = lane; i < length; i += 32) f(i);
+  }
+  template <class F>
+  __device__ void Once(const F& f) const {
+    if (lane == 0) f();
+  }
+};
+
+template <class F>
+__global__ void RowsKernel(F f, int64_t rows, int64_t length) {
+  const int64_t warps = int64_t{gridDim.x} * blockDim.x / 32;
+  for (int64_t row = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32; row < rows;
+       row += warps) {
+    f(WarpRow{row, length, static_cast<int>(threadIdx.x % 32)});
+  }
+}
+
+}  // namespace map_internal
+#endif
+
+// f(row) for each row of [0, rows). Rows must not depend on each other.
+template <class F>
+void MapRows(const Device& device, int64_t rows, int64_t length, F f) {
+#ifdef __CUDACC__
+  if (device.kind() == DeviceKind::kCuda) {
+    if (rows > 0) {
+      map_internal::RowsKernel<<<map_internal::Blocks(rows * 32), map_internal::kBlock, 0,
+                                 map_internal::StreamOf(device)>>>(f, rows, length);
+    }
+    return;
+  }
+#endif
+  (void)device;
+  const int64_t grain = std::max<int64_t>(
+      1, parallel_for_internal::kGrain / 4 / std::max<int64_t>(length, 1));
+  ParallelFor(
+      rows,
+      [=](int64_t row) __attribute__((always_inline)) { f(CpuRow{row, length}); }, grain);
+}
+
+}  // namespace trainer

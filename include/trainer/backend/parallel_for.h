@@ -1,0 +1,78 @@
+#pragma once
+// Loops on the CPU: split over the OpenMP team, and compiled for several instruction sets.
+
+#include <omp.h>
+
+#include <algorithm>
+#include <cstdint>
+
+namespace trainer {
+
+enum class CpuIsa { kBase, kAvx2, kAvx512 };
+
+// The best set that this processor has and that loops are compiled for.
+CpuIsa DetectCpuIsa();
+
+namespace parallel_for_internal {
+
+// Below this many elements a team costs more than it saves (about 4 us of work).
+inline constexpr int64_t kGrain = 16384;
+
+// A loop body inlined into a function inherits that function's instruction set.
+template <class Body>
+__attribute__((target("arch=x86-64-v4,prefer-vector-width=512"))) void LoopAvx512(int64_t begin,
+                                                                                  int64_t end,
+                                                                                  Body body) {
+#pragma GCC ivdep
+  for (int64_t i = begin; i < end; ++i) body(i);
+}
+
+template <class Body>
+__attribute__((target("arch=x86-64-v3"))) void LoopAvx2(int64_t begin, int64_t end, Body body) {
+#pragma GCC ivdep
+  for (int64_t i = begin; i < end; ++i) body(i);
+}
+
+template <class Body>
+void LoopBase(int64_t begin, int64_t end, Body body) {
+#pragma GCC ivdep
+  for (int64_t i = begin; i < end; ++i) body(i);
+}
+
+template <class Body>
+void Loop(int64_t begin, int64_t end, Body body) {
+  static const CpuIsa isa = DetectCpuIsa();
+  if (isa == CpuIsa::kAvx512) return LoopAvx512(begin, end, body);
+  if (isa == CpuIsa::kAvx2) return LoopAvx2(begin, end, body);
+  LoopBase(begin, end, body);
+}
+
+}  // namespace parallel_for_internal
+
+// Calls range(begin, end) on disjoint parts of [0, n), one per thread, in one call when n is small.
+// The cut depends on n and the number of threads alone, so results repeat. `range` must not throw.
+template <class Range>
+void ParallelRanges(int64_t n, int64_t grain, const Range& range) {
+  const int team = omp_in_parallel() ? 1 : omp_get_max_threads();
+  const int parts = static_cast<int>(std::min<int64_t>(team, (n + grain - 1) / std::max<int64_t>(grain, 1)));
+  if (parts <= 1) {
+    if (n > 0) range(int64_t{0}, n);
+    return;
+  }
+#pragma omp parallel num_threads(parts)
+  {
+    const int64_t part = omp_get_thread_num();
+    range(n * part / parts, n * (part + 1) / parts);
+  }
+}
+
+// Calls body(i) for each i of [0, n). Bodies must not depend on each other: the loop is vectorised
+// on that promise. A body may read and write element i of one array.
+template <class Body>
+void ParallelFor(int64_t n, Body body, int64_t grain = parallel_for_internal::kGrain) {
+  ParallelRanges(n, grain, [&](int64_t begin, int64_t end) {
+    parallel_for_internal::Loop(begin, end, body);
+  });
+}
+
+}  // namespace trainer

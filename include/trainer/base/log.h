@@ -1,0 +1,15 @@
+#pragma once
+// glog set up for a batch job: LOG lines go to stderr with Caffe's "Immdd hh:mm:ss" prefix.
+
+#include <string>
+
+namespace trainer {
+
+// Call once from main(), after the flags are parsed; a second call changes nothing. Colour and the
+// year in the prefix are off, which readers of Caffe's log rely on. No log file is written unless
+// GLOG_log_dir (or the flag log_dir) names a folder; then the lines go to both. The other GLOG_...
+// variables (GLOG_minloglevel, GLOG_v, ...) keep their meaning. SIGPIPE is ignored from here on: a
+// closed terminal or a full log file system must not end a training run.
+void InitLogging(const std::string& program);
+
+}  // namespace trainer

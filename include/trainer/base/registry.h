@@ -1,0 +1,51 @@
+#pragma once
+// Names to makers. A static object in an implementation's own file enters it, so no list is edited.
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trainer/base/error.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+
+// Makes objects derived from Base from Args. Filled before main() by one thread, then read only.
+template <class Base, class... Args>
+class Registry {
+ public:
+  using Maker = std::function<std::unique_ptr<Base>(Args...)>;
+
+  static Registry& Get() {
+    static Registry registry;
+    return registry;
+  }
+
+  // Throws kInternal when the name is taken: two files define one type.
+  void Add(const std::string& name, Maker maker) {
+    if (!makers_.emplace(name, std::move(maker)).second) {
+      throw Error(ErrorCode::kInternal, Join("'", name, "' is registered twice"));
+    }
+  }
+
+  bool Has(const std::string& name) const { return makers_.count(name) > 0; }
+
+  // The name must be there: check with Has and refuse with the place of the user's file.
+  std::unique_ptr<Base> Make(const std::string& name, Args... args) const {
+    return makers_.at(name)(std::forward<Args>(args)...);
+  }
+
+  // All names, sorted.
+  std::vector<std::string> Names() const {
+    std::vector<std::string> names;
+    for (const auto& entry : makers_) names.push_back(entry.first);
+    return names;
+  }
+
+ private:
+  std::map<std::string, Maker> makers_;
+};
+
+}  // namespace trainer

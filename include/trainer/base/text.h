@@ -1,0 +1,38 @@
+#pragma once
+// Small text helpers. Numbers print as C++ streams print them in the C locale (6 digits).
+
+#include <span>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace trainer {
+
+// Concatenates its arguments, each printed with operator<<.
+template <class... Args>
+std::string Join(const Args&... args) {
+  std::ostringstream out;
+  out.imbue(std::locale::classic());
+  (out << ... << args);
+  return out.str();
+}
+
+// The items with `separator` between them.
+std::string JoinList(std::span<const std::string> items, std::string_view separator = ", ");
+
+// Splits at each `separator` and trims blanks; empty pieces are left out.
+std::vector<std::string> SplitList(std::string_view text, char separator = ',');
+
+// Replaces control bytes (all below 0x20 but tab and newline, and 0x7f) by \xNN, so that names from
+// files cannot drive a terminal.
+std::string EscapeControl(std::string_view text);
+
+// The candidate nearest to `word` by edit distance (case-insensitive, a swap counts 1), or "" when
+// none is near enough to be meant.
+std::string Nearest(std::string_view word, std::span<const std::string> candidates);
+
+// " Did you mean 'X'?" for the nearest candidate, or "".
+std::string DidYouMean(std::string_view word, std::span<const std::string> candidates);
+
+}  // namespace trainer

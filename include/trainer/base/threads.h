@@ -1,0 +1,46 @@
+#pragma once
+// How many threads this process may use: what the batch system, the container and the user granted,
+// not what the machine has.
+
+#include <string>
+#include <string_view>
+
+namespace trainer {
+
+// min(wish, CPUs of the affinity mask, CPU quota of the control group), at least 1. The wish is
+// OMP_NUM_THREADS, else SLURM_CPUS_PER_TASK, else the whole mask. The first call reads them; later
+// calls repeat its answer. Any thread may call.
+int AvailableThreads();
+
+// One line for the log, e.g. "2 threads (OMP_NUM_THREADS=8, affinity mask of 2 CPUs)".
+std::string DescribeThreads();
+
+// What AvailableThreads looks at. 0 means that the source says nothing.
+struct ThreadFacts {
+  int mask = 1;   // CPUs this process may run on
+  int quota = 0;  // CPUs' worth of time that the control group allows, rounded up
+  int omp = 0;    // OMP_NUM_THREADS
+  int slurm = 0;  // SLURM_CPUS_PER_TASK
+};
+
+ThreadFacts ReadThreadFacts();
+int ChooseThreads(const ThreadFacts& facts);
+std::string DescribeThreads(const ThreadFacts& facts);
+
+// The first number of an environment value ("4" or OpenMP's list "4,2"); 0 when it is not a
+// positive whole number. Null is allowed.
+int ParseThreadCount(const char* value);
+
+// quota / period rounded up; 0 for no limit: a quota or period below 1.
+int QuotaCpus(long long quota_us, long long period_us);
+
+// The content of a cgroup v2 cpu.max ("150000 100000" is 2, "max 100000" is 0).
+int ParseCpuMax(std::string_view content);
+
+// The smallest limit on the way from this process's control group up to the root, 0 for none.
+// `proc_cgroup` is the content of /proc/self/cgroup, `root` the mount point (/sys/fs/cgroup). Reads
+// v2 (cpu.max; also under <root>/unified) and v1 (cpu.cfs_quota_us under <root>/cpu or
+// <root>/cpu,cpuacct).
+int CgroupCpus(const std::string& root, std::string_view proc_cgroup);
+
+}  // namespace trainer

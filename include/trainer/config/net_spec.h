@@ -1,0 +1,36 @@
+#pragma once
+// A net as read from a prototxt, and the rules that make one phase's layer list of it.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "net.pb.h"
+#include "trainer/config/layer_spec.h"
+#include "trainer/config/prototxt.h"
+
+namespace trainer {
+
+// A whole net file (or a net written inside a solver). Owns what its layers' places refer to: keep it
+// while any LayerSpec of it lives. Movable.
+struct NetSpec {
+  caffe::NetParameter proto;       // all but the layers
+  std::vector<LayerSpec> layers;   // in file order, every phase
+  std::string file;
+  std::unique_ptr<ParsedText> text;  // null when the net came with a solver, which owns it
+};
+
+// Reads and upgrades a net file. Throws as ParseText does.
+NetSpec LoadNet(const std::string& path);
+
+// The layers that `state` keeps (include and exclude rules of Caffe). Each kept layer without a
+// phase of its own gets the state's. Throws kConfig for a layer with both kinds of rules.
+std::vector<LayerSpec> FilterLayers(const NetSpec& net, const caffe::NetState& state);
+
+// Checks that blobs connect (each bottom has a producer before it, each top one producer; else
+// kConfig naming both places and the nearest blob name) and gives every blob with several readers a
+// Split layer, named and ordered as Caffe does: <blob>_<producer>_<top index>_split. A reader is a
+// bottom, or a non-zero loss weight. A loss weight of a split blob moves to the split's output 0.
+std::vector<LayerSpec> InsertSplits(const std::vector<LayerSpec>& layers);
+
+}  // namespace trainer

@@ -1,0 +1,38 @@
+#pragma once
+// Protobuf text files, read so that every field knows its line.
+
+#include <google/protobuf/message.h>
+#include <google/protobuf/text_format.h>
+
+#include <memory>
+#include <string>
+
+#include "trainer/base/error.h"
+
+namespace trainer {
+
+// A text file's content and where each field of the message was written.
+struct ParsedText {
+  std::string file;
+  std::string content;
+  google::protobuf::TextFormat::ParseInfoTree tree;
+};
+
+// Reads `path` into `message`. Limits: 64 MiB, 64 levels, no NUL bytes, UTF-8.
+// Throws kNoInput (with the absolute path), kNoPermission, or kConfig. A syntax error reads
+//   lenet.prototxt:5:12: "Convolution" has no field 'strid'. Did you mean 'stride'?
+//     stride of the user's line
+//         ^
+// for: unknown field, wrong type of value, unknown enum value (listing the names), missing brace,
+// a field given twice, a required field missing.
+std::unique_ptr<ParsedText> ParseText(const std::string& path, google::protobuf::Message* message);
+
+// The same from memory; `file` is the name that messages use.
+std::unique_ptr<ParsedText> ParseTextString(const std::string& file, std::string content,
+                                            google::protobuf::Message* message);
+
+// The path as given if it exists, else relative to the folder of the file that mentions it. When
+// neither exists, the path as given (opening it then fails, naming both absolute paths tried).
+std::string ResolvePath(const std::string& path, const std::string& mentioned_in);
+
+}  // namespace trainer

@@ -1,0 +1,185 @@
+#pragma once
+// What a layer is. One file in src/layers/ defines one type, registers it, and nothing else is
+// edited: see src/README.md, "How to add a layer".
+
+#include <concepts>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainer/backend/device.h"
+#include "trainer/base/philox.h"
+#include "trainer/base/registry.h"
+#include "trainer/base/shard.h"
+#include "trainer/config/layer_spec.h"
+#include "trainer/tensor/tensor.h"
+
+namespace trainer {
+
+// How a parameter's numbers lie in memory, compared with the file's row-major order.
+struct ParamLayout {
+  // When channels > 0, each row of the file holds (channels, height, width) and memory holds
+  // (height, width, channels): the columns of an inner product that reads an image.
+  int64_t channels = 0, height = 0, width = 0;
+  bool operator==(const ParamLayout&) const = default;
+};
+
+struct ParamOptions {
+  ParamLayout layout;
+  float default_lr_mult = 1, default_decay_mult = 1;  // where the prototxt has no `param` entry
+};
+
+// What a layer may ask and declare while the net is planned. Nothing is allocated yet. Inputs and
+// outputs count from 0 in prototxt order.
+class PlanContext {
+ public:
+  virtual ~PlanContext() = default;
+
+  virtual const Device& device() const = 0;
+  virtual caffe::Phase phase() const = 0;
+  virtual bool training() const = 0;  // whether this net ever runs backward
+  virtual int NumIn() const = 0;
+  virtual int NumOut() const = 0;
+  virtual const Shape& In(int i) const = 0;
+  virtual DType InType(int i) const = 0;
+
+  // Every output needs one of the next two.
+  virtual void Out(int i, const Shape& shape, DType dtype = DType::kF32) = 0;
+  // Output i is input j's memory under another shape of the same memory order; so is its gradient.
+  // Several outputs may view one input (Split): the net then sums their gradients.
+  virtual void OutIsView(int i, int j, const Shape& shape) = 0;
+
+  // Backward reads this input's or output's data.
+  virtual void KeepInput(int i) = 0;
+  virtual void KeepOutput(int i) = 0;
+  // Output 0 may lie in input 0's memory, and gradient in 0 in gradient out 0's. Only for one shape
+  // and type, when Forward and Backward read each element before they write it.
+  virtual void AllowInPlace() = 0;
+  // This input never gets a gradient: a label, an index. Asking for one by propagate_down is refused.
+  virtual void NoGradient(int i) = 0;
+  // Declares parameter number 0, 1, ... in order; returns its number.
+  virtual int Param(std::string_view name, const Shape& shape, const caffe::FillerParameter& filler,
+                    const ParamOptions& options = {}) = 0;
+  // Memory for this step only (Forward, and Backward again); the largest call wins.
+  virtual void Scratch(size_t bytes) = 0;
+  // Memory that lives from Forward to Backward. Without `training` only through Forward.
+  virtual void Workspace(size_t bytes) = 0;
+};
+
+// What a step sees when it runs. Nothing here allocates.
+class RunContext {
+ public:
+  const Device& device() const { return *device_; }
+  caffe::Phase phase() const { return phase_; }
+
+  const ConstTensor& In(int i) const { return in_[i]; }
+  const Tensor& Out(int i) const { return out_[i]; }
+  const ConstTensor& GradOut(int i) const { return grad_out_[i]; }
+  // Only when wanted. Backward overwrites it.
+  const Tensor& GradIn(int i) const { return grad_in_[i]; }
+  bool WantsGradIn(int i) const { return grad_in_[i].data != nullptr; }
+  // Whether a loss depends on output i; when not, GradOut(i).data is null.
+  bool HasGradOut(int i) const { return grad_out_[i].data != nullptr; }
+
+  int NumIn() const { return static_cast<int>(in_.size()); }
+  int NumOut() const { return static_cast<int>(out_.size()); }
+
+  // Parameters are f32. GradParam(i) is null when nobody wants it; Backward adds to it.
+  float* Param(int i) const { return param_[i]; }
+  float* ParamIf(int i) const { return i < static_cast<int>(param_.size()) ? param_[i] : nullptr; }
+  float* GradParam(int i) const { return grad_param_[i]; }
+  float* GradParamIf(int i) const {
+    return i < static_cast<int>(grad_param_.size()) ? grad_param_[i] : nullptr;
+  }
+
+  std::span<std::byte> Scratch() const { return scratch_; }
+  std::span<std::byte> Workspace() const { return workspace_; }
+
+  // The layer's random stream, and the number of this forward pass since training began; Backward
+  // sees its forward's number.
+  const PhiloxKey& key() const { return key_; }
+  uint32_t pass() const { return pass_; }
+
+ private:
+  friend class Net;
+  const Device* device_ = nullptr;
+  caffe::Phase phase_ = caffe::TEST;
+  std::vector<ConstTensor> in_, grad_out_;
+  std::vector<Tensor> out_, grad_in_;
+  std::vector<float*> param_, grad_param_;
+  std::span<std::byte> scratch_, workspace_;
+  PhiloxKey key_;
+  uint32_t pass_ = 0;
+};
+
+// What a layer's maker may know beside its spec.
+struct LayerEnv {
+  caffe::Phase phase = caffe::TEST;
+  PhiloxKey key;         // of the layer's random stream
+  Shard shard;           // the part of a data set that this replica reads
+  bool is_root = true;   // whether this replica logs
+};
+
+// One layer of one net. Made once; Plan may run again after a reshape; used by one thread.
+class Layer {
+ public:
+  virtual ~Layer() = default;
+
+  // Checks the inputs and declares outputs, parameters and memory. Throws kConfig via LayerSpec.
+  virtual void Plan(PlanContext& plan) = 0;
+  virtual void Forward(RunContext& run) = 0;
+  // Overwrites the wanted input gradients and adds to the wanted parameter gradients. Not called
+  // for a layer that no loss depends on.
+  virtual void Backward(RunContext& run);
+
+  // The position of a data source, to be stored in a snapshot after the last Forward, and set
+  // before the first. Empty for layers without one.
+  virtual std::string SaveState() const { return ""; }
+  virtual void RestoreState(const std::string& state);
+
+  // For `trainer time` and `trainer plan`: the kernel that was chosen, or "".
+  virtual std::string Implementation() const { return ""; }
+  // Multiply-adds of one forward pass, 0 where not worth counting.
+  virtual int64_t Macs() const { return 0; }
+};
+
+// How many inputs and outputs a type takes; -1 = no upper bound. Checked before the layer is made.
+struct LayerArity {
+  int min_in = 1, max_in = 1, min_out = 1, max_out = 1;
+};
+
+// The page that `trainer layers NAME` prints.
+struct LayerDoc {
+  std::string_view text;   // what it computes, with shapes; the first sentence heads the table
+  std::string_view param;  // its message in LayerParameter ("relu_param"), or ""
+  LayerArity arity;
+};
+
+using LayerRegistry = Registry<Layer, const LayerSpec&, const LayerEnv&>;
+
+// The pages, by type.
+const std::map<std::string, LayerDoc>& LayerDocs();
+void AddLayerDoc(const std::string& type, const LayerDoc& doc);
+
+// const RegisterLayer<Relu> kRelu("ReLU", {.text = "...", .param = "relu_param"});
+template <class T>
+struct RegisterLayer {
+  RegisterLayer(const char* type, const LayerDoc& doc) {
+    LayerRegistry::Get().Add(type, [](const LayerSpec& spec, const LayerEnv& env) {
+      if constexpr (std::constructible_from<T, const LayerSpec&, const LayerEnv&>) {
+        return std::unique_ptr<Layer>(new T(spec, env));
+      } else {
+        return std::unique_ptr<Layer>(new T(spec));
+      }
+    });
+    AddLayerDoc(type, doc);
+  }
+};
+
+// Makes the layer, or throws kConfig at its line: an unknown type (with the nearest name and the
+// list of the known ones), too few or too many bottoms or tops.
+std::unique_ptr<Layer> MakeLayer(const LayerSpec& spec, const LayerEnv& env);
+
+}  // namespace trainer

@@ -1,0 +1,65 @@
+#pragma once
+// Shapes, and the one layout rule of the program.
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+
+namespace trainer {
+
+// The lengths of a tensor's axes, outermost first; no axis means a scalar (count 1).
+//
+// Layout rule: a shape of 4 axes is (N, C, H, W) by name and N, H, W, C in memory; every other rank
+// is row-major. Loops over all elements need not care; whoever addresses one axis uses AxisRows.
+class Shape {
+ public:
+  static constexpr int kMaxAxes = 32;
+
+  Shape() = default;
+  Shape(std::initializer_list<int64_t> dims) : Shape(std::span(dims.begin(), dims.size())) {}
+  // Throws kConfig for more than 32 axes, a negative length or more than 2^48 elements.
+  explicit Shape(std::span<const int64_t> dims);
+
+  int Rank() const { return rank_; }
+  int64_t operator[](int axis) const { return dims_[axis]; }
+  std::span<const int64_t> dims() const { return {dims_.data(), static_cast<size_t>(rank_)}; }
+  bool IsImage() const { return rank_ == 4; }
+
+  int64_t Count() const { return Count(0, rank_); }
+  int64_t Count(int from) const { return Count(from, rank_); }
+  // The product of the lengths of axes [from, to).
+  int64_t Count(int from, int to) const;
+
+  // `axis` counted from the front; negative counts from the end. -1 when out of range.
+  int CanonicalAxis(int axis) const;
+
+  // The same shape with one length replaced; with axes [from, to) replaced by `dims`.
+  Shape With(int axis, int64_t length) const;
+  Shape Replace(int from, int to, std::span<const int64_t> dims) const;
+
+  // "64 20 24 24 (737280)", as Caffe prints it; a scalar is "(1)".
+  std::string ToString() const;
+
+  bool operator==(const Shape& other) const;
+
+ private:
+  std::array<int64_t, kMaxAxes> dims_{};
+  int rank_ = 0;
+};
+
+// The rows of a tensor along one axis, as they lie in memory: element i of row r is at
+//   (r / inner) * length * inner + i * inner + r % inner.
+// Rows are numbered in memory order of the other axes, which for (N, C, H, W) along C is n, h, w:
+// the order of a label tensor (N, 1, H, W) or (N, H, W).
+struct Rows {
+  int64_t count = 1, length = 1, inner = 1;
+
+  int64_t Start(int64_t row) const { return (row / inner) * length * inner + row % inner; }
+};
+
+// `axis` must be in [0, rank).
+Rows AxisRows(const Shape& shape, int axis);
+
+}  // namespace trainer

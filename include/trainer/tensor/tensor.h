@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+
+#include "trainer/tensor/dtype.h"
+#include "trainer/tensor/shape.h"
+
+namespace trainer {
+
+// A view of numbers that an arena owns. `data` lies on the device that the step runs on.
+struct Tensor {
+  void* data = nullptr;
+  Shape shape;
+  DType dtype = DType::kF32;
+
+  int64_t Count() const { return shape.Count(); }
+  size_t Bytes() const { return static_cast<size_t>(Count()) * SizeOf(dtype); }
+  // The elements as storage type T, which must be the tensor's.
+  template <class T>
+  T* As() const {
+    return static_cast<T*>(data);
+  }
+  float* f32() const { return As<float>(); }
+};
+
+// The same, read only.
+struct ConstTensor {
+  const void* data = nullptr;
+  Shape shape;
+  DType dtype = DType::kF32;
+
+  ConstTensor() = default;
+  ConstTensor(const void* data, const Shape& shape, DType dtype = DType::kF32)
+      : data(data), shape(shape), dtype(dtype) {}
+  ConstTensor(const Tensor& t) : data(t.data), shape(t.shape), dtype(t.dtype) {}
+
+  int64_t Count() const { return shape.Count(); }
+  size_t Bytes() const { return static_cast<size_t>(Count()) * SizeOf(dtype); }
+  template <class T>
+  const T* As() const {
+    return static_cast<const T*>(data);
+  }
+  const float* f32() const { return As<float>(); }
+};
+
+}  // namespace trainer

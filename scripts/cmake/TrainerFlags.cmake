@@ -1,0 +1,33 @@
+# Language level, warnings and optimisation, as one interface target.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+# O3 for the loops of map.h. No -march: the program runs on any x86-64 and picks AVX2 or AVX-512 at
+# run time.
+set(CMAKE_CXX_FLAGS_RELEASE "-O3 -DNDEBUG")
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE})
+endif()
+
+option(TRAINER_WERROR "Warnings are errors" OFF)
+set(TRAINER_SANITIZE "" CACHE STRING "Sanitizers, e.g. address,undefined or thread")
+
+add_library(trainer_flags INTERFACE)
+target_compile_options(trainer_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wno-unknown-pragmas>
+  $<$<COMPILE_LANGUAGE:CXX>:-fno-math-errno -fno-trapping-math>)
+if(TRAINER_WERROR)
+  target_compile_options(trainer_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
+endif()
+if(TRAINER_SANITIZE)
+  add_compile_options(-fsanitize=${TRAINER_SANITIZE} -fno-omit-frame-pointer -g)
+  add_link_options(-fsanitize=${TRAINER_SANITIZE})
+endif()

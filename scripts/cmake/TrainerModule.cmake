@@ -1,0 +1,76 @@
+# trainer_module(<name> DEPS <modules> [LIBS <imported targets>] [KERNELS])
+# One folder under src/ becomes one object library. DEPS is all it may include.
+# KERNELS: its files hold device code; with TRAINER_CUDA_OBJECTS nvcc compiles them as well, to
+# objects only, so that the seam between the devices holds in a build without a GPU.
+
+# The generated protobuf code: one library below every module.
+file(GLOB protos CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/proto/*.proto)
+add_library(trainer_proto OBJECT ${protos})
+protobuf_generate(TARGET trainer_proto LANGUAGE cpp IMPORT_DIRS ${PROJECT_SOURCE_DIR}/proto
+                  PROTOC_OUT_DIR ${PROJECT_BINARY_DIR}/proto)
+target_include_directories(trainer_proto SYSTEM PUBLIC ${PROJECT_BINARY_DIR}/proto)
+target_link_libraries(trainer_proto PUBLIC protobuf::libprotobuf)
+set_property(GLOBAL APPEND PROPERTY TRAINER_MODULES trainer_proto)
+
+function(trainer_module name)
+  cmake_parse_arguments(arg "KERNELS" "" "DEPS;LIBS" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.cc)
+  add_library(trainer_${name} OBJECT ${sources})
+  add_library(trainer::${name} ALIAS trainer_${name})
+  set_property(GLOBAL PROPERTY TRAINER_DEPS_${name} ${arg_DEPS})
+  list(TRANSFORM arg_DEPS PREPEND trainer_)
+  target_include_directories(trainer_${name} PUBLIC ${PROJECT_SOURCE_DIR}/include
+                                             PRIVATE ${PROJECT_SOURCE_DIR}/src/${name})
+  target_link_libraries(trainer_${name} PUBLIC ${arg_DEPS} trainer_proto ${arg_LIBS} Threads::Threads
+                                        PRIVATE trainer_flags)
+  if(arg_KERNELS)
+    target_link_libraries(trainer_${name} PRIVATE OpenMP::OpenMP_CXX)
+  endif()
+  set_property(GLOBAL APPEND PROPERTY TRAINER_MODULES trainer_${name})  # what a program links
+  if(arg_KERNELS AND TRAINER_CUDA_OBJECTS)
+    trainer_cuda_objects(${name} "${sources}")
+  endif()
+endfunction()
+
+# The targets of the named modules and of all they use, for a program that links only those.
+function(trainer_closure out)
+  set(names ${ARGN})
+  set(targets trainer_proto)
+  while(names)
+    list(POP_FRONT names name)
+    if(NOT trainer_${name} IN_LIST targets)
+      list(APPEND targets trainer_${name})
+      get_property(deps GLOBAL PROPERTY TRAINER_DEPS_${name})
+      list(APPEND names ${deps})
+    endif()
+  endwhile()
+  set(${out} ${targets} PARENT_SCOPE)
+endfunction()
+
+# The same sources through nvcc, from copies that end in .cu so that both builds can stand side by
+# side.
+function(trainer_cuda_objects name sources)
+  enable_language(CUDA)
+  foreach(source ${sources})
+    get_filename_component(stem ${source} NAME_WE)
+    set(copy ${PROJECT_BINARY_DIR}/cuda/${name}/${stem}.cu)
+    file(GENERATE OUTPUT ${copy} CONTENT "#include \"${source}\"\n")
+    list(APPEND copies ${copy})
+  endforeach()
+  add_library(trainer_${name}_cuda OBJECT ${copies})
+  target_include_directories(trainer_${name}_cuda PRIVATE ${PROJECT_SOURCE_DIR}/include
+    ${PROJECT_SOURCE_DIR}/src/${name} $<TARGET_PROPERTY:trainer_${name},INCLUDE_DIRECTORIES>)
+  target_compile_definitions(trainer_${name}_cuda PRIVATE TRAINER_CUDA=1)
+  target_compile_options(trainer_${name}_cuda PRIVATE --extended-lambda --expt-relaxed-constexpr)
+  set_target_properties(trainer_${name}_cuda PROPERTIES CUDA_STANDARD 20)
+  add_dependencies(trainer_${name}_cuda trainer_proto)
+endfunction()
+
+# trainer_program(<name> <folder>): the folder's files plus every module.
+function(trainer_program name folder)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cc)
+  get_property(modules GLOBAL PROPERTY TRAINER_MODULES)
+  add_executable(${name} ${sources})
+  target_link_libraries(${name} PRIVATE ${modules} trainer_flags glog::glog gflags)
+  install(TARGETS ${name})
+endfunction()
