@@ -1,0 +1,80 @@
+#include "trainer/base/log.h"
+
+#include <glog/logging.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <functional>
+
+namespace trainer {
+namespace {
+
+namespace fs = std::filesystem;
+
+// glog is set up once per process, so each test does it in a child of its own.
+void LogInChild(const std::function<void()>& body) {
+  InitLogging("log_test_program");
+  body();
+  google::FlushLogFiles(google::INFO);
+  _exit(0);
+}
+
+size_t CountFiles(const std::string& folder) {
+  size_t count = 0;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    count += entry.path().filename().string().find("log_test_program") == 0;
+  }
+  return count;
+}
+
+TEST(LogDeathTest, WritesCaffesPrefixWithoutYearToStderr) {
+  EXPECT_EXIT(LogInChild([] { LOG(INFO) << "hello"; }), testing::ExitedWithCode(0),
+              "^I[0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{6} +[0-9]+ log_test\\.cc:[0-9]+\\] "
+              "hello");
+}
+
+TEST(LogDeathTest, WritesNoFileUnlessAFolderIsNamed) {
+  const size_t before = CountFiles("/tmp");
+  EXPECT_EXIT(LogInChild([] { LOG(WARNING) << "hello"; }), testing::ExitedWithCode(0), "hello");
+  EXPECT_EQ(CountFiles("/tmp"), before);
+}
+
+TEST(LogDeathTest, WritesToBothWhenAFolderIsNamed) {
+  std::string folder = testing::TempDir() + "logs_XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  EXPECT_EXIT(
+      {
+        FLAGS_log_dir = folder;
+        LogInChild([] { LOG(INFO) << "hello"; });
+      },
+      testing::ExitedWithCode(0), "hello");
+  EXPECT_GE(CountFiles(folder), 1u);
+  fs::remove_all(folder);
+}
+
+TEST(LogDeathTest, KeepsTheLevelThatTheUserAskedFor) {
+  EXPECT_EXIT(
+      {
+        FLAGS_minloglevel = google::WARNING;
+        LogInChild([] {
+          LOG(INFO) << "hidden";
+          LOG(WARNING) << "seen";
+        });
+      },
+      testing::ExitedWithCode(0), "^W[^\n]* seen");
+}
+
+TEST(LogDeathTest, MayBeCalledTwiceAndIgnoresSigpipe) {
+  EXPECT_EXIT(LogInChild([] {
+                InitLogging("another_name");
+                std::raise(SIGPIPE);
+                LOG(INFO) << "alive";
+              }),
+              testing::ExitedWithCode(0), "alive");
+}
+
+}  // namespace
+}  // namespace trainer
