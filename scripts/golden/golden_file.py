@@ -1,0 +1,89 @@
+"""Writes the golden files that tests/support/golden.h reads, and the numbers both sides compute."""
+
+import pathlib
+import platform
+import sys
+
+import numpy as np
+import torch
+
+FOLDER = pathlib.Path(__file__).resolve().parents[2] / "tests" / "golden"
+WIDTH = 100
+
+
+def versions():
+    return f"python {platform.python_version()}, numpy {np.__version__}, torch {torch.__version__}"
+
+
+class GoldenFile:
+    """One file; save() writes it. Numbers keep six significant digits."""
+
+    def __init__(self, name, seed, about):
+        self.name = name
+        self.lines = [f"# {about}", f"# Made by scripts/golden/{pathlib.Path(sys.argv[0]).name}, "
+                      f"seed {seed}; {versions()}."]
+
+    def case(self, name):
+        self.lines += ["", f"case {name}"]
+
+    def text(self, key, text):
+        self.lines += [f"text {key}", text.strip("\n"), "end"]
+
+    def tensor(self, name, values):
+        values = np.asarray(values.detach() if torch.is_tensor(values) else values, np.float64)
+        line = " ".join(["tensor", name, *map(str, values.shape), ":"])
+        for value in values.ravel():
+            word = format_number(value)
+            if len(line) + 1 + len(word) > WIDTH:
+                self.lines.append(line)
+                line = word
+            else:
+                line += " " + word
+        self.lines.append(line)
+
+    def number(self, name, value):
+        value = value.item() if torch.is_tensor(value) else value
+        self.lines.append(f"number {name} {value:.9g}")
+
+    def save(self):
+        FOLDER.mkdir(exist_ok=True)
+        (FOLDER / self.name).write_text("\n".join(self.lines) + "\n")
+
+
+def format_number(value):
+    text = f"{value:.6g}"
+    return "0" if text == "-0" else text
+
+
+def grid(rng, *shape, steps=32, unit=16):
+    """Random multiples of 1/unit within [-steps/unit, steps/unit]: exact in float and bfloat16."""
+    return rng.integers(-steps, steps + 1, shape).astype(np.float64) / unit
+
+
+def mix(x):
+    x = np.asarray(x, np.uint64) & np.uint64(0xFFFFFFFF)
+    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
+        x = (x ^ (x >> np.uint64(shift))) * np.uint64(factor) & np.uint64(0xFFFFFFFF)
+    return x ^ (x >> np.uint64(16))
+
+
+def hash_word(stream, index):
+    """HashWord of tests/support/golden.h."""
+    return mix(mix(stream) + np.asarray(index, np.uint64))
+
+
+def hash_weight(stream, shape, bound):
+    """HashWeight for a whole tensor, as float64 of the float32 value."""
+    unit = (hash_word(stream, np.arange(np.prod(shape))) >> np.uint64(8)).astype(np.float64) / 2**24
+    return ((2 * unit - 1) * bound).astype(np.float32).astype(np.float64).reshape(shape)
+
+
+def hash_digits(indices):
+    """Labels (n) and bytes (n, 1, 28, 28) of made-up digits."""
+    indices = np.asarray(indices, np.uint64)
+    labels = hash_word(101, indices) % np.uint64(10)
+    pixels = np.arange(784, dtype=np.uint64)
+    noise = hash_word(102, indices[:, None] * np.uint64(784) + pixels) >> np.uint64(25)
+    pattern = hash_word(103, labels[:, None] * np.uint64(784) + pixels) >> np.uint64(31)
+    data = noise + np.uint64(128) * pattern
+    return labels.astype(np.int64), data.astype(np.float64).reshape(-1, 1, 28, 28)
