@@ -6,7 +6,7 @@
 # The generated protobuf code: one library below every module.
 file(GLOB protos CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/proto/*.proto)
 add_library(trainer_proto OBJECT ${protos})
-protobuf_generate(TARGET trainer_proto LANGUAGE cpp IMPORT_DIRS ${PROJECT_SOURCE_DIR}/proto
+protobuf_generate(TARGET trainer_proto LANGUAGE cpp APPEND_PATH
                   PROTOC_OUT_DIR ${PROJECT_BINARY_DIR}/proto)
 target_include_directories(trainer_proto SYSTEM PUBLIC ${PROJECT_BINARY_DIR}/proto)
 target_link_libraries(trainer_proto PUBLIC protobuf::libprotobuf)
@@ -15,6 +15,9 @@ set_property(GLOBAL APPEND PROPERTY TRAINER_MODULES trainer_proto)
 function(trainer_module name)
   cmake_parse_arguments(arg "KERNELS" "" "DEPS;LIBS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.cc)
+  if(NOT sources)
+    set(sources ${PROJECT_SOURCE_DIR}/src/base/error.cc)
+  endif()
   add_library(trainer_${name} OBJECT ${sources})
   add_library(trainer::${name} ALIAS trainer_${name})
   set_property(GLOBAL PROPERTY TRAINER_DEPS_${name} ${arg_DEPS})
