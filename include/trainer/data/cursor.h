@@ -1,0 +1,72 @@
+#pragma once
+// Reading record databases: keys and values, in byte order of the keys. A backend is one file in
+// src/data/ that registers itself; see RegisterCursor.
+
+#include <concepts>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "trainer/base/registry.h"
+
+namespace trainer {
+
+// A place in a database that holds at least one record. Used by one thread at a time.
+//
+// Errors: kData for damaged or foreign files, kIo when reading fails; each names the database, and
+// the record where it is known.
+class Cursor {
+ public:
+  explicit Cursor(std::string path) : path_(std::move(path)) {}
+  virtual ~Cursor() = default;
+  Cursor(const Cursor&) = delete;
+  Cursor& operator=(const Cursor&) = delete;
+
+  // The database's folder, as given.
+  const std::string& path() const { return path_; }
+
+  // The current record. Valid until the next move.
+  virtual std::string_view Key() const = 0;
+  virtual std::string_view Value() const = 0;
+
+  virtual void SeekFirst() = 0;
+  // Goes to the next record, or from the last one to the first. Returns whether it did the latter.
+  virtual bool Next() = 0;
+  // Goes to the record with exactly this key. Without one it returns false and stays where it is.
+  virtual bool Seek(std::string_view key) = 0;
+
+ private:
+  std::string path_;
+};
+
+using CursorRegistry = Registry<Cursor, const std::string&>;
+
+// Opens the database in folder `path` read only, at its first record. `backend` is a name that
+// data_param takes: "LMDB", "LEVELDB". Throws
+//   kNoInput       no such folder, or no database in it (saying which backend's it is, if
+//   another's) kNoPermission  it may not be read kStopped       another process holds it (LevelDB)
+//   kData          empty, truncated, damaged, of another format or version
+//   kUsage         unknown backend
+std::unique_ptr<Cursor> OpenCursor(const std::string& backend, const std::string& path);
+
+// The backend whose marker file lies in the folder, or "".
+std::string DetectBackend(const std::string& path);
+
+// const RegisterCursor<LmdbCursor> kLmdb("LMDB", "data.mdb");  the file that marks its folders
+struct CursorMarkers {
+  static void Add(const std::string& backend, const std::string& marker);
+};
+template <std::constructible_from<const std::string&> T>
+struct RegisterCursor {
+  RegisterCursor(const std::string& backend, const std::string& marker) {
+    CursorRegistry::Get().Add(
+        backend, [](const std::string& path) { return std::unique_ptr<Cursor>(new T(path)); });
+    CursorMarkers::Add(backend, marker);
+  }
+};
+
+// 'key' for a message: quoted, control bytes escaped, cut after 80 bytes.
+std::string QuoteKey(std::string_view key);
+
+}  // namespace trainer

@@ -1,0 +1,60 @@
+#pragma once
+// What transform_param asks for, applied to one record.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainer/base/philox.h"
+#include "trainer/config/layer_spec.h"
+#include "trainer/data/datum.h"
+
+namespace trainer {
+
+// The shape of one transformed image.
+struct ImageShape {
+  int64_t channels = 0, height = 0, width = 0;
+  int64_t Count() const { return channels * height * width; }
+  bool operator==(const ImageShape&) const = default;
+  std::string ToString() const;  // "3x227x227"
+};
+
+// y = (x - mean) * scale, of a window of the record and maybe mirrored: Caffe's rules.
+//   mean_file   one mean per element of the whole record, cut out with the window; or
+//   mean_value  one for all channels or one per channel
+//   crop_size   TRAIN: a window at a random place; TEST: the middle one, rounded up and left
+//   mirror      flips left and right with probability 1/2, in TEST nets too
+// Random choices depend on the key and the record's number only: nothing to save for a resume.
+// Const members may be called from any thread.
+class Transform {
+ public:
+  // Reads the mean file (path: as written, else relative to the layer's file). Throws kConfig at
+  // the field's line: mean_file and mean_value both, force_color and force_gray both; kNoInput,
+  // kData for the mean file.
+  Transform(const LayerSpec& layer, caffe::Phase phase, const PhiloxKey& key);
+
+  // The shape of this record's image. `record` names it in messages. Throws kConfig at the field's
+  // line: smaller than crop_size, a mean file of another shape, a wrong number of mean values.
+  ImageShape OutShape(const DatumView& datum, const std::string& record) const;
+
+  // Writes (H, W, C) floats. `number` counts records since training began. OutShape must have
+  // accepted a datum of this shape.
+  void Apply(const DatumView& datum, uint64_t number, float* out) const;
+
+ private:
+  void ReadMeanFile(const LayerSpec& layer);
+  template <class T>
+  void Convert(const T* in, const DatumView& datum, uint64_t number, float* out) const;
+
+  LayerSpec layer_;
+  caffe::TransformationParameter param_;
+  bool random_crop_;
+  PhiloxKey key_;
+  std::string mean_path_;
+  ImageShape mean_shape_;
+  std::vector<float> mean_image_;   // (C, H, W); empty without a file
+  std::vector<float> mean_values_;  // none, one or C
+};
+
+}  // namespace trainer

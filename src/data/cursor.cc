@@ -1,0 +1,88 @@
+#include "trainer/data/cursor.h"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <map>
+
+#include "trainer/base/error.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::map<std::string, std::string>& Markers() {
+  static std::map<std::string, std::string> markers;
+  return markers;
+}
+
+std::string Absolute(const std::string& path) {
+  std::error_code ignored;
+  const fs::path absolute = fs::absolute(path, ignored);
+  return ignored ? path : absolute.string();
+}
+
+// Refuses what cannot be a database folder, so that no backend has to explain it.
+void CheckFolder(const std::string& path) {
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0) {
+    const int error = errno;
+    if (error == EACCES) {
+      throw Error(ErrorCode::kNoPermission, {path}, "the folder above it may not be entered");
+    }
+    throw Error(
+        ErrorCode::kNoInput, {path},
+        Join("no such database: ", std::strerror(error), " (looked for ", Absolute(path), ")"));
+  }
+  if (!S_ISDIR(info.st_mode)) {
+    throw Error(ErrorCode::kData, {path},
+                "this is a file, but a database is a folder; give the folder that holds it");
+  }
+}
+
+}  // namespace
+
+void CursorMarkers::Add(const std::string& backend, const std::string& marker) {
+  Markers()[backend] = marker;
+}
+
+std::string DetectBackend(const std::string& path) {
+  for (const auto& [backend, marker] : Markers()) {
+    std::error_code ignored;
+    if (fs::exists(fs::path(path) / marker, ignored)) return backend;
+  }
+  return "";
+}
+
+std::unique_ptr<Cursor> OpenCursor(const std::string& backend, const std::string& path) {
+  const CursorRegistry& registry = CursorRegistry::Get();
+  if (!registry.Has(backend)) {
+    throw Error(ErrorCode::kUsage, Join("unknown database backend '", EscapeControl(backend),
+                                        "'; known: ", JoinList(registry.Names())));
+  }
+  CheckFolder(path);
+  std::error_code failure;
+  const std::string& marker = Markers().at(backend);
+  if (!fs::exists(fs::path(path) / marker, failure)) {
+    if (failure) throw Error(ErrorCode::kNoPermission, {path}, "the folder may not be entered");
+    const std::string other = DetectBackend(path);
+    throw Error(ErrorCode::kNoInput, {path},
+                other.empty() ? Join("the folder has no file ", marker, ", so it is not an ",
+                                     backend, " database")
+                              : Join("the folder has no file ", marker, " and looks like an ",
+                                     other, " database; write backend: ", other));
+  }
+  return registry.Make(backend, path);
+}
+
+std::string QuoteKey(std::string_view key) {
+  constexpr size_t kLongest = 80;
+  if (key.size() <= kLongest) return Join("'", EscapeControl(key), "'");
+  return Join("'", EscapeControl(key.substr(0, kLongest)), "...'");
+}
+
+}  // namespace trainer

@@ -1,0 +1,255 @@
+// Reads LMDB databases: one folder, the unnamed database in it, through a memory map.
+
+#include <fcntl.h>
+#include <glog/logging.h>
+#include <lmdb.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "trainer/base/error.h"
+#include "trainer/base/text.h"
+#include "trainer/data/cursor.h"
+
+namespace trainer {
+namespace {
+
+struct CloseEnv {
+  void operator()(MDB_env* env) const { mdb_env_close(env); }
+};
+struct AbortTxn {
+  void operator()(MDB_txn* txn) const { mdb_txn_abort(txn); }
+};
+struct CloseCursor {
+  void operator()(MDB_cursor* cursor) const { mdb_cursor_close(cursor); }
+};
+using Env = std::unique_ptr<MDB_env, CloseEnv>;
+
+// What LMDB throws on: it would abort the process where its own checks meet a damaged page.
+void ThrowOnAssert(MDB_env* env, const char* message) {
+  const char* path = "";
+  mdb_env_get_path(env, &path);
+  throw Error(ErrorCode::kData, {path}, Join("the database is damaged: LMDB reports ", message));
+}
+
+// Opening failed for want of a lock, not of data.
+bool IsLockTrouble(int rc) {
+  return rc == EACCES || rc == EROFS || rc == ENOLCK || rc == ENOSYS || rc == EAGAIN;
+}
+
+[[noreturn]] void FailRead(const std::string& path, const std::string& what, int rc) {
+  if (rc == EACCES || rc == EPERM) {
+    throw Error(ErrorCode::kNoPermission, {path}, Join(what, ": ", mdb_strerror(rc)));
+  }
+  if (rc == MDB_VERSION_MISMATCH) {
+    throw Error(ErrorCode::kData, {path},
+                "the database was written by another LMDB version, whose format this one cannot "
+                "read; copy it: mdb_dump of that version, then mdb_load of version 0.9");
+  }
+  if (rc == MDB_READERS_FULL) {
+    throw Error(ErrorCode::kStopped, {path},
+                "126 readers hold the database already; stop one, or remove lock.mdb when none is "
+                "running");
+  }
+  const bool io = rc == EIO || rc == ESTALE || rc == EMFILE || rc == ENFILE;
+  throw Error(io ? ErrorCode::kIo : ErrorCode::kData, {path}, Join(what, ": ", mdb_strerror(rc)));
+}
+
+// The start of a meta page, as LMDB 0.9 lays it out on 64-bit machines of this byte order.
+struct MetaPage {
+  char page_header[16];
+  uint32_t magic, version;
+  uint64_t address, map_bytes;
+  uint32_t page_bytes;
+};
+
+// Checks both meta pages with plain reads. LMDB trusts them: a zero page size divides by zero.
+void CheckMetaPages(const std::string& path, int fd, int64_t file_bytes) {
+  int64_t offset = 0;
+  for (int i = 0; i < 2; ++i) {
+    MetaPage meta{};
+    const ssize_t got = pread(fd, &meta, sizeof meta, offset);
+    if (got < 0) FailRead(path, "cannot read data.mdb", errno);
+    if (got < static_cast<ssize_t>(sizeof meta)) {
+      throw Error(ErrorCode::kData, {path},
+                  Join("data.mdb is truncated: its ", file_bytes,
+                       " bytes do not hold an LMDB header; copy the database again"));
+    }
+    if (meta.magic != 0xBEEFC0DE) {
+      throw Error(ErrorCode::kData, {path},
+                  i == 0 ? "data.mdb is not an LMDB file (wrong first bytes)"
+                         : "data.mdb is damaged: its second header is not LMDB's");
+    }
+    if (meta.version != 1) FailRead(path, "", MDB_VERSION_MISMATCH);
+    const uint32_t psize = meta.page_bytes;
+    if (psize < 256 || psize > 65536 || (psize & (psize - 1)) != 0 || (i == 1 && psize != offset)) {
+      throw Error(ErrorCode::kData, {path},
+                  Join("data.mdb is damaged: its header says pages of ", psize, " bytes"));
+    }
+    offset = psize;
+  }
+}
+
+// Before anything is mapped: a regular file, not empty, with sound headers. Returns its size.
+int64_t CheckDataFile(const std::string& path) {
+  const std::string file = path + "/data.mdb";
+  const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) FailRead(path, "cannot open data.mdb", errno);
+  struct Closer {
+    int fd;
+    ~Closer() { close(fd); }
+  } closer{fd};
+  struct stat info;
+  if (fstat(fd, &info) != 0) FailRead(path, "cannot read data.mdb", errno);
+  if (!S_ISREG(info.st_mode)) throw Error(ErrorCode::kData, {path}, "data.mdb is not a file");
+  if (info.st_size == 0) {
+    throw Error(ErrorCode::kData, {path},
+                "data.mdb has 0 bytes: writing the database did not finish; make it again");
+  }
+  CheckMetaPages(path, fd, info.st_size);
+  return info.st_size;
+}
+
+Env OpenWith(const std::string& path, unsigned flags, int* rc) {
+  MDB_env* raw = nullptr;
+  *rc = mdb_env_create(&raw);
+  Env env(raw);
+  if (*rc == MDB_SUCCESS) *rc = mdb_env_open(env.get(), path.c_str(), flags, 0664);
+  return env;
+}
+
+// NOTLS: the reader's slot belongs to the transaction, so that the cursor may change threads.
+Env OpenEnv(const std::string& path) {
+  constexpr unsigned kFlags = MDB_RDONLY | MDB_NOTLS;
+  int rc = 0;
+  Env env = OpenWith(path, kFlags, &rc);
+  if (IsLockTrouble(rc)) {
+    const int reason = rc;
+    env = OpenWith(path, kFlags | MDB_NOLOCK, &rc);
+    LOG_IF(WARNING, rc == MDB_SUCCESS)
+        << path << ": no lock on lock.mdb (" << mdb_strerror(reason)
+        << "); reading without one, so nothing may write to the database meanwhile";
+  }
+  if (rc != MDB_SUCCESS) FailRead(path, "cannot open the database", rc);
+  mdb_env_set_assert(env.get(), ThrowOnAssert);
+  return env;
+}
+
+class LmdbCursor final : public Cursor {
+ public:
+  explicit LmdbCursor(const std::string& path) : Cursor(path) {
+    file_bytes_ = CheckDataFile(path);
+    env_ = OpenEnv(path);
+    CheckFileSize();
+    MDB_txn* txn = nullptr;
+    Check(mdb_txn_begin(env_.get(), nullptr, MDB_RDONLY, &txn), "cannot begin to read");
+    txn_.reset(txn);
+    MDB_dbi dbi = 0;
+    Check(mdb_dbi_open(txn, nullptr, 0, &dbi), "cannot open the unnamed database");
+    CheckNotEmpty(dbi);
+    MDB_cursor* cursor = nullptr;
+    Check(mdb_cursor_open(txn, dbi, &cursor), "cannot open a cursor");
+    cursor_.reset(cursor);
+    SeekFirst();
+  }
+
+  std::string_view Key() const override { return View(key_); }
+  std::string_view Value() const override { return View(value_); }
+
+  void SeekFirst() override { Check(Move(MDB_FIRST), "cannot read the first record"); }
+
+  bool Next() override {
+    const int rc = Move(MDB_NEXT);
+    if (rc == MDB_SUCCESS) return false;
+    if (rc != MDB_NOTFOUND) Check(rc, Join("cannot read the record after ", QuoteKey(Key())));
+    SeekFirst();
+    return true;
+  }
+
+  bool Seek(std::string_view key) override {
+    if (key.empty() || key.size() > static_cast<size_t>(mdb_env_get_maxkeysize(env_.get()))) {
+      return false;
+    }
+    const std::string here(Key());
+    if (SetKey(key) == MDB_SUCCESS) return true;
+    Check(SetKey(here), Join("cannot read record ", QuoteKey(here)));
+    return false;
+  }
+
+ private:
+  static std::string_view View(const MDB_val& value) {
+    return {static_cast<const char*>(value.mv_data), value.mv_size};
+  }
+
+  void Check(int rc, const std::string& what) const {
+    if (rc != MDB_SUCCESS) FailRead(path(), what, rc);
+  }
+
+  // The transaction's last page must lie inside the file: the map reaches further than a truncated
+  // file, and touching it there kills the process with SIGBUS.
+  void CheckFileSize() const {
+    MDB_envinfo info;
+    MDB_stat stat;
+    Check(mdb_env_info(env_.get(), &info), "cannot read the header");
+    Check(mdb_env_stat(env_.get(), &stat), "cannot read the header");
+    const auto pages = static_cast<uint64_t>(info.me_last_pgno) + 1;
+    const uint64_t present = static_cast<uint64_t>(file_bytes_) / stat.ms_psize;
+    if (info.me_last_pgno == UINT64_MAX || pages > present) {
+      throw Error(ErrorCode::kData, {path()},
+                  Join("data.mdb is truncated: ", file_bytes_, " bytes where ", pages, " pages of ",
+                       stat.ms_psize, " bytes belong (", static_cast<double>(pages) * stat.ms_psize,
+                       " bytes); copy the database again"));
+    }
+  }
+
+  void CheckNotEmpty(MDB_dbi dbi) const {
+    MDB_stat stat;
+    Check(mdb_stat(txn_.get(), dbi, &stat), "cannot read the header");
+    if (stat.ms_entries == 0) {
+      throw Error(ErrorCode::kData, {path()}, "the database is empty: it holds no records");
+    }
+  }
+
+  int Move(MDB_cursor_op op) {
+    MDB_val key = key_, value;
+    const int rc = mdb_cursor_get(cursor_.get(), &key, &value, op);
+    if (rc == MDB_SUCCESS) Accept(key, value);
+    return rc;
+  }
+
+  int SetKey(std::string_view wanted) {
+    MDB_val key{wanted.size(), const_cast<char*>(wanted.data())}, value;
+    const int rc = mdb_cursor_get(cursor_.get(), &key, &value, MDB_SET_KEY);
+    if (rc == MDB_SUCCESS) Accept(key, value);
+    return rc;
+  }
+
+  void Accept(const MDB_val& key, const MDB_val& value) {
+    if (value.mv_size > static_cast<size_t>(file_bytes_)) {
+      throw Error(ErrorCode::kData, {path()},
+                  Join("record ", QuoteKey(View(key)), " claims ", value.mv_size,
+                       " bytes, more than the whole file: the database is damaged"));
+    }
+    key_ = key;
+    value_ = value;
+  }
+
+  int64_t file_bytes_ = 0;
+  Env env_;
+  std::unique_ptr<MDB_txn, AbortTxn> txn_;
+  std::unique_ptr<MDB_cursor, CloseCursor> cursor_;
+  MDB_val key_{}, value_{};
+};
+
+const RegisterCursor<LmdbCursor> kLmdb("LMDB", "data.mdb");
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,189 @@
+#include "trainer/data/prefetcher.h"
+
+#include <glog/logging.h>
+
+#include <charconv>
+#include <chrono>
+#include <utility>
+
+#include "trainer/base/error.h"
+#include "trainer/base/text.h"
+#include "trainer/config/prototxt.h"
+
+namespace trainer {
+namespace {
+
+constexpr uint64_t kWaitsPerLine = 1000;
+
+// Reads "<number> " and moves `text` behind it.
+bool TakeNumber(std::string_view& text, uint64_t* number) {
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, *number);
+  if (error != std::errc() || stop == end || *stop != ' ') return false;
+  text.remove_prefix(static_cast<size_t>(stop - text.data()) + 1);
+  return true;
+}
+
+}  // namespace
+
+std::string Position::Encode() const { return Join("1 ", record, " ", epoch, " ", key); }
+
+Position Position::Decode(const std::string& text) {
+  Position position;
+  uint64_t version = 0;
+  std::string_view rest = text;
+  if (!TakeNumber(rest, &version) || version != 1 || !TakeNumber(rest, &position.record) ||
+      !TakeNumber(rest, &position.epoch)) {
+    throw Error(ErrorCode::kBadSnapshot, Join("the position in the data set, ", QuoteKey(text),
+                                              ", is not one of this "
+                                              "program's"));
+  }
+  position.key = rest;
+  return position;
+}
+
+Prefetcher::Prefetcher(PrefetchOptions options, Transform transform)
+    : options_(std::move(options)),
+      transform_(std::move(transform)),
+      cursor_(OpenCursor(options_.backend, options_.path)),
+      free_(static_cast<size_t>(options_.depth) + 1),
+      full_(static_cast<size_t>(options_.depth) + 1) {
+  const DatumView& first = parser_.Parse(cursor_->path(), cursor_->Key(), cursor_->Value());
+  shape_key_ = cursor_->Key();
+  image_ = transform_.OutShape(first, QuoteKey(shape_key_));
+  last_in_ = {first.channels, first.height, first.width};
+}
+
+Prefetcher::~Prefetcher() = default;
+
+Shape Prefetcher::shape() const {
+  return {options_.batch_size, image_.channels, image_.height, image_.width};
+}
+
+void Prefetcher::Restore(const Position& position) {
+  if (started_) throw Error(ErrorCode::kInternal, "a running data source cannot be moved");
+  if (position.key.empty()) {
+    cursor_->SeekFirst();
+  } else if (!cursor_->Seek(position.key)) {
+    throw Error(ErrorCode::kBadSnapshot, {options_.path},
+                Join("the snapshot stopped before record ", QuoteKey(position.key),
+                     ", which this database does not have; use the database it was made with"));
+  }
+  at_ = position;
+  current_.next = position;
+}
+
+const Batch& Prefetcher::Next() {
+  if (!started_) {
+    started_ = true;
+    const int64_t values = options_.batch_size * image_.Count();
+    for (int64_t i = 0; i <= options_.depth; ++i) {
+      Batch batch;
+      batch.data.resize(static_cast<size_t>(values));
+      if (options_.labels) batch.labels.resize(static_cast<size_t>(options_.batch_size));
+      free_.Push(std::move(batch));
+    }
+    thread_ = std::jthread([this](const std::stop_token& stop) { Run(stop); });
+    current_ = WaitForBatch();
+    return current_;
+  }
+  if (!current_.data.empty()) free_.Push(std::move(current_));
+  current_ = WaitForBatch();
+  return current_;
+}
+
+Batch Prefetcher::WaitForBatch() {
+  const bool first = current_.data.empty();
+  if (!full_.WouldWait()) return full_.Pop();
+  if (!first && counters_.waits++ % kWaitsPerLine == 0) {
+    LOG_IF(INFO, options_.is_root) << "Waiting for data";
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  Batch batch = full_.Pop();
+  const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
+  (first ? counters_.first_wait_seconds : counters_.wait_seconds) += waited.count();
+  return batch;
+}
+
+void Prefetcher::Run(const std::stop_token& stop) try {
+  for (;;) {
+    Batch batch = free_.Pop(stop);
+    Fill(batch);
+    full_.Push(std::move(batch), stop);
+  }
+} catch (const Closed&) {
+} catch (...) {
+  full_.Fail(std::current_exception());
+}
+
+void Prefetcher::Fill(Batch& batch) {
+  const auto count = static_cast<uint64_t>(options_.shard.count);
+  const auto rank = static_cast<uint64_t>(options_.shard.rank);
+  for (int64_t i = 0; i < options_.batch_size; ++i) {
+    while (at_.record % count != rank) Advance();
+    AddRecord(batch, i);
+    Advance();
+  }
+  at_.key = cursor_->Key();
+  batch.next = at_;
+}
+
+void Prefetcher::Advance() {
+  ++at_.record;
+  if (!cursor_->Next()) return;
+  ++at_.epoch;
+  LOG_IF(INFO, options_.is_root) << "Restarting data prefetching from start.";
+}
+
+void Prefetcher::AddRecord(Batch& batch, int64_t index) {
+  const DatumView& datum = parser_.Parse(cursor_->path(), cursor_->Key(), cursor_->Value());
+  CheckShape(datum);
+  transform_.Apply(datum, at_.record, batch.data.data() + index * image_.Count());
+  if (!options_.labels) return;
+  if (!datum.has_label) {
+    throw Error(ErrorCode::kData, {cursor_->path()},
+                Join("record ", QuoteKey(cursor_->Key()),
+                     " has no label; remove the layer's second top, or label the records"));
+  }
+  batch.labels[static_cast<size_t>(index)] = static_cast<float>(datum.label);
+}
+
+void Prefetcher::CheckShape(const DatumView& datum) {
+  const ImageShape in{datum.channels, datum.height, datum.width};
+  if (in == last_in_) return;
+  const ImageShape out = transform_.OutShape(datum, QuoteKey(cursor_->Key()));
+  if (out != image_) {
+    throw Error(ErrorCode::kData, {cursor_->path()},
+                Join("record ", QuoteKey(cursor_->Key()), " gives a ", out.ToString(),
+                     " image, but record ", QuoteKey(shape_key_), " gave ", image_.ToString(),
+                     "; one batch holds one shape: set crop_size, or resize the images"));
+  }
+  last_in_ = in;
+}
+
+std::unique_ptr<Prefetcher> MakePrefetcher(const LayerSpec& layer, caffe::Phase phase,
+                                           const PhiloxKey& key, const Shard& shard, bool is_root) {
+  constexpr char kParam[] = "data_param";
+  constexpr uint32_t kMaxDepth = 1024, kMaxBatch = 1u << 24;
+  const caffe::DataParameter& param = layer.proto().data_param();
+  if (param.source().empty()) layer.FailIn(kParam, "source", "source, the database, is missing");
+  if (param.batch_size() < 1 || param.batch_size() > kMaxBatch) {
+    layer.FailIn(kParam, "batch_size",
+                 Join("batch_size is ", param.batch_size(), "; it must be 1 to ", kMaxBatch));
+  }
+  if (param.prefetch() < 1 || param.prefetch() > kMaxDepth) {
+    layer.FailIn(kParam, "prefetch",
+                 Join("prefetch is ", param.prefetch(), "; it must be 1 to ", kMaxDepth));
+  }
+  PrefetchOptions options;
+  options.backend = caffe::DataParameter::DB_Name(param.backend());
+  options.path = ResolvePath(param.source(), layer.Where().file);
+  options.batch_size = param.batch_size();
+  options.depth = param.prefetch();
+  options.labels = layer.proto().top_size() > 1;
+  if (phase == caffe::TRAIN) options.shard = shard;
+  options.is_root = is_root;
+  return std::make_unique<Prefetcher>(std::move(options), Transform(layer, phase, key));
+}
+
+}  // namespace trainer

@@ -1,0 +1,118 @@
+#include "trainer/data/transform.h"
+
+#include <algorithm>
+
+#include "pixels.h"
+#include "trainer/base/error.h"
+#include "trainer/base/text.h"
+#include "trainer/config/prototxt.h"
+#include "trainer/data/blob_file.h"
+
+namespace trainer {
+namespace {
+
+constexpr char kParam[] = "transform_param";
+
+// Uniform in [0, n) from 32 random bits, with a bias below n / 2^32.
+int64_t Below(uint32_t word, int64_t n) { return static_cast<int64_t>(uint64_t{word} * n >> 32); }
+
+}  // namespace
+
+std::string ImageShape::ToString() const { return Join(channels, "x", height, "x", width); }
+
+Transform::Transform(const LayerSpec& layer, caffe::Phase phase, const PhiloxKey& key)
+    : layer_(layer),
+      param_(layer.proto().transform_param()),
+      random_crop_(phase == caffe::TRAIN),
+      key_(key),
+      mean_values_(param_.mean_value().begin(), param_.mean_value().end()) {
+  if (param_.force_color() && param_.force_gray()) {
+    layer.FailIn(kParam, "force_gray", "force_color and force_gray exclude each other");
+  }
+  if (param_.has_mean_file() && param_.mean_value_size() > 0) {
+    layer.FailIn(kParam, "mean_value",
+                 "mean_file and mean_value exclude each other; remove one of them");
+  }
+  if (param_.has_mean_file()) ReadMeanFile(layer);
+}
+
+void Transform::ReadMeanFile(const LayerSpec& layer) {
+  mean_path_ = ResolvePath(param_.mean_file(), layer.Where().file);
+  BlobValues mean = ReadBlobFile(mean_path_);
+  std::vector<int64_t> shape = mean.shape;
+  if (shape.size() == 4 && shape[0] == 1) shape.erase(shape.begin());
+  if (shape.size() != 3 || mean.values.empty()) {
+    std::vector<std::string> dims;
+    for (const int64_t dim : mean.shape) dims.push_back(Join(dim));
+    throw Error(ErrorCode::kData, {mean_path_},
+                Join("a mean has the shape CxHxW or 1xCxHxW, not ", JoinList(dims, "x")));
+  }
+  mean_shape_ = {shape[0], shape[1], shape[2]};
+  mean_image_ = std::move(mean.values);
+}
+
+ImageShape Transform::OutShape(const DatumView& datum, const std::string& record) const {
+  const ImageShape in{datum.channels, datum.height, datum.width};
+  if (!mean_image_.empty() && mean_shape_ != in) {
+    layer_.FailIn(
+        kParam, "mean_file",
+        Join("the mean in ", mean_path_, " is ", mean_shape_.ToString(), ", but record ", record,
+             " is ", in.ToString(), "; compute the mean of this database (before cropping)"));
+  }
+  const int values = param_.mean_value_size();
+  if (values > 1 && values != in.channels) {
+    layer_.FailIn(kParam, "mean_value",
+                  Join(values, " mean values for ", in.channels, " channels (record ", record,
+                       " is ", in.ToString(), "); give one, or one per channel"));
+  }
+  const int64_t crop = param_.crop_size();
+  if (crop == 0) return in;
+  if (crop > std::min(in.height, in.width)) {
+    layer_.FailIn(
+        kParam, "crop_size",
+        Join("crop_size ", crop, " is larger than record ", record, ", which is ", in.ToString()));
+  }
+  return {in.channels, crop, crop};
+}
+
+void Transform::Apply(const DatumView& datum, uint64_t number, float* out) const {
+  if (datum.bytes.empty()) {
+    Convert(datum.floats.data(), datum, number, out);
+  } else {
+    Convert(reinterpret_cast<const uint8_t*>(datum.bytes.data()), datum, number, out);
+  }
+}
+
+template <class T>
+void Transform::Convert(const T* in, const DatumView& datum, uint64_t number, float* out) const {
+  static constexpr float kNoMean = 0;
+  const int64_t crop = param_.crop_size();
+  const int64_t height = crop ? crop : datum.height, width = crop ? crop : datum.width;
+  int64_t top = (datum.height - height) / 2, left = (datum.width - width) / 2;
+  bool mirror = false;
+  if (param_.mirror() || (random_crop_ && crop > 0)) {
+    const Philox4 random = PhiloxBlock(key_, 0, number);
+    mirror = param_.mirror() && (random.x[0] >> 31) != 0;
+    if (random_crop_) {
+      top = Below(random.x[1], datum.height - height + 1);
+      left = Below(random.x[2], datum.width - width + 1);
+    }
+  }
+  PixelJob<T> job;
+  job.in_row = datum.width;
+  job.in_plane = int64_t{datum.height} * datum.width;
+  const int64_t start = top * job.in_row + left;
+  job.in = in + start;
+  if (!mean_image_.empty()) job.mean_image = mean_image_.data() + start;
+  job.channels = datum.channels;
+  job.height = height;
+  job.width = width;
+  job.scale = param_.scale();
+  job.mirror = mirror;
+  job.out = out;
+  job.mean_values = mean_values_.empty() ? &kNoMean : mean_values_.data();
+  job.mean_step = mean_values_.size() > 1 ? 1 : 0;
+  ConvertPixels(job);
+}
+
+}  // namespace trainer
