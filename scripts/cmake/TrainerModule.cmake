@@ -5,9 +5,17 @@
 
 # The generated protobuf code: one library below every module.
 file(GLOB protos CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/proto/*.proto)
-add_library(trainer_proto OBJECT ${protos})
-protobuf_generate(TARGET trainer_proto LANGUAGE cpp APPEND_PATH
-                  PROTOC_OUT_DIR ${PROJECT_BINARY_DIR}/proto)
+set(proto_out ${PROJECT_BINARY_DIR}/proto)
+file(MAKE_DIRECTORY ${proto_out})
+foreach(proto ${protos})
+  get_filename_component(stem ${proto} NAME_WE)
+  list(APPEND proto_sources ${proto_out}/${stem}.pb.cc)
+  list(APPEND proto_headers ${proto_out}/${stem}.pb.h)
+endforeach()
+add_custom_command(OUTPUT ${proto_sources} ${proto_headers}
+  COMMAND protobuf::protoc --cpp_out=${proto_out} -I${PROJECT_SOURCE_DIR}/proto ${protos}
+  DEPENDS ${protos} VERBATIM)
+add_library(trainer_proto OBJECT ${proto_sources} ${proto_headers})
 target_include_directories(trainer_proto SYSTEM PUBLIC ${PROJECT_BINARY_DIR}/proto)
 target_link_libraries(trainer_proto PUBLIC protobuf::libprotobuf)
 set_property(GLOBAL APPEND PROPERTY TRAINER_MODULES trainer_proto)

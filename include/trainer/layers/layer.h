@@ -47,15 +47,20 @@ class PlanContext {
 
   // Every output needs one of the next two.
   virtual void Out(int i, const Shape& shape, DType dtype = DType::kF32) = 0;
-  // Output i is input j's memory under another shape of the same memory order; so is its gradient.
-  // Several outputs may view one input (Split): the net then sums their gradients.
+  // Output i is input j's memory under another shape of the same memory order; so is its gradient,
+  // and neither Forward nor Backward needs to do anything. When several outputs view one input
+  // (Split) and more than one of them has a gradient, Backward is called to sum those that
+  // HasGradOut into GradIn(j), which may lie in the first one's memory.
   virtual void OutIsView(int i, int j, const Shape& shape) = 0;
+  // Output i's memory is its own for the whole run: what Forward does not write stays.
+  virtual void Pin(int i) = 0;
 
   // Backward reads this input's or output's data.
   virtual void KeepInput(int i) = 0;
   virtual void KeepOutput(int i) = 0;
   // Output 0 may lie in input 0's memory, and gradient in 0 in gradient out 0's. Only for one shape
-  // and type, when Forward and Backward read each element before they write it.
+  // and type, when Forward and Backward read each element before they write it. Where granted, a
+  // kept input holds the output's numbers when Backward runs.
   virtual void AllowInPlace() = 0;
   // This input never gets a gradient: a label, an index. Asking for one by propagate_down is refused.
   virtual void NoGradient(int i) = 0;

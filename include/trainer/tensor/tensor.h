@@ -30,8 +30,8 @@ struct ConstTensor {
   DType dtype = DType::kF32;
 
   ConstTensor() = default;
-  ConstTensor(const void* data, const Shape& shape, DType dtype = DType::kF32)
-      : data(data), shape(shape), dtype(dtype) {}
+  ConstTensor(const void* numbers, const Shape& dims, DType type = DType::kF32)
+      : data(numbers), shape(dims), dtype(type) {}
   ConstTensor(const Tensor& t) : data(t.data), shape(t.shape), dtype(t.dtype) {}
 
   int64_t Count() const { return shape.Count(); }

@@ -1,0 +1,133 @@
+#pragma once
+// A net ready to run: layers in order, every number's place in memory fixed before the first pass.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trainer/base/shard.h"
+#include "trainer/config/net_spec.h"
+#include "trainer/layers/layer.h"
+#include "trainer/net/param_store.h"
+
+namespace trainer {
+
+struct Graph;
+
+enum class MemoryMode {
+  kShared,    // values share memory when their lifetimes allow
+  kSeparate,  // every value has its own block and nothing is in place: for finding wrong lifetimes
+  kPoisoned,  // shared, and what is no longer needed is filled with NaN
+};
+
+struct NetOptions {
+  caffe::NetState state;
+  bool training = false;  // plan memory for backward
+  bool force_backward = false;
+  uint64_t seed = 0;
+  Shard shard;
+  MemoryMode memory = MemoryMode::kShared;
+  bool log = true;  // Caffe's start-up lines
+};
+
+// A value that no layer reads: what a run reports. `loss_weight` is 0 for a plain output.
+struct NetOutput {
+  std::string name;
+  Tensor value;
+  float loss_weight = 0;
+};
+
+// One line of the memory plan. Steps 0..L-1 are the layers forward, L..2L-1 backward.
+struct PlannedBlock {
+  std::string name;  // "conv1", "conv1 gradient", "pool1 workspace", "conv1 scratch"
+  std::string note;  // "in place of conv1", "view of data", ""
+  Shape shape;       // no axes for scratch and workspace
+  size_t bytes = 0, offset = 0;
+  int first = 0, last = 0;
+};
+
+struct MemoryPlan {
+  std::vector<PlannedBlock> blocks;
+  size_t arena_bytes = 0;     // what the values and scratch take together
+  size_t separate_bytes = 0;  // what they would take without sharing
+};
+
+// What loading a weights file did, by layer name.
+struct LoadReport {
+  std::vector<std::string> loaded, missing, unused;
+};
+
+// Used by one thread. Forward and Backward allocate no memory.
+class Net {
+ public:
+  // Builds the net of `spec` for `options.state`: filters, inserts splits, makes and plans every
+  // layer, allocates and fills the parameters that `params` does not have yet. `device` and
+  // `params` must outlive the net, `spec` too. Throws kConfig naming the line.
+  Net(const NetSpec& spec, const NetOptions& options, const Device& device, ParamStore& params);
+  ~Net();
+
+  const std::string& name() const { return name_; }
+
+  // One pass over all layers; returns the loss: the sum of loss_weight times each weighted output.
+  float Forward();
+  // Adds to the parameter gradients. After a Forward.
+  void Backward();
+
+  // The same in pieces, for measuring.
+  int NumLayers() const;
+  const LayerSpec& LayerAt(int i) const;
+  Layer& GetLayer(int i) const;
+  bool RunsBackward(int i) const;
+  void ForwardLayer(int i);
+  void BackwardLayer(int i);
+  // Starts a new pass: the next ForwardLayer calls draw new random numbers.
+  void BeginPass();
+  float Loss() const;
+
+  // Unread values sorted by name, as Caffe numbers them.
+  const std::vector<NetOutput>& outputs() const { return outputs_; }
+  // Every parameter this net uses, once, in layer order: the order of a solver's state.
+  const std::vector<Param*>& params() const { return learnable_; }
+
+  // A value by blob name (the last writer's), in device memory, or null data. Only outputs, pinned
+  // values and, with kSeparate, all values hold still after a pass.
+  Tensor Value(const std::string& blob) const;
+  Tensor Gradient(const std::string& blob) const;
+
+  const MemoryPlan& memory_plan() const;
+
+  // The net with its weights as a caffemodel holds them (and gradients, with `diff`).
+  caffe::NetParameter ToProto(bool diff = false) const;
+  // Copies weights by layer name. Blobs must match in number and shape (old 4-D shapes may have
+  // leading ones); throws kData naming both shapes, the layer and the file.
+  LoadReport CopyWeights(const caffe::NetParameter& source, const std::string& file);
+
+  // Passes done and the state of every layer that has one, for bit-exact resuming.
+  uint32_t passes() const { return passes_; }
+  std::vector<std::pair<std::string, std::string>> SaveLayerStates() const;
+  void Restore(uint32_t passes, const std::vector<std::pair<std::string, std::string>>& states);
+
+ private:
+  void BindContexts();
+  void FillParams(const std::vector<Param*>& fresh);
+  void CollectOutputs();
+  void Poison(int step);
+
+  std::string name_;
+  NetOptions options_;
+  const Device& device_;
+  ParamStore& params_;
+  std::unique_ptr<Graph> graph_;
+  std::vector<RunContext> contexts_;
+  std::vector<NetOutput> outputs_;
+  std::vector<NetOutput> losses_;
+  std::vector<Param*> learnable_;
+  void* arena_ = nullptr;
+  uint32_t passes_ = 0;
+};
+
+// The stream of random numbers that belongs to `name` in `phase`.
+uint32_t StreamOf(const std::string& name, caffe::Phase phase);
+
+}  // namespace trainer

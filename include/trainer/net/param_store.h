@@ -1,0 +1,78 @@
+#pragma once
+// The parameters of a run. One store serves the training net and its test nets.
+
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "trainer/backend/device.h"
+#include "trainer/layers/layer.h"
+#include "trainer/tensor/tensor.h"
+
+namespace trainer {
+
+// One parameter: owned by the first layer that declares it, perhaps used by others under its share
+// name. All numbers are f32 on the device, `count` of them, in `layout`'s order.
+struct Param {
+  std::string key;    // the share name, or "<layer>:<index>"
+  std::string layer;  // the owner
+  int index = 0;      // its number in the owner
+  Shape shape;        // as in files
+  ParamLayout layout;
+  SourceRef where;
+  caffe::FillerParameter filler;
+  int owner_step = 0;  // the owner's place in the net that added it
+  float lr_mult = 1, decay_mult = 1;
+  bool has_lr_mult = false, has_decay_mult = false;  // written by the user
+  float* weight = nullptr;
+  float* grad = nullptr;  // null when lr_mult is 0 or nothing trains
+
+  int64_t count() const { return shape.Count(); }
+};
+
+// Owns the memory of weights, gradients and update-rule state: one block for each kind and net, in
+// which the parameters lie in the order in which backward finishes them, so that a run of
+// neighbours can be exchanged between replicas without copies. Addresses never change.
+class ParamStore {
+ public:
+  explicit ParamStore(const Device& device) : device_(device) {}
+  ~ParamStore();
+  ParamStore(const ParamStore&) = delete;
+  ParamStore& operator=(const ParamStore&) = delete;
+
+  // Null when there is none.
+  Param* Find(const std::string& key);
+  Param& Add(Param param);
+
+  // Gives memory to the parameters added since the last call; gradients too when `training`, and
+  // sets those to zero.
+  void Allocate(bool training);
+
+  const Device& device() const { return device_; }
+
+  // Between memory and row-major host order.
+  void Export(const Param& param, const float* device_values, std::span<float> host) const;
+  void Import(const Param& param, std::span<const float> host, float* device_values) const;
+
+  // Sets the gradients of every parameter to zero.
+  void ClearGradients();
+  // Bytes of weights (or of gradients).
+  size_t WeightBytes() const { return weight_bytes_; }
+  // The memory of all gradients of the training net: (start, count) of floats, gaps are zero.
+  std::span<float> Gradients() const { return gradients_; }
+  std::span<float> Weights() const { return weights_; }
+
+ private:
+  float* AllocateFloats(size_t count);
+
+  const Device& device_;
+  std::deque<Param> params_;
+  std::map<std::string, Param*> by_key_;
+  size_t allocated_ = 0;  // parameters that have memory
+  size_t weight_bytes_ = 0;
+  std::span<float> weights_, gradients_;
+  std::vector<void*> blocks_;
+};
+
+}  // namespace trainer

@@ -1,0 +1,100 @@
+#pragma once
+// What watches a run. Observers get plain structs and know no solver; one file in src/observe/ each.
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "trainer/base/registry.h"
+
+namespace trainer {
+
+// One number that a net reported: element of an output blob.
+struct ReportedValue {
+  std::string name;
+  float value = 0;
+  float loss_weight = 0;  // 0 for a plain output
+};
+
+struct RunStart {
+  std::string net, lr_policy;
+  int first_iter = 0, max_iter = 0;
+};
+
+// A training iteration at the display interval, before its update.
+struct IterationReport {
+  int iter = 0;
+  float loss = 0;          // smoothed over average_loss iterations
+  double seconds = 0;      // since the last report, or since the start
+  int iterations = 0;      // in those seconds; 0 in the first report
+  float rate = 0;          // the learning rate of this update
+  std::span<const ReportedValue> outputs;
+  bool after_last = false;  // the extra forward pass after the last update: only the loss counts
+};
+
+struct TestReport {
+  int iter = 0, net = 0;
+  bool has_loss = false;  // test_compute_loss
+  float loss = 0;
+  bool interrupted = false;
+  std::span<const ReportedValue> outputs;  // means over the test's batches
+};
+
+struct SnapshotReport {
+  int iter = 0;
+  std::string model, state;  // files, written and verified
+};
+
+// Called on the training thread, in order. Must be quick and must not throw for trouble of its own.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  virtual void OnStart(const RunStart&) {}
+  virtual void OnIteration(const IterationReport&) {}
+  virtual void OnTestStart(int /*iter*/, int /*net*/) {}
+  virtual void OnTest(const TestReport&) {}
+  virtual void OnSnapshotStart(const SnapshotReport&) {}
+  virtual void OnSnapshot(const SnapshotReport&) {}
+  // A line about the update: clipping, a step of the learning rate.
+  virtual void OnNote(const std::string&) {}
+  virtual void OnEnd(bool /*stopped_early*/) {}
+};
+
+using ObserverRegistry = Registry<Observer>;
+
+// const RegisterObserver<LogObserver> kLog("log");
+template <class T>
+struct RegisterObserver {
+  explicit RegisterObserver(const char* name) {
+    ObserverRegistry::Get().Add(name, [] { return std::unique_ptr<Observer>(new T()); });
+  }
+};
+
+// Passes every event on to each of its observers, in their order.
+class ObserverList final : public Observer {
+ public:
+  void Add(std::unique_ptr<Observer> observer) { observers_.push_back(std::move(observer)); }
+
+  void OnStart(const RunStart& e) override { All([&](Observer& o) { o.OnStart(e); }); }
+  void OnIteration(const IterationReport& e) override { All([&](Observer& o) { o.OnIteration(e); }); }
+  void OnTestStart(int iter, int net) override {
+    All([&](Observer& o) { o.OnTestStart(iter, net); });
+  }
+  void OnTest(const TestReport& e) override { All([&](Observer& o) { o.OnTest(e); }); }
+  void OnSnapshotStart(const SnapshotReport& e) override {
+    All([&](Observer& o) { o.OnSnapshotStart(e); });
+  }
+  void OnSnapshot(const SnapshotReport& e) override { All([&](Observer& o) { o.OnSnapshot(e); }); }
+  void OnNote(const std::string& text) override { All([&](Observer& o) { o.OnNote(text); }); }
+  void OnEnd(bool early) override { All([&](Observer& o) { o.OnEnd(early); }); }
+
+ private:
+  template <class F>
+  void All(F call) {
+    for (const auto& observer : observers_) call(*observer);
+  }
+  std::vector<std::unique_ptr<Observer>> observers_;
+};
+
+}  // namespace trainer

@@ -1,0 +1,84 @@
+#pragma once
+// A net's layers and values while they are planned, and afterwards as the map of what is where.
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trainer/net/net.h"
+
+namespace trainer {
+
+// A blob as one layer wrote it. top == bottom makes a new Value with the same name.
+struct ValueInfo {
+  std::string name;
+  Shape shape;
+  DType dtype = DType::kF32;
+  int writer = 0;
+  std::vector<int> readers;  // steps that have it as an input
+  int view_of = -1;          // the value whose memory this is, by OutIsView
+  bool pinned = false;
+  float loss_weight = 0;
+  bool can_grad = false;   // something before it learns
+  bool has_grad = false;   // and a loss depends on it
+  bool is_output = false;  // nobody reads it
+
+  // Set by the memory plan: which block holds it; -1 for a gradient that nobody computes.
+  int block = -1, grad_block = -1;
+
+  size_t bytes() const { return static_cast<size_t>(shape.Count()) * SizeOf(dtype); }
+};
+
+// One layer in its place.
+struct StepInfo {
+  LayerSpec spec;
+  std::unique_ptr<Layer> layer;
+  std::vector<int> in, out;       // values
+  std::vector<bool> no_gradient;  // per input, as declared
+  std::vector<bool> wants_grad;   // per input, decided
+  std::vector<bool> keep_in, keep_out;
+  bool allow_in_place = false;
+  size_t scratch_bytes = 0, workspace_bytes = 0;
+  std::vector<Param*> params;
+  bool needs_backward = false;  // something in it or before it learns, and a loss depends on it
+  bool runs_backward = false;   // and its Backward has something to do
+  int scratch_block = -1, grad_scratch_block = -1, workspace_block = -1;
+
+  explicit StepInfo(LayerSpec layer_spec) : spec(std::move(layer_spec)) {}
+};
+
+// Memory for one or more values that never need it at the same time as different contents.
+struct Block {
+  std::string name, note;
+  Shape shape;
+  size_t bytes = 0, offset = 0;
+  int first = 0, last = 0;  // steps, both inclusive
+};
+
+struct Graph {
+  std::vector<StepInfo> steps;
+  std::vector<ValueInfo> values;
+  std::vector<Block> blocks;
+  std::map<std::string, int> newest;  // blob name -> value
+  std::vector<Param*> fresh;          // parameters that this net added to the store
+  MemoryPlan plan;
+
+  int NumSteps() const { return static_cast<int>(steps.size()); }
+  int BackwardStep(int step) const { return 2 * NumSteps() - 1 - step; }
+  int End() const { return 2 * NumSteps(); }
+};
+
+// Makes and plans every layer, in order. Fills steps, values, parameters.
+void PlanLayers(const std::vector<LayerSpec>& layers, const NetOptions& options,
+                const Device& device, ParamStore& params, Graph& graph);
+
+// Decides which values get a gradient and which layers run backward, as Caffe does: a layer needs
+// it when a parameter with lr_mult or an input before it learns; propagate_down and force_backward
+// change that; what no loss depends on is left out.
+void PlanGradients(const NetOptions& options, Graph& graph);
+
+// Gives every value, gradient, workspace and scratch a block with a lifetime and an offset.
+void PlanMemory(const NetOptions& options, Graph& graph);
+
+}  // namespace trainer

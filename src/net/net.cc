@@ -1,0 +1,218 @@
+#include "trainer/net/net.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "graph.h"
+#include "net_log.h"
+#include "trainer/base/text.h"
+#include "trainer/layers/filler.h"
+
+namespace trainer {
+
+uint32_t StreamOf(const std::string& name, caffe::Phase phase) {
+  uint32_t hash = 2166136261u;  // FNV-1a
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
+  return (hash ^ static_cast<uint32_t>(phase)) * 16777619u;
+}
+
+Net::Net(const NetSpec& spec, const NetOptions& options, const Device& device, ParamStore& params)
+    : name_(spec.proto.name()), options_(options), device_(device), params_(params),
+      graph_(std::make_unique<Graph>()) {
+  options_.force_backward = options.force_backward || spec.proto.force_backward();
+  const NetLog log(options_.log);
+  log.Rules(spec, options_.state);
+  const std::vector<LayerSpec> layers = InsertSplits(FilterLayers(spec, options_.state));
+  if (layers.empty()) {
+    throw Error(ErrorCode::kConfig, {spec.file},
+                Join("net '", name_, "' has no layer in phase ",
+                     caffe::Phase_Name(options_.state.phase()),
+                     "; check its include and exclude rules"));
+  }
+  log.Start(name_, layers, options_.state);
+  PlanLayers(layers, options_, device_, params_, *graph_);
+  PlanGradients(options_, *graph_);
+  PlanMemory(options_, *graph_);
+  params_.Allocate(options_.training);
+  FillParams(graph_->fresh);
+  arena_ = device_.Allocate(graph_->plan.arena_bytes);
+  device_.Zero(arena_, graph_->plan.arena_bytes);
+  BindContexts();
+  CollectOutputs();
+  log.Layers(*graph_);
+  log.End(*graph_, outputs_);
+}
+
+Net::~Net() {
+  if (arena_ != nullptr) device_.Free(arena_);
+}
+
+void Net::FillParams(const std::vector<Param*>& fresh) {
+  std::vector<float> host;
+  for (const Param* param : fresh) {
+    host.assign(static_cast<size_t>(param->count()), 0.0f);
+    const LayerSpec& spec = graph_->steps[static_cast<size_t>(param->owner_step)].spec;
+    const PhiloxKey key{options_.seed,
+                        StreamOf(Join(param->layer, ":", param->index), caffe::TRAIN)};
+    Fill(param->filler, param->shape, key, 0, spec, host);
+    params_.Import(*param, host, param->weight);
+  }
+}
+
+void Net::BindContexts() {
+  auto at = [&](int block) -> std::byte* {
+    return block < 0 ? nullptr
+                     : static_cast<std::byte*>(arena_) +
+                           graph_->blocks[static_cast<size_t>(block)].offset;
+  };
+  for (const StepInfo& step : graph_->steps) {
+    RunContext& run = contexts_.emplace_back();
+    run.device_ = &device_;
+    run.phase_ = step.spec.proto().phase();
+    run.key_ = {options_.seed, StreamOf(step.spec.name(), run.phase_)};
+    for (size_t i = 0; i < step.in.size(); ++i) {
+      const ValueInfo& value = graph_->values[static_cast<size_t>(step.in[i])];
+      run.in_.emplace_back(at(value.block), value.shape, value.dtype);
+      run.grad_in_.push_back(
+          {step.wants_grad[i] ? at(value.grad_block) : nullptr, value.shape, value.dtype});
+    }
+    for (const int out : step.out) {
+      const ValueInfo& value = graph_->values[static_cast<size_t>(out)];
+      run.out_.push_back({at(value.block), value.shape, value.dtype});
+      run.grad_out_.emplace_back(at(value.grad_block), value.shape, value.dtype);
+    }
+    for (Param* param : step.params) {
+      run.param_.push_back(param->weight);
+      run.grad_param_.push_back(options_.training ? param->grad : nullptr);
+      if (std::ranges::find(learnable_, param) == learnable_.end()) learnable_.push_back(param);
+    }
+    if (step.workspace_bytes > 0) run.workspace_ = {at(step.workspace_block), step.workspace_bytes};
+  }
+}
+
+void Net::CollectOutputs() {
+  for (const StepInfo& step : graph_->steps) {
+    const RunContext& run = contexts_[static_cast<size_t>(&step - graph_->steps.data())];
+    for (size_t i = 0; i < step.out.size(); ++i) {
+      const ValueInfo& value = graph_->values[static_cast<size_t>(step.out[i])];
+      const NetOutput output{value.name, run.out_[i], value.loss_weight};
+      if (value.is_output && !value.name.starts_with('(')) outputs_.push_back(output);
+      if (value.loss_weight == 0) continue;
+      losses_.push_back(output);
+      if (run.grad_out_[i].data == nullptr) continue;
+      const std::vector<float> weights(static_cast<size_t>(value.shape.Count()), value.loss_weight);
+      device_.CopyToDevice(const_cast<void*>(run.grad_out_[i].data), weights.data(),
+                           weights.size() * sizeof(float));
+    }
+  }
+  std::ranges::stable_sort(outputs_, {}, &NetOutput::name);
+}
+
+float Net::Forward() {
+  BeginPass();
+  for (int s = 0; s < NumLayers(); ++s) ForwardLayer(s);
+  return Loss();
+}
+
+void Net::Backward() {
+  for (int s = NumLayers(); s-- > 0;) BackwardLayer(s);
+}
+
+void Net::BeginPass() {
+  for (RunContext& run : contexts_) run.pass_ = passes_;
+  ++passes_;
+}
+
+void Net::ForwardLayer(int i) {
+  const StepInfo& step = graph_->steps[static_cast<size_t>(i)];
+  RunContext& run = contexts_[static_cast<size_t>(i)];
+  if (step.scratch_block >= 0) {
+    run.scratch_ = {static_cast<std::byte*>(arena_) +
+                        graph_->blocks[static_cast<size_t>(step.scratch_block)].offset,
+                    step.scratch_bytes};
+  }
+  step.layer->Forward(run);
+  if (options_.memory == MemoryMode::kPoisoned) Poison(i);
+}
+
+void Net::BackwardLayer(int i) {
+  const StepInfo& step = graph_->steps[static_cast<size_t>(i)];
+  if (step.runs_backward) {
+    RunContext& run = contexts_[static_cast<size_t>(i)];
+    if (step.grad_scratch_block >= 0) {
+      run.scratch_ = {static_cast<std::byte*>(arena_) +
+                          graph_->blocks[static_cast<size_t>(step.grad_scratch_block)].offset,
+                      step.scratch_bytes};
+    }
+    step.layer->Backward(run);
+  }
+  if (options_.memory == MemoryMode::kPoisoned) Poison(graph_->BackwardStep(i));
+}
+
+// Fills what nobody reads after `step` with NaN.
+void Net::Poison(int step) {
+  for (const Block& block : graph_->blocks) {
+    if (block.last == step && options_.training) {
+      std::memset(static_cast<std::byte*>(arena_) + block.offset, 0xff, block.bytes);
+    }
+  }
+}
+
+float Net::Loss() const {
+  float loss = 0;
+  for (const NetOutput& output : losses_) {
+    float value = 0;
+    for (int64_t i = 0; i < output.value.Count(); ++i) {
+      float element = 0;
+      device_.CopyToHost(&element, output.value.f32() + i, sizeof(element));
+      value += element;
+    }
+    loss += output.loss_weight * value;
+  }
+  return loss;
+}
+
+int Net::NumLayers() const { return graph_->NumSteps(); }
+const LayerSpec& Net::LayerAt(int i) const { return graph_->steps[static_cast<size_t>(i)].spec; }
+Layer& Net::GetLayer(int i) const { return *graph_->steps[static_cast<size_t>(i)].layer; }
+bool Net::RunsBackward(int i) const { return graph_->steps[static_cast<size_t>(i)].runs_backward; }
+const MemoryPlan& Net::memory_plan() const { return graph_->plan; }
+
+Tensor Net::Value(const std::string& blob) const {
+  const auto found = graph_->newest.find(blob);
+  if (found == graph_->newest.end()) return {};
+  const ValueInfo& value = graph_->values[static_cast<size_t>(found->second)];
+  return {static_cast<std::byte*>(arena_) + graph_->blocks[static_cast<size_t>(value.block)].offset,
+          value.shape, value.dtype};
+}
+
+Tensor Net::Gradient(const std::string& blob) const {
+  const auto found = graph_->newest.find(blob);
+  if (found == graph_->newest.end()) return {};
+  const ValueInfo& value = graph_->values[static_cast<size_t>(found->second)];
+  if (value.grad_block < 0) return {nullptr, value.shape, value.dtype};
+  return {static_cast<std::byte*>(arena_) +
+              graph_->blocks[static_cast<size_t>(value.grad_block)].offset,
+          value.shape, value.dtype};
+}
+
+std::vector<std::pair<std::string, std::string>> Net::SaveLayerStates() const {
+  std::vector<std::pair<std::string, std::string>> states;
+  for (const StepInfo& step : graph_->steps) {
+    std::string state = step.layer->SaveState();
+    if (!state.empty()) states.emplace_back(step.spec.name(), std::move(state));
+  }
+  return states;
+}
+
+void Net::Restore(uint32_t passes,
+                  const std::vector<std::pair<std::string, std::string>>& states) {
+  passes_ = passes;
+  for (const auto& [name, state] : states) {
+    for (const StepInfo& step : graph_->steps) {
+      if (step.spec.name() == name) step.layer->RestoreState(state);
+    }
+  }
+}
+
+}  // namespace trainer

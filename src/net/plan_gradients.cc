@@ -1,0 +1,83 @@
+#include "graph.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+ValueInfo& ValueOf(Graph& graph, int id) { return graph.values[static_cast<size_t>(id)]; }
+
+// Whether propagate_down lets the gradient of input i be computed: what the user wrote, else
+// `inferred`.
+bool Propagates(const StepInfo& step, size_t i, bool inferred) {
+  const auto& flags = step.spec.proto().propagate_down();
+  if (flags.empty()) return inferred;
+  return flags[static_cast<int>(i)];
+}
+
+void CheckPropagateDown(const StepInfo& step) {
+  const auto& flags = step.spec.proto().propagate_down();
+  if (!flags.empty() && static_cast<size_t>(flags.size()) != step.in.size()) {
+    step.spec.Fail("propagate_down", Join("propagate_down is given ", flags.size(), " times for ",
+                                          step.in.size(), " bottoms; give none or one per bottom"),
+                   0);
+  }
+  for (size_t i = 0; i < step.in.size(); ++i) {
+    if (step.no_gradient[i] && !flags.empty() && flags[static_cast<int>(i)]) {
+      step.spec.Fail("propagate_down",
+                     Join("bottom '", step.spec.proto().bottom(static_cast<int>(i)),
+                          "' cannot get a gradient here: set its propagate_down to false"),
+                     static_cast<int>(i));
+    }
+  }
+}
+
+// Front to back: which values depend on something that learns.
+void SweepForward(bool force, Graph& graph) {
+  for (StepInfo& step : graph.steps) {
+    CheckPropagateDown(step);
+    bool learns = force && !step.in.empty();
+    for (const Param* param : step.params) learns = learns || param->lr_mult != 0;
+    step.wants_grad.assign(step.in.size(), false);
+    for (size_t i = 0; i < step.in.size(); ++i) {
+      const bool inferred = force || ValueOf(graph, step.in[i]).can_grad;
+      step.wants_grad[i] = !step.no_gradient[i] && Propagates(step, i, inferred);
+      learns = learns || step.wants_grad[i];
+    }
+    step.needs_backward = learns;
+    for (const int out : step.out) ValueOf(graph, out).can_grad = learns;
+  }
+}
+
+// Back to front: drop what no loss depends on.
+void SweepBackward(Graph& graph) {
+  for (size_t s = graph.steps.size(); s-- > 0;) {
+    StepInfo& step = graph.steps[s];
+    int grads = 0, views = 0;
+    for (const int out : step.out) {
+      ValueInfo& value = ValueOf(graph, out);
+      value.has_grad = value.has_grad || value.loss_weight != 0;
+      grads += value.has_grad;
+      views += value.view_of >= 0;
+    }
+    step.needs_backward = step.needs_backward && grads > 0;
+    for (size_t i = 0; i < step.in.size(); ++i) {
+      step.wants_grad[i] = step.wants_grad[i] && step.needs_backward;
+      if (step.wants_grad[i]) ValueOf(graph, step.in[i]).has_grad = true;
+    }
+    const bool only_views = views > 0 && views == static_cast<int>(step.out.size());
+    step.runs_backward = step.needs_backward && !(only_views && grads <= 1);
+  }
+}
+
+}  // namespace
+
+void PlanGradients(const NetOptions& options, Graph& graph) {
+  if (!options.training) {
+    for (StepInfo& step : graph.steps) step.wants_grad.assign(step.in.size(), false);
+    return;
+  }
+  SweepForward(options.force_backward, graph);
+  SweepBackward(graph);
+}
+
+}  // namespace trainer

@@ -1,0 +1,242 @@
+#include <algorithm>
+
+#include "graph.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+constexpr char kAutomatic[] = "(automatic)";
+
+bool IsLossType(const std::string& type) { return type.ends_with("Loss"); }
+
+std::string ParamKey(const LayerSpec& spec, int index) {
+  if (index < spec.proto().param_size() && !spec.proto().param(index).name().empty()) {
+    return spec.proto().param(index).name();
+  }
+  return Join(spec.name(), ":", index);
+}
+
+// The context of one layer's Plan call.
+class Planner final : public PlanContext {
+ public:
+  Planner(const NetOptions& options, const Device& device, ParamStore& params, Graph& graph,
+          StepInfo& step, int number)
+      : options_(options), device_(device), params_(params), graph_(graph), step_(step),
+        number_(number) {}
+
+  const Device& device() const override { return device_; }
+  caffe::Phase phase() const override { return step_.spec.proto().phase(); }
+  bool training() const override { return options_.training; }
+  int NumIn() const override { return static_cast<int>(step_.in.size()); }
+  int NumOut() const override { return static_cast<int>(step_.out.size()); }
+  const Shape& In(int i) const override { return InValue(i).shape; }
+  DType InType(int i) const override { return InValue(i).dtype; }
+
+  void Out(int i, const Shape& shape, DType dtype) override {
+    ValueInfo& value = OutValue(i);
+    value.shape = shape;
+    value.dtype = dtype;
+    value.view_of = -1;
+    CheckCount(value);
+  }
+  void OutIsView(int i, int j, const Shape& shape) override {
+    const ValueInfo& input = InValue(j);
+    if (shape.Count() != input.shape.Count()) {
+      step_.spec.Fail(Join("output shape ", shape.ToString(), " does not hold the input's ",
+                           input.shape.ToString()));
+    }
+    Out(i, shape, input.dtype);
+    OutValue(i).view_of = step_.in[static_cast<size_t>(j)];
+  }
+  void Pin(int i) override { OutValue(i).pinned = true; }
+  void KeepInput(int i) override { step_.keep_in[static_cast<size_t>(i)] = true; }
+  void KeepOutput(int i) override { step_.keep_out[static_cast<size_t>(i)] = true; }
+  void AllowInPlace() override { step_.allow_in_place = true; }
+  void NoGradient(int i) override { step_.no_gradient[static_cast<size_t>(i)] = true; }
+  void Scratch(size_t bytes) override { step_.scratch_bytes = std::max(step_.scratch_bytes, bytes); }
+  void Workspace(size_t bytes) override { step_.workspace_bytes += bytes; }
+
+  int Param(std::string_view name, const Shape& shape, const caffe::FillerParameter& filler,
+            const ParamOptions& options) override;
+
+ private:
+  const ValueInfo& InValue(int i) const {
+    return graph_.values[static_cast<size_t>(step_.in[static_cast<size_t>(i)])];
+  }
+  ValueInfo& OutValue(int i) {
+    return graph_.values[static_cast<size_t>(step_.out[static_cast<size_t>(i)])];
+  }
+  void CheckCount(const ValueInfo& value) const {
+    if (value.shape.Count() == 0) {
+      step_.spec.Fail(Join("output '", value.name, "' would be empty: shape ",
+                           value.shape.ToString()));
+    }
+  }
+  trainer::Param Describe(std::string_view name, const Shape& shape, const ParamOptions& options,
+                          int index) const;
+  void Share(trainer::Param& owner, const trainer::Param& wish);
+
+  const NetOptions& options_;
+  const Device& device_;
+  ParamStore& params_;
+  Graph& graph_;
+  StepInfo& step_;
+  int number_;
+};
+
+trainer::Param Planner::Describe(std::string_view, const Shape& shape,
+                                 const ParamOptions& options, int index) const {
+  trainer::Param param;
+  param.key = ParamKey(step_.spec, index);
+  param.layer = step_.spec.name();
+  param.index = index;
+  param.shape = shape;
+  param.layout = options.layout;
+  param.where = step_.spec.Where("param", index);
+  param.lr_mult = options.default_lr_mult;
+  param.decay_mult = options.default_decay_mult;
+  if (index < step_.spec.proto().param_size()) {
+    const caffe::ParamSpec& spec = step_.spec.proto().param(index);
+    param.has_lr_mult = spec.has_lr_mult();
+    param.has_decay_mult = spec.has_decay_mult();
+    param.lr_mult = spec.has_lr_mult() ? spec.lr_mult() : 1;
+    param.decay_mult = spec.has_decay_mult() ? spec.decay_mult() : 1;
+  }
+  return param;
+}
+
+// A later user of a parameter takes the owner's memory and must agree with it.
+void Planner::Share(trainer::Param& owner, const trainer::Param& wish) {
+  const LayerSpec& spec = step_.spec;
+  const bool permissive = wish.index < spec.proto().param_size() &&
+                          spec.proto().param(wish.index).share_mode() == caffe::ParamSpec::PERMISSIVE;
+  const bool fits = permissive ? owner.count() == wish.count() : owner.shape == wish.shape;
+  if (!fits || !(owner.layout == wish.layout)) {
+    spec.Fail("param",
+              Join("cannot share parameter '", owner.key, "' with layer '", owner.layer, "' (",
+                   owner.where.ToString(), "): its shape there is ", owner.shape.ToString(),
+                   ", here ", wish.shape.ToString(),
+                   owner.layout == wish.layout ? "" : " over an image of another size"),
+              wish.index);
+  }
+  const bool same_layer = owner.layer == wish.layer;  // a test net's twin of a training layer
+  auto agree = [&](const char* field, bool owner_has, float owner_value, bool has, float value) {
+    if (owner_has && has && owner_value != value && !same_layer) {
+      spec.Fail("param",
+                Join("shared parameter '", owner.key, "' has ", field, " ", value,
+                     " here and ", owner_value, " in layer '", owner.layer, "' (",
+                     owner.where.ToString(), "); write it once"),
+                wish.index);
+    }
+  };
+  agree("lr_mult", owner.has_lr_mult, owner.lr_mult, wish.has_lr_mult, wish.lr_mult);
+  agree("decay_mult", owner.has_decay_mult, owner.decay_mult, wish.has_decay_mult, wish.decay_mult);
+  if (owner.weight != nullptr || same_layer) return;
+  if (!owner.has_lr_mult && wish.has_lr_mult) {
+    owner.lr_mult = wish.lr_mult;
+    owner.has_lr_mult = true;
+  }
+  if (!owner.has_decay_mult && wish.has_decay_mult) {
+    owner.decay_mult = wish.decay_mult;
+    owner.has_decay_mult = true;
+  }
+}
+
+int Planner::Param(std::string_view name, const Shape& shape, const caffe::FillerParameter& filler,
+                   const ParamOptions& options) {
+  const int index = static_cast<int>(step_.params.size());
+  trainer::Param wish = Describe(name, shape, options, index);
+  trainer::Param* param = params_.Find(wish.key);
+  if (param == nullptr) {
+    wish.filler = filler;
+    wish.owner_step = number_;
+    param = &params_.Add(std::move(wish));
+    graph_.fresh.push_back(param);
+  } else {
+    Share(*param, wish);
+  }
+  step_.params.push_back(param);
+  return index;
+}
+
+void CheckParamCount(const StepInfo& step) {
+  const int declared = static_cast<int>(step.params.size());
+  if (step.spec.proto().param_size() > declared) {
+    step.spec.Fail("param",
+                   Join("it has ", step.spec.proto().param_size(), " param entries but only ",
+                        declared, " parameters"),
+                   declared);
+  }
+}
+
+// Caffe's default: one weight of 1 for the single output of a loss layer.
+void SetLossWeights(const StepInfo& step, Graph& graph) {
+  const auto& weights = step.spec.proto().loss_weight();
+  const size_t tops = step.out.size();
+  if (weights.empty()) {
+    if (!IsLossType(step.spec.type())) return;
+    if (tops > 1) {
+      step.spec.Fail(Join("a loss layer with ", tops,
+                          " tops needs one loss_weight per top, as in: loss_weight: 1 loss_weight: 0"));
+    }
+    graph.values[static_cast<size_t>(step.out[0])].loss_weight = 1;
+    return;
+  }
+  if (static_cast<size_t>(weights.size()) != tops) {
+    step.spec.Fail("loss_weight", Join("loss_weight is given ", weights.size(), " times for ", tops,
+                                       " tops; give none or one per top"), 0);
+  }
+  for (size_t i = 0; i < tops; ++i) {
+    graph.values[static_cast<size_t>(step.out[i])].loss_weight = weights[static_cast<int>(i)];
+  }
+}
+
+void Connect(StepInfo& step, int number, Graph& graph) {
+  for (int i = 0; i < step.spec.proto().bottom_size(); ++i) {
+    const auto found = graph.newest.find(step.spec.proto().bottom(i));
+    if (found == graph.newest.end()) {
+      step.spec.Fail("bottom", Join("unknown bottom blob '", step.spec.proto().bottom(i), "'"), i);
+    }
+    step.in.push_back(found->second);
+    graph.values[static_cast<size_t>(found->second)].readers.push_back(number);
+  }
+  for (const std::string& top : step.spec.proto().top()) {
+    ValueInfo value;
+    value.name = top;
+    value.writer = number;
+    step.out.push_back(static_cast<int>(graph.values.size()));
+    graph.newest[top] = step.out.back();
+    graph.values.push_back(std::move(value));
+  }
+  step.no_gradient.assign(step.in.size(), false);
+  step.keep_in.assign(step.in.size(), false);
+  step.keep_out.assign(step.out.size(), false);
+}
+
+}  // namespace
+
+void PlanLayers(const std::vector<LayerSpec>& layers, const NetOptions& options,
+                const Device& device, ParamStore& params, Graph& graph) {
+  graph.steps.reserve(layers.size());
+  for (const LayerSpec& spec : layers) {
+    const int number = graph.NumSteps();
+    StepInfo& step = graph.steps.emplace_back(spec);
+    caffe::LayerParameter& proto = step.spec.mutable_proto();
+    if (!proto.has_phase()) proto.set_phase(options.state.phase());
+    if (proto.top_size() == 0 && IsLossType(proto.type())) proto.add_top(kAutomatic);
+    LayerEnv env;
+    env.phase = proto.phase();
+    env.key = {options.seed, StreamOf(spec.name(), proto.phase())};
+    env.shard = options.shard;
+    step.layer = MakeLayer(step.spec, env);
+    Connect(step, number, graph);
+    Planner planner(options, device, params, graph, step, number);
+    step.layer->Plan(planner);
+    CheckParamCount(step);
+    SetLossWeights(step, graph);
+  }
+  for (ValueInfo& value : graph.values) value.is_output = value.readers.empty();
+}
+
+}  // namespace trainer

@@ -1,0 +1,108 @@
+// Weights in and out of a net, by layer name.
+
+#include <map>
+
+#include "graph.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+Shape BlobShapeOf(const caffe::BlobProto& blob) {
+  if (blob.has_num() || blob.has_channels() || blob.has_height() || blob.has_width()) {
+    return {blob.num(), blob.channels(), blob.height(), blob.width()};
+  }
+  const std::vector<int64_t> dims(blob.shape().dim().begin(), blob.shape().dim().end());
+  return Shape(dims);
+}
+
+// Old files pad every shape to four axes with leading ones.
+bool SameShape(const Shape& file, const Shape& net) {
+  if (file == net) return true;
+  if (file.Rank() != 4 || net.Rank() > 4) return false;
+  const int extra = 4 - net.Rank();
+  for (int axis = 0; axis < 4; ++axis) {
+    if (file[axis] != (axis < extra ? 1 : net[axis - extra])) return false;
+  }
+  return true;
+}
+
+void CopyBlob(const caffe::BlobProto& blob, const Param& param, const ParamStore& store,
+              const StepInfo& step, const std::string& file, size_t index) {
+  const Shape shape = BlobShapeOf(blob);
+  if (!SameShape(shape, param.shape)) {
+    throw Error(ErrorCode::kData, {file},
+                Join("layer '", step.spec.name(), "', blob ", index, ": its shape is ",
+                     shape.ToString(), " in the file and ", param.shape.ToString(), " in the net (",
+                     step.spec.Where().ToString(),
+                     "). Rename the layer to train it from scratch"));
+  }
+  if (blob.data_size() != param.count()) {
+    throw Error(ErrorCode::kData, {file},
+                Join("layer '", step.spec.name(), "', blob ", index, ": ", blob.data_size(),
+                     " numbers for shape ", shape.ToString(), "; the file is damaged"));
+  }
+  store.Import(param, {blob.data().data(), static_cast<size_t>(blob.data_size())}, param.weight);
+}
+
+void AddBlob(const Param& param, const ParamStore& store, bool diff, caffe::LayerParameter& layer) {
+  caffe::BlobProto* blob = layer.add_blobs();
+  for (const int64_t dim : param.shape.dims()) blob->mutable_shape()->add_dim(dim);
+  const auto count = static_cast<int>(param.count());
+  auto write = [&](const float* from, google::protobuf::RepeatedField<float>* to) {
+    to->Resize(count, 0.0f);
+    if (from != nullptr) {
+      store.Export(param, from, {to->mutable_data(), static_cast<size_t>(count)});
+    }
+  };
+  write(param.weight, blob->mutable_data());
+  if (diff) write(param.grad, blob->mutable_diff());
+}
+
+}  // namespace
+
+caffe::NetParameter Net::ToProto(bool diff) const {
+  caffe::NetParameter net;
+  net.set_name(name_);
+  for (const StepInfo& step : graph_->steps) {
+    caffe::LayerParameter* layer = net.add_layer();
+    *layer = step.spec.proto();
+    layer->clear_blobs();
+    for (const Param* param : step.params) AddBlob(*param, params_, diff, *layer);
+  }
+  return net;
+}
+
+LoadReport Net::CopyWeights(const caffe::NetParameter& source, const std::string& file) {
+  LoadReport report;
+  std::map<std::string, const StepInfo*> targets;
+  for (const StepInfo& step : graph_->steps) targets.emplace(step.spec.name(), &step);
+  std::map<std::string, bool> found;
+  for (const caffe::LayerParameter& layer : source.layer()) {
+    const auto target = targets.find(layer.name());
+    if (target == targets.end()) {
+      if (layer.blobs_size() > 0) report.unused.push_back(layer.name());
+      continue;
+    }
+    if (!found.emplace(layer.name(), true).second || layer.blobs_size() == 0) continue;
+    const StepInfo& step = *target->second;
+    if (static_cast<size_t>(layer.blobs_size()) != step.params.size()) {
+      throw Error(ErrorCode::kData, {file},
+                  Join("layer '", layer.name(), "' has ", layer.blobs_size(),
+                       " blobs in the file and ", step.params.size(), " in the net (",
+                       step.spec.Where().ToString(), "). Rename the layer to train it from scratch"));
+    }
+    for (size_t i = 0; i < step.params.size(); ++i) {
+      CopyBlob(layer.blobs(static_cast<int>(i)), *step.params[i], params_, step, file, i);
+    }
+    report.loaded.push_back(layer.name());
+  }
+  for (const StepInfo& step : graph_->steps) {
+    if (!step.params.empty() && !std::ranges::count(report.loaded, step.spec.name())) {
+      report.missing.push_back(step.spec.name());
+    }
+  }
+  return report;
+}
+
+}  // namespace trainer

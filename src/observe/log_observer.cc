@@ -1,0 +1,72 @@
+// The log lines of a run, as the tools that read Caffe's logs expect them.
+
+#include <glog/logging.h>
+
+#include "trainer/observe/observer.h"
+
+namespace trainer {
+namespace {
+
+// " (* 1 = 0.23 loss)" for an output that counts.
+std::string LossPart(const ReportedValue& output) {
+  if (output.loss_weight == 0) return "";
+  return Join(" (* ", output.loss_weight, " = ", output.loss_weight * output.value, " loss)");
+}
+
+class LogObserver final : public Observer {
+ public:
+  void OnStart(const RunStart& start) override {
+    LOG(INFO) << "Solving " << start.net;
+    LOG(INFO) << "Learning Rate Policy: " << start.lr_policy;
+  }
+
+  void OnIteration(const IterationReport& report) override {
+    if (report.after_last) {
+      LOG(INFO) << Join("Iteration ", report.iter, ", loss = ", report.loss);
+      return;
+    }
+    const double rate = report.seconds > 0 ? report.iterations / report.seconds : 0;
+    LOG(INFO) << Join("Iteration ", report.iter, " (", static_cast<float>(rate), " iter/s, ",
+                      static_cast<float>(report.seconds), "s/", report.iterations,
+                      " iters), loss = ", report.loss);
+    for (size_t i = 0; i < report.outputs.size(); ++i) {
+      const ReportedValue& output = report.outputs[i];
+      LOG(INFO) << Join("    Train net output #", i, ": ", output.name, " = ", output.value,
+                        LossPart(output));
+    }
+    LOG(INFO) << Join("Iteration ", report.iter, ", lr = ", report.rate);
+  }
+
+  void OnTestStart(int iter, int net) override {
+    LOG(INFO) << Join("Iteration ", iter, ", Testing net (#", net, ")");
+  }
+
+  void OnTest(const TestReport& report) override {
+    if (report.interrupted) {
+      LOG(INFO) << "Test interrupted.";
+      return;
+    }
+    if (report.has_loss) LOG(INFO) << Join("Test loss: ", report.loss);
+    for (size_t i = 0; i < report.outputs.size(); ++i) {
+      const ReportedValue& output = report.outputs[i];
+      LOG(INFO) << Join("    Test net output #", i, ": ", output.name, " = ", output.value,
+                        LossPart(output));
+    }
+  }
+
+  void OnSnapshotStart(const SnapshotReport& report) override {
+    LOG(INFO) << "Snapshotting to binary proto file " << report.model;
+    LOG(INFO) << "Snapshotting solver state to binary proto file " << report.state;
+  }
+
+  void OnNote(const std::string& text) override { LOG(INFO) << text; }
+
+  void OnEnd(bool stopped_early) override {
+    LOG(INFO) << (stopped_early ? "Optimization stopped early." : "Optimization Done.");
+  }
+};
+
+const RegisterObserver<LogObserver> kLog("log");
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,24 @@
+#include "trainer/rules/clip.h"
+
+#include <cmath>
+
+#include "trainer/backend/reduce.h"
+
+namespace trainer {
+namespace {
+
+struct Square {
+  const float* x;
+  HD float operator()(int64_t i) const { return x[i] * x[i]; }
+};
+
+}  // namespace
+
+float L2Norm(const Device& device, std::span<const float> values, float* scratch) {
+  ReduceSum(device, static_cast<int64_t>(values.size()), Square{values.data()}, 1, scratch);
+  float sum = 0;
+  device.CopyToHost(&sum, scratch, sizeof(sum));
+  return std::sqrt(sum);
+}
+
+}  // namespace trainer

@@ -1,0 +1,31 @@
+#include "trainer/rules/rule.h"
+
+namespace trainer {
+namespace {
+
+// SGD with momentum, Caffe's form: v = momentum * v + rate * g;  w = w - v.
+// The rate is inside v: after a drop of the rate, old steps keep their old size.
+struct SgdStep {
+  float rate, momentum;
+  HD void operator()(float& w, float& v, float g) const {
+    v = momentum * v + rate * g;
+    w -= v;
+  }
+};
+
+class Sgd final : public Rule {
+ public:
+  explicit Sgd(const SolverSpec& spec) : momentum_(spec.proto.momentum()) {}
+  int StatesPerWeight() const override { return 1; }
+  void Step(const Device& device, const ParamSlice& slice) override {
+    UpdateWeights<1>(device, slice, SgdStep{slice.rate, momentum_});
+  }
+
+ private:
+  float momentum_;
+};
+
+const RegisterRule<Sgd> kSgd("SGD");
+
+}  // namespace
+}  // namespace trainer

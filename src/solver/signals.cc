@@ -1,0 +1,80 @@
+#include "trainer/solver/signals.h"
+
+#include <array>
+#include <atomic>
+#include <csignal>
+
+#include "trainer/base/error.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+constexpr std::array kSignals = {SIGINT, SIGHUP, SIGTERM, SIGUSR1};
+
+// Written by the handler: lock-free atomics are what a handler may touch.
+std::atomic<int> g_effects[kSignals.size()];
+std::atomic<bool> g_snapshot{false};
+std::atomic<int> g_stop_signal{0};
+struct sigaction g_before[kSignals.size()];
+
+void Handle(int signal) {
+  for (size_t i = 0; i < kSignals.size(); ++i) {
+    if (kSignals[i] != signal) continue;
+    const auto effect = static_cast<Request>(g_effects[i].load());
+    if (effect == Request::kSnapshot) g_snapshot = true;
+    if (effect != Request::kStop) return;
+    const int before = g_stop_signal.exchange(signal);
+    if (before != 0 && signal != SIGUSR1) {
+      std::signal(signal, SIG_DFL);
+      raise(signal);
+    }
+  }
+}
+
+}  // namespace
+
+Request ParseSignalEffect(const std::string& flag, const std::string& word) {
+  if (word == "stop") return Request::kStop;
+  if (word == "snapshot") return Request::kSnapshot;
+  if (word == "none") return Request::kNone;
+  throw Error(ErrorCode::kUsage,
+              Join("--", flag, "=", word, ": the effect is one of stop, snapshot, none"));
+}
+
+SignalWatch::SignalWatch(const SignalEffects& effects) {
+  const Request by_signal[] = {effects.sigint, effects.sighup, effects.sigterm, effects.sigusr1};
+  g_snapshot = false;
+  g_stop_signal = 0;
+  for (size_t i = 0; i < kSignals.size(); ++i) {
+    g_effects[i] = static_cast<int>(by_signal[i]);
+    struct sigaction action = {};
+    action.sa_handler = Handle;
+    action.sa_flags = SA_RESTART;
+    sigemptyset(&action.sa_mask);
+    sigaction(kSignals[i], &action, &g_before[i]);
+  }
+}
+
+SignalWatch::~SignalWatch() {
+  for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &g_before[i], nullptr);
+}
+
+Request SignalWatch::Poll() {
+  if (StopRequested()) return Request::kStop;
+  return g_snapshot.exchange(false) ? Request::kSnapshot : Request::kNone;
+}
+
+bool SignalWatch::StopRequested() const { return g_stop_signal.load() != 0; }
+
+std::string SignalWatch::StopSignal() const {
+  switch (g_stop_signal.load()) {
+    case SIGINT: return "SIGINT";
+    case SIGHUP: return "SIGHUP";
+    case SIGTERM: return "SIGTERM";
+    case SIGUSR1: return "SIGUSR1";
+    default: return "";
+  }
+}
+
+}  // namespace trainer
