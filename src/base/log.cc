@@ -17,6 +17,7 @@ void InitLogging(const std::string& program) {
   FLAGS_colorlogtostderr = false;
   google::InitGoogleLogging(name.c_str());
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
 }
 
 }  // namespace trainer

@@ -1,0 +1,347 @@
+#include "trainer/base/atomic_file.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "support/faulty_ops.h"
+#include "support/temp_folder.h"
+#include "trainer/base/crc32c.h"
+#include "trainer/base/file.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+template <class F>
+std::pair<ErrorCode, std::string> ErrorOf(const F& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return {e.code(), e.what()};
+  }
+  return {ErrorCode::kInternal, "nothing was thrown"};
+}
+
+void WriteOnce(const std::string& path, const std::string& content,
+               FileOps& ops = FileOps::Posix()) {
+  AtomicFile file(path, ops);
+  file.Append(content.data(), content.size());
+  file.Commit();
+}
+
+// The number of a process that has ended.
+pid_t GonePid() {
+  const pid_t pid = fork();
+  if (pid == 0) _exit(0);
+  waitpid(pid, nullptr, 0);
+  return pid;
+}
+
+std::string HostAndPid(pid_t pid) {
+  char host[256] = {};
+  gethostname(host, sizeof(host) - 1);
+  return Join(host, ".", pid);
+}
+
+TEST(AtomicFileTest, WritesPiecesOfEverySizeAndTheirChecksum) {
+  const TempFolder folder;
+  std::string all;
+  AtomicFile file(folder / "f");
+  for (const size_t bytes : {0, 1, 1000, 1048575, 2, 1048576, 3, 3000000, 7}) {
+    const std::string piece(bytes, static_cast<char>('a' + bytes % 26));
+    file.Append(piece.data(), piece.size());
+    all += piece;
+  }
+  EXPECT_EQ(file.size(), all.size());
+  EXPECT_EQ(file.crc32c(), Crc32c(all.data(), all.size()));
+  file.Commit();
+  EXPECT_EQ(ReadText(folder / "f"), all);
+  EXPECT_THAT(folder.Names(), ElementsAre("f"));
+}
+
+TEST(AtomicFileTest, ShowsNothingBeforeCommitAndLeavesNothingWithout) {
+  const TempFolder folder;
+  {
+    AtomicFile file(folder / "f");
+    file.Append("abc", 3);
+    EXPECT_THAT(folder.Names(), ElementsAre(FileNameOf(TempPathFor(folder / "f"))));
+    EXPECT_EQ(FileNameOf(file.temp_path()), ".f.tmp." + HostAndPid(getpid()));
+  }
+  EXPECT_THAT(folder.Names(), IsEmpty());
+}
+
+TEST(AtomicFileTest, HonoursTheUmask) {
+  const TempFolder folder;
+  const mode_t before = umask(027);
+  WriteOnce(folder / "f", "x");
+  umask(before);
+  struct stat info {};
+  ASSERT_EQ(stat((folder / "f").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0640u);
+}
+
+TEST(AtomicFileTest, DoesNotFollowALinkUnderTheTemporaryName) {
+  const TempFolder folder;
+  WriteText(folder / "victim", "precious");
+  ASSERT_EQ(symlink((folder / "victim").c_str(), TempPathFor(folder / "f").c_str()), 0);
+  EXPECT_EQ(ErrorOf([&] { WriteOnce(folder / "f", "x"); }).first, ErrorCode::kCannotCreate);
+  EXPECT_EQ(ReadText(folder / "victim"), "precious");
+}
+
+TEST(AtomicFileTest, KeepsTheOldFileWhicheverCallFails) {
+  for (const bool half : {false, true}) {
+    bool done = false;
+    for (int n = 0; !done; ++n) {
+      ASSERT_LT(n, 100);
+      const TempFolder folder;
+      WriteText(folder / "f", "old");
+      FaultyOps ops;
+      ops.fail_at = n;
+      ops.write_half = half;
+      ops.errno_value = ENOSPC;
+      const auto [code, message] = ErrorOf([&] { WriteOnce(folder / "f", "new text", ops); });
+      done = ops.failed_call.empty();
+      SCOPED_TRACE(Join("call ", n, " ", ops.failed_call));
+      const std::string now = ReadText(folder / "f");
+      if (done) {
+        EXPECT_EQ(now, "new text");
+      } else {
+        EXPECT_EQ(code, ErrorCode::kIo);
+        EXPECT_THAT(message, HasSubstr("No space left on device; the disk is full"));
+        EXPECT_THAT(message, HasSubstr(folder.path()));
+        EXPECT_TRUE(now == "old" || now == "new text") << now;
+      }
+      EXPECT_THAT(folder.Names(), ElementsAre("f"));
+    }
+  }
+}
+
+// A disk that takes every write and gives back a changed byte.
+class LyingDisk : public FileOps {
+ public:
+  ssize_t Read(int fd, void* to, size_t bytes) override {
+    const ssize_t got = FileOps::Read(fd, to, bytes);
+    if (got > 0) *static_cast<char*>(to) = static_cast<char>(*static_cast<char*>(to) ^ 1);
+    return got;
+  }
+};
+
+TEST(AtomicFileTest, NoticesADiskThatGivesBackOtherBytes) {
+  const TempFolder folder;
+  WriteText(folder / "f", "old");
+  LyingDisk ops;
+  const auto [code, message] = ErrorOf([&] { WriteOnce(folder / "f", "new", ops); });
+  EXPECT_EQ(code, ErrorCode::kIo);
+  EXPECT_THAT(message, HasSubstr("gave back other bytes than were written"));
+  EXPECT_EQ(ReadText(folder / "f"), "old");
+  EXPECT_THAT(folder.Names(), ElementsAre("f"));
+}
+
+// A disk that loses the second half of the file without an error.
+class ForgetfulDisk : public FileOps {
+ public:
+  ssize_t Write(int fd, const void* from, size_t bytes) override {
+    FileOps::Write(fd, from, bytes / 2);
+    return static_cast<ssize_t>(bytes);
+  }
+};
+
+TEST(AtomicFileTest, NoticesAFileThatCameOutShort) {
+  const TempFolder folder;
+  ForgetfulDisk ops;
+  const auto [code, message] = ErrorOf([&] { WriteOnce(folder / "f", "12345678", ops); });
+  EXPECT_EQ(code, ErrorCode::kIo);
+  EXPECT_THAT(message, HasSubstr("(4 of 8 bytes)"));
+}
+
+// A system that takes one byte at a time.
+class SlowDisk : public FileOps {
+ public:
+  ssize_t Write(int fd, const void* from, size_t) override { return FileOps::Write(fd, from, 1); }
+};
+
+TEST(AtomicFileTest, GoesOnAfterAPartialWrite) {
+  const TempFolder folder;
+  SlowDisk ops;
+  WriteOnce(folder / "f", "every byte arrives", ops);
+  EXPECT_EQ(ReadText(folder / "f"), "every byte arrives");
+}
+
+TEST(AtomicFileTest, RefusesAMissingFolderAndAFileAsFolder) {
+  const TempFolder folder;
+  WriteText(folder / "file", "");
+  const auto [code, message] = ErrorOf([&] { WriteOnce(folder / "none/f", "x"); });
+  EXPECT_EQ(code, ErrorCode::kCannotCreate);
+  EXPECT_EQ(message, (folder / "none/f") +
+                         ": cannot create: No such file or directory; create the folder first "
+                         "(mkdir -p)");
+  EXPECT_EQ(ErrorOf([&] { WriteOnce(folder / "file/f", "x"); }).first, ErrorCode::kCannotCreate);
+}
+
+TEST(AtomicFileTest, RefusesAFolderAsTarget) {
+  const TempFolder folder;
+  std::filesystem::create_directory(folder / "f");
+  EXPECT_EQ(ErrorOf([&] { WriteOnce(folder / "f", "x"); }).first, ErrorCode::kCannotCreate);
+  EXPECT_THAT(folder.Names(), ElementsAre("f"));
+}
+
+TEST(AtomicFileTest, ReportsAFullDevice) {
+  class ToFull : public FileOps {
+   public:
+    int Open(const std::string&, int, mode_t) override {
+      return FileOps::Open("/dev/full", O_WRONLY, 0);
+    }
+    int Unlink(const std::string&) override { return 0; }
+  };
+  ToFull ops;
+  const auto [code, message] = ErrorOf([&] { WriteOnce("/tmp/f", "x", ops); });
+  EXPECT_EQ(code, ErrorCode::kIo);
+  EXPECT_THAT(message, HasSubstr("No space left on device"));
+}
+
+// Runs body() in a child whose files may have `bytes` bytes at most; the child's result is
+// returned.
+template <class Body>
+int UnderSizeLimit(rlim_t bytes, const Body& body) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{bytes, bytes};
+    if (setrlimit(RLIMIT_FSIZE, &limit) != 0) _exit(120);
+    _exit(body());
+  }
+  int status = 0;
+  waitpid(pid, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(AtomicFileTest, ReportsTheShellsSizeLimit) {
+  const TempFolder folder;
+  WriteText(folder / "f", "old");
+  const int result = UnderSizeLimit(10000, [&] {
+    const auto [code, message] = ErrorOf([&] { WriteOnce(folder / "f", std::string(20000, 'x')); });
+    return message.find("ulimit -f") == std::string::npos ? 1 : static_cast<int>(code);
+  });
+  EXPECT_EQ(result, 74);
+  EXPECT_EQ(ReadText(folder / "f"), "old");
+  EXPECT_THAT(folder.Names(), ElementsAre("f"));
+}
+
+TEST(ProbeWritableTest, AcceptsAUsableFolderAndLeavesNothing) {
+  const TempFolder folder;
+  ProbeWritable(folder / "lenet", 1000000);
+  EXPECT_THAT(folder.Names(), IsEmpty());
+}
+
+TEST(ProbeWritableTest, NamesTheMissingFolder) {
+  const TempFolder folder;
+  const auto [code, message] = ErrorOf([&] { ProbeWritable(folder / "none/lenet", 1); });
+  EXPECT_EQ(code, ErrorCode::kCannotCreate);
+  EXPECT_EQ(message, (folder / "none") +
+                         ": this folder for snapshots does not exist; create it (mkdir -p) or set "
+                         "another snapshot_prefix");
+}
+
+TEST(ProbeWritableTest, RefusesAFileAsFolder) {
+  const TempFolder folder;
+  WriteText(folder / "file", "");
+  const auto [code, message] = ErrorOf([&] { ProbeWritable(folder / "file/lenet", 1); });
+  EXPECT_EQ(code, ErrorCode::kCannotCreate);
+  EXPECT_THAT(message, HasSubstr("is not a folder"));
+}
+
+TEST(ProbeWritableTest, RefusesMoreThanIsFreeWithBothFigures) {
+  const TempFolder folder;
+  class NearlyFull : public FileOps {
+   public:
+    int FreeBytes(const std::string&, uint64_t* bytes) override {
+      *bytes = 1500000;
+      return 0;
+    }
+  };
+  NearlyFull ops;
+  ProbeWritable(folder / "lenet", 1500000, ops);
+  const auto [code, message] = ErrorOf([&] { ProbeWritable(folder / "lenet", 240000000, ops); });
+  EXPECT_EQ(code, ErrorCode::kIo);
+  EXPECT_THAT(message, HasSubstr("a snapshot needs 240 MB but only 1.5 MB are free"));
+}
+
+TEST(ProbeWritableTest, ReportsWhicheverCallFails) {
+  for (int n = 0;; ++n) {
+    ASSERT_LT(n, 20);
+    const TempFolder folder;
+    FaultyOps ops;
+    ops.fail_at = n;
+    ops.errno_value = EDQUOT;
+    const auto [code, message] = ErrorOf([&] { ProbeWritable(folder / "p", 10000, ops); });
+    if (ops.failed_call.empty()) break;
+    SCOPED_TRACE(ops.failed_call);
+    EXPECT_EQ(code, ErrorCode::kIo);
+    EXPECT_THAT(message, HasSubstr("disk quota is used up"));
+    EXPECT_EQ(folder.Names().size(), ops.failed_call == "unlink" ? 1u : 0u);
+  }
+}
+
+TEST(ProbeWritableTest, GivesThePermissionCode) {
+  const TempFolder folder;
+  FaultyOps ops;
+  ops.fail_at = 1;
+  ops.errno_value = EROFS;
+  const auto [code, message] = ErrorOf([&] { ProbeWritable(folder / "p", 10, ops); });
+  EXPECT_EQ(code, ErrorCode::kNoPermission);
+  EXPECT_THAT(message, HasSubstr("Read-only file system"));
+}
+
+TEST(ProbeWritableTest, WorksWhereSpaceCannotBeReserved) {
+  const TempFolder folder;
+  FaultyOps ops;
+  ops.fail_at = 4;
+  ops.errno_value = EOPNOTSUPP;
+  ProbeWritable(folder / "p", 10000, ops);
+  EXPECT_EQ(ops.failed_call, "allocate");
+}
+
+TEST(ProbeWritableTest, SeesTheShellsSizeLimit) {
+  const TempFolder folder;
+  EXPECT_EQ(UnderSizeLimit(10000,
+                           [&] {
+                             ProbeWritable(folder / "p", 9000);
+                             const auto result =
+                                 ErrorOf([&] { ProbeWritable(folder / "p", 20000); });
+                             return static_cast<int>(result.first);
+                           }),
+            74);
+}
+
+TEST(RemoveStrayTempsTest, RemovesOnlyWhatADeadProcessOfThisHostLeft) {
+  const TempFolder folder;
+  const std::string dead = HostAndPid(GonePid());
+  WriteText(folder / (".lenet_iter_5.caffemodel.tmp." + dead), "x");
+  WriteText(folder / (".lenet_iter_6.solverstate.tmp." + HostAndPid(getpid())), "x");
+  const std::vector<std::string> kept = {
+      ".lenet_iter_5.caffemodel.tmp." + HostAndPid(getppid()),
+      ".lenet_iter_5.caffemodel.tmp.otherhost.1",
+      ".lenet_iter_5.caffemodel.tmp." + dead + "x",
+      ".other_iter_5.caffemodel.tmp." + dead,
+      "lenet_iter_5.caffemodel",
+      "lenet_iter_5.caffemodel.tmp." + dead,
+  };
+  for (const std::string& name : kept) WriteText(folder / name, "x");
+  EXPECT_EQ(RemoveStrayTemps(folder / "lenet"), 2);
+  EXPECT_THAT(folder.Names(), testing::UnorderedElementsAreArray(kept));
+  EXPECT_EQ(RemoveStrayTemps(folder / "none/lenet"), 0);
+}
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,119 @@
+#include "trainer/base/file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/faulty_ops.h"
+#include "support/temp_folder.h"
+
+namespace trainer {
+namespace {
+
+using testing::HasSubstr;
+
+// The code and the message of what f() throws.
+template <class F>
+std::pair<ErrorCode, std::string> ErrorOf(const F& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return {e.code(), e.what()};
+  }
+  return {ErrorCode::kInternal, "nothing was thrown"};
+}
+
+TEST(PathTest, SplitsAtTheLastSlash) {
+  EXPECT_EQ(FolderOf("a/b/c"), "a/b");
+  EXPECT_EQ(FolderOf("c"), ".");
+  EXPECT_EQ(FolderOf("/c"), "/");
+  EXPECT_EQ(FileNameOf("a/b/c"), "c");
+  EXPECT_EQ(FileNameOf("c"), "c");
+  EXPECT_EQ(FileNameOf("a/"), "");
+}
+
+TEST(PathTest, JoinsUnlessTheNameIsAbsolute) {
+  EXPECT_EQ(JoinPath("a", "b"), "a/b");
+  EXPECT_EQ(JoinPath("a/", "b"), "a/b");
+  EXPECT_EQ(JoinPath(".", "b"), "b");
+  EXPECT_EQ(JoinPath("", "b"), "b");
+  EXPECT_EQ(JoinPath("/", "b"), "/b");
+  EXPECT_EQ(JoinPath("a", "/b"), "/b");
+  EXPECT_EQ(AbsolutePath("/a/./b/../c"), "/a/c");
+}
+
+TEST(ReadFileTest, ReadsEveryByteOfALongFile) {
+  const TempFolder folder;
+  std::string text;
+  for (int i = 0; i < 200000; ++i) text += static_cast<char>(i * 7);
+  WriteText(folder / "long", text);
+  EXPECT_EQ(ReadFile(folder / "long", 200000), text);
+  EXPECT_EQ(FileSize(folder / "long"), 200000u);
+  WriteText(folder / "empty", "");
+  EXPECT_EQ(ReadFile(folder / "empty", 0), "");
+}
+
+TEST(ReadFileTest, RefusesAFileOverTheLimit) {
+  const TempFolder folder;
+  WriteText(folder / "f", "12345");
+  EXPECT_EQ(ReadFile(folder / "f", 5), "12345");
+  const auto [code, message] = ErrorOf([&] { ReadFile(folder / "f", 4); });
+  EXPECT_EQ(code, ErrorCode::kData);
+  EXPECT_THAT(message, HasSubstr("larger than 4 bytes"));
+  EXPECT_EQ(ErrorOf([] { ReadFile("/dev/zero", 100000); }).first, ErrorCode::kData);
+}
+
+TEST(ReadFileTest, NamesTheAbsolutePathOfAMissingFile) {
+  const auto [code, message] = ErrorOf([] { ReadFile("no/such/file", 10); });
+  EXPECT_EQ(code, ErrorCode::kNoInput);
+  EXPECT_EQ(message, AbsolutePath("no/such/file") + ": cannot open: No such file or directory");
+  EXPECT_TRUE(message.starts_with("/"));
+}
+
+TEST(ReadFileTest, RefusesAFolder) {
+  const auto [code, message] = ErrorOf([] { ReadFile("/tmp", 10); });
+  EXPECT_EQ(code, ErrorCode::kNoInput);
+  EXPECT_THAT(message, HasSubstr("Is a directory"));
+}
+
+TEST(ReadFileTest, ReportsAFailingRead) {
+  const TempFolder folder;
+  WriteText(folder / "f", "12345");
+  FaultyOps ops;
+  ops.fail_at = 1;
+  const auto [code, message] = ErrorOf([&] { ReadFile(folder / "f", 100, ops); });
+  EXPECT_EQ(code, ErrorCode::kIo);
+  EXPECT_THAT(message, HasSubstr("cannot read: Input/output error"));
+}
+
+TEST(FileErrorTest, MapsEachCauseToItsCodeAndCure) {
+  const auto of = [](FileUse use, int value) {
+    return ErrorOf([&] { ThrowFileError(use, "write", "/p", value); });
+  };
+  EXPECT_EQ(of(FileUse::kOutput, ENOSPC).first, ErrorCode::kIo);
+  EXPECT_EQ(of(FileUse::kOutput, ENOSPC).second,
+            "/p: cannot write: No space left on device; the disk is full: free some space or "
+            "choose a folder on another disk");
+  EXPECT_EQ(of(FileUse::kOutput, EDQUOT).first, ErrorCode::kIo);
+  EXPECT_THAT(of(FileUse::kOutput, EDQUOT).second, HasSubstr("quota is used up"));
+  EXPECT_THAT(of(FileUse::kOutput, EFBIG).second, HasSubstr("ulimit -f"));
+  EXPECT_EQ(of(FileUse::kOutput, EROFS).first, ErrorCode::kNoPermission);
+  EXPECT_EQ(of(FileUse::kOutput, EACCES).first, ErrorCode::kNoPermission);
+  EXPECT_EQ(of(FileUse::kInput, EACCES).first, ErrorCode::kNoPermission);
+  EXPECT_EQ(of(FileUse::kOutput, ENOENT).first, ErrorCode::kCannotCreate);
+  EXPECT_THAT(of(FileUse::kOutput, ENOENT).second, HasSubstr("mkdir -p"));
+  EXPECT_EQ(of(FileUse::kInput, ENOENT).first, ErrorCode::kNoInput);
+  EXPECT_EQ(of(FileUse::kInput, EIO).first, ErrorCode::kIo);
+}
+
+TEST(ExistsTest, TellsFilesFromFolders) {
+  const TempFolder folder;
+  WriteText(folder / "f", "");
+  EXPECT_TRUE(Exists(folder / "f"));
+  EXPECT_FALSE(IsDirectory(folder / "f"));
+  EXPECT_TRUE(IsDirectory(folder.path()));
+  EXPECT_FALSE(Exists(folder / "g"));
+  EXPECT_FALSE(IsDirectory(folder / "f/g"));
+}
+
+}  // namespace
+}  // namespace trainer
