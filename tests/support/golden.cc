@@ -113,7 +113,9 @@ constexpr uint32_t kLabelStream = 101, kNoiseStream = 102, kPatternStream = 103;
 
 }  // namespace
 
-const std::string& GoldenCase::Text(const std::string& key) const { return Find(*this, texts, key); }
+const std::string& GoldenCase::Text(const std::string& key) const {
+  return Find(*this, texts, key);
+}
 
 const GoldenTensor& GoldenCase::Tensor(const std::string& key) const {
   return Find(*this, tensors, key);

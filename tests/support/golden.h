@@ -42,7 +42,8 @@ std::vector<GoldenCase> ParseGolden(const std::string& name, const std::string& 
 uint32_t HashWord(uint32_t stream, uint32_t index);
 // Uniform in [-bound, bound), rounded once to float.
 float HashWeight(uint32_t stream, uint32_t index, double bound);
-// The label (0..9) and the bytes (28 * 28) of made-up digit `index`: a pattern per label plus noise.
+// The label (0..9) and the bytes (28 * 28) of made-up digit `index`: a pattern per label plus
+// noise.
 int HashDigitLabel(uint32_t index);
 uint8_t HashDigitByte(uint32_t index, uint32_t pixel);
 

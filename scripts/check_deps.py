@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+"""Fails on an include that goes against the directions in CMakeLists.txt.
+
+    scripts/check_deps.py [root]
+
+`trainer_module(<name> DEPS <modules> ...)` is all that src/<name> and include/trainer/<name> may
+include; a header in src/ belongs to its module alone; nothing includes tests/.
+"""
+
+import pathlib
+import re
+import sys
+
+from check_files import list_files
+
+KEYWORDS = {"DEPS", "LIBS", "KERNELS"}
+INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
+SOURCES = {".cc", ".h", ".cu", ".cuh"}
+
+
+def read_modules(cmake_text):
+    """{module: its DEPS} and {module: line}; comments are left out."""
+    text = re.sub(r"#[^\n]*", "", cmake_text)
+    deps, lines = {}, {}
+    for match in re.finditer(r"\btrainer_module\(([^)]*)\)", text):
+        name, *words = match.group(1).split()
+        lines[name] = text.count("\n", 0, match.start()) + 1
+        deps[name], into = [], None
+        for word in words:
+            if word in KEYWORDS:
+                into = deps[name] if word == "DEPS" else []
+            elif into is not None:
+                into.append(word)
+    return deps, lines
+
+
+def find_cycle(deps):
+    """A list of modules that leads back to its start, or None."""
+    done = set()
+
+    def visit(name, path):
+        if name in path:
+            return path[path.index(name):] + [name]
+        if name in done:
+            return None
+        for dep in deps.get(name, []):
+            cycle = visit(dep, path + [name])
+            if cycle:
+                return cycle
+        done.add(name)
+        return None
+
+    return next(filter(None, (visit(name, []) for name in deps)), None)
+
+
+def module_of(parts):
+    """The module that a file belongs to, from its path's parts below the root."""
+    if parts[0] == "src" and len(parts) > 2:
+        return parts[1]
+    if parts[:2] == ("include", "trainer") and len(parts) > 3:
+        return parts[2]
+    return None
+
+
+def owner_of_private(root, file, target, deps):
+    """The module whose src/ folder holds the header that `file` means by `target`, or None."""
+    beside = (file.parent / target).resolve()
+    for module in deps:
+        folder = (root / "src" / module).resolve()
+        if beside.is_file() and folder in beside.parents:
+            return module
+        if (folder / target).is_file() and not beside.is_file():
+            return module
+    return None
+
+
+def check_include(root, file, quote, target, deps):
+    """What is wrong with this include, or None."""
+    parts = file.relative_to(root).parts
+    module = module_of(parts)
+    if parts[0] not in ("src", "include", "tools"):
+        return None
+    allowed = [module, *deps.get(module, [])] if module else list(deps)
+    if target.startswith("trainer/"):
+        other = target.split("/")[1]
+        if other not in allowed:
+            known = "may not use" if other in deps else "names no module by"
+            return f"{module or parts[0]} {known} '{other}' (allowed: {', '.join(allowed)})"
+        return None
+    if re.match(r"(\.\./)*tests/", target):
+        return "nothing includes tests/"
+    if target.endswith(".pb.h") and "google/" not in target and "config" not in allowed:
+        return f"{module} may not use generated protobuf code: it does not depend on config"
+    owner = owner_of_private(root, file, target, deps) if quote == '"' else None
+    if owner and owner != module:
+        return f"'{target}' is a private header of module '{owner}'"
+    if owner and parts[0] == "include":
+        return f"a public header includes '{target}', a private one of its module"
+    return None
+
+
+def check(root):
+    root = pathlib.Path(root).resolve()
+    cmake = root / "CMakeLists.txt"
+    deps, lines = read_modules(cmake.read_text())
+    problems = []
+    for name, used in deps.items():
+        problems += [f"{cmake.name}:{lines[name]}: module '{name}' depends on unknown '{dep}'"
+                     for dep in used if dep not in deps]
+    cycle = find_cycle(deps)
+    if cycle:
+        problems.append(f"{cmake.name}:{lines[cycle[0]]}: cycle: {' -> '.join(cycle)}")
+    count = 0
+    for file in list_files(root):
+        if file.suffix not in SOURCES:
+            continue
+        name = file.relative_to(root)
+        if module_of(name.parts) not in (None, *deps):
+            problems.append(f"{name}:1: folder of no module in {cmake.name}")
+            continue
+        count += 1
+        for number, line in enumerate(file.read_text().splitlines(), 1):
+            match = INCLUDE.match(line)
+            wrong = match and check_include(root, file, *match.groups(), deps)
+            if wrong:
+                problems.append(f"{name}:{number}: {wrong}")
+    return problems, f"deps: {count} files of {len(deps)} modules"
+
+
+def main():
+    problems, summary = check(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[1])
+    print(*problems, sep="\n", end="\n" if problems else "")
+    print(f"{summary}: {len(problems)} problems" if problems else f"{summary} keep the directions")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
