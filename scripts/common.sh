@@ -1,5 +1,7 @@
-# Helpers of run.sh, test.sh and .ci/run; sourced, not run. Sets `root` and works there.
-# TRAINER_PRESET chooses the CMake preset (release), TRAINER_JOBS the parallel jobs (all cores).
+# Helpers of build.sh, run.sh and test.sh; sourced, not run. Sets `root` and works there.
+# TRAINER_PRESET chooses the CMake preset (release), TRAINER_TARGETS the targets (all),
+# TRAINER_JOBS the parallel jobs (as many as there are cores).
+# shellcheck shell=bash
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)"
 cd "$root"
 preset="${TRAINER_PRESET:-release}"
@@ -7,11 +9,11 @@ jobs="${TRAINER_JOBS:-$(nproc)}"
 
 say() { printf '%s\n' "$*"; }
 
-# build [targets...]: configures and builds the preset; shows every tenth part, keeps the rest in
-# build/<preset>.log, and shows what failed.
+# Configures and builds; shows every tenth part, keeps the whole text in build/<preset>.log, and
+# shows what failed.
 build() {
-  local log="build/$preset.log" target targets=()
-  for target in "$@"; do targets+=(--target "$target"); done
+  local log="build/$preset.log" targets=()
+  [[ -z "${TRAINER_TARGETS:-}" ]] || read -ra targets <<<"--target $TRAINER_TARGETS"
   mkdir -p build
   say "build: configuring ($preset)"
   if ! cmake --preset "$preset" >"$log" 2>&1; then
@@ -32,12 +34,12 @@ show_build_progress() {
   awk -F'[][/]' '
     /^\[[0-9]+\/[0-9]+\]/ {
       step = int(10 * $2 / $3)
-      if ($3 >= 10 && step > last) { print "build: " $2 " of " $3 " steps"; fflush(); last = step }
+      if (step > last) { print "build: " $2 " of " $3 " steps"; fflush(); last = step }
     }
-    /ninja: no work to do/ { print "build: up to date" }'
+    /no work to do/ { print "build: up to date" }'
 }
 
-# run_tests [ctest flags...]: shows every tenth part, failures in full, and the closing lines.
+# run_tests [ctest flags...]: shows every tenth part, what fails in full, and the closing lines.
 run_tests() {
   local log="build/$preset-tests.log"
   if ! ctest --preset "$preset" -j "$jobs" --no-label-summary "$@" 2>&1 | tee "$log" |
@@ -50,8 +52,8 @@ run_tests() {
 # Reads CTest's lines, "  12/340 Test  #12: name ....   Passed    0.01 sec".
 show_test_progress() {
   awk '
-    /^ *Start +[0-9]+: / || /^Test project / || /^$/ && !closing { next }
-    /^ *[0-9]+\/[0-9]+ Test +#[0-9]+: .* (Passed|\*\*\*Skipped|\*\*\*Not Run)/ {
+    /^ *Start +[0-9]+: / || /^Test project / || (/^$/ && !closing) { next }
+    /^ *[0-9]+\/[0-9]+ Test +#[0-9]+: .* (Passed|\*\*\*Skipped)/ {
       split($1, part, "/")
       step = int(10 * part[1] / part[2])
       if (step > last) { print "test: " part[1] " of " part[2]; fflush(); last = step }

@@ -9,7 +9,7 @@ solver="${1:-models/lenet/solver.prototxt}"
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 scripts/setup.sh
-build trainer
+TRAINER_TARGETS=trainer build
 trainer="build/$preset/trainer"
 
 if [[ ! -e data/digits/train_lmdb/data.mdb || ! -e data/digits/test_lmdb/data.mdb ]]; then
