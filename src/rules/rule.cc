@@ -1,8 +1,12 @@
 #include "trainer/rules/rule.h"
 
-#include "trainer/base/text.h"
-
 namespace trainer {
+
+void RefuseMomentum(const SolverSpec& spec, std::string_view type) {
+  if (spec.proto.momentum() == 0) return;
+  spec.Fail("momentum", Join("momentum is ", spec.proto.momentum(), ", but ", type,
+                             " has none; remove the line"));
+}
 
 std::unique_ptr<Rule> MakeRule(const SolverSpec& spec) {
   const std::string& type = spec.proto.type();

@@ -7,6 +7,7 @@
 
 #include "trainer/backend/map.h"
 #include "trainer/base/registry.h"
+#include "trainer/base/text.h"
 #include "trainer/config/solver_spec.h"
 
 namespace trainer {
@@ -107,6 +108,9 @@ struct RegisterRule {
         type, [](const SolverSpec& spec) { return std::unique_ptr<Rule>(new T(spec)); });
   }
 };
+
+// Throws kConfig when the solver sets a momentum: `type` has none.
+void RefuseMomentum(const SolverSpec& spec, std::string_view type);
 
 // Makes the rule of the solver's `type`, or throws kConfig at its line naming the nearest type.
 std::unique_ptr<Rule> MakeRule(const SolverSpec& spec);

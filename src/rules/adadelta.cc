@@ -1,0 +1,37 @@
+#include <cmath>
+
+#include "trainer/rules/rule.h"
+
+namespace trainer {
+namespace {
+
+// AdaDelta, with momentum as its decay: h = mu h + (1 - mu) g^2;
+//   d = g * sqrt((s + delta) / (h + delta));  s = mu s + (1 - mu) d^2;  w = w - rate * d.
+// Source: Zeiler, arXiv:1212.5701.
+struct AdaDeltaStep {
+  float rate, mu, delta;
+  HD void operator()(float& w, float& h, float& s, float g) const {
+    h = mu * h + (1 - mu) * g * g;
+    const float d = g * sqrtf((s + delta) / (h + delta));
+    s = mu * s + (1 - mu) * d * d;
+    w -= rate * d;
+  }
+};
+
+class AdaDelta final : public Rule {
+ public:
+  explicit AdaDelta(const SolverSpec& spec)
+      : mu_(spec.proto.momentum()), delta_(spec.proto.delta()) {}
+  int StatesPerWeight() const override { return 2; }
+  void Step(const Device& device, const ParamSlice& slice) override {
+    UpdateWeights<2>(device, slice, AdaDeltaStep{slice.rate, mu_, delta_});
+  }
+
+ private:
+  float mu_, delta_;
+};
+
+const RegisterRule<AdaDelta> kAdaDelta("AdaDelta");
+
+}  // namespace
+}  // namespace trainer

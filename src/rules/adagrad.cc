@@ -1,0 +1,35 @@
+#include <cmath>
+
+#include "trainer/rules/rule.h"
+
+namespace trainer {
+namespace {
+
+// AdaGrad: h = h + g^2;  w = w - rate * g / (sqrt(h) + delta).
+// Source: Duchi et al., JMLR 12, 2011.
+struct AdaGradStep {
+  float rate, delta;
+  HD void operator()(float& w, float& h, float g) const {
+    h += g * g;
+    w -= rate * g / (sqrtf(h) + delta);
+  }
+};
+
+class AdaGrad final : public Rule {
+ public:
+  explicit AdaGrad(const SolverSpec& spec) : delta_(spec.proto.delta()) {
+    RefuseMomentum(spec, "AdaGrad");
+  }
+  int StatesPerWeight() const override { return 1; }
+  void Step(const Device& device, const ParamSlice& slice) override {
+    UpdateWeights<1>(device, slice, AdaGradStep{slice.rate, delta_});
+  }
+
+ private:
+  float delta_;
+};
+
+const RegisterRule<AdaGrad> kAdaGrad("AdaGrad");
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,40 @@
+#include <cmath>
+
+#include "trainer/rules/rule.h"
+
+namespace trainer {
+namespace {
+
+// Adam, with beta1 = momentum and beta2 = momentum2: m = beta1 m + (1 - beta1) g;
+//   v = beta2 v + (1 - beta2) g^2;  w = w - rate * sqrt(1 - beta2^t) / (1 - beta1^t) * m / (sqrt(v) + delta)
+// with t counted from 1.
+// Source: Kingma and Ba, arXiv:1412.6980, the form at the end of its section 2.
+struct AdamStep {
+  float corrected_rate, beta1, beta2, delta;
+  HD void operator()(float& w, float& m, float& v, float g) const {
+    m = beta1 * m + (1 - beta1) * g;
+    v = beta2 * v + (1 - beta2) * g * g;
+    w -= corrected_rate * m / (sqrtf(v) + delta);
+  }
+};
+
+class Adam final : public Rule {
+ public:
+  explicit Adam(const SolverSpec& spec)
+      : beta1_(spec.proto.momentum()), beta2_(spec.proto.momentum2()), delta_(spec.proto.delta()) {}
+  int StatesPerWeight() const override { return 2; }
+  void Step(const Device& device, const ParamSlice& slice) override {
+    const double t = slice.iter + 1;
+    const double correction = std::sqrt(1 - std::pow(beta2_, t)) / (1 - std::pow(beta1_, t));
+    UpdateWeights<2>(device, slice,
+                     AdamStep{static_cast<float>(slice.rate * correction), beta1_, beta2_, delta_});
+  }
+
+ private:
+  float beta1_, beta2_, delta_;
+};
+
+const RegisterRule<Adam> kAdam("Adam");
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,35 @@
+#include <cmath>
+
+#include "trainer/rules/rule.h"
+
+namespace trainer {
+namespace {
+
+// Nesterov's accelerated gradient, Caffe's form: v' = momentum * v + rate * g;
+//   w = w - ((1 + momentum) * v' - momentum * v).
+// Source: Sutskever et al., ICML 2013.
+struct NesterovStep {
+  float rate, momentum;
+  HD void operator()(float& w, float& v, float g) const {
+    const float before = v;
+    v = momentum * v + rate * g;
+    w -= (1 + momentum) * v - momentum * before;
+  }
+};
+
+class Nesterov final : public Rule {
+ public:
+  explicit Nesterov(const SolverSpec& spec) : momentum_(spec.proto.momentum()) {}
+  int StatesPerWeight() const override { return 1; }
+  void Step(const Device& device, const ParamSlice& slice) override {
+    UpdateWeights<1>(device, slice, NesterovStep{slice.rate, momentum_});
+  }
+
+ private:
+  float momentum_;
+};
+
+const RegisterRule<Nesterov> kNesterov("Nesterov");
+
+}  // namespace
+}  // namespace trainer
