@@ -1,0 +1,91 @@
+#include <omp.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "check.h"
+#include "cpu/plans.h"
+#include "trainer/backend/device.h"
+#include "trainer/backend/parallel_for.h"
+#include "trainer/base/error.h"
+#include "trainer/base/text.h"
+#include "trainer/base/threads.h"
+
+namespace trainer {
+namespace {
+
+constexpr size_t kAlign = 64;
+
+const char* IsaName() {
+  switch (DetectCpuIsa()) {
+    case CpuIsa::kAvx512:
+      return "AVX-512";
+    case CpuIsa::kAvx2:
+      return "AVX2";
+    default:
+      return "SSE2";
+  }
+}
+
+class CpuDevice final : public Device {
+ public:
+  explicit CpuDevice(int threads) : threads_(threads) {}
+
+  DeviceKind kind() const override { return DeviceKind::kCpu; }
+  std::string Describe() const override {
+    return Join("CPU, ", threads_, threads_ == 1 ? " thread, " : " threads, ", IsaName());
+  }
+
+  void* Allocate(size_t bytes) const override {
+    void* memory = ::operator new (bytes, std::align_val_t{kAlign}, std::nothrow);
+    if (memory == nullptr) {
+      throw Error(ErrorCode::kResource,
+                  Join("no ", bytes >> 20, " MiB of host memory (", bytes,
+                       " bytes) to be had; lower batch_size or ask for more memory"));
+    }
+    return memory;
+  }
+  void Free(void* memory) const override { ::operator delete (memory, std::align_val_t{kAlign}); }
+  void CopyToDevice(void* to, const void* host, size_t bytes) const override {
+    if (bytes > 0) std::memcpy(to, host, bytes);
+  }
+  void CopyToHost(void* host, const void* from, size_t bytes) const override {
+    if (bytes > 0) std::memcpy(host, from, bytes);
+  }
+  void Zero(void* memory, size_t bytes) const override {
+    if (bytes > 0) std::memset(memory, 0, bytes);
+  }
+  void Synchronize() const override {}
+
+  std::unique_ptr<GemmPlan> MakeGemm(const GemmDesc& desc) const override {
+    CheckGemm(desc);
+    return cpu::MakeGemm(desc);
+  }
+  std::unique_ptr<ConvPlan> MakeConv(const ConvDesc& desc) const override {
+    CheckConv(desc);
+    return cpu::MakeConv(desc);
+  }
+  std::unique_ptr<PoolPlan> MakePool(const PoolDesc& desc) const override {
+    CheckPool(desc);
+    return cpu::MakePool(desc);
+  }
+
+ private:
+  int threads_;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> MakeCpuDevice(int threads) {
+  if (threads < 0) {
+    throw Error(ErrorCode::kConfig, Join("a device of ", threads, " threads; use 1 or more, or 0 ",
+                                         "for as many as this process may use"));
+  }
+  const int count = threads > 0 ? threads : AvailableThreads();
+  omp_set_dynamic(0);
+  omp_set_num_threads(count);
+  return std::make_unique<CpuDevice>(count);
+}
+
+}  // namespace trainer

@@ -1,0 +1,227 @@
+#include "cpu/onednn.h"
+
+#include <dnnl_debug.h>
+
+#include <algorithm>
+#include <array>
+
+#include "trainer/backend/library_call.h"
+#include "trainer/base/error.h"
+#include "trainer/base/text.h"
+
+namespace trainer::onednn {
+namespace {
+
+constexpr size_t kAlign = 64;
+
+size_t RoundUp(size_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
+
+dnnl_stream_t Stream() {
+  static const dnnl_stream_t stream = [] {
+    dnnl_stream_t made = nullptr;
+    Check(dnnl_stream_create(&made, Engine(), dnnl_stream_default_flags), "making a stream");
+    return made;
+  }();
+  return stream;
+}
+
+Owner<dnnl_primitive_attr_t> MakeAttr(bool add) {
+  dnnl_primitive_attr_t made = nullptr;
+  Check(dnnl_primitive_attr_create(&made), "making attributes");
+  Owner<dnnl_primitive_attr_t> attr(made);
+  // The caller's scratch, so that a call allocates nothing.
+  Check(dnnl_primitive_attr_set_scratchpad_mode(attr.get(), dnnl_scratchpad_mode_user),
+        "setting the scratch mode");
+  if (add) {
+    dnnl_post_ops_t ops_made = nullptr;
+    Check(dnnl_post_ops_create(&ops_made), "making post-operations");
+    const Owner<dnnl_post_ops_t> ops(ops_made);
+    Check(dnnl_post_ops_append_sum(ops.get(), 1.0f), "asking for a sum");
+    Check(dnnl_primitive_attr_set_post_ops(attr.get(), ops.get()), "asking for a sum");
+  }
+  return attr;
+}
+
+size_t Count(const Dims& dims) { return dims.size(); }
+
+dnnl_memory_desc_t WithTag(const Dims& dims, DType type, dnnl_format_tag_t tag) {
+  dnnl_memory_desc_t md;
+  Check(dnnl_memory_desc_init_by_tag(&md, static_cast<int>(Count(dims)), dims.data(), TypeOf(type),
+                                     tag),
+        "describing a tensor");
+  return md;
+}
+
+}  // namespace
+
+dnnl_engine_t Engine() {
+  static const dnnl_engine_t engine = [] {
+    dnnl_engine_t made = nullptr;
+    Check(dnnl_engine_create(&made, dnnl_cpu, 0), "making the CPU engine");
+    return made;
+  }();
+  return engine;
+}
+
+void Check(dnnl_status_t status, std::string_view call) {
+  if (status == dnnl_success) return;
+  const std::string message = Join("oneDNN: ", call, " failed: ", dnnl_status2str(status));
+  if (status == dnnl_out_of_memory) throw Error(ErrorCode::kResource, message);
+  if (status == dnnl_unimplemented) throw Error(ErrorCode::kUnavailable, message);
+  throw Error(ErrorCode::kInternal, message);
+}
+
+dnnl_data_type_t TypeOf(DType type) { return type == DType::kF32 ? dnnl_f32 : dnnl_bf16; }
+
+dnnl_memory_desc_t Strided(const Dims& dims, const Dims& strides, DType type) {
+  dnnl_memory_desc_t md;
+  Check(dnnl_memory_desc_init_by_strides(&md, static_cast<int>(Count(dims)), dims.data(),
+                                         TypeOf(type), strides.data()),
+        "describing a tensor");
+  return md;
+}
+
+dnnl_memory_desc_t Plain(const Dims& dims, DType type) {
+  Dims strides(dims.size(), 1);
+  for (size_t i = dims.size() - 1; i > 0; --i) strides[i - 1] = strides[i] * dims[i];
+  return Strided(dims, strides, type);
+}
+
+dnnl_memory_desc_t ChannelsLast(const Dims& dims, DType type) {
+  Dims strides(dims.size(), 1);
+  int64_t step = dims[1];
+  for (size_t i = dims.size() - 1; i > 1; --i) {
+    strides[i] = step;
+    step *= dims[i];
+  }
+  strides[0] = step;
+  return Strided(dims, strides, type);
+}
+
+dnnl_memory_desc_t Any(const Dims& dims, DType type) {
+  return WithTag(dims, type, dnnl_format_tag_any);
+}
+
+Choice::Choice(const_dnnl_op_desc_t op, bool add, const Choice* hint) {
+  dnnl_primitive_desc_t made = nullptr;
+  const dnnl_status_t status = dnnl_primitive_desc_create(&made, op, MakeAttr(add).get(), Engine(),
+                                                          hint ? hint->get() : nullptr);
+  if (status == dnnl_unimplemented || status == dnnl_invalid_arguments) return;
+  Check(status, "choosing an algorithm");
+  desc_.reset(made);
+}
+
+Choice::Choice(const dnnl_memory_desc_t& from, const dnnl_memory_desc_t& to, bool add) {
+  dnnl_primitive_desc_t made = nullptr;
+  Check(dnnl_reorder_primitive_desc_create(&made, &from, Engine(), &to, Engine(),
+                                           MakeAttr(add).get()),
+        "choosing a copy between layouts");
+  desc_.reset(made);
+}
+
+dnnl_memory_desc_t Choice::Md(dnnl_query_t role) const {
+  return *dnnl_primitive_desc_query_md(desc_.get(), role, 0);
+}
+
+std::string Choice::Name() const {
+  const char* name = nullptr;
+  Check(dnnl_primitive_desc_query(desc_.get(), dnnl_query_impl_info_str, 0, &name),
+        "asking for an algorithm's name");
+  return name;
+}
+
+Primitive::Primitive(const Choice& choice) {
+  dnnl_primitive_t made = nullptr;
+  Check(dnnl_primitive_create(&made, choice.get()), "compiling an algorithm");
+  primitive_.reset(made);
+  const dnnl_memory_desc_t scratch = choice.Md(dnnl_query_scratchpad_md);
+  scratch_bytes_ = RoundUp(dnnl_memory_desc_get_size(&scratch));
+  if (scratch_bytes_ > 0) Declare(DNNL_ARG_SCRATCHPAD, scratch);
+}
+
+void Primitive::Declare(int arg, const dnnl_memory_desc_t& md) {
+  dnnl_memory_t made = nullptr;
+  Check(dnnl_memory_create(&made, &md, Engine(), DNNL_MEMORY_NONE), "declaring an argument");
+  memory_.emplace_back(made);
+  args_.push_back({arg, made});
+  at_.push_back(nullptr);
+}
+
+void Primitive::Point(int arg, const void* at) {
+  for (size_t i = 0; i < args_.size(); ++i) {
+    if (args_[i].arg != arg) continue;
+    // Setting a handle may write the padding of a blocked layout, so it is worth leaving out.
+    if (at_[i] == at) return;
+    Check(dnnl_memory_set_data_handle_v2(args_[i].memory, const_cast<void*>(at), Stream()),
+          "setting an argument");
+    at_[i] = at;
+    return;
+  }
+  throw Error(ErrorCode::kInternal, Join("oneDNN argument ", arg, " was not declared"));
+}
+
+void Primitive::Run(std::span<const Data> data, std::byte* scratch) {
+  const InLibraryCall mark;
+  for (const Data& item : data) Point(item.arg, item.at);
+  if (scratch_bytes_ > 0) Point(DNNL_ARG_SCRATCHPAD, scratch);
+  Check(dnnl_primitive_execute(primitive_.get(), Stream(), static_cast<int>(args_.size()),
+                               args_.data()),
+        "running an algorithm");
+}
+
+void Operation::In(int arg, const dnnl_memory_desc_t& user, const dnnl_memory_desc_t& library) {
+  primitive_.Declare(arg, library);
+  if (!dnnl_memory_desc_equal(&user, &library)) AddCopy(arg, false, false, user, library);
+  work_bytes_ = std::max(work_bytes_, primitive_.ScratchBytes());
+}
+
+void Operation::Out(int arg, const dnnl_memory_desc_t& user, const dnnl_memory_desc_t& library,
+                    bool add) {
+  primitive_.Declare(arg, library);
+  if (add || !dnnl_memory_desc_equal(&user, &library)) AddCopy(arg, true, add, user, library);
+  work_bytes_ = std::max(work_bytes_, primitive_.ScratchBytes());
+}
+
+void Operation::AddCopy(int arg, bool out, bool add, const dnnl_memory_desc_t& user,
+                        const dnnl_memory_desc_t& library) {
+  const dnnl_memory_desc_t& from = out ? library : user;
+  const dnnl_memory_desc_t& to = out ? user : library;
+  Copy copy{arg, out, copies_bytes_, Primitive(Choice(from, to, add))};
+  copy.primitive.Declare(DNNL_ARG_FROM, from);
+  copy.primitive.Declare(DNNL_ARG_TO, to);
+  copies_bytes_ += RoundUp(dnnl_memory_desc_get_size(&library));
+  work_bytes_ = std::max(work_bytes_, copy.primitive.ScratchBytes());
+  copies_.push_back(std::move(copy));
+}
+
+void Operation::RunCopies(bool out, std::span<const Data> data, std::byte* scratch) {
+  for (Copy& copy : copies_) {
+    if (copy.out != out) continue;
+    for (const Data& item : data) {
+      if (item.arg != copy.arg || item.at == nullptr) continue;
+      const void* inside = scratch + copy.offset;
+      const Data ends[] = {{DNNL_ARG_FROM, out ? inside : item.at},
+                           {DNNL_ARG_TO, out ? item.at : inside}};
+      copy.primitive.Run(ends, scratch + copies_bytes_);
+    }
+  }
+}
+
+void Operation::Run(std::span<const Data> data, std::span<std::byte> scratch) {
+  if (scratch.size() < ScratchBytes() || data.size() > kMaxArgs) {
+    throw Error(ErrorCode::kInternal, Join("oneDNN ", name_, " needs ", ScratchBytes(),
+                                           " bytes of scratch and got ", scratch.size()));
+  }
+  RunCopies(false, data, scratch.data());
+  std::array<Data, kMaxArgs> inside{};
+  std::copy(data.begin(), data.end(), inside.begin());
+  for (const Copy& copy : copies_) {
+    for (Data& item : inside) {
+      if (item.arg == copy.arg) item.at = scratch.data() + copy.offset;
+    }
+  }
+  primitive_.Run(std::span(inside.data(), data.size()), scratch.data() + copies_bytes_);
+  RunCopies(true, data, scratch.data());
+}
+
+}  // namespace trainer::onednn

@@ -1,0 +1,269 @@
+#include "trainer/backend/conv.h"
+
+#include <gmock/gmock.h>
+
+#include <ostream>
+
+#include "backend/plan_testing.h"
+#include "trainer/backend/device.h"
+#include "trainer/base/error.h"
+
+namespace trainer {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+struct ConvCase {
+  const char* name;
+  ConvDesc desc;
+};
+void PrintTo(const ConvCase& c, std::ostream* out) { *out << c.name; }
+
+namespace {
+
+ConvDesc Image(int64_t n, int64_t c, int64_t h, int64_t w, int64_t m, int64_t kernel,
+               int64_t stride = 1, int64_t pad = 0, int64_t group = 1, int64_t dilation = 1) {
+  return {.batch = n,
+          .in_channels = c,
+          .out_channels = m,
+          .group = group,
+          .in = {h, w},
+          .kernel = {kernel, kernel},
+          .stride = {stride, stride},
+          .pad = {pad, pad},
+          .dilation = {dilation, dilation}};
+}
+
+ConvDesc Without(ConvDesc desc, bool bias) {
+  desc.bias = bias;
+  return desc;
+}
+
+ConvDesc Rectangular() {
+  return {.batch = 2,
+          .in_channels = 5,
+          .out_channels = 7,
+          .in = {9, 14},
+          .kernel = {3, 2},
+          .stride = {1, 3},
+          .pad = {2, 0},
+          .dilation = {2, 1}};
+}
+
+ConvDesc Line(int64_t group) {
+  return {.batch = 3,
+          .in_channels = 6,
+          .out_channels = 8,
+          .group = group,
+          .in = {17},
+          .kernel = {4},
+          .stride = {2},
+          .pad = {1},
+          .dilation = {1}};
+}
+
+ConvDesc Volume(int64_t group) {
+  return {.batch = 2,
+          .in_channels = 4,
+          .out_channels = 6,
+          .group = group,
+          .in = {5, 6, 7},
+          .kernel = {3, 2, 3},
+          .stride = {1, 2, 1},
+          .pad = {1, 0, 1},
+          .dilation = {1, 1, 2}};
+}
+
+const ConvCase kCases[] = {
+    {"lenet_first", Image(3, 1, 28, 28, 20, 5)},
+    {"lenet_second", Image(3, 20, 12, 12, 50, 5)},
+    {"one_image", Image(1, 20, 12, 12, 50, 5)},
+    {"colour", Image(2, 3, 16, 16, 32, 5, 1, 2)},
+    {"colour_stride", Image(2, 3, 43, 43, 24, 11, 4)},
+    {"one_channel_wide", Image(2, 1, 9, 33, 37, 3, 1, 1)},
+    {"one_channel_stride", Image(2, 1, 13, 13, 16, 3, 2, 1)},
+    {"same", Image(2, 32, 8, 8, 64, 3, 1, 1)},
+    {"same_groups", Image(2, 32, 8, 8, 64, 3, 1, 1, 2)},
+    {"odd_groups", Image(2, 6, 7, 9, 9, 3, 1, 1, 3)},
+    {"one_by_one", Image(2, 19, 6, 5, 13, 1)},
+    {"one_by_one_stride", Image(2, 16, 7, 7, 32, 1, 2)},
+    {"depthwise", Image(2, 12, 9, 8, 12, 3, 1, 1, 12)},
+    {"depthwise_twice", Image(2, 5, 9, 8, 10, 3, 2, 1, 5)},
+    {"dilated", Image(2, 8, 13, 12, 10, 3, 1, 2, 1, 2)},
+    {"dilated_stride", Image(2, 8, 15, 15, 10, 3, 2, 3, 1, 3)},
+    {"pad_beyond_kernel", Image(2, 4, 5, 5, 6, 2, 1, 3)},
+    {"whole_image", Image(2, 7, 6, 6, 11, 6)},
+    {"stride_leaves_a_rest", Image(2, 16, 10, 11, 16, 3, 3)},
+    {"rectangular", Rectangular()},
+    {"no_bias", Without(Image(2, 16, 9, 9, 24, 3, 1, 1), false)},
+    {"line", Line(1)},
+    {"line_groups", Line(2)},
+    {"volume", Volume(1)},
+    {"volume_groups", Volume(2)},
+};
+
+std::string NameOfCase(const testing::TestParamInfo<std::tuple<ConvCase, DType>>& info) {
+  return std::get<0>(info.param).name + std::string(NameOf(std::get<1>(info.param)));
+}
+
+// Every plan of the device against the reference, which reads the same rounded numbers.
+class ConvPlanTest : public testing::TestWithParam<std::tuple<ConvCase, DType>> {
+ protected:
+  ConvPlanTest() : desc_(std::get<0>(GetParam()).desc) {
+    desc_.dtype = std::get<1>(GetParam());
+    device_ = MakeCpuDevice(2);
+    plan_ = device_->MakeConv(desc_);
+    reference_ = MakeReferenceConv(desc_);
+    scratch_ = std::make_unique<GuardedBytes>(plan_->ScratchBytes());
+    // bf16 keeps 8 bits, and the library rounds the weight as well.
+    bound_ = desc_.dtype == DType::kF32 ? 2e-5f : 2e-2f;
+  }
+  void TearDown() override { EXPECT_TRUE(scratch_->Intact()) << plan_->Implementation(); }
+
+  Values Random(const Shape& shape, uint32_t seed) const {
+    return Values::Random(shape, desc_.dtype, seed);
+  }
+  Values Weights(const Shape& shape, uint32_t seed) const {
+    return Values::Random(shape, DType::kF32, seed);
+  }
+
+  ConvDesc desc_;
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<ConvPlan> plan_, reference_;
+  std::unique_ptr<GuardedBytes> scratch_;
+  float bound_;
+};
+
+TEST_P(ConvPlanTest, ForwardMatchesTheReference) {
+  const Values x = Random(desc_.InShape(), 1), weight = Weights(desc_.WeightShape(), 2);
+  const Values bias = Weights({desc_.out_channels}, 3);
+  const Values y = Values::Unset(desc_.OutShape(), desc_.dtype);
+  const Values want = Values::Unset(desc_.OutShape(), desc_.dtype);
+  const float* bias_data = desc_.bias ? bias.f32() : nullptr;
+  reference_->Forward(x, weight.f32(), bias_data, want, {});
+  for (int call = 0; call < 2; ++call) {
+    plan_->Forward(x, weight.f32(), bias_data, y, scratch_->span());
+    ExpectClose(y, want, bound_, plan_->Implementation().c_str());
+  }
+}
+
+TEST_P(ConvPlanTest, DataGradientMatchesTheReferenceAndOverwrites) {
+  const Values dy = Random(desc_.OutShape(), 4), weight = Weights(desc_.WeightShape(), 5);
+  const Values dx = Values::Unset(desc_.InShape(), desc_.dtype);
+  const Values want = Values::Unset(desc_.InShape(), desc_.dtype);
+  reference_->BackwardData(dy, weight.f32(), want, {});
+  for (int call = 0; call < 2; ++call) {
+    plan_->BackwardData(dy, weight.f32(), dx, scratch_->span());
+    ExpectClose(dx, want, bound_, plan_->Implementation().c_str());
+  }
+}
+
+TEST_P(ConvPlanTest, WeightGradientIsAdded) {
+  const Values x = Random(desc_.InShape(), 6), dy = Random(desc_.OutShape(), 7);
+  const Values dweight = Weights(desc_.WeightShape(), 8), dbias = Weights({desc_.out_channels}, 9);
+  const Values want = Weights(desc_.WeightShape(), 8), want_bias = Weights({desc_.out_channels}, 9);
+  for (int call = 0; call < 2; ++call) {
+    plan_->BackwardWeight(x, dy, dweight.f32(), dbias.f32(), scratch_->span());
+    reference_->BackwardWeight(x, dy, want.f32(), want_bias.f32(), {});
+    ExpectClose(dweight, want, bound_, plan_->Implementation().c_str());
+    ExpectClose(dbias, want_bias, bound_, plan_->Implementation().c_str());
+  }
+}
+
+TEST_P(ConvPlanTest, WeightGradientWithoutBiasGradientAndWithAnother) {
+  const Values x = Random(desc_.InShape(), 6), dy = Random(desc_.OutShape(), 7);
+  const Values first = Values::Of(desc_.WeightShape(), {});
+  const Values second = Values::Of(desc_.WeightShape(), {});
+  const Values dbias = Values::Of({desc_.out_channels}, {});
+  plan_->BackwardWeight(x, dy, first.f32(), nullptr, scratch_->span());
+  plan_->BackwardWeight(x, dy, second.f32(), dbias.f32(), scratch_->span());
+  EXPECT_EQ(first.ToVector(), second.ToVector());
+}
+
+TEST_P(ConvPlanTest, RepeatsBitForBit) {
+  const Values x = Random(desc_.InShape(), 10), dy = Random(desc_.OutShape(), 11);
+  const auto again = device_->MakeConv(desc_);
+  EXPECT_EQ(again->Implementation(), plan_->Implementation());
+  const Values first = Values::Of(desc_.WeightShape(), {});
+  const Values second = Values::Of(desc_.WeightShape(), {});
+  plan_->BackwardWeight(x, dy, first.f32(), nullptr, scratch_->span());
+  again->BackwardWeight(x, dy, second.f32(), nullptr, scratch_->span());
+  EXPECT_EQ(first.ToVector(), second.ToVector());
+}
+
+INSTANTIATE_TEST_SUITE_P(Cpu, ConvPlanTest,
+                         testing::Combine(testing::ValuesIn(kCases),
+                                          testing::Values(DType::kF32, DType::kBF16)),
+                         NameOfCase);
+
+TEST(ConvDescTest, RoundsTheOutputDown) {
+  const ConvDesc desc = Image(2, 3, 11, 12, 5, 3, 2, 1, 1, 2);
+  EXPECT_EQ(desc.Out(), (std::vector<int64_t>{5, 5}));
+  EXPECT_EQ(desc.OutShape(), (Shape{2, 5, 5, 5}));
+  EXPECT_EQ(desc.WeightShape(), (Shape{5, 3, 3, 3}));
+  EXPECT_EQ(desc.Macs(), 2 * 5 * 25 * 27);
+}
+
+TEST(ConvDescTest, RefusesAKernelThatDoesNotFit) {
+  const auto device = MakeCpuDevice(2);
+  EXPECT_THAT([&] { device->MakeConv(Image(1, 1, 3, 3, 1, 5)); },
+              ThrowsMessage<Error>(HasSubstr("a kernel of 5 with dilation 1 does not fit into a "
+                                             "height of 3 padded by 0")));
+}
+
+TEST(ConvDescTest, RefusesGroupsThatDoNotDivide) {
+  const auto device = MakeCpuDevice(2);
+  EXPECT_THAT([&] { device->MakeConv(Image(1, 4, 3, 3, 6, 1, 1, 0, 3)); },
+              ThrowsMessage<Error>(HasSubstr("3 groups do not divide 4 input channels")));
+}
+
+TEST(ConvDescTest, RefusesLengthsBelowTheirLeast) {
+  const auto device = MakeCpuDevice(2);
+  ConvDesc desc = Image(1, 1, 3, 3, 1, 2);
+  desc.stride[1] = 0;
+  EXPECT_THAT([&] { device->MakeConv(desc); },
+              ThrowsMessage<Error>(HasSubstr("the stride along the width is 0; it must be at least "
+                                             "1")));
+  desc = Image(0, 1, 3, 3, 1, 2);
+  EXPECT_THAT([&] { device->MakeConv(desc); }, ThrowsMessage<Error>(HasSubstr("the batch is 0")));
+  desc = Image(1, 1, 3, 3, 1, 2);
+  desc.pad[0] = -1;
+  EXPECT_THAT([&] { device->MakeConv(desc); },
+              ThrowsMessage<Error>(HasSubstr("the pad along the height is -1")));
+}
+
+TEST(ConvDescTest, RefusesOtherNumbersOfAxes) {
+  const auto device = MakeCpuDevice(2);
+  ConvDesc desc = Image(1, 1, 3, 3, 1, 2);
+  desc.pad = {0};
+  EXPECT_THAT([&] { device->MakeConv(desc); },
+              ThrowsMessage<Error>(HasSubstr("have 2, 2, 2, 1 and 2 spatial axes")));
+  desc.kernel = {};
+  EXPECT_THAT([&] { device->MakeConv(desc); },
+              ThrowsMessage<Error>(HasSubstr("over 0 spatial axes; 1, 2 or 3 are possible")));
+}
+
+TEST(ConvPlanRefusalTest, NamesATensorOfAnotherShape) {
+  const auto device = MakeCpuDevice(2);
+  const ConvDesc desc = Image(2, 16, 8, 8, 16, 3);
+  const auto plan = device->MakeConv(desc);
+  const Values x = Values::Of({2, 16, 8, 9}, {}), weight = Values::Of(desc.WeightShape(), {});
+  const Values y = Values::Of(desc.OutShape(), {}), bias = Values::Of({16}, {});
+  GuardedBytes scratch(plan->ScratchBytes());
+  EXPECT_THAT([&] { plan->Forward(x, weight.f32(), bias.f32(), y, scratch.span()); },
+              ThrowsMessage<Error>(HasSubstr("planned for an input of 2 16 8 8 (2048) f32 got 2 16 "
+                                             "8 9 (2304) f32")));
+}
+
+TEST(ConvPlanRefusalTest, SaysWhenScratchIsTooSmall) {
+  const auto device = MakeCpuDevice(2);
+  const ConvDesc desc = Image(2, 16, 8, 8, 16, 3);
+  const auto plan = device->MakeConv(desc);
+  const Values x = Values::Of(desc.InShape(), {}), dy = Values::Of(desc.OutShape(), {});
+  const Values dweight = Values::Of(desc.WeightShape(), {});
+  EXPECT_THAT([&] { plan->BackwardWeight(x, dy, dweight.f32(), nullptr, {}); },
+              ThrowsMessage<Error>(HasSubstr("bytes of scratch and got 0")));
+}
+
+}  // namespace
+}  // namespace trainer

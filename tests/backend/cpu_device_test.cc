@@ -1,0 +1,84 @@
+#include <gmock/gmock.h>
+#include <omp.h>
+
+#include <array>
+#include <cstdint>
+
+#include "trainer/backend/device.h"
+#include "trainer/backend/library_call.h"
+#include "trainer/base/error.h"
+
+namespace trainer {
+namespace {
+
+using testing::AllOf;
+using testing::Each;
+using testing::HasSubstr;
+using testing::StartsWith;
+using testing::ThrowsMessage;
+
+TEST(CpuDeviceTest, SaysThreadsAndInstructionSet) {
+  EXPECT_THAT(MakeCpuDevice(1)->Describe(), StartsWith("CPU, 1 thread, "));
+  EXPECT_THAT(MakeCpuDevice(2)->Describe(), StartsWith("CPU, 2 threads, "));
+}
+
+TEST(CpuDeviceTest, SetsTheOpenMpTeam) {
+  MakeCpuDevice(1);
+  EXPECT_EQ(omp_get_max_threads(), 1);
+  MakeCpuDevice(2);
+  EXPECT_EQ(omp_get_max_threads(), 2);
+  EXPECT_GE((MakeCpuDevice(), omp_get_max_threads()), 1);
+}
+
+TEST(CpuDeviceTest, RefusesFewerThanNoThreads) {
+  EXPECT_THAT([] { MakeCpuDevice(-3); },
+              ThrowsMessage<Error>(HasSubstr("a device of -3 threads; use 1 or more")));
+}
+
+TEST(CpuDeviceTest, AllocatesAlignedMemory) {
+  const auto device = MakeCpuDevice(2);
+  for (const size_t bytes : {1, 63, 4096, 1 << 20}) {
+    void* memory = device->Allocate(bytes);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(memory) % 64, 0u);
+    device->Free(memory);
+  }
+  device->Free(nullptr);
+}
+
+TEST(CpuDeviceTest, SaysHowMuchMemoryIsMissing) {
+  const auto device = MakeCpuDevice(2);
+  try {
+    device->Allocate(size_t{1} << 60);
+    FAIL() << "that much memory cannot be";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::kResource);
+    EXPECT_THAT(e.what(), AllOf(HasSubstr("1152921504606846976 bytes"), HasSubstr("batch_size")));
+  }
+}
+
+TEST(CpuDeviceTest, CopiesAndZeroes) {
+  const auto device = MakeCpuDevice(2);
+  std::array<float, 4> from = {1, 2, 3, 4}, to{};
+  void* memory = device->Allocate(sizeof(from));
+  device->CopyToDevice(memory, from.data(), sizeof(from));
+  device->CopyToHost(to.data(), memory, sizeof(to));
+  EXPECT_EQ(to, from);
+  device->Zero(memory, sizeof(from));
+  device->CopyToHost(to.data(), memory, sizeof(to));
+  EXPECT_THAT(to, Each(0.0f));
+  device->CopyToDevice(nullptr, nullptr, 0);
+  device->Free(memory);
+}
+
+TEST(InLibraryCallTest, NestsAndIsOffOutside) {
+  EXPECT_FALSE(InLibraryCall::Active());
+  {
+    const InLibraryCall outer;
+    { const InLibraryCall inner; }
+    EXPECT_TRUE(InLibraryCall::Active());
+  }
+  EXPECT_FALSE(InLibraryCall::Active());
+}
+
+}  // namespace
+}  // namespace trainer

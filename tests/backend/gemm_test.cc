@@ -1,0 +1,98 @@
+#include "trainer/backend/gemm.h"
+
+#include <gmock/gmock.h>
+
+#include "backend/plan_testing.h"
+#include "trainer/backend/device.h"
+#include "trainer/base/error.h"
+
+namespace trainer {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+using Sizes = std::tuple<int64_t, int64_t, int64_t>;
+
+class GemmPlanTest : public testing::TestWithParam<std::tuple<Sizes, int, DType>> {
+ protected:
+  GemmPlanTest() {
+    std::tie(desc_.m, desc_.n, desc_.k) = std::get<0>(GetParam());
+    const int flags = std::get<1>(GetParam());
+    desc_.trans_a = (flags & 1) != 0;
+    desc_.trans_b = (flags & 2) != 0;
+    desc_.accumulate = (flags & 4) != 0;
+    desc_.bias = (flags & 8) != 0;
+    desc_.dtype = std::get<2>(GetParam());
+  }
+
+  // By the definition, in double.
+  std::vector<float> Want(const Values& a, const Values& b, const Values& bias,
+                          const Values& c) const {
+    std::vector<float> want;
+    for (int64_t i = 0; i < desc_.m; ++i) {
+      for (int64_t j = 0; j < desc_.n; ++j) {
+        double sum = desc_.bias ? bias[j] : 0;
+        if (desc_.accumulate) sum += c[i * desc_.n + j];
+        for (int64_t l = 0; l < desc_.k; ++l) {
+          sum += double{a[desc_.trans_a ? l * desc_.m + i : i * desc_.k + l]} *
+                 b[desc_.trans_b ? j * desc_.k + l : l * desc_.n + j];
+        }
+        want.push_back(static_cast<float>(sum));
+      }
+    }
+    return want;
+  }
+
+  void Check(DType out_dtype, float bound) {
+    desc_.out_dtype = out_dtype;
+    const auto plan = MakeCpuDevice(2)->MakeGemm(desc_);
+    const Values a = Values::Random({desc_.m, desc_.k}, desc_.dtype, 1);
+    const Values b = Values::Random({desc_.k, desc_.n}, desc_.dtype, 2);
+    const Values bias = Values::Random({desc_.n}, DType::kF32, 3);
+    const Shape shape = {desc_.m, desc_.n};
+    const Values c =
+        desc_.accumulate ? Values::Random(shape, out_dtype, 4) : Values::Unset(shape, out_dtype);
+    const Values want = Values::Of(shape, Want(a, b, bias, c));
+    GuardedBytes scratch(plan->ScratchBytes());
+    plan->Run(static_cast<ConstTensor>(a).data, static_cast<ConstTensor>(b).data,
+              desc_.bias ? bias.f32() : nullptr, static_cast<Tensor>(c).data, scratch.span());
+    ExpectClose(c, want, bound, plan->Implementation().c_str());
+    EXPECT_TRUE(scratch.Intact());
+  }
+
+  GemmDesc desc_;
+};
+
+TEST_P(GemmPlanTest, MatchesTheDefinition) { Check(DType::kF32, 1e-5f); }
+
+TEST_P(GemmPlanTest, RoundsToBf16) {
+  desc_.accumulate = false;  // sums are f32
+  Check(DType::kBF16, 5e-3f);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cpu, GemmPlanTest,
+                         testing::Combine(testing::Values(Sizes{1, 1, 1}, Sizes{64, 10, 500},
+                                                          Sizes{7, 33, 129}, Sizes{1, 40, 17},
+                                                          Sizes{50, 1, 64}, Sizes{100, 96, 200}),
+                                          testing::Range(0, 16),
+                                          testing::Values(DType::kF32, DType::kBF16)));
+
+TEST(GemmTest, RefusesEmptyMatrices) {
+  EXPECT_THAT([] { MakeCpuDevice(2)->MakeGemm({.m = 0, .n = 2, .k = 3}); },
+              ThrowsMessage<Error>(HasSubstr("the number of rows is 0; it must be at least 1")));
+  EXPECT_THAT([] { MakeCpuDevice(2)->MakeGemm({.m = 1, .n = 2, .k = 0}); },
+              ThrowsMessage<Error>(HasSubstr("the inner length is 0")));
+}
+
+TEST(GemmTest, RefusesASumIntoBf16) {
+  EXPECT_THAT(
+      [] {
+        MakeCpuDevice(2)->MakeGemm(
+            {.m = 1, .n = 2, .k = 3, .accumulate = true, .out_dtype = DType::kBF16});
+      },
+      ThrowsMessage<Error>(HasSubstr("accumulate into f32")));
+}
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,242 @@
+#include "trainer/backend/pool.h"
+
+#include <gmock/gmock.h>
+
+#include <cfloat>
+#include <limits>
+#include <ostream>
+
+#include "backend/plan_testing.h"
+#include "trainer/backend/device.h"
+#include "trainer/base/error.h"
+
+namespace trainer {
+
+using testing::Each;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+struct PoolCase {
+  const char* name;
+  PoolDesc desc;
+};
+void PrintTo(const PoolCase& c, std::ostream* out) { *out << c.name; }
+
+namespace {
+
+// Sizes rounded up and the last window clipped, as the layer does by default.
+int64_t OutOf(int64_t in, int64_t kernel, int64_t stride, int64_t pad) {
+  const int64_t out = (in + 2 * pad - kernel + stride - 1) / stride + 1;
+  return pad > 0 && (out - 1) * stride >= in + pad ? out - 1 : out;
+}
+
+PoolDesc Square(int64_t n, int64_t c, int64_t h, int64_t w, int64_t kernel, int64_t stride,
+                int64_t pad = 0) {
+  return {.batch = n,
+          .channels = c,
+          .in_h = h,
+          .in_w = w,
+          .out_h = OutOf(h, kernel, stride, pad),
+          .out_w = OutOf(w, kernel, stride, pad),
+          .kernel_h = kernel,
+          .kernel_w = kernel,
+          .stride_h = stride,
+          .stride_w = stride,
+          .pad_h = pad,
+          .pad_w = pad};
+}
+
+PoolDesc Rectangular() {
+  return {.batch = 2,
+          .channels = 17,
+          .in_h = 9,
+          .in_w = 12,
+          .out_h = 5,
+          .out_w = 4,
+          .kernel_h = 2,
+          .kernel_w = 5,
+          .stride_h = 2,
+          .stride_w = 3,
+          .pad_h = 1,
+          .pad_w = 2};
+}
+
+const PoolCase kCases[] = {
+    {"lenet_first", Square(5, 20, 24, 24, 2, 2)},
+    {"lenet_second", Square(5, 50, 8, 8, 2, 2)},
+    {"overlapping", Square(2, 32, 13, 15, 3, 2)},
+    {"stride_one", Square(2, 16, 7, 7, 3, 1, 1)},
+    {"one_channel", Square(2, 1, 9, 9, 3, 2)},
+    {"three_channels", Square(2, 3, 9, 9, 3, 2, 1)},
+    {"seven_channels", Square(2, 7, 10, 9, 2, 2)},
+    {"odd_channels", Square(1, 33, 6, 7, 3, 3)},
+    {"gaps", Square(2, 18, 11, 11, 2, 3)},
+    {"empty_last_window", Square(2, 18, 6, 6, 1, 5)},
+    {"global", Square(3, 40, 7, 7, 7, 1)},
+    {"window_of_255",
+     [] {
+       PoolDesc desc = Square(1, 5, 15, 17, 15, 1);
+       desc.kernel_w = 17;
+       desc.out_w = 1;
+       return desc;
+     }()},
+    {"window_of_256", Square(1, 17, 17, 16, 16, 1)},
+    {"rectangular", Rectangular()},
+    {"large", Square(4, 64, 40, 40, 3, 2)},
+};
+
+std::string NameOfCase(const testing::TestParamInfo<std::tuple<PoolCase, DType>>& info) {
+  return std::get<0>(info.param).name + std::string(NameOf(std::get<1>(info.param)));
+}
+
+class PoolPlanTest : public testing::TestWithParam<std::tuple<PoolCase, DType>> {
+ protected:
+  // Forward and backward of plan and reference on the same numbers, compared bit for bit: sums are
+  // taken in one order.
+  void Compare(PoolMethod method, const Values& x) {
+    PoolDesc desc = std::get<0>(GetParam()).desc;
+    desc.dtype = std::get<1>(GetParam());
+    desc.method = method;
+    const auto plan = MakeCpuDevice(2)->MakePool(desc), reference = MakeReferencePool(desc);
+    GuardedBytes kept(plan->WorkspaceBytes()), kept_reference(reference->WorkspaceBytes());
+    const Values y = Values::Random(desc.OutShape(), desc.dtype, 9);
+    const Values want = Values::Random(desc.OutShape(), desc.dtype, 8);
+    plan->Forward(x, y, kept.span());
+    reference->Forward(x, want, kept_reference.span());
+    ExpectSame(y, want);
+    if (method == PoolMethod::kMax) {
+      const Values mask = Values::Unset(desc.OutShape()), wins = Values::Unset(desc.OutShape());
+      plan->Winners(kept.span(), mask);
+      reference->Winners(kept_reference.span(), wins);
+      ExpectSame(mask, wins);
+    }
+    const Values dy = Values::Random(desc.OutShape(), desc.dtype, 7);
+    const Values dx = Values::Unset(desc.InShape(), desc.dtype);
+    const Values want_dx = Values::Unset(desc.InShape(), desc.dtype);
+    plan->Backward(dy, dx, kept.span());
+    reference->Backward(dy, want_dx, kept_reference.span());
+    ExpectSame(dx, want_dx);
+    EXPECT_TRUE(kept.Intact());
+  }
+
+  // NaN equals NaN.
+  static void ExpectSame(const Values& got, const Values& want) {
+    for (int64_t i = 0; i < want.size(); ++i) {
+      if (std::isnan(got[i]) && std::isnan(want[i])) continue;
+      ASSERT_EQ(got[i], want[i]) << "at " << i;
+    }
+  }
+  Shape InShape() const { return std::get<0>(GetParam()).desc.InShape(); }
+  DType dtype() const { return std::get<1>(GetParam()); }
+};
+
+TEST_P(PoolPlanTest, MaxMatchesTheReference) {
+  Compare(PoolMethod::kMax, Values::Random(InShape(), dtype(), 1));
+}
+
+TEST_P(PoolPlanTest, AverageMatchesTheReference) {
+  Compare(PoolMethod::kAverage, Values::Random(InShape(), dtype(), 2));
+}
+
+TEST_P(PoolPlanTest, MaxTakesTheFirstOfEquals) {
+  std::vector<float> steps(InShape().Count());
+  for (size_t i = 0; i < steps.size(); ++i) steps[i] = static_cast<float>(i * 7 % 3);
+  Compare(PoolMethod::kMax, Values::Of(InShape(), steps, dtype()));
+}
+
+TEST_P(PoolPlanTest, MaxOfNanAndInfinityHasNoWinnerOutside) {
+  const float inf = std::numeric_limits<float>::infinity();
+  std::vector<float> numbers(InShape().Count(), NAN);
+  for (size_t i = 0; i < numbers.size(); i += 5) numbers[i] = i % 2 == 0 ? -inf : inf;
+  Compare(PoolMethod::kMax, Values::Of(InShape(), numbers, dtype()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Cpu, PoolPlanTest,
+                         testing::Combine(testing::ValuesIn(kCases),
+                                          testing::Values(DType::kF32, DType::kBF16)),
+                         NameOfCase);
+
+TEST(PoolTest, AllNanGivesTheSmallestFloatNoWinnerAndNoGradient) {
+  const auto plan = MakeCpuDevice(2)->MakePool(Square(1, 2, 4, 4, 2, 2));
+  const Values x = Values::Unset({1, 2, 4, 4}), y = Values::Unset({1, 2, 2, 2});
+  const Values mask = Values::Unset({1, 2, 2, 2});
+  std::vector<std::byte> kept(plan->WorkspaceBytes());
+  plan->Forward(x, y, kept);
+  EXPECT_THAT(y.ToVector(), Each(-FLT_MAX));
+  plan->Winners(kept, mask);
+  EXPECT_THAT(mask.ToVector(), Each(-1.0f));
+  const Values dy = Values::Random({1, 2, 2, 2}, DType::kF32, 1), dx = Values::Unset({1, 2, 4, 4});
+  plan->Backward(dy, dx, kept);
+  EXPECT_THAT(dx.ToVector(), Each(0.0f));
+}
+
+TEST(PoolTest, EmptyLastWindowIsNanForAverageAndUnwonForMax) {
+  PoolDesc desc = Square(1, 1, 6, 6, 1, 5);
+  desc.out_h = desc.out_w = 3;  // the third starts at 10
+  const auto max = MakeCpuDevice(2)->MakePool(desc);
+  const Values x = Values::Random({1, 1, 6, 6}, DType::kF32, 1), y = Values::Unset({1, 1, 3, 3});
+  std::vector<std::byte> kept(max->WorkspaceBytes());
+  max->Forward(x, y, kept);
+  EXPECT_EQ(y[8], -FLT_MAX);
+  max->Winners(kept, y);
+  EXPECT_EQ(y[8], -1);
+  EXPECT_EQ(y[4], 35);
+  desc.method = PoolMethod::kAverage;
+  MakeCpuDevice(2)->MakePool(desc)->Forward(x, y, {});
+  EXPECT_TRUE(std::isnan(y[8]));
+  EXPECT_EQ(y[4], x[35]);
+}
+
+TEST(PoolTest, KeepsWinnersInOneByteAndOnlyForTraining) {
+  PoolDesc desc = Square(2, 20, 24, 24, 2, 2);
+  EXPECT_EQ(MakeCpuDevice(2)->MakePool(desc)->WorkspaceBytes(), 2u * 20 * 12 * 12);
+  desc.training = false;
+  const auto plan = MakeCpuDevice(2)->MakePool(desc);
+  EXPECT_EQ(plan->WorkspaceBytes(), 0u);
+  const Values x = Values::Random(desc.InShape(), DType::kF32, 1);
+  const Values y = Values::Unset(desc.OutShape()), want = Values::Unset(desc.OutShape());
+  plan->Forward(x, y, {});
+  MakeReferencePool(desc)->Forward(x, want, {});
+  EXPECT_EQ(y.ToVector(), want.ToVector());
+}
+
+TEST(PoolTest, RefusesWindowsOfPaddingOnly) {
+  PoolDesc desc = Square(1, 1, 6, 6, 2, 2);
+  desc.pad_w = 2;
+  EXPECT_THAT([&] { MakeCpuDevice(2)->MakePool(desc); },
+              ThrowsMessage<Error>(HasSubstr("a pad of 0 x 2 with a kernel of 2 x 2 makes windows "
+                                             "that hold padding only")));
+}
+
+TEST(PoolTest, RefusesLengthsBelowTheirLeast) {
+  PoolDesc desc = Square(1, 1, 6, 6, 2, 2);
+  desc.stride_w = 0;
+  EXPECT_THAT([&] { MakeCpuDevice(2)->MakePool(desc); },
+              ThrowsMessage<Error>(HasSubstr("the horizontal stride is 0; it must be at least 1")));
+  desc = Square(1, 1, 6, 6, 2, 2);
+  desc.kernel_h = 0;
+  EXPECT_THAT([&] { MakeCpuDevice(2)->MakePool(desc); },
+              ThrowsMessage<Error>(HasSubstr("the kernel's height is 0")));
+}
+
+TEST(PoolTest, RefusesAWorkspaceThatIsTooSmallAndOtherShapes) {
+  const PoolDesc desc = Square(1, 4, 6, 6, 2, 2);
+  const auto plan = MakeCpuDevice(2)->MakePool(desc);
+  const Values x = Values::Unset(desc.InShape()), y = Values::Unset(desc.OutShape());
+  EXPECT_THAT([&] { plan->Forward(x, y, {}); }, ThrowsMessage<Error>(HasSubstr("with 36 bytes")));
+  std::vector<std::byte> kept(plan->WorkspaceBytes());
+  EXPECT_THAT([&] { plan->Forward(y, y, kept); },
+              ThrowsMessage<Error>(HasSubstr("got 1 4 3 3 (36) -> 1 4 3 3 (36)")));
+}
+
+TEST(PoolTest, AverageHasNoWinners) {
+  PoolDesc desc = Square(1, 4, 6, 6, 2, 2);
+  desc.method = PoolMethod::kAverage;
+  const auto plan = MakeCpuDevice(2)->MakePool(desc);
+  const Values mask = Values::Unset(desc.OutShape());
+  EXPECT_THAT([&] { plan->Winners({}, mask); },
+              ThrowsMessage<Error>(HasSubstr("an average pool has no winners")));
+}
+
+}  // namespace
+}  // namespace trainer
