@@ -32,7 +32,10 @@ std::unique_ptr<ParsedText> ParseTextString(const std::string& file, std::string
                                             google::protobuf::Message* message);
 
 // The path as given if it exists, else relative to the folder of the file that mentions it. When
-// neither exists, the path as given (opening it then fails, naming both absolute paths tried).
+// neither exists, the path as given.
 std::string ResolvePath(const std::string& path, const std::string& mentioned_in);
+
+// The absolute paths that ResolvePath looks at, for messages: "/a/net.prototxt and /a/b/net.prototxt".
+std::string PathsTried(const std::string& path, const std::string& mentioned_in);
 
 }  // namespace trainer

@@ -1,0 +1,93 @@
+#include "connections.h"
+
+#include <algorithm>
+
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+class Connector {
+ public:
+  explicit Connector(const std::vector<LayerSpec>& layers) : layers_(layers) {}
+
+  std::vector<std::vector<OutputRef>> Run() {
+    CheckNames();
+    std::vector<std::vector<OutputRef>> readers;
+    for (int i = 0; i < static_cast<int>(layers_.size()); ++i) {
+      std::vector<OutputRef> bottoms;
+      for (int j = 0; j < layers_[i].proto().bottom_size(); ++j) bottoms.push_back(Find(i, j));
+      readers.push_back(std::move(bottoms));
+      for (int j = 0; j < layers_[i].proto().top_size(); ++j) Produce(i, j);
+    }
+    return readers;
+  }
+
+ private:
+  void CheckNames() const {
+    std::map<std::string, const LayerSpec*> first;
+    for (const LayerSpec& layer : layers_) {
+      if (layer.name().empty()) continue;
+      const auto [other, added] = first.emplace(layer.name(), &layer);
+      if (added) continue;
+      layer.Fail("name", Join("another layer has this name (", other->second->Where("name").ToString(),
+                              "); weights are saved by name, so each needs its own"));
+    }
+  }
+
+  OutputRef Find(int i, int j) const {
+    const LayerSpec& layer = layers_[i];
+    const std::string& blob = layer.proto().bottom(j);
+    const auto producer = last_.find(blob);
+    if (producer != last_.end()) return producer->second;
+    for (size_t later = i; later < layers_.size(); ++later) {
+      const auto& tops = layers_[later].proto().top();
+      if (std::find(tops.begin(), tops.end(), blob) == tops.end()) continue;
+      layer.Fail("bottom",
+                 later == static_cast<size_t>(i)
+                     ? Join("bottom '", blob, "' is made by this layer itself and by none before it")
+                     : Join("bottom '", blob, "' is made only later, by layer '",
+                            layers_[later].name(), "' (", layers_[later].Where().ToString(),
+                            "); layers run in the order of the file: move it up"),
+                 j);
+    }
+    std::vector<std::string> names;
+    for (const auto& entry : last_) names.push_back(entry.first);
+    layer.Fail("bottom", Join("no layer makes bottom '", blob, "'.", DidYouMean(blob, names)), j);
+  }
+
+  void Produce(int i, int j) {
+    const LayerSpec& layer = layers_[i];
+    const std::string& blob = layer.proto().top(j);
+    const auto [entry, added] = last_.emplace(blob, OutputRef{i, j});
+    const bool in_place =
+        j < layer.proto().bottom_size() && layer.proto().bottom(j) == blob && Makes(i, j) == 0;
+    if (!added && !in_place) {
+      const OutputRef other = entry->second;
+      layer.Fail("top",
+                 Join("top '", blob, "' is already made by layer '", layers_[other.layer].name(),
+                      "' (", layers_[other.layer].Where("top", other.top).ToString(),
+                      "); only top ", j, " of a layer whose bottom ", j, " has the same name may ",
+                      "write over it"),
+                 j);
+    }
+    entry->second = {i, j};
+  }
+
+  // How many tops of layer i before its top j have the same name.
+  int Makes(int i, int j) const {
+    const auto& tops = layers_[i].proto().top();
+    return static_cast<int>(std::count(tops.begin(), tops.begin() + j, tops.Get(j)));
+  }
+
+  const std::vector<LayerSpec>& layers_;
+  std::map<std::string, OutputRef> last_;  // the latest maker of each blob name
+};
+
+}  // namespace
+
+std::vector<std::vector<OutputRef>> Connect(const std::vector<LayerSpec>& layers) {
+  return Connector(layers).Run();
+}
+
+}  // namespace trainer

@@ -1,0 +1,102 @@
+#include "trainer/config/layer_spec.h"
+
+#include <google/protobuf/descriptor.h>
+
+#include <algorithm>
+
+#include "legacy.pb.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
+using ParseTree = google::protobuf::TextFormat::ParseInfoTree;
+
+const FieldDescriptor& FieldOf(const Descriptor& message, std::string_view name) {
+  const FieldDescriptor* field = message.FindFieldByName(std::string(name));
+  if (field == nullptr) {
+    throw Error(ErrorCode::kInternal, Join(message.name(), " has no field '", name, "'"));
+  }
+  return *field;
+}
+
+// The field under which the tree of an old layer keeps what `field` of a layer is now.
+const FieldDescriptor* OldField(const FieldDescriptor& field) {
+  if (field.containing_type() != caffe::LayerParameter::descriptor()) return nullptr;
+  const std::string& name = field.name();
+  return caffe::V1LayerParameter::descriptor()->FindFieldByName(name);
+}
+
+// Line -1 when the file does not give the field.
+google::protobuf::TextFormat::ParseLocation Locate(const ParseTree& tree,
+                                                   const FieldDescriptor& field, int index) {
+  const auto at = [&](const FieldDescriptor& f) {
+    return tree.GetLocation(&f, f.is_repeated() ? std::max(index, 0) : -1);
+  };
+  const auto found = at(field);
+  const FieldDescriptor* old = OldField(field);
+  return found.line < 0 && old != nullptr ? at(*old) : found;
+}
+
+const ParseTree* Inner(const ParseTree& tree, const FieldDescriptor& field) {
+  const auto in = [&](const FieldDescriptor& f) {
+    return tree.GetTreeForNested(&f, f.is_repeated() ? 0 : -1);
+  };
+  const ParseTree* found = in(field);
+  const FieldDescriptor* old = OldField(field);
+  return found == nullptr && old != nullptr && old->message_type() == field.message_type()
+             ? in(*old)
+             : found;
+}
+
+}  // namespace
+
+SourceRef LayerSpec::Where(std::string_view field, int index) const {
+  const FieldDescriptor& known = FieldOf(*caffe::LayerParameter::descriptor(), field);
+  if (tree_ == nullptr) return where_;
+  const auto at = Locate(*tree_, known, index);
+  return at.line < 0 ? where_ : SourceRef{where_.file, at.line + 1, at.column + 1};
+}
+
+SourceRef LayerSpec::WhereIn(std::string_view param, std::string_view field, int index) const {
+  const FieldDescriptor& outer = FieldOf(*caffe::LayerParameter::descriptor(), param);
+  if (outer.message_type() == nullptr) {
+    throw Error(ErrorCode::kInternal, Join("LayerParameter's '", param, "' has no fields"));
+  }
+  const FieldDescriptor& inner = FieldOf(*outer.message_type(), field);
+  if (tree_ == nullptr) return where_;
+  const ParseTree* nested = Inner(*tree_, outer);
+  if (nested == nullptr) return Where(param);
+  const auto at = Locate(*nested, inner, index);
+  return at.line < 0 ? Where(param) : SourceRef{where_.file, at.line + 1, at.column + 1};
+}
+
+namespace {
+
+[[noreturn]] void Throw(ErrorCode code, const SourceRef& place, const LayerSpec& spec,
+                        const std::string& message) {
+  throw Error(code, place, Join("layer '", spec.name(), "' (", spec.type(), "): ", message));
+}
+
+}  // namespace
+
+void LayerSpec::Fail(const std::string& message) const {
+  Throw(ErrorCode::kConfig, where_, *this, message);
+}
+
+void LayerSpec::Fail(std::string_view field, const std::string& message, int index) const {
+  Throw(ErrorCode::kConfig, Where(field, index), *this, message);
+}
+
+void LayerSpec::FailIn(std::string_view param, std::string_view field, const std::string& message,
+                       int index) const {
+  Throw(ErrorCode::kConfig, WhereIn(param, field, index), *this, message);
+}
+
+void LayerSpec::FailWith(ErrorCode code, const std::string& message) const {
+  Throw(code, where_, *this, message);
+}
+
+}  // namespace trainer

@@ -1,0 +1,57 @@
+#include "trainer/config/net_spec.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "net_build.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+bool HasStage(const caffe::NetState& state, const std::string& stage) {
+  return std::find(state.stage().begin(), state.stage().end(), stage) != state.stage().end();
+}
+
+bool Holds(const caffe::NetStateRule& rule, const caffe::NetState& state) {
+  if (rule.has_phase() && rule.phase() != state.phase()) return false;
+  if (rule.has_min_level() && state.level() < rule.min_level()) return false;
+  if (rule.has_max_level() && state.level() > rule.max_level()) return false;
+  const auto has = [&](const std::string& stage) { return HasStage(state, stage); };
+  return std::all_of(rule.stage().begin(), rule.stage().end(), has) &&
+         std::none_of(rule.not_stage().begin(), rule.not_stage().end(), has);
+}
+
+bool Keeps(const LayerSpec& layer, const caffe::NetState& state) {
+  const auto& include = layer.proto().include();
+  const auto& exclude = layer.proto().exclude();
+  if (!include.empty() && !exclude.empty()) {
+    layer.Fail("exclude", Join("it has include and exclude rules (include in line ",
+                               layer.Where("include", 0).line, "); only one kind is allowed"));
+  }
+  const auto holds = [&](const caffe::NetStateRule& rule) { return Holds(rule, state); };
+  return include.empty() ? std::none_of(exclude.begin(), exclude.end(), holds)
+                         : std::any_of(include.begin(), include.end(), holds);
+}
+
+}  // namespace
+
+NetSpec LoadNet(const std::string& path) {
+  caffe::NetParameter proto;
+  std::unique_ptr<ParsedText> text = ParseText(path, &proto);
+  NetSpec spec = BuildNet(std::move(proto), path, &text->tree);
+  spec.text = std::move(text);
+  return spec;
+}
+
+std::vector<LayerSpec> FilterLayers(const NetSpec& net, const caffe::NetState& state) {
+  std::vector<LayerSpec> kept;
+  for (const LayerSpec& layer : net.layers) {
+    if (!Keeps(layer, state)) continue;
+    kept.push_back(layer);
+    if (!layer.proto().has_phase()) kept.back().mutable_proto().set_phase(state.phase());
+  }
+  return kept;
+}
+
+}  // namespace trainer

@@ -1,0 +1,259 @@
+#include "parse_error.h"
+
+#include <google/protobuf/descriptor.h>
+
+#include <optional>
+#include <vector>
+
+#include "text_scan.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
+
+// The piece number `index` of those between double quotes in a complaint.
+std::string Quoted(const std::string& text, int index) {
+  size_t at = 0;
+  for (int i = 0; i < 2 * index + 1; ++i) {
+    at = text.find('"', at);
+    if (at == std::string::npos) return "";
+    ++at;
+  }
+  return text.substr(at, text.find('"', at) - at);
+}
+
+std::vector<std::string> FieldNames(const Descriptor& message) {
+  std::vector<std::string> names;
+  for (int i = 0; i < message.field_count(); ++i) names.push_back(message.field(i)->name());
+  return names;
+}
+
+std::vector<std::string> ValueNames(const google::protobuf::EnumDescriptor& values) {
+  std::vector<std::string> names;
+  for (int i = 0; i < values.value_count(); ++i) names.push_back(values.value(i)->name());
+  return names;
+}
+
+std::string TypeWords(const FieldDescriptor& field) {
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_INT32:
+    case FieldDescriptor::CPPTYPE_INT64:
+      return "a whole number";
+    case FieldDescriptor::CPPTYPE_UINT32:
+    case FieldDescriptor::CPPTYPE_UINT64:
+      return "a whole number, 0 or more";
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+    case FieldDescriptor::CPPTYPE_FLOAT:
+      return "a number";
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return "true or false";
+    case FieldDescriptor::CPPTYPE_ENUM:
+      return "one of " + JoinList(ValueNames(*field.enum_type()));
+    case FieldDescriptor::CPPTYPE_STRING:
+      return "a text in quotes";
+    case FieldDescriptor::CPPTYPE_MESSAGE:
+      return "fields in braces: " + field.name() + " { ... }";
+  }
+  return "";
+}
+
+std::string FileWords(const Descriptor& root) {
+  if (root.name() == "SolverParameter") return "a solver";
+  if (root.name() == "NetParameter") return "a net";
+  return root.name();
+}
+
+class Explainer {
+ public:
+  Explainer(const ParserComplaint& complaint, const Descriptor& root, const ParsedText& parsed)
+      : complaint_(complaint),
+        root_(root),
+        parsed_(parsed),
+        place_{complaint.line + 1, complaint.column + 1},
+        context_(ScanText(parsed.content, place_)) {
+    types_.push_back(&root);
+    for (size_t i = 1; i < context_.open.size() && types_.back() != nullptr; ++i) {
+      const FieldDescriptor* field = types_.back()->FindFieldByName(context_.open[i].name);
+      types_.push_back(field != nullptr ? field->message_type() : nullptr);
+    }
+  }
+
+  Error Explain() {
+    const std::string& text = complaint_.text;
+    if (text.find("missing required") != std::string::npos) return MissingRequired();
+    if (text.find("has no field named") != std::string::npos) return UnknownField();
+    if (text.find("specified multiple times") != std::string::npos) return GivenTwice();
+    if (text.find("Unknown enumeration value") != std::string::npos) return UnknownValue();
+    if (AtEnd() && context_.open.size() > 1) return Unclosed();
+    if (const FieldDescriptor* field = WrongValue()) {
+      if (text.starts_with("Invalid value")) place_ = context_.last_word;
+      return At(place_, Join(field->name(), " needs ", TypeWords(*field), "; the file has ",
+                             WordAt(place_)));
+    }
+    if (text == "Expected identifier, got: }") {
+      return At(place_, "this '}' closes nothing: a '{' is missing before it, or it is one too many");
+    }
+    return At(place_, Plain());
+  }
+
+ private:
+  bool AtEnd() const { return !(place_ < EndOf(parsed_.content)); }
+
+  // What the user calls the innermost open message.
+  std::string Here() const {
+    return context_.open.size() == 1 ? FileWords(root_) : context_.open.back().name;
+  }
+
+  Error At(TextPlace place, const std::string& message) const {
+    return Error(ErrorCode::kConfig, {parsed_.file, place.line, place.column},
+                 Join(message, "\n", QuoteLine(LineOf(parsed_.content, place.line), place.column)));
+  }
+
+  Error UnknownField() const {
+    const std::string name = Quoted(complaint_.text, 1);
+    std::string message = Join(Here(), " has no field '", name, "'.");
+    const Descriptor* type = types_.back();
+    // A name that an outer message has tells of a brace left out.
+    for (size_t i = types_.size() - 1; i-- > 0;) {
+      if (types_[i] != nullptr && types_[i]->FindFieldByName(name) != nullptr) {
+        message += Join(" Is the '}' missing of '", Here(), "', opened in line ",
+                        context_.open.back().opened.line, "?");
+        return At(context_.open.back().field_place, message);
+      }
+    }
+    if (type == nullptr) return At(context_.open.back().field_place, message);
+    const std::string near = DidYouMean(name, FieldNames(*type));
+    message += near.empty() ? Homes(*type, name) : near;
+    return At(context_.open.back().field_place, message);
+  }
+
+  // The messages inside `type` that have the field; or all fields when none has.
+  static std::string Homes(const Descriptor& type, const std::string& name) {
+    std::vector<std::string> homes;
+    for (int i = 0; i < type.field_count(); ++i) {
+      const Descriptor* inner = type.field(i)->message_type();
+      if (inner != nullptr && inner->FindFieldByName(name) != nullptr) {
+        homes.push_back(type.field(i)->name());
+      }
+    }
+    if (!homes.empty() && homes.size() <= 6) return " It is a field of " + JoinList(homes) + ".";
+    if (type.field_count() > 30) return "";
+    return " Its fields are " + JoinList(FieldNames(type)) + ".";
+  }
+
+  Error GivenTwice() const {
+    const OpenMessage& in = context_.open.back();
+    const auto first = in.first.find(in.field);
+    const int line = first == in.first.end() ? 0 : first->second.line;
+    return At(in.field_place, Join("'", in.field, "' is given twice in ", Here(), ", first in line ",
+                                   line, "; it can have one value only"));
+  }
+
+  Error UnknownValue() const {
+    const std::string value = Quoted(complaint_.text, 0);
+    std::string message = Join(context_.open.back().field, " has no value '", value, "'.");
+    if (const FieldDescriptor* field = Field(); field != nullptr && field->enum_type() != nullptr) {
+      const auto names = ValueNames(*field->enum_type());
+      message += DidYouMean(value, names) + " It is one of " + JoinList(names) + ".";
+    }
+    return At(context_.last_word, message);
+  }
+
+  Error Unclosed() const {
+    const OpenMessage& open = context_.open.back();
+    return At(open.opened, Join("'", open.name, "' is opened here and never closed: a '}' is missing ",
+                                "before the end of the file"));
+  }
+
+  // protobuf gives a path such as layer[2].clip_param.min and no place.
+  Error MissingRequired() const {
+    const std::string path = complaint_.text.substr(complaint_.text.find(": ") + 2);
+    const std::string first = path.substr(0, path.find(','));
+    const auto* tree = &parsed_.tree;
+    const Descriptor* type = &root_;
+    google::protobuf::TextFormat::ParseLocation found;
+    const auto steps = SplitList(first, '.');
+    for (size_t i = 0; i + 1 < steps.size() && tree != nullptr && type != nullptr; ++i) {
+      const size_t bracket = steps[i].find('[');
+      const FieldDescriptor* field = type->FindFieldByName(steps[i].substr(0, bracket));
+      if (field == nullptr) break;
+      const int index = field->is_repeated() ? std::stoi(steps[i].substr(bracket + 1)) : -1;
+      found = tree->GetLocation(field, index);
+      tree = tree->GetTreeForNested(field, index);
+      type = field->message_type();
+    }
+    const TextPlace place{std::max(found.line, 0) + 1, std::max(found.column, 0) + 1};
+    const std::string where = steps.size() > 1 ? steps[steps.size() - 2] : FileWords(root_);
+    return At(place, Join(where.substr(0, where.find('[')), " needs a value for '", steps.back(),
+                          "', which has no default"));
+  }
+
+  const FieldDescriptor* Field() const {
+    const Descriptor* type = types_.back();
+    return type == nullptr ? nullptr : type->FindFieldByName(context_.open.back().field);
+  }
+
+  // The field whose value the complaint is about, if it is about a value.
+  const FieldDescriptor* WrongValue() const {
+    static constexpr const char* kStarts[] = {"Expected integer", "Expected double",
+                                              "Expected string",  "Expected identifier",
+                                              "Expected \"{\"",   "Invalid value",
+                                              "Integer out of range"};
+    for (const char* start : kStarts) {
+      if (complaint_.text.starts_with(start)) {
+        const FieldDescriptor* field = Field();
+        const bool about_name = complaint_.text.starts_with("Expected identifier") &&
+                                (field == nullptr || field->enum_type() == nullptr);
+        return about_name ? nullptr : field;
+      }
+    }
+    return nullptr;
+  }
+
+  // The word or mark at a place, for "the file has ...".
+  std::string WordAt(TextPlace place) const {
+    if (AtEnd()) return "nothing";
+    const TextContext before = ScanText(parsed_.content, place);
+    std::string_view line = LineOf(parsed_.content, place.line);
+    int column = 1;
+    while (!line.empty() && column < place.column) {
+      column += line.front() == '\t' ? 8 - (column - 1) % 8 : 1;
+      line.remove_prefix(1);
+    }
+    const size_t end = std::min(line.find_first_of(" \t,;{}"), line.size());
+    return Join("'", line.substr(0, std::min<size_t>(std::max<size_t>(end, 1), 60)), "'");
+  }
+
+  std::string Plain() const {
+    const std::string& text = complaint_.text;
+    if (text.starts_with("Expected \":\"")) {
+      return Join("a ':' is missing after '", context_.open.back().field, "'");
+    }
+    if (text.starts_with("Expected identifier")) {
+      return Join("a field name should stand here, not ", WordAt(place_));
+    }
+    if (text.starts_with("String literals cannot cross")) {
+      return "this text has no closing quote on its line";
+    }
+    return "this is not protobuf text: " + text;
+  }
+
+  const ParserComplaint& complaint_;
+  const Descriptor& root_;
+  const ParsedText& parsed_;
+  TextPlace place_;
+  TextContext context_;
+  std::vector<const Descriptor*> types_;
+};
+
+}  // namespace
+
+Error ExplainComplaint(const ParserComplaint& complaint, const Descriptor& root,
+                       const ParsedText& parsed) {
+  return Explainer(complaint, root, parsed).Explain();
+}
+
+}  // namespace trainer

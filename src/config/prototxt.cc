@@ -1,0 +1,127 @@
+#include "trainer/config/prototxt.h"
+
+#include <google/protobuf/io/tokenizer.h>
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
+#include "parse_error.h"
+#include "trainer/base/file.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+constexpr uint64_t kMaxBytes = uint64_t{64} << 20;
+constexpr int kMaxDepth = 64;
+
+// Later complaints are mostly consequences of the first.
+class FirstComplaint final : public google::protobuf::io::ErrorCollector {
+ public:
+  void AddError(int line, google::protobuf::io::ColumnNumber column,
+                const std::string& text) override {
+    if (!complaint_) complaint_ = ParserComplaint{line, column, text};
+  }
+  const std::optional<ParserComplaint>& complaint() const { return complaint_; }
+
+ private:
+  std::optional<ParserComplaint> complaint_;
+};
+
+// Bytes of the UTF-8 character that `text` begins with; 0 when it is none.
+size_t Utf8Length(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return 1;
+  const size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+  if (first < 0xC2 || first > 0xF4 || text.size() < length) return 0;
+  for (size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  }
+  // Too long a form, a surrogate, or beyond the last code point.
+  const bool bad = (first == 0xE0 && byte(1) < 0xA0) || (first == 0xED && byte(1) > 0x9F) ||
+                   (first == 0xF0 && byte(1) < 0x90) || (first == 0xF4 && byte(1) > 0x8F);
+  return bad ? 0 : length;
+}
+
+[[noreturn]] void Refuse(const std::string& file, int line, const std::string& message) {
+  throw Error(ErrorCode::kConfig, {file, line}, message);
+}
+
+int LineAt(std::string_view text, size_t offset) {
+  return 1 + static_cast<int>(std::count(text.begin(), text.begin() + offset, '\n'));
+}
+
+// Only text may go on to the parser, which would report other bytes less clearly, or late.
+void CheckText(const std::string& file, std::string_view text) {
+  if (text.size() > kMaxBytes) {
+    Refuse(file, 0, Join("the file is larger than ", kMaxBytes, " bytes, the most for a text file"));
+  }
+  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
+    Refuse(file, 0, "the file is empty; a solver or net in protobuf text should stand in it");
+  }
+  const size_t nul = text.find('\0');
+  if (nul != std::string_view::npos) {
+    Refuse(file, LineAt(text, nul),
+           "there is a zero byte: this is a binary file, not protobuf text; is it a file of weights?");
+  }
+  for (size_t at = 0; at < text.size();) {
+    const size_t length = Utf8Length(text.substr(at));
+    if (length == 0) {
+      Refuse(file, LineAt(text, at),
+             "there are bytes that are not UTF-8; save the file as UTF-8, comments too");
+    }
+    at += length;
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<ParsedText> ParseTextString(const std::string& file, std::string content,
+                                            google::protobuf::Message* message) {
+  auto parsed = std::make_unique<ParsedText>();
+  parsed->file = file;
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (content.starts_with(kByteOrderMark)) content.erase(0, kByteOrderMark.size());
+  CheckText(file, content);
+  parsed->content = std::move(content);
+  FirstComplaint errors;
+  google::protobuf::TextFormat::Parser parser;
+  parser.RecordErrorsTo(&errors);
+  parser.WriteLocationsTo(&parsed->tree);
+  parser.SetRecursionLimit(kMaxDepth);
+  const bool ok = parser.ParseFromString(parsed->content, message);
+  if (errors.complaint()) {
+    throw ExplainComplaint(*errors.complaint(), *message->GetDescriptor(), *parsed);
+  }
+  if (!ok) Refuse(file, 0, "the file is not protobuf text");
+  return parsed;
+}
+
+std::unique_ptr<ParsedText> ParseText(const std::string& path,
+                                      google::protobuf::Message* message) {
+  std::string content;
+  try {
+    content = ReadFile(path, kMaxBytes);
+  } catch (const Error& error) {
+    // What is in the file is a matter of the configuration here.
+    if (error.code() != ErrorCode::kData) throw;
+    throw Error(ErrorCode::kConfig, error.what());
+  }
+  return ParseTextString(path, std::move(content), message);
+}
+
+std::string ResolvePath(const std::string& path, const std::string& mentioned_in) {
+  if (Exists(path)) return path;
+  const std::string beside = JoinPath(FolderOf(mentioned_in), path);
+  return Exists(beside) ? beside : path;
+}
+
+std::string PathsTried(const std::string& path, const std::string& mentioned_in) {
+  const std::string here = AbsolutePath(path);
+  const std::string beside = AbsolutePath(JoinPath(FolderOf(mentioned_in), path));
+  return here == beside ? here : Join(here, " and ", beside);
+}
+
+}  // namespace trainer

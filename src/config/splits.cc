@@ -1,0 +1,102 @@
+#include <algorithm>
+#include <map>
+
+#include "connections.h"
+#include "trainer/base/text.h"
+#include "trainer/config/net_spec.h"
+
+namespace trainer {
+namespace {
+
+// The readers of one output.
+struct Readers {
+  int count = 0;          // bottoms, and one more for a loss weight
+  float loss_weight = 0;  // of the output itself
+  int next = 0;           // the next split output to give away
+};
+
+// A loss layer with one top and no weight counts with weight 1.
+float LossWeight(const caffe::LayerParameter& layer, int top) {
+  if (top < layer.loss_weight_size()) return layer.loss_weight(top);
+  const bool implied = layer.loss_weight_size() == 0 && layer.top_size() == 1 &&
+                       layer.type().ends_with("Loss");
+  return implied ? 1 : 0;
+}
+
+class Splitter {
+ public:
+  explicit Splitter(const std::vector<LayerSpec>& layers)
+      : layers_(layers), sources_(Connect(layers)) {
+    for (const auto& bottoms : sources_) {
+      for (const OutputRef& source : bottoms) ++readers_[source].count;
+    }
+    for (auto& [output, readers] : readers_) {
+      const caffe::LayerParameter& layer = layers_[output.layer].proto();
+      readers.loss_weight = LossWeight(layer, output.top);
+      if (readers.loss_weight != 0) ++readers.count;
+    }
+  }
+
+  std::vector<LayerSpec> Run() {
+    std::vector<LayerSpec> out;
+    for (int i = 0; i < static_cast<int>(layers_.size()); ++i) {
+      out.push_back(layers_[i]);
+      caffe::LayerParameter& layer = out.back().mutable_proto();
+      for (int j = 0; j < layer.bottom_size(); ++j) Redirect(sources_[i][j], &layer, j);
+      const size_t at = out.size() - 1;
+      for (int j = 0; j < layers_[i].proto().top_size(); ++j) {
+        const auto readers = readers_.find({i, j});
+        if (readers == readers_.end() || readers->second.count < 2) continue;
+        MoveLossWeight(&readers->second, &out[at].mutable_proto(), j);
+        out.emplace_back(MakeSplit({i, j}, readers->second), layers_[i].Where("top", j));
+      }
+    }
+    return out;
+  }
+
+ private:
+  std::string SplitName(const OutputRef& output) const {
+    const LayerSpec& layer = layers_[output.layer];
+    return Join(layer.proto().top(output.top), "_", layer.name(), "_", output.top, "_split");
+  }
+
+  void Redirect(const OutputRef& source, caffe::LayerParameter* layer, int bottom) {
+    Readers& readers = readers_[source];
+    if (readers.count < 2) return;
+    layer->set_bottom(bottom, Join(SplitName(source), "_", readers.next++));
+  }
+
+  // The split's output 0 carries the loss from here on, so no bottom may have it.
+  static void MoveLossWeight(Readers* readers, caffe::LayerParameter* layer, int top) {
+    if (readers->loss_weight == 0) return;
+    while (layer->loss_weight_size() <= top) layer->add_loss_weight(0);
+    layer->set_loss_weight(top, 0);
+    ++readers->next;
+  }
+
+  caffe::LayerParameter MakeSplit(const OutputRef& output, const Readers& readers) const {
+    const caffe::LayerParameter& from = layers_[output.layer].proto();
+    caffe::LayerParameter split;
+    split.set_name(SplitName(output));
+    split.set_type("Split");
+    if (from.has_phase()) split.set_phase(from.phase());
+    split.add_bottom(from.top(output.top));
+    for (int k = 0; k < readers.count; ++k) {
+      split.add_top(Join(split.name(), "_", k));
+      if (readers.loss_weight != 0) split.add_loss_weight(k == 0 ? readers.loss_weight : 0);
+    }
+    return split;
+  }
+
+  const std::vector<LayerSpec>& layers_;
+  std::vector<std::vector<OutputRef>> sources_;
+  std::map<OutputRef, Readers> readers_;
+};
+
+}  // namespace
+
+std::vector<LayerSpec> InsertSplits(const std::vector<LayerSpec>& layers) {
+  return Splitter(layers).Run();
+}
+
+}  // namespace trainer
