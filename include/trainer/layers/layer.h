@@ -18,6 +18,8 @@
 
 namespace trainer {
 
+struct WaitCounters;  // of trainer/data/prefetcher.h
+
 // How a parameter's numbers lie in memory, compared with the file's row-major order.
 struct ParamLayout {
   // When channels > 0, each row of the file holds (channels, height, width) and memory holds
@@ -148,6 +150,8 @@ class Layer {
   virtual std::string Implementation() const { return ""; }
   // Multiply-adds of one forward pass, 0 where not worth counting.
   virtual int64_t Macs() const { return 0; }
+  // How long a data source made the net wait; null for other layers.
+  virtual const WaitCounters* Waits() const { return nullptr; }
 };
 
 // How many inputs and outputs a type takes; -1 = no upper bound. Checked before the layer is made.
@@ -159,7 +163,7 @@ struct LayerArity {
 struct LayerDoc {
   std::string_view text;   // what it computes, with shapes; the first sentence heads the table
   std::string_view param;  // its message in LayerParameter ("relu_param"), or ""
-  LayerArity arity;
+  LayerArity arity = {};
 };
 
 using LayerRegistry = Registry<Layer, const LayerSpec&, const LayerEnv&>;

@@ -1,0 +1,129 @@
+#include "checks.h"
+#include "labels.h"
+#include "trainer/backend/reduce.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+constexpr float kIgnored = -1, kBad = -2;
+
+// hit = 1 where fewer than top_k other classes score as high as the label's; ties count against it,
+// and so do scores that are not a number.
+struct HitRow {
+  const float *x, *label;
+  float* hit;
+  Rows rows;
+  LabelRule rule;
+  float top_k;
+
+  template <class Row>
+  HD void operator()(const Row& row) const {
+    const int64_t at = rows.Start(row.index), step = rows.inner;
+    const int c = rule.Read(label[row.index]);
+    if (c < 0) {
+      row.Once([&] { hit[row.index] = c == kIgnoredLabel ? kIgnored : kBad; });
+      return;
+    }
+    const float own = x[at + c * step];
+    const float above = row.Sum([&](int64_t i) { return x[at + i * step] < own ? 0.0f : 1.0f; });
+    const float self = own < own ? 0.0f : 1.0f;  // the label's own class is in the sum
+    row.Once([&] { hit[row.index] = above - self < top_k ? 1.0f : 0.0f; });
+  }
+};
+
+struct Hits {
+  const float* hit;
+  HD float operator()(int64_t i) const { return hit[i] > 0 ? 1.0f : 0.0f; }
+};
+struct Valid {
+  const float* hit;
+  HD float operator()(int64_t i) const { return hit[i] >= 0 ? 1.0f : 0.0f; }
+};
+struct Bad {
+  const float* hit;
+  HD float operator()(int64_t i) const { return hit[i] == kBad ? 1.0f : 0.0f; }
+};
+
+struct Divide {
+  const float* sums;  // hits, valid rows
+  float* out;
+  HD void operator()(int64_t) const { *out = sums[1] > 0 ? sums[0] / sums[1] : 0.0f; }
+};
+
+// One row per class: the share of hits among its labels, 0 where it does not occur.
+struct ClassRow {
+  const float *label, *hit;
+  float* out;
+
+  template <class Row>
+  HD void operator()(const Row& row) const {
+    const float c = static_cast<float>(row.index);
+    const float hits =
+        row.Sum([&](int64_t i) { return label[i] == c && hit[i] > 0 ? 1.0f : 0.0f; });
+    const float all =
+        row.Sum([&](int64_t i) { return label[i] == c && hit[i] >= 0 ? 1.0f : 0.0f; });
+    row.Once([&] { out[row.index] = all > 0 ? hits / all : 0.0f; });
+  }
+};
+
+class Accuracy final : public Layer {
+ public:
+  explicit Accuracy(const LayerSpec& spec) : spec_(spec) {}
+
+  void Plan(PlanContext& plan) override {
+    RequireF32(plan, spec_);
+    const caffe::AccuracyParameter& param = spec_.proto().accuracy_param();
+    const int axis = AxisIn(spec_, "accuracy_param", "axis", param.axis(), plan.In(0));
+    RequireLabels(plan, spec_, axis);
+    rows_ = AxisRows(plan.In(0), axis);
+    rule_ = {rows_.length, param.has_ignore_label(), static_cast<float>(param.ignore_label())};
+    if (param.top_k() < 1 || param.top_k() > rows_.length) {
+      spec_.FailIn("accuracy_param", "top_k",
+                   Join("top_k is ", param.top_k(), "; with ", rows_.length,
+                        " classes it may be 1 to ", rows_.length));
+    }
+    plan.Out(0, {});
+    if (plan.NumOut() > 1) plan.Out(1, {rows_.length});
+    plan.Workspace(sizeof(float) * static_cast<size_t>(kSums + rows_.count));
+    plan.NoGradient(0);
+    plan.NoGradient(1);
+  }
+
+  void Forward(RunContext& run) override {
+    const Device& device = run.device();
+    auto* sums = reinterpret_cast<float*>(run.Workspace().data());
+    float* const hit = sums + kSums;
+    const float *x = run.In(0).f32(), *label = run.In(1).f32();
+    const auto top_k = static_cast<float>(spec_.proto().accuracy_param().top_k());
+    MapRows(device, rows_.count, rows_.length, HitRow{x, label, hit, rows_, rule_, top_k});
+    ReduceSum(device, rows_.count, Hits{hit}, 1, sums);
+    ReduceSum(device, rows_.count, Valid{hit}, 1, sums + 1);
+    ReduceSum(device, rows_.count, Bad{hit}, 1, sums + 2);
+    if (device.kind() == DeviceKind::kCpu && sums[2] > 0) ThrowBadLabel(spec_, run.In(1), rule_);
+    ForEach(device, 1, Divide{sums, run.Out(0).f32()});
+    if (run.NumOut() < 2) return;
+    MapRows(device, rows_.length, rows_.count, ClassRow{label, hit, run.Out(1).f32()});
+  }
+
+ private:
+  static constexpr int64_t kSums = 16;
+
+  LayerSpec spec_;
+  Rows rows_;
+  LabelRule rule_;
+};
+
+const RegisterLayer<Accuracy> kAccuracy(
+    "Accuracy",
+    {.text =
+         "The share of rows whose label is among the top_k scores; a tie counts as a miss.\n"
+         "bottom 0: scores, classes along `axis` (default 1). bottom 1: labels, one whole number "
+         "per row; those equal to ignore_label do not count.\n"
+         "top 0: the share, a scalar, 0 without any valid label. top 1 (optional): the share for "
+         "each class, 0 for those that do not occur. No gradient.",
+     .param = "accuracy_param",
+     .arity = {.min_in = 2, .max_in = 2, .min_out = 1, .max_out = 2}});
+
+}  // namespace
+}  // namespace trainer

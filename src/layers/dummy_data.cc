@@ -1,0 +1,105 @@
+#include "blob_shapes.h"
+#include "trainer/backend/layout.h"
+#include "trainer/base/text.h"
+#include "trainer/layers/filler.h"
+
+namespace trainer {
+namespace {
+
+constexpr char kParam[] = "dummy_data_param";
+
+class DummyData final : public Layer {
+ public:
+  explicit DummyData(const LayerSpec& spec) : spec_(spec) {}
+
+  void Plan(PlanContext& plan) override {
+    const caffe::DummyDataParameter& param = spec_.proto().dummy_data_param();
+    if (!param.data_filler().empty()) {
+      CheckPerTop(spec_, kParam, "data_filler", param.data_filler_size());
+    }
+    outputs_.clear();
+    size_t most = 0;
+    for (int i = 0; i < plan.NumOut(); ++i) {
+      Output& out = outputs_.emplace_back();
+      out.shape = TopShape(i);
+      if (!param.data_filler().empty()) {
+        out.filler = param.data_filler(param.data_filler_size() == 1 ? 0 : i);
+      }
+      plan.Out(i, out.shape);
+      plan.Pin(i);
+      most = std::max(most, static_cast<size_t>(out.shape.Count()));
+      float first = 0;  // drawn so that a bad filler is refused now
+      Fill(out.filler, out.shape, PhiloxKey{}, 0, spec_, {&first, 1});
+      out.values.resize(static_cast<size_t>(out.shape.Count()));
+    }
+    plan.Scratch(most * sizeof(float));
+  }
+
+  void Forward(RunContext& run) override {
+    for (int i = 0; i < run.NumOut(); ++i) {
+      Output& out = outputs_[static_cast<size_t>(i)];
+      const bool constant = out.filler.type() == "constant";
+      if (constant && out.done) continue;
+      Draw(out, i, run.key(), run.pass());
+      void* const scratch = run.Scratch().data();
+      run.device().CopyToDevice(scratch, out.values.data(), out.values.size() * sizeof(float));
+      CopyFromPlain(run.device(), scratch, run.Out(i));
+      out.done = true;
+    }
+  }
+
+ private:
+  struct Output {
+    Shape shape;
+    caffe::FillerParameter filler;
+    std::vector<float> values;  // row-major
+    bool done = false;
+  };
+
+  void Draw(Output& out, int i, PhiloxKey key, uint32_t pass) const {
+    key.stream += static_cast<uint32_t>(i);
+    Fill(out.filler, out.shape, key, pass, spec_, out.values);
+  }
+
+  Shape TopShape(int i) const {
+    const caffe::DummyDataParameter& param = spec_.proto().dummy_data_param();
+    if (!param.shape().empty()) {
+      if (!param.num().empty()) {
+        spec_.FailIn(kParam, "num", "shape and num are both given; keep shape", 0);
+      }
+      CheckPerTop(spec_, kParam, "shape", param.shape_size());
+      const int at = param.shape_size() == 1 ? 0 : i;
+      return ShapeOf(spec_, kParam, "shape", param.shape(at), at);
+    }
+    if (param.num().empty()) spec_.Fail("dummy_data_param has no shape; give one, or one per top");
+    return {OldDim("num", param.num(), i), OldDim("channels", param.channels(), i),
+            OldDim("height", param.height(), i), OldDim("width", param.width(), i)};
+  }
+
+  int64_t OldDim(const char* field, const google::protobuf::RepeatedField<uint32_t>& values,
+                 int i) const {
+    if (values.empty())
+      spec_.Fail(Join(field,
+                      " is not given; write num, channels, height and "
+                      "width, or shape"));
+    CheckPerTop(spec_, kParam, field, values.size());
+    const uint32_t value = values[values.size() == 1 ? 0 : i];
+    if (value < 1) spec_.FailIn(kParam, field, Join(field, " is 0; it must be at least 1"), 0);
+    return value;
+  }
+
+  LayerSpec spec_;
+  std::vector<Output> outputs_;
+};
+
+const RegisterLayer<DummyData> kDummyData(
+    "DummyData",
+    {.text = "Outputs made by fillers, for tests and for measuring speed.\n"
+             "shape (or num, channels, height, width) and data_filler: one for all tops, or one "
+             "per top; without a filler zeros. A constant is set once, other fillers draw new "
+             "numbers at every pass.",
+     .param = "dummy_data_param",
+     .arity = {.min_in = 0, .max_in = 0, .min_out = 1, .max_out = -1}});
+
+}  // namespace
+}  // namespace trainer

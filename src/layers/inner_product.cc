@@ -1,0 +1,128 @@
+#include "checks.h"
+#include "trainer/backend/layout.h"
+#include "trainer/backend/reduce.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+constexpr char kParam[] = "inner_product_param";
+
+// y (m, n) = x (m, k) * weight^T + bias. An image flattened whole keeps its memory order: then the
+// columns of the weight lie in that order. Otherwise images are copied to and from row-major order.
+class InnerProduct final : public Layer {
+ public:
+  explicit InnerProduct(const LayerSpec& spec) : spec_(spec) {}
+
+  void Plan(PlanContext& plan) override {
+    RequireF32(plan, spec_);
+    const caffe::InnerProductParameter& param = spec_.proto().inner_product_param();
+    const Shape& in = plan.In(0);
+    const int axis = AxisIn(spec_, kParam, "axis", param.axis(), in);
+    if (!param.has_num_output()) spec_.Fail("num_output is not given; it is the number of outputs");
+    if (param.num_output() < 1) {
+      spec_.FailIn(kParam, "num_output", "num_output is 0; it must be at least 1");
+    }
+    n_ = param.num_output();
+    m_ = in.Count(0, axis);
+    k_ = in.Count(axis);
+    const int64_t last[] = {n_};
+    const Shape out = in.Replace(axis, in.Rank(), last);
+    const bool permute_weight = axis == 1 && IsPermuted(in) && !param.transpose();
+    plain_in_ = IsPermuted(in) && !permute_weight;
+    plain_out_ = IsPermuted(out);
+
+    ParamOptions options;
+    if (permute_weight) options.layout = {in[1], in[2], in[3]};
+    const Shape weight = param.transpose() ? Shape{k_, n_} : Shape{n_, k_};
+    plan.Param("weight", weight, param.weight_filler(), options);
+    if (param.bias_term()) plan.Param("bias", {n_}, param.bias_filler());
+    plan.Out(0, out);
+    plan.KeepInput(0);
+    MakePlans(plan, param);
+  }
+
+  void Forward(RunContext& run) override {
+    const Parts part = Cut(run);
+    if (plain_in_) CopyToPlain(run.device(), run.In(0), part.x);
+    const void* x = plain_in_ ? part.x : run.In(0).data;
+    void* y = plain_out_ ? part.y : run.Out(0).data;
+    forward_->Run(x, run.Param(0), run.ParamIf(1), y, part.rest);
+    if (plain_out_) CopyFromPlain(run.device(), part.y, run.Out(0));
+  }
+
+  void Backward(RunContext& run) override {
+    const Parts part = Cut(run);
+    if (plain_out_) CopyToPlain(run.device(), run.GradOut(0), part.y);
+    const void* dy = plain_out_ ? part.y : run.GradOut(0).data;
+    if (run.GradParam(0) != nullptr) {
+      if (plain_in_) CopyToPlain(run.device(), run.In(0), part.x);
+      const void* x = plain_in_ ? part.x : run.In(0).data;
+      const bool transpose = spec_.proto().inner_product_param().transpose();
+      weight_gradient_->Run(transpose ? x : dy, transpose ? dy : x, nullptr, run.GradParam(0),
+                            part.rest);
+    }
+    if (run.GradParamIf(1) != nullptr) {
+      AddColumnSums(run.device(), ConstTensor(dy, {m_, n_}), m_, n_, run.GradParamIf(1));
+    }
+    if (!run.WantsGradIn(0)) return;
+    data_gradient_->Run(dy, run.Param(0), nullptr, plain_in_ ? part.x : run.GradIn(0).data,
+                        part.rest);
+    if (plain_in_) CopyFromPlain(run.device(), part.x, run.GradIn(0));
+  }
+
+  std::string Implementation() const override { return forward_->Implementation(); }
+  int64_t Macs() const override { return m_ * n_ * k_; }
+
+ private:
+  // Scratch: x and y in row-major order where they need that, then the products' own.
+  struct Parts {
+    std::byte *x, *y;
+    std::span<std::byte> rest;
+  };
+  Parts Cut(RunContext& run) const {
+    const std::span<std::byte> scratch = run.Scratch();
+    return {scratch.data(), scratch.data() + x_bytes_, scratch.subspan(x_bytes_ + y_bytes_)};
+  }
+
+  static size_t Aligned(int64_t floats) {
+    return (static_cast<size_t>(floats) * sizeof(float) + 63) / 64 * 64;
+  }
+
+  void MakePlans(PlanContext& plan, const caffe::InnerProductParameter& param) {
+    const bool transpose = param.transpose();
+    forward_ = plan.device().MakeGemm(
+        {.m = m_, .n = n_, .k = k_, .trans_b = !transpose, .bias = param.bias_term()});
+    x_bytes_ = plain_in_ ? Aligned(m_ * k_) : 0;
+    y_bytes_ = plain_out_ ? Aligned(m_ * n_) : 0;
+    size_t most = forward_->ScratchBytes();
+    if (plan.training()) {
+      weight_gradient_ = plan.device().MakeGemm({.m = transpose ? k_ : n_,
+                                                 .n = transpose ? n_ : k_,
+                                                 .k = m_,
+                                                 .trans_a = true,
+                                                 .accumulate = true});
+      data_gradient_ = plan.device().MakeGemm({.m = m_, .n = k_, .k = n_, .trans_b = transpose});
+      most = std::max({most, weight_gradient_->ScratchBytes(), data_gradient_->ScratchBytes()});
+    }
+    plan.Scratch(x_bytes_ + y_bytes_ + most);
+  }
+
+  LayerSpec spec_;
+  int64_t m_ = 0, n_ = 0, k_ = 0;
+  bool plain_in_ = false, plain_out_ = false;
+  size_t x_bytes_ = 0, y_bytes_ = 0;
+  std::unique_ptr<GemmPlan> forward_, weight_gradient_, data_gradient_;
+};
+
+const RegisterLayer<InnerProduct> kInnerProduct(
+    "InnerProduct",
+    {.text = "Fully connected: each output is a weighted sum of all inputs.\n"
+             "The axes from `axis` (default 1) on become one of length K; top = the axes before, "
+             "then num_output.\n"
+             "Parameters: weight (num_output, K), or (K, num_output) with transpose; bias "
+             "(num_output) unless bias_term is false.",
+     .param = "inner_product_param"});
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,34 @@
+#include "blob_shapes.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+class Input final : public Layer {
+ public:
+  explicit Input(const LayerSpec& spec) : spec_(spec) {}
+
+  void Plan(PlanContext& plan) override {
+    const auto& shapes = spec_.proto().input_param().shape();
+    if (shapes.empty()) spec_.Fail("input_param has no shape; give one, or one per top");
+    CheckPerTop(spec_, "input_param", "shape", shapes.size());
+    for (int i = 0; i < plan.NumOut(); ++i) {
+      const int at = shapes.size() == 1 ? 0 : i;
+      plan.Out(i, ShapeOf(spec_, "input_param", "shape", shapes[at], at));
+      plan.Pin(i);
+    }
+  }
+  void Forward(RunContext&) override {}
+
+ private:
+  LayerSpec spec_;
+};
+
+const RegisterLayer<Input> kInput(
+    "Input", {.text = "Outputs that something outside the net fills; zeros until then.\n"
+                      "input_param.shape: one for all tops, or one per top.",
+              .param = "input_param",
+              .arity = {.min_in = 0, .max_in = 0, .min_out = 1, .max_out = -1}});
+
+}  // namespace
+}  // namespace trainer

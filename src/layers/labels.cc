@@ -1,0 +1,57 @@
+#include "labels.h"
+
+#include "checks.h"
+#include "trainer/backend/layout.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+// Whether label i in memory belongs to row i of the scores.
+bool SameOrder(const Shape& scores, int axis, const Shape& labels) {
+  if (labels == scores.With(axis, 1)) return true;
+  if (IsPermuted(labels)) return false;
+  return !IsPermuted(scores) || axis == 1;
+}
+
+}  // namespace
+
+void RequireLabels(const PlanContext& plan, const LayerSpec& spec, int axis) {
+  const Shape &scores = plan.In(0), &labels = plan.In(1);
+  const auto& names = spec.proto().bottom();
+  const Shape wish = scores.With(axis, 1);
+  if (labels.Count() != wish.Count()) {
+    spec.Fail(
+        "bottom",
+        Join("labels '", names[1], "' have shape ", Dims(labels), " but scores '", names[0],
+             "' have ", Dims(scores), " with the classes on axis ", axis, ", which asks for ",
+             wish.Count(), wish.Count() == 1 ? " label" : " labels", ", e.g. shape ", Dims(wish)),
+        1);
+  }
+  if (!SameOrder(scores, axis, labels)) {
+    spec.Fail("bottom",
+              Join("labels '", names[1], "' have shape ", Dims(labels), "; for scores '", names[0],
+                   "' of shape ", Dims(scores), " give them the shape ", Dims(wish)),
+              1);
+  }
+}
+
+void ThrowBadLabel(const LayerSpec& spec, const ConstTensor& labels, const LabelRule& rule) {
+  const float* values = labels.f32();
+  int64_t at = 0;
+  while (at + 1 < labels.Count() && rule.Read(values[at]) != kBadLabel) ++at;
+  const int64_t items = labels.shape.Rank() > 0 ? labels.shape[0] : 1;
+  const int64_t per_item = labels.Count() / items;
+  const std::string where = per_item == 1
+                                ? Join("item ", at)
+                                : Join("item ", at / per_item, ", position ", at % per_item, ",");
+  const bool whole = values[at] == static_cast<float>(static_cast<int64_t>(values[at]));
+  spec.FailWith(
+      ErrorCode::kData,
+      Join("label ", values[at], " of ", where, " of the batch is ",
+           whole ? "no class: there are " : "not a whole number; there are ", rule.classes,
+           " classes, 0 to ", rule.classes - 1,
+           "; fix the labels, raise num_output of the layer before, or set ignore_label"));
+}
+
+}  // namespace trainer

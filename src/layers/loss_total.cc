@@ -1,0 +1,67 @@
+#include "loss_total.h"
+
+#include <limits>
+
+namespace trainer {
+namespace {
+
+using Mode = caffe::LossParameter;
+
+struct RowLoss {
+  const float* loss;
+  HD float operator()(int64_t i) const {
+    return loss[i] == kIgnoredRow || loss[i] == kBadRow ? 0.0f : loss[i];
+  }
+};
+
+struct CountMark {
+  const float* loss;
+  float mark;
+  HD float operator()(int64_t i) const { return loss[i] == mark ? 1.0f : 0.0f; }
+};
+
+// One thread's work: the divisor and the quotient.
+struct Divide {
+  LossHead* head;
+  float* out;
+  float fixed;  // 0: count the valid rows
+  float rows;
+
+  HD void operator()(int64_t) const {
+    const float count = fixed > 0 ? fixed : rows - head->ignored;
+    head->normalizer = count > 1 ? count : 1.0f;
+    *out = head->bad > 0 ? head->sum * std::numeric_limits<float>::quiet_NaN()
+                         : head->sum / head->normalizer;
+  }
+};
+
+}  // namespace
+
+LabelRule LabelRuleOf(const LayerSpec& spec, int64_t classes) {
+  const caffe::LossParameter& loss = spec.proto().loss_param();
+  return {classes, loss.has_ignore_label(), static_cast<float>(loss.ignore_label())};
+}
+
+LossTotal::LossTotal(const LayerSpec& spec, Mode::NormalizationMode standard)
+    : mode_(standard), has_ignore_(spec.proto().loss_param().has_ignore_label()) {
+  const caffe::LossParameter& loss = spec.proto().loss_param();
+  if (loss.has_normalization()) {
+    mode_ = loss.normalization();
+  } else if (loss.has_normalize()) {
+    mode_ = loss.normalize() ? Mode::VALID : Mode::BATCH_SIZE;
+  }
+}
+
+bool LossTotal::Forward(const Device& device, const float* loss, LossHead* head, float* out) const {
+  ReduceSum(device, rows_, RowLoss{loss}, 1, &head->sum);
+  ReduceSum(device, rows_, CountMark{loss, kBadRow}, 1, &head->bad);
+  ReduceSum(device, has_ignore_ ? rows_ : 0, CountMark{loss, kIgnoredRow}, 1, &head->ignored);
+  float fixed = 0;
+  if (mode_ == Mode::FULL) fixed = static_cast<float>(rows_);
+  if (mode_ == Mode::BATCH_SIZE) fixed = static_cast<float>(outer_);
+  if (mode_ == Mode::NONE) fixed = 1;
+  ForEach(device, 1, Divide{head, out, fixed, static_cast<float>(rows_)});
+  return device.kind() == DeviceKind::kCpu && head->bad > 0;
+}
+
+}  // namespace trainer

@@ -1,0 +1,46 @@
+#pragma once
+// The end of a loss layer: the sum over rows and what it is divided by.
+
+#include "labels.h"
+#include "trainer/backend/reduce.h"
+#include "trainer/layers/layer.h"
+
+namespace trainer {
+
+// Marks in an array of row losses, far below any loss.
+inline constexpr float kIgnoredRow = -3e38f, kBadRow = -3.3e38f;
+
+// What the forward pass leaves for the backward pass, at the start of the layer's workspace.
+struct LossHead {
+  float sum, ignored, bad;
+  float normalizer;
+  float pad[12];  // to a whole cache line
+};
+
+// The classes and the ignore_label of loss_param.
+LabelRule LabelRuleOf(const LayerSpec& spec, int64_t classes);
+
+// Divides by loss_param's normalization: FULL all rows, VALID those not ignored, BATCH_SIZE
+// `outer`, NONE 1; never by less than 1.
+class LossTotal {
+ public:
+  // `standard` holds where loss_param says nothing. The old `normalize` counts only where
+  // `normalization` is not written: true is VALID, false BATCH_SIZE.
+  LossTotal(const LayerSpec& spec, caffe::LossParameter::NormalizationMode standard);
+
+  void Plan(int64_t rows, int64_t outer) {
+    rows_ = rows;
+    outer_ = outer;
+  }
+
+  // out = sum of `loss`, a mark or a number per row, over the normalizer. Returns whether a row is
+  // marked as bad; the CPU answers at once, other devices answer false and make the loss NaN.
+  bool Forward(const Device& device, const float* loss, LossHead* head, float* out) const;
+
+ private:
+  caffe::LossParameter::NormalizationMode mode_;
+  bool has_ignore_;
+  int64_t rows_ = 0, outer_ = 0;
+};
+
+}  // namespace trainer

@@ -1,0 +1,91 @@
+#include "checks.h"
+#include "pool_window.h"
+#include "stochastic_pool.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+class Pooling final : public Layer {
+ public:
+  explicit Pooling(const LayerSpec& spec) : spec_(spec) {}
+
+  void Plan(PlanContext& plan) override {
+    const caffe::PoolingParameter& param = spec_.proto().pooling_param();
+    RequireRank(plan, spec_, 0, 4, 4, "images (N, C, H, W)");
+    desc_ = ReadPoolWindows(spec_, plan.In(0), plan.InType(0));
+    stochastic_ = param.pool() == caffe::PoolingParameter::STOCHASTIC;
+    if (plan.NumOut() > 1 && param.pool() != caffe::PoolingParameter::MAX) {
+      spec_.FailIn("pooling_param", "pool",
+                   "only MAX has a second top (the places of the greatest values); remove it");
+    }
+    plan.Out(0, desc_.OutShape(), plan.InType(0));
+    if (plan.NumOut() > 1) plan.Out(1, desc_.OutShape(), plan.InType(0));
+    if (stochastic_) return PlanStochastic(plan);
+    desc_.method =
+        param.pool() == caffe::PoolingParameter::AVE ? PoolMethod::kAverage : PoolMethod::kMax;
+    desc_.training = plan.training() || plan.NumOut() > 1;
+    pool_ = plan.device().MakePool(desc_);
+    plan.Workspace(pool_->WorkspaceBytes());
+  }
+
+  void Forward(RunContext& run) override {
+    if (stochastic_) return ForwardStochastic(run);
+    pool_->Forward(run.In(0), run.Out(0), run.Workspace());
+    if (run.NumOut() > 1) pool_->Winners(run.Workspace(), run.Out(1));
+  }
+
+  void Backward(RunContext& run) override {
+    if (!run.HasGradOut(0)) {
+      return run.device().Zero(run.GradIn(0).data, run.GradIn(0).Bytes());
+    }
+    if (!stochastic_) return pool_->Backward(run.GradOut(0), run.GradIn(0), run.Workspace());
+    StochasticPoolBackward(run.device(), desc_, run.GradOut(0).f32(), Choice(run),
+                           run.GradIn(0).f32());
+  }
+
+  std::string Implementation() const override {
+    return pool_ == nullptr ? "" : pool_->Implementation();
+  }
+
+ private:
+  void PlanStochastic(PlanContext& plan) {
+    RequireF32(plan, spec_);
+    if (desc_.pad_h > 0 || desc_.pad_w > 0) {
+      spec_.FailIn("pooling_param", "pool",
+                   "STOCHASTIC pooling takes no padding; remove the pad, or use MAX or AVE");
+    }
+    if (plan.phase() == caffe::TEST) return plan.NoGradient(0);
+    plan.Workspace(static_cast<size_t>(desc_.OutShape().Count()) * sizeof(int32_t));
+  }
+  void ForwardStochastic(RunContext& run) {
+    const float* x = run.In(0).f32();
+    float* y = run.Out(0).f32();
+    if (run.phase() == caffe::TEST) return StochasticPoolTest(run.device(), desc_, x, y);
+    StochasticPoolTrain(run.device(), desc_, run.key(), run.pass(), x, y, Choice(run));
+  }
+  static int32_t* Choice(const RunContext& run) {
+    return reinterpret_cast<int32_t*>(run.Workspace().data());
+  }
+
+  LayerSpec spec_;
+  PoolDesc desc_;
+  bool stochastic_ = false;
+  std::unique_ptr<PoolPlan> pool_;
+};
+
+const RegisterLayer<Pooling> kPooling(
+    "Pooling",
+    {.text =
+         "The greatest (MAX), mean (AVE) or a random (STOCHASTIC) value of windows of an image.\n"
+         "bottom (N, C, H, W), top (N, C, OH, OW) with OH = ceil((H + 2 * pad - kernel) / stride) "
+         "+ 1, or floor with round_mode FLOOR; with padding, a last window that would start behind "
+         "the padded image's start half is dropped.\n"
+         "MAX ignores padding; AVE counts it as zeros, but not what lies beyond it. STOCHASTIC "
+         "draws a value in proportion to it in training; in testing it is sum x^2 / sum x.\n"
+         "top 1 (optional, MAX): the place h * W + w of each greatest value.",
+     .param = "pooling_param",
+     .arity = {.min_in = 1, .max_in = 1, .min_out = 1, .max_out = 2}});
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,53 @@
+#include "trainer/backend/map.h"
+#include "trainer/layers/layer.h"
+
+namespace trainer {
+namespace {
+
+struct ReluForward {
+  float slope;
+  HD float operator()(float x) const { return x > 0 ? x : slope * x; }
+};
+
+// `v` is the input, or the output, which has the same sign unless the slope is negative.
+struct ReluBackward {
+  float slope;
+  HD float operator()(float dy, float v) const { return v > 0 ? dy : slope * dy; }
+};
+
+class Relu final : public Layer {
+ public:
+  explicit Relu(const LayerSpec& spec) : slope_(spec.proto().relu_param().negative_slope()) {}
+
+  void Plan(PlanContext& plan) override {
+    plan.Out(0, plan.In(0), plan.InType(0));
+    if (slope_ < 0) return plan.KeepInput(0);
+    plan.KeepOutput(0);
+    plan.AllowInPlace();
+  }
+  void Forward(RunContext& run) override {
+    if (slope_ == 0) return Map(run.device(), Rectify{}, run.Out(0), run.In(0));
+    Map(run.device(), ReluForward{slope_}, run.Out(0), run.In(0));
+  }
+  void Backward(RunContext& run) override {
+    const ConstTensor v = slope_ < 0 ? run.In(0) : ConstTensor(run.Out(0));
+    Map(run.device(), ReluBackward{slope_}, run.GradIn(0), run.GradOut(0), v);
+  }
+
+ private:
+  // The product of slope 0 and infinity would be NaN.
+  struct Rectify {
+    HD float operator()(float x) const { return x > 0 ? x : (x != x ? x : 0.0f); }
+  };
+
+  float slope_;
+};
+
+const RegisterLayer<Relu> kRelu(
+    "ReLU", {.text = "y = x where x > 0, else negative_slope * x. Any shape; may work in place.\n"
+                     "negative_slope (default 0) may be any number; a negative one is not computed "
+                     "in place.",
+             .param = "relu_param"});
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,23 @@
+#include "trainer/layers/layer.h"
+
+namespace trainer {
+namespace {
+
+class Silence final : public Layer {
+ public:
+  explicit Silence(const LayerSpec&) {}
+
+  void Plan(PlanContext& plan) override {
+    for (int i = 0; i < plan.NumIn(); ++i) plan.NoGradient(i);
+  }
+  void Forward(RunContext&) override {}
+};
+
+const RegisterLayer<Silence> kSilence(
+    "Silence", {.text = "Reads its inputs and does nothing, so that they are no outputs of the "
+                        "net.",
+                .param = "",
+                .arity = {.min_in = 1, .max_in = -1, .min_out = 0, .max_out = 0}});
+
+}  // namespace
+}  // namespace trainer
