@@ -8,6 +8,7 @@
 #include <map>
 
 #include "trainer/base/error.h"
+#include "trainer/base/file.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -20,12 +21,6 @@ std::map<std::string, std::string>& Markers() {
   return markers;
 }
 
-std::string Absolute(const std::string& path) {
-  std::error_code ignored;
-  const fs::path absolute = fs::absolute(path, ignored);
-  return ignored ? path : absolute.string();
-}
-
 // Refuses what cannot be a database folder, so that no backend has to explain it.
 void CheckFolder(const std::string& path) {
   struct stat info;
@@ -36,7 +31,7 @@ void CheckFolder(const std::string& path) {
     }
     throw Error(
         ErrorCode::kNoInput, {path},
-        Join("no such database: ", std::strerror(error), " (looked for ", Absolute(path), ")"));
+        Join("no such database: ", std::strerror(error), " (looked for ", AbsolutePath(path), ")"));
   }
   if (!S_ISDIR(info.st_mode)) {
     throw Error(ErrorCode::kData, {path},

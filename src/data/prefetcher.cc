@@ -175,6 +175,9 @@ std::unique_ptr<Prefetcher> MakePrefetcher(const LayerSpec& layer, caffe::Phase 
     layer.FailIn(kParam, "prefetch",
                  Join("prefetch is ", param.prefetch(), "; it must be 1 to ", kMaxDepth));
   }
+  LOG_IF(WARNING, param.shuffle() && is_root)
+      << layer.WhereIn(kParam, "shuffle").ToString() << ": layer '" << layer.name()
+      << "': shuffle is ignored: records come in the order of their keys";
   PrefetchOptions options;
   options.backend = caffe::DataParameter::DB_Name(param.backend());
   options.path = ResolvePath(param.source(), layer.Where().file);

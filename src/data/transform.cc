@@ -1,12 +1,11 @@
 #include "trainer/data/transform.h"
 
-#include <algorithm>
-
 #include "pixels.h"
 #include "trainer/base/error.h"
+#include "trainer/base/file.h"
 #include "trainer/base/text.h"
+#include "trainer/config/blob.h"
 #include "trainer/config/prototxt.h"
-#include "trainer/data/blob_file.h"
 
 namespace trainer {
 namespace {
@@ -23,7 +22,7 @@ std::string ImageShape::ToString() const { return Join(channels, "x", height, "x
 Transform::Transform(const LayerSpec& layer, caffe::Phase phase, const PhiloxKey& key)
     : layer_(layer),
       param_(layer.proto().transform_param()),
-      random_crop_(phase == caffe::TRAIN),
+      random_crop_(phase == caffe::TRAIN && (param_.crop_size() > 0 || param_.crop_h() > 0)),
       key_(key),
       mean_values_(param_.mean_value().begin(), param_.mean_value().end()) {
   if (param_.force_color() && param_.force_gray()) {
@@ -33,22 +32,48 @@ Transform::Transform(const LayerSpec& layer, caffe::Phase phase, const PhiloxKey
     layer.FailIn(kParam, "mean_value",
                  "mean_file and mean_value exclude each other; remove one of them");
   }
+  CheckSupported();
+  if (param_.random_seed() >= 0) key_.seed = static_cast<uint64_t>(param_.random_seed());
   if (param_.has_mean_file()) ReadMeanFile(layer);
 }
 
-void Transform::ReadMeanFile(const LayerSpec& layer) {
-  mean_path_ = ResolvePath(param_.mean_file(), layer.Where().file);
-  BlobValues mean = ReadBlobFile(mean_path_);
-  std::vector<int64_t> shape = mean.shape;
-  if (shape.size() == 4 && shape[0] == 1) shape.erase(shape.begin());
-  if (shape.size() != 3 || mean.values.empty()) {
-    std::vector<std::string> dims;
-    for (const int64_t dim : mean.shape) dims.push_back(Join(dim));
-    throw Error(ErrorCode::kData, {mean_path_},
-                Join("a mean has the shape CxHxW or 1xCxHxW, not ", JoinList(dims, "x")));
+// NVIDIA Caffe's random resizing would silently be missing.
+void Transform::CheckSupported() const {
+  for (const char* name :
+       {"img_rand_resize_lower", "img_rand_resize_upper", "rand_resize_ratio_lower",
+        "rand_resize_ratio_upper", "vertical_stretch_lower", "vertical_stretch_upper",
+        "horizontal_stretch_lower", "horizontal_stretch_upper"}) {
+    const auto* field = caffe::TransformationParameter::descriptor()->FindFieldByName(name);
+    if (field != nullptr && param_.GetReflection()->HasField(param_, field)) {
+      layer_.FailIn(kParam, name,
+                    "records are not resized at random here; resize them when the database is made "
+                    "and remove this field");
+    }
   }
-  mean_shape_ = {shape[0], shape[1], shape[2]};
-  mean_image_ = std::move(mean.values);
+  if ((param_.crop_h() == 0) != (param_.crop_w() == 0)) {
+    layer_.FailIn(kParam, param_.crop_h() == 0 ? "crop_w" : "crop_h",
+                  "crop_h and crop_w belong together; give both, or crop_size");
+  }
+}
+
+void Transform::ReadMeanFile(const LayerSpec& layer) {
+  constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
+  mean_path_ = ResolvePath(param_.mean_file(), layer.Where().file);
+  const std::string content = ReadFile(mean_path_, kMaxBytes);
+  caffe::BlobProto proto;
+  if (content.empty() || !proto.ParseFromString(content)) {
+    throw Error(ErrorCode::kData, {mean_path_},
+                Join("not a mean file: its ", content.size(), " bytes are no BlobProto"));
+  }
+  const BlobData mean = ReadBlob(proto, {mean_path_}, "the mean");
+  std::vector<int64_t> dims = mean.dims;
+  if (dims.size() == 4 && dims[0] == 1) dims.erase(dims.begin());
+  if (dims.size() != 3 || mean.values.empty()) {
+    throw Error(ErrorCode::kData, {mean_path_},
+                Join("the mean must have the shape 1 C H W, not ", ShapeText(mean.dims)));
+  }
+  mean_shape_ = {dims[0], dims[1], dims[2]};
+  mean_image_.assign(mean.values.begin(), mean.values.end());
 }
 
 ImageShape Transform::OutShape(const DatumView& datum, const std::string& record) const {
@@ -75,6 +100,12 @@ ImageShape Transform::OutShape(const DatumView& datum, const std::string& record
   return {in.channels, crop, crop};
 }
 
+ImageShape Transform::Window(const ImageShape& in) const {
+  if (param_.crop_h() > 0) return {in.channels, param_.crop_h(), param_.crop_w()};
+  if (param_.crop_size() > 0) return {in.channels, param_.crop_size(), param_.crop_size()};
+  return in;
+}
+
 void Transform::Apply(const DatumView& datum, uint64_t number, float* out) const {
   if (datum.bytes.empty()) {
     Convert(datum.floats.data(), datum, number, out);
@@ -86,11 +117,10 @@ void Transform::Apply(const DatumView& datum, uint64_t number, float* out) const
 template <class T>
 void Transform::Convert(const T* in, const DatumView& datum, uint64_t number, float* out) const {
   static constexpr float kNoMean = 0;
-  const int64_t crop = param_.crop_size();
-  const int64_t height = crop ? crop : datum.height, width = crop ? crop : datum.width;
+  const auto [channels, height, width] = Window({datum.channels, datum.height, datum.width});
   int64_t top = (datum.height - height) / 2, left = (datum.width - width) / 2;
   bool mirror = false;
-  if (param_.mirror() || (random_crop_ && crop > 0)) {
+  if (param_.mirror() || (random_crop_)) {
     const Philox4 random = PhiloxBlock(key_, 0, number);
     mirror = param_.mirror() && (random.x[0] >> 31) != 0;
     if (random_crop_) {
@@ -104,7 +134,7 @@ void Transform::Convert(const T* in, const DatumView& datum, uint64_t number, fl
   const int64_t start = top * job.in_row + left;
   job.in = in + start;
   if (!mean_image_.empty()) job.mean_image = mean_image_.data() + start;
-  job.channels = datum.channels;
+  job.channels = channels;
   job.height = height;
   job.width = width;
   job.scale = param_.scale();

@@ -23,15 +23,17 @@ struct ImageShape {
 // y = (x - mean) * scale, of a window of the record and maybe mirrored: Caffe's rules.
 //   mean_file   one mean per element of the whole record, cut out with the window; or
 //   mean_value  one for all channels or one per channel
-//   crop_size   TRAIN: a window at a random place; TEST: the middle one, rounded up and left
+//   crop_size   TRAIN: a window at a random place; TEST: the middle one, rounded up and left;
+//               crop_h and crop_w (NVIDIA Caffe) instead of it give a window that is not square
 //   mirror      flips left and right with probability 1/2, in TEST nets too
+// random_seed, where given, takes the place of the key's seed.
 // Random choices depend on the key and the record's number only: nothing to save for a resume.
 // Const members may be called from any thread.
 class Transform {
  public:
   // Reads the mean file (path: as written, else relative to the layer's file). Throws kConfig at
-  // the field's line: mean_file and mean_value both, force_color and force_gray both; kNoInput,
-  // kData for the mean file.
+  // the field's line: mean_file and mean_value both, force_color and force_gray both, NVIDIA
+  // Caffe's random resizing; kNoInput, kData for the mean file.
   Transform(const LayerSpec& layer, caffe::Phase phase, const PhiloxKey& key);
 
   // The shape of this record's image. `record` names it in messages. Throws kConfig at the field's
@@ -43,7 +45,9 @@ class Transform {
   void Apply(const DatumView& datum, uint64_t number, float* out) const;
 
  private:
+  void CheckSupported() const;
   void ReadMeanFile(const LayerSpec& layer);
+  ImageShape Window(const ImageShape& in) const;
   template <class T>
   void Convert(const T* in, const DatumView& datum, uint64_t number, float* out) const;
 
