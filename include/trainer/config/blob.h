@@ -14,16 +14,16 @@ namespace trainer {
 
 // The numbers of one BlobProto, row-major, last axis fastest: (N, C, H, W) for four axes.
 struct BlobData {
-  std::vector<int64_t> dims;     // empty for a scalar
-  bool legacy = false;           // dims came from num, channels, height, width
+  std::vector<int64_t> dims;      // empty for a scalar
+  bool legacy = false;            // dims came from num, channels, height, width
   std::span<const float> values;  // in the BlobProto, which must outlive this, or in `widened`
   std::unique_ptr<float[]> widened;
 };
 
 // Accepts every form that Caffe and NVIDIA Caffe write: shape or the four old fields (which win);
 // float, double (which wins) or raw_data of type FLOAT, DOUBLE, FLOAT16 or BFLOAT16. Throws `code`
-// with `place` for a negative or overflowing shape, more than 32 axes, a count that differs from the
-// shape's, a raw_data of another type, and a number that is not finite; the message starts with
+// with `place` for a negative or overflowing shape, more than 32 axes, a count that differs from
+// the shape's, a raw_data of another type, and a number that is not finite; the message starts with
 // `what`, see BlobName. Nothing is allocated from the shape alone.
 BlobData ReadBlob(const caffe::BlobProto& proto, const SourceRef& place, const std::string& what,
                   ErrorCode code = ErrorCode::kData);

@@ -1,0 +1,41 @@
+#pragma once
+// Pairs of files, <prefix>_iter_<N>.caffemodel and <prefix>_iter_<N>.solverstate, that let a run go
+// on from iteration N. The state is put in place last, so a pair is complete when its state exists.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "net.pb.h"
+#include "state.pb.h"
+#include "trainer/base/file_ops.h"
+#include "trainer/checkpoint/solver_state.h"
+
+namespace trainer {
+
+struct SnapshotNames {
+  int iter = 0;
+  std::string model, state;
+};
+
+// The names for iteration `iter`, without padding.
+SnapshotNames NamesFor(const std::string& prefix, int iter);
+
+// Writes both files under temporary names, reads them back, then renames the model and the state
+// and makes that permanent. Fills state's iter, learned_net, model_crc32c and model_bytes. Needs no
+// copy of either message. On failure (kIo, kNoPermission, kCannotCreate, kConfig) no temporary file
+// stays and all older files are as before; only when the last step, flushing the folder, fails are
+// the new files in place. A kill between the renames may leave a model without its state; when it
+// replaced an older pair of the same iteration, that state then no longer matches and is skipped.
+SnapshotNames SaveSnapshot(const std::string& prefix, int iter, caffe::NetParameter& net,
+                           caffe::SolverState& state, FileOps& ops = FileOps::Posix());
+
+// The states of `prefix` that exist, newest (highest iteration) first. Nothing is read.
+std::vector<SnapshotNames> FindSnapshots(const std::string& prefix);
+
+// The newest pair whose state and weights are undamaged and belong together; the log names each one
+// that was passed over and why. Nothing when there is no snapshot at all; throws kBadSnapshot when
+// there are some and none is usable.
+std::optional<LoadedState> NewestSnapshot(const std::string& prefix);
+
+}  // namespace trainer

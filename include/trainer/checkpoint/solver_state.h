@@ -1,0 +1,36 @@
+#pragma once
+// Files of a solver's state: .solverstate, a binary SolverState. Caffe reads ours and we read
+// Caffe's; ours also carry their size and a CRC32C (state.proto), and those of their weights.
+
+#include <string>
+
+#include "state.pb.h"
+#include "trainer/base/file_ops.h"
+#include "trainer/checkpoint/model_file.h"
+
+namespace trainer {
+
+// A state as read, and where its weights lie.
+struct LoadedState {
+  caffe::SolverState state;
+  std::string model_path;
+};
+
+// Writes `path` so that it is whole or as it was before. Clears state's file_bytes and crc32c.
+// `state.learned_net`, model_crc32c and model_bytes are the caller's to set, see SetModel. Throws
+// as AtomicFile does.
+void WriteState(const std::string& path, caffe::SolverState& state,
+                FileOps& ops = FileOps::Posix());
+
+// Records the weights that the state belongs to.
+void SetModel(const std::string& model_path, const Seal& seal, caffe::SolverState* state);
+
+// Reads a state and finds its weights: the file of that name beside the state, else the path as it
+// was written, which gets a line in the log because it may lead anywhere. The weights' checksum
+// must be the one that the state remembers, if it remembers one; they are not parsed. Throws
+// kNoInput, kNoPermission, kIo; kUsage for a file of weights, by name or content; kUnavailable for
+// HDF5; kBadSnapshot for all else: a cut or changed state, weights that are missing, damaged or of
+// another state.
+LoadedState ReadState(const std::string& path);
+
+}  // namespace trainer

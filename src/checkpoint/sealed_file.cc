@@ -1,0 +1,231 @@
+#include "sealed_file.h"
+
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <climits>
+#include <exception>
+
+#include "trainer/base/crc32c.h"
+#include "trainer/base/file.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+namespace io = google::protobuf::io;
+
+constexpr uint64_t kMaxBytes = INT_MAX;  // protobuf's limit for one message
+constexpr size_t kTagBytes = 3;
+constexpr size_t kHeadBytes = kTagBytes + 8;
+constexpr size_t kTailBytes = kTagBytes + 4;
+constexpr int kBlockBytes = 1 << 18;
+constexpr std::string_view kHdf5Signature = "\x89HDF\r\n\x1a\n";
+
+// A field's tag on the wire: (number, wire type) as a varint of three bytes.
+std::string Tag(uint32_t number, uint32_t wire_type) {
+  const uint32_t tag = number << 3 | wire_type;
+  return {static_cast<char>((tag & 0x7f) | 0x80), static_cast<char>((tag >> 7 & 0x7f) | 0x80),
+          static_cast<char>(tag >> 14)};
+}
+std::string HeadTag() { return Tag(caffe::NetParameter::kFileBytesFieldNumber, 1); }
+std::string TailTag() { return Tag(caffe::NetParameter::kCrc32CFieldNumber, 5); }
+
+std::string LittleEndian(uint64_t value, size_t bytes) {
+  std::string text;
+  for (size_t i = 0; i < bytes; ++i) text += static_cast<char>(value >> (8 * i) & 0xff);
+  return text;
+}
+
+uint64_t FromLittleEndian(std::string_view bytes) {
+  uint64_t value = 0;
+  for (size_t i = bytes.size(); i-- > 0;) value = value << 8 | static_cast<unsigned char>(bytes[i]);
+  return value;
+}
+
+// Hands what protobuf writes to an AtomicFile. protobuf is not told of exceptions: it sees a failed
+// write, and Rethrow() goes on afterwards.
+class FileSink : public io::CopyingOutputStream {
+ public:
+  explicit FileSink(AtomicFile* file) : file_(file) {}
+
+  bool Write(const void* data, int bytes) override try {
+    file_->Append(data, static_cast<size_t>(bytes));
+    return true;
+  } catch (...) {
+    failure_ = std::current_exception();
+    return false;
+  }
+
+  void Rethrow() const {
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
+ private:
+  AtomicFile* file_;
+  std::exception_ptr failure_;
+};
+
+std::string ReadPiece(const FileHandle& file, const std::string& path, uint64_t offset,
+                      size_t bytes) {
+  std::string piece(bytes, '\0');
+  size_t used = 0;
+  while (used < bytes) {
+    const ssize_t got =
+        pread(file.get(), piece.data() + used, bytes - used, static_cast<off_t>(offset + used));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) ThrowFileError(FileUse::kInput, "read", AbsolutePath(path), errno);
+    if (got == 0) break;
+    used += static_cast<size_t>(got);
+  }
+  piece.resize(used);
+  return piece;
+}
+
+uint32_t ChecksumOfStart(const FileHandle& file, const std::string& path, uint64_t bytes) {
+  uint32_t crc = 0;
+  for (uint64_t at = 0; at < bytes;) {
+    const std::string piece =
+        ReadPiece(file, path, at, std::min<uint64_t>(bytes - at, size_t{1} << 20));
+    if (piece.empty()) break;
+    crc = Crc32c(piece.data(), piece.size(), crc);
+    at += piece.size();
+  }
+  return crc;
+}
+
+// How many bits of the first bytes differ from the tag of a sealed file; bytes that a cut took away
+// count as equal.
+int BitsOffHead(const std::string& head) {
+  const std::string tag = HeadTag();
+  int bits = 0;
+  for (size_t i = 0; i < std::min(head.size(), kTagBytes); ++i) {
+    bits += std::popcount(static_cast<unsigned char>(head[i] ^ tag[i]));
+  }
+  return bits;
+}
+
+[[noreturn]] void ThrowDamaged(const std::string& path, const std::string& why) {
+  throw Error(ErrorCode::kBadSnapshot, {path}, Join(why, "; use another snapshot"));
+}
+
+Seal CheckSealed(const FileHandle& file, const std::string& path, uint64_t size,
+                 const std::string& head, const std::string& tail) {
+  if (size < kHeadBytes + kTailBytes) {
+    ThrowDamaged(path, Join("the file is cut short: only ", size, " bytes are there"));
+  }
+  const uint64_t stated = FromLittleEndian(std::string_view(head).substr(kTagBytes));
+  if (BitsOffHead(head) == 0 && stated > size && stated <= kMaxBytes) {
+    ThrowDamaged(path, Join("the file is cut short: ", size, " of ", stated, " bytes are there"));
+  }
+  const Seal seal{static_cast<uint32_t>(FromLittleEndian(std::string_view(tail).substr(kTagBytes))),
+                  size};
+  if (stated != size || !tail.starts_with(TailTag()) ||
+      ChecksumOfStart(file, path, size - kTailBytes) != seal.crc32c) {
+    ThrowDamaged(path, "the file was changed after it was written: its checksum does not match");
+  }
+  return seal;
+}
+
+// Skips the rest of a field. False at the end of the file or for what no message holds.
+bool SkipValue(io::CodedInputStream* in, uint32_t wire_type) {
+  uint64_t number = 0;
+  uint32_t length = 0;
+  switch (wire_type) {
+    case 0:
+      return in->ReadVarint64(&number);
+    case 1:
+      return in->Skip(8);
+    case 2:
+      return in->ReadVarint32(&length) && length <= kMaxBytes && in->Skip(static_cast<int>(length));
+    case 5:
+      return in->Skip(4);
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+Seal WriteSealed(const google::protobuf::Message& message, AtomicFile* file) {
+  Seal seal;
+  seal.file_bytes = message.ByteSizeLong() + kHeadBytes + kTailBytes;
+  CheckModelBytes(seal.file_bytes);
+  const std::string head = HeadTag() + LittleEndian(seal.file_bytes, 8);
+  file->Append(head.data(), head.size());
+  FileSink sink(file);
+  bool complete = false;
+  {
+    io::CopyingOutputStreamAdaptor stream(&sink, kBlockBytes);
+    complete = message.SerializePartialToZeroCopyStream(&stream) && stream.Flush();
+  }
+  sink.Rethrow();
+  seal.crc32c = file->crc32c();
+  const std::string tail = TailTag() + LittleEndian(seal.crc32c, 4);
+  file->Append(tail.data(), tail.size());
+  if (!complete || file->size() != seal.file_bytes) {
+    throw Error(ErrorCode::kInternal, {file->path()}, "the message could not be serialized");
+  }
+  return seal;
+}
+
+std::optional<Seal> CheckSeal(const std::string& path) {
+  const uint64_t size = FileSize(path);
+  const FileHandle file = OpenForReading(path);
+  if (size == 0) ThrowDamaged(path, "the file is empty");
+  const std::string head = ReadPiece(file, path, 0, kHeadBytes);
+  if (head.starts_with(kHdf5Signature) || path.ends_with(".h5")) {
+    throw Error(ErrorCode::kUnavailable, {path},
+                "this build reads no HDF5; use a file written with snapshot_format: BINARYPROTO");
+  }
+  const std::string tail =
+      ReadPiece(file, path, size - std::min<uint64_t>(size, kTailBytes), kTailBytes);
+  const int bits = BitsOffHead(head);
+  if (bits == 0 || (bits == 1 && tail.starts_with(TailTag()))) {
+    return CheckSealed(file, path, size, head, tail);
+  }
+  if (size > kMaxBytes) {
+    throw Error(ErrorCode::kData, {path},
+                Join("the file has ", size, " bytes; a protobuf file has 2 GiB - 1 at most"));
+  }
+  return std::nullopt;
+}
+
+void ParseFile(const std::string& path, const std::string& kind, ErrorCode unparsable,
+               google::protobuf::Message* message) {
+  const FileHandle file = OpenForReading(path);
+  io::FileInputStream stream(file.get(), kBlockBytes);
+  io::CodedInputStream in(&stream);
+  in.SetTotalBytesLimit(INT_MAX);
+  const bool parsed = message->ParseFromCodedStream(&in) && in.ConsumedEntireMessage();
+  if (stream.GetErrno() != 0) {
+    ThrowFileError(FileUse::kInput, "read", AbsolutePath(path), stream.GetErrno());
+  }
+  if (!parsed) {
+    throw Error(unparsable, {path},
+                Join("the file does not parse as a ", kind,
+                     ": it is of another kind, was cut short or is damaged"));
+  }
+}
+
+FileKind SniffKind(const std::string& path) {
+  const FileHandle file = OpenForReading(path);
+  io::FileInputStream stream(file.get());
+  io::CodedInputStream in(&stream);
+  while (const uint32_t tag = in.ReadTag()) {
+    const uint32_t number = tag >> 3, wire_type = tag & 7;
+    if (number == caffe::NetParameter::kLayerFieldNumber) return FileKind::kModel;
+    // SolverState.iter is a varint where NetParameter.name is a string.
+    if (number == 1 && wire_type == 0) return FileKind::kState;
+    if (number == 1 && wire_type == 2) return FileKind::kModel;
+    if (!SkipValue(&in, wire_type)) break;
+  }
+  return FileKind::kUnknown;
+}
+
+}  // namespace trainer
