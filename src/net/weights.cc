@@ -4,45 +4,22 @@
 
 #include "graph.h"
 #include "trainer/base/text.h"
+#include "trainer/config/blob.h"
 
 namespace trainer {
 namespace {
 
-Shape BlobShapeOf(const caffe::BlobProto& blob) {
-  if (blob.has_num() || blob.has_channels() || blob.has_height() || blob.has_width()) {
-    return {blob.num(), blob.channels(), blob.height(), blob.width()};
-  }
-  const std::vector<int64_t> dims(blob.shape().dim().begin(), blob.shape().dim().end());
-  return Shape(dims);
-}
-
-// Old files pad every shape to four axes with leading ones.
-bool SameShape(const Shape& file, const Shape& net) {
-  if (file == net) return true;
-  if (file.Rank() != 4 || net.Rank() > 4) return false;
-  const int extra = 4 - net.Rank();
-  for (int axis = 0; axis < 4; ++axis) {
-    if (file[axis] != (axis < extra ? 1 : net[axis - extra])) return false;
-  }
-  return true;
-}
-
-void CopyBlob(const caffe::BlobProto& blob, const Param& param, const ParamStore& store,
-              const StepInfo& step, const std::string& file, size_t index) {
-  const Shape shape = BlobShapeOf(blob);
-  if (!SameShape(shape, param.shape)) {
+void CopyBlob(const caffe::BlobProto& proto, const Param& param, const ParamStore& store,
+              const StepInfo& step, const std::string& file, int index) {
+  const BlobData blob = ReadBlob(proto, {file}, BlobName(step.spec.name(), index));
+  if (!FitsShape(blob, param.shape.dims())) {
     throw Error(ErrorCode::kData, {file},
-                Join("layer '", step.spec.name(), "', blob ", index, ": its shape is ",
-                     shape.ToString(), " in the file and ", param.shape.ToString(), " in the net (",
+                Join(BlobName(step.spec.name(), index), ": its shape is ", ShapeText(blob.dims),
+                     " in the file and ", param.shape.ToString(), " in the net (",
                      step.spec.Where().ToString(),
                      "). Rename the layer to train it from scratch"));
   }
-  if (blob.data_size() != param.count()) {
-    throw Error(ErrorCode::kData, {file},
-                Join("layer '", step.spec.name(), "', blob ", index, ": ", blob.data_size(),
-                     " numbers for shape ", shape.ToString(), "; the file is damaged"));
-  }
-  store.Import(param, {blob.data().data(), static_cast<size_t>(blob.data_size())}, param.weight);
+  store.Import(param, blob.values, param.weight);
 }
 
 void AddBlob(const Param& param, const ParamStore& store, bool diff, caffe::LayerParameter& layer) {
@@ -93,7 +70,8 @@ LoadReport Net::CopyWeights(const caffe::NetParameter& source, const std::string
                        step.spec.Where().ToString(), "). Rename the layer to train it from scratch"));
     }
     for (size_t i = 0; i < step.params.size(); ++i) {
-      CopyBlob(layer.blobs(static_cast<int>(i)), *step.params[i], params_, step, file, i);
+      const int index = static_cast<int>(i);
+      CopyBlob(layer.blobs(index), *step.params[i], params_, step, file, index);
     }
     report.loaded.push_back(layer.name());
   }

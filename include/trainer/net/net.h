@@ -95,6 +95,10 @@ class Net {
   Tensor Value(const std::string& blob) const;
   Tensor Gradient(const std::string& blob) const;
 
+  // Copies a value to the host as f32 in row-major (N, C, H, W) order; the reverse.
+  void ReadPlain(const Tensor& value, std::span<float> host) const;
+  void WritePlain(std::span<const float> host, const Tensor& value) const;
+
   const MemoryPlan& memory_plan() const;
 
   // The net with its weights as a caffemodel holds them (and gradients, with `diff`).

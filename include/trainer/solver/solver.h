@@ -1,0 +1,106 @@
+#pragma once
+// The training loop: nets, update rule, tests, snapshots.
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainer/checkpoint/solver_state.h"
+#include "trainer/config/solver_spec.h"
+#include "trainer/net/net.h"
+#include "trainer/observe/observer.h"
+#include "trainer/rules/clip.h"
+#include "trainer/rules/rule.h"
+#include "trainer/solver/signals.h"
+
+namespace trainer {
+
+struct TrainOptions {
+  std::string snapshot;              // a .solverstate to go on from, or ""
+  std::vector<std::string> weights;  // .caffemodel files to start from, in this order
+  MemoryMode memory = MemoryMode::kShared;
+  SignalWatch* signals = nullptr;    // null: signals are not looked at
+};
+
+enum class SolveResult { kFinished, kStopped };
+
+// Used by one thread. Everything is allocated by the constructor; an iteration allocates nothing.
+class Solver {
+ public:
+  // Builds the training net and the test nets; restores the snapshot or copies the weights; checks
+  // that snapshots can be written. `spec`, `device` and `observer` must outlive the solver.
+  // Throws kConfig, kData, kBadSnapshot, kCannotCreate, ... naming the file or the line.
+  Solver(const SolverSpec& spec, const TrainOptions& options, const Device& device,
+         Observer& observer);
+  ~Solver();
+
+  // Runs from the current iteration to max_iter, with tests, reports and snapshots on the way.
+  // Throws kDiverged when the loss is not finite, before that update.
+  SolveResult Solve();
+
+  // One iteration: iter_size passes forward and backward, and the update. Returns the loss.
+  float Step();
+
+  // Writes a snapshot of the current iteration and returns the model's path. Throws kIo and leaves
+  // older snapshots as they are; throws kDiverged rather than save weights that are not finite.
+  std::string Snapshot();
+
+  int iter() const { return state_.iter; }
+  Net& train_net() { return *train_net_; }
+  Net& test_net(int i) { return *test_nets_[static_cast<size_t>(i)]; }
+  int NumTestNets() const { return static_cast<int>(test_nets_.size()); }
+
+ private:
+  // What changes from iteration to iteration and is neither weights nor rule state.
+  struct Progress {
+    int iter = 0;
+    int current_step = 0;
+    float smoothed_loss = 0;
+    std::vector<float> recent_losses;  // the window of average_loss
+    size_t loss_position = 0;
+  };
+  class Clock;
+
+  void BuildNets(const TrainOptions& options);
+  void AllocateRuleState();
+  void LoadWeights(const std::vector<std::string>& files);
+  void Restore(const LoadedState& loaded, const std::string& file);
+  void RestoreHistory(const caffe::SolverState& state, const std::string& file);
+  void RestoreProgress(const caffe::SolverState& state);
+  caffe::SolverState StateProto() const;
+  void CheckSnapshotFolder() const;
+
+  float AccumulateGradients();
+  float SmoothLoss(float loss);
+  void Report(float rate);
+  void ApplyUpdate(float rate);
+  float ClipFactor();
+  [[noreturn]] void Diverge(float loss);
+  bool TestAll();
+  bool RunTest(int index);
+  std::vector<ReportedValue> ReadOutputs(const Net& net) const;
+  std::string FirstNonFiniteParam() const;
+  bool TestIsDue() const;
+  void Finish();
+
+  const SolverSpec& spec_;
+  const caffe::SolverParameter& proto_;
+  const Device& device_;
+  Observer& observer_;
+  SignalWatch* signals_;
+  ParamStore params_;
+  std::unique_ptr<Rule> rule_;
+  std::unique_ptr<Net> train_net_;
+  std::vector<std::unique_ptr<Net>> test_nets_;
+  std::vector<std::vector<float*>> history_;  // per state kind, per parameter in net order
+  std::vector<void*> history_blocks_;
+  float* norm_ = nullptr;  // one float on the device
+  uint64_t seed_ = 0;
+  Progress state_;
+  int saved_iter_ = -1;  // of the last snapshot written or restored
+  std::unique_ptr<Clock> clock_;
+};
+
+}  // namespace trainer

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <chrono>
+
+#include "trainer/solver/solver.h"
+
+namespace trainer {
+
+// Seconds and iterations between reports, by the monotonic clock.
+class Solver::Clock {
+ public:
+  void Restart() {
+    start_ = std::chrono::steady_clock::now();
+    last_iter_ = -1;
+  }
+
+  // Seconds since the last call, or since Restart.
+  double Lap() {
+    const auto now = std::chrono::steady_clock::now();
+    const std::chrono::duration<double> passed = now - start_;
+    start_ = now;
+    return passed.count();
+  }
+
+  // Iterations since the last call; 0 the first time.
+  int IterationsSince(int iter) {
+    const int iterations = last_iter_ < 0 ? 0 : iter - last_iter_;
+    last_iter_ = iter;
+    return iterations;
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  int last_iter_ = -1;
+};
+
+}  // namespace trainer

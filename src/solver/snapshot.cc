@@ -1,0 +1,190 @@
+// The solver's side of snapshots: what goes into the files and back.
+
+#include "trainer/checkpoint/snapshot.h"
+
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "trainer/base/atomic_file.h"
+#include "trainer/base/text.h"
+#include "trainer/config/blob.h"
+#include "trainer/config/upgrade.h"
+#include "trainer/net/load_weights.h"
+#include "trainer/solver/solver.h"
+
+namespace trainer {
+namespace {
+
+std::string NetKey(size_t test_net) { return Join("test ", test_net); }
+
+void SaveProgress(const std::string& name, const Net& net, caffe::SolverState& state) {
+  caffe::NetProgress* progress = state.add_progress();
+  progress->set_net(name);
+  progress->set_passes(net.passes());
+  for (const auto& [layer, bytes] : net.SaveLayerStates()) {
+    caffe::LayerProgress* entry = progress->add_layers();
+    entry->set_layer(layer);
+    entry->set_state(bytes);
+  }
+}
+
+void RestoreNet(const caffe::SolverState& state, const std::string& name, Net& net) {
+  for (const caffe::NetProgress& progress : state.progress()) {
+    if (progress.net() != name) continue;
+    std::vector<std::pair<std::string, std::string>> layers;
+    for (const caffe::LayerProgress& entry : progress.layers()) {
+      layers.emplace_back(entry.layer(), entry.state());
+    }
+    net.Restore(static_cast<uint32_t>(progress.passes()), layers);
+  }
+}
+
+caffe::NetParameter ReadUpgraded(const std::string& file) {
+  caffe::NetParameter model = ReadModel(file);
+  UpgradeNet(&model, file);
+  return model;
+}
+
+[[noreturn]] void Mismatch(const std::string& file, const std::string& what) {
+  throw Error(ErrorCode::kBadSnapshot, {file},
+              what + ". It was made by another solver or net; give the solver it belongs to, or "
+                     "start from its weights with --weights");
+}
+
+}  // namespace
+
+void Solver::LoadWeights(const std::vector<std::string>& files) {
+  for (const std::string& file : files) {
+    LOG(INFO) << "Finetuning from " << file;
+    std::vector<Net*> nets = {train_net_.get()};
+    for (const auto& net : test_nets_) nets.push_back(net.get());
+    CopyWeightsLogged(ReadUpgraded(file), file, nets);
+  }
+}
+
+void Solver::Restore(const LoadedState& loaded, const std::string& file) {
+  const caffe::SolverState& state = loaded.state;
+  if (state.has_solver_type() && state.solver_type() != proto_.type()) {
+    Mismatch(file, Join("this state is of a solver of type '", state.solver_type(),
+                        "', and the solver here is '", proto_.type(), "'"));
+  }
+  const caffe::NetParameter model = ReadUpgraded(loaded.model_path);
+  LoadReport report;
+  try {
+    report = train_net_->CopyWeights(model, loaded.model_path);
+  } catch (const Error& error) {
+    Mismatch(file, error.what());
+  }
+  if (!report.missing.empty()) {
+    Mismatch(file, Join("its weights '", loaded.model_path, "' have no layer '",
+                        JoinList(report.missing, "', '"), "'"));
+  }
+  if (!report.unused.empty()) {
+    Mismatch(file, Join("its weights '", loaded.model_path, "' have layers that the net lacks: '",
+                        JoinList(report.unused, "', '"), "'"));
+  }
+  for (const auto& net : test_nets_) net->CopyWeights(model, loaded.model_path);
+  RestoreHistory(state, file);
+  RestoreProgress(state);
+  saved_iter_ = state_.iter;
+  if (state_.iter >= proto_.max_iter()) {
+    LOG(INFO) << "The snapshot is of iteration " << state_.iter << " and max_iter is "
+              << proto_.max_iter() << ": nothing is left to do";
+  }
+}
+
+void Solver::RestoreHistory(const caffe::SolverState& state, const std::string& file) {
+  LOG(INFO) << proto_.type() << "Solver: restoring history";
+  const std::vector<Param*>& params = train_net_->params();
+  const size_t expected = params.size() * history_.size();
+  if (static_cast<size_t>(state.history_size()) != expected) {
+    Mismatch(file, Join("it holds ", state.history_size(), " history blobs, and this solver needs ",
+                        expected));
+  }
+  for (size_t kind = 0; kind < history_.size(); ++kind) {
+    for (size_t i = 0; i < params.size(); ++i) {
+      const auto index = static_cast<int>(kind * params.size() + i);
+      const BlobData blob = ReadBlob(state.history(index), {file}, Join("history blob ", index),
+                                     ErrorCode::kBadSnapshot);
+      if (!FitsShape(blob, params[i]->shape.dims())) {
+        Mismatch(file, Join("history blob ", index, " has the shape ", ShapeText(blob.dims),
+                            "; parameter ", params[i]->index, " of layer '", params[i]->layer,
+                            "' has ", params[i]->shape.ToString()));
+      }
+      params_.Import(*params[i], blob.values,
+                     history_[kind][i]);
+    }
+  }
+}
+
+void Solver::RestoreProgress(const caffe::SolverState& state) {
+  state_.iter = state.iter();
+  state_.current_step = state.current_step();
+  const auto window = std::min(state.recent_losses_size(), proto_.average_loss());
+  state_.recent_losses.assign(state.recent_losses().begin(),
+                              state.recent_losses().begin() + window);
+  state_.loss_position = state.loss_position() < static_cast<uint32_t>(std::max(window, 1))
+                             ? state.loss_position()
+                             : 0;
+  RestoreNet(state, "train", *train_net_);
+  for (size_t i = 0; i < test_nets_.size(); ++i) RestoreNet(state, NetKey(i), *test_nets_[i]);
+}
+
+caffe::SolverState Solver::StateProto() const {
+  caffe::SolverState state;
+  state.set_iter(state_.iter);
+  state.set_current_step(state_.current_step);
+  state.set_random_seed(seed_);
+  state.set_solver_type(proto_.type());
+  for (const float loss : state_.recent_losses) state.add_recent_losses(loss);
+  state.set_loss_position(static_cast<uint32_t>(state_.loss_position));
+  SaveProgress("train", *train_net_, state);
+  for (size_t i = 0; i < test_nets_.size(); ++i) SaveProgress(NetKey(i), *test_nets_[i], state);
+  const std::vector<Param*>& params = train_net_->params();
+  for (const std::vector<float*>& history : history_) {
+    for (size_t i = 0; i < params.size(); ++i) {
+      caffe::BlobProto* blob = state.add_history();
+      for (const int64_t dim : params[i]->shape.dims()) blob->mutable_shape()->add_dim(dim);
+      const auto count = static_cast<int>(params[i]->count());
+      blob->mutable_data()->Resize(count, 0.0f);
+      params_.Export(*params[i], history[i],
+                     {blob->mutable_data()->mutable_data(), static_cast<size_t>(count)});
+    }
+  }
+  return state;
+}
+
+std::string Solver::Snapshot() {
+  const std::string broken = FirstNonFiniteParam();
+  if (!broken.empty()) {
+    throw Error(ErrorCode::kDiverged,
+                Join("iteration ", state_.iter, ": the weights of ", broken,
+                     " are not finite, so no snapshot is written. Try a lower base_lr or "
+                     "clip_gradients"));
+  }
+  SnapshotReport report;
+  report.iter = state_.iter;
+  const SnapshotNames names = NamesFor(proto_.snapshot_prefix(), state_.iter);
+  report.model = names.model;
+  report.state = names.state;
+  observer_.OnSnapshotStart(report);
+  caffe::NetParameter net = train_net_->ToProto(proto_.snapshot_diff());
+  caffe::SolverState state = StateProto();
+  SaveSnapshot(proto_.snapshot_prefix(), state_.iter, net, state);
+  saved_iter_ = state_.iter;
+  observer_.OnSnapshot(report);
+  return names.model;
+}
+
+// Everything that would make the first snapshot fail, before the first iteration.
+void Solver::CheckSnapshotFolder() const {
+  if (proto_.snapshot() <= 0 && !proto_.snapshot_after_train()) return;
+  const uint64_t weights = params_.WeightBytes();
+  CheckModelBytes(weights * (proto_.snapshot_diff() ? 2 : 1));
+  RemoveStrayTemps(proto_.snapshot_prefix());
+  ProbeWritable(proto_.snapshot_prefix(), weights * (1 + history_.size()));
+}
+
+}  // namespace trainer

@@ -1,0 +1,46 @@
+#include <algorithm>
+
+#include "trainer/solver/solver.h"
+
+namespace trainer {
+
+bool Solver::TestIsDue() const {
+  return !test_nets_.empty() && proto_.test_interval() > 0 &&
+         state_.iter % proto_.test_interval() == 0;
+}
+
+// False when a signal asked to stop meanwhile.
+bool Solver::TestAll() {
+  for (int i = 0; i < NumTestNets(); ++i) {
+    if (!RunTest(i)) return false;
+  }
+  return true;
+}
+
+// The mean of every output element, and of the loss, over test_iter batches.
+bool Solver::RunTest(int index) {
+  observer_.OnTestStart(state_.iter, index);
+  Net& net = test_net(index);
+  const int batches = proto_.test_iter(index);
+  TestReport report;
+  report.iter = state_.iter;
+  report.net = index;
+  report.has_loss = proto_.test_compute_loss();
+  std::vector<ReportedValue> sums;
+  for (int batch = 0; batch < batches && !report.interrupted; ++batch) {
+    report.loss += net.Forward() / static_cast<float>(batches);
+    std::vector<ReportedValue> values = ReadOutputs(net);
+    for (size_t i = 0; i < sums.size(); ++i) values[i].value += sums[i].value;
+    sums = std::move(values);
+    if (signals_ == nullptr) continue;
+    const Request request = signals_->Poll();
+    if (request == Request::kSnapshot) Snapshot();
+    report.interrupted = request == Request::kStop;
+  }
+  for (ReportedValue& sum : sums) sum.value /= static_cast<float>(batches);
+  report.outputs = sums;
+  observer_.OnTest(report);
+  return !report.interrupted;
+}
+
+}  // namespace trainer

@@ -1,0 +1,141 @@
+// The guard of the lifetime plan: sharing memory must not change a bit of any result.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "support/net_text.h"
+#include "trainer/net/net.h"
+
+namespace trainer {
+namespace {
+
+// Everything a few passes produce: losses, outputs and parameter gradients, as bits.
+std::vector<float> RunPasses(const std::string& text, MemoryMode mode, bool training) {
+  const NetSpec spec = NetFromText(text);
+  const auto device = MakeCpuDevice(2);
+  ParamStore params(*device);
+  NetOptions options;
+  options.state = StateOf(training ? caffe::TRAIN : caffe::TEST);
+  options.training = training;
+  options.seed = 7;
+  options.memory = mode;
+  options.log = false;
+  Net net(spec, options, *device, params);
+  std::vector<float> seen;
+  for (int pass = 0; pass < 5; ++pass) {
+    seen.push_back(net.Forward());
+    if (training) net.Backward();
+    for (const NetOutput& output : net.outputs()) {
+      std::vector<float> host(static_cast<size_t>(output.value.Count()));
+      net.ReadPlain(output.value, host);
+      seen.insert(seen.end(), host.begin(), host.end());
+    }
+    for (const Param* param : net.params()) {
+      if (param->grad == nullptr) continue;
+      seen.insert(seen.end(), param->grad, param->grad + param->count());
+      for (int64_t i = 0; i < param->count(); ++i) param->weight[i] -= 0.01f * param->grad[i];
+    }
+    params.ClearGradients();
+  }
+  return seen;
+}
+
+void ExpectSameBits(const std::vector<float>& a, const std::vector<float>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  ASSERT_FALSE(a.empty());
+  EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size() * sizeof(float)), 0);
+}
+
+constexpr char kConvNet[] = R"(
+name: "small"
+layer { name: "data" type: "DummyData" top: "data" top: "label"
+        dummy_data_param { shape { dim: 6 dim: 3 dim: 11 dim: 9 } shape { dim: 6 }
+          data_filler { type: "gaussian" } data_filler { type: "constant" value: 2 } } }
+layer { name: "conv1" type: "Convolution" bottom: "data" top: "conv1"
+        convolution_param { num_output: 8 kernel_size: 3 weight_filler { type: "xavier" } } }
+layer { name: "relu1" type: "ReLU" bottom: "conv1" top: "conv1" }
+layer { name: "drop1" type: "Dropout" bottom: "conv1" top: "conv1" }
+layer { name: "pool1" type: "Pooling" bottom: "conv1" top: "pool1"
+        pooling_param { pool: MAX kernel_size: 3 stride: 2 } }
+layer { name: "conv2a" type: "Convolution" bottom: "pool1" top: "a"
+        convolution_param { num_output: 4 kernel_size: 1 weight_filler { type: "xavier" } } }
+layer { name: "relu2a" type: "ReLU" bottom: "a" top: "a" }
+layer { name: "pool2b" type: "Pooling" bottom: "pool1" top: "b"
+        pooling_param { pool: AVE kernel_size: 2 stride: 1 } }
+layer { name: "flat" type: "Flatten" bottom: "b" top: "flat" }
+layer { name: "ip_a" type: "InnerProduct" bottom: "a" top: "ip_a"
+        inner_product_param { num_output: 5 weight_filler { type: "xavier" } } }
+layer { name: "ip_b" type: "InnerProduct" bottom: "flat" top: "ip_b"
+        inner_product_param { num_output: 5 weight_filler { type: "xavier" } } }
+layer { name: "relu_b" type: "ReLU" bottom: "ip_b" top: "relu_b" }
+layer { name: "loss_a" type: "SoftmaxWithLoss" bottom: "ip_a" bottom: "label" top: "loss_a" }
+layer { name: "loss_b" type: "SoftmaxWithLoss" bottom: "relu_b" bottom: "label" top: "loss_b"
+        loss_weight: 0.3 }
+layer { name: "prob" type: "Softmax" bottom: "relu_b" top: "prob" }
+layer { name: "quiet" type: "Silence" bottom: "prob" }
+)";
+
+TEST(MemoryPlanTest, SharingChangesNoBitOfTraining) {
+  const std::vector<float> separate = RunPasses(kConvNet, MemoryMode::kSeparate, true);
+  ExpectSameBits(separate, RunPasses(kConvNet, MemoryMode::kShared, true));
+  ExpectSameBits(separate, RunPasses(kConvNet, MemoryMode::kPoisoned, true));
+}
+
+TEST(MemoryPlanTest, SharingChangesNoBitOfTesting) {
+  const std::vector<float> separate = RunPasses(kConvNet, MemoryMode::kSeparate, false);
+  ExpectSameBits(separate, RunPasses(kConvNet, MemoryMode::kShared, false));
+  ExpectSameBits(separate, RunPasses(kConvNet, MemoryMode::kPoisoned, false));
+}
+
+MemoryPlan PlanOf(const std::string& text, bool training) {
+  const NetSpec spec = NetFromText(text);
+  const auto device = MakeCpuDevice(1);
+  ParamStore params(*device);
+  NetOptions options;
+  options.state = StateOf(training ? caffe::TRAIN : caffe::TEST);
+  options.training = training;
+  options.log = false;
+  const Net net(spec, options, *device, params);
+  return net.memory_plan();
+}
+
+TEST(MemoryPlanTest, BlocksThatLiveAtTheSameTimeDoNotOverlap) {
+  const MemoryPlan plan = PlanOf(kConvNet, true);
+  for (const PlannedBlock& a : plan.blocks) {
+    EXPECT_LE(a.offset + a.bytes, plan.arena_bytes) << a.name;
+    EXPECT_EQ(a.offset % 64, 0u) << a.name;
+    for (const PlannedBlock& b : plan.blocks) {
+      if (&a == &b || a.last < b.first || b.last < a.first) continue;
+      EXPECT_TRUE(a.offset + a.bytes <= b.offset || b.offset + b.bytes <= a.offset)
+          << a.name << " and " << b.name;
+    }
+  }
+}
+
+TEST(MemoryPlanTest, SharingSavesMemory) {
+  const MemoryPlan training = PlanOf(kConvNet, true);
+  const MemoryPlan testing = PlanOf(kConvNet, false);
+  EXPECT_LT(training.arena_bytes, training.separate_bytes);
+  EXPECT_LT(testing.arena_bytes, training.arena_bytes);
+}
+
+const PlannedBlock* FindBlock(const MemoryPlan& plan, const std::string& name) {
+  for (const PlannedBlock& block : plan.blocks) {
+    if (block.name == name) return &block;
+  }
+  return nullptr;
+}
+
+TEST(MemoryPlanTest, GrantsTheFirstInPlaceWishAndRefusesTheOneThatWouldBreakBackward) {
+  // Dropout in place would overwrite what ReLU's backward reads.
+  const MemoryPlan plan = PlanOf(kConvNet, true);
+  const PlannedBlock* conv1 = FindBlock(plan, "conv1");
+  ASSERT_NE(conv1, nullptr);
+  EXPECT_THAT(conv1->note, testing::HasSubstr("relu1"));
+  EXPECT_THAT(conv1->note, testing::Not(testing::HasSubstr("drop1")));
+}
+
+}  // namespace
+}  // namespace trainer
