@@ -30,8 +30,9 @@ class Connector {
       if (layer.name().empty()) continue;
       const auto [other, added] = first.emplace(layer.name(), &layer);
       if (added) continue;
-      layer.Fail("name", Join("another layer has this name (", other->second->Where("name").ToString(),
-                              "); weights are saved by name, so each needs its own"));
+      layer.Fail("name",
+                 Join("another layer has this name (", other->second->Where("name").ToString(),
+                      "); weights are saved by name, so each needs its own"));
     }
   }
 
@@ -43,13 +44,14 @@ class Connector {
     for (size_t later = i; later < layers_.size(); ++later) {
       const auto& tops = layers_[later].proto().top();
       if (std::find(tops.begin(), tops.end(), blob) == tops.end()) continue;
-      layer.Fail("bottom",
-                 later == static_cast<size_t>(i)
-                     ? Join("bottom '", blob, "' is made by this layer itself and by none before it")
-                     : Join("bottom '", blob, "' is made only later, by layer '",
-                            layers_[later].name(), "' (", layers_[later].Where().ToString(),
-                            "); layers run in the order of the file: move it up"),
-                 j);
+      layer.Fail(
+          "bottom",
+          later == static_cast<size_t>(i)
+              ? Join("bottom '", blob, "' is made by this layer itself and by none before it")
+              : Join("bottom '", blob, "' is made only later, by layer '", layers_[later].name(),
+                     "' (", layers_[later].Where().ToString(),
+                     "); layers run in the order of the file: move it up"),
+          j);
     }
     std::vector<std::string> names;
     for (const auto& entry : last_) names.push_back(entry.first);
@@ -64,12 +66,12 @@ class Connector {
         j < layer.proto().bottom_size() && layer.proto().bottom(j) == blob && Makes(i, j) == 0;
     if (!added && !in_place) {
       const OutputRef other = entry->second;
-      layer.Fail("top",
-                 Join("top '", blob, "' is already made by layer '", layers_[other.layer].name(),
-                      "' (", layers_[other.layer].Where("top", other.top).ToString(),
-                      "); only top ", j, " of a layer whose bottom ", j, " has the same name may ",
-                      "write over it"),
-                 j);
+      layer.Fail(
+          "top",
+          Join("top '", blob, "' is already made by layer '", layers_[other.layer].name(), "' (",
+               layers_[other.layer].Where("top", other.top).ToString(), "); only top ", j,
+               " of a layer whose bottom ", j, " has the same name may ", "write over it"),
+          j);
     }
     entry->second = {i, j};
   }

@@ -94,7 +94,8 @@ class Explainer {
                              WordAt(place_)));
     }
     if (text == "Expected identifier, got: }") {
-      return At(place_, "this '}' closes nothing: a '{' is missing before it, or it is one too many");
+      return At(place_,
+                "this '}' closes nothing: a '{' is missing before it, or it is one too many");
     }
     return At(place_, Plain());
   }
@@ -148,8 +149,8 @@ class Explainer {
     const OpenMessage& in = context_.open.back();
     const auto first = in.first.find(in.field);
     const int line = first == in.first.end() ? 0 : first->second.line;
-    return At(in.field_place, Join("'", in.field, "' is given twice in ", Here(), ", first in line ",
-                                   line, "; it can have one value only"));
+    return At(in.field_place, Join("'", in.field, "' is given twice in ", Here(),
+                                   ", first in line ", line, "; it can have one value only"));
   }
 
   Error UnknownValue() const {
@@ -164,8 +165,9 @@ class Explainer {
 
   Error Unclosed() const {
     const OpenMessage& open = context_.open.back();
-    return At(open.opened, Join("'", open.name, "' is opened here and never closed: a '}' is missing ",
-                                "before the end of the file"));
+    return At(open.opened,
+              Join("'", open.name, "' is opened here and never closed: a '}' is missing ",
+                   "before the end of the file"));
   }
 
   // protobuf gives a path such as layer[2].clip_param.min and no place.
@@ -198,10 +200,9 @@ class Explainer {
 
   // The field whose value the complaint is about, if it is about a value.
   const FieldDescriptor* WrongValue() const {
-    static constexpr const char* kStarts[] = {"Expected integer", "Expected double",
-                                              "Expected string",  "Expected identifier",
-                                              "Expected \"{\"",   "Invalid value",
-                                              "Integer out of range"};
+    static constexpr const char* kStarts[] = {
+        "Expected integer", "Expected double", "Expected string",     "Expected identifier",
+        "Expected \"{\"",   "Invalid value",   "Integer out of range"};
     for (const char* start : kStarts) {
       if (complaint_.text.starts_with(start)) {
         const FieldDescriptor* field = Field();

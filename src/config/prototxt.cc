@@ -56,15 +56,17 @@ int LineAt(std::string_view text, size_t offset) {
 // Only text may go on to the parser, which would report other bytes less clearly, or late.
 void CheckText(const std::string& file, std::string_view text) {
   if (text.size() > kMaxBytes) {
-    Refuse(file, 0, Join("the file is larger than ", kMaxBytes, " bytes, the most for a text file"));
+    Refuse(file, 0,
+           Join("the file is larger than ", kMaxBytes, " bytes, the most for a text file"));
   }
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
     Refuse(file, 0, "the file is empty; a solver or net in protobuf text should stand in it");
   }
   const size_t nul = text.find('\0');
   if (nul != std::string_view::npos) {
-    Refuse(file, LineAt(text, nul),
-           "there is a zero byte: this is a binary file, not protobuf text; is it a file of weights?");
+    Refuse(
+        file, LineAt(text, nul),
+        "there is a zero byte: this is a binary file, not protobuf text; is it a file of weights?");
   }
   for (size_t at = 0; at < text.size();) {
     const size_t length = Utf8Length(text.substr(at));
@@ -99,8 +101,7 @@ std::unique_ptr<ParsedText> ParseTextString(const std::string& file, std::string
   return parsed;
 }
 
-std::unique_ptr<ParsedText> ParseText(const std::string& path,
-                                      google::protobuf::Message* message) {
+std::unique_ptr<ParsedText> ParseText(const std::string& path, google::protobuf::Message* message) {
   std::string content;
   try {
     content = ReadFile(path, kMaxBytes);

@@ -187,9 +187,10 @@ bool IsPadding(const OldLayer& layer) {
 void Fold(const OldLayer& from, int bottom, OldLayer* into) {
   Old* reader = into->proto.mutable_layer();
   if (from.proto.bottom_size() != 1 || (reader->type() != "conv" && reader->type() != "pool")) {
-    throw Error(ErrorCode::kConfig, from.where,
-                Join("the old layer '", from.proto.layer().name(), "' (padding) needs one input and ",
-                     "a reader of type conv or pool; write pad in the reader and remove it"));
+    throw Error(
+        ErrorCode::kConfig, from.where,
+        Join("the old layer '", from.proto.layer().name(), "' (padding) needs one input and ",
+             "a reader of type conv or pool; write pad in the reader and remove it"));
   }
   reader->set_pad(from.proto.layer().pad());
   into->proto.set_bottom(bottom, from.proto.bottom(0));

@@ -24,9 +24,9 @@ class LayerSpec {
   const std::string& name() const { return proto_.name(); }
   const std::string& type() const { return proto_.type(); }
 
-  // The layer's line; or that of a field of the layer itself ("bottom", index 1); or that of a field
-  // of one of its messages ("convolution_param", "stride"). A field left out gives the nearest
-  // enclosing line. Throws kInternal for a name that the schema does not have.
+  // The layer's line; or that of a field of the layer itself ("bottom", index 1); or that of a
+  // field of one of its messages ("convolution_param", "stride"). A field left out gives the
+  // nearest enclosing line. Throws kInternal for a name that the schema does not have.
   const SourceRef& Where() const { return where_; }
   SourceRef Where(std::string_view field, int index = -1) const;
   SourceRef WhereIn(std::string_view param, std::string_view field, int index = -1) const;

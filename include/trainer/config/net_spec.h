@@ -11,11 +11,11 @@
 
 namespace trainer {
 
-// A whole net file (or a net written inside a solver). Owns what its layers' places refer to: keep it
-// while any LayerSpec of it lives. Movable.
+// A whole net file (or a net written inside a solver). Owns what its layers' places refer to: keep
+// it while any LayerSpec of it lives. Movable.
 struct NetSpec {
-  caffe::NetParameter proto;       // all but the layers
-  std::vector<LayerSpec> layers;   // in file order, every phase
+  caffe::NetParameter proto;      // all but the layers
+  std::vector<LayerSpec> layers;  // in file order, every phase
   std::string file;
   std::unique_ptr<ParsedText> text;  // null when the net came with a solver, which owns it
 };

@@ -21,8 +21,8 @@ struct StateFlags {
 // A net that a solver asks for: which file, in which state.
 struct NetUse {
   const NetSpec* net = nullptr;
-  caffe::NetState state;     // solver default + net's own + train_state / test_state + flags
-  std::string description;   // as Caffe logs it: "net file: F", "train_net file: F", "net_param"
+  caffe::NetState state;    // solver default + net's own + train_state / test_state + flags
+  std::string description;  // as Caffe logs it: "net file: F", "train_net file: F", "net_param"
 };
 
 // A solver file and all the nets it names. Movable, keeps everything its NetUses point at.

@@ -1,0 +1,173 @@
+#include "solver_checks.h"
+
+#include <google/protobuf/descriptor.h>
+
+#include <cmath>
+#include <initializer_list>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+
+const std::map<std::string, std::vector<const char*>>& Policies() {
+  static const std::map<std::string, std::vector<const char*>> needs = {
+      {"exp", {"gamma"}},
+      {"fixed", {}},
+      {"inv", {"gamma", "power"}},
+      {"multistep", {"gamma", "stepvalue"}},
+      {"poly", {"power"}},
+      {"sigmoid", {"gamma", "stepsize"}},
+      {"step", {"gamma", "stepsize"}},
+  };
+  return needs;
+}
+
+class Checker {
+ public:
+  explicit Checker(const SolverSpec& solver) : solver_(solver), proto_(solver.proto) {}
+
+  void Run() {
+    CheckNumbers();
+    CheckCounts();
+    CheckPolicy();
+    CheckSteps();
+    CheckNames();
+  }
+
+ private:
+  static const FieldDescriptor* Field(const char* name) {
+    return caffe::SolverParameter::descriptor()->FindFieldByName(name);
+  }
+
+  bool Given(const char* name) const {
+    const FieldDescriptor* field = Field(name);
+    const auto& reflection = *proto_.GetReflection();
+    return field->is_repeated() ? reflection.FieldSize(proto_, field) > 0
+                                : reflection.HasField(proto_, field);
+  }
+
+  // NaN and infinity are text that the parser takes for numbers.
+  void CheckNumbers() const {
+    const auto& type = *caffe::SolverParameter::descriptor();
+    for (int i = 0; i < type.field_count(); ++i) {
+      const FieldDescriptor* field = type.field(i);
+      if (field->cpp_type() != FieldDescriptor::CPPTYPE_FLOAT || field->is_repeated()) continue;
+      const float value = proto_.GetReflection()->GetFloat(proto_, field);
+      if (!std::isfinite(value)) {
+        solver_.Fail(field->name(),
+                     Join(field->name(), " is ", value, "; it must be a finite number"));
+      }
+    }
+    if (!proto_.has_base_lr()) {
+      solver_.Fail("base_lr", "base_lr is missing: the learning rate to start from, e.g. 0.01");
+    }
+    for (const char* name : {"base_lr", "weight_decay", "min_lr", "rampup_lr", "delta"}) {
+      const float value = proto_.GetReflection()->GetFloat(proto_, Field(name));
+      if (value < 0) solver_.Fail(name, Join(name, " is ", value, "; it must be 0 or more"));
+    }
+  }
+
+  void AtLeast(const char* name, int least) const {
+    const int value = proto_.GetReflection()->GetInt32(proto_, Field(name));
+    if (value < least) {
+      solver_.Fail(name, Join(name, " is ", value, "; it must be at least ", least));
+    }
+  }
+
+  void CheckCounts() const {
+    if (!proto_.has_max_iter()) {
+      solver_.Fail("max_iter", "max_iter is missing: the number of iterations to train for");
+    }
+    for (const char* name : {"max_iter", "iter_size", "average_loss"}) AtLeast(name, 1);
+    for (const char* name :
+         {"display", "snapshot", "test_interval", "device_id", "rampup_interval"}) {
+      AtLeast(name, 0);
+    }
+    for (int i = 0; i < proto_.test_iter_size(); ++i) {
+      if (proto_.test_iter(i) < 1) {
+        solver_.Fail("test_iter",
+                     Join("test_iter is ", proto_.test_iter(i), "; it must be at least 1"), i);
+      }
+    }
+  }
+
+  void CheckPolicy() const {
+    std::vector<std::string> names;
+    for (const auto& entry : Policies()) names.push_back(entry.first);
+    if (!proto_.has_lr_policy()) {
+      solver_.Fail("lr_policy", "lr_policy is missing; it is one of " + JoinList(names));
+    }
+    const auto policy = Policies().find(proto_.lr_policy());
+    if (policy == Policies().end()) {
+      solver_.Fail("lr_policy",
+                   Join("unknown lr_policy '", proto_.lr_policy(), "'.",
+                        DidYouMean(proto_.lr_policy(), names), " It is one of ", JoinList(names)));
+    }
+    for (const char* need : policy->second) {
+      if (!Given(need)) {
+        solver_.Fail("lr_policy", Join("lr_policy '", policy->first, "' needs ", need,
+                                       ", which the solver does not give"));
+      }
+    }
+    if (policy->first == "step") AtLeast("stepsize", 1);
+    if (policy->first != "sigmoid" && proto_.gamma() < 0) {
+      solver_.Fail("gamma", Join("gamma is ", proto_.gamma(), "; lr_policy '", policy->first,
+                                 "' needs 0 or more"));
+    }
+  }
+
+  void CheckSteps() const {
+    for (int i = 0; i < proto_.stepvalue_size(); ++i) {
+      const int before = i == 0 ? -1 : proto_.stepvalue(i - 1);
+      if (proto_.stepvalue(i) <= before) {
+        solver_.Fail("stepvalue",
+                     i == 0 ? Join("stepvalue is ", proto_.stepvalue(i), "; it must be 0 or more")
+                            : Join("stepvalue ", proto_.stepvalue(i), " comes after ", before,
+                                   "; the values must rise"),
+                     i);
+      }
+    }
+  }
+
+  void OneOf(const char* field, const std::string& value,
+             std::initializer_list<std::string> known) const {
+    const std::vector<std::string> names(known);
+    for (const std::string& name : names) {
+      if (value == name) return;
+    }
+    solver_.Fail(field, Join("unknown ", field, " '", value, "'.", DidYouMean(value, names),
+                             " It is one of ", JoinList(names)));
+  }
+
+  void CheckNames() const {
+    OneOf("regularization_type", proto_.regularization_type(), {"L1", "L2"});
+    OneOf("momentum_policy", proto_.momentum_policy(), {"fixed", "opt", "poly"});
+    OneOf("weight_decay_policy", proto_.weight_decay_policy(), {"fixed", "poly"});
+    OneOf("larc_policy", proto_.larc_policy(), {"clip", "scale"});
+    if (proto_.snapshot_format() == caffe::SolverParameter::HDF5) {
+      throw Error(ErrorCode::kUnavailable, solver_.Where("snapshot_format"),
+                  "this build cannot write HDF5; leave snapshot_format out, or write BINARYPROTO");
+    }
+    if (proto_.eval_type() != "classification") {
+      throw Error(
+          ErrorCode::kUnavailable, solver_.Where("eval_type"),
+          Join("eval_type '", proto_.eval_type(), "' is not in this build; tests report the ",
+               "outputs of the net (eval_type \"classification\")"));
+    }
+  }
+
+  const SolverSpec& solver_;
+  const caffe::SolverParameter& proto_;
+};
+
+}  // namespace
+
+void CheckSolver(const SolverSpec& solver) { Checker(solver).Run(); }
+
+}  // namespace trainer

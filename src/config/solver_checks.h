@@ -1,0 +1,11 @@
+#pragma once
+// What can be checked of a solver before any net is built.
+
+#include "trainer/config/solver_spec.h"
+
+namespace trainer {
+
+// Throws kConfig at the field's line; kUnavailable for what this build cannot do.
+void CheckSolver(const SolverSpec& solver);
+
+}  // namespace trainer

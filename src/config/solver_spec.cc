@@ -1,0 +1,207 @@
+#include "trainer/config/solver_spec.h"
+
+#include <glog/logging.h>
+#include <google/protobuf/descriptor.h>
+
+#include <map>
+#include <utility>
+
+#include "net_build.h"
+#include "solver_checks.h"
+#include "trainer/base/file.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+const google::protobuf::FieldDescriptor* SolverField(std::string_view name) {
+  const auto* field = caffe::SolverParameter::descriptor()->FindFieldByName(std::string(name));
+  if (field == nullptr) {
+    throw Error(ErrorCode::kInternal, Join("SolverParameter has no field '", name, "'"));
+  }
+  return field;
+}
+
+// Finds, loads and counts the nets of a solver.
+class NetFinder {
+ public:
+  NetFinder(const StateFlags& flags, SolverSpec* solver)
+      : flags_(flags), solver_(*solver), proto_(solver->proto) {}
+
+  void Run() {
+    FindTrain();
+    FindTests();
+  }
+
+ private:
+  // A net file, read once though several uses may name it.
+  const NetSpec* Load(const char* field, const std::string& name, int index = -1) {
+    const std::string path = ResolvePath(name, solver_.file);
+    if (const auto known = files_.find(path); known != files_.end()) return known->second;
+    if (!Exists(path)) {
+      throw Error(ErrorCode::kNoInput, solver_.Where(field, index),
+                  Join("the net file '", name, "' is not there; looked for ",
+                       PathsTried(name, solver_.file)));
+    }
+    solver_.nets.push_back(LoadNet(path));
+    return files_[path] = &solver_.nets.back();
+  }
+
+  // A net written inside the solver.
+  const NetSpec* Inline(const char* field, const caffe::NetParameter& net, int index = -1) {
+    const auto* tree = solver_.text->tree.GetTreeForNested(SolverField(field), index);
+    solver_.nets.push_back(BuildNet(net, solver_.file, tree));
+    return &solver_.nets.back();
+  }
+
+  void FindTrain() {
+    std::vector<std::string> given;
+    for (const char* field : {"net", "net_param", "train_net", "train_net_param"}) {
+      if (proto_.GetReflection()->HasField(proto_, SolverField(field))) given.push_back(field);
+    }
+    if (given.size() != 1) {
+      const std::string all = "net, net_param, train_net or train_net_param";
+      if (given.empty()) solver_.Fail("net", "no training net: give one of " + all);
+      solver_.Fail(given[1], Join("the training net is given more than once (", JoinList(given),
+                                  "); give one of ", all));
+    }
+    NetUse& use = solver_.train;
+    if (proto_.has_net()) use = {Load("net", proto_.net()), {}, "net file: " + proto_.net()};
+    if (proto_.has_net_param()) use = {Inline("net_param", proto_.net_param()), {}, "net_param"};
+    if (proto_.has_train_net()) {
+      use = {Load("train_net", proto_.train_net()), {}, "train_net file: " + proto_.train_net()};
+    }
+    if (proto_.has_train_net_param()) {
+      use = {Inline("train_net_param", proto_.train_net_param()), {}, "train_net_param"};
+    }
+    use.state.set_phase(caffe::TRAIN);
+    use.state.MergeFrom(use.net->proto.state());
+    use.state.MergeFrom(TrainState());
+  }
+
+  // The flags always set the level and always add a stage, if only an empty one.
+  caffe::NetState TrainState() const {
+    caffe::NetState state = proto_.train_state();
+    if (state.has_level() && state.level() != flags_.level) {
+      LOG(WARNING) << solver_.Where("train_state").ToString() << ": level " << state.level()
+                   << " of train_state is replaced by --level=" << flags_.level;
+    }
+    state.set_level(flags_.level);
+    for (const std::string& stage : flags_.stages) state.add_stage(stage);
+    if (flags_.stages.empty()) state.add_stage("");
+    return state;
+  }
+
+  void FindTests() {
+    for (int i = 0; i < proto_.test_net_param_size(); ++i) {
+      AddTest({Inline("test_net_param", proto_.test_net_param(i), i), {}, "test_net_param"});
+    }
+    for (int i = 0; i < proto_.test_net_size(); ++i) {
+      AddTest(
+          {Load("test_net", proto_.test_net(i), i), {}, "test_net file: " + proto_.test_net(i)});
+    }
+    const int named = static_cast<int>(solver_.tests.size());
+    const bool shared = proto_.has_net() || proto_.has_net_param();
+    CheckTestCount(named, shared);
+    while (static_cast<int>(solver_.tests.size()) < proto_.test_iter_size()) {
+      AddTest({solver_.train.net, {}, solver_.train.description});
+    }
+    CheckTests();
+    for (size_t i = 0; i < solver_.tests.size(); ++i) {
+      caffe::NetState& state = solver_.tests[i].state;
+      state.set_phase(caffe::TEST);
+      state.MergeFrom(solver_.tests[i].net->proto.state());
+      if (proto_.test_state_size() > 0) state.MergeFrom(proto_.test_state(static_cast<int>(i)));
+    }
+  }
+
+  void AddTest(NetUse use) { solver_.tests.push_back(std::move(use)); }
+
+  void CheckTestCount(int named, bool shared) const {
+    const int iters = proto_.test_iter_size();
+    if (shared ? iters >= named : iters == named) return;
+    solver_.Fail("test_iter", Join("there are ", named, " test nets and ", iters,
+                                   " test_iter; give one test_iter per test net"));
+  }
+
+  void CheckTests() const {
+    const size_t tests = solver_.tests.size();
+    const auto states = static_cast<size_t>(proto_.test_state_size());
+    if (states != 0 && states != tests) {
+      solver_.Fail("test_state", Join("there are ", tests, " test nets and ", states,
+                                      " test_state; give none, or one per test net"));
+    }
+    if (tests > 0 && proto_.test_interval() == 0) {
+      solver_.Fail("test_interval",
+                   "there is a test net but no test_interval: give the iterations between tests");
+    }
+    if (tests == 0 && proto_.test_interval() > 0) {
+      solver_.Fail(
+          "test_interval",
+          "test_interval is set but nothing says what to test: give test_iter, the batches "
+          "per test, or remove test_interval");
+    }
+  }
+
+  const StateFlags& flags_;
+  SolverSpec& solver_;
+  const caffe::SolverParameter& proto_;
+  std::map<std::string, const NetSpec*> files_;
+};
+
+void RewriteSolverType(SolverSpec* solver) {
+  static constexpr const char* kNames[] = {"SGD",      "Nesterov", "AdaGrad", "RMSProp",
+                                           "AdaDelta", "Adam",     "SAG"};
+  caffe::SolverParameter& proto = solver->proto;
+  if (!proto.has_solver_type()) return;
+  if (proto.has_type()) {
+    solver->Fail("solver_type",
+                 Join("solver_type is the old form of type, and both are given (type ", "in line ",
+                      solver->Where("type").line, "); remove solver_type"));
+  }
+  proto.set_type(kNames[proto.solver_type()]);
+  proto.clear_solver_type();
+  LOG(INFO) << solver->file << ": rewriting the old solver_type as type: \"" << proto.type()
+            << "\"";
+}
+
+void FillSnapshotPrefix(SolverSpec* solver) {
+  caffe::SolverParameter& proto = solver->proto;
+  const std::string& file = solver->file;
+  const size_t dot = file.find_last_of('.');
+  const bool has_extension = dot != std::string::npos && file.find('/', dot) == std::string::npos;
+  const std::string bare = has_extension ? file.substr(0, dot) : file;
+  if (!proto.has_snapshot_prefix()) {
+    proto.set_snapshot_prefix(bare);
+    LOG(INFO) << "snapshot_prefix was not specified and is set to " << bare;
+  } else if (IsDirectory(proto.snapshot_prefix())) {
+    proto.set_snapshot_prefix(JoinPath(proto.snapshot_prefix(), FileNameOf(bare)));
+    LOG(INFO) << "snapshot_prefix was a directory and is replaced to " << proto.snapshot_prefix();
+  }
+}
+
+}  // namespace
+
+SourceRef SolverSpec::Where(std::string_view field, int index) const {
+  const auto* known = SolverField(field);
+  if (text == nullptr) return {file};
+  const auto at = text->tree.GetLocation(known, known->is_repeated() ? std::max(index, 0) : -1);
+  return at.line < 0 ? SourceRef{file} : SourceRef{file, at.line + 1, at.column + 1};
+}
+
+void SolverSpec::Fail(std::string_view field, const std::string& message, int index) const {
+  throw Error(ErrorCode::kConfig, Where(field, index), message);
+}
+
+SolverSpec LoadSolver(const std::string& path, const StateFlags& flags) {
+  SolverSpec solver;
+  solver.file = path;
+  solver.text = ParseText(path, &solver.proto);
+  RewriteSolverType(&solver);
+  FillSnapshotPrefix(&solver);
+  CheckSolver(solver);
+  NetFinder(flags, &solver).Run();
+  return solver;
+}
+
+}  // namespace trainer
