@@ -58,10 +58,16 @@ function(trainer_closure out)
   set(${out} ${targets} PARENT_SCOPE)
 endfunction()
 
+# A language is enabled in file scope or not at all. CMake 3.25 does not know nvcc's flag for C++20.
+if(TRAINER_CUDA_OBJECTS)
+  enable_language(CUDA)
+  set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+  set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
+endif()
+
 # The same sources through nvcc, from copies that end in .cu so that both builds can stand side by
 # side.
 function(trainer_cuda_objects name sources)
-  enable_language(CUDA)
   foreach(source ${sources})
     get_filename_component(stem ${source} NAME_WE)
     set(copy ${PROJECT_BINARY_DIR}/cuda/${name}/${stem}.cu)
