@@ -4,6 +4,11 @@
 namespace trainer {
 namespace {
 
+// For slope 0, whose product with infinity would be NaN.
+struct Rectify {
+  HD float operator()(float x) const { return x > 0 ? x : (x != x ? x : 0.0f); }
+};
+
 struct ReluForward {
   float slope;
   HD float operator()(float x) const { return x > 0 ? x : slope * x; }
@@ -35,11 +40,6 @@ class Relu final : public Layer {
   }
 
  private:
-  // The product of slope 0 and infinity would be NaN.
-  struct Rectify {
-    HD float operator()(float x) const { return x > 0 ? x : (x != x ? x : 0.0f); }
-  };
-
   float slope_;
 };
 

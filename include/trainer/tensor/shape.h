@@ -7,6 +7,8 @@
 #include <span>
 #include <string>
 
+#include "trainer/base/host_device.h"
+
 namespace trainer {
 
 // The lengths of a tensor's axes, outermost first; no axis means a scalar (count 1).
@@ -56,7 +58,7 @@ class Shape {
 struct Rows {
   int64_t count = 1, length = 1, inner = 1;
 
-  int64_t Start(int64_t row) const { return (row / inner) * length * inner + row % inner; }
+  HD int64_t Start(int64_t row) const { return (row / inner) * length * inner + row % inner; }
 };
 
 // `axis` must be in [0, rank).
