@@ -217,7 +217,6 @@ class Explainer {
   // The word or mark at a place, for "the file has ...".
   std::string WordAt(TextPlace place) const {
     if (AtEnd()) return "nothing";
-    const TextContext before = ScanText(parsed_.content, place);
     std::string_view line = LineOf(parsed_.content, place.line);
     int column = 1;
     while (!line.empty() && column < place.column) {

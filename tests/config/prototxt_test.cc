@@ -1,0 +1,207 @@
+#include "trainer/config/prototxt.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "config/config_testing.h"
+#include "net.pb.h"
+#include "solver.pb.h"
+
+namespace trainer {
+namespace {
+
+using testing::AllOf;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+std::string NetError(const std::string& text) {
+  caffe::NetParameter net;
+  return CatchConfig([&] { ParseTextString("n.prototxt", text, &net); }).text;
+}
+
+std::string SolverError(const std::string& text) {
+  caffe::SolverParameter solver;
+  return CatchConfig([&] { ParseTextString("s.prototxt", text, &solver); }).text;
+}
+
+TEST(PrototxtTest, ReadsWhatCaffeReads) {
+  caffe::NetParameter net;
+  ParseTextString("n.prototxt",
+                  "\xEF\xBB\xBFname: 'a' \"b\"  # a comment, \xC3\xA4\r\n"
+                  "layer: { type: \"Pooling\" pooling_param < pool: 1; stride: 2, > }\n"
+                  "layer { convolution_param { kernel_size: [3, 5] engine: CUDNN } }",
+                  &net);
+  EXPECT_EQ(net.name(), "ab");
+  EXPECT_EQ(net.layer(0).pooling_param().pool(), caffe::PoolingParameter::AVE);
+  EXPECT_EQ(net.layer(1).convolution_param().kernel_size(1), 5u);
+}
+
+TEST(PrototxtTest, KnowsTheLineOfEachField) {
+  caffe::NetParameter net;
+  const auto parsed = ParseTextString("n.prototxt", "name: 'x'\n  force_backward: true", &net);
+  const auto* field = net.GetDescriptor()->FindFieldByName("force_backward");
+  EXPECT_EQ(parsed->tree.GetLocation(field, -1).line, 1);
+  EXPECT_EQ(parsed->tree.GetLocation(field, -1).column, 2);
+}
+
+TEST(PrototxtTest, AnUnknownFieldNamesTheNearestAndShowsTheLine) {
+  EXPECT_EQ(NetError("layer {\n  convolution_param {\n    strid: 2\n  }\n}\n"),
+            "n.prototxt:3:5: convolution_param has no field 'strid'. Did you mean 'stride'?\n"
+            "  strid: 2\n"
+            "  ^");
+  EXPECT_EQ(SolverError("max_iter: 1 bas_lr: 0.1"),
+            "s.prototxt:1:13: a solver has no field 'bas_lr'. Did you mean 'base_lr'?\n"
+            "  max_iter: 1 bas_lr: 0.1\n"
+            "              ^");
+  EXPECT_THAT(NetError("nam : 'x'"), StartsWith("n.prototxt:1:1: a net has no field 'nam'. Did"));
+}
+
+TEST(PrototxtTest, TabsCountToTheNextMultipleOfEight) {
+  EXPECT_EQ(NetError("layer { name: 'x'\ttip: 1 }"),
+            "n.prototxt:1:25: layer has no field 'tip'. Did you mean 'top'?\n"
+            "  layer { name: 'x'       tip: 1 }\n"
+            "                          ^");
+}
+
+TEST(PrototxtTest, AFieldOfAnInnerMessageNamesItsHome) {
+  EXPECT_THAT(NetError("layer { negative_slope: 1 }"),
+              HasSubstr("layer has no field 'negative_slope'. It is a field of relu_param."));
+  EXPECT_THAT(NetError("layer { relu_param { quux: 1 } }"),
+              HasSubstr("relu_param has no field 'quux'. Its fields are negative_slope, engine."));
+}
+
+TEST(PrototxtTest, AnUnknownValueListsAllAndTheNearest) {
+  EXPECT_EQ(NetError("layer { pooling_param {\n pool: AVG } }"),
+            "n.prototxt:2:8: pool has no value 'AVG'. Did you mean 'AVE'? It is one of MAX, AVE, "
+            "STOCHASTIC.\n"
+            "  pool: AVG } }\n"
+            "        ^");
+  EXPECT_THAT(NetError("layer { pooling_param { pool: 9 } }"),
+              HasSubstr("no value '9'. It is one"));
+  EXPECT_THAT(
+      SolverError("solver_mode: \"GPU\""),
+      HasSubstr("s.prototxt:1:14: solver_mode needs one of CPU, GPU; the file has '\"GPU\"'"));
+}
+
+TEST(PrototxtTest, AWrongKindOfValueSaysWhatTheFieldNeeds) {
+  EXPECT_EQ(SolverError("max_iter: many"),
+            "s.prototxt:1:11: max_iter needs a whole number; the file has 'many'\n"
+            "  max_iter: many\n"
+            "            ^");
+  EXPECT_THAT(SolverError("max_iter: 1.5"), HasSubstr("1:11: max_iter needs a whole number; the"));
+  EXPECT_THAT(SolverError("max_iter: 5000000000"),
+              HasSubstr("needs a whole number; the file has '5"));
+  EXPECT_THAT(NetError("layer { convolution_param { num_output: -1 } }"),
+              HasSubstr("num_output needs a whole number, 0 or more; the file has '-1'"));
+  EXPECT_THAT(SolverError("base_lr: 'x'"), HasSubstr("base_lr needs a number; the file has ''x''"));
+  EXPECT_THAT(SolverError("net: lenet"),
+              HasSubstr("net needs a text in quotes; the file has 'len"));
+  EXPECT_THAT(NetError("force_backward: yes"),
+              HasSubstr("1:17: force_backward needs true or false; the file has 'yes'"));
+  EXPECT_THAT(NetError("layer: 5"), HasSubstr("layer needs fields in braces: layer { ... }"));
+}
+
+TEST(PrototxtTest, AMissingBraceNamesWhereItOpened) {
+  EXPECT_EQ(NetError("name: 'x'\nlayer {\n  relu_param { negative_slope: 1 }\n"),
+            "n.prototxt:2:1: 'layer' is opened here and never closed: a '}' is missing before the "
+            "end of the file\n"
+            "  layer {\n"
+            "  ^");
+  EXPECT_THAT(NetError("layer {\n name: 'a'\nlayer {\n name: 'b'\n}\n"),
+              AllOf(StartsWith("n.prototxt:3:1: layer has no field 'layer'."),
+                    HasSubstr("Is the '}' missing of 'layer', opened in line 1?")));
+  EXPECT_THAT(NetError("layer {\n relu_param {\n top: 'x'\n}\n"),
+              HasSubstr("Is the '}' missing of 'relu_param', opened in line 2?"));
+  EXPECT_THAT(NetError("layer { }\n}"), HasSubstr("2:1: this '}' closes nothing"));
+}
+
+TEST(PrototxtTest, AFieldGivenTwiceNamesBothPlaces) {
+  EXPECT_EQ(
+      SolverError("base_lr: 1\nmax_iter: 3\nbase_lr: 2"),
+      "s.prototxt:3:1: 'base_lr' is given twice in a solver, first in line 1; it can have one "
+      "value only\n"
+      "  base_lr: 2\n"
+      "  ^");
+  EXPECT_THAT(NetError("layer {\n relu_param { }\n relu_param { }\n}"),
+              StartsWith("n.prototxt:3:2: 'relu_param' is given twice in layer, first in line 2"));
+}
+
+TEST(PrototxtTest, AMissingRequiredFieldNamesItsMessage) {
+  EXPECT_EQ(NetError("layer { }\nlayer {\n  clip_param { min: 0 }\n}"),
+            "n.prototxt:3:3: clip_param needs a value for 'max', which has no default\n"
+            "  clip_param { min: 0 }\n"
+            "  ^");
+}
+
+TEST(PrototxtTest, OtherSlipsAreNamed) {
+  EXPECT_THAT(NetError("name 'x'"), HasSubstr("1:6: a ':' is missing after 'name'"));
+  EXPECT_THAT(NetError("name: 'x\n"), HasSubstr("this text has no closing quote on its line"));
+  EXPECT_THAT(NetError("= 5"), HasSubstr("1:1: a field name should stand here, not '='"));
+}
+
+TEST(PrototxtTest, ALongLineIsCutAroundThePlace) {
+  const std::string error =
+      NetError("name: '" + std::string(5000, 'x') + "' nam: 1 # " + std::string(5000, 'y'));
+  EXPECT_LT(error.size(), 400u);
+  EXPECT_THAT(error, HasSubstr("' nam: 1 # yyy"));
+  EXPECT_THAT(error, EndsWith("\n  " + std::string(60, ' ') + "^"));
+}
+
+TEST(PrototxtTest, ControlBytesOfTheFileDoNotReachTheTerminal) {
+  EXPECT_EQ(NetError("name: '\x1b[2J' nam: 1").find('\x1b'), std::string::npos);
+}
+
+TEST(PrototxtTest, RefusesWhatIsNotText) {
+  EXPECT_THAT(NetError(""), StartsWith("n.prototxt: the file is empty"));
+  EXPECT_THAT(NetError(" \n\t\r\n"), StartsWith("n.prototxt: the file is empty"));
+  EXPECT_THAT(NetError(std::string("name: 'x'\n\0\1", 12)),
+              StartsWith("n.prototxt:2: there is a zero byte: this is a binary file"));
+  for (const char* bytes : {"\xff", "\xC0\xAF", "\xE4\xB8", "\xED\xA0\x80", "\xF5\x80\x80\x80"}) {
+    EXPECT_THAT(NetError(std::string("# a\n# ") + bytes + "\nname: 'x'"),
+                StartsWith("n.prototxt:2: there are bytes that are not UTF-8"));
+  }
+}
+
+TEST(PrototxtTest, RefusesHugeAndDeepFiles) {
+  EXPECT_THAT(NetError(std::string((64 << 20) + 1, ' ')), HasSubstr("larger than 67108864 bytes"));
+  std::string deep;
+  for (int i = 0; i < 100000; ++i) deep += "layer {";
+  EXPECT_THAT(NetError(deep), HasSubstr("layer has no field 'layer'"));
+  EXPECT_THAT(NetError(std::string(100000, '{')), HasSubstr("a field name should stand here"));
+}
+
+TEST(PrototxtTest, RefusesFilesThatCannotBeRead) {
+  const TempFolder folder;
+  caffe::SolverParameter solver;
+  const auto read = [&](const std::string& path) {
+    return Catch([&] { ParseText(path, &solver); });
+  };
+  const Caught missing = read(folder.path() + "/none.prototxt");
+  EXPECT_EQ(missing.code, ErrorCode::kNoInput);
+  EXPECT_THAT(missing.text, HasSubstr(folder.path() + "/none.prototxt"));
+  EXPECT_EQ(read(folder.path()).code, ErrorCode::kNoInput);
+  EXPECT_EQ(read(folder.Write("empty", "")).code, ErrorCode::kConfig);
+  EXPECT_EQ(read(folder.Write("binary", std::string("\x0a\0", 2))).code, ErrorCode::kConfig);
+  const std::string closed = folder.Write("closed", "max_iter: 1");
+  std::filesystem::permissions(closed, std::filesystem::perms::none);
+  if (access(closed.c_str(), R_OK) != 0) {  // root reads everything
+    EXPECT_EQ(read(closed).code, ErrorCode::kNoPermission);
+  }
+}
+
+TEST(PrototxtTest, PathsAreTriedAsWrittenAndBesideTheFile) {
+  const TempFolder folder;
+  const std::string solver = folder.Write("solver.prototxt", "x");
+  const std::string net = folder.Write("net.prototxt", "x");
+  EXPECT_EQ(ResolvePath(net, solver), net);
+  EXPECT_EQ(ResolvePath("net.prototxt", solver), net);
+  EXPECT_EQ(ResolvePath("none.prototxt", solver), "none.prototxt");
+  EXPECT_EQ(PathsTried("none.prototxt", solver), std::filesystem::current_path().string() +
+                                                     "/none.prototxt and " + folder.path() +
+                                                     "/none.prototxt");
+}
+
+}  // namespace
+}  // namespace trainer

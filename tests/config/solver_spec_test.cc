@@ -1,0 +1,236 @@
+#include "trainer/config/solver_spec.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "config/config_testing.h"
+
+namespace trainer {
+namespace {
+
+using testing::ElementsAre;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+// What every solver needs besides its net.
+constexpr char kRest[] = "\nbase_lr: 0.1 lr_policy: 'fixed' max_iter: 10\n";
+
+class SolverSpecTest : public testing::Test {
+ protected:
+  SolverSpecTest() {
+    net_ = folder_.Write("net.prototxt", "name: 'n' layer { name: 'd' type: 'T' top: 'x' }");
+  }
+
+  SolverSpec Load(const std::string& text, const StateFlags& flags = {}) {
+    return LoadSolver(folder_.Write("s.prototxt", text), flags);
+  }
+
+  // The message without the folder.
+  std::string Refusal(const std::string& text) {
+    return CatchConfig([&] { Load(text); }).text.substr(folder_.path().size() + 1);
+  }
+  std::string RestRefusal(const std::string& text) {
+    return Refusal("net: 'net.prototxt'\n" + text);
+  }
+
+  TempFolder folder_;
+  std::string net_;
+};
+
+std::vector<std::string> Stages(const caffe::NetState& state) {
+  return {state.stage().begin(), state.stage().end()};
+}
+
+TEST_F(SolverSpecTest, OneFileServesTrainingAndTests) {
+  const SolverSpec solver =
+      Load("net: 'net.prototxt' test_iter: 5 test_iter: 6 test_interval: 2" + std::string(kRest));
+  EXPECT_EQ(solver.nets.size(), 1u);
+  EXPECT_EQ(solver.train.net, &solver.nets[0]);
+  EXPECT_EQ(solver.train.net->file, net_);
+  EXPECT_EQ(solver.train.description, "net file: net.prototxt");
+  EXPECT_EQ(solver.train.state.phase(), caffe::TRAIN);
+  ASSERT_EQ(solver.tests.size(), 2u);
+  EXPECT_EQ(solver.tests[1].net, &solver.nets[0]);
+  EXPECT_EQ(solver.tests[1].state.phase(), caffe::TEST);
+}
+
+TEST_F(SolverSpecTest, MovingASolverKeepsItsNets) {
+  SolverSpec solver = Load("net: 'net.prototxt'" + std::string(kRest));
+  const SolverSpec moved = std::move(solver);
+  EXPECT_EQ(moved.train.net, &moved.nets[0]);
+  EXPECT_EQ(moved.train.net->layers[0].Where("top", 0).line, 1);
+}
+
+TEST_F(SolverSpecTest, TestNetsComeInCaffesOrder) {
+  folder_.Write("test.prototxt", "name: 'file'");
+  const SolverSpec solver = Load(
+      "net: 'net.prototxt' test_net: 'test.prototxt' test_net_param { name: 'inline' }\n"
+      "test_iter: 1 test_iter: 2 test_iter: 3 test_interval: 1" +
+      std::string(kRest));
+  ASSERT_EQ(solver.tests.size(), 3u);
+  EXPECT_EQ(solver.tests[0].net->proto.name(), "inline");
+  EXPECT_EQ(solver.tests[0].description, "test_net_param");
+  EXPECT_EQ(solver.tests[1].net->proto.name(), "file");
+  EXPECT_EQ(solver.tests[1].description, "test_net file: test.prototxt");
+  EXPECT_EQ(solver.tests[2].net->proto.name(), "n");
+}
+
+TEST_F(SolverSpecTest, LayersOfANetInsideTheSolverKnowTheirLines) {
+  const SolverSpec solver = Load(
+      "train_net_param {\n"
+      "  layer { name: 'd' type: 'T'\n"
+      "    top: 'x' }\n"
+      "}" +
+      std::string(kRest));
+  const LayerSpec& layer = solver.train.net->layers[0];
+  EXPECT_EQ(layer.Where("top", 0).ToString(), solver.file + ":3:5");
+  EXPECT_EQ(solver.train.description, "train_net_param");
+}
+
+TEST_F(SolverSpecTest, StatesMergeInOrderAndStagesAdd) {
+  folder_.Write("staged.prototxt", "state { level: 3 stage: 'net' }");
+  const SolverSpec solver = Load(
+      "net: 'staged.prototxt' train_state { stage: 'train' level: 9 }\n"
+      "test_iter: 1 test_iter: 1 test_interval: 1\n"
+      "test_state { stage: 'one' level: 7 } test_state { stage: 'two' }" +
+          std::string(kRest),
+      {.level = 4, .stages = {"flag"}});
+  EXPECT_EQ(solver.train.state.level(), 4);
+  EXPECT_THAT(Stages(solver.train.state), ElementsAre("net", "train", "flag"));
+  EXPECT_EQ(solver.tests[0].state.level(), 7);
+  EXPECT_THAT(Stages(solver.tests[0].state), ElementsAre("net", "one"));
+  EXPECT_EQ(solver.tests[1].state.level(), 3);
+  EXPECT_THAT(Stages(solver.tests[1].state), ElementsAre("net", "two"));
+}
+
+TEST_F(SolverSpecTest, WithoutFlagsTheTrainingLevelIsZeroAndOneStageIsEmpty) {
+  const SolverSpec solver =
+      Load("net: 'net.prototxt' train_state { level: 9 }" + std::string(kRest));
+  EXPECT_EQ(solver.train.state.level(), 0);
+  EXPECT_THAT(Stages(solver.train.state), ElementsAre(""));
+}
+
+TEST_F(SolverSpecTest, TheSnapshotPrefixFollowsTheSolversPath) {
+  const std::string net = "net: 'net.prototxt'" + std::string(kRest);
+  EXPECT_EQ(Load(net).proto.snapshot_prefix(), folder_.path() + "/s");
+  EXPECT_EQ(Load(net + "snapshot_prefix: '" + folder_.path() + "'").proto.snapshot_prefix(),
+            folder_.path() + "/s");
+  EXPECT_EQ(Load(net + "snapshot_prefix: 'some/where'").proto.snapshot_prefix(), "some/where");
+}
+
+TEST_F(SolverSpecTest, TheOldSolverTypeBecomesType) {
+  const std::string rest = "net: 'net.prototxt'" + std::string(kRest);
+  EXPECT_EQ(Load(rest + "solver_type: ADADELTA").proto.type(), "AdaDelta");
+  EXPECT_EQ(Load(rest + "solver_type: 1").proto.type(), "Nesterov");
+  EXPECT_EQ(Load(rest).proto.type(), "SGD");
+  EXPECT_THAT(
+      Refusal(rest + "solver_type: ADAM type: 'Adam'"),
+      StartsWith("s.prototxt:3:1: solver_type is the old form of type, and both are given"));
+}
+
+TEST_F(SolverSpecTest, ExactlyOneTrainingNet) {
+  EXPECT_EQ(Refusal(kRest),
+            "s.prototxt: no training net: give one of net, net_param, train_net or "
+            "train_net_param");
+  EXPECT_EQ(
+      Refusal("net: 'net.prototxt'\n train_net: 'net.prototxt'" + std::string(kRest)),
+      "s.prototxt:2:2: the training net is given more than once (net, train_net); give one of "
+      "net, net_param, train_net or train_net_param");
+}
+
+TEST_F(SolverSpecTest, AMissingNetFileNamesAllPathsTried) {
+  const Caught caught = Catch([&] { Load("net: 'none.prototxt'" + std::string(kRest)); });
+  EXPECT_EQ(caught.code, ErrorCode::kNoInput);
+  EXPECT_THAT(caught.text, HasSubstr("s.prototxt:1:1: the net file 'none.prototxt' is not there"));
+  EXPECT_THAT(caught.text, EndsWith("/none.prototxt and " + folder_.path() + "/none.prototxt"));
+}
+
+TEST_F(SolverSpecTest, TestCountsMustFit) {
+  EXPECT_THAT(RestRefusal("test_iter: 1" + std::string(kRest)),
+              HasSubstr("there is a test net but no test_interval"));
+  EXPECT_THAT(RestRefusal("test_interval: 1" + std::string(kRest)),
+              StartsWith("s.prototxt:2:1: test_interval is set but nothing says what to test"));
+  EXPECT_THAT(
+      Refusal("train_net: 'net.prototxt' test_iter: 1 test_interval: 1" + std::string(kRest)),
+      HasSubstr("there are 0 test nets and 1 test_iter; give one test_iter per test net"));
+  EXPECT_THAT(RestRefusal("test_iter: 1 test_interval: 1 test_state { } test_state { }" +
+                          std::string(kRest)),
+              HasSubstr("there are 1 test nets and 2 test_state; give none, or one per test net"));
+  EXPECT_THAT(RestRefusal("test_iter: 3 test_iter: 0 test_interval: 1" + std::string(kRest)),
+              StartsWith("s.prototxt:2:14: test_iter is 0; it must be at least 1"));
+}
+
+TEST_F(SolverSpecTest, FieldsThatEveryRunNeeds) {
+  EXPECT_EQ(RestRefusal("lr_policy: 'fixed' max_iter: 1"),
+            "s.prototxt: base_lr is missing: the learning rate to start from, e.g. 0.01");
+  EXPECT_EQ(RestRefusal("lr_policy: 'fixed' base_lr: 1"),
+            "s.prototxt: max_iter is missing: the number of iterations to train for");
+  EXPECT_EQ(RestRefusal("max_iter: 1 base_lr: 1"),
+            "s.prototxt: lr_policy is missing; it is one of exp, fixed, inv, multistep, poly, "
+            "sigmoid, step");
+}
+
+TEST_F(SolverSpecTest, NumbersMustMakeSense) {
+  const std::string rest = "lr_policy: 'fixed' max_iter: 1\n";
+  EXPECT_THAT(RestRefusal(rest + "base_lr: nan"),
+              HasSubstr("3:1: base_lr is nan; it must be a finite"));
+  EXPECT_THAT(RestRefusal(rest + "base_lr: -1"), HasSubstr("base_lr is -1; it must be 0 or more"));
+  EXPECT_THAT(RestRefusal(rest + "base_lr: 1 momentum: inf"),
+              HasSubstr("momentum is inf; it must"));
+  EXPECT_THAT(RestRefusal(rest + "base_lr: 1 weight_decay: -1"), HasSubstr("weight_decay is -1"));
+  EXPECT_THAT(RestRefusal("lr_policy: 'fixed' base_lr: 1 max_iter: 0"),
+              HasSubstr("2:31: max_iter is 0; it must be at least 1"));
+  for (const char* field : {"iter_size", "average_loss"}) {
+    EXPECT_THAT(RestRefusal(kRest + std::string(field) + ": 0"),
+                EndsWith(std::string(field) + " is 0; it must be at least 1"));
+  }
+  for (const char* field : {"display", "snapshot", "test_interval", "device_id"}) {
+    EXPECT_THAT(RestRefusal(kRest + std::string(field) + ": -1"),
+                EndsWith(std::string(field) + " is -1; it must be at least 0"));
+  }
+}
+
+TEST_F(SolverSpecTest, PoliciesNeedTheirFields) {
+  const std::string rest = "base_lr: 1 max_iter: 1 lr_policy: ";
+  EXPECT_EQ(
+      RestRefusal(rest + "'setp'"),
+      "s.prototxt:2:24: unknown lr_policy 'setp'. Did you mean 'step'? It is one of exp, fixed, "
+      "inv, multistep, poly, sigmoid, step");
+  EXPECT_THAT(RestRefusal(rest + "'step' gamma: 1"), HasSubstr("'step' needs stepsize, which the"));
+  EXPECT_THAT(RestRefusal(rest + "'step' gamma: 1 stepsize: 0"),
+              HasSubstr("stepsize is 0; it must"));
+  EXPECT_THAT(RestRefusal(rest + "'inv' gamma: 1"), HasSubstr("lr_policy 'inv' needs power"));
+  EXPECT_THAT(RestRefusal(rest + "'poly'"), HasSubstr("lr_policy 'poly' needs power"));
+  EXPECT_THAT(RestRefusal(rest + "'exp'"), HasSubstr("lr_policy 'exp' needs gamma"));
+  EXPECT_THAT(RestRefusal(rest + "'exp' gamma: -1"),
+              HasSubstr("gamma is -1; lr_policy 'exp' needs"));
+  EXPECT_THAT(RestRefusal(rest + "'multistep' gamma: 1"), HasSubstr("needs stepvalue"));
+  EXPECT_THAT(RestRefusal(rest + "'multistep' gamma: 1\nstepvalue: 5 stepvalue: 5"),
+              StartsWith("s.prototxt:3:14: stepvalue 5 comes after 5; the values must rise"));
+  Load("net: 'net.prototxt' gamma: -0.1 stepsize: 5 " + rest + "'sigmoid'");
+}
+
+TEST_F(SolverSpecTest, NamesMustBeKnown) {
+  EXPECT_THAT(RestRefusal(kRest + std::string("regularization_type: 'l2'")),
+              EndsWith("unknown regularization_type 'l2'. Did you mean 'L2'? It is one of L1, L2"));
+  const Caught hdf5 =
+      Catch([&] { Load("net: 'net.prototxt'\nsnapshot_format: HDF5" + std::string(kRest)); });
+  EXPECT_EQ(hdf5.code, ErrorCode::kUnavailable);
+  EXPECT_THAT(hdf5.text, HasSubstr("s.prototxt:2:1: this build cannot write HDF5"));
+  const Caught detection =
+      Catch([&] { Load("net: 'net.prototxt'\neval_type: 'detection'" + std::string(kRest)); });
+  EXPECT_EQ(detection.code, ErrorCode::kUnavailable);
+  EXPECT_THAT(detection.text, HasSubstr("eval_type 'detection' is not in this build"));
+}
+
+TEST_F(SolverSpecTest, NamesOfNvidiaCaffeAreRead) {
+  const SolverSpec solver = Load(
+      "net: 'net.prototxt' rampup_interval: 5 rampup_lr: 0.1 min_lr: 0.01 larc: true\n"
+      "solver_data_type: FLOAT16 store_blobs_in_old_format: true" +
+      std::string(kRest));
+  EXPECT_EQ(solver.proto.rampup_interval(), 5);
+}
+
+}  // namespace
+}  // namespace trainer
