@@ -6,6 +6,7 @@
 
 #include "check.h"
 #include "cpu/plans.h"
+#include "cpu/pool.h"
 #include "trainer/backend/device.h"
 #include "trainer/backend/parallel_for.h"
 #include "trainer/base/error.h"
@@ -68,7 +69,7 @@ class CpuDevice final : public Device {
   }
   std::unique_ptr<PoolPlan> MakePool(const PoolDesc& desc) const override {
     CheckPool(desc);
-    return cpu::MakePool(desc);
+    return desc.method == PoolMethod::kMax ? cpu::MakeMaxPool(desc) : cpu::MakeAveragePool(desc);
   }
 
  private:
