@@ -10,6 +10,7 @@
 
 #include <csignal>
 
+#include "support/error_of.h"
 #include "support/faulty_ops.h"
 #include "support/temp_folder.h"
 #include "trainer/base/crc32c.h"
@@ -22,16 +23,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-template <class F>
-std::pair<ErrorCode, std::string> ErrorOf(const F& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return {e.code(), e.what()};
-  }
-  return {ErrorCode::kInternal, "nothing was thrown"};
-}
 
 void WriteOnce(const std::string& path, const std::string& content,
                FileOps& ops = FileOps::Posix()) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "support/error_of.h"
 #include "support/faulty_ops.h"
 #include "support/temp_folder.h"
 
@@ -10,17 +11,6 @@ namespace trainer {
 namespace {
 
 using testing::HasSubstr;
-
-// The code and the message of what f() throws.
-template <class F>
-std::pair<ErrorCode, std::string> ErrorOf(const F& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return {e.code(), e.what()};
-  }
-  return {ErrorCode::kInternal, "nothing was thrown"};
-}
 
 TEST(PathTest, SplitsAtTheLastSlash) {
   EXPECT_EQ(FolderOf("a/b/c"), "a/b");

@@ -1,0 +1,150 @@
+// What a kill, a full disk and a size limit leave behind, with real processes and files.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <random>
+#include <thread>
+
+#include "small_snapshot.h"
+#include "support/error_of.h"
+#include "support/temp_folder.h"
+#include "trainer/base/atomic_file.h"
+#include "trainer/checkpoint/snapshot.h"
+
+namespace trainer {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int kWeights = 60000;  // large enough that kills land inside writes as well
+
+int Hidden(const TempFolder& folder) {
+  return static_cast<int>(
+      std::ranges::count_if(folder.Names(), [](const auto& name) { return name[0] == '.'; }));
+}
+
+// Saves iterations first, first + 1, ... until it is killed.
+[[noreturn]] void SnapshotForever(const std::string& prefix, int first) {
+  for (int iter = first;; ++iter) {
+    auto net = SmallNet(static_cast<float>(iter), kWeights);
+    auto state = SmallState(static_cast<float>(iter));
+    SaveSnapshot(prefix, iter, net, state);
+    std::error_code ignored;  // so that the folder does not grow for ever
+    std::filesystem::remove(NamesFor(prefix, iter - 3).state, ignored);
+    std::filesystem::remove(NamesFor(prefix, iter - 3).model, ignored);
+  }
+}
+
+TEST(KillTest, TheNewestCompletePairLoadsAfterEveryKill) {
+  const TempFolder folder;
+  const std::string prefix = folder / "run";
+  std::mt19937 random(20240229);
+  int strays = 0, last = -1;
+  for (int round = 0; round < 60; ++round) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) SnapshotForever(prefix, last + 1);
+    // The moment of the kill is random; that a newer pair exists by then is waited for.
+    while (FindSnapshots(prefix).empty() || FindSnapshots(prefix).front().iter <= last) {
+      ASSERT_EQ(waitpid(child, nullptr, WNOHANG), 0) << "the child ended by itself";
+      std::this_thread::yield();
+    }
+    usleep(random() % 8000);
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+
+    const int found = FindSnapshots(prefix).front().iter;
+    const auto newest = NewestSnapshot(prefix);
+    ASSERT_TRUE(newest.has_value());
+    ASSERT_EQ(newest->state.iter(), found) << "a state was in place before its pair was whole";
+    ASSERT_GT(found, last);
+    const auto net = ReadModel(newest->model_path);
+    ASSERT_EQ(FirstWeight(net), static_cast<float>(found));
+    ASSERT_EQ(net.layer(0).blobs(0).data_size(), kWeights);
+    ASSERT_EQ(newest->state.history(0).data(0), static_cast<float>(found));
+    const int hidden = Hidden(folder);
+    strays += hidden;
+    ASSERT_LE(hidden, 2);
+    ASSERT_EQ(RemoveStrayTemps(prefix), hidden);
+    ASSERT_EQ(Hidden(folder), 0);
+    last = found;
+  }
+  RecordProperty("kills_that_left_a_temporary_file", strays);
+}
+
+// Runs body() in a child process and returns its exit status.
+template <class Body>
+int InChild(const Body& body) {
+  const pid_t child = fork();
+  if (child == 0) _exit(body());
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+// Saves a small pair, then a large one that must fail, and looks at what is left. 0 is as it should
+// be; otherwise the step that went wrong.
+int SmallThenTooLarge(const std::string& prefix) {
+  auto small = SmallNet(1);
+  auto large = SmallNet(2, 2000000);
+  auto state = SmallState(1);
+  SaveSnapshot(prefix, 1, small, state);
+  const auto [code, message] = ErrorOf([&] { SaveSnapshot(prefix, 2, large, state); });
+  if (code != ErrorCode::kIo) return 1;
+  if (message.find("disk is full") == std::string::npos &&
+      message.find("ulimit -f") == std::string::npos) {
+    return 2;
+  }
+  if (FindSnapshots(prefix).size() != 1) return 3;
+  if (NewestSnapshot(prefix)->state.iter() != 1) return 4;
+  SaveSnapshot(prefix, 3, small, state);  // what is left is usable
+  if (RemoveStrayTemps(prefix) != 0) return 5;
+  return ErrorOf([&] { ProbeWritable(prefix, 8000000); }).first == ErrorCode::kIo ? 0 : 6;
+}
+
+TEST(DiskFullTest, ASizeLimitOfTheShellLeavesTheOldPair) {
+  const TempFolder folder;
+  EXPECT_EQ(InChild([&] {
+              std::signal(SIGXFSZ, SIG_IGN);
+              const rlimit limit{1 << 20, 1 << 20};
+              if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return 100;
+              return SmallThenTooLarge(folder / "run");
+            }),
+            0);
+  EXPECT_EQ(folder.Names().size(), 4u);
+}
+
+TEST(DiskFullTest, AFullFileSystemLeavesTheOldPair) {
+  const TempFolder folder;
+  if (mount("none", folder.path().c_str(), "tmpfs", 0, "size=1m") != 0) {
+    GTEST_SKIP() << "mounting a small file system needs root";
+  }
+  EXPECT_EQ(InChild([&] { return SmallThenTooLarge(folder / "run"); }), 0);
+  EXPECT_EQ(folder.Names().size(), 4u);
+  umount(folder.path().c_str());
+}
+
+TEST(DiskFullTest, AReadOnlyFileSystemIsAPermissionMatter) {
+  const TempFolder folder;
+  if (mount("none", folder.path().c_str(), "tmpfs", MS_RDONLY, "size=1m") != 0) {
+    GTEST_SKIP() << "mounting a file system needs root";
+  }
+  auto net = SmallNet(1);
+  auto state = SmallState(1);
+  const auto [code, message] = ErrorOf([&] { SaveSnapshot(folder / "run", 1, net, state); });
+  EXPECT_EQ(code, ErrorCode::kNoPermission);
+  EXPECT_THAT(message, HasSubstr("Read-only file system; choose a folder on a disk"));
+  const auto [probe, ignored] = ErrorOf([&] { ProbeWritable(folder / "run", 1); });
+  EXPECT_EQ(probe, ErrorCode::kNoPermission);
+  umount(folder.path().c_str());
+}
+
+}  // namespace
+}  // namespace trainer

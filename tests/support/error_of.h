@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "trainer/base/error.h"
+
+namespace trainer {
+
+// The code and the message of the Error that f() throws.
+template <class F>
+std::pair<ErrorCode, std::string> ErrorOf(const F& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return {e.code(), e.what()};
+  }
+  return {ErrorCode::kInternal, "nothing was thrown"};
+}
+
+}  // namespace trainer
