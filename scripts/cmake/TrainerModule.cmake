@@ -15,7 +15,15 @@ endforeach()
 add_custom_command(OUTPUT ${proto_sources} ${proto_headers}
   COMMAND protobuf::protoc --cpp_out=${proto_out} -I${PROJECT_SOURCE_DIR}/proto ${protos}
   DEPENDS ${protos} VERBATIM)
-add_library(trainer_proto OBJECT ${proto_sources} ${proto_headers})
+# The comments of the fields, for `trainer layers`: C++ code generated from them keeps none.
+set(schema ${PROJECT_BINARY_DIR}/proto/schema)
+set(embed ${PROJECT_SOURCE_DIR}/scripts/cmake/EmbedFile.cmake)
+add_custom_command(OUTPUT ${schema}.cc BYPRODUCTS ${schema}.bin
+  COMMAND protobuf::protoc --include_source_info --descriptor_set_out=${schema}.bin
+          -I${PROJECT_SOURCE_DIR}/proto ${protos}
+  COMMAND ${CMAKE_COMMAND} -DINPUT=${schema}.bin -DOUTPUT=${schema}.cc -DNAME=SchemaBytes -P ${embed}
+  DEPENDS ${protos} ${embed} VERBATIM)
+add_library(trainer_proto OBJECT ${proto_sources} ${proto_headers} ${schema}.cc)
 target_include_directories(trainer_proto SYSTEM PUBLIC ${PROJECT_BINARY_DIR}/proto)
 target_link_libraries(trainer_proto PUBLIC protobuf::libprotobuf)
 set_property(GLOBAL APPEND PROPERTY TRAINER_MODULES trainer_proto)
