@@ -17,17 +17,20 @@ uint32_t StreamOf(const std::string& name, caffe::Phase phase) {
 }
 
 Net::Net(const NetSpec& spec, const NetOptions& options, const Device& device, ParamStore& params)
-    : name_(spec.proto.name()), options_(options), device_(device), params_(params),
+    : name_(spec.proto.name()),
+      options_(options),
+      device_(device),
+      params_(params),
       graph_(std::make_unique<Graph>()) {
   options_.force_backward = options.force_backward || spec.proto.force_backward();
   const NetLog log(options_.log);
   log.Rules(spec, options_.state);
   const std::vector<LayerSpec> layers = InsertSplits(FilterLayers(spec, options_.state));
   if (layers.empty()) {
-    throw Error(ErrorCode::kConfig, {spec.file},
-                Join("net '", name_, "' has no layer in phase ",
-                     caffe::Phase_Name(options_.state.phase()),
-                     "; check its include and exclude rules"));
+    throw Error(
+        ErrorCode::kConfig, {spec.file},
+        Join("net '", name_, "' has no layer in phase ", caffe::Phase_Name(options_.state.phase()),
+             "; check its include and exclude rules"));
   }
   log.Start(name_, layers, options_.state);
   PlanLayers(layers, options_, device_, params_, *graph_);
@@ -152,7 +155,7 @@ void Net::BackwardLayer(int i) {
 // Fills what nobody reads after `step` with NaN.
 void Net::Poison(int step) {
   for (const Block& block : graph_->blocks) {
-    if (block.last == step && options_.training) {
+    if (block.last == step) {
       std::memset(static_cast<std::byte*>(arena_) + block.offset, 0xff, block.bytes);
     }
   }
@@ -205,8 +208,7 @@ std::vector<std::pair<std::string, std::string>> Net::SaveLayerStates() const {
   return states;
 }
 
-void Net::Restore(uint32_t passes,
-                  const std::vector<std::pair<std::string, std::string>>& states) {
+void Net::Restore(uint32_t passes, const std::vector<std::pair<std::string, std::string>>& states) {
   passes_ = passes;
   for (const auto& [name, state] : states) {
     for (const StepInfo& step : graph_->steps) {

@@ -36,7 +36,8 @@ std::string Mismatch(const caffe::NetStateRule& rule, const caffe::NetState& sta
 void LogStep(const StepInfo& step, const Graph& graph, size_t& bytes) {
   const std::string& name = step.spec.name();
   LOG(INFO) << "Creating Layer " << name;
-  for (const std::string& bottom : step.spec.proto().bottom()) LOG(INFO) << name << " <- " << bottom;
+  for (const std::string& bottom : step.spec.proto().bottom())
+    LOG(INFO) << name << " <- " << bottom;
   for (int i = 0; i < step.spec.proto().top_size(); ++i) {
     const std::string& top = step.spec.proto().top(i);
     const bool in_place = i < step.spec.proto().bottom_size() && step.spec.proto().bottom(i) == top;
@@ -66,8 +67,8 @@ void NetLog::Rules(const NetSpec& spec, const caffe::NetState& state) const {
   for (const LayerSpec& layer : spec.layers) {
     const auto& rules = layer.proto().include();
     const bool kept = rules.empty() || std::ranges::any_of(rules, [&](const auto& rule) {
-      return Mismatch(rule, state, layer.name()).empty();
-    });
+                        return Mismatch(rule, state, layer.name()).empty();
+                      });
     if (kept) continue;
     for (const auto& rule : rules) LOG(INFO) << Mismatch(rule, state, layer.name());
   }

@@ -10,12 +10,14 @@ constexpr int64_t kAlign = 16;  // floats: one cache line
 int64_t Padded(int64_t count) { return (count + kAlign - 1) / kAlign * kAlign; }
 
 // Reorders each row between (channels, pixels) and (pixels, channels).
-void TransposeRows(std::span<const float> from, std::span<float> to, int64_t rows, int64_t columns) {
+void TransposeRows(std::span<const float> from, std::span<float> to, int64_t rows,
+                   int64_t columns) {
   const int64_t size = rows * columns;
   for (size_t start = 0; start < from.size(); start += static_cast<size_t>(size)) {
     for (int64_t i = 0; i < rows; ++i) {
       for (int64_t j = 0; j < columns; ++j) {
-        to[start + static_cast<size_t>(j * rows + i)] = from[start + static_cast<size_t>(i * columns + j)];
+        to[start + static_cast<size_t>(j * rows + i)] =
+            from[start + static_cast<size_t>(i * columns + j)];
       }
     }
   }

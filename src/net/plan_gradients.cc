@@ -17,8 +17,9 @@ bool Propagates(const StepInfo& step, size_t i, bool inferred) {
 void CheckPropagateDown(const StepInfo& step) {
   const auto& flags = step.spec.proto().propagate_down();
   if (!flags.empty() && static_cast<size_t>(flags.size()) != step.in.size()) {
-    step.spec.Fail("propagate_down", Join("propagate_down is given ", flags.size(), " times for ",
-                                          step.in.size(), " bottoms; give none or one per bottom"),
+    step.spec.Fail("propagate_down",
+                   Join("propagate_down is given ", flags.size(), " times for ", step.in.size(),
+                        " bottoms; give none or one per bottom"),
                    0);
   }
   for (size_t i = 0; i < step.in.size(); ++i) {

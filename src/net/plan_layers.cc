@@ -22,7 +22,11 @@ class Planner final : public PlanContext {
  public:
   Planner(const NetOptions& options, const Device& device, ParamStore& params, Graph& graph,
           StepInfo& step, int number)
-      : options_(options), device_(device), params_(params), graph_(graph), step_(step),
+      : options_(options),
+        device_(device),
+        params_(params),
+        graph_(graph),
+        step_(step),
         number_(number) {}
 
   const Device& device() const override { return device_; }
@@ -54,7 +58,9 @@ class Planner final : public PlanContext {
   void KeepOutput(int i) override { step_.keep_out[static_cast<size_t>(i)] = true; }
   void AllowInPlace() override { step_.allow_in_place = true; }
   void NoGradient(int i) override { step_.no_gradient[static_cast<size_t>(i)] = true; }
-  void Scratch(size_t bytes) override { step_.scratch_bytes = std::max(step_.scratch_bytes, bytes); }
+  void Scratch(size_t bytes) override {
+    step_.scratch_bytes = std::max(step_.scratch_bytes, bytes);
+  }
   void Workspace(size_t bytes) override { step_.workspace_bytes += bytes; }
 
   int Param(std::string_view name, const Shape& shape, const caffe::FillerParameter& filler,
@@ -69,8 +75,8 @@ class Planner final : public PlanContext {
   }
   void CheckCount(const ValueInfo& value) const {
     if (value.shape.Count() == 0) {
-      step_.spec.Fail(Join("output '", value.name, "' would be empty: shape ",
-                           value.shape.ToString()));
+      step_.spec.Fail(
+          Join("output '", value.name, "' would be empty: shape ", value.shape.ToString()));
     }
   }
   trainer::Param Describe(std::string_view name, const Shape& shape, const ParamOptions& options,
@@ -85,8 +91,8 @@ class Planner final : public PlanContext {
   int number_;
 };
 
-trainer::Param Planner::Describe(std::string_view, const Shape& shape,
-                                 const ParamOptions& options, int index) const {
+trainer::Param Planner::Describe(std::string_view, const Shape& shape, const ParamOptions& options,
+                                 int index) const {
   trainer::Param param;
   param.key = ParamKey(step_.spec, index);
   param.layer = step_.spec.name();
@@ -109,8 +115,9 @@ trainer::Param Planner::Describe(std::string_view, const Shape& shape,
 // A later user of a parameter takes the owner's memory and must agree with it.
 void Planner::Share(trainer::Param& owner, const trainer::Param& wish) {
   const LayerSpec& spec = step_.spec;
-  const bool permissive = wish.index < spec.proto().param_size() &&
-                          spec.proto().param(wish.index).share_mode() == caffe::ParamSpec::PERMISSIVE;
+  const bool permissive =
+      wish.index < spec.proto().param_size() &&
+      spec.proto().param(wish.index).share_mode() == caffe::ParamSpec::PERMISSIVE;
   const bool fits = permissive ? owner.count() == wish.count() : owner.shape == wish.shape;
   if (!fits || !(owner.layout == wish.layout)) {
     spec.Fail("param",
@@ -124,9 +131,9 @@ void Planner::Share(trainer::Param& owner, const trainer::Param& wish) {
   auto agree = [&](const char* field, bool owner_has, float owner_value, bool has, float value) {
     if (owner_has && has && owner_value != value && !same_layer) {
       spec.Fail("param",
-                Join("shared parameter '", owner.key, "' has ", field, " ", value,
-                     " here and ", owner_value, " in layer '", owner.layer, "' (",
-                     owner.where.ToString(), "); write it once"),
+                Join("shared parameter '", owner.key, "' has ", field, " ", value, " here and ",
+                     owner_value, " in layer '", owner.layer, "' (", owner.where.ToString(),
+                     "); write it once"),
                 wish.index);
     }
   };
@@ -177,15 +184,18 @@ void SetLossWeights(const StepInfo& step, Graph& graph) {
   if (weights.empty()) {
     if (!IsLossType(step.spec.type())) return;
     if (tops > 1) {
-      step.spec.Fail(Join("a loss layer with ", tops,
-                          " tops needs one loss_weight per top, as in: loss_weight: 1 loss_weight: 0"));
+      step.spec.Fail(
+          Join("a loss layer with ", tops,
+               " tops needs one loss_weight per top, as in: loss_weight: 1 loss_weight: 0"));
     }
     graph.values[static_cast<size_t>(step.out[0])].loss_weight = 1;
     return;
   }
   if (static_cast<size_t>(weights.size()) != tops) {
-    step.spec.Fail("loss_weight", Join("loss_weight is given ", weights.size(), " times for ", tops,
-                                       " tops; give none or one per top"), 0);
+    step.spec.Fail("loss_weight",
+                   Join("loss_weight is given ", weights.size(), " times for ", tops,
+                        " tops; give none or one per top"),
+                   0);
   }
   for (size_t i = 0; i < tops; ++i) {
     graph.values[static_cast<size_t>(step.out[i])].loss_weight = weights[static_cast<int>(i)];

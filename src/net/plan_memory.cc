@@ -133,9 +133,8 @@ void MemoryPlanner::PlaceOutputs(int s) {
       continue;
     }
     Extend(value.block, value.pinned ? 0 : s, last);
-    Note(BlockAt(value.block),
-         Join("also ", value.name, " of ", step.spec.name(),
-              value.view_of >= 0 ? " (view)" : " (in place)"));
+    Note(BlockAt(value.block), Join("also ", value.name, " of ", step.spec.name(),
+                                    value.view_of >= 0 ? " (view)" : " (in place)"));
   }
 }
 
@@ -194,8 +193,8 @@ void MemoryPlanner::PlaceStepMemory(int s) {
   const int back = graph_.BackwardStep(s);
   const std::string& name = step.spec.name();
   if (step.workspace_bytes > 0) {
-    step.workspace_block = NewBlock(name + " workspace", {}, step.workspace_bytes, s,
-                                    step.runs_backward ? back : s);
+    step.workspace_block =
+        NewBlock(name + " workspace", {}, step.workspace_bytes, s, step.runs_backward ? back : s);
   }
   if (step.scratch_bytes == 0) return;
   step.scratch_block = NewBlock(name + " scratch", {}, step.scratch_bytes, s, s);
@@ -229,11 +228,10 @@ void MemoryPlanner::Pack() {
     }
     block.offset = offset;
     arena = std::max(arena, offset + Aligned(block.bytes));
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), &block,
-                                   [](const Block* a, const Block* b) {
-                                     return a->offset < b->offset;
-                                   }),
-                  &block);
+    placed.insert(
+        std::upper_bound(placed.begin(), placed.end(), &block,
+                         [](const Block* a, const Block* b) { return a->offset < b->offset; }),
+        &block);
   }
   graph_.plan.arena_bytes = arena;
 }
@@ -246,8 +244,8 @@ void MemoryPlanner::Describe() {
     if (block.shape.Rank() == 0 && block.bytes > sizeof(float)) {
       graph_.plan.separate_bytes += block.bytes;
     }
-    graph_.plan.blocks.push_back({block.name, block.note, block.shape, block.bytes, block.offset,
-                                  block.first, block.last});
+    graph_.plan.blocks.push_back(
+        {block.name, block.note, block.shape, block.bytes, block.offset, block.first, block.last});
   }
 }
 

@@ -16,8 +16,7 @@ void CopyBlob(const caffe::BlobProto& proto, const Param& param, const ParamStor
     throw Error(ErrorCode::kData, {file},
                 Join(BlobName(step.spec.name(), index), ": its shape is ", ShapeText(blob.dims),
                      " in the file and ", param.shape.ToString(), " in the net (",
-                     step.spec.Where().ToString(),
-                     "). Rename the layer to train it from scratch"));
+                     step.spec.Where().ToString(), "). Rename the layer to train it from scratch"));
   }
   store.Import(param, blob.values, param.weight);
 }
@@ -64,10 +63,11 @@ LoadReport Net::CopyWeights(const caffe::NetParameter& source, const std::string
     if (!found.emplace(layer.name(), true).second || layer.blobs_size() == 0) continue;
     const StepInfo& step = *target->second;
     if (static_cast<size_t>(layer.blobs_size()) != step.params.size()) {
-      throw Error(ErrorCode::kData, {file},
-                  Join("layer '", layer.name(), "' has ", layer.blobs_size(),
-                       " blobs in the file and ", step.params.size(), " in the net (",
-                       step.spec.Where().ToString(), "). Rename the layer to train it from scratch"));
+      throw Error(
+          ErrorCode::kData, {file},
+          Join("layer '", layer.name(), "' has ", layer.blobs_size(), " blobs in the file and ",
+               step.params.size(), " in the net (", step.spec.Where().ToString(),
+               "). Rename the layer to train it from scratch"));
     }
     for (size_t i = 0; i < step.params.size(); ++i) {
       const int index = static_cast<int>(i);

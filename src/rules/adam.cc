@@ -6,7 +6,8 @@ namespace trainer {
 namespace {
 
 // Adam, with beta1 = momentum and beta2 = momentum2: m = beta1 m + (1 - beta1) g;
-//   v = beta2 v + (1 - beta2) g^2;  w = w - rate * sqrt(1 - beta2^t) / (1 - beta1^t) * m / (sqrt(v) + delta)
+//   v = beta2 v + (1 - beta2) g^2;  w = w - rate * sqrt(1 - beta2^t) / (1 - beta1^t) * m / (sqrt(v)
+//   + delta)
 // with t counted from 1.
 // Source: Kingma and Ba, arXiv:1412.6980, the form at the end of its section 2.
 struct AdamStep {

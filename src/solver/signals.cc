@@ -69,11 +69,16 @@ bool SignalWatch::StopRequested() const { return g_stop_signal.load() != 0; }
 
 std::string SignalWatch::StopSignal() const {
   switch (g_stop_signal.load()) {
-    case SIGINT: return "SIGINT";
-    case SIGHUP: return "SIGHUP";
-    case SIGTERM: return "SIGTERM";
-    case SIGUSR1: return "SIGUSR1";
-    default: return "";
+    case SIGINT:
+      return "SIGINT";
+    case SIGHUP:
+      return "SIGHUP";
+    case SIGTERM:
+      return "SIGTERM";
+    case SIGUSR1:
+      return "SIGUSR1";
+    default:
+      return "";
   }
 }
 

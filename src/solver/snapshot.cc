@@ -49,8 +49,9 @@ caffe::NetParameter ReadUpgraded(const std::string& file) {
 
 [[noreturn]] void Mismatch(const std::string& file, const std::string& what) {
   throw Error(ErrorCode::kBadSnapshot, {file},
-              what + ". It was made by another solver or net; give the solver it belongs to, or "
-                     "start from its weights with --weights");
+              what +
+                  ". It was made by another solver or net; give the solver it belongs to, or "
+                  "start from its weights with --weights");
 }
 
 }  // namespace
@@ -113,8 +114,7 @@ void Solver::RestoreHistory(const caffe::SolverState& state, const std::string& 
                             "; parameter ", params[i]->index, " of layer '", params[i]->layer,
                             "' has ", params[i]->shape.ToString()));
       }
-      params_.Import(*params[i], blob.values,
-                     history_[kind][i]);
+      params_.Import(*params[i], blob.values, history_[kind][i]);
     }
   }
 }

@@ -22,8 +22,13 @@ uint64_t FreshSeed() {
 
 Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device& device,
                Observer& observer)
-    : spec_(spec), proto_(spec.proto), device_(device), observer_(observer),
-      signals_(options.signals), params_(device), rule_(MakeRule(spec)),
+    : spec_(spec),
+      proto_(spec.proto),
+      device_(device),
+      observer_(observer),
+      signals_(options.signals),
+      params_(device),
+      rule_(MakeRule(spec)),
       clock_(std::make_unique<Clock>()) {
   std::optional<LoadedState> loaded;
   if (!options.snapshot.empty()) loaded = ReadState(options.snapshot);
@@ -59,8 +64,7 @@ void Solver::BuildNets(const TrainOptions& options) {
   for (size_t i = 0; i < spec_.tests.size(); ++i) {
     LOG(INFO) << "Creating test net (#" << i << ") specified by " << spec_.tests[i].description;
     net_options.state = spec_.tests[i].state;
-    test_nets_.push_back(
-        std::make_unique<Net>(*spec_.tests[i].net, net_options, device_, params_));
+    test_nets_.push_back(std::make_unique<Net>(*spec_.tests[i].net, net_options, device_, params_));
   }
   LOG(INFO) << "Solver scaffolding done.";
 }
@@ -218,7 +222,8 @@ void Solver::Diverge(float loss) {
   throw Error(ErrorCode::kDiverged,
               Join("iteration ", state_.iter, ": the loss is ", loss,
                    where.empty() ? "" : "; the weights of " + where + " are not finite",
-                   saved_iter_ < 0 ? std::string(". There is no snapshot yet") : Join(". The newest snapshot is of iteration ", saved_iter_),
+                   saved_iter_ < 0 ? std::string(". There is no snapshot yet")
+                                   : Join(". The newest snapshot is of iteration ", saved_iter_),
                    ". Try a lower base_lr or clip_gradients, and check the data's scale"));
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-// What watches a run. Observers get plain structs and know no solver; one file in src/observe/ each.
+// What watches a run. Observers get plain structs and know no solver; one file in src/observe/
+// each.
 
 #include <memory>
 #include <span>
@@ -25,10 +26,10 @@ struct RunStart {
 // A training iteration at the display interval, before its update.
 struct IterationReport {
   int iter = 0;
-  float loss = 0;          // smoothed over average_loss iterations
-  double seconds = 0;      // since the last report, or since the start
-  int iterations = 0;      // in those seconds; 0 in the first report
-  float rate = 0;          // the learning rate of this update
+  float loss = 0;      // smoothed over average_loss iterations
+  double seconds = 0;  // since the last report, or since the start
+  int iterations = 0;  // in those seconds; 0 in the first report
+  float rate = 0;      // the learning rate of this update
   std::span<const ReportedValue> outputs;
   bool after_last = false;  // the extra forward pass after the last update: only the loss counts
 };
@@ -76,18 +77,30 @@ class ObserverList final : public Observer {
  public:
   void Add(std::unique_ptr<Observer> observer) { observers_.push_back(std::move(observer)); }
 
-  void OnStart(const RunStart& e) override { All([&](Observer& o) { o.OnStart(e); }); }
-  void OnIteration(const IterationReport& e) override { All([&](Observer& o) { o.OnIteration(e); }); }
+  void OnStart(const RunStart& e) override {
+    All([&](Observer& o) { o.OnStart(e); });
+  }
+  void OnIteration(const IterationReport& e) override {
+    All([&](Observer& o) { o.OnIteration(e); });
+  }
   void OnTestStart(int iter, int net) override {
     All([&](Observer& o) { o.OnTestStart(iter, net); });
   }
-  void OnTest(const TestReport& e) override { All([&](Observer& o) { o.OnTest(e); }); }
+  void OnTest(const TestReport& e) override {
+    All([&](Observer& o) { o.OnTest(e); });
+  }
   void OnSnapshotStart(const SnapshotReport& e) override {
     All([&](Observer& o) { o.OnSnapshotStart(e); });
   }
-  void OnSnapshot(const SnapshotReport& e) override { All([&](Observer& o) { o.OnSnapshot(e); }); }
-  void OnNote(const std::string& text) override { All([&](Observer& o) { o.OnNote(text); }); }
-  void OnEnd(bool early) override { All([&](Observer& o) { o.OnEnd(early); }); }
+  void OnSnapshot(const SnapshotReport& e) override {
+    All([&](Observer& o) { o.OnSnapshot(e); });
+  }
+  void OnNote(const std::string& text) override {
+    All([&](Observer& o) { o.OnNote(text); });
+  }
+  void OnEnd(bool early) override {
+    All([&](Observer& o) { o.OnEnd(early); });
+  }
 
  private:
   template <class F>

@@ -16,13 +16,13 @@ namespace trainer {
 struct ParamSlice {
   int64_t count = 0;
   float* weight = nullptr;
-  float* grad = nullptr;          // the sum over iter_size passes and replicas
-  float* state[2] = {};           // as many as StatesPerWeight()
-  float rate = 0;                 // learning rate times lr_mult
-  float grad_scale = 1;           // what makes the mean of that sum, times a clip's factor
+  float* grad = nullptr;             // the sum over iter_size passes and replicas
+  float* state[2] = {};              // as many as StatesPerWeight()
+  float rate = 0;                    // learning rate times lr_mult
+  float grad_scale = 1;              // what makes the mean of that sum, times a clip's factor
   float decay_l1 = 0, decay_l2 = 0;  // weight_decay times decay_mult
-  bool clear_grad = true;         // set grad to zero in the same pass
-  int iter = 0;                   // updates done before this one
+  bool clear_grad = true;            // set grad to zero in the same pass
+  int iter = 0;                      // updates done before this one
 };
 
 // Used by one thread.

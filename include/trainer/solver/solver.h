@@ -21,7 +21,7 @@ struct TrainOptions {
   std::string snapshot;              // a .solverstate to go on from, or ""
   std::vector<std::string> weights;  // .caffemodel files to start from, in this order
   MemoryMode memory = MemoryMode::kShared;
-  SignalWatch* signals = nullptr;    // null: signals are not looked at
+  SignalWatch* signals = nullptr;  // null: signals are not looked at
 };
 
 enum class SolveResult { kFinished, kStopped };
