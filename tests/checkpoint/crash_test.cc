@@ -14,6 +14,7 @@
 
 #include "small_snapshot.h"
 #include "support/error_of.h"
+#include "support/faulty_ops.h"
 #include "support/temp_folder.h"
 #include "trainer/base/atomic_file.h"
 #include "trainer/checkpoint/snapshot.h"
@@ -87,6 +88,63 @@ int InChild(const Body& body) {
   int status = 0;
   waitpid(child, &status, 0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+// Kills a child before call n of the snapshot of iteration 2, for every n.
+class KillAtEveryCallTest : public testing::Test {
+ protected:
+  // Whether the child lived to the end.
+  bool Snapshot(const std::string& prefix, int n) {
+    const int status = InChild([&] {
+      FaultyOps ops;
+      ops.fail_at = n;
+      ops.die = true;
+      auto net = SmallNet(2);
+      auto state = SmallState(2);
+      SaveSnapshot(prefix, 2, net, state, ops);
+      return 0;
+    });
+    EXPECT_TRUE(status == 0 || status == 128 + SIGKILL) << status;
+    return status == 0;
+  }
+
+  void Save(const std::string& prefix, int iter) {
+    auto net = SmallNet(1);
+    auto state = SmallState(1);
+    SaveSnapshot(prefix, iter, net, state);
+  }
+};
+
+TEST_F(KillAtEveryCallTest, ANewPairIsThereOrTheOldOneIsTheNewest) {
+  bool lived = false;
+  for (int n = 0; !lived; ++n) {
+    ASSERT_LT(n, 100);
+    const TempFolder folder;
+    Save(folder / "run", 1);
+    lived = Snapshot(folder / "run", n);
+    const auto newest = NewestSnapshot(folder / "run");
+    ASSERT_TRUE(newest.has_value());
+    EXPECT_EQ(newest->state.iter(), FindSnapshots(folder / "run").front().iter) << n;
+    EXPECT_TRUE(!lived || newest->state.iter() == 2);
+    RemoveStrayTemps(folder / "run");
+    EXPECT_EQ(Hidden(folder), 0);
+  }
+}
+
+TEST_F(KillAtEveryCallTest, AnOverwrittenPairNeverLoadsAsAMixture) {
+  bool lived = false;
+  for (int n = 0; !lived; ++n) {
+    ASSERT_LT(n, 100);
+    const TempFolder folder;
+    Save(folder / "run", 1);
+    Save(folder / "run", 2);
+    lived = Snapshot(folder / "run", n);
+    const auto newest = NewestSnapshot(folder / "run");
+    ASSERT_TRUE(newest.has_value());
+    EXPECT_EQ(FirstWeight(ReadModel(newest->model_path)), newest->state.history(0).data(0)) << n;
+    RemoveStrayTemps(folder / "run");
+    EXPECT_EQ(Hidden(folder), 0);
+  }
 }
 
 // Saves a small pair, then a large one that must fail, and looks at what is left. 0 is as it should

@@ -55,6 +55,15 @@ TEST_F(SnapshotTest, RecordsTheSealOfItsWeights) {
   EXPECT_EQ(state.model_bytes(), net.file_bytes());
 }
 
+TEST_F(SnapshotTest, FlushesAndReadsBackBothFilesBeforeItNamesEither) {
+  FaultyOps ops;
+  Save(prefix_, 500, 2, ops);
+  EXPECT_THAT(ops.names, ElementsAre("open", "write", "fsync", "close", "open", "read", "close",  //
+                                     "open", "write", "fsync", "close", "open", "read", "close",  //
+                                     "rename",  // model, then state
+                                     "open", "fsync", "close"));
+}
+
 TEST_F(SnapshotTest, ReplacesAPairOfTheSameIteration) {
   Save(prefix_, 500, 2);
   Save(prefix_, 500, 3);

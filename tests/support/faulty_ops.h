@@ -2,7 +2,9 @@
 // FileOps whose n-th call fails, for loops over every point of failure.
 
 #include <cerrno>
+#include <csignal>
 #include <string>
+#include <vector>
 
 #include "trainer/base/file_ops.h"
 
@@ -10,14 +12,17 @@ namespace trainer {
 
 // Counts the calls of every kind together; call number `fail_at` (from 0), or with `and_after` also
 // every later one, does not happen and sets `errno_value`. A failing write may first write half.
+// With `die` the process is killed instead, before the call.
 class FaultyOps : public FileOps {
  public:
   int fail_at = -1;
   bool and_after = false;
   int errno_value = EIO;
   bool write_half = false;
+  bool die = false;
   int calls = 0;
-  std::string failed_call;  // the name of the first call that failed
+  std::string failed_call;         // the name of the first call that failed
+  std::vector<std::string> names;  // of all calls, without reads and writes in a row
 
   int Open(const std::string& path, int flags, mode_t mode) override {
     return Fails("open") ? -1 : FileOps::Open(path, flags, mode);
@@ -57,7 +62,9 @@ class FaultyOps : public FileOps {
  private:
   bool Fails(const char* call) {
     const int now = calls++;
+    if (names.empty() || names.back() != call) names.push_back(call);
     const bool fails = fail_at >= 0 && (and_after ? now >= fail_at : now == fail_at);
+    if (fails && die) raise(SIGKILL);
     if (fails && failed_call.empty()) failed_call = call;
     if (fails) errno = errno_value;
     return fails;
