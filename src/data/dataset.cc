@@ -95,11 +95,11 @@ void WriteDigitSet(const DigitsOptions& options, const std::string& path, uint32
   database.Finish();
 }
 
-// "lmdb" of "LMDB".
+// "_lmdb" of "LMDB".
 std::string Suffix(std::string backend) {
   std::transform(backend.begin(), backend.end(), backend.begin(),
                  [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-  return backend;
+  return Join('_', backend);
 }
 
 void AddRecord(const Cursor& cursor, DatumParser& parser, DatabaseInfo& info) {
@@ -126,7 +126,7 @@ DigitsPaths WriteDigits(const DigitsOptions& options) {
     throw Error(ErrorCode::kCannotCreate, {options.folder},
                 Join("cannot make the folder: ", failure.message()));
   }
-  const std::string suffix = "_" + Suffix(options.backend);
+  const std::string suffix = Suffix(options.backend);
   DigitsPaths paths{JoinPath(options.folder, "train" + suffix),
                     JoinPath(options.folder, "test" + suffix)};
   for (const std::string& path : {paths.train, paths.test}) {

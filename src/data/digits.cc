@@ -80,17 +80,17 @@ class Bend {
 class Place {
  public:
   explicit Place(Dice& dice) {
-    const double height = 19 * dice.Uniform(0.72, 1.12), width = height * dice.Uniform(0.55, 1.0);
-    const double slant = 0.05 + 0.26 * dice.Bell();
-    const double half = 0.09 * dice.Bell();  // tangent of half the angle
+    const double height = 19 * dice.Uniform(0.8, 1.1), width = height * dice.Uniform(0.6, 1.0);
+    const double slant = 0.08 + 0.2 * dice.Bell();
+    const double half = 0.06 * dice.Bell();  // tangent of half the angle
     const double cosine = (1 - half * half) / (1 + half * half);
     const double sine = 2 * half / (1 + half * half);
     xx_ = cosine * width;
     xy_ = -cosine * slant * height - sine * height;
     yx_ = sine * width;
     yy_ = -sine * slant * height + cosine * height;
-    x_ = 14 + 1.7 * dice.Bell();
-    y_ = 14 + 1.4 * dice.Bell();
+    x_ = 14 + 1.25 * dice.Bell();
+    y_ = 14 + 1.1 * dice.Bell();
   }
   PenPoint operator()(PenPoint p) const {
     const double u = p.x - 0.5, v = p.y - 0.5;
@@ -192,7 +192,7 @@ DigitImage DrawDigit(uint64_t seed, uint32_t set, uint64_t index) {
   const DigitShape& shape =
       shapes[static_cast<size_t>(dice.Below(static_cast<int>(shapes.size())))];
   const Place place(dice);
-  const Bend bend(dice, 0.06);
+  const Bend bend(dice, 0.05);
   const Pen pen{dice.Uniform(0.65, 1.7), 0.1};
   Canvas canvas;
   for (const PenStroke& stroke : shape.strokes) {

@@ -19,6 +19,13 @@ bool Contains(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
 }
 
+// A table that is too short is an "Invalid argument" to LevelDB, an I/O error like a broken disk.
+bool IsDiskTrouble(const leveldb::Status& status) {
+  const std::string reason = status.ToString();
+  return status.IsIOError() && !Contains(reason, "Invalid argument") &&
+         !Contains(reason, "truncated");
+}
+
 [[noreturn]] void FailOpen(const std::string& path, const leveldb::Status& status) {
   const std::string reason = EscapeControl(status.ToString());
   if (Contains(reason, "lock " + path)) {
@@ -33,7 +40,7 @@ bool Contains(const std::string& text, std::string_view part) {
                      "not; copy the database to a folder of yours, or use LMDB (",
                      reason, ")"));
   }
-  if (status.IsIOError()) {
+  if (IsDiskTrouble(status)) {
     throw Error(ErrorCode::kIo, {path}, Join("cannot open the database: ", reason));
   }
   throw Error(ErrorCode::kData, {path},
@@ -97,7 +104,7 @@ class LevelDbCursor final : public Cursor {
     const leveldb::Status status = iterator_->status();
     if (status.ok()) return;
     const std::string record = last_.empty() ? "" : Join(" record ", QuoteKey(last_));
-    throw Error(status.IsIOError() ? ErrorCode::kIo : ErrorCode::kData, {path()},
+    throw Error(IsDiskTrouble(status) ? ErrorCode::kIo : ErrorCode::kData, {path()},
                 Join("the database is damaged ", where, record, "; copy it or make it again (",
                      EscapeControl(status.ToString()), ")"));
   }

@@ -90,14 +90,13 @@ ImageShape Transform::OutShape(const DatumView& datum, const std::string& record
                   Join(values, " mean values for ", in.channels, " channels (record ", record,
                        " is ", in.ToString(), "); give one, or one per channel"));
   }
-  const int64_t crop = param_.crop_size();
-  if (crop == 0) return in;
-  if (crop > std::min(in.height, in.width)) {
-    layer_.FailIn(
-        kParam, "crop_size",
-        Join("crop_size ", crop, " is larger than record ", record, ", which is ", in.ToString()));
+  const ImageShape out = Window(in);
+  if (out.height > in.height || out.width > in.width) {
+    layer_.FailIn(kParam, param_.crop_h() > 0 ? "crop_h" : "crop_size",
+                  Join("a crop of ", out.height, "x", out.width, " is larger than record ", record,
+                       ", which is ", in.ToString()));
   }
-  return {in.channels, crop, crop};
+  return out;
 }
 
 ImageShape Transform::Window(const ImageShape& in) const {

@@ -1,0 +1,140 @@
+#include "trainer/data/datum.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "data/test_data.h"
+
+namespace trainer {
+namespace {
+
+using testing::ElementsAre;
+
+class DatumTest : public testing::Test {
+ protected:
+  const DatumView& Parse(const std::string& value) {
+    value_ = value;
+    return parser_.Parse("db", "00000007", value_);
+  }
+  Thrown Refusal(const caffe::Datum& datum) {
+    return Catch([&] { Parse(datum.SerializeAsString()); });
+  }
+
+  DatumParser parser_;
+  std::string value_;
+};
+
+TEST_F(DatumTest, ReadsBytesWithoutCopyingThem) {
+  const DatumView& view = Parse(MakeDatum(2, 1, 3, "abcdef", -5).SerializeAsString());
+  EXPECT_EQ(view.ShapeText(), "2x1x3");
+  EXPECT_EQ(view.bytes, "abcdef");
+  EXPECT_GE(view.bytes.data(), value_.data());
+  EXPECT_LE(view.bytes.data() + 6, value_.data() + value_.size());
+  EXPECT_TRUE(view.has_label);
+  EXPECT_EQ(view.label, -5);
+  EXPECT_TRUE(view.floats.empty());
+}
+
+TEST_F(DatumTest, ReadsFloatsUnpackedAndPacked) {
+  caffe::Datum datum = MakeDatum(1, 1, 2, "", 0);
+  datum.clear_data();
+  datum.clear_label();
+  std::string head = datum.SerializeAsString();
+  datum.add_float_data(1.5f);
+  datum.add_float_data(-2);
+  EXPECT_THAT(Parse(datum.SerializeAsString()).floats, ElementsAre(1.5f, -2.f));
+  EXPECT_FALSE(Parse(datum.SerializeAsString()).has_label);
+  const float values[] = {1.5f, -2};
+  head += std::string("\x32\x08", 2) + std::string(reinterpret_cast<const char*>(values), 8);
+  EXPECT_THAT(Parse(head).floats, ElementsAre(1.5f, -2.f));
+}
+
+TEST_F(DatumTest, SkipsUnknownFields) {
+  caffe::Datum datum = MakeDatum(1, 1, 1, "x", 3);
+  const std::string extra("\xa2\x06\x03zzz\xa8\x06\x07", 9);  // fields 100 and 101
+  EXPECT_EQ(Parse(extra + datum.SerializeAsString() + extra).label, 3);
+}
+
+// The oracle is protobuf's own parser: both must accept the same bytes and read the same.
+TEST_F(DatumTest, AgreesWithProtobufOnDamagedRecords) {
+  caffe::Datum datum = MakeDatum(1, 2, 2, "abcd", 300);
+  datum.set_encoded(false);
+  datum.add_float_data(2.5f);
+  const std::string good = datum.SerializeAsString();
+  int accepted = 0;
+  const auto compare = [&](const std::string& bytes) {
+    caffe::Datum want;
+    const bool parses = want.ParseFromString(bytes);
+    const Thrown thrown = Catch([&] { Parse(bytes); });
+    const bool refused = thrown.text.find("is not a Datum") != std::string::npos;
+    ASSERT_EQ(parses, !refused) << testing::PrintToString(bytes);
+    if (thrown.code != 0) return;
+    ++accepted;
+    const DatumView& view = Parse(bytes);
+    EXPECT_EQ(view.bytes, want.data());
+    EXPECT_THAT(view.floats, testing::ElementsAreArray(want.float_data()));
+    EXPECT_EQ(view.label, want.label());
+    EXPECT_EQ(view.has_label, want.has_label());
+    EXPECT_EQ(view.channels, want.channels());
+    EXPECT_EQ(view.height, want.height());
+    EXPECT_EQ(view.width, want.width());
+  };
+  for (const bool floats : {false, true}) {
+    floats ? datum.clear_data() : datum.clear_float_data();
+    if (floats) {
+      for (int i = 0; i < 4; ++i) datum.add_float_data(static_cast<float>(i));
+    }
+    const std::string bytes = datum.SerializeAsString();
+    for (size_t length = 0; length <= bytes.size(); ++length) compare(bytes.substr(0, length));
+    for (size_t i = 0; i < bytes.size(); ++i) {
+      for (int value = 0; value < 256; ++value) {
+        std::string bad = bytes;
+        bad[i] = static_cast<char>(value);
+        compare(bad);
+      }
+    }
+  }
+  EXPECT_GT(accepted, 1000);
+}
+
+TEST_F(DatumTest, NamesDatabaseAndRecord) {
+  EXPECT_THAT(Catch([&] { Parse("\x0f"); }),
+              Refuses(ErrorCode::kData, "db: record '00000007' is not a Datum: its 1 bytes"));
+}
+
+TEST_F(DatumTest, RefusesACountThatIsNotTheShapes) {
+  EXPECT_THAT(Refusal(MakeDatum(3, 2, 2, "short", 0)),
+              Refuses(ErrorCode::kData, "holds 5 bytes, but its shape 3x2x2 needs 12"));
+  caffe::Datum datum = MakeDatum(1, 1, 3, "", 0);
+  datum.add_float_data(1);
+  EXPECT_THAT(Refusal(datum),
+              Refuses(ErrorCode::kData, "holds 1 floats, but its shape 1x1x3 needs 3"));
+}
+
+TEST_F(DatumTest, RefusesNoNumbersAndTwoKindsOfThem) {
+  EXPECT_THAT(Refusal(MakeDatum(1, 1, 1, "", 0)), Refuses(ErrorCode::kData, "holds no numbers"));
+  caffe::Datum datum = MakeDatum(1, 1, 1, "x", 0);
+  datum.add_float_data(1);
+  EXPECT_THAT(Refusal(datum), Refuses(ErrorCode::kData, "data and float_data both"));
+}
+
+TEST_F(DatumTest, RefusesImpossibleShapes) {
+  for (const auto& [c, h, w] : {std::tuple{0, 1, 1},
+                                {1, -1, 1},
+                                {1, 1, 0},
+                                {INT_MAX, INT_MAX, 2},
+                                {INT_MAX, INT_MAX, INT_MAX}}) {
+    EXPECT_THAT(Refusal(MakeDatum(c, h, w, "x", 0)),
+                Refuses(ErrorCode::kData, "each length must be at least 1"));
+  }
+}
+
+TEST_F(DatumTest, RefusesEncodedImagesWithTheCure) {
+  caffe::Datum datum = MakeDatum(0, 0, 0, "\xff\xd8\xff", 0);
+  datum.set_encoded(true);
+  EXPECT_THAT(Refusal(datum),
+              Refuses(ErrorCode::kUnavailable, "convert_imageset without --encoded"));
+}
+
+}  // namespace
+}  // namespace trainer

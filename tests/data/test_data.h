@@ -1,0 +1,159 @@
+#pragma once
+// What the data tests share: folders, databases, records, layers and captured log lines.
+
+#include <glog/logging.h>
+#include <gmock/gmock.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "datum.pb.h"
+#include "trainer/base/error.h"
+#include "trainer/config/layer_spec.h"
+#include "trainer/config/prototxt.h"
+#include "trainer/data/cursor.h"
+#include "trainer/data/db_writer.h"
+
+namespace trainer {
+
+// A folder that goes away with the test. Others may enter it, so that AsNobody can.
+class TempFolder {
+ public:
+  TempFolder() {
+    std::string name = testing::TempDir() + "/trainer_data_XXXXXX";
+    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
+    path_ = name;
+    std::filesystem::permissions(path_, std::filesystem::perms(0777));
+  }
+  ~TempFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
+
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+using Records = std::vector<std::pair<std::string, std::string>>;
+
+inline void WriteDb(const std::string& backend, const std::string& path, const Records& records) {
+  const auto writer = CreateDb(backend, path);
+  for (const auto& [key, value] : records) writer->Put(key, value);
+  writer->Commit();
+}
+
+inline std::string Key8(int i) {
+  std::string digits = std::to_string(i);
+  return std::string(8 - digits.size(), '0') + digits;
+}
+
+inline caffe::Datum MakeDatum(int channels, int height, int width, std::string data, int label) {
+  caffe::Datum datum;
+  datum.set_channels(channels);
+  datum.set_height(height);
+  datum.set_width(width);
+  datum.set_data(std::move(data));
+  datum.set_label(label);
+  return datum;
+}
+
+// Records whose one pixel and label are their number.
+inline Records NumberedRecords(int count) {
+  Records records;
+  for (int i = 0; i < count; ++i) {
+    const std::string pixel(1, static_cast<char>(i));
+    records.emplace_back(Key8(i), MakeDatum(1, 1, 1, pixel, i).SerializeAsString());
+  }
+  return records;
+}
+
+// A layer as read from a file "net.prototxt" that holds only it.
+struct ParsedLayer {
+  explicit ParsedLayer(const std::string& text) {
+    caffe::LayerParameter proto;
+    parsed = ParseTextString("net.prototxt", text, &proto);
+    spec = std::make_unique<LayerSpec>(proto, SourceRef{"net.prototxt", 1, 1}, &parsed->tree);
+  }
+  std::unique_ptr<ParsedText> parsed;
+  std::unique_ptr<LayerSpec> spec;
+};
+
+inline std::string ReadBytes(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+inline void WriteBytes(const std::string& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary)
+      .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+}
+
+// The code and text of the Error that `f` throws; code 0 when it throws none.
+struct Thrown {
+  int code = 0;
+  std::string text;
+};
+inline Thrown Catch(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return {static_cast<int>(error.code()), error.what()};
+  }
+  return {};
+}
+
+// EXPECT_THAT(Catch(...), Refuses(ErrorCode::kData, "part of the text"))
+MATCHER_P2(Refuses, code, part,
+           "an Error of that code whose text holds '" + std::string(part) + "'") {
+  *result_listener << "code " << arg.code << ": " << arg.text;
+  return arg.code == static_cast<int>(code) && arg.text.find(part) != std::string::npos &&
+         arg.text.find('\n') == std::string::npos;
+}
+
+// Drops root's power to write anywhere, while it lives.
+class AsNobody {
+ public:
+  AsNobody() : was_(geteuid()) {
+    if (was_ == 0 && seteuid(65534) != 0) throw std::runtime_error("seteuid failed");
+  }
+  ~AsNobody() {
+    if (seteuid(was_) != 0) std::abort();
+  }
+
+ private:
+  uid_t was_;
+};
+
+// The lines that were logged while it lives, by any thread.
+class LogLines : public google::LogSink {
+ public:
+  LogLines() { google::AddLogSink(this); }
+  ~LogLines() override { google::RemoveLogSink(this); }
+  void send(google::LogSeverity, const char*, const char*, int, const google::LogMessageTime&,
+            const char* message, size_t length) override {
+    const std::lock_guard lock(mutex_);
+    lines_.emplace_back(message, length);
+  }
+  std::vector<std::string> Get() const {
+    const std::lock_guard lock(mutex_);
+    return lines_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::string> lines_;
+};
+
+}  // namespace trainer
