@@ -1,0 +1,269 @@
+#include "support/layer_runner.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "support/net_text.h"
+#include "support/test_layers.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+constexpr char kLayer[] = "it";
+
+std::string NetText(const std::string& prototxt, const std::vector<Shape>& inputs,
+                    const RunnerOptions& options) {
+  std::string text;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    text += Join("layer { name: 'x", i, "' type: 'TestSource' top: 'x", i,
+                 "' parameter_param { shape { ");
+    for (const int64_t length : inputs[i].dims()) text += Join("dim: ", length, " ");
+    text += "} } } ";
+  }
+  text += Join("\nlayer { name: '", kLayer, "'");
+  for (size_t i = 0; i < inputs.size(); ++i) text += Join(" bottom: 'x", i, "'");
+  std::string tops;
+  for (int i = 0; i < options.outputs; ++i) {
+    const char* stem = options.in_place && i == 0 ? "x" : "y";
+    text += Join(" top: '", stem, i, "'");
+    tops += Join(" bottom: '", stem, i, "'");
+  }
+  text += "\n" + prototxt + "\n";
+  const bool is_loss = prototxt.find("Loss\"") != std::string::npos;
+  for (int i = 0; is_loss && i < options.outputs; ++i) text += "loss_weight: 0 ";
+  text += "}\n";
+  if (options.outputs > 0) {
+    text += Join("layer { name: 'end' type: 'TestLoss'", tops, " top: 'end' }\n");
+  }
+  return text;
+}
+
+NetOptions OptionsOf(const RunnerOptions& options) {
+  NetOptions net;
+  net.state = StateOf(options.phase);
+  net.training = options.training;
+  net.seed = options.seed;
+  net.memory = options.memory;
+  net.log = false;
+  return net;
+}
+
+const Device& TheDevice() {
+  static const std::unique_ptr<Device> device = MakeCpuDevice(2);
+  return *device;
+}
+
+}  // namespace
+
+class LayerRunner::Impl {
+ public:
+  Impl(const std::string& text, const RunnerOptions& options)
+      : spec(NetFromText(text)), params(TheDevice()),
+        net(spec, OptionsOf(options), TheDevice(), params) {
+    for (int i = 0; i < net.NumLayers(); ++i) {
+      if (net.LayerAt(i).name() == kLayer) layer = &net.GetLayer(i);
+      if (auto* loss = dynamic_cast<TestLoss*>(&net.GetLayer(i))) end = loss;
+    }
+  }
+
+  NetSpec spec;
+  ParamStore params;
+  Net net;
+  Layer* layer = nullptr;
+  TestLoss* end = nullptr;
+};
+
+LayerRunner::LayerRunner(const std::string& prototxt, const std::vector<Shape>& inputs,
+                         const RunnerOptions& options)
+    : impl_(std::make_unique<Impl>(NetText(prototxt, inputs, options), options)) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    input_params_.push_back(impl_->params.Find(Join("x", i, ":0")));
+  }
+  for (Param* param : impl_->net.params()) {
+    if (param->layer == kLayer) layer_params_.push_back(param);
+  }
+}
+
+LayerRunner::~LayerRunner() = default;
+
+Layer& LayerRunner::layer() const { return *impl_->layer; }
+
+void LayerRunner::SetInput(int i, const std::vector<float>& values) {
+  Param& param = *input_params_.at(static_cast<size_t>(i));
+  ASSERT_EQ(static_cast<int64_t>(values.size()), param.count()) << "input " << i;
+  impl_->params.Import(param, values, param.weight);
+}
+
+void LayerRunner::SetParam(int i, const std::vector<float>& values) {
+  Param& param = *layer_params_.at(static_cast<size_t>(i));
+  ASSERT_EQ(static_cast<int64_t>(values.size()), param.count()) << "parameter " << i;
+  impl_->params.Import(param, values, param.weight);
+}
+
+std::vector<float> LayerRunner::GetParam(int i) const {
+  std::vector<float> values(static_cast<size_t>(ParamAt(i).count()));
+  impl_->params.Export(ParamAt(i), ParamAt(i).weight, values);
+  return values;
+}
+
+std::vector<float> LayerRunner::SomeValues(int64_t count, uint32_t stream, float kink, float gap) {
+  std::vector<float> values;
+  for (int64_t i = 0; i < count; ++i) {
+    const uint32_t word = HashWord(stream, static_cast<uint32_t>(i));
+    float value = static_cast<float>(static_cast<int>(word % 33) - 16) / 16;
+    if (std::fabs(value - kink) < gap) value = kink + (word % 2 == 0 ? gap : -gap);
+    values.push_back(value);
+  }
+  return values;
+}
+
+void LayerRunner::Forward(uint32_t pass) {
+  impl_->net.Restore(pass, {});
+  impl_->net.Forward();
+}
+
+std::vector<float> LayerRunner::Forward(const std::vector<float>& x) {
+  SetInput(0, x);
+  Forward();
+  return Output(0);
+}
+
+void LayerRunner::Backward(const std::vector<std::vector<float>>& output_gradients) {
+  for (size_t i = 0; i < output_gradients.size(); ++i) {
+    std::vector<float>& to = impl_->end->inputs().at(i).gradients;
+    if (output_gradients[i].empty()) continue;
+    ASSERT_EQ(output_gradients[i].size(), to.size()) << "gradient of output " << i;
+    to = output_gradients[i];
+  }
+  impl_->params.ClearGradients();
+  impl_->net.Backward();
+}
+
+const std::vector<float>& LayerRunner::Output(int i) const {
+  return impl_->end->inputs().at(static_cast<size_t>(i)).values;
+}
+
+const Shape& LayerRunner::OutputShape(int i) const {
+  return impl_->end->inputs().at(static_cast<size_t>(i)).shape;
+}
+
+std::vector<float> LayerRunner::InputGradient(int i) const {
+  const Param& param = *input_params_.at(static_cast<size_t>(i));
+  return {param.grad, param.grad + param.count()};
+}
+
+std::vector<float> LayerRunner::ParamGradient(int i) const {
+  std::vector<float> values(static_cast<size_t>(ParamAt(i).count()));
+  impl_->params.Export(ParamAt(i), ParamAt(i).grad, values);
+  return values;
+}
+
+float LayerRunner::Objective() {
+  Forward();
+  double sum = 0;
+  for (const TestLoss::Input& input : impl_->end->inputs()) {
+    for (size_t k = 0; k < input.values.size(); ++k) {
+      sum += static_cast<double>(input.values[k]) * input.gradients[k];
+    }
+  }
+  return static_cast<float>(sum);
+}
+
+void LayerRunner::CompareWithDifferences(Param* param, const std::vector<float>& analytic,
+                                         const std::string& what, const GradientCheck& check) {
+  std::vector<float> at(analytic.size());
+  impl_->params.Export(*param, param->weight, at);
+  const std::vector<float> centre = at;
+  for (size_t i = 0; i < at.size(); ++i) {
+    at[i] = centre[i] + check.step;
+    impl_->params.Import(*param, at, param->weight);
+    const float above = Objective();
+    at[i] = centre[i] - check.step;
+    impl_->params.Import(*param, at, param->weight);
+    const float below = Objective();
+    at[i] = centre[i];
+    const float numeric = (above - below) / (2 * check.step);
+    const float size = std::max({1.0f, std::fabs(numeric), std::fabs(analytic[i])});
+    EXPECT_NEAR(analytic[i], numeric, check.bound * size)
+        << "gradient of " << what << ", element " << i << ", value " << centre[i];
+  }
+  impl_->params.Import(*param, centre, param->weight);
+}
+
+void LayerRunner::ExpectGradient(const GradientCheck& check) {
+  Forward();
+  std::vector<std::vector<float>> seeds(static_cast<size_t>(check.output) + 1);
+  seeds.back() = SomeValues(OutputShape(check.output).Count(), 77);
+  if (seeds.back().size() == 1) seeds.back() = {1};
+  Backward(seeds);
+  std::vector<std::vector<float>> inputs, params;
+  for (const int i : check.inputs) inputs.push_back(InputGradient(i));
+  for (int i = 0; check.params && i < NumParams(); ++i) params.push_back(ParamGradient(i));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const int input = check.inputs[i];
+    CompareWithDifferences(input_params_.at(static_cast<size_t>(input)), inputs[i],
+                           Join("input ", input), check);
+  }
+  for (size_t i = 0; i < params.size(); ++i) {
+    CompareWithDifferences(layer_params_[i], params[i], Join("parameter ", i), check);
+  }
+}
+
+std::string RefusalOf(const std::string& prototxt, const std::vector<Shape>& inputs,
+                      const RunnerOptions& options) {
+  try {
+    LayerRunner runner(prototxt, inputs, options);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  ADD_FAILURE() << "nothing was refused in: " << prototxt;
+  return "";
+}
+
+void ExpectNear(const std::vector<float>& actual, const std::vector<float>& expected, float bound,
+                const std::string& what) {
+  ASSERT_EQ(actual.size(), expected.size()) << what;
+  for (size_t i = 0; i < actual.size(); ++i) {
+    const float size = std::max(1.0f, std::fabs(expected[i]));
+    EXPECT_NEAR(actual[i], expected[i], bound * size) << what << ", element " << i;
+  }
+}
+
+void ExpectGolden(const GoldenCase& golden, const GoldenUse& use, const RunnerOptions& options) {
+  SCOPED_TRACE("golden case " + golden.name);
+  std::vector<Shape> shapes;
+  for (const std::string& name : use.inputs) shapes.emplace_back(golden.Tensor(name).dims);
+  RunnerOptions mine = options;
+  mine.outputs = static_cast<int>(use.outputs.size());
+  LayerRunner runner(golden.Text("layer"), shapes, mine);
+  for (size_t i = 0; i < use.inputs.size(); ++i) {
+    runner.SetInput(static_cast<int>(i), golden.Tensor(use.inputs[i]).values);
+  }
+  const std::vector<std::string> names = {"weight", "bias"};
+  for (int i = 0; i < runner.NumParams(); ++i) {
+    runner.SetParam(i, golden.Tensor(names.at(static_cast<size_t>(i))).values);
+  }
+  runner.Forward();
+  for (size_t i = 0; i < use.outputs.size(); ++i) {
+    const GoldenTensor& wanted = golden.Tensor(use.outputs[i]);
+    EXPECT_EQ(runner.OutputShape(static_cast<int>(i)), Shape(wanted.dims));
+    ExpectNear(runner.Output(static_cast<int>(i)), wanted.values, use.bound, use.outputs[i]);
+  }
+  const bool scalar = runner.OutputShape().Rank() == 0 && golden.tensors.count("dx") > 0;
+  if (!scalar && golden.tensors.count("dy") == 0) return;
+  runner.Backward({scalar ? std::vector<float>{1} : golden.Tensor("dy").values});
+  for (size_t i = 0; i < use.inputs.size(); ++i) {
+    const auto wanted = golden.tensors.find("d" + use.inputs[i]);
+    if (wanted == golden.tensors.end()) continue;
+    ExpectNear(runner.InputGradient(static_cast<int>(i)), wanted->second.values, use.bound,
+               wanted->first);
+  }
+  for (int i = 0; i < runner.NumParams(); ++i) {
+    const std::string name = "d" + names.at(static_cast<size_t>(i));
+    ExpectNear(runner.ParamGradient(i), golden.Tensor(name).values, use.bound, name);
+  }
+}
+
+}  // namespace trainer

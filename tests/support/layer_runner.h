@@ -1,0 +1,97 @@
+#pragma once
+// One layer, run inside a real net.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "support/golden.h"
+#include "trainer/net/net.h"
+
+namespace trainer {
+
+struct RunnerOptions {
+  int outputs = 1;
+  caffe::Phase phase = caffe::TRAIN;
+  bool training = true;
+  bool in_place = false;  // top 0 has the name of bottom 0
+  MemoryMode memory = MemoryMode::kPoisoned;
+  uint64_t seed = 1;
+};
+
+// All numbers go in and out in row-major order, images as (N, C, H, W).
+class LayerRunner {
+ public:
+  // `prototxt` is what a layer holds besides name, bottom and top: `type: "ReLU" ...`. It starts at
+  // kFirstLine of the net's file. Inputs are called x0, x1, ..., outputs y0, y1, ..., the layer
+  // "it".
+  static constexpr int kFirstLine = 3;
+  LayerRunner(const std::string& prototxt, const std::vector<Shape>& inputs,
+              const RunnerOptions& options = {});
+  ~LayerRunner();
+
+  int NumParams() const { return static_cast<int>(layer_params_.size()); }
+  const Param& ParamAt(int i) const { return *layer_params_[static_cast<size_t>(i)]; }
+  Layer& layer() const;
+
+  void SetInput(int i, const std::vector<float>& values);
+  void SetParam(int i, const std::vector<float>& values);
+  std::vector<float> GetParam(int i) const;
+  // Numbers in [-1, 1] on a grid of 1/16, the same in every run, at least `gap` away from `kink`.
+  static std::vector<float> SomeValues(int64_t count, uint32_t stream, float kink = 0,
+                                       float gap = 0);
+
+  // Every Forward draws the same random numbers, those of pass `pass`.
+  void Forward(uint32_t pass = 0);
+  // With the gradient of each output; those left out are zero.
+  void Backward(const std::vector<std::vector<float>>& output_gradients);
+
+  // Sets input 0, runs, and returns output 0.
+  std::vector<float> Forward(const std::vector<float>& x);
+
+  const std::vector<float>& Output(int i = 0) const;
+  const Shape& OutputShape(int i = 0) const;
+  std::vector<float> InputGradient(int i = 0) const;
+  std::vector<float> ParamGradient(int i) const;
+
+  struct GradientCheck {
+    std::vector<int> inputs = {0};  // which ones are checked
+    int output = 0;
+    bool params = true;
+    float step = 1e-2f, bound = 1e-2f;
+  };
+  // Compares the gradients at the current inputs and parameters with central differences.
+  void ExpectGradient(const GradientCheck& check);
+  void ExpectGradient() { ExpectGradient(GradientCheck()); }
+
+ private:
+  class Impl;
+  float Objective();
+  void CompareWithDifferences(Param* param, const std::vector<float>& analytic,
+                              const std::string& what, const GradientCheck& check);
+
+  std::unique_ptr<Impl> impl_;
+  std::vector<Param*> input_params_, layer_params_;
+};
+
+// What making a layer out of `prototxt` with these inputs refuses with; fails the test when nothing
+// is refused.
+std::string RefusalOf(const std::string& prototxt, const std::vector<Shape>& inputs,
+                      const RunnerOptions& options = {});
+
+// A golden case of one layer: tensors named `inputs` are fed, those named `outputs` expected; with a
+// tensor "dy", also the gradients: of input i under "d" + its name, of the parameters ("weight",
+// "bias") under "dweight" and "dbias".
+struct GoldenUse {
+  std::vector<std::string> inputs = {"x"};
+  std::vector<std::string> outputs = {"y"};
+  float bound = 1e-5f;
+};
+void ExpectGolden(const GoldenCase& golden, const GoldenUse& use = {},
+                  const RunnerOptions& options = {});
+
+// |actual - expected| <= bound * max(1, |expected|) for each number.
+void ExpectNear(const std::vector<float>& actual, const std::vector<float>& expected, float bound,
+                const std::string& what = "");
+
+}  // namespace trainer
