@@ -16,8 +16,9 @@ struct OutputRef {
   auto operator<=>(const OutputRef&) const = default;
 };
 
-// For each layer, the output that each of its bottoms reads. Throws kConfig, naming the places: for a
-// bottom that no layer before makes, a top made twice (other than in place), a layer name used twice.
+// For each layer, the output that each of its bottoms reads. Throws kConfig, naming the places: for
+// a bottom that no layer before makes, a top made twice (other than in place), a layer name used
+// twice.
 std::vector<std::vector<OutputRef>> Connect(const std::vector<LayerSpec>& layers);
 
 }  // namespace trainer

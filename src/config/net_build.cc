@@ -61,12 +61,12 @@ void AddInput(const caffe::NetParameter& net, const NetPlaces& places, NetSpec* 
   if (!shapes && net.input_dim_size() == 0) return;  // a file of weights: no sizes, no layer
   if (shapes ? net.input_shape_size() != net.input_size() && net.input_shape_size() != 1
              : net.input_dim_size() != 4 * net.input_size()) {
-    throw Error(ErrorCode::kConfig, where,
-                Join(net.input_size(), " inputs need ",
-                     shapes ? Join(net.input_size(), " input_shape (or one for all); there are ",
-                                   net.input_shape_size())
-                            : Join(4 * net.input_size(), " input_dim; there are ",
-                                   net.input_dim_size())));
+    throw Error(
+        ErrorCode::kConfig, where,
+        Join(net.input_size(), " inputs need ",
+             shapes ? Join(net.input_size(), " input_shape (or one for all); there are ",
+                           net.input_shape_size())
+                    : Join(4 * net.input_size(), " input_dim; there are ", net.input_dim_size())));
   }
   LOG(INFO) << spec->file << ": rewriting the old 'input' fields as an Input layer";
   caffe::LayerParameter layer;

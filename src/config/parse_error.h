@@ -20,7 +20,7 @@ struct ParserComplaint {
 
 // The error to throw for it: place, what is wrong, what to write instead, the line with a caret.
 // `root` is what the file holds; `parsed` has its text and the places of all that was read.
-Error ExplainComplaint(const ParserComplaint& complaint,
-                       const google::protobuf::Descriptor& root, const ParsedText& parsed);
+Error ExplainComplaint(const ParserComplaint& complaint, const google::protobuf::Descriptor& root,
+                       const ParsedText& parsed);
 
 }  // namespace trainer

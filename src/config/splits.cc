@@ -18,8 +18,8 @@ struct Readers {
 // A loss layer with one top and no weight counts with weight 1.
 float LossWeight(const caffe::LayerParameter& layer, int top) {
   if (top < layer.loss_weight_size()) return layer.loss_weight(top);
-  const bool implied = layer.loss_weight_size() == 0 && layer.top_size() == 1 &&
-                       layer.type().ends_with("Loss");
+  const bool implied =
+      layer.loss_weight_size() == 0 && layer.top_size() == 1 && layer.type().ends_with("Loss");
   return implied ? 1 : 0;
 }
 

@@ -18,8 +18,8 @@ struct OldLayer {
   const google::protobuf::TextFormat::ParseInfoTree* tree = nullptr;
 };
 
-// The oldest form (`layers { layer { type: "conv" ... } }`) as the one with numbered types. Layers of
-// type "padding" vanish: their pad goes to the layers that read them. Others are passed on.
+// The oldest form (`layers { layer { type: "conv" ... } }`) as the one with numbered types. Layers
+// of type "padding" vanish: their pad goes to the layers that read them. Others are passed on.
 // Throws kConfig for an unknown type, or a padding layer that cannot be folded.
 std::vector<OldLayer> RewriteOldest(std::vector<OldLayer> layers);
 

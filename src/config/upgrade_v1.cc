@@ -57,8 +57,8 @@ const std::map<int, const char*>& TypeNames() {
   return names;
 }
 
-// Fields of one name and one type move over as they are; that covers names, bottoms, tops, rules and
-// all ..._param messages.
+// Fields of one name and one type move over as they are; that covers names, bottoms, tops, rules
+// and all ..._param messages.
 void CopyCommonFields(const Old& from, caffe::LayerParameter* to) {
   caffe::LayerParameter copy;
   const auto& reflection = *from.GetReflection();

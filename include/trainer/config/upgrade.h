@@ -7,8 +7,8 @@
 
 namespace trainer {
 
-// Rewrites `layers` (both old forms) and `input` of a net read from `file` as `layer`. A net without
-// them is left as it is. Throws kConfig for a mixture of both forms or an unknown old type.
+// Rewrites `layers` (both old forms) and `input` of a net read from `file` as `layer`. A net
+// without them is left as it is. Throws kConfig for a mixture of both forms or an unknown old type.
 void UpgradeNet(caffe::NetParameter* net, const std::string& file);
 
 }  // namespace trainer
