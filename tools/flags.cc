@@ -1,0 +1,214 @@
+#include "flags.h"
+
+#include <gflags/gflags.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+
+#include "trainer/base/error.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+constexpr std::array kLogFlags = {
+    Flag{.name = "minloglevel",
+         .kind = FlagKind::kWhole,
+         .value = "N",
+
+         .help = "leave out log lines below this level: 1 warnings stay, 2 errors stay",
+         .max = 4},
+    Flag{.name = "v",
+         .kind = FlagKind::kWhole,
+         .value = "N",
+
+         .help = "also log details up to this level"},
+    Flag{.name = "vmodule",
+         .value = "LIST",
+
+         .help = "the same for single source files: name=N,..."},
+    Flag{.name = "log_dir", .value = "DIR", .help = "also write the log here"},
+    Flag{.name = "logtostderr",
+         .kind = FlagKind::kSwitch,
+         .value = "",
+
+         .help = "log to stderr only"},
+    Flag{.name = "alsologtostderr",
+         .kind = FlagKind::kSwitch,
+         .value = "",
+
+         .help = "log to stderr too"},
+};
+
+[[noreturn]] void Refuse(const std::string& message) { throw Error(ErrorCode::kUsage, message); }
+
+// "true" or "false" for gflags' spellings of either, "" for anything else.
+std::string SwitchValue(const std::string& text) {
+  static constexpr std::string_view kTrue[] = {"1", "t", "true", "y", "yes"};
+  static constexpr std::string_view kFalse[] = {"0", "f", "false", "n", "no"};
+  std::string lower = text;
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (std::ranges::find(kTrue, lower) != std::end(kTrue)) return "true";
+  if (std::ranges::find(kFalse, lower) != std::end(kFalse)) return "false";
+  return "";
+}
+
+bool ParseWhole(std::string_view text, int64_t* value) {
+  const char* end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, *value);
+  return result.ec == std::errc() && result.ptr == end;
+}
+
+void CheckValue(const Flag& flag, const std::string& value) {
+  const std::string given = Join("--", flag.name, "=", value, ": ");
+  if (flag.kind == FlagKind::kWhole) {
+    int64_t number = 0;
+    if (!ParseWhole(value, &number)) Refuse(given + "not a whole number");
+    if (number < flag.min || number > flag.max) {
+      Refuse(Join(given, "must be from ", flag.min, " to ", flag.max));
+    }
+  }
+  if (flag.choices.empty()) return;
+  const std::vector<std::string> choices = SplitList(flag.choices, '|');
+  if (std::ranges::find(choices, value) == choices.end()) {
+    Refuse(given + "must be one of " + JoinList(choices) + "." + DidYouMean(value, choices));
+  }
+}
+
+[[noreturn]] void RefuseFlag(std::string_view verb, std::span<const Flag> table,
+                             const std::string& name) {
+  std::vector<std::string> names;
+  for (const Flag& flag : table) {
+    if (!flag.hidden) names.emplace_back(flag.name);
+  }
+  const std::string near = Nearest(name, names);
+  Refuse(Join("'trainer ", verb, "' has no flag --", name, ".",
+              near.empty() ? Join(" 'trainer help ", verb, "' lists its flags")
+                           : Join(" Did you mean --", near, "?")));
+}
+
+}  // namespace
+
+const std::string& Flags::Text(std::string_view name) const {
+  const auto found = values_.find(name);
+  if (found == values_.end()) {
+    throw Error(ErrorCode::kInternal, Join("no flag '", name, "' in this verb's table"));
+  }
+  return found->second;
+}
+
+int Flags::Whole(std::string_view name) const {
+  int64_t value = 0;
+  ParseWhole(Text(name), &value);
+  return static_cast<int>(value);
+}
+
+bool Flags::Switch(std::string_view name) const { return Text(name) == "true"; }
+
+std::vector<std::string> Flags::List(std::string_view name) const { return SplitList(Text(name)); }
+
+bool SplitFlag(const std::string& argument, FlagText* out) {
+  if (argument.size() < 2 || argument[0] != '-') return false;
+  if (argument[1] == '.' || std::isdigit(static_cast<unsigned char>(argument[1]))) return false;
+  const std::string text = argument.substr(argument[1] == '-' ? 2 : 1);
+  const size_t equals = text.find('=');
+  out->name = text.substr(0, equals);
+  std::ranges::replace(out->name, '-', '_');
+  out->has_value = equals != std::string::npos;
+  out->value = out->has_value ? text.substr(equals + 1) : "";
+  return true;
+}
+
+const Flag* FindFlag(std::span<const Flag> table, const std::string& name) {
+  for (const Flag& flag : table) {
+    if (flag.name == name) return &flag;
+  }
+  for (const Flag& flag : table) {
+    if (flag.kind == FlagKind::kSwitch && name == Join("no", flag.name)) return &flag;
+  }
+  return nullptr;
+}
+
+class FlagParser {
+ public:
+  FlagParser(std::string_view verb, std::span<const Flag> table,
+             const std::vector<std::string>& arguments)
+      : verb_(verb), table_(table), arguments_(arguments) {}
+
+  Flags Parse() {
+    for (const Flag& flag : table_) flags_.values_[std::string(flag.name)] = flag.fallback;
+    bool words_only = false;
+    while (next_ < arguments_.size()) {
+      const std::string& argument = arguments_[next_++];
+      FlagText text;
+      if (words_only || !SplitFlag(argument, &text)) {
+        flags_.words_.push_back(argument);
+      } else if (text.name.empty() && !text.has_value) {
+        words_only = true;
+      } else {
+        Take(text);
+      }
+    }
+    return std::move(flags_);
+  }
+
+ private:
+  void Take(const FlagText& text) {
+    const Flag* flag = FindFlag(table_, text.name);
+    if (flag == nullptr) RefuseFlag(verb_, table_, text.name);
+    std::string value = text.value;
+    if (flag->kind == FlagKind::kSwitch) {
+      value = SwitchFrom(*flag, text);
+    } else if (!text.has_value) {
+      value = NextValue(*flag);
+    }
+    if (!value.empty() || flag->kind != FlagKind::kText) CheckValue(*flag, value);
+    flags_.values_[std::string(flag->name)] = value;
+  }
+
+  static std::string SwitchFrom(const Flag& flag, const FlagText& text) {
+    const bool negated = text.name != flag.name;
+    if (!text.has_value) return negated ? "false" : "true";
+    const std::string value = negated ? "" : SwitchValue(text.value);
+    if (value.empty()) {
+      Refuse(
+          Join("--", text.name, "=", text.value, ": write --", flag.name, " or --no", flag.name));
+    }
+    return value;
+  }
+
+  std::string NextValue(const Flag& flag) {
+    FlagText ignored;
+    if (next_ == arguments_.size() || SplitFlag(arguments_[next_], &ignored)) {
+      Refuse(Join("--", flag.name, " needs a value: --", flag.name, "=", flag.value));
+    }
+    return arguments_[next_++];
+  }
+
+  std::string_view verb_;
+  std::span<const Flag> table_;
+  const std::vector<std::string>& arguments_;
+  size_t next_ = 0;
+  Flags flags_;
+};
+
+Flags ParseFlags(std::string_view verb, std::span<const Flag> table,
+                 const std::vector<std::string>& arguments) {
+  return FlagParser(verb, table, arguments).Parse();
+}
+
+std::span<const Flag> LogFlags() { return kLogFlags; }
+
+void ApplyLogFlags(const Flags& flags) {
+  for (const Flag& flag : kLogFlags) {
+    const std::string& value = flags.Text(flag.name);
+    if (value.empty()) continue;
+    if (gflags::SetCommandLineOption(std::string(flag.name).c_str(), value.c_str()).empty()) {
+      Refuse(Join("--", flag.name, "=", value, ": glog does not take this value"));
+    }
+  }
+}
+
+}  // namespace trainer

@@ -1,0 +1,75 @@
+#pragma once
+// The flags of one verb: what there is, and what a command line says about it.
+//
+// Spelling as in gflags: --flag=value, --flag value, with one dash or two; --flag, --noflag and
+// --flag=false for switches; "--" ends the flags. A flag given twice has its last value.
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace trainer {
+
+enum class FlagKind { kText, kWhole, kSwitch };
+
+struct Flag {
+  std::string_view name;
+  FlagKind kind = FlagKind::kText;
+  std::string_view value = "";     // what stands for the value in help: "FILE"
+  std::string_view fallback = "";  // the value when it is not given
+  std::string_view help = "";
+  bool required = false;
+  bool hidden = false;            // left out of help
+  std::string_view choices = "";  // "TRAIN|TEST": the only values, "" for any
+  // Bounds of a whole number.
+  int64_t min = 0;
+  int64_t max = std::numeric_limits<int32_t>::max();
+};
+
+// Checked values. The members throw kInternal for a name that the verb does not have.
+class Flags {
+ public:
+  const std::string& Text(std::string_view name) const;
+  int Whole(std::string_view name) const;
+  bool Switch(std::string_view name) const;
+  // Whether it has a value that is not empty, its fallback included.
+  bool Has(std::string_view name) const { return !Text(name).empty(); }
+  // A list "a, b,c" without blanks and empty items.
+  std::vector<std::string> List(std::string_view name) const;
+  // What is no flag, in order.
+  const std::vector<std::string>& words() const { return words_; }
+
+ private:
+  friend class FlagParser;
+  std::map<std::string, std::string, std::less<>> values_;
+  std::vector<std::string> words_;
+};
+
+// One argument that begins with a dash, taken apart.
+struct FlagText {
+  std::string name;
+  std::string value;
+  bool has_value = false;
+};
+
+// False for a word, for "-" and for a negative number. "--" gives an empty name.
+bool SplitFlag(const std::string& argument, FlagText* out);
+
+// The flag of that name in the table; "noX" finds the switch X. Null when there is none.
+const Flag* FindFlag(std::span<const Flag> table, const std::string& name);
+
+// Reads `arguments` (without program and verb). `verb` is for messages. Throws kUsage for: a flag
+// that is not in the table (naming the nearest), a missing or impossible value.
+Flags ParseFlags(std::string_view verb, std::span<const Flag> table,
+                 const std::vector<std::string>& arguments);
+
+// The flags of glog that every verb takes. `ApplyLogFlags` hands those that were given to gflags;
+// call it before InitLogging.
+std::span<const Flag> LogFlags();
+void ApplyLogFlags(const Flags& flags);
+
+}  // namespace trainer

@@ -1,0 +1,84 @@
+// The pages of `trainer help`.
+
+#include <algorithm>
+
+#include "table.h"
+#include "trainer/base/text.h"
+#include "verb.h"
+
+namespace trainer {
+namespace {
+
+// Each line of `text` after two blanks.
+std::string Indented(std::string_view text) {
+  std::string out = "  ";
+  for (const char c : text) {
+    out += c;
+    if (c == '\n') out += "  ";
+  }
+  return out + "\n";
+}
+
+std::string Spelling(const Flag& flag) {
+  if (flag.kind == FlagKind::kSwitch) return Join("--", flag.name);
+  return Join("--", flag.name, "=", flag.value);
+}
+
+// "--iterations=N     how many batches (default 50)"
+std::string FlagLines(std::span<const Flag> flags) {
+  size_t width = 0;
+  for (const Flag& flag : flags) {
+    if (!flag.hidden) width = std::max(width, Spelling(flag).size());
+  }
+  std::string out;
+  for (const Flag& flag : flags) {
+    if (flag.hidden) continue;
+    const std::string spelling = Spelling(flag);
+    std::string help(flag.help);
+    if (flag.required) help += " (required)";
+    if (!flag.fallback.empty()) help += Join(" (default ", flag.fallback, ")");
+    out += "  " + spelling + std::string(width - spelling.size() + 2, ' ') +
+           Wrap(help, width + 4, width + 4) + "\n";
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string ProgramHelp() {
+  std::string out =
+      "trainer: trains, tests and times neural nets written as Caffe prototxt files.\n"
+      "\n"
+      "usage: trainer VERB [flags]\n"
+      "\n"
+      "examples:\n"
+      "  trainer dataset digits data/digits\n"
+      "  trainer train --solver=models/lenet/solver.prototxt\n"
+      "  trainer train --solver=models/lenet/solver.prototxt \\\n"
+      "      --snapshot=run/lenet/lenet_iter_1000.solverstate\n"
+      "\n"
+      "verbs:\n";
+  const std::vector<std::string> names = VerbRegistry::Get().Names();
+  size_t width = 0;
+  for (const std::string& name : names) width = std::max(width, name.size());
+  for (const std::string& name : names) {
+    out += "  " + name + std::string(width - name.size() + 2, ' ') +
+           Wrap(VerbRegistry::Get().Make(name)->Doc().summary, width + 4, width + 4) + "\n";
+  }
+  out +=
+      "\n"
+      "'trainer help VERB' tells more; 'trainer --version' prints the version.\n"
+      "Results go to stdout, the log to stderr.\n";
+  return out;
+}
+
+std::string VerbHelp(const std::string& name) {
+  const VerbDoc doc = VerbRegistry::Get().Make(name)->Doc();
+  std::string out = Join("trainer ", name, ": ", doc.summary, "\n\nusage: ", doc.usage,
+                         "\n\nexamples:\n", Indented(doc.examples), "\n");
+  if (!doc.text.empty()) out += Wrap(doc.text, 0) + "\n\n";
+  if (!doc.flags.empty()) out += "flags:\n" + FlagLines(doc.flags) + "\n";
+  return out + "flags of the log:\n" + FlagLines(LogFlags());
+}
+
+}  // namespace trainer

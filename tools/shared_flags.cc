@@ -1,0 +1,93 @@
+#include "shared_flags.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "trainer/base/error.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+
+Flag GpuFlag() {
+  return {.name = "gpu",
+          .value = "LIST",
+
+          .help = "GPUs to use, as 0 or 0,1 or all; refused: this build has no CUDA"};
+}
+
+Flag LevelFlag() {
+  return {.name = "level",
+          .kind = FlagKind::kWhole,
+          .value = "N",
+          .fallback = "0",
+          .help = "level of the net's state, for include and exclude rules",
+          .min = std::numeric_limits<int32_t>::min()};
+}
+
+Flag StageFlag() {
+  return {.name = "stage",
+          .value = "LIST",
+
+          .help = "stages of the net's state, with commas between"};
+}
+
+Flag PhaseFlag() {
+  return {.name = "phase",
+          .value = "TRAIN|TEST",
+          .fallback = "TRAIN",
+          .help = "which phase's net of --model",
+          .choices = "TRAIN|TEST"};
+}
+
+Flag MemoryFlag() {
+  return {.name = "memory",
+          .value = "MODE",
+          .fallback = "shared",
+          .help = "shared, separate or poisoned",
+          .hidden = true,
+          .choices = "shared|separate|poisoned"};
+}
+
+Flag IterationsFlag() {
+  return {.name = "iterations",
+          .kind = FlagKind::kWhole,
+          .value = "N",
+          .fallback = "50",
+          .help = "how many batches",
+          .min = 1};
+}
+
+void RefuseGpu(const Flags& flags) {
+  if (!flags.Has("gpu")) return;
+  const std::string& text = flags.Text("gpu");
+  const std::vector<std::string> ids = flags.List("gpu");
+  const bool numbers = std::ranges::all_of(ids, [](const std::string& id) {
+    return id.size() <= 4 &&
+           std::ranges::all_of(id, [](unsigned char c) { return std::isdigit(c) != 0; });
+  });
+  if (text != "all" && (!numbers || ids.empty())) {
+    throw Error(
+        ErrorCode::kUsage,
+        Join("--gpu=", text, ": give numbers with commas between, such as 0 or 0,1, or all"));
+  }
+  throw Error(ErrorCode::kUnavailable,
+              Join("--gpu=", text, ": this build has no CUDA; leave out --gpu to use the CPU"));
+}
+
+StateFlags StateFlagsOf(const Flags& flags) { return {flags.Whole("level"), flags.List("stage")}; }
+
+caffe::NetState NetStateOf(const Flags& flags, caffe::Phase phase) {
+  caffe::NetState state;
+  state.set_phase(phase);
+  state.set_level(flags.Whole("level"));
+  for (const std::string& stage : flags.List("stage")) state.add_stage(stage);
+  return state;
+}
+
+MemoryMode ParseMemoryMode(const Flags& flags) {
+  const std::string& mode = flags.Text("memory");
+  if (mode == "separate") return MemoryMode::kSeparate;
+  return mode == "poisoned" ? MemoryMode::kPoisoned : MemoryMode::kShared;
+}
+
+}  // namespace trainer

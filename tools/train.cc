@@ -1,0 +1,123 @@
+#include <glog/logging.h>
+
+#include "shared_flags.h"
+#include "trainer/backend/device.h"
+#include "trainer/base/text.h"
+#include "trainer/base/threads.h"
+#include "trainer/checkpoint/snapshot.h"
+#include "trainer/solver/solver.h"
+#include "verb.h"
+
+namespace trainer {
+namespace {
+
+Flag EffectFlag(std::string_view name, std::string_view fallback, std::string_view help) {
+  return {.name = name, .value = "EFFECT", .fallback = fallback, .help = help};
+}
+
+SignalEffects ReadEffects(const Flags& flags) {
+  auto read = [&](const char* flag) { return ParseSignalEffect(flag, flags.Text(flag)); };
+  return {read("sigint_effect"), read("sighup_effect"), read("sigterm_effect"),
+          read("sigusr1_effect")};
+}
+
+// A solver without solver_mode trains on the CPU, as with Caffe's program.
+void RefuseGpuSolver(const SolverSpec& spec) {
+  if (!spec.proto.has_solver_mode() || spec.proto.solver_mode() != caffe::SolverParameter::GPU) {
+    return;
+  }
+  throw Error(ErrorCode::kUnavailable, spec.Where("solver_mode"),
+              "solver_mode is GPU and this build has no CUDA; write solver_mode: CPU");
+}
+
+// Those of the command line replace the solver's.
+std::vector<std::string> WeightFiles(const Flags& flags, const SolverSpec& spec) {
+  if (flags.Has("snapshot")) return {};
+  if (flags.Has("weights")) return flags.List("weights");
+  std::vector<std::string> files;
+  for (const std::string& list : spec.proto.weights()) {
+    for (std::string& file : SplitList(list)) files.push_back(std::move(file));
+  }
+  return files;
+}
+
+class Train final : public Verb {
+ public:
+  VerbDoc Doc() const override {
+    return {
+        .summary = "train a net, or go on from a snapshot",
+        .usage = "trainer train --solver=FILE [--snapshot=FILE | --weights=FILES] [flags]",
+        .text =
+            "Paths in the solver and its nets count from the working folder first, then from "
+            "the file that names them. The folder of snapshot_prefix must exist.\n"
+            "A signal's EFFECT is stop (finish the iteration, save a snapshot, end), snapshot "
+            "(save one and go on) or none. A second SIGINT or SIGTERM ends the program at "
+            "once.",
+        .examples =
+            "trainer train --solver=models/lenet/solver.prototxt\n"
+            "trainer train --solver=s.prototxt --snapshot=run/net_iter_500.solverstate\n"
+            "trainer train --solver=s.prototxt --weights=base.caffemodel",
+        .flags = {{.name = "solver", .value = "FILE", .help = "the solver", .required = true},
+                  {.name = "snapshot",
+                   .value = "FILE",
+                   .help = "go on from this .solverstate, bit for bit"},
+                  {.name = "weights",
+                   .value = "FILES",
+                   .help = "start from these .caffemodel files, with commas between"},
+                  EffectFlag("sigint_effect", "stop", "what Ctrl-C does"),
+                  EffectFlag("sighup_effect", "snapshot", "what SIGHUP does"),
+                  EffectFlag("sigterm_effect", "stop", "what SIGTERM does"),
+                  EffectFlag("sigusr1_effect", "stop", "what SIGUSR1 does"),
+                  {.name = "stop_exit_code",
+                   .kind = FlagKind::kWhole,
+                   .value = "N",
+                   .fallback = "75",
+                   .help = "exit code when a signal stopped the run",
+                   .max = 255},
+                  LevelFlag(),
+                  StageFlag(),
+                  GpuFlag(),
+                  MemoryFlag()},
+    };
+  }
+
+  int Run(const Flags& flags) override {
+    if (flags.Has("snapshot") && flags.Has("weights")) {
+      throw Error(ErrorCode::kUsage,
+                  "--snapshot and --weights exclude each other: a snapshot has its own weights");
+    }
+    RefuseGpu(flags);
+    SignalWatch signals(ReadEffects(flags));
+    const SolverSpec spec = LoadSolver(flags.Text("solver"), StateFlagsOf(flags));
+    RefuseGpuSolver(spec);
+    LOG(INFO) << "Use CPU.";
+    const std::unique_ptr<Device> device = MakeCpuDevice();
+    LOG(INFO) << DescribeThreads();
+    LOG(INFO) << "Initializing solver from parameters: \n" << spec.proto.DebugString();
+    TrainOptions options;
+    options.snapshot = flags.Text("snapshot");
+    options.weights = WeightFiles(flags, spec);
+    options.memory = ParseMemoryMode(flags);
+    options.signals = &signals;
+    ObserverList observers;
+    observers.Add(ObserverRegistry::Get().Make("log"));
+    Solver solver(spec, options, *device, observers);
+    LOG(INFO) << "Starting Optimization";
+    const SolveResult result = solver.Solve();
+    LOG(INFO) << "Optimization Done.";
+    if (result == SolveResult::kFinished) return 0;
+    LOG(INFO) << signals.StopSignal() << " stopped the run at iteration " << solver.iter()
+              << "; --snapshot=" << StateName(spec, solver.iter()) << " goes on from there";
+    return flags.Whole("stop_exit_code");
+  }
+
+ private:
+  static std::string StateName(const SolverSpec& spec, int iter) {
+    return NamesFor(spec.proto.snapshot_prefix(), iter).state;
+  }
+};
+
+const RegisterVerb<Train> kTrain("train");
+
+}  // namespace
+}  // namespace trainer
