@@ -3,15 +3,12 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
-
-#include <csignal>
 
 #include "support/error_of.h"
 #include "support/faulty_ops.h"
+#include "support/in_child.h"
 #include "support/temp_folder.h"
 #include "trainer/base/crc32c.h"
 #include "trainer/base/file.h"
@@ -29,14 +26,6 @@ void WriteOnce(const std::string& path, const std::string& content,
   AtomicFile file(path, ops);
   file.Append(content.data(), content.size());
   file.Commit();
-}
-
-// The number of a process that has ended.
-pid_t GonePid() {
-  const pid_t pid = fork();
-  if (pid == 0) _exit(0);
-  waitpid(pid, nullptr, 0);
-  return pid;
 }
 
 std::string HostAndPid(pid_t pid) {
@@ -201,137 +190,16 @@ TEST(AtomicFileTest, ReportsAFullDevice) {
   EXPECT_THAT(message, HasSubstr("No space left on device"));
 }
 
-// Runs body() in a child whose files may have `bytes` bytes at most; the child's result is
-// returned.
-template <class Body>
-int UnderSizeLimit(rlim_t bytes, const Body& body) {
-  const pid_t pid = fork();
-  if (pid == 0) {
-    std::signal(SIGXFSZ, SIG_IGN);
-    const rlimit limit{bytes, bytes};
-    if (setrlimit(RLIMIT_FSIZE, &limit) != 0) _exit(120);
-    _exit(body());
-  }
-  int status = 0;
-  waitpid(pid, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
 TEST(AtomicFileTest, ReportsTheShellsSizeLimit) {
   const TempFolder folder;
   WriteText(folder / "f", "old");
-  const int result = UnderSizeLimit(10000, [&] {
+  const int result = InChildWithSizeLimit(10000, [&] {
     const auto [code, message] = ErrorOf([&] { WriteOnce(folder / "f", std::string(20000, 'x')); });
     return message.find("ulimit -f") == std::string::npos ? 1 : static_cast<int>(code);
   });
   EXPECT_EQ(result, 74);
   EXPECT_EQ(ReadText(folder / "f"), "old");
   EXPECT_THAT(folder.Names(), ElementsAre("f"));
-}
-
-TEST(ProbeWritableTest, AcceptsAUsableFolderAndLeavesNothing) {
-  const TempFolder folder;
-  ProbeWritable(folder / "lenet", 1000000);
-  EXPECT_THAT(folder.Names(), IsEmpty());
-}
-
-TEST(ProbeWritableTest, NamesTheMissingFolder) {
-  const TempFolder folder;
-  const auto [code, message] = ErrorOf([&] { ProbeWritable(folder / "none/lenet", 1); });
-  EXPECT_EQ(code, ErrorCode::kCannotCreate);
-  EXPECT_EQ(message, (folder / "none") +
-                         ": this folder for snapshots does not exist; create it (mkdir -p) or set "
-                         "another snapshot_prefix");
-}
-
-TEST(ProbeWritableTest, RefusesAFileAsFolder) {
-  const TempFolder folder;
-  WriteText(folder / "file", "");
-  const auto [code, message] = ErrorOf([&] { ProbeWritable(folder / "file/lenet", 1); });
-  EXPECT_EQ(code, ErrorCode::kCannotCreate);
-  EXPECT_THAT(message, HasSubstr("is not a folder"));
-}
-
-TEST(ProbeWritableTest, RefusesMoreThanIsFreeWithBothFigures) {
-  const TempFolder folder;
-  class NearlyFull : public FileOps {
-   public:
-    int FreeBytes(const std::string&, uint64_t* bytes) override {
-      *bytes = 1500000;
-      return 0;
-    }
-  };
-  NearlyFull ops;
-  ProbeWritable(folder / "lenet", 1500000, ops);
-  const auto [code, message] = ErrorOf([&] { ProbeWritable(folder / "lenet", 240000000, ops); });
-  EXPECT_EQ(code, ErrorCode::kIo);
-  EXPECT_THAT(message, HasSubstr("a snapshot needs 240 MB but only 1.5 MB are free"));
-}
-
-TEST(ProbeWritableTest, ReportsWhicheverCallFails) {
-  for (int n = 0;; ++n) {
-    ASSERT_LT(n, 20);
-    const TempFolder folder;
-    FaultyOps ops;
-    ops.fail_at = n;
-    ops.errno_value = EDQUOT;
-    const auto [code, message] = ErrorOf([&] { ProbeWritable(folder / "p", 10000, ops); });
-    if (ops.failed_call.empty()) break;
-    SCOPED_TRACE(ops.failed_call);
-    EXPECT_EQ(code, ErrorCode::kIo);
-    EXPECT_THAT(message, HasSubstr("disk quota is used up"));
-    EXPECT_EQ(folder.Names().size(), ops.failed_call == "unlink" ? 1u : 0u);
-  }
-}
-
-TEST(ProbeWritableTest, GivesThePermissionCode) {
-  const TempFolder folder;
-  FaultyOps ops;
-  ops.fail_at = 1;
-  ops.errno_value = EROFS;
-  const auto [code, message] = ErrorOf([&] { ProbeWritable(folder / "p", 10, ops); });
-  EXPECT_EQ(code, ErrorCode::kNoPermission);
-  EXPECT_THAT(message, HasSubstr("Read-only file system"));
-}
-
-TEST(ProbeWritableTest, WorksWhereSpaceCannotBeReserved) {
-  const TempFolder folder;
-  FaultyOps ops;
-  ops.fail_at = 4;
-  ops.errno_value = EOPNOTSUPP;
-  ProbeWritable(folder / "p", 10000, ops);
-  EXPECT_EQ(ops.failed_call, "allocate");
-}
-
-TEST(ProbeWritableTest, SeesTheShellsSizeLimit) {
-  const TempFolder folder;
-  EXPECT_EQ(UnderSizeLimit(10000,
-                           [&] {
-                             ProbeWritable(folder / "p", 9000);
-                             const auto result =
-                                 ErrorOf([&] { ProbeWritable(folder / "p", 20000); });
-                             return static_cast<int>(result.first);
-                           }),
-            74);
-}
-
-TEST(RemoveStrayTempsTest, RemovesOnlyWhatADeadProcessOfThisHostLeft) {
-  const TempFolder folder;
-  const std::string dead = HostAndPid(GonePid());
-  WriteText(folder / (".lenet_iter_5.caffemodel.tmp." + dead), "x");
-  WriteText(folder / (".lenet_iter_6.solverstate.tmp." + HostAndPid(getpid())), "x");
-  const std::vector<std::string> kept = {
-      ".lenet_iter_5.caffemodel.tmp." + HostAndPid(getppid()),
-      ".lenet_iter_5.caffemodel.tmp.otherhost.1",
-      ".lenet_iter_5.caffemodel.tmp." + dead + "x",
-      ".other_iter_5.caffemodel.tmp." + dead,
-      "lenet_iter_5.caffemodel",
-      "lenet_iter_5.caffemodel.tmp." + dead,
-  };
-  for (const std::string& name : kept) WriteText(folder / name, "x");
-  EXPECT_EQ(RemoveStrayTemps(folder / "lenet"), 2);
-  EXPECT_THAT(folder.Names(), testing::UnorderedElementsAreArray(kept));
-  EXPECT_EQ(RemoveStrayTemps(folder / "none/lenet"), 0);
 }
 
 }  // namespace

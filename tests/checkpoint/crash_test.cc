@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mount.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include "small_snapshot.h"
 #include "support/error_of.h"
 #include "support/faulty_ops.h"
+#include "support/in_child.h"
 #include "support/temp_folder.h"
 #include "trainer/base/atomic_file.h"
 #include "trainer/checkpoint/snapshot.h"
@@ -78,16 +78,6 @@ TEST(KillTest, TheNewestCompletePairLoadsAfterEveryKill) {
     last = found;
   }
   RecordProperty("kills_that_left_a_temporary_file", strays);
-}
-
-// Runs body() in a child process and returns its exit status.
-template <class Body>
-int InChild(const Body& body) {
-  const pid_t child = fork();
-  if (child == 0) _exit(body());
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 // Kills a child before call n of the snapshot of iteration 2, for every n.
@@ -169,13 +159,7 @@ int SmallThenTooLarge(const std::string& prefix) {
 
 TEST(DiskFullTest, ASizeLimitOfTheShellLeavesTheOldPair) {
   const TempFolder folder;
-  EXPECT_EQ(InChild([&] {
-              std::signal(SIGXFSZ, SIG_IGN);
-              const rlimit limit{1 << 20, 1 << 20};
-              if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return 100;
-              return SmallThenTooLarge(folder / "run");
-            }),
-            0);
+  EXPECT_EQ(InChildWithSizeLimit(1 << 20, [&] { return SmallThenTooLarge(folder / "run"); }), 0);
   EXPECT_EQ(folder.Names().size(), 4u);
 }
 

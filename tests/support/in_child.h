@@ -1,0 +1,32 @@
+#pragma once
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+namespace trainer {
+
+// Runs body() in a child process. Returns the status that it returns, or 128 + the signal that
+// ended it.
+template <class Body>
+int InChild(const Body& body) {
+  const pid_t child = fork();
+  if (child == 0) _exit(body());
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+// The same where no file may grow beyond `bytes` bytes, as after `ulimit -f`.
+template <class Body>
+int InChildWithSizeLimit(rlim_t bytes, const Body& body) {
+  return InChild([&] {
+    std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{bytes, bytes};
+    return setrlimit(RLIMIT_FSIZE, &limit) == 0 ? body() : 127;
+  });
+}
+
+}  // namespace trainer
