@@ -17,29 +17,17 @@ constexpr std::array kLogFlags = {
     Flag{.name = "minloglevel",
          .kind = FlagKind::kWhole,
          .value = "N",
-
          .help = "leave out log lines below this level: 1 warnings stay, 2 errors stay",
          .max = 4},
     Flag{.name = "v",
          .kind = FlagKind::kWhole,
          .value = "N",
-
          .help = "also log details up to this level"},
-    Flag{.name = "vmodule",
-         .value = "LIST",
-
-         .help = "the same for single source files: name=N,..."},
+    Flag{
+        .name = "vmodule", .value = "LIST", .help = "the same for single source files: name=N,..."},
     Flag{.name = "log_dir", .value = "DIR", .help = "also write the log here"},
-    Flag{.name = "logtostderr",
-         .kind = FlagKind::kSwitch,
-         .value = "",
-
-         .help = "log to stderr only"},
-    Flag{.name = "alsologtostderr",
-         .kind = FlagKind::kSwitch,
-         .value = "",
-
-         .help = "log to stderr too"},
+    Flag{.name = "logtostderr", .kind = FlagKind::kSwitch, .help = "log to stderr only"},
+    Flag{.name = "alsologtostderr", .kind = FlagKind::kSwitch, .help = "log to stderr too"},
 };
 
 [[noreturn]] void Refuse(const std::string& message) { throw Error(ErrorCode::kUsage, message); }

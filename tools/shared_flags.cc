@@ -11,7 +11,6 @@ namespace trainer {
 Flag GpuFlag() {
   return {.name = "gpu",
           .value = "LIST",
-
           .help = "GPUs to use, as 0 or 0,1 or all; refused: this build has no CUDA"};
 }
 
@@ -25,10 +24,8 @@ Flag LevelFlag() {
 }
 
 Flag StageFlag() {
-  return {.name = "stage",
-          .value = "LIST",
-
-          .help = "stages of the net's state, with commas between"};
+  return {
+      .name = "stage", .value = "LIST", .help = "stages of the net's state, with commas between"};
 }
 
 Flag PhaseFlag() {
