@@ -3,7 +3,7 @@
 # TRAINER_JOBS the parallel jobs (as many as there are cores).
 # shellcheck shell=bash
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)"
-cd "$root"
+cd "$root" || exit
 preset="${TRAINER_PRESET:-release}"
 jobs="${TRAINER_JOBS:-$(nproc)}"
 

@@ -28,7 +28,7 @@ say "train: $trainer train --solver=$solver"
 status=0
 "$trainer" train --solver="$solver" 2>&1 | tee -i "$log" || status=$?
 
-weights="$(ls -t "$prefix"_iter_*.caffemodel 2>/dev/null | head -n 1 || true)"
+weights="$(sed -n 's/^.*Snapshotting to [a-z]* proto file //p' "$log" | tail -n 1)"
 say "weights: ${weights:+$root/}${weights:-none were saved}"
 say "log:     $root/$log"
 exit "$status"
