@@ -1,0 +1,155 @@
+// The element-wise and row-wise loops: every element once, whatever the count and the threads.
+
+#include "trainer/backend/map.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "trainer/backend/layout.h"
+#include "trainer/backend/reduce.h"
+
+namespace trainer {
+namespace {
+
+struct Affine {
+  float a, b;
+  HD float operator()(float x) const { return a * x + b; }
+};
+struct Product {
+  HD float operator()(float x, float y) const { return x * y; }
+};
+struct PlusIndex {
+  HD float operator()(int64_t i, float x) const { return x + static_cast<float>(i); }
+};
+struct Momentum {
+  HD void operator()(float& w, float& v, const float& g) const {
+    v = 0.5f * v + g;
+    w -= v;
+  }
+};
+
+class MapTest : public testing::TestWithParam<int> {
+ protected:
+  std::unique_ptr<Device> device_ = MakeCpuDevice(2);
+  int64_t n_ = GetParam();
+  std::vector<float> Ramp(float from = 0) const {
+    std::vector<float> values(static_cast<size_t>(n_));
+    std::iota(values.begin(), values.end(), from);
+    return values;
+  }
+  Tensor View(std::vector<float>& v) const { return {v.data(), {n_}, DType::kF32}; }
+};
+INSTANTIATE_TEST_SUITE_P(Counts, MapTest, testing::Values(0, 1, 15, 16, 17, 1000, 40001));
+
+TEST_P(MapTest, AppliesTheFunctorToEachElement) {
+  std::vector<float> x = Ramp(), y(x.size());
+  Map(*device_, Affine{2, 1}, View(y), View(x));
+  for (size_t i = 0; i < y.size(); ++i) ASSERT_EQ(y[i], 2 * x[i] + 1);
+}
+
+TEST_P(MapTest, MayWriteOverAnInput) {
+  std::vector<float> x = Ramp(), y = Ramp(3);
+  Map(*device_, Product{}, View(y), View(x), View(y));
+  for (size_t i = 0; i < y.size(); ++i) ASSERT_EQ(y[i], x[i] * (x[i] + 3));
+}
+
+TEST_P(MapTest, GivesTheIndex) {
+  std::vector<float> x(static_cast<size_t>(n_), 0.5f);
+  MapIndexed(*device_, PlusIndex{}, View(x), View(x));
+  for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(x[i], 0.5f + static_cast<float>(i));
+}
+
+TEST_P(MapTest, UpdatesSeveralArraysInOnePass) {
+  std::vector<float> w = Ramp(), v(w.size(), 2), g(w.size(), 1);
+  Update(*device_, Momentum{}, n_, w.data(), v.data(), g.data());
+  for (size_t i = 0; i < w.size(); ++i) {
+    ASSERT_EQ(v[i], 2);
+    ASSERT_EQ(w[i], static_cast<float>(i) - 2);
+  }
+}
+
+TEST_P(MapTest, ComputesBFloat16InFloat) {
+  std::vector<BFloat16> x(static_cast<size_t>(n_)), y(x.size());
+  for (size_t i = 0; i < x.size(); ++i) Store(x[i], static_cast<float>(i % 200));
+  Map(*device_, Affine{0.5f, 1}, Tensor{y.data(), {n_}, DType::kBF16},
+      Tensor{x.data(), {n_}, DType::kBF16});
+  for (size_t i = 0; i < y.size(); ++i) {
+    ASSERT_EQ(Load(y[i]), 0.5f * static_cast<float>(i % 200) + 1);
+  }
+}
+
+struct SumAndMax {
+  const float* x;
+  float *sum, *max;
+  int64_t length;
+  template <class Row>
+  HD void operator()(const Row& row) const {
+    const float* in = x + row.index * length;
+    const float total = row.Sum([&](int64_t i) { return in[i]; });
+    const float top = row.Max([&](int64_t i) { return in[i]; });
+    row.Once([&] {
+      sum[row.index] = total;
+      max[row.index] = top;
+    });
+  }
+};
+
+TEST_P(MapTest, RowsHaveTheirSumsAndMaxima) {
+  const int64_t rows = 37;
+  std::vector<float> x(static_cast<size_t>(rows * n_)), sum(37, -1), max(37, -1);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 101) - 50;
+  MapRows(*device_, rows, n_, SumAndMax{x.data(), sum.data(), max.data(), n_});
+  for (int64_t r = 0; r < rows; ++r) {
+    double total = 0;
+    float top = -FLT_MAX;
+    for (int64_t i = 0; i < n_; ++i) {
+      total += x[static_cast<size_t>(r * n_ + i)];
+      top = std::max(top, x[static_cast<size_t>(r * n_ + i)]);
+    }
+    ASSERT_NEAR(sum[static_cast<size_t>(r)], total, 1e-2);
+    ASSERT_EQ(max[static_cast<size_t>(r)], top);
+  }
+}
+
+struct Square {
+  const float* x;
+  HD float operator()(int64_t i) const { return x[i] * x[i]; }
+};
+
+TEST_P(MapTest, SumsDoNotDependOnTheNumberOfThreads) {
+  std::vector<float> x(static_cast<size_t>(n_));
+  double expected = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    x[i] = std::sin(static_cast<float>(i));
+    expected += double{x[i]} * x[i];
+  }
+  float two = -1, one = -1;
+  ReduceSum(*device_, n_, Square{x.data()}, 3, &two);
+  ReduceSum(*MakeCpuDevice(1), n_, Square{x.data()}, 3, &one);
+  EXPECT_EQ(one, two);
+  EXPECT_NEAR(one, 3 * expected, 1e-4 * (1 + expected));
+}
+
+TEST_P(MapTest, ColumnSumsAreAdded) {
+  const int64_t rows = 9;
+  std::vector<float> x(static_cast<size_t>(rows * n_), 0.5f), sums(static_cast<size_t>(n_), 1);
+  AddColumnSums(*device_, {x.data(), {rows, n_}}, rows, n_, sums.data());
+  for (const float sum : sums) ASSERT_EQ(sum, 5.5f);
+}
+
+TEST(LayoutTest, PlainOrderIsChannelsThenRowsThenColumns) {
+  const auto device = MakeCpuDevice(1);
+  // (1, 2, 1, 3) in memory: pixel by pixel, both channels.
+  std::vector<float> memory = {1, 10, 2, 20, 3, 30}, plain(6), back(6);
+  const Tensor image{memory.data(), {1, 2, 1, 3}, DType::kF32};
+  CopyToPlain(*device, image, plain.data());
+  EXPECT_THAT(plain, testing::ElementsAre(1, 2, 3, 10, 20, 30));
+  CopyFromPlain(*device, plain.data(), {back.data(), image.shape, DType::kF32});
+  EXPECT_EQ(back, memory);
+}
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,308 @@
+// How a net is put together: rules, splits, sharing, gradients, weights.
+
+#include "trainer/net/net.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/error_of.h"
+#include "support/net_text.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// A device, a store and a net that stay together.
+struct Built {
+  NetSpec spec;
+  std::unique_ptr<Device> device = MakeCpuDevice(1);
+  ParamStore params{*device};
+  std::unique_ptr<Net> net;
+
+  explicit Built(const std::string& text, bool training = true, int level = 0,
+                 std::vector<std::string> stages = {})
+      : spec(NetFromText(text)) {
+    net = Make(training ? caffe::TRAIN : caffe::TEST, training, level, std::move(stages));
+  }
+
+  std::unique_ptr<Net> Make(caffe::Phase phase, bool training, int level = 0,
+                            std::vector<std::string> stages = {}) {
+    NetOptions options;
+    options.state = StateOf(phase, level, std::move(stages));
+    options.training = training;
+    options.log = false;
+    return std::make_unique<Net>(spec, options, *device, params);
+  }
+
+  std::vector<std::string> Layers() const {
+    std::vector<std::string> names;
+    for (int i = 0; i < net->NumLayers(); ++i) names.push_back(net->LayerAt(i).name());
+    return names;
+  }
+  std::vector<std::string> Backwards() const {
+    std::vector<std::string> names;
+    for (int i = 0; i < net->NumLayers(); ++i) {
+      if (net->RunsBackward(i)) names.push_back(net->LayerAt(i).name());
+    }
+    return names;
+  }
+};
+
+const std::string kData = R"(
+layer { name: "data" type: "DummyData" top: "x" top: "label"
+        dummy_data_param { shape { dim: 4 dim: 3 } shape { dim: 4 }
+          data_filler { type: "gaussian" } data_filler { type: "constant" value: 1 } } }
+)";
+
+std::string Ip(const std::string& name, const std::string& bottom, const std::string& top,
+               const std::string& more = "", int outputs = 3) {
+  return Join("layer { name: \"", name, "\" type: \"InnerProduct\" bottom: \"", bottom,
+              "\" top: \"", top, "\" ", more, " inner_product_param { num_output: ", outputs,
+              " weight_filler { type: \"xavier\" } } }\n");
+}
+
+std::string Loss(const std::string& bottom, const std::string& more = "") {
+  return Join("layer { name: \"loss\" type: \"SoftmaxWithLoss\" bottom: \"", bottom,
+              "\" bottom: \"label\" top: \"loss\" ", more, " }\n");
+}
+
+TEST(NetTest, ReportsUnreadBlobsInByteOrderOfTheirNames) {
+  const Built b(kData + Ip("z", "x", "zeta") + Ip("a", "x", "alpha") + Ip("m", "x", "mid") +
+                Loss("mid"));
+  std::vector<std::string> names;
+  for (const NetOutput& output : b.net->outputs()) names.push_back(output.name);
+  EXPECT_THAT(names, ElementsAre("alpha", "loss", "zeta"));
+  EXPECT_EQ(b.net->outputs()[1].loss_weight, 1);
+  EXPECT_EQ(b.net->outputs()[0].loss_weight, 0);
+}
+
+TEST(NetTest, InsertsASplitForABlobWithTwoReaders) {
+  const Built b(kData + Ip("a", "x", "a") + Ip("b", "x", "b") + Loss("a"));
+  EXPECT_THAT(b.Layers(), ElementsAre("data", "x_data_0_split", "a", "b", "loss"));
+}
+
+TEST(NetTest, KeepsOnlyLayersWhosePhaseLevelAndStageMatch) {
+  const std::string text = kData + Ip("train", "x", "t", "include { phase: TRAIN }") +
+                           Ip("high", "x", "h", "include { min_level: 2 }") +
+                           Ip("staged", "x", "s", "include { stage: \"deploy\" }") +
+                           Ip("not_test", "x", "n", "exclude { phase: TEST }");
+  EXPECT_THAT(Built(text, true).Layers(), testing::Not(testing::Contains("high")));
+  EXPECT_THAT(Built(text, true).Layers(), testing::Contains("train"));
+  EXPECT_THAT(Built(text, false, 2, {"deploy"}).Layers(),
+              testing::AllOf(testing::Contains("high"), testing::Contains("staged"),
+                             testing::Not(testing::Contains("train")),
+                             testing::Not(testing::Contains("not_test"))));
+}
+
+TEST(NetTest, ANetWithoutLayersInAPhaseIsRefused) {
+  const auto [code, text] = ErrorOf([] {
+    Built(
+        "layer { name: \"d\" type: \"Input\" top: \"x\" include { phase: TEST } "
+        "input_param { shape { dim: 1 } } }");
+  });
+  EXPECT_EQ(code, ErrorCode::kConfig);
+  EXPECT_THAT(text, HasSubstr("has no layer in phase TRAIN"));
+}
+
+TEST(NetTest, SharedParametersAddTheirGradientsIntoTheOwner) {
+  const std::string param = "param { name: \"w\" } param { name: \"b\" }";
+  Built shared(kData + Ip("one", "x", "y1", param) + Ip("two", "y1", "y2", param) + Loss("y2"));
+  ASSERT_EQ(shared.net->params().size(), 2u);
+  EXPECT_EQ(shared.net->params()[0]->key, "w");
+  EXPECT_EQ(shared.net->params()[0]->layer, "one");
+  // The same net with separate copies of the same numbers: its two gradients sum to the shared one.
+  Built apart(kData + Ip("one", "x", "y1") + Ip("two", "y1", "y2") + Loss("y2"));
+  std::vector<Param*> all = apart.net->params();
+  for (int copy = 0; copy < 2; ++copy) {
+    for (int i = 0; i < 2; ++i) {
+      const Param& from = *shared.net->params()[static_cast<size_t>(i)];
+      std::copy_n(from.weight, from.count(), all[static_cast<size_t>(2 * copy + i)]->weight);
+    }
+  }
+  shared.net->Forward();
+  shared.net->Backward();
+  apart.net->Forward();
+  apart.net->Backward();
+  for (size_t i = 0; i < 2; ++i) {
+    const Param& sum = *shared.net->params()[i];
+    for (int64_t k = 0; k < sum.count(); ++k) {
+      EXPECT_NEAR(sum.grad[k], all[i]->grad[k] + all[i + 2]->grad[k], 1e-6);
+    }
+  }
+}
+
+TEST(NetTest, SharingRefusesAnotherShapeNamingBothPlaces) {
+  const auto [code, text] = ErrorOf([] {
+    Built(kData + Ip("one", "x", "y1", "param { name: \"w\" }") +
+          Ip("two", "x", "y2", "param { name: \"w\" }", 5));
+  });
+  EXPECT_EQ(code, ErrorCode::kConfig);
+  EXPECT_THAT(text, HasSubstr("layer 'two' (InnerProduct)"));
+  EXPECT_THAT(text, HasSubstr("cannot share parameter 'w' with layer 'one'"));
+  EXPECT_THAT(text, HasSubstr("3 3 (9)"));
+  EXPECT_THAT(text, HasSubstr("5 3 (15)"));
+}
+
+TEST(NetTest, SharingRefusesTwoLearningRates) {
+  const auto [code, text] = ErrorOf([] {
+    Built(kData + Ip("one", "x", "y1", "param { name: \"w\" lr_mult: 1 }") +
+          Ip("two", "x", "y2", "param { name: \"w\" lr_mult: 2 }"));
+  });
+  EXPECT_THAT(text, HasSubstr("shared parameter 'w' has lr_mult 2 here and 1 in layer 'one'"));
+}
+
+TEST(NetTest, TooManyParamEntriesAreRefused) {
+  const auto [code, text] =
+      ErrorOf([] { Built(kData + Ip("one", "x", "y", "param {} param {} param {}")); });
+  EXPECT_THAT(text, HasSubstr("it has 3 param entries but only 2 parameters"));
+}
+
+TEST(NetTest, NothingBeforeTheFirstLearningLayerRunsBackward) {
+  const std::string frozen = "param { lr_mult: 0 } param { lr_mult: 0 }";
+  const Built b(kData + Ip("a", "x", "a", frozen) + Ip("b", "a", "b") + Loss("b"));
+  EXPECT_THAT(b.Backwards(), ElementsAre("b", "loss"));
+  EXPECT_EQ(b.net->params()[0]->grad, nullptr);
+}
+
+TEST(NetTest, ForceBackwardReachesTheFirstLayer) {
+  const std::string frozen = "param { lr_mult: 0 } param { lr_mult: 0 }";
+  const Built b("force_backward: true" + kData + Ip("a", "x", "a", frozen) + Loss("a"));
+  EXPECT_THAT(b.Backwards(), ElementsAre("a", "loss"));
+  EXPECT_NE(b.net->Gradient("x").data, nullptr);
+}
+
+TEST(NetTest, PropagateDownFalseStopsTheGradient) {
+  const Built b(kData + Ip("a", "x", "a") + Ip("b", "a", "b", "propagate_down: false") + Loss("b"));
+  EXPECT_THAT(b.Backwards(), ElementsAre("b", "loss"));
+}
+
+TEST(NetTest, PropagateDownMustMatchTheBottoms) {
+  const auto [code, text] = ErrorOf([] {
+    Built(kData + Ip("a", "x", "a", "propagate_down: true propagate_down: true") + Loss("a"));
+  });
+  EXPECT_THAT(text, HasSubstr("propagate_down is given 2 times for 1 bottoms"));
+  const auto [label_code, label_text] = ErrorOf([] {
+    Built(kData + Ip("a", "x", "a") + Loss("a", "propagate_down: true propagate_down: true"));
+  });
+  EXPECT_THAT(label_text, HasSubstr("bottom 'label' cannot get a gradient here"));
+}
+
+TEST(NetTest, WhatNoLossDependsOnDoesNotRunBackward) {
+  const Built b(kData + Ip("a", "x", "a") + Ip("b", "x", "b") + Loss("a"));
+  EXPECT_THAT(b.Backwards(), ElementsAre("a", "loss"));
+}
+
+TEST(NetTest, LossWeightScalesLossAndGradient) {
+  Built one(kData + Ip("a", "x", "a") + Loss("a"));
+  Built half(kData + Ip("a", "x", "a") + Loss("a", "loss_weight: 0.5"));
+  const float loss = one.net->Forward();
+  EXPECT_FLOAT_EQ(half.net->Forward(), 0.5f * loss);
+  one.net->Backward();
+  half.net->Backward();
+  const Param& w1 = *one.net->params()[0];
+  const Param& w2 = *half.net->params()[0];
+  for (int64_t i = 0; i < w1.count(); ++i) EXPECT_NEAR(w2.grad[i], 0.5f * w1.grad[i], 1e-7);
+}
+
+TEST(NetTest, ALossLayerWithTwoTopsNeedsItsWeights) {
+  const auto [code, text] = ErrorOf([] {
+    Built(kData + Ip("a", "x", "a") +
+          "layer { name: \"loss\" type: \"SoftmaxWithLoss\" bottom: \"a\" bottom: \"label\" "
+          "top: \"loss\" top: \"prob\" }");
+  });
+  EXPECT_THAT(text,
+              HasSubstr("needs one loss_weight per top, as in: loss_weight: 1 loss_weight: 0"));
+}
+
+TEST(NetTest, ALossLayerWithoutATopStillCounts) {
+  Built b(kData + Ip("a", "x", "a") +
+          "layer { name: \"loss\" type: \"SoftmaxWithLoss\" bottom: \"a\" bottom: \"label\" }");
+  EXPECT_GT(b.net->Forward(), 0);
+  EXPECT_THAT(b.net->outputs(), IsEmpty());
+}
+
+TEST(NetTest, BackwardAddsToParameterGradients) {
+  Built b(R"(layer { name: "data" type: "DummyData" top: "x" top: "label"
+        dummy_data_param { shape { dim: 4 dim: 3 } shape { dim: 4 }
+          data_filler { type: "constant" value: 0.5 }
+          data_filler { type: "constant" value: 1 } } })" +
+          Ip("a", "x", "a") + Loss("a"));
+  b.net->Forward();
+  b.net->Backward();
+  const Param& w = *b.net->params()[0];
+  const std::vector<float> once(w.grad, w.grad + w.count());
+  b.net->Forward();
+  b.net->Backward();
+  for (size_t i = 0; i < once.size(); ++i) EXPECT_FLOAT_EQ(w.grad[i], 2 * once[i]);
+}
+
+TEST(NetTest, ATestNetUsesTheTrainingNetsWeights) {
+  Built b(kData + Ip("a", "x", "a") + Loss("a"));
+  const auto test = b.Make(caffe::TEST, false);
+  ASSERT_EQ(test->params().size(), 2u);
+  EXPECT_EQ(test->params()[0]->weight, b.net->params()[0]->weight);
+}
+
+TEST(NetTest, WeightsGoOutAndInByLayerName) {
+  Built from(kData + Ip("a", "x", "a") + Ip("b", "a", "b") + Loss("b"));
+  Built to(kData + Ip("b", "x", "b") + Ip("c", "b", "c") + Loss("c"));
+  const LoadReport report = to.net->CopyWeights(from.net->ToProto(), "from.caffemodel");
+  EXPECT_THAT(report.loaded, ElementsAre("b"));
+  EXPECT_THAT(report.missing, ElementsAre("c"));
+  EXPECT_THAT(report.unused, ElementsAre("a"));
+  const Param& source = *from.net->params()[2];
+  const Param& target = *to.net->params()[0];
+  EXPECT_THAT(std::vector<float>(target.weight, target.weight + target.count()),
+              testing::ElementsAreArray(source.weight, static_cast<size_t>(source.count())));
+}
+
+TEST(NetTest, WeightsOfAnotherShapeAreRefusedNamingBoth) {
+  Built from(kData + Ip("a", "x", "a", "", 7));
+  Built to(kData + Ip("a", "x", "a"));
+  const auto [code, text] =
+      ErrorOf([&] { to.net->CopyWeights(from.net->ToProto(), "from.caffemodel"); });
+  EXPECT_EQ(code, ErrorCode::kData);
+  EXPECT_THAT(text, HasSubstr("from.caffemodel: layer 'a', blob 0: its shape is 7 3 (21)"));
+  EXPECT_THAT(text, HasSubstr("3 3 (9)"));
+}
+
+TEST(NetTest, AnInnerProductOverAnImageKeepsTheFilesColumnOrder) {
+  const std::string image = R"(layer { name: "data" type: "DummyData" top: "x"
+      dummy_data_param { shape { dim: 2 dim: 3 dim: 2 dim: 2 } data_filler { type: "gaussian" } } })";
+  Built a(image + Ip("ip", "x", "y", "", 2));
+  const caffe::NetParameter file = a.net->ToProto();
+  Built b(image + Ip("ip", "x", "y", "", 2));
+  b.net->CopyWeights(file, "f");
+  EXPECT_EQ(b.net->ToProto().SerializeAsString(), file.SerializeAsString());
+  // y = W x in (C, H, W) order, whatever the order in memory.
+  a.net->Forward();
+  std::vector<float> x(24), y(4);
+  a.net->ReadPlain(a.net->Value("y"), y);
+  Built keep(image);
+  const caffe::BlobProto& w = file.layer(1).blobs(0);
+  keep.net->Forward();
+  keep.net->ReadPlain(keep.net->Value("x"), x);
+  for (size_t n = 0; n < 2; ++n) {
+    for (int m = 0; m < 2; ++m) {
+      float sum = 0;
+      for (int k = 0; k < 12; ++k) sum += w.data(m * 12 + k) * x[n * 12 + static_cast<size_t>(k)];
+      EXPECT_NEAR(y[n * 2 + static_cast<size_t>(m)], sum, 1e-5);
+    }
+  }
+}
+
+TEST(NetTest, TheSameSeedGivesTheSameWeightsWhateverOtherLayersThereAre) {
+  Built small(kData + Ip("a", "x", "a"));
+  Built large(kData + Ip("other", "x", "o") + Ip("a", "x", "a"));
+  const Param& one = *small.net->params()[0];
+  const Param& two = *large.net->params()[2];
+  EXPECT_THAT(std::vector<float>(one.weight, one.weight + one.count()),
+              testing::ElementsAreArray(two.weight, static_cast<size_t>(two.count())));
+}
+
+}  // namespace
+}  // namespace trainer

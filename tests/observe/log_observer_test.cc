@@ -1,0 +1,100 @@
+// The lines of the log, as the tools that read Caffe's logs expect them.
+
+#include <glog/logging.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <regex>
+
+#include "trainer/observe/observer.h"
+
+namespace trainer {
+namespace {
+
+using testing::ElementsAre;
+
+// Collects what is logged while it lives, without the prefix.
+class Collector : public google::LogSink {
+ public:
+  Collector() { google::AddLogSink(this); }
+  ~Collector() override { google::RemoveLogSink(this); }
+  void send(google::LogSeverity, const char*, const char*, int, const google::LogMessageTime&,
+            const char* message, size_t length) override {
+    lines.emplace_back(message, length);
+  }
+  std::vector<std::string> lines;
+};
+
+class LogObserverTest : public testing::Test {
+ protected:
+  std::unique_ptr<Observer> log_ = ObserverRegistry::Get().Make("log");
+  Collector collected_;
+};
+
+TEST_F(LogObserverTest, AnIterationHasItsLossItsOutputsAndItsRate) {
+  const std::vector<ReportedValue> outputs = {{"accuracy", 0.5f, 0}, {"loss", 0.25f, 2}};
+  IterationReport report;
+  report.iter = 100;
+  report.loss = 0.23f;
+  report.seconds = 8;
+  report.iterations = 100;
+  report.rate = 0.00992565f;
+  report.outputs = outputs;
+  log_->OnIteration(report);
+  EXPECT_THAT(collected_.lines,
+              ElementsAre("Iteration 100 (12.5 iter/s, 8s/100 iters), loss = 0.23",
+                          "    Train net output #0: accuracy = 0.5",
+                          "    Train net output #1: loss = 0.25 (* 2 = 0.5 loss)",
+                          "Iteration 100, lr = 0.00992565"));
+}
+
+TEST_F(LogObserverTest, TheFirstIterationClaimsNoSpeed) {
+  IterationReport report;
+  report.seconds = 0.5;
+  log_->OnIteration(report);
+  EXPECT_EQ(collected_.lines.at(0), "Iteration 0 (0 iter/s, 0.5s/0 iters), loss = 0");
+}
+
+TEST_F(LogObserverTest, ATestHasItsMeans) {
+  const std::vector<ReportedValue> outputs = {{"accuracy", 0.9868f, 0}};
+  TestReport report;
+  report.iter = 500;
+  report.has_loss = true;
+  report.loss = 0.04f;
+  report.outputs = outputs;
+  log_->OnTestStart(500, 0);
+  log_->OnTest(report);
+  EXPECT_THAT(collected_.lines, ElementsAre("Iteration 500, Testing net (#0)", "Test loss: 0.04",
+                                            "    Test net output #0: accuracy = 0.9868"));
+}
+
+TEST_F(LogObserverTest, AnInterruptedTestSaysSo) {
+  TestReport report;
+  report.interrupted = true;
+  log_->OnTest(report);
+  EXPECT_THAT(collected_.lines, ElementsAre("Test interrupted."));
+}
+
+TEST_F(LogObserverTest, StartSnapshotAndEndHaveTheirLines) {
+  log_->OnStart({"LeNet", "inv", 0, 10});
+  log_->OnSnapshotStart({5, "a_iter_5.caffemodel", "a_iter_5.solverstate"});
+  log_->OnEnd(false);
+  log_->OnEnd(true);
+  EXPECT_THAT(collected_.lines,
+              ElementsAre("Solving LeNet", "Learning Rate Policy: inv",
+                          "Snapshotting to binary proto file a_iter_5.caffemodel",
+                          "Snapshotting solver state to binary proto file a_iter_5.solverstate",
+                          "Optimization Done.", "Optimization stopped early."));
+}
+
+TEST_F(LogObserverTest, TheLineAfterTheLastUpdateHasOnlyTheLoss) {
+  IterationReport report;
+  report.iter = 10;
+  report.loss = 0.5f;
+  report.after_last = true;
+  log_->OnIteration(report);
+  EXPECT_THAT(collected_.lines, ElementsAre("Iteration 10, loss = 0.5"));
+}
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,52 @@
+#pragma once
+// A solver on a small net, for tests.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "support/temp_folder.h"
+#include "trainer/solver/solver.h"
+
+namespace trainer {
+
+// Remembers what it was told.
+class RecordingObserver final : public Observer {
+ public:
+  void OnIteration(const IterationReport& e) override {
+    losses.push_back(e.loss);
+    iters.push_back(e.iter);
+    rates.push_back(e.rate);
+  }
+  void OnTest(const TestReport& e) override {
+    for (const ReportedValue& value : e.outputs) tests.push_back(value.value);
+  }
+  void OnSnapshot(const SnapshotReport& e) override { snapshots.push_back(e.iter); }
+  void OnNote(const std::string& text) override { notes.push_back(text); }
+  std::vector<float> losses, rates, tests;
+  std::vector<int> iters, snapshots;
+  std::vector<std::string> notes;
+};
+
+// A net with data, dropout and a test phase. `batch` records of 6 numbers.
+std::string SmallNet(int batch = 8);
+
+// The solver of `fields` (beside net, random_seed and snapshot_prefix) on `net`.
+class SmallRun {
+ public:
+  explicit SmallRun(const std::string& fields, const std::string& net = SmallNet(),
+                    const TrainOptions& options = {}, const std::string& folder = "");
+
+  SolveResult Solve() { return solver->Solve(); }
+  std::vector<float> Weights() const;
+  std::string PathOf(const std::string& name) const { return folder_path + "/" + name; }
+
+  std::unique_ptr<TempFolder> own_folder;
+  std::string folder_path;
+  std::unique_ptr<Device> device = MakeCpuDevice(2);
+  RecordingObserver observer;
+  SolverSpec spec;
+  std::unique_ptr<Solver> solver;
+};
+
+}  // namespace trainer

@@ -1,0 +1,242 @@
+#include "trainer/solver/solver.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "small_run.h"
+#include "support/error_of.h"
+
+namespace trainer {
+namespace {
+
+using testing::ElementsAre;
+using testing::ElementsAreArray;
+using testing::HasSubstr;
+
+const std::string kFields =
+    "base_lr: 0.1 lr_policy: \"inv\" gamma: 0.01 power: 0.75 momentum: 0.9 weight_decay: 0.001 "
+    "display: 1 average_loss: 3 max_iter: 20 test_interval: 7 test_iter: 2 ";
+
+std::string Changed(std::string fields, const std::string& from, const std::string& to) {
+  return fields.replace(fields.find(from), from.size(), to);
+}
+
+TEST(SolverTest, TwentyIterationsEqualTenAndAResumeOfTen) {
+  SmallRun whole(kFields);
+  EXPECT_EQ(whole.Solve(), SolveResult::kFinished);
+
+  SmallRun first(Changed(kFields, "max_iter: 20", "max_iter: 10"));
+  first.Solve();
+  TrainOptions options;
+  options.snapshot = first.PathOf("s_iter_10.solverstate");
+  SmallRun second(kFields, SmallNet(), options, first.folder_path);
+  EXPECT_EQ(second.solver->iter(), 10);
+  second.Solve();
+
+  EXPECT_THAT(second.Weights(), ElementsAreArray(whole.Weights()));
+  EXPECT_EQ(ReadText(second.PathOf("s_iter_20.caffemodel")),
+            ReadText(whole.PathOf("s_iter_20.caffemodel")));
+  const auto rest = [](const std::vector<float>& all, size_t from) {
+    return std::vector<float>(all.begin() + static_cast<std::ptrdiff_t>(from), all.end());
+  };
+  EXPECT_THAT(second.observer.losses, ElementsAreArray(rest(whole.observer.losses, 10)));
+  // The tests at 14 follow those at 0 and 7, each of two outputs.
+  EXPECT_THAT(second.observer.tests, ElementsAreArray(rest(whole.observer.tests, 4)));
+}
+
+TEST(SolverTest, IterSizeEqualsOneLargerBatchOfTheSameData) {
+  const std::string data = R"(layer { name: "data" type: "DummyData" top: "x" top: "label"
+     dummy_data_param { shape { dim: N dim: 5 } shape { dim: N }
+     data_filler { type: "constant" value: 0.7 } data_filler { type: "constant" value: 1 } } }
+   layer { name: "ip" type: "InnerProduct" bottom: "x" top: "ip"
+     inner_product_param { num_output: 3 weight_filler { type: "xavier" } } }
+   layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" })";
+  auto net = [&](const std::string& n) {
+    return Changed(Changed(data, "dim: N", "dim: " + n), "dim: N", "dim: " + n);
+  };
+  const std::string fields = "base_lr: 0.1 lr_policy: \"fixed\" momentum: 0.9 max_iter: 5 ";
+  SmallRun large(fields, net("12"));
+  SmallRun pieces(fields + "iter_size: 3 ", net("4"));
+  large.Solve();
+  pieces.Solve();
+  const std::vector<float> a = large.Weights(), b = pieces.Weights();
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-6);
+}
+
+TEST(SolverTest, TheLossShownIsTheMeanOfTheLast) {
+  SmallRun plain(Changed(kFields, "average_loss: 3", "average_loss: 1"));
+  SmallRun smooth(kFields);
+  plain.Solve();
+  smooth.Solve();
+  const std::vector<float>& raw = plain.observer.losses;
+  EXPECT_FLOAT_EQ(smooth.observer.losses[0], raw[0]);
+  EXPECT_NEAR(smooth.observer.losses[1], (raw[0] + raw[1]) / 2, 1e-6);
+  EXPECT_NEAR(smooth.observer.losses[9], (raw[7] + raw[8] + raw[9]) / 3, 1e-6);
+}
+
+TEST(SolverTest, ClippingHoldsTheGradientsNormAndSaysSo) {
+  SmallRun run(kFields + "clip_gradients: 0.001 ");
+  run.Solve();
+  ASSERT_FALSE(run.observer.notes.empty());
+  EXPECT_THAT(run.observer.notes[0],
+              HasSubstr("Gradient clipping: scaling down gradients (L2 norm "));
+  EXPECT_THAT(run.observer.notes[0], HasSubstr(" > 0.001) by scale factor "));
+}
+
+TEST(SolverTest, MultistepSaysEachStep) {
+  SmallRun run(
+      "base_lr: 0.1 lr_policy: \"multistep\" gamma: 0.1 stepvalue: 2 stepvalue: 4 max_iter: 6 "
+      "display: 1 ");
+  run.Solve();
+  EXPECT_THAT(run.observer.notes, ElementsAre("MultiStep Status: Iteration 2, step = 1",
+                                              "MultiStep Status: Iteration 4, step = 2"));
+  EXPECT_THAT(run.observer.rates, testing::Contains(testing::FloatNear(0.001f, 1e-9f)));
+}
+
+TEST(SolverTest, SnapshotsComeEverySoManyIterationsAndAtTheEnd) {
+  SmallRun run(kFields + "snapshot: 6 ");
+  run.Solve();
+  EXPECT_THAT(run.observer.snapshots, ElementsAre(6, 12, 18, 20));
+}
+
+TEST(SolverTest, NoSnapshotAfterTrainWhenToldSo) {
+  SmallRun run(kFields + "snapshot_after_train: false ");
+  run.Solve();
+  EXPECT_THAT(run.observer.snapshots, testing::IsEmpty());
+}
+
+TEST(SolverTest, ALossThatIsNotFiniteStopsBeforeItIsSaved) {
+  SmallRun run(Changed(kFields, "base_lr: 0.1", "base_lr: 1e30") + "snapshot: 1 ");
+  const auto [code, text] = ErrorOf([&] { run.Solve(); });
+  EXPECT_EQ(code, ErrorCode::kDiverged);
+  EXPECT_THAT(text, HasSubstr("Try a lower base_lr"));
+  for (const std::string& name : run.own_folder->Names()) {
+    EXPECT_THAT(name, testing::Not(HasSubstr("tmp")));
+  }
+}
+
+class SolverSignalTest : public testing::Test {
+ protected:
+  // Raises a signal when iteration `at` is reported.
+  class Raiser final : public Observer {
+   public:
+    void OnIteration(const IterationReport& e) override {
+      if (e.iter == at) raise(signal);
+    }
+    void OnSnapshot(const SnapshotReport& e) override { snapshots.push_back(e.iter); }
+    int at = 4, signal = SIGTERM;
+    std::vector<int> snapshots;
+  };
+
+  SolveResult Run(int signal, const SignalEffects& effects) {
+    SmallRun files(kFields);
+    SignalWatch watch(effects);
+    TrainOptions options;
+    options.signals = &watch;
+    raiser_.signal = signal;
+    Solver solver(files.spec, options, *files.device, raiser_);
+    const SolveResult result = solver.Solve();
+    iter_ = solver.iter();
+    return result;
+  }
+  Raiser raiser_;
+  int iter_ = 0;
+};
+
+TEST_F(SolverSignalTest, TermAndUsr1AndIntSnapshotAndStop) {
+  for (const int signal : {SIGTERM, SIGUSR1, SIGINT}) {
+    raiser_.snapshots.clear();
+    EXPECT_EQ(Run(signal, {}), SolveResult::kStopped);
+    EXPECT_EQ(iter_, 5);
+    EXPECT_THAT(raiser_.snapshots, ElementsAre(5));
+  }
+}
+
+TEST_F(SolverSignalTest, HupSnapshotsAndGoesOn) {
+  EXPECT_EQ(Run(SIGHUP, {}), SolveResult::kFinished);
+  EXPECT_EQ(iter_, 20);
+  EXPECT_THAT(raiser_.snapshots, ElementsAre(5, 20));
+}
+
+TEST_F(SolverSignalTest, NoneIgnoresTheSignal) {
+  EXPECT_EQ(Run(SIGINT, {.sigint = Request::kNone}), SolveResult::kFinished);
+  EXPECT_THAT(raiser_.snapshots, ElementsAre(20));
+}
+
+TEST(SignalEffectTest, UnknownEffectsAreRefused) {
+  const auto [code, text] = ErrorOf([] { ParseSignalEffect("sigint_effect", "halt"); });
+  EXPECT_EQ(code, ErrorCode::kUsage);
+  EXPECT_EQ(text, "--sigint_effect=halt: the effect is one of stop, snapshot, none");
+}
+
+// What resuming another run from this one's snapshot refuses with.
+std::pair<ErrorCode, std::string> ResumeRefusal(const std::string& fields, const std::string& net) {
+  SmallRun run(Changed(kFields, "max_iter: 20", "max_iter: 2"));
+  run.Solve();
+  TrainOptions options;
+  options.snapshot = run.PathOf("s_iter_2.solverstate");
+  return ErrorOf([&] { SmallRun(fields, net, options); });
+}
+
+TEST(SolverTest, RefusesASnapshotOfAnotherRule) {
+  const auto [code, text] = ResumeRefusal(kFields + "type: \"Nesterov\" ", SmallNet());
+  EXPECT_EQ(code, ErrorCode::kBadSnapshot);
+  EXPECT_THAT(text, HasSubstr("this state is of a solver of type 'SGD', and the solver here is "
+                              "'Nesterov'"));
+}
+
+TEST(SolverTest, RefusesASnapshotOfAnotherNet) {
+  std::string wider = Changed(SmallNet(), "num_output: 9", "num_output: 8");
+  const auto [code, text] = ResumeRefusal(kFields, wider);
+  EXPECT_EQ(code, ErrorCode::kBadSnapshot);
+  EXPECT_THAT(text,
+              HasSubstr("layer 'ip1', blob 0: its shape is 9 6 (54) in the file and 8 6 (48)"));
+
+  std::string renamed = Changed(SmallNet(), "name: \"ip1\"", "name: \"first\"");
+  EXPECT_THAT(ResumeRefusal(kFields, renamed).second, HasSubstr("have no layer 'first'"));
+}
+
+TEST(SolverTest, WeightsThatMatchNoLayerAreAnError) {
+  SmallRun run(Changed(kFields, "max_iter: 20", "max_iter: 1"));
+  run.Solve();
+  TrainOptions options;
+  options.weights = {run.PathOf("s_iter_1.caffemodel")};
+  const std::string other = R"(
+    layer { name: "d" type: "DummyData" top: "x" top: "y"
+      dummy_data_param { shape { dim: 2 dim: 3 } shape { dim: 2 } } }
+    layer { name: "only" type: "InnerProduct" bottom: "x" top: "z"
+      inner_product_param { num_output: 2 } }
+    layer { name: "loss" type: "SoftmaxWithLoss" bottom: "z" bottom: "y" top: "loss" })";
+  const auto [code, text] =
+      ErrorOf([&] { SmallRun("base_lr: 0.1 lr_policy: \"fixed\" max_iter: 1 ", other, options); });
+  EXPECT_EQ(code, ErrorCode::kData);
+  EXPECT_THAT(text, HasSubstr("no layer of this file has the name of a layer of the net"));
+  EXPECT_THAT(text, HasSubstr("ip1, ip2"));
+}
+
+TEST(SolverTest, AMissingSnapshotFolderIsFoundBeforeTheFirstIteration) {
+  SmallRun files(kFields);
+  SolverSpec& spec = files.spec;
+  spec.proto.set_snapshot_prefix(files.PathOf("missing/s"));
+  RecordingObserver observer;
+  const auto [code, text] = ErrorOf([&] { Solver(spec, {}, *files.device, observer); });
+  EXPECT_EQ(code, ErrorCode::kCannotCreate);
+  EXPECT_THAT(text, HasSubstr("missing"));
+}
+
+TEST(SolverTest, ARunThatIsAlreadyDoneEndsAtOnce) {
+  SmallRun run(Changed(kFields, "max_iter: 20", "max_iter: 2"));
+  run.Solve();
+  TrainOptions options;
+  options.snapshot = run.PathOf("s_iter_2.solverstate");
+  SmallRun again(Changed(kFields, "max_iter: 20", "max_iter: 2"), SmallNet(), options,
+                 run.folder_path);
+  EXPECT_EQ(again.Solve(), SolveResult::kFinished);
+  EXPECT_THAT(again.observer.snapshots, testing::IsEmpty());
+}
+
+}  // namespace
+}  // namespace trainer
