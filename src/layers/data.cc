@@ -12,7 +12,11 @@ class Data final : public Layer {
   Data(const LayerSpec& spec, const LayerEnv& env)
       : spec_(spec),
         log_(env.is_root),
-        prefetcher_(MakePrefetcher(spec, env.phase, env.key, env.shard, env.is_root)) {}
+        prefetcher_(MakePrefetcher(spec, env.phase, env.key, env.shard, env.is_root)) {
+    const caffe::DataParameter& param = spec.proto().data_param();
+    const bool lmdb = param.backend() == caffe::DataParameter::LMDB;
+    LOG_IF(INFO, log_) << "Opened " << (lmdb ? "lmdb " : "leveldb ") << param.source();
+  }
 
   void Plan(PlanContext& plan) override {
     const Shape shape = prefetcher_->shape();
@@ -45,8 +49,8 @@ class Data final : public Layer {
 
 const RegisterLayer<Data> kData(
     "Data",
-    {.text = "Images and labels from an LMDB or LevelDB database of Datum records, in the order of "
-             "their keys, from the start again after the last.\n"
+    {.text = "Images and labels from an LMDB or LevelDB database of Datum records.\n"
+             "In the order of their keys, from the start again after the last.\n"
              "top 0: (batch_size, C, H, W), as transform_param makes them. top 1 (optional): the "
              "labels, (batch_size). A thread reads `prefetch` batches ahead. A snapshot holds the "
              "position.",

@@ -83,9 +83,9 @@ class Dropout final : public Layer {
 
 const RegisterLayer<Dropout> kDropout(
     "Dropout",
-    {.text = "In training, sets a random share of the values to 0 and divides the others by "
-             "1 - dropout_ratio; in testing, passes its input on.\n"
-             "Any shape; may work in place. dropout_ratio: from 0 to below 1, default 0.5. The "
+    {.text = "Sets a random share of the values to 0 in training; passes its input on in testing.\n"
+             "The values that stay are divided by 1 - dropout_ratio. Any shape; may work in place. "
+             "dropout_ratio: from 0 to below 1, default 0.5. The "
              "choice depends on the seed, the layer's name, the pass and the element only.",
      .param = "dropout_param"});
 

@@ -34,10 +34,15 @@ std::string NetText(const std::string& prototxt, const std::vector<Shape>& input
   const bool is_loss = prototxt.find("Loss\"") != std::string::npos;
   for (int i = 0; is_loss && i < options.outputs; ++i) text += "loss_weight: 0 ";
   text += "}\n";
-  if (options.outputs > 0) {
-    text += Join("layer { name: 'end' type: 'TestLoss'", tops, " top: 'end' }\n");
+  if (options.outputs == 0) return text;
+  const int standard = is_loss ? 1 : options.outputs;
+  const int learning = options.learning_outputs < 0 ? standard : options.learning_outputs;
+  if (learning < options.outputs) {
+    for (int i = 0; i < options.outputs; ++i) {
+      tops += Join(" propagate_down: ", i < learning ? "true" : "false");
+    }
   }
-  return text;
+  return text + Join("layer { name: 'end' type: 'TestLoss'", tops, " top: 'end' }\n");
 }
 
 NetOptions OptionsOf(const RunnerOptions& options) {
@@ -60,7 +65,8 @@ const Device& TheDevice() {
 class LayerRunner::Impl {
  public:
   Impl(const std::string& text, const RunnerOptions& options)
-      : spec(NetFromText(text)), params(TheDevice()),
+      : spec(NetFromText(text)),
+        params(TheDevice()),
         net(spec, OptionsOf(options), TheDevice(), params) {
     for (int i = 0; i < net.NumLayers(); ++i) {
       if (net.LayerAt(i).name() == kLayer) layer = &net.GetLayer(i);

@@ -14,7 +14,8 @@ struct RunnerOptions {
   int outputs = 1;
   caffe::Phase phase = caffe::TRAIN;
   bool training = true;
-  bool in_place = false;  // top 0 has the name of bottom 0
+  int learning_outputs = -1;  // how many outputs get a gradient; -1: all, of a loss the first
+  bool in_place = false;      // top 0 has the name of bottom 0
   MemoryMode memory = MemoryMode::kPoisoned;
   uint64_t seed = 1;
 };
@@ -79,8 +80,8 @@ class LayerRunner {
 std::string RefusalOf(const std::string& prototxt, const std::vector<Shape>& inputs,
                       const RunnerOptions& options = {});
 
-// A golden case of one layer: tensors named `inputs` are fed, those named `outputs` expected; with a
-// tensor "dy", also the gradients: of input i under "d" + its name, of the parameters ("weight",
+// A golden case of one layer: tensors named `inputs` are fed, those named `outputs` expected; with
+// a tensor "dy", also the gradients: of input i under "d" + its name, of the parameters ("weight",
 // "bias") under "dweight" and "dbias".
 struct GoldenUse {
   std::vector<std::string> inputs = {"x"};

@@ -12,9 +12,7 @@ void TestSource::Plan(PlanContext& plan) {
   plan.Scratch(static_cast<size_t>(shape.Count()) * sizeof(float));
 }
 
-void TestSource::Forward(RunContext& run) {
-  CopyFromPlain(run.device(), run.Param(0), run.Out(0));
-}
+void TestSource::Forward(RunContext& run) { CopyFromPlain(run.device(), run.Param(0), run.Out(0)); }
 
 void TestSource::Backward(RunContext& run) {
   auto* plain = reinterpret_cast<float*>(run.Scratch().data());
@@ -55,8 +53,9 @@ void TestLoss::Backward(RunContext& run) {
 
 namespace {
 
-const RegisterLayer<TestSource> kTestSource(
-    "TestSource", {.text = "", .param = "", .arity = {.min_in = 0, .max_in = 0}});
+const RegisterLayer<TestSource> kTestSource("TestSource", {.text = "",
+                                                           .param = "",
+                                                           .arity = {.min_in = 0, .max_in = 0}});
 const RegisterLayer<TestLoss> kTestLoss("TestLoss",
                                         {.text = "", .param = "", .arity = {.max_in = -1}});
 

@@ -1,0 +1,50 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/layer_runner.h"
+#include "support/net_text.h"
+
+namespace trainer {
+namespace {
+
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TEST(InputTest, HandValuesAreZerosUntilTheCallerSetsThem) {
+  const NetSpec spec = NetFromText(R"(
+    layer { name: "in" type: "Input" top: "x" input_param { shape { dim: 1 dim: 3 } } }
+    layer { name: "relu" type: "ReLU" bottom: "x" top: "y" })");
+  const auto device = MakeCpuDevice(1);
+  ParamStore params(*device);
+  NetOptions options;
+  options.log = false;
+  Net net(spec, options, *device, params);
+  std::vector<float> y(3);
+  net.Forward();
+  net.ReadPlain(net.Value("y"), y);
+  EXPECT_THAT(y, Each(0));
+  net.WritePlain(std::vector<float>{1, -2, 3}, net.Value("x"));
+  for (int pass = 0; pass < 2; ++pass) {
+    net.Forward();
+    net.ReadPlain(net.Value("y"), y);
+    EXPECT_THAT(y, ElementsAre(1, 0, 3));
+  }
+}
+
+TEST(InputTest, OneShapeServesAllTops) {
+  LayerRunner input(R"(type: "Input" input_param { shape { dim: 2 dim: 3 } })", {}, {.outputs = 2});
+  EXPECT_EQ(input.OutputShape(0), Shape({2, 3}));
+  EXPECT_EQ(input.OutputShape(1), Shape({2, 3}));
+}
+
+TEST(InputTest, RefusesMissingAndBadShapes) {
+  EXPECT_THAT(RefusalOf(R"(type: "Input")", {}),
+              HasSubstr("layer 'it' (Input): input_param has no shape; give one, or one per top"));
+  EXPECT_THAT(RefusalOf(R"(type: "Input" input_param { shape { dim: 2 dim: -1 } })", {}),
+              HasSubstr("net.prototxt:3:29: layer 'it' (Input): dim is -1; every axis has at least "
+                        "length 1"));
+}
+
+}  // namespace
+}  // namespace trainer

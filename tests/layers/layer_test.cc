@@ -1,0 +1,78 @@
+#include "trainer/layers/layer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/layer_runner.h"
+
+namespace trainer {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(LayerTest, RefusesAnUnknownTypeWithTheNearestName) {
+  const std::string text = RefusalOf(R"(type: "Convolutoin")", {{1, 1, 2, 2}});
+  EXPECT_THAT(text, HasSubstr("net.prototxt:3:1: layer 'it' (Convolutoin): unknown layer type "
+                              "'Convolutoin'. Did you mean 'Convolution'? Known types: "));
+  EXPECT_THAT(text, HasSubstr("InnerProduct, "));
+}
+
+TEST(LayerTest, RefusesATypeOfAnotherCase) {
+  EXPECT_THAT(RefusalOf(R"(type: "relu")", {{2}}), HasSubstr("Did you mean 'ReLU'?"));
+}
+
+TEST(LayerTest, RefusesAMissingType) {
+  EXPECT_THAT(RefusalOf("", {{2}}),
+              HasSubstr("net.prototxt:2:1: layer 'it' (): layer has no type; give one of: "));
+}
+
+TEST(LayerTest, RefusesPythonLayers) {
+  EXPECT_THAT(RefusalOf(R"(type: "Python")", {{2}}),
+              HasSubstr("a net cannot run Python code here: nets are data, not programs"));
+}
+
+TEST(LayerTest, RefusesTypesThatThisBuildLacks) {
+  EXPECT_THAT(RefusalOf(R"(type: "WindowData")", {}, {.outputs = 2}),
+              HasSubstr("type 'WindowData' is not available in this build; known types: "));
+}
+
+TEST(LayerTest, RefusesTooFewAndTooManyBottomsAndTops) {
+  EXPECT_THAT(RefusalOf(R"(type: "ReLU")", {{2}, {2}}),
+              HasSubstr("net.prototxt:2:1: layer 'it' (ReLU): takes 1 bottom, but 2 are given"));
+  EXPECT_THAT(RefusalOf(R"(type: "ReLU")", {{2}}, {.outputs = 2}),
+              HasSubstr("takes 1 top, but 2 are given"));
+  EXPECT_THAT(RefusalOf(R"(type: "SoftmaxWithLoss")", {{2}}),
+              HasSubstr("takes 2 bottoms, but 1 is given"));
+  EXPECT_THAT(RefusalOf(R"(type: "Accuracy")", {{2, 2}, {2}}, {.outputs = 3}),
+              HasSubstr("takes 1 to 2 tops, but 3 are given"));
+  EXPECT_THAT(RefusalOf(R"(type: "Convolution")", {}),
+              HasSubstr("takes at least 1 bottom, but 0 are given"));
+  EXPECT_THAT(RefusalOf(R"(type: "Input")", {{2}}), HasSubstr("takes no bottoms, but 1 is given"));
+}
+
+TEST(LayerTest, EveryTypeHasAPageWhoseMessageExists) {
+  for (const std::string& type : LayerRegistry::Get().Names()) {
+    if (type.starts_with("Test")) continue;
+    SCOPED_TRACE(type);
+    const LayerDoc& doc = LayerDocs().at(type);
+    EXPECT_FALSE(doc.text.empty());
+    const std::string_view first = doc.text.substr(0, doc.text.find('.'));
+    EXPECT_LE(first.size(), 120u) << "the first sentence heads a table";
+    if (doc.param.empty()) continue;
+    EXPECT_NE(caffe::LayerParameter::descriptor()->FindFieldByName(std::string(doc.param)),
+              nullptr);
+  }
+}
+
+TEST(LayerTest, RefusesAPositionForALayerThatKeepsNone) {
+  LayerRunner relu(R"(type: "ReLU")", {{2}});
+  EXPECT_EQ(relu.layer().SaveState(), "");
+  EXPECT_EQ(relu.layer().Waits(), nullptr);
+  EXPECT_NO_THROW(relu.layer().RestoreState(""));
+  EXPECT_THAT([&] { relu.layer().RestoreState("1 5 0 key"); },
+              testing::ThrowsMessage<Error>(
+                  HasSubstr("the snapshot holds a position for a layer that keeps none")));
+}
+
+}  // namespace
+}  // namespace trainer

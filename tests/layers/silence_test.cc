@@ -1,0 +1,31 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/layer_runner.h"
+#include "support/net_text.h"
+
+namespace trainer {
+namespace {
+
+TEST(SilenceTest, HandValuesKeepInputsOutOfTheNetsOutputs) {
+  const NetSpec spec = NetFromText(R"(
+    layer { name: "in" type: "Input" top: "a" top: "b" top: "c"
+            input_param { shape { dim: 2 } } }
+    layer { name: "quiet" type: "Silence" bottom: "a" bottom: "c" })");
+  const auto device = MakeCpuDevice(1);
+  ParamStore params(*device);
+  NetOptions options;
+  options.log = false;
+  Net net(spec, options, *device, params);
+  EXPECT_EQ(net.Forward(), 0);
+  ASSERT_EQ(net.outputs().size(), 1u);
+  EXPECT_EQ(net.outputs()[0].name, "b");
+}
+
+TEST(SilenceTest, RefusesATop) {
+  EXPECT_THAT(RefusalOf(R"(type: "Silence")", {{2}}),
+              testing::HasSubstr("layer 'it' (Silence): takes no tops, but 1 is given"));
+}
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,145 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "support/layer_runner.h"
+
+namespace trainer {
+namespace {
+
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::string Loss(const std::string& fields = "") {
+  return "type: \"SoftmaxWithLoss\"\nloss_param { " + fields + " }";
+}
+
+// Runs one pass and returns what it refuses with.
+std::string RunRefusal(const std::string& prototxt, const Shape& scores,
+                       const std::vector<float>& labels, const Shape& label_shape) {
+  LayerRunner loss(prototxt, {scores, label_shape});
+  loss.SetInput(1, labels);
+  try {
+    loss.Forward();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kData);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(SoftmaxLossTest, HandValues) {
+  LayerRunner loss(Loss(), {{2, 2}, {2}}, {.outputs = 2});
+  loss.SetInput(0, {0, 0, 0, std::log(3.0f)});
+  loss.SetInput(1, {0, 1});
+  loss.Forward();
+  EXPECT_EQ(loss.OutputShape(), Shape());
+  ExpectNear(loss.Output(0), {(std::log(2.0f) + std::log(4.0f / 3)) / 2}, 1e-6f);
+  ExpectNear(loss.Output(1), {0.5, 0.5, 0.25, 0.75}, 1e-6f);
+  loss.Backward({{3}});
+  ExpectNear(loss.InputGradient(), {-0.75f, 0.75f, 0.375f, -0.375f}, 1e-6f);
+}
+
+TEST(SoftmaxLossTest, HandValuesOfASureMistakeEndWhereCaffesDo) {
+  LayerRunner loss(Loss(), {{1, 2}, {1}});
+  loss.SetInput(1, {1});
+  ExpectNear(loss.Forward({1000, 0}), {87.33654f}, 1e-6f);
+}
+
+TEST(SoftmaxLossTest, HandValuesOfNanScoresAreNan) {
+  LayerRunner loss(Loss(), {{1, 2}, {1}});
+  EXPECT_TRUE(std::isnan(loss.Forward({std::numeric_limits<float>::quiet_NaN(), 0})[0]));
+}
+
+TEST(SoftmaxLossTest, HandValuesWithEverythingIgnored) {
+  LayerRunner loss(Loss("ignore_label: 7"), {{2, 2}, {2}});
+  loss.SetInput(1, {7, 7});
+  EXPECT_THAT(loss.Forward({1, 2, 3, 4}), ElementsAre(0));
+  loss.Backward({{1}});
+  EXPECT_THAT(loss.InputGradient(), Each(0));
+}
+
+TEST(SoftmaxLossTest, HandValuesOfSmoothing) {
+  // Targets 0.1 / 2 + 0.9 and 0.1 / 2, scores with log probabilities -log 4 and log 3 - log 4.
+  LayerRunner loss(Loss("label_smoothing: 0.1"), {{1, 2}, {1}});
+  loss.SetInput(1, {1});
+  const float expected = std::log(4.0f) - 0.95f * std::log(3.0f);
+  ExpectNear(loss.Forward({0, std::log(3.0f)}), {expected}, 1e-6f);
+  loss.Backward({{1}});
+  ExpectNear(loss.InputGradient(), {0.25f - 0.05f, 0.75f - 0.95f}, 1e-6f);
+}
+
+TEST(SoftmaxLossTest, GradientMatchesDifferences) {
+  for (const char* fields :
+       {"", "normalization: FULL ignore_label: 1", "ignore_label: 1", "normalization: BATCH_SIZE",
+        "normalization: NONE", "normalize: false ignore_label: 1", "label_smoothing: 0.2"}) {
+    SCOPED_TRACE(fields);
+    for (const int outputs : {1, 2}) {
+      LayerRunner loss(Loss(fields), {{2, 4, 3, 2}, {2, 1, 3, 2}}, {.outputs = outputs});
+      loss.SetInput(0, LayerRunner::SomeValues(48, 1));
+      loss.SetInput(1, {0, 1, 2, 3, 1, 1, 0, 0, 2, 3, 3, 1});
+      loss.ExpectGradient({.bound = 2e-2f});
+    }
+  }
+}
+
+TEST(SoftmaxLossTest, GradientAlongAnotherAxisMatchesDifferences) {
+  LayerRunner loss(Loss() + " softmax_param { axis: -1 }", {{2, 3, 4}, {2, 3}});
+  loss.SetInput(0, LayerRunner::SomeValues(24, 1));
+  loss.SetInput(1, {0, 1, 2, 3, 1, 1});
+  loss.ExpectGradient();
+}
+
+TEST(SoftmaxLossTest, GoldenValues) {
+  for (const GoldenCase& golden : ReadGolden("softmax_loss.txt")) {
+    ExpectGolden(golden, {.inputs = {"x", "label"}, .outputs = {"loss"}});
+    ExpectGolden(golden, {.inputs = {"x", "label"}, .outputs = {"loss", "p"}});
+  }
+}
+
+TEST(SoftmaxLossTest, RefusesLabelsThatAreNoClass) {
+  EXPECT_THAT(
+      RunRefusal(Loss(), {3, 10}, {0, 9, 10}, {3}),
+      HasSubstr("layer 'it' (SoftmaxWithLoss): label 10 of item 2 of the batch is no class: "
+                "there are 10 classes, 0 to 9; fix the labels, raise num_output of the "
+                "layer before, or set ignore_label"));
+  EXPECT_THAT(RunRefusal(Loss(), {1, 10}, {-1}, {1}), HasSubstr("label -1 of item 0 of the batch"));
+  EXPECT_THAT(RunRefusal(Loss(), {1, 10}, {1.5}, {1}),
+              HasSubstr("label 1.5 of item 0 of the batch is not a whole number; there are 10"));
+  EXPECT_THAT(RunRefusal(Loss(), {1, 10}, {std::numeric_limits<float>::quiet_NaN()}, {1}),
+              HasSubstr("label nan of item 0 of the batch is not a whole number"));
+  EXPECT_THAT(RunRefusal(Loss("ignore_label: 255"), {2, 3, 1, 2}, {255, 0, 2, 3}, {2, 1, 1, 2}),
+              HasSubstr("label 3 of item 1, position 1, of the batch is no class: there are 3"));
+}
+
+TEST(SoftmaxLossTest, RefusesLabelsOfAnotherCount) {
+  EXPECT_THAT(RefusalOf(Loss(), {{4, 10}, {5}}),
+              HasSubstr("labels 'x1' have shape (5) but scores 'x0' have (4, 10) with the classes "
+                        "on axis 1, which asks for 4 labels, e.g. shape (4, 1)"));
+  EXPECT_THAT(RefusalOf(Loss() + " softmax_param { axis: 2 }", {{2, 3, 4, 2}, {2, 3, 2}}),
+              HasSubstr("labels 'x1' have shape (2, 3, 2); for scores 'x0' of shape (2, 3, 4, 2) "
+                        "give them the shape (2, 3, 1, 2)"));
+}
+
+TEST(SoftmaxLossTest, RefusesBadFields) {
+  EXPECT_THAT(RefusalOf(Loss("label_smoothing: 1.5"), {{4, 10}, {4}}),
+              HasSubstr("net.prototxt:4:14: layer 'it' (SoftmaxWithLoss): label_smoothing is 1.5; "
+                        "it is a share, from 0 to 1"));
+}
+
+TEST(SoftmaxLossTest, RefusesAGradientOfTheProbabilities) {
+  LayerRunner loss(Loss(), {{1, 2}, {1}}, {.outputs = 2, .learning_outputs = 2});
+  loss.Forward({1, 2});
+  EXPECT_THAT(
+      [&] {
+        loss.Backward({{}, {1, 1}});
+      },
+      testing::ThrowsMessage<Error>(HasSubstr(
+          "the probabilities (second top) have no gradient; take them from a Softmax layer")));
+}
+
+}  // namespace
+}  // namespace trainer

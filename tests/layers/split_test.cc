@@ -1,0 +1,35 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/layer_runner.h"
+
+namespace trainer {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TEST(SplitTest, HandValuesAndTheSumOfGradients) {
+  LayerRunner split(R"(type: "Split")", {{2}}, {.outputs = 3});
+  split.Forward({1, 2});
+  for (int i = 0; i < 3; ++i) EXPECT_THAT(split.Output(i), ElementsAre(1, 2));
+  split.Backward({{1, 10}, {2, 20}, {3, 30}});
+  EXPECT_THAT(split.InputGradient(), ElementsAre(6, 60));
+}
+
+TEST(SplitTest, GradientComesFromTheOutputsThatHaveOne) {
+  for (const int learning : {1, 2}) {
+    LayerRunner split(R"(type: "Split")", {{2}}, {.outputs = 3, .learning_outputs = learning});
+    split.Forward({1, 2});
+    split.Backward({{1, 10}, {2, 20}, {3, 30}});
+    EXPECT_THAT(split.InputGradient(), learning == 1 ? ElementsAre(1, 10) : ElementsAre(3, 30));
+  }
+}
+
+TEST(SplitTest, RefusesTwoInputs) {
+  EXPECT_THAT(RefusalOf(R"(type: "Split")", {{2}, {2}}),
+              HasSubstr("net.prototxt:2:1: layer 'it' (Split): takes 1 bottom, but 2 are given"));
+}
+
+}  // namespace
+}  // namespace trainer
