@@ -38,7 +38,7 @@ class DeviceQuery final : public Verb {
  public:
   VerbDoc Doc() const override {
     return {
-        .summary = "show the processor, the threads and the libraries that will be used",
+        .summary = "show the processor, threads and libraries in use",
         .usage = "trainer device_query [--gpu=LIST]",
         .text =
             "The number of threads follows OMP_NUM_THREADS or SLURM_CPUS_PER_TASK, the CPUs "

@@ -1,0 +1,272 @@
+// What a user can get wrong in files: each with its exit code and one line that says where, what
+// and why.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "job.h"
+#include "layers.pb.h"
+#include "trainer/data/db_writer.h"
+
+namespace trainer {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::MatchesRegex;
+using testing::Not;
+using testing::StartsWith;
+
+// One error line, the code, and no sign of a crash; nothing written.
+void ExpectRefused(const Job& job, const Outcome& outcome, int code, const std::string& start,
+                   const std::string& part = "") {
+  EXPECT_EQ(outcome.exit_code, code) << outcome.err;
+  EXPECT_EQ(outcome.signal, 0);
+  EXPECT_THAT(outcome.Errors(), ElementsAre(StartsWith(start)));
+  EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr(part)));
+  EXPECT_THAT(outcome.err, Not(HasSubstr("terminate called")));
+  EXPECT_THAT(outcome.err, Not(HasSubstr("stack trace")));
+  EXPECT_THAT(job.Files("."), IsEmpty());
+  EXPECT_EQ(outcome.out, "");
+}
+
+struct Mistake {
+  const char* name;
+  const char* from;  // in the net
+  const char* to;
+  int code;
+  const char* start;  // of the message
+  const char* part;
+};
+
+class NetMistakeTest : public testing::TestWithParam<Mistake> {};
+
+INSTANTIATE_TEST_SUITE_P(
+    In, NetMistakeTest,
+    testing::Values(
+        Mistake{"AFieldWithATypo", "num_output: 10", "num_ouput: 10", 78,
+                "net.prototxt:26:", "Did you mean 'num_output'?"},
+        Mistake{"AnUnknownLayerType", "\"InnerProduct\"", "\"InerProduct\"", 78,
+                "net.prototxt:22:", "Did you mean 'InnerProduct'?"},
+        Mistake{"ALayerThatIsPython", "\"InnerProduct\"", "\"Python\"", 78,
+                "net.prototxt:22:", "a net cannot run Python code"},
+        Mistake{"AMissingBrace", "  inner_product_param {\n", "  inner_product_param \n", 78,
+                "net.prototxt:2", ""},
+        Mistake{"AnUnknownEnumValue", "backend: LMDB", "backend: LMBD", 78,
+                "net.prototxt:9:", "LMDB"},
+        Mistake{"AnUnknownBottom", "bottom: \"data\"", "bottom: \"dta\"", 78,
+                "net.prototxt:23:", "'dta'"},
+        Mistake{"ABatchOfNothing", "batch_size: 16", "batch_size: 0", 78,
+                "net.prototxt:9:", "batch_size"},
+        Mistake{"AShapeThatDoesNotFit", "type: \"InnerProduct\"\n",
+                "type: \"InnerProduct\" param { } param { } param { }\n", 78, "net.prototxt:2",
+                "layer 'ip' (InnerProduct)"},
+        Mistake{"AKernelThatIsTooLarge",
+                "layer {\n  name: \"ip\"\n  type: \"InnerProduct\"\n  bottom: \"data\"",
+                "layer {\n  name: \"conv\"\n  type: \"Convolution\"\n  bottom: \"data\"\n"
+                "  top: \"conv\"\n  convolution_param {\n    num_output: 2\n"
+                "    kernel_size: 29\n  }\n}\n"
+                "layer {\n  name: \"ip\"\n  type: \"InnerProduct\"\n  bottom: \"conv\"",
+                78, "net.prototxt:27:", "layer 'conv' (Convolution)"},
+        Mistake{"ACropLargerThanTheImage", "scale: 0.00390625", "crop_size: 29", 78,
+                "net.prototxt:8:", "1x28x28"},
+        Mistake{"ADatabaseThatIsNotThere", "data/train_lmdb", "data/absent", 66, "", "data/absent"},
+        Mistake{"ADatabaseOfAnotherKind", "backend: LMDB", "backend: LEVELDB", 66, "", "LMDB"},
+        Mistake{"ALabelOutsideTheClasses", "num_output: 10", "num_output: 5", 65, "", "label"}),
+    [](const auto& test) { return test.param.name; });
+
+TEST_P(NetMistakeTest, IsRefused) {
+  Job job;
+  const Mistake& mistake = GetParam();
+  job.net = Edited(job.net, mistake.from, mistake.to);
+  ExpectRefused(job, job.Train(), mistake.code, mistake.start, mistake.part);
+  EXPECT_THAT(job.Files("snap"), IsEmpty());
+}
+
+class SolverMistakeTest : public testing::TestWithParam<Mistake> {};
+
+INSTANTIATE_TEST_SUITE_P(
+    In, SolverMistakeTest,
+    testing::Values(
+        Mistake{"AFieldWithATypo", "base_lr:", "base_rl:", 78,
+                "solver.prototxt:4:", "Did you mean 'base_lr'?"},
+        Mistake{"AnUnknownPolicy", "\"inv\"", "\"ivn\"", 78, "solver.prototxt:5:", "'ivn'"},
+        Mistake{"TestsWithoutAnInterval", "test_interval: 10\n", "", 78, "solver.prototxt",
+                "test_interval"},
+        Mistake{"NoMaxIter", "max_iter: 20\n", "", 78, "solver.prototxt", "max_iter"},
+        Mistake{"ANegativeRate", "base_lr: 0.05", "base_lr: -1", 78,
+                "solver.prototxt:4:", "base_lr"},
+        Mistake{"AnUnknownRule", "random_seed: 7", "type: \"SDG\"", 78,
+                "solver.prototxt:14:", "Did you mean 'SGD'?"},
+        Mistake{"ANetThatIsNotThere", "\"net.prototxt\"", "\"nt.prototxt\"", 66, "", "nt.prototxt"},
+        Mistake{"AGpu", "solver_mode: CPU", "solver_mode: GPU", 69,
+                "solver.prototxt:15:", "write solver_mode: CPU"},
+        Mistake{"AFolderThatIsNotThere", "\"snap\"", "\"absent/snap\"", 73, "", "absent"}),
+    [](const auto& test) { return test.param.name; });
+
+TEST_P(SolverMistakeTest, IsRefused) {
+  Job job;
+  const Mistake& mistake = GetParam();
+  job.solver = Edited(job.solver, mistake.from, mistake.to);
+  ExpectRefused(job, job.Train(), mistake.code, mistake.start, mistake.part);
+  EXPECT_THAT(job.Files("snap"), IsEmpty());
+}
+
+TEST(SyntaxErrorTest, ShowsTheLineAndTheColumn) {
+  Job job;
+  job.net = Edited(job.net, "num_output: 10", "num_ouput: 10");
+  const Outcome outcome = job.Train();
+  const std::vector<std::string> lines = outcome.ErrLines();
+  ASSERT_GE(lines.size(), 3u);
+  EXPECT_THAT(lines[lines.size() - 3], StartsWith("error: net.prototxt:26:5: "));
+  EXPECT_THAT(lines[lines.size() - 2], "  num_ouput: 10");
+  EXPECT_THAT(lines[lines.size() - 1], MatchesRegex(" +\\^"));
+}
+
+// Halves the largest file of a folder, or turns the bits of the byte in its middle.
+void Damage(const std::string& folder, bool cut) {
+  std::filesystem::path largest;
+  uintmax_t size = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.file_size() > size) {
+      largest = entry.path();
+      size = entry.file_size();
+    }
+  }
+  if (cut) {
+    std::filesystem::resize_file(largest, size / 2);
+    return;
+  }
+  std::string bytes = ReadText(largest);
+  bytes[bytes.size() / 2] = static_cast<char>(~bytes[bytes.size() / 2]);
+  WriteText(largest, bytes);
+}
+
+TEST(BadDatabaseTest, AnEmptyLmdbIsRefused) {
+  Job job;
+  CreateDb("LMDB", job.folder() / "data/empty")->Commit();
+  job.net = Edited(job.net, "data/train_lmdb", "data/empty");
+  ExpectRefused(job, job.Train(), 65, "", "data/empty");
+}
+
+TEST(BadDatabaseTest, AnEmptyLevelDbIsRefused) {
+  Job job("LEVELDB");
+  CreateDb("LEVELDB", job.folder() / "data/empty")->Commit();
+  job.net = Edited(job.net, "data/train_leveldb", "data/empty");
+  ExpectRefused(job, job.Train(), 65, "", "data/empty");
+}
+
+TEST(BadDatabaseTest, ATruncatedLmdbIsRefused) {
+  Job job;
+  Damage(job.folder() / "data/train_lmdb", true);
+  ExpectRefused(job, job.Train(), 65, "", "data/train_lmdb");
+}
+
+TEST(BadDatabaseTest, ADamagedLevelDbBlockIsRefused) {
+  Job job("LEVELDB");
+  // Opening it once turns the log of a small database into a table.
+  ASSERT_EQ(RunProgram({"dataset", "info", "data/train_leveldb"}, job.options()).exit_code, 0);
+  Damage(job.folder() / "data/train_leveldb", false);
+  ExpectRefused(job, job.Train(), 65, "", "data/train_leveldb");
+}
+
+TEST(BadDatabaseTest, ATruncatedLevelDbIsRefused) {
+  Job job("LEVELDB");
+  ASSERT_EQ(RunProgram({"dataset", "info", "data/train_leveldb"}, job.options()).exit_code, 0);
+  Damage(job.folder() / "data/train_leveldb", true);
+  ExpectRefused(job, job.Train(), 65, "", "data/train_leveldb");
+}
+
+TEST(BadMeanTest, AMeanOfAnotherSizeIsRefused) {
+  Job job;
+  caffe::BlobProto mean;
+  mean.set_num(1);
+  mean.set_channels(1);
+  mean.set_height(10);
+  mean.set_width(10);
+  for (int i = 0; i < 100; ++i) mean.add_data(0.5f);
+  WriteText(job.folder() / "mean.binaryproto", mean.SerializeAsString());
+  job.net = Edited(job.net, "scale: 0.00390625", "mean_file: \"mean.binaryproto\"");
+  ExpectRefused(job, job.Train(), 78, "net.prototxt:8:", "1x10x10");
+}
+
+TEST(BadSnapshotTest, AFolderWithoutPermissionIsRefusedBeforeTraining) {
+  if (geteuid() == 0) GTEST_SKIP() << "root may write everywhere";
+  Job job;
+  std::filesystem::create_directory(job.folder() / "closed");
+  std::filesystem::permissions(job.folder() / "closed", std::filesystem::perms::owner_read);
+  job.solver = Edited(job.solver, "\"snap\"", "\"closed/snap\"");
+  const Outcome outcome = job.Train();
+  ExpectRefused(job, outcome, 77, "", "closed");
+  EXPECT_THAT(outcome.err, Not(HasSubstr("Starting Optimization")));
+}
+
+TEST(BadSnapshotTest, AFolderThatIsAFileIsRefusedBeforeTraining) {
+  Job job;
+  job.solver = Edited(job.solver, "\"snap\"", "\"net.prototxt/snap\"");
+  const Outcome outcome = job.Train();
+  ExpectRefused(job, outcome, 73, "", "net.prototxt");
+  EXPECT_THAT(outcome.err, Not(HasSubstr("Starting Optimization")));
+}
+
+class BadResumeTest : public testing::Test {
+ protected:
+  BadResumeTest() { EXPECT_EQ(job_.Train().exit_code, 0); }
+  Outcome Resume(const std::string& file) const { return job_.Train({"--snapshot=" + file}); }
+  Job job_;
+};
+
+TEST_F(BadResumeTest, WeightsAreNoSnapshot) {
+  ExpectRefused(job_, Resume("snap_iter_20.caffemodel"), 64, "snap_iter_20.caffemodel",
+                "--weights");
+}
+
+TEST_F(BadResumeTest, AMissingSnapshotIsNamed) {
+  ExpectRefused(job_, Resume("snap_iter_30.solverstate"), 66, "", "snap_iter_30.solverstate");
+}
+
+TEST_F(BadResumeTest, ASnapshotOfAnotherNetIsRefused) {
+  job_.net = Edited(job_.net, "num_output: 10", "num_output: 11");
+  ExpectRefused(job_, Resume("snap_iter_20.solverstate"), 83, "snap_iter_20.solverstate", "'ip'");
+}
+
+TEST_F(BadResumeTest, ASnapshotOfALayerWithAnotherNameIsRefused) {
+  job_.net = Edited(job_.net, "name: \"ip\"", "name: \"other\"");
+  ExpectRefused(job_, Resume("snap_iter_20.solverstate"), 83, "snap_iter_20.solverstate",
+                "'other'");
+}
+
+TEST_F(BadResumeTest, ATruncatedSnapshotIsRefused) {
+  const std::string state = ReadText(job_.folder() / "snap_iter_20.solverstate");
+  WriteText(job_.folder() / "snap_iter_20.solverstate", state.substr(0, state.size() / 2));
+  ExpectRefused(job_, Resume("snap_iter_20.solverstate"), 83, "snap_iter_20.solverstate");
+}
+
+TEST_F(BadResumeTest, AChangedBitIsFound) {
+  std::string weights = ReadText(job_.folder() / "snap_iter_20.caffemodel");
+  weights[weights.size() / 2] = static_cast<char>(weights[weights.size() / 2] ^ 1);
+  WriteText(job_.folder() / "snap_iter_20.caffemodel", weights);
+  ExpectRefused(job_, Resume("snap_iter_20.solverstate"), 83, "", "snap_iter_20");
+}
+
+TEST_F(BadResumeTest, MissingWeightsAreNamed) {
+  std::filesystem::remove(job_.folder() / "snap_iter_20.caffemodel");
+  ExpectRefused(job_, Resume("snap_iter_20.solverstate"), 83, "", "snap_iter_20.caffemodel");
+}
+
+TEST(DivergenceTest, StopsAtALossThatIsNotFiniteAndSavesNothing) {
+  Job job;
+  job.solver = Edited(job.solver, "base_lr: 0.05", "base_lr: 1e30");
+  job.solver = Edited(job.solver, "snapshot: 10", "snapshot: 50");
+  job.solver = Edited(job.solver, "max_iter: 20", "max_iter: 1000");
+  const Outcome outcome = job.Train();
+  ExpectRefused(job, outcome, 80, "iteration ", "base_lr");
+  EXPECT_THAT(job.Files("snap"), IsEmpty());
+}
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,134 @@
+#include "job.h"
+
+#include <gtest/gtest.h>
+
+#include <regex>
+
+namespace trainer {
+namespace {
+
+constexpr char kNet[] = R"(name: "small"
+layer {
+  name: "digits"
+  type: "Data"
+  top: "data"
+  top: "label"
+  include { phase: TRAIN }
+  transform_param { scale: 0.00390625 }
+  data_param { source: "data/train_lmdb" backend: LMDB batch_size: 16 }
+}
+layer {
+  name: "digits"
+  type: "Data"
+  top: "data"
+  top: "label"
+  include { phase: TEST }
+  transform_param { scale: 0.00390625 }
+  data_param { source: "data/test_lmdb" backend: LMDB batch_size: 16 }
+}
+layer {
+  name: "ip"
+  type: "InnerProduct"
+  bottom: "data"
+  top: "ip"
+  inner_product_param {
+    num_output: 10
+    weight_filler { type: "xavier" }
+  }
+}
+layer {
+  name: "accuracy"
+  type: "Accuracy"
+  bottom: "ip"
+  bottom: "label"
+  top: "accuracy"
+  include { phase: TEST }
+}
+layer {
+  name: "loss"
+  type: "SoftmaxWithLoss"
+  bottom: "ip"
+  bottom: "label"
+  top: "loss"
+}
+)";
+
+constexpr char kSolver[] = R"(net: "net.prototxt"
+test_iter: 3
+test_interval: 10
+base_lr: 0.05
+lr_policy: "inv"
+gamma: 0.01
+power: 0.75
+momentum: 0.9
+weight_decay: 0.0005
+display: 5
+max_iter: 20
+snapshot: 10
+snapshot_prefix: "snap"
+random_seed: 7
+solver_mode: CPU
+)";
+
+}  // namespace
+
+std::string Edited(const std::string& text, const std::string& from, const std::string& to) {
+  const size_t at = text.find(from);
+  if (at == std::string::npos) {
+    ADD_FAILURE() << "'" << from << "' is not in:\n" << text;
+    return text;
+  }
+  return text.substr(0, at) + to + text.substr(at + from.size());
+}
+
+Job::Job(const std::string& backend) : net(kNet), solver(kSolver) {
+  const Outcome made = RunProgram(
+      {"dataset", "digits", "data", "--backend=" + backend, "--train=100", "--test=40"}, options());
+  EXPECT_EQ(made.exit_code, 0) << made.err;
+  if (backend == "LMDB") return;
+  for (const char* set : {"train", "test"}) {
+    const std::string old = std::string("data/") + set + "_lmdb\" backend: LMDB";
+    net = Edited(net, old, std::string("data/") + set + "_leveldb\" backend: LEVELDB");
+  }
+}
+
+void Job::Write() const {
+  WriteText(folder_ / "net.prototxt", net);
+  WriteText(folder_ / "solver.prototxt", solver);
+}
+
+RunOptions Job::options() const { return {.folder = folder_.path()}; }
+
+std::vector<std::string> Job::TrainCommand(const std::vector<std::string>& more) const {
+  std::vector<std::string> command = {"train", "--solver=solver.prototxt"};
+  command.insert(command.end(), more.begin(), more.end());
+  return command;
+}
+
+Outcome Job::Train(const std::vector<std::string>& more) const {
+  Write();
+  return RunProgram(TrainCommand(more), options());
+}
+
+std::vector<std::string> Job::Files(const std::string& prefix) const {
+  std::vector<std::string> names = folder_.Names();
+  std::erase_if(names, [&](const std::string& name) { return !name.starts_with(prefix); });
+  return names;
+}
+
+std::vector<std::string> LogFrom(const Outcome& outcome, const std::string& from) {
+  static const std::regex prefix(R"(^[IWEF]\d{4} \S+ +\d+ \S+\] )");
+  static const std::regex rate(R"( \(\S+ iter/s, \S+s/\d+ iters\))");
+  std::vector<std::string> lines;
+  bool begun = false;
+  for (const std::string& line : outcome.ErrLines()) {
+    begun = begun || line.find(from) != std::string::npos;
+    const bool from_reader = line.find("prefetch") != std::string::npos;
+    const bool waiting = line.find("Waiting for data") != std::string::npos;
+    if (!begun || from_reader || waiting) continue;
+    lines.push_back(std::regex_replace(std::regex_replace(line, prefix, ""), rate, " (rate)"));
+  }
+  return lines;
+}
+
+}  // namespace trainer

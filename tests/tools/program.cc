@@ -1,0 +1,131 @@
+#include "program.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <sstream>
+
+namespace trainer {
+namespace {
+
+constexpr int kPatienceMs = 60000;
+
+// In the child: only calls that are allowed after fork.
+[[noreturn]] void BecomeProgram(char* const* argv, const RunOptions& options, int out, int err) {
+  if (!options.stdout_path.empty())
+    out = open(options.stdout_path.c_str(), O_WRONLY | O_CREAT, 0666);
+  const int null = open("/dev/null", O_RDONLY);
+  if (chdir(options.folder.c_str()) != 0 || dup2(null, 0) < 0 || dup2(out, 1) < 0 ||
+      dup2(err, 2) < 0) {
+    _exit(125);
+  }
+  for (const std::string& variable : options.env) putenv(const_cast<char*>(variable.c_str()));
+  execv(argv[0], argv);
+  _exit(126);
+}
+
+// Appends what can be read; false at the end, when the descriptor is closed.
+bool Append(int* fd, std::string* to) {
+  std::array<char, 65536> buffer;
+  const ssize_t bytes = read(*fd, buffer.data(), buffer.size());
+  if (bytes > 0) {
+    to->append(buffer.data(), static_cast<size_t>(bytes));
+    return true;
+  }
+  close(*fd);
+  *fd = -1;
+  return false;
+}
+
+}  // namespace
+
+std::vector<std::string> Outcome::ErrLines() const {
+  std::vector<std::string> lines;
+  std::istringstream text(err);
+  for (std::string line; std::getline(text, line);) lines.push_back(line);
+  return lines;
+}
+
+std::vector<std::string> Outcome::Errors() const {
+  std::vector<std::string> errors;
+  for (const std::string& line : ErrLines()) {
+    if (line.starts_with("error: ")) errors.push_back(line.substr(7));
+  }
+  return errors;
+}
+
+Program::Program(const std::vector<std::string>& arguments, const RunOptions& options) {
+  std::vector<std::string> words = {TRAINER_PROGRAM};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  int out[2], err[2];
+  if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0) {
+    ADD_FAILURE() << "no pipes";
+    return;
+  }
+  pid_ = fork();
+  if (pid_ == 0) BecomeProgram(argv.data(), options, out[1], err[1]);
+  close(out[1]);
+  close(err[1]);
+  out_ = out[0];
+  err_ = err[0];
+}
+
+Program::~Program() {
+  if (out_ >= 0) close(out_);
+  if (err_ >= 0) close(err_);
+  if (pid_ <= 0) return;
+  kill(pid_, SIGKILL);
+  waitpid(pid_, nullptr, 0);
+}
+
+bool Program::ReadSome() {
+  std::array<pollfd, 2> fds = {{{out_, POLLIN, 0}, {err_, POLLIN, 0}}};
+  if (out_ < 0 && err_ < 0) return false;
+  if (poll(fds.data(), fds.size(), kPatienceMs) <= 0) {
+    ADD_FAILURE() << "the program says nothing more; so far:\n" << outcome_.err;
+    return false;
+  }
+  if (fds[0].revents != 0) Append(&out_, &outcome_.out);
+  if (fds[1].revents != 0) Append(&err_, &outcome_.err);
+  return true;
+}
+
+std::string Program::WaitForLine(const std::string& text) {
+  for (;;) {
+    for (size_t end; (end = outcome_.err.find('\n', seen_)) != std::string::npos;) {
+      const std::string line = outcome_.err.substr(seen_, end - seen_);
+      seen_ = end + 1;
+      if (line.find(text) != std::string::npos) return line;
+    }
+    if (err_ < 0 || !ReadSome()) break;
+  }
+  ADD_FAILURE() << "no line with '" << text << "' in:\n" << outcome_.err;
+  return "";
+}
+
+void Program::Signal(int signal) const { kill(pid_, signal); }
+
+Outcome Program::Wait() {
+  while (ReadSome()) {
+  }
+  int status = 0;
+  if (pid_ > 0) waitpid(pid_, &status, 0);
+  pid_ = -1;
+  outcome_.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  outcome_.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  return outcome_;
+}
+
+Outcome RunProgram(const std::vector<std::string>& arguments, const RunOptions& options) {
+  return Program(arguments, options).Wait();
+}
+
+}  // namespace trainer

@@ -1,0 +1,57 @@
+#pragma once
+// The built program as a child process: started, read, signalled, awaited.
+
+#include <sys/types.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace trainer {
+
+// How a run ended.
+struct Outcome {
+  int exit_code = -1;  // -1 when a signal ended it
+  int signal = 0;
+  std::string out, err;
+
+  // Lines of err without their newlines.
+  std::vector<std::string> ErrLines() const;
+  // The lines of err that begin with "error: ", without that.
+  std::vector<std::string> Errors() const;
+};
+
+struct RunOptions {
+  std::string folder = ".";                              // to start it in
+  std::vector<std::string> env = {"OMP_NUM_THREADS=1"};  // "NAME=value", added to ours
+  std::string stdout_path = "";                          // where stdout goes instead of `out`
+};
+
+// One run. The destructor kills what still runs.
+class Program {
+ public:
+  explicit Program(const std::vector<std::string>& arguments, const RunOptions& options = {});
+  ~Program();
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  // Reads stderr until a line contains `text`, which it returns. When the output ends first, or a
+  // minute passes without any, the test fails and "" comes back.
+  std::string WaitForLine(const std::string& text);
+  void Signal(int signal) const;
+  // Reads to the end of both outputs and returns how the run ended.
+  Outcome Wait();
+
+ private:
+  bool ReadSome();
+
+  pid_t pid_ = -1;
+  int out_ = -1, err_ = -1;
+  Outcome outcome_;
+  size_t seen_ = 0;  // bytes of err that WaitForLine went past
+};
+
+// Start to end.
+Outcome RunProgram(const std::vector<std::string>& arguments, const RunOptions& options = {});
+
+}  // namespace trainer

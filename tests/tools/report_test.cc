@@ -1,0 +1,180 @@
+// The verbs that print: plan, time, layers, dataset, device_query.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <regex>
+
+#include "job.h"
+
+namespace trainer {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+bool Finds(const std::string& text, const std::string& pattern) {
+  return std::regex_search(text, std::regex(pattern));
+}
+
+TEST(PlanTest, ShowsEveryNetOfASolverAndTheTotals) {
+  const Job job;
+  job.Write();
+  const Outcome outcome = RunProgram({"plan", "--solver=solver.prototxt"}, job.options());
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, StartsWith("training net: small, 3 layers\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("\ntest net (#0): small, 6 layers\n"));
+  EXPECT_TRUE(Finds(outcome.out, R"(\d+ +50176 +data +16 1 28 28 \(12544\) +digits +ip back)"))
+      << outcome.out;
+  EXPECT_TRUE(Finds(outcome.out, R"(\d+ +640 +ip gradient +16 10 \(160\) +loss back +ip back)"))
+      << outcome.out;
+  for (const char* row : {"parameters", "gradients", "rule state", "values of all nets"}) {
+    EXPECT_TRUE(Finds(outcome.out, std::string("\n") + row + R"( +\d+ +\S+ [KM]iB)")) << row;
+  }
+}
+
+TEST(PlanTest, ShowsOnePhaseOfANet) {
+  const Job job;
+  job.Write();
+  const Outcome train = RunProgram({"plan", "--model=net.prototxt"}, job.options());
+  EXPECT_THAT(train.out, HasSubstr("ip gradient"));
+  const Outcome test = RunProgram({"plan", "--model=net.prototxt", "--phase=TEST"}, job.options());
+  EXPECT_THAT(test.out, StartsWith("net, phase TEST: small, 6 layers\n"));
+  EXPECT_THAT(test.out, Not(HasSubstr("gradient ")));
+}
+
+TEST(TimeTest, PrintsLayersAndTotalsOfANet) {
+  const Job job;
+  job.Write();
+  const Outcome outcome =
+      RunProgram({"time", "--model=net.prototxt", "--iterations=2"}, job.options());
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, StartsWith("layer "));
+  for (const char* layer : {"digits +Data", "ip +InnerProduct", "loss +SoftmaxWithLoss"}) {
+    EXPECT_TRUE(Finds(outcome.out, std::string("\n") + layer + R"(( +\d+\.\d{3}){4} +\d+\.\d%)"))
+        << outcome.out;
+  }
+  for (const char* row : {"forward", "backward", "forward and backward", "waiting for data"}) {
+    EXPECT_THAT(outcome.out, HasSubstr(std::string("\n") + row + " "));
+  }
+  EXPECT_THAT(outcome.out, Not(HasSubstr("\nupdate ")));
+}
+
+TEST(TimeTest, LogsWhatReadersOfCaffesLogSearchFor) {
+  const Job job;
+  job.Write();
+  const Outcome outcome =
+      RunProgram({"time", "--model=net.prototxt", "--iterations=2"}, job.options());
+  for (const char* line :
+       {R"(\] Performing Forward\n)", R"(\] Initial loss: \S+\n)", R"(\] Performing Backward\n)",
+        R"(\] \*\*\* Benchmark begins \*\*\*\n)", R"(\] Testing for 2 iterations\.\n)",
+        R"(\] Iteration: 2 forward-backward time: \S+ ms\.\n)", R"(\] Average time per layer: \n)",
+        R"(\]         ip\tforward: \S+ ms\.\n)", R"(\]         ip\tbackward: \S+ ms\.\n)",
+        R"(\] Average Forward pass: \S+ ms\.\n)", R"(\] Average Backward pass: \S+ ms\.\n)",
+        R"(\] Average Forward-Backward: \S+ ms\.\n)", R"(\] Total Time: \S+ ms\.\n)",
+        R"(\] \*\*\* Benchmark ends \*\*\*\n)"}) {
+    EXPECT_TRUE(Finds(outcome.err, line)) << line << " in\n" << outcome.err;
+  }
+}
+
+TEST(TimeTest, MeasuresTheUpdateOfASolverAndSavesNothing) {
+  Job job;
+  job.solver = Edited(job.solver, "snapshot: 10", "snapshot: 1");
+  job.Write();
+  const Outcome outcome =
+      RunProgram({"time", "--solver=solver.prototxt", "--iterations=2"}, job.options());
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("\nupdate "));
+  EXPECT_THAT(outcome.out, HasSubstr("\ntraining iteration "));
+  EXPECT_THAT(job.Files("snap"), ElementsAre());
+}
+
+TEST(TimeTest, ATestNetHasNoBackwardPass) {
+  const Job job;
+  job.Write();
+  const Outcome outcome =
+      RunProgram({"time", "--model=net.prototxt", "--phase=TEST", "--iterations=2"}, job.options());
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_TRUE(Finds(outcome.out, R"(\nbackward +0\.000 +0\.000\n)")) << outcome.out;
+}
+
+TEST(LayersTest, ListsEveryTypeWithASentence) {
+  const Outcome outcome = RunProgram({"layers"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  for (const char* type :
+       {"Convolution", "Data", "InnerProduct", "Pooling", "ReLU", "SoftmaxWithLoss"}) {
+    EXPECT_TRUE(Finds("\n" + outcome.out, std::string("\n") + type + "  +[A-Za-z]")) << type;
+  }
+}
+
+TEST(LayersTest, ExplainsAType) {
+  const Outcome outcome = RunProgram({"layers", "Pooling"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.out, StartsWith("Pooling\n\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("\nbottoms: 1\n"));
+  EXPECT_TRUE(Finds(outcome.out, R"(\n +stride +uint32 +1 )")) << outcome.out;
+  EXPECT_TRUE(Finds(outcome.out, "MAX \\| AVE \\| STOCHASTIC +MAX ")) << outcome.out;
+}
+
+TEST(LayersTest, NamesTheNearestType) {
+  const Outcome outcome = RunProgram({"layers", "Poling"});
+  EXPECT_EQ(outcome.exit_code, 64);
+  EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr("Did you mean 'Pooling'?")));
+}
+
+TEST(DatasetTest, MakesAndDescribesBothKindsOfDatabase) {
+  const TempFolder folder;
+  for (const std::string backend : {"LMDB", "LEVELDB"}) {
+    const std::string ending = backend == "LMDB" ? "lmdb" : "leveldb";
+    const RunOptions options = {.folder = folder.path()};
+    const Outcome made = RunProgram(
+        {"dataset", "digits", "d", "--train=30", "--test=20", "--backend", backend}, options);
+    EXPECT_EQ(made.exit_code, 0) << made.err;
+    EXPECT_EQ(made.out, "d/train_" + ending + ": 30 records\nd/test_" + ending + ": 20 records\n");
+    const Outcome info = RunProgram({"dataset", "info", "d/train_" + ending}, options);
+    EXPECT_THAT(info.out, HasSubstr("backend: " + backend + "\nrecords: 30\n"));
+    EXPECT_THAT(info.out, HasSubstr("1x28x28"));
+  }
+}
+
+TEST(DatasetTest, ConvertsFilesOfMnist) {
+  const TempFolder folder;
+  const std::string image(28 * 28, '\x7f');
+  WriteText(folder / "images",
+            std::string("\0\0\x08\x03\0\0\0\x02\0\0\0\x1c\0\0\0\x1c", 16) + image + image);
+  WriteText(folder / "labels", std::string("\0\0\x08\x01\0\0\0\x02\x05\x09", 10));
+  const RunOptions options = {.folder = folder.path()};
+  const Outcome made = RunProgram({"dataset", "idx", "images", "labels", "db"}, options);
+  EXPECT_EQ(made.exit_code, 0) << made.err;
+  EXPECT_EQ(made.out, "db: 2 records\n");
+  EXPECT_THAT(RunProgram({"dataset", "info", "db"}, options).out, HasSubstr("label: 9, 1\n"));
+}
+
+TEST(DatasetTest, DoesNotOverwrite) {
+  const TempFolder folder;
+  const RunOptions options = {.folder = folder.path()};
+  const std::vector<std::string> command = {"dataset", "digits", "d", "--train=5", "--test=5"};
+  EXPECT_EQ(RunProgram(command, options).exit_code, 0);
+  const Outcome again = RunProgram(command, options);
+  EXPECT_EQ(again.exit_code, 73);
+  EXPECT_THAT(again.Errors(), ElementsAre(HasSubstr("train_lmdb")));
+}
+
+TEST(DatasetTest, NamesAMissingDatabase) {
+  const Outcome outcome = RunProgram({"dataset", "info", "/absent/db"});
+  EXPECT_EQ(outcome.exit_code, 66);
+  EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr("/absent/db")));
+}
+
+TEST(DeviceQueryTest, NamesTheProcessorAndTheThreads) {
+  const Outcome outcome = RunProgram({"device_query"}, {.env = {"OMP_NUM_THREADS=1"}});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.out, StartsWith("device:     CPU, 1 thread, "));
+  EXPECT_THAT(outcome.out, HasSubstr("OMP_NUM_THREADS=1"));
+  EXPECT_TRUE(Finds(outcome.out, R"(\noneDNN: +\d+\.\d+\.\d+)"));
+  EXPECT_THAT(outcome.out, HasSubstr("no CUDA in this build\n"));
+}
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,175 @@
+// What the program says to command lines, right and wrong ones.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "program.h"
+#include "support/temp_folder.h"
+
+namespace trainer {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+
+const char* const kVerbs[] = {"dataset", "device_query", "layers", "plan", "test", "time", "train"};
+
+size_t WidestLine(const std::string& text) {
+  std::istringstream lines(text);
+  size_t widest = 0;
+  for (std::string line; std::getline(lines, line);) widest = std::max(widest, line.size());
+  return widest;
+}
+
+// A wrong command line: nothing on stdout, one line on stderr, exit code `code`.
+void ExpectRefused(const std::vector<std::string>& arguments, int code, const std::string& part) {
+  const Outcome outcome = RunProgram(arguments);
+  EXPECT_EQ(outcome.exit_code, code) << outcome.err;
+  EXPECT_THAT(outcome.out, IsEmpty());
+  EXPECT_THAT(outcome.ErrLines(), ElementsAre(StartsWith("error: ")));
+  EXPECT_THAT(outcome.err, HasSubstr(part));
+}
+
+TEST(HelpTest, ListsEveryVerbOnStdout) {
+  for (const auto& arguments : {std::vector<std::string>{}, {"help"}, {"--help"}, {"-h"}}) {
+    const Outcome outcome = RunProgram(arguments);
+    EXPECT_EQ(outcome.exit_code, 0);
+    EXPECT_THAT(outcome.err, IsEmpty());
+    for (const char* verb : kVerbs) {
+      EXPECT_THAT(outcome.out, HasSubstr(std::string("\n  ") + verb + " "));
+    }
+    EXPECT_LE(WidestLine(outcome.out), 80u);
+  }
+}
+
+TEST(HelpTest, HasAPageWithExamplesForEveryVerb) {
+  for (const std::string verb : kVerbs) {
+    const Outcome page = RunProgram({"help", verb});
+    EXPECT_EQ(page.exit_code, 0);
+    EXPECT_THAT(page.out, StartsWith("trainer " + verb + ": "));
+    EXPECT_THAT(page.out, HasSubstr("\nusage: trainer " + verb));
+    EXPECT_THAT(page.out, HasSubstr("\nexamples:\n  trainer " + verb));
+    EXPECT_LE(WidestLine(page.out), 80u) << page.out;
+    EXPECT_EQ(RunProgram({verb, "--help"}).out, page.out);
+    EXPECT_EQ(RunProgram({verb, "-h"}).out, page.out);
+    EXPECT_EQ(RunProgram({verb, "--no-such-flag", "--help"}).exit_code, 0);
+  }
+}
+
+TEST(HelpTest, ShowsEveryFlagOfTrainWithItsDefault) {
+  const std::string page = RunProgram({"help", "train"}).out;
+  for (const char* flag :
+       {"--solver=FILE", "--snapshot=FILE", "--weights=FILES", "--level=N", "--stage=LIST",
+        "--gpu=LIST", "--sigint_effect=EFFECT", "--sighup_effect=EFFECT", "--sigterm_effect=EFFECT",
+        "--sigusr1_effect=EFFECT", "--stop_exit_code=N"}) {
+    EXPECT_THAT(page, HasSubstr(flag));
+  }
+  EXPECT_THAT(page, HasSubstr("what SIGHUP does (default snapshot)"));
+  EXPECT_THAT(page, Not(HasSubstr("--memory")));
+}
+
+TEST(VersionTest, IsOneLine) {
+  const Outcome outcome = RunProgram({"--version"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.out, testing::MatchesRegex("trainer [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+}
+
+TEST(UsageTest, NamesTheNearestVerb) {
+  ExpectRefused({"tran"}, 64, "no verb 'tran'. Did you mean 'train'?");
+  ExpectRefused({"help", "tets"}, 64, "Did you mean 'test'?");
+  ExpectRefused({"xyzzy"}, 64, "no verb 'xyzzy'. 'trainer help' lists the verbs");
+  ExpectRefused({"--solver=x"}, 64, "no verb is given");
+}
+
+TEST(UsageTest, NamesTheNearestFlag) {
+  ExpectRefused({"train", "--solvr=x"}, 64,
+                "'trainer train' has no flag --solvr. "
+                "Did you mean --solver?");
+  ExpectRefused({"--solvr", "x", "train"}, 64, "Did you mean --solver?");
+  ExpectRefused({"test", "--solver=x"}, 64, "'trainer test' has no flag --solver.");
+  ExpectRefused({"train", "--xyzzy"}, 64, "'trainer help train' lists its flags");
+}
+
+TEST(UsageTest, RefusesMissingAndImpossibleValues) {
+  ExpectRefused({"train", "--solver"}, 64, "--solver needs a value: --solver=FILE");
+  ExpectRefused({"train", "--solver", "--gpu=0"}, 64, "--solver needs a value");
+  ExpectRefused({"train"}, 64, "'trainer train' needs --solver=FILE");
+  ExpectRefused({"train", "--solver="}, 64, "'trainer train' needs --solver=FILE");
+  ExpectRefused({"test", "--model=x"}, 64, "'trainer test' needs --weights=FILE");
+  ExpectRefused({"test", "--model=x", "--weights=y", "--iterations=ten"}, 64,
+                "--iterations=ten: not a whole number");
+  ExpectRefused({"test", "--model=x", "--weights=y", "--iterations=3x"}, 64, "not a whole number");
+  ExpectRefused({"time", "--model=x", "--iterations=0"}, 64, "--iterations=0: must be from 1 to");
+  ExpectRefused({"time", "--model=x", "--iterations=99999999999"}, 64, "must be from 1 to");
+  ExpectRefused({"train", "--solver=x", "--stop_exit_code=256"}, 64, "must be from 0 to 255");
+  ExpectRefused({"time", "--model=x", "--phase=TRIAN"}, 64, "Did you mean 'TRAIN'?");
+  ExpectRefused({"train", "--solver=x", "--sigint_effect=die"}, 64,
+                "--sigint_effect=die: the effect is one of stop, snapshot, none");
+  ExpectRefused({"train", "--solver=x", "--logtostderr=maybe"}, 64,
+                "write --logtostderr or --nologtostderr");
+}
+
+TEST(UsageTest, RefusesArgumentsThatAreNoFlags) {
+  ExpectRefused({"train", "solver.prototxt", "--solver=x"}, 64,
+                "unexpected argument 'solver.prototxt'");
+  ExpectRefused({"train", "--solver=x", "--", "--gpu=0"}, 64, "unexpected argument '--gpu=0'");
+  ExpectRefused({"dataset"}, 64, "needs one of: digits, idx, info");
+  ExpectRefused({"dataset", "digit", "d"}, 64, "Did you mean 'digits'?");
+  ExpectRefused({"dataset", "idx", "d"}, 64, "usage: trainer dataset idx IMAGES LABELS DB");
+}
+
+TEST(UsageTest, RefusesWhatExcludesEachOther) {
+  ExpectRefused({"train", "--solver=x", "--snapshot=a", "--weights=b"}, 64,
+                "--snapshot and --weights exclude each other");
+  ExpectRefused({"plan"}, 64, "needs either --solver=FILE or --model=FILE");
+  ExpectRefused({"time", "--solver=x", "--model=y"}, 64,
+                "needs either --solver=FILE or --model=FILE");
+}
+
+TEST(UsageTest, RefusesAGpuBecauseThisBuildHasNone) {
+  ExpectRefused({"train", "--solver=x", "--gpu=0"}, 69, "this build has no CUDA");
+  ExpectRefused({"train", "--solver=x", "--gpu=all"}, 69, "this build has no CUDA");
+  ExpectRefused({"time", "--model=x", "-gpu", "0,1"}, 69, "this build has no CUDA");
+  ExpectRefused({"device_query", "--gpu=0"}, 69, "this build has no CUDA");
+  ExpectRefused({"train", "--solver=x", "--gpu=abc"}, 64, "give numbers with commas between");
+}
+
+TEST(UsageTest, TakesFlagsInEverySpellingAndBeforeTheVerb) {
+  for (const auto& arguments : {std::vector<std::string>{"train", "--solver=absent"},
+                                {"train", "--solver", "absent"},
+                                {"train", "-solver=absent"},
+                                {"train", "-solver", "absent"},
+                                {"--solver=absent", "train"},
+                                {"-solver", "absent", "train"},
+                                {"--logtostderr", "--solver", "absent", "train"},
+                                {"train", "--nologtostderr", "--solver=x", "--solver=absent"},
+                                {"train", "--stop-exit-code=0", "--solver=absent"}}) {
+    ExpectRefused(arguments, 66, "absent");
+  }
+}
+
+TEST(UsageTest, PassesFlagsOfTheLogToGlog) {
+  const TempFolder folder;
+  WriteText(
+      folder / "net.prototxt",
+      R"(layer { name: "x" type: "DummyData" top: "x" dummy_data_param { shape { dim: 1 } } })");
+  const std::string model = "--model=" + (folder / "net.prototxt");
+  const std::vector<std::string> command = {"time", model, "--iterations=1"};
+  EXPECT_THAT(RunProgram(command).err, HasSubstr("Use CPU."));
+  EXPECT_THAT(RunProgram({"time", model, "--iterations=1", "--minloglevel=1"}).err, IsEmpty());
+  RunProgram({"time", model, "--iterations=1", "--log_dir=" + folder.path()});
+  EXPECT_GE(folder.Names().size(), 2u);
+}
+
+TEST(UsageTest, ReportsThatStdoutCannotBeWritten) {
+  const Outcome outcome = RunProgram({"device_query"}, {.stdout_path = "/dev/full"});
+  EXPECT_EQ(outcome.exit_code, 74);
+  EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr("cannot write to the standard output")));
+}
+
+}  // namespace
+}  // namespace trainer
