@@ -42,6 +42,7 @@ class ConvBackwardWeight {
 enum class ConvLayout {
   kOurs,     // as they lie in memory
   kLibrary,  // as the library likes them, copied through scratch
+  kFloat,    // the same, as f32
 };
 // `any_kernel` also takes the library's slow kernels ("ref", "gemm").
 std::unique_ptr<ConvForward> MakeOneDnnForward(const ConvDesc& desc, ConvLayout layout,
@@ -51,9 +52,9 @@ std::unique_ptr<ConvBackwardData> MakeOneDnnBackwardData(const ConvDesc& desc, C
 std::unique_ptr<ConvBackwardWeight> MakeOneDnnBackwardWeight(const ConvDesc& desc,
                                                              ConvLayout layout, bool any_kernel);
 
-// The data gradient as a forward convolution of dy with the turned and transposed weight. Stride 1
-// and a pad below the kernel's reach only. oneDNN's forward kernels are faster than its backward
-// ones by up to a half.
+// The data gradient as a forward convolution of dy with the turned and transposed weight. Images,
+// stride 1, a pad below the kernel's reach and channels in whole vectors only. oneDNN's forward
+// kernels are faster than its backward ones by up to a half.
 std::unique_ptr<ConvBackwardData> MakeTurnedBackwardData(const ConvDesc& desc);
 
 }  // namespace trainer::cpu

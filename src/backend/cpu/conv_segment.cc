@@ -1,0 +1,66 @@
+#include "cpu/conv_segment.h"
+
+#include <omp.h>
+
+#include <cstring>
+
+#include "trainer/backend/parallel_for.h"
+
+namespace trainer::cpu {
+
+SegmentShape::SegmentShape(const ConvDesc& desc)
+    : batch(desc.batch),
+      c(desc.in_channels),
+      h(desc.in[0]),
+      w(desc.in[1]),
+      m(desc.out_channels),
+      kh(desc.kernel[0]),
+      kw(desc.kernel[1]),
+      oh(desc.Out()[0]),
+      ow(desc.Out()[1]),
+      sh(desc.stride[0]),
+      sw(desc.stride[1]),
+      ph(desc.pad[0]),
+      pw(desc.pad[1]),
+      dh(desc.dilation[0]),
+      segment(kw * c),
+      row((w + 2 * pw) * c),
+      padded((h + 2 * ph) * row),
+      x_image(h * w * c),
+      y_image(oh * ow * m),
+      m_wide(RoundUpToLanes(m)),
+      segment_wide(RoundUpToLanes(segment)),
+      threads(omp_get_max_threads()),
+      bias(desc.bias) {}
+
+void SegmentShape::CopyInside(const float* image, float* to) const {
+  for (int64_t r = 0; r < h; ++r) {
+    std::memcpy(to + (r + ph) * row + pw * c, image + r * w * c, w * c * sizeof(float));
+  }
+}
+
+std::vector<int64_t> SegmentShape::PixelOffsets() const {
+  std::vector<int64_t> offsets;
+  for (int64_t i = 0; i < oh * ow; ++i) offsets.push_back(i / ow * sh * row + i % ow * sw * c);
+  return offsets;
+}
+
+std::vector<int64_t> SegmentShape::TapOffsets() const {
+  std::vector<int64_t> offsets;
+  for (int64_t i = 0; i < kh * segment; ++i) {
+    offsets.push_back(i / segment * dh * row + i % segment);
+  }
+  return offsets;
+}
+
+bool SegmentTakes(const ConvDesc& desc) {
+  if (DetectCpuIsa() != CpuIsa::kAvx512 || desc.dtype != DType::kF32 || desc.in.size() != 2 ||
+      desc.group != 1 || (desc.dilation[1] > 1 && desc.kernel[1] > 1)) {
+    return false;
+  }
+  // Full vectors are oneDNN's ground, and so are weights that need blocking for the caches.
+  const bool full = desc.in_channels % kLanes == 0 && desc.out_channels % kLanes == 0;
+  return !full && desc.WeightShape().Count(1) <= 2048 && desc.out_channels <= 512;
+}
+
+}  // namespace trainer::cpu

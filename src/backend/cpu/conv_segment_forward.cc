@@ -1,0 +1,119 @@
+#include <algorithm>
+
+#include "cpu/conv_segment.h"
+#include "trainer/backend/parallel_for.h"
+
+namespace trainer::cpu {
+namespace {
+
+class SegmentForward final : public ConvForward {
+ public:
+  explicit SegmentForward(const ConvDesc& desc)
+      : s_(desc),
+        tail_(TailColumns(s_.m, s_.kh, s_.segment)),
+        wide_(RoundUpToLanes(s_.m - tail_)),
+        pixel_(s_.PixelOffsets()),
+        tap_(s_.TapOffsets()),
+        main_at_(room_.Take(s_.kh * s_.segment * wide_)),
+        tail_at_(room_.Take(s_.kh * tail_ * s_.segment_wide)),
+        bias_at_(room_.Take(s_.m_wide)),
+        image_at_(room_.Take(s_.HasPad() ? s_.threads * s_.padded : 0)) {}
+
+  std::string Name() const override { return "own segments"; }
+  size_t ScratchBytes() const override { return room_.Bytes(); }
+  void Run(const void* x, const float* weight, const float* bias, void* y,
+           std::span<std::byte> scratch) override {
+    float* base = Floats(scratch);
+    PackMain(weight, base + main_at_);
+    PackTail(weight, base + tail_at_);
+    std::fill_n(base + bias_at_, s_.m_wide, 0.0f);
+    if (s_.bias) std::copy_n(bias, s_.m, base + bias_at_);
+    const int64_t lines = s_.batch * s_.oh;
+    ForEachPart(s_.threads, [&](int part) {
+      RunLines(lines * part / s_.threads, lines * (part + 1) / s_.threads,
+               static_cast<const float*>(x), static_cast<float*>(y), base,
+               base + image_at_ + part * s_.padded);
+    });
+  }
+
+ private:
+  // (M, C, KH, KW) becomes (KH, KW, C, M), for the columns before the tail, wide.
+  void PackMain(const float* weight, float* packed) const {
+    const int64_t taps = s_.kh * s_.kw, columns = s_.m - tail_;
+    ParallelRanges(taps * s_.c, 1 + 8192 / s_.m_wide, [&](int64_t begin, int64_t end) {
+      for (int64_t at = begin; at < end; ++at) {
+        const float* from = weight + at % s_.c * taps + at / s_.c;
+        float* to = packed + at * wide_;
+        for (int64_t m = 0; m < columns; ++m) to[m] = from[m * s_.c * taps];
+        std::fill(to + columns, to + wide_, 0.0f);
+      }
+    });
+  }
+
+  // (M, C, KH, KW) becomes (KH, tail of M, (KW, C) wide).
+  void PackTail(const float* weight, float* packed) const {
+    const int64_t taps = s_.kh * s_.kw;
+    for (int64_t at = 0; at < s_.kh * tail_; ++at, packed += s_.segment_wide) {
+      const int64_t i = at / tail_, m = s_.m - tail_ + at % tail_;
+      const float* from = weight + m * s_.c * taps + i * s_.kw;
+      for (int64_t k = 0; k < s_.segment; ++k) packed[k] = from[k % s_.c * taps + k / s_.c];
+      std::fill(packed + s_.segment, packed + s_.segment_wide, 0.0f);
+    }
+  }
+
+  void RunLines(int64_t begin, int64_t end, const float* x, float* y, const float* base,
+                float* padded) const {
+    if (s_.HasPad()) std::fill_n(padded, s_.padded, 0.0f);
+    while (begin < end) {
+      const int64_t n = begin / s_.oh, first = begin % s_.oh;
+      const int64_t lines = std::min(end - begin, s_.oh - first);
+      const float* image = x + n * s_.x_image;
+      if (s_.HasPad()) s_.CopyInside(image, padded);
+      RunPixels(s_.HasPad() ? padded : image, pixel_.data() + first * s_.ow, lines * s_.ow, base,
+                y + begin * s_.ow * s_.m);
+      begin += lines;
+    }
+  }
+
+  void RunPixels(const float* image, const int64_t* pixel, int64_t pixels, const float* base,
+                 float* y) const {
+    const int64_t columns = s_.m - tail_;
+    MultiplyPixels({.x = image,
+                    .pixel = pixel,
+                    .tap = tap_.data(),
+                    .taps = s_.kh * s_.segment,
+                    .w = base + main_at_,
+                    .w_step = wide_,
+                    .bias = base + bias_at_,
+                    .y = y,
+                    .y_pixel = s_.m,
+                    .columns = columns},
+                   pixels);
+    DotPixels({.x = image,
+               .pixel = pixel,
+               .rows = s_.kh,
+               .x_row = s_.dh * s_.row,
+               .length = s_.segment,
+               .w = base + tail_at_,
+               .bias = base + bias_at_ + columns,
+               .y = y + columns,
+               .y_pixel = s_.m,
+               .columns = tail_},
+              pixels);
+  }
+
+  SegmentShape s_;
+  int64_t tail_;  // of the outputs, computed as dot products
+  int64_t wide_;
+  std::vector<int64_t> pixel_, tap_;
+  Room room_;
+  int64_t main_at_, tail_at_, bias_at_, image_at_;
+};
+
+}  // namespace
+
+std::unique_ptr<ConvForward> MakeSegmentForward(const ConvDesc& desc) {
+  return std::make_unique<SegmentForward>(desc);
+}
+
+}  // namespace trainer::cpu

@@ -1,0 +1,74 @@
+#pragma once
+// Register-blocked products for AVX-512, the arithmetic of the segment convolutions. The left
+// operand is read through offsets, so that windows may overlap. Lengths are in floats; "wide" is
+// filled up with zeros to whole vectors.
+
+#include <cstdint>
+
+namespace trainer::cpu {
+
+inline constexpr int64_t kLanes = 16;  // floats in a vector
+
+inline int64_t RoundUpToLanes(int64_t n) { return (n + kLanes - 1) / kLanes * kLanes; }
+
+// y[p, j] = bias[j] + sum over t < taps of x[pixel[p] + tap[t]] * w[t, j]
+// with w[t, j] at w + t * w_step + j and y[p, j] at y + p * y_pixel + j. `w` and `bias` (null for
+// 0) are wide in j; y is written for j < columns only.
+struct ProductTiles {
+  const float* x;
+  const int64_t *pixel, *tap;
+  int64_t taps;
+  const float* w;
+  int64_t w_step;
+  const float* bias;
+  float* y;
+  int64_t y_pixel, columns;
+};
+void MultiplyPixels(const ProductTiles& t, int64_t pixels);
+
+// The same for few columns and taps in rows of `length` neighbours, as dot products:
+// y[p, j] = bias[j] + sum over i < rows, k < length of x[pixel[p] + i * x_row + k] * w[i, j, k]
+// with w[i, j, k] at w + (i * columns + j) * wide length + k.
+struct DotTiles {
+  const float* x;
+  const int64_t* pixel;
+  int64_t rows, x_row, length;
+  const float* w;
+  const float* bias;
+  float* y;
+  int64_t y_pixel, columns;
+};
+void DotPixels(const DotTiles& t, int64_t pixels);
+
+// How many of the last columns of a product with `rows` rows of `length` taps are cheaper as dot
+// products: those that do not fill a vector, or 0.
+int64_t TailColumns(int64_t columns, int64_t rows, int64_t length);
+
+// `count` segments of `length` places of `width` floats, each `stride` places after the one before
+// where they belong, and `step` floats where they lie.
+struct OverlappingSegments {
+  const float* from;
+  int64_t step, count, length, stride, width;
+};
+// Adds them up at `to`. Each place is read and written once: a store of part of a vector followed
+// by a load from there costs more than all the rest.
+void AddOverlapping(const OverlappingSegments& t, float* to);
+
+// One operand of a sum over places (image, line, pixel).
+struct Operand {
+  const float* at;
+  int64_t image, line, pixel;  // steps
+
+  Operand Plus(int64_t floats) const { return {at + floats, image, line, pixel}; }
+};
+// g[k, j] += sum over all places of left[place, k] * right[place, j]
+// for k < length, j < columns, with g[k, j] at g + k * g_step + j, wide in j.
+struct GradientTiles {
+  Operand left, right;
+  float* g;
+  int64_t g_step;
+  int64_t images, lines, pixels, length, columns;
+};
+void AddOuterProducts(const GradientTiles& t);
+
+}  // namespace trainer::cpu
