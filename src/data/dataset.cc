@@ -1,8 +1,7 @@
 #include "trainer/data/dataset.h"
 
-#include <unistd.h>
-
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <string_view>
@@ -29,8 +28,7 @@ constexpr int64_t kMaxRecords = 100000000;  // keys have eight digits
 // A database that exists under its name only when it is whole.
 class NewDatabase {
  public:
-  NewDatabase(const std::string& backend, std::string path)
-      : path_(std::move(path)), temp_(TempPathFor(path_)) {
+  NewDatabase(const std::string& backend, std::string path) : path_(std::move(path)) {
     while (path_.size() > 1 && path_.back() == '/') path_.pop_back();
     temp_ = TempPathFor(path_);
     if (Exists(path_)) {
@@ -163,11 +161,11 @@ int64_t WriteIdx(const std::string& images, const std::string& labels, const std
 DatabaseInfo DescribeDatabase(const std::string& path) {
   DatabaseInfo info;
   info.backend = DetectBackend(path);
-  if (info.backend.empty()) {
-    const std::string backend = CursorRegistry::Get().Names().front();
-    OpenCursor(backend, path);  // explains a path that is no folder
-    throw Error(ErrorCode::kNoInput, {path}, "the folder holds no database");
+  if (info.backend.empty() && IsDirectory(path)) {
+    throw Error(ErrorCode::kNoInput, {path},
+                "the folder holds neither data.mdb (LMDB) nor CURRENT (LevelDB), so no database");
   }
+  if (info.backend.empty()) info.backend = "LMDB";  // opening explains what is wrong with the path
   const auto cursor = OpenCursor(info.backend, path);
   DatumParser parser;
   info.first_key = cursor->Key();

@@ -13,8 +13,6 @@
 namespace trainer {
 namespace {
 
-constexpr uint64_t kWaitsPerLine = 1000;
-
 // Reads "<number> " and moves `text` behind it.
 bool TakeNumber(std::string_view& text, uint64_t* number) {
   const char* end = text.data() + text.size();
@@ -74,30 +72,27 @@ void Prefetcher::Restore(const Position& position) {
 }
 
 const Batch& Prefetcher::Next() {
-  if (!started_) {
-    started_ = true;
-    const int64_t values = options_.batch_size * image_.Count();
-    for (int64_t i = 0; i <= options_.depth; ++i) {
-      Batch batch;
-      batch.data.resize(static_cast<size_t>(values));
-      if (options_.labels) batch.labels.resize(static_cast<size_t>(options_.batch_size));
-      free_.Push(std::move(batch));
-    }
-    thread_ = std::jthread([this](const std::stop_token& stop) { Run(stop); });
-    current_ = WaitForBatch();
-    return current_;
-  }
+  const bool first = !started_;
+  if (first) Start();
   if (!current_.data.empty()) free_.Push(std::move(current_));
-  current_ = WaitForBatch();
+  current_ = WaitForBatch(first);
   return current_;
 }
 
-Batch Prefetcher::WaitForBatch() {
-  const bool first = current_.data.empty();
-  if (!full_.WouldWait()) return full_.Pop();
-  if (!first && counters_.waits++ % kWaitsPerLine == 0) {
-    LOG_IF(INFO, options_.is_root) << "Waiting for data";
+void Prefetcher::Start() {
+  started_ = true;
+  for (int64_t i = 0; i <= options_.depth; ++i) {
+    Batch batch;
+    batch.data.resize(static_cast<size_t>(options_.batch_size * image_.Count()));
+    if (options_.labels) batch.labels.resize(static_cast<size_t>(options_.batch_size));
+    free_.Push(std::move(batch));
   }
+  thread_ = std::jthread([this](const std::stop_token& stop) { Run(stop); });
+}
+
+Batch Prefetcher::WaitForBatch(bool first) {
+  if (!full_.WouldWait()) return full_.Pop();
+  if (!first && LogsWait(++counters_.waits) && options_.is_root) LOG(INFO) << "Waiting for data";
   const auto begin = std::chrono::steady_clock::now();
   Batch batch = full_.Pop();
   const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -79,16 +80,15 @@ inline Records NumberedRecords(int count) {
   return records;
 }
 
-// A layer as read from a file "net.prototxt" that holds only it.
-struct ParsedLayer {
-  explicit ParsedLayer(const std::string& text) {
-    caffe::LayerParameter proto;
-    parsed = ParseTextString("net.prototxt", text, &proto);
-    spec = std::make_unique<LayerSpec>(proto, SourceRef{"net.prototxt", 1, 1}, &parsed->tree);
-  }
-  std::unique_ptr<ParsedText> parsed;
-  std::unique_ptr<LayerSpec> spec;
-};
+// A layer as read from a file "net.prototxt" that holds only it. It stays until the program ends,
+// as a net's file outlives its layers.
+inline const LayerSpec& KeptLayer(const std::string& text) {
+  static std::deque<std::unique_ptr<ParsedText>> texts;
+  static std::deque<LayerSpec> layers;
+  caffe::LayerParameter proto;
+  texts.push_back(ParseTextString("net.prototxt", text, &proto));
+  return layers.emplace_back(proto, SourceRef{"net.prototxt", 1, 1}, &texts.back()->tree);
+}
 
 inline std::string ReadBytes(const std::string& path) {
   std::ifstream in(path, std::ios::binary);

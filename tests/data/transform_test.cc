@@ -37,8 +37,9 @@ std::vector<float> Apply(const Transform& transform, const DatumView& datum, uin
 }
 
 Transform Make(const std::string& fields, caffe::Phase phase = caffe::TEST) {
-  const ParsedLayer layer("name: \"d\"\ntype: \"Data\"\ntransform_param { " + fields + " }");
-  return Transform(*layer.spec, phase, kKey);
+  const LayerSpec& layer =
+      KeptLayer("name: \"d\"\ntype: \"Data\"\ntransform_param { " + fields + " }");
+  return Transform(layer, phase, kKey);
 }
 
 // The definition, element by element, from a window and a flip that are given.

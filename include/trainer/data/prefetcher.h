@@ -55,6 +55,9 @@ struct WaitCounters {
   double first_wait_seconds = 0;
 };
 
+// Whether the n-th wait, counted from 1, is worth a line in the log: the first of each thousand.
+constexpr bool LogsWait(uint64_t n) { return n % 1000 == 1; }
+
 // One source of batches. The members are for one thread, the consumer; the reading thread starts
 // with the first Next and ends with the object. Nothing is allocated once all buffers went round.
 //
@@ -83,12 +86,13 @@ class Prefetcher {
   const WaitCounters& counters() const { return counters_; }
 
  private:
+  void Start();
   void Run(const std::stop_token& stop);
   void Fill(Batch& batch);
   void AddRecord(Batch& batch, int64_t index);
   void CheckShape(const DatumView& datum);
   void Advance();
-  Batch WaitForBatch();
+  Batch WaitForBatch(bool first);
 
   PrefetchOptions options_;
   Transform transform_;

@@ -28,7 +28,7 @@ struct ImageShape {
 //   mirror      flips left and right with probability 1/2, in TEST nets too
 // random_seed, where given, takes the place of the key's seed.
 // Random choices depend on the key and the record's number only: nothing to save for a resume.
-// Const members may be called from any thread.
+// The layer's net file must outlive it. Const members may be called from any thread.
 class Transform {
  public:
   // Reads the mean file (path: as written, else relative to the layer's file). Throws kConfig at
