@@ -1,20 +1,23 @@
 #pragma once
 
+#include <atomic>
+
 namespace trainer {
 
-// Marks the time that this thread spends inside a compute library, so that a test which counts
-// heap allocations can tell the library's from ours. Nests.
+// Marks the time that a thread spends inside a compute library, whose own threads work for it
+// then: a test which counts heap allocations tells the library's from ours. Nests.
 class InLibraryCall {
  public:
-  InLibraryCall() { ++depth_; }
-  ~InLibraryCall() { --depth_; }
+  InLibraryCall() { depth_.fetch_add(1, std::memory_order_relaxed); }
+  ~InLibraryCall() { depth_.fetch_sub(1, std::memory_order_relaxed); }
   InLibraryCall(const InLibraryCall&) = delete;
   InLibraryCall& operator=(const InLibraryCall&) = delete;
 
-  static bool Active() { return depth_ > 0; }
+  // Whether any thread is inside.
+  static bool Active() { return depth_.load(std::memory_order_relaxed) > 0; }
 
  private:
-  static inline thread_local int depth_ = 0;
+  static inline std::atomic<int> depth_{0};
 };
 
 }  // namespace trainer
