@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <vector>
 
 #include "trainer/backend/conv.h"
@@ -20,7 +21,11 @@ class ReferenceConv final : public ConvPlan {
     ListTaps();
   }
 
-  size_t ScratchBytes() const override { return 0; }
+  // The data gradient's sums, where they cannot be taken in place.
+  size_t ScratchBytes() const override {
+    if (desc_.dtype == DType::kF32) return 0;
+    return static_cast<size_t>(desc_.InShape().Count()) * sizeof(float);
+  }
   std::string Implementation() const override { return "reference loops"; }
 
   void Forward(ConstTensor x, const float* weight, const float* bias, Tensor y,
@@ -50,15 +55,18 @@ class ReferenceConv final : public ConvPlan {
     });
   }
 
-  void BackwardData(ConstTensor dy, const float* weight, Tensor dx, std::span<std::byte>) override {
+  void BackwardData(ConstTensor dy, const float* weight, Tensor dx,
+                    std::span<std::byte> scratch) override {
+    const bool in_place = desc_.dtype == DType::kF32;
+    float* sum = in_place ? dx.f32() : reinterpret_cast<float*>(scratch.data());
+    std::fill_n(sum, dx.Count(), 0.0f);
     WithType(desc_.dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
-      std::vector<float> sum(dx.Count(), 0.0f);
       ForEachOut([&](int64_t n, int64_t m, int64_t out) {
         const float grad = Load(dy.As<T>()[At(n, m, out, desc_.out_channels, out_area_)]);
         ForEachTerm(n, m, out, [&](const Term& t) { sum[t.x] += grad * weight[t.weight]; });
       });
-      for (size_t i = 0; i < sum.size(); ++i) Store(dx.As<T>()[i], sum[i]);
+      for (int64_t i = 0; !in_place && i < dx.Count(); ++i) Store(dx.As<T>()[i], sum[i]);
     });
   }
 

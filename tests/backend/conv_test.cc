@@ -151,7 +151,8 @@ TEST_P(ConvPlanTest, DataGradientMatchesTheReferenceAndOverwrites) {
   const Values dy = Random(desc_.OutShape(), 4), weight = Weights(desc_.WeightShape(), 5);
   const Values dx = Values::Unset(desc_.InShape(), desc_.dtype);
   const Values want = Values::Unset(desc_.InShape(), desc_.dtype);
-  reference_->BackwardData(dy, weight.f32(), want, {});
+  GuardedBytes reference_scratch(reference_->ScratchBytes());
+  reference_->BackwardData(dy, weight.f32(), want, reference_scratch.span());
   for (int call = 0; call < 2; ++call) {
     plan_->BackwardData(dy, weight.f32(), dx, scratch_->span());
     ExpectClose(dx, want, bound_, plan_->Implementation().c_str());

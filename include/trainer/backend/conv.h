@@ -33,7 +33,8 @@ struct ConvDesc {
 
 // A convolution prepared for one shape: descriptors and algorithms are chosen here, so that the
 // calls only compute. Made by Device::MakeConv; used by one thread at a time. Allocates nothing in
-// the calls. The sums are float.
+// the calls; `scratch` is aligned to 64. The sums are float, and repeat bit for bit for one shape,
+// number of threads and processor.
 // Source: gradients as in arXiv:1603.07285, chapter 4.
 class ConvPlan {
  public:
@@ -50,8 +51,8 @@ class ConvPlan {
                             std::span<std::byte> scratch) = 0;
 };
 
-// The definition of the above in plain loops, any number of axes, f32. The oracle of the tests and
-// the last candidate.
+// The definition of the above in plain loops, any number of axes. The oracle of the tests and the
+// last candidate.
 std::unique_ptr<ConvPlan> MakeReferenceConv(const ConvDesc& desc);
 
 }  // namespace trainer

@@ -21,7 +21,7 @@ struct PoolDesc {
   PoolMethod method = PoolMethod::kMax;
   int64_t batch = 0, channels = 0, in_h = 0, in_w = 0, out_h = 0, out_w = 0;
   int64_t kernel_h = 1, kernel_w = 1, stride_h = 1, stride_w = 1, pad_h = 0, pad_w = 0;
-  bool training = true;  // whether the winners of a max pool are kept for Backward
+  bool training = true;  // keep a max pool's winners, for Backward and Winners
   DType dtype = DType::kF32;
 
   Shape InShape() const { return {batch, channels, in_h, in_w}; }
@@ -42,7 +42,7 @@ class PoolPlan {
   virtual void Winners(std::span<const std::byte> workspace, Tensor mask) = 0;
 };
 
-// Plain loops in the order of the definition, f32: the oracle of the tests.
+// Plain loops in the order of the definition: the oracle of the tests.
 std::unique_ptr<PoolPlan> MakeReferencePool(const PoolDesc& desc);
 
 }  // namespace trainer

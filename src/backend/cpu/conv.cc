@@ -24,7 +24,9 @@ class StepsConv final : public ConvPlan {
     return std::max({forward_->ScratchBytes(), data_->ScratchBytes(), weight_->ScratchBytes()});
   }
   std::string Implementation() const override {
-    return Join(forward_->Name(), " / ", data_->Name(), " / ", weight_->Name());
+    const std::string name = forward_->Name();
+    if (data_->Name() == name && weight_->Name() == name) return name;
+    return Join(name, ", data gradient ", data_->Name(), ", weight gradient ", weight_->Name());
   }
   void Forward(ConstTensor x, const float* weight, const float* bias, Tensor y,
                std::span<std::byte> scratch) override {
