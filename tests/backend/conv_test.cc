@@ -50,6 +50,22 @@ ConvDesc Rectangular() {
           .dilation = {2, 1}};
 }
 
+ConvDesc DilatedRows() {
+  ConvDesc desc = Image(2, 5, 12, 10, 18, 3);
+  desc.dilation = {3, 1};
+  desc.pad = {2, 1};
+  return desc;
+}
+
+// oneDNN's bf16 weight gradient of this is wrong.
+ConvDesc ShortInput() {
+  ConvDesc desc = Image(1, 4, 1, 2, 9, 1);
+  desc.kernel = {1, 4};
+  desc.stride = {1, 3};
+  desc.pad = {0, 3};
+  return desc;
+}
+
 ConvDesc Line(int64_t group) {
   return {.batch = 3,
           .in_channels = 6,
@@ -96,6 +112,11 @@ const ConvCase kCases[] = {
     {"stride_leaves_a_rest", Image(2, 16, 10, 11, 16, 3, 3)},
     {"rectangular", Rectangular()},
     {"no_bias", Without(Image(2, 16, 9, 9, 24, 3, 1, 1), false)},
+    {"tail_with_pad_and_stride", Image(3, 20, 11, 9, 50, 3, 2, 1)},
+    {"tail_and_many_outputs", Image(5, 24, 7, 7, 113, 3, 1, 1)},
+    {"image_beyond_the_caches", Image(3, 3, 90, 90, 100, 7, 2, 3)},
+    {"dilated_rows", DilatedRows()},
+    {"short_input", ShortInput()},
     {"line", Line(1)},
     {"line_groups", Line(2)},
     {"volume", Volume(1)},
