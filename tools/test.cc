@@ -72,6 +72,8 @@ class Test final : public Verb {
   int Run(const Flags& flags) override {
     RefuseGpu(flags);
     const NetSpec spec = LoadNet(flags.Text("model"));
+    const std::string& file = flags.Text("weights");
+    const caffe::NetParameter weights = ReadModel(file);
     LOG(INFO) << "Use CPU.";
     const std::unique_ptr<Device> device = MakeCpuDevice();
     ParamStore params(*device);
@@ -80,7 +82,7 @@ class Test final : public Verb {
     options.memory = ParseMemoryMode(flags);
     Net net(spec, options, *device, params);
     Net* const nets[] = {&net};
-    CopyWeightsLogged(ReadModel(flags.Text("weights")), flags.Text("weights"), nets);
+    CopyWeightsLogged(weights, file, nets);
     const int batches = flags.Whole("iterations");
     LOG(INFO) << "Running for " << batches << " iterations.";
     Scores scores;

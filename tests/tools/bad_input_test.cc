@@ -195,12 +195,24 @@ TEST(BadMeanTest, AMeanOfAnotherSizeIsRefused) {
 }
 
 TEST(BadSnapshotTest, AFolderWithoutPermissionIsRefusedBeforeTraining) {
-  if (geteuid() == 0) GTEST_SKIP() << "root may write everywhere";
+  using std::filesystem::perms;
   Job job;
-  std::filesystem::create_directory(job.folder() / "closed");
-  std::filesystem::permissions(job.folder() / "closed", std::filesystem::perms::owner_read);
+  const std::string closed = job.folder() / "closed";
+  std::filesystem::create_directory(closed);
+  std::filesystem::permissions(
+      closed, perms::owner_read | perms::owner_exec | perms::others_read | perms::others_exec);
+  // Reading an LMDB needs its lock file.
+  std::filesystem::permissions(job.folder().path(), perms::all);
+  for (const char* set : {"train_lmdb", "test_lmdb"}) {
+    std::filesystem::permissions(job.folder() / "data/" + set, perms::all);
+    std::filesystem::permissions(job.folder() / "data/" + set + "/lock.mdb", perms::all);
+  }
   job.solver = Edited(job.solver, "\"snap\"", "\"closed/snap\"");
-  const Outcome outcome = job.Train();
+  job.Write();
+  RunOptions options = job.options();
+  options.as_nobody = geteuid() == 0;  // root may write everywhere
+  const Outcome outcome = RunProgram(job.TrainCommand(), options);
+  if (outcome.exit_code == 126) GTEST_SKIP() << "another user may not start the program";
   ExpectRefused(job, outcome, 77, "", "closed");
   EXPECT_THAT(outcome.err, Not(HasSubstr("Starting Optimization")));
 }
@@ -256,6 +268,69 @@ TEST_F(BadResumeTest, AChangedBitIsFound) {
 TEST_F(BadResumeTest, MissingWeightsAreNamed) {
   std::filesystem::remove(job_.folder() / "snap_iter_20.caffemodel");
   ExpectRefused(job_, Resume("snap_iter_20.solverstate"), 83, "", "snap_iter_20.caffemodel");
+}
+
+// Sanitizers reserve more address space than the limit leaves.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST(MemoryTest, ANetThatIsTooLargeIsRefusedWithTheFigure) {
+  Job job;
+  job.net = Edited(job.net, "num_output: 10", "num_output: 2000000");
+  job.Write();
+  RunOptions options = job.options();
+  options.memory_limit = size_t{4} << 30;
+  ExpectRefused(job, RunProgram(job.TrainCommand(), options), 81, "", "MiB of host memory");
+}
+
+TEST(MemoryTest, ABatchThatIsTooLargeIsRefused) {
+  Job job;
+  job.net = Edited(job.net, "batch_size: 16", "batch_size: 1500000");
+  job.Write();
+  RunOptions options = job.options();
+  options.memory_limit = size_t{4} << 30;
+  ExpectRefused(job, RunProgram(job.TrainCommand(), options), 81, "", "lower batch_size");
+}
+#endif
+
+struct BadFile {
+  const char* name;
+  std::string content;
+  int code;
+  const char* part;
+};
+
+class BadSolverFileTest : public testing::TestWithParam<BadFile> {};
+
+INSTANTIATE_TEST_SUITE_P(
+    With, BadSolverFileTest,
+    testing::Values(BadFile{"Nothing", "", 78, "the file is empty"},
+                    BadFile{"ZeroBytes", std::string("net: \"\0\"", 8), 78, "binary file"},
+                    BadFile{"BytesThatAreNoText", "net: \"\xff\xfe\"", 78, "UTF-8"},
+                    BadFile{"ADeepNest", std::string(100000, '{'), 78, "solver.prototxt:1:1"}),
+    [](const auto& test) { return test.param.name; });
+
+TEST_P(BadSolverFileTest, IsRefused) {
+  const Job job;
+  WriteText(job.folder() / "solver.prototxt", GetParam().content);
+  ExpectRefused(job, RunProgram(job.TrainCommand(), job.options()), GetParam().code,
+                "solver.prototxt", GetParam().part);
+}
+
+TEST(BadSolverPathTest, AFolderIsNoSolver) {
+  const Job job;
+  ExpectRefused(job, RunProgram({"train", "--solver=data"}, job.options()), 66, "/", "data");
+}
+
+TEST(BadWeightsTest, OtherFilesAreNoWeights) {
+  const Job job;
+  ASSERT_EQ(job.Train().exit_code, 0);
+  const std::pair<std::string, int> files[] = {
+      {"absent.caffemodel", 66}, {"net.prototxt", 65}, {"snap_iter_20.solverstate", 64}};
+  for (const auto& [file, code] : files) {
+    ExpectRefused(job, job.Train({"--weights=" + file}), code, "", file);
+    ExpectRefused(job,
+                  RunProgram({"test", "--model=net.prototxt", "--weights=" + file}, job.options()),
+                  code, "", file);
+  }
 }
 
 TEST(DivergenceTest, StopsAtALossThatIsNotFiniteAndSavesNothing) {

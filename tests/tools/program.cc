@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,6 +25,9 @@ constexpr int kPatienceMs = 60000;
       dup2(err, 2) < 0) {
     _exit(125);
   }
+  const rlimit limit = {options.memory_limit, options.memory_limit};
+  if (options.memory_limit > 0 && setrlimit(RLIMIT_AS, &limit) != 0) _exit(125);
+  if (options.as_nobody && (setgid(65534) != 0 || setuid(65534) != 0)) _exit(125);
   for (const std::string& variable : options.env) putenv(const_cast<char*>(variable.c_str()));
   execv(argv[0], argv);
   _exit(126);

@@ -24,6 +24,8 @@ struct Outcome {
 struct RunOptions {
   std::string folder = ".";                              // to start it in
   std::vector<std::string> env = {"OMP_NUM_THREADS=1"};  // "NAME=value", added to ours
+  size_t memory_limit = 0;                               // bytes of address space; 0: none
+  bool as_nobody = false;                                // give up root's rights first
   std::string stdout_path = "";                          // where stdout goes instead of `out`
 };
 

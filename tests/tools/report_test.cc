@@ -44,6 +44,24 @@ TEST(PlanTest, ShowsOnePhaseOfANet) {
   EXPECT_THAT(test.out, Not(HasSubstr("gradient ")));
 }
 
+TEST(PlanTest, FollowsLevelAndStage) {
+  Job job;
+  job.net += R"(layer { name: "high" type: "Silence" bottom: "ip" include { min_level: 2 } }
+                layer { name: "extra" type: "Silence" bottom: "ip" include { stage: "extra" } })";
+  job.Write();
+  auto layers = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> command = {"plan", "--model=net.prototxt"};
+    command.insert(command.end(), more.begin(), more.end());
+    const std::string out = RunProgram(command, job.options()).out;
+    return out.substr(0, out.find('\n'));
+  };
+  EXPECT_EQ(layers({}), "net, phase TRAIN: small, 3 layers");
+  EXPECT_EQ(layers({"--level=2"}), "net, phase TRAIN: small, 5 layers");
+  EXPECT_EQ(layers({"--stage=a, extra"}), "net, phase TRAIN: small, 5 layers");
+  EXPECT_EQ(layers({"--level", "2", "--stage", "extra"}), "net, phase TRAIN: small, 6 layers");
+  EXPECT_EQ(layers({"--level", "-1"}), "net, phase TRAIN: small, 3 layers");
+}
+
 TEST(TimeTest, PrintsLayersAndTotalsOfANet) {
   const Job job;
   job.Write();

@@ -156,6 +156,7 @@ TEST(TrainTest, TrainsLeNetOnBothDatabases) {
     options.env.clear();  // all threads
     const Outcome outcome = RunProgram(job.TrainCommand(), options);
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr("] Opened " + ending + " data/train_" + ending));
     EXPECT_THAT(job.Files("snap"),
                 ElementsAre("snap_iter_10.caffemodel", "snap_iter_10.solverstate",
                             "snap_iter_20.caffemodel", "snap_iter_20.solverstate"));
