@@ -36,6 +36,24 @@ void RequireLabels(const PlanContext& plan, const LayerSpec& spec, int axis) {
   }
 }
 
+void RequireItemScores(const PlanContext& plan, const LayerSpec& spec) {
+  RequireRank(plan, spec, 0, 2, Shape::kMaxAxes, "scores (N, C)");
+  const Shape& scores = plan.In(0);
+  if (IsPermuted(scores)) {
+    spec.Fail("bottom",
+              Join("bottom '", spec.proto().bottom(0), "' has shape ", Dims(scores),
+                   "; this layer takes scores (N, C): put a Flatten layer before it"),
+              0);
+  }
+  if (plan.In(1).Count() != scores[0]) {
+    spec.Fail("bottom",
+              Join("labels '", spec.proto().bottom(1), "' have shape ", Dims(plan.In(1)),
+                   " but scores '", spec.proto().bottom(0), "' have ", Dims(scores),
+                   ", which asks for ", scores[0], " labels"),
+              1);
+  }
+}
+
 void ThrowBadLabel(const LayerSpec& spec, const ConstTensor& labels, const LabelRule& rule) {
   const float* values = labels.f32();
   int64_t at = 0;

@@ -28,6 +28,10 @@ class LossTotal {
   // `normalization` is not written: true is VALID, false BATCH_SIZE.
   LossTotal(const LayerSpec& spec, caffe::LossParameter::NormalizationMode standard);
 
+  // The mean over `rows` rows, whatever loss_param says.
+  explicit LossTotal(int64_t rows)
+      : mode_(caffe::LossParameter::FULL), has_ignore_(false), rows_(rows), outer_(rows) {}
+
   void Plan(int64_t rows, int64_t outer) {
     rows_ = rows;
     outer_ = outer;

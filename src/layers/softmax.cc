@@ -1,5 +1,5 @@
 #include "checks.h"
-#include "exp.h"
+#include "functions.h"
 #include "trainer/backend/map_rows.h"
 
 namespace trainer {

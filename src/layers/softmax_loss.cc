@@ -1,5 +1,5 @@
 #include "checks.h"
-#include "exp.h"
+#include "functions.h"
 #include "labels.h"
 #include "loss_total.h"
 #include "trainer/base/text.h"

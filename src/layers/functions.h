@@ -38,6 +38,20 @@ HD float Exp(float x) {
 #endif
 }
 
+// tanh(x) within 3 units of the last place. Near 0, (tanh(x) - x) / x^3 is a degree-4 polynomial in
+// x^2 fitted to |x| <= 0.63 with relative error 5e-9; elsewhere tanh(x) = 1 - 2 / (exp(2x) + 1).
+HD float Tanh(float x) {
+  const float size = fabsf(x), square = x * x;
+  float p = -0.005666976f;
+  p = p * square + 0.020606175f;
+  p = p * square - 0.053730007f;
+  p = p * square + 0.13331331f;
+  p = p * square - 0.33333278f;
+  const float near = x + x * square * p;
+  const float far = copysignf(1.0f - 2.0f / (Exp(2.0f * size) + 1.0f), x);
+  return size < 0.625f ? near : far;
+}
+
 // 1 / (1 + exp(-x)), without overflow on either side.
 HD float Logistic(float x) { return 1.0f / (1.0f + Exp(-x)); }
 

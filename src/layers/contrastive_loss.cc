@@ -1,0 +1,133 @@
+#include <cmath>
+
+#include "checks.h"
+#include "trainer/backend/reduce.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+// Caffe's: keeps the gradient finite where a pair coincides.
+constexpr float kNearZero = 1e-4f;
+
+struct Rule {
+  float margin;
+  bool legacy;
+};
+
+// The square of a pair's distance, and the pair's loss.
+struct PairRow {
+  const float *a, *b, *alike;
+  float *square, *loss;
+  Rule rule;
+
+  template <class Row>
+  HD void operator()(const Row& row) const {
+    const int64_t at = row.index * row.length;
+    const float d2 =
+        row.Sum([&](int64_t i) { return (a[at + i] - b[at + i]) * (a[at + i] - b[at + i]); });
+    row.Once([&] {
+      square[row.index] = d2;
+      const float gap = rule.margin - (rule.legacy ? d2 : sqrtf(d2));
+      const float apart = gap > 0 ? (rule.legacy ? gap : gap * gap) : (gap != gap ? gap : 0.0f);
+      loss[row.index] = alike[row.index] != 0 ? d2 : apart;
+    });
+  }
+};
+
+struct LossOf {
+  const float* loss;
+  HD float operator()(int64_t i) const { return loss[i]; }
+};
+
+struct PairGradientRow {
+  const float *a, *b, *alike, *square, *weight;
+  float* to;
+  Rule rule;
+  float scale;  // 1 / N for the first input, -1 / N for the second
+
+  template <class Row>
+  HD void operator()(const Row& row) const {
+    const int64_t at = row.index * row.length;
+    const float d2 = square[row.index], d = sqrtf(d2);
+    float factor = 1;
+    if (alike[row.index] == 0) {
+      const float gap = rule.margin - (rule.legacy ? d2 : d);
+      factor = gap > 0 ? (rule.legacy ? -1.0f : -gap / (d + kNearZero)) : 0.0f;
+    }
+    const float by = *weight * scale * factor;
+    row.ForEach([&](int64_t i) { to[at + i] = by * (a[at + i] - b[at + i]); });
+  }
+};
+
+class ContrastiveLoss final : public Layer {
+ public:
+  explicit ContrastiveLoss(const LayerSpec& spec) : spec_(spec) {
+    const caffe::ContrastiveLossParameter& param = spec.proto().contrastive_loss_param();
+    rule_ = {param.margin(), param.legacy_version()};
+  }
+
+  void Plan(PlanContext& plan) override {
+    RequireF32(plan, spec_);
+    RequireRank(plan, spec_, 0, 2, Shape::kMaxAxes, "features (N, C)");
+    const Shape& in = plan.In(0);
+    if (!(plan.In(1) == in)) {
+      spec_.Fail("bottom",
+                 Join("features have shapes ", Dims(in), " and ", Dims(plan.In(1)),
+                      "; they must be equal"),
+                 1);
+    }
+    if (plan.In(2).Count() != in[0]) {
+      spec_.Fail(
+          "bottom",
+          Join("bottom '", spec_.proto().bottom(2), "' has shape ", Dims(plan.In(2)),
+               "; it says for each of the ", in[0], " pairs whether they are alike (1) or not (0)"),
+          2);
+    }
+    items_ = in[0];
+    length_ = in.Count(1);
+    plan.Out(0, {});
+    plan.Workspace(2 * sizeof(float) * static_cast<size_t>(items_));
+    for (int i = 0; i < 3; ++i) plan.KeepInput(i);
+    plan.NoGradient(2);
+  }
+
+  void Forward(RunContext& run) override {
+    auto* square = reinterpret_cast<float*>(run.Workspace().data());
+    float* const loss = square + items_;
+    MapRows(run.device(), items_, length_,
+            PairRow{run.In(0).f32(), run.In(1).f32(), run.In(2).f32(), square, loss, rule_});
+    ReduceSum(run.device(), items_, LossOf{loss}, 0.5f / static_cast<float>(items_),
+              run.Out(0).f32());
+  }
+
+  void Backward(RunContext& run) override {
+    const auto* square = reinterpret_cast<const float*>(run.Workspace().data());
+    for (int i = 0; i < 2; ++i) {
+      if (!run.WantsGradIn(i)) continue;
+      const float scale = (i == 0 ? 1.0f : -1.0f) / static_cast<float>(items_);
+      MapRows(run.device(), items_, length_,
+              PairGradientRow{run.In(0).f32(), run.In(1).f32(), run.In(2).f32(), square,
+                              run.GradOut(0).f32(), run.GradIn(i).f32(), rule_, scale});
+    }
+  }
+
+ private:
+  LayerSpec spec_;
+  Rule rule_{};
+  int64_t items_ = 0, length_ = 0;
+};
+
+const RegisterLayer<ContrastiveLoss> kContrastiveLoss(
+    "ContrastiveLoss",
+    {.text =
+         "Pulls pairs that are alike together and pushes others apart.\n"
+         "bottoms: features a and b (N, C), and N numbers y, not 0 for pairs that are alike. "
+         "top: sum (y d^2 + (1 - y) max(margin - d, 0)^2) / (2 N), with d the distance of a and "
+         "b; legacy_version has max(margin - d^2, 0) in place of the square. Source: Hadsell, "
+         "Chopra and LeCun, CVPR 2006.",
+     .param = "contrastive_loss_param",
+     .arity = {.min_in = 3, .max_in = 3}});
+
+}  // namespace
+}  // namespace trainer

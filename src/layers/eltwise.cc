@@ -1,0 +1,137 @@
+#include "checks.h"
+#include "trainer/backend/map.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+struct Scale {
+  float by;
+  HD float operator()(float x) const { return by * x; }
+};
+struct AddScaled {
+  float by;
+  HD float operator()(float sum, float x) const { return sum + by * x; }
+};
+struct Weigh {  // the first two inputs in one pass
+  float a, b;
+  HD float operator()(float x, float y) const { return a * x + b * y; }
+};
+struct Times {
+  HD float operator()(float a, float b) const { return a * b; }
+};
+struct Greater {
+  HD float operator()(float a, float b) const { return b > a ? b : a; }
+};
+struct PassWhereEqual {
+  HD float operator()(float dy, float x, float y) const { return x == y ? dy : 0.0f; }
+};
+struct DropWhereEqual {  // an input that only ties with the winner gets nothing
+  HD float operator()(float dx, float x, float winner) const { return x == winner ? 0.0f : dx; }
+};
+struct Quotient {  // dy * y / x, for products that may divide
+  HD float operator()(float dy, float y, float x) const { return dy * (y / x); }
+};
+
+using Param = caffe::EltwiseParameter;
+
+class Eltwise final : public Layer {
+ public:
+  explicit Eltwise(const LayerSpec& spec)
+      : spec_(spec), op_(spec.proto().eltwise_param().operation()) {
+    const Param& param = spec.proto().eltwise_param();
+    const int inputs = spec.proto().bottom_size();
+    if (param.coeff_size() > 0 && op_ != Param::SUM) {
+      spec.FailIn("eltwise_param", "coeff", "coeff belongs to operation SUM; remove it", 0);
+    }
+    if (param.coeff_size() > 0 && param.coeff_size() != inputs) {
+      spec.FailIn("eltwise_param", "coeff",
+                  Join("coeff is given ", param.coeff_size(), " times for ", inputs,
+                       " bottoms; give none, or one per bottom"),
+                  0);
+    }
+    coeff_.assign(static_cast<size_t>(inputs), 1.0f);
+    std::copy(param.coeff().begin(), param.coeff().end(), coeff_.begin());
+  }
+
+  void Plan(PlanContext& plan) override {
+    RequireEqualShapes(plan, spec_);
+    plan.Out(0, plan.In(0), plan.InType(0));
+    if (op_ == Param::SUM) return plan.AllowInPlace();
+    for (int i = 0; i < plan.NumIn(); ++i) plan.KeepInput(i);
+    plan.KeepOutput(0);
+  }
+
+  void Forward(RunContext& run) override {
+    const Device& device = run.device();
+    const Tensor& y = run.Out(0);
+    const ConstTensor &a = run.In(0), &b = run.In(1);
+    if (op_ == Param::SUM) Map(device, Weigh{coeff_[0], coeff_[1]}, y, a, b);
+    if (op_ == Param::PROD) Map(device, Times{}, y, a, b);
+    if (op_ == Param::MAX) Map(device, Greater{}, y, a, b);
+    for (int i = 2; i < run.NumIn(); ++i) {
+      if (op_ == Param::SUM)
+        Map(device, AddScaled{coeff_[static_cast<size_t>(i)]}, y, y, run.In(i));
+      if (op_ == Param::PROD) Map(device, Times{}, y, y, run.In(i));
+      if (op_ == Param::MAX) Map(device, Greater{}, y, y, run.In(i));
+    }
+  }
+
+  void Backward(RunContext& run) override {
+    for (int i = run.NumIn(); i-- > 0;) {  // input 0's gradient may lie in dy's memory: it is last
+      if (!run.WantsGradIn(i)) continue;
+      if (op_ == Param::SUM) {
+        const Scale scale{coeff_[static_cast<size_t>(i)]};
+        Map(run.device(), scale, run.GradIn(i), run.GradOut(0));
+      }
+      if (op_ == Param::PROD) BackwardProduct(run, i);
+      if (op_ == Param::MAX) BackwardMax(run, i);
+    }
+  }
+
+ private:
+  // Products of the other inputs; or, when the user wants that, y / x.
+  void BackwardProduct(RunContext& run, int i) {
+    const Device& device = run.device();
+    const Tensor& dx = run.GradIn(i);
+    if (!spec_.proto().eltwise_param().stable_prod_grad()) {
+      return Map(device, Quotient{}, dx, run.GradOut(0), run.Out(0), run.In(i));
+    }
+    bool started = false;
+    for (int k = 0; k < run.NumIn(); ++k) {
+      if (k == i) continue;
+      Map(device, Times{}, dx, started ? ConstTensor(dx) : run.GradOut(0), run.In(k));
+      started = true;
+    }
+  }
+
+  // The winner is the last of the first two inputs that has the greatest value, else the first of
+  // the others: where an input that goes before it in that order has it too, x gets nothing.
+  void BackwardMax(RunContext& run, int i) {
+    const Device& device = run.device();
+    Map(device, PassWhereEqual{}, run.GradIn(i), run.GradOut(0), run.In(i), run.Out(0));
+    for (int k = 0; k < run.NumIn(); ++k) {
+      const bool before = i == 0 ? k == 1 : (i == 1 ? false : k < i);
+      if (before)
+        Map(device, DropWhereEqual{}, run.GradIn(i), run.GradIn(i), run.In(k), run.Out(0));
+    }
+  }
+
+  LayerSpec spec_;
+  Param::EltwiseOp op_;
+  std::vector<float> coeff_;
+};
+
+const RegisterLayer<Eltwise> kEltwise(
+    "Eltwise",
+    {.text =
+         "Joins inputs of one shape element by element: SUM (default), PROD or MAX.\n"
+         "SUM takes a factor `coeff` per bottom. MAX: the gradient goes to one winner; of equal "
+         "values to the second bottom before the first, and to these before the others. PROD: "
+         "the gradient is the product of the others; stable_prod_grad: false computes it as "
+         "y / x, which fails at 0.",
+     .param = "eltwise_param",
+     .arity = {.min_in = 2, .max_in = -1}});
+
+}  // namespace
+}  // namespace trainer

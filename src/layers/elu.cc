@@ -1,0 +1,28 @@
+#include "functions.h"
+#include "unary.h"
+
+namespace trainer {
+namespace {
+
+// y has the sign of x as long as both factors are positive: then the gradient needs y only.
+struct EluMath {
+  float alpha, lambda;
+
+  explicit EluMath(const LayerSpec& spec)
+      : alpha(spec.proto().elu_param().alpha()), lambda(spec.proto().elu_param().lambda()) {}
+  Keeps Keep() const { return alpha >= 0 && lambda > 0 ? Keeps::kOutput : Keeps::kInput; }
+  HD float Forward(float x) const { return lambda * (x > 0 ? x : alpha * (Exp(x) - 1)); }
+  HD float Backward(float dy, float v) const {
+    const bool from_output = alpha >= 0 && lambda > 0;
+    const float slope = from_output ? v + lambda * alpha : lambda * alpha * Exp(v);
+    return dy * (v > 0 ? lambda : slope);
+  }
+};
+
+const RegisterLayer<Unary<EluMath>> kElu(
+    "ELU", {.text = "y = x where x > 0, else alpha * (exp(x) - 1); times lambda.\n"
+                    "alpha and lambda are 1 by default. Any shape; may work in place.",
+            .param = "elu_param"});
+
+}  // namespace
+}  // namespace trainer

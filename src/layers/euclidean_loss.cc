@@ -1,0 +1,55 @@
+#include "checks.h"
+#include "trainer/backend/reduce.h"
+
+namespace trainer {
+namespace {
+
+struct SquaredDifference {
+  const float *a, *b;
+  HD float operator()(int64_t i) const { return (a[i] - b[i]) * (a[i] - b[i]); }
+};
+
+struct Difference {
+  const float* weight;
+  float scale;
+  HD float operator()(float x, float y) const { return *weight * scale * (x - y); }
+};
+
+class EuclideanLoss final : public Layer {
+ public:
+  explicit EuclideanLoss(const LayerSpec& spec) : spec_(spec) {}
+
+  void Plan(PlanContext& plan) override {
+    RequireF32(plan, spec_);
+    RequireEqualShapes(plan, spec_);
+    const Shape& in = plan.In(0);
+    items_ = static_cast<float>(in.Rank() > 0 ? in[0] : 1);
+    plan.Out(0, {});
+    plan.KeepInput(0);
+    plan.KeepInput(1);
+  }
+  void Forward(RunContext& run) override {
+    ReduceSum(run.device(), run.In(0).Count(), SquaredDifference{run.In(0).f32(), run.In(1).f32()},
+              0.5f / items_, run.Out(0).f32());
+  }
+  void Backward(RunContext& run) override {
+    for (int i = 0; i < 2; ++i) {
+      if (!run.WantsGradIn(i)) continue;
+      Map(run.device(), Difference{run.GradOut(0).f32(), 1 / items_}, run.GradIn(i), run.In(i),
+          run.In(1 - i));
+    }
+  }
+
+ private:
+  LayerSpec spec_;
+  float items_ = 1;
+};
+
+const RegisterLayer<EuclideanLoss> kEuclideanLoss(
+    "EuclideanLoss", {.text = "sum (a - b)^2 / (2 N), for two inputs of one shape (N, ...).\n"
+                              "Both may get a gradient. The top is a scalar.",
+                      .param = "",
+                      .arity = {.min_in = 2, .max_in = 2}});
+
+}  // namespace
+}  // namespace trainer

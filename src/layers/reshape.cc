@@ -1,0 +1,82 @@
+#include "checks.h"
+#include "reorder.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+constexpr char kParam[] = "reshape_param";
+
+class Reshape final : public Layer {
+ public:
+  explicit Reshape(const LayerSpec& spec) : spec_(spec) {}
+
+  void Plan(PlanContext& plan) override {
+    const caffe::ReshapeParameter& param = spec_.proto().reshape_param();
+    const Shape& in = plan.In(0);
+    const int axis = param.axis() < 0 ? in.Rank() + 1 + param.axis() : param.axis();
+    if (axis < 0 || axis > in.Rank()) {
+      spec_.FailIn(kParam, "axis",
+                   Join("axis is ", param.axis(), "; for an input of shape ", Dims(in),
+                        " it may be ", -in.Rank() - 1, " to ", in.Rank()));
+    }
+    if (param.num_axes() < -1 || axis + std::max(param.num_axes(), 0) > in.Rank()) {
+      spec_.FailIn(kParam, "num_axes",
+                   Join("num_axes is ", param.num_axes(), "; from axis ", axis, " on, the input ",
+                        Dims(in), " has ", in.Rank() - axis, " (or -1: all of them)"));
+    }
+    const int end = param.num_axes() < 0 ? in.Rank() : axis + param.num_axes();
+    reorder_.Plan(plan, in.Replace(axis, end, NewDims(in, axis, end)));
+  }
+  void Forward(RunContext& run) override { reorder_.Forward(run); }
+  void Backward(RunContext& run) override { reorder_.Backward(run); }
+
+ private:
+  std::vector<int64_t> NewDims(const Shape& in, int axis, int end) const {
+    const auto& dims = spec_.proto().reshape_param().shape().dim();
+    std::vector<int64_t> result(dims.begin(), dims.end());
+    int inferred = -1;
+    int64_t known = 1;
+    for (int i = 0; i < dims.size(); ++i) {
+      if (dims[i] == 0 && axis + i >= in.Rank()) {
+        Refuse(Join("dim ", i, " is 0, which copies axis ", axis + i, ", but the input ", Dims(in),
+                    " has ", in.Rank(), " axes"));
+      }
+      if (dims[i] < -1) Refuse(Join("dim ", i, " is ", dims[i], "; write a length, 0 or -1"));
+      if (dims[i] == -1 && inferred >= 0) Refuse("-1 (inferred) may be written once only");
+      if (dims[i] == 0) result[static_cast<size_t>(i)] = in[axis + i];
+      if (dims[i] == -1) {
+        inferred = i;
+      } else if (__builtin_mul_overflow(known, result[static_cast<size_t>(i)], &known)) {
+        Refuse("the new shape is larger than any memory");
+      }
+    }
+    const int64_t count = in.Count(axis, end);
+    const bool fits = inferred < 0 ? known == count : known > 0 && count % known == 0;
+    if (!fits) {
+      Refuse(Join("the new lengths hold ", inferred < 0 ? "" : "a multiple of ", known,
+                  " numbers, but the axes that they replace in ", Dims(in), " hold ", count));
+    }
+    if (inferred >= 0) result[static_cast<size_t>(inferred)] = count / known;
+    return result;
+  }
+  [[noreturn]] void Refuse(const std::string& message) const {
+    spec_.FailIn(kParam, "shape", message);
+  }
+
+  LayerSpec spec_;
+  Reorder reorder_;
+};
+
+const RegisterLayer<Reshape> kReshape(
+    "Reshape",
+    {.text =
+         "The same numbers under other axis lengths.\n"
+         "shape replaces num_axes axes (default -1: all) from `axis` (default 0) on; a dim of 0 "
+         "copies the length at its place, one -1 is inferred. Numbers keep their row-major "
+         "order (N, C, H, W): images of several channels and pixels are copied, all else is a "
+         "view.",
+     .param = kParam});
+
+}  // namespace
+}  // namespace trainer

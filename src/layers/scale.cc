@@ -1,0 +1,75 @@
+#include "small_array.h"
+
+namespace trainer {
+namespace {
+
+class Scale final : public Layer {
+ public:
+  explicit Scale(const LayerSpec& spec) : spec_(spec) {}
+
+  void Plan(PlanContext& plan) override {
+    const caffe::ScaleParameter& param = spec_.proto().scale_param();
+    small_ = ReadSmallArray(plan, spec_, "scale_param", param.axis(), param.num_axes());
+    if (small_.learned) {
+      caffe::FillerParameter filler = param.filler();
+      if (!param.has_filler()) filler.set_value(1);
+      plan.Param("scale", small_.shape, filler);
+    }
+    bias_ = -1;
+    if (param.bias_term()) bias_ = plan.Param("bias", small_.shape, param.bias_filler());
+    if (bias_ >= 0) RequireOrder(plan);
+    plan.Out(0, plan.In(0), plan.InType(0));
+    plan.KeepInput(0);
+    if (!small_.learned) plan.KeepInput(1);
+  }
+
+  void Forward(RunContext& run) override {
+    ScaleShift(run.device(), small_.broadcast, run.In(0), Factor(run),
+               bias_ >= 0 ? run.Param(bias_) : nullptr, run.Out(0));
+  }
+
+  void Backward(RunContext& run) override {
+    const ConstTensor &dy = run.GradOut(0), &x = run.In(0);
+    if (bias_ >= 0 && run.GradParam(bias_) != nullptr) {
+      AddRepetitions(run.device(), small_.broadcast, dy, nullptr, run.GradParam(bias_));
+    }
+    if (small_.learned) {
+      if (float* to = run.GradParam(0)) {
+        AddRepetitions(run.device(), small_.broadcast, dy, &x, to);
+      }
+    } else if (run.WantsGradIn(1)) {
+      run.device().Zero(run.GradIn(1).data, run.GradIn(1).Bytes());
+      AddRepetitions(run.device(), small_.broadcast, dy, &x, run.GradIn(1).f32());
+    }
+    if (!run.WantsGradIn(0)) return;
+    ScaleShift(run.device(), small_.broadcast, dy, Factor(run), nullptr, run.GradIn(0));
+  }
+
+ private:
+  const float* Factor(const RunContext& run) const {
+    return small_.learned ? run.Param(0) : run.In(1).f32();
+  }
+
+  // A second bottom that is an image lies in another order than the bias of that shape.
+  void RequireOrder(const PlanContext& plan) const {
+    if (small_.learned || !small_.shape.IsImage() || plan.In(0).Count() == 1) return;
+    spec_.FailIn("scale_param", "bias_term",
+                 "bias_term with a second bottom of 4 axes is not supported; use a Bias layer");
+  }
+
+  LayerSpec spec_;
+  SmallArray small_;
+  int bias_ = -1;
+};
+
+const RegisterLayer<Scale> kScale(
+    "Scale",
+    {.text = "y = x * s [+ b], where s covers some axes of x and repeats over the others.\n"
+             "One bottom: s is a parameter, 1 at first, of the num_axes (default 1; -1: "
+             "all) axes from `axis` (default 1) on. Two bottoms: s is the second, aligned "
+             "at `axis`. bias_term adds a parameter b of the shape of s.",
+     .param = "scale_param",
+     .arity = {.min_in = 1, .max_in = 2}});
+
+}  // namespace
+}  // namespace trainer

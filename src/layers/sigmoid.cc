@@ -1,0 +1,19 @@
+#include "functions.h"
+#include "unary.h"
+
+namespace trainer {
+namespace {
+
+struct SigmoidMath {
+  explicit SigmoidMath(const LayerSpec&) {}
+  Keeps Keep() const { return Keeps::kOutput; }
+  HD float Forward(float x) const { return Logistic(x); }
+  HD float Backward(float dy, float y) const { return dy * y * (1 - y); }
+};
+
+const RegisterLayer<Unary<SigmoidMath>> kSigmoid(
+    "Sigmoid",
+    {.text = "y = 1 / (1 + exp(-x)). Any shape; may work in place.", .param = "sigmoid_param"});
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,114 @@
+#include "checks.h"
+#include "copy_blocks.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+constexpr char kParam[] = "slice_param";
+
+class Slice final : public Layer {
+ public:
+  explicit Slice(const LayerSpec& spec) : spec_(spec) {}
+
+  void Plan(PlanContext& plan) override {
+    const Shape& in = plan.In(0);
+    const int axis = ReadAxis(in);
+    rows_ = AxisRows(in, axis);
+    starts_ = ReadStarts(plan.NumOut());
+    for (int i = 0; i < plan.NumOut(); ++i) {
+      const Shape out = in.With(axis, Length(i));
+      if (plan.NumOut() == 1) return plan.OutIsView(0, 0, out);
+      plan.Out(i, out, plan.InType(0));
+    }
+  }
+
+  void Forward(RunContext& run) override {
+    for (int i = 0; run.NumOut() > 1 && i < run.NumOut(); ++i) {
+      const int64_t block = Length(i) * rows_.inner;
+      CopyBlocks(run.device(), rows_.count / rows_.inner, block, SizeOf(run.In(0).dtype),
+                 At(run.In(0).As<std::byte>(), run, i), Step(), run.Out(i).data, block);
+    }
+  }
+
+  void Backward(RunContext& run) override {
+    if (run.NumOut() == 1) return;
+    const Device& device = run.device();
+    bool all = true;
+    for (int i = 0; i < run.NumOut(); ++i) all = all && run.HasGradOut(i);
+    if (!all) device.Zero(run.GradIn(0).data, run.GradIn(0).Bytes());
+    for (int i = 0; i < run.NumOut(); ++i) {
+      if (!run.HasGradOut(i)) continue;
+      const int64_t block = Length(i) * rows_.inner;
+      CopyBlocks(device, rows_.count / rows_.inner, block, SizeOf(run.In(0).dtype),
+                 run.GradOut(i).data, block, At(run.GradIn(0).As<std::byte>(), run, i), Step());
+    }
+  }
+
+ private:
+  int ReadAxis(const Shape& shape) const {
+    const caffe::SliceParameter& param = spec_.proto().slice_param();
+    if (!param.has_slice_dim()) return AxisIn(spec_, kParam, "axis", param.axis(), shape);
+    if (param.has_axis()) {
+      spec_.FailIn(kParam, "slice_dim", "axis and slice_dim are both given; keep axis");
+    }
+    const auto axis = static_cast<int>(std::min<uint32_t>(param.slice_dim(), INT32_MAX));
+    return AxisIn(spec_, kParam, "slice_dim", axis, shape);
+  }
+
+  // Where each part starts, and the end of the last.
+  std::vector<int64_t> ReadStarts(int parts) const {
+    const auto& points = spec_.proto().slice_param().slice_point();
+    std::vector<int64_t> starts = {0};
+    if (points.empty()) {
+      if (rows_.length % parts != 0) {
+        spec_.Fail(Join(rows_.length, " places do not divide into ", parts,
+                        " equal parts; give slice_point, where to cut"));
+      }
+      for (int i = 1; i <= parts; ++i) starts.push_back(rows_.length / parts * i);
+      return starts;
+    }
+    if (points.size() != parts - 1) {
+      spec_.FailIn(
+          kParam, "slice_point",
+          Join("slice_point is given ", points.size(), " times; ", parts, " tops need ", parts - 1),
+          0);
+    }
+    for (int i = 0; i < points.size(); ++i) {
+      const int64_t point = points[i];
+      if (point <= starts.back() || point >= rows_.length) {
+        spec_.FailIn(kParam, "slice_point",
+                     Join("slice_point ", point, " does not lie between ", starts.back(), " and ",
+                          rows_.length, ": the cuts must rise, and no part may be empty"),
+                     i);
+      }
+      starts.push_back(point);
+    }
+    starts.push_back(rows_.length);
+    return starts;
+  }
+
+  int64_t Length(int i) const {
+    return starts_[static_cast<size_t>(i) + 1] - starts_[static_cast<size_t>(i)];
+  }
+  int64_t Step() const { return rows_.length * rows_.inner; }
+  template <class Byte>
+  Byte* At(Byte* data, const RunContext& run, int i) const {
+    const int64_t element = starts_[static_cast<size_t>(i)] * rows_.inner;
+    return data + element * static_cast<int64_t>(SizeOf(run.In(0).dtype));
+  }
+
+  LayerSpec spec_;
+  Rows rows_;
+  std::vector<int64_t> starts_;
+};
+
+const RegisterLayer<Slice> kSlice(
+    "Slice", {.text = "Cuts its input along `axis` (default 1) into one part per top.\n"
+                      "slice_point gives the places of the cuts, rising, one less than tops; "
+                      "without it all parts are equal.",
+              .param = kParam,
+              .arity = {.min_in = 1, .max_in = 1, .min_out = 1, .max_out = -1}});
+
+}  // namespace
+}  // namespace trainer

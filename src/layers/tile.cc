@@ -1,0 +1,72 @@
+#include "checks.h"
+#include "copy_blocks.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+// dx = the sum over all copies.
+template <class T>
+struct SumTiles {
+  const T* dy;
+  T* dx;
+  int64_t block, tiles;
+
+  HD void operator()(int64_t i) const {
+    const int64_t start = i / block * block * tiles + i % block;
+    float sum = 0;
+    for (int64_t t = 0; t < tiles; ++t) sum += Load(dy[start + t * block]);
+    Store(dx[i], sum);
+  }
+};
+
+class Tile final : public Layer {
+ public:
+  explicit Tile(const LayerSpec& spec) : spec_(spec), tiles_(spec.proto().tile_param().tiles()) {
+    if (!spec.proto().tile_param().has_tiles()) {
+      spec.Fail("tiles is not given; it is the number of copies");
+    }
+    if (tiles_ < 1) {
+      spec.FailIn("tile_param", "tiles", Join("tiles is ", tiles_, "; it must be at least 1"));
+    }
+  }
+
+  void Plan(PlanContext& plan) override {
+    const Shape& in = plan.In(0);
+    const int axis = AxisIn(spec_, "tile_param", "axis", spec_.proto().tile_param().axis(), in);
+    const Rows rows = AxisRows(in, axis);
+    block_ = rows.length * rows.inner;
+    const Shape out = in.With(axis, in[axis] * tiles_);
+    if (tiles_ == 1) return plan.OutIsView(0, 0, out);
+    plan.Out(0, out, plan.InType(0));
+  }
+
+  void Forward(RunContext& run) override {
+    const size_t size = SizeOf(run.In(0).dtype);
+    for (int64_t t = 0; tiles_ > 1 && t < tiles_; ++t) {
+      CopyBlocks(run.device(), run.In(0).Count() / block_, block_, size, run.In(0).data, block_,
+                 run.Out(0).As<std::byte>() + static_cast<size_t>(t * block_) * size,
+                 block_ * tiles_);
+    }
+  }
+
+  void Backward(RunContext& run) override {
+    if (tiles_ == 1) return;
+    WithType(run.In(0).dtype, [&](auto tag) {
+      using T = typename decltype(tag)::Type;
+      ForEach(run.device(), run.In(0).Count(),
+              SumTiles<T>{run.GradOut(0).As<T>(), run.GradIn(0).As<T>(), block_, tiles_});
+    });
+  }
+
+ private:
+  LayerSpec spec_;
+  int64_t tiles_, block_ = 1;
+};
+
+const RegisterLayer<Tile> kTile(
+    "Tile",
+    {.text = "Repeats its input `tiles` times along `axis` (default 1).", .param = "tile_param"});
+
+}  // namespace
+}  // namespace trainer
