@@ -3,7 +3,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 
@@ -14,25 +13,10 @@
 namespace trainer {
 namespace {
 
-using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::MatchesRegex;
-using testing::Not;
 using testing::StartsWith;
-
-// One error line, the code, and no sign of a crash; nothing written.
-void ExpectRefused(const Job& job, const Outcome& outcome, int code, const std::string& start,
-                   const std::string& part = "") {
-  EXPECT_EQ(outcome.exit_code, code) << outcome.err;
-  EXPECT_EQ(outcome.signal, 0);
-  EXPECT_THAT(outcome.Errors(), ElementsAre(StartsWith(start)));
-  EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr(part)));
-  EXPECT_THAT(outcome.err, Not(HasSubstr("terminate called")));
-  EXPECT_THAT(outcome.err, Not(HasSubstr("stack trace")));
-  EXPECT_THAT(job.Files("."), IsEmpty());
-  EXPECT_EQ(outcome.out, "");
-}
 
 struct Mistake {
   const char* name;
@@ -194,82 +178,6 @@ TEST(BadMeanTest, AMeanOfAnotherSizeIsRefused) {
   ExpectRefused(job, job.Train(), 78, "net.prototxt:8:", "1x10x10");
 }
 
-TEST(BadSnapshotTest, AFolderWithoutPermissionIsRefusedBeforeTraining) {
-  using std::filesystem::perms;
-  Job job;
-  const std::string closed = job.folder() / "closed";
-  std::filesystem::create_directory(closed);
-  std::filesystem::permissions(
-      closed, perms::owner_read | perms::owner_exec | perms::others_read | perms::others_exec);
-  // Reading an LMDB needs its lock file.
-  std::filesystem::permissions(job.folder().path(), perms::all);
-  for (const char* set : {"train_lmdb", "test_lmdb"}) {
-    std::filesystem::permissions(job.folder() / "data/" + set, perms::all);
-    std::filesystem::permissions(job.folder() / "data/" + set + "/lock.mdb", perms::all);
-  }
-  job.solver = Edited(job.solver, "\"snap\"", "\"closed/snap\"");
-  job.Write();
-  RunOptions options = job.options();
-  options.as_nobody = geteuid() == 0;  // root may write everywhere
-  const Outcome outcome = RunProgram(job.TrainCommand(), options);
-  if (outcome.exit_code == 126) GTEST_SKIP() << "another user may not start the program";
-  ExpectRefused(job, outcome, 77, "", "closed");
-  EXPECT_THAT(outcome.err, Not(HasSubstr("Starting Optimization")));
-}
-
-TEST(BadSnapshotTest, AFolderThatIsAFileIsRefusedBeforeTraining) {
-  Job job;
-  job.solver = Edited(job.solver, "\"snap\"", "\"net.prototxt/snap\"");
-  const Outcome outcome = job.Train();
-  ExpectRefused(job, outcome, 73, "", "net.prototxt");
-  EXPECT_THAT(outcome.err, Not(HasSubstr("Starting Optimization")));
-}
-
-class BadResumeTest : public testing::Test {
- protected:
-  BadResumeTest() { EXPECT_EQ(job_.Train().exit_code, 0); }
-  Outcome Resume(const std::string& file) const { return job_.Train({"--snapshot=" + file}); }
-  Job job_;
-};
-
-TEST_F(BadResumeTest, WeightsAreNoSnapshot) {
-  ExpectRefused(job_, Resume("snap_iter_20.caffemodel"), 64, "snap_iter_20.caffemodel",
-                "--weights");
-}
-
-TEST_F(BadResumeTest, AMissingSnapshotIsNamed) {
-  ExpectRefused(job_, Resume("snap_iter_30.solverstate"), 66, "", "snap_iter_30.solverstate");
-}
-
-TEST_F(BadResumeTest, ASnapshotOfAnotherNetIsRefused) {
-  job_.net = Edited(job_.net, "num_output: 10", "num_output: 11");
-  ExpectRefused(job_, Resume("snap_iter_20.solverstate"), 83, "snap_iter_20.solverstate", "'ip'");
-}
-
-TEST_F(BadResumeTest, ASnapshotOfALayerWithAnotherNameIsRefused) {
-  job_.net = Edited(job_.net, "name: \"ip\"", "name: \"other\"");
-  ExpectRefused(job_, Resume("snap_iter_20.solverstate"), 83, "snap_iter_20.solverstate",
-                "'other'");
-}
-
-TEST_F(BadResumeTest, ATruncatedSnapshotIsRefused) {
-  const std::string state = ReadText(job_.folder() / "snap_iter_20.solverstate");
-  WriteText(job_.folder() / "snap_iter_20.solverstate", state.substr(0, state.size() / 2));
-  ExpectRefused(job_, Resume("snap_iter_20.solverstate"), 83, "snap_iter_20.solverstate");
-}
-
-TEST_F(BadResumeTest, AChangedBitIsFound) {
-  std::string weights = ReadText(job_.folder() / "snap_iter_20.caffemodel");
-  weights[weights.size() / 2] = static_cast<char>(weights[weights.size() / 2] ^ 1);
-  WriteText(job_.folder() / "snap_iter_20.caffemodel", weights);
-  ExpectRefused(job_, Resume("snap_iter_20.solverstate"), 83, "", "snap_iter_20");
-}
-
-TEST_F(BadResumeTest, MissingWeightsAreNamed) {
-  std::filesystem::remove(job_.folder() / "snap_iter_20.caffemodel");
-  ExpectRefused(job_, Resume("snap_iter_20.solverstate"), 83, "", "snap_iter_20.caffemodel");
-}
-
 // Sanitizers reserve more address space than the limit leaves.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST(MemoryTest, ANetThatIsTooLargeIsRefusedWithTheFigure) {
@@ -318,19 +226,6 @@ TEST_P(BadSolverFileTest, IsRefused) {
 TEST(BadSolverPathTest, AFolderIsNoSolver) {
   const Job job;
   ExpectRefused(job, RunProgram({"train", "--solver=data"}, job.options()), 66, "/", "data");
-}
-
-TEST(BadWeightsTest, OtherFilesAreNoWeights) {
-  const Job job;
-  ASSERT_EQ(job.Train().exit_code, 0);
-  const std::pair<std::string, int> files[] = {
-      {"absent.caffemodel", 66}, {"net.prototxt", 65}, {"snap_iter_20.solverstate", 64}};
-  for (const auto& [file, code] : files) {
-    ExpectRefused(job, job.Train({"--weights=" + file}), code, "", file);
-    ExpectRefused(job,
-                  RunProgram({"test", "--model=net.prototxt", "--weights=" + file}, job.options()),
-                  code, "", file);
-  }
 }
 
 TEST(DivergenceTest, StopsAtALossThatIsNotFiniteAndSavesNothing) {

@@ -1,5 +1,6 @@
 #include "job.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <regex>
@@ -114,6 +115,18 @@ std::vector<std::string> Job::Files(const std::string& prefix) const {
   std::vector<std::string> names = folder_.Names();
   std::erase_if(names, [&](const std::string& name) { return !name.starts_with(prefix); });
   return names;
+}
+
+void ExpectRefused(const Job& job, const Outcome& outcome, int code, const std::string& start,
+                   const std::string& part) {
+  EXPECT_EQ(outcome.exit_code, code) << outcome.err;
+  EXPECT_EQ(outcome.signal, 0);
+  EXPECT_THAT(outcome.Errors(), testing::ElementsAre(testing::StartsWith(start)));
+  EXPECT_THAT(outcome.Errors(), testing::ElementsAre(testing::HasSubstr(part)));
+  EXPECT_THAT(outcome.err, testing::Not(testing::HasSubstr("terminate called")));
+  EXPECT_THAT(outcome.err, testing::Not(testing::HasSubstr("stack trace")));
+  EXPECT_THAT(job.Files("."), testing::IsEmpty());
+  EXPECT_EQ(outcome.out, "");
 }
 
 std::vector<std::string> LogFrom(const Outcome& outcome, const std::string& from) {

@@ -35,6 +35,11 @@ class Job {
   TempFolder folder_;
 };
 
+// The run of a job ended with `code`, one error line that begins with `start` and holds `part`, no
+// sign of a crash and no temporary file.
+void ExpectRefused(const Job& job, const Outcome& outcome, int code, const std::string& start,
+                   const std::string& part = "");
+
 // The text after the log prefix of every line from the first that contains `from`, with times and
 // rates masked and without what other threads log.
 std::vector<std::string> LogFrom(const Outcome& outcome, const std::string& from);
