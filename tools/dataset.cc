@@ -1,5 +1,7 @@
 #include "trainer/data/dataset.h"
 
+#include <algorithm>
+#include <cctype>
 #include <iostream>
 
 #include "trainer/base/text.h"
@@ -16,10 +18,17 @@ struct Task {
   void (*run)(const Flags& flags);
 };
 
+// The backend's registered name, in capitals as a prototxt spells it.
+std::string Backend(const Flags& flags) {
+  std::string name = flags.Text("backend");
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::toupper(c); });
+  return name;
+}
+
 void MakeDigits(const Flags& flags) {
   DigitsOptions options;
   options.folder = flags.words()[1];
-  options.backend = flags.Text("backend");
+  options.backend = Backend(flags);
   options.train = flags.Whole("train");
   options.test = flags.Whole("test");
   options.seed = static_cast<uint64_t>(flags.Whole("seed"));
@@ -30,7 +39,7 @@ void MakeDigits(const Flags& flags) {
 
 void ConvertIdx(const Flags& flags) {
   const std::vector<std::string>& words = flags.words();
-  const int64_t records = WriteIdx(words[1], words[2], words[3], flags.Text("backend"));
+  const int64_t records = WriteIdx(words[1], words[2], words[3], Backend(flags));
   std::cout << words[3] << ": " << records << " records\n";
 }
 
@@ -59,10 +68,10 @@ class Dataset final : public Verb {
             "    train-labels-idx1-ubyte.gz mnist_lmdb\n"
             "trainer dataset info data/digits/train_lmdb",
         .flags = {{.name = "backend",
-                   .value = "LMDB|LEVELDB",
-                   .fallback = "LMDB",
+                   .value = "lmdb|leveldb",
+                   .fallback = "lmdb",
                    .help = "kind of database to make",
-                   .choices = "LMDB|LEVELDB"},
+                   .choices = "lmdb|leveldb"},
                   {.name = "train",
                    .kind = FlagKind::kWhole,
                    .value = "N",

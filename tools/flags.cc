@@ -1,6 +1,7 @@
 #include "flags.h"
 
 #include <gflags/gflags.h>
+#include <strings.h>
 
 #include <algorithm>
 #include <array>
@@ -60,7 +61,10 @@ void CheckValue(const Flag& flag, const std::string& value) {
   }
   if (flag.choices.empty()) return;
   const std::vector<std::string> choices = SplitList(flag.choices, '|');
-  if (std::ranges::find(choices, value) == choices.end()) {
+  const auto same = [&](const std::string& choice) {
+    return strcasecmp(choice.c_str(), value.c_str()) == 0;
+  };
+  if (std::ranges::none_of(choices, same)) {
     Refuse(given + "must be one of " + JoinList(choices) + "." + DidYouMean(value, choices));
   }
 }
