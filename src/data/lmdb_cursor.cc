@@ -98,8 +98,8 @@ void CheckMetaPages(const std::string& path, int fd, int64_t file_bytes) {
   }
 }
 
-// Before anything is mapped: a regular file, not empty, with sound headers. Returns its size.
-int64_t CheckDataFile(const std::string& path) {
+// Before anything is mapped: a regular file, not empty, with sound headers.
+void CheckDataFile(const std::string& path) {
   const std::string file = path + "/data.mdb";
   const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) FailRead(path, "cannot open data.mdb", errno);
@@ -115,7 +115,6 @@ int64_t CheckDataFile(const std::string& path) {
                 "data.mdb has 0 bytes: writing the database did not finish; make it again");
   }
   CheckMetaPages(path, fd, info.st_size);
-  return info.st_size;
 }
 
 Env OpenWith(const std::string& path, unsigned flags, int* rc) {
@@ -146,12 +145,12 @@ Env OpenEnv(const std::string& path) {
 class LmdbCursor final : public Cursor {
  public:
   explicit LmdbCursor(const std::string& path) : Cursor(path) {
-    file_bytes_ = CheckDataFile(path);
+    CheckDataFile(path);
     env_ = OpenEnv(path);
-    CheckFileSize();
     MDB_txn* txn = nullptr;
     Check(mdb_txn_begin(env_.get(), nullptr, MDB_RDONLY, &txn), "cannot begin to read");
     txn_.reset(txn);
+    CheckFileSize();
     MDB_dbi dbi = 0;
     Check(mdb_dbi_open(txn, nullptr, 0, &dbi), "cannot open the unnamed database");
     CheckNotEmpty(dbi);
@@ -195,7 +194,12 @@ class LmdbCursor final : public Cursor {
 
   // The transaction's last page must lie inside the file: the map reaches further than a truncated
   // file, and touching it there kills the process with SIGBUS.
-  void CheckFileSize() const {
+  void CheckFileSize() {
+    int fd = -1;
+    Check(mdb_env_get_fd(env_.get(), &fd), "cannot read the header");
+    struct stat file;
+    if (fstat(fd, &file) != 0) FailRead(path(), "cannot read data.mdb", errno);
+    file_bytes_ = file.st_size;
     MDB_envinfo info;
     MDB_stat stat;
     Check(mdb_env_info(env_.get(), &info), "cannot read the header");
