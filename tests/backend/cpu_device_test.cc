@@ -8,6 +8,9 @@
 #include "trainer/backend/library_call.h"
 #include "trainer/base/error.h"
 
+// Under the address sanitizer too, memory that cannot be had is a null pointer, not the end.
+extern "C" const char* __asan_default_options() { return "allocator_may_return_null=1"; }
+
 namespace trainer {
 namespace {
 
