@@ -6,8 +6,6 @@
 namespace trainer {
 namespace {
 
-using testing::Each;
-using testing::FloatNear;
 using testing::HasSubstr;
 
 TEST(SoftmaxTest, HandValues) {

@@ -80,16 +80,22 @@ class LayerRunner {
 std::string RefusalOf(const std::string& prototxt, const std::vector<Shape>& inputs,
                       const RunnerOptions& options = {});
 
-// A golden case of one layer: tensors named `inputs` are fed, those named `outputs` expected; with
-// a tensor "dy", also the gradients: of input i under "d" + its name, of the parameters ("weight",
-// "bias") under "dweight" and "dbias".
+// A golden case of one layer: tensors named `inputs` are fed (by default x, x1, ...), those named
+// `outputs` expected (y, y1, ...). Where there are gradients of the outputs ("d" + name; 1 for a
+// scalar that has none), also the gradients of the inputs ("d" + name) and of the parameters
+// ("weight", "bias").
 struct GoldenUse {
-  std::vector<std::string> inputs = {"x"};
-  std::vector<std::string> outputs = {"y"};
+  std::vector<std::string> inputs = {};
+  std::vector<std::string> outputs = {};
   float bound = 1e-5f;
 };
 void ExpectGolden(const GoldenCase& golden, const GoldenUse& use = {},
                   const RunnerOptions& options = {});
+// Every case of a file in tests/golden.
+void ExpectGoldenFile(const std::string& file, float bound = 1e-5f);
+
+// Outputs and gradients with top 0 named like bottom 0, bit for bit those with another name.
+void ExpectInPlaceEqual(const std::string& prototxt, const std::vector<Shape>& inputs);
 
 // |actual - expected| <= bound * max(1, |expected|) for each number.
 void ExpectNear(const std::vector<float>& actual, const std::vector<float>& expected, float bound,

@@ -1,0 +1,25 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/layer_runner.h"
+
+namespace trainer {
+namespace {
+
+TEST(BnllTest, HandValues) {
+  LayerRunner layer(R"(type: "BNLL")", {{4}});
+  ExpectNear(layer.Forward({0, 1.0986123f, 200, -200}), {0.6931472f, 1.3862944f, 200, 0}, 1e-6f);
+}
+
+TEST(BnllTest, GradientMatchesDifferences) {
+  LayerRunner layer(R"(type: "BNLL")", {{2, 3, 2, 2}});
+  layer.SetInput(0, LayerRunner::SomeValues(24, 1));
+  layer.ExpectGradient();
+}
+
+TEST(BnllTest, GoldenValues) { ExpectGoldenFile("bnll.txt"); }
+
+TEST(BnllTest, InPlaceEqualsNotInPlace) { ExpectInPlaceEqual(R"(type: "BNLL")", {{2, 3, 4, 5}}); }
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,52 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/layer_runner.h"
+
+namespace trainer {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::string Concat(const std::string& fields) {
+  return "type: \"Concat\"\nconcat_param { " + fields + " }";
+}
+
+TEST(ConcatTest, HandValuesOfChannels) {
+  LayerRunner layer(Concat("axis: 1"), {{1, 1, 1, 2}, {1, 2, 1, 2}});
+  layer.SetInput(0, {1, 2});
+  layer.SetInput(1, {3, 4, 5, 6});
+  layer.Forward();
+  EXPECT_THAT(layer.Output(), ElementsAre(1, 2, 3, 4, 5, 6));
+  layer.Backward({{10, 20, 30, 40, 50, 60}});
+  EXPECT_THAT(layer.InputGradient(0), ElementsAre(10, 20));
+  EXPECT_THAT(layer.InputGradient(1), ElementsAre(30, 40, 50, 60));
+}
+
+TEST(ConcatTest, GradientMatchesDifferences) {
+  LayerRunner layer(Concat("axis: 2"), {{2, 3, 1, 2}, {2, 3, 2, 2}});
+  layer.SetInput(0, LayerRunner::SomeValues(12, 1));
+  layer.SetInput(1, LayerRunner::SomeValues(24, 2));
+  layer.ExpectGradient({.inputs = {0, 1}});
+}
+
+TEST(ConcatTest, GoldenValues) { ExpectGoldenFile("concat.txt"); }
+
+TEST(ConcatTest, RefusesInputsThatDoNotFit) {
+  EXPECT_THAT(RefusalOf(Concat("axis: 1"), {{2, 3}, {3, 3}}),
+              HasSubstr("bottom 'x1' has shape (3, 3) and bottom 'x0' has (2, 3); to be joined "
+                        "along axis 1 they must agree in all others"));
+  EXPECT_THAT(RefusalOf(Concat("axis: 1"), {{2, 3}, {2, 3, 1}}), HasSubstr("has shape (2, 3, 1)"));
+}
+
+TEST(ConcatTest, RefusesBadAxes) {
+  EXPECT_THAT(RefusalOf(Concat("axis: 2"), {{2, 3}}),
+              HasSubstr("net.prototxt:4:16: layer 'it' (Concat): axis is 2, but the input (2, 3) "
+                        "has 2 axes"));
+  EXPECT_THAT(RefusalOf(Concat("axis: 1 concat_dim: 1"), {{2, 3}}),
+              HasSubstr("axis and concat_dim are both given; keep axis"));
+}
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,48 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/layer_runner.h"
+
+namespace trainer {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(ContrastiveLossTest, HandValues) {
+  LayerRunner layer(R"(type: "ContrastiveLoss" contrastive_loss_param { margin: 7 })",
+                    {{2, 2}, {2, 2}, {2}});
+  layer.SetInput(0, {3, 4, 3, 4});
+  layer.SetInput(1, {0, 0, 0, 0});
+  layer.SetInput(2, {1, 0});
+  layer.Forward();
+  ExpectNear(layer.Output(), {(25 + 4) / 4.0f}, 1e-5f);
+  layer.Backward({{1}});
+  ExpectNear(layer.InputGradient(0), {1.5, 2, -0.6f, -0.8f}, 1e-4f);
+  ExpectNear(layer.InputGradient(1), {-1.5, -2, 0.6f, 0.8f}, 1e-4f);
+}
+
+TEST(ContrastiveLossTest, GradientMatchesDifferences) {
+  for (const char* fields : {"margin: 2", "margin: 3 legacy_version: true"}) {
+    LayerRunner layer(
+        std::string("type: \"ContrastiveLoss\" contrastive_loss_param { ") + fields + " }",
+        {{4, 3}, {4, 3}, {4}});
+    layer.SetInput(0, LayerRunner::SomeValues(12, 1));
+    layer.SetInput(1, LayerRunner::SomeValues(12, 2));
+    layer.SetInput(2, {1, 0, 0, 1});
+    layer.ExpectGradient({.inputs = {0, 1}});
+  }
+}
+
+TEST(ContrastiveLossTest, GoldenValues) { ExpectGoldenFile("contrastive_loss.txt", 2e-4f); }
+
+TEST(ContrastiveLossTest, RefusesShapesThatDoNotFit) {
+  EXPECT_THAT(RefusalOf(R"(type: "ContrastiveLoss")", {{2, 3}, {2, 4}, {2}}),
+              HasSubstr("features have shapes (2, 3) and (2, 4); they must be equal"));
+  EXPECT_THAT(
+      RefusalOf(R"(type: "ContrastiveLoss")", {{2, 3}, {2, 3}, {3}}),
+      HasSubstr("bottom 'x2' has shape (3); it says for each of the 2 pairs whether they are "
+                "alike (1) or not (0)"));
+}
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,34 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/layer_runner.h"
+
+namespace trainer {
+namespace {
+
+TEST(EluTest, HandValues) {
+  LayerRunner layer(R"(type: "ELU" elu_param { alpha: 2 })", {{3}});
+  ExpectNear(layer.Forward({3, 0, -0.6931472f}), {3, 0, -1}, 1e-6f);
+  layer.Backward({{1, 1, 1}});
+  ExpectNear(layer.InputGradient(), {1, 2, 1}, 1e-6f);
+}
+
+TEST(EluTest, GradientMatchesDifferences) {
+  for (const char* fields : {"alpha: 1", "alpha: 0.5 lambda: 2", "alpha: -1"}) {
+    LayerRunner layer(std::string("type: \"ELU\" elu_param { ") + fields + " }", {{2, 3, 2, 2}});
+    layer.SetInput(0, LayerRunner::SomeValues(24, 1, 0, 0.05f));
+    layer.ExpectGradient();
+  }
+}
+
+TEST(EluTest, GoldenValues) { ExpectGoldenFile("elu.txt"); }
+
+TEST(EluTest, InPlaceEqualsNotInPlace) {
+  for (const char* alpha : {"1", "0", "-0.5"}) {
+    ExpectInPlaceEqual(std::string("type: \"ELU\" elu_param { alpha: ") + alpha + " }",
+                       {{2, 3, 4, 5}});
+  }
+}
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,39 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/layer_runner.h"
+
+namespace trainer {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TEST(EuclideanLossTest, HandValues) {
+  LayerRunner layer(R"(type: "EuclideanLoss")", {{2, 2}, {2, 2}});
+  layer.SetInput(0, {1, 2, 3, 4});
+  layer.SetInput(1, {1, 4, 3, 0});
+  layer.Forward();
+  EXPECT_THAT(layer.Output(), ElementsAre(5));
+  layer.Backward({{3}});
+  EXPECT_THAT(layer.InputGradient(0), ElementsAre(0, -3, 0, 6));
+  EXPECT_THAT(layer.InputGradient(1), ElementsAre(0, 3, 0, -6));
+}
+
+TEST(EuclideanLossTest, GradientMatchesDifferences) {
+  LayerRunner layer(R"(type: "EuclideanLoss")", {{2, 3, 2, 2}, {2, 3, 2, 2}});
+  layer.SetInput(0, LayerRunner::SomeValues(24, 1));
+  layer.SetInput(1, LayerRunner::SomeValues(24, 2));
+  layer.ExpectGradient({.inputs = {0, 1}});
+}
+
+TEST(EuclideanLossTest, GoldenValues) { ExpectGoldenFile("euclidean_loss.txt"); }
+
+TEST(EuclideanLossTest, RefusesInputsOfDifferentShapes) {
+  EXPECT_THAT(RefusalOf(R"(type: "EuclideanLoss")", {{2, 3}, {2, 4}}),
+              HasSubstr("bottom 'x1' has shape (2, 4) and bottom 'x0' has (2, 3); they must be "
+                        "equal"));
+}
+
+}  // namespace
+}  // namespace trainer

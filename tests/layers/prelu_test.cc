@@ -1,0 +1,41 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/layer_runner.h"
+
+namespace trainer {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TEST(PReluTest, HandValues) {
+  LayerRunner layer(R"(type: "PReLU")", {{1, 2, 1, 2}});
+  EXPECT_THAT(layer.GetParam(0), ElementsAre(0.25, 0.25));
+  layer.SetParam(0, {0.5, 2});
+  EXPECT_THAT(layer.Forward({-2, 4, -3, 5}), ElementsAre(-1, 4, -6, 5));
+  layer.Backward({{1, 1, 10, 10}});
+  EXPECT_THAT(layer.InputGradient(), ElementsAre(0.5, 1, 20, 10));
+  EXPECT_THAT(layer.ParamGradient(0), ElementsAre(-2, -30));
+}
+
+TEST(PReluTest, GradientMatchesDifferences) {
+  for (const char* shared : {"false", "true"}) {
+    LayerRunner layer(std::string("type: \"PReLU\" prelu_param { channel_shared: ") + shared + " }",
+                      {{2, 3, 2, 2}});
+    layer.SetInput(0, LayerRunner::SomeValues(24, 1, 0, 0.05f));
+    layer.ExpectGradient();
+  }
+}
+
+TEST(PReluTest, GoldenValues) { ExpectGoldenFile("prelu.txt"); }
+
+TEST(PReluTest, InPlaceEqualsNotInPlace) { ExpectInPlaceEqual(R"(type: "PReLU")", {{2, 3, 4, 5}}); }
+
+TEST(PReluTest, RefusesAVector) {
+  EXPECT_THAT(RefusalOf(R"(type: "PReLU")", {{5}}),
+              HasSubstr("bottom 'x0' has shape (5); this layer takes (N, C, ...)"));
+}
+
+}  // namespace
+}  // namespace trainer

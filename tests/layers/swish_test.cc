@@ -1,0 +1,25 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/layer_runner.h"
+
+namespace trainer {
+namespace {
+
+TEST(SwishTest, HandValues) {
+  LayerRunner layer(R"(type: "Swish" swish_param { beta: 2 })", {{3}});
+  ExpectNear(layer.Forward({0, 0.5493061f, -0.5493061f}), {0, 0.4119796f, -0.1373265f}, 1e-6f);
+}
+
+TEST(SwishTest, GradientMatchesDifferences) {
+  LayerRunner layer(R"(type: "Swish" swish_param { beta: 1.5 })", {{2, 3, 2, 2}});
+  layer.SetInput(0, LayerRunner::SomeValues(24, 1));
+  layer.ExpectGradient();
+}
+
+TEST(SwishTest, GoldenValues) { ExpectGoldenFile("swish.txt"); }
+
+TEST(SwishTest, InPlaceEqualsNotInPlace) { ExpectInPlaceEqual(R"(type: "Swish")", {{2, 3, 4, 5}}); }
+
+}  // namespace
+}  // namespace trainer

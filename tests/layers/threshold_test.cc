@@ -1,0 +1,25 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/layer_runner.h"
+
+namespace trainer {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TEST(ThresholdTest, HandValues) {
+  LayerRunner layer(R"(type: "Threshold" threshold_param { threshold: 0.5 })", {{4}});
+  EXPECT_THAT(layer.Forward({0, 0.5, 0.75, -1}), ElementsAre(0, 0, 1, 0));
+}
+
+TEST(ThresholdTest, GoldenValues) { ExpectGoldenFile("threshold.txt"); }
+
+TEST(ThresholdTest, RefusesAPropagateDown) {
+  EXPECT_THAT(RefusalOf(R"(type: "Threshold" propagate_down: true)", {{2}}),
+              HasSubstr("bottom 'x0' cannot get a gradient here"));
+}
+
+}  // namespace
+}  // namespace trainer
