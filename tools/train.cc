@@ -74,6 +74,7 @@ class Train final : public Verb {
                    .fallback = "75",
                    .help = "exit code when a signal stopped the run",
                    .max = 255},
+                  PhaseFlag(),
                   LevelFlag(),
                   StageFlag(),
                   GpuFlag(),
@@ -85,6 +86,10 @@ class Train final : public Verb {
     if (flags.Has("snapshot") && flags.Has("weights")) {
       throw Error(ErrorCode::kUsage,
                   "--snapshot and --weights exclude each other: a snapshot has its own weights");
+    }
+    if (flags.Text("phase") == "TEST") {
+      throw Error(ErrorCode::kUsage,
+                  "--phase=TEST: training is phase TRAIN; 'trainer test' runs a net's TEST phase");
     }
     RefuseGpu(flags);
     SignalWatch signals(ReadEffects(flags));

@@ -15,7 +15,8 @@ constexpr int64_t kMaxElements = int64_t{1} << 48;
 
 Shape::Shape(std::span<const int64_t> dims) {
   if (dims.size() > kMaxAxes) {
-    throw Error(ErrorCode::kConfig, Join("a shape of ", dims.size(), " axes; at most 32 are allowed"));
+    throw Error(ErrorCode::kConfig,
+                Join("a shape of ", dims.size(), " axes; at most 32 are allowed"));
   }
   int64_t count = 1;
   for (const int64_t length : dims) {

@@ -1,7 +1,6 @@
 #include "support/net_text.h"
 
 #include <gtest/gtest.h>
-
 #include <unistd.h>
 
 #include <fstream>

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <cstdint>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -14,9 +14,9 @@ namespace trainer {
 struct GemmDesc {
   int64_t m = 0, n = 0, k = 0;
   bool trans_a = false, trans_b = false;
-  bool accumulate = false;  // add to C, which is then f32, instead of overwriting it
-  bool bias = false;        // add bias (n) to each row
-  DType dtype = DType::kF32;    // of A and B
+  bool accumulate = false;        // add to C, which is then f32, instead of overwriting it
+  bool bias = false;              // add bias (n) to each row
+  DType dtype = DType::kF32;      // of A and B
   DType out_dtype = DType::kF32;  // of C
 };
 

@@ -28,7 +28,8 @@ void CpuTransposeBatch(const T* from, T* to, int64_t batch, int64_t rows, int64_
                      const T* in = from + b * rows * columns;
                      T* out = to + b * rows * columns;
                      for (int64_t i = 0; i < rows; ++i) {
-                       for (int64_t j = 0; j < columns; ++j) out[j * rows + i] = in[i * columns + j];
+                       for (int64_t j = 0; j < columns; ++j)
+                         out[j * rows + i] = in[i * columns + j];
                      }
                    }
                  });

@@ -12,7 +12,8 @@
 #include "trainer/base/host_device.h"
 
 #if defined(TRAINER_CUDA) && !defined(__CUDACC__)
-#error "a file that includes map.h must be compiled by nvcc in a CUDA build: mark its module KERNELS"
+#error \
+    "a file that includes map.h must be compiled by nvcc in a CUDA build: mark its module KERNELS"
 #endif
 
 namespace trainer {
@@ -94,9 +95,8 @@ void Map(const Device& device, F f, const Tensor& out, const Ins&... ins) {
       }
 #endif
       (void)device;
-      ParallelFor(n, [=](int64_t i) __attribute__((always_inline)) {
-        Store(to[i], f(Load(in[i])...));
-      });
+      ParallelFor(
+          n, [=](int64_t i) __attribute__((always_inline)) { Store(to[i], f(Load(in[i])...)); });
     };
     run(out.template As<T>(), ins.template As<T>()...);
   });
@@ -119,9 +119,8 @@ void MapIndexed(const Device& device, F f, const Tensor& out, const Ins&... ins)
       }
 #endif
       (void)device;
-      ParallelFor(n, [=](int64_t i) __attribute__((always_inline)) {
-        Store(to[i], f(i, Load(in[i])...));
-      });
+      ParallelFor(
+          n, [=](int64_t i) __attribute__((always_inline)) { Store(to[i], f(i, Load(in[i])...)); });
     };
     run(out.template As<T>(), ins.template As<T>()...);
   });
@@ -140,7 +139,8 @@ void Update(const Device& device, F f, int64_t n, Ts*... p) {
   }
 #endif
   (void)device;
-  ParallelFor(n, [=](int64_t i) __attribute__((always_inline)) { f(p[i]...); });
+  ParallelFor(
+      n, [=](int64_t i) __attribute__((always_inline)) { f(p[i]...); });
 }
 
 }  // namespace trainer

@@ -120,11 +120,14 @@ void MapRows(const Device& device, int64_t rows, int64_t length, F f) {
   }
 #endif
   (void)device;
-  const int64_t grain = std::max<int64_t>(
-      1, parallel_for_internal::kGrain / 4 / std::max<int64_t>(length, 1));
+  const int64_t grain =
+      std::max<int64_t>(1, parallel_for_internal::kGrain / 4 / std::max<int64_t>(length, 1));
   ParallelFor(
       rows,
-      [=](int64_t row) __attribute__((always_inline)) { f(CpuRow{row, length}); }, grain);
+      [=](int64_t row) __attribute__((always_inline)) {
+        f(CpuRow{row, length});
+      },
+      grain);
 }
 
 }  // namespace trainer

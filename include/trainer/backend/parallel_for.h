@@ -54,7 +54,8 @@ void Loop(int64_t begin, int64_t end, Body body) {
 template <class Range>
 void ParallelRanges(int64_t n, int64_t grain, const Range& range) {
   const int team = omp_in_parallel() ? 1 : omp_get_max_threads();
-  const int parts = static_cast<int>(std::min<int64_t>(team, (n + grain - 1) / std::max<int64_t>(grain, 1)));
+  const int parts =
+      static_cast<int>(std::min<int64_t>(team, (n + grain - 1) / std::max<int64_t>(grain, 1)));
   if (parts <= 1) {
     if (n > 0) range(int64_t{0}, n);
     return;
@@ -70,9 +71,8 @@ void ParallelRanges(int64_t n, int64_t grain, const Range& range) {
 // on that promise. A body may read and write element i of one array.
 template <class Body>
 void ParallelFor(int64_t n, Body body, int64_t grain = parallel_for_internal::kGrain) {
-  ParallelRanges(n, grain, [&](int64_t begin, int64_t end) {
-    parallel_for_internal::Loop(begin, end, body);
-  });
+  ParallelRanges(
+      n, grain, [&](int64_t begin, int64_t end) { parallel_for_internal::Loop(begin, end, body); });
 }
 
 }  // namespace trainer

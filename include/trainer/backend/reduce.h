@@ -56,8 +56,8 @@ void ReduceSum(const Device& device, int64_t n, F f, float scale, float* out) {
       chunks,
       [=](int64_t c) __attribute__((always_inline)) {
         const int64_t begin = c * chunk;
-        sums[c] = CpuRow{c, std::min(chunk, n - begin)}.Sum(
-            [&](int64_t i) __attribute__((always_inline)) { return f(begin + i); });
+        sums[c] = CpuRow{c, std::min(chunk, n - begin)}.Sum([&](
+            int64_t i) __attribute__((always_inline)) { return f(begin + i); });
       },
       4);
   double sum = 0;

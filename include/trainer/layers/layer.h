@@ -64,7 +64,8 @@ class PlanContext {
   // and type, when Forward and Backward read each element before they write it. Where granted, a
   // kept input holds the output's numbers when Backward runs.
   virtual void AllowInPlace() = 0;
-  // This input never gets a gradient: a label, an index. Asking for one by propagate_down is refused.
+  // This input never gets a gradient: a label, an index. Asking for one by propagate_down is
+  // refused.
   virtual void NoGradient(int i) = 0;
   // Declares parameter number 0, 1, ... in order; returns its number.
   virtual int Param(std::string_view name, const Shape& shape, const caffe::FillerParameter& filler,
@@ -124,9 +125,9 @@ class RunContext {
 // What a layer's maker may know beside its spec.
 struct LayerEnv {
   caffe::Phase phase = caffe::TEST;
-  PhiloxKey key;         // of the layer's random stream
-  Shard shard;           // the part of a data set that this replica reads
-  bool is_root = true;   // whether this replica logs
+  PhiloxKey key;        // of the layer's random stream
+  Shard shard;          // the part of a data set that this replica reads
+  bool is_root = true;  // whether this replica logs
 };
 
 // One layer of one net. Made once; Plan may run again after a reshape; used by one thread.
