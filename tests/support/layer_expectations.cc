@@ -1,0 +1,125 @@
+// What tests of layers expect, beyond one run: refusals, golden values, in place = not in place.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "support/layer_runner.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+
+std::string RefusalOf(const std::string& prototxt, const std::vector<Shape>& inputs,
+                      const RunnerOptions& options) {
+  try {
+    LayerRunner runner(prototxt, inputs, options);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  ADD_FAILURE() << "nothing was refused in: " << prototxt;
+  return "";
+}
+
+void ExpectNear(const std::vector<float>& actual, const std::vector<float>& expected, float bound,
+                const std::string& what) {
+  ASSERT_EQ(actual.size(), expected.size()) << what;
+  for (size_t i = 0; i < actual.size(); ++i) {
+    const float size = std::max(1.0f, std::fabs(expected[i]));
+    EXPECT_NEAR(actual[i], expected[i], bound * size) << what << ", element " << i;
+  }
+}
+
+namespace {
+
+// The given names, or stem, stem1, ... as far as the case has them.
+std::vector<std::string> NamesOf(const GoldenCase& golden, const std::vector<std::string>& given,
+                                 const std::string& stem) {
+  std::vector<std::string> names = given;
+  for (std::string name = stem; given.empty() && golden.tensors.count(name) > 0;
+       name = Join(stem, names.size())) {
+    names.push_back(name);
+  }
+  return names;
+}
+
+const std::string& ParamName(int i) {
+  static const std::vector<std::string> names = {"weight", "bias"};
+  return names.at(static_cast<size_t>(i));
+}
+
+void ExpectGoldenGradients(const GoldenCase& golden, const std::vector<std::string>& inputs,
+                           const std::vector<std::string>& outputs, float bound,
+                           LayerRunner& runner) {
+  std::vector<std::vector<float>> seeds;
+  for (const std::string& name : outputs) {
+    const auto found = golden.tensors.find("d" + name);
+    seeds.emplace_back();
+    if (found != golden.tensors.end()) seeds.back() = found->second.values;
+  }
+  if (seeds[0].empty() && runner.OutputShape().Rank() == 0 && golden.tensors.count("dx") > 0) {
+    seeds[0] = {1};
+  }
+  if (seeds[0].empty()) return;
+  runner.Backward(seeds);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const auto wanted = golden.tensors.find("d" + inputs[i]);
+    if (wanted == golden.tensors.end()) continue;
+    ExpectNear(runner.InputGradient(static_cast<int>(i)), wanted->second.values, bound,
+               wanted->first);
+  }
+  for (int i = 0; i < runner.NumParams(); ++i) {
+    const std::string name = "d" + ParamName(i);
+    ExpectNear(runner.ParamGradient(i), golden.Tensor(name).values, bound, name);
+  }
+}
+
+}  // namespace
+
+void ExpectGolden(const GoldenCase& golden, const GoldenUse& use, const RunnerOptions& options) {
+  SCOPED_TRACE("golden case " + golden.name);
+  const std::vector<std::string> inputs = NamesOf(golden, use.inputs, "x");
+  const std::vector<std::string> outputs = NamesOf(golden, use.outputs, "y");
+  std::vector<Shape> shapes;
+  for (const std::string& name : inputs) shapes.emplace_back(golden.Tensor(name).dims);
+  RunnerOptions mine = options;
+  mine.outputs = static_cast<int>(outputs.size());
+  LayerRunner runner(golden.Text("layer"), shapes, mine);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    runner.SetInput(static_cast<int>(i), golden.Tensor(inputs[i]).values);
+  }
+  for (int i = 0; i < runner.NumParams(); ++i) {
+    runner.SetParam(i, golden.Tensor(ParamName(i)).values);
+  }
+  runner.Forward();
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const GoldenTensor& wanted = golden.Tensor(outputs[i]);
+    EXPECT_EQ(runner.OutputShape(static_cast<int>(i)), Shape(wanted.dims));
+    ExpectNear(runner.Output(static_cast<int>(i)), wanted.values, use.bound, outputs[i]);
+  }
+  ExpectGoldenGradients(golden, inputs, outputs, use.bound, runner);
+}
+
+void ExpectGoldenFile(const std::string& file, float bound) {
+  const std::vector<GoldenCase> cases = ReadGolden(file);
+  EXPECT_FALSE(cases.empty());
+  for (const GoldenCase& golden : cases) ExpectGolden(golden, {.bound = bound});
+}
+
+void ExpectInPlaceEqual(const std::string& prototxt, const std::vector<Shape>& inputs) {
+  std::vector<std::vector<float>> y, dx;
+  for (const bool in_place : {false, true}) {
+    LayerRunner runner(prototxt, inputs, {.in_place = in_place});
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      runner.SetInput(static_cast<int>(i),
+                      LayerRunner::SomeValues(inputs[i].Count(), static_cast<uint32_t>(i) + 1));
+    }
+    runner.Forward();
+    y.push_back(runner.Output());
+    runner.Backward({LayerRunner::SomeValues(runner.OutputShape().Count(), 9)});
+    dx.push_back(runner.InputGradient());
+  }
+  EXPECT_EQ(y[0], y[1]);
+  EXPECT_EQ(dx[0], dx[1]);
+}
+
+}  // namespace trainer
