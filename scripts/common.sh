@@ -53,7 +53,7 @@ run_tests() {
 show_test_progress() {
   awk '
     /^ *Start +[0-9]+: / || /^Test project / || (/^$/ && !closing) { next }
-    /^ *[0-9]+\/[0-9]+ Test +#[0-9]+: .* (Passed|\*\*\*Skipped)/ {
+    /^ *[0-9]+\/[0-9]+ Test +#[0-9]+: .*( |\.)(Passed|\*\*\*Skipped)/ {
       split($1, part, "/")
       step = int(10 * part[1] / part[2])
       if (step > last) { print "test: " part[1] " of " part[2]; fflush(); last = step }
