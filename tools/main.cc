@@ -1,6 +1,9 @@
 // The program: understands the command line, runs the verb, and turns whatever it throws into one
 // line of text and an exit code.
 
+#include <unistd.h>
+
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <iostream>
@@ -50,9 +53,20 @@ int Guarded(const std::vector<std::string>& arguments) {
   }
 }
 
+// The last resort for a memory-mapped database that was cut while it is read: checks at opening
+// cannot see that. Only what a signal handler may call.
+void EndOnBusError(int) {
+  constexpr char kMessage[] =
+      "error: a database file became shorter while it was read (SIGBUS); is something writing or "
+      "copying it? 'trainer dataset info DB' checks it\n";
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kMessage, sizeof(kMessage) - 1);
+  _exit(static_cast<int>(ErrorCode::kData));
+}
+
 }  // namespace
 }  // namespace trainer
 
 int main(int argc, char** argv) {
+  std::signal(SIGBUS, trainer::EndOnBusError);
   return trainer::Guarded(std::vector<std::string>(argv + 1, argv + argc));
 }
