@@ -38,14 +38,6 @@ __global__ void ForEachKernel(F f, int64_t n) {
 }
 
 template <class F, class T, class... Ts>
-__global__ void MapKernel(F f, int64_t n, T* out, const Ts*... in) {
-  const int64_t step = int64_t{gridDim.x} * blockDim.x;
-  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n; i += step) {
-    Store(out[i], f(Load(in[i])...));
-  }
-}
-
-template <class F, class T, class... Ts>
 __global__ void MapIndexedKernel(F f, int64_t n, T* out, const Ts*... in) {
   const int64_t step = int64_t{gridDim.x} * blockDim.x;
   for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n; i += step) {
@@ -78,31 +70,7 @@ void ForEach(const Device& device, int64_t n, F f) {
   ParallelFor(n, f);
 }
 
-// out[i] = f(in[i]...). `out` may be one of the inputs.
-template <class F, class... Ins>
-void Map(const Device& device, F f, const Tensor& out, const Ins&... ins) {
-  const int64_t n = out.Count();
-  WithType(out.dtype, [&](auto tag) {
-    using T = typename decltype(tag)::Type;
-    auto run = [&](T* to, const auto*... in) {
-#ifdef __CUDACC__
-      if (device.kind() == DeviceKind::kCuda) {
-        if (n > 0) {
-          map_internal::MapKernel<<<map_internal::Blocks(n), map_internal::kBlock, 0,
-                                    map_internal::StreamOf(device)>>>(f, n, to, in...);
-        }
-        return;
-      }
-#endif
-      (void)device;
-      ParallelFor(
-          n, [=](int64_t i) __attribute__((always_inline)) { Store(to[i], f(Load(in[i])...)); });
-    };
-    run(out.template As<T>(), ins.template As<T>()...);
-  });
-}
-
-// out[i] = f(i, in[i]...), i counted in memory order.
+// out[i] = f(i, in[i]...), i counted in memory order. `out` may be one of the inputs.
 template <class F, class... Ins>
 void MapIndexed(const Device& device, F f, const Tensor& out, const Ins&... ins) {
   const int64_t n = out.Count();
@@ -124,6 +92,25 @@ void MapIndexed(const Device& device, F f, const Tensor& out, const Ins&... ins)
     };
     run(out.template As<T>(), ins.template As<T>()...);
   });
+}
+
+namespace map_internal {
+
+template <class F>
+struct WithoutIndex {
+  F f;
+  template <class... Floats>
+  HD float operator()(int64_t, Floats... x) const {
+    return f(x...);
+  }
+};
+
+}  // namespace map_internal
+
+// out[i] = f(in[i]...). `out` may be one of the inputs.
+template <class F, class... Ins>
+void Map(const Device& device, F f, const Tensor& out, const Ins&... ins) {
+  MapIndexed(device, map_internal::WithoutIndex<F>{f}, out, ins...);
 }
 
 // f(p[i]...) on references: one pass that reads and writes several float arrays of n elements.
