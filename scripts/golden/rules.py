@@ -1,9 +1,9 @@
-"""Ten steps of SGD with momentum on two parameters, in NumPy float64.
+"""Ten steps of each update rule on two parameters, in NumPy float64.
 
 A step: the gradients of iter_size passes are summed; if clip_gradients is set and the 2-norm over
 both parameters exceeds it, they are scaled down to it; then divided by iter_size; then the decay is
-added; then v = momentum * v + rate * lr_mult * g and w = w - v. `clip_and_iter_size` is where the
-order matters.
+added; then the rule moves the weights, for SGD v = momentum * v + rate * lr_mult * g and w = w - v.
+`clip_and_iter_size` is where the order matters.
 """
 
 import numpy as np
@@ -26,6 +26,60 @@ CASES = [
     ("inv_rate", {"momentum": 0.9, "lr_policy": '"inv"', "gamma": 0.5, "power": 0.75}),
 ]
 
+DECAYED = {"weight_decay": 0.125, "iter_size": 2}
+OTHER_RULES = [
+    ("nesterov", {"type": '"Nesterov"', "momentum": 0.9, **DECAYED}),
+    ("nesterov_l1_clip", {"type": '"Nesterov"', "momentum": 0.5, "weight_decay": 0.125,
+                          "regularization_type": '"L1"', "clip_gradients": 2}),
+    ("adagrad", {"type": '"AdaGrad"', "delta": 0.01, **DECAYED}),
+    ("rmsprop", {"type": '"RMSProp"', "rms_decay": 0.75, "delta": 0.01, **DECAYED}),
+    ("adadelta", {"type": '"AdaDelta"', "momentum": 0.95, "delta": 0.001, **DECAYED}),
+    ("adam", {"type": '"Adam"', "momentum": 0.9, "momentum2": 0.99, "delta": 0.001, **DECAYED}),
+    ("adam_defaults", {"type": '"Adam"', "momentum": 0.9}),
+]
+
+
+# Each moves w and its two arrays of history in place; t counts the steps from 0.
+def sgd(f, t, w, a, b, g, eta):
+    a[:] = f.get("momentum", 0) * a + eta * g
+    w -= a
+
+
+def nesterov(f, t, w, a, b, g, eta):
+    mu, old = f["momentum"], a.copy()
+    a[:] = mu * a + eta * g
+    w -= (1 + mu) * a - mu * old
+
+
+def adagrad(f, t, w, a, b, g, eta):
+    a += g**2
+    w -= eta * g / (np.sqrt(a) + f["delta"])
+
+
+def rmsprop(f, t, w, a, b, g, eta):
+    a[:] = f["rms_decay"] * a + (1 - f["rms_decay"]) * g**2
+    w -= eta * g / (np.sqrt(a) + f["delta"])
+
+
+def adadelta(f, t, w, a, b, g, eta):
+    mu = f["momentum"]
+    a[:] = mu * a + (1 - mu) * g**2
+    move = g * np.sqrt((b + f["delta"]) / (a + f["delta"]))
+    b[:] = mu * b + (1 - mu) * move**2
+    w -= eta * move
+
+
+def adam(f, t, w, a, b, g, eta):
+    beta1, beta2 = f["momentum"], f.get("momentum2", 0.999)
+    a[:] = beta1 * a + (1 - beta1) * g
+    b[:] = beta2 * b + (1 - beta2) * g**2
+    eta *= np.sqrt(1 - beta2 ** (t + 1)) / (1 - beta1 ** (t + 1))
+    w -= eta * a / (np.sqrt(b) + f.get("delta", 1e-8))
+
+
+RULES = {"SGD": sgd, "Nesterov": nesterov, "AdaGrad": adagrad, "RMSProp": rmsprop,
+         "AdaDelta": adadelta, "Adam": adam}
+
 
 def rate(fields, step):
     if "gamma" in fields:
@@ -37,17 +91,16 @@ def update(fields, step, weights, history, sums):
     norm = np.sqrt(sum((g**2).sum() for g in sums))
     clip = fields.get("clip_gradients", np.inf)
     scale = (clip / norm if norm > clip else 1) / fields.get("iter_size", 1)
-    for i, (w, v, g) in enumerate(zip(weights, history, sums)):
+    rule = RULES[fields.get("type", '"SGD"').strip('"')]
+    for i, (w, (a, b), g) in enumerate(zip(weights, history, sums)):
         decay = fields.get("weight_decay", 0) * DECAY_MULT[i]
         penalty = np.sign(w) if "regularization_type" in fields else w
-        v[:] = fields.get("momentum", 0) * v + rate(fields, step) * LR_MULT[i] * (
-            g * scale + decay * penalty)
-        w -= v
+        rule(fields, step, w, a, b, g * scale + decay * penalty, rate(fields, step) * LR_MULT[i])
 
 
-def sgd(rng, out, name, fields):
+def ten_steps(rng, out, name, fields):
     weights = [grid(rng, 7, steps=16, unit=8), grid(rng, 3, steps=16, unit=8)]
-    history = [np.zeros(7), np.zeros(3)]
+    history = [np.zeros((2, 7)), np.zeros((2, 3))]
     out.case(name)
     lines = {"type": '"SGD"', "base_lr": 0.125, "lr_policy": '"fixed"', "max_iter": STEPS, **fields}
     out.text("solver", "\n".join(f"{key}: {value}" for key, value in lines.items()))
@@ -67,11 +120,14 @@ def sgd(rng, out, name, fields):
 
 
 def main():
-    rng = np.random.default_rng(SEED)
-    out = GoldenFile("sgd.txt", SEED, "SGD: weights after each of ten steps.")
-    for case in CASES:
-        sgd(rng, out, *case)
-    out.save()
+    files = [("sgd.txt", "SGD: weights after each of ten steps.", CASES),
+             ("rules.txt", "The other rules: weights after each of ten steps.", OTHER_RULES)]
+    for name, about, cases in files:
+        rng = np.random.default_rng(SEED)
+        out = GoldenFile(name, SEED, about)
+        for case in cases:
+            ten_steps(rng, out, *case)
+        out.save()
 
 
 if __name__ == "__main__":

@@ -107,6 +107,12 @@ TEST_F(RuleGoldenTest, SgdTakesTheStepsOfNumPy) {
   for (const GoldenCase& golden : cases) RunCase(golden);
 }
 
+TEST_F(RuleGoldenTest, TheOtherRulesTakeTheStepsOfNumPy) {
+  const std::vector<GoldenCase> cases = ReadGolden("rules.txt");
+  ASSERT_GE(cases.size(), 7u);
+  for (const GoldenCase& golden : cases) RunCase(golden);
+}
+
 TEST(RuleTest, LeavesTheGradientWhenAskedTo) {
   const SolverSpec spec = SolverFromText("type: \"SGD\" base_lr: 1");
   const auto device = MakeCpuDevice(1);
