@@ -1,0 +1,62 @@
+"""Layers that cut, choose, spread or rearrange, by PyTorch float64 and autograd; see layers.py."""
+
+import numpy as np
+import torch.nn.functional as F
+
+from golden_file import GoldenFile
+from layers import CASES, IMAGE, SEED, case, layer, make
+
+
+def chosen():
+    case("parameter", "image", layer("Parameter", "parameter_param",
+                                     "shape { dim: 2 dim: 3 dim: 2 dim: 4 }"), [],
+         lambda w: w * 1, [IMAGE])
+    far = (np.arange(48) * 29 % 48 / 8 - 2).reshape(2, 3, 2, 4)  # no two alike in an item
+    top = lambda fields: layer("ArgMax", "argmax_param", fields)
+    case("argmax", "whole", top("top_k: 3"), [far],
+         lambda x: x.detach().flatten(1).topk(3)[1].double().reshape(2, 1, 3, 1))
+    for axis in (0, 1, 2, 3):
+        case("argmax", f"axis_{axis}", top(f"axis: {axis} top_k: 2"), [far],
+             lambda x, axis=axis: x.detach().topk(2, axis)[1].double())
+    case("crop", "image", layer("Crop", "crop_param", "offset: 1 offset: 2"),
+         [(2, 3, 4, 5), (1, 1, 2, 3)], lambda x, like: x[:, :, 1:3, 2:5] * 1, still=(1,))
+    case("crop", "all_axes", layer("Crop", "crop_param", "axis: 0 offset: 1"),
+         [(3, 3, 4, 5), (2, 1, 3, 3)], lambda x, like: x[1:3, 1:2, 1:4, 1:4] * 1, still=(1,))
+    index = np.array([[0, 4, 2], [4, 4, 1]])
+    for name, shape in (("rows", (6,)), ("to_image", (1, 2, 3)), ("from_image", (1, 3, 1, 2))):
+        case("embed", name, layer("Embed", "embed_param", "input_dim: 5 num_output: 3"),
+             [index.reshape(shape)], lambda x, w, b: F.embedding(x.detach().long(), w) + b,
+             [(5, 3), (3,)])
+    case("batch_reindex", "image", layer("BatchReindex"), [IMAGE, np.array([1, 0, 1, 1, 0])],
+         lambda x, index: x[index.detach().long()], still=(1,))
+    case("batch_reindex", "some", layer("BatchReindex"), [(4, 3), np.array([3, 1, 3])],
+         lambda x, index: x[index.detach().long()], still=(1,))
+
+
+def spread():
+    deconv = lambda fields: layer("Deconvolution", "convolution_param", fields)
+    case("deconvolution", "image", deconv("num_output: 4 kernel_size: 3 stride: 2 pad: 1"),
+         [(2, 3, 4, 3)], lambda x, w, b: F.conv_transpose2d(x, w, b, 2, 1), [(3, 4, 3, 3), (4,)])
+    case("deconvolution", "groups", deconv("num_output: 6 kernel_size: 2 group: 2 dilation: 2"),
+         [(2, 4, 3, 3)], lambda x, w, b: F.conv_transpose2d(x, w, b, groups=2, dilation=2),
+         [(4, 3, 2, 2), (6,)])
+    case("deconvolution", "line", deconv("num_output: 2 kernel_size: 3 stride: 2"), [(2, 3, 4)],
+         lambda x, w, b: F.conv_transpose1d(x, w, b, 2), [(3, 2, 3), (2,)])
+    case("deconvolution", "volume", deconv("num_output: 2 kernel_size: 2 bias_term: false"),
+         [(1, 2, 2, 3, 2)], lambda x, w: F.conv_transpose3d(x, w), [(2, 2, 2, 2, 2)])
+
+
+def main():
+    for group in (chosen, spread):
+        group()
+    for file, cases in CASES.items():
+        rng = np.random.default_rng(SEED)
+        out = GoldenFile(file + ".txt", SEED, f"{cases[0][1].split(chr(34))[1]}: outputs and "
+                         "gradients by PyTorch autograd, float64.")
+        for entry in cases:
+            make(rng, out, *entry)
+        out.save()
+
+
+if __name__ == "__main__":
+    main()
