@@ -217,8 +217,41 @@ def losses():
              still=(2,))
 
 
+def normalised():
+    for name, fields, shape in (("image", "", IMAGE), ("rows", "", (6, 3)), ("eps", "eps: 0.5", IMAGE),
+                                ("three_axes", "", (2, 3, 4)), ("many_channels", "", (3, 19, 5, 7))):
+        eps = 0.5 if fields else 1e-5
+        case("batch_norm", name, layer("BatchNorm", "batch_norm_param", fields), [shape],
+             lambda x, e=eps: F.batch_norm(x, None, None, training=True, eps=e))
+    for name, fields, size, alpha, beta, k in (("plain", "", 5, 1, 0.75, 1),
+                                               ("alexnet", "alpha: 0.0001", 5, 1e-4, 0.75, 1),
+                                               ("fields", "local_size: 3 alpha: 2 beta: 0.5 k: 1.5",
+                                                3, 2, 0.5, 1.5)):
+        case("lrn", name, layer("LRN", "lrn_param", fields), [(2, 9, 2, 3)],
+             lambda x, n=size, a=alpha, b=beta, k=k: F.local_response_norm(x, n, a, b, k))
+    for size in (3, 5):
+        case("lrn", f"within_{size}",
+             layer("LRN", "lrn_param", f"local_size: {size} norm_region: WITHIN_CHANNEL"),
+             [(2, 3, 5, 4)],
+             lambda x, n=size: x * (1 + F.avg_pool2d(x * x, n, 1, n // 2)) ** -0.75)
+
+    def mvn(x, eps, across, scaled):
+        axes = tuple(range(1 if across else 2, x.dim()))
+        d = x - x.mean(axes, keepdim=True)
+        return d / ((d * d).mean(axes, keepdim=True).sqrt() + eps) if scaled else d
+
+    for name, fields, eps, across, scaled in (
+            ("plain", "", 1e-9, False, True), ("eps", "eps: 0.25", 0.25, False, True),
+            ("across", "across_channels: true", 1e-9, True, True),
+            ("mean_only", "normalize_variance: false", 0, False, False),
+            ("across_mean_only", "across_channels: true normalize_variance: false", 0, True, False)):
+        for tail, shape in (("", (2, 3, 3, 4)), ("_three_axes", (2, 3, 5))):
+            case("mvn", name + tail, layer("MVN", "mvn_param", fields), [shape],
+                 lambda x, e=eps, a=across, s=scaled: mvn(x, e, a, s))
+
+
 def main():
-    for group in (element_wise, joined, reduced, broadcast, losses):
+    for group in (element_wise, joined, reduced, broadcast, losses, normalised):
         group()
     for file, cases in CASES.items():
         rng = np.random.default_rng(SEED)

@@ -1,0 +1,147 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "support/layer_runner.h"
+
+namespace trainer {
+namespace {
+
+using testing::Each;
+using testing::ElementsAre;
+using testing::FloatEq;
+using testing::HasSubstr;
+
+std::string BatchNorm(const std::string& fields = "") {
+  return "type: \"BatchNorm\"\nbatch_norm_param { " + fields + " }";
+}
+
+TEST(BatchNormTest, HandValues) {
+  LayerRunner layer(BatchNorm("eps: 1"), {{2, 2}});
+  ASSERT_EQ(layer.NumParams(), 3);
+  const float root3 = std::sqrt(3.0f);  // the variance of channel 0 is 9 - 1 + eps
+  layer.SetInput(0, {0, 5, 2 * std::sqrt(2.0f), 5});
+  layer.Forward();
+  ExpectNear(layer.Output(), {-std::sqrt(2.0f) / root3, 0, std::sqrt(2.0f) / root3, 0}, 1e-6f);
+}
+
+TEST(BatchNormTest, StoresWeightedSumsOfUnbiasedMoments) {
+  LayerRunner layer(BatchNorm("moving_average_fraction: 0.5"), {{2, 1, 1, 2}});
+  layer.Forward({1, 2, 3, 6});  // mean 3, variance 3.5 and, unbiased, 14 / 3
+  ExpectNear(layer.GetParam(0), {3}, 1e-6f);
+  ExpectNear(layer.GetParam(1), {14.0f / 3}, 1e-6f);
+  EXPECT_THAT(layer.GetParam(2), ElementsAre(1));
+  layer.Forward({5, 5, 5, 5});
+  ExpectNear(layer.GetParam(0), {6.5}, 1e-6f);
+  ExpectNear(layer.GetParam(1), {7.0f / 3}, 1e-6f);
+  EXPECT_THAT(layer.GetParam(2), ElementsAre(1.5));
+}
+
+TEST(BatchNormTest, ASinglePixelHasItsOwnVarianceStored) {
+  LayerRunner layer(BatchNorm(), {{1, 2}});
+  EXPECT_THAT(layer.Forward({4, -3}), Each(0));
+  EXPECT_THAT(layer.GetParam(0), ElementsAre(4, -3));
+  EXPECT_THAT(layer.GetParam(1), ElementsAre(0, 0));
+}
+
+TEST(BatchNormTest, TestingUsesTheStoredMomentsAndLeavesThem) {
+  LayerRunner layer(BatchNorm("eps: 0"), {{1, 2}}, {.phase = caffe::TEST, .training = false});
+  layer.SetParam(0, {4, 8});
+  layer.SetParam(1, {16, 64});
+  layer.SetParam(2, {4});
+  EXPECT_THAT(layer.Forward({3, 10}), ElementsAre(1, 2));
+  EXPECT_THAT(layer.GetParam(0), ElementsAre(4, 8));
+  EXPECT_THAT(layer.GetParam(1), ElementsAre(16, 64));
+  EXPECT_THAT(layer.GetParam(2), ElementsAre(4));
+}
+
+TEST(BatchNormTest, WithNothingStoredTheMomentsAreZero) {
+  LayerRunner layer(BatchNorm("eps: 0.25"), {{1, 2}}, {.phase = caffe::TEST, .training = false});
+  layer.SetParam(0, {4, 8});
+  EXPECT_THAT(layer.Forward({3, 10}), ElementsAre(6, 20));
+}
+
+TEST(BatchNormTest, TestingWithoutStoredMomentsUsesTheBatchAndStoresNothing) {
+  LayerRunner layer(BatchNorm("use_global_stats: false eps: 0"), {{2, 1}},
+                    {.phase = caffe::TEST, .training = false});
+  EXPECT_THAT(layer.Forward({3, 5}), ElementsAre(FloatEq(-1), FloatEq(1)));
+  EXPECT_THAT(layer.GetParam(2), ElementsAre(0));
+}
+
+TEST(BatchNormTest, GradientMatchesDifferences) {
+  for (const Shape& shape : {Shape{2, 3, 2, 3}, Shape{6, 3}, Shape{2, 3, 4}, Shape{2, 17, 2, 2}}) {
+    SCOPED_TRACE(shape.ToString());
+    LayerRunner layer(BatchNorm("eps: 0.1"), {shape});
+    layer.SetInput(0, LayerRunner::SomeValues(shape.Count(), 1));
+    layer.ExpectGradient({.params = false});
+  }
+}
+
+TEST(BatchNormTest, GradientThroughStoredMomentsMatchesDifferences) {
+  LayerRunner layer(BatchNorm("use_global_stats: true"), {{2, 3, 2, 2}});
+  layer.SetInput(0, LayerRunner::SomeValues(24, 1));
+  layer.SetParam(0, {1, 2, 3});
+  layer.SetParam(1, {4, 8, 2});
+  layer.SetParam(2, {2});
+  layer.ExpectGradient({.params = false});
+}
+
+TEST(BatchNormTest, GoldenValues) { ExpectGoldenFile("batch_norm.txt", 5e-5f); }
+
+TEST(BatchNormTest, InPlaceEqualsNotInPlace) {
+  ExpectInPlaceEqual(BatchNorm(), {{2, 3, 4, 5}});
+  ExpectInPlaceEqual(BatchNorm("use_global_stats: true"), {{2, 3, 4, 5}});
+}
+
+TEST(BatchNormTest, ImagesEqualThePlainOrder) {
+  const std::vector<float> values = LayerRunner::SomeValues(3 * 18 * 20, 1);
+  LayerRunner image(BatchNorm(), {{3, 18, 4, 5}}), plain(BatchNorm(), {{3, 18, 20}});
+  ExpectNear(image.Forward(values), plain.Forward(values), 1e-5f);
+  image.Backward({LayerRunner::SomeValues(3 * 18 * 20, 2)});
+  plain.Backward({LayerRunner::SomeValues(3 * 18 * 20, 2)});
+  ExpectNear(image.InputGradient(), plain.InputGradient(), 1e-5f);
+}
+
+TEST(BatchNormTest, AFarMeanCostsNoAccuracy) {
+  LayerRunner layer(BatchNorm("eps: 0"), {{4, 1}});
+  ExpectNear(layer.Forward({4095, 4097, 4095, 4097}), {-1, 1, -1, 1}, 1e-6f);
+}
+
+TEST(BatchNormTest, TheStoredMomentsAreNotLearned) {
+  LayerRunner layer(BatchNorm(), {{2, 3}});
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(layer.ParamAt(i).lr_mult, 0);
+    EXPECT_EQ(layer.ParamAt(i).decay_mult, 0);
+  }
+}
+
+TEST(BatchNormTest, RefusesARateForTheStoredMoments) {
+  EXPECT_THAT(
+      RefusalOf(BatchNorm() + "\nparam { lr_mult: 0 }\nparam { lr_mult: 2 }", {{2, 3}}),
+      HasSubstr("net.prototxt:6:1: layer 'it' (BatchNorm): lr_mult is 2, but the averages of a "
+                "BatchNorm are not learned: give lr_mult: 0, or remove `param`"));
+}
+
+TEST(BatchNormTest, RefusesFieldsOutOfRange) {
+  EXPECT_THAT(RefusalOf(BatchNorm("eps: -1"), {{2, 3}}),
+              HasSubstr("net.prototxt:4:20: layer 'it' (BatchNorm): eps is -1; it must not be "
+                        "negative"));
+  EXPECT_THAT(RefusalOf(BatchNorm("moving_average_fraction: 1.5"), {{2, 3}}),
+              HasSubstr("moving_average_fraction is 1.5; it must be within [0, 1]"));
+}
+
+TEST(BatchNormTest, RefusesALearnedFactorWithin) {
+  for (const std::string field : {"scale_bias: true", "scale_filler { }", "bias_filler { }"}) {
+    EXPECT_THAT(RefusalOf(BatchNorm(field), {{2, 3}}),
+                HasSubstr(": a BatchNorm here has no learned factor and offset; remove the field "
+                          "and add a Scale layer with bias_term: true"));
+  }
+}
+
+TEST(BatchNormTest, RefusesAnInputWithoutChannels) {
+  EXPECT_THAT(RefusalOf(BatchNorm(), {{5}}), HasSubstr("(N, C, ...)"));
+}
+
+}  // namespace
+}  // namespace trainer
