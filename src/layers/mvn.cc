@@ -1,0 +1,163 @@
+#include "checks.h"
+#include "norm_sums.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+// The statistics are arrays (N, C). Sums over pixels become means over pixels or, across channels,
+// over the item as a whole, the same number for each of its channels.
+struct MeanOfEach {
+  float* sums;
+  float by;
+  HD void operator()(int64_t i) const { sums[i] *= by; }
+};
+struct MeanOfItem {
+  float* sums;
+  float by;
+
+  template <class Row>
+  HD void operator()(const Row& row) const {
+    float* const own = sums + row.index * row.length;
+    const float mean = row.Sum([&](int64_t c) { return own[c]; }) * by;
+    row.ForEach([&](int64_t c) { own[c] = mean; });
+  }
+};
+
+template <class T>
+struct SquaredDeviation {
+  const T* x;
+  const float* mean;
+  HD float operator()(int64_t at, int64_t, int64_t stat) const {
+    const float d = Load(x[at]) - mean[stat];
+    return d * d;
+  }
+};
+
+// inverse = 1 / (deviation + eps) of a variance, in place, and ratio = (deviation + eps) /
+// deviation, 0 where there is no deviation.
+struct Deviation {
+  float *inverse, *ratio;
+  float eps;
+  HD void operator()(int64_t i) const {
+    const float root = sqrtf(inverse[i]);
+    inverse[i] = 1 / (root + eps);
+    ratio[i] = root > 0 ? (root + eps) / root : 0.0f;
+  }
+};
+
+template <class T>
+struct Standardize {
+  const T* x;
+  const float *mean, *inverse;  // inverse is null where only the mean is taken off
+  T* y;
+  HD void operator()(int64_t at, int64_t, int64_t stat) const {
+    const float d = Load(x[at]) - mean[stat];
+    Store(y[at], inverse == nullptr ? d : d * inverse[stat]);
+  }
+};
+
+// dx = (dy - mean dy - y * ratio * mean (dy * y)) * inverse
+template <class T>
+struct StandardizeGradient {
+  const T *y, *dy;
+  const float *inverse, *ratio, *mean_dy, *mean_dyy;
+  T* dx;
+  HD void operator()(int64_t at, int64_t, int64_t stat) const {
+    const float along = Load(y[at]) * ratio[stat] * mean_dyy[stat];
+    Store(dx[at], (Load(dy[at]) - mean_dy[stat] - along) * inverse[stat]);
+  }
+};
+
+class Mvn final : public Layer {
+ public:
+  explicit Mvn(const LayerSpec& spec) : spec_(spec) {}
+
+  void Plan(PlanContext& plan) override {
+    const caffe::MVNParameter& param = spec_.proto().mvn_param();
+    RequireRank(plan, spec_, 0, 2, 4, "(N, C), (N, C, L) or (N, C, H, W)");
+    if (!(param.eps() >= 0)) {
+      spec_.FailIn("mvn_param", "eps", Join("eps is ", param.eps(), "; it must not be negative"));
+    }
+    const Shape& in = plan.In(0);
+    items_ = ItemChunks(in);
+    stats_ = in[0] * in[1];
+    scaled_ = param.normalize_variance();
+    plan.Out(0, in, plan.InType(0));
+    if (scaled_) plan.KeepOutput(0);
+    plan.AllowInPlace();
+    const size_t bytes = static_cast<size_t>(2 * stats_) * sizeof(float);
+    plan.Workspace(bytes);
+    plan.Scratch(bytes);
+  }
+
+  void Forward(RunContext& run) override {
+    float* const mean = Scratch(run);
+    float* const inverse = scaled_ ? Workspace(run) : nullptr;
+    WithType(run.In(0).dtype, [&](auto tag) {
+      using T = typename decltype(tag)::Type;
+      const T* x = run.In(0).As<T>();
+      Mean(run, ValueOf<T>{x}, mean);
+      if (scaled_) {
+        Mean(run, SquaredDeviation<T>{x, mean}, inverse);
+        ForEach(run.device(), stats_,
+                Deviation{inverse, inverse + stats_, spec_.proto().mvn_param().eps()});
+      }
+      ForEachPixel(run.device(), items_, Standardize<T>{x, mean, inverse, run.Out(0).As<T>()});
+    });
+  }
+
+  void Backward(RunContext& run) override {
+    float *const mean_dy = Scratch(run), *const mean_dyy = mean_dy + stats_;
+    WithType(run.GradOut(0).dtype, [&](auto tag) {
+      using T = typename decltype(tag)::Type;
+      const T* dy = run.GradOut(0).As<T>();
+      T* const dx = run.GradIn(0).As<T>();
+      Mean(run, ValueOf<T>{dy}, mean_dy);
+      if (!scaled_) {
+        return ForEachPixel(run.device(), items_, Standardize<T>{dy, mean_dy, nullptr, dx});
+      }
+      const T* y = run.Out(0).As<T>();
+      const float* const inverse = Workspace(run);
+      Mean(run, ProductOf<T>{dy, y}, mean_dyy);
+      ForEachPixel(run.device(), items_,
+                   StandardizeGradient<T>{y, dy, inverse, inverse + stats_, mean_dy, mean_dyy, dx});
+    });
+  }
+
+ private:
+  // Two arrays (N, C) each. Workspace: 1 / (deviation + eps) and its ratio.
+  static float* Scratch(const RunContext& run) {
+    return reinterpret_cast<float*>(run.Scratch().data());
+  }
+  static float* Workspace(const RunContext& run) {
+    return reinterpret_cast<float*>(run.Workspace().data());
+  }
+
+  template <class F>
+  void Mean(const RunContext& run, F f, float* mean) const {
+    SumChunks(run.device(), items_, f, mean);
+    const int64_t channels = items_.rows.length;
+    const auto pixels = static_cast<float>(std::max<int64_t>(1, items_.chunk_rows));
+    if (spec_.proto().mvn_param().across_channels()) {
+      MapRows(run.device(), items_.chunks, channels,
+              MeanOfItem{mean, 1 / (pixels * static_cast<float>(channels))});
+    } else {
+      ForEach(run.device(), stats_, MeanOfEach{mean, 1 / pixels});
+    }
+  }
+
+  LayerSpec spec_;
+  PixelChunks items_;
+  int64_t stats_ = 0;
+  bool scaled_ = true;
+};
+
+const RegisterLayer<Mvn> kMvn(
+    "MVN", {.text = "y = (x - mean) / (deviation + eps), per channel of each item.\n"
+                    "bottom (N, C), (N, C, L) or (N, C, H, W). across_channels: per item. Without "
+                    "normalize_variance only the mean is taken off. May work in place.",
+            .param = "mvn_param"});
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,83 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/layer_runner.h"
+
+namespace trainer {
+namespace {
+
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::string Mvn(const std::string& fields = "") {
+  return "type: \"MVN\"\nmvn_param { " + fields + " }";
+}
+
+TEST(MvnTest, HandValues) {
+  LayerRunner layer(Mvn(), {{1, 2, 1, 2}});
+  ExpectNear(layer.Forward({1, 3, 10, 50}), {-1, 1, -1, 1}, 1e-6f);
+}
+
+TEST(MvnTest, HandValuesOfTheMeanAlone) {
+  LayerRunner layer(Mvn("normalize_variance: false"), {{2, 1, 1, 2}});
+  EXPECT_THAT(layer.Forward({1, 3, 10, 50}), ElementsAre(-1, 1, -20, 20));
+  layer.Backward({{1, 3, 5, 5}});
+  EXPECT_THAT(layer.InputGradient(), ElementsAre(-1, 1, 0, 0));
+}
+
+TEST(MvnTest, HandValuesAcrossChannels) {
+  LayerRunner layer(Mvn("across_channels: true"), {{2, 2, 1, 1}});
+  ExpectNear(layer.Forward({1, 3, 10, 50}), {-1, 1, -1, 1}, 1e-6f);
+}
+
+TEST(MvnTest, EpsIsAddedToTheDeviation) {
+  LayerRunner layer(Mvn("eps: 3"), {{1, 1, 1, 2}});
+  ExpectNear(layer.Forward({1, 3}), {-0.25f, 0.25f}, 1e-6f);
+}
+
+TEST(MvnTest, EqualValuesGiveZeroAndAFiniteGradient) {
+  LayerRunner layer(Mvn("eps: 0.5"), {{1, 1, 2, 2}});
+  EXPECT_THAT(layer.Forward({2, 2, 2, 2}), Each(0));
+  layer.Backward({{1, 0, 0, 1}});
+  EXPECT_THAT(layer.InputGradient(), ElementsAre(1, -1, -1, 1));
+}
+
+TEST(MvnTest, GradientMatchesDifferences) {
+  for (const char* fields : {"", "eps: 0.5", "across_channels: true", "normalize_variance: false",
+                             "across_channels: true normalize_variance: false"}) {
+    for (const Shape& shape : {Shape{2, 3, 2, 4}, Shape{2, 3, 5}, Shape{2, 17, 2, 3}}) {
+      SCOPED_TRACE(fields + shape.ToString());
+      LayerRunner layer(Mvn(fields), {shape});
+      layer.SetInput(0, LayerRunner::SomeValues(shape.Count(), 1));
+      layer.ExpectGradient();
+    }
+  }
+}
+
+TEST(MvnTest, GoldenValues) { ExpectGoldenFile("mvn.txt", 5e-5f); }
+
+TEST(MvnTest, InPlaceEqualsNotInPlace) {
+  ExpectInPlaceEqual(Mvn(), {{2, 3, 4, 5}});
+  ExpectInPlaceEqual(Mvn("normalize_variance: false"), {{2, 3, 4, 5}});
+}
+
+TEST(MvnTest, ImagesEqualThePlainOrder) {
+  const std::vector<float> values = LayerRunner::SomeValues(3 * 18 * 20, 1);
+  for (const char* fields : {"", "across_channels: true"}) {
+    LayerRunner image(Mvn(fields), {{3, 18, 4, 5}}), plain(Mvn(fields), {{3, 18, 20}});
+    ExpectNear(image.Forward(values), plain.Forward(values), 1e-5f);
+    image.Backward({LayerRunner::SomeValues(3 * 18 * 20, 2)});
+    plain.Backward({LayerRunner::SomeValues(3 * 18 * 20, 2)});
+    ExpectNear(image.InputGradient(), plain.InputGradient(), 1e-5f);
+  }
+}
+
+TEST(MvnTest, RefusesWhatDoesNotFit) {
+  EXPECT_THAT(RefusalOf(Mvn("eps: -1"), {{2, 3}}),
+              HasSubstr("net.prototxt:4:13: layer 'it' (MVN): eps is -1; it must not be negative"));
+  EXPECT_THAT(RefusalOf(Mvn(), {{2, 3, 1, 1, 1}}), HasSubstr("(N, C), (N, C, L) or (N, C, H, W)"));
+}
+
+}  // namespace
+}  // namespace trainer
