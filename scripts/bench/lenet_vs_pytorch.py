@@ -64,7 +64,7 @@ class Peer:
     """LeNet in PyTorch, at one setting."""
 
     def __init__(self, threads, channels_last, compiled=False):
-        self.name = (f"{threads} threads, {'channels_last' if channels_last else 'NCHW'}"
+        self.name = (f"{threads} thread{'s' if threads > 1 else ''}, {'channels_last' if channels_last else 'NCHW'}"
                      f"{', compiled' if compiled else ''}")
         self.threads = threads
         torch.manual_seed(1)
