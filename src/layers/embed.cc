@@ -1,0 +1,110 @@
+#include <cmath>
+
+#include "checks.h"
+#include "index_list.h"
+#include "plain_order.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+constexpr char kParam[] = "embed_param";
+
+struct TakeRow {
+  const float *index, *weight, *bias;
+  float* y;
+  PlainOrder in, out;
+  LabelRule rule;
+  int64_t columns;
+
+  HD void operator()(int64_t i) const {
+    const int64_t at = out.Plain(i), row = at / columns, j = at % columns;
+    const int64_t c = rule.Read(index[in.Memory(row)]);
+    const float added = bias == nullptr ? 0.0f : bias[j];
+    y[i] = c < 0 ? NAN : weight[c * columns + j] + added;
+  }
+};
+
+// One column: rows that share an index are added one after the other, always in the same order.
+struct AddColumn {
+  const float *index, *dy;
+  float *dweight, *dbias;
+  PlainOrder in, out;
+  LabelRule rule;
+  int64_t rows, columns;
+
+  HD void operator()(int64_t j) const {
+    for (int64_t row = 0; row < rows; ++row) {
+      const int64_t c = rule.Read(index[in.Memory(row)]);
+      const float d = dy[out.Memory(row * columns + j)];
+      if (dweight != nullptr && c >= 0) dweight[c * columns + j] += d;
+      if (dbias != nullptr) dbias[j] += d;
+    }
+  }
+};
+
+class Embed final : public Layer {
+ public:
+  explicit Embed(const LayerSpec& spec) : spec_(spec) {}
+
+  void Plan(PlanContext& plan) override {
+    RequireF32(plan, spec_);
+    const caffe::EmbedParameter& param = spec_.proto().embed_param();
+    RequireSize("num_output", param.has_num_output(), param.num_output(), "the length of a vector");
+    RequireSize("input_dim", param.has_input_dim(), param.input_dim(), "the number of vectors");
+    columns_ = param.num_output();
+    rule_.classes = param.input_dim();
+    const Shape& in = plan.In(0);
+    RequireRank(plan, spec_, 0, 0, Shape::kMaxAxes - 1, "at most 31 axes");
+    const int64_t last[] = {columns_};
+    const Shape out = in.Replace(in.Rank(), in.Rank(), last);
+    in_ = PlainOrder(in);
+    out_ = PlainOrder(out);
+    plan.Param("weight", {rule_.classes, columns_}, param.weight_filler());
+    if (param.bias_term()) plan.Param("bias", {columns_}, param.bias_filler());
+    plan.Out(0, out);
+    plan.KeepInput(0);
+    plan.NoGradient(0);
+  }
+
+  void Forward(RunContext& run) override {
+    if (run.device().kind() == DeviceKind::kCpu) {
+      RequireIndices(spec_, run.In(0), 0, rule_, "vectors (input_dim)");
+    }
+    ForEach(run.device(), run.Out(0).Count(),
+            TakeRow{run.In(0).f32(), run.Param(0), run.ParamIf(1), run.Out(0).f32(), in_, out_,
+                    rule_, columns_});
+  }
+
+  void Backward(RunContext& run) override {
+    ForEach(run.device(), columns_,
+            AddColumn{run.In(0).f32(), run.GradOut(0).f32(), run.GradParam(0), run.GradParamIf(1),
+                      in_, out_, rule_, run.In(0).Count(), columns_});
+  }
+
+ private:
+  void RequireSize(const char* field, bool given, int64_t size, const char* meaning) const {
+    if (!given) spec_.Fail(Join(field, " is not given; it is ", meaning));
+    if (size < 1 || size > INT32_MAX) {
+      spec_.FailIn(kParam, field,
+                   Join(field, " is ", size, "; it must be at least 1 and below 2^31"));
+    }
+  }
+
+  LayerSpec spec_;
+  PlainOrder in_, out_;
+  LabelRule rule_;
+  int64_t columns_ = 0;
+};
+
+const RegisterLayer<Embed> kEmbed(
+    "Embed",
+    {.text = "A learned vector for each whole number.\n"
+             "bottom: indices, 0 to input_dim - 1, checked at every pass on the CPU (elsewhere a "
+             "bad one gives NaN); top: the bottom's shape, then num_output.\n"
+             "Parameters: weight (input_dim, num_output); bias (num_output) unless bias_term is "
+             "false. The indices get no gradient.",
+     .param = kParam});
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,75 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/layer_runner.h"
+
+namespace trainer {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::string Embed(const std::string& fields) {
+  return "type: \"Embed\"\nembed_param { " + fields + " }";
+}
+
+TEST(EmbedTest, HandValuesOfAnIndexThatOccursTwice) {
+  LayerRunner layer(Embed("input_dim: 3 num_output: 2"), {{3}});
+  layer.SetParam(0, {1, 2, 3, 4, 5, 6});
+  layer.SetParam(1, {10, 20});
+  EXPECT_THAT(layer.Forward({2, 0, 2}), ElementsAre(15, 26, 11, 22, 15, 26));
+  EXPECT_EQ(layer.OutputShape(), Shape({3, 2}));
+  layer.Backward({{1, 2, 3, 4, 5, 6}});
+  EXPECT_THAT(layer.ParamGradient(0), ElementsAre(3, 4, 0, 0, 6, 8));
+  EXPECT_THAT(layer.ParamGradient(1), ElementsAre(9, 12));
+}
+
+TEST(EmbedTest, HandValuesOfImagesInPlainOrder) {
+  const std::string fields = "input_dim: 4 num_output: 2 bias_term: false";
+  const std::vector<float> weight = {0, 1, 10, 11, 20, 21, 30, 31};
+  LayerRunner to_image(Embed(fields), {{1, 2, 2}});
+  to_image.SetParam(0, weight);
+  EXPECT_THAT(to_image.Forward({3, 1, 0, 2}), ElementsAre(30, 31, 10, 11, 0, 1, 20, 21));
+  LayerRunner from_image(Embed(fields), {{1, 2, 1, 2}});
+  from_image.SetParam(0, weight);
+  EXPECT_THAT(from_image.Forward({3, 1, 0, 2}), ElementsAre(30, 31, 10, 11, 0, 1, 20, 21));
+}
+
+TEST(EmbedTest, GradientMatchesDifferences) {
+  LayerRunner layer(Embed("input_dim: 3 num_output: 4"), {{2, 3, 1}});
+  layer.SetInput(0, {0, 2, 2, 1, 0, 2});
+  layer.SetParam(0, LayerRunner::SomeValues(12, 1));
+  layer.SetParam(1, LayerRunner::SomeValues(4, 2));
+  layer.ExpectGradient({.inputs = {}});
+}
+
+TEST(EmbedTest, GoldenValues) { ExpectGoldenFile("embed.txt"); }
+
+TEST(EmbedTest, RefusesBadIndices) {
+  LayerRunner layer(Embed("input_dim: 3 num_output: 2"), {{2}});
+  EXPECT_THAT(
+      [&] {
+        layer.Forward({0, 3});
+      },
+      testing::ThrowsMessage<Error>(HasSubstr(
+          "layer 'it' (Embed): bottom 'x0' holds 3 at place 1; an index is a whole number, "
+          "and there are 3 vectors (input_dim), 0 to 2")));
+  EXPECT_THAT(
+      [&] {
+        layer.Forward({0.5, 0});
+      },
+      testing::ThrowsMessage<Error>(HasSubstr("holds 0.5 at place 0")));
+}
+
+TEST(EmbedTest, RefusesBadFields) {
+  EXPECT_THAT(RefusalOf(Embed("input_dim: 3"), {{2}}),
+              HasSubstr("num_output is not given; it is the length of a vector"));
+  EXPECT_THAT(RefusalOf(Embed("num_output: 3 input_dim: 0"), {{2}}),
+              HasSubstr("net.prototxt:4:29: layer 'it' (Embed): input_dim is 0; it must be at "
+                        "least 1 and below 2^31"));
+  EXPECT_THAT(RefusalOf(Embed("input_dim: 3 num_output: 2") + " propagate_down: true", {{2}}),
+              HasSubstr("bottom 'x0' cannot get a gradient here"));
+}
+
+}  // namespace
+}  // namespace trainer
