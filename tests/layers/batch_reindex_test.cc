@@ -1,0 +1,52 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/layer_runner.h"
+
+namespace trainer {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr char kLayer[] = R"(type: "BatchReindex")";
+
+TEST(BatchReindexTest, HandValuesOfRepeatedAndLeftOutItems) {
+  LayerRunner layer(kLayer, {{3, 2}, {4}});
+  layer.SetInput(1, {2, 0, 2, 2});
+  EXPECT_THAT(layer.Forward({1, 2, 3, 4, 5, 6}), ElementsAre(5, 6, 1, 2, 5, 6, 5, 6));
+  layer.Backward({{1, 2, 3, 4, 5, 6, 7, 8}});
+  EXPECT_THAT(layer.InputGradient(), ElementsAre(3, 4, 0, 0, 13, 16));
+}
+
+TEST(BatchReindexTest, HandValuesOfImagesInPlainOrder) {
+  LayerRunner layer(kLayer, {{2, 2, 1, 2}, {1}});
+  layer.SetInput(1, {1});
+  EXPECT_THAT(layer.Forward({1, 2, 3, 4, 5, 6, 7, 8}), ElementsAre(5, 6, 7, 8));
+}
+
+TEST(BatchReindexTest, GradientMatchesDifferences) {
+  LayerRunner layer(kLayer, {{3, 2, 2, 2}, {4}});
+  layer.SetInput(0, LayerRunner::SomeValues(24, 1));
+  layer.SetInput(1, {1, 1, 0, 1});
+  layer.ExpectGradient();
+}
+
+TEST(BatchReindexTest, GoldenValues) { ExpectGoldenFile("batch_reindex.txt"); }
+
+TEST(BatchReindexTest, RefusesBadIndices) {
+  LayerRunner layer(kLayer, {{2, 3}, {2}});
+  layer.SetInput(1, {0, -1});
+  EXPECT_THAT([&] { layer.Forward(); },
+              testing::ThrowsMessage<Error>(HasSubstr(
+                  "layer 'it' (BatchReindex): bottom 'x1' holds -1 at place 1; an index is a whole "
+                  "number, and there are 2 items, 0 to 1")));
+}
+
+TEST(BatchReindexTest, RefusesIndicesOfSeveralAxes) {
+  EXPECT_THAT(RefusalOf(kLayer, {{2, 3}, {2, 1}}),
+              HasSubstr("bottom 'x1' has shape (2, 1); this layer takes one axis of indices"));
+}
+
+}  // namespace
+}  // namespace trainer
