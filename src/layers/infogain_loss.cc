@@ -1,0 +1,199 @@
+#include "checks.h"
+#include "functions.h"
+#include "labels.h"
+#include "loss_total.h"
+#include "trainer/backend/layout.h"
+#include "trainer/base/file.h"
+#include "trainer/base/text.h"
+#include "trainer/config/blob.h"
+#include "trainer/config/prototxt.h"
+
+namespace trainer {
+namespace {
+
+constexpr char kParam[] = "infogain_loss_param";
+constexpr float kLeast = 1e-20f;  // Caffe's floor of a probability
+
+// One row: p = softmax(x), and the loss -sum_l gain[label][l] * log p_l.
+struct LossRow {
+  const float *x, *label, *gain;
+  float *prob, *loss;
+  Rows rows;
+  LabelRule rule;
+
+  template <class Row>
+  HD void operator()(const Row& row) const {
+    const int64_t at = rows.Start(row.index), step = rows.inner;
+    const float top = row.Max([&](int64_t i) { return x[at + i * step]; });
+    const float sum = row.Sum([&](int64_t i) { return Exp(x[at + i * step] - top); });
+    const float scale = 1 / sum;
+    row.ForEach([&](int64_t i) { prob[at + i * step] = Exp(x[at + i * step] - top) * scale; });
+    const int c = rule.Read(label[row.index]);
+    if (c < 0) {
+      row.Once([&] { loss[row.index] = c == kIgnoredLabel ? kIgnoredRow : kBadRow; });
+      return;
+    }
+    const float total = row.Sum([&](int64_t i) {
+      const float p = Exp(x[at + i * step] - top) * scale;
+      return gain[c * row.length + i] * logf(p < kLeast ? kLeast : p);
+    });
+    row.Once([&] { loss[row.index] = -total; });
+  }
+};
+
+// dx_i = (p_i * sum_l gain[label][l] - gain[label][i]) * weight / normalizer; 0 in ignored rows.
+struct LossGradientRow {
+  const float *prob, *label, *gain, *weight, *normalizer;
+  float* dx;
+  Rows rows;
+  LabelRule rule;
+
+  template <class Row>
+  HD void operator()(const Row& row) const {
+    const int64_t at = rows.Start(row.index), step = rows.inner;
+    const int c = rule.Read(label[row.index]);
+    if (c < 0) return row.ForEach([&](int64_t i) { dx[at + i * step] = 0; });
+    const float* const own = gain + c * row.length;
+    const float all = row.Sum([&](int64_t i) { return own[i]; });
+    const float scale = *weight / *normalizer;
+    row.ForEach(
+        [&](int64_t i) { dx[at + i * step] = (prob[at + i * step] * all - own[i]) * scale; });
+  }
+};
+
+class InfogainLoss final : public Layer {
+ public:
+  explicit InfogainLoss(const LayerSpec& spec)
+      : spec_(spec), total_(spec, caffe::LossParameter::VALID) {
+    if (spec.proto().loss_param().has_normalize()) {
+      spec.FailIn("loss_param", "normalize",
+                  "InfogainLoss does not read normalize; write normalization: VALID for true, "
+                  "BATCH_SIZE for false");
+    }
+    const bool file = spec.proto().infogain_loss_param().has_source();
+    if (spec.proto().bottom_size() > 2) {
+      if (!file) return;
+      spec.FailIn(kParam, "source",
+                  "the matrix is given twice, by a third bottom and by source; keep one");
+    }
+    if (!file) {
+      spec.Fail(
+          "the matrix is missing; give it as a third bottom, or as infogain_loss_param.source, a "
+          "binaryproto file");
+    }
+    ReadMatrix();
+  }
+
+  void Plan(PlanContext& plan) override {
+    RequireF32(plan, spec_);
+    const Shape& scores = plan.In(0);
+    const int axis =
+        AxisIn(spec_, kParam, "axis", spec_.proto().infogain_loss_param().axis(), scores);
+    RequireLabels(plan, spec_, axis);
+    rows_ = AxisRows(scores, axis);
+    rule_ = LabelRuleOf(spec_, rows_.length);
+    CheckMatrix(plan);
+    total_.Plan(rows_.count, scores.Count(0, axis));
+    plan.Out(0, {});
+    if (plan.NumOut() > 1) {
+      plan.Out(1, scores);
+      plan.KeepOutput(1);
+    }
+    const int64_t own = plan.NumOut() > 1 ? 0 : scores.Count();
+    plan.Workspace(sizeof(float) *
+                   (matrix_.size() + static_cast<size_t>(kHead + rows_.count + own)));
+    for (int i = 1; i < plan.NumIn(); ++i) {
+      plan.KeepInput(i);
+      plan.NoGradient(i);
+    }
+  }
+
+  void Forward(RunContext& run) override {
+    const Parts part = Cut(run);
+    if (!matrix_.empty()) {
+      run.device().CopyToDevice(part.matrix, matrix_.data(), matrix_.size() * sizeof(float));
+    }
+    MapRows(
+        run.device(), rows_.count, rows_.length,
+        LossRow{run.In(0).f32(), run.In(1).f32(), part.gain, part.prob, part.loss, rows_, rule_});
+    if (total_.Forward(run.device(), part.loss, part.head, run.Out(0).f32())) {
+      ThrowBadLabel(spec_, run.In(1), rule_);
+    }
+  }
+
+  void Backward(RunContext& run) override {
+    if (run.NumOut() > 1 && run.HasGradOut(1)) {
+      spec_.Fail(
+          "the probabilities (second top) have no gradient; take them from a Softmax layer to "
+          "train on them, and write loss_weight: 0 for the second top");
+    }
+    const Parts part = Cut(run);
+    MapRows(run.device(), rows_.count, rows_.length,
+            LossGradientRow{part.prob, run.In(1).f32(), part.gain, run.GradOut(0).f32(),
+                            &part.head->normalizer, run.GradIn(0).f32(), rows_, rule_});
+  }
+
+ private:
+  static constexpr int64_t kHead = sizeof(LossHead) / sizeof(float);
+
+  void ReadMatrix() {
+    constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
+    source_ = ResolvePath(spec_.proto().infogain_loss_param().source(), spec_.Where().file);
+    const std::string content = ReadFile(source_, kMaxBytes);
+    caffe::BlobProto proto;
+    if (content.empty() || !proto.ParseFromString(content)) {
+      throw Error(ErrorCode::kData, {source_},
+                  Join("not a matrix: its ", content.size(), " bytes are no BlobProto"));
+    }
+    const BlobData blob = ReadBlob(proto, {source_}, "the infogain matrix");
+    matrix_.assign(blob.values.begin(), blob.values.end());
+  }
+
+  void CheckMatrix(const PlanContext& plan) const {
+    const int64_t k = rows_.length;
+    const bool given = plan.NumIn() > 2;
+    const int64_t count = given ? plan.In(2).Count() : static_cast<int64_t>(matrix_.size());
+    if (count == k * k && !(given && IsPermuted(plan.In(2)))) return;
+    const std::string message =
+        Join("the matrix holds ", count, " numbers; ", k, " classes ask for ", k, " x ", k,
+             given ? ", as shape " + Dims({k, k}) : " in " + source_);
+    if (given) spec_.Fail("bottom", message, 2);
+    spec_.FailIn(kParam, "source", message);
+  }
+
+  struct Parts {
+    LossHead* head;
+    float *matrix, *loss, *prob;
+    const float* gain;
+  };
+  Parts Cut(RunContext& run) const {
+    auto* start = reinterpret_cast<float*>(run.Workspace().data());
+    float* const matrix = start + kHead;
+    float* const loss = matrix + matrix_.size();
+    float* const prob = run.NumOut() > 1 ? run.Out(1).f32() : loss + rows_.count;
+    return {reinterpret_cast<LossHead*>(start), matrix, loss, prob,
+            run.NumIn() > 2 ? run.In(2).f32() : matrix};
+  }
+
+  LayerSpec spec_;
+  LossTotal total_;
+  std::string source_;
+  std::vector<float> matrix_;  // empty when it is an input
+  Rows rows_;
+  LabelRule rule_;
+};
+
+const RegisterLayer<InfogainLoss> kInfogainLoss(
+    "InfogainLoss",
+    {.text =
+         "Softmax loss whose target is a row of a matrix H: -sum over l of H[label][l] log p[l].\n"
+         "bottom 0: scores, classes along infogain_loss_param.axis (default 1); p is their "
+         "softmax, taken as 1e-20 at least. bottom 1: labels. bottom 2 (or source, a binaryproto "
+         "file): H, classes x classes.\n"
+         "top 0: the loss, a scalar, divided as loss_param.normalization says (default VALID). top "
+         "1 (optional): the probabilities. With H the identity it is SoftmaxWithLoss.",
+     .param = kParam,
+     .arity = {.min_in = 2, .max_in = 3, .min_out = 1, .max_out = 2}});
+
+}  // namespace
+}  // namespace trainer
