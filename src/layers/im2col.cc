@@ -1,0 +1,135 @@
+#include "conv_geometry.h"
+#include "plain_order.h"
+
+namespace trainer {
+namespace {
+
+struct Windows {
+  int axes = 0;
+  int64_t size = 1;  // of a kernel
+  int64_t in[3] = {}, out[3] = {}, kernel[3] = {}, stride[3] = {}, pad[3] = {}, dilation[3] = {};
+  PlainOrder in_order, out_order;
+
+  // Where column element i comes from, both in memory order; -1 in the padding.
+  HD int64_t Source(int64_t i) const {
+    int64_t left = out_order.Plain(i), place[3] = {};
+    for (int a = axes - 1; a >= 0; --a) {
+      place[a] = left % out[a] * stride[a] - pad[a];
+      left /= out[a];
+    }
+    for (int a = axes - 1; a >= 0; --a) {
+      place[a] += left % kernel[a] * dilation[a];
+      left /= kernel[a];
+    }
+    for (int a = 0; a < axes; ++a) {
+      if (place[a] < 0 || place[a] >= in[a]) return -1;
+      left = left * in[a] + place[a];
+    }
+    return in_order.Memory(left);
+  }
+
+  // Where kernel element `k` takes the number from that lies at `place` of plane `plane`; -1 if no
+  // window puts it there.
+  HD int64_t Column(int64_t plane, const int64_t* place, int64_t k) const {
+    int64_t window[3] = {}, left = k;
+    for (int a = axes - 1; a >= 0; --a) {
+      const int64_t start = place[a] + pad[a] - left % kernel[a] * dilation[a];
+      left /= kernel[a];
+      if (start < 0 || start % stride[a] != 0 || start / stride[a] >= out[a]) return -1;
+      window[a] = start / stride[a];
+    }
+    int64_t at = plane * size + k;
+    for (int a = 0; a < axes; ++a) at = at * out[a] + window[a];
+    return out_order.Memory(at);
+  }
+};
+
+template <class T>
+struct TakeColumns {
+  const T* x;
+  T* y;
+  Windows windows;
+  HD void operator()(int64_t i) const {
+    const int64_t at = windows.Source(i);
+    Store(y[i], at < 0 ? 0.0f : Load(x[at]));
+  }
+};
+
+template <class T>
+struct SumColumns {
+  const T* dy;
+  T* dx;
+  Windows windows;
+  HD void operator()(int64_t i) const {
+    int64_t left = windows.in_order.Plain(i), place[3] = {};
+    for (int a = windows.axes - 1; a >= 0; --a) {
+      place[a] = left % windows.in[a];
+      left /= windows.in[a];
+    }
+    float sum = 0;
+    for (int64_t k = 0; k < windows.size; ++k) {
+      const int64_t at = windows.Column(left, place, k);
+      if (at >= 0) sum += Load(dy[at]);
+    }
+    Store(dx[i], sum);
+  }
+};
+
+class Im2col final : public Layer {
+ public:
+  explicit Im2col(const LayerSpec& spec) : spec_(spec) {}
+
+  void Plan(PlanContext& plan) override {
+    const ConvDesc desc = ReadConvGeometry(spec_, plan.In(0), plan.InType(0));
+    RequireFit(spec_, desc);
+    const std::vector<int64_t> out = desc.Out();
+    windows_ = {};
+    windows_.axes = static_cast<int>(out.size());
+    for (size_t a = 0; a < out.size(); ++a) {
+      windows_.size *= desc.kernel[a];
+      windows_.in[a] = desc.in[a];
+      windows_.out[a] = out[a];
+      windows_.kernel[a] = desc.kernel[a];
+      windows_.stride[a] = desc.stride[a];
+      windows_.pad[a] = desc.pad[a];
+      windows_.dilation[a] = desc.dilation[a];
+    }
+    std::vector<int64_t> dims = {desc.batch, desc.in_channels * windows_.size};
+    dims.insert(dims.end(), out.begin(), out.end());
+    const Shape shape{std::span<const int64_t>(dims)};
+    windows_.in_order = PlainOrder(plan.In(0));
+    windows_.out_order = PlainOrder(shape);
+    plan.Out(0, shape, plan.InType(0));
+  }
+
+  void Forward(RunContext& run) override {
+    WithType(run.In(0).dtype, [&](auto tag) {
+      using T = typename decltype(tag)::Type;
+      ForEach(run.device(), run.Out(0).Count(),
+              TakeColumns<T>{run.In(0).As<T>(), run.Out(0).As<T>(), windows_});
+    });
+  }
+
+  void Backward(RunContext& run) override {
+    WithType(run.GradIn(0).dtype, [&](auto tag) {
+      using T = typename decltype(tag)::Type;
+      ForEach(run.device(), run.GradIn(0).Count(),
+              SumColumns<T>{run.GradOut(0).As<T>(), run.GradIn(0).As<T>(), windows_});
+    });
+  }
+
+ private:
+  LayerSpec spec_;
+  Windows windows_;
+};
+
+const RegisterLayer<Im2col> kIm2col(
+    "Im2col",
+    {.text = "The numbers that a convolution's windows cover, laid out as channels.\n"
+             "bottom (N, C, spatial...), top (N, C * kernel size, out...), out as of a Convolution "
+             "with the same convolution_param; channel c * kernel size + k holds kernel element k "
+             "of channel c. Padding counts as zeros.",
+     .param = "convolution_param"});
+
+}  // namespace
+}  // namespace trainer
