@@ -1,6 +1,7 @@
 """Layers that cut, choose, spread or rearrange, by PyTorch float64 and autograd; see layers.py."""
 
 import numpy as np
+import torch
 import torch.nn.functional as F
 
 from golden_file import GoldenFile
@@ -44,10 +45,40 @@ def spread():
          lambda x, w, b: F.conv_transpose1d(x, w, b, 2), [(3, 2, 3), (2,)])
     case("deconvolution", "volume", deconv("num_output: 2 kernel_size: 2 bias_term: false"),
          [(1, 2, 2, 3, 2)], lambda x, w: F.conv_transpose3d(x, w), [(2, 2, 2, 2, 2)])
+    columns = lambda fields: layer("Im2col", "convolution_param", fields)
+    case("im2col", "image", columns("kernel_h: 3 kernel_w: 2 stride: 2 pad: 1"), [(2, 3, 4, 5)],
+         lambda x: F.unfold(x, (3, 2), padding=1, stride=2).reshape(2, 18, 2, 3))
+    case("im2col", "dilation", columns("kernel_size: 2 dilation: 2"), [(2, 3, 4, 5)],
+         lambda x: F.unfold(x, 2, dilation=2).reshape(2, 12, 2, 3))
+    apart = (np.arange(336) * 97 % 336 / 8).reshape(2, 3, 7, 8)  # no two alike
+
+    def pyramid(x, pool):
+        levels = [pool(x, (7, 8)), pool(x, (4, 4), padding=(1, 0)), pool(x, (2, 2), padding=(1, 0))]
+        return torch.cat([y.flatten(1) for y in levels], 1)
+
+    for name, pool in (("MAX", F.max_pool2d), ("AVE", F.avg_pool2d)):
+        case("spp", name, layer("SPP", "spp_param", f"pyramid_height: 3 pool: {name}"), [apart],
+             lambda x, pool=pool: pyramid(x, pool))
+
+
+def infogain():
+    rng = np.random.default_rng(SEED + 1)
+    gain = rng.random((3, 3)).round(2)
+    for name, axis, shape, labels in (("rows", 1, (4, 3), np.array([0, 2, 1, 2])),
+                                      ("image", 1, (2, 3, 1, 2), np.array([[[[0, 2]]], [[[1, 9]]]])),
+                                      ("last_axis", -1, (2, 2, 3), np.array([[1, 0], [2, 9]]))):
+        def loss(x, y, h, axis=axis):
+            rows = x.movedim(axis, -1).reshape(-1, 3).log_softmax(1)
+            keep = y.detach().reshape(-1) != 9
+            return -(h.detach()[y.detach().reshape(-1)[keep].long()] * rows[keep]).sum() / keep.sum()
+
+        fields = f"axis: {axis} }} loss_param {{ ignore_label: 9"
+        case("infogain_loss", name, layer("InfogainLoss", "infogain_loss_param", fields),
+             [rng.normal(size=shape).round(3), labels, gain], loss, still=(1, 2))
 
 
 def main():
-    for group in (chosen, spread):
+    for group in (chosen, spread, infogain):
         group()
     for file, cases in CASES.items():
         rng = np.random.default_rng(SEED)
