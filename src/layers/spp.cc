@@ -1,0 +1,151 @@
+#include "checks.h"
+#include "copy_blocks.h"
+#include "pool_window.h"
+#include "trainer/backend/layout.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+constexpr char kParam[] = "spp_param";
+
+struct Add {
+  HD float operator()(float a, float b) const { return a + b; }
+};
+
+// The windows of one level along one axis.
+struct Bins {
+  int64_t size, pad;
+  Bins(int64_t length, int64_t bins)
+      : size((length + bins - 1) / bins), pad((size * bins - length + 1) / 2) {}
+};
+
+// Level i pools into 2^i x 2^i bins; its images lie in scratch, are put into row-major order there
+// and laid into the top, items as rows. One level alone is pooled into the top.
+class Spp final : public Layer {
+ public:
+  explicit Spp(const LayerSpec& spec) : spec_(spec) {
+    const caffe::SPPParameter& param = spec.proto().spp_param();
+    if (!param.has_pyramid_height()) {
+      spec.Fail("pyramid_height is not given; it is the number of levels");
+    }
+    if (param.pyramid_height() < 1) {
+      spec.FailIn(kParam, "pyramid_height", "pyramid_height is 0; it must be at least 1");
+    }
+    if (param.pool() == caffe::SPPParameter::STOCHASTIC) {
+      spec.FailIn(kParam, "pool", "STOCHASTIC pooling takes no padding; use MAX or AVE");
+    }
+  }
+
+  void Plan(PlanContext& plan) override {
+    RequireF32(plan, spec_);
+    RequireRank(plan, spec_, 0, 4, 4, "images (N, C, H, W)");
+    levels_.clear();
+    columns_ = 0;
+    size_t kept = 0;
+    for (uint32_t i = 0; i < spec_.proto().spp_param().pyramid_height(); ++i) {
+      const PoolDesc desc = LevelWindows(plan, static_cast<int>(i));
+      levels_.push_back({desc.OutShape(), plan.device().MakePool(desc), kept});
+      kept += Aligned(levels_.back().pool->WorkspaceBytes());
+      columns_ += desc.OutShape().Count(1);
+    }
+    plan.Workspace(kept);
+    const Shape& in = plan.In(0);
+    if (levels_.size() == 1) return plan.Out(0, levels_[0].shape);
+    plan.Out(0, {in[0], columns_});
+    image_bytes_ = Aligned(sizeof(float) * static_cast<size_t>(levels_.back().shape.Count()));
+    plan.Scratch(2 * image_bytes_ + sizeof(float) * static_cast<size_t>(in.Count()));
+  }
+
+  void Forward(RunContext& run) override {
+    if (levels_.size() == 1) {
+      return levels_[0].pool->Forward(run.In(0), run.Out(0), run.Workspace());
+    }
+    std::byte* const plain = run.Scratch().data() + image_bytes_;
+    int64_t start = 0;
+    for (const Level& level : levels_) {
+      const Tensor image{run.Scratch().data(), level.shape};
+      level.pool->Forward(run.In(0), image, run.Workspace().subspan(level.kept_at));
+      CopyToPlain(run.device(), image, plain);
+      const int64_t length = level.shape.Count(1);
+      CopyBlocks(run.device(), level.shape[0], length, sizeof(float), plain, length,
+                 run.Out(0).f32() + start, columns_);
+      start += length;
+    }
+  }
+
+  void Backward(RunContext& run) override {
+    if (levels_.size() == 1) {
+      return levels_[0].pool->Backward(run.GradOut(0), run.GradIn(0), run.Workspace());
+    }
+    std::byte* const plain = run.Scratch().data() + image_bytes_;
+    const Tensor part{plain + image_bytes_, run.GradIn(0).shape};
+    int64_t start = 0;
+    for (const Level& level : levels_) {
+      const Tensor image{run.Scratch().data(), level.shape};
+      const int64_t length = level.shape.Count(1);
+      CopyBlocks(run.device(), level.shape[0], length, sizeof(float), run.GradOut(0).f32() + start,
+                 columns_, plain, length);
+      CopyFromPlain(run.device(), plain, image);
+      const Tensor& to = start == 0 ? run.GradIn(0) : part;
+      level.pool->Backward(image, to, run.Workspace().subspan(level.kept_at));
+      if (start > 0) Map(run.device(), Add{}, run.GradIn(0), run.GradIn(0), part);
+      start += length;
+    }
+  }
+
+ private:
+  struct Level {
+    Shape shape;
+    std::unique_ptr<PoolPlan> pool;
+    size_t kept_at;  // where its part of the workspace starts
+  };
+
+  static size_t Aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+  PoolDesc LevelWindows(const PlanContext& plan, int level) const {
+    const Shape& in = plan.In(0);
+    const int64_t bins = int64_t{1} << level;
+    const Bins h(in[2], bins), w(in[3], bins);
+    if (h.pad >= h.size || w.pad >= w.size) {
+      spec_.FailIn(kParam, "pyramid_height",
+                   Join("level ", level, " cuts images of ", in[2], "x", in[3], " into ", bins, "x",
+                        bins, " bins, of which some would hold padding only; take at most ", level,
+                        level == 1 ? " level" : " levels", ", or larger images"));
+    }
+    const bool clip = h.pad > 0 || w.pad > 0;
+    PoolDesc desc;
+    desc.method = spec_.proto().spp_param().pool() == caffe::SPPParameter::AVE
+                      ? PoolMethod::kAverage
+                      : PoolMethod::kMax;
+    desc.batch = in[0];
+    desc.channels = in[1];
+    desc.in_h = in[2];
+    desc.in_w = in[3];
+    desc.kernel_h = desc.stride_h = h.size;
+    desc.kernel_w = desc.stride_w = w.size;
+    desc.pad_h = h.pad;
+    desc.pad_w = w.pad;
+    desc.out_h = PooledSize(in[2], h.size, h.size, h.pad, true, clip);
+    desc.out_w = PooledSize(in[3], w.size, w.size, w.pad, true, clip);
+    desc.training = plan.training();
+    return desc;
+  }
+
+  LayerSpec spec_;
+  std::vector<Level> levels_;
+  int64_t columns_ = 0;
+  size_t image_bytes_ = 0;
+};
+
+const RegisterLayer<Spp> kSpp(
+    "SPP",
+    {.text = "Spatial pyramid pooling: images of any size become rows of one length.\n"
+             "Level i of pyramid_height pools (MAX or AVE) an image into 2^i x 2^i bins, with "
+             "kernel = stride = ceil(H / bins) and pad = (kernel * bins - H + 1) / 2 rounded down, "
+             "W alike. The top is (N, C * (1 + 4 + 16 + ...)), level by level in the order C, H, "
+             "W; with a single level it is the pooled image (N, C, 1, 1).",
+     .param = kParam});
+
+}  // namespace
+}  // namespace trainer
