@@ -48,9 +48,7 @@ Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device
   CheckSnapshotFolder();
 }
 
-Solver::~Solver() {
-  for (void* block : history_blocks_) device_.Free(block);
-}
+Solver::~Solver() = default;
 
 void Solver::BuildNets(const TrainOptions& options) {
   NetOptions net_options;
@@ -71,9 +69,10 @@ void Solver::BuildNets(const TrainOptions& options) {
 
 void Solver::AllocateRuleState() {
   auto allocate = [&](size_t floats) {
-    history_blocks_.push_back(device_.Allocate(floats * sizeof(float)));
-    device_.Zero(history_blocks_.back(), floats * sizeof(float));
-    return static_cast<float*>(history_blocks_.back());
+    const size_t bytes = floats * sizeof(float);
+    void* block = blocks_.emplace_back(device_.Allocate(bytes), FreeOnDevice{&device_}).get();
+    device_.Zero(block, bytes);
+    return static_cast<float*>(block);
   };
   norm_ = allocate(1);
   int64_t count = 0;

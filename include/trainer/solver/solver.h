@@ -62,6 +62,10 @@ class Solver {
     size_t loss_position = 0;
   };
   class Clock;
+  struct FreeOnDevice {
+    const Device* device;
+    void operator()(void* block) const { device->Free(block); }
+  };
 
   void BuildNets(const TrainOptions& options);
   void AllocateRuleState();
@@ -95,7 +99,7 @@ class Solver {
   std::unique_ptr<Net> train_net_;
   std::vector<std::unique_ptr<Net>> test_nets_;
   std::vector<std::vector<float*>> history_;  // per state kind, per parameter in net order
-  std::vector<void*> history_blocks_;
+  std::vector<std::unique_ptr<void, FreeOnDevice>> blocks_;  // the memory of history_ and norm_
   float* norm_ = nullptr;  // one float on the device
   uint64_t seed_ = 0;
   Progress state_;
