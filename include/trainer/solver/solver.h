@@ -100,7 +100,7 @@ class Solver {
   std::vector<std::unique_ptr<Net>> test_nets_;
   std::vector<std::vector<float*>> history_;  // per state kind, per parameter in net order
   std::vector<std::unique_ptr<void, FreeOnDevice>> blocks_;  // the memory of history_ and norm_
-  float* norm_ = nullptr;  // one float on the device
+  float* norm_ = nullptr;                                    // one float on the device
   uint64_t seed_ = 0;
   Progress state_;
   int saved_iter_ = -1;  // of the last snapshot written or restored
