@@ -7,7 +7,8 @@ set -euo pipefail
 
 packages=(build-essential cmake ninja-build ccache pkg-config git python3
   protobuf-compiler libprotobuf-dev libdnnl-dev liblmdb-dev libleveldb-dev libgoogle-glog-dev
-  libgflags-dev zlib1g-dev libgtest-dev libgmock-dev libbenchmark-dev)
+  libgflags-dev zlib1g-dev libhdf5-dev libturbojpeg0-dev libpng-dev libgtest-dev libgmock-dev
+  libbenchmark-dev)
 
 # A tool that was installed by other means counts as well.
 declare -A command_of=([cmake]=cmake [ninja-build]=ninja [ccache]=ccache [git]=git
@@ -54,8 +55,8 @@ main() {
   if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
     fail "this is no Debian system; install by hand, then set TRAINER_SKIP_SETUP=1:" \
       "GCC 12 or newer with OpenMP, CMake 3.25, Ninja, Python 3, protobuf 3.12 to 3.21 with protoc," \
-      "oneDNN 2.6 or 2.7, LMDB, LevelDB, glog, gflags, zlib; for the tests GoogleTest and" \
-      "GoogleMock; for the benchmarks Google Benchmark"
+      "oneDNN 2.6 or 2.7, LMDB, LevelDB, HDF5, libjpeg-turbo, libpng, glog, gflags, zlib; for the" \
+      "tests GoogleTest and GoogleMock; for the benchmarks Google Benchmark"
   fi
   local missing=() package
   for package in "${packages[@]}"; do
