@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <span>
 
 #include "sealed_file.h"
 #include "trainer/base/file.h"
@@ -15,29 +16,49 @@ namespace {
 
 constexpr std::string_view kStateSuffix = ".solverstate";
 
-// Renames the model, then the state. When the second rename fails, the first is undone: an older
-// model of the same name is kept under a second link until both are done.
-void PlacePair(AtomicFile* model, AtomicFile* state, FileOps& ops) {
-  const std::string backup = TempPathFor(model->path() + ".old");
-  const bool had_model = Exists(model->path());
-  const bool kept = had_model && ops.Link(model->path(), backup) == 0;
+// Renames the files in their order. When one cannot be renamed, those before it are undone: an
+// older file of the same name is kept under a second link until all are done.
+void PlaceAll(std::span<AtomicFile* const> files, FileOps& ops) {
+  struct Placed {
+    std::string path, backup;
+    bool had, kept;
+  };
+  std::vector<Placed> placed;
   try {
-    model->Place();
+    for (AtomicFile* file : files) {
+      Placed next{file->path(), TempPathFor(file->path() + ".old"), Exists(file->path()), false};
+      // The last file needs no way back.
+      next.kept = next.had && file != files.back() && ops.Link(next.path, next.backup) == 0;
+      try {
+        file->Place();
+      } catch (...) {
+        if (next.kept) ops.Unlink(next.backup);
+        throw;
+      }
+      placed.push_back(std::move(next));
+    }
   } catch (...) {
-    if (kept) ops.Unlink(backup);
-    throw;
-  }
-  try {
-    state->Place();
-  } catch (...) {
-    if (kept) {
-      ops.Rename(backup, model->path());
-    } else if (!had_model) {
-      ops.Unlink(model->path());
+    for (const Placed& file : placed) {
+      if (file.kept) {
+        ops.Rename(file.backup, file.path);
+      } else if (!file.had) {
+        ops.Unlink(file.path);
+      }
     }
     throw;
   }
-  if (kept) ops.Unlink(backup);
+  for (const Placed& file : placed) {
+    if (file.kept) ops.Unlink(file.backup);
+  }
+}
+
+// Writes a model under its temporary name.
+Seal WriteUnplaced(caffe::NetParameter& net, AtomicFile* file) {
+  net.clear_file_bytes();
+  net.clear_crc32c();
+  const Seal seal = WriteSealed(net, file);
+  file->Finish();
+  return seal;
 }
 
 // The iteration in `name` if it is one of `stem`'s states, else -1.
@@ -55,27 +76,32 @@ int IterOf(std::string_view name, const std::string& stem) {
 
 SnapshotNames NamesFor(const std::string& prefix, int iter) {
   const std::string stem = Join(prefix, "_iter_", iter);
-  return {iter, stem + ".caffemodel", stem + std::string(kStateSuffix)};
+  return {iter, stem + ".caffemodel", stem + ".averaged.caffemodel",
+          stem + std::string(kStateSuffix)};
 }
 
 SnapshotNames SaveSnapshot(const std::string& prefix, int iter, caffe::NetParameter& net,
-                           caffe::SolverState& state, FileOps& ops) {
+                           caffe::SolverState& state, FileOps& ops, caffe::NetParameter* averaged) {
   SnapshotNames names = NamesFor(prefix, iter);
-  net.clear_file_bytes();
-  net.clear_crc32c();
   AtomicFile model_file(names.model, ops);
-  const Seal seal = WriteSealed(net, &model_file);
-  model_file.Finish();
+  SetModel(names.model, WriteUnplaced(net, &model_file), &state);
+  std::optional<AtomicFile> averaged_file;
+  if (averaged != nullptr) {
+    averaged_file.emplace(names.averaged, ops);
+    SetAveraged(names.averaged, WriteUnplaced(*averaged, &*averaged_file), &state);
+  }
 
   state.set_iter(iter);
-  SetModel(names.model, seal, &state);
   state.clear_file_bytes();
   state.clear_crc32c();
   AtomicFile state_file(names.state, ops);
   WriteSealed(state, &state_file);
   state_file.Finish();
 
-  PlacePair(&model_file, &state_file, ops);
+  std::vector<AtomicFile*> files = {&model_file};
+  if (averaged_file) files.push_back(&*averaged_file);
+  files.push_back(&state_file);
+  PlaceAll(files, ops);
   SyncFolder(FolderOf(names.state), ops);
   return names;
 }

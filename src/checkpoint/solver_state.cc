@@ -22,33 +22,34 @@ bool IsNamedAsWeights(const std::string& path) {
                    ", to start from these weights give --weights=", path));
 }
 
-// Where the weights of a state are. Files are often moved as pairs, so the folder of the state
-// counts more than the path that was true when it was written.
-std::string FindModel(const std::string& path, const std::string& stored) {
+// Where a file of weights that a state names is. Files are often moved as pairs, so the folder of
+// the state counts more than the path that was true when it was written.
+std::string FindModel(const std::string& path, const std::string& stored, const std::string& what) {
   const std::string name = FileNameOf(stored);
   if (name.empty()) {
-    throw Error(ErrorCode::kBadSnapshot, {path}, "the state names no file of weights");
+    throw Error(ErrorCode::kBadSnapshot, {path}, Join("the state names no file of ", what));
   }
   const std::string beside = JoinPath(FolderOf(path), name);
   if (Exists(beside)) return beside;
   if (!Exists(stored)) {
     throw Error(
         ErrorCode::kBadSnapshot, {path},
-        Join("the weights of this state are missing: neither '", AbsolutePath(beside), "' nor '",
+        Join("the ", what, " of this state are missing: neither '", AbsolutePath(beside), "' nor '",
              AbsolutePath(stored), "' exists; put the .caffemodel beside the state"));
   }
   LOG(WARNING) << EscapeControl(
-      Join("The weights of ", path, " are taken from another folder: ", AbsolutePath(stored)));
+      Join("The ", what, " of ", path, " are taken from another folder: ", AbsolutePath(stored)));
   return stored;
 }
 
-void CheckModel(const caffe::SolverState& state, const std::string& path,
-                const std::string& model_path) {
+// `expected` is what the state remembers of the file, if anything.
+void CheckModel(const std::optional<Seal>& expected, const std::string& path,
+                const std::string& model_path, const std::string& what) {
   const std::optional<Seal> seal = CheckSeal(model_path);
-  if (state.has_model_crc32c() &&
-      (!seal || seal->crc32c != state.model_crc32c() || seal->file_bytes != state.model_bytes())) {
+  if (expected &&
+      (!seal || seal->crc32c != expected->crc32c || seal->file_bytes != expected->file_bytes)) {
     throw Error(ErrorCode::kBadSnapshot, {model_path},
-                Join("these are not the weights that the state '", path,
+                Join("these are not the ", what, " that the state '", path,
                      "' was saved with: size or checksum differ; use another snapshot"));
   }
   if (seal) return;
@@ -57,7 +58,7 @@ void CheckModel(const caffe::SolverState& state, const std::string& path,
   } catch (const Error& e) {
     if (e.code() != ErrorCode::kData && e.code() != ErrorCode::kUsage) throw;
     throw Error(ErrorCode::kBadSnapshot,
-                Join(e.what(), " (these are the weights of the state '", path, "')"));
+                Join(e.what(), " (these are the ", what, " of the state '", path, "')"));
   }
 }
 
@@ -67,6 +68,12 @@ void SetModel(const std::string& model_path, const Seal& seal, caffe::SolverStat
   state->set_learned_net(model_path);
   state->set_model_crc32c(seal.crc32c);
   state->set_model_bytes(seal.file_bytes);
+}
+
+void SetAveraged(const std::string& path, const Seal& seal, caffe::SolverState* state) {
+  state->set_averaged_net(path);
+  state->set_averaged_crc32c(seal.crc32c);
+  state->set_averaged_bytes(seal.file_bytes);
 }
 
 void WriteState(const std::string& path, caffe::SolverState& state, FileOps& ops) {
@@ -89,8 +96,16 @@ LoadedState ReadState(const std::string& path) {
     throw Error(ErrorCode::kBadSnapshot, {path},
                 "the file holds no iteration, so it is no solver state or damaged");
   }
-  loaded.model_path = FindModel(path, loaded.state.learned_net());
-  CheckModel(loaded.state, path, loaded.model_path);
+  const caffe::SolverState& state = loaded.state;
+  std::optional<Seal> expected;
+  if (state.has_model_crc32c()) expected = {state.model_crc32c(), state.model_bytes()};
+  loaded.model_path = FindModel(path, state.learned_net(), "weights");
+  CheckModel(expected, path, loaded.model_path, "weights");
+  if (state.has_averaged_net()) {
+    loaded.averaged_path = FindModel(path, state.averaged_net(), "averaged weights");
+    CheckModel(Seal{state.averaged_crc32c(), state.averaged_bytes()}, path, loaded.averaged_path,
+               "averaged weights");
+  }
   return loaded;
 }
 

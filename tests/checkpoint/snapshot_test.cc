@@ -120,6 +120,69 @@ TEST_F(SnapshotTest, KeepsTheOldPairOfTheSameIterationWhicheverCallFails) {
   }
 }
 
+SnapshotNames SaveAveraged(const std::string& prefix, int iter, float value,
+                           FileOps& ops = FileOps::Posix()) {
+  auto net = SmallNet(value), averaged = SmallNet(-value);
+  auto state = SmallState(value);
+  return SaveSnapshot(prefix, iter, net, state, ops, &averaged);
+}
+
+TEST_F(SnapshotTest, WritesAveragedWeightsBesideThePairAndRecordsTheirSeal) {
+  const SnapshotNames names = SaveAveraged(prefix_, 500, 2);
+  EXPECT_THAT(folder_.Names(),
+              ElementsAre("tiny_iter_500.averaged.caffemodel", "tiny_iter_500.caffemodel",
+                          "tiny_iter_500.solverstate"));
+  const auto newest = NewestSnapshot(prefix_);
+  ASSERT_TRUE(newest.has_value());
+  EXPECT_EQ(newest->averaged_path, names.averaged);
+  const caffe::NetParameter averaged = ReadModel(names.averaged);
+  EXPECT_EQ(FirstWeight(averaged), -2);
+  EXPECT_EQ(newest->state.averaged_crc32c(), averaged.crc32c());
+  EXPECT_EQ(newest->state.averaged_bytes(), averaged.file_bytes());
+  EXPECT_EQ(Value(prefix_, 500), 2);
+}
+
+TEST_F(SnapshotTest, KeepsTheOldThreeFilesOfTheSameIterationWhicheverCallFails) {
+  bool done = false;
+  for (int n = 0; !done; ++n) {
+    ASSERT_LT(n, 200);
+    const TempFolder folder;
+    const std::string prefix = folder / "tiny";
+    SaveAveraged(prefix, 100, 1);
+    FaultyOps ops;
+    ops.fail_at = n;
+    ErrorOf([&] { SaveAveraged(prefix, 100, 2, ops); });
+    done = ops.failed_call.empty();
+    SCOPED_TRACE(Join("call ", n, ": ", ops.failed_call));
+    const float value = Value(prefix, 100);
+    EXPECT_TRUE(value == 1 || value == 2) << value;
+    EXPECT_EQ(FirstWeight(ReadModel(NamesFor(prefix, 100).averaged)), -value);
+    EXPECT_TRUE(!done || value == 2);
+    EXPECT_TRUE(ops.failed_call == "unlink" || folder.Names().size() == 3);
+  }
+}
+
+TEST_F(SnapshotTest, LeavesNoAveragedWeightsWhicheverCallFails) {
+  bool done = false;
+  for (int n = 0; !done; ++n) {
+    ASSERT_LT(n, 200);
+    const TempFolder folder;
+    FaultyOps ops;
+    ops.fail_at = n;
+    ErrorOf([&] { SaveAveraged(folder / "tiny", 100, 2, ops); });
+    done = ops.failed_call.empty();
+    const size_t files = folder.Names().size();
+    EXPECT_TRUE(files == 0 || files == 3) << "call " << n << ": " << ops.failed_call;
+  }
+}
+
+TEST_F(SnapshotTest, StepsBackWhenAveragedWeightsAreMissing) {
+  SaveAveraged(prefix_, 10, 1);
+  SaveAveraged(prefix_, 20, 2);
+  std::filesystem::remove(NamesFor(prefix_, 20).averaged);
+  EXPECT_EQ(NewestSnapshot(prefix_)->state.iter(), 10);
+}
+
 TEST_F(SnapshotTest, KeepsOlderPairsWhenEveryCallFailsFromOneOn) {
   bool done = false;
   for (int n = 0; !done; ++n) {

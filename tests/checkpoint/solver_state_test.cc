@@ -95,6 +95,26 @@ TEST_F(SolverStateTest, RefusesWeightsOfAnotherState) {
   EXPECT_THAT(Refusal(state_), HasSubstr("these are not the weights that the state"));
 }
 
+TEST_F(SolverStateTest, RefusesAveragedWeightsThatAreMissingOrOfAnotherState) {
+  const std::string averaged = folder_ / "run/m.averaged.caffemodel";
+  auto net = SmallNet(5);
+  auto state = SmallState(5);
+  state.set_iter(500);
+  SetModel(model_, WriteModel(model_, net), &state);
+  SetAveraged(averaged, WriteModel(averaged, net), &state);
+  WriteState(state_, state);
+  EXPECT_EQ(ReadState(state_).averaged_path, averaged);
+  auto other = SmallNet(6);
+  WriteModel(averaged, other);
+  EXPECT_EQ(Refusal(state_), averaged + ": these are not the averaged weights that the state '" +
+                                 state_ +
+                                 "' was saved with: size or checksum differ; use another snapshot");
+  WriteText(averaged, ReadText(averaged).substr(0, 30));
+  EXPECT_THAT(Refusal(state_), HasSubstr("m.averaged.caffemodel: the file is cut short"));
+  std::filesystem::remove(averaged);
+  EXPECT_THAT(Refusal(state_), HasSubstr("the averaged weights of this state are missing"));
+}
+
 TEST_F(SolverStateTest, RefusesItsWeightsCutAtEveryLength) {
   const std::string whole = ReadText(model_);
   for (size_t length = 0; length < whole.size(); ++length) {

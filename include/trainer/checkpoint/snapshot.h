@@ -1,6 +1,7 @@
 #pragma once
 // Pairs of files, <prefix>_iter_<N>.caffemodel and <prefix>_iter_<N>.solverstate, that let a run go
-// on from iteration N. The state is put in place last, so a pair is complete when its state exists.
+// on from iteration N. A run that averages its weights adds <prefix>_iter_<N>.averaged.caffemodel.
+// The state is put in place last, so a pair is complete when its state exists.
 
 #include <optional>
 #include <string>
@@ -15,20 +16,22 @@ namespace trainer {
 
 struct SnapshotNames {
   int iter = 0;
-  std::string model, state;
+  std::string model, averaged, state;
 };
 
 // The names for iteration `iter`, without padding.
 SnapshotNames NamesFor(const std::string& prefix, int iter);
 
-// Writes both files under temporary names, reads them back, then renames the model and the state
-// and makes that permanent. Fills state's iter, learned_net, model_crc32c and model_bytes. Needs no
-// copy of either message. On failure (kIo, kNoPermission, kCannotCreate, kConfig) no temporary file
-// stays and all older files are as before; only when the last step, flushing the folder, fails are
-// the new files in place. A kill between the renames may leave a model without its state; when it
-// replaced an older pair of the same iteration, that state then no longer matches and is skipped.
+// Writes all files under temporary names, reads them back, then renames the model, the averaged
+// model if there is one, and the state, and makes that permanent. Fills state's iter and what it
+// says of the models. Needs no copy of any message. On failure (kIo, kNoPermission, kCannotCreate,
+// kConfig) no temporary file stays and all older files are as before; only when the last step,
+// flushing the folder, fails are the new files in place. A kill between the renames may leave a
+// model without its state; when it replaced an older pair of the same iteration, that state then no
+// longer matches and is skipped.
 SnapshotNames SaveSnapshot(const std::string& prefix, int iter, caffe::NetParameter& net,
-                           caffe::SolverState& state, FileOps& ops = FileOps::Posix());
+                           caffe::SolverState& state, FileOps& ops = FileOps::Posix(),
+                           caffe::NetParameter* averaged = nullptr);
 
 // The states of `prefix` that exist, newest (highest iteration) first. Nothing is read.
 std::vector<SnapshotNames> FindSnapshots(const std::string& prefix);

@@ -10,10 +10,10 @@
 
 namespace trainer {
 
-// A state as read, and where its weights lie.
+// A state as read, and where its weights lie. `averaged_path` is "" when it has no averaged ones.
 struct LoadedState {
   caffe::SolverState state;
-  std::string model_path;
+  std::string model_path, averaged_path;
 };
 
 // Writes `path` so that it is whole or as it was before. Clears state's file_bytes and crc32c.
@@ -24,13 +24,15 @@ void WriteState(const std::string& path, caffe::SolverState& state,
 
 // Records the weights that the state belongs to.
 void SetModel(const std::string& model_path, const Seal& seal, caffe::SolverState* state);
+// Records the averaged weights that belong to it.
+void SetAveraged(const std::string& path, const Seal& seal, caffe::SolverState* state);
 
-// Reads a state and finds its weights: the file of that name beside the state, else the path as it
-// was written, which gets a line in the log because it may lead anywhere. The weights' checksum
-// must be the one that the state remembers, if it remembers one; they are not parsed. Throws
-// kNoInput, kNoPermission, kIo; kUsage for a file of weights, by name or content; kUnavailable for
-// HDF5; kBadSnapshot for all else: a cut or changed state, weights that are missing, damaged or of
-// another state.
+// Reads a state and finds its weights, averaged ones too: the file of that name beside the state,
+// else the path as it was written, which gets a line in the log because it may lead anywhere. The
+// weights' checksum must be the one that the state remembers, if it remembers one; they are not
+// parsed. Throws kNoInput, kNoPermission, kIo; kUsage for a file of weights, by name or content;
+// kUnavailable for HDF5; kBadSnapshot for all else: a cut or changed state, weights that are
+// missing, damaged or of another state.
 LoadedState ReadState(const std::string& path);
 
 }  // namespace trainer
