@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Makes all of tests/golden again: scripts/golden/make_all.sh [python with numpy and torch]
+# Makes all of tests/golden again: scripts/golden/make_all.sh [python with numpy, torch, cv2 and PIL]
 set -euo pipefail
 python="$(command -v "${1:-python3}")"
 python="$(cd "$(dirname "$python")" && pwd)/$(basename "$python")"
 cd "$(dirname "${BASH_SOURCE[0]}")"
-for script in convolution pooling softmax layers rules lenet; do
+for script in convolution pooling softmax layers rules lenet images; do
   PYTHONDONTWRITEBYTECODE=1 "$python" "$script.py"
 done
 du -bch ../../tests/golden/*.txt | tail -n 1

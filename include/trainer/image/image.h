@@ -1,0 +1,52 @@
+#pragma once
+// Pictures: decoded from the bytes of a file, and resized.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainer/base/error.h"
+
+namespace trainer {
+
+// 1 channel is grey, 3 are blue, green, red, and a fourth is alpha: OpenCV's order, and so Caffe's.
+struct Image {
+  int channels = 0, height = 0, width = 0;
+  std::vector<uint8_t> pixels;  // (C, H, W)
+
+  int64_t Plane() const { return int64_t{height} * width; }
+};
+
+enum class Colors {
+  kAsStored,  // as many channels as the file has: 1, 3 or 4; the camera's orientation is ignored
+  kColor,     // 3
+  kGray,      // 1
+};
+
+// A file that claims more is refused before memory is taken for it.
+inline constexpr int64_t kMaxPixels = int64_t{1} << 27;
+
+// Decodes JPEG, PNG or binary Netpbm (PGM, PPM), told apart by their first bytes. The result is
+// OpenCV's: palettes and few-bit greys become 8 bits; 16 bits lose their lower half, but are
+// refused as stored; alpha is dropped, not blended; grey is 0.299 R + 0.587 G + 0.114 B (of a JPEG:
+// its Y); unless as stored, a JPEG is turned upright as its Exif data says. The memory of `image`
+// is reused.
+//
+// Throws kData with `place`; the message starts with `what`, which names the picture: no picture or
+// one of another format, cut short, damaged (any warning of a library counts), more than
+// kMaxPixels, more scans than any picture needs, CMYK without Adobe's marker, which says how to
+// read it.
+void DecodeImage(std::string_view bytes, Colors colors, const SourceRef& place,
+                 const std::string& what, Image* image);
+
+// A part of a picture, in pixels. It must lie inside.
+struct Box {
+  int left = 0, top = 0, width = 0, height = 0;
+};
+
+// Resizes a part of `from` to height x width: bilinear between the centres of pixels, nothing from
+// outside the box. Within one grey level of OpenCV's INTER_LINEAR. `to` is another object.
+void ResizeImage(const Image& from, const Box& box, int height, int width, Image* to);
+
+}  // namespace trainer

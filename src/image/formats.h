@@ -1,0 +1,33 @@
+#pragma once
+// One decoder per file format, and what they share.
+
+#include <stdexcept>
+#include <string>
+
+#include "trainer/image/image.h"
+
+namespace trainer {
+
+// Why a picture cannot be used, as the end of a sentence: "is cut short".
+struct BadImage : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+void DecodeJpeg(std::string_view bytes, Colors colors, Image* image);
+void DecodePng(std::string_view bytes, Colors colors, Image* image);
+void DecodeNetpbm(std::string_view bytes, Colors colors, Image* image);
+
+// Refuses no pixels and more than kMaxPixels.
+void CheckSize(int64_t height, int64_t width);
+
+// Fills `image` from rows of `channels` interleaved bytes, in grey where `colors` asks for it. One
+// channel becomes three where a colour picture is wanted.
+void FromInterleaved(const uint8_t* bytes, int channels, int height, int width, Colors colors,
+                     Image* image);
+
+// 0.299 R + 0.587 G + 0.114 B, rounded; in units of 2^-14.
+inline uint8_t GrayOf(int blue, int green, int red) {
+  return static_cast<uint8_t>((blue * 1868 + green * 9617 + red * 4899 + (1 << 13)) >> 14);
+}
+
+}  // namespace trainer

@@ -1,0 +1,22 @@
+#pragma once
+// What a JPEG file says about itself, read from its markers without decoding it.
+
+#include <cstdint>
+#include <string_view>
+
+namespace trainer {
+
+struct JpegMarkers {
+  int height = 0, width = 0;  // 0 without a frame header
+  int components = 0;
+  bool huffman = false;  // else arithmetic coding
+  bool adobe = false;    // Adobe's marker is there
+  int orientation = 1;   // Exif: 1 is upright, 2 to 8 are mirrored and turned
+  int64_t scans = 0;
+};
+
+// Never reads outside `bytes`; damaged parts are skipped or end the walk, which leaves the
+// judgement to the decoder. Sources: ITU T.81, annex B; Exif 2.3, section 4.6; TIFF 6.0, section 2.
+JpegMarkers ReadJpegMarkers(std::string_view bytes);
+
+}  // namespace trainer
