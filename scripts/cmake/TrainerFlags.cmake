@@ -22,7 +22,8 @@ set(TRAINER_SANITIZE "" CACHE STRING "Sanitizers, e.g. address,undefined or thre
 
 add_library(trainer_flags INTERFACE)
 target_compile_options(trainer_flags INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wno-unknown-pragmas -Wno-restrict>
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wno-unknown-pragmas>
+  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>
   $<$<COMPILE_LANGUAGE:CXX>:-fno-math-errno -fno-trapping-math>)
 if(TRAINER_WERROR)
   target_compile_options(trainer_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
