@@ -1,7 +1,9 @@
 #include "solver_checks.h"
 
+#include <glog/logging.h>
 #include <google/protobuf/descriptor.h>
 
+#include <algorithm>
 #include <cmath>
 #include <initializer_list>
 #include <map>
@@ -17,6 +19,7 @@ using google::protobuf::FieldDescriptor;
 
 const std::map<std::string, std::vector<const char*>>& Policies() {
   static const std::map<std::string, std::vector<const char*>> needs = {
+      {"cosine", {}},
       {"exp", {"gamma"}},
       {"fixed", {}},
       {"inv", {"gamma", "power"}},
@@ -38,6 +41,10 @@ class Checker {
     CheckPolicy();
     CheckSteps();
     CheckNames();
+    CheckWarmup();
+    CheckMomentum();
+    CheckLarc();
+    WarnOfUnused();
   }
 
  private:
@@ -67,7 +74,8 @@ class Checker {
     if (!proto_.has_base_lr()) {
       solver_.Fail("base_lr", "base_lr is missing: the learning rate to start from, e.g. 0.01");
     }
-    for (const char* name : {"base_lr", "weight_decay", "min_lr", "rampup_lr", "delta"}) {
+    for (const char* name : {"base_lr", "weight_decay", "max_weight_decay", "weight_decay_power",
+                             "min_lr", "rampup_lr", "warmup_lr", "momentum_power", "delta"}) {
       const float value = proto_.GetReflection()->GetFloat(proto_, Field(name));
       if (value < 0) solver_.Fail(name, Join(name, " is ", value, "; it must be 0 or more"));
     }
@@ -86,7 +94,7 @@ class Checker {
     }
     for (const char* name : {"max_iter", "iter_size", "average_loss"}) AtLeast(name, 1);
     for (const char* name :
-         {"display", "snapshot", "test_interval", "device_id", "rampup_interval"}) {
+         {"display", "snapshot", "test_interval", "device_id", "rampup_interval", "warmup_iter"}) {
       AtLeast(name, 0);
     }
     for (int i = 0; i < proto_.test_iter_size(); ++i) {
@@ -160,6 +168,77 @@ class Checker {
           Join("eval_type '", proto_.eval_type(), "' is not in this build; tests report the ",
                "outputs of the net (eval_type \"classification\")"));
     }
+  }
+
+  void CheckWarmup() const {
+    const int warmup = proto_.warmup_iter(), rampup = proto_.rampup_interval();
+    if (warmup > 0 && rampup > 0) {
+      solver_.Fail("rampup_interval",
+                   "warmup_iter and rampup_interval are both given: they are two ways for the rate "
+                   "to rise at the start; remove one");
+    }
+    if (proto_.has_warmup_lr() && warmup == 0) {
+      solver_.Fail("warmup_lr",
+                   "warmup_lr is given without warmup_iter, the iterations of the rise");
+    }
+    const std::string& policy = proto_.lr_policy();
+    if (policy == "cosine" && std::max(warmup, rampup) >= proto_.max_iter()) {
+      solver_.Fail("max_iter", Join("max_iter is ", proto_.max_iter(), ", but lr_policy 'cosine' ",
+                                    "falls from the end of the warm-up, ", std::max(warmup, rampup),
+                                    ", to max_iter; give more iterations or a shorter warm-up"));
+    }
+    if ((policy == "cosine" || policy == "poly") && proto_.min_lr() > proto_.base_lr()) {
+      solver_.Fail("min_lr", Join("min_lr is ", proto_.min_lr(), " and base_lr ", proto_.base_lr(),
+                                  ", but lr_policy '", policy, "' falls from base_lr to min_lr"));
+    }
+  }
+
+  void CheckMomentum() const {
+    if (proto_.momentum_policy() == "poly") {
+      for (const char* name : {"momentum", "max_momentum"}) InUnit(name);
+    }
+    if (proto_.momentum_policy() == "opt" && proto_.has_max_momentum()) InUnit("max_momentum");
+    InUnit("ema_decay");
+  }
+
+  // At least 0 and below 1.
+  void InUnit(const char* name) const {
+    const float value = proto_.GetReflection()->GetFloat(proto_, Field(name));
+    if (value >= 0 && value < 1) return;
+    solver_.Fail(name, Join(name, " is ", value, "; it must be at least 0 and below 1"));
+  }
+
+  void CheckLarc() const {
+    if (!proto_.larc()) return;
+    if (!(proto_.larc_eta() > 0)) {
+      solver_.Fail("larc_eta",
+                   Join("larc_eta is ", proto_.larc_eta(), "; it must be above 0, e.g. 0.001"));
+    }
+    if (proto_.larc_turbo()) {
+      throw Error(ErrorCode::kUnavailable, solver_.Where("larc_turbo"),
+                  "larc_turbo is not in this build: a snapshot could not hold its averages; remove "
+                  "the line to train with larc alone");
+    }
+  }
+
+  // Fields that change no weight and that nothing here reads.
+  void WarnOfUnused() const {
+    const auto warn = [&](bool set, const char* field, const char* why) {
+      if (set) {
+        LOG(WARNING) << solver_.Where(field).ToString() << ": " << field
+                     << " has no effect: " << why;
+      }
+    };
+    warn(proto_.test_and_snapshot_last_epochs() > 0, "test_and_snapshot_last_epochs",
+         "tests and snapshots come by test_interval and snapshot");
+    warn(proto_.solver_data_type() != caffe::FLOAT, "solver_data_type",
+         "weights and the state of the update rule are of type FLOAT");
+    warn(proto_.has_store_blobs_in_old_format() && !proto_.store_blobs_in_old_format(),
+         "store_blobs_in_old_format", "weights are always written so, and every Caffe reads them");
+    warn(proto_.plateau_winsize_size() > 0, "plateau_winsize", "no lr_policy reads it");
+    warn(proto_.has_ap_version(), "ap_version", "only eval_type \"detection\" reads it");
+    warn(proto_.show_per_class_result(), "show_per_class_result",
+         "only eval_type \"detection\" reads it");
   }
 
   const SolverSpec& solver_;

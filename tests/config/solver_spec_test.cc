@@ -167,8 +167,8 @@ TEST_F(SolverSpecTest, FieldsThatEveryRunNeeds) {
   EXPECT_EQ(RestRefusal("lr_policy: 'fixed' base_lr: 1"),
             "s.prototxt: max_iter is missing: the number of iterations to train for");
   EXPECT_EQ(RestRefusal("max_iter: 1 base_lr: 1"),
-            "s.prototxt: lr_policy is missing; it is one of exp, fixed, inv, multistep, poly, "
-            "sigmoid, step");
+            "s.prototxt: lr_policy is missing; it is one of cosine, exp, fixed, inv, multistep, "
+            "poly, sigmoid, step");
 }
 
 TEST_F(SolverSpecTest, NumbersMustMakeSense) {
@@ -193,10 +193,9 @@ TEST_F(SolverSpecTest, NumbersMustMakeSense) {
 
 TEST_F(SolverSpecTest, PoliciesNeedTheirFields) {
   const std::string rest = "base_lr: 1 max_iter: 1 lr_policy: ";
-  EXPECT_EQ(
-      RestRefusal(rest + "'setp'"),
-      "s.prototxt:2:24: unknown lr_policy 'setp'. Did you mean 'step'? It is one of exp, fixed, "
-      "inv, multistep, poly, sigmoid, step");
+  EXPECT_EQ(RestRefusal(rest + "'setp'"),
+            "s.prototxt:2:24: unknown lr_policy 'setp'. Did you mean 'step'? It is one of cosine, "
+            "exp, fixed, inv, multistep, poly, sigmoid, step");
   EXPECT_THAT(RestRefusal(rest + "'step' gamma: 1"), HasSubstr("'step' needs stepsize, which the"));
   EXPECT_THAT(RestRefusal(rest + "'step' gamma: 1 stepsize: 0"),
               HasSubstr("stepsize is 0; it must"));
@@ -230,6 +229,68 @@ TEST_F(SolverSpecTest, NamesOfNvidiaCaffeAreRead) {
       "solver_data_type: FLOAT16 store_blobs_in_old_format: true" +
       std::string(kRest));
   EXPECT_EQ(solver.proto.rampup_interval(), 5);
+}
+
+TEST_F(SolverSpecTest, OneWarmupAndRoomForTheCosine) {
+  EXPECT_THAT(RestRefusal("warmup_iter: 2\nrampup_interval: 3" + std::string(kRest)),
+              StartsWith("s.prototxt:3:1: warmup_iter and rampup_interval are both given"));
+  EXPECT_THAT(RestRefusal("warmup_iter: -1" + std::string(kRest)),
+              HasSubstr("warmup_iter is -1; it must be at least 0"));
+  EXPECT_THAT(RestRefusal("warmup_lr: -0.5 warmup_iter: 2" + std::string(kRest)),
+              HasSubstr("warmup_lr is -0.5; it must be 0 or more"));
+  EXPECT_THAT(RestRefusal("warmup_lr: 0.5" + std::string(kRest)),
+              StartsWith("s.prototxt:2:1: warmup_lr is given without warmup_iter"));
+  const std::string cosine = "base_lr: 0.1 lr_policy: 'cosine' ";
+  EXPECT_THAT(RestRefusal(cosine), HasSubstr("max_iter is missing"));
+  EXPECT_THAT(
+      RestRefusal(cosine + "warmup_iter: 10\nmax_iter: 10"),
+      StartsWith("s.prototxt:3:1: max_iter is 10, but lr_policy 'cosine' falls from the end "
+                 "of the warm-up, 10, to max_iter"));
+  EXPECT_THAT(RestRefusal(cosine + "max_iter: 10\nmin_lr: 0.25"),
+              StartsWith("s.prototxt:3:1: min_lr is 0.25 and base_lr 0.1, but lr_policy 'cosine'"));
+  EXPECT_THAT(RestRefusal("min_lr: -1" + std::string(kRest)), HasSubstr("min_lr is -1; it must"));
+}
+
+TEST_F(SolverSpecTest, MomentaAndAveragesLieBetweenZeroAndOne) {
+  const std::string poly = std::string(kRest) + "momentum_policy: 'poly' ";
+  EXPECT_THAT(RestRefusal(poly + "momentum: 1"),
+              EndsWith("momentum is 1; it must be at least 0 and below 1"));
+  EXPECT_THAT(RestRefusal(poly + "max_momentum: 1.5"), HasSubstr("max_momentum is 1.5; it must"));
+  EXPECT_THAT(RestRefusal(poly + "momentum_power: -1"), HasSubstr("momentum_power is -1; it must"));
+  EXPECT_THAT(RestRefusal(kRest + std::string("momentum_policy: 'optimal'")),
+              HasSubstr("unknown momentum_policy 'optimal'."));
+  EXPECT_THAT(RestRefusal(kRest + std::string("ema_decay: 1")),
+              EndsWith("ema_decay is 1; it must be at least 0 and below 1"));
+  EXPECT_THAT(RestRefusal(kRest + std::string("max_weight_decay: -1")),
+              HasSubstr("max_weight_decay is -1; it must be 0 or more"));
+}
+
+TEST_F(SolverSpecTest, LarcWithoutItsTurbo) {
+  EXPECT_THAT(RestRefusal(kRest + std::string("larc: true larc_eta: 0")),
+              EndsWith("larc_eta is 0; it must be above 0, e.g. 0.001"));
+  const Caught turbo =
+      Catch([&] { Load("net: 'net.prototxt'\nlarc: true larc_turbo: true" + std::string(kRest)); });
+  EXPECT_EQ(turbo.code, ErrorCode::kUnavailable);
+  EXPECT_THAT(turbo.text, HasSubstr("s.prototxt:2:12: larc_turbo is not in this build"));
+}
+
+TEST_F(SolverSpecTest, FieldsWithoutEffectAreNamedOnceEach) {
+  testing::internal::CaptureStderr();
+  Load(
+      "net: 'net.prototxt'\ntest_and_snapshot_last_epochs: 2 solver_data_type: FLOAT16 "
+      "store_blobs_in_old_format: false plateau_winsize: 5 ap_version: '11point' "
+      "show_per_class_result: true" +
+      std::string(kRest));
+  const std::string log = testing::internal::GetCapturedStderr();
+  for (const char* field :
+       {"2:1: test_and_snapshot_last_epochs", "solver_data_type", "store_blobs_in_old_format",
+        "plateau_winsize", "ap_version", "show_per_class_result"}) {
+    EXPECT_THAT(log, HasSubstr(std::string(field) + " has no effect: "));
+  }
+  testing::internal::CaptureStderr();
+  Load("net: 'net.prototxt' store_blobs_in_old_format: true solver_data_type: FLOAT" +
+       std::string(kRest));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), testing::Not(HasSubstr("has no effect")));
 }
 
 }  // namespace
