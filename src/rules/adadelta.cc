@@ -20,15 +20,14 @@ struct AdaDeltaStep {
 
 class AdaDelta final : public Rule {
  public:
-  explicit AdaDelta(const SolverSpec& spec)
-      : mu_(spec.proto.momentum()), delta_(spec.proto.delta()) {}
+  explicit AdaDelta(const SolverSpec& spec) : delta_(spec.proto.delta()) {}
   int StatesPerWeight() const override { return 2; }
   void Step(const Device& device, const ParamSlice& slice) override {
-    UpdateWeights<2>(device, slice, AdaDeltaStep{slice.rate, mu_, delta_});
+    UpdateWeights<2>(device, slice, AdaDeltaStep{slice.rate, slice.momentum, delta_});
   }
 
  private:
-  float mu_, delta_;
+  float delta_;
 };
 
 const RegisterRule<AdaDelta> kAdaDelta("AdaDelta");

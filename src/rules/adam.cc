@@ -22,17 +22,18 @@ struct AdamStep {
 class Adam final : public Rule {
  public:
   explicit Adam(const SolverSpec& spec)
-      : beta1_(spec.proto.momentum()), beta2_(spec.proto.momentum2()), delta_(spec.proto.delta()) {}
+      : beta2_(spec.proto.momentum2()), delta_(spec.proto.delta()) {}
   int StatesPerWeight() const override { return 2; }
   void Step(const Device& device, const ParamSlice& slice) override {
     const double t = slice.iter + 1;
-    const double correction = std::sqrt(1 - std::pow(beta2_, t)) / (1 - std::pow(beta1_, t));
+    const float beta1 = slice.momentum;
+    const double correction = std::sqrt(1 - std::pow(beta2_, t)) / (1 - std::pow(beta1, t));
     UpdateWeights<2>(device, slice,
-                     AdamStep{static_cast<float>(slice.rate * correction), beta1_, beta2_, delta_});
+                     AdamStep{static_cast<float>(slice.rate * correction), beta1, beta2_, delta_});
   }
 
  private:
-  float beta1_, beta2_, delta_;
+  float beta2_, delta_;
 };
 
 const RegisterRule<Adam> kAdam("Adam");

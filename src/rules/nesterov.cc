@@ -19,14 +19,11 @@ struct NesterovStep {
 
 class Nesterov final : public Rule {
  public:
-  explicit Nesterov(const SolverSpec& spec) : momentum_(spec.proto.momentum()) {}
+  explicit Nesterov(const SolverSpec&) {}
   int StatesPerWeight() const override { return 1; }
   void Step(const Device& device, const ParamSlice& slice) override {
-    UpdateWeights<1>(device, slice, NesterovStep{slice.rate, momentum_});
+    UpdateWeights<1>(device, slice, NesterovStep{slice.rate, slice.momentum});
   }
-
- private:
-  float momentum_;
 };
 
 const RegisterRule<Nesterov> kNesterov("Nesterov");

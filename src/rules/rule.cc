@@ -3,9 +3,19 @@
 namespace trainer {
 
 void RefuseMomentum(const SolverSpec& spec, std::string_view type) {
+  if (spec.proto.momentum_policy() != "fixed") {
+    spec.Fail("momentum_policy", Join("momentum_policy is '", spec.proto.momentum_policy(),
+                                      "', but ", type, " has no momentum; remove the line"));
+  }
   if (spec.proto.momentum() == 0) return;
   spec.Fail("momentum", Join("momentum is ", spec.proto.momentum(), ", but ", type,
                              " has none; remove the line"));
+}
+
+void RefuseL1(const SolverSpec& spec, std::string_view type) {
+  if (spec.proto.regularization_type() != "L1") return;
+  spec.Fail("regularization_type", Join("regularization_type is L1, but ", type,
+                                        " is defined for L2 only; write \"L2\" or take type SGD"));
 }
 
 std::unique_ptr<Rule> MakeRule(const SolverSpec& spec) {

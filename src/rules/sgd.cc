@@ -15,14 +15,11 @@ struct SgdStep {
 
 class Sgd final : public Rule {
  public:
-  explicit Sgd(const SolverSpec& spec) : momentum_(spec.proto.momentum()) {}
+  explicit Sgd(const SolverSpec&) {}
   int StatesPerWeight() const override { return 1; }
   void Step(const Device& device, const ParamSlice& slice) override {
-    UpdateWeights<1>(device, slice, SgdStep{slice.rate, momentum_});
+    UpdateWeights<1>(device, slice, SgdStep{slice.rate, slice.momentum});
   }
-
- private:
-  float momentum_;
 };
 
 const RegisterRule<Sgd> kSgd("SGD");

@@ -1,8 +1,10 @@
 #include "trainer/solver/lr_policy.h"
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <map>
+#include <numbers>
 
 namespace trainer {
 namespace {
@@ -12,6 +14,7 @@ struct Schedule {
   int iter, current_step;
 };
 
+// A policy's rate for min_lr = 0 and base_lr = 1.
 using Formula = std::function<double(const Schedule&)>;
 
 double Step(const Schedule& s) { return std::pow(s.solver.gamma(), s.iter / s.solver.stepsize()); }
@@ -27,6 +30,12 @@ double Sigmoid(const Schedule& s) {
   return 1 / (1 + std::exp(-s.solver.gamma() * static_cast<double>(s.iter - s.solver.stepsize())));
 }
 
+double Cosine(const Schedule& s) {
+  const int start = std::max(s.solver.warmup_iter(), s.solver.rampup_interval());
+  const double t = static_cast<double>(s.iter - start) / (s.solver.max_iter() - start);
+  return (1 + std::cos(std::numbers::pi * t)) / 2;
+}
+
 const std::map<std::string, Formula>& Formulas() {
   static const std::map<std::string, Formula> formulas = {
       {"fixed", [](const Schedule&) { return 1.0; }},
@@ -36,20 +45,77 @@ const std::map<std::string, Formula>& Formulas() {
       {"multistep", MultiStep},
       {"poly", Poly},
       {"sigmoid", Sigmoid},
+      {"cosine", Cosine},
   };
   return formulas;
+}
+
+// The rate without warm-up.
+double PolicyRate(const Schedule& s) {
+  const std::string& policy = s.solver.lr_policy();
+  const float low = policy == "poly" || policy == "cosine" ? s.solver.min_lr() : 0;
+  return low + (s.solver.base_lr() - low) * Formulas().at(policy)(s);
+}
+
+// The steps that a multistep policy has taken by `iter`.
+int StepsBy(const caffe::SolverParameter& solver, int iter) {
+  return static_cast<int>(
+      std::ranges::count_if(solver.stepvalue(), [&](int step) { return step <= iter; }));
+}
+
+double Warmup(const caffe::SolverParameter& solver, int iter) {
+  const int end = solver.warmup_iter();
+  const double target = PolicyRate({solver, end, StepsBy(solver, end)});
+  return solver.warmup_lr() + (target - solver.warmup_lr()) * iter / end;
+}
+
+double Rampup(const caffe::SolverParameter& solver, int iter) {
+  const double share = static_cast<double>(iter) / solver.rampup_interval();
+  return solver.rampup_lr() + (solver.base_lr() - solver.rampup_lr()) * share * share;
+}
+
+// From `start` at the run's beginning to `end` at max_iter.
+float Between(float start, float end, int iter, int max_iter, float power) {
+  const double share = std::pow(static_cast<double>(iter) / max_iter, power);
+  return static_cast<float>(start + (end - start) * share);
 }
 
 }  // namespace
 
 float LearningRate(const caffe::SolverParameter& solver, int iter, int current_step) {
-  const Formula& formula = Formulas().at(solver.lr_policy());
-  return static_cast<float>(solver.base_lr() * formula({solver, iter, current_step}));
+  double rate = 0;
+  if (iter < solver.warmup_iter()) {
+    rate = Warmup(solver, iter);
+  } else if (iter < solver.rampup_interval()) {
+    rate = Rampup(solver, iter);
+  } else {
+    rate = PolicyRate({solver, iter, current_step});
+  }
+  return std::max(static_cast<float>(rate), solver.min_lr());
 }
 
 bool TakesStep(const caffe::SolverParameter& solver, int iter, int current_step) {
   return solver.lr_policy() == "multistep" && current_step < solver.stepvalue_size() &&
          iter >= solver.stepvalue(current_step);
+}
+
+float Momentum(const caffe::SolverParameter& solver, int iter, float rate) {
+  const std::string& policy = solver.momentum_policy();
+  if (policy == "poly") {
+    return Between(solver.momentum(), solver.max_momentum(), iter, solver.max_iter(),
+                   solver.momentum_power());
+  }
+  if (policy == "opt") {
+    const float root = 1 - std::sqrt(rate) / 2;
+    return std::min(root * root, solver.has_max_momentum() ? solver.max_momentum() : INFINITY);
+  }
+  return solver.momentum();
+}
+
+float WeightDecay(const caffe::SolverParameter& solver, int iter) {
+  if (solver.weight_decay_policy() == "fixed") return solver.weight_decay();
+  return Between(solver.weight_decay(), solver.max_weight_decay(), iter, solver.max_iter(),
+                 solver.weight_decay_power());
 }
 
 }  // namespace trainer

@@ -63,6 +63,27 @@ void Solver::LoadWeights(const std::vector<std::string>& files) {
     for (const auto& net : test_nets_) nets.push_back(net.get());
     CopyWeightsLogged(ReadUpgraded(file), file, nets);
   }
+  if (average_) average_->Restart();
+}
+
+// Copies a snapshot's weights, which must be those of this net and of nothing else.
+void Solver::CopyAll(const std::string& weights, const std::string& file) {
+  const caffe::NetParameter model = ReadUpgraded(weights);
+  LoadReport report;
+  try {
+    report = train_net_->CopyWeights(model, weights);
+  } catch (const Error& error) {
+    Mismatch(file, error.what());
+  }
+  if (!report.missing.empty()) {
+    Mismatch(file, Join("its weights '", weights, "' have no layer '",
+                        JoinList(report.missing, "', '"), "'"));
+  }
+  if (!report.unused.empty()) {
+    Mismatch(file, Join("its weights '", weights, "' have layers that the net lacks: '",
+                        JoinList(report.unused, "', '"), "'"));
+  }
+  for (const auto& net : test_nets_) net->CopyWeights(model, weights);
 }
 
 void Solver::Restore(const LoadedState& loaded, const std::string& file) {
@@ -71,22 +92,16 @@ void Solver::Restore(const LoadedState& loaded, const std::string& file) {
     Mismatch(file, Join("this state is of a solver of type '", state.solver_type(),
                         "', and the solver here is '", proto_.type(), "'"));
   }
-  const caffe::NetParameter model = ReadUpgraded(loaded.model_path);
-  LoadReport report;
-  try {
-    report = train_net_->CopyWeights(model, loaded.model_path);
-  } catch (const Error& error) {
-    Mismatch(file, error.what());
+  const bool averaged = average_ && !loaded.averaged_path.empty();
+  if (averaged) {
+    CopyAll(loaded.averaged_path, file);
+    average_->Restart();
   }
-  if (!report.missing.empty()) {
-    Mismatch(file, Join("its weights '", loaded.model_path, "' have no layer '",
-                        JoinList(report.missing, "', '"), "'"));
+  CopyAll(loaded.model_path, file);
+  if (average_ && !averaged) {
+    LOG(WARNING) << "The snapshot has no averaged weights: the average starts from its weights";
+    average_->Restart();
   }
-  if (!report.unused.empty()) {
-    Mismatch(file, Join("its weights '", loaded.model_path, "' have layers that the net lacks: '",
-                        JoinList(report.unused, "', '"), "'"));
-  }
-  for (const auto& net : test_nets_) net->CopyWeights(model, loaded.model_path);
   RestoreHistory(state, file);
   RestoreProgress(state);
   saved_iter_ = state_.iter;
@@ -99,12 +114,13 @@ void Solver::Restore(const LoadedState& loaded, const std::string& file) {
 void Solver::RestoreHistory(const caffe::SolverState& state, const std::string& file) {
   LOG(INFO) << proto_.type() << "Solver: restoring history";
   const std::vector<Param*>& params = train_net_->params();
-  const size_t expected = params.size() * history_.size();
+  const std::vector<std::vector<float*>>& history = update_->history();
+  const size_t expected = params.size() * history.size();
   if (static_cast<size_t>(state.history_size()) != expected) {
     Mismatch(file, Join("it holds ", state.history_size(), " history blobs, and this solver needs ",
                         expected));
   }
-  for (size_t kind = 0; kind < history_.size(); ++kind) {
+  for (size_t kind = 0; kind < history.size(); ++kind) {
     for (size_t i = 0; i < params.size(); ++i) {
       const auto index = static_cast<int>(kind * params.size() + i);
       const BlobData blob = ReadBlob(state.history(index), {file}, Join("history blob ", index),
@@ -114,7 +130,7 @@ void Solver::RestoreHistory(const caffe::SolverState& state, const std::string& 
                             "; parameter ", params[i]->index, " of layer '", params[i]->layer,
                             "' has ", params[i]->shape.ToString()));
       }
-      params_.Import(*params[i], blob.values, history_[kind][i]);
+      params_.Import(*params[i], blob.values, history[kind][i]);
     }
   }
 }
@@ -143,7 +159,7 @@ caffe::SolverState Solver::StateProto() const {
   SaveProgress("train", *train_net_, state);
   for (size_t i = 0; i < test_nets_.size(); ++i) SaveProgress(NetKey(i), *test_nets_[i], state);
   const std::vector<Param*>& params = train_net_->params();
-  for (const std::vector<float*>& history : history_) {
+  for (const std::vector<float*>& history : update_->history()) {
     for (size_t i = 0; i < params.size(); ++i) {
       caffe::BlobProto* blob = state.add_history();
       for (const int64_t dim : params[i]->shape.dims()) blob->mutable_shape()->add_dim(dim);
@@ -157,6 +173,7 @@ caffe::SolverState Solver::StateProto() const {
 }
 
 std::string Solver::Snapshot() {
+  const WeightAverage::Scope raw(average_.get(), false);  // a signal may ask during a test
   const std::string broken = FirstNonFiniteParam();
   if (!broken.empty()) {
     throw Error(ErrorCode::kDiverged,
@@ -171,8 +188,11 @@ std::string Solver::Snapshot() {
   report.state = names.state;
   observer_.OnSnapshotStart(report);
   caffe::NetParameter net = train_net_->ToProto(proto_.snapshot_diff());
+  std::optional<caffe::NetParameter> averaged;
+  if (average_) averaged = average_->ToProto();
   caffe::SolverState state = StateProto();
-  SaveSnapshot(proto_.snapshot_prefix(), state_.iter, net, state);
+  SaveSnapshot(proto_.snapshot_prefix(), state_.iter, net, state, FileOps::Posix(),
+               averaged ? &*averaged : nullptr);
   saved_iter_ = state_.iter;
   observer_.OnSnapshot(report);
   return names.model;
@@ -184,7 +204,8 @@ void Solver::CheckSnapshotFolder() const {
   const uint64_t weights = params_.WeightBytes();
   CheckModelBytes(weights * (proto_.snapshot_diff() ? 2 : 1));
   RemoveStrayTemps(proto_.snapshot_prefix());
-  ProbeWritable(proto_.snapshot_prefix(), weights * (1 + history_.size()));
+  ProbeWritable(proto_.snapshot_prefix(),
+                weights * (1 + update_->history().size() + (average_ ? 1 : 0)));
 }
 
 }  // namespace trainer

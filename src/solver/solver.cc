@@ -28,8 +28,8 @@ Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device
       observer_(observer),
       signals_(options.signals),
       params_(device),
-      rule_(MakeRule(spec)),
       clock_(std::make_unique<Clock>()) {
+  std::unique_ptr<Rule> rule = MakeRule(spec);
   std::optional<LoadedState> loaded;
   if (!options.snapshot.empty()) loaded = ReadState(options.snapshot);
   if (proto_.random_seed() >= 0) {
@@ -38,7 +38,11 @@ Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device
     seed_ = loaded && loaded->state.has_random_seed() ? loaded->state.random_seed() : FreshSeed();
   }
   BuildNets(options);
-  AllocateRuleState();
+  update_ = std::make_unique<WeightUpdate>(spec, std::move(rule), device_, train_net_->params(),
+                                           params_.Gradients());
+  if (proto_.ema_decay() > 0) {
+    average_ = std::make_unique<WeightAverage>(proto_.ema_decay(), device_, *train_net_);
+  }
   if (loaded) {
     LOG(INFO) << "Resuming from " << options.snapshot;
     Restore(*loaded, options.snapshot);
@@ -65,26 +69,6 @@ void Solver::BuildNets(const TrainOptions& options) {
     test_nets_.push_back(std::make_unique<Net>(*spec_.tests[i].net, net_options, device_, params_));
   }
   LOG(INFO) << "Solver scaffolding done.";
-}
-
-void Solver::AllocateRuleState() {
-  auto allocate = [&](size_t floats) {
-    const size_t bytes = floats * sizeof(float);
-    void* block = blocks_.emplace_back(device_.Allocate(bytes), FreeOnDevice{&device_}).get();
-    device_.Zero(block, bytes);
-    return static_cast<float*>(block);
-  };
-  norm_ = allocate(1);
-  int64_t count = 0;
-  for (const Param* param : train_net_->params()) count += param->count();
-  for (int kind = 0; kind < rule_->StatesPerWeight(); ++kind) {
-    float* next = allocate(static_cast<size_t>(count));
-    std::vector<float*>& history = history_.emplace_back();
-    for (const Param* param : train_net_->params()) {
-      history.push_back(next);
-      next += param->count();
-    }
-  }
 }
 
 SolveResult Solver::Solve() {
@@ -130,8 +114,10 @@ float Solver::Step() {
   }
   const float rate = LearningRate(proto_, state_.iter, state_.current_step);
   if (proto_.display() > 0 && state_.iter % proto_.display() == 0) Report(rate);
-  ApplyUpdate(rate);
+  const std::string note = update_->Apply(state_.iter, rate);
+  if (!note.empty()) observer_.OnNote(note);
   ++state_.iter;
+  if (average_) average_->Add(state_.iter);
   return loss;
 }
 
@@ -181,38 +167,6 @@ std::vector<ReportedValue> Solver::ReadOutputs(const Net& net) const {
     for (const float value : host) values.push_back({output.name, value, output.loss_weight});
   }
   return values;
-}
-
-float Solver::ClipFactor() {
-  const float limit = proto_.clip_gradients();
-  if (limit < 0) return 1;
-  const float norm = L2Norm(device_, params_.Gradients(), norm_);
-  if (norm <= limit) return 1;
-  const float factor = limit / norm;
-  observer_.OnNote(Join("Gradient clipping: scaling down gradients (L2 norm ", norm, " > ", limit,
-                        ") by scale factor ", factor));
-  return factor;
-}
-
-void Solver::ApplyUpdate(float rate) {
-  const bool l1 = proto_.regularization_type() == "L1";
-  ParamSlice slice;
-  slice.grad_scale = ClipFactor() / static_cast<float>(proto_.iter_size());
-  slice.iter = state_.iter;
-  const std::vector<Param*>& params = train_net_->params();
-  for (size_t i = 0; i < params.size(); ++i) {
-    const Param& param = *params[i];
-    if (param.grad == nullptr) continue;
-    const float decay = proto_.weight_decay() * param.decay_mult;
-    slice.count = param.count();
-    slice.weight = param.weight;
-    slice.grad = param.grad;
-    slice.rate = rate * param.lr_mult;
-    slice.decay_l1 = l1 ? decay : 0;
-    slice.decay_l2 = l1 ? 0 : decay;
-    for (size_t kind = 0; kind < history_.size(); ++kind) slice.state[kind] = history_[kind][i];
-    rule_->Step(device_, slice);
-  }
 }
 
 // Says which layer broke first, as far as the weights tell.

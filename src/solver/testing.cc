@@ -9,8 +9,9 @@ bool Solver::TestIsDue() const {
          state_.iter % proto_.test_interval() == 0;
 }
 
-// False when a signal asked to stop meanwhile.
+// With the averaged weights, if there are any. False when a signal asked to stop meanwhile.
 bool Solver::TestAll() {
+  const WeightAverage::Scope averaged(average_.get(), true);
   for (int i = 0; i < NumTestNets(); ++i) {
     if (!RunTest(i)) return false;
   }

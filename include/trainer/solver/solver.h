@@ -11,9 +11,9 @@
 #include "trainer/config/solver_spec.h"
 #include "trainer/net/net.h"
 #include "trainer/observe/observer.h"
-#include "trainer/rules/clip.h"
-#include "trainer/rules/rule.h"
 #include "trainer/solver/signals.h"
+#include "trainer/solver/weight_average.h"
+#include "trainer/solver/weight_update.h"
 
 namespace trainer {
 
@@ -62,15 +62,11 @@ class Solver {
     size_t loss_position = 0;
   };
   class Clock;
-  struct FreeOnDevice {
-    const Device* device;
-    void operator()(void* block) const { device->Free(block); }
-  };
 
   void BuildNets(const TrainOptions& options);
-  void AllocateRuleState();
   void LoadWeights(const std::vector<std::string>& files);
   void Restore(const LoadedState& loaded, const std::string& file);
+  void CopyAll(const std::string& weights, const std::string& file);
   void RestoreHistory(const caffe::SolverState& state, const std::string& file);
   void RestoreProgress(const caffe::SolverState& state);
   caffe::SolverState StateProto() const;
@@ -79,8 +75,6 @@ class Solver {
   float AccumulateGradients();
   float SmoothLoss(float loss);
   void Report(float rate);
-  void ApplyUpdate(float rate);
-  float ClipFactor();
   [[noreturn]] void Diverge(float loss);
   bool TestAll();
   bool RunTest(int index);
@@ -95,12 +89,10 @@ class Solver {
   Observer& observer_;
   SignalWatch* signals_;
   ParamStore params_;
-  std::unique_ptr<Rule> rule_;
   std::unique_ptr<Net> train_net_;
   std::vector<std::unique_ptr<Net>> test_nets_;
-  std::vector<std::vector<float*>> history_;  // per state kind, per parameter in net order
-  std::vector<std::unique_ptr<void, FreeOnDevice>> blocks_;  // the memory of history_ and norm_
-  float* norm_ = nullptr;                                    // one float on the device
+  std::unique_ptr<WeightUpdate> update_;
+  std::unique_ptr<WeightAverage> average_;  // null without ema_decay
   uint64_t seed_ = 0;
   Progress state_;
   int saved_iter_ = -1;  // of the last snapshot written or restored

@@ -1,0 +1,64 @@
+#pragma once
+// A running average of the weights beside the weights themselves, for tests.
+
+#include <memory>
+#include <vector>
+
+#include "trainer/net/net.h"
+
+namespace trainer {
+
+// After update t (counted from 1): average = d_t average + (1 - d_t) w, where
+// d_t = min(ema_decay, (1 + t) / (10 + t)). It begins as the first weights; the lower d_t of the
+// first updates keeps those, which are random, from weighing on it for 1 / (1 - ema_decay)
+// iterations. Source of that: the ExponentialMovingAverage of TensorFlow; needs t alone, so that a
+// resumed run goes on alike. What no gradient moves, a batch norm's statistics above all, has no
+// average: readers of the averaged weights see it as it is. Used by one thread.
+class WeightAverage {
+ public:
+  // The average of `net`'s parameters, which begins as they are. `device` and the net must outlive
+  // it; its memory is one float per weight that is trained.
+  WeightAverage(float decay, const Device& device, const Net& net);
+
+  // After an update; `updates` have been done with it.
+  void Add(int updates);
+
+  // Becomes what the weights are.
+  void Restart();
+  // The net with the averaged weights.
+  caffe::NetParameter ToProto();
+
+  // While one lives, the nets compute with the averaged weights (or, within such a time, with the
+  // raw ones again): the two change places in memory. A null average changes nothing.
+  class Scope {
+   public:
+    Scope(WeightAverage* average, bool averaged);
+    ~Scope();
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    WeightAverage* average_;  // null when nothing was changed
+  };
+
+ private:
+  struct FreeOnDevice {
+    const Device* device;
+    void operator()(void* block) const { device->Free(block); }
+  };
+  struct Entry {
+    Param* param;
+    float* average;
+  };
+
+  void Swap();
+
+  float decay_;
+  const Device& device_;
+  const Net& net_;
+  std::unique_ptr<void, FreeOnDevice> memory_;
+  std::vector<Entry> entries_;
+  bool in_use_ = false;  // the average lies where the weights belong
+};
+
+}  // namespace trainer

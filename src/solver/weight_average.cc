@@ -1,0 +1,82 @@
+#include "trainer/solver/weight_average.h"
+
+#include <algorithm>
+
+#include "trainer/backend/map.h"
+
+namespace trainer {
+namespace {
+
+struct Blend {
+  float keep;
+  HD void operator()(float& average, float& weight) const {
+    average = keep * average + (1 - keep) * weight;
+  }
+};
+
+struct Copy {
+  HD void operator()(float& average, float& weight) const { average = weight; }
+};
+
+struct Exchange {
+  HD void operator()(float& average, float& weight) const {
+    const float old = average;
+    average = weight;
+    weight = old;
+  }
+};
+
+}  // namespace
+
+WeightAverage::WeightAverage(float decay, const Device& device, const Net& net)
+    : decay_(decay), device_(device), net_(net), memory_(nullptr, FreeOnDevice{&device}) {
+  int64_t count = 0;
+  for (const Param* param : net.params()) {
+    if (param->grad != nullptr) count += param->count();
+  }
+  memory_.reset(device.Allocate(static_cast<size_t>(count) * sizeof(float)));
+  auto* next = static_cast<float*>(memory_.get());
+  for (Param* param : net.params()) {
+    if (param->grad == nullptr) continue;
+    entries_.push_back({param, next});
+    next += param->count();
+  }
+  Restart();
+}
+
+void WeightAverage::Restart() {
+  for (const Entry& e : entries_) {
+    Update(device_, Copy{}, e.param->count(), e.average, e.param->weight);
+  }
+}
+
+void WeightAverage::Add(int updates) {
+  const float keep =
+      std::min(decay_, static_cast<float>(1 + updates) / static_cast<float>(10 + updates));
+  for (const Entry& e : entries_) {
+    Update(device_, Blend{keep}, e.param->count(), e.average, e.param->weight);
+  }
+}
+
+void WeightAverage::Swap() {
+  for (const Entry& e : entries_) {
+    Update(device_, Exchange{}, e.param->count(), e.average, e.param->weight);
+  }
+  in_use_ = !in_use_;
+}
+
+caffe::NetParameter WeightAverage::ToProto() {
+  const Scope averaged(this, true);
+  return net_.ToProto();
+}
+
+WeightAverage::Scope::Scope(WeightAverage* average, bool averaged)
+    : average_(average != nullptr && average->in_use_ != averaged ? average : nullptr) {
+  if (average_ != nullptr) average_->Swap();
+}
+
+WeightAverage::Scope::~Scope() {
+  if (average_ != nullptr) average_->Swap();
+}
+
+}  // namespace trainer
