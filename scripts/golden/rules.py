@@ -1,18 +1,21 @@
-"""Ten steps of each update rule on two parameters, in NumPy float64.
+"""Ten steps of each update rule on two parameters, in NumPy float64; AdamW is PyTorch's.
 
 A step: the gradients of iter_size passes are summed; if clip_gradients is set and the 2-norm over
 both parameters exceeds it, they are scaled down to it; then divided by iter_size; then the decay is
 added; then the rule moves the weights, for SGD v = momentum * v + rate * lr_mult * g and w = w - v.
-`clip_and_iter_size` is where the order matters.
+`clip_and_iter_size` is where the order matters. AdamW and LARS treat the decay in their own way, and
+larc takes its norms before the decay is added.
 """
 
 import numpy as np
+import torch
 
 from golden_file import GoldenFile, grid
 
 SEED = 4
 STEPS = 10
 LR_MULT, DECAY_MULT = (1, 2), (1, 0.5)
+BIAS_DECAY_MULT = (1, 0)
 
 # name, solver fields
 CASES = [
@@ -36,6 +39,43 @@ OTHER_RULES = [
     ("adadelta", {"type": '"AdaDelta"', "momentum": 0.95, "delta": 0.001, **DECAYED}),
     ("adam", {"type": '"Adam"', "momentum": 0.9, "momentum2": 0.99, "delta": 0.001, **DECAYED}),
     ("adam_defaults", {"type": '"Adam"', "momentum": 0.9}),
+]
+
+# Every rule in Caffe's whole pipeline.
+SETTINGS = {"SGD": {"momentum": 0.9}, "Nesterov": {"momentum": 0.9}, "AdaGrad": {"delta": 0.01},
+            "RMSProp": {"rms_decay": 0.75, "delta": 0.01},
+            "AdaDelta": {"momentum": 0.95, "delta": 0.001},
+            "Adam": {"momentum": 0.9, "momentum2": 0.99, "delta": 0.001}, "SAG": {"momentum": 0.75},
+            "AdamW": {"momentum": 0.9, "momentum2": 0.99, "delta": 0.001},
+            "LARS": {"momentum": 0.9, "trust_coefficient": 0.25}}
+L2_CLIP = {"weight_decay": 0.25, "clip_gradients": 3, "iter_size": 2}
+L1_CLIP = {"weight_decay": 0.125, "regularization_type": '"L1"', "clip_gradients": 2,
+           "iter_size": 3}
+PIPELINE = [(f"{name.lower()}_{what}", {"type": f'"{name}"', **fields, **pipeline})
+            for name, fields in SETTINGS.items()
+            for what, pipeline in (("l2_clip", L2_CLIP), ("l1_clip", L1_CLIP))
+            if what == "l2_clip" or name not in ("AdamW", "LARS")]
+
+NEW_RULES = [
+    ("adamw", {"type": '"AdamW"', "momentum": 0.9, "weight_decay": 0.25}),
+    ("adamw_without_decay", {"type": '"AdamW"', "momentum": 0.5, "momentum2": 0.75}),
+    ("lars", {"type": '"LARS"', "momentum": 0.5, "trust_coefficient": 0.125, "weight_decay": 0.25}),
+    ("lars_defaults", {"type": '"LARS"'}),
+    ("lars_bias", {"type": '"LARS"', "momentum": 0.5, "trust_coefficient": 0.5,
+                   "weight_decay": 0.25}),
+    ("lars_zero_start", {"type": '"LARS"', "trust_coefficient": 0.5, "weight_decay": 0.25}),
+    ("sag", {"type": '"SAG"', "momentum": 0.75, "weight_decay": 0.25}),
+    ("larc_scale", {"momentum": 0.5, "larc": "true", "larc_eta": 0.25, "weight_decay": 0.25}),
+    ("larc_clip", {"momentum": 0.5, "larc": "true", "larc_eta": 0.5, "larc_policy": '"clip"',
+                   "clip_gradients": 3, "iter_size": 2}),
+    ("larc_adam", {"type": '"Adam"', "momentum": 0.5, "larc": "true", "larc_eta": 0.25}),
+    ("larc_zero_start", {"momentum": 0.5, "larc": "true", "larc_eta": 0.25}),
+    ("momentum_poly", {"momentum": 0.25, "momentum_policy": '"poly"', "max_momentum": 0.75,
+                       "momentum_power": 2}),
+    ("momentum_opt", {"momentum_policy": '"opt"', "max_momentum": 0.75, "lr_policy": '"inv"',
+                      "gamma": 0.5, "power": 0.75}),
+    ("decay_poly", {"momentum": 0.5, "weight_decay": 0.5, "weight_decay_policy": '"poly"',
+                    "max_weight_decay": 0.125, "weight_decay_power": 0.5}),
 ]
 
 
@@ -77,8 +117,38 @@ def adam(f, t, w, a, b, g, eta):
     w -= eta * a / (np.sqrt(b) + f.get("delta", 1e-8))
 
 
+def sag(f, t, w, a, b, g, eta):
+    a[:] = f["momentum"] * a + (1 - f["momentum"]) * g
+    w -= eta * a
+
+
+OPTIMIZERS = {}
+
+
+def adamw(f, t, w, a, b, g, eta, decay):
+    if t == 0:
+        param = torch.tensor(w, requires_grad=True)
+        betas = f["momentum"], f.get("momentum2", 0.999)
+        OPTIMIZERS[id(w)] = param, torch.optim.AdamW([param], lr=eta, betas=betas,
+                                                     eps=f.get("delta", 1e-8), weight_decay=decay)
+    param, optimizer = OPTIMIZERS[id(w)]
+    param.grad = torch.tensor(g)
+    optimizer.step()
+    w[:] = param.detach().numpy()
+
+
+def lars(f, t, w, a, b, g, eta, decay):
+    size, slope = np.linalg.norm(w), np.linalg.norm(g)
+    local = 1
+    if size > 0 and slope > 0 and not f["is_bias"]:
+        local = f.get("trust_coefficient", 0.001) * size / (slope + decay * size)
+    a[:] = f.get("momentum", 0) * a + eta * local * (g + decay * w)
+    w -= a
+
+
 RULES = {"SGD": sgd, "Nesterov": nesterov, "AdaGrad": adagrad, "RMSProp": rmsprop,
-         "AdaDelta": adadelta, "Adam": adam}
+         "AdaDelta": adadelta, "Adam": adam, "SAG": sag}
+OWN_DECAY = {"AdamW": adamw, "LARS": lars}
 
 
 def rate(fields, step):
@@ -87,31 +157,67 @@ def rate(fields, step):
     return 0.125
 
 
-def update(fields, step, weights, history, sums):
+def momentum(fields, step):
+    policy, start = fields.get("momentum_policy"), fields.get("momentum", 0)
+    if policy == '"poly"':
+        share = (step / STEPS) ** fields["momentum_power"]
+        return start + (fields["max_momentum"] - start) * share
+    if policy == '"opt"':
+        return min((1 - np.sqrt(rate(fields, step)) / 2) ** 2, fields["max_momentum"])
+    return start
+
+
+def weight_decay(fields, step):
+    start = fields.get("weight_decay", 0)
+    if "weight_decay_policy" in fields:
+        share = (step / STEPS) ** fields["weight_decay_power"]
+        return start + (fields["max_weight_decay"] - start) * share
+    return start
+
+
+def local_rate(fields, w, g, eta, lr_mult):
+    if "larc" not in fields:
+        return eta * lr_mult
+    size, slope = np.linalg.norm(w), np.linalg.norm(g)
+    local = 1
+    if size > 0 and slope > 0:
+        local = (1 - fields["momentum"]) * fields["larc_eta"] * size / slope
+    return min(eta, local) if "larc_policy" in fields else eta * local
+
+
+def update(fields, step, weights, history, sums, decay_mult):
     norm = np.sqrt(sum((g**2).sum() for g in sums))
     clip = fields.get("clip_gradients", np.inf)
     scale = (clip / norm if norm > clip else 1) / fields.get("iter_size", 1)
-    rule = RULES[fields.get("type", '"SGD"').strip('"')]
+    name = fields.get("type", '"SGD"').strip('"')
     for i, (w, (a, b), g) in enumerate(zip(weights, history, sums)):
-        decay = fields.get("weight_decay", 0) * DECAY_MULT[i]
+        now = {**fields, "momentum": momentum(fields, step), "is_bias": decay_mult[i] == 0}
+        decay = weight_decay(fields, step) * decay_mult[i]
+        eta = local_rate(now, w, g * scale, rate(fields, step), LR_MULT[i])
+        if name in OWN_DECAY:
+            OWN_DECAY[name](now, step, w, a, b, g * scale, eta, decay)
+            continue
         penalty = np.sign(w) if "regularization_type" in fields else w
-        rule(fields, step, w, a, b, g * scale + decay * penalty, rate(fields, step) * LR_MULT[i])
+        RULES[name](now, step, w, a, b, g * scale + decay * penalty, eta)
 
 
 def ten_steps(rng, out, name, fields):
     weights = [grid(rng, 7, steps=16, unit=8), grid(rng, 3, steps=16, unit=8)]
+    if "zero_start" in name:
+        weights[1][:] = 0
+    decay_mult = BIAS_DECAY_MULT if "bias" in name else DECAY_MULT
     history = [np.zeros((2, 7)), np.zeros((2, 3))]
     out.case(name)
     lines = {"type": '"SGD"', "base_lr": 0.125, "lr_policy": '"fixed"', "max_iter": STEPS, **fields}
     out.text("solver", "\n".join(f"{key}: {value}" for key, value in lines.items()))
     for i, w in enumerate(weights):
         out.number(f"lr_mult_{i}", LR_MULT[i])
-        out.number(f"decay_mult_{i}", DECAY_MULT[i])
+        out.number(f"decay_mult_{i}", decay_mult[i])
         out.tensor(f"start_{i}", w)
     sums = [grid(rng, STEPS, len(w), steps=16, unit=8) for w in weights]
     after = [np.zeros_like(s) for s in sums]
     for step in range(STEPS):
-        update(fields, step, weights, history, [s[step] for s in sums])
+        update(fields, step, weights, history, [s[step] for s in sums], decay_mult)
         for values, w in zip(after, weights):
             values[step] = w
     for i in range(2):
@@ -121,7 +227,9 @@ def ten_steps(rng, out, name, fields):
 
 def main():
     files = [("sgd.txt", "SGD: weights after each of ten steps.", CASES),
-             ("rules.txt", "The other rules: weights after each of ten steps.", OTHER_RULES)]
+             ("rules.txt", "The other rules: weights after each of ten steps.", OTHER_RULES),
+             ("pipeline.txt", "Each rule with decay, clipping and iter_size.", PIPELINE),
+             ("new_rules.txt", "Rules and schedules that Caffe lacks.", NEW_RULES)]
     for name, about, cases in files:
         rng = np.random.default_rng(SEED)
         out = GoldenFile(name, SEED, about)

@@ -9,6 +9,7 @@
 #include "trainer/rules/clip.h"
 #include "trainer/rules/rule.h"
 #include "trainer/solver/lr_policy.h"
+#include "trainer/solver/weight_update.h"
 
 namespace trainer {
 namespace {
@@ -24,34 +25,50 @@ SolverSpec SolverFromText(const std::string& text) {
 
 // The two parameters of a golden case, side by side in one array as in a ParamStore.
 struct Weights {
-  std::vector<float> weight, grad, state[2];
+  std::vector<float> weight, grad;
   std::vector<size_t> start = {0};
+  Param params[2];
 
-  void Add(const std::vector<float>& values) {
-    weight.insert(weight.end(), values.begin(), values.end());
-    start.push_back(weight.size());
+  explicit Weights(const GoldenCase& golden) {
+    for (int p = 0; p < 2; ++p) {
+      const std::vector<float>& values = golden.Tensor(Join("start_", p)).values;
+      weight.insert(weight.end(), values.begin(), values.end());
+      start.push_back(weight.size());
+      params[p].shape = Shape{static_cast<int64_t>(values.size())};
+      params[p].lr_mult = static_cast<float>(golden.Number(Join("lr_mult_", p)));
+      params[p].decay_mult = static_cast<float>(golden.Number(Join("decay_mult_", p)));
+    }
+    grad.assign(weight.size(), 0.0f);
+    for (size_t p = 0; p < 2; ++p) {
+      params[p].weight = weight.data() + start[p];
+      params[p].grad = grad.data() + start[p];
+    }
   }
 };
 
 class RuleGoldenTest : public testing::Test {
  protected:
-  void RunCase(const GoldenCase& golden) {
+  void RunFile(const std::string& file, size_t least) {
+    const std::vector<GoldenCase> cases = ReadGolden(file);
+    EXPECT_GE(cases.size(), least);
+    for (const GoldenCase& golden : cases) RunCase(golden);
+  }
+
+ private:
+  static void RunCase(const GoldenCase& golden) {
     SCOPED_TRACE(golden.name);
     const SolverSpec spec = SolverFromText(golden.Text("solver"));
     const auto device = MakeCpuDevice(1);
-    const auto rule = MakeRule(spec);
-    Weights w;
-    for (int p = 0; p < 2; ++p) w.Add(golden.Tensor(Join("start_", p)).values);
-    w.grad.assign(w.weight.size(), 0.0f);
-    for (auto& state : w.state) state.assign(w.weight.size(), 0.0f);
+    Weights w(golden);
+    WeightUpdate update(spec, MakeRule(spec), *device, {&w.params[0], &w.params[1]}, w.grad);
     for (int step = 0; step < 10; ++step) {
       SetGradients(golden, step, w);
-      Step(golden, spec, step, *device, *rule, w);
+      const std::string note = update.Apply(step, LearningRate(spec.proto, step, 0));
+      EXPECT_TRUE(note.empty() || spec.proto.has_clip_gradients()) << note;
       ExpectAfter(golden, step, w);
     }
   }
 
- private:
   static void SetGradients(const GoldenCase& golden, int step, Weights& w) {
     for (size_t p = 0; p < 2; ++p) {
       const std::vector<float>& sums = golden.Tensor(Join("gradient_sums_", p)).values;
@@ -59,31 +76,6 @@ class RuleGoldenTest : public testing::Test {
       for (size_t i = 0; i < count; ++i) {
         w.grad[w.start[p] + i] = sums[static_cast<size_t>(step) * count + i];
       }
-    }
-  }
-
-  static void Step(const GoldenCase& golden, const SolverSpec& spec, int step, const Device& device,
-                   Rule& rule, Weights& w) {
-    float norm_scratch = 0;
-    const float norm = L2Norm(device, w.grad, &norm_scratch);
-    const float clip = spec.proto.clip_gradients();
-    ParamSlice slice;
-    slice.grad_scale =
-        (clip >= 0 && norm > clip ? clip / norm : 1) / static_cast<float>(spec.proto.iter_size());
-    slice.iter = step;
-    for (size_t p = 0; p < 2; ++p) {
-      const auto lr_mult = static_cast<float>(golden.Number(Join("lr_mult_", p)));
-      const auto decay_mult = static_cast<float>(golden.Number(Join("decay_mult_", p)));
-      const bool l1 = spec.proto.regularization_type() == "L1";
-      slice.rate = LearningRate(spec.proto, step, 0) * lr_mult;
-      slice.decay_l1 = l1 ? spec.proto.weight_decay() * decay_mult : 0;
-      slice.decay_l2 = l1 ? 0 : spec.proto.weight_decay() * decay_mult;
-      slice.count = static_cast<int64_t>(w.start[p + 1] - w.start[p]);
-      slice.weight = w.weight.data() + w.start[p];
-      slice.grad = w.grad.data() + w.start[p];
-      for (int s = 0; s < rule.StatesPerWeight(); ++s)
-        slice.state[s] = w.state[s].data() + w.start[p];
-      rule.Step(device, slice);
     }
   }
 
@@ -101,16 +93,31 @@ class RuleGoldenTest : public testing::Test {
   }
 };
 
-TEST_F(RuleGoldenTest, SgdTakesTheStepsOfNumPy) {
-  const std::vector<GoldenCase> cases = ReadGolden("sgd.txt");
-  ASSERT_GE(cases.size(), 6u);
-  for (const GoldenCase& golden : cases) RunCase(golden);
+TEST_F(RuleGoldenTest, SgdTakesTheStepsOfNumPy) { RunFile("sgd.txt", 8); }
+
+TEST_F(RuleGoldenTest, TheOtherRulesTakeTheStepsOfNumPy) { RunFile("rules.txt", 7); }
+
+TEST_F(RuleGoldenTest, EveryRuleDecaysClipsAndAveragesAsNumPyDoes) { RunFile("pipeline.txt", 16); }
+
+TEST_F(RuleGoldenTest, RulesAndSchedulesBeyondCaffesTakeTheStepsOfPyTorchAndNumPy) {
+  RunFile("new_rules.txt", 14);
 }
 
-TEST_F(RuleGoldenTest, TheOtherRulesTakeTheStepsOfNumPy) {
-  const std::vector<GoldenCase> cases = ReadGolden("rules.txt");
-  ASSERT_GE(cases.size(), 7u);
-  for (const GoldenCase& golden : cases) RunCase(golden);
+TEST(WeightUpdateTest, SaysHowItClipped) {
+  const SolverSpec spec =
+      SolverFromText("type: \"SGD\" base_lr: 1 clip_gradients: 2.5 iter_size: 2");
+  const auto device = MakeCpuDevice(1);
+  std::vector<float> weight = {1, 1}, grad = {3, 4};
+  Param param;
+  param.shape = Shape{2};
+  param.weight = weight.data();
+  param.grad = grad.data();
+  WeightUpdate update(spec, MakeRule(spec), *device, {&param}, grad);
+  EXPECT_EQ(update.Apply(0, 1),
+            "Gradient clipping: scaling down gradients (L2 norm 5 > 2.5) by scale factor 0.5");
+  EXPECT_THAT(weight, testing::ElementsAre(0.25f, 0));  // the sum is clipped, then halved
+  grad = {1, 1};
+  EXPECT_EQ(update.Apply(1, 1), "");
 }
 
 TEST(RuleTest, LeavesTheGradientWhenAskedTo) {
@@ -151,6 +158,27 @@ TEST(RuleTest, RefusesMomentumWhereTheRuleHasNone) {
   EXPECT_THAT(Refusal("type: \"AdaGrad\"\nmomentum: 0.9"),
               HasSubstr("solver.prototxt:2:1: momentum is 0.9, but AdaGrad has none"));
   EXPECT_THAT(Refusal("type: \"RMSProp\" momentum: 0.9"), HasSubstr("RMSProp has none"));
+}
+
+TEST(RuleTest, RefusesAMomentumPolicyWhereTheRuleHasNoMomentum) {
+  EXPECT_THAT(Refusal("type: \"AdaGrad\" momentum_policy: \"poly\""),
+              HasSubstr("momentum_policy is 'poly', but AdaGrad has no momentum"));
+}
+
+TEST(RuleTest, RefusesL1WhereTheDecayIsTheRulesOwn) {
+  EXPECT_THAT(Refusal("type: \"AdamW\"\nregularization_type: \"L1\""),
+              HasSubstr("solver.prototxt:2:1: regularization_type is L1, but AdamW is defined for "
+                        "L2 only"));
+  EXPECT_THAT(Refusal("type: \"LARS\" regularization_type: \"L1\""), HasSubstr("but LARS is"));
+}
+
+TEST(RuleTest, RefusesNumbersThatAdamWAndLarsCannotUse) {
+  EXPECT_THAT(Refusal("type: \"AdamW\" momentum: 1"),
+              HasSubstr("momentum is 1; AdamW needs at least 0 and below 1"));
+  EXPECT_THAT(Refusal("type: \"AdamW\" momentum2: 1"), HasSubstr("momentum2 is 1; AdamW needs"));
+  EXPECT_THAT(Refusal("type: \"LARS\" trust_coefficient: 0"),
+              HasSubstr("trust_coefficient is 0; it must be above 0"));
+  EXPECT_THAT(Refusal("type: \"LARS\" larc: true"), HasSubstr("both scale the rate by the norms"));
 }
 
 TEST(RuleTest, RefusesADecayOutsideItsRange) {

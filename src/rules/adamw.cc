@@ -1,0 +1,56 @@
+#include <cmath>
+
+#include "trainer/rules/rule.h"
+
+namespace trainer {
+namespace {
+
+// Adam with the decay apart from the gradient, beta1 = momentum and beta2 = momentum2:
+//   m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2;
+//   w = w - rate * (m_hat / (sqrt(v_hat) + delta) + weight_decay * decay_mult * w),
+// where m_hat = m / (1 - beta1^t) and v_hat = v / (1 - beta2^t), t counted from 1. The decay is
+// in neither m nor v, so it shrinks all weights by the same share.
+// Source: Loshchilov and Hutter, arXiv:1711.05101, algorithm 2; rate stands for alpha and for eta.
+struct AdamWStep {
+  float rate, beta1, beta2, delta, decay;
+  float m_correction, v_correction;  // 1 / (1 - beta1^t), 1 / (1 - beta2^t)
+  HD void operator()(float& w, float& m, float& v, float g) const {
+    m = beta1 * m + (1 - beta1) * g;
+    v = beta2 * v + (1 - beta2) * g * g;
+    w -= rate * (m * m_correction / (sqrtf(v * v_correction) + delta) + decay * w);
+  }
+};
+
+class AdamW final : public Rule {
+ public:
+  explicit AdamW(const SolverSpec& spec)
+      : beta2_(spec.proto.momentum2()), delta_(spec.proto.delta()) {
+    RefuseL1(spec, "AdamW");
+    RefuseOutside(spec, "momentum", spec.proto.momentum());
+    RefuseOutside(spec, "momentum2", beta2_);
+  }
+  int StatesPerWeight() const override { return 2; }
+  void Step(const Device& device, const ParamSlice& slice) override {
+    const double t = slice.iter + 1;
+    const float beta1 = slice.momentum;
+    ParamSlice plain = slice;
+    plain.decay_l1 = plain.decay_l2 = 0;
+    UpdateWeights<2>(device, plain,
+                     AdamWStep{slice.rate, beta1, beta2_, delta_, slice.decay_l2,
+                               static_cast<float>(1 / (1 - std::pow(beta1, t))),
+                               static_cast<float>(1 / (1 - std::pow(beta2_, t)))});
+  }
+
+ private:
+  static void RefuseOutside(const SolverSpec& spec, const char* field, float value) {
+    if (value >= 0 && value < 1) return;
+    spec.Fail(field, Join(field, " is ", value, "; AdamW needs at least 0 and below 1"));
+  }
+
+  float beta2_, delta_;
+};
+
+const RegisterRule<AdamW> kAdamW("AdamW");
+
+}  // namespace
+}  // namespace trainer

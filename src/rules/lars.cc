@@ -1,0 +1,52 @@
+#include "trainer/rules/rule.h"
+
+namespace trainer {
+namespace {
+
+// LARS, momentum with a rate of its own for each parameter, lambda = weight_decay * decay_mult:
+//   local = trust_coefficient * |w| / (|g| + lambda |w|), or 1 where |w| or |g| is 0;
+//   v = momentum * v + rate * local * (g + lambda w);  w = w - v.
+// Parameters with decay_mult 0 keep local = 1: their user says that they are biases or scales of a
+// norm, whose size tells nothing about the step they need. Biases start at 0, where a step
+// in proportion to the norm hardly moves.
+// Source: You, Gitman and Ginsburg, arXiv:1708.03888, algorithm 1.
+struct LarsStep {
+  float rate, momentum;
+  HD void operator()(float& w, float& v, float g) const {
+    v = momentum * v + rate * g;
+    w -= v;
+  }
+};
+
+class Lars final : public Rule {
+ public:
+  explicit Lars(const SolverSpec& spec) : trust_(spec.proto.trust_coefficient()) {
+    RefuseL1(spec, "LARS");
+    if (!(trust_ > 0)) {
+      spec.Fail("trust_coefficient",
+                Join("trust_coefficient is ", trust_, "; it must be above 0, e.g. 0.001"));
+    }
+    if (spec.proto.larc()) {
+      spec.Fail("larc",
+                "larc and type LARS both scale the rate by the norms; remove one of the two");
+    }
+  }
+  int StatesPerWeight() const override { return 1; }
+  bool NeedsNorms() const override { return true; }
+  void Step(const Device& device, const ParamSlice& slice) override {
+    UpdateWeights<1>(device, slice, LarsStep{slice.rate * LocalRate(slice), slice.momentum});
+  }
+
+ private:
+  float LocalRate(const ParamSlice& slice) const {
+    if (!slice.decays || slice.weight_norm == 0 || slice.grad_norm == 0) return 1;
+    return trust_ * slice.weight_norm / (slice.grad_norm + slice.decay_l2 * slice.weight_norm);
+  }
+
+  float trust_;
+};
+
+const RegisterRule<Lars> kLars("LARS");
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,29 @@
+#include "trainer/rules/rule.h"
+
+namespace trainer {
+namespace {
+
+// SAG, as NVIDIA Caffe names it: a running average of the gradient, h = momentum * h +
+// (1 - momentum) * g;  w = w - rate * h. Unlike SGD's, h knows no rate: a drop of the rate shrinks
+// the old steps too.
+struct SagStep {
+  float rate, momentum;
+  HD void operator()(float& w, float& h, float g) const {
+    h = momentum * h + (1 - momentum) * g;
+    w -= rate * h;
+  }
+};
+
+class Sag final : public Rule {
+ public:
+  explicit Sag(const SolverSpec&) {}
+  int StatesPerWeight() const override { return 1; }
+  void Step(const Device& device, const ParamSlice& slice) override {
+    UpdateWeights<1>(device, slice, SagStep{slice.rate, slice.momentum});
+  }
+};
+
+const RegisterRule<Sag> kSag("SAG");
+
+}  // namespace
+}  // namespace trainer
