@@ -56,6 +56,9 @@ class LogObserver final : public Observer {
 
   void OnSnapshotStart(const SnapshotReport& report) override {
     LOG(INFO) << "Snapshotting to binary proto file " << report.model;
+    if (!report.averaged.empty()) {
+      LOG(INFO) << "Snapshotting averaged weights to binary proto file " << report.averaged;
+    }
     LOG(INFO) << "Snapshotting solver state to binary proto file " << report.state;
   }
 

@@ -186,6 +186,7 @@ std::string Solver::Snapshot() {
   const SnapshotNames names = NamesFor(proto_.snapshot_prefix(), state_.iter);
   report.model = names.model;
   report.state = names.state;
+  if (average_) report.averaged = names.averaged;
   observer_.OnSnapshotStart(report);
   caffe::NetParameter net = train_net_->ToProto(proto_.snapshot_diff());
   std::optional<caffe::NetParameter> averaged;

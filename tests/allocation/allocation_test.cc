@@ -108,5 +108,16 @@ TEST(AllocationTest, IterationsAfterTheSecondAllocateNothing) {
   EXPECT_EQ(AllocationsOf(*run.solver, 10), 0);
 }
 
+TEST(AllocationTest, NorDoSchedulesLarcAndAveragesOfWeights) {
+  SmallRun run(
+      "type: \"AdamW\" base_lr: 0.001 lr_policy: \"cosine\" warmup_iter: 6 momentum: 0.9 "
+      "momentum_policy: \"poly\" weight_decay: 0.001 weight_decay_policy: \"poly\" "
+      "larc: true larc_policy: \"clip\" ema_decay: 0.9 max_iter: 100 ",
+      kConvNet);
+  run.solver->Step();
+  run.solver->Step();
+  EXPECT_EQ(AllocationsOf(*run.solver, 10), 0);
+}
+
 }  // namespace
 }  // namespace trainer

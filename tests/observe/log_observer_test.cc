@@ -77,7 +77,7 @@ TEST_F(LogObserverTest, AnInterruptedTestSaysSo) {
 
 TEST_F(LogObserverTest, StartSnapshotAndEndHaveTheirLines) {
   log_->OnStart({"LeNet", "inv", 0, 10});
-  log_->OnSnapshotStart({5, "a_iter_5.caffemodel", "a_iter_5.solverstate"});
+  log_->OnSnapshotStart({5, "a_iter_5.caffemodel", "a_iter_5.solverstate", ""});
   log_->OnEnd(false);
   log_->OnEnd(true);
   EXPECT_THAT(collected_.lines,
@@ -85,6 +85,15 @@ TEST_F(LogObserverTest, StartSnapshotAndEndHaveTheirLines) {
                           "Snapshotting to binary proto file a_iter_5.caffemodel",
                           "Snapshotting solver state to binary proto file a_iter_5.solverstate",
                           "Optimization Done.", "Optimization stopped early."));
+}
+
+TEST_F(LogObserverTest, AveragedWeightsHaveTheirOwnLine) {
+  log_->OnSnapshotStart({5, "a.caffemodel", "a.solverstate", "a.averaged.caffemodel"});
+  EXPECT_THAT(collected_.lines,
+              ElementsAre("Snapshotting to binary proto file a.caffemodel",
+                          "Snapshotting averaged weights to binary proto file "
+                          "a.averaged.caffemodel",
+                          "Snapshotting solver state to binary proto file a.solverstate"));
 }
 
 TEST_F(LogObserverTest, TheLineAfterTheLastUpdateHasOnlyTheLoss) {

@@ -45,6 +45,7 @@ struct TestReport {
 struct SnapshotReport {
   int iter = 0;
   std::string model, state;  // files, written and verified
+  std::string averaged;      // the file of averaged weights, or ""
 };
 
 // Called on the training thread, in order. Must be quick and must not throw for trouble of its own.
