@@ -54,6 +54,10 @@ Flag IterationsFlag() {
           .min = 1};
 }
 
+Flag JsonFlag() {
+  return {.name = "json", .kind = FlagKind::kSwitch, .help = "print JSON, for programs"};
+}
+
 void RefuseGpu(const Flags& flags) {
   if (!flags.Has("gpu")) return;
   const std::string& text = flags.Text("gpu");

@@ -17,6 +17,7 @@ Flag StageFlag();
 Flag PhaseFlag();
 Flag MemoryFlag();
 Flag IterationsFlag();
+Flag JsonFlag();
 
 // Throws kUsage for a --gpu that is neither "all" nor a list of numbers, kUnavailable for one that
 // is, because this build computes on the CPU only.

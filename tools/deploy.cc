@@ -1,0 +1,144 @@
+#include "trainer/config/deploy.h"
+
+#include <glog/logging.h>
+#include <google/protobuf/text_format.h>
+
+#include <charconv>
+#include <iostream>
+
+#include "shared_flags.h"
+#include "trainer/backend/device.h"
+#include "trainer/base/atomic_file.h"
+#include "trainer/base/file.h"
+#include "trainer/base/text.h"
+#include "trainer/net/net.h"
+#include "verb.h"
+
+namespace trainer {
+namespace {
+
+// "3,227,227"
+Shape ParseShape(const Flags& flags) {
+  std::vector<int64_t> dims;
+  for (const std::string& word : flags.List("shape")) {
+    int64_t dim = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), dim);
+    if (error != std::errc() || end != word.data() + word.size() || dim < 1) {
+      throw Error(ErrorCode::kUsage, Join("--shape=", flags.Text("shape"), ": '", word,
+                                          "' is not a length; write it as --shape=3,227,227"));
+    }
+    dims.push_back(dim);
+  }
+  return Shape(std::span<const int64_t>(dims));
+}
+
+// The shapes of one item that the TEST net's data layers give, by blob.
+std::map<std::string, Shape> PlannedShapes(const NetSpec& spec, const caffe::NetState& state,
+                                           const std::vector<std::string>& blobs) try {
+  const std::unique_ptr<Device> device = MakeCpuDevice();
+  ParamStore params(*device);
+  NetOptions options;
+  options.state = state;
+  options.log = false;
+  options.memory = MemoryMode::kSeparate;  // so that every blob still has its shape
+  const Net net(spec, options, *device, params);
+  std::map<std::string, Shape> shapes;
+  for (const std::string& blob : blobs) {
+    const Shape whole = net.Value(blob).shape;
+    shapes[blob] = Shape(whole.dims().subspan(whole.Rank() > 0 ? 1 : 0));
+  }
+  return shapes;
+} catch (const Error& e) {
+  throw Error(e.code(), Join(e.what(),
+                             " (the net's data tells the shape of its input; without it "
+                             "give the shape of one item, e.g. --shape=3,227,227)"));
+}
+
+void SetShapes(const std::map<std::string, Shape>& shapes, int batch, caffe::NetParameter* deploy) {
+  for (caffe::LayerParameter& layer : *deploy->mutable_layer()) {
+    if (layer.type() != "Input" || layer.input_param().shape_size() > 0) continue;
+    for (const std::string& top : layer.top()) {
+      caffe::BlobShape* shape = layer.mutable_input_param()->add_shape();
+      shape->add_dim(batch);
+      for (const int64_t dim : shapes.at(top).dims()) shape->add_dim(dim);
+    }
+  }
+}
+
+class Deploy final : public Verb {
+ public:
+  VerbDoc Doc() const override {
+    return {
+        .summary = "make the deploy net of a training net",
+        .usage = "trainer deploy --model=FILE [--out=FILE] [flags]",
+        .text =
+            "Takes the net of phase TEST: data layers become Input layers, the loss becomes the "
+            "probabilities that it is computed from, and what is only needed for training or "
+            "scoring goes. Layer names stay, so that the trained weights fit.",
+        .examples =
+            "trainer deploy --model=models/lenet/train_test.prototxt --out=deploy.prototxt\n"
+            "trainer deploy --model=net.prototxt --shape=3,227,227 --batch=10",
+        .flags = {{.name = "model", .value = "FILE", .help = "the net", .required = true},
+                  {.name = "out", .value = "FILE", .help = "where to write; default: print it"},
+                  {.name = "force",
+                   .kind = FlagKind::kSwitch,
+                   .help = "replace --out when it is there already"},
+                  {.name = "batch",
+                   .kind = FlagKind::kWhole,
+                   .value = "N",
+                   .fallback = "1",
+                   .help = "items per pass",
+                   .min = 1},
+                  {.name = "shape",
+                   .value = "C,H,W",
+                   .help = "shape of one item; default: what the net's data has"},
+                  {.name = "output",
+                   .value = "BLOBS",
+                   .help = "blobs to keep; default: what the heaviest loss reads"},
+                  LevelFlag(),
+                  StageFlag()},
+    };
+  }
+
+  int Run(const Flags& flags) override {
+    const NetSpec spec = LoadNet(flags.Text("model"));
+    DeployOptions options;
+    options.state = NetStateOf(flags, caffe::TEST);
+    options.outputs = flags.List("output");
+    caffe::NetParameter deploy = MakeDeploy(spec, options);
+    const std::vector<std::string> inputs = InputsWithoutShape(deploy);
+    std::map<std::string, Shape> shapes;
+    if (flags.Has("shape")) {
+      for (const std::string& input : inputs) shapes[input] = ParseShape(flags);
+    } else if (!inputs.empty()) {
+      shapes = PlannedShapes(spec, options.state, inputs);
+    }
+    SetShapes(shapes, flags.Whole("batch"), &deploy);
+    Write(deploy, flags);
+    return 0;
+  }
+
+ private:
+  static void Write(const caffe::NetParameter& deploy, const Flags& flags) {
+    std::string text;
+    google::protobuf::TextFormat::PrintToString(deploy, &text);
+    const std::string& path = flags.Text("out");
+    if (path.empty()) {
+      std::cout << text;
+      return;
+    }
+    if (Exists(path) && !flags.Switch("force")) {
+      throw Error(ErrorCode::kCannotCreate, {path},
+                  "the file is there already; give another --out, or --force to replace it");
+    }
+    AtomicFile file(path);
+    file.Append(text.data(), text.size());
+    file.Commit();
+    LOG(INFO) << EscapeControl(Join("Wrote ", path, ": ", deploy.layer_size(), " layers"));
+  }
+};
+
+const RegisterVerb<Deploy> kDeploy("deploy");
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,32 @@
+#pragma once
+// Places for the boxes of a directed graph without cycles, in rows from top to bottom.
+
+#include <string>
+#include <vector>
+
+namespace trainer {
+
+// Coordinates in pixels; a box's x and y are its centre.
+struct DrawnNode {
+  double width = 0, height = 0;
+  double x = 0, y = 0;
+};
+
+struct DrawnEdge {
+  size_t from = 0, to = 0;                       // nodes; from < to
+  std::vector<std::pair<double, double>> bends;  // points between the boxes, one per row crossed
+};
+
+struct Drawing {
+  std::vector<DrawnNode> nodes;
+  std::vector<DrawnEdge> edges;
+  double width = 0, height = 0;
+};
+
+// Sets every x, y and bend, and the drawing's size, from the boxes' sizes and the edges. A node
+// stands one row below the lowest node before it. Within a row, the order is found by moving nodes
+// to the mean place of their neighbours (Sugiyama, Tagawa, Toda 1981), and edges that cross rows
+// get a place of their own there.
+void LayOut(Drawing* drawing);
+
+}  // namespace trainer

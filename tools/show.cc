@@ -1,0 +1,149 @@
+#include <iostream>
+
+#include "json.h"
+#include "shared_flags.h"
+#include "table.h"
+#include "trainer/backend/device.h"
+#include "trainer/base/text.h"
+#include "trainer/net/net.h"
+#include "verb.h"
+
+namespace trainer {
+namespace {
+
+struct Row {
+  const LayerSpec* layer = nullptr;
+  std::vector<Shape> outputs;
+  int64_t params = 0;  // those that the layer owns
+  int64_t macs = 0;
+  size_t bytes = 0;  // of its outputs, were each to have its own memory
+};
+
+std::vector<Row> RowsOf(const Net& net) {
+  std::vector<Row> rows;
+  for (int i = 0; i < net.NumLayers(); ++i) {
+    Row row;
+    row.layer = &net.LayerAt(i);
+    row.macs = net.GetLayer(i).Macs();
+    for (const std::string& top : row.layer->proto().top()) {
+      const Tensor value = net.Value(top);
+      row.outputs.push_back(value.shape);
+      row.bytes += static_cast<size_t>(value.shape.Count()) * SizeOf(value.dtype);
+    }
+    for (const Param* param : net.params()) {
+      if (param->layer == row.layer->name()) row.params += param->count();
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+Row Total(const std::vector<Row>& rows) {
+  Row total;
+  for (const Row& row : rows) {
+    total.params += row.params;
+    total.macs += row.macs;
+    total.bytes += row.bytes;
+  }
+  return total;
+}
+
+std::string OutputsText(const Row& row) {
+  std::vector<std::string> texts;
+  for (int i = 0; i < row.layer->proto().top_size(); ++i) {
+    texts.push_back(
+        Join(row.layer->proto().top(i), " ", row.outputs[static_cast<size_t>(i)].ToString()));
+  }
+  return JoinList(texts);
+}
+
+std::string Count(int64_t count) { return count == 0 ? "" : Join(count); }
+
+void PrintTable(const Net& net, const std::vector<Row>& rows) {
+  Table table({"layer", "type", "outputs", "parameters", "MFLOP", "memory"});
+  auto add = [&](const std::string& name, const std::string& type, const std::string& outputs,
+                 const Row& row) {
+    table.Add({name, type, outputs, Count(row.params),
+               row.macs == 0 ? "" : Fixed(2e-6 * static_cast<double>(row.macs), 2),
+               row.bytes == 0 ? "" : Bytes(row.bytes)});
+  };
+  for (const Row& row : rows) add(row.layer->name(), row.layer->type(), OutputsText(row), row);
+  add("together", "", "", Total(rows));
+  std::cout << net.name() << ": " << rows.size() << " layers\n\n"
+            << table.ToString()
+            << "\nMFLOP: of one forward pass, a multiplication and an addition count as two.\n"
+            << "Values share memory: all of them and scratch take "
+            << Bytes(net.memory_plan().arena_bytes) << ".\n";
+}
+
+Json ShapeJson(const Shape& shape) {
+  Json dims = Json::Array();
+  for (int axis = 0; axis < shape.Rank(); ++axis) dims.Push(shape[axis]);
+  return dims;
+}
+
+void PrintJson(const Net& net, const std::vector<Row>& rows) {
+  Json layers = Json::Array();
+  for (const Row& row : rows) {
+    Json outputs = Json::Array();
+    for (int i = 0; i < row.layer->proto().top_size(); ++i) {
+      outputs.Push(Json::Object()
+                       .Set("name", row.layer->proto().top(i))
+                       .Set("shape", ShapeJson(row.outputs[static_cast<size_t>(i)])));
+    }
+    layers.Push(Json::Object()
+                    .Set("name", row.layer->name())
+                    .Set("type", row.layer->type())
+                    .Set("outputs", std::move(outputs))
+                    .Set("parameters", row.params)
+                    .Set("flop", 2 * row.macs)
+                    .Set("bytes", row.bytes));
+  }
+  const Row total = Total(rows);
+  std::cout << Json::Object()
+                   .Set("net", net.name())
+                   .Set("layers", std::move(layers))
+                   .Set("parameters", total.params)
+                   .Set("flop", 2 * total.macs)
+                   .Set("arena_bytes", net.memory_plan().arena_bytes)
+                   .ToString();
+}
+
+class Show final : public Verb {
+ public:
+  VerbDoc Doc() const override {
+    return {
+        .summary = "show a net's layers with shapes, parameters, work and memory",
+        .usage = "trainer show --model=FILE [--phase=TEST] [--json] [flags]",
+        .text =
+            "One line per layer, Split layers included. A shared parameter counts where it is "
+            "owned. The databases that the net names must be there; a deploy net needs none.",
+        .examples =
+            "trainer show --model=models/lenet/train_test.prototxt\n"
+            "trainer show --model=deploy.prototxt --phase=TEST --json",
+        .flags = {{.name = "model", .value = "FILE", .help = "the net", .required = true},
+                  PhaseFlag(),
+                  LevelFlag(),
+                  StageFlag(),
+                  JsonFlag()},
+    };
+  }
+
+  int Run(const Flags& flags) override {
+    const NetSpec spec = LoadNet(flags.Text("model"));
+    const std::unique_ptr<Device> device = MakeCpuDevice();
+    ParamStore params(*device);
+    NetOptions options;
+    options.state = NetStateOf(flags, flags.Text("phase") == "TRAIN" ? caffe::TRAIN : caffe::TEST);
+    options.log = false;
+    const Net net(spec, options, *device, params);
+    const std::vector<Row> rows = RowsOf(net);
+    flags.Switch("json") ? PrintJson(net, rows) : PrintTable(net, rows);
+    return 0;
+  }
+};
+
+const RegisterVerb<Show> kShow("show");
+
+}  // namespace
+}  // namespace trainer
