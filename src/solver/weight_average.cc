@@ -2,31 +2,9 @@
 
 #include <algorithm>
 
-#include "trainer/backend/map.h"
+#include "trainer/rules/average.h"
 
 namespace trainer {
-namespace {
-
-struct Blend {
-  float keep;
-  HD void operator()(float& average, float& weight) const {
-    average = keep * average + (1 - keep) * weight;
-  }
-};
-
-struct Copy {
-  HD void operator()(float& average, float& weight) const { average = weight; }
-};
-
-struct Exchange {
-  HD void operator()(float& average, float& weight) const {
-    const float old = average;
-    average = weight;
-    weight = old;
-  }
-};
-
-}  // namespace
 
 WeightAverage::WeightAverage(float decay, const Device& device, const Net& net)
     : decay_(decay), device_(device), net_(net), memory_(nullptr, FreeOnDevice{&device}) {
@@ -46,7 +24,7 @@ WeightAverage::WeightAverage(float decay, const Device& device, const Net& net)
 
 void WeightAverage::Restart() {
   for (const Entry& e : entries_) {
-    Update(device_, Copy{}, e.param->count(), e.average, e.param->weight);
+    StartAverage(device_, e.param->count(), e.average, e.param->weight);
   }
 }
 
@@ -54,13 +32,13 @@ void WeightAverage::Add(int updates) {
   const float keep =
       std::min(decay_, static_cast<float>(1 + updates) / static_cast<float>(10 + updates));
   for (const Entry& e : entries_) {
-    Update(device_, Blend{keep}, e.param->count(), e.average, e.param->weight);
+    BlendAverage(device_, keep, e.param->count(), e.average, e.param->weight);
   }
 }
 
 void WeightAverage::Swap() {
   for (const Entry& e : entries_) {
-    Update(device_, Exchange{}, e.param->count(), e.average, e.param->weight);
+    SwapAverage(device_, e.param->count(), e.average, e.param->weight);
   }
   in_use_ = !in_use_;
 }
