@@ -12,7 +12,6 @@ class Connector {
   explicit Connector(const std::vector<LayerSpec>& layers) : layers_(layers) {}
 
   std::vector<std::vector<OutputRef>> Run() {
-    CheckNames();
     std::vector<std::vector<OutputRef>> readers;
     for (int i = 0; i < static_cast<int>(layers_.size()); ++i) {
       std::vector<OutputRef> bottoms;
@@ -24,18 +23,6 @@ class Connector {
   }
 
  private:
-  void CheckNames() const {
-    std::map<std::string, const LayerSpec*> first;
-    for (const LayerSpec& layer : layers_) {
-      if (layer.name().empty()) continue;
-      const auto [other, added] = first.emplace(layer.name(), &layer);
-      if (added) continue;
-      layer.Fail("name",
-                 Join("another layer has this name (", other->second->Where("name").ToString(),
-                      "); weights are saved by name, so each needs its own"));
-    }
-  }
-
   OutputRef Find(int i, int j) const {
     const LayerSpec& layer = layers_[i];
     const std::string& blob = layer.proto().bottom(j);

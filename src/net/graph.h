@@ -33,6 +33,7 @@ struct ValueInfo {
 // One layer in its place.
 struct StepInfo {
   LayerSpec spec;
+  std::string key;  // the name; with a number behind it for a second layer of that name
   std::unique_ptr<Layer> layer;
   std::vector<int> in, out;       // values
   std::vector<bool> no_gradient;  // per input, as declared

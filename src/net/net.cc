@@ -72,7 +72,7 @@ void Net::BindContexts() {
     RunContext& run = contexts_.emplace_back();
     run.device_ = &device_;
     run.phase_ = step.spec.proto().phase();
-    run.key_ = {options_.seed, StreamOf(step.spec.name(), run.phase_)};
+    run.key_ = {options_.seed, StreamOf(step.key, run.phase_)};
     for (size_t i = 0; i < step.in.size(); ++i) {
       const ValueInfo& value = graph_->values[static_cast<size_t>(step.in[i])];
       run.in_.emplace_back(at(value.block), value.shape, value.dtype);
@@ -203,16 +203,16 @@ std::vector<std::pair<std::string, std::string>> Net::SaveLayerStates() const {
   std::vector<std::pair<std::string, std::string>> states;
   for (const StepInfo& step : graph_->steps) {
     std::string state = step.layer->SaveState();
-    if (!state.empty()) states.emplace_back(step.spec.name(), std::move(state));
+    if (!state.empty()) states.emplace_back(step.key, std::move(state));
   }
   return states;
 }
 
 void Net::Restore(uint32_t passes, const std::vector<std::pair<std::string, std::string>>& states) {
   passes_ = passes;
-  for (const auto& [name, state] : states) {
+  for (const auto& [key, state] : states) {
     for (const StepInfo& step : graph_->steps) {
-      if (step.spec.name() == name) step.layer->RestoreState(state);
+      if (step.key == key) step.layer->RestoreState(state);
     }
   }
 }

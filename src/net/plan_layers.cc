@@ -224,6 +224,27 @@ void Connect(StepInfo& step, int number, Graph& graph) {
   step.keep_out.assign(step.out.size(), false);
 }
 
+std::string KeyOf(const LayerSpec& spec, const Graph& graph) {
+  const auto used = [&](const std::string& key) {
+    return std::ranges::any_of(graph.steps, [&](const StepInfo& step) { return step.key == key; });
+  };
+  std::string key = spec.name();
+  for (int n = 2; used(key); ++n) key = Join(spec.name(), "#", n);
+  return key;
+}
+
+// Caffe allows a name twice. Its own autoencoder has two losses of one name.
+void CheckName(const StepInfo& step, const Graph& graph) {
+  if (step.spec.name().empty()) return;
+  for (const StepInfo& other : graph.steps) {
+    if (&other == &step || other.spec.name() != step.spec.name()) continue;
+    if (other.params.empty() && step.params.empty()) continue;
+    step.spec.Fail("name",
+                   Join("another layer has this name (", other.spec.Where("name").ToString(),
+                        "); weights are saved by name, so each needs its own"));
+  }
+}
+
 }  // namespace
 
 void PlanLayers(const std::vector<LayerSpec>& layers, const NetOptions& options,
@@ -231,19 +252,22 @@ void PlanLayers(const std::vector<LayerSpec>& layers, const NetOptions& options,
   graph.steps.reserve(layers.size());
   for (const LayerSpec& spec : layers) {
     const int number = graph.NumSteps();
+    const std::string key = KeyOf(spec, graph);
     StepInfo& step = graph.steps.emplace_back(spec);
+    step.key = key;
     caffe::LayerParameter& proto = step.spec.mutable_proto();
     if (!proto.has_phase()) proto.set_phase(options.state.phase());
     if (proto.top_size() == 0 && IsLossType(proto.type())) proto.add_top(kAutomatic);
     LayerEnv env;
     env.phase = proto.phase();
-    env.key = {options.seed, StreamOf(spec.name(), proto.phase())};
+    env.key = {options.seed, StreamOf(key, proto.phase())};
     env.shard = options.shard;
     step.layer = MakeLayer(step.spec, env);
     Connect(step, number, graph);
     Planner planner(options, device, params, graph, step, number);
     step.layer->Plan(planner);
     CheckParamCount(step);
+    CheckName(step, graph);
     SetLossWeights(step, graph);
   }
   for (ValueInfo& value : graph.values) value.is_output = value.readers.empty();

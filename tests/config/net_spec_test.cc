@@ -225,13 +225,5 @@ TEST_F(SplitTest, ATopMadeTwiceNamesBothPlaces) {
               HasSubstr("already made by layer 'a'"));
 }
 
-TEST_F(SplitTest, ALayerNameUsedTwiceNamesBothPlaces) {
-  const std::string refusal =
-      Refusal("layer { name: 'a' top: 'x' }\nlayer { type: 'T' name: 'a' top: 'y' }");
-  EXPECT_EQ(refusal, "n.prototxt:2:19: layer 'a' (T): another layer has this name (" + net_.file +
-                         ":1:9); weights are saved by name, so each needs its own");
-  EXPECT_EQ(Split("layer { top: 'x' } layer { top: 'y' }").size(), 2u);
-}
-
 }  // namespace
 }  // namespace trainer

@@ -135,6 +135,40 @@ TEST(NetTest, SharedParametersAddTheirGradientsIntoTheOwner) {
   }
 }
 
+TEST(NetTest, TwoLayersWithoutWeightsMayHaveOneName) {
+  const std::string relu = "layer { name: \"same\" type: \"ReLU\" bottom: \"y\" top: \"";
+  const Built b(kData + Ip("one", "x", "y") + relu + "r1\" }" + relu + "r2\" }" + Loss("r1") +
+                "layer { name: \"loss\" type: \"EuclideanLoss\" bottom: \"r1\" bottom: \"r2\" "
+                "top: \"second\" }");
+  EXPECT_EQ(b.net->outputs().size(), 2u);
+}
+
+TEST(NetTest, LayersOfOneNameDrawTheirOwnRandomNumbers) {
+  const auto drawn = [](const std::string& top) {
+    return Join("layer { name: \"d\" type: \"DummyData\" top: \"", top,
+                "\" dummy_data_param { shape { dim: 50 } data_filler { type: \"gaussian\" } } }");
+  };
+  Built b(drawn("one") + drawn("two"), false);
+  b.net->Forward();
+  std::vector<float> one(50), two(50);
+  b.net->ReadPlain(b.net->Value("one"), one);
+  b.net->ReadPlain(b.net->Value("two"), two);
+  EXPECT_NE(one, two);
+}
+
+TEST(NetTest, TheNameOfALayerWithWeightsIsItsOwn) {
+  for (const std::string& text :
+       {kData + Ip("a", "x", "y") + "layer { name: \"a\" type: \"ReLU\" bottom: \"y\" top: \"z\" }",
+        kData + "layer { name: \"a\" type: \"ReLU\" bottom: \"x\" top: \"z\" }" +
+            Ip("a", "z", "y")}) {
+    const auto [code, refusal] = ErrorOf([&] { Built(text, false); });
+    EXPECT_EQ(code, ErrorCode::kConfig);
+    EXPECT_THAT(refusal, HasSubstr("layer 'a' ("));
+    EXPECT_THAT(refusal, HasSubstr("another layer has this name ("));
+    EXPECT_THAT(refusal, HasSubstr("weights are saved by name, so each needs its own"));
+  }
+}
+
 TEST(NetTest, SharingRefusesAnotherShapeNamingBothPlaces) {
   const auto [code, text] = ErrorOf([] {
     Built(kData + Ip("one", "x", "y1", "param { name: \"w\" }") +
