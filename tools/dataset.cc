@@ -45,10 +45,24 @@ void ConvertIdx(const Flags& flags) {
 
 void Describe(const Flags& flags) { Print(DescribeDatabase(flags.words()[1]), std::cout); }
 
+void ConvertCifar10(const Flags& flags) {
+  const Cifar10Files made = WriteCifar10(flags.words()[1], flags.words()[2], Backend(flags));
+  std::cout << made.train << ": " << made.train_records << " records\n"
+            << made.test << ": " << made.test_records << " records\n"
+            << made.mean << ": mean of the training images\n";
+}
+
+void MakePairs(const Flags& flags) {
+  const std::vector<std::string>& words = flags.words();
+  const auto seed = static_cast<uint64_t>(flags.Whole("seed"));
+  const int64_t records = WritePairs(words[1], words[2], Backend(flags), seed);
+  std::cout << words[2] << ": " << records << " records\n";
+}
+
 constexpr Task kTasks[] = {
-    {"digits", "DIR", 1, MakeDigits},
-    {"idx", "IMAGES LABELS DB", 3, ConvertIdx},
-    {"info", "DB", 1, Describe},
+    {"cifar10", "BATCHES DIR", 2, ConvertCifar10}, {"digits", "DIR", 1, MakeDigits},
+    {"idx", "IMAGES LABELS DB", 3, ConvertIdx},    {"info", "DB", 1, Describe},
+    {"pairs", "DB PAIRS", 2, MakePairs},
 };
 
 class Dataset final : public Verb {
@@ -56,11 +70,17 @@ class Dataset final : public Verb {
   VerbDoc Doc() const override {
     return {
         .summary = "make a data set, or describe one",
-        .usage = "trainer dataset digits DIR | idx IMAGES LABELS DB | info DB [flags]",
+        .usage =
+            "trainer dataset digits DIR | idx IMAGES LABELS DB | cifar10 BATCHES DIR | "
+            "pairs DB PAIRS | info DB [flags]",
         .text =
             "digits draws handwritten digits, the same on every machine for one seed, and "
             "writes DIR/train_lmdb and DIR/test_lmdb (or ..._leveldb).\n"
             "idx makes a database of a pair of files in MNIST's format, gzip or not.\n"
+            "cifar10 makes DIR/cifar10_train_lmdb, DIR/cifar10_test_lmdb and "
+            "DIR/mean.binaryproto of the folder that holds data_batch_1.bin and so on.\n"
+            "pairs puts two images of DB, drawn at random, into each record of PAIRS, with label 1 "
+            "when they are of one class: data for a siamese net.\n"
             "info reads a database from end to end and counts records, shapes and labels.",
         .examples =
             "trainer dataset digits data/digits\n"
@@ -88,19 +108,19 @@ class Dataset final : public Verb {
                    .kind = FlagKind::kWhole,
                    .value = "N",
                    .fallback = "1",
-                   .help = "digits: which set to draw"}},
+                   .help = "digits: which set to draw; pairs: which pairs"}},
         .max_words = 4,
     };
   }
 
   int Run(const Flags& flags) override {
     const std::vector<std::string>& words = flags.words();
-    if (words.empty()) {
-      throw Error(ErrorCode::kUsage, "'trainer dataset' needs one of: digits, idx, info");
-    }
     std::vector<std::string> names;
+    for (const Task& task : kTasks) names.emplace_back(task.name);
+    if (words.empty()) {
+      throw Error(ErrorCode::kUsage, Join("'trainer dataset' needs one of: ", JoinList(names)));
+    }
     for (const Task& task : kTasks) {
-      names.emplace_back(task.name);
       if (words[0] != task.name) continue;
       if (words.size() != task.words + 1) {
         throw Error(ErrorCode::kUsage,

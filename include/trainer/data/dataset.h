@@ -19,15 +19,39 @@ struct DigitsPaths {
   std::string train, test;  // folder/train_lmdb, folder/test_lmdb; or ..._leveldb
 };
 
-// Both functions write under a hidden name that is renamed at the end, so that a failure leaves no
-// database behind. Keys are %08d in order. Errors: those of CreateDb and DbWriter; kUsage for a
-// count below 1 or above 10^8, where the keys would no longer be in order.
+// All functions that write do so under a hidden name that is renamed at the end, so that a failure
+// leaves no database behind. Keys are %08d in order. Errors: those of CreateDb and DbWriter; kUsage
+// for a count below 1 or above 10^8, where the keys would no longer be in order.
 DigitsPaths WriteDigits(const DigitsOptions& options);
 
 // The records of a pair of MNIST's files, in file order. Returns their number. Errors also: those
 // of IdxReader.
 int64_t WriteIdx(const std::string& images, const std::string& labels, const std::string& database,
                  const std::string& backend = "LMDB");
+
+// What WriteCifar10 makes: folder/cifar10_train_lmdb, cifar10_test_lmdb (or ..._leveldb) with keys
+// %05d, as Caffe's converter; and folder/mean.binaryproto of the training images.
+struct Cifar10Files {
+  std::string train, test, mean;
+  int64_t train_records = 0, test_records = 0;
+};
+
+// CIFAR-10's binary version, each record 3x32x32 (red, green, blue) and a label 0 to 9: of the
+// folder `batches` the files data_batch_1.bin, data_batch_2.bin, ... as far as they go, for
+// training, and test_batch.bin. Errors also: kNoInput, kData for a file that holds anything else.
+Cifar10Files WriteCifar10(const std::string& batches, const std::string& folder,
+                          const std::string& backend = "LMDB");
+
+// As many pairs as `database` has images, each of two images drawn at random: twice the channels,
+// label 1 when the two labels are the same, else 0. A function of the database and the seed. Keeps
+// all images in memory. Returns the number. Errors also: those of OpenCursor and DatumParser; kData
+// for a record of floats, of another shape than the first, or without a label.
+int64_t WritePairs(const std::string& database, const std::string& pairs,
+                   const std::string& backend = "LMDB", uint64_t seed = 1);
+
+// The kind of database in the folder. Throws kNoInput when it is a folder without one; LMDB for a
+// path that is no folder.
+std::string BackendOf(const std::string& path);
 
 // A database read from end to end.
 struct DatabaseInfo {
