@@ -78,12 +78,18 @@ def hash_weight(stream, shape, bound):
     return ((2 * unit - 1) * bound).astype(np.float32).astype(np.float64).reshape(shape)
 
 
-def hash_digits(indices):
-    """Labels (n) and bytes (n, 1, 28, 28) of made-up digits."""
-    indices = np.asarray(indices, np.uint64)
-    labels = hash_word(101, indices) % np.uint64(10)
-    pixels = np.arange(784, dtype=np.uint64)
-    noise = hash_word(102, indices[:, None] * np.uint64(784) + pixels) >> np.uint64(25)
-    pattern = hash_word(103, labels[:, None] * np.uint64(784) + pixels) >> np.uint64(31)
+def hash_images(indices, shape, classes):
+    """Labels (n) and bytes (n, *shape) of made-up images."""
+    indices, size = np.asarray(indices, np.uint64), np.uint64(np.prod(shape))
+    labels = hash_word(101, indices) % np.uint64(classes)
+    pixels = np.arange(size, dtype=np.uint64)
+    noise = hash_word(102, indices[:, None] * size + pixels) >> np.uint64(25)
+    pattern = hash_word(103, labels[:, None] * size + pixels) >> np.uint64(31)
     data = noise + np.uint64(128) * pattern
-    return labels.astype(np.int64), data.astype(np.float64).reshape(-1, 1, 28, 28)
+    return labels.astype(np.int64), data.astype(np.float64).reshape(-1, *shape)
+
+
+def hash_mean(shape):
+    """A made-up mean of such images: whole numbers below 256."""
+    words = hash_word(104, np.arange(np.prod(shape), dtype=np.uint64)) >> np.uint64(24)
+    return words.astype(np.float64).reshape(shape)

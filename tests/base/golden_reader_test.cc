@@ -53,7 +53,7 @@ TEST(GoldenReaderTest, NamesTheCaseThatLacksAnEntry) {
 
 TEST(GoldenReaderTest, ReadsEveryFileOfTheTree) {
   for (const char* file :
-       {"accuracy.txt", "convolution.txt", "inner_product.txt", "lenet.txt", "pooling.txt",
+       {"accuracy.txt", "convolution.txt", "inner_product.txt", "nets.txt", "pooling.txt",
         "relu.txt", "sgd.txt", "softmax.txt", "softmax_loss.txt"}) {
     EXPECT_FALSE(ReadGolden(file).empty()) << file;
   }
@@ -64,9 +64,9 @@ TEST(GoldenReaderTest, HashesAsThePythonSideDoes) {
   EXPECT_EQ(HashWord(0, 0), 0u);
   EXPECT_EQ(HashWord(3, 77), 1948870443u);
   EXPECT_FLOAT_EQ(HashWeight(0, 5, 0.3), 0.17824698984622955f);
-  EXPECT_EQ(HashDigitLabel(5), 7);
+  EXPECT_EQ(HashLabel(5, 10), 7u);
   int sum = 0;
-  for (uint32_t pixel = 0; pixel < 784; ++pixel) sum += HashDigitByte(5, pixel);
+  for (uint32_t pixel = 0; pixel < 784; ++pixel) sum += HashPixel(5, 7, pixel, 784);
   EXPECT_EQ(sum, 100701);
 }
 

@@ -109,7 +109,7 @@ uint32_t Mix(uint32_t x) {
   return x ^ x >> 16;
 }
 
-constexpr uint32_t kLabelStream = 101, kNoiseStream = 102, kPatternStream = 103;
+constexpr uint32_t kLabelStream = 101, kNoiseStream = 102, kPatternStream = 103, kMeanStream = 104;
 
 }  // namespace
 
@@ -143,13 +143,18 @@ float HashWeight(uint32_t stream, uint32_t index, double bound) {
   return static_cast<float>((2 * unit - 1) * bound);
 }
 
-int HashDigitLabel(uint32_t index) { return static_cast<int>(HashWord(kLabelStream, index) % 10); }
+uint32_t HashLabel(uint32_t index, uint32_t classes) {
+  return HashWord(kLabelStream, index) % classes;
+}
 
-uint8_t HashDigitByte(uint32_t index, uint32_t pixel) {
-  const uint32_t noise = HashWord(kNoiseStream, index * 784 + pixel) >> 25;
-  const uint32_t label = static_cast<uint32_t>(HashDigitLabel(index));
-  const uint32_t pattern = HashWord(kPatternStream, label * 784 + pixel) >> 31;
+uint8_t HashPixel(uint32_t index, uint32_t label, uint32_t pixel, uint32_t pixels) {
+  const uint32_t noise = HashWord(kNoiseStream, index * pixels + pixel) >> 25;
+  const uint32_t pattern = HashWord(kPatternStream, label * pixels + pixel) >> 31;
   return static_cast<uint8_t>(noise + 128 * pattern);
+}
+
+uint8_t HashMean(uint32_t pixel) {
+  return static_cast<uint8_t>(HashWord(kMeanStream, pixel) >> 24);
 }
 
 }  // namespace trainer

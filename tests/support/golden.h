@@ -42,9 +42,10 @@ std::vector<GoldenCase> ParseGolden(const std::string& name, const std::string& 
 uint32_t HashWord(uint32_t stream, uint32_t index);
 // Uniform in [-bound, bound), rounded once to float.
 float HashWeight(uint32_t stream, uint32_t index, double bound);
-// The label (0..9) and the bytes (28 * 28) of made-up digit `index`: a pattern per label plus
-// noise.
-int HashDigitLabel(uint32_t index);
-uint8_t HashDigitByte(uint32_t index, uint32_t pixel);
+// The label (below `classes`) of made-up image `index`, and its bytes, `pixels` in all: a pattern
+// per label plus noise. Byte `pixel` of a made-up mean of such images.
+uint32_t HashLabel(uint32_t index, uint32_t classes);
+uint8_t HashPixel(uint32_t index, uint32_t label, uint32_t pixel, uint32_t pixels);
+uint8_t HashMean(uint32_t pixel);
 
 }  // namespace trainer

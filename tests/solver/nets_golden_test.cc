@@ -1,0 +1,156 @@
+// Nets as shipped in models/, trained for twenty iterations from an LMDB, against the losses of
+// independent models (scripts/golden/nets.py).
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "datum.pb.h"
+#include "support/golden.h"
+#include "support/temp_folder.h"
+#include "trainer/backend/device.h"
+#include "trainer/base/text.h"
+#include "trainer/config/solver_spec.h"
+#include "trainer/data/db_writer.h"
+#include "trainer/observe/observer.h"
+#include "trainer/solver/solver.h"
+
+namespace trainer {
+namespace {
+
+constexpr int kIterations = 20;
+
+// The made-up images of a case.
+struct Images {
+  explicit Images(const GoldenCase& golden)
+      : channels(static_cast<int>(golden.Number("channels"))),
+        height(static_cast<int>(golden.Number("height"))),
+        width(static_cast<int>(golden.Number("width"))),
+        classes(static_cast<uint32_t>(golden.Number("classes"))),
+        batch(static_cast<uint32_t>(golden.Number("batch"))) {}
+
+  uint32_t size() const { return static_cast<uint32_t>(channels * height * width); }
+
+  int channels, height, width;
+  uint32_t classes, batch;
+};
+
+void WriteDatabase(const Images& images, const std::string& path) {
+  const auto writer = CreateDb("LMDB", path);
+  caffe::Datum datum;
+  datum.set_channels(images.channels);
+  datum.set_height(images.height);
+  datum.set_width(images.width);
+  for (uint32_t i = 0; i < kIterations * images.batch; ++i) {
+    const uint32_t label = HashLabel(i, images.classes);
+    datum.set_label(static_cast<int>(label));
+    std::string bytes(images.size(), '\0');
+    for (uint32_t k = 0; k < images.size(); ++k) {
+      bytes[k] = static_cast<char>(HashPixel(i, label, k, images.size()));
+    }
+    datum.set_data(bytes);
+    char key[16];
+    std::snprintf(key, sizeof(key), "%08u", i);
+    writer->Put(key, datum.SerializeAsString());
+  }
+  writer->Commit();
+}
+
+void WriteMean(const Images& images, const std::string& path) {
+  caffe::BlobProto mean;
+  for (const int dim : {1, images.channels, images.height, images.width}) {
+    mean.mutable_shape()->add_dim(dim);
+  }
+  for (uint32_t k = 0; k < images.size(); ++k) mean.add_data(HashMean(k));
+  WriteText(path, mean.SerializeAsString());
+}
+
+// The solver of `golden` on its net, whose data come from `folder`.
+SolverSpec LoadCase(const GoldenCase& golden, const Images& images, const TempFolder& folder) {
+  std::string net = golden.Text("net");
+  net.pop_back();  // its newline
+  WriteText(folder / "solver.prototxt",
+            Join(golden.Text("solver"), "net: \"", TRAINER_SOURCE_DIR, "/", net,
+                 "\" solver_mode: CPU snapshot_after_train: false snapshot_prefix: \"",
+                 folder / "net", "\""));
+  SolverSpec spec = LoadSolver(folder / "solver.prototxt");
+  for (LayerSpec& layer : spec.nets[0].layers) {
+    caffe::LayerParameter& proto = layer.mutable_proto();
+    if (layer.type() == "Data") {
+      proto.mutable_data_param()->set_source(folder / "lmdb");
+      proto.mutable_data_param()->set_batch_size(images.batch);
+      caffe::TransformationParameter& transform = *proto.mutable_transform_param();
+      if (transform.has_mean_file()) transform.set_mean_file(folder / "mean");
+    }
+    if (proto.loss_weight_size() == 0) continue;
+    const auto weight = golden.numbers.find(Join("loss_weight_", proto.top(0)));
+    if (weight != golden.numbers.end()) {
+      proto.set_loss_weight(0, static_cast<float>(weight->second));
+    }
+  }
+  return spec;
+}
+
+// Parameter i by the hash of stream i within bound_i.
+caffe::NetParameter StartWeights(const Net& net, const GoldenCase& golden) {
+  caffe::NetParameter start;
+  for (size_t i = 0; i < net.params().size(); ++i) {
+    const Param& param = *net.params()[i];
+    if (param.index == 0) start.add_layer()->set_name(param.layer);
+    caffe::BlobProto& blob = *start.mutable_layer()->rbegin()->add_blobs();
+    for (const int64_t dim : param.shape.dims()) blob.mutable_shape()->add_dim(dim);
+    const double bound = golden.Number(Join("bound_", i));
+    for (int64_t k = 0; k < param.count(); ++k) {
+      blob.add_data(HashWeight(static_cast<uint32_t>(i), static_cast<uint32_t>(k), bound));
+    }
+  }
+  return start;
+}
+
+void ExpectWeights(const Net& net, const GoldenCase& golden) {
+  for (size_t i = 0; i < net.params().size(); ++i) {
+    const Param& param = *net.params()[i];
+    double sum = 0, squares = 0;
+    for (int64_t k = 0; k < param.count(); ++k) {
+      const double w = param.weight[k];
+      sum += w;
+      squares += w * w;
+    }
+    EXPECT_NEAR(sum, golden.Number(Join("sum_", i)), 2e-3) << param.key;
+    const double expected = golden.Number(Join("sum_of_squares_", i));
+    EXPECT_NEAR(squares, expected, 2e-5 * expected) << param.key;
+  }
+}
+
+class NetsGoldenTest : public testing::TestWithParam<size_t> {};
+
+TEST_P(NetsGoldenTest, TwentyIterationsMatchAnIndependentModel) {
+  const GoldenCase golden = ReadGolden("nets.txt").at(GetParam());
+  const Images images(golden);
+  const TempFolder folder;
+  WriteDatabase(images, folder / "lmdb");
+  WriteMean(images, folder / "mean");
+  const SolverSpec spec = LoadCase(golden, images, folder);
+  const auto device = MakeCpuDevice();
+  Observer observer;
+  Solver solver(spec, {}, *device, observer);
+  solver.train_net().CopyWeights(StartWeights(solver.train_net(), golden), "start");
+  for (int i = 0; i < kIterations; ++i) {
+    const double expected = golden.Number(Join("loss_", i));
+    EXPECT_NEAR(solver.Step(), expected, 2e-5 * expected) << "iteration " << i;
+  }
+  ExpectWeights(solver.train_net(), golden);
+}
+
+std::vector<size_t> AllCases() {
+  std::vector<size_t> cases(ReadGolden("nets.txt").size());
+  for (size_t i = 0; i < cases.size(); ++i) cases[i] = i;
+  return cases;
+}
+INSTANTIATE_TEST_SUITE_P(Of, NetsGoldenTest, testing::ValuesIn(AllCases()),
+                         [](const auto& one) { return ReadGolden("nets.txt").at(one.param).name; });
+
+}  // namespace
+}  // namespace trainer
