@@ -135,6 +135,23 @@ TEST(LayersTest, ExplainsAType) {
   EXPECT_TRUE(Finds(outcome.out, "MAX \\| AVE \\| STOCHASTIC +MAX ")) << outcome.out;
 }
 
+TEST(SolverTest, ListsRulesAndFieldsAndExplainsOne) {
+  const Outcome all = RunProgram({"solver"});
+  EXPECT_EQ(all.exit_code, 0);
+  EXPECT_THAT(all.out, StartsWith("update rules (field type): AdaDelta, AdaGrad, Adam, AdamW, "
+                                  "LARS, Nesterov,\nRMSProp, SAG, SGD\n"));
+  EXPECT_THAT(all.out, HasSubstr("\n  ema_decay "));
+  const Outcome one = RunProgram({"solver", "warmup_iter"});
+  EXPECT_EQ(one.out,
+            "warmup_iter: int32, default 0\n\nIterations over which the rate rises in a line to "
+            "that of lr_policy; 0: none.\n");
+  const Outcome none = RunProgram({"solver", "warmup_itr"});
+  EXPECT_EQ(none.exit_code, 64);
+  EXPECT_EQ(none.err,
+            "error: no solver field 'warmup_itr'. Did you mean 'warmup_iter'? 'trainer solver' "
+            "lists the fields\n");
+}
+
 TEST(LayersTest, NamesTheNearestType) {
   const Outcome outcome = RunProgram({"layers", "Poling"});
   EXPECT_EQ(outcome.exit_code, 64);

@@ -1,0 +1,57 @@
+#include <algorithm>
+#include <iostream>
+
+#include "table.h"
+#include "trainer/base/text.h"
+#include "trainer/config/schema_doc.h"
+#include "trainer/rules/rule.h"
+#include "verb.h"
+
+namespace trainer {
+namespace {
+
+void PrintField(const std::string& name) {
+  const MessageDoc doc = DescribeMessage("SolverParameter");
+  const auto field = std::ranges::find(doc.fields, name, &FieldDoc::name);
+  if (field == doc.fields.end()) {
+    std::vector<std::string> names;
+    for (const FieldDoc& known : doc.fields) names.push_back(known.name);
+    throw Error(ErrorCode::kUsage, Join("no solver field '", name, "'.", DidYouMean(name, names),
+                                        " 'trainer solver' lists the fields"));
+  }
+  std::cout << field->name << ": " << field->type;
+  if (!field->default_value.empty()) std::cout << ", default " << field->default_value;
+  std::cout << "\n\n" << Wrap(field->comment, 0) << "\n";
+}
+
+class SolverFields final : public Verb {
+ public:
+  VerbDoc Doc() const override {
+    return {
+        .summary = "list the update rules and a solver's fields",
+        .usage = "trainer solver [FIELD]",
+        .text = "With a field: its type, its default and what it does.",
+        .examples =
+            "trainer solver\n"
+            "trainer solver warmup_iter",
+        .flags = {},
+        .max_words = 1,
+    };
+  }
+
+  int Run(const Flags& flags) override {
+    if (!flags.words().empty()) {
+      PrintField(flags.words()[0]);
+      return 0;
+    }
+    std::cout << Wrap("update rules (field type): " + JoinList(RuleRegistry::Get().Names()), 0)
+              << "\n\n"
+              << Explain("SolverParameter");
+    return 0;
+  }
+};
+
+const RegisterVerb<SolverFields> kSolver("solver");
+
+}  // namespace
+}  // namespace trainer
