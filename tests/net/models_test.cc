@@ -1,0 +1,107 @@
+// The nets of models/ are planned: they fit together, have as many weights as their papers say, and
+// each deploy net takes all of its weights from the training net.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "support/net_text.h"
+#include "trainer/base/text.h"
+#include "trainer/net/net.h"
+
+namespace trainer {
+namespace {
+
+using testing::ElementsAreArray;
+
+struct Model {
+  const char* folder;
+  std::vector<int64_t> image;   // (C, H, W) that the data layer gives
+  int64_t weights;              // of the deploy net, without the statistics of BatchNorm
+  int64_t more_in_training;     // of auxiliary classifiers
+  std::vector<int64_t> output;  // the deploy net's only output
+};
+
+void PrintTo(const Model& model, std::ostream* out) { *out << model.folder; }
+
+const Model kModels[] = {
+    {"cifar10_quick", {3, 32, 32}, 145578, 0, {1, 10}},
+    {"cifar10_full", {3, 32, 32}, 89578, 0, {1, 10}},
+    {"autoencoder", {1, 28, 28}, 2837314, 0, {1, 784}},
+    {"siamese", {2, 28, 28}, 431102, 0, {1, 2}},
+    {"mnist_cnn", {1, 28, 28}, 3274634, 0, {1, 10}},
+    {"alexnet", {3, 227, 227}, 60965224, 0, {10, 1000}},
+    {"caffenet", {3, 227, 227}, 60965224, 0, {10, 1000}},
+    {"googlenet", {3, 224, 224}, 6998552, 6379728, {10, 1000}},
+    // The common figure is 25,557,032; the published Caffe net has a bias in its first convolution.
+    {"resnet50", {3, 224, 224}, 25557032 + 64, 0, {1, 1000}},
+    // The common figure is 3,504,872; the published Caffe net expands in its first block too, by
+    // one: 32 * 32 weights, 32 scales and 32 biases.
+    {"mobilenet_v2", {3, 224, 224}, 3504872 + 1088, 0, {1, 1000, 1, 1}},
+};
+
+// One image where the file names a database.
+NetSpec LoadWithoutData(const std::string& path, const std::vector<int64_t>& image) {
+  NetSpec net = LoadNet(path);
+  for (LayerSpec& layer : net.layers) {
+    if (layer.type() != "Data") continue;
+    caffe::LayerParameter& proto = layer.mutable_proto();
+    proto.set_type("DummyData");
+    proto.clear_data_param();
+    proto.clear_transform_param();
+    for (int i = 0; i < proto.top_size(); ++i) {
+      caffe::BlobShape& shape = *proto.mutable_dummy_data_param()->add_shape();
+      shape.add_dim(1);
+      for (const int64_t dim : image) {
+        if (i == 0) shape.add_dim(dim);
+      }
+    }
+  }
+  return net;
+}
+
+int64_t CountWeights(const Net& net) {
+  std::map<std::string, std::string> types;
+  for (int i = 0; i < net.NumLayers(); ++i) types[net.LayerAt(i).name()] = net.LayerAt(i).type();
+  int64_t count = 0;
+  for (const Param* param : net.params()) {
+    if (types[param->layer] != "BatchNorm") count += param->count();
+  }
+  return count;
+}
+
+class ModelsTest : public testing::TestWithParam<Model> {
+ protected:
+  std::unique_ptr<Net> Make(const NetSpec& spec, caffe::Phase phase, bool training) {
+    NetOptions options;
+    options.state = StateOf(phase, 0, {"test-on-test"});
+    options.training = training;
+    options.log = false;
+    return std::make_unique<Net>(spec, options, *device_, params_);
+  }
+
+  std::string folder_ = Join(TRAINER_SOURCE_DIR, "/models/", GetParam().folder, "/");
+  std::unique_ptr<Device> device_ = MakeCpuDevice(1);
+  ParamStore params_{*device_};
+};
+INSTANTIATE_TEST_SUITE_P(Of, ModelsTest, testing::ValuesIn(kModels),
+                         [](const auto& one) { return std::string(one.param.folder); });
+
+TEST_P(ModelsTest, PlansWithAsManyWeightsAsPublished) {
+  const Model& model = GetParam();
+  const NetSpec train_spec = LoadWithoutData(folder_ + "train_test.prototxt", model.image);
+  const auto train = Make(train_spec, caffe::TRAIN, true);
+  EXPECT_EQ(CountWeights(*train), model.weights + model.more_in_training);
+  const size_t bytes = params_.WeightBytes();
+  const auto test = Make(train_spec, caffe::TEST, false);
+  const NetSpec deploy_spec = LoadNet(folder_ + "deploy.prototxt");
+  const auto deploy = Make(deploy_spec, caffe::TEST, false);
+  EXPECT_EQ(CountWeights(*deploy), model.weights);
+  EXPECT_EQ(params_.WeightBytes(), bytes) << "a test or deploy net has weights of its own";
+  ASSERT_EQ(deploy->outputs().size(), 1u);
+  EXPECT_THAT(deploy->outputs()[0].value.shape.dims(), ElementsAreArray(model.output));
+}
+
+}  // namespace
+}  // namespace trainer
