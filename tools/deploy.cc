@@ -96,12 +96,13 @@ class Deploy final : public Verb {
                    .value = "BLOBS",
                    .help = "blobs to keep; default: what the heaviest loss reads"},
                   LevelFlag(),
-                  StageFlag()},
+                  StageFlag(),
+                  SetFlag()},
     };
   }
 
   int Run(const Flags& flags) override {
-    const NetSpec spec = LoadNet(flags.Text("model"));
+    const NetSpec spec = ModelOf(flags);
     DeployOptions options;
     options.state = NetStateOf(flags, caffe::TEST);
     options.outputs = flags.List("output");

@@ -200,7 +200,8 @@ class Draw final : public Verb {
                    .required = true},
                   PhaseFlag(),
                   LevelFlag(),
-                  StageFlag()},
+                  StageFlag(),
+                  SetFlag()},
     };
   }
 
@@ -210,7 +211,7 @@ class Draw final : public Verb {
     if (!svg && !path.ends_with(".dot")) {
       throw Error(ErrorCode::kUsage, Join("--out=", path, " must end in .svg or .dot"));
     }
-    const NetSpec spec = LoadNet(flags.Text("model"));
+    const NetSpec spec = ModelOf(flags);
     const bool train = flags.Text("phase") == "TRAIN";
     const std::vector<LayerSpec> layers =
         FilterLayers(spec, NetStateOf(flags, train ? caffe::TRAIN : caffe::TEST));

@@ -101,6 +101,13 @@ bool Flags::Switch(std::string_view name) const { return Text(name) == "true"; }
 
 std::vector<std::string> Flags::List(std::string_view name) const { return SplitList(Text(name)); }
 
+const std::vector<std::string>& Flags::Each(std::string_view name) const {
+  static const std::vector<std::string> kNone;
+  Text(name);
+  const auto found = each_.find(name);
+  return found == each_.end() ? kNone : found->second;
+}
+
 bool SplitFlag(const std::string& argument, FlagText* out) {
   if (argument.size() < 2 || argument[0] != '-') return false;
   if (argument[1] == '.' || std::isdigit(static_cast<unsigned char>(argument[1]))) return false;
@@ -157,6 +164,7 @@ class FlagParser {
       value = NextValue(*flag);
     }
     if (!value.empty() || flag->kind != FlagKind::kText) CheckValue(*flag, value);
+    if (flag->kind == FlagKind::kEach) flags_.each_[std::string(flag->name)].push_back(value);
     flags_.values_[std::string(flag->name)] = value;
   }
 

@@ -2,7 +2,8 @@
 // The flags of one verb: what there is, and what a command line says about it.
 //
 // Spelling as in gflags: --flag=value, --flag value, with one dash or two; --flag, --noflag and
-// --flag=false for switches; "--" ends the flags. A flag given twice has its last value.
+// --flag=false for switches; "--" ends the flags. A flag given twice has its last value,
+// unless its kind says otherwise.
 
 #include <cstdint>
 #include <limits>
@@ -14,7 +15,8 @@
 
 namespace trainer {
 
-enum class FlagKind { kText, kWhole, kSwitch };
+// kEach may be given many times and keeps every value.
+enum class FlagKind { kText, kWhole, kSwitch, kEach };
 
 struct Flag {
   std::string_view name;
@@ -40,12 +42,15 @@ class Flags {
   bool Has(std::string_view name) const { return !Text(name).empty(); }
   // A list "a, b,c" without blanks and empty items.
   std::vector<std::string> List(std::string_view name) const;
+  // Every value of a kEach flag, in order.
+  const std::vector<std::string>& Each(std::string_view name) const;
   // What is no flag, in order.
   const std::vector<std::string>& words() const { return words_; }
 
  private:
   friend class FlagParser;
   std::map<std::string, std::string, std::less<>> values_;
+  std::map<std::string, std::vector<std::string>, std::less<>> each_;
   std::vector<std::string> words_;
 };
 

@@ -66,6 +66,7 @@ class Plan final : public Verb {
                   PhaseFlag(),
                   LevelFlag(),
                   StageFlag(),
+                  SetFlag(),
                   MemoryFlag()},
     };
   }
@@ -94,7 +95,7 @@ class Plan final : public Verb {
   }
 
   static void PlanSolver(const Flags& flags, const Device& device) {
-    const SolverSpec spec = LoadSolver(flags.Text("solver"), StateFlagsOf(flags));
+    const SolverSpec spec = SolverOf(flags);
     ParamStore params(device);
     NetOptions options = Options(flags, spec.train.state);
     options.training = true;
@@ -112,7 +113,7 @@ class Plan final : public Verb {
   }
 
   static void PlanModel(const Flags& flags, const Device& device) {
-    const NetSpec spec = LoadNet(flags.Text("model"));
+    const NetSpec spec = ModelOf(flags);
     const bool train = flags.Text("phase") == "TRAIN";
     ParamStore params(device);
     const NetOptions options =

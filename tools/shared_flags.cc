@@ -58,6 +58,25 @@ Flag JsonFlag() {
   return {.name = "json", .kind = FlagKind::kSwitch, .help = "print JSON, for programs"};
 }
 
+Flag SetFlag() {
+  return {.name = "set",
+          .kind = FlagKind::kEach,
+          .value = "KEY=VALUE",
+          .help =
+              "change a field, many times if need be: base_lr=0.05, "
+              "layer[conv1].convolution_param.num_output=64"};
+}
+
+SolverSpec SolverOf(const Flags& flags) {
+  Overrides overrides(flags.Each("set"));
+  return LoadSolver(flags.Text("solver"), StateFlagsOf(flags), &overrides);
+}
+
+NetSpec ModelOf(const Flags& flags) {
+  Overrides overrides(flags.Each("set"));
+  return LoadNet(flags.Text("model"), &overrides);
+}
+
 void RefuseGpu(const Flags& flags) {
   if (!flags.Has("gpu")) return;
   const std::string& text = flags.Text("gpu");

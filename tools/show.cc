@@ -125,12 +125,13 @@ class Show final : public Verb {
                   PhaseFlag(),
                   LevelFlag(),
                   StageFlag(),
+                  SetFlag(),
                   JsonFlag()},
     };
   }
 
   int Run(const Flags& flags) override {
-    const NetSpec spec = LoadNet(flags.Text("model"));
+    const NetSpec spec = ModelOf(flags);
     const std::unique_ptr<Device> device = MakeCpuDevice();
     ParamStore params(*device);
     NetOptions options;

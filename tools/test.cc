@@ -64,6 +64,7 @@ class Test final : public Verb {
                   IterationsFlag(),
                   LevelFlag(),
                   StageFlag(),
+                  SetFlag(),
                   GpuFlag(),
                   MemoryFlag()},
     };
@@ -71,7 +72,7 @@ class Test final : public Verb {
 
   int Run(const Flags& flags) override {
     RefuseGpu(flags);
-    const NetSpec spec = LoadNet(flags.Text("model"));
+    const NetSpec spec = ModelOf(flags);
     const std::string& file = flags.Text("weights");
     const caffe::NetParameter weights = ReadModel(file);
     LOG(INFO) << "Use CPU.";

@@ -194,6 +194,7 @@ class Time final : public Verb {
                   PhaseFlag(),
                   LevelFlag(),
                   StageFlag(),
+                  SetFlag(),
                   GpuFlag(),
                   MemoryFlag()},
     };
@@ -217,7 +218,7 @@ class Time final : public Verb {
  private:
   // The solver without what is no part of a plain iteration.
   static SolverSpec TrainingOnly(const Flags& flags) {
-    SolverSpec spec = LoadSolver(flags.Text("solver"), StateFlagsOf(flags));
+    SolverSpec spec = SolverOf(flags);
     spec.tests.clear();
     spec.proto.set_snapshot(0);
     spec.proto.set_snapshot_after_train(false);
@@ -237,7 +238,7 @@ class Time final : public Verb {
   }
 
   static void TimeModel(const Flags& flags, const Device& device) {
-    const NetSpec spec = LoadNet(flags.Text("model"));
+    const NetSpec spec = ModelOf(flags);
     ParamStore params(device);
     NetOptions options;
     options.training = flags.Text("phase") == "TRAIN";

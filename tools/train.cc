@@ -1,10 +1,13 @@
 #include <glog/logging.h>
+#include <google/protobuf/text_format.h>
 
 #include "shared_flags.h"
 #include "trainer/backend/device.h"
+#include "trainer/base/atomic_file.h"
 #include "trainer/base/text.h"
 #include "trainer/base/threads.h"
 #include "trainer/checkpoint/snapshot.h"
+#include "trainer/config/resolved.h"
 #include "trainer/solver/solver.h"
 #include "verb.h"
 
@@ -41,6 +44,17 @@ std::vector<std::string> WeightFiles(const Flags& flags, const SolverSpec& spec)
   return files;
 }
 
+// What the changes of --set made of the files, beside the snapshots.
+void WriteResolved(const SolverSpec& spec) {
+  std::string text;
+  google::protobuf::TextFormat::PrintToString(ResolvedSolver(spec), &text);
+  AtomicFile file(spec.proto.snapshot_prefix() + "_resolved.prototxt");
+  file.Append(text.data(), text.size());
+  file.Commit();
+  LOG(INFO) << EscapeControl(
+      Join("Wrote solver and nets with the changes of --set to ", file.path()));
+}
+
 class Train final : public Verb {
  public:
   VerbDoc Doc() const override {
@@ -50,13 +64,16 @@ class Train final : public Verb {
         .text =
             "Paths in the solver and its nets count from the working folder first, then from "
             "the file that names them. The folder of snapshot_prefix must exist.\n"
+            "With --set, the solver and nets in force are written beside the snapshots, as "
+            "<snapshot_prefix>_resolved.prototxt.\n"
             "A signal's EFFECT is stop (finish the iteration, save a snapshot, end), snapshot "
             "(save one and go on) or none. A second SIGINT or SIGTERM ends the program at "
             "once.",
         .examples =
             "trainer train --solver=models/lenet/solver.prototxt\n"
             "trainer train --solver=s.prototxt --snapshot=run/net_iter_500.solverstate\n"
-            "trainer train --solver=s.prototxt --weights=base.caffemodel",
+            "trainer train --solver=s.prototxt --weights=base.caffemodel\n"
+            "trainer train --solver=s.prototxt --set base_lr=0.05",
         .flags = {{.name = "solver", .value = "FILE", .help = "the solver", .required = true},
                   {.name = "snapshot",
                    .value = "FILE",
@@ -77,6 +94,7 @@ class Train final : public Verb {
                   PhaseFlag(),
                   LevelFlag(),
                   StageFlag(),
+                  SetFlag(),
                   GpuFlag(),
                   MemoryFlag()},
     };
@@ -93,7 +111,7 @@ class Train final : public Verb {
     }
     RefuseGpu(flags);
     SignalWatch signals(ReadEffects(flags));
-    const SolverSpec spec = LoadSolver(flags.Text("solver"), StateFlagsOf(flags));
+    const SolverSpec spec = SolverOf(flags);
     RefuseGpuSolver(spec);
     LOG(INFO) << "Use CPU.";
     const std::unique_ptr<Device> device = MakeCpuDevice();
@@ -107,6 +125,7 @@ class Train final : public Verb {
     ObserverList observers;
     observers.Add(ObserverRegistry::Get().Make("log"));
     Solver solver(spec, options, *device, observers);
+    if (!flags.Each("set").empty()) WriteResolved(spec);
     LOG(INFO) << "Starting Optimization";
     const SolveResult result = solver.Solve();
     LOG(INFO) << "Optimization Done.";

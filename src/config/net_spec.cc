@@ -36,11 +36,15 @@ bool Keeps(const LayerSpec& layer, const caffe::NetState& state) {
 
 }  // namespace
 
-NetSpec LoadNet(const std::string& path) {
+NetSpec LoadNet(const std::string& path, Overrides* overrides) {
   caffe::NetParameter proto;
   std::unique_ptr<ParsedText> text = ParseText(path, &proto);
   NetSpec spec = BuildNet(std::move(proto), path, &text->tree);
   spec.text = std::move(text);
+  if (overrides != nullptr) {
+    overrides->ApplyTo(&spec);
+    overrides->CheckAllUsed();
+  }
   return spec;
 }
 

@@ -25,8 +25,8 @@ const google::protobuf::FieldDescriptor* SolverField(std::string_view name) {
 // Finds, loads and counts the nets of a solver.
 class NetFinder {
  public:
-  NetFinder(const StateFlags& flags, SolverSpec* solver)
-      : flags_(flags), solver_(*solver), proto_(solver->proto) {}
+  NetFinder(const StateFlags& flags, Overrides* overrides, SolverSpec* solver)
+      : flags_(flags), overrides_(overrides), solver_(*solver), proto_(solver->proto) {}
 
   void Run() {
     FindTrain();
@@ -43,14 +43,18 @@ class NetFinder {
                   Join("the net file '", name, "' is not there; looked for ",
                        PathsTried(name, solver_.file)));
     }
-    solver_.nets.push_back(LoadNet(path));
-    return files_[path] = &solver_.nets.back();
+    return files_[path] = Keep(LoadNet(path));
   }
 
   // A net written inside the solver.
   const NetSpec* Inline(const char* field, const caffe::NetParameter& net, int index = -1) {
     const auto* tree = solver_.text->tree.GetTreeForNested(SolverField(field), index);
-    solver_.nets.push_back(BuildNet(net, solver_.file, tree));
+    return Keep(BuildNet(net, solver_.file, tree));
+  }
+
+  const NetSpec* Keep(NetSpec net) {
+    if (overrides_ != nullptr) overrides_->ApplyTo(&net);
+    solver_.nets.push_back(std::move(net));
     return &solver_.nets.back();
   }
 
@@ -144,6 +148,7 @@ class NetFinder {
   }
 
   const StateFlags& flags_;
+  Overrides* overrides_;
   SolverSpec& solver_;
   const caffe::SolverParameter& proto_;
   std::map<std::string, const NetSpec*> files_;
@@ -193,14 +198,16 @@ void SolverSpec::Fail(std::string_view field, const std::string& message, int in
   throw Error(ErrorCode::kConfig, Where(field, index), message);
 }
 
-SolverSpec LoadSolver(const std::string& path, const StateFlags& flags) {
+SolverSpec LoadSolver(const std::string& path, const StateFlags& flags, Overrides* overrides) {
   SolverSpec solver;
   solver.file = path;
   solver.text = ParseText(path, &solver.proto);
+  if (overrides != nullptr) overrides->ApplyTo(&solver.proto);
   RewriteSolverType(&solver);
   FillSnapshotPrefix(&solver);
   CheckSolver(solver);
-  NetFinder(flags, &solver).Run();
+  NetFinder(flags, overrides, &solver).Run();
+  if (overrides != nullptr) overrides->CheckAllUsed();
   return solver;
 }
 

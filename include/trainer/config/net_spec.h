@@ -7,6 +7,7 @@
 
 #include "net.pb.h"
 #include "trainer/config/layer_spec.h"
+#include "trainer/config/overrides.h"
 #include "trainer/config/prototxt.h"
 
 namespace trainer {
@@ -20,8 +21,9 @@ struct NetSpec {
   std::unique_ptr<ParsedText> text;  // null when the net came with a solver, which owns it
 };
 
-// Reads and upgrades a net file. Throws as ParseText does.
-NetSpec LoadNet(const std::string& path);
+// Reads and upgrades a net file and makes the changes of `overrides` (null: none), all of which
+// must find their place. Throws as ParseText and Overrides do.
+NetSpec LoadNet(const std::string& path, Overrides* overrides = nullptr);
 
 // The layers that `state` keeps (include and exclude rules of Caffe). Each kept layer without a
 // phase of its own gets the state's. Throws kConfig for a layer with both kinds of rules.

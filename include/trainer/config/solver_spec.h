@@ -44,7 +44,9 @@ struct SolverSpec {
 // snapshot_prefix by Caffe's rule, and checks every field that can be checked without building a
 // net: exactly one source of the training net, counts of test_iter / test_state / test_interval,
 // max_iter, iter_size, average_loss, known lr_policy with the fields it needs, finite base_lr >= 0,
-// stepvalue increasing, regularization_type, snapshot_format.
-SolverSpec LoadSolver(const std::string& path, const StateFlags& flags = {});
+// stepvalue increasing, regularization_type, snapshot_format. The changes of `overrides` (null:
+// none) are made before the checks.
+SolverSpec LoadSolver(const std::string& path, const StateFlags& flags = {},
+                      Overrides* overrides = nullptr);
 
 }  // namespace trainer

@@ -1,0 +1,54 @@
+#pragma once
+// Changes of a solver or net that the command line makes: --set key=value.
+
+#include <google/protobuf/message.h>
+
+#include <string>
+#include <vector>
+
+namespace trainer {
+
+struct NetSpec;
+
+// A key is a path of fields with dots between: "base_lr", "test_state[0].stage",
+// "layer[conv1].convolution_param.num_output", "force_backward". layer[NAME] means every layer of
+// that name, layer[NAME,TRAIN] the one that an include rule keeps for that phase. Elsewhere [i]
+// picks element i of a repeated field; without it the value takes the place of all elements
+// ("stepvalue=[100,200]"). A value is written as in a prototxt; text needs no quotes.
+class Overrides {
+ public:
+  Overrides() = default;
+  // Throws kUsage for what is not key=value.
+  explicit Overrides(const std::vector<std::string>& assignments);
+
+  bool empty() const { return items_.empty(); }
+
+  // Makes the changes whose first field `message` (a solver) has. Throws kUsage naming the
+  // assignment for an unknown field (with the nearest), an index that is not there or a value of
+  // the wrong kind.
+  void ApplyTo(google::protobuf::Message* message);
+  // Makes those of layers and of the net's own fields.
+  void ApplyTo(NetSpec* net);
+  // Throws kUsage for an assignment that found nothing to change.
+  void CheckAllUsed() const;
+
+ private:
+  struct Part {
+    std::string field, index;  // "layer", "conv1"; no index: ""
+  };
+  struct Item {
+    std::string text, value;
+    std::vector<Part> path;
+    bool used = false;
+    std::vector<std::string> near;  // names that could have been meant
+  };
+
+  [[noreturn]] static void Fail(const Item& item, const std::string& message);
+  static void Set(const Item& item, size_t depth, google::protobuf::Message* message);
+  static void Assign(const Item& item, google::protobuf::Message* message);
+  static void ApplyToLayers(Item* item, NetSpec* net);
+
+  std::vector<Item> items_;
+};
+
+}  // namespace trainer

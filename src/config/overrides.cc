@@ -1,0 +1,206 @@
+#include "trainer/config/overrides.h"
+
+#include <google/protobuf/io/tokenizer.h>
+#include <google/protobuf/text_format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "net.pb.h"
+#include "trainer/base/error.h"
+#include "trainer/base/text.h"
+#include "trainer/config/net_spec.h"
+
+namespace trainer {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+
+// Keeps the parser's complaint instead of printing it.
+class FirstError : public google::protobuf::io::ErrorCollector {
+ public:
+  void AddError(int, int, const std::string& message) override {
+    if (text.empty()) text = message;
+  }
+  std::string text;
+};
+
+bool HasRuleFor(const caffe::LayerParameter& layer, const std::string& phase) {
+  if (layer.include_size() == 0) return true;
+  return std::any_of(layer.include().begin(), layer.include().end(), [&](const auto& rule) {
+    return !rule.has_phase() || caffe::Phase_Name(rule.phase()) == phase;
+  });
+}
+
+// -1 when it is not a number.
+int ParseIndex(const std::string& text) {
+  int index = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), index);
+  return error == std::errc() && end == text.data() + text.size() ? index : -1;
+}
+
+std::vector<std::string> FieldNames(const google::protobuf::Descriptor* type) {
+  std::vector<std::string> names;
+  for (int i = 0; i < type->field_count(); ++i) names.push_back(type->field(i)->name());
+  return names;
+}
+
+// Text in quotes, unless it has them already.
+std::string AsText(const FieldDescriptor* field, const std::string& value) {
+  const bool is_text = field->cpp_type() == FieldDescriptor::CPPTYPE_STRING;
+  if (!is_text || value.starts_with('"') || value.starts_with('\'') || value.starts_with('[')) {
+    return value;
+  }
+  std::string quoted = "\"";
+  for (const char c : value)
+    quoted += c == '"' || c == '\\' ? std::string{'\\', c} : std::string{c};
+  return quoted + "\"";
+}
+
+}  // namespace
+
+Overrides::Overrides(const std::vector<std::string>& assignments) {
+  for (const std::string& text : assignments) {
+    Item& item = items_.emplace_back();
+    item.text = text;
+    Part part;
+    bool in_index = false;
+    size_t i = 0;
+    for (; i < text.size() && (in_index || text[i] != '='); ++i) {
+      const char c = text[i];
+      if (!in_index && c == '.') {
+        item.path.push_back(std::exchange(part, {}));
+      } else if (!in_index && c == '[') {
+        in_index = true;
+      } else if (in_index && c == ']') {
+        in_index = false;
+      } else {
+        (in_index ? part.index : part.field) += c;
+      }
+    }
+    item.path.push_back(part);
+    const bool empty_part = std::any_of(item.path.begin(), item.path.end(),
+                                        [](const Part& p) { return p.field.empty(); });
+    if (i >= text.size() || in_index || empty_part) {
+      Fail(item, "it is not key=value; write e.g. --set base_lr=0.05");
+    }
+    item.value = text.substr(i + 1);
+  }
+}
+
+void Overrides::Fail(const Item& item, const std::string& message) {
+  throw Error(ErrorCode::kUsage, Join("--set ", item.text, ": ", message));
+}
+
+void Overrides::Set(const Item& item, size_t depth, Message* message) {
+  if (depth + 1 == item.path.size()) return Assign(item, message);
+  const Part& part = item.path[depth];
+  const auto* reflection = message->GetReflection();
+  const FieldDescriptor* field = message->GetDescriptor()->FindFieldByName(part.field);
+  if (field == nullptr) {
+    Fail(item, Join("there is no field '", part.field, "'.",
+                    DidYouMean(part.field, FieldNames(message->GetDescriptor()))));
+  }
+  if (field->message_type() == nullptr) {
+    Fail(item, Join("'", part.field, "' has no fields of its own"));
+  }
+  if (!field->is_repeated()) {
+    return Set(item, depth + 1, reflection->MutableMessage(message, field));
+  }
+  const int size = reflection->FieldSize(*message, field);
+  const int index = ParseIndex(part.index);
+  if (index < 0 || index >= size) {
+    Fail(item, Join("'", part.field, "' needs the number of an element, as ", part.field,
+                    "[0]; there are ", size));
+  }
+  Set(item, depth + 1, reflection->MutableRepeatedMessage(message, field, index));
+}
+
+void Overrides::Assign(const Item& item, Message* message) {
+  const Part& part = item.path.back();
+  const auto* reflection = message->GetReflection();
+  const FieldDescriptor* field = message->GetDescriptor()->FindFieldByName(part.field);
+  if (field == nullptr) {
+    Fail(item, Join("there is no field '", part.field, "'.",
+                    DidYouMean(part.field, FieldNames(message->GetDescriptor()))));
+  }
+  const std::unique_ptr<Message> parsed(message->New());
+  google::protobuf::TextFormat::Parser parser;
+  FirstError error;
+  parser.RecordErrorsTo(&error);
+  parser.AllowPartialMessage(true);
+  if (!parser.ParseFromString(Join(part.field, ": ", AsText(field, item.value)), parsed.get())) {
+    Fail(item, Join("'", item.value, "' is not a value of ", part.field, ": ", error.text));
+  }
+  if (part.index.empty()) {
+    reflection->ClearField(message, field);
+    message->MergeFrom(*parsed);
+    return;
+  }
+  const int index = ParseIndex(part.index);
+  if (!field->is_repeated() || index < 0 || index >= reflection->FieldSize(*message, field) ||
+      reflection->FieldSize(*parsed, field) != 1) {
+    Fail(item, Join("there is no element '", part.index, "' of ", part.field, " to replace"));
+  }
+  // The new value goes to the end, then to its place, and the old one away.
+  const int last = reflection->FieldSize(*message, field);
+  message->MergeFrom(*parsed);
+  reflection->SwapElements(message, field, index, last);
+  reflection->RemoveLast(message, field);
+}
+
+void Overrides::ApplyTo(Message* message) {
+  for (Item& item : items_) {
+    if (message->GetDescriptor()->FindFieldByName(item.path[0].field) == nullptr) {
+      for (std::string& name : FieldNames(message->GetDescriptor())) {
+        item.near.push_back(std::move(name));
+      }
+      continue;
+    }
+    item.used = true;
+    Set(item, 0, message);
+  }
+}
+
+void Overrides::ApplyToLayers(Item* item, NetSpec* net) {
+  const std::string& index = item->path[0].index;
+  const size_t comma = index.rfind(',');
+  const std::string phase = comma == std::string::npos ? "" : index.substr(comma + 1);
+  const bool by_phase = phase == "TRAIN" || phase == "TEST";
+  const std::string name = by_phase ? index.substr(0, comma) : index;
+  if (item->path.size() < 2) Fail(*item, "it names a layer but none of its fields");
+  for (LayerSpec& layer : net->layers) {
+    item->near.push_back(layer.name());
+    if (layer.name() != name || (by_phase && !HasRuleFor(layer.proto(), phase))) continue;
+    Set(*item, 1, &layer.mutable_proto());
+    item->used = true;
+  }
+}
+
+void Overrides::ApplyTo(NetSpec* net) {
+  for (Item& item : items_) {
+    const std::string& field = item.path[0].field;
+    if (field == "layer") {
+      ApplyToLayers(&item, net);
+    } else if (!item.used && net->proto.GetDescriptor()->FindFieldByName(field) != nullptr) {
+      Set(item, 0, &net->proto);
+      item.used = true;
+    } else if (!item.used) {
+      item.near.push_back("layer");
+    }
+  }
+}
+
+void Overrides::CheckAllUsed() const {
+  for (const Item& item : items_) {
+    if (item.used) continue;
+    const Part& part = item.path[0];
+    const bool layer = part.field == "layer";
+    const std::string& word = layer ? part.index : part.field;
+    Fail(item, Join("there is no ", layer ? "layer" : "field", " '", word, "'.",
+                    DidYouMean(word, item.near)));
+  }
+}
+
+}  // namespace trainer

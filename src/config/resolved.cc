@@ -1,0 +1,32 @@
+#include "trainer/config/resolved.h"
+
+namespace trainer {
+namespace {
+
+caffe::NetParameter WholeNet(const NetSpec& net) {
+  caffe::NetParameter whole = net.proto;
+  for (const LayerSpec& layer : net.layers) *whole.add_layer() = layer.proto();
+  return whole;
+}
+
+}  // namespace
+
+caffe::SolverParameter ResolvedSolver(const SolverSpec& spec) {
+  caffe::SolverParameter solver = spec.proto;
+  const int test_nets = solver.test_net_param_size() + solver.test_net_size();
+  const bool shared = solver.has_net() || solver.has_net_param();
+  solver.clear_net();
+  solver.clear_net_param();
+  solver.clear_train_net();
+  solver.clear_train_net_param();
+  solver.clear_test_net();
+  solver.clear_test_net_param();
+  *(shared ? solver.mutable_net_param() : solver.mutable_train_net_param()) =
+      WholeNet(*spec.train.net);
+  for (int i = 0; i < test_nets; ++i) {
+    *solver.add_test_net_param() = WholeNet(*spec.tests[static_cast<size_t>(i)].net);
+  }
+  return solver;
+}
+
+}  // namespace trainer

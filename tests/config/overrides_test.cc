@@ -1,0 +1,115 @@
+#include "trainer/config/overrides.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "config/config_testing.h"
+#include "trainer/config/resolved.h"
+#include "trainer/config/solver_spec.h"
+
+namespace trainer {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Pair;
+
+constexpr char kNet[] = R"(name: "n"
+layer { name: "d" type: "Input" top: "x" include { phase: TRAIN } input_param { shape { dim: 8 } } }
+layer { name: "d" type: "Input" top: "x" include { phase: TEST } input_param { shape { dim: 9 } } }
+layer { name: "conv/1" type: "Convolution" bottom: "x" top: "y" convolution_param { num_output: 4 } }
+)";
+constexpr char kSolver[] = R"(net: "net.prototxt" base_lr: 0.1 lr_policy: "multistep" max_iter: 10
+stepvalue: 3 stepvalue: 6 gamma: 0.1 snapshot_prefix: "p" test_iter: 1 test_interval: 5
+)";
+
+class OverridesTest : public testing::Test {
+ protected:
+  OverridesTest() {
+    folder_.Write("net.prototxt", kNet);
+    folder_.Write("solver.prototxt", kSolver);
+  }
+  SolverSpec Solver(const std::vector<std::string>& set) const {
+    Overrides overrides(set);
+    return LoadSolver(folder_.path() + "/solver.prototxt", {}, &overrides);
+  }
+  NetSpec Net(const std::vector<std::string>& set) const {
+    Overrides overrides(set);
+    return LoadNet(folder_.path() + "/net.prototxt", &overrides);
+  }
+  std::string Refusal(const std::vector<std::string>& set) const {
+    const Caught caught = Catch([&] { Solver(set); });
+    EXPECT_EQ(caught.code, ErrorCode::kUsage);
+    return caught.text;
+  }
+
+  TempFolder folder_;
+};
+
+TEST_F(OverridesTest, SetsFieldsOfTheSolver) {
+  const SolverSpec spec =
+      Solver({"base_lr=0.05", "snapshot_prefix=a b", "stepvalue[1]=8", "solver_mode=CPU"});
+  EXPECT_FLOAT_EQ(spec.proto.base_lr(), 0.05f);
+  EXPECT_EQ(spec.proto.snapshot_prefix(), "a b");
+  EXPECT_THAT(spec.proto.stepvalue(), ElementsAre(3, 8));
+  EXPECT_EQ(spec.proto.solver_mode(), caffe::SolverParameter::CPU);
+}
+
+TEST_F(OverridesTest, AWholeListTakesThePlaceOfAnother) {
+  EXPECT_THAT(Solver({"stepvalue=[1,2,4]"}).proto.stepvalue(), ElementsAre(1, 2, 4));
+  EXPECT_THAT(Solver({"stepvalue=5"}).proto.stepvalue(), ElementsAre(5));
+}
+
+TEST_F(OverridesTest, SetsFieldsOfLayersAndOfTheNet) {
+  const SolverSpec spec =
+      Solver({"layer[conv/1].convolution_param.num_output=64",
+              "layer[conv/1].convolution_param.weight_filler.type=msra", "force_backward=true"});
+  const caffe::LayerParameter& conv = spec.train.net->layers[2].proto();
+  EXPECT_EQ(conv.convolution_param().num_output(), 64u);
+  EXPECT_EQ(conv.convolution_param().weight_filler().type(), "msra");
+  EXPECT_TRUE(spec.train.net->proto.force_backward());
+}
+
+TEST_F(OverridesTest, APhaseChoosesBetweenLayersOfOneName) {
+  auto dims = [&](const std::string& set) {
+    const NetSpec net = Net({set});
+    return std::pair(net.layers[0].proto().input_param().shape(0).dim(0),
+                     net.layers[1].proto().input_param().shape(0).dim(0));
+  };
+  EXPECT_THAT(dims("layer[d].input_param.shape[0].dim[0]=5"), Pair(5, 5));
+  EXPECT_THAT(dims("layer[d,TEST].input_param.shape[0].dim=5"), Pair(8, 5));
+}
+
+TEST_F(OverridesTest, ChangesAreCheckedLikeTheFile) {
+  const Caught caught = CatchConfig([&] { Solver({"base_lr=-1"}); });
+  EXPECT_THAT(caught.text, HasSubstr("base_lr"));
+}
+
+TEST_F(OverridesTest, RefusesWhatFindsNothing) {
+  EXPECT_THAT(Refusal({"base_lr"}), HasSubstr("--set base_lr: it is not key=value"));
+  EXPECT_THAT(Refusal({"a..b=1"}), HasSubstr("it is not key=value"));
+  EXPECT_EQ(Refusal({"base_rl=1"}),
+            "--set base_rl=1: there is no field 'base_rl'. Did you mean 'base_lr'?");
+  EXPECT_EQ(Refusal({"layer[conv1].name=x"}),
+            "--set layer[conv1].name=x: there is no layer 'conv1'. Did you mean 'conv/1'?");
+  EXPECT_THAT(Refusal({"layer[conv/1].convolution_param.num_ouput=x"}),
+              HasSubstr("there is no field 'num_ouput'. Did you mean 'num_output'?"));
+  EXPECT_THAT(Refusal({"layer[conv/1]=3"}), HasSubstr("none of its fields"));
+  EXPECT_THAT(Refusal({"base_lr=fast"}), HasSubstr("'fast' is not a value of base_lr: "));
+  EXPECT_THAT(Refusal({"base_lr.x=1"}), HasSubstr("'base_lr' has no fields of its own"));
+  EXPECT_THAT(Refusal({"stepvalue[2]=1"}), HasSubstr("no element '2' of stepvalue"));
+  EXPECT_THAT(Refusal({"test_state[0].level=1"}), HasSubstr("there are 0"));
+}
+
+TEST_F(OverridesTest, TheResolvedSolverRepeatsTheRun) {
+  const SolverSpec spec = Solver({"base_lr=0.05", "layer[conv/1].convolution_param.num_output=64"});
+  const SolverSpec again =
+      LoadSolver(folder_.Write("resolved.prototxt", ResolvedSolver(spec).DebugString()));
+  EXPECT_FLOAT_EQ(again.proto.base_lr(), 0.05f);
+  ASSERT_EQ(again.train.net->layers.size(), 3u);
+  EXPECT_EQ(again.train.net->layers[2].proto().convolution_param().num_output(), 64u);
+  EXPECT_EQ(again.tests.size(), 1u);
+}
+
+}  // namespace
+}  // namespace trainer
