@@ -186,6 +186,35 @@ TEST(DatasetTest, ConvertsFilesOfMnist) {
   EXPECT_THAT(RunProgram({"dataset", "info", "db"}, options).out, HasSubstr("label: 9, 1\n"));
 }
 
+TEST(DatasetTest, ConvertsFilesOfCifar10) {
+  const TempFolder folder;
+  WriteText(folder / "data_batch_1.bin",
+            "\x07" + std::string(3072, 'a') + "\x02" + std::string(3072, 'c'));
+  WriteText(folder / "test_batch.bin", "\x03" + std::string(3072, 'd'));
+  const RunOptions options = {.folder = folder.path()};
+  const Outcome made = RunProgram({"dataset", "cifar10", ".", "db"}, options);
+  EXPECT_EQ(made.exit_code, 0) << made.err;
+  EXPECT_EQ(made.out,
+            "db/cifar10_train_lmdb: 2 records\ndb/cifar10_test_lmdb: 1 records\n"
+            "db/mean.binaryproto: mean of the training images\n");
+  const Outcome info = RunProgram({"dataset", "info", "db/cifar10_train_lmdb"}, options);
+  EXPECT_THAT(info.out, HasSubstr("3x32x32"));
+  EXPECT_THAT(info.out, HasSubstr("label: 7, 1\n"));
+}
+
+TEST(DatasetTest, MakesPairs) {
+  const TempFolder folder;
+  const RunOptions options = {.folder = folder.path()};
+  ASSERT_EQ(RunProgram({"dataset", "digits", "d", "--train=40", "--test=5"}, options).exit_code, 0);
+  const Outcome made =
+      RunProgram({"dataset", "pairs", "d/train_lmdb", "p", "--backend=leveldb"}, options);
+  EXPECT_EQ(made.exit_code, 0) << made.err;
+  EXPECT_EQ(made.out, "p: 40 records\n");
+  const Outcome info = RunProgram({"dataset", "info", "p"}, options);
+  EXPECT_THAT(info.out, HasSubstr("backend: LEVELDB\nrecords: 40\n"));
+  EXPECT_THAT(info.out, HasSubstr("2x28x28"));
+}
+
 TEST(DatasetTest, DoesNotOverwrite) {
   const TempFolder folder;
   const RunOptions options = {.folder = folder.path()};
