@@ -2,31 +2,41 @@
 
 #include <climits>
 
+#include "hdf5_messages.h"
+#include "hdf5_seal.h"
 #include "sealed_file.h"
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
+#include "trainer/hdf5/reader.h"
 
 namespace trainer {
+
+bool IsNamedAsHdf5(const std::string& path) { return path.ends_with(".h5"); }
 
 void CheckModelBytes(uint64_t bytes) {
   if (bytes <= INT_MAX) return;
   throw Error(ErrorCode::kConfig,
               Join("the snapshot would have ", bytes,
                    " bytes, but one protobuf file has 2 GiB - 1 at most; use fewer or smaller "
-                   "layers, or leave out snapshot_diff"));
+                   "layers, leave out snapshot_diff, or set snapshot_format: HDF5"));
 }
 
 Seal WriteModel(const std::string& path, caffe::NetParameter& net, FileOps& ops) {
-  if (path.ends_with(".h5")) {
-    throw Error(ErrorCode::kUnavailable, {path},
-                "this build writes no HDF5; set snapshot_format: BINARYPROTO");
+  AtomicFile file(path, ops);
+  const Seal seal = WriteModelTo(net, &file);
+  file.Commit();
+  return seal;
+}
+
+Seal WriteModelTo(caffe::NetParameter& net, AtomicFile* file) {
+  if (IsNamedAsHdf5(file->path())) {
+    Hdf5Sketch sketch(file->path(), kHdf5SealBytes);
+    SketchModel(net, &sketch);
+    return WriteSealedHdf5(sketch, file);
   }
   net.clear_file_bytes();
   net.clear_crc32c();
-  AtomicFile file(path, ops);
-  const Seal seal = WriteSealed(net, &file);
-  file.Commit();
-  return seal;
+  return WriteSealed(net, file);
 }
 
 caffe::NetParameter ReadModel(const std::string& path) {
@@ -36,6 +46,7 @@ caffe::NetParameter ReadModel(const std::string& path) {
                 "this is a solver state, not a file of weights; give the .caffemodel beside it, or "
                 "go on training from the state with --snapshot");
   }
+  if (IsHdf5(path)) return ReadHdf5Model(path);
   caffe::NetParameter net;
   ParseFile(path, "file of weights (.caffemodel)", ErrorCode::kData, &net);
   if (net.layer_size() == 0 && net.layers_size() == 0) {

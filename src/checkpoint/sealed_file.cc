@@ -11,9 +11,11 @@
 #include <climits>
 #include <exception>
 
+#include "hdf5_seal.h"
 #include "trainer/base/crc32c.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
+#include "trainer/hdf5/reader.h"
 
 namespace trainer {
 namespace {
@@ -25,7 +27,6 @@ constexpr size_t kTagBytes = 3;
 constexpr size_t kHeadBytes = kTagBytes + 8;
 constexpr size_t kTailBytes = kTagBytes + 4;
 constexpr int kBlockBytes = 1 << 18;
-constexpr std::string_view kHdf5Signature = "\x89HDF\r\n\x1a\n";
 
 // A field's tag on the wire: (number, wire type) as a varint of three bytes.
 std::string Tag(uint32_t number, uint32_t wire_type) {
@@ -35,18 +36,6 @@ std::string Tag(uint32_t number, uint32_t wire_type) {
 }
 std::string HeadTag() { return Tag(caffe::NetParameter::kFileBytesFieldNumber, 1); }
 std::string TailTag() { return Tag(caffe::NetParameter::kCrc32CFieldNumber, 5); }
-
-std::string LittleEndian(uint64_t value, size_t bytes) {
-  std::string text;
-  for (size_t i = 0; i < bytes; ++i) text += static_cast<char>(value >> (8 * i) & 0xff);
-  return text;
-}
-
-uint64_t FromLittleEndian(std::string_view bytes) {
-  uint64_t value = 0;
-  for (size_t i = bytes.size(); i-- > 0;) value = value << 8 | static_cast<unsigned char>(bytes[i]);
-  return value;
-}
 
 // Hands what protobuf writes to an AtomicFile. protobuf is not told of exceptions: it sees a failed
 // write, and Rethrow() goes on afterwards.
@@ -71,34 +60,6 @@ class FileSink : public io::CopyingOutputStream {
   std::exception_ptr failure_;
 };
 
-std::string ReadPiece(const FileHandle& file, const std::string& path, uint64_t offset,
-                      size_t bytes) {
-  std::string piece(bytes, '\0');
-  size_t used = 0;
-  while (used < bytes) {
-    const ssize_t got =
-        pread(file.get(), piece.data() + used, bytes - used, static_cast<off_t>(offset + used));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) ThrowFileError(FileUse::kInput, "read", AbsolutePath(path), errno);
-    if (got == 0) break;
-    used += static_cast<size_t>(got);
-  }
-  piece.resize(used);
-  return piece;
-}
-
-uint32_t ChecksumOfStart(const FileHandle& file, const std::string& path, uint64_t bytes) {
-  uint32_t crc = 0;
-  for (uint64_t at = 0; at < bytes;) {
-    const std::string piece =
-        ReadPiece(file, path, at, std::min<uint64_t>(bytes - at, size_t{1} << 20));
-    if (piece.empty()) break;
-    crc = Crc32c(piece.data(), piece.size(), crc);
-    at += piece.size();
-  }
-  return crc;
-}
-
 // How many bits of the first bytes differ from the tag of a sealed file; bytes that a cut took away
 // count as equal.
 int BitsOffHead(const std::string& head) {
@@ -110,23 +71,19 @@ int BitsOffHead(const std::string& head) {
   return bits;
 }
 
-[[noreturn]] void ThrowDamaged(const std::string& path, const std::string& why) {
-  throw Error(ErrorCode::kBadSnapshot, {path}, Join(why, "; use another snapshot"));
-}
-
 Seal CheckSealed(const FileHandle& file, const std::string& path, uint64_t size,
                  const std::string& head, const std::string& tail) {
   if (size < kHeadBytes + kTailBytes) {
     ThrowDamaged(path, Join("the file is cut short: only ", size, " bytes are there"));
   }
-  const uint64_t stated = FromLittleEndian(std::string_view(head).substr(kTagBytes));
+  const uint64_t stated = FromLittleEndian(std::string_view(head).substr(kTagBytes, 8));
   if (BitsOffHead(head) == 0 && stated > size && stated <= kMaxBytes) {
     ThrowDamaged(path, Join("the file is cut short: ", size, " of ", stated, " bytes are there"));
   }
   const Seal seal{static_cast<uint32_t>(FromLittleEndian(std::string_view(tail).substr(kTagBytes))),
                   size};
   if (stated != size || !tail.starts_with(TailTag()) ||
-      ChecksumOfStart(file, path, size - kTailBytes) != seal.crc32c) {
+      ChecksumOf(file, path, 0, size - kTailBytes) != seal.crc32c) {
     ThrowDamaged(path, "the file was changed after it was written: its checksum does not match");
   }
   return seal;
@@ -151,6 +108,51 @@ bool SkipValue(io::CodedInputStream* in, uint32_t wire_type) {
 }
 
 }  // namespace
+
+std::string LittleEndian(uint64_t value, size_t bytes) {
+  std::string text;
+  for (size_t i = 0; i < bytes; ++i) text += static_cast<char>(value >> (8 * i) & 0xff);
+  return text;
+}
+
+uint64_t FromLittleEndian(std::string_view bytes) {
+  uint64_t value = 0;
+  for (size_t i = bytes.size(); i-- > 0;) value = value << 8 | static_cast<unsigned char>(bytes[i]);
+  return value;
+}
+
+std::string ReadPiece(const FileHandle& file, const std::string& path, uint64_t offset,
+                      size_t bytes) {
+  std::string piece(bytes, '\0');
+  size_t used = 0;
+  while (used < bytes) {
+    const ssize_t got =
+        pread(file.get(), piece.data() + used, bytes - used, static_cast<off_t>(offset + used));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) ThrowFileError(FileUse::kInput, "read", AbsolutePath(path), errno);
+    if (got == 0) break;
+    used += static_cast<size_t>(got);
+  }
+  piece.resize(used);
+  return piece;
+}
+
+uint32_t ChecksumOf(const FileHandle& file, const std::string& path, uint64_t offset,
+                    uint64_t bytes, uint32_t crc) {
+  while (bytes > 0) {
+    const std::string piece =
+        ReadPiece(file, path, offset, std::min<uint64_t>(bytes, size_t{1} << 20));
+    if (piece.empty()) break;
+    crc = Crc32c(piece.data(), piece.size(), crc);
+    offset += piece.size();
+    bytes -= piece.size();
+  }
+  return crc;
+}
+
+void ThrowDamaged(const std::string& path, const std::string& why) {
+  throw Error(ErrorCode::kBadSnapshot, {path}, Join(why, "; use another snapshot"));
+}
 
 Seal WriteSealed(const google::protobuf::Message& message, AtomicFile* file) {
   Seal seal;
@@ -178,11 +180,9 @@ std::optional<Seal> CheckSeal(const std::string& path) {
   const uint64_t size = FileSize(path);
   const FileHandle file = OpenForReading(path);
   if (size == 0) ThrowDamaged(path, "the file is empty");
-  const std::string head = ReadPiece(file, path, 0, kHeadBytes);
-  if (head.starts_with(kHdf5Signature) || path.ends_with(".h5")) {
-    throw Error(ErrorCode::kUnavailable, {path},
-                "this build reads no HDF5; use a file written with snapshot_format: BINARYPROTO");
-  }
+  const std::string head = ReadPiece(file, path, 0, kHdf5SealBytes);
+  if (HasHdf5Seal(head)) return CheckHdf5Seal(path, size);
+  if (IsHdf5(path)) return std::nullopt;
   const std::string tail =
       ReadPiece(file, path, size - std::min<uint64_t>(size, kTailBytes), kTailBytes);
   const int bits = BitsOffHead(head);
@@ -214,6 +214,11 @@ void ParseFile(const std::string& path, const std::string& kind, ErrorCode unpar
 }
 
 FileKind SniffKind(const std::string& path) {
+  if (IsHdf5(path)) {
+    const Hdf5Reader reader(path);
+    if (reader.Has("data")) return FileKind::kModel;
+    return reader.Has("iter") ? FileKind::kState : FileKind::kUnknown;
+  }
   const FileHandle file = OpenForReading(path);
   io::FileInputStream stream(file.get());
   io::CodedInputStream in(&stream);

@@ -8,8 +8,11 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
+#include "state.pb.h"
 #include "trainer/base/atomic_file.h"
+#include "trainer/base/file.h"
 #include "trainer/checkpoint/model_file.h"
 
 namespace trainer {
@@ -19,9 +22,13 @@ namespace trainer {
 // when the file would exceed 2 GiB - 1, see CheckModelBytes.
 Seal WriteSealed(const google::protobuf::Message& message, AtomicFile* file);
 
-// Checks the file without parsing it. Returns nothing for a file without seal, such as Caffe's.
-// Throws kBadSnapshot for an empty, cut or changed file, kNoInput and the like when it cannot be
-// read, kUnavailable for an HDF5 file.
+// Writes net or state in the format that the file's name asks for; the rest is the caller's.
+Seal WriteModelTo(caffe::NetParameter& net, AtomicFile* file);
+Seal WriteStateTo(caffe::SolverState& state, AtomicFile* file);
+
+// Checks the file, protobuf or HDF5, without parsing it. Returns nothing for a file without seal,
+// such as Caffe's. Throws kBadSnapshot for an empty, cut or changed file, kNoInput and the like
+// when it cannot be read.
 std::optional<Seal> CheckSeal(const std::string& path);
 
 // Parses the file, whose seal was checked; throws `unparsable` when that fails, saying that it is
@@ -29,8 +36,18 @@ std::optional<Seal> CheckSeal(const std::string& path);
 void ParseFile(const std::string& path, const std::string& kind, ErrorCode unparsable,
                google::protobuf::Message* message);
 
-// What a file's first fields say it is. kUnknown for all else.
+// What a file's first fields, or an HDF5 file's groups, say it is. kUnknown for all else.
 enum class FileKind { kModel, kState, kUnknown };
 FileKind SniffKind(const std::string& path);
+
+// For seals: numbers as bytes and back; `bytes` bytes of a file from `offset` on, fewer at its end;
+// the CRC32C of such a piece behind others whose checksum is `crc`.
+std::string LittleEndian(uint64_t value, size_t bytes);
+uint64_t FromLittleEndian(std::string_view bytes);
+std::string ReadPiece(const FileHandle& file, const std::string& path, uint64_t offset,
+                      size_t bytes);
+uint32_t ChecksumOf(const FileHandle& file, const std::string& path, uint64_t offset,
+                    uint64_t bytes, uint32_t crc = 0);
+[[noreturn]] void ThrowDamaged(const std::string& path, const std::string& why);
 
 }  // namespace trainer

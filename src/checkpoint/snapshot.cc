@@ -6,6 +6,7 @@
 #include <charconv>
 #include <filesystem>
 #include <span>
+#include <tuple>
 
 #include "sealed_file.h"
 #include "trainer/base/file.h"
@@ -14,7 +15,7 @@
 namespace trainer {
 namespace {
 
-constexpr std::string_view kStateSuffix = ".solverstate";
+constexpr std::string_view kStateSuffix = ".solverstate", kHdf5Suffix = ".h5";
 
 // Renames the files in their order. When one cannot be renamed, those before it are undone: an
 // older file of the same name is kept under a second link until all are done.
@@ -54,15 +55,14 @@ void PlaceAll(std::span<AtomicFile* const> files, FileOps& ops) {
 
 // Writes a model under its temporary name.
 Seal WriteUnplaced(caffe::NetParameter& net, AtomicFile* file) {
-  net.clear_file_bytes();
-  net.clear_crc32c();
-  const Seal seal = WriteSealed(net, file);
+  const Seal seal = WriteModelTo(net, file);
   file->Finish();
   return seal;
 }
 
 // The iteration in `name` if it is one of `stem`'s states, else -1.
 int IterOf(std::string_view name, const std::string& stem) {
+  if (name.ends_with(kHdf5Suffix)) name.remove_suffix(kHdf5Suffix.size());
   if (!name.starts_with(stem) || !name.ends_with(kStateSuffix)) return -1;
   name.remove_prefix(stem.size());
   if (name.size() <= kStateSuffix.size()) return -1;
@@ -74,15 +74,17 @@ int IterOf(std::string_view name, const std::string& stem) {
 
 }  // namespace
 
-SnapshotNames NamesFor(const std::string& prefix, int iter) {
+SnapshotNames NamesFor(const std::string& prefix, int iter, SnapshotFormat format) {
   const std::string stem = Join(prefix, "_iter_", iter);
-  return {iter, stem + ".caffemodel", stem + ".averaged.caffemodel",
-          stem + std::string(kStateSuffix)};
+  const std::string_view end = format == SnapshotFormat::kHdf5 ? kHdf5Suffix : "";
+  return {iter, Join(stem, ".caffemodel", end), Join(stem, ".averaged.caffemodel", end),
+          Join(stem, kStateSuffix, end)};
 }
 
 SnapshotNames SaveSnapshot(const std::string& prefix, int iter, caffe::NetParameter& net,
-                           caffe::SolverState& state, FileOps& ops, caffe::NetParameter* averaged) {
-  SnapshotNames names = NamesFor(prefix, iter);
+                           caffe::SolverState& state, FileOps& ops, caffe::NetParameter* averaged,
+                           SnapshotFormat format) {
+  SnapshotNames names = NamesFor(prefix, iter, format);
   AtomicFile model_file(names.model, ops);
   SetModel(names.model, WriteUnplaced(net, &model_file), &state);
   std::optional<AtomicFile> averaged_file;
@@ -92,10 +94,8 @@ SnapshotNames SaveSnapshot(const std::string& prefix, int iter, caffe::NetParame
   }
 
   state.set_iter(iter);
-  state.clear_file_bytes();
-  state.clear_crc32c();
   AtomicFile state_file(names.state, ops);
-  WriteSealed(state, &state_file);
+  WriteStateTo(state, &state_file);
   state_file.Finish();
 
   std::vector<AtomicFile*> files = {&model_file};
@@ -115,10 +115,14 @@ std::vector<SnapshotNames> FindSnapshots(const std::string& prefix) {
     const std::string name = entry->path().filename().string();
     const int iter = IterOf(name, stem);
     if (iter < 0) continue;
-    SnapshotNames names = NamesFor(prefix, iter);
+    SnapshotNames names =
+        NamesFor(prefix, iter,
+                 name.ends_with(kHdf5Suffix) ? SnapshotFormat::kHdf5 : SnapshotFormat::kBinary);
     if (FileNameOf(names.state) == name) found.push_back(std::move(names));  // no "_iter_007"
   }
-  std::ranges::sort(found, std::greater(), &SnapshotNames::iter);
+  std::ranges::sort(found, [](const SnapshotNames& a, const SnapshotNames& b) {
+    return std::tie(b.iter, a.state) < std::tie(a.iter, b.state);
+  });
   return found;
 }
 

@@ -2,10 +2,13 @@
 
 #include <glog/logging.h>
 
+#include "hdf5_messages.h"
+#include "hdf5_seal.h"
 #include "sealed_file.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
+#include "trainer/hdf5/reader.h"
 
 namespace trainer {
 namespace {
@@ -15,7 +18,8 @@ bool IsNamedAsWeights(const std::string& path) {
 }
 
 [[noreturn]] void RefuseWeights(const std::string& path) {
-  const std::string state = path.substr(0, path.rfind(".caffemodel")) + ".solverstate";
+  const std::string state = path.substr(0, path.rfind(".caffemodel")) + ".solverstate" +
+                            (IsNamedAsHdf5(path) ? ".h5" : "");
   throw Error(ErrorCode::kUsage, {path},
               Join("this is a file of weights, not a solver state; to go on training give ",
                    Exists(state) ? Join("--snapshot=", state) : "the .solverstate beside it",
@@ -77,11 +81,18 @@ void SetAveraged(const std::string& path, const Seal& seal, caffe::SolverState* 
 }
 
 void WriteState(const std::string& path, caffe::SolverState& state, FileOps& ops) {
+  AtomicFile file(path, ops);
+  WriteStateTo(state, &file);
+  file.Commit();
+}
+
+Seal WriteStateTo(caffe::SolverState& state, AtomicFile* file) {
   state.clear_file_bytes();
   state.clear_crc32c();
-  AtomicFile file(path, ops);
-  WriteSealed(state, &file);
-  file.Commit();
+  if (!IsNamedAsHdf5(file->path())) return WriteSealed(state, file);
+  Hdf5Sketch sketch(file->path(), kHdf5SealBytes);
+  SketchState(state, &sketch);
+  return WriteSealedHdf5(sketch, file);
 }
 
 LoadedState ReadState(const std::string& path) {
@@ -91,7 +102,11 @@ LoadedState ReadState(const std::string& path) {
   CheckSeal(path);
   if (SniffKind(path) == FileKind::kModel) RefuseWeights(path);
   LoadedState loaded;
-  ParseFile(path, "solver state (.solverstate)", ErrorCode::kBadSnapshot, &loaded.state);
+  if (IsHdf5(path)) {
+    loaded.state = ReadHdf5State(path);
+  } else {
+    ParseFile(path, "solver state (.solverstate)", ErrorCode::kBadSnapshot, &loaded.state);
+  }
   if (!loaded.state.has_iter() || loaded.state.iter() < 0) {
     throw Error(ErrorCode::kBadSnapshot, {path},
                 "the file holds no iteration, so it is no solver state or damaged");

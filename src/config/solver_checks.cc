@@ -158,10 +158,6 @@ class Checker {
     OneOf("momentum_policy", proto_.momentum_policy(), {"fixed", "opt", "poly"});
     OneOf("weight_decay_policy", proto_.weight_decay_policy(), {"fixed", "poly"});
     OneOf("larc_policy", proto_.larc_policy(), {"clip", "scale"});
-    if (proto_.snapshot_format() == caffe::SolverParameter::HDF5) {
-      throw Error(ErrorCode::kUnavailable, solver_.Where("snapshot_format"),
-                  "this build cannot write HDF5; leave snapshot_format out, or write BINARYPROTO");
-    }
     if (proto_.eval_type() != "classification") {
       throw Error(
           ErrorCode::kUnavailable, solver_.Where("eval_type"),

@@ -21,6 +21,26 @@ void CopyBlob(const caffe::BlobProto& proto, const Param& param, const ParamStor
   store.Import(param, blob.values, param.weight);
 }
 
+// Whether the file leaves blob `index` out, as HDF5 does with what another layer owns.
+bool IsLeftOut(const caffe::LayerParameter& layer, int index) {
+  return index >= layer.blobs_size() || layer.blobs(index).ByteSizeLong() == 0;
+}
+
+void CheckBlobs(const caffe::LayerParameter& layer, const StepInfo& step, const std::string& file) {
+  const int wanted = static_cast<int>(step.params.size());
+  bool complete = layer.blobs_size() <= wanted;
+  for (int i = 0; i < wanted; ++i) {
+    const Param& param = *step.params[static_cast<size_t>(i)];
+    const bool own = param.layer == step.spec.name() && param.index == i;
+    complete = complete && !(own && IsLeftOut(layer, i));
+  }
+  if (complete) return;
+  throw Error(ErrorCode::kData, {file},
+              Join("layer '", layer.name(), "' has ", layer.blobs_size(), " blobs in the file and ",
+                   wanted, " in the net (", step.spec.Where().ToString(),
+                   "). Rename the layer to train it from scratch"));
+}
+
 void AddBlob(const Param& param, const ParamStore& store, bool diff, caffe::LayerParameter& layer) {
   caffe::BlobProto* blob = layer.add_blobs();
   for (const int64_t dim : param.shape.dims()) blob->mutable_shape()->add_dim(dim);
@@ -62,16 +82,10 @@ LoadReport Net::CopyWeights(const caffe::NetParameter& source, const std::string
     }
     if (!found.emplace(layer.name(), true).second || layer.blobs_size() == 0) continue;
     const StepInfo& step = *target->second;
-    if (static_cast<size_t>(layer.blobs_size()) != step.params.size()) {
-      throw Error(
-          ErrorCode::kData, {file},
-          Join("layer '", layer.name(), "' has ", layer.blobs_size(), " blobs in the file and ",
-               step.params.size(), " in the net (", step.spec.Where().ToString(),
-               "). Rename the layer to train it from scratch"));
-    }
-    for (size_t i = 0; i < step.params.size(); ++i) {
-      const int index = static_cast<int>(i);
-      CopyBlob(layer.blobs(index), *step.params[i], params_, step, file, index);
+    CheckBlobs(layer, step, file);
+    for (int i = 0; i < layer.blobs_size(); ++i) {
+      if (IsLeftOut(layer, i)) continue;
+      CopyBlob(layer.blobs(i), *step.params[static_cast<size_t>(i)], params_, step, file, i);
     }
     report.loaded.push_back(layer.name());
   }

@@ -55,11 +55,12 @@ class LogObserver final : public Observer {
   }
 
   void OnSnapshotStart(const SnapshotReport& report) override {
-    LOG(INFO) << "Snapshotting to binary proto file " << report.model;
+    const char* to = report.model.ends_with(".h5") ? "to HDF5 file " : "to binary proto file ";
+    LOG(INFO) << "Snapshotting " << to << report.model;
     if (!report.averaged.empty()) {
-      LOG(INFO) << "Snapshotting averaged weights to binary proto file " << report.averaged;
+      LOG(INFO) << "Snapshotting averaged weights " << to << report.averaged;
     }
-    LOG(INFO) << "Snapshotting solver state to binary proto file " << report.state;
+    LOG(INFO) << "Snapshotting solver state " << to << report.state;
   }
 
   void OnNote(const std::string& text) override { LOG(INFO) << text; }

@@ -17,6 +17,11 @@
 namespace trainer {
 namespace {
 
+SnapshotFormat FormatOf(const caffe::SolverParameter& solver) {
+  return solver.snapshot_format() == caffe::SolverParameter::HDF5 ? SnapshotFormat::kHdf5
+                                                                  : SnapshotFormat::kBinary;
+}
+
 std::string NetKey(size_t test_net) { return Join("test ", test_net); }
 
 void SaveProgress(const std::string& name, const Net& net, caffe::SolverState& state) {
@@ -183,7 +188,7 @@ std::string Solver::Snapshot() {
   }
   SnapshotReport report;
   report.iter = state_.iter;
-  const SnapshotNames names = NamesFor(proto_.snapshot_prefix(), state_.iter);
+  const SnapshotNames names = NamesFor(proto_.snapshot_prefix(), state_.iter, FormatOf(proto_));
   report.model = names.model;
   report.state = names.state;
   if (average_) report.averaged = names.averaged;
@@ -193,7 +198,7 @@ std::string Solver::Snapshot() {
   if (average_) averaged = average_->ToProto();
   caffe::SolverState state = StateProto();
   SaveSnapshot(proto_.snapshot_prefix(), state_.iter, net, state, FileOps::Posix(),
-               averaged ? &*averaged : nullptr);
+               averaged ? &*averaged : nullptr, FormatOf(proto_));
   saved_iter_ = state_.iter;
   observer_.OnSnapshot(report);
   return names.model;
@@ -203,7 +208,15 @@ std::string Solver::Snapshot() {
 void Solver::CheckSnapshotFolder() const {
   if (proto_.snapshot() <= 0 && !proto_.snapshot_after_train()) return;
   const uint64_t weights = params_.WeightBytes();
-  CheckModelBytes(weights * (proto_.snapshot_diff() ? 2 : 1));
+  if (FormatOf(proto_) == SnapshotFormat::kHdf5) {
+    std::vector<std::string> names;
+    for (int i = 0; i < train_net_->NumLayers(); ++i) {
+      names.push_back(train_net_->LayerAt(i).name());
+    }
+    CheckHdf5Names(names);
+  } else {
+    CheckModelBytes(weights * (proto_.snapshot_diff() ? 2 : 1));
+  }
   RemoveStrayTemps(proto_.snapshot_prefix());
   ProbeWritable(proto_.snapshot_prefix(),
                 weights * (1 + update_->history().size() + (average_ ? 1 : 0)));

@@ -32,18 +32,20 @@ int Hidden(const TempFolder& folder) {
 }
 
 // Saves iterations first, first + 1, ... until it is killed.
-[[noreturn]] void SnapshotForever(const std::string& prefix, int first) {
+[[noreturn]] void SnapshotForever(const std::string& prefix, int first, SnapshotFormat format) {
   for (int iter = first;; ++iter) {
     auto net = SmallNet(static_cast<float>(iter), kWeights);
     auto state = SmallState(static_cast<float>(iter));
-    SaveSnapshot(prefix, iter, net, state);
+    SaveSnapshot(prefix, iter, net, state, FileOps::Posix(), nullptr, format);
     std::error_code ignored;  // so that the folder does not grow for ever
-    std::filesystem::remove(NamesFor(prefix, iter - 3).state, ignored);
-    std::filesystem::remove(NamesFor(prefix, iter - 3).model, ignored);
+    std::filesystem::remove(NamesFor(prefix, iter - 3, format).state, ignored);
+    std::filesystem::remove(NamesFor(prefix, iter - 3, format).model, ignored);
   }
 }
 
-TEST(KillTest, TheNewestCompletePairLoadsAfterEveryKill) {
+class KillTest : public testing::TestWithParam<SnapshotFormat> {};
+
+TEST_P(KillTest, TheNewestCompletePairLoadsAfterEveryKill) {
   const TempFolder folder;
   const std::string prefix = folder / "run";
   std::mt19937 random(20240229);
@@ -51,7 +53,7 @@ TEST(KillTest, TheNewestCompletePairLoadsAfterEveryKill) {
   for (int round = 0; round < 60; ++round) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);
-    if (child == 0) SnapshotForever(prefix, last + 1);
+    if (child == 0) SnapshotForever(prefix, last + 1, GetParam());
     // The moment of the kill is random; that a newer pair exists by then is waited for.
     while (FindSnapshots(prefix).empty() || FindSnapshots(prefix).front().iter <= last) {
       ASSERT_EQ(waitpid(child, nullptr, WNOHANG), 0) << "the child ended by itself";
@@ -81,7 +83,7 @@ TEST(KillTest, TheNewestCompletePairLoadsAfterEveryKill) {
 }
 
 // Kills a child before call n of the snapshot of iteration 2, for every n.
-class KillAtEveryCallTest : public testing::Test {
+class KillAtEveryCallTest : public testing::TestWithParam<SnapshotFormat> {
  protected:
   // Whether the child lived to the end.
   bool Snapshot(const std::string& prefix, int n) {
@@ -91,7 +93,7 @@ class KillAtEveryCallTest : public testing::Test {
       ops.die = true;
       auto net = SmallNet(2);
       auto state = SmallState(2);
-      SaveSnapshot(prefix, 2, net, state, ops);
+      SaveSnapshot(prefix, 2, net, state, ops, nullptr, GetParam());
       return 0;
     });
     EXPECT_TRUE(status == 0 || status == 128 + SIGKILL) << status;
@@ -101,11 +103,11 @@ class KillAtEveryCallTest : public testing::Test {
   void Save(const std::string& prefix, int iter) {
     auto net = SmallNet(1);
     auto state = SmallState(1);
-    SaveSnapshot(prefix, iter, net, state);
+    SaveSnapshot(prefix, iter, net, state, FileOps::Posix(), nullptr, GetParam());
   }
 };
 
-TEST_F(KillAtEveryCallTest, ANewPairIsThereOrTheOldOneIsTheNewest) {
+TEST_P(KillAtEveryCallTest, ANewPairIsThereOrTheOldOneIsTheNewest) {
   bool lived = false;
   for (int n = 0; !lived; ++n) {
     ASSERT_LT(n, 100);
@@ -121,7 +123,7 @@ TEST_F(KillAtEveryCallTest, ANewPairIsThereOrTheOldOneIsTheNewest) {
   }
 }
 
-TEST_F(KillAtEveryCallTest, AnOverwrittenPairNeverLoadsAsAMixture) {
+TEST_P(KillAtEveryCallTest, AnOverwrittenPairNeverLoadsAsAMixture) {
   bool lived = false;
   for (int n = 0; !lived; ++n) {
     ASSERT_LT(n, 100);
@@ -139,12 +141,14 @@ TEST_F(KillAtEveryCallTest, AnOverwrittenPairNeverLoadsAsAMixture) {
 
 // Saves a small pair, then a large one that must fail, and looks at what is left. 0 is as it should
 // be; otherwise the step that went wrong.
-int SmallThenTooLarge(const std::string& prefix) {
+int SmallThenTooLarge(const std::string& prefix, SnapshotFormat format) {
+  FileOps& ops = FileOps::Posix();
   auto small = SmallNet(1);
   auto large = SmallNet(2, 2000000);
   auto state = SmallState(1);
-  SaveSnapshot(prefix, 1, small, state);
-  const auto [code, message] = ErrorOf([&] { SaveSnapshot(prefix, 2, large, state); });
+  SaveSnapshot(prefix, 1, small, state, ops, nullptr, format);
+  const auto [code, message] =
+      ErrorOf([&] { SaveSnapshot(prefix, 2, large, state, ops, nullptr, format); });
   if (code != ErrorCode::kIo) return 1;
   if (message.find("disk is full") == std::string::npos &&
       message.find("ulimit -f") == std::string::npos) {
@@ -152,41 +156,51 @@ int SmallThenTooLarge(const std::string& prefix) {
   }
   if (FindSnapshots(prefix).size() != 1) return 3;
   if (NewestSnapshot(prefix)->state.iter() != 1) return 4;
-  SaveSnapshot(prefix, 3, small, state);  // what is left is usable
+  SaveSnapshot(prefix, 3, small, state, ops, nullptr, format);  // what is left is usable
   if (RemoveStrayTemps(prefix) != 0) return 5;
   return ErrorOf([&] { ProbeWritable(prefix, 8000000); }).first == ErrorCode::kIo ? 0 : 6;
 }
 
-TEST(DiskFullTest, ASizeLimitOfTheShellLeavesTheOldPair) {
+class DiskFullTest : public testing::TestWithParam<SnapshotFormat> {};
+
+TEST_P(DiskFullTest, ASizeLimitOfTheShellLeavesTheOldPair) {
   const TempFolder folder;
-  EXPECT_EQ(InChildWithSizeLimit(1 << 20, [&] { return SmallThenTooLarge(folder / "run"); }), 0);
+  EXPECT_EQ(
+      InChildWithSizeLimit(1 << 20, [&] { return SmallThenTooLarge(folder / "run", GetParam()); }),
+      0);
   EXPECT_EQ(folder.Names().size(), 4u);
 }
 
-TEST(DiskFullTest, AFullFileSystemLeavesTheOldPair) {
+TEST_P(DiskFullTest, AFullFileSystemLeavesTheOldPair) {
   const TempFolder folder;
   if (mount("none", folder.path().c_str(), "tmpfs", 0, "size=1m") != 0) {
     GTEST_SKIP() << "mounting a small file system needs root";
   }
-  EXPECT_EQ(InChild([&] { return SmallThenTooLarge(folder / "run"); }), 0);
+  EXPECT_EQ(InChild([&] { return SmallThenTooLarge(folder / "run", GetParam()); }), 0);
   EXPECT_EQ(folder.Names().size(), 4u);
   umount(folder.path().c_str());
 }
 
-TEST(DiskFullTest, AReadOnlyFileSystemIsAPermissionMatter) {
+TEST_P(DiskFullTest, AReadOnlyFileSystemIsAPermissionMatter) {
   const TempFolder folder;
   if (mount("none", folder.path().c_str(), "tmpfs", MS_RDONLY, "size=1m") != 0) {
     GTEST_SKIP() << "mounting a file system needs root";
   }
   auto net = SmallNet(1);
   auto state = SmallState(1);
-  const auto [code, message] = ErrorOf([&] { SaveSnapshot(folder / "run", 1, net, state); });
+  const auto [code, message] = ErrorOf(
+      [&] { SaveSnapshot(folder / "run", 1, net, state, FileOps::Posix(), nullptr, GetParam()); });
   EXPECT_EQ(code, ErrorCode::kNoPermission);
   EXPECT_THAT(message, HasSubstr("Read-only file system; choose a folder on a disk"));
   const auto [probe, ignored] = ErrorOf([&] { ProbeWritable(folder / "run", 1); });
   EXPECT_EQ(probe, ErrorCode::kNoPermission);
   umount(folder.path().c_str());
 }
+
+const auto kFormats = testing::Values(SnapshotFormat::kBinary, SnapshotFormat::kHdf5);
+INSTANTIATE_TEST_SUITE_P(As, KillTest, kFormats);
+INSTANTIATE_TEST_SUITE_P(As, KillAtEveryCallTest, kFormats);
+INSTANTIATE_TEST_SUITE_P(As, DiskFullTest, kFormats);
 
 }  // namespace
 }  // namespace trainer

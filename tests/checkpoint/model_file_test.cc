@@ -183,19 +183,6 @@ TEST(ModelFileTest, RefusesASolverState) {
   EXPECT_THAT(message, HasSubstr("this is a solver state, not a file of weights"));
 }
 
-TEST(ModelFileTest, RefusesHdf5ByNameAndByContent) {
-  const TempFolder folder;
-  WriteText(folder / "a.caffemodel", "\x89HDF\r\n\x1a\n and more");
-  WriteText(folder / "b.caffemodel.h5", "anything");
-  for (const char* name : {"a.caffemodel", "b.caffemodel.h5"}) {
-    const auto [code, message] = ErrorOf([&] { ReadModel(folder / name); });
-    EXPECT_EQ(code, ErrorCode::kUnavailable);
-    EXPECT_THAT(message, HasSubstr("this build reads no HDF5"));
-  }
-  auto net = SmallNet(1);
-  EXPECT_EQ(ErrorOf([&] { WriteModel(folder / "c.h5", net); }).first, ErrorCode::kUnavailable);
-}
-
 TEST(ModelFileTest, NamesAMissingFileAndAFolder) {
   const TempFolder folder;
   EXPECT_EQ(ErrorOf([&] { ReadModel(folder / "none"); }).first, ErrorCode::kNoInput);

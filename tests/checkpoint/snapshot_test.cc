@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "small_snapshot.h"
 #include "support/error_of.h"
 #include "support/faulty_ops.h"
@@ -15,47 +17,70 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-SnapshotNames Save(const std::string& prefix, int iter, float value,
-                   FileOps& ops = FileOps::Posix()) {
-  auto net = SmallNet(value);
-  auto state = SmallState(value);
-  return SaveSnapshot(prefix, iter, net, state, ops);
-}
-
-// The first weight of the pair of `iter`, which must be whole.
-float Value(const std::string& prefix, int iter) {
-  const LoadedState loaded = ReadState(NamesFor(prefix, iter).state);
-  EXPECT_EQ(loaded.state.iter(), iter);
-  const float value = FirstWeight(ReadModel(loaded.model_path));
-  EXPECT_EQ(loaded.state.history(0).data(0), value);
-  return value;
-}
-
-class SnapshotTest : public testing::Test {
+class SnapshotTest : public testing::TestWithParam<SnapshotFormat> {
  protected:
+  static SnapshotNames Save(const std::string& prefix, int iter, float value,
+                            FileOps& ops = FileOps::Posix()) {
+    auto net = SmallNet(value);
+    auto state = SmallState(value);
+    return SaveSnapshot(prefix, iter, net, state, ops, nullptr, GetParam());
+  }
+  static SnapshotNames SaveAveraged(const std::string& prefix, int iter, float value,
+                                    FileOps& ops = FileOps::Posix()) {
+    auto net = SmallNet(value), averaged = SmallNet(-value);
+    auto state = SmallState(value);
+    return SaveSnapshot(prefix, iter, net, state, ops, &averaged, GetParam());
+  }
+  static SnapshotNames Names(const std::string& prefix, int iter) {
+    return NamesFor(prefix, iter, GetParam());
+  }
+  // The first weight of the pair of `iter`, which must be whole.
+  static float Value(const std::string& prefix, int iter) {
+    const LoadedState loaded = ReadState(Names(prefix, iter).state);
+    EXPECT_EQ(loaded.state.iter(), iter);
+    const float value = FirstWeight(ReadModel(loaded.model_path));
+    EXPECT_EQ(loaded.state.history(0).data(0), value);
+    return value;
+  }
+  // The checksum in a file's seal.
+  static uint32_t StoredChecksum(const std::string& path) {
+    const std::string bytes = ReadText(path);
+    const size_t at = GetParam() == SnapshotFormat::kHdf5 ? 56 : bytes.size() - 4;
+    uint32_t crc = 0;
+    std::memcpy(&crc, bytes.data() + at, sizeof(crc));
+    return crc;
+  }
+  // What the names end in.
+  static std::string End() { return GetParam() == SnapshotFormat::kHdf5 ? ".h5" : ""; }
+
   TempFolder folder_;
   const std::string prefix_ = folder_ / "tiny";
 };
 
-TEST_F(SnapshotTest, WritesAPairUnderCaffesNames) {
+INSTANTIATE_TEST_SUITE_P(As, SnapshotTest,
+                         testing::Values(SnapshotFormat::kBinary, SnapshotFormat::kHdf5),
+                         [](const auto& test) {
+                           return test.param == SnapshotFormat::kHdf5 ? "Hdf5" : "Binary";
+                         });
+
+TEST_P(SnapshotTest, WritesAPairUnderCaffesNames) {
   const SnapshotNames names = Save(prefix_, 500, 2);
-  EXPECT_EQ(names.model, prefix_ + "_iter_500.caffemodel");
-  EXPECT_EQ(names.state, prefix_ + "_iter_500.solverstate");
+  EXPECT_EQ(names.model, prefix_ + "_iter_500.caffemodel" + End());
+  EXPECT_EQ(names.state, prefix_ + "_iter_500.solverstate" + End());
   EXPECT_THAT(folder_.Names(),
-              ElementsAre("tiny_iter_500.caffemodel", "tiny_iter_500.solverstate"));
+              ElementsAre("tiny_iter_500.caffemodel" + End(), "tiny_iter_500.solverstate" + End()));
   EXPECT_EQ(Value(prefix_, 500), 2);
   EXPECT_EQ(ReadState(names.state).state.learned_net(), names.model);
 }
 
-TEST_F(SnapshotTest, RecordsTheSealOfItsWeights) {
+TEST_P(SnapshotTest, RecordsTheSealOfItsWeights) {
   const SnapshotNames names = Save(prefix_, 500, 2);
   const caffe::SolverState state = ReadState(names.state).state;
-  const caffe::NetParameter net = ReadModel(names.model);
-  EXPECT_EQ(state.model_crc32c(), net.crc32c());
-  EXPECT_EQ(state.model_bytes(), net.file_bytes());
+  EXPECT_EQ(state.model_bytes(), std::filesystem::file_size(names.model));
+  EXPECT_EQ(state.model_crc32c(), StoredChecksum(names.model));
 }
 
-TEST_F(SnapshotTest, FlushesAndReadsBackBothFilesBeforeItNamesEither) {
+TEST_P(SnapshotTest, FlushesAndReadsBackBothFilesBeforeItNamesEither) {
   FaultyOps ops;
   Save(prefix_, 500, 2, ops);
   EXPECT_THAT(ops.names, ElementsAre("open", "write", "fsync", "close", "open", "read", "close",  //
@@ -64,14 +89,14 @@ TEST_F(SnapshotTest, FlushesAndReadsBackBothFilesBeforeItNamesEither) {
                                      "open", "fsync", "close"));
 }
 
-TEST_F(SnapshotTest, ReplacesAPairOfTheSameIteration) {
+TEST_P(SnapshotTest, ReplacesAPairOfTheSameIteration) {
   Save(prefix_, 500, 2);
   Save(prefix_, 500, 3);
   EXPECT_EQ(Value(prefix_, 500), 3);
   EXPECT_EQ(folder_.Names().size(), 2u);
 }
 
-TEST_F(SnapshotTest, KeepsOlderPairsAndLeavesNoPartWhicheverCallFails) {
+TEST_P(SnapshotTest, KeepsOlderPairsAndLeavesNoPartWhicheverCallFails) {
   bool done = false;
   for (int n = 0; !done; ++n) {
     ASSERT_LT(n, 200);
@@ -90,8 +115,8 @@ TEST_F(SnapshotTest, KeepsOlderPairsAndLeavesNoPartWhicheverCallFails) {
       if (folder.Names().size() == 4) {  // only the flush of the folder is left to fail then
         EXPECT_EQ(Value(prefix, 100), 100);
       } else {
-        EXPECT_THAT(folder.Names(),
-                    ElementsAre("tiny_iter_90.caffemodel", "tiny_iter_90.solverstate"));
+        EXPECT_THAT(folder.Names(), ElementsAre("tiny_iter_90.caffemodel" + End(),
+                                                "tiny_iter_90.solverstate" + End()));
         EXPECT_FALSE(done);
       }
       if (done) continue;
@@ -101,7 +126,7 @@ TEST_F(SnapshotTest, KeepsOlderPairsAndLeavesNoPartWhicheverCallFails) {
   }
 }
 
-TEST_F(SnapshotTest, KeepsTheOldPairOfTheSameIterationWhicheverCallFails) {
+TEST_P(SnapshotTest, KeepsTheOldPairOfTheSameIterationWhicheverCallFails) {
   bool done = false;
   for (int n = 0; !done; ++n) {
     ASSERT_LT(n, 200);
@@ -120,29 +145,21 @@ TEST_F(SnapshotTest, KeepsTheOldPairOfTheSameIterationWhicheverCallFails) {
   }
 }
 
-SnapshotNames SaveAveraged(const std::string& prefix, int iter, float value,
-                           FileOps& ops = FileOps::Posix()) {
-  auto net = SmallNet(value), averaged = SmallNet(-value);
-  auto state = SmallState(value);
-  return SaveSnapshot(prefix, iter, net, state, ops, &averaged);
-}
-
-TEST_F(SnapshotTest, WritesAveragedWeightsBesideThePairAndRecordsTheirSeal) {
+TEST_P(SnapshotTest, WritesAveragedWeightsBesideThePairAndRecordsTheirSeal) {
   const SnapshotNames names = SaveAveraged(prefix_, 500, 2);
   EXPECT_THAT(folder_.Names(),
-              ElementsAre("tiny_iter_500.averaged.caffemodel", "tiny_iter_500.caffemodel",
-                          "tiny_iter_500.solverstate"));
+              ElementsAre("tiny_iter_500.averaged.caffemodel" + End(),
+                          "tiny_iter_500.caffemodel" + End(), "tiny_iter_500.solverstate" + End()));
   const auto newest = NewestSnapshot(prefix_);
   ASSERT_TRUE(newest.has_value());
   EXPECT_EQ(newest->averaged_path, names.averaged);
-  const caffe::NetParameter averaged = ReadModel(names.averaged);
-  EXPECT_EQ(FirstWeight(averaged), -2);
-  EXPECT_EQ(newest->state.averaged_crc32c(), averaged.crc32c());
-  EXPECT_EQ(newest->state.averaged_bytes(), averaged.file_bytes());
+  EXPECT_EQ(FirstWeight(ReadModel(names.averaged)), -2);
+  EXPECT_EQ(newest->state.averaged_crc32c(), StoredChecksum(names.averaged));
+  EXPECT_EQ(newest->state.averaged_bytes(), std::filesystem::file_size(names.averaged));
   EXPECT_EQ(Value(prefix_, 500), 2);
 }
 
-TEST_F(SnapshotTest, KeepsTheOldThreeFilesOfTheSameIterationWhicheverCallFails) {
+TEST_P(SnapshotTest, KeepsTheOldThreeFilesOfTheSameIterationWhicheverCallFails) {
   bool done = false;
   for (int n = 0; !done; ++n) {
     ASSERT_LT(n, 200);
@@ -156,13 +173,13 @@ TEST_F(SnapshotTest, KeepsTheOldThreeFilesOfTheSameIterationWhicheverCallFails) 
     SCOPED_TRACE(Join("call ", n, ": ", ops.failed_call));
     const float value = Value(prefix, 100);
     EXPECT_TRUE(value == 1 || value == 2) << value;
-    EXPECT_EQ(FirstWeight(ReadModel(NamesFor(prefix, 100).averaged)), -value);
+    EXPECT_EQ(FirstWeight(ReadModel(Names(prefix, 100).averaged)), -value);
     EXPECT_TRUE(!done || value == 2);
     EXPECT_TRUE(ops.failed_call == "unlink" || folder.Names().size() == 3);
   }
 }
 
-TEST_F(SnapshotTest, LeavesNoAveragedWeightsWhicheverCallFails) {
+TEST_P(SnapshotTest, LeavesNoAveragedWeightsWhicheverCallFails) {
   bool done = false;
   for (int n = 0; !done; ++n) {
     ASSERT_LT(n, 200);
@@ -176,14 +193,14 @@ TEST_F(SnapshotTest, LeavesNoAveragedWeightsWhicheverCallFails) {
   }
 }
 
-TEST_F(SnapshotTest, StepsBackWhenAveragedWeightsAreMissing) {
+TEST_P(SnapshotTest, StepsBackWhenAveragedWeightsAreMissing) {
   SaveAveraged(prefix_, 10, 1);
   SaveAveraged(prefix_, 20, 2);
-  std::filesystem::remove(NamesFor(prefix_, 20).averaged);
+  std::filesystem::remove(Names(prefix_, 20).averaged);
   EXPECT_EQ(NewestSnapshot(prefix_)->state.iter(), 10);
 }
 
-TEST_F(SnapshotTest, KeepsOlderPairsWhenEveryCallFailsFromOneOn) {
+TEST_P(SnapshotTest, KeepsOlderPairsWhenEveryCallFailsFromOneOn) {
   bool done = false;
   for (int n = 0; !done; ++n) {
     ASSERT_LT(n, 200);
@@ -204,19 +221,21 @@ TEST_F(SnapshotTest, KeepsOlderPairsWhenEveryCallFailsFromOneOn) {
   }
 }
 
-TEST_F(SnapshotTest, RefusesAMissingFolder) {
+TEST_P(SnapshotTest, RefusesAMissingFolder) {
   const auto [code, message] = ErrorOf([&] { Save(folder_ / "none/tiny", 1, 1); });
   EXPECT_EQ(code, ErrorCode::kCannotCreate);
-  EXPECT_THAT(message, HasSubstr("none/tiny_iter_1.caffemodel: cannot create: No such file or "
-                                 "directory; create the folder first"));
+  EXPECT_THAT(message,
+              HasSubstr("none/tiny_iter_1.caffemodel" + End() +
+                        ": cannot create: No such file or directory; create the folder first"));
 }
 
-TEST_F(SnapshotTest, ListsStatesByNumberNotByText) {
+TEST_P(SnapshotTest, ListsStatesByNumberNotByText) {
   for (const int iter : {9, 100, 20}) Save(prefix_, iter, 1);
   for (const char* other :
        {"tiny_iter_.solverstate", "tiny_iter_x7.solverstate", "tiny_iter_007.solverstate",
         "tiny_iter_-7.solverstate", "tiny2_iter_7.solverstate", "tiny_iter_8.caffemodel",
-        "tiny_iter_99999999999.solverstate", "tiny_iter_7.solverstate.bak"}) {
+        "tiny_iter_99999999999.solverstate", "tiny_iter_7.solverstate.bak", "tiny_iter_7.h5",
+        "tiny_iter_007.solverstate.h5", "tiny_iter_7.solverstate.h5.h5"}) {
     WriteText(folder_ / other, "x");
   }
   std::vector<int> iters;
@@ -225,10 +244,10 @@ TEST_F(SnapshotTest, ListsStatesByNumberNotByText) {
   EXPECT_TRUE(FindSnapshots(folder_ / "none/tiny").empty());
 }
 
-TEST_F(SnapshotTest, StepsBackToTheNewestUsablePairAndSaysSo) {
+TEST_P(SnapshotTest, StepsBackToTheNewestUsablePairAndSaysSo) {
   for (const int iter : {10, 20, 30, 40}) Save(prefix_, iter, 1);
-  WriteText(NamesFor(prefix_, 40).state, "cut");
-  std::filesystem::remove(NamesFor(prefix_, 30).model);
+  WriteText(Names(prefix_, 40).state, "cut");
+  std::filesystem::remove(Names(prefix_, 30).model);
   testing::internal::CaptureStderr();
   const auto newest = NewestSnapshot(prefix_);
   const std::string log = testing::internal::GetCapturedStderr();
@@ -238,13 +257,28 @@ TEST_F(SnapshotTest, StepsBackToTheNewestUsablePairAndSaysSo) {
   EXPECT_THAT(log, HasSubstr("Snapshot of iteration 30 is not usable: "));
 }
 
-TEST_F(SnapshotTest, FindsNothingOnlyWhereThereIsNothing) {
+TEST_P(SnapshotTest, FindsNothingOnlyWhereThereIsNothing) {
   EXPECT_FALSE(NewestSnapshot(prefix_).has_value());
   Save(prefix_, 10, 1);
-  WriteText(NamesFor(prefix_, 10).model, "cut");
+  WriteText(Names(prefix_, 10).model, "cut");
   const auto [code, message] = ErrorOf([&] { NewestSnapshot(prefix_); });
   EXPECT_EQ(code, ErrorCode::kBadSnapshot);
   EXPECT_THAT(message, HasSubstr("none of the 1 snapshots of '" + prefix_ + "' is usable"));
+}
+
+TEST_P(SnapshotTest, FindsTheNewestOfBothFormats) {
+  auto net = SmallNet(4);
+  auto state = SmallState(4);
+  SaveSnapshot(prefix_, 10, net, state, FileOps::Posix(), nullptr, SnapshotFormat::kBinary);
+  SaveSnapshot(prefix_, 20, net, state, FileOps::Posix(), nullptr, SnapshotFormat::kHdf5);
+  SaveSnapshot(prefix_, 30, net, state, FileOps::Posix(), nullptr, GetParam());
+  EXPECT_EQ(FindSnapshots(prefix_).size(), 3u);
+  for (const int iter : {30, 20, 10}) {
+    EXPECT_EQ(NewestSnapshot(prefix_)->state.iter(), iter);
+    for (const SnapshotNames& names : FindSnapshots(prefix_)) {
+      if (names.iter == iter && iter > 10) std::filesystem::remove(names.state);
+    }
+  }
 }
 
 }  // namespace

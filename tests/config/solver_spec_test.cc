@@ -213,10 +213,6 @@ TEST_F(SolverSpecTest, PoliciesNeedTheirFields) {
 TEST_F(SolverSpecTest, NamesMustBeKnown) {
   EXPECT_THAT(RestRefusal(kRest + std::string("regularization_type: 'l2'")),
               EndsWith("unknown regularization_type 'l2'. Did you mean 'L2'? It is one of L1, L2"));
-  const Caught hdf5 =
-      Catch([&] { Load("net: 'net.prototxt'\nsnapshot_format: HDF5" + std::string(kRest)); });
-  EXPECT_EQ(hdf5.code, ErrorCode::kUnavailable);
-  EXPECT_THAT(hdf5.text, HasSubstr("s.prototxt:2:1: this build cannot write HDF5"));
   const Caught detection =
       Catch([&] { Load("net: 'net.prototxt'\neval_type: 'detection'" + std::string(kRest)); });
   EXPECT_EQ(detection.code, ErrorCode::kUnavailable);

@@ -96,6 +96,13 @@ TEST_F(LogObserverTest, AveragedWeightsHaveTheirOwnLine) {
                           "Snapshotting solver state to binary proto file a.solverstate"));
 }
 
+TEST_F(LogObserverTest, Hdf5SnapshotsAreCalledSo) {
+  log_->OnSnapshotStart({5, "a.caffemodel.h5", "a.solverstate.h5", ""});
+  EXPECT_THAT(collected_.lines,
+              ElementsAre("Snapshotting to HDF5 file a.caffemodel.h5",
+                          "Snapshotting solver state to HDF5 file a.solverstate.h5"));
+}
+
 TEST_F(LogObserverTest, TheLineAfterTheLastUpdateHasOnlyTheLoss) {
   IterationReport report;
   report.iter = 10;

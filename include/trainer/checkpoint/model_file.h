@@ -1,8 +1,10 @@
 #pragma once
-// Files of weights: .caffemodel, a binary NetParameter with the layers' blobs. Caffe reads ours and
-// we read Caffe's; ours also carry their size and a CRC32C (net.proto, fields 20000 and 20100).
+// Files of weights: .caffemodel, a binary NetParameter with the layers' blobs, or .caffemodel.h5,
+// HDF5. Caffe reads ours and we read Caffe's; ours also carry their size and a CRC32C (net.proto,
+// fields 20000 and 20100; in HDF5 before the data proper).
 
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "net.pb.h"
@@ -16,19 +18,28 @@ struct Seal {
   uint64_t file_bytes = 0;
 };
 
-// Throws kConfig when a model of `bytes` bytes would not fit the format, whose limit is 2 GiB - 1.
-// Call before the first iteration with four bytes per weight.
+// Throws kConfig when a model of `bytes` bytes would not fit the binary format, whose limit is
+// 2 GiB - 1. Call before the first iteration with four bytes per weight.
 void CheckModelBytes(uint64_t bytes);
 
+// Throws kConfig when layers of these names cannot be groups of one HDF5 file: a part between
+// slashes that is empty or a dot, or a layer whose path is a blob of another.
+void CheckHdf5Names(std::span<const std::string> layers);
+
+// Whether files of this name are written as HDF5: it ends in .h5. For reading the content counts.
+bool IsNamedAsHdf5(const std::string& path);
+
 // Writes `path` so that it is whole or as it was before, whatever happens. Clears net's file_bytes
-// and crc32c; makes no copy of the weights. Throws kConfig (too large), kUnavailable for a name
-// that asks for HDF5 (.h5), and as AtomicFile does.
+// and crc32c; makes no copy of the weights. Throws kConfig (too large, or as CheckHdf5Names), and
+// as AtomicFile does.
 Seal WriteModel(const std::string& path, caffe::NetParameter& net, FileOps& ops = FileOps::Posix());
 
 // Reads a file of weights in any of Caffe's formats; old layer formats (V1, V0) come back as they
 // are. Blobs are not checked here, see ReadBlob. Throws kNoInput, kNoPermission, kIo;
 // kBadSnapshot for an empty file and for one of ours that is cut or changed; kData for anything
-// that is not a file of weights; kUsage for a solver state; kUnavailable for HDF5.
+// that is not a file of weights; kUsage for a solver state. From HDF5 come the layers' names and
+// blobs alone; a blob that the file leaves out, because it is another layer's, comes back without
+// shape and numbers.
 caffe::NetParameter ReadModel(const std::string& path);
 
 }  // namespace trainer

@@ -1,7 +1,8 @@
 #pragma once
 // Pairs of files, <prefix>_iter_<N>.caffemodel and <prefix>_iter_<N>.solverstate, that let a run go
 // on from iteration N. A run that averages its weights adds <prefix>_iter_<N>.averaged.caffemodel.
-// The state is put in place last, so a pair is complete when its state exists.
+// As HDF5 all names have .h5 behind. The state is put in place last, so a pair is complete when its
+// state exists.
 
 #include <optional>
 #include <string>
@@ -14,13 +15,16 @@
 
 namespace trainer {
 
+enum class SnapshotFormat { kBinary, kHdf5 };
+
 struct SnapshotNames {
   int iter = 0;
   std::string model, averaged, state;
 };
 
 // The names for iteration `iter`, without padding.
-SnapshotNames NamesFor(const std::string& prefix, int iter);
+SnapshotNames NamesFor(const std::string& prefix, int iter,
+                       SnapshotFormat format = SnapshotFormat::kBinary);
 
 // Writes all files under temporary names, reads them back, then renames the model, the averaged
 // model if there is one, and the state, and makes that permanent. Fills state's iter and what it
@@ -31,9 +35,11 @@ SnapshotNames NamesFor(const std::string& prefix, int iter);
 // longer matches and is skipped.
 SnapshotNames SaveSnapshot(const std::string& prefix, int iter, caffe::NetParameter& net,
                            caffe::SolverState& state, FileOps& ops = FileOps::Posix(),
-                           caffe::NetParameter* averaged = nullptr);
+                           caffe::NetParameter* averaged = nullptr,
+                           SnapshotFormat format = SnapshotFormat::kBinary);
 
-// The states of `prefix` that exist, newest (highest iteration) first. Nothing is read.
+// The states of `prefix` that exist in either format, newest (highest iteration) first. Nothing is
+// read.
 std::vector<SnapshotNames> FindSnapshots(const std::string& prefix);
 
 // The newest pair whose state and weights are undamaged and belong together; the log names each one

@@ -1,6 +1,7 @@
 #pragma once
-// Files of a solver's state: .solverstate, a binary SolverState. Caffe reads ours and we read
-// Caffe's; ours also carry their size and a CRC32C (state.proto), and those of their weights.
+// Files of a solver's state: .solverstate, a binary SolverState, or .solverstate.h5, HDF5. Caffe
+// reads ours and we read Caffe's; ours also carry their size and a CRC32C (state.proto), and those
+// of their weights.
 
 #include <string>
 
@@ -31,8 +32,8 @@ void SetAveraged(const std::string& path, const Seal& seal, caffe::SolverState* 
 // else the path as it was written, which gets a line in the log because it may lead anywhere. The
 // weights' checksum must be the one that the state remembers, if it remembers one; they are not
 // parsed. Throws kNoInput, kNoPermission, kIo; kUsage for a file of weights, by name or content;
-// kUnavailable for HDF5; kBadSnapshot for all else: a cut or changed state, weights that are
-// missing, damaged or of another state.
+// kBadSnapshot for all else: a cut or changed state, weights that are missing, damaged or of
+// another state.
 LoadedState ReadState(const std::string& path);
 
 }  // namespace trainer

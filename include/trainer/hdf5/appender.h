@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "trainer/hdf5/handle.h"
+
+namespace trainer {
+
+class FileStorage;
+
+// A new HDF5 file with datasets of floats that grow along their first axis. After each Flush the
+// file is whole. One thread. Errors: as ThrowFileError for the disk, kInternal for the library.
+class Hdf5Appender {
+ public:
+  // Makes the file, in place of an older one.
+  explicit Hdf5Appender(const std::string& path);
+  ~Hdf5Appender();
+  Hdf5Appender(const Hdf5Appender&) = delete;
+  Hdf5Appender& operator=(const Hdf5Appender&) = delete;
+
+  // Adds dims[0] rows to dataset `name`, which the first call makes. The other lengths must be the
+  // same in each call. `values` is row-major.
+  void Append(const std::string& name, std::span<const int64_t> dims,
+              std::span<const float> values);
+  void Flush();
+
+ private:
+  void Make(const std::string& name, std::span<const int64_t> dims);
+  void Check(bool done) const;
+
+  std::string path_;
+  std::unique_ptr<FileStorage> storage_;
+  Hdf5Handle file_;
+  std::map<std::string, Hdf5Handle> arrays_;
+  std::map<std::string, uint64_t> rows_;
+};
+
+}  // namespace trainer

@@ -1,0 +1,70 @@
+#pragma once
+// Where the bytes of an HDF5 file lie, as the library sees it: a virtual file driver. The drivers
+// of the library itself lock files, which network file systems refuse; this one never does.
+
+#include <sys/types.h>
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "trainer/base/file.h"
+#include "trainer/hdf5/handle.h"
+
+namespace trainer {
+
+// Must outlive the library's use of it. Calls come one at a time.
+class Hdf5Storage {
+ public:
+  virtual ~Hdf5Storage() = default;
+
+  // Bytes there are.
+  virtual uint64_t Size() const = 0;
+  // Bytes past the end read as zero. False with errno when reading fails.
+  virtual bool Read(uint64_t at, size_t bytes, void* to) = 0;
+  // Never fails as far as the library is told: it could not close the file after that. Who keeps
+  // the storage asks it for its error.
+  virtual void Write(uint64_t at, size_t bytes, const void* from) = 0;
+  virtual void Resize(uint64_t bytes) = 0;
+};
+
+// An open file.
+class FileStorage final : public Hdf5Storage {
+ public:
+  explicit FileStorage(FileHandle file);
+
+  // errno of the first call that failed, or 0. Nothing is written after it.
+  int error() const { return error_; }
+
+  uint64_t Size() const override { return size_; }
+  bool Read(uint64_t at, size_t bytes, void* to) override;
+  void Write(uint64_t at, size_t bytes, const void* from) override;
+  void Resize(uint64_t bytes) override;
+
+ private:
+  FileHandle file_;
+  uint64_t size_ = 0;
+  int error_ = 0;
+};
+
+// Pages in memory; those never written take no room and read as zero.
+class PageStorage final : public Hdf5Storage {
+ public:
+  static constexpr uint64_t kPageBytes = 4096;
+
+  uint64_t Size() const override { return size_; }
+  bool Read(uint64_t at, size_t bytes, void* to) override;
+  void Write(uint64_t at, size_t bytes, const void* from) override;
+  void Resize(uint64_t bytes) override { size_ = bytes; }
+
+ private:
+  uint64_t size_ = 0;
+  std::map<uint64_t, std::array<char, kPageBytes>> pages_;  // by number
+};
+
+// Access properties (H5P_FILE_ACCESS) that let the library work on `storage`. Closing a file closes
+// all that is open in it. `path` is for messages.
+Hdf5Handle AccessTo(Hdf5Storage& storage, const std::string& path);
+
+}  // namespace trainer

@@ -1,0 +1,252 @@
+#include "trainer/hdf5/reader.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "driver.h"
+#include "session.h"
+#include "storage_check.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+constexpr std::string_view kSignature = "\x89HDF\r\n\x1a\n";
+constexpr uint64_t kFirstUserBlock = 512;
+constexpr size_t kMaxTextBytes = 1 << 16;
+constexpr size_t kMaxNumberBytes = 16;
+
+std::string Quoted(const std::string& name) {
+  return Join("'", EscapeControl(name.empty() ? "/" : name), "'");
+}
+
+herr_t AddName(hid_t, const char* name, const H5L_info_t*, void* names) {
+  static_cast<std::vector<std::string>*>(names)->emplace_back(name);
+  return 0;
+}
+
+}  // namespace
+
+bool IsHdf5(const std::string& path) {
+  FileStorage file(OpenForReading(path));
+  std::string head(kSignature.size(), '\0');
+  for (uint64_t at = 0; at + head.size() <= file.Size(); at = std::max(2 * at, kFirstUserBlock)) {
+    if (!file.Read(at, head.size(), head.data())) {
+      ThrowFileError(FileUse::kInput, "read", AbsolutePath(path), file.error());
+    }
+    if (head == kSignature) return true;
+  }
+  return false;
+}
+
+Hdf5Reader::Hdf5Reader(Hdf5Reader&&) noexcept = default;
+Hdf5Reader& Hdf5Reader::operator=(Hdf5Reader&&) noexcept = default;
+Hdf5Reader::~Hdf5Reader() { file_.Close(); }
+
+Hdf5Reader::Hdf5Reader(const std::string& path, ErrorCode damaged)
+    : path_(path), damaged_(damaged) {
+  if (!IsHdf5(path)) {
+    throw Error(damaged_, {path_},
+                "this is no HDF5 file, or its beginning is damaged; give another file");
+  }
+  storage_ = std::make_unique<FileStorage>(OpenForReading(path));
+  const Hdf5Lock lock;
+  const Hdf5Handle access = AccessTo(*storage_, path_);
+  file_ = Hdf5Handle(H5Fopen(path_.c_str(), H5F_ACC_RDONLY, access.get()));
+  if (file_.valid()) return;
+  if (storage_->error() != 0) {
+    ThrowFileError(FileUse::kInput, "read", AbsolutePath(path), storage_->error());
+  }
+  ThrowHdf5(damaged_, path_, "this HDF5 file cannot be opened",
+            "it was cut short, damaged or is still being written: copy it again or give another");
+}
+
+void Hdf5Reader::Fail(const std::string& name, const std::string& problem) const {
+  if (storage_->error() != 0) {
+    ThrowFileError(FileUse::kInput, "read", AbsolutePath(path_), storage_->error());
+  }
+  throw Error(damaged_, {path_}, Join(Quoted(name), " ", problem));
+}
+
+bool Hdf5Reader::Has(const std::string& name) const {
+  const Hdf5Lock lock;
+  for (size_t end = 0; end != std::string::npos;) {
+    end = name.find('/', end + 1);
+    if (H5Lexists(file_.get(), name.substr(0, end).c_str(), H5P_DEFAULT) <= 0) return false;
+  }
+  return true;
+}
+
+// Every link on the way must be a plain one. A soft link or one into another file could lead
+// anywhere.
+void Hdf5Reader::CheckLink(const std::string& name) const {
+  for (size_t end = 0; end != std::string::npos;) {
+    end = name.find('/', end + 1);
+    const std::string part = name.substr(0, end);
+    H5L_info_t info{};
+    if (H5Lexists(file_.get(), part.c_str(), H5P_DEFAULT) <= 0 ||
+        H5Lget_info(file_.get(), part.c_str(), &info, H5P_DEFAULT) < 0) {
+      const size_t slash = part.rfind('/');
+      Refuse(slash == std::string::npos ? "" : part.substr(0, slash), part);
+    }
+    if (info.type != H5L_TYPE_HARD) {
+      Fail(part, Join("is a ", info.type == H5L_TYPE_SOFT ? "soft link" : "link to another file",
+                      ", which is not followed; copy the data into this file (h5repack, h5copy)"));
+    }
+  }
+}
+
+// `name` is not in `group`.
+void Hdf5Reader::Refuse(const std::string& group, const std::string& name) const {
+  constexpr size_t kMostNames = 20;
+  std::vector<std::string> there = NamesIn(OpenObject(group), group);
+  if (there.size() > kMostNames) {
+    there.resize(kMostNames);
+    there.emplace_back("...");
+  }
+  Fail(name,
+       Join("is not in this file; there are: ",
+            there.empty() ? std::string("no datasets at all") : EscapeControl(JoinList(there))));
+}
+
+Hdf5Handle Hdf5Reader::OpenObject(const std::string& name) const {
+  if (!name.empty()) CheckLink(name);
+  Hdf5Handle object(H5Oopen(file_.get(), name.empty() ? "/" : name.c_str(), H5P_DEFAULT));
+  if (!object.valid())
+    Fail(name, Join("cannot be opened: ", Hdf5Reason(), "; the file is damaged"));
+  return object;
+}
+
+std::vector<std::string> Hdf5Reader::NamesIn(const Hdf5Handle& object,
+                                             const std::string& group) const {
+  if (H5Iget_type(object.get()) != H5I_GROUP) Fail(group, "is a dataset where a group is expected");
+  std::vector<std::string> names;
+  hsize_t at = 0;
+  if (H5Literate(object.get(), H5_INDEX_NAME, H5_ITER_INC, &at, AddName, &names) < 0) {
+    Fail(group, Join("cannot be listed: ", Hdf5Reason(), "; the file is damaged"));
+  }
+  return names;
+}
+
+std::vector<Hdf5Reader::Member> Hdf5Reader::Members(const std::string& group) const {
+  const Hdf5Lock lock;
+  const Hdf5Handle object = OpenObject(group);
+  std::vector<Member> members;
+  for (const std::string& name : NamesIn(object, group)) {
+    const std::string path = group.empty() ? name : Join(group, "/", name);
+    H5L_info_t link{};
+    if (H5Lget_info(object.get(), name.c_str(), &link, H5P_DEFAULT) >= 0 &&
+        link.type != H5L_TYPE_HARD) {
+      CheckLink(path);
+    }
+    H5O_info_t info{};
+    if (H5Oget_info_by_name(object.get(), name.c_str(), &info, H5P_DEFAULT) < 0) {
+      Fail(path, Join("cannot be opened: ", Hdf5Reason(), "; the file is damaged"));
+    }
+    if (info.type == H5O_TYPE_NAMED_DATATYPE) continue;
+    members.push_back({name, info.type == H5O_TYPE_GROUP, info.addr});
+  }
+  return members;
+}
+
+Hdf5Handle Hdf5Reader::OpenDataset(const std::string& name) const {
+  Hdf5Handle data = OpenObject(name);
+  if (H5Iget_type(data.get()) != H5I_DATASET) Fail(name, "is no dataset, but a group or a type");
+  return data;
+}
+
+Hdf5Array Hdf5Reader::Array(const std::string& name) const {
+  const Hdf5Lock lock;
+  Hdf5Array array;
+  array.file_ = path_;
+  array.name_ = name;
+  array.damaged_ = damaged_;
+  array.storage_ = storage_.get();
+  array.data_ = OpenDataset(name);
+  const Hdf5Handle type(H5Dget_type(array.data_.get()));
+  const H5T_class_t kind = H5Tget_class(type.get());
+  const size_t bytes = H5Tget_size(type.get());
+  if ((kind != H5T_FLOAT && kind != H5T_INTEGER) || bytes < 1 || bytes > kMaxNumberBytes) {
+    Fail(name, "holds no plain numbers; store it as floats or whole numbers");
+  }
+  array.is_float_ = kind == H5T_FLOAT;
+  const Hdf5Handle space(H5Dget_space(array.data_.get()));
+  const int axes = H5Sget_simple_extent_ndims(space.get());
+  if (axes < 0 || H5Sget_simple_extent_type(space.get()) == H5S_NULL) {
+    Fail(name, "has no shape; the file is damaged or the dataset is empty");
+  }
+  std::vector<hsize_t> sizes(static_cast<size_t>(axes));
+  if (axes > 0) H5Sget_simple_extent_dims(space.get(), sizes.data(), nullptr);
+  uint64_t total = bytes;
+  for (const hsize_t size : sizes) {
+    if (size > std::numeric_limits<int64_t>::max() || __builtin_mul_overflow(total, size, &total)) {
+      Fail(name, "has more elements than can be counted; the file is damaged");
+    }
+    array.dims_.push_back(static_cast<int64_t>(size));
+    array.count_ *= array.dims_.back();
+  }
+  const std::string problem =
+      StorageProblem(array.data_.get(), sizes, bytes, total, storage_->Size());
+  if (!problem.empty()) Fail(name, problem);
+  return array;
+}
+
+std::string Hdf5Reader::Text(const std::string& name) const {
+  const Hdf5Lock lock;
+  const Hdf5Handle data = OpenDataset(name);
+  const Hdf5Handle type(H5Dget_type(data.get()));
+  const Hdf5Handle space(H5Dget_space(data.get()));
+  const size_t bytes = H5Tget_size(type.get());
+  if (H5Tget_class(type.get()) != H5T_STRING || H5Tis_variable_str(type.get()) > 0 ||
+      H5Sget_simple_extent_npoints(space.get()) != 1 || bytes > kMaxTextBytes) {
+    Fail(name, "is no text of fixed length");
+  }
+  std::string text(bytes, '\0');
+  if (H5Dread(data.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, text.data()) < 0) {
+    Fail(name, Join("cannot be read: ", Hdf5Reason(), "; the file is damaged"));
+  }
+  return text.substr(0, text.find('\0'));
+}
+
+void Hdf5Array::Fail() const {
+  if (storage_->error() != 0) {
+    ThrowFileError(FileUse::kInput, "read", AbsolutePath(file_), storage_->error());
+  }
+  ThrowHdf5(damaged_, file_, Join(Quoted(name_), " cannot be read"),
+            "the file is damaged or uses a compression that this program does not have");
+}
+
+void Hdf5Array::ReadAs(int64_t memory_type, size_t elements, void* to) const {
+  const Hdf5Lock lock;
+  if (elements != static_cast<uint64_t>(count_)) {
+    throw Error(ErrorCode::kInternal, {file_}, "a buffer of another size than the dataset");
+  }
+  if (count_ == 0) return;
+  if (H5Dread(data_.get(), memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, to) < 0) Fail();
+}
+
+void Hdf5Array::Read(std::span<float> to) const { ReadAs(H5T_NATIVE_FLOAT, to.size(), to.data()); }
+void Hdf5Array::Read(std::span<int32_t> to) const {
+  ReadAs(H5T_NATIVE_INT32, to.size(), to.data());
+}
+void Hdf5Array::Read(std::span<uint8_t> to) const {
+  ReadAs(H5T_NATIVE_UINT8, to.size(), to.data());
+}
+
+void Hdf5Array::ReadRows(int64_t first, int64_t rows, std::span<float> to) const {
+  const Hdf5Lock lock;
+  std::vector<hsize_t> start(dims_.size(), 0), size(dims_.begin(), dims_.end());
+  start.at(0) = static_cast<hsize_t>(first);
+  size.at(0) = static_cast<hsize_t>(rows);
+  const hsize_t count = to.size();
+  const Hdf5Handle memory(H5Screate_simple(1, &count, nullptr));
+  const Hdf5Handle space(H5Dget_space(data_.get()));
+  if (H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, start.data(), nullptr, size.data(),
+                          nullptr) < 0 ||
+      H5Dread(data_.get(), H5T_NATIVE_FLOAT, memory.get(), space.get(), H5P_DEFAULT, to.data()) <
+          0) {
+    Fail();
+  }
+}
+
+}  // namespace trainer

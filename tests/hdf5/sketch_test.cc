@@ -1,0 +1,109 @@
+#include "trainer/hdf5/sketch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/error_of.h"
+#include "support/temp_folder.h"
+#include "trainer/hdf5/reader.h"
+
+namespace trainer {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::string Bytes(const Hdf5Sketch& sketch, uint64_t from = 0) {
+  std::string bytes;
+  sketch.Emit(from, [&](const void* data, size_t size) {
+    bytes.append(static_cast<const char*>(data), size);
+  });
+  return bytes;
+}
+
+std::vector<float> Floats(const Hdf5Array& array) {
+  std::vector<float> values(static_cast<size_t>(array.count()));
+  array.Read(std::span<float>(values));
+  return values;
+}
+
+TEST(Hdf5SketchTest, GivesAFileThatReadsBackTheSame) {
+  const TempFolder folder;
+  const std::vector<float> weights = {1, 2, 3, 4, 5, 6};
+  const float bias = -7;
+  Hdf5Sketch sketch("x.h5", 512);
+  sketch.AddFloats("data/a/b/0", std::vector<int64_t>{2, 3}, weights);
+  sketch.AddFloats("data/a/b/1", {}, {&bias, 1});
+  sketch.AddFloats("data/a/empty", std::vector<int64_t>{3, 0}, {});
+  sketch.AddGroup("data/a");
+  sketch.AddGroup("data/c/d");
+  sketch.AddInt("iter", 123);
+  sketch.AddText("name", "some/file");
+  sketch.AddBytes("bytes", std::string_view("\0\xff\n", 3));
+  const uint64_t size = sketch.Finish();
+  const std::string bytes = Bytes(sketch);
+  EXPECT_EQ(bytes.size(), size);
+  EXPECT_EQ(Bytes(sketch, 512), bytes.substr(512));
+  WriteText(folder / "x.h5", bytes);
+
+  ASSERT_TRUE(IsHdf5(folder / "x.h5"));
+  const Hdf5Reader reader(folder / "x.h5");
+  const Hdf5Array matrix = reader.Array("data/a/b/0");
+  EXPECT_THAT(matrix.dims(), ElementsAre(2, 3));
+  EXPECT_EQ(Floats(matrix), weights);
+  std::vector<float> row(3);
+  matrix.ReadRows(1, 1, row);
+  EXPECT_THAT(row, ElementsAre(4, 5, 6));
+  EXPECT_THAT(reader.Array("data/a/b/1").dims(), ElementsAre());
+  EXPECT_THAT(Floats(reader.Array("data/a/b/1")), ElementsAre(-7));
+  EXPECT_EQ(reader.Array("data/a/empty").count(), 0);
+  EXPECT_EQ(reader.Text("name"), "some/file");
+  int32_t iter = 0;
+  reader.Array("iter").Read(std::span<int32_t>(&iter, 1));
+  EXPECT_EQ(iter, 123);
+  std::vector<uint8_t> raw(3);
+  reader.Array("bytes").Read(std::span<uint8_t>(raw));
+  EXPECT_THAT(raw, ElementsAre(0, 255, 10));
+  std::vector<std::string> names;
+  for (const auto& member : reader.Members("")) names.push_back(member.name);
+  EXPECT_THAT(names, ElementsAre("bytes", "data", "iter", "name"));
+  EXPECT_TRUE(reader.Has("data/c/d"));
+  EXPECT_FALSE(reader.Has("data/x/d"));
+}
+
+TEST(Hdf5SketchTest, HoldsThousandsOfArraysAndGivesTheSameBytesTwice) {
+  const TempFolder folder;
+  std::vector<float> values(5000);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+  const auto make = [&] {
+    Hdf5Sketch sketch("x.h5", 512);
+    for (size_t i = 0; i < values.size(); ++i) {
+      sketch.AddFloats("history/" + std::to_string(i), std::vector<int64_t>{1}, {&values[i], 1});
+    }
+    sketch.Finish();
+    return Bytes(sketch);
+  };
+  const std::string bytes = make();
+  EXPECT_TRUE(make() == bytes);
+  WriteText(folder / "x.h5", bytes);
+  const Hdf5Reader reader(folder / "x.h5");
+  EXPECT_EQ(reader.Members("history").size(), values.size());
+  EXPECT_THAT(Floats(reader.Array("history/4711")), ElementsAre(4711));
+}
+
+TEST(Hdf5SketchTest, RefusesTwoThingsOfOnePath) {
+  const float value = 1;
+  Hdf5Sketch sketch("x.h5", 512);
+  sketch.AddFloats("data/a/0", {}, {&value, 1});
+  const auto [code, message] = ErrorOf([&] { sketch.AddGroup("data/a/0"); });
+  EXPECT_EQ(code, ErrorCode::kConfig);
+  EXPECT_THAT(message, HasSubstr("x.h5: cannot make 'data/a/0'"));
+  EXPECT_EQ(ErrorOf([&] {
+              sketch.AddFloats("data/a/0", {}, {&value, 1});
+            }).first,
+            ErrorCode::kConfig);
+  EXPECT_EQ(ErrorOf([&] { sketch.AddGroup("data/a/0/b"); }).first, ErrorCode::kConfig);
+}
+
+}  // namespace
+}  // namespace trainer
