@@ -3,7 +3,6 @@
 #include <glog/logging.h>
 
 #include <charconv>
-#include <chrono>
 #include <utility>
 
 #include "trainer/base/error.h"
@@ -44,8 +43,9 @@ Prefetcher::Prefetcher(PrefetchOptions options, Transform transform)
     : options_(std::move(options)),
       transform_(std::move(transform)),
       cursor_(OpenCursor(options_.backend, options_.path)),
-      free_(static_cast<size_t>(options_.depth) + 1),
-      full_(static_cast<size_t>(options_.depth) + 1) {
+      ahead_(
+          options_.depth, options_.is_root, [this] { return MakeBatch(); },
+          [this](Batch& batch) { Fill(batch); }) {
   const DatumView& first = parser_.Parse(cursor_->path(), cursor_->Key(), cursor_->Value());
   shape_key_ = cursor_->Key();
   image_ = transform_.OutShape(first, QuoteKey(shape_key_));
@@ -59,7 +59,7 @@ Shape Prefetcher::shape() const {
 }
 
 void Prefetcher::Restore(const Position& position) {
-  if (started_) throw Error(ErrorCode::kInternal, "a running data source cannot be moved");
+  if (ahead_.started()) throw Error(ErrorCode::kInternal, "a running data source cannot be moved");
   if (position.key.empty()) {
     cursor_->SeekFirst();
   } else if (!cursor_->Seek(position.key)) {
@@ -68,47 +68,20 @@ void Prefetcher::Restore(const Position& position) {
                      ", which this database does not have; use the database it was made with"));
   }
   at_ = position;
-  current_.next = position;
+  position_ = position;
 }
 
 const Batch& Prefetcher::Next() {
-  const bool first = !started_;
-  if (first) Start();
-  if (!current_.data.empty()) free_.Push(std::move(current_));
-  current_ = WaitForBatch(first);
-  return current_;
-}
-
-void Prefetcher::Start() {
-  started_ = true;
-  for (int64_t i = 0; i <= options_.depth; ++i) {
-    Batch batch;
-    batch.data.resize(static_cast<size_t>(options_.batch_size * image_.Count()));
-    if (options_.labels) batch.labels.resize(static_cast<size_t>(options_.batch_size));
-    free_.Push(std::move(batch));
-  }
-  thread_ = std::jthread([this](const std::stop_token& stop) { Run(stop); });
-}
-
-Batch Prefetcher::WaitForBatch(bool first) {
-  if (!full_.WouldWait()) return full_.Pop();
-  if (!first && LogsWait(++counters_.waits) && options_.is_root) LOG(INFO) << "Waiting for data";
-  const auto begin = std::chrono::steady_clock::now();
-  Batch batch = full_.Pop();
-  const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
-  (first ? counters_.first_wait_seconds : counters_.wait_seconds) += waited.count();
+  const Batch& batch = ahead_.Next();
+  position_ = batch.next;
   return batch;
 }
 
-void Prefetcher::Run(const std::stop_token& stop) try {
-  for (;;) {
-    Batch batch = free_.Pop(stop);
-    Fill(batch);
-    full_.Push(std::move(batch), stop);
-  }
-} catch (const Closed&) {
-} catch (...) {
-  full_.Fail(std::current_exception());
+Batch Prefetcher::MakeBatch() const {
+  Batch batch;
+  batch.data.resize(static_cast<size_t>(options_.batch_size * image_.Count()));
+  if (options_.labels) batch.labels.resize(static_cast<size_t>(options_.batch_size));
+  return batch;
 }
 
 void Prefetcher::Fill(Batch& batch) {

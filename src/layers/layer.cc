@@ -19,8 +19,6 @@ constexpr std::string_view kForeignTypes[] = {
     "DetectNetTransformation",
     "DetectionEvaluate",
     "DetectionOutput",
-    "HDF5Data",
-    "HDF5Output",
     "ImageData",
     "MemoryData",
     "MultiBoxLoss",

@@ -4,15 +4,14 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "trainer/base/channel.h"
 #include "trainer/base/philox.h"
 #include "trainer/base/shard.h"
 #include "trainer/config/layer_spec.h"
 #include "trainer/data/cursor.h"
 #include "trainer/data/datum.h"
+#include "trainer/data/read_ahead.h"
 #include "trainer/data/transform.h"
 #include "trainer/tensor/shape.h"
 
@@ -47,22 +46,8 @@ struct PrefetchOptions {
   bool is_root = true;  // whether it logs
 };
 
-// How often the consumer found no batch ready, and for how long it then waited. The first batch
-// after the start is apart: there the queue is only filling.
-struct WaitCounters {
-  uint64_t waits = 0;
-  double wait_seconds = 0;
-  double first_wait_seconds = 0;
-};
-
-// Whether the n-th wait, counted from 1, is worth a line in the log: the first of each thousand.
-constexpr bool LogsWait(uint64_t n) { return n % 1000 == 1; }
-
-// One source of batches. The members are for one thread, the consumer; the reading thread starts
-// with the first Next and ends with the object. Nothing is allocated once all buffers went round.
-//
-// Errors of the reading thread come out of Next, after the batches before them. They name the
-// record; kData: another shape than the first record, no label.
+// One source of batches, read ahead; see ReadAhead for the threads. Errors of the reading thread
+// name the record; kData: another shape than the first record, no label.
 class Prefetcher {
  public:
   // Opens the database and looks at its first record.
@@ -82,24 +67,20 @@ class Prefetcher {
   const Batch& Next();
 
   // After the last batch given out: what Restore takes.
-  const Position& position() const { return current_.next; }
-  const WaitCounters& counters() const { return counters_; }
+  const Position& position() const { return position_; }
+  const WaitCounters& counters() const { return ahead_.counters(); }
 
  private:
-  void Start();
-  void Run(const std::stop_token& stop);
+  Batch MakeBatch() const;
   void Fill(Batch& batch);
   void AddRecord(Batch& batch, int64_t index);
   void CheckShape(const DatumView& datum);
   void Advance();
-  Batch WaitForBatch(bool first);
 
   PrefetchOptions options_;
   Transform transform_;
   ImageShape image_;
-  Batch current_;
-  bool started_ = false;
-  WaitCounters counters_;
+  Position position_;
 
   // The reading thread's own, once it runs.
   std::unique_ptr<Cursor> cursor_;
@@ -108,8 +89,7 @@ class Prefetcher {
   std::string shape_key_;  // the record that gave the shape
   ImageShape last_in_;     // the last record's own shape, checked already
 
-  Channel<Batch> free_, full_;
-  std::jthread thread_;  // last: it stops before what it uses goes away
+  ReadAhead<Batch> ahead_;  // last: its thread uses the members above
 };
 
 // The source that a Data layer's data_param and transform_param ask for. The number of tops says
