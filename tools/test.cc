@@ -6,6 +6,7 @@
 #include "trainer/checkpoint/model_file.h"
 #include "trainer/net/load_weights.h"
 #include "trainer/net/net.h"
+#include "trainer/net/output_counts.h"
 #include "verb.h"
 
 namespace trainer {
@@ -15,7 +16,9 @@ namespace {
 class Scores {
  public:
   void Add(const Net& net, int batch) {
-    size_t element = 0;
+    size_t element = 0, count = 0;
+    for (const NetOutput& output : net.outputs()) count += output.value.Count();
+    if (batch > 0) RequireEqualCounts(sums_.size(), count);
     for (const NetOutput& output : net.outputs()) {
       host_.resize(static_cast<size_t>(output.value.Count()));
       net.ReadPlain(output.value, host_);

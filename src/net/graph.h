@@ -19,6 +19,7 @@ struct ValueInfo {
   std::vector<int> readers;  // steps that have it as an input
   int view_of = -1;          // the value whose memory this is, by OutIsView
   bool pinned = false;
+  bool varies = false;  // its shape may become smaller in a pass
   float loss_weight = 0;
   bool can_grad = false;   // something before it learns
   bool has_grad = false;   // and a loss depends on it
@@ -26,6 +27,10 @@ struct ValueInfo {
 
   // Set by the memory plan: which block holds it; -1 for a gradient that nobody computes.
   int block = -1, grad_block = -1;
+  size_t planned_bytes = 0;
+
+  // In this pass it has no elements, or depends on a value that has none.
+  bool resting = false;
 
   size_t bytes() const { return static_cast<size_t>(shape.Count()) * SizeOf(dtype); }
 };
@@ -40,11 +45,15 @@ struct StepInfo {
   std::vector<bool> wants_grad;   // per input, decided
   std::vector<bool> keep_in, keep_out;
   bool allow_in_place = false;
-  size_t scratch_bytes = 0, workspace_bytes = 0;
+  size_t scratch_bytes = 0, workspace_bytes = 0, state_bytes = 0;
   std::vector<Param*> params;
   bool needs_backward = false;  // something in it or before it learns, and a loss depends on it
   bool runs_backward = false;   // and its Backward has something to do
-  int scratch_block = -1, grad_scratch_block = -1, workspace_block = -1;
+  int scratch_block = -1, grad_scratch_block = -1, workspace_block = -1, state_block = -1;
+  bool varies = false;            // an output's shape changes from pass to pass
+  bool follows = false;           // an input depends on such an output
+  bool resting = false;           // not run in this pass: an input is resting
+  std::vector<Shape> planned_in;  // of a layer that follows: the inputs' shapes at its last Plan
 
   explicit StepInfo(LayerSpec layer_spec) : spec(std::move(layer_spec)) {}
 };
@@ -73,6 +82,11 @@ struct Graph {
 // Makes and plans every layer, in order. Fills steps, values, parameters.
 void PlanLayers(const std::vector<LayerSpec>& layers, const NetOptions& options,
                 const Device& device, ParamStore& params, Graph& graph);
+
+// Plans one layer again, for its inputs' present shapes. Throws kConfig as a first Plan does, and
+// kInternal when the layer asks for another treatment of its values than before.
+void PlanAgain(int step, const NetOptions& options, const Device& device, ParamStore& params,
+               Graph& graph);
 
 // Decides which values get a gradient and which layers run backward, as Caffe does: a layer needs
 // it when a parameter with lr_mult or an input before it learns; propagate_down and force_backward

@@ -48,6 +48,7 @@ Net::Net(const NetSpec& spec, const NetOptions& options, const Device& device, P
 
 Net::~Net() {
   if (arena_ != nullptr) device_.Free(arena_);
+  for (void* spare : spares_) device_.Free(spare);
 }
 
 void Net::FillParams(const std::vector<Param*>& fresh) {
@@ -90,6 +91,7 @@ void Net::BindContexts() {
       if (std::ranges::find(learnable_, param) == learnable_.end()) learnable_.push_back(param);
     }
     if (step.workspace_bytes > 0) run.workspace_ = {at(step.workspace_block), step.workspace_bytes};
+    if (step.state_bytes > 0) run.state_ = {at(step.state_block), step.state_bytes};
   }
 }
 
@@ -129,12 +131,18 @@ void Net::BeginPass() {
 void Net::ForwardLayer(int i) {
   const StepInfo& step = graph_->steps[static_cast<size_t>(i)];
   RunContext& run = contexts_[static_cast<size_t>(i)];
+  if (step.follows) Follow(i);
   if (step.scratch_block >= 0) {
     run.scratch_ = {static_cast<std::byte*>(arena_) +
                         graph_->blocks[static_cast<size_t>(step.scratch_block)].offset,
                     step.scratch_bytes};
   }
-  step.layer->Forward(run);
+  if (step.resting) {
+    Rest(i);
+  } else {
+    step.layer->Forward(run);
+  }
+  if (step.varies && !step.resting) TakeSizes(i);
   if (options_.memory == MemoryMode::kPoisoned) Poison(i);
 }
 
@@ -147,7 +155,11 @@ void Net::BackwardLayer(int i) {
                           graph_->blocks[static_cast<size_t>(step.grad_scratch_block)].offset,
                       step.scratch_bytes};
     }
-    step.layer->Backward(run);
+    if (step.resting) {
+      RestBackward(i);
+    } else {
+      step.layer->Backward(run);
+    }
   }
   if (options_.memory == MemoryMode::kPoisoned) Poison(graph_->BackwardStep(i));
 }
@@ -197,24 +209,6 @@ Tensor Net::Gradient(const std::string& blob) const {
   return {static_cast<std::byte*>(arena_) +
               graph_->blocks[static_cast<size_t>(value.grad_block)].offset,
           value.shape, value.dtype};
-}
-
-std::vector<std::pair<std::string, std::string>> Net::SaveLayerStates() const {
-  std::vector<std::pair<std::string, std::string>> states;
-  for (const StepInfo& step : graph_->steps) {
-    std::string state = step.layer->SaveState();
-    if (!state.empty()) states.emplace_back(step.key, std::move(state));
-  }
-  return states;
-}
-
-void Net::Restore(uint32_t passes, const std::vector<std::pair<std::string, std::string>>& states) {
-  passes_ = passes;
-  for (const auto& [key, state] : states) {
-    for (const StepInfo& step : graph_->steps) {
-      if (step.key == key) step.layer->RestoreState(state);
-    }
-  }
 }
 
 }  // namespace trainer

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <tuple>
 
 #include "graph.h"
 #include "trainer/base/text.h"
@@ -54,6 +55,10 @@ class Planner final : public PlanContext {
     OutValue(i).view_of = step_.in[static_cast<size_t>(j)];
   }
   void Pin(int i) override { OutValue(i).pinned = true; }
+  void Varies(int i) override {
+    OutValue(i).varies = true;
+    step_.varies = true;
+  }
   void KeepInput(int i) override { step_.keep_in[static_cast<size_t>(i)] = true; }
   void KeepOutput(int i) override { step_.keep_out[static_cast<size_t>(i)] = true; }
   void AllowInPlace() override { step_.allow_in_place = true; }
@@ -62,6 +67,7 @@ class Planner final : public PlanContext {
     step_.scratch_bytes = std::max(step_.scratch_bytes, bytes);
   }
   void Workspace(size_t bytes) override { step_.workspace_bytes += bytes; }
+  void State(size_t bytes) override { step_.state_bytes += bytes; }
 
   int Param(std::string_view name, const Shape& shape, const caffe::FillerParameter& filler,
             const ParamOptions& options) override;
@@ -245,6 +251,17 @@ void CheckName(const StepInfo& step, const Graph& graph) {
   }
 }
 
+// Marks a layer behind an input whose shape varies, and what it writes.
+void Follow(StepInfo& step, Graph& graph) {
+  for (const int in : step.in) {
+    const ValueInfo& value = graph.values[static_cast<size_t>(in)];
+    step.follows = step.follows || value.varies;
+    step.planned_in.push_back(value.shape);
+  }
+  if (!step.follows) return step.planned_in.clear();
+  for (const int out : step.out) graph.values[static_cast<size_t>(out)].varies = true;
+}
+
 }  // namespace
 
 void PlanLayers(const std::vector<LayerSpec>& layers, const NetOptions& options,
@@ -269,8 +286,31 @@ void PlanLayers(const std::vector<LayerSpec>& layers, const NetOptions& options,
     CheckParamCount(step);
     CheckName(step, graph);
     SetLossWeights(step, graph);
+    Follow(step, graph);
   }
   for (ValueInfo& value : graph.values) value.is_output = value.readers.empty();
+}
+
+void PlanAgain(int number, const NetOptions& options, const Device& device, ParamStore& params,
+               Graph& graph) {
+  StepInfo& step = graph.steps[static_cast<size_t>(number)];
+  const auto wishes = [&] {
+    return std::tuple(step.keep_in, step.keep_out, step.no_gradient, step.allow_in_place,
+                      step.state_bytes, step.params);
+  };
+  const auto before = wishes();
+  step.keep_in.assign(step.in.size(), false);
+  step.keep_out.assign(step.out.size(), false);
+  step.no_gradient.assign(step.in.size(), false);
+  step.allow_in_place = false;
+  step.scratch_bytes = step.workspace_bytes = step.state_bytes = 0;
+  step.params.clear();
+  Planner planner(options, device, params, graph, step, number);
+  step.layer->Plan(planner);
+  if (wishes() == before) return;
+  throw Error(ErrorCode::kInternal, step.spec.Where(),
+              Join("layer '", step.spec.name(), "' (", step.spec.type(),
+                   ") planned for another shape wants other memory than before"));
 }
 
 }  // namespace trainer

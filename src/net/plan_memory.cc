@@ -124,6 +124,7 @@ void MemoryPlanner::PlaceOutputs(int s) {
   for (size_t i = 0; i < step.out.size(); ++i) {
     ValueInfo& value = Value(step.out[i]);
     const int last = LastUse(value);
+    value.planned_bytes = value.bytes();
     if (value.view_of >= 0) {
       value.block = Value(value.view_of).block;
     } else if (i == 0 && MayOverwriteInput(s)) {
@@ -195,6 +196,9 @@ void MemoryPlanner::PlaceStepMemory(int s) {
   if (step.workspace_bytes > 0) {
     step.workspace_block =
         NewBlock(name + " workspace", {}, step.workspace_bytes, s, step.runs_backward ? back : s);
+  }
+  if (step.state_bytes > 0) {
+    step.state_block = NewBlock(name + " state", {}, step.state_bytes, 0, graph_.End());
   }
   if (step.scratch_bytes == 0) return;
   step.scratch_block = NewBlock(name + " scratch", {}, step.scratch_bytes, s, s);

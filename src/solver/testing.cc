@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "trainer/net/output_counts.h"
 #include "trainer/solver/solver.h"
 
 namespace trainer {
@@ -31,6 +32,7 @@ bool Solver::RunTest(int index) {
   for (int batch = 0; batch < batches && !report.interrupted; ++batch) {
     report.loss += net.Forward() / static_cast<float>(batches);
     std::vector<ReportedValue> values = ReadOutputs(net);
+    if (batch > 0) RequireEqualCounts(sums.size(), values.size());
     for (size_t i = 0; i < sums.size(); ++i) values[i].value += sums[i].value;
     sums = std::move(values);
     if (signals_ == nullptr) continue;

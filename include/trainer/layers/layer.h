@@ -56,6 +56,8 @@ class PlanContext {
   virtual void OutIsView(int i, int j, const Shape& shape) = 0;
   // Output i's memory is its own for the whole run: what Forward does not write stays.
   virtual void Pin(int i) = 0;
+  // Output i may be smaller in a pass than planned here: see RunContext::Resize.
+  virtual void Varies(int i) = 0;
 
   // Backward reads this input's or output's data.
   virtual void KeepInput(int i) = 0;
@@ -74,6 +76,9 @@ class PlanContext {
   virtual void Scratch(size_t bytes) = 0;
   // Memory that lives from Forward to Backward. Without `training` only through Forward.
   virtual void Workspace(size_t bytes) = 0;
+  // What one pass leaves to the next: memory of this layer's own for the whole run, zero at first.
+  // Snapshots hold it, in the place of SaveState's record.
+  virtual void State(size_t bytes) = 0;
 };
 
 // What a step sees when it runs. Nothing here allocates.
@@ -104,6 +109,14 @@ class RunContext {
 
   std::span<std::byte> Scratch() const { return scratch_; }
   std::span<std::byte> Workspace() const { return workspace_; }
+  std::span<std::byte> State() const { return state_; }
+
+  // The shape, in this pass, of an output that Varies; Forward calls it before it writes. The
+  // layers behind are planned again for that shape; behind an empty one they rest.
+  void Resize(int i, const Shape& shape) {
+    out_[i].shape = shape;
+    grad_out_[i].shape = shape;
+  }
 
   // The layer's random stream, and the number of this forward pass since training began; Backward
   // sees its forward's number.
@@ -117,7 +130,7 @@ class RunContext {
   std::vector<ConstTensor> in_, grad_out_;
   std::vector<Tensor> out_, grad_in_;
   std::vector<float*> param_, grad_param_;
-  std::span<std::byte> scratch_, workspace_;
+  std::span<std::byte> scratch_, workspace_, state_;
   PhiloxKey key_;
   uint32_t pass_ = 0;
 };
@@ -130,7 +143,8 @@ struct LayerEnv {
   bool is_root = true;  // whether this replica logs
 };
 
-// One layer of one net. Made once; Plan may run again after a reshape; used by one thread.
+// One layer of one net. Made once; Plan runs again when the inputs come in another shape; used by
+// one thread.
 class Layer {
  public:
   virtual ~Layer() = default;

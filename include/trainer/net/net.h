@@ -118,6 +118,14 @@ class Net {
   void CollectOutputs();
   void Poison(int step);
 
+  // Shapes that change from pass to pass.
+  void Follow(int i);
+  void PlanStepAgain(int i);
+  void TakeSizes(int i);
+  void Rest(int i);
+  void RestBackward(int i);
+  std::span<std::byte> Grown(std::span<std::byte> held, size_t bytes);
+
   std::string name_;
   NetOptions options_;
   const Device& device_;
@@ -128,6 +136,7 @@ class Net {
   std::vector<NetOutput> losses_;
   std::vector<Param*> learnable_;
   void* arena_ = nullptr;
+  std::vector<void*> spares_;  // where a changed shape asked for more than the arena has
   uint32_t passes_ = 0;
 };
 

@@ -1,0 +1,11 @@
+#pragma once
+
+#include <cstddef>
+
+namespace trainer {
+
+// Throws kConfig when two batches differ in how many numbers a net puts out: behind a Filter, and
+// then the mean over batches has no meaning.
+void RequireEqualCounts(size_t before, size_t now);
+
+}  // namespace trainer

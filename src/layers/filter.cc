@@ -1,0 +1,121 @@
+#include <algorithm>
+
+#include "checks.h"
+#include "trainer/backend/map.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+// to[i] = the number of the row that from[i] names; 0 where it names none.
+template <class T>
+struct TakeRows {
+  const T* from;
+  const int32_t* row;
+  T* to;
+  int64_t length;
+
+  HD void operator()(int64_t i) const {
+    const int64_t at = row[i / length];
+    Store(to[i], at < 0 ? 0.0f : Load(from[at * length + i % length]));
+  }
+};
+
+class Filter final : public Layer {
+ public:
+  explicit Filter(const LayerSpec& spec) : spec_(spec) {}
+
+  void Plan(PlanContext& plan) override {
+    const int last = plan.NumIn() - 1;
+    if (plan.NumOut() != last) {
+      spec_.Fail(Join("has ", plan.NumIn(), " bottoms and ", plan.NumOut(),
+                      " tops; give one top per bottom but the last, which selects"));
+    }
+    const Shape& selector = plan.In(last);
+    if (selector.Rank() < 1 || selector.Count(1) != 1 || plan.InType(last) != DType::kF32) {
+      spec_.Fail("bottom",
+                 Join("bottom '", spec_.proto().bottom(last), "' has shape ", Dims(selector),
+                      "; the last bottom is a selector (N, 1, ...) of one f32 number per item"),
+                 last);
+    }
+    const int64_t items = selector[0];
+    for (int i = 0; i < last; ++i) {
+      if (plan.In(i).Rank() == 0 || plan.In(i)[0] != items) {
+        spec_.Fail("bottom",
+                   Join("bottom '", spec_.proto().bottom(i), "' has shape ", Dims(plan.In(i)),
+                        "; the selector '", spec_.proto().bottom(last), "' has ", items, " items"),
+                   i);
+      }
+      plan.Out(i, plan.In(i), plan.InType(i));
+      plan.Varies(i);
+    }
+    plan.NoGradient(last);
+    chosen_.reserve(static_cast<size_t>(items));
+    selected_.resize(static_cast<size_t>(items));
+    place_.resize(static_cast<size_t>(items));
+    plan.Workspace(2 * static_cast<size_t>(items) * sizeof(int32_t));
+  }
+
+  void Forward(RunContext& run) override {
+    const int last = run.NumIn() - 1;
+    const size_t bytes = selected_.size() * sizeof(int32_t);
+    run.device().CopyToHost(selected_.data(), run.In(last).data, bytes);
+    chosen_.clear();
+    for (size_t i = 0; i < selected_.size(); ++i) {
+      place_[i] = selected_[i] != 0 ? static_cast<int32_t>(chosen_.size()) : -1;
+      if (selected_[i] != 0) chosen_.push_back(static_cast<int32_t>(i));
+    }
+    run.device().CopyToDevice(Chosen(run), chosen_.data(), chosen_.size() * sizeof(int32_t));
+    run.device().CopyToDevice(Place(run), place_.data(), bytes);
+    for (int i = 0; i < last; ++i) {
+      run.Resize(i, run.In(i).shape.With(0, static_cast<int64_t>(chosen_.size())));
+      Take(run.device(), run.In(i), Chosen(run), run.Out(i));
+    }
+  }
+
+  void Backward(RunContext& run) override {
+    for (int i = 0; i + 1 < run.NumIn(); ++i) {
+      if (!run.WantsGradIn(i)) continue;
+      if (run.HasGradOut(i)) {
+        Take(run.device(), run.GradOut(i), Place(run), run.GradIn(i));
+      } else {
+        run.device().Zero(run.GradIn(i).data, run.GradIn(i).Bytes());
+      }
+    }
+  }
+
+ private:
+  static void Take(const Device& device, const ConstTensor& from, const int32_t* row,
+                   const Tensor& to) {
+    WithType(from.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::Type;
+      ForEach(device, to.Count(),
+              TakeRows<T>{from.As<T>(), row, to.As<T>(), std::max<int64_t>(1, to.shape.Count(1))});
+    });
+  }
+
+  // Workspace: for each item that passes, its number before; for each item, its number behind, -1
+  // for those that do not pass.
+  static int32_t* Chosen(const RunContext& run) {
+    return reinterpret_cast<int32_t*>(run.Workspace().data());
+  }
+  int32_t* Place(const RunContext& run) const { return Chosen(run) + place_.size(); }
+
+  LayerSpec spec_;
+  std::vector<float> selected_;  // the selector on the host
+  std::vector<int32_t> chosen_, place_;
+};
+
+const RegisterLayer<Filter> kFilter(
+    "Filter",
+    {.text = "Passes on the items of a batch that the last bottom, a selector (N, 1, ...), names "
+             "by a number other than 0.\n"
+             "top i: those items of bottom i, (n, ...), n from 0 to N in each pass. The layers "
+             "behind work on n items: means and losses count those alone. Where n is 0 the layers "
+             "behind do not run: their outputs, and the gradients that come back, are 0. The "
+             "selector gets no gradient.",
+     .param = "",
+     .arity = {.min_in = 2, .max_in = -1, .min_out = 1, .max_out = -1}});
+
+}  // namespace
+}  // namespace trainer

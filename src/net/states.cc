@@ -1,0 +1,44 @@
+// What the layers of a net remember from pass to pass, for snapshots.
+
+#include "graph.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+
+std::vector<std::pair<std::string, std::string>> Net::SaveLayerStates() const {
+  std::vector<std::pair<std::string, std::string>> states;
+  for (size_t s = 0; s < contexts_.size(); ++s) {
+    const StepInfo& step = graph_->steps[s];
+    std::string state = step.layer->SaveState();
+    if (const auto memory = contexts_[s].State(); !memory.empty()) {
+      state.resize(memory.size());
+      device_.CopyToHost(state.data(), memory.data(), memory.size());
+    }
+    if (!state.empty()) states.emplace_back(step.key, std::move(state));
+  }
+  return states;
+}
+
+void Net::Restore(uint32_t passes, const std::vector<std::pair<std::string, std::string>>& states) {
+  passes_ = passes;
+  for (const auto& [key, state] : states) {
+    for (size_t s = 0; s < contexts_.size(); ++s) {
+      const StepInfo& step = graph_->steps[s];
+      const std::span<std::byte> memory = contexts_[s].State();
+      if (step.key != key) continue;
+      if (memory.empty()) {
+        step.layer->RestoreState(state);
+      } else if (state.size() == memory.size()) {
+        device_.CopyToDevice(memory.data(), state.data(), state.size());
+      } else {
+        step.spec.FailWith(ErrorCode::kBadSnapshot,
+                           Join("the snapshot holds ", state.size(),
+                                " bytes of its state, and it "
+                                "has ",
+                                memory.size(), " here: another batch or num_output"));
+      }
+    }
+  }
+}
+
+}  // namespace trainer
