@@ -1,7 +1,7 @@
 """Layers by their formulas in PyTorch float64; autograd gives every gradient.
 
-A file per layer type; a case holds the inputs x, x1, ..., the parameters weight and bias, the
-outputs y, y1, ..., random dy, dy1, ... and the gradients dx, dx1, ..., dweight, dbias.
+A file per layer type; a case holds the inputs x, x1, ..., the parameters weight, bias, param2,
+..., the outputs y, y1, ..., random dy, dy1, ... and the gradients dx, dx1, ..., dweight, dbias, ...
 """
 
 import numpy as np
@@ -38,7 +38,8 @@ def make(rng, out, name, prototxt, inputs, params, function, still):
         out.tensor(number("x", i), x)
         if i not in still and x.grad is not None:
             out.tensor(number("dx", i), x.grad)
-    for stem, w in zip(("weight", "bias"), ws):
+    for i, w in enumerate(ws):
+        stem = ("weight", "bias")[i] if i < 2 else f"param{i}"
         out.tensor(stem, w)
         out.tensor("d" + stem, w.grad)
     for i, (y, dy) in enumerate(zip(ys, dys)):
@@ -250,9 +251,8 @@ def normalised():
                  lambda x, e=eps, a=across, s=scaled: mvn(x, e, a, s))
 
 
-def main():
-    for group in (element_wise, joined, reduced, broadcast, losses, normalised):
-        group()
+def write_all():
+    """Writes the cases declared so far."""
     for file, cases in CASES.items():
         rng = np.random.default_rng(SEED)
         out = GoldenFile(file + ".txt", SEED, f"{cases[0][1].split(chr(34))[1]}: outputs and "
@@ -260,6 +260,12 @@ def main():
         for entry in cases:
             make(rng, out, *entry)
         out.save()
+
+
+def main():
+    for group in (element_wise, joined, reduced, broadcast, losses, normalised):
+        group()
+    write_all()
 
 
 if __name__ == "__main__":

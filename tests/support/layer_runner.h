@@ -83,7 +83,7 @@ std::string RefusalOf(const std::string& prototxt, const std::vector<Shape>& inp
 // A golden case of one layer: tensors named `inputs` are fed (by default x, x1, ...), those named
 // `outputs` expected (y, y1, ...). Where there are gradients of the outputs ("d" + name; 1 for a
 // scalar that has none), also the gradients of the inputs ("d" + name) and of the parameters
-// ("weight", "bias"). Parameters that nothing is learned for keep their start.
+// ("weight", "bias", "param2", ...). Parameters that nothing is learned for keep their start.
 struct GoldenUse {
   std::vector<std::string> inputs = {};
   std::vector<std::string> outputs = {};

@@ -1,0 +1,98 @@
+#include "functions.h"
+#include "recurrent.h"
+
+namespace trainer {
+namespace {
+
+struct TanhOf {
+  HD float operator()(float x) const { return Tanh(x); }
+};
+
+// dx of y = tanh(x), where dy is the sum of one or two terms.
+struct TanhGradient {
+  const float *dy, *dy_more, *y;
+  float* dx;
+  HD void operator()(int64_t i) const {
+    const float d = (dy == nullptr ? 0.0f : dy[i]) + (dy_more == nullptr ? 0.0f : dy_more[i]);
+    dx[i] = d * (1 - y[i] * y[i]);
+  }
+};
+
+class Rnn final : public RecurrentLayer {
+ public:
+  explicit Rnn(const LayerSpec& spec) : RecurrentLayer(spec, 1, 1) {}
+
+ protected:
+  void PlanOutput(PlanContext& plan) override {
+    const caffe::RecurrentParameter& param = spec().proto().recurrent_param();
+    const int64_t all = steps() * sequences(), h = width();
+    plan.Param("weight_o", {h, h}, param.weight_filler());
+    plan.Param("bias_o", {h}, param.bias_filler());
+    plan.KeepOutput(0);
+    output_ = Product(plan, {.m = all, .n = h, .k = h, .trans_b = true, .bias = true});
+    if (!plan.training()) return;
+    weight_gradient_ =
+        Product(plan, {.m = h, .n = h, .k = all, .trans_a = true, .accumulate = true});
+    hidden_gradient_ = Product(plan, {.m = all, .n = h, .k = h});
+    sums_at_ = TakeScratch(all * h);
+    hidden_at_ = TakeScratch(all * h);
+  }
+
+  void Step(RunContext& run, int64_t t) override {
+    const Shape shape = {sequences(), width()};
+    Map(run.device(), TanhOf{}, Tensor{State(run, 0, t + 1), shape},
+        ConstTensor(Gates(run, t), shape));
+  }
+
+  void Output(RunContext& run) override {
+    const int first = FirstOutputParam();
+    output_->Run(State(run, 0, 1), run.Param(first), run.Param(first + 1), run.Out(0).data,
+                 Rest(run));
+    Map(run.device(), TanhOf{}, run.Out(0), run.Out(0));
+  }
+
+  const float* OutputBackward(RunContext& run) override {
+    const int first = FirstOutputParam();
+    const int64_t all = steps() * sequences();
+    float* const sums = At(run, sums_at_);
+    ForEach(run.device(), run.Out(0).Count(),
+            TanhGradient{run.GradOut(0).f32(), nullptr, run.Out(0).f32(), sums});
+    if (run.GradParam(first) != nullptr) {
+      weight_gradient_->Run(sums, State(run, 0, 1), nullptr, run.GradParam(first), Rest(run));
+    }
+    if (run.GradParam(first + 1) != nullptr) {
+      AddColumnSums(run.device(), ConstTensor(sums, {all, width()}), all, width(),
+                    run.GradParam(first + 1));
+    }
+    hidden_gradient_->Run(sums, run.Param(first), nullptr, At(run, hidden_at_), Rest(run));
+    return At(run, hidden_at_);
+  }
+
+  void StepBackward(RunContext& run, int64_t t, const float* dh) override {
+    ForEach(run.device(), sequences() * width(),
+            TanhGradient{dh, Carry(run, 0), State(run, 0, t + 1), DGates(run, t)});
+  }
+
+ private:
+  std::unique_ptr<GemmPlan> output_, weight_gradient_, hidden_gradient_;
+  int64_t sums_at_ = 0, hidden_at_ = 0;  // scratch: gradients of W_ho h + b_o and of h
+};
+
+const RegisterLayer<Rnn> kRnn(
+    "RNN",
+    {.text =
+         "A plain recurrent network over sequences, trained through time.\n"
+         "bottoms: x (T, N, ...); cont (T, N), 0 where a sequence starts, else 1, by which the "
+         "state before is multiplied; perhaps a static input (N, ...), seen at every step. top: "
+         "(T, N, num_output).\n"
+         "  h = tanh(W_hh (cont * h) + W_xh x + b_h + W_xh_static s); top = tanh(W_ho h + b_o).\n"
+         "The state h after the last step is that before the first of the next pass; gradients "
+         "stop there. A snapshot holds it. With expose_hidden it is, as (1, N, num_output), one "
+         "more bottom and one more top instead.\n"
+         "Parameters: W_xh (num_output, K), b_h, W_xh_static where there is a static input, W_hh "
+         "(num_output, num_output), W_ho (num_output, num_output), b_o.",
+     .param = "recurrent_param",
+     .arity = {.min_in = 2, .max_in = 4, .min_out = 1, .max_out = 2}});
+
+}  // namespace
+}  // namespace trainer
