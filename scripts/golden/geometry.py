@@ -4,8 +4,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from golden_file import GoldenFile
-from layers import CASES, IMAGE, SEED, case, layer, make
+from layers import IMAGE, SEED, case, layer, write_all
 
 
 def chosen():
@@ -61,6 +60,48 @@ def spread():
              lambda x, pool=pool: pyramid(x, pool))
 
 
+def conv4d(x, w, b):
+    """A convolution over four axes as sums of convolutions over the last three."""
+    steps = x.shape[2] - w.shape[2] + 1
+    planes = [sum(F.conv3d(x[:, :, a + i], w[:, :, i]) for i in range(w.shape[2]))
+              for a in range(steps)]
+    return torch.stack(planes, 2) + b.reshape(-1, 1, 1, 1, 1)
+
+
+def channels_elsewhere():
+    conv = lambda fields: layer("Convolution", "convolution_param", fields)
+    deconv = lambda fields: layer("Deconvolution", "convolution_param", fields)
+    file = "convolution_axis"
+    lead = lambda x, f: f(x.flatten(0, 1)).unflatten(0, x.shape[:2])
+    case(file, "five_axes", conv("axis: 2 num_output: 4 kernel_size: 3 pad: 1 stride: 2"),
+         [(2, 2, 3, 5, 4)],
+         lambda x, w, b: lead(x, lambda v: F.conv2d(v, w, b, 2, 1)), [(4, 3, 3, 3), (4,)])
+    case(file, "four_axes", conv("axis: -2 num_output: 2 kernel_size: 3"), [(2, 3, 4, 5)],
+         lambda x, w, b: lead(x, lambda v: F.conv1d(v, w, b)), [(2, 4, 3), (2,)])
+    case(file, "one_image", conv("axis: 0 num_output: 2 kernel_size: 2"), [(3, 5, 4)],
+         lambda x, w, b: F.conv2d(x[None], w, b)[0], [(2, 3, 2, 2), (2,)])
+    case(file, "one_volume", conv("axis: 0 num_output: 4 kernel_size: 2 group: 2"), [(2, 3, 4, 3)],
+         lambda x, w, b: F.conv3d(x[None], w, b, groups=2)[0], [(4, 1, 2, 2, 2), (4,)])
+    case(file, "no_spatial_axis", conv("num_output: 2 kernel_size: 1"), [(4, 3)],
+         lambda x, w, b: x @ w.T + b, [(2, 3), (2,)])
+    case(file, "four_spatial_axes", conv("num_output: 2 kernel_size: 2"), [(2, 2, 3, 2, 3, 2)],
+         conv4d, [(2, 2, 2, 2, 2, 2), (2,)])
+    case(file, "deconvolution_five_axes", deconv("axis: 2 num_output: 4 kernel_size: 3 stride: 2"),
+         [(2, 2, 3, 2, 3)], lambda x, w, b: lead(x, lambda v: F.conv_transpose2d(v, w, b, 2)),
+         [(3, 4, 3, 3), (4,)])
+    case(file, "deconvolution_four_axes", deconv("axis: 2 num_output: 2 kernel_size: 2"),
+         [(2, 2, 3, 4)], lambda x, w, b: lead(x, lambda v: F.conv_transpose1d(v, w, b)),
+         [(3, 2, 2), (2,)])
+    case(file, "deconvolution_no_spatial_axis", deconv("num_output: 2 kernel_size: 1"), [(4, 3)],
+         lambda x, w, b: x @ w + b, [(3, 2), (2,)])
+    case(file, "im2col_five_axes", layer("Im2col", "convolution_param", "axis: 2 kernel_size: 2"),
+         [(2, 2, 3, 3, 4)],
+         lambda x: lead(x, lambda v: F.unfold(v, 2).reshape(4, 12, 2, 3)))
+    case(file, "im2col_four_axes", layer("Im2col", "convolution_param", "axis: 2 kernel_size: 2"),
+         [(2, 2, 3, 4)],
+         lambda x: lead(x, lambda v: F.unfold(v[:, :, None], (1, 2)).reshape(4, 6, 3)))
+
+
 def infogain():
     rng = np.random.default_rng(SEED + 1)
     gain = rng.random((3, 3)).round(2)
@@ -78,15 +119,9 @@ def infogain():
 
 
 def main():
-    for group in (chosen, spread, infogain):
+    for group in (chosen, spread, channels_elsewhere, infogain):
         group()
-    for file, cases in CASES.items():
-        rng = np.random.default_rng(SEED)
-        out = GoldenFile(file + ".txt", SEED, f"{cases[0][1].split(chr(34))[1]}: outputs and "
-                         "gradients by PyTorch autograd, float64.")
-        for entry in cases:
-            make(rng, out, *entry)
-        out.save()
+    write_all()
 
 
 if __name__ == "__main__":

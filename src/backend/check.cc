@@ -16,12 +16,13 @@ void AtLeast(std::string_view what, int64_t value, int64_t least) {
   if (value < least) Refuse(Join(what, " is ", value, "; it must be at least ", least));
 }
 
-std::string_view AxisName(const ConvDesc& desc, size_t axis) {
-  return kAxisNames[3 - desc.in.size() + axis];
+std::string AxisName(const ConvDesc& desc, size_t axis) {
+  if (desc.in.size() > 3) return Join("spatial axis ", axis);
+  return std::string(kAxisNames[3 - desc.in.size() + axis]);
 }
 
 void CheckAxis(const ConvDesc& desc, size_t axis) {
-  const std::string_view name = AxisName(desc, axis);
+  const std::string name = AxisName(desc, axis);
   AtLeast(Join("convolution: the input's ", name), desc.in[axis], 1);
   AtLeast(Join("convolution: the kernel's ", name), desc.kernel[axis], 1);
   AtLeast(Join("convolution: the stride along the ", name), desc.stride[axis], 1);
@@ -54,9 +55,7 @@ void CheckGemm(const GemmDesc& desc) {
 
 void CheckConv(const ConvDesc& desc) {
   const size_t axes = desc.kernel.size();
-  if (axes < 1 || axes > 3) {
-    Refuse(Join("convolution over ", axes, " spatial axes; 1, 2 or 3 are possible"));
-  }
+  if (axes < 1) Refuse("convolution over no spatial axis; at least 1 is needed");
   if (desc.in.size() != axes || desc.stride.size() != axes || desc.pad.size() != axes ||
       desc.dilation.size() != axes) {
     Refuse(Join("convolution: input, kernel, stride, pad and dilation have ", desc.in.size(), ", ",

@@ -114,29 +114,32 @@ void RequireFit(const LayerSpec& spec, const ConvDesc& desc) {
   }
 }
 
-ConvDesc ReadConvGeometry(const LayerSpec& spec, const Shape& input, DType dtype) {
+Shape ConvGeometry::LayerShape(const Shape& merged) const {
+  const auto rest = merged.dims().subspan(1, HasSpatial() ? merged.dims().size() - 1 : 1);
+  return input.Replace(axis, input.Rank(), rest);
+}
+
+Shape ConvGeometry::WeightShape() const {
+  const Shape shape = desc.WeightShape();
+  return HasSpatial() ? shape : Shape(shape.dims().first(2));
+}
+
+ConvGeometry ReadConvGeometry(const LayerSpec& spec, const Shape& input, DType dtype) {
   const caffe::ConvolutionParameter& param = spec.proto().convolution_param();
-  if (input.Rank() < 3 || input.Rank() > 5) {
-    spec.Fail("bottom",
-              Join("bottom '", spec.proto().bottom(0), "' has shape ", Dims(input),
-                   "; this layer takes (N, C, H, W), or 1 or 3 spatial axes"),
-              0);
-  }
-  if (AxisIn(spec, kParam, "axis", param.axis(), input) != 1) {
-    spec.FailIn(kParam, "axis",
-                Join("axis is ", param.axis(), "; only 1 is supported: put the channels second"));
-  }
-  const auto axes = static_cast<size_t>(input.Rank() - 2);
-  ConvDesc desc;
-  desc.batch = input[0];
-  desc.in_channels = input[1];
+  ConvGeometry geometry;
+  geometry.input = input;
+  geometry.axis = AxisIn(spec, kParam, "axis", param.axis(), input);
+  const auto axes = static_cast<size_t>(input.Rank() - geometry.axis - 1);
+  ConvDesc& desc = geometry.desc;
+  desc.batch = input.Count(0, geometry.axis);
+  desc.in_channels = input[geometry.axis];
   desc.group = param.group();
   desc.dtype = dtype;
-  desc.in.assign(input.dims().begin() + 2, input.dims().end());
+  desc.in.assign(input.dims().end() - static_cast<std::ptrdiff_t>(axes), input.dims().end());
   desc.kernel =
       ReadSizes(spec,
                 {"kernel_size", "kernel_h", "kernel_w", param.kernel_size(), param.has_kernel_h(),
-                 param.has_kernel_w(), param.kernel_h(), param.kernel_w(), -1, 1},
+                 param.has_kernel_w(), param.kernel_h(), param.kernel_w(), axes == 0 ? 1 : -1, 1},
                 axes);
   desc.stride = ReadSizes(spec,
                           {"stride", "stride_h", "stride_w", param.stride(), param.has_stride_h(),
@@ -148,8 +151,12 @@ ConvDesc ReadConvGeometry(const LayerSpec& spec, const Shape& input, DType dtype
                        axes);
   desc.dilation = ReadSizes(
       spec, {"dilation", "dilation", "dilation", param.dilation(), false, false, 0, 0, 1, 1}, axes);
+  if (axes == 0) {
+    desc.in = desc.kernel = desc.stride = desc.dilation = {1};
+    desc.pad = {0};
+  }
   RequireGroup(spec, desc.group, desc.in_channels, "input channels");
-  return desc;
+  return geometry;
 }
 
 }  // namespace trainer

@@ -5,12 +5,25 @@
 
 namespace trainer {
 
-// What convolution_param says for an input of shape (N, C, spatial...): kernel, stride, pad and
-// dilation per spatial axis (once for all, once per axis, or by the _h and _w fields for images),
-// group and channels. `out_channels` and `bias` are not read. Refuses, at the field's line: a wrong
-// number of values, both forms at once, a kernel, stride or dilation of 0, an axis that is not 1,
-// an input that has not 3 to 5 axes.
-ConvDesc ReadConvGeometry(const LayerSpec& spec, const Shape& input, DType dtype);
+// A convolution's description for a layer's tensors (lead..., C, spatial...). The lead axes, those
+// before `axis`, are merged into one batch; no spatial axis counts as one of length 1.
+struct ConvGeometry {
+  ConvDesc desc;
+  Shape input;
+  int axis = 1;  // of the channels, from the front
+
+  bool HasSpatial() const { return axis + 1 < input.Rank(); }
+  // The layer's shape for `merged`, a shape (batch, channels, spatial...).
+  Shape LayerShape(const Shape& merged) const;
+  // The weight's shape in files.
+  Shape WeightShape() const;
+};
+
+// What convolution_param says for an input: kernel, stride, pad and dilation per spatial axis (once
+// for all, once per axis, or by the _h and _w fields for images), group and channels.
+// `out_channels` and `bias` are not read. Refuses, at the field's line: a wrong number of values,
+// both forms at once, a kernel, stride or dilation of 0, an axis that the input has not.
+ConvGeometry ReadConvGeometry(const LayerSpec& spec, const Shape& input, DType dtype);
 
 // num_output, refused when it is 0.
 int64_t ReadNumOutput(const LayerSpec& spec);

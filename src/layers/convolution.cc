@@ -1,6 +1,7 @@
 #include "channel_sums.h"
 #include "checks.h"
 #include "conv_geometry.h"
+#include "merged_axes.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -17,44 +18,54 @@ class Convolution final : public Layer {
                       " tops; give one top per bottom"));
     }
     RequireEqualShapes(plan, spec_);
-    ConvDesc desc = ReadConvGeometry(spec_, plan.In(0), plan.InType(0));
+    ConvGeometry geometry = ReadConvGeometry(spec_, plan.In(0), plan.InType(0));
+    ConvDesc& desc = geometry.desc;
     desc.out_channels = ReadNumOutput(spec_);
     desc.bias = param.bias_term();
     RequireGroup(spec_, desc.group, desc.out_channels, "outputs (num_output)");
     RequireFit(spec_, desc);
 
-    plan.Param("weight", desc.WeightShape(), param.weight_filler());
+    plan.Param("weight", geometry.WeightShape(), param.weight_filler());
     if (desc.bias) plan.Param("bias", {desc.out_channels}, param.bias_filler());
+    const Shape out = geometry.LayerShape(desc.OutShape());
+    x_ = MergedAxes(plan.In(0), desc.InShape(), desc.dtype);
+    y_ = MergedAxes(out, desc.OutShape(), desc.dtype);
     for (int i = 0; i < plan.NumIn(); ++i) {
-      plan.Out(i, desc.OutShape(), plan.InType(i));
+      plan.Out(i, out, plan.InType(i));
       plan.KeepInput(i);
     }
     conv_ = plan.device().MakeConv(desc);
-    plan.Scratch(conv_->ScratchBytes());
+    plan.Scratch(x_.Bytes() + y_.Bytes() + conv_->ScratchBytes());
     macs_ = desc.Macs() * plan.NumIn();
   }
 
   void Forward(RunContext& run) override {
+    const Parts part = Cut(run);
     for (int i = 0; i < run.NumIn(); ++i) {
-      conv_->Forward(run.In(i), run.Param(0), run.ParamIf(1), run.Out(i), run.Scratch());
+      conv_->Forward(x_.Read(run.device(), run.In(i), part.x), run.Param(0), run.ParamIf(1),
+                     y_.Place(run.Out(i), part.y), part.rest);
+      y_.Write(run.device(), run.Out(i), part.y);
     }
   }
 
   void Backward(RunContext& run) override {
+    const Device& device = run.device();
+    const Parts part = Cut(run);
     for (int i = 0; i < run.NumIn(); ++i) {
       if (!run.HasGradOut(i)) {
         if (run.WantsGradIn(i)) run.device().Zero(run.GradIn(i).data, run.GradIn(i).Bytes());
         continue;
       }
+      const ConstTensor dy = y_.Read(device, run.GradOut(i), part.y);
       if (run.GradParam(0) != nullptr) {
-        conv_->BackwardWeight(run.In(i), run.GradOut(i), run.GradParam(0), run.GradParamIf(1),
-                              run.Scratch());
+        conv_->BackwardWeight(x_.Read(device, run.In(i), part.x), dy, run.GradParam(0),
+                              run.GradParamIf(1), part.rest);
       } else if (run.GradParamIf(1) != nullptr) {
-        AddChannelSums(run.device(), run.GradOut(i), 1, run.GradParamIf(1));
+        AddChannelSums(device, dy, 1, run.GradParamIf(1));
       }
-      if (run.WantsGradIn(i)) {
-        conv_->BackwardData(run.GradOut(i), run.Param(0), run.GradIn(i), run.Scratch());
-      }
+      if (!run.WantsGradIn(i)) continue;
+      conv_->BackwardData(dy, run.Param(0), x_.Place(run.GradIn(i), part.x), part.rest);
+      x_.Write(device, run.GradIn(i), part.x);
     }
   }
 
@@ -62,7 +73,18 @@ class Convolution final : public Layer {
   int64_t Macs() const override { return macs_; }
 
  private:
+  // Scratch: x and y where they are copied, then the convolution's own.
+  struct Parts {
+    std::byte *x, *y;
+    std::span<std::byte> rest;
+  };
+  Parts Cut(RunContext& run) const {
+    const std::span<std::byte> scratch = run.Scratch();
+    return {scratch.data(), scratch.data() + x_.Bytes(), scratch.subspan(x_.Bytes() + y_.Bytes())};
+  }
+
   LayerSpec spec_;
+  MergedAxes x_, y_;
   std::unique_ptr<ConvPlan> conv_;
   int64_t macs_ = 0;
 };
@@ -70,12 +92,14 @@ class Convolution final : public Layer {
 const RegisterLayer<Convolution> kConvolution(
     "Convolution",
     {.text =
-         "Sliding weighted sums over 1, 2 or 3 spatial axes (a cross-correlation: the kernel is "
-         "not turned round).\n"
+         "Sliding weighted sums over the spatial axes (a cross-correlation: the kernel is not "
+         "turned round).\n"
          "bottom (N, C, spatial...), top (N, num_output, out...), per axis\n"
          "  out = (in + 2 * pad - dilation * (kernel - 1) - 1) / stride + 1, rounded down.\n"
          "Parameters: weight (num_output, C / group, kernel...); bias (num_output) unless "
-         "bias_term is false. Several bottoms of one shape share them.",
+         "bias_term is false. Several bottoms of one shape share them. The channels may lie on "
+         "another "
+         "`axis` than 1: those before it count as one batch. More than 3 spatial axes are slow.",
      .param = "convolution_param",
      .arity = {.min_in = 1, .max_in = -1, .min_out = 1, .max_out = -1}});
 

@@ -1,6 +1,7 @@
 #include "channel_sums.h"
 #include "checks.h"
 #include "conv_geometry.h"
+#include "merged_axes.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -24,49 +25,58 @@ class Deconvolution final : public Layer {
                       " tops; give one top per bottom"));
     }
     RequireEqualShapes(plan, spec_);
-    ConvDesc desc = ReadConvGeometry(spec_, plan.In(0), plan.InType(0));
+    ConvGeometry geometry = ReadConvGeometry(spec_, plan.In(0), plan.InType(0));
+    ConvDesc& desc = geometry.desc;
     desc.out_channels = desc.in_channels;
     desc.in_channels = ReadNumOutput(spec_);
     desc.bias = false;
     RequireGroup(spec_, desc.group, desc.in_channels, "outputs (num_output)");
     for (size_t i = 0; i < desc.in.size(); ++i) desc.in[i] = OutLength(desc, i);
 
-    plan.Param("weight", desc.WeightShape(), param.weight_filler());
+    plan.Param("weight", geometry.WeightShape(), param.weight_filler());
     if (param.bias_term()) plan.Param("bias", {desc.in_channels}, param.bias_filler());
+    const Shape out = geometry.LayerShape(desc.InShape());
+    x_ = MergedAxes(plan.In(0), desc.OutShape(), desc.dtype);
+    y_ = MergedAxes(out, desc.InShape(), desc.dtype);
     for (int i = 0; i < plan.NumIn(); ++i) {
-      plan.Out(i, desc.InShape(), plan.InType(i));
+      plan.Out(i, out, plan.InType(i));
       plan.KeepInput(i);
     }
     conv_ = plan.device().MakeConv(desc);
-    plan.Scratch(conv_->ScratchBytes());
+    plan.Scratch(x_.Bytes() + y_.Bytes() + conv_->ScratchBytes());
     macs_ = desc.Macs() * plan.NumIn();
   }
 
   void Forward(RunContext& run) override {
+    const Parts part = Cut(run);
     for (int i = 0; i < run.NumIn(); ++i) {
-      const Tensor& y = run.Out(i);
-      conv_->BackwardData(run.In(i), run.Param(0), y, run.Scratch());
-      if (run.ParamIf(1) == nullptr) continue;
-      const Rows rows = AxisRows(y.shape, 1);
-      MapIndexed(run.device(), AddBias{run.Param(1), rows.length, rows.inner}, y, y);
+      const Tensor y = y_.Place(run.Out(i), part.y);
+      conv_->BackwardData(x_.Read(run.device(), run.In(i), part.x), run.Param(0), y, part.rest);
+      if (run.ParamIf(1) != nullptr) {
+        const Rows rows = AxisRows(y.shape, 1);
+        MapIndexed(run.device(), AddBias{run.Param(1), rows.length, rows.inner}, y, y);
+      }
+      y_.Write(run.device(), run.Out(i), part.y);
     }
   }
 
   void Backward(RunContext& run) override {
+    const Device& device = run.device();
+    const Parts part = Cut(run);
     for (int i = 0; i < run.NumIn(); ++i) {
       if (!run.HasGradOut(i)) {
         if (run.WantsGradIn(i)) run.device().Zero(run.GradIn(i).data, run.GradIn(i).Bytes());
         continue;
       }
+      const ConstTensor dy = y_.Read(device, run.GradOut(i), part.y);
       if (run.GradParam(0) != nullptr) {
-        conv_->BackwardWeight(run.GradOut(i), run.In(i), run.GradParam(0), nullptr, run.Scratch());
+        conv_->BackwardWeight(dy, x_.Read(device, run.In(i), part.x), run.GradParam(0), nullptr,
+                              part.rest);
       }
-      if (run.GradParamIf(1) != nullptr) {
-        AddChannelSums(run.device(), run.GradOut(i), 1, run.GradParamIf(1));
-      }
-      if (run.WantsGradIn(i)) {
-        conv_->Forward(run.GradOut(i), run.Param(0), nullptr, run.GradIn(i), run.Scratch());
-      }
+      if (run.GradParamIf(1) != nullptr) AddChannelSums(device, dy, 1, run.GradParamIf(1));
+      if (!run.WantsGradIn(i)) continue;
+      conv_->Forward(dy, run.Param(0), nullptr, x_.Place(run.GradIn(i), part.x), part.rest);
+      x_.Write(device, run.GradIn(i), part.x);
     }
   }
 
@@ -74,6 +84,15 @@ class Deconvolution final : public Layer {
   int64_t Macs() const override { return macs_; }
 
  private:
+  // Scratch: x and y where they are copied, then the convolution's own.
+  struct Parts {
+    std::byte *x, *y;
+    std::span<std::byte> rest;
+  };
+  Parts Cut(RunContext& run) const {
+    const std::span<std::byte> scratch = run.Scratch();
+    return {scratch.data(), scratch.data() + x_.Bytes(), scratch.subspan(x_.Bytes() + y_.Bytes())};
+  }
   int64_t OutLength(const ConvDesc& desc, size_t i) const {
     const int64_t reach = desc.dilation[i] * (desc.kernel[i] - 1) + 1;
     int64_t full = 0;
@@ -86,6 +105,7 @@ class Deconvolution final : public Layer {
   }
 
   LayerSpec spec_;
+  MergedAxes x_, y_;
   std::unique_ptr<ConvPlan> conv_;
   int64_t macs_ = 0;
 };
@@ -97,7 +117,8 @@ const RegisterLayer<Deconvolution> kDeconvolution(
          "bottom (N, C, spatial...), top (N, num_output, out...), per axis\n"
          "  out = stride * (in - 1) + dilation * (kernel - 1) + 1 - 2 * pad.\n"
          "Parameters: weight (C, num_output / group, kernel...); bias (num_output) unless "
-         "bias_term is false. Several bottoms of one shape share them.\n"
+         "bias_term is false. Several bottoms of one shape share them. `axis` as for a "
+         "Convolution.\n"
          "To enlarge images f times by bilinear interpolation: kernel_size 2 * f - f % 2, stride "
          "f, pad ceil((f - 1) / 2), num_output = group = C, weight_filler of type bilinear, "
          "bias_term false, lr_mult 0.",

@@ -5,14 +5,15 @@ namespace trainer {
 namespace {
 
 struct Windows {
+  static constexpr int kMost = Shape::kMaxAxes;
   int axes = 0;
   int64_t size = 1;  // of a kernel
-  int64_t in[3] = {}, out[3] = {}, kernel[3] = {}, stride[3] = {}, pad[3] = {}, dilation[3] = {};
+  int64_t in[kMost], out[kMost], kernel[kMost], stride[kMost], pad[kMost], dilation[kMost];
   PlainOrder in_order, out_order;
 
   // Where column element i comes from, both in memory order; -1 in the padding.
   HD int64_t Source(int64_t i) const {
-    int64_t left = out_order.Plain(i), place[3] = {};
+    int64_t left = out_order.Plain(i), place[kMost];
     for (int a = axes - 1; a >= 0; --a) {
       place[a] = left % out[a] * stride[a] - pad[a];
       left /= out[a];
@@ -31,7 +32,7 @@ struct Windows {
   // Where kernel element `k` takes the number from that lies at `place` of plane `plane`; -1 if no
   // window puts it there.
   HD int64_t Column(int64_t plane, const int64_t* place, int64_t k) const {
-    int64_t window[3] = {}, left = k;
+    int64_t window[kMost], left = k;
     for (int a = axes - 1; a >= 0; --a) {
       const int64_t start = place[a] + pad[a] - left % kernel[a] * dilation[a];
       left /= kernel[a];
@@ -61,7 +62,7 @@ struct SumColumns {
   T* dx;
   Windows windows;
   HD void operator()(int64_t i) const {
-    int64_t left = windows.in_order.Plain(i), place[3] = {};
+    int64_t left = windows.in_order.Plain(i), place[Windows::kMost];
     for (int a = windows.axes - 1; a >= 0; --a) {
       place[a] = left % windows.in[a];
       left /= windows.in[a];
@@ -80,7 +81,8 @@ class Im2col final : public Layer {
   explicit Im2col(const LayerSpec& spec) : spec_(spec) {}
 
   void Plan(PlanContext& plan) override {
-    const ConvDesc desc = ReadConvGeometry(spec_, plan.In(0), plan.InType(0));
+    const ConvGeometry geometry = ReadConvGeometry(spec_, plan.In(0), plan.InType(0));
+    const ConvDesc& desc = geometry.desc;
     RequireFit(spec_, desc);
     const std::vector<int64_t> out = desc.Out();
     windows_ = {};
@@ -96,7 +98,7 @@ class Im2col final : public Layer {
     }
     std::vector<int64_t> dims = {desc.batch, desc.in_channels * windows_.size};
     dims.insert(dims.end(), out.begin(), out.end());
-    const Shape shape{std::span<const int64_t>(dims)};
+    const Shape shape = geometry.LayerShape(Shape(dims));
     windows_.in_order = PlainOrder(plan.In(0));
     windows_.out_order = PlainOrder(shape);
     plan.Out(0, shape, plan.InType(0));
@@ -127,8 +129,8 @@ const RegisterLayer<Im2col> kIm2col(
     "Im2col",
     {.text = "The numbers that a convolution's windows cover, laid out as channels.\n"
              "bottom (N, C, spatial...), top (N, C * kernel size, out...), out as of a Convolution "
-             "with the same convolution_param; channel c * kernel size + k holds kernel element k "
-             "of channel c. Padding counts as zeros.",
+             "with the same convolution_param, `axis` too; channel c * kernel size + k holds "
+             "kernel element k of channel c. Padding counts as zeros.",
      .param = "convolution_param"});
 
 }  // namespace

@@ -61,6 +61,8 @@ TEST(ConvolutionTest, GradientMatchesDifferences) {
   }
 }
 
+TEST(ConvolutionTest, GoldenValuesOfOtherAxes) { ExpectGoldenFile("convolution_axis.txt", 1e-4f); }
+
 TEST(ConvolutionTest, GoldenValues) {
   for (const GoldenCase& golden : ReadGolden("convolution.txt")) {
     ExpectGolden(golden, {.bound = 1e-4f});
@@ -119,11 +121,10 @@ TEST(ConvolutionTest, RefusesTwoFormsOfOneField) {
 }
 
 TEST(ConvolutionTest, RefusesInputsOfAnotherRank) {
-  EXPECT_THAT(RefusalOf(Conv("num_output: 1 kernel_size: 1"), {{4, 5}}),
-              HasSubstr("bottom 'x0' has shape (4, 5); this layer takes (N, C, H, W), or 1 or 3 "
-                        "spatial axes"));
-  EXPECT_THAT(RefusalOf(Conv("num_output: 1 kernel_size: 1 axis: 2"), {{1, 2, 4, 5}}),
-              HasSubstr("axis is 2; only 1 is supported: put the channels second"));
+  EXPECT_THAT(RefusalOf(Conv("num_output: 1 kernel_size: 1"), {{4}}),
+              HasSubstr("axis is 1, but the input (4) has 1 axis"));
+  EXPECT_THAT(RefusalOf(Conv("num_output: 1 kernel_size: 1 axis: 4"), {{1, 2, 4, 5}}),
+              HasSubstr("axis is 4, but the input (1, 2, 4, 5) has 4 axes"));
   EXPECT_THAT(
       RefusalOf(Conv("num_output: 1 kernel_size: 1"), {{1, 2, 4, 5}, {1, 2, 5, 4}}, {.outputs = 2}),
       HasSubstr("bottom 'x1' has shape (1, 2, 5, 4) and bottom 'x0' has (1, 2, 4, 5); they "

@@ -42,8 +42,8 @@ TEST(Im2colTest, RefusesBadFields) {
               HasSubstr("net.prototxt:4:21: layer 'it' (Im2col): a kernel of 5x5 reaches over 5 "
                         "numbers, but spatial axis 0 of the input has 2 + 2 * 0 of padding"));
   EXPECT_THAT(RefusalOf(Im2col(""), {{1, 1, 2, 9}}), HasSubstr("kernel_size is not given"));
-  EXPECT_THAT(RefusalOf(Im2col("kernel_size: 1"), {{4, 5}}),
-              HasSubstr("bottom 'x0' has shape (4, 5); this layer takes (N, C, H, W)"));
+  EXPECT_THAT(RefusalOf(Im2col("kernel_size: 1"), {{4}}),
+              HasSubstr("axis is 1, but the input (4) has 1 axis"));
 }
 
 }  // namespace

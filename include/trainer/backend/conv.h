@@ -11,7 +11,7 @@
 
 namespace trainer {
 
-// A cross-correlation over `kernel.size()` spatial axes (1 to 3).
+// A cross-correlation over `kernel.size()` spatial axes, at least 1. More than 3 are slow.
 //
 // Shapes: x (N, C, spatial...); weight (M, C / group, kernel...) row-major as in Caffe's files;
 //   bias (M); y (N, M, out...), where per axis

@@ -110,6 +110,7 @@ std::unique_ptr<Step> FirstOneDnn(const ConvDesc& desc, Maker make, bool wrong_b
 }  // namespace
 
 std::unique_ptr<ConvPlan> MakeConv(const ConvDesc& desc) {
+  if (desc.in.size() > 3) return MakeReferenceConv(desc);
   const bool own = SegmentTakes(desc);
   auto forward = own ? MakeSegmentForward(desc) : nullptr;
   if (!forward) forward = FirstOneDnn<ConvForward>(desc, MakeOneDnnForward, false);
