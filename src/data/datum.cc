@@ -76,6 +76,15 @@ int64_t CountOf(const DatumView& d) {
 
 std::string DatumView::ShapeText() const { return Join(channels, "x", height, "x", width); }
 
+DatumView ViewOf(const Image& image) {
+  DatumView view;
+  view.channels = image.channels;
+  view.height = image.height;
+  view.width = image.width;
+  view.bytes = {reinterpret_cast<const char*>(image.pixels.data()), image.pixels.size()};
+  return view;
+}
+
 // False when the bytes are not a Datum. Unknown fields are skipped, the last of repeated scalars
 // counts: protobuf's rules.
 bool DatumParser::Decode(std::string_view value) {
@@ -122,33 +131,36 @@ bool DatumParser::Decode(std::string_view value) {
 
 const DatumView& DatumParser::Parse(const std::string& path, std::string_view key,
                                     std::string_view value) {
-  const auto fail = [&](ErrorCode code, const std::string& what) {
-    throw Error(code, {path}, Join("record ", QuoteKey(key), " ", what));
+  const auto fail = [&](const std::string& what) {
+    throw Error(ErrorCode::kData, {path}, Join("record ", QuoteKey(key), " ", what));
   };
   if (value.size() > INT_MAX || !Decode(value)) {
-    fail(ErrorCode::kData, Join("is not a Datum: its ", value.size(),
-                                " bytes do not parse; the database is damaged or not Caffe's"));
-  }
-  if (encoded_) {
-    fail(ErrorCode::kUnavailable,
-         "holds an encoded image (JPEG, PNG), which this build does not decode; make the database "
-         "from raw pixels (convert_imageset without --encoded)");
+    fail(Join("is not a Datum: its ", value.size(),
+              " bytes do not parse; the database is damaged or not Caffe's"));
   }
   if (view_.bytes.empty() && view_.floats.empty()) {
-    fail(ErrorCode::kData, "holds no numbers: data and float_data are both empty");
+    fail("holds no numbers: data and float_data are both empty");
   }
   if (!view_.bytes.empty() && !view_.floats.empty()) {
-    fail(ErrorCode::kData, "holds data and float_data both; which one counts is not defined");
+    fail("holds data and float_data both; which one counts is not defined");
+  }
+  if (encoded_ && view_.floats.empty()) {
+    DecodeImage(view_.bytes, colors_, {path}, Join("record ", QuoteKey(key)), &image_);
+    const DatumView image = ViewOf(image_);
+    view_.channels = image.channels;
+    view_.height = image.height;
+    view_.width = image.width;
+    view_.bytes = image.bytes;
   }
   const int64_t want = CountOf(view_);
   const size_t have = view_.bytes.empty() ? view_.floats.size() : view_.bytes.size();
   if (want < 0) {
-    fail(ErrorCode::kData, Join("has the shape ", view_.ShapeText(),
-                                "; each length must be at least 1 and the whole fit in 2 GiB"));
+    fail(Join("has the shape ", view_.ShapeText(),
+              "; each length must be at least 1 and the whole fit in 2 GiB"));
   }
   if (static_cast<size_t>(want) != have) {
-    fail(ErrorCode::kData, Join("holds ", have, view_.bytes.empty() ? " floats" : " bytes",
-                                ", but its shape ", view_.ShapeText(), " needs ", want));
+    fail(Join("holds ", have, view_.bytes.empty() ? " floats" : " bytes", ", but its shape ",
+              view_.ShapeText(), " needs ", want));
   }
   return view_;
 }

@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint32_t kStream = 0x9a125000;
 
-struct Image {
+struct Labelled {
   std::string pixels;
   int32_t label;
 };
@@ -40,7 +40,7 @@ class Images {
 
   int64_t count() const { return static_cast<int64_t>(all_.size()); }
   // An image by 32 random bits.
-  const Image& Pick(uint32_t word) const {
+  const Labelled& Pick(uint32_t word) const {
     return all_[static_cast<size_t>(uint64_t{word} * all_.size() >> 32)];
   }
   // A datum of two such images, without them.
@@ -65,7 +65,7 @@ class Images {
                 Join("record ", QuoteKey(cursor.Key()), " ", problem));
   }
 
-  std::vector<Image> all_;
+  std::vector<Labelled> all_;
   int32_t channels_ = 0, height_ = 0, width_ = 0;
   std::string shape_;
 };
@@ -80,8 +80,8 @@ int64_t WritePairs(const std::string& database, const std::string& pairs,
   const PhiloxKey key{seed, kStream};
   for (int64_t i = 0; i < images.count(); ++i) {
     const Philox4 words = PhiloxBlock(key, 0, static_cast<uint64_t>(i));
-    const Image& first = images.Pick(words.x[0]);
-    const Image& second = images.Pick(words.x[1]);
+    const Labelled& first = images.Pick(words.x[0]);
+    const Labelled& second = images.Pick(words.x[1]);
     pair.set_data(first.pixels + second.pixels);
     pair.set_label(first.label == second.label ? 1 : 0);
     output.Put(pair);

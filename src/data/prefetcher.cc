@@ -39,15 +39,20 @@ Position Position::Decode(const std::string& text) {
   return position;
 }
 
-Prefetcher::Prefetcher(PrefetchOptions options, Transform transform)
+Prefetcher::Prefetcher(const PrefetchOptions& options, const Transform& transform)
+    : Prefetcher(MakeDatabaseSource(OpenCursor(options.backend, options.path), transform.colors()),
+                 options, transform) {}
+
+Prefetcher::Prefetcher(std::unique_ptr<RecordSource> source, PrefetchOptions options,
+                       Transform transform)
     : options_(std::move(options)),
       transform_(std::move(transform)),
-      cursor_(OpenCursor(options_.backend, options_.path)),
+      source_(std::move(source)),
       ahead_(
           options_.depth, options_.is_root, [this] { return MakeBatch(); },
           [this](Batch& batch) { Fill(batch); }) {
-  const DatumView& first = parser_.Parse(cursor_->path(), cursor_->Key(), cursor_->Value());
-  shape_key_ = cursor_->Key();
+  const DatumView& first = source_->Read();
+  shape_key_ = source_->Key();
   image_ = transform_.OutShape(first, QuoteKey(shape_key_));
   last_in_ = {first.channels, first.height, first.width};
 }
@@ -61,11 +66,11 @@ Shape Prefetcher::shape() const {
 void Prefetcher::Restore(const Position& position) {
   if (ahead_.started()) throw Error(ErrorCode::kInternal, "a running data source cannot be moved");
   if (position.key.empty()) {
-    cursor_->SeekFirst();
-  } else if (!cursor_->Seek(position.key)) {
-    throw Error(ErrorCode::kBadSnapshot, {options_.path},
+    source_->SeekFirst();
+  } else if (!source_->Seek(position.key)) {
+    throw Error(ErrorCode::kBadSnapshot, {source_->path()},
                 Join("the snapshot stopped before record ", QuoteKey(position.key),
-                     ", which this database does not have; use the database it was made with"));
+                     ", which this data set does not have; use the one it was made with"));
   }
   at_ = position;
   position_ = position;
@@ -92,25 +97,25 @@ void Prefetcher::Fill(Batch& batch) {
     AddRecord(batch, i);
     Advance();
   }
-  at_.key = cursor_->Key();
+  at_.key = source_->Key();
   batch.next = at_;
 }
 
 void Prefetcher::Advance() {
   ++at_.record;
-  if (!cursor_->Next()) return;
+  if (!source_->Next()) return;
   ++at_.epoch;
   LOG_IF(INFO, options_.is_root) << "Restarting data prefetching from start.";
 }
 
 void Prefetcher::AddRecord(Batch& batch, int64_t index) {
-  const DatumView& datum = parser_.Parse(cursor_->path(), cursor_->Key(), cursor_->Value());
+  const DatumView& datum = source_->Read();
   CheckShape(datum);
   transform_.Apply(datum, at_.record, batch.data.data() + index * image_.Count());
   if (!options_.labels) return;
   if (!datum.has_label) {
-    throw Error(ErrorCode::kData, {cursor_->path()},
-                Join("record ", QuoteKey(cursor_->Key()),
+    throw Error(ErrorCode::kData, {source_->path()},
+                Join("record ", QuoteKey(source_->Key()),
                      " has no label; remove the layer's second top, or label the records"));
   }
   batch.labels[static_cast<size_t>(index)] = static_cast<float>(datum.label);
@@ -119,42 +124,51 @@ void Prefetcher::AddRecord(Batch& batch, int64_t index) {
 void Prefetcher::CheckShape(const DatumView& datum) {
   const ImageShape in{datum.channels, datum.height, datum.width};
   if (in == last_in_) return;
-  const ImageShape out = transform_.OutShape(datum, QuoteKey(cursor_->Key()));
+  const ImageShape out = transform_.OutShape(datum, QuoteKey(source_->Key()));
   if (out != image_) {
-    throw Error(ErrorCode::kData, {cursor_->path()},
-                Join("record ", QuoteKey(cursor_->Key()), " gives a ", out.ToString(),
+    throw Error(ErrorCode::kData, {source_->path()},
+                Join("record ", QuoteKey(source_->Key()), " gives a ", out.ToString(),
                      " image, but record ", QuoteKey(shape_key_), " gave ", image_.ToString(),
                      "; one batch holds one shape: set crop_size, or resize the images"));
   }
   last_in_ = in;
 }
 
-std::unique_ptr<Prefetcher> MakePrefetcher(const LayerSpec& layer, caffe::Phase phase,
-                                           const PhiloxKey& key, const Shard& shard, bool is_root) {
-  constexpr char kParam[] = "data_param";
+PrefetchOptions ReadPrefetchOptions(const LayerSpec& layer, std::string_view param,
+                                    uint32_t batch_size, caffe::Phase phase, const Shard& shard,
+                                    bool is_root) {
   constexpr uint32_t kMaxDepth = 1024, kMaxBatch = 1u << 24;
-  const caffe::DataParameter& param = layer.proto().data_param();
-  if (param.source().empty()) layer.FailIn(kParam, "source", "source, the database, is missing");
-  if (param.batch_size() < 1 || param.batch_size() > kMaxBatch) {
-    layer.FailIn(kParam, "batch_size",
-                 Join("batch_size is ", param.batch_size(), "; it must be 1 to ", kMaxBatch));
+  const uint32_t depth = layer.proto().data_param().prefetch();
+  if (batch_size < 1 || batch_size > kMaxBatch) {
+    layer.FailIn(param, "batch_size",
+                 Join("batch_size is ", batch_size, "; it must be 1 to ", kMaxBatch));
   }
-  if (param.prefetch() < 1 || param.prefetch() > kMaxDepth) {
-    layer.FailIn(kParam, "prefetch",
-                 Join("prefetch is ", param.prefetch(), "; it must be 1 to ", kMaxDepth));
+  if (depth < 1 || depth > kMaxDepth) {
+    layer.FailIn("data_param", "prefetch",
+                 Join("prefetch is ", depth, "; it must be 1 to ", kMaxDepth));
   }
-  LOG_IF(WARNING, param.shuffle() && is_root)
-      << layer.WhereIn(kParam, "shuffle").ToString() << ": layer '" << layer.name()
-      << "': shuffle is ignored: records come in the order of their keys";
   PrefetchOptions options;
-  options.backend = caffe::DataParameter::DB_Name(param.backend());
-  options.path = ResolvePath(param.source(), layer.Where().file);
-  options.batch_size = param.batch_size();
-  options.depth = param.prefetch();
+  options.batch_size = batch_size;
+  options.depth = depth;
   options.labels = layer.proto().top_size() > 1;
   if (phase == caffe::TRAIN) options.shard = shard;
   options.is_root = is_root;
-  return std::make_unique<Prefetcher>(std::move(options), Transform(layer, phase, key));
+  return options;
+}
+
+std::unique_ptr<Prefetcher> MakePrefetcher(const LayerSpec& layer, caffe::Phase phase,
+                                           const PhiloxKey& key, const Shard& shard, bool is_root) {
+  constexpr char kParam[] = "data_param";
+  const caffe::DataParameter& param = layer.proto().data_param();
+  if (param.source().empty()) layer.FailIn(kParam, "source", "source, the database, is missing");
+  PrefetchOptions options =
+      ReadPrefetchOptions(layer, kParam, param.batch_size(), phase, shard, is_root);
+  LOG_IF(WARNING, param.shuffle() && is_root)
+      << layer.WhereIn(kParam, "shuffle").ToString() << ": layer '" << layer.name()
+      << "': shuffle is ignored: records come in the order of their keys";
+  options.backend = caffe::DataParameter::DB_Name(param.backend());
+  options.path = ResolvePath(param.source(), layer.Where().file);
+  return std::make_unique<Prefetcher>(options, Transform(layer, phase, key));
 }
 
 }  // namespace trainer

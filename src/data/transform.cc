@@ -1,11 +1,11 @@
 #include "trainer/data/transform.h"
 
+#include <utility>
+
+#include "mean_file.h"
 #include "pixels.h"
 #include "trainer/base/error.h"
-#include "trainer/base/file.h"
 #include "trainer/base/text.h"
-#include "trainer/config/blob.h"
-#include "trainer/config/prototxt.h"
 
 namespace trainer {
 namespace {
@@ -34,7 +34,10 @@ Transform::Transform(const LayerSpec& layer, caffe::Phase phase, const PhiloxKey
   }
   CheckSupported();
   if (param_.random_seed() >= 0) key_.seed = static_cast<uint64_t>(param_.random_seed());
-  if (param_.has_mean_file()) ReadMeanFile(layer);
+  MeanImage mean = ReadMeanImage(layer);
+  mean_path_ = mean.path;
+  mean_shape_ = mean.shape;
+  mean_image_ = std::move(mean.values);
 }
 
 // NVIDIA Caffe's random resizing would silently be missing.
@@ -54,26 +57,6 @@ void Transform::CheckSupported() const {
     layer_.FailIn(kParam, param_.crop_h() == 0 ? "crop_w" : "crop_h",
                   "crop_h and crop_w belong together; give both, or crop_size");
   }
-}
-
-void Transform::ReadMeanFile(const LayerSpec& layer) {
-  constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
-  mean_path_ = ResolvePath(param_.mean_file(), layer.Where().file);
-  const std::string content = ReadFile(mean_path_, kMaxBytes);
-  caffe::BlobProto proto;
-  if (content.empty() || !proto.ParseFromString(content)) {
-    throw Error(ErrorCode::kData, {mean_path_},
-                Join("not a mean file: its ", content.size(), " bytes are no BlobProto"));
-  }
-  const BlobData mean = ReadBlob(proto, {mean_path_}, "the mean");
-  std::vector<int64_t> dims = mean.dims;
-  if (dims.size() == 4 && dims[0] == 1) dims.erase(dims.begin());
-  if (dims.size() != 3 || mean.values.empty()) {
-    throw Error(ErrorCode::kData, {mean_path_},
-                Join("the mean must have the shape 1 C H W, not ", ShapeText(mean.dims)));
-  }
-  mean_shape_ = {dims[0], dims[1], dims[2]};
-  mean_image_.assign(mean.values.begin(), mean.values.end());
 }
 
 ImageShape Transform::OutShape(const DatumView& datum, const std::string& record) const {
@@ -97,6 +80,11 @@ ImageShape Transform::OutShape(const DatumView& datum, const std::string& record
                        ", which is ", in.ToString()));
   }
   return out;
+}
+
+Colors Transform::colors() const {
+  if (param_.force_color()) return Colors::kColor;
+  return param_.force_gray() ? Colors::kGray : Colors::kAsStored;
 }
 
 ImageShape Transform::Window(const ImageShape& in) const {

@@ -19,13 +19,10 @@ constexpr std::string_view kForeignTypes[] = {
     "DetectNetTransformation",
     "DetectionEvaluate",
     "DetectionOutput",
-    "ImageData",
-    "MemoryData",
     "MultiBoxLoss",
     "PriorBox",
     "TRT",
     "VideoData",
-    "WindowData",
 };
 
 [[noreturn]] void RefuseType(const LayerSpec& spec) {

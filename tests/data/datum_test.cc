@@ -129,11 +129,47 @@ TEST_F(DatumTest, RefusesImpossibleShapes) {
   }
 }
 
-TEST_F(DatumTest, RefusesEncodedImagesWithTheCure) {
-  caffe::Datum datum = MakeDatum(0, 0, 0, "\xff\xd8\xff", 0);
+// --- Encoded images ---
+
+caffe::Datum EncodedDatum(const std::string& bytes, int label) {
+  caffe::Datum datum;
   datum.set_encoded(true);
-  EXPECT_THAT(Refusal(datum),
-              Refuses(ErrorCode::kUnavailable, "convert_imageset without --encoded"));
+  datum.set_data(bytes);
+  datum.set_label(label);
+  return datum;
+}
+
+TEST_F(DatumTest, DecodesEncodedImagesAsStored) {
+  EXPECT_EQ(Parse(EncodedDatum(Picture("rgb.jpg"), 4).SerializeAsString()).ShapeText(), "3x7x11");
+  const DatumView& gray = Parse(EncodedDatum(Picture("gray.png"), 5).SerializeAsString());
+  EXPECT_EQ(gray.ShapeText(), "1x7x11");
+  EXPECT_EQ(gray.label, 5);
+  EXPECT_TRUE(gray.has_label);
+  const std::string pixels = Picture("gray.pgm").substr(12);  // the same picture
+  EXPECT_EQ(gray.bytes, pixels);
+}
+
+TEST_F(DatumTest, DecodesToTheWantedColours) {
+  const std::string gray = EncodedDatum(Picture("gray.png"), 0).SerializeAsString();
+  const std::string rgb = EncodedDatum(Picture("rgb.png"), 0).SerializeAsString();
+  EXPECT_EQ(DatumParser(Colors::kColor).Parse("db", "k", gray).ShapeText(), "3x7x11");
+  EXPECT_EQ(DatumParser(Colors::kGray).Parse("db", "k", rgb).ShapeText(), "1x7x11");
+}
+
+TEST_F(DatumTest, AnEncodedImagesOwnShapeCounts) {
+  caffe::Datum datum = EncodedDatum(Picture("rgb.png"), 0);
+  datum.set_channels(1);
+  datum.set_height(2);
+  datum.set_width(3);
+  EXPECT_EQ(Parse(datum.SerializeAsString()).ShapeText(), "3x7x11");
+}
+
+TEST_F(DatumTest, NamesTheRecordOfABadImage) {
+  EXPECT_THAT(Refusal(EncodedDatum("GIF89a", 0)),
+              Refuses(ErrorCode::kData, "db: record '00000007' is a GIF file, which is not read"));
+  EXPECT_THAT(Refusal(EncodedDatum(Picture("rgb.jpg").substr(0, 400), 0)),
+              Refuses(ErrorCode::kData, "record '00000007' is a damaged JPEG file: "));
+  EXPECT_THAT(Refusal(EncodedDatum("", 0)), Refuses(ErrorCode::kData, "holds no numbers"));
 }
 
 }  // namespace

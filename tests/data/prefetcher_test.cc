@@ -165,7 +165,7 @@ TEST_F(PrefetcherTest, RefusesAPositionOfAnotherDatabase) {
               }),
               Refuses(ErrorCode::kBadSnapshot,
                       "stopped before record '00000099', which this "
-                      "database does not have"));
+                      "data set does not have"));
   EXPECT_EQ(Labels(source, 1), Count(0, 2, 4));
   EXPECT_THAT(Catch([&] {
                 source.Restore({0, 0, ""});
@@ -355,6 +355,33 @@ TEST_F(MakePrefetcherTest, ReadsTheLayersFields) {
   EXPECT_THAT(Labels(*train, 2), ElementsAre(1, 3, 5, 1));
   const auto test = Make(text, caffe::TEST);  // every rank tests all records
   EXPECT_THAT(Labels(*test, 2), ElementsAre(0, 1, 2, 3));
+}
+
+TEST_F(MakePrefetcherTest, DecodesEncodedRecordsAsForceColorAsks) {
+  Records records;
+  for (const char* name : {"rgb.jpg", "gray.jpg"}) {
+    caffe::Datum datum;
+    datum.set_encoded(true);
+    datum.set_data(Picture(name));
+    datum.set_label(1);
+    records.emplace_back(name, datum.SerializeAsString());
+  }
+  const std::string path = folder_ / "encoded";
+  WriteDb("LMDB", path, records);
+  const auto make = [&](const std::string& force) {
+    return Make("data_param { source: \"" + path + "\" backend: LMDB batch_size: 2 } " +
+                    "transform_param { " + force + " }",
+                caffe::TEST);
+  };
+  EXPECT_EQ(make("force_color: true")->shape(), (Shape{2, 3, 7, 11}));
+  const auto gray = make("force_gray: true");
+  EXPECT_EQ(gray->shape(), (Shape{2, 1, 7, 11}));
+  EXPECT_EQ(gray->Next().data.size(), 2u * 7 * 11);
+  const auto stored = make("");
+  EXPECT_THAT(Catch([&] { stored->Next(); }),
+              Refuses(ErrorCode::kData,
+                      "record 'rgb.jpg' gives a 3x7x11 image, but record "
+                      "'gray.jpg' gave 1x7x11"));
 }
 
 TEST_F(MakePrefetcherTest, GivesNoLabelsForOneTop) {

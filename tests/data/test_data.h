@@ -100,6 +100,11 @@ inline void WriteBytes(const std::string& path, const std::string& bytes) {
       .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }
 
+// A file of tests/golden/images.
+inline std::string Picture(const std::string& name) {
+  return ReadBytes(TRAINER_SOURCE_DIR "/tests/golden/images/" + name);
+}
+
 // The code and text of the Error that `f` throws; code 0 when it throws none.
 struct Thrown {
   int code = 0;

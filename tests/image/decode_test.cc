@@ -12,10 +12,6 @@ namespace {
 
 using testing::HasSubstr;
 
-std::string Picture(const std::string& name) {
-  return ReadBytes(std::string(TRAINER_SOURCE_DIR "/tests/golden/images/") + name);
-}
-
 Image Decode(const std::string& bytes, Colors colors = Colors::kColor) {
   Image image;
   DecodeImage(bytes, colors, {"db"}, "record '7'", &image);

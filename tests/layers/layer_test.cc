@@ -32,8 +32,8 @@ TEST(LayerTest, RefusesPythonLayers) {
 }
 
 TEST(LayerTest, RefusesTypesThatThisBuildLacks) {
-  EXPECT_THAT(RefusalOf(R"(type: "WindowData")", {}, {.outputs = 2}),
-              HasSubstr("type 'WindowData' is not available in this build; known types: "));
+  EXPECT_THAT(RefusalOf(R"(type: "VideoData")", {}, {.outputs = 2}),
+              HasSubstr("type 'VideoData' is not available in this build; known types: "));
 }
 
 TEST(LayerTest, RefusesTooFewAndTooManyBottomsAndTops) {

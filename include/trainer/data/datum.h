@@ -7,9 +7,11 @@
 #include <string_view>
 #include <vector>
 
+#include "trainer/image/image.h"
+
 namespace trainer {
 
-// A decoded record that points into the database's memory: valid as long as the record's value.
+// A decoded record that points into memory of its source: a database, a DatumParser.
 struct DatumView {
   int32_t channels = 0, height = 0, width = 0;
   int32_t label = 0;
@@ -22,21 +24,30 @@ struct DatumView {
   std::string ShapeText() const;
 };
 
-// Decodes records one after the other; its memory is reused, so that a warm parser allocates
-// nothing. One thread at a time.
+// Decodes records one after the other; its memory is reused, so that a warm parser of raw numbers
+// allocates nothing. One thread at a time.
 class DatumParser {
  public:
-  // `path` and `key` are only for messages. The view lasts until the next call. Throws
-  //   kData         not a Datum, no numbers, bytes and floats both, or a count that is not C*H*W
-  //   kUnavailable  an encoded image: only raw numbers are read
+  // `colors`: of encoded images.
+  explicit DatumParser(Colors colors = Colors::kAsStored) : colors_(colors) {}
+
+  // `path` and `key` are only for messages. The view lasts until the next call, and no longer than
+  // `value`. An encoded image has the shape that it decodes to, whatever the record says. Throws
+  // kData: not a Datum, no numbers, bytes and floats both, a count that is not C*H*W, and an image
+  // that DecodeImage refuses.
   const DatumView& Parse(const std::string& path, std::string_view key, std::string_view value);
 
  private:
   bool Decode(std::string_view value);
 
+  Colors colors_;
   DatumView view_;
   bool encoded_ = false;
   std::vector<float> floats_;
+  Image image_;
 };
+
+// The image as a record without a label.
+DatumView ViewOf(const Image& image);
 
 }  // namespace trainer

@@ -4,14 +4,14 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trainer/base/philox.h"
 #include "trainer/base/shard.h"
 #include "trainer/config/layer_spec.h"
-#include "trainer/data/cursor.h"
-#include "trainer/data/datum.h"
 #include "trainer/data/read_ahead.h"
+#include "trainer/data/record_source.h"
 #include "trainer/data/transform.h"
 #include "trainer/tensor/shape.h"
 
@@ -37,8 +37,8 @@ struct Batch {
 };
 
 struct PrefetchOptions {
-  std::string backend;  // "LMDB", "LEVELDB"
-  std::string path;
+  std::string backend;  // of a database: "LMDB", "LEVELDB"
+  std::string path;     // of a database
   int64_t batch_size = 1;
   int64_t depth = 4;  // batches ready ahead
   bool labels = true;
@@ -50,8 +50,10 @@ struct PrefetchOptions {
 // name the record; kData: another shape than the first record, no label.
 class Prefetcher {
  public:
-  // Opens the database and looks at its first record.
-  Prefetcher(PrefetchOptions options, Transform transform);
+  // Looks at the first record.
+  Prefetcher(std::unique_ptr<RecordSource> source, PrefetchOptions options, Transform transform);
+  // Opens a database.
+  Prefetcher(const PrefetchOptions& options, const Transform& transform);
   ~Prefetcher();
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
@@ -60,7 +62,7 @@ class Prefetcher {
   Shape shape() const;
 
   // Goes on at a position saved earlier. Only before the first Next. Throws kBadSnapshot when the
-  // database has no record of that key: it is not the one the snapshot was made with.
+  // source has no record of that key: it is not the one the snapshot was made with.
   void Restore(const Position& position);
 
   // The next batch; the former one is taken back.
@@ -83,8 +85,7 @@ class Prefetcher {
   Position position_;
 
   // The reading thread's own, once it runs.
-  std::unique_ptr<Cursor> cursor_;
-  DatumParser parser_;
+  std::unique_ptr<RecordSource> source_;
   Position at_;
   std::string shape_key_;  // the record that gave the shape
   ImageShape last_in_;     // the last record's own shape, checked already
@@ -92,9 +93,15 @@ class Prefetcher {
   ReadAhead<Batch> ahead_;  // last: its thread uses the members above
 };
 
-// The source that a Data layer's data_param and transform_param ask for. The number of tops says
-// whether labels are wanted. Throws kConfig at the field's line: no source, batch_size or prefetch
-// out of range.
+// What the layers that read ahead have in common. `param` is the layer's own message; labels are
+// wanted by a second top; only TRAIN nets share their records among replicas. Throws kConfig at the
+// field's line: batch_size, or data_param's prefetch, out of range.
+PrefetchOptions ReadPrefetchOptions(const LayerSpec& layer, std::string_view param,
+                                    uint32_t batch_size, caffe::Phase phase, const Shard& shard,
+                                    bool is_root);
+
+// The source that a Data layer's data_param and transform_param ask for. Throws as
+// ReadPrefetchOptions does, and kConfig without a source.
 std::unique_ptr<Prefetcher> MakePrefetcher(const LayerSpec& layer, caffe::Phase phase,
                                            const PhiloxKey& key, const Shard& shard, bool is_root);
 

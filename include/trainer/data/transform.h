@@ -36,6 +36,9 @@ class Transform {
   // Caffe's random resizing; kNoInput, kData for the mean file.
   Transform(const LayerSpec& layer, caffe::Phase phase, const PhiloxKey& key);
 
+  // What force_color and force_gray make of encoded records.
+  Colors colors() const;
+
   // The shape of this record's image. `record` names it in messages. Throws kConfig at the field's
   // line: smaller than crop_size, a mean file of another shape, a wrong number of mean values.
   ImageShape OutShape(const DatumView& datum, const std::string& record) const;
@@ -46,7 +49,6 @@ class Transform {
 
  private:
   void CheckSupported() const;
-  void ReadMeanFile(const LayerSpec& layer);
   ImageShape Window(const ImageShape& in) const;
   template <class T>
   void Convert(const T* in, const DatumView& datum, uint64_t number, float* out) const;

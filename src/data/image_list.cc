@@ -1,0 +1,100 @@
+#include "trainer/data/image_list.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <string_view>
+
+#include "trainer/base/error.h"
+#include "trainer/base/file.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+constexpr std::string_view kBlanks = " \t\r";
+
+std::string_view Trim(std::string_view text) {
+  const size_t begin = text.find_first_not_of(kBlanks);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
+}
+
+std::optional<int32_t> ParseLabel(std::string_view word) {
+  int32_t label = 0;
+  const char* end = word.data() + word.size();
+  const auto [stop, error] = std::from_chars(word.data(), end, label);
+  if (error != std::errc() || stop != end) return std::nullopt;
+  return label;
+}
+
+ListedImage ParseLine(const std::string& list, std::string_view text, int line) {
+  const size_t blank = text.find_last_of(kBlanks);
+  const std::string_view word =
+      blank == std::string_view::npos ? std::string_view() : text.substr(blank + 1);
+  const std::optional<int32_t> label = ParseLabel(word);
+  if (!label) {
+    throw Error(ErrorCode::kData, {list, line},
+                Join(word.empty() ? "no label" : "the label is no whole number of 32 bits", " in '",
+                     EscapeControl(text.substr(0, 200)),
+                     "'; a line is a path, a blank and a whole number"));
+  }
+  return {std::string(Trim(text.substr(0, blank))), *label, line};
+}
+
+// (height, width) of the picture after resizing.
+std::pair<int64_t, int64_t> WantedSize(const ImageReading& reading, const Image& image) {
+  if (reading.height > 0) return {reading.height, reading.width};
+  if (reading.short_side == 0) return {image.height, image.width};
+  const double factor =
+      static_cast<double>(reading.short_side) / std::min(image.height, image.width);
+  return {std::llround(image.height * factor), std::llround(image.width * factor)};
+}
+
+}  // namespace
+
+std::vector<ListedImage> ReadImageList(const std::string& path) {
+  constexpr uint64_t kMaxBytes = uint64_t{1} << 32;
+  const std::string content = ReadFile(path, kMaxBytes);
+  std::vector<ListedImage> images;
+  std::string_view rest = content;
+  for (int line = 1; !rest.empty(); ++line) {
+    const size_t end = std::min(rest.find('\n'), rest.size());
+    const std::string_view text = Trim(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (!text.empty()) images.push_back(ParseLine(path, text, line));
+  }
+  if (images.empty()) {
+    throw Error(ErrorCode::kData, {path},
+                "the list holds no images; write one line 'path label' for each");
+  }
+  return images;
+}
+
+void ReadListedImage(const std::string& list, const ListedImage& listed,
+                     const ImageReading& reading, std::string* raw, Image* image) {
+  constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
+  const SourceRef place{list, listed.line};
+  const std::string path = reading.root + listed.path;
+  try {
+    *raw = ReadFile(path, kMaxBytes);
+  } catch (const Error& error) {
+    throw Error(error.code(), place, Join("cannot read the image: ", error.what()));
+  }
+  const std::string what = Join("image '", EscapeControl(path), "'");
+  DecodeImage(*raw, reading.colors, place, what, image);
+  const auto [height, width] = WantedSize(reading, *image);
+  if (height == image->height && width == image->width) return;
+  if (height > kMaxPixels / width) {
+    throw Error(ErrorCode::kData, place,
+                Join(what, " is ", image->width, "x", image->height, " pixels and would get ",
+                     width, "x", height, "; at most ", kMaxPixels, " are made"));
+  }
+  Image resized;
+  ResizeImage(*image, {0, 0, image->width, image->height}, static_cast<int>(height),
+              static_cast<int>(width), &resized);
+  *image = std::move(resized);
+}
+
+}  // namespace trainer

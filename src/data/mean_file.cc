@@ -1,0 +1,34 @@
+#include "mean_file.h"
+
+#include "trainer/base/error.h"
+#include "trainer/base/file.h"
+#include "trainer/base/text.h"
+#include "trainer/config/blob.h"
+#include "trainer/config/prototxt.h"
+
+namespace trainer {
+
+MeanImage ReadMeanImage(const LayerSpec& layer) {
+  MeanImage mean;
+  if (!layer.proto().transform_param().has_mean_file()) return mean;
+  constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
+  mean.path = ResolvePath(layer.proto().transform_param().mean_file(), layer.Where().file);
+  const std::string content = ReadFile(mean.path, kMaxBytes);
+  caffe::BlobProto proto;
+  if (content.empty() || !proto.ParseFromString(content)) {
+    throw Error(ErrorCode::kData, {mean.path},
+                Join("not a mean file: its ", content.size(), " bytes are no BlobProto"));
+  }
+  const BlobData blob = ReadBlob(proto, {mean.path}, "the mean");
+  std::vector<int64_t> dims = blob.dims;
+  if (dims.size() == 4 && dims[0] == 1) dims.erase(dims.begin());
+  if (dims.size() != 3 || blob.values.empty()) {
+    throw Error(ErrorCode::kData, {mean.path},
+                Join("the mean must have the shape 1 C H W, not ", ShapeText(blob.dims)));
+  }
+  mean.shape = {dims[0], dims[1], dims[2]};
+  mean.values.assign(blob.values.begin(), blob.values.end());
+  return mean;
+}
+
+}  // namespace trainer

@@ -1,0 +1,49 @@
+#pragma once
+// What the layers share whose batches a thread reads ahead.
+
+#include <glog/logging.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "trainer/data/prefetcher.h"
+#include "trainer/layers/layer.h"
+
+namespace trainer {
+
+// Images (N, C, H, W) in output 0, and labels (N) in output 1 where there is one.
+class Prefetched : public Layer {
+ public:
+  Prefetched(std::unique_ptr<Prefetcher> prefetcher, bool log)
+      : prefetcher_(std::move(prefetcher)), log_(log) {}
+
+  void Plan(PlanContext& plan) override {
+    const Shape shape = prefetcher_->shape();
+    plan.Out(0, shape);
+    if (plan.NumOut() > 1) plan.Out(1, {shape[0]});
+    if (!log_) return;
+    LOG(INFO) << "output data size: " << shape[0] << "," << shape[1] << "," << shape[2] << ","
+              << shape[3];
+    log_ = false;
+  }
+
+  void Forward(RunContext& run) override {
+    const Batch& batch = prefetcher_->Next();
+    run.device().CopyToDevice(run.Out(0).data, batch.data.data(), run.Out(0).Bytes());
+    if (run.NumOut() < 2) return;
+    run.device().CopyToDevice(run.Out(1).data, batch.labels.data(), run.Out(1).Bytes());
+  }
+
+  std::string SaveState() const override { return prefetcher_->position().Encode(); }
+  void RestoreState(const std::string& state) override {
+    prefetcher_->Restore(Position::Decode(state));
+  }
+  const WaitCounters* Waits() const override { return &prefetcher_->counters(); }
+
+ private:
+  std::unique_ptr<Prefetcher> prefetcher_;
+  bool log_;
+};
+
+}  // namespace trainer
