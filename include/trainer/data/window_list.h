@@ -1,0 +1,73 @@
+#pragma once
+// Boxes in images, named in a list: what WindowData reads.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trainer/base/philox.h"
+#include "trainer/base/shard.h"
+#include "trainer/config/layer_spec.h"
+#include "trainer/data/image_list.h"
+#include "trainer/data/prefetcher.h"
+#include "trainer/image/image.h"
+
+namespace trainer {
+
+// A box in pixels, both ends inside.
+struct Window {
+  int32_t label = 0;
+  float overlap = 0;  // with the true box, 0 to 1
+  int x1 = 0, y1 = 0, x2 = 0, y2 = 0;
+  size_t image = 0;  // index into WindowList::images
+  int line = 0;      // from 1
+
+  std::string BoxText() const;  // "x1 y1 x2 y2"
+};
+
+struct WindowList {
+  std::vector<ListedImage> images;  // labels are unused
+  std::vector<Window> windows;
+};
+
+// Reads R-CNN's list, blocks of
+//   # index
+//   path
+//   channels
+//   height
+//   width
+//   number of windows
+//   class overlap x1 y1 x2 y2      (so many lines)
+// The picture itself says its size, so channels, height and width only have to be there. Throws
+// kNoInput, kNoPermission, kIo; kData with the line for anything else and for a box that ends
+// before it begins; kData for a list without windows.
+WindowList ReadWindowList(const std::string& path);
+
+struct WindowCrop {
+  int size = 0;         // side of the result in pixels
+  int context_pad = 0;  // pixels of surroundings on each side of the result
+  bool square = false;  // widens the box to a square first
+};
+
+// Where a box's surroundings fall: `from` in the picture goes to `width` x `height` pixels at
+// (left, top) of the result; the rest of the result lies outside the picture.
+struct WindowPlace {
+  Box from;
+  int left = 0, top = 0, width = 0, height = 0;
+};
+
+// Widens the box so that after scaling it keeps context_pad pixels on each side: R-CNN, section 2
+// and appendix A (arXiv:1311.2524). A `mirror` result has what was cut off on the left on the
+// right.
+WindowPlace PlaceWindow(const Window& window, int image_height, int image_width,
+                        const WindowCrop& crop, bool mirror);
+
+// The source that a WindowData layer's window_data_param and transform_param ask for. Which window,
+// and whether it is mirrored, is a function of the key and the record's number. Throws as
+// ReadPrefetchOptions and ReadWindowList do, and kConfig at the field's line.
+std::unique_ptr<Prefetcher> MakeWindowPrefetcher(const LayerSpec& layer, caffe::Phase phase,
+                                                 const PhiloxKey& key, const Shard& shard,
+                                                 bool is_root);
+
+}  // namespace trainer

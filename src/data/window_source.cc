@@ -1,0 +1,266 @@
+// WindowData's source of records.
+
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "mean_file.h"
+#include "trainer/base/error.h"
+#include "trainer/base/file.h"
+#include "trainer/base/text.h"
+#include "trainer/config/prototxt.h"
+#include "trainer/data/window_list.h"
+
+namespace trainer {
+namespace {
+
+constexpr char kParam[] = "window_data_param";
+constexpr int kChannels = 3;  // Caffe reads every picture in colour here
+
+struct WindowOptions {
+  std::string list, root;
+  WindowCrop crop;
+  bool mirror = false;
+  float scale = 1;
+  int64_t batch_size = 0, foreground = 0;  // per batch; the background comes first
+  int replicas = 1;
+  MeanImage mean;
+  int mean_offset = 0;  // from the mean's corner to the crop's, both ways
+  std::vector<float> mean_values;
+};
+
+class WindowSource final : public RecordSource {
+ public:
+  WindowSource(WindowOptions options, WindowList list, std::vector<size_t> foreground,
+               std::vector<size_t> background, const PhiloxKey& key)
+      : options_(std::move(options)),
+        list_(std::move(list)),
+        foreground_(std::move(foreground)),
+        background_(std::move(background)),
+        key_(key) {
+    const auto size = static_cast<size_t>(options_.crop.size);
+    values_.resize(kChannels * size * size);
+  }
+
+  const std::string& path() const override { return options_.list; }
+  std::string Key() const override { return Join("window ", number_); }
+
+  const DatumView& Read() override {
+    const Philox4 random = PhiloxBlock(key_, 0, number_);
+    const auto in_batch = static_cast<int64_t>(number_ / options_.replicas % options_.batch_size);
+    const bool is_foreground = in_batch >= options_.batch_size - options_.foreground;
+    const std::vector<size_t>& from = is_foreground ? foreground_ : background_;
+    const uint64_t word = uint64_t{random.x[1]} << 32 | random.x[0];
+    const Window& window = list_.windows[from[word % from.size()]];
+    Fill(window, options_.mirror && (random.x[2] >> 31) != 0);
+    view_ = DatumView{};
+    view_.channels = kChannels;
+    view_.height = view_.width = options_.crop.size;
+    view_.floats = values_;
+    view_.label = is_foreground ? window.label : 0;
+    view_.has_label = true;
+    return view_;
+  }
+
+  void SeekFirst() override { number_ = 0; }
+  bool Next() override {
+    ++number_;
+    return false;  // windows are drawn for ever
+  }
+  bool Seek(std::string_view key) override {
+    constexpr std::string_view kHead = "window ";
+    if (!key.starts_with(kHead)) return false;
+    uint64_t number = 0;
+    const char* end = key.data() + key.size();
+    const auto [stop, error] = std::from_chars(key.data() + kHead.size(), end, number);
+    if (error != std::errc() || stop != end) return false;
+    number_ = number;
+    return true;
+  }
+
+ private:
+  void Fill(const Window& window, bool mirror) {
+    const ListedImage& listed = list_.images[window.image];
+    ReadListedImage(options_.list, listed, {.root = options_.root}, &raw_, &image_);
+    const WindowPlace place =
+        PlaceWindow(window, image_.height, image_.width, options_.crop, mirror);
+    const Box& from = place.from;
+    if (from.left < 0 || from.top < 0 || from.width < 1 || from.height < 1 ||
+        from.left + from.width > image_.width || from.top + from.height > image_.height) {
+      throw Error(
+          ErrorCode::kData, {options_.list, window.line},
+          Join("the window ", window.BoxText(), " reaches outside '", EscapeControl(listed.path),
+               "', which has ", image_.width, "x", image_.height, " pixels"));
+    }
+    std::ranges::fill(values_, 0.f);
+    if (place.width < 1 || place.height < 1) return;  // a sliver that rounding took away
+    ResizeImage(image_, from, place.height, place.width, &part_);
+    const uint8_t* pixel = part_.pixels.data();
+    for (int c = 0; c < kChannels; ++c) {
+      for (int y = 0; y < place.height; ++y) {
+        for (int x = 0; x < place.width; ++x) {
+          const int column = place.left + (mirror ? place.width - 1 - x : x);
+          Put(c, place.top + y, column, *pixel++);
+        }
+      }
+    }
+  }
+
+  void Put(int c, int row, int column, uint8_t pixel) {
+    float mean = 0;
+    if (!options_.mean.values.empty()) {
+      const int64_t mean_row = c * options_.mean.shape.height + row + options_.mean_offset;
+      const int64_t at = mean_row * options_.mean.shape.width + column + options_.mean_offset;
+      mean = options_.mean.values[static_cast<size_t>(at)];
+    } else if (!options_.mean_values.empty()) {
+      mean = options_.mean_values[options_.mean_values.size() > 1 ? static_cast<size_t>(c) : 0];
+    }
+    const int size = options_.crop.size;
+    values_[static_cast<size_t>((c * size + row) * size + column)] =
+        (static_cast<float>(pixel) - mean) * options_.scale;
+  }
+
+  WindowOptions options_;
+  WindowList list_;
+  std::vector<size_t> foreground_, background_;  // indices into windows
+  PhiloxKey key_;
+  uint64_t number_ = 0;  // of the record, since training began
+  std::string raw_;
+  Image image_, part_;
+  std::vector<float> values_;  // (C, H, W)
+  DatumView view_;
+};
+
+void ReadCrop(const LayerSpec& layer, WindowOptions* options) {
+  constexpr uint32_t kMaxSize = 1u << 14;
+  const caffe::WindowDataParameter& param = layer.proto().window_data_param();
+  const uint32_t size = layer.proto().transform_param().crop_size();
+  if (size < 1 || size > kMaxSize) {
+    layer.FailIn("transform_param", "crop_size",
+                 Join("crop_size is ", size, "; it must be 1 to ", kMaxSize,
+                      ": the side in pixels to which each window is scaled"));
+  }
+  if (param.context_pad() >= (size + 1) / 2) {
+    layer.FailIn(kParam, "context_pad",
+                 Join("context_pad is ", param.context_pad(), " on both sides of a crop of ", size,
+                      " pixels; it must be below half of that"));
+  }
+  if (param.crop_mode() != "warp" && param.crop_mode() != "square") {
+    layer.FailIn(
+        kParam, "crop_mode",
+        Join("crop_mode is '", EscapeControl(param.crop_mode()), "'; it must be warp or square"));
+  }
+  options->crop = {static_cast<int>(size), static_cast<int>(param.context_pad()),
+                   param.crop_mode() == "square"};
+}
+
+void ReadMean(const LayerSpec& layer, WindowOptions* options) {
+  const caffe::TransformationParameter& transform = layer.proto().transform_param();
+  options->mean_values.assign(transform.mean_value().begin(), transform.mean_value().end());
+  if (transform.mean_value_size() > 1 && transform.mean_value_size() != kChannels) {
+    layer.FailIn("transform_param", "mean_value",
+                 Join(transform.mean_value_size(), " mean values for 3 channels; give one, or 3"));
+  }
+  options->mean = ReadMeanImage(layer);
+  if (options->mean.values.empty()) return;
+  const ImageShape& shape = options->mean.shape;
+  const int64_t size = options->crop.size, offset = (shape.width - size) / 2;
+  if (shape.channels != kChannels || shape.width < size || shape.height < offset + size) {
+    layer.FailIn("transform_param", "mean_file",
+                 Join("the mean in ", options->mean.path, " is ", shape.ToString(),
+                      "; a crop of 3x", size, "x", size, " must fit into its middle"));
+  }
+  options->mean_offset = static_cast<int>(offset);
+}
+
+// Caffe reads window_data_param's scale alone, although its upgrade of old nets moves it away.
+float ReadScale(const LayerSpec& layer, bool is_root) {
+  const caffe::TransformationParameter& transform = layer.proto().transform_param();
+  const caffe::WindowDataParameter& param = layer.proto().window_data_param();
+  if (param.has_scale() || !transform.has_scale()) return param.scale();
+  LOG_IF(WARNING, is_root) << layer.Where().ToString() << ": layer '" << layer.name()
+                           << "': windows are scaled by transform_param's " << transform.scale()
+                           << ", which Caffe ignores; window_data_param's scale would win";
+  return transform.scale();
+}
+
+float ReadThreshold(const LayerSpec& layer, const char* field, float value) {
+  if (!(value >= 0 && value <= 1)) {
+    layer.FailIn(kParam, field, Join(field, " is ", value, "; it must be 0 to 1"));
+  }
+  return value;
+}
+
+WindowOptions ReadOptions(const LayerSpec& layer, const PrefetchOptions& prefetch) {
+  const caffe::WindowDataParameter& param = layer.proto().window_data_param();
+  WindowOptions options;
+  options.list = ResolvePath(param.source(), layer.Where().file);
+  options.root = param.root_folder();
+  ReadCrop(layer, &options);
+  ReadMean(layer, &options);
+  options.mirror = layer.proto().transform_param().mirror();
+  options.scale = ReadScale(layer, prefetch.is_root);
+  options.batch_size = prefetch.batch_size;
+  options.replicas = prefetch.shard.count;
+  const float fraction = ReadThreshold(layer, "fg_fraction", param.fg_fraction());
+  options.foreground = static_cast<int64_t>(static_cast<float>(options.batch_size) * fraction);
+  return options;
+}
+
+// A batch must find what it asks for.
+void CheckEnough(const std::string& list, const char* kind, size_t have, int64_t wanted,
+                 const char* field, float threshold) {
+  if (wanted == 0 || have > 0) return;
+  throw Error(
+      ErrorCode::kData, {list},
+      Join("no ", kind, " windows, of which a batch takes ", wanted, ": none has an overlap ",
+           field, " = ", threshold, "; change that, or fg_fraction"));
+}
+
+}  // namespace
+
+std::unique_ptr<Prefetcher> MakeWindowPrefetcher(const LayerSpec& layer, caffe::Phase phase,
+                                                 const PhiloxKey& key, const Shard& shard,
+                                                 bool is_root) {
+  const caffe::WindowDataParameter& param = layer.proto().window_data_param();
+  if (param.source().empty()) layer.FailIn(kParam, "source", "source, the list, is missing");
+  const PrefetchOptions prefetch =
+      ReadPrefetchOptions(layer, kParam, param.batch_size(), phase, shard, is_root);
+  const Transform checked(layer, phase, key);  // refuses what transform_param may not hold
+  WindowOptions options = ReadOptions(layer, prefetch);
+  const float fg = ReadThreshold(layer, "fg_threshold", param.fg_threshold());
+  const float bg = ReadThreshold(layer, "bg_threshold", param.bg_threshold());
+  WindowList list = ReadWindowList(options.list);
+  std::vector<size_t> foreground, background;
+  for (size_t i = 0; i < list.windows.size(); ++i) {
+    const Window& window = list.windows[i];
+    if (window.overlap < fg) {
+      if (window.overlap < bg) background.push_back(i);
+      continue;
+    }
+    if (window.label < 1) {
+      throw Error(ErrorCode::kData, {options.list, window.line},
+                  Join("a foreground window (overlap ", window.overlap, ") of class ", window.label,
+                       "; 0 is the background, so its class must be above 0"));
+    }
+    foreground.push_back(i);
+  }
+  LOG_IF(INFO, is_root) << "Number of images: " << list.images.size();
+  CheckEnough(options.list, "foreground", foreground.size(), options.foreground,
+              "of at least fg_threshold", fg);
+  CheckEnough(options.list, "background", background.size(),
+              options.batch_size - options.foreground, "below bg_threshold", bg);
+  LayerSpec untransformed = layer;  // the source does all of transform_param itself
+  untransformed.mutable_proto().clear_transform_param();
+  PhiloxKey own = key;
+  const int64_t seed = layer.proto().transform_param().random_seed();
+  if (seed >= 0) own.seed = static_cast<uint64_t>(seed);
+  auto source = std::make_unique<WindowSource>(std::move(options), std::move(list),
+                                               std::move(foreground), std::move(background), own);
+  return std::make_unique<Prefetcher>(std::move(source), prefetch,
+                                      Transform(untransformed, phase, key));
+}
+
+}  // namespace trainer

@@ -1,0 +1,28 @@
+#include "prefetched.h"
+#include "trainer/data/window_list.h"
+
+namespace trainer {
+namespace {
+
+class WindowData final : public Prefetched {
+ public:
+  WindowData(const LayerSpec& spec, const LayerEnv& env)
+      : Prefetched(MakeWindowPrefetcher(spec, env.phase, env.key, env.shard, env.is_root),
+                   env.is_root) {}
+};
+
+const RegisterLayer<WindowData> kWindowData(
+    "WindowData",
+    {.text = "Parts of images, drawn at random from the boxes of a list: R-CNN's training.\n"
+             "source: blocks of '# index', path, channels, height, width, number of windows, and "
+             "lines 'class overlap x1 y1 x2 y2'. A batch holds background (overlap below "
+             "bg_threshold, label 0), then fg_fraction of foreground (from fg_threshold on). Each "
+             "box, with context_pad pixels around it, is scaled to transform_param's crop_size; "
+             "crop_mode square keeps its proportions; what lies outside the image is 0. Then "
+             "mirror, mean_file or mean_value, and window_data_param's scale.\n"
+             "top 0: (batch_size, 3, crop_size, crop_size). top 1: the labels, (batch_size).",
+     .param = "window_data_param",
+     .arity = {.min_in = 0, .max_in = 0, .min_out = 2, .max_out = 2}});
+
+}  // namespace
+}  // namespace trainer
