@@ -29,14 +29,14 @@ NewDatabase::~NewDatabase() {
   std::filesystem::remove_all(temp_, ignored);
 }
 
-void NewDatabase::Put(const caffe::Datum& datum) {
-  std::string key = std::to_string(records_);
+void NewDatabase::Put(int64_t number, const std::string& suffix, const caffe::Datum& datum) {
+  std::string key = std::to_string(number);
   const auto length = static_cast<size_t>(digits_);
   if (key.size() > length) {
     throw Error(ErrorCode::kUsage, {path_},
                 Join("more records than keys of ", digits_, " digits can keep in order"));
   }
-  key.insert(0, length - key.size(), '0');
+  key = std::string(length - key.size(), '0') + key + suffix;
   datum.SerializeToString(&value_);
   writer_->Put(key, value_);
   ++records_;

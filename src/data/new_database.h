@@ -10,8 +10,8 @@
 
 namespace trainer {
 
-// Writes under a hidden name and renames at the end; without Finish nothing stays. Keys are the
-// records' numbers. Used by one thread. Errors: those of CreateDb and DbWriter.
+// Writes under a hidden name and renames at the end; without Finish nothing stays. Keys begin with
+// the records' numbers. Used by one thread. Errors: those of CreateDb and DbWriter.
 class NewDatabase {
  public:
   // `digits`: length of the keys, with leading zeros. Throws kCannotCreate when `path` exists.
@@ -21,7 +21,9 @@ class NewDatabase {
   NewDatabase& operator=(const NewDatabase&) = delete;
 
   // Throws kUsage for a record whose number needs more digits, as keys would be out of order.
-  void Put(const caffe::Datum& datum);
+  void Put(const caffe::Datum& datum) { Put(records_, "", datum); }
+  // The same with a number of the caller's and something behind it in the key.
+  void Put(int64_t number, const std::string& suffix, const caffe::Datum& datum);
   void Finish();
 
   int64_t records() const { return records_; }

@@ -215,6 +215,23 @@ TEST(DatasetTest, MakesPairs) {
   EXPECT_THAT(info.out, HasSubstr("2x28x28"));
 }
 
+TEST(DatasetTest, ConvertsPicturesAndComputesTheirMean) {
+  const TempFolder folder;
+  WriteText(folder / "a b.pgm", "P5 2 1 255\n\x0a\x14");
+  WriteText(folder / "c.pgm", "P5 2 1 255\n\x1e\x28");
+  WriteText(folder / "list", "a b.pgm 3\r\nc.pgm 4\r\nabsent.png 5\r\n");
+  const RunOptions options = {.folder = folder.path()};
+  const Outcome made = RunProgram({"dataset", "images", ".", "list", "db", "--gray"}, options);
+  EXPECT_EQ(made.exit_code, 0) << made.err;
+  EXPECT_EQ(made.out, "db: 2 records\nskipped: 1 unreadable files\n");
+  EXPECT_THAT(made.err, HasSubstr("list:3: cannot read the image: "));
+  EXPECT_THAT(RunProgram({"dataset", "info", "db"}, options).out,
+              HasSubstr("first key: 00000000_a b.pgm\n"));
+  const Outcome mean = RunProgram({"dataset", "mean", "db", "mean.binaryproto"}, options);
+  EXPECT_EQ(mean.exit_code, 0) << mean.err;
+  EXPECT_EQ(mean.out, "mean.binaryproto: mean of 2 records of 1x1x2\nmean_value channel [0]: 25\n");
+}
+
 TEST(DatasetTest, DoesNotOverwrite) {
   const TempFolder folder;
   const RunOptions options = {.folder = folder.path()};

@@ -1,10 +1,11 @@
 #pragma once
-// What `trainer dataset` does: makes databases and describes them.
+// What `trainer dataset` does: makes databases, describes them and computes their mean.
 
 #include <cstdint>
 #include <map>
 #include <ostream>
 #include <string>
+#include <vector>
 
 namespace trainer {
 
@@ -52,6 +53,39 @@ int64_t WritePairs(const std::string& database, const std::string& pairs,
 // The kind of database in the folder. Throws kNoInput when it is a folder without one; LMDB for a
 // path that is no folder.
 std::string BackendOf(const std::string& path);
+
+struct ImagesOptions {
+  std::string root, list, database;  // `root` is put before each path of the list, with a '/'
+  std::string backend = "LMDB";
+  bool gray = false;          // 1 channel instead of 3
+  int height = 0, width = 0;  // every picture is resized to this; 0: not
+  bool shuffle = false;       // the order in which they are written
+  uint64_t seed = 1;          // of that order
+  bool check_size = false;    // refuse pictures of different sizes
+  bool encoded = false;       // keep the files' bytes, or JPEG or PNG where they had to be changed
+  std::string encode_type;    // "jpg" or "png" for all; implies encoded
+};
+
+struct ImagesResult {
+  int64_t records = 0;
+  int64_t skipped = 0;  // files that could not be read; each is logged
+};
+
+// The pictures of a list, as convert_imageset makes them: keys "%08d_<path>", the number being that
+// of the list's entry in the order of writing. Errors: those of ReadImageList, NewDatabase,
+// DbWriter; kData when no picture could be read, or check_size finds another size.
+ImagesResult WriteImages(const ImagesOptions& options);
+
+struct MeanResult {
+  int64_t records = 0;
+  std::string shape;          // "3x256x256"
+  std::vector<float> values;  // of each channel
+};
+
+// Writes the mean of all records to a binaryproto file, as compute_image_mean does (num 1,
+// channels, height, width). Sums are doubles. Errors: those of OpenCursor, DatumParser, AtomicFile;
+// kData for records of different shapes.
+MeanResult WriteMean(const std::string& database, const std::string& output);
 
 // A database read from end to end.
 struct DatabaseInfo {

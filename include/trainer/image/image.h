@@ -49,4 +49,8 @@ struct Box {
 // outside the box. Within one grey level of OpenCV's INTER_LINEAR. `to` is another object.
 void ResizeImage(const Image& from, const Box& box, int height, int width, Image* to);
 
+// The bytes of a file of `type` "jpg" (quality 95, as OpenCV writes) or "png". `image` has 1 or 3
+// channels. Throws kUsage for another type, kResource when a library fails.
+std::string EncodeImage(const Image& image, const std::string& type);
+
 }  // namespace trainer

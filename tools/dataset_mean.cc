@@ -1,0 +1,27 @@
+#include <iostream>
+
+#include "dataset_task.h"
+#include "trainer/data/dataset.h"
+
+namespace trainer {
+namespace {
+
+void ComputeMean(const Flags& flags) {
+  const std::string& output = flags.words()[2];
+  const MeanResult result = WriteMean(flags.words()[1], output);
+  std::cout << output << ": mean of " << result.records << " records of " << result.shape << "\n";
+  for (size_t c = 0; c < result.values.size(); ++c) {
+    std::cout << "mean_value channel [" << c << "]: " << result.values[c] << "\n";
+  }
+}
+
+const RegisterDatasetTask kMean(
+    "mean", {.wanted = "DB FILE",
+             .words = 2,
+             .text = "mean writes the mean of all records to FILE, a binaryproto for "
+                     "transform_param's mean_file, and prints it per channel for mean_value.",
+             .example = "trainer dataset mean train_lmdb mean.binaryproto",
+             .run = ComputeMean});
+
+}  // namespace
+}  // namespace trainer
