@@ -134,6 +134,10 @@ void Hdf5Rows::Restore(const Position& position) {
         Join("the files of this list have ", total_, " rows, and had ", EscapeControl(position.key),
              " when the snapshot was made; use the files it was made with"));
   }
+  if (position.record / static_cast<uint64_t>(total_) != position.epoch) {
+    throw Error(ErrorCode::kBadSnapshot, {options_.list},
+                "the snapshot's place in these files contradicts itself; use another snapshot");
+  }
   at_ = position_ = position;
 }
 

@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <fstream>
 
 #include "support/error_of.h"
 #include "support/temp_folder.h"
@@ -89,6 +92,38 @@ TEST(Hdf5SketchTest, HoldsThousandsOfArraysAndGivesTheSameBytesTwice) {
   const Hdf5Reader reader(folder / "x.h5");
   EXPECT_EQ(reader.Members("history").size(), values.size());
   EXPECT_THAT(Floats(reader.Array("history/4711")), ElementsAre(4711));
+}
+
+// 2.4 GB in a mapping that is never touched and a file with a hole.
+TEST(Hdf5SketchTest, HoldsMoreThanTwoGigabytes) {
+  const TempFolder folder;
+  constexpr size_t kCount = 600000001;
+  void* memory = mmap(nullptr, kCount * sizeof(float), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  auto* numbers = static_cast<float*>(memory);
+  numbers[kCount - 1] = 4.5f;
+  Hdf5Sketch sketch("x.h5", 512);
+  sketch.AddFloats("data/big/0", std::vector<int64_t>{kCount}, {numbers, kCount});
+  const float after = 7;
+  sketch.AddFloats("data/big/1", {}, {&after, 1});
+  EXPECT_GT(sketch.Finish(), uint64_t{2400000000});
+  std::ofstream file(folder / "x.h5", std::ios::binary);
+  sketch.Emit(0, [&](const void* data, size_t size) {
+    const size_t skipped = size > 100000 ? size - sizeof(float) : 0;
+    file.seekp(static_cast<std::streamoff>(skipped), std::ios::cur);
+    file.write(static_cast<const char*>(data) + skipped,
+               static_cast<std::streamsize>(size - skipped));
+  });
+  file.close();
+  munmap(memory, kCount * sizeof(float));
+  const Hdf5Reader reader(folder / "x.h5");
+  const Hdf5Array big = reader.Array("data/big/0");
+  EXPECT_THAT(big.dims(), ElementsAre(kCount));
+  std::vector<float> last(2);
+  big.ReadRows(kCount - 2, 2, last);
+  EXPECT_THAT(last, ElementsAre(0, 4.5f));
+  EXPECT_THAT(Floats(reader.Array("data/big/1")), ElementsAre(7));
 }
 
 TEST(Hdf5SketchTest, RefusesTwoThingsOfOnePath) {

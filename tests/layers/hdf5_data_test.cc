@@ -133,6 +133,10 @@ TEST_F(Hdf5DataTest, RefusesThePositionOfOtherFiles) {
   const auto [code, message] = ErrorOf([&] { second.layer().RestoreState(state); });
   EXPECT_EQ(code, ErrorCode::kBadSnapshot);
   EXPECT_THAT(message, HasSubstr("have 9 rows, and had 7 when the snapshot was made"));
+  for (const char* nonsense : {"1 3 7 9", "1 30 0 9"}) {
+    EXPECT_THAT(ErrorOf([&] { second.layer().RestoreState(nonsense); }).second,
+                HasSubstr("place in these files contradicts itself"));
+  }
 }
 
 TEST_F(Hdf5DataTest, RefusesAFileThatIsReplacedWhileInUse) {

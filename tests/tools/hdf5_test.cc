@@ -82,6 +82,76 @@ TEST(Hdf5ResumeTest, StoresGradientsWhenAskedTo) {
   EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
 }
 
+// A layer that borrows its weights: the file holds them once.
+TEST(Hdf5ResumeTest, SharedWeightsComeBack) {
+  Hdf5Job whole, halves;
+  for (Hdf5Job* job : {&whole, &halves}) {
+    job->net = Edited(job->net, "inner_product_param {\n    num_output: 10",
+                      "param { name: \"w\" } inner_product_param {\n    num_output: 10");
+    job->net += R"(
+layer { name: "twin" type: "InnerProduct" bottom: "data" top: "twin" param { name: "w" }
+        inner_product_param { num_output: 10 } }
+layer { name: "loss2" type: "SoftmaxWithLoss" bottom: "twin" bottom: "label" top: "loss2" }
+)";
+  }
+  const std::string all = whole.solver;
+  ASSERT_EQ(whole.Train().exit_code, 0);
+  halves.solver = Edited(all, "max_iter: 20", "max_iter: 10");
+  ASSERT_EQ(halves.Train().exit_code, 0);
+  halves.solver = all;
+  const Outcome resumed = halves.Train({"--snapshot=snap_iter_10.solverstate.h5"});
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_TRUE(ReadText(whole.folder() / "snap_iter_20.caffemodel.h5") ==
+              ReadText(halves.folder() / "snap_iter_20.caffemodel.h5"));
+}
+
+// Trains on rows of HDF5 files.
+struct RowsJob : Hdf5Job {
+  RowsJob() {
+    WriteText(folder() / "list.txt", kGolden + "hdf5_rows_a.h5\n" + kGolden + "hdf5_rows_b.h5\n");
+    net = R"(
+layer { name: "rows" type: "HDF5Data" top: "image" top: "label"
+        hdf5_data_param { source: "list.txt" batch_size: 3 shuffle: true } }
+layer { name: "scaled" type: "Power" bottom: "image" top: "x" power_param { scale: 0.001 } }
+layer { name: "block/ip" type: "InnerProduct" bottom: "x" top: "ip"
+        inner_product_param { num_output: 8 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+)";
+  }
+};
+
+TEST(Hdf5DataRunTest, TwentyIterationsAreTenAndTenMore) {
+  RowsJob whole, halves;
+  const std::string all = whole.solver;
+  const Outcome once = whole.Train();
+  ASSERT_EQ(once.exit_code, 0) << once.err;
+  halves.solver = Edited(all, "max_iter: 20", "max_iter: 10");
+  ASSERT_EQ(halves.Train().exit_code, 0);
+  halves.solver = all;
+  ASSERT_EQ(halves.Train({"--snapshot=snap_iter_10.solverstate.h5"}).exit_code, 0);
+  for (const std::string& name : halves.Files("snap")) {
+    EXPECT_TRUE(ReadText(whole.folder() / name) == ReadText(halves.folder() / name)) << name;
+  }
+}
+
+TEST(Hdf5DataRunTest, BadListsAreRefusedWithASentence) {
+  const RowsJob job;
+  const std::string a = kGolden + "hdf5_rows_a.h5";
+  const auto refused = [&](const std::string& list, int code, const std::string& part) {
+    WriteText(job.folder() / "list.txt", list);
+    ExpectRefused(job, job.Train(), code, "list.txt", part);
+  };
+  refused("", 65, "this list of HDF5 files is empty");
+  refused(a + "\nnone.h5\n", 66, "list.txt:2: ");
+  refused("net.prototxt", 65, "this is no HDF5 file");
+  refused(kGolden + "hdf5_weights.h5", 65, "'image' is not in this file; there are: data");
+  WriteText(job.folder() / "cut.h5", ReadText(a).substr(0, 9999));
+  refused("cut.h5", 65, "truncated file");
+  std::filesystem::remove(job.folder() / "list.txt");
+  const Outcome gone = job.Train();
+  EXPECT_EQ(gone.exit_code, 66) << gone.err;
+}
+
 TEST(BadHdf5Test, NamesThatCannotBeKeptApartAreRefusedBeforeTraining) {
   Hdf5Job job;
   job.net = Edited(job.net, "\"block/drop\"", "\"block/ip/0\"");
