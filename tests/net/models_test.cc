@@ -31,6 +31,7 @@ const Model kModels[] = {
     {"autoencoder", {1, 28, 28}, 2837314, 0, {1, 784}},
     {"siamese", {2, 28, 28}, 431102, 0, {1, 2}},
     {"mnist_cnn", {1, 28, 28}, 3274634, 0, {1, 10}},
+    {"lstm", {1, 28, 28}, 24458, 0, {1, 10}},
     {"alexnet", {3, 227, 227}, 60965224, 0, {10, 1000}},
     {"caffenet", {3, 227, 227}, 60965224, 0, {10, 1000}},
     {"googlenet", {3, 224, 224}, 6998552, 6379728, {10, 1000}},
@@ -41,12 +42,16 @@ const Model kModels[] = {
     {"mobilenet_v2", {3, 224, 224}, 3504872 + 1088, 0, {1, 1000, 1, 1}},
 };
 
-// One image where the file names a database.
+// One image where the file names a database, and marks (28, 1) of the LSTM's one sequence.
 NetSpec LoadWithoutData(const std::string& path, const std::vector<int64_t>& image) {
   NetSpec net = LoadNet(path);
   for (LayerSpec& layer : net.layers) {
-    if (layer.type() != "Data") continue;
     caffe::LayerParameter& proto = layer.mutable_proto();
+    if (layer.type() != "Data" && layer.type() != "DummyData") continue;
+    for (caffe::BlobShape& marks : *proto.mutable_dummy_data_param()->mutable_shape()) {
+      marks.set_dim(1, 1);
+    }
+    if (layer.type() != "Data") continue;
     proto.set_type("DummyData");
     proto.clear_data_param();
     proto.clear_transform_param();
