@@ -7,6 +7,7 @@
 #include "sealed_file.h"
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
+#include "trainer/config/upgrade.h"
 #include "trainer/hdf5/reader.h"
 
 namespace trainer {
@@ -40,6 +41,12 @@ Seal WriteModelTo(caffe::NetParameter& net, AtomicFile* file) {
 }
 
 caffe::NetParameter ReadModel(const std::string& path) {
+  caffe::NetParameter net = ReadModelAsWritten(path);
+  LogUpgrades(UpgradeNet(&net, path));
+  return net;
+}
+
+caffe::NetParameter ReadModelAsWritten(const std::string& path) {
   CheckSeal(path);
   if (SniffKind(path) == FileKind::kState) {
     throw Error(ErrorCode::kUsage, {path},

@@ -2,6 +2,8 @@
 
 #include <glog/logging.h>
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "trainer/base/text.h"
@@ -36,6 +38,10 @@ class NetPlaces {
   const ParseTree* tree_;
 };
 
+void Done(NetSpec* spec, const std::string& text) {
+  spec->upgrades.done.push_back(Join(spec->file, ": ", text));
+}
+
 void AddOldLayers(const caffe::NetParameter& net, const NetPlaces& places, NetSpec* spec) {
   if (net.layers_size() == 0) return;
   if (net.layer_size() > 0) {
@@ -47,8 +53,20 @@ void AddOldLayers(const caffe::NetParameter& net, const NetPlaces& places, NetSp
   for (int i = 0; i < net.layers_size(); ++i) {
     old.push_back({net.layers(i), places.Where("layers", i), places.Tree("layers", i)});
   }
-  LOG(INFO) << spec->file << ": rewriting " << old.size() << " layers of the old 'layers' form";
-  for (OldLayer& layer : RewriteOldest(std::move(old))) {
+  const auto oldest =
+      std::ranges::count_if(old, [](const OldLayer& layer) { return layer.proto.has_layer(); });
+  if (oldest > 0) {
+    Done(spec, Join("rewrote ", Counted(oldest, "layer"),
+                    " of the oldest form ('layers { layer { } }')"));
+  }
+  const int64_t count = std::ssize(old);
+  old = RewriteOldest(std::move(old), &spec->upgrades);
+  if (const int64_t folded = count - std::ssize(old); folded > 0) {
+    Done(spec, Join("folded ", Counted(folded, "padding layer"), " into what reads them"));
+  }
+  Done(spec,
+       Join("rewrote ", Counted(std::ssize(old), "layer"), " of the old 'layers' form as 'layer'"));
+  for (OldLayer& layer : old) {
     spec->layers.emplace_back(RewriteOld(layer), layer.where, layer.tree);
   }
 }
@@ -58,7 +76,9 @@ void AddInput(const caffe::NetParameter& net, const NetPlaces& places, NetSpec* 
   if (net.input_size() == 0) return;
   const SourceRef where = places.Where("input", 0);
   const bool shapes = net.input_shape_size() > 0;
-  if (!shapes && net.input_dim_size() == 0) return;  // a file of weights: no sizes, no layer
+  if (!shapes && net.input_dim_size() == 0) {  // a file of weights: no sizes, no layer
+    return Done(spec, "dropped the old 'input' fields, which give no sizes");
+  }
   if (shapes ? net.input_shape_size() != net.input_size() && net.input_shape_size() != 1
              : net.input_dim_size() != 4 * net.input_size()) {
     throw Error(
@@ -68,7 +88,7 @@ void AddInput(const caffe::NetParameter& net, const NetPlaces& places, NetSpec* 
                            net.input_shape_size())
                     : Join(4 * net.input_size(), " input_dim; there are ", net.input_dim_size())));
   }
-  LOG(INFO) << spec->file << ": rewriting the old 'input' fields as an Input layer";
+  Done(spec, "rewrote the old 'input' fields as an Input layer");
   caffe::LayerParameter layer;
   layer.set_name("input");
   layer.set_type("Input");
@@ -82,28 +102,68 @@ void AddInput(const caffe::NetParameter& net, const NetPlaces& places, NetSpec* 
   spec->layers.insert(spec->layers.begin(), LayerSpec(std::move(layer), where));
 }
 
-// Three ParamSpecs of a BatchNorm were once needed to freeze its averages.
-void FreezeBatchNorm(caffe::LayerParameter* layer) {
-  if (layer->type() != "BatchNorm" || layer->param_size() != 3) return;
-  for (caffe::ParamSpec& param : *layer->mutable_param()) {
-    param.set_lr_mult(0);
-    param.set_decay_mult(0);
+// Far more than any net has; planning takes time for each.
+void CheckLayerCount(const caffe::NetParameter& net, const NetPlaces& places) {
+  constexpr int kMaxLayers = 10000;
+  for (const auto& [field, count] :
+       {std::pair("layer", net.layer_size()), std::pair("layers", net.layers_size())}) {
+    if (count <= kMaxLayers) continue;
+    throw Error(ErrorCode::kConfig, places.Where(field, kMaxLayers),
+                Join("the net has ", count, " layers; at most ", kMaxLayers, " are taken"));
   }
 }
 
+// Three ParamSpecs of a BatchNorm were once needed to freeze its averages. Whether that changed
+// anything.
+bool FreezeBatchNorm(caffe::LayerParameter* layer) {
+  if (layer->type() != "BatchNorm" || layer->param_size() != 3) return false;
+  bool changed = false;
+  for (caffe::ParamSpec& param : *layer->mutable_param()) {
+    changed = changed || !param.has_lr_mult() || param.lr_mult() != 0 || !param.has_decay_mult() ||
+              param.decay_mult() != 0;
+    param.set_lr_mult(0);
+    param.set_decay_mult(0);
+  }
+  return changed;
+}
+
+void FreezeBatchNorms(NetSpec* spec) {
+  int frozen = 0;
+  for (LayerSpec& layer : spec->layers) frozen += FreezeBatchNorm(&layer.mutable_proto()) ? 1 : 0;
+  if (frozen == 0) return;
+  Done(spec, Join("set lr_mult and decay_mult to 0 in the three param of ",
+                  Counted(frozen, "BatchNorm layer")));
+}
+
 }  // namespace
+
+void Upgrades::Append(const Upgrades& more) {
+  done.insert(done.end(), more.done.begin(), more.done.end());
+  warnings.insert(warnings.end(), more.warnings.begin(), more.warnings.end());
+}
+
+std::string Counted(int64_t count, const std::string& noun) {
+  return Join(count, " ", noun, count == 1 ? "" : "s");
+}
+
+void LogUpgrades(const Upgrades& upgrades) {
+  for (const std::string& text : upgrades.done) LOG(INFO) << EscapeControl(text);
+  for (const std::string& text : upgrades.warnings) LOG(WARNING) << EscapeControl(text);
+}
 
 NetSpec BuildNet(caffe::NetParameter proto, const std::string& file, const ParseTree* tree) {
   NetSpec spec;
   spec.file = file;
   const NetPlaces places(file, tree);
+  CheckLayerCount(proto, places);
   AddOldLayers(proto, places, &spec);
   for (int i = 0; i < proto.layer_size(); ++i) {
     spec.layers.emplace_back(std::move(*proto.mutable_layer(i)), places.Where("layer", i),
                              places.Tree("layer", i));
   }
   AddInput(proto, places, &spec);
-  for (LayerSpec& layer : spec.layers) FreezeBatchNorm(&layer.mutable_proto());
+  FreezeBatchNorms(&spec);
+  for (const LayerSpec& layer : spec.layers) WarnOfOldTransform(layer, &spec.upgrades);
   for (const char* name : {"layer", "layers", "input", "input_dim", "input_shape"}) {
     const auto* field = caffe::NetParameter::descriptor()->FindFieldByName(name);
     proto.GetReflection()->ClearField(&proto, field);
@@ -112,11 +172,11 @@ NetSpec BuildNet(caffe::NetParameter proto, const std::string& file, const Parse
   return spec;
 }
 
-void UpgradeNet(caffe::NetParameter* net, const std::string& file) {
-  if (net->layers_size() == 0 && net->input_size() == 0) return;
-  NetSpec spec = BuildNet(std::move(*net), file, nullptr);
+Upgrades UpgradeNet(caffe::NetParameter* net, const std::string& file, const ParseTree* tree) {
+  NetSpec spec = BuildNet(std::move(*net), file, tree);
   *net = std::move(spec.proto);
   for (LayerSpec& layer : spec.layers) *net->add_layer() = std::move(layer.mutable_proto());
+  return std::move(spec.upgrades);
 }
 
 }  // namespace trainer

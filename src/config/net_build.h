@@ -11,7 +11,7 @@
 namespace trainer {
 
 // Moves what is in `proto` into a spec. `tree` holds the places of the message's fields and must
-// outlive the spec; null for a net that no text file holds. Logs one line per old form rewritten.
+// outlive the spec; null for a net that no text file holds. The spec tells what was rewritten.
 // Throws kConfig.
 NetSpec BuildNet(caffe::NetParameter proto, const std::string& file,
                  const google::protobuf::TextFormat::ParseInfoTree* tree);

@@ -5,6 +5,7 @@
 
 #include "net_build.h"
 #include "trainer/base/text.h"
+#include "trainer/config/upgrade.h"
 
 namespace trainer {
 namespace {
@@ -40,6 +41,7 @@ NetSpec LoadNet(const std::string& path, Overrides* overrides) {
   caffe::NetParameter proto;
   std::unique_ptr<ParsedText> text = ParseText(path, &proto);
   NetSpec spec = BuildNet(std::move(proto), path, &text->tree);
+  LogUpgrades(spec.upgrades);
   spec.text = std::move(text);
   if (overrides != nullptr) {
     overrides->ApplyTo(&spec);

@@ -13,7 +13,11 @@
 namespace trainer {
 namespace {
 
-constexpr uint64_t kMaxBytes = uint64_t{64} << 20;
+// The text of the largest nets in use has less than 1 MB. The parser takes up to 50 times the
+// file's size, and this keeps that below what any machine has.
+constexpr uint64_t kMaxBytes = uint64_t{4} << 20;
+// Each costs some 800 bytes while the file is parsed. Large nets have a few thousand.
+constexpr int64_t kMaxMessages = 100000;
 constexpr int kMaxDepth = 64;
 
 // Later complaints are mostly consequences of the first.
@@ -68,6 +72,10 @@ void CheckText(const std::string& file, std::string_view text) {
         file, LineAt(text, nul),
         "there is a zero byte: this is a binary file, not protobuf text; is it a file of weights?");
   }
+  if (std::count(text.begin(), text.end(), '{') > kMaxMessages) {
+    Refuse(file, 0,
+           Join("there are more than ", kMaxMessages, " '{': no net or solver has so many parts"));
+  }
   for (size_t at = 0; at < text.size();) {
     const size_t length = Utf8Length(text.substr(at));
     if (length == 0) {
@@ -101,16 +109,18 @@ std::unique_ptr<ParsedText> ParseTextString(const std::string& file, std::string
   return parsed;
 }
 
-std::unique_ptr<ParsedText> ParseText(const std::string& path, google::protobuf::Message* message) {
-  std::string content;
+std::string ReadTextFile(const std::string& path) {
   try {
-    content = ReadFile(path, kMaxBytes);
+    return ReadFile(path, kMaxBytes);
   } catch (const Error& error) {
     // What is in the file is a matter of the configuration here.
     if (error.code() != ErrorCode::kData) throw;
     throw Error(ErrorCode::kConfig, error.what());
   }
-  return ParseTextString(path, std::move(content), message);
+}
+
+std::unique_ptr<ParsedText> ParseText(const std::string& path, google::protobuf::Message* message) {
+  return ParseTextString(path, ReadTextFile(path), message);
 }
 
 std::string ResolvePath(const std::string& path, const std::string& mentioned_in) {

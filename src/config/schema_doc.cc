@@ -85,11 +85,16 @@ std::string DefaultOf(const FieldDescriptor& field) {
   }
 }
 
-const Descriptor& FindMessage(const std::string& name) {
+// Null when it is neither a message nor a field of a layer that holds one.
+const Descriptor* FindMessage(const std::string& name) {
   const Descriptor* message = Schema().FindMessageTypeByName("caffe." + name);
-  if (message != nullptr) return *message;
+  if (message != nullptr) return message;
   const FieldDescriptor* field = Layer().FindFieldByName(name);
-  if (field != nullptr && field->message_type() != nullptr) return *field->message_type();
+  return field == nullptr ? nullptr : field->message_type();
+}
+
+const Descriptor& KnownMessage(const std::string& name) {
+  if (const Descriptor* message = FindMessage(name)) return *message;
   std::vector<std::string> known = {"LayerParameter", "NetParameter", "SolverParameter"};
   for (int i = 0; i < Layer().field_count(); ++i) {
     if (Layer().field(i)->message_type() == nullptr) continue;
@@ -102,8 +107,10 @@ const Descriptor& FindMessage(const std::string& name) {
 
 }  // namespace
 
+bool IsMessage(const std::string& name) { return FindMessage(name) != nullptr; }
+
 MessageDoc DescribeMessage(const std::string& name) {
-  const Descriptor& message = FindMessage(name);
+  const Descriptor& message = KnownMessage(name);
   MessageDoc doc{message.name(), CommentOf(message), {}};
   for (int i = 0; i < message.field_count(); ++i) {
     const FieldDescriptor& field = *message.field(i);

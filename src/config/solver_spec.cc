@@ -10,6 +10,8 @@
 #include "solver_checks.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
+#include "trainer/config/upgrade.h"
+#include "upgrade_layers.h"
 
 namespace trainer {
 namespace {
@@ -49,7 +51,9 @@ class NetFinder {
   // A net written inside the solver.
   const NetSpec* Inline(const char* field, const caffe::NetParameter& net, int index = -1) {
     const auto* tree = solver_.text->tree.GetTreeForNested(SolverField(field), index);
-    return Keep(BuildNet(net, solver_.file, tree));
+    NetSpec built = BuildNet(net, solver_.file, tree);
+    LogUpgrades(built.upgrades);
+    return Keep(std::move(built));
   }
 
   const NetSpec* Keep(NetSpec net) {
@@ -154,22 +158,6 @@ class NetFinder {
   std::map<std::string, const NetSpec*> files_;
 };
 
-void RewriteSolverType(SolverSpec* solver) {
-  static constexpr const char* kNames[] = {"SGD",      "Nesterov", "AdaGrad", "RMSProp",
-                                           "AdaDelta", "Adam",     "SAG"};
-  caffe::SolverParameter& proto = solver->proto;
-  if (!proto.has_solver_type()) return;
-  if (proto.has_type()) {
-    solver->Fail("solver_type",
-                 Join("solver_type is the old form of type, and both are given (type ", "in line ",
-                      solver->Where("type").line, "); remove solver_type"));
-  }
-  proto.set_type(kNames[proto.solver_type()]);
-  proto.clear_solver_type();
-  LOG(INFO) << solver->file << ": rewriting the old solver_type as type: \"" << proto.type()
-            << "\"";
-}
-
 void FillSnapshotPrefix(SolverSpec* solver) {
   caffe::SolverParameter& proto = solver->proto;
   const std::string& file = solver->file;
@@ -203,7 +191,7 @@ SolverSpec LoadSolver(const std::string& path, const StateFlags& flags, Override
   solver.file = path;
   solver.text = ParseText(path, &solver.proto);
   if (overrides != nullptr) overrides->ApplyTo(&solver.proto);
-  RewriteSolverType(&solver);
+  LogUpgrades(RewriteSolverType(&solver));
   FillSnapshotPrefix(&solver);
   CheckSolver(solver);
   NetFinder(flags, overrides, &solver).Run();

@@ -1,13 +1,16 @@
 #pragma once
-// Layers of the forms that came before LayerParameter, rewritten.
+// Layers of the forms that came before LayerParameter, and the solver's old field, rewritten.
 
 #include <google/protobuf/text_format.h>
 
+#include <string>
 #include <vector>
 
 #include "layers.pb.h"
 #include "legacy.pb.h"
 #include "trainer/base/error.h"
+#include "trainer/config/net_spec.h"
+#include "trainer/config/solver_spec.h"
 
 namespace trainer {
 
@@ -19,11 +22,22 @@ struct OldLayer {
 };
 
 // The oldest form (`layers { layer { type: "conv" ... } }`) as the one with numbered types. Layers
-// of type "padding" vanish: their pad goes to the layers that read them. Others are passed on.
-// Throws kConfig for an unknown type, or a padding layer that cannot be folded.
-std::vector<OldLayer> RewriteOldest(std::vector<OldLayer> layers);
+// of type "padding" vanish: their pad goes to the layers that read them. Others are passed on. A
+// field that means nothing for its layer's type is dropped with a warning. Throws kConfig for an
+// unknown type, or a padding layer that cannot be folded.
+std::vector<OldLayer> RewriteOldest(std::vector<OldLayer> layers, Upgrades* upgrades);
 
 // The form with numbered types as today's. Throws kConfig for a layer without type.
 caffe::LayerParameter RewriteOld(const OldLayer& layer);
+
+// Warns of scale, mean_file, crop_size and mirror in a data layer's own message, where only the old
+// forms have them.
+void WarnOfOldTransform(const LayerSpec& layer, Upgrades* upgrades);
+
+// "1 layer", "2 layers"
+std::string Counted(int64_t count, const std::string& noun);
+
+// solver_type as type. Throws kConfig when both are given.
+Upgrades RewriteSolverType(SolverSpec* solver);
 
 }  // namespace trainer

@@ -1,6 +1,8 @@
 // From the oldest form (V0LayerParameter inside V1LayerParameter) to numbered types.
-#include <functional>
+#include <google/protobuf/descriptor.h>
+
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -12,6 +14,8 @@ namespace {
 
 using New = caffe::V1LayerParameter;
 using Old = caffe::V0LayerParameter;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
 
 const std::map<std::string, New::LayerType>& Types() {
   static const std::map<std::string, New::LayerType> types = {
@@ -43,122 +47,164 @@ const std::map<std::string, New::LayerType>& Types() {
   return types;
 }
 
-// Sums that both kinds of weighted layer share.
-template <class Param>
-void SetWeights(const Old& old, Param* param) {
-  if (old.has_num_output()) param->set_num_output(old.num_output());
-  if (old.has_biasterm()) param->set_bias_term(old.biasterm());
-  if (old.has_weight_filler()) *param->mutable_weight_filler() = old.weight_filler();
-  if (old.has_bias_filler()) *param->mutable_bias_filler() = old.bias_filler();
+// Where a field of the oldest form goes for one type of layer. The same field may have several
+// rows.
+struct Move {
+  const char* from;
+  New::LayerType type;
+  const char* to;  // in the type's own message
+};
+
+constexpr Move kMoves[] = {
+    {"num_output", New::CONVOLUTION, "num_output"},
+    {"num_output", New::INNER_PRODUCT, "num_output"},
+    {"biasterm", New::CONVOLUTION, "bias_term"},
+    {"biasterm", New::INNER_PRODUCT, "bias_term"},
+    {"weight_filler", New::CONVOLUTION, "weight_filler"},
+    {"weight_filler", New::INNER_PRODUCT, "weight_filler"},
+    {"bias_filler", New::CONVOLUTION, "bias_filler"},
+    {"bias_filler", New::INNER_PRODUCT, "bias_filler"},
+    {"pad", New::CONVOLUTION, "pad"},
+    {"pad", New::POOLING, "pad"},
+    {"pad", New::IM2COL, "pad"},
+    {"kernelsize", New::CONVOLUTION, "kernel_size"},
+    {"kernelsize", New::POOLING, "kernel_size"},
+    {"kernelsize", New::IM2COL, "kernel_size"},
+    {"group", New::CONVOLUTION, "group"},
+    {"stride", New::CONVOLUTION, "stride"},
+    {"stride", New::POOLING, "stride"},
+    {"stride", New::IM2COL, "stride"},
+    {"pool", New::POOLING, "pool"},
+    {"dropout_ratio", New::DROPOUT, "dropout_ratio"},
+    {"local_size", New::LRN, "local_size"},
+    {"alpha", New::LRN, "alpha"},
+    {"beta", New::LRN, "beta"},
+    {"k", New::LRN, "k"},
+    {"source", New::DATA, "source"},
+    {"source", New::HDF5_DATA, "source"},
+    {"source", New::IMAGE_DATA, "source"},
+    {"source", New::WINDOW_DATA, "source"},
+    {"source", New::INFOGAIN_LOSS, "source"},
+    {"batchsize", New::DATA, "batch_size"},
+    {"batchsize", New::HDF5_DATA, "batch_size"},
+    {"batchsize", New::IMAGE_DATA, "batch_size"},
+    {"batchsize", New::WINDOW_DATA, "batch_size"},
+    {"rand_skip", New::DATA, "rand_skip"},
+    {"rand_skip", New::IMAGE_DATA, "rand_skip"},
+    {"shuffle_images", New::IMAGE_DATA, "shuffle"},
+    {"new_height", New::IMAGE_DATA, "new_height"},
+    {"new_width", New::IMAGE_DATA, "new_width"},
+    {"concat_dim", New::CONCAT, "concat_dim"},
+    {"det_fg_threshold", New::WINDOW_DATA, "fg_threshold"},
+    {"det_bg_threshold", New::WINDOW_DATA, "bg_threshold"},
+    {"det_fg_fraction", New::WINDOW_DATA, "fg_fraction"},
+    {"det_context_pad", New::WINDOW_DATA, "context_pad"},
+    {"det_crop_mode", New::WINDOW_DATA, "crop_mode"},
+};
+
+// These go to transform_param, whatever the type.
+const std::map<std::string, const char*>& TransformMoves() {
+  static const std::map<std::string, const char*> moves = {
+      {"scale", "scale"},
+      {"meanfile", "mean_file"},
+      {"cropsize", "crop_size"},
+      {"mirror", "mirror"},
+  };
+  return moves;
 }
 
-void SetConvolution(const Old& old, New* layer) {
-  caffe::ConvolutionParameter* param = layer->mutable_convolution_param();
-  SetWeights(old, param);
-  if (old.has_pad()) param->add_pad(old.pad());
-  if (old.has_kernelsize()) param->add_kernel_size(old.kernelsize());
-  if (old.has_stride()) param->add_stride(old.stride());
-  if (old.has_group()) param->set_group(old.group());
-}
-
-void SetPooling(const Old& old, New* layer) {
-  caffe::PoolingParameter* param = layer->mutable_pooling_param();
-  if (old.has_pad()) param->set_pad(old.pad());
-  if (old.has_kernelsize()) param->set_kernel_size(old.kernelsize());
-  if (old.has_stride()) param->set_stride(old.stride());
-  if (old.has_pool()) {
-    param->set_pool(static_cast<caffe::PoolingParameter::PoolMethod>(old.pool()));
-  }
-}
-
-void SetLrn(const Old& old, New* layer) {
-  caffe::LRNParameter* param = layer->mutable_lrn_param();
-  if (old.has_local_size()) param->set_local_size(old.local_size());
-  if (old.has_alpha()) param->set_alpha(old.alpha());
-  if (old.has_beta()) param->set_beta(old.beta());
-  if (old.has_k()) param->set_k(old.k());
-}
-
-void SetTransform(const Old& old, New* layer) {
-  const auto transform = [&] { return layer->mutable_transform_param(); };
-  if (old.has_scale()) transform()->set_scale(old.scale());
-  if (old.has_meanfile()) transform()->set_mean_file(old.meanfile());
-  if (old.has_cropsize()) transform()->set_crop_size(old.cropsize());
-  if (old.has_mirror()) transform()->set_mirror(old.mirror());
-}
-
-template <class Param>
-void SetSource(const Old& old, Param* param) {
-  if (old.has_source()) param->set_source(old.source());
-  if (old.has_batchsize()) param->set_batch_size(old.batchsize());
-}
-
-void SetImages(const Old& old, New* layer) {
-  caffe::ImageDataParameter* param = layer->mutable_image_data_param();
-  SetSource(old, param);
-  SetTransform(old, layer);
-  if (old.has_rand_skip()) param->set_rand_skip(old.rand_skip());
-  if (old.has_shuffle_images()) param->set_shuffle(old.shuffle_images());
-  if (old.has_new_height()) param->set_new_height(old.new_height());
-  if (old.has_new_width()) param->set_new_width(old.new_width());
-}
-
-void SetWindows(const Old& old, New* layer) {
-  caffe::WindowDataParameter* param = layer->mutable_window_data_param();
-  SetSource(old, param);
-  SetTransform(old, layer);
-  if (old.has_det_fg_threshold()) param->set_fg_threshold(old.det_fg_threshold());
-  if (old.has_det_bg_threshold()) param->set_bg_threshold(old.det_bg_threshold());
-  if (old.has_det_fg_fraction()) param->set_fg_fraction(old.det_fg_fraction());
-  if (old.has_det_context_pad()) param->set_context_pad(old.det_context_pad());
-  if (old.has_det_crop_mode()) param->set_crop_mode(old.det_crop_mode());
-}
-
-void SetData(const Old& old, New* layer) {
-  SetSource(old, layer->mutable_data_param());
-  SetTransform(old, layer);
-  if (old.has_rand_skip()) layer->mutable_data_param()->set_rand_skip(old.rand_skip());
-}
-
-void SetFields(const Old& old, New* layer) {
-  switch (layer->type()) {
+// The message of a type that has rows in kMoves.
+Message* MessageOf(New::LayerType type, New* layer) {
+  switch (type) {
     case New::CONVOLUTION:
     case New::IM2COL:
-      return SetConvolution(old, layer);
+      return layer->mutable_convolution_param();
     case New::INNER_PRODUCT:
-      return SetWeights(old, layer->mutable_inner_product_param());
+      return layer->mutable_inner_product_param();
     case New::POOLING:
-      return SetPooling(old, layer);
-    case New::LRN:
-      return SetLrn(old, layer);
-    case New::DATA:
-      return SetData(old, layer);
-    case New::IMAGE_DATA:
-      return SetImages(old, layer);
-    case New::WINDOW_DATA:
-      return SetWindows(old, layer);
-    case New::HDF5_DATA:
-      return SetSource(old, layer->mutable_hdf5_data_param());
-    case New::HDF5_OUTPUT:
-      *layer->mutable_hdf5_output_param() = old.hdf5_output_param();
-      return;
+      return layer->mutable_pooling_param();
     case New::DROPOUT:
-      if (old.has_dropout_ratio()) {
-        layer->mutable_dropout_param()->set_dropout_ratio(old.dropout_ratio());
-      }
-      return;
-    case New::CONCAT:
-      if (old.has_concat_dim()) layer->mutable_concat_param()->set_concat_dim(old.concat_dim());
-      return;
+      return layer->mutable_dropout_param();
+    case New::LRN:
+      return layer->mutable_lrn_param();
+    case New::DATA:
+      return layer->mutable_data_param();
+    case New::HDF5_DATA:
+      return layer->mutable_hdf5_data_param();
+    case New::IMAGE_DATA:
+      return layer->mutable_image_data_param();
+    case New::WINDOW_DATA:
+      return layer->mutable_window_data_param();
     case New::INFOGAIN_LOSS:
-      if (old.has_source()) layer->mutable_infogain_loss_param()->set_source(old.source());
-      return;
+      return layer->mutable_infogain_loss_param();
+    case New::CONCAT:
+      return layer->mutable_concat_param();
     default:
-      return;
+      throw Error(ErrorCode::kInternal, "no message for an old layer's field");
   }
 }
 
-New Rewrite(const OldLayer& layer) {
+// Copies a field that is set in `old` to the field `name` of `to`. Enums keep their number; the
+// oldest form has one size where some messages now have a list.
+void CopyField(const Old& old, const FieldDescriptor& field, const char* name, Message* to) {
+  const auto& from = *old.GetReflection();
+  const auto& into = *to->GetReflection();
+  const FieldDescriptor* target = to->GetDescriptor()->FindFieldByName(name);
+  switch (target->cpp_type()) {
+    case FieldDescriptor::CPPTYPE_UINT32: {
+      const uint32_t value = field.cpp_type() == FieldDescriptor::CPPTYPE_INT32
+                                 ? static_cast<uint32_t>(from.GetInt32(old, &field))
+                                 : from.GetUInt32(old, &field);
+      return target->is_repeated() ? into.AddUInt32(to, target, value)
+                                   : into.SetUInt32(to, target, value);
+    }
+    case FieldDescriptor::CPPTYPE_ENUM:
+      return into.SetEnumValue(to, target, from.GetEnumValue(old, &field));
+    case FieldDescriptor::CPPTYPE_FLOAT:
+      return into.SetFloat(to, target, from.GetFloat(old, &field));
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return into.SetBool(to, target, from.GetBool(old, &field));
+    case FieldDescriptor::CPPTYPE_STRING:
+      return into.SetString(to, target, from.GetString(old, &field));
+    case FieldDescriptor::CPPTYPE_MESSAGE:
+      return into.MutableMessage(to, target)->CopyFrom(from.GetMessage(old, &field));
+    default:
+      throw Error(ErrorCode::kInternal, Join("the old field ", field.name(), " has no rule"));
+  }
+}
+
+// Puts one field in its new place; false when it means nothing for this type.
+bool MoveField(const Old& old, const FieldDescriptor& field, New* layer) {
+  const auto transform = TransformMoves().find(field.name());
+  if (transform != TransformMoves().end()) {
+    CopyField(old, field, transform->second, layer->mutable_transform_param());
+    return true;
+  }
+  if (field.name() == "hdf5_output_param" && layer->type() == New::HDF5_OUTPUT) {
+    *layer->mutable_hdf5_output_param() = old.hdf5_output_param();
+    return true;
+  }
+  for (const Move& move : kMoves) {
+    if (move.type != layer->type() || field.name() != move.from) continue;
+    CopyField(old, field, move.to, MessageOf(move.type, layer));
+    return true;
+  }
+  return false;
+}
+
+void MoveFields(const Old& old, const SourceRef& where, New* layer, Upgrades* upgrades) {
+  static const std::set<std::string> common = {"name", "type", "blobs", "blobs_lr", "weight_decay"};
+  std::vector<const FieldDescriptor*> set;
+  old.GetReflection()->ListFields(old, &set);
+  for (const FieldDescriptor* field : set) {
+    if (common.contains(field->name()) || MoveField(old, *field, layer)) continue;
+    upgrades->warnings.push_back(Join(where.ToString(), ": layer '", old.name(), "': the field ",
+                                      field->name(), " means nothing for the old type '",
+                                      old.type(), "' and is dropped"));
+  }
+}
+
+New Rewrite(const OldLayer& layer, Upgrades* upgrades) {
   const Old& old = layer.proto.layer();
   const auto type = Types().find(old.type());
   if (type == Types().end()) {
@@ -175,7 +221,7 @@ New Rewrite(const OldLayer& layer) {
   now.mutable_blobs()->MergeFrom(old.blobs());
   now.mutable_blobs_lr()->MergeFrom(old.blobs_lr());
   now.mutable_weight_decay()->MergeFrom(old.weight_decay());
-  SetFields(old, &now);
+  MoveFields(old, layer.where, &now, upgrades);
   return now;
 }
 
@@ -198,7 +244,7 @@ void Fold(const OldLayer& from, int bottom, OldLayer* into) {
 
 }  // namespace
 
-std::vector<OldLayer> RewriteOldest(std::vector<OldLayer> layers) {
+std::vector<OldLayer> RewriteOldest(std::vector<OldLayer> layers, Upgrades* upgrades) {
   std::map<std::string, OldLayer> paddings;  // by output; a later writer of the name ends it
   std::vector<OldLayer> out;
   for (OldLayer& layer : layers) {
@@ -211,7 +257,7 @@ std::vector<OldLayer> RewriteOldest(std::vector<OldLayer> layers) {
       for (const std::string& top : layer.proto.top()) paddings.insert({top, layer});
       continue;
     }
-    if (layer.proto.has_layer()) layer.proto = Rewrite(layer);
+    if (layer.proto.has_layer()) layer.proto = Rewrite(layer, upgrades);
     out.push_back(std::move(layer));
   }
   return out;

@@ -139,4 +139,34 @@ caffe::LayerParameter RewriteOld(const OldLayer& old) {
   return layer;
 }
 
+namespace {
+
+template <class Param>
+void WarnOf(const LayerSpec& layer, const char* name, const Param& data, Upgrades* upgrades) {
+  std::vector<std::string> fields;
+  if (data.has_scale()) fields.emplace_back("scale");
+  if (data.has_mean_file()) fields.emplace_back("mean_file");
+  if (data.has_crop_size()) fields.emplace_back("crop_size");
+  if (data.has_mirror()) fields.emplace_back("mirror");
+  if (fields.empty()) return;
+  upgrades->warnings.push_back(Join(layer.WhereIn(name, fields[0]).ToString(), ": layer '",
+                                    layer.name(), "' (", layer.type(), "): ", JoinList(fields),
+                                    " in ", name, fields.size() == 1 ? " is" : " are",
+                                    " ignored, as Caffe does; write transform_param { ",
+                                    JoinList(fields, ": ... "), ": ... } instead"));
+}
+
+}  // namespace
+
+void WarnOfOldTransform(const LayerSpec& layer, Upgrades* upgrades) {
+  const caffe::LayerParameter& proto = layer.proto();
+  if (layer.type() == "Data") WarnOf(layer, "data_param", proto.data_param(), upgrades);
+  if (layer.type() == "ImageData") {
+    WarnOf(layer, "image_data_param", proto.image_data_param(), upgrades);
+  }
+  if (layer.type() == "WindowData") {
+    WarnOf(layer, "window_data_param", proto.window_data_param(), upgrades);
+  }
+}
+
 }  // namespace trainer

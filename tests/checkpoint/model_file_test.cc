@@ -107,13 +107,15 @@ TEST(ModelFileTest, ReadsAForeignFileThatEndsLikeASeal) {
   EXPECT_EQ(FirstWeight(ReadModel(folder / "m.caffemodel")), 5);
 }
 
-TEST(ModelFileTest, ReturnsOldLayersAsTheyAre) {
+TEST(ModelFileTest, ReturnsOldLayersAsTheyAreOrRewritten) {
   const TempFolder folder;
   caffe::NetParameter net;
   net.set_name("old");
   net.add_layers()->set_name("conv1");
+  net.mutable_layers(0)->set_type(caffe::V1LayerParameter::CONVOLUTION);
   WriteText(folder / "m.caffemodel", net.SerializeAsString());
-  EXPECT_EQ(ReadModel(folder / "m.caffemodel").layers(0).name(), "conv1");
+  EXPECT_EQ(ReadModelAsWritten(folder / "m.caffemodel").layers(0).name(), "conv1");
+  EXPECT_EQ(ReadModel(folder / "m.caffemodel").layer(0).name(), "conv1");
 }
 
 TEST(ModelFileTest, RefusesItsFileCutAtEveryLength) {

@@ -165,11 +165,12 @@ TEST(PrototxtTest, RefusesWhatIsNotText) {
 }
 
 TEST(PrototxtTest, RefusesHugeAndDeepFiles) {
-  EXPECT_THAT(NetError(std::string((64 << 20) + 1, ' ')), HasSubstr("larger than 67108864 bytes"));
+  EXPECT_THAT(NetError(std::string((4 << 20) + 1, ' ')), HasSubstr("larger than 4194304 bytes"));
   std::string deep;
   for (int i = 0; i < 100000; ++i) deep += "layer {";
   EXPECT_THAT(NetError(deep), HasSubstr("layer has no field 'layer'"));
   EXPECT_THAT(NetError(std::string(100000, '{')), HasSubstr("a field name should stand here"));
+  EXPECT_THAT(NetError(std::string(100001, '{')), HasSubstr("there are more than 100000 '{'"));
 }
 
 TEST(PrototxtTest, RefusesFilesThatCannotBeRead) {

@@ -6,13 +6,11 @@
 #include "fuzz/memory_file.h"
 #include "trainer/checkpoint/model_file.h"
 #include "trainer/config/blob.h"
-#include "trainer/config/upgrade.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   return trainer::ExpectRefusalOrSuccess([&] {
     const trainer::MemoryFile file(data, size);
     caffe::NetParameter net = trainer::ReadModel(file.path());
-    trainer::UpgradeNet(&net, file.path());
     for (const caffe::LayerParameter& layer : net.layer()) {
       for (const caffe::BlobProto& blob : layer.blobs()) {
         trainer::ReadBlob(blob, {file.path()}, layer.name());

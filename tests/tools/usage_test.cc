@@ -16,8 +16,8 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
 
-const char* const kVerbs[] = {"dataset", "device_query", "layers", "plan",
-                              "solver",  "test",         "time",   "train"};
+const char* const kVerbs[] = {"dataset", "device_query", "layers", "plan",   "solver",
+                              "test",    "time",         "train",  "upgrade"};
 
 size_t WidestLine(const std::string& text) {
   std::istringstream lines(text);

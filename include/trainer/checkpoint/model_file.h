@@ -34,12 +34,15 @@ bool IsNamedAsHdf5(const std::string& path);
 // as AtomicFile does.
 Seal WriteModel(const std::string& path, caffe::NetParameter& net, FileOps& ops = FileOps::Posix());
 
-// Reads a file of weights in any of Caffe's formats; old layer formats (V1, V0) come back as they
-// are. Blobs are not checked here, see ReadBlob. Throws kNoInput, kNoPermission, kIo;
-// kBadSnapshot for an empty file and for one of ours that is cut or changed; kData for anything
-// that is not a file of weights; kUsage for a solver state. From HDF5 come the layers' names and
-// blobs alone; a blob that the file leaves out, because it is another layer's, comes back without
-// shape and numbers.
+// Reads a file of weights in any of Caffe's formats; layers of the old formats (V1, V0) are
+// rewritten, with a line in the log. Blobs are not checked here, see ReadBlob. Throws kNoInput,
+// kNoPermission, kIo; kBadSnapshot for an empty file and for one of ours that is cut or changed;
+// kData for anything that is not a file of weights; kUsage for a solver state. From HDF5 come the
+// layers' names and blobs alone; a blob that the file leaves out, because it is another layer's,
+// comes back without shape and numbers.
 caffe::NetParameter ReadModel(const std::string& path);
+
+// The same with the layers as the file has them.
+caffe::NetParameter ReadModelAsWritten(const std::string& path);
 
 }  // namespace trainer

@@ -12,12 +12,22 @@
 
 namespace trainer {
 
+// What became of old forms: one sentence each, beginning with the file.
+struct Upgrades {
+  std::vector<std::string> done;
+  std::vector<std::string> warnings;  // what is ignored
+
+  bool empty() const { return done.empty() && warnings.empty(); }
+  void Append(const Upgrades& more);
+};
+
 // A whole net file (or a net written inside a solver). Owns what its layers' places refer to: keep
 // it while any LayerSpec of it lives. Movable.
 struct NetSpec {
   caffe::NetParameter proto;      // all but the layers
   std::vector<LayerSpec> layers;  // in file order, every phase
   std::string file;
+  Upgrades upgrades;                 // what was rewritten to get here
   std::unique_ptr<ParsedText> text;  // null when the net came with a solver, which owns it
 };
 

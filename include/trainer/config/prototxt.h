@@ -18,7 +18,7 @@ struct ParsedText {
   google::protobuf::TextFormat::ParseInfoTree tree;
 };
 
-// Reads `path` into `message`. Limits: 64 MiB, 64 levels, no NUL bytes, UTF-8.
+// Reads `path` into `message`. Limits: 4 MiB, 64 levels, no NUL bytes, UTF-8.
 // Throws kNoInput (with the absolute path), kNoPermission, or kConfig. A syntax error reads
 //   lenet.prototxt:5:12: "Convolution" has no field 'strid'. Did you mean 'stride'?
 //     stride of the user's line
@@ -27,7 +27,10 @@ struct ParsedText {
 // a field given twice, a required field missing.
 std::unique_ptr<ParsedText> ParseText(const std::string& path, google::protobuf::Message* message);
 
-// The same from memory; `file` is the name that messages use.
+// The content of `path`, unread. Throws kNoInput, kNoPermission, or kConfig above 4 MiB.
+std::string ReadTextFile(const std::string& path);
+
+// The same as ParseText from memory; `file` is the name that messages use.
 std::unique_ptr<ParsedText> ParseTextString(const std::string& file, std::string content,
                                             google::protobuf::Message* message);
 

@@ -20,6 +20,9 @@ struct MessageDoc {
   std::vector<FieldDoc> fields;
 };
 
+// Whether DescribeMessage knows `name`.
+bool IsMessage(const std::string& name);
+
 // `name` is a message ("ConvolutionParameter", "SolverParameter"), or a field of a layer that holds
 // one ("convolution_param"). Throws kUsage, naming the nearest, when it is neither.
 MessageDoc DescribeMessage(const std::string& name);
