@@ -55,7 +55,7 @@ class Test final : public Verb {
   VerbDoc Doc() const override {
     return {
         .summary = "score trained weights on a net's test data",
-        .usage = "trainer test --model=FILE --weights=FILE [flags]",
+        .usage = "trainer test --model=FILE --weights=FILES [flags]",
         .text =
             "Runs the TEST phase of the net and logs each batch's outputs and, at the end, "
             "their means.",
@@ -63,7 +63,10 @@ class Test final : public Verb {
             "trainer test --model=models/lenet/train_test.prototxt \\\n"
             "    --iterations=40 --weights=run/lenet/lenet_iter_2000.caffemodel",
         .flags = {{.name = "model", .value = "FILE", .help = "the net", .required = true},
-                  {.name = "weights", .value = "FILE", .help = "a .caffemodel", .required = true},
+                  {.name = "weights",
+                   .value = "FILES",
+                   .help = ".caffemodel files, with commas between",
+                   .required = true},
                   IterationsFlag(),
                   LevelFlag(),
                   StageFlag(),
@@ -76,8 +79,6 @@ class Test final : public Verb {
   int Run(const Flags& flags) override {
     RefuseGpu(flags);
     const NetSpec spec = ModelOf(flags);
-    const std::string& file = flags.Text("weights");
-    const caffe::NetParameter weights = ReadModel(file);
     LOG(INFO) << "Use CPU.";
     const std::unique_ptr<Device> device = MakeCpuDevice();
     ParamStore params(*device);
@@ -86,7 +87,9 @@ class Test final : public Verb {
     options.memory = ParseMemoryMode(flags);
     Net net(spec, options, *device, params);
     Net* const nets[] = {&net};
-    CopyWeightsLogged(weights, file, nets);
+    WeightLoading loading(nets);
+    for (const std::string& file : flags.List("weights")) loading.Copy(ReadModel(file), file);
+    loading.Finish();
     const int batches = flags.Whole("iterations");
     LOG(INFO) << "Running for " << batches << " iterations.";
     Scores scores;

@@ -247,9 +247,9 @@ class Time final : public Verb {
     options.log = false;
     Net net(spec, options, device, params);
     Net* const nets[] = {&net};
-    for (const std::string& file : flags.List("weights")) {
-      CopyWeightsLogged(ReadModel(file), file, nets);
-    }
+    WeightLoading loading(nets);
+    for (const std::string& file : flags.List("weights")) loading.Copy(ReadModel(file), file);
+    if (flags.Has("weights")) loading.Finish();
     Report({&net, nullptr, &device, options.training}, flags.Whole("iterations"));
   }
 };

@@ -78,6 +78,10 @@ class Train final : public Verb {
                   {.name = "snapshot",
                    .value = "FILE",
                    .help = "go on from this .solverstate, bit for bit"},
+                  {.name = "allow_outside",
+                   .kind = FlagKind::kSwitch,
+                   .help = "take the snapshot's weights from the path that it names, if they are "
+                           "not beside it"},
                   {.name = "weights",
                    .value = "FILES",
                    .help = "start from these .caffemodel files, with commas between"},
@@ -119,6 +123,7 @@ class Train final : public Verb {
     LOG(INFO) << "Initializing solver from parameters: \n" << spec.proto.DebugString();
     TrainOptions options;
     options.snapshot = flags.Text("snapshot");
+    options.allow_outside = flags.Switch("allow_outside");
     options.weights = WeightFiles(flags, spec);
     options.memory = ParseMemoryMode(flags);
     options.signals = &signals;

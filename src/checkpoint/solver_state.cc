@@ -28,7 +28,8 @@ bool IsNamedAsWeights(const std::string& path) {
 
 // Where a file of weights that a state names is. Files are often moved as pairs, so the folder of
 // the state counts more than the path that was true when it was written.
-std::string FindModel(const std::string& path, const std::string& stored, const std::string& what) {
+std::string FindModel(const std::string& path, const std::string& stored, const std::string& what,
+                      bool allow_outside) {
   const std::string name = FileNameOf(stored);
   if (name.empty()) {
     throw Error(ErrorCode::kBadSnapshot, {path}, Join("the state names no file of ", what));
@@ -40,6 +41,12 @@ std::string FindModel(const std::string& path, const std::string& stored, const 
         ErrorCode::kBadSnapshot, {path},
         Join("the ", what, " of this state are missing: neither '", AbsolutePath(beside), "' nor '",
              AbsolutePath(stored), "' exists; put the .caffemodel beside the state"));
+  }
+  if (!allow_outside) {
+    throw Error(ErrorCode::kBadSnapshot, {path},
+                Join("the ", what, " are not beside this state, and the path that it names leads ",
+                     "to another folder: ", AbsolutePath(stored),
+                     "; put the file beside the state, or allow the path with --allow_outside"));
   }
   LOG(WARNING) << EscapeControl(
       Join("The ", what, " of ", path, " are taken from another folder: ", AbsolutePath(stored)));
@@ -58,7 +65,7 @@ void CheckModel(const std::optional<Seal>& expected, const std::string& path,
   }
   if (seal) return;
   try {
-    ReadModel(model_path);
+    ReadModelAsWritten(model_path);
   } catch (const Error& e) {
     if (e.code() != ErrorCode::kData && e.code() != ErrorCode::kUsage) throw;
     throw Error(ErrorCode::kBadSnapshot,
@@ -95,7 +102,7 @@ Seal WriteStateTo(caffe::SolverState& state, AtomicFile* file) {
   return WriteSealedHdf5(sketch, file);
 }
 
-LoadedState ReadState(const std::string& path) {
+LoadedState ReadState(const std::string& path, bool allow_outside) {
   OpenForReading(path);  // a file that is not there comes before any thought about its name
   const bool named_as_weights = IsNamedAsWeights(path);
   if (named_as_weights && SniffKind(path) != FileKind::kState) RefuseWeights(path);
@@ -114,10 +121,10 @@ LoadedState ReadState(const std::string& path) {
   const caffe::SolverState& state = loaded.state;
   std::optional<Seal> expected;
   if (state.has_model_crc32c()) expected = {state.model_crc32c(), state.model_bytes()};
-  loaded.model_path = FindModel(path, state.learned_net(), "weights");
+  loaded.model_path = FindModel(path, state.learned_net(), "weights", allow_outside);
   CheckModel(expected, path, loaded.model_path, "weights");
   if (state.has_averaged_net()) {
-    loaded.averaged_path = FindModel(path, state.averaged_net(), "averaged weights");
+    loaded.averaged_path = FindModel(path, state.averaged_net(), "averaged weights", allow_outside);
     CheckModel(Seal{state.averaged_crc32c(), state.averaged_bytes()}, path, loaded.averaged_path,
                "averaged weights");
   }

@@ -2,32 +2,75 @@
 
 #include <glog/logging.h>
 
+#include <algorithm>
+
 #include "trainer/base/text.h"
 
 namespace trainer {
+namespace {
 
-void CopyWeightsLogged(const caffe::NetParameter& model, const std::string& file,
-                       std::span<Net* const> nets) {
-  size_t loaded = 0;
-  for (size_t i = 0; i < nets.size(); ++i) {
-    const LoadReport report = nets[i]->CopyWeights(model, file);
-    loaded += report.loaded.size();
-    if (i > 0) continue;
-    for (const std::string& layer : report.unused) LOG(INFO) << "Ignoring source layer " << layer;
-    if (report.loaded.empty()) continue;
-    LOG(INFO) << "Loaded " << report.loaded.size() << " layers";
-    for (const std::string& layer : report.missing) {
-      LOG(WARNING) << "Layer " << layer << " is not in the file: it keeps its initial values";
-    }
+void AddNew(std::span<const std::string> names, std::vector<std::string>* to) {
+  for (const std::string& name : names) {
+    if (std::ranges::find(*to, name) == to->end()) to->push_back(name);
   }
-  if (loaded > 0) return;
+}
+
+std::vector<std::string> LayersWithBlobs(const caffe::NetParameter& model) {
   std::vector<std::string> names;
   for (const caffe::LayerParameter& layer : model.layer()) {
     if (layer.blobs_size() > 0) names.push_back(layer.name());
   }
-  throw Error(ErrorCode::kData, {file},
-              Join("no layer of this file has the name of a layer of the net. The file has: ",
-                   names.empty() ? std::string("no weights at all") : JoinList(names)));
+  return names;
+}
+
+// "1 layer", "3 layers"
+std::string Layers(size_t count) { return Join(count, count == 1 ? " layer" : " layers"); }
+
+// "a, b, c and 40 more"
+std::string FirstNames(std::span<const std::string> names) {
+  constexpr size_t kShown = 8;
+  if (names.size() <= kShown) return JoinList(names);
+  return Join(JoinList(names.first(kShown)), " and ", names.size() - kShown, " more");
+}
+
+}  // namespace
+
+void WeightLoading::Copy(const caffe::NetParameter& model, const std::string& file) {
+  std::set<std::string> wanted;
+  for (Net* net : nets_) {
+    const LoadReport report = net->CopyWeights(model, file);
+    wanted.insert(report.loaded.begin(), report.loaded.end());
+    AddNew(report.loaded, &with_weights_);
+    AddNew(report.missing, &with_weights_);
+  }
+  const std::vector<std::string> given = LayersWithBlobs(model);
+  if (wanted.empty()) {
+    throw Error(ErrorCode::kData, {file},
+                Join("no layer of this file has the name of a layer of the net. The file has: ",
+                     given.empty() ? "no weights at all" : FirstNames(given), ". The net has: ",
+                     with_weights_.empty() ? "no weights at all" : FirstNames(with_weights_)));
+  }
+  LOG(INFO) << EscapeControl(Join("Loaded ", Layers(wanted.size()), " from ", file));
+  std::vector<std::string> unused;
+  for (const std::string& name : given) {
+    if (!wanted.contains(name)) unused.push_back(name);
+  }
+  if (!unused.empty()) {
+    LOG(INFO) << EscapeControl(
+        Join("Ignoring source layers (", unused.size(), ") of ", file, ": ", FirstNames(unused)));
+  }
+  loaded_.merge(wanted);
+}
+
+void WeightLoading::Finish() const {
+  std::vector<std::string> missing;
+  for (const std::string& name : with_weights_) {
+    if (!loaded_.contains(name)) missing.push_back(name);
+  }
+  if (missing.empty()) return;
+  LOG(WARNING) << EscapeControl(
+      Join(Layers(missing.size()), " of the net ", missing.size() == 1 ? "is" : "are",
+           " in no file of weights and will start from the fillers: ", FirstNames(missing)));
 }
 
 }  // namespace trainer

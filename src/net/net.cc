@@ -21,7 +21,8 @@ Net::Net(const NetSpec& spec, const NetOptions& options, const Device& device, P
       options_(options),
       device_(device),
       params_(params),
-      graph_(std::make_unique<Graph>()) {
+      graph_(std::make_unique<Graph>()),
+      debug_info_(spec.proto.debug_info()) {
   options_.force_backward = options.force_backward || spec.proto.force_backward();
   const NetLog log(options_.log);
   log.Rules(spec, options_.state);
@@ -115,12 +116,19 @@ void Net::CollectOutputs() {
 
 float Net::Forward() {
   BeginPass();
-  for (int s = 0; s < NumLayers(); ++s) ForwardLayer(s);
+  for (int s = 0; s < NumLayers(); ++s) {
+    ForwardLayer(s);
+    if (debug_info_) LogForward(s);
+  }
   return Loss();
 }
 
 void Net::Backward() {
-  for (int s = NumLayers(); s-- > 0;) BackwardLayer(s);
+  for (int s = NumLayers(); s-- > 0;) {
+    BackwardLayer(s);
+    if (debug_info_) LogBackward(s);
+  }
+  if (debug_info_) LogNorms();
 }
 
 void Net::BeginPass() {

@@ -1,6 +1,8 @@
 // Weights in and out of a net, by layer name.
 
+#include <iterator>
 #include <map>
+#include <set>
 
 #include "graph.h"
 #include "trainer/base/text.h"
@@ -26,7 +28,8 @@ bool IsLeftOut(const caffe::LayerParameter& layer, int index) {
   return index >= layer.blobs_size() || layer.blobs(index).ByteSizeLong() == 0;
 }
 
-void CheckBlobs(const caffe::LayerParameter& layer, const StepInfo& step, const std::string& file) {
+// Whether the file has every blob that the step owns, and no more than it has.
+bool IsComplete(const caffe::LayerParameter& layer, const StepInfo& step) {
   const int wanted = static_cast<int>(step.params.size());
   bool complete = layer.blobs_size() <= wanted;
   for (int i = 0; i < wanted; ++i) {
@@ -34,10 +37,14 @@ void CheckBlobs(const caffe::LayerParameter& layer, const StepInfo& step, const 
     const bool own = param.layer == step.spec.name() && param.index == i;
     complete = complete && !(own && IsLeftOut(layer, i));
   }
-  if (complete) return;
+  return complete;
+}
+
+void CheckBlobs(const caffe::LayerParameter& layer, const StepInfo& step, const std::string& file) {
+  if (IsComplete(layer, step)) return;
   throw Error(ErrorCode::kData, {file},
               Join("layer '", layer.name(), "' has ", layer.blobs_size(), " blobs in the file and ",
-                   wanted, " in the net (", step.spec.Where().ToString(),
+                   step.params.size(), " in the net (", step.spec.Where().ToString(),
                    "). Rename the layer to train it from scratch"));
 }
 
@@ -95,6 +102,44 @@ LoadReport Net::CopyWeights(const caffe::NetParameter& source, const std::string
     }
   }
   return report;
+}
+
+std::vector<std::string> Net::Differences(const caffe::NetParameter& source,
+                                          const std::string& file) const {
+  std::vector<std::string> differences;
+  std::map<std::string, const caffe::LayerParameter*> given;
+  for (const caffe::LayerParameter& layer : source.layer()) given.emplace(layer.name(), &layer);
+  std::set<std::string> wanted;
+  for (const StepInfo& step : graph_->steps) {
+    const std::string& name = step.spec.name();
+    if (step.params.empty()) continue;
+    wanted.insert(name);
+    const auto found = given.find(name);
+    const caffe::LayerParameter& layer =
+        found == given.end() ? caffe::LayerParameter::default_instance() : *found->second;
+    if (!IsComplete(layer, step)) {
+      differences.push_back(layer.blobs_size() == 0
+                                ? Join("layer '", name, "' is not in the file")
+                                : Join("layer '", name, "' has ", layer.blobs_size(),
+                                       " blobs in the file and ", step.params.size(),
+                                       " in the net"));
+      continue;
+    }
+    for (int i = 0; i < layer.blobs_size(); ++i) {
+      if (IsLeftOut(layer, i)) continue;
+      const Shape& shape = step.params[static_cast<size_t>(i)]->shape;
+      const BlobData blob = ReadBlob(layer.blobs(i), {file}, BlobName(name, i));
+      if (FitsShape(blob, shape.dims())) continue;
+      differences.push_back(Join(BlobName(name, i), " has the shape ", ShapeText(blob.dims),
+                                 " in the file and ", shape.ToString(), " in the net"));
+    }
+  }
+  for (const auto& [name, layer] : given) {
+    if (layer->blobs_size() > 0 && !wanted.contains(name)) {
+      differences.push_back(Join("the net has no layer '", name, "'"));
+    }
+  }
+  return differences;
 }
 
 }  // namespace trainer

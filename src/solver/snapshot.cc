@@ -10,7 +10,6 @@
 #include "trainer/base/atomic_file.h"
 #include "trainer/base/text.h"
 #include "trainer/config/blob.h"
-#include "trainer/config/upgrade.h"
 #include "trainer/net/load_weights.h"
 #include "trainer/solver/solver.h"
 
@@ -46,15 +45,13 @@ void RestoreNet(const caffe::SolverState& state, const std::string& name, Net& n
   }
 }
 
-caffe::NetParameter ReadUpgraded(const std::string& file) {
-  caffe::NetParameter model = ReadModel(file);
-  UpgradeNet(&model, file);
-  return model;
-}
-
-[[noreturn]] void Mismatch(const std::string& file, const std::string& what) {
+// All that differs at once: one difference alone may mislead.
+[[noreturn]] void Mismatch(const std::string& file, std::span<const std::string> differences) {
+  constexpr size_t kShown = 8;
+  std::string text = JoinList(differences.first(std::min(kShown, differences.size())), "; ");
+  if (differences.size() > kShown) text += Join("; and ", differences.size() - kShown, " more");
   throw Error(ErrorCode::kBadSnapshot, {file},
-              what +
+              text +
                   ". It was made by another solver or net; give the solver it belongs to, or "
                   "start from its weights with --weights");
 }
@@ -62,47 +59,57 @@ caffe::NetParameter ReadUpgraded(const std::string& file) {
 }  // namespace
 
 void Solver::LoadWeights(const std::vector<std::string>& files) {
+  std::vector<Net*> nets = {train_net_.get()};
+  for (const auto& net : test_nets_) nets.push_back(net.get());
+  WeightLoading loading(nets);
   for (const std::string& file : files) {
     LOG(INFO) << "Finetuning from " << file;
-    std::vector<Net*> nets = {train_net_.get()};
-    for (const auto& net : test_nets_) nets.push_back(net.get());
-    CopyWeightsLogged(ReadUpgraded(file), file, nets);
+    loading.Copy(ReadModel(file), file);
   }
+  if (!files.empty()) loading.Finish();
   if (average_) average_->Restart();
 }
 
+// What in a state is not of this solver.
+std::vector<std::string> Solver::StateDifferences(const caffe::SolverState& state) const {
+  std::vector<std::string> differences;
+  if (state.has_solver_type() && state.solver_type() != proto_.type()) {
+    differences.push_back(Join("this state is of a solver of type '", state.solver_type(),
+                               "', and the solver here is '", proto_.type(), "'"));
+  }
+  const size_t expected = train_net_->params().size() * update_->history().size();
+  if (static_cast<size_t>(state.history_size()) != expected) {
+    differences.push_back(Join("it holds ", state.history_size(),
+                               " history blobs, and this solver needs ", expected));
+  }
+  return differences;
+}
+
 // Copies a snapshot's weights, which must be those of this net and of nothing else.
-void Solver::CopyAll(const std::string& weights, const std::string& file) {
-  const caffe::NetParameter model = ReadUpgraded(weights);
-  LoadReport report;
+void Solver::CopyAll(const std::string& weights, const std::string& file,
+                     std::vector<std::string> differences) {
+  const caffe::NetParameter model = ReadModel(weights);
   try {
-    report = train_net_->CopyWeights(model, weights);
+    for (const std::string& difference : train_net_->Differences(model, weights)) {
+      differences.push_back(Join("its weights '", weights, "': ", difference));
+    }
+    if (!differences.empty()) Mismatch(file, differences);
+    train_net_->CopyWeights(model, weights);
+    for (const auto& net : test_nets_) net->CopyWeights(model, weights);
   } catch (const Error& error) {
-    Mismatch(file, error.what());
+    if (error.code() == ErrorCode::kBadSnapshot) throw;
+    throw Error(ErrorCode::kBadSnapshot, {file}, error.what());
   }
-  if (!report.missing.empty()) {
-    Mismatch(file, Join("its weights '", weights, "' have no layer '",
-                        JoinList(report.missing, "', '"), "'"));
-  }
-  if (!report.unused.empty()) {
-    Mismatch(file, Join("its weights '", weights, "' have layers that the net lacks: '",
-                        JoinList(report.unused, "', '"), "'"));
-  }
-  for (const auto& net : test_nets_) net->CopyWeights(model, weights);
 }
 
 void Solver::Restore(const LoadedState& loaded, const std::string& file) {
   const caffe::SolverState& state = loaded.state;
-  if (state.has_solver_type() && state.solver_type() != proto_.type()) {
-    Mismatch(file, Join("this state is of a solver of type '", state.solver_type(),
-                        "', and the solver here is '", proto_.type(), "'"));
-  }
   const bool averaged = average_ && !loaded.averaged_path.empty();
   if (averaged) {
-    CopyAll(loaded.averaged_path, file);
+    CopyAll(loaded.averaged_path, file, {});
     average_->Restart();
   }
-  CopyAll(loaded.model_path, file);
+  CopyAll(loaded.model_path, file, StateDifferences(state));
   if (average_ && !averaged) {
     LOG(WARNING) << "The snapshot has no averaged weights: the average starts from its weights";
     average_->Restart();
@@ -120,20 +127,17 @@ void Solver::RestoreHistory(const caffe::SolverState& state, const std::string& 
   LOG(INFO) << proto_.type() << "Solver: restoring history";
   const std::vector<Param*>& params = train_net_->params();
   const std::vector<std::vector<float*>>& history = update_->history();
-  const size_t expected = params.size() * history.size();
-  if (static_cast<size_t>(state.history_size()) != expected) {
-    Mismatch(file, Join("it holds ", state.history_size(), " history blobs, and this solver needs ",
-                        expected));
-  }
   for (size_t kind = 0; kind < history.size(); ++kind) {
     for (size_t i = 0; i < params.size(); ++i) {
       const auto index = static_cast<int>(kind * params.size() + i);
       const BlobData blob = ReadBlob(state.history(index), {file}, Join("history blob ", index),
                                      ErrorCode::kBadSnapshot);
       if (!FitsShape(blob, params[i]->shape.dims())) {
-        Mismatch(file, Join("history blob ", index, " has the shape ", ShapeText(blob.dims),
-                            "; parameter ", params[i]->index, " of layer '", params[i]->layer,
-                            "' has ", params[i]->shape.ToString()));
+        const std::string difference[] = {Join("history blob ", index, " has the shape ",
+                                               ShapeText(blob.dims), "; parameter ",
+                                               params[i]->index, " of layer '", params[i]->layer,
+                                               "' has ", params[i]->shape.ToString())};
+        Mismatch(file, difference);
       }
       params_.Import(*params[i], blob.values, history[kind][i]);
     }

@@ -31,7 +31,7 @@ Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device
       clock_(std::make_unique<Clock>()) {
   std::unique_ptr<Rule> rule = MakeRule(spec);
   std::optional<LoadedState> loaded;
-  if (!options.snapshot.empty()) loaded = ReadState(options.snapshot);
+  if (!options.snapshot.empty()) loaded = ReadState(options.snapshot, options.allow_outside);
   if (proto_.random_seed() >= 0) {
     seed_ = static_cast<uint64_t>(proto_.random_seed());
   } else {
@@ -67,6 +67,7 @@ void Solver::BuildNets(const TrainOptions& options) {
     LOG(INFO) << "Creating test net (#" << i << ") specified by " << spec_.tests[i].description;
     net_options.state = spec_.tests[i].state;
     test_nets_.push_back(std::make_unique<Net>(*spec_.tests[i].net, net_options, device_, params_));
+    if (proto_.debug_info()) test_nets_.back()->SetDebugInfo(true);
   }
   LOG(INFO) << "Solver scaffolding done.";
 }
@@ -104,6 +105,8 @@ void Solver::Finish() {
 }
 
 float Solver::Step() {
+  const bool display = proto_.display() > 0 && state_.iter % proto_.display() == 0;
+  train_net_->SetDebugInfo(display && (proto_.debug_info() || spec_.train.net->proto.debug_info()));
   const float loss = AccumulateGradients();
   if (!std::isfinite(loss)) Diverge(loss);
   state_.smoothed_loss = SmoothLoss(loss);
@@ -113,7 +116,7 @@ float Solver::Step() {
         Join("MultiStep Status: Iteration ", state_.iter, ", step = ", state_.current_step));
   }
   const float rate = LearningRate(proto_, state_.iter, state_.current_step);
-  if (proto_.display() > 0 && state_.iter % proto_.display() == 0) Report(rate);
+  if (display) Report(rate);
   const std::string note = update_->Apply(state_.iter, rate);
   if (!note.empty()) observer_.OnNote(note);
   ++state_.iter;
@@ -123,6 +126,7 @@ float Solver::Step() {
 
 float Solver::AccumulateGradients() {
   float loss = 0;
+  if (proto_.snapshot_diff()) params_.ClearGradients();
   for (int pass = 0; pass < proto_.iter_size(); ++pass) {
     loss += train_net_->Forward();
     train_net_->Backward();

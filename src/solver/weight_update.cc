@@ -44,6 +44,7 @@ std::string WeightUpdate::Apply(int iter, float rate) {
   ParamSlice slice;
   slice.grad_scale = ClipFactor(&note) / static_cast<float>(proto_.iter_size());
   slice.iter = iter;
+  slice.clear_grad = !proto_.snapshot_diff();  // else the gradients stay for the snapshot
   slice.momentum = Momentum(proto_, iter, rate);
   for (size_t i = 0; i < params_.size(); ++i) {
     const Param& param = *params_[i];

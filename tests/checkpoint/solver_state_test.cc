@@ -63,11 +63,16 @@ TEST_F(SolverStateTest, PrefersTheWeightsBesideTheState) {
   EXPECT_EQ(ReadState(state_).model_path, model_);
 }
 
-TEST_F(SolverStateTest, TakesTheStoredPathWithALineInTheLog) {
+TEST_F(SolverStateTest, TakesTheStoredPathOnlyWhenAllowedWithALineInTheLog) {
   const std::string elsewhere = folder_ / "elsewhere.caffemodel";
   WritePair(elsewhere, 6);
+  const auto [code, message] = ErrorOf([&] { ReadState(state_); });
+  EXPECT_EQ(code, ErrorCode::kBadSnapshot);
+  EXPECT_THAT(message, HasSubstr("leads to another folder: " + elsewhere +
+                                 "; put the file beside the state, or allow the path with "
+                                 "--allow_outside"));
   testing::internal::CaptureStderr();
-  EXPECT_EQ(ReadState(state_).model_path, elsewhere);
+  EXPECT_EQ(ReadState(state_, true).model_path, elsewhere);
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
               HasSubstr("are taken from another folder: " + elsewhere));
 }

@@ -1,11 +1,11 @@
 // The lines of the log, as the tools that read Caffe's logs expect them.
 
-#include <glog/logging.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <regex>
 
+#include "support/log_collector.h"
 #include "trainer/observe/observer.h"
 
 namespace trainer {
@@ -13,22 +13,10 @@ namespace {
 
 using testing::ElementsAre;
 
-// Collects what is logged while it lives, without the prefix.
-class Collector : public google::LogSink {
- public:
-  Collector() { google::AddLogSink(this); }
-  ~Collector() override { google::RemoveLogSink(this); }
-  void send(google::LogSeverity, const char*, const char*, int, const google::LogMessageTime&,
-            const char* message, size_t length) override {
-    lines.emplace_back(message, length);
-  }
-  std::vector<std::string> lines;
-};
-
 class LogObserverTest : public testing::Test {
  protected:
   std::unique_ptr<Observer> log_ = ObserverRegistry::Get().Make("log");
-  Collector collected_;
+  LogCollector collected_;
 };
 
 TEST_F(LogObserverTest, AnIterationHasItsLossItsOutputsAndItsRate) {

@@ -192,11 +192,13 @@ TEST(SolverTest, RefusesASnapshotOfAnotherNet) {
   std::string wider = Changed(SmallNet(), "num_output: 9", "num_output: 8");
   const auto [code, text] = ResumeRefusal(kFields, wider);
   EXPECT_EQ(code, ErrorCode::kBadSnapshot);
-  EXPECT_THAT(text,
-              HasSubstr("layer 'ip1', blob 0: its shape is 9 6 (54) in the file and 8 6 (48)"));
+  EXPECT_THAT(
+      text, HasSubstr("layer 'ip1', blob 0 has the shape 9 6 (54) in the file and 8 6 (48) in the "
+                      "net; its weights"));
 
   std::string renamed = Changed(SmallNet(), "name: \"ip1\"", "name: \"first\"");
-  EXPECT_THAT(ResumeRefusal(kFields, renamed).second, HasSubstr("have no layer 'first'"));
+  EXPECT_THAT(ResumeRefusal(kFields, renamed).second,
+              HasSubstr("layer 'first' is not in the file"));
 }
 
 TEST(SolverTest, WeightsThatMatchNoLayerAreAnError) {

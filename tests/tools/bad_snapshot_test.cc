@@ -72,6 +72,27 @@ TEST_F(BadResumeTest, ASnapshotOfALayerWithAnotherNameIsRefused) {
                 "'other'");
 }
 
+TEST_F(BadResumeTest, EveryDifferenceIsListed) {
+  job_.net = Edited(job_.net, "name: \"ip\"", "name: \"other\"");
+  job_.solver = Edited(job_.solver, "momentum: 0.9", "momentum: 0.9 type: \"Adam\"");
+  ExpectRefused(job_, Resume("snap_iter_20.solverstate"), 83, "snap_iter_20.solverstate: ",
+                "this state is of a solver of type 'SGD', and the solver here is 'Adam'; it holds "
+                "2 history blobs, and this solver needs 4; its weights 'snap_iter_20.caffemodel': "
+                "layer 'other' is not in the file; its weights 'snap_iter_20.caffemodel': the net "
+                "has no layer 'ip'. It was made by another solver or net");
+}
+
+TEST_F(BadResumeTest, WeightsInAnotherFolderNeedAFlag) {
+  std::filesystem::create_directory(job_.folder() / "moved");
+  std::filesystem::rename(job_.folder() / "snap_iter_20.solverstate",
+                          job_.folder() / "moved/snap_iter_20.solverstate");
+  ExpectRefused(job_, Resume("moved/snap_iter_20.solverstate"), 83,
+                "moved/snap_iter_20.solverstate: the weights are not beside this state",
+                "--allow_outside");
+  EXPECT_EQ(job_.Train({"--snapshot=moved/snap_iter_20.solverstate", "--allow_outside"}).exit_code,
+            0);
+}
+
 TEST_F(BadResumeTest, ATruncatedSnapshotIsRefused) {
   const std::string state = ReadText(job_.folder() / "snap_iter_20.solverstate");
   WriteText(job_.folder() / "snap_iter_20.solverstate", state.substr(0, state.size() / 2));

@@ -29,11 +29,11 @@ void SetModel(const std::string& model_path, const Seal& seal, caffe::SolverStat
 void SetAveraged(const std::string& path, const Seal& seal, caffe::SolverState* state);
 
 // Reads a state and finds its weights, averaged ones too: the file of that name beside the state,
-// else the path as it was written, which gets a line in the log because it may lead anywhere. The
-// weights' checksum must be the one that the state remembers, if it remembers one; they are not
-// parsed. Throws kNoInput, kNoPermission, kIo; kUsage for a file of weights, by name or content;
-// kBadSnapshot for all else: a cut or changed state, weights that are missing, damaged or of
-// another state.
-LoadedState ReadState(const std::string& path);
+// else, with `allow_outside` and a line in the log, the path as it was written, which may lead
+// anywhere. The weights' checksum must be the one that the state remembers, if it remembers one;
+// they are not parsed. Throws kNoInput, kNoPermission, kIo; kUsage for a file of weights, by name
+// or content; kBadSnapshot for all else: a cut or changed state, weights that are missing, damaged
+// or of another state.
+LoadedState ReadState(const std::string& path, bool allow_outside = false);
 
 }  // namespace trainer

@@ -74,6 +74,10 @@ class Net {
   // Adds to the parameter gradients. After a Forward.
   void Backward();
 
+  // Whether Forward and Backward log the mean absolute value of every output, parameter and
+  // gradient. As the net's debug_info says at first.
+  void SetDebugInfo(bool on) { debug_info_ = on; }
+
   // The same in pieces, for measuring.
   int NumLayers() const;
   const LayerSpec& LayerAt(int i) const;
@@ -107,6 +111,11 @@ class Net {
   // leading ones); throws kData naming both shapes, the layer and the file.
   LoadReport CopyWeights(const caffe::NetParameter& source, const std::string& file);
 
+  // What keeps `source` from being the weights of this net and of nothing else: layers and blobs
+  // that only one of both has, and other shapes; one sentence each.
+  std::vector<std::string> Differences(const caffe::NetParameter& source,
+                                       const std::string& file) const;
+
   // Passes done and the state of every layer that has one, for bit-exact resuming.
   uint32_t passes() const { return passes_; }
   std::vector<std::pair<std::string, std::string>> SaveLayerStates() const;
@@ -117,6 +126,11 @@ class Net {
   void FillParams(const std::vector<Param*>& fresh);
   void CollectOutputs();
   void Poison(int step);
+  float MeanAbs(const Tensor& value) const;
+  std::vector<float> ToHost(const float* device_values, int64_t count) const;
+  void LogForward(int i) const;
+  void LogBackward(int i) const;
+  void LogNorms() const;
 
   // Shapes that change from pass to pass.
   void Follow(int i);
@@ -138,6 +152,7 @@ class Net {
   void* arena_ = nullptr;
   std::vector<void*> spares_;  // where a changed shape asked for more than the arena has
   uint32_t passes_ = 0;
+  bool debug_info_ = false;
 };
 
 // The stream of random numbers that belongs to `name` in `phase`.

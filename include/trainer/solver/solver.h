@@ -19,6 +19,7 @@ namespace trainer {
 
 struct TrainOptions {
   std::string snapshot;              // a .solverstate to go on from, or ""
+  bool allow_outside = false;        // take the snapshot's weights from another folder
   std::vector<std::string> weights;  // .caffemodel files to start from, in this order
   MemoryMode memory = MemoryMode::kShared;
   SignalWatch* signals = nullptr;  // null: signals are not looked at
@@ -66,7 +67,9 @@ class Solver {
   void BuildNets(const TrainOptions& options);
   void LoadWeights(const std::vector<std::string>& files);
   void Restore(const LoadedState& loaded, const std::string& file);
-  void CopyAll(const std::string& weights, const std::string& file);
+  std::vector<std::string> StateDifferences(const caffe::SolverState& state) const;
+  void CopyAll(const std::string& weights, const std::string& file,
+               std::vector<std::string> differences);
   void RestoreHistory(const caffe::SolverState& state, const std::string& file);
   void RestoreProgress(const caffe::SolverState& state);
   caffe::SolverState StateProto() const;
