@@ -41,6 +41,7 @@ void PrintType(const std::string& type, const LayerDoc& doc) {
   }
   for (const std::string& param : params)
     std::cout << "\n" << param << ":\n" << Explain(param) << "\n";
+  std::cout << "\n'trainer layers LayerParameter' lists the fields that every layer has.\n";
 }
 
 class Layers final : public Verb {
@@ -48,13 +49,16 @@ class Layers final : public Verb {
   VerbDoc Doc() const override {
     return {
         .summary = "list the layer types, or explain one",
-        .usage = "trainer layers [TYPE]",
+        .usage = "trainer layers [TYPE|FIELD|MESSAGE]",
         .text =
             "With a type: what it computes, how many bottoms and tops it takes, and its fields "
-            "with their defaults.",
+            "with their defaults. With a field that holds fields of its own, or the name of such "
+            "a message: those fields.",
         .examples =
             "trainer layers\n"
-            "trainer layers Convolution",
+            "trainer layers Convolution\n"
+            "trainer layers transform_param\n"
+            "trainer layers LayerParameter",
         .flags = {},
         .max_words = 1,
     };
@@ -67,6 +71,10 @@ class Layers final : public Verb {
     }
     const std::string& type = flags.words()[0];
     const auto found = LayerDocs().find(type);
+    if (found == LayerDocs().end() && IsMessage(type)) {
+      std::cout << Explain(type);
+      return 0;
+    }
     if (found == LayerDocs().end()) {
       const std::vector<std::string> types = LayerRegistry::Get().Names();
       throw Error(ErrorCode::kUsage, Join("no layer type '", type, "'.", DidYouMean(type, types),

@@ -34,8 +34,10 @@ int Run(const std::vector<std::string>& arguments) {
 }
 
 int Fail(ErrorCode code, const std::string& message) {
+  constexpr size_t kLongest = 4000;  // names from files have no limit of their own
   std::cout.flush();
-  std::fprintf(stderr, "error: %s\n", message.c_str());
+  std::fprintf(stderr, "error: %s%s\n", message.substr(0, kLongest).c_str(),
+               message.size() > kLongest ? "..." : "");
   return static_cast<int>(code);
 }
 

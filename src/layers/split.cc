@@ -34,7 +34,8 @@ class Split final : public Layer {
 const RegisterLayer<Split> kSplit(
     "Split", {.text = "Hands its input to several readers; their gradients are added.\n"
                       "Put in by the program wherever a blob is read more than once; copies "
-                      "nothing.",
+                      "nothing.\n"
+                      "bottom: any shape; tops: the same shape.",
               .param = "",
               .arity = {.min_in = 1, .max_in = 1, .min_out = 1, .max_out = -1}});
 

@@ -66,7 +66,10 @@ class Tile final : public Layer {
 
 const RegisterLayer<Tile> kTile(
     "Tile",
-    {.text = "Repeats its input `tiles` times along `axis` (default 1).", .param = "tile_param"});
+    {.text = "Repeats its input `tiles` times along `axis` (default 1).\n"
+             "bottom: any shape; top: the same shape with that axis `tiles` times as long. The "
+             "gradient is the sum over the copies.",
+     .param = "tile_param"});
 
 }  // namespace
 }  // namespace trainer

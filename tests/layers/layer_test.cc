@@ -57,6 +57,8 @@ TEST(LayerTest, EveryTypeHasAPageWhoseMessageExists) {
     const LayerDoc& doc = LayerDocs().at(type);
     EXPECT_FALSE(doc.text.empty());
     const std::string_view first = doc.text.substr(0, doc.text.find('.'));
+    EXPECT_THAT(doc.text, testing::ContainsRegex("[Ss]hape|\\(N|[Bb]ottom|[Tt]op"))
+        << "what goes in and out";
     EXPECT_LE(first.size(), 120u) << "the first sentence heads a table";
     if (doc.param.empty()) continue;
     EXPECT_NE(caffe::LayerParameter::descriptor()->FindFieldByName(std::string(doc.param)),

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 
 #include "job.h"
@@ -111,6 +112,39 @@ TEST(SyntaxErrorTest, ShowsTheLineAndTheColumn) {
   EXPECT_THAT(lines[lines.size() - 1], MatchesRegex(" +\\^"));
 }
 
+// What would take a reader without limits long, or break it.
+TEST(HostileTextTest, IsRefusedByLimits) {
+  Job job;
+  job.Write();
+  std::string deep, layers;
+  for (int i = 0; i < 100000; ++i) deep += "layer { ";
+  for (int i = 0; i < 20000; ++i) layers += "layer { name: \"a\" type: \"ReLU\" }\n";
+  const std::tuple<const char*, std::string, const char*> files[] = {
+      {"deep", deep, "deep:1:9: layer has no field 'layer'"},
+      {"braces", std::string(100000, '{'), "braces:1:1: a field name should stand here"},
+      {"long", "name: '" + std::string(5 << 20, 'a') + "'", "is larger than 4194304 bytes"},
+      {"name", "name: '" + std::string(3 << 20, 'a') + "'", "name: net 'aaa"},
+      {"many", layers, "many:10001:1: the net has 20000 layers; at most 10000"},
+      {"zero", std::string("name: 'a'\n\0", 11), "zero:2: there is a zero byte"},
+      {"bytes", "# \xff\nname: 'a'", "bytes:1: there are bytes that are not UTF-8"},
+      {"twice", "name: 'a'\nname: 'b'", "twice:2:1: 'name' is given twice"},
+  };
+  for (const auto& [name, text, part] : files) {
+    WriteText(job.folder() / name, text);
+    for (const std::string flag : {"plan --model=", "train --solver="}) {
+      const size_t space = flag.find(' ');
+      const Outcome outcome =
+          RunProgram({flag.substr(0, space), flag.substr(space + 1) + name}, job.options());
+      EXPECT_EQ(outcome.exit_code, 78) << name;
+      ASSERT_EQ(outcome.Errors().size(), 1u) << outcome.err;
+      EXPECT_LT(outcome.Errors()[0].size(), 5000u);
+      if (flag.starts_with("plan")) {
+        EXPECT_THAT(outcome.err, HasSubstr(part));
+      }
+    }
+  }
+}
+
 // Halves the largest file of a folder, or turns the bits of the byte in its middle.
 void Damage(const std::string& folder, bool cut) {
   std::filesystem::path largest;
@@ -187,6 +221,35 @@ TEST(BadMeanTest, AMeanOfAnotherSizeIsRefused) {
   WriteText(job.folder() / "mean.binaryproto", mean.SerializeAsString());
   job.net = Edited(job.net, "scale: 0.00390625", "mean_file: \"mean.binaryproto\"");
   ExpectRefused(job, job.Train(), 78, "net.prototxt:8:", "1x10x10");
+}
+
+TEST(BadMeanTest, OtherFilesAreNoMean) {
+  Job job;
+  job.net = Edited(job.net, "scale: 0.00390625", "mean_file: \"mean\"");
+  ExpectRefused(job, job.Train(), 66, "", "mean");
+  caffe::BlobProto mean;
+  for (const int dim : {1, 28, 28}) mean.mutable_shape()->add_dim(dim);
+  for (int i = 0; i < 28 * 28; ++i) mean.add_data(0.5f);
+  const std::string good = mean.SerializeAsString();
+  caffe::BlobProto negative = mean, nan = mean, flat = mean;
+  negative.mutable_shape()->set_dim(1, -28);
+  nan.set_data(5, NAN);
+  flat.mutable_shape()->Clear();
+  flat.mutable_shape()->add_dim(28 * 28);
+  const std::pair<std::string, const char*> files[] = {
+      {"", "not a mean file"},
+      {good.substr(0, good.size() / 2), "not a mean file"},
+      {"name: \"n\"\n", "not a mean file"},
+      {negative.SerializeAsString(), "negative length -28"},
+      {nan.SerializeAsString(), "number 5 is NaN"},
+      {flat.SerializeAsString(), "the mean must have the shape 1 C H W"},
+  };
+  for (const auto& [bytes, part] : files) {
+    WriteText(job.folder() / "mean", bytes);
+    ExpectRefused(job, job.Train(), 65, "mean: ", part);
+  }
+  WriteText(job.folder() / "mean", good);
+  EXPECT_EQ(job.Train().exit_code, 0);
 }
 
 // Sanitizers reserve more address space than the limit leaves.

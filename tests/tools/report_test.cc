@@ -152,6 +152,18 @@ TEST(SolverTest, ListsRulesAndFieldsAndExplainsOne) {
             "lists the fields\n");
 }
 
+TEST(LayersTest, ExplainsTheFieldsThatManyTypesHave) {
+  const auto page = [](const std::string& name) {
+    const Outcome outcome = RunProgram({"layers", name});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return outcome.out;
+  };
+  EXPECT_TRUE(Finds(page("LayerParameter"), R"(\n +loss_weight +repeated float +[A-Z])"));
+  EXPECT_TRUE(Finds(page("NetParameter"), R"(\n +force_backward +bool +false +[A-Z])"));
+  EXPECT_THAT(page("transform_param"), StartsWith("TransformationParameter: "));
+  EXPECT_THAT(page("FillerParameter"), HasSubstr("variance_norm"));
+}
+
 TEST(LayersTest, NamesTheNearestType) {
   const Outcome outcome = RunProgram({"layers", "Poling"});
   EXPECT_EQ(outcome.exit_code, 64);
