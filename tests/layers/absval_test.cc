@@ -7,6 +7,7 @@ namespace trainer {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
 
 TEST(AbsValTest, HandValues) {
   LayerRunner layer(R"(type: "AbsVal")", {{3}});
@@ -25,6 +26,11 @@ TEST(AbsValTest, GoldenValues) { ExpectGoldenFile("absval.txt"); }
 
 TEST(AbsValTest, InPlaceEqualsNotInPlace) {
   ExpectInPlaceEqual(R"(type: "AbsVal")", {{2, 3, 4, 5}});
+}
+
+TEST(AbsValTest, RefusesTwoInputs) {
+  EXPECT_THAT(RefusalOf(R"(type: "AbsVal")", {{2}, {2}}),
+              HasSubstr("layer 'it' (AbsVal): takes 1 bottom, but 2 are given"));
 }
 
 }  // namespace

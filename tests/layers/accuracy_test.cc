@@ -54,6 +54,11 @@ TEST(AccuracyTest, GoldenValues) {
   }
 }
 
+TEST(AccuracyTest, InPlaceEqualsNotInPlace) {
+  ExpectInPlaceEqual(Accuracy(), {{2, 3}, {2}}, {{}, {1, 2}},
+                     {.phase = caffe::TEST, .training = false});
+}
+
 TEST(AccuracyTest, RefusesLabelsThatAreNoClass) {
   LayerRunner layer(Accuracy(), {{2, 3}, {2}});
   layer.SetInput(1, {0, 3});

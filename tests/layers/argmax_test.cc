@@ -52,6 +52,10 @@ TEST(ArgMaxTest, HandValuesOfEqualsAndOfWhatIsNotANumber) {
 
 TEST(ArgMaxTest, GoldenValues) { ExpectGoldenFile("argmax.txt"); }
 
+TEST(ArgMaxTest, InPlaceEqualsNotInPlace) {
+  ExpectInPlaceEqual(ArgMax("axis: 1"), {{2, 3, 4, 5}}, {}, kTest);
+}
+
 TEST(ArgMaxTest, RefusesBadFields) {
   EXPECT_THAT(RefusalOf(ArgMax("top_k: 0"), {{2, 3}}),
               HasSubstr("net.prototxt:4:16: layer 'it' (ArgMax): top_k is 0; of 3 numbers it may "

@@ -34,6 +34,10 @@ TEST(BatchReindexTest, GradientMatchesDifferences) {
 
 TEST(BatchReindexTest, GoldenValues) { ExpectGoldenFile("batch_reindex.txt"); }
 
+TEST(BatchReindexTest, InPlaceEqualsNotInPlace) {
+  ExpectInPlaceEqual(kLayer, {{2, 3, 4, 5}, {2}}, {{}, {1, 1}});
+}
+
 TEST(BatchReindexTest, RefusesBadIndices) {
   LayerRunner layer(kLayer, {{2, 3}, {2}});
   layer.SetInput(1, {0, -1});

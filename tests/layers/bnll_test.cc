@@ -6,6 +6,8 @@
 namespace trainer {
 namespace {
 
+using testing::HasSubstr;
+
 TEST(BnllTest, HandValues) {
   LayerRunner layer(R"(type: "BNLL")", {{4}});
   ExpectNear(layer.Forward({0, 1.0986123f, 200, -200}), {0.6931472f, 1.3862944f, 200, 0}, 1e-6f);
@@ -20,6 +22,11 @@ TEST(BnllTest, GradientMatchesDifferences) {
 TEST(BnllTest, GoldenValues) { ExpectGoldenFile("bnll.txt"); }
 
 TEST(BnllTest, InPlaceEqualsNotInPlace) { ExpectInPlaceEqual(R"(type: "BNLL")", {{2, 3, 4, 5}}); }
+
+TEST(BnllTest, RefusesTwoInputs) {
+  EXPECT_THAT(RefusalOf(R"(type: "BNLL")", {{2}, {2}}),
+              HasSubstr("layer 'it' (BNLL): takes 1 bottom, but 2 are given"));
+}
 
 }  // namespace
 }  // namespace trainer

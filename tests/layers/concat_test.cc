@@ -33,6 +33,10 @@ TEST(ConcatTest, GradientMatchesDifferences) {
 
 TEST(ConcatTest, GoldenValues) { ExpectGoldenFile("concat.txt"); }
 
+TEST(ConcatTest, InPlaceEqualsNotInPlace) {
+  ExpectInPlaceEqual(Concat("axis: 1"), {{2, 3, 4, 5}, {2, 2, 4, 5}});
+}
+
 TEST(ConcatTest, RefusesInputsThatDoNotFit) {
   EXPECT_THAT(RefusalOf(Concat("axis: 1"), {{2, 3}, {3, 3}}),
               HasSubstr("bottom 'x1' has shape (3, 3) and bottom 'x0' has (2, 3); to be joined "

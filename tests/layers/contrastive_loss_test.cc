@@ -35,6 +35,26 @@ TEST(ContrastiveLossTest, GradientMatchesDifferences) {
 
 TEST(ContrastiveLossTest, GoldenValues) { ExpectGoldenFile("contrastive_loss.txt", 2e-4f); }
 
+TEST(ContrastiveLossTest, ImagesEqualThePlainOrder) {
+  std::vector<std::vector<float>> losses, gradients;
+  for (const Shape& shape : {Shape{2, 3, 2, 2}, Shape{2, 12}}) {
+    LayerRunner layer(R"(type: "ContrastiveLoss" contrastive_loss_param { margin: 9 })",
+                      {shape, shape, {2}});
+    for (const int i : {0, 1}) layer.SetInput(i, LayerRunner::SomeValues(24, 1 + i));
+    layer.SetInput(2, {1, 0});
+    layer.Forward();
+    layer.Backward({{1}});
+    losses.push_back(layer.Output());
+    gradients.push_back(layer.InputGradient());
+  }
+  ExpectNear(losses[0], losses[1], 1e-5f);
+  ExpectNear(gradients[0], gradients[1], 1e-5f);
+}
+
+TEST(ContrastiveLossTest, InPlaceEqualsNotInPlace) {
+  ExpectInPlaceEqual(R"(type: "ContrastiveLoss")", {{2, 3}, {2, 3}, {2}}, {{}, {}, {1, 0}});
+}
+
 TEST(ContrastiveLossTest, RefusesShapesThatDoNotFit) {
   EXPECT_THAT(RefusalOf(R"(type: "ContrastiveLoss")", {{2, 3}, {2, 4}, {2}}),
               HasSubstr("features have shapes (2, 3) and (2, 4); they must be equal"));

@@ -69,6 +69,10 @@ TEST(ConvolutionTest, GoldenValues) {
   }
 }
 
+TEST(ConvolutionTest, InPlaceEqualsNotInPlace) {
+  ExpectInPlaceEqual(Conv("num_output: 3 kernel_size: 3 pad: 1"), {{2, 3, 4, 5}});
+}
+
 TEST(ConvolutionTest, RefusesAKernelThatDoesNotFit) {
   EXPECT_THAT(RefusalOf(Conv("num_output: 4 kernel_size: 5 pad: 1"), {{1, 1, 2, 9}}),
               HasSubstr("net.prototxt:4:35: layer 'it' (Convolution): a kernel of 5x5 reaches over "

@@ -42,6 +42,10 @@ TEST(CropTest, GradientMatchesDifferences) {
 
 TEST(CropTest, GoldenValues) { ExpectGoldenFile("crop.txt"); }
 
+TEST(CropTest, InPlaceEqualsNotInPlace) {
+  ExpectInPlaceEqual(Crop(), {{2, 3, 4, 5}, {2, 3, 2, 2}});
+}
+
 TEST(CropTest, RefusesAPartThatDoesNotFit) {
   EXPECT_THAT(RefusalOf(Crop("offset: 0 offset: 2"), {{1, 1, 4, 4}, {1, 1, 3, 3}}),
               HasSubstr("net.prototxt:4:14: layer 'it' (Crop): on axis 3, 3 places from offset 2 "

@@ -81,6 +81,10 @@ TEST(DeconvolutionTest, GradientMatchesDifferences) {
 
 TEST(DeconvolutionTest, GoldenValues) { ExpectGoldenFile("deconvolution.txt", 1e-4f); }
 
+TEST(DeconvolutionTest, InPlaceEqualsNotInPlace) {
+  ExpectInPlaceEqual(Deconv("num_output: 3 kernel_size: 3 pad: 1"), {{2, 3, 4, 5}});
+}
+
 TEST(DeconvolutionTest, RefusesPaddingThatLeavesNoOutput) {
   EXPECT_THAT(RefusalOf(Deconv("num_output: 1 kernel_size: 2 pad: 2"), {{1, 1, 3, 3}}),
               HasSubstr("layer 'it' (Deconvolution): spatial axis 0 of the output gets the length "

@@ -6,6 +6,8 @@
 namespace trainer {
 namespace {
 
+using testing::HasSubstr;
+
 TEST(EluTest, HandValues) {
   LayerRunner layer(R"(type: "ELU" elu_param { alpha: 2 })", {{3}});
   ExpectNear(layer.Forward({3, 0, -0.6931472f}), {3, 0, -1}, 1e-6f);
@@ -28,6 +30,11 @@ TEST(EluTest, InPlaceEqualsNotInPlace) {
     ExpectInPlaceEqual(std::string("type: \"ELU\" elu_param { alpha: ") + alpha + " }",
                        {{2, 3, 4, 5}});
   }
+}
+
+TEST(EluTest, RefusesTwoInputs) {
+  EXPECT_THAT(RefusalOf(R"(type: "ELU")", {{2}, {2}}),
+              HasSubstr("layer 'it' (ELU): takes 1 bottom, but 2 are given"));
 }
 
 }  // namespace

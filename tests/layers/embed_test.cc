@@ -45,6 +45,10 @@ TEST(EmbedTest, GradientMatchesDifferences) {
 
 TEST(EmbedTest, GoldenValues) { ExpectGoldenFile("embed.txt"); }
 
+TEST(EmbedTest, InPlaceEqualsNotInPlace) {
+  ExpectInPlaceEqual(Embed("input_dim: 4 num_output: 1"), {{2, 1}}, {{3, 1}});
+}
+
 TEST(EmbedTest, RefusesBadIndices) {
   LayerRunner layer(Embed("input_dim: 3 num_output: 2"), {{2}});
   EXPECT_THAT(

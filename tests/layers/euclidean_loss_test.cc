@@ -29,6 +29,10 @@ TEST(EuclideanLossTest, GradientMatchesDifferences) {
 
 TEST(EuclideanLossTest, GoldenValues) { ExpectGoldenFile("euclidean_loss.txt"); }
 
+TEST(EuclideanLossTest, InPlaceEqualsNotInPlace) {
+  ExpectInPlaceEqual(R"(type: "EuclideanLoss")", {{2, 3, 4, 5}, {2, 3, 4, 5}});
+}
+
 TEST(EuclideanLossTest, RefusesInputsOfDifferentShapes) {
   EXPECT_THAT(RefusalOf(R"(type: "EuclideanLoss")", {{2, 3}, {2, 4}}),
               HasSubstr("bottom 'x1' has shape (2, 4) and bottom 'x0' has (2, 3); they must be "

@@ -40,6 +40,14 @@ TEST(FlattenTest, HandValuesOfAnImageMadeOfFiveAxes) {
   EXPECT_EQ(flatten.InputGradient(), x);
 }
 
+TEST(FlattenTest, GradientMatchesDifferences) {
+  LayerRunner flatten(Flatten(), {{2, 3, 2, 2}});
+  flatten.SetInput(0, LayerRunner::SomeValues(24, 1));
+  flatten.ExpectGradient();
+}
+
+TEST(FlattenTest, InPlaceEqualsNotInPlace) { ExpectInPlaceEqual(Flatten(), {{2, 3, 4, 5}}); }
+
 TEST(FlattenTest, RefusesBadAxes) {
   EXPECT_THAT(RefusalOf(Flatten("axis: 4"), {{2, 3}}),
               HasSubstr("net.prototxt:4:17: layer 'it' (Flatten): axis is 4, but the input (2, 3) "

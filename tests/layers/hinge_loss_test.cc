@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "support/layer_checks.h"
 #include "support/layer_runner.h"
 
 namespace trainer {
@@ -8,6 +9,9 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+
+const NotChecked kNoImages("HingeLoss", LayerCheck::kImages,
+                           "takes one score per class, no image of more than one pixel");
 
 TEST(HingeLossTest, HandValues) {
   LayerRunner layer(R"(type: "HingeLoss")", {{2, 2}, {2}});
@@ -32,6 +36,10 @@ TEST(HingeLossTest, GradientMatchesDifferences) {
 }
 
 TEST(HingeLossTest, GoldenValues) { ExpectGoldenFile("hinge_loss.txt"); }
+
+TEST(HingeLossTest, InPlaceEqualsNotInPlace) {
+  ExpectInPlaceEqual(R"(type: "HingeLoss")", {{2, 3}, {2}}, {{}, {1, 2}});
+}
 
 TEST(HingeLossTest, RefusesBadLabelsAndShapes) {
   LayerRunner layer(R"(type: "HingeLoss")", {{2, 3}, {2}});

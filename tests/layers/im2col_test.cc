@@ -37,6 +37,10 @@ TEST(Im2colTest, GradientMatchesDifferences) {
 
 TEST(Im2colTest, GoldenValues) { ExpectGoldenFile("im2col.txt"); }
 
+TEST(Im2colTest, InPlaceEqualsNotInPlace) {
+  ExpectInPlaceEqual(Im2col("kernel_size: 1"), {{2, 3, 4, 5}});
+}
+
 TEST(Im2colTest, RefusesBadFields) {
   EXPECT_THAT(RefusalOf(Im2col("kernel_size: 5"), {{1, 1, 2, 9}}),
               HasSubstr("net.prototxt:4:21: layer 'it' (Im2col): a kernel of 5x5 reaches over 5 "

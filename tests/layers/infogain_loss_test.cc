@@ -73,6 +73,10 @@ TEST(InfogainLossTest, GradientMatchesDifferences) {
 
 TEST(InfogainLossTest, GoldenValues) { ExpectGoldenFile("infogain_loss.txt"); }
 
+TEST(InfogainLossTest, InPlaceEqualsNotInPlace) {
+  ExpectInPlaceEqual(kLoss, {{2, 3}, {2}, {3, 3}}, {{}, {1, 2}});
+}
+
 TEST(InfogainLossTest, RefusesAMatrixThatIsMissingOrGivenTwice) {
   EXPECT_THAT(RefusalOf(kLoss, {{2, 3}, {2}}),
               HasSubstr("layer 'it' (InfogainLoss): the matrix is missing; give it as a third "

@@ -61,6 +61,10 @@ TEST(InnerProductTest, OutputShapeKeepsTheAxesBefore) {
   EXPECT_EQ(LayerRunner(Product("num_output: 7 axis: 0"), {{2, 3}}).OutputShape(), Shape({7}));
 }
 
+TEST(InnerProductTest, InPlaceEqualsNotInPlace) {
+  ExpectInPlaceEqual(Product("num_output: 3"), {{2, 3}});
+}
+
 TEST(InnerProductTest, RefusesBadFields) {
   EXPECT_THAT(RefusalOf(Product("num_output: 0"), {{2, 3}}),
               HasSubstr("net.prototxt:4:23: layer 'it' (InnerProduct): num_output is 0; it must be "

@@ -38,6 +38,12 @@ TEST(InputTest, OneShapeServesAllTops) {
   EXPECT_EQ(input.OutputShape(1), Shape({2, 3}));
 }
 
+TEST(InputTest, HandValuesOfAnImageAreZeros) {
+  LayerRunner input(R"(type: "Input" input_param { shape { dim: 1 dim: 2 dim: 3 dim: 4 } })", {});
+  input.Forward();
+  EXPECT_THAT(input.Output(), Each(0));
+}
+
 TEST(InputTest, RefusesMissingAndBadShapes) {
   EXPECT_THAT(RefusalOf(R"(type: "Input")", {}),
               HasSubstr("layer 'it' (Input): input_param has no shape; give one, or one per top"));

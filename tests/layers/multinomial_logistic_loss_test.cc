@@ -1,12 +1,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "support/layer_checks.h"
 #include "support/layer_runner.h"
 
 namespace trainer {
 namespace {
 
 using testing::HasSubstr;
+
+const NotChecked kNoImages("MultinomialLogisticLoss", LayerCheck::kImages,
+                           "takes one score per class, no image of more than one pixel");
 
 TEST(MultinomialLogisticLossTest, HandValues) {
   LayerRunner layer(R"(type: "MultinomialLogisticLoss")", {{2, 2}, {2}});
@@ -29,6 +33,11 @@ TEST(MultinomialLogisticLossTest, GradientMatchesDifferences) {
 
 TEST(MultinomialLogisticLossTest, GoldenValues) {
   ExpectGoldenFile("multinomial_logistic_loss.txt");
+}
+
+TEST(MultinomialLogisticLossTest, InPlaceEqualsNotInPlace) {
+  ExpectInPlaceEqual(R"(type: "MultinomialLogisticLoss")", {{2, 2}, {2}},
+                     {{0.5, 0.5, 0.25, 0.75}, {1, 0}});
 }
 
 TEST(MultinomialLogisticLossTest, RefusesBadLabels) {

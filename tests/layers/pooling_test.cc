@@ -108,6 +108,10 @@ TEST(PoolingTest, HandValuesOfStochasticPoolingAddUpWhereWindowsOverlap) {
   EXPECT_THAT(pool.InputGradient(), ElementsAre(0, 0, 0, 0, 1111, 0, 0, 0, 0));
 }
 
+TEST(PoolingTest, InPlaceEqualsNotInPlace) {
+  ExpectInPlaceEqual(Pool("kernel_size: 3 pad: 1"), {{2, 3, 4, 5}});
+}
+
 TEST(PoolingTest, RefusesBadWindows) {
   const Shape in{1, 1, 4, 4};
   EXPECT_THAT(RefusalOf(Pool("kernel_size: 2 pad: 2"), {in}),

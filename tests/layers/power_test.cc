@@ -7,6 +7,7 @@ namespace trainer {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
 
 std::string Power(const std::string& fields) {
   return "type: \"Power\" power_param { " + fields + " }";
@@ -45,6 +46,11 @@ TEST(PowerTest, InPlaceEqualsNotInPlace) {
   for (const char* fields : {"power: 2", "scale: 3", "power: 0"}) {
     ExpectInPlaceEqual(Power(fields), {{2, 3, 4, 5}});
   }
+}
+
+TEST(PowerTest, RefusesTwoInputs) {
+  EXPECT_THAT(RefusalOf(R"(type: "Power")", {{2}, {2}}),
+              HasSubstr("layer 'it' (Power): takes 1 bottom, but 2 are given"));
 }
 
 }  // namespace

@@ -39,6 +39,10 @@ TEST(ReductionTest, GradientMatchesDifferences) {
 
 TEST(ReductionTest, GoldenValues) { ExpectGoldenFile("reduction.txt"); }
 
+TEST(ReductionTest, InPlaceEqualsNotInPlace) {
+  ExpectInPlaceEqual(Reduction("axis: 1"), {{2, 3, 4, 5}});
+}
+
 TEST(ReductionTest, RefusesAnAxisThatIsNotThere) {
   EXPECT_THAT(
       RefusalOf(Reduction("axis: 2"), {{2, 3}}),

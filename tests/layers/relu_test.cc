@@ -9,6 +9,7 @@ namespace trainer {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
 
 TEST(ReluTest, HandValuesOfThePlainForm) {
   LayerRunner relu(R"(type: "ReLU")", {{4}});
@@ -46,18 +47,14 @@ TEST(ReluTest, GoldenValues) {
 
 TEST(ReluTest, InPlaceEqualsNotInPlace) {
   for (const char* slope : {"0", "0.25", "-0.5"}) {
-    const std::string text =
-        std::string("type: \"ReLU\" relu_param { negative_slope: ") + slope + " }";
-    std::vector<std::vector<float>> y, dx;
-    for (const bool in_place : {false, true}) {
-      LayerRunner relu(text, {{2, 3, 4, 5}}, {.in_place = in_place});
-      y.push_back(relu.Forward(LayerRunner::SomeValues(120, 1)));
-      relu.Backward({LayerRunner::SomeValues(120, 2)});
-      dx.push_back(relu.InputGradient());
-    }
-    EXPECT_EQ(y[0], y[1]);
-    EXPECT_EQ(dx[0], dx[1]);
+    ExpectInPlaceEqual(std::string("type: \"ReLU\" relu_param { negative_slope: ") + slope + " }",
+                       {{2, 3, 4, 5}});
   }
+}
+
+TEST(ReluTest, RefusesTwoInputs) {
+  EXPECT_THAT(RefusalOf(R"(type: "ReLU")", {{2}, {2}}),
+              HasSubstr("layer 'it' (ReLU): takes 1 bottom, but 2 are given"));
 }
 
 }  // namespace

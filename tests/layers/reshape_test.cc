@@ -36,6 +36,12 @@ TEST(ReshapeTest, HandValuesKeepTheRowMajorOrder) {
   }
 }
 
+TEST(ReshapeTest, GradientMatchesDifferences) {
+  LayerRunner layer(Reshape("dim: 2 dim: 2 dim: 3 dim: 2"), {{2, 3, 2, 2}});
+  layer.SetInput(0, LayerRunner::SomeValues(24, 1));
+  layer.ExpectGradient();
+}
+
 TEST(ReshapeTest, InPlaceEqualsNotInPlace) {
   ExpectInPlaceEqual(Reshape("dim: 0 dim: -1"), {{2, 3, 4, 5}});
 }

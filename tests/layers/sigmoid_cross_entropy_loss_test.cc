@@ -36,6 +36,10 @@ TEST(SigmoidCrossEntropyLossTest, GoldenValues) {
   ExpectGoldenFile("sigmoid_cross_entropy_loss.txt");
 }
 
+TEST(SigmoidCrossEntropyLossTest, InPlaceEqualsNotInPlace) {
+  ExpectInPlaceEqual(R"(type: "SigmoidCrossEntropyLoss")", {{2, 3, 4, 5}, {2, 3, 4, 5}});
+}
+
 TEST(SigmoidCrossEntropyLossTest, RefusesTargetsOfAnotherShape) {
   EXPECT_THAT(
       RefusalOf(R"(type: "SigmoidCrossEntropyLoss")", {{2, 3}, {2}}),

@@ -22,6 +22,14 @@ TEST(SilenceTest, HandValuesKeepInputsOutOfTheNetsOutputs) {
   EXPECT_EQ(net.outputs()[0].name, "b");
 }
 
+TEST(SilenceTest, HandValuesOfImagesAreReadAndLeft) {
+  LayerRunner layer(R"(type: "Silence")", {{1, 2, 1, 2}}, {.outputs = 0});
+  layer.SetInput(0, {1, 2, 3, 4});
+  layer.Forward();
+  layer.Backward({});
+  EXPECT_THAT(layer.InputGradient(), testing::Each(0));
+}
+
 TEST(SilenceTest, RefusesATop) {
   EXPECT_THAT(RefusalOf(R"(type: "Silence")", {{2}}),
               testing::HasSubstr("layer 'it' (Silence): takes no tops, but 1 is given"));

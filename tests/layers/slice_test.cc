@@ -44,6 +44,10 @@ TEST(SliceTest, GradientMatchesDifferences) {
 
 TEST(SliceTest, GoldenValues) { ExpectGoldenFile("slice.txt"); }
 
+TEST(SliceTest, InPlaceEqualsNotInPlace) {
+  ExpectInPlaceEqual(Slice("slice_point: 1"), {{2, 3, 4, 5}}, {}, {.outputs = 2});
+}
+
 TEST(SliceTest, RefusesBadCuts) {
   EXPECT_THAT(RefusalOf(Slice(""), {{2, 3}}, {.outputs = 2}),
               HasSubstr("3 places do not divide into 2 equal parts; give slice_point, where to "

@@ -17,6 +17,20 @@ TEST(SplitTest, HandValuesAndTheSumOfGradients) {
   EXPECT_THAT(split.InputGradient(), ElementsAre(6, 60));
 }
 
+TEST(SplitTest, HandValuesOfImagesStayInPlainOrder) {
+  LayerRunner split(R"(type: "Split")", {{1, 2, 1, 2}}, {.outputs = 2});
+  split.Forward({1, 2, 3, 4});
+  for (int i = 0; i < 2; ++i) EXPECT_THAT(split.Output(i), ElementsAre(1, 2, 3, 4));
+  split.Backward({{1, 2, 3, 4}, {10, 20, 30, 40}});
+  EXPECT_THAT(split.InputGradient(), ElementsAre(11, 22, 33, 44));
+}
+
+TEST(SplitTest, GradientMatchesDifferences) {
+  LayerRunner split(R"(type: "Split")", {{2, 3, 2, 2}}, {.outputs = 2});
+  split.SetInput(0, LayerRunner::SomeValues(24, 1));
+  split.ExpectGradient({.output = 1});
+}
+
 TEST(SplitTest, GradientComesFromTheOutputsThatHaveOne) {
   for (const int learning : {1, 2}) {
     LayerRunner split(R"(type: "Split")", {{2}}, {.outputs = 3, .learning_outputs = learning});
@@ -24,6 +38,10 @@ TEST(SplitTest, GradientComesFromTheOutputsThatHaveOne) {
     split.Backward({{1, 10}, {2, 20}, {3, 30}});
     EXPECT_THAT(split.InputGradient(), learning == 1 ? ElementsAre(1, 10) : ElementsAre(3, 30));
   }
+}
+
+TEST(SplitTest, InPlaceEqualsNotInPlace) {
+  ExpectInPlaceEqual(R"(type: "Split")", {{2, 3, 4, 5}}, {}, {.outputs = 2});
 }
 
 TEST(SplitTest, RefusesTwoInputs) {

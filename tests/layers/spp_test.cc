@@ -45,6 +45,10 @@ TEST(SppTest, GradientMatchesDifferences) {
 
 TEST(SppTest, GoldenValues) { ExpectGoldenFile("spp.txt"); }
 
+TEST(SppTest, InPlaceEqualsNotInPlace) {
+  ExpectInPlaceEqual(Spp("pyramid_height: 1"), {{2, 3, 1, 1}});
+}
+
 TEST(SppTest, RefusesMoreLevelsThanTheImageHas) {
   EXPECT_THAT(RefusalOf(Spp("pyramid_height: 9"), {{1, 1, 5, 8}}),
               HasSubstr("net.prototxt:4:13: layer 'it' (SPP): level 2 cuts images of 5x8 into 4x4 "

@@ -6,6 +6,8 @@
 namespace trainer {
 namespace {
 
+using testing::HasSubstr;
+
 TEST(SwishTest, HandValues) {
   LayerRunner layer(R"(type: "Swish" swish_param { beta: 2 })", {{3}});
   ExpectNear(layer.Forward({0, 0.5493061f, -0.5493061f}), {0, 0.4119796f, -0.1373265f}, 1e-6f);
@@ -20,6 +22,11 @@ TEST(SwishTest, GradientMatchesDifferences) {
 TEST(SwishTest, GoldenValues) { ExpectGoldenFile("swish.txt"); }
 
 TEST(SwishTest, InPlaceEqualsNotInPlace) { ExpectInPlaceEqual(R"(type: "Swish")", {{2, 3, 4, 5}}); }
+
+TEST(SwishTest, RefusesTwoInputs) {
+  EXPECT_THAT(RefusalOf(R"(type: "Swish")", {{2}, {2}}),
+              HasSubstr("layer 'it' (Swish): takes 1 bottom, but 2 are given"));
+}
 
 }  // namespace
 }  // namespace trainer

@@ -16,6 +16,11 @@ TEST(ThresholdTest, HandValues) {
 
 TEST(ThresholdTest, GoldenValues) { ExpectGoldenFile("threshold.txt"); }
 
+TEST(ThresholdTest, InPlaceEqualsNotInPlace) {
+  ExpectInPlaceEqual(R"(type: "Threshold")", {{2, 3, 4, 5}}, {},
+                     {.phase = caffe::TEST, .training = false});
+}
+
 TEST(ThresholdTest, RefusesAPropagateDown) {
   EXPECT_THAT(RefusalOf(R"(type: "Threshold" propagate_down: true)", {{2}}),
               HasSubstr("bottom 'x0' cannot get a gradient here"));

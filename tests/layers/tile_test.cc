@@ -29,6 +29,10 @@ TEST(TileTest, GradientMatchesDifferences) {
 
 TEST(TileTest, GoldenValues) { ExpectGoldenFile("tile.txt"); }
 
+TEST(TileTest, InPlaceEqualsNotInPlace) {
+  ExpectInPlaceEqual(R"(type: "Tile" tile_param { tiles: 2 })", {{2, 3, 4, 5}});
+}
+
 TEST(TileTest, RefusesBadFields) {
   EXPECT_THAT(RefusalOf("type: \"Tile\"\ntile_param { tiles: 0 }", {{2, 3}}),
               HasSubstr("net.prototxt:4:14: layer 'it' (Tile): tiles is 0; it must be at least 1"));

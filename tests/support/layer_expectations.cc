@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "support/layer_checks.h"
 #include "support/layer_runner.h"
 #include "trainer/base/text.h"
 
@@ -14,6 +15,7 @@ std::string RefusalOf(const std::string& prototxt, const std::vector<Shape>& inp
   try {
     LayerRunner runner(prototxt, inputs, options);
   } catch (const Error& error) {
+    LayerChecks::Get().Refused(TypeIn(prototxt), error.what());
     return error.what();
   }
   ADD_FAILURE() << "nothing was refused in: " << prototxt;
@@ -42,9 +44,15 @@ std::vector<std::string> NamesOf(const GoldenCase& golden, const std::vector<std
   return names;
 }
 
-std::string ParamName(int i) {
-  if (i < 2) return i == 0 ? "weight" : "bias";
-  return Join("param", i);
+// The parameters that learn, with their names in golden files.
+std::vector<std::pair<int, std::string>> LearningParams(const LayerRunner& runner) {
+  std::vector<std::pair<int, std::string>> params;
+  for (int i = 0; i < runner.NumParams(); ++i) {
+    if (runner.ParamAt(i).lr_mult == 0) continue;
+    const size_t number = params.size();
+    params.emplace_back(i, number > 1 ? Join("param", number) : number == 0 ? "weight" : "bias");
+  }
+  return params;
 }
 
 void ExpectGoldenGradients(const GoldenCase& golden, const std::vector<std::string>& inputs,
@@ -67,10 +75,8 @@ void ExpectGoldenGradients(const GoldenCase& golden, const std::vector<std::stri
     ExpectNear(runner.InputGradient(static_cast<int>(i)), wanted->second.values, bound,
                wanted->first);
   }
-  for (int i = 0; i < runner.NumParams(); ++i) {
-    if (runner.ParamAt(i).lr_mult == 0) continue;
-    const std::string name = "d" + ParamName(i);
-    ExpectNear(runner.ParamGradient(i), golden.Tensor(name).values, bound, name);
+  for (const auto& [i, name] : LearningParams(runner)) {
+    ExpectNear(runner.ParamGradient(i), golden.Tensor("d" + name).values, bound, "d" + name);
   }
 }
 
@@ -88,9 +94,8 @@ void ExpectGolden(const GoldenCase& golden, const GoldenUse& use, const RunnerOp
   for (size_t i = 0; i < inputs.size(); ++i) {
     runner.SetInput(static_cast<int>(i), golden.Tensor(inputs[i]).values);
   }
-  for (int i = 0; i < runner.NumParams(); ++i) {
-    if (runner.ParamAt(i).lr_mult == 0) continue;
-    runner.SetParam(i, golden.Tensor(ParamName(i)).values);
+  for (const auto& [i, name] : LearningParams(runner)) {
+    runner.SetParam(i, golden.Tensor(name).values);
   }
   runner.Forward();
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -107,20 +112,30 @@ void ExpectGoldenFile(const std::string& file, float bound) {
   for (const GoldenCase& golden : cases) ExpectGolden(golden, {.bound = bound});
 }
 
-void ExpectInPlaceEqual(const std::string& prototxt, const std::vector<Shape>& inputs) {
+void ExpectInPlaceEqual(const std::string& prototxt, const std::vector<Shape>& inputs,
+                        const std::vector<std::vector<float>>& values,
+                        const RunnerOptions& options) {
+  LayerChecks::Get().Made(TypeIn(prototxt), LayerCheck::kInPlace);
   std::vector<std::vector<float>> y, dx;
   for (const bool in_place : {false, true}) {
-    LayerRunner runner(prototxt, inputs, {.in_place = in_place});
+    RunnerOptions mine = options;
+    mine.in_place = in_place;
+    LayerRunner runner(prototxt, inputs, mine);
     for (size_t i = 0; i < inputs.size(); ++i) {
-      runner.SetInput(static_cast<int>(i),
-                      LayerRunner::SomeValues(inputs[i].Count(), static_cast<uint32_t>(i) + 1));
+      const bool given = i < values.size() && !values[i].empty();
+      runner.SetInput(
+          static_cast<int>(i),
+          given ? values[i]
+                : LayerRunner::SomeValues(inputs[i].Count(), static_cast<uint32_t>(i) + 1));
     }
     runner.Forward();
     y.push_back(runner.Output());
+    if (!options.training) continue;
     runner.Backward({LayerRunner::SomeValues(runner.OutputShape().Count(), 9)});
     dx.push_back(runner.InputGradient());
   }
   EXPECT_EQ(y[0], y[1]);
+  if (!options.training) return;
   EXPECT_EQ(dx[0], dx[1]);
 }
 

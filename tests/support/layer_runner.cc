@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 
+#include "support/layer_checks.h"
 #include "support/net_text.h"
 #include "support/test_layers.h"
+#include "trainer/backend/layout.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -83,7 +86,8 @@ class LayerRunner::Impl {
 
 LayerRunner::LayerRunner(const std::string& prototxt, const std::vector<Shape>& inputs,
                          const RunnerOptions& options)
-    : impl_(std::make_unique<Impl>(NetText(prototxt, inputs, options), options)) {
+    : type_(TypeIn(prototxt)),
+      impl_(std::make_unique<Impl>(NetText(prototxt, inputs, options), options)) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     input_params_.push_back(impl_->params.Find(Join("x", i, ":0")));
   }
@@ -127,7 +131,27 @@ std::vector<float> LayerRunner::SomeValues(int64_t count, uint32_t stream, float
 
 void LayerRunner::Forward(uint32_t pass) {
   impl_->net.Restore(pass, {});
-  impl_->net.Forward();
+  try {
+    impl_->net.Forward();
+  } catch (const Error& error) {
+    LayerChecks::Get().Refused(type_, error.what());
+    throw;
+  }
+  if (!TestExpectsValues()) return;
+  LayerChecks::Get().Made(type_, LayerCheck::kValues);
+  if (HasImage()) LayerChecks::Get().Made(type_, LayerCheck::kImages);
+}
+
+// Whether an input or output lies in memory in another order than row-major.
+bool LayerRunner::HasImage() const {
+  for (const Param* input : input_params_) {
+    if (IsPermuted(input->shape)) return true;
+  }
+  if (impl_->end == nullptr) return false;
+  for (const TestLoss::Input& output : impl_->end->inputs()) {
+    if (IsPermuted(output.shape)) return true;
+  }
+  return false;
 }
 
 std::vector<float> LayerRunner::Forward(const std::vector<float>& x) {
@@ -199,21 +223,26 @@ void LayerRunner::CompareWithDifferences(Param* param, const std::vector<float>&
 }
 
 void LayerRunner::ExpectGradient(const GradientCheck& check) {
+  LayerChecks::Get().Made(type_, LayerCheck::kGradient);
   Forward();
   std::vector<std::vector<float>> seeds(static_cast<size_t>(check.output) + 1);
   seeds.back() = SomeValues(OutputShape(check.output).Count(), 77);
   if (seeds.back().size() == 1) seeds.back() = {1};
   Backward(seeds);
-  std::vector<std::vector<float>> inputs, params;
+  std::vector<std::vector<float>> inputs;
+  std::map<int, std::vector<float>> params;
   for (const int i : check.inputs) inputs.push_back(InputGradient(i));
-  for (int i = 0; check.params && i < NumParams(); ++i) params.push_back(ParamGradient(i));
+  for (int i = 0; check.params && i < NumParams(); ++i) {
+    if (ParamAt(i).lr_mult != 0) params[i] = ParamGradient(i);
+  }
   for (size_t i = 0; i < inputs.size(); ++i) {
     const int input = check.inputs[i];
     CompareWithDifferences(input_params_.at(static_cast<size_t>(input)), inputs[i],
                            Join("input ", input), check);
   }
-  for (size_t i = 0; i < params.size(); ++i) {
-    CompareWithDifferences(layer_params_[i], params[i], Join("parameter ", i), check);
+  for (const auto& [i, gradient] : params) {
+    CompareWithDifferences(layer_params_[static_cast<size_t>(i)], gradient, Join("parameter ", i),
+                           check);
   }
 }
 

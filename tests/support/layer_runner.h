@@ -68,9 +68,11 @@ class LayerRunner {
  private:
   class Impl;
   float Objective();
+  bool HasImage() const;
   void CompareWithDifferences(Param* param, const std::vector<float>& analytic,
                               const std::string& what, const GradientCheck& check);
 
+  std::string type_;
   std::unique_ptr<Impl> impl_;
   std::vector<Param*> input_params_, layer_params_;
 };
@@ -94,8 +96,11 @@ void ExpectGolden(const GoldenCase& golden, const GoldenUse& use = {},
 // Every case of a file in tests/golden.
 void ExpectGoldenFile(const std::string& file, float bound = 1e-5f);
 
-// Outputs and gradients with top 0 named like bottom 0, bit for bit those with another name.
-void ExpectInPlaceEqual(const std::string& prototxt, const std::vector<Shape>& inputs);
+// Outputs and gradients with top 0 named like bottom 0, bit for bit those with another name. Input
+// i holds values[i], made-up ones where that is missing or empty.
+void ExpectInPlaceEqual(const std::string& prototxt, const std::vector<Shape>& inputs,
+                        const std::vector<std::vector<float>>& values = {},
+                        const RunnerOptions& options = {});
 
 // |actual - expected| <= bound * max(1, |expected|) for each number.
 void ExpectNear(const std::vector<float>& actual, const std::vector<float>& expected, float bound,
