@@ -69,6 +69,13 @@ def element_wise():
     unary("swish", "Swish", "plain", "", "", F.silu)
     unary("swish", "Swish", "beta", "swish_param", "beta: 1.5",
           lambda x: x * torch.sigmoid(1.5 * x))
+    unary("silu", "SiLU", "plain", "", "", F.silu)
+    wide = np.linspace(-5.1, 5.2, 48).round(2).reshape(IMAGE)
+    unary("gelu", "GELU", "plain", "", "", F.gelu, wide)
+    unary("gelu", "GELU", "approximate", "gelu_param", "approximate: true",
+          lambda x: F.gelu(x, approximate="tanh"), wide)
+    unary("mish", "Mish", "plain", "", "", F.mish, wide)
+    unary("hard_swish", "HardSwish", "plain", "", "", F.hardswish, wide)
     unary("clip", "Clip", "range", "clip_param", "min: -0.5 max: 1.25",
           lambda x: x.clamp(-0.5, 1.25))
     unary("absval", "AbsVal", "plain", "", "", torch.abs)
@@ -218,37 +225,30 @@ def losses():
              still=(2,))
 
 
-def normalised():
-    for name, fields, shape in (("image", "", IMAGE), ("rows", "", (6, 3)), ("eps", "eps: 0.5", IMAGE),
-                                ("three_axes", "", (2, 3, 4)), ("many_channels", "", (3, 19, 5, 7))):
-        eps = 0.5 if fields else 1e-5
-        case("batch_norm", name, layer("BatchNorm", "batch_norm_param", fields), [shape],
-             lambda x, e=eps: F.batch_norm(x, None, None, training=True, eps=e))
-    for name, fields, size, alpha, beta, k in (("plain", "", 5, 1, 0.75, 1),
-                                               ("alexnet", "alpha: 0.0001", 5, 1e-4, 0.75, 1),
-                                               ("fields", "local_size: 3 alpha: 2 beta: 0.5 k: 1.5",
-                                                3, 2, 0.5, 1.5)):
-        case("lrn", name, layer("LRN", "lrn_param", fields), [(2, 9, 2, 3)],
-             lambda x, n=size, a=alpha, b=beta, k=k: F.local_response_norm(x, n, a, b, k))
-    for size in (3, 5):
-        case("lrn", f"within_{size}",
-             layer("LRN", "lrn_param", f"local_size: {size} norm_region: WITHIN_CHANNEL"),
-             [(2, 3, 5, 4)],
-             lambda x, n=size: x * (1 + F.avg_pool2d(x * x, n, 1, n // 2)) ** -0.75)
-
-    def mvn(x, eps, across, scaled):
-        axes = tuple(range(1 if across else 2, x.dim()))
-        d = x - x.mean(axes, keepdim=True)
-        return d / ((d * d).mean(axes, keepdim=True).sqrt() + eps) if scaled else d
-
-    for name, fields, eps, across, scaled in (
-            ("plain", "", 1e-9, False, True), ("eps", "eps: 0.25", 0.25, False, True),
-            ("across", "across_channels: true", 1e-9, True, True),
-            ("mean_only", "normalize_variance: false", 0, False, False),
-            ("across_mean_only", "across_channels: true normalize_variance: false", 0, True, False)):
-        for tail, shape in (("", (2, 3, 3, 4)), ("_three_axes", (2, 3, 5))):
-            case("mvn", name + tail, layer("MVN", "mvn_param", fields), [shape],
-                 lambda x, e=eps, a=across, s=scaled: mvn(x, e, a, s))
+def weighted_losses():
+    rng = np.random.default_rng(SEED + 2)
+    weights = (2, 0.25, 1.5, 0.5)
+    for name, fields, shape, smoothing, mode in (
+            ("rows", "", (6, 4), 0, "VALID"),
+            ("image_ignored", "ignore_label: 2", (2, 4, 2, 3), 0, "VALID"),
+            ("smoothed", "label_smoothing: 0.2", (6, 4), 0.2, "VALID"),
+            ("image_smoothed_ignored", "label_smoothing: 0.3 ignore_label: 0", (2, 4, 3, 2), 0.3,
+             "VALID"),
+            ("small_weights", "", (1, 4), 0, "VALID"),
+            ("full", "normalization: FULL ignore_label: 1", (2, 4, 2, 2), 0, "FULL"),
+            ("batch_smoothed", "normalization: BATCH_SIZE label_smoothing: 0.1", (2, 4, 2, 2), 0.1,
+             "BATCH_SIZE"), ("none", "normalization: NONE", (5, 4), 0, "NONE")):
+        spots = (shape[0], *shape[2:])
+        sizes = {"VALID": None, "FULL": int(np.prod(spots)), "BATCH_SIZE": shape[0], "NONE": 1}
+        target = np.ones(spots) if name == "small_weights" else rng.integers(0, 4, spots)
+        ignored = int(fields.split("ignore_label: ")[1][0]) if "ignore" in fields else -100
+        case("softmax_loss_weighted", name,
+             layer("SoftmaxWithLoss", "loss_param",
+                   " ".join([f"class_weight: {w}" for w in weights] + [fields]).strip()),
+             [shape, target],
+             lambda x, y, s=smoothing, d=sizes[mode], i=ignored: F.cross_entropy(
+                 x, y.detach().long(), torch.tensor(weights, dtype=torch.float64), ignore_index=i,
+                 label_smoothing=s, reduction="sum" if d else "mean") / (d or 1), still=(1,))
 
 
 def write_all():
@@ -263,7 +263,7 @@ def write_all():
 
 
 def main():
-    for group in (element_wise, joined, reduced, broadcast, losses, normalised):
+    for group in (element_wise, joined, reduced, broadcast, losses, weighted_losses):
         group()
     write_all()
 

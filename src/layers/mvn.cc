@@ -12,27 +12,6 @@ struct MeanOfEach {
   float by;
   HD void operator()(int64_t i) const { sums[i] *= by; }
 };
-struct MeanOfItem {
-  float* sums;
-  float by;
-
-  template <class Row>
-  HD void operator()(const Row& row) const {
-    float* const own = sums + row.index * row.length;
-    const float mean = row.Sum([&](int64_t c) { return own[c]; }) * by;
-    row.ForEach([&](int64_t c) { own[c] = mean; });
-  }
-};
-
-template <class T>
-struct SquaredDeviation {
-  const T* x;
-  const float* mean;
-  HD float operator()(int64_t at, int64_t, int64_t stat) const {
-    const float d = Load(x[at]) - mean[stat];
-    return d * d;
-  }
-};
 
 // inverse = 1 / (deviation + eps) of a variance, in place, and ratio = (deviation + eps) /
 // deviation, 0 where there is no deviation.
@@ -99,7 +78,7 @@ class Mvn final : public Layer {
       const T* x = run.In(0).As<T>();
       Mean(run, ValueOf<T>{x}, mean);
       if (scaled_) {
-        Mean(run, SquaredDeviation<T>{x, mean}, inverse);
+        Mean(run, SquareAround<T>{x, mean}, inverse);
         ForEach(run.device(), stats_,
                 Deviation{inverse, inverse + stats_, spec_.proto().mvn_param().eps()});
       }
@@ -141,7 +120,7 @@ class Mvn final : public Layer {
     const auto pixels = static_cast<float>(std::max<int64_t>(1, items_.chunk_rows));
     if (spec_.proto().mvn_param().across_channels()) {
       MapRows(run.device(), items_.chunks, channels,
-              MeanOfItem{mean, 1 / (pixels * static_cast<float>(channels))});
+              MeanOfGroup{mean, 1 / (pixels * static_cast<float>(channels))});
     } else {
       ForEach(run.device(), stats_, MeanOfEach{mean, 1 / pixels});
     }

@@ -1,8 +1,9 @@
 #pragma once
-// The passes that BatchNorm and MVN share: sums over pixels, channel by channel, and a step that
-// uses one number per channel.
+// The passes that BatchNorm, GroupNorm and MVN share: sums over pixels, channel by channel, and a
+// step that uses one number per channel.
 
 #include <algorithm>
+#include <cmath>
 
 #include "trainer/backend/map_rows.h"
 #include "trainer/tensor/tensor.h"
@@ -39,6 +40,37 @@ template <class T>
 struct ProductOf {
   const T *a, *b;
   HD float operator()(int64_t at, int64_t, int64_t) const { return Load(a[at]) * Load(b[at]); }
+};
+
+template <class T>
+struct SquareAround {
+  const T* x;
+  const float* mean;  // per chunk and channel
+  HD float operator()(int64_t at, int64_t, int64_t stat) const {
+    const float d = Load(x[at]) - mean[stat];
+    return d * d;
+  }
+};
+
+// Sums per item and channel become, in each of a group's neighbouring channels, `by` times the sum
+// over the group. One row per group.
+struct MeanOfGroup {
+  float* sums;
+  float by;
+
+  template <class Row>
+  HD void operator()(const Row& row) const {
+    float* const own = sums + row.index * row.length;
+    const float mean = row.Sum([&](int64_t c) { return own[c]; }) * by;
+    row.ForEach([&](int64_t c) { own[c] = mean; });
+  }
+};
+
+// A variance, in place.
+struct InverseRoot {
+  float* variance;
+  float eps;
+  HD void operator()(int64_t i) const { variance[i] = 1 / sqrtf(variance[i] + eps); }
 };
 
 namespace norm_internal {

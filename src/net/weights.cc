@@ -7,6 +7,7 @@
 #include "graph.h"
 #include "trainer/base/text.h"
 #include "trainer/config/blob.h"
+#include "trainer/layers/blob_forms.h"
 
 namespace trainer {
 namespace {
@@ -81,14 +82,17 @@ LoadReport Net::CopyWeights(const caffe::NetParameter& source, const std::string
   std::map<std::string, const StepInfo*> targets;
   for (const StepInfo& step : graph_->steps) targets.emplace(step.spec.name(), &step);
   std::map<std::string, bool> found;
-  for (const caffe::LayerParameter& layer : source.layer()) {
-    const auto target = targets.find(layer.name());
+  for (const caffe::LayerParameter& stored : source.layer()) {
+    const auto target = targets.find(stored.name());
     if (target == targets.end()) {
-      if (layer.blobs_size() > 0) report.unused.push_back(layer.name());
+      if (stored.blobs_size() > 0) report.unused.push_back(stored.name());
       continue;
     }
-    if (!found.emplace(layer.name(), true).second || layer.blobs_size() == 0) continue;
+    if (!found.emplace(stored.name(), true).second || stored.blobs_size() == 0) continue;
     const StepInfo& step = *target->second;
+    caffe::LayerParameter adapted;
+    const caffe::LayerParameter& layer =
+        AdaptBlobs(step.spec, stored, file, &adapted) ? adapted : stored;
     CheckBlobs(layer, step, file);
     for (int i = 0; i < layer.blobs_size(); ++i) {
       if (IsLeftOut(layer, i)) continue;

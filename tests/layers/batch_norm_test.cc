@@ -131,14 +131,6 @@ TEST(BatchNormTest, RefusesFieldsOutOfRange) {
               HasSubstr("moving_average_fraction is 1.5; it must be within [0, 1]"));
 }
 
-TEST(BatchNormTest, RefusesALearnedFactorWithin) {
-  for (const std::string field : {"scale_bias: true", "scale_filler { }", "bias_filler { }"}) {
-    EXPECT_THAT(RefusalOf(BatchNorm(field), {{2, 3}}),
-                HasSubstr(": a BatchNorm here has no learned factor and offset; remove the field "
-                          "and add a Scale layer with bias_term: true"));
-  }
-}
-
 TEST(BatchNormTest, RefusesAnInputWithoutChannels) {
   EXPECT_THAT(RefusalOf(BatchNorm(), {{5}}), HasSubstr("(N, C, ...)"));
 }

@@ -1,0 +1,61 @@
+#pragma once
+// The two forms of a BatchNorm, and what each stores: sums with the sum of their weights, or
+// averages with 1.
+
+#include <cstdint>
+
+#include "trainer/base/host_device.h"
+#include "trainer/config/layer_spec.h"
+
+namespace trainer {
+
+// Whether a BatchNorm learns a factor and an offset, the form of NVIDIA Caffe with 5 blobs: by
+// scale_bias, or because one of the two has a filler.
+inline bool LearnsScaleAndBias(const caffe::BatchNormParameter& param) {
+  return param.scale_bias() || param.has_scale_filler() || param.has_bias_filler();
+}
+
+// The stored sums forget the past by `keep` per batch; the variance is made unbiased.
+struct UpdateSums {
+  float *mean_sum, *variance_sum;
+  const float *mean, *variance;
+  float keep, unbias;
+  HD void operator()(int64_t c) const {
+    mean_sum[c] = mean_sum[c] * keep + mean[c];
+    variance_sum[c] = variance_sum[c] * keep + variance[c] * unbias;
+  }
+};
+struct UpdateFactor {
+  float* factor;
+  float keep;
+  HD void operator()(int64_t) const { *factor = *factor * keep + 1; }
+};
+
+// The stored sums divided by the sum of their weights; 0 where nothing was summed yet.
+struct StoredMoments {
+  const float *mean_sum, *variance_sum, *factor;
+  float *mean, *variance;
+  HD void operator()(int64_t c) const {
+    const float scale = *factor == 0 ? 0.0f : 1 / *factor;
+    mean[c] = mean_sum[c] * scale;
+    variance[c] = variance_sum[c] * scale;
+  }
+};
+
+// The stored averages move towards the batch's; the first batch is taken as it is.
+struct UpdateAverages {
+  float *mean_stored, *variance_stored;
+  const float *factor, *mean, *variance;
+  float keep, unbias;
+  HD void operator()(int64_t c) const {
+    const float past = *factor == 0 ? 0.0f : keep;
+    mean_stored[c] = mean_stored[c] * past + mean[c] * (1 - past);
+    variance_stored[c] = variance_stored[c] * past + variance[c] * unbias * (1 - past);
+  }
+};
+struct SetToOne {
+  float* factor;
+  HD void operator()(int64_t) const { *factor = 1; }
+};
+
+}  // namespace trainer
