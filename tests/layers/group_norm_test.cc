@@ -1,0 +1,71 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/layer_runner.h"
+
+namespace trainer {
+namespace {
+
+using testing::HasSubstr;
+
+std::string GroupNorm(const std::string& fields = "") {
+  return "type: \"GroupNorm\"\ngroup_norm_param { " + fields + " }";
+}
+
+TEST(GroupNormTest, HandValues) {
+  // Groups {1, 3} with deviation 1 and {2, 10} with deviation 4.
+  LayerRunner layer(GroupNorm("groups: 2 eps: 0"), {{1, 4}});
+  ExpectNear(layer.Forward({1, 3, 2, 10}), {-1, 1, -1, 1}, 1e-6f);
+  layer.SetParam(0, {1, 2, 3, 4});
+  layer.SetParam(1, {0, 0, 5, 5});
+  ExpectNear(layer.Forward({1, 3, 2, 10}), {-1, 2, 2, 9}, 1e-6f);
+}
+
+TEST(GroupNormTest, HandValuesOfEqualNumbersAreTheOffset) {
+  LayerRunner layer(GroupNorm("groups: 1 bias_filler { value: 2 }"), {{1, 2, 1, 2}});
+  ExpectNear(layer.Forward({7, 7, 7, 7}), {2, 2, 2, 2}, 0);
+}
+
+TEST(GroupNormTest, GradientMatchesDifferences) {
+  for (const char* fields : {"groups: 2 eps: 0.1", "groups: 2 eps: 0.1 scale_bias: false"}) {
+    for (const Shape& shape : {Shape{2, 4, 2, 3}, Shape{3, 6}, Shape{2, 4, 3}}) {
+      SCOPED_TRACE(fields + shape.ToString());
+      LayerRunner layer(GroupNorm(fields), {shape});
+      layer.SetInput(0, LayerRunner::SomeValues(shape.Count(), 1));
+      if (layer.NumParams() > 0) layer.SetParam(0, LayerRunner::SomeValues(shape[1], 2, 0, 0.25f));
+      layer.ExpectGradient();
+    }
+  }
+}
+
+TEST(GroupNormTest, GoldenValues) { ExpectGoldenFile("group_norm.txt", 5e-5f); }
+
+TEST(GroupNormTest, InPlaceEqualsNotInPlace) {
+  ExpectInPlaceEqual(GroupNorm("groups: 3"), {{2, 6, 4, 5}});
+}
+
+TEST(GroupNormTest, ImagesEqualThePlainOrder) {
+  const std::vector<float> values = LayerRunner::SomeValues(3 * 18 * 20, 1);
+  LayerRunner image(GroupNorm("groups: 6"), {{3, 18, 4, 5}});
+  LayerRunner plain(GroupNorm("groups: 6"), {{3, 18, 20}});
+  ExpectNear(image.Forward(values), plain.Forward(values), 1e-5f);
+  image.Backward({LayerRunner::SomeValues(3 * 18 * 20, 2)});
+  plain.Backward({LayerRunner::SomeValues(3 * 18 * 20, 2)});
+  ExpectNear(image.InputGradient(), plain.InputGradient(), 1e-5f);
+  for (const int i : {0, 1}) ExpectNear(image.ParamGradient(i), plain.ParamGradient(i), 1e-5f);
+}
+
+TEST(GroupNormTest, RefusesBadFields) {
+  EXPECT_THAT(RefusalOf(GroupNorm(), {{2, 48, 3, 3}}),
+              HasSubstr("layer 'it' (GroupNorm): groups is 32; it must divide the 48 channels of "
+                        "the input"));
+  EXPECT_THAT(RefusalOf(GroupNorm("groups: 0"), {{2, 3}}),
+              HasSubstr("net.prototxt:4:20: layer 'it' (GroupNorm): groups is 0; it must divide "
+                        "the 3 channels"));
+  EXPECT_THAT(RefusalOf(GroupNorm("groups: 1 eps: -1"), {{2, 3}}),
+              HasSubstr("eps is -1; it must not be negative"));
+  EXPECT_THAT(RefusalOf(GroupNorm(), {{5}}), HasSubstr("(N, C, ...)"));
+}
+
+}  // namespace
+}  // namespace trainer
