@@ -1,0 +1,40 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/layer_runner.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(GeluTest, HandValues) {
+  LayerRunner layer(R"(type: "GELU")", {{4}});
+  // 0.8413447 of a normal variable lies below 1.
+  ExpectNear(layer.Forward({0, 1, -1, 30}), {0, 0.8413447f, -0.1586553f, 30}, 1e-6f);
+  layer.Backward({{1, 1, 1, 1}});
+  // ... and its density there is 0.2419707.
+  ExpectNear(layer.InputGradient(), {0.5, 1.0833155f, -0.0833155f, 1}, 1e-6f);
+}
+
+TEST(GeluTest, GradientMatchesDifferences) {
+  for (const char* fields : {"", "approximate: true"}) {
+    SCOPED_TRACE(fields);
+    LayerRunner layer(Join("type: \"GELU\" gelu_param { ", fields, " }"), {{2, 3, 2, 2}});
+    layer.SetInput(0, LayerRunner::SomeValues(24, 1));
+    layer.ExpectGradient();
+  }
+}
+
+TEST(GeluTest, GoldenValues) { ExpectGoldenFile("gelu.txt"); }
+
+TEST(GeluTest, InPlaceEqualsNotInPlace) { ExpectInPlaceEqual(R"(type: "GELU")", {{2, 3, 4, 5}}); }
+
+TEST(GeluTest, RefusesTwoInputs) {
+  EXPECT_THAT(RefusalOf(R"(type: "GELU")", {{2}, {2}}),
+              HasSubstr("net.prototxt:2:1: layer 'it' (GELU): takes 1 bottom, but 2 are given"));
+}
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,38 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/layer_runner.h"
+
+namespace trainer {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(MishTest, HandValues) {
+  LayerRunner layer(R"(type: "Mish")", {{4}});
+  // log(1 + exp(0)) = log 2, whose tanh is 3/5; exp(log 2) = 2: tanh(log 3) = 4/5.
+  const float log2 = 0.6931472f;
+  ExpectNear(layer.Forward({0, log2, 100, -100}), {0, 0.8f * log2, 100, 0}, 1e-6f);
+  layer.Backward({{1, 1, 1, 1}});
+  EXPECT_NEAR(layer.InputGradient()[0], 0.6f, 1e-6f);
+  EXPECT_EQ(layer.InputGradient()[2], 1);
+  EXPECT_NEAR(layer.InputGradient()[3], 0, 1e-6f);
+}
+
+TEST(MishTest, GradientMatchesDifferences) {
+  LayerRunner layer(R"(type: "Mish")", {{2, 3, 2, 2}});
+  layer.SetInput(0, LayerRunner::SomeValues(24, 1));
+  layer.ExpectGradient();
+}
+
+TEST(MishTest, GoldenValues) { ExpectGoldenFile("mish.txt"); }
+
+TEST(MishTest, InPlaceEqualsNotInPlace) { ExpectInPlaceEqual(R"(type: "Mish")", {{2, 3, 4, 5}}); }
+
+TEST(MishTest, RefusesTwoInputs) {
+  EXPECT_THAT(RefusalOf(R"(type: "Mish")", {{2}, {2}}),
+              HasSubstr("net.prototxt:2:1: layer 'it' (Mish): takes 1 bottom, but 2 are given"));
+}
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,33 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/layer_runner.h"
+
+namespace trainer {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(SiluTest, HandValues) {
+  LayerRunner layer(R"(type: "SiLU")", {{4}});
+  const float log3 = 1.0986123f;
+  ExpectNear(layer.Forward({0, log3, -log3, 50}), {0, 0.75f * log3, -0.25f * log3, 50}, 1e-6f);
+}
+
+TEST(SiluTest, GradientMatchesDifferences) {
+  LayerRunner layer(R"(type: "SiLU")", {{2, 3, 2, 2}});
+  layer.SetInput(0, LayerRunner::SomeValues(24, 1));
+  layer.ExpectGradient();
+}
+
+TEST(SiluTest, GoldenValues) { ExpectGoldenFile("silu.txt"); }
+
+TEST(SiluTest, InPlaceEqualsNotInPlace) { ExpectInPlaceEqual(R"(type: "SiLU")", {{2, 3, 4, 5}}); }
+
+TEST(SiluTest, RefusesTwoInputs) {
+  EXPECT_THAT(RefusalOf(R"(type: "SiLU")", {{2}, {2}}),
+              HasSubstr("net.prototxt:2:1: layer 'it' (SiLU): takes 1 bottom, but 2 are given"));
+}
+
+}  // namespace
+}  // namespace trainer
