@@ -13,15 +13,16 @@ inline constexpr float kIgnoredRow = -3e38f, kBadRow = -3.3e38f;
 // What the forward pass leaves for the backward pass, at the start of the layer's workspace.
 struct LossHead {
   float sum, ignored, bad;
-  float normalizer;
-  float pad[12];  // to a whole cache line
+  float normalizer, weight;
+  float pad[11];  // to a whole cache line
 };
 
 // The classes and the ignore_label of loss_param.
 LabelRule LabelRuleOf(const LayerSpec& spec, int64_t classes);
 
 // Divides by loss_param's normalization: FULL all rows, VALID those not ignored, BATCH_SIZE
-// `outer`, NONE 1; never by less than 1.
+// `outer`, NONE 1; never by less than 1. Where rows have weights, VALID is the sum of those, or 1
+// where that is 0.
 class LossTotal {
  public:
   // `standard` holds where loss_param says nothing. The old `normalize` counts only where
@@ -39,7 +40,9 @@ class LossTotal {
 
   // out = sum of `loss`, a mark or a number per row, over the normalizer. Returns whether a row is
   // marked as bad; the CPU answers at once, other devices answer false and make the loss NaN.
-  bool Forward(const Device& device, const float* loss, LossHead* head, float* out) const;
+  // `weight`, where not null, holds a number per row: how much it counts, already in its loss.
+  bool Forward(const Device& device, const float* loss, LossHead* head, float* out,
+               const float* weight = nullptr) const;
 
  private:
   caffe::LossParameter::NormalizationMode mode_;

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "checks.h"
 #include "functions.h"
 #include "labels.h"
@@ -9,14 +11,34 @@ namespace {
 
 constexpr float kMostLoss = 87.3365447f;  // -log(FLT_MIN): Caffe's floor of a probability
 
-// One row: probabilities, and the loss log(sum_j exp(x_j)) - x_label. With smoothing, that share of
-// the target is spread over all classes.
+// What the logarithms of a row's probabilities are summed with. Class c has the weight[c], 1 where
+// that is null; the label's class has all of it but a share of `smoothing`, which is spread over
+// all classes.
+struct Target {
+  const float* weight;
+  float smoothing;
+
+  HD float Weight(int64_t c) const { return weight == nullptr ? 1.0f : weight[c]; }
+  HD float At(int64_t c, int64_t label, float spread) const {
+    return Weight(c) * (c == label ? spread + 1 - smoothing : spread);
+  }
+  // The targets' sum over the row's classes.
+  template <class Row>
+  HD float Sum(const Row& row, int64_t label, float spread) const {
+    if (weight == nullptr) return 1;
+    const float all = smoothing > 0 ? row.Sum([&](int64_t c) { return weight[c]; }) * spread : 0.0f;
+    return all + (label < 0 ? 0.0f : (1 - smoothing) * weight[label]);
+  }
+};
+
+// One row: probabilities, and the loss -sum_c target_c log p_c, for one label without weights
+// log(sum_j exp(x_j)) - x_label.
 struct LossRow {
   const float *x, *label;
-  float *prob, *loss;
+  float *prob, *loss, *row_weight;  // row_weight is null without class weights
   Rows rows;
   LabelRule rule;
-  float smoothing;
+  Target target;
 
   template <class Row>
   HD void operator()(const Row& row) const {
@@ -25,39 +47,44 @@ struct LossRow {
     const float sum = row.Sum([&](int64_t i) { return Exp(x[at + i * step] - top); });
     const float scale = 1 / sum;
     row.ForEach([&](int64_t i) { prob[at + i * step] = Exp(x[at + i * step] - top) * scale; });
-    const float spread =
-        smoothing > 0 ? row.Sum([&](int64_t i) { return x[at + i * step] - top; }) : 0.0f;
+    const int c = rule.Read(label[row.index]);
+    const float spread = target.smoothing / static_cast<float>(row.length);
+    const float all = target.Sum(row, c, spread);
+    const float smooth =
+        target.smoothing > 0
+            ? row.Sum([&](int64_t i) { return target.Weight(i) * (x[at + i * step] - top); })
+            : 0.0f;
     row.Once([&] {
-      const int c = rule.Read(label[row.index]);
+      if (row_weight != nullptr) row_weight[row.index] = c < 0 ? 0.0f : target.Weight(c);
       if (c < 0) {
         loss[row.index] = c == kIgnoredLabel ? kIgnoredRow : kBadRow;
       } else {
-        const float target = (1 - smoothing) * (x[at + c * step] - top) +
-                             smoothing / static_cast<float>(row.length) * spread;
-        const float nll = logf(sum) - target;
-        loss[row.index] = nll > kMostLoss ? kMostLoss : nll;
+        const float own =
+            (1 - target.smoothing) * target.Weight(c) * (x[at + c * step] - top) + spread * smooth;
+        const float nll = all * logf(sum) - own;
+        loss[row.index] = nll > all * kMostLoss ? all * kMostLoss : nll;
       }
     });
   }
 };
 
-// dx = (p - [label]) * weight / normalizer; 0 in ignored rows.
+// dx = (p * the targets' sum - target) * weight / normalizer; 0 in ignored rows.
 struct LossGradientRow {
   const float *prob, *label, *weight, *normalizer;
   float* dx;
   Rows rows;
   LabelRule rule;
-  float smoothing;
+  Target target;
 
   template <class Row>
   HD void operator()(const Row& row) const {
     const int64_t at = rows.Start(row.index), step = rows.inner;
     const int c = rule.Read(label[row.index]);
     const float scale = c < 0 ? 0.0f : *weight / *normalizer;
-    const float base = smoothing / static_cast<float>(row.length);
+    const float spread = target.smoothing / static_cast<float>(row.length);
+    const float all = target.Sum(row, c, spread);
     row.ForEach([&](int64_t i) {
-      const float target = i == c ? base + 1 - smoothing : base;
-      dx[at + i * step] = (prob[at + i * step] - target) * scale;
+      dx[at + i * step] = (all * prob[at + i * step] - target.At(i, c, spread)) * scale;
     });
   }
 };
@@ -66,10 +93,17 @@ class SoftmaxWithLoss final : public Layer {
  public:
   explicit SoftmaxWithLoss(const LayerSpec& spec)
       : spec_(spec), total_(spec, caffe::LossParameter::VALID) {
-    smoothing_ = spec.proto().loss_param().label_smoothing();
+    const caffe::LossParameter& loss = spec.proto().loss_param();
+    smoothing_ = loss.label_smoothing();
     if (!(smoothing_ >= 0 && smoothing_ <= 1)) {
       spec.FailIn("loss_param", "label_smoothing",
                   Join("label_smoothing is ", smoothing_, "; it is a share, from 0 to 1"));
+    }
+    weights_.assign(loss.class_weight().begin(), loss.class_weight().end());
+    for (const float weight : weights_) {
+      if (weight >= 0 && std::isfinite(weight)) continue;
+      spec.FailIn("loss_param", "class_weight",
+                  Join("class_weight is ", weight, "; it is a finite factor, 0 or more"));
     }
   }
 
@@ -81,6 +115,11 @@ class SoftmaxWithLoss final : public Layer {
     RequireLabels(plan, spec_, axis);
     rows_ = AxisRows(scores, axis);
     rule_ = LabelRuleOf(spec_, rows_.length);
+    if (!weights_.empty() && static_cast<int64_t>(weights_.size()) != rows_.length) {
+      spec_.FailIn("loss_param", "class_weight",
+                   Join("class_weight is given ", weights_.size(), " times for ", rows_.length,
+                        " classes; give one per class, class 0 first"));
+    }
     total_.Plan(rows_.count, scores.Count(0, axis));
     plan.Out(0, {});
     if (plan.NumOut() > 1) {
@@ -88,7 +127,8 @@ class SoftmaxWithLoss final : public Layer {
       plan.KeepOutput(1);
     }
     own_probabilities_ = plan.NumOut() == 1;
-    plan.Workspace(sizeof(float) * static_cast<size_t>(kHead + rows_.count +
+    const int64_t weighted = weights_.empty() ? 0 : rows_.length + rows_.count;
+    plan.Workspace(sizeof(float) * static_cast<size_t>(kHead + weighted + rows_.count +
                                                        (own_probabilities_ ? scores.Count() : 0)));
     plan.KeepInput(1);
     plan.NoGradient(1);
@@ -96,10 +136,13 @@ class SoftmaxWithLoss final : public Layer {
 
   void Forward(RunContext& run) override {
     const Parts part = Cut(run);
-    MapRows(
-        run.device(), rows_.count, rows_.length,
-        LossRow{run.In(0).f32(), run.In(1).f32(), part.prob, part.loss, rows_, rule_, smoothing_});
-    if (total_.Forward(run.device(), part.loss, part.head, run.Out(0).f32())) {
+    if (!weights_.empty()) {
+      run.device().CopyToDevice(part.weights, weights_.data(), weights_.size() * sizeof(float));
+    }
+    MapRows(run.device(), rows_.count, rows_.length,
+            LossRow{run.In(0).f32(), run.In(1).f32(), part.prob, part.loss, part.row_weights, rows_,
+                    rule_, Target{part.weights, smoothing_}});
+    if (total_.Forward(run.device(), part.loss, part.head, run.Out(0).f32(), part.row_weights)) {
       ThrowBadLabel(spec_, run.In(1), rule_);
     }
   }
@@ -111,29 +154,38 @@ class SoftmaxWithLoss final : public Layer {
           "to train on them, and write loss_weight: 0 for the second top");
     }
     const Parts part = Cut(run);
-    MapRows(run.device(), rows_.count, rows_.length,
-            LossGradientRow{part.prob, run.In(1).f32(), run.GradOut(0).f32(),
-                            &part.head->normalizer, run.GradIn(0).f32(), rows_, rule_, smoothing_});
+    MapRows(
+        run.device(), rows_.count, rows_.length,
+        LossGradientRow{part.prob, run.In(1).f32(), run.GradOut(0).f32(), &part.head->normalizer,
+                        run.GradIn(0).f32(), rows_, rule_, Target{part.weights, smoothing_}});
   }
 
  private:
   static constexpr int64_t kHead = sizeof(LossHead) / sizeof(float);
 
+  // The weights of classes and rows are null where there are none.
   struct Parts {
     LossHead* head;
-    float *loss, *prob;
+    float *loss, *weights, *row_weights, *prob;
   };
   Parts Cut(RunContext& run) const {
     auto* start = reinterpret_cast<float*>(run.Workspace().data());
-    float* const loss = start + kHead;
-    return {reinterpret_cast<LossHead*>(start), loss,
-            own_probabilities_ ? loss + rows_.count : run.Out(1).f32()};
+    Parts part = {reinterpret_cast<LossHead*>(start), start + kHead, nullptr, nullptr, nullptr};
+    float* next = part.loss + rows_.count;
+    if (!weights_.empty()) {
+      part.weights = next;
+      part.row_weights = part.weights + rows_.length;
+      next = part.row_weights + rows_.count;
+    }
+    part.prob = own_probabilities_ ? next : run.Out(1).f32();
+    return part;
   }
 
   LayerSpec spec_;
   LossTotal total_;
   Rows rows_;
   LabelRule rule_;
+  std::vector<float> weights_;  // per class, or empty
   float smoothing_ = 0;
   bool own_probabilities_ = true;
 };
@@ -147,6 +199,8 @@ const RegisterLayer<SoftmaxWithLoss> kSoftmaxWithLoss(
          "top 0: the loss, a scalar. top 1 (optional): the probabilities.\n"
          "normalizer, by loss_param.normalization: FULL the number of labels; VALID (default) of "
          "those that are not ignore_label; BATCH_SIZE of items; NONE 1; never less than 1.\n"
+         "loss_param.class_weight, one per class: a row counts as much as its label's class, and "
+         "VALID divides by the sum of those.\n"
          "The loss of one row ends at 87.34, where a probability is no longer a float.",
      .param = "loss_param",
      .arity = {.min_in = 2, .max_in = 2, .min_out = 1, .max_out = 2}});

@@ -72,10 +72,31 @@ TEST(SoftmaxLossTest, HandValuesOfSmoothing) {
   ExpectNear(loss.InputGradient(), {0.25f - 0.05f, 0.75f - 0.95f}, 1e-6f);
 }
 
+TEST(SoftmaxLossTest, HandValuesOfClassWeights) {
+  // Both rows have the loss log 2; the weights 1 and 3 of their labels add up to 4.
+  const std::string fields = "class_weight: 3 class_weight: 1";
+  LayerRunner mean(Loss(fields), {{2, 2}, {2}}),
+      sum(Loss(fields + " normalization: NONE"), {{2, 2}, {2}});
+  for (LayerRunner* loss : {&mean, &sum}) loss->SetInput(1, {1, 0});
+  ExpectNear(mean.Forward({0, 0, 5, 5}), {std::log(2.0f)}, 1e-6f);
+  ExpectNear(sum.Forward({0, 0, 5, 5}), {4 * std::log(2.0f)}, 1e-6f);
+  mean.Backward({{4}});
+  ExpectNear(mean.InputGradient(), {0.5, -0.5, -1.5, 1.5}, 1e-6f);
+}
+
+TEST(SoftmaxLossTest, HandValuesOfClassesThatDoNotCountAreZero) {
+  LayerRunner loss(Loss("class_weight: 0 class_weight: 1"), {{1, 2}, {1}});
+  loss.SetInput(1, {0});
+  EXPECT_THAT(loss.Forward({-1000, 3}), ElementsAre(0));
+  loss.Backward({{1}});
+  EXPECT_THAT(loss.InputGradient(), Each(0));
+}
+
 TEST(SoftmaxLossTest, GradientMatchesDifferences) {
   for (const char* fields :
        {"", "normalization: FULL ignore_label: 1", "ignore_label: 1", "normalization: BATCH_SIZE",
-        "normalization: NONE", "normalize: false ignore_label: 1", "label_smoothing: 0.2"}) {
+        "normalization: NONE", "normalize: false ignore_label: 1", "label_smoothing: 0.2",
+        "class_weight: 1 class_weight: 0 class_weight: 0.5 class_weight: 2 label_smoothing: 0.1"}) {
     SCOPED_TRACE(fields);
     for (const int outputs : {1, 2}) {
       LayerRunner loss(Loss(fields), {{2, 4, 3, 2}, {2, 1, 3, 2}}, {.outputs = outputs});
@@ -99,6 +120,12 @@ TEST(SoftmaxLossTest, GoldenValues) {
     ExpectGolden(golden, {.inputs = {"x", "label"}, .outputs = {"loss", "p"}});
   }
 }
+
+TEST(SoftmaxLossTest, InPlaceEqualsNotInPlace) {
+  ExpectInPlaceEqual(Loss(), {{2, 3, 4, 5}, {2, 1, 4, 5}}, {{}, std::vector<float>(40, 2)});
+}
+
+TEST(SoftmaxLossTest, GoldenValuesOfClassWeights) { ExpectGoldenFile("softmax_loss_weighted.txt"); }
 
 TEST(SoftmaxLossTest, RefusesLabelsThatAreNoClass) {
   EXPECT_THAT(
@@ -128,6 +155,17 @@ TEST(SoftmaxLossTest, RefusesBadFields) {
   EXPECT_THAT(RefusalOf(Loss("label_smoothing: 1.5"), {{4, 10}, {4}}),
               HasSubstr("net.prototxt:4:14: layer 'it' (SoftmaxWithLoss): label_smoothing is 1.5; "
                         "it is a share, from 0 to 1"));
+}
+
+TEST(SoftmaxLossTest, RefusesBadClassWeights) {
+  EXPECT_THAT(RefusalOf(Loss("class_weight: 1 class_weight: 2"), {{4, 3}, {4}}),
+              HasSubstr("layer 'it' (SoftmaxWithLoss): class_weight is given 2 times for 3 "
+                        "classes; give one per class, class 0 first"));
+  EXPECT_THAT(RefusalOf(Loss("class_weight: 1 class_weight: -2"), {{4, 2}, {4}}),
+              HasSubstr("class_weight is -2; it is a finite factor, 0 or more"));
+  EXPECT_THAT(RefusalOf("type: \"SigmoidCrossEntropyLoss\" loss_param { class_weight: 1 }",
+                        {{4, 2}, {4, 2}}),
+              HasSubstr("only SoftmaxWithLoss weighs classes; remove class_weight"));
 }
 
 TEST(SoftmaxLossTest, RefusesAGradientOfTheProbabilities) {
