@@ -43,7 +43,7 @@ TEST(FilterTest, TheNumberOfRowsChangesFromPassToPass) {
   }
 }
 
-TEST(FilterTest, ImagesMoveWhole) {
+TEST(FilterTest, HandValuesOfImagesMoveWhole) {
   LayerRunner layer(kFilter, {{3, 2, 2, 3}, {3, 1, 1, 1}});
   const std::vector<float> x = LayerRunner::SomeValues(36, 1);
   layer.SetInput(1, {0, 1, 1});
@@ -56,6 +56,10 @@ TEST(FilterTest, GradientMatchesDifferences) {
   layer.SetInput(0, LayerRunner::SomeValues(12, 1));
   layer.SetInput(1, {0, 1, 0, 1});
   layer.ExpectGradient();
+}
+
+TEST(FilterTest, InPlaceEqualsNotInPlace) {
+  ExpectInPlaceEqual(kFilter, {{2, 3, 4, 5}, {2}}, {{}, {1, 1}});
 }
 
 TEST(FilterTest, RefusesWhatDoesNotFit) {

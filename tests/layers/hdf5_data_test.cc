@@ -124,6 +124,17 @@ TEST_F(Hdf5DataTest, ASavedPositionGoesOnWithTheNextBatch) {
   }
 }
 
+TEST_F(Hdf5DataTest, HandValuesOfImagesComeInPlainOrder) {
+  Hdf5Appender file(folder_ / "image.h5");
+  file.Append("y0", std::vector<int64_t>{1, 2, 1, 2}, std::vector<float>{1, 2, 3, 4});
+  file.Flush();
+  WriteText(List(), folder_ / "image.h5");
+  LayerRunner data(Text("batch_size: 1"), {});
+  EXPECT_EQ(data.OutputShape(), Shape({1, 2, 1, 2}));
+  data.Forward();
+  EXPECT_THAT(data.Output(), testing::ElementsAre(1, 2, 3, 4));
+}
+
 TEST_F(Hdf5DataTest, RefusesThePositionOfOtherFiles) {
   LayerRunner first(Text("batch_size: 2"), {}, kTwo);
   first.Forward();

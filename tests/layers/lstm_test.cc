@@ -60,7 +60,7 @@ TEST(LstmTest, GradientOfExposedStatesMatchesDifferences) {
   }
 }
 
-TEST(LstmTest, ImagesAreTheirNumbersInPlainOrder) {
+TEST(LstmTest, ImagesEqualTheirNumbersInPlainOrder) {
   LayerRunner images(Lstm("num_output: 2"), {{2, 3, 2, 2}, {2, 3}});
   LayerRunner rows(Lstm("num_output: 2"), {{2, 3, 4}, {2, 3}});
   std::vector<std::vector<float>> y, dx, dw;
@@ -103,6 +103,10 @@ TEST(LstmTest, CarriesTheStateFromBatchToBatchUntilASequenceStarts) {
   parts->SetInput(1, {0, 1});
   EXPECT_EQ(parts->Forward({x.begin(), x.begin() + 6}),
             std::vector<float>(y.begin(), y.begin() + 4));
+}
+
+TEST(LstmTest, InPlaceEqualsNotInPlace) {
+  ExpectInPlaceEqual(Lstm("num_output: 4"), {{2, 3, 4}, {2, 3}}, {{}, {0, 0, 0, 1, 1, 1}});
 }
 
 TEST(LstmTest, RefusesOtherShapes) {

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "support/layer_checks.h"
 #include "support/layer_runner.h"
 
 namespace trainer {
@@ -11,6 +12,8 @@ namespace {
 using testing::HasSubstr;
 
 const char kLayer[] = "type: \"LSTMUnit\"";
+
+const NotChecked kNoImages("LSTMUnit", LayerCheck::kImages, "takes three axes");
 
 TEST(LstmUnitTest, GoldenValues) { ExpectGoldenFile("lstm_unit.txt"); }
 
@@ -37,6 +40,10 @@ TEST(LstmUnitTest, GradientOfEitherOutputMatchesDifferences) {
     layer.SetInput(2, {1, 0, 1});
     layer.ExpectGradient({.inputs = {0, 1}, .output = output});
   }
+}
+
+TEST(LstmUnitTest, InPlaceEqualsNotInPlace) {
+  ExpectInPlaceEqual(kLayer, {{1, 2, 1}, {1, 2, 4}, {1, 2}}, {{}, {}, {1, 0}}, {.outputs = 2});
 }
 
 TEST(LstmUnitTest, RefusesOtherShapes) {

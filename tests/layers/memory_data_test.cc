@@ -2,12 +2,16 @@
 #include <gtest/gtest.h>
 
 #include "data/test_data.h"
+#include "support/layer_checks.h"
 #include "support/layer_runner.h"
 
 namespace trainer {
 namespace {
 
 using testing::HasSubstr;
+
+const NotChecked kNoValues("MemoryData", LayerCheck::kValues, "is for planning only");
+const NotChecked kNoImages("MemoryData", LayerCheck::kImages, "is for planning only");
 
 TEST(MemoryDataTest, HasShapesButRefusesToRun) {
   LayerRunner data(

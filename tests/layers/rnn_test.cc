@@ -66,6 +66,24 @@ TEST(RnnTest, CarriesTheStateFromBatchToBatch) {
   EXPECT_EQ(joined, y);
 }
 
+TEST(RnnTest, ImagesEqualTheirNumbersInPlainOrder) {
+  std::vector<std::vector<float>> y, dx;
+  for (const Shape& shape : {Shape{2, 3, 2, 2}, Shape{2, 3, 4}}) {
+    LayerRunner layer(Rnn("num_output: 2"), {shape, {2, 3}});
+    layer.SetInput(1, {0, 0, 0, 1, 1, 1});
+    layer.SetParam(0, LayerRunner::SomeValues(8, 1));
+    y.push_back(layer.Forward(LayerRunner::SomeValues(24, 3)));
+    layer.Backward({LayerRunner::SomeValues(12, 4)});
+    dx.push_back(layer.InputGradient());
+  }
+  EXPECT_EQ(y[0], y[1]);
+  EXPECT_EQ(dx[0], dx[1]);
+}
+
+TEST(RnnTest, InPlaceEqualsNotInPlace) {
+  ExpectInPlaceEqual(Rnn("num_output: 4"), {{2, 3, 4}, {2, 3}}, {{}, {0, 0, 0, 1, 1, 1}});
+}
+
 TEST(RnnTest, RefusesOtherNumbersOfBottomsAndTops) {
   EXPECT_THAT(
       RefusalOf(Rnn("num_output: 2 expose_hidden: true"), {{4, 3, 2}, {4, 3}}, {.outputs = 2}),

@@ -26,6 +26,18 @@ TEST(WindowDataTest, HandValuesOfABackgroundAndAForegroundWindow) {
   EXPECT_THAT(data.layer().SaveState(), HasSubstr("window 2"));
 }
 
+TEST(WindowDataTest, HandValuesOfAnImageComeInPlainOrder) {
+  const TempFolder folder;
+  const std::string list = folder / "windows.txt";
+  WriteBytes(folder / "a.ppm", "P6 2 2 255\n\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c");
+  WriteBytes(list, "# 0\n" + (folder / "a.ppm") + "\n3\n2\n2\n2\n5 0.9 0 0 1 1\n4 0.1 0 0 1 1\n");
+  LayerRunner data("type: \"WindowData\" window_data_param { source: '" + list +
+                       "' batch_size: 1 fg_fraction: 1 } transform_param { crop_size: 2 }",
+                   {}, {.outputs = 2});
+  data.Forward();
+  EXPECT_THAT(data.Output(0), ElementsAre(3, 6, 9, 12, 2, 5, 8, 11, 1, 4, 7, 10));
+}
+
 TEST(WindowDataTest, RefusesNoCropSize) {
   EXPECT_THAT(RefusalOf("type: \"WindowData\" window_data_param { source: 'w' batch_size: 1 }", {},
                         {.outputs = 2}),
