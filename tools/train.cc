@@ -35,13 +35,23 @@ void RefuseGpuSolver(const SolverSpec& spec) {
 
 // Those of the command line replace the solver's.
 std::vector<std::string> WeightFiles(const Flags& flags, const SolverSpec& spec) {
-  if (flags.Has("snapshot")) return {};
   if (flags.Has("weights")) return flags.List("weights");
   std::vector<std::string> files;
   for (const std::string& list : spec.proto.weights()) {
     for (std::string& file : SplitList(list)) files.push_back(std::move(file));
   }
   return files;
+}
+
+// The state to go on from, or "": what --snapshot names, or what --resume=auto finds.
+std::string StateToResume(const Flags& flags, const SolverSpec& spec) {
+  if (!flags.Has("resume")) return flags.Text("snapshot");
+  const std::string& prefix = spec.proto.snapshot_prefix();
+  const std::optional<LoadedState> newest = NewestSnapshot(prefix);
+  if (newest) return newest->path;
+  LOG(INFO) << EscapeControl(
+      Join("There is no snapshot of '", prefix, "' yet: starting from the beginning"));
+  return "";
 }
 
 // What the changes of --set made of the files, beside the snapshots.
@@ -60,7 +70,7 @@ class Train final : public Verb {
   VerbDoc Doc() const override {
     return {
         .summary = "train a net, or go on from a snapshot",
-        .usage = "trainer train --solver=FILE [--snapshot=FILE | --weights=FILES] [flags]",
+        .usage = "trainer train --solver=FILE [--snapshot=FILE | --resume=auto] [flags]",
         .text =
             "Paths in the solver and its nets count from the working folder first, then from "
             "the file that names them. The folder of snapshot_prefix must exist.\n"
@@ -72,6 +82,7 @@ class Train final : public Verb {
         .examples =
             "trainer train --solver=models/lenet/solver.prototxt\n"
             "trainer train --solver=s.prototxt --snapshot=run/net_iter_500.solverstate\n"
+            "trainer train --solver=s.prototxt --resume=auto\n"
             "trainer train --solver=s.prototxt --weights=base.caffemodel\n"
             "trainer train --solver=s.prototxt --set base_lr=0.05",
         .flags = {{.name = "solver", .value = "FILE", .help = "the solver", .required = true},
@@ -82,6 +93,11 @@ class Train final : public Verb {
                    .kind = FlagKind::kSwitch,
                    .help = "take the snapshot's weights from the path that it names, if they are "
                            "not beside it"},
+                  {.name = "resume",
+                   .value = "auto",
+                   .help = "go on from the newest undamaged snapshot of snapshot_prefix; "
+                           "without one, start from the beginning",
+                   .choices = "auto"},
                   {.name = "weights",
                    .value = "FILES",
                    .help = "start from these .caffemodel files, with commas between"},
@@ -109,6 +125,9 @@ class Train final : public Verb {
       throw Error(ErrorCode::kUsage,
                   "--snapshot and --weights exclude each other: a snapshot has its own weights");
     }
+    if (flags.Has("snapshot") && flags.Has("resume")) {
+      throw Error(ErrorCode::kUsage, "--snapshot and --resume exclude each other: give one");
+    }
     if (flags.Text("phase") == "TEST") {
       throw Error(ErrorCode::kUsage,
                   "--phase=TEST: training is phase TRAIN; 'trainer test' runs a net's TEST phase");
@@ -122,15 +141,20 @@ class Train final : public Verb {
     LOG(INFO) << DescribeThreads();
     LOG(INFO) << "Initializing solver from parameters: \n" << spec.proto.DebugString();
     TrainOptions options;
-    options.snapshot = flags.Text("snapshot");
+    options.snapshot = StateToResume(flags, spec);
     options.allow_outside = flags.Switch("allow_outside");
-    options.weights = WeightFiles(flags, spec);
+    if (options.snapshot.empty()) options.weights = WeightFiles(flags, spec);
     options.memory = ParseMemoryMode(flags);
     options.signals = &signals;
     ObserverList observers;
     observers.Add(ObserverRegistry::Get().Make("log"));
     Solver solver(spec, options, *device, observers);
     if (!flags.Each("set").empty()) WriteResolved(spec);
+    if (flags.Has("resume") && solver.iter() >= spec.proto.max_iter()) {
+      LOG(INFO) << "Already at iteration " << solver.iter() << " of " << spec.proto.max_iter()
+                << ": nothing is left to do";
+      return 0;
+    }
     LOG(INFO) << "Starting Optimization";
     const SolveResult result = solver.Solve();
     LOG(INFO) << "Optimization Done.";

@@ -109,6 +109,7 @@ LoadedState ReadState(const std::string& path, bool allow_outside) {
   CheckSeal(path);
   if (SniffKind(path) == FileKind::kModel) RefuseWeights(path);
   LoadedState loaded;
+  loaded.path = path;
   if (IsHdf5(path)) {
     loaded.state = ReadHdf5State(path);
   } else {

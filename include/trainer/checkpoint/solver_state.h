@@ -11,10 +11,11 @@
 
 namespace trainer {
 
-// A state as read, and where its weights lie. `averaged_path` is "" when it has no averaged ones.
+// A state as read from `path`, and where its weights lie. `averaged_path` is "" when it has no
+// averaged ones.
 struct LoadedState {
   caffe::SolverState state;
-  std::string model_path, averaged_path;
+  std::string path, model_path, averaged_path;
 };
 
 // Writes `path` so that it is whole or as it was before. Clears state's file_bytes and crc32c.

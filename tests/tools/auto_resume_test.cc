@@ -1,0 +1,67 @@
+// --resume=auto: the same command starts a run, goes on with it, and ends when it is done.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "job.h"
+
+namespace trainer {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr char kAuto[] = "--resume=auto";
+
+TEST(AutoResumeTest, OneCommandStartsGoesOnAndEnds) {
+  Job job;
+  job.Write();
+  const Outcome whole = job.Train();
+  ASSERT_EQ(whole.exit_code, 0) << whole.err;
+  const std::string expected = ReadText(job.folder() / "snap_iter_20.caffemodel");
+  for (const std::string& file : job.Files("snap_iter_")) {
+    std::filesystem::remove(job.folder() / file);
+  }
+  const Outcome first = job.Train({kAuto, "--set=max_iter=10"});
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_THAT(first.err, HasSubstr("There is no snapshot of 'snap' yet"));
+  const Outcome second = job.Train({kAuto});
+  ASSERT_EQ(second.exit_code, 0) << second.err;
+  EXPECT_THAT(second.err, HasSubstr("Resuming from snap_iter_10.solverstate"));
+  EXPECT_EQ(ReadText(job.folder() / "snap_iter_20.caffemodel"), expected);
+  const Outcome third = job.Train({kAuto});
+  EXPECT_EQ(third.exit_code, 0) << third.err;
+  EXPECT_THAT(third.err, HasSubstr("Already at iteration 20 of 20: nothing is left to do"));
+  EXPECT_THAT(third.err, Not(HasSubstr("Starting Optimization")));
+}
+
+TEST(AutoResumeTest, PassesOverADamagedSnapshotAndSaysSo) {
+  const Job job;
+  job.Write();
+  ASSERT_EQ(job.Train().exit_code, 0);
+  std::filesystem::resize_file(job.folder() / "snap_iter_20.solverstate", 40);
+  const Outcome outcome = job.Train({kAuto});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("Snapshot of iteration 20 is not usable"));
+  EXPECT_THAT(outcome.err, HasSubstr("Resuming from snap_iter_10.solverstate"));
+}
+
+TEST(AutoResumeTest, DoesNotStartAgainWhenNoneIsUsable) {
+  const Job job;
+  job.Write();
+  ASSERT_EQ(job.Train().exit_code, 0);
+  for (const char* name : {"snap_iter_10.solverstate", "snap_iter_20.solverstate"}) {
+    std::filesystem::resize_file(job.folder() / name, 40);
+  }
+  ExpectRefused(job, job.Train({kAuto}), 83, "none of the 2 snapshots of 'snap' is usable");
+}
+
+TEST(AutoResumeTest, ExcludesSnapshot) {
+  const Job job;
+  job.Write();
+  ExpectRefused(job, job.Train({kAuto, "--snapshot=snap_iter_10.solverstate"}), 64,
+                "--snapshot and --resume exclude each other");
+}
+
+}  // namespace
+}  // namespace trainer
