@@ -21,6 +21,11 @@ std::string AxisName(const ConvDesc& desc, size_t axis) {
   return std::string(kAxisNames[3 - desc.in.size() + axis]);
 }
 
+// The library counts along one axis with 32 bits.
+void Below31Bits(std::string_view what, int64_t value) {
+  if (value > INT32_MAX) Refuse(Join(what, " is ", value, "; it must be below 2^31"));
+}
+
 void CheckAxis(const ConvDesc& desc, size_t axis) {
   const std::string name = AxisName(desc, axis);
   AtLeast(Join("convolution: the input's ", name), desc.in[axis], 1);
@@ -71,7 +76,14 @@ void CheckConv(const ConvDesc& desc) {
                 " input channels and ", desc.out_channels, " outputs evenly"));
   }
   for (size_t axis = 0; axis < axes; ++axis) CheckAxis(desc, axis);
+  Below31Bits("convolution: the number of input channels", desc.in_channels);
+  Below31Bits("convolution: the number of outputs", desc.out_channels);
+  for (size_t axis = 0; axis < axes; ++axis) {
+    Below31Bits("convolution: the padded length of an axis", desc.in[axis] + 2 * desc.pad[axis]);
+    Below31Bits("convolution: the reach of the kernel", desc.dilation[axis] * desc.kernel[axis]);
+  }
   CheckFit(desc);
+  Below31Bits("convolution: the number of weights", desc.WeightShape().Count());
 }
 
 void CheckPool(const PoolDesc& desc) {

@@ -28,6 +28,11 @@ size_t EditDistance(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
+// Whether both have the same letters, in whatever order.
+bool HasLettersOf(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && std::is_permutation(a.begin(), a.end(), b.begin());
+}
+
 }  // namespace
 
 std::string JoinList(std::span<const std::string> items, std::string_view separator) {
@@ -75,7 +80,8 @@ std::string Nearest(std::string_view word, std::span<const std::string> candidat
   size_t best_distance = std::max<size_t>(1, word.size() / 3) + 1;
   for (const std::string& candidate : candidates) {
     const size_t distance = EditDistance(word, candidate);
-    if (distance < best_distance) {
+    const bool swapped = distance == best_distance && HasLettersOf(candidate, word);
+    if (distance < best_distance || (swapped && !HasLettersOf(best, word) && !best.empty())) {
       best = candidate;
       best_distance = distance;
     }

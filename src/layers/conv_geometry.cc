@@ -87,6 +87,10 @@ int64_t ReadNumOutput(const LayerSpec& spec) {
   if (param.num_output() < 1) {
     spec.FailIn(kParam, "num_output", "num_output is 0; it is the number of filters, at least 1");
   }
+  if (param.num_output() > INT32_MAX) {
+    spec.FailIn(kParam, "num_output",
+                Join("num_output is ", param.num_output(), "; it must be below 2^31"));
+  }
   return param.num_output();
 }
 

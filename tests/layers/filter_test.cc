@@ -37,7 +37,9 @@ TEST(FilterTest, TheNumberOfRowsChangesFromPassToPass) {
       gradient[i] = x[i] + 1;
     }
     layer.Forward(x);
-    if (!wanted.empty()) EXPECT_EQ(layer.Output(), wanted);
+    if (!wanted.empty()) {
+      EXPECT_EQ(layer.Output(), wanted);
+    }
     layer.Backward({dy});
     EXPECT_EQ(layer.InputGradient(), gradient);
   }

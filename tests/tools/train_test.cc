@@ -123,7 +123,7 @@ TEST(TrainTest, LogsWhatReadersOfCaffesLogSearchFor) {
 TEST(TrainTest, EveryLineHasThePrefixOrBelongsToADump) {
   const Job job;
   const Outcome outcome = job.Train();
-  const std::regex prefix(R"(^[IW]\d{4} \d\d:\d\d:\d\d\.\d{6} +\d+ \w+\.cc:\d+\] .*)");
+  const std::regex prefix(R"(^[IW]\d{4} \d\d:\d\d:\d\d\.\d{6} +\d+ \w+\.(cc|h):\d+\] .*)");
   const std::regex dump(R"(^ *(\w+: .*|\w+ \{|\}|)$)");
   for (const std::string& line : outcome.ErrLines()) {
     EXPECT_TRUE(std::regex_match(line, prefix) || std::regex_match(line, dump)) << line;

@@ -28,7 +28,8 @@ std::vector<std::string> SplitList(std::string_view text, char separator = ',');
 // files cannot drive a terminal.
 std::string EscapeControl(std::string_view text);
 
-// The candidate nearest to `word` by edit distance (case-insensitive, a swap counts 1), or "" when
+// The candidate nearest to `word` by edit distance (case-insensitive, a swap counts 1 and wins
+// a tie), or "" when
 // none is near enough to be meant.
 std::string Nearest(std::string_view word, std::span<const std::string> candidates);
 

@@ -58,6 +58,9 @@ bool SegmentTakes(const ConvDesc& desc) {
       desc.group != 1 || (desc.dilation[1] > 1 && desc.kernel[1] > 1)) {
     return false;
   }
+  constexpr int64_t kMostPixels = int64_t{1} << 24;  // there is a table with an entry for each
+  const std::vector<int64_t> out = desc.Out();
+  if (out[0] > kMostPixels / out[1]) return false;
   // Full vectors are oneDNN's ground, and so are weights that need blocking for the caches.
   const bool full = desc.in_channels % kLanes == 0 && desc.out_channels % kLanes == 0;
   return !full && desc.WeightShape().Count(1) <= 2048 && desc.out_channels <= 512;

@@ -1,0 +1,223 @@
+// Every field of every layer with values that nobody should write: the layer either works or
+// refuses with a sentence. It never crashes, hangs, throws anything else or asks for the moon.
+
+#include <gmock/gmock.h>
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+
+#include "support/golden.h"
+#include "support/net_text.h"
+#include "trainer/base/text.h"
+#include "trainer/net/net.h"
+
+namespace trainer {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+
+// The CPU with 8 MiB, so that a wish for more is refused and not granted.
+class SmallDevice final : public Device {
+ public:
+  DeviceKind kind() const override { return cpu_->kind(); }
+  std::string Describe() const override { return cpu_->Describe(); }
+  void* Allocate(size_t bytes) const override {
+    if (bytes > size_t{8} << 20) throw Error(ErrorCode::kResource, Join("no ", bytes, " bytes"));
+    return cpu_->Allocate(bytes);
+  }
+  void Free(void* memory) const override { cpu_->Free(memory); }
+  void CopyToDevice(void* to, const void* host, size_t bytes) const override {
+    cpu_->CopyToDevice(to, host, bytes);
+  }
+  void CopyToHost(void* host, const void* from, size_t bytes) const override {
+    cpu_->CopyToHost(host, from, bytes);
+  }
+  void Zero(void* memory, size_t bytes) const override { cpu_->Zero(memory, bytes); }
+  void Synchronize() const override { cpu_->Synchronize(); }
+  std::unique_ptr<GemmPlan> MakeGemm(const GemmDesc& d) const override { return cpu_->MakeGemm(d); }
+  std::unique_ptr<ConvPlan> MakeConv(const ConvDesc& d) const override { return cpu_->MakeConv(d); }
+  std::unique_ptr<PoolPlan> MakePool(const PoolDesc& d) const override { return cpu_->MakePool(d); }
+
+ private:
+  std::unique_ptr<Device> cpu_ = MakeCpuDevice(1);
+};
+
+// A layer with its inputs, from the golden values.
+struct Example {
+  caffe::LayerParameter layer;
+  std::string sources;  // the layers that make its inputs
+  std::string file;
+};
+
+std::string SourceText(const std::string& name, const GoldenTensor& tensor) {
+  std::string dims;
+  for (const int64_t dim : tensor.dims) dims += Join("dim: ", dim, " ");
+  return Join("layer { name: '", name, "' type: 'TestSource' top: '", name,
+              "' parameter_param { shape { ", dims, "} } }\n");
+}
+
+bool ReadExample(const GoldenCase& golden, Example* out) {
+  if (golden.texts.count("layer") == 0) return false;
+  if (!google::protobuf::TextFormat::ParseFromString(golden.Text("layer"), &out->layer))
+    return false;
+  out->layer.set_name("it");
+  out->layer.clear_loss_weight();
+  for (const char* name : {"x", "x1", "x2", "x3"}) {
+    if (golden.tensors.count(name) == 0) continue;
+    out->layer.add_bottom(name);
+    out->sources += SourceText(name, golden.Tensor(name));
+  }
+  for (const char* name : {"y", "y1", "y2"}) {
+    if (golden.tensors.count(name) > 0) out->layer.add_top(name);
+  }
+  if (out->layer.top_size() == 0) out->layer.add_top("y");
+  return true;
+}
+
+// The first example of each type.
+std::map<std::string, Example> Examples() {
+  std::map<std::string, Example> examples;
+  for (const auto& entry : std::filesystem::directory_iterator("tests/golden")) {
+    if (entry.path().extension() != ".txt") continue;
+    const std::string file = entry.path().filename().string();
+    for (const GoldenCase& golden : ReadGolden(file)) {
+      Example example;
+      if (!ReadExample(golden, &example)) continue;
+      example.file = Join(file, ", ", golden.name);
+      examples.emplace(example.layer.type(), example);
+    }
+  }
+  return examples;
+}
+
+// "" when the net ran or was refused, else what was wrong.
+std::string Try(const Example& example, const caffe::LayerParameter& layer) {
+  static const SmallDevice device;
+  std::string text;
+  google::protobuf::TextFormat::PrintToString(layer, &text);
+  try {
+    const NetSpec spec = NetFromText(example.sources + "layer {\n" + text + "}\n");
+    ParamStore params(device);
+    NetOptions options;
+    options.state = StateOf(caffe::TRAIN);
+    options.training = true;
+    options.log = false;
+    Net net(spec, options, device, params);
+    net.Forward();
+    net.Backward();
+  } catch (const Error& e) {
+    return e.code() == ErrorCode::kInternal ? e.what() : "";
+  } catch (const std::exception& e) {
+    return Join("not an Error: ", e.what());
+  }
+  return "";
+}
+
+std::vector<std::string> HostileValues(const FieldDescriptor* field) {
+  switch (field->cpp_type()) {
+    case FieldDescriptor::CPPTYPE_UINT32:
+      return {"0", "1", "2", "3", "7", "65536", "2147483647", "2147483648", "4294967295"};
+    case FieldDescriptor::CPPTYPE_INT32:
+    case FieldDescriptor::CPPTYPE_INT64:
+      return {"0", "1", "2", "3", "-1", "-2", "-9", "1000000", "2147483647", "-2147483648"};
+    case FieldDescriptor::CPPTYPE_FLOAT:
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return {"0", "1", "-1", "0.5", "1e30", "-1e30", "1e-40", "inf", "-inf", "nan"};
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return {"true", "false"};
+    case FieldDescriptor::CPPTYPE_STRING:
+      return {"''", "'no such thing'", "'/'"};
+    case FieldDescriptor::CPPTYPE_ENUM: {
+      std::vector<std::string> names;
+      for (int i = 0; i < field->enum_type()->value_count(); ++i) {
+        names.push_back(field->enum_type()->value(i)->name());
+      }
+      return names;
+    }
+    default:
+      return {};
+  }
+}
+
+class Hostile {
+ public:
+  explicit Hostile(const Example& example) : example_(example), layer_(example.layer) {}
+
+  // Tries every field of `message`, a part of the layer, and those of the messages in it.
+  void Vary(Message* message, const std::string& path) {
+    for (int i = 0; i < message->GetDescriptor()->field_count(); ++i) {
+      const FieldDescriptor* field = message->GetDescriptor()->field(i);
+      const std::string name = Join(path, ".", field->name());
+      const std::unique_ptr<Message> before(message->New());
+      before->CopyFrom(*message);
+      if (field->message_type() != nullptr) {
+        const auto* reflection = message->GetReflection();
+        Vary(field->is_repeated() ? reflection->AddMessage(message, field)
+                                  : reflection->MutableMessage(message, field),
+             name);
+      }
+      for (const std::string& value : HostileValues(field)) {
+        Check(message, field, value, name);
+        message->CopyFrom(*before);
+        if (field->is_repeated()) Check(message, field, Join(value, ", ", value), name);
+        message->CopyFrom(*before);
+      }
+      message->CopyFrom(*before);
+    }
+  }
+
+  caffe::LayerParameter& layer() { return layer_; }
+  int tried() const { return tried_; }
+
+ private:
+  void Check(Message* message, const FieldDescriptor* field, const std::string& value,
+             const std::string& name) {
+    message->GetReflection()->ClearField(message, field);
+    const std::string text = field->is_repeated() ? Join(field->name(), ": [", value, "]")
+                                                  : Join(field->name(), ": ", value);
+    google::protobuf::TextFormat::Parser parser;
+    parser.AllowPartialMessage(true);
+    const std::unique_ptr<Message> part(message->New());
+    if (!parser.ParseFromString(text, part.get())) return;
+    message->MergeFrom(*part);
+    ++tried_;
+    const std::string wrong = Try(example_, layer_);
+    EXPECT_EQ(wrong, "") << example_.file << ": " << name << " = " << value;
+  }
+
+  const Example& example_;
+  caffe::LayerParameter layer_;
+  int tried_ = 0;
+};
+
+class HostileFieldsTest : public testing::TestWithParam<std::string> {};
+
+TEST_P(HostileFieldsTest, WorkOrAreRefused) {
+  static const std::map<std::string, Example> examples = Examples();
+  const auto found = examples.find(GetParam());
+  if (found == examples.end()) GTEST_SKIP() << "no golden values to start from";
+  Hostile hostile(found->second);
+  ASSERT_EQ(Try(found->second, hostile.layer()), "") << found->second.file;
+  const std::string param(LayerDocs().at(GetParam()).param);
+  for (const std::string& field : SplitList(param + ",loss_param,softmax_param")) {
+    const FieldDescriptor* message = caffe::LayerParameter::descriptor()->FindFieldByName(field);
+    ASSERT_NE(message, nullptr) << field;
+    hostile.Vary(hostile.layer().GetReflection()->MutableMessage(&hostile.layer(), message), field);
+    hostile.layer() = found->second.layer;
+  }
+}
+
+std::vector<std::string> Types() {
+  std::vector<std::string> types;
+  for (const auto& entry : LayerDocs()) types.push_back(entry.first);
+  return types;
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, HostileFieldsTest, testing::ValuesIn(Types()),
+                         [](const auto& type) { return type.param; });
+
+}  // namespace
+}  // namespace trainer
