@@ -28,7 +28,7 @@ say "train: $trainer train --solver=$solver"
 status=0
 "$trainer" train --solver="$solver" 2>&1 | tee -i "$log" || status=$?
 
-weights="$(sed -n 's/^.*Snapshotting to [a-z]* proto file //p' "$log" | tail -n 1)"
+weights="$(sed -n 's/^.*Snapshotting to .* file //p' "$log" | tail -n 1)"
 say "weights: ${weights:+$root/}${weights:-none were saved}"
 say "log:     $root/$log"
 exit "$status"

@@ -26,6 +26,7 @@ struct Model {
 void PrintTo(const Model& model, std::ostream* out) { *out << model.folder; }
 
 const Model kModels[] = {
+    {"lenet", {1, 28, 28}, 431080, 0, {1, 10}},
     {"cifar10_quick", {3, 32, 32}, 145578, 0, {1, 10}},
     {"cifar10_full", {3, 32, 32}, 89578, 0, {1, 10}},
     {"autoencoder", {1, 28, 28}, 2837314, 0, {1, 784}},

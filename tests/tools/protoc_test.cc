@@ -51,6 +51,8 @@ TEST(ProtocTest, DecodesEveryFileThatIsWritten) {
       RunProgram({"upgrade", "snap_iter_20.caffemodel", "new.caffemodel"}, job.options()).exit_code,
       0);
   EXPECT_EQ(Decode(job, "NetParameter", "net.proto", "new.caffemodel"), model);
+  ASSERT_EQ(RunProgram({"dataset", "mean", "data/train_lmdb", "mean"}, job.options()).exit_code, 0);
+  EXPECT_THAT(Decode(job, "BlobProto", "datum.proto", "mean"), HasSubstr("\nheight: 28\n"));
 }
 
 }  // namespace
