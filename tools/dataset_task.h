@@ -14,11 +14,11 @@
 namespace trainer {
 
 struct DatasetTask {
-  std::string_view wanted;   // its arguments: "IMAGES LABELS DB"
-  size_t words = 0;          // how many
-  std::string_view text;     // for help, beginning with the task's name
-  std::string_view example;  // a command
-  std::vector<Flag> flags;   // beside --backend and --seed, which all share
+  std::string_view wanted;       // its arguments: "IMAGES LABELS DB"
+  size_t words = 0;              // how many
+  std::string_view text;         // for help, beginning with the task's name
+  std::string_view example;      // a command
+  std::vector<Flag> flags = {};  // beside --backend and --seed, which all share
   void (*run)(const Flags& flags) = nullptr;
 };
 
