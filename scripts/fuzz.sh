@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fuzzes the readers of files, each for a while, two at a time.
+# Fuzzes the readers of files, each for a while, TRAINER_JOBS (2) at a time.
 #   scripts/fuzz.sh [seconds per target, 600] [targets...]
 # Needs clang-14 and its libFuzzer (apt-get install clang-14 libclang-rt-14-dev). Starts from
 # tests/fuzz/corpus; what it learns stays in build/fuzz/corpus, what breaks the program in
@@ -36,4 +36,4 @@ export seconds
 
 preset=fuzz TRAINER_TARGETS="$(printf '%s_fuzz ' "${targets[@]}")" build
 write_dictionary build/fuzz/schema.dict
-printf '%s\n' "${targets[@]}" | xargs -P 2 -I{} bash -c 'fuzz_one {}'
+printf '%s\n' "${targets[@]}" | xargs -P "${TRAINER_JOBS:-2}" -I{} bash -c 'fuzz_one {}'

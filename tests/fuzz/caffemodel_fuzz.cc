@@ -8,6 +8,7 @@
 #include "trainer/config/blob.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (trainer::IsFuzzedHdf5(data, size)) return 0;
   return trainer::ExpectRefusalOrSuccess([&] {
     const trainer::MemoryFile file(data, size);
     caffe::NetParameter net = trainer::ReadModel(file.path());
