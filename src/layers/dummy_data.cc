@@ -30,7 +30,6 @@ class DummyData final : public Layer {
       most = std::max(most, static_cast<size_t>(out.shape.Count()));
       float first = 0;  // drawn so that a bad filler is refused now
       Fill(out.filler, out.shape, PhiloxKey{}, 0, spec_, {&first, 1});
-      out.values.resize(static_cast<size_t>(out.shape.Count()));
     }
     plan.Scratch(most * sizeof(float));
   }
@@ -40,6 +39,7 @@ class DummyData final : public Layer {
       Output& out = outputs_[static_cast<size_t>(i)];
       const bool constant = out.filler.type() == "constant";
       if (constant && out.done) continue;
+      out.values.resize(static_cast<size_t>(out.shape.Count()));  // a change in the first pass only
       Draw(out, i, run.key(), run.pass());
       void* const scratch = run.Scratch().data();
       run.device().CopyToDevice(scratch, out.values.data(), out.values.size() * sizeof(float));

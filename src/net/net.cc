@@ -1,5 +1,7 @@
 #include "trainer/net/net.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -9,6 +11,25 @@
 #include "trainer/layers/filler.h"
 
 namespace trainer {
+
+namespace {
+
+// Values that the machine could never hold are a mistake in the file.
+void RequireFit(const Graph& graph, const Device& device, const NetSpec& spec) {
+  const auto physical =
+      static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  if (device.kind() != DeviceKind::kCpu || graph.plan.arena_bytes <= physical) return;
+  const auto largest =
+      std::max_element(graph.blocks.begin(), graph.blocks.end(),
+                       [](const Block& a, const Block& b) { return a.bytes < b.bytes; });
+  throw Error(
+      ErrorCode::kConfig, {spec.file},
+      Join("the net's values take ", graph.plan.arena_bytes >> 20, " MiB and this machine has ",
+           physical >> 20, "; the largest is ", largest->name, " (", largest->bytes >> 20,
+           " MiB): lower batch_size or the sizes that it is made of"));
+}
+
+}  // namespace
 
 uint32_t StreamOf(const std::string& name, caffe::Phase phase) {
   uint32_t hash = 2166136261u;  // FNV-1a
@@ -37,6 +58,7 @@ Net::Net(const NetSpec& spec, const NetOptions& options, const Device& device, P
   PlanLayers(layers, options_, device_, params_, *graph_);
   PlanGradients(options_, *graph_);
   PlanMemory(options_, *graph_);
+  RequireFit(*graph_, device_, spec);
   params_.Allocate(options_.training);
   FillParams(graph_->fresh);
   arena_ = device_.Allocate(graph_->plan.arena_bytes);
