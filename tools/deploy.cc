@@ -132,9 +132,7 @@ class Deploy final : public Verb {
       throw Error(ErrorCode::kCannotCreate, {path},
                   "the file is there already; give another --out, or --force to replace it");
     }
-    AtomicFile file(path);
-    file.Append(text.data(), text.size());
-    file.Commit();
+    WriteWhole(path, text);
     LOG(INFO) << EscapeControl(Join("Wrote ", path, ": ", deploy.layer_size(), " layers"));
   }
 };

@@ -219,9 +219,7 @@ class Draw final : public Verb {
     const Picture picture = PictureOf(layers);
     const std::string title = Join(spec.proto.name(), train ? ", phase TRAIN" : ", phase TEST");
     const std::string text = svg ? ToSvg(picture, title) : ToDot(picture, title);
-    AtomicFile file(path);
-    file.Append(text.data(), text.size());
-    file.Commit();
+    WriteWhole(path, text);
     std::cout << EscapeControl(Join(path, ": ", title, ", ", layers.size(), " layers\n"));
     return 0;
   }

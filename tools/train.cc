@@ -58,11 +58,9 @@ std::string StateToResume(const Flags& flags, const SolverSpec& spec) {
 void WriteResolved(const SolverSpec& spec) {
   std::string text;
   google::protobuf::TextFormat::PrintToString(ResolvedSolver(spec), &text);
-  AtomicFile file(spec.proto.snapshot_prefix() + "_resolved.prototxt");
-  file.Append(text.data(), text.size());
-  file.Commit();
-  LOG(INFO) << EscapeControl(
-      Join("Wrote solver and nets with the changes of --set to ", file.path()));
+  const std::string path = spec.proto.snapshot_prefix() + "_resolved.prototxt";
+  WriteWhole(path, text);
+  LOG(INFO) << EscapeControl(Join("Wrote solver and nets with the changes of --set to ", path));
 }
 
 class Train final : public Verb {

@@ -43,9 +43,7 @@ void UpgradeWeights(const std::string& in, const std::string& out) {
 
 void UpgradeTextTo(const std::string& in, const std::string& out) {
   const UpgradedText upgraded = UpgradeText(in);
-  AtomicFile file(out);
-  file.Append(upgraded.text.data(), upgraded.text.size());
-  file.Commit();
+  WriteWhole(out, upgraded.text);
   Report(upgraded.is_solver ? "a solver" : "a net", upgraded.upgrades, out);
 }
 

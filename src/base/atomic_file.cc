@@ -143,6 +143,12 @@ void AtomicFile::Commit() {
   SyncFolder(FolderOf(path_), ops_);
 }
 
+void WriteWhole(const std::string& path, std::string_view bytes, FileOps& ops) {
+  AtomicFile file(path, ops);
+  file.Append(bytes.data(), bytes.size());
+  file.Commit();
+}
+
 void SyncFolder(const std::string& folder, FileOps& ops) {
   FileHandle handle(ops, ops.Open(folder, O_RDONLY | O_DIRECTORY, 0));
   const auto fail = [&] {

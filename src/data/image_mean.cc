@@ -42,10 +42,7 @@ void WriteFile(const DatumView& shape, const std::vector<double>& means,
   blob.set_height(shape.height);
   blob.set_width(shape.width);
   for (const double mean : means) blob.add_data(static_cast<float>(mean));
-  const std::string bytes = blob.SerializeAsString();
-  AtomicFile file(output);
-  file.Append(bytes.data(), bytes.size());
-  file.Commit();
+  WriteWhole(output, blob.SerializeAsString());
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "trainer/base/file_ops.h"
 
@@ -53,6 +54,9 @@ class AtomicFile {
   uint32_t crc_ = 0;
   uint64_t size_ = 0;
 };
+
+// Writes `bytes` as the whole of `path`, or leaves `path` as it was. Throws as AtomicFile does.
+void WriteWhole(const std::string& path, std::string_view bytes, FileOps& ops = FileOps::Posix());
 
 // Makes renames and removals in `folder` survive a power cut.
 void SyncFolder(const std::string& folder, FileOps& ops = FileOps::Posix());
