@@ -37,6 +37,7 @@ class ReferenceConv final : public ConvPlan {
         ForEachTerm(n, m, out,
                     [&](const Term& t) { sum += weight[t.weight] * Load(x.As<T>()[t.x]); });
         if (desc_.bias) sum += bias[m];
+        if (desc_.relu && sum <= 0) sum = 0;
         Store(y.As<T>()[At(n, m, out, desc_.out_channels, out_area_)], sum);
       });
     });

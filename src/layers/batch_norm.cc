@@ -1,95 +1,17 @@
 #include "batch_norm_forms.h"
+#include "batch_norm_math.h"
 #include "checks.h"
-#include "norm_sums.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
 namespace {
 
-template <class T>
-struct SquaredDeviation {
-  const T* x;
-  const float* mean;
-  HD float operator()(int64_t at, int64_t c, int64_t) const {
-    const float d = Load(x[at]) - mean[c];
-    return d * d;
-  }
-};
-
-// mean[c] = the sum over chunks, divided by the number of pixels.
-struct MeanOverChunks {
-  const float* sums;
-  int64_t chunks, channels;
-  double pixels;
-  float* mean;
-  HD void operator()(int64_t c) const {
-    double sum = 0;
-    for (int64_t k = 0; k < chunks; ++k) sum += sums[k * channels + c];
-    mean[c] = static_cast<float>(sum / pixels);
-  }
-};
-
-// scale and bias are null where nothing is learned.
-template <class T>
-struct Standardize {
-  const T* x;
-  const float *mean, *inverse, *scale, *bias;
-  T* y;
-  HD void operator()(int64_t at, int64_t c, int64_t) const {
-    const float z = (Load(x[at]) - mean[c]) * inverse[c];
-    Store(y[at], scale == nullptr ? z : z * scale[c] + bias[c]);
-  }
-};
-
-// The standardized z: the output y, or from x where y is more than that.
-template <class T>
-struct FromOutput {
-  const T* y;
-  HD float operator()(int64_t at, int64_t) const { return Load(y[at]); }
-};
-template <class T>
-struct FromInput {
-  const T* x;
-  const float *mean, *inverse;
-  HD float operator()(int64_t at, int64_t c) const { return (Load(x[at]) - mean[c]) * inverse[c]; }
-};
-
-template <class T, class Z>
-struct ProductWith {
-  const T* dy;
-  Z z;
-  HD float operator()(int64_t at, int64_t c, int64_t) const { return Load(dy[at]) * z(at, c); }
-};
-
-// dx = (dy - mean dy - z * mean (dy * z)) * scale / sqrt(var + eps)
-template <class T, class Z>
-struct StandardizeGradient {
-  const T* dy;
-  Z z;
-  const float *inverse, *scale, *mean_dy, *mean_dyz;
-  T* dx;
-  HD void operator()(int64_t at, int64_t c, int64_t) const {
-    const float own = scale == nullptr ? inverse[c] : inverse[c] * scale[c];
-    Store(dx[at], (Load(dy[at]) - mean_dy[c] - z(at, c) * mean_dyz[c]) * own);
-  }
-};
-// Stored moments are constants.
-template <class T>
-struct ScaledGradient {
-  const T* dy;
-  const float *inverse, *scale;
-  T* dx;
-  HD void operator()(int64_t at, int64_t c, int64_t) const {
-    Store(dx[at], Load(dy[at]) * (scale == nullptr ? inverse[c] : inverse[c] * scale[c]));
-  }
-};
-
-struct AddProduct {
-  const float* mean;
-  float pixels;
-  float* to;
-  HD void operator()(int64_t c) const { to[c] += mean[c] * pixels; }
-};
+// A sum of two inputs without factors.
+bool IsPlainSum(const LayerSpec& next) {
+  const caffe::EltwiseParameter& param = next.proto().eltwise_param();
+  return param.operation() == caffe::EltwiseParameter::SUM && param.coeff_size() == 0 &&
+         next.proto().bottom_size() == 2;
+}
 
 class BatchNorm final : public Layer {
  public:
@@ -105,7 +27,7 @@ class BatchNorm final : public Layer {
     CheckFields();
     const Shape& in = plan.In(0);
     stored_ = param.has_use_global_stats() ? param.use_global_stats() : plan.phase() == caffe::TEST;
-    sums_ = WorkChunks(in);
+    pixels_ = WorkChunks(in);
     const ParamOptions fixed = {.layout = {}, .default_lr_mult = 0, .default_decay_mult = 0};
     plan.Param("mean", {in[1]}, {}, fixed);
     plan.Param("variance", {in[1]}, {}, fixed);
@@ -117,46 +39,45 @@ class BatchNorm final : public Layer {
       plan.Param("bias", {in[1]}, param.bias_filler());
     }
     plan.Out(0, in, plan.InType(0));
-    if (learned_) {
-      plan.KeepInput(0);
-    } else {
-      if (!stored_) plan.KeepOutput(0);
-      plan.AllowInPlace();
-    }
-    const auto channels = static_cast<size_t>(in[1]);
-    plan.Workspace(2 * channels * sizeof(float));
-    plan.Scratch((static_cast<size_t>(sums_.chunks) + 2) * channels * sizeof(float));
+    PlanMemory(plan);
+  }
+
+  bool Absorb(const LayerSpec& next) override {
+    if (relu_) return false;
+    const bool first = affine_step_ < 0 && !sum_;
+    if (next.type() == "Scale" && first && !learned_) return AbsorbScale(next);
+    if (next.type() == "Eltwise" && !sum_) return sum_ = IsPlainSum(next);
+    if (next.type() == "ReLU") return relu_ = next.proto().relu_param().negative_slope() == 0;
+    return false;
   }
 
   void Forward(RunContext& run) override {
     const Device& device = run.device();
-    const int64_t channels = sums_.rows.length;
-    float *const inverse = Workspace(run), *const mean = inverse + channels;
+    const Channels at = Place(run);
     if (stored_) {
-      ForEach(device, channels,
-              StoredMoments{run.Param(0), run.Param(1), run.Param(2), mean, inverse});
+      ForEach(device, pixels_.rows.length,
+              StoredMoments{run.Param(0), run.Param(1), run.Param(2), at.mean, at.inverse});
     } else {
-      BatchMoments(run, mean, inverse);
+      BatchMoments(run, at);
+      if (run.phase() == caffe::TRAIN) UpdateStored(run, at.mean, at.inverse);
     }
-    if (!stored_ && run.phase() == caffe::TRAIN) UpdateStored(run, mean, inverse);
-    ForEach(device, channels, InverseRoot{inverse, eps_});
+    ForEach(device, pixels_.rows.length, InverseRoot{at.inverse, eps_});
+    ForEach(device, pixels_.rows.length, FactorOf{at.inverse, Affine(run), at.factor});
     WithType(run.In(0).dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
-      ForEachPixel(device, sums_,
-                   Standardize<T>{run.In(0).As<T>(), mean, inverse, run.ParamIf(3), run.ParamIf(4),
-                                  run.Out(0).As<T>()});
+      relu_ ? Write<T, true>(run, at) : Write<T, false>(run, at);
     });
   }
 
   void Backward(RunContext& run) override {
     WithType(run.GradOut(0).dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
-      if (learned_) {
-        const float* const inverse = Workspace(run);
-        BackwardWith<T>(run, FromInput<T>{run.In(0).As<T>(), inverse + sums_.rows.length, inverse});
-      } else {
-        BackwardWith<T>(run, FromOutput<T>{run.Out(0).As<T>()});
-      }
+      const T* dy = run.GradOut(0).As<T>();
+      if (relu_ && sum_) return BackwardSum<T>(run, WherePositive<T>{dy, run.Out(0).As<T>()});
+      if (sum_) return BackwardSum<T>(run, Whole<T>{dy});
+      if (relu_) return BackwardFromInput<T>(run, WhereNormalPositive<T>{dy, Normal<T>(run)});
+      if (KeepsInput()) return BackwardFromInput<T>(run, Whole<T>{dy});
+      BackwardWith<T>(run, Whole<T>{dy}, FromOutput<T>{run.Out(0).As<T>()});
     });
   }
 
@@ -182,74 +103,142 @@ class BatchNorm final : public Layer {
     }
   }
 
-  // Scratch: two arrays of channels, then the partial sums. Workspace: 1 / sqrt(var + eps), then
-  // the mean.
-  static float* Scratch(const RunContext& run) {
-    return reinterpret_cast<float*>(run.Scratch().data());
-  }
-  static float* Workspace(const RunContext& run) {
-    return reinterpret_cast<float*>(run.Workspace().data());
+  // Whether z is more than the output without a factor and an offset.
+  bool KeepsInput() const { return learned_ || affine_step_ >= 0 || sum_ || relu_; }
+
+  void PlanMemory(PlanContext& plan) {
+    if (KeepsInput()) {
+      plan.KeepInput(0);
+      if (sum_ && relu_) plan.KeepOutput(0);
+      plan.AllowGradInPlace(sum_ ? 1 : 0);
+    } else {
+      if (!stored_) plan.KeepOutput(0);
+      plan.AllowInPlace();
+    }
+    const auto channels = static_cast<size_t>(pixels_.rows.length);
+    plan.Workspace(3 * channels * sizeof(float));
+    plan.Scratch((static_cast<size_t>(PairFloats(pixels_)) + 2 * channels) * sizeof(float));
   }
 
-  template <class F>
-  void Mean(const RunContext& run, F f, float* mean) const {
-    float* const partial = Scratch(run) + 2 * sums_.rows.length;
-    SumChunks(run.device(), sums_, f, partial);
-    ForEach(run.device(), sums_.rows.length,
-            MeanOverChunks{partial, sums_.chunks, sums_.rows.length,
-                           static_cast<double>(std::max<int64_t>(1, sums_.rows.count)), mean});
+  bool AbsorbScale(const LayerSpec& next) {
+    const caffe::ScaleParameter& param = next.proto().scale_param();
+    if (next.proto().bottom_size() != 1 || param.axis() != 1 || param.num_axes() != 1) return false;
+    affine_step_ = 0;
+    return true;
   }
-  void BatchMoments(const RunContext& run, float* mean, float* variance) const {
+
+  // Workspace: the mean, 1 / sqrt(variance + eps), and that times the scale.
+  struct Channels {
+    float *mean, *inverse, *factor;
+  };
+  Channels Place(const RunContext& run) const {
+    auto* const mean = reinterpret_cast<float*>(run.Workspace().data());
+    return {mean, mean + pixels_.rows.length, mean + 2 * pixels_.rows.length};
+  }
+  // Scratch: two means per channel, then the sums of the chunks.
+  float* Means(const RunContext& run) const {
+    return reinterpret_cast<float*>(run.Scratch().data());
+  }
+  float* Sums(const RunContext& run) const { return Means(run) + 2 * pixels_.rows.length; }
+
+  // The learned scale and shift, own or those of a Scale layer, and their gradients.
+  const RunContext* AffineOwner(const RunContext& run) const {
+    return affine_step_ >= 0 ? &run.Absorbed(affine_step_) : &run;
+  }
+  int FirstAffine() const { return affine_step_ >= 0 ? 0 : 3; }
+  ChannelAffine Affine(const RunContext& run) const {
+    const RunContext* owner = AffineOwner(run);
+    return {owner->ParamIf(FirstAffine()), owner->ParamIf(FirstAffine() + 1)};
+  }
+
+  void BatchMoments(const RunContext& run, const Channels& at) const {
     WithType(run.In(0).dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
       const T* x = run.In(0).As<T>();
-      Mean(run, ValueOf<T>{x}, mean);
-      Mean(run, SquaredDeviation<T>{x, mean}, variance);
+      SumPairs(run.device(), pixels_, Deviations<T>{x}, Sums(run));
+      ForEach(run.device(), pixels_.rows.length,
+              MomentsOfChunks<T>{x, Sums(run), pixels_, at.mean, at.inverse});
     });
   }
   void UpdateStored(const RunContext& run, const float* mean, const float* variance) const {
     const float keep = spec_.proto().batch_norm_param().moving_average_fraction();
-    const auto pixels = static_cast<float>(sums_.rows.count);
-    const float unbias = sums_.rows.count > 1 ? pixels / (pixels - 1) : 1.0f;
+    const auto pixels = static_cast<float>(pixels_.rows.count);
+    const float unbias = pixels_.rows.count > 1 ? pixels / (pixels - 1) : 1.0f;
     if (learned_) {
       ForEach(
-          run.device(), sums_.rows.length,
+          run.device(), pixels_.rows.length,
           UpdateAverages{run.Param(0), run.Param(1), run.Param(2), mean, variance, keep, unbias});
       return ForEach(run.device(), 1, SetToOne{run.Param(2)});
     }
-    ForEach(run.device(), sums_.rows.length,
+    ForEach(run.device(), pixels_.rows.length,
             UpdateSums{run.Param(0), run.Param(1), mean, variance, keep, unbias});
     ForEach(run.device(), 1, UpdateFactor{run.Param(2), keep});
   }
 
-  template <class T, class Z>
-  void BackwardWith(RunContext& run, const Z& z) const {
-    const Device& device = run.device();
-    const int64_t channels = sums_.rows.length;
-    const float *const inverse = Workspace(run), *const scale = run.ParamIf(3);
-    const T* dy = run.GradOut(0).As<T>();
-    float *const mean_dy = Scratch(run), *const mean_dyz = mean_dy + channels;
-    float *const to_scale = run.GradParamIf(3), *const to_bias = run.GradParamIf(4);
-    if (!stored_ || to_scale != nullptr || to_bias != nullptr) {
-      Mean(run, ValueOf<T>{dy}, mean_dy);
-      Mean(run, ProductWith<T, Z>{dy, z}, mean_dyz);
+  template <class T>
+  Normalize<T, false> Normal(const RunContext& run) const {
+    const Channels at = Place(run);
+    return {run.In(0).As<T>(), at.mean, at.factor, Affine(run).shift, run.Out(0).As<T>()};
+  }
+  template <class T, bool kRelu>
+  void Write(const RunContext& run, const Channels& at) const {
+    if (sum_) {
+      return ForEachInPixels(run.device(), pixels_,
+                             NormalizeAndAdd<T, kRelu>{Normal<T>(run), run.In(1).As<T>()});
     }
-    const auto pixels = static_cast<float>(sums_.rows.count);
-    if (to_scale != nullptr) ForEach(device, channels, AddProduct{mean_dyz, pixels, to_scale});
-    if (to_bias != nullptr) ForEach(device, channels, AddProduct{mean_dy, pixels, to_bias});
+    ForEachInPixels(run.device(), pixels_,
+                    Normalize<T, kRelu>{run.In(0).As<T>(), at.mean, at.factor, Affine(run).shift,
+                                        run.Out(0).As<T>()});
+  }
+
+  template <class T, class G>
+  void BackwardFromInput(RunContext& run, const G& g) const {
+    const Channels at = Place(run);
+    BackwardWith<T>(run, g, FromInput<T>{run.In(0).As<T>(), at.mean, at.inverse});
+  }
+
+  // First the gradient of the other summand; it serves for ours, too.
+  template <class T, class G>
+  void BackwardSum(RunContext& run, const G& g) const {
+    if (!run.WantsGradIn(1)) return BackwardFromInput<T>(run, g);
+    T* const to = run.GradIn(1).As<T>();
+    if (relu_ || to != run.GradOut(0).data) {
+      ForEachInPixels(run.device(), pixels_, GradientOfOther<T, G>{g, to});
+    }
+    BackwardFromInput<T>(run, Whole<T>{to});
+  }
+
+  template <class T, class G, class Z>
+  void BackwardWith(RunContext& run, const G& g, const Z& z) const {
+    const Device& device = run.device();
+    const int64_t channels = pixels_.rows.length;
+    const float* const factor = Place(run).factor;
+    float *const mean_g = Means(run), *const mean_gz = mean_g + channels;
+    const RunContext* owner = AffineOwner(run);
+    float* const to_scale = owner->GradParamIf(FirstAffine());
+    float* const to_shift = owner->GradParamIf(FirstAffine() + 1);
+    if (!stored_ || to_scale != nullptr || to_shift != nullptr) {
+      SumPairs(device, pixels_, GradientSums<G, Z>{g, z}, Sums(run));
+      ForEach(device, channels, MeansOfChunks{Sums(run), pixels_, mean_g, mean_gz});
+    }
+    const auto pixels = static_cast<float>(pixels_.rows.count);
+    if (to_scale != nullptr) ForEach(device, channels, AddProduct{mean_gz, pixels, to_scale});
+    if (to_shift != nullptr) ForEach(device, channels, AddProduct{mean_g, pixels, to_shift});
     if (!run.WantsGradIn(0)) return;
     T* const dx = run.GradIn(0).As<T>();
     if (stored_) {
-      return ForEachPixel(device, sums_, ScaledGradient<T>{dy, inverse, scale, dx});
+      return ForEachInPixels(device, pixels_, ScaledGradient<T, G>{g, factor, dx});
     }
-    ForEachPixel(device, sums_,
-                 StandardizeGradient<T, Z>{dy, z, inverse, scale, mean_dy, mean_dyz, dx});
+    ForEachInPixels(device, pixels_, InputGradient<T, G, Z>{g, z, factor, mean_g, mean_gz, dx});
   }
 
   LayerSpec spec_;
-  PixelChunks sums_;
+  PixelChunks pixels_;
   float eps_ = 0;
   bool stored_ = false, learned_ = false;
+  // What it took over: a Scale, the number of its context; a sum with input 1; a ReLU.
+  int affine_step_ = -1;
+  bool sum_ = false, relu_ = false;
 };
 
 const RegisterLayer<BatchNorm> kBatchNorm(

@@ -2,10 +2,16 @@
 #include "checks.h"
 #include "conv_geometry.h"
 #include "merged_axes.h"
+#include "trainer/backend/map.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
 namespace {
+
+// A ReLU's gradient by its output.
+struct WherePositive {
+  HD float operator()(float dy, float y) const { return y > 0 ? dy : 0.0f; }
+};
 
 class Convolution final : public Layer {
  public:
@@ -22,6 +28,7 @@ class Convolution final : public Layer {
     ConvDesc& desc = geometry.desc;
     desc.out_channels = ReadNumOutput(spec_);
     desc.bias = param.bias_term();
+    desc.relu = relu_;
     RequireGroup(spec_, desc.group, desc.out_channels, "outputs (num_output)");
     RequireFit(spec_, desc);
 
@@ -34,9 +41,15 @@ class Convolution final : public Layer {
       plan.Out(i, out, plan.InType(i));
       plan.KeepInput(i);
     }
+    if (relu_) plan.KeepOutput(0);
     conv_ = plan.device().MakeConv(desc);
     plan.Scratch(x_.Bytes() + y_.Bytes() + conv_->ScratchBytes());
     macs_ = desc.Macs() * plan.NumIn();
+  }
+
+  bool Absorb(const LayerSpec& next) override {
+    relu_ = !relu_ && next.type() == "ReLU" && next.proto().relu_param().negative_slope() == 0;
+    return relu_;
   }
 
   void Forward(RunContext& run) override {
@@ -56,6 +69,7 @@ class Convolution final : public Layer {
         if (run.WantsGradIn(i)) run.device().Zero(run.GradIn(i).data, run.GradIn(i).Bytes());
         continue;
       }
+      if (relu_) Map(device, WherePositive{}, run.UsableGradOut(i), run.GradOut(i), run.Out(i));
       const ConstTensor dy = y_.Read(device, run.GradOut(i), part.y);
       if (run.GradParam(0) != nullptr) {
         conv_->BackwardWeight(x_.Read(device, run.In(i), part.x), dy, run.GradParam(0),
@@ -87,6 +101,7 @@ class Convolution final : public Layer {
   MergedAxes x_, y_;
   std::unique_ptr<ConvPlan> conv_;
   int64_t macs_ = 0;
+  bool relu_ = false;  // whether it took over a ReLU behind it
 };
 
 const RegisterLayer<Convolution> kConvolution(

@@ -33,6 +33,18 @@ struct Quotient {  // dy * y / x, for products that may divide
   HD float operator()(float dy, float y, float x) const { return dy * (y / x); }
 };
 
+struct WeighPositive {  // and a ReLU behind it
+  Weigh sum;
+  HD float operator()(float x, float y) const {
+    const float v = sum(x, y);
+    return v <= 0 ? 0.0f : v;
+  }
+};
+struct ScaleWherePositive {
+  float by;
+  HD float operator()(float dy, float y) const { return y > 0 ? by * dy : 0.0f; }
+};
+
 using Param = caffe::EltwiseParameter;
 
 class Eltwise final : public Layer {
@@ -57,15 +69,23 @@ class Eltwise final : public Layer {
   void Plan(PlanContext& plan) override {
     RequireEqualShapes(plan, spec_);
     plan.Out(0, plan.In(0), plan.InType(0));
+    if (relu_) plan.KeepOutput(0);
     if (op_ == Param::SUM) return plan.AllowInPlace();
     for (int i = 0; i < plan.NumIn(); ++i) plan.KeepInput(i);
     plan.KeepOutput(0);
+  }
+
+  bool Absorb(const LayerSpec& next) override {
+    relu_ = !relu_ && op_ == Param::SUM && coeff_.size() == 2 && next.type() == "ReLU" &&
+            next.proto().relu_param().negative_slope() == 0;
+    return relu_;
   }
 
   void Forward(RunContext& run) override {
     const Device& device = run.device();
     const Tensor& y = run.Out(0);
     const ConstTensor &a = run.In(0), &b = run.In(1);
+    if (relu_) return Map(device, WeighPositive{{coeff_[0], coeff_[1]}}, y, a, b);
     if (op_ == Param::SUM) Map(device, Weigh{coeff_[0], coeff_[1]}, y, a, b);
     if (op_ == Param::PROD) Map(device, Times{}, y, a, b);
     if (op_ == Param::MAX) Map(device, Greater{}, y, a, b);
@@ -80,16 +100,21 @@ class Eltwise final : public Layer {
   void Backward(RunContext& run) override {
     for (int i = run.NumIn(); i-- > 0;) {  // input 0's gradient may lie in dy's memory: it is last
       if (!run.WantsGradIn(i)) continue;
-      if (op_ == Param::SUM) {
-        const Scale scale{coeff_[static_cast<size_t>(i)]};
-        Map(run.device(), scale, run.GradIn(i), run.GradOut(0));
-      }
+      if (op_ == Param::SUM) BackwardSum(run, i);
       if (op_ == Param::PROD) BackwardProduct(run, i);
       if (op_ == Param::MAX) BackwardMax(run, i);
     }
   }
 
  private:
+  void BackwardSum(RunContext& run, int i) {
+    const float by = coeff_[static_cast<size_t>(i)];
+    if (relu_) {
+      return Map(run.device(), ScaleWherePositive{by}, run.GradIn(i), run.GradOut(0), run.Out(0));
+    }
+    Map(run.device(), Scale{by}, run.GradIn(i), run.GradOut(0));
+  }
+
   // Products of the other inputs; or, when the user wants that, y / x.
   void BackwardProduct(RunContext& run, int i) {
     const Device& device = run.device();
@@ -120,6 +145,7 @@ class Eltwise final : public Layer {
   LayerSpec spec_;
   Param::EltwiseOp op_;
   std::vector<float> coeff_;
+  bool relu_ = false;  // whether it took over a ReLU behind it
 };
 
 const RegisterLayer<Eltwise> kEltwise(

@@ -63,6 +63,8 @@ void Layer::Backward(RunContext&) {
   throw Error(ErrorCode::kInternal, "a layer without a gradient was asked for one");
 }
 
+bool Layer::Absorb(const LayerSpec&) { return false; }
+
 void Layer::RestoreState(const std::string& state) {
   if (!state.empty()) {
     throw Error(ErrorCode::kBadSnapshot,

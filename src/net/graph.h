@@ -45,6 +45,7 @@ struct StepInfo {
   std::vector<bool> wants_grad;   // per input, decided
   std::vector<bool> keep_in, keep_out;
   bool allow_in_place = false;
+  int grad_in_place = -1;  // the input whose gradient may lie in that of output 0
   size_t scratch_bytes = 0, workspace_bytes = 0, state_bytes = 0;
   std::vector<Param*> params;
   bool needs_backward = false;  // something in it or before it learns, and a loss depends on it
@@ -54,6 +55,8 @@ struct StepInfo {
   bool follows = false;           // an input depends on such an output
   bool resting = false;           // not run in this pass: an input is resting
   std::vector<Shape> planned_in;  // of a layer that follows: the inputs' shapes at its last Plan
+  std::vector<int> absorbed;      // the steps that this one computes along with itself, in order
+  int absorbed_by = -1;           // the step that computes this one; it has no values of its own
 
   explicit StepInfo(LayerSpec layer_spec) : spec(std::move(layer_spec)) {}
 };
@@ -82,6 +85,13 @@ struct Graph {
 // Makes and plans every layer, in order. Fills steps, values, parameters.
 void PlanLayers(const std::vector<LayerSpec>& layers, const NetOptions& options,
                 const Device& device, ParamStore& params, Graph& graph);
+
+// Lets layers take over those behind them, where no other layer reads what lies between.
+void FuseLayers(const NetOptions& options, const Device& device, ParamStore& params, Graph& graph);
+
+// Plans one layer from the start.
+void PlanStep(int step, const NetOptions& options, const Device& device, ParamStore& params,
+              Graph& graph);
 
 // Plans one layer again, for its inputs' present shapes. Throws kConfig as a first Plan does, and
 // kInternal when the layer asks for another treatment of its values than before.

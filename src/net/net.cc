@@ -56,6 +56,8 @@ Net::Net(const NetSpec& spec, const NetOptions& options, const Device& device, P
   }
   log.Start(name_, layers, options_.state);
   PlanLayers(layers, options_, device_, params_, *graph_);
+  log.Layers(*graph_);
+  if (!debug_info_) FuseLayers(options_, device_, params_, *graph_);
   PlanGradients(options_, *graph_);
   PlanMemory(options_, *graph_);
   RequireFit(*graph_, device_, spec);
@@ -65,7 +67,7 @@ Net::Net(const NetSpec& spec, const NetOptions& options, const Device& device, P
   device_.Zero(arena_, graph_->plan.arena_bytes);
   BindContexts();
   CollectOutputs();
-  log.Layers(*graph_);
+  log.Gradients(*graph_);
   log.End(*graph_, outputs_);
 }
 
@@ -92,8 +94,13 @@ void Net::BindContexts() {
                      : static_cast<std::byte*>(arena_) +
                            graph_->blocks[static_cast<size_t>(block)].offset;
   };
-  for (const StepInfo& step : graph_->steps) {
-    RunContext& run = contexts_.emplace_back();
+  contexts_.resize(graph_->steps.size());
+  for (size_t s = 0; s < contexts_.size(); ++s) {
+    const StepInfo& step = graph_->steps[s];
+    RunContext& run = contexts_[s];
+    for (const int taken : step.absorbed) {
+      run.absorbed_.push_back(&contexts_[static_cast<size_t>(taken)]);
+    }
     run.device_ = &device_;
     run.phase_ = step.spec.proto().phase();
     run.key_ = {options_.seed, StreamOf(step.key, run.phase_)};
@@ -161,6 +168,7 @@ void Net::BeginPass() {
 void Net::ForwardLayer(int i) {
   const StepInfo& step = graph_->steps[static_cast<size_t>(i)];
   RunContext& run = contexts_[static_cast<size_t>(i)];
+  if (step.absorbed_by >= 0) return;
   if (step.follows) Follow(i);
   if (step.scratch_block >= 0) {
     run.scratch_ = {static_cast<std::byte*>(arena_) +
@@ -221,12 +229,14 @@ int Net::NumLayers() const { return graph_->NumSteps(); }
 const LayerSpec& Net::LayerAt(int i) const { return graph_->steps[static_cast<size_t>(i)].spec; }
 Layer& Net::GetLayer(int i) const { return *graph_->steps[static_cast<size_t>(i)].layer; }
 bool Net::RunsBackward(int i) const { return graph_->steps[static_cast<size_t>(i)].runs_backward; }
+int Net::AbsorbedBy(int i) const { return graph_->steps[static_cast<size_t>(i)].absorbed_by; }
 const MemoryPlan& Net::memory_plan() const { return graph_->plan; }
 
 Tensor Net::Value(const std::string& blob) const {
   const auto found = graph_->newest.find(blob);
   if (found == graph_->newest.end()) return {};
   const ValueInfo& value = graph_->values[static_cast<size_t>(found->second)];
+  if (value.block < 0) return {nullptr, value.shape, value.dtype};
   return {static_cast<std::byte*>(arena_) + graph_->blocks[static_cast<size_t>(value.block)].offset,
           value.shape, value.dtype};
 }

@@ -90,6 +90,10 @@ void NetLog::Layers(const Graph& graph) const {
   if (!on_) return;
   size_t bytes = 0;
   for (const StepInfo& step : graph.steps) LogStep(step, graph, bytes);
+}
+
+void NetLog::Gradients(const Graph& graph) const {
+  if (!on_) return;
   for (auto step = graph.steps.rbegin(); step != graph.steps.rend(); ++step) {
     LOG(INFO) << step->spec.name()
               << (step->needs_backward ? " needs backward computation."

@@ -18,6 +18,7 @@ class NetLog {
   void Start(const std::string& name, const std::vector<LayerSpec>& layers,
              const caffe::NetState& state) const;
   void Layers(const Graph& graph) const;
+  void Gradients(const Graph& graph) const;
   void End(const Graph& graph, const std::vector<NetOutput>& outputs) const;
 
  private:

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "graph.h"
 #include "trainer/base/text.h"
 
@@ -32,12 +34,19 @@ void CheckPropagateDown(const StepInfo& step) {
   }
 }
 
+bool Learns(const StepInfo& step) {
+  return std::ranges::any_of(step.params, [](const Param* param) { return param->lr_mult != 0; });
+}
+
 // Front to back: which values depend on something that learns.
 void SweepForward(bool force, Graph& graph) {
   for (StepInfo& step : graph.steps) {
     CheckPropagateDown(step);
     bool learns = force && !step.in.empty();
-    for (const Param* param : step.params) learns = learns || param->lr_mult != 0;
+    learns = learns || Learns(step);
+    for (const int taken : step.absorbed) {
+      learns = learns || Learns(graph.steps[static_cast<size_t>(taken)]);
+    }
     step.wants_grad.assign(step.in.size(), false);
     for (size_t i = 0; i < step.in.size(); ++i) {
       const bool inferred = force || ValueOf(graph, step.in[i]).can_grad;
@@ -79,6 +88,10 @@ void PlanGradients(const NetOptions& options, Graph& graph) {
   }
   SweepForward(options.force_backward, graph);
   SweepBackward(graph);
+  for (StepInfo& step : graph.steps) {
+    if (step.absorbed_by < 0) continue;
+    step.needs_backward = graph.steps[static_cast<size_t>(step.absorbed_by)].needs_backward;
+  }
 }
 
 }  // namespace trainer

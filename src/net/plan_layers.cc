@@ -61,7 +61,11 @@ class Planner final : public PlanContext {
   }
   void KeepInput(int i) override { step_.keep_in[static_cast<size_t>(i)] = true; }
   void KeepOutput(int i) override { step_.keep_out[static_cast<size_t>(i)] = true; }
-  void AllowInPlace() override { step_.allow_in_place = true; }
+  void AllowInPlace() override {
+    step_.allow_in_place = true;
+    step_.grad_in_place = 0;
+  }
+  void AllowGradInPlace(int i) override { step_.grad_in_place = i; }
   void NoGradient(int i) override { step_.no_gradient[static_cast<size_t>(i)] = true; }
   void Scratch(size_t bytes) override {
     step_.scratch_bytes = std::max(step_.scratch_bytes, bytes);
@@ -291,22 +295,29 @@ void PlanLayers(const std::vector<LayerSpec>& layers, const NetOptions& options,
   for (ValueInfo& value : graph.values) value.is_output = value.readers.empty();
 }
 
+void PlanStep(int number, const NetOptions& options, const Device& device, ParamStore& params,
+              Graph& graph) {
+  StepInfo& step = graph.steps[static_cast<size_t>(number)];
+  step.keep_in.assign(step.in.size(), false);
+  step.keep_out.assign(step.out.size(), false);
+  step.no_gradient.assign(step.in.size(), false);
+  step.allow_in_place = false;
+  step.grad_in_place = -1;
+  step.scratch_bytes = step.workspace_bytes = step.state_bytes = 0;
+  step.params.clear();
+  Planner planner(options, device, params, graph, step, number);
+  step.layer->Plan(planner);
+}
+
 void PlanAgain(int number, const NetOptions& options, const Device& device, ParamStore& params,
                Graph& graph) {
-  StepInfo& step = graph.steps[static_cast<size_t>(number)];
+  const StepInfo& step = graph.steps[static_cast<size_t>(number)];
   const auto wishes = [&] {
     return std::tuple(step.keep_in, step.keep_out, step.no_gradient, step.allow_in_place,
                       step.state_bytes, step.params);
   };
   const auto before = wishes();
-  step.keep_in.assign(step.in.size(), false);
-  step.keep_out.assign(step.out.size(), false);
-  step.no_gradient.assign(step.in.size(), false);
-  step.allow_in_place = false;
-  step.scratch_bytes = step.workspace_bytes = step.state_bytes = 0;
-  step.params.clear();
-  Planner planner(options, device, params, graph, step, number);
-  step.layer->Plan(planner);
+  PlanStep(number, options, device, params, graph);
   if (wishes() == before) return;
   throw Error(ErrorCode::kInternal, step.spec.Where(),
               Join("layer '", step.spec.name(), "' (", step.spec.type(),

@@ -153,8 +153,8 @@ int MemoryPlanner::SharedGradient(int s, size_t i) {
   if (views == 1) return shared;
   if (options_.memory == MemoryMode::kSeparate) return -1;
   if (views > 1) return fixed_[static_cast<size_t>(shared)] ? -1 : shared;
-  if (!step.allow_in_place || i != 0) return -1;
-  const ValueInfo& in = Value(step.in[0]);
+  if (step.grad_in_place != static_cast<int>(i)) return -1;
+  const ValueInfo& in = Value(step.in[i]);
   const ValueInfo& out = Value(step.out[0]);
   if (out.grad_block < 0 || fixed_[static_cast<size_t>(out.grad_block)]) return -1;
   return in.shape == out.shape && in.dtype == out.dtype ? out.grad_block : -1;

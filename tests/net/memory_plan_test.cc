@@ -89,13 +89,14 @@ TEST(MemoryPlanTest, SharingChangesNoBitOfTesting) {
   ExpectSameBits(separate, RunPasses(kConvNet, MemoryMode::kPoisoned, false));
 }
 
-MemoryPlan PlanOf(const std::string& text, bool training) {
+MemoryPlan PlanOf(const std::string& text, bool training, bool fuse = true) {
   const NetSpec spec = NetFromText(text);
   const auto device = MakeCpuDevice(1);
   ParamStore params(*device);
   NetOptions options;
   options.state = StateOf(training ? caffe::TRAIN : caffe::TEST);
   options.training = training;
+  options.fuse = fuse;
   options.log = false;
   const Net net(spec, options, *device, params);
   return net.memory_plan();
@@ -130,7 +131,7 @@ const PlannedBlock* FindBlock(const MemoryPlan& plan, const std::string& name) {
 
 TEST(MemoryPlanTest, GrantsTheFirstInPlaceWishAndRefusesTheOneThatWouldBreakBackward) {
   // Dropout in place would overwrite what ReLU's backward reads.
-  const MemoryPlan plan = PlanOf(kConvNet, true);
+  const MemoryPlan plan = PlanOf(kConvNet, true, false);
   const PlannedBlock* conv1 = FindBlock(plan, "conv1");
   ASSERT_NE(conv1, nullptr);
   EXPECT_THAT(conv1->note, testing::HasSubstr("relu1"));

@@ -21,6 +21,7 @@ struct ConvDesc {
   int64_t batch = 0, in_channels = 0, out_channels = 0, group = 1;
   std::vector<int64_t> in, kernel, stride, pad, dilation;  // one entry per spatial axis
   bool bias = true;
+  bool relu = false;          // whether Forward writes max(0, y)
   DType dtype = DType::kF32;  // of x, y and their gradients; weight, bias and theirs are f32
 
   std::vector<int64_t> Out() const;  // entries below 1 mean the kernel does not fit

@@ -66,6 +66,8 @@ class PlanContext {
   // and type, when Forward and Backward read each element before they write it. Where granted, a
   // kept input holds the output's numbers when Backward runs.
   virtual void AllowInPlace() = 0;
+  // Gradient in i may lie in gradient out 0's memory, of the same shape and type.
+  virtual void AllowGradInPlace(int i) = 0;
   // This input never gets a gradient: a label, an index. Asking for one by propagate_down is
   // refused.
   virtual void NoGradient(int i) = 0;
@@ -90,6 +92,10 @@ class RunContext {
   const ConstTensor& In(int i) const { return in_[i]; }
   const Tensor& Out(int i) const { return out_[i]; }
   const ConstTensor& GradOut(int i) const { return grad_out_[i]; }
+  // The same as memory that Backward may use up: in a layer that took over another one.
+  Tensor UsableGradOut(int i) const {
+    return {const_cast<void*>(grad_out_[i].data), grad_out_[i].shape, grad_out_[i].dtype};
+  }
   // Only when wanted. Backward overwrites it.
   const Tensor& GradIn(int i) const { return grad_in_[i]; }
   bool WantsGradIn(int i) const { return grad_in_[i].data != nullptr; }
@@ -118,6 +124,9 @@ class RunContext {
     grad_out_[i].shape = shape;
   }
 
+  // The context of the k-th layer that this one took over: its parameters and its random stream.
+  const RunContext& Absorbed(int k) const { return *absorbed_[k]; }
+
   // The layer's random stream, and the number of this forward pass since training began; Backward
   // sees its forward's number.
   const PhiloxKey& key() const { return key_; }
@@ -131,6 +140,7 @@ class RunContext {
   std::vector<Tensor> out_, grad_in_;
   std::vector<float*> param_, grad_param_;
   std::span<std::byte> scratch_, workspace_, state_;
+  std::vector<const RunContext*> absorbed_;
   PhiloxKey key_;
   uint32_t pass_ = 0;
 };
@@ -155,6 +165,12 @@ class Layer {
   // Overwrites the wanted input gradients and adds to the wanted parameter gradients. Not called
   // for a layer that no loss depends on.
   virtual void Backward(RunContext& run);
+
+  // Fusion: whether this layer computes `next` as well from now on, in one pass over memory. The
+  // net asks about the only reader of the only output, and after a yes about the one behind it.
+  // Then it plans this layer again: further inputs of `next` stand behind the layer's own, the
+  // output is that of `next`, and RunContext::Absorbed has the rest of it.
+  virtual bool Absorb(const LayerSpec& next);
 
   // The position of a data source, to be stored in a snapshot after the last Forward, and set
   // before the first. Empty for layers without one.

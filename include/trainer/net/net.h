@@ -28,7 +28,8 @@ struct NetOptions {
   uint64_t seed = 0;
   Shard shard;
   MemoryMode memory = MemoryMode::kShared;
-  bool log = true;  // Caffe's start-up lines
+  bool fuse = true;  // let layers compute those behind them as well; never with kSeparate
+  bool log = true;   // Caffe's start-up lines
 };
 
 // A value that no layer reads: what a run reports. `loss_weight` is 0 for a plain output.
@@ -83,6 +84,8 @@ class Net {
   const LayerSpec& LayerAt(int i) const;
   Layer& GetLayer(int i) const;
   bool RunsBackward(int i) const;
+  // The layer that computes layer i along with itself, or -1.
+  int AbsorbedBy(int i) const;
   void ForwardLayer(int i);
   void BackwardLayer(int i);
   // Starts a new pass: the next ForwardLayer calls draw new random numbers.

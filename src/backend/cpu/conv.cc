@@ -3,11 +3,25 @@
 #include "cpu/conv_segment.h"
 #include "cpu/conv_steps.h"
 #include "cpu/plans.h"
+#include "trainer/backend/parallel_for.h"
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
 
 namespace trainer::cpu {
 namespace {
+
+// y = max(0, y); NaN stays.
+void Rectify(const Tensor& y) {
+  WithType(y.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    T* const at = y.As<T>();
+    ParallelFor(
+        y.Count(), [=](int64_t i) __attribute__((always_inline)) {
+          const float v = Load(at[i]);
+          Store(at[i], v <= 0 ? 0.0f : v);
+        });
+  });
+}
 
 class StepsConv final : public ConvPlan {
  public:
@@ -16,6 +30,7 @@ class StepsConv final : public ConvPlan {
       : in_(desc.InShape()),
         out_(desc.OutShape()),
         dtype_(desc.dtype),
+        rectify_(desc.relu && !forward->Rectifies()),
         forward_(std::move(forward)),
         data_(std::move(data)),
         weight_(std::move(weight)) {}
@@ -34,6 +49,7 @@ class StepsConv final : public ConvPlan {
     Expect("output", y, out_);
     CheckScratch(scratch);
     forward_->Run(x.data, weight, bias, y.data, scratch);
+    if (rectify_) Rectify(y);
   }
   void BackwardWeight(ConstTensor x, ConstTensor dy, float* dweight, float* dbias,
                       std::span<std::byte> scratch) override {
@@ -65,6 +81,7 @@ class StepsConv final : public ConvPlan {
 
   Shape in_, out_;
   DType dtype_;
+  bool rectify_;
   std::unique_ptr<ConvForward> forward_;
   std::unique_ptr<ConvBackwardData> data_;
   std::unique_ptr<ConvBackwardWeight> weight_;
@@ -72,7 +89,7 @@ class StepsConv final : public ConvPlan {
 
 // Whether oneDNN 2.6.3 computes this wrongly in bf16, as comparing random shapes with the reference
 // has shown: data gradients of 1 x 1 kernels with an odd number of outputs, and weight gradients
-// with a stride where the kernel is longer than the unpadded input.
+// with a stride where the kernel is as long as the unpadded input or longer.
 bool WrongBf16Data(const ConvDesc& desc) {
   return desc.dtype == DType::kBF16 && desc.out_channels / desc.group % 2 != 0 &&
          std::all_of(desc.kernel.begin(), desc.kernel.end(), [](int64_t k) { return k == 1; });
@@ -80,7 +97,7 @@ bool WrongBf16Data(const ConvDesc& desc) {
 bool WrongBf16Weight(const ConvDesc& desc) {
   for (size_t i = 0; i < desc.in.size() && desc.dtype == DType::kBF16; ++i) {
     const int64_t reach = desc.dilation[i] * (desc.kernel[i] - 1) + 1;
-    if (desc.stride[i] > 1 && reach > desc.in[i]) return true;
+    if (desc.stride[i] > 1 && reach >= desc.in[i]) return true;
   }
   return false;
 }
@@ -113,7 +130,9 @@ std::unique_ptr<ConvPlan> MakeConv(const ConvDesc& desc) {
   if (desc.in.size() > 3) return MakeReferenceConv(desc);
   const bool own = SegmentTakes(desc);
   auto forward = own ? MakeSegmentForward(desc) : nullptr;
-  if (!forward) forward = FirstOneDnn<ConvForward>(desc, MakeOneDnnForward, false);
+  if (!forward)
+    forward = FirstOneDnn<ConvForward>(
+        desc, [](const auto&... how) { return MakeOneDnnForward(how...); }, false);
   auto data = own ? MakeSegmentBackwardData(desc) : nullptr;
   if (!data) data = MakeTurnedBackwardData(desc);
   if (!data) {

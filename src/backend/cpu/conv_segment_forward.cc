@@ -10,6 +10,7 @@ class SegmentForward final : public ConvForward {
  public:
   explicit SegmentForward(const ConvDesc& desc)
       : s_(desc),
+        relu_(desc.relu),
         tail_(TailColumns(s_.m, s_.kh, s_.segment)),
         wide_(RoundUpToLanes(s_.m - tail_)),
         pixel_(s_.PixelOffsets()),
@@ -20,6 +21,7 @@ class SegmentForward final : public ConvForward {
         image_at_(room_.Take(s_.HasPad() ? s_.threads * s_.padded : 0)) {}
 
   std::string Name() const override { return "own segments"; }
+  bool Rectifies() const override { return true; }
   size_t ScratchBytes() const override { return room_.Bytes(); }
   void Run(const void* x, const float* weight, const float* bias, void* y,
            std::span<std::byte> scratch) override {
@@ -100,9 +102,15 @@ class SegmentForward final : public ConvForward {
                .y_pixel = s_.m,
                .columns = tail_},
               pixels);
+    if (!relu_) return;
+    parallel_for_internal::Loop(
+        0, pixels * s_.m, [=](int64_t i) __attribute__((always_inline)) {
+          y[i] = y[i] <= 0 ? 0.0f : y[i];
+        });
   }
 
   SegmentShape s_;
+  bool relu_;
   int64_t tail_;  // of the outputs, computed as dot products
   int64_t wide_;
   std::vector<int64_t> pixel_, tap_;

@@ -16,6 +16,8 @@ class ConvForward {
  public:
   virtual ~ConvForward() = default;
   virtual std::string Name() const = 0;
+  // Whether Run heeds ConvDesc::relu; else the caller does it.
+  virtual bool Rectifies() const { return false; }
   virtual size_t ScratchBytes() const = 0;
   virtual void Run(const void* x, const float* weight, const float* bias, void* y,
                    std::span<std::byte> scratch) = 0;
@@ -45,8 +47,12 @@ enum class ConvLayout {
   kFloat,    // the same, as f32
 };
 // `any_kernel` also takes the library's slow kernels ("ref", "gemm").
+// How a weight lies in memory: as Caffe's files have it, (M, C, kernel...), or (C, M, kernel...);
+// the group comes first in both.
+enum class WeightOrder { kOutputsFirst, kInputsFirst };
 std::unique_ptr<ConvForward> MakeOneDnnForward(const ConvDesc& desc, ConvLayout layout,
-                                               bool any_kernel);
+                                               bool any_kernel,
+                                               WeightOrder order = WeightOrder::kOutputsFirst);
 std::unique_ptr<ConvBackwardData> MakeOneDnnBackwardData(const ConvDesc& desc, ConvLayout layout,
                                                          bool any_kernel);
 std::unique_ptr<ConvBackwardWeight> MakeOneDnnBackwardWeight(const ConvDesc& desc,

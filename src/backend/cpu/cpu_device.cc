@@ -1,9 +1,6 @@
-#include <dnnl.h>
 #include <omp.h>
 
-#include <cstdlib>
 #include <cstring>
-#include <mutex>
 #include <new>
 
 #include "check.h"
@@ -78,14 +75,6 @@ class CpuDevice final : public Device {
   int threads_;
 };
 
-// Keeps oneDNN off the tile registers (AMX): 2.6.3 uses them in bf16 from threads in which it has
-// not configured them, and the process dies of SIGILL. DNNL_MAX_CPU_ISA says otherwise where it is
-// set.
-void AvoidTiles() {
-  if (std::getenv("DNNL_MAX_CPU_ISA") != nullptr) return;
-  dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx512_core_bf16);
-}
-
 }  // namespace
 
 std::unique_ptr<Device> MakeCpuDevice(int threads) {
@@ -93,8 +82,6 @@ std::unique_ptr<Device> MakeCpuDevice(int threads) {
     throw Error(ErrorCode::kConfig, Join("a device of ", threads, " threads; use 1 or more, or 0 ",
                                          "for as many as this process may use"));
   }
-  static std::once_flag once;
-  std::call_once(once, AvoidTiles);
   const int count = threads > 0 ? threads : AvailableThreads();
   omp_set_dynamic(0);
   omp_set_num_threads(count);

@@ -38,7 +38,8 @@ class MatmulPlan final : public GemmPlan {
     dnnl_matmul_desc_t op;
     onednn::Check(dnnl_matmul_desc_init(&op, &a, &b, desc.bias ? &bias : nullptr, &c),
                   "describing a matrix product");
-    const onednn::Choice choice(&op, desc.accumulate);
+    const onednn::Choice choice(&op, false,
+                                desc.accumulate ? onednn::PostOp::kAdd : onednn::PostOp::kNone);
     if (!choice || choice.Name().starts_with("ref")) return nullptr;
     auto plan = std::make_unique<MatmulPlan>(choice, desc.bias);
     plan->multiply_.In(DNNL_ARG_SRC, a, a);

@@ -25,19 +25,22 @@ dnnl_stream_t Stream() {
   return stream;
 }
 
-Owner<dnnl_primitive_attr_t> MakeAttr(bool add) {
+Owner<dnnl_primitive_attr_t> MakeAttr(PostOp post) {
   dnnl_primitive_attr_t made = nullptr;
   Check(dnnl_primitive_attr_create(&made), "making attributes");
   Owner<dnnl_primitive_attr_t> attr(made);
   // The caller's scratch, so that a call allocates nothing.
   Check(dnnl_primitive_attr_set_scratchpad_mode(attr.get(), dnnl_scratchpad_mode_user),
         "setting the scratch mode");
-  if (add) {
+  if (post != PostOp::kNone) {
     dnnl_post_ops_t ops_made = nullptr;
     Check(dnnl_post_ops_create(&ops_made), "making post-operations");
     const Owner<dnnl_post_ops_t> ops(ops_made);
-    Check(dnnl_post_ops_append_sum(ops.get(), 1.0f), "asking for a sum");
-    Check(dnnl_primitive_attr_set_post_ops(attr.get(), ops.get()), "asking for a sum");
+    Check(post == PostOp::kAdd
+              ? dnnl_post_ops_append_sum(ops.get(), 1.0f)
+              : dnnl_post_ops_append_eltwise(ops.get(), 1.0f, dnnl_eltwise_relu, 0.0f, 0.0f),
+          "asking for a post-operation");
+    Check(dnnl_primitive_attr_set_post_ops(attr.get(), ops.get()), "asking for a post-operation");
   }
   return attr;
 }
@@ -102,19 +105,24 @@ dnnl_memory_desc_t Any(const Dims& dims, DType type) {
   return WithTag(dims, type, dnnl_format_tag_any);
 }
 
-Choice::Choice(const_dnnl_op_desc_t op, bool add, const Choice* hint) {
-  dnnl_primitive_desc_t made = nullptr;
-  const dnnl_status_t status = dnnl_primitive_desc_create(&made, op, MakeAttr(add).get(), Engine(),
-                                                          hint ? hint->get() : nullptr);
+Choice::Choice(const_dnnl_op_desc_t op, bool tiles, PostOp post, const Choice* hint) {
+  dnnl_primitive_desc_iterator_t made = nullptr;
+  dnnl_status_t status = dnnl_primitive_desc_iterator_create(
+      &made, op, MakeAttr(post).get(), Engine(), hint ? hint->get() : nullptr);
   if (status == dnnl_unimplemented || status == dnnl_invalid_arguments) return;
   Check(status, "choosing an algorithm");
-  desc_.reset(made);
+  const Owner<dnnl_primitive_desc_iterator_t> iterator(made);
+  for (; status == dnnl_success; status = dnnl_primitive_desc_iterator_next(made)) {
+    desc_.reset(dnnl_primitive_desc_iterator_fetch(made));
+    if (tiles || Name().find("amx") == std::string::npos) return;
+    desc_.reset();
+  }
 }
 
-Choice::Choice(const dnnl_memory_desc_t& from, const dnnl_memory_desc_t& to, bool add) {
+Choice::Choice(const dnnl_memory_desc_t& from, const dnnl_memory_desc_t& to, PostOp post) {
   dnnl_primitive_desc_t made = nullptr;
   Check(dnnl_reorder_primitive_desc_create(&made, &from, Engine(), &to, Engine(),
-                                           MakeAttr(add).get()),
+                                           MakeAttr(post).get()),
         "choosing a copy between layouts");
   desc_.reset(made);
 }
@@ -188,7 +196,8 @@ void Operation::AddCopy(int arg, bool out, bool add, const dnnl_memory_desc_t& u
                         const dnnl_memory_desc_t& library) {
   const dnnl_memory_desc_t& from = out ? library : user;
   const dnnl_memory_desc_t& to = out ? user : library;
-  Copy copy{arg, out, copies_bytes_, Primitive(Choice(from, to, add))};
+  Copy copy{arg, out, copies_bytes_,
+            Primitive(Choice(from, to, add ? PostOp::kAdd : PostOp::kNone))};
   copy.primitive.Declare(DNNL_ARG_FROM, from);
   copy.primitive.Declare(DNNL_ARG_TO, to);
   copies_bytes_ += RoundUp(dnnl_memory_desc_get_size(&library));

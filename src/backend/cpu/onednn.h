@@ -35,6 +35,9 @@ dnnl_memory_desc_t Any(const Dims& dims, DType type);  // the library chooses
 
 struct Destroy {
   void operator()(dnnl_primitive_desc_t desc) const { dnnl_primitive_desc_destroy(desc); }
+  void operator()(dnnl_primitive_desc_iterator_t iterator) const {
+    dnnl_primitive_desc_iterator_destroy(iterator);
+  }
   void operator()(dnnl_primitive_t primitive) const { dnnl_primitive_destroy(primitive); }
   void operator()(dnnl_memory_t memory) const { dnnl_memory_destroy(memory); }
   void operator()(dnnl_primitive_attr_t attr) const { dnnl_primitive_attr_destroy(attr); }
@@ -43,13 +46,19 @@ struct Destroy {
 template <class Handle>
 using Owner = std::unique_ptr<std::remove_pointer_t<Handle>, Destroy>;
 
+// What happens to a result before it is stored: it is added to what is there, or made 0 where it is
+// negative.
+enum class PostOp { kNone, kAdd, kRelu };
+
 // An algorithm chosen for an operation, not yet compiled. Null when the library has none.
 class Choice {
  public:
-  // `add`: the output is added to what is there. `hint` is the forward choice of a backward one.
-  Choice(const_dnnl_op_desc_t op, bool add = false, const Choice* hint = nullptr);
+  // The library's first; without `tiles` its first that uses no tile registers (AMX). `hint` is the
+  // forward choice of a backward one.
+  Choice(const_dnnl_op_desc_t op, bool tiles, PostOp post = PostOp::kNone,
+         const Choice* hint = nullptr);
   // A copy between layouts or types.
-  Choice(const dnnl_memory_desc_t& from, const dnnl_memory_desc_t& to, bool add);
+  Choice(const dnnl_memory_desc_t& from, const dnnl_memory_desc_t& to, PostOp post);
 
   explicit operator bool() const { return desc_ != nullptr; }
   const_dnnl_primitive_desc_t get() const { return desc_.get(); }

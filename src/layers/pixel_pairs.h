@@ -1,0 +1,123 @@
+#pragma once
+// Two sums per channel in one pass over memory, and steps over pixels with numbers per channel:
+// what BatchNorm is made of. For images the channels of a pixel are neighbours, so that whole
+// pixels are read in a row and the sums lie in the cache.
+
+#include "norm_sums.h"
+
+namespace trainer {
+
+struct Pair {
+  float a = 0, b = 0;
+};
+
+namespace pixel_pairs_internal {
+
+HD void AddTo(float& a, float& b, const Pair& p) {
+  a += p.a;
+  b += p.b;
+}
+
+// The sums of one chunk: out[0][c] of a, out[1][c] of b.
+template <class F>
+struct ChunkPairs {
+  F f;
+  PixelChunks in;
+  float* out;
+
+  // Four pixels at a time, so that a sum is loaded and stored once for four.
+  __attribute__((always_inline)) void operator()(int64_t chunk) const {
+    const int64_t channels = in.rows.length, begin = chunk * in.chunk_rows;
+    const int64_t end = std::min(begin + in.chunk_rows, in.rows.count);
+    const int64_t first = begin * channels;
+    const F g = f;
+    float *const a = out + chunk * 2 * channels, *const b = a + channels;
+    for (int64_t c = 0; c < 2 * channels; ++c) a[c] = 0;
+    int64_t r = begin;
+    for (; r + 4 <= end; r += 4) {
+      const int64_t at = r * channels;
+#pragma GCC ivdep
+      for (int64_t c = 0; c < channels; ++c) {
+        const Pair p = g(at + c, first + c, c), q = g(at + channels + c, first + c, c),
+                   s = g(at + 2 * channels + c, first + c, c),
+                   t = g(at + 3 * channels + c, first + c, c);
+        a[c] += (p.a + q.a) + (s.a + t.a);
+        b[c] += (p.b + q.b) + (s.b + t.b);
+      }
+    }
+    for (; r < end; ++r) {
+#pragma GCC ivdep
+      for (int64_t c = 0; c < channels; ++c) AddTo(a[c], b[c], g(r * channels + c, first + c, c));
+    }
+  }
+};
+
+// One channel of one chunk, in any memory order.
+template <class F>
+struct ChannelPairs {
+  F f;
+  PixelChunks in;
+  float* out;
+
+  HD void operator()(int64_t task) const {
+    const int64_t channels = in.rows.length, inner = in.rows.inner;
+    const int64_t chunk = task / channels, c = task % channels, begin = chunk * in.chunk_rows;
+    const int64_t wish = begin + in.chunk_rows, end = wish < in.rows.count ? wish : in.rows.count;
+    const int64_t first = in.rows.Start(begin) + c * inner;
+    Pair sum;
+    for (int64_t r = begin; r < end; ++r) {
+      AddTo(sum.a, sum.b, f(in.rows.Start(r) + c * inner, first, c));
+    }
+    out[chunk * 2 * channels + c] = sum.a;
+    out[(chunk * 2 + 1) * channels + c] = sum.b;
+  }
+};
+
+template <class F>
+struct PixelRow {
+  F f;
+  int64_t channels;
+
+  __attribute__((always_inline)) void operator()(int64_t row) const {
+    const F g = f;
+    const int64_t at = row * channels;
+#pragma GCC ivdep
+    for (int64_t c = 0; c < channels; ++c) g(at + c, c);
+  }
+};
+
+template <class F>
+struct WithoutStat {
+  F f;
+  HD void operator()(int64_t at, int64_t c, int64_t) const { f(at, c); }
+};
+
+}  // namespace pixel_pairs_internal
+
+// How many floats SumPairs writes.
+inline int64_t PairFloats(const PixelChunks& in) { return 2 * in.chunks * in.rows.length; }
+
+// out[chunk][0 or 1][channel] = the sums of a and b of f(place in memory, place of the chunk's
+// first pixel, channel) over the chunk's pixels.
+template <class F>
+void SumPairs(const Device& device, const PixelChunks& in, F f, float* out) {
+  if (device.kind() == DeviceKind::kCpu && in.rows.inner == 1) {
+    const int64_t work = std::max<int64_t>(1, in.chunk_rows * in.rows.length);
+    return ParallelFor(in.chunks, pixel_pairs_internal::ChunkPairs<F>{f, in, out},
+                       std::max<int64_t>(1, parallel_for_internal::kGrain / work));
+  }
+  ForEach(device, in.chunks * in.rows.length, pixel_pairs_internal::ChannelPairs<F>{f, in, out});
+}
+
+// f(place in memory, channel) for every element.
+template <class F>
+void ForEachInPixels(const Device& device, const PixelChunks& in, F f) {
+  if (device.kind() == DeviceKind::kCpu && in.rows.inner == 1) {
+    const int64_t work = std::max<int64_t>(1, in.rows.length);
+    return ParallelFor(in.rows.count, pixel_pairs_internal::PixelRow<F>{f, in.rows.length},
+                       std::max<int64_t>(1, parallel_for_internal::kGrain / work));
+  }
+  ForEachPixel(device, in, pixel_pairs_internal::WithoutStat<F>{f});
+}
+
+}  // namespace trainer

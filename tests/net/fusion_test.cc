@@ -1,0 +1,170 @@
+// Layers that take over those behind them: which do, and that the numbers stay those of the layers
+// one by one.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/net_text.h"
+#include "trainer/base/text.h"
+#include "trainer/net/net.h"
+
+namespace trainer {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+const std::string kData = R"(
+layer { name: "data" type: "DummyData" top: "data" top: "target"
+        dummy_data_param { shape { dim: 5 dim: 6 dim: 7 dim: 8 } shape { dim: 5 dim: 20 dim: 7 dim: 8 }
+          data_filler { type: "gaussian" mean: 0.5 std: 2 } data_filler { type: "uniform" } } }
+layer { name: "conv" type: "Convolution" bottom: "data" top: "conv" param { lr_mult: 1 }
+        convolution_param { num_output: 20 kernel_size: 3 pad: 1 weight_filler { type: "xavier" }
+                            bias_filler { type: "uniform" min: -0.2 max: 0.2 } } }
+)";
+const std::string kNorm = R"(layer { name: "bn" type: "BatchNorm" bottom: "conv" top: "conv" })";
+const std::string kScale = R"(
+layer { name: "scale" type: "Scale" bottom: "conv" top: "scaled"
+        scale_param { bias_term: true filler { type: "uniform" min: -1 max: 2 }
+                      bias_filler { type: "uniform" min: -1 max: 1 } } })";
+const std::string kShortcut = R"(
+layer { name: "shortcut" type: "Convolution" bottom: "data" top: "shortcut"
+        convolution_param { num_output: 20 kernel_size: 1 weight_filler { type: "xavier" } } })";
+
+std::string Relu(const std::string& bottom, const std::string& more = "") {
+  return Join("layer { name: 'relu' type: 'ReLU' bottom: '", bottom, "' top: 'relu' ", more,
+              " }\n");
+}
+std::string Sum(const std::string& a, const std::string& b, const std::string& more = "") {
+  return Join("layer { name: 'sum' type: 'Eltwise' bottom: '", a, "' bottom: '", b, "' top: 'sum' ",
+              more, " }\n");
+}
+std::string Loss(const std::string& bottom) {
+  return Join("layer { name: 'loss' type: 'EuclideanLoss' bottom: '", bottom,
+              "' bottom: 'target' top: 'loss' }\n");
+}
+
+struct Run {
+  std::vector<std::string> absorbed;  // "relu in conv"
+  std::vector<float> numbers;         // losses, outputs, gradients and stored moments of each pass
+};
+
+Run RunNet(const std::string& text, MemoryMode mode, caffe::Phase phase = caffe::TRAIN) {
+  const NetSpec spec = NetFromText(text);
+  const auto device = MakeCpuDevice(2);
+  ParamStore params(*device);
+  NetOptions options;
+  options.state = StateOf(phase);
+  options.training = phase == caffe::TRAIN;
+  options.seed = 7;
+  options.memory = mode;
+  options.log = false;
+  Net net(spec, options, *device, params);
+  Run run;
+  for (int i = 0; i < net.NumLayers(); ++i) {
+    if (net.AbsorbedBy(i) < 0) continue;
+    run.absorbed.push_back(
+        Join(net.LayerAt(i).name(), " in ", net.LayerAt(net.AbsorbedBy(i)).name()));
+  }
+  for (int pass = 0; pass < 3; ++pass) {
+    run.numbers.push_back(net.Forward());
+    if (options.training) net.Backward();
+    for (const Param* param : net.params()) {
+      run.numbers.insert(run.numbers.end(), param->weight, param->weight + param->count());
+      if (param->grad == nullptr) continue;
+      run.numbers.insert(run.numbers.end(), param->grad, param->grad + param->count());
+      for (int64_t i = 0; i < param->count() && param->lr_mult != 0; ++i) {
+        param->weight[i] -= 0.01f * param->grad[i];
+      }
+    }
+    if (options.training) params.ClearGradients();
+  }
+  return run;
+}
+
+// That the fused net computes what its layers compute one by one; returns who took over whom.
+std::vector<std::string> ExpectSame(const std::string& text, caffe::Phase phase = caffe::TRAIN) {
+  const Run alone = RunNet(text, MemoryMode::kSeparate, phase);
+  EXPECT_THAT(alone.absorbed, IsEmpty());
+  const Run fused = RunNet(text, MemoryMode::kPoisoned, phase);
+  EXPECT_EQ(alone.numbers.size(), fused.numbers.size());
+  for (size_t i = 0; i < std::min(alone.numbers.size(), fused.numbers.size()); ++i) {
+    const float want = alone.numbers[i], got = fused.numbers[i];
+    EXPECT_NEAR(got, want, 2e-4f * (1 + std::abs(want))) << i << " of " << alone.numbers.size();
+    if (std::isnan(got) || std::abs(got - want) > 1) break;
+  }
+  return fused.absorbed;
+}
+
+TEST(FusionTest, ConvolutionTakesReLU) {
+  EXPECT_THAT(ExpectSame(kData + Relu("conv") + Loss("relu")), ElementsAre("relu in conv"));
+}
+
+TEST(FusionTest, BatchNormTakesScaleAndReLU) {
+  const std::string net = kData + kNorm + kScale;
+  EXPECT_THAT(ExpectSame(net + Loss("scaled")), ElementsAre("scale in bn"));
+  EXPECT_THAT(ExpectSame(net + Relu("scaled") + Loss("relu")),
+              ElementsAre("scale in bn", "relu in bn"));
+  EXPECT_THAT(ExpectSame(net + Relu("scaled") + Loss("relu"), caffe::TEST),
+              ElementsAre("scale in bn", "relu in bn"));
+}
+
+TEST(FusionTest, BatchNormTakesReLUAlone) {
+  EXPECT_THAT(ExpectSame(kData + kNorm + Relu("conv") + Loss("relu")), ElementsAre("relu in bn"));
+}
+
+TEST(FusionTest, BatchNormTakesTheSumBehindIt) {
+  const std::string net = kData + kShortcut + kNorm + kScale;
+  EXPECT_THAT(ExpectSame(net + Sum("shortcut", "scaled") + Relu("sum") + Loss("relu")),
+              ElementsAre("scale in bn", "sum in bn", "relu in bn"));
+  EXPECT_THAT(ExpectSame(net + Sum("scaled", "shortcut") + Loss("sum")),
+              ElementsAre("scale in bn", "sum in bn"));
+  EXPECT_THAT(
+      ExpectSame(kData + kShortcut + kNorm + Sum("shortcut", "conv") + Relu("sum") + Loss("relu")),
+      ElementsAre("sum in bn", "relu in bn"));
+}
+
+TEST(FusionTest, ASumIsTakenOnlyWhenTheOtherInputIsThere) {
+  EXPECT_THAT(ExpectSame(kData + kNorm + kScale + kShortcut + Sum("shortcut", "scaled") +
+                         Relu("sum") + Loss("relu")),
+              ElementsAre("scale in bn", "relu in sum"));
+}
+
+TEST(FusionTest, SumTakesReLU) {
+  EXPECT_THAT(ExpectSame(kData + kShortcut +
+                         Sum("conv", "shortcut", "eltwise_param { coeff: 0.5 coeff: -2 }") +
+                         Relu("sum") + Loss("relu")),
+              ElementsAre("relu in sum"));
+}
+
+TEST(FusionTest, WhatAnotherLayerReadsStays) {
+  EXPECT_THAT(ExpectSame(kData + Relu("conv") + Sum("conv", "relu") + Loss("sum")), IsEmpty());
+  EXPECT_THAT(ExpectSame(kData + kNorm + Relu("conv") +
+                         "layer { name: 'other' type: 'Sigmoid' bottom: 'conv' top: 'other' }" +
+                         Sum("other", "relu") + Loss("sum")),
+              IsEmpty());
+}
+
+TEST(FusionTest, AReLUWithASlopeStays) {
+  EXPECT_THAT(ExpectSame(kData + Relu("conv", "relu_param { negative_slope: 0.1 }") + Loss("relu")),
+              IsEmpty());
+}
+
+// The gradient of a weighted output is set once, and the convolution would mask it in its place.
+TEST(FusionTest, AWeightedOutputKeepsItsGradient) {
+  const std::string view =
+      "layer { name: 'view' type: 'Reshape' bottom: 'relu' top: 'view' loss_weight: 0.1"
+      "        reshape_param { shape { dim: 0 dim: 0 dim: 0 dim: 0 } } }";
+  EXPECT_THAT(ExpectSame(kData + Relu("conv") + view), IsEmpty());
+  EXPECT_THAT(ExpectSame(kData + Relu("conv", "loss_weight: 0.1")), IsEmpty());
+}
+
+TEST(FusionTest, FrozenWeightsAndADebuggedNetWork) {
+  std::string frozen = kData + kNorm + kScale + Relu("scaled") + Loss("relu");
+  frozen.replace(frozen.find("lr_mult: 1"), 10, "lr_mult: 0");
+  EXPECT_THAT(ExpectSame(frozen), ElementsAre("scale in bn", "relu in bn"));
+  EXPECT_THAT(ExpectSame("debug_info: true" + frozen), IsEmpty());
+}
+
+}  // namespace
+}  // namespace trainer
