@@ -1,5 +1,8 @@
+#include <algorithm>
 #include <iostream>
+#include <map>
 
+#include "json.h"
 #include "shared_flags.h"
 #include "table.h"
 #include "trainer/backend/device.h"
@@ -19,6 +22,74 @@ std::string StepName(const Net& net, int step) {
   return backward < 0 ? "the end" : net.LayerAt(backward).name() + " back";
 }
 
+const char* NameOf(BlockKind kind) {
+  switch (kind) {
+    case BlockKind::kGradient:
+      return "gradients";
+    case BlockKind::kWorkspace:
+      return "workspace";
+    case BlockKind::kState:
+      return "state";
+    case BlockKind::kScratch:
+      return "scratch";
+    default:
+      return "values";
+  }
+}
+
+// The step in which the most bytes are in use, and by which blocks, the largest first.
+struct Peak {
+  int step = 0;
+  size_t bytes = 0;
+  std::vector<const PlannedBlock*> holders;
+};
+
+Peak PeakOf(const MemoryPlan& plan) {
+  std::map<int, int64_t> changes;
+  for (const PlannedBlock& block : plan.blocks) {
+    changes[block.first] += static_cast<int64_t>(block.bytes);
+    changes[block.last + 1] -= static_cast<int64_t>(block.bytes);
+  }
+  Peak peak;
+  int64_t bytes = 0;
+  for (const auto& [step, change] : changes) {
+    bytes += change;
+    if (bytes <= static_cast<int64_t>(peak.bytes)) continue;
+    peak.bytes = static_cast<size_t>(bytes);
+    peak.step = step;
+  }
+  for (const PlannedBlock& block : plan.blocks) {
+    if (block.first <= peak.step && peak.step <= block.last) peak.holders.push_back(&block);
+  }
+  std::ranges::stable_sort(peak.holders, std::ranges::greater(), &PlannedBlock::bytes);
+  return peak;
+}
+
+std::map<std::string, size_t> BytesByKind(const Peak& peak) {
+  std::map<std::string, size_t> bytes;
+  for (const PlannedBlock* block : peak.holders) bytes[NameOf(block->kind)] += block->bytes;
+  return bytes;
+}
+
+void PrintPeak(const Net& net) {
+  constexpr size_t kShown = 10;
+  const Peak peak = PeakOf(net.memory_plan());
+  std::cout << "peak: " << Bytes(peak.bytes) << " in use at " << StepName(net, peak.step) << ", by";
+  const char* comma = " ";
+  for (const auto& [kind, bytes] : BytesByKind(peak)) {
+    std::cout << comma << kind << " " << Bytes(bytes);
+    comma = ", ";
+  }
+  std::cout << "\n\n";
+  Table table({"held at the peak", "bytes", "shape", "until"});
+  for (size_t i = 0; i < std::min(kShown, peak.holders.size()); ++i) {
+    const PlannedBlock& block = *peak.holders[i];
+    table.Add({block.name, Join(block.bytes), block.shape.Rank() == 0 ? "" : block.shape.ToString(),
+               StepName(net, block.last)});
+  }
+  std::cout << table.ToString() << "\n";
+}
+
 void PrintNet(const std::string& title, const Net& net) {
   const MemoryPlan& plan = net.memory_plan();
   std::cout << title << ": " << net.name() << ", " << net.NumLayers() << " layers\n\n";
@@ -28,24 +99,76 @@ void PrintNet(const std::string& title, const Net& net) {
                block.shape.Rank() == 0 ? "" : block.shape.ToString(), StepName(net, block.first),
                StepName(net, block.last), block.note});
   }
-  std::cout << table.ToString() << "\n"
-            << "values and scratch: " << Bytes(plan.arena_bytes) << " (" << plan.arena_bytes
+  std::cout << table.ToString() << "\n";
+  PrintPeak(net);
+  std::cout << "values and scratch: " << Bytes(plan.arena_bytes) << " (" << plan.arena_bytes
             << " bytes), " << Bytes(plan.separate_bytes) << " without sharing\n\n";
 }
 
-// One number per kind of memory that all nets of a run share.
-void PrintTotals(const ParamStore& params, size_t arenas, int states_per_weight) {
+Json BlockJson(const Net& net, const PlannedBlock& block) {
+  Json shape = Json::Array();
+  for (const int64_t length : block.shape.dims()) shape.Push(length);
+  return Json::Object()
+      .Set("name", block.name)
+      .Set("kind", NameOf(block.kind))
+      .Set("shape", shape)
+      .Set("bytes", block.bytes)
+      .Set("offset", block.offset)
+      .Set("from", StepName(net, block.first))
+      .Set("to", StepName(net, block.last))
+      .Set("note", block.note);
+}
+
+Json NetJson(const std::string& title, const Net& net) {
+  const MemoryPlan& plan = net.memory_plan();
+  const Peak peak = PeakOf(plan);
+  Json blocks = Json::Array(), holders = Json::Array(), kinds = Json::Object();
+  for (const PlannedBlock& block : plan.blocks) blocks.Push(BlockJson(net, block));
+  for (const PlannedBlock* block : peak.holders) holders.Push(block->name);
+  for (const auto& [kind, bytes] : BytesByKind(peak)) kinds.Set(kind, bytes);
+  return Json::Object()
+      .Set("net", title)
+      .Set("name", net.name())
+      .Set("arena_bytes", plan.arena_bytes)
+      .Set("separate_bytes", plan.separate_bytes)
+      .Set("peak", Json::Object()
+                       .Set("step", StepName(net, peak.step))
+                       .Set("bytes", peak.bytes)
+                       .Set("by_kind", kinds)
+                       .Set("holders", holders))
+      .Set("blocks", blocks);
+}
+
+// What all nets of a run share, and what each needs for itself.
+struct Totals {
+  size_t weights = 0, gradients = 0, state = 0, arenas = 0;
+  size_t Sum() const { return weights + gradients + state + arenas; }
+};
+
+Totals TotalsOf(const ParamStore& params, size_t arenas, int states_per_weight) {
   const size_t weights = params.WeightBytes();
-  const size_t gradients = params.Gradients().size_bytes();
-  const size_t state = weights * static_cast<size_t>(states_per_weight);
+  return {weights, params.Gradients().size_bytes(),
+          weights * static_cast<size_t>(states_per_weight), arenas};
+}
+
+void PrintTotals(const Totals& totals) {
   Table table({"memory", "bytes", "that is"});
   auto add = [&](const char* name, size_t bytes) { table.Add({name, Join(bytes), Bytes(bytes)}); };
-  add("parameters", weights);
-  add("gradients", gradients);
-  add("rule state", state);
-  add("values of all nets", arenas);
-  add("together", weights + gradients + state + arenas);
+  add("parameters", totals.weights);
+  add("gradients", totals.gradients);
+  add("rule state", totals.state);
+  add("values of all nets", totals.arenas);
+  add("together", totals.Sum());
   std::cout << table.ToString();
+}
+
+Json TotalsJson(const Totals& totals) {
+  return Json::Object()
+      .Set("parameters", totals.weights)
+      .Set("gradients", totals.gradients)
+      .Set("rule_state", totals.state)
+      .Set("values", totals.arenas)
+      .Set("together", totals.Sum());
 }
 
 class Plan final : public Verb {
@@ -53,11 +176,13 @@ class Plan final : public Verb {
   VerbDoc Doc() const override {
     return {
         .summary = "show where each value of a net lies in memory, without training",
-        .usage = "trainer plan (--solver=FILE | --model=FILE [--phase=TEST]) [flags]",
+        .usage = "trainer plan (--solver=FILE | --model=FILE [--phase=TEST]) [--json] [flags]",
         .text =
             "Prints one line per value: its place, its bytes, and the first and the last step "
             "that needs it ('conv1 back' is conv1's backward step). Values whose steps do not "
-            "overlap share memory. The databases that the net names must be there.",
+            "overlap share memory. Then the step in which the most is in use, and what holds it; "
+            "`recompute: true` in the net, or in a layer, trades some of it for time. The "
+            "databases that the net names must be there.",
         .examples =
             "trainer plan --solver=models/lenet/solver.prototxt\n"
             "trainer plan --model=models/lenet/train_test.prototxt --phase=TEST",
@@ -67,6 +192,7 @@ class Plan final : public Verb {
                   LevelFlag(),
                   StageFlag(),
                   SetFlag(),
+                  JsonFlag(),
                   MemoryFlag()},
     };
   }
@@ -94,22 +220,41 @@ class Plan final : public Verb {
     return options;
   }
 
+  // Prints each net at once, or gathers all for one document.
+  struct Report {
+    bool json;
+    Json nets = Json::Array();
+    size_t arenas = 0;
+
+    void Add(const std::string& title, const Net& net) {
+      arenas += net.memory_plan().arena_bytes;
+      if (json) {
+        nets.Push(NetJson(title, net));
+      } else {
+        PrintNet(title, net);
+      }
+    }
+    void Finish(const ParamStore& params, int states_per_weight) const {
+      const Totals totals = TotalsOf(params, arenas, states_per_weight);
+      if (!json) return PrintTotals(totals);
+      std::cout << Json::Object().Set("nets", nets).Set("bytes", TotalsJson(totals)).ToString();
+    }
+  };
+
   static void PlanSolver(const Flags& flags, const Device& device) {
     const SolverSpec spec = SolverOf(flags);
     ParamStore params(device);
     NetOptions options = Options(flags, spec.train.state);
     options.training = true;
+    Report report{flags.Switch("json")};
     const Net train(*spec.train.net, options, device, params);
-    PrintNet("training net", train);
-    size_t arenas = train.memory_plan().arena_bytes;
+    report.Add("training net", train);
     options.training = false;
     for (size_t i = 0; i < spec.tests.size(); ++i) {
       options.state = spec.tests[i].state;
-      const Net test(*spec.tests[i].net, options, device, params);
-      PrintNet(Join("test net (#", i, ")"), test);
-      arenas += test.memory_plan().arena_bytes;
+      report.Add(Join("test net (#", i, ")"), Net(*spec.tests[i].net, options, device, params));
     }
-    PrintTotals(params, arenas, MakeRule(spec)->StatesPerWeight());
+    report.Finish(params, MakeRule(spec)->StatesPerWeight());
   }
 
   static void PlanModel(const Flags& flags, const Device& device) {
@@ -118,9 +263,9 @@ class Plan final : public Verb {
     ParamStore params(device);
     const NetOptions options =
         Options(flags, NetStateOf(flags, train ? caffe::TRAIN : caffe::TEST));
-    const Net net(spec, options, device, params);
-    PrintNet(train ? "net, phase TRAIN" : "net, phase TEST", net);
-    PrintTotals(params, net.memory_plan().arena_bytes, 0);
+    Report report{flags.Switch("json")};
+    report.Add(train ? "net, phase TRAIN" : "net, phase TEST", Net(spec, options, device, params));
+    report.Finish(params, 0);
   }
 };
 

@@ -63,11 +63,11 @@ class BatchNorm final : public Layer {
     }
     ForEach(device, pixels_.rows.length, InverseRoot{at.inverse, eps_});
     ForEach(device, pixels_.rows.length, FactorOf{at.inverse, Affine(run), at.factor});
-    WithType(run.In(0).dtype, [&](auto tag) {
-      using T = typename decltype(tag)::Type;
-      relu_ ? Write<T, true>(run, at) : Write<T, false>(run, at);
-    });
+    WriteAll(run, at);
   }
+
+  bool Recomputes() const override { return true; }
+  void Recompute(RunContext& run) override { WriteAll(run, Place(run)); }
 
   void Backward(RunContext& run) override {
     WithType(run.GradOut(0).dtype, [&](auto tag) {
@@ -179,6 +179,12 @@ class BatchNorm final : public Layer {
   Normalize<T, false> Normal(const RunContext& run) const {
     const Channels at = Place(run);
     return {run.In(0).As<T>(), at.mean, at.factor, Affine(run).shift, run.Out(0).As<T>()};
+  }
+  void WriteAll(const RunContext& run, const Channels& at) const {
+    WithType(run.In(0).dtype, [&](auto tag) {
+      using T = typename decltype(tag)::Type;
+      relu_ ? Write<T, true>(run, at) : Write<T, false>(run, at);
+    });
   }
   template <class T, bool kRelu>
   void Write(const RunContext& run, const Channels& at) const {

@@ -62,6 +62,7 @@ class PRelu final : public Layer {
   void Forward(RunContext& run) override {
     MapIndexed(run.device(), PReluForward{run.Param(0), channels_}, run.Out(0), run.In(0));
   }
+  bool Recomputes() const override { return true; }
   void Backward(RunContext& run) override {
     if (run.GradParam(0) != nullptr) {
       WithType(run.In(0).dtype, [&](auto tag) {

@@ -28,6 +28,7 @@ class Scale final : public Layer {
                bias_ >= 0 ? run.Param(bias_) : nullptr, run.Out(0));
   }
 
+  bool Recomputes() const override { return true; }
   void Backward(RunContext& run) override {
     const ConstTensor &dy = run.GradOut(0), &x = run.In(0);
     if (bias_ >= 0 && run.GradParam(bias_) != nullptr) {

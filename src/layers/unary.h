@@ -43,6 +43,7 @@ class Unary final : public Layer {
   void Forward(RunContext& run) override {
     Map(run.device(), UnaryForward<Math>{math_}, run.Out(0), run.In(0));
   }
+  bool Recomputes() const override { return true; }
   void Backward(RunContext& run) override {
     const ConstTensor& dy = run.GradOut(0);
     const ConstTensor v = math_.Keep() == Keeps::kInput    ? run.In(0)

@@ -27,6 +27,7 @@ struct ValueInfo {
 
   // Set by the memory plan: which block holds it; -1 for a gradient that nobody computes.
   int block = -1, grad_block = -1;
+  int again_block = -1;  // where it is computed once more for backward steps
   size_t planned_bytes = 0;
 
   // In this pass it has no elements, or depends on a value that has none.
@@ -51,6 +52,7 @@ struct StepInfo {
   bool needs_backward = false;  // something in it or before it learns, and a loss depends on it
   bool runs_backward = false;   // and its Backward has something to do
   int scratch_block = -1, grad_scratch_block = -1, workspace_block = -1, state_block = -1;
+  std::vector<int> again;         // the values to compute once more before it runs backward
   bool varies = false;            // an output's shape changes from pass to pass
   bool follows = false;           // an input depends on such an output
   bool resting = false;           // not run in this pass: an input is resting
@@ -64,6 +66,7 @@ struct StepInfo {
 // Memory for one or more values that never need it at the same time as different contents.
 struct Block {
   std::string name, note;
+  BlockKind kind = BlockKind::kValue;
   Shape shape;
   size_t bytes = 0, offset = 0;
   int first = 0, last = 0;  // steps, both inclusive
@@ -102,6 +105,14 @@ void PlanAgain(int step, const NetOptions& options, const Device& device, ParamS
 // it when a parameter with lr_mult or an input before it learns; propagate_down and force_backward
 // change that; what no loss depends on is left out.
 void PlanGradients(const NetOptions& options, Graph& graph);
+
+// The first backward step in which a reader of the value needs it; the end where none does.
+int FirstBackwardUse(int value, const Graph& graph);
+
+// Whether a step's output is dropped after its last reader and computed again: the file asks for
+// it, a backward step needs it, the inputs are there until the step's own backward, and no other
+// value shares the output's memory.
+bool MayComputeAgain(int step, const NetOptions& options, const Graph& graph);
 
 // Gives every value, gradient, workspace and scratch a block with a lifetime and an offset.
 void PlanMemory(const NetOptions& options, Graph& graph);

@@ -45,6 +45,7 @@ Net::Net(const NetSpec& spec, const NetOptions& options, const Device& device, P
       graph_(std::make_unique<Graph>()),
       debug_info_(spec.proto.debug_info()) {
   options_.force_backward = options.force_backward || spec.proto.force_backward();
+  options_.recompute = options.recompute || spec.proto.recompute();
   const NetLog log(options_.log);
   log.Rules(spec, options_.state);
   const std::vector<LayerSpec> layers = InsertSplits(FilterLayers(spec, options_.state));
@@ -170,6 +171,10 @@ void Net::ForwardLayer(int i) {
   RunContext& run = contexts_[static_cast<size_t>(i)];
   if (step.absorbed_by >= 0) return;
   if (step.follows) Follow(i);
+  for (const int out : step.out) {
+    const ValueInfo& value = graph_->values[static_cast<size_t>(out)];
+    if (value.again_block >= 0) PointTo(out, value.block);
+  }
   if (step.scratch_block >= 0) {
     run.scratch_ = {static_cast<std::byte*>(arena_) +
                         graph_->blocks[static_cast<size_t>(step.scratch_block)].offset,
@@ -188,6 +193,7 @@ void Net::BackwardLayer(int i) {
   const StepInfo& step = graph_->steps[static_cast<size_t>(i)];
   if (step.runs_backward) {
     RunContext& run = contexts_[static_cast<size_t>(i)];
+    for (const int value : step.again) ComputeAgain(value);
     if (step.grad_scratch_block >= 0) {
       run.scratch_ = {static_cast<std::byte*>(arena_) +
                           graph_->blocks[static_cast<size_t>(step.grad_scratch_block)].offset,
@@ -200,6 +206,27 @@ void Net::BackwardLayer(int i) {
     }
   }
   if (options_.memory == MemoryMode::kPoisoned) Poison(graph_->BackwardStep(i));
+}
+
+// Makes the writer and the readers of a value find it in another block.
+void Net::PointTo(int value, int block) {
+  const ValueInfo& info = graph_->values[static_cast<size_t>(value)];
+  auto* const at =
+      static_cast<std::byte*>(arena_) + graph_->blocks[static_cast<size_t>(block)].offset;
+  contexts_[static_cast<size_t>(info.writer)].out_[0].data = at;
+  for (const int reader : info.readers) {
+    const StepInfo& step = graph_->steps[static_cast<size_t>(reader)];
+    for (size_t k = 0; k < step.in.size(); ++k) {
+      if (step.in[k] == value) contexts_[static_cast<size_t>(reader)].in_[k].data = at;
+    }
+  }
+}
+
+void Net::ComputeAgain(int value) {
+  const ValueInfo& info = graph_->values[static_cast<size_t>(value)];
+  PointTo(value, info.again_block);
+  graph_->steps[static_cast<size_t>(info.writer)].layer->Recompute(
+      contexts_[static_cast<size_t>(info.writer)]);
 }
 
 // Fills what nobody reads after `step` with NaN.

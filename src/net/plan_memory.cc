@@ -28,8 +28,10 @@ class MemoryPlanner {
   ValueInfo& Value(int v) { return graph_.values[static_cast<size_t>(v)]; }
   Block& BlockAt(int b) { return graph_.blocks[static_cast<size_t>(b)]; }
 
-  int NewBlock(std::string name, const Shape& shape, size_t bytes, int first, int last) {
+  int NewBlock(BlockKind kind, std::string name, const Shape& shape, size_t bytes, int first,
+               int last) {
     Block block;
+    block.kind = kind;
     block.name = std::move(name);
     block.shape = shape;
     block.bytes = bytes;
@@ -51,6 +53,7 @@ class MemoryPlanner {
   bool MayOverwriteInput(int s);
   bool BlocksInPlace(int s, const ValueInfo& value);
   int LastUse(const ValueInfo& value);
+  void PlaceTwice(int s);
   void PlaceGradients(int s);
   int SharedGradient(int s, size_t i);
   void PlaceLossGradients(int s);
@@ -119,18 +122,34 @@ bool MemoryPlanner::MayOverwriteInput(int s) {
   return true;
 }
 
+// One block for the forward readers, one for the backward ones.
+void MemoryPlanner::PlaceTwice(int s) {
+  ValueInfo& value = Value(Step(s).out[0]);
+  const int first = FirstBackwardUse(Step(s).out[0], graph_);
+  const int last_reader = *std::max_element(value.readers.begin(), value.readers.end());
+  value.block = NewBlock(BlockKind::kValue, value.name, value.shape, value.bytes(), s, last_reader);
+  value.again_block = NewBlock(BlockKind::kValue, value.name + " again", value.shape, value.bytes(),
+                               first, LastUse(value));
+  Step(graph_.BackwardStep(first)).again.push_back(Step(s).out[0]);
+}
+
 void MemoryPlanner::PlaceOutputs(int s) {
   StepInfo& step = Step(s);
   for (size_t i = 0; i < step.out.size(); ++i) {
     ValueInfo& value = Value(step.out[i]);
     const int last = LastUse(value);
     value.planned_bytes = value.bytes();
+    if (MayComputeAgain(s, options_, graph_)) {
+      PlaceTwice(s);
+      continue;
+    }
     if (value.view_of >= 0) {
       value.block = Value(value.view_of).block;
     } else if (i == 0 && MayOverwriteInput(s)) {
       value.block = Value(step.in[0]).block;
     } else {
-      value.block = NewBlock(value.name, value.shape, value.bytes(), value.pinned ? 0 : s, last);
+      value.block = NewBlock(BlockKind::kValue, value.name, value.shape, value.bytes(),
+                             value.pinned ? 0 : s, last);
       continue;
     }
     Extend(value.block, value.pinned ? 0 : s, last);
@@ -166,8 +185,8 @@ void MemoryPlanner::PlaceLossGradients(int s) {
   for (const int out : step.out) {
     ValueInfo& value = Value(out);
     if (value.loss_weight == 0 || !value.has_grad || !step.needs_backward) continue;
-    value.grad_block =
-        NewBlock(value.name + " gradient", value.shape, value.bytes(), 0, graph_.End());
+    value.grad_block = NewBlock(BlockKind::kGradient, value.name + " gradient", value.shape,
+                                value.bytes(), 0, graph_.End());
     fixed_.back() = true;
   }
 }
@@ -181,8 +200,8 @@ void MemoryPlanner::PlaceGradients(int s) {
     const int first = graph_.BackwardStep(s), last = graph_.BackwardStep(value.writer);
     value.grad_block = SharedGradient(s, i);
     if (value.grad_block < 0) {
-      value.grad_block =
-          NewBlock(value.name + " gradient", value.shape, value.bytes(), first, last);
+      value.grad_block = NewBlock(BlockKind::kGradient, value.name + " gradient", value.shape,
+                                  value.bytes(), first, last);
     } else {
       Extend(value.grad_block, first, last);
     }
@@ -194,17 +213,19 @@ void MemoryPlanner::PlaceStepMemory(int s) {
   const int back = graph_.BackwardStep(s);
   const std::string& name = step.spec.name();
   if (step.workspace_bytes > 0) {
-    step.workspace_block =
-        NewBlock(name + " workspace", {}, step.workspace_bytes, s, step.runs_backward ? back : s);
+    step.workspace_block = NewBlock(BlockKind::kWorkspace, name + " workspace", {},
+                                    step.workspace_bytes, s, step.runs_backward ? back : s);
   }
   if (step.state_bytes > 0) {
-    step.state_block = NewBlock(name + " state", {}, step.state_bytes, 0, graph_.End());
+    step.state_block =
+        NewBlock(BlockKind::kState, name + " state", {}, step.state_bytes, 0, graph_.End());
   }
   if (step.scratch_bytes == 0) return;
-  step.scratch_block = NewBlock(name + " scratch", {}, step.scratch_bytes, s, s);
+  step.scratch_block =
+      NewBlock(BlockKind::kScratch, name + " scratch", {}, step.scratch_bytes, s, s);
   if (step.runs_backward) {
-    step.grad_scratch_block =
-        NewBlock(name + " backward scratch", {}, step.scratch_bytes, back, back);
+    step.grad_scratch_block = NewBlock(BlockKind::kScratch, name + " backward scratch", {},
+                                       step.scratch_bytes, back, back);
   }
 }
 
@@ -248,8 +269,8 @@ void MemoryPlanner::Describe() {
     if (block.shape.Rank() == 0 && block.bytes > sizeof(float)) {
       graph_.plan.separate_bytes += block.bytes;
     }
-    graph_.plan.blocks.push_back(
-        {block.name, block.note, block.shape, block.bytes, block.offset, block.first, block.last});
+    graph_.plan.blocks.push_back({block.name, block.note, block.kind, block.shape, block.bytes,
+                                  block.offset, block.first, block.last});
   }
 }
 

@@ -129,6 +129,45 @@ const PlannedBlock* FindBlock(const MemoryPlan& plan, const std::string& name) {
   return nullptr;
 }
 
+constexpr char kNormNet[] = R"(
+layer { name: "data" type: "DummyData" top: "data" top: "label"
+        dummy_data_param { shape { dim: 6 dim: 3 dim: 11 dim: 9 } shape { dim: 6 }
+          data_filler { type: "gaussian" } data_filler { type: "constant" value: 2 } } }
+layer { name: "conv1" type: "Convolution" bottom: "data" top: "conv1"
+        convolution_param { num_output: 8 kernel_size: 3 weight_filler { type: "xavier" } } }
+layer { name: "bn1" type: "BatchNorm" bottom: "conv1" top: "bn1" }
+layer { name: "scale1" type: "Scale" bottom: "bn1" top: "scale1" scale_param { bias_term: true } }
+layer { name: "relu1" type: "ReLU" bottom: "scale1" top: "relu1" }
+layer { name: "conv2" type: "Convolution" bottom: "relu1" top: "conv2"
+        convolution_param { num_output: 8 kernel_size: 3 weight_filler { type: "xavier" } } }
+layer { name: "swish2" type: "Swish" bottom: "conv2" top: "swish2" }
+layer { name: "ip" type: "InnerProduct" bottom: "swish2" top: "ip"
+        inner_product_param { num_output: 5 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+)";
+
+TEST(MemoryPlanTest, RecomputingChangesNoBitAndSavesMemory) {
+  const std::string text = kNormNet;
+  for (const MemoryMode mode : {MemoryMode::kShared, MemoryMode::kPoisoned}) {
+    ExpectSameBits(RunPasses(kNormNet, mode, true),
+                   RunPasses(("recompute: true" + text).c_str(), mode, true));
+  }
+  const MemoryPlan kept = PlanOf(text, true), again = PlanOf("recompute: true" + text, true);
+  EXPECT_LT(again.arena_bytes, kept.arena_bytes);
+  EXPECT_NE(FindBlock(again, "relu1 again"), nullptr);
+  EXPECT_NE(FindBlock(again, "swish2 again"), nullptr);
+}
+
+TEST(MemoryPlanTest, ALayerCanRecomputeAloneOrNotAtAll) {
+  std::string text = kNormNet;
+  text.replace(text.find("\"Swish\""), 7, "\"Swish\" recompute: true");
+  EXPECT_NE(FindBlock(PlanOf(text, true), "swish2 again"), nullptr);
+  EXPECT_EQ(FindBlock(PlanOf(text, true), "relu1 again"), nullptr);
+  text.replace(text.find("recompute: true"), 15, "recompute: false");
+  EXPECT_EQ(FindBlock(PlanOf("recompute: true" + text, true), "swish2 again"), nullptr);
+  EXPECT_EQ(FindBlock(PlanOf("recompute: true" + text, false), "relu1 again"), nullptr);
+}
+
 TEST(MemoryPlanTest, GrantsTheFirstInPlaceWishAndRefusesTheOneThatWouldBreakBackward) {
   // Dropout in place would overwrite what ReLU's backward reads.
   const MemoryPlan plan = PlanOf(kConvNet, true, false);

@@ -172,6 +172,11 @@ class Layer {
   // output is that of `next`, and RunContext::Absorbed has the rest of it.
   virtual bool Absorb(const LayerSpec& next);
 
+  // Recomputation: whether the outputs may be dropped after their last reader and computed again
+  // from the kept inputs when a backward step needs them, for little work and without Scratch.
+  virtual bool Recomputes() const { return false; }
+  virtual void Recompute(RunContext& run) { Forward(run); }
+
   // The position of a data source, to be stored in a snapshot after the last Forward, and set
   // before the first. Empty for layers without one.
   virtual std::string SaveState() const { return ""; }

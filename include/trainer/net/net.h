@@ -28,8 +28,9 @@ struct NetOptions {
   uint64_t seed = 0;
   Shard shard;
   MemoryMode memory = MemoryMode::kShared;
-  bool fuse = true;  // let layers compute those behind them as well; never with kSeparate
-  bool log = true;   // Caffe's start-up lines
+  bool recompute = false;  // as the net's `recompute` says, or this
+  bool fuse = true;        // let layers compute those behind them as well; never with kSeparate
+  bool log = true;         // Caffe's start-up lines
 };
 
 // A value that no layer reads: what a run reports. `loss_weight` is 0 for a plain output.
@@ -39,11 +40,14 @@ struct NetOutput {
   float loss_weight = 0;
 };
 
+enum class BlockKind { kValue, kGradient, kWorkspace, kState, kScratch };
+
 // One line of the memory plan. Steps 0..L-1 are the layers forward, L..2L-1 backward.
 struct PlannedBlock {
   std::string name;  // "conv1", "conv1 gradient", "pool1 workspace", "conv1 scratch"
   std::string note;  // "in place of conv1", "view of data", ""
-  Shape shape;       // no axes for scratch and workspace
+  BlockKind kind = BlockKind::kValue;
+  Shape shape;  // no axes for scratch and workspace
   size_t bytes = 0, offset = 0;
   int first = 0, last = 0;
 };
@@ -134,6 +138,10 @@ class Net {
   void LogForward(int i) const;
   void LogBackward(int i) const;
   void LogNorms() const;
+
+  // Values that are computed again for backward steps.
+  void PointTo(int value, int block);
+  void ComputeAgain(int value);
 
   // Shapes that change from pass to pass.
   void Follow(int i);
