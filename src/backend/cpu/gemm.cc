@@ -28,6 +28,12 @@ class SgemmPlan final : public GemmPlan {
   GemmDesc desc_;
 };
 
+// Whether oneDNN 2.6.3 can use tile registers: with sizes that leave part of a tile it dies of
+// SIGILL now and then, in a thread in which it has not set the tiles up.
+bool TilesAreRight(const GemmDesc& desc) {
+  return desc.dtype == DType::kBF16 && desc.m % 16 == 0 && desc.n % 16 == 0 && desc.k % 32 == 0;
+}
+
 class MatmulPlan final : public GemmPlan {
  public:
   static std::unique_ptr<GemmPlan> Make(const GemmDesc& desc) {
@@ -38,7 +44,7 @@ class MatmulPlan final : public GemmPlan {
     dnnl_matmul_desc_t op;
     onednn::Check(dnnl_matmul_desc_init(&op, &a, &b, desc.bias ? &bias : nullptr, &c),
                   "describing a matrix product");
-    const onednn::Choice choice(&op, false,
+    const onednn::Choice choice(&op, TilesAreRight(desc),
                                 desc.accumulate ? onednn::PostOp::kAdd : onednn::PostOp::kNone);
     if (!choice || choice.Name().starts_with("ref")) return nullptr;
     auto plan = std::make_unique<MatmulPlan>(choice, desc.bias);
