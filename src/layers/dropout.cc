@@ -1,52 +1,22 @@
-#include <cmath>
-
-#include "trainer/backend/map.h"
+#include "drop_mask.h"
 #include "trainer/base/text.h"
-#include "trainer/layers/layer.h"
 
 namespace trainer {
 namespace {
 
-// Four elements, one block of random words: y = x * scale where the word reaches `threshold`.
-template <class T>
-struct DropFour {
-  const T* x;
-  T* y;
-  PhiloxKey key;
-  uint32_t pass, threshold;
-  float scale;
-
-  HD void operator()(int64_t block) const {
-    const Philox4 words = PhiloxBlock(key, pass, static_cast<uint64_t>(block));
-    for (int k = 0; k < 4; ++k) {
-      const int64_t i = block * 4 + k;
-      Store(y[i], words.x[k] >= threshold ? Load(x[i]) * scale : 0.0f);
-    }
-  }
-};
-
-// The elements after the last whole block.
-template <class T>
-struct DropTail {
-  DropFour<T> drop;
-  int64_t start;
-
-  HD void operator()(int64_t k) const {
-    const int64_t i = start + k;
-    const uint32_t word = PhiloxWord(drop.key, drop.pass, static_cast<uint64_t>(i));
-    Store(drop.y[i], word >= drop.threshold ? Load(drop.x[i]) * drop.scale : 0.0f);
-  }
+struct Same {
+  HD float operator()(float x) const { return x; }
 };
 
 class Dropout final : public Layer {
  public:
-  explicit Dropout(const LayerSpec& spec) : ratio_(spec.proto().dropout_param().dropout_ratio()) {
-    if (!(ratio_ >= 0 && ratio_ < 1)) {
+  explicit Dropout(const LayerSpec& spec) : param_(spec.proto().dropout_param()) {
+    const float ratio = param_.dropout_ratio();
+    if (!(ratio >= 0 && ratio < 1)) {
       spec.FailIn("dropout_param", "dropout_ratio",
-                  Join("dropout_ratio is ", ratio_,
+                  Join("dropout_ratio is ", ratio,
                        "; it is the share of values set to 0, from 0 to below 1"));
     }
-    seed_ = spec.proto().dropout_param().random_seed();
   }
 
   void Plan(PlanContext& plan) override {
@@ -55,30 +25,17 @@ class Dropout final : public Layer {
     plan.AllowInPlace();
   }
   void Forward(RunContext& run) override {
-    if (run.phase() == caffe::TRAIN) Drop(run, run.In(0), run.Out(0));
+    if (run.phase() == caffe::TEST) return;
+    Drop(run.device(), DropMask(param_, run), Same{}, run.In(0), run.Out(0));
   }
+  // The mask is a function of the pass, so it is computed again.
   void Backward(RunContext& run) override {
-    if (run.phase() == caffe::TRAIN) Drop(run, run.GradOut(0), run.GradIn(0));
+    if (run.phase() == caffe::TEST) return;
+    Drop(run.device(), DropMask(param_, run), Same{}, run.GradOut(0), run.GradIn(0));
   }
 
  private:
-  // The mask is a function of the pass, so Backward computes it again.
-  void Drop(const RunContext& run, const ConstTensor& from, const Tensor& to) const {
-    PhiloxKey key = run.key();
-    if (seed_ >= 0) key.seed = static_cast<uint64_t>(seed_);
-    const auto threshold = static_cast<uint32_t>(std::lround(ratio_ * 0x1p31) * 2);
-    WithType(from.dtype, [&](auto tag) {
-      using T = typename decltype(tag)::Type;
-      const DropFour<T> drop{from.As<T>(), to.As<T>(), key,
-                             run.pass(),   threshold,  1 / (1 - ratio_)};
-      const int64_t blocks = from.Count() / 4;
-      ForEach(run.device(), blocks, drop);
-      ForEach(run.device(), from.Count() % 4, DropTail<T>{drop, blocks * 4});
-    });
-  }
-
-  float ratio_;
-  int64_t seed_ = -1;
+  caffe::DropoutParameter param_;
 };
 
 const RegisterLayer<Dropout> kDropout(

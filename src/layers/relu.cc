@@ -1,5 +1,4 @@
-#include "trainer/backend/map.h"
-#include "trainer/layers/layer.h"
+#include "drop_mask.h"
 
 namespace trainer {
 namespace {
@@ -20,6 +19,12 @@ struct ReluBackward {
   HD float operator()(float dy, float v) const { return v > 0 ? dy : slope * dy; }
 };
 
+// With a Dropout behind it: what it dropped is 0, as is what the ReLU cut off.
+struct DroppedBackward {
+  float scale;
+  HD float operator()(float dy, float y) const { return y > 0 ? scale * dy : 0.0f; }
+};
+
 class Relu final : public Layer {
  public:
   explicit Relu(const LayerSpec& spec) : slope_(spec.proto().relu_param().negative_slope()) {}
@@ -30,17 +35,33 @@ class Relu final : public Layer {
     plan.KeepOutput(0);
     plan.AllowInPlace();
   }
+  bool Absorb(const LayerSpec& next) override {
+    if (slope_ != 0 || drops_ || next.type() != "Dropout") return false;
+    dropout_ = next.proto().dropout_param();
+    return drops_ = true;
+  }
   void Forward(RunContext& run) override {
+    if (drops_) {
+      const DropMask mask(dropout_, run.Absorbed(0));
+      return Drop(run.device(), mask, Rectify{}, run.In(0), run.Out(0));
+    }
     if (slope_ == 0) return Map(run.device(), Rectify{}, run.Out(0), run.In(0));
     Map(run.device(), ReluForward{slope_}, run.Out(0), run.In(0));
   }
   void Backward(RunContext& run) override {
+    if (drops_) {
+      const DropMask mask(dropout_, run.Absorbed(0));
+      return Map(run.device(), DroppedBackward{mask.scale}, run.GradIn(0), run.GradOut(0),
+                 ConstTensor(run.Out(0)));
+    }
     const ConstTensor v = slope_ < 0 ? run.In(0) : ConstTensor(run.Out(0));
     Map(run.device(), ReluBackward{slope_}, run.GradIn(0), run.GradOut(0), v);
   }
 
  private:
   float slope_;
+  bool drops_ = false;  // whether it took over a Dropout behind it
+  caffe::DropoutParameter dropout_;
 };
 
 const RegisterLayer<Relu> kRelu(

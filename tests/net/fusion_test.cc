@@ -137,6 +137,19 @@ TEST(FusionTest, SumTakesReLU) {
               ElementsAre("relu in sum"));
 }
 
+TEST(FusionTest, ReLUTakesDropout) {
+  const std::string pool =
+      "layer { name: 'pool' type: 'Pooling' bottom: 'conv' top: 'pool'"
+      "        pooling_param { kernel_size: 3 stride: 1 pad: 1 } }";
+  const std::string drop =
+      "layer { name: 'drop' type: 'Dropout' bottom: 'relu' top: 'drop'"
+      "        dropout_param { dropout_ratio: 0.3 } }";
+  EXPECT_THAT(ExpectSame(kData + pool + Relu("pool") + drop + Loss("drop")),
+              ElementsAre("drop in relu"));
+  EXPECT_THAT(ExpectSame(kData + pool + Relu("pool") + drop + Loss("drop"), caffe::TEST),
+              IsEmpty());
+}
+
 TEST(FusionTest, WhatAnotherLayerReadsStays) {
   EXPECT_THAT(ExpectSame(kData + Relu("conv") + Sum("conv", "relu") + Loss("sum")), IsEmpty());
   EXPECT_THAT(ExpectSame(kData + kNorm + Relu("conv") +
