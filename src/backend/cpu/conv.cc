@@ -2,6 +2,7 @@
 
 #include "cpu/conv_segment.h"
 #include "cpu/conv_steps.h"
+#include "cpu/conv_winograd.h"
 #include "cpu/plans.h"
 #include "trainer/backend/parallel_for.h"
 #include "trainer/base/error.h"
@@ -130,10 +131,15 @@ std::unique_ptr<ConvPlan> MakeConv(const ConvDesc& desc) {
   if (desc.in.size() > 3) return MakeReferenceConv(desc);
   const bool own = SegmentTakes(desc);
   auto forward = own ? MakeSegmentForward(desc) : nullptr;
+  const bool winograd = !own && WinogradTakes(desc);
+  if (winograd && WinogradPays(WinogradShape(desc))) forward = MakeWinogradForward(desc);
   if (!forward)
     forward = FirstOneDnn<ConvForward>(
         desc, [](const auto&... how) { return MakeOneDnnForward(how...); }, false);
   auto data = own ? MakeSegmentBackwardData(desc) : nullptr;
+  if (winograd && WinogradPays(WinogradShape(desc).Turned())) {
+    data = MakeWinogradBackwardData(desc);
+  }
   if (!data) data = MakeTurnedBackwardData(desc);
   if (!data) {
     data = FirstOneDnn<ConvBackwardData>(desc, MakeOneDnnBackwardData, WrongBf16Data(desc));

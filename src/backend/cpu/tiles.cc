@@ -6,8 +6,6 @@
 #include <array>
 #include <utility>
 
-#define TRAINER_AVX512 __attribute__((target("arch=x86-64-v4,prefer-vector-width=512")))
-
 namespace trainer::cpu {
 namespace {
 

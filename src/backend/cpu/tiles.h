@@ -5,6 +5,9 @@
 
 #include <cstdint>
 
+// Of functions that are only called where DetectCpuIsa() says kAvx512.
+#define TRAINER_AVX512 __attribute__((target("arch=x86-64-v4,prefer-vector-width=512")))
+
 namespace trainer::cpu {
 
 inline constexpr int64_t kLanes = 16;  // floats in a vector

@@ -1,0 +1,101 @@
+#pragma once
+// Convolutions of images by Winograd's minimal filtering (arXiv:1509.09308) with AVX-512 loops, for
+// square kernels of 3 or 5, stride 1 and channels in whole vectors.
+//
+// y is cut into square tiles of 7 - kernel outputs, whose inputs are patches of 6 x 6 that overlap.
+// With r = kernel, t = 7 - r and * taken element by element:
+//   y = A^T [sum over c of (B^T x B) * (G w G^T)] A      per tile; x 6 x 6, w r x r, y t x t
+//   dw = G^T [sum over tiles of (B^T x B) * (A dy A^T)] G
+// 36 products replace (t r)^2: 144 where r is 3, 100 where it is 5. The matrices follow from the
+// points of evaluation, which are 0, +-5/8, +-3/2 and infinity: with them the error is about half
+// that of the usual 0, +-1, +-2, and all but G are exact in float.
+//
+// Numbers at the points lie as [36][channels / 16][tiles][16].
+
+#include <cstdint>
+#include <memory>
+
+#include "cpu/conv_steps.h"
+#include "cpu/tiles.h"
+
+namespace trainer::cpu {
+
+inline constexpr int64_t kPoints = 36;
+
+// Patches of an image's channels; those of tile (i, j) begin at pixel (i * step - ph, j * step -
+// pw). What lies outside the image is 0.
+struct Patches {
+  int64_t h, w, pixel;  // the image, and floats from one pixel to the next
+  int64_t step, ph, pw;
+  int64_t down, across;
+};
+// One group's product y(n, oh, ow, m) = x (*) w. Of the data gradient, x is dy and y is dx.
+struct WinogradShape {
+  explicit WinogradShape(const ConvDesc& desc);
+  WinogradShape Turned() const;  // of the data gradient
+
+  int64_t batch, group, c, m;  // channels per group
+  int64_t h, w, oh, ow, ph, pw, kernel;
+  int64_t tile;          // outputs per axis
+  int64_t down, across;  // tiles per axis
+  int64_t tiles;         // of all images
+
+  Patches Input() const { return {h, w, group * c, tile, ph, pw, down, across}; }
+  Patches Output() const { return {oh, ow, group * m, tile, 0, 0, down, across}; }
+
+ private:
+  void Tile();
+};
+
+// Floats from one point to the next: an odd number of cache lines, or all points of a tile would
+// meet in one set of the caches. `floats` of a point, a multiple of 16.
+inline int64_t PointStep(int64_t floats) { return (floats / kLanes | 1) * kLanes; }
+
+// Tiles [first, first + count) of all, and `channels` of them.
+struct TileRange {
+  int64_t first, count, channels;
+};
+
+// v = B^T x B for 6 x 6 patches.
+void InputToPoints(const float* x, const Patches& patches, const TileRange& range, float* v);
+// v = A dy A^T for patches of `tile` x `tile`.
+void GradientToPoints(const float* dy, const Patches& patches, int64_t tile, const TileRange& range,
+                      float* v);
+// y = A^T v A, plus the bias (null for 0), then max(0, y) if `rectify`; NaN stays.
+void PointsToOutput(const float* v, const TileRange& range, int64_t tile, const float* bias,
+                    bool rectify, const Patches& patches, float* y);
+
+// Where tap (i, j) of input channel c and output channel m of the product lies in a weight:
+// at[c * in_step + m * out_step + i * kernel + j], or with the taps turned round.
+struct KernelSteps {
+  int64_t kernel, in_step, out_step;
+  bool turned;
+};
+// Kernels transformed lie in panels of up to 32 outputs, [36][panel][in][32 or less].
+inline constexpr int64_t kPanel = 2 * kLanes;
+// u = G w G^T for inputs [c0, c1) of `in` and the 16 outputs from `m` on, of `out`.
+void KernelsToPoints(const float* weight, const KernelSteps& steps, int64_t c0, int64_t c1,
+                     int64_t in, int64_t m, int64_t out, float* u);
+// dw += G^T s G for input c and the 16 outputs from m on, where s is the sum of `parts` sums, each
+// [36][in][out].
+void PointsToKernels(const float* sums, int64_t parts, const KernelSteps& steps, int64_t c,
+                     int64_t in, int64_t m, int64_t out, float* dweight);
+
+// y[t, m] = sum over c of v[t, c] * u[c, m] at one point, for the outputs of panels [begin, end).
+void MultiplyPoint(const float* v, int64_t tiles, int64_t in, const float* u, int64_t out,
+                   int64_t begin, int64_t end, float* y);
+// s[c, m] += sum over t of v[t, c] * d[t, m] at one point; s [in][out].
+void AddPoint(const float* v, const float* d, int64_t tiles, int64_t in, int64_t out, float* s);
+
+// Whether these loops can do it: AVX-512, f32, and what the head of this file says.
+bool WinogradTakes(const ConvDesc& desc);
+// Whether they are the faster ones. Where there are few tiles, transforming the kernels costs more
+// than is saved; and tiles that reach far over the edge save nothing.
+bool WinogradPays(const WinogradShape& product);
+
+// For descriptions that WinogradTakes.
+std::unique_ptr<ConvForward> MakeWinogradForward(const ConvDesc& desc);
+std::unique_ptr<ConvBackwardData> MakeWinogradBackwardData(const ConvDesc& desc);
+std::unique_ptr<ConvBackwardWeight> MakeWinogradBackwardWeight(const ConvDesc& desc);
+
+}  // namespace trainer::cpu
