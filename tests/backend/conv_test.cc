@@ -1,17 +1,11 @@
 #include "trainer/backend/conv.h"
 
-#include <gmock/gmock.h>
-
 #include <ostream>
 
 #include "backend/plan_testing.h"
 #include "trainer/backend/device.h"
-#include "trainer/base/error.h"
 
 namespace trainer {
-
-using testing::HasSubstr;
-using testing::ThrowsMessage;
 
 struct ConvCase {
   const char* name;
@@ -54,6 +48,19 @@ ConvDesc DilatedRows() {
   ConvDesc desc = Image(2, 5, 12, 10, 18, 3);
   desc.dilation = {3, 1};
   desc.pad = {2, 1};
+  return desc;
+}
+
+ConvDesc Depthwise(int64_t n, int64_t c, int64_t h, int64_t w, int64_t stride, int64_t pad) {
+  return Image(n, c, h, w, c, 3, stride, pad, c);
+}
+
+// The rows in other steps than the columns.
+ConvDesc DepthwiseRectangular() {
+  ConvDesc desc = Depthwise(2, 21, 13, 16, 1, 1);
+  desc.stride = {3, 2};
+  desc.pad = {3, 2};
+  desc.dilation = {2, 1};
   return desc;
 }
 
@@ -105,6 +112,18 @@ const ConvCase kCases[] = {
     {"one_by_one_stride", Image(2, 16, 7, 7, 32, 1, 2)},
     {"depthwise", Image(2, 12, 9, 8, 12, 3, 1, 1, 12)},
     {"depthwise_twice", Image(2, 5, 9, 8, 10, 3, 2, 1, 5)},
+    {"depthwise_full_vectors", Depthwise(3, 32, 14, 14, 1, 1)},
+    {"depthwise_rest_of_a_vector", Depthwise(2, 43, 9, 17, 1, 1)},
+    {"depthwise_stride", Depthwise(2, 48, 15, 18, 2, 1)},
+    {"depthwise_stride_without_pad", Depthwise(2, 24, 16, 15, 2, 0)},
+    {"depthwise_stride_wide_pad", Depthwise(2, 16, 7, 10, 2, 2)},
+    {"depthwise_few_channels", Depthwise(2, 5, 10, 8, 1, 0)},
+    {"depthwise_one_pixel", Depthwise(3, 19, 1, 1, 1, 1)},
+    {"depthwise_one_column", Depthwise(3, 19, 6, 1, 2, 1)},
+    {"depthwise_rectangular", DepthwiseRectangular()},
+    {"depthwise_without_bias", Without(Depthwise(2, 16, 8, 8, 1, 1), false)},
+    {"depthwise_beyond_the_caches", Depthwise(1, 16, 450, 450, 1, 1)},
+    {"depthwise_five", Image(2, 16, 9, 8, 16, 5, 1, 2, 16)},
     {"dilated", Image(2, 8, 13, 12, 10, 3, 1, 2, 1, 2)},
     {"dilated_stride", Image(2, 8, 15, 15, 10, 3, 2, 3, 1, 3)},
     {"pad_beyond_kernel", Image(2, 4, 5, 5, 6, 2, 1, 3)},
@@ -217,75 +236,6 @@ INSTANTIATE_TEST_SUITE_P(Cpu, ConvPlanTest,
                          testing::Combine(testing::ValuesIn(kCases),
                                           testing::Values(DType::kF32, DType::kBF16)),
                          NameOfCase);
-
-TEST(ConvDescTest, RoundsTheOutputDown) {
-  const ConvDesc desc = Image(2, 3, 11, 12, 5, 3, 2, 1, 1, 2);
-  EXPECT_EQ(desc.Out(), (std::vector<int64_t>{5, 5}));
-  EXPECT_EQ(desc.OutShape(), (Shape{2, 5, 5, 5}));
-  EXPECT_EQ(desc.WeightShape(), (Shape{5, 3, 3, 3}));
-  EXPECT_EQ(desc.Macs(), 2 * 5 * 25 * 27);
-}
-
-TEST(ConvDescTest, RefusesAKernelThatDoesNotFit) {
-  const auto device = MakeCpuDevice(2);
-  EXPECT_THAT([&] { device->MakeConv(Image(1, 1, 3, 3, 1, 5)); },
-              ThrowsMessage<Error>(HasSubstr("a kernel of 5 with dilation 1 does not fit into a "
-                                             "height of 3 padded by 0")));
-}
-
-TEST(ConvDescTest, RefusesGroupsThatDoNotDivide) {
-  const auto device = MakeCpuDevice(2);
-  EXPECT_THAT([&] { device->MakeConv(Image(1, 4, 3, 3, 6, 1, 1, 0, 3)); },
-              ThrowsMessage<Error>(HasSubstr("3 groups do not divide 4 input channels")));
-}
-
-TEST(ConvDescTest, RefusesLengthsBelowTheirLeast) {
-  const auto device = MakeCpuDevice(2);
-  ConvDesc desc = Image(1, 1, 3, 3, 1, 2);
-  desc.stride[1] = 0;
-  EXPECT_THAT([&] { device->MakeConv(desc); },
-              ThrowsMessage<Error>(HasSubstr("the stride along the width is 0; it must be at least "
-                                             "1")));
-  desc = Image(0, 1, 3, 3, 1, 2);
-  EXPECT_THAT([&] { device->MakeConv(desc); }, ThrowsMessage<Error>(HasSubstr("the batch is 0")));
-  desc = Image(1, 1, 3, 3, 1, 2);
-  desc.pad[0] = -1;
-  EXPECT_THAT([&] { device->MakeConv(desc); },
-              ThrowsMessage<Error>(HasSubstr("the pad along the height is -1")));
-}
-
-TEST(ConvDescTest, RefusesOtherNumbersOfAxes) {
-  const auto device = MakeCpuDevice(2);
-  ConvDesc desc = Image(1, 1, 3, 3, 1, 2);
-  desc.pad = {0};
-  EXPECT_THAT([&] { device->MakeConv(desc); },
-              ThrowsMessage<Error>(HasSubstr("have 2, 2, 2, 1 and 2 spatial axes")));
-  desc.kernel = {};
-  EXPECT_THAT([&] { device->MakeConv(desc); },
-              ThrowsMessage<Error>(HasSubstr("over no spatial axis; at least 1 is needed")));
-}
-
-TEST(ConvPlanRefusalTest, NamesATensorOfAnotherShape) {
-  const auto device = MakeCpuDevice(2);
-  const ConvDesc desc = Image(2, 16, 8, 8, 16, 3);
-  const auto plan = device->MakeConv(desc);
-  const Values x = Values::Of({2, 16, 8, 9}, {}), weight = Values::Of(desc.WeightShape(), {});
-  const Values y = Values::Of(desc.OutShape(), {}), bias = Values::Of({16}, {});
-  GuardedBytes scratch(plan->ScratchBytes());
-  EXPECT_THAT([&] { plan->Forward(x, weight.f32(), bias.f32(), y, scratch.span()); },
-              ThrowsMessage<Error>(HasSubstr("planned for an input of 2 16 8 8 (2048) f32 got 2 16 "
-                                             "8 9 (2304) f32")));
-}
-
-TEST(ConvPlanRefusalTest, SaysWhenScratchIsTooSmall) {
-  const auto device = MakeCpuDevice(2);
-  const ConvDesc desc = Image(2, 16, 8, 8, 16, 3);
-  const auto plan = device->MakeConv(desc);
-  const Values x = Values::Of(desc.InShape(), {}), dy = Values::Of(desc.OutShape(), {});
-  const Values dweight = Values::Of(desc.WeightShape(), {});
-  EXPECT_THAT([&] { plan->BackwardWeight(x, dy, dweight.f32(), nullptr, {}); },
-              ThrowsMessage<Error>(HasSubstr("bytes of scratch and got 0")));
-}
 
 }  // namespace
 }  // namespace trainer

@@ -1,4 +1,4 @@
-// The primitives of the CPU on the shapes of LeNet, CIFAR-10 quick and CaffeNet.
+// The primitives of the CPU on the shapes of LeNet, CIFAR-10 quick, CaffeNet and MobileNet-v2.
 // Each case prints the best of its iterations as GFLOP/s or GB/s, since a shared machine disturbs
 // the mean; compare with `sgemm_peak` of the same run.
 
@@ -73,13 +73,15 @@ void RunConv(benchmark::State& state, const ConvDesc& desc, Direction direction)
   const auto bytes = scratch.bytes(plan->ScratchBytes());
   const Tensor x{x_data.get(), desc.InShape()}, y{y_data.get(), desc.OutShape()};
   state.SetLabel(plan->Implementation());
-  Measure(state, "GFLOP/s", 2.0 * desc.Macs(), [&] {
+  const double flops = 2.0 * desc.Macs(), bytes_moved = 4.0 * (x.Count() + y.Count());
+  Measure(state, "GFLOP/s", flops, [&] {
     if (direction == Direction::kForward) plan->Forward(x, weight.get(), bias.get(), y, bytes);
     if (direction == Direction::kData) plan->BackwardData(y, weight.get(), x, bytes);
     if (direction == Direction::kWeight) {
       plan->BackwardWeight(x, y, weight.get(), bias.get(), bytes);
     }
   });
+  state.counters["GB/s"] = state.counters["GFLOP/s"] * bytes_moved / flops;
 }
 
 void RunPool(benchmark::State& state, const PoolDesc& desc, bool forward) {
@@ -141,6 +143,12 @@ void AddConv(const std::string& name, const ConvDesc& desc) {
   add("/weight", Direction::kWeight);
 }
 
+// A depthwise layer of MobileNet-v2, batch 32.
+void AddDepthwise(int64_t channels, int64_t size, int64_t stride) {
+  AddConv("mobilenet_dw_" + std::to_string(channels),
+          Square(32, channels, size, channels, 3, stride, 1, channels));
+}
+
 void AddPool(const std::string& name, const PoolDesc& desc) {
   benchmark::RegisterBenchmark((name + "/forward").c_str(), RunPool, desc, true)->UseRealTime();
   benchmark::RegisterBenchmark((name + "/backward").c_str(), RunPool, desc, false)->UseRealTime();
@@ -171,6 +179,12 @@ const bool kRegistered = [] {
   AddGemm("caffenet_fc6", 64, 9216, 4096);
   AddGemm("caffenet_fc7", 64, 4096, 4096);
   AddGemm("caffenet_fc8", 64, 4096, 1000);
+  AddDepthwise(32, 112, 1);
+  AddDepthwise(96, 112, 2);
+  AddDepthwise(144, 56, 1);
+  AddDepthwise(192, 28, 1);
+  AddDepthwise(384, 14, 1);
+  AddDepthwise(960, 7, 1);
   return true;
 }();
 

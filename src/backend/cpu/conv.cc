@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "cpu/conv_depthwise.h"
 #include "cpu/conv_segment.h"
 #include "cpu/conv_steps.h"
 #include "cpu/conv_winograd.h"
@@ -129,6 +130,11 @@ std::unique_ptr<Step> FirstOneDnn(const ConvDesc& desc, Maker make, bool wrong_b
 
 std::unique_ptr<ConvPlan> MakeConv(const ConvDesc& desc) {
   if (desc.in.size() > 3) return MakeReferenceConv(desc);
+  if (DepthwiseTakes(desc)) {
+    return std::make_unique<StepsConv>(desc, MakeDepthwiseForward(desc),
+                                       MakeDepthwiseBackwardData(desc),
+                                       MakeDepthwiseBackwardWeight(desc));
+  }
   const bool own = SegmentTakes(desc);
   auto forward = own ? MakeSegmentForward(desc) : nullptr;
   const bool winograd = !own && WinogradTakes(desc);

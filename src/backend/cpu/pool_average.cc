@@ -44,7 +44,7 @@ class AveragePool final : public FastPool {
           r, [&](int64_t out, const Reach& h, const Reach& w) __attribute__((always_inline)) {
             // 0 / 0 where the window lies outside even the padding.
             const float area = static_cast<float>(h.length * w.length);
-            ForBlocks<sizeof(typename V::F) / 4>(
+            ForBlocks<V::kLanes>(
                 channels, [&](int64_t c) __attribute__((always_inline)) {
                   typename V::F sum = {};
                   for (int64_t i = h.begin; i < h.end; ++i) {
@@ -58,7 +58,7 @@ class AveragePool final : public FastPool {
                 });
           });
     };
-    ParallelFor(desc_.batch * out_h, row, RowGrain(desc_.out_w * channels));
+    ParallelLanes<V>(desc_.batch * out_h, row, RowGrain(desc_.out_w * channels));
   }
 
   template <class T, class V>
@@ -70,7 +70,7 @@ class AveragePool final : public FastPool {
       const Cover& h = high_.cover[r % in_h];
       for (int64_t j = 0; j < in_w; ++j) {
         const Cover& w = wide_.cover[j];
-        ForBlocks<sizeof(typename V::F) / 4>(
+        ForBlocks<V::kLanes>(
             channels, [&](int64_t c) __attribute__((always_inline)) {
               typename V::F sum = {};
               for (int64_t oh = h.first; oh < h.last; ++oh) {
@@ -84,7 +84,7 @@ class AveragePool final : public FastPool {
             });
       }
     };
-    ParallelFor(desc_.batch * in_h, row, RowGrain(in_w * channels));
+    ParallelLanes<V>(desc_.batch * in_h, row, RowGrain(in_w * channels));
   }
 };
 

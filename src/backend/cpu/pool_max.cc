@@ -67,7 +67,7 @@ class MaxPool final : public FastPool {
       const T* image = x + r / out_h * in_h * in_w * channels;
       ForRow(
           r, [&](int64_t out, const Reach& h, const Reach& w) __attribute__((always_inline)) {
-            ForBlocks<sizeof(typename V::F) / 4>(
+            ForBlocks<V::kLanes>(
                 channels, [&](int64_t c) __attribute__((always_inline)) {
                   typename V::F best = typename V::F{} - FLT_MAX;
                   typename V::I winner = typename V::I{} - 1;
@@ -86,7 +86,7 @@ class MaxPool final : public FastPool {
                 });
           });
     };
-    ParallelFor(desc_.batch * out_h, row, RowGrain(desc_.out_w * channels));
+    ParallelLanes<V>(desc_.batch * out_h, row, RowGrain(desc_.out_w * channels));
   }
 
   // Whether each input place lies in just one window.
@@ -105,7 +105,7 @@ class MaxPool final : public FastPool {
       T* image = dx + r / out_h * in_h * in_w * channels;
       ForRow(
           r, [&](int64_t out, const Reach& h, const Reach& w) __attribute__((always_inline)) {
-            ForBlocks<sizeof(typename V::F) / 4>(
+            ForBlocks<V::kLanes>(
                 channels, [&](int64_t c) __attribute__((always_inline)) {
                   typename V::I winner;
                   typename V::F grad;
@@ -121,7 +121,7 @@ class MaxPool final : public FastPool {
                 });
           });
     };
-    ParallelFor(desc_.batch * out_h, row, RowGrain(desc_.out_w * channels));
+    ParallelLanes<V>(desc_.batch * out_h, row, RowGrain(desc_.out_w * channels));
   }
 
   template <class T, class V>
@@ -133,7 +133,7 @@ class MaxPool final : public FastPool {
       const Cover& h = high_.cover[i];
       for (int64_t j = 0; j < in_w; ++j) {
         const Cover& w = wide_.cover[j];
-        ForBlocks<sizeof(typename V::F) / 4>(
+        ForBlocks<V::kLanes>(
             channels, [&](int64_t c) __attribute__((always_inline)) {
               typename V::F sum = {};
               for (int64_t oh = h.first; oh < h.last; ++oh) {
@@ -152,7 +152,7 @@ class MaxPool final : public FastPool {
             });
       }
     };
-    ParallelFor(desc_.batch * in_h, row, RowGrain(in_w * channels));
+    ParallelLanes<V>(desc_.batch * in_h, row, RowGrain(in_w * channels));
   }
 };
 

@@ -1,0 +1,38 @@
+#pragma once
+// Stores past the caches. A plain store reads the line that it is going to write, which is a third
+// of the traffic of a copy; for numbers that do not stay in the caches anyhow that is wasted.
+
+#include <emmintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace trainer {
+
+// From this size on, streaming is the faster: of 8 MiB a reader still finds most in the last cache,
+// of 16 MiB little.
+inline constexpr int64_t kStreamBytes = int64_t{12} << 20;
+
+// Whether to stream an output of `bytes` at `to`, in pieces of `piece` bytes.
+inline bool Streams(const void* to, int64_t bytes, int64_t piece) {
+  return bytes >= kStreamBytes && piece % 16 == 0 && reinterpret_cast<uintptr_t>(to) % 16 == 0;
+}
+
+// What was streamed before is seen by whoever sees a store after it.
+inline void StreamFence() { _mm_sfence(); }
+
+// Copies to an address that is a multiple of 16.
+inline void StreamCopy(void* to, const void* from, size_t bytes) {
+  auto* target = static_cast<std::byte*>(to);
+  const auto* source = static_cast<const std::byte*>(from);
+  size_t i = 0;
+  for (; i + sizeof(__m128i) <= bytes; i += sizeof(__m128i)) {
+    __m128i part;
+    std::memcpy(&part, source + i, sizeof(part));
+    _mm_stream_si128(reinterpret_cast<__m128i*>(target + i), part);
+  }
+  std::memcpy(target + i, source + i, bytes - i);
+}
+
+}  // namespace trainer

@@ -1,0 +1,97 @@
+#include <gmock/gmock.h>
+
+#include "backend/plan_testing.h"
+#include "trainer/backend/conv.h"
+#include "trainer/backend/device.h"
+#include "trainer/base/error.h"
+
+namespace trainer {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+ConvDesc Image(int64_t n, int64_t c, int64_t h, int64_t w, int64_t m, int64_t kernel,
+               int64_t stride = 1, int64_t pad = 0, int64_t group = 1, int64_t dilation = 1) {
+  return {.batch = n,
+          .in_channels = c,
+          .out_channels = m,
+          .group = group,
+          .in = {h, w},
+          .kernel = {kernel, kernel},
+          .stride = {stride, stride},
+          .pad = {pad, pad},
+          .dilation = {dilation, dilation}};
+}
+
+TEST(ConvDescTest, RoundsTheOutputDown) {
+  const ConvDesc desc = Image(2, 3, 11, 12, 5, 3, 2, 1, 1, 2);
+  EXPECT_EQ(desc.Out(), (std::vector<int64_t>{5, 5}));
+  EXPECT_EQ(desc.OutShape(), (Shape{2, 5, 5, 5}));
+  EXPECT_EQ(desc.WeightShape(), (Shape{5, 3, 3, 3}));
+  EXPECT_EQ(desc.Macs(), 2 * 5 * 25 * 27);
+}
+
+TEST(ConvDescTest, RefusesAKernelThatDoesNotFit) {
+  const auto device = MakeCpuDevice(2);
+  EXPECT_THAT([&] { device->MakeConv(Image(1, 1, 3, 3, 1, 5)); },
+              ThrowsMessage<Error>(HasSubstr("a kernel of 5 with dilation 1 does not fit into a "
+                                             "height of 3 padded by 0")));
+}
+
+TEST(ConvDescTest, RefusesGroupsThatDoNotDivide) {
+  const auto device = MakeCpuDevice(2);
+  EXPECT_THAT([&] { device->MakeConv(Image(1, 4, 3, 3, 6, 1, 1, 0, 3)); },
+              ThrowsMessage<Error>(HasSubstr("3 groups do not divide 4 input channels")));
+}
+
+TEST(ConvDescTest, RefusesLengthsBelowTheirLeast) {
+  const auto device = MakeCpuDevice(2);
+  ConvDesc desc = Image(1, 1, 3, 3, 1, 2);
+  desc.stride[1] = 0;
+  EXPECT_THAT([&] { device->MakeConv(desc); },
+              ThrowsMessage<Error>(HasSubstr("the stride along the width is 0; it must be at least "
+                                             "1")));
+  desc = Image(0, 1, 3, 3, 1, 2);
+  EXPECT_THAT([&] { device->MakeConv(desc); }, ThrowsMessage<Error>(HasSubstr("the batch is 0")));
+  desc = Image(1, 1, 3, 3, 1, 2);
+  desc.pad[0] = -1;
+  EXPECT_THAT([&] { device->MakeConv(desc); },
+              ThrowsMessage<Error>(HasSubstr("the pad along the height is -1")));
+}
+
+TEST(ConvDescTest, RefusesOtherNumbersOfAxes) {
+  const auto device = MakeCpuDevice(2);
+  ConvDesc desc = Image(1, 1, 3, 3, 1, 2);
+  desc.pad = {0};
+  EXPECT_THAT([&] { device->MakeConv(desc); },
+              ThrowsMessage<Error>(HasSubstr("have 2, 2, 2, 1 and 2 spatial axes")));
+  desc.kernel = {};
+  EXPECT_THAT([&] { device->MakeConv(desc); },
+              ThrowsMessage<Error>(HasSubstr("over no spatial axis; at least 1 is needed")));
+}
+
+TEST(ConvPlanRefusalTest, NamesATensorOfAnotherShape) {
+  const auto device = MakeCpuDevice(2);
+  const ConvDesc desc = Image(2, 16, 8, 8, 16, 3);
+  const auto plan = device->MakeConv(desc);
+  const Values x = Values::Of({2, 16, 8, 9}, {}), weight = Values::Of(desc.WeightShape(), {});
+  const Values y = Values::Of(desc.OutShape(), {}), bias = Values::Of({16}, {});
+  GuardedBytes scratch(plan->ScratchBytes());
+  EXPECT_THAT([&] { plan->Forward(x, weight.f32(), bias.f32(), y, scratch.span()); },
+              ThrowsMessage<Error>(HasSubstr("planned for an input of 2 16 8 8 (2048) f32 got 2 16 "
+                                             "8 9 (2304) f32")));
+}
+
+TEST(ConvPlanRefusalTest, SaysWhenScratchIsTooSmall) {
+  const auto device = MakeCpuDevice(2);
+  const ConvDesc desc = Image(2, 16, 8, 8, 16, 3);
+  const auto plan = device->MakeConv(desc);
+  const Values x = Values::Of(desc.InShape(), {}), dy = Values::Of(desc.OutShape(), {});
+  const Values dweight = Values::Of(desc.WeightShape(), {});
+  EXPECT_THAT([&] { plan->BackwardWeight(x, dy, dweight.f32(), nullptr, {}); },
+              ThrowsMessage<Error>(HasSubstr("bytes of scratch and got 0")));
+}
+
+}  // namespace
+}  // namespace trainer
