@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <ostream>
 
 #include "backend/plan_testing.h"
@@ -93,6 +94,13 @@ class WinogradTest : public testing::TestWithParam<WinogradCase> {
     }
   }
 
+  // All NaN, so that reading what was not written shows.
+  static GuardedBytes Scratch(size_t bytes) {
+    GuardedBytes scratch(bytes);
+    std::fill(scratch.span().begin(), scratch.span().end(), std::byte{0xFF});
+    return scratch;
+  }
+
   ConvDesc desc_;
   std::unique_ptr<Device> device_;
   std::unique_ptr<ConvPlan> reference_;
@@ -110,7 +118,7 @@ TEST_P(WinogradTest, ForwardMatchesTheReference) {
     desc_.relu = relu;
     const auto step = cpu::MakeWinogradForward(desc_);
     ASSERT_TRUE(step->Rectifies());
-    GuardedBytes scratch(step->ScratchBytes());
+    GuardedBytes scratch = Scratch(step->ScratchBytes());
     for (int64_t i = 0; relu && i < want.size(); ++i) want.Set(i, std::max(0.0f, want[i]));
     for (int call = 0; call < 2; ++call) {
       step->Run(x.f32(), weight.f32(), bias.f32(), y.f32(), scratch.span());
@@ -128,11 +136,30 @@ TEST_P(WinogradTest, DataGradientMatchesTheReference) {
   reference_->BackwardData(dy, weight.f32(), want, reference_scratch.span());
   reference_->BackwardData(Sizes(dy), Sizes(weight).f32(), sums, reference_scratch.span());
   const auto step = cpu::MakeWinogradBackwardData(desc_);
-  GuardedBytes scratch(step->ScratchBytes());
+  GuardedBytes scratch = Scratch(step->ScratchBytes());
   for (int call = 0; call < 2; ++call) {
     step->Run(dy.f32(), weight.f32(), dx.f32(), scratch.span());
     ExpectNear(dx, want, sums);
   }
+  EXPECT_TRUE(scratch.Intact());
+}
+
+TEST_P(WinogradTest, WeightGradientIsAdded) {
+  const Values x = Random(desc_.InShape(), 6), dy = Random(desc_.OutShape(), 7);
+  const Values dweight = Random(desc_.WeightShape(), 8), dbias = Random({desc_.out_channels}, 9);
+  const Values want = Random(desc_.WeightShape(), 8), want_bias = Random({desc_.out_channels}, 9);
+  const Values sums = Sizes(want), bias_sums = Sizes(want_bias);
+  const auto step = cpu::MakeWinogradBackwardWeight(desc_);
+  GuardedBytes scratch = Scratch(step->ScratchBytes());
+  for (int call = 0; call < 2; ++call) {
+    step->Run(x.f32(), dy.f32(), dweight.f32(), dbias.f32(), scratch.span());
+    reference_->BackwardWeight(x, dy, want.f32(), want_bias.f32(), {});
+    reference_->BackwardWeight(Sizes(x), Sizes(dy), sums.f32(), bias_sums.f32(), {});
+    ExpectNear(dweight, want, sums);
+    ExpectNear(dbias, want_bias, bias_sums);
+  }
+  step->Run(x.f32(), dy.f32(), dweight.f32(), nullptr, scratch.span());
+  ExpectNear(dbias, want_bias, bias_sums);
   EXPECT_TRUE(scratch.Intact());
 }
 

@@ -10,10 +10,6 @@
 namespace trainer::cpu {
 namespace {
 
-// What is done at once. Fewer would read the transformed kernels more often from the third-level
-// cache, more would not leave the points in the second.
-constexpr int64_t kBlockTiles = 56;
-
 // The product of a forward pass or a data gradient. Threads take tiles, or part of the outputs
 // each where the tiles are few.
 class WinogradProduct {
@@ -165,7 +161,7 @@ bool WinogradTakes(const ConvDesc& desc) {
 }
 
 bool WinogradPays(const WinogradShape& s) {
-  constexpr int64_t kMostKernels = int64_t{1} << 20;  // 150 MB once transformed
+  constexpr int64_t kMostKernels = int64_t{1} << 20;  // 150 MB at the points
   const int64_t direct = s.batch * s.oh * s.ow * s.kernel * s.kernel;
   return s.tiles >= 48 && direct >= 2 * kPoints * s.tiles && s.group * s.c * s.m <= kMostKernels;
 }

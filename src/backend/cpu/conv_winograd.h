@@ -51,6 +51,10 @@ struct WinogradShape {
 // meet in one set of the caches. `floats` of a point, a multiple of 16.
 inline int64_t PointStep(int64_t floats) { return (floats / kLanes | 1) * kLanes; }
 
+// Tiles done at once. Fewer would read the numbers of the kernels more often from the third-level
+// cache, more would not leave those of the tiles in the second.
+inline constexpr int64_t kBlockTiles = 56;
+
 // Tiles [first, first + count) of all, and `channels` of them.
 struct TileRange {
   int64_t first, count, channels;
@@ -71,21 +75,26 @@ struct KernelSteps {
   int64_t kernel, in_step, out_step;
   bool turned;
 };
-// Kernels transformed lie in panels of up to 32 outputs, [36][panel][in][32 or less].
+// Kernels at the points, and their gradients, lie in panels of up to 32 outputs:
+// [36][panel][in][32 or 16].
 inline constexpr int64_t kPanel = 2 * kLanes;
 // u = G w G^T for inputs [c0, c1) of `in` and the 16 outputs from `m` on, of `out`.
 void KernelsToPoints(const float* weight, const KernelSteps& steps, int64_t c0, int64_t c1,
                      int64_t in, int64_t m, int64_t out, float* u);
-// dw += G^T s G for input c and the 16 outputs from m on, where s is the sum of `parts` sums, each
-// [36][in][out].
-void PointsToKernels(const float* sums, int64_t parts, const KernelSteps& steps, int64_t c,
-                     int64_t in, int64_t m, int64_t out, float* dweight);
+// dw += G^T s G for input c of `in` and the 16 outputs from m on, of `out`, where s is the sum of
+// `parts` sums, each `part_step` floats after the one before.
+void PointsToKernels(const float* sums, int64_t parts, int64_t part_step, const KernelSteps& steps,
+                     int64_t c, int64_t in, int64_t m, int64_t out, float* dweight);
 
 // y[t, m] = sum over c of v[t, c] * u[c, m] at one point, for the outputs of panels [begin, end).
 void MultiplyPoint(const float* v, int64_t tiles, int64_t in, const float* u, int64_t out,
                    int64_t begin, int64_t end, float* y);
-// s[c, m] += sum over t of v[t, c] * d[t, m] at one point; s [in][out].
-void AddPoint(const float* v, const float* d, int64_t tiles, int64_t in, int64_t out, float* s);
+// s[c, m] += sum over t of v[t, c] * d[t, m] at one point, for the outputs of panels [begin, end),
+// whose numbers alone are in d; = where `fresh`.
+void AddPoint(const float* v, const float* d, int64_t tiles, int64_t in, int64_t out, int64_t begin,
+              int64_t end, bool fresh, float* s);
+// sums[m] += sum over pixels of dy[pixel, m], for channels in whole vectors.
+void AddPixels(const float* dy, int64_t pixels, int64_t channels, float* sums);
 
 // Whether these loops can do it: AVX-512, f32, and what the head of this file says.
 bool WinogradTakes(const ConvDesc& desc);

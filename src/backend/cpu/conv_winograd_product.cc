@@ -48,16 +48,18 @@ TRAINER_AVX512 void MultiplyTile(const float* left, int64_t left_step, int64_t b
   }
 }
 
-// 16 / V input channels by V vectors of output channels.
+// s[r, v] += sum over t of left[t, r] * right[t, v] for 16 / V inputs by V vectors of outputs.
 template <int V>
-TRAINER_AVX512 void AddTile(const float* left, const float* right, int64_t tiles, int64_t step,
+TRAINER_AVX512 void AddTile(const float* left, const float* right, int64_t tiles, bool fresh,
                             float* s) {
   constexpr int kRows = kLanes / V;
   __m512 sum[kRows][V];
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 2
-    for (int v = 0; v < V; ++v) sum[r][v] = _mm512_loadu_ps(s + r * step + v * kLanes);
+    for (int v = 0; v < V; ++v) {
+      sum[r][v] = fresh ? _mm512_setzero_ps() : _mm512_loadu_ps(s + (r * V + v) * kLanes);
+    }
   }
   const float* second = right + (V - 1) * tiles * kLanes;
   for (int64_t t = 0; t < tiles; ++t) {
@@ -72,7 +74,7 @@ TRAINER_AVX512 void AddTile(const float* left, const float* right, int64_t tiles
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 2
-    for (int v = 0; v < V; ++v) _mm512_storeu_ps(s + r * step + v * kLanes, sum[r][v]);
+    for (int v = 0; v < V; ++v) _mm512_storeu_ps(s + (r * V + v) * kLanes, sum[r][v]);
   }
 }
 
@@ -102,16 +104,32 @@ void MultiplyPoint(const float* v, int64_t tiles, int64_t in, const float* u, in
   }
 }
 
-void AddPoint(const float* v, const float* d, int64_t tiles, int64_t in, int64_t out, float* s) {
+void AddPoint(const float* v, const float* d, int64_t tiles, int64_t in, int64_t out, int64_t begin,
+              int64_t end, bool fresh, float* s) {
   const int64_t block = tiles * kLanes;
-  int64_t m = 0;
-  for (; m + kPanel <= out; m += kPanel, d += 2 * block) {
-    for (int64_t c = 0; c < in; c += kLanes / 2) {
-      AddTile<2>(v + c / kLanes * block + c % kLanes, d, tiles, out, s + c * out + m);
+  s += begin * kPanel * in;
+  for (int64_t panel = begin; panel < end; ++panel, d += 2 * block) {
+    if ((panel + 1) * kPanel <= out) {
+      for (int64_t c = 0; c < in; c += kLanes / 2, s += kLanes * kLanes) {
+        AddTile<2>(v + c / kLanes * block + c % kLanes, d, tiles, fresh, s);
+      }
+    } else {
+      for (int64_t c = 0; c < in; c += kLanes, s += kLanes * kLanes) {
+        AddTile<1>(v + c / kLanes * block, d, tiles, fresh, s);
+      }
     }
   }
-  for (int64_t c = 0; c < in && m < out; c += kLanes) {
-    AddTile<1>(v + c / kLanes * block, d, tiles, out, s + c * out + m);
+}
+
+TRAINER_AVX512 void AddPixels(const float* dy, int64_t pixels, int64_t channels, float* sums) {
+  constexpr int64_t kAtOnce = 128;  // few, as long float sums lose digits
+  for (int64_t begin = 0; begin < pixels; begin += kAtOnce) {
+    const int64_t end = std::min(begin + kAtOnce, pixels);
+    for (int64_t m = 0; m < channels; m += kLanes) {
+      __m512 sum = _mm512_setzero_ps();
+      for (int64_t p = begin; p < end; ++p) sum += _mm512_loadu_ps(dy + p * channels + m);
+      _mm512_storeu_ps(sums + m, _mm512_loadu_ps(sums + m) + sum);
+    }
   }
 }
 

@@ -139,8 +139,11 @@ TRAINER_AVX512 void PatchesToPoints(const float* images, const Patches& p, const
             x = _mm512_maskz_loadu_ps(rows.mask[i] & columns.mask[j],
                                       from + rows.offset[i] + columns.offset[j] + c);
           },
-          [&](int i, int j, const __m512& x)
-              WINOGRAD_LAMBDA { _mm512_storeu_ps(to + (i * 6 + j) * point, x); });
+          [&](int i, int j, const __m512& x) WINOGRAD_LAMBDA {
+            float* const at = to + (i * 6 + j) * point;
+            _mm512_storeu_ps(at, x);
+            __builtin_prefetch(at + range.count * kLanes, 1);  // of the next channels
+          });
     }
   }
 }
@@ -171,17 +174,21 @@ TRAINER_AVX512 void ToOutput(const float* v, const TileRange& range, const float
   }
 }
 
+// Where in a point the panel's column of output m begins, and how far apart its rows are.
+int64_t PanelOffset(int64_t m, int64_t in) { return m / kPanel * kPanel * in + m % kPanel; }
+int64_t PanelWidth(int64_t m, int64_t out) { return std::min(kPanel, out - m / kPanel * kPanel); }
+
 template <int R>
 TRAINER_AVX512 void ToPoints(const float* weight, const KernelSteps& s, int64_t c0, int64_t c1,
                              int64_t in, int64_t m, int64_t out, float* u) {
   const int64_t point = PointStep(in * out);
-  const int64_t panel = m / kPanel, width = std::min(kPanel, out - panel * kPanel);
+  const int64_t width = PanelWidth(m, out);
   const __m512i lanes =
       _mm512_mullo_epi32(_mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0),
                          _mm512_set1_epi32(static_cast<int>(s.out_step)));
   for (int64_t c = c0; c < c1; ++c) {
     const float* from = weight + c * s.in_step + m * s.out_step;
-    float* to = u + panel * kPanel * in + c * width + m % kPanel;
+    float* to = u + PanelOffset(m, in) + c * width;
     Apply2d<Evaluate<R>>(
         [&](int i, int j, __m512& w) WINOGRAD_LAMBDA {
           const int tap = i * R + j;
@@ -195,17 +202,18 @@ TRAINER_AVX512 void ToPoints(const float* weight, const KernelSteps& s, int64_t 
 }
 
 template <int R>
-TRAINER_AVX512 void ToKernels(const float* sums, int64_t parts, const KernelSteps& s, int64_t c,
-                              int64_t in, int64_t m, int64_t out, float* dweight) {
+TRAINER_AVX512 void ToKernels(const float* sums, int64_t parts, int64_t part_step,
+                              const KernelSteps& s, int64_t c, int64_t in, int64_t m, int64_t out,
+                              float* dweight) {
   alignas(64) float taps[R * R][kLanes];
   const int64_t point = PointStep(in * out);
-  const float* from = sums + c * out + m;
+  const float* from = sums + PanelOffset(m, in) + c * PanelWidth(m, out);
   Apply2d<Interpolate<R>>(
       [&](int i, int j, __m512& sum) WINOGRAD_LAMBDA {
         const float* at = from + (i * 6 + j) * point;
         sum = _mm512_loadu_ps(at);
         for (int64_t part = 1; part < parts; ++part) {
-          sum += _mm512_loadu_ps(at + part * kPoints * point);
+          sum += _mm512_loadu_ps(at + part * part_step);
         }
         sum *= _mm512_set1_ps(kScales[i] * kScales[j]);
       },
@@ -240,10 +248,10 @@ void KernelsToPoints(const float* weight, const KernelSteps& steps, int64_t c0, 
   ToPoints<5>(weight, steps, c0, c1, in, m, out, u);
 }
 
-void PointsToKernels(const float* sums, int64_t parts, const KernelSteps& steps, int64_t c,
-                     int64_t in, int64_t m, int64_t out, float* dweight) {
-  if (steps.kernel == 3) return ToKernels<3>(sums, parts, steps, c, in, m, out, dweight);
-  ToKernels<5>(sums, parts, steps, c, in, m, out, dweight);
+void PointsToKernels(const float* sums, int64_t parts, int64_t part_step, const KernelSteps& steps,
+                     int64_t c, int64_t in, int64_t m, int64_t out, float* dweight) {
+  if (steps.kernel == 3) return ToKernels<3>(sums, parts, part_step, steps, c, in, m, out, dweight);
+  ToKernels<5>(sums, parts, part_step, steps, c, in, m, out, dweight);
 }
 
 }  // namespace trainer::cpu
