@@ -31,10 +31,24 @@ void PrintTypes() {
   }
 }
 
+std::string_view TextOf(Storage storage) {
+  switch (storage) {
+    case Storage::kF32:
+      return "f32 only";
+    case Storage::kChosen:
+      return "f32, or bf16 where forward_type says BFLOAT16";
+    case Storage::kFollows:
+      return "that of the layers behind, or what forward_type says";
+    default:
+      return "any";
+  }
+}
+
 void PrintType(const std::string& type, const LayerDoc& doc) {
   std::cout << type << "\n\n"
             << Wrap(doc.text, 0) << "\n\nbottoms: " << Range(doc.arity.min_in, doc.arity.max_in)
-            << "\ntops:    " << Range(doc.arity.min_out, doc.arity.max_out) << "\n";
+            << "\ntops:    " << Range(doc.arity.min_out, doc.arity.max_out)
+            << "\nstorage: " << TextOf(doc.storage) << "\n";
   std::vector<std::string> params = ParamsOfType(type);
   if (!doc.param.empty() && std::ranges::find(params, doc.param) == params.end()) {
     params.emplace_back(doc.param);

@@ -154,6 +154,7 @@ void LogUpgrades(const Upgrades& upgrades) {
 NetSpec BuildNet(caffe::NetParameter proto, const std::string& file, const ParseTree* tree) {
   NetSpec spec;
   spec.file = file;
+  spec.tree = tree;
   const NetPlaces places(file, tree);
   CheckLayerCount(proto, places);
   AddOldLayers(proto, places, &spec);

@@ -5,6 +5,7 @@
 
 #include "net_build.h"
 #include "trainer/base/text.h"
+#include "trainer/config/storage.h"
 #include "trainer/config/upgrade.h"
 
 namespace trainer {
@@ -37,6 +38,16 @@ bool Keeps(const LayerSpec& layer, const caffe::NetState& state) {
 
 }  // namespace
 
+SourceRef NetSpec::Where(std::string_view field) const {
+  const auto* known = caffe::NetParameter::descriptor()->FindFieldByName(std::string(field));
+  if (known == nullptr || known->is_repeated()) {
+    throw Error(ErrorCode::kInternal, Join("a net has no single field '", field, "'"));
+  }
+  if (tree == nullptr) return {file};
+  const auto at = tree->GetLocation(known, -1);
+  return at.line < 0 ? SourceRef{file} : SourceRef{file, at.line + 1, at.column + 1};
+}
+
 NetSpec LoadNet(const std::string& path, Overrides* overrides) {
   caffe::NetParameter proto;
   std::unique_ptr<ParsedText> text = ParseText(path, &proto);
@@ -47,6 +58,7 @@ NetSpec LoadNet(const std::string& path, Overrides* overrides) {
     overrides->ApplyTo(&spec);
     overrides->CheckAllUsed();
   }
+  CheckStorage(spec);
   return spec;
 }
 

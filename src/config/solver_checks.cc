@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "trainer/base/text.h"
+#include "trainer/config/storage.h"
 
 namespace trainer {
 namespace {
@@ -44,6 +45,7 @@ class Checker {
     CheckWarmup();
     CheckMomentum();
     CheckLarc();
+    CheckStorage();
     WarnOfUnused();
   }
 
@@ -215,6 +217,12 @@ class Checker {
                   "larc_turbo is not in this build: a snapshot could not hold its averages; remove "
                   "the line to train with larc alone");
     }
+  }
+
+  void CheckStorage() const {
+    const std::string field = "default_forward_type";
+    const std::string fault = StorageFault(field, proto_.default_forward_type());
+    if (proto_.has_default_forward_type() && !fault.empty()) solver_.Fail(field, fault);
   }
 
   // Fields that change no weight and that nothing here reads.

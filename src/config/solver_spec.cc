@@ -10,6 +10,7 @@
 #include "solver_checks.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
+#include "trainer/config/storage.h"
 #include "trainer/config/upgrade.h"
 #include "upgrade_layers.h"
 
@@ -58,6 +59,10 @@ class NetFinder {
 
   const NetSpec* Keep(NetSpec net) {
     if (overrides_ != nullptr) overrides_->ApplyTo(&net);
+    if (proto_.has_default_forward_type()) {
+      net.proto.set_default_forward_type(proto_.default_forward_type());
+    }
+    CheckStorage(net);
     solver_.nets.push_back(std::move(net));
     return &solver_.nets.back();
   }

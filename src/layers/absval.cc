@@ -12,7 +12,8 @@ struct AbsValMath {
 
 const RegisterLayer<Unary<AbsValMath>> kAbsVal("AbsVal",
                                                {.text = "y = |x|, with gradient 0 at 0. Any shape.",
-                                                .param = ""});
+                                                .param = "",
+                                                .storage = Storage::kChosen});
 
 }  // namespace
 }  // namespace trainer

@@ -259,7 +259,8 @@ const RegisterLayer<BatchNorm> kBatchNorm(
              "per channel that are learned, 1 and 0 at first: the form of NVIDIA Caffe. It stores "
              "(mean (C), variance (C), 1, scale (C), bias (C)), eps is 1e-5 at least, and it also "
              "loads files without scale and bias.",
-     .param = "batch_norm_param"});
+     .param = "batch_norm_param",
+     .storage = Storage::kChosen});
 
 }  // namespace
 }  // namespace trainer

@@ -50,7 +50,9 @@ const RegisterLayer<Bias> kBias(
                      "`axis` (default 1) on. Two bottoms: b is the second, aligned at `axis`. May "
                      "work in place.",
              .param = "bias_param",
-             .arity = {.min_in = 1, .max_in = 2}});
+             .arity = {.min_in = 1, .max_in = 2},
+             .storage = Storage::kChosen,
+             .second = Storage::kF32});
 
 }  // namespace
 }  // namespace trainer

@@ -13,7 +13,8 @@ struct BnllMath {
 };
 
 const RegisterLayer<Unary<BnllMath>> kBnll("BNLL", {.text = "y = log(1 + exp(x)). Any shape.",
-                                                    .param = ""});
+                                                    .param = "",
+                                                    .storage = Storage::kChosen});
 
 }  // namespace
 }  // namespace trainer

@@ -26,7 +26,8 @@ struct ClipMath {
 const RegisterLayer<Unary<ClipMath>> kClip(
     "Clip", {.text = "y = min where x < min, max where x > max, else x. Any shape.\n"
                      "The gradient passes where min <= x <= max. Both must be given.",
-             .param = "clip_param"});
+             .param = "clip_param",
+             .storage = Storage::kChosen});
 
 }  // namespace
 }  // namespace trainer

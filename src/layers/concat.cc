@@ -89,7 +89,8 @@ const RegisterLayer<Concat> kConcat(
                        "All other axes must agree. The top's axis is as long as the bottoms' "
                        "together.",
                .param = kParam,
-               .arity = {.min_in = 1, .max_in = -1}});
+               .arity = {.min_in = 1, .max_in = -1},
+               .storage = Storage::kFollows});
 
 }  // namespace
 }  // namespace trainer

@@ -116,7 +116,8 @@ const RegisterLayer<Convolution> kConvolution(
          "another "
          "`axis` than 1: those before it count as one batch. More than 3 spatial axes are slow.",
      .param = "convolution_param",
-     .arity = {.min_in = 1, .max_in = -1, .min_out = 1, .max_out = -1}});
+     .arity = {.min_in = 1, .max_in = -1, .min_out = 1, .max_out = -1},
+     .storage = Storage::kChosen});
 
 }  // namespace
 }  // namespace trainer

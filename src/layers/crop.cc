@@ -137,7 +137,9 @@ const RegisterLayer<Crop> kCrop(
          "0; one for all; or one per cropped axis); those before stay. Only the shape of bottom 1 "
          "counts, it gets no gradient.",
      .param = kParam,
-     .arity = {.min_in = 2, .max_in = 2}});
+     .arity = {.min_in = 2, .max_in = 2},
+     .storage = Storage::kFollows,
+     .second = Storage::kAny});
 
 }  // namespace
 }  // namespace trainer

@@ -123,7 +123,8 @@ const RegisterLayer<Deconvolution> kDeconvolution(
          "f, pad ceil((f - 1) / 2), num_output = group = C, weight_filler of type bilinear, "
          "bias_term false, lr_mult 0.",
      .param = "convolution_param",
-     .arity = {.min_in = 1, .max_in = -1, .min_out = 1, .max_out = -1}});
+     .arity = {.min_in = 1, .max_in = -1, .min_out = 1, .max_out = -1},
+     .storage = Storage::kChosen});
 
 }  // namespace
 }  // namespace trainer

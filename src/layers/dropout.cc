@@ -44,7 +44,8 @@ const RegisterLayer<Dropout> kDropout(
              "The values that stay are divided by 1 - dropout_ratio. Any shape; may work in place. "
              "dropout_ratio: from 0 to below 1, default 0.5. The "
              "choice depends on the seed, the layer's name, the pass and the element only.",
-     .param = "dropout_param"});
+     .param = "dropout_param",
+     .storage = Storage::kChosen});
 
 }  // namespace
 }  // namespace trainer

@@ -157,7 +157,8 @@ const RegisterLayer<Eltwise> kEltwise(
          "the gradient is the product of the others; stable_prod_grad: false computes it as "
          "y / x, which fails at 0.",
      .param = "eltwise_param",
-     .arity = {.min_in = 2, .max_in = -1}});
+     .arity = {.min_in = 2, .max_in = -1},
+     .storage = Storage::kChosen});
 
 }  // namespace
 }  // namespace trainer

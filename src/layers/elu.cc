@@ -22,7 +22,8 @@ struct EluMath {
 const RegisterLayer<Unary<EluMath>> kElu(
     "ELU", {.text = "y = x where x > 0, else alpha * (exp(x) - 1); times lambda.\n"
                     "alpha and lambda are 1 by default. Any shape; may work in place.",
-            .param = "elu_param"});
+            .param = "elu_param",
+            .storage = Storage::kChosen});
 
 }  // namespace
 }  // namespace trainer

@@ -24,7 +24,8 @@ const RegisterLayer<Unary<ExpMath>> kExp(
     "Exp",
     {.text = "y = base ^ (shift + scale * x).\n"
              "Defaults: base e (written -1), scale 1, shift 0. Any shape; may work in place.",
-     .param = "exp_param"});
+     .param = "exp_param",
+     .storage = Storage::kChosen});
 
 }  // namespace
 }  // namespace trainer

@@ -35,7 +35,8 @@ const RegisterLayer<Flatten> kFlatten(
                         "into one.\n"
                         "The numbers keep their row-major order (N, C, H, W). Images of several "
                         "channels and pixels are copied, all else is a view.",
-                .param = "flatten_param"});
+                .param = "flatten_param",
+                .storage = Storage::kFollows});
 
 }  // namespace
 }  // namespace trainer

@@ -28,7 +28,8 @@ const RegisterLayer<Unary<GeluMath>> kGelu(
     "GELU", {.text = "y = x * P(X <= x) for a standard normal X: x * (1 + erf(x / sqrt(2))) / 2.\n"
                      "approximate: x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2. Any "
                      "shape.",
-             .param = "gelu_param"});
+             .param = "gelu_param",
+             .storage = Storage::kChosen});
 
 }  // namespace
 }  // namespace trainer

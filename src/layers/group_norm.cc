@@ -166,7 +166,8 @@ const RegisterLayer<GroupNorm> kGroupNorm(
              "bottom (N, C, ...). `groups` (default 32) groups of C / groups neighbouring "
              "channels; with 1 group the item as a whole. scale and bias (C) are learned, 1 and 0 "
              "at first; scale_bias: false leaves them out.",
-     .param = kParam});
+     .param = kParam,
+     .storage = Storage::kChosen});
 
 }  // namespace
 }  // namespace trainer

@@ -17,8 +17,9 @@ struct HardSwishMath {
 };
 
 const RegisterLayer<Unary<HardSwishMath>> kHardSwish(
-    "HardSwish",
-    {.text = "y = x * (x + 3) / 6 within [-3, 3], 0 below, x above. Any shape.", .param = ""});
+    "HardSwish", {.text = "y = x * (x + 3) / 6 within [-3, 3], 0 below, x above. Any shape.",
+                  .param = "",
+                  .storage = Storage::kChosen});
 
 }  // namespace
 }  // namespace trainer

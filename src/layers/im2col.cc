@@ -131,7 +131,8 @@ const RegisterLayer<Im2col> kIm2col(
              "bottom (N, C, spatial...), top (N, C * kernel size, out...), out as of a Convolution "
              "with the same convolution_param, `axis` too; channel c * kernel size + k holds "
              "kernel element k of channel c. Padding counts as zeros.",
-     .param = "convolution_param"});
+     .param = "convolution_param",
+     .storage = Storage::kFollows});
 
 }  // namespace
 }  // namespace trainer

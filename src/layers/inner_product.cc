@@ -10,12 +10,12 @@ constexpr char kParam[] = "inner_product_param";
 
 // y (m, n) = x (m, k) * weight^T + bias. An image flattened whole keeps its memory order: then the
 // columns of the weight lie in that order. Otherwise images are copied to and from row-major order.
+// With x and y in bf16, so is the weight that multiplies: a copy in scratch memory.
 class InnerProduct final : public Layer {
  public:
   explicit InnerProduct(const LayerSpec& spec) : spec_(spec) {}
 
   void Plan(PlanContext& plan) override {
-    RequireF32(plan, spec_);
     const caffe::InnerProductParameter& param = spec_.proto().inner_product_param();
     const Shape& in = plan.In(0);
     const int axis = AxisIn(spec_, kParam, "axis", param.axis(), in);
@@ -24,6 +24,7 @@ class InnerProduct final : public Layer {
       spec_.FailIn(kParam, "num_output", "num_output is 0; it must be at least 1");
     }
     n_ = param.num_output();
+    dtype_ = plan.InType(0);
     m_ = in.Count(0, axis);
     k_ = in.Count(axis);
     const int64_t last[] = {n_};
@@ -37,7 +38,7 @@ class InnerProduct final : public Layer {
     const Shape weight = param.transpose() ? Shape{k_, n_} : Shape{n_, k_};
     plan.Param("weight", weight, param.weight_filler(), options);
     if (param.bias_term()) plan.Param("bias", {n_}, param.bias_filler());
-    plan.Out(0, out);
+    plan.Out(0, out, dtype_);
     plan.KeepInput(0);
     MakePlans(plan, param);
   }
@@ -47,7 +48,7 @@ class InnerProduct final : public Layer {
     if (plain_in_) CopyToPlain(run.device(), run.In(0), part.x);
     const void* x = plain_in_ ? part.x : run.In(0).data;
     void* y = plain_out_ ? part.y : run.Out(0).data;
-    forward_->Run(x, run.Param(0), run.ParamIf(1), y, part.rest);
+    forward_->Run(x, Weight(run, part), run.ParamIf(1), y, part.rest);
     if (plain_out_) CopyFromPlain(run.device(), part.y, run.Out(0));
   }
 
@@ -63,10 +64,10 @@ class InnerProduct final : public Layer {
                             part.rest);
     }
     if (run.GradParamIf(1) != nullptr) {
-      AddColumnSums(run.device(), ConstTensor(dy, {m_, n_}), m_, n_, run.GradParamIf(1));
+      AddColumnSums(run.device(), ConstTensor(dy, {m_, n_}, dtype_), m_, n_, run.GradParamIf(1));
     }
     if (!run.WantsGradIn(0)) return;
-    data_gradient_->Run(dy, run.Param(0), nullptr, plain_in_ ? part.x : run.GradIn(0).data,
+    data_gradient_->Run(dy, Weight(run, part), nullptr, plain_in_ ? part.x : run.GradIn(0).data,
                         part.rest);
     if (plain_in_) CopyFromPlain(run.device(), part.x, run.GradIn(0));
   }
@@ -75,43 +76,62 @@ class InnerProduct final : public Layer {
   int64_t Macs() const override { return m_ * n_ * k_; }
 
  private:
-  // Scratch: x and y in row-major order where they need that, then the products' own.
+  // Scratch: x and y in row-major order where they need that, the weight where it is copied, then
+  // the products' own.
   struct Parts {
-    std::byte *x, *y;
+    std::byte *x, *y, *weight;
     std::span<std::byte> rest;
   };
   Parts Cut(RunContext& run) const {
     const std::span<std::byte> scratch = run.Scratch();
-    return {scratch.data(), scratch.data() + x_bytes_, scratch.subspan(x_bytes_ + y_bytes_)};
+    std::byte* const weight = scratch.data() + x_bytes_ + y_bytes_;
+    return {scratch.data(), scratch.data() + x_bytes_, weight,
+            scratch.subspan(x_bytes_ + y_bytes_ + weight_bytes_)};
   }
 
-  static size_t Aligned(int64_t floats) {
-    return (static_cast<size_t>(floats) * sizeof(float) + 63) / 64 * 64;
+  const void* Weight(const RunContext& run, const Parts& part) const {
+    if (weight_bytes_ == 0) return run.Param(0);
+    const Shape shape{n_, k_};
+    Convert(run.device(), ConstTensor(run.Param(0), shape), {part.weight, shape, dtype_});
+    return part.weight;
+  }
+
+  size_t Aligned(int64_t count) const {
+    return (static_cast<size_t>(count) * SizeOf(dtype_) + 63) / 64 * 64;
   }
 
   void MakePlans(PlanContext& plan, const caffe::InnerProductParameter& param) {
     const bool transpose = param.transpose();
-    forward_ = plan.device().MakeGemm(
-        {.m = m_, .n = n_, .k = k_, .trans_b = !transpose, .bias = param.bias_term()});
+    forward_ = plan.device().MakeGemm({.m = m_,
+                                       .n = n_,
+                                       .k = k_,
+                                       .trans_b = !transpose,
+                                       .bias = param.bias_term(),
+                                       .dtype = dtype_,
+                                       .out_dtype = dtype_});
     x_bytes_ = plain_in_ ? Aligned(m_ * k_) : 0;
     y_bytes_ = plain_out_ ? Aligned(m_ * n_) : 0;
+    weight_bytes_ = dtype_ == DType::kF32 ? 0 : Aligned(n_ * k_);
     size_t most = forward_->ScratchBytes();
     if (plan.training()) {
       weight_gradient_ = plan.device().MakeGemm({.m = transpose ? k_ : n_,
                                                  .n = transpose ? n_ : k_,
                                                  .k = m_,
                                                  .trans_a = true,
-                                                 .accumulate = true});
-      data_gradient_ = plan.device().MakeGemm({.m = m_, .n = k_, .k = n_, .trans_b = transpose});
+                                                 .accumulate = true,
+                                                 .dtype = dtype_});
+      data_gradient_ = plan.device().MakeGemm(
+          {.m = m_, .n = k_, .k = n_, .trans_b = transpose, .dtype = dtype_, .out_dtype = dtype_});
       most = std::max({most, weight_gradient_->ScratchBytes(), data_gradient_->ScratchBytes()});
     }
-    plan.Scratch(x_bytes_ + y_bytes_ + most);
+    plan.Scratch(x_bytes_ + y_bytes_ + weight_bytes_ + most);
   }
 
   LayerSpec spec_;
   int64_t m_ = 0, n_ = 0, k_ = 0;
   bool plain_in_ = false, plain_out_ = false;
-  size_t x_bytes_ = 0, y_bytes_ = 0;
+  DType dtype_ = DType::kF32;
+  size_t x_bytes_ = 0, y_bytes_ = 0, weight_bytes_ = 0;
   std::unique_ptr<GemmPlan> forward_, weight_gradient_, data_gradient_;
 };
 
@@ -122,7 +142,8 @@ const RegisterLayer<InnerProduct> kInnerProduct(
              "then num_output.\n"
              "Parameters: weight (num_output, K), or (K, num_output) with transpose; bias "
              "(num_output) unless bias_term is false.",
-     .param = "inner_product_param"});
+     .param = "inner_product_param",
+     .storage = Storage::kChosen});
 
 }  // namespace
 }  // namespace trainer

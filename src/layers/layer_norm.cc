@@ -165,7 +165,8 @@ const RegisterLayer<LayerNorm> kLayerNorm(
     {.text = "y = (x - mean) / sqrt(variance + eps) * scale + bias, over the axes from `axis` on.\n"
              "Any shape; `axis` (default 1) may be negative. scale and bias have the shape of "
              "those axes and are learned, 1 and 0 at first; scale_bias: false leaves them out.",
-     .param = kParam});
+     .param = kParam,
+     .storage = Storage::kChosen});
 
 }  // namespace
 }  // namespace trainer

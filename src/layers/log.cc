@@ -21,7 +21,8 @@ const RegisterLayer<Unary<LogMath>> kLog(
     {.text = "y = log(shift + scale * x) to the given base.\n"
              "Defaults: base e (written -1), scale 1, shift 0. Any shape. Where the argument "
              "is negative, the result is not a number.",
-     .param = "log_param"});
+     .param = "log_param",
+     .storage = Storage::kChosen});
 
 }  // namespace
 }  // namespace trainer

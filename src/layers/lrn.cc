@@ -12,9 +12,10 @@ HD float PowerOf(float s, float beta) {
   return 1 / (root * sqrtf(root));
 }
 
+template <class T>
 struct Square {
-  const float* x;
-  HD float operator()(int64_t at) const { return x[at] * x[at]; }
+  const T* x;
+  HD float operator()(int64_t at) const { return Load(x[at]) * Load(x[at]); }
 };
 struct Value {
   const float* x;
@@ -79,33 +80,42 @@ struct SumWithin {
 };
 
 // base = k + factor * (sum of squares), in place; y = x * base^-beta
+template <class T>
 struct Normalize {
-  const float* x;
-  float *base, *y;
+  const T* x;
+  float* base;
+  T* y;
   float k, factor, beta;
   HD void operator()(int64_t i) const {
     const float s = k + factor * base[i];
     base[i] = s;
-    y[i] = x[i] * PowerOf(s, beta);
+    Store(y[i], Load(x[i]) * PowerOf(s, beta));
   }
 };
 
 // What a place adds to the gradients of its neighbours, but for their own x: dy * x *
 // base^(-beta-1)
+template <class T>
 struct Share {
-  const float *x, *dy, *base;
+  const T *x, *dy;
+  const float* base;
   float* out;
   float beta;
-  HD void operator()(int64_t i) const { out[i] = dy[i] * x[i] * PowerOf(base[i], beta) / base[i]; }
+  HD void operator()(int64_t i) const {
+    out[i] = Load(dy[i]) * Load(x[i]) * PowerOf(base[i], beta) / base[i];
+  }
 };
 
-// dx = dy * base^-beta - 2 * factor * beta * x * (sum of the neighbours' shares), which dx holds.
+// dx = dy * base^-beta - 2 * factor * beta * x * (sum of the neighbours' shares). The sums may lie
+// in dx.
+template <class T>
 struct Gradient {
-  const float *x, *dy, *base;
-  float* dx;
+  const T *x, *dy;
+  const float *base, *sums;
+  T* dx;
   float beta, slope;
   HD void operator()(int64_t i) const {
-    dx[i] = dy[i] * PowerOf(base[i], beta) - slope * x[i] * dx[i];
+    Store(dx[i], Load(dy[i]) * PowerOf(base[i], beta) - slope * Load(x[i]) * sums[i]);
   }
 };
 
@@ -115,7 +125,6 @@ class Lrn final : public Layer {
 
   void Plan(PlanContext& plan) override {
     const caffe::LRNParameter& param = spec_.proto().lrn_param();
-    RequireF32(plan, spec_);
     RequireRank(plan, spec_, 0, 4, 4, "images (N, C, H, W)");
     if (param.local_size() % 2 == 0) {
       spec_.FailIn("lrn_param", "local_size",
@@ -126,30 +135,40 @@ class Lrn final : public Layer {
     half_ = (param.local_size() - 1) / 2;
     const auto size = static_cast<float>(param.local_size());
     factor_ = param.alpha() / (across_ ? size : size * size);
-    plan.Out(0, plan.In(0));
+    plan.Out(0, plan.In(0), plan.InType(0));
     plan.KeepInput(0);
     const size_t bytes = static_cast<size_t>(plan.In(0).Count()) * sizeof(float);
     plan.Workspace(bytes);
-    if (plan.training()) plan.Scratch(bytes);
+    if (plan.training()) plan.Scratch(plan.InType(0) == DType::kF32 ? bytes : 2 * bytes);
   }
 
   void Forward(RunContext& run) override {
     const caffe::LRNParameter& param = spec_.proto().lrn_param();
-    const float* x = run.In(0).f32();
-    SumNeighbours(run, Square{x}, Base(run));
-    ForEach(run.device(), run.In(0).Count(),
-            Normalize{x, Base(run), run.Out(0).f32(), across_ ? param.k() : 1.0f, factor_,
-                      param.beta()});
+    WithType(run.In(0).dtype, [&](auto tag) {
+      using T = typename decltype(tag)::Type;
+      const T* x = run.In(0).As<T>();
+      SumNeighbours(run, Square<T>{x}, Base(run));
+      ForEach(run.device(), run.In(0).Count(),
+              Normalize<T>{x, Base(run), run.Out(0).As<T>(), across_ ? param.k() : 1.0f, factor_,
+                           param.beta()});
+    });
   }
 
+  // Scratch: the shares, then their sums where dx cannot hold those.
   void Backward(RunContext& run) override {
     const float beta = spec_.proto().lrn_param().beta();
     const int64_t count = run.In(0).Count();
-    const float *x = run.In(0).f32(), *dy = run.GradOut(0).f32();
-    float *const share = reinterpret_cast<float*>(run.Scratch().data()), *dx = run.GradIn(0).f32();
-    ForEach(run.device(), count, Share{x, dy, Base(run), share, beta});
-    SumNeighbours(run, Value{share}, dx);
-    ForEach(run.device(), count, Gradient{x, dy, Base(run), dx, beta, 2 * factor_ * beta});
+    float* const share = reinterpret_cast<float*>(run.Scratch().data());
+    const bool in_dx = run.GradIn(0).dtype == DType::kF32;
+    float* const sums = in_dx ? run.GradIn(0).f32() : share + count;
+    WithType(run.In(0).dtype, [&](auto tag) {
+      using T = typename decltype(tag)::Type;
+      const T *x = run.In(0).As<T>(), *dy = run.GradOut(0).As<T>();
+      ForEach(run.device(), count, Share<T>{x, dy, Base(run), share, beta});
+      SumNeighbours(run, Value{share}, sums);
+      ForEach(run.device(), count,
+              Gradient<T>{x, dy, Base(run), sums, run.GradIn(0).As<T>(), beta, 2 * factor_ * beta});
+    });
   }
 
  private:
@@ -185,7 +204,8 @@ const RegisterLayer<Lrn> kLrn(
              "pixel, n = local_size. WITHIN_CHANNEL: the local_size * local_size pixels around it "
              "in the same channel, n = their number, k = 1 whatever the field says. Values "
              "outside count as zeros, also in n.",
-     .param = "lrn_param"});
+     .param = "lrn_param",
+     .storage = Storage::kChosen});
 
 }  // namespace
 }  // namespace trainer

@@ -16,6 +16,7 @@ class MemoryData final : public Layer {
                       Size("height", param.height()), Size("width", param.width())};
     plan.Out(0, shape);
     plan.Out(1, {shape[0]});
+    plan.Exact(1);
   }
 
   void Forward(RunContext&) override {

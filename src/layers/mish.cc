@@ -23,7 +23,8 @@ struct MishMath {
 
 const RegisterLayer<Unary<MishMath>> kMish("Mish",
                                            {.text = "y = x * tanh(log(1 + exp(x))). Any shape.",
-                                            .param = ""});
+                                            .param = "",
+                                            .storage = Storage::kChosen});
 
 }  // namespace
 }  // namespace trainer

@@ -136,7 +136,8 @@ const RegisterLayer<Mvn> kMvn(
     "MVN", {.text = "y = (x - mean) / (deviation + eps), per channel of each item.\n"
                     "bottom (N, C), (N, C, L) or (N, C, H, W). across_channels: per item. Without "
                     "normalize_variance only the mean is taken off. May work in place.",
-            .param = "mvn_param"});
+            .param = "mvn_param",
+            .storage = Storage::kChosen});
 
 }  // namespace
 }  // namespace trainer

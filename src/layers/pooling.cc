@@ -20,7 +20,10 @@ class Pooling final : public Layer {
                    "only MAX has a second top (the places of the greatest values); remove it");
     }
     plan.Out(0, desc_.OutShape(), plan.InType(0));
-    if (plan.NumOut() > 1) plan.Out(1, desc_.OutShape(), plan.InType(0));
+    if (plan.NumOut() > 1) {
+      plan.Out(1, desc_.OutShape());
+      plan.Exact(1);
+    }
     if (stochastic_) return PlanStochastic(plan);
     desc_.method =
         param.pool() == caffe::PoolingParameter::AVE ? PoolMethod::kAverage : PoolMethod::kMax;
@@ -40,8 +43,7 @@ class Pooling final : public Layer {
       return run.device().Zero(run.GradIn(0).data, run.GradIn(0).Bytes());
     }
     if (!stochastic_) return pool_->Backward(run.GradOut(0), run.GradIn(0), run.Workspace());
-    StochasticPoolBackward(run.device(), desc_, run.GradOut(0).f32(), Choice(run),
-                           run.GradIn(0).f32());
+    StochasticPoolBackward(run.device(), desc_, run.GradOut(0), Choice(run), run.GradIn(0));
   }
 
   std::string Implementation() const override {
@@ -50,7 +52,6 @@ class Pooling final : public Layer {
 
  private:
   void PlanStochastic(PlanContext& plan) {
-    RequireF32(plan, spec_);
     if (desc_.pad_h > 0 || desc_.pad_w > 0) {
       spec_.FailIn("pooling_param", "pool",
                    "STOCHASTIC pooling takes no padding; remove the pad, or use MAX or AVE");
@@ -59,10 +60,11 @@ class Pooling final : public Layer {
     plan.Workspace(static_cast<size_t>(desc_.OutShape().Count()) * sizeof(int32_t));
   }
   void ForwardStochastic(RunContext& run) {
-    const float* x = run.In(0).f32();
-    float* y = run.Out(0).f32();
-    if (run.phase() == caffe::TEST) return StochasticPoolTest(run.device(), desc_, x, y);
-    StochasticPoolTrain(run.device(), desc_, run.key(), run.pass(), x, y, Choice(run));
+    if (run.phase() == caffe::TEST) {
+      return StochasticPoolTest(run.device(), desc_, run.In(0), run.Out(0));
+    }
+    StochasticPoolTrain(run.device(), desc_, run.key(), run.pass(), run.In(0), run.Out(0),
+                        Choice(run));
   }
   static int32_t* Choice(const RunContext& run) {
     return reinterpret_cast<int32_t*>(run.Workspace().data());
@@ -85,7 +87,8 @@ const RegisterLayer<Pooling> kPooling(
          "draws a value in proportion to it in training; in testing it is sum x^2 / sum x.\n"
          "top 1 (optional, MAX): the place h * W + w of each greatest value.",
      .param = "pooling_param",
-     .arity = {.min_in = 1, .max_in = 1, .min_out = 1, .max_out = 2}});
+     .arity = {.min_in = 1, .max_in = 1, .min_out = 1, .max_out = 2},
+     .storage = Storage::kChosen});
 
 }  // namespace
 }  // namespace trainer

@@ -32,7 +32,8 @@ struct PowerMath {
 const RegisterLayer<Unary<PowerMath>> kPower(
     "Power", {.text = "y = (shift + scale * x) ^ power.\n"
                       "Defaults: power 1, scale 1, shift 0. Power 0 gives 1. Any shape.",
-              .param = "power_param"});
+              .param = "power_param",
+              .storage = Storage::kChosen});
 
 }  // namespace
 }  // namespace trainer

@@ -21,7 +21,10 @@ class Prefetched : public Layer {
   void Plan(PlanContext& plan) override {
     const Shape shape = prefetcher_->shape();
     plan.Out(0, shape);
-    if (plan.NumOut() > 1) plan.Out(1, {shape[0]});
+    if (plan.NumOut() > 1) {
+      plan.Out(1, {shape[0]});
+      plan.Exact(1);
+    }
     if (!log_) return;
     LOG(INFO) << "output data size: " << shape[0] << "," << shape[1] << "," << shape[2] << ","
               << shape[3];

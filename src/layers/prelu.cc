@@ -86,7 +86,8 @@ const RegisterLayer<PRelu> kPRelu(
     "PReLU", {.text = "y = x where x > 0, else slope * x, with a learned slope per channel.\n"
                       "bottom (N, C, ...). Parameter: slope (C), or one number with "
                       "channel_shared; it starts at 0.25.",
-              .param = "prelu_param"});
+              .param = "prelu_param",
+              .storage = Storage::kChosen});
 
 }  // namespace
 }  // namespace trainer

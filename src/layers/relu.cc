@@ -68,7 +68,8 @@ const RegisterLayer<Relu> kRelu(
     "ReLU", {.text = "y = x where x > 0, else negative_slope * x. Any shape; may work in place.\n"
                      "negative_slope (default 0) may be any number; a negative one is not computed "
                      "in place.",
-             .param = "relu_param"});
+             .param = "relu_param",
+             .storage = Storage::kChosen});
 
 }  // namespace
 }  // namespace trainer

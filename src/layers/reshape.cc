@@ -76,7 +76,8 @@ const RegisterLayer<Reshape> kReshape(
          "copies the length at its place, one -1 is inferred. Numbers keep their row-major "
          "order (N, C, H, W): images of several channels and pixels are copied, all else is a "
          "view.",
-     .param = kParam});
+     .param = kParam,
+     .storage = Storage::kFollows});
 
 }  // namespace
 }  // namespace trainer

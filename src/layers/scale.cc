@@ -70,7 +70,9 @@ const RegisterLayer<Scale> kScale(
              "all) axes from `axis` (default 1) on. Two bottoms: s is the second, aligned "
              "at `axis`. bias_term adds a parameter b of the shape of s.",
      .param = "scale_param",
-     .arity = {.min_in = 1, .max_in = 2}});
+     .arity = {.min_in = 1, .max_in = 2},
+     .storage = Storage::kChosen,
+     .second = Storage::kF32});
 
 }  // namespace
 }  // namespace trainer

@@ -12,8 +12,9 @@ struct SigmoidMath {
 };
 
 const RegisterLayer<Unary<SigmoidMath>> kSigmoid(
-    "Sigmoid",
-    {.text = "y = 1 / (1 + exp(-x)). Any shape; may work in place.", .param = "sigmoid_param"});
+    "Sigmoid", {.text = "y = 1 / (1 + exp(-x)). Any shape; may work in place.",
+                .param = "sigmoid_param",
+                .storage = Storage::kChosen});
 
 }  // namespace
 }  // namespace trainer

@@ -18,7 +18,8 @@ const RegisterLayer<Silence> kSilence(
                         "net.\n"
                         "bottoms: any shapes; no top. They get no gradient.",
                 .param = "",
-                .arity = {.min_in = 1, .max_in = -1, .min_out = 0, .max_out = 0}});
+                .arity = {.min_in = 1, .max_in = -1, .min_out = 0, .max_out = 0},
+                .storage = Storage::kAny});
 
 }  // namespace
 }  // namespace trainer

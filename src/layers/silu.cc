@@ -15,7 +15,9 @@ struct SiluMath {
 };
 
 const RegisterLayer<Unary<SiluMath>> kSilu(
-    "SiLU", {.text = "y = x / (1 + exp(-x)): Swish with beta 1. Any shape.", .param = ""});
+    "SiLU", {.text = "y = x / (1 + exp(-x)): Swish with beta 1. Any shape.",
+             .param = "",
+             .storage = Storage::kChosen});
 
 }  // namespace
 }  // namespace trainer

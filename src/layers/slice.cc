@@ -108,7 +108,8 @@ const RegisterLayer<Slice> kSlice(
                       "slice_point gives the places of the cuts, rising, one less than tops; "
                       "without it all parts are equal.",
               .param = kParam,
-              .arity = {.min_in = 1, .max_in = 1, .min_out = 1, .max_out = -1}});
+              .arity = {.min_in = 1, .max_in = 1, .min_out = 1, .max_out = -1},
+              .storage = Storage::kFollows});
 
 }  // namespace
 }  // namespace trainer

@@ -45,7 +45,6 @@ SmallArray ReadSmallArray(const PlanContext& plan, const LayerSpec& spec, std::s
   if (small.learned) {
     small.shape = LearnedShape(spec, param, small.axis, num_axes, large);
   } else {
-    RequireF32(plan, spec);
     small.shape = plan.In(1);
     RequireFit(spec, large, small.shape, small.axis);
   }

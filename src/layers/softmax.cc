@@ -77,7 +77,8 @@ class Softmax final : public Layer {
 const RegisterLayer<Softmax> kSoftmax(
     "Softmax", {.text = "y_i = exp(x_i) / sum_j exp(x_j) along `axis` (default 1). Any shape; may "
                         "work in place.",
-                .param = "softmax_param"});
+                .param = "softmax_param",
+                .storage = Storage::kChosen});
 
 }  // namespace
 }  // namespace trainer

@@ -37,7 +37,8 @@ const RegisterLayer<Split> kSplit(
                       "nothing.\n"
                       "bottom: any shape; tops: the same shape.",
               .param = "",
-              .arity = {.min_in = 1, .max_in = 1, .min_out = 1, .max_out = -1}});
+              .arity = {.min_in = 1, .max_in = 1, .min_out = 1, .max_out = -1},
+              .storage = Storage::kFollows});
 
 }  // namespace
 }  // namespace trainer

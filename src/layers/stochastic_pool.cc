@@ -34,10 +34,11 @@ struct Windows {
   }
 };
 
+template <class T>
 struct DrawOne {
   Windows windows;
-  const float* x;
-  float* y;
+  const T* x;
+  T* y;
   int32_t* choice;
   PhiloxKey key;
   uint32_t pass;
@@ -45,45 +46,48 @@ struct DrawOne {
   HD void operator()(int64_t at) const {
     float sum = 0;
     windows.Scan(at, [&](int64_t, int64_t i) {
-      sum += x[i];
+      sum += Load(x[i]);
       return false;
     });
     const float goal = UniformFloat(PhiloxWord(key, pass, static_cast<uint64_t>(at))) * sum;
     float passed = 0, value = 0;
     int64_t place = -1;
     windows.Scan(at, [&](int64_t here, int64_t i) {
-      passed += x[i];
+      value = Load(x[i]);
+      passed += value;
       place = here;
-      value = x[i];
-      return passed >= goal && x[i] != 0;
+      return passed >= goal && value != 0;
     });
-    y[at] = value;
+    Store(y[at], value);
     choice[at] = static_cast<int32_t>(place);
   }
 };
 
+template <class T>
 struct WeightedMean {
   Windows windows;
-  const float* x;
-  float* y;
+  const T* x;
+  T* y;
 
   HD void operator()(int64_t at) const {
     float sum = 0, squares = 0;
     windows.Scan(at, [&](int64_t, int64_t i) {
-      sum += x[i];
-      squares += x[i] * x[i];
+      const float value = Load(x[i]);
+      sum += value;
+      squares += value * value;
       return false;
     });
-    y[at] = sum > 0 ? squares / sum : 0.0f;
+    Store(y[at], sum > 0 ? squares / sum : 0.0f);
   }
 };
 
 // One input element: the gradients of the windows that drew it.
+template <class T>
 struct Collect {
   Windows windows;
-  const float* dy;
+  const T* dy;
   const int32_t* choice;
-  float* dx;
+  T* dx;
 
   // The first window that reaches position p.
   HD static int64_t First(int64_t p, int64_t kernel, int64_t stride) {
@@ -100,27 +104,37 @@ struct Collect {
       for (int64_t ow = First(w, s.kernel_w, s.stride_w); ow <= w / s.stride_w && ow < s.out_w;
            ++ow) {
         const int64_t at = ((n * s.out_h + oh) * s.out_w + ow) * s.channels + c;
-        if (choice[at] == h * s.in_w + w) sum += dy[at];
+        if (choice[at] == h * s.in_w + w) sum += Load(dy[at]);
       }
     }
-    dx[i] = sum;
+    Store(dx[i], sum);
   }
 };
 
 }  // namespace
 
 void StochasticPoolTrain(const Device& device, const PoolDesc& desc, const PhiloxKey& key,
-                         uint32_t pass, const float* x, float* y, int32_t* choice) {
-  ForEach(device, desc.OutShape().Count(), DrawOne{Windows(desc), x, y, choice, key, pass});
+                         uint32_t pass, const ConstTensor& x, const Tensor& y, int32_t* choice) {
+  WithType(x.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    ForEach(device, y.Count(), DrawOne<T>{Windows(desc), x.As<T>(), y.As<T>(), choice, key, pass});
+  });
 }
 
-void StochasticPoolTest(const Device& device, const PoolDesc& desc, const float* x, float* y) {
-  ForEach(device, desc.OutShape().Count(), WeightedMean{Windows(desc), x, y});
+void StochasticPoolTest(const Device& device, const PoolDesc& desc, const ConstTensor& x,
+                        const Tensor& y) {
+  WithType(x.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    ForEach(device, y.Count(), WeightedMean<T>{Windows(desc), x.As<T>(), y.As<T>()});
+  });
 }
 
-void StochasticPoolBackward(const Device& device, const PoolDesc& desc, const float* dy,
-                            const int32_t* choice, float* dx) {
-  ForEach(device, desc.InShape().Count(), Collect{Windows(desc), dy, choice, dx});
+void StochasticPoolBackward(const Device& device, const PoolDesc& desc, const ConstTensor& dy,
+                            const int32_t* choice, const Tensor& dx) {
+  WithType(dx.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    ForEach(device, dx.Count(), Collect<T>{Windows(desc), dy.As<T>(), choice, dx.As<T>()});
+  });
 }
 
 }  // namespace trainer

@@ -11,11 +11,12 @@ namespace trainer {
 
 // `choice`: one int32 per output, the drawn place h * W + w, for the backward pass.
 void StochasticPoolTrain(const Device& device, const PoolDesc& desc, const PhiloxKey& key,
-                         uint32_t pass, const float* x, float* y, int32_t* choice);
-void StochasticPoolTest(const Device& device, const PoolDesc& desc, const float* x, float* y);
+                         uint32_t pass, const ConstTensor& x, const Tensor& y, int32_t* choice);
+void StochasticPoolTest(const Device& device, const PoolDesc& desc, const ConstTensor& x,
+                        const Tensor& y);
 
 // Overwrites dx.
-void StochasticPoolBackward(const Device& device, const PoolDesc& desc, const float* dy,
-                            const int32_t* choice, float* dx);
+void StochasticPoolBackward(const Device& device, const PoolDesc& desc, const ConstTensor& dy,
+                            const int32_t* choice, const Tensor& dx);
 
 }  // namespace trainer

@@ -18,7 +18,8 @@ struct SwishMath {
 
 const RegisterLayer<Unary<SwishMath>> kSwish(
     "Swish", {.text = "y = x / (1 + exp(-beta * x)), with beta 1 by default. Any shape.",
-              .param = "swish_param"});
+              .param = "swish_param",
+              .storage = Storage::kChosen});
 
 }  // namespace
 }  // namespace trainer

@@ -13,7 +13,8 @@ struct TanhMath {
 
 const RegisterLayer<Unary<TanhMath>> kTanh("TanH",
                                            {.text = "y = tanh(x). Any shape; may work in place.",
-                                            .param = "tanh_param"});
+                                            .param = "tanh_param",
+                                            .storage = Storage::kChosen});
 
 }  // namespace
 }  // namespace trainer

@@ -69,7 +69,8 @@ const RegisterLayer<Tile> kTile(
     {.text = "Repeats its input `tiles` times along `axis` (default 1).\n"
              "bottom: any shape; top: the same shape with that axis `tiles` times as long. The "
              "gradient is the sum over the copies.",
-     .param = "tile_param"});
+     .param = "tile_param",
+     .storage = Storage::kFollows});
 
 }  // namespace
 }  // namespace trainer

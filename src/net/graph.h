@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct ValueInfo {
   int view_of = -1;          // the value whose memory this is, by OutIsView
   bool pinned = false;
   bool varies = false;  // its shape may become smaller in a pass
+  bool exact = false;   // labels or places: stays f32
   float loss_weight = 0;
   bool can_grad = false;   // something before it learns
   bool has_grad = false;   // and a loss depends on it
@@ -47,6 +49,7 @@ struct StepInfo {
   std::vector<bool> keep_in, keep_out;
   bool allow_in_place = false;
   int grad_in_place = -1;  // the input whose gradient may lie in that of output 0
+  bool is_cast = false;    // put in by the net
   size_t scratch_bytes = 0, workspace_bytes = 0, state_bytes = 0;
   std::vector<Param*> params;
   bool needs_backward = false;  // something in it or before it learns, and a loss depends on it
@@ -85,8 +88,15 @@ struct Graph {
   int End() const { return 2 * NumSteps(); }
 };
 
-// Makes and plans every layer, in order. Fills steps, values, parameters.
-void PlanLayers(const std::vector<LayerSpec>& layers, const NetOptions& options,
+// The type that each layer wants its inputs and outputs stored as; none: as the inputs come, f32
+// where they differ. Throws kConfig for a type that the files must not ask for.
+std::vector<std::optional<DType>> ChooseStorage(const NetSpec& net,
+                                                const std::vector<LayerSpec>& layers);
+
+// Makes and plans every layer, in order, with a Cast in front of each input that comes in another
+// type than `storage` says. Fills steps, values, parameters.
+void PlanLayers(const std::vector<LayerSpec>& layers,
+                const std::vector<std::optional<DType>>& storage, const NetOptions& options,
                 const Device& device, ParamStore& params, Graph& graph);
 
 // Lets layers take over those behind them, where no other layer reads what lies between.

@@ -56,7 +56,7 @@ Net::Net(const NetSpec& spec, const NetOptions& options, const Device& device, P
              "; check its include and exclude rules"));
   }
   log.Start(name_, layers, options_.state);
-  PlanLayers(layers, options_, device_, params_, *graph_);
+  PlanLayers(layers, ChooseStorage(spec, layers), options_, device_, params_, *graph_);
   log.Layers(*graph_);
   if (!debug_info_) FuseLayers(options_, device_, params_, *graph_);
   PlanGradients(options_, *graph_);

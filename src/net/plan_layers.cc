@@ -3,6 +3,7 @@
 
 #include "graph.h"
 #include "trainer/base/text.h"
+#include "trainer/layers/cast.h"
 
 namespace trainer {
 namespace {
@@ -67,6 +68,7 @@ class Planner final : public PlanContext {
   }
   void AllowGradInPlace(int i) override { step_.grad_in_place = i; }
   void NoGradient(int i) override { step_.no_gradient[static_cast<size_t>(i)] = true; }
+  void Exact(int i) override { OutValue(i).exact = true; }
   void Scratch(size_t bytes) override {
     step_.scratch_bytes = std::max(step_.scratch_bytes, bytes);
   }
@@ -212,21 +214,28 @@ void SetLossWeights(const StepInfo& step, Graph& graph) {
   }
 }
 
-void Connect(StepInfo& step, int number, Graph& graph) {
-  for (int i = 0; i < step.spec.proto().bottom_size(); ++i) {
-    const auto found = graph.newest.find(step.spec.proto().bottom(i));
+// The values that a layer reads, by its bottoms.
+std::vector<int> InputsOf(const LayerSpec& spec, const Graph& graph) {
+  std::vector<int> inputs;
+  for (int i = 0; i < spec.proto().bottom_size(); ++i) {
+    const auto found = graph.newest.find(spec.proto().bottom(i));
     if (found == graph.newest.end()) {
-      step.spec.Fail("bottom", Join("unknown bottom blob '", step.spec.proto().bottom(i), "'"), i);
+      spec.Fail("bottom", Join("unknown bottom blob '", spec.proto().bottom(i), "'"), i);
     }
-    step.in.push_back(found->second);
-    graph.values[static_cast<size_t>(found->second)].readers.push_back(number);
+    inputs.push_back(found->second);
   }
+  return inputs;
+}
+
+void Connect(StepInfo& step, std::vector<int> inputs, int number, Graph& graph) {
+  step.in = std::move(inputs);
+  for (const int in : step.in) graph.values[static_cast<size_t>(in)].readers.push_back(number);
   for (const std::string& top : step.spec.proto().top()) {
     ValueInfo value;
     value.name = top;
     value.writer = number;
     step.out.push_back(static_cast<int>(graph.values.size()));
-    graph.newest[top] = step.out.back();
+    if (!step.is_cast) graph.newest[top] = step.out.back();
     graph.values.push_back(std::move(value));
   }
   step.no_gradient.assign(step.in.size(), false);
@@ -266,31 +275,98 @@ void Follow(StepInfo& step, Graph& graph) {
   for (const int out : step.out) graph.values[static_cast<size_t>(out)].varies = true;
 }
 
+// Adds layers to the graph, one after the other.
+class StepMaker {
+ public:
+  StepMaker(const NetOptions& options, const Device& device, ParamStore& params, Graph& graph)
+      : options_(options), device_(device), params_(params), graph_(graph) {}
+
+  // With the casts that it needs for its inputs to be stored as `wish` says.
+  void Add(const LayerSpec& spec, std::optional<DType> wish) {
+    LayerEnv env;
+    env.phase = spec.proto().phase();
+    const std::string key = KeyOf(spec, graph_);
+    env.key = {options_.seed, StreamOf(key, env.phase)};
+    env.shard = options_.shard;
+    std::unique_ptr<Layer> layer = MakeLayer(spec, env);
+    std::vector<int> inputs = InputsOf(spec, graph_);
+    const bool exact = std::ranges::all_of(inputs, [&](int in) { return Value(in).exact; });
+    const LayerDoc& doc = LayerDocs().at(spec.type());
+    const bool passes = doc.storage != Storage::kF32 && !inputs.empty() && exact;
+    CastInputs(spec, doc, passes ? DType::kF32 : wish, inputs);
+    StepInfo& step = AddStep(spec, key, std::move(layer), std::move(inputs));
+    for (const int out : step.out) Value(out).exact = Value(out).exact || passes;
+    CheckParamCount(step);
+    CheckName(step, graph_);
+    SetLossWeights(step, graph_);
+  }
+
+ private:
+  ValueInfo& Value(int id) { return graph_.values[static_cast<size_t>(id)]; }
+
+  StepInfo& AddStep(const LayerSpec& spec, const std::string& key, std::unique_ptr<Layer> layer,
+                    std::vector<int> inputs, bool is_cast = false) {
+    const int number = graph_.NumSteps();
+    StepInfo& step = graph_.steps.emplace_back(spec);
+    step.key = key;
+    step.layer = std::move(layer);
+    step.is_cast = is_cast;
+    Connect(step, std::move(inputs), number, graph_);
+    Planner planner(options_, device_, params_, graph_, step, number);
+    step.layer->Plan(planner);
+    Follow(step, graph_);
+    return step;
+  }
+
+  void CastInputs(const LayerSpec& reader, const LayerDoc& doc, std::optional<DType> wish,
+                  std::vector<int>& inputs) {
+    std::optional<DType> common = wish;
+    for (size_t i = 0; i < inputs.size() && !wish; ++i) {
+      const Storage use = doc.OfInput(static_cast<int>(i));
+      if (use == Storage::kF32 || use == Storage::kAny) continue;
+      const DType type = Value(inputs[i]).dtype;
+      common = common.value_or(type) == type ? type : DType::kF32;
+    }
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const Storage use = doc.OfInput(static_cast<int>(i));
+      if (use == Storage::kAny) continue;
+      const DType type = use == Storage::kF32 ? DType::kF32 : common.value_or(DType::kF32);
+      if (Value(inputs[i]).dtype != type) inputs[i] = AddCast(reader, inputs[i], type);
+    }
+  }
+
+  // "data as bf16". The new value's id.
+  int AddCast(const LayerSpec& reader, int input, DType to) {
+    const std::string& blob = Value(input).name;
+    caffe::LayerParameter proto;
+    proto.set_name(Join(blob, " as ", NameOf(to)));
+    proto.set_type("Cast");
+    proto.add_bottom(blob);
+    proto.add_top(proto.name());
+    proto.set_phase(reader.proto().phase());
+    const LayerSpec spec(proto, reader.Where());
+    return AddStep(spec, KeyOf(spec, graph_), MakeCast(to), {input}, true).out[0];
+  }
+
+  const NetOptions& options_;
+  const Device& device_;
+  ParamStore& params_;
+  Graph& graph_;
+};
+
 }  // namespace
 
-void PlanLayers(const std::vector<LayerSpec>& layers, const NetOptions& options,
+void PlanLayers(const std::vector<LayerSpec>& layers,
+                const std::vector<std::optional<DType>>& storage, const NetOptions& options,
                 const Device& device, ParamStore& params, Graph& graph) {
-  graph.steps.reserve(layers.size());
-  for (const LayerSpec& spec : layers) {
-    const int number = graph.NumSteps();
-    const std::string key = KeyOf(spec, graph);
-    StepInfo& step = graph.steps.emplace_back(spec);
-    step.key = key;
-    caffe::LayerParameter& proto = step.spec.mutable_proto();
+  graph.steps.reserve(2 * layers.size());
+  StepMaker maker(options, device, params, graph);
+  for (size_t i = 0; i < layers.size(); ++i) {
+    LayerSpec spec = layers[i];
+    caffe::LayerParameter& proto = spec.mutable_proto();
     if (!proto.has_phase()) proto.set_phase(options.state.phase());
     if (proto.top_size() == 0 && IsLossType(proto.type())) proto.add_top(kAutomatic);
-    LayerEnv env;
-    env.phase = proto.phase();
-    env.key = {options.seed, StreamOf(key, proto.phase())};
-    env.shard = options.shard;
-    step.layer = MakeLayer(step.spec, env);
-    Connect(step, number, graph);
-    Planner planner(options, device, params, graph, step, number);
-    step.layer->Plan(planner);
-    CheckParamCount(step);
-    CheckName(step, graph);
-    SetLossWeights(step, graph);
-    Follow(step, graph);
+    maker.Add(spec, storage[i]);
   }
   for (ValueInfo& value : graph.values) value.is_output = value.readers.empty();
 }

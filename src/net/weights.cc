@@ -69,6 +69,7 @@ caffe::NetParameter Net::ToProto(bool diff) const {
   caffe::NetParameter net;
   net.set_name(name_);
   for (const StepInfo& step : graph_->steps) {
+    if (step.is_cast) continue;
     caffe::LayerParameter* layer = net.add_layer();
     *layer = step.spec.proto();
     layer->clear_blobs();

@@ -33,5 +33,7 @@ TEST(AbsValTest, RefusesTwoInputs) {
               HasSubstr("layer 'it' (AbsVal): takes 1 bottom, but 2 are given"));
 }
 
+TEST(AbsValTest, Bf16IsNearF32) { ExpectBf16Near(R"(type: "AbsVal")", {{2, 3, 5, 6}}); }
+
 }  // namespace
 }  // namespace trainer

@@ -135,5 +135,11 @@ TEST(BatchNormTest, RefusesAnInputWithoutChannels) {
   EXPECT_THAT(RefusalOf(BatchNorm(), {{5}}), HasSubstr("(N, C, ...)"));
 }
 
+TEST(BatchNormTest, Bf16IsNearF32) {
+  ExpectBf16Near(R"(type: "BatchNorm")", {{4, 3, 5, 6}});
+  ExpectBf16Near(R"(type: "BatchNorm" batch_norm_param { scale_bias: true })", {{4, 3, 5, 6}});
+  ExpectBf16Near(R"(type: "BatchNorm")", {{16, 20}});
+}
+
 }  // namespace
 }  // namespace trainer

@@ -44,5 +44,10 @@ TEST(BiasTest, RefusesAxesThatDoNotFit) {
   EXPECT_THAT(RefusalOf(Bias("axis: 0"), {{2, 3}, {3}}), HasSubstr("bottom 'x1' has shape (3)"));
 }
 
+TEST(BiasTest, Bf16IsNearF32) {
+  ExpectBf16Near(R"(type: "Bias")", {{2, 3, 5, 6}});
+  ExpectBf16Near(R"(type: "Bias" bias_param { axis: 0 })", {{2, 3, 5, 6}, {2}});
+}
+
 }  // namespace
 }  // namespace trainer

@@ -28,5 +28,7 @@ TEST(BnllTest, RefusesTwoInputs) {
               HasSubstr("layer 'it' (BNLL): takes 1 bottom, but 2 are given"));
 }
 
+TEST(BnllTest, Bf16IsNearF32) { ExpectBf16Near(R"(type: "BNLL")", {{2, 3, 5, 6}}); }
+
 }  // namespace
 }  // namespace trainer

@@ -36,5 +36,9 @@ TEST(ClipTest, RefusesAnEmptyRange) {
               HasSubstr("clip_param is not given; write its min and max"));
 }
 
+TEST(ClipTest, Bf16IsNearF32) {
+  ExpectBf16Near(R"(type: "Clip" clip_param { min: -0.5 max: 0.5 })", {{2, 3, 5, 6}});
+}
+
 }  // namespace
 }  // namespace trainer

@@ -52,5 +52,9 @@ TEST(ConcatTest, RefusesBadAxes) {
               HasSubstr("axis and concat_dim are both given; keep axis"));
 }
 
+TEST(ConcatTest, Bf16IsNearF32) {
+  ExpectBf16Near(R"(type: "Concat")", {{2, 3, 5, 6}, {2, 4, 5, 6}});
+}
+
 }  // namespace
 }  // namespace trainer

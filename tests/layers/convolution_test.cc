@@ -137,5 +137,15 @@ TEST(ConvolutionTest, RefusesInputsOfAnotherRank) {
               HasSubstr("has 1 bottoms and 2 tops; give one top per bottom"));
 }
 
+TEST(ConvolutionTest, Bf16IsNearF32) {
+  ExpectBf16Near(R"(type: "Convolution" convolution_param { num_output: 4 kernel_size: 3 pad: 1 })",
+                 {{2, 3, 5, 6}});
+  ExpectBf16Near(
+      R"(type: "Convolution" convolution_param { num_output: 4 kernel_size: 3 group: 2 stride: 2 })",
+      {{2, 4, 7, 7}});
+  ExpectBf16Near(R"(type: "Convolution" convolution_param { num_output: 4 kernel_size: 3 })",
+                 {{2, 3, 8}});
+}
+
 }  // namespace
 }  // namespace trainer

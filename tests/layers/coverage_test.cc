@@ -13,14 +13,17 @@
 namespace trainer {
 namespace {
 
-constexpr LayerCheck kChecks[kLayerChecks] = {LayerCheck::kValues, LayerCheck::kGradient,
-                                              LayerCheck::kInPlace, LayerCheck::kImages,
-                                              LayerCheck::kRefusals};
+constexpr LayerCheck kChecks[kLayerChecks] = {LayerCheck::kValues,   LayerCheck::kGradient,
+                                              LayerCheck::kInPlace,  LayerCheck::kImages,
+                                              LayerCheck::kRefusals, LayerCheck::kBf16};
 
-// Whether the check needs a bottom or a top that the type cannot have.
-bool IsImpossible(const LayerArity& arity, LayerCheck check) {
+// Whether the check needs a bottom, a top or a storage type that the type cannot have.
+bool IsImpossible(const LayerDoc& doc, LayerCheck check) {
+  if (check == LayerCheck::kBf16) {
+    return doc.storage == Storage::kF32 || doc.storage == Storage::kAny;
+  }
   if (check != LayerCheck::kGradient && check != LayerCheck::kInPlace) return false;
-  return arity.max_in == 0 || arity.max_out == 0;
+  return doc.arity.max_in == 0 || doc.arity.max_out == 0;
 }
 
 struct Cell {
@@ -28,11 +31,11 @@ struct Cell {
   bool is_hole = false;
 };
 
-Cell CellOf(const LayerChecks::Row& row, const LayerArity& arity, LayerCheck check) {
+Cell CellOf(const LayerChecks::Row& row, const LayerDoc& doc, LayerCheck check) {
   const size_t done = row.done[static_cast<size_t>(check)].size();
   if (done > 0) return {Join(done)};
   if (check == LayerCheck::kGradient && row.gradient_refused) return {"refused"};
-  if (row.not_for.count(check) > 0 || IsImpossible(arity, check)) return {"-"};
+  if (row.not_for.count(check) > 0 || IsImpossible(doc, check)) return {"-"};
   return {"MISSING", true};
 }
 
@@ -57,7 +60,7 @@ Table MakeTable(const std::map<std::string, LayerDoc>& types,
     table.text += "\n";
     add(type, 26);
     for (const LayerCheck check : kChecks) {
-      const Cell cell = CellOf(row, doc.arity, check);
+      const Cell cell = CellOf(row, doc, check);
       add(cell.text, 10);
       if (cell.is_hole) table.holes.push_back(Join(type, ": ", NameOf(check)));
     }
@@ -99,15 +102,16 @@ TEST(CoverageTest, FindsHoles) {
   rows["Both"].not_for[LayerCheck::kValues] = "a lie";
   rows["Gone"].not_for[LayerCheck::kValues] = "was renamed";
   std::map<std::string, LayerDoc> types = {{"Full", {}}, {"Half", {}}, {"Both", {}}};
+  types["Half"].storage = Storage::kChosen;
   types["Source"].arity = {.min_in = 0, .max_in = 0};
   const Table table = MakeTable(types, rows);
   EXPECT_THAT(
       table.holes,
       testing::ElementsAre("Both: values is tested, yet declared NotChecked", "Half: in place",
-                           "Half: refusals", "Source: values", "Source: images", "Source: refusals",
-                           "NotChecked names 'Gone', which is no layer type"));
+                           "Half: refusals", "Half: bf16", "Source: values", "Source: images",
+                           "Source: refusals", "NotChecked names 'Gone', which is no layer type"));
   EXPECT_THAT(table.text, testing::HasSubstr("Half                      2         refused   "
-                                             "MISSING   -         MISSING"));
+                                             "MISSING   -         MISSING   MISSING"));
   EXPECT_THAT(table.text, testing::HasSubstr("  Half, images: has no images\n"));
 }
 

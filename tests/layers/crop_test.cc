@@ -62,5 +62,9 @@ TEST(CropTest, RefusesBadFieldsAndShapes) {
                         "have the same number of axes"));
 }
 
+TEST(CropTest, Bf16IsNearF32) {
+  ExpectBf16Near(R"(type: "Crop" crop_param { offset: 1 })", {{2, 3, 5, 6}, {2, 3, 3, 4}}, {}, {});
+}
+
 }  // namespace
 }  // namespace trainer

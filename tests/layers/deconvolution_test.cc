@@ -102,5 +102,11 @@ TEST(DeconvolutionTest, RefusesBadFields) {
               HasSubstr("has 1 bottoms and 2 tops; give one top per bottom"));
 }
 
+TEST(DeconvolutionTest, Bf16IsNearF32) {
+  ExpectBf16Near(
+      R"(type: "Deconvolution" convolution_param { num_output: 4 kernel_size: 4 stride: 2 })",
+      {{2, 3, 5, 6}});
+}
+
 }  // namespace
 }  // namespace trainer

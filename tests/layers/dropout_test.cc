@@ -84,5 +84,11 @@ TEST(DropoutTest, RefusesRatiosThatAreNoShare) {
   EXPECT_THAT(RefusalOf(Dropout("nan"), {{2}}), HasSubstr("dropout_ratio is nan"));
 }
 
+TEST(DropoutTest, Bf16IsNearF32) {
+  ExpectBf16Near(R"(type: "Dropout")", {{2, 3, 5, 6}});
+  ExpectBf16Near(R"(type: "Dropout")", {{2, 3, 5, 6}}, {},
+                 {.phase = caffe::TEST, .training = false});
+}
+
 }  // namespace
 }  // namespace trainer

@@ -73,5 +73,14 @@ TEST(EltwiseTest, RefusesBadFields) {
               HasSubstr("bottom 'x1' has shape (3) and bottom 'x0' has (2); they must be equal"));
 }
 
+TEST(EltwiseTest, Bf16IsNearF32) {
+  ExpectBf16Near(R"(type: "Eltwise" eltwise_param { operation: SUM })",
+                 {{2, 3, 5, 6}, {2, 3, 5, 6}, {2, 3, 5, 6}});
+  ExpectBf16Near(R"(type: "Eltwise" eltwise_param { operation: PROD })",
+                 {{2, 3, 5, 6}, {2, 3, 5, 6}, {2, 3, 5, 6}});
+  ExpectBf16Near(R"(type: "Eltwise" eltwise_param { operation: MAX })",
+                 {{2, 3, 5, 6}, {2, 3, 5, 6}, {2, 3, 5, 6}});
+}
+
 }  // namespace
 }  // namespace trainer

@@ -37,5 +37,7 @@ TEST(EluTest, RefusesTwoInputs) {
               HasSubstr("layer 'it' (ELU): takes 1 bottom, but 2 are given"));
 }
 
+TEST(EluTest, Bf16IsNearF32) { ExpectBf16Near(R"(type: "ELU")", {{2, 3, 5, 6}}); }
+
 }  // namespace
 }  // namespace trainer

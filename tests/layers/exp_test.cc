@@ -55,5 +55,7 @@ TEST(ExpTest, RefusesBadBases) {
   EXPECT_THAT(RefusalOf(Exp("base: -2"), {{2}}), HasSubstr("base is -2; it must be above 0"));
 }
 
+TEST(ExpTest, Bf16IsNearF32) { ExpectBf16Near(R"(type: "Exp")", {{2, 3, 5, 6}}); }
+
 }  // namespace
 }  // namespace trainer

@@ -56,5 +56,7 @@ TEST(FlattenTest, RefusesBadAxes) {
               HasSubstr("end_axis 1 is before axis 2 for an input of shape (2, 3, 4)"));
 }
 
+TEST(FlattenTest, Bf16IsNearF32) { ExpectBf16Near(R"(type: "Flatten")", {{2, 3, 5, 6}}); }
+
 }  // namespace
 }  // namespace trainer

@@ -36,5 +36,7 @@ TEST(GeluTest, RefusesTwoInputs) {
               HasSubstr("net.prototxt:2:1: layer 'it' (GELU): takes 1 bottom, but 2 are given"));
 }
 
+TEST(GeluTest, Bf16IsNearF32) { ExpectBf16Near(R"(type: "GELU")", {{2, 3, 5, 6}}); }
+
 }  // namespace
 }  // namespace trainer

@@ -67,5 +67,9 @@ TEST(GroupNormTest, RefusesBadFields) {
   EXPECT_THAT(RefusalOf(GroupNorm(), {{5}}), HasSubstr("(N, C, ...)"));
 }
 
+TEST(GroupNormTest, Bf16IsNearF32) {
+  ExpectBf16Near(R"(type: "GroupNorm" group_norm_param { groups: 2 })", {{2, 4, 5, 6}});
+}
+
 }  // namespace
 }  // namespace trainer

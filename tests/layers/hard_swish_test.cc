@@ -34,5 +34,7 @@ TEST(HardSwishTest, RefusesTwoInputs) {
       HasSubstr("net.prototxt:2:1: layer 'it' (HardSwish): takes 1 bottom, but 2 are given"));
 }
 
+TEST(HardSwishTest, Bf16IsNearF32) { ExpectBf16Near(R"(type: "HardSwish")", {{2, 3, 5, 6}}); }
+
 }  // namespace
 }  // namespace trainer

@@ -50,5 +50,9 @@ TEST(Im2colTest, RefusesBadFields) {
               HasSubstr("axis is 1, but the input (4) has 1 axis"));
 }
 
+TEST(Im2colTest, Bf16IsNearF32) {
+  ExpectBf16Near(R"(type: "Im2col" convolution_param { kernel_size: 3 pad: 1 })", {{2, 3, 5, 6}});
+}
+
 }  // namespace
 }  // namespace trainer

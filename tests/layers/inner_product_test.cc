@@ -76,5 +76,13 @@ TEST(InnerProductTest, RefusesBadFields) {
                         "(2, 3) has 2 axes"));
 }
 
+TEST(InnerProductTest, Bf16IsNearF32) {
+  ExpectBf16Near(R"(type: "InnerProduct" inner_product_param { num_output: 5 })", {{2, 3, 5, 6}});
+  ExpectBf16Near(R"(type: "InnerProduct" inner_product_param { num_output: 5 transpose: true })",
+                 {{6, 20}});
+  ExpectBf16Near(R"(type: "InnerProduct" inner_product_param { num_output: 4 axis: 3 })",
+                 {{2, 3, 5, 6}});
+}
+
 }  // namespace
 }  // namespace trainer

@@ -69,5 +69,10 @@ TEST(LayerNormTest, RefusesBadFields) {
   EXPECT_THAT(RefusalOf(LayerNorm(), {{}}), HasSubstr("at least one axis"));
 }
 
+TEST(LayerNormTest, Bf16IsNearF32) {
+  ExpectBf16Near(R"(type: "LayerNorm")", {{4, 20}});
+  ExpectBf16Near(R"(type: "LayerNorm")", {{2, 3, 5, 6}});
+}
+
 }  // namespace
 }  // namespace trainer

@@ -33,5 +33,9 @@ TEST(LogTest, RefusesBadBases) {
   EXPECT_THAT(RefusalOf(Log("base: -3"), {{2}}), HasSubstr("base is -3"));
 }
 
+TEST(LogTest, Bf16IsNearF32) {
+  ExpectBf16Near(R"(type: "Log" log_param { shift: 2 })", {{2, 3, 5, 6}});
+}
+
 }  // namespace
 }  // namespace trainer

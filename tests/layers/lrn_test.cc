@@ -61,5 +61,11 @@ TEST(LrnTest, RefusesWhatIsNoImage) {
   EXPECT_THAT(RefusalOf(Lrn(""), {{4, 5}}), HasSubstr("images (N, C, H, W)"));
 }
 
+TEST(LrnTest, Bf16IsNearF32) {
+  ExpectBf16Near(R"(type: "LRN")", {{2, 7, 4, 5}});
+  ExpectBf16Near(R"(type: "LRN" lrn_param { local_size: 3 norm_region: WITHIN_CHANNEL })",
+                 {{2, 7, 4, 5}});
+}
+
 }  // namespace
 }  // namespace trainer

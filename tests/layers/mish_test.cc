@@ -34,5 +34,7 @@ TEST(MishTest, RefusesTwoInputs) {
               HasSubstr("net.prototxt:2:1: layer 'it' (Mish): takes 1 bottom, but 2 are given"));
 }
 
+TEST(MishTest, Bf16IsNearF32) { ExpectBf16Near(R"(type: "Mish")", {{2, 3, 5, 6}}); }
+
 }  // namespace
 }  // namespace trainer

@@ -79,5 +79,11 @@ TEST(MvnTest, RefusesWhatDoesNotFit) {
   EXPECT_THAT(RefusalOf(Mvn(), {{2, 3, 1, 1, 1}}), HasSubstr("(N, C), (N, C, L) or (N, C, H, W)"));
 }
 
+TEST(MvnTest, Bf16IsNearF32) {
+  ExpectBf16Near(R"(type: "MVN")", {{2, 3, 5, 6}});
+  ExpectBf16Near(R"(type: "MVN" mvn_param { across_channels: true normalize_variance: false })",
+                 {{2, 3, 5, 6}});
+}
+
 }  // namespace
 }  // namespace trainer

@@ -156,5 +156,15 @@ TEST(PoolingTest, RefusesWhatAMethodCannotDo) {
               HasSubstr("bottom 'x0' has shape (4, 4); this layer takes images (N, C, H, W)"));
 }
 
+TEST(PoolingTest, Bf16IsNearF32) {
+  ExpectBf16Near(R"(type: "Pooling" pooling_param { kernel_size: 3 stride: 2 })", {{2, 3, 7, 8}});
+  ExpectBf16Near(R"(type: "Pooling" pooling_param { pool: AVE kernel_size: 3 stride: 2 pad: 1 })",
+                 {{2, 20, 7, 8}});
+  std::vector<float> positive(96);
+  for (size_t i = 0; i < positive.size(); ++i) positive[i] = static_cast<float>(i % 15) / 16;
+  ExpectBf16Near(R"(type: "Pooling" pooling_param { pool: STOCHASTIC kernel_size: 2 stride: 2 })",
+                 {{2, 3, 4, 4}}, {.inputs = {positive}});
+}
+
 }  // namespace
 }  // namespace trainer

@@ -53,5 +53,9 @@ TEST(PowerTest, RefusesTwoInputs) {
               HasSubstr("layer 'it' (Power): takes 1 bottom, but 2 are given"));
 }
 
+TEST(PowerTest, Bf16IsNearF32) {
+  ExpectBf16Near(R"(type: "Power" power_param { power: 2 scale: 0.5 shift: 1 })", {{2, 3, 5, 6}});
+}
+
 }  // namespace
 }  // namespace trainer

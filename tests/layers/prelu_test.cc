@@ -37,5 +37,7 @@ TEST(PReluTest, RefusesAVector) {
               HasSubstr("bottom 'x0' has shape (5); this layer takes (N, C, ...)"));
 }
 
+TEST(PReluTest, Bf16IsNearF32) { ExpectBf16Near(R"(type: "PReLU")", {{2, 3, 5, 6}}); }
+
 }  // namespace
 }  // namespace trainer

@@ -57,5 +57,11 @@ TEST(ReluTest, RefusesTwoInputs) {
               HasSubstr("layer 'it' (ReLU): takes 1 bottom, but 2 are given"));
 }
 
+TEST(ReluTest, Bf16IsNearF32) {
+  ExpectBf16Near(R"(type: "ReLU")", {{2, 3, 5, 6}});
+  ExpectBf16Near(R"(type: "ReLU" relu_param { negative_slope: 0.1 })", {{2, 3, 5, 6}});
+  ExpectBf16Near(R"(type: "ReLU")", {{2, 3, 5, 6}}, {}, {.in_place = true});
+}
+
 }  // namespace
 }  // namespace trainer

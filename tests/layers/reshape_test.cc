@@ -69,5 +69,10 @@ TEST(ReshapeTest, RefusesBadAxes) {
                         "them)"));
 }
 
+TEST(ReshapeTest, Bf16IsNearF32) {
+  ExpectBf16Near(R"(type: "Reshape" reshape_param { shape { dim: 0 dim: -1 dim: 2 dim: 3 } })",
+                 {{2, 3, 5, 6}});
+}
+
 }  // namespace
 }  // namespace trainer

@@ -66,5 +66,10 @@ TEST(ScaleTest, RefusesAxesThatDoNotFit) {
                         "layer"));
 }
 
+TEST(ScaleTest, Bf16IsNearF32) {
+  ExpectBf16Near(R"(type: "Scale" scale_param { bias_term: true })", {{2, 3, 5, 6}});
+  ExpectBf16Near(R"(type: "Scale" scale_param { axis: 0 })", {{2, 3, 5, 6}, {2}});
+}
+
 }  // namespace
 }  // namespace trainer

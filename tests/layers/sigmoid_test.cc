@@ -32,5 +32,7 @@ TEST(SigmoidTest, RefusesTwoInputs) {
               HasSubstr("layer 'it' (Sigmoid): takes 1 bottom, but 2 are given"));
 }
 
+TEST(SigmoidTest, Bf16IsNearF32) { ExpectBf16Near(R"(type: "Sigmoid")", {{2, 3, 5, 6}}); }
+
 }  // namespace
 }  // namespace trainer

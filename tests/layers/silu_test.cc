@@ -29,5 +29,7 @@ TEST(SiluTest, RefusesTwoInputs) {
               HasSubstr("net.prototxt:2:1: layer 'it' (SiLU): takes 1 bottom, but 2 are given"));
 }
 
+TEST(SiluTest, Bf16IsNearF32) { ExpectBf16Near(R"(type: "SiLU")", {{2, 3, 5, 6}}); }
+
 }  // namespace
 }  // namespace trainer

@@ -65,5 +65,10 @@ TEST(SliceTest, RefusesBadCuts) {
   EXPECT_THAT(RefusalOf(Slice("axis: 5"), {{2, 3}}), HasSubstr("axis is 5, but the input (2, 3)"));
 }
 
+TEST(SliceTest, Bf16IsNearF32) {
+  ExpectBf16Near(R"(type: "Slice" slice_param { slice_point: 1 })", {{2, 3, 5, 6}}, {},
+                 {.outputs = 2});
+}
+
 }  // namespace
 }  // namespace trainer

@@ -51,5 +51,7 @@ TEST(SoftmaxTest, RefusesAnAxisThatIsNotThere) {
                         "has 2 axes"));
 }
 
+TEST(SoftmaxTest, Bf16IsNearF32) { ExpectBf16Near(R"(type: "Softmax")", {{2, 7, 3, 4}}); }
+
 }  // namespace
 }  // namespace trainer

@@ -49,5 +49,9 @@ TEST(SplitTest, RefusesTwoInputs) {
               HasSubstr("net.prototxt:2:1: layer 'it' (Split): takes 1 bottom, but 2 are given"));
 }
 
+TEST(SplitTest, Bf16IsNearF32) {
+  ExpectBf16Near(R"(type: "Split")", {{2, 3, 5, 6}}, {}, {.outputs = 3});
+}
+
 }  // namespace
 }  // namespace trainer

@@ -28,5 +28,7 @@ TEST(SwishTest, RefusesTwoInputs) {
               HasSubstr("layer 'it' (Swish): takes 1 bottom, but 2 are given"));
 }
 
+TEST(SwishTest, Bf16IsNearF32) { ExpectBf16Near(R"(type: "Swish")", {{2, 3, 5, 6}}); }
+
 }  // namespace
 }  // namespace trainer

@@ -41,5 +41,7 @@ TEST(TanhTest, RefusesTwoOutputs) {
               HasSubstr("layer 'it' (TanH): takes 1 top, but 2 are given"));
 }
 
+TEST(TanhTest, Bf16IsNearF32) { ExpectBf16Near(R"(type: "TanH")", {{2, 3, 5, 6}}); }
+
 }  // namespace
 }  // namespace trainer

@@ -26,5 +26,9 @@ TEST(ThresholdTest, RefusesAPropagateDown) {
               HasSubstr("bottom 'x0' cannot get a gradient here"));
 }
 
+TEST(ThresholdTest, Bf16IsNearF32) {
+  ExpectBf16Near(R"(type: "Threshold")", {{2, 3, 5, 6}}, {}, {.training = false});
+}
+
 }  // namespace
 }  // namespace trainer

@@ -42,5 +42,9 @@ TEST(TileTest, RefusesBadFields) {
               HasSubstr("axis is 4, but the input (2, 3) has 2 axes"));
 }
 
+TEST(TileTest, Bf16IsNearF32) {
+  ExpectBf16Near(R"(type: "Tile" tile_param { tiles: 3 })", {{2, 3, 5, 6}});
+}
+
 }  // namespace
 }  // namespace trainer

@@ -127,22 +127,32 @@ void ExpectWeights(const Net& net, const GoldenCase& golden) {
 
 class NetsGoldenTest : public testing::TestWithParam<size_t> {};
 
-TEST_P(NetsGoldenTest, TwentyIterationsMatchAnIndependentModel) {
-  const GoldenCase golden = ReadGolden("nets.txt").at(GetParam());
+// Trains with this storage; each loss within `bound`, relatively. Whether the weights are checked.
+void ExpectTwentyIterations(const GoldenCase& golden, caffe::Type storage, double bound,
+                            bool weights) {
   const Images images(golden);
   const TempFolder folder;
   WriteDatabase(images, folder / "lmdb");
   WriteMean(images, folder / "mean");
-  const SolverSpec spec = LoadCase(golden, images, folder);
+  SolverSpec spec = LoadCase(golden, images, folder);
+  spec.nets[0].proto.set_default_forward_type(storage);
   const auto device = MakeCpuDevice(1);
   Observer observer;
   Solver solver(spec, {}, *device, observer);
   solver.train_net().CopyWeights(StartWeights(solver.train_net(), golden), "start");
   for (int i = 0; i < kIterations; ++i) {
     const double expected = golden.Number(Join("loss_", i));
-    EXPECT_NEAR(solver.Step(), expected, 1e-4 * expected) << "iteration " << i;
+    EXPECT_NEAR(solver.Step(), expected, bound * expected) << "iteration " << i;
   }
-  ExpectWeights(solver.train_net(), golden);
+  if (weights) ExpectWeights(solver.train_net(), golden);
+}
+
+TEST_P(NetsGoldenTest, TwentyIterationsMatchAnIndependentModel) {
+  ExpectTwentyIterations(ReadGolden("nets.txt").at(GetParam()), caffe::FLOAT, 1e-4, true);
+}
+
+TEST_P(NetsGoldenTest, TwentyIterationsInBf16AreNearThem) {
+  ExpectTwentyIterations(ReadGolden("nets.txt").at(GetParam()), caffe::BFLOAT16, 0.03, false);
 }
 
 std::vector<size_t> AllCases() {

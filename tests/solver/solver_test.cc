@@ -3,10 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
 #include <csignal>
 
 #include "small_run.h"
 #include "support/error_of.h"
+#include "trainer/base/text.h"
 
 namespace trainer {
 namespace {
@@ -23,15 +26,21 @@ std::string Changed(std::string fields, const std::string& from, const std::stri
   return fields.replace(fields.find(from), from.size(), to);
 }
 
-TEST(SolverTest, TwentyIterationsEqualTenAndAResumeOfTen) {
-  SmallRun whole(kFields);
+class SolverResumeTest : public testing::TestWithParam<const char*> {};
+
+INSTANTIATE_TEST_SUITE_P(In, SolverResumeTest, testing::Values("FLOAT", "BFLOAT16"),
+                         [](const auto& type) { return type.param; });
+
+TEST_P(SolverResumeTest, TwentyIterationsEqualTenAndAResumeOfTen) {
+  const std::string fields = Join(kFields, "default_forward_type: ", GetParam(), " ");
+  SmallRun whole(fields);
   EXPECT_EQ(whole.Solve(), SolveResult::kFinished);
 
-  SmallRun first(Changed(kFields, "max_iter: 20", "max_iter: 10"));
+  SmallRun first(Changed(fields, "max_iter: 20", "max_iter: 10"));
   first.Solve();
   TrainOptions options;
   options.snapshot = first.PathOf("s_iter_10.solverstate");
-  SmallRun second(kFields, SmallNet(), options, first.folder_path);
+  SmallRun second(fields, SmallNet(), options, first.folder_path);
   EXPECT_EQ(second.solver->iter(), 10);
   second.Solve();
 
@@ -44,6 +53,18 @@ TEST(SolverTest, TwentyIterationsEqualTenAndAResumeOfTen) {
   EXPECT_THAT(second.observer.losses, ElementsAreArray(rest(whole.observer.losses, 10)));
   // The tests at 14 follow those at 0 and 7, each of two outputs.
   EXPECT_THAT(second.observer.tests, ElementsAreArray(rest(whole.observer.tests, 4)));
+}
+
+TEST(SolverTest, WeightsOfABf16RunAreF32) {
+  SmallRun run(kFields + "default_forward_type: BFLOAT16 ");
+  run.Solve();
+  EXPECT_EQ(run.solver->train_net().Value("ip1").dtype, DType::kBF16);
+  caffe::NetParameter saved;
+  ASSERT_TRUE(saved.ParseFromString(ReadText(run.PathOf("s_iter_20.caffemodel"))));
+  const caffe::BlobProto& weight = saved.layer(1).blobs(0);
+  EXPECT_EQ(saved.layer(1).name(), "ip1");
+  const auto fine = [](float value) { return (std::bit_cast<uint32_t>(value) & 0xffffu) != 0; };
+  EXPECT_GT(std::ranges::count_if(weight.data(), fine), weight.data_size() / 2);
 }
 
 TEST(SolverTest, IterSizeEqualsOneLargerBatchOfTheSameData) {

@@ -13,8 +13,8 @@ std::string CurrentTest() {
 }  // namespace
 
 const char* NameOf(LayerCheck check) {
-  static const char* const kNames[kLayerChecks] = {"values", "gradient", "in place", "images",
-                                                   "refusals"};
+  static const char* const kNames[kLayerChecks] = {"values", "gradient", "in place",
+                                                   "images", "refusals", "bf16"};
   return kNames[static_cast<int>(check)];
 }
 

@@ -9,8 +9,8 @@
 
 namespace trainer {
 
-enum class LayerCheck { kValues, kGradient, kInPlace, kImages, kRefusals };
-inline constexpr int kLayerChecks = 5;
+enum class LayerCheck { kValues, kGradient, kInPlace, kImages, kRefusals, kBf16 };
+inline constexpr int kLayerChecks = 6;
 
 // How the table heads a check's column.
 const char* NameOf(LayerCheck check);

@@ -139,4 +139,53 @@ void ExpectInPlaceEqual(const std::string& prototxt, const std::vector<Shape>& i
   EXPECT_EQ(dx[0], dx[1]);
 }
 
+namespace {
+
+// Outputs, then gradients of the inputs, then those of the parameters.
+std::vector<std::vector<float>> RunWithMadeUp(const std::string& prototxt,
+                                              const std::vector<Shape>& inputs, const Bf16Use& use,
+                                              const RunnerOptions& options) {
+  LayerRunner runner(prototxt, inputs, options);
+  const auto values = [&](int64_t count, uint32_t stream) {
+    return LayerRunner::SomeValues(count, stream, use.kink, use.gap);
+  };
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const bool given = i < use.inputs.size() && !use.inputs[i].empty();
+    runner.SetInput(
+        static_cast<int>(i),
+        given ? use.inputs[i] : values(inputs[i].Count(), static_cast<uint32_t>(i) + 1));
+  }
+  for (const auto& [i, name] : LearningParams(runner)) {
+    runner.SetParam(
+        i, LayerRunner::SomeValues(runner.ParamAt(i).count(), static_cast<uint32_t>(i) + 50));
+  }
+  runner.Forward();
+  std::vector<std::vector<float>> results;
+  for (int i = 0; i < options.outputs; ++i) results.push_back(runner.Output(i));
+  if (!options.training) return results;
+  std::vector<std::vector<float>> seeds;
+  for (int i = 0; i < options.outputs; ++i) {
+    seeds.push_back(
+        LayerRunner::SomeValues(runner.OutputShape(i).Count(), static_cast<uint32_t>(i) + 90));
+  }
+  runner.Backward(seeds);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    results.push_back(runner.InputGradient(static_cast<int>(i)));
+  }
+  for (const auto& [i, name] : LearningParams(runner)) results.push_back(runner.ParamGradient(i));
+  return results;
+}
+
+}  // namespace
+
+void ExpectBf16Near(const std::string& prototxt, const std::vector<Shape>& inputs,
+                    const Bf16Use& use, const RunnerOptions& options) {
+  LayerChecks::Get().Made(TypeIn(prototxt), LayerCheck::kBf16);
+  const auto expected = RunWithMadeUp(prototxt, inputs, use, options);
+  const auto actual = RunWithMadeUp(prototxt + " forward_type: BFLOAT16", inputs, use, options);
+  for (size_t i = 0; i < expected.size(); ++i) {
+    ExpectNear(actual[i], expected[i], use.bound, Join("result ", i));
+  }
+}
+
 }  // namespace trainer

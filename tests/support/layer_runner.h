@@ -102,6 +102,16 @@ void ExpectInPlaceEqual(const std::string& prototxt, const std::vector<Shape>& i
                         const std::vector<std::vector<float>>& values = {},
                         const RunnerOptions& options = {});
 
+// Outputs and gradients with forward_type BFLOAT16 are near those without. Inputs, parameters and
+// output gradients are made up, and exact in both; inputs stay `gap` away from `kink`.
+struct Bf16Use {
+  float bound = 0.02f;
+  float kink = 0, gap = 0;
+  std::vector<std::vector<float>> inputs = {};  // where given: of input i
+};
+void ExpectBf16Near(const std::string& prototxt, const std::vector<Shape>& inputs,
+                    const Bf16Use& use = {}, const RunnerOptions& options = {});
+
 // |actual - expected| <= bound * max(1, |expected|) for each number.
 void ExpectNear(const std::vector<float>& actual, const std::vector<float>& expected, float bound,
                 const std::string& what = "");

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "net.pb.h"
@@ -29,6 +30,10 @@ struct NetSpec {
   std::string file;
   Upgrades upgrades;                 // what was rewritten to get here
   std::unique_ptr<ParsedText> text;  // null when the net came with a solver, which owns it
+  const google::protobuf::TextFormat::ParseInfoTree* tree = nullptr;  // the net's part of the text
+
+  // The line of a field of the net itself that does not repeat, or the file when it was left out.
+  SourceRef Where(std::string_view field) const;
 };
 
 // Reads and upgrades a net file and makes the changes of `overrides` (null: none), all of which

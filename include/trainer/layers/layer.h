@@ -71,6 +71,9 @@ class PlanContext {
   // This input never gets a gradient: a label, an index. Asking for one by propagate_down is
   // refused.
   virtual void NoGradient(int i) = 0;
+  // Output i holds labels or places: it is f32, and so is what is computed of such outputs alone,
+  // whatever type the files choose.
+  virtual void Exact(int i) = 0;
   // Declares parameter number 0, 1, ... in order; returns its number.
   virtual int Param(std::string_view name, const Shape& shape, const caffe::FillerParameter& filler,
                     const ParamOptions& options = {}) = 0;
@@ -195,11 +198,25 @@ struct LayerArity {
   int min_in = 1, max_in = 1, min_out = 1, max_out = 1;
 };
 
-// The page that `trainer layers NAME` prints.
+// How inputs may be stored. The net casts what comes as something else.
+enum class Storage : uint8_t {
+  kF32,      // f32 only
+  kChosen,   // f32 or bf16, one type for all of them: the one that the files choose (forward_type)
+  kFollows,  // the same for a layer that only moves numbers: what its readers take, where they
+             // agree
+  kAny,      // as it comes
+};
+
+// The page that `trainer layers NAME` prints, and what the net must know before it plans a layer.
 struct LayerDoc {
   std::string_view text;   // what it computes, with shapes; the first sentence heads the table
   std::string_view param;  // its message in LayerParameter ("relu_param"), or ""
   LayerArity arity = {};
+  Storage storage = Storage::kF32;
+  // Of input 1 where it is not like the others: kF32 or kAny.
+  Storage second = Storage::kChosen;
+
+  Storage OfInput(int i) const { return i == 1 && second != Storage::kChosen ? second : storage; }
 };
 
 using LayerRegistry = Registry<Layer, const LayerSpec&, const LayerEnv&>;

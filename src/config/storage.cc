@@ -1,0 +1,104 @@
+#include "trainer/config/storage.h"
+
+#include <glog/logging.h>
+
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+using google::protobuf::Message;
+
+constexpr const char* kNetFields[] = {"default_forward_type", "default_backward_type",
+                                      "default_forward_math", "default_backward_math"};
+constexpr const char* kLayerFields[] = {"forward_type", "backward_type", "forward_math",
+                                        "backward_math"};
+
+bool IsMath(const std::string& field) { return field.ends_with("_math"); }
+bool IsBackward(const std::string& field) { return field.find("backward") != std::string::npos; }
+
+caffe::Type Stored(caffe::Type type) { return type == caffe::FLOAT16 ? caffe::BFLOAT16 : type; }
+
+caffe::Type Value(const Message& message, const char* field) {
+  const auto* known = message.GetDescriptor()->FindFieldByName(field);
+  return static_cast<caffe::Type>(message.GetReflection()->GetEnumValue(message, known));
+}
+bool Given(const Message& message, const char* field) {
+  const auto* known = message.GetDescriptor()->FindFieldByName(field);
+  return message.GetReflection()->HasField(message, known);
+}
+
+// One line per kind of remark, at the first place that calls for it.
+class Remarks {
+ public:
+  // `value` stands in `field` where outputs are stored as `storage`.
+  void Look(const SourceRef& where, const std::string& field, caffe::Type value,
+            caffe::Type storage) {
+    if (!IsMath(field) && value == caffe::FLOAT16) {
+      Add(taken_, where,
+          "FLOAT16 is taken as BFLOAT16, which has the size of FLOAT16 and the range of FLOAT");
+    }
+    if (IsMath(field) && value != caffe::FLOAT) {
+      Add(math_, where, Join(field, " has no effect: sums are FLOAT"));
+    }
+    if (!IsMath(field) && IsBackward(field) && Stored(value) != storage) {
+      Add(backward_, where,
+          Join(field, " has no effect: gradients are stored as what they belong to, ",
+               caffe::Type_Name(storage)));
+    }
+  }
+
+ private:
+  static void Add(bool& said, const SourceRef& where, const std::string& text) {
+    if (said) return;
+    said = true;
+    LOG(INFO) << EscapeControl(Join(where.ToString(), ": ", text));
+  }
+
+  bool taken_ = false, math_ = false, backward_ = false;
+};
+
+}  // namespace
+
+std::string StorageFault(const std::string& field, caffe::Type type) {
+  if (type == caffe::FLOAT || type == caffe::FLOAT16 || type == caffe::BFLOAT16) return "";
+  const std::string is = Join(field, " is ", caffe::Type_Name(type), "; ");
+  if (IsMath(field)) return is + "all sums are FLOAT here: remove the field";
+  return is + "numbers are stored as FLOAT or BFLOAT16 (FLOAT16 is taken as BFLOAT16)";
+}
+
+caffe::Type StorageOf(const NetSpec& net, const LayerSpec& layer) {
+  const bool own = layer.proto().has_forward_type();
+  const caffe::Type type = own ? layer.proto().forward_type() : net.proto.default_forward_type();
+  const std::string fault = StorageFault(own ? "forward_type" : "default_forward_type", type);
+  if (fault.empty()) return Stored(type);
+  if (own) layer.Fail("forward_type", fault);
+  throw Error(ErrorCode::kConfig, net.Where("default_forward_type"), fault);
+}
+
+void CheckStorage(const NetSpec& net) {
+  Remarks remarks;
+  for (const char* field : kNetFields) {
+    if (!Given(net.proto, field)) continue;
+    const caffe::Type value = Value(net.proto, field);
+    const std::string fault = StorageFault(field, value);
+    if (!fault.empty()) throw Error(ErrorCode::kConfig, net.Where(field), fault);
+    remarks.Look(net.Where(field), field, value, Stored(net.proto.default_forward_type()));
+  }
+  for (const LayerSpec& layer : net.layers) {
+    for (const char* field : kLayerFields) {
+      if (!Given(layer.proto(), field)) continue;
+      const caffe::Type value = Value(layer.proto(), field);
+      const std::string fault = StorageFault(field, value);
+      if (!fault.empty()) layer.Fail(field, fault);
+      remarks.Look(layer.Where(field), field, value, StorageOf(net, layer));
+    }
+  }
+  if (net.proto.global_grad_scale() == 1 && !net.proto.global_grad_scale_adaptive()) return;
+  const char* field =
+      net.proto.has_global_grad_scale() ? "global_grad_scale" : "global_grad_scale_adaptive";
+  LOG(INFO) << net.Where(field).ToString() << ": " << field
+            << " has no effect: BFLOAT16 and FLOAT hold small gradients as they are";
+}
+
+}  // namespace trainer

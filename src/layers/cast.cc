@@ -1,0 +1,24 @@
+#include "trainer/layers/cast.h"
+
+#include "trainer/backend/map.h"
+
+namespace trainer {
+namespace {
+
+class Cast final : public Layer {
+ public:
+  explicit Cast(DType to) : to_(to) {}
+
+  void Plan(PlanContext& plan) override { plan.Out(0, plan.In(0), to_); }
+  void Forward(RunContext& run) override { Convert(run.device(), run.In(0), run.Out(0)); }
+  void Backward(RunContext& run) override { Convert(run.device(), run.GradOut(0), run.GradIn(0)); }
+
+ private:
+  DType to_;
+};
+
+}  // namespace
+
+std::unique_ptr<Layer> MakeCast(DType to) { return std::make_unique<Cast>(to); }
+
+}  // namespace trainer
