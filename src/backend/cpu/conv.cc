@@ -146,12 +146,14 @@ std::unique_ptr<ConvPlan> MakeConv(const ConvDesc& desc) {
   if (winograd && WinogradPays(WinogradShape(desc).Turned())) {
     data = MakeWinogradBackwardData(desc);
   }
+  if (!data) data = MakePointwiseBackwardData(desc);
   if (!data) data = MakeTurnedBackwardData(desc);
   if (!data) {
     data = FirstOneDnn<ConvBackwardData>(desc, MakeOneDnnBackwardData, WrongBf16Data(desc));
   }
   auto weight = own ? MakeSegmentBackwardWeight(desc) : nullptr;
   if (winograd && WinogradPays(WinogradShape(desc))) weight = MakeWinogradBackwardWeight(desc);
+  if (!weight) weight = MakePointwiseBackwardWeight(desc);
   if (!weight) {
     weight = FirstOneDnn<ConvBackwardWeight>(desc, MakeOneDnnBackwardWeight, WrongBf16Weight(desc));
   }

@@ -63,4 +63,9 @@ std::unique_ptr<ConvBackwardWeight> MakeOneDnnBackwardWeight(const ConvDesc& des
 // kernels are faster than its backward ones by up to a half.
 std::unique_ptr<ConvBackwardData> MakeTurnedBackwardData(const ConvDesc& desc);
 
+// 1 x 1 kernels: the weight gradient in bf16, channels in whole vectors; the data gradient with a
+// stride.
+std::unique_ptr<ConvBackwardWeight> MakePointwiseBackwardWeight(const ConvDesc& desc);
+std::unique_ptr<ConvBackwardData> MakePointwiseBackwardData(const ConvDesc& desc);
+
 }  // namespace trainer::cpu
