@@ -1,4 +1,4 @@
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <algorithm>
 #include <ostream>
@@ -9,6 +9,12 @@
 #include "trainer/backend/parallel_for.h"
 
 namespace trainer {
+
+using testing::AllOf;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
 
 struct WinogradCase {
   const char* name;
@@ -179,6 +185,21 @@ TEST(WinogradStepTest, RectifiesAndKeepsNaN) {
   step->Run(x.f32(), weight.f32(), Values::Of({16}, {}).f32(), y.f32(), scratch.span());
   EXPECT_TRUE(std::isnan(y[0]));
   EXPECT_GE(y[y.size() - 1], 0);  // of the other tile
+}
+
+TEST(WinogradStepTest, IsTakenWhereItPays) {
+  if (DetectCpuIsa() != CpuIsa::kAvx512) GTEST_SKIP() << "no AVX-512";
+  const auto device = MakeCpuDevice(2);
+  const auto name = [&](const ConvDesc& desc) { return device->MakeConv(desc)->Implementation(); };
+  EXPECT_EQ(name(Image(16, 64, 56, 56, 64, 3, 1, 1)), "own Winograd");
+  EXPECT_EQ(name(Image(64, 96, 27, 27, 256, 5, 2, 2, 2)), "own Winograd");
+  // Few tiles, and tiles mostly over the edge.
+  EXPECT_THAT(name(Image(1, 64, 14, 14, 64, 3, 1, 1)), Not(HasSubstr("Winograd")));
+  EXPECT_THAT(name(Image(64, 64, 5, 5, 64, 3, 1, 1)), Not(HasSubstr("Winograd")));
+  // The transform of a weight gradient costs more.
+  EXPECT_THAT(name(Image(5, 64, 8, 8, 64, 5, 2, 2)),
+              AllOf(StartsWith("own Winograd, data gradient own Winograd, weight gradient "),
+                    Not(EndsWith("Winograd"))));
 }
 
 TEST(WinogradStepTest, RefusesWhatItCannotDo) {

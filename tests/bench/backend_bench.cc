@@ -176,6 +176,11 @@ const bool kRegistered = [] {
   AddConv("caffenet_conv4", Square(64, 384, 13, 384, 3, 1, 1, 2));
   AddConv("caffenet_conv5", Square(64, 384, 13, 256, 3, 1, 1, 2));
   AddPool("caffenet_pool1", Halving(64, 96, 55, 3, PoolMethod::kMax));
+  AddConv("resnet_56", Square(16, 64, 56, 64, 3, 1, 1));
+  AddConv("resnet_28", Square(16, 128, 28, 128, 3, 1, 1));
+  AddConv("resnet_14", Square(16, 256, 14, 256, 3, 1, 1));
+  AddConv("resnet_7", Square(16, 512, 7, 512, 3, 1, 1));
+  AddConv("googlenet_conv2", Square(16, 64, 56, 192, 3, 1, 1));
   AddGemm("caffenet_fc6", 64, 9216, 4096);
   AddGemm("caffenet_fc7", 64, 4096, 4096);
   AddGemm("caffenet_fc8", 64, 4096, 1000);

@@ -152,7 +152,9 @@ std::unique_ptr<ConvPlan> MakeConv(const ConvDesc& desc) {
     data = FirstOneDnn<ConvBackwardData>(desc, MakeOneDnnBackwardData, WrongBf16Data(desc));
   }
   auto weight = own ? MakeSegmentBackwardWeight(desc) : nullptr;
-  if (winograd && WinogradPays(WinogradShape(desc))) weight = MakeWinogradBackwardWeight(desc);
+  if (winograd && WinogradWeightPays(WinogradShape(desc))) {
+    weight = MakeWinogradBackwardWeight(desc);
+  }
   if (!weight) weight = MakePointwiseBackwardWeight(desc);
   if (!weight) {
     weight = FirstOneDnn<ConvBackwardWeight>(desc, MakeOneDnnBackwardWeight, WrongBf16Weight(desc));

@@ -163,7 +163,11 @@ bool WinogradTakes(const ConvDesc& desc) {
 bool WinogradPays(const WinogradShape& s) {
   constexpr int64_t kMostKernels = int64_t{1} << 20;  // 150 MB at the points
   const int64_t direct = s.batch * s.oh * s.ow * s.kernel * s.kernel;
-  return s.tiles >= 48 && direct >= 2 * kPoints * s.tiles && s.group * s.c * s.m <= kMostKernels;
+  return s.tiles >= 32 && direct >= 2 * kPoints * s.tiles && s.group * s.c * s.m <= kMostKernels;
+}
+
+bool WinogradWeightPays(const WinogradShape& s) {
+  return WinogradPays(s) && s.tiles >= 5 * s.kernel * s.kernel;
 }
 
 WinogradShape::WinogradShape(const ConvDesc& desc)

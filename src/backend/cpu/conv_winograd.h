@@ -101,6 +101,7 @@ bool WinogradTakes(const ConvDesc& desc);
 // Whether they are the faster ones. Where there are few tiles, transforming the kernels costs more
 // than is saved; and tiles that reach far over the edge save nothing.
 bool WinogradPays(const WinogradShape& product);
+bool WinogradWeightPays(const WinogradShape& product);
 
 // For descriptions that WinogradTakes.
 std::unique_ptr<ConvForward> MakeWinogradForward(const ConvDesc& desc);
