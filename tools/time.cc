@@ -1,11 +1,9 @@
 #include <glog/logging.h>
 
-#include <iomanip>
 #include <iostream>
 
 #include "shared_flags.h"
-#include "stopwatch.h"
-#include "table.h"
+#include "time_report.h"
 #include "trainer/backend/device.h"
 #include "trainer/base/text.h"
 #include "trainer/checkpoint/model_file.h"
@@ -17,18 +15,6 @@
 
 namespace trainer {
 namespace {
-
-struct LayerTimes {
-  Samples forward, backward;
-};
-
-struct Times {
-  std::vector<LayerTimes> layers;
-  Samples forward, backward;  // all layers, one by one
-  Samples pass;               // forward and backward with no clock between the layers
-  Samples step;               // a solver's whole iteration; empty without a solver
-  double wait_ms = 0;         // per pass, for data
-};
 
 // What is measured: a net, and perhaps the solver that owns it.
 struct Subject {
@@ -103,75 +89,15 @@ Times Measure(const Subject& subject, int iterations) {
   return times;
 }
 
-// The lines that readers of Caffe's log know.
-void LogTimes(const Net& net, const Times& times, int iterations) {
-  LOG(INFO) << "Average time per layer: ";
-  for (int i = 0; i < net.NumLayers(); ++i) {
-    const LayerTimes& layer = times.layers[static_cast<size_t>(i)];
-    const std::string& name = net.LayerAt(i).name();
-    LOG(INFO) << std::setw(10) << name << "\tforward: " << layer.forward.Mean() << " ms.";
-    LOG(INFO) << std::setw(10) << name << "\tbackward: " << layer.backward.Mean() << " ms.";
-  }
-  const double both = times.forward.Mean() + times.backward.Mean();
-  LOG(INFO) << "Average Forward pass: " << times.forward.Mean() << " ms.";
-  LOG(INFO) << "Average Backward pass: " << times.backward.Mean() << " ms.";
-  LOG(INFO) << "Average Forward-Backward: " << both << " ms.";
-  LOG(INFO) << "Total Time: " << both * iterations << " ms.";
-  LOG(INFO) << "*** Benchmark ends ***";
-}
-
-// Billions of multiplications and additions per second.
-std::string Rate(int64_t macs, double ms) {
-  return macs == 0 || ms <= 0 ? "" : Fixed(2e-6 * static_cast<double>(macs) / ms, 1);
-}
-
-// Backward computes the gradient of the weights and, if something before learns, that of the input.
-int64_t BackwardMacs(const Net& net, int i) {
-  const caffe::LayerParameter& layer = net.LayerAt(i).proto();
-  const bool input = layer.bottom_size() > 0 && net.Gradient(layer.bottom(0)).data != nullptr;
-  return net.GetLayer(i).Macs() * (input ? 2 : 1);
-}
-
-void PrintLayers(const Net& net, const Times& times) {
-  const double whole = times.forward.Median() + times.backward.Median();
-  Table table({"layer", "type", "fwd min", "fwd med", "bwd min", "bwd med", "share", "fwd GFLOP/s",
-               "bwd GFLOP/s", "implementation"});
-  for (int i = 0; i < net.NumLayers(); ++i) {
-    const LayerTimes& layer = times.layers[static_cast<size_t>(i)];
-    const double forward = layer.forward.Median(), backward = layer.backward.Median();
-    const double share = whole > 0 ? 100 * (forward + backward) / whole : 0;
-    table.Add({net.LayerAt(i).name(), net.LayerAt(i).type(), Fixed(layer.forward.Min(), 3),
-               Fixed(forward, 3), Fixed(layer.backward.Min(), 3), Fixed(backward, 3),
-               Fixed(share, 1) + "%", Rate(net.GetLayer(i).Macs(), forward),
-               net.RunsBackward(i) ? Rate(BackwardMacs(net, i), backward) : "",
-               net.GetLayer(i).Implementation()});
-  }
-  std::cout << table.ToString() << "\n";
-}
-
-void PrintTotals(const Times& times) {
-  Table table({"whole net", "min", "median"});
-  auto add = [&](const char* name, const Samples& samples) {
-    table.Add({name, Fixed(samples.Min(), 3), Fixed(samples.Median(), 3)});
-  };
-  add("forward", times.forward);
-  add("backward", times.backward);
-  add("forward and backward", times.pass);
-  if (!times.step.empty()) {
-    table.Add({"update", "-", Fixed(std::max(0.0, times.step.Median() - times.pass.Median()), 3)});
-    add("training iteration", times.step);
-  }
-  const double layers = times.forward.Median() + times.backward.Median();
-  table.Add({"between layers", "-", Fixed(std::max(0.0, times.pass.Median() - layers), 3)});
-  table.Add({"waiting for data", "-", Fixed(times.wait_ms, 3)});
-  std::cout << table.ToString() << "\nTimes in milliseconds.\n";
-}
-
-void Report(const Subject& subject, int iterations) {
-  const Times times = Measure(subject, iterations);
-  LogTimes(*subject.net, times, iterations);
-  PrintLayers(*subject.net, times);
-  PrintTotals(times);
+void Report(const Subject& subject, const Flags& flags) {
+  const int iterations = flags.Whole("iterations");
+  Times times = Measure(subject, iterations);
+  times.peak = MeasurePeak(*subject.device);
+  if (subject.solver != nullptr) times.update_bytes = subject.solver->UpdateBytes();
+  const Net& net = *subject.net;
+  LogTimes(net, times, iterations);
+  std::cout << (flags.Has("json") ? TimesToJson(net, times, iterations).ToString()
+                                  : TimesToText(net, times));
 }
 
 class Time final : public Verb {
@@ -196,7 +122,8 @@ class Time final : public Verb {
                   StageFlag(),
                   SetFlag(),
                   GpuFlag(),
-                  MemoryFlag()},
+                  MemoryFlag(),
+                  JsonFlag()},
     };
   }
 
@@ -234,7 +161,7 @@ class Time final : public Verb {
     options.memory = ParseMemoryMode(flags);
     ObserverList nobody;
     Solver solver(spec, options, device, nobody);
-    Report({&solver.train_net(), &solver, &device, true}, flags.Whole("iterations"));
+    Report({&solver.train_net(), &solver, &device, true}, flags);
   }
 
   static void TimeModel(const Flags& flags, const Device& device) {
@@ -250,7 +177,7 @@ class Time final : public Verb {
     WeightLoading loading(nets);
     for (const std::string& file : flags.List("weights")) loading.Copy(ReadModel(file), file);
     if (flags.Has("weights")) loading.Finish();
-    Report({&net, nullptr, &device, options.training}, flags.Whole("iterations"));
+    Report({&net, nullptr, &device, options.training}, flags);
   }
 };
 

@@ -67,6 +67,12 @@ std::string WeightUpdate::Apply(int iter, float rate) {
   return note;
 }
 
+size_t WeightUpdate::Bytes() const {
+  int64_t count = 0;
+  for (const Param* param : params_) count += param->grad == nullptr ? 0 : param->count();
+  return static_cast<size_t>(count) * 2 * sizeof(float) * (2 + history_.size());
+}
+
 // A norm that is not a number clips nothing, as in Caffe.
 float WeightUpdate::ClipFactor(std::string* note) {
   const float limit = proto_.clip_gradients();

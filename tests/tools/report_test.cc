@@ -1,4 +1,4 @@
-// The verbs that print: plan, time, layers, dataset, device_query.
+// The verbs that print: plan, layers, dataset, device_query.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -73,61 +73,6 @@ TEST(PlanTest, FollowsLevelAndStage) {
   EXPECT_EQ(layers({"--stage=a, extra"}), "net, phase TRAIN: small, 5 layers");
   EXPECT_EQ(layers({"--level", "2", "--stage", "extra"}), "net, phase TRAIN: small, 6 layers");
   EXPECT_EQ(layers({"--level", "-1"}), "net, phase TRAIN: small, 3 layers");
-}
-
-TEST(TimeTest, PrintsLayersAndTotalsOfANet) {
-  const Job job;
-  job.Write();
-  const Outcome outcome =
-      RunProgram({"time", "--model=net.prototxt", "--iterations=2"}, job.options());
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, StartsWith("layer "));
-  for (const char* layer : {"digits +Data", "ip +InnerProduct", "loss +SoftmaxWithLoss"}) {
-    EXPECT_TRUE(Finds(outcome.out, std::string("\n") + layer + R"(( +\d+\.\d{3}){4} +\d+\.\d%)"))
-        << outcome.out;
-  }
-  for (const char* row : {"forward", "backward", "forward and backward", "waiting for data"}) {
-    EXPECT_THAT(outcome.out, HasSubstr(std::string("\n") + row + " "));
-  }
-  EXPECT_THAT(outcome.out, Not(HasSubstr("\nupdate ")));
-}
-
-TEST(TimeTest, LogsWhatReadersOfCaffesLogSearchFor) {
-  const Job job;
-  job.Write();
-  const Outcome outcome =
-      RunProgram({"time", "--model=net.prototxt", "--iterations=2"}, job.options());
-  for (const char* line :
-       {R"(\] Performing Forward\n)", R"(\] Initial loss: \S+\n)", R"(\] Performing Backward\n)",
-        R"(\] \*\*\* Benchmark begins \*\*\*\n)", R"(\] Testing for 2 iterations\.\n)",
-        R"(\] Iteration: 2 forward-backward time: \S+ ms\.\n)", R"(\] Average time per layer: \n)",
-        R"(\]         ip\tforward: \S+ ms\.\n)", R"(\]         ip\tbackward: \S+ ms\.\n)",
-        R"(\] Average Forward pass: \S+ ms\.\n)", R"(\] Average Backward pass: \S+ ms\.\n)",
-        R"(\] Average Forward-Backward: \S+ ms\.\n)", R"(\] Total Time: \S+ ms\.\n)",
-        R"(\] \*\*\* Benchmark ends \*\*\*\n)"}) {
-    EXPECT_TRUE(Finds(outcome.err, line)) << line << " in\n" << outcome.err;
-  }
-}
-
-TEST(TimeTest, MeasuresTheUpdateOfASolverAndSavesNothing) {
-  Job job;
-  job.solver = Edited(job.solver, "snapshot: 10", "snapshot: 1");
-  job.Write();
-  const Outcome outcome =
-      RunProgram({"time", "--solver=solver.prototxt", "--iterations=2"}, job.options());
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("\nupdate "));
-  EXPECT_THAT(outcome.out, HasSubstr("\ntraining iteration "));
-  EXPECT_THAT(job.Files("snap"), ElementsAre());
-}
-
-TEST(TimeTest, ATestNetHasNoBackwardPass) {
-  const Job job;
-  job.Write();
-  const Outcome outcome =
-      RunProgram({"time", "--model=net.prototxt", "--phase=TEST", "--iterations=2"}, job.options());
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_TRUE(Finds(outcome.out, R"(\nbackward +0\.000 +0\.000\n)")) << outcome.out;
 }
 
 TEST(LayersTest, ListsEveryTypeWithASentence) {

@@ -58,6 +58,14 @@ struct MemoryPlan {
   size_t separate_bytes = 0;  // what they would take without sharing
 };
 
+// The least that a layer moves between memory and the processor: bytes of all that it reads and
+// writes, each number once. Backward reads the gradients of the outputs, the kept values and, for
+// the gradient of an input, the weights; it writes the gradients of inputs and parameters. Views
+// and what another layer computes move nothing.
+struct LayerTraffic {
+  size_t forward = 0, backward = 0;
+};
+
 // What loading a weights file did, by layer name.
 struct LoadReport {
   std::vector<std::string> loaded, missing, unused;
@@ -87,6 +95,7 @@ class Net {
   int NumLayers() const;
   const LayerSpec& LayerAt(int i) const;
   Layer& GetLayer(int i) const;
+  LayerTraffic Traffic(int i) const;
   bool RunsBackward(int i) const;
   // The layer that computes layer i along with itself, or -1.
   int AbsorbedBy(int i) const;

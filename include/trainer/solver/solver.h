@@ -49,6 +49,8 @@ class Solver {
   std::string Snapshot();
 
   int iter() const { return state_.iter; }
+  // The least that the update moves between memory and the processor.
+  size_t UpdateBytes() const { return update_->Bytes(); }
   Net& train_net() { return *train_net_; }
   Net& test_net(int i) { return *test_nets_[static_cast<size_t>(i)]; }
   int NumTestNets() const { return static_cast<int>(test_nets_.size()); }

@@ -28,6 +28,10 @@ class WeightUpdate {
   // Per state kind, per parameter, on the device; a parameter's state has the order of its weights.
   const std::vector<std::vector<float*>>& history() const { return history_; }
 
+  // Bytes that Apply moves at least: weights and states are read and written, gradients read and
+  // set to zero.
+  size_t Bytes() const;
+
  private:
   struct FreeOnDevice {
     const Device* device;

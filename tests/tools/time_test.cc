@@ -1,0 +1,99 @@
+// What `trainer time` prints and logs.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <regex>
+
+#include "job.h"
+
+namespace trainer {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+bool Finds(const std::string& text, const std::string& pattern) {
+  return std::regex_search(text, std::regex(pattern));
+}
+
+TEST(TimeTest, PrintsLayersAndTotalsOfANet) {
+  const Job job;
+  job.Write();
+  const Outcome outcome =
+      RunProgram({"time", "--model=net.prototxt", "--iterations=2"}, job.options());
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, StartsWith("layer "));
+  for (const char* layer : {"digits +Data", "ip +InnerProduct", "loss +SoftmaxWithLoss"}) {
+    EXPECT_TRUE(Finds(outcome.out, std::string("\n") + layer + R"(( +\d+\.\d{3}){4} +\d+\.\d%)"))
+        << outcome.out;
+  }
+  for (const char* row : {"forward", "backward", "forward and backward", "waiting for data"}) {
+    EXPECT_THAT(outcome.out, HasSubstr(std::string("\n") + row + " "));
+  }
+  // GFLOP/s, GB/s and the share of the peak, forward and backward.
+  EXPECT_TRUE(
+      Finds(outcome.out, R"(\nip +InnerProduct +(\S+ +){5}(\d+\.\d +\d+\.\d +\d+\.\d% +){2})"))
+      << outcome.out;
+  EXPECT_TRUE(Finds(outcome.out, R"(\nPeak of this machine: \d+\.\d GFLOP/s, \d+\.\d GB/s\. )"));
+  EXPECT_THAT(outcome.out, Not(HasSubstr("\nupdate ")));
+}
+
+// 16 images of 784 pixels, 10 outputs with a bias: numbers by hand.
+TEST(TimeTest, GivesAllFiguresAsJson) {
+  const Job job;
+  job.Write();
+  const Outcome outcome =
+      RunProgram({"time", "--solver=solver.prototxt", "--iterations=2", "--json"}, job.options());
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, StartsWith("{\n  \"net\": \"small\",\n  \"iterations\": 2,\n"));
+  const std::string work = R"("flops": 250880,\n +"bytes": 82216,\n +"gflops_per_s": \S+,\n)"
+                           R"( +"gbytes_per_s": \S+,\n +"percent_of_peak": \d)";
+  EXPECT_TRUE(Finds(outcome.out, R"("name": "ip",\n +"type": "InnerProduct",\n[^}]*)" + work))
+      << outcome.out;
+  EXPECT_TRUE(Finds(outcome.out, R"("peak": \{\n +"gflops_per_s": \d\S+,\n +"gbytes_per_s": \d)"));
+  EXPECT_TRUE(Finds(outcome.out, R"("update": \{\n +"median_ms": \S+,\n +"bytes": 188400,)"))
+      << outcome.out;
+}
+
+TEST(TimeTest, LogsWhatReadersOfCaffesLogSearchFor) {
+  const Job job;
+  job.Write();
+  const Outcome outcome =
+      RunProgram({"time", "--model=net.prototxt", "--iterations=2"}, job.options());
+  for (const char* line :
+       {R"(\] Performing Forward\n)", R"(\] Initial loss: \S+\n)", R"(\] Performing Backward\n)",
+        R"(\] \*\*\* Benchmark begins \*\*\*\n)", R"(\] Testing for 2 iterations\.\n)",
+        R"(\] Iteration: 2 forward-backward time: \S+ ms\.\n)", R"(\] Average time per layer: \n)",
+        R"(\]         ip\tforward: \S+ ms\.\n)", R"(\]         ip\tbackward: \S+ ms\.\n)",
+        R"(\] Average Forward pass: \S+ ms\.\n)", R"(\] Average Backward pass: \S+ ms\.\n)",
+        R"(\] Average Forward-Backward: \S+ ms\.\n)", R"(\] Total Time: \S+ ms\.\n)",
+        R"(\] \*\*\* Benchmark ends \*\*\*\n)"}) {
+    EXPECT_TRUE(Finds(outcome.err, line)) << line << " in\n" << outcome.err;
+  }
+}
+
+TEST(TimeTest, MeasuresTheUpdateOfASolverAndSavesNothing) {
+  Job job;
+  job.solver = Edited(job.solver, "snapshot: 10", "snapshot: 1");
+  job.Write();
+  const Outcome outcome =
+      RunProgram({"time", "--solver=solver.prototxt", "--iterations=2"}, job.options());
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("\nupdate "));
+  EXPECT_THAT(outcome.out, HasSubstr("\ntraining iteration "));
+  EXPECT_THAT(job.Files("snap"), ElementsAre());
+}
+
+TEST(TimeTest, ATestNetHasNoBackwardPass) {
+  const Job job;
+  job.Write();
+  const Outcome outcome =
+      RunProgram({"time", "--model=net.prototxt", "--phase=TEST", "--iterations=2"}, job.options());
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_TRUE(Finds(outcome.out, R"(\nbackward +0\.000 +0\.000\n)")) << outcome.out;
+}
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,178 @@
+#include "time_report.h"
+
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <iomanip>
+
+#include "table.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+// A layer's work in one direction: floating-point operations and bytes, 0 where not counted.
+struct Work {
+  double flops = 0, bytes = 0;
+};
+
+// Billions per second; nothing where nothing is counted or the clock saw nothing.
+std::optional<double> Rate(double work, double ms) {
+  if (work <= 0 || ms <= 0) return std::nullopt;
+  return 1e-6 * work / ms;
+}
+
+// The share of the machine's peak, in percent: the time that the products or the memory alone would
+// take, whichever is longer, in the time taken.
+std::optional<double> OfPeak(const Work& work, double ms, const MachinePeak& peak) {
+  if (work.flops + work.bytes <= 0 || ms <= 0) return std::nullopt;
+  const double least_ms = 1e-6 * std::max(work.flops / peak.gflops, work.bytes / peak.gbytes);
+  return 100 * least_ms / ms;
+}
+
+Work ForwardWork(const Net& net, int i) {
+  return {2.0 * static_cast<double>(net.GetLayer(i).Macs()),
+          static_cast<double>(net.Traffic(i).forward)};
+}
+
+// Backward computes the gradient of the weights and, if something before learns, that of the input.
+Work BackwardWork(const Net& net, int i) {
+  if (!net.RunsBackward(i)) return {};
+  const caffe::LayerParameter& layer = net.LayerAt(i).proto();
+  const bool input = layer.bottom_size() > 0 && net.Gradient(layer.bottom(0)).data != nullptr;
+  return {2.0 * static_cast<double>(net.GetLayer(i).Macs()) * (input ? 2 : 1),
+          static_cast<double>(net.Traffic(i).backward)};
+}
+
+std::string Cell(const std::optional<double>& value, const char* unit = "") {
+  return value ? Fixed(*value, 1) + unit : "";
+}
+
+double ShareOf(const Times& times, const LayerTimes& layer) {
+  const double whole = times.forward.Median() + times.backward.Median();
+  return whole > 0 ? 100 * (layer.forward.Median() + layer.backward.Median()) / whole : 0;
+}
+
+std::string LayerTable(const Net& net, const Times& times) {
+  Table table({"layer", "type", "fwd min", "fwd med", "bwd min", "bwd med", "share", "fwd GFLOP/s",
+               "fwd GB/s", "fwd peak", "bwd GFLOP/s", "bwd GB/s", "bwd peak", "implementation"});
+  for (int i = 0; i < net.NumLayers(); ++i) {
+    const LayerTimes& layer = times.layers[static_cast<size_t>(i)];
+    const double forward = layer.forward.Median(), backward = layer.backward.Median();
+    const Work ahead = ForwardWork(net, i), back = BackwardWork(net, i);
+    table.Add({net.LayerAt(i).name(), net.LayerAt(i).type(), Fixed(layer.forward.Min(), 3),
+               Fixed(forward, 3), Fixed(layer.backward.Min(), 3), Fixed(backward, 3),
+               Fixed(ShareOf(times, layer), 1) + "%", Cell(Rate(ahead.flops, forward)),
+               Cell(Rate(ahead.bytes, forward)), Cell(OfPeak(ahead, forward, times.peak), "%"),
+               Cell(Rate(back.flops, backward)), Cell(Rate(back.bytes, backward)),
+               Cell(OfPeak(back, backward, times.peak), "%"), net.GetLayer(i).Implementation()});
+  }
+  return table.ToString();
+}
+
+std::string TotalTable(const Times& times) {
+  Table table({"whole net", "min", "median"});
+  const auto add = [&](const char* name, const Samples& samples) {
+    table.Add({name, Fixed(samples.Min(), 3), Fixed(samples.Median(), 3)});
+  };
+  add("forward", times.forward);
+  add("backward", times.backward);
+  add("forward and backward", times.pass);
+  if (!times.step.empty()) {
+    table.Add({"update", "-", Fixed(times.UpdateMs(), 3)});
+    add("training iteration", times.step);
+  }
+  const double layers = times.forward.Median() + times.backward.Median();
+  table.Add({"between layers", "-", Fixed(std::max(0.0, times.pass.Median() - layers), 3)});
+  table.Add({"waiting for data", "-", Fixed(times.wait_ms, 3)});
+  return table.ToString();
+}
+
+Json Optional(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
+
+Json SamplesToJson(const Samples& samples) {
+  return Json::Object()
+      .Set("min_ms", samples.Min())
+      .Set("median_ms", samples.Median())
+      .Set("mean_ms", samples.Mean());
+}
+
+Json DirectionToJson(const Samples& samples, const Work& work, const MachinePeak& peak) {
+  const double ms = samples.Median();
+  return SamplesToJson(samples)
+      .Set("flops", work.flops)
+      .Set("bytes", work.bytes)
+      .Set("gflops_per_s", Optional(Rate(work.flops, ms)))
+      .Set("gbytes_per_s", Optional(Rate(work.bytes, ms)))
+      .Set("percent_of_peak", Optional(OfPeak(work, ms, peak)));
+}
+
+Json LayerToJson(const Net& net, const Times& times, int i) {
+  const LayerTimes& layer = times.layers[static_cast<size_t>(i)];
+  const int by = net.AbsorbedBy(i);
+  return Json::Object()
+      .Set("name", net.LayerAt(i).name())
+      .Set("type", net.LayerAt(i).type())
+      .Set("implementation", net.GetLayer(i).Implementation())
+      .Set("computed_by", by < 0 ? Json() : Json(net.LayerAt(by).name()))
+      .Set("percent_of_time", ShareOf(times, layer))
+      .Set("forward", DirectionToJson(layer.forward, ForwardWork(net, i), times.peak))
+      .Set("backward", DirectionToJson(layer.backward, BackwardWork(net, i), times.peak));
+}
+
+}  // namespace
+
+void LogTimes(const Net& net, const Times& times, int iterations) {
+  LOG(INFO) << "Average time per layer: ";
+  for (int i = 0; i < net.NumLayers(); ++i) {
+    const LayerTimes& layer = times.layers[static_cast<size_t>(i)];
+    const std::string& name = net.LayerAt(i).name();
+    LOG(INFO) << std::setw(10) << name << "\tforward: " << layer.forward.Mean() << " ms.";
+    LOG(INFO) << std::setw(10) << name << "\tbackward: " << layer.backward.Mean() << " ms.";
+  }
+  const double both = times.forward.Mean() + times.backward.Mean();
+  LOG(INFO) << "Average Forward pass: " << times.forward.Mean() << " ms.";
+  LOG(INFO) << "Average Backward pass: " << times.backward.Mean() << " ms.";
+  LOG(INFO) << "Average Forward-Backward: " << both << " ms.";
+  LOG(INFO) << "Total Time: " << both * iterations << " ms.";
+  LOG(INFO) << "*** Benchmark ends ***";
+}
+
+std::string TimesToText(const Net& net, const Times& times) {
+  std::string update;
+  if (const auto rate = Rate(static_cast<double>(times.update_bytes), times.UpdateMs())) {
+    update =
+        Join("The update moves ", Bytes(times.update_bytes), " at ", Fixed(*rate, 1), " GB/s.\n");
+  }
+  return Join(LayerTable(net, times), "\n", TotalTable(times), "\nTimes in milliseconds.\n", update,
+              "Peak of this machine: ", Fixed(times.peak.gflops, 1), " GFLOP/s, ",
+              Fixed(times.peak.gbytes, 1),
+              " GB/s. A layer's peak is the least time that its products\n"
+              "or its memory take at these rates, in percent of its time.\n");
+}
+
+Json TimesToJson(const Net& net, const Times& times, int iterations) {
+  Json layers = Json::Array();
+  for (int i = 0; i < net.NumLayers(); ++i) layers.Push(LayerToJson(net, times, i));
+  Json root = Json::Object();
+  root.Set("net", net.name())
+      .Set("iterations", iterations)
+      .Set("peak", Json::Object()
+                       .Set("gflops_per_s", times.peak.gflops)
+                       .Set("gbytes_per_s", times.peak.gbytes))
+      .Set("layers", layers)
+      .Set("forward", SamplesToJson(times.forward))
+      .Set("backward", SamplesToJson(times.backward))
+      .Set("pass", SamplesToJson(times.pass))
+      .Set("wait_ms", times.wait_ms);
+  if (times.step.empty()) return root;
+  const auto bytes = static_cast<double>(times.update_bytes);
+  root.Set("training_iteration", SamplesToJson(times.step))
+      .Set("update", Json::Object()
+                         .Set("median_ms", times.UpdateMs())
+                         .Set("bytes", times.update_bytes)
+                         .Set("gbytes_per_s", Optional(Rate(bytes, times.UpdateMs()))));
+  return root;
+}
+
+}  // namespace trainer
