@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "dataset_task.h"
+#include "shared_flags.h"
 #include "trainer/base/text.h"
 #include "verb.h"
 
@@ -12,7 +13,7 @@ namespace {
 void MakeDigits(const Flags& flags) {
   DigitsOptions options;
   options.folder = flags.words()[1];
-  options.backend = BackendFlag(flags);
+  options.backend = BackendName(flags);
   options.train = flags.Whole("train");
   options.test = flags.Whole("test");
   options.seed = static_cast<uint64_t>(flags.Whole("seed"));
@@ -23,7 +24,7 @@ void MakeDigits(const Flags& flags) {
 
 void ConvertIdx(const Flags& flags) {
   const std::vector<std::string>& words = flags.words();
-  const int64_t records = WriteIdx(words[1], words[2], words[3], BackendFlag(flags));
+  const int64_t records = WriteIdx(words[1], words[2], words[3], BackendName(flags));
   std::cout << words[3] << ": " << records << " records\n";
 }
 
@@ -65,7 +66,7 @@ const RegisterDatasetTask kInfo(
              .run = Describe});
 
 void ConvertCifar10(const Flags& flags) {
-  const Cifar10Files made = WriteCifar10(flags.words()[1], flags.words()[2], BackendFlag(flags));
+  const Cifar10Files made = WriteCifar10(flags.words()[1], flags.words()[2], BackendName(flags));
   std::cout << made.train << ": " << made.train_records << " records\n"
             << made.test << ": " << made.test_records << " records\n"
             << made.mean << ": mean of the training images\n";
@@ -74,7 +75,7 @@ void ConvertCifar10(const Flags& flags) {
 void MakePairs(const Flags& flags) {
   const std::vector<std::string>& words = flags.words();
   const auto seed = static_cast<uint64_t>(flags.Whole("seed"));
-  const int64_t records = WritePairs(words[1], words[2], BackendFlag(flags), seed);
+  const int64_t records = WritePairs(words[1], words[2], BackendName(flags), seed);
   std::cout << words[2] << ": " << records << " records\n";
 }
 

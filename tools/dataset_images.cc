@@ -1,6 +1,7 @@
 #include <iostream>
 
 #include "dataset_task.h"
+#include "shared_flags.h"
 #include "trainer/data/dataset.h"
 
 namespace trainer {
@@ -12,7 +13,7 @@ void ConvertImages(const Flags& flags) {
   options.root = words[1];
   options.list = words[2];
   options.database = words[3];
-  options.backend = BackendFlag(flags);
+  options.backend = BackendName(flags);
   options.gray = flags.Switch("gray");
   options.height = flags.Whole("resize_height");
   options.width = flags.Whole("resize_width");

@@ -1,8 +1,6 @@
 #pragma once
 // What `trainer dataset` can do. One task is one entry, registered by the file that defines it.
 
-#include <algorithm>
-#include <cctype>
 #include <map>
 #include <string>
 #include <string_view>
@@ -34,12 +32,5 @@ struct RegisterDatasetTask {
     DatasetTasks().emplace(name, std::move(task));
   }
 };
-
-// The backend's registered name, in capitals as a prototxt spells it.
-inline std::string BackendFlag(const Flags& flags) {
-  std::string name = flags.Text("backend");
-  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::toupper(c); });
-  return name;
-}
 
 }  // namespace trainer

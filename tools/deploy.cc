@@ -40,7 +40,7 @@ std::map<std::string, Shape> PlannedShapes(const NetSpec& spec, const caffe::Net
   NetOptions options;
   options.state = state;
   options.log = false;
-  options.memory = MemoryMode::kSeparate;  // so that every blob still has its shape
+  options.plan_only = true;
   const Net net(spec, options, *device, params);
   std::map<std::string, Shape> shapes;
   for (const std::string& blob : blobs) {

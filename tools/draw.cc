@@ -212,9 +212,8 @@ class Draw final : public Verb {
       throw Error(ErrorCode::kUsage, Join("--out=", path, " must end in .svg or .dot"));
     }
     const NetSpec spec = ModelOf(flags);
-    const bool train = flags.Text("phase") == "TRAIN";
-    const std::vector<LayerSpec> layers =
-        FilterLayers(spec, NetStateOf(flags, train ? caffe::TRAIN : caffe::TEST));
+    const bool train = PhaseOf(flags) == caffe::TRAIN;
+    const std::vector<LayerSpec> layers = FilterLayers(spec, NetStateOf(flags, PhaseOf(flags)));
     InsertSplits(layers);  // for its check of the connections
     const Picture picture = PictureOf(layers);
     const std::string title = Join(spec.proto.name(), train ? ", phase TRAIN" : ", phase TEST");

@@ -22,13 +22,18 @@ std::string Quoted(std::string_view text) {
   return quoted + "\"";
 }
 
+// The fewest digits that give the same number again.
+template <class T>
+std::string Digits(T value) {
+  if (!std::isfinite(value)) return "null";
+  char digits[32];
+  return {digits, std::to_chars(digits, digits + sizeof digits, value).ptr};
+}
+
 }  // namespace
 
-Json::Json(double value) : text_("null") {
-  if (!std::isfinite(value)) return;
-  char digits[32];
-  text_.assign(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
-}
+Json::Json(double value) : text_(Digits(value)) {}
+Json::Json(float value) : text_(Digits(value)) {}
 
 Json::Json(std::string_view value) : text_(Quoted(value)) {}
 

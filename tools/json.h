@@ -17,6 +17,7 @@ class Json {
   Json(int value) : Json(static_cast<int64_t>(value)) {}
   Json(size_t value) : text_(std::to_string(value)) {}
   Json(double value);  // null when it is not finite
+  Json(float value);   // the same, with as many digits as a float has
   Json(std::string_view value);
   Json(const std::string& value) : Json(std::string_view(value)) {}
   Json(const char* value) : Json(std::string_view(value)) {}

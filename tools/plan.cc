@@ -176,7 +176,7 @@ class Plan final : public Verb {
   VerbDoc Doc() const override {
     return {
         .summary = "show where each value of a net lies in memory, without training",
-        .usage = "trainer plan (--solver=FILE | --model=FILE [--phase=TEST]) [--json] [flags]",
+        .usage = "trainer plan (--solver=FILE | --model=FILE [--phase=TEST]) [flags]",
         .text =
             "Prints one line per value: its place, its bytes, and the first and the last step "
             "that needs it ('conv1 back' is conv1's backward step). Values whose steps do not "
@@ -259,7 +259,7 @@ class Plan final : public Verb {
 
   static void PlanModel(const Flags& flags, const Device& device) {
     const NetSpec spec = ModelOf(flags);
-    const bool train = flags.Text("phase") == "TRAIN";
+    const bool train = PhaseOf(flags) == caffe::TRAIN;
     ParamStore params(device);
     const NetOptions options =
         Options(flags, NetStateOf(flags, train ? caffe::TRAIN : caffe::TEST));

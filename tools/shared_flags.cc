@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cctype>
+#include <set>
 
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
+#include "trainer/checkpoint/model_file.h"
+#include "trainer/net/load_weights.h"
 
 namespace trainer {
 
@@ -28,10 +31,10 @@ Flag StageFlag() {
       .name = "stage", .value = "LIST", .help = "stages of the net's state, with commas between"};
 }
 
-Flag PhaseFlag() {
+Flag PhaseFlag(std::string_view fallback) {
   return {.name = "phase",
           .value = "TRAIN|TEST",
-          .fallback = "TRAIN",
+          .fallback = fallback,
           .help = "which phase's net of --model",
           .choices = "TRAIN|TEST"};
 }
@@ -65,6 +68,34 @@ Flag SetFlag() {
           .help =
               "change a field, many times if need be: base_lr=0.05, "
               "layer[conv1].convolution_param.num_output=64"};
+}
+
+std::string BackendName(const Flags& flags) {
+  std::string name = flags.Text("backend");
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::toupper(c); });
+  return name;
+}
+
+void LoadWeights(const Flags& flags, std::span<Net* const> nets) {
+  if (!flags.Has("weights")) return;
+  WeightLoading loading(nets);
+  for (const std::string& file : flags.List("weights")) loading.Copy(ReadModel(file), file);
+  loading.Finish();
+}
+
+void CheckBlobs(const Net& net, const std::string& flag, const std::vector<std::string>& blobs) {
+  std::set<std::string> names;
+  for (int i = 0; i < net.NumLayers(); ++i) {
+    if (net.LayerAt(i).type() == "Split" || net.LayerAt(i).type() == "Cast") continue;
+    names.insert(net.LayerAt(i).proto().top().begin(), net.LayerAt(i).proto().top().end());
+  }
+  const std::vector<std::string> known(names.begin(), names.end());
+  for (const std::string& blob : blobs) {
+    if (names.contains(blob)) continue;
+    throw Error(ErrorCode::kUsage,
+                Join("--", flag, ": the net has no blob '", EscapeControl(blob), "'.",
+                     DidYouMean(blob, known), " It has ", EscapeControl(JoinList(known))));
+  }
 }
 
 SolverSpec SolverOf(const Flags& flags) {
@@ -102,6 +133,10 @@ caffe::NetState NetStateOf(const Flags& flags, caffe::Phase phase) {
   state.set_level(flags.Whole("level"));
   for (const std::string& stage : flags.List("stage")) state.add_stage(stage);
   return state;
+}
+
+caffe::Phase PhaseOf(const Flags& flags) {
+  return std::tolower(flags.Text("phase")[1]) == 'r' ? caffe::TRAIN : caffe::TEST;
 }
 
 MemoryMode ParseMemoryMode(const Flags& flags) {

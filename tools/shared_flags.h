@@ -1,7 +1,9 @@
 #pragma once
 // Flags that several verbs have, and what they mean.
 
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "flags.h"
@@ -14,7 +16,7 @@ namespace trainer {
 Flag GpuFlag();
 Flag LevelFlag();
 Flag StageFlag();
-Flag PhaseFlag();
+Flag PhaseFlag(std::string_view fallback = "TRAIN");
 Flag MemoryFlag();
 Flag IterationsFlag();
 Flag JsonFlag();
@@ -26,7 +28,18 @@ void RefuseGpu(const Flags& flags);
 
 StateFlags StateFlagsOf(const Flags& flags);
 caffe::NetState NetStateOf(const Flags& flags, caffe::Phase phase);
+caffe::Phase PhaseOf(const Flags& flags);
 MemoryMode ParseMemoryMode(const Flags& flags);
+
+// The backend's registered name, in capitals as a prototxt spells it: --backend.
+std::string BackendName(const Flags& flags);
+
+// Copies the files of --weights into the nets, in their order. Logs what became of them.
+void LoadWeights(const Flags& flags, std::span<Net* const> nets);
+
+// Throws kUsage, naming the nearest, for a blob that --`flag` names and the net does not have.
+// Those of Split and Cast layers do not count.
+void CheckBlobs(const Net& net, const std::string& flag, const std::vector<std::string>& blobs);
 
 // The files of --solver and --model, with the changes of --set.
 SolverSpec SolverOf(const Flags& flags);

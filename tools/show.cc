@@ -135,8 +135,9 @@ class Show final : public Verb {
     const std::unique_ptr<Device> device = MakeCpuDevice();
     ParamStore params(*device);
     NetOptions options;
-    options.state = NetStateOf(flags, flags.Text("phase") == "TRAIN" ? caffe::TRAIN : caffe::TEST);
+    options.state = NetStateOf(flags, PhaseOf(flags));
     options.log = false;
+    options.plan_only = true;
     const Net net(spec, options, *device, params);
     const std::vector<Row> rows = RowsOf(net);
     flags.Switch("json") ? PrintJson(net, rows) : PrintTable(net, rows);

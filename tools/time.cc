@@ -6,9 +6,7 @@
 #include "time_report.h"
 #include "trainer/backend/device.h"
 #include "trainer/base/text.h"
-#include "trainer/checkpoint/model_file.h"
 #include "trainer/data/prefetcher.h"
-#include "trainer/net/load_weights.h"
 #include "trainer/net/net.h"
 #include "trainer/solver/solver.h"
 #include "verb.h"
@@ -168,15 +166,13 @@ class Time final : public Verb {
     const NetSpec spec = ModelOf(flags);
     ParamStore params(device);
     NetOptions options;
-    options.training = flags.Text("phase") == "TRAIN";
+    options.training = PhaseOf(flags) == caffe::TRAIN;
     options.state = NetStateOf(flags, options.training ? caffe::TRAIN : caffe::TEST);
     options.memory = ParseMemoryMode(flags);
     options.log = false;
     Net net(spec, options, device, params);
     Net* const nets[] = {&net};
-    WeightLoading loading(nets);
-    for (const std::string& file : flags.List("weights")) loading.Copy(ReadModel(file), file);
-    if (flags.Has("weights")) loading.Finish();
+    LoadWeights(flags, nets);
     Report({&net, nullptr, &device, options.training}, flags);
   }
 };

@@ -1,6 +1,7 @@
 #include <glog/logging.h>
 #include <google/protobuf/text_format.h>
 
+#include "run_start.h"
 #include "shared_flags.h"
 #include "trainer/backend/device.h"
 #include "trainer/base/atomic_file.h"
@@ -22,36 +23,6 @@ SignalEffects ReadEffects(const Flags& flags) {
   auto read = [&](const char* flag) { return ParseSignalEffect(flag, flags.Text(flag)); };
   return {read("sigint_effect"), read("sighup_effect"), read("sigterm_effect"),
           read("sigusr1_effect")};
-}
-
-// A solver without solver_mode trains on the CPU, as with Caffe's program.
-void RefuseGpuSolver(const SolverSpec& spec) {
-  if (!spec.proto.has_solver_mode() || spec.proto.solver_mode() != caffe::SolverParameter::GPU) {
-    return;
-  }
-  throw Error(ErrorCode::kUnavailable, spec.Where("solver_mode"),
-              "solver_mode is GPU and this build has no CUDA; write solver_mode: CPU");
-}
-
-// Those of the command line replace the solver's.
-std::vector<std::string> WeightFiles(const Flags& flags, const SolverSpec& spec) {
-  if (flags.Has("weights")) return flags.List("weights");
-  std::vector<std::string> files;
-  for (const std::string& list : spec.proto.weights()) {
-    for (std::string& file : SplitList(list)) files.push_back(std::move(file));
-  }
-  return files;
-}
-
-// The state to go on from, or "": what --snapshot names, or what --resume=auto finds.
-std::string StateToResume(const Flags& flags, const SolverSpec& spec) {
-  if (!flags.Has("resume")) return flags.Text("snapshot");
-  const std::string& prefix = spec.proto.snapshot_prefix();
-  const std::optional<LoadedState> newest = NewestSnapshot(prefix);
-  if (newest) return newest->path;
-  LOG(INFO) << EscapeControl(
-      Join("There is no snapshot of '", prefix, "' yet: starting from the beginning"));
-  return "";
 }
 
 // What the changes of --set made of the files, beside the snapshots.
@@ -84,21 +55,10 @@ class Train final : public Verb {
             "trainer train --solver=s.prototxt --weights=base.caffemodel\n"
             "trainer train --solver=s.prototxt --set base_lr=0.05",
         .flags = {{.name = "solver", .value = "FILE", .help = "the solver", .required = true},
-                  {.name = "snapshot",
-                   .value = "FILE",
-                   .help = "go on from this .solverstate, bit for bit"},
-                  {.name = "allow_outside",
-                   .kind = FlagKind::kSwitch,
-                   .help = "take the snapshot's weights from the path that it names, if they are "
-                           "not beside it"},
-                  {.name = "resume",
-                   .value = "auto",
-                   .help = "go on from the newest undamaged snapshot of snapshot_prefix; "
-                           "without one, start from the beginning",
-                   .choices = "auto"},
-                  {.name = "weights",
-                   .value = "FILES",
-                   .help = "start from these .caffemodel files, with commas between"},
+                  SnapshotFlag(),
+                  AllowOutsideFlag(),
+                  ResumeFlag(),
+                  StartWeightsFlag(),
                   EffectFlag("sigint_effect", "stop", "what Ctrl-C does"),
                   EffectFlag("sighup_effect", "snapshot", "what SIGHUP does"),
                   EffectFlag("sigterm_effect", "stop", "what SIGTERM does"),
@@ -119,14 +79,8 @@ class Train final : public Verb {
   }
 
   int Run(const Flags& flags) override {
-    if (flags.Has("snapshot") && flags.Has("weights")) {
-      throw Error(ErrorCode::kUsage,
-                  "--snapshot and --weights exclude each other: a snapshot has its own weights");
-    }
-    if (flags.Has("snapshot") && flags.Has("resume")) {
-      throw Error(ErrorCode::kUsage, "--snapshot and --resume exclude each other: give one");
-    }
-    if (flags.Text("phase") == "TEST") {
+    RefuseTwoStarts(flags);
+    if (PhaseOf(flags) == caffe::TEST) {
       throw Error(ErrorCode::kUsage,
                   "--phase=TEST: training is phase TRAIN; 'trainer test' runs a net's TEST phase");
     }

@@ -149,6 +149,18 @@ void WriteWhole(const std::string& path, std::string_view bytes, FileOps& ops) {
   file.Commit();
 }
 
+void PlaceWhole(const std::string& temp, const std::string& path, FileOps& ops) {
+  const auto fail = [&](const char* doing) {
+    ThrowFileError(FileUse::kOutput, doing, AbsolutePath(path), errno);
+  };
+  FileHandle file(ops, ops.Open(temp, O_RDONLY | O_NOFOLLOW, 0));
+  if (file.get() < 0) fail("open the new file");
+  if (ops.Fsync(file.get()) != 0) fail("write to disk (fsync)");
+  if (file.Close() != 0) fail("write (close)");
+  if (ops.Rename(temp, path) != 0) fail("put the new file in place (rename)");
+  SyncFolder(FolderOf(path), ops);
+}
+
 void SyncFolder(const std::string& folder, FileOps& ops) {
   FileHandle handle(ops, ops.Open(folder, O_RDONLY | O_DIRECTORY, 0));
   const auto fail = [&] {
@@ -186,7 +198,17 @@ int TryFile(const std::string& temp, uint64_t bytes, FileOps& ops) {
 
 }  // namespace
 
-void ProbeWritable(const std::string& prefix, uint64_t needed_bytes, FileOps& ops) {
+void CheckNameLength(const std::string& path) {
+  const std::string folder = FolderOf(path), temp = FileNameOf(TempPathFor(path));
+  const long longest = pathconf(folder.c_str(), _PC_NAME_MAX);
+  if (longest <= 0 || temp.size() <= static_cast<size_t>(longest)) return;
+  throw Error(ErrorCode::kCannotCreate, {AbsolutePath(folder)},
+              Join("the file '", EscapeControl(FileNameOf(path)), "' would be called '",
+                   EscapeControl(temp), "' while it is written, ", temp.size(),
+                   " bytes; names here have at most ", longest, ": choose a shorter one"));
+}
+
+void CheckWritable(const std::string& prefix, uint64_t needed_bytes, FileOps& ops) {
   const std::string folder = FolderOf(prefix);
   const SourceRef place{AbsolutePath(folder)};
   if (!IsDirectory(folder)) {
@@ -204,10 +226,17 @@ void ProbeWritable(const std::string& prefix, uint64_t needed_bytes, FileOps& op
                 Join("a snapshot needs ", Amount(needed_bytes), " but only ", Amount(free),
                      " are free; free some space or set snapshot_prefix to another disk"));
   }
+  if (faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
+    ThrowFileError(FileUse::kOutput, "write snapshots here", place.file, errno);
+  }
+}
+
+void ProbeWritable(const std::string& prefix, uint64_t needed_bytes, FileOps& ops) {
+  CheckWritable(prefix, needed_bytes, ops);
   const int failure = TryFile(TempPathFor(prefix + ".probe"), needed_bytes, ops);
   if (failure != 0) {
     ThrowFileError(FileUse::kOutput, Join("write a snapshot of ", Amount(needed_bytes), " here"),
-                   place.file, failure);
+                   AbsolutePath(FolderOf(prefix)), failure);
   }
 }
 

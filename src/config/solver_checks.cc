@@ -36,17 +36,14 @@ class Checker {
  public:
   explicit Checker(const SolverSpec& solver) : solver_(solver), proto_(solver.proto) {}
 
-  void Run() {
-    CheckNumbers();
-    CheckCounts();
-    CheckPolicy();
-    CheckSteps();
-    CheckNames();
-    CheckWarmup();
-    CheckMomentum();
-    CheckLarc();
-    CheckStorage();
-    WarnOfUnused();
+  void Run(ErrorList* errors) {
+    using Check = void (Checker::*)() const;
+    for (const Check check : {&Checker::CheckNumbers, &Checker::CheckCounts, &Checker::CheckPolicy,
+                              &Checker::CheckSteps, &Checker::CheckNames, &Checker::CheckWarmup,
+                              &Checker::CheckMomentum, &Checker::CheckLarc, &Checker::CheckStorage,
+                              &Checker::WarnOfUnused}) {
+      Attempt(errors, [&] { (this->*check)(); });
+    }
   }
 
  private:
@@ -251,6 +248,6 @@ class Checker {
 
 }  // namespace
 
-void CheckSolver(const SolverSpec& solver) { Checker(solver).Run(); }
+void CheckSolver(const SolverSpec& solver, ErrorList* errors) { Checker(solver).Run(errors); }
 
 }  // namespace trainer

@@ -5,7 +5,8 @@
 
 namespace trainer {
 
-// Throws kConfig at the field's line; kUnavailable for what this build cannot do.
-void CheckSolver(const SolverSpec& solver);
+// Throws kConfig at the field's line; kUnavailable for what this build cannot do. With a list, the
+// errors of all checks go there.
+void CheckSolver(const SolverSpec& solver, ErrorList* errors);
 
 }  // namespace trainer

@@ -28,12 +28,16 @@ const google::protobuf::FieldDescriptor* SolverField(std::string_view name) {
 // Finds, loads and counts the nets of a solver.
 class NetFinder {
  public:
-  NetFinder(const StateFlags& flags, Overrides* overrides, SolverSpec* solver)
-      : flags_(flags), overrides_(overrides), solver_(*solver), proto_(solver->proto) {}
+  NetFinder(const StateFlags& flags, Overrides* overrides, ErrorList* errors, SolverSpec* solver)
+      : flags_(flags),
+        overrides_(overrides),
+        errors_(errors),
+        solver_(*solver),
+        proto_(solver->proto) {}
 
   void Run() {
-    FindTrain();
-    FindTests();
+    Attempt(errors_, [&] { FindTrain(); });
+    Attempt(errors_, [&] { FindTests(); });
   }
 
  private:
@@ -41,20 +45,28 @@ class NetFinder {
   const NetSpec* Load(const char* field, const std::string& name, int index = -1) {
     const std::string path = ResolvePath(name, solver_.file);
     if (const auto known = files_.find(path); known != files_.end()) return known->second;
-    if (!Exists(path)) {
-      throw Error(ErrorCode::kNoInput, solver_.Where(field, index),
-                  Join("the net file '", name, "' is not there; looked for ",
-                       PathsTried(name, solver_.file)));
-    }
-    return files_[path] = Keep(LoadNet(path));
+    const NetSpec*& net = files_[path];
+    Attempt(errors_, [&] {
+      if (!Exists(path)) {
+        throw Error(ErrorCode::kNoInput, solver_.Where(field, index),
+                    Join("the net file '", name, "' is not there; looked for ",
+                         PathsTried(name, solver_.file)));
+      }
+      net = Keep(LoadNet(path));
+    });
+    return net;
   }
 
   // A net written inside the solver.
   const NetSpec* Inline(const char* field, const caffe::NetParameter& net, int index = -1) {
     const auto* tree = solver_.text->tree.GetTreeForNested(SolverField(field), index);
-    NetSpec built = BuildNet(net, solver_.file, tree);
-    LogUpgrades(built.upgrades);
-    return Keep(std::move(built));
+    const NetSpec* kept = nullptr;
+    Attempt(errors_, [&] {
+      NetSpec built = BuildNet(net, solver_.file, tree);
+      LogUpgrades(built.upgrades);
+      kept = Keep(std::move(built));
+    });
+    return kept;
   }
 
   const NetSpec* Keep(NetSpec net) {
@@ -88,7 +100,7 @@ class NetFinder {
       use = {Inline("train_net_param", proto_.train_net_param()), {}, "train_net_param"};
     }
     use.state.set_phase(caffe::TRAIN);
-    use.state.MergeFrom(use.net->proto.state());
+    if (use.net != nullptr) use.state.MergeFrom(use.net->proto.state());
     use.state.MergeFrom(TrainState());
   }
 
@@ -123,6 +135,7 @@ class NetFinder {
     for (size_t i = 0; i < solver_.tests.size(); ++i) {
       caffe::NetState& state = solver_.tests[i].state;
       state.set_phase(caffe::TEST);
+      if (solver_.tests[i].net == nullptr) continue;
       state.MergeFrom(solver_.tests[i].net->proto.state());
       if (proto_.test_state_size() > 0) state.MergeFrom(proto_.test_state(static_cast<int>(i)));
     }
@@ -158,6 +171,7 @@ class NetFinder {
 
   const StateFlags& flags_;
   Overrides* overrides_;
+  ErrorList* errors_;
   SolverSpec& solver_;
   const caffe::SolverParameter& proto_;
   std::map<std::string, const NetSpec*> files_;
@@ -191,16 +205,18 @@ void SolverSpec::Fail(std::string_view field, const std::string& message, int in
   throw Error(ErrorCode::kConfig, Where(field, index), message);
 }
 
-SolverSpec LoadSolver(const std::string& path, const StateFlags& flags, Overrides* overrides) {
+SolverSpec LoadSolver(const std::string& path, const StateFlags& flags, Overrides* overrides,
+                      ErrorList* errors) {
   SolverSpec solver;
   solver.file = path;
   solver.text = ParseText(path, &solver.proto);
   if (overrides != nullptr) overrides->ApplyTo(&solver.proto);
   LogUpgrades(RewriteSolverType(&solver));
   FillSnapshotPrefix(&solver);
-  CheckSolver(solver);
-  NetFinder(flags, overrides, &solver).Run();
-  if (overrides != nullptr) overrides->CheckAllUsed();
+  CheckSolver(solver, errors);
+  NetFinder(flags, overrides, errors, &solver).Run();
+  const bool all_read = errors == nullptr || errors->empty();
+  if (overrides != nullptr && all_read) overrides->CheckAllUsed();
   return solver;
 }
 

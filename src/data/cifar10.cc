@@ -1,10 +1,10 @@
 #include <string>
 
-#include "new_database.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
 #include "trainer/data/dataset.h"
+#include "trainer/data/new_database.h"
 
 namespace trainer {
 namespace {

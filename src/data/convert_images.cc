@@ -5,13 +5,13 @@
 #include <tuple>
 #include <utility>
 
-#include "new_database.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
 #include "trainer/base/philox.h"
 #include "trainer/base/text.h"
 #include "trainer/data/dataset.h"
 #include "trainer/data/image_list.h"
+#include "trainer/data/new_database.h"
 
 namespace trainer {
 namespace {

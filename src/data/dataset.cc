@@ -2,7 +2,6 @@
 
 #include <vector>
 
-#include "new_database.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
@@ -10,6 +9,7 @@
 #include "trainer/data/datum.h"
 #include "trainer/data/digits.h"
 #include "trainer/data/idx.h"
+#include "trainer/data/new_database.h"
 
 namespace trainer {
 namespace {

@@ -46,13 +46,29 @@ int64_t Product(const std::vector<int64_t>& dims) {
 
 }  // namespace
 
+std::vector<ListedHdf5> ReadHdf5List(const std::string& list) {
+  std::istringstream lines(ReadFile(list, kMaxListBytes));
+  std::vector<ListedHdf5> files;
+  std::string line, path;
+  for (int number = 1; std::getline(lines, line); ++number) {
+    for (std::istringstream words(line); words >> path;) {
+      files.push_back({ResolvePath(path, list), number});
+    }
+  }
+  if (!files.empty()) return files;
+  throw Error(ErrorCode::kData, {list},
+              "this list of HDF5 files is empty; write one path in each line");
+}
+
 Hdf5Rows::Hdf5Rows(Hdf5RowsOptions options)
     : options_(std::move(options)),
       row_dims_(options_.datasets.size()),
       ahead_(
           options_.depth, options_.is_root, [this] { return MakeBatch(); },
           [this](RowBatch& batch) { Fill(batch); }) {
-  ReadList();
+  for (const ListedHdf5& file : ReadHdf5List(options_.list)) {
+    files_.push_back({file.path, {options_.list, file.line}, 0});
+  }
   for (File& file : files_) Inspect(&file);
   if (total_ == 0) {
     throw Error(ErrorCode::kData, {options_.list}, "the files of this list hold no rows at all");
@@ -62,19 +78,6 @@ Hdf5Rows::Hdf5Rows(Hdf5RowsOptions options)
 }
 
 Hdf5Rows::~Hdf5Rows() = default;
-
-void Hdf5Rows::ReadList() {
-  std::istringstream lines(ReadFile(options_.list, kMaxListBytes));
-  std::string line, path;
-  for (int number = 1; std::getline(lines, line); ++number) {
-    for (std::istringstream words(line); words >> path;) {
-      files_.push_back({ResolvePath(path, options_.list), {options_.list, number}, 0});
-    }
-  }
-  if (!files_.empty()) return;
-  throw Error(ErrorCode::kData, {options_.list},
-              "this list of HDF5 files is empty; write one path in each line");
-}
 
 // Takes the rows' shapes from the first file and compares the others with it.
 void Hdf5Rows::Inspect(File* file) try {

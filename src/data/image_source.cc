@@ -110,7 +110,9 @@ class ImageListSource final : public RecordSource {
   DatumView view_;
 };
 
-ImageReading ReadReading(const LayerSpec& layer) {
+}  // namespace
+
+ImageReading ReadImageReading(const LayerSpec& layer) {
   constexpr uint32_t kMaxSide = 1u << 20;
   const caffe::ImageDataParameter& param = layer.proto().image_data_param();
   if ((param.new_height() == 0) != (param.new_width() == 0)) {
@@ -137,8 +139,6 @@ ImageReading ReadReading(const LayerSpec& layer) {
   return reading;
 }
 
-}  // namespace
-
 std::unique_ptr<Prefetcher> MakeImagePrefetcher(const LayerSpec& layer, caffe::Phase phase,
                                                 const PhiloxKey& key, const Shard& shard,
                                                 bool is_root) {
@@ -147,7 +147,7 @@ std::unique_ptr<Prefetcher> MakeImagePrefetcher(const LayerSpec& layer, caffe::P
   const PrefetchOptions prefetch =
       ReadPrefetchOptions(layer, kParam, param.batch_size(), phase, shard, is_root);
   ImageListSource::Options options;
-  options.reading = ReadReading(layer);
+  options.reading = ReadImageReading(layer);
   options.shuffle = param.shuffle();
   const std::string list = ResolvePath(param.source(), layer.Where().file);
   LOG_IF(INFO, is_root) << "Opening file " << list;

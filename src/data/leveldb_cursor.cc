@@ -77,6 +77,12 @@ class LevelDbCursor final : public Cursor {
     }
   }
 
+  void SeekLast() override {
+    iterator_->SeekToLast();
+    last_.clear();
+    CheckMove("at its last record");
+  }
+
   bool Next() override {
     last_ = Key();
     iterator_->Next();
@@ -86,17 +92,26 @@ class LevelDbCursor final : public Cursor {
     return true;
   }
 
-  bool Seek(std::string_view key) override {
+  bool Seek(std::string_view key) override { return Find(key) && (Key() == key || Return()); }
+
+  bool SeekAtLeast(std::string_view key) override { return Find(key); }
+
+ private:
+  // Goes to the first record that is not before `key`.
+  bool Find(std::string_view key) {
     last_ = Key();
     iterator_->Seek({key.data(), key.size()});
     CheckMove("on the way from");
-    if (iterator_->Valid() && Key() == key) return true;
+    return iterator_->Valid() || Return();
+  }
+
+  // Back to where Find started.
+  bool Return() {
     iterator_->Seek(last_);
     CheckMove("at");
     return false;
   }
 
- private:
   static std::string_view View(const leveldb::Slice& slice) { return {slice.data(), slice.size()}; }
 
   // A damaged block is skipped silently unless the status is asked for after every move.

@@ -153,7 +153,7 @@ class LmdbCursor final : public Cursor {
     CheckFileSize();
     MDB_dbi dbi = 0;
     Check(mdb_dbi_open(txn, nullptr, 0, &dbi), "cannot open the unnamed database");
-    CheckNotEmpty(dbi);
+    CountRecords(dbi);
     MDB_cursor* cursor = nullptr;
     Check(mdb_cursor_open(txn, dbi, &cursor), "cannot open a cursor");
     cursor_.reset(cursor);
@@ -165,6 +165,8 @@ class LmdbCursor final : public Cursor {
 
   void SeekFirst() override { Check(Move(MDB_FIRST), "cannot read the first record"); }
 
+  void SeekLast() override { Check(Move(MDB_LAST), "cannot read the last record"); }
+
   bool Next() override {
     const int rc = Move(MDB_NEXT);
     if (rc == MDB_SUCCESS) return false;
@@ -173,15 +175,10 @@ class LmdbCursor final : public Cursor {
     return true;
   }
 
-  bool Seek(std::string_view key) override {
-    if (key.empty() || key.size() > static_cast<size_t>(mdb_env_get_maxkeysize(env_.get()))) {
-      return false;
-    }
-    const std::string here(Key());
-    if (SetKey(key) == MDB_SUCCESS) return true;
-    Check(SetKey(here), Join("cannot read record ", QuoteKey(here)));
-    return false;
-  }
+  bool Seek(std::string_view key) override { return Find(key, MDB_SET_KEY); }
+  bool SeekAtLeast(std::string_view key) override { return Find(key, MDB_SET_RANGE); }
+
+  int64_t Count() const override { return records_; }
 
  private:
   static std::string_view View(const MDB_val& value) {
@@ -214,12 +211,13 @@ class LmdbCursor final : public Cursor {
     }
   }
 
-  void CheckNotEmpty(MDB_dbi dbi) const {
+  void CountRecords(MDB_dbi dbi) {
     MDB_stat stat;
     Check(mdb_stat(txn_.get(), dbi, &stat), "cannot read the header");
     if (stat.ms_entries == 0) {
       throw Error(ErrorCode::kData, {path()}, "the database is empty: it holds no records");
     }
+    records_ = static_cast<int64_t>(stat.ms_entries);
   }
 
   int Move(MDB_cursor_op op) {
@@ -229,9 +227,20 @@ class LmdbCursor final : public Cursor {
     return rc;
   }
 
-  int SetKey(std::string_view wanted) {
+  // Stays when there is no such record.
+  bool Find(std::string_view key, MDB_cursor_op op) {
+    if (key.empty() || key.size() > static_cast<size_t>(mdb_env_get_maxkeysize(env_.get()))) {
+      return false;
+    }
+    const std::string here(Key());
+    if (SetKey(key, op) == MDB_SUCCESS) return true;
+    Check(SetKey(here, MDB_SET_KEY), Join("cannot read record ", QuoteKey(here)));
+    return false;
+  }
+
+  int SetKey(std::string_view wanted, MDB_cursor_op op) {
     MDB_val key{wanted.size(), const_cast<char*>(wanted.data())}, value;
-    const int rc = mdb_cursor_get(cursor_.get(), &key, &value, MDB_SET_KEY);
+    const int rc = mdb_cursor_get(cursor_.get(), &key, &value, op);
     if (rc == MDB_SUCCESS) Accept(key, value);
     return rc;
   }
@@ -246,7 +255,7 @@ class LmdbCursor final : public Cursor {
     value_ = value;
   }
 
-  int64_t file_bytes_ = 0;
+  int64_t file_bytes_ = 0, records_ = 0;
   Env env_;
   std::unique_ptr<MDB_txn, AbortTxn> txn_;
   std::unique_ptr<MDB_cursor, CloseCursor> cursor_;

@@ -1,4 +1,4 @@
-#include "mean_file.h"
+#include "trainer/data/mean_file.h"
 
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
@@ -8,11 +8,10 @@
 
 namespace trainer {
 
-MeanImage ReadMeanImage(const LayerSpec& layer) {
-  MeanImage mean;
-  if (!layer.proto().transform_param().has_mean_file()) return mean;
+MeanImage ReadMeanFile(const std::string& path) {
   constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
-  mean.path = ResolvePath(layer.proto().transform_param().mean_file(), layer.Where().file);
+  MeanImage mean;
+  mean.path = path;
   const std::string content = ReadFile(mean.path, kMaxBytes);
   caffe::BlobProto proto;
   if (content.empty() || !proto.ParseFromString(content)) {
@@ -29,6 +28,11 @@ MeanImage ReadMeanImage(const LayerSpec& layer) {
   mean.shape = {dims[0], dims[1], dims[2]};
   mean.values.assign(blob.values.begin(), blob.values.end());
   return mean;
+}
+
+MeanImage ReadMeanImage(const LayerSpec& layer) {
+  if (!layer.proto().transform_param().has_mean_file()) return {};
+  return ReadMeanFile(ResolvePath(layer.proto().transform_param().mean_file(), layer.Where().file));
 }
 
 }  // namespace trainer

@@ -1,4 +1,4 @@
-#include "new_database.h"
+#include "trainer/data/new_database.h"
 
 #include <algorithm>
 #include <cerrno>

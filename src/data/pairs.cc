@@ -1,13 +1,13 @@
 #include <string>
 #include <vector>
 
-#include "new_database.h"
 #include "trainer/base/error.h"
 #include "trainer/base/philox.h"
 #include "trainer/base/text.h"
 #include "trainer/data/cursor.h"
 #include "trainer/data/dataset.h"
 #include "trainer/data/datum.h"
+#include "trainer/data/new_database.h"
 
 namespace trainer {
 namespace {

@@ -2,10 +2,10 @@
 
 #include <utility>
 
-#include "mean_file.h"
 #include "pixels.h"
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
+#include "trainer/data/mean_file.h"
 
 namespace trainer {
 namespace {

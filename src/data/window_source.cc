@@ -6,11 +6,11 @@
 #include <charconv>
 #include <utility>
 
-#include "mean_file.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
 #include "trainer/config/prototxt.h"
+#include "trainer/data/mean_file.h"
 #include "trainer/data/window_list.h"
 
 namespace trainer {

@@ -15,17 +15,18 @@ namespace {
 
 constexpr uint64_t kChunkBytes = 1 << 20;
 
-FileHandle CreateFile(const std::string& path) {
+FileHandle CreateFile(const std::string& path, const std::string& shown) {
   FileOps& ops = FileOps::Posix();
   const int fd = ops.Open(path, O_RDWR | O_CREAT | O_TRUNC, 0666);
-  if (fd < 0) ThrowFileError(FileUse::kOutput, "create", AbsolutePath(path), errno);
+  if (fd < 0) ThrowFileError(FileUse::kOutput, "create", AbsolutePath(shown), errno);
   return {ops, fd};
 }
 
 }  // namespace
 
-Hdf5Appender::Hdf5Appender(const std::string& path)
-    : path_(path), storage_(std::make_unique<FileStorage>(CreateFile(path))) {
+Hdf5Appender::Hdf5Appender(const std::string& path, const std::string& shown)
+    : path_(shown.empty() ? path : shown),
+      storage_(std::make_unique<FileStorage>(CreateFile(path, path_))) {
   const Hdf5Lock lock;
   const Hdf5Handle access = AccessTo(*storage_, path_);
   file_ = Hdf5Handle(H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()));
@@ -54,7 +55,9 @@ void Hdf5Appender::Make(const std::string& name, std::span<const int64_t> dims) 
   const Hdf5Handle space(H5Screate_simple(static_cast<int>(now.size()), now.data(), most.data()));
   const Hdf5Handle properties(H5Pcreate(H5P_DATASET_CREATE));
   Check(H5Pset_chunk(properties.get(), static_cast<int>(chunk.size()), chunk.data()) >= 0);
-  Hdf5Handle array(H5Dcreate2(file_.get(), name.c_str(), H5T_IEEE_F32LE, space.get(), H5P_DEFAULT,
+  const Hdf5Handle links(H5Pcreate(H5P_LINK_CREATE));
+  Check(H5Pset_create_intermediate_group(links.get(), 1) >= 0);
+  Hdf5Handle array(H5Dcreate2(file_.get(), name.c_str(), H5T_IEEE_F32LE, space.get(), links.get(),
                               properties.get(), H5P_DEFAULT));
   Check(array.valid());
   arrays_.emplace(name, std::move(array));
@@ -64,6 +67,7 @@ void Hdf5Appender::Append(const std::string& name, std::span<const int64_t> dims
                           std::span<const float> values) {
   const Hdf5Lock lock;
   if (!arrays_.contains(name)) Make(name, dims);
+  if (values.empty()) return;
   const Hdf5Handle& array = arrays_.at(name);
   uint64_t& rows = rows_[name];
   std::vector<hsize_t> start(dims.size(), 0), size(dims.begin(), dims.end()), all = size;
@@ -82,6 +86,13 @@ void Hdf5Appender::Append(const std::string& name, std::span<const int64_t> dims
 void Hdf5Appender::Flush() {
   const Hdf5Lock lock;
   Check(H5Fflush(file_.get(), H5F_SCOPE_LOCAL) >= 0);
+}
+
+void Hdf5Appender::Close() {
+  const Hdf5Lock lock;
+  Flush();
+  arrays_.clear();
+  Check(file_.Close());
 }
 
 }  // namespace trainer

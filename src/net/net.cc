@@ -62,6 +62,8 @@ Net::Net(const NetSpec& spec, const NetOptions& options, const Device& device, P
   PlanGradients(options_, *graph_);
   PlanMemory(options_, *graph_);
   RequireFit(*graph_, device_, spec);
+  ListParams();
+  if (options_.plan_only) return;
   params_.Allocate(options_.training);
   FillParams(graph_->fresh);
   arena_ = device_.Allocate(graph_->plan.arena_bytes);
@@ -86,6 +88,14 @@ void Net::FillParams(const std::vector<Param*>& fresh) {
                         StreamOf(Join(param->layer, ":", param->index), caffe::TRAIN)};
     Fill(param->filler, param->shape, key, 0, spec, host);
     params_.Import(*param, host, param->weight);
+  }
+}
+
+void Net::ListParams() {
+  for (const StepInfo& step : graph_->steps) {
+    for (Param* param : step.params) {
+      if (std::ranges::find(learnable_, param) == learnable_.end()) learnable_.push_back(param);
+    }
   }
 }
 
@@ -119,7 +129,6 @@ void Net::BindContexts() {
     for (Param* param : step.params) {
       run.param_.push_back(param->weight);
       run.grad_param_.push_back(options_.training ? param->grad : nullptr);
-      if (std::ranges::find(learnable_, param) == learnable_.end()) learnable_.push_back(param);
     }
     if (step.workspace_bytes > 0) run.workspace_ = {at(step.workspace_block), step.workspace_bytes};
     if (step.state_bytes > 0) run.state_ = {at(step.state_block), step.state_bytes};
@@ -263,9 +272,17 @@ Tensor Net::Value(const std::string& blob) const {
   const auto found = graph_->newest.find(blob);
   if (found == graph_->newest.end()) return {};
   const ValueInfo& value = graph_->values[static_cast<size_t>(found->second)];
-  if (value.block < 0) return {nullptr, value.shape, value.dtype};
+  if (arena_ == nullptr || value.block < 0) return {nullptr, value.shape, value.dtype};
   return {static_cast<std::byte*>(arena_) + graph_->blocks[static_cast<size_t>(value.block)].offset,
           value.shape, value.dtype};
+}
+
+const ConstTensor& Net::Input(int i, int bottom) const {
+  return contexts_[static_cast<size_t>(i)].In(bottom);
+}
+
+const Tensor& Net::Output(int i, int top) const {
+  return contexts_[static_cast<size_t>(i)].Out(top);
 }
 
 Tensor Net::Gradient(const std::string& blob) const {

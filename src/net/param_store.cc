@@ -40,6 +40,12 @@ Param& ParamStore::Add(Param param) {
   return added;
 }
 
+size_t ParamStore::PlannedBytes() const {
+  int64_t count = 0;
+  for (const Param& param : params_) count += Padded(param.count());
+  return static_cast<size_t>(count) * sizeof(float);
+}
+
 float* ParamStore::AllocateFloats(size_t count) {
   const size_t bytes = count * sizeof(float);
   blocks_.push_back(device_.Allocate(bytes));

@@ -17,7 +17,7 @@ int64_t MemoryIndex(const Shape& shape, int64_t i) {
 
 }  // namespace
 
-void Net::ReadPlain(const Tensor& value, std::span<float> host) const {
+void Net::ReadPlain(const ConstTensor& value, std::span<float> host) const {
   std::vector<std::byte> memory(value.Bytes());
   device_.CopyToHost(memory.data(), value.data, memory.size());
   WithType(value.dtype, [&](auto tag) {

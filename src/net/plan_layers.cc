@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <set>
 #include <tuple>
 
 #include "graph.h"
@@ -283,12 +284,8 @@ class StepMaker {
 
   // With the casts that it needs for its inputs to be stored as `wish` says.
   void Add(const LayerSpec& spec, std::optional<DType> wish) {
-    LayerEnv env;
-    env.phase = spec.proto().phase();
     const std::string key = KeyOf(spec, graph_);
-    env.key = {options_.seed, StreamOf(key, env.phase)};
-    env.shard = options_.shard;
-    std::unique_ptr<Layer> layer = MakeLayer(spec, env);
+    std::unique_ptr<Layer> layer = Make(spec, key);
     std::vector<int> inputs = InputsOf(spec, graph_);
     const bool exact = std::ranges::all_of(inputs, [&](int in) { return Value(in).exact; });
     const LayerDoc& doc = LayerDocs().at(spec.type());
@@ -301,7 +298,18 @@ class StepMaker {
     SetLossWeights(step, graph_);
   }
 
+  // What can be said of a layer whose inputs are not known: whether it can be made.
+  void Try(const LayerSpec& spec) const { Make(spec, KeyOf(spec, graph_)); }
+
  private:
+  std::unique_ptr<Layer> Make(const LayerSpec& spec, const std::string& key) const {
+    LayerEnv env;
+    env.phase = spec.proto().phase();
+    env.key = {options_.seed, StreamOf(key, env.phase)};
+    env.shard = options_.shard;
+    return MakeLayer(spec, env);
+  }
+
   ValueInfo& Value(int id) { return graph_.values[static_cast<size_t>(id)]; }
 
   StepInfo& AddStep(const LayerSpec& spec, const std::string& key, std::unique_ptr<Layer> layer,
@@ -361,12 +369,24 @@ void PlanLayers(const std::vector<LayerSpec>& layers,
                 const Device& device, ParamStore& params, Graph& graph) {
   graph.steps.reserve(2 * layers.size());
   StepMaker maker(options, device, params, graph);
+  const size_t before = options.errors == nullptr ? 0 : options.errors->size();
+  std::set<std::string> unknown;  // what a layer with an error writes, or one behind it
   for (size_t i = 0; i < layers.size(); ++i) {
     LayerSpec spec = layers[i];
     caffe::LayerParameter& proto = spec.mutable_proto();
     if (!proto.has_phase()) proto.set_phase(options.state.phase());
     if (proto.top_size() == 0 && IsLossType(proto.type())) proto.add_top(kAutomatic);
-    maker.Add(spec, storage[i]);
+    const bool lost = std::ranges::any_of(
+        proto.bottom(), [&](const std::string& blob) { return unknown.contains(blob); });
+    const bool good =
+        Attempt(options.errors, [&] { lost ? maker.Try(spec) : maker.Add(spec, storage[i]); });
+    for (const std::string& top : proto.top()) {
+      unknown.erase(top);
+      if (lost || !good) unknown.insert(top);
+    }
+  }
+  if (options.errors != nullptr && options.errors->size() > before) {
+    throw Error((*options.errors)[before]);
   }
   for (ValueInfo& value : graph.values) value.is_output = value.readers.empty();
 }

@@ -208,10 +208,22 @@ std::string Solver::Snapshot() {
   return names.model;
 }
 
-// Everything that would make the first snapshot fail, before the first iteration.
-void Solver::CheckSnapshotFolder() const {
-  if (proto_.snapshot() <= 0 && !proto_.snapshot_after_train()) return;
-  const uint64_t weights = params_.WeightBytes();
+bool SavesSnapshots(const caffe::SolverParameter& solver) {
+  return solver.snapshot() > 0 || solver.snapshot_after_train();
+}
+
+void CheckSnapshotPaths(const caffe::SolverParameter& solver) {
+  const SnapshotNames longest =
+      NamesFor(solver.snapshot_prefix(), solver.max_iter(), FormatOf(solver));
+  CheckNameLength(solver.ema_decay() > 0 ? longest.averaged : longest.model);
+}
+
+uint64_t Solver::SnapshotBytes() const {
+  return params_.WeightBytes() * (1 + update_->history().size() + (average_ ? 1 : 0));
+}
+
+// What would make every snapshot fail, wherever it goes.
+void Solver::CheckSnapshotForm() const {
   if (FormatOf(proto_) == SnapshotFormat::kHdf5) {
     std::vector<std::string> names;
     for (int i = 0; i < train_net_->NumLayers(); ++i) {
@@ -219,11 +231,15 @@ void Solver::CheckSnapshotFolder() const {
     }
     CheckHdf5Names(names);
   } else {
-    CheckModelBytes(weights * (proto_.snapshot_diff() ? 2 : 1));
+    CheckModelBytes(params_.WeightBytes() * (proto_.snapshot_diff() ? 2 : 1));
   }
+}
+
+// Everything else that would make the first snapshot fail, before the first iteration.
+void Solver::CheckSnapshotFolder() const {
   RemoveStrayTemps(proto_.snapshot_prefix());
-  ProbeWritable(proto_.snapshot_prefix(),
-                weights * (1 + update_->history().size() + (average_ ? 1 : 0)));
+  ProbeWritable(proto_.snapshot_prefix(), SnapshotBytes());
+  CheckSnapshotPaths(proto_);
 }
 
 }  // namespace trainer

@@ -49,7 +49,9 @@ Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device
   } else {
     LoadWeights(options.weights);
   }
-  CheckSnapshotFolder();
+  if (!SavesSnapshots(proto_)) return;
+  CheckSnapshotForm();
+  if (options.saves) CheckSnapshotFolder();
 }
 
 Solver::~Solver() = default;

@@ -169,6 +169,28 @@ TEST(AtomicFileTest, RefusesAMissingFolderAndAFileAsFolder) {
   EXPECT_EQ(ErrorOf([&] { WriteOnce(folder / "file/f", "x"); }).first, ErrorCode::kCannotCreate);
 }
 
+TEST(PlaceWholeTest, ReplacesTheOldFileOrLeavesIt) {
+  for (int n = 0;; ++n) {
+    ASSERT_LT(n, 20);
+    const TempFolder folder;
+    WriteText(folder / "f", "old");
+    WriteText(folder / "temp", "new");
+    FaultyOps ops;
+    ops.fail_at = n;
+    const auto [code, message] = ErrorOf([&] { PlaceWhole(folder / "temp", folder / "f", ops); });
+    if (ops.failed_call.empty()) {
+      EXPECT_EQ(ReadText(folder / "f"), "new");
+      EXPECT_THAT(ops.names,
+                  ElementsAre("open", "fsync", "close", "rename", "open", "fsync", "close"));
+      EXPECT_THAT(folder.Names(), ElementsAre("f"));
+      break;
+    }
+    SCOPED_TRACE(ops.failed_call);
+    EXPECT_EQ(code, ErrorCode::kIo);
+    EXPECT_EQ(ReadText(folder / "f"), n <= 3 ? "old" : "new");
+  }
+}
+
 TEST(AtomicFileTest, RefusesAFolderAsTarget) {
   const TempFolder folder;
   std::filesystem::create_directory(folder / "f");

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -116,6 +117,36 @@ TEST(ProbeWritableTest, SeesTheShellsSizeLimit) {
                                    return static_cast<int>(result.first);
                                  }),
             74);
+}
+
+TEST(CheckWritableTest, TellsTheSameWithoutWriting) {
+  const TempFolder folder;
+  FaultyOps ops;
+  CheckWritable(folder / "lenet", 1000000, ops);
+  EXPECT_THAT(ops.names, testing::ElementsAre("statvfs"));
+  EXPECT_THAT(ErrorOf([&] { CheckWritable(folder / "none/lenet", 1); }).second,
+              HasSubstr("this folder for snapshots does not exist"));
+  EXPECT_THAT(ErrorOf([&] { CheckWritable(folder / "lenet", UINT64_MAX); }).second,
+              HasSubstr("are free"));
+  EXPECT_EQ(
+      InChild([&] {
+        if (chmod(folder.path().c_str(), 0555) != 0 || (geteuid() == 0 && seteuid(65534) != 0))
+          return 1;
+        return static_cast<int>(ErrorOf([&] { CheckWritable(folder / "lenet", 1); }).first);
+      }),
+      static_cast<int>(ErrorCode::kNoPermission));
+}
+
+TEST(CheckNameLengthTest, CountsTheHiddenNameToo) {
+  const TempFolder folder;
+  const std::string tail = ".tmp." + HostAndPid(getpid());
+  const size_t most = 255 - 1 - tail.size();  // names of 255 bytes, and a dot in front
+  CheckNameLength(folder / std::string(most, 'n'));
+  const auto [code, message] =
+      ErrorOf([&] { CheckNameLength(folder / std::string(most + 1, 'n')); });
+  EXPECT_EQ(code, ErrorCode::kCannotCreate);
+  EXPECT_THAT(message, HasSubstr("256 bytes; names here have at most 255: choose a shorter one"));
+  CheckNameLength(folder / ("none/" + std::string(300, 'n')));
 }
 
 TEST(RemoveStrayTempsTest, RemovesOnlyWhatADeadProcessOfThisHostLeft) {

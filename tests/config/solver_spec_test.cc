@@ -289,5 +289,26 @@ TEST_F(SolverSpecTest, FieldsWithoutEffectAreNamedOnceEach) {
   EXPECT_THAT(testing::internal::GetCapturedStderr(), testing::Not(HasSubstr("has no effect")));
 }
 
+TEST_F(SolverSpecTest, WithAListAllErrorsAreToldAtOnce) {
+  const std::string path = folder_.Write(
+      "s.prototxt",
+      "train_net: 'none.prototxt'\ntest_net: 'net.prototxt' test_net: 'bad.prototxt'\n"
+      "test_iter: 1 test_iter: 1 test_interval: 1\n"
+      "base_lr: -1 lr_policy: 'fixd' max_iter: 0\n");
+  folder_.Write("bad.prototxt", "layer { nme: 'x' }");
+  ErrorList errors;
+  const SolverSpec solver = LoadSolver(path, {}, nullptr, &errors);
+  std::vector<std::string> texts;
+  for (const Error& error : errors) texts.emplace_back(error.what());
+  EXPECT_THAT(texts, ElementsAre(HasSubstr("base_lr is -1"), HasSubstr("max_iter is 0"),
+                                 HasSubstr("Did you mean 'fixed'?"),
+                                 HasSubstr("the net file 'none.prototxt' is not there"),
+                                 HasSubstr("bad.prototxt:1:9")));
+  EXPECT_EQ(solver.train.net, nullptr);
+  ASSERT_EQ(solver.tests.size(), 2u);
+  EXPECT_EQ(solver.tests[0].net->file, net_);
+  EXPECT_EQ(solver.tests[1].net, nullptr);
+}
+
 }  // namespace
 }  // namespace trainer

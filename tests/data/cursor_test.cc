@@ -58,6 +58,20 @@ TEST_P(CursorTest, WrapsADatabaseOfOneRecordAtEachStep) {
   EXPECT_EQ(cursor->Value(), "1");
 }
 
+TEST_P(CursorTest, SeeksTheFirstKeyThatIsNotLess) {
+  const auto cursor = OpenCursor(GetParam(), Write({{"a", "1"}, {"c", "3"}, {"e", "5"}}));
+  EXPECT_TRUE(cursor->SeekAtLeast("b"));
+  EXPECT_EQ(cursor->Key(), "c");
+  EXPECT_TRUE(cursor->SeekAtLeast("a"));
+  EXPECT_EQ(cursor->Value(), "1");
+  EXPECT_FALSE(cursor->SeekAtLeast("ea"));
+  EXPECT_EQ(cursor->Key(), "a") << "stays";
+  cursor->SeekLast();
+  EXPECT_EQ(cursor->Key(), "e");
+  EXPECT_TRUE(cursor->Next()) << "back to the first";
+  EXPECT_EQ(cursor->Count(), GetParam() == std::string("LMDB") ? 3 : -1);
+}
+
 TEST_P(CursorTest, SeeksExactKeysAndStaysWhereItIsWithoutOne) {
   const auto cursor = OpenCursor(GetParam(), Write({{"a", "1"}, {"c", "3"}, {"e", "5"}}));
   EXPECT_TRUE(cursor->Seek("c"));

@@ -250,6 +250,19 @@ TEST(SolverTest, AMissingSnapshotFolderIsFoundBeforeTheFirstIteration) {
   EXPECT_THAT(text, HasSubstr("missing"));
 }
 
+TEST(SolverTest, ATooLongNameIsFoundBeforeTheFirstIteration) {
+  SmallRun files(kFields);
+  files.spec.proto.set_snapshot_prefix(files.PathOf(std::string(230, 's')));
+  RecordingObserver observer;
+  TrainOptions options;
+  const auto make = [&] { Solver(files.spec, options, *files.device, observer); };
+  const auto [code, text] = ErrorOf(make);
+  EXPECT_EQ(code, ErrorCode::kCannotCreate);
+  EXPECT_THAT(text, HasSubstr("choose a shorter one"));
+  options.saves = false;
+  make();
+}
+
 TEST(SolverTest, ARunThatIsAlreadyDoneEndsAtOnce) {
   SmallRun run(Changed(kFields, "max_iter: 20", "max_iter: 2"));
   run.Solve();

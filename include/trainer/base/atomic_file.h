@@ -58,11 +58,23 @@ class AtomicFile {
 // Writes `bytes` as the whole of `path`, or leaves `path` as it was. Throws as AtomicFile does.
 void WriteWhole(const std::string& path, std::string_view bytes, FileOps& ops = FileOps::Posix());
 
+// Puts the finished file `temp`, which something else wrote, in the place of `path` in the same
+// folder: flushed, renamed and permanent. Throws as AtomicFile does.
+void PlaceWhole(const std::string& temp, const std::string& path, FileOps& ops = FileOps::Posix());
+
 // Makes renames and removals in `folder` survive a power cut.
 void SyncFolder(const std::string& folder, FileOps& ops = FileOps::Posix());
 
 // The hidden name in the same folder that this process uses before `path` is put in place.
 std::string TempPathFor(const std::string& path);
+
+// Throws kCannotCreate when `path`, or the hidden name that it has while it is written, is longer
+// than the folder's file system takes. A folder that cannot be asked takes any.
+void CheckNameLength(const std::string& path);
+
+// What ProbeWritable can tell without writing: the folder, its rights, the free space.
+void CheckWritable(const std::string& prefix, uint64_t needed_bytes,
+                   FileOps& ops = FileOps::Posix());
 
 // Checks before the first iteration that snapshots under `prefix` ("folder/name") will be writable:
 // the folder exists (else kCannotCreate), a test file can be made, written and flushed (else

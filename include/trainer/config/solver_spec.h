@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "solver.pb.h"
+#include "trainer/base/attempt.h"
 #include "trainer/config/net_spec.h"
 #include "trainer/config/prototxt.h"
 
@@ -20,8 +21,8 @@ struct StateFlags {
 
 // A net that a solver asks for: which file, in which state.
 struct NetUse {
-  const NetSpec* net = nullptr;
-  caffe::NetState state;    // solver default + net's own + train_state / test_state + flags
+  const NetSpec* net = nullptr;  // never null but after LoadSolver with a list of errors
+  caffe::NetState state;         // solver default + net's own + train_state / test_state + flags
   std::string description;  // as Caffe logs it: "net file: F", "train_net file: F", "net_param"
 };
 
@@ -45,8 +46,10 @@ struct SolverSpec {
 // net: exactly one source of the training net, counts of test_iter / test_state / test_interval,
 // max_iter, iter_size, average_loss, known lr_policy with the fields it needs, finite base_lr >= 0,
 // stepvalue increasing, regularization_type, snapshot_format. The changes of `overrides` (null:
-// none) are made before the checks.
+// none) are made before the checks. With a list, `errors` takes those of the checks and of the
+// nets, so that one call tells all; a NetUse whose net cannot be read then has none. What makes the
+// solver itself unreadable is thrown all the same.
 SolverSpec LoadSolver(const std::string& path, const StateFlags& flags = {},
-                      Overrides* overrides = nullptr);
+                      Overrides* overrides = nullptr, ErrorList* errors = nullptr);
 
 }  // namespace trainer

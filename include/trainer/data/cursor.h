@@ -3,6 +3,7 @@
 // src/data/ that registers itself; see RegisterCursor.
 
 #include <concepts>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -31,10 +32,16 @@ class Cursor {
   virtual std::string_view Value() const = 0;
 
   virtual void SeekFirst() = 0;
+  virtual void SeekLast() = 0;
   // Goes to the next record, or from the last one to the first. Returns whether it did the latter.
   virtual bool Next() = 0;
   // Goes to the record with exactly this key. Without one it returns false and stays where it is.
   virtual bool Seek(std::string_view key) = 0;
+  // Goes to the first record whose key is not less. Without one it returns false and stays.
+  virtual bool SeekAtLeast(std::string_view key) = 0;
+
+  // How many records there are, where that is known without reading them; else -1.
+  virtual int64_t Count() const { return -1; }
 
  private:
   std::string path_;

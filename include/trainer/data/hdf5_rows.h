@@ -16,6 +16,16 @@
 
 namespace trainer {
 
+// A file of a list, and the line that names it.
+struct ListedHdf5 {
+  std::string path;
+  int line = 0;  // from 1
+};
+
+// Reads a list of paths, which count from the working folder first, then from the list's. Throws
+// kNoInput, kNoPermission, kIo; kData for an empty list.
+std::vector<ListedHdf5> ReadHdf5List(const std::string& list);
+
 struct Hdf5RowsOptions {
   std::string list;                   // a text file of paths with blanks or lines between
   std::vector<std::string> datasets;  // one for each output
@@ -66,7 +76,6 @@ class Hdf5Rows {
     int64_t row;
   };
 
-  void ReadList();
   void Inspect(File* file);
   void CheckRow(const Hdf5Array& array, size_t output, File* file);
   RowBatch MakeBatch() const;

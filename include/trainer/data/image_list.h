@@ -33,6 +33,10 @@ struct ImageReading {
   int short_side = 0;  // the shorter side is resized to this, the other in proportion; 0: not
 };
 
+// What an ImageData layer's image_data_param asks for. Throws kConfig at the field's line:
+// new_height without new_width, short_side with either, a side that is too long.
+ImageReading ReadImageReading(const LayerSpec& layer);
+
 // Reads and resizes one file; `raw` gets its bytes and is reused, as `image` is. Throws with the
 // list's line: the errors of ReadFile and DecodeImage, and kData for a size that resizing would
 // bring above kMaxPixels.
@@ -41,8 +45,8 @@ void ReadListedImage(const std::string& list, const ListedImage& listed,
 
 // The source that an ImageData layer's image_data_param and transform_param ask for. An order is
 // drawn for each epoch from the key and the epoch's number. Throws as ReadPrefetchOptions and
-// ReadImageList do, and kConfig at the field's line: no source, new_height without new_width,
-// short_side with either, rand_skip above the number of images.
+// ReadImageList and ReadImageReading do, and kConfig at the field's line: no source, rand_skip
+// above the number of images.
 std::unique_ptr<Prefetcher> MakeImagePrefetcher(const LayerSpec& layer, caffe::Phase phase,
                                                 const PhiloxKey& key, const Shard& shard,
                                                 bool is_root);

@@ -16,23 +16,26 @@ class FileStorage;
 // file is whole. One thread. Errors: as ThrowFileError for the disk, kInternal for the library.
 class Hdf5Appender {
  public:
-  // Makes the file, in place of an older one.
-  explicit Hdf5Appender(const std::string& path);
+  // Makes the file, in place of an older one. Messages call it `shown`, or `path` where that is "".
+  explicit Hdf5Appender(const std::string& path, const std::string& shown = "");
   ~Hdf5Appender();
   Hdf5Appender(const Hdf5Appender&) = delete;
   Hdf5Appender& operator=(const Hdf5Appender&) = delete;
 
   // Adds dims[0] rows to dataset `name`, which the first call makes. The other lengths must be the
-  // same in each call. `values` is row-major.
+  // same in each call. `values` is row-major. A name with slashes lies in groups, which are made.
   void Append(const std::string& name, std::span<const int64_t> dims,
               std::span<const float> values);
   void Flush();
+  // Flushes and closes the file; nothing can be added after it. The destructor does the same but
+  // tells no error.
+  void Close();
 
  private:
   void Make(const std::string& name, std::span<const int64_t> dims);
   void Check(bool done) const;
 
-  std::string path_;
+  std::string path_;  // as messages call it
   std::unique_ptr<FileStorage> storage_;
   Hdf5Handle file_;
   std::map<std::string, Hdf5Handle> arrays_;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/base/attempt.h"
 #include "trainer/base/shard.h"
 #include "trainer/config/net_spec.h"
 #include "trainer/layers/layer.h"
@@ -31,6 +32,11 @@ struct NetOptions {
   bool recompute = false;  // as the net's `recompute` says, or this
   bool fuse = true;        // let layers compute those behind them as well; never with kSeparate
   bool log = true;         // Caffe's start-up lines
+  // Only plans: takes no memory, so that the net cannot run and its values have shapes alone.
+  bool plan_only = false;
+  // Takes the errors of single layers, so that planning goes on with those that do not depend on a
+  // bad one; the net's constructor then throws the first of them. Null: it throws at once.
+  ErrorList* errors = nullptr;
 };
 
 // A value that no layer reads: what a run reports. `loss_weight` is 0 for a plain output.
@@ -114,9 +120,13 @@ class Net {
   // values and, with kSeparate, all values hold still after a pass.
   Tensor Value(const std::string& blob) const;
   Tensor Gradient(const std::string& blob) const;
+  // What layer `i` reads as its bottom number `bottom`; what it itself writes as its top number
+  // `top`, whoever writes a blob of that name later.
+  const ConstTensor& Input(int i, int bottom) const;
+  const Tensor& Output(int i, int top) const;
 
   // Copies a value to the host as f32 in row-major (N, C, H, W) order; the reverse.
-  void ReadPlain(const Tensor& value, std::span<float> host) const;
+  void ReadPlain(const ConstTensor& value, std::span<float> host) const;
   void WritePlain(std::span<const float> host, const Tensor& value) const;
 
   const MemoryPlan& memory_plan() const;
@@ -138,6 +148,7 @@ class Net {
   void Restore(uint32_t passes, const std::vector<std::pair<std::string, std::string>>& states);
 
  private:
+  void ListParams();
   void BindContexts();
   void FillParams(const std::vector<Param*>& fresh);
   void CollectOutputs();

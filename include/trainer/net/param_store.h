@@ -57,6 +57,8 @@ class ParamStore {
 
   // Sets the gradients of every parameter to zero.
   void ClearGradients();
+  // Bytes that the weights of all parameters take, also of those that have no memory yet.
+  size_t PlannedBytes() const;
   // Bytes of weights (or of gradients).
   size_t WeightBytes() const { return weight_bytes_; }
   // The memory of all gradients of the training net: (start, count) of floats, gaps are zero.

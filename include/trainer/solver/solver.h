@@ -23,7 +23,15 @@ struct TrainOptions {
   std::vector<std::string> weights;  // .caffemodel files to start from, in this order
   MemoryMode memory = MemoryMode::kShared;
   SignalWatch* signals = nullptr;  // null: signals are not looked at
+  bool saves = true;  // false: no snapshot is going to be written, and its folder is left alone
 };
+
+// Whether a run of this solver writes snapshots of itself, without a signal that asks for one.
+bool SavesSnapshots(const caffe::SolverParameter& solver);
+
+// Throws kCannotCreate when the files of the last snapshot would have longer names than their
+// folder takes.
+void CheckSnapshotPaths(const caffe::SolverParameter& solver);
 
 enum class SolveResult { kFinished, kStopped };
 
@@ -53,6 +61,8 @@ class Solver {
   size_t UpdateBytes() const { return update_->Bytes(); }
   Net& train_net() { return *train_net_; }
   Net& test_net(int i) { return *test_nets_[static_cast<size_t>(i)]; }
+  // Of a snapshot's numbers: weights, averaged weights and the rule's state.
+  uint64_t SnapshotBytes() const;
   int NumTestNets() const { return static_cast<int>(test_nets_.size()); }
 
  private:
@@ -75,6 +85,7 @@ class Solver {
   void RestoreHistory(const caffe::SolverState& state, const std::string& file);
   void RestoreProgress(const caffe::SolverState& state);
   caffe::SolverState StateProto() const;
+  void CheckSnapshotForm() const;
   void CheckSnapshotFolder() const;
 
   float AccumulateGradients();

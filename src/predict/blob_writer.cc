@@ -1,0 +1,81 @@
+#include "trainer/predict/blob_writer.h"
+
+#include <algorithm>
+
+#include "hdf5_blobs.h"
+#include "trainer/base/error.h"
+#include "trainer/base/text.h"
+#include "trainer/data/new_database.h"
+
+namespace trainer {
+namespace {
+
+class DatabaseBlobs final : public BlobWriter {
+ public:
+  DatabaseBlobs(const std::string& backend, const std::vector<std::string>& blobs,
+                const std::vector<std::string>& outs)
+      : blobs_(blobs) {
+    constexpr int kDigits = 10;
+    for (const std::string& out : outs) {
+      databases_.push_back(std::make_unique<NewDatabase>(backend, out, kDigits));
+    }
+  }
+
+  void Add(size_t blob, std::span<const int64_t> dims, std::span<const float> values) override {
+    if (dims.size() > 4) {
+      throw Error(ErrorCode::kConfig,
+                  Join("blob '", EscapeControl(blobs_[blob]), "' has ", dims.size(),
+                       " axes; a record of a database holds three behind the batch: write HDF5"));
+    }
+    const auto length = [&](size_t axis) {
+      return axis < dims.size() ? static_cast<int>(dims[axis]) : 1;
+    };
+    datum_.set_channels(length(1));
+    datum_.set_height(length(2));
+    datum_.set_width(length(3));
+    const auto rows = static_cast<size_t>(dims[0]);
+    for (size_t row = 0; row < rows; ++row) {
+      const std::span<const float> part =
+          values.subspan(row * values.size() / rows, values.size() / rows);
+      datum_.mutable_float_data()->Assign(part.begin(), part.end());
+      databases_[blob]->Put(datum_);
+    }
+  }
+
+  void Finish() override {
+    for (const auto& database : databases_) database->Finish();
+  }
+
+ private:
+  std::vector<std::string> blobs_;
+  std::vector<std::unique_ptr<NewDatabase>> databases_;
+  caffe::Datum datum_;
+};
+
+void CheckCounts(const std::string& backend, const std::vector<std::string>& blobs,
+                 const std::vector<std::string>& outs) {
+  for (size_t i = 0; i < blobs.size(); ++i) {
+    if (std::find(blobs.begin(), blobs.begin() + static_cast<std::ptrdiff_t>(i), blobs[i]) ==
+        blobs.begin() + static_cast<std::ptrdiff_t>(i)) {
+      continue;
+    }
+    throw Error(ErrorCode::kUsage, Join("blob '", EscapeControl(blobs[i]), "' is given twice"));
+  }
+  const size_t wanted = backend == "HDF5" ? 1 : blobs.size();
+  if (!blobs.empty() && outs.size() == wanted) return;
+  throw Error(ErrorCode::kUsage,
+              Join(blobs.size(), " blobs and ", outs.size(), " outputs: ", backend,
+                   backend == "HDF5" ? " takes all blobs in one file" : " takes one per blob"));
+}
+
+}  // namespace
+
+std::unique_ptr<BlobWriter> MakeBlobWriter(const std::string& backend,
+                                           const std::vector<std::string>& blobs,
+                                           const std::vector<std::string>& outs, bool replace) {
+  CheckCounts(backend, blobs, outs);
+  if (backend == "HDF5") return MakeHdf5Writer(blobs, outs[0], replace);
+  return std::make_unique<DatabaseBlobs>(backend, blobs, outs);
+}
+
+}  // namespace trainer

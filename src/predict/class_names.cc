@@ -1,0 +1,26 @@
+#include "trainer/predict/class_names.h"
+
+#include <sstream>
+
+#include "trainer/base/error.h"
+#include "trainer/base/file.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+
+std::vector<std::string> ReadClassNames(const std::string& path, int64_t classes) {
+  constexpr uint64_t kMaxBytes = uint64_t{1} << 26;
+  std::istringstream lines(ReadFile(path, kMaxBytes));
+  std::vector<std::string> names;
+  for (std::string line; std::getline(lines, line);) {
+    line.erase(line.find_last_not_of(" \t\r") + 1);
+    names.push_back(line);
+  }
+  while (!names.empty() && names.back().empty()) names.pop_back();
+  if (static_cast<int64_t>(names.size()) == classes) return names;
+  throw Error(ErrorCode::kData, {path},
+              Join("there are ", names.size(), " names for ", classes,
+                   " classes; write one line for each class, class 0 first"));
+}
+
+}  // namespace trainer

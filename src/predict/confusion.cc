@@ -1,0 +1,98 @@
+#include "trainer/predict/confusion.h"
+
+#include <algorithm>
+
+#include "trainer/base/error.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+// The class that `count` scores, `step` apart, stand for; see AddBatch.
+int64_t AnswerOf(const float* scores, int64_t count, int64_t step, int64_t label) {
+  const float own = scores[label * step];
+  int64_t best = label;
+  for (int64_t c = 0; c < count; ++c) {
+    const float score = scores[c * step];
+    if (c == label || score < own) continue;
+    if (best == label || !(score <= scores[best * step])) best = c;
+  }
+  return best;
+}
+
+}  // namespace
+
+void ConfusionMatrix::Add(int64_t label, int64_t answer) {
+  ++classes_[static_cast<size_t>(label)].labels;
+  ++classes_[static_cast<size_t>(answer)].answers;
+  ++cells_[{label, answer}];
+  ++total_;
+  if (label != answer) return;
+  ++classes_[static_cast<size_t>(label)].hits;
+  ++hits_;
+}
+
+double ConfusionMatrix::MeanRecall() const {
+  double sum = 0;
+  int64_t present = 0;
+  for (const ClassCounts& one : classes_) {
+    if (one.labels == 0) continue;
+    sum += one.recall();
+    ++present;
+  }
+  return present == 0 ? 0 : sum / static_cast<double>(present);
+}
+
+int64_t ConfusionMatrix::Count(int64_t label, int64_t answer) const {
+  const auto found = cells_.find({label, answer});
+  return found == cells_.end() ? 0 : found->second;
+}
+
+std::vector<ConfusionMatrix::Cell> ConfusionMatrix::Cells() const {
+  std::vector<Cell> cells;
+  for (const auto& [key, count] : cells_) cells.push_back({key.first, key.second, count});
+  return cells;
+}
+
+std::vector<ConfusionMatrix::Cell> ConfusionMatrix::Worst(size_t most) const {
+  std::vector<Cell> cells = Cells();
+  std::erase_if(cells, [](const Cell& cell) { return cell.label == cell.answer; });
+  std::ranges::stable_sort(cells, std::greater(), &Cell::count);
+  cells.resize(std::min(cells.size(), most));
+  return cells;
+}
+
+void AddBatch(const Net& net, const ScoredLabels& batch, ConfusionMatrix* matrix) {
+  const Shape& shape = batch.scores.shape;
+  const int64_t classes = matrix->classes();
+  const bool fits = batch.axis < shape.Rank() && shape[batch.axis] == classes &&
+                    batch.labels.Count() * classes == shape.Count();
+  if (!fits) {
+    throw Error(ErrorCode::kConfig,
+                Join("labels '", EscapeControl(batch.label_name), "' of shape ",
+                     batch.labels.shape.ToString(), " are not one for each of the scores ",
+                     shape.ToString(), " with the classes on axis ", batch.axis));
+  }
+  std::vector<float> scores(static_cast<size_t>(shape.Count()));
+  std::vector<float> labels(static_cast<size_t>(batch.labels.Count()));
+  net.ReadPlain(batch.scores, scores);
+  net.ReadPlain(batch.labels, labels);
+  const int64_t inner = shape.Count(batch.axis + 1);
+  for (size_t i = 0; i < labels.size(); ++i) {
+    const float value = labels[i];
+    if (batch.has_ignore && value == batch.ignore) continue;
+    const bool is_class = value >= 0 && value < static_cast<float>(classes) &&
+                          static_cast<float>(static_cast<int64_t>(value)) == value;
+    if (!is_class) {
+      throw Error(ErrorCode::kData,
+                  Join("label ", value, " in '", EscapeControl(batch.label_name),
+                       "' is no class: there are ", classes, ", 0 to ", classes - 1));
+    }
+    const auto row = static_cast<int64_t>(i);
+    const auto label = static_cast<int64_t>(value);
+    const float* first = scores.data() + row / inner * classes * inner + row % inner;
+    matrix->Add(label, AnswerOf(first, classes, inner, label));
+  }
+}
+
+}  // namespace trainer

@@ -1,0 +1,169 @@
+#include "trainer/predict/pictures.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "trainer/base/error.h"
+#include "trainer/base/file.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+std::string SizeText(int64_t height, int64_t width) { return Join(height, "x", width); }
+
+std::vector<float> ChannelMeans(const MeanImage& mean) {
+  std::vector<float> means;
+  const int64_t plane = mean.shape.height * mean.shape.width;
+  for (int64_t c = 0; c < mean.shape.channels; ++c) {
+    const auto first = mean.values.begin() + c * plane;
+    means.push_back(static_cast<float>(std::accumulate(first, first + plane, 0.0) /
+                                       static_cast<double>(plane)));
+  }
+  return means;
+}
+
+}  // namespace
+
+PictureReader::PictureReader(const Shape& input, const PictureOptions& options) {
+  if (!input.IsImage() || (input[1] != 1 && input[1] != 3)) {
+    throw Error(ErrorCode::kConfig,
+                Join("the input has the shape ", input.ToString(),
+                     "; pictures need (N, C, H, W) with 1 channel (grey) or 3 (colour)"));
+  }
+  channels_ = static_cast<int>(input[1]);
+  height_ = static_cast<int>(input[2]);
+  width_ = static_cast<int>(input[3]);
+  whole_height_ = options.height > 0 ? options.height : height_;
+  whole_width_ = options.width > 0 ? options.width : width_;
+  if (whole_height_ < height_ || whole_width_ < width_) {
+    throw Error(ErrorCode::kUsage, Join("pictures of ", SizeText(whole_height_, whole_width_),
+                                        " are smaller than the net's input, ",
+                                        SizeText(height_, width_), "; give a larger --resize"));
+  }
+  factor_ = options.raw_scale / 255;
+  scale_ = options.scale;
+  ChoosePlaces(options.oversample);
+  SetMean(options);
+}
+
+void PictureReader::ChoosePlaces(bool oversample) {
+  const int down = whole_height_ - height_, right = whole_width_ - width_;
+  const Place middle = {down / 2, right / 2, false};
+  if (!oversample) {
+    places_ = {middle};
+    return;
+  }
+  places_ = {{0, 0, false}, {0, right, false}, {down, 0, false}, {down, right, false}, middle};
+  for (int i = 0; i < 5; ++i) {
+    places_.push_back(places_[static_cast<size_t>(i)]);
+    places_.back().mirror = true;
+  }
+}
+
+void PictureReader::SetMean(const PictureOptions& options) {
+  std::vector<float> values = options.mean_values;
+  if (!options.mean_file.empty()) {
+    if (!values.empty()) {
+      throw Error(ErrorCode::kUsage, "--mean and --mean_value exclude each other: give one");
+    }
+    MeanImage mean = ReadMeanFile(options.mean_file);
+    if (mean.shape.channels != channels_) {
+      throw Error(ErrorCode::kUsage, Join(mean.path, ": the mean is ", mean.shape.ToString(),
+                                          ", and the net takes ", channels_, " channels"));
+    }
+    mean_is_whole_ = mean.shape.height == whole_height_ && mean.shape.width == whole_width_;
+    if (mean_is_whole_ || (mean.shape.height == height_ && mean.shape.width == width_)) {
+      mean_ = std::move(mean.values);
+      return;
+    }
+    values = ChannelMeans(mean);
+  }
+  if (values.empty()) values = {0};
+  if (values.size() == 1) values.resize(static_cast<size_t>(channels_), values[0]);
+  if (static_cast<int>(values.size()) != channels_) {
+    throw Error(ErrorCode::kUsage, Join("--mean_value: ", values.size(), " values for ", channels_,
+                                        " channels; give one, or one per channel"));
+  }
+  const auto plane = static_cast<size_t>(height_) * static_cast<size_t>(width_);
+  for (const float value : values) mean_.insert(mean_.end(), plane, value);
+}
+
+void PictureReader::Read(const std::string& path, std::vector<float>* out) {
+  constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
+  raw_ = ReadFile(path, kMaxBytes);
+  DecodeImage(raw_, channels_ == 1 ? Colors::kGray : Colors::kColor, {path}, "the picture",
+              &decoded_);
+  const bool fits = decoded_.height == whole_height_ && decoded_.width == whole_width_;
+  if (fits) {
+    std::swap(decoded_, resized_);
+  } else {
+    ResizeImage(decoded_, {0, 0, decoded_.width, decoded_.height}, whole_height_, whole_width_,
+                &resized_);
+  }
+  const size_t item =
+      static_cast<size_t>(channels_) * static_cast<size_t>(height_) * static_cast<size_t>(width_);
+  const size_t start = out->size();
+  out->resize(start + item * places_.size());
+  for (size_t i = 0; i < places_.size(); ++i) Cut(places_[i], out->data() + start + i * item);
+}
+
+void PictureReader::Cut(const Place& place, float* out) const {
+  size_t at = 0;
+  for (int c = 0; c < channels_; ++c) {
+    for (int y = 0; y < height_; ++y) {
+      const int64_t row = (int64_t{c} * whole_height_ + place.top + y) * whole_width_ + place.left;
+      for (int x = 0; x < width_; ++x, ++at) {
+        const auto from = static_cast<size_t>(row + (place.mirror ? width_ - 1 - x : x));
+        const float mean = mean_[mean_is_whole_ ? from : at];
+        out[at] = (static_cast<float>(resized_.pixels[from]) * factor_ - mean) * scale_;
+      }
+    }
+  }
+}
+
+InputBlob PictureInput(const Net& net) {
+  const std::vector<InputBlob> inputs = InputBlobs(net);
+  if (inputs.size() == 1) return inputs[0];
+  throw Error(ErrorCode::kConfig,
+              Join("net '", EscapeControl(net.name()), "' has ", inputs.size(),
+                   " inputs; pictures need one Input layer with one top",
+                   inputs.empty() ? ": 'trainer deploy' makes such a net of a training net" : ""));
+}
+
+namespace {
+
+class PictureSource final : public InputSource {
+ public:
+  PictureSource(std::vector<std::string> paths, const PictureOptions& options, const Net& net)
+      : paths_(std::move(paths)), reader_(PictureInput(net).value.shape, options) {}
+
+  int64_t Fill(const Net& net) override {
+    const InputBlob input = PictureInput(net);
+    const auto whole = static_cast<size_t>(input.value.Count());
+    while (next_ < paths_.size() && waiting_.size() < whole) {
+      reader_.Read(paths_[next_++], &waiting_);
+    }
+    const size_t taken = std::min(waiting_.size(), whole);
+    std::vector<float> batch(whole, 0.0f);
+    std::copy_n(waiting_.begin(), taken, batch.begin());
+    waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(taken));
+    net.WritePlain(batch, input.value);
+    return static_cast<int64_t>(taken) / input.value.shape.Count(1);
+  }
+
+ private:
+  std::vector<std::string> paths_;
+  PictureReader reader_;
+  size_t next_ = 0;
+  std::vector<float> waiting_;  // parts that are in no batch yet
+};
+
+}  // namespace
+
+std::unique_ptr<InputSource> MakePictureSource(std::vector<std::string> paths,
+                                               const PictureOptions& options, const Net& net) {
+  return std::make_unique<PictureSource>(std::move(paths), options, net);
+}
+
+}  // namespace trainer

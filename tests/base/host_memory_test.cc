@@ -1,0 +1,73 @@
+#include "trainer/base/host_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "support/temp_folder.h"
+
+namespace trainer {
+namespace {
+
+class HostMemoryTest : public testing::Test {
+ protected:
+  HostMemoryTest() {
+    Write("proc/meminfo", "MemTotal:        1000 kB\nMemFree: 5 kB\nMemAvailable:     600 kB\n");
+  }
+  void Write(const std::string& path, const std::string& text) const {
+    const std::filesystem::path whole = folder_ / path;
+    std::filesystem::create_directories(whole.parent_path());
+    WriteText(whole.string(), text);
+  }
+  void Expect(uint64_t total, uint64_t available, const std::string& limit) const {
+    const HostMemory memory = ReadHostMemory(folder_.path());
+    EXPECT_EQ(memory.total, total);
+    EXPECT_EQ(memory.available, available);
+    EXPECT_EQ(memory.limit, limit);
+  }
+
+  TempFolder folder_;
+};
+
+TEST_F(HostMemoryTest, IsTheMachinesWithoutLimits) {
+  Expect(1024000, 614400, "the machine");
+  Write("proc/self/cgroup", "0::/job\n");
+  Write("sys/fs/cgroup/job/memory.max", "max\n");
+  Expect(1024000, 614400, "the machine");
+}
+
+TEST_F(HostMemoryTest, AControlGroupAndThoseAboveItSetLimits) {
+  Write("proc/self/cgroup", "0::/jobs/one\n");
+  Write("sys/fs/cgroup/jobs/one/memory.max", "500000\n");
+  Write("sys/fs/cgroup/jobs/one/memory.current", "300000\n");
+  Write("sys/fs/cgroup/jobs/one/memory.stat", "anon 5\ninactive_file 100000\n");
+  Expect(500000, 300000, "the control group /jobs/one");
+  Write("sys/fs/cgroup/jobs/memory.max", "400000\n");
+  Write("sys/fs/cgroup/jobs/memory.current", "390000\n");
+  Expect(400000, 10000, "the control group /jobs");
+}
+
+TEST_F(HostMemoryTest, ReadsTheOlderControlGroupsAndTheRootWhereAContainerHidesTheRest) {
+  Write("proc/self/cgroup", "9:cpu:/a\n4:hugetlb,memory:/docker/123\n");
+  Write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  Expect(1024000, 614400, "the machine");
+  Write("sys/fs/cgroup/memory/memory.limit_in_bytes", "700000\n");
+  Write("sys/fs/cgroup/memory/memory.usage_in_bytes", "800000\n");
+  Write("sys/fs/cgroup/memory/memory.stat", "total_inactive_file 50000\n");
+  Expect(700000, 0, "the control group /");
+}
+
+TEST_F(HostMemoryTest, KnowsNothingWithoutFiles) {
+  const HostMemory memory = ReadHostMemory(folder_ / "nowhere");
+  EXPECT_EQ(memory.total, 0u);
+  EXPECT_EQ(memory.limit, "");
+}
+
+TEST_F(HostMemoryTest, ThisMachineHasSome) {
+  const HostMemory memory = ReadHostMemory();
+  EXPECT_GT(memory.total, uint64_t{1} << 20);
+  EXPECT_LE(memory.available, memory.total);
+}
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,89 @@
+// Nets that are only planned, and the errors of all layers at once.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/error_of.h"
+#include "support/net_text.h"
+#include "trainer/net/net.h"
+
+namespace trainer {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr char kNet[] = R"(
+layer { name: "data" type: "DummyData" top: "x" top: "label"
+        dummy_data_param { shape { dim: 4 dim: 3 } shape { dim: 4 } } }
+layer { name: "ip" type: "InnerProduct" bottom: "x" top: "ip"
+        inner_product_param { num_output: 20 } }
+layer { name: "relu" type: "ReLU" bottom: "ip" top: "ip" }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+)";
+
+NetOptions Options() {
+  NetOptions options;
+  options.state = StateOf(caffe::TRAIN);
+  options.training = true;
+  options.log = false;
+  return options;
+}
+
+TEST(PlanOnlyTest, KnowsShapesAndMemoryAndTakesNone) {
+  const NetSpec spec = NetFromText(kNet);
+  const std::unique_ptr<Device> device = MakeCpuDevice(1);
+  ParamStore planned(*device), taken(*device);
+  NetOptions options = Options();
+  const Net real(spec, options, *device, taken);
+  options.plan_only = true;
+  const Net net(spec, options, *device, planned);
+  EXPECT_EQ(net.Value("ip").shape, (Shape{4, 20}));
+  EXPECT_EQ(net.Value("ip").data, nullptr);
+  EXPECT_EQ(net.memory_plan().arena_bytes, real.memory_plan().arena_bytes);
+  ASSERT_EQ(net.params().size(), 2u);
+  EXPECT_EQ(net.params()[0]->shape, (Shape{20, 3}));
+  EXPECT_EQ(net.params()[0]->weight, nullptr);
+  EXPECT_EQ(planned.WeightBytes(), 0u);
+  EXPECT_EQ(planned.PlannedBytes(), taken.WeightBytes());
+  EXPECT_EQ(taken.PlannedBytes(), taken.WeightBytes());
+}
+
+TEST(NetErrorsTest, LayersThatDoNotDependOnABadOneAreCheckedToo) {
+  const NetSpec spec = NetFromText(R"(
+layer { name: "data" type: "DummyData" top: "x" dummy_data_param { shape { dim: 4 dim: 3 } } }
+layer { name: "bad" type: "InnerProduct" bottom: "x" top: "bad" }
+layer { name: "behind" type: "Reshape" bottom: "bad" top: "behind" }
+layer { name: "typo" type: "Poling" bottom: "behind" top: "typo" }
+layer { name: "other" type: "Softmax" bottom: "x" top: "other" softmax_param { axis: 5 } }
+)");
+  const std::unique_ptr<Device> device = MakeCpuDevice(1);
+  ParamStore params(*device);
+  NetOptions options = Options();
+  ErrorList errors;
+  options.errors = &errors;
+  const auto [code, message] = ErrorOf([&] { Net(spec, options, *device, params); });
+  EXPECT_EQ(code, ErrorCode::kConfig);
+  EXPECT_THAT(message, HasSubstr("layer 'bad'"));
+  std::vector<std::string> texts;
+  for (const Error& error : errors) texts.emplace_back(error.what());
+  EXPECT_THAT(texts, ElementsAre(HasSubstr("layer 'bad'"), HasSubstr("Did you mean 'Pooling'?"),
+                                 HasSubstr("layer 'other'")));
+}
+
+TEST(NetValuesTest, ALayersInputAndOutputAreItsOwnWhoeverWritesTheBlobLater) {
+  const NetSpec spec = NetFromText(kNet);
+  const std::unique_ptr<Device> device = MakeCpuDevice(1);
+  ParamStore params(*device);
+  NetOptions options = Options();
+  options.memory = MemoryMode::kSeparate;
+  const Net net(spec, options, *device, params);
+  EXPECT_EQ(net.LayerAt(1).name(), "ip");
+  EXPECT_EQ(net.Output(1, 0).data, net.Input(2, 0).data);
+  EXPECT_NE(net.Output(1, 0).data, net.Output(2, 0).data);
+  EXPECT_EQ(net.Output(2, 0).data, net.Value("ip").data);
+  EXPECT_EQ(net.Input(3, 1).shape, (Shape{4}));
+}
+
+}  // namespace
+}  // namespace trainer

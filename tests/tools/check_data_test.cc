@@ -1,0 +1,140 @@
+// trainer check: what it finds in records and in the first pass.
+
+#include "check_job.h"
+#include "datum.pb.h"
+#include "trainer/data/cursor.h"
+#include "trainer/data/db_writer.h"
+
+namespace trainer {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+
+// Replaces record `index` of a database.
+void PutRecord(const Job& job, const std::string& database, int index, const std::string& value) {
+  const std::string path = job.folder() / database, copy = path + "_copy";
+  std::filesystem::rename(path, copy);
+  const auto cursor = OpenCursor("LMDB", copy);
+  const auto writer = CreateDb("LMDB", path);
+  for (int i = 0;; ++i) {
+    writer->Put(cursor->Key(), i == index ? value : std::string(cursor->Value()));
+    if (cursor->Next()) break;
+  }
+  writer->Commit();
+}
+
+caffe::Datum DigitOf(int label) {
+  caffe::Datum datum;
+  datum.set_channels(1);
+  datum.set_height(28);
+  datum.set_width(28);
+  datum.set_data(std::string(784, 'x'));
+  datum.set_label(label);
+  return datum;
+}
+
+TEST(CheckDataTest, NamesTheRecordOfABadLabel) {
+  CheckJob job;
+  PutRecord(job, "data/train_lmdb", 7, DigitOf(12).SerializeAsString());
+  const Outcome outcome = job.Check();
+  EXPECT_EQ(outcome.exit_code, 65);
+  EXPECT_THAT(Lines(outcome, "error: "),
+              ElementsAre("data/train_lmdb: record '00000007' has label 12, but layer 'loss' "
+                          "(SoftmaxWithLoss) has 10 classes, 0 to 9; fix the labels, raise "
+                          "num_output of the layer before, or set ignore_label"));
+  EXPECT_THAT(Lines(outcome, "first pass "), Contains(HasSubstr("training net: not run on bad")));
+  job.net = Edited(job.net, "top: \"loss\"", "top: \"loss\" loss_param { ignore_label: 12 }");
+  EXPECT_EQ(job.Check().exit_code, 0);
+}
+
+TEST(CheckDataTest, NamesTheRecordThatCannotBeRead) {
+  CheckJob job;
+  PutRecord(job, "data/test_lmdb", 39, "no datum");
+  const Outcome outcome = job.Check();
+  EXPECT_EQ(outcome.exit_code, 65);
+  EXPECT_THAT(Lines(outcome, "error: "),
+              ElementsAre(HasSubstr("data/test_lmdb: record '00000039'")));
+}
+
+TEST(CheckDataTest, NamesEveryFileThatIsNotThere) {
+  CheckJob job;
+  job.net = Edited(job.net, "transform_param { scale: 0.00390625 }",
+                   "transform_param { mean_file: \"no_mean\" }");
+  job.net = Edited(job.net, "data/train_lmdb", "data/absent");
+  job.net = Edited(job.net, "\"data/test_lmdb\"", "\"data/gone\"");
+  const Outcome outcome = job.Check();
+  EXPECT_EQ(outcome.exit_code, 66);
+  EXPECT_THAT(Lines(outcome, "error: "),
+              ElementsAre(HasSubstr("no_mean: cannot open"), HasSubstr("data/gone: no such"),
+                          HasSubstr("data/absent: no such")));
+}
+
+TEST(CheckDataTest, WarnsOfClassesWithoutRecords) {
+  CheckJob job;
+  job.net = Edited(job.net, "num_output: 10", "num_output: 12");
+  const Outcome outcome = job.Check();
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.out;
+  EXPECT_THAT(Lines(outcome, "warning: "),
+              ElementsAre("data/train_lmdb: 2 of the 12 classes of layer 'loss' (SoftmaxWithLoss) "
+                          "have no record: 10, 11"));
+  EXPECT_THAT(outcome.out, HasSubstr("\ncheck: 0 errors, 1 warning; "));
+}
+
+TEST(CheckDataTest, WorksOnLevelDb) {
+  const CheckJob job("LEVELDB");
+  const Outcome outcome = job.Check();
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.out << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("100 records, batches of 16"));
+}
+
+TEST(CheckPassTest, FindsALossThatIsNotFinite) {
+  CheckJob job;
+  job.net = Edited(job.net, "bottom: \"data\"\n  top: \"ip\"", "bottom: \"log\"\n  top: \"ip\"");
+  job.net = Edited(job.net, "layer {\n  name: \"ip\"",
+                   "layer { name: \"log\" type: \"Log\" bottom: \"data\" top: \"log\" }\n"
+                   "layer {\n  name: \"ip\"");
+  const Outcome outcome = job.Check();
+  EXPECT_EQ(outcome.exit_code, 80) << outcome.out;
+  EXPECT_THAT(Lines(outcome, "error: "),
+              ElementsAre(HasSubstr("the loss of the test net #0 is "),
+                          AllOf(StartsWith("net.prototxt:20:1: the loss of the training net is "),
+                                HasSubstr("the first output that is not finite is that of layer "
+                                          "'log' (Log)"))));
+  EXPECT_EQ(job.Train().exit_code, 80);
+}
+
+TEST(CheckPassTest, WarnsOfAStartFarFromGuessingAndOfDeadLayers) {
+  CheckJob job;
+  job.net =
+      Edited(job.net, "transform_param { scale: 0.00390625 }", "transform_param { scale: 10 }");
+  const Outcome large = job.Check();
+  EXPECT_EQ(large.exit_code, 0);
+  EXPECT_THAT(Lines(large, "warning: "),
+              ElementsAre(HasSubstr("guessing among 10 classes costs 2.30259")));
+  job.net = Edited(job.net, "scale: 10", "scale: 0.004");
+  job.net = Edited(job.net, "bottom: \"data\"\n  top: \"ip\"", "bottom: \"low\"\n  top: \"ip\"");
+  job.net = Edited(job.net, "    weight_filler { type: \"xavier\" }\n", "");
+  job.net = Edited(job.net, "layer {\n  name: \"ip\"",
+                   "layer { name: \"low\" type: \"InnerProduct\" bottom: \"data\" top: \"low\" "
+                   "inner_product_param { num_output: 5 weight_filler { type: \"xavier\" } } }\n"
+                   "layer {\n  name: \"ip\"");
+  const Outcome dead = job.Check();
+  EXPECT_THAT(Lines(dead, "warning: "),
+              ElementsAre(HasSubstr("the gradient of layer 'low' (parameter 0) is zero")));
+}
+
+TEST(CheckPassTest, WritesNoHdf5Output) {
+  CheckJob job;
+  job.net += R"(
+layer { name: "out" type: "HDF5Output" bottom: "ip" bottom: "label"
+        hdf5_output_param { file_name: "out.h5" } })";
+  EXPECT_EQ(job.Check().exit_code, 0);
+  EXPECT_THAT(job.Files("out"), IsEmpty());
+}
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,60 @@
+#pragma once
+// What the tests of `trainer check` share.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "job.h"
+
+namespace trainer {
+
+// The lines of stdout that begin with `start`, without that.
+inline std::vector<std::string> Lines(const Outcome& outcome, const std::string& start) {
+  std::vector<std::string> lines;
+  std::istringstream text(outcome.out);
+  for (std::string line; std::getline(text, line);) {
+    if (line.starts_with(start)) lines.push_back(line.substr(start.size()));
+  }
+  return lines;
+}
+
+struct CheckJob : Job {
+  using Job::Job;
+
+  Outcome Check(std::vector<std::string> more = {}) const {
+    Write();
+    more.insert(more.begin(), {"check", "--solver=solver.prototxt"});
+    return RunProgram(more, options());
+  }
+  // The only error, and that `train` ends with the same code.
+  void ExpectOne(int code, const std::string& part,
+                 const std::vector<std::string>& more = {}) const {
+    const Outcome outcome = Check(more);
+    EXPECT_EQ(outcome.exit_code, code) << outcome.out << outcome.err;
+    EXPECT_THAT(Lines(outcome, "error: "), testing::ElementsAre(testing::HasSubstr(part)))
+        << outcome.out;
+    EXPECT_THAT(outcome.out, testing::HasSubstr("\ncheck: 1 error, "));
+    EXPECT_EQ(outcome.err, "");
+    EXPECT_THAT(Files("."), testing::IsEmpty());
+    EXPECT_THAT(Files("snap"), testing::IsEmpty());
+    std::vector<std::string> train = {"train", "--solver=solver.prototxt"};
+    train.insert(train.end(), more.begin(), more.end());
+    EXPECT_EQ(RunProgram(train, options()).exit_code, code) << "train";
+  }
+  // Every file below the folder, with its size.
+  std::map<std::string, uintmax_t> Everything() const {
+    std::map<std::string, uintmax_t> files;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder().path())) {
+      if (entry.is_regular_file()) files[entry.path().string()] = entry.file_size();
+    }
+    return files;
+  }
+};
+
+}  // namespace trainer

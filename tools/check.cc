@@ -1,0 +1,133 @@
+#include <iostream>
+
+#include "check_report.h"
+#include "run_start.h"
+#include "shared_flags.h"
+#include "trainer/backend/device.h"
+#include "trainer/base/text.h"
+#include "verb.h"
+
+namespace trainer {
+namespace {
+
+// All that can be found out of one net.
+void CheckModel(const Flags& flags, const Device& device, CheckReport* report) {
+  Findings& findings = report->findings;
+  NetSpec spec;
+  if (!findings.Try([&] { spec = ModelOf(flags); })) return;
+  const bool train = PhaseOf(flags) == caffe::TRAIN;
+  CheckedNet checked{"net", &spec, {}, 0, 1};
+  checked.options.state = NetStateOf(flags, PhaseOf(flags));
+  checked.options.training = train;
+  checked.options.log = false;
+  const std::vector<CheckedNet> nets = {checked};
+  const RunPlan plan = PlanNets(nets, device, report);
+  const bool fits = !plan.good() || CheckMemory(nets, plan, {}, report);
+  const std::vector<LayerAudit> audits = AuditNets(nets, plan, &findings);
+  ParamStore params(device);
+  std::unique_ptr<Net> net;
+  if (plan.good() && fits) {
+    findings.Try([&] { net = std::make_unique<Net>(spec, checked.options, device, params); });
+  }
+  if (net) {
+    Net* const all[] = {net.get()};
+    findings.Try([&] { LoadWeights(flags, all); });
+  }
+  const bool bad = !ReportData(nets, audits, report).empty();
+  if (!net || bad) return;
+  findings.Try([&] { CheckPass(checked, *net, device, !flags.Has("weights"), report); });
+}
+
+void Print(const CheckReport& report) {
+  report.findings.Print(std::cout);
+  for (const auto& [name, text] : report.lines) {
+    std::cout << name << std::string(name.size() < 10 ? 10 - name.size() : 0, ' ') << "  " << text
+              << "\n";
+  }
+  const bool errors = report.findings.Errors() > 0, warnings = report.findings.Warnings() > 0;
+  std::cout << "check: " << (errors || warnings ? report.findings.Counts() : "all good");
+  std::vector<std::string> figures = {report.memory, report.data, report.snapshots};
+  std::erase(figures, "");
+  if (!errors && !figures.empty()) std::cout << "; " << JoinList(figures);
+  std::cout << "\n";
+}
+
+void PrintJson(CheckReport& report) {
+  report.figures.Set("first_pass", std::move(report.passes));
+  std::cout << Json::Object()
+                   .Set("good", report.findings.Errors() == 0)
+                   .Set("errors", report.findings.Errors())
+                   .Set("warnings", report.findings.Warnings())
+                   .Set("exit_code", report.findings.ExitCode())
+                   .Set("findings", report.findings.ToJson())
+                   .Set("figures", std::move(report.figures))
+                   .ToString();
+}
+
+class Check final : public Verb {
+ public:
+  VerbDoc Doc() const override {
+    return {
+        .summary = "find out in seconds what would stop a run, without training",
+        .usage = "trainer check (--solver=FILE | --model=FILE [--phase=TEST]) [flags]",
+        .text =
+            "Takes the flags of 'trainer train'. Reads the solver and its nets, plans their memory "
+            "and compares it with what there is, reads the weights or the snapshot to start from, "
+            "looks into every database and list (small ones whole, else the first, the last and "
+            "some records between), compares their labels with the classes of the losses, checks "
+            "that snapshots will fit where they are to go, and runs one pass of each net. It goes "
+            "on after an error, to find the next one.\n"
+            "Prints errors, warnings and figures, and a verdict in the last line. The exit code is "
+            "that of the first error, as 'trainer train' would give it; 0 with warnings alone.\n"
+            "Writes nothing but what LMDB and LevelDB keep in a database's folder while it is "
+            "read. The log is not shown, unless --alsologtostderr asks for it; its warnings are in "
+            "the list.",
+        .examples =
+            "trainer check --solver=models/lenet/solver.prototxt\n"
+            "trainer check --solver=s.prototxt --snapshot=run/net_iter_500.solverstate\n"
+            "trainer check --solver=s.prototxt --set base_lr=0.05 --json\n"
+            "trainer check --model=net.prototxt --weights=net.caffemodel --phase=TEST",
+        .flags = {{.name = "solver", .value = "FILE", .help = "check a run of this solver"},
+                  {.name = "model", .value = "FILE", .help = "check this net alone"},
+                  SnapshotFlag(),
+                  AllowOutsideFlag(),
+                  ResumeFlag(),
+                  StartWeightsFlag(),
+                  JsonFlag(),
+                  PhaseFlag(),
+                  LevelFlag(),
+                  StageFlag(),
+                  SetFlag(),
+                  GpuFlag()},
+    };
+  }
+
+  int Run(const Flags& flags) override {
+    if (flags.Has("solver") == flags.Has("model")) {
+      throw Error(ErrorCode::kUsage, "'trainer check' needs either --solver=FILE or --model=FILE");
+    }
+    RefuseTwoStarts(flags);
+    RefuseGpu(flags);
+    if (flags.Has("model") && (flags.Has("snapshot") || flags.Has("resume"))) {
+      throw Error(ErrorCode::kUsage, "--snapshot and --resume belong to --solver");
+    }
+    const std::unique_ptr<Device> device = MakeCpuDevice();
+    CheckReport report;
+    {
+      const QuietLog quiet(flags, &report.findings);
+      if (flags.Has("solver")) {
+        CheckSolverRun(flags, *device, &report);
+      } else {
+        CheckModel(flags, *device, &report);
+      }
+    }
+    const int code = report.findings.ExitCode();
+    flags.Switch("json") ? PrintJson(report) : Print(report);
+    return code;
+  }
+};
+
+const RegisterVerb<Check> kCheck("check");
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,161 @@
+#include <algorithm>
+
+#include "check_report.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+int64_t Ceil(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Labels that a reader does not take; the first few as findings.
+bool CheckLabels(const LayerAudit& audit, const LabelReader& reader, Findings* findings) {
+  constexpr int kShown = 3;
+  int bad = 0;
+  for (const auto& [label, seen] : audit.data.labels) {
+    if (reader.use.Takes(label) || ++bad > kShown) continue;
+    findings->Add(
+        Error(ErrorCode::kData, {audit.data.source},
+              Join(seen.first, " has label ", label, ", but ", reader.name, " has ",
+                   reader.use.classes, " classes, 0 to ", reader.use.classes - 1,
+                   "; fix the labels, raise num_output of the layer before, or set ignore_label")));
+  }
+  if (bad > kShown) {
+    findings->Add(Error(ErrorCode::kData, {audit.data.source},
+                        Join(bad - kShown, " more labels are no classes of ", reader.name)));
+  }
+  return bad == 0;
+}
+
+// "3, 5, 7 and 4 more"
+std::string FirstFew(const std::vector<std::string>& names) {
+  constexpr size_t kShown = 8;
+  if (names.size() <= kShown) return JoinList(names);
+  return Join(JoinList(std::span(names).first(kShown)), " and ", names.size() - kShown, " more");
+}
+
+void WarnOfLabels(const LayerAudit& audit, const LabelReader& reader, Findings* findings) {
+  const DataAudit& data = audit.data;
+  if (data.sorted) {
+    findings->Warn(
+        Join(data.source,
+             ": the records are in the order of their labels, and are read in it, so "
+             "that most batches show one class; shuffle them when the data set is made"));
+  }
+  if (!data.all_labels) return;
+  std::vector<std::string> missing;
+  for (int64_t c = 0; c < reader.use.classes; ++c) {
+    if (!data.labels.contains(static_cast<float>(c))) missing.push_back(Join(c));
+  }
+  if (missing.empty()) return;
+  findings->Warn(Join(data.source, ": ", missing.size(), " of the ", reader.use.classes,
+                      " classes of ", reader.name, " have no record: ", FirstFew(missing)));
+}
+
+// "60000 records, batches of 64: 938 iterations an epoch, 10.7 epochs in all"
+std::string EpochText(const CheckedNet& net, const DataAudit& data) {
+  if (data.records < 1 || data.batch_size < 1) return Join("batches of ", data.batch_size);
+  std::string text =
+      Join(data.estimated ? "about " : "", data.records, " records, batches of ", data.batch_size);
+  if (net.options.training) {
+    const int64_t per_iteration = data.batch_size * net.batches_per_iteration;
+    text += Join(": ", Ceil(data.records, per_iteration), " iterations an epoch");
+  }
+  if (net.batches == 0) return text;
+  const int64_t read = net.batches * data.batch_size;
+  const double epochs = static_cast<double>(read) / static_cast<double>(data.records);
+  return text + (net.options.training ? Join(", ", epochs, " epochs in all")
+                                      : Join(", a test reads ", read));
+}
+
+Json DataJson(const CheckedNet& net, const LayerAudit& audit) {
+  const DataAudit& data = audit.data;
+  Json json = Json::Object()
+                  .Set("net", net.title)
+                  .Set("layer", audit.layer)
+                  .Set("source", data.source)
+                  .Set("batch_size", data.batch_size)
+                  .Set("records", data.records)
+                  .Set("estimated", data.estimated)
+                  .Set("examined", data.examined)
+                  .Set("labels", data.labels.size())
+                  .Set("errors", static_cast<int64_t>(data.errors.size()) + data.more_errors);
+  if (net.options.training && data.records > 0 && data.batch_size > 0) {
+    json.Set("iterations_per_epoch",
+             Ceil(data.records, data.batch_size * net.batches_per_iteration));
+  }
+  return json;
+}
+
+std::vector<LayerAudit> AuditLayers(const std::vector<CheckedNet>& nets, size_t net,
+                                    const NetPlan& plan, Findings* findings) {
+  std::vector<LayerAudit> audits;
+  for (const LayerSpec& layer : FilterLayers(*nets[net].spec, nets[net].options.state)) {
+    if (layer.proto().bottom_size() > 0 || layer.proto().top_size() == 0) continue;
+    LayerAudit audit{net, layer.name(), {}, {}};
+    std::vector<int> label_tops;
+    for (const LabelReader& reader : plan.readers) {
+      if (reader.data_layer != layer.name()) continue;
+      audit.readers.push_back(reader);
+      label_tops.push_back(reader.use.source_top);
+    }
+    ErrorList known;  // to planning; but of several files that are not there it told the first
+    const bool opened =
+        Attempt(&known, [&] { audit.data = AuditData(layer, layer.proto().phase(), label_tops); });
+    if (!opened) findings->Add(OpeningErrors(layer, layer.proto().phase()));
+    if (opened && !audit.data.source.empty()) audits.push_back(std::move(audit));
+  }
+  return audits;
+}
+
+}  // namespace
+
+std::vector<LayerAudit> AuditNets(const std::vector<CheckedNet>& nets, const RunPlan& plan,
+                                  Findings* findings) {
+  std::vector<LayerAudit> all;
+  for (size_t i = 0; i < nets.size(); ++i) {
+    if (nets[i].spec == nullptr) continue;
+    ErrorList known;  // of the rules, which planning told
+    Attempt(&known, [&] {
+      std::ranges::move(AuditLayers(nets, i, plan.nets[i], findings), std::back_inserter(all));
+    });
+  }
+  return all;
+}
+
+std::set<size_t> ReportData(const std::vector<CheckedNet>& nets,
+                            const std::vector<LayerAudit>& audits, CheckReport* report) {
+  std::set<size_t> bad;
+  Json list = Json::Array();
+  for (const LayerAudit& audit : audits) {
+    const CheckedNet& net = nets[audit.net];
+    const DataAudit& data = audit.data;
+    report->findings.Add(data.errors);
+    bool good = data.errors.empty();
+    if (data.more_errors > 0) {
+      report->findings.Add(
+          Error(ErrorCode::kData, {data.source}, Join(data.more_errors, " more records are bad")));
+    }
+    for (const LabelReader& reader : audit.readers) {
+      good = CheckLabels(audit, reader, &report->findings) && good;
+    }
+    if (!good) bad.insert(audit.net);
+    if (net.options.training) {
+      for (const LabelReader& reader : audit.readers) {
+        WarnOfLabels(audit, reader, &report->findings);
+      }
+      if (data.records > 0 && data.batch_size > 0) {
+        report->data = Join(data.estimated ? "about " : "", data.records, " records and ",
+                            Ceil(data.records, data.batch_size * net.batches_per_iteration),
+                            " iterations an epoch");
+      }
+    }
+    report->lines.emplace_back(
+        "data", Join(net.title, ": ", EscapeControl(data.source), ", ", EpochText(net, data)));
+    list.Push(DataJson(net, audit));
+  }
+  report->figures.Set("data", std::move(list));
+  return bad;
+}
+
+}  // namespace trainer

@@ -1,0 +1,131 @@
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "check_report.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+bool IsFinite(const Device& device, const ConstTensor& value) {
+  constexpr size_t kPiece = size_t{1} << 16;
+  const auto count = static_cast<size_t>(value.Count());
+  std::vector<std::byte> host(kPiece * SizeOf(value.dtype));
+  bool finite = true;
+  WithType(value.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    const T* numbers = reinterpret_cast<const T*>(host.data());
+    for (size_t at = 0; at < count && finite; at += kPiece) {
+      const size_t piece = std::min(kPiece, count - at);
+      device.CopyToHost(host.data(), value.As<T>() + at, piece * sizeof(T));
+      for (size_t i = 0; i < piece; ++i) finite = finite && std::isfinite(Load(numbers[i]));
+    }
+  });
+  return finite;
+}
+
+bool IsZero(const Device& device, const float* values, size_t count) {
+  std::vector<float> host(count);
+  device.CopyToHost(host.data(), values, count * sizeof(float));
+  return std::ranges::all_of(host, [](float value) { return value == 0; });
+}
+
+std::string NameOf(const LayerSpec& layer) {
+  return Join("layer '", layer.name(), "' (", layer.type(), ")");
+}
+
+// A pass forward. Returns the first layer whose output is not finite.
+std::optional<int> Forward(Net& net, const Device& device) {
+  std::optional<int> broken;
+  net.BeginPass();
+  for (int i = 0; i < net.NumLayers(); ++i) {
+    if (net.LayerAt(i).type() == "HDF5Output") continue;  // it writes a file
+    net.ForwardLayer(i);
+    if (net.AbsorbedBy(i) >= 0) continue;  // its output is that of another layer
+    for (int top = 0; !broken && top < net.LayerAt(i).proto().top_size(); ++top) {
+      if (!IsFinite(device, net.Output(i, top))) broken = i;
+    }
+  }
+  return broken;
+}
+
+void Backward(Net& net) {
+  for (int i = net.NumLayers(); i-- > 0;) net.BackwardLayer(i);
+}
+
+// Far more than guessing costs, where nothing was learned yet.
+void WarnOfStart(Net& net, Findings* findings) {
+  for (const LabelUse& use : LabelUses(net)) {
+    const LayerSpec& layer = net.LayerAt(use.layer);
+    if (layer.type() != "SoftmaxWithLoss" || layer.proto().loss_param().class_weight_size() > 0) {
+      continue;
+    }
+    float loss = 0;
+    net.ReadPlain(net.Output(use.layer, 0), {&loss, 1});
+    const double guess = std::log(static_cast<double>(use.classes));
+    if (loss <= 2 * guess + 1) continue;
+    findings->Warn(Join(layer.Where().ToString(), ": ", NameOf(layer), " starts at ", loss,
+                        ", and guessing among ", use.classes, " classes costs ",
+                        static_cast<float>(guess),
+                        ": its scores are very large; check the scale of the data and of the "
+                        "fillers"));
+  }
+}
+
+void CheckGradients(Net& net, const Device& device, bool fresh, Findings* findings) {
+  for (const Param* param : net.params()) {
+    if (param->grad == nullptr) continue;
+    const auto count = static_cast<size_t>(param->count());
+    const std::string name = Join("layer '", param->layer, "' (parameter ", param->index, ")");
+    if (!IsFinite(device, {param->grad, param->shape})) {
+      findings->Add(Error(ErrorCode::kDiverged, param->where,
+                          Join("the gradient of ", name,
+                               " is not finite after the first pass; check the data's scale")));
+    } else if (fresh && param->index == 0 && count > 1 && IsZero(device, param->grad, count)) {
+      findings->Warn(
+          Join(param->where.ToString(), ": the gradient of ", name,
+               " is zero in the first pass: if the weights behind it start at zero, give "
+               "them a weight_filler, such as xavier or msra"));
+    }
+  }
+}
+
+}  // namespace
+
+void CheckPass(const CheckedNet& checked, Net& net, const Device& device, bool fresh,
+               CheckReport* report) {
+  const std::optional<int> broken = Forward(net, device);
+  const float loss = net.Loss();
+  std::vector<std::string> texts;
+  Json outputs = Json::Object();
+  std::vector<float> host;
+  for (const NetOutput& output : net.outputs()) {
+    host.resize(static_cast<size_t>(output.value.Count()));
+    net.ReadPlain(output.value, host);
+    if (host.size() != 1) continue;
+    texts.push_back(Join(EscapeControl(output.name), " = ", host[0]));
+    outputs.Set(output.name, host[0]);
+  }
+  if (texts.empty()) texts.push_back(Join("loss = ", loss));
+  report->lines.emplace_back("first pass", Join(checked.title, ": ", JoinList(texts)));
+  report->passes.Set(checked.title,
+                     Json::Object().Set("loss", loss).Set("outputs", std::move(outputs)));
+  if (!std::isfinite(loss)) {
+    const SourceRef place = broken ? net.LayerAt(*broken).Where() : SourceRef{checked.spec->file};
+    const std::string cause = broken ? Join("; the first output that is not finite is that of ",
+                                            NameOf(net.LayerAt(*broken)))
+                                     : "";
+    report->findings.Add(
+        Error(ErrorCode::kDiverged, place,
+              Join("the loss of the ", checked.title, " is ", loss, " in the first pass", cause,
+                   ". Check the data's scale, the weights and the fillers")));
+    return;
+  }
+  if (!checked.options.training) return;
+  if (fresh) WarnOfStart(net, &report->findings);
+  Backward(net);
+  CheckGradients(net, device, fresh, &report->findings);
+}
+
+}  // namespace trainer

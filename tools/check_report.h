@@ -1,0 +1,91 @@
+#pragma once
+// What the parts of `trainer check` fill and hand on. Each part is a file tools/check_*.cc.
+
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "findings.h"
+#include "json.h"
+#include "trainer/data/audit.h"
+#include "trainer/net/net.h"
+#include "trainer/predict/label_uses.h"
+
+namespace trainer {
+
+// Findings, and figures for who wants to know more than that all is good.
+struct CheckReport {
+  Findings findings;
+  std::vector<std::pair<std::string, std::string>> lines;  // name and text of each figure
+  Json figures = Json::Object(), passes = Json::Object();
+  std::string memory, data, snapshots;  // what the last line says beside the verdict
+};
+
+// One net of a run.
+struct CheckedNet {
+  std::string title;  // "training net", "test net #0"
+  const NetSpec* spec = nullptr;
+  NetOptions options;
+  int64_t batches = 0;  // that the training reads, or one test; 0: not known
+  int batches_per_iteration = 1;
+};
+
+// Who compares the labels that a data layer gives with classes.
+struct LabelReader {
+  std::string data_layer;
+  std::string name;  // "layer 'loss' (SoftmaxWithLoss)"
+  LabelUse use;
+};
+
+// A net as planned.
+struct NetPlan {
+  bool good = false;
+  size_t value_bytes = 0, ahead_bytes = 0;  // ahead: batches that threads read ahead
+  std::vector<PlannedBlock> largest;        // values, the largest first
+  std::vector<LabelReader> readers;
+};
+
+struct RunPlan {
+  std::vector<NetPlan> nets;
+  size_t weight_bytes = 0, gradient_bytes = 0;
+
+  bool good() const;
+};
+
+// Plans all nets as a run builds them, without memory. Every layer's error is a finding.
+RunPlan PlanNets(const std::vector<CheckedNet>& nets, const Device& device, CheckReport* report);
+
+// What a run holds beside its nets.
+struct MemoryHolder {
+  std::string name;
+  size_t bytes = 0;
+};
+
+// Compares all that is planned with what there is. False when it cannot fit.
+bool CheckMemory(const std::vector<CheckedNet>& nets, const RunPlan& plan,
+                 const std::vector<MemoryHolder>& more, CheckReport* report);
+
+// Data layers looked at: reading, and later telling, as the nets in between hold databases open.
+struct LayerAudit {
+  size_t net = 0;  // index into the nets
+  std::string layer;
+  std::vector<LabelReader> readers;
+  DataAudit data;
+};
+// Files that cannot be opened are findings at once.
+std::vector<LayerAudit> AuditNets(const std::vector<CheckedNet>& nets, const RunPlan& plan,
+                                  Findings* findings);
+// Returns the nets whose data have an error.
+std::set<size_t> ReportData(const std::vector<CheckedNet>& nets,
+                            const std::vector<LayerAudit>& audits, CheckReport* report);
+
+// One pass forward, of a training net backward too, less what writes files. `fresh`: the weights
+// are the fillers'.
+void CheckPass(const CheckedNet& checked, Net& net, const Device& device, bool fresh,
+               CheckReport* report);
+
+// All that a run of the solver would meet.
+void CheckSolverRun(const Flags& flags, const Device& device, CheckReport* report);
+
+}  // namespace trainer

@@ -1,0 +1,200 @@
+#include <algorithm>
+#include <cmath>
+
+#include "check_report.h"
+#include "run_start.h"
+#include "shared_flags.h"
+#include "table.h"
+#include "trainer/base/atomic_file.h"
+#include "trainer/base/file.h"
+#include "trainer/base/text.h"
+#include "trainer/checkpoint/snapshot.h"
+#include "trainer/rules/rule.h"
+#include "trainer/solver/lr_policy.h"
+#include "trainer/solver/solver.h"
+
+namespace trainer {
+namespace {
+
+// What a run of a solver would meet.
+class SolverCheck {
+ public:
+  SolverCheck(const Flags& flags, const Device& device, CheckReport* report)
+      : flags_(flags), device_(device), report_(*report), findings_(report->findings) {}
+
+  void Run() {
+    if (!findings_.Try([&] { Load(); })) return;
+    findings_.Try([&] { RefuseGpuSolver(spec_); });
+    rule_ok_ = findings_.Try([&] { states_ = MakeRule(spec_)->StatesPerWeight(); });
+    if (sound_) CheckRates();
+    findings_.Try([&] { FindStart(); });
+    ListNets();
+    const RunPlan plan = PlanNets(nets_, device_, &report_);
+    const bool fits = !plan.good() || CheckMemory(nets_, plan, MoreHolders(plan), &report_);
+    const std::vector<LayerAudit> audits = AuditNets(nets_, plan, &findings_);
+    std::unique_ptr<Solver> solver;
+    if (plan.good() && fits && rule_ok_ && sound_) solver = MakeSolver();
+    CheckFolder(solver ? solver->SnapshotBytes() : plan.weight_bytes * (1 + size_t(states_)));
+    const std::set<size_t> bad = ReportData(nets_, audits, &report_);
+    if (solver) RunPasses(*solver, bad);
+  }
+
+ private:
+  void Load() {
+    ErrorList errors;
+    Overrides overrides(flags_.Each("set"));
+    spec_ = LoadSolver(flags_.Text("solver"), StateFlagsOf(flags_), &overrides, &errors);
+    findings_.Add(errors);
+    sound_ = errors.empty();
+  }
+
+  // Rates that are not finite would end the run; steps that never come are a slip.
+  void CheckRates() {
+    const caffe::SolverParameter& proto = spec_.proto;
+    constexpr int kMostRates = 100000;
+    const int step = std::max(1, proto.max_iter() / kMostRates);
+    const auto rate_at = [&](int iter) {
+      const auto steps = std::ranges::count_if(proto.stepvalue(), [&](int s) { return s <= iter; });
+      return LearningRate(proto, iter, static_cast<int>(steps));
+    };
+    float most = 0;
+    for (int iter = 0; iter < proto.max_iter(); iter += step) {
+      const float rate = rate_at(iter);
+      if (!std::isfinite(rate)) {
+        findings_.Add(Error(ErrorCode::kDiverged, spec_.Where("lr_policy"),
+                            Join("the rate is ", rate, " in iteration ", iter,
+                                 "; check gamma, power and the steps")));
+        return;
+      }
+      most = std::max(most, rate);
+    }
+    if (most == 0)
+      findings_.Warn(Join(spec_.Where("base_lr").ToString(), ": the rate is always 0"));
+    for (int i = 0; i < proto.stepvalue_size(); ++i) {
+      if (proto.stepvalue(i) < proto.max_iter()) continue;
+      findings_.Warn(Join(spec_.Where("stepvalue", i).ToString(), ": stepvalue ",
+                          proto.stepvalue(i), " is never reached: max_iter is ", proto.max_iter()));
+    }
+    const float first = rate_at(0), last = rate_at(proto.max_iter() - 1);
+    report_.lines.emplace_back("rate",
+                               Join(first, " at first, ", last, " at last, ", most, " at most"));
+    report_.figures.Set("rate",
+                        Json::Object().Set("first", first).Set("last", last).Set("most", most));
+  }
+
+  void FindStart() {
+    state_ = StateToResume(flags_, spec_);
+    if (!state_.empty()) ReadState(state_, flags_.Switch("allow_outside"));
+    start_ok_ = true;
+  }
+
+  void ListNets() {
+    CheckedNet train{"training net", spec_.train.net, {}, 0, spec_.proto.iter_size()};
+    train.options.state = spec_.train.state;
+    train.options.training = true;
+    train.batches = int64_t{spec_.proto.max_iter()} * spec_.proto.iter_size();
+    nets_.push_back(train);
+    for (size_t i = 0; i < spec_.tests.size(); ++i) {
+      CheckedNet test{Join("test net #", i), spec_.tests[i].net, {}, 0, 1};
+      test.options.state = spec_.tests[i].state;
+      const auto number = static_cast<int>(i);
+      if (number < spec_.proto.test_iter_size()) test.batches = spec_.proto.test_iter(number);
+      nets_.push_back(test);
+    }
+  }
+
+  std::vector<MemoryHolder> MoreHolders(const RunPlan& plan) const {
+    const auto states = static_cast<size_t>(states_);
+    const bool averages = spec_.proto.ema_decay() > 0;
+    const size_t copies = 1 + states + (averages ? 1 : 0) + (spec_.proto.snapshot_diff() ? 1 : 0);
+    std::vector<MemoryHolder> more = {
+        {Join("state of ", spec_.proto.type()), states * plan.weight_bytes},
+        {"averaged weights", averages ? plan.weight_bytes : 0}};
+    if (SavesSnapshots(spec_.proto)) {
+      more.push_back({"a snapshot while it is written", copies * plan.weight_bytes});
+    }
+    return more;
+  }
+
+  // With the weights or the snapshot to start from; without them when they are not usable.
+  std::unique_ptr<Solver> MakeSolver() {
+    TrainOptions options;
+    options.snapshot = state_;
+    options.allow_outside = flags_.Switch("allow_outside");
+    if (state_.empty()) options.weights = WeightFiles(flags_, spec_);
+    options.saves = false;
+    std::unique_ptr<Solver> solver;
+    const auto make = [&] {
+      solver = std::make_unique<Solver>(spec_, options, device_, nobody_);
+      fresh_ = options.snapshot.empty() && options.weights.empty();
+    };
+    if (start_ok_ && findings_.Try(make)) return solver;
+    options.snapshot.clear();
+    options.weights.clear();
+    findings_.Try(make);
+    return solver;
+  }
+
+  void CheckFolder(uint64_t bytes) {
+    const caffe::SolverParameter& proto = spec_.proto;
+    if (!SavesSnapshots(proto)) {
+      findings_.Warn(Join(spec_.file,
+                          ": the run saves no snapshot: snapshot is 0 and "
+                          "snapshot_after_train is false"));
+      return;
+    }
+    const std::string& prefix = proto.snapshot_prefix();
+    const bool writable = findings_.Try([&] { CheckWritable(prefix, bytes); });
+    if (writable) findings_.Try([&] { CheckSnapshotPaths(proto); });
+    const int every = proto.snapshot();
+    const int64_t count = every > 0 ? (proto.max_iter() + every - 1) / every : 1;
+    const uint64_t all = bytes * static_cast<uint64_t>(count);
+    uint64_t free = 0;
+    if (writable && FileOps::Posix().FreeBytes(FolderOf(prefix), &free) == 0 && free < all) {
+      findings_.Warn(Join(AbsolutePath(FolderOf(prefix)), ": all ", count, " snapshots take ",
+                          Bytes(all), " and ", Bytes(free),
+                          " are free; raise snapshot, or remove old ones on the way"));
+    }
+    const std::string size = bytes == 0 ? "" : Join("of ", Bytes(bytes), " ");
+    report_.lines.emplace_back("snapshots",
+                               EscapeControl(Join(count, " ", size, "as ", prefix, "_iter_...")));
+    report_.snapshots = "snapshots " + size;
+    report_.snapshots.pop_back();
+    report_.figures.Set("snapshot", Json::Object()
+                                        .Set("bytes", size_t{bytes})
+                                        .Set("count", count)
+                                        .Set("prefix", prefix)
+                                        .Set("free_bytes", size_t{free}));
+  }
+
+  void RunPasses(Solver& solver, const std::set<size_t>& bad) {
+    for (size_t i = 1; i <= nets_.size(); ++i) {  // tests first, as in a run
+      const size_t at = i % nets_.size();
+      Net& net = at == 0 ? solver.train_net() : solver.test_net(static_cast<int>(at) - 1);
+      if (bad.contains(at)) {
+        report_.lines.emplace_back("first pass", nets_[at].title + ": not run on bad data");
+        continue;
+      }
+      findings_.Try([&] { CheckPass(nets_[at], net, device_, fresh_, &report_); });
+    }
+  }
+
+  const Flags& flags_;
+  const Device& device_;
+  CheckReport& report_;
+  Findings& findings_;
+  ObserverList nobody_;
+  SolverSpec spec_;
+  std::vector<CheckedNet> nets_;
+  std::string state_;  // to go on from
+  int states_ = 0;     // per weight
+  bool sound_ = false, rule_ok_ = false, start_ok_ = false, fresh_ = true;
+};
+
+}  // namespace
+
+void CheckSolverRun(const Flags& flags, const Device& device, CheckReport* report) {
+  SolverCheck(flags, device, report).Run();
+}
+
+}  // namespace trainer

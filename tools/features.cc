@@ -1,0 +1,167 @@
+#include <glog/logging.h>
+
+#include <algorithm>
+
+#include "picture_flags.h"
+#include "shared_flags.h"
+#include "trainer/backend/device.h"
+#include "trainer/base/text.h"
+#include "trainer/predict/blob_writer.h"
+#include "trainer/predict/net_inputs.h"
+#include "verb.h"
+
+namespace trainer {
+namespace {
+
+// A net whose data layers fill it.
+class DataLayers final : public InputSource {
+ public:
+  explicit DataLayers(int passes) : passes_(passes) {}
+  int64_t Fill(const Net&) override { return pass_++ < passes_ ? kAll : 0; }
+
+  static constexpr int64_t kAll = int64_t{1} << 48;  // every item of a batch is real
+
+ private:
+  int passes_, pass_ = 0;
+};
+
+// Adds what the pass made. Rows of padding go: those behind `real` of blobs as long as the batch.
+void AddValues(const Net& net, const std::vector<std::string>& blobs, int64_t real, int64_t batch,
+               BlobWriter& writer) {
+  std::vector<float> host;
+  for (size_t i = 0; i < blobs.size(); ++i) {
+    const Tensor value = net.Value(blobs[i]);
+    std::vector<int64_t> dims(value.shape.dims().begin(), value.shape.dims().end());
+    if (dims.empty()) dims = {1};
+    host.resize(static_cast<size_t>(value.Count()));
+    net.ReadPlain(value, host);
+    const auto row = host.size() / static_cast<size_t>(std::max<int64_t>(dims[0], 1));
+    if (dims[0] == batch && real < batch) dims[0] = real;
+    writer.Add(i, dims, std::span(host).first(row * static_cast<size_t>(dims[0])));
+  }
+}
+
+class Features final : public Verb {
+ public:
+  VerbDoc Doc() const override {
+    VerbDoc doc = {
+        .summary = "write the values of a net's blobs to files",
+        .usage = "trainer features --model=FILE --weights=FILES [flags] [PICTURE...]",
+        .text =
+            "Runs the net forward and writes the named blobs, one row per item, in the order (N, "
+            "C, H, W). Every blob can be had, as its last layer leaves it.\n"
+            "A net with data layers runs --iterations batches. Input layers are filled from "
+            "--input, "
+            "an HDF5 file with a dataset of rows for each input, named as the input, up to its "
+            "last "
+            "row; or with pictures, as 'trainer classify' shows them; or with --random numbers "
+            "from 0 "
+            "to 1.\n"
+            "--backend=hdf5 writes one file with a dataset for each blob; lmdb and leveldb a "
+            "database for each, records with float_data under keys of ten digits. What is written "
+            "appears under its name at the end, whole.",
+        .examples =
+            "trainer features --model=net.prototxt --weights=net.caffemodel \\\n"
+            "    --blobs=ip1,prob --iterations=10 --out=features.h5\n"
+            "trainer features --model=deploy.prototxt --weights=net.caffemodel \\\n"
+            "    --input=images.h5 --blobs=prob --out=prob.h5\n"
+            "trainer features --model=net.prototxt --weights=net.caffemodel \\\n"
+            "    --blobs=fc6,fc7 --backend=lmdb --out=fc6_lmdb,fc7_lmdb",
+        .flags = {{.name = "model", .value = "FILE", .help = "the net", .required = true},
+                  {.name = "weights",
+                   .value = "FILES",
+                   .help = ".caffemodel files, with commas between",
+                   .required = true},
+                  {.name = "blobs",
+                   .value = "LIST",
+                   .help = "names of blobs, with commas between",
+                   .required = true},
+                  {.name = "out",
+                   .value = "PATHS",
+                   .help = "the HDF5 file, or one database per blob, with commas between",
+                   .required = true},
+                  {.name = "backend",
+                   .value = "hdf5|lmdb|leveldb",
+                   .fallback = "hdf5",
+                   .help = "what to write",
+                   .choices = "hdf5|lmdb|leveldb"},
+                  {.name = "force",
+                   .kind = FlagKind::kSwitch,
+                   .help = "replace an HDF5 file that is there already"},
+                  {.name = "input", .value = "FILE", .help = "HDF5 file that fills Input layers"},
+                  {.name = "random",
+                   .kind = FlagKind::kSwitch,
+                   .help = "fill Input layers with random numbers"},
+                  {.name = "seed",
+                   .kind = FlagKind::kWhole,
+                   .value = "N",
+                   .fallback = "1",
+                   .help = "of --random"},
+                  IterationsFlag(),
+                  PhaseFlag("TEST"),
+                  LevelFlag(),
+                  StageFlag(),
+                  SetFlag(),
+                  GpuFlag()},
+        .max_words = std::numeric_limits<int>::max()};
+    const std::vector<Flag> pictures = PictureFlags();
+    doc.flags.insert(doc.flags.end(), pictures.begin(), pictures.end());
+    return doc;
+  }
+
+  int Run(const Flags& flags) override {
+    RefuseGpu(flags);
+    const NetSpec spec = ModelOf(flags);
+    const std::unique_ptr<Device> device = MakeCpuDevice();
+    ParamStore params(*device);
+    NetOptions options;
+    options.state = NetStateOf(flags, PhaseOf(flags));
+    options.memory = MemoryMode::kSeparate;  // nothing overwrites a blob
+    options.log = false;
+    Net net(spec, options, *device, params);
+    const std::vector<std::string> blobs = flags.List("blobs");
+    CheckBlobs(net, "blobs", blobs);
+    const std::unique_ptr<InputSource> source = SourceOf(flags, net);
+    Net* const nets[] = {&net};
+    LoadWeights(flags, nets);
+    const std::unique_ptr<BlobWriter> writer =
+        MakeBlobWriter(BackendName(flags), blobs, flags.List("out"), flags.Switch("force"));
+    const std::vector<InputBlob> inputs = InputBlobs(net);
+    const int64_t batch = inputs.empty() ? 0 : inputs[0].value.shape[0];
+    int passes = 0;
+    for (int64_t real; (real = source->Fill(net)) > 0; ++passes) {
+      net.Forward();
+      AddValues(net, blobs, real, batch, *writer);
+    }
+    writer->Finish();
+    LOG(INFO) << EscapeControl(Join("Wrote ", flags.Text("out"), ": ", JoinList(blobs), " of ",
+                                    passes, passes == 1 ? " batch" : " batches"));
+    return 0;
+  }
+
+ private:
+  static std::unique_ptr<InputSource> SourceOf(const Flags& flags, const Net& net) {
+    const std::vector<std::string> pictures = PicturesOf(flags);
+    const int given = (flags.Has("input") ? 1 : 0) + (flags.Switch("random") ? 1 : 0) +
+                      (pictures.empty() ? 0 : 1);
+    if (InputBlobs(net).empty()) {
+      if (given == 0) return std::make_unique<DataLayers>(flags.Whole("iterations"));
+      throw Error(ErrorCode::kUsage,
+                  "--input, --random and pictures are for Input layers, and the net has none: its "
+                  "data layers fill it");
+    }
+    if (given != 1) {
+      throw Error(ErrorCode::kUsage,
+                  "the net has Input layers: say what fills them, --input=FILE.h5, --random or "
+                  "pictures");
+    }
+    if (!pictures.empty()) return MakePictureSource(pictures, PictureOptionsOf(flags), net);
+    if (flags.Has("input")) return MakeHdf5Source(flags.Text("input"), net);
+    return MakeRandomSource(static_cast<uint64_t>(flags.Whole("seed")), flags.Whole("iterations"));
+  }
+};
+
+const RegisterVerb<Features> kFeatures("features");
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,75 @@
+#include "run_start.h"
+
+#include <glog/logging.h>
+
+#include "trainer/base/error.h"
+#include "trainer/base/text.h"
+#include "trainer/checkpoint/snapshot.h"
+
+namespace trainer {
+
+Flag SnapshotFlag() {
+  return {.name = "snapshot", .value = "FILE", .help = "go on from this .solverstate, bit for bit"};
+}
+
+Flag AllowOutsideFlag() {
+  return {.name = "allow_outside",
+          .kind = FlagKind::kSwitch,
+          .help =
+              "take the snapshot's weights from the path that it names, if they are "
+              "not beside it"};
+}
+
+Flag ResumeFlag() {
+  return {.name = "resume",
+          .value = "auto",
+          .help =
+              "go on from the newest undamaged snapshot of snapshot_prefix; "
+              "without one, start from the beginning",
+          .choices = "auto"};
+}
+
+Flag StartWeightsFlag() {
+  return {.name = "weights",
+          .value = "FILES",
+          .help = "start from these .caffemodel files, with commas between"};
+}
+
+void RefuseTwoStarts(const Flags& flags) {
+  if (flags.Has("snapshot") && flags.Has("weights")) {
+    throw Error(ErrorCode::kUsage,
+                "--snapshot and --weights exclude each other: a snapshot has its own weights");
+  }
+  if (flags.Has("snapshot") && flags.Has("resume")) {
+    throw Error(ErrorCode::kUsage, "--snapshot and --resume exclude each other: give one");
+  }
+}
+
+void RefuseGpuSolver(const SolverSpec& spec) {
+  if (!spec.proto.has_solver_mode() || spec.proto.solver_mode() != caffe::SolverParameter::GPU) {
+    return;
+  }
+  throw Error(ErrorCode::kUnavailable, spec.Where("solver_mode"),
+              "solver_mode is GPU and this build has no CUDA; write solver_mode: CPU");
+}
+
+std::vector<std::string> WeightFiles(const Flags& flags, const SolverSpec& spec) {
+  if (flags.Has("weights")) return flags.List("weights");
+  std::vector<std::string> files;
+  for (const std::string& list : spec.proto.weights()) {
+    for (std::string& file : SplitList(list)) files.push_back(std::move(file));
+  }
+  return files;
+}
+
+std::string StateToResume(const Flags& flags, const SolverSpec& spec) {
+  if (!flags.Has("resume")) return flags.Text("snapshot");
+  const std::string& prefix = spec.proto.snapshot_prefix();
+  const std::optional<LoadedState> newest = NewestSnapshot(prefix);
+  if (newest) return newest->path;
+  LOG(INFO) << EscapeControl(
+      Join("There is no snapshot of '", prefix, "' yet: starting from the beginning"));
+  return "";
+}
+
+}  // namespace trainer

@@ -1,0 +1,31 @@
+#pragma once
+// Where a run starts: the flags that `train` and `check` have for it.
+
+#include <string>
+#include <vector>
+
+#include "flags.h"
+#include "trainer/config/solver_spec.h"
+
+namespace trainer {
+
+Flag SnapshotFlag();
+Flag AllowOutsideFlag();
+Flag ResumeFlag();
+Flag StartWeightsFlag();
+
+// Throws kUsage for flags that say two different starts.
+void RefuseTwoStarts(const Flags& flags);
+
+// Throws kUnavailable for a solver that asks for a GPU. One without solver_mode trains on the CPU,
+// as with Caffe's program.
+void RefuseGpuSolver(const SolverSpec& spec);
+
+// The weights to start from; those of the command line replace the solver's.
+std::vector<std::string> WeightFiles(const Flags& flags, const SolverSpec& spec);
+
+// The state to go on from, or "": what --snapshot names, or what --resume=auto finds. Throws as
+// NewestSnapshot does.
+std::string StateToResume(const Flags& flags, const SolverSpec& spec);
+
+}  // namespace trainer
