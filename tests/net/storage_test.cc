@@ -162,11 +162,10 @@ TEST(NetStorageTest, AWeightedOutputIsF32) {
 
 // bf16 holds 8 bits: 1 + 2^-7 is the next number after 1.
 TEST(NetStorageTest, HandValuesOfCastsRoundToNearestEven) {
-  Built b(
-      kBf16 +
-      "layer { name: 'x' type: 'TestSource' top: 'x' parameter_param { shape { dim: 4 } } }"
-      "layer { name: 'y' type: 'Power' bottom: 'x' top: 'y' power_param { scale: 2 } }"
-      "layer { name: 'end' type: 'TestLoss' bottom: 'y' top: 'end' loss_weight: 1 }");
+  Built b(kBf16 +
+          "layer { name: 'x' type: 'TestSource' top: 'x' parameter_param { shape { dim: 4 } } }"
+          "layer { name: 'y' type: 'Power' bottom: 'x' top: 'y' power_param { scale: 2 } }"
+          "layer { name: 'end' type: 'TestLoss' bottom: 'y' top: 'end' loss_weight: 1 }");
   EXPECT_THAT(b.Steps(), ElementsAre("x", "x as bf16", "y", "y as f32", "end"));
   const float ulp = 0x1p-7f;
   const std::vector<float> x = {1 + ulp / 2, 1 + ulp * 3 / 2, 1 + ulp * 0.75f, -1 - ulp / 4};
