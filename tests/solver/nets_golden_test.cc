@@ -127,9 +127,10 @@ void ExpectWeights(const Net& net, const GoldenCase& golden) {
 
 class NetsGoldenTest : public testing::TestWithParam<size_t> {};
 
-// Trains with this storage; each loss within `bound`, relatively. Whether the weights are checked.
-void ExpectTwentyIterations(const GoldenCase& golden, caffe::Type storage, double bound,
-                            bool weights) {
+// Trains with this storage; each loss within `bound`, as a part of it or, with 16 bits, of the
+// first one: batches of eight images at these rates make much of one rounding. f32 checks the
+// weights too.
+void ExpectTwentyIterations(const GoldenCase& golden, caffe::Type storage, double bound) {
   const Images images(golden);
   const TempFolder folder;
   WriteDatabase(images, folder / "lmdb");
@@ -142,17 +143,18 @@ void ExpectTwentyIterations(const GoldenCase& golden, caffe::Type storage, doubl
   solver.train_net().CopyWeights(StartWeights(solver.train_net(), golden), "start");
   for (int i = 0; i < kIterations; ++i) {
     const double expected = golden.Number(Join("loss_", i));
-    EXPECT_NEAR(solver.Step(), expected, bound * expected) << "iteration " << i;
+    const double scale = storage == caffe::FLOAT ? expected : golden.Number("loss_0");
+    EXPECT_NEAR(solver.Step(), expected, bound * scale) << "iteration " << i;
   }
-  if (weights) ExpectWeights(solver.train_net(), golden);
+  if (storage == caffe::FLOAT) ExpectWeights(solver.train_net(), golden);
 }
 
 TEST_P(NetsGoldenTest, TwentyIterationsMatchAnIndependentModel) {
-  ExpectTwentyIterations(ReadGolden("nets.txt").at(GetParam()), caffe::FLOAT, 1e-4, true);
+  ExpectTwentyIterations(ReadGolden("nets.txt").at(GetParam()), caffe::FLOAT, 1e-4);
 }
 
 TEST_P(NetsGoldenTest, TwentyIterationsInBf16AreNearThem) {
-  ExpectTwentyIterations(ReadGolden("nets.txt").at(GetParam()), caffe::BFLOAT16, 0.03, false);
+  ExpectTwentyIterations(ReadGolden("nets.txt").at(GetParam()), caffe::BFLOAT16, 0.05);
 }
 
 std::vector<size_t> AllCases() {
