@@ -110,7 +110,7 @@ float Solver::Step() {
   const bool display = proto_.display() > 0 && state_.iter % proto_.display() == 0;
   train_net_->SetDebugInfo(display && (proto_.debug_info() || spec_.train.net->proto.debug_info()));
   const float loss = AccumulateGradients();
-  if (!std::isfinite(loss)) Diverge(loss);
+  if (!std::isfinite(loss) || (display && !WeightsAreFinite())) Diverge(loss);
   state_.smoothed_loss = SmoothLoss(loss);
   if (TakesStep(proto_, state_.iter, state_.current_step)) {
     ++state_.current_step;
@@ -184,6 +184,11 @@ void Solver::Diverge(float loss) {
                    saved_iter_ < 0 ? std::string(". There is no snapshot yet")
                                    : Join(". The newest snapshot is of iteration ", saved_iter_),
                    ". Try a lower base_lr or clip_gradients, and check the data's scale"));
+}
+
+// A loss may hide them: a ReLU makes 0 of what is not a number.
+bool Solver::WeightsAreFinite() const {
+  return std::isfinite(update_->Norm(params_.Weights())) || FirstNonFiniteParam().empty();
 }
 
 std::string Solver::FirstNonFiniteParam() const {

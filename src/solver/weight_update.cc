@@ -58,8 +58,9 @@ std::string WeightUpdate::Apply(int iter, float rate) {
     slice.decay_l2 = l1 ? 0 : decay;
     for (size_t kind = 0; kind < history_.size(); ++kind) slice.state[kind] = history_[kind][i];
     if (needs_norms) {
-      slice.weight_norm = Norm(param.weight, slice.count);
-      slice.grad_norm = slice.grad_scale * Norm(param.grad, slice.count);
+      const auto count = static_cast<size_t>(slice.count);
+      slice.weight_norm = Norm({param.weight, count});
+      slice.grad_norm = slice.grad_scale * Norm({param.grad, count});
     }
     slice.rate = LocalRate(slice, rate, param.lr_mult);
     rule_->Step(device_, slice);
@@ -77,7 +78,7 @@ size_t WeightUpdate::Bytes() const {
 float WeightUpdate::ClipFactor(std::string* note) {
   const float limit = proto_.clip_gradients();
   if (limit < 0) return 1;
-  const float norm = L2Norm(device_, gradients_, norm_);
+  const float norm = Norm(gradients_);
   if (!(norm > limit)) return 1;
   const float factor = limit / norm;
   *note = Join("Gradient clipping: scaling down gradients (L2 norm ", norm, " > ", limit,
@@ -101,8 +102,8 @@ float WeightUpdate::LocalRate(const ParamSlice& slice, float rate, float lr_mult
   return proto_.larc_policy() == "clip" ? std::min(rate, local) : rate * local;
 }
 
-float WeightUpdate::Norm(const float* values, int64_t count) const {
-  return L2Norm(device_, {values, static_cast<size_t>(count)}, norm_);
+float WeightUpdate::Norm(std::span<const float> values) const {
+  return L2Norm(device_, values, norm_);
 }
 
 }  // namespace trainer

@@ -68,8 +68,7 @@ const WinogradCase kCases[] = {
 };
 
 // Of the largest sum of |x| |w|: the numbers at the points are larger than those of their tile, so
-// that errors are some times those of plain sums, 3e-7 in the cases above. A wrong coefficient
-// shows from 1e-3 on.
+// that errors are some times those of plain sums. A wrong coefficient shows from 1e-3 on.
 constexpr float kBound = 2e-6f;
 
 class WinogradTest : public testing::TestWithParam<WinogradCase> {

@@ -46,7 +46,8 @@ class Solver {
   ~Solver();
 
   // Runs from the current iteration to max_iter, with tests, reports and snapshots on the way.
-  // Throws kDiverged when the loss is not finite, before that update.
+  // Throws kDiverged before the update when the loss is not finite or, in iterations that are
+  // reported, a weight.
   SolveResult Solve();
 
   // One iteration: iter_size passes forward and backward, and the update. Returns the loss.
@@ -95,6 +96,7 @@ class Solver {
   bool TestAll();
   bool RunTest(int index);
   std::vector<ReportedValue> ReadOutputs(const Net& net) const;
+  bool WeightsAreFinite() const;
   std::string FirstNonFiniteParam() const;
   bool TestIsDue() const;
   void Finish();

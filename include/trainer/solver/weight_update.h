@@ -28,6 +28,9 @@ class WeightUpdate {
   // Per state kind, per parameter, on the device; a parameter's state has the order of its weights.
   const std::vector<std::vector<float*>>& history() const { return history_; }
 
+  // The L2 norm of numbers that lie on the device.
+  float Norm(std::span<const float> values) const;
+
   // Bytes that Apply moves at least: weights and states are read and written, gradients read and
   // set to zero.
   size_t Bytes() const;
@@ -41,7 +44,6 @@ class WeightUpdate {
   float* Allocate(size_t floats);
   float ClipFactor(std::string* note);
   float LocalRate(const ParamSlice& slice, float rate, float lr_mult) const;
-  float Norm(const float* values, int64_t count) const;
 
   const caffe::SolverParameter& proto_;
   std::unique_ptr<Rule> rule_;
