@@ -186,7 +186,7 @@ void Solver::Diverge(float loss) {
                    ". Try a lower base_lr or clip_gradients, and check the data's scale"));
 }
 
-// A loss may hide them: a ReLU makes 0 of what is not a number.
+// A loss may hide them: oneDNN's ReLU after a convolution makes 0 of what is not a number.
 bool Solver::WeightsAreFinite() const {
   return std::isfinite(update_->Norm(params_.Weights())) || FirstNonFiniteParam().empty();
 }
