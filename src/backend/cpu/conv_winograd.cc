@@ -20,9 +20,9 @@ class WinogradProduct {
         threads_(threads),
         splits_(OutputSplits(shape, threads)),
         split_panels_((Panels(splits_) + splits_ - 1) / splits_),
-        u_group_(kPoints * PointStep(s_.c * s_.m)),
-        v_floats_(kPoints * PointStep(s_.c * kBlockTiles)),
-        y_floats_(kPoints * PointStep(split_panels_ * kPanel * kBlockTiles)),
+        u_group_(s_.points * PointStep(s_.c * s_.m)),
+        v_floats_(s_.points * PointStep(s_.c * BlockTiles(s_.points))),
+        y_floats_(s_.points * PointStep(split_panels_ * kPanel * BlockTiles(s_.points))),
         u_at_(room_.Take(s_.group * u_group_)),
         v_at_(room_.Take(threads * (v_floats_ + y_floats_))) {}
 
@@ -35,7 +35,7 @@ class WinogradProduct {
       float* v = base + v_at_ + part * (v_floats_ + y_floats_);
       const int64_t parts = threads_ / splits_, at = part / splits_;
       const int64_t begin = s_.tiles * at / parts, count = s_.tiles * (at + 1) / parts - begin;
-      const int64_t blocks = (count + kBlockTiles - 1) / kBlockTiles;
+      const int64_t blocks = (count + BlockTiles(s_.points) - 1) / BlockTiles(s_.points);
       for (int64_t i = 0; i < s_.group * blocks; ++i) {
         const int64_t g = i / blocks, block = i % blocks;
         const int64_t first = count * block / blocks;
@@ -78,12 +78,12 @@ class WinogradProduct {
     const int64_t v_point = PointStep(range.channels * range.count);
     const int64_t y_point = PointStep(out.channels * out.count);
     float* product = v + v_floats_;
-    InputToPoints(x, s_.Input(), range, v);
-    for (int64_t p = 0; p < kPoints; ++p) {
+    InputToPoints(x, s_.Input(), s_.kernel, range, v);
+    for (int64_t p = 0; p < s_.points; ++p) {
       MultiplyPoint(v + p * v_point, range.count, s_.c, u + p * PointStep(s_.c * s_.m), s_.m, begin,
                     end, product + p * y_point);
     }
-    PointsToOutput(product, out, s_.tile, bias != nullptr ? bias + column : bias, rectify,
+    PointsToOutput(product, out, s_.kernel, bias != nullptr ? bias + column : bias, rectify,
                    s_.Output(), y + column);
   }
 
@@ -161,13 +161,14 @@ bool WinogradTakes(const ConvDesc& desc) {
 }
 
 bool WinogradPays(const WinogradShape& s) {
-  constexpr int64_t kMostKernels = int64_t{1} << 20;  // 150 MB at the points
+  constexpr int64_t kMostFloats = int64_t{36} << 20;  // of the kernels at the points
   const int64_t direct = s.batch * s.oh * s.ow * s.kernel * s.kernel;
-  return s.tiles >= 32 && direct >= 2 * kPoints * s.tiles && s.group * s.c * s.m <= kMostKernels;
+  return s.tiles >= 32 && direct >= 2 * s.points * s.tiles &&
+         s.points * s.group * s.c * s.m <= kMostFloats;
 }
 
 bool WinogradWeightPays(const WinogradShape& s) {
-  return WinogradPays(s) && s.tiles >= 5 * s.kernel * s.kernel;
+  return WinogradPays(s) && s.tiles >= 45;
 }
 
 WinogradShape::WinogradShape(const ConvDesc& desc)
@@ -186,9 +187,9 @@ WinogradShape::WinogradShape(const ConvDesc& desc)
 }
 
 void WinogradShape::Tile() {
-  tile = 7 - kernel;
-  down = (oh + tile - 1) / tile;
-  across = (ow + tile - 1) / tile;
+  points = (kernel + kTile - 1) * (kernel + kTile - 1);
+  down = (oh + kTile - 1) / kTile;
+  across = (ow + kTile - 1) / kTile;
   tiles = batch * down * across;
 }
 

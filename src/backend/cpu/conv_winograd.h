@@ -2,15 +2,16 @@
 // Convolutions of images by Winograd's minimal filtering (arXiv:1509.09308) with AVX-512 loops, for
 // square kernels of 3 or 5, stride 1 and channels in whole vectors.
 //
-// y is cut into square tiles of 7 - kernel outputs, whose inputs are patches of 6 x 6 that overlap.
-// With r = kernel, t = 7 - r and * taken element by element:
-//   y = A^T [sum over c of (B^T x B) * (G w G^T)] A      per tile; x 6 x 6, w r x r, y t x t
+// y is cut into tiles of 4 x 4 outputs, whose inputs are patches of n x n that overlap, n = 3 + r.
+// With r = kernel and * taken element by element:
+//   y = A^T [sum over c of (B^T x B) * (G w G^T)] A      per tile; x n x n, w r x r, y 4 x 4
 //   dw = G^T [sum over tiles of (B^T x B) * (A dy A^T)] G
-// 36 products replace (t r)^2: 144 where r is 3, 100 where it is 5. The matrices follow from the
-// points of evaluation, which are 0, +-5/8, +-3/2 and infinity: with them the error is about half
-// that of the usual 0, +-1, +-2, and all but G are exact in float.
+// n^2 products replace (4 r)^2: 36 and 144 where r is 3, 64 and 400 where it is 5. The matrices
+// follow from the points of evaluation: 0, +-5/8, +-3/2 and infinity where r is 3, with which the
+// error is about half that of the usual 0, +-1, +-2; 0, +-1/2, +-1, +-2 and infinity where it is 5,
+// with three times that error. All but G are exact in float.
 //
-// Numbers at the points lie as [36][channels / 16][tiles][16].
+// Numbers at the n^2 points lie as [n^2][channels / 16][tiles][16].
 
 #include <cstdint>
 #include <memory>
@@ -20,7 +21,7 @@
 
 namespace trainer::cpu {
 
-inline constexpr int64_t kPoints = 36;
+inline constexpr int64_t kTile = 4;
 
 // Patches of an image's channels; those of tile (i, j) begin at pixel (i * step - ph, j * step -
 // pw). What lies outside the image is 0.
@@ -36,12 +37,12 @@ struct WinogradShape {
 
   int64_t batch, group, c, m;  // channels per group
   int64_t h, w, oh, ow, ph, pw, kernel;
-  int64_t tile;          // outputs per axis
+  int64_t points;        // n^2
   int64_t down, across;  // tiles per axis
   int64_t tiles;         // of all images
 
-  Patches Input() const { return {h, w, group * c, tile, ph, pw, down, across}; }
-  Patches Output() const { return {oh, ow, group * m, tile, 0, 0, down, across}; }
+  Patches Input() const { return {h, w, group * c, kTile, ph, pw, down, across}; }
+  Patches Output() const { return {oh, ow, group * m, kTile, 0, 0, down, across}; }
 
  private:
   void Tile();
@@ -53,20 +54,21 @@ inline int64_t PointStep(int64_t floats) { return (floats / kLanes | 1) * kLanes
 
 // Tiles done at once. Fewer would read the numbers of the kernels more often from the third-level
 // cache, more would not leave those of the tiles in the second.
-inline constexpr int64_t kBlockTiles = 56;
+inline int64_t BlockTiles(int64_t points) { return points == 36 ? 56 : 28; }
 
 // Tiles [first, first + count) of all, and `channels` of them.
 struct TileRange {
   int64_t first, count, channels;
 };
 
-// v = B^T x B for 6 x 6 patches.
-void InputToPoints(const float* x, const Patches& patches, const TileRange& range, float* v);
-// v = A dy A^T for patches of `tile` x `tile`.
-void GradientToPoints(const float* dy, const Patches& patches, int64_t tile, const TileRange& range,
-                      float* v);
+// v = B^T x B for patches of n x n.
+void InputToPoints(const float* x, const Patches& patches, int64_t kernel, const TileRange& range,
+                   float* v);
+// v = A dy A^T for patches of 4 x 4.
+void GradientToPoints(const float* dy, const Patches& patches, int64_t kernel,
+                      const TileRange& range, float* v);
 // y = A^T v A, plus the bias (null for 0), then max(0, y) if `rectify`; NaN stays.
-void PointsToOutput(const float* v, const TileRange& range, int64_t tile, const float* bias,
+void PointsToOutput(const float* v, const TileRange& range, int64_t kernel, const float* bias,
                     bool rectify, const Patches& patches, float* y);
 
 // Where tap (i, j) of input channel c and output channel m of the product lies in a weight:
@@ -76,7 +78,7 @@ struct KernelSteps {
   bool turned;
 };
 // Kernels at the points, and their gradients, lie in panels of up to 32 outputs:
-// [36][panel][in][32 or 16].
+// [n^2][panel][in][32 or 16].
 inline constexpr int64_t kPanel = 2 * kLanes;
 // u = G w G^T for inputs [c0, c1) of `in` and the 16 outputs from `m` on, of `out`.
 void KernelsToPoints(const float* weight, const KernelSteps& steps, int64_t c0, int64_t c1,

@@ -19,9 +19,9 @@ class WinogradBackwardWeight final : public ConvBackwardWeight {
         threads_(omp_get_max_threads()),
         splits_(OutputSplits(s_, threads_)),
         point_(PointStep(s_.c * s_.m)),
-        part_(s_.group * kPoints * point_),
-        v_floats_(kPoints * PointStep(s_.c * kBlockTiles)),
-        d_floats_(kPoints * PointStep(s_.m * kBlockTiles)),
+        part_(s_.group * s_.points * point_),
+        v_floats_(s_.points * PointStep(s_.c * BlockTiles(s_.points))),
+        d_floats_(s_.points * PointStep(s_.m * BlockTiles(s_.points))),
         sums_at_(room_.Take(threads_ / splits_ * part_)),
         v_at_(room_.Take(threads_ * (v_floats_ + d_floats_))),
         bias_at_(room_.Take(threads_ * s_.group * s_.m)) {}
@@ -35,7 +35,8 @@ class WinogradBackwardWeight final : public ConvBackwardWeight {
       float* sums = base + sums_at_ + part / splits_ * part_;
       for (int64_t g = 0; g < s_.group; ++g) {
         SumTiles(static_cast<const float*>(x) + g * s_.c, static_cast<const float*>(dy) + g * s_.m,
-                 part, sums + g * kPoints * point_, base + v_at_ + part * (v_floats_ + d_floats_));
+                 part, sums + g * s_.points * point_,
+                 base + v_at_ + part * (v_floats_ + d_floats_));
       }
     });
     ForEachPart(threads_, [&](int part) { AddSums(base + sums_at_, part, dweight); });
@@ -47,7 +48,7 @@ class WinogradBackwardWeight final : public ConvBackwardWeight {
  private:
   static int OutputSplits(const WinogradShape& s, int threads) {
     constexpr int64_t kMostFloats = int64_t{12} << 20;  // of all sums
-    const int64_t sums = kPoints * s.group * s.c * s.m;
+    const int64_t sums = s.points * s.group * s.c * s.m;
     int splits = 1;
     while (threads % (splits * 2) == 0 && sums * (threads / splits) > kMostFloats &&
            splits * 2 * kPanel <= s.m) {
@@ -62,14 +63,15 @@ class WinogradBackwardWeight final : public ConvBackwardWeight {
     const int64_t column = first * kPanel, columns = std::min(last * kPanel, s_.m) - column;
     const int64_t begin = s_.tiles * at / parts, count = s_.tiles * (at + 1) / parts - begin;
     // At least one, so that the sums are written.
-    const int64_t blocks = std::max<int64_t>(1, (count + kBlockTiles - 1) / kBlockTiles);
+    const int64_t blocks =
+        std::max<int64_t>(1, (count + BlockTiles(s_.points) - 1) / BlockTiles(s_.points));
     float* d = v + v_floats_;
     for (int64_t i = 0; i < blocks; ++i) {
       const int64_t skip = count * i / blocks, tiles = count * (i + 1) / blocks - skip;
-      InputToPoints(x, s_.Input(), {begin + skip, tiles, s_.c}, v);
-      GradientToPoints(dy + column, s_.Output(), s_.tile, {begin + skip, tiles, columns}, d);
+      InputToPoints(x, s_.Input(), s_.kernel, {begin + skip, tiles, s_.c}, v);
+      GradientToPoints(dy + column, s_.Output(), s_.kernel, {begin + skip, tiles, columns}, d);
       const int64_t v_point = PointStep(s_.c * tiles), d_point = PointStep(columns * tiles);
-      for (int64_t p = 0; p < kPoints; ++p) {
+      for (int64_t p = 0; p < s_.points; ++p) {
         AddPoint(v + p * v_point, d + p * d_point, tiles, s_.c, s_.m, first, last, i == 0,
                  sums + p * point_);
       }
@@ -81,7 +83,7 @@ class WinogradBackwardWeight final : public ConvBackwardWeight {
     const int64_t end = all * (part + 1) / threads_;
     for (int64_t at = all * part / threads_; at < end; ++at) {
       const int64_t g = at / s_.c / vectors, m = at / s_.c % vectors * kLanes;
-      PointsToKernels(sums + g * kPoints * point_, threads_ / splits_, part_, steps_, at % s_.c,
+      PointsToKernels(sums + g * s_.points * point_, threads_ / splits_, part_, steps_, at % s_.c,
                       s_.c, m, s_.m, dweight + g * s_.m * steps_.out_step);
     }
   }
