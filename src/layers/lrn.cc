@@ -1,16 +1,10 @@
 #include "checks.h"
+#include "lrn_across.h"
 #include "trainer/backend/map_rows.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
 namespace {
-
-// s^-beta; 0.75 is Caffe's exponent, and square roots vectorise.
-HD float PowerOf(float s, float beta) {
-  if (beta != 0.75f) return powf(s, -beta);
-  const float root = sqrtf(s);
-  return 1 / (root * sqrtf(root));
-}
 
 template <class T>
 struct Square {
@@ -22,9 +16,8 @@ struct Value {
   HD float operator()(int64_t at) const { return x[at]; }
 };
 
-// One row per pixel: sum[c] = f(c - half) + ... + f(c + half), nothing beyond the channels. kSize
-// is the number of terms where it is known, else 0.
-template <int kSize, class F>
+// One row per pixel: sum[c] = f(c - half) + ... + f(c + half), nothing beyond the channels.
+template <class F>
 struct SumAcross {
   F f;
   float* sum;
@@ -33,22 +26,11 @@ struct SumAcross {
   template <class Row>
   HD void operator()(const Row& row) const {
     const int64_t at = row.index * channels;
-    const int64_t terms = kSize > 0 ? kSize : 2 * half + 1;
-    const int64_t inner = channels > 2 * half ? channels - 2 * half : 0;
-    Row part = row;
-    part.length = inner;
-    part.ForEach([&](int64_t i) {
-      float s = 0;
-      for (int64_t k = 0; k < terms; ++k) s += f(at + i + k);
-      sum[at + i + half] = s;
-    });
-    part.length = channels - inner;
-    part.ForEach([&](int64_t i) {
-      const int64_t c = i < half || inner == 0 ? i : i + inner;
+    row.ForEach([&](int64_t c) {
       const int64_t first = c < half ? 0 : c - half;
       const int64_t last = c + half < channels ? c + half : channels - 1;
       float s = 0;
-      for (int64_t k = first; k <= last; ++k) s += f(at + k);
+      for (int64_t i = first; i <= last; ++i) s += f(at + i);
       sum[at + c] = s;
     });
   }
@@ -80,42 +62,46 @@ struct SumWithin {
 };
 
 // base = k + factor * (sum of squares), in place; y = x * base^-beta
-template <class T>
+template <class T, class Power>
 struct Normalize {
   const T* x;
   float* base;
   T* y;
-  float k, factor, beta;
+  float k, factor;
+  Power power;
   HD void operator()(int64_t i) const {
     const float s = k + factor * base[i];
     base[i] = s;
-    Store(y[i], Load(x[i]) * PowerOf(s, beta));
+    Store(y[i], Load(x[i]) * power.Norm(s));
   }
 };
 
 // What a place adds to the gradients of its neighbours, but for their own x: dy * x *
 // base^(-beta-1)
-template <class T>
+template <class T, class Power>
 struct Share {
   const T *x, *dy;
   const float* base;
   float* out;
-  float beta;
+  Power power;
   HD void operator()(int64_t i) const {
-    out[i] = Load(dy[i]) * Load(x[i]) * PowerOf(base[i], beta) / base[i];
+    float norm, slope;
+    power.Both(base[i], &norm, &slope);
+    out[i] = Load(dy[i]) * Load(x[i]) * slope;
   }
 };
 
 // dx = dy * base^-beta - 2 * factor * beta * x * (sum of the neighbours' shares). The sums may lie
 // in dx.
-template <class T>
+template <class T, class Power>
 struct Gradient {
   const T *x, *dy;
   const float *base, *sums;
   T* dx;
-  float beta, slope;
+  Power power;
+  float slope;
   HD void operator()(int64_t i) const {
-    Store(dx[i], Load(dy[i]) * PowerOf(base[i], beta) - slope * Load(x[i]) * sums[i]);
+    Store(dx[i], Load(dy[i]) * power.Norm(base[i]) - slope * Load(x[i]) * sums[i]);
   }
 };
 
@@ -137,41 +123,67 @@ class Lrn final : public Layer {
     factor_ = param.alpha() / (across_ ? size : size * size);
     plan.Out(0, plan.In(0), plan.InType(0));
     plan.KeepInput(0);
+    one_pass_ = across_ && plan.device().kind() == DeviceKind::kCpu && half_ <= kMostLrnHalf &&
+                plan.In(0)[1] <= kMostLrnChannels;
+    if (one_pass_) return;
     const size_t bytes = static_cast<size_t>(plan.In(0).Count()) * sizeof(float);
     plan.Workspace(bytes);
     if (plan.training()) plan.Scratch(plan.InType(0) == DType::kF32 ? bytes : 2 * bytes);
   }
 
   void Forward(RunContext& run) override {
-    const caffe::LRNParameter& param = spec_.proto().lrn_param();
-    WithType(run.In(0).dtype, [&](auto tag) {
+    WithTypeAndPower(run, [&](auto tag, auto power) {
       using T = typename decltype(tag)::Type;
       const T* x = run.In(0).As<T>();
+      T* y = run.Out(0).As<T>();
+      if (one_pass_) return OnePass<T>(run, x, nullptr, y, power);
       SumNeighbours(run, Square<T>{x}, Base(run));
       ForEach(run.device(), run.In(0).Count(),
-              Normalize<T>{x, Base(run), run.Out(0).As<T>(), across_ ? param.k() : 1.0f, factor_,
-                           param.beta()});
+              Normalize<T, decltype(power)>{x, Base(run), y, K(), factor_, power});
     });
   }
 
-  // Scratch: the shares, then their sums where dx cannot hold those.
   void Backward(RunContext& run) override {
-    const float beta = spec_.proto().lrn_param().beta();
-    const int64_t count = run.In(0).Count();
-    float* const share = reinterpret_cast<float*>(run.Scratch().data());
-    const bool in_dx = run.GradIn(0).dtype == DType::kF32;
-    float* const sums = in_dx ? run.GradIn(0).f32() : share + count;
-    WithType(run.In(0).dtype, [&](auto tag) {
+    WithTypeAndPower(run, [&](auto tag, auto power) {
       using T = typename decltype(tag)::Type;
       const T *x = run.In(0).As<T>(), *dy = run.GradOut(0).As<T>();
-      ForEach(run.device(), count, Share<T>{x, dy, Base(run), share, beta});
-      SumNeighbours(run, Value{share}, sums);
-      ForEach(run.device(), count,
-              Gradient<T>{x, dy, Base(run), sums, run.GradIn(0).As<T>(), beta, 2 * factor_ * beta});
+      T* dx = run.GradIn(0).As<T>();
+      one_pass_ ? OnePass<T>(run, x, dy, dx, power) : BackwardInSteps<T>(run, x, dy, dx, power);
     });
   }
 
  private:
+  float K() const { return across_ ? spec_.proto().lrn_param().k() : 1.0f; }
+  // What the gradient subtracts of the neighbours' shares.
+  float Slope() const { return 2 * factor_ * spec_.proto().lrn_param().beta(); }
+
+  template <class F>
+  void WithTypeAndPower(const RunContext& run, F f) const {
+    const float beta = spec_.proto().lrn_param().beta();
+    WithType(run.In(0).dtype,
+             [&](auto tag) { beta == 0.75f ? f(tag, UsualPower{}) : f(tag, AnyPower{beta}); });
+  }
+
+  template <class T, class Power>
+  void OnePass(const RunContext& run, const T* x, const T* dy, T* out, Power power) const {
+    const Shape& shape = run.In(0).shape;
+    const LrnOperands<T> in = {x, dy, out, shape[0] * shape[2] * shape[3], shape[1]};
+    const LrnNumbers numbers = {half_, K(), factor_, Slope()};
+    half_ == 2 ? RunLrnAcross<5>(in, numbers, power) : RunLrnAcross<0>(in, numbers, power);
+  }
+
+  // Scratch: the shares, then their sums where dx cannot hold those.
+  template <class T, class Power>
+  void BackwardInSteps(const RunContext& run, const T* x, const T* dy, T* dx, Power power) const {
+    const int64_t count = run.In(0).Count();
+    float* const share = reinterpret_cast<float*>(run.Scratch().data());
+    const bool in_dx = run.GradIn(0).dtype == DType::kF32;
+    float* const sums = in_dx ? run.GradIn(0).f32() : share + count;
+    ForEach(run.device(), count, Share<T, Power>{x, dy, Base(run), share, power});
+    SumNeighbours(run, Value{share}, sums);
+    ForEach(run.device(), count, Gradient<T, Power>{x, dy, Base(run), sums, dx, power, Slope()});
+  }
+
   // One number per element: k + alpha / n * (sum of squares).
   static float* Base(const RunContext& run) {
     return reinterpret_cast<float*>(run.Workspace().data());
@@ -184,15 +196,13 @@ class Lrn final : public Layer {
     if (!across_) {
       MapRows(run.device(), pixels, shape[1],
               SumWithin<F>{f, sum, shape[1], shape[2], shape[3], half_});
-    } else if (half_ == 2) {
-      MapRows(run.device(), pixels, shape[1], SumAcross<5, F>{f, sum, shape[1], half_});
     } else {
-      MapRows(run.device(), pixels, shape[1], SumAcross<0, F>{f, sum, shape[1], half_});
+      MapRows(run.device(), pixels, shape[1], SumAcross<F>{f, sum, shape[1], half_});
     }
   }
 
   LayerSpec spec_;
-  bool across_ = true;
+  bool across_ = true, one_pass_ = false;
   int64_t half_ = 0;
   float factor_ = 0;
 };

@@ -141,10 +141,22 @@ const int kRegistered = [] {
   Register("relu", "type: \"ReLU\"", 2, 3);
   Register("sigmoid", "type: \"Sigmoid\"", 2, 3);
   Register("dropout", "type: \"Dropout\"", 2, 2);
+  Register("tanh", "type: \"TanH\"", 2, 3);
+  Register("elu", "type: \"ELU\"", 2, 3);
+  Register("square", "type: \"Power\" power_param { power: 2 }", 2, 3);
+  Register("power", "type: \"Power\" power_param { power: 1.5 shift: 1 }", 2, 3);
   Register("softmax", "type: \"Softmax\"", 2, 3);
+  Register("softmax_long_rows", "type: \"Softmax\" softmax_param { axis: 3 }", 2, 3);
+  Register("lrn", "type: \"LRN\"", 2, 3);
+  Register("lrn_within",
+           "type: \"LRN\" lrn_param { local_size: 3 norm_region: WITHIN_CHANNEL }", 2, 3);
   Register("pool_max", "type: \"Pooling\" pooling_param { kernel_size: 3 stride: 2 }", 1.25, 1.25);
   Register("pool_ave", "type: \"Pooling\" pooling_param { pool: AVE kernel_size: 3 stride: 2 }",
            1.25, 1.25);
+  Register("pool_max_dense", "type: \"Pooling\" pooling_param { kernel_size: 3 pad: 1 }", 2, 2);
+  Register("prod", "type: \"Eltwise\" bottom: \"x\" eltwise_param { operation: PROD }", 2, 4);
+  Register("max", "type: \"Eltwise\" bottom: \"x\" eltwise_param { operation: MAX }", 2, 4);
+  Register("concat", "type: \"Concat\" bottom: \"x\"", 4, 4);
   for (const char* type : {"SGD", "Nesterov", "Adam"}) {
     benchmark::RegisterBenchmark(Join("rule/", type).c_str(), RuleStep, std::string(type))
         ->UseRealTime()

@@ -1,0 +1,221 @@
+#pragma once
+// LRN across channels on the CPU in one pass each way: a pixel's channels lie side by side, so what
+// a block of them needs of its neighbours is computed again in the cache and nothing is kept.
+
+#include <bit>
+#include <cfloat>
+#include <cmath>
+
+#include "trainer/backend/map.h"
+#include "trainer/backend/stream.h"
+
+namespace trainer {
+
+// |s|^(-1/4) within 2 units of the last place, in a form that compilers vectorise; below FLT_MIN
+// that of FLT_MIN, and NaN for infinity and NaN. A guess by the exponent's bits, off by at most 3
+// %, is improved by the series of (1 - h)^(-1/4), h = 1 - s * guess^4, first to h^3 and then to h.
+HD float InverseFourthRoot(float s) {
+#ifdef __CUDA_ARCH__
+  return rsqrtf(sqrtf(fabsf(s)));
+#else
+  const int32_t bits = std::bit_cast<int32_t>(s) & 0x7fffffff;
+  const int32_t least = bits < 0x800000 ? 0x800000 : bits;
+  const float bounded = std::bit_cast<float>(least);
+  float y = std::bit_cast<float>(0x4f586000 - (least >> 2));
+  float h = 1 - bounded * ((y * y) * (y * y));
+  y += y * h * (0.25f + h * (0.15625f + h * 0.1171875f));
+  h = 1 - bounded * ((y * y) * (y * y));
+  return y + y * h * 0.25f;
+#endif
+}
+
+// s^-beta, and s^(-beta - 1).
+struct UsualPower {  // 0.75, Caffe's exponent
+  HD float Norm(float s) const {
+    const float root = InverseFourthRoot(s);
+    return root * root * root;
+  }
+  HD void Both(float s, float* norm, float* slope) const {
+    const float root = InverseFourthRoot(s), half = root * root;
+    *norm = half * root;
+    *slope = half * root * half * half;
+  }
+};
+struct AnyPower {
+  float beta;
+  HD float Norm(float s) const { return powf(s, -beta); }
+  HD void Both(float s, float* norm, float* slope) const {
+    *norm = powf(s, -beta);
+    *slope = *norm / s;
+  }
+};
+
+// What fits the buffers of a pass.
+inline constexpr int64_t kMostLrnChannels = 1024, kMostLrnHalf = 16;
+
+// `half`: how many neighbours on each side. slope: 2 * factor * beta.
+struct LrnNumbers {
+  int64_t half;
+  float k, factor, slope;
+};
+template <class T>
+struct LrnOperands {
+  const T *x, *dy;  // dy is null for a forward pass
+  T* out;           // y, or dx
+  int64_t pixels, channels;
+};
+
+namespace lrn_internal {
+
+// A few pixels in the cache, each with a gap of zeros of 2 * half behind it and the first with one
+// before it, so that one loop sums the neighbours of all.
+// kTerms: 2 * half + 1, or 0 where that is any number.
+template <class T, class Power, int kTerms>
+struct AcrossPixels {
+  static constexpr int64_t kSize = kMostLrnChannels + 2 * kMostLrnHalf;
+  static constexpr int64_t kPadded = kSize + 2 * kMostLrnHalf;
+
+  LrnOperands<T> in;
+  LrnNumbers by;
+  Power power;
+  bool stream;
+
+  int64_t Step() const { return in.channels + 2 * by.half; }
+  // How many pixels one call takes.
+  int64_t Pixels() const { return kSize / Step(); }
+
+  __attribute__((always_inline)) void operator()(int64_t group) const {
+    const AcrossPixels own = *this;
+    const int64_t first = group * Pixels();
+    const int64_t left = in.pixels - first;
+    const int64_t pixels = left < Pixels() ? left : Pixels();
+    if (in.dy == nullptr) {
+      own.Forward(first * in.channels, pixels);
+    } else {
+      own.Backward(first * in.channels, pixels);
+    }
+  }
+
+ private:
+  // f(i, from[i] + ... + from[i + 2 * half]) for i of [0, count). `sums` is room for as many.
+  template <class F>
+  __attribute__((always_inline)) void ForWindows(const float* from, int64_t count, float* sums,
+                                                 F f) const {
+    if constexpr (kTerms > 0) {
+#pragma GCC ivdep
+      for (int64_t i = 0; i < count; ++i) {
+        float sum = from[i];
+#pragma GCC unroll 8
+        for (int t = 1; t < kTerms; ++t) sum += from[i + t];
+        f(i, sum);
+      }
+    } else {
+      for (int64_t i = 0; i < count; ++i) sums[i] = from[i];
+      for (int64_t t = 1; t <= 2 * by.half; ++t) {
+#pragma GCC ivdep
+        for (int64_t i = 0; i < count; ++i) sums[i] += from[i + t];
+      }
+#pragma GCC ivdep
+      for (int64_t i = 0; i < count; ++i) f(i, sums[i]);
+    }
+  }
+
+  // Fetches the pixel that the next call reads in place of this one: while a call computes, it
+  // reads nothing.
+  __attribute__((always_inline)) void FetchNext(const T* pixel) const {
+    const T* const next = pixel + Pixels() * in.channels;
+    constexpr int64_t kLine = 64 / sizeof(T);
+    for (int64_t c = 0; c < in.channels; c += kLine) __builtin_prefetch(next + c);
+  }
+
+  // padded[p * Step() + half + c] = the square of channel c of pixel p, with zeros between them.
+  __attribute__((always_inline)) void Squares(const T* x, int64_t pixels, float* padded) const {
+    const int64_t channels = in.channels, gap = 2 * by.half;
+    for (int64_t i = 0; i < gap; ++i) padded[i] = 0;
+    for (int64_t p = 0; p < pixels; ++p) {
+      const T* const from = x + p * channels;
+      FetchNext(from);
+      float* const to = padded + by.half + p * Step();
+#pragma GCC ivdep
+      for (int64_t c = 0; c < channels; ++c) to[c] = Load(from[c]) * Load(from[c]);
+      for (int64_t c = channels; c < channels + gap; ++c) to[c] = 0;
+    }
+  }
+
+  // f(place of the pixel's first channel, in memory from `at` on and in the buffers, its output)
+  template <class F>
+  __attribute__((always_inline)) void ForPixels(int64_t at, int64_t pixels, F f) const {
+    alignas(64) T block[kMostLrnChannels];
+    for (int64_t p = 0; p < pixels; ++p) {
+      T* const out = in.out + at + p * in.channels;
+      f(at + p * in.channels, p * Step(), stream ? block : out);
+      if (stream) StreamCopy(out, block, static_cast<size_t>(in.channels) * sizeof(T));
+    }
+  }
+
+  __attribute__((always_inline)) void Forward(int64_t at, int64_t pixels) const {
+    alignas(64) float padded[kPadded], norms[kSize];
+    Squares(in.x + at, pixels, padded);
+    const int64_t channels = in.channels;
+    ForWindows(
+        padded, pixels * Step(), norms, [&](int64_t i, float sum) __attribute__((always_inline)) {
+          norms[i] = power.Norm(by.k + by.factor * sum);
+        });
+    ForPixels(
+        at, pixels, [&](int64_t place, int64_t i, T * y) __attribute__((always_inline)) {
+          const T* const x = in.x + place;
+          const float* const norm = norms + i;
+#pragma GCC ivdep
+          for (int64_t c = 0; c < channels; ++c) Store(y[c], Load(x[c]) * norm[c]);
+        });
+  }
+
+  __attribute__((always_inline)) void Backward(int64_t at, int64_t pixels) const {
+    alignas(64) float padded[kPadded], norms[kSize], sums[kSize];
+    Squares(in.x + at, pixels, padded);
+    const int64_t count = pixels * Step(), channels = in.channels;
+    ForWindows(
+        padded, count, sums, [&](int64_t i, float sum) __attribute__((always_inline)) {
+          power.Both(by.k + by.factor * sum, norms + i, sums + i);
+        });
+    for (int64_t p = 0; p < pixels; ++p) {  // into the places of the squares, between the gaps
+      const T *const x = in.x + at + p * channels, *const dy = in.dy + at + p * channels;
+      FetchNext(dy);
+      const float* const slope = sums + p * Step();
+      float* const share = padded + by.half + p * Step();
+#pragma GCC ivdep
+      for (int64_t c = 0; c < channels; ++c) share[c] = Load(dy[c]) * Load(x[c]) * slope[c];
+    }
+    ForWindows(
+        padded, count,
+        sums, [&](int64_t i, float sum) __attribute__((always_inline)) { sums[i] = sum; });
+    ForPixels(
+        at, pixels, [&](int64_t place, int64_t i, T * dx) __attribute__((always_inline)) {
+          const T *const x = in.x + place, *const dy = in.dy + place;
+          const float *const norm = norms + i, *const sum = sums + i;
+#pragma GCC ivdep
+          for (int64_t c = 0; c < channels; ++c) {
+            Store(dx[c], Load(dy[c]) * norm[c] - by.slope * Load(x[c]) * sum[c]);
+          }
+        });
+  }
+};
+
+}  // namespace lrn_internal
+
+// One pass over the pixels, whose channels are neighbours in memory: at most kMostLrnChannels, with
+// half <= kMostLrnHalf.
+template <int kTerms, class T, class Power>
+void RunLrnAcross(const LrnOperands<T>& in, const LrnNumbers& by, Power power) {
+  const int64_t row_bytes = in.channels * static_cast<int64_t>(sizeof(T));
+  const bool stream = Streams(in.out, in.pixels * row_bytes, row_bytes);
+  const lrn_internal::AcrossPixels<T, Power, kTerms> group = {in, by, power, stream};
+  const int64_t groups = (in.pixels + group.Pixels() - 1) / group.Pixels();
+  ParallelRanges(groups, parallel_for_internal::kGrain / kMostLrnChannels,
+                 [&](int64_t begin, int64_t end) {
+                   parallel_for_internal::Loop(begin, end, group);
+                   if (stream) StreamFence();
+                 });
+}
+
+}  // namespace trainer
