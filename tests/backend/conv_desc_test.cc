@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 
+#include "backend/conv_images.h"
 #include "backend/plan_testing.h"
 #include "trainer/backend/conv.h"
 #include "trainer/backend/device.h"
@@ -10,19 +11,6 @@ namespace {
 
 using testing::HasSubstr;
 using testing::ThrowsMessage;
-
-ConvDesc Image(int64_t n, int64_t c, int64_t h, int64_t w, int64_t m, int64_t kernel,
-               int64_t stride = 1, int64_t pad = 0, int64_t group = 1, int64_t dilation = 1) {
-  return {.batch = n,
-          .in_channels = c,
-          .out_channels = m,
-          .group = group,
-          .in = {h, w},
-          .kernel = {kernel, kernel},
-          .stride = {stride, stride},
-          .pad = {pad, pad},
-          .dilation = {dilation, dilation}};
-}
 
 TEST(ConvDescTest, RoundsTheOutputDown) {
   const ConvDesc desc = Image(2, 3, 11, 12, 5, 3, 2, 1, 1, 2);

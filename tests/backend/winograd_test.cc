@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ostream>
 
+#include "backend/conv_images.h"
 #include "backend/plan_testing.h"
 #include "cpu/conv_winograd.h"
 #include "trainer/backend/device.h"
@@ -25,17 +26,11 @@ void PrintTo(const WinogradCase& c, std::ostream* out) { *out << c.name; }
 
 namespace {
 
-ConvDesc Image(int64_t n, int64_t c, int64_t h, int64_t w, int64_t m, int64_t kernel, int64_t ph,
-               int64_t pw, int64_t group = 1) {
-  return {.batch = n,
-          .in_channels = c,
-          .out_channels = m,
-          .group = group,
-          .in = {h, w},
-          .kernel = {kernel, kernel},
-          .stride = {1, 1},
-          .pad = {ph, pw},
-          .dilation = {1, 1}};
+ConvDesc Padded(int64_t n, int64_t c, int64_t h, int64_t w, int64_t m, int64_t kernel, int64_t ph,
+                int64_t pw, int64_t group = 1) {
+  ConvDesc desc = Image(n, c, h, w, m, kernel, 1, 0, group);
+  desc.pad = {ph, pw};
+  return desc;
 }
 
 ConvDesc WithoutBias(ConvDesc desc) {
@@ -44,27 +39,27 @@ ConvDesc WithoutBias(ConvDesc desc) {
 }
 
 const WinogradCase kCases[] = {
-    {"one_tile", Image(1, 16, 6, 6, 16, 3, 0, 0), 1},
-    {"one_pixel", Image(1, 16, 1, 1, 16, 3, 1, 1)},
-    {"one_output", Image(2, 16, 3, 3, 32, 3, 0, 0)},
-    {"whole_tiles", Image(2, 32, 16, 8, 64, 3, 1, 1)},
-    {"odd_sizes", Image(3, 32, 13, 7, 48, 3, 1, 1)},
-    {"no_pad", Image(3, 48, 9, 17, 32, 3, 0, 0), 3},
-    {"full_pad", Image(2, 16, 5, 10, 80, 3, 2, 2)},
-    {"two_pads", Image(2, 16, 10, 5, 16, 3, 0, 2)},
-    {"groups", Image(2, 48, 11, 9, 96, 3, 1, 1, 3)},
-    {"no_bias", WithoutBias(Image(2, 16, 9, 9, 32, 3, 1, 1))},
-    {"many_blocks", Image(5, 16, 45, 31, 32, 3, 1, 1)},
-    {"outputs_over_threads", Image(1, 32, 7, 7, 128, 3, 1, 1), 4},
-    {"odd_outputs_over_threads", Image(1, 32, 7, 7, 144, 3, 1, 1), 4},
-    {"more_threads_than_tiles", Image(1, 16, 4, 4, 16, 3, 1, 1), 3},
-    {"five_one_pixel", Image(1, 16, 1, 1, 16, 5, 2, 2)},
-    {"five_same", Image(3, 32, 8, 8, 64, 5, 2, 2)},
-    {"five_odd_sizes", Image(2, 16, 7, 11, 48, 5, 2, 2), 3},
-    {"five_no_pad", Image(2, 16, 9, 6, 16, 5, 0, 0)},
-    {"five_pads", Image(2, 16, 6, 9, 32, 5, 1, 3)},
-    {"five_full_pad", Image(1, 32, 5, 5, 32, 5, 4, 4), 1},
-    {"five_groups", Image(2, 96, 9, 9, 64, 5, 2, 2, 2), 4},
+    {"one_tile", Padded(1, 16, 6, 6, 16, 3, 0, 0), 1},
+    {"one_pixel", Padded(1, 16, 1, 1, 16, 3, 1, 1)},
+    {"one_output", Padded(2, 16, 3, 3, 32, 3, 0, 0)},
+    {"whole_tiles", Padded(2, 32, 16, 8, 64, 3, 1, 1)},
+    {"odd_sizes", Padded(3, 32, 13, 7, 48, 3, 1, 1)},
+    {"no_pad", Padded(3, 48, 9, 17, 32, 3, 0, 0), 3},
+    {"full_pad", Padded(2, 16, 5, 10, 80, 3, 2, 2)},
+    {"two_pads", Padded(2, 16, 10, 5, 16, 3, 0, 2)},
+    {"groups", Padded(2, 48, 11, 9, 96, 3, 1, 1, 3)},
+    {"no_bias", WithoutBias(Padded(2, 16, 9, 9, 32, 3, 1, 1))},
+    {"many_blocks", Padded(5, 16, 45, 31, 32, 3, 1, 1)},
+    {"outputs_over_threads", Padded(1, 32, 7, 7, 128, 3, 1, 1), 4},
+    {"odd_outputs_over_threads", Padded(1, 32, 7, 7, 144, 3, 1, 1), 4},
+    {"more_threads_than_tiles", Padded(1, 16, 4, 4, 16, 3, 1, 1), 3},
+    {"five_one_pixel", Padded(1, 16, 1, 1, 16, 5, 2, 2)},
+    {"five_same", Padded(3, 32, 8, 8, 64, 5, 2, 2)},
+    {"five_odd_sizes", Padded(2, 16, 7, 11, 48, 5, 2, 2), 3},
+    {"five_no_pad", Padded(2, 16, 9, 6, 16, 5, 0, 0)},
+    {"five_pads", Padded(2, 16, 6, 9, 32, 5, 1, 3)},
+    {"five_full_pad", Padded(1, 32, 5, 5, 32, 5, 4, 4), 1},
+    {"five_groups", Padded(2, 96, 9, 9, 64, 5, 2, 2, 2), 4},
 };
 
 // Of the largest sum of |x| |w|: the numbers at the points are larger than those of their tile, so
@@ -173,7 +168,7 @@ INSTANTIATE_TEST_SUITE_P(Cpu, WinogradTest, testing::ValuesIn(kCases), NameOfCas
 
 TEST(WinogradStepTest, RectifiesAndKeepsNaN) {
   if (DetectCpuIsa() != CpuIsa::kAvx512) GTEST_SKIP() << "no AVX-512";
-  ConvDesc desc = Image(1, 16, 8, 4, 16, 3, 1, 1);
+  ConvDesc desc = Padded(1, 16, 8, 4, 16, 3, 1, 1);
   desc.relu = true;
   const Values x = Values::Random(desc.InShape(), DType::kF32, 1);
   const Values weight = Values::Random(desc.WeightShape(), DType::kF32, 2);
@@ -190,19 +185,19 @@ TEST(WinogradStepTest, IsTakenWhereItPays) {
   if (DetectCpuIsa() != CpuIsa::kAvx512) GTEST_SKIP() << "no AVX-512";
   const auto device = MakeCpuDevice(2);
   const auto name = [&](const ConvDesc& desc) { return device->MakeConv(desc)->Implementation(); };
-  EXPECT_EQ(name(Image(16, 64, 56, 56, 64, 3, 1, 1)), "own Winograd");
-  EXPECT_EQ(name(Image(64, 96, 27, 27, 256, 5, 2, 2, 2)), "own Winograd");
+  EXPECT_EQ(name(Padded(16, 64, 56, 56, 64, 3, 1, 1)), "own Winograd");
+  EXPECT_EQ(name(Padded(64, 96, 27, 27, 256, 5, 2, 2, 2)), "own Winograd");
   // Few tiles, and tiles mostly over the edge.
-  EXPECT_THAT(name(Image(1, 64, 14, 14, 64, 3, 1, 1)), Not(HasSubstr("Winograd")));
-  EXPECT_THAT(name(Image(64, 64, 5, 5, 64, 3, 1, 1)), Not(HasSubstr("Winograd")));
+  EXPECT_THAT(name(Padded(1, 64, 14, 14, 64, 3, 1, 1)), Not(HasSubstr("Winograd")));
+  EXPECT_THAT(name(Padded(64, 64, 5, 5, 64, 3, 1, 1)), Not(HasSubstr("Winograd")));
   // The transform of a weight gradient costs more.
-  EXPECT_THAT(name(Image(10, 64, 8, 8, 64, 5, 2, 2)),
+  EXPECT_THAT(name(Padded(10, 64, 8, 8, 64, 5, 2, 2)),
               AllOf(StartsWith("own Winograd, data gradient own Winograd, weight gradient "),
                     Not(EndsWith("Winograd"))));
 }
 
 TEST(WinogradStepTest, RefusesWhatItCannotDo) {
-  const ConvDesc good = Image(1, 16, 8, 8, 16, 3, 1, 1);
+  const ConvDesc good = Padded(1, 16, 8, 8, 16, 3, 1, 1);
   EXPECT_EQ(cpu::WinogradTakes(good), DetectCpuIsa() == CpuIsa::kAvx512);
   ConvDesc bf16 = good, strided = good, dilated = good, kernel = good, line = good;
   bf16.dtype = DType::kBF16;
@@ -210,9 +205,10 @@ TEST(WinogradStepTest, RefusesWhatItCannotDo) {
   dilated.dilation = {2, 1};
   kernel.kernel = {3, 5};
   line.in = line.kernel = line.stride = line.pad = line.dilation = {3};
-  for (const ConvDesc& desc : {bf16, strided, dilated, kernel, line,
-                               Image(1, 24, 8, 8, 16, 3, 1, 1), Image(1, 32, 8, 8, 16, 3, 1, 1, 2),
-                               Image(1, 16, 8, 8, 16, 3, 1, 3), Image(1, 16, 8, 8, 16, 7, 1, 1)}) {
+  for (const ConvDesc& desc :
+       {bf16, strided, dilated, kernel, line, Padded(1, 24, 8, 8, 16, 3, 1, 1),
+        Padded(1, 32, 8, 8, 16, 3, 1, 1, 2), Padded(1, 16, 8, 8, 16, 3, 1, 3),
+        Padded(1, 16, 8, 8, 16, 7, 1, 1)}) {
     EXPECT_FALSE(cpu::WinogradTakes(desc)) << desc.InShape().ToString();
   }
 }

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "support/error_of.h"
+#include "support/hdf5_floats.h"
 #include "support/temp_folder.h"
 
 namespace trainer {
@@ -16,12 +17,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 const std::string kGolden = std::string(TRAINER_SOURCE_DIR) + "/tests/golden/";
-
-std::vector<float> Floats(const Hdf5Array& array) {
-  std::vector<float> values(static_cast<size_t>(array.count()));
-  array.Read(std::span<float>(values));
-  return values;
-}
 
 TEST(Hdf5ReaderTest, ReadsWhatH5pyWrote) {
   for (const char* name : {"hdf5_weights.h5", "hdf5_latest.h5"}) {  // the second: a newer format

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "support/error_of.h"
+#include "support/hdf5_floats.h"
 #include "support/temp_folder.h"
 #include "trainer/hdf5/reader.h"
 
@@ -22,12 +23,6 @@ std::string Bytes(const Hdf5Sketch& sketch, uint64_t from = 0) {
     bytes.append(static_cast<const char*>(data), size);
   });
   return bytes;
-}
-
-std::vector<float> Floats(const Hdf5Array& array) {
-  std::vector<float> values(static_cast<size_t>(array.count()));
-  array.Read(std::span<float>(values));
-  return values;
 }
 
 TEST(Hdf5SketchTest, GivesAFileThatReadsBackTheSame) {

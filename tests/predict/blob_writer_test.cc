@@ -5,6 +5,7 @@
 
 #include "datum.pb.h"
 #include "support/error_of.h"
+#include "support/hdf5_floats.h"
 #include "support/temp_folder.h"
 #include "trainer/data/cursor.h"
 #include "trainer/hdf5/reader.h"
@@ -15,12 +16,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-std::vector<float> Floats(const Hdf5Array& array) {
-  std::vector<float> values(static_cast<size_t>(array.count()));
-  array.Read(std::span<float>(values));
-  return values;
-}
 
 void Add(BlobWriter& writer, size_t blob, const std::vector<int64_t>& dims,
          const std::vector<float>& values) {

@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <regex>
-
 #include "job.h"
 
 namespace trainer {
@@ -15,10 +13,6 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 using testing::StartsWith;
-
-bool Finds(const std::string& text, const std::string& pattern) {
-  return std::regex_search(text, std::regex(pattern));
-}
 
 Outcome RunIn(const Job& job, const std::vector<std::string>& command) {
   return RunProgram(command, job.options());

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <csignal>
+#include <regex>
 #include <sstream>
 
 namespace trainer {
@@ -130,6 +131,10 @@ Outcome Program::Wait() {
 
 Outcome RunProgram(const std::vector<std::string>& arguments, const RunOptions& options) {
   return Program(arguments, options).Wait();
+}
+
+bool Finds(const std::string& text, const std::string& pattern) {
+  return std::regex_search(text, std::regex(pattern));
 }
 
 }  // namespace trainer

@@ -56,4 +56,7 @@ class Program {
 // Start to end.
 Outcome RunProgram(const std::vector<std::string>& arguments, const RunOptions& options = {});
 
+// Whether a part of `text` matches this regular expression.
+bool Finds(const std::string& text, const std::string& pattern);
+
 }  // namespace trainer

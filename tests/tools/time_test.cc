@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <regex>
-
 #include "job.h"
 
 namespace trainer {
@@ -13,10 +11,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
-
-bool Finds(const std::string& text, const std::string& pattern) {
-  return std::regex_search(text, std::regex(pattern));
-}
 
 TEST(TimeTest, PrintsLayersAndTotalsOfANet) {
   const Job job;
