@@ -177,7 +177,7 @@ class Model:
 
 
 def distance(theirs, ours):
-    if theirs.size != ours.size:
+    if theirs.size != ours.size or not (np.isfinite(theirs).all() and np.isfinite(ours).all()):
         return float("inf")
     return float(np.abs(theirs.ravel() - ours.ravel()).max() / np.abs(ours).max())
 
