@@ -48,8 +48,8 @@ class Convolution final : public Layer {
   }
 
   bool Absorb(const LayerSpec& next) override {
-    relu_ = !relu_ && next.type() == "ReLU" && next.proto().relu_param().negative_slope() == 0;
-    return relu_;
+    if (relu_ || next.type() != "ReLU") return false;
+    return relu_ = next.proto().relu_param().negative_slope() == 0;
   }
 
   void Forward(RunContext& run) override {

@@ -76,9 +76,8 @@ class Eltwise final : public Layer {
   }
 
   bool Absorb(const LayerSpec& next) override {
-    relu_ = !relu_ && op_ == Param::SUM && coeff_.size() == 2 && next.type() == "ReLU" &&
-            next.proto().relu_param().negative_slope() == 0;
-    return relu_;
+    if (relu_ || op_ != Param::SUM || coeff_.size() != 2 || next.type() != "ReLU") return false;
+    return relu_ = next.proto().relu_param().negative_slope() == 0;
   }
 
   void Forward(RunContext& run) override {

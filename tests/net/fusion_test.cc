@@ -100,6 +100,17 @@ TEST(FusionTest, ConvolutionTakesReLU) {
   EXPECT_THAT(ExpectSame(kData + Relu("conv") + Loss("relu")), ElementsAre("relu in conv"));
 }
 
+// A layer that refused the one behind the ReLU once forgot the ReLU, too.
+TEST(FusionTest, ARefusalKeepsWhatWasTaken) {
+  const std::string norm = "layer { name: 'norm' type: 'LRN' bottom: 'relu' top: 'norm' }\n";
+  EXPECT_THAT(ExpectSame(kData + Relu("conv") + norm + Loss("norm")), ElementsAre("relu in conv"));
+  EXPECT_THAT(
+      ExpectSame(kData + kShortcut + Sum("conv", "shortcut") + Relu("sum") + norm + Loss("norm")),
+      ElementsAre("relu in sum"));
+  EXPECT_THAT(ExpectSame(kData + kNorm + Relu("conv") + norm + Loss("norm")),
+              ElementsAre("relu in bn"));
+}
+
 TEST(FusionTest, BatchNormTakesScaleAndReLU) {
   const std::string net = kData + kNorm + kScale;
   EXPECT_THAT(ExpectSame(net + Loss("scaled")), ElementsAre("scale in bn"));
