@@ -1,15 +1,21 @@
 #include "trainer/backend/parallel_for.h"
 
+#include <dnnl.h>
+
 namespace trainer {
 
+// As far as DNNL_MAX_CPU_ISA, which oneDNN heeds, allows.
 CpuIsa DetectCpuIsa() {
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-      __builtin_cpu_supports("avx512cd")) {
+  const int allowed = dnnl_get_effective_cpu_isa();
+  const auto allows = [&](dnnl_cpu_isa_t set) { return (allowed & set) == set; };
+  if (allows(dnnl_cpu_isa_avx512_core) && __builtin_cpu_supports("avx512f") &&
+      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd")) {
     return CpuIsa::kAvx512;
   }
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-      __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2")) {
+  if (allows(dnnl_cpu_isa_avx2) && __builtin_cpu_supports("avx2") &&
+      __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
+      __builtin_cpu_supports("bmi2")) {
     return CpuIsa::kAvx2;
   }
   return CpuIsa::kBase;
