@@ -100,8 +100,29 @@ struct Lanes {
     std::memcpy(to, &value, sizeof(I));
   }
   static TRAINER_INLINE void StoreInts(uint8_t* to, const I& value) {
+    if constexpr (L == 16) {
+      asm("vpmovdb %1, %0" : "=m"(*reinterpret_cast<uint8_t(*)[L]>(to)) : "v"(value));
+      return;
+    }
     const U8 narrow = __builtin_convertvector(__builtin_convertvector(value, U16), U8);
     std::memcpy(to, &narrow, sizeof(narrow));
+  }
+
+  // sum += value where the whole number at `from` is `wanted`.
+  template <class W>
+  static TRAINER_INLINE void AddWhere(F& sum, const F& value, const W* from, int32_t wanted) {
+    if constexpr (L == 16 && sizeof(W) == 1) {  // bytes are compared as such
+      const U8 all = U8{} + static_cast<uint8_t>(wanted);
+      uint16_t mask;
+      asm("vpcmpeqb %1, %2, %0"
+          : "=Yk"(mask)
+          : "m"(*reinterpret_cast<const uint8_t(*)[L]>(from)), "v"(all));
+      asm("vaddps %1, %0, %0%{%2%}" : "+v"(sum) : "v"(value), "Yk"(mask));
+    } else {
+      I number;
+      LoadInts(number, from);
+      sum += number == wanted ? value : F{};
+    }
   }
 };
 
@@ -133,6 +154,10 @@ struct Lanes<1> {
   template <class W>
   static TRAINER_INLINE void StoreInts(W* to, const I& value) {
     *to = static_cast<W>(value);
+  }
+  template <class W>
+  static TRAINER_INLINE void AddWhere(F& sum, const F& value, const W* from, int32_t wanted) {
+    if (*from == wanted) sum += value;
   }
 };
 

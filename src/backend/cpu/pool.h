@@ -4,6 +4,7 @@
 // of the windows, so that no two threads add to one place.
 
 #include <algorithm>
+#include <type_traits>
 #include <vector>
 
 #include "cpu/lanes.h"
@@ -19,19 +20,19 @@ namespace trainer::cpu {
 struct Reach {
   int64_t start, begin, end, length;
 };
-// The windows [first, last) that may cover one input place.
+// The windows [first, last) that cover one input place.
 struct Cover {
-  int64_t first, last;
+  int64_t first = 0, last = 0;
 };
 
 struct Axis {
-  Axis(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t pad) : cover(in, {out, 0}) {
+  Axis(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t pad) : cover(in) {
     for (int64_t o = 0; o < out; ++o) {
       const int64_t start = o * stride - pad, stop = std::min(start + kernel, in + pad);
       reach.push_back({start, std::max<int64_t>(start, 0), std::min(stop, in),
                        std::max<int64_t>(stop - start, 0)});
       for (int64_t i = reach.back().begin; i < reach.back().end; ++i) {
-        cover[i] = {std::min(cover[i].first, o), o + 1};
+        cover[i] = {cover[i].last == 0 ? o : cover[i].first, o + 1};
       }
     }
   }
@@ -39,6 +40,35 @@ struct Axis {
   std::vector<Reach> reach;
   std::vector<Cover> cover;
 };
+
+// What one result is made of: of a window its places inside the image, of a place the windows over
+// it; the first one in the other image, its tap, and how many rows and columns of them there are.
+struct Grid {
+  int64_t result, first, tap, rows, columns;
+  const Reach *h, *w;  // of the window, or of the first one
+};
+
+// Calls f(N), N a type that holds `count` where that is small, else 0. Short vectors get 0.
+template <class V, class F>
+TRAINER_INLINE void WithCount(int64_t count, F f) {
+  if constexpr (V::kLanes >= 8) {
+    if (count == 1) return f(std::integral_constant<int64_t, 1>{});
+    if (count == 2) return f(std::integral_constant<int64_t, 2>{});
+    if (count == 3) return f(std::integral_constant<int64_t, 3>{});
+  }
+  f(std::integral_constant<int64_t, 0>{});
+}
+
+// f(row, column) over a grid. kRows and kColumns are its counts or 0: loops to a constant are
+// unrolled, and what they start from is kept in registers.
+template <int64_t kRows, int64_t kColumns, class F>
+TRAINER_INLINE void ForGrid(const Grid& grid, F f) {
+  const int64_t rows = kRows > 0 ? kRows : grid.rows;
+  const int64_t columns = kColumns > 0 ? kColumns : grid.columns;
+  for (int64_t a = 0; a < rows; ++a) {
+    for (int64_t b = 0; b < columns; ++b) f(a, b);
+  }
+}
 
 inline int64_t RowGrain(int64_t row) {
   return std::max<int64_t>(1, parallel_for_internal::kGrain / row);
@@ -65,11 +95,69 @@ class FastPool : public PoolPlan {
                      x.shape.ToString(), " -> ", y.shape.ToString(), " with ", workspace));
   }
 
-  // f(window place in y, row's reach, column's reach) for one row of windows.
-  template <class F>
-  TRAINER_INLINE void ForRow(int64_t row, F f) const {
+  // f(grid, its rows, its columns), the latter as of WithCount, for each window of a row of y.
+  // Their places lie a * in_w + b behind the first, their taps a * kernel_w + b.
+  template <class V, class F>
+  TRAINER_INLINE void ForWindows(int64_t row, F f) const {
     const Reach& h = high_.reach[row % desc_.out_h];
-    for (int64_t ow = 0; ow < desc_.out_w; ++ow) f(row * desc_.out_w + ow, h, wide_.reach[ow]);
+    WithCount<V>(
+        h.end - h.begin, [&](auto rows) __attribute__((always_inline)) {
+          for (int64_t ow = 0; ow < desc_.out_w; ++ow) {
+            const Reach& w = wide_.reach[ow];
+            const Grid grid = {.result = row * desc_.out_w + ow,
+                               .first = h.begin * desc_.in_w + w.begin,
+                               .tap = (h.begin - h.start) * desc_.kernel_w + w.begin - w.start,
+                               .rows = h.end - h.begin,
+                               .columns = w.end - w.begin,
+                               .h = &h,
+                               .w = &w};
+            WithCount<V>(
+                grid.columns, [&](auto columns)
+                                  __attribute__((always_inline)) { f(grid, rows, columns); });
+          }
+        });
+  }
+
+  // The same for each place of a row of x. The windows over it lie a * out_w + b behind the first;
+  // of these the place is the tap a * stride_h * kernel_w + b * stride_w before.
+  template <class V, class F>
+  TRAINER_INLINE void ForPlaces(int64_t row, F f) const {
+    const int64_t i = row % desc_.in_h;
+    const Cover& h = high_.cover[i];
+    const Reach* const reach_h = high_.reach.data() + h.first;
+    WithCount<V>(
+        h.last - h.first, [&](auto rows) __attribute__((always_inline)) {
+          for (int64_t j = 0; j < desc_.in_w; ++j) {
+            const Cover& w = wide_.cover[j];
+            const Reach* const reach_w = wide_.reach.data() + w.first;
+            const Grid grid = {.result = row * desc_.in_w + j,
+                               .first = h.first * desc_.out_w + w.first,
+                               .tap = (i - reach_h->start) * desc_.kernel_w + j - reach_w->start,
+                               .rows = h.last - h.first,
+                               .columns = w.last - w.first,
+                               .h = reach_h,
+                               .w = reach_w};
+            WithCount<V>(
+                grid.columns, [&](auto columns)
+                                  __attribute__((always_inline)) { f(grid, rows, columns); });
+          }
+        });
+  }
+
+  // Whether to write `to`, which has shape `shape`, past the caches: only in whole lines.
+  template <class V, class T>
+  bool StreamsTo(const T* to, const Shape& shape) const {
+    const int64_t size = sizeof(T);
+    return V::template kStreams<T> && desc_.channels % V::kLanes == 0 &&
+           reinterpret_cast<uintptr_t>(to) % 64 == 0 &&
+           Streams(to, shape.Count() * size, desc_.channels * size);
+  }
+  template <class V, class T>
+  static TRAINER_INLINE void Put(bool stream, T* to, const typename V::F& value) {
+    if constexpr (V::template kStreams<T>) {
+      if (stream) return V::StreamTo(to, value);
+    }
+    V::StoreTo(to, value);
   }
 
   PoolDesc desc_;

@@ -5,7 +5,11 @@ namespace {
 
 class AveragePool final : public FastPool {
  public:
-  using FastPool::FastPool;
+  explicit AveragePool(const PoolDesc& desc) : FastPool(desc) {
+    for (int64_t area = 0; area <= desc.kernel_h * desc.kernel_w; ++area) {
+      inverse_.push_back(1 / static_cast<float>(area));
+    }
+  }
 
   size_t WorkspaceBytes() const override { return 0; }
 
@@ -36,56 +40,60 @@ class AveragePool final : public FastPool {
  private:
   template <class T, class V>
   void ForwardRows(const T* x, T* y) const {
-    const int64_t channels = desc_.channels, in_w = desc_.in_w;
-    const int64_t in_h = desc_.in_h, out_h = desc_.out_h;
+    const int64_t channels = desc_.channels, in_w = desc_.in_w, out_h = desc_.out_h;
+    const int64_t image = desc_.in_h * in_w * channels;
     const auto row = [ =, this ](int64_t r) __attribute__((always_inline)) {
-      const T* image = x + r / out_h * in_h * in_w * channels;
-      ForRow(
-          r, [&](int64_t out, const Reach& h, const Reach& w) __attribute__((always_inline)) {
-            // 0 / 0 where the window lies outside even the padding.
-            const float area = static_cast<float>(h.length * w.length);
-            ForBlocks<V::kLanes>(
-                channels, [&](int64_t c) __attribute__((always_inline)) {
-                  typename V::F sum = {};
-                  for (int64_t i = h.begin; i < h.end; ++i) {
-                    for (int64_t j = w.begin; j < w.end; ++j) {
-                      typename V::F value;
-                      V::LoadTo(value, image + (i * in_w + j) * channels + c);
-                      sum += value;
-                    }
-                  }
-                  V::StoreTo(y + out * channels + c, sum / area);
-                });
-          });
+      const auto window = [=](const Grid& grid, auto rows, auto columns)
+          __attribute__((always_inline)) {
+        const T* const from = x + r / out_h * image + grid.first * channels;
+        // 0 / 0 where the window lies outside even the padding.
+        const float area = static_cast<float>(grid.h->length * grid.w->length);
+        ForBlocks<V::kLanes>(
+            channels, [&](int64_t c) __attribute__((always_inline)) {
+              typename V::F sum = {};
+              ForGrid<rows, columns>(
+                  grid, [&](int64_t a, int64_t b) __attribute__((always_inline)) {
+                    typename V::F value;
+                    V::LoadTo(value, from + (a * in_w + b) * channels + c);
+                    sum += value;
+                  });
+              V::StoreTo(y + grid.result * channels + c, sum / area);
+            });
+      };
+      ForWindows<V>(r, window);
     };
     ParallelLanes<V>(desc_.batch * out_h, row, RowGrain(desc_.out_w * channels));
   }
 
   template <class T, class V>
   void BackwardRows(const T* dy, T* dx) const {
-    const int64_t channels = desc_.channels, in_h = desc_.in_h, in_w = desc_.in_w;
-    const int64_t out_h = desc_.out_h, out_w = desc_.out_w;
+    const int64_t channels = desc_.channels, in_h = desc_.in_h, out_w = desc_.out_w;
+    const int64_t image = desc_.out_h * out_w * channels;
+    const float* const inverse = inverse_.data();
+    const bool stream = StreamsTo<V>(dx, desc_.InShape());
     const auto row = [ =, this ](int64_t r) __attribute__((always_inline)) {
-      const int64_t first = r / in_h * out_h * out_w;
-      const Cover& h = high_.cover[r % in_h];
-      for (int64_t j = 0; j < in_w; ++j) {
-        const Cover& w = wide_.cover[j];
+      const auto place = [=](const Grid& grid, auto rows, auto columns)
+          __attribute__((always_inline)) {
+        const T* const from = dy + r / in_h * image + grid.first * channels;
         ForBlocks<V::kLanes>(
             channels, [&](int64_t c) __attribute__((always_inline)) {
               typename V::F sum = {};
-              for (int64_t oh = h.first; oh < h.last; ++oh) {
-                for (int64_t ow = w.first; ow < w.last; ++ow) {
-                  typename V::F grad;
-                  V::LoadTo(grad, dy + (first + oh * out_w + ow) * channels + c);
-                  sum += grad / static_cast<float>(high_.reach[oh].length * wide_.reach[ow].length);
-                }
-              }
-              V::StoreTo(dx + (r * in_w + j) * channels + c, sum);
+              ForGrid<rows, columns>(
+                  grid, [&](int64_t a, int64_t b) __attribute__((always_inline)) {
+                    typename V::F grad;
+                    V::LoadTo(grad, from + (a * out_w + b) * channels + c);
+                    sum += grad * inverse[grid.h[a].length * grid.w[b].length];
+                  });
+              Put<V>(stream, dx + grid.result * channels + c, sum);
             });
-      }
+      };
+      ForPlaces<V>(r, place);
+      if (stream) StreamFence();
     };
-    ParallelLanes<V>(desc_.batch * in_h, row, RowGrain(in_w * channels));
+    ParallelLanes<V>(desc_.batch * in_h, row, RowGrain(desc_.in_w * channels));
   }
+
+  std::vector<float> inverse_;  // of each area
 };
 
 }  // namespace

@@ -45,10 +45,11 @@ class MaxPool final : public FastPool {
     WithType(mask.dtype, [&](auto type) {
       using T = typename decltype(type)::Type;
       for (int64_t row = 0; row < desc_.batch * desc_.out_h; ++row) {
-        ForRow(row, [&](int64_t out, const Reach& h, const Reach& w) {
-          for (int64_t i = out * channels; i < (out + 1) * channels; ++i) {
+        ForWindows<Lanes<1>>(row, [&](const Grid& grid, auto, auto) {
+          for (int64_t i = grid.result * channels; i < (grid.result + 1) * channels; ++i) {
             const int64_t tap = winners[i];
-            const int64_t at = (h.start + tap / kernel_w) * in_w + w.start + tap % kernel_w;
+            const int64_t at =
+                (grid.h->start + tap / kernel_w) * in_w + grid.w->start + tap % kernel_w;
             Store(mask.As<T>()[i], winners[i] == kNone ? -1.0f : static_cast<float>(at));
           }
         });
@@ -62,29 +63,30 @@ class MaxPool final : public FastPool {
   template <class T, class V>
   void ForwardRows(const T* x, T* y, W* winners) const {
     const int64_t channels = desc_.channels, kernel_w = desc_.kernel_w, in_w = desc_.in_w;
-    const int64_t in_h = desc_.in_h, out_h = desc_.out_h;
+    const int64_t image = desc_.in_h * in_w * channels, out_h = desc_.out_h;
     const auto row = [ =, this ](int64_t r) __attribute__((always_inline)) {
-      const T* image = x + r / out_h * in_h * in_w * channels;
-      ForRow(
-          r, [&](int64_t out, const Reach& h, const Reach& w) __attribute__((always_inline)) {
-            ForBlocks<V::kLanes>(
-                channels, [&](int64_t c) __attribute__((always_inline)) {
-                  typename V::F best = typename V::F{} - FLT_MAX;
-                  typename V::I winner = typename V::I{} - 1;
-                  for (int64_t i = h.begin; i < h.end; ++i) {
-                    for (int64_t j = w.begin; j < w.end; ++j) {
-                      typename V::F value;
-                      V::LoadTo(value, image + (i * in_w + j) * channels + c);
-                      const auto tap = static_cast<int32_t>((i - h.start) * kernel_w + j - w.start);
-                      const typename V::I wins = value > best;
-                      best = wins ? value : best;
-                      winner = wins ? typename V::I{} + tap : winner;
-                    }
-                  }
-                  V::StoreTo(y + out * channels + c, best);
-                  if (winners != nullptr) V::StoreInts(winners + out * channels + c, winner);
-                });
-          });
+      const auto window = [=](const Grid& grid, auto rows, auto columns)
+          __attribute__((always_inline)) {
+        const T* const from = x + r / out_h * image + grid.first * channels;
+        const int64_t to = grid.result * channels;
+        ForBlocks<V::kLanes>(
+            channels, [&](int64_t c) __attribute__((always_inline)) {
+              typename V::F best = typename V::F{} - FLT_MAX;
+              typename V::I winner = typename V::I{} - 1;
+              ForGrid<rows, columns>(
+                  grid, [&](int64_t a, int64_t b) __attribute__((always_inline)) {
+                    typename V::F value;
+                    V::LoadTo(value, from + (a * in_w + b) * channels + c);
+                    const auto tap = static_cast<int32_t>(grid.tap + a * kernel_w + b);
+                    const typename V::I wins = value > best;
+                    best = wins ? value : best;
+                    winner = wins ? typename V::I{} + tap : winner;
+                  });
+              V::StoreTo(y + to + c, best);
+              if (winners != nullptr) V::StoreInts(winners + to + c, winner);
+            });
+      };
+      ForWindows<V>(r, window);
     };
     ParallelLanes<V>(desc_.batch * out_h, row, RowGrain(desc_.out_w * channels));
   }
@@ -100,59 +102,58 @@ class MaxPool final : public FastPool {
   template <class T, class V>
   void SpreadRows(const T* dy, const W* winners, T* dx) const {
     const int64_t channels = desc_.channels, kernel_w = desc_.kernel_w, in_w = desc_.in_w;
-    const int64_t in_h = desc_.in_h, out_h = desc_.out_h;
+    const int64_t image = desc_.in_h * in_w * channels, out_h = desc_.out_h;
+    const bool stream = StreamsTo<V>(dx, desc_.InShape());
     const auto row = [ =, this ](int64_t r) __attribute__((always_inline)) {
-      T* image = dx + r / out_h * in_h * in_w * channels;
-      ForRow(
-          r, [&](int64_t out, const Reach& h, const Reach& w) __attribute__((always_inline)) {
-            ForBlocks<V::kLanes>(
-                channels, [&](int64_t c) __attribute__((always_inline)) {
-                  typename V::I winner;
-                  typename V::F grad;
-                  V::LoadInts(winner, winners + out * channels + c);
-                  V::LoadTo(grad, dy + out * channels + c);
-                  for (int64_t i = h.begin; i < h.end; ++i) {
-                    for (int64_t j = w.begin; j < w.end; ++j) {
-                      const auto tap = static_cast<int32_t>((i - h.start) * kernel_w + j - w.start);
-                      const typename V::F part = winner == tap ? grad : typename V::F{};
-                      V::StoreTo(image + (i * in_w + j) * channels + c, part);
-                    }
-                  }
-                });
-          });
+      const auto window = [=](const Grid& grid, auto rows, auto columns)
+          __attribute__((always_inline)) {
+        T* const to = dx + r / out_h * image + grid.first * channels;
+        const int64_t from = grid.result * channels;
+        ForBlocks<V::kLanes>(
+            channels, [&](int64_t c) __attribute__((always_inline)) {
+              typename V::F grad;
+              V::LoadTo(grad, dy + from + c);
+              ForGrid<rows, columns>(
+                  grid, [&](int64_t a, int64_t b) __attribute__((always_inline)) {
+                    typename V::F part = {};
+                    V::AddWhere(part, grad, winners + from + c, grid.tap + a * kernel_w + b);
+                    Put<V>(stream, to + (a * in_w + b) * channels + c, part);
+                  });
+            });
+      };
+      ForWindows<V>(r, window);
+      if (stream) StreamFence();
     };
     ParallelLanes<V>(desc_.batch * out_h, row, RowGrain(desc_.out_w * channels));
   }
 
   template <class T, class V>
   void BackwardRows(const T* dy, const W* winners, T* dx) const {
-    const int64_t channels = desc_.channels, in_h = desc_.in_h, in_w = desc_.in_w;
-    const int64_t out_h = desc_.out_h, out_w = desc_.out_w, kernel_w = desc_.kernel_w;
+    const int64_t channels = desc_.channels, in_h = desc_.in_h, out_w = desc_.out_w;
+    const int64_t image = desc_.out_h * out_w * channels;
+    const int64_t tap_row = desc_.stride_h * desc_.kernel_w, tap_column = desc_.stride_w;
+    const bool stream = StreamsTo<V>(dx, desc_.InShape());
     const auto row = [ =, this ](int64_t r) __attribute__((always_inline)) {
-      const int64_t i = r % in_h, first = r / in_h * out_h * out_w;
-      const Cover& h = high_.cover[i];
-      for (int64_t j = 0; j < in_w; ++j) {
-        const Cover& w = wide_.cover[j];
+      const auto place = [=](const Grid& grid, auto rows, auto columns)
+          __attribute__((always_inline)) {
+        const int64_t from = r / in_h * image + grid.first * channels;
         ForBlocks<V::kLanes>(
             channels, [&](int64_t c) __attribute__((always_inline)) {
               typename V::F sum = {};
-              for (int64_t oh = h.first; oh < h.last; ++oh) {
-                for (int64_t ow = w.first; ow < w.last; ++ow) {
-                  const int64_t out = (first + oh * out_w + ow) * channels + c;
-                  const auto tap = static_cast<int32_t>((i - high_.reach[oh].start) * kernel_w + j -
-                                                        wide_.reach[ow].start);
-                  typename V::I winner;
-                  typename V::F grad;
-                  V::LoadInts(winner, winners + out);
-                  V::LoadTo(grad, dy + out);
-                  sum += winner == tap ? grad : typename V::F{};
-                }
-              }
-              V::StoreTo(dx + (r * in_w + j) * channels + c, sum);
+              ForGrid<rows, columns>(
+                  grid, [&](int64_t a, int64_t b) __attribute__((always_inline)) {
+                    const int64_t at = from + (a * out_w + b) * channels + c;
+                    typename V::F grad;
+                    V::LoadTo(grad, dy + at);
+                    V::AddWhere(sum, grad, winners + at, grid.tap - a * tap_row - b * tap_column);
+                  });
+              Put<V>(stream, dx + grid.result * channels + c, sum);
             });
-      }
+      };
+      ForPlaces<V>(r, place);
+      if (stream) StreamFence();
     };
-    ParallelLanes<V>(desc_.batch * in_h, row, RowGrain(in_w * channels));
+    ParallelLanes<V>(desc_.batch * in_h, row, RowGrain(desc_.in_w * channels));
   }
 };
 
