@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 
 #include "cpu/conv_steps.h"
@@ -38,7 +39,7 @@ struct Described {
         relu(desc.relu),
         tiles(TilesAreRight(desc)) {
     for (size_t i = 0; i < desc.kernel.size(); ++i) {
-      stride[i] = desc.stride[i];
+      stride[i] = std::min(desc.stride[i], desc.in[i] + 2 * desc.pad[i]);  // it multiplies in ints
       dilate[i] = desc.dilation[i] - 1;  // oneDNN counts the holes
       pad[i] = desc.pad[i];
     }
