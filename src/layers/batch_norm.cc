@@ -77,7 +77,8 @@ class BatchNorm final : public Layer {
       if (sum_) return BackwardSum<T>(run, Whole<T>{dy});
       if (relu_) return BackwardFromInput<T>(run, WhereNormalPositive<T>{dy, Normal<T>(run)});
       if (KeepsInput()) return BackwardFromInput<T>(run, Whole<T>{dy});
-      BackwardWith<T>(run, Whole<T>{dy}, FromOutput<T>{run.Out(0).As<T>()});
+      const Whole<T> g{dy};
+      BackwardWith<T>(run, g, g, FromOutput<T>{run.Out(0).As<T>()});
     });
   }
 
@@ -178,7 +179,7 @@ class BatchNorm final : public Layer {
   template <class T>
   Normalize<T, false> Normal(const RunContext& run) const {
     const Channels at = Place(run);
-    return {run.In(0).As<T>(), at.mean, at.factor, Affine(run).shift, run.Out(0).As<T>()};
+    return {run.In(0).As<T>(), at.mean, at.factor, Affine(run).shift};
   }
   void WriteAll(const RunContext& run, const Channels& at) const {
     WithType(run.In(0).dtype, [&](auto tag) {
@@ -188,34 +189,50 @@ class BatchNorm final : public Layer {
   }
   template <class T, bool kRelu>
   void Write(const RunContext& run, const Channels& at) const {
+    const T* x = run.In(0).As<T>();
+    T* y = run.Out(0).As<T>();
     if (sum_) {
-      return ForEachInPixels(run.device(), pixels_,
-                             NormalizeAndAdd<T, kRelu>{Normal<T>(run), run.In(1).As<T>()});
+      const T* other = run.In(1).As<T>();
+      return MapInPixels(run.device(), pixels_, NormalizeAndAdd<T, kRelu>{Normal<T>(run), other}, y,
+                         y != x && y != other);
     }
-    ForEachInPixels(run.device(), pixels_,
-                    Normalize<T, kRelu>{run.In(0).As<T>(), at.mean, at.factor, Affine(run).shift,
-                                        run.Out(0).As<T>()});
+    MapInPixels(run.device(), pixels_,
+                Normalize<T, kRelu>{x, at.mean, at.factor, Affine(run).shift}, y, y != x);
   }
 
   template <class T, class G>
   void BackwardFromInput(RunContext& run, const G& g) const {
+    BackwardWith<T>(run, g, g, ZFromInput<T>(run));
+  }
+  template <class T>
+  FromInput<T> ZFromInput(const RunContext& run) const {
     const Channels at = Place(run);
-    BackwardWith<T>(run, g, FromInput<T>{run.In(0).As<T>(), at.mean, at.inverse});
+    return {run.In(0).As<T>(), at.mean, at.inverse};
   }
 
-  // First the gradient of the other summand; it serves for ours, too.
+  // The gradient of the other summand serves for ours, too: it is written by the first pass.
   template <class T, class G>
   void BackwardSum(RunContext& run, const G& g) const {
     if (!run.WantsGradIn(1)) return BackwardFromInput<T>(run, g);
     T* const to = run.GradIn(1).As<T>();
-    if (relu_ || to != run.GradOut(0).data) {
-      ForEachInPixels(run.device(), pixels_, GradientOfOther<T, G>{g, to});
+    const Whole<T> written{to};
+    if (!relu_ && to == run.GradOut(0).data) return BackwardFromInput<T>(run, written);
+    if (NeedsSums(run)) {
+      return BackwardWith<T>(run, Kept<T, G>{g, to}, written, ZFromInput<T>(run));
     }
-    BackwardFromInput<T>(run, Whole<T>{to});
+    MapInPixels(run.device(), pixels_, g, to, to != run.GradOut(0).data);
+    BackwardFromInput<T>(run, written);
   }
 
-  template <class T, class G, class Z>
-  void BackwardWith(RunContext& run, const G& g, const Z& z) const {
+  bool NeedsSums(const RunContext& run) const {
+    const RunContext* owner = AffineOwner(run);
+    return !stored_ || owner->GradParamIf(FirstAffine()) != nullptr ||
+           owner->GradParamIf(FirstAffine() + 1) != nullptr;
+  }
+
+  // first: what a pass over all elements for the sums takes as g, where there is one.
+  template <class T, class First, class G, class Z>
+  void BackwardWith(RunContext& run, const First& first, const G& g, const Z& z) const {
     const Device& device = run.device();
     const int64_t channels = pixels_.rows.length;
     const float* const factor = Place(run).factor;
@@ -223,8 +240,8 @@ class BatchNorm final : public Layer {
     const RunContext* owner = AffineOwner(run);
     float* const to_scale = owner->GradParamIf(FirstAffine());
     float* const to_shift = owner->GradParamIf(FirstAffine() + 1);
-    if (!stored_ || to_scale != nullptr || to_shift != nullptr) {
-      SumPairs(device, pixels_, GradientSums<G, Z>{g, z}, Sums(run));
+    if (NeedsSums(run)) {
+      SumPairs(device, pixels_, GradientSums<First, Z>{first, z}, Sums(run));
       ForEach(device, channels, MeansOfChunks{Sums(run), pixels_, mean_g, mean_gz});
     }
     const auto pixels = static_cast<float>(pixels_.rows.count);
@@ -232,10 +249,9 @@ class BatchNorm final : public Layer {
     if (to_shift != nullptr) ForEach(device, channels, AddProduct{mean_g, pixels, to_shift});
     if (!run.WantsGradIn(0)) return;
     T* const dx = run.GradIn(0).As<T>();
-    if (stored_) {
-      return ForEachInPixels(device, pixels_, ScaledGradient<T, G>{g, factor, dx});
-    }
-    ForEachInPixels(device, pixels_, InputGradient<T, G, Z>{g, z, factor, mean_g, mean_gz, dx});
+    const bool fresh = dx != run.GradOut(0).data;
+    if (stored_) return MapInPixels(device, pixels_, ScaledGradient<G>{g, factor}, dx, fresh);
+    MapInPixels(device, pixels_, InputGradient<G, Z>{g, z, factor, mean_g, mean_gz}, dx, fresh);
   }
 
   LayerSpec spec_;

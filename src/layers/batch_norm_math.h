@@ -88,24 +88,23 @@ template <class T, bool kRelu>
 struct Normalize {
   const T* x;
   const float *mean, *factor, *shift;
-  T* y;
 
   HD float Value(int64_t at, int64_t c) const {
     const float z = (Load(x[at]) - mean[c]) * factor[c];
     return shift == nullptr ? z : z + shift[c];
   }
-  HD void operator()(int64_t at, int64_t c) const {
+  HD float operator()(int64_t at, int64_t c) const {
     const float v = Value(at, c);
-    Store(y[at], kRelu && v <= 0 ? 0.0f : v);
+    return kRelu && v <= 0 ? 0.0f : v;
   }
 };
 template <class T, bool kRelu>
 struct NormalizeAndAdd {
   Normalize<T, false> normalize;
   const T* other;
-  HD void operator()(int64_t at, int64_t c) const {
+  HD float operator()(int64_t at, int64_t c) const {
     const float v = normalize.Value(at, c) + Load(other[at]);
-    Store(normalize.y[at], kRelu && v <= 0 ? 0.0f : v);
+    return kRelu && v <= 0 ? 0.0f : v;
   }
 };
 
@@ -126,6 +125,16 @@ struct WhereNormalPositive {  // y is computed from x once more
   Normalize<T, false> normalize;
   HD float operator()(int64_t at, int64_t c) const {
     return normalize.Value(at, c) > 0 ? Load(dy[at]) : 0.0f;
+  }
+};
+// The same, written to `to` when it is computed. Calls of one place must not be repeated.
+template <class T, class G>
+struct Kept {
+  G g;
+  T* to;
+  HD float operator()(int64_t at, int64_t c) const {
+    Store(to[at], g(at, c));
+    return Load(to[at]);
   }
 };
 
@@ -154,29 +163,21 @@ struct GradientSums {
 };
 
 // dx = (g - mean g - z * mean (g * z)) * scale / sqrt(variance + eps)
-template <class T, class G, class Z>
+template <class G, class Z>
 struct InputGradient {
   G g;
   Z z;
   const float *factor, *mean_g, *mean_gz;
-  T* dx;
-  HD void operator()(int64_t at, int64_t c) const {
-    Store(dx[at], (g(at, c) - mean_g[c] - z(at, c) * mean_gz[c]) * factor[c]);
+  HD float operator()(int64_t at, int64_t c) const {
+    return (g(at, c) - mean_g[c] - z(at, c) * mean_gz[c]) * factor[c];
   }
 };
 // Stored moments are constants.
-template <class T, class G>
+template <class G>
 struct ScaledGradient {
   G g;
   const float* factor;
-  T* dx;
-  HD void operator()(int64_t at, int64_t c) const { Store(dx[at], g(at, c) * factor[c]); }
-};
-template <class T, class G>
-struct GradientOfOther {
-  G g;
-  T* to;
-  HD void operator()(int64_t at, int64_t c) const { Store(to[at], g(at, c)); }
+  HD float operator()(int64_t at, int64_t c) const { return g(at, c) * factor[c]; }
 };
 
 struct AddProduct {

@@ -4,6 +4,7 @@
 // pixels are read in a row and the sums lie in the cache.
 
 #include "norm_sums.h"
+#include "trainer/backend/stream.h"
 
 namespace trainer {
 
@@ -73,23 +74,38 @@ struct ChannelPairs {
   }
 };
 
-template <class F>
+template <class T, class F>
 struct PixelRow {
+  static constexpr int64_t kBlock = 512;
+
   F f;
+  T* to;
   int64_t channels;
+  bool stream;
 
   __attribute__((always_inline)) void operator()(int64_t row) const {
     const F g = f;
     const int64_t at = row * channels;
+    if (!stream) {
 #pragma GCC ivdep
-    for (int64_t c = 0; c < channels; ++c) g(at + c, c);
+      for (int64_t c = 0; c < channels; ++c) Store(to[at + c], g(at + c, c));
+      return;
+    }
+    alignas(64) T block[kBlock];
+    for (int64_t first = 0; first < channels; first += kBlock) {
+      const int64_t count = std::min(kBlock, channels - first);
+#pragma GCC ivdep
+      for (int64_t i = 0; i < count; ++i) Store(block[i], g(at + first + i, first + i));
+      StreamCopy(to + at + first, block, static_cast<size_t>(count) * sizeof(T));
+    }
   }
 };
 
-template <class F>
-struct WithoutStat {
+template <class T, class F>
+struct StorePixel {
   F f;
-  HD void operator()(int64_t at, int64_t c, int64_t) const { f(at, c); }
+  T* to;
+  HD void operator()(int64_t at, int64_t c, int64_t) const { Store(to[at], f(at, c)); }
 };
 
 }  // namespace pixel_pairs_internal
@@ -109,15 +125,22 @@ void SumPairs(const Device& device, const PixelChunks& in, F f, float* out) {
   ForEach(device, in.chunks * in.rows.length, pixel_pairs_internal::ChannelPairs<F>{f, in, out});
 }
 
-// f(place in memory, channel) for every element.
-template <class F>
-void ForEachInPixels(const Device& device, const PixelChunks& in, F f) {
-  if (device.kind() == DeviceKind::kCpu && in.rows.inner == 1) {
-    const int64_t work = std::max<int64_t>(1, in.rows.length);
-    return ParallelFor(in.rows.count, pixel_pairs_internal::PixelRow<F>{f, in.rows.length},
-                       std::max<int64_t>(1, parallel_for_internal::kGrain / work));
+// to[at] = f(at, channel) for every element. `fresh`: `to` is none of what f reads, so that it may
+// be written past the caches.
+template <class T, class F>
+void MapInPixels(const Device& device, const PixelChunks& in, F f, T* to, bool fresh) {
+  if (device.kind() != DeviceKind::kCpu || in.rows.inner != 1) {
+    return ForEachPixel(device, in, pixel_pairs_internal::StorePixel<T, F>{f, to});
   }
-  ForEachPixel(device, in, pixel_pairs_internal::WithoutStat<F>{f});
+  const int64_t channels = in.rows.length, bytes = channels * static_cast<int64_t>(sizeof(T));
+  const bool stream = fresh && Streams(to, in.rows.count * bytes, bytes);
+  const pixel_pairs_internal::PixelRow<T, F> row = {f, to, channels, stream};
+  const int64_t work = std::max<int64_t>(1, channels);
+  ParallelRanges(in.rows.count, std::max<int64_t>(1, parallel_for_internal::kGrain / work),
+                 [&](int64_t begin, int64_t end) {
+                   parallel_for_internal::Loop(begin, end, row);
+                   if (stream) StreamFence();
+                 });
 }
 
 }  // namespace trainer

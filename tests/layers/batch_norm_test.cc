@@ -141,5 +141,27 @@ TEST(BatchNormTest, Bf16IsNearF32) {
   ExpectBf16Near(R"(type: "BatchNorm")", {{16, 20}});
 }
 
+// Outputs of this size are written past the caches, in blocks of channels.
+TEST(BatchNormTest, MomentsAreThoseOfEachChannelInLargeBatches) {
+  for (const int64_t channels : {64, 520}) {
+    const int64_t width = 3'500'000 / 70 / channels, pixels = 70 * width;
+    const Shape shape = {1, channels, 70, width};
+    LayerRunner layer("type: \"BatchNorm\" batch_norm_param { eps: 0 }", {shape});
+    const std::vector<float> x = LayerRunner::SomeValues(shape.Count(), 1);
+    const std::vector<float> y = layer.Forward(x);
+    for (int64_t c = 0; c < channels; ++c) {
+      double sum = 0, squares = 0;
+      for (int64_t i = c * pixels; i < (c + 1) * pixels; ++i) {
+        sum += x[i];
+        squares += double{x[i]} * x[i];
+      }
+      const double mean = sum / pixels, deviation = std::sqrt(squares / pixels - mean * mean);
+      for (int64_t i = c * pixels; i < (c + 1) * pixels; ++i) {
+        ASSERT_NEAR(y[i], (x[i] - mean) / deviation, 1e-5) << "channel " << c;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace trainer

@@ -135,6 +135,22 @@ TEST(FusionTest, BatchNormTakesTheSumBehindIt) {
       ElementsAre("sum in bn", "relu in bn"));
 }
 
+// Of this size outputs are written past the caches, and 600 channels are more than a block.
+TEST(FusionTest, BatchNormTakesTheSumBehindItInAnyNumberOfChannels) {
+  const std::string data = R"(
+layer { name: "data" type: "DummyData" top: "data" top: "target"
+        dummy_data_param { shape { dim: 75 dim: 2 dim: 75 dim: 1 } shape { dim: 75 dim: 600 dim: 75 dim: 1 }
+          data_filler { type: "gaussian" std: 2 } data_filler { type: "uniform" } } })";
+  const auto convolution = [](const std::string& name) {
+    return Join("layer { name: '", name, "' type: 'Convolution' bottom: 'data' top: '", name,
+                "' convolution_param { num_output: 600 kernel_size: 1 bias_term: false "
+                "weight_filler { type: 'xavier' } } }\n");
+  };
+  EXPECT_THAT(ExpectSame(data + convolution("shortcut") + convolution("conv") + kNorm +
+                         Sum("conv", "shortcut") + Loss("sum")),
+              ElementsAre("sum in bn"));
+}
+
 TEST(FusionTest, ASumIsTakenOnlyWhenTheOtherInputIsThere) {
   EXPECT_THAT(ExpectSame(kData + kNorm + kScale + kShortcut + Sum("shortcut", "scaled") +
                          Relu("sum") + Loss("relu")),
