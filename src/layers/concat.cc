@@ -32,7 +32,8 @@ class Concat final : public Layer {
     for (int i = 0; run.NumIn() > 1 && i < run.NumIn(); ++i) {
       const int64_t block = lengths_[static_cast<size_t>(i)] * rows_.inner;
       CopyBlocks(run.device(), rows_.count / rows_.inner, block, SizeOf(run.Out(0).dtype),
-                 run.In(i).data, block, At(run.Out(0).As<std::byte>(), run, start), Step());
+                 run.In(i).data, block, At(run.Out(0).As<std::byte>(), run, start), Step(),
+                 static_cast<int64_t>(run.Out(0).Bytes()));
       start += block;
     }
   }

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "trainer/backend/map.h"
+#include "trainer/backend/stream.h"
 
 namespace trainer {
 
@@ -24,9 +25,11 @@ struct CopyElement {
 }  // namespace copy_blocks_internal
 
 // Copies `count` blocks of `length` elements of `size` bytes; the steps are the distances, in
-// elements, from one block's start to the next one's. The two must not overlap.
+// elements, from one block's start to the next one's. The two must not overlap. written: the bytes
+// of all that is written beside this, past the caches where that is much.
 inline void CopyBlocks(const Device& device, int64_t count, int64_t length, size_t size,
-                       const void* from, int64_t from_step, void* to, int64_t to_step) {
+                       const void* from, int64_t from_step, void* to, int64_t to_step,
+                       int64_t written = 0) {
   const auto* source = static_cast<const std::byte*>(from);
   auto* target = static_cast<std::byte*>(to);
   const auto bytes = static_cast<int64_t>(size);
@@ -35,12 +38,22 @@ inline void CopyBlocks(const Device& device, int64_t count, int64_t length, size
         device, count * length,
         copy_blocks_internal::CopyElement{source, target, length, from_step, to_step, bytes});
   }
-  const int64_t grain = std::max<int64_t>(1, (1 << 16) / std::max<int64_t>(1, length * bytes));
+  const int64_t block = length * bytes, step = to_step * bytes;
+  const int64_t line = 64;
+  const bool lines =
+      block % line == 0 && step % line == 0 && reinterpret_cast<uintptr_t>(target) % line == 0;
+  const bool stream = lines && Streams(to, std::max(written, count * block), line);
+  const int64_t grain = std::max<int64_t>(1, (1 << 16) / std::max<int64_t>(1, block));
   ParallelRanges(count, grain, [=](int64_t begin, int64_t end) {
     for (int64_t b = begin; b < end; ++b) {
-      std::memcpy(target + b * to_step * bytes, source + b * from_step * bytes,
-                  static_cast<size_t>(length * bytes));
+      const std::byte* const source_block = source + b * from_step * bytes;
+      if (stream) {
+        StreamCopy(target + b * step, source_block, static_cast<size_t>(block));
+      } else {
+        std::memcpy(target + b * step, source_block, static_cast<size_t>(block));
+      }
     }
+    if (stream) StreamFence();
   });
 }
 

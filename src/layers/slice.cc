@@ -41,7 +41,8 @@ class Slice final : public Layer {
       if (!run.HasGradOut(i)) continue;
       const int64_t block = Length(i) * rows_.inner;
       CopyBlocks(device, rows_.count / rows_.inner, block, SizeOf(run.In(0).dtype),
-                 run.GradOut(i).data, block, At(run.GradIn(0).As<std::byte>(), run, i), Step());
+                 run.GradOut(i).data, block, At(run.GradIn(0).As<std::byte>(), run, i), Step(),
+                 static_cast<int64_t>(run.GradIn(0).Bytes()));
     }
   }
 

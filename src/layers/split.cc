@@ -1,3 +1,5 @@
+#include <array>
+
 #include "trainer/backend/map.h"
 #include "trainer/layers/layer.h"
 
@@ -5,7 +7,10 @@ namespace trainer {
 namespace {
 
 struct Add {
-  HD float operator()(float a, float b) const { return a + b; }
+  template <class... Floats>
+  HD float operator()(Floats... x) const {
+    return (... + x);
+  }
 };
 
 class Split final : public Layer {
@@ -18,16 +23,28 @@ class Split final : public Layer {
   void Forward(RunContext&) override {}
 
   void Backward(RunContext& run) override {
-    ConstTensor sum;
+    std::array<ConstTensor, 4> parts;  // of them the sum so far is the first
+    size_t count = 0;
     for (int i = 0; i < run.NumOut(); ++i) {
       if (!run.HasGradOut(i)) continue;
-      if (sum.data != nullptr) {
-        Map(run.device(), Add{}, run.GradIn(0), sum, run.GradOut(i));
-        sum = run.GradIn(0);
-      } else {
-        sum = run.GradOut(i);
+      if (count == parts.size()) {
+        Sum(run, parts, count);
+        parts[0] = run.GradIn(0);
+        count = 1;
       }
+      parts[count++] = run.GradOut(i);
     }
+    Sum(run, parts, count);
+  }
+
+ private:
+  // In one pass over memory. The output may be one of the parts.
+  static void Sum(RunContext& run, const std::array<ConstTensor, 4>& parts, size_t count) {
+    const auto& [a, b, c, d] = parts;
+    const Tensor& sum = run.GradIn(0);
+    if (count == 2) Map(run.device(), Add{}, sum, a, b);
+    if (count == 3) Map(run.device(), Add{}, sum, a, b, c);
+    if (count == 4) Map(run.device(), Add{}, sum, a, b, c, d);
   }
 };
 

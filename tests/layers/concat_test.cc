@@ -24,6 +24,27 @@ TEST(ConcatTest, HandValuesOfChannels) {
   EXPECT_THAT(layer.InputGradient(1), ElementsAre(30, 40, 50, 60));
 }
 
+// Of this size the output is written past the caches where its blocks are whole lines.
+TEST(ConcatTest, HandValuesOfLargeBlobs) {
+  for (const int64_t width : {32, 33}) {
+    const int64_t rows = 50000;
+    LayerRunner layer(Concat("axis: 1"), {{rows, width}, {rows, 48}});
+    const auto a = LayerRunner::SomeValues(rows * width, 1);
+    const auto b = LayerRunner::SomeValues(rows * 48, 2);
+    layer.SetInput(0, a);
+    layer.SetInput(1, b);
+    layer.Forward();
+    const std::vector<float> y = layer.Output();
+    for (int64_t i = 0; i < std::ssize(y); ++i) {
+      const int64_t row = i / (width + 48), at = i % (width + 48);
+      ASSERT_EQ(y[i], at < width ? a[row * width + at] : b[row * 48 + at - width]) << i;
+    }
+    layer.Backward({y});
+    EXPECT_EQ(layer.InputGradient(0), a);
+    EXPECT_EQ(layer.InputGradient(1), b);
+  }
+}
+
 TEST(ConcatTest, GradientMatchesDifferences) {
   LayerRunner layer(Concat("axis: 2"), {{2, 3, 1, 2}, {2, 3, 2, 2}});
   layer.SetInput(0, LayerRunner::SomeValues(12, 1));

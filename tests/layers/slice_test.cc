@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "support/layer_runner.h"
+#include "trainer/base/text.h"
 
 namespace trainer {
 namespace {
@@ -25,6 +26,19 @@ TEST(SliceTest, HandValuesOfAPartWithoutAGradientAreZero) {
   layer.Forward({1, 2, 3});
   layer.Backward({{7}, {8, 9}});
   EXPECT_THAT(layer.InputGradient(), ElementsAre(7, 0, 0));
+}
+
+// Of this size the gradient is written past the caches where its blocks are whole lines.
+TEST(SliceTest, HandValuesOfLargeBlobs) {
+  for (const int64_t cut : {32, 31}) {
+    const int64_t rows = 50000;
+    LayerRunner layer(Join("type: \"Slice\" slice_param { slice_point: ", cut, " }"), {{rows, 80}},
+                      {.outputs = 2});
+    const std::vector<float> x = LayerRunner::SomeValues(rows * 80, 1);
+    layer.Forward(x);
+    layer.Backward({layer.Output(0), layer.Output(1)});
+    EXPECT_EQ(layer.InputGradient(), x);
+  }
 }
 
 TEST(SliceTest, HandValuesOfOnePart) {

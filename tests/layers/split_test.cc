@@ -17,6 +17,17 @@ TEST(SplitTest, HandValuesAndTheSumOfGradients) {
   EXPECT_THAT(split.InputGradient(), ElementsAre(6, 60));
 }
 
+TEST(SplitTest, HandValuesOfTheSumForAnyNumberOfReaders) {
+  for (int readers = 2; readers <= 9; ++readers) {
+    LayerRunner split(R"(type: "Split")", {{2}}, {.outputs = readers});
+    split.Forward({1, 2});
+    std::vector<std::vector<float>> gradients;
+    for (int i = 0; i < readers; ++i) gradients.push_back({static_cast<float>(1 << i), 1});
+    split.Backward(gradients);
+    EXPECT_THAT(split.InputGradient(), ElementsAre((1 << readers) - 1, readers));
+  }
+}
+
 TEST(SplitTest, HandValuesOfImagesStayInPlainOrder) {
   LayerRunner split(R"(type: "Split")", {{1, 2, 1, 2}}, {.outputs = 2});
   split.Forward({1, 2, 3, 4});
