@@ -6,6 +6,7 @@ hash_weight(stream i) within the case's bound_i. Sample j of iteration i is made
 i * batch + j. The functions repeat the prototxt files of models/ by hand.
 """
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 
@@ -24,21 +25,34 @@ class Case:
         self.mean = hash_mean(image) if mean else 0
         self.solver = {"base_lr": 0.01, "gamma": 0.05, "power": 0.75, "momentum": 0.9,
                        "weight_decay": 0.0005} | solver
-        self.params, self.bounds, self.lr_mult, self.decay_mult = [], [], [], []
-        self.loss_weights = {}
+        self.stored = []  # (values, bound and center at the start), in the net's order
+        self.params, self.lr_mult, self.decay_mult = [], [], []  # those that are learned
+        self.loss_weights, self.extra = {}, {}  # further numbers for the test
 
     def layer(self, *shapes, lr=(1, 2), decay=(1, 1)):
         """The parameters of one layer. Weights by default within xavier's bound."""
         for i, shape in enumerate(shapes):
-            limit = BIAS_BOUND
-            if len(shape) > 1:
-                limit = (3 / torch.Size(shape[1:]).numel()) ** 0.5
-            self.bounds.append(float(f"{limit:.6g}"))
-            value = hash_weight(len(self.params), shape, self.bounds[-1])
-            self.params.append(torch.tensor(value, requires_grad=True))
-            self.lr_mult.append(lr[i])
-            self.decay_mult.append(decay[i])
+            value = torch.empty(shape, dtype=torch.float64, requires_grad=True)
+            self.learn(value, lr[i], decay[i])
         return self
+
+    def learn(self, param, lr_mult, decay_mult, bound=None, center=0):
+        """Fills a parameter with its numbers, within `bound` of `center`."""
+        if bound is None:
+            bound = BIAS_BOUND if param.dim() == 1 else (3 / param[0].numel()) ** 0.5
+        bound = float(f"{bound:.6g}")
+        value = np.float32(hash_weight(len(self.stored), tuple(param.shape), bound))
+        with torch.no_grad():
+            param.copy_(torch.from_numpy(value + np.float32(center)))
+        self.stored.append((param, bound, center))
+        self.params.append(param)
+        self.lr_mult.append(lr_mult)
+        self.decay_mult.append(decay_mult)
+
+    def data(self, indices):
+        """Labels and transformed images."""
+        labels, data = hash_images(indices, self.image, self.classes)
+        return torch.tensor(labels), torch.tensor((data - self.mean) * self.scale)
 
     def train(self):
         """Losses before each update; v = momentum * v + rate * g, w = w - v, with L2 in g."""
@@ -46,9 +60,8 @@ class Case:
         history = [torch.zeros_like(p) for p in self.params]
         for iteration in range(ITERATIONS):
             first = iteration * self.batch
-            labels, data = hash_images(range(first, first + self.batch), self.image, self.classes)
-            data = torch.tensor((data - self.mean) * self.scale)
-            loss = self.forward(self, data, torch.tensor(labels))
+            labels, data = self.data(range(first, first + self.batch))
+            loss = self.forward(self, data, labels)
             gradients = torch.autograd.grad(loss, self.params)
             losses.append(loss.item())
             rate = s["base_lr"] * (1 + s["gamma"] * iteration) ** -s["power"]
@@ -70,12 +83,17 @@ class Case:
         out.number("classes", self.classes)
         out.number("batch", self.batch)
         out.number("scale", self.scale)
+        for key, value in self.extra.items():
+            out.number(key, value)
         for top, weight in self.loss_weights.items():
             out.number(f"loss_weight_{top}", weight)
         for i, loss in enumerate(losses):
             out.number(f"loss_{i}", loss)
-        for i, param in enumerate(self.params):
-            out.number(f"bound_{i}", self.bounds[i])
+        for i, (values, bound, center) in enumerate(self.stored):
+            param = values() if callable(values) else values
+            out.number(f"bound_{i}", bound)
+            if center != 0:
+                out.number(f"center_{i}", center)
             out.number(f"sum_{i}", param.sum())
             out.number(f"sum_of_squares_{i}", param.square().sum())
 

@@ -1,0 +1,114 @@
+"""Twenty SGD iterations of the nets for ImageNet: the modules of scripts/peer_nets.py, float64.
+
+As nets.py, but records of 256 x 256 are cropped and mirrored, and values dropped, by trainer's own
+random numbers. A BatchNorm's stored sums are compared too.
+"""
+
+import pathlib
+import sys
+
+import torch
+from torch import nn
+
+from golden_file import GoldenFile, hash_images
+from nets import ITERATIONS, Case
+from philox import crops, dropout_mask
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from peer_nets import PEERS  # noqa: E402
+
+SIDE, ZOOM, RECORDS, BATCH, SEED = 256, 32, 4, 2, 1701
+MEAN = (104, 117, 123)
+
+
+class PhiloxDropout(nn.Module):
+    """The Dropout layer `name`; its passes are counted."""
+
+    def __init__(self, name, ratio):
+        super().__init__()
+        self.name, self.ratio, self.step = name, ratio, 0
+
+    def forward(self, x):
+        keep = dropout_mask(SEED, self.name, self.step, x.numel(), self.ratio)
+        self.step += 1
+        return x * torch.from_numpy(keep).reshape(x.shape) / (1 - self.ratio)
+
+
+class PeerCase(Case):
+    """A net of PEERS.
+
+    In front of a normalisation the size of weights changes nothing but the rate: `free` bounds
+    them. `gain`: the center and the bound of what a normalisation multiplies by. `last` bounds the
+    weights of the last layer: the smaller they are, the less all others move beside it.
+    """
+
+    def __init__(self, name, scale=1.0, mean=MEAN, free=1, gain=(0, 1), last=None, **solver):
+        peer = PEERS[name]
+        self.module = peer.make().double()
+        small = (3, SIDE // ZOOM, SIDE // ZOOM)
+        super().__init__(name, lambda case, x, y: case.module(x, y), small, peer.classes, BATCH,
+                         scale, random_seed=SEED, **solver)
+        self.mean = torch.tensor(mean, dtype=torch.float64).reshape(3, 1, 1)
+        self.crop = peer.image[1]
+        self.extra = {"records": RECORDS, "zoom": ZOOM}
+        multipliers = iter(peer.multipliers(self.module))
+        layers = list(self.module.layers.items())
+        for (layer, module), (_, after) in zip(layers, layers[1:] + [("", None)]):
+            if isinstance(module, nn.Dropout):
+                self.module.layers[layer] = PhiloxDropout(layer, module.p)
+            if isinstance(module, nn.BatchNorm2d):
+                self.keep_statistics(module)
+            for which, param in module.named_parameters():
+                center, bound = 0, None
+                if which == "weight" and isinstance(module, nn.BatchNorm2d):
+                    center, bound = gain
+                elif which == "weight" and isinstance(after, nn.BatchNorm2d):
+                    bound = free
+                elif which == "weight" and after is None:
+                    bound = last
+                self.learn(param, *next(multipliers), bound=bound, center=center)
+
+    def keep_statistics(self, module):
+        """Caffe stores sums, in which a batch weighs 0.999 times the next, and the sum of 1."""
+        module.running_var.zero_()
+        for average in (module.running_mean, module.running_var):
+            self.stored.append((lambda average=average: average / module.momentum, 0, 0))
+        keep = 1 - module.momentum
+        self.stored.append((lambda: torch.tensor(sum(keep**i for i in range(ITERATIONS))), 0, 0))
+
+    def data(self, indices):
+        known = [i % RECORDS for i in indices]
+        labels, small = hash_images(known, self.image, self.classes)
+        records = small.repeat(ZOOM, axis=2).repeat(ZOOM, axis=3)
+        images = torch.empty(len(records), 3, self.crop, self.crop, dtype=torch.float64)
+        places = crops(SEED, "data", list(indices), SIDE - self.crop)
+        for image, record, (mirror, top, left) in zip(images, torch.from_numpy(records), places):
+            window = record[:, top : top + self.crop, left : left + self.crop]
+            image.copy_((window.flip(2) if mirror else window).sub(self.mean).mul(self.scale))
+        return torch.tensor(labels), images
+
+
+# Rates are such that a loss moves by much more than what one ReLU that turns in the seventh digit
+# makes of it in twenty iterations; the decay such that its multipliers show in the weights.
+CASES = {
+    "alexnet": {"scale": 0.02, "base_lr": 4e-5, "weight_decay": 0.05},
+    "googlenet": {"scale": 0.02, "base_lr": 2e-3, "weight_decay": 0.05},
+    # In normalised nets of random weights a gradient in float is right to a hundredth only.
+    "resnet50": {"base_lr": 2e-6, "weight_decay": 1},
+    "mobilenet_v2": {"scale": 0.017, "mean": (103.94, 116.78, 123.68), "free": 30, "gain": (1, 0.5),
+                     "last": 0.01, "base_lr": 4e-5, "weight_decay": 1},
+}
+
+
+def main():
+    torch.set_num_threads(1)
+    out = GoldenFile("big_nets.txt", "none (integer hash)",
+                     "Losses of 20 SGD iterations of nets for ImageNet, and sums of the weights "
+                     "after them.")
+    for name, options in CASES.items():
+        PeerCase(name, **options).write(out)
+    out.save()
+
+
+if __name__ == "__main__":
+    main()

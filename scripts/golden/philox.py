@@ -1,0 +1,42 @@
+"""The random choices of trainer, from its own definition: include/trainer/base/philox.h."""
+
+import numpy as np
+
+WORD = np.uint64(0xFFFFFFFF)
+
+
+def stream_of(layer):
+    """StreamOf(layer, TRAIN): the stream of a layer's numbers, FNV-1a of its name."""
+    value = 2166136261
+    for byte in layer.encode():
+        value = (value ^ byte) * 16777619 & 0xFFFFFFFF
+    return value * 16777619 & 0xFFFFFFFF
+
+
+def philox_blocks(seed, stream, step, blocks):
+    """Philox4x32-10: four words (n, 4) for each of `blocks` in pass `step`."""
+    blocks = np.asarray(blocks, np.uint64)
+    c = [blocks & WORD, blocks >> np.uint64(32), np.full_like(blocks, step),
+         np.full_like(blocks, stream)]
+    k = [seed & 0xFFFFFFFF, seed >> 32]
+    for _ in range(10):
+        p = [np.uint64(0xD2511F53) * c[0], np.uint64(0xCD9E8D57) * c[2]]
+        c = [(p[1] >> np.uint64(32)) ^ c[1] ^ np.uint64(k[0]), p[1] & WORD,
+             (p[0] >> np.uint64(32)) ^ c[3] ^ np.uint64(k[1]), p[0] & WORD]
+        k = [(k[0] + 0x9E3779B9) & 0xFFFFFFFF, (k[1] + 0xBB67AE85) & 0xFFFFFFFF]
+    return np.stack(c, axis=1)
+
+
+def dropout_mask(seed, layer, step, count, ratio):
+    """Which of `count` values a Dropout keeps."""
+    words = philox_blocks(seed, stream_of(layer), step, np.arange(-(-count // 4)))
+    threshold = int(np.float64(np.float32(ratio)) * 2**31 + 0.5) * 2
+    return words.ravel()[:count] >= np.uint64(threshold)
+
+
+def crops(seed, layer, records, margin):
+    """(mirror, top, left) of each record whose sides exceed the crop by `margin`."""
+    words = philox_blocks(seed, stream_of(layer), 0, records)
+    places = words[:, 1:3] * np.uint64(margin + 1) >> np.uint64(32)
+    return [(bool(word[0] >> np.uint64(31)), int(top), int(left))
+            for word, (top, left) in zip(words, places)]
