@@ -1,7 +1,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "support/layer_runner.h"
+#include "trainer/base/text.h"
 
 namespace trainer {
 namespace {
@@ -28,6 +31,48 @@ TEST(SoftmaxTest, HandValuesOfManyClassesAddUpToOne) {
   }
 }
 
+// The formula, with doubles, along axis 1 of (N, C, T).
+void ExpectFormula(int64_t n, int64_t channels, int64_t t) {
+  SCOPED_TRACE(Join("(", n, ", ", channels, ", ", t, ")"));
+  LayerRunner softmax(R"(type: "Softmax")", {{n, channels, t}});
+  const std::vector<float> x = LayerRunner::SomeValues(n * channels * t, 1);
+  const std::vector<float> dy = LayerRunner::SomeValues(n * channels * t, 2);
+  std::vector<float> y(x.size()), dx(x.size());
+  for (int64_t row = 0; row < n * t; ++row) {
+    const int64_t first = row / t * channels * t + row % t;
+    double sum = 0, dot = 0;
+    for (int64_t c = 0; c < channels; ++c) sum += std::exp(double{x[first + c * t]});
+    for (int64_t c = 0; c < channels; ++c) {
+      const int64_t at = first + c * t;
+      y[at] = static_cast<float>(std::exp(double{x[at]}) / sum);
+      dot += std::exp(double{x[at]}) / sum * dy[at];
+    }
+    for (int64_t c = 0; c < channels; ++c) {
+      const int64_t at = first + c * t;
+      dx[at] = static_cast<float>(y[at] * (dy[at] - dot));
+    }
+  }
+  ExpectNear(softmax.Forward(x), y, 1e-6f, "y");
+  softmax.Backward({dy});
+  ExpectNear(softmax.InputGradient(), dx, 1e-6f, "dx");
+}
+
+TEST(SoftmaxTest, GoldenValuesOfTheFormulaForAnySteps) {
+  for (const int64_t t : {1, 2, 15, 16, 17, 48}) {
+    for (const int64_t channels : {1, 3, 16, 37, 130}) ExpectFormula(3, channels, t);
+  }
+  ExpectFormula(2, 30, 4096);
+}
+
+TEST(SoftmaxTest, TheGreatestScoreMayLieAnywhere) {
+  for (int64_t count = 1; count < 40; ++count) {
+    LayerRunner softmax(R"(type: "Softmax")", {{count, count}});
+    std::vector<float> x(count * count, -1e4f), want(count * count, 0.0f);
+    for (int64_t i = 0; i < count; ++i) x[i * count + i] = 1e4f, want[i * count + i] = 1;
+    EXPECT_EQ(softmax.Forward(x), want);
+  }
+}
+
 TEST(SoftmaxTest, GradientMatchesDifferences) {
   for (const char* axis : {"0", "1", "2", "-1"}) {
     LayerRunner softmax(std::string("type: \"Softmax\" softmax_param { axis: ") + axis + " }",
@@ -51,7 +96,10 @@ TEST(SoftmaxTest, RefusesAnAxisThatIsNotThere) {
                         "has 2 axes"));
 }
 
-TEST(SoftmaxTest, Bf16IsNearF32) { ExpectBf16Near(R"(type: "Softmax")", {{2, 7, 3, 4}}); }
+TEST(SoftmaxTest, Bf16IsNearF32) {
+  ExpectBf16Near(R"(type: "Softmax")", {{2, 7, 3, 4}});
+  ExpectBf16Near(R"(type: "Softmax")", {{2, 7, 32}});
+}
 
 }  // namespace
 }  // namespace trainer

@@ -21,7 +21,8 @@
 
 namespace trainer {
 
-// One row of `length` elements on the CPU. Sums run in 16 lanes and add those up in a fixed order.
+// One row of `length` elements on the CPU. Sums and maxima run in 16 lanes and join those in a
+// fixed order.
 struct CpuRow {
   int64_t index, length;
 
@@ -42,11 +43,21 @@ struct CpuRow {
   // -FLT_MAX for an empty row; NaN elements are passed over.
   template <class F>
   HD float Max(const F& f) const {
-    float best = -FLT_MAX;
-    for (int64_t i = 0; i < length; ++i) {
-      const float x = f(i);
-      best = x > best ? x : best;
+    float lane[16];
+    for (int l = 0; l < 16; ++l) lane[l] = -FLT_MAX;
+    int64_t i = 0;
+    for (; i + 16 <= length; i += 16) {
+      for (int l = 0; l < 16; ++l) {
+        const float x = f(i + l);
+        lane[l] = x > lane[l] ? x : lane[l];
+      }
     }
+    for (int l = 0; i < length; ++i, ++l) {
+      const float x = f(i);
+      lane[l] = x > lane[l] ? x : lane[l];
+    }
+    float best = lane[0];
+    for (int l = 1; l < 16; ++l) best = lane[l] > best ? lane[l] : best;
     return best;
   }
 
