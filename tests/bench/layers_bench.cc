@@ -148,8 +148,8 @@ const int kRegistered = [] {
   Register("softmax", "type: \"Softmax\"", 2, 3);
   Register("softmax_long_rows", "type: \"Softmax\" softmax_param { axis: 3 }", 2, 3);
   Register("lrn", "type: \"LRN\"", 2, 3);
-  Register("lrn_within",
-           "type: \"LRN\" lrn_param { local_size: 3 norm_region: WITHIN_CHANNEL }", 2, 3);
+  Register("lrn_within", "type: \"LRN\" lrn_param { local_size: 3 norm_region: WITHIN_CHANNEL }", 2,
+           3);
   Register("pool_max", "type: \"Pooling\" pooling_param { kernel_size: 3 stride: 2 }", 1.25, 1.25);
   Register("pool_ave", "type: \"Pooling\" pooling_param { pool: AVE kernel_size: 3 stride: 2 }",
            1.25, 1.25);

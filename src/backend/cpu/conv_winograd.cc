@@ -167,9 +167,7 @@ bool WinogradPays(const WinogradShape& s) {
          s.points * s.group * s.c * s.m <= kMostFloats;
 }
 
-bool WinogradWeightPays(const WinogradShape& s) {
-  return WinogradPays(s) && s.tiles >= 45;
-}
+bool WinogradWeightPays(const WinogradShape& s) { return WinogradPays(s) && s.tiles >= 45; }
 
 WinogradShape::WinogradShape(const ConvDesc& desc)
     : batch(desc.batch),
