@@ -1,6 +1,7 @@
 #include "batch_norm_forms.h"
 #include "batch_norm_math.h"
 #include "checks.h"
+#include "plain_relu.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -47,8 +48,7 @@ class BatchNorm final : public Layer {
     const bool first = affine_step_ < 0 && !sum_;
     if (next.type() == "Scale" && first && !learned_) return AbsorbScale(next);
     if (next.type() == "Eltwise" && !sum_) return sum_ = IsPlainSum(next);
-    if (next.type() == "ReLU") return relu_ = next.proto().relu_param().negative_slope() == 0;
-    return false;
+    return relu_ = IsPlainRelu(next);
   }
 
   void Forward(RunContext& run) override {

@@ -2,6 +2,7 @@
 #include "checks.h"
 #include "conv_geometry.h"
 #include "merged_axes.h"
+#include "plain_relu.h"
 #include "trainer/backend/map.h"
 #include "trainer/base/text.h"
 
@@ -48,8 +49,8 @@ class Convolution final : public Layer {
   }
 
   bool Absorb(const LayerSpec& next) override {
-    if (relu_ || next.type() != "ReLU") return false;
-    return relu_ = next.proto().relu_param().negative_slope() == 0;
+    if (relu_ || !IsPlainRelu(next)) return false;
+    return relu_ = true;
   }
 
   void Forward(RunContext& run) override {

@@ -1,4 +1,5 @@
 #include "checks.h"
+#include "plain_relu.h"
 #include "trainer/backend/map.h"
 #include "trainer/base/text.h"
 
@@ -76,8 +77,8 @@ class Eltwise final : public Layer {
   }
 
   bool Absorb(const LayerSpec& next) override {
-    if (relu_ || op_ != Param::SUM || coeff_.size() != 2 || next.type() != "ReLU") return false;
-    return relu_ = next.proto().relu_param().negative_slope() == 0;
+    if (relu_ || op_ != Param::SUM || coeff_.size() != 2 || !IsPlainRelu(next)) return false;
+    return relu_ = true;
   }
 
   void Forward(RunContext& run) override {

@@ -15,8 +15,7 @@ std::string ParamKey(const LayerSpec& spec, int index) {
 
 }  // namespace
 
-trainer::Param Planner::Describe(std::string_view, const Shape& shape, const ParamOptions& options,
-                                 int index) const {
+trainer::Param Planner::Describe(const Shape& shape, const ParamOptions& options, int index) const {
   trainer::Param param;
   param.key = ParamKey(step_.spec, index);
   param.layer = step_.spec.name();
@@ -74,10 +73,10 @@ void Planner::Share(trainer::Param& owner, const trainer::Param& wish) {
   }
 }
 
-int Planner::Param(std::string_view name, const Shape& shape, const caffe::FillerParameter& filler,
+int Planner::Param(std::string_view, const Shape& shape, const caffe::FillerParameter& filler,
                    const ParamOptions& options) {
   const int index = static_cast<int>(step_.params.size());
-  trainer::Param wish = Describe(name, shape, options, index);
+  trainer::Param wish = Describe(shape, options, index);
   trainer::Param* param = params_.Find(wish.key);
   if (param == nullptr) {
     wish.filler = filler;

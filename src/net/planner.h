@@ -81,8 +81,7 @@ class Planner final : public PlanContext {
           Join("output '", value.name, "' would be empty: shape ", value.shape.ToString()));
     }
   }
-  trainer::Param Describe(std::string_view name, const Shape& shape, const ParamOptions& options,
-                          int index) const;
+  trainer::Param Describe(const Shape& shape, const ParamOptions& options, int index) const;
   void Share(trainer::Param& owner, const trainer::Param& wish);
 
   const NetOptions& options_;

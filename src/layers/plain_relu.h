@@ -1,0 +1,12 @@
+#pragma once
+
+#include "trainer/layers/layer.h"
+
+namespace trainer {
+
+// Whether a layer is max(0, x), which those in front of it can compute as they write.
+inline bool IsPlainRelu(const LayerSpec& spec) {
+  return spec.type() == "ReLU" && spec.proto().relu_param().negative_slope() == 0;
+}
+
+}  // namespace trainer
