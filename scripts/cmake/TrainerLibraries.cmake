@@ -1,6 +1,5 @@
 # Every library as an imported target; Debian 12 ships them all. scripts/setup.sh installs them.
 find_package(Threads REQUIRED)
-find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(Protobuf 3.12 REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(PNG REQUIRED)
@@ -21,3 +20,19 @@ trainer_library(dnnl::dnnl dnnl.h dnnl)
 trainer_library(lmdb::lmdb lmdb.h lmdb)
 trainer_library(leveldb::leveldb leveldb/db.h leveldb)
 trainer_library(turbojpeg::turbojpeg turbojpeg.h turbojpeg)
+
+# oneDNN's parallel regions run on the program's own threads: src/backend/cpu/openmp.cc stands in for
+# libgomp, with the functions that Debian's oneDNN calls. A build of oneDNN that calls others would
+# mix two runtimes.
+set(openmp_functions GOMP_parallel GOMP_barrier omp_get_thread_num omp_get_num_threads
+    omp_get_max_threads omp_in_parallel)
+execute_process(COMMAND ${CMAKE_NM} -D --undefined-only ${dnnl_dnnl_LIBRARY}
+                OUTPUT_VARIABLE dnnl_symbols ERROR_QUIET)
+string(REGEX MATCHALL "[ ](GOMP|omp|__kmpc)_[A-Za-z0-9_]+" dnnl_calls "${dnnl_symbols}")
+list(TRANSFORM dnnl_calls STRIP)
+list(REMOVE_ITEM dnnl_calls ${openmp_functions})
+if(dnnl_calls)
+  message(FATAL_ERROR "${dnnl_dnnl_LIBRARY} calls OpenMP functions that "
+          "src/backend/cpu/openmp.cc does not have: ${dnnl_calls}. Build oneDNN with GCC's OpenMP, "
+          "or add them there")
+endif()

@@ -51,9 +51,6 @@ function(trainer_module name)
                                              PRIVATE ${PROJECT_SOURCE_DIR}/src/${name})
   target_link_libraries(trainer_${name} PUBLIC ${arg_DEPS} trainer_proto ${arg_LIBS} Threads::Threads
                                         PRIVATE trainer_flags)
-  if(arg_KERNELS)
-    target_link_libraries(trainer_${name} PRIVATE OpenMP::OpenMP_CXX)
-  endif()
   target_precompile_headers(trainer_${name} REUSE_FROM trainer_headers)
   set_property(GLOBAL APPEND PROPERTY TRAINER_MODULES trainer_${name})  # what a program links
   if(arg_KERNELS AND TRAINER_CUDA_OBJECTS)

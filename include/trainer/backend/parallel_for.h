@@ -1,10 +1,10 @@
 #pragma once
-// Loops on the CPU: split over the OpenMP team, and compiled for several instruction sets.
-
-#include <omp.h>
+// Loops on the CPU: split over the team of threads, and compiled for several instruction sets.
 
 #include <algorithm>
 #include <cstdint>
+
+#include "trainer/base/thread_team.h"
 
 namespace trainer {
 
@@ -53,18 +53,14 @@ void Loop(int64_t begin, int64_t end, Body body) {
 // The cut depends on n and the number of threads alone, so results repeat. `range` must not throw.
 template <class Range>
 void ParallelRanges(int64_t n, int64_t grain, const Range& range) {
-  const int team = omp_in_parallel() ? 1 : omp_get_max_threads();
+  const int team = InParallelRegion() ? 1 : TeamSize();
   const int parts =
       static_cast<int>(std::min<int64_t>(team, (n + grain - 1) / std::max<int64_t>(grain, 1)));
   if (parts <= 1) {
     if (n > 0) range(int64_t{0}, n);
     return;
   }
-#pragma omp parallel num_threads(parts)
-  {
-    const int64_t part = omp_get_thread_num();
-    range(n * part / parts, n * (part + 1) / parts);
-  }
+  RunParts(parts, [&](int part) { range(n * part / parts, n * (part + 1) / parts); });
 }
 
 // Calls body(i) for each i of [0, n). Bodies must not depend on each other: the loop is vectorised

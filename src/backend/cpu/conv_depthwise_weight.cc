@@ -1,5 +1,3 @@
-#include <omp.h>
-
 #include <algorithm>
 
 #include "cpu/conv_depthwise.h"
@@ -20,7 +18,7 @@ class DepthwiseBackwardWeight final : public ConvBackwardWeight {
         image_(desc.in[0] * desc.in[1] * channels_),
         out_width_(desc.Out()[1]),
         out_height_(desc.Out()[0]),
-        threads_(omp_get_max_threads()),
+        threads_(TeamSize()),
         rows_(ForwardRows(desc)) {}
 
   std::string Name() const override { return "own depthwise"; }

@@ -1,7 +1,5 @@
 #include "cpu/conv_segment.h"
 
-#include <omp.h>
-
 #include <cstring>
 
 #include "trainer/backend/parallel_for.h"
@@ -30,7 +28,7 @@ SegmentShape::SegmentShape(const ConvDesc& desc)
       y_image(oh * ow * m),
       m_wide(RoundUpToLanes(m)),
       segment_wide(RoundUpToLanes(segment)),
-      threads(omp_get_max_threads()),
+      threads(TeamSize()),
       bias(desc.bias) {}
 
 void SegmentShape::CopyInside(const float* image, float* to) const {

@@ -12,6 +12,7 @@
 
 #include "cpu/conv_steps.h"
 #include "cpu/tiles.h"
+#include "trainer/base/thread_team.h"
 
 namespace trainer::cpu {
 
@@ -59,8 +60,7 @@ inline float* Floats(std::span<std::byte> scratch) {
 // Calls part(p) for p of [0, parts), one thread each.
 template <class F>
 void ForEachPart(int parts, const F& part) {
-#pragma omp parallel for num_threads(parts) schedule(static, 1)
-  for (int p = 0; p < parts; ++p) part(p);
+  RunParts(parts, part);
 }
 
 // Whether these loops can do it (AVX-512, f32, two axes, one group, columns of the kernel not

@@ -1,7 +1,5 @@
 #include "cpu/conv_winograd.h"
 
-#include <omp.h>
-
 #include <algorithm>
 
 #include "cpu/conv_segment.h"
@@ -100,7 +98,7 @@ class WinogradProduct {
 class WinogradForward final : public ConvForward {
  public:
   explicit WinogradForward(const ConvDesc& desc)
-      : product_(WinogradShape(desc), StepsOf(desc), omp_get_max_threads()),
+      : product_(WinogradShape(desc), StepsOf(desc), TeamSize()),
         bias_(desc.bias),
         relu_(desc.relu) {}
 
@@ -127,7 +125,7 @@ class WinogradForward final : public ConvForward {
 class WinogradBackwardData final : public ConvBackwardData {
  public:
   explicit WinogradBackwardData(const ConvDesc& desc)
-      : product_(WinogradShape(desc).Turned(), StepsOf(desc), omp_get_max_threads()) {}
+      : product_(WinogradShape(desc).Turned(), StepsOf(desc), TeamSize()) {}
 
   std::string Name() const override { return "own Winograd"; }
   size_t ScratchBytes() const override { return product_.ScratchBytes(); }

@@ -1,5 +1,3 @@
-#include <omp.h>
-
 #include <algorithm>
 
 #include "cpu/conv_segment.h"
@@ -16,7 +14,7 @@ class WinogradBackwardWeight final : public ConvBackwardWeight {
       : s_(desc),
         steps_{desc.kernel[0], desc.WeightShape().Count(2), desc.WeightShape().Count(1), false},
         bias_(desc.bias),
-        threads_(omp_get_max_threads()),
+        threads_(TeamSize()),
         splits_(OutputSplits(s_, threads_)),
         point_(PointStep(s_.c * s_.m)),
         part_(s_.group * s_.points * point_),

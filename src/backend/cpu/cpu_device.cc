@@ -1,5 +1,3 @@
-#include <omp.h>
-
 #include <cstring>
 #include <new>
 
@@ -10,6 +8,7 @@
 #include "trainer/backend/parallel_for.h"
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
+#include "trainer/base/thread_team.h"
 #include "trainer/base/threads.h"
 
 namespace trainer {
@@ -83,8 +82,7 @@ std::unique_ptr<Device> MakeCpuDevice(int threads) {
                                          "for as many as this process may use"));
   }
   const int count = threads > 0 ? threads : AvailableThreads();
-  omp_set_dynamic(0);
-  omp_set_num_threads(count);
+  SetTeamSize(count);
   return std::make_unique<CpuDevice>(count);
 }
 

@@ -3,6 +3,7 @@
 #include "cpu/onednn.h"
 #include "cpu/plans.h"
 #include "trainer/backend/library_call.h"
+#include "trainer/backend/parallel_for.h"
 #include "trainer/base/error.h"
 
 namespace trainer::cpu {
@@ -100,18 +101,20 @@ class LoopGemm final : public GemmPlan {
     const int64_t m = desc_.m, n = desc_.n, k = desc_.k;
     const int64_t a_row = desc_.trans_a ? 1 : k, a_step = desc_.trans_a ? m : 1;
     const int64_t b_column = desc_.trans_b ? k : 1, b_step = desc_.trans_b ? 1 : n;
-#pragma omp parallel for
-    for (int64_t i = 0; i < m; ++i) {
-      for (int64_t j = 0; j < n; ++j) {
-        float sum = 0;
-        for (int64_t l = 0; l < k; ++l) {
-          sum += Load(a[i * a_row + l * a_step]) * Load(b[j * b_column + l * b_step]);
-        }
-        if (desc_.bias) sum += bias[j];
-        if (desc_.accumulate) sum += Load(c[i * n + j]);
-        Store(c[i * n + j], sum);
+    const auto element = [&](int64_t i, int64_t j) {
+      float sum = 0;
+      for (int64_t l = 0; l < k; ++l) {
+        sum += Load(a[i * a_row + l * a_step]) * Load(b[j * b_column + l * b_step]);
       }
-    }
+      if (desc_.bias) sum += bias[j];
+      if (desc_.accumulate) sum += Load(c[i * n + j]);
+      Store(c[i * n + j], sum);
+    };
+    ParallelRanges(m, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        for (int64_t j = 0; j < n; ++j) element(i, j);
+      }
+    });
   }
 
   GemmDesc desc_;

@@ -1,0 +1,142 @@
+#include "trainer/base/thread_team.h"
+
+#include <gmock/gmock.h>
+#include <sched.h>
+
+#include <array>
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "support/in_child.h"
+
+namespace trainer {
+namespace {
+
+class ThreadTeamTest : public testing::Test {
+ protected:
+  ThreadTeamTest() { SetTeamSize(4); }
+  ~ThreadTeamTest() override { SetTeamSize(1); }
+};
+
+TEST_F(ThreadTeamTest, RunsEachPartOnce) {
+  for (const int parts : {1, 2, 3, 4, 5, 17}) {
+    for (int round = 0; round < 200; ++round) {
+      std::vector<std::atomic<int>> calls(static_cast<size_t>(parts));
+      RunParts(parts, [&](int p) { calls[static_cast<size_t>(p)].fetch_add(1); });
+      for (const auto& count : calls) ASSERT_EQ(count.load(), 1) << parts << " parts";
+    }
+  }
+}
+
+TEST_F(ThreadTeamTest, WhatThePartsWroteIsSeenAfterwards) {
+  std::vector<int> value(4);
+  for (int round = 1; round < 2000; ++round) {
+    RunParts(4, [&](int p) { value[static_cast<size_t>(p)] += round; });
+    ASSERT_THAT(value, testing::Each(round * (round + 1) / 2));
+  }
+}
+
+TEST_F(ThreadTeamTest, RegionsDoNotNest) {
+  std::atomic<int> calls{0}, inside{0};
+  RunParts(3, [&](int) {
+    inside += InParallelRegion() ? 1 : 0;
+    RunParts(2, [&](int) { ++calls; });
+  });
+  EXPECT_EQ(inside.load(), 3);
+  EXPECT_EQ(calls.load(), 6);
+  EXPECT_FALSE(InParallelRegion());
+}
+
+struct Rounds {
+  std::atomic<int> sum{0};
+  std::atomic<bool> wrong{false};
+  int threads = 0;
+};
+
+// Each round all threads add 1; between two barriers the sum must hold still.
+void AddInRounds(void* data) {
+  auto& rounds = *static_cast<Rounds*>(data);
+  for (int round = 1; round <= 300; ++round) {
+    rounds.sum.fetch_add(1);
+    RegionBarrier();
+    if (rounds.sum.load() != round * rounds.threads) rounds.wrong = true;
+    if (RegionThreads() != rounds.threads) rounds.wrong = true;
+    RegionBarrier();
+  }
+}
+
+TEST_F(ThreadTeamTest, ThreadsThatRunTogetherMayWaitForEachOther) {
+  for (const int threads : {1, 2, 4, 7}) {
+    Rounds rounds;
+    rounds.threads = threads;
+    RunTogether(threads, AddInRounds, &rounds);
+    EXPECT_FALSE(rounds.wrong) << threads;
+    EXPECT_EQ(rounds.sum.load(), 300 * threads);
+  }
+}
+
+TEST_F(ThreadTeamTest, EachThreadOfARegionHasItsNumber) {
+  static std::array<std::atomic<int>, 4> seen;
+  for (auto& count : seen) count = 0;
+  for (int round = 0; round < 100; ++round) {
+    RunTogether(
+        4, [](void*) { seen[static_cast<size_t>(RegionThread())].fetch_add(1); }, nullptr);
+  }
+  for (const auto& count : seen) EXPECT_EQ(count.load(), 100);
+  EXPECT_EQ(RegionThread(), 0);
+  EXPECT_EQ(RegionThreads(), 1);
+}
+
+TEST_F(ThreadTeamTest, TwoThreadsHaveRegionsAtTheSameTime) {
+  std::atomic<int> calls{0};
+  const auto work = [&] {
+    for (int round = 0; round < 500; ++round) RunParts(3, [&](int) { ++calls; });
+  };
+  std::jthread other(work);
+  work();
+  other.join();
+  EXPECT_EQ(calls.load(), 2 * 500 * 3);
+}
+
+// All threads on one core: a region can only go on when its waiting threads leave the core.
+void PinToOneCore() {
+  cpu_set_t all, one;
+  sched_getaffinity(0, sizeof all, &all);
+  CPU_ZERO(&one);
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &all)) {
+      CPU_SET(cpu, &one);
+      break;
+    }
+  }
+  sched_setaffinity(0, sizeof one, &one);
+}
+
+TEST_F(ThreadTeamTest, AChildProcessHasATeamOfItsOwn) {
+  RunParts(4, [](int) {});
+  EXPECT_EQ(InChild([] {
+              std::atomic<int> calls{0};
+              RunParts(4, [&](int) { ++calls; });
+              return calls.load() == 4 ? 0 : 1;
+            }),
+            0);
+}
+
+TEST_F(ThreadTeamTest, KnowsThatItsThreadsHadNoCore) {
+  if (SecondsWithoutCore() < 0) GTEST_SKIP() << "this system does not tell";
+  EXPECT_EQ(InChild([] {
+              PinToOneCore();
+              Rounds rounds;
+              rounds.threads = 4;
+              for (int round = 0; round < 1000 && TeamSecondsWithoutCore() < 0.01; ++round) {
+                rounds.sum = 0;
+                RunTogether(4, AddInRounds, &rounds);
+              }
+              return TeamSecondsWithoutCore() >= 0.01 && !rounds.wrong ? 0 : 1;
+            }),
+            0);
+}
+
+}  // namespace
+}  // namespace trainer
