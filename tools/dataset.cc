@@ -65,12 +65,13 @@ const RegisterDatasetTask kIdx("idx", {.wanted = "IMAGES LABELS DB",
                                        .run = ConvertIdx});
 
 const RegisterDatasetTask kInfo(
-    "info", {.wanted = "DB",
-             .words = 1,
-             .text = "info reads a database from end to end and counts records, shapes and labels. It "
-                     "ends with 65 when a record cannot be used.",
-             .example = "trainer dataset info data/digits/train_lmdb",
-             .run = Describe});
+    "info",
+    {.wanted = "DB",
+     .words = 1,
+     .text = "info reads a database from end to end and counts records, shapes and labels. It "
+             "ends with 65 when a record cannot be used.",
+     .example = "trainer dataset info data/digits/train_lmdb",
+     .run = Describe});
 
 void ConvertCifar10(const Flags& flags) {
   const Cifar10Files made = WriteCifar10(flags.words()[1], flags.words()[2], BackendName(flags));

@@ -72,8 +72,9 @@ uint64_t FileSize(const std::string& path) {
   return static_cast<uint64_t>(info.st_size);
 }
 
-// Asks for the kind before opening, since opening a device can have an effect, and again afterwards,
-// as another file may have come in its stead. O_NONBLOCK: opening a pipe does not wait for a writer.
+// Asks for the kind before opening, since opening a device can have an effect, and again
+// afterwards, as another file may have come in its stead. O_NONBLOCK: opening a pipe does not wait
+// for a writer.
 FileHandle OpenForReading(const std::string& path, FileOps& ops) {
   struct stat info {};
   if (stat(path.c_str(), &info) == 0) RequireRegular(path, info.st_mode);

@@ -10,12 +10,12 @@ std::string FindNamedFile(const LayerSpec& layer, std::string_view param, std::s
                           const std::string& path) {
   const std::string& file = layer.Where().file;
   const std::string found = ResolvePath(path, file);
-  // What cannot be looked at for another reason, such as a lack of rights, is for the reader to say.
+  // What cannot be looked at for another reason, such as a lack of rights, is for the reader to
+  // say.
   if (!IsMissing(found)) return found;
   throw AtField(layer, param, field,
-                Error(ErrorCode::kNoInput,
-                      Join(field, " '", path, "' is not there; looked for ",
-                           PathsTried(path, file))));
+                Error(ErrorCode::kNoInput, Join(field, " '", path, "' is not there; looked for ",
+                                                PathsTried(path, file))));
 }
 
 Error AtField(const LayerSpec& layer, std::string_view param, std::string_view field,

@@ -52,7 +52,8 @@ void CheckEntries(const std::string& path) {
       continue;
     }
     throw Error(ErrorCode::kData, {path},
-                Join("'", name, "' in it is a pipe, a socket or a device; a database is made of "
+                Join("'", name,
+                     "' in it is a pipe, a socket or a device; a database is made of "
                      "files only"));
   }
 }

@@ -67,11 +67,11 @@ void ThrowBadLabel(const LayerSpec& spec, const ConstTensor& labels, const Label
   const bool whole = values[at] == static_cast<float>(static_cast<int64_t>(values[at]));
   try {
     spec.FailWith(
-      ErrorCode::kData,
-      Join("label ", values[at], " of ", where, " of the batch is ",
-           whole ? "no class: there are " : "not a whole number; there are ", rule.classes,
-           " classes, 0 to ", rule.classes - 1,
-           "; fix the labels, raise num_output of the layer before, or set ignore_label"));
+        ErrorCode::kData,
+        Join("label ", values[at], " of ", where, " of the batch is ",
+             whole ? "no class: there are " : "not a whole number; there are ", rule.classes,
+             " classes, 0 to ", rule.classes - 1,
+             "; fix the labels, raise num_output of the layer before, or set ignore_label"));
   } catch (const Error& error) {
     throw ItemError(error, 1, at / per_item);
   }

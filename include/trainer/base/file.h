@@ -53,8 +53,8 @@ class FileHandle {
   int fd_;
 };
 
-// Opens for reading; never waits. Throws kNoInput with the absolute path, also for a folder, a pipe,
-// a socket or a device; kNoPermission, kIo.
+// Opens for reading; never waits. Throws kNoInput with the absolute path, also for a folder, a
+// pipe, a socket or a device; kNoPermission, kIo.
 FileHandle OpenForReading(const std::string& path, FileOps& ops = FileOps::Posix());
 
 }  // namespace trainer

@@ -106,7 +106,8 @@ PrefetchOptions ReadPrefetchOptions(const LayerSpec& layer, std::string_view par
                                     uint32_t batch_size, caffe::Phase phase, const Shard& shard,
                                     bool is_root);
 
-// The database that a Data layer's data_param names. Throws as OpenCursor does, at the layer's line.
+// The database that a Data layer's data_param names. Throws as OpenCursor does, at the layer's
+// line.
 std::unique_ptr<Cursor> OpenLayersDatabase(const LayerSpec& layer);
 
 // The source that a Data layer's data_param and transform_param ask for. Throws as

@@ -12,8 +12,8 @@ namespace trainer {
 class NamesItems {
  public:
   virtual ~NamesItems() = default;
-  // Item `item` of the last batch: "record '00000007' of data/train_lmdb", or "". The layer gives no
-  // further batch: for the message with which a run ends.
+  // Item `item` of the last batch: "record '00000007' of data/train_lmdb", or "". The layer gives
+  // no further batch: for the message with which a run ends.
   virtual std::string NameOfItem(int64_t item) = 0;
 };
 
