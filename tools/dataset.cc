@@ -28,7 +28,13 @@ void ConvertIdx(const Flags& flags) {
   std::cout << words[3] << ": " << records << " records\n";
 }
 
-void Describe(const Flags& flags) { Print(DescribeDatabase(flags.words()[1]), std::cout); }
+void Describe(const Flags& flags) {
+  const DatabaseInfo info = DescribeDatabase(flags.words()[1]);
+  Print(info, std::cout);
+  if (info.bad == 0) return;
+  throw Error(ErrorCode::kData, Join(info.first_error, "; of ", info.records, " records ", info.bad,
+                                     info.bad == 1 ? " is" : " are", " unusable"));
+}
 
 const RegisterDatasetTask kDigits(
     "digits", {.wanted = "DIR",
@@ -59,11 +65,13 @@ const RegisterDatasetTask kIdx("idx", {.wanted = "IMAGES LABELS DB",
                                        .run = ConvertIdx});
 
 const RegisterDatasetTask kInfo(
-    "info", {.wanted = "DB",
-             .words = 1,
-             .text = "info reads a database from end to end and counts records, shapes and labels.",
-             .example = "trainer dataset info data/digits/train_lmdb",
-             .run = Describe});
+    "info",
+    {.wanted = "DB",
+     .words = 1,
+     .text = "info reads a database from end to end and counts records, shapes and labels. It "
+             "ends with 65 when a record cannot be used.",
+     .example = "trainer dataset info data/digits/train_lmdb",
+     .run = Describe});
 
 void ConvertCifar10(const Flags& flags) {
   const Cifar10Files made = WriteCifar10(flags.words()[1], flags.words()[2], BackendName(flags));

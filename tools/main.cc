@@ -3,7 +3,6 @@
 
 #include <unistd.h>
 
-#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <iostream>
@@ -13,6 +12,7 @@
 
 #include "trainer/base/log.h"
 #include "trainer/base/text.h"
+#include "trainer/data/map_faults.h"
 #include "verb.h"
 
 namespace trainer {
@@ -55,13 +55,10 @@ int Guarded(const std::vector<std::string>& arguments) {
   }
 }
 
-// The last resort for a memory-mapped database that was cut while it is read: checks at opening
-// cannot see that. Only what a signal handler may call.
-void EndOnBusError(int) {
-  constexpr char kMessage[] =
-      "error: a database file became shorter while it was read (SIGBUS); is something writing or "
-      "copying it? 'trainer dataset info DB' checks it\n";
-  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kMessage, sizeof(kMessage) - 1);
+// The last resort for a memory-mapped database that was cut or damaged: checks at opening cannot
+// see that. Only what a signal handler may call.
+void EndOnMapFault(const char* line, size_t bytes) {
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line, bytes);
   _exit(static_cast<int>(ErrorCode::kData));
 }
 
@@ -69,6 +66,6 @@ void EndOnBusError(int) {
 }  // namespace trainer
 
 int main(int argc, char** argv) {
-  std::signal(SIGBUS, trainer::EndOnBusError);
+  trainer::HandleMapFaults(trainer::EndOnMapFault);
   return trainer::Guarded(std::vector<std::string>(argv + 1, argv + argc));
 }

@@ -10,6 +10,24 @@
 #include "trainer/base/text.h"
 
 namespace trainer {
+namespace {
+
+const char* KindOf(mode_t mode) {
+  if (S_ISFIFO(mode)) return "a pipe";
+  if (S_ISSOCK(mode)) return "a socket";
+  return S_ISBLK(mode) ? "a block device" : "a character device";
+}
+
+// Reading anything else may wait for ever or never come to an end.
+void RequireRegular(const std::string& path, mode_t mode) {
+  if (S_ISREG(mode)) return;
+  if (S_ISDIR(mode)) ThrowFileError(FileUse::kInput, "read", AbsolutePath(path), EISDIR);
+  throw Error(ErrorCode::kNoInput, {AbsolutePath(path)},
+              Join("cannot read: this is ", KindOf(mode),
+                   ", not a file; write what it gives to a file first"));
+}
+
+}  // namespace
 
 std::string FolderOf(const std::string& path) {
   const size_t slash = path.find_last_of('/');
@@ -35,6 +53,11 @@ bool Exists(const std::string& path) {
   return stat(path.c_str(), &info) == 0;
 }
 
+bool IsMissing(const std::string& path) {
+  struct stat info {};
+  return stat(path.c_str(), &info) != 0 && (errno == ENOENT || errno == ENOTDIR);
+}
+
 bool IsDirectory(const std::string& path) {
   struct stat info {};
   return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
@@ -45,34 +68,43 @@ uint64_t FileSize(const std::string& path) {
   if (stat(path.c_str(), &info) != 0) {
     ThrowFileError(FileUse::kInput, "open", AbsolutePath(path), errno);
   }
-  if (S_ISDIR(info.st_mode)) ThrowFileError(FileUse::kInput, "open", AbsolutePath(path), EISDIR);
+  RequireRegular(path, info.st_mode);
   return static_cast<uint64_t>(info.st_size);
 }
 
+// Asks for the kind before opening, since opening a device can have an effect, and again
+// afterwards, as another file may have come in its stead. O_NONBLOCK: opening a pipe does not wait
+// for a writer.
 FileHandle OpenForReading(const std::string& path, FileOps& ops) {
-  const int fd = ops.Open(path, O_RDONLY, 0);
+  struct stat info {};
+  if (stat(path.c_str(), &info) == 0) RequireRegular(path, info.st_mode);
+  const int fd = ops.Open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
   if (fd < 0) ThrowFileError(FileUse::kInput, "open", AbsolutePath(path), errno);
   FileHandle file(ops, fd);
-  struct stat info {};
-  if (fstat(fd, &info) == 0 && S_ISDIR(info.st_mode)) {
-    ThrowFileError(FileUse::kInput, "read", AbsolutePath(path), EISDIR);
-  }
+  if (fstat(fd, &info) == 0) RequireRegular(path, info.st_mode);
   return file;
 }
 
 std::string ReadFile(const std::string& path, uint64_t max_bytes, FileOps& ops) {
   const FileHandle file = OpenForReading(path, ops);
-  std::string content;
+  const auto check = [&](uint64_t bytes) {
+    if (bytes <= max_bytes) return;
+    throw Error(ErrorCode::kData, {path},
+                Join("the file is larger than ", max_bytes, " bytes, the most that is read"));
+  };
   constexpr size_t kPiece = 1 << 16;
-  for (size_t used = 0;;) {
+  std::string content;
+  struct stat info {};
+  if (fstat(file.get(), &info) == 0) {
+    check(static_cast<uint64_t>(info.st_size));
+    content.reserve(static_cast<size_t>(info.st_size) + kPiece);
+  }
+  for (size_t used = 0;;) {  // to its end, which may lie beyond that size: of files in /proc
     content.resize(used + kPiece);
     const ssize_t got = ops.Read(file.get(), content.data() + used, kPiece);
     if (got < 0) ThrowFileError(FileUse::kInput, "read", path, errno);
     used += static_cast<size_t>(got);
-    if (used > max_bytes) {
-      throw Error(ErrorCode::kData, {path},
-                  Join("the file is larger than ", max_bytes, " bytes, the most that is read"));
-    }
+    check(used);
     if (got == 0) {
       content.resize(used);
       return content;

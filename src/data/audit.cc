@@ -7,7 +7,7 @@
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
-#include "trainer/config/prototxt.h"
+#include "trainer/config/named_file.h"
 #include "trainer/data/cursor.h"
 #include "trainer/data/image_list.h"
 #include "trainer/data/window_list.h"
@@ -124,18 +124,18 @@ DataAudit AuditData(const LayerSpec& layer, caffe::Phase phase, std::span<const 
 ErrorList OpeningErrors(const LayerSpec& layer, caffe::Phase phase) {
   ErrorList errors;
   const caffe::LayerParameter& proto = layer.proto();
-  const auto resolved = [&](const std::string& source) {
-    return ResolvePath(source, layer.Where().file);
-  };
   if (layer.type() == "Data") {
-    Attempt(&errors, [&] {
-      OpenCursor(caffe::DataParameter::DB_Name(proto.data_param().backend()),
-                 resolved(proto.data_param().source()));
-    });
+    Attempt(&errors, [&] { OpenLayersDatabase(layer); });
   } else if (layer.type() == "ImageData") {
-    Attempt(&errors, [&] { ReadImageList(resolved(proto.image_data_param().source())); });
+    Attempt(&errors, [&] {
+      ReadNamedFile(layer, "image_data_param", "source", proto.image_data_param().source(),
+                    ReadImageList);
+    });
   } else if (layer.type() == "WindowData") {
-    Attempt(&errors, [&] { ReadWindowList(resolved(proto.window_data_param().source())); });
+    Attempt(&errors, [&] {
+      ReadNamedFile(layer, "window_data_param", "source", proto.window_data_param().source(),
+                    ReadWindowList);
+    });
   }
   Attempt(&errors, [&] { Transform(layer, phase, {}); });
   return errors;

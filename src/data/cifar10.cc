@@ -44,7 +44,10 @@ void AddBatch(const std::string& path, NewDatabase& database) {
 
 Cifar10Files WriteCifar10(const std::string& batches, const std::string& folder,
                           const std::string& backend) {
-  MakeFolders(folder);
+  for (const char* name : {"data_batch_1.bin", "test_batch.bin"}) {
+    OpenForReading(JoinPath(batches, name));  // before anything is made
+  }
+  const NewFolders folders(folder);
   const std::string suffix = DatabaseSuffix(backend);
   Cifar10Files made{JoinPath(folder, "cifar10_train" + suffix),
                     JoinPath(folder, "cifar10_test" + suffix),

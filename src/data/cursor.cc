@@ -35,7 +35,26 @@ void CheckFolder(const std::string& path) {
   }
   if (!S_ISDIR(info.st_mode)) {
     throw Error(ErrorCode::kData, {path},
-                "this is a file, but a database is a folder; give the folder that holds it");
+                "this is no folder, but a database is a folder; give the one that holds its files");
+  }
+}
+
+// LMDB and LevelDB open what bears the right name, and would wait for ever at a pipe.
+void CheckEntries(const std::string& path) {
+  std::error_code failed;
+  for (fs::directory_iterator entry(path, failed), end; !failed && entry != end;
+       entry.increment(failed)) {
+    const std::string name = entry->path().filename().string();
+    const fs::file_type type = fs::status(entry->path(), failed).type();
+    failed.clear();  // a link that leads nowhere is for the backend
+    if (type != fs::file_type::fifo && type != fs::file_type::socket &&
+        type != fs::file_type::character && type != fs::file_type::block) {
+      continue;
+    }
+    throw Error(ErrorCode::kData, {path},
+                Join("'", name,
+                     "' in it is a pipe, a socket or a device; a database is made of "
+                     "files only"));
   }
 }
 
@@ -60,6 +79,7 @@ std::unique_ptr<Cursor> OpenCursor(const std::string& backend, const std::string
                                         "'; known: ", JoinList(registry.Names())));
   }
   CheckFolder(path);
+  CheckEntries(path);
   std::error_code failure;
   const std::string& marker = Markers().at(backend);
   if (!fs::exists(fs::path(path) / marker, failure)) {

@@ -57,7 +57,7 @@ void AddRecord(const Cursor& cursor, DatumParser& parser, DatabaseInfo& info) {
 DigitsPaths WriteDigits(const DigitsOptions& options) {
   CheckCount("training", options.train);
   CheckCount("test", options.test);
-  MakeFolders(options.folder);
+  const NewFolders folders(options.folder);
   const std::string suffix = DatabaseSuffix(options.backend);
   DigitsPaths paths{JoinPath(options.folder, "train" + suffix),
                     JoinPath(options.folder, "test" + suffix)};

@@ -145,9 +145,21 @@ void Hdf5Rows::Restore(const Position& position) {
 }
 
 const RowBatch& Hdf5Rows::Next() {
+  before_ = position_;
   const RowBatch& batch = ahead_.Next();
   position_ = batch.next;
   return batch;
+}
+
+std::string Hdf5Rows::NameOfItem(int64_t item) {
+  ahead_.Stop();
+  at_ = before_;
+  BeginEpoch(static_cast<int64_t>(at_.record - at_.epoch * static_cast<uint64_t>(total_)));
+  for (SkipOthers(); item > 0; --item) {
+    Advance();
+    SkipOthers();
+  }
+  return Join("row ", Here().row, " of ", EscapeControl(files_[Here().file].path));
 }
 
 RowBatch Hdf5Rows::MakeBatch() const {
@@ -159,13 +171,12 @@ RowBatch Hdf5Rows::MakeBatch() const {
 }
 
 void Hdf5Rows::Fill(RowBatch& batch) {
-  const auto count = static_cast<uint64_t>(options_.shard.count);
-  const auto rank = static_cast<uint64_t>(options_.shard.rank);
   const auto total = static_cast<uint64_t>(total_);
   if (file_order_.empty()) BeginEpoch(static_cast<int64_t>(at_.record - at_.epoch * total));
   wanted_.clear();
   while (wanted_.size() < static_cast<size_t>(options_.batch_size)) {
-    if (at_.record % count == rank) wanted_.push_back(Here());
+    SkipOthers();
+    wanted_.push_back(Here());
     Advance();
   }
   for (size_t begin = 0, end = 0; begin < wanted_.size(); begin = end) {
@@ -200,6 +211,12 @@ void Hdf5Rows::BeginFile() {
 Hdf5Rows::Row Hdf5Rows::Here() const {
   const int64_t row = options_.shuffle ? row_order_[static_cast<size_t>(row_)] : row_;
   return {file_order_[place_], row};
+}
+
+void Hdf5Rows::SkipOthers() {
+  const auto count = static_cast<uint64_t>(options_.shard.count);
+  const auto rank = static_cast<uint64_t>(options_.shard.rank);
+  while (at_.record % count != rank) Advance();
 }
 
 void Hdf5Rows::Advance() {

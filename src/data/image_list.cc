@@ -55,7 +55,7 @@ std::pair<int64_t, int64_t> WantedSize(const ImageReading& reading, const Image&
 }  // namespace
 
 std::vector<ListedImage> ReadImageList(const std::string& path) {
-  constexpr uint64_t kMaxBytes = uint64_t{1} << 32;
+  constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
   const std::string content = ReadFile(path, kMaxBytes);
   std::vector<ListedImage> images;
   std::string_view rest = content;

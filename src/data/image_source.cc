@@ -9,7 +9,7 @@
 
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
-#include "trainer/config/prototxt.h"
+#include "trainer/config/named_file.h"
 #include "trainer/data/image_list.h"
 
 namespace trainer {
@@ -149,9 +149,13 @@ std::unique_ptr<Prefetcher> MakeImagePrefetcher(const LayerSpec& layer, caffe::P
   ImageListSource::Options options;
   options.reading = ReadImageReading(layer);
   options.shuffle = param.shuffle();
-  const std::string list = ResolvePath(param.source(), layer.Where().file);
-  LOG_IF(INFO, is_root) << "Opening file " << list;
-  std::vector<ListedImage> images = ReadImageList(list);
+  std::string list;
+  std::vector<ListedImage> images =
+      ReadNamedFile(layer, kParam, "source", param.source(), [&](const std::string& path) {
+        LOG_IF(INFO, is_root) << "Opening file " << path;
+        list = path;
+        return ReadImageList(path);
+      });
   LOG_IF(INFO, is_root && param.shuffle()) << "Shuffling data";
   LOG_IF(INFO, is_root) << "A total of " << images.size() << " images.";
   if (param.rand_skip() > 0) {

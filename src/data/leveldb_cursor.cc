@@ -2,13 +2,19 @@
 // writes a log into the folder. Nothing here derives from its classes, which are built without
 // RTTI.
 
+#include <fcntl.h>
 #include <leveldb/db.h>
+#include <sys/stat.h>
 
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "trainer/base/error.h"
+#include "trainer/base/file.h"
 #include "trainer/base/text.h"
 #include "trainer/data/cursor.h"
 
@@ -26,12 +32,27 @@ bool IsDiskTrouble(const leveldb::Status& status) {
          !Contains(reason, "truncated");
 }
 
+// "process 1234", or "another process" where the system does not say which. Only for a database
+// that this process has not open: closing the file would end its own lock.
+std::string HolderOf(const std::string& path) {
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  FileOps& ops = FileOps::Posix();
+  const FileHandle file(ops, ops.Open(path + "/LOCK", O_RDONLY | O_NONBLOCK, 0));
+  const bool known = file.get() >= 0 && fcntl(file.get(), F_GETLK, &lock) == 0 &&
+                     lock.l_type != F_UNLCK && lock.l_pid > 0;
+  return known ? Join("process ", lock.l_pid) : "another process";
+}
+
 [[noreturn]] void FailOpen(const std::string& path, const leveldb::Status& status) {
   const std::string reason = EscapeControl(status.ToString());
   if (Contains(reason, "lock " + path)) {
-    throw Error(ErrorCode::kStopped, {path},
-                Join("LevelDB lets one reader in at a time, and another one (a job, or another net "
-                     "of this one) holds the database; wait for it, copy the folder, or use LMDB (",
+    const bool ours = Contains(reason, "already held by process");
+    throw Error(ErrorCode::kIo, {path},
+                Join(ours ? "a writer of this process" : HolderOf(path),
+                     " holds the database, and LevelDB lets one process in at a time: wait until "
+                     "it ends, or give each job a copy of the folder; LMDB takes many readers (",
                      reason, ")"));
   }
   if (Contains(reason, "Permission denied") || Contains(reason, "Read-only file system")) {
@@ -47,17 +68,67 @@ bool IsDiskTrouble(const leveldb::Status& status) {
               Join("the database is damaged or unfinished; copy or make it again (", reason, ")"));
 }
 
+// One database, opened once for all cursors of this process.
+class SharedDb {
+ public:
+  explicit SharedDb(const std::string& path) {
+    struct stat info {};
+    stat(path.c_str(), &info);
+    id_ = {info.st_dev, info.st_ino};
+    const std::lock_guard lock(Mutex());
+    Open& open = AllOpen()[id_];
+    if (open.users == 0) {
+      leveldb::Options options;
+      options.create_if_missing = false;
+      options.paranoid_checks = true;
+      options.max_open_files = 100;
+      leveldb::DB* db = nullptr;
+      const leveldb::Status status = leveldb::DB::Open(options, path, &db);
+      open.db.reset(db);
+      if (!status.ok()) {
+        AllOpen().erase(id_);
+        FailOpen(path, status);
+      }
+    }
+    ++open.users;
+    db_ = open.db.get();
+  }
+
+  // Closed under the lock, so that nobody opens it again meanwhile.
+  ~SharedDb() {
+    const std::lock_guard lock(Mutex());
+    const auto found = AllOpen().find(id_);
+    if (--found->second.users == 0) AllOpen().erase(found);
+  }
+
+  SharedDb(const SharedDb&) = delete;
+  SharedDb& operator=(const SharedDb&) = delete;
+
+  leveldb::DB* operator->() const { return db_; }
+
+ private:
+  using Id = std::pair<dev_t, ino_t>;  // of the folder
+  struct Open {
+    std::unique_ptr<leveldb::DB> db;
+    int users = 0;
+  };
+
+  static std::mutex& Mutex() {
+    static std::mutex mutex;
+    return mutex;
+  }
+  static std::map<Id, Open>& AllOpen() {
+    static std::map<Id, Open> open;
+    return open;
+  }
+
+  Id id_;
+  leveldb::DB* db_ = nullptr;
+};
+
 class LevelDbCursor final : public Cursor {
  public:
-  explicit LevelDbCursor(const std::string& path) : Cursor(path) {
-    leveldb::Options options;
-    options.create_if_missing = false;
-    options.paranoid_checks = true;
-    options.max_open_files = 100;
-    leveldb::DB* db = nullptr;
-    const leveldb::Status status = leveldb::DB::Open(options, path, &db);
-    db_.reset(db);
-    if (!status.ok()) FailOpen(path, status);
+  explicit LevelDbCursor(const std::string& path) : Cursor(path), db_(path) {
     leveldb::ReadOptions read;
     read.verify_checksums = true;
     read.fill_cache = false;  // each record is read once per epoch
@@ -124,7 +195,7 @@ class LevelDbCursor final : public Cursor {
                      EscapeControl(status.ToString()), ")"));
   }
 
-  std::unique_ptr<leveldb::DB> db_;  // outlives the iterator
+  SharedDb db_;  // outlives the iterator
   std::unique_ptr<leveldb::Iterator> iterator_;
   std::string last_;  // key of the record before the current move, for messages
 };

@@ -1,23 +1,22 @@
-// Reads LMDB databases: one folder, the unnamed database in it, through a memory map.
+// Reads LMDB databases: one folder, the unnamed database in it, through a memory map. LMDB believes
+// what the file says, so that each call is tried and each answer checked.
 
-#include <fcntl.h>
 #include <glog/logging.h>
 #include <lmdb.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstdint>
-#include <cstring>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 
+#include "lmdb_file.h"
+#include "lmdb_map.h"
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
 #include "trainer/data/cursor.h"
+#include "trainer/data/map_faults.h"
 
 namespace trainer {
 namespace {
@@ -45,78 +44,6 @@ bool IsLockTrouble(int rc) {
   return rc == EACCES || rc == EROFS || rc == ENOLCK || rc == ENOSYS || rc == EAGAIN;
 }
 
-[[noreturn]] void FailRead(const std::string& path, const std::string& what, int rc) {
-  if (rc == EACCES || rc == EPERM) {
-    throw Error(ErrorCode::kNoPermission, {path}, Join(what, ": ", mdb_strerror(rc)));
-  }
-  if (rc == MDB_VERSION_MISMATCH) {
-    throw Error(ErrorCode::kData, {path},
-                "the database was written by another LMDB version, whose format this one cannot "
-                "read; copy it: mdb_dump of that version, then mdb_load of version 0.9");
-  }
-  if (rc == MDB_READERS_FULL) {
-    throw Error(ErrorCode::kStopped, {path},
-                "126 readers hold the database already; stop one, or remove lock.mdb when none is "
-                "running");
-  }
-  const bool io = rc == EIO || rc == ESTALE || rc == EMFILE || rc == ENFILE;
-  throw Error(io ? ErrorCode::kIo : ErrorCode::kData, {path}, Join(what, ": ", mdb_strerror(rc)));
-}
-
-// The start of a meta page, as LMDB 0.9 lays it out on 64-bit machines of this byte order.
-struct MetaPage {
-  char page_header[16];
-  uint32_t magic, version;
-  uint64_t address, map_bytes;
-  uint32_t page_bytes;
-};
-
-// Checks both meta pages with plain reads. LMDB trusts them: a zero page size divides by zero.
-void CheckMetaPages(const std::string& path, int fd, int64_t file_bytes) {
-  int64_t offset = 0;
-  for (int i = 0; i < 2; ++i) {
-    MetaPage meta{};
-    const ssize_t got = pread(fd, &meta, sizeof meta, offset);
-    if (got < 0) FailRead(path, "cannot read data.mdb", errno);
-    if (got < static_cast<ssize_t>(sizeof meta)) {
-      throw Error(ErrorCode::kData, {path},
-                  Join("data.mdb is truncated: its ", file_bytes,
-                       " bytes do not hold an LMDB header; copy the database again"));
-    }
-    if (meta.magic != 0xBEEFC0DE) {
-      throw Error(ErrorCode::kData, {path},
-                  i == 0 ? "data.mdb is not an LMDB file (wrong first bytes)"
-                         : "data.mdb is damaged: its second header is not LMDB's");
-    }
-    if (meta.version != 1) FailRead(path, "", MDB_VERSION_MISMATCH);
-    const uint32_t psize = meta.page_bytes;
-    if (psize < 256 || psize > 65536 || (psize & (psize - 1)) != 0 || (i == 1 && psize != offset)) {
-      throw Error(ErrorCode::kData, {path},
-                  Join("data.mdb is damaged: its header says pages of ", psize, " bytes"));
-    }
-    offset = psize;
-  }
-}
-
-// Before anything is mapped: a regular file, not empty, with sound headers.
-void CheckDataFile(const std::string& path) {
-  const std::string file = path + "/data.mdb";
-  const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) FailRead(path, "cannot open data.mdb", errno);
-  struct Closer {
-    int fd;
-    ~Closer() { close(fd); }
-  } closer{fd};
-  struct stat info;
-  if (fstat(fd, &info) != 0) FailRead(path, "cannot read data.mdb", errno);
-  if (!S_ISREG(info.st_mode)) throw Error(ErrorCode::kData, {path}, "data.mdb is not a file");
-  if (info.st_size == 0) {
-    throw Error(ErrorCode::kData, {path},
-                "data.mdb has 0 bytes: writing the database did not finish; make it again");
-  }
-  CheckMetaPages(path, fd, info.st_size);
-}
-
 Env OpenWith(const std::string& path, unsigned flags, int* rc) {
   MDB_env* raw = nullptr;
   *rc = mdb_env_create(&raw);
@@ -137,7 +64,7 @@ Env OpenEnv(const std::string& path) {
         << path << ": no lock on lock.mdb (" << mdb_strerror(reason)
         << "); reading without one, so nothing may write to the database meanwhile";
   }
-  if (rc != MDB_SUCCESS) FailRead(path, "cannot open the database", rc);
+  if (rc != MDB_SUCCESS) FailLmdb(path, "cannot open the database", rc);
   mdb_env_set_assert(env.get(), ThrowOnAssert);
   return env;
 }
@@ -145,17 +72,21 @@ Env OpenEnv(const std::string& path) {
 class LmdbCursor final : public Cursor {
  public:
   explicit LmdbCursor(const std::string& path) : Cursor(path) {
-    CheckDataFile(path);
-    env_ = OpenEnv(path);
+    CheckLmdbFile(path);
+    const FaultNote note(path);  // opening holds locks
+    {
+      const std::lock_guard lock(LmdbMap::Mutex());
+      env_ = OpenEnv(path);
+      map_ = std::make_unique<LmdbMap>(path, env_.get());
+    }
     MDB_txn* txn = nullptr;
     Check(mdb_txn_begin(env_.get(), nullptr, MDB_RDONLY, &txn), "cannot begin to read");
     txn_.reset(txn);
     CheckFileSize();
-    MDB_dbi dbi = 0;
-    Check(mdb_dbi_open(txn, nullptr, 0, &dbi), "cannot open the unnamed database");
-    CountRecords(dbi);
+    Check(mdb_dbi_open(txn, nullptr, 0, &dbi_), "cannot open the unnamed database");
+    CountRecords();
     MDB_cursor* cursor = nullptr;
-    Check(mdb_cursor_open(txn, dbi, &cursor), "cannot open a cursor");
+    Check(mdb_cursor_open(txn, dbi_, &cursor), "cannot open a cursor");
     cursor_.reset(cursor);
     SeekFirst();
   }
@@ -163,14 +94,24 @@ class LmdbCursor final : public Cursor {
   std::string_view Key() const override { return View(key_); }
   std::string_view Value() const override { return View(value_); }
 
-  void SeekFirst() override { Check(Move(MDB_FIRST), "cannot read the first record"); }
+  void SeekFirst() override {
+    Check(Move(MDB_FIRST, nullptr), "cannot read the first record");
+    passed_ = 1;
+  }
 
-  void SeekLast() override { Check(Move(MDB_LAST), "cannot read the last record"); }
+  void SeekLast() override {
+    Check(Move(MDB_LAST, nullptr), "cannot read the last record");
+    passed_ = kUnknown;
+  }
 
   bool Next() override {
-    const int rc = Move(MDB_NEXT);
-    if (rc == MDB_SUCCESS) return false;
+    const int rc = Move(MDB_NEXT, nullptr);
+    if (rc == MDB_SUCCESS) {
+      if (passed_ != kUnknown) ++passed_;
+      return false;
+    }
     if (rc != MDB_NOTFOUND) Check(rc, Join("cannot read the record after ", QuoteKey(Key())));
+    CheckEnd();
     SeekFirst();
     return true;
   }
@@ -181,12 +122,14 @@ class LmdbCursor final : public Cursor {
   int64_t Count() const override { return records_; }
 
  private:
+  static constexpr int64_t kUnknown = -1;
+
   static std::string_view View(const MDB_val& value) {
     return {static_cast<const char*>(value.mv_data), value.mv_size};
   }
 
   void Check(int rc, const std::string& what) const {
-    if (rc != MDB_SUCCESS) FailRead(path(), what, rc);
+    if (rc != MDB_SUCCESS) FailLmdb(path(), what, rc);
   }
 
   // The transaction's last page must lie inside the file: the map reaches further than a truncated
@@ -195,7 +138,7 @@ class LmdbCursor final : public Cursor {
     int fd = -1;
     Check(mdb_env_get_fd(env_.get(), &fd), "cannot read the header");
     struct stat file;
-    if (fstat(fd, &file) != 0) FailRead(path(), "cannot read data.mdb", errno);
+    if (fstat(fd, &file) != 0) FailLmdb(path(), "cannot read data.mdb", errno);
     file_bytes_ = file.st_size;
     MDB_envinfo info;
     MDB_stat stat;
@@ -211,20 +154,55 @@ class LmdbCursor final : public Cursor {
     }
   }
 
-  void CountRecords(MDB_dbi dbi) {
+  void CountRecords() {
     MDB_stat stat;
-    Check(mdb_stat(txn_.get(), dbi, &stat), "cannot read the header");
+    Check(mdb_stat(txn_.get(), dbi_, &stat), "cannot read the header");
     if (stat.ms_entries == 0) {
       throw Error(ErrorCode::kData, {path()}, "the database is empty: it holds no records");
     }
     records_ = static_cast<int64_t>(stat.ms_entries);
   }
 
-  int Move(MDB_cursor_op op) {
-    MDB_val key = key_, value;
-    const int rc = mdb_cursor_get(cursor_.get(), &key, &value, op);
-    if (rc == MDB_SUCCESS) Accept(key, value);
+  // All records were passed one by one when as many are counted as the header says.
+  void CheckEnd() const {
+    if (passed_ == kUnknown || passed_ == records_) return;
+    Damaged(Join("its header says ", records_, " records, and ", passed_, " are there"));
+  }
+
+  [[noreturn]] void Damaged(const std::string& why) const {
+    throw Error(ErrorCode::kData, {path()},
+                Join("the database is damaged: ", why, "; copy it or make it again"));
+  }
+
+  // What LMDB reads may lead it anywhere. `wanted`: the key to go to.
+  int Move(MDB_cursor_op op, const MDB_val* wanted) {
+    MDB_val key{}, value{};
+    if (wanted != nullptr) key = *wanted;
+    int rc = MDB_SUCCESS, order = 1;
+    const bool compare = op == MDB_NEXT;
+    const int signal = TryCall([&] {
+      rc = mdb_cursor_get(cursor_.get(), &key, &value, op);
+      if (rc == MDB_SUCCESS && compare && IsInside(key) && IsInside(value)) {
+        order = mdb_cmp(txn_.get(), dbi_, &key, &key_);
+      }
+    });
+    if (signal != 0) FailFault(signal);
+    if (rc != MDB_SUCCESS) return rc;
+    CheckInside(key, value);
+    unsigned flags = 0;
+    if (order < 0 || (order == 0 && (mdb_dbi_flags(txn_.get(), dbi_, &flags) != MDB_SUCCESS ||
+                                     (flags & MDB_DUPSORT) == 0))) {
+      Damaged(Join("after record ", QuoteKey(Key()), " comes ", QuoteKey(View(key)),
+                   ", which belongs before it"));
+    }
+    key_ = key;
+    value_ = value;
     return rc;
+  }
+
+  // Without a record's name: reading its key could fault again.
+  [[noreturn]] void FailFault(int signal) const {
+    throw Error(ErrorCode::kData, {path()}, FaultText(signal));
   }
 
   // Stays when there is no such record.
@@ -233,29 +211,34 @@ class LmdbCursor final : public Cursor {
       return false;
     }
     const std::string here(Key());
+    passed_ = kUnknown;
     if (SetKey(key, op) == MDB_SUCCESS) return true;
     Check(SetKey(here, MDB_SET_KEY), Join("cannot read record ", QuoteKey(here)));
     return false;
   }
 
   int SetKey(std::string_view wanted, MDB_cursor_op op) {
-    MDB_val key{wanted.size(), const_cast<char*>(wanted.data())}, value;
-    const int rc = mdb_cursor_get(cursor_.get(), &key, &value, op);
-    if (rc == MDB_SUCCESS) Accept(key, value);
-    return rc;
+    const MDB_val key{wanted.size(), const_cast<char*>(wanted.data())};
+    return Move(op, &key);
   }
 
-  void Accept(const MDB_val& key, const MDB_val& value) {
-    if (value.mv_size > static_cast<size_t>(file_bytes_)) {
-      throw Error(ErrorCode::kData, {path()},
-                  Join("record ", QuoteKey(View(key)), " claims ", value.mv_size,
-                       " bytes, more than the whole file: the database is damaged"));
-    }
-    key_ = key;
-    value_ = value;
+  bool IsInside(const MDB_val& value) const {
+    return value.mv_data != nullptr && value.mv_size <= static_cast<size_t>(file_bytes_) &&
+           map_->Holds(value.mv_data, value.mv_size, static_cast<size_t>(file_bytes_));
+  }
+
+  void CheckInside(const MDB_val& key, const MDB_val& value) const {
+    if (!IsInside(key)) Damaged("the key of a record lies outside the file");
+    if (IsInside(value)) return;
+    throw Error(ErrorCode::kData, {path()},
+                Join("record ", QuoteKey(View(key)), " claims ", value.mv_size,
+                     " bytes, more than the file holds there: the database is damaged"));
   }
 
   int64_t file_bytes_ = 0, records_ = 0;
+  int64_t passed_ = kUnknown;  // records from the first to this one, where each was visited
+  MDB_dbi dbi_ = 0;
+  std::unique_ptr<LmdbMap> map_;
   Env env_;
   std::unique_ptr<MDB_txn, AbortTxn> txn_;
   std::unique_ptr<MDB_cursor, CloseCursor> cursor_;

@@ -4,7 +4,7 @@
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
 #include "trainer/config/blob.h"
-#include "trainer/config/prototxt.h"
+#include "trainer/config/named_file.h"
 
 namespace trainer {
 
@@ -31,8 +31,9 @@ MeanImage ReadMeanFile(const std::string& path) {
 }
 
 MeanImage ReadMeanImage(const LayerSpec& layer) {
-  if (!layer.proto().transform_param().has_mean_file()) return {};
-  return ReadMeanFile(ResolvePath(layer.proto().transform_param().mean_file(), layer.Where().file));
+  const caffe::TransformationParameter& param = layer.proto().transform_param();
+  if (!param.has_mean_file()) return {};
+  return ReadNamedFile(layer, "transform_param", "mean_file", param.mean_file(), ReadMeanFile);
 }
 
 }  // namespace trainer

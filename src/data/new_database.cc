@@ -1,5 +1,7 @@
 #include "trainer/data/new_database.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
@@ -50,13 +52,24 @@ void NewDatabase::Finish() {
   SyncFolder(FolderOf(path_));
 }
 
-void MakeFolders(const std::string& path) {
+NewFolders::NewFolders(const std::string& path) {
+  namespace fs = std::filesystem;
   std::error_code failure;
-  std::filesystem::create_directories(path, failure);
-  if (failure) {
-    throw Error(ErrorCode::kCannotCreate, {path},
-                Join("cannot make the folder: ", failure.message()));
+  for (fs::path at = fs::absolute(path, failure).lexically_normal();
+       !failure && !Exists(at.string()) && at.has_relative_path(); at = at.parent_path()) {
+    if (at.has_filename()) made_.push_back(at.string());
   }
+  if (!failure) fs::create_directories(path, failure);
+  if (!failure) return;
+  RemoveEmpty();
+  throw Error(ErrorCode::kCannotCreate, {path},
+              Join("cannot make the folder: ", failure.message()));
+}
+
+NewFolders::~NewFolders() { RemoveEmpty(); }
+
+void NewFolders::RemoveEmpty() {
+  for (const std::string& folder : made_) rmdir(folder.c_str());  // fails unless it is empty
 }
 
 std::string DatabaseSuffix(std::string backend) {

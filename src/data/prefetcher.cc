@@ -7,7 +7,7 @@
 
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
-#include "trainer/config/prototxt.h"
+#include "trainer/config/named_file.h"
 
 namespace trainer {
 namespace {
@@ -77,9 +77,27 @@ void Prefetcher::Restore(const Position& position) {
 }
 
 const Batch& Prefetcher::Next() {
+  before_ = position_;
   const Batch& batch = ahead_.Next();
   position_ = batch.next;
   return batch;
+}
+
+std::string Prefetcher::NameOfItem(int64_t item) try {
+  ahead_.Stop();
+  at_ = before_;
+  if (at_.key.empty()) {
+    source_->SeekFirst();
+  } else if (!source_->Seek(at_.key)) {
+    return "";
+  }
+  for (SkipOthers(); item > 0; --item) {
+    Advance();
+    SkipOthers();
+  }
+  return Join("record ", QuoteKey(source_->Key()), " of ", source_->path());
+} catch (const Error&) {  // what is told is another error than this
+  return "";
 }
 
 Batch Prefetcher::MakeBatch() const {
@@ -90,15 +108,19 @@ Batch Prefetcher::MakeBatch() const {
 }
 
 void Prefetcher::Fill(Batch& batch) {
-  const auto count = static_cast<uint64_t>(options_.shard.count);
-  const auto rank = static_cast<uint64_t>(options_.shard.rank);
   for (int64_t i = 0; i < options_.batch_size; ++i) {
-    while (at_.record % count != rank) Advance();
+    SkipOthers();
     AddRecord(batch, i);
     Advance();
   }
   at_.key = source_->Key();
   batch.next = at_;
+}
+
+void Prefetcher::SkipOthers() {
+  const auto count = static_cast<uint64_t>(options_.shard.count);
+  const auto rank = static_cast<uint64_t>(options_.shard.rank);
+  while (at_.record % count != rank) Advance();
 }
 
 void Prefetcher::Advance() {
@@ -156,6 +178,13 @@ PrefetchOptions ReadPrefetchOptions(const LayerSpec& layer, std::string_view par
   return options;
 }
 
+std::unique_ptr<Cursor> OpenLayersDatabase(const LayerSpec& layer) {
+  const caffe::DataParameter& param = layer.proto().data_param();
+  return ReadNamedFile(layer, "data_param", "source", param.source(), [&](const std::string& path) {
+    return OpenCursor(caffe::DataParameter::DB_Name(param.backend()), path);
+  });
+}
+
 std::unique_ptr<Prefetcher> MakePrefetcher(const LayerSpec& layer, caffe::Phase phase,
                                            const PhiloxKey& key, const Shard& shard, bool is_root) {
   constexpr char kParam[] = "data_param";
@@ -166,9 +195,9 @@ std::unique_ptr<Prefetcher> MakePrefetcher(const LayerSpec& layer, caffe::Phase 
   LOG_IF(WARNING, param.shuffle() && is_root)
       << layer.WhereIn(kParam, "shuffle").ToString() << ": layer '" << layer.name()
       << "': shuffle is ignored: records come in the order of their keys";
-  options.backend = caffe::DataParameter::DB_Name(param.backend());
-  options.path = ResolvePath(param.source(), layer.Where().file);
-  return std::make_unique<Prefetcher>(options, Transform(layer, phase, key));
+  Transform transform(layer, phase, key);
+  auto source = MakeDatabaseSource(OpenLayersDatabase(layer), transform.colors());
+  return std::make_unique<Prefetcher>(std::move(source), std::move(options), std::move(transform));
 }
 
 }  // namespace trainer

@@ -136,7 +136,7 @@ Span PlaceAxis(double centre, double half, int64_t extent, int size) {
 std::string Window::BoxText() const { return Join(x1, " ", y1, " ", x2, " ", y2); }
 
 WindowList ReadWindowList(const std::string& path) {
-  constexpr uint64_t kMaxBytes = uint64_t{1} << 32;
+  constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
   const std::string content = ReadFile(path, kMaxBytes);
   WindowList list;
   Words words(path, content);

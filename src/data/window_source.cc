@@ -9,7 +9,7 @@
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
-#include "trainer/config/prototxt.h"
+#include "trainer/config/named_file.h"
 #include "trainer/data/mean_file.h"
 #include "trainer/data/window_list.h"
 
@@ -196,7 +196,7 @@ float ReadThreshold(const LayerSpec& layer, const char* field, float value) {
 WindowOptions ReadOptions(const LayerSpec& layer, const PrefetchOptions& prefetch) {
   const caffe::WindowDataParameter& param = layer.proto().window_data_param();
   WindowOptions options;
-  options.list = ResolvePath(param.source(), layer.Where().file);
+  options.list = FindNamedFile(layer, kParam, "source", param.source());
   options.root = param.root_folder();
   ReadCrop(layer, &options);
   ReadMean(layer, &options);
@@ -232,7 +232,7 @@ std::unique_ptr<Prefetcher> MakeWindowPrefetcher(const LayerSpec& layer, caffe::
   WindowOptions options = ReadOptions(layer, prefetch);
   const float fg = ReadThreshold(layer, "fg_threshold", param.fg_threshold());
   const float bg = ReadThreshold(layer, "bg_threshold", param.bg_threshold());
-  WindowList list = ReadWindowList(options.list);
+  WindowList list = ReadNamedFile(layer, kParam, "source", param.source(), ReadWindowList);
   std::vector<size_t> foreground, background;
   for (size_t i = 0; i < list.windows.size(); ++i) {
     const Window& window = list.windows[i];

@@ -1,8 +1,9 @@
 #include <glog/logging.h>
 
 #include "trainer/base/text.h"
-#include "trainer/config/prototxt.h"
+#include "trainer/config/named_file.h"
 #include "trainer/data/hdf5_rows.h"
+#include "trainer/layers/items.h"
 #include "trainer/layers/layer.h"
 
 namespace trainer {
@@ -26,20 +27,29 @@ Hdf5RowsOptions ReadOptions(const LayerSpec& spec, const LayerEnv& env) {
                 Join("batch_size is ", param.batch_size(), "; it must be 1 to ", kMaxBatch));
   }
   Hdf5RowsOptions options;
-  options.list = ResolvePath(param.source(), spec.Where().file);
   options.datasets.assign(spec.proto().top().begin(), spec.proto().top().end());
   options.batch_size = param.batch_size();
   options.shuffle = param.shuffle();
   options.key = env.key;
   if (env.phase == caffe::TRAIN) options.shard = env.shard;
   options.is_root = env.is_root;
-  LOG_IF(INFO, env.is_root) << "Loading list of HDF5 filenames from: " << options.list;
   return options;
 }
 
-class Hdf5Data final : public Layer {
+Hdf5Rows OpenRows(const LayerSpec& spec, const LayerEnv& env) {
+  Hdf5RowsOptions options = ReadOptions(spec, env);
+  return ReadNamedFile(spec, kParam, "source", spec.proto().hdf5_data_param().source(),
+                       [&](const std::string& list) {
+                         options.list = list;
+                         LOG_IF(INFO, env.is_root)
+                             << "Loading list of HDF5 filenames from: " << list;
+                         return Hdf5Rows(options);
+                       });
+}
+
+class Hdf5Data final : public Layer, public NamesItems {
  public:
-  Hdf5Data(const LayerSpec& spec, const LayerEnv& env) : rows_(ReadOptions(spec, env)) {
+  Hdf5Data(const LayerSpec& spec, const LayerEnv& env) : rows_(OpenRows(spec, env)) {
     LOG_IF(INFO, env.is_root) << "Number of HDF5 files: " << rows_.num_files();
   }
 
@@ -57,6 +67,7 @@ class Hdf5Data final : public Layer {
 
   std::string SaveState() const override { return rows_.position().Encode(); }
   void RestoreState(const std::string& state) override { rows_.Restore(Position::Decode(state)); }
+  std::string NameOfItem(int64_t item) override { return rows_.NameOfItem(item); }
   const WaitCounters* Waits() const override { return &rows_.counters(); }
 
  private:

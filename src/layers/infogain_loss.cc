@@ -6,7 +6,7 @@
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
 #include "trainer/config/blob.h"
-#include "trainer/config/prototxt.h"
+#include "trainer/config/named_file.h"
 
 namespace trainer {
 namespace {
@@ -81,7 +81,8 @@ class InfogainLoss final : public Layer {
           "the matrix is missing; give it as a third bottom, or as infogain_loss_param.source, a "
           "binaryproto file");
     }
-    ReadMatrix();
+    ReadNamedFile(spec, kParam, "source", spec.proto().infogain_loss_param().source(),
+                  [this](const std::string& path) { ReadMatrix(path); });
   }
 
   void Plan(PlanContext& plan) override {
@@ -136,16 +137,16 @@ class InfogainLoss final : public Layer {
  private:
   static constexpr int64_t kHead = sizeof(LossHead) / sizeof(float);
 
-  void ReadMatrix() {
+  void ReadMatrix(const std::string& path) {
     constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
-    source_ = ResolvePath(spec_.proto().infogain_loss_param().source(), spec_.Where().file);
-    const std::string content = ReadFile(source_, kMaxBytes);
+    source_ = path;
+    const std::string content = ReadFile(path, kMaxBytes);
     caffe::BlobProto proto;
     if (content.empty() || !proto.ParseFromString(content)) {
-      throw Error(ErrorCode::kData, {source_},
+      throw Error(ErrorCode::kData, {path},
                   Join("not a matrix: its ", content.size(), " bytes are no BlobProto"));
     }
-    const BlobData blob = ReadBlob(proto, {source_}, "the infogain matrix");
+    const BlobData blob = ReadBlob(proto, {path}, "the infogain matrix");
     matrix_.assign(blob.values.begin(), blob.values.end());
   }
 

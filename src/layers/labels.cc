@@ -3,6 +3,7 @@
 #include "checks.h"
 #include "trainer/backend/layout.h"
 #include "trainer/base/text.h"
+#include "trainer/layers/items.h"
 
 namespace trainer {
 namespace {
@@ -64,12 +65,16 @@ void ThrowBadLabel(const LayerSpec& spec, const ConstTensor& labels, const Label
                                 ? Join("item ", at)
                                 : Join("item ", at / per_item, ", position ", at % per_item, ",");
   const bool whole = values[at] == static_cast<float>(static_cast<int64_t>(values[at]));
-  spec.FailWith(
-      ErrorCode::kData,
-      Join("label ", values[at], " of ", where, " of the batch is ",
-           whole ? "no class: there are " : "not a whole number; there are ", rule.classes,
-           " classes, 0 to ", rule.classes - 1,
-           "; fix the labels, raise num_output of the layer before, or set ignore_label"));
+  try {
+    spec.FailWith(
+        ErrorCode::kData,
+        Join("label ", values[at], " of ", where, " of the batch is ",
+             whole ? "no class: there are " : "not a whole number; there are ", rule.classes,
+             " classes, 0 to ", rule.classes - 1,
+             "; fix the labels, raise num_output of the layer before, or set ignore_label"));
+  } catch (const Error& error) {
+    throw ItemError(error, 1, at / per_item);
+  }
 }
 
 }  // namespace trainer

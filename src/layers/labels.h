@@ -33,8 +33,8 @@ void RequireLabels(const PlanContext& plan, const LayerSpec& spec, int axis);
 // of length 1 when it is an image) with N labels (input 1).
 void RequireItemScores(const PlanContext& plan, const LayerSpec& spec);
 
-// Throws kData for the first bad label among `labels`, which lie on the host: the value, the item
-// of the batch and the classes there are.
+// Throws kData (ItemError) for the first bad label among `labels`, which lie on the host: the
+// value, the item of the batch and the classes there are.
 [[noreturn]] void ThrowBadLabel(const LayerSpec& spec, const ConstTensor& labels,
                                 const LabelRule& rule);
 

@@ -8,12 +8,13 @@
 #include <utility>
 
 #include "trainer/data/prefetcher.h"
+#include "trainer/layers/items.h"
 #include "trainer/layers/layer.h"
 
 namespace trainer {
 
 // Images (N, C, H, W) in output 0, and labels (N) in output 1 where there is one.
-class Prefetched : public Layer {
+class Prefetched : public Layer, public NamesItems {
  public:
   Prefetched(std::unique_ptr<Prefetcher> prefetcher, bool log)
       : prefetcher_(std::move(prefetcher)), log_(log) {}
@@ -42,6 +43,7 @@ class Prefetched : public Layer {
   void RestoreState(const std::string& state) override {
     prefetcher_->Restore(Position::Decode(state));
   }
+  std::string NameOfItem(int64_t item) override { return prefetcher_->NameOfItem(item); }
   const WaitCounters* Waits() const override { return &prefetcher_->counters(); }
 
  private:

@@ -9,6 +9,7 @@
 #include "net_log.h"
 #include "trainer/base/text.h"
 #include "trainer/layers/filler.h"
+#include "trainer/layers/items.h"
 
 namespace trainer {
 
@@ -27,6 +28,21 @@ void RequireFit(const Graph& graph, const Device& device, const NetSpec& spec) {
       Join("the net's values take ", graph.plan.arena_bytes >> 20, " MiB and this machine has ",
            physical >> 20, "; the largest is ", largest->name, " (", largest->bytes >> 20,
            " MiB): lower batch_size or the sizes that it is made of"));
+}
+
+// Adds which record the item was, where a layer that reads records brought it, past Split layers
+// and casts.
+Error WithItemsName(const Graph& graph, const StepInfo& reader, const ItemError& error) {
+  int value = reader.in[static_cast<size_t>(error.input())];
+  const StepInfo* writer = &graph.steps[static_cast<size_t>(graph.values[value].writer)];
+  while (writer->is_cast || writer->spec.type() == "Split") {
+    value = writer->in[0];
+    writer = &graph.steps[static_cast<size_t>(graph.values[value].writer)];
+  }
+  auto* const source = dynamic_cast<NamesItems*>(writer->layer.get());
+  const std::string name = source == nullptr ? "" : source->NameOfItem(error.item());
+  if (name.empty()) return error;
+  return Error(error.code(), Join(error.what(), "; item ", error.item(), " is ", name));
 }
 
 }  // namespace
@@ -192,7 +208,11 @@ void Net::ForwardLayer(int i) {
   if (step.resting) {
     Rest(i);
   } else {
-    step.layer->Forward(run);
+    try {
+      step.layer->Forward(run);
+    } catch (const ItemError& error) {
+      throw WithItemsName(*graph_, step, error);
+    }
   }
   if (step.varies && !step.resting) TakeSizes(i);
   if (options_.memory == MemoryMode::kPoisoned) Poison(i);

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "support/error_of.h"
 #include "support/faulty_ops.h"
@@ -49,7 +50,26 @@ TEST(ReadFileTest, RefusesAFileOverTheLimit) {
   const auto [code, message] = ErrorOf([&] { ReadFile(folder / "f", 4); });
   EXPECT_EQ(code, ErrorCode::kData);
   EXPECT_THAT(message, HasSubstr("larger than 4 bytes"));
-  EXPECT_EQ(ErrorOf([] { ReadFile("/dev/zero", 100000); }).first, ErrorCode::kData);
+}
+
+TEST(ReadFileTest, RefusesWhatIsNoFileWithoutWaiting) {
+  const TempFolder folder;
+  ASSERT_EQ(mkfifo((folder / "pipe").c_str(), 0666), 0);
+  for (const std::string& path : {std::string("/dev/zero"), folder / "pipe"}) {
+    const auto [code, message] = ErrorOf([&] { ReadFile(path, 100000); });
+    EXPECT_EQ(code, ErrorCode::kNoInput);
+    EXPECT_THAT(message, HasSubstr(", not a file; write what it gives to a file first"));
+    EXPECT_EQ(ErrorOf([&] { OpenForReading(path); }).first, ErrorCode::kNoInput);
+    EXPECT_EQ(ErrorOf([&] { FileSize(path); }).first, ErrorCode::kNoInput);
+  }
+}
+
+TEST(ReadFileTest, RefusesALargeFileBeforeItReadsIt) {
+  const TempFolder folder;
+  WriteText(folder / "f", "");
+  std::filesystem::resize_file(folder / "f", uint64_t{1} << 40);
+  EXPECT_THAT(ErrorOf([&] { ReadFile(folder / "f", uint64_t{1} << 39); }).second,
+              HasSubstr("larger than"));
 }
 
 TEST(ReadFileTest, NamesTheAbsolutePathOfAMissingFile) {

@@ -29,7 +29,7 @@ class Cifar10Test : public testing::TestWithParam<const char*> {
   Thrown Refusal() {
     return Catch([&] { WriteCifar10(folder_ / "in", folder_ / "out", GetParam()); });
   }
-  void ExpectNothingMade() { EXPECT_TRUE(std::filesystem::is_empty(folder_ / "out")); }
+  void ExpectNothingMade() { EXPECT_FALSE(std::filesystem::exists(folder_ / "out")); }
 
   TempFolder folder_;
 };
@@ -87,10 +87,19 @@ TEST_P(Cifar10Test, RefusesLabelsAboveNine) {
 TEST_P(Cifar10Test, NamesAMissingBatch) {
   std::filesystem::remove(folder_ / "in/data_batch_1.bin");
   EXPECT_THAT(Refusal(), Refuses(ErrorCode::kNoInput, "data_batch_1.bin"));
+  ExpectNothingMade();
   WriteBytes(folder_ / "in/data_batch_1.bin", Record(3, 1, 2, 3));
   std::filesystem::remove(folder_ / "in/test_batch.bin");
   EXPECT_THAT(Refusal(), Refuses(ErrorCode::kNoInput, "test_batch.bin"));
   ExpectNothingMade();
+}
+
+TEST_P(Cifar10Test, LeavesAFolderThatWasThereAndTakesItsOwnAway) {
+  std::filesystem::create_directory(folder_ / "old");
+  std::filesystem::remove(folder_ / "in/data_batch_1.bin");
+  WriteBytes(folder_ / "in/data_batch_1.bin", Record(11, 0, 0, 0));
+  EXPECT_NE(Catch([&] { WriteCifar10(folder_ / "in", folder_ / "old/a/b", GetParam()); }).code, 0);
+  EXPECT_TRUE(std::filesystem::is_empty(folder_ / "old"));
 }
 
 TEST_P(Cifar10Test, NeverOverwrites) {

@@ -100,7 +100,7 @@ TEST_P(DatasetTest, LeavesNothingBehindWhenTheDiskIsFull) {
   setrlimit(RLIMIT_FSIZE, &old_limit);
   std::signal(SIGXFSZ, old_action);
   EXPECT_THAT(thrown, Refuses(ErrorCode::kIo, "cannot write"));
-  EXPECT_THAT(NamesIn(folder_ / "digits"), IsEmpty());
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "digits"));
 }
 
 TEST_P(DatasetTest, NeverOverwrites) {

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <leveldb/db.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "data/test_data.h"
 #include "trainer/data/cursor.h"
@@ -101,9 +103,48 @@ TEST_F(LevelDbCursorTest, RefusesADamagedManifest) {
   EXPECT_THAT(Refusal(), Refuses(ErrorCode::kData, "damaged or unfinished"));
 }
 
-TEST_F(LevelDbCursorTest, RefusesASecondReader) {
-  const auto holder = OpenCursor("LEVELDB", path_);
-  EXPECT_THAT(Refusal(), Refuses(ErrorCode::kStopped, "lets one reader in at a time"));
+TEST_F(LevelDbCursorTest, OpensOneDatabaseTwiceInAProcess) {
+  auto first = OpenCursor("LEVELDB", path_);
+  std::filesystem::create_directory_symlink(path_, folder_ / "link");
+  const auto second = OpenCursor("LEVELDB", folder_ / "link");
+  EXPECT_FALSE(second->Next());
+  EXPECT_EQ(first->Key(), Key8(0));
+  EXPECT_EQ(second->Key(), Key8(1));
+  first.reset();
+  EXPECT_FALSE(second->Next());
+  EXPECT_EQ(second->Key(), Key8(2));
+}
+
+TEST_F(LevelDbCursorTest, OpensAgainAfterTheLastReaderWentOrCouldNotOpen) {
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(CountRecords(), 300);
+  std::filesystem::rename(table_, table_ + ".away");
+  EXPECT_EQ(Refusal().code, static_cast<int>(ErrorCode::kData));
+  std::filesystem::rename(table_ + ".away", table_);
+  EXPECT_EQ(CountRecords(), 300);
+}
+
+TEST_F(LevelDbCursorTest, NamesTheProcessThatHoldsTheDatabase) {
+  int ready[2], done[2];
+  ASSERT_EQ(pipe(ready), 0);
+  ASSERT_EQ(pipe(done), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    close(done[1]);
+    const auto holder = OpenCursor("LEVELDB", path_);
+    char byte = 'x';
+    const bool told = write(ready[1], &byte, 1) == 1;
+    _exit(told && read(done[0], &byte, 1) == 0 ? 0 : 1);
+  }
+  close(done[0]);
+  char byte = 0;
+  ASSERT_EQ(read(ready[0], &byte, 1), 1);
+  EXPECT_THAT(Refusal(),
+              Refuses(ErrorCode::kIo, "process " + std::to_string(child) + " holds the database"));
+  close(done[1]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(CountRecords(), 300);
 }
 
 TEST_F(LevelDbCursorTest, RefusesAReadOnlyFolderWithTheCure) {

@@ -4,10 +4,14 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <csignal>
+#include <functional>
 #include <set>
 
 #include "data/test_data.h"
+#include "support/in_child.h"
 #include "trainer/data/cursor.h"
+#include "trainer/data/map_faults.h"
 
 namespace trainer {
 namespace {
@@ -116,6 +120,132 @@ TEST_F(LmdbCursorTest, SurvivesAnyDamagedByteOfTheHeaders) {
   }
   EXPECT_GT(refused, 20);
 }
+
+// Reads each damaged file in a child process, where a fault would end this one. 0 when none did,
+// and none was read in vain.
+int ReadInChild(const std::function<void(const std::function<void()>&)>& damage_and_read) {
+  return InChild([&] {
+    alarm(100);
+    HandleMapFaults([](const char*, size_t) { _exit(65); });
+    int wrong = 0;
+    damage_and_read([&] { ++wrong; });
+    return wrong == 0 ? 0 : 1;
+  });
+}
+
+TEST_F(LmdbCursorTest, SurvivesAnyDamagedPageHeader) {
+  int refused = 0;
+  EXPECT_EQ(ReadInChild([&](const auto& wrong) {
+              for (size_t page = 2; page < bytes_.size() / 4096; ++page) {
+                for (size_t offset = 0; offset < 24; offset += 2) {
+                  for (const char* value : {"\xff\xff", "\x10\x00", "\x21\x00", "\x01\x7f"}) {
+                    std::string bad = bytes_;
+                    bad.replace(page * 4096 + offset, 2, std::string(value, 2));
+                    Replace(bad);
+                    const Thrown thrown = Refusal();
+                    refused += thrown.code != 0;
+                    if (thrown.code != 0 && thrown.code != 65) wrong();
+                    if (thrown.code != 0 && !thrown.text.starts_with(path_ + ": ")) wrong();
+                  }
+                }
+              }
+              if (refused < 20) wrong();
+            }),
+            0);
+}
+
+TEST_F(LmdbCursorTest, SurvivesDamageAnywhere) {
+  EXPECT_EQ(ReadInChild([&](const auto& wrong) {
+              uint32_t random = 7;
+              const auto below = [&](size_t n) {
+                random = random * 1664525 + 1013904223;
+                return static_cast<size_t>((uint64_t{random} * n) >> 32);
+              };
+              for (int i = 0; i < 1500; ++i) {
+                std::string bad = bytes_;
+                const size_t page = 2 + below(bytes_.size() / 4096 - 2);
+                for (size_t n = 1 + below(4); n > 0; --n) {
+                  bad[page * 4096 + below(n % 2 == 0 ? 4096 : 40)] = static_cast<char>(below(256));
+                }
+                Replace(bad);
+                const Thrown thrown = Refusal();
+                if (thrown.code != 0 && thrown.code != 65) wrong();
+              }
+            }),
+            0);
+}
+
+// A branch that leads to one page twice would give its records twice.
+TEST_F(LmdbCursorTest, RefusesRecordsThatComeTwiceOrNotAtAll) {
+  int twice = 0, missing = 0;
+  for (size_t page = 2; page < bytes_.size() / 4096; ++page) {
+    const auto word = [&](size_t at) {
+      return static_cast<unsigned char>(bytes_[page * 4096 + at]) |
+             static_cast<unsigned char>(bytes_[page * 4096 + at + 1]) << 8;
+    };
+    if ((word(10) & 3) == 0) continue;  // neither a branch nor a leaf
+    std::string bad = bytes_;
+    bad.replace(
+        page * 4096 + 12, 2,
+        std::string{static_cast<char>(word(12) - 2), static_cast<char>((word(12) - 2) >> 8)});
+    Replace(bad);  // one entry fewer
+    missing += Refusal().text.find("its header says 40 records") != std::string::npos;
+    bad = bytes_;
+    bad.replace(page * 4096 + 18, 2, bytes_, page * 4096 + 16, 2);  // the second is the first
+    Replace(bad);
+    twice += Refusal().text.find("which belongs before it") != std::string::npos;
+  }
+  EXPECT_GT(missing, 0);
+  EXPECT_GT(twice, 0);
+}
+
+TEST_F(LmdbCursorTest, NamesADatabaseThatBecameShorter) {
+  EXPECT_EQ(ReadInChild([&](const auto& wrong) {
+              const auto cursor = OpenCursor("LMDB", path_);
+              std::filesystem::resize_file(path_ + "/data.mdb", 8192);
+              const Thrown thrown = Catch([&] {
+                while (!cursor->Next()) continue;
+              });
+              const bool named = thrown.text.starts_with(path_ + ": the database file became");
+              if (thrown.code != 65 || !named) wrong();
+            }),
+            0);
+}
+
+// The value of a record is read after LMDB gave it.
+TEST_F(LmdbCursorTest, NamesADatabaseThatBecameShorterUnderARecord) {
+  static std::string expected;
+  expected = "error: " + path_ + ": the database file became shorter";
+  EXPECT_EQ(InChild([&] {
+              HandleMapFaults([](const char* line, size_t bytes) {
+                _exit(std::string(line, bytes).starts_with(expected) ? 65 : 1);
+              });
+              const auto cursor = OpenCursor("LMDB", path_);
+              const auto second = OpenCursor("LMDB", path_);
+              std::filesystem::resize_file(path_ + "/data.mdb", 8192);
+              const volatile char* last = &second->Value().back();
+              return *last == 'x' ? 2 : 3;
+            }),
+            65);
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_F(LmdbCursorTest, OtherFaultsEndTheProcessAsBefore) {
+  const auto run = [&](const std::function<void()>& fault) {
+    return InChild([&] {
+      HandleMapFaults([](const char*, size_t) { _exit(65); });
+      const auto cursor = OpenCursor("LMDB", path_);
+      cursor->Next();
+      fault();
+      return 0;
+    });
+  };
+  volatile uintptr_t nowhere = 8;
+  EXPECT_EQ(run([&] { *reinterpret_cast<volatile int*>(nowhere) = 1; }), 128 + SIGSEGV);
+  EXPECT_EQ(run([] { kill(getpid(), SIGSEGV); }), 128 + SIGSEGV);
+  EXPECT_EQ(run([] { kill(getpid(), SIGBUS); }), 128 + SIGBUS);
+}
+#endif
 
 TEST_F(LmdbCursorTest, ReadsAReadOnlyFolderWithoutALockAndWarnsOnce) {
   std::filesystem::remove(path_ + "/lock.mdb");

@@ -218,6 +218,37 @@ TEST_F(PrefetcherTest, ASavedPositionOfAShardGoesOnInIt) {
   EXPECT_EQ(Labels(resumed, 4), rest);
 }
 
+// --- From an item back to its record ---
+
+TEST_F(PrefetcherTest, NamesTheRecordOfEachItem) {
+  for (const char* backend : {"LMDB", "LEVELDB"}) {
+    for (const int ranks : {1, 3}) {
+      for (const int batches : {1, 4}) {  // 4: past the end of the database
+        for (const int item : {0, 1}) {
+          PrefetchOptions options = Options(2, 0, backend);
+          if (!std::filesystem::exists(options.path)) {
+            WriteDb(backend, options.path, NumberedRecords(5));
+          }
+          options.shard = {ranks - 1, ranks};
+          Prefetcher source(options, Plain());
+          const int label = Labels(source, batches)[static_cast<size_t>(2 * batches - 2 + item)];
+          EXPECT_EQ(source.NameOfItem(item), "record '" + Key8(label) + "' of " + options.path);
+        }
+      }
+    }
+  }
+}
+
+TEST_F(PrefetcherTest, NamesItemsAfterAResume) {
+  const PrefetchOptions options = Options(2, 5);
+  Prefetcher whole(options, Plain());
+  Labels(whole, 2);
+  Prefetcher resumed(options, Plain());
+  resumed.Restore(whole.position());
+  EXPECT_EQ(Labels(resumed, 1)[1], 0);
+  EXPECT_EQ(resumed.NameOfItem(1), "record '00000000' of " + options.path);
+}
+
 // --- Refusals out of the thread ---
 
 class PrefetcherRefusalTest : public PrefetcherTest {

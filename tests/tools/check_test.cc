@@ -97,7 +97,7 @@ TEST(CheckTest, SaysWhatIsWrongWithTheFiles) {
   {
     CheckJob job = CheckJob();
     job.net = Edited(job.net, "data/test_lmdb", "data/absent");
-    job.ExpectOne(66, "data/absent: no such database");
+    job.ExpectOne(66, "source 'data/absent' is not there; looked for /");
   }
   {
     CheckJob job;

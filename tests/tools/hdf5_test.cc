@@ -139,7 +139,7 @@ TEST(Hdf5DataRunTest, BadListsAreRefusedWithASentence) {
   const std::string a = kGolden + "hdf5_rows_a.h5";
   const auto refused = [&](const std::string& list, int code, const std::string& part) {
     WriteText(job.folder() / "list.txt", list);
-    ExpectRefused(job, job.Train(), code, "list.txt", part);
+    ExpectRefused(job, job.Train(), code, "net.prototxt:", part);
   };
   refused("", 65, "this list of HDF5 files is empty");
   refused(a + "\nnone.h5\n", 66, "list.txt:2: ");

@@ -20,12 +20,14 @@ std::string AbsolutePath(const std::string& path);
 
 // False also when the path cannot be looked at.
 bool Exists(const std::string& path);
+// True only when it is known that nothing is there.
+bool IsMissing(const std::string& path);
 bool IsDirectory(const std::string& path);
 
-// Bytes. Throws as ThrowFileError does; a folder is kNoInput.
+// Bytes. Throws as OpenForReading does.
 uint64_t FileSize(const std::string& path);
 
-// Throws kNoInput, kNoPermission or kIo; kData when the file is larger than `max_bytes`.
+// Throws as OpenForReading does; kData when the file is larger than `max_bytes`.
 std::string ReadFile(const std::string& path, uint64_t max_bytes, FileOps& ops = FileOps::Posix());
 
 // A descriptor that closes itself. Errors of an explicit Close() are the caller's to check.
@@ -51,8 +53,8 @@ class FileHandle {
   int fd_;
 };
 
-// Opens for reading. Throws kNoInput (also for a folder) with the absolute path, kNoPermission,
-// kIo.
+// Opens for reading; never waits. Throws kNoInput with the absolute path, also for a folder, a
+// pipe, a socket or a device; kNoPermission, kIo.
 FileHandle OpenForReading(const std::string& path, FileOps& ops = FileOps::Posix());
 
 }  // namespace trainer

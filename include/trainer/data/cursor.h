@@ -50,11 +50,11 @@ class Cursor {
 using CursorRegistry = Registry<Cursor, const std::string&>;
 
 // Opens the database in folder `path` read only, at its first record. `backend` is a name that
-// data_param takes: "LMDB", "LEVELDB". Throws
-//   kNoInput       no such folder, or no database in it (saying which backend's it is, if
-//   another's) kNoPermission  it may not be read kStopped       another process holds it (LevelDB)
-//   kData          empty, truncated, damaged, of another format or version
-//   kUsage         unknown backend
+// data_param takes: "LMDB", "LEVELDB". One database may be open several times in this process.
+//
+// Throws kNoInput: no such folder, or no database in it (saying whose it is, if another backend's).
+// kNoPermission: it may not be read. kIo: another process holds it (LevelDB). kData: empty,
+// truncated, damaged, of another format or version. kUsage: unknown backend.
 std::unique_ptr<Cursor> OpenCursor(const std::string& backend, const std::string& path);
 
 // The backend whose marker file lies in the folder, or "".

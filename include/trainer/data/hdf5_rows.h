@@ -61,6 +61,8 @@ class Hdf5Rows {
   // files have another number of rows now.
   void Restore(const Position& position);
   const RowBatch& Next();
+  // As of a Prefetcher: "row 7 of data/train.h5".
+  std::string NameOfItem(int64_t item);
   // After the last batch given out: what Restore takes.
   const Position& position() const { return position_; }
   const WaitCounters& counters() const { return ahead_.counters(); }
@@ -83,6 +85,7 @@ class Hdf5Rows {
   void BeginEpoch(int64_t skipped);
   void BeginFile();
   void Advance();
+  void SkipOthers();  // to the next row of this shard
   Row Here() const;
   void Open(size_t file);
   void ReadRun(const Row& first, int64_t rows, int64_t at, RowBatch& batch);
@@ -91,7 +94,7 @@ class Hdf5Rows {
   std::vector<File> files_;
   std::vector<std::vector<int64_t>> row_dims_;  // per output, without the first axis
   int64_t total_ = 0;                           // rows of all files
-  Position position_;
+  Position position_, before_;                  // behind the last batch and before it
 
   // The reading thread's own, once it runs.
   Position at_;

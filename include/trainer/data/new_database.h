@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "datum.pb.h"
 #include "trainer/data/db_writer.h"
@@ -36,8 +37,21 @@ class NewDatabase {
   int64_t records_ = 0;
 };
 
-// Makes a folder and those above it. Throws kCannotCreate.
-void MakeFolders(const std::string& path);
+// Makes a folder and those above it, and in the end takes those away again that it made and nobody
+// put anything into.
+class NewFolders {
+ public:
+  // Throws kCannotCreate.
+  explicit NewFolders(const std::string& path);
+  ~NewFolders();
+  NewFolders(const NewFolders&) = delete;
+  NewFolders& operator=(const NewFolders&) = delete;
+
+ private:
+  void RemoveEmpty();
+
+  std::vector<std::string> made_;  // the lowest first
+};
 
 // "_lmdb" of "LMDB": how the databases of a set are named.
 std::string DatabaseSuffix(std::string backend);

@@ -68,6 +68,11 @@ class Prefetcher {
   // The next batch; the former one is taken back.
   const Batch& Next();
 
+  // Where an item of the last batch comes from: "record '00000007' of data/train_lmdb"; "" when it
+  // cannot be told any more. Ends the reading, so that nothing is kept for it: for the message with
+  // which a run ends.
+  std::string NameOfItem(int64_t item);
+
   // After the last batch given out: what Restore takes.
   const Position& position() const { return position_; }
   const WaitCounters& counters() const { return ahead_.counters(); }
@@ -78,11 +83,12 @@ class Prefetcher {
   void AddRecord(Batch& batch, int64_t index);
   void CheckShape(const DatumView& datum);
   void Advance();
+  void SkipOthers();  // to the next record of this shard
 
   PrefetchOptions options_;
   Transform transform_;
   ImageShape image_;
-  Position position_;
+  Position position_, before_;  // behind the last batch and before it
 
   // The reading thread's own, once it runs.
   std::unique_ptr<RecordSource> source_;
@@ -100,8 +106,12 @@ PrefetchOptions ReadPrefetchOptions(const LayerSpec& layer, std::string_view par
                                     uint32_t batch_size, caffe::Phase phase, const Shard& shard,
                                     bool is_root);
 
+// The database that a Data layer's data_param names. Throws as OpenCursor does, at the layer's
+// line.
+std::unique_ptr<Cursor> OpenLayersDatabase(const LayerSpec& layer);
+
 // The source that a Data layer's data_param and transform_param ask for. Throws as
-// ReadPrefetchOptions does, and kConfig without a source.
+// ReadPrefetchOptions and OpenLayersDatabase do, and kConfig without a source.
 std::unique_ptr<Prefetcher> MakePrefetcher(const LayerSpec& layer, caffe::Phase phase,
                                            const PhiloxKey& key, const Shard& shard, bool is_root);
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "trainer/base/channel.h"
+#include "trainer/base/error.h"
 
 namespace trainer {
 
@@ -45,8 +46,17 @@ class ReadAhead {
   bool started() const { return thread_.joinable(); }
   const WaitCounters& counters() const { return counters_; }
 
+  // Ends the reading thread, and with it what Next gives. The last batch stays.
+  void Stop() {
+    stopped_ = true;
+    if (!thread_.joinable()) return;
+    thread_.request_stop();
+    thread_.join();
+  }
+
   // The next batch; the former one is taken back.
   const Batch& Next() {
+    if (stopped_) throw Error(ErrorCode::kInternal, "a data source that was stopped is read");
     const bool first = !started();
     if (first) {
       for (int64_t i = 0; i <= depth_; ++i) free_.Push(make_());
@@ -86,7 +96,7 @@ class ReadAhead {
   std::function<Batch()> make_;
   std::function<void(Batch&)> fill_;
   Batch current_;
-  bool has_current_ = false;
+  bool has_current_ = false, stopped_ = false;
   WaitCounters counters_;
   Channel<Batch> free_, full_;
   std::jthread thread_;  // last: it stops before what it uses goes away

@@ -1,0 +1,28 @@
+#include "trainer/config/named_file.h"
+
+#include "trainer/base/file.h"
+#include "trainer/base/text.h"
+#include "trainer/config/prototxt.h"
+
+namespace trainer {
+
+std::string FindNamedFile(const LayerSpec& layer, std::string_view param, std::string_view field,
+                          const std::string& path) {
+  const std::string& file = layer.Where().file;
+  const std::string found = ResolvePath(path, file);
+  // What cannot be looked at for another reason, such as a lack of rights, is for the reader to
+  // say.
+  if (!IsMissing(found)) return found;
+  throw AtField(layer, param, field,
+                Error(ErrorCode::kNoInput, Join(field, " '", path, "' is not there; looked for ",
+                                                PathsTried(path, file))));
+}
+
+Error AtField(const LayerSpec& layer, std::string_view param, std::string_view field,
+              const Error& error) {
+  if (error.code() == ErrorCode::kConfig || error.code() == ErrorCode::kInternal) return error;
+  return Error(error.code(), layer.WhereIn(param, field),
+               Join("layer '", layer.name(), "' (", layer.type(), "): ", error.what()));
+}
+
+}  // namespace trainer

@@ -1,0 +1,91 @@
+#include "lmdb_file.h"
+
+#include <fcntl.h>
+#include <lmdb.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+
+#include "trainer/base/error.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+
+void FailLmdb(const std::string& path, const std::string& what, int rc) {
+  if (rc == EACCES || rc == EPERM) {
+    throw Error(ErrorCode::kNoPermission, {path}, Join(what, ": ", mdb_strerror(rc)));
+  }
+  if (rc == MDB_VERSION_MISMATCH) {
+    throw Error(ErrorCode::kData, {path},
+                "the database was written by another LMDB version, whose format this one cannot "
+                "read; copy it: mdb_dump of that version, then mdb_load of version 0.9");
+  }
+  if (rc == MDB_READERS_FULL) {
+    throw Error(ErrorCode::kIo, {path},
+                "126 readers hold the database already; stop one, or remove lock.mdb when none is "
+                "running");
+  }
+  const bool io = rc == EIO || rc == ESTALE || rc == EMFILE || rc == ENFILE;
+  throw Error(io ? ErrorCode::kIo : ErrorCode::kData, {path}, Join(what, ": ", mdb_strerror(rc)));
+}
+
+namespace {
+
+// The start of a meta page, as LMDB 0.9 lays it out on 64-bit machines of this byte order.
+struct MetaPage {
+  char page_header[16];
+  uint32_t magic, version;
+  uint64_t address, map_bytes;
+  uint32_t page_bytes;
+};
+
+// Checks both meta pages with plain reads. LMDB trusts them: a zero page size divides by zero.
+void CheckMetaPages(const std::string& path, int fd, int64_t file_bytes) {
+  int64_t offset = 0;
+  for (int i = 0; i < 2; ++i) {
+    MetaPage meta{};
+    const ssize_t got = pread(fd, &meta, sizeof meta, offset);
+    if (got < 0) FailLmdb(path, "cannot read data.mdb", errno);
+    if (got < static_cast<ssize_t>(sizeof meta)) {
+      throw Error(ErrorCode::kData, {path},
+                  Join("data.mdb is truncated: its ", file_bytes,
+                       " bytes do not hold an LMDB header; copy the database again"));
+    }
+    if (meta.magic != 0xBEEFC0DE) {
+      throw Error(ErrorCode::kData, {path},
+                  i == 0 ? "data.mdb is not an LMDB file (wrong first bytes)"
+                         : "data.mdb is damaged: its second header is not LMDB's");
+    }
+    if (meta.version != 1) FailLmdb(path, "", MDB_VERSION_MISMATCH);
+    const uint32_t psize = meta.page_bytes;
+    if (psize < 256 || psize > 65536 || (psize & (psize - 1)) != 0 || (i == 1 && psize != offset)) {
+      throw Error(ErrorCode::kData, {path},
+                  Join("data.mdb is damaged: its header says pages of ", psize, " bytes"));
+    }
+    offset = psize;
+  }
+}
+
+}  // namespace
+
+void CheckLmdbFile(const std::string& path) {
+  const std::string file = path + "/data.mdb";
+  const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) FailLmdb(path, "cannot open data.mdb", errno);
+  struct Closer {
+    int fd;
+    ~Closer() { close(fd); }
+  } closer{fd};
+  struct stat info;
+  if (fstat(fd, &info) != 0) FailLmdb(path, "cannot read data.mdb", errno);
+  if (!S_ISREG(info.st_mode)) throw Error(ErrorCode::kData, {path}, "data.mdb is not a file");
+  if (info.st_size == 0) {
+    throw Error(ErrorCode::kData, {path},
+                "data.mdb has 0 bytes: writing the database did not finish; make it again");
+  }
+  CheckMetaPages(path, fd, info.st_size);
+}
+
+}  // namespace trainer

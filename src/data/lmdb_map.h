@@ -1,0 +1,35 @@
+#pragma once
+
+#include <lmdb.h>
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "trainer/data/map_faults.h"
+
+namespace trainer {
+
+// Where LMDB mapped the file of an environment that was just opened: LMDB itself does not say.
+class LmdbMap {
+ public:
+  // Held from before the environment is opened until this is made; otherwise two that are opened at
+  // once could be taken for each other.
+  static std::mutex& Mutex();
+
+  LmdbMap(const std::string& path, MDB_env* env);
+  ~LmdbMap();  // after the environment
+  LmdbMap(const LmdbMap&) = delete;
+  LmdbMap& operator=(const LmdbMap&) = delete;
+
+  // Whether `bytes` from `data` lie in the first `file_bytes` of the map; true where the map could
+  // not be found (no /proc).
+  bool Holds(const void* data, size_t bytes, size_t file_bytes) const;
+
+ private:
+  const char* start_ = nullptr;
+  std::unique_ptr<MappedFile> named_;
+};
+
+}  // namespace trainer

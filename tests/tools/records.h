@@ -1,0 +1,39 @@
+#pragma once
+// Single records of a job's databases.
+
+#include <filesystem>
+#include <string>
+
+#include "datum.pb.h"
+#include "job.h"
+#include "trainer/data/cursor.h"
+#include "trainer/data/db_writer.h"
+
+namespace trainer {
+
+// Replaces record `index` of a database.
+inline void PutRecord(const Job& job, const std::string& database, int index,
+                      const std::string& value) {
+  const std::string path = job.folder() / database, copy = path + "_copy";
+  std::filesystem::rename(path, copy);
+  const std::string backend = DetectBackend(copy);
+  const auto cursor = OpenCursor(backend, copy);
+  const auto writer = CreateDb(backend, path);
+  for (int i = 0;; ++i) {
+    writer->Put(cursor->Key(), i == index ? value : std::string(cursor->Value()));
+    if (cursor->Next()) break;
+  }
+  writer->Commit();
+}
+
+inline caffe::Datum DigitOf(int label) {
+  caffe::Datum datum;
+  datum.set_channels(1);
+  datum.set_height(28);
+  datum.set_width(28);
+  datum.set_data(std::string(784, 'x'));
+  datum.set_label(label);
+  return datum;
+}
+
+}  // namespace trainer
