@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "trainer/base/log.h"
+#include "trainer/base/own_file.h"
 #include "trainer/base/text.h"
 #include "verb.h"
 
@@ -62,6 +63,7 @@ void EndOnBusError(int) {
       "error: a database file became shorter while it was read (SIGBUS); is something writing or "
       "copying it? 'trainer dataset info DB' checks it\n";
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kMessage, sizeof(kMessage) - 1);
+  RemoveOwnFile();
   _exit(static_cast<int>(ErrorCode::kData));
 }
 
