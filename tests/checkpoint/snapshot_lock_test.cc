@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <filesystem>
 
@@ -140,11 +141,18 @@ TEST_F(SnapshotLockTest, GivesSignsOfLife) {
 }
 
 TEST_F(SnapshotLockTest, ThatWasTakenAwayIsSaidOnceAndLeftToItsOwner) {
-  const LogCollector log;
+  struct : LogCollector {
+    std::atomic<bool> told{false};
+    void send(google::LogSeverity severity, const char* path, const char* file, int line,
+              const google::LogMessageTime& time, const char* message, size_t length) override {
+      LogCollector::send(severity, path, file, line, time, message, length);
+      told = true;
+    }
+  } log;
   {
     const SnapshotLock lock(prefix_, kQuick);
     Leave(Elsewhere());
-    for (int i = 0; i < 500 && log.lines.empty(); ++i) usleep(10000);
+    for (int i = 0; i < 3000 && !log.told; ++i) usleep(10000);
   }
   EXPECT_THAT(log.lines, ElementsAre(HasSubstr("is not this run's any more")));
   EXPECT_EQ(LockOwner::Parse(ReadText(path_)).host, "elsewhere");
@@ -169,7 +177,7 @@ TEST_F(SnapshotLockTest, AJobThatIsQueuedAgainOutwaitsItsFormerSelf) {
   Leave(Elsewhere());
   unsetenv("SLURM_JOB_ID");
   LockTimes times = kQuick;
-  times.stale = milliseconds(300);
+  times.stale = milliseconds(2000);
   ExpectRefused("(batch job 77)", times);
   setenv("SLURM_JOB_ID", "77", 1);
   const LogCollector log;
@@ -181,35 +189,38 @@ TEST_F(SnapshotLockTest, AJobThatIsQueuedAgainOutwaitsItsFormerSelf) {
 TEST_F(SnapshotLockTest, OneOfManyRunsGetsIt) {
   LockOwner dead = Elsewhere();
   Leave(dead, std::chrono::hours(1));
-  int pipes[2];
-  ASSERT_EQ(pipe(pipes), 0);
+  constexpr int kRuns = 8;
+  int losers[2];
+  ASSERT_EQ(pipe(losers), 0);
   std::vector<pid_t> children;
-  for (int i = 0; i < 8; ++i) {
+  for (int i = 0; i < kRuns; ++i) {
     const pid_t child = fork();
     if (child != 0) {
       children.push_back(child);
       continue;
     }
-    close(pipes[1]);
+    alarm(60);
     int status = 0;
     try {
       const SnapshotLock lock(prefix_, kQuick);
-      char byte = 0;
-      status = read(pipes[0], &byte, 1) == 0 ? 1 : 2;  // until the others have tried
-      usleep(200000);
+      status = 1;
+      for (int i = 0; i < kRuns - 1; ++i) {  // until all others have tried
+        char byte = 0;
+        if (read(losers[0], &byte, 1) != 1) _exit(0);
+      }
     } catch (const Error&) {
+      if (write(losers[1], "x", 1) != 1) _exit(0);
     }
     _exit(status);
   }
-  usleep(300000);
-  close(pipes[0]);
-  close(pipes[1]);
   int holders = 0;
   for (const pid_t child : children) {
     int status = 0;
     waitpid(child, &status, 0);
-    holders += WEXITSTATUS(status);
+    holders += WIFEXITED(status) ? WEXITSTATUS(status) : 100;
   }
+  close(losers[0]);
+  close(losers[1]);
   EXPECT_EQ(holders, 1);
 }
 
