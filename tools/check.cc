@@ -20,6 +20,7 @@ void CheckModel(const Flags& flags, const Device& device, CheckReport* report) {
   checked.options.state = NetStateOf(flags, PhaseOf(flags));
   checked.options.training = train;
   checked.options.log = false;
+  checked.options.output_files = OutputFiles::kLook;
   const std::vector<CheckedNet> nets = {checked};
   const RunPlan plan = PlanNets(nets, device, report);
   const bool fits = !plan.good() || CheckMemory(nets, plan, {}, report);

@@ -40,7 +40,6 @@ std::optional<int> Forward(Net& net, const Device& device) {
   std::optional<int> broken;
   net.BeginPass();
   for (int i = 0; i < net.NumLayers(); ++i) {
-    if (net.LayerAt(i).type() == "HDF5Output") continue;  // it writes a file
     net.ForwardLayer(i);
     if (net.AbsorbedBy(i) >= 0) continue;  // its output is that of another layer
     for (int top = 0; !broken && top < net.LayerAt(i).proto().top_size(); ++top) {
@@ -91,6 +90,27 @@ void CheckGradients(Net& net, const Device& device, bool fresh, Findings* findin
   }
 }
 
+// A loss that is not finite. It ends a training, but a test of it only reports such a loss: before
+// the first iteration that is common, where a batch norm has no statistics yet.
+void ReportLoss(const CheckedNet& checked, const Net& net, float loss, std::optional<int> broken,
+                bool fresh, Findings* findings) {
+  const SourceRef place = broken ? net.LayerAt(*broken).Where() : SourceRef{checked.spec->file};
+  const std::string what = Join(
+      "the loss of the ", checked.title, " is ", loss, " in the first pass",
+      broken
+          ? Join("; the first output that is not finite is that of ", NameOf(net.LayerAt(*broken)))
+          : std::string());
+  if (checked.options.training) {
+    findings->Add(Error(ErrorCode::kDiverged, place,
+                        what + ". Check the data's scale, the weights and the fillers"));
+  } else {
+    findings->Warn(Join(place.ToString(), ": ", what,
+                        fresh ? ". Tests before the weights are trained will say so too; that may "
+                                "end by itself (test_initialization: false leaves out the first)"
+                              : ". Check the data's scale and the weights"));
+  }
+}
+
 }  // namespace
 
 void CheckPass(const CheckedNet& checked, Net& net, const Device& device, bool fresh,
@@ -112,14 +132,7 @@ void CheckPass(const CheckedNet& checked, Net& net, const Device& device, bool f
   report->passes.Set(checked.title,
                      Json::Object().Set("loss", loss).Set("outputs", std::move(outputs)));
   if (!std::isfinite(loss)) {
-    const SourceRef place = broken ? net.LayerAt(*broken).Where() : SourceRef{checked.spec->file};
-    const std::string cause = broken ? Join("; the first output that is not finite is that of ",
-                                            NameOf(net.LayerAt(*broken)))
-                                     : "";
-    report->findings.Add(
-        Error(ErrorCode::kDiverged, place,
-              Join("the loss of the ", checked.title, " is ", loss, " in the first pass", cause,
-                   ". Check the data's scale, the weights and the fillers")));
+    ReportLoss(checked, net, loss, broken, fresh, &report->findings);
     return;
   }
   if (!checked.options.training) return;

@@ -80,7 +80,7 @@ std::vector<LayerAudit> AuditNets(const std::vector<CheckedNet>& nets, const Run
 std::set<size_t> ReportData(const std::vector<CheckedNet>& nets,
                             const std::vector<LayerAudit>& audits, CheckReport* report);
 
-// One pass forward, of a training net backward too, less what writes files. `fresh`: the weights
+// One pass forward, of a training net backward too. `fresh`: the weights
 // are the fillers'.
 void CheckPass(const CheckedNet& checked, Net& net, const Device& device, bool fresh,
                CheckReport* report);

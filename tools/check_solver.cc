@@ -9,6 +9,7 @@
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
 #include "trainer/checkpoint/snapshot.h"
+#include "trainer/checkpoint/snapshot_lock.h"
 #include "trainer/rules/rule.h"
 #include "trainer/solver/lr_policy.h"
 #include "trainer/solver/solver.h"
@@ -89,13 +90,15 @@ class SolverCheck {
   }
 
   void ListNets() {
-    CheckedNet train{"training net", spec_.train.net, {}, 0, spec_.proto.iter_size()};
+    CheckedNet train{"training net", spec_.train.net, {}, 0, std::max(1, spec_.proto.iter_size())};
     train.options.state = spec_.train.state;
     train.options.training = true;
+    if (state_.empty()) train.options.output_files = OutputFiles::kLook;
     train.batches = int64_t{spec_.proto.max_iter()} * spec_.proto.iter_size();
     nets_.push_back(train);
     for (size_t i = 0; i < spec_.tests.size(); ++i) {
       CheckedNet test{Join("test net #", i), spec_.tests[i].net, {}, 0, 1};
+      test.options.output_files = train.options.output_files;
       test.options.state = spec_.tests[i].state;
       const auto number = static_cast<int>(i);
       if (number < spec_.proto.test_iter_size()) test.batches = spec_.proto.test_iter(number);
@@ -146,6 +149,7 @@ class SolverCheck {
     const std::string& prefix = proto.snapshot_prefix();
     const bool writable = findings_.Try([&] { CheckWritable(prefix, bytes); });
     if (writable) findings_.Try([&] { CheckSnapshotPaths(proto); });
+    findings_.Try([&] { CheckSnapshotLock(prefix); });
     const int every = proto.snapshot();
     const int64_t count = every > 0 ? (proto.max_iter() + every - 1) / every : 1;
     const uint64_t all = bytes * static_cast<uint64_t>(count);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "trainer/base/log.h"
+#include "trainer/base/own_file.h"
 #include "trainer/base/text.h"
 #include "trainer/data/map_faults.h"
 #include "verb.h"
@@ -59,6 +60,7 @@ int Guarded(const std::vector<std::string>& arguments) {
 // see that. Only what a signal handler may call.
 void EndOnMapFault(const char* line, size_t bytes) {
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line, bytes);
+  RemoveOwnFile();
   _exit(static_cast<int>(ErrorCode::kData));
 }
 

@@ -170,6 +170,7 @@ class Test final : public Verb {
     options.state = NetStateOf(flags, caffe::TEST);
     const bool confusion = flags.Switch("confusion");
     options.memory = confusion ? MemoryMode::kSeparate : ParseMemoryMode(flags);
+    options.output_files = OutputFiles::kNew;
     Net net(spec, options, *device, params);
     std::optional<Comparison> comparison;
     std::vector<std::string> names;

@@ -155,6 +155,7 @@ class Time final : public Verb {
   static void TimeSolver(const Flags& flags, const Device& device) {
     const SolverSpec spec = TrainingOnly(flags);
     TrainOptions options;
+    options.saves = false;
     options.weights = flags.List("weights");
     options.memory = ParseMemoryMode(flags);
     ObserverList nobody;

@@ -8,6 +8,7 @@
 #include "trainer/base/text.h"
 #include "trainer/base/threads.h"
 #include "trainer/checkpoint/snapshot.h"
+#include "trainer/checkpoint/snapshot_lock.h"
 #include "trainer/config/resolved.h"
 #include "trainer/solver/solver.h"
 #include "verb.h"
@@ -22,7 +23,25 @@ Flag EffectFlag(std::string_view name, std::string_view fallback, std::string_vi
 SignalEffects ReadEffects(const Flags& flags) {
   auto read = [&](const char* flag) { return ParseSignalEffect(flag, flags.Text(flag)); };
   return {read("sigint_effect"), read("sighup_effect"), read("sigterm_effect"),
-          read("sigusr1_effect")};
+          read("sigusr1_effect"), flags.Whole("stop_exit_code")};
+}
+
+// Null for a run that writes no snapshots.
+std::unique_ptr<SnapshotLock> LockSnapshots(const Flags& flags, const SolverSpec& spec) {
+  if (!SavesSnapshots(spec.proto)) return nullptr;
+  LockTimes times;
+  times.wait = std::chrono::seconds(flags.Whole("lock_wait"));
+  return std::make_unique<SnapshotLock>(spec.proto.snapshot_prefix(), times);
+}
+
+void WarnOfOlderSnapshots(const SolverSpec& spec) {
+  const std::string& prefix = spec.proto.snapshot_prefix();
+  const std::vector<SnapshotNames> older = FindSnapshots(prefix);
+  if (older.empty()) return;
+  LOG(WARNING) << EscapeControl(
+      Join("'", prefix, "' has snapshots of another run, up to iteration ", older.front().iter,
+           ": this run starts from the beginning and replaces those of the same iterations "
+           "(--resume=auto would go on from the newest)"));
 }
 
 // What the changes of --set made of the files, beside the snapshots.
@@ -47,7 +66,10 @@ class Train final : public Verb {
             "<snapshot_prefix>_resolved.prototxt.\n"
             "A signal's EFFECT is stop (finish the iteration, save a snapshot, end), snapshot "
             "(save one and go on) or none. A second SIGINT or SIGTERM ends the program at "
-            "once.",
+            "once, and so does the first before the first iteration.\n"
+            "While it runs, .<name>.lock beside the snapshots keeps other runs of the same "
+            "snapshot_prefix away; that of a dead run is taken over. A snapshot on the way that "
+            "cannot be written is a warning, and the next one tries again.",
         .examples =
             "trainer train --solver=models/lenet/solver.prototxt\n"
             "trainer train --solver=s.prototxt --snapshot=run/net_iter_500.solverstate\n"
@@ -69,6 +91,11 @@ class Train final : public Verb {
                    .fallback = "75",
                    .help = "exit code when a signal stopped the run",
                    .max = 255},
+                  {.name = "lock_wait",
+                   .kind = FlagKind::kWhole,
+                   .value = "SECONDS",
+                   .fallback = "0",
+                   .help = "how long to wait for another run that writes the same snapshots"},
                   PhaseFlag(),
                   LevelFlag(),
                   StageFlag(),
@@ -88,6 +115,7 @@ class Train final : public Verb {
     SignalWatch signals(ReadEffects(flags));
     const SolverSpec spec = SolverOf(flags);
     RefuseGpuSolver(spec);
+    const std::unique_ptr<SnapshotLock> lock = LockSnapshots(flags, spec);
     LOG(INFO) << "Use CPU.";
     const std::unique_ptr<Device> device = MakeCpuDevice();
     LOG(INFO) << DescribeThreads();
@@ -95,7 +123,10 @@ class Train final : public Verb {
     TrainOptions options;
     options.snapshot = StateToResume(flags, spec);
     options.allow_outside = flags.Switch("allow_outside");
-    if (options.snapshot.empty()) options.weights = WeightFiles(flags, spec);
+    if (options.snapshot.empty()) {
+      options.weights = WeightFiles(flags, spec);
+      WarnOfOlderSnapshots(spec);
+    }
     options.memory = ParseMemoryMode(flags);
     options.signals = &signals;
     ObserverList observers;

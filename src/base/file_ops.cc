@@ -32,6 +32,7 @@ ErrorCode CodeOf(FileUse use, int errno_value) {
     case EISDIR:
     case ELOOP:
     case ENAMETOOLONG:
+    case EEXIST:
       return use == FileUse::kInput ? ErrorCode::kNoInput : ErrorCode::kCannotCreate;
     default:
       return ErrorCode::kIo;
@@ -48,6 +49,8 @@ const char* Cure(FileUse use, int errno_value) {
       return "; the file is larger than the limit of the shell (ulimit -f) or the file system";
     case EROFS:
       return "; choose a folder on a disk that is not read-only";
+    case EEXIST:
+      return "; move it away or choose another name";
     case ENOENT:
     case ENOTDIR:
       return use == FileUse::kOutput ? "; create the folder first (mkdir -p)" : "";

@@ -1,14 +1,117 @@
 #include "trainer/base/log.h"
 
+#include <fcntl.h>
 #include <glog/logging.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <cerrno>
 #include <csignal>
+#include <cstdio>
+#include <ctime>
+#include <string_view>
+#include <system_error>
+
+#include "trainer/base/atomic_file.h"
+#include "trainer/base/file.h"
+#include "trainer/base/file_ops.h"
+#include "trainer/base/text.h"
 
 namespace trainer {
+namespace {
+
+// Before the first line: glog itself only complains and goes on without the file.
+void CheckLogFolder(const std::string& folder) {
+  const std::string place = AbsolutePath(folder);
+  if (!IsDirectory(folder)) {
+    throw Error(ErrorCode::kCannotCreate, {place},
+                Exists(folder) ? "is not a folder, so no log can be written there (--log_dir)"
+                               : "this folder for the log (--log_dir) does not exist; create it "
+                                 "(mkdir -p)");
+  }
+  FileOps& ops = FileOps::Posix();
+  const std::string probe = TempPathFor(JoinPath(folder, "log.probe"));
+  const int fd = ops.Open(probe, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0666);
+  if (fd < 0) ThrowFileError(FileUse::kOutput, "write a log here (--log_dir)", place, errno);
+  ops.Close(fd);
+  ops.Unlink(probe);
+}
+
+bool IsOfDisk(int error) {
+  return error == ENOSPC || error == EDQUOT || error == EFBIG || error == EIO || error == EROFS ||
+         error == ESTALE;
+}
+
+// glog's own file of one severity. glog hides what goes wrong, but errno still tells after a flush.
+class WatchedLog final : public google::base::Logger {
+ public:
+  explicit WatchedLog(google::base::Logger* file) : file_(file) {}
+
+  void Write(bool force_flush, time_t time, const char* message, size_t length) override {
+    const int before = errno;
+    errno = 0;
+    file_->Write(force_flush, time, message, length);
+    file_->Flush();
+    if (IsOfDisk(errno) && !told_.exchange(true)) {
+      std::fprintf(stderr,
+                   "warning: the log in %s cannot be written: %s; the run goes on, and this "
+                   "terminal has all lines\n",
+                   FLAGS_log_dir.c_str(), std::generic_category().message(errno).c_str());
+    }
+    errno = before;
+  }
+  void Flush() override { file_->Flush(); }
+  google::uint32 LogSize() override { return file_->LogSize(); }
+
+ private:
+  google::base::Logger* file_;
+  static inline std::atomic<bool> told_{false};  // of all severities
+};
+
+// Notices that stderr takes no lines any more: its disk is full, or its reader has left. Says so
+// where lines still go.
+class StderrWatch final : public google::LogSink {
+ public:
+  explicit StderrWatch(google::base::Logger* file) : file_(file) {}
+
+  void send(google::LogSeverity, const char*, const char*, int, const google::LogMessageTime&,
+            const char*, size_t) override {
+    if (std::ferror(stderr) == 0 || told_.exchange(true)) return;
+    constexpr std::string_view kText =
+        "warning: the log cannot be written to the standard error (disk full, or its reader has "
+        "ended); the run goes on without these lines\n";
+    if (file_ != nullptr) {
+      file_->Write(true, std::time(nullptr), kText.data(), kText.size());
+      return;
+    }
+    const int before = errno;
+    [[maybe_unused]] const ssize_t wrote = write(STDOUT_FILENO, kText.data(), kText.size());
+    errno = before;
+  }
+
+ private:
+  google::base::Logger* file_;  // null without a log file
+  std::atomic<bool> told_{false};
+};
+
+// Loggers and sinks belong to glog, which uses them until the process ends.
+void WatchWrites() {
+  google::base::Logger* info = nullptr;
+  if (!FLAGS_log_dir.empty()) {
+    for (int severity = google::NUM_SEVERITIES; severity-- > google::INFO;) {
+      info = new WatchedLog(google::base::GetLogger(severity));
+      google::base::SetLogger(severity, info);
+    }
+  }
+  google::AddLogSink(new StderrWatch(info));
+}
+
+}  // namespace
 
 void InitLogging(const std::string& program) {
   if (google::IsGoogleLoggingInitialized()) return;
   static const std::string name = program;  // glog keeps the pointer
+  if (!FLAGS_log_dir.empty()) CheckLogFolder(FLAGS_log_dir);
   FLAGS_logtostderr = FLAGS_log_dir.empty();
   FLAGS_alsologtostderr = true;
   FLAGS_stderrthreshold = google::INFO;
@@ -16,6 +119,7 @@ void InitLogging(const std::string& program) {
   FLAGS_log_year_in_prefix = false;
   FLAGS_colorlogtostderr = false;
   google::InitGoogleLogging(name.c_str());
+  WatchWrites();
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "finite.h"
 #include "net.pb.h"
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
@@ -133,6 +134,7 @@ void Overrides::Assign(const Item& item, Message* message) {
   if (!parser.ParseFromString(Join(part.field, ": ", AsText(field, item.value)), parsed.get())) {
     Fail(item, Join("'", item.value, "' is not a value of ", part.field, ": ", error.text));
   }
+  if (const std::string fault = NotFinite(*parsed); !fault.empty()) Fail(item, fault);
   if (part.index.empty()) {
     reflection->ClearField(message, field);
     message->MergeFrom(*parsed);

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 
+#include "finite.h"
 #include "parse_error.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
@@ -106,6 +107,7 @@ std::unique_ptr<ParsedText> ParseTextString(const std::string& file, std::string
     throw ExplainComplaint(*errors.complaint(), *message->GetDescriptor(), *parsed);
   }
   if (!ok) Refuse(file, 0, "the file is not protobuf text");
+  RequireFinite(*message, &parsed->tree, file);
   return parsed;
 }
 

@@ -4,7 +4,6 @@
 #include <google/protobuf/descriptor.h>
 
 #include <algorithm>
-#include <cmath>
 #include <initializer_list>
 #include <map>
 #include <string>
@@ -58,21 +57,15 @@ class Checker {
                                 : reflection.HasField(proto_, field);
   }
 
-  // NaN and infinity are text that the parser takes for numbers.
+  // A field that every solver must give. `value` is an example.
+  void Needs(const char* name, const char* what, const char* value) const {
+    if (Given(name)) return;
+    solver_.Fail(name, Join(name, " is missing: ", what, "; write ", name, ": ", value,
+                            ", or give --set ", name, "=", value));
+  }
+
   void CheckNumbers() const {
-    const auto& type = *caffe::SolverParameter::descriptor();
-    for (int i = 0; i < type.field_count(); ++i) {
-      const FieldDescriptor* field = type.field(i);
-      if (field->cpp_type() != FieldDescriptor::CPPTYPE_FLOAT || field->is_repeated()) continue;
-      const float value = proto_.GetReflection()->GetFloat(proto_, field);
-      if (!std::isfinite(value)) {
-        solver_.Fail(field->name(),
-                     Join(field->name(), " is ", value, "; it must be a finite number"));
-      }
-    }
-    if (!proto_.has_base_lr()) {
-      solver_.Fail("base_lr", "base_lr is missing: the learning rate to start from, e.g. 0.01");
-    }
+    Needs("base_lr", "the learning rate to start from", "0.01");
     for (const char* name : {"base_lr", "weight_decay", "max_weight_decay", "weight_decay_power",
                              "min_lr", "rampup_lr", "warmup_lr", "momentum_power", "delta"}) {
       const float value = proto_.GetReflection()->GetFloat(proto_, Field(name));
@@ -88,10 +81,13 @@ class Checker {
   }
 
   void CheckCounts() const {
-    if (!proto_.has_max_iter()) {
-      solver_.Fail("max_iter", "max_iter is missing: the number of iterations to train for");
-    }
+    Needs("max_iter", "the number of iterations to train for", "10000");
     for (const char* name : {"max_iter", "iter_size", "average_loss"}) AtLeast(name, 1);
+    constexpr int kMostLosses = 10000000;  // which are kept in memory
+    if (proto_.average_loss() > kMostLosses) {
+      solver_.Fail("average_loss", Join("average_loss is ", proto_.average_loss(),
+                                        "; it must be at most ", kMostLosses));
+    }
     for (const char* name :
          {"display", "snapshot", "test_interval", "device_id", "rampup_interval", "warmup_iter"}) {
       AtLeast(name, 0);
@@ -153,6 +149,11 @@ class Checker {
   }
 
   void CheckNames() const {
+    if (proto_.has_snapshot_prefix() && proto_.snapshot_prefix().empty()) {
+      solver_.Fail("snapshot_prefix",
+                   "snapshot_prefix is empty: give the start of the snapshots' names, such as "
+                   "\"run/net\", or remove the line to name them after the solver");
+    }
     OneOf("regularization_type", proto_.regularization_type(), {"L1", "L2"});
     OneOf("momentum_policy", proto_.momentum_policy(), {"fixed", "opt", "poly"});
     OneOf("weight_decay_policy", proto_.weight_decay_policy(), {"fixed", "poly"});
@@ -189,9 +190,8 @@ class Checker {
   }
 
   void CheckMomentum() const {
-    if (proto_.momentum_policy() == "poly") {
-      for (const char* name : {"momentum", "max_momentum"}) InUnit(name);
-    }
+    for (const char* name : {"momentum", "momentum2"}) InUnit(name);
+    if (proto_.momentum_policy() == "poly") InUnit("max_momentum");
     if (proto_.momentum_policy() == "opt" && proto_.has_max_momentum()) InUnit("max_momentum");
     InUnit("ema_decay");
   }

@@ -15,18 +15,19 @@ namespace {
 
 constexpr uint64_t kChunkBytes = 1 << 20;
 
-FileHandle CreateFile(const std::string& path, const std::string& shown) {
+FileHandle CreateFile(const std::string& path, const std::string& shown, Hdf5Creation creation) {
   FileOps& ops = FileOps::Posix();
-  const int fd = ops.Open(path, O_RDWR | O_CREAT | O_TRUNC, 0666);
+  const int existing = creation == Hdf5Creation::kNew ? O_EXCL : O_TRUNC;
+  const int fd = ops.Open(path, O_RDWR | O_CREAT | existing, 0666);
   if (fd < 0) ThrowFileError(FileUse::kOutput, "create", AbsolutePath(shown), errno);
   return {ops, fd};
 }
 
 }  // namespace
 
-Hdf5Appender::Hdf5Appender(const std::string& path, const std::string& shown)
+Hdf5Appender::Hdf5Appender(const std::string& path, const std::string& shown, Hdf5Creation creation)
     : path_(shown.empty() ? path : shown),
-      storage_(std::make_unique<FileStorage>(CreateFile(path, path_))) {
+      storage_(std::make_unique<FileStorage>(CreateFile(path, path_, creation))) {
   const Hdf5Lock lock;
   const Hdf5Handle access = AccessTo(*storage_, path_);
   file_ = Hdf5Handle(H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()));

@@ -1,12 +1,17 @@
+#include <glog/logging.h>
+
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <vector>
 
 #include "plain_order.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
 #include "trainer/hdf5/appender.h"
+#include "trainer/layers/file_writer.h"
 #include "trainer/layers/layer.h"
 
 namespace trainer {
@@ -22,15 +27,69 @@ std::array<int64_t, 4> FourAxes(const Shape& shape) {
   return dims;
 }
 
-class Hdf5Output final : public Layer {
+// A file that one layer of this process is going to write, and no other may.
+class Claim {
  public:
-  explicit Hdf5Output(const LayerSpec& spec) : spec_(spec) {
-    const std::string& path = spec.proto().hdf5_output_param().file_name();
-    if (path.empty()) spec.FailIn(kParam, "file_name", "file_name, the file to write, is missing");
-    if (!IsDirectory(FolderOf(path))) {
-      throw Error(ErrorCode::kCannotCreate, spec.WhereIn(kParam, "file_name"),
-                  Join("the folder of '", path, "' does not exist; create it (mkdir -p)"));
+  explicit Claim(const std::string& path) : path_(AbsolutePath(path)) {
+    const std::lock_guard lock(Mutex());
+    good_ = Taken().insert(path_).second;
+  }
+  ~Claim() {
+    const std::lock_guard lock(Mutex());
+    if (good_) Taken().erase(path_);
+  }
+  Claim(const Claim&) = delete;
+  Claim& operator=(const Claim&) = delete;
+
+  bool good() const { return good_; }
+
+ private:
+  static std::mutex& Mutex() {
+    static std::mutex mutex;
+    return mutex;
+  }
+  static std::set<std::string>& Taken() {
+    static std::set<std::string> taken;
+    return taken;
+  }
+
+  std::string path_;
+  bool good_ = false;
+};
+
+// "out.h5" as "out_2.h5"
+std::string Numbered(const std::string& path, int number) {
+  const size_t dot = path.rfind('.');
+  const bool has_end = dot != std::string::npos && dot > path.rfind('/') + 1;
+  const size_t end = has_end ? dot : path.size();
+  return Join(path.substr(0, end), "_", number, path.substr(end));
+}
+
+class Hdf5Output final : public Layer, public FileWriter {
+ public:
+  explicit Hdf5Output(const LayerSpec& spec)
+      : spec_(spec), path_(spec.proto().hdf5_output_param().file_name()) {
+    if (path_.empty()) spec.FailIn(kParam, "file_name", "file_name, the file to write, is missing");
+  }
+
+  void Allow(OutputFiles files) override {
+    writes_ = files == OutputFiles::kNew || files == OutputFiles::kResume;
+    if (files == OutputFiles::kNone) return;
+    if (!IsDirectory(FolderOf(path_))) {
+      Refuse(Join("the folder of '", path_, "' does not exist; create it (mkdir -p)"));
     }
+    claim_ = std::make_unique<Claim>(path_);
+    if (!claim_->good()) {
+      spec_.FailIn(kParam, "file_name",
+                   Join("another layer of this run writes '", path_,
+                        "'; give each its own file, or this one an include rule for one phase"));
+    }
+    if (!Exists(path_)) return;
+    if (files != OutputFiles::kResume) {
+      Refuse(Join("'", path_, "' is there already, and a net replaces no file; move it away, or ",
+                  "name another with --set layer[", spec_.name(), "].", kParam, ".file_name=..."));
+    }
+    GoOnElsewhere();
   }
 
   void Plan(PlanContext& plan) override {
@@ -52,11 +111,10 @@ class Hdf5Output final : public Layer {
     memory_.resize(static_cast<size_t>(most) * sizeof(float));  // no storage type is wider
   }
 
-  // The file is made by the first pass, so that a net that is only looked at destroys nothing.
+  // The file is made by the first pass, so that a net that is only looked at makes none.
   void Forward(RunContext& run) override {
-    if (!file_) {
-      file_ = std::make_unique<Hdf5Appender>(spec_.proto().hdf5_output_param().file_name());
-    }
+    if (!writes_) return;
+    if (!file_) file_ = std::make_unique<Hdf5Appender>(path_, "", Hdf5Creation::kNew);
     for (int i = 0; i < run.NumIn(); ++i) {
       ReadPlain(run, i);
       file_->Append(kDatasets[static_cast<size_t>(i)], FourAxes(run.In(i).shape),
@@ -66,6 +124,25 @@ class Hdf5Output final : public Layer {
   }
 
  private:
+  [[noreturn]] void Refuse(const std::string& message) const {
+    throw Error(ErrorCode::kCannotCreate, spec_.WhereIn(kParam, "file_name"),
+                Join("layer '", spec_.name(), "' (HDF5Output): ", message));
+  }
+
+  // The rows before the snapshot, and some behind it, are in the file of the run that was stopped.
+  void GoOnElsewhere() {
+    const std::string before = path_;
+    for (int number = 2; Exists(path_) || !claim_->good(); ++number) {
+      path_ = Numbered(before, number);
+      claim_.reset();
+      claim_ = std::make_unique<Claim>(path_);
+    }
+    LOG(INFO) << EscapeControl(Join("Layer '", spec_.name(), "': '", before,
+                                    "' is there already; the rows of the run that goes on are "
+                                    "written to '",
+                                    path_, "'"));
+  }
+
   // Input i into plain_, as floats in the order (N, C, H, W).
   void ReadPlain(RunContext& run, int i) {
     const ConstTensor& x = run.In(i);
@@ -80,6 +157,9 @@ class Hdf5Output final : public Layer {
   }
 
   LayerSpec spec_;
+  std::string path_;
+  bool writes_ = false;
+  std::unique_ptr<Claim> claim_;
   std::vector<std::byte> memory_;
   std::vector<float> plain_;
   std::unique_ptr<Hdf5Appender> file_;
@@ -87,10 +167,13 @@ class Hdf5Output final : public Layer {
 
 const RegisterLayer<Hdf5Output> kHdf5Output(
     "HDF5Output",
-    {.text = "Writes its two inputs to an HDF5 file.\n"
-             "bottom 0 as dataset 'data', bottom 1 as 'label', both of four axes (N, C, H, W) with "
-             "ones for those an input lacks. The first pass makes the file, in place of an older "
-             "one; each later pass adds its rows behind the others.",
+    {.text =
+         "Writes its two inputs to an HDF5 file.\n"
+         "bottom 0 as dataset 'data', bottom 1 as 'label', both of four axes (N, C, H, W) with "
+         "ones for those an input lacks. The first pass makes the file; each later pass adds its "
+         "rows behind the others. A file that is there already is refused before the first "
+         "pass; a run that goes on from a snapshot then writes to NAME_2.h5, NAME_3.h5, ... "
+         "Only 'trainer train' and 'trainer test' write it.",
      .param = kParam,
      .arity = {.min_in = 2, .max_in = 2, .min_out = 0, .max_out = 0}});
 

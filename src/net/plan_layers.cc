@@ -6,6 +6,7 @@
 #include "planner.h"
 #include "trainer/base/text.h"
 #include "trainer/layers/cast.h"
+#include "trainer/layers/file_writer.h"
 
 namespace trainer {
 namespace {
@@ -141,7 +142,11 @@ class StepMaker {
     env.phase = spec.proto().phase();
     env.key = {options_.seed, StreamOf(key, env.phase)};
     env.shard = options_.shard;
-    return MakeLayer(spec, env);
+    std::unique_ptr<Layer> layer = MakeLayer(spec, env);
+    if (auto* writer = dynamic_cast<FileWriter*>(layer.get())) {
+      writer->Allow(options_.output_files);
+    }
+    return layer;
   }
 
   ValueInfo& Value(int id) { return graph_.values[static_cast<size_t>(id)]; }

@@ -26,8 +26,6 @@ class AdamW final : public Rule {
   explicit AdamW(const SolverSpec& spec)
       : beta2_(spec.proto.momentum2()), delta_(spec.proto.delta()) {
     RefuseL1(spec, "AdamW");
-    RefuseOutside(spec, "momentum", spec.proto.momentum());
-    RefuseOutside(spec, "momentum2", beta2_);
   }
   int StatesPerWeight() const override { return 2; }
   void Step(const Device& device, const ParamSlice& slice) override {
@@ -42,11 +40,6 @@ class AdamW final : public Rule {
   }
 
  private:
-  static void RefuseOutside(const SolverSpec& spec, const char* field, float value) {
-    if (value >= 0 && value < 1) return;
-    spec.Fail(field, Join(field, " is ", value, "; AdamW needs at least 0 and below 1"));
-  }
-
   float beta2_, delta_;
 };
 

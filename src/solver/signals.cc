@@ -1,10 +1,12 @@
 #include "trainer/solver/signals.h"
 
+#include <unistd.h>
+
 #include <array>
 #include <atomic>
 #include <csignal>
 
-#include "trainer/base/error.h"
+#include "trainer/base/own_file.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -16,19 +18,33 @@ constexpr std::array kSignals = {SIGINT, SIGHUP, SIGTERM, SIGUSR1};
 std::atomic<int> g_effects[kSignals.size()];
 std::atomic<bool> g_snapshot{false};
 std::atomic<int> g_stop_signal{0};
+std::atomic<bool> g_running{false};  // there is an iteration to finish and something to save
+std::atomic<int> g_stop_exit_code{static_cast<int>(ErrorCode::kStopped)};
 struct sigaction g_before[kSignals.size()];
+
+// As if the signal were not handled.
+void End(int signal) {
+  RemoveOwnFile();
+  std::signal(signal, SIG_DFL);
+  raise(signal);
+}
+
+void Stop(int signal) {
+  if (!g_running) {
+    if (signal != SIGUSR1) return End(signal);
+    RemoveOwnFile();
+    _exit(g_stop_exit_code);
+  }
+  const int before = g_stop_signal.exchange(signal);
+  if (before != 0 && signal != SIGUSR1) End(signal);
+}
 
 void Handle(int signal) {
   for (size_t i = 0; i < kSignals.size(); ++i) {
     if (kSignals[i] != signal) continue;
     const auto effect = static_cast<Request>(g_effects[i].load());
     if (effect == Request::kSnapshot) g_snapshot = true;
-    if (effect != Request::kStop) return;
-    const int before = g_stop_signal.exchange(signal);
-    if (before != 0 && signal != SIGUSR1) {
-      std::signal(signal, SIG_DFL);
-      raise(signal);
-    }
+    if (effect == Request::kStop) Stop(signal);
   }
 }
 
@@ -46,6 +62,8 @@ SignalWatch::SignalWatch(const SignalEffects& effects) {
   const Request by_signal[] = {effects.sigint, effects.sighup, effects.sigterm, effects.sigusr1};
   g_snapshot = false;
   g_stop_signal = 0;
+  g_running = false;
+  g_stop_exit_code = effects.stop_exit_code;
   for (size_t i = 0; i < kSignals.size(); ++i) {
     g_effects[i] = static_cast<int>(by_signal[i]);
     struct sigaction action = {};
@@ -59,6 +77,8 @@ SignalWatch::SignalWatch(const SignalEffects& effects) {
 SignalWatch::~SignalWatch() {
   for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &g_before[i], nullptr);
 }
+
+void SignalWatch::BeginRun() { g_running = true; }
 
 Request SignalWatch::Poll() {
   if (StopRequested()) return Request::kStop;

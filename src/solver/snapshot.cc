@@ -208,6 +208,23 @@ std::string Solver::Snapshot() {
   return names.model;
 }
 
+// A snapshot on the way. When it cannot be written the run goes on: what was learned is in memory,
+// and the disk may have room at the next one. The last snapshot has no next one.
+void Solver::TrySnapshot() {
+  try {
+    Snapshot();
+  } catch (const Error& error) {
+    const bool of_disk = error.code() == ErrorCode::kIo ||
+                         error.code() == ErrorCode::kCannotCreate ||
+                         error.code() == ErrorCode::kNoPermission;
+    if (!of_disk || state_.iter >= proto_.max_iter()) throw;
+    LOG(WARNING) << EscapeControl(Join("The snapshot of iteration ", state_.iter,
+                                       " could not be written; training goes on and the next "
+                                       "snapshot tries again. ",
+                                       error.what()));
+  }
+}
+
 bool SavesSnapshots(const caffe::SolverParameter& solver) {
   return solver.snapshot() > 0 || solver.snapshot_after_train();
 }

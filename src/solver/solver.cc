@@ -62,6 +62,9 @@ void Solver::BuildNets(const TrainOptions& options) {
   net_options.training = true;
   net_options.seed = seed_;
   net_options.memory = options.memory;
+  if (options.saves) {
+    net_options.output_files = options.snapshot.empty() ? OutputFiles::kNew : OutputFiles::kResume;
+  }
   LOG(INFO) << "Creating training net from " << spec_.train.description;
   train_net_ = std::make_unique<Net>(*spec_.train.net, net_options, device_, params_);
   net_options.training = false;
@@ -77,6 +80,7 @@ void Solver::BuildNets(const TrainOptions& options) {
 SolveResult Solver::Solve() {
   observer_.OnStart({train_net_->name(), proto_.lr_policy(), state_.iter, proto_.max_iter()});
   clock_->Restart();
+  if (signals_ != nullptr) signals_->BeginRun();
   while (state_.iter < proto_.max_iter()) {
     if (TestIsDue() && (state_.iter > 0 || proto_.test_initialization()) && !TestAll()) break;
     if (signals_ != nullptr && signals_->StopRequested()) break;
@@ -84,7 +88,7 @@ SolveResult Solver::Solve() {
     const Request request = signals_ == nullptr ? Request::kNone : signals_->Poll();
     const bool scheduled = proto_.snapshot() > 0 && state_.iter % proto_.snapshot() == 0;
     if (request == Request::kStop) break;
-    if (scheduled || request == Request::kSnapshot) Snapshot();
+    if (scheduled || request == Request::kSnapshot) TrySnapshot();
   }
   const bool stopped = signals_ != nullptr && signals_->StopRequested();
   const bool saved = saved_iter_ == state_.iter;

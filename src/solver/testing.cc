@@ -37,7 +37,7 @@ bool Solver::RunTest(int index) {
     sums = std::move(values);
     if (signals_ == nullptr) continue;
     const Request request = signals_->Poll();
-    if (request == Request::kSnapshot) Snapshot();
+    if (request == Request::kSnapshot) TrySnapshot();
     report.interrupted = request == Request::kStop;
   }
   for (ReportedValue& sum : sums) sum.value /= static_cast<float>(batches);

@@ -85,6 +85,14 @@ TEST_F(OverridesTest, ChangesAreCheckedLikeTheFile) {
   EXPECT_THAT(caught.text, HasSubstr("base_lr"));
 }
 
+TEST_F(OverridesTest, RefusesFloatsThatAreNotFinite) {
+  EXPECT_EQ(Refusal({"momentum=nan"}),
+            "--set momentum=nan: momentum is nan; it must be a finite number");
+  EXPECT_EQ(Refusal({"layer[conv/1].convolution_param.weight_filler={ std: inf }"}),
+            "--set layer[conv/1].convolution_param.weight_filler={ std: inf }: std is inf; it must "
+            "be a finite number");
+}
+
 TEST_F(OverridesTest, RefusesWhatFindsNothing) {
   EXPECT_THAT(Refusal({"base_lr"}), HasSubstr("--set base_lr: it is not key=value"));
   EXPECT_THAT(Refusal({"a..b=1"}), HasSubstr("it is not key=value"));

@@ -135,6 +135,18 @@ TEST(PrototxtTest, AMissingRequiredFieldNamesItsMessage) {
             "  ^");
 }
 
+TEST(PrototxtTest, AFloatThatIsNotFiniteIsRefusedAtItsLine) {
+  EXPECT_EQ(NetError("name: 'n'\nlayer {\n  inner_product_param {\n    weight_filler {\n"
+                     "      type: 'gaussian' std: nan\n    }\n  }\n}\n"),
+            "n.prototxt:5:24: std is nan; it must be a finite number");
+  EXPECT_EQ(NetError("layer { loss_weight: 1\n loss_weight: -inf }"),
+            "n.prototxt:2:2: loss_weight is -inf; it must be a finite number");
+  EXPECT_EQ(SolverError("net_param {\n layer { param { lr_mult: 1e60 } } }"),
+            "s.prototxt:2:18: lr_mult is inf; it must be a finite number");
+  EXPECT_EQ(SolverError("max_iter: 1\nclip_gradients: inf"),
+            "s.prototxt:2:1: clip_gradients is inf; it must be a finite number");
+}
+
 TEST(PrototxtTest, OtherSlipsAreNamed) {
   EXPECT_THAT(NetError("name 'x'"), HasSubstr("1:6: a ':' is missing after 'name'"));
   EXPECT_THAT(NetError("name: 'x\n"), HasSubstr("this text has no closing quote on its line"));

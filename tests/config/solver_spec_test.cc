@@ -162,10 +162,14 @@ TEST_F(SolverSpecTest, TestCountsMustFit) {
 }
 
 TEST_F(SolverSpecTest, FieldsThatEveryRunNeeds) {
-  EXPECT_EQ(RestRefusal("lr_policy: 'fixed' max_iter: 1"),
-            "s.prototxt: base_lr is missing: the learning rate to start from, e.g. 0.01");
-  EXPECT_EQ(RestRefusal("lr_policy: 'fixed' base_lr: 1"),
-            "s.prototxt: max_iter is missing: the number of iterations to train for");
+  EXPECT_EQ(
+      RestRefusal("lr_policy: 'fixed' max_iter: 1"),
+      "s.prototxt: base_lr is missing: the learning rate to start from; write base_lr: 0.01, or "
+      "give --set base_lr=0.01");
+  EXPECT_EQ(
+      RestRefusal("lr_policy: 'fixed' base_lr: 1"),
+      "s.prototxt: max_iter is missing: the number of iterations to train for; write max_iter: "
+      "10000, or give --set max_iter=10000");
   EXPECT_EQ(RestRefusal("max_iter: 1 base_lr: 1"),
             "s.prototxt: lr_policy is missing; it is one of cosine, exp, fixed, inv, multistep, "
             "poly, sigmoid, step");
@@ -178,6 +182,14 @@ TEST_F(SolverSpecTest, NumbersMustMakeSense) {
   EXPECT_THAT(RestRefusal(rest + "base_lr: -1"), HasSubstr("base_lr is -1; it must be 0 or more"));
   EXPECT_THAT(RestRefusal(rest + "base_lr: 1 momentum: inf"),
               HasSubstr("momentum is inf; it must"));
+  EXPECT_THAT(RestRefusal(rest + "base_lr: 1 momentum: 1.5"),
+              HasSubstr("momentum is 1.5; it must be at least 0 and below 1"));
+  EXPECT_THAT(RestRefusal(rest + "base_lr: 1 type: 'AdamW' momentum2: 1"),
+              HasSubstr("momentum2 is 1; it must be at least 0 and below 1"));
+  EXPECT_THAT(RestRefusal(rest + "base_lr: 1 average_loss: 2147483647"),
+              HasSubstr("average_loss is 2147483647; it must be at most 10000000"));
+  EXPECT_THAT(RestRefusal(rest + "base_lr: 1\nsnapshot_prefix: ''"),
+              HasSubstr("s.prototxt:4:1: snapshot_prefix is empty: give the start"));
   EXPECT_THAT(RestRefusal(rest + "base_lr: 1 weight_decay: -1"), HasSubstr("weight_decay is -1"));
   EXPECT_THAT(RestRefusal("lr_policy: 'fixed' base_lr: 1 max_iter: 0"),
               HasSubstr("2:31: max_iter is 0; it must be at least 1"));

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "support/golden.h"
+#include "support/hostile_values.h"
 #include "support/net_text.h"
 #include "trainer/base/text.h"
 #include "trainer/net/net.h"
@@ -114,32 +115,6 @@ std::string Try(const Example& example, const caffe::LayerParameter& layer) {
     return Join("not an Error: ", e.what());
   }
   return "";
-}
-
-std::vector<std::string> HostileValues(const FieldDescriptor* field) {
-  switch (field->cpp_type()) {
-    case FieldDescriptor::CPPTYPE_UINT32:
-      return {"0", "1", "2", "3", "7", "65536", "2147483647", "2147483648", "4294967295"};
-    case FieldDescriptor::CPPTYPE_INT32:
-    case FieldDescriptor::CPPTYPE_INT64:
-      return {"0", "1", "2", "3", "-1", "-2", "-9", "1000000", "2147483647", "-2147483648"};
-    case FieldDescriptor::CPPTYPE_FLOAT:
-    case FieldDescriptor::CPPTYPE_DOUBLE:
-      return {"0", "1", "-1", "0.5", "1e30", "-1e30", "1e-40", "inf", "-inf", "nan"};
-    case FieldDescriptor::CPPTYPE_BOOL:
-      return {"true", "false"};
-    case FieldDescriptor::CPPTYPE_STRING:
-      return {"''", "'no such thing'", "'/'"};
-    case FieldDescriptor::CPPTYPE_ENUM: {
-      std::vector<std::string> names;
-      for (int i = 0; i < field->enum_type()->value_count(); ++i) {
-        names.push_back(field->enum_type()->value(i)->name());
-      }
-      return names;
-    }
-    default:
-      return {};
-  }
 }
 
 class Hostile {

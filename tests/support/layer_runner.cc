@@ -55,6 +55,7 @@ NetOptions OptionsOf(const RunnerOptions& options) {
   net.seed = options.seed;
   net.memory = options.memory;
   net.log = false;
+  net.output_files = options.output_files;
   return net;
 }
 

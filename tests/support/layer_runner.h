@@ -18,6 +18,7 @@ struct RunnerOptions {
   bool in_place = false;      // top 0 has the name of bottom 0
   MemoryMode memory = MemoryMode::kPoisoned;
   uint64_t seed = 1;
+  OutputFiles output_files = OutputFiles::kNone;
 };
 
 // All numbers go in and out in row-major order, images as (N, C, H, W).

@@ -112,6 +112,9 @@ TEST(CheckPassTest, WritesNoHdf5Output) {
   job.net += R"(
 layer { name: "out" type: "HDF5Output" bottom: "ip" bottom: "label"
         hdf5_output_param { file_name: "out.h5" } })";
+  job.ExpectOne(78, "another layer of this run writes 'out.h5'; give each its own file");
+  EXPECT_THAT(job.Files("out"), IsEmpty());
+  job.net = Edited(job.net, "\"out.h5\"", "\"out.h5\" } include { phase: TRAIN");
   EXPECT_EQ(job.Check().exit_code, 0);
   EXPECT_THAT(job.Files("out"), IsEmpty());
 }

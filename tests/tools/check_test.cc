@@ -122,7 +122,51 @@ TEST(CheckTest, SaysWhatIsWrongWithTheFiles) {
   {
     CheckJob job;
     job.solver = Edited(job.solver, "solver_mode: CPU", "solver_mode: GPU");
-    job.ExpectOne(69, "write solver_mode: CPU");
+    job.ExpectOne(69, "write solver_mode: CPU, or give --set solver_mode=CPU");
+    EXPECT_EQ(job.Check({"--set", "solver_mode=CPU"}).exit_code, 0);
+    EXPECT_EQ(job.Train({"--set", "solver_mode=CPU"}).exit_code, 0);
+  }
+  {
+    CheckJob job;
+    job.solver = Edited(job.solver, "max_iter: 20\n", "");
+    job.ExpectOne(78,
+                  "max_iter is missing: the number of iterations to train for; write max_iter: "
+                  "10000, or give --set max_iter=10000");
+    EXPECT_EQ(job.Check({"--set", "max_iter=10"}).exit_code, 0);
+    EXPECT_EQ(job.Train({"--set", "max_iter=10"}).exit_code, 0);
+  }
+  {
+    CheckJob job;
+    job.solver += "iter_size: 0\n";
+    job.ExpectOne(78, "iter_size is 0; it must be at least 1");
+  }
+  {
+    CheckJob job;
+    job.solver = Edited(job.solver, "\"snap\"", "\"\"");
+    job.ExpectOne(78, "solver.prototxt:13:1: snapshot_prefix is empty");
+  }
+}
+
+// Untrained, each batch norm multiplies by 316 in the TEST phase.
+TEST(CheckTest, ATestThatOverflowsBeforeTheTrainingIsAWarning) {
+  CheckJob job;
+  std::string norms;
+  for (int i = 0; i < 20; ++i) {
+    norms += "layer { name: \"bn" + std::to_string(i) +
+             "\" type: \"BatchNorm\" bottom: \"ip\" top: \"ip\" }\n";
+  }
+  job.net =
+      Edited(job.net, "layer {\n  name: \"accuracy\"", norms + "layer {\n  name: \"accuracy\"");
+  for (const char* set : {"test_initialization=true", "test_initialization=false"}) {
+    const Outcome outcome = job.Check({"--set", set});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.out << outcome.err;
+    EXPECT_THAT(Lines(outcome, "warning: "),
+                ElementsAre(AllOf(StartsWith("net.prototxt:"), HasSubstr("the loss of the test net "
+                                                                         "#0 is"))));
+    EXPECT_EQ(job.Train({"--set", set}).exit_code, 0);
+    for (const std::string& name : job.Files("snap")) {
+      std::filesystem::remove(job.folder() / name);
+    }
   }
 }
 

@@ -21,6 +21,8 @@ constexpr int kPatienceMs = 60000;
 [[noreturn]] void BecomeProgram(char* const* argv, const RunOptions& options, int out, int err) {
   if (!options.stdout_path.empty())
     out = open(options.stdout_path.c_str(), O_WRONLY | O_CREAT, 0666);
+  if (!options.stderr_path.empty())
+    err = open(options.stderr_path.c_str(), O_WRONLY | O_CREAT, 0666);
   const int null = open("/dev/null", O_RDONLY);
   if (chdir(options.folder.c_str()) != 0 || dup2(null, 0) < 0 || dup2(out, 1) < 0 ||
       dup2(err, 2) < 0) {
@@ -28,6 +30,8 @@ constexpr int kPatienceMs = 60000;
   }
   const rlimit limit = {options.memory_limit, options.memory_limit};
   if (options.memory_limit > 0 && setrlimit(RLIMIT_AS, &limit) != 0) _exit(125);
+  const rlimit file_limit = {options.file_limit, options.file_limit};
+  if (options.file_limit > 0 && setrlimit(RLIMIT_FSIZE, &file_limit) != 0) _exit(125);
   if (options.as_nobody && (setgid(65534) != 0 || setuid(65534) != 0)) _exit(125);
   for (const std::string& variable : options.env) putenv(const_cast<char*>(variable.c_str()));
   execv(argv[0], argv);
@@ -117,6 +121,11 @@ std::string Program::WaitForLine(const std::string& text) {
 }
 
 void Program::Signal(int signal) const { kill(pid_, signal); }
+
+void Program::CloseStderr() {
+  close(err_);
+  err_ = -1;
+}
 
 Outcome Program::Wait() {
   while (ReadSome()) {

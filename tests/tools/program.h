@@ -27,6 +27,8 @@ struct RunOptions {
   size_t memory_limit = 0;                               // bytes of address space; 0: none
   bool as_nobody = false;                                // give up root's rights first
   std::string stdout_path = "";                          // where stdout goes instead of `out`
+  std::string stderr_path = "";                          // the same of stderr and `err`
+  size_t file_limit = 0;                                 // most bytes of a file; 0: no limit
 };
 
 // One run. The destructor kills what still runs.
@@ -41,6 +43,9 @@ class Program {
   // minute passes without any, the test fails and "" comes back.
   std::string WaitForLine(const std::string& text);
   void Signal(int signal) const;
+  // Reads no more of stderr: what is written to it fails from here on.
+  void CloseStderr();
+  pid_t pid() const { return pid_; }
   // Reads to the end of both outputs and returns how the run ended.
   Outcome Wait();
 

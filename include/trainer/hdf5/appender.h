@@ -12,12 +12,18 @@ namespace trainer {
 
 class FileStorage;
 
+enum class Hdf5Creation {
+  kReplace,  // in place of an older file
+  kNew,      // kCannotCreate when anything of that name is there
+};
+
 // A new HDF5 file with datasets of floats that grow along their first axis. After each Flush the
 // file is whole. One thread. Errors: as ThrowFileError for the disk, kInternal for the library.
 class Hdf5Appender {
  public:
-  // Makes the file, in place of an older one. Messages call it `shown`, or `path` where that is "".
-  explicit Hdf5Appender(const std::string& path, const std::string& shown = "");
+  // Makes the file. Messages call it `shown`, or `path` where that is "".
+  explicit Hdf5Appender(const std::string& path, const std::string& shown = "",
+                        Hdf5Creation creation = Hdf5Creation::kReplace);
   ~Hdf5Appender();
   Hdf5Appender(const Hdf5Appender&) = delete;
   Hdf5Appender& operator=(const Hdf5Appender&) = delete;

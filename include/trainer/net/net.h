@@ -9,6 +9,7 @@
 #include "trainer/base/attempt.h"
 #include "trainer/base/shard.h"
 #include "trainer/config/net_spec.h"
+#include "trainer/layers/file_writer.h"
 #include "trainer/layers/layer.h"
 #include "trainer/net/param_store.h"
 
@@ -32,6 +33,7 @@ struct NetOptions {
   bool recompute = false;  // as the net's `recompute` says, or this
   bool fuse = true;        // let layers compute those behind them as well; never with kSeparate
   bool log = true;         // Caffe's start-up lines
+  OutputFiles output_files = OutputFiles::kNone;  // whether layers may write files
   // Only plans: takes no memory, so that the net cannot run and its values have shapes alone.
   bool plan_only = false;
   // Takes the errors of single layers, so that planning goes on with those that do not depend on a

@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "trainer/base/error.h"
+
 namespace trainer {
 
 enum class Request { kNone, kSnapshot, kStop };
@@ -15,10 +17,15 @@ struct SignalEffects {
   Request sighup = Request::kSnapshot;
   Request sigterm = Request::kStop;
   Request sigusr1 = Request::kStop;
+  int stop_exit_code = static_cast<int>(ErrorCode::kStopped);  // of SIGUSR1 before BeginRun
 };
 
-// While it lives, SIGINT, SIGHUP, SIGTERM and SIGUSR1 only set a flag. A second SIGINT or SIGTERM
-// ends the process at once, as if unhandled. One object at a time.
+// While it lives, it handles SIGINT, SIGHUP, SIGTERM and SIGUSR1. One object at a time.
+// Before BeginRun there is nothing to finish or to save: a signal that means "stop" ends the
+// process at once, as if unhandled; but SIGUSR1, with which batch systems warn of the time limit,
+// ends it with stop_exit_code, since nothing is lost and the job may be queued again.
+// After it they only set a flag. A second SIGINT, SIGHUP or SIGTERM that means "stop" ends the
+// process at once, as if unhandled.
 class SignalWatch {
  public:
   explicit SignalWatch(const SignalEffects& effects);
@@ -26,6 +33,8 @@ class SignalWatch {
   SignalWatch(const SignalWatch&) = delete;
   SignalWatch& operator=(const SignalWatch&) = delete;
 
+  // Iterations begin.
+  void BeginRun();
   // The strongest request since the last call, and forgets a snapshot request. A stop request
   // stays. Async-signal-safe state only; any thread.
   Request Poll();

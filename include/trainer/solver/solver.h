@@ -23,7 +23,8 @@ struct TrainOptions {
   std::vector<std::string> weights;  // .caffemodel files to start from, in this order
   MemoryMode memory = MemoryMode::kShared;
   SignalWatch* signals = nullptr;  // null: signals are not looked at
-  bool saves = true;  // false: no snapshot is going to be written, and its folder is left alone
+  // false: the run writes no file: no snapshot, whose folder is left alone, and nothing of layers.
+  bool saves = true;
 };
 
 // Whether a run of this solver writes snapshots of itself, without a signal that asks for one.
@@ -45,8 +46,9 @@ class Solver {
          Observer& observer);
   ~Solver();
 
-  // Runs from the current iteration to max_iter, with tests, reports and snapshots on the way.
-  // Throws kDiverged before the update when the loss is not finite or, in iterations that are
+  // Runs from the current iteration to max_iter, with tests, reports and snapshots on the way. A
+  // snapshot on the way that cannot be written is a warning, the last one's error is thrown; throws
+  // kDiverged before the update when the loss is not finite or, in iterations that are
   // reported, a weight.
   SolveResult Solve();
 
@@ -99,6 +101,7 @@ class Solver {
   bool WeightsAreFinite() const;
   std::string FirstNonFiniteParam() const;
   bool TestIsDue() const;
+  void TrySnapshot();
   void Finish();
 
   const SolverSpec& spec_;

@@ -1,0 +1,120 @@
+#include "lock_owner.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <fstream>
+#include <random>
+#include <sstream>
+#include <vector>
+
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+std::string FirstLine(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+std::string LinkTarget(const char* path) {
+  std::array<char, 256> target = {};
+  const ssize_t length = readlink(path, target.data(), target.size());
+  return length > 0 ? std::string(target.data(), static_cast<size_t>(length)) : std::string();
+}
+
+struct ProcessState {
+  bool known = false, zombie = false;
+  std::string started;
+};
+
+// From /proc/<pid>/stat: "pid (name) state ..."; the start time is field 22.
+ProcessState StateOf(int pid) {
+  const std::string line = FirstLine(Join("/proc/", pid, "/stat"));
+  const size_t name_end = line.rfind(')');
+  if (name_end == std::string::npos) return {};
+  std::istringstream rest(line.substr(name_end + 1));
+  std::vector<std::string> fields;
+  for (std::string field; rest >> field;) fields.push_back(field);
+  if (fields.size() < 20) return {};
+  return {true, fields[0] == "Z" || fields[0] == "X", fields[19]};
+}
+
+std::string HostName() {
+  std::array<char, 256> name = {};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
+std::string BatchJob() {
+  for (const char* variable : {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID"}) {
+    const char* job = std::getenv(variable);
+    if (job != nullptr && *job != '\0') return job;
+  }
+  return "";
+}
+
+// A value is one line of text that a terminal may show.
+std::string OneLine(std::string text) {
+  for (char& c : text) c = c == '\n' ? ' ' : c;
+  return EscapeControl(text.substr(0, 200));
+}
+
+}  // namespace
+
+LockOwner LockOwner::Self() {
+  LockOwner owner;
+  owner.host = OneLine(HostName());
+  owner.machine = OneLine(
+      Join(FirstLine("/proc/sys/kernel/random/boot_id"), " ", LinkTarget("/proc/self/ns/pid")));
+  owner.pid = getpid();
+  owner.started = StateOf(owner.pid).started;
+  owner.job = OneLine(BatchJob());
+  std::random_device random;
+  owner.token = Join(random(), "-", random());
+  return owner;
+}
+
+LockOwner LockOwner::Parse(const std::string& text) {
+  LockOwner owner;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t equals = line.find('=');
+    if (equals == std::string::npos) continue;
+    const std::string name = line.substr(0, equals), value = OneLine(line.substr(equals + 1));
+    if (name == "host") owner.host = value;
+    if (name == "machine") owner.machine = value;
+    if (name == "pid") std::from_chars(value.data(), value.data() + value.size(), owner.pid);
+    if (name == "started") owner.started = value;
+    if (name == "job") owner.job = value;
+    if (name == "token") owner.token = value;
+  }
+  return owner;
+}
+
+std::string LockOwner::Text() const {
+  return Join("host=", host, "\nmachine=", machine, "\npid=", pid, "\nstarted=", started,
+              "\njob=", job, "\ntoken=", token, "\n");
+}
+
+std::string LockOwner::Describe() const {
+  if (pid == 0) return "a process that the lock does not name";
+  return Join("process ", pid, " on host ", host, job.empty() ? "" : " (batch job " + job + ")");
+}
+
+LockOwner::Life LockOwner::Look() const {
+  const LockOwner self = Self();
+  if (pid <= 0 || machine != self.machine || host != self.host) return Life::kUnknown;
+  if (kill(pid, 0) != 0 && errno == ESRCH) return Life::kGone;
+  const ProcessState state = StateOf(pid);
+  if (!state.known || started.empty()) return state.zombie ? Life::kGone : Life::kRuns;
+  return state.zombie || state.started != started ? Life::kGone : Life::kRuns;
+}
+
+}  // namespace trainer

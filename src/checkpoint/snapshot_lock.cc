@@ -1,0 +1,230 @@
+#include "trainer/checkpoint/snapshot_lock.h"
+
+#include <fcntl.h>
+#include <glog/logging.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+
+#include "lock_owner.h"
+#include "trainer/base/atomic_file.h"
+#include "trainer/base/file.h"
+#include "trainer/base/own_file.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr uint64_t kMaxBytes = 4096;
+
+// A lock as found.
+struct Found {
+  std::string text;
+  LockOwner owner;
+  struct timespec touched = {};
+};
+
+// Nothing when there is no lock. Opening it makes a network file system look at the server.
+std::optional<Found> Look(const std::string& path) {
+  const int fd = FileOps::Posix().Open(path, O_RDONLY | O_NOFOLLOW, 0);
+  if (fd < 0) return std::nullopt;
+  const FileHandle file(FileOps::Posix(), fd);
+  Found found;
+  struct stat info {};
+  if (fstat(fd, &info) != 0) return std::nullopt;
+  found.touched = info.st_mtim;
+  found.text.resize(kMaxBytes);
+  const ssize_t got = FileOps::Posix().Read(fd, found.text.data(), kMaxBytes);
+  found.text.resize(got > 0 ? static_cast<size_t>(got) : 0);
+  found.owner = LockOwner::Parse(found.text);
+  return found;
+}
+
+milliseconds Since(const struct timespec& then, const struct timespec& now) {
+  return milliseconds((now.tv_sec - then.tv_sec) * 1000 + (now.tv_nsec - then.tv_nsec) / 1000000);
+}
+
+struct timespec WallClock() {
+  struct timespec now {};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return now;
+}
+
+double Seconds(milliseconds time) { return static_cast<double>(time.count() / 100) / 10; }
+
+// Why the owner counts as dead, or "".
+std::string DeathOf(const Found& found, const struct timespec& now, const LockTimes& times) {
+  const LockOwner::Life life = found.owner.Look();
+  if (life == LockOwner::Life::kGone) return "which is not running any more";
+  if (life == LockOwner::Life::kRuns) return "";
+  const milliseconds silent = Since(found.touched, now);
+  if (silent <= times.stale) return "";
+  return Join("which gave no sign of life for ", Seconds(silent), " s");
+}
+
+[[noreturn]] void Refuse(const std::string& path, const std::string& prefix, const Found& found,
+                         const LockTimes& times) {
+  throw Error(ErrorCode::kCannotCreate, {AbsolutePath(path)},
+              EscapeControl(
+                  Join("the snapshots of '", prefix, "' are being written by another run, ",
+                       found.owner.Describe(), "; wait until it ends (--lock_wait=SECONDS), or ",
+                       "give this run another snapshot_prefix. The lock of a run that is dead is ",
+                       "taken over, on another machine ", Seconds(times.stale),
+                       " s after its last sign of life")));
+}
+
+// The file with what is to be the lock, under a hidden name that no other process has.
+class Candidate {
+ public:
+  Candidate(const std::string& prefix, const std::string& path, const LockOwner& owner)
+      : temp_(TempPathFor(Join(prefix, ".lock.", owner.token))) {
+    FileOps& ops = FileOps::Posix();
+    const std::string text = owner.Text();
+    FileHandle file(ops, ops.Open(temp_, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666));
+    if (file.get() < 0) Fail("create", path, errno);
+    const ssize_t wrote = ops.Write(file.get(), text.data(), text.size());
+    const int failure = wrote == static_cast<ssize_t>(text.size()) ? 0 : wrote < 0 ? errno : ENOSPC;
+    struct stat info {};
+    const bool known = fstat(file.get(), &info) == 0;
+    now_ = known ? info.st_mtim : WallClock();
+    if (failure == 0 && file.Close() == 0) return;
+    const int reason = failure == 0 ? errno : failure;
+    ops.Unlink(temp_);
+    Fail("write", path, reason);
+  }
+  ~Candidate() { FileOps::Posix().Unlink(temp_); }
+  Candidate(const Candidate&) = delete;
+  Candidate& operator=(const Candidate&) = delete;
+
+  // Now, by the clock that stamps the lock too.
+  const struct timespec& now() const { return now_; }
+
+  // Whether it became the lock. The answer of a network file system may get lost, so a failure is
+  // one only when the file has no second name.
+  bool Become(const std::string& path) const {
+    if (FileOps::Posix().Link(temp_, path) == 0) return true;
+    const int reason = errno;
+    struct stat info {};
+    if (stat(temp_.c_str(), &info) == 0 && info.st_nlink == 2) return true;
+    if (reason == EEXIST) return false;
+    if (reason == EPERM || reason == ENOTSUP || reason == EOPNOTSUPP || reason == ENOSYS ||
+        reason == EMLINK) {
+      return CopyTo(path);
+    }
+    Fail("create", path, reason);
+  }
+
+ private:
+  [[noreturn]] static void Fail(const char* doing, const std::string& path, int reason) {
+    ThrowFileError(FileUse::kOutput, Join(doing, " the lock of the snapshots"), AbsolutePath(path),
+                   reason);
+  }
+
+  // For file systems without hard links.
+  bool CopyTo(const std::string& path) const {
+    FileOps& ops = FileOps::Posix();
+    FileHandle file(ops, ops.Open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666));
+    if (file.get() < 0 && errno == EEXIST) return false;
+    if (file.get() < 0) Fail("create", path, errno);
+    const std::string text = ReadFile(temp_, kMaxBytes);
+    if (ops.Write(file.get(), text.data(), text.size()) < 0) Fail("write", path, errno);
+    return true;
+  }
+
+  std::string temp_;
+  struct timespec now_ = {};
+};
+
+// Takes a dead owner's lock away. Another process may have done that and made a lock of its own
+// since `dead` was read, so the file is looked at again under a name of our own, and given back.
+void TakeAway(const std::string& prefix, const std::string& path, const Found& dead) {
+  FileOps& ops = FileOps::Posix();
+  const std::string aside = TempPathFor(prefix + ".lock.dead");
+  if (ops.Rename(path, aside) != 0) {
+    if (errno == ENOENT) return;  // somebody else was faster
+    ThrowFileError(FileUse::kOutput, "take over the lock of a dead run", AbsolutePath(path), errno);
+  }
+  const std::optional<Found> taken = Look(aside);
+  if (taken && taken->text != dead.text) ops.Link(aside, path);
+  ops.Unlink(aside);
+}
+
+}  // namespace
+
+std::string SnapshotLockPath(const std::string& prefix) {
+  return JoinPath(FolderOf(prefix), Join(".", FileNameOf(prefix), ".lock"));
+}
+
+SnapshotLock::SnapshotLock(const std::string& prefix, const LockTimes& times)
+    : path_(SnapshotLockPath(prefix)), times_(times) {
+  CheckWritable(prefix, 0);
+  const LockOwner self = LockOwner::Self();
+  mark_ = self.Text();
+  const auto start = std::chrono::steady_clock::now();
+  for (bool told = false;;) {
+    const Candidate candidate(prefix, path_, self);
+    if (candidate.Become(path_)) break;
+    const std::optional<Found> found = Look(path_);
+    if (!found) continue;  // it went away in between
+    const std::string death = DeathOf(*found, candidate.now(), times_);
+    if (!death.empty()) {
+      LOG(WARNING) << EscapeControl(
+          Join("Took over the lock of '", prefix, "' from ", found->owner.Describe(), ", ", death));
+      TakeAway(prefix, path_, *found);
+      continue;
+    }
+    const bool same_job = !self.job.empty() && found->owner.job == self.job;
+    const milliseconds wait =
+        same_job ? std::max(times_.wait, times_.stale + times_.beat) : times_.wait;
+    if (std::chrono::steady_clock::now() - start >= wait) Refuse(path_, prefix, *found, times_);
+    if (!told) {
+      LOG(WARNING) << EscapeControl(Join("The snapshots of '", prefix, "' are being written by ",
+                                         found->owner.Describe(), "; waiting up to ", Seconds(wait),
+                                         " s for it to end"));
+    }
+    told = true;
+    std::this_thread::sleep_for(times_.poll);
+  }
+  RememberOwnFile(path_, mark_);
+  thread_ = std::thread([this] { Beat(); });
+}
+
+SnapshotLock::~SnapshotLock() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  ended_.notify_all();
+  thread_.join();
+  ForgetOwnFile(path_);
+  const std::optional<Found> found = Look(path_);
+  if (found && found->text == mark_) FileOps::Posix().Unlink(path_);
+}
+
+void SnapshotLock::Beat() {
+  std::unique_lock lock(mutex_);
+  while (!ended_.wait_for(lock, times_.beat, [this] { return ending_; })) {
+    const std::optional<Found> found = Look(path_);
+    if (found && found->text == mark_) {
+      utimensat(AT_FDCWD, path_.c_str(), nullptr, 0);
+      continue;
+    }
+    if (!found && errno != ENOENT) continue;  // the file system is away; it may come back
+    LOG(WARNING) << EscapeControl(Join("The lock ", AbsolutePath(path_), " is not this run's any ",
+                                       "more: another run may write the same snapshots"));
+    return;
+  }
+}
+
+void CheckSnapshotLock(const std::string& prefix, const LockTimes& times) {
+  const std::string path = SnapshotLockPath(prefix);
+  const std::optional<Found> found = Look(path);
+  if (found && DeathOf(*found, WallClock(), times).empty()) Refuse(path, prefix, *found, times);
+}
+
+}  // namespace trainer

@@ -1,0 +1,248 @@
+// Who may write the snapshots of a prefix.
+
+#include "trainer/checkpoint/snapshot_lock.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <filesystem>
+
+#include "lock_owner.h"
+#include "support/error_of.h"
+#include "support/in_child.h"
+#include "support/log_collector.h"
+#include "support/temp_folder.h"
+#include "trainer/base/own_file.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr LockTimes kQuick = {.beat = milliseconds(20),
+                              .stale = milliseconds(60000),
+                              .poll = milliseconds(5),
+                              .wait = milliseconds(0)};
+
+class SnapshotLockTest : public testing::Test {
+ protected:
+  // A lock that somebody left, touched `ago` before now.
+  void Leave(const LockOwner& owner, std::chrono::seconds ago = std::chrono::seconds(0)) const {
+    WriteText(path_, owner.Text());
+    std::filesystem::last_write_time(path_, std::filesystem::file_time_type::clock::now() - ago);
+  }
+  static LockOwner Elsewhere() {
+    LockOwner owner = LockOwner::Self();
+    owner.host = "elsewhere";
+    owner.machine = "another boot";
+    return owner;
+  }
+  void ExpectRefused(const std::string& part, const LockTimes& times = kQuick) const {
+    const auto [code, message] = ErrorOf([&] { SnapshotLock lock(prefix_, times); });
+    EXPECT_EQ(code, ErrorCode::kCannotCreate);
+    EXPECT_THAT(message, HasSubstr("are being written by another run, "));
+    EXPECT_THAT(message, HasSubstr(part));
+    EXPECT_EQ(ErrorOf([&] { CheckSnapshotLock(prefix_, times); }), std::pair(code, message));
+  }
+  void ExpectTakenOver(const std::string& why) const {
+    CheckSnapshotLock(prefix_, kQuick);
+    const LogCollector log;
+    {
+      const SnapshotLock lock(prefix_, kQuick);
+      EXPECT_THAT(log.lines, ElementsAre(HasSubstr(why)));
+      EXPECT_EQ(LockOwner::Parse(ReadText(path_)).pid, getpid());
+      EXPECT_THAT(folder_.Names(), ElementsAre(".snap.lock"));
+    }
+    EXPECT_THAT(folder_.Names(), IsEmpty());
+  }
+
+  TempFolder folder_;
+  std::string prefix_ = folder_ / "snap", path_ = SnapshotLockPath(prefix_);
+};
+
+TEST_F(SnapshotLockTest, IsThereWhileItLives) {
+  EXPECT_EQ(path_, folder_ / ".snap.lock");
+  {
+    const SnapshotLock lock(prefix_);
+    EXPECT_THAT(folder_.Names(), ElementsAre(".snap.lock"));
+    ExpectRefused(Join("process ", getpid(), " on host "));
+    const SnapshotLock other(folder_ / "another");
+  }
+  EXPECT_THAT(folder_.Names(), IsEmpty());
+  CheckSnapshotLock(prefix_);
+}
+
+TEST_F(SnapshotLockTest, TheOwnerReadsBackAsItWasWritten) {
+  LockOwner owner = LockOwner::Self();
+  owner.job = "12\n34";
+  EXPECT_THAT(LockOwner::Parse("pid=12\nhost=a\njob=77\nodd line\nmore=1\n").Describe(),
+              "process 12 on host a (batch job 77)");
+  owner.job = "12";
+  EXPECT_EQ(LockOwner::Parse(owner.Text()).Text(), owner.Text());
+  EXPECT_EQ(owner.Look(), LockOwner::Life::kRuns);
+  EXPECT_EQ(LockOwner::Parse("").Look(), LockOwner::Life::kUnknown);
+}
+
+TEST_F(SnapshotLockTest, OfAProcessThatIsGoneIsTakenOver) {
+  LockOwner owner = LockOwner::Self();
+  owner.pid = fork();
+  if (owner.pid == 0) _exit(0);
+  // Ended but not yet waited for, then gone.
+  siginfo_t ignored = {};
+  waitid(P_PID, static_cast<id_t>(owner.pid), &ignored, WEXITED | WNOWAIT);
+  Leave(owner);
+  ExpectTakenOver("which is not running any more");
+  waitpid(owner.pid, nullptr, 0);
+  Leave(owner);
+  ExpectTakenOver(Join("from process ", owner.pid, " on host ", owner.host));
+}
+
+TEST_F(SnapshotLockTest, OfAnotherProcessWithTheSameNumberIsTakenOver) {
+  LockOwner owner = LockOwner::Self();
+  owner.started = "1";
+  Leave(owner);
+  ExpectTakenOver("which is not running any more");
+}
+
+TEST_F(SnapshotLockTest, OfAProcessThatRunsIsHeldHoweverLongItIsSilent) {
+  Leave(LockOwner::Self(), std::chrono::hours(5));
+  ExpectRefused(Join("process ", getpid(), " on host "));
+}
+
+TEST_F(SnapshotLockTest, OfAnotherMachineCountsUntilItIsSilentForLong) {
+  Leave(Elsewhere(), std::chrono::seconds(30));
+  ExpectRefused("60 s after its last sign of life");
+  Leave(Elsewhere(), std::chrono::seconds(90));
+  ExpectTakenOver("on host elsewhere, which gave no sign of life for 90");
+}
+
+TEST_F(SnapshotLockTest, ThatSaysNothingCountsLikeOneOfAnotherMachine) {
+  WriteText(path_, "");
+  ExpectRefused("a process that the lock does not name");
+  Leave(LockOwner{}, std::chrono::seconds(90));
+  ExpectTakenOver("gave no sign of life");
+}
+
+TEST_F(SnapshotLockTest, GivesSignsOfLife) {
+  const SnapshotLock lock(prefix_, kQuick);
+  const auto old = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
+  std::filesystem::last_write_time(path_, old);
+  for (int i = 0; i < 500 && std::filesystem::last_write_time(path_) == old; ++i) usleep(10000);
+  EXPECT_GT(std::filesystem::last_write_time(path_), old + std::chrono::minutes(50));
+}
+
+TEST_F(SnapshotLockTest, ThatWasTakenAwayIsSaidOnceAndLeftToItsOwner) {
+  struct : LogCollector {
+    std::atomic<bool> told{false};
+    void send(google::LogSeverity severity, const char* path, const char* file, int line,
+              const google::LogMessageTime& time, const char* message, size_t length) override {
+      LogCollector::send(severity, path, file, line, time, message, length);
+      told = true;
+    }
+  } log;
+  {
+    const SnapshotLock lock(prefix_, kQuick);
+    Leave(Elsewhere());
+    for (int i = 0; i < 3000 && !log.told; ++i) usleep(10000);
+  }
+  EXPECT_THAT(log.lines, ElementsAre(HasSubstr("is not this run's any more")));
+  EXPECT_EQ(LockOwner::Parse(ReadText(path_)).host, "elsewhere");
+}
+
+TEST_F(SnapshotLockTest, WaitsForTheOtherRunToEnd) {
+  LockTimes times = kQuick;
+  times.wait = std::chrono::seconds(30);
+  Leave(Elsewhere());
+  std::thread other([&] {
+    usleep(50000);
+    std::filesystem::remove(path_);
+  });
+  const LogCollector log;
+  const SnapshotLock lock(prefix_, times);
+  other.join();
+  EXPECT_THAT(log.lines, ElementsAre(HasSubstr("waiting up to 30 s for it to end")));
+}
+
+TEST_F(SnapshotLockTest, AJobThatIsQueuedAgainOutwaitsItsFormerSelf) {
+  setenv("SLURM_JOB_ID", "77", 1);
+  Leave(Elsewhere());
+  unsetenv("SLURM_JOB_ID");
+  LockTimes times = kQuick;
+  times.stale = milliseconds(2000);
+  ExpectRefused("(batch job 77)", times);
+  setenv("SLURM_JOB_ID", "77", 1);
+  const LogCollector log;
+  const SnapshotLock lock(prefix_, times);
+  unsetenv("SLURM_JOB_ID");
+  EXPECT_THAT(log.lines, Contains(HasSubstr("Took over the lock")));
+}
+
+TEST_F(SnapshotLockTest, OneOfManyRunsGetsIt) {
+  LockOwner dead = Elsewhere();
+  Leave(dead, std::chrono::hours(1));
+  constexpr int kRuns = 8;
+  int losers[2];
+  ASSERT_EQ(pipe(losers), 0);
+  std::vector<pid_t> children;
+  for (int i = 0; i < kRuns; ++i) {
+    const pid_t child = fork();
+    if (child != 0) {
+      children.push_back(child);
+      continue;
+    }
+    alarm(60);
+    int status = 0;
+    try {
+      const SnapshotLock lock(prefix_, kQuick);
+      status = 1;
+      for (int i = 0; i < kRuns - 1; ++i) {  // until all others have tried
+        char byte = 0;
+        if (read(losers[0], &byte, 1) != 1) _exit(0);
+      }
+    } catch (const Error&) {
+      if (write(losers[1], "x", 1) != 1) _exit(0);
+    }
+    _exit(status);
+  }
+  int holders = 0;
+  for (const pid_t child : children) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    holders += WIFEXITED(status) ? WEXITSTATUS(status) : 100;
+  }
+  close(losers[0]);
+  close(losers[1]);
+  EXPECT_EQ(holders, 1);
+}
+
+TEST_F(SnapshotLockTest, GoesWithAProcessThatEndsInAHandler) {
+  EXPECT_EQ(InChild([&] {
+              const SnapshotLock lock(prefix_, kQuick);
+              std::signal(SIGTERM, [](int) {
+                RemoveOwnFile();
+                _exit(9);
+              });
+              raise(SIGTERM);
+              return 0;
+            }),
+            9);
+  EXPECT_THAT(folder_.Names(), IsEmpty());
+}
+
+TEST_F(SnapshotLockTest, NeedsAFolderThatCanBeWritten) {
+  const auto [code, message] = ErrorOf([&] { SnapshotLock lock(folder_ / "none/snap"); });
+  EXPECT_EQ(code, ErrorCode::kCannotCreate);
+  EXPECT_THAT(message, HasSubstr("this folder for snapshots does not exist"));
+}
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,192 @@
+// Disks that fill up and terminals that go away while a run trains.
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "job.h"
+
+namespace trainer {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::SizeIs;
+using testing::StartsWith;
+
+// A job whose folder "full" is a file system of 1 MiB.
+class FullDiskTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::filesystem::create_directory(Full());
+    if (mount("none", Full().c_str(), "tmpfs", 0, "size=1m") != 0) {
+      GTEST_SKIP() << "mounting a small file system needs root";
+    }
+    mounted_ = true;
+  }
+  void TearDown() override {
+    if (mounted_) umount(Full().c_str());
+  }
+  std::string Full() const { return job_.folder() / "full"; }
+  // Leaves no byte free.
+  void Fill() const {
+    const int fd = open((Full() + "/filler").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+    ASSERT_GE(fd, 0);
+    const std::string block(4096, 'x');
+    while (write(fd, block.data(), block.size()) > 0) continue;
+    close(fd);
+  }
+  void MakeRoom() const { std::filesystem::remove(Full() + "/filler"); }
+
+  Job job_;
+  bool mounted_ = false;
+};
+
+TEST_F(FullDiskTest, ASnapshotOnTheWayThatFindsNoRoomIsTriedAgain) {
+  job_.solver = Edited(job_.solver, "max_iter: 20", "max_iter: 100000000");
+  job_.solver = Edited(job_.solver, "snapshot: 10", "snapshot: 0");
+  job_.solver = Edited(job_.solver, "display: 5", "display: 1000");
+  job_.solver = Edited(job_.solver, "\"snap\"", "\"full/snap\"");
+  job_.Write();
+  Program program(job_.TrainCommand(), job_.options());
+  program.WaitForLine("Iteration 0 (");
+  Fill();
+  program.Signal(SIGHUP);
+  EXPECT_THAT(program.WaitForLine("could not be written"),
+              AllOf(StartsWith("W"), HasSubstr("The snapshot of iteration "),
+                    HasSubstr("training goes on and the next snapshot tries again. "),
+                    HasSubstr("No space left on device; the disk is full")));
+  program.WaitForLine("Iteration ");
+  MakeRoom();
+  program.Signal(SIGHUP);
+  program.WaitForLine("Snapshotting solver state");
+  program.WaitForLine("Iteration ");
+  Fill();
+  program.Signal(SIGTERM);  // the last snapshot
+  const Outcome outcome = program.Wait();
+  EXPECT_EQ(outcome.exit_code, 74) << outcome.err;
+  EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr("No space left on device")));
+  int states = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(Full())) {
+    const std::string name = entry.path().filename().string();
+    EXPECT_FALSE(name.starts_with('.')) << name;
+    states += name.ends_with(".solverstate") ? 1 : 0;
+  }
+  EXPECT_EQ(states, 1);
+}
+
+TEST_F(FullDiskTest, AScheduledSnapshotThatFindsNoRoomEndsNothing) {
+  job_.solver = Edited(job_.solver, "max_iter: 20", "max_iter: 1000");
+  job_.solver = Edited(job_.solver, "snapshot: 10", "snapshot: 100");
+  job_.solver = Edited(job_.solver, "test_interval: 10", "test_interval: 1000");
+  job_.solver = Edited(job_.solver, "\"snap\"", "\"full/snap\"");
+  job_.Write();
+  Program program(job_.TrainCommand(), job_.options());
+  program.WaitForLine("Iteration 0 (");
+  Fill();
+  program.WaitForLine("could not be written; training goes on");
+  MakeRoom();
+  const Outcome outcome = program.Wait();
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_TRUE(std::filesystem::exists(Full() + "/snap_iter_1000.solverstate"));
+}
+
+TEST_F(FullDiskTest, AFullLogDiskIsSaidOnceAndTrainingGoesOn) {
+  job_.solver = Edited(job_.solver, "display: 5", "display: 1");
+  job_.Write();
+  Fill();
+  const Outcome outcome = RunProgram(job_.TrainCommand({"--log_dir=full"}), job_.options());
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  std::vector<std::string> warnings = outcome.ErrLines();
+  std::erase_if(warnings, [](const auto& line) { return !line.starts_with("warning: "); });
+  EXPECT_THAT(warnings, ElementsAre(HasSubstr("the log in full cannot be written: No space left")));
+  EXPECT_THAT(outcome.err, HasSubstr("] Iteration 19 ("));
+}
+
+TEST(LogFolderTest, IsRefusedBeforeAnythingElse) {
+  Job job;
+  job.Write();
+  WriteText(job.folder() / "file", "");
+  const std::pair<const char*, const char*> folders[] = {
+      {"absent", "absent: this folder for the log (--log_dir) does not exist; create it"},
+      {"file", "file: is not a folder, so no log can be written there"}};
+  for (const auto& [folder, part] : folders) {
+    ExpectRefused(job,
+                  RunProgram(job.TrainCommand({std::string("--log_dir=") + folder}), job.options()),
+                  73, "/", part);
+    RunOptions options = job.options();
+    options.env.push_back(std::string("GLOG_log_dir=") + folder);
+    ExpectRefused(job, RunProgram(job.TrainCommand(), options), 73, "/", part);
+  }
+  EXPECT_THAT(job.Files("snap"), IsEmpty());
+}
+
+TEST(LogFolderTest, WithoutPermissionIsRefused) {
+  using std::filesystem::perms;
+  Job job;
+  job.Write();
+  std::filesystem::permissions(job.folder().path(),
+                               perms::owner_all | perms::others_read | perms::others_exec);
+  RunOptions options = job.options();
+  options.as_nobody = geteuid() == 0;
+  std::filesystem::create_directory(job.folder() / "closed");
+  std::filesystem::permissions(job.folder() / "closed",
+                               perms::owner_read | perms::owner_exec | perms::others_read);
+  const Outcome outcome = RunProgram(job.TrainCommand({"--log_dir=closed"}), options);
+  if (outcome.exit_code == 126) GTEST_SKIP() << "another user may not start the program";
+  ExpectRefused(job, outcome, 77, "/", "cannot write a log here (--log_dir): Permission denied");
+}
+
+constexpr char kLost[] = "warning: the log cannot be written to the standard error";
+
+TEST(LogLossTest, AFullStderrIsSaidOnStdoutAndEndsNothing) {
+  Job job;
+  job.Write();
+  RunOptions options = job.options();
+  options.stderr_path = "/dev/full";
+  const Outcome outcome = RunProgram(job.TrainCommand(), options);
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.out, AllOf(StartsWith(kLost), EndsWith("goes on without these lines\n")));
+  EXPECT_THAT(job.Files("snap_iter_20"), SizeIs(2));
+  options.stdout_path = "/dev/full";
+  EXPECT_EQ(RunProgram(job.TrainCommand({"--resume=auto"}), options).exit_code, 0);
+}
+
+TEST(LogLossTest, AFullStderrIsSaidInTheLogFile) {
+  Job job;
+  job.Write();
+  std::filesystem::create_directory(job.folder() / "logs");
+  RunOptions options = job.options();
+  options.stderr_path = "/dev/full";
+  const Outcome outcome = RunProgram(job.TrainCommand({"--log_dir=logs"}), options);
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_EQ(outcome.out, "");
+  const std::string log = ReadText(job.folder() / "logs/trainer.INFO");
+  EXPECT_THAT(log, HasSubstr(kLost));
+  EXPECT_THAT(log, HasSubstr("Optimization Done."));
+}
+
+TEST(LogLossTest, APipeThatIsClosedEarlyEndsNothing) {
+  Job job;
+  job.solver = Edited(job.solver, "max_iter: 20", "max_iter: 200");
+  job.solver = Edited(job.solver, "display: 5", "display: 1");
+  job.Write();
+  Program program(job.TrainCommand(), job.options());
+  program.WaitForLine("Iteration 3 (");
+  program.CloseStderr();
+  const Outcome outcome = program.Wait();
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(job.Files("snap_iter_200"), SizeIs(2));
+  EXPECT_THAT(outcome.out, StartsWith(kLost));
+}
+
+}  // namespace
+}  // namespace trainer
