@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/base/error_group.h"
 #include "trainer/base/log.h"
 #include "trainer/base/text.h"
 #include "verb.h"
@@ -44,6 +45,9 @@ int Fail(ErrorCode code, const std::string& message) {
 int Guarded(const std::vector<std::string>& arguments) {
   try {
     return Run(arguments);
+  } catch (const ErrorGroup& group) {
+    for (const Error& e : group.all()) Fail(e.code(), e.what());
+    return static_cast<int>(group.code());
   } catch (const Error& e) {
     return Fail(e.code(), e.what());
   } catch (const std::bad_alloc&) {

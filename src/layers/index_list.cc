@@ -11,8 +11,7 @@ void RequireIndices(const LayerSpec& spec, const ConstTensor& indices, int input
     if (rule.Read(values[i]) >= 0) continue;
     spec.FailWith(ErrorCode::kData,
                   Join("bottom '", spec.proto().bottom(input), "' holds ", values[i], " at place ",
-                       i, "; an index is a whole number, and there are ", rule.classes, " ", what,
-                       ", 0 to ", rule.classes - 1));
+                       i, "; there are ", rule.classes, " ", what, ", 0 to ", rule.classes - 1));
   }
 }
 
