@@ -240,12 +240,7 @@ void PlanLayers(const std::vector<LayerSpec>& layers,
       if (lost || !good) unknown.insert(top);
     }
   }
-  if (!errors.empty()) {
-    if (options.errors != nullptr) {
-      options.errors->insert(options.errors->end(), errors.begin(), errors.end());
-    }
-    ThrowAll(std::move(errors));
-  }
+  if (!errors.empty()) ThrowAll(std::move(errors));
   for (ValueInfo& value : graph.values) value.is_output = value.readers.empty();
 }
 
