@@ -94,9 +94,10 @@ class Explainer {
     if (AtEnd() && context_.open.size() > 1) return {Unclosed(), {}};
     if (const FieldDescriptor* field = WrongValue()) {
       if (text.starts_with("Invalid value")) place_ = context_.last_word;
+      const bool brace = text.starts_with("Expected \"{\"");  // what follows would mislead
       return {At(place_, Join(field->name(), " needs ", TypeWords(*field), "; the file has ",
                               WordAt(place_))),
-              here};
+              brace ? std::nullopt : here};
     }
     if (text == "Expected identifier, got: }") {
       return {

@@ -5,6 +5,7 @@
 
 #include "graph.h"
 #include "net_log.h"
+#include "trainer/base/error_group.h"
 #include "trainer/base/text.h"
 #include "trainer/config/net_layers.h"
 #include "trainer/layers/filler.h"
@@ -61,14 +62,16 @@ Net::~Net() {
 
 void Net::FillParams(const std::vector<Param*>& fresh) {
   std::vector<float> host;
+  ErrorList errors;
   for (const Param* param : fresh) {
     host.assign(static_cast<size_t>(param->count()), 0.0f);
     const LayerSpec& spec = graph_->steps[static_cast<size_t>(param->owner_step)].spec;
     const PhiloxKey key{options_.seed,
                         StreamOf(Join(param->layer, ":", param->index), caffe::TRAIN)};
-    Fill(param->filler, param->shape, key, 0, spec, host);
+    Attempt(&errors, [&] { Fill(param->filler, param->shape, key, 0, spec, host); });
     params_.Import(*param, host, param->weight);
   }
+  if (!errors.empty()) ThrowAll(std::move(errors));
 }
 
 void Net::ListParams() {
