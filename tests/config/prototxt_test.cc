@@ -16,7 +16,6 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::Not;
 using testing::StartsWith;
 
@@ -177,7 +176,8 @@ TEST(PrototxtTest, EveryFieldThatIsWrongIsToldInOneRun) {
 TEST(PrototxtTest, WhatFollowsFromAFieldLeftOutIsNotTold) {
   EXPECT_THAT(NetError("layer { clip_param { min: x max: 1 } }"),
               HasSubstr("min needs a number; the file has 'x'"));
-  EXPECT_THAT(NetErrors("layer {\n relu_param {\n top: 'x'\n name: 'y'\n}\n"), IsEmpty());
+  EXPECT_THAT(NetError("layer {\n relu_param {\n top: 'x'\n name: 'y'\n}\n"),
+              EndsWith("opened in line 2?\n  top: 'x'\n  ^"));
 }
 
 TEST(PrototxtTest, ProblemsBeyondAnyUseAreNotCounted) {
