@@ -34,9 +34,7 @@ std::string DataAdvice(const LayerSpec& spec) {
   }
   if (const std::string_view fork = ForkOfType(type); !fork.empty()) {
     spec.Fail("type", Join("this type is of a fork of Caffe (", fork,
-                           "), and this program has no "
-                           "such layer",
-                           DataAdvice(spec), ". ", kList));
+                           "), and this program has no such layer", DataAdvice(spec), ". ", kList));
   }
   spec.Fail("type", Join("unknown layer type '", type, "'.", DidYouMean(type, names), " ", kList));
 }
@@ -45,7 +43,7 @@ void RequireType(const LayerSpec& spec) {
   if (!LayerRegistry::Get().Has(spec.type())) RefuseType(spec);
 }
 
-const bool kTypesAreKnown = (SetTypeCheck(RequireType), true);
+[[maybe_unused]] const bool kTypesAreKnown = (SetTypeCheck(RequireType), true);
 
 // "1 bottom", "1 to 2 tops", "at least 2 bottoms", "no tops"
 std::string Wanted(int min, int max, const char* noun) {
