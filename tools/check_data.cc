@@ -43,9 +43,13 @@ void WarnOfLabels(const LayerAudit& audit, const LabelReader& reader, Findings* 
              "that most batches show one class; shuffle them when the data set is made"));
   }
   if (!data.all_labels) return;
+  std::set<int64_t> present;
+  for (const auto& [label, seen] : data.labels) {
+    if (reader.use.Takes(label)) present.insert(static_cast<int64_t>(label));
+  }
   std::vector<std::string> missing;
   for (int64_t c = 0; c < reader.use.classes; ++c) {
-    if (!data.labels.contains(static_cast<float>(c))) missing.push_back(Join(c));
+    if (!present.contains(c)) missing.push_back(Join(c));
   }
   if (missing.empty()) return;
   findings->Warn(Join(data.source, ": ", missing.size(), " of the ", reader.use.classes,

@@ -64,9 +64,8 @@ RunPlan PlanNets(const std::vector<CheckedNet>& nets, const Device& device, Chec
     ErrorList errors;
     NetOptions options = checked.options;
     options.plan_only = true;
-    options.errors = &errors;
     options.log = false;
-    Attempt(&errors, [&] {
+    AttemptAll(&errors, [&] {
       planned.push_back(std::make_unique<Net>(*checked.spec, options, device, params));
       one = Describe(*planned.back());
       if (!checked.options.training) return;

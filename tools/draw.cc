@@ -9,7 +9,7 @@
 #include "trainer/base/atomic_file.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
-#include "trainer/config/net_spec.h"
+#include "trainer/config/net_layers.h"
 #include "verb.h"
 
 namespace trainer {
@@ -214,12 +214,12 @@ class Draw final : public Verb {
     const NetSpec spec = ModelOf(flags);
     const bool train = PhaseOf(flags) == caffe::TRAIN;
     const std::vector<LayerSpec> layers = FilterLayers(spec, NetStateOf(flags, PhaseOf(flags)));
-    InsertSplits(layers);  // for its check of the connections
+    ConnectedLayers(spec, NetStateOf(flags, PhaseOf(flags)));  // for its checks
     const Picture picture = PictureOf(layers);
     const std::string title = Join(spec.proto.name(), train ? ", phase TRAIN" : ", phase TEST");
     const std::string text = svg ? ToSvg(picture, title) : ToDot(picture, title);
     WriteWhole(path, text);
-    std::cout << EscapeControl(Join(path, ": ", title, ", ", layers.size(), " layers\n"));
+    std::cout << EscapeControl(Join(path, ": ", title, ", ", layers.size(), " layers")) << "\n";
     return 0;
   }
 };

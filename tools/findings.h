@@ -12,7 +12,7 @@
 
 #include "flags.h"
 #include "json.h"
-#include "trainer/base/attempt.h"
+#include "trainer/base/error_group.h"
 
 namespace trainer {
 
@@ -34,7 +34,7 @@ class Findings {
   template <class Step>
   bool Try(Step&& step) {
     ErrorList errors;
-    const bool good = Attempt(&errors, std::forward<Step>(step));
+    const bool good = AttemptAll(&errors, std::forward<Step>(step));
     Add(errors);
     return good;
   }

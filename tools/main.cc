@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <iostream>
@@ -10,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/base/error_group.h"
 #include "trainer/base/log.h"
 #include "trainer/base/own_file.h"
 #include "trainer/base/text.h"
@@ -42,9 +44,22 @@ int Fail(ErrorCode code, const std::string& message) {
   return static_cast<int>(code);
 }
 
+// A line for each; the first decides the exit code.
+int FailAll(const ErrorGroup& group) {
+  constexpr size_t kMost = 50;
+  const size_t count = group.all().size();
+  for (size_t i = 0; i < std::min(count, kMost); ++i) {
+    Fail(group.all()[i].code(), group.all()[i].what());
+  }
+  if (count > kMost) Fail(group.code(), Join("and ", count - kMost, " more"));
+  return static_cast<int>(group.code());
+}
+
 int Guarded(const std::vector<std::string>& arguments) {
   try {
     return Run(arguments);
+  } catch (const ErrorGroup& group) {
+    return FailAll(group);
   } catch (const Error& e) {
     return Fail(e.code(), e.what());
   } catch (const std::bad_alloc&) {

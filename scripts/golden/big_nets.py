@@ -102,12 +102,12 @@ CASES = {
 
 def main():
     torch.set_num_threads(1)
-    out = GoldenFile("big_nets.txt", "none (integer hash)",
-                     "Losses of 20 SGD iterations of nets for ImageNet, and sums of the weights "
-                     "after them.")
     for name, options in CASES.items():
+        out = GoldenFile(f"big_net_{name}.txt", "none (integer hash)",
+                         f"Losses of 20 SGD iterations of {name}, and sums of the weights after "
+                         "them.")
         PeerCase(name, **options).write(out)
-    out.save()
+        out.save()
 
 
 if __name__ == "__main__":

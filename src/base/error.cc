@@ -3,6 +3,21 @@
 #include "trainer/base/text.h"
 
 namespace trainer {
+namespace {
+
+// A newline with blanks behind it begins a quoted line of the user's file; any other is of a name.
+std::string EscapeMessage(std::string_view message) {
+  std::string out;
+  for (;;) {
+    const size_t quote = message.find("\n  ");
+    out += EscapeControl(message.substr(0, quote));
+    if (quote == std::string_view::npos) return out;
+    out += '\n';
+    message.remove_prefix(quote + 1);
+  }
+}
+
+}  // namespace
 
 std::string SourceRef::ToString() const {
   if (file.empty()) return "";
@@ -14,7 +29,7 @@ std::string SourceRef::ToString() const {
 
 Error::Error(ErrorCode code, const SourceRef& place, const std::string& message)
     : std::runtime_error(
-          EscapeControl(place.file.empty() ? message : place.ToString() + ": " + message)),
+          EscapeMessage(place.file.empty() ? message : place.ToString() + ": " + message)),
       code_(code) {}
 
 }  // namespace trainer

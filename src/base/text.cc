@@ -64,12 +64,16 @@ std::vector<std::string> SplitList(std::string_view text, char separator) {
 std::string EscapeControl(std::string_view text) {
   static constexpr char kHex[] = "0123456789abcdef";
   std::string out;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if ((byte < 0x20 && c != '\t' && c != '\n') || byte == 0x7f) {
+  const auto byte_at = [&](size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0;
+  };
+  for (size_t i = 0; i < text.size(); ++i) {
+    const bool wide = byte_at(i) == 0xC2 && byte_at(i + 1) >= 0x80 && byte_at(i + 1) <= 0x9f;
+    const unsigned byte = byte_at(wide ? ++i : i);
+    if (wide || byte < 0x20 || byte == 0x7f) {
       out += {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};
     } else {
-      out += c;
+      out += text[i];
     }
   }
   return out;

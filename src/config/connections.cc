@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "trainer/base/error_group.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -9,16 +10,22 @@ namespace {
 
 class Connector {
  public:
-  explicit Connector(const std::vector<LayerSpec>& layers) : layers_(layers) {}
+  explicit Connector(const LayersInState& net) : net_(net), layers_(net.layers) {}
 
   std::vector<std::vector<OutputRef>> Run() {
     std::vector<std::vector<OutputRef>> readers;
+    ErrorList errors;
     for (int i = 0; i < static_cast<int>(layers_.size()); ++i) {
       std::vector<OutputRef> bottoms;
-      for (int j = 0; j < layers_[i].proto().bottom_size(); ++j) bottoms.push_back(Find(i, j));
+      for (int j = 0; j < layers_[i].proto().bottom_size(); ++j) {
+        Attempt(&errors, [&] { bottoms.push_back(Find(i, j)); });
+      }
       readers.push_back(std::move(bottoms));
-      for (int j = 0; j < layers_[i].proto().top_size(); ++j) Produce(i, j);
+      for (int j = 0; j < layers_[i].proto().top_size(); ++j) {
+        Attempt(&errors, [&] { Produce(i, j); });
+      }
     }
+    if (!errors.empty()) ThrowAll(std::move(errors));
     return readers;
   }
 
@@ -40,9 +47,27 @@ class Connector {
                      "); layers run in the order of the file: move it up"),
           j);
     }
+    const std::string left_out = LeftOut(blob);
     std::vector<std::string> names;
     for (const auto& entry : last_) names.push_back(entry.first);
-    layer.Fail("bottom", Join("no layer makes bottom '", blob, "'.", DidYouMean(blob, names)), j);
+    layer.Fail("bottom",
+               Join("no layer makes bottom '", blob, "'.",
+                    left_out.empty() ? DidYouMean(blob, names) : left_out),
+               j);
+  }
+
+  // The layers of the file that would make the blob, but for their rules; or "".
+  std::string LeftOut(const std::string& blob) const {
+    std::vector<std::string> makers;
+    if (net_.file == nullptr) return "";
+    for (const LayerSpec& maker : *net_.file) {
+      const auto& tops = maker.proto().top();
+      if (std::find(tops.begin(), tops.end(), blob) == tops.end()) continue;
+      const char* rule = maker.proto().include_size() > 0 ? "include" : "exclude";
+      makers.push_back(Join("layer '", maker.name(), "' would, but its ", rule, " rule (",
+                            maker.Where(rule, 0).ToString(), ") leaves it out in ", net_.state));
+    }
+    return makers.empty() ? "" : Join(" ", JoinList(makers, "; "));
   }
 
   void Produce(int i, int j) {
@@ -69,14 +94,15 @@ class Connector {
     return static_cast<int>(std::count(tops.begin(), tops.begin() + j, tops.Get(j)));
   }
 
+  const LayersInState& net_;
   const std::vector<LayerSpec>& layers_;
   std::map<std::string, OutputRef> last_;  // the latest maker of each blob name
 };
 
 }  // namespace
 
-std::vector<std::vector<OutputRef>> Connect(const std::vector<LayerSpec>& layers) {
-  return Connector(layers).Run();
+std::vector<std::vector<OutputRef>> Connect(const LayersInState& net) {
+  return Connector(net).Run();
 }
 
 }  // namespace trainer

@@ -16,9 +16,16 @@ struct OutputRef {
   auto operator<=>(const OutputRef&) const = default;
 };
 
+// The layers of a net and, where known, all that its file has in every state.
+struct LayersInState {
+  const std::vector<LayerSpec>& layers;
+  const std::vector<LayerSpec>* file = nullptr;  // all of every state
+  std::string state = {};                        // "phase TRAIN, level 0"
+};
+
 // For each layer, the output that each of its bottoms reads. Throws kConfig, naming the places: for
-// a bottom that no layer before makes, a top made twice (other than in place), a layer name used
-// twice.
-std::vector<std::vector<OutputRef>> Connect(const std::vector<LayerSpec>& layers);
+// a bottom that no layer before makes, a top made twice (other than in place). Several errors come
+// as an ErrorGroup.
+std::vector<std::vector<OutputRef>> Connect(const LayersInState& net);
 
 }  // namespace trainer

@@ -6,6 +6,7 @@
 
 #include "legacy.pb.h"
 #include "trainer/base/text.h"
+#include "trainer/config/layer_error.h"
 
 namespace trainer {
 namespace {
@@ -77,7 +78,7 @@ namespace {
 
 [[noreturn]] void Throw(ErrorCode code, const SourceRef& place, const LayerSpec& spec,
                         const std::string& message) {
-  throw Error(code, place, Join("layer '", spec.name(), "' (", spec.type(), "): ", message));
+  throw LayerError(code, place, Join("layer '", spec.name(), "' (", spec.type(), "): ", message));
 }
 
 }  // namespace

@@ -113,12 +113,18 @@ void CheckLayerCount(const caffe::NetParameter& net, const NetPlaces& places) {
   }
 }
 
-// Three ParamSpecs of a BatchNorm were once needed to freeze its averages. Whether that changed
-// anything.
+// The statistics of a BatchNorm do not learn. Three ParamSpecs were once needed to say so, and
+// NVIDIA Caffe sets those of its form with five parameters itself, whatever they say. Whether that
+// changed anything.
 bool FreezeBatchNorm(caffe::LayerParameter* layer) {
-  if (layer->type() != "BatchNorm" || layer->param_size() != 3) return false;
+  constexpr int kStatistics = 3;
+  if (layer->type() != "BatchNorm") return false;
+  const caffe::BatchNormParameter& norm = layer->batch_norm_param();
+  const bool nvidia = norm.scale_bias() || norm.has_scale_filler() || norm.has_bias_filler();
+  if (!nvidia && layer->param_size() != kStatistics) return false;
   bool changed = false;
-  for (caffe::ParamSpec& param : *layer->mutable_param()) {
+  for (int i = 0; i < std::min(kStatistics, layer->param_size()); ++i) {
+    caffe::ParamSpec& param = *layer->mutable_param(i);
     changed = changed || !param.has_lr_mult() || param.lr_mult() != 0 || !param.has_decay_mult() ||
               param.decay_mult() != 0;
     param.set_lr_mult(0);
@@ -131,8 +137,34 @@ void FreezeBatchNorms(NetSpec* spec) {
   int frozen = 0;
   for (LayerSpec& layer : spec->layers) frozen += FreezeBatchNorm(&layer.mutable_proto()) ? 1 : 0;
   if (frozen == 0) return;
-  Done(spec, Join("set lr_mult and decay_mult to 0 in the three param of ",
-                  Counted(frozen, "BatchNorm layer")));
+  Done(spec, Join("set lr_mult and decay_mult to 0 in the first three param of ",
+                  Counted(frozen, "BatchNorm layer"), ", which are its statistics"));
+}
+
+// Names stand in messages, logs, tables and other files: control characters are written out once,
+// here, so that none of these has to think of them. Readers and makers of a blob stay equal.
+void EscapeNames(NetSpec* spec) {
+  int64_t escaped = 0;
+  const auto escape = [&](std::string* name) {
+    std::string text = EscapeControl(*name);
+    if (text == *name) return;
+    *name = std::move(text);
+    ++escaped;
+  };
+  if (spec->proto.has_name()) escape(spec->proto.mutable_name());
+  for (LayerSpec& spec_of_layer : spec->layers) {
+    caffe::LayerParameter& layer = spec_of_layer.mutable_proto();
+    if (layer.has_name()) escape(layer.mutable_name());
+    if (layer.has_type()) escape(layer.mutable_type());
+    for (std::string& bottom : *layer.mutable_bottom()) escape(&bottom);
+    for (std::string& top : *layer.mutable_top()) escape(&top);
+    for (caffe::ParamSpec& param : *layer.mutable_param()) {
+      if (param.has_name()) escape(param.mutable_name());
+    }
+  }
+  if (escaped > 0) {
+    Done(spec, Join("wrote the control characters of ", Counted(escaped, "name"), " as \\xNN"));
+  }
 }
 
 }  // namespace
@@ -170,6 +202,7 @@ NetSpec BuildNet(caffe::NetParameter proto, const std::string& file, const Parse
     proto.GetReflection()->ClearField(&proto, field);
   }
   spec.proto = std::move(proto);
+  EscapeNames(&spec);
   return spec;
 }
 

@@ -2,11 +2,11 @@
 
 #include <google/protobuf/descriptor.h>
 
-#include <optional>
+#include <algorithm>
 #include <vector>
 
-#include "text_scan.h"
 #include "trainer/base/text.h"
+#include "trainer/config/forks.h"
 
 namespace trainer {
 namespace {
@@ -81,23 +81,30 @@ class Explainer {
     }
   }
 
-  Error Explain() {
+  Explanation Explain() {
     const std::string& text = complaint_.text;
-    if (text.find("missing required") != std::string::npos) return MissingRequired();
-    if (text.find("has no field named") != std::string::npos) return UnknownField();
-    if (text.find("specified multiple times") != std::string::npos) return GivenTwice();
-    if (text.find("Unknown enumeration value") != std::string::npos) return UnknownValue();
-    if (AtEnd() && context_.open.size() > 1) return Unclosed();
+    const std::optional<TextPlace> here = context_.open.back().field_place;
+    const auto has = [&](const char* words) { return text.find(words) != std::string::npos; };
+    if (has("missing required")) return {MissingRequired(), {}};
+    if (has("has no field named")) {
+      return {UnknownField(), IsOfOuter() ? std::nullopt : here};
+    }
+    if (has("specified multiple times")) return {GivenTwice(), here};
+    if (has("Unknown enumeration value")) return {UnknownValue(), here};
+    if (AtEnd() && context_.open.size() > 1) return {Unclosed(), {}};
     if (const FieldDescriptor* field = WrongValue()) {
       if (text.starts_with("Invalid value")) place_ = context_.last_word;
-      return At(place_, Join(field->name(), " needs ", TypeWords(*field), "; the file has ",
-                             WordAt(place_)));
+      const bool brace = text.starts_with("Expected \"{\"");  // what follows would mislead
+      return {At(place_, Join(field->name(), " needs ", TypeWords(*field), "; the file has ",
+                              WordAt(place_))),
+              brace ? std::nullopt : here};
     }
     if (text == "Expected identifier, got: }") {
-      return At(place_,
-                "this '}' closes nothing: a '{' is missing before it, or it is one too many");
+      return {
+          At(place_, "this '}' closes nothing: a '{' is missing before it, or it is one too many"),
+          {}};
     }
-    return At(place_, Plain());
+    return {At(place_, Plain()), {}};
   }
 
  private:
@@ -117,18 +124,26 @@ class Explainer {
     const std::string name = Quoted(complaint_.text, 1);
     std::string message = Join(Here(), " has no field '", name, "'.");
     const Descriptor* type = types_.back();
-    // A name that an outer message has tells of a brace left out.
-    for (size_t i = types_.size() - 1; i-- > 0;) {
-      if (types_[i] != nullptr && types_[i]->FindFieldByName(name) != nullptr) {
-        message += Join(" Is the '}' missing of '", Here(), "', opened in line ",
-                        context_.open.back().opened.line, "?");
-        return At(context_.open.back().field_place, message);
-      }
+    const std::string_view fork = ForkOfField(name);
+    if (IsOfOuter()) {
+      message += Join(" Is the '}' missing of '", Here(), "', opened in line ",
+                      context_.open.back().opened.line, "?");
+    } else if (!fork.empty()) {
+      message += Join(" It is of a fork of Caffe (", fork, ") and has no meaning here");
+    } else if (type != nullptr) {
+      const std::string near = Nearest(name, FieldNames(*type));
+      const bool slip = !near.empty() && !name.ends_with("_" + near);  // roi_pooling_param is none
+      message += slip ? Join(" Did you mean '", near, "'?") : Homes(*type, name);
     }
-    if (type == nullptr) return At(context_.open.back().field_place, message);
-    const std::string near = DidYouMean(name, FieldNames(*type));
-    message += near.empty() ? Homes(*type, name) : near;
     return At(context_.open.back().field_place, message);
+  }
+
+  // Whether an outer message has the unknown field's name, which tells of a brace left out.
+  bool IsOfOuter() const {
+    const std::string name = Quoted(complaint_.text, 1);
+    return std::any_of(types_.begin(), types_.end() - 1, [&](const Descriptor* outer) {
+      return outer != nullptr && outer->FindFieldByName(name) != nullptr;
+    });
   }
 
   // The messages inside `type` that have the field; or all fields when none has.
@@ -251,8 +266,8 @@ class Explainer {
 
 }  // namespace
 
-Error ExplainComplaint(const ParserComplaint& complaint, const Descriptor& root,
-                       const ParsedText& parsed) {
+Explanation ExplainComplaint(const ParserComplaint& complaint, const Descriptor& root,
+                             const ParsedText& parsed) {
   return Explainer(complaint, root, parsed).Explain();
 }
 

@@ -4,8 +4,10 @@
 #include <google/protobuf/message.h>
 #include <google/protobuf/text_format.h>
 
+#include <optional>
 #include <string>
 
+#include "text_scan.h"
 #include "trainer/base/error.h"
 #include "trainer/config/prototxt.h"
 
@@ -18,9 +20,16 @@ struct ParserComplaint {
   std::string text;
 };
 
+struct Explanation {
+  Error error;
+  // The field to leave out so that what else is wrong shows; none where later complaints would only
+  // follow from this one.
+  std::optional<TextPlace> field;
+};
+
 // The error to throw for it: place, what is wrong, what to write instead, the line with a caret.
 // `root` is what the file holds; `parsed` has its text and the places of all that was read.
-Error ExplainComplaint(const ParserComplaint& complaint, const google::protobuf::Descriptor& root,
-                       const ParsedText& parsed);
+Explanation ExplainComplaint(const ParserComplaint& complaint,
+                             const google::protobuf::Descriptor& root, const ParsedText& parsed);
 
 }  // namespace trainer

@@ -1,13 +1,10 @@
 #include "trainer/config/prototxt.h"
 
-#include <google/protobuf/io/tokenizer.h>
-
 #include <algorithm>
-#include <optional>
 #include <string_view>
 
 #include "finite.h"
-#include "parse_error.h"
+#include "problems.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
 
@@ -19,20 +16,6 @@ namespace {
 constexpr uint64_t kMaxBytes = uint64_t{4} << 20;
 // Each costs some 800 bytes while the file is parsed. Large nets have a few thousand.
 constexpr int64_t kMaxMessages = 100000;
-constexpr int kMaxDepth = 64;
-
-// Later complaints are mostly consequences of the first.
-class FirstComplaint final : public google::protobuf::io::ErrorCollector {
- public:
-  void AddError(int line, google::protobuf::io::ColumnNumber column,
-                const std::string& text) override {
-    if (!complaint_) complaint_ = ParserComplaint{line, column, text};
-  }
-  const std::optional<ParserComplaint>& complaint() const { return complaint_; }
-
- private:
-  std::optional<ParserComplaint> complaint_;
-};
 
 // Bytes of the UTF-8 character that `text` begins with; 0 when it is none.
 size_t Utf8Length(std::string_view text) {
@@ -97,16 +80,9 @@ std::unique_ptr<ParsedText> ParseTextString(const std::string& file, std::string
   if (content.starts_with(kByteOrderMark)) content.erase(0, kByteOrderMark.size());
   CheckText(file, content);
   parsed->content = std::move(content);
-  FirstComplaint errors;
-  google::protobuf::TextFormat::Parser parser;
-  parser.RecordErrorsTo(&errors);
-  parser.WriteLocationsTo(&parsed->tree);
-  parser.SetRecursionLimit(kMaxDepth);
-  const bool ok = parser.ParseFromString(parsed->content, message);
-  if (errors.complaint()) {
-    throw ExplainComplaint(*errors.complaint(), *message->GetDescriptor(), *parsed);
+  if (auto complaint = Parse(parsed.get(), message)) {
+    ThrowProblems(std::move(parsed), *std::move(complaint), message);
   }
-  if (!ok) Refuse(file, 0, "the file is not protobuf text");
   RequireFinite(*message, &parsed->tree, file);
   return parsed;
 }

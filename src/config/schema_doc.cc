@@ -2,9 +2,11 @@
 
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/descriptor.pb.h>
+#include <google/protobuf/text_format.h>
 
 #include <algorithm>
 #include <iomanip>
+#include <map>
 #include <memory>
 #include <sstream>
 #include <string_view>
@@ -105,7 +107,55 @@ const Descriptor& KnownMessage(const std::string& name) {
               Join("there is no message or layer field '", name, "'.", DidYouMean(name, known)));
 }
 
+constexpr std::string_view kNotSupported = "Not supported: ";
+
+// What the schema says against using each field: by full name.
+const std::map<std::string, std::string>& UnsupportedFields() {
+  static const auto fields = [] {
+    std::map<std::string, std::string> marked;
+    for (int i = 0; i < Layer().field_count(); ++i) {
+      const Descriptor* message = Layer().field(i)->message_type();
+      for (int k = 0; message != nullptr && k < message->field_count(); ++k) {
+        const std::string comment = CommentOf(*message->field(k));
+        const size_t at = comment.find(kNotSupported);
+        if (at == std::string::npos) continue;
+        marked[message->field(k)->full_name()] = comment.substr(at + kNotSupported.size());
+      }
+    }
+    return marked;
+  }();
+  return fields;
+}
+
+// Whether a field that is set holds its default.
+bool HoldsDefault(const google::protobuf::Message& message, const FieldDescriptor& field) {
+  if (field.is_repeated()) return false;
+  const std::unique_ptr<google::protobuf::Message> fresh(message.New());
+  std::string now, standard;
+  google::protobuf::TextFormat::PrintFieldValueToString(message, &field, -1, &now);
+  google::protobuf::TextFormat::PrintFieldValueToString(*fresh, &field, -1, &standard);
+  return now == standard;
+}
+
 }  // namespace
+
+void RefuseUnsupported(const LayerSpec& layer) {
+  const auto& marked = UnsupportedFields();
+  std::vector<const FieldDescriptor*> params, fields;
+  const caffe::LayerParameter& proto = layer.proto();
+  proto.GetReflection()->ListFields(proto, &params);
+  for (const FieldDescriptor* param : params) {
+    if (param->message_type() == nullptr || param->is_repeated()) continue;
+    const auto& message = proto.GetReflection()->GetMessage(proto, param);
+    message.GetReflection()->ListFields(message, &fields);
+    for (const FieldDescriptor* field : fields) {
+      const auto found = marked.find(field->full_name());
+      if (found == marked.end() || HoldsDefault(message, *field)) continue;
+      layer.FailIn(param->name(), field->name(),
+                   Join(field->name(), " is not supported: ", found->second));
+    }
+  }
+}
 
 bool IsMessage(const std::string& name) { return FindMessage(name) != nullptr; }
 

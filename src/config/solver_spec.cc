@@ -8,6 +8,7 @@
 
 #include "net_build.h"
 #include "solver_checks.h"
+#include "trainer/base/error_group.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
 #include "trainer/config/storage.h"
@@ -46,7 +47,7 @@ class NetFinder {
     const std::string path = ResolvePath(name, solver_.file);
     if (const auto known = files_.find(path); known != files_.end()) return known->second;
     const NetSpec*& net = files_[path];
-    Attempt(errors_, [&] {
+    AttemptAll(errors_, [&] {
       if (!Exists(path)) {
         throw Error(ErrorCode::kNoInput, solver_.Where(field, index),
                     Join("the net file '", name, "' is not there; looked for ",

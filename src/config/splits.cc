@@ -2,8 +2,10 @@
 #include <map>
 
 #include "connections.h"
+#include "trainer/base/error_group.h"
 #include "trainer/base/text.h"
-#include "trainer/config/net_spec.h"
+#include "trainer/config/layer_types.h"
+#include "trainer/config/net_layers.h"
 
 namespace trainer {
 namespace {
@@ -23,10 +25,20 @@ float LossWeight(const caffe::LayerParameter& layer, int top) {
   return implied ? 1 : 0;
 }
 
+// "phase TRAIN, level 0, stages 'a', 'b'"
+std::string TextOf(const caffe::NetState& state) {
+  std::string text = Join("phase ", caffe::Phase_Name(state.phase()), ", level ", state.level());
+  std::vector<std::string> stages;
+  for (const std::string& stage : state.stage()) {
+    if (!stage.empty()) stages.push_back(Join("'", stage, "'"));
+  }
+  if (!stages.empty()) text += Join(", stages ", JoinList(stages));
+  return text;
+}
+
 class Splitter {
  public:
-  explicit Splitter(const std::vector<LayerSpec>& layers)
-      : layers_(layers), sources_(Connect(layers)) {
+  explicit Splitter(const LayersInState& net) : layers_(net.layers), sources_(Connect(net)) {
     for (const auto& bottoms : sources_) {
       for (const OutputRef& source : bottoms) ++readers_[source].count;
     }
@@ -96,7 +108,21 @@ class Splitter {
 }  // namespace
 
 std::vector<LayerSpec> InsertSplits(const std::vector<LayerSpec>& layers) {
-  return Splitter(layers).Run();
+  return Splitter({layers}).Run();
+}
+
+std::vector<LayerSpec> ConnectedLayers(const NetSpec& net, const caffe::NetState& state) {
+  const std::vector<LayerSpec> layers = FilterLayers(net, state);
+  std::vector<LayerSpec> connected;
+  ErrorList wrong;
+  if (AttemptAll(&wrong, [&] {
+        connected = Splitter({layers, &net.layers, TextOf(state)}).Run();
+      })) {
+    return connected;
+  }
+  ErrorList all = TypeErrors(layers);
+  all.insert(all.end(), wrong.begin(), wrong.end());
+  ThrowAll(std::move(all));
 }
 
 }  // namespace trainer

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <span>
 
 namespace trainer {
 namespace {
@@ -36,6 +37,8 @@ class Tokens {
   }
 
   std::string_view token() const { return token_; }
+  // Where the token begins in the text.
+  size_t begin() const { return at_ - token_.size(); }
   TextPlace place() const { return place_; }
   TextPlace here() const { return here_; }
 
@@ -154,6 +157,34 @@ TextContext ScanText(std::string_view text, TextPlace stop) {
   Scanner scanner;
   while (tokens.Next() && tokens.place() < stop) scanner.Take(tokens.token(), tokens.place());
   return std::move(scanner.context_);
+}
+
+bool BlankField(std::string* text, TextPlace place) {
+  Tokens tokens(*text);
+  bool more = tokens.Next();
+  while (more && tokens.place() < place) more = tokens.Next();
+  if (!more || place < tokens.place()) return false;
+  const size_t begin = tokens.begin();
+  size_t end = begin + tokens.token().size();
+  int open = 0;       // brackets of any kind
+  bool done = false;  // the value is complete, unless a further piece of text follows
+  while (tokens.Next()) {
+    const std::string_view token = tokens.token();
+    const bool is_text = token.front() == '"' || token.front() == '\'';
+    if (done && !is_text) break;
+    if (token == "{" || token == "<" || token == "[") ++open;
+    if (token == "}" || token == ">" || token == "]") --open;
+    if (open < 0) break;  // of the message around it: there was no value
+    end = tokens.begin() + token.size();
+    if (open > 0 || token == ":" || token == "-") continue;
+    if (!is_text && (token != "}" && token != ">" && token != "]") && !IsWord(token.front())) break;
+    done = true;
+    if (!is_text) break;
+  }
+  for (char& c : std::span(*text).subspan(begin, end - begin)) {
+    if (c != '\n' && c != '\t') c = ' ';
+  }
+  return true;
 }
 
 std::string_view LineOf(std::string_view text, int line) {

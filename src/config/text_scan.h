@@ -43,6 +43,10 @@ std::string_view LineOf(std::string_view text, int line);
 // caret below that column.
 std::string QuoteLine(std::string_view line, int column);
 
+// Makes blanks of the field whose name stands at `place`, value and all; line ends stay, so that
+// the places of other fields do too. Returns whether there was anything to take out.
+bool BlankField(std::string* text, TextPlace place);
+
 // The place of the end of the text: just behind its last character that is not blank.
 TextPlace EndOf(std::string_view text);
 

@@ -5,6 +5,7 @@
 #include "pixels.h"
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
+#include "trainer/config/schema_doc.h"
 #include "trainer/data/mean_file.h"
 
 namespace trainer {
@@ -40,19 +41,8 @@ Transform::Transform(const LayerSpec& layer, caffe::Phase phase, const PhiloxKey
   mean_image_ = std::move(mean.values);
 }
 
-// NVIDIA Caffe's random resizing would silently be missing.
 void Transform::CheckSupported() const {
-  for (const char* name :
-       {"img_rand_resize_lower", "img_rand_resize_upper", "rand_resize_ratio_lower",
-        "rand_resize_ratio_upper", "vertical_stretch_lower", "vertical_stretch_upper",
-        "horizontal_stretch_lower", "horizontal_stretch_upper"}) {
-    const auto* field = caffe::TransformationParameter::descriptor()->FindFieldByName(name);
-    if (field != nullptr && param_.GetReflection()->HasField(param_, field)) {
-      layer_.FailIn(kParam, name,
-                    "records are not resized at random here; resize them when the database is made "
-                    "and remove this field");
-    }
-  }
+  RefuseUnsupported(layer_);
   if ((param_.crop_h() == 0) != (param_.crop_w() == 0)) {
     layer_.FailIn(kParam, param_.crop_h() == 0 ? "crop_w" : "crop_h",
                   "crop_h and crop_w belong together; give both, or crop_size");

@@ -77,7 +77,7 @@ class Accuracy final : public Layer {
     const int axis = AxisIn(spec_, "accuracy_param", "axis", param.axis(), plan.In(0));
     RequireLabels(plan, spec_, axis);
     rows_ = AxisRows(plan.In(0), axis);
-    rule_ = {rows_.length, param.has_ignore_label(), static_cast<float>(param.ignore_label())};
+    rule_ = {rows_.length, param.has_ignore_label(), param.ignore_label()};
     if (param.top_k() < 1 || param.top_k() > rows_.length) {
       spec_.FailIn("accuracy_param", "top_k",
                    Join("top_k is ", param.top_k(), "; with ", rows_.length,
@@ -118,8 +118,8 @@ const RegisterLayer<Accuracy> kAccuracy(
     "Accuracy",
     {.text =
          "The share of rows whose label is among the top_k scores; a tie counts as a miss.\n"
-         "bottom 0: scores, classes along `axis` (default 1). bottom 1: labels, one whole number "
-         "per row; those equal to ignore_label do not count.\n"
+         "bottom 0: scores, classes along `axis` (default 1). bottom 1: labels, one per row, "
+         "fractions cut (0.5 is class 0); those equal to ignore_label do not count.\n"
          "top 0: the share, a scalar, 0 without any valid label. top 1 (optional): the share for "
          "each class, 0 for those that do not occur. No gradient.",
      .param = "accuracy_param",

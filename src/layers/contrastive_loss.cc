@@ -30,7 +30,7 @@ struct PairRow {
       square[row.index] = d2;
       const float gap = rule.margin - (rule.legacy ? d2 : sqrtf(d2));
       const float apart = gap > 0 ? (rule.legacy ? gap : gap * gap) : (gap != gap ? gap : 0.0f);
-      loss[row.index] = alike[row.index] != 0 ? d2 : apart;
+      loss[row.index] = truncf(alike[row.index]) != 0 ? d2 : apart;
     });
   }
 };
@@ -51,7 +51,7 @@ struct PairGradientRow {
     const int64_t at = row.index * row.length;
     const float d2 = square[row.index], d = sqrtf(d2);
     float factor = 1;
-    if (alike[row.index] == 0) {
+    if (truncf(alike[row.index]) == 0) {
       const float gap = rule.margin - (rule.legacy ? d2 : d);
       factor = gap > 0 ? (rule.legacy ? -1.0f : -gap / (d + kNearZero)) : 0.0f;
     }
@@ -122,7 +122,8 @@ const RegisterLayer<ContrastiveLoss> kContrastiveLoss(
     "ContrastiveLoss",
     {.text =
          "Pulls pairs that are alike together and pushes others apart.\n"
-         "bottoms: features a and b (N, C), and N numbers y, not 0 for pairs that are alike. "
+         "bottoms: features a and b (N, C), and N numbers y, not 0 for pairs that are alike; "
+         "fractions are cut, so that 0.5 is 0. "
          "top: sum (y d^2 + (1 - y) max(margin - d, 0)^2) / (2 N), with d the distance of a and "
          "b; legacy_version has max(margin - d^2, 0) in place of the square. Source: Hadsell, "
          "Chopra and LeCun, CVPR 2006.",

@@ -13,8 +13,8 @@ void RequireIndices(const LayerSpec& spec, const ConstTensor& indices, int input
     try {
       spec.FailWith(ErrorCode::kData,
                     Join("bottom '", spec.proto().bottom(input), "' holds ", values[i],
-                         " at place ", i, "; an index is a whole number, and there are ",
-                         rule.classes, " ", what, ", 0 to ", rule.classes - 1));
+                         " at index ", i, "; there are ", rule.classes, " ", what, ", 0 to ",
+                         rule.classes - 1));
     } catch (const Error& error) {
       const int64_t items = indices.shape.Rank() > 0 ? indices.shape[0] : 1;
       throw ItemError(error, input, i / (indices.Count() / items));

@@ -1,5 +1,7 @@
 #include "labels.h"
 
+#include <cmath>
+
 #include "checks.h"
 #include "trainer/backend/layout.h"
 #include "trainer/base/text.h"
@@ -64,12 +66,12 @@ void ThrowBadLabel(const LayerSpec& spec, const ConstTensor& labels, const Label
   const std::string where = per_item == 1
                                 ? Join("item ", at)
                                 : Join("item ", at / per_item, ", position ", at % per_item, ",");
-  const bool whole = values[at] == static_cast<float>(static_cast<int64_t>(values[at]));
+  const bool finite = std::isfinite(values[at]);
   try {
     spec.FailWith(
         ErrorCode::kData,
         Join("label ", values[at], " of ", where, " of the batch is ",
-             whole ? "no class: there are " : "not a whole number; there are ", rule.classes,
+             finite ? "no class: there are " : "not a finite number; there are ", rule.classes,
              " classes, 0 to ", rule.classes - 1,
              "; fix the labels, raise num_output of the layer before, or set ignore_label"));
   } catch (const Error& error) {

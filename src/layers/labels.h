@@ -1,29 +1,11 @@
 #pragma once
-// Class labels, as the losses and Accuracy read them: floats that hold whole numbers, one per row
-// of the scores along their class axis.
+// Class labels, as the losses and Accuracy read them: one per row of the scores along their class
+// axis.
 
-#include "trainer/base/host_device.h"
+#include "trainer/layers/label_rule.h"
 #include "trainer/layers/layer.h"
 
 namespace trainer {
-
-inline constexpr int kIgnoredLabel = -1;
-inline constexpr int kBadLabel = -2;
-
-// Which labels count.
-struct LabelRule {
-  int64_t classes = 0;
-  bool has_ignore = false;
-  float ignore = 0;
-
-  // The class, or one of the two codes above. A fraction or NaN is bad.
-  HD int Read(float label) const {
-    if (has_ignore && label == ignore) return kIgnoredLabel;
-    if (!(label >= 0 && label < static_cast<float>(classes))) return kBadLabel;
-    const int index = static_cast<int>(label);
-    return static_cast<float>(index) == label ? index : kBadLabel;
-  }
-};
 
 // Refuses labels (input 1) that are not one per row of the scores (input 0) along `axis`, or whose
 // memory order differs from that of the rows.

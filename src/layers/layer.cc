@@ -1,9 +1,8 @@
 #include "trainer/layers/layer.h"
 
-#include <algorithm>
-#include <iterator>
-
 #include "trainer/base/text.h"
+#include "trainer/config/forks.h"
+#include "trainer/config/layer_types.h"
 
 namespace trainer {
 namespace {
@@ -13,35 +12,38 @@ std::map<std::string, LayerDoc>& MutableDocs() {
   return docs;
 }
 
-// Types that net files of Caffe and of its NVIDIA fork name and that cannot be had here.
-constexpr std::string_view kForeignTypes[] = {
-    "AnnotatedData",
-    "DetectNetTransformation",
-    "DetectionEvaluate",
-    "DetectionOutput",
-    "MultiBoxLoss",
-    "PriorBox",
-    "TRT",
-    "VideoData",
-};
+// What a layer that brings data into a net can be replaced by.
+std::string DataAdvice(const LayerSpec& spec) {
+  if (spec.proto().bottom_size() > 0 || spec.proto().top_size() == 0) return "";
+  return "; it brings data: write them to HDF5 files and read those by HDF5Data, or make it an "
+         "Input layer, which 'trainer features' and 'trainer classify' fill";
+}
 
 [[noreturn]] void RefuseType(const LayerSpec& spec) {
   const std::vector<std::string> names = LayerRegistry::Get().Names();
   const std::string& type = spec.type();
-  if (type.empty()) spec.Fail("layer has no type; give one of: " + JoinList(names));
+  constexpr char kList[] = "'trainer layers' lists the types";
+  if (type.empty()) spec.Fail(Join("the layer has no type; ", kList));
   if (type == "Python") {
-    spec.Fail("type",
-              "a net cannot run Python code here: nets are data, not programs; write the layer in "
-              "C++ (src/README.md) or use one of: " +
-                  JoinList(names));
+    const std::string advice = DataAdvice(spec);
+    spec.Fail("type", Join("a net cannot run Python code here: nets are data, not programs",
+                           advice.empty() ? "; write the layer in C++ (src/README.md) or use "
+                                            "another type: "
+                                          : Join(advice, ". "),
+                           kList));
   }
-  if (std::ranges::find(kForeignTypes, type) != std::end(kForeignTypes)) {
-    spec.Fail("type", Join("type '", type,
-                           "' is not available in this build; known types: ", JoinList(names)));
+  if (const std::string_view fork = ForkOfType(type); !fork.empty()) {
+    spec.Fail("type", Join("this type is of a fork of Caffe (", fork,
+                           "), and this program has no such layer", DataAdvice(spec), ". ", kList));
   }
-  spec.Fail("type", Join("unknown layer type '", EscapeControl(type), "'.", DidYouMean(type, names),
-                         " Known types: ", JoinList(names)));
+  spec.Fail("type", Join("unknown layer type '", type, "'.", DidYouMean(type, names), " ", kList));
 }
+
+void RequireType(const LayerSpec& spec) {
+  if (!LayerRegistry::Get().Has(spec.type())) RefuseType(spec);
+}
+
+[[maybe_unused]] const bool kTypesAreKnown = (SetTypeCheck(RequireType), true);
 
 // "1 bottom", "1 to 2 tops", "at least 2 bottoms", "no tops"
 std::string Wanted(int min, int max, const char* noun) {
@@ -77,7 +79,7 @@ const std::map<std::string, LayerDoc>& LayerDocs() { return MutableDocs(); }
 void AddLayerDoc(const std::string& type, const LayerDoc& doc) { MutableDocs()[type] = doc; }
 
 std::unique_ptr<Layer> MakeLayer(const LayerSpec& spec, const LayerEnv& env) {
-  if (!LayerRegistry::Get().Has(spec.type())) RefuseType(spec);
+  RequireType(spec);
   const LayerArity& arity = MutableDocs().at(spec.type()).arity;
   CheckCount(spec, spec.proto().bottom_size(), arity.min_in, arity.max_in, "bottom");
   CheckCount(spec, spec.proto().top_size(), arity.min_out, arity.max_out, "top");

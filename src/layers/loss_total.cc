@@ -46,7 +46,7 @@ struct Divide {
 
 LabelRule LabelRuleOf(const LayerSpec& spec, int64_t classes) {
   const caffe::LossParameter& loss = spec.proto().loss_param();
-  return {classes, loss.has_ignore_label(), static_cast<float>(loss.ignore_label())};
+  return {classes, loss.has_ignore_label(), loss.ignore_label()};
 }
 
 LossTotal::LossTotal(const LayerSpec& spec, Mode::NormalizationMode standard)

@@ -12,7 +12,7 @@
 namespace trainer {
 
 // |s|^(-1/4) within 2 units of the last place, in a form that compilers vectorise; below FLT_MIN
-// that of FLT_MIN, and NaN for infinity and NaN. A guess by the exponent's bits, off by at most 3
+// that of FLT_MIN, 0 for infinity and NaN for NaN. A guess by the exponent's bits, off by at most 3
 // %, is improved by the series of (1 - h)^(-1/4), h = 1 - s * guess^4, first to h^3 and then to h.
 HD float InverseFourthRoot(float s) {
 #ifdef __CUDA_ARCH__
@@ -25,7 +25,7 @@ HD float InverseFourthRoot(float s) {
   float h = 1 - bounded * ((y * y) * (y * y));
   y += y * h * (0.25f + h * (0.15625f + h * 0.1171875f));
   h = 1 - bounded * ((y * y) * (y * y));
-  return y + y * h * 0.25f;
+  return bits == 0x7f800000 ? 0.0f : y + y * h * 0.25f;
 #endif
 }
 

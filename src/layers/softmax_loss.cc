@@ -195,7 +195,7 @@ const RegisterLayer<SoftmaxWithLoss> kSoftmaxWithLoss(
     {.text =
          "Cross entropy of softmax(scores) and class labels: -sum log p[label] / normalizer.\n"
          "bottom 0: scores, classes along softmax_param's axis (default 1). bottom 1: labels, one "
-         "whole number per row of scores, checked at every pass.\n"
+         "per row of scores, fractions cut (0.5 is class 0), checked at every pass.\n"
          "top 0: the loss, a scalar. top 1 (optional): the probabilities.\n"
          "normalizer, by loss_param.normalization: FULL the number of labels; VALID (default) of "
          "those that are not ignore_label; BATCH_SIZE of items; NONE 1; never less than 1.\n"

@@ -124,6 +124,11 @@ int FirstBackwardUse(int value, const Graph& graph);
 // value shares the output's memory.
 bool MayComputeAgain(int step, const NetOptions& options, const Graph& graph);
 
+// Throws kConfig, at the layer of the largest part, where values and weights together are more than
+// the machine has. `weight_bytes`: of all parameters of the run.
+void RequireFit(const Graph& graph, const NetOptions& options, const Device& device,
+                size_t weight_bytes);
+
 // Gives every value, gradient, workspace and scratch a block with a lifetime and an offset.
 void PlanMemory(const NetOptions& options, Graph& graph);
 

@@ -1,34 +1,19 @@
 #include "trainer/net/net.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 
 #include "graph.h"
 #include "net_log.h"
+#include "trainer/base/error_group.h"
 #include "trainer/base/text.h"
+#include "trainer/config/net_layers.h"
 #include "trainer/layers/filler.h"
 #include "trainer/layers/items.h"
 
 namespace trainer {
 
 namespace {
-
-// Values that the machine could never hold are a mistake in the file.
-void RequireFit(const Graph& graph, const Device& device, const NetSpec& spec) {
-  const auto physical =
-      static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  if (device.kind() != DeviceKind::kCpu || graph.plan.arena_bytes <= physical) return;
-  const auto largest =
-      std::max_element(graph.blocks.begin(), graph.blocks.end(),
-                       [](const Block& a, const Block& b) { return a.bytes < b.bytes; });
-  throw Error(
-      ErrorCode::kConfig, {spec.file},
-      Join("the net's values take ", graph.plan.arena_bytes >> 20, " MiB and this machine has ",
-           physical >> 20, "; the largest is ", largest->name, " (", largest->bytes >> 20,
-           " MiB): lower batch_size or the sizes that it is made of"));
-}
 
 // Adds which record the item was, where a layer that reads records brought it, past Split layers
 // and casts.
@@ -64,7 +49,7 @@ Net::Net(const NetSpec& spec, const NetOptions& options, const Device& device, P
   options_.recompute = options.recompute || spec.proto.recompute();
   const NetLog log(options_.log);
   log.Rules(spec, options_.state);
-  const std::vector<LayerSpec> layers = InsertSplits(FilterLayers(spec, options_.state));
+  const std::vector<LayerSpec> layers = ConnectedLayers(spec, options_.state);
   if (layers.empty()) {
     throw Error(
         ErrorCode::kConfig, {spec.file},
@@ -77,7 +62,7 @@ Net::Net(const NetSpec& spec, const NetOptions& options, const Device& device, P
   if (!debug_info_) FuseLayers(options_, device_, params_, *graph_);
   PlanGradients(options_, *graph_);
   PlanMemory(options_, *graph_);
-  RequireFit(*graph_, device_, spec);
+  RequireFit(*graph_, options_, device_, params_.PlannedBytes());
   ListParams();
   if (options_.plan_only) return;
   params_.Allocate(options_.training);
@@ -97,14 +82,16 @@ Net::~Net() {
 
 void Net::FillParams(const std::vector<Param*>& fresh) {
   std::vector<float> host;
+  ErrorList errors;
   for (const Param* param : fresh) {
     host.assign(static_cast<size_t>(param->count()), 0.0f);
     const LayerSpec& spec = graph_->steps[static_cast<size_t>(param->owner_step)].spec;
     const PhiloxKey key{options_.seed,
                         StreamOf(Join(param->layer, ":", param->index), caffe::TRAIN)};
-    Fill(param->filler, param->shape, key, 0, spec, host);
+    Attempt(&errors, [&] { Fill(param->filler, param->shape, key, 0, spec, host); });
     params_.Import(*param, host, param->weight);
   }
+  if (!errors.empty()) ThrowAll(std::move(errors));
 }
 
 void Net::ListParams() {

@@ -1,10 +1,14 @@
 #include <algorithm>
+#include <new>
 #include <set>
+#include <stdexcept>
 #include <tuple>
 
 #include "graph.h"
 #include "planner.h"
+#include "trainer/base/error_group.h"
 #include "trainer/base/text.h"
+#include "trainer/config/layer_error.h"
 #include "trainer/layers/cast.h"
 #include "trainer/layers/file_writer.h"
 
@@ -12,6 +16,23 @@ namespace trainer {
 namespace {
 
 constexpr char kAutomatic[] = "(automatic)";
+
+// Runs a part of planning a layer. What that throws names the layer and its line, whoever threw it:
+// shapes and the backend know no file.
+template <class Step>
+auto ForLayer(const LayerSpec& spec, const Step& step) {
+  try {
+    return step();
+  } catch (const LayerError&) {
+    throw;
+  } catch (const Error& error) {
+    spec.FailWith(error.code(), error.what());
+  } catch (const std::bad_alloc&) {
+    spec.FailWith(ErrorCode::kResource, "planning it takes more memory than there is");
+  } catch (const std::length_error&) {
+    spec.FailWith(ErrorCode::kConfig, "its sizes are larger than any memory");
+  }
+}
 
 bool IsLossType(const std::string& type) { return type.ends_with("Loss"); }
 
@@ -142,11 +163,13 @@ class StepMaker {
     env.phase = spec.proto().phase();
     env.key = {options_.seed, StreamOf(key, env.phase)};
     env.shard = options_.shard;
-    std::unique_ptr<Layer> layer = MakeLayer(spec, env);
-    if (auto* writer = dynamic_cast<FileWriter*>(layer.get())) {
-      writer->Allow(options_.output_files);
-    }
-    return layer;
+    return ForLayer(spec, [&] {
+      std::unique_ptr<Layer> layer = MakeLayer(spec, env);
+      if (auto* writer = dynamic_cast<FileWriter*>(layer.get())) {
+        writer->Allow(options_.output_files);
+      }
+      return layer;
+    });
   }
 
   ValueInfo& Value(int id) { return graph_.values[static_cast<size_t>(id)]; }
@@ -160,7 +183,7 @@ class StepMaker {
     step.is_cast = is_cast;
     Connect(step, std::move(inputs), number, graph_);
     Planner planner(options_, device_, params_, graph_, step, number);
-    step.layer->Plan(planner);
+    ForLayer(spec, [&] { step.layer->Plan(planner); });
     Follow(step, graph_);
     return step;
   }
@@ -208,7 +231,7 @@ void PlanLayers(const std::vector<LayerSpec>& layers,
                 const Device& device, ParamStore& params, Graph& graph) {
   graph.steps.reserve(2 * layers.size());
   StepMaker maker(options, device, params, graph);
-  const size_t before = options.errors == nullptr ? 0 : options.errors->size();
+  ErrorList errors;
   std::set<std::string> unknown;  // what a layer with an error writes, or one behind it
   for (size_t i = 0; i < layers.size(); ++i) {
     LayerSpec spec = layers[i];
@@ -218,15 +241,13 @@ void PlanLayers(const std::vector<LayerSpec>& layers,
     const bool lost = std::ranges::any_of(
         proto.bottom(), [&](const std::string& blob) { return unknown.contains(blob); });
     const bool good =
-        Attempt(options.errors, [&] { lost ? maker.Try(spec) : maker.Add(spec, storage[i]); });
+        Attempt(&errors, [&] { lost ? maker.Try(spec) : maker.Add(spec, storage[i]); });
     for (const std::string& top : proto.top()) {
       unknown.erase(top);
       if (lost || !good) unknown.insert(top);
     }
   }
-  if (options.errors != nullptr && options.errors->size() > before) {
-    throw Error((*options.errors)[before]);
-  }
+  if (!errors.empty()) ThrowAll(std::move(errors));
   for (ValueInfo& value : graph.values) value.is_output = value.readers.empty();
 }
 
@@ -241,7 +262,7 @@ void PlanStep(int number, const NetOptions& options, const Device& device, Param
   step.scratch_bytes = step.workspace_bytes = step.state_bytes = 0;
   step.params.clear();
   Planner planner(options, device, params, graph, step, number);
-  step.layer->Plan(planner);
+  ForLayer(step.spec, [&] { step.layer->Plan(planner); });
 }
 
 void PlanAgain(int number, const NetOptions& options, const Device& device, ParamStore& params,

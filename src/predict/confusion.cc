@@ -4,6 +4,7 @@
 
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
+#include "trainer/layers/label_rule.h"
 
 namespace trainer {
 namespace {
@@ -77,19 +78,18 @@ void AddBatch(const Net& net, const ScoredLabels& batch, ConfusionMatrix* matrix
   std::vector<float> labels(static_cast<size_t>(batch.labels.Count()));
   net.ReadPlain(batch.scores, scores);
   net.ReadPlain(batch.labels, labels);
+  const LabelRule rule{classes, batch.has_ignore, static_cast<int>(batch.ignore)};
   const int64_t inner = shape.Count(batch.axis + 1);
   for (size_t i = 0; i < labels.size(); ++i) {
     const float value = labels[i];
-    if (batch.has_ignore && value == batch.ignore) continue;
-    const bool is_class = value >= 0 && value < static_cast<float>(classes) &&
-                          static_cast<float>(static_cast<int64_t>(value)) == value;
-    if (!is_class) {
+    const int label = rule.Read(value);
+    if (label == kIgnoredLabel) continue;
+    if (label == kBadLabel) {
       throw Error(ErrorCode::kData,
                   Join("label ", value, " in '", EscapeControl(batch.label_name),
                        "' is no class: there are ", classes, ", 0 to ", classes - 1));
     }
     const auto row = static_cast<int64_t>(i);
-    const auto label = static_cast<int64_t>(value);
     const float* first = scores.data() + row / inner * classes * inner + row % inner;
     matrix->Add(label, AnswerOf(first, classes, inner, label));
   }

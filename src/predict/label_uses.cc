@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "trainer/layers/label_rule.h"
+
 namespace trainer {
 namespace {
 
@@ -36,9 +38,7 @@ void FindSource(const Net& net, int layer, LabelUse* use) {
 }  // namespace
 
 bool LabelUse::Takes(float label) const {
-  if (has_ignore && label == ignore) return true;
-  return label >= 0 && label < static_cast<float>(classes) &&
-         static_cast<float>(static_cast<int64_t>(label)) == label;
+  return LabelRule{classes, has_ignore, static_cast<int>(ignore)}.Read(label) != kBadLabel;
 }
 
 std::vector<LabelUse> LabelUses(const Net& net) {

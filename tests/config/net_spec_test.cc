@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "config/config_testing.h"
+#include "trainer/base/error_group.h"
+#include "trainer/config/net_layers.h"
 
 namespace trainer {
 namespace {
@@ -204,6 +206,46 @@ TEST_F(SplitTest, AnUnknownBottomNamesTheNearestBlob) {
             "n.prototxt:3:19: layer 'r' (ReLU): no layer makes bottom 'cnov1'. Did you mean "
             "'conv1'?");
   EXPECT_THAT(Refusal("layer { name: 'r' bottom: 'x' }"), EndsWith("no layer makes bottom 'x'."));
+}
+
+TEST_F(SplitTest, AMakerThatARuleLeavesOutIsNamed) {
+  net_ = Load(
+      "layer { name: 'd' top: 'data'\n  include { phase: TRAIN } }\n"
+      "layer { name: 'r' type: 'ReLU' bottom: 'data' top: 'y' }");
+  caffe::NetState state;
+  state.set_phase(caffe::TEST);
+  state.add_stage("deploy");
+  EXPECT_THAT(CatchConfig([&] { ConnectedLayers(net_, state); }).text,
+              EndsWith("n.prototxt:3:32: layer 'r' (ReLU): no layer makes bottom 'data'. layer 'd' "
+                       "would, but its include rule (" +
+                       net_.file + ":2:3) leaves it out in phase TEST, level 0, stages 'deploy'"));
+}
+
+TEST_F(SplitTest, EveryConnectionThatIsWrongIsTold) {
+  net_ = Load("layer { name: 'a' bottom: 'p' top: 'x' }\nlayer { name: 'b' bottom: 'q' top: 'x' }");
+  std::vector<std::string> lines;
+  try {
+    ConnectedLayers(net_, {});
+  } catch (const ErrorGroup& group) {
+    for (const Error& error : group.all()) lines.emplace_back(error.what());
+  }
+  EXPECT_THAT(lines, ElementsAre(HasSubstr("no layer makes bottom 'p'"),
+                                 HasSubstr("no layer makes bottom 'q'"),
+                                 HasSubstr("top 'x' is already made by layer 'a'")));
+}
+
+TEST_F(NetSpecTest, ControlCharactersOfNamesAreWrittenOut) {
+  const NetSpec net = Load(
+      "name: 'n\\033[2J'\nlayer { name: 'a\\nb' type: 'T\\t' top: 'x\\033' param { name: 'p\\007' "
+      "} }"
+      "layer { name: 'c' bottom: 'x\\033' }");
+  EXPECT_EQ(net.proto.name(), "n\\x1b[2J");
+  EXPECT_EQ(net.layers[0].name(), "a\\x0ab");
+  EXPECT_EQ(net.layers[0].type(), "T\\x09");
+  EXPECT_EQ(net.layers[0].proto().top(0), net.layers[1].proto().bottom(0));
+  EXPECT_EQ(net.layers[0].proto().param(0).name(), "p\\x07");
+  EXPECT_THAT(net.upgrades.done,
+              ElementsAre(net.file + ": wrote the control characters of 6 names as \\xNN"));
 }
 
 TEST_F(SplitTest, ABottomMadeLaterIsRefused) {

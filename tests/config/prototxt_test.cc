@@ -7,13 +7,16 @@
 #include "config/config_testing.h"
 #include "net.pb.h"
 #include "solver.pb.h"
+#include "trainer/base/error_group.h"
 
 namespace trainer {
 namespace {
 
 using testing::AllOf;
+using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 std::string NetError(const std::string& text) {
@@ -151,6 +154,60 @@ TEST(PrototxtTest, OtherSlipsAreNamed) {
   EXPECT_THAT(NetError("name 'x'"), HasSubstr("1:6: a ':' is missing after 'name'"));
   EXPECT_THAT(NetError("name: 'x\n"), HasSubstr("this text has no closing quote on its line"));
   EXPECT_THAT(NetError("= 5"), HasSubstr("1:1: a field name should stand here, not '='"));
+}
+
+// The lines of all errors that a net's text has.
+std::vector<std::string> NetErrors(const std::string& text) {
+  caffe::NetParameter net;
+  std::vector<std::string> lines;
+  try {
+    ParseTextString("n.prototxt", text, &net);
+  } catch (const ErrorGroup& group) {
+    for (const Error& error : group.all()) lines.emplace_back(error.what());
+  }
+  return lines;
+}
+
+TEST(PrototxtTest, EveryFieldThatIsWrongIsToldInOneRun) {
+  EXPECT_THAT(
+      NetErrors("layer {\n  nmae: 'a'\n  own_param { x: 1 y { z: [1, 2] } }\n"
+                "  pooling_param { pool: AVG stride: 2 }\n}\n"
+                "layer {\n  name: 'b' name: 'c'\n  convolution_param { num_output: -1 }\n"
+                "  bottom: 'x' text: 'a' 'b' top: 'y'\n}"),
+      ElementsAre(StartsWith("n.prototxt:2:3: layer has no field 'nmae'. Did you mean 'name'?"),
+                  StartsWith("n.prototxt:3:3: layer has no field 'own_param'"),
+                  StartsWith("n.prototxt:4:25: pool has no value 'AVG'. Did you mean 'AVE'?"),
+                  StartsWith("n.prototxt:7:13: 'name' is given twice in layer, first in line 7"),
+                  StartsWith("n.prototxt:8:35: num_output needs a whole number"),
+                  StartsWith("n.prototxt:9:15: layer has no field 'text'.")));
+  for (const std::string& line : NetErrors("layer { nmae: 1 }\nlayer { nmae: 1 }")) {
+    EXPECT_THAT(line, Not(HasSubstr("\n")));
+  }
+}
+
+TEST(PrototxtTest, WhatFollowsFromAFieldLeftOutIsNotTold) {
+  EXPECT_THAT(NetError("layer { clip_param { min: x max: 1 } }"),
+              HasSubstr("min needs a number; the file has 'x'"));
+  EXPECT_THAT(NetError("layer {\n relu_param {\n top: 'x'\n name: 'y'\n}\n"),
+              EndsWith("opened in line 2?\n  top: 'x'\n  ^"));
+}
+
+TEST(PrototxtTest, ProblemsBeyondAnyUseAreNotCounted) {
+  std::string text;
+  for (int i = 0; i < 1000; ++i) text += "layer { nmae: 'a' }\n";
+  EXPECT_EQ(NetErrors(text).size(), 50u);
+}
+
+TEST(PrototxtTest, AFieldOfAForkSaysWhoseItIs) {
+  EXPECT_THAT(NetError("layer { multibox_loss_param { num_classes: 21 } }"),
+              HasSubstr("layer has no field 'multibox_loss_param'. It is of a fork of Caffe (SSD) "
+                        "and has no meaning here"));
+}
+
+TEST(PrototxtTest, AFieldThatEndsAsAnotherIsNoSlip) {
+  EXPECT_THAT(NetError("layer { my_pooling_param { pooled_w: 7 } }"),
+              Not(HasSubstr("Did you mean")));
+  EXPECT_THAT(NetError("layer { poling_param { } }"), HasSubstr("Did you mean 'pooling_param'?"));
 }
 
 TEST(PrototxtTest, ALongLineIsCutAroundThePlace) {

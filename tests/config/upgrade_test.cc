@@ -108,6 +108,11 @@ TEST_F(UpgradeTest, ABatchNormWithThreeParamsIsFrozen) {
                   "lr_mult: 0 decay_mult: 0 } param { lr_mult: 0 decay_mult: 0 }"));
   EXPECT_THAT(Text(Load("layer { type: 'BatchNorm' param { lr_mult: 3 } }")),
               ElementsAre("type: \"BatchNorm\" param { lr_mult: 3 }"));
+  EXPECT_THAT(Text(Load("layer { type: 'BatchNorm' param { lr_mult: 1 } param { } param { } "
+                        "param { lr_mult: 2 } batch_norm_param { scale_bias: true } }")),
+              ElementsAre("type: \"BatchNorm\" param { lr_mult: 0 decay_mult: 0 } param { "
+                          "lr_mult: 0 decay_mult: 0 } param { lr_mult: 0 decay_mult: 0 } param { "
+                          "lr_mult: 2 } batch_norm_param { scale_bias: true }"));
 }
 
 TEST_F(UpgradeTest, RefusesWhatCannotBeRewritten) {

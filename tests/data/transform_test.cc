@@ -249,7 +249,18 @@ TEST_F(TransformRefusalTest, AWrongNumberOfMeanValues) {
 
 TEST_F(TransformRefusalTest, RandomResizing) {
   EXPECT_THAT(Refusal("img_rand_resize_lower: 256", datum_),
-              Refuses(ErrorCode::kConfig, "records are not resized at random"));
+              Refuses(ErrorCode::kConfig,
+                      "img_rand_resize_lower is not supported: resize the images when the database "
+                      "is made."));
+  for (const char* field : {"rand_resize_ratio_upper: 2", "vertical_stretch_upper: 1.5",
+                            "horizontal_stretch_lower: 0.5"}) {
+    EXPECT_THAT(Refusal(field, datum_), Refuses(ErrorCode::kConfig, "is not supported: resize"));
+  }
+}
+
+TEST_F(TransformRefusalTest, AFieldThatIsNotSupportedMayHoldItsDefault) {
+  EXPECT_THAT(Refusal("vertical_stretch_upper: 1 crop_h: 4", datum_),
+              Refuses(ErrorCode::kConfig, "crop_h and crop_w belong together"));
 }
 
 TEST_F(TransformRefusalTest, AMissingOrBrokenMeanFile) {

@@ -177,7 +177,7 @@ TEST_F(WindowListTest, RefusesBadFieldsAndWindows) {
   EXPECT_THAT(Refusal("batch_size: 1", "crop_size: 2 mean_value: 1 mean_file: 'm'"),
               Refuses(ErrorCode::kConfig, "mean_file and mean_value exclude each other"));
   EXPECT_THAT(Refusal("batch_size: 1", "crop_size: 2 img_rand_resize_lower: 3"),
-              Refuses(ErrorCode::kConfig, "records are not resized at random here"));
+              Refuses(ErrorCode::kConfig, "img_rand_resize_lower is not supported"));
   EXPECT_THAT(Refusal(""), Refuses(ErrorCode::kConfig, "batch_size is 0"));
   EXPECT_THAT(Refusal("batch_size: 4 bg_threshold: 0.05"),
               Refuses(ErrorCode::kData,

@@ -43,8 +43,8 @@ TEST(BatchReindexTest, RefusesBadIndices) {
   layer.SetInput(1, {0, -1});
   EXPECT_THAT([&] { layer.Forward(); },
               testing::ThrowsMessage<Error>(HasSubstr(
-                  "layer 'it' (BatchReindex): bottom 'x1' holds -1 at place 1; an index is a whole "
-                  "number, and there are 2 items, 0 to 1")));
+                  "layer 'it' (BatchReindex): bottom 'x1' holds -1 at index 1; there are 2 items, "
+                  "0 to 1")));
 }
 
 TEST(BatchReindexTest, RefusesIndicesOfSeveralAxes) {

@@ -29,6 +29,17 @@ TEST(LrnTest, HandValuesOfADefaultExponent) {
   ExpectNear(layer.Forward({1, -1}), {0.125f, -0.125f}, 1e-6f);  // 16^-0.75
 }
 
+// As x * inf^-beta in Caffe; with the usual exponent, which has a way of its own, and another.
+TEST(LrnTest, HandValuesOfAnInfiniteSumAreZero) {
+  for (const char* fields :
+       {"local_size: 1", "local_size: 1 beta: 0.5", "local_size: 1 norm_region: WITHIN_CHANNEL"}) {
+    SCOPED_TRACE(fields);
+    LayerRunner layer(Lrn(fields), {{1, 1, 1, 2}});
+    EXPECT_THAT(layer.Forward({1e30f, -1e25f}), testing::ElementsAre(0, 0));
+    EXPECT_TRUE(std::isnan(layer.Forward({NAN, 1})[0]));
+  }
+}
+
 TEST(LrnTest, GradientMatchesDifferences) {
   for (const char* fields : {"", "local_size: 3", "local_size: 7 beta: 0.5", "local_size: 1",
                              "local_size: 3 norm_region: WITHIN_CHANNEL",

@@ -134,10 +134,10 @@ TEST(SoftmaxLossTest, RefusesLabelsThatAreNoClass) {
                 "there are 10 classes, 0 to 9; fix the labels, raise num_output of the "
                 "layer before, or set ignore_label"));
   EXPECT_THAT(RunRefusal(Loss(), {1, 10}, {-1}, {1}), HasSubstr("label -1 of item 0 of the batch"));
-  EXPECT_THAT(RunRefusal(Loss(), {1, 10}, {1.5}, {1}),
-              HasSubstr("label 1.5 of item 0 of the batch is not a whole number; there are 10"));
+  EXPECT_THAT(RunRefusal(Loss(), {1, 10}, {10.5}, {1}),
+              HasSubstr("label 10.5 of item 0 of the batch is no class: there are 10"));
   EXPECT_THAT(RunRefusal(Loss(), {1, 10}, {std::numeric_limits<float>::quiet_NaN()}, {1}),
-              HasSubstr("label nan of item 0 of the batch is not a whole number"));
+              HasSubstr("label nan of item 0 of the batch is not a finite number"));
   EXPECT_THAT(RunRefusal(Loss("ignore_label: 255"), {2, 3, 1, 2}, {255, 0, 2, 3}, {2, 1, 1, 2}),
               HasSubstr("label 3 of item 1, position 1, of the batch is no class: there are 3"));
 }

@@ -12,20 +12,62 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(TooLargeTest, NamesTheFigureAndTheLargestValue) {
-  for (const char* type : {"DummyData' dummy_data_param", "Input' input_param"}) {
-    const NetSpec spec = NetFromText(std::string("layer { name: 'd' type: '") + type +
-                                     " { shape { dim: 1000000 dim: 10 dim: 1000 dim: 1000 } } "
-                                     "top: 'x' }");
-    const std::unique_ptr<Device> device = MakeCpuDevice(1);
-    ParamStore params(*device);
-    NetOptions options;
-    options.state = StateOf(caffe::TEST);
-    options.log = false;
-    const auto [code, message] = ErrorOf([&] { Net net(spec, options, *device, params); });
-    EXPECT_EQ(code, ErrorCode::kConfig);
-    EXPECT_THAT(message, HasSubstr(" MiB and this machine has "));
-    EXPECT_THAT(message, HasSubstr("the largest is x (38146972 MiB)"));
+// What a net of one blob x of this shape and these layers says when it is planned.
+std::string Refusal(const std::string& shape, const std::string& layers) {
+  const NetSpec spec =
+      NetFromText("layer { name: 'd' type: 'Input' top: 'x' input_param { shape { " + shape +
+                  " } } }\n" + layers);
+  const std::unique_ptr<Device> device = MakeCpuDevice(1);
+  ParamStore params(*device);
+  NetOptions options;
+  options.state = StateOf(caffe::TEST);
+  options.log = false;
+  options.plan_only = true;
+  const auto [code, message] = ErrorOf([&] { Net net(spec, options, *device, params); });
+  EXPECT_EQ(code, ErrorCode::kConfig) << message;
+  return message;
+}
+
+TEST(TooLargeTest, NamesTheFigureTheLargestValueAndItsLayer) {
+  const std::string message = Refusal("dim: 1000000 dim: 10 dim: 1000 dim: 1000", "");
+  EXPECT_THAT(message, HasSubstr("net.prototxt:1:1: layer 'd' (Input): the net's values take "));
+  EXPECT_THAT(message, HasSubstr(" MiB and this machine has "));
+  EXPECT_THAT(message, HasSubstr("the largest is x (38146972 MiB): lower batch_size or"));
+}
+
+TEST(TooLargeTest, AdviceIsOfTheCause) {
+  EXPECT_THAT(Refusal("dim: 1 dim: 10000000 dim: 1000 dim: 1000", ""),
+              HasSubstr("lower the sizes that it is made of; one item of the batch alone is too"));
+  const std::string weights =
+      Refusal("dim: 1 dim: 1000000",
+              "layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y'\n"
+              "  inner_product_param { num_output: 1000000 } }");
+  EXPECT_THAT(weights, HasSubstr("net.prototxt:2:1: layer 'ip' (InnerProduct): the net's weights"));
+  EXPECT_THAT(weights, HasSubstr("lower num_output or the size of the layer's input; batch_size"));
+}
+
+// A layer whose sizes nothing can hold, whoever notices it: the layer, a shape or the backend.
+TEST(TooLargeTest, EveryErrorOfPlanningNamesTheLayerAndItsLine) {
+  const char* const kLayers[] = {
+      "type: 'Tile' tile_param { tiles: 2147483647 }",
+      "type: 'Convolution' convolution_param { num_output: 1 kernel_size: 1 pad: 2147483647 }",
+      "type: 'Convolution' convolution_param { num_output: 2147483647 kernel_size: 99 pad: 99 }",
+      "type: 'Convolution' convolution_param { num_output: 4294967295 kernel_size: 1 }",
+      "type: 'Deconvolution' convolution_param { num_output: 9 kernel_size: 9 stride: 2147483647 }",
+      "type: 'Im2col' convolution_param { kernel_size: 1 pad: 2147483647 }",
+      "type: 'Pooling' pooling_param { kernel_size: 2147483647 pad: 2147483646 }",
+      "type: 'InnerProduct' inner_product_param { num_output: 4294967295 }",
+      "type: 'Embed' embed_param { num_output: 2147483647 input_dim: 2147483647 }",
+      "type: 'Reshape' reshape_param { shape { dim: 9223372036854775807 dim: 9 } }",
+      "type: 'SPP' spp_param { pyramid_height: 31 }",
+  };
+  for (const char* layer : kLayers) {
+    SCOPED_TRACE(layer);
+    const std::string message =
+        Refusal("dim: 64 dim: 4000 dim: 40 dim: 40",
+                std::string("layer { name: 'big' bottom: 'x' top: 'y' ") + layer + " }");
+    EXPECT_THAT(message,
+                testing::ContainsRegex("^net.prototxt:2:[0-9]+: layer 'big' \\([A-Za-z0-9]+\\): "));
   }
 }
 

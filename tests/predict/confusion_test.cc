@@ -109,7 +109,7 @@ TEST_F(AddBatchTest, EveryPixelOfAnImageCountsButIgnoredLabels) {
 TEST_F(AddBatchTest, RefusesWhatDoesNotFit) {
   ConfusionMatrix matrix(3);
   const std::string shapes = "shape { dim: 1 dim: 3 } shape { dim: 1 }";
-  for (const float label : {3.0f, -1.0f, 0.5f, static_cast<float>(NAN)}) {
+  for (const float label : {3.0f, -1.0f, 3.5f, static_cast<float>(NAN)}) {
     const auto [code, message] = ErrorOf([&] { Run(shapes, {1, 2, 3}, {label}, 1, &matrix); });
     EXPECT_EQ(code, ErrorCode::kData);
     EXPECT_THAT(message, HasSubstr("in 'y' is no class: there are 3, 0 to 2"));

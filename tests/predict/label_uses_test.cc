@@ -36,11 +36,11 @@ layer { name: "far" type: "EuclideanLoss" bottom: "x" bottom: "x" top: "far" }
   EXPECT_FALSE(uses[1].Takes(255));
 }
 
-TEST(LabelUsesTest, ALabelIsAWholeNumberBelowTheClasses) {
+TEST(LabelUsesTest, ALabelsWholePartIsBelowTheClasses) {
   LabelUse use;
   use.classes = 3;
-  for (const float good : {0.0f, 2.0f}) EXPECT_TRUE(use.Takes(good)) << good;
-  for (const float bad : {-1.0f, 3.0f, 0.5f, static_cast<float>(NAN), 1e30f}) {
+  for (const float good : {0.0f, 2.0f, 0.5f, -0.5f}) EXPECT_TRUE(use.Takes(good)) << good;
+  for (const float bad : {-1.0f, 3.0f, static_cast<float>(NAN), 1e30f}) {
     EXPECT_FALSE(use.Takes(bad)) << bad;
   }
 }

@@ -24,8 +24,8 @@ std::string JoinList(std::span<const std::string> items, std::string_view separa
 // Splits at each `separator` and trims blanks; empty pieces are left out.
 std::vector<std::string> SplitList(std::string_view text, char separator = ',');
 
-// Replaces control bytes (all below 0x20 but tab and newline, and 0x7f) by \xNN, so that names from
-// files cannot drive a terminal.
+// Replaces control characters (all below U+0020, newline and tab too, and U+007F to U+009F) by
+// \xNN, so that names from files can neither drive a terminal nor look like lines of their own.
 std::string EscapeControl(std::string_view text);
 
 // The candidate nearest to `word` by edit distance (case-insensitive, a swap counts 1 and wins

@@ -24,7 +24,8 @@ struct ParsedText {
 //     stride of the user's line
 //         ^
 // for: unknown field, wrong type of value, unknown enum value (listing the names), missing brace,
-// a field given twice, a required field missing, a float that is not finite.
+// a field given twice, a required field missing, a float that is not finite. Several come as an
+// ErrorGroup, a line each.
 std::unique_ptr<ParsedText> ParseText(const std::string& path, google::protobuf::Message* message);
 
 // The content of `path`, unread. Throws kNoInput, kNoPermission, or kConfig above 4 MiB.

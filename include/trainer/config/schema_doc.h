@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "trainer/config/layer_spec.h"
+
 namespace trainer {
 
 struct FieldDoc {
@@ -33,5 +35,9 @@ std::string Explain(const std::string& name);
 // The fields of a layer that hold the parameters of layers of this type: "Softmax" gives
 // {"softmax_param"}. Empty for a type without parameters.
 std::vector<std::string> ParamsOfType(const std::string& type);
+
+// Refuses, at its line, a field of the layer's messages that the schema marks with "Not supported:
+// WHY" and that is set to another value than its default. The pages show the same mark.
+void RefuseUnsupported(const LayerSpec& layer);
 
 }  // namespace trainer

@@ -18,7 +18,7 @@
 
 namespace trainer {
 
-struct WaitCounters;  // of trainer/data/prefetcher.h
+struct WaitCounters;  // of trainer/data/read_ahead.h
 
 // How a parameter's numbers lie in memory, compared with the file's row-major order.
 struct ParamLayout {

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "trainer/base/attempt.h"
 #include "trainer/base/shard.h"
 #include "trainer/config/net_spec.h"
 #include "trainer/layers/file_writer.h"
@@ -36,9 +35,6 @@ struct NetOptions {
   OutputFiles output_files = OutputFiles::kNone;  // whether layers may write files
   // Only plans: takes no memory, so that the net cannot run and its values have shapes alone.
   bool plan_only = false;
-  // Takes the errors of single layers, so that planning goes on with those that do not depend on a
-  // bad one; the net's constructor then throws the first of them. Null: it throws at once.
-  ErrorList* errors = nullptr;
 };
 
 // A value that no layer reads: what a run reports. `loss_weight` is 0 for a plain output.
@@ -84,7 +80,8 @@ class Net {
  public:
   // Builds the net of `spec` for `options.state`: filters, inserts splits, makes and plans every
   // layer, allocates and fills the parameters that `params` does not have yet. `device` and
-  // `params` must outlive the net, `spec` too. Throws kConfig naming the line.
+  // `params` must outlive the net, `spec` too. Throws kConfig naming the line; where several layers
+  // are wrong that do not depend on each other, an ErrorGroup.
   Net(const NetSpec& spec, const NetOptions& options, const Device& device, ParamStore& params);
   ~Net();
 

@@ -1,0 +1,90 @@
+#include "problems.h"
+
+#include <google/protobuf/io/tokenizer.h>
+#include <google/protobuf/text_format.h>
+
+#include <utility>
+
+#include "net_build.h"
+#include "trainer/base/error_group.h"
+#include "trainer/base/text.h"
+#include "trainer/config/layer_types.h"
+
+namespace trainer {
+namespace {
+
+// More help nobody: each costs a parse of the file.
+constexpr size_t kMostProblems = 50;
+constexpr size_t kMostBytes = size_t{64} << 20;  // parsed again in all
+constexpr int kMaxDepth = 64;
+
+// Later complaints are mostly consequences of the first.
+class FirstComplaint final : public google::protobuf::io::ErrorCollector {
+ public:
+  void AddError(int line, google::protobuf::io::ColumnNumber column,
+                const std::string& text) override {
+    if (!complaint) complaint = ParserComplaint{line, column, text};
+  }
+
+  std::optional<ParserComplaint> complaint;
+};
+
+// One line of it: without the quoted line of the file.
+Error Short(const Error& error) {
+  const std::string text = error.what();
+  return Error(error.code(), text.substr(0, text.find("\n  ")));
+}
+
+// The layers of a net whose types are not there.
+ErrorList UnknownTypes(const ParsedText& parsed, const google::protobuf::Message& message) {
+  ErrorList errors;
+  const auto* net = dynamic_cast<const caffe::NetParameter*>(&message);
+  if (net == nullptr) return errors;
+  // What else stands against the net is for the next run.
+  ErrorList other;
+  Attempt(&other, [&] {
+    const NetSpec spec = BuildNet(*net, parsed.file, &parsed.tree);
+    errors = TypeErrors(spec.layers);
+  });
+  return errors;
+}
+
+}  // namespace
+
+std::optional<ParserComplaint> Parse(ParsedText* parsed, google::protobuf::Message* message) {
+  FirstComplaint errors;
+  google::protobuf::TextFormat::Parser parser;
+  parser.RecordErrorsTo(&errors);
+  parser.WriteLocationsTo(&parsed->tree);
+  parser.SetRecursionLimit(kMaxDepth);
+  const bool ok = parser.ParseFromString(parsed->content, message);
+  if (!ok && !errors.complaint) return ParserComplaint{-1, 0, "it is not protobuf text"};
+  return errors.complaint;
+}
+
+void ThrowProblems(std::unique_ptr<ParsedText> parsed, ParserComplaint first,
+                   google::protobuf::Message* message) {
+  ErrorList fields;
+  std::optional<ParserComplaint> complaint = std::move(first);
+  size_t bytes = 0;
+  while (complaint) {
+    Explanation found = ExplainComplaint(*complaint, *message->GetDescriptor(), *parsed);
+    const bool follows = !fields.empty() && complaint->line < 0;  // of a field that was left out
+    if (!follows) fields.push_back(std::move(found.error));
+    bytes += parsed->content.size();
+    if (!found.field || fields.size() >= kMostProblems || bytes > kMostBytes) break;
+    auto rest = std::make_unique<ParsedText>();
+    rest->file = parsed->file;
+    rest->content = parsed->content;
+    if (!BlankField(&rest->content, *found.field)) break;
+    parsed = std::move(rest);
+    complaint = Parse(parsed.get(), message);
+  }
+  ErrorList all;
+  if (!complaint) all = UnknownTypes(*parsed, *message);
+  if (all.empty() && fields.size() == 1) throw Error(fields[0]);
+  for (const Error& error : fields) all.push_back(Short(error));
+  ThrowAll(std::move(all));
+}
+
+}  // namespace trainer
