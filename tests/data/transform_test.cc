@@ -249,7 +249,9 @@ TEST_F(TransformRefusalTest, AWrongNumberOfMeanValues) {
 
 TEST_F(TransformRefusalTest, RandomResizing) {
   EXPECT_THAT(Refusal("img_rand_resize_lower: 256", datum_),
-              Refuses(ErrorCode::kConfig, "records are not resized at random"));
+              Refuses(ErrorCode::kConfig,
+                      "records are not resized at random by this field; take "
+                      "random_resize_param"));
 }
 
 TEST_F(TransformRefusalTest, AMissingOrBrokenMeanFile) {
