@@ -227,6 +227,13 @@ TEST_F(SolverSpecTest, NamesOfNvidiaCaffeAreRead) {
   EXPECT_EQ(solver.proto.rampup_interval(), 5);
 }
 
+TEST_F(SolverSpecTest, NamesOfIntelCaffeAreRead) {
+  const SolverSpec solver =
+      Load("net: 'net.prototxt' warmup_iter: 5 warmup_start_lr: 0.1 engine: 'MKLDNN'" +
+           std::string(kRest));
+  EXPECT_EQ(solver.proto.warmup_start_lr(), 0.1f);
+}
+
 TEST_F(SolverSpecTest, OneWarmupAndRoomForTheCosine) {
   EXPECT_THAT(RestRefusal("warmup_iter: 2\nrampup_interval: 3" + std::string(kRest)),
               StartsWith("s.prototxt:3:1: warmup_iter and rampup_interval are both given"));
