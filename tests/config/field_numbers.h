@@ -172,7 +172,7 @@ PermuteParameter order=1
 PoolingParameter torch_pooling=40
 )";
 
-// What other forks add where neither has a field of the number: Intel Caffe, SSD, Fast R-CNN, R-FCN.
+// What Intel Caffe, SSD, Fast R-CNN and R-FCN add where neither has a field of the number.
 constexpr char kForkNumbers[] = R"(
 LayerParameter mn_activation_param=151 mn_grad_compress_param=156 quantization_param=158
   psroi_pooling_param=10001 roi_pooling_param=8266711 smooth_l1_loss_param=8266712
