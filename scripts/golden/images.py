@@ -131,5 +131,17 @@ def main():
                                                   interpolation=cv2.INTER_LINEAR)))
     golden.save()
 
+    golden = GoldenFile("resize_modes.txt", SEED,
+                        f"cv2.resize, OpenCV {cv2.__version__}. C, H, W.")
+    source = rng.integers(0, 256, (7, 8, 3)).astype(np.uint8)
+    for mode in ("NEAREST", "CUBIC", "AREA"):
+        for height, width in ((7, 8), (3, 4), (10, 13), (12, 5), (1, 1)):
+            golden.case(f"{mode} {height}x{width}")
+            golden.text("mode", mode)
+            golden.tensor("source", planar(source))
+            golden.tensor("result", planar(cv2.resize(
+                source, (width, height), interpolation=getattr(cv2, f"INTER_{mode}"))))
+    golden.save()
+
 
 main()

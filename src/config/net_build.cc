@@ -6,6 +6,7 @@
 #include <iterator>
 #include <utility>
 
+#include "hints.h"
 #include "trainer/base/text.h"
 #include "trainer/config/upgrade.h"
 #include "upgrade_layers.h"
@@ -196,6 +197,7 @@ NetSpec BuildNet(caffe::NetParameter proto, const std::string& file, const Parse
   }
   AddInput(proto, places, &spec);
   FreezeBatchNorms(&spec);
+  MoveBatchNormFillers(&spec.layers, &spec.upgrades);
   for (const LayerSpec& layer : spec.layers) WarnOfOldTransform(layer, &spec.upgrades);
   for (const char* name : {"layer", "layers", "input", "input_dim", "input_shape"}) {
     const auto* field = caffe::NetParameter::descriptor()->FindFieldByName(name);

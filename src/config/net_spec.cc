@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "hints.h"
 #include "net_build.h"
 #include "trainer/base/text.h"
 #include "trainer/config/storage.h"
@@ -53,6 +54,7 @@ NetSpec LoadNet(const std::string& path, Overrides* overrides) {
   std::unique_ptr<ParsedText> text = ParseText(path, &proto);
   NetSpec spec = BuildNet(std::move(proto), path, &text->tree);
   LogUpgrades(spec.upgrades);
+  LogHints(spec);
   spec.text = std::move(text);
   if (overrides != nullptr) {
     overrides->ApplyTo(&spec);

@@ -67,7 +67,8 @@ class Checker {
   void CheckNumbers() const {
     Needs("base_lr", "the learning rate to start from", "0.01");
     for (const char* name : {"base_lr", "weight_decay", "max_weight_decay", "weight_decay_power",
-                             "min_lr", "rampup_lr", "warmup_lr", "momentum_power", "delta"}) {
+                             "min_lr", "rampup_lr", "warmup_lr", "warmup_start_lr", "momentum_power",
+                             "delta"}) {
       const float value = proto_.GetReflection()->GetFloat(proto_, Field(name));
       if (value < 0) solver_.Fail(name, Join(name, " is ", value, "; it must be 0 or more"));
     }
@@ -173,9 +174,16 @@ class Checker {
                    "warmup_iter and rampup_interval are both given: they are two ways for the rate "
                    "to rise at the start; remove one");
     }
-    if (proto_.has_warmup_lr() && warmup == 0) {
-      solver_.Fail("warmup_lr",
-                   "warmup_lr is given without warmup_iter, the iterations of the rise");
+    for (const char* start : {"warmup_lr", "warmup_start_lr"}) {
+      if (Given(start) && warmup == 0) {
+        solver_.Fail(start,
+                     Join(start, " is given without warmup_iter, the iterations of the rise"));
+      }
+    }
+    if (proto_.has_warmup_lr() && proto_.has_warmup_start_lr()) {
+      solver_.Fail("warmup_start_lr",
+                   "warmup_lr and warmup_start_lr are both given: from the first the rate rises to "
+                   "that of lr_policy, from the second to base_lr; remove one");
     }
     const std::string& policy = proto_.lr_policy();
     if (policy == "cosine" && std::max(warmup, rampup) >= proto_.max_iter()) {
@@ -236,6 +244,7 @@ class Checker {
          "weights and the state of the update rule are of type FLOAT");
     warn(proto_.has_store_blobs_in_old_format() && !proto_.store_blobs_in_old_format(),
          "store_blobs_in_old_format", "weights are always written so, and every Caffe reads them");
+    warn(proto_.has_engine(), "engine", "this program chooses the kernels itself");
     warn(proto_.plateau_winsize_size() > 0, "plateau_winsize", "no lr_policy reads it");
     warn(proto_.has_ap_version(), "ap_version", "only eval_type \"detection\" reads it");
     warn(proto_.show_per_class_result(), "show_per_class_result",

@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "hints.h"
 #include "net_build.h"
 #include "solver_checks.h"
 #include "trainer/base/error_group.h"
@@ -65,6 +66,7 @@ class NetFinder {
     Attempt(errors_, [&] {
       NetSpec built = BuildNet(net, solver_.file, tree);
       LogUpgrades(built.upgrades);
+      LogHints(built);
       kept = Keep(std::move(built));
     });
     return kept;

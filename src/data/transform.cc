@@ -23,6 +23,7 @@ std::string ImageShape::ToString() const { return Join(channels, "x", height, "x
 Transform::Transform(const LayerSpec& layer, caffe::Phase phase, const PhiloxKey& key)
     : layer_(layer),
       param_(layer.proto().transform_param()),
+      resize_(layer),
       random_crop_(phase == caffe::TRAIN && (param_.crop_size() > 0 || param_.crop_h() > 0)),
       key_(key),
       mean_values_(param_.mean_value().begin(), param_.mean_value().end()) {
@@ -64,6 +65,10 @@ ImageShape Transform::OutShape(const DatumView& datum, const std::string& record
                        " is ", in.ToString(), "); give one, or one per channel"));
   }
   const ImageShape out = Window(in);
+  if (resize_.active()) {
+    resize_.Check(datum, record);
+    return out;
+  }
   if (out.height > in.height || out.width > in.width) {
     layer_.FailIn(kParam, param_.crop_h() > 0 ? "crop_h" : "crop_size",
                   Join("a crop of ", out.height, "x", out.width, " is larger than record ", record,
@@ -84,7 +89,11 @@ ImageShape Transform::Window(const ImageShape& in) const {
 }
 
 void Transform::Apply(const DatumView& datum, uint64_t number, float* out) const {
-  if (datum.bytes.empty()) {
+  if (resize_.active()) {
+    Image resized;
+    resize_.Apply(datum, key_, number, &resized);
+    Convert(resized.pixels.data(), ViewOf(resized), number, out);
+  } else if (datum.bytes.empty()) {
     Convert(datum.floats.data(), datum, number, out);
   } else {
     Convert(reinterpret_cast<const uint8_t*>(datum.bytes.data()), datum, number, out);

@@ -229,6 +229,12 @@ std::unique_ptr<Prefetcher> MakeWindowPrefetcher(const LayerSpec& layer, caffe::
   const PrefetchOptions prefetch =
       ReadPrefetchOptions(layer, kParam, param.batch_size(), phase, shard, is_root);
   const Transform checked(layer, phase, key);  // refuses what transform_param may not hold
+  for (const char* field : {"random_resize_param", "random_aspect_ratio_param"}) {
+    const auto& transform = layer.proto().transform_param();
+    const auto* known = caffe::TransformationParameter::descriptor()->FindFieldByName(field);
+    if (!transform.GetReflection()->HasField(transform, known)) continue;
+    layer.FailIn("transform_param", field, "windows have boxes of their own; remove this field");
+  }
   WindowOptions options = ReadOptions(layer, prefetch);
   const float fg = ReadThreshold(layer, "fg_threshold", param.fg_threshold());
   const float bg = ReadThreshold(layer, "bg_threshold", param.bg_threshold());

@@ -274,7 +274,8 @@ const RegisterLayer<BatchNorm> kBatchNorm(
              "With scale_bias, or one of the two fillers, y * scale + bias with a scale and a bias "
              "per channel that are learned, 1 and 0 at first: the form of NVIDIA Caffe. It stores "
              "(mean (C), variance (C), 1, scale (C), bias (C)), eps is 1e-5 at least, and it also "
-             "loads files without scale and bias.",
+             "loads files without scale and bias. Intel Caffe's filler is the start of the factor "
+             "of the Scale layer behind; without one it is another word for scale_filler.",
      .param = "batch_norm_param",
      .storage = Storage::kChosen});
 

@@ -69,6 +69,25 @@ void ReadKernel(const LayerSpec& spec, PoolDesc& desc) {
   desc.kernel_w = desc.in_w;
 }
 
+// Whether the number of windows is rounded up. Three fields say so, in the words of three Caffes.
+bool RoundsUp(const LayerSpec& spec) {
+  const caffe::PoolingParameter& p = spec.proto().pooling_param();
+  const bool up = p.has_round_mode() ? p.round_mode() == caffe::PoolingParameter::CEIL
+                                     : p.ceil_mode() && !p.torch_pooling();
+  const auto refuse = [&](const char* field, const char* value, const char* other) {
+    spec.FailIn(kParam, field,
+                Join(field, ": ", value, " contradicts ", other, "; remove one of them"));
+  };
+  const char* const ceil_mode = p.ceil_mode() ? "true" : "false";
+  if (p.has_ceil_mode() && p.has_round_mode() && p.ceil_mode() != up) {
+    refuse("ceil_mode", ceil_mode, up ? "round_mode: CEIL" : "round_mode: FLOOR");
+  }
+  if (p.has_ceil_mode() && p.ceil_mode() && p.torch_pooling()) {
+    refuse("ceil_mode", ceil_mode, "torch_pooling: true");
+  }
+  return up && !p.torch_pooling();
+}
+
 void CheckGlobal(const LayerSpec& spec, const PoolDesc& desc, const char* pad, const char* stride) {
   if (desc.pad_h != 0 || desc.pad_w != 0) {
     spec.FailIn(kParam, pad, "global_pooling takes no padding; remove the pad");
@@ -111,7 +130,7 @@ PoolDesc ReadPoolWindows(const LayerSpec& spec, const Shape& input, DType dtype)
         Join("a pad of ", desc.pad_h, "x", desc.pad_w, " is not smaller than the kernel of ",
              desc.kernel_h, "x", desc.kernel_w, ": a window could hold padding only"));
   }
-  const bool ceil = p.round_mode() == caffe::PoolingParameter::CEIL && !p.torch_pooling();
+  const bool ceil = RoundsUp(spec);
   const bool clip = desc.pad_h > 0 || desc.pad_w > 0;
   desc.out_h = PooledSize(desc.in_h, desc.kernel_h, desc.stride_h, desc.pad_h, ceil, clip);
   desc.out_w = PooledSize(desc.in_w, desc.kernel_w, desc.stride_w, desc.pad_w, ceil, clip);

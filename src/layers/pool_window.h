@@ -13,7 +13,7 @@ int64_t PooledSize(int64_t in, int64_t kernel, int64_t stride, int64_t pad, bool
 // The windows that pooling_param asks for on images of shape `input`, output size included; the
 // method and `training` are left alone. Refuses, at the field's line: no kernel or both forms of
 // one, zeros, a pad that is not smaller than the kernel, windows that do not fit, fields that
-// contradict global_pooling.
+// contradict global_pooling or, about the rounding, each other.
 PoolDesc ReadPoolWindows(const LayerSpec& spec, const Shape& input, DType dtype);
 
 }  // namespace trainer

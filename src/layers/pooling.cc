@@ -81,8 +81,8 @@ const RegisterLayer<Pooling> kPooling(
     {.text =
          "The greatest (MAX), mean (AVE) or a random (STOCHASTIC) value of windows of an image.\n"
          "bottom (N, C, H, W), top (N, C, OH, OW) with OH = ceil((H + 2 * pad - kernel) / stride) "
-         "+ 1, or floor with round_mode FLOOR; with padding, a last window that would start behind "
-         "the padded image's start half is dropped.\n"
+         "+ 1, or floor with round_mode FLOOR or ceil_mode: false; with padding, a last window "
+         "that would start behind the padded image's start half is dropped.\n"
          "MAX ignores padding; AVE counts it as zeros, but not what lies beyond it. STOCHASTIC "
          "draws a value in proportion to it in training; in testing it is sum x^2 / sum x.\n"
          "top 1 (optional, MAX): the place h * W + w of each greatest value.",

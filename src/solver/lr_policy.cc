@@ -63,10 +63,15 @@ int StepsBy(const caffe::SolverParameter& solver, int iter) {
       std::ranges::count_if(solver.stepvalue(), [&](int step) { return step <= iter; }));
 }
 
+// With warmup_start_lr, Intel Caffe's word, the line ends at base_lr; with warmup_lr at the
+// policy's rate there.
 double Warmup(const caffe::SolverParameter& solver, int iter) {
   const int end = solver.warmup_iter();
-  const double target = PolicyRate({solver, end, StepsBy(solver, end)});
-  return solver.warmup_lr() + (target - solver.warmup_lr()) * iter / end;
+  const bool to_base = solver.has_warmup_start_lr();
+  const double start = to_base ? solver.warmup_start_lr() : solver.warmup_lr();
+  const double target =
+      to_base ? solver.base_lr() : PolicyRate({solver, end, StepsBy(solver, end)});
+  return start + (target - start) * iter / end;
 }
 
 double Rampup(const caffe::SolverParameter& solver, int iter) {

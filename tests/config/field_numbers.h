@@ -172,4 +172,35 @@ PermuteParameter order=1
 PoolingParameter torch_pooling=40
 )";
 
+// What Intel Caffe, SSD, Fast R-CNN and R-FCN add where neither has a field of the number.
+constexpr char kForkNumbers[] = R"(
+LayerParameter mn_activation_param=151 mn_grad_compress_param=156 quantization_param=158
+  psroi_pooling_param=10001 roi_pooling_param=8266711 smooth_l1_loss_param=8266712
+NetParameter engine=9 multinode=101
+MultinodeLayerParameter num_nodes=1 model_parts=2
+MnActivationParameter num_nodes_in=1 num_nodes_out=2 model_parts_in=3 model_parts_out=4
+  need_reduce=5
+MnParamGradCompressParameter param_grad_compress_enable=1
+MnModelParallelParameter layer_from=1 layer_to=2 num_nodes=3 model_parts=4
+MnParamGradCompressLayerTypeList layer_type=1
+MultinodeParameter model_parallel=1 compress_layer_type_list=2
+QuantizationParameter precision=1 rounding_scheme=2 bw_layer_in=3 bw_layer_out=4 bw_params=5
+  fl_layer_in=6 fl_layer_out=7 fl_params=8 scale_in=20 scale_out=21 scale_params=22
+ResizeParameter prob=1 resize_mode=2 height=3 width=4 pad_mode=5 pad_value=6 interp_mode=7
+  height_scale=8 width_scale=9
+ResizeParameter.Resize_mode WARP=1 FIT_SMALL_SIZE=2 FIT_LARGE_SIZE_AND_PAD=3
+ResizeParameter.Pad_mode CONSTANT=1 MIRRORED=2 REPEAT_NEAREST=3
+ResizeParameter.Interp_mode LINEAR=1 AREA=2 NEAREST=3 CUBIC=4 LANCZOS4=5
+RandomResizeParameter min_size=1 max_size=2 resize_param=3
+RandomAspectRatioParameter min_area_ratio=1 max_area_ratio=2 aspect_ratio_change=3 max_attempt=4
+  resize_param=5
+PSROIPoolingParameter spatial_scale=1 output_dim=2 group_size=3
+ROIPoolingParameter pooled_h=1 pooled_w=2 spatial_scale=3
+SmoothL1LossParameter sigma=1
+ConcatParameter engine=3
+EltwiseParameter engine=4
+InnerProductParameter engine=7
+ConvolutionParameter.Engine MKL2017=3 MKLDNN=4
+)";
+
 }  // namespace trainer

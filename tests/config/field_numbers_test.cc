@@ -82,10 +82,17 @@ TEST(FieldNumbersTest, AreThoseOfNvidiaCaffeWhereBvlcHasNone) {
   EXPECT_GT(table.pairs(), 80);
 }
 
+TEST(FieldNumbersTest, AreThoseOfOtherForksWhereBothHaveNone) {
+  Table table;
+  table.Check(kForkNumbers);
+  EXPECT_GT(table.pairs(), 60);
+}
+
 TEST(FieldNumbersTest, AllOthersAreFarAway) {
   Table table;
   table.Check(kBvlcNumbers);
   table.Check(kNvidiaNumbers);
+  table.Check(kForkNumbers);
   std::set<const Descriptor*> messages;
   for (const FieldDescriptor* field : table.fields()) messages.insert(field->containing_type());
   for (const Descriptor* message : messages) {

@@ -239,6 +239,13 @@ TEST_F(SolverSpecTest, NamesOfNvidiaCaffeAreRead) {
   EXPECT_EQ(solver.proto.rampup_interval(), 5);
 }
 
+TEST_F(SolverSpecTest, NamesOfIntelCaffeAreRead) {
+  const SolverSpec solver =
+      Load("net: 'net.prototxt' warmup_iter: 5 warmup_start_lr: 0.1 engine: 'MKLDNN'" +
+           std::string(kRest));
+  EXPECT_EQ(solver.proto.warmup_start_lr(), 0.1f);
+}
+
 TEST_F(SolverSpecTest, OneWarmupAndRoomForTheCosine) {
   EXPECT_THAT(RestRefusal("warmup_iter: 2\nrampup_interval: 3" + std::string(kRest)),
               StartsWith("s.prototxt:3:1: warmup_iter and rampup_interval are both given"));
@@ -248,6 +255,10 @@ TEST_F(SolverSpecTest, OneWarmupAndRoomForTheCosine) {
               HasSubstr("warmup_lr is -0.5; it must be 0 or more"));
   EXPECT_THAT(RestRefusal("warmup_lr: 0.5" + std::string(kRest)),
               StartsWith("s.prototxt:2:1: warmup_lr is given without warmup_iter"));
+  EXPECT_THAT(RestRefusal("warmup_start_lr: 0.5" + std::string(kRest)),
+              StartsWith("s.prototxt:2:1: warmup_start_lr is given without warmup_iter"));
+  EXPECT_THAT(RestRefusal("warmup_iter: 2 warmup_lr: 0\nwarmup_start_lr: 0.5" + std::string(kRest)),
+              StartsWith("s.prototxt:3:1: warmup_lr and warmup_start_lr are both given"));
   const std::string cosine = "base_lr: 0.1 lr_policy: 'cosine' ";
   EXPECT_THAT(RestRefusal(cosine), HasSubstr("max_iter is missing"));
   EXPECT_THAT(

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <map>
 
 #include "data/test_data.h"
 #include "support/golden.h"
@@ -197,14 +198,35 @@ TEST(DecodeTest, RefusesNoPixelsAndBadNetpbmHeaders) {
 
 // --- Resizing ---
 
+Image SourceOf(const GoldenCase& golden) {
+  const GoldenTensor& source = golden.Tensor("source");
+  Image image;
+  image.channels = 3;
+  image.height = static_cast<int>(source.dims[1]);
+  image.width = static_cast<int>(source.dims[2]);
+  image.pixels.assign(source.values.begin(), source.values.end());
+  return image;
+}
+
+TEST(ResizeTest, GoldenValuesOfOpenCvInTheOtherModes) {
+  const std::map<std::string, Interpolation> modes = {{"NEAREST", Interpolation::kNearest},
+                                                      {"CUBIC", Interpolation::kCubic},
+                                                      {"AREA", Interpolation::kArea}};
+  for (const GoldenCase& golden : ReadGolden("resize_modes.txt")) {
+    const Image from = SourceOf(golden);
+    const GoldenTensor& want = golden.Tensor("result");
+    Image to;
+    std::string mode = golden.Text("mode");
+    while (mode.ends_with('\n')) mode.pop_back();
+    ResizeImage(from, {0, 0, from.width, from.height}, static_cast<int>(want.dims[1]),
+                static_cast<int>(want.dims[2]), &to, modes.at(mode));
+    EXPECT_LE(Difference(to, want), mode == "NEAREST" ? 0 : 1) << golden.name;
+  }
+}
+
 TEST(ResizeTest, GoldenValuesOfOpenCv) {
   for (const GoldenCase& golden : ReadGolden("resize.txt")) {
-    const GoldenTensor& source = golden.Tensor("source");
-    Image from;
-    from.channels = 3;
-    from.height = static_cast<int>(source.dims[1]);
-    from.width = static_cast<int>(source.dims[2]);
-    from.pixels.assign(source.values.begin(), source.values.end());
+    const Image from = SourceOf(golden);
     const std::vector<float>& box = golden.Tensor("box").values;
     const GoldenTensor& want = golden.Tensor("result");
     Image to;

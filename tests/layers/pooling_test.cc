@@ -46,6 +46,29 @@ TEST(PoolingTest, OutputSizeRoundsUpUnlessAskedNotTo) {
             Shape({1, 1, 2, 3}));
 }
 
+TEST(PoolingTest, CeilModeIsAnotherWordForRoundMode) {
+  const std::string windows = "kernel_size: 3 stride: 2 ";
+  const Shape in = {1, 1, 6, 7}, up = {1, 1, 3, 3}, down = {1, 1, 2, 3};
+  EXPECT_EQ(PooledShape(windows + "ceil_mode: false", in), down);
+  EXPECT_EQ(PooledShape(windows + "ceil_mode: true", in), up);
+  EXPECT_EQ(PooledShape(windows + "ceil_mode: false round_mode: FLOOR", in), down);
+  EXPECT_EQ(PooledShape(windows + "ceil_mode: true round_mode: CEIL", in), up);
+  EXPECT_EQ(PooledShape(windows + "ceil_mode: false torch_pooling: true", in), down);
+}
+
+TEST(PoolingTest, RefusesContradictionsAboutRounding) {
+  const auto refusal = [](const std::string& fields) {
+    return RefusalOf(Pool("kernel_size: 3\n" + fields), {{1, 1, 6, 6}});
+  };
+  EXPECT_THAT(refusal("ceil_mode: false round_mode: CEIL"),
+              HasSubstr("net.prototxt:5:1: layer 'it' (Pooling): ceil_mode: false contradicts "
+                        "round_mode: CEIL; remove one of them"));
+  EXPECT_THAT(refusal("ceil_mode: true round_mode: FLOOR"),
+              HasSubstr("ceil_mode: true contradicts round_mode: FLOOR"));
+  EXPECT_THAT(refusal("ceil_mode: true torch_pooling: true"),
+              HasSubstr("ceil_mode: true contradicts torch_pooling: true"));
+}
+
 TEST(PoolingTest, OutputSizeDropsAWindowThatStartsBehindThePaddedImage) {
   EXPECT_EQ(PooledShape("kernel_size: 2 stride: 2 pad: 1", {1, 1, 5, 6}), Shape({1, 1, 3, 4}));
   EXPECT_EQ(PooledShape("kernel_size: 2 stride: 3 pad: 1", {1, 1, 5, 5}), Shape({1, 1, 2, 2}));

@@ -99,6 +99,21 @@ TEST(LrPolicyTest, WarmupRisesInALineToThePolicysRate) {
   }
 }
 
+TEST(LrPolicyTest, WarmupFromWarmupStartLrRisesInALineToBaseLrWhateverThePolicy) {
+  for (const char* policy : {"fixed", "step", "exp", "inv", "multistep", "poly", "cosine"}) {
+    caffe::SolverParameter solver = Policy(policy);
+    solver.add_stepvalue(3);
+    const float after = LearningRate(solver, 20, 1);
+    solver.set_warmup_iter(20);
+    solver.set_warmup_start_lr(0.1f);
+    EXPECT_FLOAT_EQ(LearningRate(solver, 0, 0), 0.1f) << policy;
+    EXPECT_FLOAT_EQ(LearningRate(solver, 5, 1), 0.2f) << policy;
+    EXPECT_FLOAT_EQ(LearningRate(solver, 19, 1), 0.48f) << policy;
+    const bool from_the_end = std::string(policy) == "cosine";  // cosine falls from the warm-up on
+    EXPECT_FLOAT_EQ(LearningRate(solver, 20, 1), from_the_end ? 0.5f : after) << policy;
+  }
+}
+
 TEST(LrPolicyTest, RampupIsQuadraticToBaseLrWhateverThePolicy) {
   caffe::SolverParameter solver = Policy("exp");
   solver.set_rampup_interval(4);

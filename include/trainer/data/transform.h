@@ -9,6 +9,7 @@
 #include "trainer/base/philox.h"
 #include "trainer/config/layer_spec.h"
 #include "trainer/data/datum.h"
+#include "trainer/data/random_resize.h"
 
 namespace trainer {
 
@@ -25,6 +26,8 @@ struct ImageShape {
 //   mean_value  one for all channels or one per channel
 //   crop_size   TRAIN: a window at a random place; TEST: the middle one, rounded up and left;
 //               crop_h and crop_w (NVIDIA Caffe) instead of it give a window that is not square
+//   random_resize_param, random_aspect_ratio_param (Intel Caffe): the record gets another size
+//               before that, in TEST nets too
 //   mirror      flips left and right with probability 1/2, in TEST nets too
 // random_seed, where given, takes the place of the key's seed.
 // Random choices depend on the key and the record's number only: nothing to save for a resume.
@@ -33,14 +36,15 @@ class Transform {
  public:
   // Reads the mean file (path: as written, else relative to the layer's file). Throws kConfig at
   // the field's line: mean_file and mean_value both, force_color and force_gray both, NVIDIA
-  // Caffe's random resizing; kNoInput, kData for the mean file.
+  // Caffe's random resizing, what RandomResize refuses; kNoInput, kData for the mean file.
   Transform(const LayerSpec& layer, caffe::Phase phase, const PhiloxKey& key);
 
   // What force_color and force_gray make of encoded records.
   Colors colors() const;
 
   // The shape of this record's image. `record` names it in messages. Throws kConfig at the field's
-  // line: smaller than crop_size, a mean file of another shape, a wrong number of mean values.
+  // line: smaller than crop_size, a mean file of another shape, a wrong number of mean values; as
+  // RandomResize::Check.
   ImageShape OutShape(const DatumView& datum, const std::string& record) const;
 
   // Writes (H, W, C) floats. `number` counts records since training began. OutShape must have
@@ -55,6 +59,7 @@ class Transform {
 
   LayerSpec layer_;
   caffe::TransformationParameter param_;
+  RandomResize resize_;
   bool random_crop_;
   PhiloxKey key_;
   std::string mean_path_;

@@ -45,9 +45,24 @@ struct Box {
   int left = 0, top = 0, width = 0, height = 0;
 };
 
-// Resizes a part of `from` to height x width: bilinear between the centres of pixels, nothing from
-// outside the box. Within one grey level of OpenCV's INTER_LINEAR. `to` is another object.
-void ResizeImage(const Image& from, const Box& box, int height, int width, Image* to);
+// The pixels of a picture that somebody else holds.
+struct ImageView {
+  int channels = 0, height = 0, width = 0;
+  const uint8_t* pixels = nullptr;  // (C, H, W)
+
+  ImageView(int c, int h, int w, const uint8_t* p) : channels(c), height(h), width(w), pixels(p) {}
+  ImageView(const Image& image)  // NOLINT: an image is one
+      : ImageView(image.channels, image.height, image.width, image.pixels.data()) {}
+  int64_t Plane() const { return int64_t{height} * width; }
+};
+
+// How resized pixels are made, by OpenCV's names.
+enum class Interpolation { kNearest, kLinear, kCubic, kArea };
+
+// Resizes a part of `from` to height x width between the centres of pixels, nothing from outside
+// the box. Within one grey level of OpenCV. `to` is another object.
+void ResizeImage(const ImageView& from, const Box& box, int height, int width, Image* to,
+                 Interpolation how = Interpolation::kLinear);
 
 // The bytes of a file of `type` "jpg" (quality 95, as OpenCV writes) or "png". `image` has 1 or 3
 // channels. Throws kUsage for another type, kResource when a library fails.

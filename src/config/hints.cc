@@ -1,0 +1,122 @@
+#include "hints.h"
+
+#include <glog/logging.h>
+#include <google/protobuf/descriptor.h>
+
+#include <set>
+
+#include "trainer/base/text.h"
+#include "upgrade_layers.h"
+
+namespace trainer {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+
+constexpr char kEngine[] = "this program chooses the kernels itself";
+constexpr char kMachines[] = "one machine computes the whole net";
+
+// One line per kind of hint, at the first place that holds it.
+class Hints {
+ public:
+  void Look(const NetSpec& net) {
+    const caffe::NetParameter& proto = net.proto;
+    if (!proto.engine().empty()) Add("engine", net.Where("engine"), kEngine);
+    if (proto.bn_stats_batch_size() > 0) {
+      Add("bn_stats_batch_size", net.Where("bn_stats_batch_size"),
+          "a BatchNorm takes the statistics of its whole batch");
+    }
+    if (proto.has_multinode()) Add("multinode", net.Where("multinode"), kMachines);
+    for (const LayerSpec& layer : net.layers) Look(layer);
+  }
+
+ private:
+  void Look(const LayerSpec& layer) {
+    const caffe::LayerParameter& proto = layer.proto();
+    if (!proto.engine().empty()) Add("engine", layer.Where("engine"), kEngine);
+    if (proto.has_quantization_param()) {
+      Add("quantization_param", layer.Where("quantization_param"), "layers compute in FLOAT");
+    }
+    if (proto.has_multinode()) Add("multinode", layer.Where("multinode"), kMachines);
+    for (const char* field : {"mn_activation_param", "mn_grad_compress_param"}) {
+      const auto* known = caffe::LayerParameter::descriptor()->FindFieldByName(field);
+      if (!proto.GetReflection()->HasField(proto, known)) continue;
+      Add("multinode", layer.Where(field), kMachines);
+    }
+    LookAtEngines(layer);
+  }
+
+  // The engine in one of the layer's own messages, where only Intel Caffe has it.
+  void LookAtEngines(const LayerSpec& layer) {
+    const caffe::LayerParameter& proto = layer.proto();
+    std::vector<const FieldDescriptor*> fields;
+    proto.GetReflection()->ListFields(proto, &fields);
+    for (const FieldDescriptor* field : fields) {
+      if (field->message_type() == nullptr || field->is_repeated()) continue;
+      const auto* engine = field->message_type()->FindFieldByName("engine");
+      if (engine == nullptr) continue;
+      const Message& param = proto.GetReflection()->GetMessage(proto, field);
+      const std::string& value = param.GetReflection()->GetEnum(param, engine)->name();
+      if (!value.starts_with("MKL")) continue;
+      Add("engine", layer.WhereIn(field->name(), "engine"), kEngine);
+    }
+  }
+
+  void Add(const char* kind, const SourceRef& where, const char* why) {
+    if (!said_.insert(kind).second) return;
+    LOG(INFO) << EscapeControl(Join(where.ToString(), ": ", kind, " has no effect: ", why));
+  }
+
+  std::set<std::string> said_;
+};
+
+// The Scale that Intel Caffe runs as one with layer number `i`, or null.
+LayerSpec* ScaleBehind(std::vector<LayerSpec>& layers, size_t i) {
+  const caffe::LayerParameter& proto = layers[i].proto();
+  if (proto.top_size() != 1) return nullptr;
+  for (size_t k = i + 1; k < layers.size(); ++k) {
+    const caffe::LayerParameter& reader = layers[k].proto();
+    for (const std::string& bottom : reader.bottom()) {
+      if (bottom != proto.top(0)) continue;
+      return reader.type() == "Scale" && reader.bottom_size() == 1 ? &layers[k] : nullptr;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void LogHints(const NetSpec& net) { Hints().Look(net); }
+
+void MoveBatchNormFillers(std::vector<LayerSpec>* layers, Upgrades* upgrades) {
+  int64_t moved = 0;
+  for (size_t i = 0; i < layers->size(); ++i) {
+    LayerSpec& layer = (*layers)[i];
+    if (!layer.proto().batch_norm_param().has_filler()) continue;
+    if (layer.proto().batch_norm_param().has_scale_filler()) {
+      layer.FailIn("batch_norm_param", "filler",
+                   "filler and scale_filler are both given: both are the start of the learned "
+                   "factor; remove one");
+    }
+    caffe::BatchNormParameter& param = *layer.mutable_proto().mutable_batch_norm_param();
+    LayerSpec* const scale = param.scale_bias() ? nullptr : ScaleBehind(*layers, i);
+    if (scale == nullptr) {
+      *param.mutable_scale_filler() = param.filler();
+    } else {
+      caffe::ScaleParameter& to = *scale->mutable_proto().mutable_scale_param();
+      *to.mutable_filler() = param.filler();
+      if (param.has_bias_filler() && to.bias_term())
+        *to.mutable_bias_filler() = param.bias_filler();
+      param.clear_bias_filler();
+    }
+    param.clear_filler();
+    ++moved;
+  }
+  if (moved == 0) return;
+  upgrades->done.push_back(Join(layers->front().Where().file, ": rewrote the filler of ",
+                                Counted(moved, "BatchNorm"),
+                                " as that of the Scale behind it, or as scale_filler"));
+}
+
+}  // namespace trainer

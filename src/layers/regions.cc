@@ -1,0 +1,47 @@
+#include "regions.h"
+
+#include "checks.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+
+void PlanRegions(PlanContext& plan, const LayerSpec& spec) {
+  RequireF32(plan, spec);
+  RequireRank(plan, spec, 0, 4, 4, "images (N, C, H, W)");
+  const Shape& regions = plan.In(1);
+  const bool rows = regions.Rank() == 2 || regions.Rank() == 4;
+  if (!rows || regions[1] != kRegionNumbers || regions.Count(1) != kRegionNumbers) {
+    spec.Fail("bottom",
+              Join("bottom '", spec.proto().bottom(1), "' has shape ", Dims(regions),
+                   "; it must be (R, 5): a row (image, x1, y1, x2, y2) per region"),
+              1);
+  }
+  plan.NoGradient(1);
+}
+
+float ReadSpatialScale(const LayerSpec& spec, const char* param, float value) {
+  if (value > 0 && std::isfinite(value)) return value;
+  spec.FailIn(
+      param, "spatial_scale",
+      Join("spatial_scale is ", value, "; it must be above 0: pixels of the input per unit ",
+           "of the regions, e.g. 0.0625"));
+}
+
+void RequireRegions(const LayerSpec& spec, const ConstTensor& regions, const LabelRule& rule) {
+  static constexpr const char* kNames[kRegionNumbers] = {"image", "x1", "y1", "x2", "y2"};
+  const float* numbers = regions.f32();
+  for (int64_t i = 0; i < regions.Count(); ++i) {
+    const int64_t field = i % kRegionNumbers;
+    if (field == 0 ? rule.Read(numbers[i]) >= 0 : std::isfinite(numbers[i])) continue;
+    const std::string wish =
+        field == 0
+            ? Join("it is a whole number, and the batch has ", rule.classes,
+                   rule.classes == 1 ? " image, 0" : Join(" images, 0 to ", rule.classes - 1))
+            : "a coordinate must be a finite number";
+    spec.FailWith(ErrorCode::kData,
+                  Join("bottom '", spec.proto().bottom(1), "' holds ", numbers[i], " as the ",
+                       kNames[field], " of region ", i / kRegionNumbers, "; ", wish));
+  }
+}
+
+}  // namespace trainer

@@ -1,0 +1,63 @@
+#pragma once
+// Regions of images, as ROIPooling and PSROIPooling read them: a row (image, x1, y1, x2, y2) each.
+
+#include <cmath>
+
+#include "labels.h"
+#include "trainer/backend/map_rows.h"
+#include "trainer/layers/layer.h"
+
+namespace trainer {
+
+inline constexpr int64_t kRegionNumbers = 5;
+
+// The pixels of a cell of a region: rows [top, bottom), columns [left, right).
+struct RegionCell {
+  int64_t top, bottom, left, right;
+
+  HD bool Empty() const { return bottom <= top || right <= left; }
+  HD float Area() const { return static_cast<float>((bottom - top) * (right - left)); }
+};
+
+// From floats that may be far outside of an image to pixels inside.
+HD int64_t PixelWithin(float at, int64_t size) {
+  const float inside = fminf(fmaxf(at, 0.0f), static_cast<float>(size));
+  return static_cast<int64_t>(inside);
+}
+// Keeps sums of a few coordinates away from infinity.
+HD float BoundedCoordinate(float x) { return fminf(fmaxf(x, -1e9f), 1e9f); }
+
+// Refuses an input 1 that is not (R, 5) or (R, 5, 1, 1), and an input 0 that is no images; gives
+// input 1 no gradient.
+void PlanRegions(PlanContext& plan, const LayerSpec& spec);
+
+// The spatial_scale in a layer's message; refuses what is not above 0.
+float ReadSpatialScale(const LayerSpec& spec, const char* param, float value);
+
+// Throws kData for the first of `regions` (input 1, on the host) whose image is none of rule's or
+// whose coordinates are not finite.
+void RequireRegions(const LayerSpec& spec, const ConstTensor& regions, const LabelRule& rule);
+
+namespace regions_internal {
+
+template <class Add>
+struct OneChannel {
+  Add add;
+  HD void operator()(int64_t c) const { add(c, c + 1); }
+};
+
+}  // namespace regions_internal
+
+// add(begin, end) on disjoint ranges of `channels`: what a backward pass adds to the gradient of
+// one channel comes from one thread, always in the same order. `work`: per channel.
+template <class Add>
+void AddByChannels(const Device& device, int64_t channels, int64_t work, const Add& add) {
+  if (device.kind() != DeviceKind::kCpu) {
+    return ForEach(device, channels, regions_internal::OneChannel<Add>{add});
+  }
+  const int64_t least = parallel_for_internal::kGrain / std::max<int64_t>(work, 1);
+  ParallelRanges(channels, std::max<int64_t>(16, least),
+                 [&](int64_t begin, int64_t end) { add(begin, end); });
+}
+
+}  // namespace trainer
