@@ -18,9 +18,7 @@ constexpr std::string_view kForeignTypes[] = {
     "AnnotatedData",
     "DetectNetTransformation",
     "DetectionEvaluate",
-    "DetectionOutput",
     "MultiBoxLoss",
-    "PriorBox",
     "TRT",
     "VideoData",
 };
