@@ -64,14 +64,13 @@ class Reorg final : public Layer {
     RequireRank(plan, spec_, 0, 4, 4, "images (N, C, H, W)");
     const Shape& in = plan.In(0);
     const int64_t s = spec_.proto().reorg_param().stride();
-    const int64_t area = s * s;
-    if (in[1] % area != 0) {
+    constexpr int64_t kMost = int64_t{1} << 24;  // no shape has as many channels as its square
+    if (s > kMost || in[1] % (s * s) != 0) {
       spec_.FailIn(kParam, "stride",
-                   Join("stride ", s, " needs a multiple of ", area,
-                        " channels (its square), but "
-                        "the input ",
-                        Dims(in), " has ", in[1]));
+                   Join("stride ", s, " needs a multiple of ", s, " * ", s,
+                        " channels, but the input ", Dims(in), " has ", in[1]));
     }
+    const int64_t area = s * s;
     if (!reverse_ && (in[2] % s != 0 || in[3] % s != 0)) {
       spec_.FailIn(kParam, "stride",
                    Join("stride ", s, " does not divide the ", in[2], "x", in[3],

@@ -59,10 +59,12 @@ TEST(ReorgTest, InPlaceEqualsNotInPlace) { ExpectInPlaceEqual(Reorg("stride: 2")
 
 TEST(ReorgTest, RefusesStridesThatDoNotFit) {
   EXPECT_THAT(RefusalOf(Reorg("stride: 2"), {{1, 6, 4, 4}}),
-              HasSubstr("net.prototxt:4:15: layer 'it' (Reorg): stride 2 needs a multiple of 4 "
-                        "channels (its square), but the input (1, 6, 4, 4) has 6"));
+              HasSubstr("net.prototxt:4:15: layer 'it' (Reorg): stride 2 needs a multiple of 2 * 2 "
+                        "channels, but the input (1, 6, 4, 4) has 6"));
   EXPECT_THAT(RefusalOf(Reorg("stride: 2"), {{1, 4, 5, 4}}),
               HasSubstr("stride 2 does not divide the 5x4 pixels of the input (1, 4, 5, 4)"));
+  EXPECT_THAT(RefusalOf(Reorg("stride: 4294967295"), {{1, 4, 4, 4}}),
+              HasSubstr("stride 4294967295 needs a multiple of 4294967295 * 4294967295 channels"));
   EXPECT_THAT(RefusalOf(Reorg("stride: 0"), {{1, 4, 4, 4}}),
               HasSubstr("stride is 0; it must be at least 1"));
   EXPECT_THAT(RefusalOf(Reorg("reverse: true"), {{1, 4, 4, 4}}),
