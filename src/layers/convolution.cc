@@ -9,16 +9,41 @@
 namespace trainer {
 namespace {
 
+constexpr char kParam[] = "convolution_param";
+
 // A ReLU's gradient by its output.
 struct WherePositive {
   HD float operator()(float dy, float y) const { return y > 0 ? dy : 0.0f; }
 };
 
+// What is written as a depthwise convolution, as the convolution that it is: group and num_output
+// are the number of input channels.
+LayerSpec AsGroups(LayerSpec spec, const Shape& input) {
+  caffe::ConvolutionParameter& param = *spec.mutable_proto().mutable_convolution_param();
+  const int64_t channels = input[AxisIn(spec, kParam, "axis", param.axis(), input)];
+  const auto require = [&](const char* field, bool given, uint32_t value) {
+    if (!given || value == channels) return;
+    spec.FailIn(
+        kParam, field,
+        Join(field, " is ", value,
+             "; a depthwise convolution has one filter per input "
+             "channel, of which ",
+             Dims(input), " has ", channels, ": leave ", field, " out, or make it a Convolution"));
+  };
+  require("num_output", param.has_num_output(), param.num_output());
+  require("group", param.has_group(), param.group());
+  if (channels < 1 || channels > INT32_MAX) spec.Fail("bottom", "the input has no channels", 0);
+  param.set_num_output(static_cast<uint32_t>(channels));
+  param.set_group(static_cast<uint32_t>(channels));
+  return spec;
+}
+
 class Convolution final : public Layer {
  public:
-  explicit Convolution(const LayerSpec& spec) : spec_(spec) {}
+  explicit Convolution(const LayerSpec& spec) : spec_(spec), written_(spec) {}
 
   void Plan(PlanContext& plan) override {
+    if (written_.type() != "Convolution") spec_ = AsGroups(written_, plan.In(0));
     const caffe::ConvolutionParameter& param = spec_.proto().convolution_param();
     if (plan.NumIn() != plan.NumOut()) {
       spec_.Fail(Join("has ", plan.NumIn(), " bottoms and ", plan.NumOut(),
@@ -98,7 +123,7 @@ class Convolution final : public Layer {
     return {scratch.data(), scratch.data() + x_.Bytes(), scratch.subspan(x_.Bytes() + y_.Bytes())};
   }
 
-  LayerSpec spec_;
+  LayerSpec spec_, written_;  // they differ for a depthwise convolution
   MergedAxes x_, y_;
   std::unique_ptr<ConvPlan> conv_;
   int64_t macs_ = 0;
@@ -116,9 +141,22 @@ const RegisterLayer<Convolution> kConvolution(
          "bias_term is false. Several bottoms of one shape share them. The channels may lie on "
          "another "
          "`axis` than 1: those before it count as one batch. More than 3 spatial axes are slow.",
-     .param = "convolution_param",
+     .param = kParam,
      .arity = {.min_in = 1, .max_in = -1, .min_out = 1, .max_out = -1},
      .storage = Storage::kChosen});
+
+constexpr LayerDoc kDepthwiseDoc = {
+    .text =
+        "A Convolution with one filter per input channel, as forks for MobileNet name it.\n"
+        "bottom (N, C, spatial...), top (N, C, out...): Convolution with group: C and "
+        "num_output: C, both of which may be left out. Parameters: weight (C, 1, kernel...); "
+        "bias (C) unless bias_term is false. ConvolutionDepthwise and DepthwiseConvolution are "
+        "the same.",
+    .param = kParam,
+    .arity = {.min_in = 1, .max_in = -1, .min_out = 1, .max_out = -1},
+    .storage = Storage::kChosen};
+const RegisterLayer<Convolution> kConvolutionDepthwise("ConvolutionDepthwise", kDepthwiseDoc);
+const RegisterLayer<Convolution> kDepthwiseConvolution("DepthwiseConvolution", kDepthwiseDoc);
 
 }  // namespace
 }  // namespace trainer

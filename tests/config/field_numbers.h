@@ -142,7 +142,8 @@ V0LayerParameter.PoolMethod MAX=0 AVE=1 STOCHASTIC=2
 
 // What NVIDIA Caffe 0.17 adds, where BVLC has no field of the number.
 constexpr char kNvidiaNumbers[] = R"(
-LayerParameter debug=149 cudnn_math_override=150 permute_param=202 norm_param=206
+LayerParameter debug=149 cudnn_math_override=150 permute_param=202 prior_box_param=203
+  detection_output_param=204 norm_param=206
 NetParameter default_forward_type=11 default_backward_type=12 default_forward_math=13
   default_backward_math=14 global_grad_scale=15 global_grad_scale_adaptive=16
   default_conv_algos_override=17 reduce_buckets=18 default_cudnn_math_override=19
@@ -167,9 +168,23 @@ DataParameter threads=11 parser_threads=12 cache=13 shuffle=14 precache=16
 DropoutParameter engine=2 random_seed=3
 ELUParameter lambda=2
 ImageDataParameter short_side=13 threads=14 cache=15 precache=16 dataset_share_per_node=17
+DetectionOutputParameter num_classes=1 share_location=2 background_label_id=3 nms_param=4
+  save_output_param=5 code_type=6 keep_top_k=7 variance_encoded_in_target=8 confidence_threshold=9
+  visualize=10 visualize_threshold=11 save_file=12
+NonMaximumSuppressionParameter nms_threshold=1 top_k=2 eta=3
 NormalizeParameter across_spatial=1 scale_filler=2 channel_shared=3 eps=4
 PermuteParameter order=1
 PoolingParameter torch_pooling=40
+PriorBoxParameter min_size=1 max_size=2 aspect_ratio=3 flip=4 clip=5 variance=6 img_size=7 img_h=8
+  img_w=9 step=10 step_h=11 step_w=12 offset=13
+PriorBoxParameter.CodeType CORNER=1 CENTER_SIZE=2 CORNER_SIZE=3
+ResizeParameter prob=1 resize_mode=2 height=3 width=4 pad_mode=5 pad_value=6 interp_mode=7
+  height_scale=8 width_scale=9
+ResizeParameter.Resize_mode WARP=1 FIT_SMALL_SIZE=2 FIT_LARGE_SIZE_AND_PAD=3
+ResizeParameter.Pad_mode CONSTANT=1 MIRRORED=2 REPEAT_NEAREST=3
+ResizeParameter.Interp_mode LINEAR=1 AREA=2 NEAREST=3 CUBIC=4 LANCZOS4=5
+SaveOutputParameter output_directory=1 output_name_prefix=2 output_format=3 label_map_file=4
+  name_size_file=5 num_test_image=6 resize_param=7
 )";
 
 // What Intel Caffe, SSD, Fast R-CNN and R-FCN add where neither has a field of the number.
