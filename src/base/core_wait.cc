@@ -22,10 +22,10 @@ int64_t Nanoseconds() {
 }
 
 // Measured on two cores, 300 iterations of LeNet, alone / beside a busy process / two at once: with
-// libgomp 2.8 / 10.7 / over 30 s, with these 2.9 / 4.1 / 4.5 s. A wake-up takes some 50 us, so while
-// the cores are the program's own a thread spins for longer than its team is ever apart in one step
-// of a small net; where they are shared, whoever spins for longer than a short region takes the time
-// from the thread it waits for.
+// libgomp 2.8 / 10.7 / over 30 s, with these 2.9 / 4.1 / 4.5 s. A wake-up takes some 50 us, so
+// while the cores are the program's own a thread spins for longer than its team is ever apart in
+// one step of a small net; where they are shared, whoever spins for longer than a short region
+// takes the time from the thread it waits for.
 constexpr int64_t kOwnSpin = 1'000'000;  // all in nanoseconds
 constexpr int64_t kSharedSpin = 10'000;
 constexpr int64_t kCheckInterval = 5'000'000;

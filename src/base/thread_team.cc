@@ -25,8 +25,8 @@ struct Region {
 thread_local Region region;
 
 // What a worker's word says. kOffered: there is a part to run; the worker claims it, unless the
-// caller takes it back. kOfferedAwaited, kAwaited: the same as kOffered and kClaimed, and the caller
-// sleeps until the part is done.
+// caller takes it back. kOfferedAwaited, kAwaited: the same as kOffered and kClaimed, and the
+// caller sleeps until the part is done.
 enum : uint32_t { kIdle, kAsleep, kQuit, kOffered, kOfferedAwaited, kClaimed, kAwaited };
 
 // Signals are for the caller's thread, but for those that a thread's own fault raises.

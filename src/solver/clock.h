@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "core_share.h"
 #include "trainer/solver/solver.h"
 
 namespace trainer {
@@ -29,9 +30,12 @@ class Solver::Clock {
     return iterations;
   }
 
+  CoreShare& cores() { return cores_; }
+
  private:
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   int last_iter_ = -1;
+  CoreShare cores_;
 };
 
 }  // namespace trainer

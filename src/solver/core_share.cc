@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "trainer/base/text.h"
 #include "trainer/base/thread_team.h"
@@ -9,18 +10,19 @@
 namespace trainer {
 
 std::string CoreShare::Note(double seconds) {
-  constexpr double kWorthSaying = 0.2, kQuietSeconds = 600;
-  const double without_core = TeamSecondsWithoutCore();
-  const double passed = without_core - without_core_;
-  without_core_ = without_core;
-  quiet_seconds_ = std::max(0.0, quiet_seconds_ - seconds);
+  constexpr double kLeastSeconds = 1, kWorthSaying = 0.2, kQuietSeconds = 600;
+  seconds_ += seconds;
+  if (seconds_ < kLeastSeconds) return "";
   const int threads = TeamSize();
-  if (seconds <= 0 || quiet_seconds_ > 0 || passed < kWorthSaying * seconds * threads) return "";
+  const double thread_seconds = std::exchange(seconds_, 0) * threads;
+  const double before = std::exchange(without_core_, TeamSecondsWithoutCore());
+  const double share = (without_core_ - before) / thread_seconds;
+  quiet_seconds_ = std::max(0.0, quiet_seconds_ - thread_seconds / threads);
+  if (quiet_seconds_ > 0 || share < kWorthSaying) return "";
   quiet_seconds_ = kQuietSeconds;
   return Join("Other programs use this run's cores: its ", threads,
               threads == 1 ? " thread was" : " threads were",
-              " ready to run but without a core for ",
-              std::lround(100 * passed / (seconds * threads)),
+              " ready to run but without a core for ", std::lround(100 * share),
               " % of the time. It goes on, more slowly; ask the batch system for cores of its own, "
               "or set OMP_NUM_THREADS to the number of free ones");
 }

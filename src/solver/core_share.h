@@ -8,11 +8,13 @@ namespace trainer {
 class CoreShare {
  public:
   // To be called at each report, with the seconds since the last one. A sentence when the threads
-  // were without a core for a good part of them, at most every ten minutes; else "".
+  // were without a core for a good part of the last second or more, at most every ten minutes; else
+  // "".
   std::string Note(double seconds);
 
  private:
-  double without_core_ = 0;   // of all threads, since the run began; seconds
+  double seconds_ = 0;        // since the share was last computed
+  double without_core_ = 0;   // of all threads, until then; seconds
   double quiet_seconds_ = 0;  // for how long no further note is due
 };
 

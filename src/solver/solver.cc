@@ -165,6 +165,8 @@ void Solver::Report(float rate) {
   const std::vector<ReportedValue> outputs = ReadOutputs(*train_net_);
   report.outputs = outputs;
   observer_.OnIteration(report);
+  const std::string note = clock_->cores().Note(report.seconds);
+  if (!note.empty()) observer_.OnNote(note);
 }
 
 // Every element of every output, in Caffe's numbering.
