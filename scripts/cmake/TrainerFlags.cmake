@@ -13,7 +13,9 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O3 -DNDEBUG")
 find_program(CCACHE ccache)
 if(CCACHE)
   set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+  # What ccache asks for where headers are precompiled.
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+      ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE})
 endif()
 
@@ -24,7 +26,9 @@ add_library(trainer_flags INTERFACE)
 target_compile_options(trainer_flags INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wno-unknown-pragmas>
   $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>
-  $<$<COMPILE_LANGUAGE:CXX>:-fno-math-errno -fno-trapping-math>)
+  $<$<COMPILE_LANGUAGE:CXX>:-fno-math-errno -fno-trapping-math>
+  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>
+  $<$<COMPILE_LANGUAGE:CXX>:-fopenmp>)  # everywhere alike, for the precompiled headers
 if(TRAINER_WERROR)
   target_compile_options(trainer_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
 endif()

@@ -28,6 +28,18 @@ target_include_directories(trainer_proto SYSTEM PUBLIC ${PROJECT_BINARY_DIR}/pro
 target_link_libraries(trainer_proto PUBLIC protobuf::libprotobuf)
 set_property(GLOBAL APPEND PROPERTY TRAINER_MODULES trainer_proto)
 
+# Headers that most sources read, parsed once: the generated ones and those of the standard library
+# take two thirds of the time of a compilation. A source still includes what it uses.
+function(trainer_precompiled target)
+  add_library(${target} OBJECT ${PROJECT_SOURCE_DIR}/scripts/cmake/precompiled.cc)
+  target_link_libraries(${target} PRIVATE trainer_proto trainer_flags ${ARGN})
+  list(TRANSFORM proto_headers REPLACE ".*/(.*)$" "<\\1>" OUTPUT_VARIABLE headers)
+  target_precompile_headers(${target} PRIVATE ${headers} <algorithm> <array> <charconv> <cmath>
+    <cstdint> <cstring> <functional> <iostream> <map> <memory> <mutex> <optional> <set> <span>
+    <sstream> <string> <string_view> <utility> <vector> <google/protobuf/text_format.h>)
+endfunction()
+trainer_precompiled(trainer_headers)
+
 function(trainer_module name)
   cmake_parse_arguments(arg "KERNELS" "" "DEPS;LIBS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.cc)
@@ -42,6 +54,7 @@ function(trainer_module name)
   if(arg_KERNELS)
     target_link_libraries(trainer_${name} PRIVATE OpenMP::OpenMP_CXX)
   endif()
+  target_precompile_headers(trainer_${name} REUSE_FROM trainer_headers)
   set_property(GLOBAL APPEND PROPERTY TRAINER_MODULES trainer_${name})  # what a program links
   if(arg_KERNELS AND TRAINER_CUDA_OBJECTS)
     trainer_cuda_objects(${name} "${sources}")
@@ -94,6 +107,7 @@ function(trainer_program name folder)
   get_property(modules GLOBAL PROPERTY TRAINER_MODULES)
   add_executable(${name} ${sources})
   target_link_libraries(${name} PRIVATE ${modules} trainer_flags glog::glog gflags)
+  target_precompile_headers(${name} REUSE_FROM trainer_headers)
   target_compile_definitions(${name} PRIVATE TRAINER_VERSION="${PROJECT_VERSION}")
   install(TARGETS ${name})
 endfunction()
