@@ -25,7 +25,7 @@ set(TRAINER_SANITIZE "" CACHE STRING "Sanitizers, e.g. address,undefined or thre
 add_library(trainer_flags INTERFACE)
 target_compile_options(trainer_flags INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wno-unknown-pragmas>
-  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>
+  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict -Wno-stringop-overflow>
   $<$<COMPILE_LANGUAGE:CXX>:-fno-math-errno -fno-trapping-math>
   $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>
   $<$<COMPILE_LANGUAGE:CXX>:-fopenmp>)  # everywhere alike, for the precompiled headers
