@@ -1,7 +1,7 @@
 #include "checks.h"
-#include "functions.h"
 #include "labels.h"
 #include "loss_total.h"
+#include "trainer/backend/functions.h"
 #include "trainer/backend/layout.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"

@@ -1,6 +1,5 @@
 #include "checks.h"
 #include "trainer/backend/layout.h"
-#include "trainer/backend/reduce.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -64,7 +63,9 @@ class InnerProduct final : public Layer {
                             part.rest);
     }
     if (run.GradParamIf(1) != nullptr) {
-      AddColumnSums(run.device(), ConstTensor(dy, {m_, n_}, dtype_), m_, n_, run.GradParamIf(1));
+      const ConstTensor rows(dy, {m_, n_}, dtype_);
+      run.device().AddChannelSums(ChannelSumsDesc::Of(rows.shape, 1), rows, nullptr,
+                                  run.GradParamIf(1));
     }
     if (!run.WantsGradIn(0)) return;
     data_gradient_->Run(dy, Weight(run, part), nullptr, plain_in_ ? part.x : run.GradIn(0).data,
@@ -92,7 +93,7 @@ class InnerProduct final : public Layer {
   const void* Weight(const RunContext& run, const Parts& part) const {
     if (weight_bytes_ == 0) return run.Param(0);
     const Shape shape{n_, k_};
-    Convert(run.device(), ConstTensor(run.Param(0), shape), {part.weight, shape, dtype_});
+    run.device().Convert(ConstTensor(run.Param(0), shape), {part.weight, shape, dtype_});
     return part.weight;
   }
 

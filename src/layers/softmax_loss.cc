@@ -1,9 +1,9 @@
 #include <cmath>
 
 #include "checks.h"
-#include "functions.h"
 #include "labels.h"
 #include "loss_total.h"
+#include "trainer/backend/functions.h"
 #include "trainer/base/text.h"
 
 namespace trainer {

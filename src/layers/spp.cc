@@ -1,5 +1,4 @@
 #include "checks.h"
-#include "copy_blocks.h"
 #include "pool_window.h"
 #include "trainer/backend/layout.h"
 #include "trainer/base/text.h"
@@ -68,8 +67,8 @@ class Spp final : public Layer {
       level.pool->Forward(run.In(0), image, run.Workspace().subspan(level.kept_at));
       CopyToPlain(run.device(), image, plain);
       const int64_t length = level.shape.Count(1);
-      CopyBlocks(run.device(), level.shape[0], length, sizeof(float), plain, length,
-                 run.Out(0).f32() + start, columns_);
+      run.device().Copy(BlockCopy(sizeof(float), level.shape[0], length, length, columns_), plain,
+                        run.Out(0).f32() + start);
       start += length;
     }
   }
@@ -84,8 +83,8 @@ class Spp final : public Layer {
     for (const Level& level : levels_) {
       const Tensor image{run.Scratch().data(), level.shape};
       const int64_t length = level.shape.Count(1);
-      CopyBlocks(run.device(), level.shape[0], length, sizeof(float), run.GradOut(0).f32() + start,
-                 columns_, plain, length);
+      run.device().Copy(BlockCopy(sizeof(float), level.shape[0], length, columns_, length),
+                        run.GradOut(0).f32() + start, plain);
       CopyFromPlain(run.device(), plain, image);
       const Tensor& to = start == 0 ? run.GradIn(0) : part;
       level.pool->Backward(image, to, run.Workspace().subspan(level.kept_at));
