@@ -49,7 +49,7 @@ TEST_P(SumsTest, EachChannelHasItsOwnInAnyMemoryOrder) {
 TEST_P(SumsTest, DoNotDependOnTheNumberOfThreads) {
   for (const Shape& shape : {Shape{64, 48, 20, 20}, Shape{64, 48, 400}}) {
     const Values x = Values::Random(shape, GetParam(), 1);
-    const Values one = Values::Of({48}, std::vector<float>(48)), two = one;
+    const Values one = Values::Of({48}, std::vector<float>(48));
     const Values other = Values::Of({48}, std::vector<float>(48));
     const auto desc = ChannelSumsDesc::Of(shape, 1);
     device_->AddChannelSums(desc, x, nullptr, one.f32());
