@@ -5,14 +5,14 @@ if(NOT Python3_FOUND)
   return()
 endif()
 
-foreach(check deps size text)
+foreach(check deps devices size text)
   add_test(NAME lint.${check}
            COMMAND Python3::Interpreter -B ${PROJECT_SOURCE_DIR}/scripts/check_${check}.py
                    ${PROJECT_SOURCE_DIR})
 endforeach()
 add_test(NAME lint.format COMMAND bash ${PROJECT_SOURCE_DIR}/scripts/check_format.sh)
 set_tests_properties(lint.format PROPERTIES SKIP_RETURN_CODE 77)
-foreach(check deps size text format setup)
+foreach(check deps devices size text format setup)
   add_test(NAME lint.${check}_can_fail
            COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_SOURCE_DIR}/lint/${check}_test.py)
   set_tests_properties(lint.${check}_can_fail PROPERTIES SKIP_RETURN_CODE 77)

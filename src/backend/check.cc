@@ -106,4 +106,34 @@ void CheckPool(const PoolDesc& desc) {
   }
 }
 
+void CheckBatchNorm(const BatchNormDesc& desc) {
+  AtLeast("batch normalisation: the number of axes", desc.shape.Rank(), 2);
+  if (!(desc.eps >= 0)) {
+    Refuse(Join("batch normalisation: eps is ", desc.eps, "; it must not be negative"));
+  }
+  if (desc.from_output && (desc.other || desc.relu)) {
+    Refuse("batch normalisation: with a sum or a ReLU behind it, x cannot be told from y");
+  }
+}
+
+void CheckLrn(const LrnDesc& desc) {
+  if (!desc.shape.IsImage()) {
+    Refuse(Join("LRN: the shape is ", desc.shape.ToString(), "; it must be (N, C, H, W)"));
+  }
+  AtLeast("LRN: the number of neighbours on a side", desc.half, 0);
+}
+
+void CheckSoftmax(const SoftmaxDesc& desc) {
+  if (desc.axis >= 0 && desc.axis < desc.shape.Rank()) return;
+  Refuse(Join("softmax: axis ", desc.axis, " of a shape of ", desc.shape.Rank(), " axes"));
+}
+
+void ExpectPlanned(std::string_view what, const Shape& shape, DType dtype,
+                   const ConstTensor& tensor) {
+  if (tensor.shape == shape && tensor.dtype == dtype) return;
+  throw Error(ErrorCode::kInternal,
+              Join(what, " planned for ", shape.ToString(), " ", NameOf(dtype), " got ",
+                   tensor.shape.ToString(), " ", NameOf(tensor.dtype)));
+}
+
 }  // namespace trainer

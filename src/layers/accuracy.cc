@@ -1,12 +1,13 @@
 #include "checks.h"
 #include "labels.h"
+#include "trainer/backend/carve.h"
 #include "trainer/backend/reduce.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
 namespace {
 
-constexpr float kIgnored = -1, kBad = -2;
+constexpr float kNotCounted = -1;
 
 // hit = 1 where fewer than top_k other classes score as high as the label's; ties count against it,
 // and so do scores that are not a number.
@@ -22,7 +23,7 @@ struct HitRow {
     const int64_t at = rows.Start(row.index), step = rows.inner;
     const int c = rule.Read(label[row.index]);
     if (c < 0) {
-      row.Once([&] { hit[row.index] = c == kIgnoredLabel ? kIgnored : kBad; });
+      row.Once([&] { hit[row.index] = kNotCounted; });
       return;
     }
     const float own = x[at + c * step];
@@ -39,10 +40,6 @@ struct Hits {
 struct Valid {
   const float* hit;
   HD float operator()(int64_t i) const { return hit[i] >= 0 ? 1.0f : 0.0f; }
-};
-struct Bad {
-  const float* hit;
-  HD float operator()(int64_t i) const { return hit[i] == kBad ? 1.0f : 0.0f; }
 };
 
 struct Divide {
@@ -85,33 +82,37 @@ class Accuracy final : public Layer {
     }
     plan.Out(0, {});
     if (plan.NumOut() > 1) plan.Out(1, {rows_.length});
-    plan.Workspace(sizeof(float) * static_cast<size_t>(kSums + rows_.count));
+    MemoryLayout layout;
+    sums_ = layout.Add<float>(2);
+    hits_ = layout.Add<float>(rows_.count);
+    plan.Workspace(layout.Bytes());
     plan.NoGradient(0);
     plan.NoGradient(1);
   }
 
   void Forward(RunContext& run) override {
     const Device& device = run.device();
-    auto* sums = reinterpret_cast<float*>(run.Workspace().data());
-    float* const hit = sums + kSums;
+    float *const sums = sums_.In(run.Workspace()), *const hit = hits_.In(run.Workspace());
     const float *x = run.In(0).f32(), *label = run.In(1).f32();
     const auto top_k = static_cast<float>(spec_.proto().accuracy_param().top_k());
     MapRows(device, rows_.count, rows_.length, HitRow{x, label, hit, rows_, rule_, top_k});
     ReduceSum(device, rows_.count, Hits{hit}, 1, sums);
     ReduceSum(device, rows_.count, Valid{hit}, 1, sums + 1);
-    ReduceSum(device, rows_.count, Bad{hit}, 1, sums + 2);
-    if (device.kind() == DeviceKind::kCpu && sums[2] > 0) ThrowBadLabel(spec_, run.In(1), rule_);
+    ReportBadLabels(run, rule_);
     ForEach(device, 1, Divide{sums, run.Out(0).f32()});
     if (run.NumOut() < 2) return;
     MapRows(device, rows_.length, rows_.count, ClassRow{label, hit, run.Out(1).f32()});
   }
 
- private:
-  static constexpr int64_t kSums = 16;
+  void ThrowFault(const RunContext& run, int64_t at, float label) const override {
+    ThrowBadLabel(spec_, run.In(1).shape, rule_, at, label);
+  }
 
+ private:
   LayerSpec spec_;
   Rows rows_;
   LabelRule rule_;
+  Slot<float> sums_, hits_;  // of the workspace: hits and valid rows; what each row is
 };
 
 const RegisterLayer<Accuracy> kAccuracy(

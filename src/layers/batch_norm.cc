@@ -1,7 +1,7 @@
 #include "batch_norm_forms.h"
-#include "batch_norm_math.h"
 #include "checks.h"
 #include "plain_relu.h"
+#include "trainer/backend/map.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -28,7 +28,8 @@ class BatchNorm final : public Layer {
     CheckFields();
     const Shape& in = plan.In(0);
     stored_ = param.has_use_global_stats() ? param.use_global_stats() : plan.phase() == caffe::TEST;
-    pixels_ = WorkChunks(in);
+    channels_ = in[1];
+    pixels_ = channels_ > 0 ? in.Count() / channels_ : 0;
     const ParamOptions fixed = {.layout = {}, .default_lr_mult = 0, .default_decay_mult = 0};
     plan.Param("mean", {in[1]}, {}, fixed);
     plan.Param("variance", {in[1]}, {}, fixed);
@@ -52,34 +53,35 @@ class BatchNorm final : public Layer {
   }
 
   void Forward(RunContext& run) override {
-    const Device& device = run.device();
-    const Channels at = Place(run);
+    const BatchNormStats at = norm_->StatsIn(run.Workspace());
     if (stored_) {
-      ForEach(device, pixels_.rows.length,
+      ForEach(run.device(), channels_,
               StoredMoments{run.Param(0), run.Param(1), run.Param(2), at.mean, at.inverse});
     } else {
-      BatchMoments(run, at);
+      norm_->Moments(run.In(0), at, run.Scratch());
       if (run.phase() == caffe::TRAIN) UpdateStored(run, at.mean, at.inverse);
     }
-    ForEach(device, pixels_.rows.length, InverseRoot{at.inverse, eps_});
-    ForEach(device, pixels_.rows.length, FactorOf{at.inverse, Affine(run), at.factor});
-    WriteAll(run, at);
+    norm_->Forward(Tensors(run), at);
   }
 
   bool Recomputes() const override { return true; }
-  void Recompute(RunContext& run) override { WriteAll(run, Place(run)); }
+  void Recompute(RunContext& run) override {
+    norm_->Recompute(Tensors(run), norm_->StatsIn(run.Workspace()));
+  }
 
   void Backward(RunContext& run) override {
-    WithType(run.GradOut(0).dtype, [&](auto tag) {
-      using T = typename decltype(tag)::Type;
-      const T* dy = run.GradOut(0).As<T>();
-      if (relu_ && sum_) return BackwardSum<T>(run, WherePositive<T>{dy, run.Out(0).As<T>()});
-      if (sum_) return BackwardSum<T>(run, Whole<T>{dy});
-      if (relu_) return BackwardFromInput<T>(run, WhereNormalPositive<T>{dy, Normal<T>(run)});
-      if (KeepsInput()) return BackwardFromInput<T>(run, Whole<T>{dy});
-      const Whole<T> g{dy};
-      BackwardWith<T>(run, g, g, FromOutput<T>{run.Out(0).As<T>()});
-    });
+    const RunContext& owner = AffineOwner(run);
+    BatchNormGradients in = {.x = run.In(0),
+                             .y = run.Out(0),
+                             .dy = run.GradOut(0),
+                             .scale = owner.ParamIf(FirstAffine()),
+                             .shift = owner.ParamIf(FirstAffine() + 1),
+                             .dx = run.GradIn(0),
+                             .dother = {},
+                             .dscale = owner.GradParamIf(FirstAffine()),
+                             .dshift = owner.GradParamIf(FirstAffine() + 1)};
+    if (sum_) in.dother = run.GradIn(1);
+    norm_->Backward(in, norm_->StatsIn(run.Workspace()), run.Scratch());
   }
 
  private:
@@ -116,9 +118,15 @@ class BatchNorm final : public Layer {
       if (!stored_) plan.KeepOutput(0);
       plan.AllowInPlace();
     }
-    const auto channels = static_cast<size_t>(pixels_.rows.length);
-    plan.Workspace(3 * channels * sizeof(float));
-    plan.Scratch((static_cast<size_t>(PairFloats(pixels_)) + 2 * channels) * sizeof(float));
+    norm_ = plan.device().MakeBatchNorm({.shape = plan.In(0),
+                                         .eps = eps_,
+                                         .stored = stored_,
+                                         .other = sum_,
+                                         .relu = relu_,
+                                         .from_output = !KeepsInput(),
+                                         .dtype = plan.InType(0)});
+    plan.Workspace(norm_->WorkspaceBytes());
+    plan.Scratch(norm_->ScratchBytes());
   }
 
   bool AbsorbScale(const LayerSpec& next) {
@@ -128,134 +136,39 @@ class BatchNorm final : public Layer {
     return true;
   }
 
-  // Workspace: the mean, 1 / sqrt(variance + eps), and that times the scale.
-  struct Channels {
-    float *mean, *inverse, *factor;
-  };
-  Channels Place(const RunContext& run) const {
-    auto* const mean = reinterpret_cast<float*>(run.Workspace().data());
-    return {mean, mean + pixels_.rows.length, mean + 2 * pixels_.rows.length};
-  }
-  // Scratch: two means per channel, then the sums of the chunks.
-  float* Means(const RunContext& run) const {
-    return reinterpret_cast<float*>(run.Scratch().data());
-  }
-  float* Sums(const RunContext& run) const { return Means(run) + 2 * pixels_.rows.length; }
-
   // The learned scale and shift, own or those of a Scale layer, and their gradients.
-  const RunContext* AffineOwner(const RunContext& run) const {
-    return affine_step_ >= 0 ? &run.Absorbed(affine_step_) : &run;
+  const RunContext& AffineOwner(const RunContext& run) const {
+    return affine_step_ >= 0 ? run.Absorbed(affine_step_) : run;
   }
   int FirstAffine() const { return affine_step_ >= 0 ? 0 : 3; }
-  ChannelAffine Affine(const RunContext& run) const {
-    const RunContext* owner = AffineOwner(run);
-    return {owner->ParamIf(FirstAffine()), owner->ParamIf(FirstAffine() + 1)};
+
+  BatchNormTensors Tensors(const RunContext& run) const {
+    const RunContext& owner = AffineOwner(run);
+    return {.x = run.In(0),
+            .other = sum_ ? run.In(1) : ConstTensor(),
+            .scale = owner.ParamIf(FirstAffine()),
+            .shift = owner.ParamIf(FirstAffine() + 1),
+            .y = run.Out(0)};
   }
 
-  void BatchMoments(const RunContext& run, const Channels& at) const {
-    WithType(run.In(0).dtype, [&](auto tag) {
-      using T = typename decltype(tag)::Type;
-      const T* x = run.In(0).As<T>();
-      SumPairs(run.device(), pixels_, Deviations<T>{x}, Sums(run));
-      ForEach(run.device(), pixels_.rows.length,
-              MomentsOfChunks<T>{x, Sums(run), pixels_, at.mean, at.inverse});
-    });
-  }
   void UpdateStored(const RunContext& run, const float* mean, const float* variance) const {
     const float keep = spec_.proto().batch_norm_param().moving_average_fraction();
-    const auto pixels = static_cast<float>(pixels_.rows.count);
-    const float unbias = pixels_.rows.count > 1 ? pixels / (pixels - 1) : 1.0f;
+    const auto pixels = static_cast<float>(pixels_);
+    const float unbias = pixels_ > 1 ? pixels / (pixels - 1) : 1.0f;
     if (learned_) {
       ForEach(
-          run.device(), pixels_.rows.length,
+          run.device(), channels_,
           UpdateAverages{run.Param(0), run.Param(1), run.Param(2), mean, variance, keep, unbias});
       return ForEach(run.device(), 1, SetToOne{run.Param(2)});
     }
-    ForEach(run.device(), pixels_.rows.length,
+    ForEach(run.device(), channels_,
             UpdateSums{run.Param(0), run.Param(1), mean, variance, keep, unbias});
     ForEach(run.device(), 1, UpdateFactor{run.Param(2), keep});
   }
 
-  template <class T>
-  Normalize<T, false> Normal(const RunContext& run) const {
-    const Channels at = Place(run);
-    return {run.In(0).As<T>(), at.mean, at.factor, Affine(run).shift};
-  }
-  void WriteAll(const RunContext& run, const Channels& at) const {
-    WithType(run.In(0).dtype, [&](auto tag) {
-      using T = typename decltype(tag)::Type;
-      relu_ ? Write<T, true>(run, at) : Write<T, false>(run, at);
-    });
-  }
-  template <class T, bool kRelu>
-  void Write(const RunContext& run, const Channels& at) const {
-    const T* x = run.In(0).As<T>();
-    T* y = run.Out(0).As<T>();
-    if (sum_) {
-      const T* other = run.In(1).As<T>();
-      return MapInPixels(run.device(), pixels_, NormalizeAndAdd<T, kRelu>{Normal<T>(run), other}, y,
-                         y != x && y != other);
-    }
-    MapInPixels(run.device(), pixels_,
-                Normalize<T, kRelu>{x, at.mean, at.factor, Affine(run).shift}, y, y != x);
-  }
-
-  template <class T, class G>
-  void BackwardFromInput(RunContext& run, const G& g) const {
-    BackwardWith<T>(run, g, g, ZFromInput<T>(run));
-  }
-  template <class T>
-  FromInput<T> ZFromInput(const RunContext& run) const {
-    const Channels at = Place(run);
-    return {run.In(0).As<T>(), at.mean, at.inverse};
-  }
-
-  // The gradient of the other summand serves for ours, too: it is written by the first pass.
-  template <class T, class G>
-  void BackwardSum(RunContext& run, const G& g) const {
-    if (!run.WantsGradIn(1)) return BackwardFromInput<T>(run, g);
-    T* const to = run.GradIn(1).As<T>();
-    const Whole<T> written{to};
-    if (!relu_ && to == run.GradOut(0).data) return BackwardFromInput<T>(run, written);
-    if (NeedsSums(run)) {
-      return BackwardWith<T>(run, Kept<T, G>{g, to}, written, ZFromInput<T>(run));
-    }
-    MapInPixels(run.device(), pixels_, g, to, to != run.GradOut(0).data);
-    BackwardFromInput<T>(run, written);
-  }
-
-  bool NeedsSums(const RunContext& run) const {
-    const RunContext* owner = AffineOwner(run);
-    return !stored_ || owner->GradParamIf(FirstAffine()) != nullptr ||
-           owner->GradParamIf(FirstAffine() + 1) != nullptr;
-  }
-
-  // first: what a pass over all elements for the sums takes as g, where there is one.
-  template <class T, class First, class G, class Z>
-  void BackwardWith(RunContext& run, const First& first, const G& g, const Z& z) const {
-    const Device& device = run.device();
-    const int64_t channels = pixels_.rows.length;
-    const float* const factor = Place(run).factor;
-    float *const mean_g = Means(run), *const mean_gz = mean_g + channels;
-    const RunContext* owner = AffineOwner(run);
-    float* const to_scale = owner->GradParamIf(FirstAffine());
-    float* const to_shift = owner->GradParamIf(FirstAffine() + 1);
-    if (NeedsSums(run)) {
-      SumPairs(device, pixels_, GradientSums<First, Z>{first, z}, Sums(run));
-      ForEach(device, channels, MeansOfChunks{Sums(run), pixels_, mean_g, mean_gz});
-    }
-    const auto pixels = static_cast<float>(pixels_.rows.count);
-    if (to_scale != nullptr) ForEach(device, channels, AddProduct{mean_gz, pixels, to_scale});
-    if (to_shift != nullptr) ForEach(device, channels, AddProduct{mean_g, pixels, to_shift});
-    if (!run.WantsGradIn(0)) return;
-    T* const dx = run.GradIn(0).As<T>();
-    const bool fresh = dx != run.GradOut(0).data;
-    if (stored_) return MapInPixels(device, pixels_, ScaledGradient<G>{g, factor}, dx, fresh);
-    MapInPixels(device, pixels_, InputGradient<G, Z>{g, z, factor, mean_g, mean_gz}, dx, fresh);
-  }
-
   LayerSpec spec_;
-  PixelChunks pixels_;
+  std::unique_ptr<BatchNormPlan> norm_;
+  int64_t channels_ = 0, pixels_ = 0;  // pixels: the elements of a channel
   float eps_ = 0;
   bool stored_ = false, learned_ = false;
   // What it took over: a Scale, the number of its context; a sum with input 1; a ReLU.

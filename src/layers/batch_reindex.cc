@@ -53,11 +53,13 @@ class BatchReindex final : public Layer {
   }
 
   void Forward(RunContext& run) override {
-    if (run.device().kind() == DeviceKind::kCpu) {
-      RequireIndices(spec_, run.In(1), 1, rule_, "items");
-    }
+    ReportBadIndices(run, 1, rule_);
     ForEach(run.device(), run.Out(0).Count(),
             TakeItem{run.In(0).f32(), run.In(1).f32(), run.Out(0).f32(), rule_, block_});
+  }
+
+  void ThrowFault(const RunContext& run, int64_t at, float index) const override {
+    ThrowBadIndex(spec_, 1, run.In(1).shape, rule_, "items", at, index);
   }
 
   void Backward(RunContext& run) override {
@@ -77,7 +79,7 @@ const RegisterLayer<BatchReindex> kBatchReindex(
     {.text = "Chooses items of a batch: top item i is the item of bottom 0 that entry i of bottom "
              "1 names.\n"
              "Items may be left out, repeated and in any order; indices are checked at every pass "
-             "on the CPU (elsewhere a bad one gives NaN) and get no gradient.",
+             "and get no gradient.",
      .param = "",
      .arity = {.min_in = 2, .max_in = 2}});
 

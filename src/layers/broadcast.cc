@@ -77,27 +77,6 @@ struct RepetitionRow {
   }
 };
 
-// The usual case, channels of an image: memory is (rows, small_count), walked in order.
-template <class T>
-void AddColumns(int64_t rows, int64_t columns, const T* dy, const T* x, float* to) {
-  const int64_t grain = std::max<int64_t>(16, (1 << 17) / std::max<int64_t>(rows, 1));
-  ParallelRanges(columns, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t r = 0; r < rows; ++r) {
-      const T *dy_row = dy + r * columns, *x_row = x + (x == nullptr ? 0 : r * columns);
-      if (x == nullptr) {
-        parallel_for_internal::Loop(
-            begin,
-            end, [=](int64_t c) __attribute__((always_inline)) { to[c] += Load(dy_row[c]); });
-      } else {
-        parallel_for_internal::Loop(
-            begin, end, [=](int64_t c) __attribute__((always_inline)) {
-              to[c] += Load(dy_row[c]) * Load(x_row[c]);
-            });
-      }
-    }
-  });
-}
-
 }  // namespace
 
 bool MakeBroadcast(const Shape& large, const Shape& small, int axis, bool is_value,
@@ -137,14 +116,15 @@ void ScaleShift(const Device& device, const Broadcast& broadcast, const ConstTen
 
 void AddRepetitions(const Device& device, const Broadcast& broadcast, const ConstTensor& dy,
                     const ConstTensor* x, float* to) {
+  const int64_t repetitions = dy.Count() / broadcast.small_count;
+  if (broadcast.stride[0] == 1 && broadcast.length[0] == broadcast.small_count) {
+    // The usual case, channels of an image: memory is (rows, small_count).
+    return device.AddChannelSums({.outer = repetitions, .channels = broadcast.small_count}, dy, x,
+                                 to);
+  }
   WithType(dy.dtype, [&](auto tag) {
     using T = typename decltype(tag)::Type;
     const T* factor = x == nullptr ? nullptr : x->As<T>();
-    const int64_t repetitions = dy.Count() / broadcast.small_count;
-    const bool columns = broadcast.stride[0] == 1 && broadcast.length[0] == broadcast.small_count;
-    if (columns && device.kind() == DeviceKind::kCpu) {
-      return AddColumns(repetitions, broadcast.small_count, dy.As<T>(), factor, to);
-    }
     MapRows(device, broadcast.small_count, repetitions,
             RepetitionRow<T>{broadcast, dy.As<T>(), factor, to});
   });

@@ -1,7 +1,5 @@
 #include "trainer/layers/cast.h"
 
-#include "trainer/backend/map.h"
-
 namespace trainer {
 namespace {
 
@@ -10,8 +8,8 @@ class Cast final : public Layer {
   explicit Cast(DType to) : to_(to) {}
 
   void Plan(PlanContext& plan) override { plan.Out(0, plan.In(0), to_); }
-  void Forward(RunContext& run) override { Convert(run.device(), run.In(0), run.Out(0)); }
-  void Backward(RunContext& run) override { Convert(run.device(), run.GradOut(0), run.GradIn(0)); }
+  void Forward(RunContext& run) override { run.device().Convert(run.In(0), run.Out(0)); }
+  void Backward(RunContext& run) override { run.device().Convert(run.GradOut(0), run.GradIn(0)); }
 
  private:
   DType to_;

@@ -1,5 +1,4 @@
 #include "checks.h"
-#include "copy_blocks.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -30,10 +29,10 @@ class Concat final : public Layer {
   void Forward(RunContext& run) override {
     int64_t start = 0;
     for (int i = 0; run.NumIn() > 1 && i < run.NumIn(); ++i) {
-      const int64_t block = lengths_[static_cast<size_t>(i)] * rows_.inner;
-      CopyBlocks(run.device(), rows_.count / rows_.inner, block, SizeOf(run.Out(0).dtype),
-                 run.In(i).data, block, At(run.Out(0).As<std::byte>(), run, start), Step(),
-                 static_cast<int64_t>(run.Out(0).Bytes()));
+      const int64_t block = Block(i);
+      CopyDesc part = BlockCopy(SizeOf(run.Out(0).dtype), Blocks(), block, block, Step());
+      part.written_bytes = static_cast<int64_t>(run.Out(0).Bytes());
+      run.device().Copy(part, run.In(i).data, At(run.Out(0).As<std::byte>(), run, start));
       start += block;
     }
   }
@@ -41,11 +40,10 @@ class Concat final : public Layer {
   void Backward(RunContext& run) override {
     int64_t start = 0;
     for (int i = 0; run.NumIn() > 1 && i < run.NumIn(); ++i) {
-      const int64_t block = lengths_[static_cast<size_t>(i)] * rows_.inner;
+      const int64_t block = Block(i);
       if (run.WantsGradIn(i)) {
-        CopyBlocks(run.device(), rows_.count / rows_.inner, block, SizeOf(run.Out(0).dtype),
-                   At(run.GradOut(0).As<std::byte>(), run, start), Step(), run.GradIn(i).data,
-                   block);
+        run.device().Copy(BlockCopy(SizeOf(run.Out(0).dtype), Blocks(), block, Step(), block),
+                          At(run.GradOut(0).As<std::byte>(), run, start), run.GradIn(i).data);
       }
       start += block;
     }
@@ -74,6 +72,9 @@ class Concat final : public Layer {
                i);
   }
 
+  // An input's part is one block per place of the axes before.
+  int64_t Blocks() const { return rows_.count / rows_.inner; }
+  int64_t Block(int i) const { return lengths_[static_cast<size_t>(i)] * rows_.inner; }
   int64_t Step() const { return rows_.length * rows_.inner; }
   template <class Byte>
   static Byte* At(Byte* data, const RunContext& run, int64_t element) {

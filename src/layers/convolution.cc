@@ -1,4 +1,3 @@
-#include "channel_sums.h"
 #include "checks.h"
 #include "conv_geometry.h"
 #include "merged_axes.h"
@@ -101,7 +100,7 @@ class Convolution final : public Layer {
         conv_->BackwardWeight(x_.Read(device, run.In(i), part.x), dy, run.GradParam(0),
                               run.GradParamIf(1), part.rest);
       } else if (run.GradParamIf(1) != nullptr) {
-        AddChannelSums(device, dy, 1, run.GradParamIf(1));
+        device.AddChannelSums(ChannelSumsDesc::Of(dy.shape, 1), dy, nullptr, run.GradParamIf(1));
       }
       if (!run.WantsGradIn(i)) continue;
       conv_->BackwardData(dy, run.Param(0), x_.Place(run.GradIn(i), part.x), part.rest);

@@ -1,43 +1,10 @@
 #include "checks.h"
-#include "trainer/backend/map.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
 namespace {
 
 constexpr char kParam[] = "crop_param";
-
-// Where element i of the part lies in the whole, both in memory order.
-struct Part {
-  int rank = 0;
-  int64_t start = 0;
-  int64_t length[Shape::kMaxAxes] = {}, step[Shape::kMaxAxes] = {};
-
-  HD int64_t operator()(int64_t i) const {
-    int64_t at = start;
-    for (int axis = rank - 1; axis >= 0; --axis) {
-      at += i % length[axis] * step[axis];
-      i /= length[axis];
-    }
-    return at;
-  }
-};
-
-template <class T>
-struct Take {
-  const T* whole;
-  T* part;
-  Part where;
-  HD void operator()(int64_t i) const { part[i] = whole[where(i)]; }
-};
-
-template <class T>
-struct Put {
-  const T* part;
-  T* whole;
-  Part where;
-  HD void operator()(int64_t i) const { whole[where(i)] = part[i]; }
-};
 
 class Crop final : public Layer {
  public:
@@ -61,7 +28,7 @@ class Crop final : public Layer {
       offsets[static_cast<size_t>(axis)] = offset;
       out = out.With(axis, like[axis]);
     }
-    part_ = PartOf(in, out, offsets);
+    PlanCopies(in, out, offsets, SizeOf(plan.InType(0)));
     plan.NoGradient(1);
     if (out == in) return plan.OutIsView(0, 0, out);
     plan.Out(0, out, plan.InType(0));
@@ -69,21 +36,13 @@ class Crop final : public Layer {
 
   void Forward(RunContext& run) override {
     if (run.In(0).shape == run.Out(0).shape) return;
-    WithType(run.In(0).dtype, [&](auto tag) {
-      using T = typename decltype(tag)::Type;
-      ForEach(run.device(), run.Out(0).Count(),
-              Take<T>{run.In(0).As<T>(), run.Out(0).As<T>(), part_});
-    });
+    run.device().Copy(take_, run.In(0).As<std::byte>() + start_bytes_, run.Out(0).data);
   }
 
   void Backward(RunContext& run) override {
     if (!run.WantsGradIn(0) || run.GradIn(0).shape == run.GradOut(0).shape) return;
     run.device().Zero(run.GradIn(0).data, run.GradIn(0).Bytes());
-    WithType(run.GradIn(0).dtype, [&](auto tag) {
-      using T = typename decltype(tag)::Type;
-      ForEach(run.device(), run.GradOut(0).Count(),
-              Put<T>{run.GradOut(0).As<T>(), run.GradIn(0).As<T>(), part_});
-    });
+    run.device().Copy(put_, run.GradOut(0).data, run.GradIn(0).As<std::byte>() + start_bytes_);
   }
 
  private:
@@ -110,23 +69,33 @@ class Crop final : public Layer {
         0);
   }
 
-  static Part PartOf(const Shape& in, const Shape& out, const std::vector<int64_t>& offsets) {
-    Part part;
-    part.rank = in.Rank();
-    int64_t step = 1;
-    for (int k = in.Rank() - 1; k >= 0; --k) {
-      constexpr int kImageOrder[] = {0, 2, 3, 1};
-      const int axis = in.IsImage() ? kImageOrder[k] : k;
-      part.length[k] = out[axis];
-      part.step[k] = step;
-      part.start += offsets[static_cast<size_t>(axis)] * step;
-      step *= in[axis];
+  void PlanCopies(const Shape& in, const Shape& out, const std::vector<int64_t>& offsets,
+                  size_t element_bytes) {
+    take_ = put_ = CopyDesc(element_bytes);
+    int64_t start = 0;
+    for (int k = 0; k < in.Rank(); ++k) {
+      const int axis = MemoryAxis(in, k);
+      int64_t in_step = 1, out_step = 1;
+      for (int inner = k + 1; inner < in.Rank(); ++inner) {
+        in_step *= in[MemoryAxis(in, inner)];
+        out_step *= out[MemoryAxis(in, inner)];
+      }
+      start += offsets[static_cast<size_t>(axis)] * in_step;
+      take_.Axis(out[axis], in_step, out_step);
+      put_.Axis(out[axis], out_step, in_step);
     }
-    return part;
+    start_bytes_ = static_cast<size_t>(start) * element_bytes;
+  }
+  // The k-th axis in memory, from the outermost on.
+  static int MemoryAxis(const Shape& shape, int k) {
+    constexpr int kImageOrder[] = {0, 2, 3, 1};
+    return shape.IsImage() ? kImageOrder[k] : k;
   }
 
   LayerSpec spec_;
-  Part part_;
+  // From the whole, where the part starts, and back.
+  CopyDesc take_, put_;
+  size_t start_bytes_ = 0;
 };
 
 const RegisterLayer<Crop> kCrop(

@@ -1,4 +1,3 @@
-#include "channel_sums.h"
 #include "checks.h"
 #include "conv_geometry.h"
 #include "merged_axes.h"
@@ -73,7 +72,8 @@ class Deconvolution final : public Layer {
         conv_->BackwardWeight(dy, x_.Read(device, run.In(i), part.x), run.GradParam(0), nullptr,
                               part.rest);
       }
-      if (run.GradParamIf(1) != nullptr) AddChannelSums(device, dy, 1, run.GradParamIf(1));
+      if (run.GradParamIf(1) != nullptr)
+        device.AddChannelSums(ChannelSumsDesc::Of(dy.shape, 1), dy, nullptr, run.GradParamIf(1));
       if (!run.WantsGradIn(i)) continue;
       conv_->Forward(dy, run.Param(0), nullptr, x_.Place(run.GradIn(i), part.x), part.rest);
       x_.Write(device, run.GradIn(i), part.x);

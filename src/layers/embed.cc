@@ -68,12 +68,14 @@ class Embed final : public Layer {
   }
 
   void Forward(RunContext& run) override {
-    if (run.device().kind() == DeviceKind::kCpu) {
-      RequireIndices(spec_, run.In(0), 0, rule_, "vectors (input_dim)");
-    }
+    ReportBadIndices(run, 0, rule_);
     ForEach(run.device(), run.Out(0).Count(),
             TakeRow{run.In(0).f32(), run.Param(0), run.ParamIf(1), run.Out(0).f32(), in_, out_,
                     rule_, columns_});
+  }
+
+  void ThrowFault(const RunContext& run, int64_t at, float index) const override {
+    ThrowBadIndex(spec_, 0, run.In(0).shape, rule_, "vectors (input_dim)", at, index);
   }
 
   void Backward(RunContext& run) override {
@@ -100,8 +102,8 @@ class Embed final : public Layer {
 const RegisterLayer<Embed> kEmbed(
     "Embed",
     {.text = "A learned vector for each whole number.\n"
-             "bottom: indices, 0 to input_dim - 1, checked at every pass on the CPU (elsewhere a "
-             "bad one gives NaN); top: the bottom's shape, then num_output.\n"
+             "bottom: indices, 0 to input_dim - 1, checked at every pass; top: the bottom's shape, "
+             "then num_output.\n"
              "Parameters: weight (input_dim, num_output); bias (num_output) unless bias_term is "
              "false. The indices get no gradient.",
      .param = kParam});

@@ -1,5 +1,5 @@
-#include "functions.h"
 #include "log_base.h"
+#include "trainer/backend/functions.h"
 #include "unary.h"
 
 namespace trainer {

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "checks.h"
+#include "trainer/backend/carve.h"
 #include "trainer/backend/map.h"
 #include "trainer/base/text.h"
 
@@ -53,7 +54,10 @@ class Filter final : public Layer {
     chosen_.reserve(static_cast<size_t>(items));
     selected_.resize(static_cast<size_t>(items));
     place_.resize(static_cast<size_t>(items));
-    plan.Workspace(2 * static_cast<size_t>(items) * sizeof(int32_t));
+    MemoryLayout layout;
+    chosen_at_ = layout.Add<int32_t>(items);
+    place_at_ = layout.Add<int32_t>(items);
+    plan.Workspace(layout.Bytes());
   }
 
   void Forward(RunContext& run) override {
@@ -65,11 +69,12 @@ class Filter final : public Layer {
       place_[i] = selected_[i] != 0 ? static_cast<int32_t>(chosen_.size()) : -1;
       if (selected_[i] != 0) chosen_.push_back(static_cast<int32_t>(i));
     }
-    run.device().CopyToDevice(Chosen(run), chosen_.data(), chosen_.size() * sizeof(int32_t));
-    run.device().CopyToDevice(Place(run), place_.data(), bytes);
+    run.device().CopyToDevice(chosen_at_.In(run.Workspace()), chosen_.data(),
+                              chosen_.size() * sizeof(int32_t));
+    run.device().CopyToDevice(place_at_.In(run.Workspace()), place_.data(), bytes);
     for (int i = 0; i < last; ++i) {
       run.Resize(i, run.In(i).shape.With(0, static_cast<int64_t>(chosen_.size())));
-      Take(run.device(), run.In(i), Chosen(run), run.Out(i));
+      Take(run.device(), run.In(i), chosen_at_.In(run.Workspace()), run.Out(i));
     }
   }
 
@@ -77,7 +82,7 @@ class Filter final : public Layer {
     for (int i = 0; i + 1 < run.NumIn(); ++i) {
       if (!run.WantsGradIn(i)) continue;
       if (run.HasGradOut(i)) {
-        Take(run.device(), run.GradOut(i), Place(run), run.GradIn(i));
+        Take(run.device(), run.GradOut(i), place_at_.In(run.Workspace()), run.GradIn(i));
       } else {
         run.device().Zero(run.GradIn(i).data, run.GradIn(i).Bytes());
       }
@@ -94,16 +99,12 @@ class Filter final : public Layer {
     });
   }
 
-  // Workspace: for each item that passes, its number before; for each item, its number behind, -1
-  // for those that do not pass.
-  static int32_t* Chosen(const RunContext& run) {
-    return reinterpret_cast<int32_t*>(run.Workspace().data());
-  }
-  int32_t* Place(const RunContext& run) const { return Chosen(run) + place_.size(); }
-
   LayerSpec spec_;
   std::vector<float> selected_;  // the selector on the host
   std::vector<int32_t> chosen_, place_;
+  // Workspace: for each item that passes, its number before; for each item, its number behind, -1
+  // for those that do not pass.
+  Slot<int32_t> chosen_at_, place_at_;
 };
 
 const RegisterLayer<Filter> kFilter(

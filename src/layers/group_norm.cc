@@ -1,5 +1,6 @@
 #include "checks.h"
 #include "norm_sums.h"
+#include "trainer/backend/carve.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -81,13 +82,15 @@ class GroupNorm final : public Layer {
       plan.Param("scale", {in[1]}, factor);
       plan.Param("bias", {in[1]}, param.bias_filler());
     }
-    const size_t bytes = static_cast<size_t>(2 * stats_) * sizeof(float);
-    plan.Workspace(bytes);
-    plan.Scratch(bytes);
+    MemoryLayout layout;
+    first_ = layout.Add<float>(stats_);
+    second_ = layout.Add<float>(stats_);
+    plan.Workspace(layout.Bytes());
+    plan.Scratch(layout.Bytes());
   }
 
   void Forward(RunContext& run) override {
-    float *const mean = Mean(run), *const inverse = mean + stats_;
+    float *const mean = first_.In(run.Workspace()), *const inverse = second_.In(run.Workspace());
     WithType(run.In(0).dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
       const T* x = run.In(0).As<T>();
@@ -103,9 +106,9 @@ class GroupNorm final : public Layer {
 
   void Backward(RunContext& run) override {
     const Device& device = run.device();
-    const float *const mean = Mean(run), *const inverse = mean + stats_;
-    float *const sum_dy = reinterpret_cast<float*>(run.Scratch().data()), *const sum_dyz =
-                                                                              sum_dy + stats_;
+    const std::span<std::byte> kept = run.Workspace(), scratch = run.Scratch();
+    const float *const mean = first_.In(kept), *const inverse = second_.In(kept);
+    float *const sum_dy = first_.In(scratch), *const sum_dyz = second_.In(scratch);
     WithType(run.In(0).dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
       const T *x = run.In(0).As<T>(), *dy = run.GradOut(0).As<T>();
@@ -140,10 +143,6 @@ class GroupNorm final : public Layer {
     }
   }
 
-  // Workspace: the mean and 1 / sqrt(variance + eps), arrays (N, C).
-  static float* Mean(const RunContext& run) {
-    return reinterpret_cast<float*>(run.Workspace().data());
-  }
   void MeanOverGroups(const RunContext& run, float* sums) const {
     const auto size = static_cast<float>(std::max<int64_t>(1, in_group_ * items_.chunk_rows));
     MapRows(run.device(), stats_ / in_group_, in_group_, MeanOfGroup{sums, 1 / size});
@@ -157,6 +156,9 @@ class GroupNorm final : public Layer {
   LayerSpec spec_;
   PixelChunks items_;
   int64_t stats_ = 0, in_group_ = 1;
+  // Two arrays (N, C). Workspace: the mean and 1 / sqrt(variance + eps); scratch: sums of dy and
+  // dy * z.
+  Slot<float> first_, second_;
 };
 
 const RegisterLayer<GroupNorm> kGroupNorm(

@@ -71,9 +71,12 @@ class HingeLoss final : public Layer {
     auto* loss = reinterpret_cast<float*>(head + 1);
     MapRows(run.device(), run.In(0).shape[0], rule_.classes,
             HingeRow{run.In(0).f32(), run.In(1).f32(), loss, rule_, squared_});
-    if (total_.Forward(run.device(), loss, head, run.Out(0).f32())) {
-      ThrowBadLabel(spec_, run.In(1), rule_);
-    }
+    ReportBadLabels(run, rule_);
+    total_.Forward(run.device(), loss, head, run.Out(0).f32());
+  }
+
+  void ThrowFault(const RunContext& run, int64_t at, float label) const override {
+    ThrowBadLabel(spec_, run.In(1).shape, rule_, at, label);
   }
   void Backward(RunContext& run) override {
     const int64_t items = run.In(0).shape[0];

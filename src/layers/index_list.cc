@@ -1,24 +1,37 @@
 #include "index_list.h"
 
+#include "trainer/backend/map.h"
 #include "trainer/base/text.h"
 #include "trainer/layers/items.h"
 
 namespace trainer {
+namespace {
 
-void RequireIndices(const LayerSpec& spec, const ConstTensor& indices, int input,
-                    const LabelRule& rule, const char* what) {
-  const float* values = indices.f32();
-  for (int64_t i = 0; i < indices.Count(); ++i) {
-    if (rule.Read(values[i]) >= 0) continue;
-    try {
-      spec.FailWith(ErrorCode::kData,
-                    Join("bottom '", spec.proto().bottom(input), "' holds ", values[i],
-                         " at index ", i, "; there are ", rule.classes, " ", what, ", 0 to ",
-                         rule.classes - 1));
-    } catch (const Error& error) {
-      const int64_t items = indices.shape.Rank() > 0 ? indices.shape[0] : 1;
-      throw ItemError(error, input, i / (indices.Count() / items));
-    }
+struct BadIndex {
+  const float* index;
+  LabelRule rule;
+  FaultWord fault;
+  HD void operator()(int64_t i) const {
+    if (rule.Read(index[i]) < 0) fault.Report(i, index[i]);
+  }
+};
+
+}  // namespace
+
+void ReportBadIndices(const RunContext& run, int input, const LabelRule& rule) {
+  const ConstTensor& indices = run.In(input);
+  ForEach(run.device(), indices.Count(), BadIndex{indices.f32(), rule, run.fault()});
+}
+
+void ThrowBadIndex(const LayerSpec& spec, int input, const Shape& indices, const LabelRule& rule,
+                   const char* what, int64_t at, float index) {
+  try {
+    spec.FailWith(ErrorCode::kData,
+                  Join("bottom '", spec.proto().bottom(input), "' holds ", index, " at index ", at,
+                       "; there are ", rule.classes, " ", what, ", 0 to ", rule.classes - 1));
+  } catch (const Error& error) {
+    const int64_t items = indices.Rank() > 0 ? indices[0] : 1;
+    throw ItemError(error, input, at / (indices.Count() / items));
   }
 }
 

@@ -4,9 +4,13 @@
 
 namespace trainer {
 
-// Throws kData for the first of `indices`, which lie on the host and are input number `input`, that
-// is no index below rule.classes; `what` names what they choose from ("items").
-void RequireIndices(const LayerSpec& spec, const ConstTensor& indices, int input,
-                    const LabelRule& rule, const char* what);
+// Reports the first of the indices, input number `input`, that is no index below rule.classes to
+// run.fault().
+void ReportBadIndices(const RunContext& run, int input, const LabelRule& rule);
+
+// Throws kData (ItemError) for `index`, element `at` of those, whose shape is `indices`; `what`
+// names what they choose from ("items").
+[[noreturn]] void ThrowBadIndex(const LayerSpec& spec, int input, const Shape& indices,
+                                const LabelRule& rule, const char* what, int64_t at, float index);
 
 }  // namespace trainer

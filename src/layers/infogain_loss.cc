@@ -1,7 +1,8 @@
 #include "checks.h"
-#include "functions.h"
 #include "labels.h"
 #include "loss_total.h"
+#include "trainer/backend/carve.h"
+#include "trainer/backend/functions.h"
 #include "trainer/backend/layout.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
@@ -100,9 +101,12 @@ class InfogainLoss final : public Layer {
       plan.Out(1, scores);
       plan.KeepOutput(1);
     }
-    const int64_t own = plan.NumOut() > 1 ? 0 : scores.Count();
-    plan.Workspace(sizeof(float) *
-                   (matrix_.size() + static_cast<size_t>(kHead + rows_.count + own)));
+    MemoryLayout layout;
+    head_ = layout.Add<LossHead>(1);
+    own_matrix_ = layout.Add<float>(static_cast<int64_t>(matrix_.size()));
+    loss_ = layout.Add<float>(rows_.count);
+    own_prob_ = layout.Add<float>(plan.NumOut() > 1 ? 0 : scores.Count());
+    plan.Workspace(layout.Bytes());
     for (int i = 1; i < plan.NumIn(); ++i) {
       plan.KeepInput(i);
       plan.NoGradient(i);
@@ -117,9 +121,12 @@ class InfogainLoss final : public Layer {
     MapRows(
         run.device(), rows_.count, rows_.length,
         LossRow{run.In(0).f32(), run.In(1).f32(), part.gain, part.prob, part.loss, rows_, rule_});
-    if (total_.Forward(run.device(), part.loss, part.head, run.Out(0).f32())) {
-      ThrowBadLabel(spec_, run.In(1), rule_);
-    }
+    ReportBadLabels(run, rule_);
+    total_.Forward(run.device(), part.loss, part.head, run.Out(0).f32());
+  }
+
+  void ThrowFault(const RunContext& run, int64_t at, float label) const override {
+    ThrowBadLabel(spec_, run.In(1).shape, rule_, at, label);
   }
 
   void Backward(RunContext& run) override {
@@ -135,8 +142,6 @@ class InfogainLoss final : public Layer {
   }
 
  private:
-  static constexpr int64_t kHead = sizeof(LossHead) / sizeof(float);
-
   void ReadMatrix(const std::string& path) {
     constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
     source_ = path;
@@ -168,11 +173,10 @@ class InfogainLoss final : public Layer {
     const float* gain;
   };
   Parts Cut(RunContext& run) const {
-    auto* start = reinterpret_cast<float*>(run.Workspace().data());
-    float* const matrix = start + kHead;
-    float* const loss = matrix + matrix_.size();
-    float* const prob = run.NumOut() > 1 ? run.Out(1).f32() : loss + rows_.count;
-    return {reinterpret_cast<LossHead*>(start), matrix, loss, prob,
+    const std::span<std::byte> kept = run.Workspace();
+    float* const matrix = own_matrix_.In(kept);
+    return {head_.In(kept), matrix, loss_.In(kept),
+            run.NumOut() > 1 ? run.Out(1).f32() : own_prob_.In(kept),
             run.NumIn() > 2 ? run.In(2).f32() : matrix};
   }
 
@@ -182,6 +186,8 @@ class InfogainLoss final : public Layer {
   std::vector<float> matrix_;  // empty when it is an input
   Rows rows_;
   LabelRule rule_;
+  Slot<LossHead> head_;
+  Slot<float> own_matrix_, loss_, own_prob_;
 };
 
 const RegisterLayer<InfogainLoss> kInfogainLoss(

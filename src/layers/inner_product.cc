@@ -1,6 +1,6 @@
 #include "checks.h"
+#include "trainer/backend/carve.h"
 #include "trainer/backend/layout.h"
-#include "trainer/backend/reduce.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -64,7 +64,9 @@ class InnerProduct final : public Layer {
                             part.rest);
     }
     if (run.GradParamIf(1) != nullptr) {
-      AddColumnSums(run.device(), ConstTensor(dy, {m_, n_}, dtype_), m_, n_, run.GradParamIf(1));
+      const ConstTensor rows(dy, {m_, n_}, dtype_);
+      run.device().AddChannelSums(ChannelSumsDesc::Of(rows.shape, 1), rows, nullptr,
+                                  run.GradParamIf(1));
     }
     if (!run.WantsGradIn(0)) return;
     data_gradient_->Run(dy, Weight(run, part), nullptr, plain_in_ ? part.x : run.GradIn(0).data,
@@ -84,21 +86,17 @@ class InnerProduct final : public Layer {
   };
   Parts Cut(RunContext& run) const {
     const std::span<std::byte> scratch = run.Scratch();
-    std::byte* const weight = scratch.data() + x_bytes_ + y_bytes_;
-    return {scratch.data(), scratch.data() + x_bytes_, weight,
-            scratch.subspan(x_bytes_ + y_bytes_ + weight_bytes_)};
+    return {x_.In(scratch), y_.In(scratch), weight_.In(scratch), layout_.Rest(scratch)};
   }
 
   const void* Weight(const RunContext& run, const Parts& part) const {
-    if (weight_bytes_ == 0) return run.Param(0);
+    if (dtype_ == DType::kF32) return run.Param(0);
     const Shape shape{n_, k_};
-    Convert(run.device(), ConstTensor(run.Param(0), shape), {part.weight, shape, dtype_});
+    run.device().Convert(ConstTensor(run.Param(0), shape), {part.weight, shape, dtype_});
     return part.weight;
   }
 
-  size_t Aligned(int64_t count) const {
-    return (static_cast<size_t>(count) * SizeOf(dtype_) + 63) / 64 * 64;
-  }
+  size_t Bytes(int64_t count) const { return static_cast<size_t>(count) * SizeOf(dtype_); }
 
   void MakePlans(PlanContext& plan, const caffe::InnerProductParameter& param) {
     const bool transpose = param.transpose();
@@ -109,9 +107,10 @@ class InnerProduct final : public Layer {
                                        .bias = param.bias_term(),
                                        .dtype = dtype_,
                                        .out_dtype = dtype_});
-    x_bytes_ = plain_in_ ? Aligned(m_ * k_) : 0;
-    y_bytes_ = plain_out_ ? Aligned(m_ * n_) : 0;
-    weight_bytes_ = dtype_ == DType::kF32 ? 0 : Aligned(n_ * k_);
+    layout_ = {};
+    x_ = layout_.AddBytes(plain_in_ ? Bytes(m_ * k_) : 0);
+    y_ = layout_.AddBytes(plain_out_ ? Bytes(m_ * n_) : 0);
+    weight_ = layout_.AddBytes(dtype_ == DType::kF32 ? 0 : Bytes(n_ * k_));
     size_t most = forward_->ScratchBytes();
     if (plan.training()) {
       weight_gradient_ = plan.device().MakeGemm({.m = transpose ? k_ : n_,
@@ -124,14 +123,15 @@ class InnerProduct final : public Layer {
           {.m = m_, .n = k_, .k = n_, .trans_b = transpose, .dtype = dtype_, .out_dtype = dtype_});
       most = std::max({most, weight_gradient_->ScratchBytes(), data_gradient_->ScratchBytes()});
     }
-    plan.Scratch(x_bytes_ + y_bytes_ + weight_bytes_ + most);
+    plan.Scratch(layout_.Bytes() + most);
   }
 
   LayerSpec spec_;
   int64_t m_ = 0, n_ = 0, k_ = 0;
   bool plain_in_ = false, plain_out_ = false;
   DType dtype_ = DType::kF32;
-  size_t x_bytes_ = 0, y_bytes_ = 0, weight_bytes_ = 0;
+  MemoryLayout layout_;
+  Slot<std::byte> x_, y_, weight_;
   std::unique_ptr<GemmPlan> forward_, weight_gradient_, data_gradient_;
 };
 

@@ -4,11 +4,21 @@
 
 #include "checks.h"
 #include "trainer/backend/layout.h"
+#include "trainer/backend/map.h"
 #include "trainer/base/text.h"
 #include "trainer/layers/items.h"
 
 namespace trainer {
 namespace {
+
+struct BadLabel {
+  const float* label;
+  LabelRule rule;
+  FaultWord fault;
+  HD void operator()(int64_t i) const {
+    if (rule.Read(label[i]) == kBadLabel) fault.Report(i, label[i]);
+  }
+};
 
 // Whether label i in memory belongs to row i of the scores.
 bool SameOrder(const Shape& scores, int axis, const Shape& labels) {
@@ -57,20 +67,23 @@ void RequireItemScores(const PlanContext& plan, const LayerSpec& spec) {
   }
 }
 
-void ThrowBadLabel(const LayerSpec& spec, const ConstTensor& labels, const LabelRule& rule) {
-  const float* values = labels.f32();
-  int64_t at = 0;
-  while (at + 1 < labels.Count() && rule.Read(values[at]) != kBadLabel) ++at;
-  const int64_t items = labels.shape.Rank() > 0 ? labels.shape[0] : 1;
+void ReportBadLabels(const RunContext& run, const LabelRule& rule) {
+  const ConstTensor& labels = run.In(1);
+  ForEach(run.device(), labels.Count(), BadLabel{labels.f32(), rule, run.fault()});
+}
+
+void ThrowBadLabel(const LayerSpec& spec, const Shape& labels, const LabelRule& rule, int64_t at,
+                   float label) {
+  const int64_t items = labels.Rank() > 0 ? labels[0] : 1;
   const int64_t per_item = labels.Count() / items;
   const std::string where = per_item == 1
                                 ? Join("item ", at)
                                 : Join("item ", at / per_item, ", position ", at % per_item, ",");
-  const bool finite = std::isfinite(values[at]);
+  const bool finite = std::isfinite(label);
   try {
     spec.FailWith(
         ErrorCode::kData,
-        Join("label ", values[at], " of ", where, " of the batch is ",
+        Join("label ", label, " of ", where, " of the batch is ",
              finite ? "no class: there are " : "not a finite number; there are ", rule.classes,
              " classes, 0 to ", rule.classes - 1,
              "; fix the labels, raise num_output of the layer before, or set ignore_label"));

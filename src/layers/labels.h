@@ -15,9 +15,12 @@ void RequireLabels(const PlanContext& plan, const LayerSpec& spec, int axis);
 // of length 1 when it is an image) with N labels (input 1).
 void RequireItemScores(const PlanContext& plan, const LayerSpec& spec);
 
-// Throws kData (ItemError) for the first bad label among `labels`, which lie on the host: the
-// value, the item of the batch and the classes there are.
-[[noreturn]] void ThrowBadLabel(const LayerSpec& spec, const ConstTensor& labels,
-                                const LabelRule& rule);
+// Reports the first bad label among input 1 to run.fault().
+void ReportBadLabels(const RunContext& run, const LabelRule& rule);
+
+// Throws kData (ItemError) for element `at` of labels of shape `labels`: its value, the item of the batch and
+// the classes there are. The answer to ReportBadLabels.
+[[noreturn]] void ThrowBadLabel(const LayerSpec& spec, const Shape& labels, const LabelRule& rule,
+                                int64_t at, float label);
 
 }  // namespace trainer

@@ -65,6 +65,11 @@ void Layer::Backward(RunContext&) {
   throw Error(ErrorCode::kInternal, "a layer without a gradient was asked for one");
 }
 
+void Layer::ThrowFault(const RunContext&, int64_t index, float number) const {
+  throw Error(ErrorCode::kInternal,
+              Join("a layer that explains no faults reported ", number, " at place ", index));
+}
+
 bool Layer::Absorb(const LayerSpec&) { return false; }
 
 void Layer::RestoreState(const std::string& state) {

@@ -1,4 +1,5 @@
 #include "checks.h"
+#include "trainer/backend/carve.h"
 #include "trainer/backend/layout.h"
 #include "trainer/backend/map_rows.h"
 #include "trainer/base/text.h"
@@ -119,22 +120,26 @@ class LayerNorm final : public Layer {
       plan.Param("scale", shape, factor, options);
       plan.Param("bias", shape, param.bias_filler(), options);
     }
-    plan.Workspace(static_cast<size_t>(2 * rows_.count) * sizeof(float));
+    MemoryLayout layout;
+    mean_ = layout.Add<float>(rows_.count);
+    inverse_ = layout.Add<float>(rows_.count);
+    plan.Workspace(layout.Bytes());
   }
 
   void Forward(RunContext& run) override {
-    float* const mean = Mean(run);
+    const std::span<std::byte> kept = run.Workspace();
     WithType(run.In(0).dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
       MapRows(run.device(), rows_.count, rows_.length,
-              Standardize<T>{run.In(0).As<T>(), run.ParamIf(0), run.ParamIf(1), mean,
-                             mean + rows_.count, run.Out(0).As<T>(), rows_,
+              Standardize<T>{run.In(0).As<T>(), run.ParamIf(0), run.ParamIf(1), mean_.In(kept),
+                             inverse_.In(kept), run.Out(0).As<T>(), rows_,
                              spec_.proto().layer_norm_param().eps()});
     });
   }
 
   void Backward(RunContext& run) override {
-    const float *const mean = Mean(run), *const inverse = mean + rows_.count;
+    const float* const mean = mean_.In(run.Workspace());
+    const float* const inverse = inverse_.In(run.Workspace());
     WithType(run.In(0).dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
       const T *x = run.In(0).As<T>(), *dy = run.GradOut(0).As<T>();
@@ -151,13 +156,9 @@ class LayerNorm final : public Layer {
   }
 
  private:
-  // Workspace: a mean and a 1 / sqrt(variance + eps) per row.
-  static float* Mean(const RunContext& run) {
-    return reinterpret_cast<float*>(run.Workspace().data());
-  }
-
   LayerSpec spec_;
   Rows rows_;
+  Slot<float> mean_, inverse_;  // of the workspace: a mean and a 1 / sqrt(variance + eps) per row
 };
 
 const RegisterLayer<LayerNorm> kLayerNorm(

@@ -1,7 +1,5 @@
 #include "loss_total.h"
 
-#include <limits>
-
 namespace trainer {
 namespace {
 
@@ -14,10 +12,9 @@ struct RowLoss {
   }
 };
 
-struct CountMark {
+struct IsIgnored {
   const float* loss;
-  float mark;
-  HD float operator()(int64_t i) const { return loss[i] == mark ? 1.0f : 0.0f; }
+  HD float operator()(int64_t i) const { return loss[i] == kIgnoredRow ? 1.0f : 0.0f; }
 };
 
 struct RowWeight {
@@ -37,8 +34,7 @@ struct Divide {
     const float count = fixed > 0 ? fixed : rows - head->ignored;
     head->normalizer = count > 1 ? count : 1.0f;
     if (weighted && fixed == 0) head->normalizer = head->weight > 0 ? head->weight : 1.0f;
-    *out = head->bad > 0 ? head->sum * std::numeric_limits<float>::quiet_NaN()
-                         : head->sum / head->normalizer;
+    *out = head->sum / head->normalizer;
   }
 };
 
@@ -63,18 +59,16 @@ LossTotal::LossTotal(const LayerSpec& spec, Mode::NormalizationMode standard)
   }
 }
 
-bool LossTotal::Forward(const Device& device, const float* loss, LossHead* head, float* out,
+void LossTotal::Forward(const Device& device, const float* loss, LossHead* head, float* out,
                         const float* weight) const {
   ReduceSum(device, rows_, RowLoss{loss}, 1, &head->sum);
-  ReduceSum(device, rows_, CountMark{loss, kBadRow}, 1, &head->bad);
-  ReduceSum(device, has_ignore_ ? rows_ : 0, CountMark{loss, kIgnoredRow}, 1, &head->ignored);
+  ReduceSum(device, has_ignore_ ? rows_ : 0, IsIgnored{loss}, 1, &head->ignored);
   if (weight != nullptr) ReduceSum(device, rows_, RowWeight{weight}, 1, &head->weight);
   float fixed = 0;
   if (mode_ == Mode::FULL) fixed = static_cast<float>(rows_);
   if (mode_ == Mode::BATCH_SIZE) fixed = static_cast<float>(outer_);
   if (mode_ == Mode::NONE) fixed = 1;
   ForEach(device, 1, Divide{head, out, fixed, static_cast<float>(rows_), weight != nullptr});
-  return device.kind() == DeviceKind::kCpu && head->bad > 0;
 }
 
 }  // namespace trainer

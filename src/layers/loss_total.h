@@ -7,14 +7,15 @@
 
 namespace trainer {
 
-// Marks in an array of row losses, far below any loss.
+// Marks in an array of row losses, far below any loss. What a bad row means is said by
+// ReportBadLabels.
 inline constexpr float kIgnoredRow = -3e38f, kBadRow = -3.3e38f;
 
 // What the forward pass leaves for the backward pass, at the start of the layer's workspace.
 struct LossHead {
-  float sum, ignored, bad;
+  float sum, ignored;
   float normalizer, weight;
-  float pad[11];  // to a whole cache line
+  float pad[12];  // to a whole cache line
 };
 
 // The classes and the ignore_label of loss_param.
@@ -38,10 +39,9 @@ class LossTotal {
     outer_ = outer;
   }
 
-  // out = sum of `loss`, a mark or a number per row, over the normalizer. Returns whether a row is
-  // marked as bad; the CPU answers at once, other devices answer false and make the loss NaN.
-  // `weight`, where not null, holds a number per row: how much it counts, already in its loss.
-  bool Forward(const Device& device, const float* loss, LossHead* head, float* out,
+  // out = sum of `loss`, a mark or a number per row, over the normalizer. `weight`, where not null,
+  // holds a number per row: how much it counts, already in its loss.
+  void Forward(const Device& device, const float* loss, LossHead* head, float* out,
                const float* weight = nullptr) const;
 
  private:

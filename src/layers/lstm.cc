@@ -1,4 +1,3 @@
-#include "copy_blocks.h"
 #include "lstm_cell.h"
 #include "recurrent.h"
 
@@ -18,8 +17,7 @@ class Lstm final : public RecurrentLayer {
 
   void Output(RunContext& run) override {
     const int64_t count = run.Out(0).Count();
-    CopyBlocks(run.device(), 1, count, sizeof(float), State(run, 0, 1), count, run.Out(0).data,
-               count);
+    run.device().Copy(BlockCopy(sizeof(float), 1, count, 0, 0), State(run, 0, 1), run.Out(0).data);
   }
 
   const float* OutputBackward(RunContext& run) override { return run.GradOut(0).f32(); }

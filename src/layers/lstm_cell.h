@@ -2,7 +2,7 @@
 // One step of an LSTM: c = cont * f * c_prev + i * g; h = o * tanh(c). Per sequence, gates and
 // their activations hold H numbers each of i, f, o (logistic) and g (tanh), in this order.
 
-#include "functions.h"
+#include "trainer/backend/functions.h"
 #include "trainer/backend/map_rows.h"
 
 namespace trainer {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "trainer/backend/carve.h"
 #include "trainer/backend/layout.h"
 
 namespace trainer {
@@ -16,8 +17,7 @@ class MergedAxes {
   const Shape& merged() const { return merged_; }
   // Of scratch memory; 0 where nothing is copied.
   size_t Bytes() const {
-    const size_t bytes = static_cast<size_t>(merged_.Count()) * SizeOf(dtype_);
-    return Copies() ? (bytes + 63) / 64 * 64 : 0;
+    return Copies() ? AlignedBytes(static_cast<size_t>(merged_.Count()) * SizeOf(dtype_)) : 0;
   }
 
   // The merged tensor that holds x.

@@ -55,9 +55,12 @@ class MultinomialLogisticLoss final : public Layer {
     auto* loss = reinterpret_cast<float*>(head + 1);
     ForEach(run.device(), run.In(0).shape[0],
             NegativeLog{run.In(0).f32(), run.In(1).f32(), loss, rule_});
-    if (total_.Forward(run.device(), loss, head, run.Out(0).f32())) {
-      ThrowBadLabel(spec_, run.In(1), rule_);
-    }
+    ReportBadLabels(run, rule_);
+    total_.Forward(run.device(), loss, head, run.Out(0).f32());
+  }
+
+  void ThrowFault(const RunContext& run, int64_t at, float label) const override {
+    ThrowBadLabel(spec_, run.In(1).shape, rule_, at, label);
   }
   void Backward(RunContext& run) override {
     const float scale = 1 / static_cast<float>(run.In(0).shape[0]);

@@ -1,5 +1,6 @@
 #include "checks.h"
 #include "norm_sums.h"
+#include "trainer/backend/carve.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -65,14 +66,16 @@ class Mvn final : public Layer {
     plan.Out(0, in, plan.InType(0));
     if (scaled_) plan.KeepOutput(0);
     plan.AllowInPlace();
-    const size_t bytes = static_cast<size_t>(2 * stats_) * sizeof(float);
-    plan.Workspace(bytes);
-    plan.Scratch(bytes);
+    MemoryLayout layout;
+    first_ = layout.Add<float>(stats_);
+    second_ = layout.Add<float>(stats_);
+    plan.Workspace(layout.Bytes());
+    plan.Scratch(layout.Bytes());
   }
 
   void Forward(RunContext& run) override {
-    float* const mean = Scratch(run);
-    float* const inverse = scaled_ ? Workspace(run) : nullptr;
+    float* const mean = first_.In(run.Scratch());
+    float* const inverse = scaled_ ? first_.In(run.Workspace()) : nullptr;
     WithType(run.In(0).dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
       const T* x = run.In(0).As<T>();
@@ -80,14 +83,14 @@ class Mvn final : public Layer {
       if (scaled_) {
         Mean(run, SquareAround<T>{x, mean}, inverse);
         ForEach(run.device(), stats_,
-                Deviation{inverse, inverse + stats_, spec_.proto().mvn_param().eps()});
+                Deviation{inverse, second_.In(run.Workspace()), spec_.proto().mvn_param().eps()});
       }
       ForEachPixel(run.device(), items_, Standardize<T>{x, mean, inverse, run.Out(0).As<T>()});
     });
   }
 
   void Backward(RunContext& run) override {
-    float *const mean_dy = Scratch(run), *const mean_dyy = mean_dy + stats_;
+    float *const mean_dy = first_.In(run.Scratch()), *const mean_dyy = second_.In(run.Scratch());
     WithType(run.GradOut(0).dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
       const T* dy = run.GradOut(0).As<T>();
@@ -97,22 +100,15 @@ class Mvn final : public Layer {
         return ForEachPixel(run.device(), items_, Standardize<T>{dy, mean_dy, nullptr, dx});
       }
       const T* y = run.Out(0).As<T>();
-      const float* const inverse = Workspace(run);
+      const float *const inverse = first_.In(run.Workspace()), *const ratio =
+                                                                   second_.In(run.Workspace());
       Mean(run, ProductOf<T>{dy, y}, mean_dyy);
       ForEachPixel(run.device(), items_,
-                   StandardizeGradient<T>{y, dy, inverse, inverse + stats_, mean_dy, mean_dyy, dx});
+                   StandardizeGradient<T>{y, dy, inverse, ratio, mean_dy, mean_dyy, dx});
     });
   }
 
  private:
-  // Two arrays (N, C) each. Workspace: 1 / (deviation + eps) and its ratio.
-  static float* Scratch(const RunContext& run) {
-    return reinterpret_cast<float*>(run.Scratch().data());
-  }
-  static float* Workspace(const RunContext& run) {
-    return reinterpret_cast<float*>(run.Workspace().data());
-  }
-
   template <class F>
   void Mean(const RunContext& run, F f, float* mean) const {
     SumChunks(run.device(), items_, f, mean);
@@ -129,6 +125,8 @@ class Mvn final : public Layer {
   LayerSpec spec_;
   PixelChunks items_;
   int64_t stats_ = 0;
+  // Two arrays (N, C). Workspace: 1 / (deviation + eps) and its ratio; scratch: means.
+  Slot<float> first_, second_;
   bool scaled_ = true;
 };
 

@@ -1,7 +1,6 @@
 #include "recurrent.h"
 
 #include "checks.h"
-#include "copy_blocks.h"
 #include "trainer/backend/layout.h"
 #include "trainer/base/text.h"
 
@@ -38,7 +37,7 @@ struct SumOverSteps {
 };
 
 void Copy(const Device& device, const void* from, void* to, int64_t floats) {
-  CopyBlocks(device, 1, floats, sizeof(float), from, floats, to, floats);
+  device.Copy(BlockCopy(sizeof(float), 1, floats, 0, 0), from, to);
 }
 
 }  // namespace
@@ -262,8 +261,9 @@ void RecurrentLayer::BackwardX(RunContext& run) {
     x_weight_gradient_->Run(dgates, Plain(run, 0, x_at_), nullptr, run.GradParam(0), Rest(run));
   }
   if (run.GradParam(1) != nullptr) {
-    AddColumnSums(run.device(), ConstTensor(dgates, {steps_ * n_, GateWidth()}), steps_ * n_,
-                  GateWidth(), run.GradParam(1));
+    const Shape all{steps_ * n_, GateWidth()};
+    run.device().AddChannelSums(ChannelSumsDesc::Of(all, 1), ConstTensor(dgates, all), nullptr,
+                                run.GradParam(1));
   }
   if (!run.WantsGradIn(0)) return;
   const bool permuted = IsPermuted(run.In(0).shape);

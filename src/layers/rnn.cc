@@ -1,5 +1,5 @@
-#include "functions.h"
 #include "recurrent.h"
+#include "trainer/backend/functions.h"
 
 namespace trainer {
 namespace {
@@ -61,8 +61,9 @@ class Rnn final : public RecurrentLayer {
       weight_gradient_->Run(sums, State(run, 0, 1), nullptr, run.GradParam(first), Rest(run));
     }
     if (run.GradParam(first + 1) != nullptr) {
-      AddColumnSums(run.device(), ConstTensor(sums, {all, width()}), all, width(),
-                    run.GradParam(first + 1));
+      const ConstTensor rows(sums, {all, width()});
+      run.device().AddChannelSums(ChannelSumsDesc::Of(rows.shape, 1), rows, nullptr,
+                                  run.GradParam(first + 1));
     }
     hidden_gradient_->Run(sums, run.Param(first), nullptr, At(run, hidden_at_), Rest(run));
     return At(run, hidden_at_);

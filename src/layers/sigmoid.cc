@@ -1,4 +1,4 @@
-#include "functions.h"
+#include "trainer/backend/functions.h"
 #include "unary.h"
 
 namespace trainer {

@@ -1,6 +1,6 @@
 #include "checks.h"
-#include "functions.h"
 #include "loss_total.h"
+#include "trainer/backend/functions.h"
 
 namespace trainer {
 namespace {

@@ -1,5 +1,4 @@
 #include "checks.h"
-#include "copy_blocks.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -26,8 +25,8 @@ class Slice final : public Layer {
   void Forward(RunContext& run) override {
     for (int i = 0; run.NumOut() > 1 && i < run.NumOut(); ++i) {
       const int64_t block = Length(i) * rows_.inner;
-      CopyBlocks(run.device(), rows_.count / rows_.inner, block, SizeOf(run.In(0).dtype),
-                 At(run.In(0).As<std::byte>(), run, i), Step(), run.Out(i).data, block);
+      run.device().Copy(BlockCopy(SizeOf(run.In(0).dtype), Blocks(), block, Step(), block),
+                        At(run.In(0).As<std::byte>(), run, i), run.Out(i).data);
     }
   }
 
@@ -40,9 +39,9 @@ class Slice final : public Layer {
     for (int i = 0; i < run.NumOut(); ++i) {
       if (!run.HasGradOut(i)) continue;
       const int64_t block = Length(i) * rows_.inner;
-      CopyBlocks(device, rows_.count / rows_.inner, block, SizeOf(run.In(0).dtype),
-                 run.GradOut(i).data, block, At(run.GradIn(0).As<std::byte>(), run, i), Step(),
-                 static_cast<int64_t>(run.GradIn(0).Bytes()));
+      CopyDesc part = BlockCopy(SizeOf(run.In(0).dtype), Blocks(), block, block, Step());
+      part.written_bytes = static_cast<int64_t>(run.GradIn(0).Bytes());
+      device.Copy(part, run.GradOut(i).data, At(run.GradIn(0).As<std::byte>(), run, i));
     }
   }
 
@@ -92,6 +91,8 @@ class Slice final : public Layer {
   int64_t Length(int i) const {
     return starts_[static_cast<size_t>(i) + 1] - starts_[static_cast<size_t>(i)];
   }
+  // A part is one block per place of the axes before.
+  int64_t Blocks() const { return rows_.count / rows_.inner; }
   int64_t Step() const { return rows_.length * rows_.inner; }
   template <class Byte>
   Byte* At(Byte* data, const RunContext& run, int i) const {

@@ -1,9 +1,10 @@
 #include <cmath>
 
 #include "checks.h"
-#include "functions.h"
 #include "labels.h"
 #include "loss_total.h"
+#include "trainer/backend/carve.h"
+#include "trainer/backend/functions.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -127,9 +128,14 @@ class SoftmaxWithLoss final : public Layer {
       plan.KeepOutput(1);
     }
     own_probabilities_ = plan.NumOut() == 1;
-    const int64_t weighted = weights_.empty() ? 0 : rows_.length + rows_.count;
-    plan.Workspace(sizeof(float) * static_cast<size_t>(kHead + weighted + rows_.count +
-                                                       (own_probabilities_ ? scores.Count() : 0)));
+    const bool weighted = !weights_.empty();
+    MemoryLayout layout;
+    head_ = layout.Add<LossHead>(1);
+    loss_ = layout.Add<float>(rows_.count);
+    class_weight_ = layout.Add<float>(weighted ? rows_.length : 0);
+    row_weight_ = layout.Add<float>(weighted ? rows_.count : 0);
+    prob_ = layout.Add<float>(own_probabilities_ ? scores.Count() : 0);
+    plan.Workspace(layout.Bytes());
     plan.KeepInput(1);
     plan.NoGradient(1);
   }
@@ -142,9 +148,12 @@ class SoftmaxWithLoss final : public Layer {
     MapRows(run.device(), rows_.count, rows_.length,
             LossRow{run.In(0).f32(), run.In(1).f32(), part.prob, part.loss, part.row_weights, rows_,
                     rule_, Target{part.weights, smoothing_}});
-    if (total_.Forward(run.device(), part.loss, part.head, run.Out(0).f32(), part.row_weights)) {
-      ThrowBadLabel(spec_, run.In(1), rule_);
-    }
+    ReportBadLabels(run, rule_);
+    total_.Forward(run.device(), part.loss, part.head, run.Out(0).f32(), part.row_weights);
+  }
+
+  void ThrowFault(const RunContext& run, int64_t at, float label) const override {
+    ThrowBadLabel(spec_, run.In(1).shape, rule_, at, label);
   }
 
   void Backward(RunContext& run) override {
@@ -161,30 +170,25 @@ class SoftmaxWithLoss final : public Layer {
   }
 
  private:
-  static constexpr int64_t kHead = sizeof(LossHead) / sizeof(float);
-
   // The weights of classes and rows are null where there are none.
   struct Parts {
     LossHead* head;
     float *loss, *weights, *row_weights, *prob;
   };
   Parts Cut(RunContext& run) const {
-    auto* start = reinterpret_cast<float*>(run.Workspace().data());
-    Parts part = {reinterpret_cast<LossHead*>(start), start + kHead, nullptr, nullptr, nullptr};
-    float* next = part.loss + rows_.count;
-    if (!weights_.empty()) {
-      part.weights = next;
-      part.row_weights = part.weights + rows_.length;
-      next = part.row_weights + rows_.count;
-    }
-    part.prob = own_probabilities_ ? next : run.Out(1).f32();
-    return part;
+    const std::span<std::byte> kept = run.Workspace();
+    const bool weighted = !weights_.empty();
+    return {head_.In(kept), loss_.In(kept), weighted ? class_weight_.In(kept) : nullptr,
+            weighted ? row_weight_.In(kept) : nullptr,
+            own_probabilities_ ? prob_.In(kept) : run.Out(1).f32()};
   }
 
   LayerSpec spec_;
   LossTotal total_;
   Rows rows_;
   LabelRule rule_;
+  Slot<LossHead> head_;
+  Slot<float> loss_, class_weight_, row_weight_, prob_;
   std::vector<float> weights_;  // per class, or empty
   float smoothing_ = 0;
   bool own_probabilities_ = true;

@@ -1,6 +1,6 @@
 #include "checks.h"
-#include "copy_blocks.h"
 #include "pool_window.h"
+#include "trainer/backend/carve.h"
 #include "trainer/backend/layout.h"
 #include "trainer/base/text.h"
 
@@ -42,34 +42,37 @@ class Spp final : public Layer {
     RequireRank(plan, spec_, 0, 4, 4, "images (N, C, H, W)");
     levels_.clear();
     columns_ = 0;
-    size_t kept = 0;
+    MemoryLayout kept, scratch;
     for (uint32_t i = 0; i < spec_.proto().spp_param().pyramid_height(); ++i) {
       const PoolDesc desc = LevelWindows(plan, static_cast<int>(i));
-      levels_.push_back({desc.OutShape(), plan.device().MakePool(desc), kept});
-      kept += Aligned(levels_.back().pool->WorkspaceBytes());
+      auto pool = plan.device().MakePool(desc);
+      const Slot<std::byte> winners = kept.AddBytes(pool->WorkspaceBytes());
+      levels_.push_back({desc.OutShape(), std::move(pool), winners.offset});
       columns_ += desc.OutShape().Count(1);
     }
-    plan.Workspace(kept);
+    plan.Workspace(kept.Bytes());
     const Shape& in = plan.In(0);
     if (levels_.size() == 1) return plan.Out(0, levels_[0].shape);
     plan.Out(0, {in[0], columns_});
-    image_bytes_ = Aligned(sizeof(float) * static_cast<size_t>(levels_.back().shape.Count()));
-    plan.Scratch(2 * image_bytes_ + sizeof(float) * static_cast<size_t>(in.Count()));
+    image_ = scratch.Add<float>(levels_.back().shape.Count());
+    plain_ = scratch.Add<float>(levels_.back().shape.Count());
+    part_ = scratch.Add<float>(in.Count());
+    plan.Scratch(scratch.Bytes());
   }
 
   void Forward(RunContext& run) override {
     if (levels_.size() == 1) {
       return levels_[0].pool->Forward(run.In(0), run.Out(0), run.Workspace());
     }
-    std::byte* const plain = run.Scratch().data() + image_bytes_;
+    float* const plain = plain_.In(run.Scratch());
     int64_t start = 0;
     for (const Level& level : levels_) {
-      const Tensor image{run.Scratch().data(), level.shape};
+      const Tensor image{image_.In(run.Scratch()), level.shape};
       level.pool->Forward(run.In(0), image, run.Workspace().subspan(level.kept_at));
       CopyToPlain(run.device(), image, plain);
       const int64_t length = level.shape.Count(1);
-      CopyBlocks(run.device(), level.shape[0], length, sizeof(float), plain, length,
-                 run.Out(0).f32() + start, columns_);
+      run.device().Copy(BlockCopy(sizeof(float), level.shape[0], length, length, columns_), plain,
+                        run.Out(0).f32() + start);
       start += length;
     }
   }
@@ -78,14 +81,14 @@ class Spp final : public Layer {
     if (levels_.size() == 1) {
       return levels_[0].pool->Backward(run.GradOut(0), run.GradIn(0), run.Workspace());
     }
-    std::byte* const plain = run.Scratch().data() + image_bytes_;
-    const Tensor part{plain + image_bytes_, run.GradIn(0).shape};
+    float* const plain = plain_.In(run.Scratch());
+    const Tensor part{part_.In(run.Scratch()), run.GradIn(0).shape};
     int64_t start = 0;
     for (const Level& level : levels_) {
-      const Tensor image{run.Scratch().data(), level.shape};
+      const Tensor image{image_.In(run.Scratch()), level.shape};
       const int64_t length = level.shape.Count(1);
-      CopyBlocks(run.device(), level.shape[0], length, sizeof(float), run.GradOut(0).f32() + start,
-                 columns_, plain, length);
+      run.device().Copy(BlockCopy(sizeof(float), level.shape[0], length, columns_, length),
+                        run.GradOut(0).f32() + start, plain);
       CopyFromPlain(run.device(), plain, image);
       const Tensor& to = start == 0 ? run.GradIn(0) : part;
       level.pool->Backward(image, to, run.Workspace().subspan(level.kept_at));
@@ -100,8 +103,6 @@ class Spp final : public Layer {
     std::unique_ptr<PoolPlan> pool;
     size_t kept_at;  // where its part of the workspace starts
   };
-
-  static size_t Aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
   PoolDesc LevelWindows(const PlanContext& plan, int level) const {
     const Shape& in = plan.In(0);
@@ -135,7 +136,7 @@ class Spp final : public Layer {
   LayerSpec spec_;
   std::vector<Level> levels_;
   int64_t columns_ = 0;
-  size_t image_bytes_ = 0;
+  Slot<float> image_, plain_, part_;  // of scratch
 };
 
 const RegisterLayer<Spp> kSpp(

@@ -1,5 +1,5 @@
 #include "checks.h"
-#include "copy_blocks.h"
+#include "trainer/backend/map.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -42,12 +42,12 @@ class Tile final : public Layer {
   }
 
   void Forward(RunContext& run) override {
-    const size_t size = SizeOf(run.In(0).dtype);
-    for (int64_t t = 0; tiles_ > 1 && t < tiles_; ++t) {
-      CopyBlocks(run.device(), run.In(0).Count() / block_, block_, size, run.In(0).data, block_,
-                 run.Out(0).As<std::byte>() + static_cast<size_t>(t * block_) * size,
-                 block_ * tiles_);
-    }
+    if (tiles_ == 1) return;
+    const CopyDesc tiles = CopyDesc(SizeOf(run.In(0).dtype))
+                               .Axis(run.In(0).Count() / block_, block_, block_ * tiles_)
+                               .Axis(tiles_, 0, block_)
+                               .Axis(block_, 1, 1);
+    run.device().Copy(tiles, run.In(0).data, run.Out(0).data);
   }
 
   void Backward(RunContext& run) override {

@@ -77,6 +77,7 @@ Net::Net(const NetSpec& spec, const NetOptions& options, const Device& device, P
 
 Net::~Net() {
   if (arena_ != nullptr) device_.Free(arena_);
+  if (faults_ != nullptr) device_.Free(faults_);
   for (void* spare : spares_) device_.Free(spare);
 }
 
@@ -109,6 +110,10 @@ void Net::BindContexts() {
                            graph_->blocks[static_cast<size_t>(block)].offset;
   };
   contexts_.resize(graph_->steps.size());
+  fault_words_.assign(contexts_.size(), FaultWord::kNone);
+  const size_t fault_bytes = fault_words_.size() * sizeof(uint64_t);
+  faults_ = static_cast<uint64_t*>(device_.Allocate(fault_bytes));
+  device_.CopyToDevice(faults_, fault_words_.data(), fault_bytes);
   for (size_t s = 0; s < contexts_.size(); ++s) {
     const StepInfo& step = graph_->steps[s];
     RunContext& run = contexts_[s];
@@ -116,6 +121,7 @@ void Net::BindContexts() {
       run.absorbed_.push_back(&contexts_[static_cast<size_t>(taken)]);
     }
     run.device_ = &device_;
+    run.fault_ = faults_ + s;
     run.phase_ = step.spec.proto().phase();
     run.key_ = {options_.seed, StreamOf(step.key, run.phase_)};
     for (size_t i = 0; i < step.in.size(); ++i) {
@@ -200,6 +206,7 @@ void Net::ForwardLayer(int i) {
     } catch (const ItemError& error) {
       throw WithItemsName(*graph_, step, error);
     }
+    if (device_.kind() == DeviceKind::kCpu) CheckFaults(i, 1);
   }
   if (step.varies && !step.resting) TakeSizes(i);
   if (options_.memory == MemoryMode::kPoisoned) Poison(i);
@@ -254,7 +261,27 @@ void Net::Poison(int step) {
   }
 }
 
-float Net::Loss() const {
+// Looks at what the kernels of some layers reported, which other devices only know when all that is
+// queued is done.
+void Net::CheckFaults(int first, int count) {
+  device_.CopyToHost(fault_words_.data() + first, faults_ + first,
+                     static_cast<size_t>(count) * sizeof(uint64_t));
+  for (int i = first; i < first + count; ++i) {
+    const uint64_t word = fault_words_[static_cast<size_t>(i)];
+    if (word == FaultWord::kNone) continue;
+    device_.CopyToDevice(faults_ + i, &FaultWord::kNone, sizeof(uint64_t));
+    const StepInfo& step = graph_->steps[static_cast<size_t>(i)];
+    try {
+      step.layer->ThrowFault(contexts_[static_cast<size_t>(i)], FaultWord::IndexOf(word),
+                             FaultWord::NumberOf(word));
+    } catch (const ItemError& error) {
+      throw WithItemsName(*graph_, step, error);
+    }
+  }
+}
+
+float Net::Loss() {
+  CheckFaults(0, NumLayers());
   float loss = 0;
   for (const NetOutput& output : losses_) {
     float value = 0;

@@ -136,7 +136,8 @@ TEST_P(MapTest, SumsDoNotDependOnTheNumberOfThreads) {
 TEST_P(MapTest, ColumnSumsAreAdded) {
   const int64_t rows = 9;
   std::vector<float> x(static_cast<size_t>(rows * n_), 0.5f), sums(static_cast<size_t>(n_), 1);
-  AddColumnSums(*device_, {x.data(), {rows, n_}}, rows, n_, sums.data());
+  const ConstTensor in(x.data(), {rows, n_});
+  device_->AddChannelSums(ChannelSumsDesc::Of(in.shape, 1), in, nullptr, sums.data());
   for (const float sum : sums) ASSERT_EQ(sum, 5.5f);
 }
 

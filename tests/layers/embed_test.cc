@@ -60,6 +60,21 @@ TEST(EmbedTest, RefusesBadIndices) {
                     "(input_dim), 0 to 2")));
 }
 
+TEST(EmbedTest, RunsAgainAfterABadIndexAndThenNamesTheNext) {
+  LayerRunner layer(Embed("input_dim: 3 num_output: 2"), {{2}});
+  EXPECT_THAT(
+      [&] {
+        layer.Forward({7, 0});
+      },
+      testing::ThrowsMessage<Error>(HasSubstr("holds 7 at place 0")));
+  EXPECT_NO_THROW(layer.Forward({2, 0}));
+  EXPECT_THAT(
+      [&] {
+        layer.Forward({0, 5});
+      },
+      testing::ThrowsMessage<Error>(HasSubstr("holds 5 at place 1")));
+}
+
 TEST(EmbedTest, RefusesBadFields) {
   EXPECT_THAT(RefusalOf(Embed("input_dim: 3"), {{2}}),
               HasSubstr("num_output is not given; it is the length of a vector"));

@@ -41,6 +41,23 @@ class SmallDevice final : public Device {
   std::unique_ptr<GemmPlan> MakeGemm(const GemmDesc& d) const override { return cpu_->MakeGemm(d); }
   std::unique_ptr<ConvPlan> MakeConv(const ConvDesc& d) const override { return cpu_->MakeConv(d); }
   std::unique_ptr<PoolPlan> MakePool(const PoolDesc& d) const override { return cpu_->MakePool(d); }
+  std::unique_ptr<BatchNormPlan> MakeBatchNorm(const BatchNormDesc& d) const override {
+    return cpu_->MakeBatchNorm(d);
+  }
+  std::unique_ptr<LrnPlan> MakeLrn(const LrnDesc& d) const override { return cpu_->MakeLrn(d); }
+  std::unique_ptr<SoftmaxPlan> MakeSoftmax(const SoftmaxDesc& d) const override {
+    return cpu_->MakeSoftmax(d);
+  }
+  void Copy(const CopyDesc& desc, const void* from, void* to) const override {
+    cpu_->Copy(desc, from, to);
+  }
+  void Convert(const ConstTensor& from, const Tensor& to) const override {
+    cpu_->Convert(from, to);
+  }
+  void AddChannelSums(const ChannelSumsDesc& desc, const ConstTensor& x, const ConstTensor* times,
+                      float* to) const override {
+    cpu_->AddChannelSums(desc, x, times, to);
+  }
 
  private:
   std::unique_ptr<Device> cpu_ = MakeCpuDevice(1);

@@ -5,8 +5,8 @@
 //   struct Scale { float by; HD float operator()(float x) const { return by * x; } };
 //   Map(device, Scale{2}, y, x);
 //
-// All operands of one call have one storage type and one count, but for Convert; sums and steps are
-// float.
+// All operands of one call have one storage type and one count; sums and steps are float. See
+// Device::Convert for other types.
 
 #include "trainer/backend/device.h"
 #include "trainer/backend/parallel_for.h"
@@ -112,29 +112,6 @@ struct WithoutIndex {
 template <class F, class... Ins>
 void Map(const Device& device, F f, const Tensor& out, const Ins&... ins) {
   MapIndexed(device, map_internal::WithoutIndex<F>{f}, out, ins...);
-}
-
-namespace map_internal {
-
-template <class From, class To>
-struct ConvertElement {
-  const From* from;
-  To* to;
-  HD void operator()(int64_t i) const { Store(to[i], Load(from[i])); }
-};
-
-}  // namespace map_internal
-
-// Copies `from` into `to`, whose storage type may be another.
-inline void Convert(const Device& device, const ConstTensor& from, const Tensor& to) {
-  WithType(from.dtype, [&](auto in) {
-    WithType(to.dtype, [&](auto out) {
-      using In = typename decltype(in)::Type;
-      using Out = typename decltype(out)::Type;
-      ForEach(device, to.Count(),
-              map_internal::ConvertElement<In, Out>{from.As<In>(), to.As<Out>()});
-    });
-  });
 }
 
 // f(p[i]...) on references: one pass that reads and writes several float arrays of n elements.

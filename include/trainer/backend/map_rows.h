@@ -14,64 +14,12 @@
 //
 // Addresses are the functor's business: see AxisRows in shape.h.
 
-#include <cfloat>
 #include <cmath>
 
+#include "trainer/backend/cpu_loops.h"
 #include "trainer/backend/map.h"
 
 namespace trainer {
-
-// One row of `length` elements on the CPU. Sums and maxima run in 16 lanes and join those in a
-// fixed order.
-struct CpuRow {
-  int64_t index, length;
-
-  template <class F>
-  HD float Sum(const F& f) const {
-    float lane[16] = {};
-    int64_t i = 0;
-    for (; i + 16 <= length; i += 16) {
-      for (int l = 0; l < 16; ++l) lane[l] += f(i + l);
-    }
-    for (int l = 0; i < length; ++i, ++l) lane[l] += f(i);
-    for (int half = 8; half > 0; half /= 2) {
-      for (int l = 0; l < half; ++l) lane[l] += lane[l + half];
-    }
-    return lane[0];
-  }
-
-  // -FLT_MAX for an empty row; NaN elements are passed over.
-  template <class F>
-  HD float Max(const F& f) const {
-    float lane[16];
-    for (int l = 0; l < 16; ++l) lane[l] = -FLT_MAX;
-    int64_t i = 0;
-    for (; i + 16 <= length; i += 16) {
-      for (int l = 0; l < 16; ++l) {
-        const float x = f(i + l);
-        lane[l] = x > lane[l] ? x : lane[l];
-      }
-    }
-    for (int l = 0; i < length; ++i, ++l) {
-      const float x = f(i);
-      lane[l] = x > lane[l] ? x : lane[l];
-    }
-    float best = lane[0];
-    for (int l = 1; l < 16; ++l) best = lane[l] > best ? lane[l] : best;
-    return best;
-  }
-
-  template <class F>
-  HD void ForEach(const F& f) const {
-    for (int64_t i = 0; i < length; ++i) f(i);
-  }
-
-  // Runs f once for the row: a store of its result.
-  template <class F>
-  HD void Once(const F& f) const {
-    f();
-  }
-};
 
 #ifdef __CUDACC__
 namespace map_internal {
@@ -131,14 +79,7 @@ void MapRows(const Device& device, int64_t rows, int64_t length, F f) {
   }
 #endif
   (void)device;
-  const int64_t grain =
-      std::max<int64_t>(1, parallel_for_internal::kGrain / 4 / std::max<int64_t>(length, 1));
-  ParallelFor(
-      rows,
-      [=](int64_t row) __attribute__((always_inline)) {
-        f(CpuRow{row, length});
-      },
-      grain);
+  CpuRows(rows, length, f);
 }
 
 }  // namespace trainer

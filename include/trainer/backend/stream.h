@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "trainer/backend/parallel_for.h"
+
 namespace trainer {
 
 // From this size on, streaming is the faster: of 8 MiB a reader still finds most in the last cache,
@@ -44,6 +46,23 @@ inline void StreamCopy(void* to, const void* from, size_t bytes) {
   }
   for (; i + kPart <= bytes; i += kPart) stream_internal::StreamPart(target + i, source + i);
   std::memcpy(target + i, source + i, bytes - i);
+}
+
+// ParallelRanges where each thread fences what it streamed.
+template <class Range>
+void StreamedRanges(int64_t n, int64_t grain, bool stream, const Range& range) {
+  ParallelRanges(n, grain, [&](int64_t begin, int64_t end) {
+    range(begin, end);
+    if (stream) StreamFence();
+  });
+}
+
+// ParallelFor, likewise.
+template <class Body>
+void StreamedFor(int64_t n, int64_t grain, bool stream, Body body) {
+  StreamedRanges(n, grain, stream, [&](int64_t begin, int64_t end) {
+    parallel_for_internal::Loop(begin, end, body);
+  });
 }
 
 }  // namespace trainer

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "trainer/backend/device.h"
+#include "trainer/backend/fault.h"
 #include "trainer/base/philox.h"
 #include "trainer/base/registry.h"
 #include "trainer/base/shard.h"
@@ -130,6 +131,10 @@ class RunContext {
   // The context of the k-th layer that this one took over: its parameters and its random stream.
   const RunContext& Absorbed(int k) const { return *absorbed_[k]; }
 
+  // Where a kernel of Forward reports an element of an input that makes no sense. The net then
+  // calls ThrowFault: on the CPU behind Forward, elsewhere when it reads the loss.
+  FaultWord fault() const { return FaultWord(fault_); }
+
   // The layer's random stream, and the number of this forward pass since training began; Backward
   // sees its forward's number.
   const PhiloxKey& key() const { return key_; }
@@ -144,6 +149,7 @@ class RunContext {
   std::vector<float*> param_, grad_param_;
   std::span<std::byte> scratch_, workspace_, state_;
   std::vector<const RunContext*> absorbed_;
+  uint64_t* fault_ = nullptr;
   PhiloxKey key_;
   uint32_t pass_ = 0;
 };
@@ -168,6 +174,10 @@ class Layer {
   // Overwrites the wanted input gradients and adds to the wanted parameter gradients. Not called
   // for a layer that no loss depends on.
   virtual void Backward(RunContext& run);
+
+  // Throws kData: says what is wrong with `number`, element `index` in memory of the input that the
+  // layer checks, as reported to RunContext::fault.
+  [[noreturn]] virtual void ThrowFault(const RunContext& run, int64_t index, float number) const;
 
   // Fusion: whether this layer computes `next` as well from now on, in one pass over memory. The
   // net asks about the only reader of the only output, and after a yes about the one behind it.

@@ -108,7 +108,8 @@ class Net {
   void BackwardLayer(int i);
   // Starts a new pass: the next ForwardLayer calls draw new random numbers.
   void BeginPass();
-  float Loss() const;
+  // The weighted sum of the losses. Throws kData where a layer reported a fault in its inputs.
+  float Loss();
 
   // Unread values sorted by name, as Caffe numbers them.
   const std::vector<NetOutput>& outputs() const { return outputs_; }
@@ -152,6 +153,7 @@ class Net {
   void FillParams(const std::vector<Param*>& fresh);
   void CollectOutputs();
   void Poison(int step);
+  void CheckFaults(int first, int count);
   float MeanAbs(const Tensor& value) const;
   std::vector<float> ToHost(const float* device_values, int64_t count) const;
   void LogForward(int i) const;
@@ -180,7 +182,9 @@ class Net {
   std::vector<NetOutput> losses_;
   std::vector<Param*> learnable_;
   void* arena_ = nullptr;
-  std::vector<void*> spares_;  // where a changed shape asked for more than the arena has
+  uint64_t* faults_ = nullptr;         // a FaultWord per step, on the device
+  std::vector<uint64_t> fault_words_;  // the same on the host
+  std::vector<void*> spares_;          // where a changed shape asked for more than the arena has
   uint32_t passes_ = 0;
   bool debug_info_ = false;
 };

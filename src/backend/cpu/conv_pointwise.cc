@@ -7,12 +7,11 @@
 
 #include "cpu/conv_steps.h"
 #include "cpu/plans.h"
+#include "trainer/backend/carve.h"
 #include "trainer/backend/parallel_for.h"
 
 namespace trainer::cpu {
 namespace {
-
-size_t Aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 bool IsPointwise(const ConvDesc& desc) {
   if (desc.in.size() != 2 || desc.group != 1) return false;
@@ -125,7 +124,7 @@ class PointwiseBackwardWeight final : public ConvBackwardWeight {
  private:
   static constexpr int64_t kTile = 32;  // pixels
 
-  size_t PackedBytes() const { return strided_ ? Aligned(strided_pixels_.PackedBytes()) : 0; }
+  size_t PackedBytes() const { return strided_ ? AlignedBytes(strided_pixels_.PackedBytes()) : 0; }
   void AddBias(const BFloat16* grads, float* dbias) const {
     ParallelRanges(
         y_row_, std::max<int64_t>(16, (1 << 18) / pixels_), [&](int64_t begin, int64_t end) {
@@ -153,10 +152,10 @@ class SpreadBackwardData final : public ConvBackwardData {
 
   std::string Name() const override { return dense_->Name() + " spread"; }
   size_t ScratchBytes() const override {
-    return Aligned(pixels_.PackedBytes()) + dense_->ScratchBytes();
+    return AlignedBytes(pixels_.PackedBytes()) + dense_->ScratchBytes();
   }
   void Run(const void* dy, const float* weight, void* dx, std::span<std::byte> scratch) override {
-    dense_->Run(dy, weight, scratch.data(), scratch.subspan(Aligned(pixels_.PackedBytes())));
+    dense_->Run(dy, weight, scratch.data(), scratch.subspan(AlignedBytes(pixels_.PackedBytes())));
     pixels_.Spread(scratch.data(), static_cast<std::byte*>(dx));
   }
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "cpu/conv_steps.h"
+#include "trainer/backend/carve.h"
 #include "trainer/backend/parallel_for.h"
 
 namespace trainer::cpu {
@@ -27,7 +28,7 @@ class TurnedBackwardData final : public ConvBackwardData {
       : forward_(std::move(forward)),
         area_(desc.WeightShape().Count(2)),
         kernels_(desc.WeightShape().Count() / area_),
-        weight_bytes_(area_ == 1 ? 0 : (kernels_ * area_ * sizeof(float) + 63) / 64 * 64) {}
+        weight_bytes_(area_ == 1 ? 0 : AlignedBytes(kernels_ * area_ * sizeof(float))) {}
 
   std::string Name() const override { return forward_->Name() + " turned"; }
   size_t ScratchBytes() const override { return weight_bytes_ + forward_->ScratchBytes(); }

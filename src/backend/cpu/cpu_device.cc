@@ -4,6 +4,7 @@
 #include "check.h"
 #include "cpu/plans.h"
 #include "cpu/pool.h"
+#include "cpu/primitives.h"
 #include "trainer/backend/device.h"
 #include "trainer/backend/parallel_for.h"
 #include "trainer/base/error.h"
@@ -68,6 +69,27 @@ class CpuDevice final : public Device {
   std::unique_ptr<PoolPlan> MakePool(const PoolDesc& desc) const override {
     CheckPool(desc);
     return desc.method == PoolMethod::kMax ? cpu::MakeMaxPool(desc) : cpu::MakeAveragePool(desc);
+  }
+  std::unique_ptr<BatchNormPlan> MakeBatchNorm(const BatchNormDesc& desc) const override {
+    CheckBatchNorm(desc);
+    return cpu::MakeBatchNorm(desc);
+  }
+  std::unique_ptr<LrnPlan> MakeLrn(const LrnDesc& desc) const override {
+    CheckLrn(desc);
+    return cpu::MakeLrn(desc);
+  }
+  std::unique_ptr<SoftmaxPlan> MakeSoftmax(const SoftmaxDesc& desc) const override {
+    CheckSoftmax(desc);
+    return cpu::MakeSoftmax(desc);
+  }
+
+  void Copy(const CopyDesc& desc, const void* from, void* to) const override {
+    cpu::Copy(desc, from, to);
+  }
+  void Convert(const ConstTensor& from, const Tensor& to) const override { cpu::Convert(from, to); }
+  void AddChannelSums(const ChannelSumsDesc& desc, const ConstTensor& x, const ConstTensor* times,
+                      float* to) const override {
+    cpu::AddChannelSums(desc, x, times, to);
   }
 
  private:

@@ -2,53 +2,10 @@
 // LRN across channels on the CPU in one pass each way: a pixel's channels lie side by side, so what
 // a block of them needs of its neighbours is computed again in the cache and nothing is kept.
 
-#include <bit>
-#include <cfloat>
-#include <cmath>
-
-#include "trainer/backend/map.h"
+#include "lrn_math.h"
 #include "trainer/backend/stream.h"
 
-namespace trainer {
-
-// |s|^(-1/4) within 2 units of the last place, in a form that compilers vectorise; below FLT_MIN
-// that of FLT_MIN, 0 for infinity and NaN for NaN. A guess by the exponent's bits, off by at most 3
-// %, is improved by the series of (1 - h)^(-1/4), h = 1 - s * guess^4, first to h^3 and then to h.
-HD float InverseFourthRoot(float s) {
-#ifdef __CUDA_ARCH__
-  return rsqrtf(sqrtf(fabsf(s)));
-#else
-  const int32_t bits = std::bit_cast<int32_t>(s) & 0x7fffffff;
-  const int32_t least = bits < 0x800000 ? 0x800000 : bits;
-  const float bounded = std::bit_cast<float>(least);
-  float y = std::bit_cast<float>(0x4f586000 - (least >> 2));
-  float h = 1 - bounded * ((y * y) * (y * y));
-  y += y * h * (0.25f + h * (0.15625f + h * 0.1171875f));
-  h = 1 - bounded * ((y * y) * (y * y));
-  return bits == 0x7f800000 ? 0.0f : y + y * h * 0.25f;
-#endif
-}
-
-// s^-beta, and s^(-beta - 1).
-struct UsualPower {  // 0.75, Caffe's exponent
-  HD float Norm(float s) const {
-    const float root = InverseFourthRoot(s);
-    return root * root * root;
-  }
-  HD void Both(float s, float* norm, float* slope) const {
-    const float root = InverseFourthRoot(s), half = root * root;
-    *norm = half * root;
-    *slope = half * root * half * half;
-  }
-};
-struct AnyPower {
-  float beta;
-  HD float Norm(float s) const { return powf(s, -beta); }
-  HD void Both(float s, float* norm, float* slope) const {
-    *norm = powf(s, -beta);
-    *slope = *norm / s;
-  }
-};
+namespace trainer::cpu {
 
 // What fits the buffers of a pass.
 inline constexpr int64_t kMostLrnChannels = 1024, kMostLrnHalf = 16;
@@ -211,11 +168,7 @@ void RunLrnAcross(const LrnOperands<T>& in, const LrnNumbers& by, Power power) {
   const bool stream = Streams(in.out, in.pixels * row_bytes, row_bytes);
   const lrn_internal::AcrossPixels<T, Power, kTerms> group = {in, by, power, stream};
   const int64_t groups = (in.pixels + group.Pixels() - 1) / group.Pixels();
-  ParallelRanges(groups, parallel_for_internal::kGrain / kMostLrnChannels,
-                 [&](int64_t begin, int64_t end) {
-                   parallel_for_internal::Loop(begin, end, group);
-                   if (stream) StreamFence();
-                 });
+  StreamedFor(groups, parallel_for_internal::kGrain / kMostLrnChannels, stream, group);
 }
 
-}  // namespace trainer
+}  // namespace trainer::cpu

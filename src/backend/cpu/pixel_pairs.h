@@ -3,14 +3,11 @@
 // what BatchNorm is made of. For images the channels of a pixel are neighbours, so that whole
 // pixels are read in a row and the sums lie in the cache.
 
-#include "norm_sums.h"
+#include "batch_norm_math.h"
+#include "trainer/backend/cpu_loops.h"
 #include "trainer/backend/stream.h"
 
-namespace trainer {
-
-struct Pair {
-  float a = 0, b = 0;
-};
+namespace trainer::cpu {
 
 namespace pixel_pairs_internal {
 
@@ -110,37 +107,26 @@ struct StorePixel {
 
 }  // namespace pixel_pairs_internal
 
-// How many floats SumPairs writes.
-inline int64_t PairFloats(const PixelChunks& in) { return 2 * in.chunks * in.rows.length; }
-
-// out[chunk][0 or 1][channel] = the sums of a and b of f(place in memory, place of the chunk's
-// first pixel, channel) over the chunk's pixels.
+// See cpu/loops.h.
 template <class F>
-void SumPairs(const Device& device, const PixelChunks& in, F f, float* out) {
-  if (device.kind() == DeviceKind::kCpu && in.rows.inner == 1) {
-    const int64_t work = std::max<int64_t>(1, in.chunk_rows * in.rows.length);
+void SumPairs(const PixelChunks& in, F f, float* out) {
+  if (in.rows.inner == 1) {
     return ParallelFor(in.chunks, pixel_pairs_internal::ChunkPairs<F>{f, in, out},
-                       std::max<int64_t>(1, parallel_for_internal::kGrain / work));
+                       GrainOf(in.chunk_rows * in.rows.length));
   }
-  ForEach(device, in.chunks * in.rows.length, pixel_pairs_internal::ChannelPairs<F>{f, in, out});
+  ParallelFor(in.chunks * in.rows.length, pixel_pairs_internal::ChannelPairs<F>{f, in, out});
 }
 
-// to[at] = f(at, channel) for every element. `fresh`: `to` is none of what f reads, so that it may
-// be written past the caches.
 template <class T, class F>
-void MapInPixels(const Device& device, const PixelChunks& in, F f, T* to, bool fresh) {
-  if (device.kind() != DeviceKind::kCpu || in.rows.inner != 1) {
-    return ForEachPixel(device, in, pixel_pairs_internal::StorePixel<T, F>{f, to});
-  }
+void MapInPixels(const PixelChunks& in, F f, T* to, bool fresh) {
   const int64_t channels = in.rows.length, bytes = channels * static_cast<int64_t>(sizeof(T));
+  if (in.rows.inner != 1) {
+    using Store = pixel_pairs_internal::StorePixel<T, F>;
+    return CpuRows(in.rows.count, channels, PixelStep<Store>{Store{f, to}, in});
+  }
   const bool stream = fresh && Streams(to, in.rows.count * bytes, bytes);
   const pixel_pairs_internal::PixelRow<T, F> row = {f, to, channels, stream};
-  const int64_t work = std::max<int64_t>(1, channels);
-  ParallelRanges(in.rows.count, std::max<int64_t>(1, parallel_for_internal::kGrain / work),
-                 [&](int64_t begin, int64_t end) {
-                   parallel_for_internal::Loop(begin, end, row);
-                   if (stream) StreamFence();
-                 });
+  StreamedFor(in.rows.count, GrainOf(channels), stream, row);
 }
 
-}  // namespace trainer
+}  // namespace trainer::cpu

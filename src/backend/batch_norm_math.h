@@ -4,10 +4,13 @@
 //   z = (x - mean) / sqrt(variance + eps);  y = max(0, z * scale + shift + other)
 // where scale, shift, `other` and the maximum with 0 may each be absent.
 
-#include "pixel_pairs.h"
-#include "trainer/base/host_device.h"
+#include "trainer/backend/pixel_chunks.h"
 
 namespace trainer {
+
+struct Pair {
+  float a = 0, b = 0;
+};
 
 // What a channel's numbers are multiplied with and shifted by; null where there is none.
 struct ChannelAffine {

@@ -1,0 +1,45 @@
+#pragma once
+// Arrays that share a piece of memory: a layer's workspace, its scratch.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace trainer {
+
+// Arrays start at multiples of this: a cache line, and as much as any device asks for.
+inline constexpr size_t kMemoryAlign = 64;
+
+inline size_t AlignedBytes(size_t bytes) {
+  return (bytes + kMemoryAlign - 1) / kMemoryAlign * kMemoryAlign;
+}
+
+// Where an array of T lies in the memory that a MemoryLayout describes.
+template <class T>
+struct Slot {
+  size_t offset = 0;
+
+  T* In(std::span<std::byte> memory) const { return reinterpret_cast<T*>(memory.data() + offset); }
+};
+
+// Planned with Add, in any order; Bytes() is what to ask PlanContext for. A default layout is
+// empty.
+class MemoryLayout {
+ public:
+  template <class T>
+  Slot<T> Add(int64_t count) {
+    const Slot<T> slot{bytes_};
+    bytes_ += AlignedBytes(static_cast<size_t>(count) * sizeof(T));
+    return slot;
+  }
+  Slot<std::byte> AddBytes(size_t bytes) { return Add<std::byte>(static_cast<int64_t>(bytes)); }
+
+  size_t Bytes() const { return bytes_; }
+  // What lies behind the arrays: the scratch of plans.
+  std::span<std::byte> Rest(std::span<std::byte> memory) const { return memory.subspan(bytes_); }
+
+ private:
+  size_t bytes_ = 0;
+};
+
+}  // namespace trainer

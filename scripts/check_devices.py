@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""Fails where a layer or an update rule asks which device it runs on.
+
+    scripts/check_devices.py [root]
+
+A file in src/layers/ or src/rules/ says what is computed, in functors for Map, MapRows, ForEach,
+ReduceSum and their like, and in calls of a Device and its plans; how a device does that is the
+backend's business. So none of them may ask for the kind of device, hold code for one of them, or
+split a loop over threads.
+"""
+
+import pathlib
+import re
+import sys
+
+from check_files import list_files
+from cpp_text import without_comments_and_literals
+
+FOLDERS = ("src/layers/", "src/rules/")
+SOURCES = {".cc", ".h", ".cu", ".cuh"}
+RULES = [
+    (re.compile(r"\bDeviceKind\b|(\.|->)\s*kind\s*\(\s*\)"), "asks which device it runs on"),
+    (re.compile(r"\b__CUDACC__\b|\b__CUDA_ARCH__\b|\bTRAINER_CUDA\b|<<<"),
+     "holds code for one device"),
+    (re.compile(r"\b(ParallelRanges|ParallelFor|StreamedRanges|StreamedFor|CpuRows|GrainOf)\b"
+                r"|\bparallel_for_internal\b|\bomp_\w+\s*\(|#\s*pragma\s+omp\b|\bstd::j?thread\b"),
+     "splits a loop over the CPU's threads"),
+    (re.compile(r"\b_mm\d*_\w+|\bStreamCopy\b|\b__m\d+\w*\b"),
+     "uses instructions of the CPU"),
+]
+INCLUDES = re.compile(r'#\s*include\s*[<"](\w*intrin\.h|omp\.h|cuda\w*\.h|'
+                      r'trainer/backend/(parallel_for|cpu_loops|stream)\.h)[>"]')
+
+# {file: (what it may do all the same, why)}
+ALLOWED = {
+    "src/layers/filler.cc": (
+        r"\bParallelRanges\b|parallel_for\.h",
+        "fills an array of the host, which is then copied to the device"),
+}
+
+
+def check_devices(name, text):
+    """[(line, message)] of one file."""
+    allowed = re.compile(ALLOWED[name][0]) if name in ALLOWED else None
+    code = without_comments_and_literals(text).split("\n")
+    found = []
+    for number, (line, plain) in enumerate(zip(text.split("\n"), code), 1):
+        for pattern, message in RULES:
+            match = pattern.search(plain)
+            if match and not (allowed and allowed.search(match.group(0))):
+                found.append((number, f"{message}: {match.group(0).strip()}"))
+        match = INCLUDES.search(line)
+        if match and not (allowed and allowed.search(match.group(1))):
+            found.append((number, f"includes {match.group(1)}, which is for one device"))
+    return found
+
+
+def check(root):
+    root = pathlib.Path(root).resolve()
+    problems, count = [], 0
+    for file in list_files(root):
+        name = file.relative_to(root).as_posix()
+        if not name.startswith(FOLDERS) or file.suffix not in SOURCES:
+            continue
+        count += 1
+        problems += [f"{name}:{line}: {message}; say what is computed, and let the backend "
+                     "choose how" for line, message in check_devices(name, file.read_text())]
+    return problems, count
+
+
+def main():
+    root = sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[1]
+    problems, count = check(root)
+    for line in problems:
+        print(line)
+    print(f"devices: {count} files, {len(problems)} problems")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,169 @@
+#pragma once
+// Which passes a batch normalisation takes over its tensors, in the loops of any device.
+
+#include "batch_norm_math.h"
+#include "check.h"
+#include "trainer/backend/batch_norm.h"
+
+namespace trainer {
+
+// Loops runs functors over channels and pixels: see cpu/loops.h.
+template <class Loops>
+class BatchNormPasses final : public BatchNormPlan {
+ public:
+  explicit BatchNormPasses(const BatchNormDesc& desc)
+      : desc_(desc), pixels_(WorkChunks(desc.shape)) {}
+
+  std::string Implementation() const override { return "passes over pixels"; }
+  size_t WorkspaceBytes() const override {
+    return 3 * static_cast<size_t>(Channels()) * sizeof(float);
+  }
+  // Two means per channel, then two sums per channel of each chunk.
+  size_t ScratchBytes() const override {
+    return 2 * static_cast<size_t>((pixels_.chunks + 1) * Channels()) * sizeof(float);
+  }
+  BatchNormStats StatsIn(std::span<std::byte> workspace) const override {
+    auto* const mean = reinterpret_cast<float*>(workspace.data());
+    return {mean, mean + Channels(), mean + 2 * Channels()};
+  }
+
+  void Moments(ConstTensor x, const BatchNormStats& at, std::span<std::byte> scratch) override {
+    Expect(x);
+    float* const sums = Sums(scratch);
+    WithType(desc_.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::Type;
+      const T* in = x.As<T>();
+      loops_.SumPairs(pixels_, Deviations<T>{in}, sums);
+      loops_.ForEach(Channels(), MomentsOfChunks<T>{in, sums, pixels_, at.mean, at.inverse});
+    });
+  }
+
+  void Forward(const BatchNormTensors& in, const BatchNormStats& at) override {
+    loops_.ForEach(Channels(), InverseRoot{at.inverse, desc_.eps});
+    loops_.ForEach(Channels(), FactorOf{at.inverse, {in.scale, in.shift}, at.factor});
+    Recompute(in, at);
+  }
+
+  void Recompute(const BatchNormTensors& in, const BatchNormStats& at) override {
+    Expect(in.x);
+    Expect(in.y);
+    if (desc_.other) Expect(in.other);
+    WithType(desc_.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::Type;
+      desc_.relu ? Write<T, true>(in, at) : Write<T, false>(in, at);
+    });
+  }
+
+  void Backward(const BatchNormGradients& in, const BatchNormStats& at,
+                std::span<std::byte> scratch) override {
+    Expect(in.dy);
+    WithType(desc_.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::Type;
+      const T* dy = in.dy.As<T>();
+      const Run<T> run = {in, at, Means(scratch), Sums(scratch)};
+      if (desc_.relu && desc_.other) return WithOther(run, WherePositive<T>{dy, in.y.As<T>()});
+      if (desc_.other) return WithOther(run, Whole<T>{dy});
+      if (desc_.relu) return FromX(run, WhereNormalPositive<T>{dy, Normal<T>(in.x, in.shift, at)});
+      if (!desc_.from_output) return FromX(run, Whole<T>{dy});
+      const Whole<T> g{dy};
+      Sum(run, g, FromOutput<T>{in.y.As<T>()});
+      Finish(run, g, FromOutput<T>{in.y.As<T>()});
+    });
+  }
+
+ private:
+  // A backward pass: mean_g and, behind it, mean_gz per channel; the sums of the chunks.
+  template <class T>
+  struct Run {
+    const BatchNormGradients& in;
+    const BatchNormStats& at;
+    float *means, *sums;
+  };
+
+  void Expect(const ConstTensor& tensor) const {
+    ExpectPlanned("batch normalisation", desc_.shape, desc_.dtype, tensor);
+  }
+  int64_t Channels() const { return pixels_.rows.length; }
+  static float* Means(std::span<std::byte> scratch) {
+    return reinterpret_cast<float*>(scratch.data());
+  }
+  float* Sums(std::span<std::byte> scratch) const { return Means(scratch) + 2 * Channels(); }
+
+  template <class T>
+  static Normalize<T, false> Normal(const ConstTensor& x, const float* shift,
+                                    const BatchNormStats& at) {
+    return {x.As<T>(), at.mean, at.factor, shift};
+  }
+  template <class T>
+  static FromInput<T> ZFromX(const Run<T>& run) {
+    return {run.in.x.template As<T>(), run.at.mean, run.at.inverse};
+  }
+
+  template <class T, bool kRelu>
+  void Write(const BatchNormTensors& in, const BatchNormStats& at) const {
+    const T* x = in.x.As<T>();
+    T* y = in.y.As<T>();
+    if (!desc_.other) {
+      return loops_.MapInPixels(pixels_, Normalize<T, kRelu>{x, at.mean, at.factor, in.shift}, y,
+                                y != x);
+    }
+    const T* other = in.other.As<T>();
+    loops_.MapInPixels(pixels_, NormalizeAndAdd<T, kRelu>{Normal<T>(in.x, in.shift, at), other}, y,
+                       y != x && y != other);
+  }
+
+  template <class T, class G>
+  void FromX(const Run<T>& run, const G& g) const {
+    Sum(run, g, ZFromX(run));
+    Finish(run, g, ZFromX(run));
+  }
+
+  // The gradient of the other summand serves for ours, too: it is written by the first pass.
+  template <class T, class G>
+  void WithOther(const Run<T>& run, const G& g) const {
+    T* const to = run.in.dother.template As<T>();
+    if (to == nullptr) return FromX(run, g);
+    const Whole<T> written{to};
+    if (!desc_.relu && to == run.in.dy.data) return FromX(run, written);
+    if (!NeedsSums(run.in)) {
+      loops_.MapInPixels(pixels_, g, to, to != run.in.dy.data);
+    } else {
+      Sum(run, Kept<T, G>{g, to}, ZFromX(run));
+    }
+    Finish(run, written, ZFromX(run));
+  }
+
+  bool NeedsSums(const BatchNormGradients& in) const {
+    return !desc_.stored || in.dscale != nullptr || in.dshift != nullptr;
+  }
+
+  // The sums of g and g * z where anything needs them, and the gradients of scale and shift.
+  template <class T, class G, class Z>
+  void Sum(const Run<T>& run, const G& g, const Z& z) const {
+    if (!NeedsSums(run.in)) return;
+    float *const mean_g = run.means, *const mean_gz = mean_g + Channels();
+    loops_.SumPairs(pixels_, GradientSums<G, Z>{g, z}, run.sums);
+    loops_.ForEach(Channels(), MeansOfChunks{run.sums, pixels_, mean_g, mean_gz});
+    const auto pixels = static_cast<float>(pixels_.rows.count);
+    float *const to_scale = run.in.dscale, *const to_shift = run.in.dshift;
+    if (to_scale != nullptr) loops_.ForEach(Channels(), AddProduct{mean_gz, pixels, to_scale});
+    if (to_shift != nullptr) loops_.ForEach(Channels(), AddProduct{mean_g, pixels, to_shift});
+  }
+
+  template <class T, class G, class Z>
+  void Finish(const Run<T>& run, const G& g, const Z& z) const {
+    T* const dx = run.in.dx.template As<T>();
+    if (dx == nullptr) return;
+    const bool fresh = dx != run.in.dy.data;
+    const float* const factor = run.at.factor;
+    if (desc_.stored) return loops_.MapInPixels(pixels_, ScaledGradient<G>{g, factor}, dx, fresh);
+    loops_.MapInPixels(
+        pixels_, InputGradient<G, Z>{g, z, factor, run.means, run.means + Channels()}, dx, fresh);
+  }
+
+  BatchNormDesc desc_;
+  PixelChunks pixels_;
+  Loops loops_;
+};
+
+}  // namespace trainer

@@ -1,0 +1,63 @@
+#include "cpu/loops.h"
+#include "cpu/lrn_across.h"
+#include "cpu/plans.h"
+#include "lrn_steps.h"
+
+namespace trainer::cpu {
+namespace {
+
+template <class Power>
+class LrnOnePass final : public LrnPlan {
+ public:
+  LrnOnePass(const LrnDesc& desc, Power power) : desc_(desc), power_(power) {}
+
+  std::string Implementation() const override { return "one pass"; }
+
+  void Forward(ConstTensor x, Tensor y, std::span<std::byte>) override {
+    for (const ConstTensor& tensor : {x, ConstTensor(y)}) Expect(tensor);
+    WithType(desc_.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::Type;
+      Run<T>(x.As<T>(), nullptr, y.As<T>());
+    });
+  }
+
+  void Backward(ConstTensor x, ConstTensor dy, Tensor dx, std::span<const std::byte>,
+                std::span<std::byte>) override {
+    for (const ConstTensor& tensor : {x, dy, ConstTensor(dx)}) Expect(tensor);
+    WithType(desc_.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::Type;
+      Run<T>(x.As<T>(), dy.As<T>(), dx.As<T>());
+    });
+  }
+
+ private:
+  void Expect(const ConstTensor& tensor) const {
+    ExpectPlanned("LRN", desc_.shape, desc_.dtype, tensor);
+  }
+  template <class T>
+  void Run(const T* x, const T* dy, T* out) const {
+    const Shape& shape = desc_.shape;
+    const LrnOperands<T> in = {x, dy, out, shape[0] * shape[2] * shape[3], shape[1]};
+    const LrnNumbers numbers = {desc_.half, desc_.k, desc_.factor, 2 * desc_.factor * desc_.beta};
+    desc_.half == 2 ? RunLrnAcross<5>(in, numbers, power_) : RunLrnAcross<0>(in, numbers, power_);
+  }
+
+  LrnDesc desc_;
+  Power power_;
+};
+
+template <class Power>
+std::unique_ptr<LrnPlan> MakeWith(const LrnDesc& desc, Power power) {
+  const bool one_pass =
+      desc.across && desc.half <= kMostLrnHalf && desc.shape[1] <= kMostLrnChannels;
+  if (one_pass) return std::make_unique<LrnOnePass<Power>>(desc, power);
+  return std::make_unique<LrnInSteps<Loops, Power>>(desc, power);
+}
+
+}  // namespace
+
+std::unique_ptr<LrnPlan> MakeLrn(const LrnDesc& desc) {
+  return desc.beta == 0.75f ? MakeWith(desc, UsualPower{}) : MakeWith(desc, AnyPower{desc.beta});
+}
+
+}  // namespace trainer::cpu

@@ -1,0 +1,129 @@
+#include "check.h"
+#include "cpu/plans.h"
+#include "softmax_math.h"
+#include "trainer/backend/cpu_loops.h"
+
+namespace trainer::cpu {
+namespace {
+
+// The same for kLanes rows whose elements lie `step` apart and that lie side by side themselves.
+constexpr int64_t kLanes = 16;
+
+template <class T>
+struct SoftmaxColumns {
+  const T* x;
+  T* y;
+  int64_t length, step;
+
+  __attribute__((always_inline)) void operator()(int64_t at) const {
+    float top[kLanes], sum[kLanes];
+    for (int l = 0; l < kLanes; ++l) top[l] = -FLT_MAX;
+    for (int64_t i = 0; i < length; ++i) {
+      const T* const from = x + at + i * step;
+      for (int l = 0; l < kLanes; ++l) top[l] = Load(from[l]) > top[l] ? Load(from[l]) : top[l];
+    }
+    for (int l = 0; l < kLanes; ++l) sum[l] = 0;
+    for (int64_t i = 0; i < length; ++i) {
+      const T* const from = x + at + i * step;
+      for (int l = 0; l < kLanes; ++l) sum[l] += Exp(Load(from[l]) - top[l]);
+    }
+    for (int l = 0; l < kLanes; ++l) sum[l] = 1 / sum[l];
+    for (int64_t i = 0; i < length; ++i) {
+      const T* const from = x + at + i * step;
+      T* const to = y + at + i * step;
+#pragma GCC ivdep
+      for (int l = 0; l < kLanes; ++l) Store(to[l], Exp(Load(from[l]) - top[l]) * sum[l]);
+    }
+  }
+};
+
+template <class T>
+struct SoftmaxGradientColumns {
+  const T *y, *dy;
+  T* dx;
+  int64_t length, step;
+
+  __attribute__((always_inline)) void operator()(int64_t at) const {
+    float dot[kLanes];
+    for (int l = 0; l < kLanes; ++l) dot[l] = 0;
+    for (int64_t i = 0; i < length; ++i) {
+      const int64_t k = at + i * step;
+      for (int l = 0; l < kLanes; ++l) dot[l] += Load(dy[k + l]) * Load(y[k + l]);
+    }
+    for (int64_t i = 0; i < length; ++i) {
+      const int64_t k = at + i * step;
+#pragma GCC ivdep
+      for (int l = 0; l < kLanes; ++l) {
+        Store(dx[k + l], Load(y[k + l]) * (Load(dy[k + l]) - dot[l]));
+      }
+    }
+  }
+};
+
+// f(place of the first element) for each group of kLanes rows, which divide rows.inner.
+template <class F>
+void MapColumns(const Rows& rows, F f) {
+  ParallelFor(
+      rows.count / kLanes,
+      [=](int64_t group) __attribute__((always_inline)) { f(rows.Start(group * kLanes)); },
+      GrainOf(kLanes * rows.length));
+}
+
+class CpuSoftmax final : public SoftmaxPlan {
+ public:
+  explicit CpuSoftmax(const SoftmaxDesc& desc)
+      : desc_(desc), rows_(AxisRows(desc.shape, desc.axis)) {}
+
+  std::string Implementation() const override { return InColumns() ? "columns" : "rows"; }
+
+  void Forward(ConstTensor x, Tensor y) override {
+    Expect(x);
+    Expect(y);
+    WithType(desc_.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::Type;
+      const T* in = x.As<T>();
+      T* out = y.As<T>();
+      if (InColumns()) {
+        return MapColumns(rows_, SoftmaxColumns<T>{in, out, rows_.length, rows_.inner});
+      }
+      if (rows_.inner == 1) return ForRows(SoftmaxRow<T, true>{in, out, rows_});
+      ForRows(SoftmaxRow<T, false>{in, out, rows_});
+    });
+  }
+
+  void Backward(ConstTensor y, ConstTensor dy, Tensor dx) override {
+    for (const ConstTensor& tensor : {y, dy, ConstTensor(dx)}) Expect(tensor);
+    WithType(desc_.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::Type;
+      const T *out = y.As<T>(), *grad = dy.As<T>();
+      T* to = dx.As<T>();
+      if (InColumns()) {
+        return MapColumns(rows_,
+                          SoftmaxGradientColumns<T>{out, grad, to, rows_.length, rows_.inner});
+      }
+      if (rows_.inner == 1) return ForRows(SoftmaxGradientRow<T, true>{out, grad, to, rows_});
+      ForRows(SoftmaxGradientRow<T, false>{out, grad, to, rows_});
+    });
+  }
+
+ private:
+  void Expect(const ConstTensor& tensor) const {
+    ExpectPlanned("softmax", desc_.shape, desc_.dtype, tensor);
+  }
+  bool InColumns() const { return rows_.inner % kLanes == 0; }
+  template <class F>
+  void ForRows(F f) const {
+    CpuRows(rows_.count, rows_.length, f);
+  }
+
+  SoftmaxDesc desc_;
+  Rows rows_;
+};
+
+}  // namespace
+
+std::unique_ptr<SoftmaxPlan> MakeSoftmax(const SoftmaxDesc& desc) {
+  return std::make_unique<CpuSoftmax>(desc);
+}
+
+}  // namespace trainer::cpu

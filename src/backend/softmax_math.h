@@ -1,0 +1,47 @@
+#pragma once
+// The rows of a softmax, one functor each.
+
+#include "trainer/backend/functions.h"
+#include "trainer/tensor/tensor.h"
+
+namespace trainer {
+
+// y_i = exp(x_i - max x) / sum of those; subtracting the maximum keeps exp finite. kSide: whether
+// the elements of a row lie side by side.
+template <class T, bool kSide>
+struct SoftmaxRow {
+  const T* x;
+  T* y;
+  Rows rows;
+
+  template <class Row>
+  HD void operator()(const Row& row) const {
+    const int64_t at = rows.Start(row.index), step = kSide ? 1 : rows.inner;
+    const float top = row.Max([&](int64_t i) { return Load(x[at + i * step]); });
+    const float sum = row.Sum([&](int64_t i) { return Exp(Load(x[at + i * step]) - top); });
+    const float scale = 1 / sum;
+    row.ForEach(
+        [&](int64_t i) { Store(y[at + i * step], Exp(Load(x[at + i * step]) - top) * scale); });
+  }
+};
+
+// dx_i = y_i * (dy_i - sum_j dy_j * y_j)
+template <class T, bool kSide>
+struct SoftmaxGradientRow {
+  const T *y, *dy;
+  T* dx;
+  Rows rows;
+
+  template <class Row>
+  HD void operator()(const Row& row) const {
+    const int64_t at = rows.Start(row.index), step = kSide ? 1 : rows.inner;
+    const float dot =
+        row.Sum([&](int64_t i) { return Load(dy[at + i * step]) * Load(y[at + i * step]); });
+    row.ForEach([&](int64_t i) {
+      const int64_t k = at + i * step;
+      Store(dx[k], Load(y[k]) * (Load(dy[k]) - dot));
+    });
+  }
+};
+
+}  // namespace trainer

@@ -1,0 +1,62 @@
+// Sums over a tensor, channel by channel.
+
+#include "trainer/backend/sums.h"
+
+#include <gtest/gtest.h>
+
+#include "backend/plan_testing.h"
+#include "trainer/backend/device.h"
+
+namespace trainer {
+namespace {
+
+class SumsTest : public testing::TestWithParam<DType> {
+ protected:
+  std::unique_ptr<Device> device_ = MakeCpuDevice(2);
+
+  // Against sums in double.
+  void ExpectSums(const Shape& shape, int axis, bool product) {
+    const Values x = Values::Random(shape, GetParam(), 1);
+    const Values other = Values::Random(shape, GetParam(), 2);
+    const Rows rows = AxisRows(shape, axis);
+    const Values sums = Values::Of({rows.length}, std::vector<float>(rows.length, 3));
+    const ConstTensor times = other;
+    device_->AddChannelSums(ChannelSumsDesc::Of(shape, axis), x, product ? &times : nullptr,
+                            sums.f32());
+    for (int64_t c = 0; c < rows.length; ++c) {
+      double want = 3;
+      for (int64_t r = 0; r < rows.count; ++r) {
+        const int64_t at = rows.Start(r) + c * rows.inner;
+        want += product ? double{x[at]} * other[at] : double{x[at]};
+      }
+      ASSERT_NEAR(sums[c], want, 1e-3) << shape.ToString() << " axis " << axis << " channel " << c;
+    }
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Types, SumsTest, testing::Values(DType::kF32, DType::kBF16),
+                         [](const auto& tested) { return std::string(NameOf(tested.param)); });
+
+TEST_P(SumsTest, EachChannelHasItsOwnInAnyMemoryOrder) {
+  for (const bool product : {false, true}) {
+    ExpectSums({40, 33}, 1, product);
+    ExpectSums({6, 20, 11, 13}, 1, product);
+    ExpectSums({6, 20, 143}, 1, product);
+    ExpectSums({5, 7, 9}, 0, product);
+    ExpectSums({1, 3}, 0, product);
+  }
+}
+
+TEST_P(SumsTest, DoNotDependOnTheNumberOfThreads) {
+  for (const Shape& shape : {Shape{64, 48, 20, 20}, Shape{64, 48, 400}}) {
+    const Values x = Values::Random(shape, GetParam(), 1);
+    const Values one = Values::Of({48}, std::vector<float>(48));
+    const Values other = Values::Of({48}, std::vector<float>(48));
+    const auto desc = ChannelSumsDesc::Of(shape, 1);
+    device_->AddChannelSums(desc, x, nullptr, one.f32());
+    MakeCpuDevice(1)->AddChannelSums(desc, x, nullptr, other.f32());
+    EXPECT_EQ(one.ToVector(), other.ToVector());
+  }
+}
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,69 @@
+"""scripts/check_devices.py finds layers and rules that know their device, and nothing else."""
+
+import unittest
+
+from bad_tree import TreeTest
+
+from check_devices import ALLOWED, check_devices
+
+
+class DevicesTest(TreeTest):
+    def messages(self, text, name="src/layers/a.cc"):
+        return [message for _, message in check_devices(name, text)]
+
+    def test_the_script_names_file_and_line_and_fails(self):
+        self.write("src/layers/a.cc", "\nif (device.kind() == DeviceKind::kCpu) f();\n")
+        status, out = self.run_script("check_devices.py", str(self.tree))
+        self.assertEqual(status, 1)
+        self.assertIn("src/layers/a.cc:2: asks which device it runs on", out)
+
+    def test_looks_at_layers_and_rules_alone(self):
+        text = "#pragma omp parallel\n"
+        for folder in ("src/backend/cpu", "src/net", "include/trainer/backend", "tests/layers"):
+            self.write(f"{folder}/a.cc", text)
+        status, out = self.run_script("check_devices.py", str(self.tree))
+        self.assertEqual(status, 0, out)
+        self.write("src/rules/a.h", text)
+        status, out = self.run_script("check_devices.py", str(self.tree))
+        self.assertEqual(status, 1)
+        self.assertIn("src/rules/a.h:1: splits a loop over the CPU's threads", out)
+
+    def test_finds_questions_about_the_device(self):
+        for line in ("x = run.device().kind();", "DeviceKind k;", "p->kind ( )"):
+            self.assertEqual(len(self.messages(line)), 1, line)
+
+    def test_finds_code_for_one_device(self):
+        for line in ("#ifdef __CUDACC__", "#if TRAINER_CUDA", "Kernel<<<1, 2>>>(x);",
+                     "#if defined(__CUDA_ARCH__)"):
+            self.assertEqual(len(self.messages(line)), 1, line)
+
+    def test_finds_threads_and_instructions_of_the_cpu(self):
+        for line in ("ParallelRanges(n, 1, f);", "ParallelFor(n, f);", "#pragma omp simd",
+                     "omp_get_num_threads()", "std::jthread t;", "_mm_sfence();", "__m128i x;",
+                     "StreamCopy(a, b, n);", "parallel_for_internal::kGrain"):
+            self.assertEqual(len(self.messages(line)), 1, line)
+
+    def test_finds_headers_for_one_device(self):
+        for header in ("<immintrin.h>", "<omp.h>", "<cuda_runtime.h>",
+                       '"trainer/backend/parallel_for.h"', '"trainer/backend/stream.h"'):
+            self.assertEqual(len(self.messages(f"#include {header}")), 1, header)
+
+    def test_allows_what_both_devices_run(self):
+        text = """#include "trainer/backend/map.h"
+// On the CPU, ParallelFor with _mm_ and DeviceKind.
+struct F { HD float operator()(float x) const { return x; } };
+const char* const kText = "device.kind()";
+Map(run.device(), F{}, y, x);  MapRows(device, n, m, f);  device.Copy(desc, a, b);
+"""
+        self.assertEqual(self.messages(text), [])
+
+    def test_an_exception_holds_for_its_file_and_its_words(self):
+        name = "src/layers/filler.cc"
+        self.assertIn(name, ALLOWED)
+        self.assertEqual(self.messages("ParallelRanges(n, 1, f);", name), [])
+        self.assertEqual(len(self.messages("ParallelFor(n, f);", name)), 1)
+        self.assertEqual(len(self.messages("ParallelRanges(n, 1, f);")), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
