@@ -27,21 +27,35 @@ float ReadSpatialScale(const LayerSpec& spec, const char* param, float value) {
            "of the regions, e.g. 0.0625"));
 }
 
-void RequireRegions(const LayerSpec& spec, const ConstTensor& regions, const LabelRule& rule) {
-  static constexpr const char* kNames[kRegionNumbers] = {"image", "x1", "y1", "x2", "y2"};
-  const float* numbers = regions.f32();
-  for (int64_t i = 0; i < regions.Count(); ++i) {
-    const int64_t field = i % kRegionNumbers;
-    if (field == 0 ? rule.Read(numbers[i]) >= 0 : std::isfinite(numbers[i])) continue;
-    const std::string wish =
-        field == 0
-            ? Join("it is a whole number, and the batch has ", rule.classes,
-                   rule.classes == 1 ? " image, 0" : Join(" images, 0 to ", rule.classes - 1))
-            : "a coordinate must be a finite number";
-    spec.FailWith(ErrorCode::kData,
-                  Join("bottom '", spec.proto().bottom(1), "' holds ", numbers[i], " as the ",
-                       kNames[field], " of region ", i / kRegionNumbers, "; ", wish));
+namespace {
+
+struct BadRegion {
+  const float* number;
+  LabelRule rule;
+  FaultWord fault;
+  HD void operator()(int64_t i) const {
+    const float it = number[i];
+    const bool good = i % kRegionNumbers == 0 ? rule.Read(it) >= 0 : it - it == 0;
+    if (!good) fault.Report(i, it);
   }
+};
+
+}  // namespace
+
+void ReportBadRegions(const RunContext& run, const LabelRule& rule) {
+  ForEach(run.device(), run.In(1).Count(), BadRegion{run.In(1).f32(), rule, run.fault()});
+}
+
+void ThrowBadRegion(const LayerSpec& spec, const LabelRule& rule, int64_t at, float number) {
+  static constexpr const char* kNames[kRegionNumbers] = {"image", "x1", "y1", "x2", "y2"};
+  const int64_t field = at % kRegionNumbers;
+  const std::string wish =
+      field == 0 ? Join("it is a whole number, and the batch has ", rule.classes,
+                        rule.classes == 1 ? " image, 0" : Join(" images, 0 to ", rule.classes - 1))
+                 : "a coordinate must be a finite number";
+  spec.FailWith(ErrorCode::kData,
+                Join("bottom '", spec.proto().bottom(1), "' holds ", number, " as the ",
+                     kNames[field], " of region ", at / kRegionNumbers, "; ", wish));
 }
 
 }  // namespace trainer

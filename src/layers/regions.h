@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "labels.h"
+#include "trainer/backend/map_ranges.h"
 #include "trainer/backend/map_rows.h"
 #include "trainer/layers/layer.h"
 
@@ -34,30 +35,12 @@ void PlanRegions(PlanContext& plan, const LayerSpec& spec);
 // The spatial_scale in a layer's message; refuses what is not above 0.
 float ReadSpatialScale(const LayerSpec& spec, const char* param, float value);
 
-// Throws kData for the first of `regions` (input 1, on the host) whose image is none of rule's or
-// whose coordinates are not finite.
-void RequireRegions(const LayerSpec& spec, const ConstTensor& regions, const LabelRule& rule);
+// Reports the first number of the regions (input 1) that is no image of rule's or no finite
+// coordinate to run.fault().
+void ReportBadRegions(const RunContext& run, const LabelRule& rule);
 
-namespace regions_internal {
-
-template <class Add>
-struct OneChannel {
-  Add add;
-  HD void operator()(int64_t c) const { add(c, c + 1); }
-};
-
-}  // namespace regions_internal
-
-// add(begin, end) on disjoint ranges of `channels`: what a backward pass adds to the gradient of
-// one channel comes from one thread, always in the same order. `work`: per channel.
-template <class Add>
-void AddByChannels(const Device& device, int64_t channels, int64_t work, const Add& add) {
-  if (device.kind() != DeviceKind::kCpu) {
-    return ForEach(device, channels, regions_internal::OneChannel<Add>{add});
-  }
-  const int64_t least = parallel_for_internal::kGrain / std::max<int64_t>(work, 1);
-  ParallelRanges(channels, std::max<int64_t>(16, least),
-                 [&](int64_t begin, int64_t end) { add(begin, end); });
-}
+// Throws kData for number `at` of those, which is `number`.
+[[noreturn]] void ThrowBadRegion(const LayerSpec& spec, const LabelRule& rule, int64_t at,
+                                 float number);
 
 }  // namespace trainer

@@ -116,17 +116,21 @@ class RoiPooling final : public Layer {
   }
 
   void Forward(RunContext& run) override {
-    if (run.device().kind() == DeviceKind::kCpu) RequireRegions(spec_, run.In(1), cells_.rule);
+    ReportBadRegions(run, cells_.rule);
     const Shape& out = run.Out(0).shape;
     MapRows(run.device(), out[0] * out[2] * out[3], out[1],
             PoolCell{CellsOf(run), run.In(0).f32(), run.Out(0).f32(), Places(run)});
+  }
+
+  void ThrowFault(const RunContext&, int64_t at, float number) const override {
+    ThrowBadRegion(spec_, cells_.rule, at, number);
   }
 
   void Backward(RunContext& run) override {
     const Tensor& dx = run.GradIn(0);
     const Shape& out = run.GradOut(0).shape;
     run.device().Zero(dx.data, dx.Bytes());
-    AddByChannels(
+    ForEachRange(
         run.device(), out[1], out[0] * out[2] * out[3],
         AddToWinners{CellsOf(run), run.GradOut(0).f32(), Places(run), dx.f32(), out[0], out[1]});
   }
