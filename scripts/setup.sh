@@ -54,7 +54,7 @@ main() {
   fi
   if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
     fail "this is no Debian system; install by hand, then set TRAINER_SKIP_SETUP=1:" \
-      "GCC 12 or newer with OpenMP, CMake 3.25, Ninja, Python 3, protobuf 3.12 to 3.21 with protoc," \
+      "GCC 12 or newer, CMake 3.25, Ninja, Python 3, protobuf 3.12 to 3.21 with protoc," \
       "oneDNN 2.6 or 2.7, LMDB, LevelDB, HDF5, libjpeg-turbo, libpng, glog, gflags, zlib; for the" \
       "tests GoogleTest and GoogleMock; for the benchmarks Google Benchmark"
   fi

@@ -13,16 +13,15 @@ std::string FindNamedFile(const LayerSpec& layer, std::string_view param, std::s
   // What cannot be looked at for another reason, such as a lack of rights, is for the reader to
   // say.
   if (!IsMissing(found)) return found;
-  throw AtField(layer, param, field,
-                Error(ErrorCode::kNoInput, Join(field, " '", path, "' is not there; looked for ",
-                                                PathsTried(path, file))));
+  ThrowAtField(layer, param, field,
+               Error(ErrorCode::kNoInput, Join(field, " '", path, "' is not there; looked for ",
+                                               PathsTried(path, file))));
 }
 
-Error AtField(const LayerSpec& layer, std::string_view param, std::string_view field,
-              const Error& error) {
-  if (error.code() == ErrorCode::kConfig || error.code() == ErrorCode::kInternal) return error;
-  return Error(error.code(), layer.WhereIn(param, field),
-               Join("layer '", layer.name(), "' (", layer.type(), "): ", error.what()));
+void ThrowAtField(const LayerSpec& layer, std::string_view param, std::string_view field,
+                  const Error& error) {
+  throw LayerError(error.code(), layer.WhereIn(param, field),
+                   Join("layer '", layer.name(), "' (", layer.type(), "): ", error.what()));
 }
 
 }  // namespace trainer

@@ -66,9 +66,9 @@ class Checker {
 
   void CheckNumbers() const {
     Needs("base_lr", "the learning rate to start from", "0.01");
-    for (const char* name : {"base_lr", "weight_decay", "max_weight_decay", "weight_decay_power",
-                             "min_lr", "rampup_lr", "warmup_lr", "warmup_start_lr", "momentum_power",
-                             "delta"}) {
+    for (const char* name :
+         {"base_lr", "weight_decay", "max_weight_decay", "weight_decay_power", "min_lr",
+          "rampup_lr", "warmup_lr", "warmup_start_lr", "momentum_power", "delta"}) {
       const float value = proto_.GetReflection()->GetFloat(proto_, Field(name));
       if (value < 0) solver_.Fail(name, Join(name, " is ", value, "; it must be 0 or more"));
     }

@@ -10,6 +10,7 @@
 #include "plain_order.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
+#include "trainer/config/named_file.h"
 #include "trainer/hdf5/appender.h"
 #include "trainer/layers/file_writer.h"
 #include "trainer/layers/layer.h"
@@ -125,8 +126,7 @@ class Hdf5Output final : public Layer, public FileWriter {
 
  private:
   [[noreturn]] void Refuse(const std::string& message) const {
-    throw Error(ErrorCode::kCannotCreate, spec_.WhereIn(kParam, "file_name"),
-                Join("layer '", spec_.name(), "' (HDF5Output): ", message));
+    ThrowAtField(spec_, kParam, "file_name", Error(ErrorCode::kCannotCreate, message));
   }
 
   // The rows before the snapshot, and some behind it, are in the file of the run that was stopped.

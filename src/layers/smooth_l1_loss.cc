@@ -87,8 +87,9 @@ class SmoothL1Loss final : public Layer {
 
 const RegisterLayer<SmoothL1Loss> kSmoothL1Loss(
     "SmoothL1Loss",
-    {.text = "sum out * f(in * (a - b)) / N, with f(x) = (sigma * x)^2 / 2 where |x| < 1 / "
-             "sigma^2, else |x| - 1 / (2 sigma^2) (Fast R-CNN).\n"
+    {.text = "The smooth L1 loss of two blobs, as in Fast R-CNN.\n"
+             "sum out * f(in * (a - b)) / N, with f(x) = (sigma * x)^2 / 2 where |x| < 1 / "
+             "sigma^2, else |x| - 1 / (2 sigma^2).\n"
              "bottom 0 and 1: a and b of one shape (N, ...), which both may get a gradient; bottom "
              "2 and 3, of that shape too: the weights in and out, 1 where they are left out. The "
              "top is a scalar.",

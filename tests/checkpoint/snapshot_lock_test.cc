@@ -204,7 +204,7 @@ TEST_F(SnapshotLockTest, OneOfManyRunsGetsIt) {
     try {
       const SnapshotLock lock(prefix_, kQuick);
       status = 1;
-      for (int i = 0; i < kRuns - 1; ++i) {  // until all others have tried
+      for (int loser = 0; loser < kRuns - 1; ++loser) {  // until all others have tried
         char byte = 0;
         if (read(losers[0], &byte, 1) != 1) _exit(0);
       }

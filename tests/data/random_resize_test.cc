@@ -149,7 +149,7 @@ TEST(RandomResizeTest, RefusesWhatMakesNoSense) {
               HasSubstr("resize_mode FIT_SMALL_SIZE is not in this build"));
   EXPECT_THAT(parts("min_area_ratio: 0.5 max_area_ratio: 0.25"),
               HasSubstr("min_area_ratio is 0.5 and max_area_ratio 0.25"));
-  EXPECT_THAT(parts("max_area_ratio: nan"), HasSubstr("max_area_ratio nan"));
+  EXPECT_THAT(parts("max_area_ratio: nan"), HasSubstr("max_area_ratio is nan"));
   EXPECT_THAT(parts("aspect_ratio_change: 2"), HasSubstr("aspect_ratio_change is 2; it must be"));
   EXPECT_THAT(parts("max_attempt: 4294967295"), HasSubstr("at most 1000 are taken"));
 }

@@ -149,7 +149,7 @@ TEST(FillerTest, RefusesBadFillers) {
   EXPECT_THAT(Refusal("type: 'msra' sparse: 3"),
               HasSubstr("sparse belongs to type \"gaussian\", not to \"msra\"; remove it"));
   EXPECT_THAT(Refusal("type: 'uniform' min: 2 max: 1"), HasSubstr("min 2 is above max 1"));
-  EXPECT_THAT(Refusal("value: inf"), HasSubstr("value is inf; it must be a finite number"));
+  EXPECT_THAT(Refusal("value: inf"), HasSubstr("inf is not a finite number"));
   EXPECT_THAT(Refusal("type: 'bilinear'", {1, 1, 3, 4}),
               HasSubstr("bilinear fills 4-D blobs with square kernels, this one is 1 1 3 4 (12); "
                         "use kernel_size, or another filler"));

@@ -76,7 +76,7 @@ TEST(Hdf5OutputTest, ReplacesNoFile) {
       LayerRunner(Text(folder / "old.h5"), {{2}, {2}}, Writing(files));
     });
     EXPECT_EQ(code, ErrorCode::kCannotCreate);
-    EXPECT_THAT(message, HasSubstr("net.prototxt:5:"));
+    EXPECT_THAT(message, HasSubstr("net.prototxt:3:40: layer 'it' (HDF5Output): '"));
     EXPECT_THAT(message, HasSubstr("old.h5' is there already, and a net replaces no file; move it "
                                    "away, or name another with --set "
                                    "layer[it].hdf5_output_param.file_name=..."));

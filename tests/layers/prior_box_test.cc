@@ -66,7 +66,8 @@ TEST(PriorBoxTest, RefusesBadSizes) {
               HasSubstr("max_size is given 1 times and min_size 2; give one for each, or none"));
   EXPECT_THAT(Refusal("min_size: 3 max_size: 3"),
               HasSubstr("max_size 3 is not above its min_size, 3"));
-  EXPECT_THAT(Refusal("min_size: 3 max_size: nan"), HasSubstr("max_size is nan; it is a side"));
+  EXPECT_THAT(Refusal("min_size: 3 max_size: nan"),
+              HasSubstr("max_size is nan; it must be a finite number"));
   EXPECT_THAT(Refusal("min_size: 3 aspect_ratio: 2 aspect_ratio: 0"),
               HasSubstr("aspect_ratio is 0; it is width over height, above 0"));
 }
@@ -82,7 +83,8 @@ TEST(PriorBoxTest, RefusesBadVariancesStepsAndImages) {
               HasSubstr("step_h and step are both given; keep one form"));
   EXPECT_THAT(Refusal("min_size: 3 step_h: 4 step_w: -1"),
               HasSubstr("step_w is -1; it must be above 0"));
-  EXPECT_THAT(Refusal("min_size: 3 offset: inf"), HasSubstr("offset is inf; it must be a number"));
+  EXPECT_THAT(Refusal("min_size: 3 offset: inf"),
+              HasSubstr("offset is inf; it must be a finite number"));
   EXPECT_THAT(
       RefusalOf(Prior("min_size: 3"), {{4, 3}, {1, 1, 4, 4}}, kTest),
       HasSubstr("bottom 'x0' has shape (4, 3); this layer takes a feature map (N, C, H, W)"));

@@ -80,7 +80,7 @@ TEST(PsRoiPoolingTest, RefusesBadFieldsAndShapes) {
   EXPECT_THAT(RefusalOf(PsRoi("spatial_scale: 1 output_dim: 2 group_size: 70000"), shapes),
               HasSubstr("group_size is 70000; more than 65536 cells per side are not taken"));
   EXPECT_THAT(RefusalOf(PsRoi("spatial_scale: 1 output_dim: 3 group_size: 2"), shapes),
-              HasSubstr("net.prototxt:4:42: layer 'it' (PSROIPooling): bottom 'x0' has 8 channels, "
+              HasSubstr("net.prototxt:4:40: layer 'it' (PSROIPooling): bottom 'x0' has 8 channels, "
                         "but output_dim * group_size^2 is 12"));
 }
 

@@ -88,7 +88,7 @@ TEST(RoiPoolingTest, RefusesRegionsOfNoImage) {
           "layer 'it' (ROIPooling): bottom 'x1' holds 2 as the image of region 1; it is a whole "
           "number, and the batch has 2 images, 0 to 1");
   refusal({-1, 0, 0, 1, 1, 0, 0, 0, 1, 1}, "holds -1 as the image of region 0");
-  refusal({0.5, 0, 0, 1, 1, 0, 0, 0, 1, 1}, "holds 0.5 as the image of region 0");
+  refusal({NAN, 0, 0, 1, 1, 0, 0, 0, 1, 1}, "holds nan as the image of region 0");
   refusal({0, 0, 0, 1, 1, 0, 0, NAN, 1, 1},
           "holds nan as the y1 of region 1; a coordinate must be a finite number");
 }

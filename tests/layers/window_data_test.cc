@@ -39,9 +39,13 @@ TEST(WindowDataTest, HandValuesOfAnImageComeInPlainOrder) {
 }
 
 TEST(WindowDataTest, RefusesNoCropSize) {
-  EXPECT_THAT(RefusalOf("type: \"WindowData\" window_data_param { source: 'w' batch_size: 1 }", {},
-                        {.outputs = 2}),
-              HasSubstr("layer 'it' (WindowData): crop_size is 0; it must be 1 to"));
+  const TempFolder folder;
+  const std::string list = folder / "w";
+  WriteBytes(list, "");
+  EXPECT_THAT(
+      RefusalOf("type: \"WindowData\" window_data_param { source: '" + list + "' batch_size: 1 }",
+                {}, {.outputs = 2}),
+      HasSubstr("layer 'it' (WindowData): crop_size is 0; it must be 1 to"));
 }
 
 }  // namespace

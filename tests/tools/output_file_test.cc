@@ -28,6 +28,7 @@ layer { name: "out" type: "HDF5Output" bottom: "ip" bottom: "label" include { ph
 };
 
 TEST_F(OutputFileTest, OnlyARunWritesIt) {
+  ASSERT_EQ(job_.Train({"--set=layer[out].hdf5_output_param.file_name=new.h5"}).exit_code, 0);
   WriteText(job_.folder() / "out.h5", "precious");
   const std::vector<std::vector<std::string>> commands = {
       {"time", "--solver=solver.prototxt", "--iterations=1"},
@@ -36,7 +37,7 @@ TEST_F(OutputFileTest, OnlyARunWritesIt) {
       {"show", "--model=net.prototxt", "--phase=TRAIN"},
       {"draw", "--model=net.prototxt", "--out=net.svg"},
       {"features", "--model=net.prototxt", "--phase=TRAIN", "--blobs=ip", "--iterations=1",
-       "--out=features.h5"}};
+       "--weights=snap_iter_10.caffemodel", "--out=features.h5"}};
   for (const auto& command : commands) {
     const Outcome outcome = RunProgram(command, job_.options());
     EXPECT_EQ(outcome.exit_code, 0) << command[0] << outcome.err;
@@ -52,11 +53,12 @@ TEST_F(OutputFileTest, AFileThatIsThereIsRefusedBeforeTheFirstIteration) {
   WriteText(job_.folder() / "out.h5", "precious");
   job_.ExpectOne(73, "'out.h5' is there already, and a net replaces no file; move it away");
   const Outcome outcome = job_.Train();
-  ExpectRefused(job_, outcome, 73, "net.prototxt:46:", "'out.h5' is there already");
+  ExpectRefused(job_, outcome, 73,
+                "net.prototxt:47:29: layer 'out' (HDF5Output): ", "'out.h5' is there already");
   EXPECT_THAT(outcome.err, testing::Not(HasSubstr("Starting Optimization")));
   EXPECT_EQ(ReadText(job_.folder() / "out.h5"), "precious");
   EXPECT_EQ(job_.Train({"--set=layer[out].hdf5_output_param.file_name=new.h5"}).exit_code, 0);
-  EXPECT_EQ(Rows("new.h5"), 20 * 16);
+  EXPECT_EQ(Rows("new.h5"), 21 * 16);  // one more pass for the last line of the log
 }
 
 TEST_F(OutputFileTest, ARunThatGoesOnWritesItsRowsToTheNextFile) {

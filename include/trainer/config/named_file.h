@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "trainer/base/error.h"
+#include "trainer/config/layer_error.h"
 #include "trainer/config/layer_spec.h"
 
 namespace trainer {
@@ -14,10 +14,9 @@ namespace trainer {
 std::string FindNamedFile(const LayerSpec& layer, std::string_view param, std::string_view field,
                           const std::string& path);
 
-// `error` as one of a layer's field: at its line, with the layer's name. Errors that say a net's
-// line already stay as they are.
-Error AtField(const LayerSpec& layer, std::string_view param, std::string_view field,
-              const Error& error);
+// Throws `error` as one of a layer's field: at its line, with the layer's name.
+[[noreturn]] void ThrowAtField(const LayerSpec& layer, std::string_view param,
+                               std::string_view field, const Error& error);
 
 // Gives read(found path), with the errors of both functions above.
 template <class Read>
@@ -26,8 +25,10 @@ auto ReadNamedFile(const LayerSpec& layer, std::string_view param, std::string_v
   const std::string found = FindNamedFile(layer, param, field, path);
   try {
     return read(found);
+  } catch (const LayerError&) {
+    throw;
   } catch (const Error& error) {
-    throw AtField(layer, param, field, error);
+    ThrowAtField(layer, param, field, error);
   }
 }
 
