@@ -1,5 +1,6 @@
 #include "checks.h"
 #include "plain_order.h"
+#include "trainer/backend/map.h"
 #include "trainer/base/text.h"
 
 namespace trainer {

@@ -1,6 +1,7 @@
 #include "checks.h"
 #include "conv_geometry.h"
 #include "merged_axes.h"
+#include "trainer/backend/map.h"
 #include "trainer/base/text.h"
 
 namespace trainer {

@@ -3,6 +3,7 @@
 #include "checks.h"
 #include "index_list.h"
 #include "plain_order.h"
+#include "trainer/backend/map.h"
 #include "trainer/base/text.h"
 
 namespace trainer {

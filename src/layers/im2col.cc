@@ -1,5 +1,6 @@
 #include "conv_geometry.h"
 #include "plain_order.h"
+#include "trainer/backend/map.h"
 
 namespace trainer {
 namespace {

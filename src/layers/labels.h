@@ -18,8 +18,8 @@ void RequireItemScores(const PlanContext& plan, const LayerSpec& spec);
 // Reports the first bad label among input 1 to run.fault().
 void ReportBadLabels(const RunContext& run, const LabelRule& rule);
 
-// Throws kData (ItemError) for element `at` of labels of shape `labels`: its value, the item of the batch and
-// the classes there are. The answer to ReportBadLabels.
+// Throws kData (ItemError) for element `at` of labels of shape `labels`: its value, the item of the
+// batch and the classes there are. The answer to ReportBadLabels.
 [[noreturn]] void ThrowBadLabel(const LayerSpec& spec, const Shape& labels, const LabelRule& rule,
                                 int64_t at, float label);
 

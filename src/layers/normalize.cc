@@ -2,7 +2,6 @@
 
 #include "checks.h"
 #include "norm_sums.h"
-#include "trainer/backend/reduce.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -151,8 +150,9 @@ class Normalize final : public Layer {
     if (spec_.proto().norm_param().channel_shared()) {
       return MapRows(run.device(), 1, chunks * channels, AddAll{sums, run.GradParam(0)});
     }
-    AddColumnSums(run.device(), ConstTensor(sums, {chunks, channels}), chunks, channels,
-                  run.GradParam(0));
+    const ConstTensor rows(sums, {chunks, channels});
+    run.device().AddChannelSums(ChannelSumsDesc::Of(rows.shape, 1), rows, nullptr,
+                                run.GradParam(0));
   }
 
   LayerSpec spec_;

@@ -1,5 +1,6 @@
 #include "blob_shapes.h"
 #include "plain_order.h"
+#include "trainer/backend/map.h"
 
 namespace trainer {
 namespace {

@@ -1,5 +1,4 @@
 #include "checks.h"
-#include "trainer/backend/map_rows.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -15,64 +14,24 @@ std::vector<int> MemoryOrder(const Shape& shape) {
   return axes;
 }
 
-// Where the elements of a target lie in its source: per axis of the target, in memory order, its
-// length and the distance of its elements in the source. Axes that are neighbours in both are one.
-struct Gather {
-  int axes = 0;
-  int64_t length[Shape::kMaxAxes] = {}, step[Shape::kMaxAxes] = {};
-
-  // Axis i of `to` is axis order[i] of `from`.
-  Gather() = default;
-  Gather(const Shape& from, const Shape& to, const std::vector<int>& order) {
-    std::vector<int64_t> distance(order.size());
-    int64_t size = 1;
-    const std::vector<int> memory = MemoryOrder(from);
-    for (auto axis = memory.rbegin(); axis != memory.rend(); ++axis) {
-      distance[static_cast<size_t>(*axis)] = size;
-      size *= from[*axis];
-    }
-    for (const int axis : MemoryOrder(to)) {
-      if (to[axis] != 1) {
-        Append(to[axis], distance[static_cast<size_t>(order[static_cast<size_t>(axis)])]);
-      }
-    }
-    if (axes == 0) Append(1, 1);
+// Axis i of `to` is axis order[i] of `from`.
+CopyDesc PermutedCopy(const Shape& from, const Shape& to, const std::vector<int>& order,
+                      size_t element_bytes) {
+  std::vector<int64_t> distance(order.size());
+  int64_t size = 1;
+  const std::vector<int> memory = MemoryOrder(from);
+  for (auto axis = memory.rbegin(); axis != memory.rend(); ++axis) {
+    distance[static_cast<size_t>(*axis)] = size;
+    size *= from[*axis];
   }
-
-  void Append(int64_t count, int64_t distance) {
-    if (axes > 0 && step[axes - 1] == count * distance) {
-      length[axes - 1] *= count;
-      step[axes - 1] = distance;
-      return;
-    }
-    length[axes] = count;
-    step[axes++] = distance;
+  CopyDesc copy(element_bytes);
+  int64_t rest = to.Count();
+  for (const int axis : MemoryOrder(to)) {
+    if (to[axis] > 1) rest /= to[axis];
+    copy.Axis(to[axis], distance[static_cast<size_t>(order[static_cast<size_t>(axis)])], rest);
   }
-
-  bool IsIdentity() const { return axes == 1 && step[0] == 1; }
-  int64_t RowLength() const { return length[axes - 1]; }
-};
-
-// One row per run of the target's last axis.
-template <class T>
-struct GatherRow {
-  const T* from;
-  T* to;
-  Gather gather;
-
-  template <class Row>
-  HD void operator()(const Row& row) const {
-    int64_t at = 0, rest = row.index;
-    for (int axis = gather.axes - 2; axis >= 0; --axis) {
-      at += rest % gather.length[axis] * gather.step[axis];
-      rest /= gather.length[axis];
-    }
-    const T* const source = from + at;
-    T* const target = to + row.index * row.length;
-    const int64_t step = gather.step[gather.axes - 1];
-    row.ForEach([&](int64_t i) { target[i] = source[i * step]; });
-  }
-};
+  return copy;
+}
 
 class Permute final : public Layer {
  public:
@@ -88,16 +47,18 @@ class Permute final : public Layer {
       back[static_cast<size_t>(order[i])] = static_cast<int>(i);
     }
     const Shape out(dims);
-    forward_ = Gather(in, out, order);
-    backward_ = Gather(out, in, back);
-    if (forward_.IsIdentity()) return plan.OutIsView(0, 0, out);
+    forward_ = PermutedCopy(in, out, order, SizeOf(plan.InType(0)));
+    backward_ = PermutedCopy(out, in, back, SizeOf(plan.InType(0)));
+    if (IsIdentity()) return plan.OutIsView(0, 0, out);
     plan.Out(0, out, plan.InType(0));
   }
 
-  void Forward(RunContext& run) override { Move(run.device(), forward_, run.In(0), run.Out(0)); }
-
+  void Forward(RunContext& run) override {
+    if (!IsIdentity()) run.device().Copy(forward_, run.In(0).data, run.Out(0).data);
+  }
   void Backward(RunContext& run) override {
-    if (run.WantsGradIn(0)) Move(run.device(), backward_, run.GradOut(0), run.GradIn(0));
+    if (IsIdentity() || !run.WantsGradIn(0)) return;
+    run.device().Copy(backward_, run.GradOut(0).data, run.GradIn(0).data);
   }
 
  private:
@@ -125,18 +86,12 @@ class Permute final : public Layer {
     return order;
   }
 
-  static void Move(const Device& device, const Gather& gather, const ConstTensor& from,
-                   const Tensor& to) {
-    if (gather.IsIdentity()) return;
-    WithType(from.dtype, [&](auto tag) {
-      using T = typename decltype(tag)::Type;
-      MapRows(device, to.Count() / std::max<int64_t>(1, gather.RowLength()), gather.RowLength(),
-              GatherRow<T>{from.As<T>(), to.As<T>(), gather});
-    });
+  bool IsIdentity() const {
+    return forward_.axes == 0 || (forward_.axes == 1 && forward_.from_step[0] == 1);
   }
 
   LayerSpec spec_;
-  Gather forward_, backward_;
+  CopyDesc forward_, backward_;
 };
 
 const RegisterLayer<Permute> kPermute(

@@ -2,6 +2,7 @@
 #include "pool_window.h"
 #include "trainer/backend/carve.h"
 #include "trainer/backend/layout.h"
+#include "trainer/backend/map.h"
 #include "trainer/base/text.h"
 
 namespace trainer {

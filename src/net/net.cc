@@ -201,11 +201,7 @@ void Net::ForwardLayer(int i) {
   if (step.resting) {
     Rest(i);
   } else {
-    try {
-      step.layer->Forward(run);
-    } catch (const ItemError& error) {
-      throw WithItemsName(*graph_, step, error);
-    }
+    step.layer->Forward(run);
     if (device_.kind() == DeviceKind::kCpu) CheckFaults(i, 1);
   }
   if (step.varies && !step.resting) TakeSizes(i);

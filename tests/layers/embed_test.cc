@@ -66,13 +66,13 @@ TEST(EmbedTest, RunsAgainAfterABadIndexAndThenNamesTheNext) {
       [&] {
         layer.Forward({7, 0});
       },
-      testing::ThrowsMessage<Error>(HasSubstr("holds 7 at place 0")));
+      testing::ThrowsMessage<Error>(HasSubstr("holds 7 at index 0")));
   EXPECT_NO_THROW(layer.Forward({2, 0}));
   EXPECT_THAT(
       [&] {
         layer.Forward({0, 5});
       },
-      testing::ThrowsMessage<Error>(HasSubstr("holds 5 at place 1")));
+      testing::ThrowsMessage<Error>(HasSubstr("holds 5 at index 1")));
 }
 
 TEST(EmbedTest, RefusesBadFields) {
