@@ -54,12 +54,13 @@ class SolverCheck {
     const caffe::SolverParameter& proto = spec_.proto;
     constexpr int kMostRates = 100000;
     const int step = std::max(1, proto.max_iter() / kMostRates);
-    const auto rate_at = [&](int iter) {
+    const auto rate_at = [&](int64_t at) {
+      const auto iter = static_cast<int>(at);
       const auto steps = std::ranges::count_if(proto.stepvalue(), [&](int s) { return s <= iter; });
       return LearningRate(proto, iter, static_cast<int>(steps));
     };
     float most = 0;
-    for (int iter = 0; iter < proto.max_iter(); iter += step) {
+    for (int64_t iter = 0; iter < proto.max_iter(); iter += step) {
       const float rate = rate_at(iter);
       if (!std::isfinite(rate)) {
         findings_.Add(Error(ErrorCode::kDiverged, spec_.Where("lr_policy"),
@@ -151,7 +152,7 @@ class SolverCheck {
     if (writable) findings_.Try([&] { CheckSnapshotPaths(proto); });
     findings_.Try([&] { CheckSnapshotLock(prefix); });
     const int every = proto.snapshot();
-    const int64_t count = every > 0 ? (proto.max_iter() + every - 1) / every : 1;
+    const int64_t count = every > 0 ? (int64_t{proto.max_iter()} + every - 1) / every : 1;
     const uint64_t all = bytes * static_cast<uint64_t>(count);
     uint64_t free = 0;
     if (writable && FileOps::Posix().FreeBytes(FolderOf(prefix), &free) == 0 && free < all) {

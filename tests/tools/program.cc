@@ -100,6 +100,7 @@ bool Program::ReadSome() {
   if (out_ < 0 && err_ < 0) return false;
   if (poll(fds.data(), fds.size(), kPatienceMs) <= 0) {
     ADD_FAILURE() << "the program says nothing more; so far:\n" << outcome_.err;
+    kill(pid_, SIGKILL);
     return false;
   }
   if (fds[0].revents != 0) Append(&out_, &outcome_.out);
