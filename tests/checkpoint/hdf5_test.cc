@@ -5,6 +5,7 @@
 
 #include "small_snapshot.h"
 #include "support/error_of.h"
+#include "support/source_folder.h"
 #include "support/temp_folder.h"
 #include "trainer/checkpoint/solver_state.h"
 #include "trainer/hdf5/reader.h"
@@ -17,7 +18,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-const std::string kGolden = std::string(TRAINER_SOURCE_DIR) + "/tests/golden/";
+const std::string kGolden = SourceFolder() + "/tests/golden/";
 
 std::vector<float> Numbers(const caffe::BlobProto& blob) {
   return {blob.data().begin(), blob.data().end()};

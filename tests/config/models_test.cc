@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "config/config_testing.h"
+#include "support/source_folder.h"
 #include "trainer/base/text.h"
 #include "trainer/config/solver_spec.h"
 
@@ -21,7 +22,7 @@ std::vector<LayerSpec> Compile(const NetSpec& net, caffe::Phase phase) {
 
 TEST(ModelsTest, EverySolverOfTheModelsFolderLoadsAndItsNetsConnect) {
   int solvers = 0;
-  const std::filesystem::path models = std::filesystem::path(TRAINER_SOURCE_DIR) / "models";
+  const std::filesystem::path models = std::filesystem::path(SourceFolder()) / "models";
   for (const auto& entry : std::filesystem::recursive_directory_iterator(models)) {
     const std::string name = entry.path().filename().string();
     if (!name.starts_with("solver") || !name.ends_with(".prototxt")) continue;

@@ -6,6 +6,7 @@
 
 #include "config_testing.h"
 #include "support/error_of.h"
+#include "support/source_folder.h"
 #include "trainer/base/file.h"
 #include "trainer/config/upgrade.h"
 
@@ -18,7 +19,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 std::string GoldenPath(const std::string& name) {
-  return std::string(TRAINER_SOURCE_DIR) + "/tests/golden/upgrade/" + name;
+  return SourceFolder() + "/tests/golden/upgrade/" + name;
 }
 
 caffe::NetParameter NetOf(const std::string& text) {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "datum.pb.h"
+#include "support/source_folder.h"
 #include "trainer/base/error.h"
 #include "trainer/config/layer_spec.h"
 #include "trainer/config/prototxt.h"
@@ -102,7 +103,7 @@ inline void WriteBytes(const std::string& path, const std::string& bytes) {
 
 // A file of tests/golden/images.
 inline std::string Picture(const std::string& name) {
-  return ReadBytes(TRAINER_SOURCE_DIR "/tests/golden/images/" + name);
+  return ReadBytes(SourceFolder() + "/tests/golden/images/" + name);
 }
 
 // The code and text of the Error that `f` throws; code 0 when it throws none.

@@ -7,6 +7,7 @@
 
 #include "support/error_of.h"
 #include "support/hdf5_floats.h"
+#include "support/source_folder.h"
 #include "support/temp_folder.h"
 
 namespace trainer {
@@ -16,7 +17,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-const std::string kGolden = std::string(TRAINER_SOURCE_DIR) + "/tests/golden/";
+const std::string kGolden = SourceFolder() + "/tests/golden/";
 
 TEST(Hdf5ReaderTest, ReadsWhatH5pyWrote) {
   for (const char* name : {"hdf5_weights.h5", "hdf5_latest.h5"}) {  // the second: a newer format

@@ -6,6 +6,7 @@
 #include "support/error_of.h"
 #include "support/layer_runner.h"
 #include "support/net_text.h"
+#include "support/source_folder.h"
 #include "support/temp_folder.h"
 #include "trainer/hdf5/appender.h"
 
@@ -16,7 +17,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-const std::string kGolden = std::string(TRAINER_SOURCE_DIR) + "/tests/golden/";
+const std::string kGolden = SourceFolder() + "/tests/golden/";
 
 // A layer whose tops are y0 (rows of 2), and y1 (labels): file k holds rows 10k, 10k + 1, ...
 class Hdf5DataTest : public testing::Test {

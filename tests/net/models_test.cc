@@ -7,6 +7,7 @@
 #include <map>
 
 #include "support/net_text.h"
+#include "support/source_folder.h"
 #include "trainer/base/text.h"
 #include "trainer/net/net.h"
 
@@ -87,7 +88,7 @@ class ModelsTest : public testing::TestWithParam<Model> {
     return std::make_unique<Net>(spec, options, *device_, params_);
   }
 
-  std::string folder_ = Join(TRAINER_SOURCE_DIR, "/models/", GetParam().folder, "/");
+  std::string folder_ = Join(SourceFolder(), "/models/", GetParam().folder, "/");
   std::unique_ptr<Device> device_ = MakeCpuDevice(1);
   ParamStore params_{*device_};
 };

@@ -11,6 +11,7 @@
 
 #include "datum.pb.h"
 #include "support/golden.h"
+#include "support/source_folder.h"
 #include "support/temp_folder.h"
 #include "trainer/backend/device.h"
 #include "trainer/base/text.h"
@@ -96,7 +97,7 @@ SolverSpec LoadCase(const GoldenCase& golden, const Images& images, const TempFo
   std::string net = golden.Text("net");
   net.pop_back();  // its newline
   WriteText(folder / "solver.prototxt",
-            Join(golden.Text("solver"), "net: \"", TRAINER_SOURCE_DIR, "/", net,
+            Join(golden.Text("solver"), "net: \"", SourceFolder(), "/", net,
                  "\" solver_mode: CPU snapshot_after_train: false snapshot_prefix: \"",
                  folder / "net", "\""));
   SolverSpec spec = LoadSolver(folder / "solver.prototxt");

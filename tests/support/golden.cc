@@ -3,6 +3,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "support/source_folder.h"
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
 
@@ -124,7 +125,7 @@ const GoldenTensor& GoldenCase::Tensor(const std::string& key) const {
 double GoldenCase::Number(const std::string& key) const { return Find(*this, numbers, key); }
 
 std::vector<GoldenCase> ReadGolden(const std::string& file) {
-  const std::string path = Join(TRAINER_SOURCE_DIR, "/tests/golden/", file);
+  const std::string path = Join(SourceFolder(), "/tests/golden/", file);
   std::ifstream in(path);
   if (!in) throw Error(ErrorCode::kNoInput, SourceRef{path}, "cannot open the golden values");
   std::ostringstream content;

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "job.h"
+#include "support/source_folder.h"
 
 namespace trainer {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-const std::string kGolden = std::string(TRAINER_SOURCE_DIR) + "/tests/golden/";
+const std::string kGolden = SourceFolder() + "/tests/golden/";
 
 // A job with a mask and a layer's name with a slash, whose snapshots are HDF5.
 struct Hdf5Job : Job {

@@ -8,6 +8,7 @@
 #include <regex>
 
 #include "job.h"
+#include "support/source_folder.h"
 
 namespace trainer {
 namespace {
@@ -18,7 +19,7 @@ using testing::HasSubstr;
 // field that the schema does not have (which it prints as a number).
 std::string Decode(const Job& job, const std::string& message, const std::string& proto,
                    const std::string& file) {
-  const std::string folder = std::string(TRAINER_SOURCE_DIR) + "/proto";
+  const std::string folder = SourceFolder() + "/proto";
   const std::string command = "'" TRAINER_PROTOC "' --decode=caffe." + message + " -I'" + folder +
                               "' '" + folder + "/" + proto + "' < '" + (job.folder() / file) +
                               "' 2>&1";

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "job.h"
+#include "support/source_folder.h"
 
 namespace trainer {
 namespace {
@@ -144,7 +145,7 @@ TEST(TrainTest, LearnsDigits) {
 TEST(TrainTest, TrainsLeNetOnBothDatabases) {
   for (const std::string backend : {"LMDB", "LEVELDB"}) {
     Job job(backend);
-    std::string net = ReadText(TRAINER_SOURCE_DIR "/models/lenet/train_test.prototxt");
+    std::string net = ReadText(SourceFolder() + "/models/lenet/train_test.prototxt");
     const std::string ending = backend == "LMDB" ? "lmdb" : "leveldb";
     for (const std::string set : {"train", "test"}) {
       net = Edited(net, "data/digits/" + set + "_lmdb\" backend: LMDB",
