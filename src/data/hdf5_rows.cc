@@ -64,7 +64,7 @@ Hdf5Rows::Hdf5Rows(Hdf5RowsOptions options)
     : options_(std::move(options)),
       row_dims_(options_.datasets.size()),
       ahead_(
-          options_.depth, options_.is_root, [this] { return MakeBatch(); },
+          options_.depth, [this] { return MakeBatch(); },
           [this](RowBatch& batch) { Fill(batch); }) {
   for (const ListedHdf5& file : ReadHdf5List(options_.list)) {
     files_.push_back({file.path, {options_.list, file.line}, 0});
@@ -92,8 +92,8 @@ void Hdf5Rows::Inspect(File* file) try {
     const std::vector<int64_t> row(array.dims().begin() + 1, array.dims().end());
     if (first) {
       row_dims_[i] = row;
-      LOG_IF(INFO, options_.is_root && i == 0)
-          << "Datatype class: " << (array.is_float() ? "H5T_FLOAT" : "H5T_INTEGER");
+      LOG_IF(INFO, i == 0) << "Datatype class: "
+                           << (array.is_float() ? "H5T_FLOAT" : "H5T_INTEGER");
     }
     CheckRow(array, i, file);
   }
@@ -214,8 +214,8 @@ Hdf5Rows::Row Hdf5Rows::Here() const {
 }
 
 void Hdf5Rows::SkipOthers() {
-  const auto count = static_cast<uint64_t>(options_.shard.count);
-  const auto rank = static_cast<uint64_t>(options_.shard.rank);
+  const auto count = static_cast<uint64_t>(options_.replica.count);
+  const auto rank = static_cast<uint64_t>(options_.replica.rank);
   while (at_.record % count != rank) Advance();
 }
 
@@ -228,7 +228,7 @@ void Hdf5Rows::Advance() {
   if (place_ < files_.size()) return BeginFile();
   ++at_.epoch;
   BeginEpoch(0);
-  LOG_IF(INFO, options_.is_root) << "Restarting data prefetching from start.";
+  LOG(INFO) << "Restarting data prefetching from start.";
 }
 
 void Hdf5Rows::Open(size_t index) {

@@ -140,24 +140,23 @@ ImageReading ReadImageReading(const LayerSpec& layer) {
 }
 
 std::unique_ptr<Prefetcher> MakeImagePrefetcher(const LayerSpec& layer, caffe::Phase phase,
-                                                const PhiloxKey& key, const Shard& shard,
-                                                bool is_root) {
+                                                const PhiloxKey& key, const Replica& replica) {
   const caffe::ImageDataParameter& param = layer.proto().image_data_param();
   if (param.source().empty()) layer.FailIn(kParam, "source", "source, the list, is missing");
   const PrefetchOptions prefetch =
-      ReadPrefetchOptions(layer, kParam, param.batch_size(), phase, shard, is_root);
+      ReadPrefetchOptions(layer, kParam, param.batch_size(), phase, replica);
   ImageListSource::Options options;
   options.reading = ReadImageReading(layer);
   options.shuffle = param.shuffle();
   std::string list;
   std::vector<ListedImage> images =
       ReadNamedFile(layer, kParam, "source", param.source(), [&](const std::string& path) {
-        LOG_IF(INFO, is_root) << "Opening file " << path;
+        LOG(INFO) << "Opening file " << path;
         list = path;
         return ReadImageList(path);
       });
-  LOG_IF(INFO, is_root && param.shuffle()) << "Shuffling data";
-  LOG_IF(INFO, is_root) << "A total of " << images.size() << " images.";
+  LOG_IF(INFO, param.shuffle()) << "Shuffling data";
+  LOG(INFO) << "A total of " << images.size() << " images.";
   if (param.rand_skip() > 0) {
     options.skip = Below(PhiloxWord(key, kSkipPass, 0), param.rand_skip());
     if (param.rand_skip() > images.size()) {
@@ -165,7 +164,7 @@ std::unique_ptr<Prefetcher> MakeImagePrefetcher(const LayerSpec& layer, caffe::P
                    Join("rand_skip is ", param.rand_skip(), ", but ", list, " has only ",
                         images.size(), " images; it must be at most that"));
     }
-    LOG_IF(INFO, is_root) << "Skipping first " << options.skip << " data points.";
+    LOG(INFO) << "Skipping first " << options.skip << " data points.";
   }
   auto source = std::make_unique<ImageListSource>(list, std::move(images), std::move(options), key);
   return std::make_unique<Prefetcher>(std::move(source), prefetch, Transform(layer, phase, key));

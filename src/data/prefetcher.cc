@@ -49,8 +49,7 @@ Prefetcher::Prefetcher(std::unique_ptr<RecordSource> source, PrefetchOptions opt
       transform_(std::move(transform)),
       source_(std::move(source)),
       ahead_(
-          options_.depth, options_.is_root, [this] { return MakeBatch(); },
-          [this](Batch& batch) { Fill(batch); }) {
+          options_.depth, [this] { return MakeBatch(); }, [this](Batch& batch) { Fill(batch); }) {
   const DatumView& first = source_->Read();
   shape_key_ = source_->Key();
   image_ = transform_.OutShape(first, QuoteKey(shape_key_));
@@ -118,8 +117,8 @@ void Prefetcher::Fill(Batch& batch) {
 }
 
 void Prefetcher::SkipOthers() {
-  const auto count = static_cast<uint64_t>(options_.shard.count);
-  const auto rank = static_cast<uint64_t>(options_.shard.rank);
+  const auto count = static_cast<uint64_t>(options_.replica.count);
+  const auto rank = static_cast<uint64_t>(options_.replica.rank);
   while (at_.record % count != rank) Advance();
 }
 
@@ -127,7 +126,7 @@ void Prefetcher::Advance() {
   ++at_.record;
   if (!source_->Next()) return;
   ++at_.epoch;
-  LOG_IF(INFO, options_.is_root) << "Restarting data prefetching from start.";
+  LOG(INFO) << "Restarting data prefetching from start.";
 }
 
 void Prefetcher::AddRecord(Batch& batch, int64_t index) {
@@ -157,8 +156,8 @@ void Prefetcher::CheckShape(const DatumView& datum) {
 }
 
 PrefetchOptions ReadPrefetchOptions(const LayerSpec& layer, std::string_view param,
-                                    uint32_t batch_size, caffe::Phase phase, const Shard& shard,
-                                    bool is_root) {
+                                    uint32_t batch_size, caffe::Phase phase,
+                                    const Replica& replica) {
   constexpr uint32_t kMaxDepth = 1024, kMaxBatch = 1u << 24;
   const uint32_t depth = layer.proto().data_param().prefetch();
   if (batch_size < 1 || batch_size > kMaxBatch) {
@@ -173,8 +172,7 @@ PrefetchOptions ReadPrefetchOptions(const LayerSpec& layer, std::string_view par
   options.batch_size = batch_size;
   options.depth = depth;
   options.labels = layer.proto().top_size() > 1;
-  if (phase == caffe::TRAIN) options.shard = shard;
-  options.is_root = is_root;
+  if (phase == caffe::TRAIN) options.replica = replica;
   return options;
 }
 
@@ -186,13 +184,12 @@ std::unique_ptr<Cursor> OpenLayersDatabase(const LayerSpec& layer) {
 }
 
 std::unique_ptr<Prefetcher> MakePrefetcher(const LayerSpec& layer, caffe::Phase phase,
-                                           const PhiloxKey& key, const Shard& shard, bool is_root) {
+                                           const PhiloxKey& key, const Replica& replica) {
   constexpr char kParam[] = "data_param";
   const caffe::DataParameter& param = layer.proto().data_param();
   if (param.source().empty()) layer.FailIn(kParam, "source", "source, the database, is missing");
-  PrefetchOptions options =
-      ReadPrefetchOptions(layer, kParam, param.batch_size(), phase, shard, is_root);
-  LOG_IF(WARNING, param.shuffle() && is_root)
+  PrefetchOptions options = ReadPrefetchOptions(layer, kParam, param.batch_size(), phase, replica);
+  LOG_IF(WARNING, param.shuffle())
       << layer.WhereIn(kParam, "shuffle").ToString() << ": layer '" << layer.name()
       << "': shuffle is ignored: records come in the order of their keys";
   Transform transform(layer, phase, key);

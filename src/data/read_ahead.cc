@@ -4,8 +4,8 @@
 
 namespace trainer {
 
-void NoteWait(bool logs, WaitCounters* counters) {
-  if (LogsWait(++counters->waits) && logs) LOG(INFO) << "Waiting for data";
+void NoteWait(WaitCounters* counters) {
+  if (LogsWait(++counters->waits)) LOG(INFO) << "Waiting for data";
 }
 
 }  // namespace trainer

@@ -176,13 +176,13 @@ void ReadMean(const LayerSpec& layer, WindowOptions* options) {
 }
 
 // Caffe reads window_data_param's scale alone, although its upgrade of old nets moves it away.
-float ReadScale(const LayerSpec& layer, bool is_root) {
+float ReadScale(const LayerSpec& layer) {
   const caffe::TransformationParameter& transform = layer.proto().transform_param();
   const caffe::WindowDataParameter& param = layer.proto().window_data_param();
   if (param.has_scale() || !transform.has_scale()) return param.scale();
-  LOG_IF(WARNING, is_root) << layer.Where().ToString() << ": layer '" << layer.name()
-                           << "': windows are scaled by transform_param's " << transform.scale()
-                           << ", which Caffe ignores; window_data_param's scale would win";
+  LOG(WARNING) << layer.Where().ToString() << ": layer '" << layer.name()
+               << "': windows are scaled by transform_param's " << transform.scale()
+               << ", which Caffe ignores; window_data_param's scale would win";
   return transform.scale();
 }
 
@@ -201,9 +201,9 @@ WindowOptions ReadOptions(const LayerSpec& layer, const PrefetchOptions& prefetc
   ReadCrop(layer, &options);
   ReadMean(layer, &options);
   options.mirror = layer.proto().transform_param().mirror();
-  options.scale = ReadScale(layer, prefetch.is_root);
+  options.scale = ReadScale(layer);
   options.batch_size = prefetch.batch_size;
-  options.replicas = prefetch.shard.count;
+  options.replicas = prefetch.replica.count;
   const float fraction = ReadThreshold(layer, "fg_fraction", param.fg_fraction());
   options.foreground = static_cast<int64_t>(static_cast<float>(options.batch_size) * fraction);
   return options;
@@ -222,12 +222,11 @@ void CheckEnough(const std::string& list, const char* kind, size_t have, int64_t
 }  // namespace
 
 std::unique_ptr<Prefetcher> MakeWindowPrefetcher(const LayerSpec& layer, caffe::Phase phase,
-                                                 const PhiloxKey& key, const Shard& shard,
-                                                 bool is_root) {
+                                                 const PhiloxKey& key, const Replica& replica) {
   const caffe::WindowDataParameter& param = layer.proto().window_data_param();
   if (param.source().empty()) layer.FailIn(kParam, "source", "source, the list, is missing");
   const PrefetchOptions prefetch =
-      ReadPrefetchOptions(layer, kParam, param.batch_size(), phase, shard, is_root);
+      ReadPrefetchOptions(layer, kParam, param.batch_size(), phase, replica);
   const Transform checked(layer, phase, key);  // refuses what transform_param may not hold
   for (const char* field : {"random_resize_param", "random_aspect_ratio_param"}) {
     const auto& transform = layer.proto().transform_param();
@@ -253,7 +252,7 @@ std::unique_ptr<Prefetcher> MakeWindowPrefetcher(const LayerSpec& layer, caffe::
     }
     foreground.push_back(i);
   }
-  LOG_IF(INFO, is_root) << "Number of images: " << list.images.size();
+  LOG(INFO) << "Number of images: " << list.images.size();
   CheckEnough(options.list, "foreground", foreground.size(), options.foreground,
               "of at least fg_threshold", fg);
   CheckEnough(options.list, "background", background.size(),

@@ -6,10 +6,10 @@ namespace {
 class Data final : public Prefetched {
  public:
   Data(const LayerSpec& spec, const LayerEnv& env)
-      : Prefetched(MakePrefetcher(spec, env.phase, env.key, env.shard, env.is_root), env.is_root) {
+      : Prefetched(MakePrefetcher(spec, env.phase, env.key, env.replica)) {
     const caffe::DataParameter& param = spec.proto().data_param();
     const bool lmdb = param.backend() == caffe::DataParameter::LMDB;
-    LOG_IF(INFO, env.is_root) << "Opened " << (lmdb ? "lmdb " : "leveldb ") << param.source();
+    LOG(INFO) << "Opened " << (lmdb ? "lmdb " : "leveldb ") << param.source();
   }
 };
 

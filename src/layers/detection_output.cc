@@ -67,7 +67,7 @@ class DetectionOutput final : public Layer {
  public:
   DetectionOutput(const LayerSpec& spec, const LayerEnv& env) : spec_(spec) {
     CheckFields(spec);
-    if (env.is_root) NoteWhatIsLeftOut(spec);
+    NoteWhatIsLeftOut(spec);
     const caffe::DetectionOutputParameter& param = spec.proto().detection_output_param();
     classes_ = param.num_classes();
     coding_ = {param.code_type(), !param.variance_encoded_in_target()};

@@ -31,8 +31,7 @@ Hdf5RowsOptions ReadOptions(const LayerSpec& spec, const LayerEnv& env) {
   options.batch_size = param.batch_size();
   options.shuffle = param.shuffle();
   options.key = env.key;
-  if (env.phase == caffe::TRAIN) options.shard = env.shard;
-  options.is_root = env.is_root;
+  if (env.phase == caffe::TRAIN) options.replica = env.replica;
   return options;
 }
 
@@ -41,8 +40,7 @@ Hdf5Rows OpenRows(const LayerSpec& spec, const LayerEnv& env) {
   return ReadNamedFile(spec, kParam, "source", spec.proto().hdf5_data_param().source(),
                        [&](const std::string& list) {
                          options.list = list;
-                         LOG_IF(INFO, env.is_root)
-                             << "Loading list of HDF5 filenames from: " << list;
+                         LOG(INFO) << "Loading list of HDF5 filenames from: " << list;
                          return Hdf5Rows(options);
                        });
 }
@@ -50,7 +48,7 @@ Hdf5Rows OpenRows(const LayerSpec& spec, const LayerEnv& env) {
 class Hdf5Data final : public Layer, public NamesItems {
  public:
   Hdf5Data(const LayerSpec& spec, const LayerEnv& env) : rows_(OpenRows(spec, env)) {
-    LOG_IF(INFO, env.is_root) << "Number of HDF5 files: " << rows_.num_files();
+    LOG(INFO) << "Number of HDF5 files: " << rows_.num_files();
   }
 
   void Plan(PlanContext& plan) override {

@@ -7,8 +7,7 @@ namespace {
 class ImageData final : public Prefetched {
  public:
   ImageData(const LayerSpec& spec, const LayerEnv& env)
-      : Prefetched(MakeImagePrefetcher(spec, env.phase, env.key, env.shard, env.is_root),
-                   env.is_root) {}
+      : Prefetched(MakeImagePrefetcher(spec, env.phase, env.key, env.replica)) {}
 };
 
 const RegisterLayer<ImageData> kImageData(

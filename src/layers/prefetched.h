@@ -16,8 +16,8 @@ namespace trainer {
 // Images (N, C, H, W) in output 0, and labels (N) in output 1 where there is one.
 class Prefetched : public Layer, public NamesItems {
  public:
-  Prefetched(std::unique_ptr<Prefetcher> prefetcher, bool log)
-      : prefetcher_(std::move(prefetcher)), log_(log) {}
+  explicit Prefetched(std::unique_ptr<Prefetcher> prefetcher)
+      : prefetcher_(std::move(prefetcher)) {}
 
   void Plan(PlanContext& plan) override {
     const Shape shape = prefetcher_->shape();
@@ -26,10 +26,10 @@ class Prefetched : public Layer, public NamesItems {
       plan.Out(1, {shape[0]});
       plan.Exact(1);
     }
-    if (!log_) return;
+    if (logged_) return;
     LOG(INFO) << "output data size: " << shape[0] << "," << shape[1] << "," << shape[2] << ","
               << shape[3];
-    log_ = false;
+    logged_ = true;
   }
 
   void Forward(RunContext& run) override {
@@ -48,7 +48,7 @@ class Prefetched : public Layer, public NamesItems {
 
  private:
   std::unique_ptr<Prefetcher> prefetcher_;
-  bool log_;
+  bool logged_ = false;
 };
 
 }  // namespace trainer

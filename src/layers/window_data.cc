@@ -7,8 +7,7 @@ namespace {
 class WindowData final : public Prefetched {
  public:
   WindowData(const LayerSpec& spec, const LayerEnv& env)
-      : Prefetched(MakeWindowPrefetcher(spec, env.phase, env.key, env.shard, env.is_root),
-                   env.is_root) {}
+      : Prefetched(MakeWindowPrefetcher(spec, env.phase, env.key, env.replica)) {}
 };
 
 const RegisterLayer<WindowData> kWindowData(

@@ -162,7 +162,7 @@ class StepMaker {
     LayerEnv env;
     env.phase = spec.proto().phase();
     env.key = {options_.seed, StreamOf(key, env.phase)};
-    env.shard = options_.shard;
+    env.replica = options_.replica;
     return ForLayer(spec, [&] {
       std::unique_ptr<Layer> layer = MakeLayer(spec, env);
       if (auto* writer = dynamic_cast<FileWriter*>(layer.get())) {

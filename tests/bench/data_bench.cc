@@ -140,7 +140,6 @@ void PrefetcherBatches(benchmark::State& state) {
   options.backend = source.backend;
   options.path = source.path;
   options.batch_size = 64;
-  options.is_root = false;
   Prefetcher prefetcher(options,
                         Transform(Layer(state.range(3) != 0, state.range(2)), caffe::TRAIN, {}));
   prefetcher.Next();

@@ -31,7 +31,7 @@ TEST(Hdf5RowsTest, NamesTheRowOfEachItem) {
         options.batch_size = 2;
         options.shuffle = shuffle;
         options.key = {1, 2};
-        options.shard = {ranks - 1, ranks};
+        options.replica = {ranks - 1, ranks};
         Hdf5Rows rows(options);
         for (int i = 1; i < batches; ++i) rows.Next();
         const auto label = static_cast<int>(rows.Next().outputs[0][1]);

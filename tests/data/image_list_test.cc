@@ -32,11 +32,11 @@ class ImageListTest : public testing::Test {
     List(text);
   }
   std::unique_ptr<Prefetcher> Make(const std::string& fields, const std::string& more = "",
-                                   Shard shard = {}, caffe::Phase phase = caffe::TRAIN) {
+                                   Replica replica = {}, caffe::Phase phase = caffe::TRAIN) {
     const std::string text = "name: \"d\"\ntype: \"ImageData\" top: \"x\" top: \"y\"\n" +
                              ("image_data_param { source: \"" + list_) + "\" root_folder: \"" +
                              (folder_ / "") + "\"\n" + fields + " }\n" + more;
-    return MakeImagePrefetcher(KeptLayer(text), phase, PhiloxKey{1, 2}, shard, true);
+    return MakeImagePrefetcher(KeptLayer(text), phase, PhiloxKey{1, 2}, replica);
   }
   Thrown Refusal(const std::string& fields, const std::string& more = "") {
     return Catch([&] { Make(fields, more)->Next(); });
@@ -149,7 +149,7 @@ TEST_F(ImageListTest, ReplicasShareAnEpoch) {
   NumberedImages(6);
   std::vector<int> all;
   for (int rank = 0; rank < 2; ++rank) {
-    const auto source = Make("batch_size: 3 shuffle: true is_color: false", "", Shard{rank, 2});
+    const auto source = Make("batch_size: 3 shuffle: true is_color: false", "", Replica{rank, 2});
     const std::vector<int> labels = Labels(*source, 1);
     all.insert(all.end(), labels.begin(), labels.end());
   }

@@ -99,20 +99,14 @@ TEST_F(PrefetcherTest, TransformsAsOneThreadWould) {
   }
 }
 
-TEST_F(PrefetcherTest, LogsEachRestartOnTheRootOnly) {
-  for (const bool root : {true, false}) {
-    PrefetchOptions options = Options(4, root ? 4 : 0);
-    options.is_root = root;
-    const LogLines log;
-    {
-      Prefetcher source(options, Plain());
-      Labels(source, 3);
-    }
-    const auto lines = log.Get();
-    const auto restarts = std::count(lines.begin(), lines.end(), kRestart);
-    EXPECT_EQ(restarts >= 3, root) << restarts;
-    EXPECT_EQ(restarts == 0, !root) << restarts;
+TEST_F(PrefetcherTest, LogsEachRestart) {
+  const LogLines log;
+  {
+    Prefetcher source(Options(4, 4), Plain());
+    Labels(source, 3);
   }
+  const auto lines = log.Get();
+  EXPECT_GE(std::count(lines.begin(), lines.end(), kRestart), 3);
 }
 
 // --- Positions ---
@@ -196,7 +190,7 @@ TEST_F(PrefetcherTest, GivesRecordKToRankKModuloCountAcrossEpochs) {
     std::vector<std::vector<int>> seen;
     for (int rank = 0; rank < ranks; ++rank) {
       PrefetchOptions options = Options(2, ranks == 2 && rank == 0 ? 5 : 0);
-      options.shard = {rank, ranks};
+      options.replica = {rank, ranks};
       Prefetcher source(options, Plain());
       seen.push_back(Labels(source, 6));
     }
@@ -208,7 +202,7 @@ TEST_F(PrefetcherTest, GivesRecordKToRankKModuloCountAcrossEpochs) {
 
 TEST_F(PrefetcherTest, ASavedPositionOfAShardGoesOnInIt) {
   PrefetchOptions options = Options(2, 5);
-  options.shard = {1, 3};
+  options.replica = {1, 3};
   Prefetcher whole(options, Plain());
   std::vector<int> all = Labels(whole, 3);
   const std::string position = whole.position().Encode();
@@ -229,7 +223,7 @@ TEST_F(PrefetcherTest, NamesTheRecordOfEachItem) {
           if (!std::filesystem::exists(options.path)) {
             WriteDb(backend, options.path, NumberedRecords(5));
           }
-          options.shard = {ranks - 1, ranks};
+          options.replica = {ranks - 1, ranks};
           Prefetcher source(options, Plain());
           const int label = Labels(source, batches)[static_cast<size_t>(2 * batches - 2 + item)];
           EXPECT_EQ(source.NameOfItem(item), "record '" + Key8(label) + "' of " + options.path);
@@ -370,7 +364,7 @@ class MakePrefetcherTest : public PrefetcherTest {
  protected:
   std::unique_ptr<Prefetcher> Make(const std::string& text, caffe::Phase phase = caffe::TRAIN) {
     return MakePrefetcher(KeptLayer("name: \"d\"\ntype: \"Data\"\n" + text), phase, PhiloxKey{1, 2},
-                          Shard{1, 2}, true);
+                          Replica{1, 2});
   }
   Thrown Refusal(const std::string& fields) {
     return Catch([&] { Make("data_param {\nsource: \"s\"\n" + fields + "\n}"); });

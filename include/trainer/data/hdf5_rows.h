@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "trainer/base/philox.h"
-#include "trainer/base/shard.h"
+#include "trainer/base/replica.h"
 #include "trainer/data/prefetcher.h"
 #include "trainer/data/read_ahead.h"
 #include "trainer/hdf5/reader.h"
@@ -33,8 +33,7 @@ struct Hdf5RowsOptions {
   int64_t depth = 4;     // batches ready ahead
   bool shuffle = false;  // each epoch another order of the files, and of the rows of each
   PhiloxKey key;         // of those orders: they depend on nothing else
-  Shard shard;           // record k goes to rank k % count, k counted since training began
-  bool is_root = true;   // whether it logs
+  Replica replica;       // record k goes to rank k % count, k counted since training began
 };
 
 // One batch: the outputs in memory order (images NHWC), and where reading goes on. The key of the
@@ -85,7 +84,7 @@ class Hdf5Rows {
   void BeginEpoch(int64_t skipped);
   void BeginFile();
   void Advance();
-  void SkipOthers();  // to the next row of this shard
+  void SkipOthers();  // to the next row of this replica
   Row Here() const;
   void Open(size_t file);
   void ReadRun(const Row& first, int64_t rows, int64_t at, RowBatch& batch);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "trainer/base/philox.h"
-#include "trainer/base/shard.h"
+#include "trainer/base/replica.h"
 #include "trainer/config/layer_spec.h"
 #include "trainer/data/prefetcher.h"
 #include "trainer/image/image.h"
@@ -48,7 +48,6 @@ void ReadListedImage(const std::string& list, const ListedImage& listed,
 // ReadImageList and ReadImageReading do, and kConfig at the field's line: no source, rand_skip
 // above the number of images.
 std::unique_ptr<Prefetcher> MakeImagePrefetcher(const LayerSpec& layer, caffe::Phase phase,
-                                                const PhiloxKey& key, const Shard& shard,
-                                                bool is_root);
+                                                const PhiloxKey& key, const Replica& replica);
 
 }  // namespace trainer

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "trainer/base/philox.h"
-#include "trainer/base/shard.h"
+#include "trainer/base/replica.h"
 #include "trainer/config/layer_spec.h"
 #include "trainer/data/read_ahead.h"
 #include "trainer/data/record_source.h"
@@ -42,8 +42,7 @@ struct PrefetchOptions {
   int64_t batch_size = 1;
   int64_t depth = 4;  // batches ready ahead
   bool labels = true;
-  Shard shard;          // record k goes to rank k % count, k counted since training began
-  bool is_root = true;  // whether it logs
+  Replica replica;  // record k goes to rank k % count, k counted since training began
 };
 
 // One source of batches, read ahead; see ReadAhead for the threads. Errors of the reading thread
@@ -83,7 +82,7 @@ class Prefetcher {
   void AddRecord(Batch& batch, int64_t index);
   void CheckShape(const DatumView& datum);
   void Advance();
-  void SkipOthers();  // to the next record of this shard
+  void SkipOthers();  // to the next record of this replica
 
   PrefetchOptions options_;
   Transform transform_;
@@ -103,8 +102,8 @@ class Prefetcher {
 // wanted by a second top; only TRAIN nets share their records among replicas. Throws kConfig at the
 // field's line: batch_size, or data_param's prefetch, out of range.
 PrefetchOptions ReadPrefetchOptions(const LayerSpec& layer, std::string_view param,
-                                    uint32_t batch_size, caffe::Phase phase, const Shard& shard,
-                                    bool is_root);
+                                    uint32_t batch_size, caffe::Phase phase,
+                                    const Replica& replica);
 
 // The database that a Data layer's data_param names. Throws as OpenCursor does, at the layer's
 // line.
@@ -113,6 +112,6 @@ std::unique_ptr<Cursor> OpenLayersDatabase(const LayerSpec& layer);
 // The source that a Data layer's data_param and transform_param ask for. Throws as
 // ReadPrefetchOptions and OpenLayersDatabase do, and kConfig without a source.
 std::unique_ptr<Prefetcher> MakePrefetcher(const LayerSpec& layer, caffe::Phase phase,
-                                           const PhiloxKey& key, const Shard& shard, bool is_root);
+                                           const PhiloxKey& key, const Replica& replica);
 
 }  // namespace trainer

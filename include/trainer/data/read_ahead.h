@@ -24,7 +24,7 @@ struct WaitCounters {
 constexpr bool LogsWait(uint64_t n) { return n % 1000 == 1; }
 
 // Counts a wait that begins now and logs "Waiting for data" where that is due.
-void NoteWait(bool logs, WaitCounters* counters);
+void NoteWait(WaitCounters* counters);
 
 // The members are for one thread, the consumer; the reading thread starts with the first Next and
 // ends with the object, so the object must be the last member of what `fill` uses. Nothing is
@@ -34,10 +34,9 @@ template <class Batch>
 class ReadAhead {
  public:
   // `depth` batches are kept ready. `make` gives an empty batch with its buffers, `fill` fills one
-  // on the reading thread. `logs`: whether waits are logged.
-  ReadAhead(int64_t depth, bool logs, std::function<Batch()> make, std::function<void(Batch&)> fill)
+  // on the reading thread.
+  ReadAhead(int64_t depth, std::function<Batch()> make, std::function<void(Batch&)> fill)
       : depth_(depth),
-        logs_(logs),
         make_(std::move(make)),
         fill_(std::move(fill)),
         free_(static_cast<size_t>(depth) + 1),
@@ -72,7 +71,7 @@ class ReadAhead {
  private:
   Batch Wait(bool first) {
     if (!full_.WouldWait()) return full_.Pop();
-    if (!first) NoteWait(logs_, &counters_);
+    if (!first) NoteWait(&counters_);
     const auto begin = std::chrono::steady_clock::now();
     Batch batch = full_.Pop();
     const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
@@ -92,7 +91,6 @@ class ReadAhead {
   }
 
   int64_t depth_;
-  bool logs_;
   std::function<Batch()> make_;
   std::function<void(Batch&)> fill_;
   Batch current_;

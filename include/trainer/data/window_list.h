@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "trainer/base/philox.h"
-#include "trainer/base/shard.h"
+#include "trainer/base/replica.h"
 #include "trainer/config/layer_spec.h"
 #include "trainer/data/image_list.h"
 #include "trainer/data/prefetcher.h"
@@ -67,7 +67,6 @@ WindowPlace PlaceWindow(const Window& window, int image_height, int image_width,
 // and whether it is mirrored, is a function of the key and the record's number. Throws as
 // ReadPrefetchOptions and ReadWindowList do, and kConfig at the field's line.
 std::unique_ptr<Prefetcher> MakeWindowPrefetcher(const LayerSpec& layer, caffe::Phase phase,
-                                                 const PhiloxKey& key, const Shard& shard,
-                                                 bool is_root);
+                                                 const PhiloxKey& key, const Replica& replica);
 
 }  // namespace trainer

@@ -13,7 +13,7 @@
 #include "trainer/backend/fault.h"
 #include "trainer/base/philox.h"
 #include "trainer/base/registry.h"
-#include "trainer/base/shard.h"
+#include "trainer/base/replica.h"
 #include "trainer/config/layer_spec.h"
 #include "trainer/tensor/tensor.h"
 
@@ -157,9 +157,8 @@ class RunContext {
 // What a layer's maker may know beside its spec.
 struct LayerEnv {
   caffe::Phase phase = caffe::TEST;
-  PhiloxKey key;        // of the layer's random stream
-  Shard shard;          // the part of a data set that this replica reads
-  bool is_root = true;  // whether this replica logs
+  PhiloxKey key;    // of the layer's random stream
+  Replica replica;  // the part of a data set that this replica reads
 };
 
 // One layer of one net. Made once; Plan runs again when the inputs come in another shape; used by

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/base/shard.h"
+#include "trainer/base/replica.h"
 #include "trainer/config/net_spec.h"
 #include "trainer/layers/file_writer.h"
 #include "trainer/layers/layer.h"
@@ -27,7 +27,7 @@ struct NetOptions {
   bool training = false;  // plan memory for backward
   bool force_backward = false;
   uint64_t seed = 0;
-  Shard shard;
+  Replica replica;
   MemoryMode memory = MemoryMode::kShared;
   bool recompute = false;  // as the net's `recompute` says, or this
   bool fuse = true;        // let layers compute those behind them as well; never with kSeparate
