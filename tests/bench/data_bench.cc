@@ -15,9 +15,9 @@
 #include "trainer/base/channel.h"
 #include "trainer/data/cursor.h"
 #include "trainer/data/datum.h"
-#include "trainer/data/db_writer.h"
-#include "trainer/data/digits.h"
 #include "trainer/data/prefetcher.h"
+#include "trainer/dataset/db_writer.h"
+#include "trainer/dataset/digits.h"
 
 namespace trainer {
 namespace {

@@ -22,7 +22,7 @@
 #include "trainer/config/layer_spec.h"
 #include "trainer/config/prototxt.h"
 #include "trainer/data/cursor.h"
-#include "trainer/data/db_writer.h"
+#include "trainer/dataset/db_writer.h"
 
 namespace trainer {
 

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "data/test_data.h"
-#include "trainer/data/dataset.h"
+#include "trainer/dataset/dataset.h"
 
 namespace trainer {
 namespace {

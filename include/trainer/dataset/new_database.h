@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "datum.pb.h"
-#include "trainer/data/db_writer.h"
+#include "trainer/dataset/db_writer.h"
 
 namespace trainer {
 

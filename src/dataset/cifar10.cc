@@ -3,8 +3,8 @@
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
-#include "trainer/data/dataset.h"
-#include "trainer/data/new_database.h"
+#include "trainer/dataset/dataset.h"
+#include "trainer/dataset/new_database.h"
 
 namespace trainer {
 namespace {

@@ -1,4 +1,4 @@
-#include "trainer/data/digits.h"
+#include "trainer/dataset/digits.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

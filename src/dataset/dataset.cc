@@ -1,4 +1,4 @@
-#include "trainer/data/dataset.h"
+#include "trainer/dataset/dataset.h"
 
 #include <vector>
 
@@ -7,9 +7,9 @@
 #include "trainer/base/text.h"
 #include "trainer/data/cursor.h"
 #include "trainer/data/datum.h"
-#include "trainer/data/digits.h"
-#include "trainer/data/idx.h"
-#include "trainer/data/new_database.h"
+#include "trainer/dataset/digits.h"
+#include "trainer/dataset/idx.h"
+#include "trainer/dataset/new_database.h"
 
 namespace trainer {
 namespace {

@@ -1,4 +1,4 @@
-#include "trainer/data/idx.h"
+#include "trainer/dataset/idx.h"
 
 #include <zlib.h>
 

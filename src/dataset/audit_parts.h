@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "trainer/data/audit.h"
 #include "trainer/data/datum.h"
 #include "trainer/data/transform.h"
+#include "trainer/dataset/audit.h"
 
 namespace trainer {
 

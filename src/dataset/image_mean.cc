@@ -5,8 +5,8 @@
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
 #include "trainer/data/cursor.h"
-#include "trainer/data/dataset.h"
 #include "trainer/data/datum.h"
+#include "trainer/dataset/dataset.h"
 
 namespace trainer {
 namespace {

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "data/test_data.h"
-#include "trainer/data/dataset.h"
+#include "trainer/dataset/dataset.h"
 #include "trainer/image/image.h"
 
 namespace trainer {

@@ -5,9 +5,9 @@
 #include "trainer/base/philox.h"
 #include "trainer/base/text.h"
 #include "trainer/data/cursor.h"
-#include "trainer/data/dataset.h"
 #include "trainer/data/datum.h"
-#include "trainer/data/new_database.h"
+#include "trainer/dataset/dataset.h"
+#include "trainer/dataset/new_database.h"
 
 namespace trainer {
 namespace {

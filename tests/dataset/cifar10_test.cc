@@ -3,7 +3,7 @@
 
 #include "data/test_data.h"
 #include "trainer/base/text.h"
-#include "trainer/data/dataset.h"
+#include "trainer/dataset/dataset.h"
 
 namespace trainer {
 namespace {

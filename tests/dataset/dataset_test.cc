@@ -1,4 +1,4 @@
-#include "trainer/data/dataset.h"
+#include "trainer/dataset/dataset.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "data/test_data.h"
-#include "trainer/data/digits.h"
+#include "trainer/dataset/digits.h"
 
 namespace trainer {
 namespace {

@@ -1,4 +1,4 @@
-#include "trainer/data/new_database.h"
+#include "trainer/dataset/new_database.h"
 
 #include <unistd.h>
 

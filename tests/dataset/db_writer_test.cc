@@ -1,4 +1,4 @@
-#include "trainer/data/db_writer.h"
+#include "trainer/dataset/db_writer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

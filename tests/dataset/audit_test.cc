@@ -1,4 +1,4 @@
-#include "trainer/data/audit.h"
+#include "trainer/dataset/audit.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

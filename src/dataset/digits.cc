@@ -1,7 +1,7 @@
 // No cos, exp or log here: libm's last bits differ between machines. Turns use the half-angle
 // formulas, bell curves are sums of uniform numbers.
 
-#include "trainer/data/digits.h"
+#include "trainer/dataset/digits.h"
 
 #include <algorithm>
 #include <cmath>
