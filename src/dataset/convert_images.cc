@@ -7,7 +7,7 @@
 
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
-#include "trainer/base/philox.h"
+#include "trainer/base/permutation.h"
 #include "trainer/base/text.h"
 #include "trainer/data/image_list.h"
 #include "trainer/dataset/dataset.h"
@@ -89,10 +89,12 @@ class Converter {
 };
 
 void Shuffle(uint64_t seed, std::vector<ListedImage>* images) {
-  const PhiloxKey key{seed, 0};
-  for (size_t i = images->size() - 1; i > 0; --i) {
-    std::swap((*images)[i], (*images)[uint64_t{PhiloxWord(key, 0, i)} * (i + 1) >> 32]);
-  }
+  std::vector<uint32_t> order;
+  Permute({seed, 0}, 0, 0, images->size(), &order);
+  std::vector<ListedImage> shuffled;
+  shuffled.reserve(order.size());
+  for (const uint32_t i : order) shuffled.push_back(std::move((*images)[i]));
+  *images = std::move(shuffled);
 }
 
 }  // namespace

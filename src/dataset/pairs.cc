@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "trainer/base/error.h"
-#include "trainer/base/philox.h"
+#include "trainer/base/permutation.h"
 #include "trainer/base/text.h"
 #include "trainer/data/cursor.h"
 #include "trainer/data/datum.h"
@@ -40,9 +40,7 @@ class Images {
 
   int64_t count() const { return static_cast<int64_t>(all_.size()); }
   // An image by 32 random bits.
-  const Labelled& Pick(uint32_t word) const {
-    return all_[static_cast<size_t>(uint64_t{word} * all_.size() >> 32)];
-  }
+  const Labelled& Pick(uint32_t word) const { return all_[UniformBelow(word, all_.size())]; }
   // A datum of two such images, without them.
   caffe::Datum EmptyPair() const {
     caffe::Datum pair;
