@@ -143,7 +143,7 @@ void PrefetcherBatches(benchmark::State& state) {
   Prefetcher prefetcher(options,
                         Transform(Layer(state.range(3) != 0, state.range(2)), caffe::TRAIN, {}));
   prefetcher.Next();
-  for (auto _ : state) benchmark::DoNotOptimize(prefetcher.Next().data.data());
+  for (auto _ : state) benchmark::DoNotOptimize(prefetcher.Next().output(0).data());
   Count(state, source, state.iterations() * 64);
 }
 
