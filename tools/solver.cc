@@ -44,8 +44,7 @@ class SolverFields final : public Verb {
       PrintField(flags.words()[0]);
       return 0;
     }
-    std::cout << Wrap("update rules (field type): " + JoinList(StepRuleNames()), 0)
-              << "\n\n"
+    std::cout << Wrap("update rules (field type): " + JoinList(StepRuleNames()), 0) << "\n\n"
               << Explain("SolverParameter");
     return 0;
   }

@@ -70,8 +70,8 @@ Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device
   if (proto_.random_seed() >= 0) {
     seed_ = static_cast<uint64_t>(proto_.random_seed());
   } else {
-    seed_ = loaded && loaded->state.has_random_seed() ? loaded->state.random_seed()
-                                                      : FreshSeed(group_);
+    seed_ =
+        loaded && loaded->state.has_random_seed() ? loaded->state.random_seed() : FreshSeed(group_);
   }
   BuildNets(options);
   objective_ =

@@ -88,13 +88,12 @@ class SameBatchTest : public testing::TestWithParam<MemoryMode> {
   NetSpec spec_;
 };
 
-INSTANTIATE_TEST_SUITE_P(In, SameBatchTest,
-                         testing::Values(MemoryMode::kShared, MemoryMode::kSeparate,
-                                         MemoryMode::kPoisoned),
-                         [](const auto& mode) {
-                           return std::array{"Shared", "Separate",
-                                             "Poisoned"}[static_cast<size_t>(mode.param)];
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    In, SameBatchTest,
+    testing::Values(MemoryMode::kShared, MemoryMode::kSeparate, MemoryMode::kPoisoned),
+    [](const auto& mode) {
+      return std::array{"Shared", "Separate", "Poisoned"}[static_cast<size_t>(mode.param)];
+    });
 
 TEST_P(SameBatchTest, GivesTheSameLossAndGradientsBitForBit) {
   const auto made = Make();

@@ -1,8 +1,6 @@
 // Replicas that train one model together, here as threads of one process: all that an exchange of
 // gradients needs is a ReplicaGroup, in one file.
 
-#include "trainer/base/replica_group.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,6 +9,7 @@
 #include <thread>
 
 #include "small_run.h"
+#include "trainer/base/replica_group.h"
 #include "trainer/base/text.h"
 #include "trainer/hdf5/appender.h"
 
@@ -25,7 +24,8 @@ using testing::Pointwise;
 // Where the threads meet. Sums are made in the order of the ranks.
 class Meeting {
  public:
-  explicit Meeting(int count) : count_(count), barrier_(count), parts_(static_cast<size_t>(count)) {}
+  explicit Meeting(int count)
+      : count_(count), barrier_(count), parts_(static_cast<size_t>(count)) {}
 
   void Sum(int rank, std::span<float> values) {
     parts_[static_cast<size_t>(rank)] = values;
@@ -111,10 +111,11 @@ class ReplicasTest : public testing::TestWithParam<std::tuple<int, bool>> {
       }
     }
     WriteText(folder_ / "net.prototxt", net);
-    WriteText(folder_ / "solver.prototxt",
-              Join("net: '", folder_ / "net.prototxt", "'\nsnapshot_prefix: '", folder_ / "s",
-                   "'\nbase_lr: 0.1 lr_policy: 'fixed' momentum: 0.9 weight_decay: 0.01 display: 1 ",
-                   fields));
+    WriteText(
+        folder_ / "solver.prototxt",
+        Join("net: '", folder_ / "net.prototxt", "'\nsnapshot_prefix: '", folder_ / "s",
+             "'\nbase_lr: 0.1 lr_policy: 'fixed' momentum: 0.9 weight_decay: 0.01 display: 1 ",
+             fields));
     return LoadSolver(folder_ / "solver.prototxt");
   }
 
@@ -169,8 +170,7 @@ class ReplicasTest : public testing::TestWithParam<std::tuple<int, bool>> {
   TempFolder folder_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Of, ReplicasTest,
-                         testing::Combine(testing::Values(2, 4), testing::Bool()),
+INSTANTIATE_TEST_SUITE_P(Of, ReplicasTest, testing::Combine(testing::Values(2, 4), testing::Bool()),
                          [](const auto& info) {
                            return Join(std::get<0>(info.param),
                                        std::get<1>(info.param) ? "Eager" : "Lazy");
@@ -199,7 +199,8 @@ TEST_P(ReplicasTest, LearnWhatOneWithAllTheirBatchesLearns) {
 TEST_P(ReplicasTest, ClipAndScaleByNormsAsOneDoes) {
   ExpectLikeOne(kNet, Join(kTests, "clip_gradients: 0.5 "));
   ExpectLikeOne(kNet, Join(kTests, "type: 'LARS' trust_coefficient: 0.1 "));
-  ExpectLikeOne(kNet, Join(kTests, "clip_gradients: 0.5 snapshot_diff: true larc: true larc_eta: 0.1 "));
+  ExpectLikeOne(kNet,
+                Join(kTests, "clip_gradients: 0.5 snapshot_diff: true larc: true larc_eta: 0.1 "));
 }
 
 TEST_P(ReplicasTest, AgreeOnASeedThatNobodyGave) {
@@ -265,7 +266,8 @@ TEST_P(ReplicasTest, OfAnotherNumberGoOnWithoutTheStatesOfTheFirst) {
   testing::internal::CaptureStderr();
   Run(spec, options);
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
-              testing::HasSubstr(Join("The snapshot was made by ", count, " replicas and 1 go on: "
+              testing::HasSubstr(Join("The snapshot was made by ", count,
+                                      " replicas and 1 go on: "
                                       "layer 'lstm' forgets what it kept from batch to batch")));
 }
 

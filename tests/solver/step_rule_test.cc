@@ -138,9 +138,9 @@ TEST(StepRuleTest, RefusesABatchOfSeveralPassesWhereItIsEvaluatedAgain) {
 
 TEST(StepRuleTest, AnUnknownTypeIsToldTheNearestOfRulesAndStepRules) {
   const auto refusal = [](const std::string& type) {
-    return ErrorOf([&] {
-             SmallRun("type: '" + type + "' base_lr: 1 lr_policy: 'fixed' max_iter: 1 ");
-           }).second;
+    return ErrorOf(
+               [&] { SmallRun("type: '" + type + "' base_lr: 1 lr_policy: 'fixed' max_iter: 1 "); })
+        .second;
   };
   EXPECT_THAT(refusal("TestSan"), HasSubstr("Did you mean 'TestSam'?"));
   EXPECT_THAT(refusal("Adan"), HasSubstr("Did you mean 'Adam'?"));

@@ -76,10 +76,11 @@ class WeightUpdate {
   std::vector<Entry> entries_;        // by the address of the gradient
   std::vector<DeviceFloats> states_;  // one per state kind
   std::vector<std::vector<float*>> history_;
-  // Sums of squares: of entry i's weights at 2 i and its gradients at 2 i + 1; then of all gradients.
+  // Sums of squares: of entry i's weights at 2 i and its gradients at 2 i + 1; then of all
+  // gradients.
   DeviceFloats squares_;
   std::vector<float> host_squares_;
-  UpdateRates rates_;                // of this update
+  UpdateRates rates_;  // of this update
   float clip_ = 1;
 };
 
