@@ -1,13 +1,10 @@
-// The solver's side of snapshots: what goes into the files and back.
-
-#include "trainer/checkpoint/snapshot.h"
+// What a snapshot says of a run, from the solver and back into it.
 
 #include <glog/logging.h>
 
 #include <algorithm>
-#include <cmath>
+#include <set>
 
-#include "trainer/base/atomic_file.h"
 #include "trainer/base/text.h"
 #include "trainer/config/blob.h"
 #include "trainer/net/load_weights.h"
@@ -16,34 +13,9 @@
 namespace trainer {
 namespace {
 
-SnapshotFormat FormatOf(const caffe::SolverParameter& solver) {
-  return solver.snapshot_format() == caffe::SolverParameter::HDF5 ? SnapshotFormat::kHdf5
-                                                                  : SnapshotFormat::kBinary;
-}
+constexpr char kTrain[] = "train";
 
 std::string NetKey(size_t test_net) { return Join("test ", test_net); }
-
-void SaveProgress(const std::string& name, const Net& net, caffe::SolverState& state) {
-  caffe::NetProgress* progress = state.add_progress();
-  progress->set_net(name);
-  progress->set_passes(net.passes());
-  for (const auto& [layer, bytes] : net.SaveLayerStates()) {
-    caffe::LayerProgress* entry = progress->add_layers();
-    entry->set_layer(layer);
-    entry->set_state(bytes);
-  }
-}
-
-void RestoreNet(const caffe::SolverState& state, const std::string& name, Net& net) {
-  for (const caffe::NetProgress& progress : state.progress()) {
-    if (progress.net() != name) continue;
-    std::vector<std::pair<std::string, std::string>> layers;
-    for (const caffe::LayerProgress& entry : progress.layers()) {
-      layers.emplace_back(entry.layer(), entry.state());
-    }
-    net.Restore(static_cast<uint32_t>(progress.passes()), layers);
-  }
-}
 
 // All that differs at once: one difference alone may mislead.
 [[noreturn]] void Mismatch(const std::string& file, std::span<const std::string> differences) {
@@ -77,7 +49,7 @@ std::vector<std::string> Solver::StateDifferences(const caffe::SolverState& stat
     differences.push_back(Join("this state is of a solver of type '", state.solver_type(),
                                "', and the solver here is '", proto_.type(), "'"));
   }
-  const size_t expected = train_net_->params().size() * update_->history().size();
+  const size_t expected = train_net_->params().size() * rule_->history().size();
   if (static_cast<size_t>(state.history_size()) != expected) {
     differences.push_back(Join("it holds ", state.history_size(),
                                " history blobs, and this solver needs ", expected));
@@ -115,6 +87,11 @@ void Solver::Restore(const LoadedState& loaded, const std::string& file) {
     average_->Restart();
   }
   RestoreHistory(state, file);
+  try {
+    rule_->RestoreState(state.step_state());
+  } catch (const Error& error) {
+    throw Error(ErrorCode::kBadSnapshot, {file}, error.what());
+  }
   RestoreProgress(state);
   saved_iter_ = state_.iter;
   if (state_.iter >= proto_.max_iter()) {
@@ -126,7 +103,7 @@ void Solver::Restore(const LoadedState& loaded, const std::string& file) {
 void Solver::RestoreHistory(const caffe::SolverState& state, const std::string& file) {
   LOG(INFO) << proto_.type() << "Solver: restoring history";
   const std::vector<Param*>& params = train_net_->params();
-  const std::vector<std::vector<float*>>& history = update_->history();
+  const std::vector<std::vector<float*>>& history = rule_->history();
   for (size_t kind = 0; kind < history.size(); ++kind) {
     for (size_t i = 0; i < params.size(); ++i) {
       const auto index = static_cast<int>(kind * params.size() + i);
@@ -153,10 +130,54 @@ void Solver::RestoreProgress(const caffe::SolverState& state) {
   state_.loss_position = state.loss_position() < static_cast<uint32_t>(std::max(window, 1))
                              ? state.loss_position()
                              : 0;
-  RestoreNet(state, "train", *train_net_);
+  RestoreNet(state, kTrain, *train_net_);
   for (size_t i = 0; i < test_nets_.size(); ++i) RestoreNet(state, NetKey(i), *test_nets_[i]);
 }
 
+// Data sources go on at one position for all replicas; what layers leave to their next pass is each
+// replica's own. Those of other ranks are of no use to another number of replicas, which would see
+// other sequences: then layers begin anew.
+void Solver::RestoreNet(const caffe::SolverState& state, const std::string& name, Net& net) const {
+  const bool same = static_cast<int>(state.replicas()) == replica_.count;
+  std::set<std::string> own;
+  for (const LayerState& layer : net.SaveLayerStates()) {
+    if (layer.of_replica) own.insert(layer.layer);
+  }
+  for (const caffe::NetProgress& progress : state.progress()) {
+    if (progress.net() != name) continue;
+    std::vector<LayerState> layers;
+    for (const caffe::LayerProgress& entry : progress.layers()) {
+      const bool of_replica = own.contains(entry.layer());
+      if (of_replica && !same && name == kTrain) {
+        LOG(WARNING) << EscapeControl(
+            Join("The snapshot was made by ", state.replicas(), " replicas and ", replica_.count,
+                 " go on: layer '", entry.layer(), "' forgets what it kept from batch to batch"));
+        continue;
+      }
+      const int other = replica_.rank - 1;
+      const bool takes_other = of_replica && other >= 0 && other < entry.other_ranks_size();
+      layers.push_back(
+          {entry.layer(), takes_other ? entry.other_ranks(other) : entry.state(), of_replica});
+    }
+    net.Restore(static_cast<uint32_t>(progress.passes()), layers);
+  }
+}
+
+void Solver::SaveNet(const std::string& name, const Net& net, caffe::SolverState& state) const {
+  caffe::NetProgress* progress = state.add_progress();
+  progress->set_net(name);
+  progress->set_passes(net.passes());
+  for (const LayerState& layer : net.SaveLayerStates()) {
+    caffe::LayerProgress* entry = progress->add_layers();
+    entry->set_layer(layer.layer);
+    entry->set_state(layer.bytes);
+    if (!layer.of_replica || group_ == nullptr || name != kTrain) continue;
+    const std::vector<std::string> ranks = group_->Gather(layer.bytes);
+    for (size_t rank = 1; rank < ranks.size(); ++rank) entry->add_other_ranks(ranks[rank]);
+  }
+}
+
+// All replicas call it; the one of rank 0 is whole.
 caffe::SolverState Solver::StateProto() const {
   caffe::SolverState state;
   state.set_iter(state_.iter);
@@ -165,10 +186,14 @@ caffe::SolverState Solver::StateProto() const {
   state.set_solver_type(proto_.type());
   for (const float loss : state_.recent_losses) state.add_recent_losses(loss);
   state.set_loss_position(static_cast<uint32_t>(state_.loss_position));
-  SaveProgress("train", *train_net_, state);
-  for (size_t i = 0; i < test_nets_.size(); ++i) SaveProgress(NetKey(i), *test_nets_[i], state);
+  if (replica_.count > 1) state.set_replicas(static_cast<uint32_t>(replica_.count));
+  const std::string step_state = rule_->SaveState();
+  if (!step_state.empty()) state.set_step_state(step_state);
+  SaveNet(kTrain, *train_net_, state);
+  if (replica_.rank != 0) return state;
+  for (size_t i = 0; i < test_nets_.size(); ++i) SaveNet(NetKey(i), *test_nets_[i], state);
   const std::vector<Param*>& params = train_net_->params();
-  for (const std::vector<float*>& history : update_->history()) {
+  for (const std::vector<float*>& history : rule_->history()) {
     for (size_t i = 0; i < params.size(); ++i) {
       caffe::BlobProto* blob = state.add_history();
       for (const int64_t dim : params[i]->shape.dims()) blob->mutable_shape()->add_dim(dim);
@@ -179,84 +204,6 @@ caffe::SolverState Solver::StateProto() const {
     }
   }
   return state;
-}
-
-std::string Solver::Snapshot() {
-  const WeightAverage::Scope raw(average_.get(), false);  // a signal may ask during a test
-  const std::string broken = FirstNonFiniteParam();
-  if (!broken.empty()) {
-    throw Error(ErrorCode::kDiverged,
-                Join("iteration ", state_.iter, ": the weights of ", broken,
-                     " are not finite, so no snapshot is written. Try a lower base_lr or "
-                     "clip_gradients"));
-  }
-  SnapshotReport report;
-  report.iter = state_.iter;
-  const SnapshotNames names = NamesFor(proto_.snapshot_prefix(), state_.iter, FormatOf(proto_));
-  report.model = names.model;
-  report.state = names.state;
-  if (average_) report.averaged = names.averaged;
-  observer_.OnSnapshotStart(report);
-  caffe::NetParameter net = train_net_->ToProto(proto_.snapshot_diff());
-  std::optional<caffe::NetParameter> averaged;
-  if (average_) averaged = average_->ToProto();
-  caffe::SolverState state = StateProto();
-  SaveSnapshot(proto_.snapshot_prefix(), state_.iter, net, state, FileOps::Posix(),
-               averaged ? &*averaged : nullptr, FormatOf(proto_));
-  saved_iter_ = state_.iter;
-  observer_.OnSnapshot(report);
-  return names.model;
-}
-
-// A snapshot on the way. When it cannot be written the run goes on: what was learned is in memory,
-// and the disk may have room at the next one. The last snapshot has no next one.
-void Solver::TrySnapshot() {
-  try {
-    Snapshot();
-  } catch (const Error& error) {
-    const bool of_disk = error.code() == ErrorCode::kIo ||
-                         error.code() == ErrorCode::kCannotCreate ||
-                         error.code() == ErrorCode::kNoPermission;
-    if (!of_disk || state_.iter >= proto_.max_iter()) throw;
-    LOG(WARNING) << EscapeControl(Join("The snapshot of iteration ", state_.iter,
-                                       " could not be written; training goes on and the next "
-                                       "snapshot tries again. ",
-                                       error.what()));
-  }
-}
-
-bool SavesSnapshots(const caffe::SolverParameter& solver) {
-  return solver.snapshot() > 0 || solver.snapshot_after_train();
-}
-
-void CheckSnapshotPaths(const caffe::SolverParameter& solver) {
-  const SnapshotNames longest =
-      NamesFor(solver.snapshot_prefix(), solver.max_iter(), FormatOf(solver));
-  CheckNameLength(solver.ema_decay() > 0 ? longest.averaged : longest.model);
-}
-
-uint64_t Solver::SnapshotBytes() const {
-  return params_.WeightBytes() * (1 + update_->history().size() + (average_ ? 1 : 0));
-}
-
-// What would make every snapshot fail, wherever it goes.
-void Solver::CheckSnapshotForm() const {
-  if (FormatOf(proto_) == SnapshotFormat::kHdf5) {
-    std::vector<std::string> names;
-    for (int i = 0; i < train_net_->NumLayers(); ++i) {
-      names.push_back(train_net_->LayerAt(i).name());
-    }
-    CheckHdf5Names(names);
-  } else {
-    CheckModelBytes(params_.WeightBytes() * (proto_.snapshot_diff() ? 2 : 1));
-  }
-}
-
-// Everything else that would make the first snapshot fail, before the first iteration.
-void Solver::CheckSnapshotFolder() const {
-  RemoveStrayTemps(proto_.snapshot_prefix());
-  ProbeWritable(proto_.snapshot_prefix(), SnapshotBytes());
-  CheckSnapshotPaths(proto_);
 }
 
 }  // namespace trainer

@@ -1,4 +1,4 @@
-#include "trainer/checkpoint/snapshot.h"
+#include "trainer/checkpoint/snapshot_files.h"
 
 #include <glog/logging.h>
 

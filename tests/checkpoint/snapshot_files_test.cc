@@ -1,4 +1,4 @@
-#include "trainer/checkpoint/snapshot.h"
+#include "trainer/checkpoint/snapshot_files.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
