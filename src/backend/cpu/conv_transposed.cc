@@ -19,7 +19,7 @@ ConvDesc Transposed(const ConvDesc& desc) {
   transposed.in_channels = desc.out_channels;
   transposed.out_channels = desc.in_channels;
   transposed.in = desc.Out();
-  transposed.bias = turned.relu = false;
+  transposed.bias = transposed.relu = false;
   for (size_t i = 0; i < desc.pad.size(); ++i) {
     transposed.pad[i] = desc.dilation[i] * (desc.kernel[i] - 1) - desc.pad[i];
   }
