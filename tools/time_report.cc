@@ -109,7 +109,7 @@ Json DirectionToJson(const Samples& samples, const Work& work, const MachinePeak
 
 Json LayerToJson(const Net& net, const Times& times, int i) {
   const LayerTimes& layer = times.layers[static_cast<size_t>(i)];
-  const int by = net.AbsorbedBy(i);
+  const int by = net.FusedInto(i);
   return Json::Object()
       .Set("name", net.LayerAt(i).name())
       .Set("type", net.LayerAt(i).type())

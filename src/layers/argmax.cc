@@ -1,5 +1,5 @@
-#include "checks.h"
-#include "plain_order.h"
+#include "common/checks.h"
+#include "common/plain_order.h"
 #include "trainer/backend/map.h"
 #include "trainer/base/text.h"
 
@@ -48,7 +48,7 @@ class ArgMax final : public Layer {
  public:
   explicit ArgMax(const LayerSpec& spec) : spec_(spec) {}
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     const caffe::ArgMaxParameter& param = spec_.proto().argmax_param();
     RequireF32(plan, spec_);
     RequireRank(plan, spec_, 0, 1, Shape::kMaxAxes, "at least one axis");
@@ -70,7 +70,7 @@ class ArgMax final : public Layer {
     plan.NoGradient(0);
   }
 
-  void Forward(RunContext& run) override {
+  void Forward(const RunContext& run) override {
     const caffe::ArgMaxParameter& param = spec_.proto().argmax_param();
     float* const y = run.Out(0).f32();
     const bool both = !param.has_axis() && param.out_max_val();

@@ -1,5 +1,5 @@
 #include "trainer/base/text.h"
-#include "unary.h"
+#include "common/unary.h"
 
 namespace trainer {
 namespace {

@@ -51,11 +51,11 @@ class Hdf5Data final : public Layer, public NamesItems {
     LOG(INFO) << "Number of HDF5 files: " << rows_.num_files();
   }
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     for (int i = 0; i < plan.NumOut(); ++i) plan.Out(i, rows_.shape(i));
   }
 
-  void Forward(RunContext& run) override {
+  void Forward(const RunContext& run) override {
     const RowBatch& batch = rows_.Next();
     for (int i = 0; i < run.NumOut(); ++i) {
       run.device().CopyToDevice(run.Out(i).data, batch.outputs[static_cast<size_t>(i)].data(),

@@ -1,5 +1,5 @@
 #include "trainer/backend/functions.h"
-#include "unary.h"
+#include "common/unary.h"
 
 namespace trainer {
 namespace {

@@ -19,12 +19,12 @@ class Prefetched : public Layer, public NamesItems {
   explicit Prefetched(std::unique_ptr<Prefetcher> prefetcher)
       : prefetcher_(std::move(prefetcher)) {}
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     const Shape shape = prefetcher_->shape();
     plan.Out(0, shape);
     if (plan.NumOut() > 1) {
       plan.Out(1, {shape[0]});
-      plan.Exact(1);
+      plan.OutStaysF32(1);
     }
     if (logged_) return;
     LOG(INFO) << "output data size: " << shape[0] << "," << shape[1] << "," << shape[2] << ","
@@ -32,7 +32,7 @@ class Prefetched : public Layer, public NamesItems {
     logged_ = true;
   }
 
-  void Forward(RunContext& run) override {
+  void Forward(const RunContext& run) override {
     const Batch& batch = prefetcher_->Next();
     run.device().CopyToDevice(run.Out(0).data, batch.data.data(), run.Out(0).Bytes());
     if (run.NumOut() < 2) return;

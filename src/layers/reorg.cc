@@ -1,5 +1,5 @@
-#include "checks.h"
-#include "plain_order.h"
+#include "common/checks.h"
+#include "common/plain_order.h"
 #include "trainer/backend/map.h"
 #include "trainer/base/text.h"
 
@@ -60,7 +60,7 @@ class Reorg final : public Layer {
     reverse_ = param.reverse();
   }
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     RequireRank(plan, spec_, 0, 4, 4, "images (N, C, H, W)");
     const Shape& in = plan.In(0);
     const int64_t s = spec_.proto().reorg_param().stride();
@@ -83,9 +83,9 @@ class Reorg final : public Layer {
     plan.Out(0, out, plan.InType(0));
   }
 
-  void Forward(RunContext& run) override { Run(run.device(), run.In(0), run.Out(0), !reverse_); }
+  void Forward(const RunContext& run) override { Run(run.device(), run.In(0), run.Out(0), !reverse_); }
 
-  void Backward(RunContext& run) override {
+  void Backward(const RunContext& run) override {
     if (run.WantsGradIn(0)) Run(run.device(), run.GradOut(0), run.GradIn(0), reverse_);
   }
 

@@ -1,16 +1,16 @@
 // What the layers of a net remember from pass to pass, for snapshots.
 
-#include "graph.h"
+#include "program.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
 
 std::vector<std::pair<std::string, std::string>> Net::SaveLayerStates() const {
   std::vector<std::pair<std::string, std::string>> states;
-  for (size_t s = 0; s < contexts_.size(); ++s) {
-    const StepInfo& step = graph_->steps[s];
+  for (const StepId id : graph_->steps.Ids()) {
+    const StepInfo& step = graph_->steps[id];
     std::string state = step.layer->SaveState();
-    if (const auto memory = contexts_[s].State(); !memory.empty()) {
+    if (const auto memory = program_->Of(id).forward.State(); !memory.empty()) {
       state.resize(memory.size());
       device_.CopyToHost(state.data(), memory.data(), memory.size());
     }
@@ -22,9 +22,9 @@ std::vector<std::pair<std::string, std::string>> Net::SaveLayerStates() const {
 void Net::Restore(uint32_t passes, const std::vector<std::pair<std::string, std::string>>& states) {
   passes_ = passes;
   for (const auto& [key, state] : states) {
-    for (size_t s = 0; s < contexts_.size(); ++s) {
-      const StepInfo& step = graph_->steps[s];
-      const std::span<std::byte> memory = contexts_[s].State();
+    for (const StepId id : graph_->steps.Ids()) {
+      const StepInfo& step = graph_->steps[id];
+      const std::span<std::byte> memory = program_->Of(id).forward.State();
       if (step.key != key) continue;
       if (memory.empty()) {
         step.layer->RestoreState(state);

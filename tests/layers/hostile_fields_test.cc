@@ -36,7 +36,9 @@ class SmallDevice final : public Device {
   void CopyToHost(void* host, const void* from, size_t bytes) const override {
     cpu_->CopyToHost(host, from, bytes);
   }
-  void Zero(void* memory, size_t bytes) const override { cpu_->Zero(memory, bytes); }
+  void Fill(void* memory, unsigned char value, size_t bytes) const override {
+    cpu_->Fill(memory, value, bytes);
+  }
   void Synchronize() const override { cpu_->Synchronize(); }
   std::unique_ptr<GemmPlan> MakeGemm(const GemmDesc& d) const override { return cpu_->MakeGemm(d); }
   std::unique_ptr<ConvPlan> MakeConv(const ConvDesc& d) const override { return cpu_->MakeConv(d); }

@@ -62,9 +62,9 @@ Run RunNet(const std::string& text, MemoryMode mode, caffe::Phase phase = caffe:
   Net net(spec, options, *device, params);
   Run run;
   for (int i = 0; i < net.NumLayers(); ++i) {
-    if (net.AbsorbedBy(i) < 0) continue;
+    if (net.FusedInto(i) < 0) continue;
     run.absorbed.push_back(
-        Join(net.LayerAt(i).name(), " in ", net.LayerAt(net.AbsorbedBy(i)).name()));
+        Join(net.LayerAt(i).name(), " in ", net.LayerAt(net.FusedInto(i)).name()));
   }
   for (int pass = 0; pass < 3; ++pass) {
     run.numbers.push_back(net.Forward());
