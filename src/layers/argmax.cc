@@ -17,13 +17,13 @@ HD bool Before(float a, int64_t i, float b, int64_t j) {
   return a_nan == b_nan ? i > j : b_nan;
 }
 
-// The places, or the values, of the `top` greatest elements of one row each; null is not wanted.
+// The indices, or the values, of the `top` greatest elements of one row each; null is not wanted.
 struct Greatest {
   const float* x;
   float *places, *values;
   Rows rows, out;
   PlainOrder order;
-  int64_t top, step;  // `step`: from one place of an output row to the next
+  int64_t top, step;  // `step`: the stride within an output row
 
   HD float At(int64_t row, int64_t i) const {
     return x[order.Memory(rows.Start(row) + i * rows.inner)];
@@ -89,8 +89,8 @@ class ArgMax final : public Layer {
         Join("top_k is ", top, "; of ", rows_.length, " numbers it may be 1 to ", rows_.length));
   }
 
-  // (N, parts, top, 1...), as many axes as the input has and at least 3. In memory the parts lie
-  // one behind the other, or, in an image, mixed.
+  // (N, parts, top, 1...), as many axes as the input has and at least 3. In memory the parts
+  // follow each other, or, in an image, are interleaved.
   Shape WholeItems(const Shape& in, int64_t top, int64_t parts) {
     std::vector<int64_t> dims(static_cast<size_t>(std::max(in.Rank(), 3)), 1);
     dims[0] = in[0];

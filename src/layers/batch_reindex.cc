@@ -20,7 +20,7 @@ struct TakeItem {
   }
 };
 
-// One place within the items: what was chosen twice adds up, always in the same order.
+// One element within the items: what was chosen twice adds up, always in the same order.
 struct AddItems {
   const float *dy, *index;
   float* dx;

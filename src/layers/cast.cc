@@ -9,7 +9,9 @@ class Cast final : public Layer {
 
   void Describe(DescribeContext& plan) override { plan.Out(0, plan.In(0), to_); }
   void Forward(const RunContext& run) override { run.device().Convert(run.In(0), run.Out(0)); }
-  void Backward(const RunContext& run) override { run.device().Convert(run.GradOut(0), run.GradIn(0)); }
+  void Backward(const RunContext& run) override {
+    run.device().Convert(run.GradOut(0), run.GradIn(0));
+  }
 
  private:
   DType to_;

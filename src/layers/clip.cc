@@ -1,5 +1,5 @@
-#include "trainer/base/text.h"
 #include "common/unary.h"
+#include "trainer/base/text.h"
 
 namespace trainer {
 namespace {

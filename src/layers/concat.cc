@@ -72,7 +72,7 @@ class Concat final : public Layer {
                i);
   }
 
-  // An input's part is one block per place of the axes before.
+  // An input's part is one block per index of the axes before.
   int64_t Blocks() const { return rows_.count / rows_.inner; }
   int64_t Block(int i) const { return lengths_[static_cast<size_t>(i)] * rows_.inner; }
   int64_t Step() const { return rows_.length * rows_.inner; }

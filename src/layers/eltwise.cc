@@ -100,7 +100,7 @@ class Eltwise final : public Layer {
   }
 
   void Backward(const RunContext& run) override {
-    for (int i = run.NumIn(); i-- > 0;) {  // input 0's gradient may lie in dy's memory: it is last
+    for (int i = run.NumIn(); i-- > 0;) {  // input 0's gradient may share dy's memory: it is last
       if (!run.WantsGradIn(i)) continue;
       if (op_ == Param::SUM) BackwardSum(run, i);
       if (op_ == Param::PROD) BackwardProduct(run, i);

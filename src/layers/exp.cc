@@ -1,6 +1,6 @@
 #include "common/log_base.h"
-#include "trainer/backend/functions.h"
 #include "common/unary.h"
+#include "trainer/backend/functions.h"
 
 namespace trainer {
 namespace {

@@ -102,7 +102,7 @@ class Filter final : public Layer {
   LayerSpec spec_;
   std::vector<float> selected_;  // the selector on the host
   std::vector<int32_t> chosen_, place_;
-  // Workspace: for each item that passes, its number before; for each item, its number behind, -1
+  // Workspace: for each item that passes, its number in the input; for each, in the output, -1
   // for those that do not pass.
   Slot<int32_t> chosen_at_, place_at_;
 };

@@ -21,7 +21,7 @@ namespace {
 constexpr char kParam[] = "hdf5_output_param";
 constexpr std::array<const char*, 2> kDatasets = {"data", "label"};
 
-// As Caffe writes them: four axes, ones behind.
+// As Caffe writes them: four axes, the last ones of length 1.
 std::array<int64_t, 4> FourAxes(const Shape& shape) {
   std::array<int64_t, 4> dims = {1, 1, 1, 1};
   for (int axis = 0; axis < shape.Rank(); ++axis) dims[static_cast<size_t>(axis)] = shape[axis];
@@ -129,7 +129,7 @@ class Hdf5Output final : public Layer, public FileWriter {
     ThrowAtField(spec_, kParam, "file_name", Error(ErrorCode::kCannotCreate, message));
   }
 
-  // The rows before the snapshot, and some behind it, are in the file of the run that was stopped.
+  // The rows before the snapshot, and some after it, are in the file of the run that was stopped.
   void GoOnElsewhere() {
     const std::string before = path_;
     for (int number = 2; Exists(path_) || !claim_->good(); ++number) {

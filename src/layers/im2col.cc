@@ -30,8 +30,8 @@ struct Windows {
     return in_order.Memory(left);
   }
 
-  // Where kernel element `k` takes the number from that lies at `place` of plane `plane`; -1 if no
-  // window puts it there.
+  // Where kernel element `k` takes the number from that is element `place` of plane `plane`; -1 if
+  // no window puts it there.
   HD int64_t Column(int64_t plane, const int64_t* place, int64_t k) const {
     int64_t window[kMost], left = k;
     for (int a = axes - 1; a >= 0; --a) {

@@ -10,7 +10,7 @@ namespace {
 constexpr char kParam[] = "interp_param";
 constexpr int kLanes = 16;
 
-// One axis: output i lies at start + i * ratio between two inputs. The ends of both fall together.
+// One axis: output i is taken at start + i * ratio, between two inputs. The ends of both coincide.
 struct Line {
   int64_t start = 0, in = 1, out = 1;  // `in` inputs from `start` on
   float ratio = 0;
@@ -22,7 +22,7 @@ struct Line {
         out(to),
         ratio(to > 1 ? static_cast<float>(from - 1) / static_cast<float>(to - 1) : 0.0f) {}
 
-  // The input before output i, from `start` on, and the share of the one behind it.
+  // The input before output i, from `start` on, and the share of the one after it.
   HD int64_t Before(int64_t i, float* share) const {
     const float at = ratio * static_cast<float>(i);
     const auto whole = static_cast<int64_t>(at);

@@ -66,8 +66,8 @@ struct InputGradient {
   }
 };
 
-// Adds to the gradients of factor and offset at kPlaces neighbouring places, over all rows. Either
-// may be null.
+// Adds to the gradients of factor and offset at kPlaces neighbouring elements, over all rows.
+// Either may be null.
 template <class T>
 struct AddParamGradients {
   static constexpr int kPlaces = 16;
@@ -107,7 +107,7 @@ class LayerNorm final : public Layer {
     }
     const Shape& in = plan.In(0);
     const int axis = AxisIn(spec_, kParam, "axis", param.axis(), in);
-    // From C on, an image's rows lie in one piece; behind C its elements are C apart.
+    // From C on, an image's rows are contiguous; after C its elements have the stride C.
     rows_ = {in.Count(0, axis), in.Count(axis), IsPermuted(in) && axis > 1 ? in[1] : 1};
     plan.Out(0, in, plan.InType(0));
     plan.KeepInput(0);

@@ -36,7 +36,9 @@ class Lrn final : public Layer {
     plan.Scratch(lrn_->ScratchBytes());
   }
 
-  void Forward(const RunContext& run) override { lrn_->Forward(run.In(0), run.Out(0), run.Workspace()); }
+  void Forward(const RunContext& run) override {
+    lrn_->Forward(run.In(0), run.Out(0), run.Workspace());
+  }
   void Backward(const RunContext& run) override {
     lrn_->Backward(run.In(0), run.GradOut(0), run.GradIn(0), run.Workspace(), run.Scratch());
   }

@@ -25,7 +25,9 @@ class Parameter final : public Layer {
     plan.Param("weight", shape, caffe::FillerParameter());
     plan.Out(0, shape);
   }
-  void Forward(const RunContext& run) override { CopyFromPlain(run.device(), run.Param(0), run.Out(0)); }
+  void Forward(const RunContext& run) override {
+    CopyFromPlain(run.device(), run.Param(0), run.Out(0));
+  }
   void Backward(const RunContext& run) override {
     if (run.GradParam(0) == nullptr) return;
     const ConstTensor& dy = run.GradOut(0);

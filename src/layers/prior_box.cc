@@ -10,7 +10,7 @@ namespace {
 
 constexpr char kParam[] = "prior_box_param";
 
-// Where the boxes lie: in pixels but for the result.
+// Where the boxes are: in pixels but for the result.
 struct Grid {
   int64_t columns = 1, boxes = 1, half = 1;  // cells in a line, boxes of a cell, numbers of a half
   float offset = 0, step_h = 1, step_w = 1, image_h = 1, image_w = 1;

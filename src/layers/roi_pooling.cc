@@ -38,7 +38,7 @@ struct RoundedCells {
   }
 };
 
-// One cell: the greatest value of each channel, and its place h * W + w (-1: none).
+// One cell: the greatest value of each channel, and its index h * W + w (-1: none).
 struct PoolCell {
   RoundedCells cells;
   const float* x;

@@ -51,7 +51,7 @@ class Scale final : public Layer {
     return small_.learned ? run.Param(0) : run.In(1).f32();
   }
 
-  // A second bottom that is an image lies in another order than the bias of that shape.
+  // A second bottom that is an image has another memory order than a bias of that shape.
   void RequireOrder(const DescribeContext& plan) const {
     if (small_.learned || !small_.shape.IsImage() || plan.In(0).Count() == 1) return;
     spec_.FailIn("scale_param", "bias_term",

@@ -1,5 +1,5 @@
-#include "trainer/backend/functions.h"
 #include "common/unary.h"
+#include "trainer/backend/functions.h"
 
 namespace trainer {
 namespace {

@@ -91,7 +91,7 @@ class Slice final : public Layer {
   int64_t Length(int i) const {
     return starts_[static_cast<size_t>(i) + 1] - starts_[static_cast<size_t>(i)];
   }
-  // A part is one block per place of the axes before.
+  // A part is one block per index of the axes before.
   int64_t Blocks() const { return rows_.count / rows_.inner; }
   int64_t Step() const { return rows_.length * rows_.inner; }
   template <class Byte>

@@ -21,8 +21,8 @@ struct Bins {
       : size((length + bins - 1) / bins), pad((size * bins - length + 1) / 2) {}
 };
 
-// Level i pools into 2^i x 2^i bins; its images lie in scratch, are put into row-major order there
-// and laid into the top, items as rows. One level alone is pooled into the top.
+// Level i pools into 2^i x 2^i bins; its images are in scratch, are put into row-major order there
+// and copied to the top, items as rows. One level alone is pooled into the top.
 class Spp final : public Layer {
  public:
   explicit Spp(const LayerSpec& spec) : spec_(spec) {

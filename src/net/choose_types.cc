@@ -1,9 +1,8 @@
-#include "trainer/config/storage.h"
-
 #include <algorithm>
 #include <optional>
 
 #include "graph.h"
+#include "trainer/config/storage.h"
 
 namespace trainer {
 namespace {
@@ -75,7 +74,7 @@ class TypeChooser {
 }  // namespace
 
 std::vector<std::optional<DType>> ChooseTypes(const NetSpec& net,
-                                                const std::vector<LayerSpec>& layers) {
+                                              const std::vector<LayerSpec>& layers) {
   return TypeChooser(net, layers).Run();
 }
 

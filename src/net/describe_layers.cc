@@ -239,8 +239,7 @@ void DescribeLayers(const std::vector<LayerSpec>& layers,
     if (proto.top_size() == 0 && IsLossType(proto.type())) proto.add_top(kAutomatic);
     const bool lost = std::ranges::any_of(
         proto.bottom(), [&](const std::string& blob) { return unknown.contains(blob); });
-    const bool good =
-        Attempt(&errors, [&] { lost ? maker.Try(spec) : maker.Add(spec, types[i]); });
+    const bool good = Attempt(&errors, [&] { lost ? maker.Try(spec) : maker.Add(spec, types[i]); });
     for (const std::string& top : proto.top()) {
       unknown.erase(top);
       if (lost || !good) unknown.insert(top);

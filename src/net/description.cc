@@ -92,8 +92,8 @@ class Describer final : public DescribeContext {
   }
   void OutIsView(int i, int j, const Shape& shape) override {
     if (shape.Count() != In(j).Count()) {
-      step_.spec.Fail(Join("output shape ", shape.ToString(), " does not hold the input's ",
-                           In(j).ToString()));
+      step_.spec.Fail(
+          Join("output shape ", shape.ToString(), " does not hold the input's ", In(j).ToString()));
     }
     Out(i, shape, InType(j));
     Output(i).view_of = j;
@@ -196,9 +196,8 @@ bool Description::AgreesWith(const Description& other) const {
     return a.dtype == b.dtype && a.view_of == b.view_of && a.persists == b.persists &&
            a.kept == b.kept;
   };
-  return in == other.in && std::ranges::equal(out, other.out, same) &&
-         in_place == other.in_place && state_bytes == other.state_bytes &&
-         constants == other.constants && params == other.params;
+  return in == other.in && std::ranges::equal(out, other.out, same) && in_place == other.in_place &&
+         state_bytes == other.state_bytes && constants == other.constants && params == other.params;
 }
 
 Description Describe(const StepInfo& step, int number, const InputShapes& shapes,

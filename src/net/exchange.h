@@ -11,8 +11,8 @@
 namespace trainer {
 
 // The little memory by which host and device tell each other something in every pass: the pass's
-// number one way; the other way a word per step for a fault in its inputs, and the losses. It is one
-// block, so that the way back is one copy.
+// number one way; the other way a word per step for a fault in its inputs, and the losses. It is
+// one block, so that the way back is one copy.
 class PassExchange {
  public:
   // `losses`: how many numbers all weighted outputs have.
@@ -32,8 +32,7 @@ class PassExchange {
 
   // Waits for the pass: the numbers of `losses`, f32 on the device, one after the other. The fault
   // words of all steps are then what TakeFault would return, in `faults`.
-  std::span<const float> Read(std::span<const NetOutput> losses,
-                              std::span<const uint64_t>* faults);
+  std::span<const float> Read(std::span<const NetOutput> losses, std::span<const uint64_t>* faults);
 
  private:
   void Clear(StepId step);

@@ -50,8 +50,7 @@ Part LargestBlock(const Graph& graph, size_t physical) {
   for (const BlockId id : graph.blocks.Ids()) {
     const Block& block = graph.blocks[id];
     if (block.bytes <= largest.bytes) continue;
-    largest = {OwnerOf(id, graph), block.name, AdviceFor(block, physical),
-               block.bytes};
+    largest = {OwnerOf(id, graph), block.name, AdviceFor(block, physical), block.bytes};
   }
   return largest;
 }

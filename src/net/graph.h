@@ -28,8 +28,8 @@ struct ValueInfo {
   float loss_weight = 0;
   bool is_output = false;  // nobody reads it
 
-  bool depends_on_learned = false;  // a gradient with respect to it would be of use
-  bool has_grad = false;            // and a loss depends on it
+  bool depends_on_learned = false;   // a gradient with respect to it would be of use
+  bool has_grad = false;             // and a loss depends on it
   std::optional<int> recomputed_at;  // the backward time before which it is computed again
 
   // Chosen by PlanMemory. No gradient block: nobody computes the gradient. `backward_block` differs
@@ -45,7 +45,7 @@ struct StepInfo {
   std::string key;  // the name; "name#2" for a second layer of that name
   std::unique_ptr<Layer> layer;
   std::vector<ValueId> in, out;
-  Description said;  // by the layer's last Describe
+  Description said;           // by the layer's last Describe
   bool is_cast = false;       // put in by the net
   bool shapes_vary = false;   // an input or output may shrink
   std::vector<StepId> fused;  // computed along with this one, in order

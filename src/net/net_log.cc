@@ -98,7 +98,7 @@ void NetLog::Gradients(const Graph& graph) const {
     const StepInfo& step = graph.steps[id];
     LOG(INFO) << step.spec.name()
               << (step.needs_backward ? " needs backward computation."
-                                       : " does not need backward computation.");
+                                      : " does not need backward computation.");
   }
 }
 

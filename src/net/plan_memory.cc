@@ -250,7 +250,7 @@ bool MemoryPlanner::Collides(const Block& a, const Block& b) const {
 }
 
 // Largest first, each at the lowest offset where it overlaps no block that lives at the same time.
-// The large ones decide the arena's size; placed first, they lie next to each other, and the small
+// The large ones decide the arena's size; placed first, they end up side by side, and the small
 // ones fit into the gaps. Blocks of one size keep the order of the steps, so that plans repeat.
 void MemoryPlanner::Pack() {
   std::vector<BlockId> order;

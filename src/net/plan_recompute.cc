@@ -10,8 +10,8 @@ bool HasView(ValueId value, const Graph& graph) {
                              [&](const ValueInfo& other) { return other.view_of == value; });
 }
 
-// Whether the file wants a step's output computed again and the layer can: the inputs are kept until
-// the step's own backward, and no other value shares the output's memory.
+// Whether the file wants a step's output computed again and the layer can: the inputs are kept
+// until the step's own backward, and no other value shares the output's memory.
 bool MayRecompute(const StepInfo& step, const NetOptions& options, const Graph& graph) {
   const caffe::LayerParameter& proto = step.spec.proto();
   const bool wanted = proto.has_recompute() ? proto.recompute() : options.recompute;
@@ -35,7 +35,8 @@ int FirstBackwardUse(ValueId value, const Graph& graph) {
       // A reader whose output is computed again reads the value when that happens, which is before
       // the reader's own backward step.
       for (const ValueId out : step.out) {
-        if (graph.values[out].recomputed_at) first = std::min(first, *graph.values[out].recomputed_at);
+        if (graph.values[out].recomputed_at)
+          first = std::min(first, *graph.values[out].recomputed_at);
       }
     }
   }

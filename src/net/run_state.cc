@@ -44,9 +44,8 @@ void RunState::CollectOutputs() {
   for (const StepId id : graph_.steps.Ids()) {
     for (const ValueId out : graph_.steps[id].out) {
       const ValueInfo& value = graph_.values[out];
-      const NetOutput output{value.name,
-                             {program_.At(value.block), value.shape, value.dtype},
-                             value.loss_weight};
+      const NetOutput output{
+          value.name, {program_.At(value.block), value.shape, value.dtype}, value.loss_weight};
       if (value.is_output && !value.name.starts_with('(')) outputs_.push_back(output);
       if (value.loss_weight != 0) losses_.push_back(output);
     }

@@ -12,7 +12,9 @@ void TestSource::Describe(DescribeContext& plan) {
   plan.Scratch(static_cast<size_t>(shape.Count()) * sizeof(float));
 }
 
-void TestSource::Forward(const RunContext& run) { CopyFromPlain(run.device(), run.Param(0), run.Out(0)); }
+void TestSource::Forward(const RunContext& run) {
+  CopyFromPlain(run.device(), run.Param(0), run.Out(0));
+}
 
 void TestSource::Backward(const RunContext& run) {
   auto* plain = reinterpret_cast<float*>(run.Scratch().data());

@@ -21,8 +21,8 @@ namespace trainer {
 enum class DeviceKind { kCpu, kCuda };
 
 // Copies to a device beside its computations: data for the next pass while this one runs. Calls are
-// queued in order, and the two queues wait for each other only where they are told to. One thread at
-// a time.
+// queued in order, and the two queues wait for each other only where they are told to. One thread
+// at a time.
 class CopyQueue {
  public:
   virtual ~CopyQueue() = default;

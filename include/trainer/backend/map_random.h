@@ -54,8 +54,8 @@ inline constexpr int kCpuBlocks = 16;
 // on every device. y may be x. `pass` is read by the kernel, in the device's memory: one recording
 // of an iteration serves all.
 template <class F>
-void MapRandom(const Device& device, const PhiloxKey& key, const uint32_t* pass, F f, const Tensor& y,
-               const ConstTensor& x) {
+void MapRandom(const Device& device, const PhiloxKey& key, const uint32_t* pass, F f,
+               const Tensor& y, const ConstTensor& x) {
   WithType(x.dtype, [&](auto tag) {
     using T = typename decltype(tag)::Type;
     const int64_t n = x.Count();

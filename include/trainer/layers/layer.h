@@ -22,7 +22,7 @@ namespace trainer {
 
 struct WaitCounters;  // of trainer/data/read_ahead.h
 
-// How a parameter's numbers lie in memory, compared with the file's row-major order.
+// The order of a parameter's numbers in memory, compared with the file's row-major order.
 struct ParamLayout {
   // When channels > 0, each row of the file holds (channels, height, width) and memory holds
   // (height, width, channels): the columns of an inner product that reads an image.
@@ -35,10 +35,10 @@ struct ParamOptions {
   float default_lr_mult = 1, default_decay_mult = 1;  // where the prototxt has no `param` entry
 };
 
-// What a layer may ask and declare when it describes itself: shapes, parameters, what backward reads.
-// No device takes part and no memory is touched, so that it may be asked as often as the net likes:
-// after a fusion, and while the net runs wherever an input came in another shape. Inputs and outputs
-// count from 0 in prototxt order.
+// What a layer may ask and declare when it describes itself: shapes, parameters, what backward
+// reads. No device takes part and no memory is touched, so that it may be asked as often as the net
+// likes: after a fusion, and while the net runs wherever an input came in another shape. Inputs and
+// outputs count from 0 in prototxt order.
 class DescribeContext {
  public:
   virtual ~DescribeContext() = default;
@@ -104,7 +104,7 @@ class PrepareContext {
 
   virtual const Device& device() const = 0;
   virtual bool training() const = 0;
-  // As in DescribeContext, for what the plans need. Workspace is added behind what Describe asked
+  // As in DescribeContext, for what the plans need. Workspace is added to what Describe asked
   // for.
   virtual void Scratch(size_t bytes) = 0;
   virtual void Workspace(size_t bytes) = 0;
@@ -117,8 +117,8 @@ struct PassNumber {
   uint32_t* on_device = nullptr;  // the same number for kernels
 };
 
-// What a step sees when it runs: addresses and shapes that hold for the whole run. Forward, Backward
-// and Recompute of a step have one each. Nothing here allocates.
+// What a step sees when it runs: addresses and shapes that hold for the whole run. Forward,
+// Backward and Recompute of a step have one each. Nothing here allocates.
 class RunContext {
  public:
   const Device& device() const { return *device_; }
@@ -201,8 +201,8 @@ struct LayerEnv {
 };
 
 // One layer of one net, used by one thread. Made once, then: Describe (any number of times, with
-// Fuse between them), Prepare, and passes. Describe and Prepare come again, in this order, where the
-// shape of an input changed.
+// Fuse between them), Prepare, and passes. Describe and Prepare come again, in this order, where
+// the shape of an input changed.
 class Layer {
  public:
   virtual ~Layer() = default;

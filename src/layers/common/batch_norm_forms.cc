@@ -32,7 +32,7 @@ class Blobs {
     blobs.SwapElements(2, 4);
     blobs.SwapElements(3, 4);
   }
-  // Sums become averages of weight 1. A weight of 0 stands for nothing stored yet.
+  // Sums become averages of weight 1. A weight of 0 means that nothing is stored yet.
   void DivideByFactor() {
     const BlobData factor = Read(2);
     if (factor.values.size() != 1) return;

@@ -27,8 +27,8 @@ struct Broadcast {
     return at;
   }
 
-  // The place in the large tensor of repetition `k` (0 .. repetitions - 1) of small element 0, and
-  // of small element `at` itself; the sum of both is the place of `at`'s repetition.
+  // The index in the large tensor of repetition `k` (0 .. repetitions - 1) of small element 0, and
+  // of small element `at` itself; the sum of both is the index of `at`'s repetition.
   HD int64_t PlaceOf(int64_t index, bool covered) const {
     int64_t place = 0, step = 1;
     for (int d = 0; d < digits; ++d) {

@@ -38,7 +38,7 @@ struct BoxCoding {
   }
 };
 
-// The area of a box, 0 where it is turned inside out.
+// The area of a box, 0 where an end is before its start.
 inline float AreaOf(const float* box) {
   return box[2] < box[0] || box[3] < box[1] ? 0.0f : (box[2] - box[0]) * (box[3] - box[1]);
 }

@@ -7,7 +7,7 @@
 
 namespace trainer {
 
-// The natural logarithm of `base` as Exp and Log take it: -1 stands for e. Refuses other numbers
+// The natural logarithm of `base` as Exp and Log take it: -1 means e. Refuses other numbers
 // that are not above 0, and 1 when `one_is_bad`.
 inline float LogOfBase(const LayerSpec& spec, const char* param, float base, bool one_is_bad) {
   if (base == -1) return 1;

@@ -31,7 +31,7 @@ class MergedAxes {
     return {scratch, merged_, dtype_};
   }
 
-  // The merged tensor to compute y in, which Write then takes to its place.
+  // The merged tensor to compute y in, which Write then copies to y.
   Tensor Place(const Tensor& y, std::byte* scratch) const {
     return {Copies() ? scratch : y.data, merged_, dtype_};
   }

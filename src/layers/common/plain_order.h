@@ -4,7 +4,7 @@
 
 namespace trainer {
 
-// Where the elements of a tensor's row-major order (N, C, H, W) lie in its memory, and back.
+// The memory indices of the elements of a tensor's row-major order (N, C, H, W), and back.
 struct PlainOrder {
   int64_t channels = 1, pixels = 1;
 

@@ -6,7 +6,7 @@
 namespace trainer {
 
 // How many windows there are along one axis: ceil or floor of (in + 2 * pad - kernel) / stride,
-// plus 1. With `clip`, a last window that would start behind the input and its first padding is
+// plus 1. With `clip`, a last window that would start after the input and its first padding is
 // dropped.
 int64_t PooledSize(int64_t in, int64_t kernel, int64_t stride, int64_t pad, bool ceil, bool clip);
 

@@ -90,7 +90,7 @@ class RecurrentLayer : public Layer {
   int first_state_ = 2;  // the input that holds h's start, where exposed
   int64_t steps_ = 0, n_ = 0, x_width_ = 0, static_width_ = 0, width_ = 0;
   int64_t macs_ = 0;
-  // Scratch, in floats: inputs in row-major order where they lie otherwise; (N, G) of the static
+  // Scratch, in floats: inputs in row-major order where memory has another; (N, G) of the static
   // input; cont * h; the gates' gradients; the states' gradients from step to step.
   int64_t floats_ = 0, x_at_ = 0, static_at_ = 0, fixed_at_ = 0, hidden_at_ = 0, dgates_at_ = 0,
           carry_at_ = 0;

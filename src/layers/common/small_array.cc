@@ -36,8 +36,8 @@ void RequireFit(const LayerSpec& spec, const Shape& large, const Shape& small, i
 
 }  // namespace
 
-SmallArray ReadSmallArray(const DescribeContext& plan, const LayerSpec& spec, std::string_view param,
-                          int axis, int num_axes) {
+SmallArray ReadSmallArray(const DescribeContext& plan, const LayerSpec& spec,
+                          std::string_view param, int axis, int num_axes) {
   const Shape& large = plan.In(0);
   SmallArray small;
   small.learned = plan.NumIn() == 1;

@@ -15,7 +15,7 @@ struct SmallArray {
 
 // Reads `axis` and `num_axes` of message `param` for a learned array; with two inputs the second
 // is the array. Refuses, at the field's line: axes out of range, an array that does not fit.
-SmallArray ReadSmallArray(const DescribeContext& plan, const LayerSpec& spec, std::string_view param,
-                          int axis, int num_axes);
+SmallArray ReadSmallArray(const DescribeContext& plan, const LayerSpec& spec,
+                          std::string_view param, int axis, int num_axes);
 
 }  // namespace trainer

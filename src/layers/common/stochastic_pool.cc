@@ -20,8 +20,8 @@ struct Windows {
         stride_h(d.stride_h),
         stride_w(d.stride_w) {}
 
-  // Calls visit(place h * W + w, index of the element) for the window of output `at`, row by row,
-  // until it returns true.
+  // Calls visit(position h * W + w, index of the element) for the window of output `at`, row by
+  // row, until it returns true.
   template <class Visit>
   HD void Scan(int64_t at, const Visit& visit) const {
     const int64_t c = at % channels, pixel = at / channels;
@@ -114,7 +114,8 @@ struct Collect {
 }  // namespace
 
 void StochasticPoolTrain(const Device& device, const PoolDesc& desc, const PhiloxKey& key,
-                         const uint32_t* pass, const ConstTensor& x, const Tensor& y, int32_t* choice) {
+                         const uint32_t* pass, const ConstTensor& x, const Tensor& y,
+                         int32_t* choice) {
   WithType(x.dtype, [&](auto tag) {
     using T = typename decltype(tag)::Type;
     ForEach(device, y.Count(), DrawOne<T>{Windows(desc), x.As<T>(), y.As<T>(), choice, key, pass});

@@ -9,9 +9,10 @@ namespace trainer {
 // the mean under those probabilities: sum x^2 / sum x. The values should not be negative. Source:
 // Zeiler and Fergus, "Stochastic pooling", arXiv:1301.3557. Shapes as in PoolDesc.
 
-// `choice`: one int32 per output, the drawn place h * W + w, for the backward pass.
+// `choice`: one int32 per output, the drawn position h * W + w, for the backward pass.
 void StochasticPoolTrain(const Device& device, const PoolDesc& desc, const PhiloxKey& key,
-                         const uint32_t* pass, const ConstTensor& x, const Tensor& y, int32_t* choice);
+                         const uint32_t* pass, const ConstTensor& x, const Tensor& y,
+                         int32_t* choice);
 void StochasticPoolTest(const Device& device, const PoolDesc& desc, const ConstTensor& x,
                         const Tensor& y);
 
