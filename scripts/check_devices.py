@@ -33,7 +33,7 @@ INCLUDES = re.compile(r'#\s*include\s*[<"](\w*intrin\.h|omp\.h|cuda\w*\.h|'
 
 # {file: (what it may do all the same, why)}
 ALLOWED = {
-    "src/layers/filler.cc": (
+    "src/layers/common/filler.cc": (
         r"\bParallelRanges\b|parallel_for\.h",
         "fills an array of the host, which is then copied to the device"),
     "src/layers/detection_output.cc": (

@@ -41,7 +41,7 @@ std::optional<int> Forward(Net& net, const Device& device) {
   net.BeginPass();
   for (int i = 0; i < net.NumLayers(); ++i) {
     net.ForwardLayer(i);
-    if (net.AbsorbedBy(i) >= 0) continue;  // its output is that of another layer
+    if (net.FusedInto(i) >= 0) continue;  // its output is that of another layer
     for (int top = 0; !broken && top < net.LayerAt(i).proto().top_size(); ++top) {
       if (!IsFinite(device, net.Output(i, top))) broken = i;
     }

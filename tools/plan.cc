@@ -28,6 +28,8 @@ const char* NameOf(BlockKind kind) {
       return "gradients";
     case BlockKind::kWorkspace:
       return "workspace";
+    case BlockKind::kConstants:
+      return "constants";
     case BlockKind::kState:
       return "state";
     case BlockKind::kScratch:

@@ -126,7 +126,7 @@ std::string DeclinedText(const Net& net) {
 
 Json LayerToJson(const Net& net, const Times& times, int i) {
   const LayerTimes& layer = times.layers[static_cast<size_t>(i)];
-  const int by = net.AbsorbedBy(i);
+  const int by = net.FusedInto(i);
   return Json::Object()
       .Set("name", net.LayerAt(i).name())
       .Set("type", net.LayerAt(i).type())

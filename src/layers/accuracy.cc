@@ -1,5 +1,5 @@
-#include "checks.h"
-#include "labels.h"
+#include "common/checks.h"
+#include "common/labels.h"
 #include "trainer/backend/carve.h"
 #include "trainer/backend/reduce.h"
 #include "trainer/base/text.h"
@@ -68,7 +68,7 @@ class Accuracy final : public Layer {
  public:
   explicit Accuracy(const LayerSpec& spec) : spec_(spec) {}
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     RequireF32(plan, spec_);
     const caffe::AccuracyParameter& param = spec_.proto().accuracy_param();
     const int axis = AxisIn(spec_, "accuracy_param", "axis", param.axis(), plan.In(0));
@@ -90,7 +90,7 @@ class Accuracy final : public Layer {
     plan.NoGradient(1);
   }
 
-  void Forward(RunContext& run) override {
+  void Forward(const RunContext& run) override {
     const Device& device = run.device();
     float *const sums = sums_.In(run.Workspace()), *const hit = hits_.In(run.Workspace());
     const float *x = run.In(0).f32(), *label = run.In(1).f32();

@@ -1,5 +1,5 @@
-#include "checks.h"
-#include "plain_order.h"
+#include "common/checks.h"
+#include "common/plain_order.h"
 #include "trainer/backend/map.h"
 #include "trainer/base/text.h"
 
@@ -17,13 +17,13 @@ HD bool Before(float a, int64_t i, float b, int64_t j) {
   return a_nan == b_nan ? i > j : b_nan;
 }
 
-// The places, or the values, of the `top` greatest elements of one row each; null is not wanted.
+// The indices, or the values, of the `top` greatest elements of one row each; null is not wanted.
 struct Greatest {
   const float* x;
   float *places, *values;
   Rows rows, out;
   PlainOrder order;
-  int64_t top, step;  // `step`: from one place of an output row to the next
+  int64_t top, step;  // `step`: the stride within an output row
 
   HD float At(int64_t row, int64_t i) const {
     return x[order.Memory(rows.Start(row) + i * rows.inner)];
@@ -48,7 +48,7 @@ class ArgMax final : public Layer {
  public:
   explicit ArgMax(const LayerSpec& spec) : spec_(spec) {}
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     const caffe::ArgMaxParameter& param = spec_.proto().argmax_param();
     RequireF32(plan, spec_);
     RequireRank(plan, spec_, 0, 1, Shape::kMaxAxes, "at least one axis");
@@ -70,7 +70,7 @@ class ArgMax final : public Layer {
     plan.NoGradient(0);
   }
 
-  void Forward(RunContext& run) override {
+  void Forward(const RunContext& run) override {
     const caffe::ArgMaxParameter& param = spec_.proto().argmax_param();
     float* const y = run.Out(0).f32();
     const bool both = !param.has_axis() && param.out_max_val();
@@ -89,8 +89,8 @@ class ArgMax final : public Layer {
         Join("top_k is ", top, "; of ", rows_.length, " numbers it may be 1 to ", rows_.length));
   }
 
-  // (N, parts, top, 1...), as many axes as the input has and at least 3. In memory the parts lie
-  // one behind the other, or, in an image, mixed.
+  // (N, parts, top, 1...), as many axes as the input has and at least 3. In memory the parts
+  // follow each other, or, in an image, are interleaved.
   Shape WholeItems(const Shape& in, int64_t top, int64_t parts) {
     std::vector<int64_t> dims(static_cast<size_t>(std::max(in.Rank(), 3)), 1);
     dims[0] = in[0];

@@ -1,6 +1,6 @@
-#include "batch_norm_forms.h"
-#include "checks.h"
-#include "plain_relu.h"
+#include "common/batch_norm_forms.h"
+#include "common/checks.h"
+#include "common/plain_relu.h"
 #include "trainer/backend/map.h"
 #include "trainer/base/text.h"
 
@@ -22,7 +22,7 @@ class BatchNorm final : public Layer {
     eps_ = learned_ ? std::max(param.eps(), 1e-5f) : param.eps();
   }
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     const caffe::BatchNormParameter& param = spec_.proto().batch_norm_param();
     RequireRank(plan, spec_, 0, 2, Shape::kMaxAxes, "(N, C, ...)");
     CheckFields();
@@ -41,18 +41,44 @@ class BatchNorm final : public Layer {
       plan.Param("bias", {in[1]}, param.bias_filler());
     }
     plan.Out(0, in, plan.InType(0));
-    PlanMemory(plan);
+    if (KeepsInput()) {
+      plan.KeepInput(0);
+      if (fused_.sum && fused_.relu) plan.KeepOutput(0);
+      plan.AllowGradInPlace(fused_.sum ? 1 : 0);
+    } else {
+      if (!stored_) plan.KeepOutput(0);
+      plan.AllowInPlace();
+    }
+    desc_ = {.shape = in,
+             .eps = eps_,
+             .stored = stored_,
+             .other = fused_.sum,
+             .relu = fused_.relu,
+             .from_output = !KeepsInput(),
+             .dtype = plan.InType(0)};
   }
 
-  bool Absorb(const LayerSpec& next) override {
-    if (relu_) return false;
-    const bool first = affine_step_ < 0 && !sum_;
-    if (next.type() == "Scale" && first && !learned_) return AbsorbScale(next);
-    if (next.type() == "Eltwise" && !sum_) return sum_ = IsPlainSum(next);
-    return relu_ = IsPlainRelu(next);
+  void Prepare(PrepareContext& plan) override {
+    norm_ = plan.device().MakeBatchNorm(desc_);
+    plan.Workspace(norm_->WorkspaceBytes());
+    plan.Scratch(norm_->ScratchBytes());
   }
 
-  void Forward(RunContext& run) override {
+  bool Fuse(std::span<const LayerSpec* const> next, const Device& device) override {
+    Fused fused;
+    for (size_t k = 0; k < next.size(); ++k) {
+      if (!Add(*next[k], static_cast<int>(k), fused)) return false;
+    }
+    BatchNormDesc desc = desc_;
+    desc.other = fused.sum;
+    desc.relu = fused.relu;
+    desc.from_output = false;
+    if (!next.empty() && !device.Supports(desc)) return false;
+    fused_ = fused;
+    return true;
+  }
+
+  void Forward(const RunContext& run) override {
     const BatchNormStats at = norm_->StatsIn(run.Workspace());
     if (stored_) {
       ForEach(run.device(), channels_,
@@ -65,11 +91,11 @@ class BatchNorm final : public Layer {
   }
 
   bool Recomputes() const override { return true; }
-  void Recompute(RunContext& run) override {
+  void Recompute(const RunContext& run) override {
     norm_->Recompute(Tensors(run), norm_->StatsIn(run.Workspace()));
   }
 
-  void Backward(RunContext& run) override {
+  void Backward(const RunContext& run) override {
     const RunContext& owner = AffineOwner(run);
     BatchNormGradients in = {.x = run.In(0),
                              .y = run.Out(0),
@@ -80,7 +106,7 @@ class BatchNorm final : public Layer {
                              .dother = {},
                              .dscale = owner.GradParamIf(FirstAffine()),
                              .dshift = owner.GradParamIf(FirstAffine() + 1)};
-    if (sum_) in.dother = run.GradIn(1);
+    if (fused_.sum) in.dother = run.GradIn(1);
     norm_->Backward(in, norm_->StatsIn(run.Workspace()), run.Scratch());
   }
 
@@ -106,46 +132,38 @@ class BatchNorm final : public Layer {
     }
   }
 
-  // Whether z is more than the output without a factor and an offset.
-  bool KeepsInput() const { return learned_ || affine_step_ >= 0 || sum_ || relu_; }
+  // The layers that are fused into this one: a Scale, the number of its context; a sum with input
+  // 1; a ReLU. In this order, each at most once.
+  struct Fused {
+    int scale = -1;
+    bool sum = false, relu = false;
+  };
 
-  void PlanMemory(PlanContext& plan) {
-    if (KeepsInput()) {
-      plan.KeepInput(0);
-      if (sum_ && relu_) plan.KeepOutput(0);
-      plan.AllowGradInPlace(sum_ ? 1 : 0);
-    } else {
-      if (!stored_) plan.KeepOutput(0);
-      plan.AllowInPlace();
+  // Whether layer number k may follow those in `fused`, to which it then belongs.
+  bool Add(const LayerSpec& next, int k, Fused& fused) const {
+    if (fused.relu) return false;
+    if (next.type() == "Scale" && k == 0 && !learned_) {
+      const caffe::ScaleParameter& param = next.proto().scale_param();
+      fused.scale = k;
+      return next.proto().bottom_size() == 1 && param.axis() == 1 && param.num_axes() == 1;
     }
-    norm_ = plan.device().MakeBatchNorm({.shape = plan.In(0),
-                                         .eps = eps_,
-                                         .stored = stored_,
-                                         .other = sum_,
-                                         .relu = relu_,
-                                         .from_output = !KeepsInput(),
-                                         .dtype = plan.InType(0)});
-    plan.Workspace(norm_->WorkspaceBytes());
-    plan.Scratch(norm_->ScratchBytes());
+    if (next.type() == "Eltwise" && !fused.sum) return fused.sum = IsPlainSum(next);
+    return fused.relu = IsPlainRelu(next);
   }
 
-  bool AbsorbScale(const LayerSpec& next) {
-    const caffe::ScaleParameter& param = next.proto().scale_param();
-    if (next.proto().bottom_size() != 1 || param.axis() != 1 || param.num_axes() != 1) return false;
-    affine_step_ = 0;
-    return true;
-  }
+  // Whether y is more than the normalised input.
+  bool KeepsInput() const { return learned_ || fused_.scale >= 0 || fused_.sum || fused_.relu; }
 
   // The learned scale and shift, own or those of a Scale layer, and their gradients.
   const RunContext& AffineOwner(const RunContext& run) const {
-    return affine_step_ >= 0 ? run.Absorbed(affine_step_) : run;
+    return fused_.scale >= 0 ? run.Fused(fused_.scale) : run;
   }
-  int FirstAffine() const { return affine_step_ >= 0 ? 0 : 3; }
+  int FirstAffine() const { return fused_.scale >= 0 ? 0 : 3; }
 
   BatchNormTensors Tensors(const RunContext& run) const {
     const RunContext& owner = AffineOwner(run);
     return {.x = run.In(0),
-            .other = sum_ ? run.In(1) : ConstTensor(),
+            .other = fused_.sum ? run.In(1) : ConstTensor(),
             .scale = owner.ParamIf(FirstAffine()),
             .shift = owner.ParamIf(FirstAffine() + 1),
             .y = run.Out(0)};
@@ -167,13 +185,12 @@ class BatchNorm final : public Layer {
   }
 
   LayerSpec spec_;
+  BatchNormDesc desc_;
   std::unique_ptr<BatchNormPlan> norm_;
   int64_t channels_ = 0, pixels_ = 0;  // pixels: the elements of a channel
   float eps_ = 0;
   bool stored_ = false, learned_ = false;
-  // What it took over: a Scale, the number of its context; a sum with input 1; a ReLU.
-  int affine_step_ = -1;
-  bool sum_ = false, relu_ = false;
+  Fused fused_;
 };
 
 const RegisterLayer<BatchNorm> kBatchNorm(

@@ -1,7 +1,7 @@
 #include <cmath>
 
-#include "checks.h"
-#include "index_list.h"
+#include "common/checks.h"
+#include "common/index_list.h"
 #include "trainer/backend/map.h"
 #include "trainer/base/text.h"
 
@@ -20,7 +20,7 @@ struct TakeItem {
   }
 };
 
-// One place within the items: what was chosen twice adds up, always in the same order.
+// One element within the items: what was chosen twice adds up, always in the same order.
 struct AddItems {
   const float *dy, *index;
   float* dx;
@@ -40,7 +40,7 @@ class BatchReindex final : public Layer {
  public:
   explicit BatchReindex(const LayerSpec& spec) : spec_(spec) {}
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     RequireF32(plan, spec_);
     RequireRank(plan, spec_, 0, 1, Shape::kMaxAxes, "items (N, ...)");
     RequireRank(plan, spec_, 1, 1, 1, "one axis of indices");
@@ -52,7 +52,7 @@ class BatchReindex final : public Layer {
     plan.NoGradient(1);
   }
 
-  void Forward(RunContext& run) override {
+  void Forward(const RunContext& run) override {
     ReportBadIndices(run, 1, rule_);
     ForEach(run.device(), run.Out(0).Count(),
             TakeItem{run.In(0).f32(), run.In(1).f32(), run.Out(0).f32(), rule_, block_});
@@ -62,7 +62,7 @@ class BatchReindex final : public Layer {
     ThrowBadIndex(spec_, 1, run.In(1).shape, rule_, "items", at, index);
   }
 
-  void Backward(RunContext& run) override {
+  void Backward(const RunContext& run) override {
     ForEach(run.device(), block_,
             AddItems{run.GradOut(0).f32(), run.In(1).f32(), run.GradIn(0).f32(), rule_,
                      run.In(1).Count(), block_});

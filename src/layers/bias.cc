@@ -1,4 +1,4 @@
-#include "small_array.h"
+#include "common/small_array.h"
 #include "trainer/backend/map.h"
 
 namespace trainer {
@@ -12,7 +12,7 @@ class Bias final : public Layer {
  public:
   explicit Bias(const LayerSpec& spec) : spec_(spec) {}
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     const caffe::BiasParameter& param = spec_.proto().bias_param();
     small_ = ReadSmallArray(plan, spec_, "bias_param", param.axis(), param.num_axes());
     if (small_.learned) plan.Param("bias", small_.shape, param.filler());
@@ -20,12 +20,12 @@ class Bias final : public Layer {
     plan.AllowInPlace();
   }
 
-  void Forward(RunContext& run) override {
+  void Forward(const RunContext& run) override {
     const float* bias = small_.learned ? run.Param(0) : run.In(1).f32();
     ScaleShift(run.device(), small_.broadcast, run.In(0), nullptr, bias, run.Out(0));
   }
 
-  void Backward(RunContext& run) override {
+  void Backward(const RunContext& run) override {
     const ConstTensor& dy = run.GradOut(0);
     if (small_.learned) {
       if (float* to = run.GradParam(0)) {

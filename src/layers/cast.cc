@@ -7,9 +7,11 @@ class Cast final : public Layer {
  public:
   explicit Cast(DType to) : to_(to) {}
 
-  void Plan(PlanContext& plan) override { plan.Out(0, plan.In(0), to_); }
-  void Forward(RunContext& run) override { run.device().Convert(run.In(0), run.Out(0)); }
-  void Backward(RunContext& run) override { run.device().Convert(run.GradOut(0), run.GradIn(0)); }
+  void Describe(DescribeContext& plan) override { plan.Out(0, plan.In(0), to_); }
+  void Forward(const RunContext& run) override { run.device().Convert(run.In(0), run.Out(0)); }
+  void Backward(const RunContext& run) override {
+    run.device().Convert(run.GradOut(0), run.GradIn(0));
+  }
 
  private:
   DType to_;

@@ -1,4 +1,4 @@
-#include "checks.h"
+#include "common/checks.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -10,7 +10,7 @@ class Concat final : public Layer {
  public:
   explicit Concat(const LayerSpec& spec) : spec_(spec) {}
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     const Shape& first = plan.In(0);
     const int axis = ReadAxis(first);
     int64_t length = 0;
@@ -26,7 +26,7 @@ class Concat final : public Layer {
     plan.Out(0, out, plan.InType(0));
   }
 
-  void Forward(RunContext& run) override {
+  void Forward(const RunContext& run) override {
     int64_t start = 0;
     for (int i = 0; run.NumIn() > 1 && i < run.NumIn(); ++i) {
       const int64_t block = Block(i);
@@ -37,7 +37,7 @@ class Concat final : public Layer {
     }
   }
 
-  void Backward(RunContext& run) override {
+  void Backward(const RunContext& run) override {
     int64_t start = 0;
     for (int i = 0; run.NumIn() > 1 && i < run.NumIn(); ++i) {
       const int64_t block = Block(i);
@@ -60,7 +60,7 @@ class Concat final : public Layer {
     return AxisIn(spec_, kParam, "concat_dim", axis, shape);
   }
 
-  void CheckInput(const PlanContext& plan, int i, int axis) const {
+  void CheckInput(const DescribeContext& plan, int i, int axis) const {
     const Shape &first = plan.In(0), &other = plan.In(i);
     const bool fits = other.Rank() == first.Rank() && other.With(axis, 1) == first.With(axis, 1) &&
                       plan.InType(i) == plan.InType(0);
@@ -72,7 +72,7 @@ class Concat final : public Layer {
                i);
   }
 
-  // An input's part is one block per place of the axes before.
+  // An input's part is one block per index of the axes before.
   int64_t Blocks() const { return rows_.count / rows_.inner; }
   int64_t Block(int i) const { return lengths_[static_cast<size_t>(i)] * rows_.inner; }
   int64_t Step() const { return rows_.length * rows_.inner; }

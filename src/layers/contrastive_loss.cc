@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "checks.h"
+#include "common/checks.h"
 #include "trainer/backend/reduce.h"
 #include "trainer/base/text.h"
 
@@ -67,7 +67,7 @@ class ContrastiveLoss final : public Layer {
     rule_ = {param.margin(), param.legacy_version()};
   }
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     RequireF32(plan, spec_);
     RequireRank(plan, spec_, 0, 2, Shape::kMaxAxes, "features (N, C)");
     const Shape& in = plan.In(0);
@@ -92,7 +92,7 @@ class ContrastiveLoss final : public Layer {
     plan.NoGradient(2);
   }
 
-  void Forward(RunContext& run) override {
+  void Forward(const RunContext& run) override {
     auto* square = reinterpret_cast<float*>(run.Workspace().data());
     float* const loss = square + items_;
     MapRows(run.device(), items_, length_,
@@ -101,7 +101,7 @@ class ContrastiveLoss final : public Layer {
               run.Out(0).f32());
   }
 
-  void Backward(RunContext& run) override {
+  void Backward(const RunContext& run) override {
     const auto* square = reinterpret_cast<const float*>(run.Workspace().data());
     for (int i = 0; i < 2; ++i) {
       if (!run.WantsGradIn(i)) continue;

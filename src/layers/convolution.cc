@@ -1,7 +1,7 @@
-#include "checks.h"
-#include "conv_geometry.h"
-#include "merged_axes.h"
-#include "plain_relu.h"
+#include "common/checks.h"
+#include "common/conv_geometry.h"
+#include "common/merged_axes.h"
+#include "common/plain_relu.h"
 #include "trainer/backend/map.h"
 #include "trainer/base/text.h"
 
@@ -41,7 +41,7 @@ class Convolution final : public Layer {
  public:
   explicit Convolution(const LayerSpec& spec) : spec_(spec), written_(spec) {}
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     if (written_.type() != "Convolution") spec_ = AsGroups(written_, plan.In(0));
     const caffe::ConvolutionParameter& param = spec_.proto().convolution_param();
     if (plan.NumIn() != plan.NumOut()) {
@@ -67,17 +67,26 @@ class Convolution final : public Layer {
       plan.KeepInput(i);
     }
     if (relu_) plan.KeepOutput(0);
-    conv_ = plan.device().MakeConv(desc);
-    plan.Scratch(x_.Bytes() + y_.Bytes() + conv_->ScratchBytes());
     macs_ = desc.Macs() * plan.NumIn();
+    desc_ = desc;
   }
 
-  bool Absorb(const LayerSpec& next) override {
-    if (relu_ || !IsPlainRelu(next)) return false;
-    return relu_ = true;
+  void Prepare(PrepareContext& plan) override {
+    conv_ = plan.device().MakeConv(desc_);
+    plan.Scratch(x_.Bytes() + y_.Bytes() + conv_->ScratchBytes());
   }
 
-  void Forward(RunContext& run) override {
+  bool Fuse(std::span<const LayerSpec* const> next, const Device& device) override {
+    ConvDesc fused = desc_;
+    fused.relu = !next.empty();
+    if (fused.relu && (next.size() > 1 || !IsPlainRelu(*next[0]) || !device.Supports(fused))) {
+      return false;
+    }
+    relu_ = fused.relu;
+    return true;
+  }
+
+  void Forward(const RunContext& run) override {
     const Parts part = Cut(run);
     for (int i = 0; i < run.NumIn(); ++i) {
       conv_->Forward(x_.Read(run.device(), run.In(i), part.x), run.Param(0), run.ParamIf(1),
@@ -86,7 +95,7 @@ class Convolution final : public Layer {
     }
   }
 
-  void Backward(RunContext& run) override {
+  void Backward(const RunContext& run) override {
     const Device& device = run.device();
     const Parts part = Cut(run);
     for (int i = 0; i < run.NumIn(); ++i) {
@@ -118,16 +127,17 @@ class Convolution final : public Layer {
     std::byte *x, *y;
     std::span<std::byte> rest;
   };
-  Parts Cut(RunContext& run) const {
+  Parts Cut(const RunContext& run) const {
     const std::span<std::byte> scratch = run.Scratch();
     return {scratch.data(), scratch.data() + x_.Bytes(), scratch.subspan(x_.Bytes() + y_.Bytes())};
   }
 
   LayerSpec spec_, written_;  // they differ for a depthwise convolution
   MergedAxes x_, y_;
+  ConvDesc desc_;
   std::unique_ptr<ConvPlan> conv_;
   int64_t macs_ = 0;
-  bool relu_ = false;  // whether it took over a ReLU behind it
+  bool relu_ = false;  // whether the ReLU that follows is fused into it
 };
 
 const RegisterLayer<Convolution> kConvolution(

@@ -1,4 +1,4 @@
-#include "checks.h"
+#include "common/checks.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -10,7 +10,7 @@ class Crop final : public Layer {
  public:
   explicit Crop(const LayerSpec& spec) : spec_(spec) {}
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     const Shape &in = plan.In(0), &like = plan.In(1);
     const int first = AxisIn(spec_, kParam, "axis", spec_.proto().crop_param().axis(), in);
     if (like.Rank() != in.Rank()) {
@@ -34,12 +34,12 @@ class Crop final : public Layer {
     plan.Out(0, out, plan.InType(0));
   }
 
-  void Forward(RunContext& run) override {
+  void Forward(const RunContext& run) override {
     if (run.In(0).shape == run.Out(0).shape) return;
     run.device().Copy(take_, run.In(0).As<std::byte>() + start_bytes_, run.Out(0).data);
   }
 
-  void Backward(RunContext& run) override {
+  void Backward(const RunContext& run) override {
     if (!run.WantsGradIn(0) || run.GradIn(0).shape == run.GradOut(0).shape) return;
     run.device().Zero(run.GradIn(0).data, run.GradIn(0).Bytes());
     run.device().Copy(put_, run.GradOut(0).data, run.GradIn(0).As<std::byte>() + start_bytes_);

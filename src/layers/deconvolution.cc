@@ -1,6 +1,6 @@
-#include "checks.h"
-#include "conv_geometry.h"
-#include "merged_axes.h"
+#include "common/checks.h"
+#include "common/conv_geometry.h"
+#include "common/merged_axes.h"
 #include "trainer/backend/map.h"
 #include "trainer/base/text.h"
 
@@ -18,7 +18,7 @@ class Deconvolution final : public Layer {
  public:
   explicit Deconvolution(const LayerSpec& spec) : spec_(spec) {}
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     const caffe::ConvolutionParameter& param = spec_.proto().convolution_param();
     if (plan.NumIn() != plan.NumOut()) {
       spec_.Fail(Join("has ", plan.NumIn(), " bottoms and ", plan.NumOut(),
@@ -42,12 +42,16 @@ class Deconvolution final : public Layer {
       plan.Out(i, out, plan.InType(i));
       plan.KeepInput(i);
     }
-    conv_ = plan.device().MakeConv(desc);
-    plan.Scratch(x_.Bytes() + y_.Bytes() + conv_->ScratchBytes());
     macs_ = desc.Macs() * plan.NumIn();
+    desc_ = desc;
   }
 
-  void Forward(RunContext& run) override {
+  void Prepare(PrepareContext& plan) override {
+    conv_ = plan.device().MakeConv(desc_);
+    plan.Scratch(x_.Bytes() + y_.Bytes() + conv_->ScratchBytes());
+  }
+
+  void Forward(const RunContext& run) override {
     const Parts part = Cut(run);
     for (int i = 0; i < run.NumIn(); ++i) {
       const Tensor y = y_.Place(run.Out(i), part.y);
@@ -60,7 +64,7 @@ class Deconvolution final : public Layer {
     }
   }
 
-  void Backward(RunContext& run) override {
+  void Backward(const RunContext& run) override {
     const Device& device = run.device();
     const Parts part = Cut(run);
     for (int i = 0; i < run.NumIn(); ++i) {
@@ -91,7 +95,7 @@ class Deconvolution final : public Layer {
     std::byte *x, *y;
     std::span<std::byte> rest;
   };
-  Parts Cut(RunContext& run) const {
+  Parts Cut(const RunContext& run) const {
     const std::span<std::byte> scratch = run.Scratch();
     return {scratch.data(), scratch.data() + x_.Bytes(), scratch.subspan(x_.Bytes() + y_.Bytes())};
   }
@@ -108,6 +112,7 @@ class Deconvolution final : public Layer {
 
   LayerSpec spec_;
   MergedAxes x_, y_;
+  ConvDesc desc_;
   std::unique_ptr<ConvPlan> conv_;
   int64_t macs_ = 0;
 };

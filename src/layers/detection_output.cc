@@ -4,8 +4,8 @@
 #include <cfloat>
 #include <cmath>
 
-#include "checks.h"
-#include "decode_box.h"
+#include "common/checks.h"
+#include "common/decode_box.h"
 #include "trainer/backend/parallel_for.h"
 #include "trainer/base/text.h"
 
@@ -77,7 +77,7 @@ class DetectionOutput final : public Layer {
     keep_ = param.keep_top_k();
   }
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     RequireF32(plan, spec_);
     CheckInputs(plan);
     for (int i = 0; i < plan.NumIn(); ++i) plan.NoGradient(i);
@@ -86,8 +86,8 @@ class DetectionOutput final : public Layer {
     int64_t most = classes_ * (top_k_ < 0 ? priors_ : std::min(top_k_, priors_));
     if (keep_ >= 0) most = std::min(most, keep_);
     plan.Out(0, {1, 1, items_ * std::max<int64_t>(1, most), kRow});
-    plan.Varies(0);
-    plan.Exact(0);
+    plan.OutMayShrink(0);
+    plan.OutStaysF32(0);
     location_.resize(static_cast<size_t>(plan.In(0).Count()));
     score_.resize(static_cast<size_t>(plan.In(1).Count()));
     prior_.resize(static_cast<size_t>(plan.In(2).Count()));
@@ -97,7 +97,7 @@ class DetectionOutput final : public Layer {
     rows_.reserve(static_cast<size_t>(items_ * std::max<int64_t>(1, most) * kRow));
   }
 
-  void Forward(RunContext& run) override {
+  void Forward(const RunContext& run) override {
     const Device& device = run.device();
     device.CopyToHost(location_.data(), run.In(0).data, run.In(0).Bytes());
     device.CopyToHost(score_.data(), run.In(1).data, run.In(1).Bytes());
@@ -114,7 +114,7 @@ class DetectionOutput final : public Layer {
   }
 
  private:
-  void CheckInputs(const PlanContext& plan) {
+  void CheckInputs(const DescribeContext& plan) {
     const Shape &location = plan.In(0), &score = plan.In(1), &prior = plan.In(2);
     if (prior.Rank() != 3 || prior[0] != 1 || prior[1] != 2 || prior[2] % 4 != 0) {
       spec_.Fail("bottom",
@@ -135,7 +135,7 @@ class DetectionOutput final : public Layer {
   }
 
   // Input i: `each` numbers per prior and item, in one row.
-  void RequireRow(const PlanContext& plan, int i, int64_t each, const char* what) const {
+  void RequireRow(const DescribeContext& plan, int i, int64_t each, const char* what) const {
     const Shape& shape = plan.In(i);
     const bool row = shape.Rank() >= 2 && shape.Count(2) == 1;
     if (row && shape[1] % each == 0 && shape[1] / each == priors_) return;

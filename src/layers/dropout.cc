@@ -1,4 +1,4 @@
-#include "drop_mask.h"
+#include "common/drop_mask.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -19,17 +19,17 @@ class Dropout final : public Layer {
     }
   }
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     if (plan.phase() == caffe::TEST) return plan.OutIsView(0, 0, plan.In(0));
     plan.Out(0, plan.In(0), plan.InType(0));
     plan.AllowInPlace();
   }
-  void Forward(RunContext& run) override {
+  void Forward(const RunContext& run) override {
     if (run.phase() == caffe::TEST) return;
     Drop(run.device(), DropMask(param_, run), Same{}, run.In(0), run.Out(0));
   }
   // The mask is a function of the pass, so it is computed again.
-  void Backward(RunContext& run) override {
+  void Backward(const RunContext& run) override {
     if (run.phase() == caffe::TEST) return;
     Drop(run.device(), DropMask(param_, run), Same{}, run.GradOut(0), run.GradIn(0));
   }

@@ -1,4 +1,4 @@
-#include "blob_shapes.h"
+#include "common/blob_shapes.h"
 #include "trainer/backend/layout.h"
 #include "trainer/base/text.h"
 #include "trainer/layers/filler.h"
@@ -12,7 +12,7 @@ class DummyData final : public Layer {
  public:
   explicit DummyData(const LayerSpec& spec) : spec_(spec) {}
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     const caffe::DummyDataParameter& param = spec_.proto().dummy_data_param();
     if (!param.data_filler().empty()) {
       CheckPerTop(spec_, kParam, "data_filler", param.data_filler_size());
@@ -26,7 +26,7 @@ class DummyData final : public Layer {
         out.filler = param.data_filler(param.data_filler_size() == 1 ? 0 : i);
       }
       plan.Out(i, out.shape);
-      plan.Pin(i);
+      plan.OutPersists(i);
       most = std::max(most, static_cast<size_t>(out.shape.Count()));
       float first = 0;  // drawn so that a bad filler is refused now
       Fill(out.filler, out.shape, PhiloxKey{}, 0, spec_, {&first, 1});
@@ -34,7 +34,7 @@ class DummyData final : public Layer {
     plan.Scratch(most * sizeof(float));
   }
 
-  void Forward(RunContext& run) override {
+  void Forward(const RunContext& run) override {
     for (int i = 0; i < run.NumOut(); ++i) {
       Output& out = outputs_[static_cast<size_t>(i)];
       const bool constant = out.filler.type() == "constant";

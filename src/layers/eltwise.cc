@@ -1,5 +1,5 @@
-#include "checks.h"
-#include "plain_relu.h"
+#include "common/checks.h"
+#include "common/plain_relu.h"
 #include "trainer/backend/map.h"
 #include "trainer/base/text.h"
 
@@ -34,7 +34,7 @@ struct Quotient {  // dy * y / x, for products that may divide
   HD float operator()(float dy, float y, float x) const { return dy * (y / x); }
 };
 
-struct WeighPositive {  // and a ReLU behind it
+struct WeighPositive {  // with a ReLU fused into the sum
   Weigh sum;
   HD float operator()(float x, float y) const {
     const float v = sum(x, y);
@@ -67,7 +67,7 @@ class Eltwise final : public Layer {
     std::copy(param.coeff().begin(), param.coeff().end(), coeff_.begin());
   }
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     RequireEqualShapes(plan, spec_);
     plan.Out(0, plan.In(0), plan.InType(0));
     if (relu_) plan.KeepOutput(0);
@@ -76,12 +76,14 @@ class Eltwise final : public Layer {
     plan.KeepOutput(0);
   }
 
-  bool Absorb(const LayerSpec& next) override {
-    if (relu_ || op_ != Param::SUM || coeff_.size() != 2 || !IsPlainRelu(next)) return false;
-    return relu_ = true;
+  bool Fuse(std::span<const LayerSpec* const> next, const Device&) override {
+    const bool relu = next.size() == 1 && IsPlainRelu(*next[0]);
+    if (!next.empty() && !(relu && op_ == Param::SUM && coeff_.size() == 2)) return false;
+    relu_ = relu;
+    return true;
   }
 
-  void Forward(RunContext& run) override {
+  void Forward(const RunContext& run) override {
     const Device& device = run.device();
     const Tensor& y = run.Out(0);
     const ConstTensor &a = run.In(0), &b = run.In(1);
@@ -97,8 +99,8 @@ class Eltwise final : public Layer {
     }
   }
 
-  void Backward(RunContext& run) override {
-    for (int i = run.NumIn(); i-- > 0;) {  // input 0's gradient may lie in dy's memory: it is last
+  void Backward(const RunContext& run) override {
+    for (int i = run.NumIn(); i-- > 0;) {  // input 0's gradient may share dy's memory: it is last
       if (!run.WantsGradIn(i)) continue;
       if (op_ == Param::SUM) BackwardSum(run, i);
       if (op_ == Param::PROD) BackwardProduct(run, i);
@@ -107,7 +109,7 @@ class Eltwise final : public Layer {
   }
 
  private:
-  void BackwardSum(RunContext& run, int i) {
+  void BackwardSum(const RunContext& run, int i) {
     const float by = coeff_[static_cast<size_t>(i)];
     if (relu_) {
       return Map(run.device(), ScaleWherePositive{by}, run.GradIn(i), run.GradOut(0), run.Out(0));
@@ -116,7 +118,7 @@ class Eltwise final : public Layer {
   }
 
   // Products of the other inputs; or, when the user wants that, y / x.
-  void BackwardProduct(RunContext& run, int i) {
+  void BackwardProduct(const RunContext& run, int i) {
     const Device& device = run.device();
     const Tensor& dx = run.GradIn(i);
     if (!spec_.proto().eltwise_param().stable_prod_grad()) {
@@ -132,7 +134,7 @@ class Eltwise final : public Layer {
 
   // The winner is the last of the first two inputs that has the greatest value, else the first of
   // the others: where an input that goes before it in that order has it too, x gets nothing.
-  void BackwardMax(RunContext& run, int i) {
+  void BackwardMax(const RunContext& run, int i) {
     const Device& device = run.device();
     Map(device, PassWhereEqual{}, run.GradIn(i), run.GradOut(0), run.In(i), run.Out(0));
     for (int k = 0; k < run.NumIn(); ++k) {
@@ -145,7 +147,7 @@ class Eltwise final : public Layer {
   LayerSpec spec_;
   Param::EltwiseOp op_;
   std::vector<float> coeff_;
-  bool relu_ = false;  // whether it took over a ReLU behind it
+  bool relu_ = false;  // whether the ReLU that follows is fused into it
 };
 
 const RegisterLayer<Eltwise> kEltwise(

@@ -1,8 +1,8 @@
 #include <cmath>
 
-#include "checks.h"
-#include "index_list.h"
-#include "plain_order.h"
+#include "common/checks.h"
+#include "common/index_list.h"
+#include "common/plain_order.h"
 #include "trainer/backend/map.h"
 #include "trainer/base/text.h"
 
@@ -48,7 +48,7 @@ class Embed final : public Layer {
  public:
   explicit Embed(const LayerSpec& spec) : spec_(spec) {}
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     RequireF32(plan, spec_);
     const caffe::EmbedParameter& param = spec_.proto().embed_param();
     RequireSize("num_output", param.has_num_output(), param.num_output(), "the length of a vector");
@@ -68,7 +68,7 @@ class Embed final : public Layer {
     plan.NoGradient(0);
   }
 
-  void Forward(RunContext& run) override {
+  void Forward(const RunContext& run) override {
     ReportBadIndices(run, 0, rule_);
     ForEach(run.device(), run.Out(0).Count(),
             TakeRow{run.In(0).f32(), run.Param(0), run.ParamIf(1), run.Out(0).f32(), in_, out_,
@@ -79,7 +79,7 @@ class Embed final : public Layer {
     ThrowBadIndex(spec_, 0, run.In(0).shape, rule_, "vectors (input_dim)", at, index);
   }
 
-  void Backward(RunContext& run) override {
+  void Backward(const RunContext& run) override {
     ForEach(run.device(), columns_,
             AddColumn{run.In(0).f32(), run.GradOut(0).f32(), run.GradParam(0), run.GradParamIf(1),
                       in_, out_, rule_, run.In(0).Count(), columns_});

@@ -1,4 +1,4 @@
-#include "checks.h"
+#include "common/checks.h"
 #include "trainer/backend/reduce.h"
 
 namespace trainer {
@@ -19,7 +19,7 @@ class EuclideanLoss final : public Layer {
  public:
   explicit EuclideanLoss(const LayerSpec& spec) : spec_(spec) {}
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     RequireF32(plan, spec_);
     RequireEqualShapes(plan, spec_);
     const Shape& in = plan.In(0);
@@ -28,11 +28,11 @@ class EuclideanLoss final : public Layer {
     plan.KeepInput(0);
     plan.KeepInput(1);
   }
-  void Forward(RunContext& run) override {
+  void Forward(const RunContext& run) override {
     ReduceSum(run.device(), run.In(0).Count(), SquaredDifference{run.In(0).f32(), run.In(1).f32()},
               0.5f / items_, run.Out(0).f32());
   }
-  void Backward(RunContext& run) override {
+  void Backward(const RunContext& run) override {
     for (int i = 0; i < 2; ++i) {
       if (!run.WantsGradIn(i)) continue;
       Map(run.device(), Difference{run.GradOut(0).f32(), 1 / items_}, run.GradIn(i), run.In(i),

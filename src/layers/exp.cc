@@ -1,6 +1,6 @@
-#include "log_base.h"
+#include "common/log_base.h"
+#include "common/unary.h"
 #include "trainer/backend/functions.h"
-#include "unary.h"
 
 namespace trainer {
 namespace {

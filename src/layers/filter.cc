@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "checks.h"
+#include "common/checks.h"
 #include "trainer/backend/carve.h"
 #include "trainer/backend/map.h"
 #include "trainer/base/text.h"
@@ -26,7 +26,7 @@ class Filter final : public Layer {
  public:
   explicit Filter(const LayerSpec& spec) : spec_(spec) {}
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     const int last = plan.NumIn() - 1;
     if (plan.NumOut() != last) {
       spec_.Fail(Join("has ", plan.NumIn(), " bottoms and ", plan.NumOut(),
@@ -48,7 +48,7 @@ class Filter final : public Layer {
                    i);
       }
       plan.Out(i, plan.In(i), plan.InType(i));
-      plan.Varies(i);
+      plan.OutMayShrink(i);
     }
     plan.NoGradient(last);
     chosen_.reserve(static_cast<size_t>(items));
@@ -60,7 +60,7 @@ class Filter final : public Layer {
     plan.Workspace(layout.Bytes());
   }
 
-  void Forward(RunContext& run) override {
+  void Forward(const RunContext& run) override {
     const int last = run.NumIn() - 1;
     const size_t bytes = selected_.size() * sizeof(int32_t);
     run.device().CopyToHost(selected_.data(), run.In(last).data, bytes);
@@ -78,7 +78,7 @@ class Filter final : public Layer {
     }
   }
 
-  void Backward(RunContext& run) override {
+  void Backward(const RunContext& run) override {
     for (int i = 0; i + 1 < run.NumIn(); ++i) {
       if (!run.WantsGradIn(i)) continue;
       if (run.HasGradOut(i)) {
@@ -102,7 +102,7 @@ class Filter final : public Layer {
   LayerSpec spec_;
   std::vector<float> selected_;  // the selector on the host
   std::vector<int32_t> chosen_, place_;
-  // Workspace: for each item that passes, its number before; for each item, its number behind, -1
+  // Workspace: for each item that passes, its number in the input; for each, in the output, -1
   // for those that do not pass.
   Slot<int32_t> chosen_at_, place_at_;
 };

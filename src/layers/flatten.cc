@@ -1,5 +1,5 @@
-#include "checks.h"
-#include "reorder.h"
+#include "common/checks.h"
+#include "common/reorder.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -9,7 +9,7 @@ class Flatten final : public Layer {
  public:
   explicit Flatten(const LayerSpec& spec) : spec_(spec) {}
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     const caffe::FlattenParameter& param = spec_.proto().flatten_param();
     const Shape& in = plan.In(0);
     const int first = AxisIn(spec_, "flatten_param", "axis", param.axis(), in);
@@ -20,10 +20,10 @@ class Flatten final : public Layer {
                         " for an input of shape ", Dims(in)));
     }
     const int64_t merged[] = {in.Count(first, last + 1)};
-    reorder_.Plan(plan, in.Replace(first, last + 1, merged));
+    reorder_.Describe(plan, in.Replace(first, last + 1, merged));
   }
-  void Forward(RunContext& run) override { reorder_.Forward(run); }
-  void Backward(RunContext& run) override { reorder_.Backward(run); }
+  void Forward(const RunContext& run) override { reorder_.Forward(run); }
+  void Backward(const RunContext& run) override { reorder_.Backward(run); }
 
  private:
   LayerSpec spec_;

@@ -1,5 +1,5 @@
+#include "common/unary.h"
 #include "trainer/backend/functions.h"
-#include "unary.h"
 
 namespace trainer {
 namespace {

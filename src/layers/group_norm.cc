@@ -1,5 +1,5 @@
-#include "checks.h"
-#include "norm_sums.h"
+#include "common/checks.h"
+#include "common/norm_sums.h"
 #include "trainer/backend/carve.h"
 #include "trainer/base/text.h"
 
@@ -66,7 +66,7 @@ class GroupNorm final : public Layer {
  public:
   explicit GroupNorm(const LayerSpec& spec) : spec_(spec) {}
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     const caffe::GroupNormParameter& param = spec_.proto().group_norm_param();
     RequireRank(plan, spec_, 0, 2, Shape::kMaxAxes, "(N, C, ...)");
     const Shape& in = plan.In(0);
@@ -89,7 +89,7 @@ class GroupNorm final : public Layer {
     plan.Scratch(layout.Bytes());
   }
 
-  void Forward(RunContext& run) override {
+  void Forward(const RunContext& run) override {
     float *const mean = first_.In(run.Workspace()), *const inverse = second_.In(run.Workspace());
     WithType(run.In(0).dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
@@ -104,7 +104,7 @@ class GroupNorm final : public Layer {
     });
   }
 
-  void Backward(RunContext& run) override {
+  void Backward(const RunContext& run) override {
     const Device& device = run.device();
     const std::span<std::byte> kept = run.Workspace(), scratch = run.Scratch();
     const float *const mean = first_.In(kept), *const inverse = second_.In(kept);

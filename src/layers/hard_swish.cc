@@ -1,4 +1,4 @@
-#include "unary.h"
+#include "common/unary.h"
 
 namespace trainer {
 namespace {

@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "plain_order.h"
+#include "common/plain_order.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
 #include "trainer/config/named_file.h"
@@ -21,7 +21,7 @@ namespace {
 constexpr char kParam[] = "hdf5_output_param";
 constexpr std::array<const char*, 2> kDatasets = {"data", "label"};
 
-// As Caffe writes them: four axes, ones behind.
+// As Caffe writes them: four axes, the last ones of length 1.
 std::array<int64_t, 4> FourAxes(const Shape& shape) {
   std::array<int64_t, 4> dims = {1, 1, 1, 1};
   for (int axis = 0; axis < shape.Rank(); ++axis) dims[static_cast<size_t>(axis)] = shape[axis];
@@ -93,7 +93,7 @@ class Hdf5Output final : public Layer, public FileWriter {
     GoOnElsewhere();
   }
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     int64_t most = 0;
     for (int i = 0; i < plan.NumIn(); ++i) {
       const Shape& shape = plan.In(i);
@@ -113,7 +113,7 @@ class Hdf5Output final : public Layer, public FileWriter {
   }
 
   // The file is made by the first pass, so that a net that is only looked at makes none.
-  void Forward(RunContext& run) override {
+  void Forward(const RunContext& run) override {
     if (!writes_ || run.repeats()) return;
     if (!file_) file_ = std::make_unique<Hdf5Appender>(path_, "", Hdf5Creation::kNew);
     for (int i = 0; i < run.NumIn(); ++i) {
@@ -129,7 +129,7 @@ class Hdf5Output final : public Layer, public FileWriter {
     ThrowAtField(spec_, kParam, "file_name", Error(ErrorCode::kCannotCreate, message));
   }
 
-  // The rows before the snapshot, and some behind it, are in the file of the run that was stopped.
+  // The rows before the snapshot, and some after it, are in the file of the run that was stopped.
   void GoOnElsewhere() {
     const std::string before = path_;
     for (int number = 2; Exists(path_) || !claim_->good(); ++number) {
@@ -144,7 +144,7 @@ class Hdf5Output final : public Layer, public FileWriter {
   }
 
   // Input i into plain_, as floats in the order (N, C, H, W).
-  void ReadPlain(RunContext& run, int i) {
+  void ReadPlain(const RunContext& run, int i) {
     const ConstTensor& x = run.In(i);
     run.device().CopyToHost(memory_.data(), x.data, x.Bytes());
     const PlainOrder order(x.shape);

@@ -1,6 +1,6 @@
-#include "checks.h"
-#include "labels.h"
-#include "loss_total.h"
+#include "common/checks.h"
+#include "common/labels.h"
+#include "common/loss_total.h"
 #include "trainer/backend/map_rows.h"
 
 namespace trainer {
@@ -54,7 +54,7 @@ class HingeLoss final : public Layer {
         total_(1),
         squared_(spec.proto().hinge_loss_param().norm() == caffe::HingeLossParameter::L2) {}
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     RequireF32(plan, spec_);
     RequireItemScores(plan, spec_);
     const Shape& in = plan.In(0);
@@ -66,7 +66,7 @@ class HingeLoss final : public Layer {
     plan.KeepInput(1);
     plan.NoGradient(1);
   }
-  void Forward(RunContext& run) override {
+  void Forward(const RunContext& run) override {
     auto* head = reinterpret_cast<LossHead*>(run.Workspace().data());
     auto* loss = reinterpret_cast<float*>(head + 1);
     MapRows(run.device(), run.In(0).shape[0], rule_.classes,
@@ -78,7 +78,7 @@ class HingeLoss final : public Layer {
   void ThrowFault(const RunContext& run, int64_t at, float label) const override {
     ThrowBadLabel(spec_, run.In(1).shape, rule_, at, label);
   }
-  void Backward(RunContext& run) override {
+  void Backward(const RunContext& run) override {
     const int64_t items = run.In(0).shape[0];
     MapRows(run.device(), items, rule_.classes,
             HingeGradientRow{run.In(0).f32(), run.In(1).f32(), run.GradOut(0).f32(),

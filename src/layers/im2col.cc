@@ -1,5 +1,5 @@
-#include "conv_geometry.h"
-#include "plain_order.h"
+#include "common/conv_geometry.h"
+#include "common/plain_order.h"
 #include "trainer/backend/map.h"
 
 namespace trainer {
@@ -30,8 +30,8 @@ struct Windows {
     return in_order.Memory(left);
   }
 
-  // Where kernel element `k` takes the number from that lies at `place` of plane `plane`; -1 if no
-  // window puts it there.
+  // Where kernel element `k` takes the number from that is element `place` of plane `plane`; -1 if
+  // no window puts it there.
   HD int64_t Column(int64_t plane, const int64_t* place, int64_t k) const {
     int64_t window[kMost], left = k;
     for (int a = axes - 1; a >= 0; --a) {
@@ -81,7 +81,7 @@ class Im2col final : public Layer {
  public:
   explicit Im2col(const LayerSpec& spec) : spec_(spec) {}
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     const ConvGeometry geometry = ReadConvGeometry(spec_, plan.In(0), plan.InType(0));
     const ConvDesc& desc = geometry.desc;
     RequireFit(spec_, desc);
@@ -105,7 +105,7 @@ class Im2col final : public Layer {
     plan.Out(0, shape, plan.InType(0));
   }
 
-  void Forward(RunContext& run) override {
+  void Forward(const RunContext& run) override {
     WithType(run.In(0).dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
       ForEach(run.device(), run.Out(0).Count(),
@@ -113,7 +113,7 @@ class Im2col final : public Layer {
     });
   }
 
-  void Backward(RunContext& run) override {
+  void Backward(const RunContext& run) override {
     WithType(run.GradIn(0).dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
       ForEach(run.device(), run.GradIn(0).Count(),

@@ -1,6 +1,6 @@
-#include "checks.h"
-#include "labels.h"
-#include "loss_total.h"
+#include "common/checks.h"
+#include "common/labels.h"
+#include "common/loss_total.h"
 #include "trainer/backend/carve.h"
 #include "trainer/backend/functions.h"
 #include "trainer/backend/layout.h"
@@ -86,7 +86,7 @@ class InfogainLoss final : public Layer {
                   [this](const std::string& path) { ReadMatrix(path); });
   }
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     RequireF32(plan, spec_);
     const Shape& scores = plan.In(0);
     const int axis =
@@ -103,21 +103,18 @@ class InfogainLoss final : public Layer {
     }
     MemoryLayout layout;
     head_ = layout.Add<LossHead>(1);
-    own_matrix_ = layout.Add<float>(static_cast<int64_t>(matrix_.size()));
     loss_ = layout.Add<float>(rows_.count);
     own_prob_ = layout.Add<float>(plan.NumOut() > 1 ? 0 : scores.Count());
     plan.Workspace(layout.Bytes());
+    plan.Constants(matrix_);
     for (int i = 1; i < plan.NumIn(); ++i) {
       plan.KeepInput(i);
       plan.NoGradient(i);
     }
   }
 
-  void Forward(RunContext& run) override {
+  void Forward(const RunContext& run) override {
     const Parts part = Cut(run);
-    if (!matrix_.empty()) {
-      run.device().CopyToDevice(part.matrix, matrix_.data(), matrix_.size() * sizeof(float));
-    }
     MapRows(
         run.device(), rows_.count, rows_.length,
         LossRow{run.In(0).f32(), run.In(1).f32(), part.gain, part.prob, part.loss, rows_, rule_});
@@ -129,7 +126,7 @@ class InfogainLoss final : public Layer {
     ThrowBadLabel(spec_, run.In(1).shape, rule_, at, label);
   }
 
-  void Backward(RunContext& run) override {
+  void Backward(const RunContext& run) override {
     if (run.NumOut() > 1 && run.HasGradOut(1)) {
       spec_.Fail(
           "the probabilities (second top) have no gradient; take them from a Softmax layer to "
@@ -155,7 +152,7 @@ class InfogainLoss final : public Layer {
     matrix_.assign(blob.values.begin(), blob.values.end());
   }
 
-  void CheckMatrix(const PlanContext& plan) const {
+  void CheckMatrix(const DescribeContext& plan) const {
     const int64_t k = rows_.length;
     const bool given = plan.NumIn() > 2;
     const int64_t count = given ? plan.In(2).Count() : static_cast<int64_t>(matrix_.size());
@@ -169,15 +166,14 @@ class InfogainLoss final : public Layer {
 
   struct Parts {
     LossHead* head;
-    float *matrix, *loss, *prob;
+    float *loss, *prob;
     const float* gain;
   };
-  Parts Cut(RunContext& run) const {
+  Parts Cut(const RunContext& run) const {
     const std::span<std::byte> kept = run.Workspace();
-    float* const matrix = own_matrix_.In(kept);
-    return {head_.In(kept), matrix, loss_.In(kept),
+    return {head_.In(kept), loss_.In(kept),
             run.NumOut() > 1 ? run.Out(1).f32() : own_prob_.In(kept),
-            run.NumIn() > 2 ? run.In(2).f32() : matrix};
+            run.NumIn() > 2 ? run.In(2).f32() : run.Constants()};
   }
 
   LayerSpec spec_;
@@ -187,7 +183,7 @@ class InfogainLoss final : public Layer {
   Rows rows_;
   LabelRule rule_;
   Slot<LossHead> head_;
-  Slot<float> own_matrix_, loss_, own_prob_;
+  Slot<float> loss_, own_prob_;
 };
 
 const RegisterLayer<InfogainLoss> kInfogainLoss(

@@ -1,4 +1,4 @@
-#include "checks.h"
+#include "common/checks.h"
 #include "trainer/backend/carve.h"
 #include "trainer/backend/layout.h"
 #include "trainer/base/text.h"
@@ -9,13 +9,13 @@ namespace {
 constexpr char kParam[] = "inner_product_param";
 
 // y (m, n) = x (m, k) * weight^T + bias. An image flattened whole keeps its memory order: then the
-// columns of the weight lie in that order. Otherwise images are copied to and from row-major order.
+// columns of the weight are in that order. Otherwise images are copied to and from row-major order.
 // With x and y in bf16, so is the weight that multiplies: a copy in scratch memory.
 class InnerProduct final : public Layer {
  public:
   explicit InnerProduct(const LayerSpec& spec) : spec_(spec) {}
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     const caffe::InnerProductParameter& param = spec_.proto().inner_product_param();
     const Shape& in = plan.In(0);
     const int axis = AxisIn(spec_, kParam, "axis", param.axis(), in);
@@ -40,10 +40,38 @@ class InnerProduct final : public Layer {
     if (param.bias_term()) plan.Param("bias", {n_}, param.bias_filler());
     plan.Out(0, out, dtype_);
     plan.KeepInput(0);
-    MakePlans(plan, param);
   }
 
-  void Forward(RunContext& run) override {
+  void Prepare(PrepareContext& plan) override {
+    const caffe::InnerProductParameter& param = spec_.proto().inner_product_param();
+    const bool transpose = param.transpose();
+    forward_ = plan.device().MakeGemm({.m = m_,
+                                       .n = n_,
+                                       .k = k_,
+                                       .trans_b = !transpose,
+                                       .bias = param.bias_term(),
+                                       .dtype = dtype_,
+                                       .out_dtype = dtype_});
+    layout_ = {};
+    x_ = layout_.AddBytes(plain_in_ ? Bytes(m_ * k_) : 0);
+    y_ = layout_.AddBytes(plain_out_ ? Bytes(m_ * n_) : 0);
+    weight_ = layout_.AddBytes(dtype_ == DType::kF32 ? 0 : Bytes(n_ * k_));
+    size_t most = forward_->ScratchBytes();
+    if (plan.training()) {
+      weight_gradient_ = plan.device().MakeGemm({.m = transpose ? k_ : n_,
+                                                 .n = transpose ? n_ : k_,
+                                                 .k = m_,
+                                                 .trans_a = true,
+                                                 .accumulate = true,
+                                                 .dtype = dtype_});
+      data_gradient_ = plan.device().MakeGemm(
+          {.m = m_, .n = k_, .k = n_, .trans_b = transpose, .dtype = dtype_, .out_dtype = dtype_});
+      most = std::max({most, weight_gradient_->ScratchBytes(), data_gradient_->ScratchBytes()});
+    }
+    plan.Scratch(layout_.Bytes() + most);
+  }
+
+  void Forward(const RunContext& run) override {
     const Parts part = Cut(run);
     if (plain_in_) CopyToPlain(run.device(), run.In(0), part.x);
     const void* x = plain_in_ ? part.x : run.In(0).data;
@@ -52,7 +80,7 @@ class InnerProduct final : public Layer {
     if (plain_out_) CopyFromPlain(run.device(), part.y, run.Out(0));
   }
 
-  void Backward(RunContext& run) override {
+  void Backward(const RunContext& run) override {
     const Parts part = Cut(run);
     if (plain_out_) CopyToPlain(run.device(), run.GradOut(0), part.y);
     const void* dy = plain_out_ ? part.y : run.GradOut(0).data;
@@ -85,7 +113,7 @@ class InnerProduct final : public Layer {
     std::byte *x, *y, *weight;
     std::span<std::byte> rest;
   };
-  Parts Cut(RunContext& run) const {
+  Parts Cut(const RunContext& run) const {
     const std::span<std::byte> scratch = run.Scratch();
     return {x_.In(scratch), y_.In(scratch), weight_.In(scratch), layout_.Rest(scratch)};
   }
@@ -98,34 +126,6 @@ class InnerProduct final : public Layer {
   }
 
   size_t Bytes(int64_t count) const { return static_cast<size_t>(count) * SizeOf(dtype_); }
-
-  void MakePlans(PlanContext& plan, const caffe::InnerProductParameter& param) {
-    const bool transpose = param.transpose();
-    forward_ = plan.device().MakeGemm({.m = m_,
-                                       .n = n_,
-                                       .k = k_,
-                                       .trans_b = !transpose,
-                                       .bias = param.bias_term(),
-                                       .dtype = dtype_,
-                                       .out_dtype = dtype_});
-    layout_ = {};
-    x_ = layout_.AddBytes(plain_in_ ? Bytes(m_ * k_) : 0);
-    y_ = layout_.AddBytes(plain_out_ ? Bytes(m_ * n_) : 0);
-    weight_ = layout_.AddBytes(dtype_ == DType::kF32 ? 0 : Bytes(n_ * k_));
-    size_t most = forward_->ScratchBytes();
-    if (plan.training()) {
-      weight_gradient_ = plan.device().MakeGemm({.m = transpose ? k_ : n_,
-                                                 .n = transpose ? n_ : k_,
-                                                 .k = m_,
-                                                 .trans_a = true,
-                                                 .accumulate = true,
-                                                 .dtype = dtype_});
-      data_gradient_ = plan.device().MakeGemm(
-          {.m = m_, .n = k_, .k = n_, .trans_b = transpose, .dtype = dtype_, .out_dtype = dtype_});
-      most = std::max({most, weight_gradient_->ScratchBytes(), data_gradient_->ScratchBytes()});
-    }
-    plan.Scratch(layout_.Bytes() + most);
-  }
 
   LayerSpec spec_;
   int64_t m_ = 0, n_ = 0, k_ = 0;

@@ -1,4 +1,4 @@
-#include "blob_shapes.h"
+#include "common/blob_shapes.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -8,17 +8,17 @@ class Input final : public Layer {
  public:
   explicit Input(const LayerSpec& spec) : spec_(spec) {}
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     const auto& shapes = spec_.proto().input_param().shape();
     if (shapes.empty()) spec_.Fail("input_param has no shape; give one, or one per top");
     CheckPerTop(spec_, "input_param", "shape", shapes.size());
     for (int i = 0; i < plan.NumOut(); ++i) {
       const int at = shapes.size() == 1 ? 0 : i;
       plan.Out(i, ShapeOf(spec_, "input_param", "shape", shapes[at], at));
-      plan.Pin(i);
+      plan.OutPersists(i);
     }
   }
-  void Forward(RunContext&) override {}
+  void Forward(const RunContext&) override {}
 
  private:
   LayerSpec spec_;

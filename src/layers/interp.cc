@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "checks.h"
+#include "common/checks.h"
 #include "trainer/backend/map_rows.h"
 #include "trainer/base/text.h"
 
@@ -10,7 +10,7 @@ namespace {
 constexpr char kParam[] = "interp_param";
 constexpr int kLanes = 16;
 
-// One axis: output i lies at start + i * ratio between two inputs. The ends of both fall together.
+// One axis: output i is taken at start + i * ratio, between two inputs. The ends of both coincide.
 struct Line {
   int64_t start = 0, in = 1, out = 1;  // `in` inputs from `start` on
   float ratio = 0;
@@ -22,7 +22,7 @@ struct Line {
         out(to),
         ratio(to > 1 ? static_cast<float>(from - 1) / static_cast<float>(to - 1) : 0.0f) {}
 
-  // The input before output i, from `start` on, and the share of the one behind it.
+  // The input before output i, from `start` on, and the share of the one after it.
   HD int64_t Before(int64_t i, float* share) const {
     const float at = ratio * static_cast<float>(i);
     const auto whole = static_cast<int64_t>(at);
@@ -141,7 +141,7 @@ class Interp final : public Layer {
     RequireCut("pad_end", param.pad_end());
   }
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     RequireRank(plan, spec_, 0, 4, 4, "images (N, C, H, W)");
     if (plan.NumIn() == 2) {
       RequireRank(plan, spec_, 1, 4, 4, "images (N, C, H, W), of which the second gives the size");
@@ -154,7 +154,7 @@ class Interp final : public Layer {
     plan.Out(0, out, plan.InType(0));
   }
 
-  void Forward(RunContext& run) override {
+  void Forward(const RunContext& run) override {
     if (IsView(run.In(0).shape, run.Out(0).shape)) return;
     WithType(run.In(0).dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
@@ -163,7 +163,7 @@ class Interp final : public Layer {
     });
   }
 
-  void Backward(RunContext& run) override {
+  void Backward(const RunContext& run) override {
     if (!run.WantsGradIn(0) || IsView(run.GradIn(0).shape, run.GradOut(0).shape)) return;
     WithType(run.GradIn(0).dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
@@ -215,7 +215,7 @@ class Interp final : public Layer {
     }
   }
 
-  Line MakeLine(const PlanContext& plan, int axis) const {
+  Line MakeLine(const DescribeContext& plan, int axis) const {
     const caffe::InterpParameter& param = spec_.proto().interp_param();
     const int64_t cut = -int64_t{param.pad_beg()};
     const int64_t in = plan.In(0)[axis] - cut + param.pad_end();

@@ -1,4 +1,4 @@
-#include "checks.h"
+#include "common/checks.h"
 #include "trainer/backend/carve.h"
 #include "trainer/backend/layout.h"
 #include "trainer/backend/map_rows.h"
@@ -66,8 +66,8 @@ struct InputGradient {
   }
 };
 
-// Adds to the gradients of factor and offset at kPlaces neighbouring places, over all rows. Either
-// may be null.
+// Adds to the gradients of factor and offset at kPlaces neighbouring elements, over all rows.
+// Either may be null.
 template <class T>
 struct AddParamGradients {
   static constexpr int kPlaces = 16;
@@ -99,7 +99,7 @@ class LayerNorm final : public Layer {
  public:
   explicit LayerNorm(const LayerSpec& spec) : spec_(spec) {}
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     const caffe::LayerNormParameter& param = spec_.proto().layer_norm_param();
     RequireRank(plan, spec_, 0, 1, Shape::kMaxAxes, "at least one axis");
     if (!(param.eps() >= 0)) {
@@ -107,7 +107,7 @@ class LayerNorm final : public Layer {
     }
     const Shape& in = plan.In(0);
     const int axis = AxisIn(spec_, kParam, "axis", param.axis(), in);
-    // From C on, an image's rows lie in one piece; behind C its elements are C apart.
+    // From C on, an image's rows are contiguous; after C its elements have the stride C.
     rows_ = {in.Count(0, axis), in.Count(axis), IsPermuted(in) && axis > 1 ? in[1] : 1};
     plan.Out(0, in, plan.InType(0));
     plan.KeepInput(0);
@@ -126,7 +126,7 @@ class LayerNorm final : public Layer {
     plan.Workspace(layout.Bytes());
   }
 
-  void Forward(RunContext& run) override {
+  void Forward(const RunContext& run) override {
     const std::span<std::byte> kept = run.Workspace();
     WithType(run.In(0).dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
@@ -137,7 +137,7 @@ class LayerNorm final : public Layer {
     });
   }
 
-  void Backward(RunContext& run) override {
+  void Backward(const RunContext& run) override {
     const float* const mean = mean_.In(run.Workspace());
     const float* const inverse = inverse_.In(run.Workspace());
     WithType(run.In(0).dtype, [&](auto tag) {

@@ -1,5 +1,5 @@
-#include "log_base.h"
-#include "unary.h"
+#include "common/log_base.h"
+#include "common/unary.h"
 
 namespace trainer {
 namespace {

@@ -1,4 +1,4 @@
-#include "checks.h"
+#include "common/checks.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -8,7 +8,7 @@ class Lrn final : public Layer {
  public:
   explicit Lrn(const LayerSpec& spec) : spec_(spec) {}
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     const caffe::LRNParameter& param = spec_.proto().lrn_param();
     RequireRank(plan, spec_, 0, 4, 4, "images (N, C, H, W)");
     if (param.local_size() % 2 == 0) {
@@ -18,27 +18,34 @@ class Lrn final : public Layer {
     }
     const bool across = param.norm_region() == caffe::LRNParameter::ACROSS_CHANNELS;
     const auto size = static_cast<float>(param.local_size());
-    lrn_ = plan.device().MakeLrn({.shape = plan.In(0),
-                                  .across = across,
-                                  .half = (param.local_size() - 1) / 2,
-                                  .factor = param.alpha() / (across ? size : size * size),
-                                  .beta = param.beta(),
-                                  .k = across ? param.k() : 1.0f,
-                                  .training = plan.training(),
-                                  .dtype = plan.InType(0)});
+    desc_ = {.shape = plan.In(0),
+             .across = across,
+             .half = (param.local_size() - 1) / 2,
+             .factor = param.alpha() / (across ? size : size * size),
+             .beta = param.beta(),
+             .k = across ? param.k() : 1.0f,
+             .training = plan.training(),
+             .dtype = plan.InType(0)};
     plan.Out(0, plan.In(0), plan.InType(0));
     plan.KeepInput(0);
+  }
+
+  void Prepare(PrepareContext& plan) override {
+    lrn_ = plan.device().MakeLrn(desc_);
     plan.Workspace(lrn_->WorkspaceBytes());
     plan.Scratch(lrn_->ScratchBytes());
   }
 
-  void Forward(RunContext& run) override { lrn_->Forward(run.In(0), run.Out(0), run.Workspace()); }
-  void Backward(RunContext& run) override {
+  void Forward(const RunContext& run) override {
+    lrn_->Forward(run.In(0), run.Out(0), run.Workspace());
+  }
+  void Backward(const RunContext& run) override {
     lrn_->Backward(run.In(0), run.GradOut(0), run.GradIn(0), run.Workspace(), run.Scratch());
   }
 
  private:
   LayerSpec spec_;
+  LrnDesc desc_;
   std::unique_ptr<LrnPlan> lrn_;
 };
 

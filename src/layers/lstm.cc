@@ -1,5 +1,5 @@
-#include "lstm_cell.h"
-#include "recurrent.h"
+#include "common/lstm_cell.h"
+#include "common/recurrent.h"
 
 namespace trainer {
 namespace {
@@ -9,20 +9,20 @@ class Lstm final : public RecurrentLayer {
   explicit Lstm(const LayerSpec& spec) : RecurrentLayer(spec, 4, 2) {}
 
  protected:
-  void Step(RunContext& run, int64_t t) override {
+  void Step(const RunContext& run, int64_t t) override {
     MapRows(run.device(), sequences(), width(),
             LstmCell{Gates(run, t), State(run, 1, t), Cont(run, t), Gates(run, t),
                      State(run, 1, t + 1), State(run, 0, t + 1)});
   }
 
-  void Output(RunContext& run) override {
+  void Output(const RunContext& run) override {
     const int64_t count = run.Out(0).Count();
     run.device().Copy(BlockCopy(sizeof(float), 1, count, 0, 0), State(run, 0, 1), run.Out(0).data);
   }
 
-  const float* OutputBackward(RunContext& run) override { return run.GradOut(0).f32(); }
+  const float* OutputBackward(const RunContext& run) override { return run.GradOut(0).f32(); }
 
-  void StepBackward(RunContext& run, int64_t t, const float* dh) override {
+  void StepBackward(const RunContext& run, int64_t t, const float* dh) override {
     MapRows(run.device(), sequences(), width(),
             LstmCellGradient{Gates(run, t), State(run, 1, t), State(run, 1, t + 1), Cont(run, t),
                              dh, Carry(run, 0), Carry(run, 1), DGates(run, t), Carry(run, 1)});

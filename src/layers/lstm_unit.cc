@@ -1,5 +1,5 @@
-#include "checks.h"
-#include "lstm_cell.h"
+#include "common/checks.h"
+#include "common/lstm_cell.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -9,7 +9,7 @@ class LstmUnit final : public Layer {
  public:
   explicit LstmUnit(const LayerSpec& spec) : spec_(spec) {}
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     RequireF32(plan, spec_);
     const Shape& state = plan.In(0);
     if (state.Rank() != 3 || state[0] != 1) Refuse(plan, 0, "(1, N, H), a state");
@@ -27,13 +27,13 @@ class LstmUnit final : public Layer {
     plan.Workspace(static_cast<size_t>(gates.Count()) * sizeof(float));
   }
 
-  void Forward(RunContext& run) override {
+  void Forward(const RunContext& run) override {
     MapRows(run.device(), n_, width_,
             LstmCell{run.In(1).f32(), run.In(0).f32(), run.In(2).f32(), Active(run),
                      run.Out(0).f32(), run.Out(1).f32()});
   }
 
-  void Backward(RunContext& run) override {
+  void Backward(const RunContext& run) override {
     MapRows(run.device(), n_, width_,
             LstmCellGradient{Active(run), run.In(0).f32(), run.Out(0).f32(), run.In(2).f32(),
                              run.GradOut(1).f32(), nullptr, run.GradOut(0).f32(),
@@ -41,7 +41,7 @@ class LstmUnit final : public Layer {
   }
 
  private:
-  [[noreturn]] void Refuse(PlanContext& plan, int input, const std::string& wish) const {
+  [[noreturn]] void Refuse(DescribeContext& plan, int input, const std::string& wish) const {
     spec_.Fail("bottom",
                Join("bottom '", spec_.proto().bottom(input), "' has shape ", Dims(plan.In(input)),
                     "; this layer takes ", wish),

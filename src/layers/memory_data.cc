@@ -10,16 +10,16 @@ class MemoryData final : public Layer {
  public:
   explicit MemoryData(const LayerSpec& spec) : spec_(spec) {}
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     const caffe::MemoryDataParameter& param = spec_.proto().memory_data_param();
     const Shape shape{Size("batch_size", param.batch_size()), Size("channels", param.channels()),
                       Size("height", param.height()), Size("width", param.width())};
     plan.Out(0, shape);
     plan.Out(1, {shape[0]});
-    plan.Exact(1);
+    plan.OutStaysF32(1);
   }
 
-  void Forward(RunContext&) override {
+  void Forward(const RunContext&) override {
     spec_.Fail(
         "only a program that calls Caffe as a library can fill MemoryData, so this net can be "
         "planned but not run; use Data or ImageData to read images from the disk, or Input for a "

@@ -1,6 +1,6 @@
-#include "checks.h"
-#include "labels.h"
-#include "loss_total.h"
+#include "common/checks.h"
+#include "common/labels.h"
+#include "common/loss_total.h"
 #include "trainer/backend/map.h"
 
 namespace trainer {
@@ -38,7 +38,7 @@ class MultinomialLogisticLoss final : public Layer {
  public:
   explicit MultinomialLogisticLoss(const LayerSpec& spec) : spec_(spec), total_(1) {}
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     RequireF32(plan, spec_);
     RequireItemScores(plan, spec_);
     const Shape& in = plan.In(0);
@@ -50,7 +50,7 @@ class MultinomialLogisticLoss final : public Layer {
     plan.KeepInput(1);
     plan.NoGradient(1);
   }
-  void Forward(RunContext& run) override {
+  void Forward(const RunContext& run) override {
     auto* head = reinterpret_cast<LossHead*>(run.Workspace().data());
     auto* loss = reinterpret_cast<float*>(head + 1);
     ForEach(run.device(), run.In(0).shape[0],
@@ -62,7 +62,7 @@ class MultinomialLogisticLoss final : public Layer {
   void ThrowFault(const RunContext& run, int64_t at, float label) const override {
     ThrowBadLabel(spec_, run.In(1).shape, rule_, at, label);
   }
-  void Backward(RunContext& run) override {
+  void Backward(const RunContext& run) override {
     const float scale = 1 / static_cast<float>(run.In(0).shape[0]);
     MapIndexed(
         run.device(),

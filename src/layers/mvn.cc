@@ -1,5 +1,5 @@
-#include "checks.h"
-#include "norm_sums.h"
+#include "common/checks.h"
+#include "common/norm_sums.h"
 #include "trainer/backend/carve.h"
 #include "trainer/base/text.h"
 
@@ -53,7 +53,7 @@ class Mvn final : public Layer {
  public:
   explicit Mvn(const LayerSpec& spec) : spec_(spec) {}
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     const caffe::MVNParameter& param = spec_.proto().mvn_param();
     RequireRank(plan, spec_, 0, 2, 4, "(N, C), (N, C, L) or (N, C, H, W)");
     if (!(param.eps() >= 0)) {
@@ -73,7 +73,7 @@ class Mvn final : public Layer {
     plan.Scratch(layout.Bytes());
   }
 
-  void Forward(RunContext& run) override {
+  void Forward(const RunContext& run) override {
     float* const mean = first_.In(run.Scratch());
     float* const inverse = scaled_ ? first_.In(run.Workspace()) : nullptr;
     WithType(run.In(0).dtype, [&](auto tag) {
@@ -89,7 +89,7 @@ class Mvn final : public Layer {
     });
   }
 
-  void Backward(RunContext& run) override {
+  void Backward(const RunContext& run) override {
     float *const mean_dy = first_.In(run.Scratch()), *const mean_dyy = second_.In(run.Scratch());
     WithType(run.GradOut(0).dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;

@@ -1,7 +1,7 @@
 #include <cmath>
 
-#include "checks.h"
-#include "norm_sums.h"
+#include "common/checks.h"
+#include "common/norm_sums.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -91,7 +91,7 @@ class Normalize final : public Layer {
  public:
   explicit Normalize(const LayerSpec& spec) : spec_(spec) {}
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     const caffe::NormalizeParameter& param = spec_.proto().norm_param();
     RequireRank(plan, spec_, 0, 2, Shape::kMaxAxes, "(N, C, ...)");
     if (!(param.eps() >= 0)) {
@@ -115,7 +115,7 @@ class Normalize final : public Layer {
     }
   }
 
-  void Forward(RunContext& run) override {
+  void Forward(const RunContext& run) override {
     WithType(run.In(0).dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
       MapRows(run.device(), vectors_.rows.count, vectors_.rows.length,
@@ -124,7 +124,7 @@ class Normalize final : public Layer {
     });
   }
 
-  void Backward(RunContext& run) override {
+  void Backward(const RunContext& run) override {
     WithType(run.In(0).dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
       const T *x = run.In(0).As<T>(), *dy = run.GradOut(0).As<T>();

@@ -1,5 +1,5 @@
-#include "blob_shapes.h"
-#include "plain_order.h"
+#include "common/blob_shapes.h"
+#include "common/plain_order.h"
 #include "trainer/backend/map.h"
 
 namespace trainer {
@@ -18,15 +18,17 @@ class Parameter final : public Layer {
  public:
   explicit Parameter(const LayerSpec& spec) : spec_(spec) {}
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     const caffe::ParameterParameter& param = spec_.proto().parameter_param();
     if (!param.has_shape()) spec_.Fail("parameter_param has no shape; give the size of the weight");
     const Shape shape = ShapeOf(spec_, kParam, "shape", param.shape());
     plan.Param("weight", shape, caffe::FillerParameter());
     plan.Out(0, shape);
   }
-  void Forward(RunContext& run) override { CopyFromPlain(run.device(), run.Param(0), run.Out(0)); }
-  void Backward(RunContext& run) override {
+  void Forward(const RunContext& run) override {
+    CopyFromPlain(run.device(), run.Param(0), run.Out(0));
+  }
+  void Backward(const RunContext& run) override {
     if (run.GradParam(0) == nullptr) return;
     const ConstTensor& dy = run.GradOut(0);
     ForEach(run.device(), dy.Count(),

@@ -1,4 +1,4 @@
-#include "checks.h"
+#include "common/checks.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -37,7 +37,7 @@ class Permute final : public Layer {
  public:
   explicit Permute(const LayerSpec& spec) : spec_(spec) {}
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     const Shape& in = plan.In(0);
     const std::vector<int> order = ReadOrder(in);
     std::vector<int64_t> dims;
@@ -53,10 +53,10 @@ class Permute final : public Layer {
     plan.Out(0, out, plan.InType(0));
   }
 
-  void Forward(RunContext& run) override {
+  void Forward(const RunContext& run) override {
     if (!IsIdentity()) run.device().Copy(forward_, run.In(0).data, run.Out(0).data);
   }
-  void Backward(RunContext& run) override {
+  void Backward(const RunContext& run) override {
     if (IsIdentity() || !run.WantsGradIn(0)) return;
     run.device().Copy(backward_, run.GradOut(0).data, run.GradIn(0).data);
   }

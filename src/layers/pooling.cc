@@ -1,6 +1,6 @@
-#include "checks.h"
-#include "pool_window.h"
-#include "stochastic_pool.h"
+#include "common/checks.h"
+#include "common/pool_window.h"
+#include "common/stochastic_pool.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -10,7 +10,7 @@ class Pooling final : public Layer {
  public:
   explicit Pooling(const LayerSpec& spec) : spec_(spec) {}
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     const caffe::PoolingParameter& param = spec_.proto().pooling_param();
     RequireRank(plan, spec_, 0, 4, 4, "images (N, C, H, W)");
     desc_ = ReadPoolWindows(spec_, plan.In(0), plan.InType(0));
@@ -22,23 +22,27 @@ class Pooling final : public Layer {
     plan.Out(0, desc_.OutShape(), plan.InType(0));
     if (plan.NumOut() > 1) {
       plan.Out(1, desc_.OutShape());
-      plan.Exact(1);
+      plan.OutStaysF32(1);
     }
-    if (stochastic_) return PlanStochastic(plan);
+    if (stochastic_) return DescribeStochastic(plan);
     desc_.method =
         param.pool() == caffe::PoolingParameter::AVE ? PoolMethod::kAverage : PoolMethod::kMax;
     desc_.training = plan.training() || plan.NumOut() > 1;
+  }
+
+  void Prepare(PrepareContext& plan) override {
+    if (stochastic_) return;
     pool_ = plan.device().MakePool(desc_);
     plan.Workspace(pool_->WorkspaceBytes());
   }
 
-  void Forward(RunContext& run) override {
+  void Forward(const RunContext& run) override {
     if (stochastic_) return ForwardStochastic(run);
     pool_->Forward(run.In(0), run.Out(0), run.Workspace());
     if (run.NumOut() > 1) pool_->Winners(run.Workspace(), run.Out(1));
   }
 
-  void Backward(RunContext& run) override {
+  void Backward(const RunContext& run) override {
     if (!run.HasGradOut(0)) {
       return run.device().Zero(run.GradIn(0).data, run.GradIn(0).Bytes());
     }
@@ -51,7 +55,7 @@ class Pooling final : public Layer {
   }
 
  private:
-  void PlanStochastic(PlanContext& plan) {
+  void DescribeStochastic(DescribeContext& plan) {
     if (desc_.pad_h > 0 || desc_.pad_w > 0) {
       spec_.FailIn("pooling_param", "pool",
                    "STOCHASTIC pooling takes no padding; remove the pad, or use MAX or AVE");
@@ -59,11 +63,11 @@ class Pooling final : public Layer {
     if (plan.phase() == caffe::TEST) return plan.NoGradient(0);
     plan.Workspace(static_cast<size_t>(desc_.OutShape().Count()) * sizeof(int32_t));
   }
-  void ForwardStochastic(RunContext& run) {
+  void ForwardStochastic(const RunContext& run) {
     if (run.phase() == caffe::TEST) {
       return StochasticPoolTest(run.device(), desc_, run.In(0), run.Out(0));
     }
-    StochasticPoolTrain(run.device(), desc_, run.key(), run.pass(), run.In(0), run.Out(0),
+    StochasticPoolTrain(run.device(), desc_, run.key(), run.DevicePass(), run.In(0), run.Out(0),
                         Choice(run));
   }
   static int32_t* Choice(const RunContext& run) {

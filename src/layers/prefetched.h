@@ -19,11 +19,11 @@ class Prefetched : public Layer, public NamesItems {
   explicit Prefetched(std::unique_ptr<Prefetcher> prefetcher)
       : prefetcher_(std::move(prefetcher)) {}
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     for (int i = 0; i < plan.NumOut(); ++i) plan.Out(i, prefetcher_->shape(i));
   }
 
-  void Forward(RunContext& run) override {
+  void Forward(const RunContext& run) override {
     const Batch& batch = prefetcher_->Next();
     for (int i = 0; i < run.NumOut(); ++i) {
       run.device().CopyToDevice(run.Out(i).data, batch.output(i).data(), run.Out(i).Bytes());
@@ -49,9 +49,9 @@ class PrefetchedImages : public Prefetched {
  public:
   using Prefetched::Prefetched;
 
-  void Plan(PlanContext& plan) override {
-    Prefetched::Plan(plan);
-    if (plan.NumOut() > 1) plan.Exact(1);
+  void Describe(DescribeContext& plan) override {
+    Prefetched::Describe(plan);
+    if (plan.NumOut() > 1) plan.OutStaysF32(1);
     if (logged_) return;
     const Shape& shape = prefetcher().shape();
     LOG(INFO) << "output data size: " << shape[0] << "," << shape[1] << "," << shape[2] << ","

@@ -1,4 +1,4 @@
-#include "checks.h"
+#include "common/checks.h"
 #include "trainer/backend/map_rows.h"
 
 namespace trainer {
@@ -47,7 +47,7 @@ class PRelu final : public Layer {
  public:
   explicit PRelu(const LayerSpec& spec) : spec_(spec) {}
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     const caffe::PReLUParameter& param = spec_.proto().prelu_param();
     RequireRank(plan, spec_, 0, 2, Shape::kMaxAxes, "(N, C, ...)");
     const Shape& in = plan.In(0);
@@ -59,11 +59,11 @@ class PRelu final : public Layer {
     plan.Out(0, in, plan.InType(0));
     plan.KeepInput(0);
   }
-  void Forward(RunContext& run) override {
+  void Forward(const RunContext& run) override {
     MapIndexed(run.device(), PReluForward{run.Param(0), channels_}, run.Out(0), run.In(0));
   }
   bool Recomputes() const override { return true; }
-  void Backward(RunContext& run) override {
+  void Backward(const RunContext& run) override {
     if (run.GradParam(0) != nullptr) {
       WithType(run.In(0).dtype, [&](auto tag) {
         using T = typename decltype(tag)::Type;

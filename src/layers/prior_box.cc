@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "checks.h"
+#include "common/checks.h"
 #include "trainer/backend/map.h"
 #include "trainer/base/text.h"
 
@@ -10,7 +10,7 @@ namespace {
 
 constexpr char kParam[] = "prior_box_param";
 
-// Where the boxes lie: in pixels but for the result.
+// Where the boxes are: in pixels but for the result.
 struct Grid {
   int64_t columns = 1, boxes = 1, half = 1;  // cells in a line, boxes of a cell, numbers of a half
   float offset = 0, step_h = 1, step_w = 1, image_h = 1, image_w = 1;
@@ -72,7 +72,7 @@ class PriorBox final : public Layer {
     has_step_ = grid_.step_h > 0;
   }
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     RequireRank(plan, spec_, 0, 4, 4, "a feature map (N, C, H, W)");
     const Shape& map = plan.In(0);
     if (!has_image_) {
@@ -92,14 +92,13 @@ class PriorBox final : public Layer {
     const Shape cells{map[2], map[3], grid_.boxes, 4};  // refuses what no memory holds
     grid_.half = cells.Count();
     plan.Out(0, {1, 2, grid_.half});
-    plan.Exact(0);
-    plan.Scratch(sizes_.size() * sizeof(float));
+    plan.OutStaysF32(0);
+    plan.Constants(sizes_);
   }
 
-  void Forward(RunContext& run) override {
-    auto* const sizes = reinterpret_cast<float*>(run.Scratch().data());
-    run.device().CopyToDevice(sizes, sizes_.data(), sizes_.size() * sizeof(float));
-    ForEach(run.device(), run.Out(0).Count(), PriorNumber{sizes, run.Out(0).f32(), grid_});
+  void Forward(const RunContext& run) override {
+    ForEach(run.device(), run.Out(0).Count(),
+            PriorNumber{run.Constants(), run.Out(0).f32(), grid_});
   }
 
  private:

@@ -1,5 +1,5 @@
-#include "checks.h"
-#include "regions.h"
+#include "common/checks.h"
+#include "common/regions.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -91,7 +91,7 @@ class PsRoiPooling final : public Layer {
  public:
   explicit PsRoiPooling(const LayerSpec& spec) : spec_(spec) {}
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     const caffe::PSROIPoolingParameter& param = spec_.proto().psroi_pooling_param();
     PlanRegions(plan, spec_);
     if (!param.has_spatial_scale()) {
@@ -118,7 +118,7 @@ class PsRoiPooling final : public Layer {
     plan.KeepInput(1);
   }
 
-  void Forward(RunContext& run) override {
+  void Forward(const RunContext& run) override {
     ReportBadRegions(run, cells_.rule);
     const Shape& out = run.Out(0).shape;
     MapRows(run.device(), out[0] * out[2] * out[3], out[1],
@@ -129,7 +129,7 @@ class PsRoiPooling final : public Layer {
     ThrowBadRegion(spec_, cells_.rule, at, number);
   }
 
-  void Backward(RunContext& run) override {
+  void Backward(const RunContext& run) override {
     const Tensor& dx = run.GradIn(0);
     const Shape& out = run.GradOut(0).shape;
     run.device().Zero(dx.data, dx.Bytes());

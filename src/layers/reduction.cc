@@ -1,4 +1,4 @@
-#include "checks.h"
+#include "common/checks.h"
 #include "trainer/backend/reduce.h"
 
 namespace trainer {
@@ -78,7 +78,7 @@ class Reduction final : public Layer {
  public:
   explicit Reduction(const LayerSpec& spec) : spec_(spec) {}
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     RequireF32(plan, spec_);
     const caffe::ReductionParameter& param = spec_.proto().reduction_param();
     const Shape& in = plan.In(0);
@@ -99,7 +99,7 @@ class Reduction final : public Layer {
     plan.KeepInput(0);
   }
 
-  void Forward(RunContext& run) override {
+  void Forward(const RunContext& run) override {
     const float* x = run.In(0).f32();
     float* y = run.Out(0).f32();
     if (rows_ == 1) {
@@ -108,7 +108,7 @@ class Reduction final : public Layer {
     MapRows(run.device(), rows_, slots_.length, SumRow{x, y, slots_, term_, coeff_});
   }
 
-  void Backward(RunContext& run) override {
+  void Backward(const RunContext& run) override {
     const float* dy = run.GradOut(0).f32();
     if (rows_ == 1) {
       return Map(run.device(), SpreadAll{dy, term_, coeff_}, run.GradIn(0), run.In(0));

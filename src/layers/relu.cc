@@ -1,4 +1,4 @@
-#include "drop_mask.h"
+#include "common/drop_mask.h"
 
 namespace trainer {
 namespace {
@@ -19,7 +19,7 @@ struct ReluBackward {
   HD float operator()(float dy, float v) const { return v > 0 ? dy : slope * dy; }
 };
 
-// With a Dropout behind it: what it dropped is 0, as is what the ReLU cut off.
+// With a Dropout fused into it: what it dropped is 0, as is what the ReLU cut off.
 struct DroppedBackward {
   float scale;
   HD float operator()(float dy, float y) const { return y > 0 ? scale * dy : 0.0f; }
@@ -29,28 +29,30 @@ class Relu final : public Layer {
  public:
   explicit Relu(const LayerSpec& spec) : slope_(spec.proto().relu_param().negative_slope()) {}
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     plan.Out(0, plan.In(0), plan.InType(0));
     if (slope_ < 0) return plan.KeepInput(0);
     plan.KeepOutput(0);
     plan.AllowInPlace();
   }
-  bool Absorb(const LayerSpec& next) override {
-    if (slope_ != 0 || drops_ || next.type() != "Dropout") return false;
-    dropout_ = next.proto().dropout_param();
-    return drops_ = true;
+  bool Fuse(std::span<const LayerSpec* const> next, const Device&) override {
+    const bool drops = !next.empty();
+    if (drops && (slope_ != 0 || next.size() > 1 || next[0]->type() != "Dropout")) return false;
+    if (drops) dropout_ = next[0]->proto().dropout_param();
+    drops_ = drops;
+    return true;
   }
-  void Forward(RunContext& run) override {
+  void Forward(const RunContext& run) override {
     if (drops_) {
-      const DropMask mask(dropout_, run.Absorbed(0));
+      const DropMask mask(dropout_, run.Fused(0));
       return Drop(run.device(), mask, Rectify{}, run.In(0), run.Out(0));
     }
     if (slope_ == 0) return Map(run.device(), Rectify{}, run.Out(0), run.In(0));
     Map(run.device(), ReluForward{slope_}, run.Out(0), run.In(0));
   }
-  void Backward(RunContext& run) override {
+  void Backward(const RunContext& run) override {
     if (drops_) {
-      const DropMask mask(dropout_, run.Absorbed(0));
+      const DropMask mask(dropout_, run.Fused(0));
       return Map(run.device(), DroppedBackward{mask.scale}, run.GradIn(0), run.GradOut(0),
                  ConstTensor(run.Out(0)));
     }
@@ -60,7 +62,7 @@ class Relu final : public Layer {
 
  private:
   float slope_;
-  bool drops_ = false;  // whether it took over a Dropout behind it
+  bool drops_ = false;  // whether the Dropout that follows is fused into it
   caffe::DropoutParameter dropout_;
 };
 

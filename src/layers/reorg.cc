@@ -1,5 +1,5 @@
-#include "checks.h"
-#include "plain_order.h"
+#include "common/checks.h"
+#include "common/plain_order.h"
 #include "trainer/backend/map.h"
 #include "trainer/base/text.h"
 
@@ -10,7 +10,7 @@ constexpr char kParam[] = "reorg_param";
 
 // Two orders of an item's numbers. By square: (C, H, stride, W, stride), the row-major order of an
 // image (C, H * stride, W * stride) cut into squares. By offset: (stride, stride, C, H, W), that of
-// an image (stride^2 * C, H, W) whose channels are the places within a square, each with C
+// an image (stride^2 * C, H, W) whose channels are the positions within a square, each with C
 // channels.
 struct Squares {
   int64_t stride = 1, channels = 1, height = 1, width = 1;
@@ -60,7 +60,7 @@ class Reorg final : public Layer {
     reverse_ = param.reverse();
   }
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     RequireRank(plan, spec_, 0, 4, 4, "images (N, C, H, W)");
     const Shape& in = plan.In(0);
     const int64_t s = spec_.proto().reorg_param().stride();
@@ -83,9 +83,11 @@ class Reorg final : public Layer {
     plan.Out(0, out, plan.InType(0));
   }
 
-  void Forward(RunContext& run) override { Run(run.device(), run.In(0), run.Out(0), !reverse_); }
+  void Forward(const RunContext& run) override {
+    Run(run.device(), run.In(0), run.Out(0), !reverse_);
+  }
 
-  void Backward(RunContext& run) override {
+  void Backward(const RunContext& run) override {
     if (run.WantsGradIn(0)) Run(run.device(), run.GradOut(0), run.GradIn(0), reverse_);
   }
 

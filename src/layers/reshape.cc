@@ -1,5 +1,5 @@
-#include "checks.h"
-#include "reorder.h"
+#include "common/checks.h"
+#include "common/reorder.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -11,7 +11,7 @@ class Reshape final : public Layer {
  public:
   explicit Reshape(const LayerSpec& spec) : spec_(spec) {}
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     const caffe::ReshapeParameter& param = spec_.proto().reshape_param();
     const Shape& in = plan.In(0);
     const int axis = param.axis() < 0 ? in.Rank() + 1 + param.axis() : param.axis();
@@ -26,10 +26,10 @@ class Reshape final : public Layer {
                         Dims(in), " has ", in.Rank() - axis, " (or -1: all of them)"));
     }
     const int end = param.num_axes() < 0 ? in.Rank() : axis + param.num_axes();
-    reorder_.Plan(plan, in.Replace(axis, end, NewDims(in, axis, end)));
+    reorder_.Describe(plan, in.Replace(axis, end, NewDims(in, axis, end)));
   }
-  void Forward(RunContext& run) override { reorder_.Forward(run); }
-  void Backward(RunContext& run) override { reorder_.Backward(run); }
+  void Forward(const RunContext& run) override { reorder_.Forward(run); }
+  void Backward(const RunContext& run) override { reorder_.Backward(run); }
 
  private:
   std::vector<int64_t> NewDims(const Shape& in, int axis, int end) const {

@@ -1,4 +1,4 @@
-#include "recurrent.h"
+#include "common/recurrent.h"
 #include "trainer/backend/functions.h"
 
 namespace trainer {
@@ -23,35 +23,40 @@ class Rnn final : public RecurrentLayer {
   explicit Rnn(const LayerSpec& spec) : RecurrentLayer(spec, 1, 1) {}
 
  protected:
-  void PlanOutput(PlanContext& plan) override {
+  void DescribeOutput(DescribeContext& plan) override {
     const caffe::RecurrentParameter& param = spec().proto().recurrent_param();
     const int64_t all = steps() * sequences(), h = width();
     plan.Param("weight_o", {h, h}, param.weight_filler());
     plan.Param("bias_o", {h}, param.bias_filler());
     plan.KeepOutput(0);
+    if (!plan.training()) return;
+    sums_at_ = TakeScratch(all * h);
+    hidden_at_ = TakeScratch(all * h);
+  }
+
+  void PrepareOutput(PrepareContext& plan) override {
+    const int64_t all = steps() * sequences(), h = width();
     output_ = Product(plan, {.m = all, .n = h, .k = h, .trans_b = true, .bias = true});
     if (!plan.training()) return;
     weight_gradient_ =
         Product(plan, {.m = h, .n = h, .k = all, .trans_a = true, .accumulate = true});
     hidden_gradient_ = Product(plan, {.m = all, .n = h, .k = h});
-    sums_at_ = TakeScratch(all * h);
-    hidden_at_ = TakeScratch(all * h);
   }
 
-  void Step(RunContext& run, int64_t t) override {
+  void Step(const RunContext& run, int64_t t) override {
     const Shape shape = {sequences(), width()};
     Map(run.device(), TanhOf{}, Tensor{State(run, 0, t + 1), shape},
         ConstTensor(Gates(run, t), shape));
   }
 
-  void Output(RunContext& run) override {
+  void Output(const RunContext& run) override {
     const int first = FirstOutputParam();
     output_->Run(State(run, 0, 1), run.Param(first), run.Param(first + 1), run.Out(0).data,
                  Rest(run));
     Map(run.device(), TanhOf{}, run.Out(0), run.Out(0));
   }
 
-  const float* OutputBackward(RunContext& run) override {
+  const float* OutputBackward(const RunContext& run) override {
     const int first = FirstOutputParam();
     const int64_t all = steps() * sequences();
     float* const sums = At(run, sums_at_);
@@ -69,7 +74,7 @@ class Rnn final : public RecurrentLayer {
     return At(run, hidden_at_);
   }
 
-  void StepBackward(RunContext& run, int64_t t, const float* dh) override {
+  void StepBackward(const RunContext& run, int64_t t, const float* dh) override {
     ForEach(run.device(), sequences() * width(),
             TanhGradient{dh, Carry(run, 0), State(run, 0, t + 1), DGates(run, t)});
   }

@@ -1,7 +1,7 @@
 #include <cfloat>
 
-#include "checks.h"
-#include "regions.h"
+#include "common/checks.h"
+#include "common/regions.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -38,7 +38,7 @@ struct RoundedCells {
   }
 };
 
-// One cell: the greatest value of each channel, and its place h * W + w (-1: none).
+// One cell: the greatest value of each channel, and its index h * W + w (-1: none).
 struct PoolCell {
   RoundedCells cells;
   const float* x;
@@ -99,7 +99,7 @@ class RoiPooling final : public Layer {
  public:
   explicit RoiPooling(const LayerSpec& spec) : spec_(spec) {}
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     const caffe::ROIPoolingParameter& param = spec_.proto().roi_pooling_param();
     PlanRegions(plan, spec_);
     cells_.rows = ReadSize("pooled_h", param.pooled_h());
@@ -115,7 +115,7 @@ class RoiPooling final : public Layer {
     if (plan.training()) plan.Workspace(static_cast<size_t>(out.Count()) * sizeof(int32_t));
   }
 
-  void Forward(RunContext& run) override {
+  void Forward(const RunContext& run) override {
     ReportBadRegions(run, cells_.rule);
     const Shape& out = run.Out(0).shape;
     MapRows(run.device(), out[0] * out[2] * out[3], out[1],
@@ -126,7 +126,7 @@ class RoiPooling final : public Layer {
     ThrowBadRegion(spec_, cells_.rule, at, number);
   }
 
-  void Backward(RunContext& run) override {
+  void Backward(const RunContext& run) override {
     const Tensor& dx = run.GradIn(0);
     const Shape& out = run.GradOut(0).shape;
     run.device().Zero(dx.data, dx.Bytes());

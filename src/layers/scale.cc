@@ -1,4 +1,4 @@
-#include "small_array.h"
+#include "common/small_array.h"
 
 namespace trainer {
 namespace {
@@ -7,7 +7,7 @@ class Scale final : public Layer {
  public:
   explicit Scale(const LayerSpec& spec) : spec_(spec) {}
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     const caffe::ScaleParameter& param = spec_.proto().scale_param();
     small_ = ReadSmallArray(plan, spec_, "scale_param", param.axis(), param.num_axes());
     if (small_.learned) {
@@ -23,13 +23,13 @@ class Scale final : public Layer {
     if (!small_.learned) plan.KeepInput(1);
   }
 
-  void Forward(RunContext& run) override {
+  void Forward(const RunContext& run) override {
     ScaleShift(run.device(), small_.broadcast, run.In(0), Factor(run),
                bias_ >= 0 ? run.Param(bias_) : nullptr, run.Out(0));
   }
 
   bool Recomputes() const override { return true; }
-  void Backward(RunContext& run) override {
+  void Backward(const RunContext& run) override {
     const ConstTensor &dy = run.GradOut(0), &x = run.In(0);
     if (bias_ >= 0 && run.GradParam(bias_) != nullptr) {
       AddRepetitions(run.device(), small_.broadcast, dy, nullptr, run.GradParam(bias_));
@@ -51,8 +51,8 @@ class Scale final : public Layer {
     return small_.learned ? run.Param(0) : run.In(1).f32();
   }
 
-  // A second bottom that is an image lies in another order than the bias of that shape.
-  void RequireOrder(const PlanContext& plan) const {
+  // A second bottom that is an image has another memory order than a bias of that shape.
+  void RequireOrder(const DescribeContext& plan) const {
     if (small_.learned || !small_.shape.IsImage() || plan.In(0).Count() == 1) return;
     spec_.FailIn("scale_param", "bias_term",
                  "bias_term with a second bottom of 4 axes is not supported; use a Bias layer");

@@ -1,5 +1,5 @@
-#include "checks.h"
-#include "loss_total.h"
+#include "common/checks.h"
+#include "common/loss_total.h"
 #include "trainer/backend/functions.h"
 
 namespace trainer {
@@ -40,7 +40,7 @@ class SigmoidCrossEntropyLoss final : public Layer {
     targets_ = {loss.has_ignore_label(), static_cast<float>(loss.ignore_label())};
   }
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     RequireF32(plan, spec_);
     RequireEqualShapes(plan, spec_);
     const Shape& in = plan.In(0);
@@ -51,14 +51,14 @@ class SigmoidCrossEntropyLoss final : public Layer {
     plan.KeepInput(1);
     plan.NoGradient(1);
   }
-  void Forward(RunContext& run) override {
+  void Forward(const RunContext& run) override {
     auto* head = reinterpret_cast<LossHead*>(run.Workspace().data());
     auto* loss = reinterpret_cast<float*>(head + 1);
     ForEach(run.device(), run.In(0).Count(),
             CrossEntropy{run.In(0).f32(), run.In(1).f32(), loss, targets_});
     total_.Forward(run.device(), loss, head, run.Out(0).f32());
   }
-  void Backward(RunContext& run) override {
+  void Backward(const RunContext& run) override {
     const auto* head = reinterpret_cast<const LossHead*>(run.Workspace().data());
     Map(run.device(), CrossEntropyGradient{run.GradOut(0).f32(), &head->normalizer, targets_},
         run.GradIn(0), run.In(0), run.In(1));

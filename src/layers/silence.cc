@@ -7,10 +7,10 @@ class Silence final : public Layer {
  public:
   explicit Silence(const LayerSpec&) {}
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     for (int i = 0; i < plan.NumIn(); ++i) plan.NoGradient(i);
   }
-  void Forward(RunContext&) override {}
+  void Forward(const RunContext&) override {}
 };
 
 const RegisterLayer<Silence> kSilence(

@@ -1,4 +1,4 @@
-#include "checks.h"
+#include "common/checks.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -10,7 +10,7 @@ class Slice final : public Layer {
  public:
   explicit Slice(const LayerSpec& spec) : spec_(spec) {}
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     const Shape& in = plan.In(0);
     const int axis = ReadAxis(in);
     rows_ = AxisRows(in, axis);
@@ -22,7 +22,7 @@ class Slice final : public Layer {
     }
   }
 
-  void Forward(RunContext& run) override {
+  void Forward(const RunContext& run) override {
     for (int i = 0; run.NumOut() > 1 && i < run.NumOut(); ++i) {
       const int64_t block = Length(i) * rows_.inner;
       run.device().Copy(BlockCopy(SizeOf(run.In(0).dtype), Blocks(), block, Step(), block),
@@ -30,7 +30,7 @@ class Slice final : public Layer {
     }
   }
 
-  void Backward(RunContext& run) override {
+  void Backward(const RunContext& run) override {
     if (run.NumOut() == 1) return;
     const Device& device = run.device();
     bool all = true;
@@ -91,7 +91,7 @@ class Slice final : public Layer {
   int64_t Length(int i) const {
     return starts_[static_cast<size_t>(i) + 1] - starts_[static_cast<size_t>(i)];
   }
-  // A part is one block per place of the axes before.
+  // A part is one block per index of the axes before.
   int64_t Blocks() const { return rows_.count / rows_.inner; }
   int64_t Step() const { return rows_.length * rows_.inner; }
   template <class Byte>

@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "checks.h"
+#include "common/checks.h"
 #include "trainer/backend/reduce.h"
 #include "trainer/base/text.h"
 
@@ -42,7 +42,7 @@ class SmoothL1Loss final : public Layer {
  public:
   explicit SmoothL1Loss(const LayerSpec& spec) : spec_(spec) {}
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     RequireF32(plan, spec_);
     RequireEqualShapes(plan, spec_);
     const float sigma = spec_.proto().smooth_l1_loss_param().sigma();
@@ -62,11 +62,11 @@ class SmoothL1Loss final : public Layer {
     }
   }
 
-  void Forward(RunContext& run) override {
+  void Forward(const RunContext& run) override {
     ReduceSum(run.device(), run.In(0).Count(), LossOf(run), 1 / items_, run.Out(0).f32());
   }
 
-  void Backward(RunContext& run) override {
+  void Backward(const RunContext& run) override {
     for (int i = 0; i < 2; ++i) {
       if (!run.WantsGradIn(i)) continue;
       ForEach(run.device(), run.In(0).Count(),

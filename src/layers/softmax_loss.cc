@@ -1,8 +1,8 @@
 #include <cmath>
 
-#include "checks.h"
-#include "labels.h"
-#include "loss_total.h"
+#include "common/checks.h"
+#include "common/labels.h"
+#include "common/loss_total.h"
 #include "trainer/backend/carve.h"
 #include "trainer/backend/functions.h"
 #include "trainer/base/text.h"
@@ -108,7 +108,7 @@ class SoftmaxWithLoss final : public Layer {
     }
   }
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     RequireF32(plan, spec_);
     const Shape& scores = plan.In(0);
     const int axis =
@@ -132,19 +132,16 @@ class SoftmaxWithLoss final : public Layer {
     MemoryLayout layout;
     head_ = layout.Add<LossHead>(1);
     loss_ = layout.Add<float>(rows_.count);
-    class_weight_ = layout.Add<float>(weighted ? rows_.length : 0);
     row_weight_ = layout.Add<float>(weighted ? rows_.count : 0);
     prob_ = layout.Add<float>(own_probabilities_ ? scores.Count() : 0);
     plan.Workspace(layout.Bytes());
+    plan.Constants(weights_);
     plan.KeepInput(1);
     plan.NoGradient(1);
   }
 
-  void Forward(RunContext& run) override {
+  void Forward(const RunContext& run) override {
     const Parts part = Cut(run);
-    if (!weights_.empty()) {
-      run.device().CopyToDevice(part.weights, weights_.data(), weights_.size() * sizeof(float));
-    }
     MapRows(run.device(), rows_.count, rows_.length,
             LossRow{run.In(0).f32(), run.In(1).f32(), part.prob, part.loss, part.row_weights, rows_,
                     rule_, Target{part.weights, smoothing_}});
@@ -156,7 +153,7 @@ class SoftmaxWithLoss final : public Layer {
     ThrowBadLabel(spec_, run.In(1).shape, rule_, at, label);
   }
 
-  void Backward(RunContext& run) override {
+  void Backward(const RunContext& run) override {
     if (run.NumOut() > 1 && run.HasGradOut(1)) {
       spec_.Fail(
           "the probabilities (second top) have no gradient; take them from a Softmax layer "
@@ -173,12 +170,14 @@ class SoftmaxWithLoss final : public Layer {
   // The weights of classes and rows are null where there are none.
   struct Parts {
     LossHead* head;
-    float *loss, *weights, *row_weights, *prob;
+    float* loss;
+    const float* weights;
+    float *row_weights, *prob;
   };
-  Parts Cut(RunContext& run) const {
+  Parts Cut(const RunContext& run) const {
     const std::span<std::byte> kept = run.Workspace();
     const bool weighted = !weights_.empty();
-    return {head_.In(kept), loss_.In(kept), weighted ? class_weight_.In(kept) : nullptr,
+    return {head_.In(kept), loss_.In(kept), run.Constants(),
             weighted ? row_weight_.In(kept) : nullptr,
             own_probabilities_ ? prob_.In(kept) : run.Out(1).f32()};
   }
@@ -188,7 +187,7 @@ class SoftmaxWithLoss final : public Layer {
   Rows rows_;
   LabelRule rule_;
   Slot<LossHead> head_;
-  Slot<float> loss_, class_weight_, row_weight_, prob_;
+  Slot<float> loss_, row_weight_, prob_;
   std::vector<float> weights_;  // per class, or empty
   float smoothing_ = 0;
   bool own_probabilities_ = true;

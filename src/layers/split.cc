@@ -17,12 +17,12 @@ class Split final : public Layer {
  public:
   explicit Split(const LayerSpec&) {}
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     for (int i = 0; i < plan.NumOut(); ++i) plan.OutIsView(i, 0, plan.In(0));
   }
-  void Forward(RunContext&) override {}
+  void Forward(const RunContext&) override {}
 
-  void Backward(RunContext& run) override {
+  void Backward(const RunContext& run) override {
     std::array<ConstTensor, 4> parts;  // of them the sum so far is the first
     size_t count = 0;
     for (int i = 0; i < run.NumOut(); ++i) {
@@ -39,7 +39,7 @@ class Split final : public Layer {
 
  private:
   // In one pass over memory. The output may be one of the parts.
-  static void Sum(RunContext& run, const std::array<ConstTensor, 4>& parts, size_t count) {
+  static void Sum(const RunContext& run, const std::array<ConstTensor, 4>& parts, size_t count) {
     const auto& [a, b, c, d] = parts;
     const Tensor& sum = run.GradIn(0);
     if (count == 2) Map(run.device(), Add{}, sum, a, b);

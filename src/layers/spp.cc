@@ -1,5 +1,5 @@
-#include "checks.h"
-#include "pool_window.h"
+#include "common/checks.h"
+#include "common/pool_window.h"
 #include "trainer/backend/carve.h"
 #include "trainer/backend/layout.h"
 #include "trainer/backend/map.h"
@@ -21,8 +21,8 @@ struct Bins {
       : size((length + bins - 1) / bins), pad((size * bins - length + 1) / 2) {}
 };
 
-// Level i pools into 2^i x 2^i bins; its images lie in scratch, are put into row-major order there
-// and laid into the top, items as rows. One level alone is pooled into the top.
+// Level i pools into 2^i x 2^i bins; its images are in scratch, are put into row-major order there
+// and copied to the top, items as rows. One level alone is pooled into the top.
 class Spp final : public Layer {
  public:
   explicit Spp(const LayerSpec& spec) : spec_(spec) {
@@ -38,30 +38,36 @@ class Spp final : public Layer {
     }
   }
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     RequireF32(plan, spec_);
     RequireRank(plan, spec_, 0, 4, 4, "images (N, C, H, W)");
     levels_.clear();
     columns_ = 0;
-    MemoryLayout kept, scratch;
     for (uint32_t i = 0; i < spec_.proto().spp_param().pyramid_height(); ++i) {
       const PoolDesc desc = LevelWindows(plan, static_cast<int>(i));
-      auto pool = plan.device().MakePool(desc);
-      const Slot<std::byte> winners = kept.AddBytes(pool->WorkspaceBytes());
-      levels_.push_back({desc.OutShape(), std::move(pool), winners.offset});
+      levels_.push_back({desc, desc.OutShape(), nullptr, 0});
       columns_ += desc.OutShape().Count(1);
     }
-    plan.Workspace(kept.Bytes());
     const Shape& in = plan.In(0);
     if (levels_.size() == 1) return plan.Out(0, levels_[0].shape);
     plan.Out(0, {in[0], columns_});
+    MemoryLayout scratch;
     image_ = scratch.Add<float>(levels_.back().shape.Count());
     plain_ = scratch.Add<float>(levels_.back().shape.Count());
     part_ = scratch.Add<float>(in.Count());
     plan.Scratch(scratch.Bytes());
   }
 
-  void Forward(RunContext& run) override {
+  void Prepare(PrepareContext& plan) override {
+    MemoryLayout kept;
+    for (Level& level : levels_) {
+      level.pool = plan.device().MakePool(level.desc);
+      level.kept_at = kept.AddBytes(level.pool->WorkspaceBytes()).offset;
+    }
+    plan.Workspace(kept.Bytes());
+  }
+
+  void Forward(const RunContext& run) override {
     if (levels_.size() == 1) {
       return levels_[0].pool->Forward(run.In(0), run.Out(0), run.Workspace());
     }
@@ -78,7 +84,7 @@ class Spp final : public Layer {
     }
   }
 
-  void Backward(RunContext& run) override {
+  void Backward(const RunContext& run) override {
     if (levels_.size() == 1) {
       return levels_[0].pool->Backward(run.GradOut(0), run.GradIn(0), run.Workspace());
     }
@@ -100,12 +106,13 @@ class Spp final : public Layer {
 
  private:
   struct Level {
+    PoolDesc desc;
     Shape shape;
     std::unique_ptr<PoolPlan> pool;
     size_t kept_at;  // where its part of the workspace starts
   };
 
-  PoolDesc LevelWindows(const PlanContext& plan, int level) const {
+  PoolDesc LevelWindows(const DescribeContext& plan, int level) const {
     const Shape& in = plan.In(0);
     const int64_t bins = int64_t{1} << level;
     const Bins h(in[2], bins), w(in[3], bins);

@@ -14,12 +14,12 @@ class Threshold final : public Layer {
   explicit Threshold(const LayerSpec& spec)
       : threshold_(spec.proto().threshold_param().threshold()) {}
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     plan.Out(0, plan.In(0), plan.InType(0));
     plan.NoGradient(0);
     plan.AllowInPlace();
   }
-  void Forward(RunContext& run) override {
+  void Forward(const RunContext& run) override {
     Map(run.device(), Above{threshold_}, run.Out(0), run.In(0));
   }
 

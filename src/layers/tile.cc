@@ -1,4 +1,4 @@
-#include "checks.h"
+#include "common/checks.h"
 #include "trainer/backend/map.h"
 #include "trainer/base/text.h"
 
@@ -31,7 +31,7 @@ class Tile final : public Layer {
     }
   }
 
-  void Plan(PlanContext& plan) override {
+  void Describe(DescribeContext& plan) override {
     const Shape& in = plan.In(0);
     const int axis = AxisIn(spec_, "tile_param", "axis", spec_.proto().tile_param().axis(), in);
     const Rows rows = AxisRows(in, axis);
@@ -41,7 +41,7 @@ class Tile final : public Layer {
     plan.Out(0, out, plan.InType(0));
   }
 
-  void Forward(RunContext& run) override {
+  void Forward(const RunContext& run) override {
     if (tiles_ == 1) return;
     const CopyDesc tiles = CopyDesc(SizeOf(run.In(0).dtype))
                                .Axis(run.In(0).Count() / block_, block_, block_ * tiles_)
@@ -50,7 +50,7 @@ class Tile final : public Layer {
     run.device().Copy(tiles, run.In(0).data, run.Out(0).data);
   }
 
-  void Backward(RunContext& run) override {
+  void Backward(const RunContext& run) override {
     if (tiles_ == 1) return;
     WithType(run.In(0).dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;

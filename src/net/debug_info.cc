@@ -1,11 +1,10 @@
-// The lines of debug_info: means of absolute values, read while each step's numbers are still in
-// their memory.
+#include "debug_info.h"
 
 #include <glog/logging.h>
 
 #include <cmath>
 
-#include "graph.h"
+#include "plain.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -39,58 +38,57 @@ void LogLine(const char* pass, const StepInfo& step, const std::string& what, fl
       Join("    [", pass, "] Layer ", step.spec.name(), ", ", what, ": ", mean));
 }
 
-}  // namespace
-
-float Net::MeanAbs(const Tensor& value) const {
-  std::vector<float> host(static_cast<size_t>(value.Count()));
-  ReadPlain(value, host);
-  return MeanOf(host);
-}
-
-std::vector<float> Net::ToHost(const float* device_values, int64_t count) const {
+std::vector<float> ToHost(const Device& device, const float* values, int64_t count) {
   std::vector<float> host(static_cast<size_t>(count), 0.0f);
-  if (device_values != nullptr) {
-    device_.CopyToHost(host.data(), device_values, host.size() * sizeof(float));
-  }
+  if (values != nullptr) device.CopyToHost(host.data(), values, host.size() * sizeof(float));
   return host;
 }
 
-void Net::LogForward(int i) const {
-  const StepInfo& step = graph_->steps[static_cast<size_t>(i)];
-  const RunContext& run = contexts_[static_cast<size_t>(i)];
+float MeanAbs(const Device& device, const Tensor& value) {
+  std::vector<float> host(static_cast<size_t>(value.Count()));
+  ReadPlain(device, value, host);
+  return MeanOf(host);
+}
+
+}  // namespace
+
+void DebugInfo::Forward(StepId id, const RunContext& run) const {
+  const StepInfo& step = graph_.steps[id];
   for (size_t k = 0; k < step.out.size(); ++k) {
-    const std::string& blob = graph_->values[static_cast<size_t>(step.out[k])].name;
-    LogLine("Forward", step, Join("top blob ", blob, " data"), MeanAbs(run.out_[k]));
+    const std::string& blob = graph_.values[step.out[k]].name;
+    LogLine("Forward", step, Join("top blob ", blob, " data"),
+            MeanAbs(device_, run.Out(static_cast<int>(k))));
   }
-  for (size_t k = 0; k < step.params.size(); ++k) {
-    const Param& param = *step.params[k];
+  for (size_t k = 0; k < step.params().size(); ++k) {
+    const Param& param = *step.params()[k];
     LogLine("Forward", step, Join("param blob ", ParamName(step, k), " data"),
-            MeanOf(ToHost(param.weight, param.count())));
+            MeanOf(ToHost(device_, param.weight, param.count())));
   }
 }
 
-void Net::LogBackward(int i) const {
-  const StepInfo& step = graph_->steps[static_cast<size_t>(i)];
-  const RunContext& run = contexts_[static_cast<size_t>(i)];
+void DebugInfo::Backward(StepId id, const RunContext& run) const {
+  const StepInfo& step = graph_.steps[id];
   if (!step.needs_backward) return;
   for (size_t k = 0; k < step.in.size(); ++k) {
-    if (run.grad_in_[k].data == nullptr) continue;
-    const std::string& blob = graph_->values[static_cast<size_t>(step.in[k])].name;
-    LogLine("Backward", step, Join("bottom blob ", blob, " diff"), MeanAbs(run.grad_in_[k]));
+    const auto input = static_cast<int>(k);
+    if (!run.WantsGradIn(input)) continue;
+    const std::string& blob = graph_.values[step.in[k]].name;
+    LogLine("Backward", step, Join("bottom blob ", blob, " diff"),
+            MeanAbs(device_, run.GradIn(input)));
   }
-  for (size_t k = 0; k < step.params.size(); ++k) {
-    const Param& param = *step.params[k];
+  for (size_t k = 0; k < step.params().size(); ++k) {
+    const Param& param = *step.params()[k];
     if (param.grad == nullptr) continue;
     LogLine("Backward", step, Join("param blob ", k, " diff"),
-            MeanOf(ToHost(param.grad, param.count())));
+            MeanOf(ToHost(device_, param.grad, param.count())));
   }
 }
 
-void Net::LogNorms() const {
+void DebugInfo::Pass(const std::vector<Param*>& params) const {
   Norms data, diff;
-  for (const Param* param : learnable_) {
-    data.Add(ToHost(param->weight, param->count()));
-    diff.Add(ToHost(param->grad, param->count()));
+  for (const Param* param : params) {
+    data.Add(ToHost(device_, param->weight, param->count()));
+    diff.Add(ToHost(device_, param->grad, param->count()));
   }
   // Caffe gives this line the level of an error, so that it shows in a log of errors only.
   LOG(ERROR) << Join("    [Backward] All net params (data, diff): L1 norm = (",

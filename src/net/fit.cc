@@ -18,15 +18,15 @@ struct Part {
   size_t bytes = 0;
 };
 
-const StepInfo* OwnerOf(int block, const Graph& graph) {
+const StepInfo* OwnerOf(BlockId block, const Graph& graph) {
   for (const ValueInfo& value : graph.values) {
-    if (value.block == block || value.grad_block == block || value.again_block == block) {
-      return &graph.steps[static_cast<size_t>(value.writer)];
+    if (value.block == block || value.grad_block == block || value.backward_block == block) {
+      return &graph.steps[value.writer];
     }
   }
   for (const StepInfo& step : graph.steps) {
-    for (const int own :
-         {step.scratch_block, step.grad_scratch_block, step.workspace_block, step.state_block}) {
+    for (const BlockId own :
+         {step.scratch, step.backward_scratch, step.workspace, step.state, step.constants}) {
       if (own == block) return &step;
     }
   }
@@ -47,11 +47,10 @@ std::string AdviceFor(const Block& block, size_t physical) {
 
 Part LargestBlock(const Graph& graph, size_t physical) {
   Part largest;
-  for (size_t b = 0; b < graph.blocks.size(); ++b) {
-    const Block& block = graph.blocks[b];
+  for (const BlockId id : graph.blocks.Ids()) {
+    const Block& block = graph.blocks[id];
     if (block.bytes <= largest.bytes) continue;
-    largest = {OwnerOf(static_cast<int>(b), graph), block.name, AdviceFor(block, physical),
-               block.bytes};
+    largest = {OwnerOf(id, graph), block.name, AdviceFor(block, physical), block.bytes};
   }
   return largest;
 }
@@ -59,7 +58,7 @@ Part LargestBlock(const Graph& graph, size_t physical) {
 Part LargestParam(const Graph& graph) {
   Part largest;
   for (const StepInfo& step : graph.steps) {
-    for (const Param* param : step.params) {
+    for (const Param* param : step.params()) {
       const size_t bytes = static_cast<size_t>(param->count()) * sizeof(float);
       if (bytes <= largest.bytes) continue;
       largest = {&step, Join("parameter ", param->index, " of shape ", param->shape.ToString()),

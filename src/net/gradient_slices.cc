@@ -1,23 +1,24 @@
-// When which gradient is final. Layers behind a fusion run backward with the one that took them
-// over, and a shared weight is final with the last of its users, so that the order of the layers in
-// the file does not tell.
+// When which gradient is final. Fused layers run backward with the one that computes them, and a
+// shared weight is final with the last of its users, so the order of the layers in the file does not
+// tell.
 
 #include <algorithm>
 #include <functional>
 
-#include "graph.h"
+#include "debug_info.h"
+#include "run_state.h"
 
 namespace trainer {
 namespace {
 
 // The layer that is the last to add to the gradient, see Param::last_adder.
 int LastAdder(const Param* param, const Graph& graph) {
-  int last = graph.NumSteps();
-  for (int s = 0; s < graph.NumSteps(); ++s) {
-    const StepInfo& step = graph.steps[static_cast<size_t>(s)];
-    if (std::ranges::find(step.params, param) == step.params.end()) continue;
-    const int runs = step.absorbed_by >= 0 ? step.absorbed_by : s;
-    if (graph.steps[static_cast<size_t>(runs)].runs_backward) last = std::min(last, runs);
+  int last = graph.steps.size();
+  for (const StepId id : graph.steps.Ids()) {
+    const StepInfo& step = graph.steps[id];
+    if (std::ranges::find(step.params(), param) == step.params().end()) continue;
+    const StepId runs = step.fused_into ? step.fused_into : id;
+    if (graph.steps[runs].runs_backward) last = std::min(last, runs.number);
   }
   return last;
 }
@@ -64,14 +65,14 @@ void Net::Backward(GradientSink* sink) {
       sink->OnReady(static_cast<int>(next), slices_[next].values);
     }
   };
-  GradientSink* const at_once = debug_info_ ? nullptr : sink;
+  GradientSink* const at_once = debug_ ? nullptr : sink;
   if (at_once != nullptr) tell(NumLayers());
   for (int s = NumLayers(); s-- > 0;) {
     BackwardLayer(s);
     if (at_once != nullptr) tell(s);
-    if (debug_info_) LogBackward(s);
+    if (debug_) DebugInfo(*graph_, device_).Backward(StepId(s), state_->Of(StepId(s)).backward);
   }
-  if (debug_info_) LogNorms();
+  if (debug_) DebugInfo(*graph_, device_).Pass(learnable_);
   if (sink != nullptr) tell(0);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-// A net's layers and values while they are planned, and afterwards as the map of what is where.
+// A net's plan: its layers and values, which memory they share, and when. Built once by the
+// functions below, in their order; constant while the net runs.
 
 #include <map>
 #include <memory>
@@ -7,109 +8,108 @@
 #include <string>
 #include <vector>
 
+#include "description.h"
+#include "ids.h"
 #include "trainer/net/net.h"
 
 namespace trainer {
 
-// A blob as one layer wrote it. top == bottom makes a new Value with the same name.
+// A blob as one layer wrote it. top == bottom makes a new value with the same name.
 struct ValueInfo {
   std::string name;
-  Shape shape;
+  Shape shape;  // where `may_shrink`, the largest that a pass can give it
   DType dtype = DType::kF32;
-  int writer = 0;
-  std::vector<int> readers;  // steps that have it as an input
-  int view_of = -1;          // the value whose memory this is, by OutIsView
-  bool pinned = false;
-  bool varies = false;  // its shape may become smaller in a pass
-  bool exact = false;   // labels or places: stays f32
+  StepId writer;
+  std::vector<StepId> readers;  // in order; twice where a step has it as two inputs
+  ValueId view_of;              // the value whose memory this is, by OutIsView
+  bool persists = false;
+  bool may_shrink = false;  // itself, or an input of its writer
+  bool stays_f32 = false;
   float loss_weight = 0;
-  bool can_grad = false;   // something before it learns
-  bool has_grad = false;   // and a loss depends on it
   bool is_output = false;  // nobody reads it
 
-  // Set by the memory plan: which block holds it; -1 for a gradient that nobody computes.
-  int block = -1, grad_block = -1;
-  int again_block = -1;  // where it is computed once more for backward steps
-  size_t planned_bytes = 0;
+  bool depends_on_learned = false;   // a gradient with respect to it would be of use
+  bool has_grad = false;             // and a loss depends on it
+  std::optional<int> recomputed_at;  // the backward time before which it is computed again
 
-  // In this pass it has no elements, or depends on a value that has none.
-  bool resting = false;
+  // Chosen by PlanMemory. No gradient block: nobody computes the gradient. `backward_block` differs
+  // from `block` where the value is computed again for its readers in backward.
+  BlockId block, backward_block, grad_block;
 
   size_t bytes() const { return static_cast<size_t>(shape.Count()) * SizeOf(dtype); }
 };
 
-// One layer in its place.
+// One layer, as one step of a pass.
 struct StepInfo {
   LayerSpec spec;
-  std::string key;  // the name; with a number behind it for a second layer of that name
+  std::string key;  // the name; "name#2" for a second layer of that name
   std::unique_ptr<Layer> layer;
-  std::vector<int> in, out;       // values
-  std::vector<bool> no_gradient;  // per input, as declared
-  std::vector<bool> wants_grad;   // per input, decided
-  std::vector<bool> keep_in, keep_out;
-  bool allow_in_place = false;
-  int grad_in_place = -1;  // the input whose gradient may lie in that of output 0
-  bool is_cast = false;    // put in by the net
-  size_t scratch_bytes = 0, workspace_bytes = 0, state_bytes = 0;
-  std::vector<Param*> params;
-  bool needs_backward = false;  // something in it or before it learns, and a loss depends on it
-  bool runs_backward = false;   // and its Backward has something to do
-  int scratch_block = -1, grad_scratch_block = -1, workspace_block = -1, state_block = -1;
-  std::vector<int> again;         // the values to compute once more before it runs backward
-  bool varies = false;            // an output's shape changes from pass to pass
-  bool follows = false;           // an input depends on such an output
-  bool resting = false;           // not run in this pass: an input is resting
-  std::vector<Shape> planned_in;  // of a layer that follows: the inputs' shapes at its last Plan
-  std::vector<int> absorbed;      // the steps that this one computes along with itself, in order
-  int absorbed_by = -1;           // the step that computes this one; it has no values of its own
+  std::vector<ValueId> in, out;
+  Description said;           // by the layer's last Describe
+  bool is_cast = false;       // put in by the net
+  bool shapes_vary = false;   // an input or output may shrink
+  std::vector<StepId> fused;  // computed along with this one, in order
+  StepId fused_into;          // computes this one, which has no values of its own then
+
+  std::vector<bool> wants_grad;  // per input
+  bool needs_backward = false;   // something in it or before it learns, and a loss depends on it
+  bool runs_backward = false;    // and its Backward has something to do
+
+  DeviceNeeds needs;  // of Describe and Prepare together
+  BlockId scratch, backward_scratch, workspace, state, constants;
+  std::vector<ValueId> recompute;  // what is computed again before this step runs backward
 
   explicit StepInfo(LayerSpec layer_spec) : spec(std::move(layer_spec)) {}
+  const std::vector<Param*>& params() const { return said.params; }
 };
 
-// Memory for one or more values that never need it at the same time as different contents.
+// Memory for one or more values that never need it at the same time with different contents.
 struct Block {
   std::string name, note;
   BlockKind kind = BlockKind::kValue;
   Shape shape;
   size_t bytes = 0, offset = 0;
-  int first = 0, last = 0;  // steps, both inclusive
+  int first = 0, last = 0;  // the times, both inclusive, between which its content matters
 };
 
+// Times: step s runs forward at s and backward at 2 * steps - 1 - s.
 struct Graph {
-  std::vector<StepInfo> steps;
-  std::vector<ValueInfo> values;
-  std::vector<Block> blocks;
-  std::map<std::string, int> newest;  // blob name -> value
-  std::vector<Param*> fresh;          // parameters that this net added to the store
+  IdVector<StepId, StepInfo> steps;
+  IdVector<ValueId, ValueInfo> values;
+  IdVector<BlockId, Block> blocks;
+  std::map<std::string, ValueId> newest;  // blob name -> its last value
+  std::vector<Param*> fresh;              // parameters that this net added to the store
   MemoryPlan plan;
 
-  int NumSteps() const { return static_cast<int>(steps.size()); }
-  int BackwardStep(int step) const { return 2 * NumSteps() - 1 - step; }
-  int End() const { return 2 * NumSteps(); }
+  int ForwardTime(StepId step) const { return step.number; }
+  int BackwardTime(StepId step) const { return 2 * steps.size() - 1 - step.number; }
+  StepId BackwardStepAt(int time) const { return StepId(2 * steps.size() - 1 - time); }
+  int End() const { return 2 * steps.size(); }
+};
+
+// What the functions that build a graph need beside it.
+struct BuildEnv {
+  const NetOptions& options;
+  const Device& device;
+  ParamStore& params;
 };
 
 // The type that each layer wants its inputs and outputs stored as; none: as the inputs come, f32
 // where they differ. Throws kConfig for a type that the files must not ask for.
-std::vector<std::optional<DType>> ChooseStorage(const NetSpec& net,
-                                                const std::vector<LayerSpec>& layers);
+std::vector<std::optional<DType>> ChooseTypes(const NetSpec& net,
+                                              const std::vector<LayerSpec>& layers);
 
-// Makes and plans every layer, in order, with a Cast in front of each input that comes in another
-// type than `storage` says. Fills steps, values, parameters.
-void PlanLayers(const std::vector<LayerSpec>& layers,
-                const std::vector<std::optional<DType>>& storage, const NetOptions& options,
-                const Device& device, ParamStore& params, Graph& graph);
+// Makes and describes every layer, in order, with a Cast in front of each input that comes in
+// another type than `types` says. Fills steps, values, parameters.
+void DescribeLayers(const std::vector<LayerSpec>& layers,
+                    const std::vector<std::optional<DType>>& types, const BuildEnv& env,
+                    Graph& graph);
 
-// Lets layers take over those behind them, where no other layer reads what lies between.
-void FuseLayers(const NetOptions& options, const Device& device, ParamStore& params, Graph& graph);
+// Fuses layers into the one before them where no other layer reads what is between them.
+void FuseLayers(const BuildEnv& env, Graph& graph);
 
-// Plans one layer from the start.
-void PlanStep(int step, const NetOptions& options, const Device& device, ParamStore& params,
-              Graph& graph);
-
-// Plans one layer again, for its inputs' present shapes. Throws kConfig as a first Plan does, and
-// kInternal when the layer asks for another treatment of its values than before.
-void PlanAgain(int step, const NetOptions& options, const Device& device, ParamStore& params,
-               Graph& graph);
+// Describes one layer again, into its step and the values that it writes.
+void DescribeAgain(StepId step, const BuildEnv& env, Graph& graph);
 
 // Decides which values get a gradient and which layers run backward, as Caffe does: a layer needs
 // it when a parameter with lr_mult or an input before it learns; propagate_down and force_backward
@@ -119,16 +119,15 @@ void PlanGradients(const NetOptions& options, Graph& graph);
 // Finds out when the gradients of the net's own parameters are final, for their order in memory.
 void OrderGradients(Graph& graph);
 
-// Makes data layers' outputs hold until the next batch, for nets that keep it.
-void PinBatch(Graph& graph);
+// Makes data layers' outputs persist until the next batch, for nets that keep it.
+void KeepBatch(Graph& graph);
 
-// The first backward step in which a reader of the value needs it; the end where none does.
-int FirstBackwardUse(int value, const Graph& graph);
+// Makes the device plans of every layer. Throws what the layers throw, all of it at once.
+void PrepareLayers(const BuildEnv& env, Graph& graph);
 
-// Whether a step's output is dropped after its last reader and computed again: the file asks for
-// it, a backward step needs it, the inputs are there until the step's own backward, and no other
-// value shares the output's memory.
-bool MayComputeAgain(int step, const NetOptions& options, const Graph& graph);
+// Decides which outputs are dropped after their last reader and computed again for backward: those
+// of layers that the file asks this of and that can, where a backward step needs them.
+void PlanRecompute(const NetOptions& options, Graph& graph);
 
 // Throws kConfig, at the layer of the largest part, where values and weights together are more than
 // the machine has. `weight_bytes`: of all parameters of the run.

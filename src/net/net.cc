@@ -1,10 +1,12 @@
 #include "trainer/net/net.h"
 
 #include <algorithm>
-#include <cstring>
 
-#include "graph.h"
+#include "debug_info.h"
 #include "net_log.h"
+#include "plain.h"
+#include "kept_states.h"
+#include "run_state.h"
 #include "trainer/base/error_group.h"
 #include "trainer/base/text.h"
 #include "trainer/config/net_layers.h"
@@ -18,11 +20,11 @@ namespace {
 // Adds which record the item was, where a layer that reads records brought it, past Split layers
 // and casts.
 Error WithItemsName(const Graph& graph, const StepInfo& reader, const ItemError& error) {
-  int value = reader.in[static_cast<size_t>(error.input())];
-  const StepInfo* writer = &graph.steps[static_cast<size_t>(graph.values[value].writer)];
+  ValueId value = reader.in[static_cast<size_t>(error.input())];
+  const StepInfo* writer = &graph.steps[graph.values[value].writer];
   while (writer->is_cast || writer->spec.type() == "Split") {
     value = writer->in[0];
-    writer = &graph.steps[static_cast<size_t>(graph.values[value].writer)];
+    writer = &graph.steps[graph.values[value].writer];
   }
   auto* const source = dynamic_cast<NamesItems*>(writer->layer.get());
   const std::string name = source == nullptr ? "" : source->NameOfItem(error.item());
@@ -30,11 +32,44 @@ Error WithItemsName(const Graph& graph, const StepInfo& reader, const ItemError&
   return Error(error.code(), Join(error.what(), "; item ", error.item(), " is ", name));
 }
 
-// Each replica drops other elements of its own items; rank 0 those of a run alone. The seed takes
-// the rank up, so that no stream of one replica is another's of another.
-PhiloxKey OfReplica(PhiloxKey key, const Replica& replica) {
-  key.seed ^= static_cast<uint64_t>(replica.rank) * 0x9E3779B97F4A7C15u;
-  return key;
+void FillParams(const Graph& graph, uint64_t seed, const ParamStore& store) {
+  std::vector<float> host;
+  ErrorList errors;
+  for (const Param* param : graph.fresh) {
+    host.assign(static_cast<size_t>(param->count()), 0.0f);
+    const LayerSpec& spec = graph.steps[StepId(param->owner_step)].spec;
+    const PhiloxKey key{seed, StreamOf(Join(param->layer, ":", param->index), caffe::TRAIN)};
+    Attempt(&errors, [&] { Fill(param->filler, param->shape, key, 0, spec, host); });
+    store.Import(*param, host, param->weight);
+  }
+  if (!errors.empty()) ThrowAll(std::move(errors));
+}
+
+// Each once, in the order of the steps.
+std::vector<Param*> ListParams(const Graph& graph) {
+  std::vector<Param*> params;
+  for (const StepInfo& step : graph.steps) {
+    for (Param* param : step.params()) {
+      if (std::ranges::find(params, param) == params.end()) params.push_back(param);
+    }
+  }
+  return params;
+}
+
+std::unique_ptr<const Graph> MakeGraph(const NetSpec& spec, const std::vector<LayerSpec>& layers,
+                                       const BuildEnv& env, const NetLog& log) {
+  auto graph = std::make_unique<Graph>();
+  DescribeLayers(layers, ChooseTypes(spec, layers), env, *graph);
+  log.Layers(*graph);
+  FuseLayers(env, *graph);
+  PlanGradients(env.options, *graph);
+  OrderGradients(*graph);
+  if (env.options.keeps_batch) KeepBatch(*graph);
+  PrepareLayers(env, *graph);
+  PlanRecompute(env.options, *graph);
+  PlanMemory(env.options, *graph);
+  RequireFit(*graph, env.options, env.device, env.params.PlannedBytes());
+  return graph;
 }
 
 }  // namespace
@@ -50,10 +85,10 @@ Net::Net(const NetSpec& spec, const NetOptions& options, const Device& device, P
       options_(options),
       device_(device),
       params_(params),
-      graph_(std::make_unique<Graph>()),
-      debug_info_(spec.proto.debug_info()) {
+      debug_(spec.proto.debug_info()) {
   options_.force_backward = options.force_backward || spec.proto.force_backward();
   options_.recompute = options.recompute || spec.proto.recompute();
+  options_.fuse = options.fuse && !debug_;
   const NetLog log(options_.log);
   log.Rules(spec, options_.state);
   const std::vector<LayerSpec> layers = ConnectedLayers(spec, options_.state);
@@ -64,276 +99,129 @@ Net::Net(const NetSpec& spec, const NetOptions& options, const Device& device, P
              "; check its include and exclude rules"));
   }
   log.Start(name_, layers, options_.state);
-  PlanLayers(layers, ChooseStorage(spec, layers), options_, device_, params_, *graph_);
-  log.Layers(*graph_);
-  if (!debug_info_) FuseLayers(options_, device_, params_, *graph_);
-  PlanGradients(options_, *graph_);
-  OrderGradients(*graph_);
-  if (options_.keeps_batch) PinBatch(*graph_);
-  PlanMemory(options_, *graph_);
-  RequireFit(*graph_, options_, device_, params_.PlannedBytes());
-  ListParams();
+  const BuildEnv env{options_, device_, params_};
+  graph_ = MakeGraph(spec, layers, env, log);
+  learnable_ = ListParams(*graph_);
   if (options_.plan_only) return;
   params_.Allocate(options_.training);
-  FillParams(graph_->fresh);
+  FillParams(*graph_, options_.seed, params_);
   ListSlices();
-  arena_ = device_.Allocate(graph_->plan.arena_bytes);
-  device_.Zero(arena_, graph_->plan.arena_bytes);
-  BindContexts();
-  CollectOutputs();
+  program_ = std::make_unique<const Program>(*graph_, options_, device_);
+  state_ = std::make_unique<RunState>(*graph_, *program_, env);
+  if (options_.keeps_batch) kept_states_ = std::make_unique<KeptStates>(*graph_, *program_, device_);
   log.Gradients(*graph_);
-  log.End(*graph_, outputs_);
+  log.End(*graph_, outputs());
 }
 
-Net::~Net() {
-  if (arena_ != nullptr) device_.Free(arena_);
-  if (faults_ != nullptr) device_.Free(faults_);
-  if (kept_states_ != nullptr) device_.Free(kept_states_);
-  for (void* spare : spares_) device_.Free(spare);
-}
-
-void Net::FillParams(const std::vector<Param*>& fresh) {
-  std::vector<float> host;
-  ErrorList errors;
-  for (const Param* param : fresh) {
-    host.assign(static_cast<size_t>(param->count()), 0.0f);
-    const LayerSpec& spec = graph_->steps[static_cast<size_t>(param->owner_step)].spec;
-    const PhiloxKey key{options_.seed,
-                        StreamOf(Join(param->layer, ":", param->index), caffe::TRAIN)};
-    Attempt(&errors, [&] { Fill(param->filler, param->shape, key, 0, spec, host); });
-    params_.Import(*param, host, param->weight);
-  }
-  if (!errors.empty()) ThrowAll(std::move(errors));
-}
-
-void Net::ListParams() {
-  for (const StepInfo& step : graph_->steps) {
-    for (Param* param : step.params) {
-      if (std::ranges::find(learnable_, param) == learnable_.end()) learnable_.push_back(param);
-    }
-  }
-}
-
-void Net::BindContexts() {
-  auto at = [&](int block) -> std::byte* {
-    return block < 0 ? nullptr
-                     : static_cast<std::byte*>(arena_) +
-                           graph_->blocks[static_cast<size_t>(block)].offset;
-  };
-  size_t states = 0;
-  contexts_.resize(graph_->steps.size());
-  fault_words_.assign(contexts_.size(), FaultWord::kNone);
-  const size_t fault_bytes = fault_words_.size() * sizeof(uint64_t);
-  faults_ = static_cast<uint64_t*>(device_.Allocate(fault_bytes));
-  device_.CopyToDevice(faults_, fault_words_.data(), fault_bytes);
-  for (size_t s = 0; s < contexts_.size(); ++s) {
-    const StepInfo& step = graph_->steps[s];
-    RunContext& run = contexts_[s];
-    for (const int taken : step.absorbed) {
-      run.absorbed_.push_back(&contexts_[static_cast<size_t>(taken)]);
-    }
-    run.device_ = &device_;
-    run.fault_ = faults_ + s;
-    run.phase_ = step.spec.proto().phase();
-    run.key_ = OfReplica({options_.seed, StreamOf(step.key, run.phase_)}, options_.replica);
-    for (size_t i = 0; i < step.in.size(); ++i) {
-      const ValueInfo& value = graph_->values[static_cast<size_t>(step.in[i])];
-      run.in_.emplace_back(at(value.block), value.shape, value.dtype);
-      run.grad_in_.push_back(
-          {step.wants_grad[i] ? at(value.grad_block) : nullptr, value.shape, value.dtype});
-    }
-    for (const int out : step.out) {
-      const ValueInfo& value = graph_->values[static_cast<size_t>(out)];
-      run.out_.push_back({at(value.block), value.shape, value.dtype});
-      run.grad_out_.emplace_back(at(value.grad_block), value.shape, value.dtype);
-    }
-    for (Param* param : step.params) {
-      run.param_.push_back(param->weight);
-      run.grad_param_.push_back(options_.training ? param->grad : nullptr);
-    }
-    if (step.workspace_bytes > 0) run.workspace_ = {at(step.workspace_block), step.workspace_bytes};
-    if (step.state_bytes > 0) run.state_ = {at(step.state_block), step.state_bytes};
-    states += step.state_bytes;
-  }
-  if (options_.keeps_batch && states > 0) kept_states_ = device_.Allocate(states);
-}
-
-void Net::CollectOutputs() {
-  for (const StepInfo& step : graph_->steps) {
-    const RunContext& run = contexts_[static_cast<size_t>(&step - graph_->steps.data())];
-    for (size_t i = 0; i < step.out.size(); ++i) {
-      const ValueInfo& value = graph_->values[static_cast<size_t>(step.out[i])];
-      const NetOutput output{value.name, run.out_[i], value.loss_weight};
-      if (value.is_output && !value.name.starts_with('(')) outputs_.push_back(output);
-      if (value.loss_weight == 0) continue;
-      losses_.push_back(output);
-      if (run.grad_out_[i].data == nullptr) continue;
-      const std::vector<float> weights(static_cast<size_t>(value.shape.Count()), value.loss_weight);
-      device_.CopyToDevice(const_cast<void*>(run.grad_out_[i].data), weights.data(),
-                           weights.size() * sizeof(float));
-    }
-  }
-  std::ranges::stable_sort(outputs_, {}, &NetOutput::name);
-}
+Net::~Net() = default;
 
 float Net::Forward(NetBatch batch) {
   if (batch == NetBatch::kSame) return ForwardAgain();
   BeginPass();
-  for (int s = 0; s < NumLayers(); ++s) {
-    ForwardLayer(s);
-    if (debug_info_) LogForward(s);
+  for (int i = 0; i < NumLayers(); ++i) {
+    ForwardLayer(i);
+    if (debug_) DebugInfo(*graph_, device_).Forward(StepId(i), state_->Of(StepId(i)).forward);
   }
   return Loss();
 }
 
 void Net::BeginPass() {
-  for (RunContext& run : contexts_) {
-    run.pass_ = passes_;
-    run.repeats_ = false;
-  }
-  ++passes_;
-  if (kept_states_ != nullptr) CopyStates(false);
+  program_->exchange().Begin(passes_++);
+  if (kept_states_ != nullptr) kept_states_->Save();
 }
 
 void Net::ForwardLayer(int i) {
-  const StepInfo& step = graph_->steps[static_cast<size_t>(i)];
-  RunContext& run = contexts_[static_cast<size_t>(i)];
-  if (step.absorbed_by >= 0) return;
-  if (step.follows) Follow(i);
-  for (const int out : step.out) {
-    const ValueInfo& value = graph_->values[static_cast<size_t>(out)];
-    if (value.again_block >= 0) PointTo(out, value.block);
-  }
-  if (step.scratch_block >= 0) {
-    run.scratch_ = {static_cast<std::byte*>(arena_) +
-                        graph_->blocks[static_cast<size_t>(step.scratch_block)].offset,
-                    step.scratch_bytes};
-  }
-  if (step.resting) {
-    Rest(i);
+  const StepId id(i);
+  const StepInfo& step = graph_->steps[id];
+  if (step.fused_into) return;
+  state_->BeforeForward(id);
+  if (state_->IsSkipped(id)) {
+    state_->SkipForward(id);
   } else {
-    step.layer->Forward(run);
-    if (device_.kind() == DeviceKind::kCpu) CheckFaults(i, 1);
+    step.layer->Forward(state_->Of(id).forward);
+    // Other devices are asked when the pass is done: an answer waits for the step.
+    if (device_.kind() == DeviceKind::kCpu) CheckFault(i, program_->exchange().TakeFault(id));
   }
-  if (step.varies && !step.resting) TakeSizes(i);
-  if (options_.memory == MemoryMode::kPoisoned) Poison(i);
+  state_->AfterForward(id);
+  if (options_.memory == MemoryMode::kPoisoned) program_->Poison(graph_->ForwardTime(id));
 }
 
 void Net::BackwardLayer(int i) {
-  const StepInfo& step = graph_->steps[static_cast<size_t>(i)];
+  const StepId id(i);
+  const StepInfo& step = graph_->steps[id];
   if (step.runs_backward) {
-    RunContext& run = contexts_[static_cast<size_t>(i)];
-    for (const int value : step.again) ComputeAgain(value);
-    if (step.grad_scratch_block >= 0) {
-      run.scratch_ = {static_cast<std::byte*>(arena_) +
-                          graph_->blocks[static_cast<size_t>(step.grad_scratch_block)].offset,
-                      step.scratch_bytes};
+    for (const ValueId value : step.recompute) {
+      graph_->steps[graph_->values[value].writer].layer->Recompute(program_->Recompute(value));
     }
-    if (step.resting) {
-      RestBackward(i);
+    if (state_->IsSkipped(id)) {
+      state_->SkipBackward(id);
     } else {
-      step.layer->Backward(run);
+      step.layer->Backward(state_->Of(id).backward);
     }
   }
-  if (options_.memory == MemoryMode::kPoisoned) Poison(graph_->BackwardStep(i));
+  if (options_.memory == MemoryMode::kPoisoned) program_->Poison(graph_->BackwardTime(id));
 }
 
-// Makes the writer and the readers of a value find it in another block.
-void Net::PointTo(int value, int block) {
-  const ValueInfo& info = graph_->values[static_cast<size_t>(value)];
-  auto* const at =
-      static_cast<std::byte*>(arena_) + graph_->blocks[static_cast<size_t>(block)].offset;
-  contexts_[static_cast<size_t>(info.writer)].out_[0].data = at;
-  for (const int reader : info.readers) {
-    const StepInfo& step = graph_->steps[static_cast<size_t>(reader)];
-    for (size_t k = 0; k < step.in.size(); ++k) {
-      if (step.in[k] == value) contexts_[static_cast<size_t>(reader)].in_[k].data = at;
-    }
-  }
-}
-
-void Net::ComputeAgain(int value) {
-  const ValueInfo& info = graph_->values[static_cast<size_t>(value)];
-  PointTo(value, info.again_block);
-  graph_->steps[static_cast<size_t>(info.writer)].layer->Recompute(
-      contexts_[static_cast<size_t>(info.writer)]);
-}
-
-// Fills what nobody reads after `step` with NaN.
-void Net::Poison(int step) {
-  for (const Block& block : graph_->blocks) {
-    if (block.last == step) {
-      std::memset(static_cast<std::byte*>(arena_) + block.offset, 0xff, block.bytes);
-    }
-  }
-}
-
-// Looks at what the kernels of some layers reported, which other devices only know when all that is
-// queued is done.
-void Net::CheckFaults(int first, int count) {
-  device_.CopyToHost(fault_words_.data() + first, faults_ + first,
-                     static_cast<size_t>(count) * sizeof(uint64_t));
-  for (int i = first; i < first + count; ++i) {
-    const uint64_t word = fault_words_[static_cast<size_t>(i)];
-    if (word == FaultWord::kNone) continue;
-    device_.CopyToDevice(faults_ + i, &FaultWord::kNone, sizeof(uint64_t));
-    const StepInfo& step = graph_->steps[static_cast<size_t>(i)];
-    try {
-      step.layer->ThrowFault(contexts_[static_cast<size_t>(i)], FaultWord::IndexOf(word),
-                             FaultWord::NumberOf(word));
-    } catch (const ItemError& error) {
-      throw WithItemsName(*graph_, step, error);
-    }
+// Throws where the kernels of layer i reported something in `word`.
+void Net::CheckFault(int i, uint64_t word) const {
+  if (word == FaultWord::kNone) return;
+  const StepInfo& step = graph_->steps[StepId(i)];
+  try {
+    step.layer->ThrowFault(state_->Of(StepId(i)).forward, FaultWord::IndexOf(word),
+                           FaultWord::NumberOf(word));
+  } catch (const ItemError& error) {
+    throw WithItemsName(*graph_, step, error);
   }
 }
 
 float Net::Loss() {
-  CheckFaults(0, NumLayers());
+  std::span<const uint64_t> faults;
+  const float* number = program_->exchange().Read(state_->losses(), &faults).data();
+  for (size_t i = 0; i < faults.size(); ++i) CheckFault(static_cast<int>(i), faults[i]);
   float loss = 0;
-  for (const NetOutput& output : losses_) {
+  for (const NetOutput& output : state_->losses()) {
     float value = 0;
-    for (int64_t i = 0; i < output.value.Count(); ++i) {
-      float element = 0;
-      device_.CopyToHost(&element, output.value.f32() + i, sizeof(element));
-      value += element;
-    }
+    for (int64_t i = 0; i < output.value.Count(); ++i) value += *number++;
     loss += output.loss_weight * value;
   }
   return loss;
 }
 
-int Net::NumLayers() const { return graph_->NumSteps(); }
-const LayerSpec& Net::LayerAt(int i) const { return graph_->steps[static_cast<size_t>(i)].spec; }
-Layer& Net::GetLayer(int i) const { return *graph_->steps[static_cast<size_t>(i)].layer; }
-bool Net::RunsBackward(int i) const { return graph_->steps[static_cast<size_t>(i)].runs_backward; }
-int Net::AbsorbedBy(int i) const { return graph_->steps[static_cast<size_t>(i)].absorbed_by; }
+int Net::NumLayers() const { return graph_->steps.size(); }
+const LayerSpec& Net::LayerAt(int i) const { return graph_->steps[StepId(i)].spec; }
+Layer& Net::GetLayer(int i) const { return *graph_->steps[StepId(i)].layer; }
+bool Net::RunsBackward(int i) const { return graph_->steps[StepId(i)].runs_backward; }
+int Net::FusedInto(int i) const { return graph_->steps[StepId(i)].fused_into.number; }
 const MemoryPlan& Net::memory_plan() const { return graph_->plan; }
+const std::vector<NetOutput>& Net::outputs() const {
+  static const std::vector<NetOutput> none;
+  return state_ == nullptr ? none : state_->outputs();
+}
 
-Tensor Net::Value(const std::string& blob) const {
+Tensor Net::Find(const std::string& blob, bool gradient) const {
   const auto found = graph_->newest.find(blob);
   if (found == graph_->newest.end()) return {};
-  const ValueInfo& value = graph_->values[static_cast<size_t>(found->second)];
-  if (arena_ == nullptr || value.block < 0) return {nullptr, value.shape, value.dtype};
-  return {static_cast<std::byte*>(arena_) + graph_->blocks[static_cast<size_t>(value.block)].offset,
-          value.shape, value.dtype};
+  const ValueInfo& value = graph_->values[found->second];
+  const BlockId block = gradient ? value.grad_block : value.block;
+  const Shape& shape = state_ == nullptr ? value.shape : state_->ShapeOf(found->second);
+  return {program_ == nullptr ? nullptr : program_->At(block), shape, value.dtype};
 }
+
+Tensor Net::Value(const std::string& blob) const { return Find(blob, false); }
+Tensor Net::Gradient(const std::string& blob) const { return Find(blob, true); }
 
 const ConstTensor& Net::Input(int i, int bottom) const {
-  return contexts_[static_cast<size_t>(i)].In(bottom);
+  return state_->Of(StepId(i)).forward.In(bottom);
 }
 
-const Tensor& Net::Output(int i, int top) const {
-  return contexts_[static_cast<size_t>(i)].Out(top);
+const Tensor& Net::Output(int i, int top) const { return state_->Of(StepId(i)).forward.Out(top); }
+
+void Net::ReadPlain(const ConstTensor& value, std::span<float> host) const {
+  trainer::ReadPlain(device_, value, host);
 }
 
-Tensor Net::Gradient(const std::string& blob) const {
-  const auto found = graph_->newest.find(blob);
-  if (found == graph_->newest.end()) return {};
-  const ValueInfo& value = graph_->values[static_cast<size_t>(found->second)];
-  if (value.grad_block < 0) return {nullptr, value.shape, value.dtype};
-  return {static_cast<std::byte*>(arena_) +
-              graph_->blocks[static_cast<size_t>(value.grad_block)].offset,
-          value.shape, value.dtype};
+void Net::WritePlain(std::span<const float> host, const Tensor& value) const {
+  trainer::WritePlain(device_, host, value);
 }
 
 }  // namespace trainer

@@ -44,15 +44,15 @@ void LogStep(const StepInfo& step, const Graph& graph, size_t& bytes) {
     LOG(INFO) << name << " -> " << top << (in_place ? " (in-place)" : "");
   }
   LOG(INFO) << "Setting up " << name;
-  for (const int out : step.out) {
-    const ValueInfo& value = graph.values[static_cast<size_t>(out)];
+  for (const ValueId out : step.out) {
+    const ValueInfo& value = graph.values[out];
     LOG(INFO) << "Top shape: " << value.shape.ToString();
     if (value.loss_weight != 0) LOG(INFO) << "    with loss weight " << value.loss_weight;
     bytes += value.bytes();
   }
   LOG(INFO) << "Memory required for data: " << bytes;
-  for (size_t i = 0; i < step.params.size(); ++i) {
-    const Param& param = *step.params[i];
+  for (size_t i = 0; i < step.params().size(); ++i) {
+    const Param& param = *step.params()[i];
     if (param.layer != name) {
       LOG(INFO) << "Sharing parameters '" << param.key << "' owned by layer '" << param.layer
                 << "', param index " << param.index;
@@ -94,10 +94,11 @@ void NetLog::Layers(const Graph& graph) const {
 
 void NetLog::Gradients(const Graph& graph) const {
   if (!on_) return;
-  for (auto step = graph.steps.rbegin(); step != graph.steps.rend(); ++step) {
-    LOG(INFO) << step->spec.name()
-              << (step->needs_backward ? " needs backward computation."
-                                       : " does not need backward computation.");
+  for (const StepId id : graph.steps.Ids() | std::views::reverse) {
+    const StepInfo& step = graph.steps[id];
+    LOG(INFO) << step.spec.name()
+              << (step.needs_backward ? " needs backward computation."
+                                      : " does not need backward computation.");
   }
 }
 

@@ -1,13 +1,11 @@
-// Values between the device's memory order and the host's row-major floats.
+#include "plain.h"
 
 #include <vector>
-
-#include "trainer/net/net.h"
 
 namespace trainer {
 namespace {
 
-// Where element (n, c, h, w), counted row-major by `i`, lies in memory.
+// The index in memory of element (n, c, h, w), counted row-major by `i`.
 int64_t MemoryIndex(const Shape& shape, int64_t i) {
   if (!shape.IsImage()) return i;
   const int64_t c_count = shape[1], pixels = shape[2] * shape[3];
@@ -17,9 +15,9 @@ int64_t MemoryIndex(const Shape& shape, int64_t i) {
 
 }  // namespace
 
-void Net::ReadPlain(const ConstTensor& value, std::span<float> host) const {
+void ReadPlain(const Device& device, const ConstTensor& value, std::span<float> host) {
   std::vector<std::byte> memory(value.Bytes());
-  device_.CopyToHost(memory.data(), value.data, memory.size());
+  device.CopyToHost(memory.data(), value.data, memory.size());
   WithType(value.dtype, [&](auto tag) {
     const auto* numbers = reinterpret_cast<const typename decltype(tag)::Type*>(memory.data());
     for (size_t i = 0; i < host.size(); ++i) {
@@ -28,7 +26,7 @@ void Net::ReadPlain(const ConstTensor& value, std::span<float> host) const {
   });
 }
 
-void Net::WritePlain(std::span<const float> host, const Tensor& value) const {
+void WritePlain(const Device& device, std::span<const float> host, const Tensor& value) {
   std::vector<std::byte> memory(value.Bytes());
   WithType(value.dtype, [&](auto tag) {
     auto* numbers = reinterpret_cast<typename decltype(tag)::Type*>(memory.data());
@@ -36,7 +34,7 @@ void Net::WritePlain(std::span<const float> host, const Tensor& value) const {
       Store(numbers[MemoryIndex(value.shape, static_cast<int64_t>(i))], host[i]);
     }
   });
-  device_.CopyToDevice(value.data, memory.data(), memory.size());
+  device.CopyToDevice(value.data, memory.data(), memory.size());
 }
 
 }  // namespace trainer

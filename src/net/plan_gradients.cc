@@ -6,8 +6,6 @@
 namespace trainer {
 namespace {
 
-ValueInfo& ValueOf(Graph& graph, int id) { return graph.values[static_cast<size_t>(id)]; }
-
 // Whether propagate_down lets the gradient of input i be computed: what the user wrote, else
 // `inferred`.
 bool Propagates(const StepInfo& step, size_t i, bool inferred) {
@@ -25,7 +23,7 @@ void CheckPropagateDown(const StepInfo& step) {
                    0);
   }
   for (size_t i = 0; i < step.in.size(); ++i) {
-    if (step.no_gradient[i] && !flags.empty() && flags[static_cast<int>(i)]) {
+    if (step.said.in[i].no_gradient && !flags.empty() && flags[static_cast<int>(i)]) {
       step.spec.Fail("propagate_down",
                      Join("bottom '", step.spec.proto().bottom(static_cast<int>(i)),
                           "' cannot get a gradient here: set its propagate_down to false"),
@@ -35,7 +33,7 @@ void CheckPropagateDown(const StepInfo& step) {
 }
 
 bool Learns(const StepInfo& step) {
-  return std::ranges::any_of(step.params, [](const Param* param) { return param->lr_mult != 0; });
+  return std::ranges::any_of(step.params(), [](const Param* param) { return param->lr_mult != 0; });
 }
 
 // Front to back: which values depend on something that learns.
@@ -44,35 +42,33 @@ void SweepForward(bool force, Graph& graph) {
     CheckPropagateDown(step);
     bool learns = force && !step.in.empty();
     learns = learns || Learns(step);
-    for (const int taken : step.absorbed) {
-      learns = learns || Learns(graph.steps[static_cast<size_t>(taken)]);
-    }
+    for (const StepId fused : step.fused) learns = learns || Learns(graph.steps[fused]);
     step.wants_grad.assign(step.in.size(), false);
     for (size_t i = 0; i < step.in.size(); ++i) {
-      const bool inferred = force || ValueOf(graph, step.in[i]).can_grad;
-      step.wants_grad[i] = !step.no_gradient[i] && Propagates(step, i, inferred);
+      const bool inferred = force || graph.values[step.in[i]].depends_on_learned;
+      step.wants_grad[i] = !step.said.in[i].no_gradient && Propagates(step, i, inferred);
       learns = learns || step.wants_grad[i];
     }
     step.needs_backward = learns;
-    for (const int out : step.out) ValueOf(graph, out).can_grad = learns;
+    for (const ValueId out : step.out) graph.values[out].depends_on_learned = learns;
   }
 }
 
 // Back to front: drop what no loss depends on.
 void SweepBackward(Graph& graph) {
-  for (size_t s = graph.steps.size(); s-- > 0;) {
-    StepInfo& step = graph.steps[s];
+  for (int s = graph.steps.size(); s-- > 0;) {
+    StepInfo& step = graph.steps[StepId(s)];
     int grads = 0, views = 0;
-    for (const int out : step.out) {
-      ValueInfo& value = ValueOf(graph, out);
+    for (const ValueId out : step.out) {
+      ValueInfo& value = graph.values[out];
       value.has_grad = value.has_grad || value.loss_weight != 0;
       grads += value.has_grad;
-      views += value.view_of >= 0;
+      views += static_cast<bool>(value.view_of);
     }
     step.needs_backward = step.needs_backward && grads > 0;
     for (size_t i = 0; i < step.in.size(); ++i) {
       step.wants_grad[i] = step.wants_grad[i] && step.needs_backward;
-      if (step.wants_grad[i]) ValueOf(graph, step.in[i]).has_grad = true;
+      if (step.wants_grad[i]) graph.values[step.in[i]].has_grad = true;
     }
     const bool only_views = views > 0 && views == static_cast<int>(step.out.size());
     step.runs_backward = step.needs_backward && !(only_views && grads <= 1);
@@ -89,8 +85,7 @@ void PlanGradients(const NetOptions& options, Graph& graph) {
   SweepForward(options.force_backward, graph);
   SweepBackward(graph);
   for (StepInfo& step : graph.steps) {
-    if (step.absorbed_by < 0) continue;
-    step.needs_backward = graph.steps[static_cast<size_t>(step.absorbed_by)].needs_backward;
+    if (step.fused_into) step.needs_backward = graph.steps[step.fused_into].needs_backward;
   }
 }
 

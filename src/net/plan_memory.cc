@@ -1,5 +1,6 @@
 #include <algorithm>
-#include <numeric>
+#include <functional>
+#include <ranges>
 
 #include "graph.h"
 #include "trainer/base/text.h"
@@ -16,20 +17,22 @@ class MemoryPlanner {
   MemoryPlanner(const NetOptions& options, Graph& graph) : options_(options), graph_(graph) {}
 
   void Run() {
-    for (int s = 0; s < graph_.NumSteps(); ++s) PlaceOutputs(s);
-    for (int s = graph_.NumSteps(); s-- > 0;) PlaceGradients(s);
-    for (int s = 0; s < graph_.NumSteps(); ++s) PlaceStepMemory(s);
+    // Outputs in forward order and gradients in backward order, so that what a value or gradient
+    // may share is placed before it.
+    for (const StepId s : graph_.steps.Ids()) PlaceOutputs(s);
+    for (const StepId s : graph_.steps.Ids() | std::views::reverse) PlaceGradients(s);
+    for (const StepId s : graph_.steps.Ids()) PlaceStepMemory(s);
     Pack();
     Describe();
   }
 
  private:
-  StepInfo& Step(int s) { return graph_.steps[static_cast<size_t>(s)]; }
-  ValueInfo& Value(int v) { return graph_.values[static_cast<size_t>(v)]; }
-  Block& BlockAt(int b) { return graph_.blocks[static_cast<size_t>(b)]; }
+  StepInfo& Step(StepId s) { return graph_.steps[s]; }
+  ValueInfo& Value(ValueId v) { return graph_.values[v]; }
+  bool IsFixed(BlockId b) const { return fixed_[static_cast<size_t>(b.number)]; }
 
-  int NewBlock(BlockKind kind, std::string name, const Shape& shape, size_t bytes, int first,
-               int last) {
+  BlockId NewBlock(BlockKind kind, std::string name, const Shape& shape, size_t bytes, int first,
+                   int last) {
     Block block;
     block.kind = kind;
     block.name = std::move(name);
@@ -37,152 +40,165 @@ class MemoryPlanner {
     block.bytes = bytes;
     block.first = first;
     block.last = last;
-    graph_.blocks.push_back(std::move(block));
     fixed_.push_back(false);
-    return static_cast<int>(graph_.blocks.size()) - 1;
+    return graph_.blocks.Add(std::move(block));
   }
-  void Extend(int block, int first, int last) {
-    BlockAt(block).first = std::min(BlockAt(block).first, first);
-    BlockAt(block).last = std::max(BlockAt(block).last, last);
+  void Extend(BlockId block, int first, int last) {
+    graph_.blocks[block].first = std::min(graph_.blocks[block].first, first);
+    graph_.blocks[block].last = std::max(graph_.blocks[block].last, last);
   }
   static void Note(Block& block, const std::string& text) {
     block.note += (block.note.empty() ? "" : ", ") + text;
   }
 
-  void PlaceOutputs(int s);
-  bool MayOverwriteInput(int s);
-  bool BlocksInPlace(int s, const ValueInfo& value);
-  int LastUse(const ValueInfo& value);
-  void PlaceTwice(int s);
-  void PlaceGradients(int s);
-  int SharedGradient(int s, size_t i);
-  void PlaceLossGradients(int s);
-  void PlaceStepMemory(int s);
+  void PlaceOutputs(StepId s);
+  bool MayOverwriteInput(StepId s);
+  bool IsNeededAfter(StepId s, ValueId value);
+  bool BackwardReads(StepId s, ValueId value);
+  int LastUse(ValueId value);
+  void PlaceTwice(StepId s);
+  void PlaceGradients(StepId s);
+  BlockId SharedGradient(StepId s, size_t i);
+  BlockId SharedByViews(const StepInfo& step, ValueId input, int* views);
+  void PlaceLossGradients(StepId s);
+  void PlaceStepMemory(StepId s);
   void Pack();
   bool Collides(const Block& a, const Block& b) const;
   void Describe();
 
   const NetOptions& options_;
   Graph& graph_;
-  std::vector<bool> fixed_;  // per block: set once, never written by a step
+  // Per block: written once for the whole run and by no step, so that no gradient may share it.
+  std::vector<bool> fixed_;
 };
 
-// The last step that reads a value's data.
-int MemoryPlanner::LastUse(const ValueInfo& value) {
-  if (value.pinned || value.is_output) return graph_.End();
-  int last = value.writer;
-  for (const int reader : value.readers) {
-    last = std::max(last, reader);
-    const StepInfo& step = Step(reader);
-    for (size_t i = 0; i < step.in.size(); ++i) {
-      if (&Value(step.in[i]) == &value && step.keep_in[i] && step.runs_backward) {
-        last = std::max(last, graph_.BackwardStep(reader));
-      }
-    }
+// Whether step s reads the value's data when it runs backward, as an input or as an output.
+bool MemoryPlanner::BackwardReads(StepId s, ValueId value) {
+  const StepInfo& step = Step(s);
+  if (!step.runs_backward) return false;
+  for (size_t i = 0; i < step.in.size(); ++i) {
+    if (step.in[i] == value && step.said.in[i].kept) return true;
   }
-  const StepInfo& writer = Step(value.writer);
-  for (size_t i = 0; i < writer.out.size(); ++i) {
-    if (&Value(writer.out[i]) == &value && writer.keep_out[i] && writer.runs_backward) {
-      last = std::max(last, graph_.BackwardStep(value.writer));
-    }
-  }
-  return last;
-}
-
-// Whether somebody besides step s still needs what `value` holds.
-bool MemoryPlanner::BlocksInPlace(int s, const ValueInfo& value) {
-  if (value.pinned || value.is_output) return true;
-  for (const int reader : value.readers) {
-    if (reader > s) return true;
-    if (reader == s) continue;
-    const StepInfo& step = Step(reader);
-    for (size_t i = 0; i < step.in.size(); ++i) {
-      if (&Value(step.in[i]) == &value && step.keep_in[i] && step.runs_backward) return true;
-    }
-  }
-  const StepInfo& writer = Step(value.writer);
-  for (size_t i = 0; i < writer.out.size(); ++i) {
-    if (&Value(writer.out[i]) == &value && writer.keep_out[i] && writer.runs_backward) return true;
+  for (size_t i = 0; i < step.out.size(); ++i) {
+    if (step.out[i] == value && step.said.out[i].kept) return true;
   }
   return false;
 }
 
-bool MemoryPlanner::MayOverwriteInput(int s) {
+// The last time when a step reads a value's data. What the net puts out is read after the pass, and
+// what persists is read in the next one.
+int MemoryPlanner::LastUse(ValueId id) {
+  const ValueInfo& value = Value(id);
+  if (value.persists || value.is_output) return graph_.End();
+  int last = graph_.ForwardTime(value.writer);
+  for (const StepId reader : value.readers) {
+    last = std::max(last, graph_.ForwardTime(reader));
+    if (BackwardReads(reader, id)) last = std::max(last, graph_.BackwardTime(reader));
+  }
+  if (BackwardReads(value.writer, id)) last = std::max(last, graph_.BackwardTime(value.writer));
+  return last;
+}
+
+// Whether anybody but step s still reads the value once s has run. What s itself keeps does not
+// count: a layer that allows to be computed in place takes the output's numbers for the input's.
+bool MemoryPlanner::IsNeededAfter(StepId s, ValueId id) {
+  const ValueInfo& value = Value(id);
+  if (value.persists || value.is_output) return true;
+  for (const StepId reader : value.readers) {
+    if (reader > s) return true;
+    if (reader < s && BackwardReads(reader, id)) return true;
+  }
+  return BackwardReads(value.writer, id);
+}
+
+// The input's block may hold other values by now, of views and of steps in place before: none of
+// them may be needed any more.
+bool MemoryPlanner::MayOverwriteInput(StepId s) {
   const StepInfo& step = Step(s);
-  if (!step.allow_in_place || options_.memory == MemoryMode::kSeparate) return false;
+  if (!step.said.in_place || options_.memory == MemoryMode::kSeparate) return false;
   const ValueInfo& in = Value(step.in[0]);
   const ValueInfo& out = Value(step.out[0]);
-  if (!(in.shape == out.shape) || in.dtype != out.dtype || out.pinned) return false;
+  if (!(in.shape == out.shape) || in.dtype != out.dtype || out.persists) return false;
   for (size_t i = 1; i < step.in.size(); ++i) {
     if (Value(step.in[i]).block == in.block) return false;
   }
-  for (const ValueInfo& value : graph_.values) {
-    if (value.block == in.block && BlocksInPlace(s, value)) return false;
+  for (const ValueId v : graph_.values.Ids()) {
+    if (Value(v).block == in.block && IsNeededAfter(s, v)) return false;
   }
   return true;
 }
 
-// One block for the forward readers, one for the backward ones.
-void MemoryPlanner::PlaceTwice(int s) {
-  ValueInfo& value = Value(Step(s).out[0]);
-  const int first = FirstBackwardUse(Step(s).out[0], graph_);
-  const int last_reader = *std::max_element(value.readers.begin(), value.readers.end());
-  value.block = NewBlock(BlockKind::kValue, value.name, value.shape, value.bytes(), s, last_reader);
-  value.again_block = NewBlock(BlockKind::kValue, value.name + " again", value.shape, value.bytes(),
-                               first, LastUse(value));
-  Step(graph_.BackwardStep(first)).again.push_back(Step(s).out[0]);
+// One block for the readers in forward, one for those in backward, where the value is computed
+// again: between them its memory serves others.
+void MemoryPlanner::PlaceTwice(StepId s) {
+  const ValueId id = Step(s).out[0];
+  ValueInfo& value = Value(id);
+  const int first = *value.recomputed_at;
+  const StepId last_reader = *std::max_element(value.readers.begin(), value.readers.end());
+  value.block = NewBlock(BlockKind::kValue, value.name, value.shape, value.bytes(),
+                         graph_.ForwardTime(s), graph_.ForwardTime(last_reader));
+  value.backward_block = NewBlock(BlockKind::kValue, value.name + " again", value.shape,
+                                  value.bytes(), first, LastUse(id));
+  Step(graph_.BackwardStepAt(first)).recompute.push_back(id);
 }
 
-void MemoryPlanner::PlaceOutputs(int s) {
+void MemoryPlanner::PlaceOutputs(StepId s) {
   StepInfo& step = Step(s);
   for (size_t i = 0; i < step.out.size(); ++i) {
     ValueInfo& value = Value(step.out[i]);
-    const int last = LastUse(value);
-    value.planned_bytes = value.bytes();
-    if (MayComputeAgain(s, options_, graph_)) {
+    if (value.recomputed_at) {
       PlaceTwice(s);
       continue;
     }
-    if (value.view_of >= 0) {
-      value.block = Value(value.view_of).block;
-    } else if (i == 0 && MayOverwriteInput(s)) {
-      value.block = Value(step.in[0]).block;
+    // What persists must be there before the first pass.
+    const int first = value.persists ? 0 : graph_.ForwardTime(s), last = LastUse(step.out[i]);
+    const bool in_place = !value.view_of && i == 0 && MayOverwriteInput(s);
+    if (!value.view_of && !in_place) {
+      value.block =
+          NewBlock(BlockKind::kValue, value.name, value.shape, value.bytes(), first, last);
     } else {
-      value.block = NewBlock(BlockKind::kValue, value.name, value.shape, value.bytes(),
-                             value.pinned ? 0 : s, last);
-      continue;
+      value.block = Value(in_place ? step.in[0] : value.view_of).block;
+      Extend(value.block, first, last);
+      Note(graph_.blocks[value.block], Join("also ", value.name, " of ", step.spec.name(),
+                                            in_place ? " (in place)" : " (view)"));
     }
-    Extend(value.block, value.pinned ? 0 : s, last);
-    Note(BlockAt(value.block), Join("also ", value.name, " of ", step.spec.name(),
-                                    value.view_of >= 0 ? " (view)" : " (in place)"));
+    value.backward_block = value.block;
   }
 }
 
-// The block of an output gradient that input i's gradient can lie in, or -1.
-int MemoryPlanner::SharedGradient(int s, size_t i) {
-  const StepInfo& step = Step(s);
-  int views = 0, shared = -1;
-  for (const int out : step.out) {
-    const ValueInfo& value = Value(out);
-    if (value.view_of != step.in[i] || value.grad_block < 0) continue;
-    ++views;
-    if (shared < 0 && !fixed_[static_cast<size_t>(value.grad_block)]) shared = value.grad_block;
-    if (shared < 0 && views == 1) shared = value.grad_block;
+// The gradient block of the first output that is a view of `input` and has a gradient. Counts them.
+BlockId MemoryPlanner::SharedByViews(const StepInfo& step, ValueId input, int* views) {
+  BlockId shared;
+  for (const ValueId out : step.out) {
+    const BlockId grad = Value(out).grad_block;
+    if (Value(out).view_of != input || !grad) continue;
+    ++*views;
+    if (!shared) shared = grad;
   }
+  return shared;
+}
+
+// The block of an output gradient that input i's gradient can share; none: it needs its own.
+BlockId MemoryPlanner::SharedGradient(StepId s, size_t i) {
+  const StepInfo& step = Step(s);
+  int views = 0;
+  const BlockId shared = SharedByViews(step, step.in[i], &views);
+  // A single view: its gradient is the input's, and no step computes anything.
   if (views == 1) return shared;
-  if (options_.memory == MemoryMode::kSeparate) return -1;
-  if (views > 1) return fixed_[static_cast<size_t>(shared)] ? -1 : shared;
-  if (step.grad_in_place != static_cast<int>(i)) return -1;
+  if (options_.memory == MemoryMode::kSeparate) return {};
+  // Several views (Split): the layer may write the sum over the first part.
+  if (views > 1) return IsFixed(shared) ? BlockId() : shared;
+  if (step.said.grad_in_place != static_cast<int>(i)) return {};
   const ValueInfo& in = Value(step.in[i]);
   const ValueInfo& out = Value(step.out[0]);
-  if (out.grad_block < 0 || fixed_[static_cast<size_t>(out.grad_block)]) return -1;
-  return in.shape == out.shape && in.dtype == out.dtype ? out.grad_block : -1;
+  if (!out.grad_block || IsFixed(out.grad_block)) return {};
+  return in.shape == out.shape && in.dtype == out.dtype ? out.grad_block : BlockId();
 }
 
-// The gradient of a weighted output is its weight, for ever.
-void MemoryPlanner::PlaceLossGradients(int s) {
+// The gradient of a weighted output is its weight: a constant, written before the first pass.
+void MemoryPlanner::PlaceLossGradients(StepId s) {
   const StepInfo& step = Step(s);
-  for (const int out : step.out) {
+  for (const ValueId out : step.out) {
     ValueInfo& value = Value(out);
     if (value.loss_weight == 0 || !value.has_grad || !step.needs_backward) continue;
     value.grad_block = NewBlock(BlockKind::kGradient, value.name + " gradient", value.shape,
@@ -191,42 +207,41 @@ void MemoryPlanner::PlaceLossGradients(int s) {
   }
 }
 
-void MemoryPlanner::PlaceGradients(int s) {
+// A gradient's only reader in forward writes it and its writer in forward reads it last (a value
+// with several readers goes through a Split), so it lives between their two backward steps.
+void MemoryPlanner::PlaceGradients(StepId s) {
   PlaceLossGradients(s);
   StepInfo& step = Step(s);
   for (size_t i = 0; i < step.in.size(); ++i) {
     if (!step.wants_grad[i]) continue;
     ValueInfo& value = Value(step.in[i]);
-    const int first = graph_.BackwardStep(s), last = graph_.BackwardStep(value.writer);
+    const int first = graph_.BackwardTime(s), last = graph_.BackwardTime(value.writer);
     value.grad_block = SharedGradient(s, i);
-    if (value.grad_block < 0) {
+    if (value.grad_block) {
+      Extend(value.grad_block, first, last);
+    } else {
       value.grad_block = NewBlock(BlockKind::kGradient, value.name + " gradient", value.shape,
                                   value.bytes(), first, last);
-    } else {
-      Extend(value.grad_block, first, last);
     }
   }
 }
 
-void MemoryPlanner::PlaceStepMemory(int s) {
+void MemoryPlanner::PlaceStepMemory(StepId s) {
   StepInfo& step = Step(s);
-  const int back = graph_.BackwardStep(s);
+  const int now = graph_.ForwardTime(s), back = graph_.BackwardTime(s);
   const std::string& name = step.spec.name();
-  if (step.workspace_bytes > 0) {
-    step.workspace_block = NewBlock(BlockKind::kWorkspace, name + " workspace", {},
-                                    step.workspace_bytes, s, step.runs_backward ? back : s);
-  }
-  if (step.state_bytes > 0) {
-    step.state_block =
-        NewBlock(BlockKind::kState, name + " state", {}, step.state_bytes, 0, graph_.End());
-  }
-  if (step.scratch_bytes == 0) return;
-  step.scratch_block =
-      NewBlock(BlockKind::kScratch, name + " scratch", {}, step.scratch_bytes, s, s);
-  if (step.runs_backward) {
-    step.grad_scratch_block = NewBlock(BlockKind::kScratch, name + " backward scratch", {},
-                                       step.scratch_bytes, back, back);
-  }
+  const auto place = [&](BlockKind kind, const char* what, size_t bytes, int first, int last) {
+    return bytes == 0 ? BlockId() : NewBlock(kind, name + what, {}, bytes, first, last);
+  };
+  step.workspace = place(BlockKind::kWorkspace, " workspace", step.needs.workspace, now,
+                         step.runs_backward ? back : now);
+  step.state = place(BlockKind::kState, " state", step.said.state_bytes, 0, graph_.End());
+  step.constants = place(BlockKind::kConstants, " constants",
+                         step.said.constants.size() * sizeof(float), 0, graph_.End());
+  step.scratch = place(BlockKind::kScratch, " scratch", step.needs.scratch, now, now);
+  if (!step.runs_backward) return;
+  step.backward_scratch =
+      place(BlockKind::kScratch, " backward scratch", step.needs.scratch, back, back);
 }
 
 bool MemoryPlanner::Collides(const Block& a, const Block& b) const {
@@ -234,17 +249,18 @@ bool MemoryPlanner::Collides(const Block& a, const Block& b) const {
   return a.first <= b.last && b.first <= a.last;
 }
 
-// Largest first, each at the lowest offset where it meets no block that lives at the same time.
+// Largest first, each at the lowest offset where it overlaps no block that lives at the same time.
+// The large ones decide the arena's size; placed first, they end up side by side, and the small
+// ones fit into the gaps. Blocks of one size keep the order of the steps, so that plans repeat.
 void MemoryPlanner::Pack() {
-  std::vector<size_t> order(graph_.blocks.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return graph_.blocks[a].bytes > graph_.blocks[b].bytes;
-  });
+  std::vector<BlockId> order;
+  for (const BlockId id : graph_.blocks.Ids()) order.push_back(id);
+  std::ranges::stable_sort(order, std::ranges::greater(),
+                           [&](BlockId b) { return graph_.blocks[b].bytes; });
   std::vector<const Block*> placed;  // by offset
   size_t arena = 0;
-  for (const size_t index : order) {
-    Block& block = graph_.blocks[index];
+  for (const BlockId id : order) {
+    Block& block = graph_.blocks[id];
     size_t offset = 0;
     for (const Block* other : placed) {
       if (!Collides(block, *other)) continue;
@@ -263,7 +279,7 @@ void MemoryPlanner::Pack() {
 
 void MemoryPlanner::Describe() {
   for (const ValueInfo& value : graph_.values) {
-    graph_.plan.separate_bytes += value.bytes() * (value.grad_block >= 0 ? 2 : 1);
+    graph_.plan.separate_bytes += value.bytes() * (value.grad_block ? 2 : 1);
   }
   for (const Block& block : graph_.blocks) {
     if (block.shape.Rank() == 0 && block.bytes > sizeof(float)) {

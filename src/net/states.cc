@@ -1,20 +1,20 @@
 // What the layers of a net remember from pass to pass, for snapshots.
 
-#include "graph.h"
+#include "program.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
 
 std::vector<LayerState> Net::SaveLayerStates() const {
   std::vector<LayerState> states;
-  for (size_t s = 0; s < contexts_.size(); ++s) {
-    const StepInfo& step = graph_->steps[s];
+  for (const StepId id : graph_->steps.Ids()) {
+    const StepInfo& step = graph_->steps[id];
     std::string state = step.layer->SaveState();
-    if (const auto memory = contexts_[s].State(); !memory.empty()) {
+    if (const auto memory = program_->Of(id).forward.State(); !memory.empty()) {
       state.resize(memory.size());
       device_.CopyToHost(state.data(), memory.data(), memory.size());
     }
-    const bool of_replica = !contexts_[s].State().empty();
+    const bool of_replica = !program_->Of(id).forward.State().empty();
     if (!state.empty()) states.push_back({step.key, std::move(state), of_replica});
   }
   return states;
@@ -23,9 +23,9 @@ std::vector<LayerState> Net::SaveLayerStates() const {
 void Net::Restore(uint32_t passes, const std::vector<LayerState>& states) {
   passes_ = passes;
   for (const auto& [key, state, of_replica] : states) {
-    for (size_t s = 0; s < contexts_.size(); ++s) {
-      const StepInfo& step = graph_->steps[s];
-      const std::span<std::byte> memory = contexts_[s].State();
+    for (const StepId id : graph_->steps.Ids()) {
+      const StepInfo& step = graph_->steps[id];
+      const std::span<std::byte> memory = program_->Of(id).forward.State();
       if (step.key != key) continue;
       if (memory.empty()) {
         step.layer->RestoreState(state);

@@ -4,32 +4,32 @@ namespace trainer {
 
 LayerTraffic Net::Traffic(int i) const {
   LayerTraffic bytes;
-  const StepInfo& step = graph_->steps[static_cast<size_t>(i)];
-  if (step.absorbed_by >= 0) return bytes;
+  const StepInfo& step = graph_->steps[StepId(i)];
+  if (step.fused_into) return bytes;
   size_t weights = 0, gradients = 0;
   const auto add_params = [&](const StepInfo& of) {
-    for (const Param* param : of.params) {
+    for (const Param* param : of.params()) {
       const auto size = static_cast<size_t>(param->count()) * sizeof(float);
       weights += size;
       if (options_.training && param->grad != nullptr) gradients += size;
     }
   };
   add_params(step);
-  for (const int other : step.absorbed) add_params(graph_->steps[static_cast<size_t>(other)]);
+  for (const StepId fused : step.fused) add_params(graph_->steps[fused]);
   bool moves = step.out.empty(), wants_grad = false;
   for (size_t k = 0; k < step.out.size(); ++k) {
-    const ValueInfo& value = graph_->values[static_cast<size_t>(step.out[k])];
-    if (value.view_of < 0) {
+    const ValueInfo& value = graph_->values[step.out[k]];
+    if (!value.view_of) {
       moves = true;
       bytes.forward += value.bytes();
     }
-    if (value.grad_block >= 0) bytes.backward += value.bytes();
-    if (step.keep_out[k]) bytes.backward += value.bytes();
+    if (value.grad_block) bytes.backward += value.bytes();
+    if (step.said.out[k].kept) bytes.backward += value.bytes();
   }
   for (size_t k = 0; k < step.in.size(); ++k) {
-    const ValueInfo& value = graph_->values[static_cast<size_t>(step.in[k])];
+    const ValueInfo& value = graph_->values[step.in[k]];
     if (moves) bytes.forward += value.bytes();
-    if (step.keep_in[k]) bytes.backward += value.bytes();
+    if (step.said.in[k].kept) bytes.backward += value.bytes();
     if (!step.wants_grad[k]) continue;
     wants_grad = true;
     bytes.backward += value.bytes();

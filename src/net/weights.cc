@@ -31,10 +31,10 @@ bool IsLeftOut(const caffe::LayerParameter& layer, int index) {
 
 // Whether the file has every blob that the step owns, and no more than it has.
 bool IsComplete(const caffe::LayerParameter& layer, const StepInfo& step) {
-  const int wanted = static_cast<int>(step.params.size());
+  const int wanted = static_cast<int>(step.params().size());
   bool complete = layer.blobs_size() <= wanted;
   for (int i = 0; i < wanted; ++i) {
-    const Param& param = *step.params[static_cast<size_t>(i)];
+    const Param& param = *step.params()[static_cast<size_t>(i)];
     const bool own = param.layer == step.spec.name() && param.index == i;
     complete = complete && !(own && IsLeftOut(layer, i));
   }
@@ -45,7 +45,7 @@ void CheckBlobs(const caffe::LayerParameter& layer, const StepInfo& step, const 
   if (IsComplete(layer, step)) return;
   throw Error(ErrorCode::kData, {file},
               Join("layer '", layer.name(), "' has ", layer.blobs_size(), " blobs in the file and ",
-                   step.params.size(), " in the net (", step.spec.Where().ToString(),
+                   step.params().size(), " in the net (", step.spec.Where().ToString(),
                    "). Rename the layer to train it from scratch"));
 }
 
@@ -73,7 +73,7 @@ caffe::NetParameter Net::ToProto(bool diff) const {
     caffe::LayerParameter* layer = net.add_layer();
     *layer = step.spec.proto();
     layer->clear_blobs();
-    for (const Param* param : step.params) AddBlob(*param, params_, diff, *layer);
+    for (const Param* param : step.params()) AddBlob(*param, params_, diff, *layer);
   }
   return net;
 }
@@ -97,12 +97,12 @@ LoadReport Net::CopyWeights(const caffe::NetParameter& source, const std::string
     CheckBlobs(layer, step, file);
     for (int i = 0; i < layer.blobs_size(); ++i) {
       if (IsLeftOut(layer, i)) continue;
-      CopyBlob(layer.blobs(i), *step.params[static_cast<size_t>(i)], params_, step, file, i);
+      CopyBlob(layer.blobs(i), *step.params()[static_cast<size_t>(i)], params_, step, file, i);
     }
     report.loaded.push_back(layer.name());
   }
   for (const StepInfo& step : graph_->steps) {
-    if (!step.params.empty() && !std::ranges::count(report.loaded, step.spec.name())) {
+    if (!step.params().empty() && !std::ranges::count(report.loaded, step.spec.name())) {
       report.missing.push_back(step.spec.name());
     }
   }
@@ -117,7 +117,7 @@ std::vector<std::string> Net::Differences(const caffe::NetParameter& source,
   std::set<std::string> wanted;
   for (const StepInfo& step : graph_->steps) {
     const std::string& name = step.spec.name();
-    if (step.params.empty()) continue;
+    if (step.params().empty()) continue;
     wanted.insert(name);
     const auto found = given.find(name);
     const caffe::LayerParameter& layer =
@@ -126,13 +126,13 @@ std::vector<std::string> Net::Differences(const caffe::NetParameter& source,
       differences.push_back(layer.blobs_size() == 0
                                 ? Join("layer '", name, "' is not in the file")
                                 : Join("layer '", name, "' has ", layer.blobs_size(),
-                                       " blobs in the file and ", step.params.size(),
+                                       " blobs in the file and ", step.params().size(),
                                        " in the net"));
       continue;
     }
     for (int i = 0; i < layer.blobs_size(); ++i) {
       if (IsLeftOut(layer, i)) continue;
-      const Shape& shape = step.params[static_cast<size_t>(i)]->shape;
+      const Shape& shape = step.params()[static_cast<size_t>(i)]->shape;
       const BlobData blob = ReadBlob(layer.blobs(i), {file}, BlobName(name, i));
       if (FitsShape(blob, shape.dims())) continue;
       differences.push_back(Join(BlobName(name, i), " has the shape ", ShapeText(blob.dims),

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "trainer/backend/device.h"
 #include "trainer/backend/library_call.h"
@@ -46,6 +47,45 @@ TEST(CpuDeviceTest, AllocatesAlignedMemory) {
     device->Free(memory);
   }
   device->Free(nullptr);
+}
+
+TEST(CpuDeviceTest, FillsEachByte) {
+  const auto device = MakeCpuDevice(2);
+  std::array<unsigned char, 5> bytes = {1, 2, 3, 4, 5};
+  device->Fill(bytes.data() + 1, 0xff, 3);
+  EXPECT_THAT(bytes, testing::ElementsAre(1, 0xff, 0xff, 0xff, 5));
+  device->Zero(bytes.data(), 2);
+  EXPECT_THAT(bytes, testing::ElementsAre(0, 0, 0xff, 0xff, 5));
+}
+
+TEST(CpuDeviceTest, HostMemoryIsAlignedForAnyType) {
+  const auto device = MakeCpuDevice(2);
+  for (const size_t count : {1, 3, 1000}) {
+    const std::pmr::vector<unsigned char> bytes(count, &device->HostMemory());
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(bytes.data()) % 64, 0u);
+  }
+}
+
+TEST(CpuDeviceTest, ItsCopyQueueHasCopiedWhenACallReturns) {
+  const auto device = MakeCpuDevice(2);
+  const auto queue = device->MakeCopyQueue();
+  const std::pmr::vector<float> from({1, 2, 3}, &device->HostMemory());
+  std::array<float, 3> to = {};
+  queue->CopyAfterComputations();
+  queue->CopyToDevice(to.data(), from.data(), sizeof(to));
+  EXPECT_THAT(to, testing::ElementsAre(1, 2, 3));
+  queue->ComputeAfterCopies();
+  queue->WaitForCopies();
+}
+
+TEST(CpuDeviceTest, SupportsWhatDescriptionsAdd) {
+  const auto device = MakeCpuDevice(2);
+  ConvDesc conv;
+  conv.relu = true;
+  EXPECT_TRUE(device->Supports(conv));
+  BatchNormDesc norm;
+  norm.other = norm.relu = true;
+  EXPECT_TRUE(device->Supports(norm));
 }
 
 TEST(CpuDeviceTest, SaysHowMuchMemoryIsMissing) {

@@ -58,7 +58,7 @@ Map(run.device(), F{}, y, x);  MapRows(device, n, m, f);  device.Copy(desc, a, b
         self.assertEqual(self.messages(text), [])
 
     def test_an_exception_holds_for_its_file_and_its_words(self):
-        name = "src/layers/filler.cc"
+        name = "src/layers/common/filler.cc"
         self.assertIn(name, ALLOWED)
         self.assertEqual(self.messages("ParallelRanges(n, 1, f);", name), [])
         self.assertEqual(len(self.messages("ParallelFor(n, f);", name)), 1)

@@ -1,10 +1,11 @@
-// Layers that take over those behind them: which do, and that the numbers stay those of the layers
-// one by one.
+// Layers that compute those after them as well: which do, and that the numbers stay those of the
+// layers one by one.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "support/net_text.h"
+#include "support/wrapped_device.h"
 #include "trainer/base/text.h"
 #include "trainer/net/net.h"
 
@@ -45,26 +46,24 @@ std::string Loss(const std::string& bottom) {
 }
 
 struct Run {
-  std::vector<std::string> absorbed;  // "relu in conv"
-  std::vector<float> numbers;         // losses, outputs, gradients and stored moments of each pass
+  std::vector<std::string> fused;  // "relu in conv"
+  std::vector<float> numbers;      // losses, outputs, gradients and stored moments of each pass
 };
 
-Run RunNet(const std::string& text, MemoryMode mode, caffe::Phase phase = caffe::TRAIN) {
+Run RunNet(const std::string& text, MemoryMode mode, caffe::Phase phase, const Device& device) {
   const NetSpec spec = NetFromText(text);
-  const auto device = MakeCpuDevice(2);
-  ParamStore params(*device);
+  ParamStore params(device);
   NetOptions options;
   options.state = StateOf(phase);
   options.training = phase == caffe::TRAIN;
   options.seed = 7;
   options.memory = mode;
   options.log = false;
-  Net net(spec, options, *device, params);
+  Net net(spec, options, device, params);
   Run run;
   for (int i = 0; i < net.NumLayers(); ++i) {
-    if (net.AbsorbedBy(i) < 0) continue;
-    run.absorbed.push_back(
-        Join(net.LayerAt(i).name(), " in ", net.LayerAt(net.AbsorbedBy(i)).name()));
+    if (net.FusedInto(i) < 0) continue;
+    run.fused.push_back(Join(net.LayerAt(i).name(), " in ", net.LayerAt(net.FusedInto(i)).name()));
   }
   for (int pass = 0; pass < 3; ++pass) {
     run.numbers.push_back(net.Forward());
@@ -82,25 +81,45 @@ Run RunNet(const std::string& text, MemoryMode mode, caffe::Phase phase = caffe:
   return run;
 }
 
-// That the fused net computes what its layers compute one by one; returns who took over whom.
-std::vector<std::string> ExpectSame(const std::string& text, caffe::Phase phase = caffe::TRAIN) {
-  const Run alone = RunNet(text, MemoryMode::kSeparate, phase);
-  EXPECT_THAT(alone.absorbed, IsEmpty());
-  const Run fused = RunNet(text, MemoryMode::kPoisoned, phase);
+// The CPU, except for what it has no kernels for and how often it is asked for plans.
+class PickyDevice final : public WrappedDevice {
+ public:
+  bool Supports(const ConvDesc&) const override { return convolutions; }
+  bool Supports(const BatchNormDesc& desc) const override { return norms && (desc.relu || sums); }
+  std::unique_ptr<ConvPlan> MakeConv(const ConvDesc& desc) const override {
+    ++made;
+    return WrappedDevice::MakeConv(desc);
+  }
+  std::unique_ptr<BatchNormPlan> MakeBatchNorm(const BatchNormDesc& desc) const override {
+    ++made;
+    return WrappedDevice::MakeBatchNorm(desc);
+  }
+
+  bool convolutions = true, norms = true;
+  bool sums = true;  // also without a ReLU
+  mutable int made = 0;
+};
+
+// That the fused net computes what its layers compute one by one; returns what is fused into what.
+std::vector<std::string> ExpectSame(const std::string& text, caffe::Phase phase = caffe::TRAIN,
+                                    const PickyDevice& device = PickyDevice()) {
+  const Run alone = RunNet(text, MemoryMode::kSeparate, phase, device);
+  EXPECT_THAT(alone.fused, IsEmpty());
+  const Run fused = RunNet(text, MemoryMode::kPoisoned, phase, device);
   EXPECT_EQ(alone.numbers.size(), fused.numbers.size());
   for (size_t i = 0; i < std::min(alone.numbers.size(), fused.numbers.size()); ++i) {
     const float want = alone.numbers[i], got = fused.numbers[i];
     EXPECT_NEAR(got, want, 2e-4f * (1 + std::abs(want))) << i << " of " << alone.numbers.size();
     if (std::isnan(got) || std::abs(got - want) > 1) break;
   }
-  return fused.absorbed;
+  return fused.fused;
 }
 
 TEST(FusionTest, ConvolutionTakesReLU) {
   EXPECT_THAT(ExpectSame(kData + Relu("conv") + Loss("relu")), ElementsAre("relu in conv"));
 }
 
-// A layer that refused the one behind the ReLU once forgot the ReLU, too.
+// A layer that refused the one after the ReLU once forgot the ReLU, too.
 TEST(FusionTest, ARefusalKeepsWhatWasTaken) {
   const std::string norm = "layer { name: 'norm' type: 'LRN' bottom: 'relu' top: 'norm' }\n";
   EXPECT_THAT(ExpectSame(kData + Relu("conv") + norm + Loss("norm")), ElementsAre("relu in conv"));
@@ -124,7 +143,7 @@ TEST(FusionTest, BatchNormTakesReLUAlone) {
   EXPECT_THAT(ExpectSame(kData + kNorm + Relu("conv") + Loss("relu")), ElementsAre("relu in bn"));
 }
 
-TEST(FusionTest, BatchNormTakesTheSumBehindIt) {
+TEST(FusionTest, BatchNormTakesTheSumAfterIt) {
   const std::string net = kData + kShortcut + kNorm + kScale;
   EXPECT_THAT(ExpectSame(net + Sum("shortcut", "scaled") + Relu("sum") + Loss("relu")),
               ElementsAre("scale in bn", "sum in bn", "relu in bn"));
@@ -136,7 +155,7 @@ TEST(FusionTest, BatchNormTakesTheSumBehindIt) {
 }
 
 // Of this size outputs are written past the caches, and 600 channels are more than a block.
-TEST(FusionTest, BatchNormTakesTheSumBehindItInAnyNumberOfChannels) {
+TEST(FusionTest, BatchNormTakesTheSumAfterItInAnyNumberOfChannels) {
   const std::string data = R"(
 layer { name: "data" type: "DummyData" top: "data" top: "target"
         dummy_data_param { shape { dim: 75 dim: 2 dim: 75 dim: 1 } shape { dim: 75 dim: 600 dim: 75 dim: 1 }
@@ -190,7 +209,7 @@ TEST(FusionTest, AReLUWithASlopeStays) {
               IsEmpty());
 }
 
-// The gradient of a weighted output is set once, and the convolution would mask it in its place.
+// The gradient of a weighted output is set once, and the convolution would mask it in place.
 TEST(FusionTest, AWeightedOutputKeepsItsGradient) {
   const std::string view =
       "layer { name: 'view' type: 'Reshape' bottom: 'relu' top: 'view' loss_weight: 0.1"
@@ -204,6 +223,36 @@ TEST(FusionTest, FrozenWeightsAndADebuggedNetWork) {
   frozen.replace(frozen.find("lr_mult: 1"), 10, "lr_mult: 0");
   EXPECT_THAT(ExpectSame(frozen), ElementsAre("scale in bn", "relu in bn"));
   EXPECT_THAT(ExpectSame("debug_info: true" + frozen), IsEmpty());
+}
+
+TEST(FusionTest, ADeviceWithoutTheKernelComputesTheLayersOneByOne) {
+  PickyDevice device;
+  device.convolutions = false;
+  const std::string net = kData + kNorm + kScale + Relu("scaled");
+  EXPECT_THAT(ExpectSame(kData + Relu("conv") + Loss("relu"), caffe::TRAIN, device), IsEmpty());
+  EXPECT_THAT(ExpectSame(net + Loss("relu"), caffe::TRAIN, device),
+              ElementsAre("scale in bn", "relu in bn"));
+  device.norms = false;
+  EXPECT_THAT(ExpectSame(net + Loss("relu"), caffe::TRAIN, device), IsEmpty());
+}
+
+// Such a device was asked for the sum alone, said no, and was not asked for both.
+TEST(FusionTest, ADeviceMayHaveAKernelForAllOfAChainAndNoneForItsStart) {
+  PickyDevice device;
+  device.sums = false;
+  const std::string net = kData + kShortcut + kNorm + Sum("shortcut", "conv");
+  EXPECT_THAT(ExpectSame(net + Loss("sum"), caffe::TRAIN, device), IsEmpty());
+  EXPECT_THAT(ExpectSame(net + Relu("sum") + Loss("relu"), caffe::TRAIN, device),
+              ElementsAre("sum in bn", "relu in bn"));
+}
+
+// A plan may cost a search for the fastest algorithm.
+TEST(FusionTest, EachPlanIsMadeOnce) {
+  const std::string net =
+      kData + kShortcut + kNorm + kScale + Sum("shortcut", "scaled") + Relu("sum") + Loss("relu");
+  const PickyDevice device;
+  RunNet(net, MemoryMode::kShared, caffe::TRAIN, device);
+  EXPECT_EQ(device.made, 3);
 }
 
 }  // namespace

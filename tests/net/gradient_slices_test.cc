@@ -123,7 +123,7 @@ TEST(GradientSlicesTest, AreFinalWhenTheNetSaysSoAndNoEarlier) {
 
 TEST(GradientSlicesTest, AParameterThatWasTakenOverIsFinalWithTheLayerThatTookIt) {
   const Trained fused(kFused), plain(kFused, false);
-  ASSERT_EQ(fused.net->AbsorbedBy(fused.LayerNamed("scale")), fused.LayerNamed("bn"));
+  ASSERT_EQ(fused.net->FusedInto(fused.LayerNamed("scale")), fused.LayerNamed("bn"));
   EXPECT_EQ(SaidFinal(fused)["scale:0"], "bn");
   EXPECT_EQ(SaidFinal(plain)["scale:0"], "scale");
 }

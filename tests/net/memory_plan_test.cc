@@ -158,6 +158,24 @@ TEST(MemoryPlanTest, RecomputingChangesNoBitAndSavesMemory) {
   EXPECT_NE(FindBlock(again, "swish2 again"), nullptr);
 }
 
+// The second value was computed again from the first before that was there.
+TEST(MemoryPlanTest, RecomputingFromARecomputedValueChangesNoBit) {
+  std::string text = kNormNet;
+  const std::string second = "layer { name: 'mish2' type: 'Mish' bottom: 'swish2' top: 'mish2' }\n";
+  text.insert(text.find("layer { name: \"ip\""), second);
+  text.replace(text.find("bottom: \"swish2\" top: \"ip\""), 16, "bottom: \"mish2\"");
+  for (const MemoryMode mode : {MemoryMode::kShared, MemoryMode::kPoisoned}) {
+    ExpectSameBits(RunPasses(text.c_str(), mode, true),
+                   RunPasses(("recompute: true" + text).c_str(), mode, true));
+  }
+  const MemoryPlan plan = PlanOf("recompute: true" + text, true);
+  const PlannedBlock* first = FindBlock(plan, "swish2 again");
+  const PlannedBlock* last = FindBlock(plan, "mish2 again");
+  ASSERT_NE(first, nullptr);
+  ASSERT_NE(last, nullptr);
+  EXPECT_LE(first->first, last->first);
+}
+
 TEST(MemoryPlanTest, ALayerCanRecomputeAloneOrNotAtAll) {
   std::string text = kNormNet;
   text.replace(text.find("\"Swish\""), 7, "\"Swish\" recompute: true");

@@ -190,7 +190,7 @@ TEST(NetStorageTest, WeightsGoOutAsTheyAreAndCastsDoNot) {
   EXPECT_EQ(saved.layer(1).blobs(0).data(0), 1 + 0x1p-20f);
 }
 
-// The layers behind a Filter, casts among them, are planned again for fewer rows.
+// The layers after a Filter, casts among them, are described again for fewer rows.
 TEST(NetStorageTest, CastsFollowAShapeThatChanges) {
   Built b(kBf16 + R"(
       layer { name: "x" type: "TestSource" top: "x" parameter_param { shape { dim: 3 dim: 2 } } }

@@ -67,7 +67,7 @@ TEST_F(TrafficTest, WhatDoesNotRunMovesNothing) {
   EXPECT_EQ(Of("ip1", false).backward, 0u);
 }
 
-TEST_F(TrafficTest, AnAbsorbedLayerMovesNothing) {
+TEST_F(TrafficTest, AFusedLayerMovesNothing) {
   NetOptions options;
   options.state = StateOf(caffe::TRAIN, 0, {});
   options.training = true;
@@ -75,7 +75,7 @@ TEST_F(TrafficTest, AnAbsorbedLayerMovesNothing) {
   ParamStore params(*device_);
   const Net net(spec_, options, *device_, params);
   for (int i = 0; i < net.NumLayers(); ++i) {
-    if (net.AbsorbedBy(i) < 0) continue;
+    if (net.FusedInto(i) < 0) continue;
     EXPECT_EQ(net.Traffic(i).forward + net.Traffic(i).backward, 0u) << net.LayerAt(i).name();
   }
 }

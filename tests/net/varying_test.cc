@@ -1,4 +1,4 @@
-// Layers behind an output whose number of rows changes from pass to pass.
+// Layers after an output whose number of rows changes from pass to pass.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -143,7 +143,7 @@ void LayerRunner::Forward(uint32_t pass) {
   if (HasImage()) LayerChecks::Get().Made(type_, LayerCheck::kImages);
 }
 
-// Whether an input or output lies in memory in another order than row-major.
+// Whether an input or output is stored in another order than row-major.
 bool LayerRunner::HasImage() const {
   for (const Param* input : input_params_) {
     if (IsPermuted(input->shape)) return true;

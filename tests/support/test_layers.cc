@@ -4,7 +4,7 @@
 
 namespace trainer {
 
-void TestSource::Plan(PlanContext& plan) {
+void TestSource::Describe(DescribeContext& plan) {
   const auto& dims = spec_.proto().parameter_param().shape().dim();
   const Shape shape(std::span(dims.data(), static_cast<size_t>(dims.size())));
   plan.Param("value", shape, caffe::FillerParameter());
@@ -12,16 +12,18 @@ void TestSource::Plan(PlanContext& plan) {
   plan.Scratch(static_cast<size_t>(shape.Count()) * sizeof(float));
 }
 
-void TestSource::Forward(RunContext& run) { CopyFromPlain(run.device(), run.Param(0), run.Out(0)); }
+void TestSource::Forward(const RunContext& run) {
+  CopyFromPlain(run.device(), run.Param(0), run.Out(0));
+}
 
-void TestSource::Backward(RunContext& run) {
+void TestSource::Backward(const RunContext& run) {
   auto* plain = reinterpret_cast<float*>(run.Scratch().data());
   CopyToPlain(run.device(), run.GradOut(0), plain);
   float* const grad = run.GradParam(0);
   for (int64_t i = 0; i < run.GradOut(0).Count(); ++i) grad[i] += plain[i];
 }
 
-void TestLoss::Plan(PlanContext& plan) {
+void TestLoss::Describe(DescribeContext& plan) {
   inputs_.resize(static_cast<size_t>(plan.NumIn()));
   for (int i = 0; i < plan.NumIn(); ++i) {
     Input& input = inputs_[static_cast<size_t>(i)];
@@ -32,7 +34,7 @@ void TestLoss::Plan(PlanContext& plan) {
   plan.Out(0, {});
 }
 
-void TestLoss::Forward(RunContext& run) {
+void TestLoss::Forward(const RunContext& run) {
   double sum = 0;
   for (int i = 0; i < run.NumIn(); ++i) {
     Input& input = inputs_[static_cast<size_t>(i)];
@@ -44,7 +46,7 @@ void TestLoss::Forward(RunContext& run) {
   *run.Out(0).f32() = static_cast<float>(sum);
 }
 
-void TestLoss::Backward(RunContext& run) {
+void TestLoss::Backward(const RunContext& run) {
   for (int i = 0; i < run.NumIn(); ++i) {
     if (!run.WantsGradIn(i)) continue;
     CopyFromPlain(run.device(), inputs_[static_cast<size_t>(i)].gradients.data(), run.GradIn(i));

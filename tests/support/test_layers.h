@@ -12,9 +12,9 @@ namespace trainer {
 class TestSource final : public Layer {
  public:
   explicit TestSource(const LayerSpec& spec) : spec_(spec) {}
-  void Plan(PlanContext& plan) override;
-  void Forward(RunContext& run) override;
-  void Backward(RunContext& run) override;
+  void Describe(DescribeContext& plan) override;
+  void Forward(const RunContext& run) override;
+  void Backward(const RunContext& run) override;
 
  private:
   LayerSpec spec_;
@@ -25,9 +25,9 @@ class TestSource final : public Layer {
 class TestLoss final : public Layer {
  public:
   explicit TestLoss(const LayerSpec&) {}
-  void Plan(PlanContext& plan) override;
-  void Forward(RunContext& run) override;
-  void Backward(RunContext& run) override;
+  void Describe(DescribeContext& plan) override;
+  void Forward(const RunContext& run) override;
+  void Backward(const RunContext& run) override;
 
   struct Input {
     Shape shape;

@@ -6,7 +6,7 @@
 
 namespace trainer {
 
-// The CPU with one thread, for tests that change or count one of its calls.
+// The CPU, for tests that refuse, count or change some of its calls.
 class WrappedDevice : public Device {
  public:
   DeviceKind kind() const override { return cpu_->kind(); }
@@ -19,7 +19,9 @@ class WrappedDevice : public Device {
   void CopyToHost(void* host, const void* from, size_t bytes) const override {
     cpu_->CopyToHost(host, from, bytes);
   }
-  void Zero(void* memory, size_t bytes) const override { cpu_->Zero(memory, bytes); }
+  void Fill(void* memory, unsigned char value, size_t bytes) const override {
+    cpu_->Fill(memory, value, bytes);
+  }
   void Synchronize() const override { cpu_->Synchronize(); }
   std::unique_ptr<GemmPlan> MakeGemm(const GemmDesc& d) const override { return cpu_->MakeGemm(d); }
   std::unique_ptr<ConvPlan> MakeConv(const ConvDesc& d) const override { return cpu_->MakeConv(d); }
@@ -42,8 +44,11 @@ class WrappedDevice : public Device {
     cpu_->AddChannelSums(desc, x, times, to);
   }
 
+ protected:
+  explicit WrappedDevice(int threads = 1) : cpu_(MakeCpuDevice(threads)) {}
+
  private:
-  std::unique_ptr<Device> cpu_ = MakeCpuDevice(1);
+  std::unique_ptr<Device> cpu_;
 };
 
 }  // namespace trainer

@@ -22,7 +22,7 @@ struct Slot {
   T* In(std::span<std::byte> memory) const { return reinterpret_cast<T*>(memory.data() + offset); }
 };
 
-// Planned with Add, in any order; Bytes() is what to ask PlanContext for. A default layout is
+// Planned with Add, in any order; Bytes() is what to ask a context for. A default layout is
 // empty.
 class MemoryLayout {
  public:

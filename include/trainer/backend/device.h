@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <memory_resource>
 #include <string>
 
 #include "trainer/backend/batch_norm.h"
@@ -19,6 +20,23 @@ namespace trainer {
 
 enum class DeviceKind { kCpu, kCuda };
 
+// Copies to a device beside its computations: data for the next pass while this one runs. Calls are
+// queued in order, and the two queues wait for each other only where they are told to. One thread
+// at a time.
+class CopyQueue {
+ public:
+  virtual ~CopyQueue() = default;
+  // `host` is Device::HostMemory, and holds still until WaitForCopies returned.
+  virtual void CopyToDevice(void* to, const void* host, size_t bytes) = 0;
+  // Computations queued from now on start when the copies queued so far are done.
+  virtual void ComputeAfterCopies() = 0;
+  // Copies queued from now on start when the computations queued so far are done, which read the
+  // memory that is to be written.
+  virtual void CopyAfterComputations() = 0;
+  // Returns when the copies queued so far are done.
+  virtual void WaitForCopies() = 0;
+};
+
 // Calls are queued in order; on the CPU they are done when they return. One thread at a time.
 class Device {
  public:
@@ -33,11 +51,25 @@ class Device {
   virtual void Free(void* memory) const = 0;
   virtual void CopyToDevice(void* to, const void* host, size_t bytes) const = 0;
   virtual void CopyToHost(void* host, const void* from, size_t bytes) const = 0;
-  virtual void Zero(void* memory, size_t bytes) const = 0;
+  // Sets each byte to `value`.
+  virtual void Fill(void* memory, unsigned char value, size_t bytes) const = 0;
+  void Zero(void* memory, size_t bytes) const { Fill(memory, 0, bytes); }
   // Returns when all that was queued is done.
   virtual void Synchronize() const = 0;
   // The queue's native handle (cudaStream_t), or null on the CPU.
   virtual void* Stream() const { return nullptr; }
+
+  // Memory of the host, aligned to 64, from which a CopyQueue copies: page-locked where the device
+  // asks for that. Any thread; must be given back before the device ends. Unless overridden, the
+  // heap's.
+  virtual std::pmr::memory_resource& HostMemory() const;
+  // Unless overridden, one whose copies are done when the calls return.
+  virtual std::unique_ptr<CopyQueue> MakeCopyQueue() const;
+
+  // Whether this device computes all of it in one pass, with what the description adds to the plain
+  // operation (relu, other). Asked before layers are fused; cheap. Unless overridden, yes.
+  virtual bool Supports(const ConvDesc& desc) const;
+  virtual bool Supports(const BatchNormDesc& desc) const;
 
   // Each throws kConfig when the description makes no sense and kUnavailable when no
   // implementation of this device takes it.

@@ -12,15 +12,16 @@ namespace map_random_internal {
 template <int kBlocks, class T, class F>
 struct Blocks {
   PhiloxKey key;
-  uint32_t pass;
+  const uint32_t* pass;
   F f;
   const T* x;
   T* y;
 
   HD void operator()(int64_t run) const {
     uint32_t words[4 * kBlocks];
+    const uint32_t now = *pass;
     for (int b = 0; b < kBlocks; ++b) {
-      const Philox4 four = PhiloxBlock(key, pass, static_cast<uint64_t>(run * kBlocks + b));
+      const Philox4 four = PhiloxBlock(key, now, static_cast<uint64_t>(run * kBlocks + b));
       for (int k = 0; k < 4; ++k) words[4 * b + k] = four.x[k];
     }
     const int64_t first = run * 4 * kBlocks;
@@ -32,7 +33,7 @@ struct Blocks {
 template <class T, class F>
 struct Tail {
   PhiloxKey key;
-  uint32_t pass;
+  const uint32_t* pass;
   F f;
   const T* x;
   T* y;
@@ -40,7 +41,7 @@ struct Tail {
 
   HD void operator()(int64_t k) const {
     const int64_t i = start + k;
-    Store(y[i], f(PhiloxWord(key, pass, static_cast<uint64_t>(i)), Load(x[i])));
+    Store(y[i], f(PhiloxWord(key, *pass, static_cast<uint64_t>(i)), Load(x[i])));
   }
 };
 
@@ -49,11 +50,12 @@ inline constexpr int kCpuBlocks = 16;
 
 }  // namespace map_random_internal
 
-// y[i] = f(word i, x[i]), i counted in memory order; word i is PhiloxWord(key, pass, i), the same
-// on every device. y may be x.
+// y[i] = f(word i, x[i]), i counted in memory order; word i is PhiloxWord(key, *pass, i), the same
+// on every device. y may be x. `pass` is read by the kernel, in the device's memory: one recording
+// of an iteration serves all.
 template <class F>
-void MapRandom(const Device& device, const PhiloxKey& key, uint32_t pass, F f, const Tensor& y,
-               const ConstTensor& x) {
+void MapRandom(const Device& device, const PhiloxKey& key, const uint32_t* pass, F f,
+               const Tensor& y, const ConstTensor& x) {
   WithType(x.dtype, [&](auto tag) {
     using T = typename decltype(tag)::Type;
     const int64_t n = x.Count();

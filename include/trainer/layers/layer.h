@@ -4,6 +4,7 @@
 
 #include <concepts>
 #include <memory>
+#include <memory_resource>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,7 +22,7 @@ namespace trainer {
 
 struct WaitCounters;  // of trainer/data/read_ahead.h
 
-// How a parameter's numbers lie in memory, compared with the file's row-major order.
+// The order of a parameter's numbers in memory, compared with the file's row-major order.
 struct ParamLayout {
   // When channels > 0, each row of the file holds (channels, height, width) and memory holds
   // (height, width, channels): the columns of an inner product that reads an image.
@@ -34,13 +35,14 @@ struct ParamOptions {
   float default_lr_mult = 1, default_decay_mult = 1;  // where the prototxt has no `param` entry
 };
 
-// What a layer may ask and declare while the net is planned. Nothing is allocated yet. Inputs and
+// What a layer may ask and declare when it describes itself: shapes, parameters, what backward
+// reads. No device takes part and no memory is touched, so that it may be asked as often as the net
+// likes: after a fusion, and while the net runs wherever an input came in another shape. Inputs and
 // outputs count from 0 in prototxt order.
-class PlanContext {
+class DescribeContext {
  public:
-  virtual ~PlanContext() = default;
+  virtual ~DescribeContext() = default;
 
-  virtual const Device& device() const = 0;
   virtual caffe::Phase phase() const = 0;
   virtual bool training() const = 0;  // whether this net ever runs backward
   virtual int NumIn() const = 0;
@@ -53,41 +55,71 @@ class PlanContext {
   // Output i is input j's memory under another shape of the same memory order; so is its gradient,
   // and neither Forward nor Backward needs to do anything. When several outputs view one input
   // (Split) and more than one of them has a gradient, Backward is called to sum those that
-  // HasGradOut into GradIn(j), which may lie in the first one's memory.
+  // HasGradOut into GradIn(j), which may be the first one's memory.
   virtual void OutIsView(int i, int j, const Shape& shape) = 0;
-  // Output i's memory is its own for the whole run: what Forward does not write stays.
-  virtual void Pin(int i) = 0;
-  // Output i may be smaller in a pass than planned here: see RunContext::Resize.
-  virtual void Varies(int i) = 0;
+  // Output i shares its memory with nothing: what Forward does not write is as the last pass left
+  // it.
+  virtual void OutPersists(int i) = 0;
+  // Output i may be smaller in a pass than described here: see RunContext::Resize.
+  virtual void OutMayShrink(int i) = 0;
+  // Output i holds labels, indices or coordinates, which 16 bits would change: it is f32, and so is
+  // what is computed from such outputs alone, whatever type the files choose.
+  virtual void OutStaysF32(int i) = 0;
 
   // Backward reads this input's or output's data.
   virtual void KeepInput(int i) = 0;
   virtual void KeepOutput(int i) = 0;
-  // Output 0 may lie in input 0's memory, and gradient in 0 in gradient out 0's. Only for one shape
-  // and type, when Forward and Backward read each element before they write it. Where granted, a
-  // kept input holds the output's numbers when Backward runs.
+  // Output 0 may share input 0's memory, and gradient in 0 that of gradient out 0. Only for one
+  // shape and type, when Forward and Backward read each element before they write it. Where the net
+  // grants it, a kept input holds the output's numbers when Backward runs.
   virtual void AllowInPlace() = 0;
-  // Gradient in i may lie in gradient out 0's memory, of the same shape and type.
+  // Gradient in i may share the memory of gradient out 0, of the same shape and type.
   virtual void AllowGradInPlace(int i) = 0;
   // This input never gets a gradient: a label, an index. Asking for one by propagate_down is
   // refused.
   virtual void NoGradient(int i) = 0;
-  // Output i holds labels or places: it is f32, and so is what is computed of such outputs alone,
-  // whatever type the files choose.
-  virtual void Exact(int i) = 0;
   // Declares parameter number 0, 1, ... in order; returns its number.
   virtual int Param(std::string_view name, const Shape& shape, const caffe::FillerParameter& filler,
                     const ParamOptions& options = {}) = 0;
-  // Memory for this step only (Forward, and Backward again); the largest call wins.
+
+  // Memory that the layer's own loops need whatever the device; what a device's plan needs is asked
+  // for in Prepare.
+  // Scratch: for one call of Forward or of Backward; the largest wish wins.
   virtual void Scratch(size_t bytes) = 0;
-  // Memory that lives from Forward to Backward. Without `training` only through Forward.
+  // From Forward to Backward; without `training` through Forward only. Wishes add up.
   virtual void Workspace(size_t bytes) = 0;
   // What one pass leaves to the next: memory of this layer's own for the whole run, zero at first.
-  // Snapshots hold it, in the place of SaveState's record.
+  // Snapshots hold it, in place of SaveState's record.
   virtual void State(size_t bytes) = 0;
+  // Numbers that every pass reads: the net copies them to the device once. See
+  // RunContext::Constants. One call.
+  virtual void Constants(std::span<const float> values) = 0;
 };
 
-// What a step sees when it runs. Nothing here allocates.
+// What a layer may ask when it makes its device plans: after its last Describe, so that shapes,
+// types and fusion are final.
+class PrepareContext {
+ public:
+  virtual ~PrepareContext() = default;
+
+  virtual const Device& device() const = 0;
+  virtual bool training() const = 0;
+  // As in DescribeContext, for what the plans need. Workspace is added to what Describe asked
+  // for.
+  virtual void Scratch(size_t bytes) = 0;
+  virtual void Workspace(size_t bytes) = 0;
+};
+
+// The number of the present forward pass. A net has one, and all its contexts point to it: what an
+// iteration does differs from the iteration before in nothing else that a host passes to a kernel.
+struct PassNumber {
+  uint32_t value = 0;
+  bool repeats = false;           // the pass before, on the same batch
+  uint32_t* on_device = nullptr;  // the same number for kernels
+};
+
+// What a step sees when it runs: addresses and shapes that hold for the whole run. Forward,
+// Backward and Recompute of a step have one each. Nothing here allocates.
 class RunContext {
  public:
   const Device& device() const { return *device_; }
@@ -95,8 +127,10 @@ class RunContext {
 
   const ConstTensor& In(int i) const { return in_[i]; }
   const Tensor& Out(int i) const { return out_[i]; }
+
+  // Gradients: of Backward alone.
   const ConstTensor& GradOut(int i) const { return grad_out_[i]; }
-  // The same as memory that Backward may use up: in a layer that took over another one.
+  // The same as memory that Backward may overwrite: in a layer that others are fused into.
   Tensor UsableGradOut(int i) const {
     return {const_cast<void*>(grad_out_[i].data), grad_out_[i].shape, grad_out_[i].dtype};
   }
@@ -117,45 +151,48 @@ class RunContext {
     return i < static_cast<int>(grad_param_.size()) ? grad_param_[i] : nullptr;
   }
 
+  // Forward's and Backward's scratch are two pieces of memory.
   std::span<std::byte> Scratch() const { return scratch_; }
   std::span<std::byte> Workspace() const { return workspace_; }
   std::span<std::byte> State() const { return state_; }
+  const float* Constants() const { return constants_; }
 
-  // The shape, in this pass, of an output that Varies; Forward calls it before it writes. The
-  // layers behind are planned again for that shape; behind an empty one they rest.
-  void Resize(int i, const Shape& shape) {
-    out_[i].shape = shape;
-    grad_out_[i].shape = shape;
-  }
+  // The shape, in this pass, of an output that OutMayShrink; Forward calls it before it writes. The
+  // layers that depend on it are described and prepared again for that shape; those that depend on
+  // an empty one are skipped. Throws kInternal for an output that was not declared so.
+  void Resize(int i, const Shape& shape) const;
 
-  // The context of the k-th layer that this one took over: its parameters and its random stream.
-  const RunContext& Absorbed(int k) const { return *absorbed_[k]; }
+  // The context of the k-th layer that is fused into this one: its parameters and random stream.
+  const RunContext& Fused(int k) const { return *fused_[k]; }
 
   // Where a kernel of Forward reports an element of an input that makes no sense. The net then
-  // calls ThrowFault: on the CPU behind Forward, elsewhere when it reads the loss.
+  // calls ThrowFault: on the CPU after Forward, elsewhere when it reads the loss.
   FaultWord fault() const { return FaultWord(fault_); }
 
   // The layer's random stream, and the number of this forward pass since training began; Backward
-  // sees its forward's number.
+  // sees its forward's number. Kernels read it where DevicePass points.
   const PhiloxKey& key() const { return key_; }
-  uint32_t pass() const { return pass_; }
+  uint32_t pass() const { return pass_->value; }
+  const uint32_t* DevicePass() const { return pass_->on_device; }
   // Whether this forward pass repeats the one before it on the same batch. It then leaves no trace
   // of its own in what outlives a pass: running averages, files.
-  bool repeats() const { return repeats_; }
+  bool repeats() const { return pass_->repeats; }
 
  private:
-  friend class Net;
+  friend class Program;
+  friend class RunState;
   const Device* device_ = nullptr;
   caffe::Phase phase_ = caffe::TEST;
   std::vector<ConstTensor> in_, grad_out_;
   std::vector<Tensor> out_, grad_in_;
   std::vector<float*> param_, grad_param_;
   std::span<std::byte> scratch_, workspace_, state_;
-  std::vector<const RunContext*> absorbed_;
+  const float* constants_ = nullptr;
+  std::vector<const RunContext*> fused_;
   uint64_t* fault_ = nullptr;
   PhiloxKey key_;
-  uint32_t pass_ = 0;
-  bool repeats_ = false;
+  const PassNumber* pass_ = nullptr;
+  RunContext* resizable_ = nullptr;  // itself, where an output may shrink
 };
 
 // What a layer's maker may know beside its spec.
@@ -163,35 +200,43 @@ struct LayerEnv {
   caffe::Phase phase = caffe::TEST;
   PhiloxKey key;    // of the order of data: the same for all replicas, unlike RunContext::key
   Replica replica;  // the part of a data set that this replica reads
+  // For batches on their way to the device; null: the heap.
+  std::pmr::memory_resource* host_memory = nullptr;
 };
 
-// One layer of one net. Made once; Plan runs again when the inputs come in another shape; used by
-// one thread.
+// One layer of one net, used by one thread. Made once, then: Describe (any number of times, with
+// Fuse between them), Prepare, and passes. Describe and Prepare come again, in this order, where
+// the shape of an input changed.
 class Layer {
  public:
   virtual ~Layer() = default;
 
   // Checks the inputs and declares outputs, parameters and memory. Throws kConfig via LayerSpec.
-  virtual void Plan(PlanContext& plan) = 0;
-  virtual void Forward(RunContext& run) = 0;
+  virtual void Describe(DescribeContext& plan) = 0;
+  // Makes the device's plans for what was described last. Nothing to do for a layer of loops.
+  virtual void Prepare(PrepareContext&) {}
+  virtual void Forward(const RunContext& run) = 0;
   // Overwrites the wanted input gradients and adds to the wanted parameter gradients. Not called
   // for a layer that no loss depends on.
-  virtual void Backward(RunContext& run);
+  virtual void Backward(const RunContext& run);
 
   // Throws kData: says what is wrong with `number`, element `index` in memory of the input that the
   // layer checks, as reported to RunContext::fault.
   [[noreturn]] virtual void ThrowFault(const RunContext& run, int64_t index, float number) const;
 
-  // Fusion: whether this layer computes `next` as well from now on, in one pass over memory. The
-  // net asks about the only reader of the only output, and after a yes about the one behind it.
-  // Then it plans this layer again: further inputs of `next` stand behind the layer's own, the
-  // output is that of `next`, and RunContext::Absorbed has the rest of it.
-  virtual bool Absorb(const LayerSpec& next);
+  // Fusion: from now on this layer computes those of `next`, in order, along with itself, in one
+  // pass over memory; none of them: itself alone. Each call replaces the one before. False, and
+  // nothing changes, where it cannot, or `device` has no kernel for it. Called after a Describe,
+  // whose shapes and types hold: each of `next` is the only reader of the output before it, and
+  // its own output has the same shape and type. After a yes the net describes this layer again:
+  // further inputs of `next` follow the layer's own, the output is that of the last, and
+  // RunContext::Fused has the rest of them.
+  virtual bool Fuse(std::span<const LayerSpec* const> next, const Device& device);
 
   // Recomputation: whether the outputs may be dropped after their last reader and computed again
   // from the kept inputs when a backward step needs them, for little work and without Scratch.
   virtual bool Recomputes() const { return false; }
-  virtual void Recompute(RunContext& run) { Forward(run); }
+  virtual void Recompute(const RunContext& run) { Forward(run); }
 
   // The position of a data source, to be stored in a snapshot after the last Forward, and set
   // before the first. Empty for layers without one.

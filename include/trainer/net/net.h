@@ -1,5 +1,5 @@
 #pragma once
-// A net ready to run: layers in order, every number's place in memory fixed before the first pass.
+// A net ready to run: layers in order, the address of every value fixed before the first pass.
 
 #include <cstdint>
 #include <memory>
@@ -16,6 +16,9 @@
 namespace trainer {
 
 struct Graph;
+class KeptStates;
+class Program;
+class RunState;
 
 enum class MemoryMode {
   kShared,    // values share memory when their lifetimes allow
@@ -32,7 +35,7 @@ struct NetOptions {
   bool keeps_batch = false;  // for Forward on NetBatch::kSame, at the price of some memory
   MemoryMode memory = MemoryMode::kShared;
   bool recompute = false;  // as the net's `recompute` says, or this
-  bool fuse = true;        // let layers compute those behind them as well; never with kSeparate
+  bool fuse = true;        // compute layers along with the one before them; never with kSeparate
   bool log = true;         // Caffe's start-up lines
   OutputFiles output_files = OutputFiles::kNone;  // whether layers may write files
   // Only plans: takes no memory, so that the net cannot run and its values have shapes alone.
@@ -46,7 +49,7 @@ struct NetOutput {
   float loss_weight = 0;
 };
 
-enum class BlockKind { kValue, kGradient, kWorkspace, kState, kScratch };
+enum class BlockKind { kValue, kGradient, kWorkspace, kState, kConstants, kScratch };
 
 // One line of the memory plan. Steps 0..L-1 are the layers forward, L..2L-1 backward.
 struct PlannedBlock {
@@ -67,7 +70,7 @@ struct MemoryPlan {
 // The least that a layer moves between memory and the processor: bytes of all that it reads and
 // writes, each number once. Backward reads the gradients of the outputs, the kept values and, for
 // the gradient of an input, the weights; it writes the gradients of inputs and parameters. Views
-// and what another layer computes move nothing.
+// and what is fused into another layer move nothing.
 struct LayerTraffic {
   size_t forward = 0, backward = 0;
 };
@@ -125,7 +128,7 @@ class Net {
 
   // Whether Forward and Backward log the mean absolute value of every output, parameter and
   // gradient. As the net's debug_info says at first.
-  void SetDebugInfo(bool on) { debug_info_ = on; }
+  void SetDebugInfo(bool on) { debug_ = on; }
 
   // The same in pieces, for measuring.
   int NumLayers() const;
@@ -133,8 +136,8 @@ class Net {
   Layer& GetLayer(int i) const;
   LayerTraffic Traffic(int i) const;
   bool RunsBackward(int i) const;
-  // The layer that computes layer i along with itself, or -1.
-  int AbsorbedBy(int i) const;
+  // The layer that layer i is fused into and that computes it, or -1.
+  int FusedInto(int i) const;
   void ForwardLayer(int i);
   void BackwardLayer(int i);
   // Starts a new pass: the next ForwardLayer calls draw new random numbers.
@@ -143,12 +146,12 @@ class Net {
   float Loss();
 
   // Unread values sorted by name, as Caffe numbers them.
-  const std::vector<NetOutput>& outputs() const { return outputs_; }
+  const std::vector<NetOutput>& outputs() const;
   // Every parameter this net uses, once, in layer order: the order of a solver's state.
   const std::vector<Param*>& params() const { return learnable_; }
 
-  // A value by blob name (the last writer's), in device memory, or null data. Only outputs, pinned
-  // values and, with kSeparate, all values hold still after a pass.
+  // A value by blob name (the last writer's), in device memory, or null data. Only outputs, values
+  // that persist and, with kSeparate, all values keep their numbers after a pass.
   Tensor Value(const std::string& blob) const;
   Tensor Gradient(const std::string& blob) const;
   // What layer `i` reads as its bottom number `bottom`; what it itself writes as its top number
@@ -179,54 +182,26 @@ class Net {
   void Restore(uint32_t passes, const std::vector<LayerState>& states);
 
  private:
-  void ListParams();
+  Tensor Find(const std::string& blob, bool gradient) const;
+  void CheckFault(int i, uint64_t word) const;
   void ListSlices();
-  void BindContexts();
-  void FillParams(const std::vector<Param*>& fresh);
-  void CollectOutputs();
-  void Poison(int step);
-  void CheckFaults(int first, int count);
-  float MeanAbs(const Tensor& value) const;
-  std::vector<float> ToHost(const float* device_values, int64_t count) const;
-  void LogForward(int i) const;
-  void LogBackward(int i) const;
-  void LogNorms() const;
-
-  // Passes on the batch before. CopyStates: the layers' states as they were before the last pass,
-  // to kept_states_ or back.
   float ForwardAgain();
-  void CopyStates(bool back);
-
-  // Values that are computed again for backward steps.
-  void PointTo(int value, int block);
-  void ComputeAgain(int value);
-
-  // Shapes that change from pass to pass.
-  void Follow(int i);
-  void PlanStepAgain(int i);
-  void TakeSizes(int i);
-  void Rest(int i);
-  void RestBackward(int i);
-  std::span<std::byte> Grown(std::span<std::byte> held, size_t bytes);
 
   std::string name_;
   NetOptions options_;
   const Device& device_;
   ParamStore& params_;
-  std::unique_ptr<Graph> graph_;
-  std::vector<RunContext> contexts_;
-  std::vector<NetOutput> outputs_;
-  std::vector<NetOutput> losses_;
+  // What was planned, what runs, and what differs from pass to pass. The last two are null where
+  // the net only plans.
+  std::unique_ptr<const Graph> graph_;
+  std::unique_ptr<const Program> program_;
+  std::unique_ptr<RunState> state_;
   std::vector<Param*> learnable_;
   std::vector<Param*> finished_;  // those with a gradient, in the order of slices_
   std::vector<GradientSlice> slices_;
-  void* kept_states_ = nullptr;  // one after the other; null without keeps_batch
-  void* arena_ = nullptr;
-  uint64_t* faults_ = nullptr;         // a FaultWord per step, on the device
-  std::vector<uint64_t> fault_words_;  // the same on the host
-  std::vector<void*> spares_;          // where a changed shape asked for more than the arena has
+  std::unique_ptr<KeptStates> kept_states_;  // null without keeps_batch
   uint32_t passes_ = 0;
-  bool debug_info_ = false;
+  bool debug_ = false;
 };
 
 // The stream of random numbers that belongs to `name` in `phase`.

@@ -4,7 +4,7 @@
 
 namespace trainer {
 
-// Throws kConfig when two batches differ in how many numbers a net puts out: behind a Filter, and
+// Throws kConfig when two batches differ in how many numbers a net puts out: after a Filter, and
 // then the mean over batches has no meaning.
 void RequireEqualCounts(size_t before, size_t now);
 

@@ -54,8 +54,8 @@ class CpuDevice final : public Device {
   void CopyToHost(void* host, const void* from, size_t bytes) const override {
     if (bytes > 0) std::memcpy(host, from, bytes);
   }
-  void Zero(void* memory, size_t bytes) const override {
-    if (bytes > 0) std::memset(memory, 0, bytes);
+  void Fill(void* memory, unsigned char value, size_t bytes) const override {
+    if (bytes > 0) std::memset(memory, value, bytes);
   }
   void Synchronize() const override {}
 

@@ -1,0 +1,50 @@
+#include "trainer/backend/device.h"
+
+#include <new>
+
+#include "trainer/backend/carve.h"
+
+namespace trainer {
+namespace {
+
+// The heap in blocks aligned for vectors, whatever the type that asks.
+class AlignedHeap final : public std::pmr::memory_resource {
+  void* do_allocate(size_t bytes, size_t) override {
+    return ::operator new (bytes, std::align_val_t{kMemoryAlign});
+  }
+  void do_deallocate(void* memory, size_t, size_t) override {
+    ::operator delete (memory, std::align_val_t{kMemoryAlign});
+  }
+  bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
+};
+
+// For devices whose calls are done when they return.
+class DirectCopies final : public CopyQueue {
+ public:
+  explicit DirectCopies(const Device& device) : device_(device) {}
+  void CopyToDevice(void* to, const void* host, size_t bytes) override {
+    device_.CopyToDevice(to, host, bytes);
+  }
+  void ComputeAfterCopies() override {}
+  void CopyAfterComputations() override {}
+  void WaitForCopies() override {}
+
+ private:
+  const Device& device_;
+};
+
+}  // namespace
+
+std::pmr::memory_resource& Device::HostMemory() const {
+  static AlignedHeap heap;
+  return heap;
+}
+
+std::unique_ptr<CopyQueue> Device::MakeCopyQueue() const {
+  return std::make_unique<DirectCopies>(*this);
+}
+
+bool Device::Supports(const ConvDesc&) const { return true; }
+bool Device::Supports(const BatchNormDesc&) const { return true; }
+
+}  // namespace trainer

@@ -1,0 +1,38 @@
+#include "common/index_list.h"
+
+#include "trainer/backend/map.h"
+#include "trainer/base/text.h"
+#include "trainer/layers/items.h"
+
+namespace trainer {
+namespace {
+
+struct BadIndex {
+  const float* index;
+  LabelRule rule;
+  FaultWord fault;
+  HD void operator()(int64_t i) const {
+    if (rule.Read(index[i]) < 0) fault.Report(i, index[i]);
+  }
+};
+
+}  // namespace
+
+void ReportBadIndices(const RunContext& run, int input, const LabelRule& rule) {
+  const ConstTensor& indices = run.In(input);
+  ForEach(run.device(), indices.Count(), BadIndex{indices.f32(), rule, run.fault()});
+}
+
+void ThrowBadIndex(const LayerSpec& spec, int input, const Shape& indices, const LabelRule& rule,
+                   const char* what, int64_t at, float index) {
+  try {
+    spec.FailWith(ErrorCode::kData,
+                  Join("bottom '", spec.proto().bottom(input), "' holds ", index, " at index ", at,
+                       "; there are ", rule.classes, " ", what, ", 0 to ", rule.classes - 1));
+  } catch (const Error& error) {
+    const int64_t items = indices.Rank() > 0 ? indices[0] : 1;
+    throw ItemError(error, input, at / (indices.Count() / items));
+  }
+}
+
+}  // namespace trainer

@@ -1,0 +1,95 @@
+#include "common/labels.h"
+
+#include <cmath>
+
+#include "common/checks.h"
+#include "trainer/backend/layout.h"
+#include "trainer/backend/map.h"
+#include "trainer/base/text.h"
+#include "trainer/layers/items.h"
+
+namespace trainer {
+namespace {
+
+struct BadLabel {
+  const float* label;
+  LabelRule rule;
+  FaultWord fault;
+  HD void operator()(int64_t i) const {
+    if (rule.Read(label[i]) == kBadLabel) fault.Report(i, label[i]);
+  }
+};
+
+// Whether label i in memory belongs to row i of the scores.
+bool SameOrder(const Shape& scores, int axis, const Shape& labels) {
+  if (labels == scores.With(axis, 1)) return true;
+  if (IsPermuted(labels)) return false;
+  return !IsPermuted(scores) || axis == 1;
+}
+
+}  // namespace
+
+void RequireLabels(const DescribeContext& plan, const LayerSpec& spec, int axis) {
+  const Shape &scores = plan.In(0), &labels = plan.In(1);
+  const auto& names = spec.proto().bottom();
+  const Shape wish = scores.With(axis, 1);
+  if (labels.Count() != wish.Count()) {
+    spec.Fail(
+        "bottom",
+        Join("labels '", names[1], "' have shape ", Dims(labels), " but scores '", names[0],
+             "' have ", Dims(scores), " with the classes on axis ", axis, ", which asks for ",
+             wish.Count(), wish.Count() == 1 ? " label" : " labels", ", e.g. shape ", Dims(wish)),
+        1);
+  }
+  if (!SameOrder(scores, axis, labels)) {
+    spec.Fail("bottom",
+              Join("labels '", names[1], "' have shape ", Dims(labels), "; for scores '", names[0],
+                   "' of shape ", Dims(scores), " give them the shape ", Dims(wish)),
+              1);
+  }
+}
+
+void RequireItemScores(const DescribeContext& plan, const LayerSpec& spec) {
+  RequireRank(plan, spec, 0, 2, Shape::kMaxAxes, "scores (N, C)");
+  const Shape& scores = plan.In(0);
+  if (IsPermuted(scores)) {
+    spec.Fail("bottom",
+              Join("bottom '", spec.proto().bottom(0), "' has shape ", Dims(scores),
+                   "; this layer takes scores (N, C): put a Flatten layer before it"),
+              0);
+  }
+  if (plan.In(1).Count() != scores[0]) {
+    spec.Fail("bottom",
+              Join("labels '", spec.proto().bottom(1), "' have shape ", Dims(plan.In(1)),
+                   " but scores '", spec.proto().bottom(0), "' have ", Dims(scores),
+                   ", which asks for ", scores[0], " labels"),
+              1);
+  }
+}
+
+void ReportBadLabels(const RunContext& run, const LabelRule& rule) {
+  const ConstTensor& labels = run.In(1);
+  ForEach(run.device(), labels.Count(), BadLabel{labels.f32(), rule, run.fault()});
+}
+
+void ThrowBadLabel(const LayerSpec& spec, const Shape& labels, const LabelRule& rule, int64_t at,
+                   float label) {
+  const int64_t items = labels.Rank() > 0 ? labels[0] : 1;
+  const int64_t per_item = labels.Count() / items;
+  const std::string where = per_item == 1
+                                ? Join("item ", at)
+                                : Join("item ", at / per_item, ", position ", at % per_item, ",");
+  const bool finite = std::isfinite(label);
+  try {
+    spec.FailWith(
+        ErrorCode::kData,
+        Join("label ", label, " of ", where, " of the batch is ",
+             finite ? "no class: there are " : "not a finite number; there are ", rule.classes,
+             " classes, 0 to ", rule.classes - 1,
+             "; fix the labels, raise num_output of the layer before, or set ignore_label"));
+  } catch (const Error& error) {
+    throw ItemError(error, 1, at / per_item);
+  }
+}
+
+}  // namespace trainer

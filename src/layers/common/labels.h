@@ -1,0 +1,26 @@
+#pragma once
+// Class labels, as the losses and Accuracy read them: one per row of the scores along their class
+// axis.
+
+#include "trainer/layers/label_rule.h"
+#include "trainer/layers/layer.h"
+
+namespace trainer {
+
+// Refuses labels (input 1) that are not one per row of the scores (input 0) along `axis`, or whose
+// memory order differs from that of the rows.
+void RequireLabels(const DescribeContext& plan, const LayerSpec& spec, int axis);
+
+// Refuses what is not scores (N, C) (input 0; further axes are part of the classes and may only be
+// of length 1 when it is an image) with N labels (input 1).
+void RequireItemScores(const DescribeContext& plan, const LayerSpec& spec);
+
+// Reports the first bad label among input 1 to run.fault().
+void ReportBadLabels(const RunContext& run, const LabelRule& rule);
+
+// Throws kData (ItemError) for element `at` of labels of shape `labels`: its value, the item of the
+// batch and the classes there are. The answer to ReportBadLabels.
+[[noreturn]] void ThrowBadLabel(const LayerSpec& spec, const Shape& labels, const LabelRule& rule,
+                                int64_t at, float label);
+
+}  // namespace trainer

@@ -1,0 +1,74 @@
+#include "common/loss_total.h"
+
+namespace trainer {
+namespace {
+
+using Mode = caffe::LossParameter;
+
+struct RowLoss {
+  const float* loss;
+  HD float operator()(int64_t i) const {
+    return loss[i] == kIgnoredRow || loss[i] == kBadRow ? 0.0f : loss[i];
+  }
+};
+
+struct IsIgnored {
+  const float* loss;
+  HD float operator()(int64_t i) const { return loss[i] == kIgnoredRow ? 1.0f : 0.0f; }
+};
+
+struct RowWeight {
+  const float* weight;
+  HD float operator()(int64_t i) const { return weight[i]; }
+};
+
+// One thread's work: the divisor and the quotient.
+struct Divide {
+  LossHead* head;
+  float* out;
+  float fixed;  // 0: count the valid rows
+  float rows;
+  bool weighted;
+
+  HD void operator()(int64_t) const {
+    const float count = fixed > 0 ? fixed : rows - head->ignored;
+    head->normalizer = count > 1 ? count : 1.0f;
+    if (weighted && fixed == 0) head->normalizer = head->weight > 0 ? head->weight : 1.0f;
+    *out = head->sum / head->normalizer;
+  }
+};
+
+}  // namespace
+
+LabelRule LabelRuleOf(const LayerSpec& spec, int64_t classes) {
+  const caffe::LossParameter& loss = spec.proto().loss_param();
+  return {classes, loss.has_ignore_label(), loss.ignore_label()};
+}
+
+LossTotal::LossTotal(const LayerSpec& spec, Mode::NormalizationMode standard)
+    : mode_(standard), has_ignore_(spec.proto().loss_param().has_ignore_label()) {
+  const caffe::LossParameter& loss = spec.proto().loss_param();
+  if (loss.class_weight_size() > 0 && spec.type() != "SoftmaxWithLoss") {
+    spec.FailIn("loss_param", "class_weight",
+                "only SoftmaxWithLoss weighs classes; remove class_weight");
+  }
+  if (loss.has_normalization()) {
+    mode_ = loss.normalization();
+  } else if (loss.has_normalize()) {
+    mode_ = loss.normalize() ? Mode::VALID : Mode::BATCH_SIZE;
+  }
+}
+
+void LossTotal::Forward(const Device& device, const float* loss, LossHead* head, float* out,
+                        const float* weight) const {
+  ReduceSum(device, rows_, RowLoss{loss}, 1, &head->sum);
+  ReduceSum(device, has_ignore_ ? rows_ : 0, IsIgnored{loss}, 1, &head->ignored);
+  if (weight != nullptr) ReduceSum(device, rows_, RowWeight{weight}, 1, &head->weight);
+  float fixed = 0;
+  if (mode_ == Mode::FULL) fixed = static_cast<float>(rows_);
+  if (mode_ == Mode::BATCH_SIZE) fixed = static_cast<float>(outer_);
+  if (mode_ == Mode::NONE) fixed = 1;
+  ForEach(device, 1, Divide{head, out, fixed, static_cast<float>(rows_), weight != nullptr});
+}
+
+}  // namespace trainer

@@ -1,0 +1,294 @@
+#include "common/recurrent.h"
+
+#include "common/checks.h"
+#include "trainer/backend/layout.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+constexpr char kParam[] = "recurrent_param";
+
+// to[n][j] = cont[n] * from[n][j]; `to` may be `from`.
+struct Continue {
+  const float *cont, *from;
+  float* to;
+  int64_t width;
+  HD void operator()(int64_t i) const { to[i] = cont[i / width] * from[i]; }
+};
+
+// The same numbers are added at every step.
+struct AddFixed {
+  const float* fixed;
+  float* gates;
+  int64_t count;
+  HD void operator()(int64_t i) const { gates[i] += fixed[i % count]; }
+};
+
+struct SumOverSteps {
+  const float* from;
+  float* to;
+  int64_t steps, count;
+  HD void operator()(int64_t i) const {
+    float sum = 0;
+    for (int64_t t = 0; t < steps; ++t) sum += from[t * count + i];
+    to[i] = sum;
+  }
+};
+
+void Copy(const Device& device, const void* from, void* to, int64_t floats) {
+  device.Copy(BlockCopy(sizeof(float), 1, floats, 0, 0), from, to);
+}
+
+}  // namespace
+
+void RecurrentLayer::Describe(DescribeContext& plan) {
+  RequireF32(plan, spec_);
+  ReadInputs(plan);
+  const caffe::RecurrentParameter& param = spec_.proto().recurrent_param();
+  plan.Param("weight_x", {GateWidth(), x_width_}, param.weight_filler());
+  plan.Param("bias", {GateWidth()}, param.bias_filler());
+  if (has_static_) {
+    plan.Param("weight_static", {GateWidth(), static_width_}, param.weight_filler());
+  }
+  plan.Param("weight_h", {GateWidth(), width_}, param.weight_filler());
+  plan.Out(0, {steps_, n_, width_});
+  for (int s = 0; exposed_ && s < state_count_; ++s) plan.Out(1 + s, {1, n_, width_});
+  for (int i = 0; i < first_state_; ++i) plan.KeepInput(i);
+  plan.NoGradient(1);
+  DescribeMemory(plan);
+  DescribeOutput(plan);
+}
+
+void RecurrentLayer::Prepare(PrepareContext& plan) {
+  PrepareProducts(plan);
+  PrepareOutput(plan);
+  plan.Scratch(static_cast<size_t>(floats_) * sizeof(float) + product_bytes_);
+}
+
+void RecurrentLayer::ReadInputs(DescribeContext& plan) {
+  const caffe::RecurrentParameter& param = spec_.proto().recurrent_param();
+  if (!param.has_num_output()) {
+    spec_.Fail("num_output is not given; it is the number of numbers in the state");
+  }
+  if (param.num_output() < 1 || param.num_output() > INT32_MAX) {
+    spec_.FailIn(
+        kParam, "num_output",
+        Join("num_output is ", param.num_output(), "; it must be at least 1 and below 2^31"));
+  }
+  width_ = param.num_output();
+  exposed_ = param.expose_hidden();
+  CheckCounts(plan);
+  const int states = exposed_ ? state_count_ : 0;
+  has_static_ = plan.NumIn() - states == 3;
+  first_state_ = has_static_ ? 3 : 2;
+  RequireRank(plan, spec_, 0, 3, Shape::kMaxAxes, "(T, N, ...) of at least 3 axes");
+  const Shape& x = plan.In(0);
+  steps_ = x[0];
+  n_ = x[1];
+  x_width_ = x.Count(2);
+  RequireShape(plan, 1, {steps_, n_}, "it says for each step and sequence whether it goes on");
+  if (has_static_) {
+    RequireRank(plan, spec_, 2, 2, Shape::kMaxAxes, "(N, ...) of at least 2 axes");
+    if (plan.In(2)[0] != n_) {
+      RequireShape(plan, 2, plan.In(2).With(0, n_), "it holds one item per sequence");
+    }
+    static_width_ = plan.In(2).Count(1);
+  }
+  for (int s = 0; s < states; ++s) {
+    RequireShape(plan, first_state_ + s, {1, n_, width_}, "it is a state before the first step");
+  }
+}
+
+void RecurrentLayer::CheckCounts(DescribeContext& plan) const {
+  const int states = exposed_ ? state_count_ : 0;
+  const char* names = state_count_ == 2 ? "h and c" : "h";
+  const int in = plan.NumIn() - states;
+  if (in < 2 || in > 3) {
+    spec_.Fail(Join("has ", plan.NumIn(), " bottoms; ",
+                    exposed_ ? "with expose_hidden it takes x, cont, perhaps a static input, then "
+                             : "it takes x, cont and perhaps a static input",
+                    exposed_ ? names : "", exposed_ ? " before the first step" : ""));
+  }
+  if (plan.NumOut() != 1 + states) {
+    spec_.Fail(Join("has ", plan.NumOut(), plan.NumOut() == 1 ? " top; " : " tops; ",
+                    exposed_ ? "with expose_hidden it gives the output, then "
+                             : "without expose_hidden it gives the output alone",
+                    exposed_ ? names : "", exposed_ ? " after the last step" : ""));
+  }
+}
+
+void RecurrentLayer::RequireShape(DescribeContext& plan, int input, const Shape& shape,
+                                  const char* what) const {
+  if (plan.In(input) == shape) return;
+  spec_.Fail("bottom",
+             Join("bottom '", spec_.proto().bottom(input), "' has shape ", Dims(plan.In(input)),
+                  " and must have ", Dims(shape), ": ", what),
+             input);
+}
+
+int64_t RecurrentLayer::TakeScratch(int64_t floats) {
+  constexpr int64_t kLine = 16;  // floats in 64 bytes
+  const int64_t at = floats_;
+  floats_ += (floats + kLine - 1) / kLine * kLine;
+  return at;
+}
+
+void RecurrentLayer::DescribeMemory(DescribeContext& plan) {
+  macs_ = n_ * GateWidth() * (steps_ * (x_width_ + width_) + static_width_);
+  const int64_t all_states = state_count_ * n_ * width_;
+  plan.Workspace(static_cast<size_t>(steps_ * n_ * GateWidth() + (steps_ + 1) * all_states) *
+                 sizeof(float));
+  if (!exposed_) plan.State(static_cast<size_t>(all_states) * sizeof(float));
+  floats_ = 0;
+  x_at_ = TakeScratch(IsPermuted(plan.In(0)) ? steps_ * n_ * x_width_ : 0);
+  static_at_ = TakeScratch(has_static_ && IsPermuted(plan.In(2)) ? n_ * static_width_ : 0);
+  fixed_at_ = TakeScratch(has_static_ ? n_ * GateWidth() : 0);
+  hidden_at_ = TakeScratch((plan.training() ? steps_ : 1) * n_ * width_);
+  if (!plan.training()) return;
+  dgates_at_ = TakeScratch(steps_ * n_ * GateWidth());
+  carry_at_ = TakeScratch(all_states);
+}
+
+std::unique_ptr<GemmPlan> RecurrentLayer::Product(PrepareContext& plan, const GemmDesc& desc) {
+  auto product = plan.device().MakeGemm(desc);
+  product_bytes_ = std::max(product_bytes_, product->ScratchBytes());
+  return product;
+}
+
+void RecurrentLayer::PrepareProducts(PrepareContext& plan) {
+  const int64_t g = GateWidth(), all = steps_ * n_;
+  product_bytes_ = 0;
+  project_x_ = Product(plan, {.m = all, .n = g, .k = x_width_, .trans_b = true, .bias = true});
+  project_hidden_ =
+      Product(plan, {.m = n_, .n = g, .k = width_, .trans_b = true, .accumulate = true});
+  if (has_static_) {
+    project_static_ = Product(plan, {.m = n_, .n = g, .k = static_width_, .trans_b = true});
+  }
+  if (!plan.training()) return;
+  auto weight = [&](int64_t columns, int64_t rows) {
+    return Product(plan, {.m = g, .n = columns, .k = rows, .trans_a = true, .accumulate = true});
+  };
+  x_weight_gradient_ = weight(x_width_, all);
+  hidden_weight_gradient_ = weight(width_, all);
+  x_gradient_ = Product(plan, {.m = all, .n = x_width_, .k = g});
+  hidden_gradient_ = Product(plan, {.m = n_, .n = width_, .k = g});
+  if (!has_static_) return;
+  static_weight_gradient_ = weight(static_width_, n_);
+  static_gradient_ = Product(plan, {.m = n_, .n = static_width_, .k = g});
+}
+
+// An input's numbers in row-major order.
+const float* RecurrentLayer::Plain(const RunContext& run, int input, int64_t offset) const {
+  if (!IsPermuted(run.In(input).shape)) return run.In(input).f32();
+  CopyToPlain(run.device(), run.In(input), At(run, offset));
+  return At(run, offset);
+}
+
+void RecurrentLayer::FirstStates(const RunContext& run) {
+  const int64_t count = n_ * width_;
+  for (int s = 0; s < state_count_; ++s) {
+    const void* from =
+        exposed_ ? run.In(first_state_ + s).data : run.State().data() + s * count * sizeof(float);
+    Copy(run.device(), from, State(run, s, 0), count);
+  }
+}
+
+void RecurrentLayer::LastStates(const RunContext& run) {
+  const int64_t count = n_ * width_;
+  for (int s = 0; s < state_count_; ++s) {
+    void* to = exposed_ ? run.Out(1 + s).data : run.State().data() + s * count * sizeof(float);
+    Copy(run.device(), State(run, s, steps_), to, count);
+  }
+}
+
+void RecurrentLayer::Forward(const RunContext& run) {
+  const Device& device = run.device();
+  const std::span<std::byte> rest = Rest(run);
+  const int64_t g = n_ * GateWidth();
+  project_x_->Run(Plain(run, 0, x_at_), run.Param(0), run.Param(1), Gates(run, 0), rest);
+  if (has_static_) {
+    float* const fixed = At(run, fixed_at_);
+    project_static_->Run(Plain(run, 2, static_at_), run.Param(2), nullptr, fixed, rest);
+    ForEach(device, steps_ * g, AddFixed{fixed, Gates(run, 0), g});
+  }
+  FirstStates(run);
+  const float* const weight = run.Param(FirstOutputParam() - 1);
+  float* const hidden = At(run, hidden_at_);
+  for (int64_t t = 0; t < steps_; ++t) {
+    ForEach(device, n_ * width_, Continue{Cont(run, t), State(run, 0, t), hidden, width_});
+    project_hidden_->Run(hidden, weight, nullptr, Gates(run, t), rest);
+    Step(run, t);
+  }
+  Output(run);
+  LastStates(run);
+}
+
+void RecurrentLayer::Backward(const RunContext& run) {
+  const Device& device = run.device();
+  const int64_t count = n_ * width_;
+  const float* const dh = run.HasGradOut(0) ? OutputBackward(run) : nullptr;
+  for (int s = 0; s < state_count_; ++s) {
+    if (exposed_ && run.HasGradOut(1 + s)) {
+      Copy(device, run.GradOut(1 + s).data, Carry(run, s), count);
+    } else {
+      device.Zero(Carry(run, s), static_cast<size_t>(count) * sizeof(float));
+    }
+  }
+  const float* const weight = run.Param(FirstOutputParam() - 1);
+  for (int64_t t = steps_; t-- > 0;) {
+    StepBackward(run, t, dh == nullptr ? nullptr : dh + t * count);
+    hidden_gradient_->Run(DGates(run, t), weight, nullptr, Carry(run, 0), Rest(run));
+    ForEach(device, count, Continue{Cont(run, t), Carry(run, 0), Carry(run, 0), width_});
+  }
+  for (int s = 0; exposed_ && s < state_count_; ++s) {
+    const Tensor& grad = run.GradIn(first_state_ + s);
+    if (grad.data != nullptr) Copy(device, Carry(run, s), grad.data, count);
+  }
+  BackwardHidden(run);
+  BackwardX(run);
+  if (has_static_) BackwardStatic(run);
+}
+
+void RecurrentLayer::BackwardHidden(const RunContext& run) {
+  float* const gradient = run.GradParam(FirstOutputParam() - 1);
+  if (gradient == nullptr) return;
+  float* const hidden = At(run, hidden_at_);
+  ForEach(run.device(), steps_ * n_ * width_,
+          Continue{Cont(run, 0), State(run, 0, 0), hidden, width_});
+  hidden_weight_gradient_->Run(DGates(run, 0), hidden, nullptr, gradient, Rest(run));
+}
+
+void RecurrentLayer::BackwardX(const RunContext& run) {
+  const float* const dgates = DGates(run, 0);
+  if (run.GradParam(0) != nullptr) {
+    x_weight_gradient_->Run(dgates, Plain(run, 0, x_at_), nullptr, run.GradParam(0), Rest(run));
+  }
+  if (run.GradParam(1) != nullptr) {
+    const Shape all{steps_ * n_, GateWidth()};
+    run.device().AddChannelSums(ChannelSumsDesc::Of(all, 1), ConstTensor(dgates, all), nullptr,
+                                run.GradParam(1));
+  }
+  if (!run.WantsGradIn(0)) return;
+  const bool permuted = IsPermuted(run.In(0).shape);
+  float* const dx = permuted ? At(run, x_at_) : run.GradIn(0).f32();
+  x_gradient_->Run(dgates, run.Param(0), nullptr, dx, Rest(run));
+  if (permuted) CopyFromPlain(run.device(), dx, run.GradIn(0));
+}
+
+void RecurrentLayer::BackwardStatic(const RunContext& run) {
+  float* const sum = At(run, fixed_at_);
+  ForEach(run.device(), n_ * GateWidth(),
+          SumOverSteps{DGates(run, 0), sum, steps_, n_ * GateWidth()});
+  if (run.GradParam(2) != nullptr) {
+    static_weight_gradient_->Run(sum, Plain(run, 2, static_at_), nullptr, run.GradParam(2),
+                                 Rest(run));
+  }
+  if (!run.WantsGradIn(2)) return;
+  const bool permuted = IsPermuted(run.In(2).shape);
+  float* const ds = permuted ? At(run, static_at_) : run.GradIn(2).f32();
+  static_gradient_->Run(sum, run.Param(2), nullptr, ds, Rest(run));
+  if (permuted) CopyFromPlain(run.device(), ds, run.GradIn(2));
+}
+
+}  // namespace trainer

@@ -1,0 +1,57 @@
+#include "common/small_array.h"
+
+#include "common/checks.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+int ReadAxis(const LayerSpec& spec, std::string_view param, int axis, const Shape& large,
+             const Shape* second) {
+  if (second != nullptr && second->Rank() == 0) return 0;
+  return AxisIn(spec, param, "axis", axis, large);
+}
+
+Shape LearnedShape(const LayerSpec& spec, std::string_view param, int axis, int num_axes,
+                   const Shape& large) {
+  if (num_axes < -1 || axis + num_axes > large.Rank()) {
+    spec.FailIn(param, "num_axes",
+                Join("num_axes is ", num_axes, "; from axis ", axis, " on, the input ", Dims(large),
+                     " has ", large.Rank() - axis, " (or -1: all of them)"));
+  }
+  const int count = num_axes == -1 ? large.Rank() - axis : num_axes;
+  return Shape(large.dims().subspan(static_cast<size_t>(axis), static_cast<size_t>(count)));
+}
+
+void RequireFit(const LayerSpec& spec, const Shape& large, const Shape& small, int axis) {
+  bool fits = axis + small.Rank() <= large.Rank();
+  for (int i = 0; fits && i < small.Rank(); ++i) fits = small[i] == large[axis + i];
+  if (fits) return;
+  spec.Fail("bottom",
+            Join("bottom '", spec.proto().bottom(1), "' has shape ", Dims(small),
+                 ", which is not that of the axes from ", axis, " on of bottom '",
+                 spec.proto().bottom(0), "' ", Dims(large)),
+            1);
+}
+
+}  // namespace
+
+SmallArray ReadSmallArray(const DescribeContext& plan, const LayerSpec& spec,
+                          std::string_view param, int axis, int num_axes) {
+  const Shape& large = plan.In(0);
+  SmallArray small;
+  small.learned = plan.NumIn() == 1;
+  small.axis = ReadAxis(spec, param, axis, large, small.learned ? nullptr : &plan.In(1));
+  if (small.learned) {
+    small.shape = LearnedShape(spec, param, small.axis, num_axes, large);
+  } else {
+    small.shape = plan.In(1);
+    RequireFit(spec, large, small.shape, small.axis);
+  }
+  if (!MakeBroadcast(large, small.shape, small.axis, !small.learned, &small.broadcast)) {
+    spec.FailIn(param, "axis", "the axes covered lie too far apart in memory; reshape the input");
+  }
+  return small;
+}
+
+}  // namespace trainer

@@ -1,0 +1,81 @@
+#include <algorithm>
+#include <optional>
+
+#include "graph.h"
+#include "trainer/config/storage.h"
+
+namespace trainer {
+namespace {
+
+// Chooses from the last layer to the first, since some take the type of their readers.
+class TypeChooser {
+ public:
+  TypeChooser(const NetSpec& net, const std::vector<LayerSpec>& layers)
+      : net_(net), layers_(layers), readers_(layers.size()), chosen_(layers.size()) {
+    std::map<std::string, size_t> newest;  // blob name -> its layer
+    for (size_t i = 0; i < layers.size(); ++i) {
+      const caffe::LayerParameter& layer = layers[i].proto();
+      for (int b = 0; b < layer.bottom_size(); ++b) {
+        const auto writer = newest.find(layer.bottom(b));
+        if (writer != newest.end()) readers_[writer->second].push_back({i, b});
+      }
+      for (const std::string& top : layer.top()) newest[top] = i;
+    }
+  }
+
+  std::vector<std::optional<DType>> Run() {
+    for (size_t i = layers_.size(); i-- > 0;) chosen_[i] = Choose(i);
+    return std::move(chosen_);
+  }
+
+ private:
+  struct Reader {
+    size_t layer;
+    int bottom;
+  };
+
+  static LayerDoc DocOf(const LayerSpec& layer) {
+    const auto found = LayerDocs().find(layer.type());
+    return found == LayerDocs().end() ? LayerDoc() : found->second;
+  }
+
+  std::optional<DType> Choose(size_t i) const {
+    const LayerSpec& layer = layers_[i];
+    const Storage storage = DocOf(layer).storage;
+    const DType wish = StorageOf(net_, layer) == caffe::BFLOAT16 ? DType::kBF16 : DType::kF32;
+    const auto& weights = layer.proto().loss_weight();
+    const bool is_loss = std::ranges::any_of(weights, [](float weight) { return weight != 0; });
+    if (storage == Storage::kF32 || is_loss) return DType::kF32;
+    if (storage == Storage::kAny) return std::nullopt;
+    if (storage == Storage::kFollows && !layer.proto().has_forward_type()) return OfReaders(i);
+    return wish;
+  }
+
+  // What all readers of layer i take.
+  std::optional<DType> OfReaders(size_t i) const {
+    std::optional<DType> common;
+    for (const Reader& reader : readers_[i]) {
+      const Storage use = DocOf(layers_[reader.layer]).OfInput(reader.bottom);
+      const std::optional<DType> type = use == Storage::kF32   ? DType::kF32
+                                        : use == Storage::kAny ? std::nullopt
+                                                               : chosen_[reader.layer];
+      if (common && type && *common != *type) return std::nullopt;
+      if (type) common = type;
+    }
+    return common;
+  }
+
+  const NetSpec& net_;
+  const std::vector<LayerSpec>& layers_;
+  std::vector<std::vector<Reader>> readers_;
+  std::vector<std::optional<DType>> chosen_;
+};
+
+}  // namespace
+
+std::vector<std::optional<DType>> ChooseTypes(const NetSpec& net,
+                                              const std::vector<LayerSpec>& layers) {
+  return TypeChooser(net, layers).Run();
+}
+
+}  // namespace trainer

@@ -1,0 +1,112 @@
+// What host and device tell each other in a pass.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/error_of.h"
+#include "support/net_text.h"
+#include "support/wrapped_device.h"
+#include "trainer/net/net.h"
+
+namespace trainer {
+namespace {
+
+constexpr char kNet[] = R"(
+layer { name: "data" type: "Input" top: "data" top: "label"
+        input_param { shape { dim: 4 dim: 3 dim: 5 dim: 5 } shape { dim: 4 } } }
+layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
+        convolution_param { num_output: 6 kernel_size: 3 weight_filler { type: "xavier" } } }
+layer { name: "relu" type: "ReLU" bottom: "conv" top: "relu" loss_weight: 0.25 }
+layer { name: "ip" type: "InnerProduct" bottom: "relu" top: "ip"
+        inner_product_param { num_output: 3 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss"
+        loss_param { class_weight: 1 class_weight: 2 class_weight: 0.5 } }
+layer { name: "other" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "other"
+        loss_weight: 0.5 }
+)";
+
+// Works like a device of its own: what went wrong shows when the host asks. Counts the copies.
+class FarDevice final : public WrappedDevice {
+ public:
+  DeviceKind kind() const override { return DeviceKind::kCuda; }
+  void CopyToDevice(void* to, const void* host, size_t bytes) const override {
+    ++up;
+    WrappedDevice::CopyToDevice(to, host, bytes);
+  }
+  void CopyToHost(void* host, const void* from, size_t bytes) const override {
+    ++down;
+    WrappedDevice::CopyToHost(host, from, bytes);
+  }
+
+  mutable int up = 0, down = 0;
+};
+
+class ExchangeTest : public testing::Test {
+ protected:
+  explicit ExchangeTest() : spec_(NetFromText(kNet)) {
+    options_.state = StateOf(caffe::TRAIN);
+    options_.training = true;
+    options_.seed = 3;
+    options_.log = false;
+  }
+
+  std::unique_ptr<Net> Make(const Device& device, ParamStore& params) {
+    auto net = std::make_unique<Net>(spec_, options_, device, params);
+    std::vector<float> data(4 * 3 * 5 * 5);
+    for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<float>(i % 7) - 3;
+    net->WritePlain(data, net->Value("data"));
+    net->WritePlain(std::vector<float>{0, 1, 2, 1}, net->Value("label"));
+    return net;
+  }
+
+  NetSpec spec_;
+  NetOptions options_;
+};
+
+TEST_F(ExchangeTest, APassIsOneNumberUpAndOneCopyDown) {
+  const auto cpu = MakeCpuDevice(2);
+  ParamStore near_params(*cpu);
+  const float loss = Make(*cpu, near_params)->Forward();
+  const FarDevice device;
+  ParamStore params(device);
+  const auto net = Make(device, params);
+  for (int pass = 0; pass < 3; ++pass) {
+    device.up = device.down = 0;
+    EXPECT_EQ(net->Forward(), loss);
+    net->Backward();
+    EXPECT_EQ(device.up, 1);
+    EXPECT_EQ(device.down, 1);
+  }
+}
+
+TEST_F(ExchangeTest, AFaultShowsWithTheLossAndInNoLaterPass) {
+  const FarDevice device;
+  ParamStore params(device);
+  const auto net = Make(device, params);
+  net->WritePlain(std::vector<float>{0, 7, 2, 1}, net->Value("label"));
+  EXPECT_THAT(ErrorOf([&] { net->Forward(); }).second, testing::HasSubstr("label"));
+  net->WritePlain(std::vector<float>{0, 1, 2, 1}, net->Value("label"));
+  EXPECT_NO_THROW(net->Forward());
+}
+
+TEST_F(ExchangeTest, AddressesHoldFromPassToPass) {
+  const auto device = MakeCpuDevice(2);
+  ParamStore params(*device);
+  const auto net = Make(*device, params);
+  std::vector<const void*> before;
+  for (int pass = 0; pass < 2; ++pass) {
+    net->Forward();
+    net->Backward();
+    std::vector<const void*> now;
+    for (int i = 1; i < net->NumLayers(); ++i) {
+      if (net->FusedInto(i) >= 0) continue;
+      now.push_back(net->Input(i, 0).data);
+      now.push_back(net->Output(i, 0).data);
+    }
+    if (pass > 0) EXPECT_EQ(now, before);
+    before = now;
+  }
+}
+
+}  // namespace
+}  // namespace trainer
