@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "digit_shapes.h"
-#include "trainer/base/philox.h"
+#include "trainer/base/permutation.h"
 
 namespace trainer {
 namespace {
@@ -32,7 +32,7 @@ class Dice {
     }
     return words_.x[next_++];
   }
-  int Below(int n) { return static_cast<int>(uint64_t{Word()} * static_cast<uint64_t>(n) >> 32); }
+  int Below(int n) { return UniformBelow(Word(), n); }
   // In [0, 1), [low, high).
   double Uniform() { return Word() * 0x1p-32; }
   double Uniform(double low, double high) { return low + (high - low) * Uniform(); }
