@@ -134,7 +134,7 @@ class LmdbCursor final : public Cursor {
     if (rc != MDB_SUCCESS) FailLmdb(path(), what, rc);
   }
 
-  // The transaction's last page must lie inside the file: the map reaches further than a truncated
+  // The transaction's last page must be inside the file: the map reaches further than a truncated
   // file, and touching it there kills the process with SIGBUS.
   void CheckFileSize() {
     int fd = -1;

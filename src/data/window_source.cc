@@ -66,9 +66,9 @@ class WindowParser final : public RecordParser {
   void Fill(const Window& window, bool mirror) {
     const ListedImage& listed = set_.list.images[window.image];
     ReadListedImage(options_.list, listed, {.root = options_.root}, &raw_, &image_);
-    const WindowPlace place =
-        PlaceWindow(window, image_.height, image_.width, options_.crop, mirror);
-    const Box& from = place.from;
+    const WindowRegion region =
+        FitWindow(window, image_.height, image_.width, options_.crop, mirror);
+    const Box& from = region.from;
     if (from.left < 0 || from.top < 0 || from.width < 1 || from.height < 1 ||
         from.left + from.width > image_.width || from.top + from.height > image_.height) {
       throw Error(
@@ -77,14 +77,14 @@ class WindowParser final : public RecordParser {
                "', which has ", image_.width, "x", image_.height, " pixels"));
     }
     std::ranges::fill(values_, 0.f);
-    if (place.width < 1 || place.height < 1) return;  // a sliver that rounding took away
-    ResizeImage(image_, from, place.height, place.width, &part_);
+    if (region.width < 1 || region.height < 1) return;  // a sliver that rounding took away
+    ResizeImage(image_, from, region.height, region.width, &part_);
     const uint8_t* pixel = part_.pixels.data();
     for (int c = 0; c < kChannels; ++c) {
-      for (int y = 0; y < place.height; ++y) {
-        for (int x = 0; x < place.width; ++x) {
-          const int column = place.left + (mirror ? place.width - 1 - x : x);
-          Put(c, place.top + y, column, *pixel++);
+      for (int y = 0; y < region.height; ++y) {
+        for (int x = 0; x < region.width; ++x) {
+          const int column = region.left + (mirror ? region.width - 1 - x : x);
+          Put(c, region.top + y, column, *pixel++);
         }
       }
     }

@@ -29,7 +29,7 @@ size_t DigitsIn(std::string_view text, size_t from) {
   return end - from;
 }
 
-// A key that lies `share` of the way from `first` to `last`. Numbers of equal length, as keys
+// A key `share` of the way from `first` to `last`. Numbers of equal length, as keys
 // usually begin with, are taken as such, else the next bytes as one.
 std::string KeyBetween(std::string_view first, std::string_view last, double share) {
   const auto [a, b] = std::ranges::mismatch(first, last);

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "digit_shapes.h"
-#include "trainer/base/philox.h"
+#include "trainer/base/permutation.h"
 
 namespace trainer {
 namespace {
@@ -32,7 +32,7 @@ class Dice {
     }
     return words_.x[next_++];
   }
-  int Below(int n) { return static_cast<int>(uint64_t{Word()} * static_cast<uint64_t>(n) >> 32); }
+  int Below(int n) { return UniformBelow(Word(), n); }
   // In [0, 1), [low, high).
   double Uniform() { return Word() * 0x1p-32; }
   double Uniform(double low, double high) { return low + (high - low) * Uniform(); }
@@ -76,10 +76,10 @@ class Bend {
   PenPoint corners_[kGrid][kGrid];
 };
 
-// From the unit square to pixels: stretched, slanted, turned, moved.
-class Place {
+// From the unit square to pixels: stretched, slanted, rotated, moved.
+class AffineMap {
  public:
-  explicit Place(Dice& dice) {
+  explicit AffineMap(Dice& dice) {
     const double height = 19 * dice.Uniform(0.8, 1.1), width = height * dice.Uniform(0.6, 1.0);
     const double slant = 0.08 + 0.2 * dice.Bell();
     const double half = 0.06 * dice.Bell();  // tangent of half the angle
@@ -101,7 +101,7 @@ class Place {
   double xx_, xy_, yx_, yy_, x_, y_;
 };
 
-// How far inside the ink each pixel's centre lies, in pixels.
+// How far inside the ink each pixel's centre is, in pixels.
 class Canvas {
  public:
   Canvas() { depth_.fill(-9); }
@@ -144,8 +144,8 @@ struct Pen {
   double radius, swing;  // pixels; how much the pressure varies
 };
 
-void DrawStroke(const PenStroke& stroke, const Bend& bend, const Place& place, const Pen& pen,
-                double wobble, Dice& dice, Canvas& canvas) {
+void DrawStroke(const PenStroke& stroke, const Bend& bend, const AffineMap& to_pixels,
+                const Pen& pen, double wobble, Dice& dice, Canvas& canvas) {
   std::array<PenPoint, 16> points;
   const auto count = static_cast<int>(stroke.points.size());
   for (int i = 0; i < count; ++i) {
@@ -153,12 +153,12 @@ void DrawStroke(const PenStroke& stroke, const Bend& bend, const Place& place, c
     points[static_cast<size_t>(i)] = {p.x + wobble * dice.Bell(), p.y + wobble * dice.Bell()};
   }
   const auto at = [&](int i) { return points[static_cast<size_t>(std::clamp(i, 0, count - 1))]; };
-  PenPoint last = place(bend.At(at(0)));
+  PenPoint last = to_pixels(bend.At(at(0)));
   for (int i = 0; i + 1 < count; ++i) {
     const double radius = pen.radius * (1 + pen.swing * dice.Bell());
     for (int step = 1; step <= kSteps; ++step) {
       const double t = static_cast<double>(step) / kSteps;
-      const PenPoint next = place(bend.At(OnCurve(at(i - 1), at(i), at(i + 1), at(i + 2), t)));
+      const PenPoint next = to_pixels(bend.At(OnCurve(at(i - 1), at(i), at(i + 1), at(i + 2), t)));
       canvas.Line(last, next, radius);
       last = next;
     }
@@ -191,12 +191,12 @@ DigitImage DrawDigit(uint64_t seed, uint32_t set, uint64_t index) {
   const auto shapes = ShapesOf(image.label);
   const DigitShape& shape =
       shapes[static_cast<size_t>(dice.Below(static_cast<int>(shapes.size())))];
-  const Place place(dice);
+  const AffineMap to_pixels(dice);
   const Bend bend(dice, 0.05);
   const Pen pen{dice.Uniform(0.65, 1.7), 0.1};
   Canvas canvas;
   for (const PenStroke& stroke : shape.strokes) {
-    DrawStroke(stroke, bend, place, pen, 0.025, dice, canvas);
+    DrawStroke(stroke, bend, to_pixels, pen, 0.025, dice, canvas);
   }
   for (int specks = dice.Below(8) - 5; specks > 0; --specks) DrawSpeck(dice, canvas);
   Ink(canvas, dice, image);

@@ -101,6 +101,27 @@ std::string NameOf(const testing::TestParamInfo<std::string>& info) {
 
 INSTANTIATE_TEST_SUITE_P(Sources, ReplicasTest, testing::ValuesIn(EverySource::Kinds()), NameOf);
 
+TEST(OldPositionsTest, ThoseOfOneReplicaGoOnAsTheyDid) {
+  const EverySource source(kRecords);
+  for (const std::string& kind : EverySource::Kinds()) {
+    const bool random = kind.ends_with("order");
+    const std::string saved = kind.starts_with("images") ? "1 15 1 epoch 1 line 3 p2.ppm"
+                              : kind.starts_with("rows") ? "1 15 1 13"
+                                                         : "1 15 1 00000002";
+    const auto resumed = source.Make(kind, 4);
+    resumed->Restore(Position::Decode(saved));
+    EXPECT_EQ(resumed->position().Encode(), saved);
+    const std::vector<int> records = EverySource::Records(*resumed, 1);
+    if (!random) {
+      EXPECT_THAT(records, ElementsAre(2, 3, 4, 5)) << kind;
+    } else if (kind.starts_with("images")) {
+      EXPECT_EQ(records[0], 2);
+    }
+    EXPECT_EQ(resumed->position().record, 19u);
+    EXPECT_EQ(resumed->position().epoch, 1u);
+  }
+}
+
 TEST(WindowReplicasTest, ABatchHoldsBackgroundThenForegroundWhateverTheNumberOfReplicas) {
   EverySource source(3);
   Position position;

@@ -98,7 +98,7 @@ TEST_F(WindowListTest, ABatchHoldsBackgroundThenForeground) {
   EXPECT_TRUE(seen[1] && seen[3]);
 }
 
-TEST_F(WindowListTest, WhatLiesOutsideThePictureIsZeroAfterTheMean) {
+TEST_F(WindowListTest, WhatIsOutsideThePictureIsZeroAfterTheMean) {
   List("1 1.0 0 0 1 1", 1);  // the corner; context of 1 pixel doubles the box
   const auto source =
       Make("batch_size: 1 fg_fraction: 1 context_pad: 1", "crop_size: 4 mean_value: 250");
@@ -111,22 +111,24 @@ TEST_F(WindowListTest, WhatLiesOutsideThePictureIsZeroAfterTheMean) {
   }
 }
 
-TEST(PlaceWindowTest, HandValues) {
+TEST(FitWindowTest, HandValues) {
   // A box of 2x2 at (1, 1) with centre (2, 2); doubled it spans 0 to 4, five pixels to four.
   const Window window{.x1 = 1, .y1 = 1, .x2 = 2, .y2 = 2};
-  WindowPlace place = PlaceWindow(window, 100, 100, {.size = 4, .context_pad = 1}, false);
-  EXPECT_THAT((std::vector{place.from.left, place.from.top, place.from.width, place.from.height}),
-              ElementsAre(0, 0, 5, 5));
-  EXPECT_THAT((std::vector{place.left, place.top, place.width, place.height}),
+  WindowRegion region = FitWindow(window, 100, 100, {.size = 4, .context_pad = 1}, false);
+  EXPECT_THAT(
+      (std::vector{region.from.left, region.from.top, region.from.width, region.from.height}),
+      ElementsAre(0, 0, 5, 5));
+  EXPECT_THAT((std::vector{region.left, region.top, region.width, region.height}),
               ElementsAre(0, 0, 4, 4));
   // Cut off by a picture of 3x4: of 1 to 3 the last column is missing.
   for (const bool mirror : {false, true}) {
-    place = PlaceWindow(window, 4, 3, {.size = 10, .context_pad = 0, .square = true}, mirror);
-    EXPECT_THAT((std::vector{place.from.left, place.from.top, place.from.width, place.from.height}),
-                ElementsAre(1, 1, 2, 3));
-    EXPECT_EQ(place.left, mirror ? 3 : 0);
-    EXPECT_EQ(place.width, 7);
-    EXPECT_EQ(place.height, 10);
+    region = FitWindow(window, 4, 3, {.size = 10, .context_pad = 0, .square = true}, mirror);
+    EXPECT_THAT(
+        (std::vector{region.from.left, region.from.top, region.from.width, region.from.height}),
+        ElementsAre(1, 1, 2, 3));
+    EXPECT_EQ(region.left, mirror ? 3 : 0);
+    EXPECT_EQ(region.width, 7);
+    EXPECT_EQ(region.height, 10);
   }
 }
 

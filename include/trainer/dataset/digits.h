@@ -14,7 +14,7 @@ struct DigitImage {
 };
 
 // Draws digit `index` of set `set` (0 train, 1 test, ...): a random figure in one of several ways
-// of writing it, bent, slanted, turned, scaled, moved, with another pen, and noise. A function of
+// of writing it, bent, slanted, rotated, scaled, moved, with another pen, and noise. A function of
 // its arguments only: the same bytes on every machine (arithmetic is + - * / and square roots of
 // doubles, which IEEE 754 defines to the last bit). Any thread.
 DigitImage DrawDigit(uint64_t seed, uint32_t set, uint64_t index);

@@ -23,7 +23,7 @@ class NewDatabase {
 
   // Throws kUsage for a record whose number needs more digits, as keys would be out of order.
   void Put(const caffe::Datum& datum) { Put(records_, "", datum); }
-  // The same with a number of the caller's and something behind it in the key.
+  // The same with a number of the caller's, and a suffix of the key.
   void Put(int64_t number, const std::string& suffix, const caffe::Datum& datum);
   void Finish();
 
