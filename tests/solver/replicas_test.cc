@@ -170,11 +170,13 @@ class ReplicasTest : public testing::TestWithParam<std::tuple<int, bool>> {
   TempFolder folder_;
 };
 
+std::string NameOf(const testing::TestParamInfo<std::tuple<int, bool>>& test) {
+  const auto [count, eager] = test.param;
+  return Join(count, eager ? "Eager" : "Lazy");
+}
+
 INSTANTIATE_TEST_SUITE_P(Of, ReplicasTest, testing::Combine(testing::Values(2, 4), testing::Bool()),
-                         [](const auto& info) {
-                           return Join(std::get<0>(info.param),
-                                       std::get<1>(info.param) ? "Eager" : "Lazy");
-                         });
+                         NameOf);
 
 const char kNet[] = R"(
 layer { name: "rows" type: "HDF5Data" top: "x" top: "label" include { phase: TRAIN }
