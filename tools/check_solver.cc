@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "check_report.h"
+#include "device_flags.h"
 #include "run_start.h"
 #include "shared_flags.h"
 #include "table.h"
@@ -25,7 +26,7 @@ class SolverCheck {
 
   void Run() {
     if (!findings_.Try([&] { Load(); })) return;
-    findings_.Try([&] { RefuseGpuSolver(spec_); });
+    findings_.Try([&] { ChooseDevice(flags_, spec_); });
     rule_ok_ = findings_.Try([&] { states_ = MakeStepRule(spec_)->StatesPerWeight(); });
     if (sound_) CheckRates();
     findings_.Try([&] { FindStart(); });

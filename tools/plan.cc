@@ -2,10 +2,10 @@
 #include <iostream>
 #include <map>
 
+#include "device_flags.h"
 #include "json.h"
 #include "shared_flags.h"
 #include "table.h"
-#include "trainer/backend/device.h"
 #include "trainer/base/text.h"
 #include "trainer/net/net.h"
 #include "trainer/steps/step_rule.h"
@@ -201,7 +201,7 @@ class Plan final : public Verb {
     if (flags.Has("solver") == flags.Has("model")) {
       throw Error(ErrorCode::kUsage, "'trainer plan' needs either --solver=FILE or --model=FILE");
     }
-    const std::unique_ptr<Device> device = MakeCpuDevice();
+    const std::unique_ptr<Device> device = MakeDevice();
     if (flags.Has("solver")) {
       PlanSolver(flags, *device);
     } else {

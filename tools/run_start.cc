@@ -45,16 +45,6 @@ void RefuseTwoStarts(const Flags& flags) {
   }
 }
 
-void RefuseGpuSolver(const SolverSpec& spec) {
-  if (!spec.proto.has_solver_mode() || spec.proto.solver_mode() != caffe::SolverParameter::GPU) {
-    return;
-  }
-  throw Error(
-      ErrorCode::kUnavailable, spec.Where("solver_mode"),
-      "solver_mode is GPU and this build has no CUDA; write solver_mode: CPU, or give --set "
-      "solver_mode=CPU");
-}
-
 std::vector<std::string> WeightFiles(const Flags& flags, const SolverSpec& spec) {
   if (flags.Has("weights")) return flags.List("weights");
   std::vector<std::string> files;

@@ -1,9 +1,9 @@
 #include <glog/logging.h>
 #include <google/protobuf/text_format.h>
 
+#include "device_flags.h"
 #include "run_start.h"
 #include "shared_flags.h"
-#include "trainer/backend/device.h"
 #include "trainer/base/atomic_file.h"
 #include "trainer/base/text.h"
 #include "trainer/base/threads.h"
@@ -112,15 +112,15 @@ class Train final : public Verb {
       throw Error(ErrorCode::kUsage,
                   "--phase=TEST: training is phase TRAIN; 'trainer test' runs a net's TEST phase");
     }
-    RefuseGpu(flags);
+    ChooseDevice(flags);  // before the files are read
     SignalWatch signals(ReadEffects(flags));
     const SolverSpec spec = SolverOf(flags);
-    RefuseGpuSolver(spec);
+    const DeviceChoice choice = ChooseDevice(flags, spec);
     TrainOptions options;
     const Replica replica = ReplicaOf(options);
     const std::unique_ptr<SnapshotLock> lock = LockSnapshots(flags, spec, replica);
-    LOG(INFO) << "Use CPU.";
-    const std::unique_ptr<Device> device = MakeCpuDevice();
+    LogDevice(choice);
+    const std::unique_ptr<Device> device = MakeDevice(choice);
     LOG(INFO) << DescribeThreads();
     LOG(INFO) << "Initializing solver from parameters: \n" << spec.proto.DebugString();
     options.snapshot = StateToResume(flags, spec);

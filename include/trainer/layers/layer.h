@@ -200,6 +200,8 @@ class Layer {
 
   // For `trainer time` and `trainer plan`: the kernel that was chosen, or "".
   virtual std::string Implementation() const { return ""; }
+  // What was asked before it and declined, with the reasons: see DevicePlan::Declined.
+  virtual std::vector<std::string> Declined() const { return {}; }
   // Multiply-adds of one forward pass, 0 where not worth counting.
   virtual int64_t Macs() const { return 0; }
   // How long a data source made the net wait; null for other layers.

@@ -7,19 +7,14 @@
 #include <span>
 #include <vector>
 
-#include "cpu/conv_steps.h"
+#include "conv_steps.h"
 #include "cpu/lanes.h"
 
 namespace trainer::cpu {
 
-// Whether these loops can do it: 3 x 3 kernels of two axes with one input and one output channel
-// per group, in steps of 1 or 2 along the width, columns not dilated.
-bool DepthwiseTakes(const ConvDesc& desc);
-
-// For descriptions that DepthwiseTakes.
-std::unique_ptr<ConvForward> MakeDepthwiseForward(const ConvDesc& desc);
-std::unique_ptr<ConvBackwardData> MakeDepthwiseBackwardData(const ConvDesc& desc);
-std::unique_ptr<ConvBackwardWeight> MakeDepthwiseBackwardWeight(const ConvDesc& desc);
+// Why these loops cannot do it, or "": they take 3 x 3 kernels of two axes with one input and one
+// output channel per group, in steps of 1 or 2 along the width, columns not dilated.
+std::string DepthwiseRefuses(const ConvDesc& desc);
 
 inline constexpr int kTaps = 9;  // of the kernel, in row-major order
 

@@ -1,7 +1,8 @@
+#include "cpu/conv_onednn.h"
+
 #include <algorithm>
 #include <array>
 
-#include "cpu/conv_steps.h"
 #include "cpu/onednn.h"
 #include "trainer/backend/parallel_for.h"
 
@@ -120,7 +121,6 @@ class OneDnnForward final : public ConvForward {
   }
 
   std::string Name() const override { return "onednn " + op_.Name(); }
-  bool Rectifies() const override { return true; }
   size_t ScratchBytes() const override { return op_.ScratchBytes(); }
   void Run(const void* x, const float* weight, const float* bias, void* y,
            std::span<std::byte> scratch) override {

@@ -10,8 +10,9 @@
 #include <memory>
 #include <vector>
 
-#include "cpu/conv_steps.h"
+#include "conv_steps.h"
 #include "cpu/tiles.h"
+#include "trainer/backend/carve.h"
 #include "trainer/base/thread_team.h"
 
 namespace trainer::cpu {
@@ -39,37 +40,8 @@ struct SegmentShape {
   std::vector<int64_t> TapOffsets() const;
 };
 
-// Divides a call's scratch, in floats.
-class Room {
- public:
-  int64_t Take(int64_t floats) {
-    const int64_t at = used_;
-    used_ += RoundUpToLanes(floats);
-    return at;
-  }
-  size_t Bytes() const { return static_cast<size_t>(used_) * sizeof(float); }
-
- private:
-  int64_t used_ = 0;
-};
-
-inline float* Floats(std::span<std::byte> scratch) {
-  return reinterpret_cast<float*>(scratch.data());
-}
-
-// Calls part(p) for p of [0, parts), one thread each.
-template <class F>
-void ForEachPart(int parts, const F& part) {
-  RunParts(parts, part);
-}
-
-// Whether these loops can do it (AVX-512, f32, two axes, one group, columns of the kernel not
-// dilated) and are the faster ones.
-bool SegmentTakes(const ConvDesc& desc);
-
-// For descriptions that SegmentTakes.
-std::unique_ptr<ConvForward> MakeSegmentForward(const ConvDesc& desc);
-std::unique_ptr<ConvBackwardData> MakeSegmentBackwardData(const ConvDesc& desc);
-std::unique_ptr<ConvBackwardWeight> MakeSegmentBackwardWeight(const ConvDesc& desc);
+// Why these loops cannot do it or are not the faster ones, or "". They need AVX-512, f32, two axes,
+// one group and columns of the kernel that are not dilated.
+std::string SegmentsRefuse(const ConvDesc& desc);
 
 }  // namespace trainer::cpu

@@ -16,8 +16,10 @@
 #include <cstdint>
 #include <memory>
 
-#include "cpu/conv_steps.h"
+#include "conv_steps.h"
 #include "cpu/tiles.h"
+#include "trainer/backend/carve.h"
+#include "trainer/base/thread_team.h"
 
 namespace trainer::cpu {
 
@@ -33,7 +35,7 @@ struct Patches {
 // One group's product y(n, oh, ow, m) = x (*) w. Of the data gradient, x is dy and y is dx.
 struct WinogradShape {
   explicit WinogradShape(const ConvDesc& desc);
-  WinogradShape Turned() const;  // of the data gradient
+  WinogradShape Transposed() const;  // of the data gradient
 
   int64_t batch, group, c, m;  // channels per group
   int64_t h, w, oh, ow, ph, pw, kernel;
@@ -72,10 +74,10 @@ void PointsToOutput(const float* v, const TileRange& range, int64_t kernel, cons
                     bool rectify, const Patches& patches, float* y);
 
 // Where tap (i, j) of input channel c and output channel m of the product lies in a weight:
-// at[c * in_step + m * out_step + i * kernel + j], or with the taps turned round.
+// at[c * in_step + m * out_step + i * kernel + j], or with the taps reversed.
 struct KernelSteps {
   int64_t kernel, in_step, out_step;
-  bool turned;
+  bool reversed;
 };
 // Kernels at the points, and their gradients, lie in panels of up to 32 outputs:
 // [n^2][panel][in][32 or 16].
@@ -98,14 +100,14 @@ void AddPoint(const float* v, const float* d, int64_t tiles, int64_t in, int64_t
 // sums[m] += sum over pixels of dy[pixel, m], for channels in whole vectors.
 void AddPixels(const float* dy, int64_t pixels, int64_t channels, float* sums);
 
-// Whether these loops can do it: AVX-512, f32, and what the head of this file says.
-bool WinogradTakes(const ConvDesc& desc);
-// Whether they are the faster ones. Where there are few tiles, transforming the kernels costs more
-// than is saved; and tiles that reach far over the edge save nothing.
-bool WinogradPays(const WinogradShape& product);
-bool WinogradWeightPays(const WinogradShape& product);
+// Why these loops cannot do it, or "": they need AVX-512, f32, and what the head of this file says.
+std::string WinogradRefuses(const ConvDesc& desc);
+// Why they are not the faster ones, or "". Where there are few tiles, transforming the kernels costs
+// more than is saved; and tiles that reach far over the edge save nothing.
+std::string WinogradLoses(const WinogradShape& product);
+std::string WinogradWeightLoses(const WinogradShape& product);
 
-// For descriptions that WinogradTakes.
+// For descriptions that WinogradRefuses does not refuse.
 std::unique_ptr<ConvForward> MakeWinogradForward(const ConvDesc& desc);
 std::unique_ptr<ConvBackwardData> MakeWinogradBackwardData(const ConvDesc& desc);
 std::unique_ptr<ConvBackwardWeight> MakeWinogradBackwardWeight(const ConvDesc& desc);
