@@ -253,6 +253,25 @@ TEST_P(ReplicasTest, GoOnFromTheirSnapshotBitForBit) {
   }
 }
 
+// The position in the data is that of all, whoever goes on: replicas, or one with all their
+// batches.
+TEST_P(ReplicasTest, GoOnWhereTheDataStoppedInAnyNumber) {
+  const auto [count, eager] = GetParam();
+  const auto fields = [](int iterations) {
+    return Join("random_seed: 3 max_iter: ", iterations, " ");
+  };
+  const auto whole = RunAll(Spec(kNet, fields(9), 3), count, eager);
+  RunAll(Spec(kNet, fields(4), 3), count, eager);
+  TrainOptions options;
+  options.snapshot = folder_ / "s_iter_4.solverstate";
+  const auto rest = RunAll(Spec(kNet, fields(9), 3), count, eager, options.snapshot);
+  for (size_t rank = 0; rank < rest.size(); ++rank) {
+    EXPECT_THAT(rest[rank].weights, ElementsAreArray(whole[rank].weights));
+  }
+  const Learned one = Run(Spec(kNet, fields(9), 3 * count), options);
+  EXPECT_THAT(one.weights, Pointwise(FloatNear(2e-6f), whole[0].weights));
+}
+
 TEST_P(ReplicasTest, OfAnotherNumberGoOnWithoutTheStatesOfTheFirst) {
   const auto [count, eager] = GetParam();
   const std::string fields = "random_seed: 3 ";
