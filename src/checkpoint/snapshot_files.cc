@@ -53,13 +53,6 @@ void PlaceAll(std::span<AtomicFile* const> files, FileOps& ops) {
   }
 }
 
-// Writes a model under its temporary name.
-Seal WriteUnplaced(caffe::NetParameter& net, AtomicFile* file) {
-  const Seal seal = WriteModelTo(net, file);
-  file->Finish();
-  return seal;
-}
-
 // The iteration in `name` if it is one of `stem`'s states, else -1.
 int IterOf(std::string_view name, const std::string& stem) {
   if (name.ends_with(kHdf5Suffix)) name.remove_suffix(kHdf5Suffix.size());
@@ -86,11 +79,13 @@ SnapshotNames SaveSnapshot(const std::string& prefix, int iter, caffe::NetParame
                            SnapshotFormat format) {
   SnapshotNames names = NamesFor(prefix, iter, format);
   AtomicFile model_file(names.model, ops);
-  SetModel(names.model, WriteUnplaced(net, &model_file), &state);
+  SetModel(names.model, WriteModelTo(net, &model_file), &state);
+  model_file.Finish();
   std::optional<AtomicFile> averaged_file;
   if (averaged != nullptr) {
     averaged_file.emplace(names.averaged, ops);
-    SetAveraged(names.averaged, WriteUnplaced(*averaged, &*averaged_file), &state);
+    SetAveraged(names.averaged, WriteModelTo(*averaged, &*averaged_file), &state);
+    averaged_file->Finish();
   }
 
   state.set_iter(iter);

@@ -170,11 +170,13 @@ class ReplicasTest : public testing::TestWithParam<std::tuple<int, bool>> {
   TempFolder folder_;
 };
 
+std::string NameOf(const testing::TestParamInfo<std::tuple<int, bool>>& test) {
+  const auto [count, eager] = test.param;
+  return Join(count, eager ? "Eager" : "Lazy");
+}
+
 INSTANTIATE_TEST_SUITE_P(Of, ReplicasTest, testing::Combine(testing::Values(2, 4), testing::Bool()),
-                         [](const auto& info) {
-                           return Join(std::get<0>(info.param),
-                                       std::get<1>(info.param) ? "Eager" : "Lazy");
-                         });
+                         NameOf);
 
 const char kNet[] = R"(
 layer { name: "rows" type: "HDF5Data" top: "x" top: "label" include { phase: TRAIN }
@@ -249,6 +251,25 @@ TEST_P(ReplicasTest, GoOnFromTheirSnapshotBitForBit) {
     EXPECT_THAT(rest[rank].losses,
                 ElementsAreArray(std::vector<float>(losses.begin() + 4, losses.end())));
   }
+}
+
+// The position in the data is that of all, whoever goes on: replicas, or one with all their
+// batches.
+TEST_P(ReplicasTest, GoOnWhereTheDataStoppedInAnyNumber) {
+  const auto [count, eager] = GetParam();
+  const auto fields = [](int iterations) {
+    return Join("random_seed: 3 max_iter: ", iterations, " ");
+  };
+  const auto whole = RunAll(Spec(kNet, fields(9), 3), count, eager);
+  RunAll(Spec(kNet, fields(4), 3), count, eager);
+  TrainOptions options;
+  options.snapshot = folder_ / "s_iter_4.solverstate";
+  const auto rest = RunAll(Spec(kNet, fields(9), 3), count, eager, options.snapshot);
+  for (size_t rank = 0; rank < rest.size(); ++rank) {
+    EXPECT_THAT(rest[rank].weights, ElementsAreArray(whole[rank].weights));
+  }
+  const Learned one = Run(Spec(kNet, fields(9), 3 * count), options);
+  EXPECT_THAT(one.weights, Pointwise(FloatNear(2e-6f), whole[0].weights));
 }
 
 TEST_P(ReplicasTest, OfAnotherNumberGoOnWithoutTheStatesOfTheFirst) {

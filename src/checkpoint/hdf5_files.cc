@@ -1,13 +1,16 @@
-#include "hdf5_messages.h"
+#include "hdf5_files.h"
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <climits>
 #include <set>
 
+#include "sealed_file.h"
+#include "trainer/base/crc32c.h"
 #include "trainer/base/error.h"
+#include "trainer/base/file.h"
 #include "trainer/base/text.h"
-#include "trainer/checkpoint/model_file.h"
 #include "trainer/hdf5/reader.h"
 
 namespace trainer {
@@ -129,31 +132,6 @@ void ReadExtras(const Hdf5Reader& reader, caffe::SolverState* state) {
   }
 }
 
-}  // namespace
-
-void CheckHdf5Names(std::span<const std::string> layers) {
-  const std::set<std::string> names(layers.begin(), layers.end());
-  for (const std::string& name : layers) {
-    const auto refuse = [&](const std::string& why) {
-      throw Error(ErrorCode::kConfig,
-                  Join("layer '", EscapeControl(name), "' cannot be saved as HDF5: ", why,
-                       "; rename the layer, or set snapshot_format: BINARYPROTO"));
-    };
-    for (size_t begin = 0; begin != std::string::npos;) {
-      const size_t end = name.find('/', begin);
-      const std::string part = name.substr(begin, end - begin);
-      if (part.empty() || part == "." || part.find('\0') != std::string::npos) {
-        refuse("a part of its name between slashes is empty or a dot");
-      }
-      if (begin > 0 && IsNumber(part) && names.contains(name.substr(0, begin - 1))) {
-        refuse(Join("blob ", part, " of layer '", name.substr(0, begin - 1),
-                    "' would have the same path"));
-      }
-      begin = end == std::string::npos ? end : end + 1;
-    }
-  }
-}
-
 void SketchModel(const caffe::NetParameter& net, Hdf5Sketch* sketch) {
   std::vector<std::string> names;
   for (const caffe::LayerParameter& layer : net.layer()) names.push_back(layer.name());
@@ -194,6 +172,59 @@ void SketchState(caffe::SolverState& state, Hdf5Sketch* sketch) {
   sketch->AddBytes(kExtras, bytes);
 }
 
+constexpr std::string_view kMark = "trainer, sealed HDF5 that begins at byte 512\r\n\x1a\n";
+constexpr size_t kSizeAt = kMark.size(), kCrcAt = kSizeAt + 8;
+constexpr int kMaxFlips = 8;  // of 384: no other file is that near
+
+int BitsOffMark(const std::string& head) {
+  int bits = 0;
+  for (size_t i = 0; i < std::min(head.size(), kMark.size()); ++i) {
+    bits += std::popcount(static_cast<unsigned char>(head[i] ^ kMark[i]));
+  }
+  return bits;
+}
+
+Seal WriteSealed(Hdf5Sketch& sketch, AtomicFile* file) {
+  Seal seal;
+  seal.file_bytes = sketch.Finish();
+  std::string head = std::string(kMark) + LittleEndian(seal.file_bytes, 8);
+  head.resize(kHdf5SealBytes, '\0');
+  // The checksum stands before what it is of: a pass over the memory only, then the writing.
+  seal.crc32c = Crc32c(head.data(), head.size());
+  sketch.Emit(kHdf5SealBytes, [&](const void* data, size_t bytes) {
+    seal.crc32c = Crc32c(data, bytes, seal.crc32c);
+  });
+  head.replace(kCrcAt, 4, LittleEndian(seal.crc32c, 4));
+  file->Append(head.data(), head.size());
+  sketch.Emit(kHdf5SealBytes, [&](const void* data, size_t bytes) { file->Append(data, bytes); });
+  return seal;
+}
+
+}  // namespace
+
+void CheckHdf5Names(std::span<const std::string> layers) {
+  const std::set<std::string> names(layers.begin(), layers.end());
+  for (const std::string& name : layers) {
+    const auto refuse = [&](const std::string& why) {
+      throw Error(ErrorCode::kConfig,
+                  Join("layer '", EscapeControl(name), "' cannot be saved as HDF5: ", why,
+                       "; rename the layer, or set snapshot_format: BINARYPROTO"));
+    };
+    for (size_t begin = 0; begin != std::string::npos;) {
+      const size_t end = name.find('/', begin);
+      const std::string part = name.substr(begin, end - begin);
+      if (part.empty() || part == "." || part.find('\0') != std::string::npos) {
+        refuse("a part of its name between slashes is empty or a dot");
+      }
+      if (begin > 0 && IsNumber(part) && names.contains(name.substr(0, begin - 1))) {
+        refuse(Join("blob ", part, " of layer '", name.substr(0, begin - 1),
+                    "' would have the same path"));
+      }
+      begin = end == std::string::npos ? end : end + 1;
+    }
+  }
+}
+
 caffe::NetParameter ReadHdf5Model(const std::string& path) { return ModelReader(path).Read(); }
 
 caffe::SolverState ReadHdf5State(const std::string& path) {
@@ -219,6 +250,43 @@ caffe::SolverState ReadHdf5State(const std::string& path) {
     FillBlob(reader.Array(Join("history/", i)), ErrorCode::kBadSnapshot, state.add_history());
   }
   return state;
+}
+
+Seal WriteHdf5Model(const caffe::NetParameter& net, AtomicFile* file) {
+  Hdf5Sketch sketch(file->path(), kHdf5SealBytes);
+  SketchModel(net, &sketch);
+  return WriteSealed(sketch, file);
+}
+
+Seal WriteHdf5State(caffe::SolverState& state, AtomicFile* file) {
+  Hdf5Sketch sketch(file->path(), kHdf5SealBytes);
+  SketchState(state, &sketch);
+  return WriteSealed(sketch, file);
+}
+
+bool HasHdf5Seal(const std::string& head) {
+  return BitsOffMark(head) <= (head.size() < kMark.size() ? 0 : kMaxFlips);
+}
+
+Seal CheckHdf5Seal(const std::string& path, uint64_t size) {
+  const FileHandle file = OpenForReading(path);
+  std::string head = ReadPiece(file, path, 0, kHdf5SealBytes);
+  if (head.size() < kHdf5SealBytes) {
+    ThrowDamaged(path, Join("the file is cut short: only ", size, " bytes are there"));
+  }
+  const uint64_t stated = FromLittleEndian(std::string_view(head).substr(kSizeAt, 8));
+  const Seal seal{static_cast<uint32_t>(FromLittleEndian(std::string_view(head).substr(kCrcAt, 4))),
+                  size};
+  head.replace(kCrcAt, 4, 4, '\0');
+  const uint32_t crc = ChecksumOf(file, path, kHdf5SealBytes, size - kHdf5SealBytes,
+                                  Crc32c(head.data(), head.size()));
+  if (BitsOffMark(head) == 0 && stated > size) {
+    ThrowDamaged(path, Join("the file is cut short: ", size, " of ", stated, " bytes are there"));
+  }
+  if (BitsOffMark(head) != 0 || stated != size || crc != seal.crc32c) {
+    ThrowDamaged(path, "the file was changed after it was written: its checksum does not match");
+  }
+  return seal;
 }
 
 }  // namespace trainer
