@@ -97,10 +97,8 @@ class Lines {
         RunTile<T, V, Window>(sources, operands, target + t * channels_, std::max<int64_t>(-t, 0),
                               target_width_ - t);
       }
-      if (operands.stream) StreamFence();
     };
-    ParallelLanes<V>(TargetLines(), line,
-                     1 + parallel_for_internal::kGrain / (target_width_ * channels_));
+    ParallelLanes<V>(TargetLines(), GrainOf(target_width_ * channels_), operands.stream, line);
   }
 
   // Writes the targets [begin, end) of a window.
@@ -200,10 +198,10 @@ Offer<ConvBackwardData> TakeData(const Device&, const ConvDesc& desc) {
   return std::make_unique<DepthwiseBackwardData>(desc);
 }
 
-const RegisterConvStep<ConvForward> kForward(
-    {DeviceKind::kCpu, rank::kOwn, "own depthwise", TakeForward});
-const RegisterConvStep<ConvBackwardData> kData(
-    {DeviceKind::kCpu, rank::kOwn, "own depthwise", TakeData});
+const RegisterConvStep<ConvForward> kForward({DeviceKind::kCpu, rank::kOwn, "own depthwise",
+                                              TakeForward});
+const RegisterConvStep<ConvBackwardData> kData({DeviceKind::kCpu, rank::kOwn, "own depthwise",
+                                                TakeData});
 
 }  // namespace
 

@@ -40,8 +40,8 @@ class SegmentBackwardWeight final : public ConvBackwardWeight {
     const int64_t lines = s_.batch * s_.oh;
     RunParts(s_.threads, [&](int part) {
       RunLines(lines * part / s_.threads, lines * (part + 1) / s_.threads,
-               static_cast<const float*>(x), static_cast<const float*>(dy),
-               grads + part * grad_, images_.In(scratch) + part * visit_.images * s_.padded);
+               static_cast<const float*>(x), static_cast<const float*>(dy), grads + part * grad_,
+               images_.In(scratch) + part * visit_.images * s_.padded);
     });
     AddParts(grads, dweight);
     if (!s_.bias || dbias == nullptr) return;
@@ -137,8 +137,8 @@ Offer<ConvBackwardWeight> Take(const Device&, const ConvDesc& desc) {
   return std::make_unique<SegmentBackwardWeight>(desc);
 }
 
-const RegisterConvStep<ConvBackwardWeight> kWeight(
-    {DeviceKind::kCpu, rank::kOwn + 10, "own segments", Take});
+const RegisterConvStep<ConvBackwardWeight> kWeight({DeviceKind::kCpu, rank::kOwn + 10,
+                                                    "own segments", Take});
 
 }  // namespace
 }  // namespace trainer::cpu

@@ -102,8 +102,8 @@ void AddPixels(const float* dy, int64_t pixels, int64_t channels, float* sums);
 
 // Why these loops cannot do it, or "": they need AVX-512, f32, and what the head of this file says.
 std::string WinogradRefuses(const ConvDesc& desc);
-// Why they are not the faster ones, or "". Where there are few tiles, transforming the kernels costs
-// more than is saved; and tiles that reach far over the edge save nothing.
+// Why they are not the faster ones, or "". Where there are few tiles, transforming the kernels
+// costs more than is saved; and tiles that reach far over the edge save nothing.
 std::string WinogradLoses(const WinogradShape& product);
 std::string WinogradWeightLoses(const WinogradShape& product);
 

@@ -88,7 +88,7 @@ class MaxPool final : public FastPool {
       };
       ForWindows<V>(r, window);
     };
-    ParallelLanes<V>(desc_.batch * out_h, row, RowGrain(desc_.out_w * channels));
+    ParallelLanes<V>(desc_.batch * out_h, GrainOf(desc_.out_w * channels), false, row);
   }
 
   // Whether each input place lies in just one window.
@@ -122,9 +122,8 @@ class MaxPool final : public FastPool {
             });
       };
       ForWindows<V>(r, window);
-      if (stream) StreamFence();
     };
-    ParallelLanes<V>(desc_.batch * out_h, row, RowGrain(desc_.out_w * channels));
+    ParallelLanes<V>(desc_.batch * out_h, GrainOf(desc_.out_w * channels), stream, row);
   }
 
   template <class T, class V>
@@ -151,9 +150,8 @@ class MaxPool final : public FastPool {
             });
       };
       ForPlaces<V>(r, place);
-      if (stream) StreamFence();
     };
-    ParallelLanes<V>(desc_.batch * in_h, row, RowGrain(desc_.in_w * channels));
+    ParallelLanes<V>(desc_.batch * in_h, GrainOf(desc_.in_w * channels), stream, row);
   }
 };
 
