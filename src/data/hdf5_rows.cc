@@ -11,6 +11,7 @@
 #include "trainer/base/text.h"
 #include "trainer/config/blob.h"
 #include "trainer/config/prototxt.h"
+#include "trainer/tensor/plain_order.h"
 
 namespace trainer {
 namespace {
@@ -26,17 +27,6 @@ void MakeOrder(const PhiloxKey& key, uint64_t epoch, uint64_t stream, size_t cou
   for (size_t left = count; left > 1; --left) {
     const uint64_t word = PhiloxWord(key, static_cast<uint32_t>(epoch), (stream << 32) + left);
     std::swap((*order)[left - 1], (*order)[word * left >> 32]);
-  }
-}
-
-// Rows of (C, H, W) to (H, W, C): the memory order of an image.
-void ToMemoryOrder(const std::vector<int64_t>& row_dims, int64_t rows, const float* from,
-                   float* to) {
-  const int64_t channels = row_dims[0], pixels = row_dims[1] * row_dims[2];
-  for (int64_t row = 0; row < rows; ++row, from += channels * pixels) {
-    for (int64_t pixel = 0; pixel < pixels; ++pixel) {
-      for (int64_t c = 0; c < channels; ++c) *to++ = from[c * pixels + pixel];
-    }
   }
 }
 
@@ -260,7 +250,7 @@ void Hdf5Rows::ReadRun(const Row& first, int64_t rows, int64_t at, RowBatch& bat
     }
     plain_.resize(std::max(plain_.size(), count));
     arrays_[i].ReadRows(first.row, rows, {plain_.data(), count});
-    ToMemoryOrder(row, rows, plain_.data(), to);
+    TransposeMatrices({plain_.data(), count}, {to, count}, row[0], row[1] * row[2]);
   }
 }
 

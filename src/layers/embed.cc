@@ -2,9 +2,9 @@
 
 #include "checks.h"
 #include "index_list.h"
-#include "plain_order.h"
 #include "trainer/backend/map.h"
 #include "trainer/base/text.h"
+#include "trainer/tensor/plain_order.h"
 
 namespace trainer {
 namespace {

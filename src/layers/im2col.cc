@@ -1,6 +1,6 @@
 #include "conv_geometry.h"
-#include "plain_order.h"
 #include "trainer/backend/map.h"
+#include "trainer/tensor/plain_order.h"
 
 namespace trainer {
 namespace {

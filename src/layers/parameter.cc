@@ -1,5 +1,5 @@
 #include "blob_shapes.h"
-#include "plain_order.h"
+#include "trainer/backend/layout.h"
 #include "trainer/backend/map.h"
 
 namespace trainer {
