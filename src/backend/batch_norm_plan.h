@@ -78,13 +78,13 @@ class BatchNormPasses final : public BatchNormPlan {
       using T = typename decltype(tag)::Type;
       const T* dy = in.dy.As<T>();
       const Run<T> run = {in, at, Means(scratch), Sums(scratch)};
-      if (desc_.relu && desc_.other) return WithOther(run, WherePositive<T>{dy, in.y.As<T>()});
-      if (desc_.other) return WithOther(run, Whole<T>{dy});
-      if (desc_.relu) return FromX(run, WhereNormalPositive<T>{dy, Normal<T>(in.x, in.shift, at)});
-      if (!desc_.from_output) return FromX(run, Whole<T>{dy});
-      const Whole<T> g{dy};
-      Sum(run, g, FromOutput<T>{in.y.As<T>()});
-      Finish(run, g, FromOutput<T>{in.y.As<T>()});
+      if (desc_.relu && desc_.other) return WithOther(run, MaskedByOutput<T>{dy, in.y.As<T>()});
+      if (desc_.other) return WithOther(run, PlainGradient<T>{dy});
+      if (desc_.relu) return FromX(run, MaskedByInput<T>{dy, Normal<T>(in.x, in.shift, at)});
+      if (!desc_.from_output) return FromX(run, PlainGradient<T>{dy});
+      const PlainGradient<T> g{dy};
+      Sum(run, g, NormalFromOutput<T>{in.y.As<T>()});
+      Finish(run, g, NormalFromOutput<T>{in.y.As<T>()});
     });
   }
 
@@ -112,7 +112,7 @@ class BatchNormPasses final : public BatchNormPlan {
     return {x.As<T>(), at.mean, at.factor, shift};
   }
   template <class T>
-  static FromInput<T> ZFromX(const Run<T>& run) {
+  static NormalFromInput<T> ZFromX(const Run<T>& run) {
     return {run.in.x.template As<T>(), run.at.mean, run.at.inverse};
   }
 
@@ -140,12 +140,12 @@ class BatchNormPasses final : public BatchNormPlan {
   void WithOther(const Run<T>& run, const G& g) const {
     T* const to = run.in.dother.template As<T>();
     if (to == nullptr) return FromX(run, g);
-    const Whole<T> written{to};
+    const PlainGradient<T> written{to};
     if (!desc_.relu && to == run.in.dy.data) return FromX(run, written);
     if (!NeedsSums(run.in)) {
       loops_.MapInPixels(pixels_, g, to, to != run.in.dy.data);
     } else {
-      Sum(run, Kept<T, G>{g, to}, ZFromX(run));
+      Sum(run, WrittenThrough<T, G>{g, to}, ZFromX(run));
     }
     Finish(run, written, ZFromX(run));
   }
