@@ -9,11 +9,11 @@
 #include "trainer/base/atomic_file.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
-#include "trainer/checkpoint/snapshot.h"
+#include "trainer/checkpoint/snapshot_files.h"
 #include "trainer/checkpoint/snapshot_lock.h"
-#include "trainer/rules/rule.h"
 #include "trainer/solver/lr_policy.h"
 #include "trainer/solver/solver.h"
+#include "trainer/steps/step_rule.h"
 
 namespace trainer {
 namespace {
@@ -27,7 +27,7 @@ class SolverCheck {
   void Run() {
     if (!findings_.Try([&] { Load(); })) return;
     findings_.Try([&] { ChooseDevice(flags_, spec_); });
-    rule_ok_ = findings_.Try([&] { states_ = MakeRule(spec_)->StatesPerWeight(); });
+    rule_ok_ = findings_.Try([&] { states_ = MakeStepRule(spec_)->StatesPerWeight(); });
     if (sound_) CheckRates();
     findings_.Try([&] { FindStart(); });
     ListNets();

@@ -8,7 +8,7 @@
 #include "table.h"
 #include "trainer/base/text.h"
 #include "trainer/net/net.h"
-#include "trainer/rules/rule.h"
+#include "trainer/steps/step_rule.h"
 #include "verb.h"
 
 namespace trainer {
@@ -254,7 +254,7 @@ class Plan final : public Verb {
       options.state = spec.tests[i].state;
       report.Add(Join("test net (#", i, ")"), Net(*spec.tests[i].net, options, device, params));
     }
-    report.Finish(params, MakeRule(spec)->StatesPerWeight());
+    report.Finish(params, MakeStepRule(spec)->StatesPerWeight());
   }
 
   static void PlanModel(const Flags& flags, const Device& device) {

@@ -4,7 +4,7 @@
 
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
-#include "trainer/checkpoint/snapshot.h"
+#include "trainer/checkpoint/snapshot_files.h"
 
 namespace trainer {
 

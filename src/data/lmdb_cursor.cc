@@ -93,6 +93,8 @@ class LmdbCursor final : public Cursor {
 
   std::string_view Key() const override { return View(key_); }
   std::string_view Value() const override { return View(value_); }
+  // They are parts of the map, which nothing changes during the transaction.
+  bool RecordsStayValid() const override { return true; }
 
   void SeekFirst() override {
     Check(Move(MDB_FIRST, nullptr), "cannot read the first record");

@@ -4,10 +4,10 @@
 namespace trainer {
 namespace {
 
-class WindowData final : public Prefetched {
+class WindowData final : public PrefetchedImages {
  public:
   WindowData(const LayerSpec& spec, const LayerEnv& env)
-      : Prefetched(MakeWindowPrefetcher(spec, env.phase, env.key, env.replica)) {}
+      : PrefetchedImages(MakeWindowPrefetcher(spec, env.phase, env.key, env.replica)) {}
 };
 
 const RegisterLayer<WindowData> kWindowData(

@@ -116,6 +116,12 @@ void PlanAgain(int step, const NetOptions& options, const Device& device, ParamS
 // change that; what no loss depends on is left out.
 void PlanGradients(const NetOptions& options, Graph& graph);
 
+// Finds out when the gradients of the net's own parameters are final, for their order in memory.
+void OrderGradients(Graph& graph);
+
+// Makes data layers' outputs hold until the next batch, for nets that keep it.
+void PinBatch(Graph& graph);
+
 // The first backward step in which a reader of the value needs it; the end where none does.
 int FirstBackwardUse(int value, const Graph& graph);
 

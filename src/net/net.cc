@@ -30,6 +30,13 @@ Error WithItemsName(const Graph& graph, const StepInfo& reader, const ItemError&
   return Error(error.code(), Join(error.what(), "; item ", error.item(), " is ", name));
 }
 
+// Each replica drops other elements of its own items; rank 0 those of a run alone. The seed takes
+// the rank up, so that no stream of one replica is another's of another.
+PhiloxKey OfReplica(PhiloxKey key, const Replica& replica) {
+  key.seed ^= static_cast<uint64_t>(replica.rank) * 0x9E3779B97F4A7C15u;
+  return key;
+}
+
 }  // namespace
 
 uint32_t StreamOf(const std::string& name, caffe::Phase phase) {
@@ -61,12 +68,15 @@ Net::Net(const NetSpec& spec, const NetOptions& options, const Device& device, P
   log.Layers(*graph_);
   if (!debug_info_) FuseLayers(options_, device_, params_, *graph_);
   PlanGradients(options_, *graph_);
+  OrderGradients(*graph_);
+  if (options_.keeps_batch) PinBatch(*graph_);
   PlanMemory(options_, *graph_);
   RequireFit(*graph_, options_, device_, params_.PlannedBytes());
   ListParams();
   if (options_.plan_only) return;
   params_.Allocate(options_.training);
   FillParams(graph_->fresh);
+  ListSlices();
   arena_ = device_.Allocate(graph_->plan.arena_bytes);
   device_.Zero(arena_, graph_->plan.arena_bytes);
   BindContexts();
@@ -78,6 +88,7 @@ Net::Net(const NetSpec& spec, const NetOptions& options, const Device& device, P
 Net::~Net() {
   if (arena_ != nullptr) device_.Free(arena_);
   if (faults_ != nullptr) device_.Free(faults_);
+  if (kept_states_ != nullptr) device_.Free(kept_states_);
   for (void* spare : spares_) device_.Free(spare);
 }
 
@@ -109,6 +120,7 @@ void Net::BindContexts() {
                      : static_cast<std::byte*>(arena_) +
                            graph_->blocks[static_cast<size_t>(block)].offset;
   };
+  size_t states = 0;
   contexts_.resize(graph_->steps.size());
   fault_words_.assign(contexts_.size(), FaultWord::kNone);
   const size_t fault_bytes = fault_words_.size() * sizeof(uint64_t);
@@ -123,7 +135,7 @@ void Net::BindContexts() {
     run.device_ = &device_;
     run.fault_ = faults_ + s;
     run.phase_ = step.spec.proto().phase();
-    run.key_ = {options_.seed, StreamOf(step.key, run.phase_)};
+    run.key_ = OfReplica({options_.seed, StreamOf(step.key, run.phase_)}, options_.replica);
     for (size_t i = 0; i < step.in.size(); ++i) {
       const ValueInfo& value = graph_->values[static_cast<size_t>(step.in[i])];
       run.in_.emplace_back(at(value.block), value.shape, value.dtype);
@@ -141,7 +153,9 @@ void Net::BindContexts() {
     }
     if (step.workspace_bytes > 0) run.workspace_ = {at(step.workspace_block), step.workspace_bytes};
     if (step.state_bytes > 0) run.state_ = {at(step.state_block), step.state_bytes};
+    states += step.state_bytes;
   }
+  if (options_.keeps_batch && states > 0) kept_states_ = device_.Allocate(states);
 }
 
 void Net::CollectOutputs() {
@@ -162,7 +176,8 @@ void Net::CollectOutputs() {
   std::ranges::stable_sort(outputs_, {}, &NetOutput::name);
 }
 
-float Net::Forward() {
+float Net::Forward(NetBatch batch) {
+  if (batch == NetBatch::kSame) return ForwardAgain();
   BeginPass();
   for (int s = 0; s < NumLayers(); ++s) {
     ForwardLayer(s);
@@ -171,17 +186,13 @@ float Net::Forward() {
   return Loss();
 }
 
-void Net::Backward() {
-  for (int s = NumLayers(); s-- > 0;) {
-    BackwardLayer(s);
-    if (debug_info_) LogBackward(s);
-  }
-  if (debug_info_) LogNorms();
-}
-
 void Net::BeginPass() {
-  for (RunContext& run : contexts_) run.pass_ = passes_;
+  for (RunContext& run : contexts_) {
+    run.pass_ = passes_;
+    run.repeats_ = false;
+  }
   ++passes_;
+  if (kept_states_ != nullptr) CopyStates(false);
 }
 
 void Net::ForwardLayer(int i) {

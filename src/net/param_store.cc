@@ -1,17 +1,15 @@
 #include "trainer/net/param_store.h"
 
-#include <cstring>
+#include <algorithm>
 
 #include "trainer/tensor/plain_order.h"
 
 namespace trainer {
-namespace {
 
-constexpr int64_t kAlign = 16;  // floats: one cache line
-
-int64_t Padded(int64_t count) { return (count + kAlign - 1) / kAlign * kAlign; }
-
-}  // namespace
+int64_t ParamStore::Padded(int64_t count) {
+  constexpr int64_t kLine = 16;  // floats in a cache line
+  return (count + kLine - 1) / kLine * kLine;
+}
 
 ParamStore::~ParamStore() {
   for (void* block : blocks_) device_.Free(block);
@@ -42,10 +40,15 @@ float* ParamStore::AllocateFloats(size_t count) {
 }
 
 void ParamStore::Allocate(bool training) {
+  const auto learns = [&](const Param* param) { return training && param->lr_mult != 0; };
+  std::vector<Param*> fresh;
+  for (size_t i = params_.size(); i-- > allocated_;) fresh.push_back(&params_[i]);
+  const auto rest = std::ranges::stable_partition(fresh, learns);
+  std::ranges::stable_sort(fresh.begin(), rest.begin(), std::greater<>(), &Param::last_adder);
   int64_t weights = 0, grads = 0;
-  for (size_t i = allocated_; i < params_.size(); ++i) {
-    weights += Padded(params_[i].count());
-    if (training && params_[i].lr_mult != 0) grads += Padded(params_[i].count());
+  for (const Param* param : fresh) {
+    weights += Padded(param->count());
+    if (learns(param)) grads += Padded(param->count());
   }
   if (weights == 0) return;
   float* weight = AllocateFloats(static_cast<size_t>(weights));
@@ -55,13 +58,12 @@ void ParamStore::Allocate(bool training) {
     weights_ = {weight, static_cast<size_t>(weights)};
     gradients_ = {grad, static_cast<size_t>(grads)};
   }
-  for (size_t i = params_.size(); i-- > allocated_;) {
-    Param& param = params_[i];
-    param.weight = weight;
-    weight += Padded(param.count());
-    if (!training || param.lr_mult == 0) continue;
-    param.grad = grad;
-    grad += Padded(param.count());
+  for (Param* param : fresh) {
+    param->weight = weight;
+    weight += Padded(param->count());
+    if (!learns(param)) continue;
+    param->grad = grad;
+    grad += Padded(param->count());
   }
   allocated_ = params_.size();
 }

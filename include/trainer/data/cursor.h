@@ -27,9 +27,10 @@ class Cursor {
   // The database's folder, as given.
   const std::string& path() const { return path_; }
 
-  // The current record. Valid until the next move.
+  // The current record. Valid until the next move, or as long as the cursor.
   virtual std::string_view Key() const = 0;
   virtual std::string_view Value() const = 0;
+  virtual bool RecordsStayValid() const { return false; }
 
   virtual void SeekFirst() = 0;
   virtual void SeekLast() = 0;

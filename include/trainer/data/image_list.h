@@ -48,6 +48,7 @@ void ReadListedImage(const std::string& list, const ListedImage& listed,
 // ReadImageList and ReadImageReading do, and kConfig at the field's line: no source, rand_skip
 // above the number of images.
 std::unique_ptr<Prefetcher> MakeImagePrefetcher(const LayerSpec& layer, caffe::Phase phase,
-                                                const PhiloxKey& key, const Replica& replica);
+                                                const PhiloxKey& key, const Replica& replica,
+                                                int decode_threads = 1);
 
 }  // namespace trainer

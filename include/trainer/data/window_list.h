@@ -67,6 +67,7 @@ WindowPlace PlaceWindow(const Window& window, int image_height, int image_width,
 // and whether it is mirrored, is a function of the key and the record's number. Throws as
 // ReadPrefetchOptions and ReadWindowList do, and kConfig at the field's line.
 std::unique_ptr<Prefetcher> MakeWindowPrefetcher(const LayerSpec& layer, caffe::Phase phase,
-                                                 const PhiloxKey& key, const Replica& replica);
+                                                 const PhiloxKey& key, const Replica& replica,
+                                                 int decode_threads = 1);
 
 }  // namespace trainer

@@ -139,6 +139,9 @@ class RunContext {
   // sees its forward's number.
   const PhiloxKey& key() const { return key_; }
   uint32_t pass() const { return pass_; }
+  // Whether this forward pass repeats the one before it on the same batch. It then leaves no trace
+  // of its own in what outlives a pass: running averages, files.
+  bool repeats() const { return repeats_; }
 
  private:
   friend class Net;
@@ -152,12 +155,13 @@ class RunContext {
   uint64_t* fault_ = nullptr;
   PhiloxKey key_;
   uint32_t pass_ = 0;
+  bool repeats_ = false;
 };
 
 // What a layer's maker may know beside its spec.
 struct LayerEnv {
   caffe::Phase phase = caffe::TEST;
-  PhiloxKey key;    // of the layer's random stream
+  PhiloxKey key;    // of the order of data: the same for all replicas, unlike RunContext::key
   Replica replica;  // the part of a data set that this replica reads
 };
 

@@ -57,7 +57,8 @@ void RefuseMomentum(const SolverSpec& spec, std::string_view type);
 // Throws kConfig when the solver asks for L1: `type` defines its decay for L2 alone.
 void RefuseL1(const SolverSpec& spec, std::string_view type);
 
-// Makes the rule of the solver's `type`, or throws kConfig at its line naming the nearest type.
-std::unique_ptr<Rule> MakeRule(const SolverSpec& spec);
+// Makes the rule of the solver's `type`, or throws kConfig at its line naming the nearest type, of
+// the rules and of `others`.
+std::unique_ptr<Rule> MakeRule(const SolverSpec& spec, const std::vector<std::string>& others = {});
 
 }  // namespace trainer
