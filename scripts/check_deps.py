@@ -44,23 +44,25 @@ def kernel_modules(cmake_text):
             if "KERNELS" in match.group(1).split()}
 
 
-def way_to_device_code(root, file, seen=()):
-    """The headers that lead from a file to DEVICE_CODE, itself at the end, or None."""
+def way_to_device_code(root, file, known):
+    """The headers that lead from a file to DEVICE_CODE, itself at the end, or None. `known` keeps
+    the answers for headers that were met before."""
+    module = module_of(file.relative_to(root).parts)
     for match in map(INCLUDE.match, file.read_text().splitlines()):
         if not match or match.group(1) != '"':
             continue
-        module = module_of(file.relative_to(root).parts)
         for folder in (file.parent, root / "include", root / "src" / (module or "")):
-            header = (folder / match.group(2)).resolve()
-            if header in seen or not header.is_file():
+            header = folder / match.group(2)
+            if not header.is_file():
                 continue
-            name = header.relative_to(root).as_posix()
+            name = header.resolve().relative_to(root).as_posix()
             if name == DEVICE_CODE:
                 return [name]
-            seen = (*seen, header)
-            way = way_to_device_code(root, header, seen)
-            if way:
-                return [name, *way]
+            if name not in known:
+                known[name] = None  # until then: headers may include each other
+                known[name] = way_to_device_code(root, header, known)
+            if known[name]:
+                return [name, *known[name]]
     return None
 
 
@@ -133,7 +135,7 @@ def check(root):
     root = pathlib.Path(root).resolve()
     cmake = root / "CMakeLists.txt"
     deps, lines = read_modules(cmake.read_text())
-    kernels = kernel_modules(cmake.read_text())
+    kernels, known = kernel_modules(cmake.read_text()), {}
     problems = []
     for name, used in deps.items():
         problems += [f"{cmake.name}:{lines[name]}: module '{name}' depends on unknown '{dep}'"
@@ -156,7 +158,7 @@ def check(root):
             if wrong:
                 problems.append(f"{name}:{number}: {wrong}")
         host = name.parts[0] == "tools" or name.parts[0] == "src" and name.parts[1] not in kernels
-        way = way_to_device_code(root, file) if host and file.suffix == ".cc" else None
+        way = way_to_device_code(root, file, known) if host and file.suffix == ".cc" else None
         if way:
             problems.append(f"{name}:1: includes device code, but its module is not marked KERNELS: "
                             + " -> ".join(way))
