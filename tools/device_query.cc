@@ -59,7 +59,7 @@ class DeviceQuery final : public Verb {
               << "memory:     " << Bytes(pages * page) << "\n"
               << "oneDNN:     " << OneDnnVersion() << "\n"
               << "program:    trainer " << TRAINER_VERSION << ", " << kBuild << "\n"
-              << "CUDA:       no CUDA in this build\n";
+              << "CUDA:       " << kCuda << "\n";
     return 0;
   }
 
@@ -68,6 +68,11 @@ class DeviceQuery final : public Verb {
   static constexpr const char* kBuild = "optimised build, GCC " __VERSION__;
 #else
   static constexpr const char* kBuild = "debug build, GCC " __VERSION__;
+#endif
+#ifdef TRAINER_CUDA
+  static constexpr const char* kCuda = "layers and rules are compiled for it, but it has no device";
+#else
+  static constexpr const char* kCuda = "no CUDA in this build";
 #endif
 };
 

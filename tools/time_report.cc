@@ -121,7 +121,8 @@ std::string DeclinedText(const Net& net) {
     if (!lines.empty()) text += Join(net.LayerAt(i).name(), "\n");
     for (const std::string& line : lines) text += Join("  ", line, "\n");
   }
-  return text.empty() ? "" : Join("\nAsked before the implementations above, and declined:\n", text);
+  return text.empty() ? ""
+                      : Join("\nAsked before the implementations above, and declined:\n", text);
 }
 
 Json LayerToJson(const Net& net, const Times& times, int i) {

@@ -177,13 +177,12 @@ Offer<Step> Take(const Device&, const ConvDesc& desc) {
   return std::make_unique<Made>(desc);
 }
 
-const RegisterConvStep<ConvForward> kForward(
-    {DeviceKind::kCpu, rank::kReference, kName, Take<ConvForward, ReferenceForward>});
-const RegisterConvStep<ConvBackwardData> kData(
-    {DeviceKind::kCpu, rank::kReference, kName, Take<ConvBackwardData, ReferenceBackwardData>});
-const RegisterConvStep<ConvBackwardWeight> kWeight({DeviceKind::kCpu, rank::kReference, kName,
-                                                    Take<ConvBackwardWeight,
-                                                         ReferenceBackwardWeight>});
+const RegisterConvStep<ConvForward> kForward({DeviceKind::kCpu, rank::kReference, kName,
+                                              Take<ConvForward, ReferenceForward>});
+const RegisterConvStep<ConvBackwardData> kData({DeviceKind::kCpu, rank::kReference, kName,
+                                                Take<ConvBackwardData, ReferenceBackwardData>});
+const RegisterConvStep<ConvBackwardWeight> kWeight(
+    {DeviceKind::kCpu, rank::kReference, kName, Take<ConvBackwardWeight, ReferenceBackwardWeight>});
 
 }  // namespace
 

@@ -13,6 +13,7 @@
 #include "trainer/base/text.h"
 #include "trainer/config/named_file.h"
 #include "trainer/data/hdf5_rows.h"
+#include "trainer/tensor/plain_order.h"
 
 namespace trainer {
 namespace {
@@ -27,17 +28,6 @@ uint64_t IndexOf(size_t file, int64_t row) {
 size_t FileOf(uint64_t index) { return index >> kRowBits; }
 int64_t RowOf(uint64_t index) {
   return static_cast<int64_t>(index & ((uint64_t{1} << kRowBits) - 1));
-}
-
-// Rows of (C, H, W) to (H, W, C): the memory order of an image.
-void ToMemoryOrder(const std::vector<int64_t>& row_dims, int64_t rows, const float* from,
-                   float* to) {
-  const int64_t channels = row_dims[0], pixels = row_dims[1] * row_dims[2];
-  for (int64_t row = 0; row < rows; ++row, from += channels * pixels) {
-    for (int64_t pixel = 0; pixel < pixels; ++pixel) {
-      for (int64_t c = 0; c < channels; ++c) *to++ = from[c * pixels + pixel];
-    }
-  }
 }
 
 int64_t Product(const std::vector<int64_t>& dims) {
@@ -73,7 +63,7 @@ class RowDecoder final : public Decoder {
       }
       planar_.resize(std::max(planar_.size(), count));
       arrays_[i].ReadRows(RowOf(first.index), rows, {planar_.data(), count});
-      ToMemoryOrder(row, rows, planar_.data(), to);
+      TransposeMatrices({planar_.data(), count}, {to, count}, row[0], row[1] * row[2]);
     }
   }
 

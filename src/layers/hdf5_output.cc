@@ -7,13 +7,13 @@
 #include <set>
 #include <vector>
 
-#include "common/plain_order.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
 #include "trainer/config/named_file.h"
 #include "trainer/hdf5/appender.h"
 #include "trainer/layers/file_writer.h"
 #include "trainer/layers/layer.h"
+#include "trainer/tensor/plain_order.h"
 
 namespace trainer {
 namespace {

@@ -2,24 +2,9 @@
 
 #include <algorithm>
 
+#include "trainer/tensor/plain_order.h"
+
 namespace trainer {
-namespace {
-
-// Reorders each row between (channels, pixels) and (pixels, channels).
-void TransposeRows(std::span<const float> from, std::span<float> to, int64_t rows,
-                   int64_t columns) {
-  const int64_t size = rows * columns;
-  for (size_t start = 0; start < from.size(); start += static_cast<size_t>(size)) {
-    for (int64_t i = 0; i < rows; ++i) {
-      for (int64_t j = 0; j < columns; ++j) {
-        to[start + static_cast<size_t>(j * rows + i)] =
-            from[start + static_cast<size_t>(i * columns + j)];
-      }
-    }
-  }
-}
-
-}  // namespace
 
 int64_t ParamStore::Padded(int64_t count) {
   constexpr int64_t kLine = 16;  // floats in a cache line
@@ -92,7 +77,7 @@ void ParamStore::Export(const Param& param, const float* device_values,
   }
   std::vector<float> memory(host.size());
   device_.CopyToHost(memory.data(), device_values, host.size_bytes());
-  TransposeRows(memory, host, layout.height * layout.width, layout.channels);
+  TransposeMatrices(memory, host, layout.height * layout.width, layout.channels);
 }
 
 void ParamStore::Import(const Param& param, std::span<const float> host,
@@ -103,7 +88,7 @@ void ParamStore::Import(const Param& param, std::span<const float> host,
     return;
   }
   std::vector<float> memory(host.size());
-  TransposeRows(host, memory, layout.channels, layout.height * layout.width);
+  TransposeMatrices(host, memory, layout.channels, layout.height * layout.width);
   device_.CopyToDevice(device_values, memory.data(), host.size_bytes());
 }
 

@@ -127,10 +127,12 @@ TEST(CandidatesTest, RanksDecideWhoIsAskedFirst) {
   few.Add({DeviceKind::kCpu, 20, "second", TakeSecond});
   const Chosen<Nothing> chosen = few.Choose(*device, {}, "a test");
   EXPECT_EQ(chosen.made->from, 3);
-  EXPECT_THAT(chosen.declined,
-              ElementsAre("first: it is the first", "second: it is the second"));
-  EXPECT_THAT([&] { few.Add({DeviceKind::kCpu, 20, "twin", TakeThird}); },
-              ThrowsMessage<Error>(HasSubstr("'twin' and 'second' are candidates of one rank")));
+  EXPECT_THAT(chosen.declined, ElementsAre("first: it is the first", "second: it is the second"));
+  EXPECT_THAT(
+      [&] {
+        few.Add({DeviceKind::kCpu, 20, "twin", TakeThird});
+      },
+      ThrowsMessage<Error>(HasSubstr("'twin' and 'second' are candidates of one rank")));
 }
 
 TEST(CandidatesTest, WhereAllDeclineTheErrorHasTheirReasons) {

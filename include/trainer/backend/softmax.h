@@ -1,6 +1,5 @@
 #pragma once
 
-
 #include "trainer/backend/plan.h"
 #include "trainer/tensor/tensor.h"
 

@@ -29,9 +29,9 @@ struct Operands {
   bool stream;
 };
 
-class Lines {
+class DepthwisePass {
  public:
-  Lines(const ConvDesc& desc, bool back)
+  DepthwisePass(const ConvDesc& desc, bool back)
       : batch_(desc.batch),
         channels_(desc.in_channels),
         stride_(desc.stride[1]),
@@ -97,10 +97,8 @@ class Lines {
         RunTile<T, V, Window>(sources, operands, target + t * channels_, std::max<int64_t>(-t, 0),
                               target_width_ - t);
       }
-      if (operands.stream) StreamFence();
     };
-    ParallelLanes<V>(TargetLines(), line,
-                     1 + parallel_for_internal::kGrain / (target_width_ * channels_));
+    ParallelLanes<V>(TargetLines(), GrainOf(target_width_ * channels_), operands.stream, line);
   }
 
   // Writes the targets [begin, end) of a window.
@@ -160,13 +158,13 @@ class DepthwiseForward final : public ConvForward {
         relu_(desc.relu),
         count_(desc.OutShape().Count()),
         dtype_(desc.dtype),
-        lines_(desc, false) {}
+        pass_(desc, false) {}
 
   std::string Name() const override { return "own depthwise"; }
-  size_t ScratchBytes() const override { return lines_.ScratchBytes(); }
+  size_t ScratchBytes() const override { return pass_.ScratchBytes(); }
   void Run(const void* x, const float* weight, const float* bias, void* y,
            std::span<std::byte> scratch) override {
-    lines_.Run(x, weight, bias_ ? bias : nullptr, y, scratch);
+    pass_.Run(x, weight, bias_ ? bias : nullptr, y, scratch);
     if (relu_) Rectify(y, count_, dtype_);
   }
 
@@ -174,21 +172,21 @@ class DepthwiseForward final : public ConvForward {
   bool bias_, relu_;
   int64_t count_;
   DType dtype_;
-  Lines lines_;
+  DepthwisePass pass_;
 };
 
 class DepthwiseBackwardData final : public ConvBackwardData {
  public:
-  explicit DepthwiseBackwardData(const ConvDesc& desc) : lines_(desc, true) {}
+  explicit DepthwiseBackwardData(const ConvDesc& desc) : pass_(desc, true) {}
 
   std::string Name() const override { return "own depthwise"; }
-  size_t ScratchBytes() const override { return lines_.ScratchBytes(); }
+  size_t ScratchBytes() const override { return pass_.ScratchBytes(); }
   void Run(const void* dy, const float* weight, void* dx, std::span<std::byte> scratch) override {
-    lines_.Run(dy, weight, nullptr, dx, scratch);
+    pass_.Run(dy, weight, nullptr, dx, scratch);
   }
 
  private:
-  Lines lines_;
+  DepthwisePass pass_;
 };
 
 Offer<ConvForward> TakeForward(const Device&, const ConvDesc& desc) {
@@ -200,10 +198,10 @@ Offer<ConvBackwardData> TakeData(const Device&, const ConvDesc& desc) {
   return std::make_unique<DepthwiseBackwardData>(desc);
 }
 
-const RegisterConvStep<ConvForward> kForward(
-    {DeviceKind::kCpu, rank::kOwn, "own depthwise", TakeForward});
-const RegisterConvStep<ConvBackwardData> kData(
-    {DeviceKind::kCpu, rank::kOwn, "own depthwise", TakeData});
+const RegisterConvStep<ConvForward> kForward({DeviceKind::kCpu, rank::kOwn, "own depthwise",
+                                              TakeForward});
+const RegisterConvStep<ConvBackwardData> kData({DeviceKind::kCpu, rank::kOwn, "own depthwise",
+                                                TakeData});
 
 }  // namespace
 

@@ -1,7 +1,15 @@
 #pragma once
 // Depthwise 3 x 3 convolutions of images (as many groups as channels, one output each) by own
-// loops, bound by memory: vectors run over the channels of NHWC, and some neighbouring pixels are
-// worked on at once, so that what they share is loaded once.
+// loops. A pixel of a channel is 9 multiply-adds for one number read and one written, so that the
+// memory is the limit, and each number should be loaded once per line.
+//
+// Vectors run over the channels of NHWC: no number of one channel meets one of another. Of a line,
+// 7 or 8 neighbouring targets are held in registers at once. Each source of their window is loaded
+// once and added, times one of 3 weights, to up to 3 of them; that is a row of the kernel, and the
+// three rows follow each other. Going back is the same loop over dx: a pixel of dx gathers from the
+// pixels of dy that it has reached, so that nothing is scattered, no two threads add to one number,
+// and every target is written once, past the caches where it is large. Rows outside of the image
+// point to zeros, so that the loops know no borders.
 
 #include <memory>
 #include <span>

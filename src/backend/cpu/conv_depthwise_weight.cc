@@ -65,7 +65,7 @@ class DepthwiseBackwardWeight final : public ConvBackwardWeight {
         at += count;
       }
     };
-    ParallelLanes<V>(threads_, part, 1);
+    ParallelLanes<V>(threads_, 1, false, part);
   }
 
   // Pixels that are summed up before the sums go to memory: enough to make that cheap, and few
@@ -160,8 +160,8 @@ Offer<ConvBackwardWeight> Take(const Device&, const ConvDesc& desc) {
   return std::make_unique<DepthwiseBackwardWeight>(desc);
 }
 
-const RegisterConvStep<ConvBackwardWeight> kWeight(
-    {DeviceKind::kCpu, rank::kOwn, "own depthwise", Take});
+const RegisterConvStep<ConvBackwardWeight> kWeight({DeviceKind::kCpu, rank::kOwn, "own depthwise",
+                                                    Take});
 
 }  // namespace
 }  // namespace trainer::cpu

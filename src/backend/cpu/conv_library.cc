@@ -48,9 +48,8 @@ Offer<Step> FirstKernel(const ConvDesc& desc, const std::vector<ConvLayout>& lay
 }
 
 Offer<ConvForward> TakeForward(const Device&, const ConvDesc& desc) {
-  return FirstKernel<ConvForward>(desc, LayoutsForForward(desc), [](const auto&... how) {
-    return MakeOneDnnForward(how...);
-  });
+  return FirstKernel<ConvForward>(desc, LayoutsForForward(desc),
+                                  [](const auto&... how) { return MakeOneDnnForward(how...); });
 }
 Offer<ConvBackwardData> TakeData(const Device&, const ConvDesc& desc) {
   return FirstKernel<ConvBackwardData>(desc, LayoutsForData(desc), MakeOneDnnBackwardData);
@@ -59,12 +58,12 @@ Offer<ConvBackwardWeight> TakeWeight(const Device&, const ConvDesc& desc) {
   return FirstKernel<ConvBackwardWeight>(desc, LayoutsForWeight(desc), MakeOneDnnBackwardWeight);
 }
 
-const RegisterConvStep<ConvForward> kForward(
-    {DeviceKind::kCpu, rank::kLibrary, "onednn", TakeForward});
-const RegisterConvStep<ConvBackwardData> kData(
-    {DeviceKind::kCpu, rank::kLibrary, "onednn", TakeData});
-const RegisterConvStep<ConvBackwardWeight> kWeight(
-    {DeviceKind::kCpu, rank::kLibrary, "onednn", TakeWeight});
+const RegisterConvStep<ConvForward> kForward({DeviceKind::kCpu, rank::kLibrary, "onednn",
+                                              TakeForward});
+const RegisterConvStep<ConvBackwardData> kData({DeviceKind::kCpu, rank::kLibrary, "onednn",
+                                                TakeData});
+const RegisterConvStep<ConvBackwardWeight> kWeight({DeviceKind::kCpu, rank::kLibrary, "onednn",
+                                                    TakeWeight});
 
 }  // namespace
 

@@ -7,7 +7,7 @@
 
 #include "cpu/conv_transposed.h"
 #include "trainer/backend/carve.h"
-#include "trainer/backend/parallel_for.h"
+#include "trainer/backend/cpu_loops.h"
 
 namespace trainer::cpu {
 namespace {
@@ -67,7 +67,7 @@ class StridedPixels {
   // The first pixel that a line of outputs reads.
   int64_t LineOf(int64_t line) const { return (line / oh_ * h_ + line % oh_ * sh_) * w_; }
   int64_t Grain(int64_t pixels) const {
-    return std::max<int64_t>(1, (1 << 16) / (pixels * static_cast<int64_t>(bytes_)));
+    return GrainOfBytes(pixels * static_cast<int64_t>(bytes_));
   }
 
   int64_t batch_, h_, w_, oh_, ow_, sh_, sw_;
@@ -165,7 +165,8 @@ class ScatteredBackwardData final : public ConvBackwardData {
 
 Offer<ConvBackwardWeight> TakeWeight(const Device& device, const ConvDesc& desc) {
   if (!IsPointwise(desc)) return Declines{"it is no 1 x 1 kernel without groups and pad"};
-  if (desc.dtype != DType::kBF16) return Declines{"in f32 the library's own gradient is the faster"};
+  if (desc.dtype != DType::kBF16)
+    return Declines{"in f32 the library's own gradient is the faster"};
   if (desc.in_channels % 16 != 0 || desc.out_channels % 16 != 0) {
     return Declines{"the channels do not fill whole vectors of 16"};
   }
@@ -183,10 +184,10 @@ Offer<ConvBackwardData> TakeData(const Device&, const ConvDesc& desc) {
   return std::make_unique<ScatteredBackwardData>(desc, step.Take());
 }
 
-const RegisterConvStep<ConvBackwardData> kData(
-    {DeviceKind::kCpu, rank::kOwn + 30, "onednn transposed scattered", TakeData});
-const RegisterConvStep<ConvBackwardWeight> kWeight(
-    {DeviceKind::kCpu, rank::kOwn + 30, "onednn matmul", TakeWeight});
+const RegisterConvStep<ConvBackwardData> kData({DeviceKind::kCpu, rank::kOwn + 30,
+                                                "onednn transposed scattered", TakeData});
+const RegisterConvStep<ConvBackwardWeight> kWeight({DeviceKind::kCpu, rank::kOwn + 30,
+                                                    "onednn matmul", TakeWeight});
 
 }  // namespace
 }  // namespace trainer::cpu

@@ -65,7 +65,8 @@ class SegmentBackwardData final : public ConvBackwardData {
     }
   }
 
-  void RunImage(const float* dy, std::span<std::byte> scratch, float* shares, float* padded, float* dx) const {
+  void RunImage(const float* dy, std::span<std::byte> scratch, float* shares, float* padded,
+                float* dx) const {
     float* sum = s_.HasPad() ? padded : dx;
     std::fill_n(sum, s_.padded, 0.0f);
     for (int64_t line = 0; line < s_.oh; line += lines_) {
@@ -126,8 +127,8 @@ Offer<ConvBackwardData> Take(const Device&, const ConvDesc& desc) {
   return std::make_unique<SegmentBackwardData>(desc);
 }
 
-const RegisterConvStep<ConvBackwardData> kData(
-    {DeviceKind::kCpu, rank::kOwn + 10, "own segments", Take});
+const RegisterConvStep<ConvBackwardData> kData({DeviceKind::kCpu, rank::kOwn + 10, "own segments",
+                                                Take});
 
 }  // namespace
 }  // namespace trainer::cpu

@@ -75,8 +75,8 @@ class SegmentForward final : public ConvForward {
     }
   }
 
-  void RunPixels(const float* image, const int64_t* pixel, int64_t pixels, std::span<std::byte> scratch,
-                 float* y) const {
+  void RunPixels(const float* image, const int64_t* pixel, int64_t pixels,
+                 std::span<std::byte> scratch, float* y) const {
     const int64_t columns = s_.m - tail_;
     const float* const bias = bias_.In(scratch);
     MultiplyPixels({.x = image,
@@ -122,8 +122,8 @@ Offer<ConvForward> Take(const Device&, const ConvDesc& desc) {
   return std::make_unique<SegmentForward>(desc);
 }
 
-const RegisterConvStep<ConvForward> kForward(
-    {DeviceKind::kCpu, rank::kOwn + 10, "own segments", Take});
+const RegisterConvStep<ConvForward> kForward({DeviceKind::kCpu, rank::kOwn + 10, "own segments",
+                                              Take});
 
 }  // namespace
 }  // namespace trainer::cpu

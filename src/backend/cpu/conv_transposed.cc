@@ -62,8 +62,8 @@ Offer<ConvBackwardData> Take(const Device&, const ConvDesc& desc) {
   return TransposedBackwardDataOf(desc);
 }
 
-const RegisterConvStep<ConvBackwardData> kData(
-    {DeviceKind::kCpu, rank::kOwn + 40, "onednn transposed", Take});
+const RegisterConvStep<ConvBackwardData> kData({DeviceKind::kCpu, rank::kOwn + 40,
+                                                "onednn transposed", Take});
 
 }  // namespace
 

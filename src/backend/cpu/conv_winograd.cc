@@ -37,8 +37,8 @@ class WinogradProduct {
         const int64_t g = i / blocks, block = i % blocks;
         const int64_t first = count * block / blocks;
         RunTiles({begin + first, count * (block + 1) / blocks - first, s_.c}, part % splits_,
-                 u + g * u_group_, x + g * s_.c,
-                 bias != nullptr ? bias + g * s_.m : bias, rectify, y + g * s_.m, v);
+                 u + g * u_group_, x + g * s_.c, bias != nullptr ? bias + g * s_.m : bias, rectify,
+                 y + g * s_.m, v);
       }
     });
   }
@@ -154,10 +154,10 @@ Offer<ConvBackwardData> TakeData(const Device&, const ConvDesc& desc) {
   return MakeWinogradBackwardData(desc);
 }
 
-const RegisterConvStep<ConvForward> kForward(
-    {DeviceKind::kCpu, rank::kOwn + 20, "own Winograd", TakeForward});
-const RegisterConvStep<ConvBackwardData> kData(
-    {DeviceKind::kCpu, rank::kOwn + 20, "own Winograd", TakeData});
+const RegisterConvStep<ConvForward> kForward({DeviceKind::kCpu, rank::kOwn + 20, "own Winograd",
+                                              TakeForward});
+const RegisterConvStep<ConvBackwardData> kData({DeviceKind::kCpu, rank::kOwn + 20, "own Winograd",
+                                                TakeData});
 
 }  // namespace
 
@@ -185,7 +185,8 @@ std::string WinogradLoses(const WinogradShape& s) {
   const int64_t direct = s.batch * s.oh * s.ow * s.kernel * s.kernel;
   if (s.tiles < 32) return Join(s.tiles, " tiles do not pay for transforming the kernels");
   if (direct < 2 * s.points * s.tiles) return "its tiles reach too far over the edge";
-  return s.points * s.group * s.c * s.m > kMostFloats ? "the transformed kernels are too large" : "";
+  return s.points * s.group * s.c * s.m > kMostFloats ? "the transformed kernels are too large"
+                                                      : "";
 }
 
 std::string WinogradWeightLoses(const WinogradShape& s) {

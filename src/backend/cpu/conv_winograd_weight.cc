@@ -116,8 +116,8 @@ Offer<ConvBackwardWeight> Take(const Device&, const ConvDesc& desc) {
   return MakeWinogradBackwardWeight(desc);
 }
 
-const RegisterConvStep<ConvBackwardWeight> kWeight(
-    {DeviceKind::kCpu, rank::kOwn + 20, "own Winograd", Take});
+const RegisterConvStep<ConvBackwardWeight> kWeight({DeviceKind::kCpu, rank::kOwn + 20,
+                                                    "own Winograd", Take});
 
 }  // namespace
 

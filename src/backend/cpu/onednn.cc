@@ -79,7 +79,7 @@ dnnl_memory_desc_t Strided(const Dims& dims, const Dims& strides, DType type) {
   return md;
 }
 
-dnnl_memory_desc_t Plain(const Dims& dims, DType type) {
+dnnl_memory_desc_t RowMajor(const Dims& dims, DType type) {
   Dims strides(dims.size(), 1);
   for (size_t i = dims.size() - 1; i > 0; --i) strides[i - 1] = strides[i] * dims[i];
   return Strided(dims, strides, type);

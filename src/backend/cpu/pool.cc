@@ -14,8 +14,7 @@ Offer<PoolPlan> TakeReference(const Device&, const PoolDesc& desc) {
 
 using Register = RegisterCandidate<PoolDesc, PoolPlan>;
 const Register kVectors({DeviceKind::kCpu, rank::kOwn, "channel vectors", TakeVectors});
-const Register kReference(
-    {DeviceKind::kCpu, rank::kReference, "reference loops", TakeReference});
+const Register kReference({DeviceKind::kCpu, rank::kReference, "reference loops", TakeReference});
 
 }  // namespace
 }  // namespace trainer::cpu
