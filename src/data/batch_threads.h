@@ -31,7 +31,8 @@ class BatchThreads {
  public:
   // `depth` batches of these shapes are kept ready.
   BatchThreads(RecordFeed* feed, std::vector<std::unique_ptr<Decoder>> decoders,
-               std::vector<Shape> shapes, int64_t depth, size_t records_at_once);
+               std::vector<Shape> shapes, int64_t depth, size_t records_at_once,
+               std::pmr::memory_resource* memory);
   ~BatchThreads() { Stop(); }
   BatchThreads(const BatchThreads&) = delete;
   BatchThreads& operator=(const BatchThreads&) = delete;
@@ -75,6 +76,7 @@ class BatchThreads {
   std::vector<Shape> shapes_;
   int64_t depth_;
   size_t records_at_once_;
+  std::pmr::memory_resource* memory_;  // of the batches
 
   // The consumer's.
   Batch current_;

@@ -77,18 +77,15 @@ std::unique_ptr<Cursor> OpenLayersDatabase(const LayerSpec& layer) {
   });
 }
 
-std::unique_ptr<Prefetcher> MakePrefetcher(const LayerSpec& layer, caffe::Phase phase,
-                                           const PhiloxKey& key, const Replica& replica,
-                                           int decode_threads) {
+std::unique_ptr<Prefetcher> MakePrefetcher(const LayerSpec& layer, const ReadingEnv& env) {
   constexpr char kParam[] = "data_param";
   const caffe::DataParameter& param = layer.proto().data_param();
   if (param.source().empty()) layer.FailIn(kParam, "source", "source, the database, is missing");
-  const PrefetchOptions options =
-      ReadPrefetchOptions(layer, kParam, param.batch_size(), phase, replica, decode_threads);
+  const PrefetchOptions options = ReadPrefetchOptions(layer, kParam, param.batch_size(), env);
   LOG_IF(WARNING, param.shuffle())
       << layer.WhereIn(kParam, "shuffle").ToString() << ": layer '" << layer.name()
       << "': shuffle is ignored: records come in the order of their keys";
-  Transform transform(layer, phase, key);
+  Transform transform(layer, env.phase, env.key);
   auto source = MakeDatabaseSource(OpenLayersDatabase(layer), std::move(transform));
   return std::make_unique<Prefetcher>(std::move(source), options);
 }

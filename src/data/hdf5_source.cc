@@ -193,7 +193,7 @@ class Hdf5Source final : public RecordSource {
   int64_t row_ = 0;                               // in that file's order
 };
 
-PrefetchOptions ReadOptions(const LayerSpec& layer, caffe::Phase phase, const Replica& replica) {
+PrefetchOptions ReadOptions(const LayerSpec& layer, const ReadingEnv& env) {
   constexpr uint32_t kMaxBatch = 1u << 24;
   const caffe::HDF5DataParameter& param = layer.proto().hdf5_data_param();
   if (layer.proto().has_transform_param()) {
@@ -208,19 +208,15 @@ PrefetchOptions ReadOptions(const LayerSpec& layer, caffe::Phase phase, const Re
     layer.FailIn(kParam, "batch_size",
                  Join("batch_size is ", param.batch_size(), "; it must be 1 to ", kMaxBatch));
   }
-  PrefetchOptions options;
+  PrefetchOptions options = OptionsOf(env);
   options.batch_size = param.batch_size();
-  if (phase == caffe::TRAIN) options.replica = replica;
   return options;
 }
 
 }  // namespace
 
-std::unique_ptr<Prefetcher> MakeRowPrefetcher(const LayerSpec& layer, caffe::Phase phase,
-                                              const PhiloxKey& key, const Replica& replica,
-                                              int decode_threads) {
-  PrefetchOptions options = ReadOptions(layer, phase, replica);
-  options.decode_threads = decode_threads;
+std::unique_ptr<Prefetcher> MakeRowPrefetcher(const LayerSpec& layer, const ReadingEnv& env) {
+  PrefetchOptions options = ReadOptions(layer, env);
   const caffe::HDF5DataParameter& param = layer.proto().hdf5_data_param();
   std::vector<std::string> tops(layer.proto().top().begin(), layer.proto().top().end());
   Hdf5Files files = ReadNamedFile(layer, kParam, "source", param.source(), [&](const auto& list) {
@@ -228,7 +224,7 @@ std::unique_ptr<Prefetcher> MakeRowPrefetcher(const LayerSpec& layer, caffe::Pha
     return Hdf5Files(list, tops);
   });
   LOG(INFO) << "Number of HDF5 files: " << files.count();
-  auto source = std::make_unique<Hdf5Source>(std::move(files), param.shuffle(), key);
+  auto source = std::make_unique<Hdf5Source>(std::move(files), param.shuffle(), env.key);
   return std::make_unique<Prefetcher>(std::move(source), options);
 }
 

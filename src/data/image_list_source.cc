@@ -164,13 +164,10 @@ ImageReading ReadImageReading(const LayerSpec& layer) {
   return reading;
 }
 
-std::unique_ptr<Prefetcher> MakeImagePrefetcher(const LayerSpec& layer, caffe::Phase phase,
-                                                const PhiloxKey& key, const Replica& replica,
-                                                int decode_threads) {
+std::unique_ptr<Prefetcher> MakeImagePrefetcher(const LayerSpec& layer, const ReadingEnv& env) {
   const caffe::ImageDataParameter& param = layer.proto().image_data_param();
   if (param.source().empty()) layer.FailIn(kParam, "source", "source, the list, is missing");
-  const PrefetchOptions prefetch =
-      ReadPrefetchOptions(layer, kParam, param.batch_size(), phase, replica, decode_threads);
+  const PrefetchOptions prefetch = ReadPrefetchOptions(layer, kParam, param.batch_size(), env);
   ListOptions options;
   options.reading = ReadImageReading(layer);
   options.shuffle = param.shuffle();
@@ -184,7 +181,7 @@ std::unique_ptr<Prefetcher> MakeImagePrefetcher(const LayerSpec& layer, caffe::P
   LOG_IF(INFO, param.shuffle()) << "Shuffling data";
   LOG(INFO) << "A total of " << images.size() << " images.";
   if (param.rand_skip() > 0) {
-    options.skip = UniformBelow(PhiloxWord(key, kSkipPass, 0), size_t{param.rand_skip()});
+    options.skip = UniformBelow(PhiloxWord(env.key, kSkipPass, 0), size_t{param.rand_skip()});
     if (param.rand_skip() > images.size()) {
       layer.FailIn(kParam, "rand_skip",
                    Join("rand_skip is ", param.rand_skip(), ", but ", list, " has only ",
@@ -192,8 +189,8 @@ std::unique_ptr<Prefetcher> MakeImagePrefetcher(const LayerSpec& layer, caffe::P
     }
     LOG(INFO) << "Skipping first " << options.skip << " data points.";
   }
-  auto source = std::make_unique<ImageListSource>(list, std::move(images), std::move(options), key,
-                                                  Transform(layer, phase, key));
+  auto source = std::make_unique<ImageListSource>(list, std::move(images), std::move(options),
+                                                  env.key, Transform(layer, env.phase, env.key));
   return std::make_unique<Prefetcher>(std::move(source), prefetch);
 }
 

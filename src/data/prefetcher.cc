@@ -36,8 +36,9 @@ Prefetcher::Prefetcher(std::unique_ptr<RecordSource> source, const PrefetchOptio
                                          options.decode_threads > 1)) {
   std::vector<std::unique_ptr<Decoder>> decoders;
   for (int i = 0; i < options.decode_threads; ++i) decoders.push_back(source_->MakeDecoder());
-  threads_ = std::make_unique<BatchThreads>(feed_.get(), std::move(decoders), shapes_,
-                                            options.depth, RecordsAtOnce(*source_, options));
+  threads_ =
+      std::make_unique<BatchThreads>(feed_.get(), std::move(decoders), shapes_, options.depth,
+                                     RecordsAtOnce(*source_, options), options.memory);
 }
 
 Prefetcher::~Prefetcher() = default;
@@ -66,9 +67,16 @@ std::string Prefetcher::NameOfItem(int64_t item) try {
   return "";
 }
 
+PrefetchOptions OptionsOf(const ReadingEnv& env) {
+  PrefetchOptions options;
+  options.decode_threads = env.decode_threads;
+  options.memory = env.host_memory;
+  if (env.phase == caffe::TRAIN) options.replica = env.replica;
+  return options;
+}
+
 PrefetchOptions ReadPrefetchOptions(const LayerSpec& layer, std::string_view param,
-                                    uint32_t batch_size, caffe::Phase phase, const Replica& replica,
-                                    int decode_threads) {
+                                    uint32_t batch_size, const ReadingEnv& env) {
   constexpr uint32_t kMaxDepth = 1024, kMaxBatch = 1u << 24;
   const uint32_t depth = layer.proto().data_param().prefetch();
   if (batch_size < 1 || batch_size > kMaxBatch) {
@@ -79,12 +87,10 @@ PrefetchOptions ReadPrefetchOptions(const LayerSpec& layer, std::string_view par
     layer.FailIn("data_param", "prefetch",
                  Join("prefetch is ", depth, "; it must be 1 to ", kMaxDepth));
   }
-  PrefetchOptions options;
+  PrefetchOptions options = OptionsOf(env);
   options.batch_size = batch_size;
   options.depth = depth;
   options.labels = layer.proto().top_size() > 1;
-  options.decode_threads = decode_threads;
-  if (phase == caffe::TRAIN) options.replica = replica;
   return options;
 }
 

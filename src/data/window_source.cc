@@ -235,14 +235,11 @@ void CheckEnough(const std::string& list, const char* kind, size_t have, int64_t
 
 }  // namespace
 
-std::unique_ptr<Prefetcher> MakeWindowPrefetcher(const LayerSpec& layer, caffe::Phase phase,
-                                                 const PhiloxKey& key, const Replica& replica,
-                                                 int decode_threads) {
+std::unique_ptr<Prefetcher> MakeWindowPrefetcher(const LayerSpec& layer, const ReadingEnv& env) {
   const caffe::WindowDataParameter& param = layer.proto().window_data_param();
   if (param.source().empty()) layer.FailIn(kParam, "source", "source, the list, is missing");
-  const PrefetchOptions prefetch =
-      ReadPrefetchOptions(layer, kParam, param.batch_size(), phase, replica, decode_threads);
-  const Transform checked(layer, phase, key);  // refuses what transform_param may not hold
+  const PrefetchOptions prefetch = ReadPrefetchOptions(layer, kParam, param.batch_size(), env);
+  const Transform checked(layer, env.phase, env.key);  // refuses what transform_param may not hold
   for (const char* field : {"random_resize_param", "random_aspect_ratio_param"}) {
     const auto& transform = layer.proto().transform_param();
     const auto* known = caffe::TransformationParameter::descriptor()->FindFieldByName(field);
@@ -251,7 +248,7 @@ std::unique_ptr<Prefetcher> MakeWindowPrefetcher(const LayerSpec& layer, caffe::
   }
   WindowSet set;
   set.options = ReadOptions(layer, prefetch);
-  set.options.key = key;
+  set.options.key = env.key;
   const int64_t seed = layer.proto().transform_param().random_seed();
   if (seed >= 0) set.options.key.seed = static_cast<uint64_t>(seed);
   const float fg = ReadThreshold(layer, "fg_threshold", param.fg_threshold());
@@ -278,7 +275,7 @@ std::unique_ptr<Prefetcher> MakeWindowPrefetcher(const LayerSpec& layer, caffe::
   LayerSpec untransformed = layer;  // the source does all of transform_param itself
   untransformed.mutable_proto().clear_transform_param();
   auto source =
-      std::make_unique<WindowSource>(std::move(set), Transform(untransformed, phase, key));
+      std::make_unique<WindowSource>(std::move(set), Transform(untransformed, env.phase, env.key));
   return std::make_unique<Prefetcher>(std::move(source), prefetch);
 }
 

@@ -7,7 +7,7 @@ namespace {
 class Hdf5Data final : public Prefetched {
  public:
   Hdf5Data(const LayerSpec& spec, const LayerEnv& env)
-      : Prefetched(MakeRowPrefetcher(spec, env.phase, env.key, env.replica)) {}
+      : Prefetched(MakeRowPrefetcher(spec, ReadingOf(env))) {}
 };
 
 const RegisterLayer<Hdf5Data> kHdf5Data(

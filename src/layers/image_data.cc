@@ -7,7 +7,7 @@ namespace {
 class ImageData final : public PrefetchedImages {
  public:
   ImageData(const LayerSpec& spec, const LayerEnv& env)
-      : PrefetchedImages(MakeImagePrefetcher(spec, env.phase, env.key, env.replica)) {}
+      : PrefetchedImages(MakeImagePrefetcher(spec, ReadingOf(env))) {}
 };
 
 const RegisterLayer<ImageData> kImageData(

@@ -13,6 +13,15 @@
 
 namespace trainer {
 
+inline ReadingEnv ReadingOf(const LayerEnv& env) {
+  ReadingEnv reading;
+  reading.phase = env.phase;
+  reading.key = env.key;
+  reading.replica = env.replica;
+  reading.host_memory = env.host_memory;
+  return reading;
+}
+
 // Output i is output i of the prefetcher's batches.
 class Prefetched : public Layer, public NamesItems {
  public:

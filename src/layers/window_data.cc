@@ -7,7 +7,7 @@ namespace {
 class WindowData final : public PrefetchedImages {
  public:
   WindowData(const LayerSpec& spec, const LayerEnv& env)
-      : PrefetchedImages(MakeWindowPrefetcher(spec, env.phase, env.key, env.replica)) {}
+      : PrefetchedImages(MakeWindowPrefetcher(spec, ReadingOf(env))) {}
 };
 
 const RegisterLayer<WindowData> kWindowData(

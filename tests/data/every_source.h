@@ -51,17 +51,17 @@ class EverySource {
     if (kind.starts_with("rows")) {
       const LayerSpec& layer = KeptLayer(tops + "type: 'HDF5Data' hdf5_data_param { source: '" +
                                          (folder_ / "rows") + "'" + size);
-      return MakeRowPrefetcher(layer, caffe::TRAIN, key, replica, threads);
+      return MakeRowPrefetcher(layer, {caffe::TRAIN, key, replica, threads});
     }
     if (kind.starts_with("images")) {
       const LayerSpec& layer =
           KeptLayer(tops + "type: 'ImageData' image_data_param { source: '" + (folder_ / "images") +
                     "' root_folder: '" + (folder_ / "") + "'" + tail);
-      return MakeImagePrefetcher(layer, caffe::TRAIN, key, replica, threads);
+      return MakeImagePrefetcher(layer, {caffe::TRAIN, key, replica, threads});
     }
     const LayerSpec& layer = KeptLayer(tops + "type: 'Data' data_param { backend: " + kind +
                                        " source: '" + (folder_ / kind) + "'" + tail);
-    return MakePrefetcher(layer, caffe::TRAIN, key, replica, threads);
+    return MakePrefetcher(layer, {caffe::TRAIN, key, replica, threads});
   }
 
   // Windows: their labels do not tell which they are.
@@ -73,7 +73,7 @@ class EverySource {
         KeptLayer("name: 'd' type: 'WindowData' top: 'x' top: 'y' window_data_param { source: '" +
                   (folder_ / "windows") + Join("' fg_fraction: 0.5 batch_size: ", batch_size) +
                   " } transform_param { crop_size: 3 mirror: true }");
-    return MakeWindowPrefetcher(layer, caffe::TRAIN, {1, 2}, replica, threads);
+    return MakeWindowPrefetcher(layer, {caffe::TRAIN, {1, 2}, replica, threads});
   }
 
   // The numbers of the records of the next batches.

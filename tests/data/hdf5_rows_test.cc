@@ -32,7 +32,7 @@ class Hdf5RowsTest : public testing::Test {
     return MakeRowPrefetcher(KeptLayer("name: 'd' type: 'HDF5Data' top: 'label' hdf5_data_param { "
                                        "source: '" +
                                        (folder_ / "list") + "' " + fields + " }"),
-                             caffe::TRAIN, {1, 2}, replica);
+                             {caffe::TRAIN, {1, 2}, replica});
   }
 
   TempFolder folder_;

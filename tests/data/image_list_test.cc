@@ -36,7 +36,7 @@ class ImageListTest : public testing::Test {
     const std::string text = "name: \"d\"\ntype: \"ImageData\" top: \"x\" top: \"y\"\n" +
                              ("image_data_param { source: \"" + list_) + "\" root_folder: \"" +
                              (folder_ / "") + "\"\n" + fields + " }\n" + more;
-    return MakeImagePrefetcher(KeptLayer(text), phase, PhiloxKey{1, 2}, replica);
+    return MakeImagePrefetcher(KeptLayer(text), {phase, PhiloxKey{1, 2}, replica});
   }
   Thrown Refusal(const std::string& fields, const std::string& more = "") {
     return Catch([&] { Make(fields, more)->Next(); });

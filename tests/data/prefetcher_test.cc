@@ -334,8 +334,8 @@ TEST(LogsWaitTest, TakesTheFirstOfEachThousand) {
 class MakePrefetcherTest : public PrefetcherTest {
  protected:
   std::unique_ptr<Prefetcher> Make(const std::string& text, caffe::Phase phase = caffe::TRAIN) {
-    return MakePrefetcher(KeptLayer("name: \"d\"\ntype: \"Data\"\n" + text), phase, PhiloxKey{1, 2},
-                          Replica{1, 2});
+    return MakePrefetcher(KeptLayer("name: \"d\"\ntype: \"Data\"\n" + text),
+                          {phase, PhiloxKey{1, 2}, Replica{1, 2}});
   }
   Thrown Refusal(const std::string& fields) {
     return Catch([&] { Make("data_param {\nsource: \"s\"\n" + fields + "\n}"); });

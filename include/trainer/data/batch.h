@@ -2,6 +2,7 @@
 // The numbers of one batch, as the layer that reads it hands them to the net.
 
 #include <cstddef>
+#include <memory_resource>
 #include <span>
 #include <vector>
 
@@ -21,11 +22,12 @@ class Batch {
   Position next;  // after this batch
 
  private:
-  friend Batch MakeBatch(std::span<const Shape> shapes);
-  std::vector<std::vector<float>> buffers_;
+  friend Batch MakeBatch(std::span<const Shape> shapes, std::pmr::memory_resource* memory);
+  std::vector<std::pmr::vector<float>> buffers_;
 };
 
-// The one function that allocates a batch's buffers: one for each shape, zeros.
-Batch MakeBatch(std::span<const Shape> shapes);
+// The one function that allocates a batch's buffers: one for each shape, zeros, in `memory` (null:
+// the heap), which a device that copies them gives.
+Batch MakeBatch(std::span<const Shape> shapes, std::pmr::memory_resource* memory = nullptr);
 
 }  // namespace trainer

@@ -33,8 +33,6 @@ std::vector<ListedHdf5> ReadHdf5List(const std::string& list);
 // of numbers, datasets of one file with different numbers of rows, files whose rows differ in
 // shape, and no rows at all; it names the line of the list. Restore throws kBadSnapshot when the
 // files have another number of rows than they had.
-std::unique_ptr<Prefetcher> MakeRowPrefetcher(const LayerSpec& layer, caffe::Phase phase,
-                                              const PhiloxKey& key, const Replica& replica,
-                                              int decode_threads = 1);
+std::unique_ptr<Prefetcher> MakeRowPrefetcher(const LayerSpec& layer, const ReadingEnv& env);
 
 }  // namespace trainer

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <memory_resource>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,8 +30,18 @@ struct PrefetchOptions {
   int64_t batch_size = 1;
   int64_t depth = 4;  // batches ready ahead
   bool labels = true;
-  Replica replica;         // which of the records are read: see Next
-  int decode_threads = 1;  // what they make does not depend on their number
+  Replica replica;                              // which of the records are read: see Next
+  int decode_threads = 1;                       // what they make does not depend on their number
+  std::pmr::memory_resource* memory = nullptr;  // of the batches; null: the heap
+};
+
+// What a layer that reads ahead knows of the run beside its spec.
+struct ReadingEnv {
+  caffe::Phase phase = caffe::TRAIN;
+  PhiloxKey key;  // of the order of records and of their transforms: the same for all replicas
+  Replica replica;
+  int decode_threads = 1;
+  std::pmr::memory_resource* host_memory = nullptr;  // as PrefetchOptions::memory
 };
 
 // One source of batches. Errors of the threads name the record and come out of Next, after the
@@ -76,12 +87,14 @@ class Prefetcher {
   std::unique_ptr<BatchThreads> threads_;  // last: they use the members above
 };
 
+// Only TRAIN nets share their records among replicas.
+PrefetchOptions OptionsOf(const ReadingEnv& env);
+
 // What the layers that read ahead have in common. `param` is the layer's own message; labels are
-// wanted by a second top; only TRAIN nets share their records among replicas. Throws kConfig at the
-// field's line: batch_size, or data_param's prefetch, out of range.
+// wanted by a second top. Throws kConfig at the field's line: batch_size, or data_param's prefetch,
+// out of range.
 PrefetchOptions ReadPrefetchOptions(const LayerSpec& layer, std::string_view param,
-                                    uint32_t batch_size, caffe::Phase phase, const Replica& replica,
-                                    int decode_threads);
+                                    uint32_t batch_size, const ReadingEnv& env);
 
 // The database that a Data layer's data_param names. Throws as OpenCursor does, at the layer's
 // line.
@@ -89,8 +102,6 @@ std::unique_ptr<Cursor> OpenLayersDatabase(const LayerSpec& layer);
 
 // The source that a Data layer's data_param and transform_param ask for. Throws as
 // ReadPrefetchOptions and OpenLayersDatabase do, and kConfig without a source.
-std::unique_ptr<Prefetcher> MakePrefetcher(const LayerSpec& layer, caffe::Phase phase,
-                                           const PhiloxKey& key, const Replica& replica,
-                                           int decode_threads = 1);
+std::unique_ptr<Prefetcher> MakePrefetcher(const LayerSpec& layer, const ReadingEnv& env);
 
 }  // namespace trainer

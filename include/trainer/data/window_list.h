@@ -66,8 +66,6 @@ WindowRegion FitWindow(const Window& window, int image_height, int image_width,
 // The source that a WindowData layer's window_data_param and transform_param ask for. Which window,
 // and whether it is mirrored, is a function of the key and the record's number. Throws as
 // ReadPrefetchOptions and ReadWindowList do, and kConfig at the field's line.
-std::unique_ptr<Prefetcher> MakeWindowPrefetcher(const LayerSpec& layer, caffe::Phase phase,
-                                                 const PhiloxKey& key, const Replica& replica,
-                                                 int decode_threads = 1);
+std::unique_ptr<Prefetcher> MakeWindowPrefetcher(const LayerSpec& layer, const ReadingEnv& env);
 
 }  // namespace trainer
