@@ -8,10 +8,10 @@
 #include <filesystem>
 #include <map>
 
-#include "support/forwarding_device.h"
 #include "support/golden.h"
 #include "support/hostile_values.h"
 #include "support/net_text.h"
+#include "support/wrapped_device.h"
 #include "trainer/base/text.h"
 #include "trainer/net/net.h"
 
@@ -22,12 +22,11 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
 // The CPU with 8 MiB, so that a wish for more is refused and not granted.
-class SmallDevice final : public ForwardingDevice {
+class SmallDevice final : public WrappedDevice {
  public:
-  SmallDevice() : ForwardingDevice(1) {}
   void* Allocate(size_t bytes) const override {
     if (bytes > size_t{8} << 20) throw Error(ErrorCode::kResource, Join("no ", bytes, " bytes"));
-    return ForwardingDevice::Allocate(bytes);
+    return WrappedDevice::Allocate(bytes);
   }
 };
 

@@ -77,6 +77,35 @@ TEST(LayerTest, EveryTypeHasAPageWhoseMessageExists) {
   }
 }
 
+// One call replaces the other, so that the net can take a fusion back.
+TEST(LayerTest, AFusionCanBeRefusedReplacedAndTakenBack) {
+  const auto device = MakeCpuDevice(1);
+  caffe::LayerParameter proto;
+  proto.set_type("ReLU");
+  const LayerSpec relu(proto, {});
+  proto.set_type("LRN");
+  const LayerSpec lrn(proto, {});
+  using Chain = std::vector<const LayerSpec*>;
+  for (const char* text : {R"(type: "Convolution" convolution_param { num_output: 2 kernel_size: 1
+                                weight_filler { type: "xavier" } })",
+                           R"(type: "BatchNorm")", R"(type: "Eltwise")"}) {
+    SCOPED_TRACE(text);
+    const bool sum = std::string(text).find("Eltwise") != std::string::npos;
+    LayerRunner runner(text, std::vector<Shape>(sum ? 2 : 1, {2, 3, 4, 4}));
+    EXPECT_TRUE(runner.layer().Fuse(Chain{}, *device));
+    EXPECT_FALSE(runner.layer().Fuse(Chain{&lrn}, *device));
+    EXPECT_TRUE(runner.layer().Fuse(Chain{&relu}, *device));
+    EXPECT_FALSE(runner.layer().Fuse(Chain{&relu, &relu}, *device));
+    EXPECT_TRUE(runner.layer().Fuse(Chain{}, *device));
+    runner.SetInput(0, std::vector<float>(96, -1.0f));
+    runner.Forward();
+    if (sum) EXPECT_EQ(runner.Output()[0], -1);
+  }
+  LayerRunner alone(R"(type: "Power")", {{2}});
+  EXPECT_TRUE(alone.layer().Fuse(Chain{}, *device));
+  EXPECT_FALSE(alone.layer().Fuse(Chain{&relu}, *device));
+}
+
 TEST(LayerTest, RefusesAPositionForALayerThatKeepsNone) {
   LayerRunner relu(R"(type: "ReLU")", {{2}});
   EXPECT_EQ(relu.layer().SaveState(), "");

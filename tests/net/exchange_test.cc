@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "support/error_of.h"
-#include "support/forwarding_device.h"
 #include "support/net_text.h"
+#include "support/wrapped_device.h"
 #include "trainer/net/net.h"
 
 namespace trainer {
@@ -26,16 +26,16 @@ layer { name: "other" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: 
 )";
 
 // Works like a device of its own: what went wrong shows when the host asks. Counts the copies.
-class FarDevice final : public ForwardingDevice {
+class FarDevice final : public WrappedDevice {
  public:
   DeviceKind kind() const override { return DeviceKind::kCuda; }
   void CopyToDevice(void* to, const void* host, size_t bytes) const override {
     ++up;
-    ForwardingDevice::CopyToDevice(to, host, bytes);
+    WrappedDevice::CopyToDevice(to, host, bytes);
   }
   void CopyToHost(void* host, const void* from, size_t bytes) const override {
     ++down;
-    ForwardingDevice::CopyToHost(host, from, bytes);
+    WrappedDevice::CopyToHost(host, from, bytes);
   }
 
   mutable int up = 0, down = 0;

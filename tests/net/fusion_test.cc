@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "support/forwarding_device.h"
 #include "support/net_text.h"
+#include "support/wrapped_device.h"
 #include "trainer/base/text.h"
 #include "trainer/net/net.h"
 
@@ -82,17 +82,17 @@ Run RunNet(const std::string& text, MemoryMode mode, caffe::Phase phase, const D
 }
 
 // The CPU, except for what it has no kernels for and how often it is asked for plans.
-class PickyDevice final : public ForwardingDevice {
+class PickyDevice final : public WrappedDevice {
  public:
   bool Supports(const ConvDesc&) const override { return convolutions; }
   bool Supports(const BatchNormDesc& desc) const override { return norms && (desc.relu || sums); }
   std::unique_ptr<ConvPlan> MakeConv(const ConvDesc& desc) const override {
     ++made;
-    return ForwardingDevice::MakeConv(desc);
+    return WrappedDevice::MakeConv(desc);
   }
   std::unique_ptr<BatchNormPlan> MakeBatchNorm(const BatchNormDesc& desc) const override {
     ++made;
-    return ForwardingDevice::MakeBatchNorm(desc);
+    return WrappedDevice::MakeBatchNorm(desc);
   }
 
   bool convolutions = true, norms = true;

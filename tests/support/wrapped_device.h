@@ -1,5 +1,4 @@
 #pragma once
-// A device that does what the CPU does, for tests that refuse, count or change some of it.
 
 #include <memory>
 
@@ -7,7 +6,8 @@
 
 namespace trainer {
 
-class ForwardingDevice : public Device {
+// The CPU, for tests that refuse, count or change some of its calls.
+class WrappedDevice : public Device {
  public:
   DeviceKind kind() const override { return cpu_->kind(); }
   std::string Describe() const override { return cpu_->Describe(); }
@@ -45,7 +45,7 @@ class ForwardingDevice : public Device {
   }
 
  protected:
-  explicit ForwardingDevice(int threads = 2) : cpu_(MakeCpuDevice(threads)) {}
+  explicit WrappedDevice(int threads = 1) : cpu_(MakeCpuDevice(threads)) {}
 
  private:
   std::unique_ptr<Device> cpu_;
