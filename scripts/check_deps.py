@@ -4,7 +4,9 @@
     scripts/check_deps.py [root]
 
 `trainer_module(<name> DEPS <modules> ...)` is all that src/<name> and include/trainer/<name> may
-include; a header in src/ belongs to its module alone; nothing includes tests/.
+include; a header in src/ belongs to its module alone; nothing includes tests/. Device code, the
+header backend/map.h, is for modules marked KERNELS: what another module or tools/ includes must not
+lead to it, for nvcc does not compile those.
 """
 
 import pathlib
@@ -15,6 +17,7 @@ from check_files import list_files
 
 KEYWORDS = {"DEPS", "LIBS", "KERNELS"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
+DEVICE_CODE = "include/trainer/backend/map.h"
 SOURCES = {".cc", ".h", ".cu", ".cuh"}
 
 
@@ -32,6 +35,35 @@ def read_modules(cmake_text):
             elif into is not None:
                 into.append(word)
     return deps, lines
+
+
+def kernel_modules(cmake_text):
+    """The modules marked KERNELS."""
+    text = re.sub(r"#[^\n]*", "", cmake_text)
+    return {match.group(1).split()[0] for match in re.finditer(r"\btrainer_module\(([^)]*)\)", text)
+            if "KERNELS" in match.group(1).split()}
+
+
+def way_to_device_code(root, file, known):
+    """The headers that lead from a file to DEVICE_CODE, itself at the end, or None. `known` keeps
+    the answers for headers that were met before."""
+    module = module_of(file.relative_to(root).parts)
+    for match in map(INCLUDE.match, file.read_text().splitlines()):
+        if not match or match.group(1) != '"':
+            continue
+        for folder in (file.parent, root / "include", root / "src" / (module or "")):
+            header = folder / match.group(2)
+            if not header.is_file():
+                continue
+            name = header.resolve().relative_to(root).as_posix()
+            if name == DEVICE_CODE:
+                return [name]
+            if name not in known:
+                known[name] = None  # until then: headers may include each other
+                known[name] = way_to_device_code(root, header, known)
+            if known[name]:
+                return [name, *known[name]]
+    return None
 
 
 def find_cycle(deps):
@@ -103,6 +135,7 @@ def check(root):
     root = pathlib.Path(root).resolve()
     cmake = root / "CMakeLists.txt"
     deps, lines = read_modules(cmake.read_text())
+    kernels, known = kernel_modules(cmake.read_text()), {}
     problems = []
     for name, used in deps.items():
         problems += [f"{cmake.name}:{lines[name]}: module '{name}' depends on unknown '{dep}'"
@@ -124,6 +157,11 @@ def check(root):
             wrong = match and check_include(root, file, *match.groups(), deps)
             if wrong:
                 problems.append(f"{name}:{number}: {wrong}")
+        host = name.parts[0] == "tools" or name.parts[0] == "src" and name.parts[1] not in kernels
+        way = way_to_device_code(root, file, known) if host and file.suffix == ".cc" else None
+        if way:
+            problems.append(f"{name}:1: includes device code, but its module is not marked KERNELS: "
+                            + " -> ".join(way))
     return problems, f"deps: {count} files of {len(deps)} modules"
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fails where a layer or an update rule asks which device it runs on.
+"""Fails where a layer or an update rule asks which device it runs on, or a verb makes a device.
 
     scripts/check_devices.py [root]
 
@@ -7,6 +7,9 @@ A file in src/layers/ or src/rules/ says what is computed, in functors for Map, 
 ReduceSum and their like, and in calls of a Device and its plans; how a device does that is the
 backend's business. So none of them may ask for the kind of device, hold code for one of them, or
 split a loop over threads.
+
+A verb in tools/ asks MakeDevice of tools/device_flags.h, which knows what the flags and the solver
+say about devices.
 """
 
 import pathlib
@@ -17,6 +20,7 @@ from check_files import list_files
 from cpp_text import without_comments_and_literals
 
 FOLDERS = ("src/layers/", "src/rules/")
+VERBS, DEVICE_FLAGS = "tools/", "tools/device_flags.cc"
 SOURCES = {".cc", ".h", ".cu", ".cuh"}
 RULES = [
     (re.compile(r"\bDeviceKind\b|(\.|->)\s*kind\s*\(\s*\)"), "asks which device it runs on"),
@@ -28,6 +32,7 @@ RULES = [
     (re.compile(r"\b_mm\d*_\w+|\bStreamCopy\b|\b__m\d+\w*\b"),
      "uses instructions of the CPU"),
 ]
+VERB_RULES = [(re.compile(r"\bMake(Cpu|Cuda)Device\b"), "makes a device by itself")]
 INCLUDES = re.compile(r'#\s*include\s*[<"](\w*intrin\.h|omp\.h|cuda\w*\.h|'
                       r'trainer/backend/(parallel_for|cpu_loops|stream)\.h)[>"]')
 
@@ -47,12 +52,13 @@ def check_devices(name, text):
     allowed = re.compile(ALLOWED[name][0]) if name in ALLOWED else None
     code = without_comments_and_literals(text).split("\n")
     found = []
+    verb = name.startswith(VERBS)
     for number, (line, plain) in enumerate(zip(text.split("\n"), code), 1):
-        for pattern, message in RULES:
+        for pattern, message in VERB_RULES if verb else RULES:
             match = pattern.search(plain)
             if match and not (allowed and allowed.search(match.group(0))):
                 found.append((number, f"{message}: {match.group(0).strip()}"))
-        match = INCLUDES.search(line)
+        match = None if verb else INCLUDES.search(line)
         if match and not (allowed and allowed.search(match.group(1))):
             found.append((number, f"includes {match.group(1)}, which is for one device"))
     return found
@@ -63,11 +69,15 @@ def check(root):
     problems, count = [], 0
     for file in list_files(root):
         name = file.relative_to(root).as_posix()
-        if not name.startswith(FOLDERS) or file.suffix not in SOURCES:
+        if not name.startswith((*FOLDERS, VERBS)) or file.suffix not in SOURCES:
+            continue
+        if name == DEVICE_FLAGS:
             continue
         count += 1
-        problems += [f"{name}:{line}: {message}; say what is computed, and let the backend "
-                     "choose how" for line, message in check_devices(name, file.read_text())]
+        advice = ("ask MakeDevice of device_flags.h" if name.startswith(VERBS) else
+                  "say what is computed, and let the backend choose how")
+        problems += [f"{name}:{line}: {message}; {advice}"
+                     for line, message in check_devices(name, file.read_text())]
     return problems, count
 
 

@@ -1,9 +1,9 @@
 #include <iostream>
 
 #include "check_report.h"
+#include "device_flags.h"
 #include "run_start.h"
 #include "shared_flags.h"
-#include "trainer/backend/device.h"
 #include "trainer/base/text.h"
 #include "verb.h"
 
@@ -108,11 +108,11 @@ class Check final : public Verb {
       throw Error(ErrorCode::kUsage, "'trainer check' needs either --solver=FILE or --model=FILE");
     }
     RefuseTwoStarts(flags);
-    RefuseGpu(flags);
+    const DeviceChoice choice = ChooseDevice(flags);
     if (flags.Has("model") && (flags.Has("snapshot") || flags.Has("resume"))) {
       throw Error(ErrorCode::kUsage, "--snapshot and --resume belong to --solver");
     }
-    const std::unique_ptr<Device> device = MakeCpuDevice();
+    const std::unique_ptr<Device> device = MakeDevice(choice);
     CheckReport report;
     {
       const QuietLog quiet(flags, &report.findings);

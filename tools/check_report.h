@@ -8,7 +8,7 @@
 
 #include "findings.h"
 #include "json.h"
-#include "trainer/data/audit.h"
+#include "trainer/dataset/audit.h"
 #include "trainer/net/net.h"
 #include "trainer/predict/label_uses.h"
 

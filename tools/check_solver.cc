@@ -2,17 +2,18 @@
 #include <cmath>
 
 #include "check_report.h"
+#include "device_flags.h"
 #include "run_start.h"
 #include "shared_flags.h"
 #include "table.h"
 #include "trainer/base/atomic_file.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
-#include "trainer/checkpoint/snapshot.h"
+#include "trainer/checkpoint/snapshot_files.h"
 #include "trainer/checkpoint/snapshot_lock.h"
-#include "trainer/rules/rule.h"
 #include "trainer/solver/lr_policy.h"
 #include "trainer/solver/solver.h"
+#include "trainer/steps/step_rule.h"
 
 namespace trainer {
 namespace {
@@ -25,8 +26,8 @@ class SolverCheck {
 
   void Run() {
     if (!findings_.Try([&] { Load(); })) return;
-    findings_.Try([&] { RefuseGpuSolver(spec_); });
-    rule_ok_ = findings_.Try([&] { states_ = MakeRule(spec_)->StatesPerWeight(); });
+    findings_.Try([&] { ChooseDevice(flags_, spec_); });
+    rule_ok_ = findings_.Try([&] { states_ = MakeStepRule(spec_)->StatesPerWeight(); });
     if (sound_) CheckRates();
     findings_.Try([&] { FindStart(); });
     ListNets();

@@ -3,11 +3,11 @@
 #include <iostream>
 #include <numeric>
 
+#include "device_flags.h"
 #include "json.h"
 #include "picture_flags.h"
 #include "shared_flags.h"
 #include "table.h"
-#include "trainer/backend/device.h"
 #include "trainer/base/text.h"
 #include "trainer/predict/class_names.h"
 #include "verb.h"
@@ -208,13 +208,13 @@ class Classify final : public Verb {
   }
 
   int Run(const Flags& flags) override {
-    RefuseGpu(flags);
+    const DeviceChoice choice = ChooseDevice(flags);
     const std::vector<std::string> paths = PicturesOf(flags);
     if (paths.empty()) {
       throw Error(ErrorCode::kUsage, "'trainer classify' needs pictures, or --list=FILE with some");
     }
     const NetSpec spec = ModelOf(flags);
-    const std::unique_ptr<Device> device = MakeCpuDevice();
+    const std::unique_ptr<Device> device = MakeDevice(choice);
     ParamStore params(*device);
     NetOptions options;
     options.state = NetStateOf(flags, caffe::TEST);

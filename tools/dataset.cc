@@ -1,4 +1,4 @@
-#include "trainer/data/dataset.h"
+#include "trainer/dataset/dataset.h"
 
 #include <iostream>
 

@@ -2,7 +2,7 @@
 
 #include "dataset_task.h"
 #include "shared_flags.h"
-#include "trainer/data/dataset.h"
+#include "trainer/dataset/dataset.h"
 
 namespace trainer {
 namespace {

@@ -1,7 +1,7 @@
 #include <iostream>
 
 #include "dataset_task.h"
-#include "trainer/data/dataset.h"
+#include "trainer/dataset/dataset.h"
 
 namespace trainer {
 namespace {

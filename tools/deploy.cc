@@ -6,8 +6,8 @@
 #include <charconv>
 #include <iostream>
 
+#include "device_flags.h"
 #include "shared_flags.h"
-#include "trainer/backend/device.h"
 #include "trainer/base/atomic_file.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
@@ -35,7 +35,7 @@ Shape ParseShape(const Flags& flags) {
 // The shapes of one item that the TEST net's data layers give, by blob.
 std::map<std::string, Shape> PlannedShapes(const NetSpec& spec, const caffe::NetState& state,
                                            const std::vector<std::string>& blobs) try {
-  const std::unique_ptr<Device> device = MakeCpuDevice();
+  const std::unique_ptr<Device> device = MakeDevice();
   ParamStore params(*device);
   NetOptions options;
   options.state = state;

@@ -4,9 +4,9 @@
 #include <fstream>
 #include <iostream>
 
+#include "device_flags.h"
 #include "shared_flags.h"
 #include "table.h"
-#include "trainer/backend/device.h"
 #include "trainer/base/text.h"
 #include "trainer/base/threads.h"
 #include "verb.h"
@@ -49,8 +49,8 @@ class DeviceQuery final : public Verb {
   }
 
   int Run(const Flags& flags) override {
-    RefuseGpu(flags);
-    const std::unique_ptr<Device> device = MakeCpuDevice();
+    const DeviceChoice choice = ChooseDevice(flags);
+    const std::unique_ptr<Device> device = MakeDevice(choice);
     const auto pages = static_cast<size_t>(sysconf(_SC_PHYS_PAGES));
     const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
     std::cout << "device:     " << device->Describe() << "\n"
@@ -59,7 +59,7 @@ class DeviceQuery final : public Verb {
               << "memory:     " << Bytes(pages * page) << "\n"
               << "oneDNN:     " << OneDnnVersion() << "\n"
               << "program:    trainer " << TRAINER_VERSION << ", " << kBuild << "\n"
-              << "CUDA:       no CUDA in this build\n";
+              << "CUDA:       " << kCuda << "\n";
     return 0;
   }
 
@@ -68,6 +68,11 @@ class DeviceQuery final : public Verb {
   static constexpr const char* kBuild = "optimised build, GCC " __VERSION__;
 #else
   static constexpr const char* kBuild = "debug build, GCC " __VERSION__;
+#endif
+#ifdef TRAINER_CUDA
+  static constexpr const char* kCuda = "layers and rules are compiled for it, but it has no device";
+#else
+  static constexpr const char* kCuda = "no CUDA in this build";
 #endif
 };
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "device_flags.h"
 #include "picture_flags.h"
 #include "shared_flags.h"
-#include "trainer/backend/device.h"
 #include "trainer/base/text.h"
 #include "trainer/predict/blob_writer.h"
 #include "trainer/predict/net_inputs.h"
@@ -110,9 +110,9 @@ class Features final : public Verb {
   }
 
   int Run(const Flags& flags) override {
-    RefuseGpu(flags);
+    const DeviceChoice choice = ChooseDevice(flags);
     const NetSpec spec = ModelOf(flags);
-    const std::unique_ptr<Device> device = MakeCpuDevice();
+    const std::unique_ptr<Device> device = MakeDevice(choice);
     ParamStore params(*device);
     NetOptions options;
     options.state = NetStateOf(flags, PhaseOf(flags));

@@ -2,13 +2,13 @@
 #include <iostream>
 #include <map>
 
+#include "device_flags.h"
 #include "json.h"
 #include "shared_flags.h"
 #include "table.h"
-#include "trainer/backend/device.h"
 #include "trainer/base/text.h"
 #include "trainer/net/net.h"
-#include "trainer/rules/rule.h"
+#include "trainer/steps/step_rule.h"
 #include "verb.h"
 
 namespace trainer {
@@ -203,7 +203,7 @@ class Plan final : public Verb {
     if (flags.Has("solver") == flags.Has("model")) {
       throw Error(ErrorCode::kUsage, "'trainer plan' needs either --solver=FILE or --model=FILE");
     }
-    const std::unique_ptr<Device> device = MakeCpuDevice();
+    const std::unique_ptr<Device> device = MakeDevice();
     if (flags.Has("solver")) {
       PlanSolver(flags, *device);
     } else {
@@ -256,7 +256,7 @@ class Plan final : public Verb {
       options.state = spec.tests[i].state;
       report.Add(Join("test net (#", i, ")"), Net(*spec.tests[i].net, options, device, params));
     }
-    report.Finish(params, MakeRule(spec)->StatesPerWeight());
+    report.Finish(params, MakeStepRule(spec)->StatesPerWeight());
   }
 
   static void PlanModel(const Flags& flags, const Device& device) {

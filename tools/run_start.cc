@@ -4,7 +4,7 @@
 
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
-#include "trainer/checkpoint/snapshot.h"
+#include "trainer/checkpoint/snapshot_files.h"
 
 namespace trainer {
 
@@ -43,16 +43,6 @@ void RefuseTwoStarts(const Flags& flags) {
   if (flags.Has("snapshot") && flags.Has("resume")) {
     throw Error(ErrorCode::kUsage, "--snapshot and --resume exclude each other: give one");
   }
-}
-
-void RefuseGpuSolver(const SolverSpec& spec) {
-  if (!spec.proto.has_solver_mode() || spec.proto.solver_mode() != caffe::SolverParameter::GPU) {
-    return;
-  }
-  throw Error(
-      ErrorCode::kUnavailable, spec.Where("solver_mode"),
-      "solver_mode is GPU and this build has no CUDA; write solver_mode: CPU, or give --set "
-      "solver_mode=CPU");
 }
 
 std::vector<std::string> WeightFiles(const Flags& flags, const SolverSpec& spec) {

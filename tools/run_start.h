@@ -17,10 +17,6 @@ Flag StartWeightsFlag();
 // Throws kUsage for flags that say two different starts.
 void RefuseTwoStarts(const Flags& flags);
 
-// Throws kUnavailable for a solver that asks for a GPU. One without solver_mode trains on the CPU,
-// as with Caffe's program.
-void RefuseGpuSolver(const SolverSpec& spec);
-
 // The weights to start from; those of the command line replace the solver's.
 std::vector<std::string> WeightFiles(const Flags& flags, const SolverSpec& spec);
 

@@ -11,12 +11,6 @@
 
 namespace trainer {
 
-Flag GpuFlag() {
-  return {.name = "gpu",
-          .value = "LIST",
-          .help = "GPUs to use, as 0 or 0,1 or all; refused: this build has no CUDA"};
-}
-
 Flag LevelFlag() {
   return {.name = "level",
           .kind = FlagKind::kWhole,
@@ -106,23 +100,6 @@ SolverSpec SolverOf(const Flags& flags) {
 NetSpec ModelOf(const Flags& flags) {
   Overrides overrides(flags.Each("set"));
   return LoadNet(flags.Text("model"), &overrides);
-}
-
-void RefuseGpu(const Flags& flags) {
-  if (!flags.Has("gpu")) return;
-  const std::string& text = flags.Text("gpu");
-  const std::vector<std::string> ids = flags.List("gpu");
-  const bool numbers = std::ranges::all_of(ids, [](const std::string& id) {
-    return id.size() <= 4 &&
-           std::ranges::all_of(id, [](unsigned char c) { return std::isdigit(c) != 0; });
-  });
-  if (text != "all" && (!numbers || ids.empty())) {
-    throw Error(
-        ErrorCode::kUsage,
-        Join("--gpu=", text, ": give numbers with commas between, such as 0 or 0,1, or all"));
-  }
-  throw Error(ErrorCode::kUnavailable,
-              Join("--gpu=", text, ": this build has no CUDA; leave out --gpu to use the CPU"));
 }
 
 StateFlags StateFlagsOf(const Flags& flags) { return {flags.Whole("level"), flags.List("stage")}; }

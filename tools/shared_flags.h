@@ -13,7 +13,6 @@
 
 namespace trainer {
 
-Flag GpuFlag();
 Flag LevelFlag();
 Flag StageFlag();
 Flag PhaseFlag(std::string_view fallback = "TRAIN");
@@ -21,10 +20,6 @@ Flag MemoryFlag();
 Flag IterationsFlag();
 Flag JsonFlag();
 Flag SetFlag();
-
-// Throws kUsage for a --gpu that is neither "all" nor a list of numbers, kUnavailable for one that
-// is, because this build computes on the CPU only.
-void RefuseGpu(const Flags& flags);
 
 StateFlags StateFlagsOf(const Flags& flags);
 caffe::NetState NetStateOf(const Flags& flags, caffe::Phase phase);

@@ -1,9 +1,9 @@
 #include <iostream>
 
+#include "device_flags.h"
 #include "json.h"
 #include "shared_flags.h"
 #include "table.h"
-#include "trainer/backend/device.h"
 #include "trainer/base/text.h"
 #include "trainer/net/net.h"
 #include "verb.h"
@@ -132,7 +132,7 @@ class Show final : public Verb {
 
   int Run(const Flags& flags) override {
     const NetSpec spec = ModelOf(flags);
-    const std::unique_ptr<Device> device = MakeCpuDevice();
+    const std::unique_ptr<Device> device = MakeDevice();
     ParamStore params(*device);
     NetOptions options;
     options.state = NetStateOf(flags, PhaseOf(flags));

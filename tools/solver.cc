@@ -4,7 +4,7 @@
 #include "table.h"
 #include "trainer/base/text.h"
 #include "trainer/config/schema_doc.h"
-#include "trainer/rules/rule.h"
+#include "trainer/steps/step_rule.h"
 #include "verb.h"
 
 namespace trainer {
@@ -44,8 +44,7 @@ class SolverFields final : public Verb {
       PrintField(flags.words()[0]);
       return 0;
     }
-    std::cout << Wrap("update rules (field type): " + JoinList(RuleRegistry::Get().Names()), 0)
-              << "\n\n"
+    std::cout << Wrap("update rules (field type): " + JoinList(StepRuleNames()), 0) << "\n\n"
               << Explain("SolverParameter");
     return 0;
   }

@@ -4,9 +4,9 @@
 #include <optional>
 
 #include "confusion_report.h"
+#include "device_flags.h"
 #include "json.h"
 #include "shared_flags.h"
-#include "trainer/backend/device.h"
 #include "trainer/base/text.h"
 #include "trainer/net/net.h"
 #include "trainer/net/output_counts.h"
@@ -161,10 +161,10 @@ class Test final : public Verb {
   }
 
   int Run(const Flags& flags) override {
-    RefuseGpu(flags);
+    const DeviceChoice choice = ChooseDevice(flags);
     const NetSpec spec = ModelOf(flags);
-    LOG(INFO) << "Use CPU.";
-    const std::unique_ptr<Device> device = MakeCpuDevice();
+    LogDevice(choice);
+    const std::unique_ptr<Device> device = MakeDevice(choice);
     ParamStore params(*device);
     NetOptions options;
     options.state = NetStateOf(flags, caffe::TEST);

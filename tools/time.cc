@@ -2,9 +2,9 @@
 
 #include <iostream>
 
+#include "device_flags.h"
 #include "shared_flags.h"
 #include "time_report.h"
-#include "trainer/backend/device.h"
 #include "trainer/base/text.h"
 #include "trainer/data/prefetcher.h"
 #include "trainer/net/net.h"
@@ -107,7 +107,8 @@ class Time final : public Verb {
         .text =
             "Prints one line per layer, with the least and the median time of a forward and a "
             "backward step, and then the times of the whole net. With --solver the update is "
-            "measured too. Nothing is saved.",
+            "measured too. Nothing is saved. With --v=1 the log and the report name the "
+            "implementations that were asked before the chosen ones, and why they declined.",
         .examples =
             "trainer time --solver=models/lenet/solver.prototxt --iterations=20\n"
             "trainer time --model=models/lenet/train_test.prototxt --phase=TEST",
@@ -129,9 +130,9 @@ class Time final : public Verb {
     if (flags.Has("solver") == flags.Has("model")) {
       throw Error(ErrorCode::kUsage, "'trainer time' needs either --solver=FILE or --model=FILE");
     }
-    RefuseGpu(flags);
-    LOG(INFO) << "Use CPU.";
-    const std::unique_ptr<Device> device = MakeCpuDevice();
+    const DeviceChoice choice = ChooseDevice(flags);
+    LogDevice(choice);
+    const std::unique_ptr<Device> device = MakeDevice(choice);
     if (flags.Has("solver")) {
       TimeSolver(flags, *device);
     } else {

@@ -107,6 +107,24 @@ Json DirectionToJson(const Samples& samples, const Work& work, const MachinePeak
       .Set("percent_of_peak", Optional(OfPeak(work, ms, peak)));
 }
 
+Json DeclinedToJson(const Layer& layer) {
+  Json lines = Json::Array();
+  for (const std::string& line : layer.Declined()) lines.Push(line);
+  return lines;
+}
+
+// Which implementations were asked before the chosen ones, and why they declined.
+std::string DeclinedText(const Net& net) {
+  std::string text;
+  for (int i = 0; i < net.NumLayers(); ++i) {
+    const std::vector<std::string> lines = net.GetLayer(i).Declined();
+    if (!lines.empty()) text += Join(net.LayerAt(i).name(), "\n");
+    for (const std::string& line : lines) text += Join("  ", line, "\n");
+  }
+  return text.empty() ? ""
+                      : Join("\nAsked before the implementations above, and declined:\n", text);
+}
+
 Json LayerToJson(const Net& net, const Times& times, int i) {
   const LayerTimes& layer = times.layers[static_cast<size_t>(i)];
   const int by = net.FusedInto(i);
@@ -114,6 +132,7 @@ Json LayerToJson(const Net& net, const Times& times, int i) {
       .Set("name", net.LayerAt(i).name())
       .Set("type", net.LayerAt(i).type())
       .Set("implementation", net.GetLayer(i).Implementation())
+      .Set("declined", DeclinedToJson(net.GetLayer(i)))
       .Set("computed_by", by < 0 ? Json() : Json(net.LayerAt(by).name()))
       .Set("percent_of_time", ShareOf(times, layer))
       .Set("forward", DirectionToJson(layer.forward, ForwardWork(net, i), times.peak))
@@ -148,7 +167,8 @@ std::string TimesToText(const Net& net, const Times& times) {
               "Peak of this machine: ", Fixed(times.peak.gflops, 1), " GFLOP/s, ",
               Fixed(times.peak.gbytes, 1),
               " GB/s. A layer's peak is the least time that its products\n"
-              "or its memory take at these rates, in percent of its time.\n");
+              "or its memory take at these rates, in percent of its time.\n",
+              VLOG_IS_ON(1) ? DeclinedText(net) : "");
 }
 
 Json TimesToJson(const Net& net, const Times& times, int iterations) {

@@ -1,13 +1,13 @@
 #include <glog/logging.h>
 #include <google/protobuf/text_format.h>
 
+#include "device_flags.h"
 #include "run_start.h"
 #include "shared_flags.h"
-#include "trainer/backend/device.h"
 #include "trainer/base/atomic_file.h"
 #include "trainer/base/text.h"
 #include "trainer/base/threads.h"
-#include "trainer/checkpoint/snapshot.h"
+#include "trainer/checkpoint/snapshot_files.h"
 #include "trainer/checkpoint/snapshot_lock.h"
 #include "trainer/config/resolved.h"
 #include "trainer/solver/solver.h"
@@ -26,9 +26,10 @@ SignalEffects ReadEffects(const Flags& flags) {
           read("sigusr1_effect"), flags.Whole("stop_exit_code")};
 }
 
-// Null for a run that writes no snapshots.
-std::unique_ptr<SnapshotLock> LockSnapshots(const Flags& flags, const SolverSpec& spec) {
-  if (!SavesSnapshots(spec.proto)) return nullptr;
+// Null for a run, or a replica, that writes no snapshots.
+std::unique_ptr<SnapshotLock> LockSnapshots(const Flags& flags, const SolverSpec& spec,
+                                            const Replica& replica) {
+  if (!SavesSnapshots(spec.proto) || replica.rank != 0) return nullptr;
   LockTimes times;
   times.wait = std::chrono::seconds(flags.Whole("lock_wait"));
   return std::make_unique<SnapshotLock>(spec.proto.snapshot_prefix(), times);
@@ -111,28 +112,29 @@ class Train final : public Verb {
       throw Error(ErrorCode::kUsage,
                   "--phase=TEST: training is phase TRAIN; 'trainer test' runs a net's TEST phase");
     }
-    RefuseGpu(flags);
+    ChooseDevice(flags);  // before the files are read
     SignalWatch signals(ReadEffects(flags));
     const SolverSpec spec = SolverOf(flags);
-    RefuseGpuSolver(spec);
-    const std::unique_ptr<SnapshotLock> lock = LockSnapshots(flags, spec);
-    LOG(INFO) << "Use CPU.";
-    const std::unique_ptr<Device> device = MakeCpuDevice();
+    const DeviceChoice choice = ChooseDevice(flags, spec);
+    TrainOptions options;
+    const Replica replica = ReplicaOf(options);
+    const std::unique_ptr<SnapshotLock> lock = LockSnapshots(flags, spec, replica);
+    LogDevice(choice);
+    const std::unique_ptr<Device> device = MakeDevice(choice);
     LOG(INFO) << DescribeThreads();
     LOG(INFO) << "Initializing solver from parameters: \n" << spec.proto.DebugString();
-    TrainOptions options;
     options.snapshot = StateToResume(flags, spec);
     options.allow_outside = flags.Switch("allow_outside");
     if (options.snapshot.empty()) {
       options.weights = WeightFiles(flags, spec);
-      WarnOfOlderSnapshots(spec);
+      if (replica.rank == 0) WarnOfOlderSnapshots(spec);
     }
     options.memory = ParseMemoryMode(flags);
     options.signals = &signals;
     ObserverList observers;
     observers.Add(ObserverRegistry::Get().Make("log"));
     Solver solver(spec, options, *device, observers);
-    if (!flags.Each("set").empty()) WriteResolved(spec);
+    if (!flags.Each("set").empty() && replica.rank == 0) WriteResolved(spec);
     if (flags.Has("resume") && solver.iter() >= spec.proto.max_iter()) {
       LOG(INFO) << "Already at iteration " << solver.iter() << " of " << spec.proto.max_iter()
                 << ": nothing is left to do";

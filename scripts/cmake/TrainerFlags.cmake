@@ -35,3 +35,15 @@ if(TRAINER_SANITIZE)
   add_compile_options(-fsanitize=${TRAINER_SANITIZE} -fno-omit-frame-pointer -g)
   add_link_options(-fsanitize=${TRAINER_SANITIZE})
 endif()
+
+# nvcc compiles what holds device code. CMake 3.25 does not know its flag for C++20.
+if(TRAINER_CUDA)
+  enable_language(CUDA)
+  set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+  set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
+  set(CMAKE_CUDA_STANDARD 20)
+  target_compile_definitions(trainer_flags INTERFACE TRAINER_CUDA=1)
+  target_compile_options(trainer_flags INTERFACE
+    "$<$<COMPILE_LANGUAGE:CUDA>:--extended-lambda;--expt-relaxed-constexpr>"
+    "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-fno-math-errno,-fno-trapping-math>")
+endif()

@@ -1,7 +1,7 @@
 # trainer_module(<name> DEPS <modules> [LIBS <imported targets>] [KERNELS])
 # One folder under src/ becomes one object library. DEPS is all it may include.
-# KERNELS: its files hold device code; with TRAINER_CUDA_OBJECTS nvcc compiles them as well, to
-# objects only, so that the seam between the devices holds in a build without a GPU.
+# KERNELS: its files may hold device code, which is written once for both devices; with TRAINER_CUDA
+# nvcc compiles those that do.
 
 # The generated protobuf code: one library below every module.
 file(GLOB protos CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/proto/*.proto)
@@ -40,6 +40,40 @@ function(trainer_precompiled target)
 endfunction()
 trainer_precompiled(trainer_headers)
 
+# Whether a file includes backend/map.h, itself or by way of headers of ours: it holds device code.
+# What changes after CMake ran is caught by the #error in map.h.
+function(trainer_holds_device_code out file module)
+  if(file MATCHES "/backend/map[.]h$")
+    set(${out} TRUE PARENT_SCOPE)
+    return()
+  endif()
+  get_property(found GLOBAL PROPERTY "TRAINER_DEVICE_CODE ${file}")
+  if("${found}" STREQUAL "")
+    set(found FALSE)
+    set_property(GLOBAL PROPERTY "TRAINER_DEVICE_CODE ${file}" FALSE)
+    file(STRINGS ${file} includes REGEX "^#include \"")
+    list(TRANSFORM includes REPLACE "^#include \"(.*)\".*" "\\1")
+    list(TRANSFORM includes PREPEND ${PROJECT_SOURCE_DIR}/include/ REGEX "^trainer/")
+    list(TRANSFORM includes PREPEND ${PROJECT_SOURCE_DIR}/src/${module}/ REGEX "^[^/]")
+    foreach(include ${includes})
+      if(NOT found AND EXISTS ${include})
+        trainer_holds_device_code(found ${include} ${module})
+      endif()
+    endforeach()
+    set_property(GLOBAL PROPERTY "TRAINER_DEVICE_CODE ${file}" ${found})
+  endif()
+  set(${out} ${found} PARENT_SCOPE)
+endfunction()
+
+function(trainer_compile_by_nvcc module sources)
+  foreach(source ${sources})
+    trainer_holds_device_code(found ${source} ${module})
+    if(found)
+      set_source_files_properties(${source} PROPERTIES LANGUAGE CUDA)
+    endif()
+  endforeach()
+endfunction()
+
 function(trainer_module name)
   cmake_parse_arguments(arg "KERNELS" "" "DEPS;LIBS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.cc)
@@ -53,8 +87,8 @@ function(trainer_module name)
                                         PRIVATE trainer_flags)
   target_precompile_headers(trainer_${name} REUSE_FROM trainer_headers)
   set_property(GLOBAL APPEND PROPERTY TRAINER_MODULES trainer_${name})  # what a program links
-  if(arg_KERNELS AND TRAINER_CUDA_OBJECTS)
-    trainer_cuda_objects(${name} "${sources}")
+  if(arg_KERNELS AND TRAINER_CUDA)
+    trainer_compile_by_nvcc(${name} "${sources}")
   endif()
 endfunction()
 
@@ -73,31 +107,6 @@ function(trainer_closure out)
   set(${out} ${targets} PARENT_SCOPE)
 endfunction()
 
-# A language is enabled in file scope or not at all. CMake 3.25 does not know nvcc's flag for C++20.
-if(TRAINER_CUDA_OBJECTS)
-  enable_language(CUDA)
-  set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
-  set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
-endif()
-
-# The same sources through nvcc, from copies that end in .cu so that both builds can stand side by
-# side.
-function(trainer_cuda_objects name sources)
-  foreach(source ${sources})
-    get_filename_component(stem ${source} NAME_WE)
-    set(copy ${PROJECT_BINARY_DIR}/cuda/${name}/${stem}.cu)
-    file(GENERATE OUTPUT ${copy} CONTENT "#include \"${source}\"\n")
-    list(APPEND copies ${copy})
-  endforeach()
-  add_library(trainer_${name}_cuda OBJECT ${copies})
-  target_include_directories(trainer_${name}_cuda PRIVATE ${PROJECT_SOURCE_DIR}/include
-    ${PROJECT_SOURCE_DIR}/src/${name} $<TARGET_PROPERTY:trainer_${name},INCLUDE_DIRECTORIES>)
-  target_compile_definitions(trainer_${name}_cuda PRIVATE TRAINER_CUDA=1)
-  target_compile_options(trainer_${name}_cuda PRIVATE --extended-lambda --expt-relaxed-constexpr)
-  set_target_properties(trainer_${name}_cuda PROPERTIES CUDA_STANDARD 20)
-  add_dependencies(trainer_${name}_cuda trainer_proto)
-endfunction()
-
 # trainer_program(<name> <folder>): the folder's files plus every module.
 function(trainer_program name folder)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cc)
@@ -106,5 +115,7 @@ function(trainer_program name folder)
   target_link_libraries(${name} PRIVATE ${modules} trainer_flags glog::glog gflags)
   target_precompile_headers(${name} REUSE_FROM trainer_headers)
   target_compile_definitions(${name} PRIVATE TRAINER_VERSION="${PROJECT_VERSION}")
+  # With CUDA its runtime is part of the program, which starts on machines without CUDA, too.
+  set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX CUDA_RUNTIME_LIBRARY Static)
   install(TARGETS ${name})
 endfunction()

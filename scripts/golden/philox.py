@@ -40,3 +40,14 @@ def crops(seed, layer, records, margin):
     places = words[:, 1:3] * np.uint64(margin + 1) >> np.uint64(32)
     return [(bool(word[0] >> np.uint64(31)), int(top), int(left))
             for word, (top, left) in zip(words, places)]
+
+
+def permutation(seed, stream, step, first, count):
+    """A random order of 0 .. count - 1: include/trainer/base/permutation.h."""
+    words = philox_blocks(seed, stream, step, np.arange(first // 4, (first + count) // 4 + 1))
+    words, skipped = words.ravel(), first // 4 * 4
+    order = list(range(count))
+    for i in range(count - 1, 0, -1):
+        other = int(words[first + i - skipped]) * (i + 1) >> 32
+        order[i], order[other] = order[other], order[i]
+    return order

@@ -113,17 +113,17 @@ struct NormalizeAndAdd {
 
 // The gradient of z * scale + shift [+ other]: dy, where a maximum with 0 let y through.
 template <class T>
-struct Whole {
+struct PlainGradient {
   const T* dy;
   HD float operator()(int64_t at, int64_t) const { return Load(dy[at]); }
 };
 template <class T>
-struct WherePositive {  // y itself is at hand
+struct MaskedByOutput {  // y itself is at hand
   const T *dy, *y;
   HD float operator()(int64_t at, int64_t) const { return Load(y[at]) > 0 ? Load(dy[at]) : 0.0f; }
 };
 template <class T>
-struct WhereNormalPositive {  // y is computed from x once more
+struct MaskedByInput {  // y is computed from x once more
   const T* dy;
   Normalize<T, false> normalize;
   HD float operator()(int64_t at, int64_t c) const {
@@ -132,7 +132,7 @@ struct WhereNormalPositive {  // y is computed from x once more
 };
 // The same, written to `to` when it is computed. Calls of one place must not be repeated.
 template <class T, class G>
-struct Kept {
+struct WrittenThrough {
   G g;
   T* to;
   HD float operator()(int64_t at, int64_t c) const {
@@ -143,12 +143,12 @@ struct Kept {
 
 // z: the output y where that is all, else from x.
 template <class T>
-struct FromOutput {
+struct NormalFromOutput {
   const T* y;
   HD float operator()(int64_t at, int64_t) const { return Load(y[at]); }
 };
 template <class T>
-struct FromInput {
+struct NormalFromInput {
   const T* x;
   const float *mean, *inverse;
   HD float operator()(int64_t at, int64_t c) const { return (Load(x[at]) - mean[c]) * inverse[c]; }

@@ -1,5 +1,22 @@
 #pragma once
 // Which passes a batch normalisation takes over its tensors, in the loops of any device.
+//
+// Its arithmetic is little; what costs is the memory, so that the passes are as few as they can be,
+// and the layers around it (Scale, a sum, ReLU) are computed on the way.
+//   forward   1. read x: the sums of each channel          2. read x [and other], write y
+//   backward  1. read dy and x: the sums of g and g * z    2. read dy and x, write dx
+// A pass more per direction cannot be saved: the moments of a whole batch must be known before the
+// first y is, and both sums before the first dx.
+//
+// - In pass 1 the moments are taken as deviations from a chunk's first pixel, in one reading: a
+//   mean first and squares after would be two. Chunks are then joined in double precision.
+// - z, the normalised input, is not kept from forward: (x - mean) * inverse is cheaper to compute
+//   again than to write and read. Where nothing but a scale of 1 follows, z = y, and x is not
+//   needed at all: the layer may then work in place.
+// - g is dy where the ReLU let y through. Where it did follows from x alone, by the arithmetic of
+//   forward bit for bit, so that y is not read; with `other` in the sum it does not, and y is.
+// - The gradient of `other` is g itself. Pass 1 writes it there, and pass 2 reads it back in place
+//   of dy and y: one array less.
 
 #include "batch_norm_math.h"
 #include "check.h"
@@ -61,13 +78,13 @@ class BatchNormPasses final : public BatchNormPlan {
       using T = typename decltype(tag)::Type;
       const T* dy = in.dy.As<T>();
       const Run<T> run = {in, at, Means(scratch), Sums(scratch)};
-      if (desc_.relu && desc_.other) return WithOther(run, WherePositive<T>{dy, in.y.As<T>()});
-      if (desc_.other) return WithOther(run, Whole<T>{dy});
-      if (desc_.relu) return FromX(run, WhereNormalPositive<T>{dy, Normal<T>(in.x, in.shift, at)});
-      if (!desc_.from_output) return FromX(run, Whole<T>{dy});
-      const Whole<T> g{dy};
-      Sum(run, g, FromOutput<T>{in.y.As<T>()});
-      Finish(run, g, FromOutput<T>{in.y.As<T>()});
+      if (desc_.relu && desc_.other) return WithOther(run, MaskedByOutput<T>{dy, in.y.As<T>()});
+      if (desc_.other) return WithOther(run, PlainGradient<T>{dy});
+      if (desc_.relu) return FromX(run, MaskedByInput<T>{dy, Normal<T>(in.x, in.shift, at)});
+      if (!desc_.from_output) return FromX(run, PlainGradient<T>{dy});
+      const PlainGradient<T> g{dy};
+      Sum(run, g, NormalFromOutput<T>{in.y.As<T>()});
+      Finish(run, g, NormalFromOutput<T>{in.y.As<T>()});
     });
   }
 
@@ -95,7 +112,7 @@ class BatchNormPasses final : public BatchNormPlan {
     return {x.As<T>(), at.mean, at.factor, shift};
   }
   template <class T>
-  static FromInput<T> ZFromX(const Run<T>& run) {
+  static NormalFromInput<T> ZFromX(const Run<T>& run) {
     return {run.in.x.template As<T>(), run.at.mean, run.at.inverse};
   }
 
@@ -123,12 +140,12 @@ class BatchNormPasses final : public BatchNormPlan {
   void WithOther(const Run<T>& run, const G& g) const {
     T* const to = run.in.dother.template As<T>();
     if (to == nullptr) return FromX(run, g);
-    const Whole<T> written{to};
+    const PlainGradient<T> written{to};
     if (!desc_.relu && to == run.in.dy.data) return FromX(run, written);
     if (!NeedsSums(run.in)) {
       loops_.MapInPixels(pixels_, g, to, to != run.in.dy.data);
     } else {
-      Sum(run, Kept<T, G>{g, to}, ZFromX(run));
+      Sum(run, WrittenThrough<T, G>{g, to}, ZFromX(run));
     }
     Finish(run, written, ZFromX(run));
   }

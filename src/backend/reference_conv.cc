@@ -1,6 +1,10 @@
+// The definition of a convolution in plain loops on the CPU: the last candidate for each direction,
+// and the oracle of the tests.
+
 #include <algorithm>
 #include <vector>
 
+#include "conv_steps.h"
 #include "trainer/backend/conv.h"
 
 namespace trainer {
@@ -11,9 +15,9 @@ struct Term {
   int64_t x, weight;
 };
 
-class ReferenceConv final : public ConvPlan {
+class ReferenceLoops {
  public:
-  explicit ReferenceConv(const ConvDesc& desc)
+  explicit ReferenceLoops(const ConvDesc& desc)
       : desc_(desc),
         in_area_(desc.InShape().Count(2)),
         out_area_(desc.OutShape().Count(2)),
@@ -21,54 +25,33 @@ class ReferenceConv final : public ConvPlan {
     ListTaps();
   }
 
-  // The data gradient's sums, where they cannot be taken in place.
-  size_t ScratchBytes() const override {
-    if (desc_.dtype == DType::kF32) return 0;
-    return static_cast<size_t>(desc_.InShape().Count()) * sizeof(float);
-  }
-  std::string Implementation() const override { return "reference loops"; }
-
-  void Forward(ConstTensor x, const float* weight, const float* bias, Tensor y,
-               std::span<std::byte>) override {
-    WithType(desc_.dtype, [&](auto tag) {
-      using T = typename decltype(tag)::Type;
-      ForEachOut([&](int64_t n, int64_t m, int64_t out) {
-        float sum = 0;
-        ForEachTerm(n, m, out,
-                    [&](const Term& t) { sum += weight[t.weight] * Load(x.As<T>()[t.x]); });
-        if (desc_.bias) sum += bias[m];
-        if (desc_.relu && sum <= 0) sum = 0;
-        Store(y.As<T>()[At(n, m, out, desc_.out_channels, out_area_)], sum);
-      });
-    });
+  const ConvDesc& desc() const { return desc_; }
+  int64_t OutAt(int64_t n, int64_t m, int64_t out) const {
+    return At(n, m, out, desc_.out_channels, out_area_);
   }
 
-  void BackwardWeight(ConstTensor x, ConstTensor dy, float* dweight, float* dbias,
-                      std::span<std::byte>) override {
-    WithType(desc_.dtype, [&](auto tag) {
-      using T = typename decltype(tag)::Type;
-      ForEachOut([&](int64_t n, int64_t m, int64_t out) {
-        const float grad = Load(dy.As<T>()[At(n, m, out, desc_.out_channels, out_area_)]);
-        ForEachTerm(n, m, out,
-                    [&](const Term& t) { dweight[t.weight] += grad * Load(x.As<T>()[t.x]); });
-        if (desc_.bias && dbias != nullptr) dbias[m] += grad;
-      });
-    });
+  // f(image, output channel, place) for every output.
+  template <class F>
+  void ForEachOut(F f) const {
+    for (int64_t n = 0; n < desc_.batch; ++n) {
+      for (int64_t m = 0; m < desc_.out_channels; ++m) {
+        for (int64_t out = 0; out < out_area_; ++out) f(n, m, out);
+      }
+    }
   }
 
-  void BackwardData(ConstTensor dy, const float* weight, Tensor dx,
-                    std::span<std::byte> scratch) override {
-    const bool in_place = desc_.dtype == DType::kF32;
-    float* sum = in_place ? dx.f32() : reinterpret_cast<float*>(scratch.data());
-    std::fill_n(sum, dx.Count(), 0.0f);
-    WithType(desc_.dtype, [&](auto tag) {
-      using T = typename decltype(tag)::Type;
-      ForEachOut([&](int64_t n, int64_t m, int64_t out) {
-        const float grad = Load(dy.As<T>()[At(n, m, out, desc_.out_channels, out_area_)]);
-        ForEachTerm(n, m, out, [&](const Term& t) { sum[t.x] += grad * weight[t.weight]; });
-      });
-      for (int64_t i = 0; !in_place && i < dx.Count(); ++i) Store(dx.As<T>()[i], sum[i]);
-    });
+  template <class F>
+  void ForEachTerm(int64_t n, int64_t m, int64_t out, F f) const {
+    const int64_t channels = desc_.in_channels / desc_.group;
+    const int64_t first = m / (desc_.out_channels / desc_.group) * channels;
+    for (int64_t c = 0; c < channels; ++c) {
+      for (int64_t tap = 0; tap < taps_; ++tap) {
+        const int64_t place = read_[out * taps_ + tap];
+        if (place < 0) continue;
+        f(Term{At(n, first + c, place, desc_.in_channels, in_area_),
+               (m * channels + c) * taps_ + tap});
+      }
+    }
   }
 
  private:
@@ -99,38 +82,114 @@ class ReferenceConv final : public ConvPlan {
     return (n * channels + c) * area + place;
   }
 
-  template <class F>
-  void ForEachOut(F f) const {
-    for (int64_t n = 0; n < desc_.batch; ++n) {
-      for (int64_t m = 0; m < desc_.out_channels; ++m) {
-        for (int64_t out = 0; out < out_area_; ++out) f(n, m, out);
-      }
-    }
-  }
-
-  template <class F>
-  void ForEachTerm(int64_t n, int64_t m, int64_t out, F f) const {
-    const int64_t channels = desc_.in_channels / desc_.group;
-    const int64_t first = m / (desc_.out_channels / desc_.group) * channels;
-    for (int64_t c = 0; c < channels; ++c) {
-      for (int64_t tap = 0; tap < taps_; ++tap) {
-        const int64_t place = read_[out * taps_ + tap];
-        if (place < 0) continue;
-        f(Term{At(n, first + c, place, desc_.in_channels, in_area_),
-               (m * channels + c) * taps_ + tap});
-      }
-    }
-  }
-
   ConvDesc desc_;
   int64_t in_area_, out_area_, taps_;
   std::vector<int64_t> read_;
 };
 
+constexpr const char* kName = "reference loops";
+
+class ReferenceForward final : public ConvForward {
+ public:
+  explicit ReferenceForward(const ConvDesc& desc) : loops_(desc) {}
+
+  std::string Name() const override { return kName; }
+  size_t ScratchBytes() const override { return 0; }
+  void Run(const void* x, const float* weight, const float* bias, void* y,
+           std::span<std::byte>) override {
+    const ConvDesc& desc = loops_.desc();
+    WithType(desc.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::Type;
+      const T* const in = static_cast<const T*>(x);
+      T* const to = static_cast<T*>(y);
+      loops_.ForEachOut([&](int64_t n, int64_t m, int64_t out) {
+        float sum = 0;
+        loops_.ForEachTerm(n, m, out,
+                           [&](const Term& t) { sum += weight[t.weight] * Load(in[t.x]); });
+        if (desc.bias) sum += bias[m];
+        if (desc.relu && sum <= 0) sum = 0;
+        Store(to[loops_.OutAt(n, m, out)], sum);
+      });
+    });
+  }
+
+ private:
+  ReferenceLoops loops_;
+};
+
+class ReferenceBackwardWeight final : public ConvBackwardWeight {
+ public:
+  explicit ReferenceBackwardWeight(const ConvDesc& desc) : loops_(desc) {}
+
+  std::string Name() const override { return kName; }
+  size_t ScratchBytes() const override { return 0; }
+  void Run(const void* x, const void* dy, float* dweight, float* dbias,
+           std::span<std::byte>) override {
+    const ConvDesc& desc = loops_.desc();
+    WithType(desc.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::Type;
+      const T *const in = static_cast<const T*>(x), *const grads = static_cast<const T*>(dy);
+      loops_.ForEachOut([&](int64_t n, int64_t m, int64_t out) {
+        const float grad = Load(grads[loops_.OutAt(n, m, out)]);
+        loops_.ForEachTerm(n, m, out,
+                           [&](const Term& t) { dweight[t.weight] += grad * Load(in[t.x]); });
+        if (desc.bias && dbias != nullptr) dbias[m] += grad;
+      });
+    });
+  }
+
+ private:
+  ReferenceLoops loops_;
+};
+
+class ReferenceBackwardData final : public ConvBackwardData {
+ public:
+  explicit ReferenceBackwardData(const ConvDesc& desc)
+      : loops_(desc), count_(desc.InShape().Count()), in_place_(desc.dtype == DType::kF32) {}
+
+  std::string Name() const override { return kName; }
+  // The sums, where they cannot be taken in place.
+  size_t ScratchBytes() const override {
+    return in_place_ ? 0 : static_cast<size_t>(count_) * sizeof(float);
+  }
+  void Run(const void* dy, const float* weight, void* dx, std::span<std::byte> scratch) override {
+    float* const sum =
+        in_place_ ? static_cast<float*>(dx) : reinterpret_cast<float*>(scratch.data());
+    std::fill_n(sum, count_, 0.0f);
+    WithType(loops_.desc().dtype, [&](auto tag) {
+      using T = typename decltype(tag)::Type;
+      loops_.ForEachOut([&](int64_t n, int64_t m, int64_t out) {
+        const float grad = Load(static_cast<const T*>(dy)[loops_.OutAt(n, m, out)]);
+        loops_.ForEachTerm(n, m, out, [&](const Term& t) { sum[t.x] += grad * weight[t.weight]; });
+      });
+      for (int64_t i = 0; !in_place_ && i < count_; ++i) Store(static_cast<T*>(dx)[i], sum[i]);
+    });
+  }
+
+ private:
+  ReferenceLoops loops_;
+  int64_t count_;
+  bool in_place_;
+};
+
+template <class Step, class Made>
+Offer<Step> Take(const Device&, const ConvDesc& desc) {
+  return std::make_unique<Made>(desc);
+}
+
+const RegisterConvStep<ConvForward> kForward({DeviceKind::kCpu, rank::kReference, kName,
+                                              Take<ConvForward, ReferenceForward>});
+const RegisterConvStep<ConvBackwardData> kData({DeviceKind::kCpu, rank::kReference, kName,
+                                                Take<ConvBackwardData, ReferenceBackwardData>});
+const RegisterConvStep<ConvBackwardWeight> kWeight(
+    {DeviceKind::kCpu, rank::kReference, kName, Take<ConvBackwardWeight, ReferenceBackwardWeight>});
+
 }  // namespace
 
 std::unique_ptr<ConvPlan> MakeReferenceConv(const ConvDesc& desc) {
-  return std::make_unique<ReferenceConv>(desc);
+  return JoinConvSteps(desc, std::make_unique<ReferenceForward>(desc),
+                       std::make_unique<ReferenceBackwardData>(desc),
+                       std::make_unique<ReferenceBackwardWeight>(desc));
 }
 
 }  // namespace trainer

@@ -6,9 +6,9 @@
 
 namespace trainer {
 
-// y_i = exp(x_i - max x) / sum of those; subtracting the maximum keeps exp finite. kSide: whether
-// the elements of a row lie side by side.
-template <class T, bool kSide>
+// y_i = exp(x_i - max x) / sum of those; subtracting the maximum keeps exp finite. kContiguous:
+// whether the elements of a row are neighbours in memory.
+template <class T, bool kContiguous>
 struct SoftmaxRow {
   const T* x;
   T* y;
@@ -16,7 +16,7 @@ struct SoftmaxRow {
 
   template <class Row>
   HD void operator()(const Row& row) const {
-    const int64_t at = rows.Start(row.index), step = kSide ? 1 : rows.inner;
+    const int64_t at = rows.Start(row.index), step = kContiguous ? 1 : rows.inner;
     const float top = row.Max([&](int64_t i) { return Load(x[at + i * step]); });
     const float sum = row.Sum([&](int64_t i) { return Exp(Load(x[at + i * step]) - top); });
     const float scale = 1 / sum;
@@ -26,7 +26,7 @@ struct SoftmaxRow {
 };
 
 // dx_i = y_i * (dy_i - sum_j dy_j * y_j)
-template <class T, bool kSide>
+template <class T, bool kContiguous>
 struct SoftmaxGradientRow {
   const T *y, *dy;
   T* dx;
@@ -34,7 +34,7 @@ struct SoftmaxGradientRow {
 
   template <class Row>
   HD void operator()(const Row& row) const {
-    const int64_t at = rows.Start(row.index), step = kSide ? 1 : rows.inner;
+    const int64_t at = rows.Start(row.index), step = kContiguous ? 1 : rows.inner;
     const float dot =
         row.Sum([&](int64_t i) { return Load(dy[at + i * step]) * Load(y[at + i * step]); });
     row.ForEach([&](int64_t i) {

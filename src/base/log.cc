@@ -4,6 +4,7 @@
 #include <glog/logging.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
@@ -123,5 +124,7 @@ void InitLogging(const std::string& program) {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
 }
+
+void QuietLog() { FLAGS_minloglevel = std::max<int>(FLAGS_minloglevel, google::WARNING); }
 
 }  // namespace trainer

@@ -158,7 +158,7 @@ class Team {
         }
       }
     }
-    NoteCoreWait();
+    NoteCoreWait(cores_, 0);
   }
 
   void Work(int thread, Worker* worker) {
@@ -166,13 +166,16 @@ class Team {
       uint32_t now = worker->word.load(std::memory_order_acquire);
       if (now == kQuit) return;
       if (now < kOffered) {
-        if (!SpinWhile(worker->word, now)) Sleep(worker->word);
+        if (SpinWhile(worker->word, now)) continue;
+        Sleep(worker->word);
+        LeaveCallersCore(cores_, thread);
         continue;
       }
       const uint32_t claimed = now == kOffered ? kClaimed : kAwaited;
       if (!worker->word.compare_exchange_strong(now, claimed, std::memory_order_acq_rel)) continue;
       RunOffered(thread);
-      if (const double waited = NoteCoreWait(); waited >= 0) worker->waited = waited;
+      LeaveCallersCore(cores_, thread);
+      if (const double waited = NoteCoreWait(cores_, thread); waited >= 0) worker->waited = waited;
       if (worker->word.exchange(kIdle, std::memory_order_acq_rel) == kAwaited) {
         WakeAll(worker->word);
       }
@@ -201,6 +204,7 @@ class Team {
   static thread_local Barrier* current_barrier_;
 
   const int generation_;
+  TeamCores cores_;
   std::vector<std::unique_ptr<Worker>> workers_;
   // The region that runs; written before it is offered.
   thread_team_internal::PartCall part_call_ = nullptr;

@@ -2,8 +2,7 @@
 
 #include <climits>
 
-#include "hdf5_messages.h"
-#include "hdf5_seal.h"
+#include "hdf5_files.h"
 #include "sealed_file.h"
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
@@ -30,11 +29,7 @@ Seal WriteModel(const std::string& path, caffe::NetParameter& net, FileOps& ops)
 }
 
 Seal WriteModelTo(caffe::NetParameter& net, AtomicFile* file) {
-  if (IsNamedAsHdf5(file->path())) {
-    Hdf5Sketch sketch(file->path(), kHdf5SealBytes);
-    SketchModel(net, &sketch);
-    return WriteSealedHdf5(sketch, file);
-  }
+  if (IsNamedAsHdf5(file->path())) return WriteHdf5Model(net, file);
   net.clear_file_bytes();
   net.clear_crc32c();
   return WriteSealed(net, file);

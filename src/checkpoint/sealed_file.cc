@@ -11,7 +11,7 @@
 #include <climits>
 #include <exception>
 
-#include "hdf5_seal.h"
+#include "hdf5_files.h"
 #include "trainer/base/crc32c.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"

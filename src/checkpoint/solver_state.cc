@@ -2,8 +2,7 @@
 
 #include <glog/logging.h>
 
-#include "hdf5_messages.h"
-#include "hdf5_seal.h"
+#include "hdf5_files.h"
 #include "sealed_file.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
@@ -96,10 +95,7 @@ void WriteState(const std::string& path, caffe::SolverState& state, FileOps& ops
 Seal WriteStateTo(caffe::SolverState& state, AtomicFile* file) {
   state.clear_file_bytes();
   state.clear_crc32c();
-  if (!IsNamedAsHdf5(file->path())) return WriteSealed(state, file);
-  Hdf5Sketch sketch(file->path(), kHdf5SealBytes);
-  SketchState(state, &sketch);
-  return WriteSealedHdf5(sketch, file);
+  return IsNamedAsHdf5(file->path()) ? WriteHdf5State(state, file) : WriteSealed(state, file);
 }
 
 LoadedState ReadState(const std::string& path, bool allow_outside) {

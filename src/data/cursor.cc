@@ -39,7 +39,7 @@ void CheckFolder(const std::string& path) {
   }
 }
 
-// LMDB and LevelDB open what bears the right name, and would wait for ever at a pipe.
+// LMDB and LevelDB open what bears the right name, and would wait without end at a pipe.
 void CheckEntries(const std::string& path) {
   std::error_code failed;
   for (fs::directory_iterator entry(path, failed), end; !failed && entry != end;

@@ -31,7 +31,7 @@ bool ReadInt32(CodedInputStream& in, int32_t* value) {
   return true;
 }
 
-// The bytes lie in the stream's own memory.
+// The view is of the stream's own memory.
 bool ReadView(CodedInputStream& in, std::string_view* view) {
   int length = 0, present = 0;
   const void* start = nullptr;

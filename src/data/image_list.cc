@@ -75,19 +75,19 @@ std::vector<ListedImage> ReadImageList(const std::string& path) {
 void ReadListedImage(const std::string& list, const ListedImage& listed,
                      const ImageReading& reading, std::string* raw, Image* image) {
   constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
-  const SourceRef place{list, listed.line};
+  const SourceRef where{list, listed.line};
   const std::string path = reading.root + listed.path;
   try {
     *raw = ReadFile(path, kMaxBytes);
   } catch (const Error& error) {
-    throw Error(error.code(), place, Join("cannot read the image: ", error.what()));
+    throw Error(error.code(), where, Join("cannot read the image: ", error.what()));
   }
   const std::string what = Join("image '", EscapeControl(path), "'");
-  DecodeImage(*raw, reading.colors, place, what, image);
+  DecodeImage(*raw, reading.colors, where, what, image);
   const auto [height, width] = WantedSize(reading, *image);
   if (height == image->height && width == image->width) return;
   if (height > kMaxPixels / width) {
-    throw Error(ErrorCode::kData, place,
+    throw Error(ErrorCode::kData, where,
                 Join(what, " is ", image->width, "x", image->height, " pixels and would get ",
                      width, "x", height, "; at most ", kMaxPixels, " are made"));
   }

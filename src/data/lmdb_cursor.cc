@@ -93,6 +93,8 @@ class LmdbCursor final : public Cursor {
 
   std::string_view Key() const override { return View(key_); }
   std::string_view Value() const override { return View(value_); }
+  // They are parts of the map, which nothing changes during the transaction.
+  bool RecordsStayValid() const override { return true; }
 
   void SeekFirst() override {
     Check(Move(MDB_FIRST, nullptr), "cannot read the first record");
@@ -132,7 +134,7 @@ class LmdbCursor final : public Cursor {
     if (rc != MDB_SUCCESS) FailLmdb(path(), what, rc);
   }
 
-  // The transaction's last page must lie inside the file: the map reaches further than a truncated
+  // The transaction's last page must be inside the file: the map reaches further than a truncated
   // file, and touching it there kills the process with SIGBUS.
   void CheckFileSize() {
     int fd = -1;

@@ -23,8 +23,8 @@ class LmdbMap {
   LmdbMap(const LmdbMap&) = delete;
   LmdbMap& operator=(const LmdbMap&) = delete;
 
-  // Whether `bytes` from `data` lie in the first `file_bytes` of the map; true where the map could
-  // not be found (no /proc).
+  // Whether `bytes` from `data` are within the first `file_bytes` of the map; true where the map
+  // could not be found (no /proc).
   bool Holds(const void* data, size_t bytes, size_t file_bytes) const;
 
  private:

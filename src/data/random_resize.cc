@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "trainer/base/permutation.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -54,9 +55,7 @@ class RandomResize::Draws {
     if (used_ % 4 == 0) block_ = PhiloxBlock(key_, 1 + used_ / 4, number_);
     return block_.x[used_++ % 4];
   }
-  int64_t Below(int64_t n) {
-    return static_cast<int64_t>(uint64_t{Word()} * static_cast<uint64_t>(n) >> 32);
-  }
+  int64_t Below(int64_t n) { return UniformBelow(Word(), n); }
   double Within(double low, double high) { return low + (high - low) * UniformFloat(Word()); }
   Interpolation One(const caffe::ResizeParameter& param) {
     const int modes = param.interp_mode_size();

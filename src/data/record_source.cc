@@ -1,33 +1,25 @@
 #include "trainer/data/record_source.h"
 
-#include <utility>
+#include "trainer/base/error.h"
+#include "trainer/base/text.h"
+#include "trainer/data/cursor.h"
 
 namespace trainer {
-namespace {
 
-class DatabaseSource final : public RecordSource {
- public:
-  DatabaseSource(std::unique_ptr<Cursor> cursor, Colors colors)
-      : cursor_(std::move(cursor)), parser_(colors) {}
+void RawRecord::Keep() {
+  kept_.assign(key);
+  kept_.append(value);
+  const std::string_view kept = kept_;
+  value = kept.substr(key.size());
+  key = kept.substr(0, key.size());
+}
 
-  const std::string& path() const override { return cursor_->path(); }
-  std::string Key() const override { return std::string(cursor_->Key()); }
-  const DatumView& Read() override {
-    return parser_.Parse(cursor_->path(), cursor_->Key(), cursor_->Value());
-  }
-  void SeekFirst() override { cursor_->SeekFirst(); }
-  bool Next() override { return cursor_->Next(); }
-  bool Seek(std::string_view key) override { return cursor_->Seek(key); }
+std::string RecordSource::Name() const { return Join("record ", QuoteKey(Key()), " of ", path()); }
 
- private:
-  std::unique_ptr<Cursor> cursor_;
-  DatumParser parser_;
-};
-
-}  // namespace
-
-std::unique_ptr<RecordSource> MakeDatabaseSource(std::unique_ptr<Cursor> cursor, Colors colors) {
-  return std::make_unique<DatabaseSource>(std::move(cursor), colors);
+void RecordSource::FailSeek(const Position& position) const {
+  throw Error(ErrorCode::kBadSnapshot, {path()},
+              Join("the snapshot stopped before record ", QuoteKey(position.key),
+                   ", which this data set does not have; use the one it was made with"));
 }
 
 }  // namespace trainer

@@ -4,6 +4,7 @@
 
 #include "pixels.h"
 #include "trainer/base/error.h"
+#include "trainer/base/permutation.h"
 #include "trainer/base/text.h"
 #include "trainer/config/schema_doc.h"
 #include "trainer/data/mean_file.h"
@@ -12,9 +13,6 @@ namespace trainer {
 namespace {
 
 constexpr char kParam[] = "transform_param";
-
-// Uniform in [0, n) from 32 random bits, with a bias below n / 2^32.
-int64_t Below(uint32_t word, int64_t n) { return static_cast<int64_t>(uint64_t{word} * n >> 32); }
 
 }  // namespace
 
@@ -110,8 +108,8 @@ void Transform::Convert(const T* in, const DatumView& datum, uint64_t number, fl
     const Philox4 random = PhiloxBlock(key_, 0, number);
     mirror = param_.mirror() && (random.x[0] >> 31) != 0;
     if (random_crop_) {
-      top = Below(random.x[1], datum.height - height + 1);
-      left = Below(random.x[2], datum.width - width + 1);
+      top = UniformBelow(random.x[1], datum.height - height + 1);
+      left = UniformBelow(random.x[2], datum.width - width + 1);
     }
   }
   PixelJob<T> job;

@@ -112,13 +112,13 @@ void ReadBlock(const std::string& path, Words& words, WindowList* list) {
   }
 }
 
-// One axis of PlaceWindow. The box is widened to `centre` +- `half`; `size` is the result's side.
-struct Span {
+// One axis of FitWindow. The box is widened to `centre` +- `half`; `size` is the result's side.
+struct AxisFit {
   int from = 0, length = 0;             // in the picture
   int before = 0, after = 0, side = 0;  // in the result: cut off, cut off, what is left
 };
 
-Span PlaceAxis(double centre, double half, int64_t extent, int size) {
+AxisFit FitAxis(double centre, double half, int64_t extent, int size) {
   const int64_t low = std::llround(centre - half), high = std::llround(centre + half);
   const int64_t cut_low = std::max(int64_t{0}, -low);
   const int64_t cut_high = std::max(int64_t{0}, high - extent + 1);
@@ -145,27 +145,27 @@ WindowList ReadWindowList(const std::string& path) {
   return list;
 }
 
-WindowPlace PlaceWindow(const Window& window, int image_height, int image_width,
-                        const WindowCrop& crop, bool mirror) {
-  WindowPlace place;
+WindowRegion FitWindow(const Window& window, int image_height, int image_width,
+                       const WindowCrop& crop, bool mirror) {
+  WindowRegion region;
   if (crop.context_pad == 0 && !crop.square) {
-    place.from = {window.x1, window.y1, window.x2 - window.x1 + 1, window.y2 - window.y1 + 1};
-    place.width = place.height = crop.size;
-    return place;
+    region.from = {window.x1, window.y1, window.x2 - window.x1 + 1, window.y2 - window.y1 + 1};
+    region.width = region.height = crop.size;
+    return region;
   }
   double half_height = (window.y2 - window.y1 + 1) / 2.0;
   double half_width = (window.x2 - window.x1 + 1) / 2.0;
   const double centre_x = window.x1 + half_width, centre_y = window.y1 + half_height;
   if (crop.square) half_width = half_height = std::max(half_width, half_height);
   const double factor = static_cast<double>(crop.size) / (crop.size - 2 * crop.context_pad);
-  const Span x = PlaceAxis(centre_x, half_width * factor, image_width, crop.size);
-  const Span y = PlaceAxis(centre_y, half_height * factor, image_height, crop.size);
-  place.from = {x.from, y.from, x.length, y.length};
-  place.left = mirror ? x.after : x.before;
-  place.top = y.before;
-  place.width = std::min(x.side, crop.size - place.left);  // rounding may exceed the side
-  place.height = std::min(y.side, crop.size - place.top);
-  return place;
+  const AxisFit x = FitAxis(centre_x, half_width * factor, image_width, crop.size);
+  const AxisFit y = FitAxis(centre_y, half_height * factor, image_height, crop.size);
+  region.from = {x.from, y.from, x.length, y.length};
+  region.left = mirror ? x.after : x.before;
+  region.top = y.before;
+  region.width = std::min(x.side, crop.size - region.left);  // rounding may exceed the side
+  region.height = std::min(y.side, crop.size - region.top);
+  return region;
 }
 
 }  // namespace trainer

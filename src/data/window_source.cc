@@ -3,13 +3,13 @@
 #include <glog/logging.h>
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
 #include "trainer/config/named_file.h"
+#include "trainer/data/image_source.h"
 #include "trainer/data/mean_file.h"
 #include "trainer/data/window_list.h"
 
@@ -25,35 +25,33 @@ struct WindowOptions {
   bool mirror = false;
   float scale = 1;
   int64_t batch_size = 0, foreground = 0;  // per batch; the background comes first
-  int replicas = 1;
   MeanImage mean;
   int mean_offset = 0;  // from the mean's corner to the crop's, both ways
   std::vector<float> mean_values;
+  PhiloxKey key;
 };
 
-class WindowSource final : public RecordSource {
+// What the source and its parsers share.
+struct WindowSet {
+  WindowOptions options;
+  WindowList list;
+  std::vector<size_t> foreground, background;  // indices into list.windows
+};
+
+// Draws a window by the record's number and its slot, and cuts it out.
+class WindowParser final : public RecordParser {
  public:
-  WindowSource(WindowOptions options, WindowList list, std::vector<size_t> foreground,
-               std::vector<size_t> background, const PhiloxKey& key)
-      : options_(std::move(options)),
-        list_(std::move(list)),
-        foreground_(std::move(foreground)),
-        background_(std::move(background)),
-        key_(key) {
-    const auto size = static_cast<size_t>(options_.crop.size);
-    values_.resize(kChannels * size * size);
-  }
+  explicit WindowParser(const WindowSet& set)
+      : options_(set.options),
+        set_(set),
+        values_(kChannels * static_cast<size_t>(options_.crop.size * options_.crop.size)) {}
 
-  const std::string& path() const override { return options_.list; }
-  std::string Key() const override { return Join("window ", number_); }
-
-  const DatumView& Read() override {
-    const Philox4 random = PhiloxBlock(key_, 0, number_);
-    const auto in_batch = static_cast<int64_t>(number_ / options_.replicas % options_.batch_size);
-    const bool is_foreground = in_batch >= options_.batch_size - options_.foreground;
-    const std::vector<size_t>& from = is_foreground ? foreground_ : background_;
+  const DatumView& Parse(const RawRecord& record) override {
+    const Philox4 random = PhiloxBlock(options_.key, 0, record.number);
+    const bool is_foreground = record.slot >= options_.batch_size - options_.foreground;
+    const std::vector<size_t>& from = is_foreground ? set_.foreground : set_.background;
     const uint64_t word = uint64_t{random.x[1]} << 32 | random.x[0];
-    const Window& window = list_.windows[from[word % from.size()]];
+    const Window& window = set_.list.windows[from[word % from.size()]];
     Fill(window, options_.mirror && (random.x[2] >> 31) != 0);
     view_ = DatumView{};
     view_.channels = kChannels;
@@ -64,29 +62,13 @@ class WindowSource final : public RecordSource {
     return view_;
   }
 
-  void SeekFirst() override { number_ = 0; }
-  bool Next() override {
-    ++number_;
-    return false;  // windows are drawn for ever
-  }
-  bool Seek(std::string_view key) override {
-    constexpr std::string_view kHead = "window ";
-    if (!key.starts_with(kHead)) return false;
-    uint64_t number = 0;
-    const char* end = key.data() + key.size();
-    const auto [stop, error] = std::from_chars(key.data() + kHead.size(), end, number);
-    if (error != std::errc() || stop != end) return false;
-    number_ = number;
-    return true;
-  }
-
  private:
   void Fill(const Window& window, bool mirror) {
-    const ListedImage& listed = list_.images[window.image];
+    const ListedImage& listed = set_.list.images[window.image];
     ReadListedImage(options_.list, listed, {.root = options_.root}, &raw_, &image_);
-    const WindowPlace place =
-        PlaceWindow(window, image_.height, image_.width, options_.crop, mirror);
-    const Box& from = place.from;
+    const WindowRegion region =
+        FitWindow(window, image_.height, image_.width, options_.crop, mirror);
+    const Box& from = region.from;
     if (from.left < 0 || from.top < 0 || from.width < 1 || from.height < 1 ||
         from.left + from.width > image_.width || from.top + from.height > image_.height) {
       throw Error(
@@ -95,14 +77,14 @@ class WindowSource final : public RecordSource {
                "', which has ", image_.width, "x", image_.height, " pixels"));
     }
     std::ranges::fill(values_, 0.f);
-    if (place.width < 1 || place.height < 1) return;  // a sliver that rounding took away
-    ResizeImage(image_, from, place.height, place.width, &part_);
+    if (region.width < 1 || region.height < 1) return;  // a sliver that rounding took away
+    ResizeImage(image_, from, region.height, region.width, &part_);
     const uint8_t* pixel = part_.pixels.data();
     for (int c = 0; c < kChannels; ++c) {
-      for (int y = 0; y < place.height; ++y) {
-        for (int x = 0; x < place.width; ++x) {
-          const int column = place.left + (mirror ? place.width - 1 - x : x);
-          Put(c, place.top + y, column, *pixel++);
+      for (int y = 0; y < region.height; ++y) {
+        for (int x = 0; x < region.width; ++x) {
+          const int column = region.left + (mirror ? region.width - 1 - x : x);
+          Put(c, region.top + y, column, *pixel++);
         }
       }
     }
@@ -122,15 +104,48 @@ class WindowSource final : public RecordSource {
         (static_cast<float>(pixel) - mean) * options_.scale;
   }
 
-  WindowOptions options_;
-  WindowList list_;
-  std::vector<size_t> foreground_, background_;  // indices into windows
-  PhiloxKey key_;
-  uint64_t number_ = 0;  // of the record, since training began
+  const WindowOptions& options_;
+  const WindowSet& set_;
   std::string raw_;
   Image image_, part_;
   std::vector<float> values_;  // (C, H, W)
   DatumView view_;
+};
+
+class WindowSource final : public ImageSource {
+ public:
+  WindowSource(WindowSet set, Transform transform)
+      : ImageSource(std::move(transform)), set_(std::move(set)) {}
+
+  const std::string& path() const override { return set_.options.list; }
+  std::string Key() const override { return Join(kKeyHead, number_); }
+
+  void Fetch(RawRecord* record) override {
+    key_ = Key();
+    record->key = key_;
+  }
+  uint64_t Advance(uint64_t count) override {
+    number_ += count;
+    return 0;  // windows are drawn without end
+  }
+
+  void Seek(const Position& position) override {
+    if (!position.key.empty() && position.key != Join(kKeyHead, position.record)) {
+      FailSeek(position);
+    }
+    number_ = position.record;
+  }
+
+ private:
+  static constexpr std::string_view kKeyHead = "window ";
+
+  std::unique_ptr<RecordParser> MakeParser() const override {
+    return std::make_unique<WindowParser>(set_);
+  }
+
+  const WindowSet set_;
+  uint64_t number_ = 0;  // of the record, since training began
+  std::string key_;      // of the record fetched last
 };
 
 void ReadCrop(const LayerSpec& layer, WindowOptions* options) {
@@ -203,7 +218,6 @@ WindowOptions ReadOptions(const LayerSpec& layer, const PrefetchOptions& prefetc
   options.mirror = layer.proto().transform_param().mirror();
   options.scale = ReadScale(layer);
   options.batch_size = prefetch.batch_size;
-  options.replicas = prefetch.replica.count;
   const float fraction = ReadThreshold(layer, "fg_fraction", param.fg_fraction());
   options.foreground = static_cast<int64_t>(static_cast<float>(options.batch_size) * fraction);
   return options;
@@ -221,51 +235,48 @@ void CheckEnough(const std::string& list, const char* kind, size_t have, int64_t
 
 }  // namespace
 
-std::unique_ptr<Prefetcher> MakeWindowPrefetcher(const LayerSpec& layer, caffe::Phase phase,
-                                                 const PhiloxKey& key, const Replica& replica) {
+std::unique_ptr<Prefetcher> MakeWindowPrefetcher(const LayerSpec& layer, const ReadingEnv& env) {
   const caffe::WindowDataParameter& param = layer.proto().window_data_param();
   if (param.source().empty()) layer.FailIn(kParam, "source", "source, the list, is missing");
-  const PrefetchOptions prefetch =
-      ReadPrefetchOptions(layer, kParam, param.batch_size(), phase, replica);
-  const Transform checked(layer, phase, key);  // refuses what transform_param may not hold
+  const PrefetchOptions prefetch = ReadPrefetchOptions(layer, kParam, param.batch_size(), env);
+  const Transform checked(layer, env.phase, env.key);  // refuses what transform_param may not hold
   for (const char* field : {"random_resize_param", "random_aspect_ratio_param"}) {
     const auto& transform = layer.proto().transform_param();
     const auto* known = caffe::TransformationParameter::descriptor()->FindFieldByName(field);
     if (!transform.GetReflection()->HasField(transform, known)) continue;
     layer.FailIn("transform_param", field, "windows have boxes of their own; remove this field");
   }
-  WindowOptions options = ReadOptions(layer, prefetch);
+  WindowSet set;
+  set.options = ReadOptions(layer, prefetch);
+  set.options.key = env.key;
+  const int64_t seed = layer.proto().transform_param().random_seed();
+  if (seed >= 0) set.options.key.seed = static_cast<uint64_t>(seed);
   const float fg = ReadThreshold(layer, "fg_threshold", param.fg_threshold());
   const float bg = ReadThreshold(layer, "bg_threshold", param.bg_threshold());
-  WindowList list = ReadNamedFile(layer, kParam, "source", param.source(), ReadWindowList);
-  std::vector<size_t> foreground, background;
-  for (size_t i = 0; i < list.windows.size(); ++i) {
-    const Window& window = list.windows[i];
+  set.list = ReadNamedFile(layer, kParam, "source", param.source(), ReadWindowList);
+  for (size_t i = 0; i < set.list.windows.size(); ++i) {
+    const Window& window = set.list.windows[i];
     if (window.overlap < fg) {
-      if (window.overlap < bg) background.push_back(i);
+      if (window.overlap < bg) set.background.push_back(i);
       continue;
     }
     if (window.label < 1) {
-      throw Error(ErrorCode::kData, {options.list, window.line},
+      throw Error(ErrorCode::kData, {set.options.list, window.line},
                   Join("a foreground window (overlap ", window.overlap, ") of class ", window.label,
                        "; 0 is the background, so its class must be above 0"));
     }
-    foreground.push_back(i);
+    set.foreground.push_back(i);
   }
-  LOG(INFO) << "Number of images: " << list.images.size();
-  CheckEnough(options.list, "foreground", foreground.size(), options.foreground,
+  LOG(INFO) << "Number of images: " << set.list.images.size();
+  CheckEnough(set.options.list, "foreground", set.foreground.size(), set.options.foreground,
               "of at least fg_threshold", fg);
-  CheckEnough(options.list, "background", background.size(),
-              options.batch_size - options.foreground, "below bg_threshold", bg);
+  CheckEnough(set.options.list, "background", set.background.size(),
+              set.options.batch_size - set.options.foreground, "below bg_threshold", bg);
   LayerSpec untransformed = layer;  // the source does all of transform_param itself
   untransformed.mutable_proto().clear_transform_param();
-  PhiloxKey own = key;
-  const int64_t seed = layer.proto().transform_param().random_seed();
-  if (seed >= 0) own.seed = static_cast<uint64_t>(seed);
-  auto source = std::make_unique<WindowSource>(std::move(options), std::move(list),
-                                               std::move(foreground), std::move(background), own);
-  return std::make_unique<Prefetcher>(std::move(source), prefetch,
-                                      Transform(untransformed, phase, key));
+  auto source =
+      std::make_unique<WindowSource>(std::move(set), Transform(untransformed, env.phase, env.key));
+  return std::make_unique<Prefetcher>(std::move(source), prefetch);
 }
 
 }  // namespace trainer

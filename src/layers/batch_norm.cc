@@ -85,7 +85,7 @@ class BatchNorm final : public Layer {
               StoredMoments{run.Param(0), run.Param(1), run.Param(2), at.mean, at.inverse});
     } else {
       norm_->Moments(run.In(0), at, run.Scratch());
-      if (run.phase() == caffe::TRAIN) UpdateStored(run, at.mean, at.inverse);
+      if (run.phase() == caffe::TRAIN && !run.repeats()) UpdateStored(run, at.mean, at.inverse);
     }
     norm_->Forward(Tensors(run), at);
   }

@@ -118,6 +118,7 @@ class Convolution final : public Layer {
   }
 
   std::string Implementation() const override { return conv_->Implementation(); }
+  std::vector<std::string> Declined() const override { return conv_->Declined(); }
   int64_t Macs() const override { return macs_; }
 
  private:

@@ -3,10 +3,10 @@
 namespace trainer {
 namespace {
 
-class Data final : public Prefetched {
+class Data final : public PrefetchedImages {
  public:
   Data(const LayerSpec& spec, const LayerEnv& env)
-      : Prefetched(MakePrefetcher(spec, env.phase, env.key, env.replica)) {
+      : PrefetchedImages(MakePrefetcher(spec, ReadingOf(env))) {
     const caffe::DataParameter& param = spec.proto().data_param();
     const bool lmdb = param.backend() == caffe::DataParameter::LMDB;
     LOG(INFO) << "Opened " << (lmdb ? "lmdb " : "leveldb ") << param.source();

@@ -86,6 +86,7 @@ class Deconvolution final : public Layer {
   }
 
   std::string Implementation() const override { return conv_->Implementation(); }
+  std::vector<std::string> Declined() const override { return conv_->Declined(); }
   int64_t Macs() const override { return macs_; }
 
  private:

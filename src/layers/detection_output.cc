@@ -65,7 +65,7 @@ void NoteWhatIsLeftOut(const LayerSpec& spec) {
 
 class DetectionOutput final : public Layer {
  public:
-  DetectionOutput(const LayerSpec& spec, const LayerEnv& env) : spec_(spec) {
+  explicit DetectionOutput(const LayerSpec& spec) : spec_(spec) {
     CheckFields(spec);
     NoteWhatIsLeftOut(spec);
     const caffe::DetectionOutputParameter& param = spec.proto().detection_output_param();

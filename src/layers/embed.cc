@@ -2,9 +2,9 @@
 
 #include "common/checks.h"
 #include "common/index_list.h"
-#include "common/plain_order.h"
 #include "trainer/backend/map.h"
 #include "trainer/base/text.h"
+#include "trainer/tensor/plain_order.h"
 
 namespace trainer {
 namespace {

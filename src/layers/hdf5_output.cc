@@ -7,13 +7,13 @@
 #include <set>
 #include <vector>
 
-#include "common/plain_order.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
 #include "trainer/config/named_file.h"
 #include "trainer/hdf5/appender.h"
 #include "trainer/layers/file_writer.h"
 #include "trainer/layers/layer.h"
+#include "trainer/tensor/plain_order.h"
 
 namespace trainer {
 namespace {
@@ -114,7 +114,7 @@ class Hdf5Output final : public Layer, public FileWriter {
 
   // The file is made by the first pass, so that a net that is only looked at makes none.
   void Forward(const RunContext& run) override {
-    if (!writes_) return;
+    if (!writes_ || run.repeats()) return;
     if (!file_) file_ = std::make_unique<Hdf5Appender>(path_, "", Hdf5Creation::kNew);
     for (int i = 0; i < run.NumIn(); ++i) {
       ReadPlain(run, i);

@@ -1,6 +1,6 @@
 #include "common/conv_geometry.h"
-#include "common/plain_order.h"
 #include "trainer/backend/map.h"
+#include "trainer/tensor/plain_order.h"
 
 namespace trainer {
 namespace {

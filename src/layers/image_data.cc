@@ -4,10 +4,10 @@
 namespace trainer {
 namespace {
 
-class ImageData final : public Prefetched {
+class ImageData final : public PrefetchedImages {
  public:
   ImageData(const LayerSpec& spec, const LayerEnv& env)
-      : Prefetched(MakeImagePrefetcher(spec, env.phase, env.key, env.replica)) {}
+      : PrefetchedImages(MakeImagePrefetcher(spec, ReadingOf(env))) {}
 };
 
 const RegisterLayer<ImageData> kImageData(

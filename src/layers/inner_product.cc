@@ -103,6 +103,7 @@ class InnerProduct final : public Layer {
   }
 
   std::string Implementation() const override { return forward_->Implementation(); }
+  std::vector<std::string> Declined() const override { return forward_->Declined(); }
   int64_t Macs() const override { return m_ * n_ * k_; }
 
  private:

@@ -39,7 +39,7 @@ class MemoryData final : public Layer {
 };
 
 const RegisterLayer<MemoryData> kMemoryData(
-    "MemoryData", {.text = "The place of data that a program hands over; for planning only.\n"
+    "MemoryData", {.text = "Stands for data that a program hands over; for planning only.\n"
                            "top 0: (batch_size, channels, height, width). top 1: (batch_size). A "
                            "net with this layer has shapes and can be planned; running it is "
                            "refused, as nothing here can fill it.",

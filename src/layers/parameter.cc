@@ -1,5 +1,5 @@
 #include "common/blob_shapes.h"
-#include "common/plain_order.h"
+#include "trainer/backend/layout.h"
 #include "trainer/backend/map.h"
 
 namespace trainer {

@@ -1,5 +1,5 @@
 #pragma once
-// What the layers share whose batches a thread reads ahead.
+// What the layers share whose batches are read ahead.
 
 #include <glog/logging.h>
 
@@ -13,30 +13,30 @@
 
 namespace trainer {
 
-// Images (N, C, H, W) in output 0, and labels (N) in output 1 where there is one.
+inline ReadingEnv ReadingOf(const LayerEnv& env) {
+  ReadingEnv reading;
+  reading.phase = env.phase;
+  reading.key = env.key;
+  reading.replica = env.replica;
+  reading.host_memory = env.host_memory;
+  return reading;
+}
+
+// Output i is output i of the prefetcher's batches.
 class Prefetched : public Layer, public NamesItems {
  public:
   explicit Prefetched(std::unique_ptr<Prefetcher> prefetcher)
       : prefetcher_(std::move(prefetcher)) {}
 
   void Describe(DescribeContext& plan) override {
-    const Shape shape = prefetcher_->shape();
-    plan.Out(0, shape);
-    if (plan.NumOut() > 1) {
-      plan.Out(1, {shape[0]});
-      plan.OutStaysF32(1);
-    }
-    if (logged_) return;
-    LOG(INFO) << "output data size: " << shape[0] << "," << shape[1] << "," << shape[2] << ","
-              << shape[3];
-    logged_ = true;
+    for (int i = 0; i < plan.NumOut(); ++i) plan.Out(i, prefetcher_->shape(i));
   }
 
   void Forward(const RunContext& run) override {
     const Batch& batch = prefetcher_->Next();
-    run.device().CopyToDevice(run.Out(0).data, batch.data.data(), run.Out(0).Bytes());
-    if (run.NumOut() < 2) return;
-    run.device().CopyToDevice(run.Out(1).data, batch.labels.data(), run.Out(1).Bytes());
+    for (int i = 0; i < run.NumOut(); ++i) {
+      run.device().CopyToDevice(run.Out(i).data, batch.output(i).data(), run.Out(i).Bytes());
+    }
   }
 
   std::string SaveState() const override { return prefetcher_->position().Encode(); }
@@ -46,8 +46,29 @@ class Prefetched : public Layer, public NamesItems {
   std::string NameOfItem(int64_t item) override { return prefetcher_->NameOfItem(item); }
   const WaitCounters* Waits() const override { return &prefetcher_->counters(); }
 
+ protected:
+  const Prefetcher& prefetcher() const { return *prefetcher_; }
+
  private:
   std::unique_ptr<Prefetcher> prefetcher_;
+};
+
+// Images (N, C, H, W) in output 0, and labels (N) in output 1 where there is one.
+class PrefetchedImages : public Prefetched {
+ public:
+  using Prefetched::Prefetched;
+
+  void Describe(DescribeContext& plan) override {
+    Prefetched::Describe(plan);
+    if (plan.NumOut() > 1) plan.OutStaysF32(1);
+    if (logged_) return;
+    const Shape& shape = prefetcher().shape();
+    LOG(INFO) << "output data size: " << shape[0] << "," << shape[1] << "," << shape[2] << ","
+              << shape[3];
+    logged_ = true;
+  }
+
+ private:
   bool logged_ = false;
 };
 

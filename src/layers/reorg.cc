@@ -1,7 +1,7 @@
 #include "common/checks.h"
-#include "common/plain_order.h"
 #include "trainer/backend/map.h"
 #include "trainer/base/text.h"
+#include "trainer/tensor/plain_order.h"
 
 namespace trainer {
 namespace {

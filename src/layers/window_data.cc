@@ -4,10 +4,10 @@
 namespace trainer {
 namespace {
 
-class WindowData final : public Prefetched {
+class WindowData final : public PrefetchedImages {
  public:
   WindowData(const LayerSpec& spec, const LayerEnv& env)
-      : Prefetched(MakeWindowPrefetcher(spec, env.phase, env.key, env.replica)) {}
+      : PrefetchedImages(MakeWindowPrefetcher(spec, ReadingOf(env))) {}
 };
 
 const RegisterLayer<WindowData> kWindowData(
@@ -17,7 +17,7 @@ const RegisterLayer<WindowData> kWindowData(
              "lines 'class overlap x1 y1 x2 y2'. A batch holds background (overlap below "
              "bg_threshold, label 0), then fg_fraction of foreground (from fg_threshold on). Each "
              "box, with context_pad pixels around it, is scaled to transform_param's crop_size; "
-             "crop_mode square keeps its proportions; what lies outside the image is 0. Then "
+             "crop_mode square keeps its proportions; what is outside the image is 0. Then "
              "mirror, mean_file or mean_value, and window_data_param's scale.\n"
              "top 0: (batch_size, 3, crop_size, crop_size). top 1: the labels, (batch_size).",
      .param = "window_data_param",

@@ -17,6 +17,7 @@ PassExchange::~PassExchange() { device_.Free(fault_words_); }
 
 void PassExchange::Begin(uint32_t pass) {
   pass_.value = pass;
+  pass_.repeats = false;
   device_.CopyToDevice(pass_.on_device, &pass_.value, sizeof(pass));
 }
 

@@ -26,6 +26,8 @@ class PassExchange {
   const PassNumber* pass() const { return &pass_; }
 
   void Begin(uint32_t pass);
+  // The same pass once more, on the same batch.
+  void Repeat() { pass_.repeats = true; }
 
   // Waits for the steps so far. The fault word of one step, which is then clear.
   uint64_t TakeFault(StepId step);

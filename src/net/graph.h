@@ -116,6 +116,12 @@ void DescribeAgain(StepId step, const BuildEnv& env, Graph& graph);
 // change that; what no loss depends on is left out.
 void PlanGradients(const NetOptions& options, Graph& graph);
 
+// Finds out when the gradients of the net's own parameters are final, for their order in memory.
+void OrderGradients(Graph& graph);
+
+// Makes data layers' outputs persist until the next batch, for nets that keep it.
+void KeepBatch(Graph& graph);
+
 // Makes the device plans of every layer. Throws what the layers throw, all of it at once.
 void PrepareLayers(const BuildEnv& env, Graph& graph);
 

@@ -5,6 +5,7 @@
 #include "debug_info.h"
 #include "net_log.h"
 #include "plain.h"
+#include "kept_states.h"
 #include "run_state.h"
 #include "trainer/base/error_group.h"
 #include "trainer/base/text.h"
@@ -62,6 +63,8 @@ std::unique_ptr<const Graph> MakeGraph(const NetSpec& spec, const std::vector<La
   log.Layers(*graph);
   FuseLayers(env, *graph);
   PlanGradients(env.options, *graph);
+  OrderGradients(*graph);
+  if (env.options.keeps_batch) KeepBatch(*graph);
   PrepareLayers(env, *graph);
   PlanRecompute(env.options, *graph);
   PlanMemory(env.options, *graph);
@@ -102,15 +105,18 @@ Net::Net(const NetSpec& spec, const NetOptions& options, const Device& device, P
   if (options_.plan_only) return;
   params_.Allocate(options_.training);
   FillParams(*graph_, options_.seed, params_);
+  ListSlices();
   program_ = std::make_unique<const Program>(*graph_, options_, device_);
   state_ = std::make_unique<RunState>(*graph_, *program_, env);
+  if (options_.keeps_batch) kept_states_ = std::make_unique<KeptStates>(*graph_, *program_, device_);
   log.Gradients(*graph_);
   log.End(*graph_, outputs());
 }
 
 Net::~Net() = default;
 
-float Net::Forward() {
+float Net::Forward(NetBatch batch) {
+  if (batch == NetBatch::kSame) return ForwardAgain();
   BeginPass();
   for (int i = 0; i < NumLayers(); ++i) {
     ForwardLayer(i);
@@ -119,15 +125,10 @@ float Net::Forward() {
   return Loss();
 }
 
-void Net::Backward() {
-  for (int i = NumLayers(); i-- > 0;) {
-    BackwardLayer(i);
-    if (debug_) DebugInfo(*graph_, device_).Backward(StepId(i), state_->Of(StepId(i)).backward);
-  }
-  if (debug_) DebugInfo(*graph_, device_).Pass(learnable_);
+void Net::BeginPass() {
+  program_->exchange().Begin(passes_++);
+  if (kept_states_ != nullptr) kept_states_->Save();
 }
-
-void Net::BeginPass() { program_->exchange().Begin(passes_++); }
 
 void Net::ForwardLayer(int i) {
   const StepId id(i);

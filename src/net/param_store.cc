@@ -1,29 +1,15 @@
 #include "trainer/net/param_store.h"
 
-#include <cstring>
+#include <algorithm>
+
+#include "trainer/tensor/plain_order.h"
 
 namespace trainer {
-namespace {
 
-constexpr int64_t kAlign = 16;  // floats: one cache line
-
-int64_t Padded(int64_t count) { return (count + kAlign - 1) / kAlign * kAlign; }
-
-// Reorders each row between (channels, pixels) and (pixels, channels).
-void TransposeRows(std::span<const float> from, std::span<float> to, int64_t rows,
-                   int64_t columns) {
-  const int64_t size = rows * columns;
-  for (size_t start = 0; start < from.size(); start += static_cast<size_t>(size)) {
-    for (int64_t i = 0; i < rows; ++i) {
-      for (int64_t j = 0; j < columns; ++j) {
-        to[start + static_cast<size_t>(j * rows + i)] =
-            from[start + static_cast<size_t>(i * columns + j)];
-      }
-    }
-  }
+int64_t ParamStore::Padded(int64_t count) {
+  constexpr int64_t kLine = 16;  // floats in a cache line
+  return (count + kLine - 1) / kLine * kLine;
 }
-
-}  // namespace
 
 ParamStore::~ParamStore() {
   for (void* block : blocks_) device_.Free(block);
@@ -54,10 +40,15 @@ float* ParamStore::AllocateFloats(size_t count) {
 }
 
 void ParamStore::Allocate(bool training) {
+  const auto learns = [&](const Param* param) { return training && param->lr_mult != 0; };
+  std::vector<Param*> fresh;
+  for (size_t i = params_.size(); i-- > allocated_;) fresh.push_back(&params_[i]);
+  const auto rest = std::ranges::stable_partition(fresh, learns);
+  std::ranges::stable_sort(fresh.begin(), rest.begin(), std::greater<>(), &Param::last_adder);
   int64_t weights = 0, grads = 0;
-  for (size_t i = allocated_; i < params_.size(); ++i) {
-    weights += Padded(params_[i].count());
-    if (training && params_[i].lr_mult != 0) grads += Padded(params_[i].count());
+  for (const Param* param : fresh) {
+    weights += Padded(param->count());
+    if (learns(param)) grads += Padded(param->count());
   }
   if (weights == 0) return;
   float* weight = AllocateFloats(static_cast<size_t>(weights));
@@ -67,13 +58,12 @@ void ParamStore::Allocate(bool training) {
     weights_ = {weight, static_cast<size_t>(weights)};
     gradients_ = {grad, static_cast<size_t>(grads)};
   }
-  for (size_t i = params_.size(); i-- > allocated_;) {
-    Param& param = params_[i];
-    param.weight = weight;
-    weight += Padded(param.count());
-    if (!training || param.lr_mult == 0) continue;
-    param.grad = grad;
-    grad += Padded(param.count());
+  for (Param* param : fresh) {
+    param->weight = weight;
+    weight += Padded(param->count());
+    if (!learns(param)) continue;
+    param->grad = grad;
+    grad += Padded(param->count());
   }
   allocated_ = params_.size();
 }
@@ -87,7 +77,7 @@ void ParamStore::Export(const Param& param, const float* device_values,
   }
   std::vector<float> memory(host.size());
   device_.CopyToHost(memory.data(), device_values, host.size_bytes());
-  TransposeRows(memory, host, layout.height * layout.width, layout.channels);
+  TransposeMatrices(memory, host, layout.height * layout.width, layout.channels);
 }
 
 void ParamStore::Import(const Param& param, std::span<const float> host,
@@ -98,7 +88,7 @@ void ParamStore::Import(const Param& param, std::span<const float> host,
     return;
   }
   std::vector<float> memory(host.size());
-  TransposeRows(host, memory, layout.channels, layout.height * layout.width);
+  TransposeMatrices(host, memory, layout.channels, layout.height * layout.width);
   device_.CopyToDevice(device_values, memory.data(), host.size_bytes());
 }
 

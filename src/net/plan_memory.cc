@@ -3,14 +3,11 @@
 #include <ranges>
 
 #include "graph.h"
+#include "trainer/backend/carve.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
 namespace {
-
-constexpr size_t kAlignBytes = 64;
-
-size_t Aligned(size_t bytes) { return (bytes + kAlignBytes - 1) / kAlignBytes * kAlignBytes; }
 
 class MemoryPlanner {
  public:
@@ -265,10 +262,10 @@ void MemoryPlanner::Pack() {
     for (const Block* other : placed) {
       if (!Collides(block, *other)) continue;
       if (offset + block.bytes <= other->offset) break;
-      offset = std::max(offset, other->offset + Aligned(other->bytes));
+      offset = std::max(offset, other->offset + AlignedBytes(other->bytes));
     }
     block.offset = offset;
-    arena = std::max(arena, offset + Aligned(block.bytes));
+    arena = std::max(arena, offset + AlignedBytes(block.bytes));
     placed.insert(
         std::upper_bound(placed.begin(), placed.end(), &block,
                          [](const Block* a, const Block* b) { return a->offset < b->offset; }),

@@ -11,6 +11,13 @@ int64_t CountLosses(const Graph& graph) {
   return count;
 }
 
+// Each replica drops other elements of its own items; rank 0 those of a run alone. The rank goes
+// into the seed, so that no stream of one replica is another stream of another.
+PhiloxKey OfReplica(PhiloxKey key, const Replica& replica) {
+  key.seed ^= static_cast<uint64_t>(replica.rank) * 0x9E3779B97F4A7C15u;
+  return key;
+}
+
 }  // namespace
 
 Program::Program(const Graph& graph, const NetOptions& options, const Device& device)
@@ -40,7 +47,7 @@ void Program::Bind(StepId id, const NetOptions& options) {
   forward.fault_ = exchange_->FaultWordOf(id);
   forward.pass_ = exchange_->pass();
   forward.phase_ = step.spec.proto().phase();
-  forward.key_ = {options.seed, StreamOf(step.key, forward.phase_)};
+  forward.key_ = OfReplica({options.seed, StreamOf(step.key, forward.phase_)}, options.replica);
   for (const ValueId in : step.in) {
     const ValueInfo& value = graph_.values[in];
     forward.in_.emplace_back(At(value.block), value.shape, value.dtype);

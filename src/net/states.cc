@@ -5,8 +5,8 @@
 
 namespace trainer {
 
-std::vector<std::pair<std::string, std::string>> Net::SaveLayerStates() const {
-  std::vector<std::pair<std::string, std::string>> states;
+std::vector<LayerState> Net::SaveLayerStates() const {
+  std::vector<LayerState> states;
   for (const StepId id : graph_->steps.Ids()) {
     const StepInfo& step = graph_->steps[id];
     std::string state = step.layer->SaveState();
@@ -14,14 +14,15 @@ std::vector<std::pair<std::string, std::string>> Net::SaveLayerStates() const {
       state.resize(memory.size());
       device_.CopyToHost(state.data(), memory.data(), memory.size());
     }
-    if (!state.empty()) states.emplace_back(step.key, std::move(state));
+    const bool of_replica = !program_->Of(id).forward.State().empty();
+    if (!state.empty()) states.push_back({step.key, std::move(state), of_replica});
   }
   return states;
 }
 
-void Net::Restore(uint32_t passes, const std::vector<std::pair<std::string, std::string>>& states) {
+void Net::Restore(uint32_t passes, const std::vector<LayerState>& states) {
   passes_ = passes;
-  for (const auto& [key, state] : states) {
+  for (const auto& [key, state, of_replica] : states) {
     for (const StepId id : graph_->steps.Ids()) {
       const StepInfo& step = graph_->steps[id];
       const std::span<std::byte> memory = program_->Of(id).forward.State();

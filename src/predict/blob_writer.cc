@@ -5,7 +5,7 @@
 #include "hdf5_blobs.h"
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
-#include "trainer/data/new_database.h"
+#include "trainer/dataset/new_database.h"
 
 namespace trainer {
 namespace {

@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "trainer/rules/rule.h"
+#include "update.h"
 
 namespace trainer {
 namespace {

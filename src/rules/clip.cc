@@ -14,8 +14,12 @@ struct Square {
 
 }  // namespace
 
+void SumOfSquares(const Device& device, std::span<const float> values, float* sum) {
+  ReduceSum(device, static_cast<int64_t>(values.size()), Square{values.data()}, 1, sum);
+}
+
 float L2Norm(const Device& device, std::span<const float> values, float* scratch) {
-  ReduceSum(device, static_cast<int64_t>(values.size()), Square{values.data()}, 1, scratch);
+  SumOfSquares(device, values, scratch);
   float sum = 0;
   device.CopyToHost(&sum, scratch, sizeof(sum));
   return std::sqrt(sum);

@@ -1,4 +1,4 @@
-#include "trainer/rules/rule.h"
+#include "update.h"
 
 namespace trainer {
 namespace {

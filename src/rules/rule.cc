@@ -1,5 +1,7 @@
 #include "trainer/rules/rule.h"
 
+#include <algorithm>
+
 namespace trainer {
 
 void RefuseMomentum(const SolverSpec& spec, std::string_view type) {
@@ -18,11 +20,13 @@ void RefuseL1(const SolverSpec& spec, std::string_view type) {
                                         " is defined for L2 only; write \"L2\" or take type SGD"));
 }
 
-std::unique_ptr<Rule> MakeRule(const SolverSpec& spec) {
+std::unique_ptr<Rule> MakeRule(const SolverSpec& spec, const std::vector<std::string>& others) {
   const std::string& type = spec.proto.type();
   const RuleRegistry& registry = RuleRegistry::Get();
   if (!registry.Has(type)) {
-    const std::vector<std::string> known = registry.Names();
+    std::vector<std::string> known = registry.Names();
+    known.insert(known.end(), others.begin(), others.end());
+    std::ranges::sort(known);
     spec.Fail("type", Join("unknown solver type '", type, "'.", DidYouMean(type, known),
                            " Known types: ", JoinList(known)));
   }

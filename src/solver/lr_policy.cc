@@ -123,4 +123,9 @@ float WeightDecay(const caffe::SolverParameter& solver, int iter) {
                  solver.weight_decay_power());
 }
 
+UpdateRates RatesOf(const caffe::SolverParameter& solver, int iter, int current_step) {
+  const float rate = LearningRate(solver, iter, current_step);
+  return {iter, rate, Momentum(solver, iter, rate), WeightDecay(solver, iter)};
+}
+
 }  // namespace trainer

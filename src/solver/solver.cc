@@ -2,8 +2,8 @@
 
 #include <glog/logging.h>
 
-#include <chrono>
 #include <cmath>
+#include <optional>
 #include <random>
 
 #include "clock.h"
@@ -13,12 +13,45 @@
 namespace trainer {
 namespace {
 
-uint64_t FreshSeed() {
+// Of several replicas that of rank 0, in parts that floats hold exactly.
+uint64_t FreshSeed(ReplicaGroup* group) {
   std::random_device device;
-  return (uint64_t{device()} << 32) | device();
+  const uint64_t own = (uint64_t{device()} << 32) | device();
+  if (group == nullptr) return own;
+  float parts[4] = {};
+  for (int i = 0; i < 4 && group->replica().rank == 0; ++i) {
+    parts[i] = static_cast<float>(own >> (16 * i) & 0xffff);
+  }
+  group->Sum(parts);
+  uint64_t seed = 0;
+  for (int i = 0; i < 4; ++i) seed |= static_cast<uint64_t>(parts[i]) << (16 * i);
+  return seed;
 }
 
 }  // namespace
+
+Replica ReplicaOf(const TrainOptions& options) {
+  return options.group == nullptr ? Replica{} : options.group->replica();
+}
+
+// The solver as a step rule sees it.
+class Solver::Frame final : public StepFrame {
+ public:
+  explicit Frame(Solver& solver) : solver_(solver) {}
+
+  UpdateRates Begin(float loss) override {
+    loss_ = loss;
+    return solver_.BeginStep(loss);
+  }
+  void Note(const std::string& text) override {
+    if (!text.empty()) solver_.observer_.OnNote(text);
+  }
+  float loss() const { return loss_; }
+
+ private:
+  Solver& solver_;
+  float loss_ = 0;
+};
 
 Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device& device,
                Observer& observer)
@@ -27,20 +60,24 @@ Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device
       device_(device),
       observer_(observer),
       signals_(options.signals),
+      group_(options.group),
+      replica_(ReplicaOf(options)),
       params_(device),
+      rule_(MakeStepRule(spec)),
       clock_(std::make_unique<Clock>()) {
-  std::unique_ptr<Rule> rule = MakeRule(spec);
   std::optional<LoadedState> loaded;
   if (!options.snapshot.empty()) loaded = ReadState(options.snapshot, options.allow_outside);
   if (proto_.random_seed() >= 0) {
     seed_ = static_cast<uint64_t>(proto_.random_seed());
   } else {
-    seed_ = loaded && loaded->state.has_random_seed() ? loaded->state.random_seed() : FreshSeed();
+    seed_ =
+        loaded && loaded->state.has_random_seed() ? loaded->state.random_seed() : FreshSeed(group_);
   }
   BuildNets(options);
-  update_ = std::make_unique<WeightUpdate>(spec, std::move(rule), device_, train_net_->params(),
-                                           params_.Gradients());
-  if (proto_.ema_decay() > 0) {
+  objective_ =
+      std::make_unique<Objective>(device_, *train_net_, params_, proto_.iter_size(), group_);
+  rule_->Prepare(*objective_);
+  if (proto_.ema_decay() > 0 && replica_.rank == 0) {
     average_ = std::make_unique<WeightAverage>(proto_.ema_decay(), device_, *train_net_);
   }
   if (loaded) {
@@ -49,7 +86,7 @@ Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device
   } else {
     LoadWeights(options.weights);
   }
-  if (!SavesSnapshots(proto_)) return;
+  if (!SavesSnapshots(proto_) || replica_.rank != 0) return;
   CheckSnapshotForm();
   if (options.saves) CheckSnapshotFolder();
 }
@@ -62,13 +99,16 @@ void Solver::BuildNets(const TrainOptions& options) {
   net_options.training = true;
   net_options.seed = seed_;
   net_options.memory = options.memory;
-  if (options.saves) {
+  net_options.replica = replica_;
+  net_options.keeps_batch = rule_->EvaluatesAgain();
+  if (options.saves && replica_.rank == 0) {
     net_options.output_files = options.snapshot.empty() ? OutputFiles::kNew : OutputFiles::kResume;
   }
   LOG(INFO) << "Creating training net from " << spec_.train.description;
   train_net_ = std::make_unique<Net>(*spec_.train.net, net_options, device_, params_);
-  net_options.training = false;
-  for (size_t i = 0; i < spec_.tests.size(); ++i) {
+  net_options.training = net_options.keeps_batch = false;
+  net_options.replica = {};  // rank 0 tests on the whole data set
+  for (size_t i = 0; i < spec_.tests.size() && replica_.rank == 0; ++i) {
     LOG(INFO) << "Creating test net (#" << i << ") specified by " << spec_.tests[i].description;
     net_options.state = spec_.tests[i].state;
     test_nets_.push_back(std::make_unique<Net>(*spec_.tests[i].net, net_options, device_, params_));
@@ -81,21 +121,46 @@ SolveResult Solver::Solve() {
   observer_.OnStart({train_net_->name(), proto_.lr_policy(), state_.iter, proto_.max_iter()});
   clock_->Restart();
   if (signals_ != nullptr) signals_->BeginRun();
+  bool stopped = false;
   while (state_.iter < proto_.max_iter()) {
     if (TestIsDue() && (state_.iter > 0 || proto_.test_initialization()) && !TestAll()) break;
-    if (signals_ != nullptr && signals_->StopRequested()) break;
+    if (StopsNow()) break;
     Step();
-    const Request request = signals_ == nullptr ? Request::kNone : signals_->Poll();
+    const Request request = PollAll();
     const bool scheduled = proto_.snapshot() > 0 && state_.iter % proto_.snapshot() == 0;
-    if (request == Request::kStop) break;
+    stopped = request == Request::kStop;
+    if (stopped) break;
     if (scheduled || request == Request::kSnapshot) TrySnapshot();
   }
-  const bool stopped = signals_ != nullptr && signals_->StopRequested();
-  const bool saved = saved_iter_ == state_.iter;
+  stopped = stopped || StopsNow();
+  const bool saved = OfRank0(saved_iter_ == state_.iter);
   if (!saved && (stopped || proto_.snapshot_after_train())) Snapshot();
   if (!stopped) Finish();
   observer_.OnEnd(stopped);
   return stopped ? SolveResult::kStopped : SolveResult::kFinished;
+}
+
+// Several replicas stop behind a step, when all know of it.
+bool Solver::StopsNow() const {
+  return group_ == nullptr && signals_ != nullptr && signals_->StopRequested();
+}
+
+// The strongest request of any replica.
+Request Solver::PollAll() {
+  const Request own = signals_ == nullptr ? Request::kNone : signals_->Poll();
+  if (group_ == nullptr) return own;
+  float wishes[] = {own == Request::kSnapshot ? 1.0f : 0.0f, own == Request::kStop ? 1.0f : 0.0f};
+  group_->Sum(wishes);
+  if (wishes[1] > 0) return Request::kStop;
+  return wishes[0] > 0 ? Request::kSnapshot : Request::kNone;
+}
+
+// What rank 0 thinks of it.
+bool Solver::OfRank0(bool value) {
+  if (group_ == nullptr) return value;
+  float said = replica_.rank == 0 && value ? 1.0f : 0.0f;
+  group_->Sum({&said, 1});
+  return said > 0;
 }
 
 // What Caffe does after the last update: one more forward pass and one more test, when due.
@@ -103,41 +168,38 @@ void Solver::Finish() {
   if (proto_.display() > 0 && state_.iter % proto_.display() == 0) {
     IterationReport report;
     report.iter = state_.iter;
-    report.loss = SmoothLoss(train_net_->Forward());
+    report.loss = SmoothLoss(objective_->Loss(NetBatch::kNext));
     report.after_last = true;
     observer_.OnIteration(report);
   }
   if (TestIsDue()) TestAll();
 }
 
+bool Solver::IsDisplayed() const {
+  return proto_.display() > 0 && state_.iter % proto_.display() == 0;
+}
+
 float Solver::Step() {
-  const bool display = proto_.display() > 0 && state_.iter % proto_.display() == 0;
-  train_net_->SetDebugInfo(display && (proto_.debug_info() || spec_.train.net->proto.debug_info()));
-  const float loss = AccumulateGradients();
-  if (!std::isfinite(loss) || (display && !WeightsAreFinite())) Diverge(loss);
+  const bool debug_info = proto_.debug_info() || spec_.train.net->proto.debug_info();
+  train_net_->SetDebugInfo(debug_info && IsDisplayed() && replica_.rank == 0);
+  Frame frame(*this);
+  rule_->Step(*objective_, frame);
+  ++state_.iter;
+  if (average_) average_->Add(state_.iter);
+  return frame.loss();
+}
+
+UpdateRates Solver::BeginStep(float loss) {
+  if (!std::isfinite(loss) || (IsDisplayed() && !WeightsAreFinite())) Diverge(loss);
   state_.smoothed_loss = SmoothLoss(loss);
   if (TakesStep(proto_, state_.iter, state_.current_step)) {
     ++state_.current_step;
     observer_.OnNote(
         Join("MultiStep Status: Iteration ", state_.iter, ", step = ", state_.current_step));
   }
-  const float rate = LearningRate(proto_, state_.iter, state_.current_step);
-  if (display) Report(rate);
-  const std::string note = update_->Apply(state_.iter, rate);
-  if (!note.empty()) observer_.OnNote(note);
-  ++state_.iter;
-  if (average_) average_->Add(state_.iter);
-  return loss;
-}
-
-float Solver::AccumulateGradients() {
-  float loss = 0;
-  if (proto_.snapshot_diff()) params_.ClearGradients();
-  for (int pass = 0; pass < proto_.iter_size(); ++pass) {
-    loss += train_net_->Forward();
-    train_net_->Backward();
-  }
-  return loss / static_cast<float>(proto_.iter_size());
+  const UpdateRates rates = RatesOf(proto_, state_.iter, state_.current_step);
+  if (IsDisplayed()) Report(rates.rate);
+  return rates;
 }
 
 // The mean of the last average_loss losses.
@@ -193,8 +255,8 @@ void Solver::Diverge(float loss) {
 }
 
 // A loss may hide them: oneDNN's ReLU after a convolution makes 0 of what is not a number.
-bool Solver::WeightsAreFinite() const {
-  return std::isfinite(update_->Norm(params_.Weights())) || FirstNonFiniteParam().empty();
+bool Solver::WeightsAreFinite() {
+  return std::isfinite(objective_->Norm(params_.Weights())) || FirstNonFiniteParam().empty();
 }
 
 std::string Solver::FirstNonFiniteParam() const {

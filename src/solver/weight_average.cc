@@ -6,14 +6,19 @@
 
 namespace trainer {
 
-WeightAverage::WeightAverage(float decay, const Device& device, const Net& net)
-    : decay_(decay), device_(device), net_(net), memory_(nullptr, FreeOnDevice{&device}) {
+namespace {
+
+size_t LearnedCount(const Net& net) {
   int64_t count = 0;
-  for (const Param* param : net.params()) {
-    if (param->grad != nullptr) count += param->count();
-  }
-  memory_.reset(device.Allocate(static_cast<size_t>(count) * sizeof(float)));
-  auto* next = static_cast<float*>(memory_.get());
+  for (const Param* param : net.params()) count += param->grad == nullptr ? 0 : param->count();
+  return static_cast<size_t>(count);
+}
+
+}  // namespace
+
+WeightAverage::WeightAverage(float decay, const Device& device, const Net& net)
+    : decay_(decay), device_(device), net_(net), memory_(device, LearnedCount(net)) {
+  float* next = memory_.data();
   for (Param* param : net.params()) {
     if (param->grad == nullptr) continue;
     entries_.push_back({param, next});

@@ -88,7 +88,7 @@ TEST_F(CopyTest, EveryFormEqualsTheDefinitionForElementsOfAnySize) {
 }
 
 TEST_F(CopyTest, WhatIsWrittenPastTheCachesIsTheSame) {
-  for (const int64_t block : {16, 4096, int64_t{4} << 20}) {
+  for (const int64_t block : {int64_t{16}, int64_t{4096}, int64_t{4} << 20}) {
     CopyDesc desc = BlockCopy(sizeof(float), (int64_t{4} << 20) / block, block, block, block);
     desc.written_bytes = int64_t{1} << 30;
     ExpectLikePlain(desc, size_t{4} << 20);

@@ -55,6 +55,26 @@ TEST(LogDeathTest, WritesToBothWhenAFolderIsNamed) {
   fs::remove_all(folder);
 }
 
+TEST(LogDeathTest, AQuietLogTakesWarningsAndErrorsAlone) {
+  EXPECT_EXIT(LogInChild([] {
+                LOG(INFO) << "first";
+                QuietLog();
+                LOG(INFO) << "second";
+                LOG(WARNING) << "third";
+              }),
+              testing::ExitedWithCode(0), "first\n(W.*third)");
+}
+
+TEST(LogDeathTest, AQuietLogStaysAsQuietAsTheUserAskedFor) {
+  EXPECT_EXIT(LogInChild([] {
+                FLAGS_minloglevel = google::ERROR;
+                QuietLog();
+                LOG(WARNING) << "third";
+                LOG(ERROR) << "fourth";
+              }),
+              testing::ExitedWithCode(0), "^E.*fourth");
+}
+
 TEST(LogDeathTest, KeepsTheLevelThatTheUserAskedFor) {
   EXPECT_EXIT(
       {

@@ -15,9 +15,9 @@
 #include "trainer/base/channel.h"
 #include "trainer/data/cursor.h"
 #include "trainer/data/datum.h"
-#include "trainer/data/db_writer.h"
-#include "trainer/data/digits.h"
 #include "trainer/data/prefetcher.h"
+#include "trainer/dataset/db_writer.h"
+#include "trainer/dataset/digits.h"
 
 namespace trainer {
 namespace {
@@ -143,7 +143,7 @@ void PrefetcherBatches(benchmark::State& state) {
   Prefetcher prefetcher(options,
                         Transform(Layer(state.range(3) != 0, state.range(2)), caffe::TRAIN, {}));
   prefetcher.Next();
-  for (auto _ : state) benchmark::DoNotOptimize(prefetcher.Next().data.data());
+  for (auto _ : state) benchmark::DoNotOptimize(prefetcher.Next().output(0).data());
   Count(state, source, state.iterations() * 64);
 }
 

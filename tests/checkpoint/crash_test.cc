@@ -17,7 +17,7 @@
 #include "support/in_child.h"
 #include "support/temp_folder.h"
 #include "trainer/base/atomic_file.h"
-#include "trainer/checkpoint/snapshot.h"
+#include "trainer/checkpoint/snapshot_files.h"
 
 namespace trainer {
 namespace {

@@ -36,7 +36,7 @@ class ImageListTest : public testing::Test {
     const std::string text = "name: \"d\"\ntype: \"ImageData\" top: \"x\" top: \"y\"\n" +
                              ("image_data_param { source: \"" + list_) + "\" root_folder: \"" +
                              (folder_ / "") + "\"\n" + fields + " }\n" + more;
-    return MakeImagePrefetcher(KeptLayer(text), phase, PhiloxKey{1, 2}, replica);
+    return MakeImagePrefetcher(KeptLayer(text), {phase, PhiloxKey{1, 2}, replica});
   }
   Thrown Refusal(const std::string& fields, const std::string& more = "") {
     return Catch([&] { Make(fields, more)->Next(); });
@@ -44,7 +44,7 @@ class ImageListTest : public testing::Test {
   static std::vector<int> Labels(Prefetcher& source, int batches) {
     std::vector<int> labels;
     for (int i = 0; i < batches; ++i) {
-      for (const float label : source.Next().labels) labels.push_back(static_cast<int>(label));
+      for (const float label : source.Next().output(1)) labels.push_back(static_cast<int>(label));
     }
     return labels;
   }
@@ -85,7 +85,7 @@ TEST_F(ImageListTest, GivesPicturesInOrderAndWraps) {
   const auto source = Make("batch_size: 2 is_color: false");
   EXPECT_EQ(source->shape(), (Shape{2, 1, 1, 1}));
   const Batch& batch = source->Next();
-  EXPECT_EQ(batch.data, batch.labels);
+  EXPECT_EQ(Numbers(batch.output(0)), Numbers(batch.output(1)));
   EXPECT_THAT(Labels(*source, 2), ElementsAre(2, 0, 1, 2));
 }
 
@@ -113,6 +113,15 @@ TEST_F(ImageListTest, EachEpochHasAnOrderOfItsOwn) {
   EXPECT_EQ(orders.size(), 5u);
 }
 
+// Of permutation() in scripts/golden/philox.py.
+TEST_F(ImageListTest, GoldenOrdersOfTheEpochs) {
+  NumberedImages(5);
+  const auto source = Make("batch_size: 5 shuffle: true is_color: false");
+  EXPECT_THAT(Labels(*source, 1), ElementsAre(0, 4, 1, 2, 3));
+  EXPECT_THAT(Labels(*source, 1), ElementsAre(0, 3, 2, 4, 1));
+  EXPECT_THAT(Labels(*source, 1), ElementsAre(1, 2, 4, 0, 3));
+}
+
 TEST_F(ImageListTest, GoesOnBitForBitFromEverySavedPosition) {
   NumberedImages(5);
   const char* fields = "batch_size: 3 shuffle: true is_color: false rand_skip: 4";
@@ -122,14 +131,14 @@ TEST_F(ImageListTest, GoesOnBitForBitFromEverySavedPosition) {
   const auto whole = Make(fields, transform);
   for (int i = 0; i < 12; ++i) {
     positions.push_back(whole->position().Encode());
-    labels.push_back(whole->Next().labels);
+    labels.push_back(Numbers(whole->Next().output(1)));
   }
   for (size_t from = 0; from < 12; ++from) {
     const auto source = Make(fields, transform);
     source->Restore(Position::Decode(positions[from]));
     for (size_t i = from; i < 12; ++i) {
       EXPECT_EQ(source->position().Encode(), positions[i]);
-      ASSERT_EQ(source->Next().labels, labels[i]) << from << " " << i;
+      ASSERT_EQ(Numbers(source->Next().output(1)), labels[i]) << from << " " << i;
     }
   }
 }

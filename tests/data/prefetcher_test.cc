@@ -43,7 +43,7 @@ class PrefetcherTest : public testing::Test {
   static std::vector<int> Labels(Prefetcher& source, int batches) {
     std::vector<int> labels;
     for (int i = 0; i < batches; ++i) {
-      for (const float label : source.Next().labels) labels.push_back(static_cast<int>(label));
+      for (const float label : source.Next().output(1)) labels.push_back(static_cast<int>(label));
     }
     return labels;
   }
@@ -68,8 +68,8 @@ TEST_F(PrefetcherTest, PutsEachRecordsPixelsBesideItsLabel) {
   Prefetcher source(Options(4, 10), Plain("scale: 0.5"));
   for (int i = 0; i < 20; ++i) {
     const Batch& batch = source.Next();
-    ASSERT_EQ(batch.data.size(), 4u);
-    for (size_t k = 0; k < 4; ++k) EXPECT_EQ(batch.data[k], 0.5f * batch.labels[k]);
+    ASSERT_EQ(batch.output(0).size(), 4u);
+    for (size_t k = 0; k < 4; ++k) EXPECT_EQ(batch.output(0)[k], 0.5f * batch.output(1)[k]);
   }
 }
 
@@ -94,7 +94,7 @@ TEST_F(PrefetcherTest, TransformsAsOneThreadWould) {
     if (batch != nullptr) current = batch;
     const auto& [key, value] = records[number % 8];
     transform.Apply(parser.Parse("", key, value), number, want.data());
-    const auto* start = current->data.data() + (number % 5) * want.size();
+    const auto* start = current->output(0).data() + (number % 5) * want.size();
     ASSERT_TRUE(std::equal(want.begin(), want.end(), start)) << number;
   }
 }
@@ -126,8 +126,8 @@ TEST_F(PrefetcherTest, GoesOnBitForBitFromEverySavedPosition) {
     positions.push_back(source.position().Encode());
     for (int i = 0; i < 12; ++i) {
       const Batch& batch = source.Next();
-      data.push_back(batch.data);
-      labels.push_back(batch.labels);
+      data.push_back(Numbers(batch.output(0)));
+      labels.push_back(Numbers(batch.output(1)));
       positions.push_back(source.position().Encode());
     }
   }
@@ -137,8 +137,8 @@ TEST_F(PrefetcherTest, GoesOnBitForBitFromEverySavedPosition) {
     EXPECT_EQ(source.position().Encode(), positions[from]);
     for (size_t i = from; i < 12; ++i) {
       const Batch& batch = source.Next();
-      ASSERT_EQ(batch.data, data[i]) << from << " " << i;
-      ASSERT_EQ(batch.labels, labels[i]);
+      ASSERT_EQ(Numbers(batch.output(0)), data[i]) << from << " " << i;
+      ASSERT_EQ(Numbers(batch.output(1)), labels[i]);
       ASSERT_EQ(source.position().Encode(), positions[i + 1]);
     }
   }
@@ -181,35 +181,6 @@ TEST(PositionTest, RefusesOtherText) {
                 Refuses(ErrorCode::kBadSnapshot, "is not one of this program's"))
         << text;
   }
-}
-
-// --- Shards ---
-
-TEST_F(PrefetcherTest, GivesRecordKToRankKModuloCountAcrossEpochs) {
-  for (const int ranks : {2, 3, 7}) {
-    std::vector<std::vector<int>> seen;
-    for (int rank = 0; rank < ranks; ++rank) {
-      PrefetchOptions options = Options(2, ranks == 2 && rank == 0 ? 5 : 0);
-      options.replica = {rank, ranks};
-      Prefetcher source(options, Plain());
-      seen.push_back(Labels(source, 6));
-    }
-    for (int k = 0; k < 12 * ranks; ++k) {
-      EXPECT_EQ(seen[static_cast<size_t>(k % ranks)][static_cast<size_t>(k / ranks)], k % 5);
-    }
-  }
-}
-
-TEST_F(PrefetcherTest, ASavedPositionOfAShardGoesOnInIt) {
-  PrefetchOptions options = Options(2, 5);
-  options.replica = {1, 3};
-  Prefetcher whole(options, Plain());
-  std::vector<int> all = Labels(whole, 3);
-  const std::string position = whole.position().Encode();
-  const std::vector<int> rest = Labels(whole, 4);
-  Prefetcher resumed(options, Plain());
-  resumed.Restore(Position::Decode(position));
-  EXPECT_EQ(Labels(resumed, 4), rest);
 }
 
 // --- From an item back to its record ---
@@ -323,7 +294,7 @@ TEST_F(PrefetcherTest, ReusesItsBuffers) {
   Prefetcher source(Options(2, 4), Plain());
   std::vector<const float*> seen;
   for (int i = 0; i < 50; ++i) {
-    const float* data = source.Next().data.data();
+    const float* data = source.Next().output(0).data();
     if (std::find(seen.begin(), seen.end(), data) == seen.end()) seen.push_back(data);
   }
   EXPECT_LE(seen.size(), 3u);  // two ready ahead, one given out
@@ -363,8 +334,8 @@ TEST(LogsWaitTest, TakesTheFirstOfEachThousand) {
 class MakePrefetcherTest : public PrefetcherTest {
  protected:
   std::unique_ptr<Prefetcher> Make(const std::string& text, caffe::Phase phase = caffe::TRAIN) {
-    return MakePrefetcher(KeptLayer("name: \"d\"\ntype: \"Data\"\n" + text), phase, PhiloxKey{1, 2},
-                          Replica{1, 2});
+    return MakePrefetcher(KeptLayer("name: \"d\"\ntype: \"Data\"\n" + text),
+                          {phase, PhiloxKey{1, 2}, Replica{1, 2}});
   }
   Thrown Refusal(const std::string& fields) {
     return Catch([&] { Make("data_param {\nsource: \"s\"\n" + fields + "\n}"); });
@@ -401,7 +372,7 @@ TEST_F(MakePrefetcherTest, DecodesEncodedRecordsAsForceColorAsks) {
   EXPECT_EQ(make("force_color: true")->shape(), (Shape{2, 3, 7, 11}));
   const auto gray = make("force_gray: true");
   EXPECT_EQ(gray->shape(), (Shape{2, 1, 7, 11}));
-  EXPECT_EQ(gray->Next().data.size(), 2u * 7 * 11);
+  EXPECT_EQ(gray->Next().output(0).size(), 2u * 7 * 11);
   const auto stored = make("");
   EXPECT_THAT(Catch([&] { stored->Next(); }),
               Refuses(ErrorCode::kData,
@@ -412,7 +383,7 @@ TEST_F(MakePrefetcherTest, DecodesEncodedRecordsAsForceColorAsks) {
 TEST_F(MakePrefetcherTest, GivesNoLabelsForOneTop) {
   const auto source = Make("top: \"data\" data_param { source: \"" + Options(2, 6).path +
                            "\" backend: LMDB batch_size: 2 }");
-  EXPECT_TRUE(source->Next().labels.empty());
+  EXPECT_EQ(source->Next().num_outputs(), 1);
 }
 
 TEST_F(MakePrefetcherTest, RefusesBadFieldsAtTheirLines) {

@@ -37,7 +37,7 @@ Transform Make(const std::string& fields, caffe::Phase phase = caffe::TEST) {
   return Transform(layer, phase, kKey);
 }
 
-// Row h, column w of a picture of one channel is 10 h + 2 w + 5: a resized part tells where it lay.
+// Row h, column w of a picture of one channel is 10 h + 2 w + 5: a part tells where it was cut.
 std::string Slope(int height, int width) {
   std::string bytes;
   for (int h = 0; h < height; ++h) {

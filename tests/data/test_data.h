@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,7 +23,7 @@
 #include "trainer/config/layer_spec.h"
 #include "trainer/config/prototxt.h"
 #include "trainer/data/cursor.h"
-#include "trainer/data/db_writer.h"
+#include "trainer/dataset/db_writer.h"
 
 namespace trainer {
 
@@ -89,6 +90,11 @@ inline const LayerSpec& KeptLayer(const std::string& text) {
   caffe::LayerParameter proto;
   texts.push_back(ParseTextString("net.prototxt", text, &proto));
   return layers.emplace_back(proto, SourceRef{"net.prototxt", 1, 1}, &texts.back()->tree);
+}
+
+// An output of a batch, to be compared.
+inline std::vector<float> Numbers(std::span<const float> output) {
+  return {output.begin(), output.end()};
 }
 
 inline std::string ReadBytes(const std::string& path) {

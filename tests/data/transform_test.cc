@@ -173,7 +173,7 @@ TEST(TransformTest, MirrorsHalfOfTheRecordsInTestToo) {
   EXPECT_LT(flipped, 570);
 }
 
-TEST(TransformTest, CropsAtEveryPlaceEquallyOftenInTraining) {
+TEST(TransformTest, CropsAtEveryPositionEquallyOftenInTraining) {
   const Transform transform = Make("crop_size: 2", caffe::TRAIN);
   const std::string pixels = Ramp(4 * 3);
   const DatumView datum = Bytes(1, 4, 3, pixels);

@@ -29,7 +29,7 @@ class WindowListTest : public testing::Test {
                              ("window_data_param { source: \"" + list_) + "\" root_folder: \"" +
                              (folder_ / "") + "\"\n" + fields + " }\ntransform_param { " +
                              transform + " }";
-    return MakeWindowPrefetcher(KeptLayer(text), caffe::TRAIN, PhiloxKey{1, 2}, Replica{});
+    return MakeWindowPrefetcher(KeptLayer(text), {caffe::TRAIN, PhiloxKey{1, 2}});
   }
   Thrown Refusal(const std::string& fields, const std::string& transform = "crop_size: 2") {
     return Catch([&] { Make(fields, transform)->Next(); });
@@ -78,15 +78,16 @@ TEST_F(WindowListTest, HandValuesOfAForegroundWindow) {
   EXPECT_EQ(source->shape(), (Shape{1, 3, 2, 2}));
   const Batch& batch = source->Next();
   // Pixels 70 80 / 130 140, three equal channels side by side in memory.
-  EXPECT_THAT(batch.data, ElementsAre(30, 30, 30, 35, 35, 35, 60, 60, 60, 65, 65, 65));
-  EXPECT_THAT(batch.labels, ElementsAre(1));
+  EXPECT_THAT(Numbers(batch.output(0)),
+              ElementsAre(30, 30, 30, 35, 35, 35, 60, 60, 60, 65, 65, 65));
+  EXPECT_THAT(Numbers(batch.output(1)), ElementsAre(1));
 }
 
 TEST_F(WindowListTest, ABatchHoldsBackgroundThenForeground) {
   const auto source = Make("batch_size: 4 fg_fraction: 0.5", "crop_size: 2");
   bool seen[4] = {};
   for (int i = 0; i < 20; ++i) {
-    const std::vector<float>& labels = source->Next().labels;
+    const std::vector<float> labels = Numbers(source->Next().output(1));
     EXPECT_EQ(labels[0], 0);
     EXPECT_EQ(labels[1], 0);
     for (const int at : {2, 3}) {
@@ -97,11 +98,11 @@ TEST_F(WindowListTest, ABatchHoldsBackgroundThenForeground) {
   EXPECT_TRUE(seen[1] && seen[3]);
 }
 
-TEST_F(WindowListTest, WhatLiesOutsideThePictureIsZeroAfterTheMean) {
+TEST_F(WindowListTest, WhatIsOutsideThePictureIsZeroAfterTheMean) {
   List("1 1.0 0 0 1 1", 1);  // the corner; context of 1 pixel doubles the box
   const auto source =
       Make("batch_size: 1 fg_fraction: 1 context_pad: 1", "crop_size: 4 mean_value: 250");
-  const std::vector<float>& data = source->Next().data;
+  const std::vector<float> data = Numbers(source->Next().output(0));
   for (int y = 0; y < 4; ++y) {
     for (int x = 0; x < 4; ++x) {
       const float value = data[static_cast<size_t>((y * 4 + x) * 3)];
@@ -110,22 +111,24 @@ TEST_F(WindowListTest, WhatLiesOutsideThePictureIsZeroAfterTheMean) {
   }
 }
 
-TEST(PlaceWindowTest, HandValues) {
+TEST(FitWindowTest, HandValues) {
   // A box of 2x2 at (1, 1) with centre (2, 2); doubled it spans 0 to 4, five pixels to four.
   const Window window{.x1 = 1, .y1 = 1, .x2 = 2, .y2 = 2};
-  WindowPlace place = PlaceWindow(window, 100, 100, {.size = 4, .context_pad = 1}, false);
-  EXPECT_THAT((std::vector{place.from.left, place.from.top, place.from.width, place.from.height}),
-              ElementsAre(0, 0, 5, 5));
-  EXPECT_THAT((std::vector{place.left, place.top, place.width, place.height}),
+  WindowRegion region = FitWindow(window, 100, 100, {.size = 4, .context_pad = 1}, false);
+  EXPECT_THAT(
+      (std::vector{region.from.left, region.from.top, region.from.width, region.from.height}),
+      ElementsAre(0, 0, 5, 5));
+  EXPECT_THAT((std::vector{region.left, region.top, region.width, region.height}),
               ElementsAre(0, 0, 4, 4));
   // Cut off by a picture of 3x4: of 1 to 3 the last column is missing.
   for (const bool mirror : {false, true}) {
-    place = PlaceWindow(window, 4, 3, {.size = 10, .context_pad = 0, .square = true}, mirror);
-    EXPECT_THAT((std::vector{place.from.left, place.from.top, place.from.width, place.from.height}),
-                ElementsAre(1, 1, 2, 3));
-    EXPECT_EQ(place.left, mirror ? 3 : 0);
-    EXPECT_EQ(place.width, 7);
-    EXPECT_EQ(place.height, 10);
+    region = FitWindow(window, 4, 3, {.size = 10, .context_pad = 0, .square = true}, mirror);
+    EXPECT_THAT(
+        (std::vector{region.from.left, region.from.top, region.from.width, region.from.height}),
+        ElementsAre(1, 1, 2, 3));
+    EXPECT_EQ(region.left, mirror ? 3 : 0);
+    EXPECT_EQ(region.width, 7);
+    EXPECT_EQ(region.height, 10);
   }
 }
 
@@ -134,7 +137,7 @@ TEST_F(WindowListTest, MirrorsHalfOfTheWindows) {
   const auto source = Make("batch_size: 1 fg_fraction: 1", "crop_size: 2 mirror: true");
   int mirrored = 0;
   for (int i = 0; i < 40; ++i) {
-    const std::vector<float>& data = source->Next().data;
+    const std::vector<float> data = Numbers(source->Next().output(0));
     ASSERT_TRUE((data[0] == 70 && data[3] == 80) || (data[0] == 80 && data[3] == 70));
     mirrored += data[0] == 80;
   }
@@ -147,9 +150,9 @@ TEST_F(WindowListTest, TakesTransformParamsScaleWithAWarning) {
   const LogLines log;
   const auto source = Make("batch_size: 1 fg_fraction: 1", "crop_size: 1 scale: 0.5");
   EXPECT_THAT(log.Get(), testing::Contains(HasSubstr("scaled by transform_param's 0.5")));
-  EXPECT_THAT(source->Next().data, Each(52.5));  // the middle of 70 80 130 140
+  EXPECT_THAT(Numbers(source->Next().output(0)), Each(52.5));  // the middle of 70 80 130 140
   const auto both = Make("batch_size: 1 fg_fraction: 1 scale: 2", "crop_size: 1 scale: 0.5");
-  EXPECT_THAT(both->Next().data, Each(210));
+  EXPECT_THAT(Numbers(both->Next().output(0)), Each(210));
 }
 
 TEST_F(WindowListTest, GoesOnBitForBitFromASavedPosition) {
@@ -158,10 +161,10 @@ TEST_F(WindowListTest, GoesOnBitForBitFromASavedPosition) {
   const auto whole = Make(fields, transform);
   for (int i = 0; i < 3; ++i) whole->Next();
   const std::string position = whole->position().Encode();
-  const std::vector<float> want = whole->Next().data;
+  const std::vector<float> want = Numbers(whole->Next().output(0));
   const auto resumed = Make(fields, transform);
   resumed->Restore(Position::Decode(position));
-  EXPECT_EQ(resumed->Next().data, want);
+  EXPECT_EQ(Numbers(resumed->Next().output(0)), want);
 }
 
 TEST_F(WindowListTest, RefusesBadFieldsAndWindows) {

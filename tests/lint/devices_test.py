@@ -28,6 +28,17 @@ class DevicesTest(TreeTest):
         self.assertEqual(status, 1)
         self.assertIn("src/rules/a.h:1: splits a loop over the CPU's threads", out)
 
+    def test_finds_verbs_that_make_a_device(self):
+        text = "const auto device = MakeCpuDevice();  // omp_get_num_threads(), DeviceKind\n"
+        self.write("tools/device_flags.cc", text)
+        status, out = self.run_script("check_devices.py", str(self.tree))
+        self.assertEqual(status, 0, out)
+        self.write("tools/train.cc", text + "DeviceKind k;\n")
+        status, out = self.run_script("check_devices.py", str(self.tree))
+        self.assertEqual(status, 1)
+        self.assertIn("tools/train.cc:1: makes a device by itself", out)
+        self.assertNotIn("train.cc:2", out)
+
     def test_finds_questions_about_the_device(self):
         for line in ("x = run.device().kind();", "DeviceKind k;", "p->kind ( )"):
             self.assertEqual(len(self.messages(line)), 1, line)

@@ -44,7 +44,7 @@ TEST(StatesTest, ARecurrentNetGoesOnFromASnapshotBitForBit) {
   whole.Pass();
   const auto states = whole.net->SaveLayerStates();
   ASSERT_EQ(states.size(), 1u);
-  EXPECT_EQ(states[0].first, "lstm");
+  EXPECT_EQ(states[0].layer, "lstm");
   resumed.net->Restore(whole.net->passes(), states);
   const std::vector<float> third = whole.Pass();
   EXPECT_EQ(resumed.Pass(), third);

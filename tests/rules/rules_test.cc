@@ -9,7 +9,7 @@
 #include "trainer/rules/clip.h"
 #include "trainer/rules/rule.h"
 #include "trainer/solver/lr_policy.h"
-#include "trainer/solver/weight_update.h"
+#include "trainer/steps/weight_update.h"
 
 namespace trainer {
 namespace {
@@ -63,7 +63,7 @@ class RuleGoldenTest : public testing::Test {
     WeightUpdate update(spec, MakeRule(spec), *device, {&w.params[0], &w.params[1]}, w.grad);
     for (int step = 0; step < 10; ++step) {
       SetGradients(golden, step, w);
-      const std::string note = update.Apply(step, LearningRate(spec.proto, step, 0));
+      const std::string note = update.Apply(RatesOf(spec.proto, step, 0));
       EXPECT_TRUE(note.empty() || spec.proto.has_clip_gradients()) << note;
       ExpectAfter(golden, step, w);
     }
@@ -113,11 +113,11 @@ TEST(WeightUpdateTest, SaysHowItClipped) {
   param.weight = weight.data();
   param.grad = grad.data();
   WeightUpdate update(spec, MakeRule(spec), *device, {&param}, grad);
-  EXPECT_EQ(update.Apply(0, 1),
+  EXPECT_EQ(update.Apply(UpdateRates{.iter = 0, .rate = 1}),
             "Gradient clipping: scaling down gradients (L2 norm 5 > 2.5) by scale factor 0.5");
   EXPECT_THAT(weight, testing::ElementsAre(0.25f, 0));  // the sum is clipped, then halved
   grad = {1, 1};
-  EXPECT_EQ(update.Apply(1, 1), "");
+  EXPECT_EQ(update.Apply(UpdateRates{.iter = 1, .rate = 1}), "");
 }
 
 TEST(RuleTest, LeavesTheGradientWhenAskedTo) {

@@ -16,7 +16,7 @@
 #include "trainer/backend/device.h"
 #include "trainer/base/text.h"
 #include "trainer/config/solver_spec.h"
-#include "trainer/data/db_writer.h"
+#include "trainer/dataset/db_writer.h"
 #include "trainer/observe/observer.h"
 #include "trainer/solver/solver.h"
 

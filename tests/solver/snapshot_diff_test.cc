@@ -3,7 +3,7 @@
 
 #include "small_run.h"
 #include "trainer/checkpoint/model_file.h"
-#include "trainer/checkpoint/snapshot.h"
+#include "trainer/checkpoint/snapshot_files.h"
 
 namespace trainer {
 namespace {

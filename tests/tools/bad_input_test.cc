@@ -9,7 +9,7 @@
 
 #include "job.h"
 #include "layers.pb.h"
-#include "trainer/data/db_writer.h"
+#include "trainer/dataset/db_writer.h"
 
 namespace trainer {
 namespace {

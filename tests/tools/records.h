@@ -7,7 +7,7 @@
 #include "datum.pb.h"
 #include "job.h"
 #include "trainer/data/cursor.h"
-#include "trainer/data/db_writer.h"
+#include "trainer/dataset/db_writer.h"
 
 namespace trainer {
 

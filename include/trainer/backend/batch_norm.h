@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 
+#include "trainer/backend/plan.h"
 #include "trainer/tensor/tensor.h"
 
 namespace trainer {
@@ -53,10 +53,8 @@ struct BatchNormGradients {
 // Made by Device::MakeBatchNorm; used by one thread at a time. Sums are taken in chunks of pixels
 // that depend on the shape alone, so that results repeat for any number of threads. Tensors that
 // differ from the planned shape or type: kInternal.
-class BatchNormPlan {
+class BatchNormPlan : public DevicePlan {
  public:
-  virtual ~BatchNormPlan() = default;
-  virtual std::string Implementation() const = 0;
   virtual size_t WorkspaceBytes() const = 0;
   virtual size_t ScratchBytes() const = 0;
   virtual BatchNormStats StatsIn(std::span<std::byte> workspace) const = 0;

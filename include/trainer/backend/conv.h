@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
+#include "trainer/backend/plan.h"
 #include "trainer/tensor/tensor.h"
 
 namespace trainer {
@@ -37,11 +37,9 @@ struct ConvDesc {
 // the calls; `scratch` is aligned to 64. The sums are float, and repeat bit for bit for one shape,
 // number of threads and processor.
 // Source: gradients as in arXiv:1603.07285, chapter 4.
-class ConvPlan {
+class ConvPlan : public DevicePlan {
  public:
-  virtual ~ConvPlan() = default;
   virtual size_t ScratchBytes() const = 0;  // the most that any of the calls below needs
-  virtual std::string Implementation() const = 0;
   virtual void Forward(ConstTensor x, const float* weight, const float* bias, Tensor y,
                        std::span<std::byte> scratch) = 0;
   // Adds to dweight, and to dbias unless it is null.

@@ -14,6 +14,11 @@ inline int64_t GrainOf(int64_t work) {
   return std::max<int64_t>(1, parallel_for_internal::kGrain / std::max<int64_t>(1, work));
 }
 
+// The same for pieces that are only copied, of `bytes` each.
+inline int64_t GrainOfBytes(int64_t bytes) {
+  return std::max<int64_t>(1, (1 << 16) / std::max<int64_t>(1, bytes));
+}
+
 // One row of `length` elements on the CPU. Sums and maxima run in 16 lanes and join those in a
 // fixed order.
 struct CpuRow {

@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 
+#include "trainer/backend/plan.h"
 #include "trainer/tensor/tensor.h"
 
 namespace trainer {
@@ -20,12 +20,9 @@ struct GemmDesc {
   DType out_dtype = DType::kF32;  // of C
 };
 
-class GemmPlan {
+class GemmPlan : public DevicePlan {
  public:
-  virtual ~GemmPlan() = default;
   virtual size_t ScratchBytes() const { return 0; }
-  // Which library and kernel computes it, for `trainer time` and tests.
-  virtual std::string Implementation() const = 0;
   // `bias` may be null unless the description asked for it.
   virtual void Run(const void* a, const void* b, const float* bias, void* c,
                    std::span<std::byte> scratch) = 0;

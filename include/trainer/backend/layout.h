@@ -1,14 +1,11 @@
 #pragma once
-// Between the NHWC memory of images and the NCHW order of files and of layers that flatten.
+// Between the NHWC memory of images and the NCHW order of files and of layers that flatten, for
+// whole tensors on a device.
 
 #include "trainer/backend/device.h"
+#include "trainer/tensor/plain_order.h"
 
 namespace trainer {
-
-// Whether a tensor's memory order differs from its row-major order.
-inline bool IsPermuted(const Shape& shape) {
-  return shape.IsImage() && shape[1] > 1 && shape[2] * shape[3] > 1;
-}
 
 namespace layout_internal {
 

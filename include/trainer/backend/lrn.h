@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 
+#include "trainer/backend/plan.h"
 #include "trainer/tensor/tensor.h"
 
 namespace trainer {
@@ -25,10 +25,8 @@ struct LrnDesc {
 
 // Made by Device::MakeLrn; used by one thread at a time. All tensors have the planned shape and
 // type, else kInternal; the sums are float.
-class LrnPlan {
+class LrnPlan : public DevicePlan {
  public:
-  virtual ~LrnPlan() = default;
-  virtual std::string Implementation() const = 0;
   // Memory that must survive from Forward to Backward.
   virtual size_t WorkspaceBytes() const { return 0; }
   virtual size_t ScratchBytes() const { return 0; }  // of Backward

@@ -1,6 +1,7 @@
 #pragma once
 // Element-wise math with a random word per element, written once for both devices.
 
+#include "trainer/backend/cpu_loops.h"
 #include "trainer/backend/map.h"
 #include "trainer/base/philox.h"
 
@@ -72,7 +73,7 @@ void MapRandom(const Device& device, const PhiloxKey& key, const uint32_t* pass,
       constexpr int kBlocks = map_random_internal::kCpuBlocks;
       const int64_t runs = n / (4 * kBlocks);
       ParallelFor(runs, map_random_internal::Blocks<kBlocks, T, F>{key, pass, f, from, to},
-                  parallel_for_internal::kGrain / (16 * kBlocks));
+                  GrainOf(16 * kBlocks));
       done = runs * 4 * kBlocks;
     }
     ForEach(device, n - done, map_random_internal::Tail<T, F>{key, pass, f, from, to, done});

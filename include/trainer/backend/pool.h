@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
 
+#include "trainer/backend/plan.h"
 #include "trainer/tensor/tensor.h"
 
 namespace trainer {
@@ -28,10 +28,8 @@ struct PoolDesc {
   Shape OutShape() const { return {batch, channels, out_h, out_w}; }
 };
 
-class PoolPlan {
+class PoolPlan : public DevicePlan {
  public:
-  virtual ~PoolPlan() = default;
-  virtual std::string Implementation() const = 0;
   // Memory that must survive from Forward to Backward: the winners. 0 for an average.
   virtual size_t WorkspaceBytes() const = 0;
   virtual void Forward(ConstTensor x, Tensor y, std::span<std::byte> workspace) = 0;

@@ -1,7 +1,6 @@
 #pragma once
 
-#include <string>
-
+#include "trainer/backend/plan.h"
 #include "trainer/tensor/tensor.h"
 
 namespace trainer {
@@ -16,10 +15,8 @@ struct SoftmaxDesc {
 
 // Made by Device::MakeSoftmax; used by one thread at a time. All tensors have the planned shape and
 // type, else kInternal.
-class SoftmaxPlan {
+class SoftmaxPlan : public DevicePlan {
  public:
-  virtual ~SoftmaxPlan() = default;
-  virtual std::string Implementation() const = 0;
   // y may be x.
   virtual void Forward(ConstTensor x, Tensor y) = 0;
   // dx_i = y_i * (dy_i - sum_j dy_j * y_j); dx may be dy.

@@ -15,4 +15,8 @@ namespace trainer {
 // handled or harmless, instead of ending the run.
 void InitLogging(const std::string& program);
 
+// From here on the log takes warnings and errors alone (GLOG_minloglevel may ask for less still).
+// For replicas of other ranks than 0, whose lines would repeat the first one's.
+void QuietLog();
+
 }  // namespace trainer

@@ -13,7 +13,7 @@
 
 namespace trainer {
 
-// A place in a database that holds at least one record. Used by one thread at a time.
+// A position in a database that holds at least one record. Used by one thread at a time.
 //
 // Errors: kData for damaged or foreign files, kIo when reading fails; each names the database, and
 // the record where it is known.
@@ -27,9 +27,10 @@ class Cursor {
   // The database's folder, as given.
   const std::string& path() const { return path_; }
 
-  // The current record. Valid until the next move.
+  // The current record. Valid until the next move, or as long as the cursor.
   virtual std::string_view Key() const = 0;
   virtual std::string_view Value() const = 0;
+  virtual bool RecordsStayValid() const { return false; }
 
   virtual void SeekFirst() = 0;
   virtual void SeekLast() = 0;
@@ -57,7 +58,7 @@ using CursorRegistry = Registry<Cursor, const std::string&>;
 // truncated, damaged, of another format or version. kUsage: unknown backend.
 std::unique_ptr<Cursor> OpenCursor(const std::string& backend, const std::string& path);
 
-// The backend whose marker file lies in the folder, or "".
+// The backend whose marker file is in the folder, or "".
 std::string DetectBackend(const std::string& path);
 
 // const RegisterCursor<LmdbCursor> kLmdb("LMDB", "data.mdb");  the file that marks its folders

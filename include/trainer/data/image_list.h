@@ -47,7 +47,6 @@ void ReadListedImage(const std::string& list, const ListedImage& listed,
 // drawn for each epoch from the key and the epoch's number. Throws as ReadPrefetchOptions and
 // ReadImageList and ReadImageReading do, and kConfig at the field's line: no source, rand_skip
 // above the number of images.
-std::unique_ptr<Prefetcher> MakeImagePrefetcher(const LayerSpec& layer, caffe::Phase phase,
-                                                const PhiloxKey& key, const Replica& replica);
+std::unique_ptr<Prefetcher> MakeImagePrefetcher(const LayerSpec& layer, const ReadingEnv& env);
 
 }  // namespace trainer

@@ -1,8 +1,9 @@
 #pragma once
-// A thread that reads, transforms and batches records ahead of the training thread.
+// Batches that threads read, decode and transform ahead of the training thread.
 
 #include <cstdint>
 #include <memory>
+#include <memory_resource>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,9 @@
 #include "trainer/base/philox.h"
 #include "trainer/base/replica.h"
 #include "trainer/config/layer_spec.h"
+#include "trainer/data/batch.h"
+#include "trainer/data/cursor.h"
+#include "trainer/data/position.h"
 #include "trainer/data/read_ahead.h"
 #include "trainer/data/record_source.h"
 #include "trainer/data/transform.h"
@@ -17,24 +21,8 @@
 
 namespace trainer {
 
-// Where reading goes on: all that a bit-exact resume needs.
-struct Position {
-  uint64_t record = 0;  // how many records were passed since training began, other shards' included
-  uint64_t epoch = 0;   // how often reading came back to the first record
-  std::string key;      // of the next record; empty: the database's first
-
-  // A printable head and the key's bytes. Decode throws kBadSnapshot for anything else.
-  std::string Encode() const;
-  static Position Decode(const std::string& text);
-  bool operator==(const Position&) const = default;
-};
-
-// Numbers for (N, C, H, W), NHWC in memory, and the labels (N) as floats, as losses take them.
-struct Batch {
-  std::vector<float> data;
-  std::vector<float> labels;  // empty unless asked for
-  Position next;              // after this batch
-};
+class BatchThreads;
+class RecordFeed;
 
 struct PrefetchOptions {
   std::string backend;  // of a database: "LMDB", "LEVELDB"
@@ -42,29 +30,43 @@ struct PrefetchOptions {
   int64_t batch_size = 1;
   int64_t depth = 4;  // batches ready ahead
   bool labels = true;
-  Replica replica;  // record k goes to rank k % count, k counted since training began
+  Replica replica;                              // which of the records are read: see Next
+  int decode_threads = 1;                       // what they make does not depend on their number
+  std::pmr::memory_resource* memory = nullptr;  // of the batches; null: the heap
 };
 
-// One source of batches, read ahead; see ReadAhead for the threads. Errors of the reading thread
-// name the record; kData: another shape than the first record, no label.
+// What a layer that reads ahead knows of the run beside its spec.
+struct ReadingEnv {
+  caffe::Phase phase = caffe::TRAIN;
+  PhiloxKey key;  // of the order of records and of their transforms: the same for all replicas
+  Replica replica;
+  int decode_threads = 1;
+  std::pmr::memory_resource* host_memory = nullptr;  // as PrefetchOptions::memory
+};
+
+// One source of batches. Errors of the threads name the record and come out of Next, after the
+// batches before it.
 class Prefetcher {
  public:
   // Looks at the first record.
-  Prefetcher(std::unique_ptr<RecordSource> source, PrefetchOptions options, Transform transform);
+  Prefetcher(std::unique_ptr<RecordSource> source, const PrefetchOptions& options);
   // Opens a database.
   Prefetcher(const PrefetchOptions& options, const Transform& transform);
   ~Prefetcher();
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
 
-  // (N, C, H, W) of each batch.
-  Shape shape() const;
+  // Of the outputs of each batch.
+  int num_outputs() const { return static_cast<int>(shapes_.size()); }
+  const Shape& shape(int i = 0) const { return shapes_[static_cast<size_t>(i)]; }
 
-  // Goes on at a position saved earlier. Only before the first Next. Throws kBadSnapshot when the
-  // source has no record of that key: it is not the one the snapshot was made with.
+  // Goes on at a position saved earlier, by this or another replica. Only before the first Next.
+  // Throws kBadSnapshot when the source has no such record: it is not the one the snapshot was made
+  // with.
   void Restore(const Position& position);
 
-  // The next batch; the former one is taken back.
+  // The next batch; the former one is taken back. Of the records from position() on, this replica
+  // takes number rank, rank + count, ... of the next batch_size * count.
   const Batch& Next();
 
   // Where an item of the last batch comes from: "record '00000007' of data/train_lmdb"; "" when it
@@ -72,38 +74,27 @@ class Prefetcher {
   // which a run ends.
   std::string NameOfItem(int64_t item);
 
-  // After the last batch given out: what Restore takes.
+  // After the last batch given out: what Restore takes. The same for all replicas that have taken
+  // as many batches.
   const Position& position() const { return position_; }
-  const WaitCounters& counters() const { return ahead_.counters(); }
+  const WaitCounters& counters() const;
 
  private:
-  Batch MakeBatch() const;
-  void Fill(Batch& batch);
-  void AddRecord(Batch& batch, int64_t index);
-  void CheckShape(const DatumView& datum);
-  void Advance();
-  void SkipOthers();  // to the next record of this replica
-
-  PrefetchOptions options_;
-  Transform transform_;
-  ImageShape image_;
-  Position position_, before_;  // behind the last batch and before it
-
-  // The reading thread's own, once it runs.
   std::unique_ptr<RecordSource> source_;
-  Position at_;
-  std::string shape_key_;  // the record that gave the shape
-  ImageShape last_in_;     // the last record's own shape, checked already
-
-  ReadAhead<Batch> ahead_;  // last: its thread uses the members above
+  std::vector<Shape> shapes_;
+  Position position_, before_;  // after the last batch and before it
+  std::unique_ptr<RecordFeed> feed_;
+  std::unique_ptr<BatchThreads> threads_;  // last: they use the members above
 };
 
+// Only TRAIN nets share their records among replicas.
+PrefetchOptions OptionsOf(const ReadingEnv& env);
+
 // What the layers that read ahead have in common. `param` is the layer's own message; labels are
-// wanted by a second top; only TRAIN nets share their records among replicas. Throws kConfig at the
-// field's line: batch_size, or data_param's prefetch, out of range.
+// wanted by a second top. Throws kConfig at the field's line: batch_size, or data_param's prefetch,
+// out of range.
 PrefetchOptions ReadPrefetchOptions(const LayerSpec& layer, std::string_view param,
-                                    uint32_t batch_size, caffe::Phase phase,
-                                    const Replica& replica);
+                                    uint32_t batch_size, const ReadingEnv& env);
 
 // The database that a Data layer's data_param names. Throws as OpenCursor does, at the layer's
 // line.
@@ -111,7 +102,6 @@ std::unique_ptr<Cursor> OpenLayersDatabase(const LayerSpec& layer);
 
 // The source that a Data layer's data_param and transform_param ask for. Throws as
 // ReadPrefetchOptions and OpenLayersDatabase do, and kConfig without a source.
-std::unique_ptr<Prefetcher> MakePrefetcher(const LayerSpec& layer, caffe::Phase phase,
-                                           const PhiloxKey& key, const Replica& replica);
+std::unique_ptr<Prefetcher> MakePrefetcher(const LayerSpec& layer, const ReadingEnv& env);
 
 }  // namespace trainer

@@ -1,37 +1,87 @@
 #pragma once
-// Where a Prefetcher takes its records from: a database, a list of image files, ...
+// Where batches come from. A source gives records as they are stored, one after the other; its
+// decoders, one for each decoding thread, make numbers of them.
 
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "trainer/data/cursor.h"
-#include "trainer/data/datum.h"
+#include "trainer/data/batch.h"
+#include "trainer/data/position.h"
+#include "trainer/tensor/shape.h"
 
 namespace trainer {
 
-// A place in an endless row of records. Used by one thread at a time.
+// One record as its source stores it. It is not copied, as its views may point into itself.
+struct RawRecord {
+  RawRecord() = default;
+  RawRecord(const RawRecord&) = delete;
+  RawRecord& operator=(const RawRecord&) = delete;
+
+  uint64_t number = 0;  // counted since training began, the records of all replicas included
+  int64_t slot = 0;     // index in its batch
+
+  // Written by the source for its own decoders.
+  std::string_view key;    // names the record in messages
+  std::string_view value;  // its bytes, where the source reads them
+  uint64_t index = 0;      // where the source needs no bytes: the entry of a list, ...
+
+  // Copies key and value, so that they stay valid until the source writes this record again.
+  void Keep();
+
+ private:
+  std::string kept_;
+};
+
+// Decodes and transforms. Used by one thread; the decoders of one source run at the same time. What
+// a record becomes depends on the record, its number and its slot alone.
+class Decoder {
+ public:
+  virtual ~Decoder() = default;
+  // Fills the records' slots of the batch, in the order of the records. Throws at the first bad
+  // one: kData, kNoInput, kIo, ..., naming the source and the record.
+  virtual void Decode(std::span<const RawRecord> records, Batch* batch) = 0;
+};
+
+// An endless row of records, epoch after epoch. Reading goes forward; only Seek may go back. Used
+// by one thread at a time, beside its decoders: what those read of it must not change.
 //
-// Errors: of Read, kData, kNoInput, kIo, ..., naming the source and the record.
+// Errors: of Fetch and Advance, kData, kIo, ..., naming the source and the record.
 class RecordSource {
  public:
   virtual ~RecordSource() = default;
 
   // The database or list, for messages.
   virtual const std::string& path() const = 0;
-  // Names the current record, in messages and in snapshots.
+
+  // The current record; `number` and `slot` are the caller's.
+  virtual void Fetch(RawRecord* record) = 0;
+  // Whether key and value stay valid as long as the source; else until Advance or Seek.
+  virtual bool RecordsStayValid() const { return false; }
+  // Goes on by `count` records. Returns how many epochs ended on the way.
+  virtual uint64_t Advance(uint64_t count) = 0;
+
+  // Of a snapshot: the current record, by which a later run finds it.
   virtual std::string Key() const = 0;
-  // The current record; valid until the next call.
-  virtual const DatumView& Read() = 0;
+  // The position before anything is read.
+  virtual Position First() const { return {}; }
+  // Goes to a position whose key is that of First or Key. Without such a record it throws
+  // kBadSnapshot and stays.
+  virtual void Seek(const Position& position) = 0;
+  // The current record, for messages: "record '00000007' of data/train_lmdb".
+  virtual std::string Name() const;
 
-  virtual void SeekFirst() = 0;
-  // Goes on. Returns whether an epoch ended.
-  virtual bool Next() = 0;
-  // Goes to where Key() gave this. When there is no such record it returns false and stays.
-  virtual bool Seek(std::string_view key) = 0;
+  // Of the outputs of a batch; looks at the current record where it must. `labels`: whether images
+  // have a second output. Called once, before MakeDecoder.
+  virtual std::vector<Shape> Shapes(int64_t batch_size, bool labels) = 0;
+  virtual std::unique_ptr<Decoder> MakeDecoder() const = 0;
+
+ protected:
+  // For Seek.
+  [[noreturn]] void FailSeek(const Position& position) const;
 };
-
-// The Datum records of a database; encoded ones are decoded to `colors`.
-std::unique_ptr<RecordSource> MakeDatabaseSource(std::unique_ptr<Cursor> cursor, Colors colors);
 
 }  // namespace trainer

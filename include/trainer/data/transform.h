@@ -24,7 +24,7 @@ struct ImageShape {
 // y = (x - mean) * scale, of a window of the record and maybe mirrored: Caffe's rules.
 //   mean_file   one mean per element of the whole record, cut out with the window; or
 //   mean_value  one for all channels or one per channel
-//   crop_size   TRAIN: a window at a random place; TEST: the middle one, rounded up and left;
+//   crop_size   TRAIN: a window at a random position; TEST: the middle one, rounded up and left;
 //               crop_h and crop_w (NVIDIA Caffe) instead of it give a window that is not square
 //   random_resize_param, random_aspect_ratio_param (Intel Caffe): the record gets another size
 //               before that, in TEST nets too

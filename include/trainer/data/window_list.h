@@ -51,8 +51,8 @@ struct WindowCrop {
 };
 
 // Where a box's surroundings fall: `from` in the picture goes to `width` x `height` pixels at
-// (left, top) of the result; the rest of the result lies outside the picture.
-struct WindowPlace {
+// (left, top) of the result; the rest of the result is outside the picture.
+struct WindowRegion {
   Box from;
   int left = 0, top = 0, width = 0, height = 0;
 };
@@ -60,13 +60,12 @@ struct WindowPlace {
 // Widens the box so that after scaling it keeps context_pad pixels on each side: R-CNN, section 2
 // and appendix A (arXiv:1311.2524). A `mirror` result has what was cut off on the left on the
 // right.
-WindowPlace PlaceWindow(const Window& window, int image_height, int image_width,
-                        const WindowCrop& crop, bool mirror);
+WindowRegion FitWindow(const Window& window, int image_height, int image_width,
+                       const WindowCrop& crop, bool mirror);
 
 // The source that a WindowData layer's window_data_param and transform_param ask for. Which window,
 // and whether it is mirrored, is a function of the key and the record's number. Throws as
 // ReadPrefetchOptions and ReadWindowList do, and kConfig at the field's line.
-std::unique_ptr<Prefetcher> MakeWindowPrefetcher(const LayerSpec& layer, caffe::Phase phase,
-                                                 const PhiloxKey& key, const Replica& replica);
+std::unique_ptr<Prefetcher> MakeWindowPrefetcher(const LayerSpec& layer, const ReadingEnv& env);
 
 }  // namespace trainer

@@ -114,6 +114,7 @@ class PrepareContext {
 // iteration does differs from the iteration before in nothing else that a host passes to a kernel.
 struct PassNumber {
   uint32_t value = 0;
+  bool repeats = false;           // the pass before, on the same batch
   uint32_t* on_device = nullptr;  // the same number for kernels
 };
 
@@ -173,6 +174,9 @@ class RunContext {
   const PhiloxKey& key() const { return key_; }
   uint32_t pass() const { return pass_->value; }
   const uint32_t* DevicePass() const { return pass_->on_device; }
+  // Whether this forward pass repeats the one before it on the same batch. It then leaves no trace
+  // of its own in what outlives a pass: running averages, files.
+  bool repeats() const { return pass_->repeats; }
 
  private:
   friend class Program;
@@ -194,7 +198,7 @@ class RunContext {
 // What a layer's maker may know beside its spec.
 struct LayerEnv {
   caffe::Phase phase = caffe::TEST;
-  PhiloxKey key;    // of the layer's random stream
+  PhiloxKey key;    // of the order of data: the same for all replicas, unlike RunContext::key
   Replica replica;  // the part of a data set that this replica reads
   // For batches on their way to the device; null: the heap.
   std::pmr::memory_resource* host_memory = nullptr;
@@ -241,6 +245,8 @@ class Layer {
 
   // For `trainer time` and `trainer plan`: the kernel that was chosen, or "".
   virtual std::string Implementation() const { return ""; }
+  // What was asked before it and declined, with the reasons: see DevicePlan::Declined.
+  virtual std::vector<std::string> Declined() const { return {}; }
   // Multiply-adds of one forward pass, 0 where not worth counting.
   virtual int64_t Macs() const { return 0; }
   // How long a data source made the net wait; null for other layers.

@@ -3,10 +3,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "trainer/base/replica.h"
+#include "trainer/base/replica_group.h"
 #include "trainer/config/net_spec.h"
 #include "trainer/layers/file_writer.h"
 #include "trainer/layers/layer.h"
@@ -15,6 +16,7 @@
 namespace trainer {
 
 struct Graph;
+class KeptStates;
 class Program;
 class RunState;
 
@@ -29,7 +31,8 @@ struct NetOptions {
   bool training = false;  // plan memory for backward
   bool force_backward = false;
   uint64_t seed = 0;
-  Replica replica;
+  Replica replica;           // its share of the data, and random streams of its own
+  bool keeps_batch = false;  // for Forward on NetBatch::kSame, at the price of some memory
   MemoryMode memory = MemoryMode::kShared;
   bool recompute = false;  // as the net's `recompute` says, or this
   bool fuse = true;        // compute layers along with the one before them; never with kSeparate
@@ -72,6 +75,31 @@ struct LayerTraffic {
   size_t forward = 0, backward = 0;
 };
 
+// What a forward pass computes on.
+enum class NetBatch {
+  kNext,  // the data layers' next batch
+  // The batch of the pass before, with the same random numbers and the same states to begin with:
+  // the same function of the weights once more. Data layers are not run and the pass keeps its
+  // number. Only for a net that keeps_batch.
+  kSame,
+};
+
+// Parameters whose gradients become final together and lie side by side in memory.
+struct GradientSlice {
+  std::span<float> values;         // on the device, with the gaps behind the parameters
+  std::span<Param* const> params;  // in memory order
+  // Final when this layer ran backward; NumLayers() for what no layer adds to: final at once.
+  int layer = 0;
+};
+
+// What a layer leaves to its next pass, or the position of a data source.
+struct LayerState {
+  std::string layer, bytes;
+  // Whether it is this replica's own. A position in data counts the records of all replicas and is
+  // the same for each.
+  bool of_replica = false;
+};
+
 // What loading a weights file did, by layer name.
 struct LoadReport {
   std::vector<std::string> loaded, missing, unused;
@@ -90,9 +118,13 @@ class Net {
   const std::string& name() const { return name_; }
 
   // One pass over all layers; returns the loss: the sum of loss_weight times each weighted output.
-  float Forward();
-  // Adds to the parameter gradients. After a Forward.
-  void Backward();
+  float Forward(NetBatch batch = NetBatch::kNext);
+  // Adds to the parameter gradients. After a Forward. `sink`, where not null, is told of each slice
+  // as soon as it is final; behind the last line of debug_info where that is on, whose gradients
+  // are the net's own.
+  void Backward(GradientSink* sink = nullptr);
+  // Every parameter with a gradient is in one slice, by the order in which backward finishes them.
+  const std::vector<GradientSlice>& gradient_slices() const { return slices_; }
 
   // Whether Forward and Backward log the mean absolute value of every output, parameter and
   // gradient. As the net's debug_info says at first.
@@ -146,12 +178,14 @@ class Net {
 
   // Passes done and the state of every layer that has one, for bit-exact resuming.
   uint32_t passes() const { return passes_; }
-  std::vector<std::pair<std::string, std::string>> SaveLayerStates() const;
-  void Restore(uint32_t passes, const std::vector<std::pair<std::string, std::string>>& states);
+  std::vector<LayerState> SaveLayerStates() const;
+  void Restore(uint32_t passes, const std::vector<LayerState>& states);
 
  private:
   Tensor Find(const std::string& blob, bool gradient) const;
   void CheckFault(int i, uint64_t word) const;
+  void ListSlices();
+  float ForwardAgain();
 
   std::string name_;
   NetOptions options_;
@@ -163,6 +197,9 @@ class Net {
   std::unique_ptr<const Program> program_;
   std::unique_ptr<RunState> state_;
   std::vector<Param*> learnable_;
+  std::vector<Param*> finished_;  // those with a gradient, in the order of slices_
+  std::vector<GradientSlice> slices_;
+  std::unique_ptr<KeptStates> kept_states_;  // null without keeps_batch
   uint32_t passes_ = 0;
   bool debug_ = false;
 };

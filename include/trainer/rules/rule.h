@@ -5,7 +5,7 @@
 #include <memory>
 #include <string_view>
 
-#include "trainer/backend/map.h"
+#include "trainer/backend/device.h"
 #include "trainer/base/registry.h"
 #include "trainer/base/text.h"
 #include "trainer/config/solver_spec.h"
@@ -41,69 +41,6 @@ class Rule {
   virtual void Step(const Device& device, const ParamSlice& slice) = 0;
 };
 
-// The gradient a rule works on: averaged, clipped, with the weight decay's gradient added
-// (L2: lambda w, L1: lambda sign w), in that order, as in Caffe.
-struct Regularized {
-  float grad_scale, l1, l2;
-  HD float operator()(float grad, float weight) const {
-    const float sign = static_cast<float>((weight > 0) - (weight < 0));
-    return grad_scale * grad + l2 * weight + l1 * sign;
-  }
-};
-
-namespace rule_internal {
-
-template <class F>
-struct Stateless {
-  F step;
-  Regularized g;
-  bool clear;
-  HD void operator()(float& w, float& grad) const {
-    step(w, g(grad, w));
-    if (clear) grad = 0;
-  }
-};
-
-template <class F>
-struct OneState {
-  F step;
-  Regularized g;
-  bool clear;
-  HD void operator()(float& w, float& grad, float& a) const {
-    step(w, a, g(grad, w));
-    if (clear) grad = 0;
-  }
-};
-
-template <class F>
-struct TwoStates {
-  F step;
-  Regularized g;
-  bool clear;
-  HD void operator()(float& w, float& grad, float& a, float& b) const {
-    step(w, a, b, g(grad, w));
-    if (clear) grad = 0;
-  }
-};
-
-}  // namespace rule_internal
-
-// Runs step(w, [state...], g) for every weight in one pass over memory, with g regularised and the
-// gradient cleared on the way.
-template <int kStates, class F>
-void UpdateWeights(const Device& device, const ParamSlice& p, F step) {
-  const Regularized g{p.grad_scale, p.decay_l1, p.decay_l2};
-  if constexpr (kStates == 0) {
-    Update(device, rule_internal::Stateless<F>{step, g, p.clear_grad}, p.count, p.weight, p.grad);
-  } else if constexpr (kStates == 1) {
-    Update(device, rule_internal::OneState<F>{step, g, p.clear_grad}, p.count, p.weight, p.grad,
-           p.state[0]);
-  } else {
-    Update(device, rule_internal::TwoStates<F>{step, g, p.clear_grad}, p.count, p.weight, p.grad,
-           p.state[0], p.state[1]);
-  }
-}
-
 using RuleRegistry = Registry<Rule, const SolverSpec&>;
 
 // const RegisterRule<Sgd> kSgd("SGD");
@@ -120,7 +57,8 @@ void RefuseMomentum(const SolverSpec& spec, std::string_view type);
 // Throws kConfig when the solver asks for L1: `type` defines its decay for L2 alone.
 void RefuseL1(const SolverSpec& spec, std::string_view type);
 
-// Makes the rule of the solver's `type`, or throws kConfig at its line naming the nearest type.
-std::unique_ptr<Rule> MakeRule(const SolverSpec& spec);
+// Makes the rule of the solver's `type`, or throws kConfig at its line naming the nearest type, of
+// the rules and of `others`.
+std::unique_ptr<Rule> MakeRule(const SolverSpec& spec, const std::vector<std::string>& others = {});
 
 }  // namespace trainer

@@ -2,6 +2,7 @@
 // What changes from update to update by a formula of the solver.
 
 #include "trainer/config/solver_spec.h"
+#include "trainer/steps/weight_update.h"
 
 namespace trainer {
 
@@ -36,5 +37,8 @@ float Momentum(const caffe::SolverParameter& solver, int iter, float rate);
 //   poly   weight_decay + (max_weight_decay - weight_decay) * (iter / max_iter) ^
 //          weight_decay_power
 float WeightDecay(const caffe::SolverParameter& solver, int iter);
+
+// All three.
+UpdateRates RatesOf(const caffe::SolverParameter& solver, int iter, int current_step);
 
 }  // namespace trainer

@@ -1,9 +1,8 @@
 #pragma once
-// The training loop: nets, update rule, tests, snapshots.
+// The training loop: nets, schedules, tests, snapshots. What a step does is its step rule's
+// (trainer/steps).
 
-#include <deque>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,7 +12,7 @@
 #include "trainer/observe/observer.h"
 #include "trainer/solver/signals.h"
 #include "trainer/solver/weight_average.h"
-#include "trainer/solver/weight_update.h"
+#include "trainer/steps/step_rule.h"
 
 namespace trainer {
 
@@ -25,7 +24,13 @@ struct TrainOptions {
   SignalWatch* signals = nullptr;  // null: signals are not looked at
   // false: the run writes no file: no snapshot, whose folder is left alone, and nothing of layers.
   bool saves = true;
+  // How this replica reaches those that train the same model; null: the run is alone. Each replica
+  // makes a solver with the same files and options, and calls it alike.
+  ReplicaGroup* group = nullptr;
 };
+
+// The rank and number of replicas that the options tell.
+Replica ReplicaOf(const TrainOptions& options);
 
 // Whether a run of this solver writes snapshots of itself, without a signal that asks for one.
 bool SavesSnapshots(const caffe::SolverParameter& solver);
@@ -37,6 +42,9 @@ void CheckSnapshotPaths(const caffe::SolverParameter& solver);
 enum class SolveResult { kFinished, kStopped };
 
 // Used by one thread. Everything is allocated by the constructor; an iteration allocates nothing.
+//
+// Of several replicas rank 0 alone has test nets and averaged weights, writes files and reports
+// more than errors; see src/README.md, "Replicas".
 class Solver {
  public:
   // Builds the training net and the test nets; restores the snapshot or copies the weights; checks
@@ -52,16 +60,17 @@ class Solver {
   // reported, a weight.
   SolveResult Solve();
 
-  // One iteration: iter_size passes forward and backward, and the update. Returns the loss.
+  // One iteration: a step of the step rule. Returns the loss that it started from.
   float Step();
 
-  // Writes a snapshot of the current iteration and returns the model's path. Throws kIo and leaves
-  // older snapshots as they are; throws kDiverged rather than save weights that are not finite.
+  // Writes a snapshot of the current iteration and returns the model's path; on other ranks than 0
+  // hands rank 0 what it needs and returns "". Throws kIo and leaves older snapshots as they are;
+  // throws kDiverged rather than save weights that are not finite.
   std::string Snapshot();
 
   int iter() const { return state_.iter; }
   // The least that the update moves between memory and the processor.
-  size_t UpdateBytes() const { return update_->Bytes(); }
+  size_t UpdateBytes() const { return rule_->Bytes(); }
   Net& train_net() { return *train_net_; }
   Net& test_net(int i) { return *test_nets_[static_cast<size_t>(i)]; }
   // Of a snapshot's numbers: weights, averaged weights and the rule's state.
@@ -78,6 +87,7 @@ class Solver {
     size_t loss_position = 0;
   };
   class Clock;
+  class Frame;
 
   void BuildNets(const TrainOptions& options);
   void LoadWeights(const std::vector<std::string>& files);
@@ -88,31 +98,40 @@ class Solver {
   void RestoreHistory(const caffe::SolverState& state, const std::string& file);
   void RestoreProgress(const caffe::SolverState& state);
   caffe::SolverState StateProto() const;
+  void SaveNet(const std::string& name, const Net& net, caffe::SolverState& state) const;
+  void RestoreNet(const caffe::SolverState& state, const std::string& name, Net& net) const;
   void CheckSnapshotForm() const;
   void CheckSnapshotFolder() const;
 
-  float AccumulateGradients();
+  UpdateRates BeginStep(float loss);
   float SmoothLoss(float loss);
   void Report(float rate);
   [[noreturn]] void Diverge(float loss);
   bool TestAll();
   bool RunTest(int index);
   std::vector<ReportedValue> ReadOutputs(const Net& net) const;
-  bool WeightsAreFinite() const;
+  bool WeightsAreFinite();
   std::string FirstNonFiniteParam() const;
   bool TestIsDue() const;
   void TrySnapshot();
   void Finish();
+  bool IsDisplayed() const;
+  bool StopsNow() const;
+  Request PollAll();
+  bool OfRank0(bool value);
 
   const SolverSpec& spec_;
   const caffe::SolverParameter& proto_;
   const Device& device_;
   Observer& observer_;
   SignalWatch* signals_;
+  ReplicaGroup* group_;  // null for a run alone
+  Replica replica_;
   ParamStore params_;
   std::unique_ptr<Net> train_net_;
   std::vector<std::unique_ptr<Net>> test_nets_;
-  std::unique_ptr<WeightUpdate> update_;
+  std::unique_ptr<Objective> objective_;
+  std::unique_ptr<StepRule> rule_;
   std::unique_ptr<WeightAverage> average_;  // null without ema_decay
   uint64_t seed_ = 0;
   Progress state_;

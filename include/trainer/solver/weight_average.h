@@ -1,9 +1,9 @@
 #pragma once
 // A running average of the weights beside the weights themselves, for tests.
 
-#include <memory>
 #include <vector>
 
+#include "trainer/backend/device_floats.h"
 #include "trainer/net/net.h"
 
 namespace trainer {
@@ -42,10 +42,6 @@ class WeightAverage {
   };
 
  private:
-  struct FreeOnDevice {
-    const Device* device;
-    void operator()(void* block) const { device->Free(block); }
-  };
   struct Entry {
     Param* param;
     float* average;
@@ -56,7 +52,7 @@ class WeightAverage {
   float decay_;
   const Device& device_;
   const Net& net_;
-  std::unique_ptr<void, FreeOnDevice> memory_;
+  DeviceFloats memory_;
   std::vector<Entry> entries_;
   bool in_use_ = false;  // the average lies where the weights belong
 };

@@ -7,6 +7,19 @@
 namespace trainer::cpu {
 namespace {
 
+// y = max(0, y); NaN stays.
+void Rectify(void* y, int64_t count, DType dtype) {
+  WithType(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    T* const at = static_cast<T*>(y);
+    ParallelFor(
+        count, [=](int64_t i) __attribute__((always_inline)) {
+          const float v = Load(at[i]);
+          Store(at[i], v <= 0 ? 0.0f : v);
+        });
+  });
+}
+
 // What a pass over the targets reads and writes: y from x going forward, dx from dy going back.
 struct Operands {
   const void* source;
@@ -16,9 +29,9 @@ struct Operands {
   bool stream;
 };
 
-class Lines {
+class DepthwisePass {
  public:
-  Lines(const ConvDesc& desc, bool back)
+  DepthwisePass(const ConvDesc& desc, bool back)
       : batch_(desc.batch),
         channels_(desc.in_channels),
         stride_(desc.stride[1]),
@@ -84,10 +97,8 @@ class Lines {
         RunTile<T, V, Window>(sources, operands, target + t * channels_, std::max<int64_t>(-t, 0),
                               target_width_ - t);
       }
-      if (operands.stream) StreamFence();
     };
-    ParallelLanes<V>(TargetLines(), line,
-                     1 + parallel_for_internal::kGrain / (target_width_ * channels_));
+    ParallelLanes<V>(TargetLines(), GrainOf(target_width_ * channels_), operands.stream, line);
   }
 
   // Writes the targets [begin, end) of a window.
@@ -142,40 +153,67 @@ class Lines {
 
 class DepthwiseForward final : public ConvForward {
  public:
-  explicit DepthwiseForward(const ConvDesc& desc) : bias_(desc.bias), lines_(desc, false) {}
+  explicit DepthwiseForward(const ConvDesc& desc)
+      : bias_(desc.bias),
+        relu_(desc.relu),
+        count_(desc.OutShape().Count()),
+        dtype_(desc.dtype),
+        pass_(desc, false) {}
 
   std::string Name() const override { return "own depthwise"; }
-  size_t ScratchBytes() const override { return lines_.ScratchBytes(); }
+  size_t ScratchBytes() const override { return pass_.ScratchBytes(); }
   void Run(const void* x, const float* weight, const float* bias, void* y,
            std::span<std::byte> scratch) override {
-    lines_.Run(x, weight, bias_ ? bias : nullptr, y, scratch);
+    pass_.Run(x, weight, bias_ ? bias : nullptr, y, scratch);
+    if (relu_) Rectify(y, count_, dtype_);
   }
 
  private:
-  bool bias_;
-  Lines lines_;
+  bool bias_, relu_;
+  int64_t count_;
+  DType dtype_;
+  DepthwisePass pass_;
 };
 
 class DepthwiseBackwardData final : public ConvBackwardData {
  public:
-  explicit DepthwiseBackwardData(const ConvDesc& desc) : lines_(desc, true) {}
+  explicit DepthwiseBackwardData(const ConvDesc& desc) : pass_(desc, true) {}
 
   std::string Name() const override { return "own depthwise"; }
-  size_t ScratchBytes() const override { return lines_.ScratchBytes(); }
+  size_t ScratchBytes() const override { return pass_.ScratchBytes(); }
   void Run(const void* dy, const float* weight, void* dx, std::span<std::byte> scratch) override {
-    lines_.Run(dy, weight, nullptr, dx, scratch);
+    pass_.Run(dy, weight, nullptr, dx, scratch);
   }
 
  private:
-  Lines lines_;
+  DepthwisePass pass_;
 };
+
+Offer<ConvForward> TakeForward(const Device&, const ConvDesc& desc) {
+  if (auto why = DepthwiseRefuses(desc); !why.empty()) return Declines{why};
+  return std::make_unique<DepthwiseForward>(desc);
+}
+Offer<ConvBackwardData> TakeData(const Device&, const ConvDesc& desc) {
+  if (auto why = DepthwiseRefuses(desc); !why.empty()) return Declines{why};
+  return std::make_unique<DepthwiseBackwardData>(desc);
+}
+
+const RegisterConvStep<ConvForward> kForward({DeviceKind::kCpu, rank::kOwn, "own depthwise",
+                                              TakeForward});
+const RegisterConvStep<ConvBackwardData> kData({DeviceKind::kCpu, rank::kOwn, "own depthwise",
+                                                TakeData});
 
 }  // namespace
 
-bool DepthwiseTakes(const ConvDesc& desc) {
-  return desc.in.size() == 2 && desc.group == desc.in_channels && desc.group == desc.out_channels &&
-         desc.group >= 4 && desc.kernel[0] == 3 && desc.kernel[1] == 3 && desc.stride[1] <= 2 &&
-         desc.dilation[1] == 1;
+std::string DepthwiseRefuses(const ConvDesc& desc) {
+  if (desc.in.size() != 2) return "it takes images only";
+  if (desc.group != desc.in_channels || desc.group != desc.out_channels) {
+    return "the groups do not have one input and one output channel each";
+  }
+  if (desc.group < 4) return "less than 4 channels";
+  if (desc.kernel[0] != 3 || desc.kernel[1] != 3) return "the kernel is not 3 x 3";
+  if (desc.stride[1] > 2) return "the stride along the width is more than 2";
+  return desc.dilation[1] != 1 ? "the kernel is dilated along the width" : "";
 }
 
 std::vector<DepthwiseRows> ForwardRows(const ConvDesc& desc) {
@@ -202,14 +240,6 @@ std::vector<DepthwiseRows> BackwardRows(const ConvDesc& desc) {
     }
   }
   return rows;
-}
-
-std::unique_ptr<ConvForward> MakeDepthwiseForward(const ConvDesc& desc) {
-  return std::make_unique<DepthwiseForward>(desc);
-}
-
-std::unique_ptr<ConvBackwardData> MakeDepthwiseBackwardData(const ConvDesc& desc) {
-  return std::make_unique<DepthwiseBackwardData>(desc);
 }
 
 }  // namespace trainer::cpu

@@ -1,25 +1,28 @@
 #pragma once
 // Depthwise 3 x 3 convolutions of images (as many groups as channels, one output each) by own
-// loops, bound by memory: vectors run over the channels of NHWC, and some neighbouring pixels are
-// worked on at once, so that what they share is loaded once.
+// loops. A pixel of a channel is 9 multiply-adds for one number read and one written, so that the
+// memory is the limit, and each number should be loaded once per line.
+//
+// Vectors run over the channels of NHWC: no number of one channel meets one of another. Of a line,
+// 7 or 8 neighbouring targets are held in registers at once. Each source of their window is loaded
+// once and added, times one of 3 weights, to up to 3 of them; that is a row of the kernel, and the
+// three rows follow each other. Going back is the same loop over dx: a pixel of dx gathers from the
+// pixels of dy that it has reached, so that nothing is scattered, no two threads add to one number,
+// and every target is written once, past the caches where it is large. Rows outside of the image
+// point to zeros, so that the loops know no borders.
 
 #include <memory>
 #include <span>
 #include <vector>
 
-#include "cpu/conv_steps.h"
+#include "conv_steps.h"
 #include "cpu/lanes.h"
 
 namespace trainer::cpu {
 
-// Whether these loops can do it: 3 x 3 kernels of two axes with one input and one output channel
-// per group, in steps of 1 or 2 along the width, columns not dilated.
-bool DepthwiseTakes(const ConvDesc& desc);
-
-// For descriptions that DepthwiseTakes.
-std::unique_ptr<ConvForward> MakeDepthwiseForward(const ConvDesc& desc);
-std::unique_ptr<ConvBackwardData> MakeDepthwiseBackwardData(const ConvDesc& desc);
-std::unique_ptr<ConvBackwardWeight> MakeDepthwiseBackwardWeight(const ConvDesc& desc);
+// Why these loops cannot do it, or "": they take 3 x 3 kernels of two axes with one input and one
+// output channel per group, in steps of 1 or 2 along the width, columns not dilated.
+std::string DepthwiseRefuses(const ConvDesc& desc);
 
 inline constexpr int kTaps = 9;  // of the kernel, in row-major order
 

@@ -65,7 +65,7 @@ class DepthwiseBackwardWeight final : public ConvBackwardWeight {
         at += count;
       }
     };
-    ParallelLanes<V>(threads_, part, 1);
+    ParallelLanes<V>(threads_, 1, false, part);
   }
 
   // Pixels that are summed up before the sums go to memory: enough to make that cheap, and few
@@ -155,10 +155,13 @@ class DepthwiseBackwardWeight final : public ConvBackwardWeight {
   std::vector<DepthwiseRows> rows_;  // per row of dy
 };
 
-}  // namespace
-
-std::unique_ptr<ConvBackwardWeight> MakeDepthwiseBackwardWeight(const ConvDesc& desc) {
+Offer<ConvBackwardWeight> Take(const Device&, const ConvDesc& desc) {
+  if (auto why = DepthwiseRefuses(desc); !why.empty()) return Declines{why};
   return std::make_unique<DepthwiseBackwardWeight>(desc);
 }
 
+const RegisterConvStep<ConvBackwardWeight> kWeight({DeviceKind::kCpu, rank::kOwn, "own depthwise",
+                                                    Take});
+
+}  // namespace
 }  // namespace trainer::cpu

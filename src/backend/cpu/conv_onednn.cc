@@ -1,7 +1,8 @@
+#include "cpu/conv_onednn.h"
+
 #include <algorithm>
 #include <array>
 
-#include "cpu/conv_steps.h"
 #include "cpu/onednn.h"
 #include "trainer/backend/parallel_for.h"
 
@@ -24,12 +25,12 @@ bool TilesAreRight(const ConvDesc& desc) {
 }
 
 // A description in oneDNN's terms. `..._lib` may leave the layout to the library.
-struct Described {
-  Described(const ConvDesc& desc, ConvLayout layout)
+struct ConvDescriptors {
+  ConvDescriptors(const ConvDesc& desc, ConvLayout layout)
       : x(Ours(desc.InShape(), desc.dtype)),
         y(Ours(desc.OutShape(), desc.dtype)),
-        weight(onednn::Plain(WeightDims(desc), DType::kF32)),
-        bias(onednn::Plain({desc.out_channels}, DType::kF32)),
+        weight(onednn::RowMajor(WeightDims(desc), DType::kF32)),
+        bias(onednn::RowMajor({desc.out_channels}, DType::kF32)),
         type_lib(layout == ConvLayout::kFloat ? DType::kF32 : desc.dtype),
         x_lib(layout == ConvLayout::kOurs ? x : onednn::Any(DimsOf(desc.InShape()), type_lib)),
         y_lib(layout == ConvLayout::kOurs ? y : onednn::Any(DimsOf(desc.OutShape()), type_lib)),
@@ -48,7 +49,7 @@ struct Described {
   static Dims DimsOf(const Shape& shape) { return {shape.dims().begin(), shape.dims().end()}; }
   static dnnl_memory_desc_t Ours(const Shape& shape, DType type) {
     const Dims dims = DimsOf(shape);
-    return shape.IsImage() ? onednn::ChannelsLast(dims, type) : onednn::Plain(dims, type);
+    return shape.IsImage() ? onednn::ChannelsLast(dims, type) : onednn::RowMajor(dims, type);
   }
   static Dims WeightDims(const ConvDesc& desc) {
     Dims dims = DimsOf(desc.WeightShape());
@@ -112,7 +113,7 @@ bool Takes(const Choice& choice, bool any_kernel) {
 
 class OneDnnForward final : public ConvForward {
  public:
-  OneDnnForward(const Described& d, const Choice& choice) : op_(choice), bias_(d.has_bias) {
+  OneDnnForward(const ConvDescriptors& d, const Choice& choice) : op_(choice), bias_(d.has_bias) {
     op_.In(DNNL_ARG_SRC, d.x, choice.Md(dnnl_query_src_md));
     op_.In(DNNL_ARG_WEIGHTS, d.weight, choice.Md(dnnl_query_weights_md));
     op_.Out(DNNL_ARG_DST, d.y, choice.Md(dnnl_query_dst_md));
@@ -120,7 +121,6 @@ class OneDnnForward final : public ConvForward {
   }
 
   std::string Name() const override { return "onednn " + op_.Name(); }
-  bool Rectifies() const override { return true; }
   size_t ScratchBytes() const override { return op_.ScratchBytes(); }
   void Run(const void* x, const float* weight, const float* bias, void* y,
            std::span<std::byte> scratch) override {
@@ -136,7 +136,7 @@ class OneDnnForward final : public ConvForward {
 
 class OneDnnBackwardData final : public ConvBackwardData {
  public:
-  OneDnnBackwardData(const Described& d, const Choice& choice) : op_(choice) {
+  OneDnnBackwardData(const ConvDescriptors& d, const Choice& choice) : op_(choice) {
     op_.In(DNNL_ARG_DIFF_DST, d.y, choice.Md(dnnl_query_diff_dst_md));
     op_.In(DNNL_ARG_WEIGHTS, d.weight, choice.Md(dnnl_query_weights_md));
     op_.Out(DNNL_ARG_DIFF_SRC, d.x, choice.Md(dnnl_query_diff_src_md));
@@ -156,7 +156,8 @@ class OneDnnBackwardData final : public ConvBackwardData {
 
 class OneDnnBackwardWeight final : public ConvBackwardWeight {
  public:
-  OneDnnBackwardWeight(const Described& d, const Choice& choice) : op_(choice), bias_(d.has_bias) {
+  OneDnnBackwardWeight(const ConvDescriptors& d, const Choice& choice)
+      : op_(choice), bias_(d.has_bias) {
     op_.In(DNNL_ARG_SRC, d.x, choice.Md(dnnl_query_src_md));
     op_.In(DNNL_ARG_DIFF_DST, d.y, choice.Md(dnnl_query_diff_dst_md));
     op_.Out(DNNL_ARG_DIFF_WEIGHTS, d.weight, choice.Md(dnnl_query_diff_weights_md), true);
@@ -183,8 +184,8 @@ class OneDnnBackwardWeight final : public ConvBackwardWeight {
 
 std::unique_ptr<ConvForward> MakeOneDnnForward(const ConvDesc& desc, ConvLayout layout,
                                                bool any_kernel, WeightOrder order) {
-  Described d(desc, layout);
-  if (order == WeightOrder::kInputsFirst) d.weight = Described::InputsFirst(desc);
+  ConvDescriptors d(desc, layout);
+  if (order == WeightOrder::kInputsFirst) d.weight = ConvDescriptors::InputsFirst(desc);
   const Choice forward = d.Forward();
   if (!Takes(forward, any_kernel)) return nullptr;
   return std::make_unique<OneDnnForward>(d, forward);
@@ -192,7 +193,7 @@ std::unique_ptr<ConvForward> MakeOneDnnForward(const ConvDesc& desc, ConvLayout 
 
 std::unique_ptr<ConvBackwardData> MakeOneDnnBackwardData(const ConvDesc& desc, ConvLayout layout,
                                                          bool any_kernel) {
-  Described d(desc, layout);
+  ConvDescriptors d(desc, layout);
   d.relu = false;
   const Choice forward = d.Forward();
   if (!forward) return nullptr;
@@ -203,7 +204,7 @@ std::unique_ptr<ConvBackwardData> MakeOneDnnBackwardData(const ConvDesc& desc, C
 
 std::unique_ptr<ConvBackwardWeight> MakeOneDnnBackwardWeight(const ConvDesc& desc,
                                                              ConvLayout layout, bool any_kernel) {
-  Described d(desc, layout);
+  ConvDescriptors d(desc, layout);
   d.relu = false;
   const Choice forward = d.Forward();
   if (!forward) return nullptr;

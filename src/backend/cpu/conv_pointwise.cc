@@ -5,10 +5,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "cpu/conv_steps.h"
-#include "cpu/plans.h"
+#include "cpu/conv_transposed.h"
 #include "trainer/backend/carve.h"
-#include "trainer/backend/parallel_for.h"
+#include "trainer/backend/cpu_loops.h"
 
 namespace trainer::cpu {
 namespace {
@@ -23,7 +22,7 @@ bool IsPointwise(const ConvDesc& desc) {
 
 bool HasStride(const ConvDesc& desc) { return desc.stride[0] != 1 || desc.stride[1] != 1; }
 
-// The pixels of an image that a 1 x 1 kernel with a stride reads, packed, and the way back.
+// The pixels of an image that a 1 x 1 kernel with a stride reads, gathered, and scattered back.
 class StridedPixels {
  public:
   explicit StridedPixels(const ConvDesc& desc)
@@ -37,7 +36,7 @@ class StridedPixels {
         bytes_(static_cast<size_t>(desc.in_channels) * SizeOf(desc.dtype)) {}
 
   size_t PackedBytes() const { return static_cast<size_t>(batch_ * oh_ * ow_) * bytes_; }
-  void Pack(const std::byte* x, std::byte* packed) const {
+  void Gather(const std::byte* x, std::byte* packed) const {
     ParallelRanges(batch_ * oh_, Grain(ow_), [&](int64_t begin, int64_t end) {
       for (int64_t line = begin; line < end; ++line) {
         const std::byte* from = x + LineOf(line) * bytes_;
@@ -49,7 +48,7 @@ class StridedPixels {
     });
   }
   // Writes all of x: the packed pixels to their places, zeros between them.
-  void Spread(const std::byte* packed, std::byte* x) const {
+  void Scatter(const std::byte* packed, std::byte* x) const {
     ParallelRanges(batch_ * h_, Grain(w_), [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         const int64_t n = row / h_, h = row % h_;
@@ -68,7 +67,7 @@ class StridedPixels {
   // The first pixel that a line of outputs reads.
   int64_t LineOf(int64_t line) const { return (line / oh_ * h_ + line % oh_ * sh_) * w_; }
   int64_t Grain(int64_t pixels) const {
-    return std::max<int64_t>(1, (1 << 16) / (pixels * static_cast<int64_t>(bytes_)));
+    return GrainOfBytes(pixels * static_cast<int64_t>(bytes_));
   }
 
   int64_t batch_, h_, w_, oh_, ow_, sh_, sw_;
@@ -79,7 +78,7 @@ class StridedPixels {
 // register are a second product.
 class PointwiseBackwardWeight final : public ConvBackwardWeight {
  public:
-  explicit PointwiseBackwardWeight(const ConvDesc& desc)
+  PointwiseBackwardWeight(const Device& device, const ConvDesc& desc)
       : pixels_(desc.OutShape().Count() / desc.out_channels),
         main_(pixels_ / kTile * kTile),
         x_row_(desc.in_channels),
@@ -92,9 +91,9 @@ class PointwiseBackwardWeight final : public ConvBackwardWeight {
                      .trans_a = true,
                      .accumulate = true,
                      .dtype = DType::kBF16};
-    if (main_ > 0) gemms_[0] = MakeGemm(product);
+    if (main_ > 0) gemms_[0] = device.MakeGemm(product);
     product.k = pixels_ - main_;
-    if (product.k > 0) gemms_[1] = MakeGemm(product);
+    if (product.k > 0) gemms_[1] = device.MakeGemm(product);
     for (const auto& gemm : gemms_) {
       if (gemm) gemm_bytes_ = std::max(gemm_bytes_, gemm->ScratchBytes());
     }
@@ -108,7 +107,7 @@ class PointwiseBackwardWeight final : public ConvBackwardWeight {
            std::span<std::byte> scratch) override {
     const auto* from = static_cast<const std::byte*>(x);
     if (strided_) {
-      strided_pixels_.Pack(from, scratch.data());
+      strided_pixels_.Gather(from, scratch.data());
       from = scratch.data();
     }
     const auto* const pixels = reinterpret_cast<const BFloat16*>(from);
@@ -144,19 +143,19 @@ class PointwiseBackwardWeight final : public ConvBackwardWeight {
   size_t gemm_bytes_ = 0;
 };
 
-// The data gradient without the stride, spread.
-class SpreadBackwardData final : public ConvBackwardData {
+// The data gradient without the stride, scattered.
+class ScatteredBackwardData final : public ConvBackwardData {
  public:
-  SpreadBackwardData(const ConvDesc& desc, std::unique_ptr<ConvBackwardData> dense)
+  ScatteredBackwardData(const ConvDesc& desc, std::unique_ptr<ConvBackwardData> dense)
       : pixels_(desc), dense_(std::move(dense)) {}
 
-  std::string Name() const override { return dense_->Name() + " spread"; }
+  std::string Name() const override { return dense_->Name() + " scattered"; }
   size_t ScratchBytes() const override {
     return AlignedBytes(pixels_.PackedBytes()) + dense_->ScratchBytes();
   }
   void Run(const void* dy, const float* weight, void* dx, std::span<std::byte> scratch) override {
     dense_->Run(dy, weight, scratch.data(), scratch.subspan(AlignedBytes(pixels_.PackedBytes())));
-    pixels_.Spread(scratch.data(), static_cast<std::byte*>(dx));
+    pixels_.Scatter(scratch.data(), static_cast<std::byte*>(dx));
   }
 
  private:
@@ -164,21 +163,31 @@ class SpreadBackwardData final : public ConvBackwardData {
   std::unique_ptr<ConvBackwardData> dense_;
 };
 
-}  // namespace
-
-std::unique_ptr<ConvBackwardWeight> MakePointwiseBackwardWeight(const ConvDesc& desc) {
-  if (desc.dtype != DType::kBF16 || !IsPointwise(desc)) return nullptr;
-  if (desc.in_channels % 16 != 0 || desc.out_channels % 16 != 0) return nullptr;
-  return std::make_unique<PointwiseBackwardWeight>(desc);
+Offer<ConvBackwardWeight> TakeWeight(const Device& device, const ConvDesc& desc) {
+  if (!IsPointwise(desc)) return Declines{"it is no 1 x 1 kernel without groups and pad"};
+  if (desc.dtype != DType::kBF16)
+    return Declines{"in f32 the library's own gradient is the faster"};
+  if (desc.in_channels % 16 != 0 || desc.out_channels % 16 != 0) {
+    return Declines{"the channels do not fill whole vectors of 16"};
+  }
+  return std::make_unique<PointwiseBackwardWeight>(device, desc);
 }
 
-std::unique_ptr<ConvBackwardData> MakePointwiseBackwardData(const ConvDesc& desc) {
-  if (!IsPointwise(desc) || !HasStride(desc)) return nullptr;
+Offer<ConvBackwardData> TakeData(const Device&, const ConvDesc& desc) {
+  if (!IsPointwise(desc)) return Declines{"it is no 1 x 1 kernel without groups and pad"};
+  if (!HasStride(desc)) return Declines{"the stride is 1"};
   ConvDesc dense = desc;
   dense.in = desc.Out();
   dense.stride = {1, 1};
-  auto step = MakeTurnedBackwardData(dense);
-  return step ? std::make_unique<SpreadBackwardData>(desc, std::move(step)) : nullptr;
+  Offer<ConvBackwardData> step = TransposedBackwardDataOf(dense);
+  if (!step) return step;
+  return std::make_unique<ScatteredBackwardData>(desc, step.Take());
 }
 
+const RegisterConvStep<ConvBackwardData> kData({DeviceKind::kCpu, rank::kOwn + 30,
+                                                "onednn transposed scattered", TakeData});
+const RegisterConvStep<ConvBackwardWeight> kWeight({DeviceKind::kCpu, rank::kOwn + 30,
+                                                    "onednn matmul", TakeWeight});
+
+}  // namespace
 }  // namespace trainer::cpu

@@ -3,15 +3,26 @@
 // input channels, or channel counts far from a multiple of 16 (the first layers of LeNet, CIFAR-10
 // quick and CaffeNet; LeNet's second).
 //
-// In NHWC the numbers that one kernel row reads, (kernel_w, channels), lie in one piece: a segment.
-// The convolution is then a product of overlapping segments with the weight, without any im2col:
+// The library's kernels go tap by tap over vectors of channels. With 1 or 3 input channels, or 20
+// or 50 outputs, most of a vector is empty, and the work is that of 16, 32 or 64 channels. In NHWC
+// the numbers that one kernel row reads, (kernel_w, channels), lie in one piece: a segment. The
+// convolution is a product of overlapping segments with the weight:
 //   y[n, oh, ow, m] = sum over kh, k of x[n, oh*sh + kh*dh, ow*sw*C + k] * weight[kh, k, m].
+// Its inner length, kernel_w * C, is what is broadcast, so that it need not fill vectors at all.
+// The left operand is read in place, at an offset per pixel and one per tap (tiles.h): no matrix of
+// patches is written, which for these layers would be several times the input.
+//
+// Outputs that do not fill the last vector (4 of LeNet's 20) are the tail. Where that is the
+// cheaper, they are computed as dot products along the segment instead, with the segment in the
+// vectors. Padding is copied around an image into scratch, one image per thread, so that the loops
+// know no borders.
 
 #include <memory>
 #include <vector>
 
-#include "cpu/conv_steps.h"
+#include "conv_steps.h"
 #include "cpu/tiles.h"
+#include "trainer/backend/carve.h"
 #include "trainer/base/thread_team.h"
 
 namespace trainer::cpu {
@@ -39,37 +50,8 @@ struct SegmentShape {
   std::vector<int64_t> TapOffsets() const;
 };
 
-// Divides a call's scratch, in floats.
-class Room {
- public:
-  int64_t Take(int64_t floats) {
-    const int64_t at = used_;
-    used_ += RoundUpToLanes(floats);
-    return at;
-  }
-  size_t Bytes() const { return static_cast<size_t>(used_) * sizeof(float); }
-
- private:
-  int64_t used_ = 0;
-};
-
-inline float* Floats(std::span<std::byte> scratch) {
-  return reinterpret_cast<float*>(scratch.data());
-}
-
-// Calls part(p) for p of [0, parts), one thread each.
-template <class F>
-void ForEachPart(int parts, const F& part) {
-  RunParts(parts, part);
-}
-
-// Whether these loops can do it (AVX-512, f32, two axes, one group, columns of the kernel not
-// dilated) and are the faster ones.
-bool SegmentTakes(const ConvDesc& desc);
-
-// For descriptions that SegmentTakes.
-std::unique_ptr<ConvForward> MakeSegmentForward(const ConvDesc& desc);
-std::unique_ptr<ConvBackwardData> MakeSegmentBackwardData(const ConvDesc& desc);
-std::unique_ptr<ConvBackwardWeight> MakeSegmentBackwardWeight(const ConvDesc& desc);
+// Why these loops cannot do it or are not the faster ones, or "". They need AVX-512, f32, two axes,
+// one group and columns of the kernel that are not dilated.
+std::string SegmentsRefuse(const ConvDesc& desc);
 
 }  // namespace trainer::cpu

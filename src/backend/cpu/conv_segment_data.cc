@@ -18,25 +18,24 @@ class SegmentBackwardData final : public ConvBackwardData {
         tail_(TailColumns(s_.segment, 1, s_.m)),
         wide_(RoundUpToLanes(s_.segment - tail_)),
         lines_(std::clamp<int64_t>(kProductFloats / (s_.ow * s_.segment_wide), 1, s_.oh)),
-        main_at_(room_.Take(s_.kh * s_.m * wide_)),
-        tail_at_(room_.Take(s_.kh * tail_ * s_.m_wide)),
-        share_at_(room_.Take(s_.threads * Shares())),
-        image_at_(room_.Take(s_.HasPad() ? s_.threads * s_.padded : 0)) {
+        main_(scratch_.Add<float>(s_.kh * s_.m * wide_)),
+        tail_weights_(scratch_.Add<float>(s_.kh * tail_ * s_.m_wide)),
+        shares_(scratch_.Add<float>(s_.threads * Shares())),
+        images_(scratch_.Add<float>(s_.HasPad() ? s_.threads * s_.padded : 0)) {
     for (int64_t p = 0; p < lines_ * s_.ow; ++p) pixel_.push_back(p * s_.m);
     for (int64_t m = 0; m < s_.m; ++m) tap_.push_back(m);
   }
 
   std::string Name() const override { return "own segments"; }
-  size_t ScratchBytes() const override { return room_.Bytes(); }
+  size_t ScratchBytes() const override { return scratch_.Bytes(); }
   void Run(const void* dy, const float* weight, void* dx, std::span<std::byte> scratch) override {
-    float* base = Floats(scratch);
-    Pack(weight, base + main_at_, base + tail_at_);
-    ForEachPart(s_.threads, [&](int part) {
-      float* shares = base + share_at_ + part * Shares();
-      float* padded = base + image_at_ + part * s_.padded;
+    Pack(weight, main_.In(scratch), tail_weights_.In(scratch));
+    RunParts(s_.threads, [&](int part) {
+      float* shares = shares_.In(scratch) + part * Shares();
+      float* padded = images_.In(scratch) + part * s_.padded;
       const int64_t end = s_.batch * (part + 1) / s_.threads;
       for (int64_t n = s_.batch * part / s_.threads; n < end; ++n) {
-        RunImage(static_cast<const float*>(dy) + n * s_.y_image, base, shares, padded,
+        RunImage(static_cast<const float*>(dy) + n * s_.y_image, scratch, shares, padded,
                  static_cast<float*>(dx) + n * s_.x_image);
       }
     });
@@ -66,13 +65,14 @@ class SegmentBackwardData final : public ConvBackwardData {
     }
   }
 
-  void RunImage(const float* dy, const float* base, float* shares, float* padded, float* dx) const {
+  void RunImage(const float* dy, std::span<std::byte> scratch, float* shares, float* padded,
+                float* dx) const {
     float* sum = s_.HasPad() ? padded : dx;
     std::fill_n(sum, s_.padded, 0.0f);
     for (int64_t line = 0; line < s_.oh; line += lines_) {
       const int64_t lines = std::min(lines_, s_.oh - line);
       for (int64_t i = 0; i < s_.kh; ++i) {
-        MakeShares(dy + line * s_.ow * s_.m, lines * s_.ow, i, base, shares);
+        MakeShares(dy + line * s_.ow * s_.m, lines * s_.ow, i, scratch, shares);
         for (int64_t l = 0; l < lines; ++l) {
           AddOverlapping(
               {shares + l * s_.ow * s_.segment_wide, s_.segment_wide, s_.ow, s_.kw, s_.sw, s_.c},
@@ -86,14 +86,14 @@ class SegmentBackwardData final : public ConvBackwardData {
     }
   }
 
-  void MakeShares(const float* dy, int64_t pixels, int64_t i, const float* base,
+  void MakeShares(const float* dy, int64_t pixels, int64_t i, std::span<std::byte> scratch,
                   float* shares) const {
     const int64_t columns = s_.segment - tail_;
     MultiplyPixels({.x = dy,
                     .pixel = pixel_.data(),
                     .tap = tap_.data(),
                     .taps = s_.m,
-                    .w = base + main_at_ + i * s_.m * wide_,
+                    .w = main_.In(scratch) + i * s_.m * wide_,
                     .w_step = wide_,
                     .bias = nullptr,
                     .y = shares,
@@ -105,7 +105,7 @@ class SegmentBackwardData final : public ConvBackwardData {
                .rows = 1,
                .x_row = 0,
                .length = s_.m,
-               .w = base + tail_at_ + i * tail_ * s_.m_wide,
+               .w = tail_weights_.In(scratch) + i * tail_ * s_.m_wide,
                .bias = nullptr,
                .y = shares + columns,
                .y_pixel = s_.segment_wide,
@@ -118,14 +118,17 @@ class SegmentBackwardData final : public ConvBackwardData {
   int64_t wide_;   // the rest of the segment
   int64_t lines_;  // output lines done at once
   std::vector<int64_t> pixel_, tap_;
-  Room room_;
-  int64_t main_at_, tail_at_, share_at_, image_at_;
+  MemoryLayout scratch_;
+  Slot<float> main_, tail_weights_, shares_, images_;
 };
 
-}  // namespace
-
-std::unique_ptr<ConvBackwardData> MakeSegmentBackwardData(const ConvDesc& desc) {
+Offer<ConvBackwardData> Take(const Device&, const ConvDesc& desc) {
+  if (auto why = SegmentsRefuse(desc); !why.empty()) return Declines{why};
   return std::make_unique<SegmentBackwardData>(desc);
 }
 
+const RegisterConvStep<ConvBackwardData> kData({DeviceKind::kCpu, rank::kOwn + 10, "own segments",
+                                                Take});
+
+}  // namespace
 }  // namespace trainer::cpu

@@ -15,26 +15,24 @@ class SegmentForward final : public ConvForward {
         wide_(RoundUpToLanes(s_.m - tail_)),
         pixel_(s_.PixelOffsets()),
         tap_(s_.TapOffsets()),
-        main_at_(room_.Take(s_.kh * s_.segment * wide_)),
-        tail_at_(room_.Take(s_.kh * tail_ * s_.segment_wide)),
-        bias_at_(room_.Take(s_.m_wide)),
-        image_at_(room_.Take(s_.HasPad() ? s_.threads * s_.padded : 0)) {}
+        main_(scratch_.Add<float>(s_.kh * s_.segment * wide_)),
+        tail_weights_(scratch_.Add<float>(s_.kh * tail_ * s_.segment_wide)),
+        bias_(scratch_.Add<float>(s_.m_wide)),
+        images_(scratch_.Add<float>(s_.HasPad() ? s_.threads * s_.padded : 0)) {}
 
   std::string Name() const override { return "own segments"; }
-  bool Rectifies() const override { return true; }
-  size_t ScratchBytes() const override { return room_.Bytes(); }
+  size_t ScratchBytes() const override { return scratch_.Bytes(); }
   void Run(const void* x, const float* weight, const float* bias, void* y,
            std::span<std::byte> scratch) override {
-    float* base = Floats(scratch);
-    PackMain(weight, base + main_at_);
-    PackTail(weight, base + tail_at_);
-    std::fill_n(base + bias_at_, s_.m_wide, 0.0f);
-    if (s_.bias) std::copy_n(bias, s_.m, base + bias_at_);
+    PackMain(weight, main_.In(scratch));
+    PackTail(weight, tail_weights_.In(scratch));
+    std::fill_n(bias_.In(scratch), s_.m_wide, 0.0f);
+    if (s_.bias) std::copy_n(bias, s_.m, bias_.In(scratch));
     const int64_t lines = s_.batch * s_.oh;
-    ForEachPart(s_.threads, [&](int part) {
+    RunParts(s_.threads, [&](int part) {
       RunLines(lines * part / s_.threads, lines * (part + 1) / s_.threads,
-               static_cast<const float*>(x), static_cast<float*>(y), base,
-               base + image_at_ + part * s_.padded);
+               static_cast<const float*>(x), static_cast<float*>(y), scratch,
+               images_.In(scratch) + part * s_.padded);
     });
   }
 
@@ -63,7 +61,7 @@ class SegmentForward final : public ConvForward {
     }
   }
 
-  void RunLines(int64_t begin, int64_t end, const float* x, float* y, const float* base,
+  void RunLines(int64_t begin, int64_t end, const float* x, float* y, std::span<std::byte> scratch,
                 float* padded) const {
     if (s_.HasPad()) std::fill_n(padded, s_.padded, 0.0f);
     while (begin < end) {
@@ -71,22 +69,23 @@ class SegmentForward final : public ConvForward {
       const int64_t lines = std::min(end - begin, s_.oh - first);
       const float* image = x + n * s_.x_image;
       if (s_.HasPad()) s_.CopyInside(image, padded);
-      RunPixels(s_.HasPad() ? padded : image, pixel_.data() + first * s_.ow, lines * s_.ow, base,
+      RunPixels(s_.HasPad() ? padded : image, pixel_.data() + first * s_.ow, lines * s_.ow, scratch,
                 y + begin * s_.ow * s_.m);
       begin += lines;
     }
   }
 
-  void RunPixels(const float* image, const int64_t* pixel, int64_t pixels, const float* base,
-                 float* y) const {
+  void RunPixels(const float* image, const int64_t* pixel, int64_t pixels,
+                 std::span<std::byte> scratch, float* y) const {
     const int64_t columns = s_.m - tail_;
+    const float* const bias = bias_.In(scratch);
     MultiplyPixels({.x = image,
                     .pixel = pixel,
                     .tap = tap_.data(),
                     .taps = s_.kh * s_.segment,
-                    .w = base + main_at_,
+                    .w = main_.In(scratch),
                     .w_step = wide_,
-                    .bias = base + bias_at_,
+                    .bias = bias,
                     .y = y,
                     .y_pixel = s_.m,
                     .columns = columns},
@@ -96,8 +95,8 @@ class SegmentForward final : public ConvForward {
                .rows = s_.kh,
                .x_row = s_.dh * s_.row,
                .length = s_.segment,
-               .w = base + tail_at_,
-               .bias = base + bias_at_ + columns,
+               .w = tail_weights_.In(scratch),
+               .bias = bias + columns,
                .y = y + columns,
                .y_pixel = s_.m,
                .columns = tail_},
@@ -114,14 +113,17 @@ class SegmentForward final : public ConvForward {
   int64_t tail_;  // of the outputs, computed as dot products
   int64_t wide_;
   std::vector<int64_t> pixel_, tap_;
-  Room room_;
-  int64_t main_at_, tail_at_, bias_at_, image_at_;
+  MemoryLayout scratch_;
+  Slot<float> main_, tail_weights_, bias_, images_;
 };
 
-}  // namespace
-
-std::unique_ptr<ConvForward> MakeSegmentForward(const ConvDesc& desc) {
+Offer<ConvForward> Take(const Device&, const ConvDesc& desc) {
+  if (auto why = SegmentsRefuse(desc); !why.empty()) return Declines{why};
   return std::make_unique<SegmentForward>(desc);
 }
 
+const RegisterConvStep<ConvForward> kForward({DeviceKind::kCpu, rank::kOwn + 10, "own segments",
+                                              Take});
+
+}  // namespace
 }  // namespace trainer::cpu

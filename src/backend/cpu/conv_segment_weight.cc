@@ -8,8 +8,8 @@ namespace {
 
 // What is visited at once: whole images or lines of one image, as many as stay in the nearest
 // caches while every tile of the gradient passes over them.
-struct Visit {
-  explicit Visit(const SegmentShape& s) {
+struct CacheBlock {
+  explicit CacheBlock(const SegmentShape& s) {
     constexpr int64_t kBytes = 96 << 10;
     const int64_t line = s.sh * s.row + s.ow * s.m;
     lines = std::clamp<int64_t>(kBytes / 4 / line, 1, s.oh);
@@ -25,27 +25,27 @@ class SegmentBackwardWeight final : public ConvBackwardWeight {
       : s_(desc),
         tail_(TailColumns(s_.m, s_.kh, s_.segment)),
         wide_(RoundUpToLanes(s_.m - tail_)),
-        visit_(s_),
+        block_(s_),
         tail_at_(s_.kh * s_.segment * wide_),
         bias_at_(tail_at_ + s_.kh * tail_ * s_.segment_wide),
         grad_(bias_at_ + s_.m_wide),
-        grad_at_(room_.Take(s_.threads * grad_)),
-        image_at_(room_.Take(s_.HasPad() ? s_.threads * visit_.images * s_.padded : 0)) {}
+        grads_(scratch_.Add<float>(s_.threads * grad_)),
+        images_(scratch_.Add<float>(s_.HasPad() ? s_.threads * block_.images * s_.padded : 0)) {}
 
   std::string Name() const override { return "own segments"; }
-  size_t ScratchBytes() const override { return room_.Bytes(); }
+  size_t ScratchBytes() const override { return scratch_.Bytes(); }
   void Run(const void* x, const void* dy, float* dweight, float* dbias,
            std::span<std::byte> scratch) override {
-    float* base = Floats(scratch);
+    float* const grads = grads_.In(scratch);
     const int64_t lines = s_.batch * s_.oh;
-    ForEachPart(s_.threads, [&](int part) {
+    RunParts(s_.threads, [&](int part) {
       RunLines(lines * part / s_.threads, lines * (part + 1) / s_.threads,
-               static_cast<const float*>(x), static_cast<const float*>(dy),
-               base + grad_at_ + part * grad_, base + image_at_ + part * visit_.images * s_.padded);
+               static_cast<const float*>(x), static_cast<const float*>(dy), grads + part * grad_,
+               images_.In(scratch) + part * block_.images * s_.padded);
     });
-    AddParts(base + grad_at_, dweight);
+    AddParts(grads, dweight);
     if (!s_.bias || dbias == nullptr) return;
-    for (int64_t m = 0; m < s_.m; ++m) dbias[m] += SumOfParts(base + grad_at_ + bias_at_ + m);
+    for (int64_t m = 0; m < s_.m; ++m) dbias[m] += SumOfParts(grads + bias_at_ + m);
   }
 
  private:
@@ -53,13 +53,13 @@ class SegmentBackwardWeight final : public ConvBackwardWeight {
   void RunLines(int64_t begin, int64_t end, const float* x, const float* dy, float* grad,
                 float* padded) const {
     std::fill_n(grad, grad_, 0.0f);
-    if (s_.HasPad()) std::fill_n(padded, visit_.images * s_.padded, 0.0f);
+    if (s_.HasPad()) std::fill_n(padded, block_.images * s_.padded, 0.0f);
     int64_t held = -1;
     while (begin < end) {
       const int64_t n = begin / s_.oh, first = begin % s_.oh;
-      const bool whole = first == 0 && visit_.lines == s_.oh && end - begin >= s_.oh;
-      const int64_t images = whole ? std::min((end - begin) / s_.oh, visit_.images) : 1;
-      const int64_t lines = std::min({end - begin, s_.oh - first, visit_.lines});
+      const bool whole = first == 0 && block_.lines == s_.oh && end - begin >= s_.oh;
+      const int64_t images = whole ? std::min((end - begin) / s_.oh, block_.images) : 1;
+      const int64_t lines = std::min({end - begin, s_.oh - first, block_.lines});
       const float* from = x + n * s_.x_image;
       if (s_.HasPad()) {
         for (int64_t i = 0; i < images && n != held; ++i) {
@@ -85,7 +85,7 @@ class SegmentBackwardWeight final : public ConvBackwardWeight {
     for (int64_t i = 0; i < s_.kh; ++i) {
       const Operand rows = x.Plus(i * s_.dh * s_.row);
       add(rows, s_.segment, dy, columns, grad + i * s_.segment * wide_, wide_);
-      // The last outputs turned, so that the long side fills the vectors.
+      // The last outputs transposed, so that the long side fills the vectors.
       add(dy.Plus(columns), tail_, rows, s_.segment, grad + tail_at_ + i * tail_ * s_.segment_wide,
           s_.segment_wide);
     }
@@ -124,18 +124,21 @@ class SegmentBackwardWeight final : public ConvBackwardWeight {
   }
 
   SegmentShape s_;
-  int64_t tail_;  // of the outputs, whose sums are kept turned: (KH, tail, (KW, C) wide)
+  int64_t tail_;  // of the outputs, whose sums are kept transposed: (KH, tail, (KW, C) wide)
   int64_t wide_;  // the others' are kept as (KH, KW, C, M wide)
-  Visit visit_;
+  CacheBlock block_;
   int64_t tail_at_, bias_at_, grad_;  // inside one part's gradient, and its length
-  Room room_;
-  int64_t grad_at_, image_at_;
+  MemoryLayout scratch_;
+  Slot<float> grads_, images_;
 };
 
-}  // namespace
-
-std::unique_ptr<ConvBackwardWeight> MakeSegmentBackwardWeight(const ConvDesc& desc) {
+Offer<ConvBackwardWeight> Take(const Device&, const ConvDesc& desc) {
+  if (auto why = SegmentsRefuse(desc); !why.empty()) return Declines{why};
   return std::make_unique<SegmentBackwardWeight>(desc);
 }
 
+const RegisterConvStep<ConvBackwardWeight> kWeight({DeviceKind::kCpu, rank::kOwn + 10,
+                                                    "own segments", Take});
+
+}  // namespace
 }  // namespace trainer::cpu

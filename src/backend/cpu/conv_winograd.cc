@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "cpu/conv_segment.h"
 #include "trainer/backend/parallel_for.h"
 
 namespace trainer::cpu {
@@ -21,16 +20,16 @@ class WinogradProduct {
         u_group_(s_.points * PointStep(s_.c * s_.m)),
         v_floats_(s_.points * PointStep(s_.c * BlockTiles(s_.points))),
         y_floats_(s_.points * PointStep(split_panels_ * kPanel * BlockTiles(s_.points))),
-        u_at_(room_.Take(s_.group * u_group_)),
-        v_at_(room_.Take(threads * (v_floats_ + y_floats_))) {}
+        u_(scratch_.Add<float>(s_.group * u_group_)),
+        v_(scratch_.Add<float>(threads * (v_floats_ + y_floats_))) {}
 
-  size_t ScratchBytes() const { return room_.Bytes(); }
+  size_t ScratchBytes() const { return scratch_.Bytes(); }
   void Run(const float* x, const float* weight, const float* bias, bool rectify, float* y,
            std::span<std::byte> scratch) const {
-    float* base = Floats(scratch);
-    ForEachPart(threads_, [&](int part) { TransformKernels(weight, part, base + u_at_); });
-    ForEachPart(threads_, [&](int part) {
-      float* v = base + v_at_ + part * (v_floats_ + y_floats_);
+    float* const u = u_.In(scratch);
+    RunParts(threads_, [&](int part) { TransformKernels(weight, part, u); });
+    RunParts(threads_, [&](int part) {
+      float* v = v_.In(scratch) + part * (v_floats_ + y_floats_);
       const int64_t parts = threads_ / splits_, at = part / splits_;
       const int64_t begin = s_.tiles * at / parts, count = s_.tiles * (at + 1) / parts - begin;
       const int64_t blocks = (count + BlockTiles(s_.points) - 1) / BlockTiles(s_.points);
@@ -38,8 +37,8 @@ class WinogradProduct {
         const int64_t g = i / blocks, block = i % blocks;
         const int64_t first = count * block / blocks;
         RunTiles({begin + first, count * (block + 1) / blocks - first, s_.c}, part % splits_,
-                 base + u_at_ + g * u_group_, x + g * s_.c,
-                 bias != nullptr ? bias + g * s_.m : bias, rectify, y + g * s_.m, v);
+                 u + g * u_group_, x + g * s_.c, bias != nullptr ? bias + g * s_.m : bias, rectify,
+                 y + g * s_.m, v);
       }
     });
   }
@@ -91,8 +90,8 @@ class WinogradProduct {
   int splits_;            // of the outputs, over threads with the same tiles
   int64_t split_panels_;  // the most of a split
   int64_t u_group_, v_floats_, y_floats_;
-  Room room_;
-  int64_t u_at_, v_at_;
+  MemoryLayout scratch_;
+  Slot<float> u_, v_;
 };
 
 class WinogradForward final : public ConvForward {
@@ -103,7 +102,6 @@ class WinogradForward final : public ConvForward {
         relu_(desc.relu) {}
 
   std::string Name() const override { return "own Winograd"; }
-  bool Rectifies() const override { return true; }
   size_t ScratchBytes() const override { return product_.ScratchBytes(); }
   void Run(const void* x, const float* weight, const float* bias, void* y,
            std::span<std::byte> scratch) override {
@@ -121,11 +119,11 @@ class WinogradForward final : public ConvForward {
   bool bias_, relu_;
 };
 
-// dy times the weight with its taps turned round and inputs and outputs exchanged.
+// dy times the weight with its taps reversed and inputs and outputs exchanged.
 class WinogradBackwardData final : public ConvBackwardData {
  public:
   explicit WinogradBackwardData(const ConvDesc& desc)
-      : product_(WinogradShape(desc).Turned(), StepsOf(desc), TeamSize()) {}
+      : product_(WinogradShape(desc).Transposed(), StepsOf(desc), TeamSize()) {}
 
   std::string Name() const override { return "own Winograd"; }
   size_t ScratchBytes() const override { return product_.ScratchBytes(); }
@@ -143,29 +141,58 @@ class WinogradBackwardData final : public ConvBackwardData {
   WinogradProduct product_;
 };
 
+Offer<ConvForward> TakeForward(const Device&, const ConvDesc& desc) {
+  if (auto why = WinogradRefuses(desc); !why.empty()) return Declines{why};
+  if (auto why = WinogradLoses(WinogradShape(desc)); !why.empty()) return Declines{why};
+  return MakeWinogradForward(desc);
+}
+Offer<ConvBackwardData> TakeData(const Device&, const ConvDesc& desc) {
+  if (auto why = WinogradRefuses(desc); !why.empty()) return Declines{why};
+  if (auto why = WinogradLoses(WinogradShape(desc).Transposed()); !why.empty()) {
+    return Declines{why};
+  }
+  return MakeWinogradBackwardData(desc);
+}
+
+const RegisterConvStep<ConvForward> kForward({DeviceKind::kCpu, rank::kOwn + 20, "own Winograd",
+                                              TakeForward});
+const RegisterConvStep<ConvBackwardData> kData({DeviceKind::kCpu, rank::kOwn + 20, "own Winograd",
+                                                TakeData});
+
 }  // namespace
 
-bool WinogradTakes(const ConvDesc& desc) {
-  if (DetectCpuIsa() != CpuIsa::kAvx512 || desc.dtype != DType::kF32 || desc.in.size() != 2 ||
-      desc.in_channels / desc.group % kLanes != 0 || desc.out_channels / desc.group % kLanes != 0 ||
-      desc.kernel[0] != desc.kernel[1] || (desc.kernel[0] != 3 && desc.kernel[0] != 5)) {
-    return false;
-  }
+std::string WinogradRefuses(const ConvDesc& desc) {
   constexpr int64_t kMostTaps = int64_t{1} << 26;  // of an output; offsets of 16 outputs are ints
-  for (size_t i = 0; i < 2; ++i) {
-    if (desc.stride[i] != 1 || desc.dilation[i] != 1 || desc.pad[i] >= desc.kernel[i]) return false;
+  if (DetectCpuIsa() != CpuIsa::kAvx512) return "it needs AVX-512";
+  if (desc.dtype != DType::kF32) return "it takes f32 only";
+  if (desc.in.size() != 2) return "it takes images only";
+  if (desc.in_channels / desc.group % kLanes != 0 || desc.out_channels / desc.group % kLanes != 0) {
+    return "the channels of a group do not fill whole vectors of 16";
   }
-  return desc.WeightShape().Count(1) <= kMostTaps;
+  if (desc.kernel[0] != desc.kernel[1] || (desc.kernel[0] != 3 && desc.kernel[0] != 5)) {
+    return "the kernel is neither 3 x 3 nor 5 x 5";
+  }
+  for (size_t i = 0; i < 2; ++i) {
+    if (desc.stride[i] != 1) return "the stride is not 1";
+    if (desc.dilation[i] != 1) return "the kernel is dilated";
+    if (desc.pad[i] >= desc.kernel[i]) return "the pad is as long as the kernel";
+  }
+  return desc.WeightShape().Count(1) > kMostTaps ? "the weight is too large" : "";
 }
 
-bool WinogradPays(const WinogradShape& s) {
+std::string WinogradLoses(const WinogradShape& s) {
   constexpr int64_t kMostFloats = int64_t{36} << 20;  // of the kernels at the points
   const int64_t direct = s.batch * s.oh * s.ow * s.kernel * s.kernel;
-  return s.tiles >= 32 && direct >= 2 * s.points * s.tiles &&
-         s.points * s.group * s.c * s.m <= kMostFloats;
+  if (s.tiles < 32) return Join(s.tiles, " tiles do not pay for transforming the kernels");
+  if (direct < 2 * s.points * s.tiles) return "its tiles reach too far over the edge";
+  return s.points * s.group * s.c * s.m > kMostFloats ? "the transformed kernels are too large"
+                                                      : "";
 }
 
-bool WinogradWeightPays(const WinogradShape& s) { return WinogradPays(s) && s.tiles >= 45; }
+std::string WinogradWeightLoses(const WinogradShape& s) {
+  if (auto why = WinogradLoses(s); !why.empty()) return why;
+  return s.tiles < 45 ? Join(s.tiles, " tiles do not pay for transforming the gradient") : "";
+}
 
 WinogradShape::WinogradShape(const ConvDesc& desc)
     : batch(desc.batch),
@@ -189,15 +216,15 @@ void WinogradShape::Tile() {
   tiles = batch * down * across;
 }
 
-WinogradShape WinogradShape::Turned() const {
-  WinogradShape turned = *this;
-  std::swap(turned.c, turned.m);
-  std::swap(turned.h, turned.oh);
-  std::swap(turned.w, turned.ow);
-  turned.ph = kernel - 1 - ph;
-  turned.pw = kernel - 1 - pw;
-  turned.Tile();
-  return turned;
+WinogradShape WinogradShape::Transposed() const {
+  WinogradShape transposed = *this;
+  std::swap(transposed.c, transposed.m);
+  std::swap(transposed.h, transposed.oh);
+  std::swap(transposed.w, transposed.ow);
+  transposed.ph = kernel - 1 - ph;
+  transposed.pw = kernel - 1 - pw;
+  transposed.Tile();
+  return transposed;
 }
 
 std::unique_ptr<ConvForward> MakeWinogradForward(const ConvDesc& desc) {

@@ -1,23 +1,43 @@
 #pragma once
-// Convolutions of images by Winograd's minimal filtering (arXiv:1509.09308) with AVX-512 loops, for
-// square kernels of 3 or 5, stride 1 and channels in whole vectors.
+// Convolutions of images by Winograd's minimal filtering with AVX-512 loops, for square kernels of
+// 3 or 5, stride 1 and channels in whole vectors. Source: Lavin and Gray, "Fast Algorithms for
+// Convolutional Neural Networks", arXiv:1509.09308, section 4; the points of evaluation are our
+// own.
 //
-// y is cut into tiles of 4 x 4 outputs, whose inputs are patches of n x n that overlap, n = 3 + r.
-// With r = kernel and * taken element by element:
+// Why it needs fewer products. Along one axis, take the 4 numbers d and the r taps w as
+// coefficients of polynomials. Their product, the full convolution of d and w, has n = r + 3
+// coefficients, and so its values at n points say all of it (Toom and Cook): evaluate d and w at
+// the points, A d and G w; multiply there, n products in place of 4 r; and interpolate by a third
+// matrix, B. What a layer computes, y_i = sum over k of x_(i + k) w_k for 4 outputs of a patch of n
+// inputs, is the transpose of that linear map from d, and so costs the same n products:
+//   y = A^T [(G w) * (B^T x)],  * element by element.
+// The gradient dw_k = sum over i of x_(i + k) dy_i is the transpose by the other factor:
+//   dw = G^T [(A dy) * (B^T x)].
+// Along both axes, with * again element by element:
 //   y = A^T [sum over c of (B^T x B) * (G w G^T)] A      per tile; x n x n, w r x r, y 4 x 4
 //   dw = G^T [sum over tiles of (B^T x B) * (A dy A^T)] G
-// n^2 products replace (4 r)^2: 36 and 144 where r is 3, 64 and 400 where it is 5. The matrices
-// follow from the points of evaluation: 0, +-5/8, +-3/2 and infinity where r is 3, with which the
-// error is about half that of the usual 0, +-1, +-2; 0, +-1/2, +-1, +-2 and infinity where it is 5,
-// with three times that error. All but G are exact in float.
+// The data gradient is the first of these over dy, with the taps reversed and inputs and outputs
+// exchanged. The sums are one product of matrices per point, (tiles, C) times (C, M), with nothing
+// but the transforms before and behind it.
+//
+// Sizes. y is cut into tiles of 4 x 4, whose patches overlap. n^2 products replace (4 r)^2: 36 and
+// 144 where r is 3, 64 and 400 where it is 5. Tiles of 2 x 2 would save but 2.25 times, those of
+// 6 x 6 need 8 points where r is 3, and with every pair of points the error grows.
+//
+// Accuracy. The error comes of the powers of the points and of the differences between them, so
+// they are small numbers far from each other: 0, +-5/8, +-3/2 and infinity where r is 3, with an
+// error about half that of the usual 0, +-1, +-2; 0, +-1/2, +-1, +-2 and infinity where it is 5,
+// with three times that error. All matrices but G are exact in float.
 //
 // Numbers at the n^2 points lie as [n^2][channels / 16][tiles][16].
 
 #include <cstdint>
 #include <memory>
 
-#include "cpu/conv_steps.h"
+#include "conv_steps.h"
 #include "cpu/tiles.h"
+#include "trainer/backend/carve.h"
+#include "trainer/base/thread_team.h"
 
 namespace trainer::cpu {
 
@@ -33,7 +53,7 @@ struct Patches {
 // One group's product y(n, oh, ow, m) = x (*) w. Of the data gradient, x is dy and y is dx.
 struct WinogradShape {
   explicit WinogradShape(const ConvDesc& desc);
-  WinogradShape Turned() const;  // of the data gradient
+  WinogradShape Transposed() const;  // of the data gradient
 
   int64_t batch, group, c, m;  // channels per group
   int64_t h, w, oh, ow, ph, pw, kernel;
@@ -72,10 +92,10 @@ void PointsToOutput(const float* v, const TileRange& range, int64_t kernel, cons
                     bool rectify, const Patches& patches, float* y);
 
 // Where tap (i, j) of input channel c and output channel m of the product lies in a weight:
-// at[c * in_step + m * out_step + i * kernel + j], or with the taps turned round.
+// at[c * in_step + m * out_step + i * kernel + j], or with the taps reversed.
 struct KernelSteps {
   int64_t kernel, in_step, out_step;
-  bool turned;
+  bool reversed;
 };
 // Kernels at the points, and their gradients, lie in panels of up to 32 outputs:
 // [n^2][panel][in][32 or 16].
@@ -98,14 +118,14 @@ void AddPoint(const float* v, const float* d, int64_t tiles, int64_t in, int64_t
 // sums[m] += sum over pixels of dy[pixel, m], for channels in whole vectors.
 void AddPixels(const float* dy, int64_t pixels, int64_t channels, float* sums);
 
-// Whether these loops can do it: AVX-512, f32, and what the head of this file says.
-bool WinogradTakes(const ConvDesc& desc);
-// Whether they are the faster ones. Where there are few tiles, transforming the kernels costs more
-// than is saved; and tiles that reach far over the edge save nothing.
-bool WinogradPays(const WinogradShape& product);
-bool WinogradWeightPays(const WinogradShape& product);
+// Why these loops cannot do it, or "": they need AVX-512, f32, and what the head of this file says.
+std::string WinogradRefuses(const ConvDesc& desc);
+// Why they are not the faster ones, or "". Where there are few tiles, transforming the kernels
+// costs more than is saved; and tiles that reach far over the edge save nothing.
+std::string WinogradLoses(const WinogradShape& product);
+std::string WinogradWeightLoses(const WinogradShape& product);
 
-// For descriptions that WinogradTakes.
+// For descriptions that WinogradRefuses does not refuse.
 std::unique_ptr<ConvForward> MakeWinogradForward(const ConvDesc& desc);
 std::unique_ptr<ConvBackwardData> MakeWinogradBackwardData(const ConvDesc& desc);
 std::unique_ptr<ConvBackwardWeight> MakeWinogradBackwardWeight(const ConvDesc& desc);

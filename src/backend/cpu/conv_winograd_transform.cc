@@ -252,7 +252,7 @@ TRAINER_AVX512 void ToPoints(const float* weight, const KernelSteps& s, int64_t 
         [&](int i, int j, __m512& w) WINOGRAD_LAMBDA {
           const int tap = i * R + j;
           w = _mm512_mask_i32gather_ps(_mm512_setzero_ps(), 0xffff, lanes,
-                                       from + (s.turned ? R * R - 1 - tap : tap), 4);
+                                       from + (s.reversed ? R * R - 1 - tap : tap), 4);
         },
         [&](int i, int j, const __m512& w) WINOGRAD_LAMBDA {
           _mm512_storeu_ps(to + (i * N + j) * point, w * _mm512_set1_ps(scales[i] * scales[j]));

@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "cpu/conv_segment.h"
 #include "cpu/conv_winograd.h"
 
 namespace trainer::cpu {
@@ -20,26 +19,26 @@ class WinogradBackwardWeight final : public ConvBackwardWeight {
         part_(s_.group * s_.points * point_),
         v_floats_(s_.points * PointStep(s_.c * BlockTiles(s_.points))),
         d_floats_(s_.points * PointStep(s_.m * BlockTiles(s_.points))),
-        sums_at_(room_.Take(threads_ / splits_ * part_)),
-        v_at_(room_.Take(threads_ * (v_floats_ + d_floats_))),
-        bias_at_(room_.Take(threads_ * s_.group * s_.m)) {}
+        sums_(scratch_.Add<float>(threads_ / splits_ * part_)),
+        v_(scratch_.Add<float>(threads_ * (v_floats_ + d_floats_))),
+        bias_sums_(scratch_.Add<float>(threads_ * s_.group * s_.m)) {}
 
   std::string Name() const override { return "own Winograd"; }
-  size_t ScratchBytes() const override { return room_.Bytes(); }
+  size_t ScratchBytes() const override { return scratch_.Bytes(); }
   void Run(const void* x, const void* dy, float* dweight, float* dbias,
            std::span<std::byte> scratch) override {
-    float* base = Floats(scratch);
-    ForEachPart(threads_, [&](int part) {
-      float* sums = base + sums_at_ + part / splits_ * part_;
+    float* const all_sums = sums_.In(scratch);
+    RunParts(threads_, [&](int part) {
+      float* sums = all_sums + part / splits_ * part_;
       for (int64_t g = 0; g < s_.group; ++g) {
         SumTiles(static_cast<const float*>(x) + g * s_.c, static_cast<const float*>(dy) + g * s_.m,
                  part, sums + g * s_.points * point_,
-                 base + v_at_ + part * (v_floats_ + d_floats_));
+                 v_.In(scratch) + part * (v_floats_ + d_floats_));
       }
     });
-    ForEachPart(threads_, [&](int part) { AddSums(base + sums_at_, part, dweight); });
+    RunParts(threads_, [&](int part) { AddSums(all_sums, part, dweight); });
     if (bias_ && dbias != nullptr) {
-      SumBias(static_cast<const float*>(dy), base + bias_at_, dbias);
+      SumBias(static_cast<const float*>(dy), bias_sums_.In(scratch), dbias);
     }
   }
 
@@ -88,7 +87,7 @@ class WinogradBackwardWeight final : public ConvBackwardWeight {
 
   void SumBias(const float* dy, float* sums, float* dbias) const {
     const int64_t pixels = s_.batch * s_.oh * s_.ow, channels = s_.group * s_.m;
-    ForEachPart(threads_, [&](int part) {
+    RunParts(threads_, [&](int part) {
       const int64_t begin = pixels * part / threads_, end = pixels * (part + 1) / threads_;
       std::fill_n(sums + part * channels, channels, 0.0f);
       AddPixels(dy + begin * channels, end - begin, channels, sums + part * channels);
@@ -107,9 +106,18 @@ class WinogradBackwardWeight final : public ConvBackwardWeight {
   int splits_;            // of the outputs, over threads with the same tiles
   int64_t point_, part_;  // floats of a point's sums and of a thread's
   int64_t v_floats_, d_floats_;
-  Room room_;
-  int64_t sums_at_, v_at_, bias_at_;
+  MemoryLayout scratch_;
+  Slot<float> sums_, v_, bias_sums_;
 };
+
+Offer<ConvBackwardWeight> Take(const Device&, const ConvDesc& desc) {
+  if (auto why = WinogradRefuses(desc); !why.empty()) return Declines{why};
+  if (auto why = WinogradWeightLoses(WinogradShape(desc)); !why.empty()) return Declines{why};
+  return MakeWinogradBackwardWeight(desc);
+}
+
+const RegisterConvStep<ConvBackwardWeight> kWeight({DeviceKind::kCpu, rank::kOwn + 20,
+                                                    "own Winograd", Take});
 
 }  // namespace
 

@@ -41,8 +41,7 @@ void CopyInBlocks(const CopyDesc& desc, const std::byte* from, std::byte* to) {
   const int64_t bytes = desc.Count() * size;
   const bool stream = lines && Streams(to, std::max(desc.written_bytes, bytes), kLine);
   if (outer == 0) return CopySingle(from, to, block, stream);
-  const int64_t grain = std::max<int64_t>(1, kCopyGrainBytes / std::max<int64_t>(1, block));
-  StreamedRanges(bytes / block, grain, stream, [&](int64_t begin, int64_t end) {
+  StreamedRanges(bytes / block, GrainOfBytes(block), stream, [&](int64_t begin, int64_t end) {
     for (int64_t b = begin; b < end; ++b) {
       const std::byte* const source = from + Offset(desc, desc.from_step, outer, b) * size;
       std::byte* const target = to + Offset(desc, desc.to_step, outer, b) * size;

@@ -2,9 +2,10 @@
 #include <new>
 
 #include "check.h"
+#include "conv_steps.h"
 #include "cpu/plans.h"
-#include "cpu/pool.h"
 #include "cpu/primitives.h"
+#include "trainer/backend/carve.h"
 #include "trainer/backend/device.h"
 #include "trainer/backend/parallel_for.h"
 #include "trainer/base/error.h"
@@ -14,8 +15,6 @@
 
 namespace trainer {
 namespace {
-
-constexpr size_t kAlign = 64;
 
 const char* IsaName() {
   switch (DetectCpuIsa()) {
@@ -38,7 +37,7 @@ class CpuDevice final : public Device {
   }
 
   void* Allocate(size_t bytes) const override {
-    void* memory = ::operator new (bytes, std::align_val_t{kAlign}, std::nothrow);
+    void* memory = ::operator new (bytes, std::align_val_t{kMemoryAlign}, std::nothrow);
     if (memory == nullptr) {
       throw Error(ErrorCode::kResource,
                   Join("no ", bytes >> 20, " MiB of host memory (", bytes,
@@ -46,7 +45,9 @@ class CpuDevice final : public Device {
     }
     return memory;
   }
-  void Free(void* memory) const override { ::operator delete (memory, std::align_val_t{kAlign}); }
+  void Free(void* memory) const override {
+    ::operator delete (memory, std::align_val_t{kMemoryAlign});
+  }
   void CopyToDevice(void* to, const void* host, size_t bytes) const override {
     if (bytes > 0) std::memcpy(to, host, bytes);
   }
@@ -60,15 +61,15 @@ class CpuDevice final : public Device {
 
   std::unique_ptr<GemmPlan> MakeGemm(const GemmDesc& desc) const override {
     CheckGemm(desc);
-    return cpu::MakeGemm(desc);
+    return ChoosePlan<GemmPlan>(*this, desc, "matrix product");
   }
   std::unique_ptr<ConvPlan> MakeConv(const ConvDesc& desc) const override {
     CheckConv(desc);
-    return cpu::MakeConv(desc);
+    return ChooseConv(*this, desc);
   }
   std::unique_ptr<PoolPlan> MakePool(const PoolDesc& desc) const override {
     CheckPool(desc);
-    return desc.method == PoolMethod::kMax ? cpu::MakeMaxPool(desc) : cpu::MakeAveragePool(desc);
+    return ChoosePlan<PoolPlan>(*this, desc, "pooling");
   }
   std::unique_ptr<BatchNormPlan> MakeBatchNorm(const BatchNormDesc& desc) const override {
     CheckBatchNorm(desc);
@@ -76,7 +77,7 @@ class CpuDevice final : public Device {
   }
   std::unique_ptr<LrnPlan> MakeLrn(const LrnDesc& desc) const override {
     CheckLrn(desc);
-    return cpu::MakeLrn(desc);
+    return ChoosePlan<LrnPlan>(*this, desc, "LRN");
   }
   std::unique_ptr<SoftmaxPlan> MakeSoftmax(const SoftmaxDesc& desc) const override {
     CheckSoftmax(desc);

@@ -1,7 +1,7 @@
 #include <array>
 
+#include "candidates.h"
 #include "cpu/onednn.h"
-#include "cpu/plans.h"
 #include "trainer/backend/library_call.h"
 #include "trainer/backend/parallel_for.h"
 #include "trainer/base/error.h"
@@ -9,8 +9,7 @@
 namespace trainer::cpu {
 namespace {
 
-// The BLAS entry of oneDNN. Beats its matmul by a quarter when B is not transposed and loses by two
-// thirds when it is (64 x 9216 x 4096, AVX-512).
+// The BLAS entry of oneDNN.
 class SgemmPlan final : public GemmPlan {
  public:
   explicit SgemmPlan(const GemmDesc& desc) : desc_(desc) {}
@@ -120,13 +119,30 @@ class LoopGemm final : public GemmPlan {
   GemmDesc desc_;
 };
 
-}  // namespace
+Offer<GemmPlan> TakeSgemm(const Device&, const GemmDesc& desc) {
+  if (desc.dtype != DType::kF32 || desc.out_dtype != DType::kF32) {
+    return Declines{"it takes f32 only"};
+  }
+  if (desc.bias) return Declines{"it adds no bias"};
+  // It beats matmul by a quarter when B is not transposed and loses by two thirds when it is
+  // (64 x 9216 x 4096, AVX-512).
+  if (desc.trans_b) return Declines{"with a transposed second matrix matmul is the faster"};
+  return std::make_unique<SgemmPlan>(desc);
+}
 
-std::unique_ptr<GemmPlan> MakeGemm(const GemmDesc& desc) {
-  const bool f32 = desc.dtype == DType::kF32 && desc.out_dtype == DType::kF32;
-  if (f32 && !desc.bias && !desc.trans_b) return std::make_unique<SgemmPlan>(desc);
+Offer<GemmPlan> TakeMatmul(const Device&, const GemmDesc& desc) {
   if (auto plan = MatmulPlan::Make(desc)) return plan;
+  return Declines{"it has nothing but reference loops for this"};
+}
+
+Offer<GemmPlan> TakeLoops(const Device&, const GemmDesc& desc) {
   return std::make_unique<LoopGemm>(desc);
 }
 
+using Register = RegisterCandidate<GemmDesc, GemmPlan>;
+const Register kSgemm({DeviceKind::kCpu, rank::kLibrary, "onednn sgemm", TakeSgemm});
+const Register kMatmul({DeviceKind::kCpu, rank::kLibrary + 10, "onednn matmul", TakeMatmul});
+const Register kLoops({DeviceKind::kCpu, rank::kReference, "loops", TakeLoops});
+
+}  // namespace
 }  // namespace trainer::cpu

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "trainer/backend/parallel_for.h"
+#include "trainer/backend/cpu_loops.h"
 #include "trainer/backend/stream.h"
 #include "trainer/tensor/dtype.h"
 
@@ -187,10 +187,10 @@ TRAINER_INLINE void PrefetchAhead(const T* at) {
   __builtin_prefetch(reinterpret_cast<const std::byte*>(at) + kBytes);
 }
 
-// ParallelFor for bodies that use the vectors V.
+// StreamedFor for bodies that use the vectors V.
 template <class V, class Body>
-void ParallelLanes(int64_t n, Body body, int64_t grain) {
-  ParallelRanges(n, grain, [&](int64_t begin, int64_t end) {
+void ParallelLanes(int64_t n, int64_t grain, bool stream, Body body) {
+  StreamedRanges(n, grain, stream, [&](int64_t begin, int64_t end) {
     if constexpr (V::kLanes == 16) {
       parallel_for_internal::LoopAvx512(begin, end, body);
     } else if constexpr (V::kLanes == 8) {

@@ -1,6 +1,6 @@
+#include "candidates.h"
 #include "cpu/loops.h"
 #include "cpu/lrn_across.h"
-#include "cpu/plans.h"
 #include "lrn_steps.h"
 
 namespace trainer::cpu {
@@ -46,18 +46,29 @@ class LrnOnePass final : public LrnPlan {
   Power power_;
 };
 
-template <class Power>
-std::unique_ptr<LrnPlan> MakeWith(const LrnDesc& desc, Power power) {
-  const bool one_pass =
-      desc.across && desc.half <= kMostLrnHalf && desc.shape[1] <= kMostLrnChannels;
-  if (one_pass) return std::make_unique<LrnOnePass<Power>>(desc, power);
-  return std::make_unique<LrnInSteps<Loops, Power>>(desc, power);
+template <template <class> class Made>
+std::unique_ptr<LrnPlan> MakeWithPower(const LrnDesc& desc) {
+  if (desc.beta == 0.75f) return std::make_unique<Made<UsualPower>>(desc, UsualPower{});
+  return std::make_unique<Made<AnyPower>>(desc, AnyPower{desc.beta});
 }
+
+Offer<LrnPlan> TakeOnePass(const Device&, const LrnDesc& desc) {
+  if (!desc.across) return Declines{"it takes sums across channels only"};
+  if (desc.half > kMostLrnHalf || desc.shape[1] > kMostLrnChannels) {
+    return Declines{"the channels or the neighbours are too many for its buffers"};
+  }
+  return MakeWithPower<LrnOnePass>(desc);
+}
+
+template <class Power>
+using LrnInCpuSteps = LrnInSteps<Loops, Power>;
+Offer<LrnPlan> TakeSteps(const Device&, const LrnDesc& desc) {
+  return MakeWithPower<LrnInCpuSteps>(desc);
+}
+
+using Register = RegisterCandidate<LrnDesc, LrnPlan>;
+const Register kOnePass({DeviceKind::kCpu, rank::kOwn, "one pass", TakeOnePass});
+const Register kSteps({DeviceKind::kCpu, rank::kReference, "steps", TakeSteps});
 
 }  // namespace
-
-std::unique_ptr<LrnPlan> MakeLrn(const LrnDesc& desc) {
-  return desc.beta == 0.75f ? MakeWith(desc, UsualPower{}) : MakeWith(desc, AnyPower{desc.beta});
-}
-
 }  // namespace trainer::cpu

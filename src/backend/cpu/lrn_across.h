@@ -3,6 +3,7 @@
 // a block of them needs of its neighbours is computed again in the cache and nothing is kept.
 
 #include "lrn_math.h"
+#include "trainer/backend/cpu_loops.h"
 #include "trainer/backend/stream.h"
 
 namespace trainer::cpu {
@@ -168,7 +169,7 @@ void RunLrnAcross(const LrnOperands<T>& in, const LrnNumbers& by, Power power) {
   const bool stream = Streams(in.out, in.pixels * row_bytes, row_bytes);
   const lrn_internal::AcrossPixels<T, Power, kTerms> group = {in, by, power, stream};
   const int64_t groups = (in.pixels + group.Pixels() - 1) / group.Pixels();
-  StreamedFor(groups, parallel_for_internal::kGrain / kMostLrnChannels, stream, group);
+  StreamedFor(groups, GrainOf(kMostLrnChannels), stream, group);
 }
 
 }  // namespace trainer::cpu

@@ -5,16 +5,13 @@
 #include <algorithm>
 #include <array>
 
+#include "trainer/backend/carve.h"
 #include "trainer/backend/library_call.h"
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
 
 namespace trainer::onednn {
 namespace {
-
-constexpr size_t kAlign = 64;
-
-size_t RoundUp(size_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
 
 dnnl_stream_t Stream() {
   static const dnnl_stream_t stream = [] {
@@ -45,11 +42,9 @@ Owner<dnnl_primitive_attr_t> MakeAttr(PostOp post) {
   return attr;
 }
 
-size_t Count(const Dims& dims) { return dims.size(); }
-
 dnnl_memory_desc_t WithTag(const Dims& dims, DType type, dnnl_format_tag_t tag) {
   dnnl_memory_desc_t md;
-  Check(dnnl_memory_desc_init_by_tag(&md, static_cast<int>(Count(dims)), dims.data(), TypeOf(type),
+  Check(dnnl_memory_desc_init_by_tag(&md, static_cast<int>(dims.size()), dims.data(), TypeOf(type),
                                      tag),
         "describing a tensor");
   return md;
@@ -78,13 +73,13 @@ dnnl_data_type_t TypeOf(DType type) { return type == DType::kF32 ? dnnl_f32 : dn
 
 dnnl_memory_desc_t Strided(const Dims& dims, const Dims& strides, DType type) {
   dnnl_memory_desc_t md;
-  Check(dnnl_memory_desc_init_by_strides(&md, static_cast<int>(Count(dims)), dims.data(),
+  Check(dnnl_memory_desc_init_by_strides(&md, static_cast<int>(dims.size()), dims.data(),
                                          TypeOf(type), strides.data()),
         "describing a tensor");
   return md;
 }
 
-dnnl_memory_desc_t Plain(const Dims& dims, DType type) {
+dnnl_memory_desc_t RowMajor(const Dims& dims, DType type) {
   Dims strides(dims.size(), 1);
   for (size_t i = dims.size() - 1; i > 0; --i) strides[i - 1] = strides[i] * dims[i];
   return Strided(dims, strides, type);
@@ -145,7 +140,7 @@ Primitive::Primitive(const Choice& choice) {
   Check(dnnl_primitive_create(&made, choice.get()), "compiling an algorithm");
   primitive_.reset(made);
   const dnnl_memory_desc_t scratch = choice.Md(dnnl_query_scratchpad_md);
-  scratch_bytes_ = RoundUp(dnnl_memory_desc_get_size(&scratch));
+  scratch_bytes_ = AlignedBytes(dnnl_memory_desc_get_size(&scratch));
   if (scratch_bytes_ > 0) Declare(DNNL_ARG_SCRATCHPAD, scratch);
 }
 
@@ -200,7 +195,7 @@ void Operation::AddCopy(int arg, bool out, bool add, const dnnl_memory_desc_t& u
             Primitive(Choice(from, to, add ? PostOp::kAdd : PostOp::kNone))};
   copy.primitive.Declare(DNNL_ARG_FROM, from);
   copy.primitive.Declare(DNNL_ARG_TO, to);
-  copies_bytes_ += RoundUp(dnnl_memory_desc_get_size(&library));
+  copies_bytes_ += AlignedBytes(dnnl_memory_desc_get_size(&library));
   work_bytes_ = std::max(work_bytes_, copy.primitive.ScratchBytes());
   copies_.push_back(std::move(copy));
 }

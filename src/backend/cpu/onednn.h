@@ -28,7 +28,7 @@ dnnl_data_type_t TypeOf(DType type);
 
 // Memory descriptors. Dims are logical: (N, C, spatial...) or (G, M/G, C/G, kernel...).
 using Dims = std::vector<int64_t>;
-dnnl_memory_desc_t Plain(const Dims& dims, DType type);  // row-major
+dnnl_memory_desc_t RowMajor(const Dims& dims, DType type);
 dnnl_memory_desc_t Strided(const Dims& dims, const Dims& strides, DType type);
 dnnl_memory_desc_t ChannelsLast(const Dims& dims, DType type);
 dnnl_memory_desc_t Any(const Dims& dims, DType type);  // the library chooses

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "cpu/lanes.h"
-#include "trainer/backend/parallel_for.h"
 #include "trainer/backend/pool.h"
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
@@ -68,10 +67,6 @@ TRAINER_INLINE void ForGrid(const Grid& grid, F f) {
   for (int64_t a = 0; a < rows; ++a) {
     for (int64_t b = 0; b < columns; ++b) f(a, b);
   }
-}
-
-inline int64_t RowGrain(int64_t row) {
-  return std::max<int64_t>(1, parallel_for_internal::kGrain / row);
 }
 
 class FastPool : public PoolPlan {

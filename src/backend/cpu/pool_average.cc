@@ -62,7 +62,7 @@ class AveragePool final : public FastPool {
       };
       ForWindows<V>(r, window);
     };
-    ParallelLanes<V>(desc_.batch * out_h, row, RowGrain(desc_.out_w * channels));
+    ParallelLanes<V>(desc_.batch * out_h, GrainOf(desc_.out_w * channels), false, row);
   }
 
   template <class T, class V>
@@ -88,9 +88,8 @@ class AveragePool final : public FastPool {
             });
       };
       ForPlaces<V>(r, place);
-      if (stream) StreamFence();
     };
-    ParallelLanes<V>(desc_.batch * in_h, row, RowGrain(desc_.in_w * channels));
+    ParallelLanes<V>(desc_.batch * in_h, GrainOf(desc_.in_w * channels), stream, row);
   }
 
   std::vector<float> inverse_;  // of each area

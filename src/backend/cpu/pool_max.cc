@@ -33,7 +33,7 @@ class MaxPool final : public FastPool {
       WithLanes(desc_.channels, [&](auto lanes) {
         using T = typename decltype(type)::Type;
         using V = typename decltype(lanes)::Type;
-        if (Tiles()) return SpreadRows<T, V>(dy.As<T>(), winners, dx.As<T>());
+        if (Tiles()) return ScatterRows<T, V>(dy.As<T>(), winners, dx.As<T>());
         BackwardRows<T, V>(dy.As<T>(), winners, dx.As<T>());
       });
     });
@@ -88,7 +88,7 @@ class MaxPool final : public FastPool {
       };
       ForWindows<V>(r, window);
     };
-    ParallelLanes<V>(desc_.batch * out_h, row, RowGrain(desc_.out_w * channels));
+    ParallelLanes<V>(desc_.batch * out_h, GrainOf(desc_.out_w * channels), false, row);
   }
 
   // Whether each input place lies in just one window.
@@ -100,7 +100,7 @@ class MaxPool final : public FastPool {
 
   // Backward for tiles: each window is read once and writes all of its places.
   template <class T, class V>
-  void SpreadRows(const T* dy, const W* winners, T* dx) const {
+  void ScatterRows(const T* dy, const W* winners, T* dx) const {
     const int64_t channels = desc_.channels, kernel_w = desc_.kernel_w, in_w = desc_.in_w;
     const int64_t image = desc_.in_h * in_w * channels, out_h = desc_.out_h;
     const bool stream = StreamsTo<V>(dx, desc_.InShape());
@@ -122,9 +122,8 @@ class MaxPool final : public FastPool {
             });
       };
       ForWindows<V>(r, window);
-      if (stream) StreamFence();
     };
-    ParallelLanes<V>(desc_.batch * out_h, row, RowGrain(desc_.out_w * channels));
+    ParallelLanes<V>(desc_.batch * out_h, GrainOf(desc_.out_w * channels), stream, row);
   }
 
   template <class T, class V>
@@ -151,9 +150,8 @@ class MaxPool final : public FastPool {
             });
       };
       ForPlaces<V>(r, place);
-      if (stream) StreamFence();
     };
-    ParallelLanes<V>(desc_.batch * in_h, row, RowGrain(desc_.in_w * channels));
+    ParallelLanes<V>(desc_.batch * in_h, GrainOf(desc_.in_w * channels), stream, row);
   }
 };
 

@@ -1,0 +1,39 @@
+#pragma once
+// How the replicas of one run reach each other. Whoever exchanges numbers between processes (or
+// threads) implements it in one file; net, steps and solver know these calls alone.
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "trainer/base/replica.h"
+
+namespace trainer {
+
+// Learns during a backward pass which gradients are final.
+class GradientSink {
+ public:
+  virtual ~GradientSink() = default;
+  // Nothing more will be added to slice `slice` of the gradients in this pass: `values`, contiguous
+  // f32 on the device, gaps of zeros included. Called once per slice and pass, in the order of
+  // their numbers 0, 1, ..., on the thread that runs backward. Slices are the same in each pass and
+  // each replica, and neighbours in this order are neighbours in memory wherever the net's
+  // parameters were laid out for it, so that several may be joined to one bucket.
+  virtual void OnReady(int slice, std::span<float> values) = 0;
+};
+
+// One replica's connection to the others. Every replica makes the same calls in the same order.
+// A call throws Error where another replica cannot be reached.
+class ReplicaGroup : public GradientSink {
+ public:
+  virtual Replica replica() const = 0;
+  // OnReady begins to sum a slice over all replicas, in place; nobody touches it until WaitFor,
+  // which returns when the sum has arrived. Slices are waited for in their order.
+  virtual void WaitFor(int slice) = 0;
+  // Replaces each number, on the host, by its sum over all replicas, equal on each of them.
+  virtual void Sum(std::span<float> values) = 0;
+  // Of rank 0: what each replica gave, by rank. Of the others: nothing.
+  virtual std::vector<std::string> Gather(const std::string& own) = 0;
+};
+
+}  // namespace trainer

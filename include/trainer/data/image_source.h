@@ -1,0 +1,48 @@
+#pragma once
+// Sources of images: what is common to a database, a list of files, a list of windows.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trainer/data/cursor.h"
+#include "trainer/data/datum.h"
+#include "trainer/data/record_source.h"
+#include "trainer/data/transform.h"
+
+namespace trainer {
+
+// Decodes the records of a source of images one after the other. Used by one thread; the parsers of
+// one source run at the same time.
+class RecordParser {
+ public:
+  virtual ~RecordParser() = default;
+  // The image and its label; valid until the next call, and no longer than the record.
+  virtual const DatumView& Parse(const RawRecord& record) = 0;
+};
+
+// Output 0: the images as `transform` makes them (N, C, H, W); output 1: the labels (N). Errors of
+// the decoders: kData also for another shape than the first record's, and for no label.
+class ImageSource : public RecordSource {
+ public:
+  std::vector<Shape> Shapes(int64_t batch_size, bool labels) final;
+  std::unique_ptr<Decoder> MakeDecoder() const final;
+
+ protected:
+  explicit ImageSource(Transform transform) : transform_(std::move(transform)) {}
+  const Transform& transform() const { return transform_; }
+  virtual std::unique_ptr<RecordParser> MakeParser() const = 0;
+
+ private:
+  class ImageDecoder;
+
+  Transform transform_;
+  std::string first_key_;            // of the record that gave the shapes:
+  ImageShape first_stored_, image_;  // its own and that of its transformed image
+};
+
+// The Datum records of a database; encoded ones are decoded to the transform's colors.
+std::unique_ptr<RecordSource> MakeDatabaseSource(std::unique_ptr<Cursor> cursor,
+                                                 Transform transform);
+
+}  // namespace trainer

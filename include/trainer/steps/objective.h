@@ -1,0 +1,70 @@
+#pragma once
+// What training minimises: the loss of a net as a function of its weights.
+
+#include <span>
+#include <vector>
+
+#include "trainer/backend/device_floats.h"
+#include "trainer/net/net.h"
+
+namespace trainer {
+
+// The loss of a training net and its gradient, on a new batch or once more on the last one. Over
+// several replicas the loss is the mean of theirs and gradients are summed; all of them call
+// alike. Used by one thread.
+class Objective {
+ public:
+  // A batch is `iter_size` passes of the net; more than one cannot be evaluated again. `group` is
+  // null for a run alone. All arguments must outlive the object.
+  Objective(const Device& device, Net& net, ParamStore& params, int iter_size, ReplicaGroup* group);
+
+  const Device& device() const { return device_; }
+  Net& net() { return net_; }
+
+  // The loss at the present weights, the mean over the passes, and its gradient: Gradients() hold
+  // their sum afterwards, and nothing from before. NetBatch::kSame only for a step rule that
+  // EvaluatesAgain().
+  float Evaluate(NetBatch batch);
+  // The loss of one pass alone; leaves the gradients.
+  float Loss(NetBatch batch);
+
+  // All weights, on the device: a parameter's numbers in the order of memory, zeros between
+  // parameters. Those that have a gradient come first: element i of Gradients() is the derivative
+  // by element i of Weights(), times the number of passes and replicas that it sums.
+  std::span<float> Weights() { return params_.Weights(); }
+  std::span<float> Gradients();
+  float GradientScale() const;  // what makes the mean of that sum
+  // The same parameter by parameter, in the order of a snapshot; grad is null for one that is not
+  // learned.
+  const std::vector<Param*>& params() const { return net_.params(); }
+  // Where each parameter's numbers lie in an array that is laid out as Weights() is.
+  std::vector<float*> PerParam(std::span<float> like_weights) const;
+
+  // The ranges in which sums over the replicas arrive: one for a run alone. SummedRange waits for
+  // its sum; to be asked for in order. Gradients() waits for all.
+  int NumRanges() const;
+  std::span<float> SummedRange(int i);
+
+  // To be called when an update left all gradients zero: saves the next Evaluate a pass over them.
+  void GradientsAreZero() { zero_ = true; }
+
+  // The L2 norm of numbers on the device.
+  float Norm(std::span<const float> values);
+
+  // How many replicas the sums are over.
+  int NumReplicas() const { return group_ == nullptr ? 1 : group_->replica().count; }
+
+ private:
+  float MeanOverReplicas(float loss);
+
+  const Device& device_;
+  Net& net_;
+  ParamStore& params_;
+  int iter_size_;
+  ReplicaGroup* group_;
+  DeviceFloats norm_;
+  bool zero_ = true;  // the gradients
+  int arrived_;       // ranges whose sums were waited for
+};
+
+}  // namespace trainer

@@ -1,0 +1,75 @@
+#pragma once
+// A step rule: what one training step does with the objective. One file in src/steps/ defines one.
+
+#include <concepts>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainer/base/registry.h"
+#include "trainer/config/solver_spec.h"
+#include "trainer/steps/objective.h"
+#include "trainer/steps/weight_update.h"
+
+namespace trainer {
+
+// The solver's side of one step.
+class StepFrame {
+ public:
+  virtual ~StepFrame() = default;
+  // To be called once in a step, with the loss that it starts from, before any weight changes:
+  // checks, smooths and reports it. Returns what the policies say of this step. Throws kDiverged.
+  virtual UpdateRates Begin(float loss) = 0;
+  // A line for the log, unless empty.
+  virtual void Note(const std::string& text) = 0;
+};
+
+// Made before the net, then prepared once; used by one thread. Step allocates nothing.
+class StepRule {
+ public:
+  virtual ~StepRule() = default;
+
+  // Floats of state per weight: the arrays that a snapshot holds.
+  virtual int StatesPerWeight() const = 0;
+  // Whether Step evaluates the objective again on the same batch. The net then keeps its batch, and
+  // iter_size must be 1.
+  virtual bool EvaluatesAgain() const { return false; }
+  // Takes memory for `objective`, which outlives the rule.
+  virtual void Prepare(Objective& objective) = 0;
+
+  // One step: evaluates the objective as often as it likes, calls frame.Begin, moves the weights.
+  virtual void Step(Objective& objective, StepFrame& frame) = 0;
+
+  // What a snapshot holds of the rule: StatesPerWeight() arrays, each as one pointer per parameter
+  // (on the device, in the order of its weights), and a record of its own for all else. They are
+  // filled and set before the first step of a run that goes on.
+  virtual const std::vector<std::vector<float*>>& history() const = 0;
+  virtual std::string SaveState() const { return ""; }
+  // Throws kBadSnapshot for a record that it did not make.
+  virtual void RestoreState(const std::string& state);
+
+  // Bytes that a step moves at least beside its evaluations.
+  virtual size_t Bytes() const = 0;
+};
+
+using StepRuleRegistry = Registry<StepRule, const SolverSpec&>;
+
+// const RegisterStepRule<Sam> kSam("SAM");
+template <class T>
+struct RegisterStepRule {
+  explicit RegisterStepRule(const char* type) {
+    StepRuleRegistry::Get().Add(
+        type, [](const SolverSpec& spec) { return std::unique_ptr<StepRule>(new T(spec)); });
+  }
+};
+
+// The step rule that the solver's `type` names. An update rule (src/rules/) stands for the step
+// that evaluates once and applies it. Throws kConfig at its line: an unknown type, with the nearest
+// name; fields that the rule refuses.
+std::unique_ptr<StepRule> MakeStepRule(const SolverSpec& spec);
+
+// All names that MakeStepRule takes, sorted.
+std::vector<std::string> StepRuleNames();
+
+}  // namespace trainer

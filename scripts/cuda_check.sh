@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# The program of the preset cuda on a machine without CUDA: it needs no library of CUDA, starts, and
+# trains LeNet for some iterations. Makes its digits in a temporary folder.
+set -euo pipefail
+# shellcheck source=scripts/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+trainer="$root/build/cuda/trainer"
+
+if ldd "$trainer" | grep -E 'libcuda|libcudart|libcudnn|libcublas|libcurand|not found'; then
+  say "$trainer needs these to start" >&2
+  exit 1
+fi
+folder="$(mktemp -d)"
+trap 'rm -rf "$folder"' EXIT
+cp -r models "$folder"
+cd "$folder"
+mkdir -p data run/lenet
+"$trainer" dataset digits data/digits 2>&1 | tail -n 1
+"$trainer" train --solver=models/lenet/solver.prototxt --set max_iter=100 --set display=20 \
+  --set test_interval=100 --set test_iter=5 2>&1 | tee log | grep -E 'Iteration|accuracy'
+grep -q 'Optimization Done' log
+# Of 10 classes, 0.1 would be by chance.
+awk '/accuracy = / { last = $NF } END { exit !(last > 0.8) }' log

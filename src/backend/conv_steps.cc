@@ -1,0 +1,103 @@
+#include "conv_steps.h"
+
+#include <algorithm>
+
+#include "trainer/base/error.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+class ConvOfSteps final : public ConvPlan {
+ public:
+  ConvOfSteps(const ConvDesc& desc, std::unique_ptr<ConvForward> forward,
+              std::unique_ptr<ConvBackwardData> data, std::unique_ptr<ConvBackwardWeight> weight)
+      : in_(desc.InShape()),
+        out_(desc.OutShape()),
+        dtype_(desc.dtype),
+        forward_(std::move(forward)),
+        data_(std::move(data)),
+        weight_(std::move(weight)) {}
+
+  size_t ScratchBytes() const override {
+    return std::max({forward_->ScratchBytes(), data_->ScratchBytes(), weight_->ScratchBytes()});
+  }
+  std::string Implementation() const override {
+    const std::string name = forward_->Name();
+    if (data_->Name() == name && weight_->Name() == name) return name;
+    return Join(name, ", data gradient ", data_->Name(), ", weight gradient ", weight_->Name());
+  }
+  void Forward(ConstTensor x, const float* weight, const float* bias, Tensor y,
+               std::span<std::byte> scratch) override {
+    Expect("input", x, in_);
+    Expect("output", y, out_);
+    CheckScratch(scratch);
+    forward_->Run(x.data, weight, bias, y.data, scratch);
+  }
+  void BackwardWeight(ConstTensor x, ConstTensor dy, float* dweight, float* dbias,
+                      std::span<std::byte> scratch) override {
+    Expect("input", x, in_);
+    Expect("output gradient", dy, out_);
+    CheckScratch(scratch);
+    weight_->Run(x.data, dy.data, dweight, dbias, scratch);
+  }
+  void BackwardData(ConstTensor dy, const float* weight, Tensor dx,
+                    std::span<std::byte> scratch) override {
+    Expect("output gradient", dy, out_);
+    Expect("input gradient", dx, in_);
+    CheckScratch(scratch);
+    data_->Run(dy.data, weight, dx.data, scratch);
+  }
+
+ private:
+  void CheckScratch(std::span<std::byte> scratch) const {
+    if (scratch.size() >= ScratchBytes()) return;
+    throw Error(ErrorCode::kInternal, Join("convolution needs ", ScratchBytes(),
+                                           " bytes of scratch and got ", scratch.size()));
+  }
+  void Expect(const char* what, const ConstTensor& tensor, const Shape& shape) const {
+    if (tensor.shape == shape && tensor.dtype == dtype_) return;
+    throw Error(ErrorCode::kInternal,
+                Join("convolution planned for an ", what, " of ", shape.ToString(), " ",
+                     NameOf(dtype_), " got ", tensor.shape.ToString(), " ", NameOf(tensor.dtype)));
+  }
+
+  Shape in_, out_;
+  DType dtype_;
+  std::unique_ptr<ConvForward> forward_;
+  std::unique_ptr<ConvBackwardData> data_;
+  std::unique_ptr<ConvBackwardWeight> weight_;
+};
+
+// Adds to `declined` who was asked before.
+template <class Step>
+std::unique_ptr<Step> ChooseStep(const Device& device, const ConvDesc& desc, const char* direction,
+                                 std::vector<std::string>* declined) {
+  Chosen<Step> chosen =
+      Candidates<ConvDesc, Step>::Get().Choose(device, desc, Join("convolution, ", direction));
+  for (const std::string& line : chosen.declined) {
+    declined->push_back(Join(direction, ": ", line));
+  }
+  return std::move(chosen.made);
+}
+
+}  // namespace
+
+std::unique_ptr<ConvPlan> JoinConvSteps(const ConvDesc& desc, std::unique_ptr<ConvForward> forward,
+                                        std::unique_ptr<ConvBackwardData> data,
+                                        std::unique_ptr<ConvBackwardWeight> weight) {
+  return std::make_unique<ConvOfSteps>(desc, std::move(forward), std::move(data),
+                                       std::move(weight));
+}
+
+std::unique_ptr<ConvPlan> ChooseConv(const Device& device, const ConvDesc& desc) {
+  std::vector<std::string> declined;
+  auto forward = ChooseStep<ConvForward>(device, desc, "forward", &declined);
+  auto data = ChooseStep<ConvBackwardData>(device, desc, "data gradient", &declined);
+  auto weight = ChooseStep<ConvBackwardWeight>(device, desc, "weight gradient", &declined);
+  auto plan = JoinConvSteps(desc, std::move(forward), std::move(data), std::move(weight));
+  plan->SetDeclined(std::move(declined));
+  return plan;
+}
+
+}  // namespace trainer

@@ -1,0 +1,292 @@
+#include "hdf5_files.h"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <climits>
+#include <set>
+
+#include "sealed_file.h"
+#include "trainer/base/crc32c.h"
+#include "trainer/base/error.h"
+#include "trainer/base/file.h"
+#include "trainer/base/text.h"
+#include "trainer/hdf5/reader.h"
+
+namespace trainer {
+namespace {
+
+constexpr char kExtras[] = "trainer_state";
+constexpr int kMaxBlobs = 1 << 16;  // of a layer or of a history: far more than any net has
+constexpr int kMaxDepth = 64;
+
+bool IsNumber(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// The number that `name` is, as Caffe writes it, or -1.
+int BlobIndex(const std::string& name) {
+  int index = -1;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), index);
+  const bool whole = error == std::errc() && end == name.data() + name.size();
+  return whole && index >= 0 && index < kMaxBlobs && Join(index) == name ? index : -1;
+}
+
+std::vector<int64_t> DimsOf(const caffe::BlobProto& blob) {
+  return {blob.shape().dim().begin(), blob.shape().dim().end()};
+}
+
+std::span<const float> ValuesOf(const google::protobuf::RepeatedField<float>& values) {
+  return {values.data(), static_cast<size_t>(values.size())};
+}
+
+void FillBlob(const Hdf5Array& array, ErrorCode damaged, caffe::BlobProto* blob) {
+  if (!array.is_float()) {
+    throw Error(damaged, {array.file()},
+                Join("'", EscapeControl(array.name()),
+                     "' holds whole numbers where weights are expected; store it as floats"));
+  }
+  if (array.count() > INT_MAX) {
+    throw Error(damaged, {array.file()},
+                Join("'", EscapeControl(array.name()), "' has ", array.count(),
+                     " numbers; one blob has 2^31 - 1 at most"));
+  }
+  for (const int64_t dim : array.dims()) blob->mutable_shape()->add_dim(dim);
+  blob->mutable_shape();
+  blob->mutable_data()->Resize(static_cast<int>(array.count()), 0.0f);
+  array.Read(
+      std::span<float>(blob->mutable_data()->mutable_data(), static_cast<size_t>(array.count())));
+}
+
+// Walks the groups below /data and turns each that holds blobs into a layer.
+class ModelReader {
+ public:
+  explicit ModelReader(const std::string& path) : reader_(path) {}
+
+  caffe::NetParameter Read() {
+    if (!reader_.Has("data")) {
+      throw Error(ErrorCode::kData, {reader_.path()},
+                  "the file has no group 'data', so it is no file of weights");
+    }
+    for (const Hdf5Reader::Member& member : reader_.Members("")) {
+      if (member.name == "data") seen_.insert(member.address);
+    }
+    ReadGroup("data", "", 0);
+    return std::move(net_);
+  }
+
+ private:
+  void ReadGroup(const std::string& group, const std::string& layer_name, int depth) {
+    if (depth > kMaxDepth) Fail(group, "is nested too deep");
+    caffe::LayerParameter layer;
+    bool has_groups = false;
+    for (const Hdf5Reader::Member& member : reader_.Members(group)) {
+      const std::string path = Join(group, "/", member.name);
+      if (!seen_.insert(member.address).second) Fail(path, "is another name of something else");
+      if (member.is_group) {
+        has_groups = true;
+        ReadGroup(path, layer_name.empty() ? member.name : Join(layer_name, "/", member.name),
+                  depth + 1);
+        continue;
+      }
+      const int index = BlobIndex(member.name);
+      if (index < 0 || depth == 0) Fail(path, "is no numbered blob of a layer");
+      while (layer.blobs_size() <= index) layer.add_blobs();
+      FillBlob(reader_.Array(path), ErrorCode::kData, layer.mutable_blobs(index));
+    }
+    // A group that only leads to others is no layer.
+    if (depth == 0 || (layer.blobs_size() == 0 && has_groups)) return;
+    layer.set_name(layer_name);
+    net_.add_layer()->Swap(&layer);
+  }
+
+  [[noreturn]] void Fail(const std::string& name, const std::string& problem) const {
+    throw Error(ErrorCode::kData, {reader_.path()},
+                Join("'", EscapeControl(name), "' ", problem,
+                     "; the file is damaged or is no file of weights"));
+  }
+
+  Hdf5Reader reader_;
+  caffe::NetParameter net_;
+  std::set<uint64_t> seen_;  // of objects, so that no loop and no blow-up by second names happens
+};
+
+int32_t ReadInt(const Hdf5Reader& reader, const std::string& name) {
+  const Hdf5Array array = reader.Array(name);
+  int32_t value = 0;
+  if (array.count() != 1 || array.is_float()) {
+    throw Error(ErrorCode::kBadSnapshot, {reader.path()},
+                Join("'", name, "' is not one whole number; the file is no solver state"));
+  }
+  array.Read(std::span<int32_t>(&value, 1));
+  return value;
+}
+
+void ReadExtras(const Hdf5Reader& reader, caffe::SolverState* state) {
+  const Hdf5Array array = reader.Array(kExtras);
+  std::string bytes(static_cast<size_t>(array.count()), '\0');
+  array.Read(std::span<uint8_t>(reinterpret_cast<uint8_t*>(bytes.data()), bytes.size()));
+  if (array.is_float() || !state->ParseFromString(bytes)) {
+    throw Error(ErrorCode::kBadSnapshot, {reader.path()},
+                Join("'", kExtras, "' does not parse; the file is damaged"));
+  }
+}
+
+void SketchModel(const caffe::NetParameter& net, Hdf5Sketch* sketch) {
+  std::vector<std::string> names;
+  for (const caffe::LayerParameter& layer : net.layer()) names.push_back(layer.name());
+  CheckHdf5Names(names);
+  std::set<std::string> owned;
+  sketch->AddGroup("data");
+  for (const caffe::LayerParameter& layer : net.layer()) {
+    sketch->AddGroup("data/" + layer.name());
+    for (int i = 0; i < layer.blobs_size(); ++i) {
+      const caffe::BlobProto& blob = layer.blobs(i);
+      const std::string share = i < layer.param_size() ? layer.param(i).name() : "";
+      const std::string place = Join("/", layer.name(), "/", i);
+      if (share.empty() || owned.insert(share).second) {
+        sketch->AddFloats("data" + place, DimsOf(blob), ValuesOf(blob.data()));
+      }
+      if (blob.diff_size() > 0) {
+        sketch->AddFloats("diff" + place, DimsOf(blob), ValuesOf(blob.diff()));
+      }
+    }
+  }
+}
+
+void SketchState(caffe::SolverState& state, Hdf5Sketch* sketch) {
+  sketch->AddInt("iter", state.iter());
+  sketch->AddInt("current_step", state.current_step());
+  sketch->AddText("learned_net", state.learned_net());
+  sketch->AddGroup("history");
+  for (int i = 0; i < state.history_size(); ++i) {
+    sketch->AddFloats(Join("history/", i), DimsOf(state.history(i)),
+                      ValuesOf(state.history(i).data()));
+  }
+  // The whole message but its arrays, so that a new field needs no line here.
+  google::protobuf::RepeatedPtrField<caffe::BlobProto> history;
+  std::string bytes;
+  history.Swap(state.mutable_history());
+  state.SerializeToString(&bytes);
+  history.Swap(state.mutable_history());
+  sketch->AddBytes(kExtras, bytes);
+}
+
+constexpr std::string_view kMark = "trainer, sealed HDF5 that begins at byte 512\r\n\x1a\n";
+constexpr size_t kSizeAt = kMark.size(), kCrcAt = kSizeAt + 8;
+constexpr int kMaxFlips = 8;  // of 384: no other file is that near
+
+int BitsOffMark(const std::string& head) {
+  int bits = 0;
+  for (size_t i = 0; i < std::min(head.size(), kMark.size()); ++i) {
+    bits += std::popcount(static_cast<unsigned char>(head[i] ^ kMark[i]));
+  }
+  return bits;
+}
+
+Seal WriteSealed(Hdf5Sketch& sketch, AtomicFile* file) {
+  Seal seal;
+  seal.file_bytes = sketch.Finish();
+  std::string head = std::string(kMark) + LittleEndian(seal.file_bytes, 8);
+  head.resize(kHdf5SealBytes, '\0');
+  // The checksum stands before what it is of: a pass over the memory only, then the writing.
+  seal.crc32c = Crc32c(head.data(), head.size());
+  sketch.Emit(kHdf5SealBytes, [&](const void* data, size_t bytes) {
+    seal.crc32c = Crc32c(data, bytes, seal.crc32c);
+  });
+  head.replace(kCrcAt, 4, LittleEndian(seal.crc32c, 4));
+  file->Append(head.data(), head.size());
+  sketch.Emit(kHdf5SealBytes, [&](const void* data, size_t bytes) { file->Append(data, bytes); });
+  return seal;
+}
+
+}  // namespace
+
+void CheckHdf5Names(std::span<const std::string> layers) {
+  const std::set<std::string> names(layers.begin(), layers.end());
+  for (const std::string& name : layers) {
+    const auto refuse = [&](const std::string& why) {
+      throw Error(ErrorCode::kConfig,
+                  Join("layer '", EscapeControl(name), "' cannot be saved as HDF5: ", why,
+                       "; rename the layer, or set snapshot_format: BINARYPROTO"));
+    };
+    for (size_t begin = 0; begin != std::string::npos;) {
+      const size_t end = name.find('/', begin);
+      const std::string part = name.substr(begin, end - begin);
+      if (part.empty() || part == "." || part.find('\0') != std::string::npos) {
+        refuse("a part of its name between slashes is empty or a dot");
+      }
+      if (begin > 0 && IsNumber(part) && names.contains(name.substr(0, begin - 1))) {
+        refuse(Join("blob ", part, " of layer '", name.substr(0, begin - 1),
+                    "' would have the same path"));
+      }
+      begin = end == std::string::npos ? end : end + 1;
+    }
+  }
+}
+
+caffe::NetParameter ReadHdf5Model(const std::string& path) { return ModelReader(path).Read(); }
+
+caffe::SolverState ReadHdf5State(const std::string& path) {
+  const Hdf5Reader reader(path, ErrorCode::kBadSnapshot);
+  caffe::SolverState state;
+  if (reader.Has(kExtras)) ReadExtras(reader, &state);
+  if (!reader.Has("iter")) {
+    throw Error(ErrorCode::kBadSnapshot, {path},
+                "the file holds no iteration, so it is no solver state or damaged");
+  }
+  state.set_iter(ReadInt(reader, "iter"));
+  if (reader.Has("current_step")) state.set_current_step(ReadInt(reader, "current_step"));
+  if (reader.Has("learned_net")) state.set_learned_net(reader.Text("learned_net"));
+  state.clear_history();
+  if (!reader.Has("history")) return state;
+  std::set<uint64_t> seen;
+  for (const Hdf5Reader::Member& member : reader.Members("history")) {
+    if (seen.insert(member.address).second) continue;
+    throw Error(ErrorCode::kBadSnapshot, {path},
+                "two of its history blobs are one; the file is damaged");
+  }
+  for (size_t i = 0; i < seen.size(); ++i) {
+    FillBlob(reader.Array(Join("history/", i)), ErrorCode::kBadSnapshot, state.add_history());
+  }
+  return state;
+}
+
+Seal WriteHdf5Model(const caffe::NetParameter& net, AtomicFile* file) {
+  Hdf5Sketch sketch(file->path(), kHdf5SealBytes);
+  SketchModel(net, &sketch);
+  return WriteSealed(sketch, file);
+}
+
+Seal WriteHdf5State(caffe::SolverState& state, AtomicFile* file) {
+  Hdf5Sketch sketch(file->path(), kHdf5SealBytes);
+  SketchState(state, &sketch);
+  return WriteSealed(sketch, file);
+}
+
+bool HasHdf5Seal(const std::string& head) {
+  return BitsOffMark(head) <= (head.size() < kMark.size() ? 0 : kMaxFlips);
+}
+
+Seal CheckHdf5Seal(const std::string& path, uint64_t size) {
+  const FileHandle file = OpenForReading(path);
+  std::string head = ReadPiece(file, path, 0, kHdf5SealBytes);
+  if (head.size() < kHdf5SealBytes) {
+    ThrowDamaged(path, Join("the file is cut short: only ", size, " bytes are there"));
+  }
+  const uint64_t stated = FromLittleEndian(std::string_view(head).substr(kSizeAt, 8));
+  const Seal seal{static_cast<uint32_t>(FromLittleEndian(std::string_view(head).substr(kCrcAt, 4))),
+                  size};
+  head.replace(kCrcAt, 4, 4, '\0');
+  const uint32_t crc = ChecksumOf(file, path, kHdf5SealBytes, size - kHdf5SealBytes,
+                                  Crc32c(head.data(), head.size()));
+  if (BitsOffMark(head) == 0 && stated > size) {
+    ThrowDamaged(path, Join("the file is cut short: ", size, " of ", stated, " bytes are there"));
+  }
+  if (BitsOffMark(head) != 0 || stated != size || crc != seal.crc32c) {
+    ThrowDamaged(path, "the file was changed after it was written: its checksum does not match");
+  }
+  return seal;
+}
+
+}  // namespace trainer

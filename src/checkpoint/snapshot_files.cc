@@ -1,0 +1,141 @@
+#include "trainer/checkpoint/snapshot_files.h"
+
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <span>
+#include <tuple>
+
+#include "sealed_file.h"
+#include "trainer/base/file.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+constexpr std::string_view kStateSuffix = ".solverstate", kHdf5Suffix = ".h5";
+
+// Renames the files in their order. When one cannot be renamed, those before it are undone: an
+// older file of the same name is kept under a second link until all are done.
+void PlaceAll(std::span<AtomicFile* const> files, FileOps& ops) {
+  struct Placed {
+    std::string path, backup;
+    bool had, kept;
+  };
+  std::vector<Placed> placed;
+  try {
+    for (AtomicFile* file : files) {
+      Placed next{file->path(), TempPathFor(file->path() + ".old"), Exists(file->path()), false};
+      // The last file needs no way back.
+      next.kept = next.had && file != files.back() && ops.Link(next.path, next.backup) == 0;
+      try {
+        file->Place();
+      } catch (...) {
+        if (next.kept) ops.Unlink(next.backup);
+        throw;
+      }
+      placed.push_back(std::move(next));
+    }
+  } catch (...) {
+    for (const Placed& file : placed) {
+      if (file.kept) {
+        ops.Rename(file.backup, file.path);
+      } else if (!file.had) {
+        ops.Unlink(file.path);
+      }
+    }
+    throw;
+  }
+  for (const Placed& file : placed) {
+    if (file.kept) ops.Unlink(file.backup);
+  }
+}
+
+// The iteration in `name` if it is one of `stem`'s states, else -1.
+int IterOf(std::string_view name, const std::string& stem) {
+  if (name.ends_with(kHdf5Suffix)) name.remove_suffix(kHdf5Suffix.size());
+  if (!name.starts_with(stem) || !name.ends_with(kStateSuffix)) return -1;
+  name.remove_prefix(stem.size());
+  if (name.size() <= kStateSuffix.size()) return -1;
+  name.remove_suffix(kStateSuffix.size());
+  int iter = -1;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), iter);
+  return error == std::errc() && end == name.data() + name.size() ? iter : -1;
+}
+
+}  // namespace
+
+SnapshotNames NamesFor(const std::string& prefix, int iter, SnapshotFormat format) {
+  const std::string stem = Join(prefix, "_iter_", iter);
+  const std::string_view end = format == SnapshotFormat::kHdf5 ? kHdf5Suffix : "";
+  return {iter, Join(stem, ".caffemodel", end), Join(stem, ".averaged.caffemodel", end),
+          Join(stem, kStateSuffix, end)};
+}
+
+SnapshotNames SaveSnapshot(const std::string& prefix, int iter, caffe::NetParameter& net,
+                           caffe::SolverState& state, FileOps& ops, caffe::NetParameter* averaged,
+                           SnapshotFormat format) {
+  SnapshotNames names = NamesFor(prefix, iter, format);
+  AtomicFile model_file(names.model, ops);
+  SetModel(names.model, WriteModelTo(net, &model_file), &state);
+  model_file.Finish();
+  std::optional<AtomicFile> averaged_file;
+  if (averaged != nullptr) {
+    averaged_file.emplace(names.averaged, ops);
+    SetAveraged(names.averaged, WriteModelTo(*averaged, &*averaged_file), &state);
+    averaged_file->Finish();
+  }
+
+  state.set_iter(iter);
+  AtomicFile state_file(names.state, ops);
+  WriteStateTo(state, &state_file);
+  state_file.Finish();
+
+  std::vector<AtomicFile*> files = {&model_file};
+  if (averaged_file) files.push_back(&*averaged_file);
+  files.push_back(&state_file);
+  PlaceAll(files, ops);
+  SyncFolder(FolderOf(names.state), ops);
+  return names;
+}
+
+std::vector<SnapshotNames> FindSnapshots(const std::string& prefix) {
+  std::vector<SnapshotNames> found;
+  const std::string stem = FileNameOf(prefix) + "_iter_";
+  std::error_code failed;
+  std::filesystem::directory_iterator entry(FolderOf(prefix), failed);
+  for (; !failed && entry != std::filesystem::directory_iterator(); entry.increment(failed)) {
+    const std::string name = entry->path().filename().string();
+    const int iter = IterOf(name, stem);
+    if (iter < 0) continue;
+    SnapshotNames names =
+        NamesFor(prefix, iter,
+                 name.ends_with(kHdf5Suffix) ? SnapshotFormat::kHdf5 : SnapshotFormat::kBinary);
+    if (FileNameOf(names.state) == name) found.push_back(std::move(names));  // no "_iter_007"
+  }
+  std::ranges::sort(found, [](const SnapshotNames& a, const SnapshotNames& b) {
+    return std::tie(b.iter, a.state) < std::tie(a.iter, b.state);
+  });
+  return found;
+}
+
+std::optional<LoadedState> NewestSnapshot(const std::string& prefix) {
+  const std::vector<SnapshotNames> found = FindSnapshots(prefix);
+  std::string newest_problem;
+  for (const SnapshotNames& names : found) {
+    try {
+      return ReadState(names.state);
+    } catch (const Error& e) {
+      LOG(WARNING) << "Snapshot of iteration " << names.iter << " is not usable: " << e.what();
+      if (newest_problem.empty()) newest_problem = e.what();
+    }
+  }
+  if (found.empty()) return std::nullopt;
+  throw Error(ErrorCode::kBadSnapshot, Join("none of the ", found.size(), " snapshots of '", prefix,
+                                            "' is usable; the newest: ", newest_problem,
+                                            ". Move them away to start from the beginning"));
+}
+
+}  // namespace trainer

@@ -1,0 +1,49 @@
+#pragma once
+// The files of a list, and what their rows are.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trainer/base/error.h"
+#include "trainer/hdf5/reader.h"
+
+namespace trainer {
+
+// Const members may be called from any thread.
+class Hdf5Files {
+ public:
+  // Opens every file once and compares it with the first one. Throws as MakeRowPrefetcher.
+  Hdf5Files(std::string list, std::vector<std::string> datasets);
+
+  const std::string& list() const { return list_; }
+  const std::vector<std::string>& datasets() const { return datasets_; }
+  size_t count() const { return files_.size(); }
+  const std::string& path(size_t file) const { return files_[file].path; }
+  int64_t rows(size_t file) const { return files_[file].rows; }
+  int64_t total() const { return total_; }  // rows of all files
+  // The shape of a row of that dataset.
+  const std::vector<int64_t>& row_dims(size_t dataset) const { return row_dims_[dataset]; }
+
+  // The datasets of an open file. Throws kData when they are not what they were.
+  std::vector<Hdf5Array> ArraysOf(const Hdf5Reader& reader, size_t file) const;
+
+ private:
+  struct File {
+    std::string path;
+    SourceRef listed;  // where the list names it
+    int64_t rows;
+  };
+
+  void Inspect(File* file);
+  void CheckRow(const Hdf5Array& array, size_t dataset, const File& file) const;
+
+  std::string list_;
+  std::vector<std::string> datasets_;
+  std::vector<File> files_;
+  std::vector<std::vector<int64_t>> row_dims_;  // per dataset, without the first axis
+  int64_t total_ = 0;
+};
+
+}  // namespace trainer

@@ -1,0 +1,197 @@
+// ImageData's source of records.
+
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <charconv>
+#include <numeric>
+#include <utility>
+
+#include "trainer/base/error.h"
+#include "trainer/base/permutation.h"
+#include "trainer/base/text.h"
+#include "trainer/config/named_file.h"
+#include "trainer/data/image_list.h"
+#include "trainer/data/image_source.h"
+
+namespace trainer {
+namespace {
+
+constexpr char kParam[] = "image_data_param";
+constexpr uint32_t kSkipPass = 0xFFFFFFFF;  // epochs take the passes from 1 on
+
+// Takes "<word> <number> " off the front.
+bool TakeField(std::string_view& text, std::string_view word, uint32_t* number) {
+  if (!text.starts_with(word)) return false;
+  text.remove_prefix(word.size());
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, *number);
+  if (error != std::errc() || stop == end || *stop != ' ') return false;
+  text.remove_prefix(static_cast<size_t>(stop - text.data()) + 1);
+  return true;
+}
+
+struct ListOptions {
+  ImageReading reading;
+  bool shuffle = false;
+  size_t skip = 0;  // images of the first epoch
+};
+
+// Reads and decodes the files that the records' indices name.
+class ListedImageParser final : public RecordParser {
+ public:
+  ListedImageParser(const std::string& list, const std::vector<ListedImage>& images,
+                    const ImageReading& reading)
+      : list_(list), images_(images), reading_(reading) {}
+
+  const DatumView& Parse(const RawRecord& record) override {
+    const ListedImage& listed = images_[record.index];
+    ReadListedImage(list_, listed, reading_, &raw_, &image_);
+    view_ = ViewOf(image_);
+    view_.label = listed.label;
+    view_.has_label = true;
+    return view_;
+  }
+
+ private:
+  const std::string& list_;
+  const std::vector<ListedImage>& images_;
+  const ImageReading& reading_;
+  std::string raw_;
+  Image image_;
+  DatumView view_;
+};
+
+class ImageListSource final : public ImageSource {
+ public:
+  ImageListSource(std::string list, std::vector<ListedImage> images, ListOptions options,
+                  const PhiloxKey& key, Transform transform)
+      : ImageSource(std::move(transform)),
+        list_(std::move(list)),
+        images_(std::move(images)),
+        options_(std::move(options)),
+        order_key_(key) {
+    SeekFirst();
+  }
+
+  const std::string& path() const override { return list_; }
+
+  std::string Key() const override {
+    return Join("epoch ", epoch_, " line ", Current().line, " ", Current().path);
+  }
+
+  void Fetch(RawRecord* record) override {
+    key_ = Key();
+    record->key = key_;
+    record->index = order_[at_];
+  }
+
+  uint64_t Advance(uint64_t count) override {
+    const uint64_t at = at_ + count, ended = at / order_.size();
+    if (ended > 0) StartEpoch(static_cast<uint32_t>(epoch_ + ended));
+    at_ = static_cast<size_t>(at % order_.size());
+    return ended;
+  }
+
+  void Seek(const Position& position) override {
+    if (position.key.empty()) return SeekFirst();
+    std::string_view rest = position.key;
+    uint32_t epoch = 0, line = 0;
+    if (!TakeField(rest, "epoch ", &epoch) || !TakeField(rest, "line ", &line)) FailSeek(position);
+    const auto listed = std::ranges::find(images_, static_cast<int>(line), &ListedImage::line);
+    if (listed == images_.end() || listed->path != rest) FailSeek(position);
+    StartEpoch(epoch);
+    const auto index = static_cast<uint32_t>(listed - images_.begin());
+    at_ = static_cast<size_t>(std::ranges::find(order_, index) - order_.begin());
+  }
+
+ private:
+  std::unique_ptr<RecordParser> MakeParser() const override {
+    return std::make_unique<ListedImageParser>(list_, images_, options_.reading);
+  }
+
+  const ListedImage& Current() const { return images_[order_[at_]]; }
+
+  void SeekFirst() {
+    StartEpoch(0);
+    at_ = options_.skip;
+  }
+
+  void StartEpoch(uint32_t epoch) {
+    epoch_ = epoch;
+    at_ = 0;
+    if (options_.shuffle) return Permute(order_key_, epoch + 1, 0, images_.size(), &order_);
+    order_.resize(images_.size());
+    std::iota(order_.begin(), order_.end(), 0u);
+  }
+
+  const std::string list_;
+  const std::vector<ListedImage> images_;
+  const ListOptions options_;
+  PhiloxKey order_key_;
+  std::vector<uint32_t> order_;  // of the epoch: indices into images_
+  uint32_t epoch_ = 0;
+  size_t at_ = 0;    // in order_
+  std::string key_;  // of the record fetched last
+};
+
+}  // namespace
+
+ImageReading ReadImageReading(const LayerSpec& layer) {
+  constexpr uint32_t kMaxSide = 1u << 20;
+  const caffe::ImageDataParameter& param = layer.proto().image_data_param();
+  if ((param.new_height() == 0) != (param.new_width() == 0)) {
+    layer.FailIn(kParam, param.new_height() == 0 ? "new_width" : "new_height",
+                 "new_height and new_width belong together; give both or none");
+  }
+  if (param.short_side() > 0 && param.new_height() > 0) {
+    layer.FailIn(kParam, "short_side",
+                 "short_side excludes new_height and new_width; remove one or the others");
+  }
+  for (const auto& [field, side] :
+       {std::pair("new_height", param.new_height()), std::pair("new_width", param.new_width()),
+        std::pair("short_side", param.short_side())}) {
+    if (side > kMaxSide) {
+      layer.FailIn(kParam, field, Join(field, " is ", side, "; it must be at most ", kMaxSide));
+    }
+  }
+  ImageReading reading;
+  reading.root = param.root_folder();
+  reading.colors = param.is_color() ? Colors::kColor : Colors::kGray;
+  reading.height = static_cast<int>(param.new_height());
+  reading.width = static_cast<int>(param.new_width());
+  reading.short_side = static_cast<int>(param.short_side());
+  return reading;
+}
+
+std::unique_ptr<Prefetcher> MakeImagePrefetcher(const LayerSpec& layer, const ReadingEnv& env) {
+  const caffe::ImageDataParameter& param = layer.proto().image_data_param();
+  if (param.source().empty()) layer.FailIn(kParam, "source", "source, the list, is missing");
+  const PrefetchOptions prefetch = ReadPrefetchOptions(layer, kParam, param.batch_size(), env);
+  ListOptions options;
+  options.reading = ReadImageReading(layer);
+  options.shuffle = param.shuffle();
+  std::string list;
+  std::vector<ListedImage> images =
+      ReadNamedFile(layer, kParam, "source", param.source(), [&](const std::string& path) {
+        LOG(INFO) << "Opening file " << path;
+        list = path;
+        return ReadImageList(path);
+      });
+  LOG_IF(INFO, param.shuffle()) << "Shuffling data";
+  LOG(INFO) << "A total of " << images.size() << " images.";
+  if (param.rand_skip() > 0) {
+    options.skip = UniformBelow(PhiloxWord(env.key, kSkipPass, 0), size_t{param.rand_skip()});
+    if (param.rand_skip() > images.size()) {
+      layer.FailIn(kParam, "rand_skip",
+                   Join("rand_skip is ", param.rand_skip(), ", but ", list, " has only ",
+                        images.size(), " images; it must be at most that"));
+    }
+    LOG(INFO) << "Skipping first " << options.skip << " data points.";
+  }
+  auto source = std::make_unique<ImageListSource>(list, std::move(images), std::move(options),
+                                                  env.key, Transform(layer, env.phase, env.key));
+  return std::make_unique<Prefetcher>(std::move(source), prefetch);
+}
+
+}  // namespace trainer

@@ -1,0 +1,40 @@
+#include "trainer/data/position.h"
+
+#include <charconv>
+#include <string_view>
+
+#include "trainer/base/error.h"
+#include "trainer/base/text.h"
+#include "trainer/data/cursor.h"
+
+namespace trainer {
+namespace {
+
+// Takes "<number> " off the front.
+bool TakeNumber(std::string_view& text, uint64_t* number) {
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, *number);
+  if (error != std::errc() || stop == end || *stop != ' ') return false;
+  text.remove_prefix(static_cast<size_t>(stop - text.data()) + 1);
+  return true;
+}
+
+}  // namespace
+
+std::string Position::Encode() const { return Join("1 ", record, " ", epoch, " ", key); }
+
+Position Position::Decode(const std::string& text) {
+  Position position;
+  uint64_t version = 0;
+  std::string_view rest = text;
+  if (!TakeNumber(rest, &version) || version != 1 || !TakeNumber(rest, &position.record) ||
+      !TakeNumber(rest, &position.epoch)) {
+    throw Error(ErrorCode::kBadSnapshot, Join("the position in the data set, ", QuoteKey(text),
+                                              ", is not one of this "
+                                              "program's"));
+  }
+  position.key = rest;
+  return position;
+}
+
+}  // namespace trainer

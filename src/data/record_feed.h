@@ -1,0 +1,53 @@
+#pragma once
+// The records of one replica, batch after batch.
+
+#include <cstdint>
+#include <exception>
+#include <span>
+
+#include "trainer/base/replica.h"
+#include "trainer/data/record_source.h"
+
+namespace trainer {
+
+// The batches of all replicas together take the records from a position on in turn: record
+// position + k goes to rank k % count. Then the next ones begin, so that the position after a batch
+// is the same for every rank. Used by one thread at a time.
+class RecordFeed {
+ public:
+  // `keep`: records are copied where the source would not keep them.
+  RecordFeed(RecordSource& source, int64_t batch_size, const Replica& replica, bool keep)
+      : source_(source),
+        batch_size_(batch_size),
+        rank_(static_cast<uint64_t>(replica.rank)),
+        count_(static_cast<uint64_t>(replica.count)),
+        keep_(keep && !source.RecordsStayValid()) {}
+
+  int64_t batch_size() const { return batch_size_; }
+  int64_t slot() const { return slot_; }  // of the batch's next record; batch_size at its end
+
+  // Begins a batch at this position.
+  void Seek(const Position& position);
+
+  // Fetches the batch's next records, as many as there is room for. Returns how many it got. An
+  // error ends them and goes to `failure`, so that those before it can be decoded first.
+  size_t Fetch(std::span<RawRecord> records, std::exception_ptr* failure);
+
+  // After the last record of a batch: goes to where the next one begins.
+  Position EndBatch();
+
+  // The name of an item of the batch that began at `position`.
+  std::string NameOfItem(const Position& position, int64_t item);
+
+ private:
+  void Advance(uint64_t records);
+
+  RecordSource& source_;
+  int64_t batch_size_;
+  uint64_t rank_, count_;
+  bool keep_;
+  Position at_;
+  int64_t slot_ = 0;
+};
+
+}  // namespace trainer

@@ -1,0 +1,128 @@
+#include "trainer/dataset/dataset.h"
+
+#include <vector>
+
+#include "trainer/base/error.h"
+#include "trainer/base/file.h"
+#include "trainer/base/text.h"
+#include "trainer/data/cursor.h"
+#include "trainer/data/datum.h"
+#include "trainer/dataset/digits.h"
+#include "trainer/dataset/idx.h"
+#include "trainer/dataset/new_database.h"
+
+namespace trainer {
+namespace {
+
+constexpr int64_t kMaxRecords = 100000000;  // keys have eight digits
+
+void CheckCount(const char* what, int64_t count) {
+  if (count < 1 || count > kMaxRecords) {
+    throw Error(ErrorCode::kUsage, Join("the number of ", what, " images is ", count,
+                                        "; it must be 1 to ", kMaxRecords));
+  }
+}
+
+void WriteDigitSet(const DigitsOptions& options, const std::string& path, uint32_t set,
+                   int64_t count) {
+  NewDatabase database(options.backend, path);
+  caffe::Datum datum;
+  datum.set_channels(1);
+  datum.set_height(DigitImage::kSide);
+  datum.set_width(DigitImage::kSide);
+  for (int64_t i = 0; i < count; ++i) {
+    const DigitImage image = DrawDigit(options.seed, set, static_cast<uint64_t>(i));
+    datum.set_data(image.pixels.data(), image.pixels.size());
+    datum.set_label(image.label);
+    database.Put(datum);
+  }
+  database.Finish();
+}
+
+void AddRecord(const Cursor& cursor, DatumParser& parser, DatabaseInfo& info) {
+  ++info.records;
+  info.bytes += cursor.Value().size();
+  info.last_key = cursor.Key();
+  try {
+    const DatumView& datum = parser.Parse(cursor.path(), cursor.Key(), cursor.Value());
+    ++info.shapes[Join(datum.ShapeText(), datum.bytes.empty() ? " floats" : " bytes")];
+    datum.has_label ? ++info.labels[datum.label] : ++info.unlabelled;
+  } catch (const Error& error) {
+    if (info.bad++ == 0) info.first_error = error.what();
+  }
+}
+
+}  // namespace
+
+DigitsPaths WriteDigits(const DigitsOptions& options) {
+  CheckCount("training", options.train);
+  CheckCount("test", options.test);
+  const NewFolders folders(options.folder);
+  const std::string suffix = DatabaseSuffix(options.backend);
+  DigitsPaths paths{JoinPath(options.folder, "train" + suffix),
+                    JoinPath(options.folder, "test" + suffix)};
+  for (const std::string& path : {paths.train, paths.test}) {
+    if (Exists(path)) {
+      throw Error(ErrorCode::kCannotCreate, {path},
+                  "exists already and is not overwritten; remove it or choose another folder");
+    }
+  }
+  WriteDigitSet(options, paths.train, 0, options.train);
+  WriteDigitSet(options, paths.test, 1, options.test);
+  return paths;
+}
+
+int64_t WriteIdx(const std::string& images, const std::string& labels, const std::string& database,
+                 const std::string& backend) {
+  IdxReader reader(images, labels);
+  CheckCount("given", reader.count());
+  NewDatabase output(backend, database);
+  caffe::Datum datum;
+  datum.set_channels(1);
+  datum.set_height(reader.rows());
+  datum.set_width(reader.columns());
+  std::vector<uint8_t> pixels;
+  int label = 0;
+  while (reader.Next(&pixels, &label)) {
+    datum.set_data(pixels.data(), pixels.size());
+    datum.set_label(label);
+    output.Put(datum);
+  }
+  output.Finish();
+  return output.records();
+}
+
+std::string BackendOf(const std::string& path) {
+  const std::string backend = DetectBackend(path);
+  if (!backend.empty()) return backend;
+  if (IsDirectory(path)) {
+    throw Error(ErrorCode::kNoInput, {path},
+                "the folder holds neither data.mdb (LMDB) nor CURRENT (LevelDB), so no database");
+  }
+  return "LMDB";  // opening explains what is wrong with the path
+}
+
+DatabaseInfo DescribeDatabase(const std::string& path) {
+  DatabaseInfo info;
+  info.backend = BackendOf(path);
+  const auto cursor = OpenCursor(info.backend, path);
+  DatumParser parser;
+  info.first_key = cursor->Key();
+  do {
+    AddRecord(*cursor, parser, info);
+  } while (!cursor->Next());
+  return info;
+}
+
+void Print(const DatabaseInfo& info, std::ostream& out) {
+  out << "backend: " << info.backend << "\nrecords: " << info.records << "\nbytes: " << info.bytes
+      << "\nfirst key: " << EscapeControl(info.first_key)
+      << "\nlast key: " << EscapeControl(info.last_key) << "\n";
+  for (const auto& [shape, count] : info.shapes) out << "shape: " << shape << ", " << count << "\n";
+  for (const auto& [label, count] : info.labels) out << "label: " << label << ", " << count << "\n";
+  if (info.unlabelled > 0) out << "without label: " << info.unlabelled << "\n";
+  out << "unusable: " << info.bad << "\n";
+  if (info.bad > 0) out << "first error: " << info.first_error << "\n";
+}
+
+}  // namespace trainer

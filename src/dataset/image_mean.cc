@@ -1,0 +1,80 @@
+#include <glog/logging.h>
+
+#include "datum.pb.h"
+#include "trainer/base/atomic_file.h"
+#include "trainer/base/error.h"
+#include "trainer/base/text.h"
+#include "trainer/data/cursor.h"
+#include "trainer/data/datum.h"
+#include "trainer/dataset/dataset.h"
+
+namespace trainer {
+namespace {
+
+void Add(const DatumView& datum, std::vector<double>* sums) {
+  for (size_t i = 0; i < sums->size(); ++i) {
+    (*sums)[i] += datum.bytes.empty() ? static_cast<double>(datum.floats[i])
+                                      : static_cast<uint8_t>(datum.bytes[i]);
+  }
+}
+
+// The sums become means.
+MeanResult Divide(const DatumView& shape, int64_t records, std::vector<double>* sums) {
+  MeanResult result;
+  result.records = records;
+  result.shape = shape.ShapeText();
+  const size_t plane = sums->size() / static_cast<size_t>(shape.channels);
+  for (size_t c = 0; c < static_cast<size_t>(shape.channels); ++c) {
+    double total = 0;
+    for (size_t i = c * plane; i < (c + 1) * plane; ++i) {
+      total += (*sums)[i] /= static_cast<double>(records);
+    }
+    result.values.push_back(static_cast<float>(total / static_cast<double>(plane)));
+  }
+  return result;
+}
+
+void WriteFile(const DatumView& shape, const std::vector<double>& means,
+               const std::string& output) {
+  caffe::BlobProto blob;
+  blob.set_num(1);
+  blob.set_channels(shape.channels);
+  blob.set_height(shape.height);
+  blob.set_width(shape.width);
+  for (const double mean : means) blob.add_data(static_cast<float>(mean));
+  WriteWhole(output, blob.SerializeAsString());
+}
+
+}  // namespace
+
+MeanResult WriteMean(const std::string& database, const std::string& output) {
+  const auto cursor = OpenCursor(BackendOf(database), database);
+  DatumParser parser;
+  DatumView shape;
+  std::vector<double> sums;
+  int64_t records = 0;
+  const std::string first_key(cursor->Key());
+  do {
+    const DatumView& datum = parser.Parse(cursor->path(), cursor->Key(), cursor->Value());
+    if (records == 0) {
+      shape = datum;
+      sums.resize(datum.bytes.empty() ? datum.floats.size() : datum.bytes.size());
+    }
+    if (datum.ShapeText() != shape.ShapeText()) {
+      throw Error(ErrorCode::kData, {database},
+                  Join("record ", QuoteKey(cursor->Key()), " is ", datum.ShapeText(),
+                       ", but record ", QuoteKey(first_key), " is ", shape.ShapeText(),
+                       "; a mean needs one shape: resize the images"));
+    }
+    Add(datum, &sums);
+    if (++records % 10000 == 0) LOG(INFO) << "Processed " << records << " files.";
+  } while (!cursor->Next());
+  const MeanResult result = Divide(shape, records, &sums);
+  WriteFile(shape, sums, output);
+  for (size_t c = 0; c < result.values.size(); ++c) {
+    LOG(INFO) << "mean_value channel [" << c << "]: " << result.values[c];
+  }
+  return result;
+}
+
+}  // namespace trainer

@@ -1,0 +1,81 @@
+#include "trainer/dataset/new_database.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+
+#include "trainer/base/atomic_file.h"
+#include "trainer/base/error.h"
+#include "trainer/base/file.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+
+NewDatabase::NewDatabase(const std::string& backend, std::string path, int digits)
+    : path_(std::move(path)), digits_(digits) {
+  while (path_.size() > 1 && path_.back() == '/') path_.pop_back();
+  temp_ = TempPathFor(path_);
+  if (Exists(path_)) {
+    throw Error(ErrorCode::kCannotCreate, {path_},
+                "exists already and is not overwritten; remove it or choose another name");
+  }
+  writer_ = CreateDb(backend, temp_);
+}
+
+NewDatabase::~NewDatabase() {
+  if (writer_ == nullptr) return;
+  writer_.reset();
+  std::error_code ignored;
+  std::filesystem::remove_all(temp_, ignored);
+}
+
+void NewDatabase::Put(int64_t number, const std::string& suffix, const caffe::Datum& datum) {
+  std::string key = std::to_string(number);
+  const auto length = static_cast<size_t>(digits_);
+  if (key.size() > length) {
+    throw Error(ErrorCode::kUsage, {path_},
+                Join("more records than keys of ", digits_, " digits can keep in order"));
+  }
+  key = std::string(length - key.size(), '0') + key + suffix;
+  datum.SerializeToString(&value_);
+  writer_->Put(key, value_);
+  ++records_;
+}
+
+void NewDatabase::Finish() {
+  writer_->Commit();
+  FileOps& ops = FileOps::Posix();
+  if (ops.Rename(temp_, path_) != 0) ThrowFileError(FileUse::kOutput, "rename", path_, errno);
+  writer_.reset();
+  SyncFolder(FolderOf(path_));
+}
+
+NewFolders::NewFolders(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code failure;
+  for (fs::path at = fs::absolute(path, failure).lexically_normal();
+       !failure && !Exists(at.string()) && at.has_relative_path(); at = at.parent_path()) {
+    if (at.has_filename()) made_.push_back(at.string());
+  }
+  if (!failure) fs::create_directories(path, failure);
+  if (!failure) return;
+  RemoveEmpty();
+  throw Error(ErrorCode::kCannotCreate, {path},
+              Join("cannot make the folder: ", failure.message()));
+}
+
+NewFolders::~NewFolders() { RemoveEmpty(); }
+
+void NewFolders::RemoveEmpty() {
+  for (const std::string& folder : made_) rmdir(folder.c_str());  // fails unless it is empty
+}
+
+std::string DatabaseSuffix(std::string backend) {
+  std::transform(backend.begin(), backend.end(), backend.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  return Join('_', backend);
+}
+
+}  // namespace trainer

@@ -1,0 +1,91 @@
+#include <string>
+#include <vector>
+
+#include "trainer/base/error.h"
+#include "trainer/base/permutation.h"
+#include "trainer/base/text.h"
+#include "trainer/data/cursor.h"
+#include "trainer/data/datum.h"
+#include "trainer/dataset/dataset.h"
+#include "trainer/dataset/new_database.h"
+
+namespace trainer {
+namespace {
+
+constexpr uint32_t kStream = 0x9a125000;
+
+struct Labelled {
+  std::string pixels;
+  int32_t label;
+};
+
+// All images of a database, which must be of one size.
+class Images {
+ public:
+  explicit Images(const std::string& database) {
+    const auto cursor = OpenCursor(BackendOf(database), database);
+    DatumParser parser;
+    do {
+      const DatumView& datum = parser.Parse(cursor->path(), cursor->Key(), cursor->Value());
+      if (all_.empty()) {
+        channels_ = datum.channels;
+        height_ = datum.height;
+        width_ = datum.width;
+        shape_ = datum.ShapeText();
+      }
+      Check(datum, *cursor);
+      all_.push_back({std::string(datum.bytes), datum.label});
+    } while (!cursor->Next());
+  }
+
+  int64_t count() const { return static_cast<int64_t>(all_.size()); }
+  // An image by 32 random bits.
+  const Labelled& Pick(uint32_t word) const { return all_[UniformBelow(word, all_.size())]; }
+  // A datum of two such images, without them.
+  caffe::Datum EmptyPair() const {
+    caffe::Datum pair;
+    pair.set_channels(2 * channels_);
+    pair.set_height(height_);
+    pair.set_width(width_);
+    return pair;
+  }
+
+ private:
+  void Check(const DatumView& datum, const Cursor& cursor) const {
+    std::string problem;
+    if (datum.bytes.empty()) problem = "holds floats; pairs are made of images in bytes";
+    if (!datum.has_label) problem = "has no label, so that nothing says which images are alike";
+    if (datum.ShapeText() != shape_) {
+      problem = Join("is ", datum.ShapeText(), ", but the first record is ", shape_);
+    }
+    if (problem.empty()) return;
+    throw Error(ErrorCode::kData, {cursor.path()},
+                Join("record ", QuoteKey(cursor.Key()), " ", problem));
+  }
+
+  std::vector<Labelled> all_;
+  int32_t channels_ = 0, height_ = 0, width_ = 0;
+  std::string shape_;
+};
+
+}  // namespace
+
+int64_t WritePairs(const std::string& database, const std::string& pairs,
+                   const std::string& backend, uint64_t seed) {
+  const Images images(database);
+  NewDatabase output(backend, pairs);
+  caffe::Datum pair = images.EmptyPair();
+  const PhiloxKey key{seed, kStream};
+  for (int64_t i = 0; i < images.count(); ++i) {
+    const Philox4 words = PhiloxBlock(key, 0, static_cast<uint64_t>(i));
+    const Labelled& first = images.Pick(words.x[0]);
+    const Labelled& second = images.Pick(words.x[1]);
+    pair.set_data(first.pixels + second.pixels);
+    pair.set_label(first.label == second.label ? 1 : 0);
+    output.Put(pair);
+  }
+  output.Finish();
+  return output.records();
+}
+
+}  // namespace trainer

@@ -1,0 +1,209 @@
+// What a snapshot says of a run, from the solver and back into it.
+
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <set>
+
+#include "trainer/base/text.h"
+#include "trainer/config/blob.h"
+#include "trainer/net/load_weights.h"
+#include "trainer/solver/solver.h"
+
+namespace trainer {
+namespace {
+
+constexpr char kTrain[] = "train";
+
+std::string NetKey(size_t test_net) { return Join("test ", test_net); }
+
+// All that differs at once: one difference alone may mislead.
+[[noreturn]] void Mismatch(const std::string& file, std::span<const std::string> differences) {
+  constexpr size_t kShown = 8;
+  std::string text = JoinList(differences.first(std::min(kShown, differences.size())), "; ");
+  if (differences.size() > kShown) text += Join("; and ", differences.size() - kShown, " more");
+  throw Error(ErrorCode::kBadSnapshot, {file},
+              text +
+                  ". It was made by another solver or net; give the solver it belongs to, or "
+                  "start from its weights with --weights");
+}
+
+}  // namespace
+
+void Solver::LoadWeights(const std::vector<std::string>& files) {
+  std::vector<Net*> nets = {train_net_.get()};
+  for (const auto& net : test_nets_) nets.push_back(net.get());
+  WeightLoading loading(nets);
+  for (const std::string& file : files) {
+    LOG(INFO) << "Finetuning from " << file;
+    loading.Copy(ReadModel(file), file);
+  }
+  if (!files.empty()) loading.Finish();
+  if (average_) average_->Restart();
+}
+
+// What in a state is not of this solver.
+std::vector<std::string> Solver::StateDifferences(const caffe::SolverState& state) const {
+  std::vector<std::string> differences;
+  if (state.has_solver_type() && state.solver_type() != proto_.type()) {
+    differences.push_back(Join("this state is of a solver of type '", state.solver_type(),
+                               "', and the solver here is '", proto_.type(), "'"));
+  }
+  const size_t expected = train_net_->params().size() * rule_->history().size();
+  if (static_cast<size_t>(state.history_size()) != expected) {
+    differences.push_back(Join("it holds ", state.history_size(),
+                               " history blobs, and this solver needs ", expected));
+  }
+  return differences;
+}
+
+// Copies a snapshot's weights, which must be those of this net and of nothing else.
+void Solver::CopyAll(const std::string& weights, const std::string& file,
+                     std::vector<std::string> differences) {
+  const caffe::NetParameter model = ReadModel(weights);
+  try {
+    for (const std::string& difference : train_net_->Differences(model, weights)) {
+      differences.push_back(Join("its weights '", weights, "': ", difference));
+    }
+    if (!differences.empty()) Mismatch(file, differences);
+    train_net_->CopyWeights(model, weights);
+    for (const auto& net : test_nets_) net->CopyWeights(model, weights);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kBadSnapshot) throw;
+    throw Error(ErrorCode::kBadSnapshot, {file}, error.what());
+  }
+}
+
+void Solver::Restore(const LoadedState& loaded, const std::string& file) {
+  const caffe::SolverState& state = loaded.state;
+  const bool averaged = average_ && !loaded.averaged_path.empty();
+  if (averaged) {
+    CopyAll(loaded.averaged_path, file, {});
+    average_->Restart();
+  }
+  CopyAll(loaded.model_path, file, StateDifferences(state));
+  if (average_ && !averaged) {
+    LOG(WARNING) << "The snapshot has no averaged weights: the average starts from its weights";
+    average_->Restart();
+  }
+  RestoreHistory(state, file);
+  try {
+    rule_->RestoreState(state.step_state());
+  } catch (const Error& error) {
+    throw Error(ErrorCode::kBadSnapshot, {file}, error.what());
+  }
+  RestoreProgress(state);
+  saved_iter_ = state_.iter;
+  if (state_.iter >= proto_.max_iter()) {
+    LOG(INFO) << "The snapshot is of iteration " << state_.iter << " and max_iter is "
+              << proto_.max_iter() << ": nothing is left to do";
+  }
+}
+
+void Solver::RestoreHistory(const caffe::SolverState& state, const std::string& file) {
+  LOG(INFO) << proto_.type() << "Solver: restoring history";
+  const std::vector<Param*>& params = train_net_->params();
+  const std::vector<std::vector<float*>>& history = rule_->history();
+  for (size_t kind = 0; kind < history.size(); ++kind) {
+    for (size_t i = 0; i < params.size(); ++i) {
+      const auto index = static_cast<int>(kind * params.size() + i);
+      const BlobData blob = ReadBlob(state.history(index), {file}, Join("history blob ", index),
+                                     ErrorCode::kBadSnapshot);
+      if (!FitsShape(blob, params[i]->shape.dims())) {
+        const std::string difference[] = {Join("history blob ", index, " has the shape ",
+                                               ShapeText(blob.dims), "; parameter ",
+                                               params[i]->index, " of layer '", params[i]->layer,
+                                               "' has ", params[i]->shape.ToString())};
+        Mismatch(file, difference);
+      }
+      params_.Import(*params[i], blob.values, history[kind][i]);
+    }
+  }
+}
+
+void Solver::RestoreProgress(const caffe::SolverState& state) {
+  state_.iter = state.iter();
+  state_.current_step = state.current_step();
+  const auto window = std::min(state.recent_losses_size(), proto_.average_loss());
+  state_.recent_losses.assign(state.recent_losses().begin(),
+                              state.recent_losses().begin() + window);
+  state_.loss_position = state.loss_position() < static_cast<uint32_t>(std::max(window, 1))
+                             ? state.loss_position()
+                             : 0;
+  RestoreNet(state, kTrain, *train_net_);
+  for (size_t i = 0; i < test_nets_.size(); ++i) RestoreNet(state, NetKey(i), *test_nets_[i]);
+}
+
+// Data sources go on at one position for all replicas; what layers leave to their next pass is each
+// replica's own. Those of other ranks are of no use to another number of replicas, which would see
+// other sequences: then layers begin anew.
+void Solver::RestoreNet(const caffe::SolverState& state, const std::string& name, Net& net) const {
+  const bool same = static_cast<int>(state.replicas()) == replica_.count;
+  std::set<std::string> own;
+  for (const LayerState& layer : net.SaveLayerStates()) {
+    if (layer.of_replica) own.insert(layer.layer);
+  }
+  for (const caffe::NetProgress& progress : state.progress()) {
+    if (progress.net() != name) continue;
+    std::vector<LayerState> layers;
+    for (const caffe::LayerProgress& entry : progress.layers()) {
+      const bool of_replica = own.contains(entry.layer());
+      if (of_replica && !same && name == kTrain) {
+        LOG(WARNING) << EscapeControl(
+            Join("The snapshot was made by ", state.replicas(), " replicas and ", replica_.count,
+                 " go on: layer '", entry.layer(), "' forgets what it kept from batch to batch"));
+        continue;
+      }
+      const int other = replica_.rank - 1;
+      const bool takes_other = of_replica && other >= 0 && other < entry.other_ranks_size();
+      layers.push_back(
+          {entry.layer(), takes_other ? entry.other_ranks(other) : entry.state(), of_replica});
+    }
+    net.Restore(static_cast<uint32_t>(progress.passes()), layers);
+  }
+}
+
+void Solver::SaveNet(const std::string& name, const Net& net, caffe::SolverState& state) const {
+  caffe::NetProgress* progress = state.add_progress();
+  progress->set_net(name);
+  progress->set_passes(net.passes());
+  for (const LayerState& layer : net.SaveLayerStates()) {
+    caffe::LayerProgress* entry = progress->add_layers();
+    entry->set_layer(layer.layer);
+    entry->set_state(layer.bytes);
+    if (!layer.of_replica || group_ == nullptr || name != kTrain) continue;
+    const std::vector<std::string> ranks = group_->Gather(layer.bytes);
+    for (size_t rank = 1; rank < ranks.size(); ++rank) entry->add_other_ranks(ranks[rank]);
+  }
+}
+
+// All replicas call it; the one of rank 0 is whole.
+caffe::SolverState Solver::StateProto() const {
+  caffe::SolverState state;
+  state.set_iter(state_.iter);
+  state.set_current_step(state_.current_step);
+  state.set_random_seed(seed_);
+  state.set_solver_type(proto_.type());
+  for (const float loss : state_.recent_losses) state.add_recent_losses(loss);
+  state.set_loss_position(static_cast<uint32_t>(state_.loss_position));
+  if (replica_.count > 1) state.set_replicas(static_cast<uint32_t>(replica_.count));
+  const std::string step_state = rule_->SaveState();
+  if (!step_state.empty()) state.set_step_state(step_state);
+  SaveNet(kTrain, *train_net_, state);
+  if (replica_.rank != 0) return state;
+  for (size_t i = 0; i < test_nets_.size(); ++i) SaveNet(NetKey(i), *test_nets_[i], state);
+  const std::vector<Param*>& params = train_net_->params();
+  for (const std::vector<float*>& history : rule_->history()) {
+    for (size_t i = 0; i < params.size(); ++i) {
+      caffe::BlobProto* blob = state.add_history();
+      for (const int64_t dim : params[i]->shape.dims()) blob->mutable_shape()->add_dim(dim);
+      const auto count = static_cast<int>(params[i]->count());
+      blob->mutable_data()->Resize(count, 0.0f);
+      params_.Export(*params[i], history[i],
+                     {blob->mutable_data()->mutable_data(), static_cast<size_t>(count)});
+    }
+  }
+  return state;
+}
+
+}  // namespace trainer

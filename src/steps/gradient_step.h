@@ -1,0 +1,12 @@
+#pragma once
+
+#include <memory>
+
+#include "trainer/steps/step_rule.h"
+
+namespace trainer {
+
+// One evaluation on a new batch, and the update rule that the solver's `type` names.
+std::unique_ptr<StepRule> MakeGradientStep(const SolverSpec& spec);
+
+}  // namespace trainer

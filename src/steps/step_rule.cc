@@ -1,0 +1,38 @@
+#include "trainer/steps/step_rule.h"
+
+#include <algorithm>
+
+#include "gradient_step.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+
+void StepRule::RestoreState(const std::string& state) {
+  if (state.empty()) return;
+  throw Error(ErrorCode::kBadSnapshot,
+              Join("the snapshot holds ", state.size(),
+                   " bytes of another step rule's state; resume with the solver type it was made "
+                   "with, or start from its weights with --weights"));
+}
+
+std::unique_ptr<StepRule> MakeStepRule(const SolverSpec& spec) {
+  const StepRuleRegistry& registry = StepRuleRegistry::Get();
+  const std::string& type = spec.proto.type();
+  std::unique_ptr<StepRule> rule =
+      registry.Has(type) ? registry.Make(type, spec) : MakeGradientStep(spec);
+  if (rule->EvaluatesAgain() && spec.proto.iter_size() > 1) {
+    spec.Fail("iter_size", Join("iter_size is ", spec.proto.iter_size(), ", but ", type,
+                                " evaluates each batch more than once, which it cannot do with a "
+                                "batch of several passes; set iter_size: 1 and a larger batch"));
+  }
+  return rule;
+}
+
+std::vector<std::string> StepRuleNames() {
+  std::vector<std::string> names = RuleRegistry::Get().Names();
+  for (const std::string& name : StepRuleRegistry::Get().Names()) names.push_back(name);
+  std::ranges::sort(names);
+  return names;
+}
+
+}  // namespace trainer

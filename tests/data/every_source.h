@@ -1,0 +1,118 @@
+#pragma once
+// The sources of records, each with numbered records, for tests of what all of them do.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/test_data.h"
+#include "trainer/base/text.h"
+#include "trainer/data/hdf5_rows.h"
+#include "trainer/data/image_list.h"
+#include "trainer/data/prefetcher.h"
+#include "trainer/data/window_list.h"
+#include "trainer/hdf5/appender.h"
+
+namespace trainer {
+
+// Makes prefetchers of `records` numbered records, at most 255; output 1 holds the numbers.
+class EverySource {
+ public:
+  static std::vector<std::string> Kinds() {
+    return {"LMDB", "LEVELDB", "images", "images in random order", "rows", "rows in random order"};
+  }
+
+  explicit EverySource(int records) {
+    for (const char* backend : {"LMDB", "LEVELDB"}) {
+      trainer::Records all;
+      for (int i = 0; i < records; ++i) {
+        all.emplace_back(Key8(i), MakeDatum(3, 4, 5, Pixels(i), i).SerializeAsString());
+      }
+      WriteDb(backend, folder_ / backend, all);
+    }
+    std::string list;
+    for (int i = 0; i < records; ++i) {
+      const std::string name = Join("p", i, ".ppm");
+      WriteBytes(folder_ / name, "P6 5 4 255\n" + Pixels(i));
+      list += Join(name, " ", i, "\n");
+    }
+    WriteBytes(folder_ / "images", list);
+    WriteRows(records);
+  }
+
+  // `transform` is left out where rows are used as they are.
+  std::unique_ptr<Prefetcher> Make(const std::string& kind, int batch_size, Replica replica = {},
+                                   int threads = 1, const std::string& transform = "") const {
+    const std::string tops = "name: 'd' top: 'x' top: 'y' ";
+    const std::string random = kind.find("random") == std::string::npos ? "" : " shuffle: true";
+    const std::string size = Join(" batch_size: ", batch_size, random, " } ");
+    const std::string tail = size + "transform_param { " + transform + " }";
+    const PhiloxKey key{1, 2};
+    if (kind.starts_with("rows")) {
+      const LayerSpec& layer = KeptLayer(tops + "type: 'HDF5Data' hdf5_data_param { source: '" +
+                                         (folder_ / "rows") + "'" + size);
+      return MakeRowPrefetcher(layer, {caffe::TRAIN, key, replica, threads});
+    }
+    if (kind.starts_with("images")) {
+      const LayerSpec& layer =
+          KeptLayer(tops + "type: 'ImageData' image_data_param { source: '" + (folder_ / "images") +
+                    "' root_folder: '" + (folder_ / "") + "'" + tail);
+      return MakeImagePrefetcher(layer, {caffe::TRAIN, key, replica, threads});
+    }
+    const LayerSpec& layer = KeptLayer(tops + "type: 'Data' data_param { backend: " + kind +
+                                       " source: '" + (folder_ / kind) + "'" + tail);
+    return MakePrefetcher(layer, {caffe::TRAIN, key, replica, threads});
+  }
+
+  // Windows: their labels do not tell which they are.
+  std::unique_ptr<Prefetcher> MakeWindows(int batch_size, Replica replica = {}, int threads = 1) {
+    WriteBytes(folder_ / "windows", "# 0\n" + (folder_ / "p1.ppm") +
+                                        "\n3\n4\n5\n3\n1 0.9 0 0 2 2\n2 0.8 1 1 4 3\n"
+                                        "0 0.1 2 0 4 1\n");
+    const LayerSpec& layer =
+        KeptLayer("name: 'd' type: 'WindowData' top: 'x' top: 'y' window_data_param { source: '" +
+                  (folder_ / "windows") + Join("' fg_fraction: 0.5 batch_size: ", batch_size) +
+                  " } transform_param { crop_size: 3 mirror: true }");
+    return MakeWindowPrefetcher(layer, {caffe::TRAIN, {1, 2}, replica, threads});
+  }
+
+  // The numbers of the records of the next batches.
+  static std::vector<int> Records(Prefetcher& source, int batches) {
+    std::vector<int> numbers;
+    for (int i = 0; i < batches; ++i) {
+      for (const float label : source.Next().output(1)) numbers.push_back(static_cast<int>(label));
+    }
+    return numbers;
+  }
+
+ private:
+  static std::string Pixels(int i) {
+    std::string pixels;
+    for (int p = 0; p < 60; ++p) pixels += static_cast<char>(i * 31 + p * 7);
+    return pixels;
+  }
+
+  // In two files, of images in `x` and numbers in `y`.
+  void WriteRows(int records) const {
+    std::string list;
+    for (const int first : {0, records / 3}) {
+      const int end = first == 0 ? records / 3 : records;
+      const std::string path = folder_ / Join("rows", first, ".h5");
+      Hdf5Appender file(path);
+      std::vector<float> images, numbers;
+      for (int i = first; i < end; ++i) {
+        for (const char pixel : Pixels(i)) images.push_back(static_cast<float>(pixel));
+        numbers.push_back(static_cast<float>(i));
+      }
+      file.Append("x", std::vector<int64_t>{end - first, 3, 4, 5}, images);
+      file.Append("y", std::vector<int64_t>{end - first}, numbers);
+      file.Flush();
+      list += path + "\n";
+    }
+    WriteBytes(folder_ / "rows", list);
+  }
+
+  TempFolder folder_;
+};
+
+}  // namespace trainer

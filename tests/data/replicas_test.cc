@@ -1,0 +1,145 @@
+// Replicas share the records of a source, and one position fits all of them.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <utility>
+
+#include "data/every_source.h"
+
+namespace trainer {
+namespace {
+
+using testing::Each;
+using testing::ElementsAre;
+
+constexpr int kRecords = 13;
+
+class ReplicasTest : public testing::TestWithParam<std::string> {
+ protected:
+  std::unique_ptr<Prefetcher> Make(int batch_size, Replica replica = {}) const {
+    return source_.Make(GetParam(), batch_size, replica);
+  }
+  // The records that one replica reads one after the other.
+  std::vector<int> Order(int records) const { return EverySource::Records(*Make(1), records); }
+
+  EverySource source_{kRecords};
+};
+
+TEST_P(ReplicasTest, RecordKGoesToRankKModuloCountAcrossEpochs) {
+  const std::vector<int> order = Order(12 * 7);
+  for (const int ranks : {2, 3, 7}) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      const auto source = Make(2, {rank, ranks});
+      const std::vector<int> seen = EverySource::Records(*source, 6);
+      for (int k = 0; k < 12; ++k) {
+        EXPECT_EQ(seen[static_cast<size_t>(k)], order[static_cast<size_t>(k * ranks + rank)]);
+      }
+    }
+  }
+}
+
+TEST_P(ReplicasTest, AllHaveOnePosition) {
+  const auto alone = Make(2 * 4);
+  std::vector<std::unique_ptr<Prefetcher>> replicas;
+  for (int rank = 0; rank < 4; ++rank) replicas.push_back(Make(2, {rank, 4}));
+  for (int step = 0; step < 5; ++step) {
+    alone->Next();
+    for (const auto& replica : replicas) {
+      replica->Next();
+      EXPECT_EQ(replica->position(), alone->position());
+    }
+  }
+}
+
+TEST_P(ReplicasTest, RankZerosSnapshotRepeatsNoRecordOnTheOtherRanks) {
+  const std::vector<int> order = Order(32);
+  const auto first = Make(2, {0, 4});
+  for (int step = 0; step < 3; ++step) first->Next();
+  const std::string saved = first->position().Encode();
+  for (int rank = 0; rank < 4; ++rank) {
+    const auto resumed = Make(2, {rank, 4});
+    resumed->Restore(Position::Decode(saved));
+    EXPECT_THAT(
+        EverySource::Records(*resumed, 1),
+        ElementsAre(order[static_cast<size_t>(24 + rank)], order[static_cast<size_t>(28 + rank)]))
+        << "rank " << rank;
+  }
+}
+
+TEST_P(ReplicasTest, ASnapshotGoesOnWithAnotherNumberOfReplicasAndBatchSize) {
+  const std::vector<int> order = Order(100);
+  struct Run {
+    int ranks, batch_size, batches;
+  };
+  size_t read = 0;
+  Position position = Make(1)->position();
+  for (const Run& run : {Run{4, 2, 3}, Run{3, 2, 2}, Run{1, 5, 1}, Run{5, 1, 3}, Run{2, 3, 2}}) {
+    Position next;
+    for (int rank = 0; rank < run.ranks; ++rank) {
+      const auto source = Make(run.batch_size, {rank, run.ranks});
+      source->Restore(position);
+      const std::vector<int> seen = EverySource::Records(*source, run.batches);
+      for (size_t k = 0; k < seen.size(); ++k) {
+        const size_t at = read + k * static_cast<size_t>(run.ranks) + static_cast<size_t>(rank);
+        EXPECT_EQ(seen[k], order[at]) << "record " << at << " of " << run.ranks << " replicas";
+      }
+      next = source->position();
+    }
+    position = next;
+    read += static_cast<size_t>(run.ranks * run.batch_size * run.batches);
+    EXPECT_EQ(position.record, read);
+    EXPECT_EQ(position.epoch, read / kRecords);
+  }
+}
+
+std::string NameOf(const testing::TestParamInfo<std::string>& info) {
+  std::string name = info.param;
+  for (char& c : name) c = c == ' ' ? '_' : c;
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Sources, ReplicasTest, testing::ValuesIn(EverySource::Kinds()), NameOf);
+
+TEST(OldPositionsTest, ThoseOfOneReplicaGoOnAsTheyDid) {
+  const EverySource source(kRecords);
+  for (const std::string& kind : EverySource::Kinds()) {
+    const bool random = kind.ends_with("order");
+    const std::string saved = kind.starts_with("images") ? "1 15 1 epoch 1 line 3 p2.ppm"
+                              : kind.starts_with("rows") ? "1 15 1 13"
+                                                         : "1 15 1 00000002";
+    const auto resumed = source.Make(kind, 4);
+    resumed->Restore(Position::Decode(saved));
+    EXPECT_EQ(resumed->position().Encode(), saved);
+    const std::vector<int> records = EverySource::Records(*resumed, 1);
+    if (!random) {
+      EXPECT_THAT(records, ElementsAre(2, 3, 4, 5)) << kind;
+    } else if (kind.starts_with("images")) {
+      EXPECT_EQ(records[0], 2);
+    }
+    EXPECT_EQ(resumed->position().record, 19u);
+    EXPECT_EQ(resumed->position().epoch, 1u);
+  }
+}
+
+TEST(WindowReplicasTest, ABatchHoldsBackgroundThenForegroundWhateverTheNumberOfReplicas) {
+  EverySource source(3);
+  Position position;
+  for (const auto& [ranks, batch_size] : {std::pair(4, 2), std::pair(3, 4), std::pair(2, 6)}) {
+    Position next;
+    for (int rank = 0; rank < ranks; ++rank) {
+      const auto windows = source.MakeWindows(batch_size, {rank, ranks});
+      windows->Restore(position);
+      const std::vector<float> labels = Numbers(windows->Next().output(1));
+      const auto middle = labels.begin() + batch_size / 2;
+      EXPECT_THAT(std::vector(labels.begin(), middle), Each(0));
+      EXPECT_THAT(std::vector(middle, labels.end()), Each(testing::Gt(0)));
+      next = windows->position();
+    }
+    position = next;
+  }
+  EXPECT_EQ(position.Encode(), "1 32 0 window 32");
+}
+
+}  // namespace
+}  // namespace trainer

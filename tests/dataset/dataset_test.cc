@@ -1,0 +1,166 @@
+#include "trainer/dataset/dataset.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <sstream>
+
+#include "data/test_data.h"
+#include "trainer/dataset/digits.h"
+
+namespace trainer {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Pair;
+
+std::vector<std::string> NamesIn(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+class DatasetTest : public testing::TestWithParam<const char*> {
+ protected:
+  DigitsOptions Digits(int train, int test) {
+    DigitsOptions options;
+    options.folder = folder_ / "digits";
+    options.backend = GetParam();
+    options.train = train;
+    options.test = test;
+    return options;
+  }
+  std::string Suffix() const { return std::string(GetParam()) == "LMDB" ? "_lmdb" : "_leveldb"; }
+
+  TempFolder folder_;
+};
+INSTANTIATE_TEST_SUITE_P(Of, DatasetTest, testing::Values("LMDB", "LEVELDB"),
+                         [](const auto& one) { return std::string(one.param); });
+
+TEST_P(DatasetTest, WritesDigitsAsCaffeWritesMnist) {
+  const DigitsPaths paths = WriteDigits(Digits(30, 20));
+  EXPECT_EQ(paths.train, folder_ / "digits/train" + Suffix());
+  EXPECT_THAT(NamesIn(folder_ / "digits"), ElementsAre("test" + Suffix(), "train" + Suffix()));
+  for (uint32_t set = 0; set < 2; ++set) {
+    const auto cursor = OpenCursor(GetParam(), set == 0 ? paths.train : paths.test);
+    const int count = set == 0 ? 30 : 20;
+    for (int i = 0; i < count; ++i) {
+      ASSERT_EQ(cursor->Key(), Key8(i));
+      caffe::Datum datum;
+      ASSERT_TRUE(datum.ParseFromString(std::string(cursor->Value())));
+      const DigitImage want = DrawDigit(1, set, static_cast<uint64_t>(i));
+      EXPECT_EQ(datum.label(), want.label);
+      EXPECT_EQ(datum.channels(), 1);
+      EXPECT_EQ(datum.height(), 28);
+      EXPECT_EQ(datum.width(), 28);
+      EXPECT_EQ(datum.data(), std::string(want.pixels.begin(), want.pixels.end()));
+      ASSERT_EQ(cursor->Next(), i + 1 == count);
+    }
+  }
+}
+
+TEST_P(DatasetTest, WritesIdxFilesInTheirOrder) {
+  const auto big = [](int value) { return std::string("\0\0\0", 3) + static_cast<char>(value); };
+  WriteBytes(folder_ / "i", std::string("\0\0\x08\x03", 4) + big(2) + big(2) + big(1) + "abcd");
+  WriteBytes(folder_ / "l", std::string("\0\0\x08\x01", 4) + big(2) + "\x05\x03");
+  EXPECT_EQ(WriteIdx(folder_ / "i", folder_ / "l", folder_ / "db/", GetParam()), 2);
+  const auto cursor = OpenCursor(GetParam(), folder_ / "db");
+  EXPECT_EQ(cursor->Key(), "00000000");
+  EXPECT_EQ(cursor->Value(), MakeDatum(1, 2, 1, "ab", 5).SerializeAsString());
+  cursor->Next();
+  EXPECT_EQ(cursor->Value(), MakeDatum(1, 2, 1, "cd", 3).SerializeAsString());
+}
+
+TEST_P(DatasetTest, LeavesNothingBehindWhenTheInputIsBad) {
+  std::filesystem::create_directory(folder_ / "out");
+  const auto big = [](int value) { return std::string("\0\0\0", 3) + static_cast<char>(value); };
+  WriteBytes(folder_ / "i", std::string("\0\0\x08\x03", 4) + big(2) + big(2) + big(1) + "abc");
+  WriteBytes(folder_ / "l", std::string("\0\0\x08\x01", 4) + big(2) + "\x05\x03");
+  EXPECT_THAT(
+      Catch([&] { WriteIdx(folder_ / "i", folder_ / "l", folder_ / "out/db", GetParam()); }),
+      Refuses(ErrorCode::kData, "truncated"));
+  EXPECT_THAT(NamesIn(folder_ / "out"), IsEmpty());
+}
+
+TEST_P(DatasetTest, LeavesNothingBehindWhenTheDiskIsFull) {
+  const auto old_action = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit old_limit;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &old_limit), 0);
+  rlimit small = old_limit;
+  small.rlim_cur = 200000;
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const Thrown thrown = Catch([&] { WriteDigits(Digits(2000, 10)); });
+  setrlimit(RLIMIT_FSIZE, &old_limit);
+  std::signal(SIGXFSZ, old_action);
+  EXPECT_THAT(thrown, Refuses(ErrorCode::kIo, "cannot write"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "digits"));
+}
+
+TEST_P(DatasetTest, NeverOverwrites) {
+  std::filesystem::create_directories(folder_ / "digits/test" + Suffix());
+  EXPECT_THAT(Catch([&] { WriteDigits(Digits(5, 5)); }),
+              Refuses(ErrorCode::kCannotCreate, "exists already and is not overwritten"));
+  EXPECT_THAT(NamesIn(folder_ / "digits"), ElementsAre("test" + Suffix()));
+}
+
+TEST_P(DatasetTest, RefusesCountsThatKeysCannotOrder) {
+  for (const int64_t count : {int64_t{0}, int64_t{-5}, int64_t{100000001}}) {
+    DigitsOptions options = Digits(1, 1);
+    options.test = count;
+    EXPECT_THAT(Catch([&] { WriteDigits(options); }),
+                Refuses(ErrorCode::kUsage, "number of test images is " + std::to_string(count)));
+  }
+}
+
+TEST_P(DatasetTest, DescribesADatabase) {
+  Records records = NumberedRecords(5);
+  records[4].second = MakeDatum(1, 1, 1, "x", 3).SerializeAsString();
+  records.emplace_back("a", MakeDatum(2, 1, 1, "xy", -1).SerializeAsString());
+  records.emplace_back("b", "\xff");
+  records.emplace_back("c", "\xff");
+  caffe::Datum floats = MakeDatum(1, 1, 1, "", 0);
+  floats.add_float_data(1);
+  floats.clear_label();
+  records.emplace_back("d", floats.SerializeAsString());
+  WriteDb(GetParam(), folder_ / "db", records);
+  const DatabaseInfo info = DescribeDatabase(folder_ / "db");
+  EXPECT_EQ(info.backend, GetParam());
+  EXPECT_EQ(info.records, 9);
+  EXPECT_EQ(info.first_key, "00000000");
+  EXPECT_EQ(info.last_key, "d");
+  uint64_t bytes = 0;
+  for (const auto& record : records) bytes += record.second.size();
+  EXPECT_EQ(info.bytes, bytes);
+  EXPECT_THAT(info.shapes,
+              ElementsAre(Pair("1x1x1 bytes", 5), Pair("1x1x1 floats", 1), Pair("2x1x1 bytes", 1)));
+  EXPECT_THAT(info.labels,
+              ElementsAre(Pair(-1, 1), Pair(0, 1), Pair(1, 1), Pair(2, 1), Pair(3, 2)));
+  EXPECT_EQ(info.unlabelled, 1);
+  EXPECT_EQ(info.bad, 2);
+  EXPECT_THAT(info.first_error, HasSubstr("record 'b' is not a Datum"));
+  std::ostringstream out;
+  Print(info, out);
+  EXPECT_THAT(out.str(), HasSubstr("records: 9\n"));
+  EXPECT_THAT(out.str(), HasSubstr("shape: 1x1x1 bytes, 5\n"));
+  EXPECT_THAT(out.str(), HasSubstr("label: 3, 2\n"));
+  EXPECT_THAT(out.str(), HasSubstr("unusable: 2\n"));
+}
+
+TEST(DescribeDatabaseTest, RefusesWhatIsNoDatabase) {
+  TempFolder folder;
+  EXPECT_THAT(Catch([&] { DescribeDatabase(folder / "none"); }),
+              Refuses(ErrorCode::kNoInput, "no such database"));
+  std::filesystem::create_directory(folder / "empty");
+  EXPECT_THAT(Catch([&] { DescribeDatabase(folder / "empty"); }),
+              Refuses(ErrorCode::kNoInput, "holds neither data.mdb"));
+}
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,139 @@
+// A second forward pass on one batch is the same function of the weights, and leaves no trace.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/error_of.h"
+#include "support/net_text.h"
+#include "support/temp_folder.h"
+#include "trainer/base/text.h"
+#include "trainer/hdf5/appender.h"
+#include "trainer/net/net.h"
+
+namespace trainer {
+namespace {
+
+using testing::ElementsAreArray;
+
+// Rows read from a file, in place layers right behind them, dropout, running averages, a recurrent
+// layer and a Parameter layer.
+constexpr char kNet[] = R"(
+layer { name: "rows" type: "HDF5Data" top: "x" hdf5_data_param { source: "LIST" batch_size: 4 shuffle: true } }
+layer { name: "square" type: "Power" bottom: "x" top: "x" power_param { power: 2 scale: 0.1 } }
+layer { name: "ip" type: "InnerProduct" bottom: "x" top: "ip"
+        inner_product_param { num_output: 8 weight_filler { type: "xavier" } } }
+layer { name: "bn" type: "BatchNorm" bottom: "ip" top: "bn" }
+layer { name: "drop" type: "Dropout" bottom: "bn" top: "bn" }
+layer { name: "offset" type: "Parameter" top: "offset" parameter_param { shape { dim: 4 dim: 8 } } }
+layer { name: "sum" type: "Eltwise" bottom: "bn" bottom: "offset" top: "sum" }
+layer { name: "noise" type: "DummyData" top: "cont" top: "target"
+        dummy_data_param { shape { dim: 4 dim: 1 } shape { dim: 4 dim: 1 dim: 3 }
+          data_filler { type: "constant" value: 1 } data_filler { type: "gaussian" } } }
+layer { name: "steps" type: "Reshape" bottom: "sum" top: "steps" reshape_param { shape { dim: 4 dim: 1 dim: 8 } } }
+layer { name: "lstm" type: "LSTM" bottom: "steps" bottom: "cont" top: "lstm"
+        recurrent_param { num_output: 3 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "EuclideanLoss" bottom: "lstm" bottom: "target" top: "loss" }
+)";
+
+class SameBatchTest : public testing::TestWithParam<MemoryMode> {
+ protected:
+  SameBatchTest() {
+    Hdf5Appender file(folder_ / "rows.h5");
+    std::vector<float> rows;
+    for (int i = 0; i < 60; ++i) rows.push_back(static_cast<float>(i * i % 17) - 8);
+    file.Append("x", std::vector<int64_t>{10, 6}, rows);
+    file.Flush();
+    WriteText(folder_ / "list.txt", folder_ / "rows.h5");
+    std::string text = kNet;
+    text.replace(text.find("LIST"), 4, folder_ / "list.txt");
+    spec_ = NetFromText(text);
+  }
+
+  struct Made {
+    std::unique_ptr<Device> device = MakeCpuDevice(2);
+    ParamStore params{*device};
+    std::unique_ptr<Net> net;
+  };
+  std::unique_ptr<Made> Make(bool keeps_batch = true) const {
+    auto made = std::make_unique<Made>();
+    NetOptions options;
+    options.state = StateOf(caffe::TRAIN);
+    options.training = true;
+    options.seed = 7;
+    options.memory = GetParam();
+    options.keeps_batch = keeps_batch;
+    options.log = false;
+    made->net = std::make_unique<Net>(spec_, options, *made->device, made->params);
+    return made;
+  }
+  // All that a pass leaves to later ones.
+  static std::vector<std::string> Left(const Made& made) {
+    std::vector<std::string> left = {Join(made.net->passes())};
+    for (const LayerState& state : made.net->SaveLayerStates()) left.push_back(state.bytes);
+    for (const Param* param : made.net->params()) {
+      if (param->grad != nullptr) continue;
+      const std::vector<float> values(param->weight, param->weight + param->count());
+      for (const float value : values) left.push_back(Join(value));
+    }
+    return left;
+  }
+  static std::vector<float> Gradients(Made& made) {
+    made.params.ClearGradients();
+    made.net->Backward();
+    const std::span<const float> all = made.params.Gradients();
+    return {all.begin(), all.end()};
+  }
+
+  TempFolder folder_;
+  NetSpec spec_;
+};
+
+INSTANTIATE_TEST_SUITE_P(
+    In, SameBatchTest,
+    testing::Values(MemoryMode::kShared, MemoryMode::kSeparate, MemoryMode::kPoisoned),
+    [](const auto& mode) {
+      return std::array{"Shared", "Separate", "Poisoned"}[static_cast<size_t>(mode.param)];
+    });
+
+TEST_P(SameBatchTest, GivesTheSameLossAndGradientsBitForBit) {
+  const auto made = Make();
+  for (int step = 0; step < 3; ++step) {
+    const float loss = made->net->Forward();
+    const std::vector<float> gradients = Gradients(*made);
+    const std::vector<std::string> left = Left(*made);
+    for (int again = 0; again < 2; ++again) {
+      EXPECT_EQ(made->net->Forward(NetBatch::kSame), loss);
+      EXPECT_THAT(Gradients(*made), ElementsAreArray(gradients));
+      EXPECT_EQ(Left(*made), left);
+    }
+  }
+}
+
+TEST_P(SameBatchTest, SeesChangedWeights) {
+  const auto made = Make();
+  const float loss = made->net->Forward();
+  for (Param* param : made->net->params()) {
+    if (param->layer == "offset") param->weight[3] += 1;
+  }
+  EXPECT_NE(made->net->Forward(NetBatch::kSame), loss);
+}
+
+TEST_P(SameBatchTest, DoesNotChangeTheBatchesThatFollow) {
+  const auto made = Make(), plain = Make(false);
+  for (int step = 0; step < 4; ++step) {
+    EXPECT_EQ(made->net->Forward(), plain->net->Forward());
+    made->net->Backward();
+    made->net->Forward(NetBatch::kSame);
+    made->net->Backward();
+    EXPECT_EQ(Left(*made), Left(*plain));
+  }
+}
+
+TEST_P(SameBatchTest, IsRefusedByANetThatKeepsNoBatch) {
+  const auto made = Make(false);
+  made->net->Forward();
+  EXPECT_EQ(ErrorOf([&] { made->net->Forward(NetBatch::kSame); }).first, ErrorCode::kInternal);
+}
+
+}  // namespace
+}  // namespace trainer

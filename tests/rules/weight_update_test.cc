@@ -1,0 +1,111 @@
+// An update as a whole: in ranges, over replicas, and how often it reads from the device.
+
+#include "trainer/steps/weight_update.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "support/wrapped_device.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+using testing::ElementsAreArray;
+
+// Something that is not the CPU, as far as an update is concerned.
+class FarDevice final : public WrappedDevice {
+ public:
+  DeviceKind kind() const override { return DeviceKind::kCuda; }
+  void CopyToHost(void* host, const void* from, size_t bytes) const override {
+    ++reads;
+    WrappedDevice::CopyToHost(host, from, bytes);
+  }
+  mutable int reads = 0;
+};
+
+constexpr int kParams = 5, kCount = 40;
+
+// Five parameters side by side, the third without a gradient; three updates.
+std::vector<float> Updated(const Device& device, const std::string& fields, int ranges,
+                           int replicas = 1, float gradient_scale = 1) {
+  SolverSpec spec;
+  spec.file = "solver.prototxt";
+  spec.text = ParseTextString(spec.file, "base_lr: 1 momentum: 0.5 " + fields, &spec.proto);
+  std::vector<float> weights(kParams * kCount), gradients(weights.size());
+  for (size_t i = 0; i < weights.size(); ++i) weights[i] = std::sin(static_cast<float>(i));
+  std::vector<Param> params(kParams);
+  std::vector<Param*> list;
+  for (size_t p = 0; p < kParams; ++p) {
+    params[p].shape = Shape{kCount};
+    params[p].weight = weights.data() + p * kCount;
+    // The last parameter of the net has the first gradient in memory.
+    if (p != 2) params[p].grad = gradients.data() + (kParams - 1 - p) * kCount;
+    params[p].lr_mult = static_cast<float>(p + 1);
+    list.push_back(&params[p]);
+  }
+  WeightUpdate update(spec, MakeRule(spec), device, list, gradients, replicas);
+  for (int step = 0; step < 3; ++step) {
+    for (const Param& param : params) {
+      if (param.grad == nullptr) continue;
+      const auto first = static_cast<float>(step) + param.lr_mult;
+      for (int i = 0; i < kCount; ++i) {
+        param.grad[i] = gradient_scale * std::cos(first * static_cast<float>(i + 1));
+      }
+    }
+    const UpdateRates rates{step, 0.1f, 0.5f, 0.01f};
+    EXPECT_EQ(update.AppliesInRanges(), fields.find("clip") == fields.npos);
+    update.Begin(rates);
+    const std::span<const float> all = gradients;
+    const auto size = all.size() / static_cast<size_t>(ranges);
+    for (size_t r = 0; r < static_cast<size_t>(ranges); ++r)
+      update.Apply(all.subspan(r * size, size));
+    EXPECT_THAT(gradients, testing::Each(0));
+  }
+  return weights;
+}
+
+const char* const kRules[] = {"type: 'SGD' ", "type: 'Adam' ",
+                              "type: 'LARS' trust_coefficient: 0.1 ",
+                              "type: 'SGD' larc: true larc_eta: 0.1 "};
+
+TEST(WeightUpdateTest, InRangesIsTheUpdateAsAWhole) {
+  const auto device = MakeCpuDevice(1);
+  for (const std::string rule : kRules) {
+    for (const char* clip : {"", "clip_gradients: 1.5 "}) {
+      EXPECT_THAT(Updated(*device, rule + clip, 5),
+                  ElementsAreArray(Updated(*device, rule + clip, 1)))
+          << rule << clip;
+    }
+  }
+}
+
+TEST(WeightUpdateTest, TakesTheMeanOverReplicas) {
+  const auto device = MakeCpuDevice(1);
+  for (const std::string rule : kRules) {
+    for (const char* clip : {"", "clip_gradients: 1.5 "}) {
+      EXPECT_THAT(Updated(*device, rule + clip, 5, 4, 4),
+                  ElementsAreArray(Updated(*device, rule + clip, 5)))
+          << rule << clip;
+    }
+  }
+}
+
+// Each read of a device waits for all that it has to do.
+TEST(WeightUpdateTest, ReadsOnceFromADeviceAndComputesAsOnTheCpu) {
+  const auto cpu = MakeCpuDevice(1);
+  for (const std::string rule : kRules) {
+    for (const std::string clip : {"", "clip_gradients: 1.5 "}) {
+      const FarDevice far;
+      EXPECT_THAT(Updated(far, rule + clip, 1), ElementsAreArray(Updated(*cpu, rule + clip, 1)))
+          << rule << clip;
+      const bool norms = rule.find("LAR") != rule.npos || rule.find("larc") != rule.npos;
+      EXPECT_EQ(far.reads, norms || !clip.empty() ? 3 : 0) << rule << clip;  // in three updates
+    }
+  }
+}
+
+}  // namespace
+}  // namespace trainer

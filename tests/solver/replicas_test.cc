@@ -1,0 +1,296 @@
+// Replicas that train one model together, here as threads of one process: all that an exchange of
+// gradients needs is a ReplicaGroup, in one file.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <barrier>
+#include <filesystem>
+#include <thread>
+
+#include "small_run.h"
+#include "trainer/base/replica_group.h"
+#include "trainer/base/text.h"
+#include "trainer/hdf5/appender.h"
+
+namespace trainer {
+namespace {
+
+using testing::ElementsAreArray;
+using testing::FloatNear;
+using testing::IsEmpty;
+using testing::Pointwise;
+
+// Where the threads meet. Sums are made in the order of the ranks.
+class Meeting {
+ public:
+  explicit Meeting(int count)
+      : count_(count), barrier_(count), parts_(static_cast<size_t>(count)) {}
+
+  void Sum(int rank, std::span<float> values) {
+    parts_[static_cast<size_t>(rank)] = values;
+    barrier_.arrive_and_wait();
+    std::vector<float> sum(values.size(), 0.0f);
+    for (const std::span<float> part : parts_) {
+      for (size_t i = 0; i < sum.size(); ++i) sum[i] += part[i];
+    }
+    barrier_.arrive_and_wait();
+    std::ranges::copy(sum, values.begin());
+  }
+  std::vector<std::string> Gather(int rank, const std::string& own) {
+    if (rank == 0) texts_.assign(static_cast<size_t>(count_), "");
+    barrier_.arrive_and_wait();
+    texts_[static_cast<size_t>(rank)] = own;
+    barrier_.arrive_and_wait();
+    return rank == 0 ? texts_ : std::vector<std::string>();
+  }
+  int count() const { return count_; }
+
+ private:
+  int count_;
+  std::barrier<> barrier_;
+  std::vector<std::span<float>> parts_;
+  std::vector<std::string> texts_;
+};
+
+// `eager`: sums a slice while backward runs; else where it is waited for.
+class Threads final : public ReplicaGroup {
+ public:
+  Threads(Meeting& meeting, int rank, bool eager)
+      : meeting_(meeting), replica_{rank, meeting.count()}, eager_(eager) {}
+
+  Replica replica() const override { return replica_; }
+  void OnReady(int slice, std::span<float> values) override {
+    if (slice == 0) slices_.clear();
+    EXPECT_EQ(static_cast<size_t>(slice), slices_.size());
+    slices_.push_back(values);
+    if (eager_) meeting_.Sum(replica_.rank, values);
+  }
+  void WaitFor(int slice) override {
+    waited = std::max(waited, slice + 1);
+    if (!eager_) meeting_.Sum(replica_.rank, slices_.at(static_cast<size_t>(slice)));
+  }
+  void Sum(std::span<float> values) override { meeting_.Sum(replica_.rank, values); }
+  std::vector<std::string> Gather(const std::string& own) override {
+    return meeting_.Gather(replica_.rank, own);
+  }
+  int waited = 0;  // slices
+
+ private:
+  Meeting& meeting_;
+  Replica replica_;
+  bool eager_;
+  std::vector<std::span<float>> slices_;
+};
+
+struct Learned {
+  std::vector<float> weights, losses, tests;
+  std::vector<int> snapshots;
+  int waited = 0;
+};
+
+// `text` of a net for which "BATCH" stands for the batch of each replica and "ROWS" for the data.
+class ReplicasTest : public testing::TestWithParam<std::tuple<int, bool>> {
+ protected:
+  ReplicasTest() {
+    Hdf5Appender file(folder_ / "rows.h5");
+    std::vector<float> rows, labels;
+    for (int i = 0; i < 26 * 6; ++i) rows.push_back(static_cast<float>(i * i % 19) / 10 - 1);
+    for (int i = 0; i < 26; ++i) labels.push_back(static_cast<float>(i % 4));
+    file.Append("x", std::vector<int64_t>{26, 6}, rows);
+    file.Append("label", std::vector<int64_t>{26}, labels);
+    file.Flush();
+    WriteText(folder_ / "list.txt", folder_ / "rows.h5");
+  }
+
+  SolverSpec Spec(std::string net, const std::string& fields, int batch) const {
+    for (const auto& [name, value] : {std::pair<std::string, std::string>("BATCH", Join(batch)),
+                                      {"ROWS", folder_ / "list.txt"}}) {
+      for (size_t at = net.find(name); at != net.npos; at = net.find(name)) {
+        net.replace(at, name.size(), value);
+      }
+    }
+    WriteText(folder_ / "net.prototxt", net);
+    WriteText(
+        folder_ / "solver.prototxt",
+        Join("net: '", folder_ / "net.prototxt", "'\nsnapshot_prefix: '", folder_ / "s",
+             "'\nbase_lr: 0.1 lr_policy: 'fixed' momentum: 0.9 weight_decay: 0.01 display: 1 ",
+             fields));
+    return LoadSolver(folder_ / "solver.prototxt");
+  }
+
+  static Learned Run(const SolverSpec& spec, TrainOptions options) {
+    const auto device = MakeCpuDevice(1);
+    RecordingObserver observer;
+    Solver solver(spec, options, *device, observer);
+    EXPECT_EQ(solver.Solve(), SolveResult::kFinished);
+    Learned learned{{}, observer.losses, observer.tests, observer.snapshots};
+    for (const Param* param : solver.train_net().params()) {
+      if (param->grad == nullptr) continue;  // running averages are each replica's own
+      learned.weights.insert(learned.weights.end(), param->weight, param->weight + param->count());
+    }
+    return learned;
+  }
+
+  static std::vector<Learned> RunAll(const SolverSpec& spec, int count, bool eager = true,
+                                     const std::string& snapshot = "") {
+    Meeting meeting(count);
+    std::vector<Learned> learned(static_cast<size_t>(count));
+    std::vector<std::jthread> threads;
+    for (int rank = 0; rank < count; ++rank) {
+      threads.emplace_back([&, rank] {
+        Threads group(meeting, rank, eager);
+        TrainOptions options;
+        options.group = &group;
+        options.snapshot = snapshot;
+        learned[static_cast<size_t>(rank)] = Run(spec, options);
+        learned[static_cast<size_t>(rank)].waited = group.waited;
+      });
+    }
+    threads.clear();
+    return learned;
+  }
+
+  // That replicas of a small batch learn what one with all of it learns.
+  void ExpectLikeOne(const std::string& net, const std::string& fields) const {
+    const auto [count, eager] = GetParam();
+    constexpr int kBatch = 3;
+    const Learned one = Run(Spec(net, fields, count * kBatch), {});
+    const std::vector<Learned> all = RunAll(Spec(net, fields, kBatch), count, eager);
+    EXPECT_THAT(all[0].weights, Pointwise(FloatNear(2e-6f), one.weights)) << fields;
+    EXPECT_THAT(all[0].losses, Pointwise(FloatNear(2e-6f), one.losses)) << fields;
+    EXPECT_THAT(all[0].tests, Pointwise(FloatNear(1e-4f), one.tests)) << fields;
+    EXPECT_GT(all[0].waited, 1);
+    for (const Learned& other : all) {
+      EXPECT_THAT(other.weights, ElementsAreArray(all[0].weights)) << "bit for bit";
+      EXPECT_THAT(other.losses, ElementsAreArray(all[0].losses));
+    }
+  }
+
+  TempFolder folder_;
+};
+
+std::string NameOf(const testing::TestParamInfo<std::tuple<int, bool>>& test) {
+  const auto [count, eager] = test.param;
+  return Join(count, eager ? "Eager" : "Lazy");
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, ReplicasTest, testing::Combine(testing::Values(2, 4), testing::Bool()),
+                         NameOf);
+
+const char kNet[] = R"(
+layer { name: "rows" type: "HDF5Data" top: "x" top: "label" include { phase: TRAIN }
+        hdf5_data_param { source: "ROWS" batch_size: BATCH shuffle: true } }
+layer { name: "test" type: "HDF5Data" top: "x" top: "label" include { phase: TEST }
+        hdf5_data_param { source: "ROWS" batch_size: 13 } }
+layer { name: "ip1" type: "InnerProduct" bottom: "x" top: "ip1"
+        inner_product_param { num_output: 9 weight_filler { type: "xavier" } } }
+layer { name: "relu1" type: "ReLU" bottom: "ip1" top: "ip1" }
+layer { name: "ip2" type: "InnerProduct" bottom: "ip1" top: "ip2"
+        inner_product_param { num_output: 4 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip2" bottom: "label" top: "loss" }
+)";
+constexpr char kTests[] = " random_seed: 3 max_iter: 12 test_iter: 2 test_interval: 5 ";
+
+TEST_P(ReplicasTest, LearnWhatOneWithAllTheirBatchesLearns) {
+  ExpectLikeOne(kNet, kTests);
+  ExpectLikeOne(kNet, Join(kTests, "iter_size: 2 average_loss: 3 "));
+  ExpectLikeOne(kNet, Join(kTests, "ema_decay: 0.9 type: 'Adam' "));
+}
+
+TEST_P(ReplicasTest, ClipAndScaleByNormsAsOneDoes) {
+  ExpectLikeOne(kNet, Join(kTests, "clip_gradients: 0.5 "));
+  ExpectLikeOne(kNet, Join(kTests, "type: 'LARS' trust_coefficient: 0.1 "));
+  ExpectLikeOne(kNet,
+                Join(kTests, "clip_gradients: 0.5 snapshot_diff: true larc: true larc_eta: 0.1 "));
+}
+
+TEST_P(ReplicasTest, AgreeOnASeedThatNobodyGave) {
+  const auto [count, eager] = GetParam();
+  const std::vector<Learned> all = RunAll(Spec(kNet, "max_iter: 3 ", 3), count, eager);
+  for (const Learned& other : all) EXPECT_EQ(other.weights, all[0].weights);
+}
+
+TEST_P(ReplicasTest, OfRank0TestsAndWritesAlone) {
+  const auto [count, eager] = GetParam();
+  const std::vector<Learned> all =
+      RunAll(Spec(kNet, Join(kTests, "snapshot: 8 "), 3), count, eager);
+  EXPECT_THAT(all[0].snapshots, testing::ElementsAre(8, 12));
+  EXPECT_FALSE(all[0].tests.empty());
+  for (size_t rank = 1; rank < all.size(); ++rank) {
+    EXPECT_THAT(all[rank].snapshots, IsEmpty());
+    EXPECT_THAT(all[rank].tests, IsEmpty());
+  }
+}
+
+// Each replica has sequences, masks and averages of its own.
+const char kRecurrent[] = R"(
+layer { name: "noise" type: "DummyData" top: "x" top: "cont" top: "y"
+        dummy_data_param { shape { dim: 2 dim: BATCH dim: 4 } shape { dim: 2 dim: BATCH }
+          shape { dim: 2 dim: BATCH dim: 3 } data_filler { type: "gaussian" }
+          data_filler { type: "constant" value: 1 } data_filler { type: "gaussian" } } }
+layer { name: "lstm" type: "LSTM" bottom: "x" bottom: "cont" top: "lstm"
+        recurrent_param { num_output: 5 weight_filler { type: "xavier" } } }
+layer { name: "bn" type: "BatchNorm" bottom: "lstm" top: "bn" }
+layer { name: "drop" type: "Dropout" bottom: "bn" top: "drop" }
+layer { name: "ip" type: "InnerProduct" bottom: "drop" top: "ip"
+        inner_product_param { num_output: 3 axis: 2 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "EuclideanLoss" bottom: "ip" bottom: "y" top: "loss" }
+)";
+
+TEST_P(ReplicasTest, GoOnFromTheirSnapshotBitForBit) {
+  const auto [count, eager] = GetParam();
+  const std::string fields = "random_seed: 3 average_loss: 3 ";
+  const auto whole = RunAll(Spec(kRecurrent, fields + "max_iter: 9 ", 3), count, eager);
+  RunAll(Spec(kRecurrent, fields + "max_iter: 4 ", 3), count, eager);
+  const auto rest = RunAll(Spec(kRecurrent, fields + "max_iter: 9 ", 3), count, eager,
+                           folder_ / "s_iter_4.solverstate");
+  for (size_t rank = 0; rank < rest.size(); ++rank) {
+    EXPECT_THAT(rest[rank].weights, ElementsAreArray(whole[rank].weights));
+    const std::vector<float>& losses = whole[rank].losses;
+    EXPECT_THAT(rest[rank].losses,
+                ElementsAreArray(std::vector<float>(losses.begin() + 4, losses.end())));
+  }
+}
+
+// The position in the data is that of all, whoever goes on: replicas, or one with all their
+// batches.
+TEST_P(ReplicasTest, GoOnWhereTheDataStoppedInAnyNumber) {
+  const auto [count, eager] = GetParam();
+  const auto fields = [](int iterations) {
+    return Join("random_seed: 3 max_iter: ", iterations, " ");
+  };
+  const auto whole = RunAll(Spec(kNet, fields(9), 3), count, eager);
+  RunAll(Spec(kNet, fields(4), 3), count, eager);
+  TrainOptions options;
+  options.snapshot = folder_ / "s_iter_4.solverstate";
+  const auto rest = RunAll(Spec(kNet, fields(9), 3), count, eager, options.snapshot);
+  for (size_t rank = 0; rank < rest.size(); ++rank) {
+    EXPECT_THAT(rest[rank].weights, ElementsAreArray(whole[rank].weights));
+  }
+  const Learned one = Run(Spec(kNet, fields(9), 3 * count), options);
+  EXPECT_THAT(one.weights, Pointwise(FloatNear(2e-6f), whole[0].weights));
+}
+
+TEST_P(ReplicasTest, OfAnotherNumberGoOnWithoutTheStatesOfTheFirst) {
+  const auto [count, eager] = GetParam();
+  const std::string fields = "random_seed: 3 ";
+  RunAll(Spec(kRecurrent, fields + "max_iter: 4 ", 3), count, eager);
+  const caffe::SolverState state = ReadState(folder_ / "s_iter_4.solverstate").state;
+  EXPECT_EQ(state.replicas(), static_cast<uint32_t>(count));
+  EXPECT_EQ(state.progress(0).layers(0).layer(), "lstm");
+  EXPECT_EQ(state.progress(0).layers(0).other_ranks_size(), count - 1);
+  EXPECT_NE(state.progress(0).layers(0).other_ranks(0), state.progress(0).layers(0).state());
+  TrainOptions options;
+  options.snapshot = folder_ / "s_iter_4.solverstate";
+  const SolverSpec spec = Spec(kRecurrent, fields + "max_iter: 5 ", 3);
+  testing::internal::CaptureStderr();
+  Run(spec, options);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              testing::HasSubstr(Join("The snapshot was made by ", count,
+                                      " replicas and 1 go on: "
+                                      "layer 'lstm' forgets what it kept from batch to batch")));
+}
+
+}  // namespace
+}  // namespace trainer
