@@ -1,6 +1,6 @@
 // When which gradient is final. Fused layers run backward with the one that computes them, and a
-// shared weight is final with the last of its users, so the order of the layers in the file does not
-// tell.
+// shared weight is final with the last of its users, so the order of the layers in the file does
+// not tell.
 
 #include <algorithm>
 #include <functional>

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "debug_info.h"
+#include "kept_states.h"
 #include "net_log.h"
 #include "plain.h"
-#include "kept_states.h"
 #include "run_state.h"
 #include "trainer/base/error_group.h"
 #include "trainer/base/text.h"
@@ -108,7 +108,8 @@ Net::Net(const NetSpec& spec, const NetOptions& options, const Device& device, P
   ListSlices();
   program_ = std::make_unique<const Program>(*graph_, options_, device_);
   state_ = std::make_unique<RunState>(*graph_, *program_, env);
-  if (options_.keeps_batch) kept_states_ = std::make_unique<KeptStates>(*graph_, *program_, device_);
+  if (options_.keeps_batch)
+    kept_states_ = std::make_unique<KeptStates>(*graph_, *program_, device_);
   log.Gradients(*graph_);
   log.End(*graph_, outputs());
 }
