@@ -99,7 +99,9 @@ TEST(LayerTest, AFusionCanBeRefusedReplacedAndTakenBack) {
     EXPECT_TRUE(runner.layer().Fuse(Chain{}, *device));
     runner.SetInput(0, std::vector<float>(96, -1.0f));
     runner.Forward();
-    if (sum) EXPECT_EQ(runner.Output()[0], -1);
+    if (sum) {
+      EXPECT_EQ(runner.Output()[0], -1);
+    }
   }
   LayerRunner alone(R"(type: "Power")", {{2}});
   EXPECT_TRUE(alone.layer().Fuse(Chain{}, *device));

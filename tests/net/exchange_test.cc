@@ -103,7 +103,9 @@ TEST_F(ExchangeTest, AddressesHoldFromPassToPass) {
       now.push_back(net->Input(i, 0).data);
       now.push_back(net->Output(i, 0).data);
     }
-    if (pass > 0) EXPECT_EQ(now, before);
+    if (pass > 0) {
+      EXPECT_EQ(now, before);
+    }
     before = now;
   }
 }

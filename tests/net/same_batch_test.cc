@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "support/error_of.h"
 #include "support/net_text.h"
 #include "support/temp_folder.h"
