@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
+#include <string>
 
 #include "support/error_of.h"
 #include "support/net_text.h"
@@ -90,12 +90,15 @@ class SameBatchTest : public testing::TestWithParam<MemoryMode> {
   NetSpec spec_;
 };
 
-INSTANTIATE_TEST_SUITE_P(
-    In, SameBatchTest,
-    testing::Values(MemoryMode::kShared, MemoryMode::kSeparate, MemoryMode::kPoisoned),
-    [](const auto& mode) {
-      return std::array{"Shared", "Separate", "Poisoned"}[static_cast<size_t>(mode.param)];
-    });
+std::string NameOf(const testing::TestParamInfo<MemoryMode>& mode) {
+  const char* const names[] = {"Shared", "Separate", "Poisoned"};
+  return names[static_cast<size_t>(mode.param)];
+}
+
+INSTANTIATE_TEST_SUITE_P(In, SameBatchTest,
+                         testing::Values(MemoryMode::kShared, MemoryMode::kSeparate,
+                                         MemoryMode::kPoisoned),
+                         NameOf);
 
 TEST_P(SameBatchTest, GivesTheSameLossAndGradientsBitForBit) {
   const auto made = Make();
