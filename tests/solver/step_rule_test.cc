@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <charconv>
+#include <cstring>
 #include <optional>
 
 #include "small_run.h"
@@ -64,9 +64,12 @@ class TestSam final : public StepRule {
   }
 
   const std::vector<std::vector<float*>>& history() const override { return update_->history(); }
-  std::string SaveState() const override { return Join(radius_); }
+  std::string SaveState() const override {
+    return {reinterpret_cast<const char*>(&radius_), sizeof(radius_)};
+  }
   void RestoreState(const std::string& state) override {
-    std::from_chars(state.data(), state.data() + state.size(), radius_);
+    ASSERT_EQ(state.size(), sizeof(radius_));
+    std::memcpy(&radius_, state.data(), sizeof(radius_));
   }
   size_t Bytes() const override { return update_->Bytes(); }
 
