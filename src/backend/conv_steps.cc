@@ -31,29 +31,29 @@ class ConvOfSteps final : public ConvPlan {
                std::span<std::byte> scratch) override {
     Expect("input", x, in_);
     Expect("output", y, out_);
-    CheckScratch(scratch);
+    CheckScratch(forward_->ScratchBytes(), scratch);
     forward_->Run(x.data, weight, bias, y.data, scratch);
   }
   void BackwardWeight(ConstTensor x, ConstTensor dy, float* dweight, float* dbias,
                       std::span<std::byte> scratch) override {
     Expect("input", x, in_);
     Expect("output gradient", dy, out_);
-    CheckScratch(scratch);
+    CheckScratch(weight_->ScratchBytes(), scratch);
     weight_->Run(x.data, dy.data, dweight, dbias, scratch);
   }
   void BackwardData(ConstTensor dy, const float* weight, Tensor dx,
                     std::span<std::byte> scratch) override {
     Expect("output gradient", dy, out_);
     Expect("input gradient", dx, in_);
-    CheckScratch(scratch);
+    CheckScratch(data_->ScratchBytes(), scratch);
     data_->Run(dy.data, weight, dx.data, scratch);
   }
 
  private:
-  void CheckScratch(std::span<std::byte> scratch) const {
-    if (scratch.size() >= ScratchBytes()) return;
-    throw Error(ErrorCode::kInternal, Join("convolution needs ", ScratchBytes(),
-                                           " bytes of scratch and got ", scratch.size()));
+  static void CheckScratch(size_t needed, std::span<std::byte> scratch) {
+    if (scratch.size() >= needed) return;
+    throw Error(ErrorCode::kInternal,
+                Join("convolution needs ", needed, " bytes of scratch and got ", scratch.size()));
   }
   void Expect(const char* what, const ConstTensor& tensor, const Shape& shape) const {
     if (tensor.shape == shape && tensor.dtype == dtype_) return;
