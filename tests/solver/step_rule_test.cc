@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <charconv>
 #include <optional>
 
@@ -64,9 +65,12 @@ class TestSam final : public StepRule {
   }
 
   const std::vector<std::vector<float*>>& history() const override { return update_->history(); }
-  std::string SaveState() const override { return Join(radius_); }
+  // All bits of it, which six digits do not hold.
+  std::string SaveState() const override { return Join(std::bit_cast<uint32_t>(radius_)); }
   void RestoreState(const std::string& state) override {
-    std::from_chars(state.data(), state.data() + state.size(), radius_);
+    uint32_t bits = 0;
+    std::from_chars(state.data(), state.data() + state.size(), bits);
+    radius_ = std::bit_cast<float>(bits);
   }
   size_t Bytes() const override { return update_->Bytes(); }
 
