@@ -143,6 +143,7 @@ class ConvPlanTest : public testing::TestWithParam<std::tuple<ConvCase, DType>> 
     plan_ = device_->MakeConv(desc_);
     reference_ = MakeReferenceConv(desc_);
     scratch_ = std::make_unique<GuardedBytes>(plan_->ScratchBytes());
+    reference_scratch_ = std::make_unique<GuardedBytes>(reference_->ScratchBytes());
     // bf16 keeps 8 bits, and the library rounds the weight as well.
     bound_ = desc_.dtype == DType::kF32 ? 2e-5f : 2e-2f;
   }
@@ -158,7 +159,7 @@ class ConvPlanTest : public testing::TestWithParam<std::tuple<ConvCase, DType>> 
   ConvDesc desc_;
   std::unique_ptr<Device> device_;
   std::unique_ptr<ConvPlan> plan_, reference_;
-  std::unique_ptr<GuardedBytes> scratch_;
+  std::unique_ptr<GuardedBytes> scratch_, reference_scratch_;
   float bound_;
 };
 
@@ -168,7 +169,7 @@ TEST_P(ConvPlanTest, ForwardMatchesTheReference) {
   const Values y = Values::Unset(desc_.OutShape(), desc_.dtype);
   const Values want = Values::Unset(desc_.OutShape(), desc_.dtype);
   const float* bias_data = desc_.bias ? bias.f32() : nullptr;
-  reference_->Forward(x, weight.f32(), bias_data, want, {});
+  reference_->Forward(x, weight.f32(), bias_data, want, reference_scratch_->span());
   for (int call = 0; call < 2; ++call) {
     plan_->Forward(x, weight.f32(), bias_data, y, scratch_->span());
     ExpectClose(y, want, bound_, plan_->Implementation().c_str());
@@ -179,8 +180,7 @@ TEST_P(ConvPlanTest, DataGradientMatchesTheReferenceAndOverwrites) {
   const Values dy = Random(desc_.OutShape(), 4), weight = Weights(desc_.WeightShape(), 5);
   const Values dx = Values::Unset(desc_.InShape(), desc_.dtype);
   const Values want = Values::Unset(desc_.InShape(), desc_.dtype);
-  GuardedBytes reference_scratch(reference_->ScratchBytes());
-  reference_->BackwardData(dy, weight.f32(), want, reference_scratch.span());
+  reference_->BackwardData(dy, weight.f32(), want, reference_scratch_->span());
   for (int call = 0; call < 2; ++call) {
     plan_->BackwardData(dy, weight.f32(), dx, scratch_->span());
     ExpectClose(dx, want, bound_, plan_->Implementation().c_str());
@@ -193,7 +193,7 @@ TEST_P(ConvPlanTest, WeightGradientIsAdded) {
   const Values want = Weights(desc_.WeightShape(), 8), want_bias = Weights({desc_.out_channels}, 9);
   for (int call = 0; call < 2; ++call) {
     plan_->BackwardWeight(x, dy, dweight.f32(), dbias.f32(), scratch_->span());
-    reference_->BackwardWeight(x, dy, want.f32(), want_bias.f32(), {});
+    reference_->BackwardWeight(x, dy, want.f32(), want_bias.f32(), reference_scratch_->span());
     ExpectClose(dweight, want, bound_, plan_->Implementation().c_str());
     ExpectClose(dbias, want_bias, bound_, plan_->Implementation().c_str());
   }
