@@ -6,7 +6,7 @@
 #include <climits>
 #include <set>
 
-#include "sealed_file.h"
+#include "seal_bytes.h"
 #include "trainer/base/crc32c.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"

@@ -8,11 +8,9 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "state.pb.h"
 #include "trainer/base/atomic_file.h"
-#include "trainer/base/file.h"
 #include "trainer/checkpoint/model_file.h"
 
 namespace trainer {
@@ -39,15 +37,5 @@ void ParseFile(const std::string& path, const std::string& kind, ErrorCode unpar
 // What a file's first fields, or an HDF5 file's groups, say it is. kUnknown for all else.
 enum class FileKind { kModel, kState, kUnknown };
 FileKind SniffKind(const std::string& path);
-
-// For seals: numbers as bytes and back; `bytes` bytes of a file from `offset` on, fewer at its end;
-// the CRC32C of such a piece behind others whose checksum is `crc`.
-std::string LittleEndian(uint64_t value, size_t bytes);
-uint64_t FromLittleEndian(std::string_view bytes);
-std::string ReadPiece(const FileHandle& file, const std::string& path, uint64_t offset,
-                      size_t bytes);
-uint32_t ChecksumOf(const FileHandle& file, const std::string& path, uint64_t offset,
-                    uint64_t bytes, uint32_t crc = 0);
-[[noreturn]] void ThrowDamaged(const std::string& path, const std::string& why);
 
 }  // namespace trainer
