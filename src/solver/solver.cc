@@ -165,7 +165,7 @@ bool Solver::OfRank0(bool value) {
 
 // What Caffe does after the last update: one more forward pass and one more test, when due.
 void Solver::Finish() {
-  if (proto_.display() > 0 && state_.iter % proto_.display() == 0) {
+  if (IsDisplayed()) {
     IterationReport report;
     report.iter = state_.iter;
     report.loss = SmoothLoss(objective_->Loss(NetBatch::kNext));

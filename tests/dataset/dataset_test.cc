@@ -2,12 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
-#include <csignal>
 #include <sstream>
 
 #include "data/test_data.h"
+#include "support/file_size_limit.h"
 #include "trainer/dataset/digits.h"
 
 namespace trainer {
@@ -90,15 +89,10 @@ TEST_P(DatasetTest, LeavesNothingBehindWhenTheInputIsBad) {
 }
 
 TEST_P(DatasetTest, LeavesNothingBehindWhenTheDiskIsFull) {
-  const auto old_action = std::signal(SIGXFSZ, SIG_IGN);
-  rlimit old_limit;
-  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &old_limit), 0);
-  rlimit small = old_limit;
-  small.rlim_cur = 200000;
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
-  const Thrown thrown = Catch([&] { WriteDigits(Digits(2000, 10)); });
-  setrlimit(RLIMIT_FSIZE, &old_limit);
-  std::signal(SIGXFSZ, old_action);
+  const Thrown thrown = Catch([&] {
+    const FileSizeLimit limit(200000);
+    WriteDigits(Digits(2000, 10));
+  });
   EXPECT_THAT(thrown, Refuses(ErrorCode::kIo, "cannot write"));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "digits"));
 }

@@ -2,12 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 
-#include <csignal>
-
 #include "data/test_data.h"
+#include "support/file_size_limit.h"
 #include "trainer/data/cursor.h"
 
 namespace trainer {
@@ -67,19 +65,12 @@ TEST_P(DbWriterTest, HonoursTheUmask) {
 
 TEST_P(DbWriterTest, ReportsAFullDisk) {
   const auto writer = CreateDb(GetParam(), path_);
-  const auto old_action = std::signal(SIGXFSZ, SIG_IGN);
-  rlimit old_limit;
-  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &old_limit), 0);
-  rlimit small = old_limit;
-  small.rlim_cur = 200000;
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
   const std::string value(50000, 'v');
   const Thrown thrown = Catch([&] {
+    const FileSizeLimit limit(200000);
     for (int i = 0; i < 20; ++i) writer->Put(Key8(i), value);
     writer->Commit();
   });
-  setrlimit(RLIMIT_FSIZE, &old_limit);
-  std::signal(SIGXFSZ, old_action);
   EXPECT_THAT(thrown, Refuses(ErrorCode::kIo, "cannot write"));
 }
 

@@ -53,12 +53,8 @@ struct Run {
 Run RunNet(const std::string& text, MemoryMode mode, caffe::Phase phase, const Device& device) {
   const NetSpec spec = NetFromText(text);
   ParamStore params(device);
-  NetOptions options;
-  options.state = StateOf(phase);
-  options.training = phase == caffe::TRAIN;
-  options.seed = 7;
+  NetOptions options = QuietOptions(phase);
   options.memory = mode;
-  options.log = false;
   Net net(spec, options, device, params);
   Run run;
   for (int i = 0; i < net.NumLayers(); ++i) {

@@ -50,12 +50,8 @@ layer { name: "loss" type: "EuclideanLoss" bottom: "l" bottom: "target" top: "lo
 class Trained {
  public:
   explicit Trained(const std::string& text, bool fuse = true) : spec(NetFromText(text)) {
-    NetOptions options;
-    options.state = StateOf(caffe::TRAIN);
-    options.training = true;
-    options.seed = 7;
+    NetOptions options = QuietOptions(caffe::TRAIN);
     options.fuse = fuse;
-    options.log = false;
     net = std::make_unique<Net>(spec, options, *device, params);
   }
   std::vector<float> Gradients() const {

@@ -16,12 +16,8 @@ std::vector<float> RunPasses(const std::string& text, MemoryMode mode, bool trai
   const NetSpec spec = NetFromText(text);
   const auto device = MakeCpuDevice(2);
   ParamStore params(*device);
-  NetOptions options;
-  options.state = StateOf(training ? caffe::TRAIN : caffe::TEST);
-  options.training = training;
-  options.seed = 7;
+  NetOptions options = QuietOptions(training ? caffe::TRAIN : caffe::TEST);
   options.memory = mode;
-  options.log = false;
   Net net(spec, options, *device, params);
   std::vector<float> seen;
   for (int pass = 0; pass < 5; ++pass) {

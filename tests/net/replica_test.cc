@@ -22,12 +22,8 @@ class ReplicaTest : public testing::Test {
     const NetSpec spec = NetFromText(text);
     const auto device = MakeCpuDevice(2);
     ParamStore params(*device);
-    NetOptions options;
-    options.state = StateOf(caffe::TRAIN);
-    options.training = true;
-    options.seed = 7;
+    NetOptions options = QuietOptions(caffe::TRAIN);
     options.replica = replica;
-    options.log = false;
     Net net(spec, options, *device, params);
     std::vector<float> all;
     for (int pass = 0; pass < passes; ++pass) {

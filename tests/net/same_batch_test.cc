@@ -58,13 +58,9 @@ class SameBatchTest : public testing::TestWithParam<MemoryMode> {
   };
   std::unique_ptr<Made> Make(bool keeps_batch = true) const {
     auto made = std::make_unique<Made>();
-    NetOptions options;
-    options.state = StateOf(caffe::TRAIN);
-    options.training = true;
-    options.seed = 7;
+    NetOptions options = QuietOptions(caffe::TRAIN);
     options.memory = GetParam();
     options.keeps_batch = keeps_batch;
-    options.log = false;
     made->net = std::make_unique<Net>(spec_, options, *made->device, made->params);
     return made;
   }

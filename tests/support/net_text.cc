@@ -21,4 +21,13 @@ caffe::NetState StateOf(caffe::Phase phase, int level, std::vector<std::string> 
   return state;
 }
 
+NetOptions QuietOptions(caffe::Phase phase) {
+  NetOptions options;
+  options.state = StateOf(phase);
+  options.training = phase == caffe::TRAIN;
+  options.seed = 7;
+  options.log = false;
+  return options;
+}
+
 }  // namespace trainer

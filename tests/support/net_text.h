@@ -3,6 +3,7 @@
 #include <string>
 
 #include "trainer/config/net_spec.h"
+#include "trainer/net/net.h"
 
 namespace trainer {
 
@@ -11,5 +12,8 @@ NetSpec NetFromText(const std::string& text, const std::string& file = "net.prot
 
 // A state of the given phase, level and stages.
 caffe::NetState StateOf(caffe::Phase phase, int level = 0, std::vector<std::string> stages = {});
+
+// For a net of `phase` that logs nothing: trained in phase TRAIN, and of one fixed seed.
+NetOptions QuietOptions(caffe::Phase phase);
 
 }  // namespace trainer

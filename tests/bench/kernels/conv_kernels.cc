@@ -104,7 +104,7 @@ void AddLibrary(const ConvDesc& desc, const std::vector<cpu::ConvLayout>& layout
 }
 
 struct Sum {
-  double own_ms = 0, library_ms = 0;
+  double own_ms = 0, onednn_ms = 0;
   double least = 1e30, most = 0;  // gain
   int shapes = 0, layers = 0;
 };
@@ -112,20 +112,20 @@ struct Sum {
 class Report {
  public:
   void Add(const std::string& kernel, const char* direction, const ZooConv& conv, double own_ms,
-           double library_ms, const std::string& library) {
-    const double gain = library_ms / own_ms;
+           double onednn_ms, const std::string& library) {
+    const double gain = onednn_ms / own_ms;
     const ConvDesc& d = conv.desc;
     const std::string shape =
         Join(d.batch, "x", d.in_channels, "x", d.in[0], "x", d.in[1], " -> ", d.out_channels, ", ",
              d.kernel[0], "x", d.kernel[1], " /", d.stride[0], d.group > 1 ? " g" : "",
              d.group > 1 ? std::to_string(d.group) : "");
     std::printf("%-28s %-8s %-38s %3d %9.3f %9.3f %6.2f  %s (%s)\n", kernel.c_str(), direction,
-                shape.c_str(), conv.count, own_ms, library_ms, gain, library.c_str(),
+                shape.c_str(), conv.count, own_ms, onednn_ms, gain, library.c_str(),
                 conv.nets.c_str());
     std::fflush(stdout);
     Sum& sum = sums_[Join(kernel, ", ", direction)];
     sum.own_ms += conv.count * own_ms;
-    sum.library_ms += conv.count * library_ms;
+    sum.onednn_ms += conv.count * onednn_ms;
     sum.least = std::min(sum.least, gain);
     sum.most = std::max(sum.most, gain);
     ++sum.shapes;
@@ -137,7 +137,7 @@ class Report {
                 "oneDNN ms", "gain", "least", "most");
     for (const auto& [name, sum] : sums_) {
       std::printf("%-38s %6d %6d %10.2f %10.2f %6.2f %6.2f %6.2f\n", name.c_str(), sum.shapes,
-                  sum.layers, sum.own_ms, sum.library_ms, sum.library_ms / sum.own_ms, sum.least,
+                  sum.layers, sum.own_ms, sum.onednn_ms, sum.onednn_ms / sum.own_ms, sum.least,
                   sum.most);
     }
   }
