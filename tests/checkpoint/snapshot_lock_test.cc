@@ -35,10 +35,11 @@ constexpr LockTimes kQuick = {.beat = milliseconds(20),
 
 class SnapshotLockTest : public testing::Test {
  protected:
-  // A lock that somebody left, touched `ago` before now.
+  // A lock that somebody left, touched `ago` before now: by the file system's clock, which is
+  // behind the processor's by up to a tick.
   void Leave(const LockOwner& owner, std::chrono::seconds ago = std::chrono::seconds(0)) const {
     WriteText(path_, owner.Text());
-    std::filesystem::last_write_time(path_, std::filesystem::file_time_type::clock::now() - ago);
+    std::filesystem::last_write_time(path_, std::filesystem::last_write_time(path_) - ago);
   }
   static LockOwner Elsewhere() {
     LockOwner owner = LockOwner::Self();
