@@ -9,6 +9,7 @@
 // Device::Convert for other types.
 
 #include "trainer/backend/device.h"
+#include "trainer/backend/launch.h"
 #include "trainer/backend/parallel_for.h"
 #include "trainer/base/host_device.h"
 
@@ -19,17 +20,13 @@
 
 namespace trainer {
 
-#ifdef __CUDACC__
+#ifdef TRAINER_DEVICE_CODE
 namespace map_internal {
 
 inline constexpr int kBlock = 256;
 
 inline unsigned Blocks(int64_t n) {
   return static_cast<unsigned>(std::min<int64_t>((n + kBlock - 1) / kBlock, 1 << 16));
-}
-
-inline cudaStream_t StreamOf(const Device& device) {
-  return static_cast<cudaStream_t>(device.Stream());
 }
 
 template <class F>
@@ -58,11 +55,11 @@ __global__ void UpdateKernel(F f, int64_t n, Ts*... p) {
 // f(i) for each i of [0, n). Calls must not depend on each other.
 template <class F>
 void ForEach(const Device& device, int64_t n, F f) {
-#ifdef __CUDACC__
+#ifdef TRAINER_DEVICE_CODE
   if (device.kind() == DeviceKind::kCuda) {
     if (n > 0) {
-      map_internal::ForEachKernel<<<map_internal::Blocks(n), map_internal::kBlock, 0,
-                                    map_internal::StreamOf(device)>>>(f, n);
+      Launch(device, map_internal::ForEachKernel<F>, map_internal::Blocks(n), map_internal::kBlock,
+             f, n);
     }
     return;
   }
@@ -77,12 +74,12 @@ void MapIndexed(const Device& device, F f, const Tensor& out, const Ins&... ins)
   const int64_t n = out.Count();
   WithType(out.dtype, [&](auto tag) {
     using T = typename decltype(tag)::Type;
-    auto run = [&](T* to, const auto*... in) {
-#ifdef __CUDACC__
+    auto run = [&]<class... Ts>(T* to, const Ts*... in) {
+#ifdef TRAINER_DEVICE_CODE
       if (device.kind() == DeviceKind::kCuda) {
         if (n > 0) {
-          map_internal::MapIndexedKernel<<<map_internal::Blocks(n), map_internal::kBlock, 0,
-                                           map_internal::StreamOf(device)>>>(f, n, to, in...);
+          Launch(device, map_internal::MapIndexedKernel<F, T, Ts...>, map_internal::Blocks(n),
+                 map_internal::kBlock, f, n, to, in...);
         }
         return;
       }
@@ -117,11 +114,11 @@ void Map(const Device& device, F f, const Tensor& out, const Ins&... ins) {
 // f(p[i]...) on references: one pass that reads and writes several float arrays of n elements.
 template <class F, class... Ts>
 void Update(const Device& device, F f, int64_t n, Ts*... p) {
-#ifdef __CUDACC__
+#ifdef TRAINER_DEVICE_CODE
   if (device.kind() == DeviceKind::kCuda) {
     if (n > 0) {
-      map_internal::UpdateKernel<<<map_internal::Blocks(n), map_internal::kBlock, 0,
-                                   map_internal::StreamOf(device)>>>(f, n, p...);
+      Launch(device, map_internal::UpdateKernel<F, Ts...>, map_internal::Blocks(n),
+             map_internal::kBlock, f, n, p...);
     }
     return;
   }

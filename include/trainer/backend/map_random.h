@@ -63,7 +63,7 @@ void MapRandom(const Device& device, const PhiloxKey& key, const uint32_t* pass,
     const T* const from = x.As<T>();
     T* const to = y.As<T>();
     int64_t done = 0;
-#ifdef __CUDACC__
+#ifdef TRAINER_DEVICE_CODE
     if (device.kind() == DeviceKind::kCuda) {
       ForEach(device, n / 4, map_random_internal::Blocks<1, T, F>{key, pass, f, from, to});
       done = n / 4 * 4;

@@ -21,7 +21,7 @@
 
 namespace trainer {
 
-#ifdef __CUDACC__
+#ifdef TRAINER_DEVICE_CODE
 namespace map_internal {
 
 struct WarpRow {
@@ -69,11 +69,11 @@ __global__ void RowsKernel(F f, int64_t rows, int64_t length) {
 // f(row) for each row of [0, rows). Rows must not depend on each other.
 template <class F>
 void MapRows(const Device& device, int64_t rows, int64_t length, F f) {
-#ifdef __CUDACC__
+#ifdef TRAINER_DEVICE_CODE
   if (device.kind() == DeviceKind::kCuda) {
     if (rows > 0) {
-      map_internal::RowsKernel<<<map_internal::Blocks(rows * 32), map_internal::kBlock, 0,
-                                 map_internal::StreamOf(device)>>>(f, rows, length);
+      Launch(device, map_internal::RowsKernel<F>, map_internal::Blocks(rows * 32),
+             map_internal::kBlock, f, rows, length);
     }
     return;
   }

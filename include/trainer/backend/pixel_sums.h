@@ -44,7 +44,7 @@ struct ChunkSums {
   }
 };
 
-#ifdef __CUDACC__
+#ifdef TRAINER_DEVICE_CODE
 inline constexpr int kTileRows = 8;
 
 // A block sums 32 neighbouring channels of a chunk, kTileRows pixels at a time.
@@ -77,14 +77,13 @@ __global__ void ChunkSumsKernel(F f, PixelChunks in, float* out) {
 // chunk's pixels.
 template <class F>
 void SumChunks(const Device& device, const PixelChunks& in, F f, float* out) {
-#ifdef __CUDACC__
+#ifdef TRAINER_DEVICE_CODE
   if (device.kind() == DeviceKind::kCuda) {
     const int64_t tiles = in.chunks * ((in.rows.length + 31) / 32);
     if (tiles > 0) {
-      pixel_sums_internal::ChunkSumsKernel<<<
-          static_cast<unsigned>(std::min<int64_t>(tiles, 1 << 16)),
-          dim3(32, pixel_sums_internal::kTileRows), 0, map_internal::StreamOf(device)>>>(f, in,
-                                                                                         out);
+      Launch(device, pixel_sums_internal::ChunkSumsKernel<F>,
+             static_cast<unsigned>(std::min<int64_t>(tiles, 1 << 16)),
+             dim3(32, pixel_sums_internal::kTileRows), f, in, out);
     }
     return;
   }

@@ -10,7 +10,7 @@ namespace reduce_internal {
 inline constexpr int64_t kChunks = 512;
 static_assert(kChunks <= Device::kPartials);
 
-#ifdef __CUDACC__
+#ifdef TRAINER_DEVICE_CODE
 template <class S>
 __device__ S SumOfBlock(S sum) {
   __shared__ S warps[32];
@@ -43,13 +43,12 @@ __global__ void TotalKernel(const float* partial, int64_t chunks, float scale, f
 template <class F>
 void CudaReduceSum(const Device& device, int64_t n, F f, int64_t chunk, float scale, float* out) {
   const int64_t chunks = (n + chunk - 1) / chunk;
-  const cudaStream_t stream = map_internal::StreamOf(device);
   if (chunks > 0) {
-    ChunksKernel<<<static_cast<unsigned>(chunks), map_internal::kBlock, 0, stream>>>(
-        f, n, chunk, device.Partials());
+    Launch(device, ChunksKernel<F>, static_cast<unsigned>(chunks), map_internal::kBlock, f, n,
+           chunk, device.Partials());
   }
-  TotalKernel<map_internal::kBlock>
-      <<<1, map_internal::kBlock, 0, stream>>>(device.Partials(), chunks, scale, out);
+  Launch(device, TotalKernel<map_internal::kBlock>, 1, map_internal::kBlock, device.Partials(),
+         chunks, scale, out);
 }
 #endif
 
@@ -61,7 +60,7 @@ template <class F>
 void ReduceSum(const Device& device, int64_t n, F f, float scale, float* out) {
   const int64_t chunk =
       std::max<int64_t>(4096, (n + reduce_internal::kChunks - 1) / reduce_internal::kChunks);
-#ifdef __CUDACC__
+#ifdef TRAINER_DEVICE_CODE
   if (device.kind() == DeviceKind::kCuda) {
     return reduce_internal::CudaReduceSum(device, n, f, chunk, scale, out);
   }

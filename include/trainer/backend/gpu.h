@@ -1,0 +1,51 @@
+#pragma once
+// The GPUs of this machine, and a Device that computes on one. In builds without CUDA there are
+// none, and a reason why.
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trainer/backend/device.h"
+
+namespace trainer {
+
+struct GpuInfo {
+  int id = 0;
+  std::string name, pci_bus;  // "NVIDIA H200", "0000:1b:00.0"
+  int major = 0, minor = 0;   // compute capability
+  int multiprocessors = 0;
+  double clock_mhz = 0, memory_clock_mhz = 0;
+  int memory_bus_bits = 0;
+  size_t memory_bytes = 0, free_bytes = 0;
+};
+
+// What stands between this program and a GPU. Never throws.
+struct GpuSupport {
+  bool built = false;             // with the code for GPUs
+  std::string architectures;      // that the kernels are compiled for: "75 80 86 89 90a, PTX"
+  int driver = 0, runtime = 0;    // 1000 * major + 10 * minor; 0: there is none
+  std::string cublas, cudnn;      // "13.1.0 in /usr/lib/...", empty where it was not found
+  std::vector<std::string> missing;  // one sentence each, with what to do
+  std::vector<GpuInfo> gpus;
+};
+GpuSupport FindGpus();
+
+struct GpuOptions {
+  int id = 0;
+  bool tf32 = false;           // products of f32 numbers rounded to 10 bits of fraction
+  bool deterministic = false;  // repeat bit for bit
+};
+
+// Throws kUnavailable where the GPU cannot be used: what is missing, or which GPUs there are.
+std::unique_ptr<Device> MakeGpuDevice(const GpuOptions& options);
+
+// How src/backend/cuda enters a program, by a static object; a build without it has none.
+struct GpuBackend {
+  GpuSupport (*find)();
+  std::unique_ptr<Device> (*make)(const GpuOptions& options);
+};
+void SetGpuBackend(const GpuBackend& backend);
+
+}  // namespace trainer
