@@ -82,10 +82,9 @@ void CheckGradients(Net& net, const Device& device, bool fresh, Findings* findin
                           Join("the gradient of ", name,
                                " is not finite after the first pass; check the data's scale")));
     } else if (fresh && param->index == 0 && count > 1 && IsZero(device, param->grad, count)) {
-      findings->Warn(
-          Join(param->where.ToString(), ": the gradient of ", name,
-               " is zero in the first pass: if the weights behind it start at zero, give "
-               "them a weight_filler, such as xavier or msra"));
+      findings->Warn(Join(param->where.ToString(), ": the gradient of ", name,
+                          " is zero in the first pass: if the weights after it start at zero, give "
+                          "them a weight_filler, such as xavier or msra"));
     }
   }
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Which device a verb computes on. The only place that makes one.
+// Which device a verb computes on. The only file that makes one.
 
 #include <memory>
 

@@ -25,7 +25,7 @@ class DataLayers final : public InputSource {
   int passes_, pass_ = 0;
 };
 
-// Adds what the pass made. Rows of padding go: those behind `real` of blobs as long as the batch.
+// Adds what the pass made. Rows of padding go: those after `real` of blobs as long as the batch.
 void AddValues(const Net& net, const std::vector<std::string>& blobs, int64_t real, int64_t batch,
                BlobWriter& writer) {
   std::vector<float> host;

@@ -1,5 +1,5 @@
 #pragma once
-// Places for the boxes of a directed graph without cycles, in rows from top to bottom.
+// Positions for the boxes of a directed graph without cycles, in rows from top to bottom.
 
 #include <string>
 #include <vector>
@@ -25,8 +25,8 @@ struct Drawing {
 
 // Sets every x, y and bend, and the drawing's size, from the boxes' sizes and the edges. A node
 // stands one row below the lowest node before it. Within a row, the order is found by moving nodes
-// to the mean place of their neighbours (Sugiyama, Tagawa, Toda 1981), and edges that cross rows
-// get a place of their own there.
+// to the mean position of their neighbours (Sugiyama, Tagawa, Toda 1981), and edges that cross rows
+// get a position of their own there.
 void LayOut(Drawing* drawing);
 
 }  // namespace trainer

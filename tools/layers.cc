@@ -38,7 +38,7 @@ std::string_view TextOf(Storage storage) {
     case Storage::kChosen:
       return "f32, or bf16 where forward_type says BFLOAT16";
     case Storage::kFollows:
-      return "that of the layers behind, or what forward_type says";
+      return "that of the layers after it, or what forward_type says";
     default:
       return "any";
   }

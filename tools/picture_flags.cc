@@ -44,7 +44,7 @@ void ReadSize(const Flags& flags, PictureOptions* options) {
   options->width = sides.back();
 }
 
-// A line without the label behind its path.
+// A line without the label after its path.
 std::string PathIn(const std::string& line) {
   const size_t blank = line.find_last_of(" \t");
   if (blank == std::string::npos || Exists(line)) return line;

@@ -177,10 +177,10 @@ class Plan final : public Verb {
  public:
   VerbDoc Doc() const override {
     return {
-        .summary = "show where each value of a net lies in memory, without training",
+        .summary = "show the address of each value of a net in memory, without training",
         .usage = "trainer plan (--solver=FILE | --model=FILE [--phase=TEST]) [flags]",
         .text =
-            "Prints one line per value: its place, its bytes, and the first and the last step "
+            "Prints one line per value: its offset, its bytes, and the first and the last step "
             "that needs it ('conv1 back' is conv1's backward step). Values whose steps do not "
             "overlap share memory. Then the step in which the most is in use, and what holds it; "
             "`recompute: true` in the net, or in a layer, trades some of it for time. The "

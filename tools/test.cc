@@ -90,7 +90,7 @@ class Comparison {
                 "be compared; name the blobs with --scores and --label");
   }
 
-  // As they lie after a pass.
+  // As they are after a pass.
   ScoredLabels Batch() const {
     if (!use_) return {net_.Value(scores_), net_.Value(labels_), 1, false, 0, labels_};
     return {net_.Input(use_->layer, 0),

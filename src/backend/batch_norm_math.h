@@ -130,7 +130,7 @@ struct MaskedByInput {  // y is computed from x once more
     return normalize.Value(at, c) > 0 ? Load(dy[at]) : 0.0f;
   }
 };
-// The same, written to `to` when it is computed. Calls of one place must not be repeated.
+// The same, written to `to` when it is computed. No element may be computed twice.
 template <class T, class G>
 struct WrittenThrough {
   G g;

@@ -89,7 +89,7 @@ class BatchNormPasses final : public BatchNormPlan {
   }
 
  private:
-  // A backward pass: mean_g and, behind it, mean_gz per channel; the sums of the chunks.
+  // A backward pass: mean_g, then mean_gz, per channel; the sums of the chunks.
   template <class T>
   struct Run {
     const BatchNormGradients& in;

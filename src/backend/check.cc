@@ -112,7 +112,7 @@ void CheckBatchNorm(const BatchNormDesc& desc) {
     Refuse(Join("batch normalisation: eps is ", desc.eps, "; it must not be negative"));
   }
   if (desc.from_output && (desc.other || desc.relu)) {
-    Refuse("batch normalisation: with a sum or a ReLU behind it, x cannot be told from y");
+    Refuse("batch normalisation: with a sum or a ReLU after it, x cannot be told from y");
   }
 }
 

@@ -118,7 +118,7 @@ struct LrnNormalize {
   }
 };
 
-// What a place adds to the gradients of its neighbours, but for their own x: dy * x *
+// What an element adds to the gradients of its neighbours, but for their own x: dy * x *
 // base^(-beta-1)
 template <class T, class Power>
 struct LrnShare {
@@ -133,7 +133,7 @@ struct LrnShare {
   }
 };
 
-// dx = dy * base^-beta - 2 * factor * beta * x * (sum of the neighbours' shares). The sums may lie
+// dx = dy * base^-beta - 2 * factor * beta * x * (sum of the neighbours' shares). The sums may be
 // in dx.
 template <class T, class Power>
 struct LrnGradient {

@@ -10,7 +10,7 @@
 namespace trainer {
 namespace {
 
-// One term of an output's sum, weight[m, c, tap] * x[n, c, in], by places in memory.
+// One term of an output's sum, weight[m, c, tap] * x[n, c, in], by offsets in memory.
 struct Term {
   int64_t x, weight;
 };
@@ -30,7 +30,7 @@ class ReferenceLoops {
     return At(n, m, out, desc_.out_channels, out_area_);
   }
 
-  // f(image, output channel, place) for every output.
+  // f(image, output channel, position) for every output.
   template <class F>
   void ForEachOut(F f) const {
     for (int64_t n = 0; n < desc_.batch; ++n) {
@@ -55,7 +55,7 @@ class ReferenceLoops {
   }
 
  private:
-  // The places that one tap of the kernel reads, per output place: -1 outside the input.
+  // The positions that one tap of the kernel reads, per output position: -1 outside the input.
   void ListTaps() {
     const std::vector<int64_t> out = desc_.Out();
     read_.assign(static_cast<size_t>(out_area_ * taps_), 0);

@@ -5,7 +5,7 @@
 namespace trainer {
 namespace {
 
-// A newline with blanks behind it begins a quoted line of the user's file; any other is of a name.
+// A newline followed by blanks begins a quoted line of the user's file; any other is of a name.
 std::string EscapeMessage(std::string_view message) {
   std::string out;
   for (;;) {

@@ -99,7 +99,7 @@ std::string ReadFile(const std::string& path, uint64_t max_bytes, FileOps& ops) 
     check(static_cast<uint64_t>(info.st_size));
     content.reserve(static_cast<size_t>(info.st_size) + kPiece);
   }
-  for (size_t used = 0;;) {  // to its end, which may lie beyond that size: of files in /proc
+  for (size_t used = 0;;) {  // to its end, which may be beyond that size: of files in /proc
     content.resize(used + kPiece);
     const ssize_t got = ops.Read(file.get(), content.data() + used, kPiece);
     if (got < 0) ThrowFileError(FileUse::kInput, "read", path, errno);

@@ -33,7 +33,7 @@ class Bounds {
   bool any_ = false;
 };
 
-// The number behind `key` in lines "key 123" or "key: 123 kB", in the file's unit.
+// The number after `key` in lines "key 123" or "key: 123 kB", in the file's unit.
 std::optional<uint64_t> NumberOf(const std::string& path, const std::string& key) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {

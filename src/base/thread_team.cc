@@ -217,7 +217,7 @@ class Team {
 
 thread_local Barrier* Team::current_barrier_ = nullptr;
 
-// A team whose threads were left behind by a fork is forgotten: nobody can join them.
+// A team whose threads did not survive a fork is forgotten: nobody can join them.
 struct TeamHolder {
   ~TeamHolder() {
     if (team != nullptr && team->Stale()) static_cast<void>(team.release());

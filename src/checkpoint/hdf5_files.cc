@@ -132,36 +132,36 @@ void ReadExtras(const Hdf5Reader& reader, caffe::SolverState* state) {
   }
 }
 
-void SketchModel(const caffe::NetParameter& net, Hdf5Sketch* sketch) {
+void BuildModel(const caffe::NetParameter& net, Hdf5Builder* builder) {
   std::vector<std::string> names;
   for (const caffe::LayerParameter& layer : net.layer()) names.push_back(layer.name());
   CheckHdf5Names(names);
   std::set<std::string> owned;
-  sketch->AddGroup("data");
+  builder->AddGroup("data");
   for (const caffe::LayerParameter& layer : net.layer()) {
-    sketch->AddGroup("data/" + layer.name());
+    builder->AddGroup("data/" + layer.name());
     for (int i = 0; i < layer.blobs_size(); ++i) {
       const caffe::BlobProto& blob = layer.blobs(i);
       const std::string share = i < layer.param_size() ? layer.param(i).name() : "";
       const std::string place = Join("/", layer.name(), "/", i);
       if (share.empty() || owned.insert(share).second) {
-        sketch->AddFloats("data" + place, DimsOf(blob), ValuesOf(blob.data()));
+        builder->AddFloats("data" + place, DimsOf(blob), ValuesOf(blob.data()));
       }
       if (blob.diff_size() > 0) {
-        sketch->AddFloats("diff" + place, DimsOf(blob), ValuesOf(blob.diff()));
+        builder->AddFloats("diff" + place, DimsOf(blob), ValuesOf(blob.diff()));
       }
     }
   }
 }
 
-void SketchState(caffe::SolverState& state, Hdf5Sketch* sketch) {
-  sketch->AddInt("iter", state.iter());
-  sketch->AddInt("current_step", state.current_step());
-  sketch->AddText("learned_net", state.learned_net());
-  sketch->AddGroup("history");
+void BuildState(caffe::SolverState& state, Hdf5Builder* builder) {
+  builder->AddInt("iter", state.iter());
+  builder->AddInt("current_step", state.current_step());
+  builder->AddText("learned_net", state.learned_net());
+  builder->AddGroup("history");
   for (int i = 0; i < state.history_size(); ++i) {
-    sketch->AddFloats(Join("history/", i), DimsOf(state.history(i)),
-                      ValuesOf(state.history(i).data()));
+    builder->AddFloats(Join("history/", i), DimsOf(state.history(i)),
+                       ValuesOf(state.history(i).data()));
   }
   // The whole message but its arrays, so that a new field needs no line here.
   google::protobuf::RepeatedPtrField<caffe::BlobProto> history;
@@ -169,7 +169,7 @@ void SketchState(caffe::SolverState& state, Hdf5Sketch* sketch) {
   history.Swap(state.mutable_history());
   state.SerializeToString(&bytes);
   history.Swap(state.mutable_history());
-  sketch->AddBytes(kExtras, bytes);
+  builder->AddBytes(kExtras, bytes);
 }
 
 constexpr std::string_view kMark = "trainer, sealed HDF5 that begins at byte 512\r\n\x1a\n";
@@ -184,19 +184,19 @@ int BitsOffMark(const std::string& head) {
   return bits;
 }
 
-Seal WriteSealed(Hdf5Sketch& sketch, AtomicFile* file) {
+Seal WriteSealed(Hdf5Builder& builder, AtomicFile* file) {
   Seal seal;
-  seal.file_bytes = sketch.Finish();
+  seal.file_bytes = builder.Finish();
   std::string head = std::string(kMark) + LittleEndian(seal.file_bytes, 8);
   head.resize(kHdf5SealBytes, '\0');
   // The checksum stands before what it is of: a pass over the memory only, then the writing.
   seal.crc32c = Crc32c(head.data(), head.size());
-  sketch.Emit(kHdf5SealBytes, [&](const void* data, size_t bytes) {
+  builder.Emit(kHdf5SealBytes, [&](const void* data, size_t bytes) {
     seal.crc32c = Crc32c(data, bytes, seal.crc32c);
   });
   head.replace(kCrcAt, 4, LittleEndian(seal.crc32c, 4));
   file->Append(head.data(), head.size());
-  sketch.Emit(kHdf5SealBytes, [&](const void* data, size_t bytes) { file->Append(data, bytes); });
+  builder.Emit(kHdf5SealBytes, [&](const void* data, size_t bytes) { file->Append(data, bytes); });
   return seal;
 }
 
@@ -253,15 +253,15 @@ caffe::SolverState ReadHdf5State(const std::string& path) {
 }
 
 Seal WriteHdf5Model(const caffe::NetParameter& net, AtomicFile* file) {
-  Hdf5Sketch sketch(file->path(), kHdf5SealBytes);
-  SketchModel(net, &sketch);
-  return WriteSealed(sketch, file);
+  Hdf5Builder builder(file->path(), kHdf5SealBytes);
+  BuildModel(net, &builder);
+  return WriteSealed(builder, file);
 }
 
 Seal WriteHdf5State(caffe::SolverState& state, AtomicFile* file) {
-  Hdf5Sketch sketch(file->path(), kHdf5SealBytes);
-  SketchState(state, &sketch);
-  return WriteSealed(sketch, file);
+  Hdf5Builder builder(file->path(), kHdf5SealBytes);
+  BuildState(state, &builder);
+  return WriteSealed(builder, file);
 }
 
 bool HasHdf5Seal(const std::string& head) {

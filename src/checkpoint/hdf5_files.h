@@ -2,7 +2,7 @@
 // Weights and solver states as HDF5, in Caffe's layout: /data/<layer>/<blob> (with snapshot_diff
 // also /diff/...), a shared blob with its owner alone; /iter, /current_step, /learned_net,
 // /history/<number>. A layer's name may hold slashes: each part is a group. What our states hold
-// beyond Caffe's lies in /trainer_state, a SolverState without history as bytes.
+// beyond Caffe's is in /trainer_state, a SolverState without history as bytes.
 //
 // HDF5 lets a file begin with a block of the user's own; ours is a seal, which holds a mark, the
 // size of the file and a CRC32C, so that a cut or any flipped bit is found before the HDF5 library
@@ -14,7 +14,7 @@
 #include "state.pb.h"
 #include "trainer/base/atomic_file.h"
 #include "trainer/checkpoint/model_file.h"
-#include "trainer/hdf5/sketch.h"
+#include "trainer/hdf5/builder.h"
 
 namespace trainer {
 

@@ -116,7 +116,7 @@ void MoveBatchNormFillers(std::vector<LayerSpec>* layers, Upgrades* upgrades) {
   if (moved == 0) return;
   upgrades->done.push_back(Join(layers->front().Where().file, ": rewrote the filler of ",
                                 Counted(moved, "BatchNorm"),
-                                " as that of the Scale behind it, or as scale_filler"));
+                                " as that of the Scale after it, or as scale_filler"));
 }
 
 }  // namespace trainer

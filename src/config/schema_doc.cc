@@ -41,7 +41,7 @@ const DescriptorPool& Schema() {
 
 const Descriptor& Layer() { return *Schema().FindMessageTypeByName("caffe.LayerParameter"); }
 
-// The comment before or behind a declaration, on one line.
+// The comment before or after a declaration, on one line.
 template <class Declaration>
 std::string CommentOf(const Declaration& declaration) {
   google::protobuf::SourceLocation at;

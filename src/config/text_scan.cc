@@ -114,7 +114,7 @@ class Scanner {
 
  private:
   struct State {
-    bool value = false;  // behind a colon
+    bool value = false;  // after a colon
     bool list = false;   // between [ and ]
   };
 

@@ -36,7 +36,7 @@ struct TextContext {
 // sense is skipped.
 TextContext ScanText(std::string_view text, TextPlace stop);
 
-// Line `line` of `text` without its end; empty behind the last one.
+// Line `line` of `text` without its end; empty past the last one.
 std::string_view LineOf(std::string_view text, int line);
 
 // `line` with its tabs as blanks, cut to a readable width around `column`, and a second line with a
@@ -47,7 +47,7 @@ std::string QuoteLine(std::string_view line, int column);
 // the places of other fields do too. Returns whether there was anything to take out.
 bool BlankField(std::string* text, TextPlace place);
 
-// The place of the end of the text: just behind its last character that is not blank.
+// The place of the end of the text: just after its last character that is not blank.
 TextPlace EndOf(std::string_view text);
 
 }  // namespace trainer

@@ -230,7 +230,7 @@ class LmdbCursor final : public Cursor {
   }
 
   void CheckInside(const MDB_val& key, const MDB_val& value) const {
-    if (!IsInside(key)) Damaged("the key of a record lies outside the file");
+    if (!IsInside(key)) Damaged("the key of a record is outside the file");
     if (IsInside(value)) return;
     throw Error(ErrorCode::kData, {path()},
                 Join("record ", QuoteKey(View(key)), " claims ", value.mv_size,

@@ -1,5 +1,5 @@
 #pragma once
-// Where the bytes of an HDF5 file lie, as the library sees it: a virtual file driver. The drivers
+// The bytes of an HDF5 file, as the library sees it: a virtual file driver. The drivers
 // of the library itself lock files, which network file systems refuse; this one never does.
 
 #include <sys/types.h>

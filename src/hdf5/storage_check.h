@@ -7,7 +7,7 @@
 
 namespace trainer {
 
-// Why the dataset's bytes cannot all be in a file of `file_bytes` bytes, or that they lie
+// Why the dataset's bytes cannot all be in a file of `file_bytes` bytes, or that they are
 // elsewhere;
 // "" when they are there. `dims` is its shape, `wanted` the bytes of all elements together.
 std::string StorageProblem(hid_t data, std::span<const hsize_t> dims, size_t element_bytes,

@@ -5,7 +5,7 @@
 namespace trainer {
 namespace {
 
-// Numbers from a range of bytes; what lies outside it reads as 0.
+// Numbers from a range of bytes; outside it, 0 is read.
 class Reader {
  public:
   Reader(std::string_view bytes, bool little) : bytes_(bytes), little_(little) {}

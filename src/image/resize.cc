@@ -13,7 +13,7 @@ struct Tap {
   int low = 0, high = 0, weight = 0;
 };
 
-// The centre of output i lies at (i + 0.5) * from / to - 0.5; outside the first and last centre the
+// The centre of output i is at (i + 0.5) * from / to - 0.5; outside the first and last centre the
 // border's own value counts.
 std::vector<Tap> Taps(int from, int to) {
   std::vector<Tap> taps(static_cast<size_t>(to));

@@ -20,7 +20,7 @@ HD bool Before(float a, int64_t i, float b, int64_t j) {
 // The indices, or the values, of the `top` greatest elements of one row each; null is not wanted.
 struct Greatest {
   const float* x;
-  float *places, *values;
+  float *indices, *values;
   Rows rows, out;
   PlainOrder order;
   int64_t top, step;  // `step`: the stride within an output row
@@ -37,7 +37,7 @@ struct Greatest {
         if (left && (best < 0 || Before(At(row, i), i, At(row, best), best))) best = i;
       }
       const int64_t to = out.Start(row) + t * step;
-      if (places != nullptr) places[to] = static_cast<float>(best);
+      if (indices != nullptr) indices[to] = static_cast<float>(best);
       if (values != nullptr) values[to] = At(row, best);
       last = best;
     }
@@ -74,10 +74,10 @@ class ArgMax final : public Layer {
     const caffe::ArgMaxParameter& param = spec_.proto().argmax_param();
     float* const y = run.Out(0).f32();
     const bool both = !param.has_axis() && param.out_max_val();
-    float* const places = both || !param.out_max_val() ? y : nullptr;
+    float* const indices = both || !param.out_max_val() ? y : nullptr;
     float* const values = both ? y + values_at_ : param.out_max_val() ? y : nullptr;
     ForEach(run.device(), rows_.count,
-            Greatest{run.In(0).f32(), places, values, rows_, out_, order_, param.top_k(), step_});
+            Greatest{run.In(0).f32(), indices, values, rows_, out_, order_, param.top_k(), step_});
   }
 
  private:
@@ -113,11 +113,11 @@ class ArgMax final : public Layer {
 const RegisterLayer<ArgMax> kArgMax(
     "ArgMax",
     {.text =
-         "The places of the top_k greatest numbers; of equals the later comes first.\n"
-         "Without `axis`: places c * H * W + h * W + w within each item; top (N, 1, top_k), or "
-         "(N, 2, top_k) with out_max_val: places, then values. It has further axes of 1 where the "
+         "The indices of the top_k greatest numbers; of equals the later comes first.\n"
+         "Without `axis`: indices c * H * W + h * W + w within each item; top (N, 1, top_k), or "
+         "(N, 2, top_k) with out_max_val: indices, then values. It has further axes of 1 where the "
          "bottom has more than 3.\n"
-         "With `axis`: that axis gets the length top_k and holds the places along it, or the "
+         "With `axis`: that axis gets the length top_k and holds the indices along it, or the "
          "values with out_max_val. No gradient.",
      .param = kParam});
 

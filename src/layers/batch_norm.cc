@@ -205,7 +205,7 @@ const RegisterLayer<BatchNorm> kBatchNorm(
              "per channel that are learned, 1 and 0 at first: the form of NVIDIA Caffe. It stores "
              "(mean (C), variance (C), 1, scale (C), bias (C)), eps is 1e-5 at least, and it also "
              "loads files without scale and bias. Intel Caffe's filler is the start of the factor "
-             "of the Scale layer behind; without one it is another word for scale_filler.",
+             "of the next Scale layer; without one it is another word for scale_filler.",
      .param = "batch_norm_param",
      .storage = Storage::kChosen});
 

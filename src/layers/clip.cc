@@ -15,7 +15,7 @@ struct ClipMath {
     }
     if (!(min <= max)) {
       spec.FailIn("clip_param", "min",
-                  Join("min ", min, " is above max ", max, "; nothing lies between them"));
+                  Join("min ", min, " is above max ", max, "; no number is between them"));
     }
   }
   Keeps Keep() const { return Keeps::kInput; }

@@ -1,9 +1,6 @@
-#include "common/checks.h"
-#include "common/conv_geometry.h"
-#include "common/merged_axes.h"
+#include "common/conv_layer.h"
 #include "common/plain_relu.h"
 #include "trainer/backend/map.h"
-#include "trainer/base/text.h"
 
 namespace trainer {
 namespace {
@@ -37,18 +34,14 @@ LayerSpec AsGroups(LayerSpec spec, const Shape& input) {
   return spec;
 }
 
-class Convolution final : public Layer {
+class Convolution final : public ConvLayer {
  public:
-  explicit Convolution(const LayerSpec& spec) : spec_(spec), written_(spec) {}
+  explicit Convolution(const LayerSpec& spec) : ConvLayer(spec), written_(spec) {}
 
   void Describe(DescribeContext& plan) override {
     if (written_.type() != "Convolution") spec_ = AsGroups(written_, plan.In(0));
     const caffe::ConvolutionParameter& param = spec_.proto().convolution_param();
-    if (plan.NumIn() != plan.NumOut()) {
-      spec_.Fail(Join("has ", plan.NumIn(), " bottoms and ", plan.NumOut(),
-                      " tops; give one top per bottom"));
-    }
-    RequireEqualShapes(plan, spec_);
+    RequirePairs(plan);
     ConvGeometry geometry = ReadConvGeometry(spec_, plan.In(0), plan.InType(0));
     ConvDesc& desc = geometry.desc;
     desc.out_channels = ReadNumOutput(spec_);
@@ -59,21 +52,9 @@ class Convolution final : public Layer {
 
     plan.Param("weight", geometry.WeightShape(), param.weight_filler());
     if (desc.bias) plan.Param("bias", {desc.out_channels}, param.bias_filler());
-    const Shape out = geometry.LayerShape(desc.OutShape());
-    x_ = MergedAxes(plan.In(0), desc.InShape(), desc.dtype);
-    y_ = MergedAxes(out, desc.OutShape(), desc.dtype);
-    for (int i = 0; i < plan.NumIn(); ++i) {
-      plan.Out(i, out, plan.InType(i));
-      plan.KeepInput(i);
-    }
+    DescribePairs(plan, desc, desc.InShape(), desc.OutShape(),
+                  geometry.LayerShape(desc.OutShape()));
     if (relu_) plan.KeepOutput(0);
-    macs_ = desc.Macs() * plan.NumIn();
-    desc_ = desc;
-  }
-
-  void Prepare(PrepareContext& plan) override {
-    conv_ = plan.device().MakeConv(desc_);
-    plan.Scratch(x_.Bytes() + y_.Bytes() + conv_->ScratchBytes());
   }
 
   bool Fuse(std::span<const LayerSpec* const> next, const Device& device) override {
@@ -87,70 +68,48 @@ class Convolution final : public Layer {
   }
 
   void Forward(const RunContext& run) override {
-    const Parts part = Cut(run);
+    const Buffers buffers = BuffersOf(run);
     for (int i = 0; i < run.NumIn(); ++i) {
-      conv_->Forward(x_.Read(run.device(), run.In(i), part.x), run.Param(0), run.ParamIf(1),
-                     y_.Place(run.Out(i), part.y), part.rest);
-      y_.Write(run.device(), run.Out(i), part.y);
+      conv_->Forward(x_.Read(run.device(), run.In(i), buffers.x), run.Param(0), run.ParamIf(1),
+                     y_.Place(run.Out(i), buffers.y), buffers.rest);
+      y_.Write(run.device(), run.Out(i), buffers.y);
     }
   }
 
   void Backward(const RunContext& run) override {
     const Device& device = run.device();
-    const Parts part = Cut(run);
+    const Buffers buffers = BuffersOf(run);
     for (int i = 0; i < run.NumIn(); ++i) {
-      if (!run.HasGradOut(i)) {
-        if (run.WantsGradIn(i)) run.device().Zero(run.GradIn(i).data, run.GradIn(i).Bytes());
-        continue;
-      }
+      if (HasNoGradient(run, i)) continue;
       if (relu_) Map(device, WherePositive{}, run.UsableGradOut(i), run.GradOut(i), run.Out(i));
-      const ConstTensor dy = y_.Read(device, run.GradOut(i), part.y);
+      const ConstTensor dy = y_.Read(device, run.GradOut(i), buffers.y);
       if (run.GradParam(0) != nullptr) {
-        conv_->BackwardWeight(x_.Read(device, run.In(i), part.x), dy, run.GradParam(0),
-                              run.GradParamIf(1), part.rest);
+        conv_->BackwardWeight(x_.Read(device, run.In(i), buffers.x), dy, run.GradParam(0),
+                              run.GradParamIf(1), buffers.rest);
       } else if (run.GradParamIf(1) != nullptr) {
         device.AddChannelSums(ChannelSumsDesc::Of(dy.shape, 1), dy, nullptr, run.GradParamIf(1));
       }
       if (!run.WantsGradIn(i)) continue;
-      conv_->BackwardData(dy, run.Param(0), x_.Place(run.GradIn(i), part.x), part.rest);
-      x_.Write(device, run.GradIn(i), part.x);
+      conv_->BackwardData(dy, run.Param(0), x_.Place(run.GradIn(i), buffers.x), buffers.rest);
+      x_.Write(device, run.GradIn(i), buffers.x);
     }
   }
 
-  std::string Implementation() const override { return conv_->Implementation(); }
-  std::vector<std::string> Declined() const override { return conv_->Declined(); }
-  int64_t Macs() const override { return macs_; }
-
  private:
-  // Scratch: x and y where they are copied, then the convolution's own.
-  struct Parts {
-    std::byte *x, *y;
-    std::span<std::byte> rest;
-  };
-  Parts Cut(const RunContext& run) const {
-    const std::span<std::byte> scratch = run.Scratch();
-    return {scratch.data(), scratch.data() + x_.Bytes(), scratch.subspan(x_.Bytes() + y_.Bytes())};
-  }
-
-  LayerSpec spec_, written_;  // they differ for a depthwise convolution
-  MergedAxes x_, y_;
-  ConvDesc desc_;
-  std::unique_ptr<ConvPlan> conv_;
-  int64_t macs_ = 0;
+  LayerSpec written_;  // differs from spec_ for a depthwise convolution
   bool relu_ = false;  // whether the ReLU that follows is fused into it
 };
 
 const RegisterLayer<Convolution> kConvolution(
     "Convolution",
-    {.text =
-         "Sliding weighted sums over the spatial axes (a cross-correlation: the kernel is not "
-         "turned round).\n"
-         "bottom (N, C, spatial...), top (N, num_output, out...), per axis\n"
-         "  out = (in + 2 * pad - dilation * (kernel - 1) - 1) / stride + 1, rounded down.\n"
-         "Parameters: weight (num_output, C / group, kernel...); bias (num_output) unless "
-         "bias_term is false. Several bottoms of one shape share them. The channels may lie on "
-         "another "
-         "`axis` than 1: those before it count as one batch. More than 3 spatial axes are slow.",
+    {.text = "Sliding weighted sums over the spatial axes (a cross-correlation: the kernel is not "
+             "rotated).\n"
+             "bottom (N, C, spatial...), top (N, num_output, out...), per axis\n"
+             "  out = (in + 2 * pad - dilation * (kernel - 1) - 1) / stride + 1, rounded down.\n"
+             "Parameters: weight (num_output, C / group, kernel...); bias (num_output) unless "
+             "bias_term is false. Several bottoms of one shape share them. The channels may be on "
+             "another `axis` than 1: those before it count as one batch. More than 3 spatial axes "
+             "are slow.",
      .param = kParam,
      .arity = {.min_in = 1, .max_in = -1, .min_out = 1, .max_out = -1},
      .storage = Storage::kChosen});

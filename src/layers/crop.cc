@@ -64,7 +64,7 @@ class Crop final : public Layer {
     if (offset + length <= whole) return;
     spec_.FailIn(
         kParam, "offset",
-        Join("on axis ", axis, ", ", length, " places from offset ", offset,
+        Join("on axis ", axis, ", ", length, " elements from offset ", offset,
              " on do not fit into the ", whole, " of bottom '", spec_.proto().bottom(0), "'"),
         0);
   }

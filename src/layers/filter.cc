@@ -109,12 +109,13 @@ class Filter final : public Layer {
 
 const RegisterLayer<Filter> kFilter(
     "Filter",
-    {.text = "Passes on the items of a batch that the last bottom, a selector (N, 1, ...), names "
-             "by a number other than 0.\n"
-             "top i: those items of bottom i, (n, ...), n from 0 to N in each pass. The layers "
-             "behind work on n items: means and losses count those alone. Where n is 0 the layers "
-             "behind do not run: their outputs, and the gradients that come back, are 0. The "
-             "selector gets no gradient.",
+    {.text =
+         "Passes on the items of a batch that the last bottom, a selector (N, 1, ...), names "
+         "by a number other than 0.\n"
+         "top i: those items of bottom i, (n, ...), n from 0 to N in each pass. The layers "
+         "after it work on n items: means and losses count those alone. Where n is 0 the layers "
+         "after it do not run: their outputs, and the gradients that come back, are 0. The "
+         "selector gets no gradient.",
      .param = "",
      .arity = {.min_in = 2, .max_in = -1, .min_out = 1, .max_out = -1}});
 

@@ -171,7 +171,7 @@ const RegisterLayer<Hdf5Output> kHdf5Output(
          "Writes its two inputs to an HDF5 file.\n"
          "bottom 0 as dataset 'data', bottom 1 as 'label', both of four axes (N, C, H, W) with "
          "ones for those an input lacks. The first pass makes the file; each later pass adds its "
-         "rows behind the others. A file that is there already is refused before the first "
+         "rows after the others. A file that is there already is refused before the first "
          "pass; a run that goes on from a snapshot then writes to NAME_2.h5, NAME_3.h5, ... "
          "Only 'trainer train' and 'trainer test' write it.",
      .param = kParam,

@@ -1,6 +1,4 @@
-#include "common/checks.h"
-#include "common/labels.h"
-#include "common/loss_total.h"
+#include "common/item_loss.h"
 #include "trainer/backend/map_rows.h"
 
 namespace trainer {
@@ -47,48 +45,25 @@ struct HingeGradientRow {
   }
 };
 
-class HingeLoss final : public Layer {
+class HingeLoss final : public ItemLoss {
  public:
   explicit HingeLoss(const LayerSpec& spec)
-      : spec_(spec),
-        total_(1),
+      : ItemLoss(spec),
         squared_(spec.proto().hinge_loss_param().norm() == caffe::HingeLossParameter::L2) {}
 
-  void Describe(DescribeContext& plan) override {
-    RequireF32(plan, spec_);
-    RequireItemScores(plan, spec_);
-    const Shape& in = plan.In(0);
-    rule_.classes = in.Count(1);
-    total_ = LossTotal(in[0]);
-    plan.Out(0, {});
-    plan.Workspace(sizeof(LossHead) + sizeof(float) * static_cast<size_t>(in[0]));
-    plan.KeepInput(0);
-    plan.KeepInput(1);
-    plan.NoGradient(1);
-  }
-  void Forward(const RunContext& run) override {
-    auto* head = reinterpret_cast<LossHead*>(run.Workspace().data());
-    auto* loss = reinterpret_cast<float*>(head + 1);
-    MapRows(run.device(), run.In(0).shape[0], rule_.classes,
-            HingeRow{run.In(0).f32(), run.In(1).f32(), loss, rule_, squared_});
-    ReportBadLabels(run, rule_);
-    total_.Forward(run.device(), loss, head, run.Out(0).f32());
-  }
-
-  void ThrowFault(const RunContext& run, int64_t at, float label) const override {
-    ThrowBadLabel(spec_, run.In(1).shape, rule_, at, label);
-  }
   void Backward(const RunContext& run) override {
     const int64_t items = run.In(0).shape[0];
-    MapRows(run.device(), items, rule_.classes,
+    MapRows(run.device(), items, rule().classes,
             HingeGradientRow{run.In(0).f32(), run.In(1).f32(), run.GradOut(0).f32(),
-                             run.GradIn(0).f32(), rule_, squared_, 1 / static_cast<float>(items)});
+                             run.GradIn(0).f32(), rule(), squared_, 1 / static_cast<float>(items)});
   }
 
  private:
-  LayerSpec spec_;
-  LossTotal total_;
-  LabelRule rule_;
+  void LossOfItems(const RunContext& run, float* loss) const override {
+    MapRows(run.device(), run.In(0).shape[0], rule().classes,
+            HingeRow{run.In(0).f32(), run.In(1).f32(), loss, rule(), squared_});
+  }
+
   bool squared_;
 };
 

@@ -1,8 +1,8 @@
 #include "common/checks.h"
 #include "common/labels.h"
 #include "common/loss_total.h"
+#include "common/softmax_row.h"
 #include "trainer/backend/carve.h"
-#include "trainer/backend/functions.h"
 #include "trainer/backend/layout.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
@@ -25,10 +25,8 @@ struct LossRow {
   template <class Row>
   HD void operator()(const Row& row) const {
     const int64_t at = rows.Start(row.index), step = rows.inner;
-    const float top = row.Max([&](int64_t i) { return x[at + i * step]; });
-    const float sum = row.Sum([&](int64_t i) { return Exp(x[at + i * step] - top); });
-    const float scale = 1 / sum;
-    row.ForEach([&](int64_t i) { prob[at + i * step] = Exp(x[at + i * step] - top) * scale; });
+    const SoftmaxRow softmax = SoftmaxRow::Write(row, x + at, prob + at, step);
+    const float top = softmax.top, scale = 1 / softmax.sum;
     const int c = rule.Read(label[row.index]);
     if (c < 0) {
       row.Once([&] { loss[row.index] = c == kIgnoredLabel ? kIgnoredRow : kBadRow; });
@@ -114,12 +112,12 @@ class InfogainLoss final : public Layer {
   }
 
   void Forward(const RunContext& run) override {
-    const Parts part = Cut(run);
-    MapRows(
-        run.device(), rows_.count, rows_.length,
-        LossRow{run.In(0).f32(), run.In(1).f32(), part.gain, part.prob, part.loss, rows_, rule_});
+    const Buffers buffers = BuffersOf(run);
+    MapRows(run.device(), rows_.count, rows_.length,
+            LossRow{run.In(0).f32(), run.In(1).f32(), buffers.gain, buffers.prob, buffers.loss,
+                    rows_, rule_});
     ReportBadLabels(run, rule_);
-    total_.Forward(run.device(), part.loss, part.head, run.Out(0).f32());
+    total_.Forward(run.device(), buffers.loss, buffers.head, run.Out(0).f32());
   }
 
   void ThrowFault(const RunContext& run, int64_t at, float label) const override {
@@ -127,15 +125,11 @@ class InfogainLoss final : public Layer {
   }
 
   void Backward(const RunContext& run) override {
-    if (run.NumOut() > 1 && run.HasGradOut(1)) {
-      spec_.Fail(
-          "the probabilities (second top) have no gradient; take them from a Softmax layer to "
-          "train on them, and write loss_weight: 0 for the second top");
-    }
-    const Parts part = Cut(run);
+    RefuseProbabilityGradient(run, spec_);
+    const Buffers buffers = BuffersOf(run);
     MapRows(run.device(), rows_.count, rows_.length,
-            LossGradientRow{part.prob, run.In(1).f32(), part.gain, run.GradOut(0).f32(),
-                            &part.head->normalizer, run.GradIn(0).f32(), rows_, rule_});
+            LossGradientRow{buffers.prob, run.In(1).f32(), buffers.gain, run.GradOut(0).f32(),
+                            &buffers.head->normalizer, run.GradIn(0).f32(), rows_, rule_});
   }
 
  private:
@@ -164,12 +158,12 @@ class InfogainLoss final : public Layer {
     spec_.FailIn(kParam, "source", message);
   }
 
-  struct Parts {
+  struct Buffers {
     LossHead* head;
     float *loss, *prob;
     const float* gain;
   };
-  Parts Cut(const RunContext& run) const {
+  Buffers BuffersOf(const RunContext& run) const {
     const std::span<std::byte> kept = run.Workspace();
     return {head_.In(kept), loss_.In(kept),
             run.NumOut() > 1 ? run.Out(1).f32() : own_prob_.In(kept),

@@ -72,24 +72,24 @@ class InnerProduct final : public Layer {
   }
 
   void Forward(const RunContext& run) override {
-    const Parts part = Cut(run);
-    if (plain_in_) CopyToPlain(run.device(), run.In(0), part.x);
-    const void* x = plain_in_ ? part.x : run.In(0).data;
-    void* y = plain_out_ ? part.y : run.Out(0).data;
-    forward_->Run(x, Weight(run, part), run.ParamIf(1), y, part.rest);
-    if (plain_out_) CopyFromPlain(run.device(), part.y, run.Out(0));
+    const Buffers buffers = BuffersOf(run);
+    if (plain_in_) CopyToPlain(run.device(), run.In(0), buffers.x);
+    const void* x = plain_in_ ? buffers.x : run.In(0).data;
+    void* y = plain_out_ ? buffers.y : run.Out(0).data;
+    forward_->Run(x, Weight(run, buffers), run.ParamIf(1), y, buffers.rest);
+    if (plain_out_) CopyFromPlain(run.device(), buffers.y, run.Out(0));
   }
 
   void Backward(const RunContext& run) override {
-    const Parts part = Cut(run);
-    if (plain_out_) CopyToPlain(run.device(), run.GradOut(0), part.y);
-    const void* dy = plain_out_ ? part.y : run.GradOut(0).data;
+    const Buffers buffers = BuffersOf(run);
+    if (plain_out_) CopyToPlain(run.device(), run.GradOut(0), buffers.y);
+    const void* dy = plain_out_ ? buffers.y : run.GradOut(0).data;
     if (run.GradParam(0) != nullptr) {
-      if (plain_in_) CopyToPlain(run.device(), run.In(0), part.x);
-      const void* x = plain_in_ ? part.x : run.In(0).data;
+      if (plain_in_) CopyToPlain(run.device(), run.In(0), buffers.x);
+      const void* x = plain_in_ ? buffers.x : run.In(0).data;
       const bool transpose = spec_.proto().inner_product_param().transpose();
       weight_gradient_->Run(transpose ? x : dy, transpose ? dy : x, nullptr, run.GradParam(0),
-                            part.rest);
+                            buffers.rest);
     }
     if (run.GradParamIf(1) != nullptr) {
       const ConstTensor rows(dy, {m_, n_}, dtype_);
@@ -97,9 +97,9 @@ class InnerProduct final : public Layer {
                                   run.GradParamIf(1));
     }
     if (!run.WantsGradIn(0)) return;
-    data_gradient_->Run(dy, Weight(run, part), nullptr, plain_in_ ? part.x : run.GradIn(0).data,
-                        part.rest);
-    if (plain_in_) CopyFromPlain(run.device(), part.x, run.GradIn(0));
+    data_gradient_->Run(dy, Weight(run, buffers), nullptr,
+                        plain_in_ ? buffers.x : run.GradIn(0).data, buffers.rest);
+    if (plain_in_) CopyFromPlain(run.device(), buffers.x, run.GradIn(0));
   }
 
   std::string Implementation() const override { return forward_->Implementation(); }
@@ -109,20 +109,20 @@ class InnerProduct final : public Layer {
  private:
   // Scratch: x and y in row-major order where they need that, the weight where it is copied, then
   // the products' own.
-  struct Parts {
+  struct Buffers {
     std::byte *x, *y, *weight;
     std::span<std::byte> rest;
   };
-  Parts Cut(const RunContext& run) const {
+  Buffers BuffersOf(const RunContext& run) const {
     const std::span<std::byte> scratch = run.Scratch();
     return {x_.In(scratch), y_.In(scratch), weight_.In(scratch), layout_.Rest(scratch)};
   }
 
-  const void* Weight(const RunContext& run, const Parts& part) const {
+  const void* Weight(const RunContext& run, const Buffers& buffers) const {
     if (dtype_ == DType::kF32) return run.Param(0);
     const Shape shape{n_, k_};
-    run.device().Convert(ConstTensor(run.Param(0), shape), {part.weight, shape, dtype_});
-    return part.weight;
+    run.device().Convert(ConstTensor(run.Param(0), shape), {buffers.weight, shape, dtype_});
+    return buffers.weight;
   }
 
   size_t Bytes(int64_t count) const { return static_cast<size_t>(count) * SizeOf(dtype_); }

@@ -14,7 +14,7 @@ class Lrn final : public Layer {
     if (param.local_size() % 2 == 0) {
       spec_.FailIn("lrn_param", "local_size",
                    Join("local_size is ", param.local_size(),
-                        "; it must be odd, so that the neighbours lie evenly on both sides"));
+                        "; it must be odd, so that there are as many neighbours on both sides"));
     }
     const bool across = param.norm_region() == caffe::LRNParameter::ACROSS_CHANNELS;
     const auto size = static_cast<float>(param.local_size());

@@ -1,6 +1,4 @@
-#include "common/checks.h"
-#include "common/labels.h"
-#include "common/loss_total.h"
+#include "common/item_loss.h"
 #include "trainer/backend/map.h"
 
 namespace trainer {
@@ -34,46 +32,23 @@ struct NegativeLogGradient {
   }
 };
 
-class MultinomialLogisticLoss final : public Layer {
+class MultinomialLogisticLoss final : public ItemLoss {
  public:
-  explicit MultinomialLogisticLoss(const LayerSpec& spec) : spec_(spec), total_(1) {}
+  using ItemLoss::ItemLoss;
 
-  void Describe(DescribeContext& plan) override {
-    RequireF32(plan, spec_);
-    RequireItemScores(plan, spec_);
-    const Shape& in = plan.In(0);
-    rule_.classes = in.Count(1);
-    total_ = LossTotal(in[0]);
-    plan.Out(0, {});
-    plan.Workspace(sizeof(LossHead) + sizeof(float) * static_cast<size_t>(in[0]));
-    plan.KeepInput(0);
-    plan.KeepInput(1);
-    plan.NoGradient(1);
-  }
-  void Forward(const RunContext& run) override {
-    auto* head = reinterpret_cast<LossHead*>(run.Workspace().data());
-    auto* loss = reinterpret_cast<float*>(head + 1);
-    ForEach(run.device(), run.In(0).shape[0],
-            NegativeLog{run.In(0).f32(), run.In(1).f32(), loss, rule_});
-    ReportBadLabels(run, rule_);
-    total_.Forward(run.device(), loss, head, run.Out(0).f32());
-  }
-
-  void ThrowFault(const RunContext& run, int64_t at, float label) const override {
-    ThrowBadLabel(spec_, run.In(1).shape, rule_, at, label);
-  }
   void Backward(const RunContext& run) override {
     const float scale = 1 / static_cast<float>(run.In(0).shape[0]);
     MapIndexed(
         run.device(),
-        NegativeLogGradient{run.In(0).f32(), run.In(1).f32(), run.GradOut(0).f32(), rule_, scale},
+        NegativeLogGradient{run.In(0).f32(), run.In(1).f32(), run.GradOut(0).f32(), rule(), scale},
         run.GradIn(0), run.In(0));
   }
 
  private:
-  LayerSpec spec_;
-  LossTotal total_;
-  LabelRule rule_;
+  void LossOfItems(const RunContext& run, float* loss) const override {
+    ForEach(run.device(), run.In(0).shape[0],
+            NegativeLog{run.In(0).f32(), run.In(1).f32(), loss, rule()});
+  }
 };
 
 const RegisterLayer<MultinomialLogisticLoss> kMultinomialLogisticLoss(

@@ -170,7 +170,7 @@ const RegisterLayer<PsRoiPooling> kPsRoiPooling(
          "group_size). Output channel c of cell (i, j) reads input channel (c * group_size + i) * "
          "group_size + j. A region reaches from round(x1) * spatial_scale to (round(x2) + 1) * "
          "spatial_scale, 0.1 at least; cell i from floor(start + i * size) to ceil(start + (i + "
-         "1) * size); what lies outside the image is cut off. An empty cell is 0.\n"
+         "1) * size); pixels outside the image are cut off. An empty cell is 0.\n"
          "Regions are checked at every pass on the CPU (elsewhere a bad image gives NaN).",
      .param = kParam,
      .arity = {.min_in = 2, .max_in = 2}});

@@ -112,7 +112,7 @@ const RegisterLayer<Reorg> kReorg(
     "Reorg",
     {.text = "Squares of stride x stride pixels become channels, as in YOLO v2.\n"
              "bottom (N, C, H, W), top (N, C * stride^2, H / stride, W / stride); reverse: top (N, "
-             "C / stride^2, H * stride, W * stride), from the channels of the place in a square "
+             "C / stride^2, H * stride, W * stride), from the channels of the pixel in a square "
              "first. The order is that of the published weights, which is not that of plain "
              "squares: without reverse the bottom's numbers are read, in the order C, H, W, as "
              "an image (C / stride^2, H * stride, W * stride), whose squares become channels. "

@@ -73,7 +73,7 @@ const RegisterLayer<Reshape> kReshape(
     {.text =
          "The same numbers under other axis lengths.\n"
          "shape replaces num_axes axes (default -1: all) from `axis` (default 0) on; a dim of 0 "
-         "copies the length at its place, one -1 is inferred. Numbers keep their row-major "
+         "copies the length of the same axis, one -1 is inferred. Numbers keep their row-major "
          "order (N, C, H, W): images of several channels and pixels are copied, all else is a "
          "view.",
      .param = kParam,

@@ -163,7 +163,7 @@ const RegisterLayer<RoiPooling> kRoiPooling(
          "which nothing gets a gradient; top (R, C, pooled_h, pooled_w). The corners, times "
          "spatial_scale, are rounded to pixels, which both belong to the region; it has one pixel "
          "at least. Cell i of n along a side of length L reaches from floor(i * L / n) to ceil((i "
-         "+ 1) * L / n), so that cells may share pixels; what lies outside the image is cut off. "
+         "+ 1) * L / n), so that cells may share pixels; pixels outside the image are cut off. "
          "An empty cell is 0.\n"
          "Regions are checked at every pass on the CPU (elsewhere a bad image gives NaN).",
      .param = kParam,

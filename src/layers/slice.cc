@@ -62,7 +62,7 @@ class Slice final : public Layer {
     std::vector<int64_t> starts = {0};
     if (points.empty()) {
       if (rows_.length % parts != 0) {
-        spec_.Fail(Join(rows_.length, " places do not divide into ", parts,
+        spec_.Fail(Join(rows_.length, " elements do not divide into ", parts,
                         " equal parts; give slice_point, where to cut"));
       }
       for (int i = 1; i <= parts; ++i) starts.push_back(rows_.length / parts * i);
@@ -78,7 +78,7 @@ class Slice final : public Layer {
       const int64_t point = points[i];
       if (point <= starts.back() || point >= rows_.length) {
         spec_.FailIn(kParam, "slice_point",
-                     Join("slice_point ", point, " does not lie between ", starts.back(), " and ",
+                     Join("slice_point ", point, " is not between ", starts.back(), " and ",
                           rows_.length, ": the cuts must rise, and no part may be empty"),
                      i);
       }
@@ -107,7 +107,7 @@ class Slice final : public Layer {
 
 const RegisterLayer<Slice> kSlice(
     "Slice", {.text = "Cuts its input along `axis` (default 1) into one part per top.\n"
-                      "slice_point gives the places of the cuts, rising, one less than tops; "
+                      "slice_point gives the indices of the cuts, rising, one less than tops; "
                       "without it all parts are equal.",
               .param = kParam,
               .arity = {.min_in = 1, .max_in = 1, .min_out = 1, .max_out = -1},

@@ -3,8 +3,8 @@
 #include "common/checks.h"
 #include "common/labels.h"
 #include "common/loss_total.h"
+#include "common/softmax_row.h"
 #include "trainer/backend/carve.h"
-#include "trainer/backend/functions.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -44,10 +44,8 @@ struct LossRow {
   template <class Row>
   HD void operator()(const Row& row) const {
     const int64_t at = rows.Start(row.index), step = rows.inner;
-    const float top = row.Max([&](int64_t i) { return x[at + i * step]; });
-    const float sum = row.Sum([&](int64_t i) { return Exp(x[at + i * step] - top); });
-    const float scale = 1 / sum;
-    row.ForEach([&](int64_t i) { prob[at + i * step] = Exp(x[at + i * step] - top) * scale; });
+    const SoftmaxRow softmax = SoftmaxRow::Write(row, x + at, prob + at, step);
+    const float top = softmax.top, sum = softmax.sum;
     const int c = rule.Read(label[row.index]);
     const float spread = target.smoothing / static_cast<float>(row.length);
     const float all = target.Sum(row, c, spread);
@@ -141,12 +139,12 @@ class SoftmaxWithLoss final : public Layer {
   }
 
   void Forward(const RunContext& run) override {
-    const Parts part = Cut(run);
+    const Buffers buffers = BuffersOf(run);
     MapRows(run.device(), rows_.count, rows_.length,
-            LossRow{run.In(0).f32(), run.In(1).f32(), part.prob, part.loss, part.row_weights, rows_,
-                    rule_, Target{part.weights, smoothing_}});
+            LossRow{run.In(0).f32(), run.In(1).f32(), buffers.prob, buffers.loss,
+                    buffers.row_weights, rows_, rule_, Target{buffers.weights, smoothing_}});
     ReportBadLabels(run, rule_);
-    total_.Forward(run.device(), part.loss, part.head, run.Out(0).f32(), part.row_weights);
+    total_.Forward(run.device(), buffers.loss, buffers.head, run.Out(0).f32(), buffers.row_weights);
   }
 
   void ThrowFault(const RunContext& run, int64_t at, float label) const override {
@@ -154,27 +152,23 @@ class SoftmaxWithLoss final : public Layer {
   }
 
   void Backward(const RunContext& run) override {
-    if (run.NumOut() > 1 && run.HasGradOut(1)) {
-      spec_.Fail(
-          "the probabilities (second top) have no gradient; take them from a Softmax layer "
-          "to train on them, and write loss_weight: 0 for the second top");
-    }
-    const Parts part = Cut(run);
-    MapRows(
-        run.device(), rows_.count, rows_.length,
-        LossGradientRow{part.prob, run.In(1).f32(), run.GradOut(0).f32(), &part.head->normalizer,
-                        run.GradIn(0).f32(), rows_, rule_, Target{part.weights, smoothing_}});
+    RefuseProbabilityGradient(run, spec_);
+    const Buffers buffers = BuffersOf(run);
+    MapRows(run.device(), rows_.count, rows_.length,
+            LossGradientRow{buffers.prob, run.In(1).f32(), run.GradOut(0).f32(),
+                            &buffers.head->normalizer, run.GradIn(0).f32(), rows_, rule_,
+                            Target{buffers.weights, smoothing_}});
   }
 
  private:
   // The weights of classes and rows are null where there are none.
-  struct Parts {
+  struct Buffers {
     LossHead* head;
     float* loss;
     const float* weights;
     float *row_weights, *prob;
   };
-  Parts Cut(const RunContext& run) const {
+  Buffers BuffersOf(const RunContext& run) const {
     const std::span<std::byte> kept = run.Workspace();
     const bool weighted = !weights_.empty();
     return {head_.In(kept), loss_.In(kept), run.Constants(),

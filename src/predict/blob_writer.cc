@@ -25,7 +25,7 @@ class DatabaseBlobs final : public BlobWriter {
     if (dims.size() > 4) {
       throw Error(ErrorCode::kConfig,
                   Join("blob '", EscapeControl(blobs_[blob]), "' has ", dims.size(),
-                       " axes; a record of a database holds three behind the batch: write HDF5"));
+                       " axes; a record of a database holds three after the batch: write HDF5"));
     }
     const auto length = [&](size_t axis) {
       return axis < dims.size() ? static_cast<int>(dims[axis]) : 1;

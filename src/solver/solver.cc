@@ -140,7 +140,7 @@ SolveResult Solver::Solve() {
   return stopped ? SolveResult::kStopped : SolveResult::kFinished;
 }
 
-// Several replicas stop behind a step, when all know of it.
+// Several replicas stop after a step, when all know of it.
 bool Solver::StopsNow() const {
   return group_ == nullptr && signals_ != nullptr && signals_->StopRequested();
 }

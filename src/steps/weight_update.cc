@@ -143,7 +143,7 @@ float WeightUpdate::ClipFactor(std::string* note) {
 }
 
 // NVIDIA Caffe's larc: local = (1 - momentum) * larc_eta * |w| / |g|, or 1 where a norm is 0, takes
-// the place of a positive lr_mult; the rate is then rate * local (scale) or the lesser of both
+// the factor of a positive lr_mult; the rate is then rate * local (scale) or the lesser of both
 // (clip). g is the averaged and clipped gradient without decay.
 // Source: Ginsburg, Gitman and You, "Large batch training of convolutional networks with layer-wise
 // adaptive rate scaling", 2018.

@@ -9,7 +9,7 @@
 #include "support/temp_folder.h"
 #include "trainer/checkpoint/solver_state.h"
 #include "trainer/hdf5/reader.h"
-#include "trainer/hdf5/sketch.h"
+#include "trainer/hdf5/builder.h"
 
 namespace trainer {
 namespace {
@@ -134,11 +134,11 @@ TEST(Hdf5ModelTest, RefusesWhatIsNoFileOfWeights) {
   EXPECT_THAT(refusal(kGolden + "hdf5_state.h5", ErrorCode::kUsage),
               HasSubstr("this is a solver state, not a file of weights"));
   const TempFolder folder;
-  Hdf5Sketch sketch("x", 0);
-  sketch.AddInt("data/ip/0", 4);
-  sketch.Finish();
+  Hdf5Builder builder("x", 0);
+  builder.AddInt("data/ip/0", 4);
+  builder.Finish();
   std::string bytes;
-  sketch.Emit(0, [&](const void* data, size_t size) {
+  builder.Emit(0, [&](const void* data, size_t size) {
     bytes.append(static_cast<const char*>(data), size);
   });
   WriteText(folder / "ints.h5", bytes);

@@ -68,7 +68,7 @@ TEST_F(HintsTest, ABatchNormsFillerIsThatOfTheScaleBehindIt) {
   EXPECT_EQ(scale.filler().value(), 0);
   EXPECT_EQ(scale.bias_filler().value(), 3);
   EXPECT_THAT(said_, ElementsAre(EndsWith("n.prototxt: rewrote the filler of 1 BatchNorm as that "
-                                          "of the Scale behind it, or as scale_filler")));
+                                          "of the Scale after it, or as scale_filler")));
 }
 
 TEST_F(HintsTest, ABatchNormsFillerIsItsOwnWhereNoScaleFollows) {

@@ -157,7 +157,7 @@ TEST_F(BatchNormFilesTest, RefusesALearnedFactorForALayerWithout) {
   EXPECT_THAT(text, HasSubstr("f.caffemodel: layer 'bn' has 5 blobs in the file: statistics and a "
                               "learned factor and offset, which this BatchNorm ("));
   EXPECT_THAT(text, HasSubstr("net.prototxt:3:7) does not have; write scale_bias: true in its "
-                              "batch_norm_param and remove a Scale layer behind it"));
+                              "batch_norm_param and remove a Scale layer after it"));
 }
 
 TEST_F(BatchNormFilesTest, RefusesOtherCountsAndShapes) {

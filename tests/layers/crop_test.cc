@@ -48,7 +48,7 @@ TEST(CropTest, InPlaceEqualsNotInPlace) {
 
 TEST(CropTest, RefusesAPartThatDoesNotFit) {
   EXPECT_THAT(RefusalOf(Crop("offset: 0 offset: 2"), {{1, 1, 4, 4}, {1, 1, 3, 3}}),
-              HasSubstr("net.prototxt:4:14: layer 'it' (Crop): on axis 3, 3 places from offset 2 "
+              HasSubstr("net.prototxt:4:14: layer 'it' (Crop): on axis 3, 3 elements from offset 2 "
                         "on do not fit into the 4 of bottom 'x0'"));
 }
 

@@ -64,16 +64,16 @@ TEST(SliceTest, InPlaceEqualsNotInPlace) {
 
 TEST(SliceTest, RefusesBadCuts) {
   EXPECT_THAT(RefusalOf(Slice(""), {{2, 3}}, {.outputs = 2}),
-              HasSubstr("3 places do not divide into 2 equal parts; give slice_point, where to "
+              HasSubstr("3 elements do not divide into 2 equal parts; give slice_point, where to "
                         "cut"));
   EXPECT_THAT(RefusalOf(Slice("slice_point: 1 slice_point: 2"), {{2, 3}}, {.outputs = 2}),
               HasSubstr("slice_point is given 2 times; 2 tops need 1"));
   EXPECT_THAT(
       RefusalOf(Slice("slice_point: 2 slice_point: 1"), {{2, 3}}, {.outputs = 3}),
-      HasSubstr("net.prototxt:4:30: layer 'it' (Slice): slice_point 1 does not lie between 2 "
+      HasSubstr("net.prototxt:4:30: layer 'it' (Slice): slice_point 1 is not between 2 "
                 "and 3: the cuts must rise, and no part may be empty"));
   EXPECT_THAT(RefusalOf(Slice("slice_point: 3"), {{2, 3}}, {.outputs = 2}),
-              HasSubstr("slice_point 3 does not lie between 0 and 3"));
+              HasSubstr("slice_point 3 is not between 0 and 3"));
   EXPECT_THAT(RefusalOf(Slice("axis: 1 slice_dim: 1"), {{2, 3}}),
               HasSubstr("axis and slice_dim are both given; keep axis"));
   EXPECT_THAT(RefusalOf(Slice("axis: 5"), {{2, 3}}), HasSubstr("axis is 5, but the input (2, 3)"));

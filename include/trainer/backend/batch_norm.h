@@ -59,7 +59,7 @@ class BatchNormPlan : public DevicePlan {
   virtual size_t ScratchBytes() const = 0;
   virtual BatchNormStats StatsIn(std::span<std::byte> workspace) const = 0;
 
-  // at.mean and at.inverse = the mean and the variance, over N and the axes behind C, of x.
+  // at.mean and at.inverse = the mean and the variance, over N and the axes after C, of x.
   virtual void Moments(ConstTensor x, const BatchNormStats& at, std::span<std::byte> scratch) = 0;
   // Finishes `at`, whose mean and variance are set, and writes y. y may be x where Backward reads
   // y alone.

@@ -14,7 +14,7 @@ inline size_t AlignedBytes(size_t bytes) {
   return (bytes + kMemoryAlign - 1) / kMemoryAlign * kMemoryAlign;
 }
 
-// Where an array of T lies in the memory that a MemoryLayout describes.
+// Offset of an array of T in the memory that a MemoryLayout describes.
 template <class T>
 struct Slot {
   size_t offset = 0;
@@ -35,7 +35,7 @@ class MemoryLayout {
   Slot<std::byte> AddBytes(size_t bytes) { return Add<std::byte>(static_cast<int64_t>(bytes)); }
 
   size_t Bytes() const { return bytes_; }
-  // What lies behind the arrays: the scratch of plans.
+  // What follows the arrays: the scratch of plans.
   std::span<std::byte> Rest(std::span<std::byte> memory) const { return memory.subspan(bytes_); }
 
  private:

@@ -7,7 +7,7 @@
 
 namespace trainer {
 
-// A copy of an array whose elements lie at different distances before and behind it:
+// A copy of an array whose strides differ between source and target:
 //   to[sum of i_a * to_step_a] = from[sum of i_a * from_step_a]  for all i_a in [0, length_a).
 // Lengths and steps count elements; both arrays start where the pointers of Device::Copy point.
 // Blocks that are joined or cut out, windows, transposed matrices and permuted axes are of this

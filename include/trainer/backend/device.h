@@ -80,7 +80,7 @@ class Device {
   virtual std::unique_ptr<LrnPlan> MakeLrn(const LrnDesc& desc) const = 0;
   virtual std::unique_ptr<SoftmaxPlan> MakeSoftmax(const SoftmaxDesc& desc) const = 0;
 
-  // What needs no plan. Copies between two places of this device.
+  // What needs no plan. Copies within the memory of this device.
   virtual void Copy(const CopyDesc& desc, const void* from, void* to) const = 0;
   // Copies `from` into `to`, of the same count, whose storage type may be another.
   virtual void Convert(const ConstTensor& from, const Tensor& to) const = 0;

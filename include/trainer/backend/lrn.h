@@ -12,7 +12,7 @@ namespace trainer {
 // Local response normalisation of images (N, C, H, W):
 //   y = x * (k + factor * s)^-beta,  s = the sum of x'^2 over the neighbours x' of x, itself too.
 // The neighbours are the `half` channels on each side at the same pixel, or within a channel the
-// pixels at most `half` away along both axes. What lies outside adds nothing.
+// pixels at most `half` away along both axes. Elements outside add nothing.
 // Source: Krizhevsky et al., NIPS 2012, section 3.3; factor is its alpha, Caffe's alpha / n.
 struct LrnDesc {
   Shape shape;

@@ -46,7 +46,7 @@ struct Tail {
   }
 };
 
-// How many elements a run takes: on the CPU one block of words per place of a vector.
+// How many elements a run takes: on the CPU one block of words per lane of a vector.
 inline constexpr int kCpuBlocks = 16;
 
 }  // namespace map_random_internal

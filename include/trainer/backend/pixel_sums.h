@@ -73,8 +73,8 @@ __global__ void ChunkSumsKernel(F f, PixelChunks in, float* out) {
 
 }  // namespace pixel_sums_internal
 
-// out[chunk][channel] = the sum of f(place in memory, channel, chunk * channels + channel) over the
-// chunk's pixels.
+// out[chunk][channel] = the sum of f(offset in memory, channel, chunk * channels + channel) over
+// the chunk's pixels.
 template <class F>
 void SumChunks(const Device& device, const PixelChunks& in, F f, float* out) {
 #ifdef TRAINER_DEVICE_CODE
@@ -96,7 +96,7 @@ void SumChunks(const Device& device, const PixelChunks& in, F f, float* out) {
   ParallelFor(tasks, task, GrainOf(in.chunk_rows * pixel_sums_internal::kLanes));
 }
 
-// f(place in memory, channel, chunk * channels + channel) for every element.
+// f(offset in memory, channel, chunk * channels + channel) for every element.
 template <class F>
 void ForEachPixel(const Device& device, const PixelChunks& in, F f) {
   MapRows(device, in.rows.count, in.rows.length, PixelStep<F>{f, in});

@@ -15,7 +15,7 @@ enum class PoolMethod { kMax, kAverage };
 // Pooling of images (N, C, H, W) over windows, Caffe's rules: the output size is given (the layer
 // rounds it up or down and clips the last window); a window reaches outside the image by `pad` at
 // the start and by whatever the output size asks for at the end.
-// Max ignores what lies outside, starts at -FLT_MAX, takes the first of equals in row-major order.
+// Max ignores padding, starts at -FLT_MAX, takes the first of equals in row-major order.
 // Average divides by the window's area clipped to [-pad, size + pad): padding counts as zeros.
 struct PoolDesc {
   PoolMethod method = PoolMethod::kMax;

@@ -54,7 +54,7 @@ void CudaReduceSum(const Device& device, int64_t n, F f, int64_t chunk, float sc
 
 }  // namespace reduce_internal
 
-// *out = scale * sum of f(i) over i in [0, n); `out` lies on the device. In chunks, whose sums are
+// *out = scale * sum of f(i) over i in [0, n); `out` is on the device. In chunks, whose sums are
 // added as doubles: the order of the additions depends on n alone, not on the number of threads.
 template <class F>
 void ReduceSum(const Device& device, int64_t n, F f, float scale, float* out) {

@@ -32,7 +32,7 @@ class Registry {
 
   bool Has(const std::string& name) const { return makers_.count(name) > 0; }
 
-  // The name must be there: check with Has and refuse with the place of the user's file.
+  // The name must be there: check with Has and refuse with the line of the user's file.
   std::unique_ptr<Base> Make(const std::string& name, Args... args) const {
     return makers_.at(name)(std::forward<Args>(args)...);
   }

@@ -1,7 +1,7 @@
 #pragma once
 // Pairs of files, <prefix>_iter_<N>.caffemodel and <prefix>_iter_<N>.solverstate, that let a run go
 // on from iteration N. A run that averages its weights adds <prefix>_iter_<N>.averaged.caffemodel.
-// As HDF5 all names have .h5 behind. The state is put in place last, so a pair is complete when its
+// As HDF5 all names end in .h5. The state is put in place last, so a pair is complete when its
 // state exists.
 
 #include <optional>

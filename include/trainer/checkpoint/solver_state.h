@@ -11,7 +11,7 @@
 
 namespace trainer {
 
-// A state as read from `path`, and where its weights lie. `averaged_path` is "" when it has no
+// A state as read from `path`, and the path of its weights. `averaged_path` is "" when it has no
 // averaged ones.
 struct LoadedState {
   caffe::SolverState state;

@@ -21,7 +21,7 @@ struct DigitsPaths {
 };
 
 // All functions that write do so under a hidden name that is renamed at the end, so that a failure
-// leaves no database behind. Keys are %08d in order. Errors: those of CreateDb and DbWriter; kUsage
+// leaves no database. Keys are %08d in order. Errors: those of CreateDb and DbWriter; kUsage
 // for a count below 1 or above 10^8, where the keys would no longer be in order.
 DigitsPaths WriteDigits(const DigitsOptions& options);
 

@@ -29,7 +29,7 @@ class Hdf5Appender {
   Hdf5Appender& operator=(const Hdf5Appender&) = delete;
 
   // Adds dims[0] rows to dataset `name`, which the first call makes. The other lengths must be the
-  // same in each call. `values` is row-major. A name with slashes lies in groups, which are made.
+  // same in each call. `values` is row-major. A name with slashes is in groups, which are made.
   void Append(const std::string& name, std::span<const int64_t> dims,
               std::span<const float> values);
   void Flush();

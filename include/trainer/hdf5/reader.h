@@ -1,6 +1,6 @@
 #pragma once
 // Reading arrays of numbers from HDF5 files that may hold anything: nothing is allocated from what
-// a file claims before the bytes behind the claim were found in it.
+// a file claims before the bytes that it claims were found in it.
 
 #include <cstdint>
 #include <memory>
@@ -16,7 +16,7 @@ namespace trainer {
 class FileStorage;
 
 // Whether the file holds HDF5, by its content: the signature at byte 0, or at 512, 1024, 2048, ...
-// behind a block of the user's. Throws as OpenForReading does.
+// after a block of the user's. Throws as OpenForReading does.
 bool IsHdf5(const std::string& path);
 
 // One dataset of floating-point or whole numbers, of an open Hdf5Reader. One thread at a time;

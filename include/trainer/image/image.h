@@ -30,7 +30,7 @@ inline constexpr int64_t kMaxPixels = int64_t{1} << 27;
 // Decodes JPEG, PNG or binary Netpbm (PGM, PPM), told apart by their first bytes. The result is
 // OpenCV's: palettes and few-bit greys become 8 bits; 16 bits lose their lower half, but are
 // refused as stored; alpha is dropped, not blended; grey is 0.299 R + 0.587 G + 0.114 B (of a JPEG:
-// its Y); unless as stored, a JPEG is turned upright as its Exif data says. The memory of `image`
+// its Y); unless as stored, a JPEG is rotated upright as its Exif data says. The memory of `image`
 // is reused.
 //
 // Throws kData with `place`; the message starts with `what`, which names the picture: no picture or
@@ -40,7 +40,7 @@ inline constexpr int64_t kMaxPixels = int64_t{1} << 27;
 void DecodeImage(std::string_view bytes, Colors colors, const SourceRef& place,
                  const std::string& what, Image* image);
 
-// A part of a picture, in pixels. It must lie inside.
+// A part of a picture, in pixels. It must be inside.
 struct Box {
   int left = 0, top = 0, width = 0, height = 0;
 };

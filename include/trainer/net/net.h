@@ -84,9 +84,9 @@ enum class NetBatch {
   kSame,
 };
 
-// Parameters whose gradients become final together and lie side by side in memory.
+// Parameters whose gradients become final together and are contiguous in memory.
 struct GradientSlice {
-  std::span<float> values;         // on the device, with the gaps behind the parameters
+  std::span<float> values;         // on the device, with the padding after each parameter
   std::span<Param* const> params;  // in memory order
   // Final when this layer ran backward; NumLayers() for what no layer adds to: final at once.
   int layer = 0;
@@ -120,7 +120,7 @@ class Net {
   // One pass over all layers; returns the loss: the sum of loss_weight times each weighted output.
   float Forward(NetBatch batch = NetBatch::kNext);
   // Adds to the parameter gradients. After a Forward. `sink`, where not null, is told of each slice
-  // as soon as it is final; behind the last line of debug_info where that is on, whose gradients
+  // as soon as it is final; after the last line of debug_info where that is on, whose gradients
   // are the net's own.
   void Backward(GradientSink* sink = nullptr);
   // Every parameter with a gradient is in one slice, by the order in which backward finishes them.

@@ -22,9 +22,9 @@ struct Param {
   ParamLayout layout;
   SourceRef where;
   caffe::FillerParameter filler;
-  int owner_step = 0;  // the owner's place in the net that added it
+  int owner_step = 0;  // the owner's step in the net that added it
   // The layer of that net whose backward pass is the last to add to the gradient, shared weights
-  // and fused layers considered; one behind the last layer where none adds anything.
+  // and fused layers considered; one past the last layer where none adds anything.
   int last_adder = 0;
   float lr_mult = 1, decay_mult = 1;
   bool has_lr_mult = false, has_decay_mult = false;  // written by the user
@@ -37,7 +37,7 @@ struct Param {
 // Owns the memory of weights and gradients: one block for each kind and net. The parameters of a
 // training net that have a gradient come first, in the order in which backward finishes them (their
 // last_adder, from the last layer to the first), so that a run of neighbours can be exchanged
-// between replicas without copies; gradients and weights lie at the same offset in their blocks.
+// between replicas without copies; gradients and weights are at the same offset in their blocks.
 // The other parameters' weights follow. Addresses never change.
 class ParamStore {
  public:
@@ -66,7 +66,7 @@ class ParamStore {
   size_t PlannedBytes() const;
   // Bytes of weights (or of gradients).
   size_t WeightBytes() const { return weight_bytes_; }
-  // Floats that a parameter of `count` numbers takes, with the gap behind it, which stays zero.
+  // Floats that a parameter of `count` numbers takes, with the padding after it, which stays zero.
   static int64_t Padded(int64_t count);
   // The memory of all gradients and of all weights of the training net. Element i of the first is
   // the gradient of element i of the second.

@@ -54,10 +54,10 @@ class ConfusionMatrix {
   int64_t total_ = 0, hits_ = 0;
 };
 
-// Where a net's answers and labels lie after a pass.
+// Where a net's answers and labels are after a pass.
 struct ScoredLabels {
   ConstTensor scores, labels;
-  int axis = 1;  // of the scores, along which the classes lie
+  int axis = 1;  // of the scores, the axis of the classes
   bool has_ignore = false;
   float ignore = 0;        // labels that do not count
   std::string label_name;  // for messages

@@ -13,7 +13,7 @@ namespace trainer {
 struct LabelUse {
   int layer = 0;               // its number in the net
   std::string scores, labels;  // its bottoms, perhaps of Split layers
-  int axis = 1;                // of the scores, along which the classes lie
+  int axis = 1;                // the axis of the classes in the scores
   int64_t classes = 0;
   bool has_ignore = false;
   float ignore = 0;  // a label that does not count

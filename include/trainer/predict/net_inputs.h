@@ -31,7 +31,7 @@ class InputSource {
 
 // An HDF5 file with a dataset for each input, named as the input: rows of (rows, ...) go into the
 // batch one after the other, so many at a time as the input's first axis is long. Throws as
-// Hdf5Reader does, and kData: a dataset that is missing, has other lengths behind the first axis
+// Hdf5Reader does, and kData: a dataset that is missing, has other lengths after the first axis
 // than the input, or would make another number of passes than the first input's.
 std::unique_ptr<InputSource> MakeHdf5Source(const std::string& path, const Net& net);
 

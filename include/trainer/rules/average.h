@@ -9,7 +9,7 @@ namespace trainer {
 void BlendAverage(const Device& device, float keep, int64_t count, float* average, float* weight);
 // average = weight
 void StartAverage(const Device& device, int64_t count, float* average, float* weight);
-// The two change places.
+// The two are exchanged.
 void SwapAverage(const Device& device, int64_t count, float* average, float* weight);
 
 }  // namespace trainer

@@ -29,7 +29,7 @@ class WeightAverage {
   caffe::NetParameter ToProto();
 
   // While one lives, the nets compute with the averaged weights (or, within such a time, with the
-  // raw ones again): the two change places in memory. A null average changes nothing.
+  // raw ones again): the two are exchanged in memory. A null average changes nothing.
   class Scope {
    public:
     Scope(WeightAverage* average, bool averaged);
@@ -54,7 +54,7 @@ class WeightAverage {
   const Net& net_;
   DeviceFloats memory_;
   std::vector<Entry> entries_;
-  bool in_use_ = false;  // the average lies where the weights belong
+  bool in_use_ = false;  // the average is in the memory of the weights
 };
 
 }  // namespace trainer

@@ -37,7 +37,7 @@ class Objective {
   // The same parameter by parameter, in the order of a snapshot; grad is null for one that is not
   // learned.
   const std::vector<Param*>& params() const { return net_.params(); }
-  // Where each parameter's numbers lie in an array that is laid out as Weights() is.
+  // Where each parameter's numbers start in an array with the layout of Weights().
   std::vector<float*> PerParam(std::span<float> like_weights) const;
 
   // The ranges in which sums over the replicas arrive: one for a run alone. SummedRange waits for

@@ -36,8 +36,8 @@ class WeightUpdate {
 
   // Returns what to log when it clipped, else "".
   std::string Begin(const UpdateRates& rates);
-  // Updates the parameters whose gradients lie in `range`, which cuts none. In Caffe's order: the
-  // sum is clipped and becomes a mean, the decay is added, the rule moves the weights. The
+  // Updates the parameters whose gradients are in `range`, which divides none. In Caffe's order:
+  // the sum is clipped and becomes a mean, the decay is added, the rule moves the weights. The
   // gradients are zero afterwards where ClearsGradients().
   void Apply(std::span<const float> range);
   // Begin, and Apply for all.

@@ -14,7 +14,7 @@ inline bool IsPermuted(const Shape& shape) {
   return shape.IsImage() && shape[1] > 1 && shape[2] * shape[3] > 1;
 }
 
-// Where the elements of a tensor's row-major order lie in its memory, and back.
+// From an element's index in row-major order to its offset in memory, and back.
 struct PlainOrder {
   int64_t channels = 1, pixels = 1;
 

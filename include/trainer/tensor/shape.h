@@ -51,7 +51,7 @@ class Shape {
   int rank_ = 0;
 };
 
-// The rows of a tensor along one axis, as they lie in memory: element i of row r is at
+// The rows of a tensor along one axis, as they are in memory: element i of row r is at
 //   (r / inner) * length * inner + i * inner + r % inner.
 // Rows are numbered in memory order of the other axes, which for (N, C, H, W) along C is n, h, w:
 // the order of a label tensor (N, 1, H, W) or (N, H, W).

@@ -7,7 +7,7 @@
 
 namespace trainer {
 
-// A view of numbers that an arena owns. `data` lies on the device that the step runs on.
+// A view of numbers that an arena owns. `data` is on the device that the step runs on.
 struct Tensor {
   void* data = nullptr;
   Shape shape;

@@ -24,7 +24,7 @@ void Rectify(void* y, int64_t count, DType dtype) {
 struct Operands {
   const void* source;
   const float *weight, *start;  // (9, C), (C): the sums begin with `start`
-  const void* zeros;            // (C), what lies outside of the source
+  const void* zeros;            // (C), stands for pixels outside of the source
   void* target;
   bool stream;
 };

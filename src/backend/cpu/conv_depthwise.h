@@ -41,7 +41,7 @@ struct DepthwiseWindow {
     return meets && at >= 0 && at < kTargets ? at : -1;
   }
   // Where the first window of a line begins, and the first source of a window: at a target from
-  // which all the others lie as TargetOf says.
+  // which TargetOf gives the others.
   static int64_t FirstTarget(int64_t pad) { return kBack && S == 2 && pad % 2 != 0 ? -1 : 0; }
   static int64_t FirstSource(int64_t target, int64_t pad) {
     return kBack ? (target + pad - 2) / S : target * S - pad;

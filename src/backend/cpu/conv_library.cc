@@ -22,7 +22,7 @@ bool WrongBf16Weight(const ConvDesc& desc) {
   return false;
 }
 
-// Images first as they lie, other ranks first in the library's layout: it has fast kernels for
+// Images first in our layout, other ranks first in the library's layout: it has fast kernels for
 // channels-last and blocked layouts only.
 std::vector<ConvLayout> Layouts(const ConvDesc& desc, bool wrong_bf16) {
   if (wrong_bf16) return {ConvLayout::kFloat};

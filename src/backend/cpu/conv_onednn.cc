@@ -15,7 +15,7 @@ using onednn::Dims;
 
 // Whether oneDNN 2.6.3 computes this rightly with tile registers. Comparing random shapes with the
 // reference has shown wrong weight gradients with dilation, and outputs left as they were where a
-// window lies in the padding alone.
+// window is in the padding alone.
 bool TilesAreRight(const ConvDesc& desc) {
   if (desc.in.size() != 2) return false;
   for (size_t i = 0; i < desc.in.size(); ++i) {

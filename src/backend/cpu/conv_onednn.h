@@ -10,12 +10,12 @@ namespace trainer::cpu {
 
 // How oneDNN sees x, y and their gradients.
 enum class ConvLayout {
-  kOurs,     // as they lie in memory
+  kOurs,     // as the tensors have it
   kLibrary,  // as the library likes them, copied through scratch
   kFloat,    // the same, as f32
 };
-// How a weight lies in memory: as Caffe's files have it, (M, C, kernel...), or (C, M, kernel...);
-// the group comes first in both.
+// The layout of a weight in memory: as Caffe's files have it, (M, C, kernel...), or (C, M,
+// kernel...); the group comes first in both.
 enum class WeightOrder { kOutputsFirst, kInputsFirst };
 
 // `any_kernel` also takes the library's slow kernels by way of a matrix of patches ("gemm"), but

@@ -47,7 +47,7 @@ class StridedPixels {
       }
     });
   }
-  // Writes all of x: the packed pixels to their places, zeros between them.
+  // Writes all of x: the packed pixels where they belong, zeros between them.
   void Scatter(const std::byte* packed, std::byte* x) const {
     ParallelRanges(batch_ * h_, Grain(w_), [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {

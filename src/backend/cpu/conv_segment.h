@@ -5,7 +5,7 @@
 //
 // The library's kernels go tap by tap over vectors of channels. With 1 or 3 input channels, or 20
 // or 50 outputs, most of a vector is empty, and the work is that of 16, 32 or 64 channels. In NHWC
-// the numbers that one kernel row reads, (kernel_w, channels), lie in one piece: a segment. The
+// the numbers that one kernel row reads, (kernel_w, channels), are contiguous: a segment. The
 // convolution is a product of overlapping segments with the weight:
 //   y[n, oh, ow, m] = sum over kh, k of x[n, oh*sh + kh*dh, ow*sw*C + k] * weight[kh, k, m].
 // Its inner length, kernel_w * C, is what is broadcast, so that it need not fill vectors at all.

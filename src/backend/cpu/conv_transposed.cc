@@ -27,7 +27,7 @@ ConvDesc Transposed(const ConvDesc& desc) {
 }
 
 // The taps are reversed here, in the weight's own order (one tap needs none); inputs and outputs
-// are exchanged by the strides in which the library is told that the weight lies.
+// are exchanged by the strides that the library is given for the weight.
 class TransposedBackwardData final : public ConvBackwardData {
  public:
   TransposedBackwardData(const ConvDesc& desc, std::unique_ptr<ConvForward> forward)

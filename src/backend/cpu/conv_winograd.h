@@ -18,7 +18,7 @@
 //   dw = G^T [sum over tiles of (B^T x B) * (A dy A^T)] G
 // The data gradient is the first of these over dy, with the taps reversed and inputs and outputs
 // exchanged. The sums are one product of matrices per point, (tiles, C) times (C, M), with nothing
-// but the transforms before and behind it.
+// but the transforms before and after it.
 //
 // Sizes. y is cut into tiles of 4 x 4, whose patches overlap. n^2 products replace (4 r)^2: 36 and
 // 144 where r is 3, 64 and 400 where it is 5. Tiles of 2 x 2 would save but 2.25 times, those of
@@ -29,7 +29,7 @@
 // error about half that of the usual 0, +-1, +-2; 0, +-1/2, +-1, +-2 and infinity where it is 5,
 // with three times that error. All matrices but G are exact in float.
 //
-// Numbers at the n^2 points lie as [n^2][channels / 16][tiles][16].
+// Numbers at the n^2 points are stored as [n^2][channels / 16][tiles][16].
 
 #include <cstdint>
 #include <memory>
@@ -44,7 +44,7 @@ namespace trainer::cpu {
 inline constexpr int64_t kTile = 4;
 
 // Patches of an image's channels; those of tile (i, j) begin at pixel (i * step - ph, j * step -
-// pw). What lies outside the image is 0.
+// pw). Pixels outside the image are 0.
 struct Patches {
   int64_t h, w, pixel;  // the image, and floats from one pixel to the next
   int64_t step, ph, pw;
@@ -91,13 +91,13 @@ void GradientToPoints(const float* dy, const Patches& patches, int64_t kernel,
 void PointsToOutput(const float* v, const TileRange& range, int64_t kernel, const float* bias,
                     bool rectify, const Patches& patches, float* y);
 
-// Where tap (i, j) of input channel c and output channel m of the product lies in a weight:
+// Where tap (i, j) of input channel c and output channel m of the product is in a weight:
 // at[c * in_step + m * out_step + i * kernel + j], or with the taps reversed.
 struct KernelSteps {
   int64_t kernel, in_step, out_step;
   bool reversed;
 };
-// Kernels at the points, and their gradients, lie in panels of up to 32 outputs:
+// Kernels at the points, and their gradients, are stored in panels of up to 32 outputs:
 // [n^2][panel][in][32 or 16].
 inline constexpr int64_t kPanel = 2 * kLanes;
 // u = G w G^T for inputs [c0, c1) of `in` and the 16 outputs from `m` on, of `out`.

@@ -173,10 +173,10 @@ struct Span {
   }
 };
 
-struct Place {
+struct TileOrigin {
   int64_t image, i, j;  // and the first pixel's row and column
 };
-Place PlaceOf(const Patches& p, int64_t tile) {
+TileOrigin OriginOf(const Patches& p, int64_t tile) {
   const int64_t line = tile / p.across;
   return {line / p.down, line % p.down * p.step - p.ph, tile % p.across * p.step - p.pw};
 }
@@ -186,10 +186,10 @@ TRAINER_AVX512 void PatchesToPoints(const float* images, const Patches& p, const
                                     float* v) {
   const int64_t point = PointStep(range.channels * range.count);
   for (int64_t t = 0; t < range.count; ++t) {
-    const Place place = PlaceOf(p, range.first + t);
-    const Span rows(place.i, Axis::kIn, p.h, p.w * p.pixel);
-    const Span columns(place.j, Axis::kIn, p.w, p.pixel);
-    const float* from = images + place.image * p.h * p.w * p.pixel;
+    const TileOrigin at = OriginOf(p, range.first + t);
+    const Span rows(at.i, Axis::kIn, p.h, p.w * p.pixel);
+    const Span columns(at.j, Axis::kIn, p.w, p.pixel);
+    const float* from = images + at.image * p.h * p.w * p.pixel;
     float* to = v + t * kLanes;
     for (int64_t c = 0; c < range.channels; c += kLanes, to += range.count * kLanes) {
       Apply2d<Axis>(
@@ -198,9 +198,9 @@ TRAINER_AVX512 void PatchesToPoints(const float* images, const Patches& p, const
                                       from + rows.offset[i] + columns.offset[j] + c);
           },
           [&](int i, int j, const __m512& x) WINOGRAD_LAMBDA {
-            float* const at = to + (i * Axis::kOut + j) * point;
-            _mm512_storeu_ps(at, x);
-            __builtin_prefetch(at + range.count * kLanes, 1);  // of the next channels
+            float* const point_row = to + (i * Axis::kOut + j) * point;
+            _mm512_storeu_ps(point_row, x);
+            __builtin_prefetch(point_row + range.count * kLanes, 1);  // of the next channels
           });
     }
   }
@@ -211,9 +211,9 @@ TRAINER_AVX512 void ToOutput(const float* v, const TileRange& range, const float
                              bool rectify, const Patches& p, float* y) {
   const int64_t point = PointStep(range.channels * range.count);
   for (int64_t t = 0; t < range.count; ++t) {
-    const Place place = PlaceOf(p, range.first + t);
-    const int64_t rows = p.h - place.i, columns = p.w - place.j;
-    float* to = y + ((place.image * p.h + place.i) * p.w + place.j) * p.pixel;
+    const TileOrigin at = OriginOf(p, range.first + t);
+    const int64_t rows = p.h - at.i, columns = p.w - at.j;
+    float* to = y + ((at.image * p.h + at.i) * p.w + at.j) * p.pixel;
     const float* from = v + t * kLanes;
     for (int64_t m = 0; m < range.channels; m += kLanes, from += range.count * kLanes) {
       const __m512 zero = _mm512_setzero_ps();

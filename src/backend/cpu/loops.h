@@ -16,7 +16,7 @@ struct Loops {
   void ForRows(int64_t rows, int64_t length, F f) const {
     CpuRows(rows, length, f);
   }
-  // out[chunk][0 or 1][channel] = the sums of a and b of f(place in memory, place of the chunk's
+  // out[chunk][0 or 1][channel] = the sums of a and b of f(offset in memory, offset of the chunk's
   // first pixel, channel) over the chunk's pixels.
   template <class F>
   void SumPairs(const PixelChunks& in, F f, float* out) const {

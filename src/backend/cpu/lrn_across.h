@@ -1,5 +1,5 @@
 #pragma once
-// LRN across channels on the CPU in one pass each way: a pixel's channels lie side by side, so what
+// LRN across channels on the CPU in one pass each way: a pixel's channels are contiguous, so what
 // a block of them needs of its neighbours is computed again in the cache and nothing is kept.
 
 #include "lrn_math.h"
@@ -25,7 +25,7 @@ struct LrnOperands {
 
 namespace lrn_internal {
 
-// A few pixels in the cache, each with a gap of zeros of 2 * half behind it and the first with one
+// A few pixels in the cache, each followed by 2 * half zeros and the first with one
 // before it, so that one loop sums the neighbours of all.
 // kTerms: 2 * half + 1, or 0 where that is any number.
 template <class T, class Power, int kTerms>
@@ -100,7 +100,7 @@ struct AcrossPixels {
     }
   }
 
-  // f(place of the pixel's first channel, in memory from `at` on and in the buffers, its output)
+  // f(offset of the pixel's first channel, in memory from `at` on and in the buffers, its output)
   template <class F>
   __attribute__((always_inline)) void ForPixels(int64_t at, int64_t pixels, F f) const {
     alignas(64) T block[kMostLrnChannels];
@@ -136,7 +136,7 @@ struct AcrossPixels {
         padded, count, sums, [&](int64_t i, float sum) __attribute__((always_inline)) {
           power.Both(by.k + by.factor * sum, norms + i, sums + i);
         });
-    for (int64_t p = 0; p < pixels; ++p) {  // into the places of the squares, between the gaps
+    for (int64_t p = 0; p < pixels; ++p) {  // over the squares, between the gaps
       const T *const x = in.x + at + p * channels, *const dy = in.dy + at + p * channels;
       FetchNext(dy);
       const float* const slope = sums + p * Step();

@@ -1,6 +1,7 @@
 #pragma once
-// oneDNN behind one door: its objects as owners, its status codes as Error, and calls that allocate
-// nothing on our side. The C interface, because the C++ one builds an argument map in every call.
+// All of oneDNN that we use: its objects as owners, its status codes as Error, and calls that
+// allocate nothing on our side. The C interface, because the C++ one builds an argument map in
+// every call.
 //
 // One thread at a time uses a primitive. Engine and stream live as long as the process.
 

@@ -1,7 +1,7 @@
 #pragma once
 // Two sums per channel in one pass over memory, and steps over pixels with numbers per channel:
 // what BatchNorm is made of. For images the channels of a pixel are neighbours, so that whole
-// pixels are read in a row and the sums lie in the cache.
+// pixels are read in a row and the sums stay in the cache.
 
 #include "batch_norm_math.h"
 #include "trainer/backend/cpu_loops.h"

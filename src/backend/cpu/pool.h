@@ -1,7 +1,7 @@
 #pragma once
 // What the fast pools share. They loop over the channels of NHWC in vectors and over rows in
 // threads, and only overwrite: a backward row gathers from the windows that cover it, in the order
-// of the windows, so that no two threads add to one place.
+// of the windows, so that no two threads add to one element.
 
 #include <algorithm>
 #include <type_traits>
@@ -14,12 +14,12 @@
 
 namespace trainer::cpu {
 
-// Along one axis, where a window lies: it starts at `start`, covers [begin, end) of the image, and
-// counts `length` for an average.
+// Along one axis, the extent of a window: it starts at `start`, covers [begin, end) of the image,
+// and counts `length` for an average.
 struct Reach {
   int64_t start, begin, end, length;
 };
-// The windows [first, last) that cover one input place.
+// The windows [first, last) that cover one input pixel.
 struct Cover {
   int64_t first = 0, last = 0;
 };
@@ -40,7 +40,7 @@ struct Axis {
   std::vector<Cover> cover;
 };
 
-// What one result is made of: of a window its places inside the image, of a place the windows over
+// What one result is made of: of a window its pixels inside the image, of a pixel the windows over
 // it; the first one in the other image, its tap, and how many rows and columns of them there are.
 struct Grid {
   int64_t result, first, tap, rows, columns;
@@ -91,7 +91,7 @@ class FastPool : public PoolPlan {
   }
 
   // f(grid, its rows, its columns), the latter as of WithCount, for each window of a row of y.
-  // Their places lie a * in_w + b behind the first, their taps a * kernel_w + b.
+  // Their pixels are a * in_w + b after the first, their taps a * kernel_w + b.
   template <class V, class F>
   TRAINER_INLINE void ForWindows(int64_t row, F f) const {
     const Reach& h = high_.reach[row % desc_.out_h];
@@ -113,10 +113,10 @@ class FastPool : public PoolPlan {
         });
   }
 
-  // The same for each place of a row of x. The windows over it lie a * out_w + b behind the first;
-  // of these the place is the tap a * stride_h * kernel_w + b * stride_w before.
+  // The same for each pixel of a row of x. The windows over it are a * out_w + b after the first;
+  // of these the pixel is the tap a * stride_h * kernel_w + b * stride_w before.
   template <class V, class F>
-  TRAINER_INLINE void ForPlaces(int64_t row, F f) const {
+  TRAINER_INLINE void ForPixels(int64_t row, F f) const {
     const int64_t i = row % desc_.in_h;
     const Cover& h = high_.cover[i];
     const Reach* const reach_h = high_.reach.data() + h.first;

@@ -46,7 +46,7 @@ class AveragePool final : public FastPool {
       const auto window = [=](const Grid& grid, auto rows, auto columns)
           __attribute__((always_inline)) {
         const T* const from = x + r / out_h * image + grid.first * channels;
-        // 0 / 0 where the window lies outside even the padding.
+        // 0 / 0 where the window is outside even the padding.
         const float area = static_cast<float>(grid.h->length * grid.w->length);
         ForBlocks<V::kLanes>(
             channels, [&](int64_t c) __attribute__((always_inline)) {
@@ -72,7 +72,7 @@ class AveragePool final : public FastPool {
     const float* const inverse = inverse_.data();
     const bool stream = StreamsTo<V>(dx, desc_.InShape());
     const auto row = [ =, this ](int64_t r) __attribute__((always_inline)) {
-      const auto place = [=](const Grid& grid, auto rows, auto columns)
+      const auto pixel = [=](const Grid& grid, auto rows, auto columns)
           __attribute__((always_inline)) {
         const T* const from = dy + r / in_h * image + grid.first * channels;
         ForBlocks<V::kLanes>(
@@ -87,7 +87,7 @@ class AveragePool final : public FastPool {
               Put<V>(stream, dx + grid.result * channels + c, sum);
             });
       };
-      ForPlaces<V>(r, place);
+      ForPixels<V>(r, pixel);
     };
     ParallelLanes<V>(desc_.batch * in_h, GrainOf(desc_.in_w * channels), stream, row);
   }

@@ -5,7 +5,7 @@
 namespace trainer::cpu {
 namespace {
 
-// W holds the winner's place inside its window, or its largest value for none.
+// W holds the winner's index inside its window, or its largest value for none.
 template <class W>
 class MaxPool final : public FastPool {
  public:
@@ -91,14 +91,14 @@ class MaxPool final : public FastPool {
     ParallelLanes<V>(desc_.batch * out_h, GrainOf(desc_.out_w * channels), false, row);
   }
 
-  // Whether each input place lies in just one window.
+  // Whether each input pixel is in just one window.
   bool Tiles() const {
     const PoolDesc& d = desc_;
     return d.pad_h == 0 && d.pad_w == 0 && d.kernel_h == d.stride_h && d.kernel_w == d.stride_w &&
            d.out_h * d.stride_h >= d.in_h && d.out_w * d.stride_w >= d.in_w;
   }
 
-  // Backward for tiles: each window is read once and writes all of its places.
+  // Backward for tiles: each window is read once and writes all of its pixels.
   template <class T, class V>
   void ScatterRows(const T* dy, const W* winners, T* dx) const {
     const int64_t channels = desc_.channels, kernel_w = desc_.kernel_w, in_w = desc_.in_w;
@@ -133,7 +133,7 @@ class MaxPool final : public FastPool {
     const int64_t tap_row = desc_.stride_h * desc_.kernel_w, tap_column = desc_.stride_w;
     const bool stream = StreamsTo<V>(dx, desc_.InShape());
     const auto row = [ =, this ](int64_t r) __attribute__((always_inline)) {
-      const auto place = [=](const Grid& grid, auto rows, auto columns)
+      const auto pixel = [=](const Grid& grid, auto rows, auto columns)
           __attribute__((always_inline)) {
         const int64_t from = r / in_h * image + grid.first * channels;
         ForBlocks<V::kLanes>(
@@ -149,7 +149,7 @@ class MaxPool final : public FastPool {
               Put<V>(stream, dx + grid.result * channels + c, sum);
             });
       };
-      ForPlaces<V>(r, place);
+      ForPixels<V>(r, pixel);
     };
     ParallelLanes<V>(desc_.batch * in_h, GrainOf(desc_.in_w * channels), stream, row);
   }
@@ -158,7 +158,7 @@ class MaxPool final : public FastPool {
 }  // namespace
 
 std::unique_ptr<PoolPlan> MakeMaxPool(const PoolDesc& desc) {
-  // One byte holds the places of windows up to 255, and 255 for none.
+  // One byte holds the indices in windows of up to 255 pixels, and 255 for none.
   if (desc.kernel_h * desc.kernel_w <= 255) return std::make_unique<MaxPool<uint8_t>>(desc);
   return std::make_unique<MaxPool<int32_t>>(desc);
 }

@@ -6,7 +6,7 @@
 namespace trainer::cpu {
 namespace {
 
-// The same for kLanes rows whose elements lie `step` apart and that lie side by side themselves.
+// The same for kLanes rows whose elements are `step` apart and which are adjacent themselves.
 constexpr int64_t kLanes = 16;
 
 template <class T>
@@ -60,7 +60,7 @@ struct SoftmaxGradientColumns {
   }
 };
 
-// f(place of the first element) for each group of kLanes rows, which divide rows.inner.
+// f(offset of the first element) for each group of kLanes rows, which divide rows.inner.
 template <class F>
 void MapColumns(const Rows& rows, F f) {
   ParallelFor(

@@ -47,24 +47,24 @@ void DotPixels(const DotTiles& t, int64_t pixels);
 // products: those that do not fill a vector, or 0.
 int64_t TailColumns(int64_t columns, int64_t rows, int64_t length);
 
-// `count` segments of `length` places of `width` floats, each `stride` places after the one before
-// where they belong, and `step` floats where they lie.
+// `count` segments of `length` groups of `width` floats, each `stride` groups after the one before
+// where they belong, and `step` floats apart in the source.
 struct OverlappingSegments {
   const float* from;
   int64_t step, count, length, stride, width;
 };
-// Adds them up at `to`. Each place is read and written once: a store of part of a vector followed
+// Adds them up at `to`. Each group is read and written once: a store of part of a vector followed
 // by a load from there costs more than all the rest.
 void AddOverlapping(const OverlappingSegments& t, float* to);
 
-// One operand of a sum over places (image, line, pixel).
+// One operand of a sum over positions (image, line, pixel).
 struct Operand {
   const float* at;
   int64_t image, line, pixel;  // steps
 
   Operand Plus(int64_t floats) const { return {at + floats, image, line, pixel}; }
 };
-// g[k, j] += sum over all places of left[place, k] * right[place, j]
+// g[k, j] += sum over all positions p of left[p, k] * right[p, j]
 // for k < length, j < columns, with g[k, j] at g + k * g_step + j, wide in j.
 struct GradientTiles {
   Operand left, right;

@@ -67,7 +67,7 @@ bool Adapt(const LayerSpec& spec, const caffe::LayerParameter& stored, const std
                 Join("layer '", stored.name(), "' has 5 blobs in the file: statistics and a ",
                      "learned factor and offset, which this BatchNorm (", spec.Where().ToString(),
                      ") does not have; write scale_bias: true in its batch_norm_param and remove ",
-                     "a Scale layer behind it"));
+                     "a Scale layer after it"));
   }
   if (!learned || (count != 3 && count != 5)) return false;
   *adapted = stored;

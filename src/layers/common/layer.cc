@@ -67,7 +67,7 @@ void Layer::Backward(const RunContext&) {
 
 void Layer::ThrowFault(const RunContext&, int64_t index, float number) const {
   throw Error(ErrorCode::kInternal,
-              Join("a layer that explains no faults reported ", number, " at place ", index));
+              Join("a layer that explains no faults reported ", number, " at index ", index));
 }
 
 void RunContext::Resize(int i, const Shape& shape) const {

@@ -49,7 +49,7 @@ SmallArray ReadSmallArray(const DescribeContext& plan, const LayerSpec& spec,
     RequireFit(spec, large, small.shape, small.axis);
   }
   if (!MakeBroadcast(large, small.shape, small.axis, !small.learned, &small.broadcast)) {
-    spec.FailIn(param, "axis", "the axes covered lie too far apart in memory; reshape the input");
+    spec.FailIn(param, "axis", "the axes covered are too far apart in memory; reshape the input");
   }
   return small;
 }

@@ -1,4 +1,4 @@
-#include "trainer/hdf5/sketch.h"
+#include "trainer/hdf5/builder.h"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace trainer {
 
-Hdf5Sketch::Hdf5Sketch(const std::string& path, uint64_t user_bytes)
+Hdf5Builder::Hdf5Builder(const std::string& path, uint64_t user_bytes)
     : path_(path), storage_(std::make_unique<PageStorage>()) {
   const Hdf5Lock lock;
   const Hdf5Handle access = AccessTo(*storage_, path_);
@@ -17,7 +17,7 @@ Hdf5Sketch::Hdf5Sketch(const std::string& path, uint64_t user_bytes)
   make_groups_ = Hdf5Handle(H5Pcreate(H5P_LINK_CREATE));
   plain_group_ = Hdf5Handle(H5Pcreate(H5P_GROUP_CREATE));
   plain_array_ = Hdf5Handle(H5Pcreate(H5P_DATASET_CREATE));
-  // Early and never: the place in the file is known at once, and no number passes the library. No
+  // Early and never: the offset in the file is known at once, and no number passes the library. No
   // times of day, so that equal content makes equal files.
   const bool ready = H5Pset_userblock(create.get(), user_bytes) >= 0 &&
                      H5Pset_create_intermediate_group(make_groups_.get(), 1) >= 0 &&
@@ -32,15 +32,15 @@ Hdf5Sketch::Hdf5Sketch(const std::string& path, uint64_t user_bytes)
   if (!file_.valid()) ThrowHdf5(ErrorCode::kInternal, path_, "cannot begin", "please report it");
 }
 
-Hdf5Sketch::~Hdf5Sketch() = default;
+Hdf5Builder::~Hdf5Builder() = default;
 
-void Hdf5Sketch::Refuse(const std::string& path) const {
+void Hdf5Builder::Refuse(const std::string& path) const {
   ThrowHdf5(ErrorCode::kConfig, path_, Join("cannot make '", EscapeControl(path), "'"),
             "no two layers or blobs may have one path in HDF5; rename a layer, or set "
             "snapshot_format: BINARYPROTO");
 }
 
-void Hdf5Sketch::AddGroup(const std::string& path) {
+void Hdf5Builder::AddGroup(const std::string& path) {
   const Hdf5Lock lock;
   bool there = true;
   for (size_t end = 0; there && end != std::string::npos;) {
@@ -53,8 +53,8 @@ void Hdf5Sketch::AddGroup(const std::string& path) {
   if (!group.valid()) Refuse(path);
 }
 
-void Hdf5Sketch::AddArray(const std::string& path, int64_t type, int64_t space, const void* data,
-                          uint64_t bytes) {
+void Hdf5Builder::AddArray(const std::string& path, int64_t type, int64_t space, const void* data,
+                           uint64_t bytes) {
   const Hdf5Handle array(H5Dcreate2(file_.get(), path.c_str(), type, space, make_groups_.get(),
                                     plain_array_.get(), H5P_DEFAULT));
   if (!array.valid()) Refuse(path);
@@ -66,8 +66,8 @@ void Hdf5Sketch::AddArray(const std::string& path, int64_t type, int64_t space, 
   arrays_.push_back({offset, bytes, data});
 }
 
-void Hdf5Sketch::AddFloats(const std::string& path, std::span<const int64_t> dims,
-                           std::span<const float> values) {
+void Hdf5Builder::AddFloats(const std::string& path, std::span<const int64_t> dims,
+                            std::span<const float> values) {
   const Hdf5Lock lock;
   const std::vector<hsize_t> sizes(dims.begin(), dims.end());
   const Hdf5Handle space(
@@ -77,7 +77,7 @@ void Hdf5Sketch::AddFloats(const std::string& path, std::span<const int64_t> dim
   AddArray(path, H5T_IEEE_F32LE, space.get(), values.data(), values.size_bytes());
 }
 
-void Hdf5Sketch::AddInt(const std::string& path, int32_t value) {
+void Hdf5Builder::AddInt(const std::string& path, int32_t value) {
   const Hdf5Lock lock;
   const hsize_t one = 1;
   const Hdf5Handle space(H5Screate_simple(1, &one, nullptr));
@@ -86,7 +86,7 @@ void Hdf5Sketch::AddInt(const std::string& path, int32_t value) {
   AddArray(path, H5T_STD_I32LE, space.get(), kept.data(), kept.size());
 }
 
-void Hdf5Sketch::AddText(const std::string& path, const std::string& text) {
+void Hdf5Builder::AddText(const std::string& path, const std::string& text) {
   const Hdf5Lock lock;
   const std::string& kept = small_.emplace_back(text + '\0');
   const Hdf5Handle type(H5Tcopy(H5T_C_S1));
@@ -95,7 +95,7 @@ void Hdf5Sketch::AddText(const std::string& path, const std::string& text) {
   AddArray(path, type.get(), space.get(), kept.data(), kept.size());
 }
 
-void Hdf5Sketch::AddBytes(const std::string& path, std::string_view bytes) {
+void Hdf5Builder::AddBytes(const std::string& path, std::string_view bytes) {
   const Hdf5Lock lock;
   const std::string& kept = small_.emplace_back(bytes);
   const hsize_t size = kept.size();
@@ -103,7 +103,7 @@ void Hdf5Sketch::AddBytes(const std::string& path, std::string_view bytes) {
   AddArray(path, H5T_STD_U8LE, space.get(), kept.data(), kept.size());
 }
 
-uint64_t Hdf5Sketch::Finish() {
+uint64_t Hdf5Builder::Finish() {
   if (!file_.Close()) {
     const Hdf5Lock lock;
     ThrowHdf5(ErrorCode::kInternal, path_, "cannot finish", "please report it");
@@ -112,8 +112,8 @@ uint64_t Hdf5Sketch::Finish() {
   return storage_->Size();
 }
 
-void Hdf5Sketch::Emit(uint64_t from,
-                      const std::function<void(const void* data, size_t bytes)>& sink) const {
+void Hdf5Builder::Emit(uint64_t from,
+                       const std::function<void(const void* data, size_t bytes)>& sink) const {
   std::array<char, PageStorage::kPageBytes> page;
   const auto emit_pages = [&](uint64_t begin, uint64_t end) {
     while (begin < end) {

@@ -1,5 +1,5 @@
 #pragma once
-// An HDF5 file in the making whose large arrays stay where they are: only the groups, headers and
+// Builds an HDF5 file whose large arrays stay where they are: it keeps only the groups, headers and
 // small values are kept. The file then comes out from its first byte to its last, so that it can
 // be written like any other, without a copy of the weights.
 
@@ -21,13 +21,13 @@ class PageStorage;
 // Paths are "group/group/name"; groups on the way are made. The same content gives the same bytes.
 // Readable by every HDF5 from 1.8 on. One thread. Errors: kInternal when the library fails, kConfig
 // when a path is taken by something else; each names the file and the path.
-class Hdf5Sketch {
+class Hdf5Builder {
  public:
   // `path` is for messages. The first `user_bytes` bytes (512, 1024, ...) are left to the caller.
-  Hdf5Sketch(const std::string& path, uint64_t user_bytes);
-  ~Hdf5Sketch();
-  Hdf5Sketch(const Hdf5Sketch&) = delete;
-  Hdf5Sketch& operator=(const Hdf5Sketch&) = delete;
+  Hdf5Builder(const std::string& path, uint64_t user_bytes);
+  ~Hdf5Builder();
+  Hdf5Builder(const Hdf5Builder&) = delete;
+  Hdf5Builder& operator=(const Hdf5Builder&) = delete;
 
   // Nothing happens when the group is there.
   void AddGroup(const std::string& path);
@@ -41,7 +41,7 @@ class Hdf5Sketch {
   // One axis of bytes.
   void AddBytes(const std::string& path, std::string_view bytes);
 
-  // Ends the making. Returns the size of the file in bytes.
+  // Ends the building. Returns the size of the file in bytes.
   uint64_t Finish();
   // After Finish: hands out the bytes from `from` to the end, in pieces. May be called again.
   void Emit(uint64_t from, const std::function<void(const void* data, size_t bytes)>& sink) const;

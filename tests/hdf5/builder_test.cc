@@ -1,4 +1,4 @@
-#include "trainer/hdf5/sketch.h"
+#include "trainer/hdf5/builder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,31 +17,31 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-std::string Bytes(const Hdf5Sketch& sketch, uint64_t from = 0) {
+std::string Bytes(const Hdf5Builder& builder, uint64_t from = 0) {
   std::string bytes;
-  sketch.Emit(from, [&](const void* data, size_t size) {
+  builder.Emit(from, [&](const void* data, size_t size) {
     bytes.append(static_cast<const char*>(data), size);
   });
   return bytes;
 }
 
-TEST(Hdf5SketchTest, GivesAFileThatReadsBackTheSame) {
+TEST(Hdf5BuilderTest, GivesAFileThatReadsBackTheSame) {
   const TempFolder folder;
   const std::vector<float> weights = {1, 2, 3, 4, 5, 6};
   const float bias = -7;
-  Hdf5Sketch sketch("x.h5", 512);
-  sketch.AddFloats("data/a/b/0", std::vector<int64_t>{2, 3}, weights);
-  sketch.AddFloats("data/a/b/1", {}, {&bias, 1});
-  sketch.AddFloats("data/a/empty", std::vector<int64_t>{3, 0}, {});
-  sketch.AddGroup("data/a");
-  sketch.AddGroup("data/c/d");
-  sketch.AddInt("iter", 123);
-  sketch.AddText("name", "some/file");
-  sketch.AddBytes("bytes", std::string_view("\0\xff\n", 3));
-  const uint64_t size = sketch.Finish();
-  const std::string bytes = Bytes(sketch);
+  Hdf5Builder builder("x.h5", 512);
+  builder.AddFloats("data/a/b/0", std::vector<int64_t>{2, 3}, weights);
+  builder.AddFloats("data/a/b/1", {}, {&bias, 1});
+  builder.AddFloats("data/a/empty", std::vector<int64_t>{3, 0}, {});
+  builder.AddGroup("data/a");
+  builder.AddGroup("data/c/d");
+  builder.AddInt("iter", 123);
+  builder.AddText("name", "some/file");
+  builder.AddBytes("bytes", std::string_view("\0\xff\n", 3));
+  const uint64_t size = builder.Finish();
+  const std::string bytes = Bytes(builder);
   EXPECT_EQ(bytes.size(), size);
-  EXPECT_EQ(Bytes(sketch, 512), bytes.substr(512));
+  EXPECT_EQ(Bytes(builder, 512), bytes.substr(512));
   WriteText(folder / "x.h5", bytes);
 
   ASSERT_TRUE(IsHdf5(folder / "x.h5"));
@@ -69,17 +69,17 @@ TEST(Hdf5SketchTest, GivesAFileThatReadsBackTheSame) {
   EXPECT_FALSE(reader.Has("data/x/d"));
 }
 
-TEST(Hdf5SketchTest, HoldsThousandsOfArraysAndGivesTheSameBytesTwice) {
+TEST(Hdf5BuilderTest, HoldsThousandsOfArraysAndGivesTheSameBytesTwice) {
   const TempFolder folder;
   std::vector<float> values(5000);
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
   const auto make = [&] {
-    Hdf5Sketch sketch("x.h5", 512);
+    Hdf5Builder builder("x.h5", 512);
     for (size_t i = 0; i < values.size(); ++i) {
-      sketch.AddFloats("history/" + std::to_string(i), std::vector<int64_t>{1}, {&values[i], 1});
+      builder.AddFloats("history/" + std::to_string(i), std::vector<int64_t>{1}, {&values[i], 1});
     }
-    sketch.Finish();
-    return Bytes(sketch);
+    builder.Finish();
+    return Bytes(builder);
   };
   const std::string bytes = make();
   EXPECT_TRUE(make() == bytes);
@@ -90,7 +90,7 @@ TEST(Hdf5SketchTest, HoldsThousandsOfArraysAndGivesTheSameBytesTwice) {
 }
 
 // 2.4 GB in a mapping that is never touched and a file with a hole.
-TEST(Hdf5SketchTest, HoldsMoreThanTwoGigabytes) {
+TEST(Hdf5BuilderTest, HoldsMoreThanTwoGigabytes) {
   const TempFolder folder;
   constexpr size_t kCount = 600000001;
   void* memory = mmap(nullptr, kCount * sizeof(float), PROT_READ | PROT_WRITE,
@@ -98,13 +98,13 @@ TEST(Hdf5SketchTest, HoldsMoreThanTwoGigabytes) {
   ASSERT_NE(memory, MAP_FAILED);
   auto* numbers = static_cast<float*>(memory);
   numbers[kCount - 1] = 4.5f;
-  Hdf5Sketch sketch("x.h5", 512);
-  sketch.AddFloats("data/big/0", std::vector<int64_t>{kCount}, {numbers, kCount});
+  Hdf5Builder builder("x.h5", 512);
+  builder.AddFloats("data/big/0", std::vector<int64_t>{kCount}, {numbers, kCount});
   const float after = 7;
-  sketch.AddFloats("data/big/1", {}, {&after, 1});
-  EXPECT_GT(sketch.Finish(), uint64_t{2400000000});
+  builder.AddFloats("data/big/1", {}, {&after, 1});
+  EXPECT_GT(builder.Finish(), uint64_t{2400000000});
   std::ofstream file(folder / "x.h5", std::ios::binary);
-  sketch.Emit(0, [&](const void* data, size_t size) {
+  builder.Emit(0, [&](const void* data, size_t size) {
     const size_t skipped = size > 100000 ? size - sizeof(float) : 0;
     file.seekp(static_cast<std::streamoff>(skipped), std::ios::cur);
     file.write(static_cast<const char*>(data) + skipped,
@@ -121,18 +121,18 @@ TEST(Hdf5SketchTest, HoldsMoreThanTwoGigabytes) {
   EXPECT_THAT(Floats(reader.Array("data/big/1")), ElementsAre(7));
 }
 
-TEST(Hdf5SketchTest, RefusesTwoThingsOfOnePath) {
+TEST(Hdf5BuilderTest, RefusesTwoThingsOfOnePath) {
   const float value = 1;
-  Hdf5Sketch sketch("x.h5", 512);
-  sketch.AddFloats("data/a/0", {}, {&value, 1});
-  const auto [code, message] = ErrorOf([&] { sketch.AddGroup("data/a/0"); });
+  Hdf5Builder builder("x.h5", 512);
+  builder.AddFloats("data/a/0", {}, {&value, 1});
+  const auto [code, message] = ErrorOf([&] { builder.AddGroup("data/a/0"); });
   EXPECT_EQ(code, ErrorCode::kConfig);
   EXPECT_THAT(message, HasSubstr("x.h5: cannot make 'data/a/0'"));
   EXPECT_EQ(ErrorOf([&] {
-              sketch.AddFloats("data/a/0", {}, {&value, 1});
+              builder.AddFloats("data/a/0", {}, {&value, 1});
             }).first,
             ErrorCode::kConfig);
-  EXPECT_EQ(ErrorOf([&] { sketch.AddGroup("data/a/0/b"); }).first, ErrorCode::kConfig);
+  EXPECT_EQ(ErrorOf([&] { builder.AddGroup("data/a/0/b"); }).first, ErrorCode::kConfig);
 }
 
 }  // namespace

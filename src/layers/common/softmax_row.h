@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+
+#include "trainer/backend/functions.h"
+#include "trainer/layers/layer.h"
+
+namespace trainer {
+
+// What losses of softmax(x) make of a row: p_i = exp(x_i - top) / sum, with top the largest x_i.
+// The elements are `step` apart.
+struct SoftmaxRow {
+  float top, sum;
+
+  template <class Row>
+  HD static SoftmaxRow Write(const Row& row, const float* x, float* p, int64_t step) {
+    const float top = row.Max([&](int64_t i) { return x[i * step]; });
+    const float sum = row.Sum([&](int64_t i) { return Exp(x[i * step] - top); });
+    const float scale = 1 / sum;
+    row.ForEach([&](int64_t i) { p[i * step] = Exp(x[i * step] - top) * scale; });
+    return {top, sum};
+  }
+};
+
+// Throws kConfig where a gradient arrives at the probabilities, the second top of such a loss.
+inline void RefuseProbabilityGradient(const RunContext& run, const LayerSpec& spec) {
+  if (run.NumOut() < 2 || !run.HasGradOut(1)) return;
+  spec.Fail(
+      "the probabilities (second top) have no gradient; take them from a Softmax layer to train on "
+      "them, and write loss_weight: 0 for the second top");
+}
+
+}  // namespace trainer
