@@ -87,7 +87,7 @@ class Concat final : public Layer {
 };
 
 const RegisterLayer<Concat> kConcat(
-    "Concat", {.text = "Lays its inputs side by side along `axis` (default 1).\n"
+    "Concat", {.text = "Concatenates its inputs along `axis` (default 1).\n"
                        "All other axes must agree. The top's axis is as long as the bottoms' "
                        "together.",
                .param = kParam,

@@ -249,7 +249,7 @@ class DetectionOutput final : public Layer {
 const RegisterLayer<DetectionOutput> kDetectionOutput(
     "DetectionOutput",
     {.text =
-         "What was found where: predicted boxes without those that a surer one covers (SSD).\n"
+         "Detections: the predicted boxes that non-maximum suppression leaves (SSD).\n"
          "bottoms: locations (N, boxes * 4), or (N, boxes * num_classes * 4) with share_location: "
          "false; scores (N, boxes * num_classes); the boxes of PriorBox layers (1, 2, boxes * 4); "
          "a fourth (the images) is not read. top (1, 1, K, 7), K from pass to pass: item, class, "

@@ -240,7 +240,7 @@ class Interp final : public Layer {
 const RegisterLayer<Interp> kInterp(
     "Interp",
     {.text =
-         "Images of another size by bilinear interpolation, corners upon corners (DeepLab, "
+         "Images of another size by bilinear interpolation with aligned corners (DeepLab, "
          "PSPNet).\n"
          "bottom (N, C, H, W), top (N, C, h, w) with\n"
          "  y[i] between x[floor(r * i)] and the next one, r = (H - 1) / (h - 1),\n"

@@ -29,7 +29,7 @@ struct Deviation {
 template <class T>
 struct Standardize {
   const T* x;
-  const float *mean, *inverse;  // inverse is null where only the mean is taken off
+  const float *mean, *inverse;  // inverse is null where only the mean is subtracted
   T* y;
   HD void operator()(int64_t at, int64_t, int64_t stat) const {
     const float d = Load(x[at]) - mean[stat];
@@ -133,7 +133,7 @@ class Mvn final : public Layer {
 const RegisterLayer<Mvn> kMvn(
     "MVN", {.text = "y = (x - mean) / (deviation + eps), per channel of each item.\n"
                     "bottom (N, C), (N, C, L) or (N, C, H, W). across_channels: per item. Without "
-                    "normalize_variance only the mean is taken off. May work in place.",
+                    "normalize_variance only the mean is subtracted. May work in place.",
             .param = "mvn_param",
             .storage = Storage::kChosen});
 
