@@ -25,6 +25,16 @@ std::unique_ptr<Device> MakeTestDevice(int threads = 2);
 std::vector<float> ReadFloats(const Device& device, const float* from, int64_t count);
 void WriteFloats(const Device& device, std::span<const float> values, float* to);
 
+// Of a parameter, likewise.
+template <class P>
+std::vector<float> WeightOf(const Device& device, const P& param) {
+  return ReadFloats(device, param.weight, param.count());
+}
+template <class P>
+std::vector<float> GradOf(const Device& device, const P& param) {
+  return ReadFloats(device, param.grad, param.count());
+}
+
 // An array of the device that starts with values of the host and goes with its owner.
 template <class T>
 class OnDevice {
@@ -35,8 +45,7 @@ class OnDevice {
   }
   OnDevice(const Device& device, const std::vector<T>& values)
       : OnDevice(device, std::span<const T>(values)) {}
-  OnDevice(const Device& device, size_t count)
-      : OnDevice(device, std::vector<T>(count)) {}
+  OnDevice(const Device& device, size_t count) : OnDevice(device, std::vector<T>(count)) {}
 
   T* data() const { return static_cast<T*>(data_.get()); }
   size_t size() const { return count_; }
