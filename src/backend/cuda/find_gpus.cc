@@ -123,9 +123,10 @@ GpuInfo GpuForUse(int id) {
   if (id < 0 || id >= count) FailForNumber(id, count);
   GpuInfo gpu = Describe(id);
   CheckArchitecture(gpu);
-  Check(GetRuntime()->SetDevice(id), "starting (cudaSetDevice)");
+  UseGpu(id);
   Check(GetRuntime()->MemGetInfo(&gpu.free_bytes, &gpu.memory_bytes),
         "asking for its memory (cudaMemGetInfo)");
+  BeginUse(id, gpu.name);
   return gpu;
 }
 
