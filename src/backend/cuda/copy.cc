@@ -13,7 +13,8 @@ struct alignas(16) Bytes16 {
 template <class Index>
 struct Steps {
   int axes = 0;
-  Index length[CopyDesc::kMaxAxes], from[CopyDesc::kMaxAxes], to[CopyDesc::kMaxAxes];
+  Index length[CopyDesc::kMaxAxes] = {}, from[CopyDesc::kMaxAxes] = {};
+  Index to[CopyDesc::kMaxAxes] = {};
 
   explicit Steps(const CopyDesc& desc, int count) : axes(count) {
     for (int a = 0; a < count; ++a) {
