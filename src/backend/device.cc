@@ -1,5 +1,7 @@
 #include "trainer/backend/device.h"
 
+#include <unistd.h>
+
 #include <new>
 
 #include "trainer/backend/carve.h"
@@ -33,7 +35,23 @@ class DirectCopies final : public CopyQueue {
   const Device& device_;
 };
 
+class DirectRead final : public HostRead {
+ public:
+  explicit DirectRead(const Device& device) : device_(device) {}
+  void Start(void* host, const void* from, size_t bytes) override {
+    device_.CopyToHost(host, from, bytes);
+  }
+  void Wait() override {}
+
+ private:
+  const Device& device_;
+};
+
 }  // namespace
+
+size_t Device::FreeBytes() const {
+  return static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+}
 
 std::pmr::memory_resource& Device::HostMemory() const {
   static AlignedHeap heap;
@@ -42,6 +60,10 @@ std::pmr::memory_resource& Device::HostMemory() const {
 
 std::unique_ptr<CopyQueue> Device::MakeCopyQueue() const {
   return std::make_unique<DirectCopies>(*this);
+}
+
+std::unique_ptr<HostRead> Device::MakeHostRead() const {
+  return std::make_unique<DirectRead>(*this);
 }
 
 bool Device::Supports(const ConvDesc&) const { return true; }

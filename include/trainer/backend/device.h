@@ -25,6 +25,7 @@ enum class DeviceKind { kCpu, kCuda };
 // at a time.
 class CopyQueue {
  public:
+  // Ends when the copies queued so far are done.
   virtual ~CopyQueue() = default;
   // `host` is Device::HostMemory, and holds still until WaitForCopies returned.
   virtual void CopyToDevice(void* to, const void* host, size_t bytes) = 0;
@@ -37,6 +38,18 @@ class CopyQueue {
   virtual void WaitForCopies() = 0;
 };
 
+// A copy to the host that the host waits for later, one at a time. One thread.
+class HostRead {
+ public:
+  // Ends when a copy that was started is done.
+  virtual ~HostRead() = default;
+  // Queues the copy behind the computations queued so far. `host` is Device::HostMemory, and is
+  // nobody else's until Wait returned.
+  virtual void Start(void* host, const void* from, size_t bytes) = 0;
+  // Returns when the copy is done; at once where none was started.
+  virtual void Wait() = 0;
+};
+
 // Calls are queued in order; on the CPU they are done when they return. One thread at a time.
 class Device {
  public:
@@ -46,10 +59,24 @@ class Device {
   // "CPU, 2 threads, AVX-512"
   virtual std::string Describe() const = 0;
 
+  // Whether calls return before their work is done, so that a host which reads a number waits for
+  // all that was queued before: reads are then gathered, put off or left out. Unless overridden, of
+  // every device but the CPU.
+  virtual bool RunsLater() const { return kind() != DeviceKind::kCpu; }
+  // Whether batches should come as the bytes that they were stored as, to be made numbers of here:
+  // the way to the device is slower than its memory. Unless overridden, where it RunsLater.
+  virtual bool PrefersBytes() const { return RunsLater(); }
+  // Bytes that Allocate could give now: what is free on a device of its own. Unless overridden, all
+  // memory of this machine, whose system makes room.
+  virtual size_t FreeBytes() const;
+
   // `bytes` of memory aligned to 64, its content undefined. Throws kResource, saying how much.
   virtual void* Allocate(size_t bytes) const = 0;
+  // What was queued before may still use it.
   virtual void Free(void* memory) const = 0;
+  // `host` may change as soon as the call returns.
   virtual void CopyToDevice(void* to, const void* host, size_t bytes) const = 0;
+  // Waits for all that was queued.
   virtual void CopyToHost(void* host, const void* from, size_t bytes) const = 0;
   // Sets each byte to `value`.
   virtual void Fill(void* memory, unsigned char value, size_t bytes) const = 0;
@@ -65,6 +92,8 @@ class Device {
   virtual std::pmr::memory_resource& HostMemory() const;
   // Unless overridden, one whose copies are done when the calls return.
   virtual std::unique_ptr<CopyQueue> MakeCopyQueue() const;
+  // Unless overridden, one that copies when Start is called, by CopyToHost.
+  virtual std::unique_ptr<HostRead> MakeHostRead() const;
 
   // Whether this device computes all of it in one pass, with what the description adds to the plain
   // operation (relu, other). Asked before layers are fused; cheap. Unless overridden, yes.
@@ -91,7 +120,7 @@ class Device {
 
   // kPartials floats of the device for what a reduction leaves between its two kernels; null on the
   // CPU. The next reduction in the queue may use them again.
-  static constexpr int64_t kPartials = 1024;
+  static constexpr int64_t kPartials = 1 << 16;
   virtual float* Partials() const { return nullptr; }
 };
 

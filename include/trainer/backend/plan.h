@@ -6,7 +6,8 @@
 
 namespace trainer {
 
-// What the plans of all families tell about themselves, for `trainer time` and tests.
+// What the plans of all families tell about themselves, for `trainer time` and tests: of a layer's
+// plans, from its Prepare on.
 class DevicePlan {
  public:
   virtual ~DevicePlan() = default;

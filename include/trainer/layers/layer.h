@@ -243,7 +243,7 @@ class Layer {
   virtual std::string SaveState() const { return ""; }
   virtual void RestoreState(const std::string& state);
 
-  // For `trainer time` and `trainer plan`: the kernel that was chosen, or "".
+  // From Prepare on, for `trainer time` and `trainer plan`: the kernel that was chosen, or "".
   virtual std::string Implementation() const { return ""; }
   // What was asked before it and declined, with the reasons: see DevicePlan::Declined.
   virtual std::vector<std::string> Declined() const { return {}; }
