@@ -42,8 +42,8 @@ class ReferencePool final : public PoolPlan {
           return;
         }
         const PoolWindow window = PoolWindowAt(desc_, oh, ow);
-        for (int64_t h = window.h0; h < window.h1; ++h) {
-          for (int64_t w = window.w0; w < window.w1; ++w) {
+        for (int32_t h = window.h0; h < window.h1; ++h) {
+          for (int32_t w = window.w0; w < window.w1; ++w) {
             sum[PoolIn(desc_, n, h * desc_.in_w + w, c)] += grad / window.area;
           }
         }

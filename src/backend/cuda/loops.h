@@ -128,7 +128,7 @@ struct MapFlat {
 
 // f(image, h, w, channel): a block takes rows of pixels, so that only those cost divisions.
 template <class F>
-__global__ void __launch_bounds__(map_internal::kBlock)
+__global__ void __launch_bounds__(map_internal::kBlock, 4)
     ImagesKernel(F f, int64_t rows, int64_t height, int64_t width, int64_t channels) {
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     const int64_t n = row / height, h = row % height;

@@ -9,12 +9,14 @@ namespace {
 
 // The windows [first, last) along one axis that cover place i.
 struct Covering {
-  int64_t first, last;
+  int32_t first, last;
 
   HD Covering(int64_t i, int64_t out, int64_t kernel, int64_t stride, int64_t pad) {
+    const auto step = static_cast<uint32_t>(stride);
     const int64_t from = i + pad - kernel + stride;  // stride * (the first of them), or less
-    first = from < stride ? 0 : from / stride;
-    last = std::min(out, (i + pad) / stride + 1);
+    first = from < stride ? 0 : static_cast<int32_t>(static_cast<uint32_t>(from) / step);
+    last = static_cast<int32_t>(static_cast<uint32_t>(i + pad) / step + 1);
+    if (last > out) last = static_cast<int32_t>(out);
   }
 };
 
@@ -38,8 +40,8 @@ struct MaxGradient {
     const CoveringWindows over(d, h, w);
     const int64_t place = h * d.in_w + w;
     float sum = 0;
-    for (int64_t oh = over.h.first; oh < over.h.last; ++oh) {
-      for (int64_t ow = over.w.first; ow < over.w.last; ++ow) {
+    for (int32_t oh = over.h.first; oh < over.h.last; ++oh) {
+      for (int32_t ow = over.w.first; ow < over.w.last; ++ow) {
         const int64_t out = PoolOut(d, n, oh, ow, c);
         if (winners[out] == place) sum += Load(dy[out]);
       }
@@ -57,8 +59,8 @@ struct AverageGradient {
   HD void operator()(int64_t n, int64_t h, int64_t w, int64_t c) const {
     const CoveringWindows over(d, h, w);
     float sum = 0;
-    for (int64_t oh = over.h.first; oh < over.h.last; ++oh) {
-      for (int64_t ow = over.w.first; ow < over.w.last; ++ow) {
+    for (int32_t oh = over.h.first; oh < over.h.last; ++oh) {
+      for (int32_t ow = over.w.first; ow < over.w.last; ++ow) {
         sum += Load(dy[PoolOut(d, n, oh, ow, c)]) / PoolWindowAt(d, oh, ow).area;
       }
     }
@@ -141,6 +143,7 @@ class PoolOfThreads final : public PoolPlan {
 };
 
 Offer<PoolPlan> Take(const Device& device, const PoolDesc& desc) {
+  if (!PoolFits32Bits(desc)) return Declines{"the images have 2^30 pixels or more"};
   return std::make_unique<PoolOfThreads>(device, desc);
 }
 

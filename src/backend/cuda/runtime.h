@@ -89,7 +89,11 @@ struct Runtime {
 
 // The runtime of this program, or null: built with the emulated one and no test linked it.
 const Runtime* GetRuntime();
-// Before main(), by whoever brings the runtime.
+// Before main(), by whoever brings the runtime, which enters the backend in gpu.h; null takes it
+// out. In tests also between devices.
 void SetRuntime(const Runtime* runtime);
+
+// Makes GPU `id` the calling thread's: what it calls next goes there.
+void UseGpu(int id);
 
 }  // namespace trainer::cuda
