@@ -139,7 +139,7 @@ void LogDevice(const DeviceChoice& choice, const Device& device) {
     if (choice.gpu.tf32) LOG(INFO) << "--tf32 has no effect on the CPU";
     return;
   }
-  LOG(INFO) << "Use " << EscapeControl(device.Describe());
+  LOG(INFO) << "Use GPU " << choice.gpu.id << ": " << EscapeControl(device.Describe());
   for (const std::string& note : choice.notes) LOG(INFO) << EscapeControl(note);
 }
 
