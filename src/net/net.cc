@@ -141,7 +141,7 @@ void Net::ForwardLayer(int i) {
   } else {
     step.layer->Forward(state_->Of(id).forward);
     // Other devices are asked when the pass is done: an answer waits for the step.
-    if (device_.kind() == DeviceKind::kCpu) CheckFault(i, program_->exchange().TakeFault(id));
+    if (!device_.RunsLater()) CheckFault(i, program_->exchange().TakeFault(id));
   }
   state_->AfterForward(id);
   if (options_.memory == MemoryMode::kPoisoned) program_->Poison(graph_->ForwardTime(id));
