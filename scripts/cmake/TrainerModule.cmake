@@ -129,6 +129,10 @@ function(trainer_executable name)
   get_property(modules GLOBAL PROPERTY TRAINER_MODULES)
   add_executable(${name})
   target_link_libraries(${name} PRIVATE ${ARGN} ${modules} glog::glog gflags)
-  # With CUDA its runtime is part of the program, which starts on machines without CUDA, too.
+  trainer_link_cuda(${name})
+endfunction()
+
+# With CUDA its runtime is part of the program, which starts on machines without CUDA, too.
+function(trainer_link_cuda name)
   set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX CUDA_RUNTIME_LIBRARY Static)
 endfunction()

@@ -18,6 +18,7 @@ import tempfile
 import time
 
 import steps
+from bundle import Bundle, Result
 
 TOTAL_SECONDS = 480
 
@@ -40,7 +41,7 @@ def parse():
 def run_step(step, bundle, seconds):
     """What the step said, or why it is left out or failed, as a row of the report."""
     begin = time.monotonic()
-    result = steps.Result()
+    result = Result()
     reason = bundle.lacks(step.needs)
     if not reason and seconds < 5:
         reason = "no time is left"
@@ -76,7 +77,7 @@ def main():
     begin = time.monotonic()
     rows = []
     with tempfile.TemporaryDirectory() as folder:
-        bundle = steps.Bundle(pathlib.Path(args.root).resolve(), pathlib.Path(folder))
+        bundle = Bundle(pathlib.Path(args.root).resolve(), pathlib.Path(folder))
         for step in steps.ALL:
             if only and step.name not in only:
                 continue
