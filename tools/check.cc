@@ -11,10 +11,12 @@ namespace trainer {
 namespace {
 
 // All that can be found out of one net.
-void CheckModel(const Flags& flags, const Device& device, CheckReport* report) {
+void CheckModel(const Flags& flags, CheckReport* report) {
   Findings& findings = report->findings;
   NetSpec spec;
   if (!findings.Try([&] { spec = ModelOf(flags); })) return;
+  const CheckedDevice checked_device = DeviceToCheck(ChooseDevice(flags, spec), &findings);
+  const Device& device = *checked_device.device;
   const bool train = PhaseOf(flags) == caffe::TRAIN;
   CheckedNet checked{"net", &spec, {}, 0, 1};
   checked.options.state = NetStateOf(flags, PhaseOf(flags));
@@ -23,7 +25,7 @@ void CheckModel(const Flags& flags, const Device& device, CheckReport* report) {
   checked.options.output_files = OutputFiles::kLook;
   const std::vector<CheckedNet> nets = {checked};
   const RunPlan plan = PlanNets(nets, device, report);
-  const bool fits = !plan.good() || CheckMemory(nets, plan, {}, report);
+  const bool fits = !plan.good() || CheckMemory(nets, plan, {}, checked_device, report);
   const std::vector<LayerAudit> audits = AuditNets(nets, plan, &findings);
   ParamStore params(device);
   std::unique_ptr<Net> net;
@@ -65,6 +67,21 @@ void PrintJson(CheckReport& report) {
                    .ToString();
 }
 
+}  // namespace
+
+CheckedDevice DeviceToCheck(const DeviceChoice& choice, Findings* findings) {
+  CheckedDevice checked;
+  if (!findings->Try([&] { checked.device = MakeDevice(choice); })) checked.device = MakeDevice();
+  if (checked.device->kind() == DeviceKind::kCpu) return checked;
+  for (const GpuInfo& gpu : FindGpus().gpus) {
+    if (gpu.id != choice.gpu.id) continue;
+    checked.gpu_memory = {gpu.memory_bytes, gpu.free_bytes, Join("GPU ", gpu.id)};
+  }
+  return checked;
+}
+
+namespace {
+
 class Check final : public Verb {
  public:
   VerbDoc Doc() const override {
@@ -88,18 +105,18 @@ class Check final : public Verb {
             "trainer check --solver=s.prototxt --snapshot=run/net_iter_500.solverstate\n"
             "trainer check --solver=s.prototxt --set base_lr=0.05 --json\n"
             "trainer check --model=net.prototxt --weights=net.caffemodel --phase=TEST",
-        .flags = {{.name = "solver", .value = "FILE", .help = "check a run of this solver"},
-                  {.name = "model", .value = "FILE", .help = "check this net alone"},
-                  SnapshotFlag(),
-                  AllowOutsideFlag(),
-                  ResumeFlag(),
-                  StartWeightsFlag(),
-                  JsonFlag(),
-                  PhaseFlag(),
-                  LevelFlag(),
-                  StageFlag(),
-                  SetFlag(),
-                  GpuFlag()},
+        .flags = WithDeviceFlags(
+            {{.name = "solver", .value = "FILE", .help = "check a run of this solver"},
+             {.name = "model", .value = "FILE", .help = "check this net alone"},
+             SnapshotFlag(),
+             AllowOutsideFlag(),
+             ResumeFlag(),
+             StartWeightsFlag(),
+             JsonFlag(),
+             PhaseFlag(),
+             LevelFlag(),
+             StageFlag(),
+             SetFlag()}),
     };
   }
 
@@ -108,18 +125,17 @@ class Check final : public Verb {
       throw Error(ErrorCode::kUsage, "'trainer check' needs either --solver=FILE or --model=FILE");
     }
     RefuseTwoStarts(flags);
-    const DeviceChoice choice = ChooseDevice(flags);
+    static_cast<void>(ChooseDevice(flags));  // before the files are read
     if (flags.Has("model") && (flags.Has("snapshot") || flags.Has("resume"))) {
       throw Error(ErrorCode::kUsage, "--snapshot and --resume belong to --solver");
     }
-    const std::unique_ptr<Device> device = MakeDevice(choice);
     CheckReport report;
     {
       const QuietLog quiet(flags, &report.findings);
       if (flags.Has("solver")) {
-        CheckSolverRun(flags, *device, &report);
+        CheckSolverRun(flags, &report);
       } else {
-        CheckModel(flags, *device, &report);
+        CheckModel(flags, &report);
       }
     }
     const int code = report.findings.ExitCode();

@@ -48,6 +48,45 @@ std::string Largest(const NetPlan& plan) {
   return JoinList(names);
 }
 
+// Compares what is held with the room there is. `figure` is the name of both in the report.
+bool Compare(const char* figure, const std::vector<MemoryHolder>& holders, const HostMemory& room,
+             CheckReport* report) {
+  size_t planned = 0;
+  std::vector<std::string> texts;
+  Json list = Json::Array();
+  for (const MemoryHolder& holder : holders) {
+    planned += holder.bytes;
+    texts.push_back(Join(holder.name, " ", Bytes(holder.bytes)));
+    list.Push(Json::Object().Set("name", holder.name).Set("bytes", holder.bytes));
+  }
+  report->figures.Set(figure, Json::Object()
+                                  .Set("planned_bytes", planned)
+                                  .Set("total_bytes", size_t{room.total})
+                                  .Set("available_bytes", size_t{room.available})
+                                  .Set("limit", room.limit)
+                                  .Set("holders", std::move(list)));
+  const bool of_gpu = std::string_view(figure) != "memory";
+  const std::string kind = of_gpu ? "GPU memory" : "memory";
+  report->lines.emplace_back(
+      kind, Join(Bytes(planned), ", ", Bytes(room.available), " are free: ", JoinList(texts)));
+  if (!report->memory.empty()) report->memory += ", ";
+  report->memory += Join(Bytes(planned), " of ", kind);
+  if (room.total == 0 || planned <= room.available) return true;
+  const bool fits = planned <= room.total;
+  const std::string message = Join(
+      "the run takes ", Bytes(planned), " of ", kind, " and ",
+      fits ? Join("only ", Bytes(room.available), " are free now")
+           : Join(room.limit, " has ", Bytes(room.total)),
+      "; the largest parts: ", JoinList(std::span(texts).first(std::min(texts.size(), kLargest))),
+      ". Lower batch_size", of_gpu ? "" : " or prefetch", fits ? ", or end other programs" : "");
+  if (fits) {
+    report->findings.Warn(message);
+  } else {
+    report->findings.Add(Error(ErrorCode::kResource, message));
+  }
+  return fits;
+}
+
 }  // namespace
 
 bool RunPlan::good() const {
@@ -82,7 +121,8 @@ RunPlan PlanNets(const std::vector<CheckedNet>& nets, const Device& device, Chec
 }
 
 bool CheckMemory(const std::vector<CheckedNet>& nets, const RunPlan& plan,
-                 const std::vector<MemoryHolder>& more, CheckReport* report) {
+                 const std::vector<MemoryHolder>& more, const CheckedDevice& device,
+                 CheckReport* report) {
   std::vector<MemoryHolder> holders = {{"weights", plan.weight_bytes},
                                        {"gradients", plan.gradient_bytes}};
   holders.insert(holders.end(), more.begin(), more.end());
@@ -93,41 +133,18 @@ bool CheckMemory(const std::vector<CheckedNet>& nets, const RunPlan& plan,
     holders.push_back({name, plan.nets[i].value_bytes});
     ahead += plan.nets[i].ahead_bytes;
   }
-  holders.push_back({"batches read ahead", ahead});
+  holders.push_back({"batches read ahead", ahead, true});
   std::erase_if(holders, [](const MemoryHolder& holder) { return holder.bytes == 0; });
   std::ranges::stable_sort(holders, std::greater(), &MemoryHolder::bytes);
-  size_t planned = 0;
-  std::vector<std::string> texts;
-  Json list = Json::Array();
+  if (device.device->kind() == DeviceKind::kCpu) {
+    return Compare("memory", holders, ReadHostMemory(), report);
+  }
+  std::vector<MemoryHolder> of_host, of_gpu;
   for (const MemoryHolder& holder : holders) {
-    planned += holder.bytes;
-    texts.push_back(Join(holder.name, " ", Bytes(holder.bytes)));
-    list.Push(Json::Object().Set("name", holder.name).Set("bytes", holder.bytes));
+    (holder.on_host ? of_host : of_gpu).push_back(holder);
   }
-  const HostMemory host = ReadHostMemory();
-  report->figures.Set("memory", Json::Object()
-                                    .Set("planned_bytes", planned)
-                                    .Set("total_bytes", size_t{host.total})
-                                    .Set("available_bytes", size_t{host.available})
-                                    .Set("limit", host.limit)
-                                    .Set("holders", std::move(list)));
-  report->lines.emplace_back(
-      "memory", Join(Bytes(planned), ", ", Bytes(host.available), " are free: ", JoinList(texts)));
-  report->memory = Join(Bytes(planned), " of memory");
-  if (host.total == 0 || planned <= host.available) return true;
-  const bool fits = planned <= host.total;
-  const std::string message = Join(
-      "the run takes ", Bytes(planned), " of memory and ",
-      fits ? Join("only ", Bytes(host.available), " are free now")
-           : Join(host.limit, " has ", Bytes(host.total)),
-      "; the largest parts: ", JoinList(std::span(texts).first(std::min(texts.size(), kLargest))),
-      ". Lower batch_size or prefetch", fits ? ", or end other programs" : "");
-  if (fits) {
-    report->findings.Warn(message);
-  } else {
-    report->findings.Add(Error(ErrorCode::kResource, message));
-  }
-  return fits;
+  const bool gpu_fits = Compare("gpu_memory", of_gpu, device.gpu_memory, report);
+  return Compare("memory", of_host, ReadHostMemory(), report) && gpu_fits;
 }
 
 }  // namespace trainer

@@ -1,13 +1,16 @@
 #pragma once
 // What the parts of `trainer check` fill and hand on. Each part is a file tools/check_*.cc.
 
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "device_flags.h"
 #include "findings.h"
 #include "json.h"
+#include "trainer/base/host_memory.h"
 #include "trainer/dataset/audit.h"
 #include "trainer/net/net.h"
 #include "trainer/predict/label_uses.h"
@@ -60,11 +63,22 @@ RunPlan PlanNets(const std::vector<CheckedNet>& nets, const Device& device, Chec
 struct MemoryHolder {
   std::string name;
   size_t bytes = 0;
+  bool on_host = false;  // also where a GPU computes
 };
 
-// Compares all that is planned with what there is. False when it cannot fit.
+struct CheckedDevice {
+  std::unique_ptr<Device> device;
+  HostMemory gpu_memory;  // of a GPU
+};
+
+// The chosen device; where it cannot be used, a finding, and the CPU to go on with.
+CheckedDevice DeviceToCheck(const DeviceChoice& choice, Findings* findings);
+
+// Compares all that is planned with what there is, on the host and on a GPU. False when it cannot
+// fit.
 bool CheckMemory(const std::vector<CheckedNet>& nets, const RunPlan& plan,
-                 const std::vector<MemoryHolder>& more, CheckReport* report);
+                 const std::vector<MemoryHolder>& more, const CheckedDevice& device,
+                 CheckReport* report);
 
 // Data layers looked at: reading, and later telling, as the nets in between hold databases open.
 struct LayerAudit {
@@ -86,6 +100,6 @@ void CheckPass(const CheckedNet& checked, Net& net, const Device& device, bool f
                CheckReport* report);
 
 // All that a run of the solver would meet.
-void CheckSolverRun(const Flags& flags, const Device& device, CheckReport* report);
+void CheckSolverRun(const Flags& flags, CheckReport* report);
 
 }  // namespace trainer

@@ -21,18 +21,21 @@ namespace {
 // What a run of a solver would meet.
 class SolverCheck {
  public:
-  SolverCheck(const Flags& flags, const Device& device, CheckReport* report)
-      : flags_(flags), device_(device), report_(*report), findings_(report->findings) {}
+  SolverCheck(const Flags& flags, CheckReport* report)
+      : flags_(flags), report_(*report), findings_(report->findings) {}
 
   void Run() {
     if (!findings_.Try([&] { Load(); })) return;
-    findings_.Try([&] { ChooseDevice(flags_, spec_); });
+    DeviceChoice choice;
+    findings_.Try([&] { choice = ChooseDevice(flags_, spec_); });
+    device_ = DeviceToCheck(choice, &findings_);
     rule_ok_ = findings_.Try([&] { states_ = MakeStepRule(spec_)->StatesPerWeight(); });
     if (sound_) CheckRates();
     findings_.Try([&] { FindStart(); });
     ListNets();
-    const RunPlan plan = PlanNets(nets_, device_, &report_);
-    const bool fits = !plan.good() || CheckMemory(nets_, plan, MoreHolders(plan), &report_);
+    const RunPlan plan = PlanNets(nets_, *device_.device, &report_);
+    const bool fits =
+        !plan.good() || CheckMemory(nets_, plan, MoreHolders(plan), device_, &report_);
     const std::vector<LayerAudit> audits = AuditNets(nets_, plan, &findings_);
     std::unique_ptr<Solver> solver;
     if (plan.good() && fits && rule_ok_ && sound_) solver = MakeSolver();
@@ -116,7 +119,7 @@ class SolverCheck {
         {Join("state of ", spec_.proto.type()), states * plan.weight_bytes},
         {"averaged weights", averages ? plan.weight_bytes : 0}};
     if (SavesSnapshots(spec_.proto)) {
-      more.push_back({"a snapshot while it is written", copies * plan.weight_bytes});
+      more.push_back({"a snapshot while it is written", copies * plan.weight_bytes, true});
     }
     return more;
   }
@@ -130,7 +133,7 @@ class SolverCheck {
     options.saves = false;
     std::unique_ptr<Solver> solver;
     const auto make = [&] {
-      solver = std::make_unique<Solver>(spec_, options, device_, nobody_);
+      solver = std::make_unique<Solver>(spec_, options, *device_.device, nobody_);
       fresh_ = options.snapshot.empty() && options.weights.empty();
     };
     if (start_ok_ && findings_.Try(make)) return solver;
@@ -181,12 +184,12 @@ class SolverCheck {
         report_.lines.emplace_back("first pass", nets_[at].title + ": not run on bad data");
         continue;
       }
-      findings_.Try([&] { CheckPass(nets_[at], net, device_, fresh_, &report_); });
+      findings_.Try([&] { CheckPass(nets_[at], net, *device_.device, fresh_, &report_); });
     }
   }
 
   const Flags& flags_;
-  const Device& device_;
+  CheckedDevice device_;
   CheckReport& report_;
   Findings& findings_;
   ObserverList nobody_;
@@ -199,8 +202,6 @@ class SolverCheck {
 
 }  // namespace
 
-void CheckSolverRun(const Flags& flags, const Device& device, CheckReport* report) {
-  SolverCheck(flags, device, report).Run();
-}
+void CheckSolverRun(const Flags& flags, CheckReport* report) { SolverCheck(flags, report).Run(); }
 
 }  // namespace trainer

@@ -201,20 +201,20 @@ class Classify final : public Verb {
         .max_words = std::numeric_limits<int>::max()};
     const std::vector<Flag> pictures = PictureFlags();
     doc.flags.insert(doc.flags.end(), pictures.begin(), pictures.end());
-    for (const Flag& flag : {JsonFlag(), LevelFlag(), StageFlag(), SetFlag(), GpuFlag()}) {
+    for (const Flag& flag : WithDeviceFlags({JsonFlag(), LevelFlag(), StageFlag(), SetFlag()})) {
       doc.flags.push_back(flag);
     }
     return doc;
   }
 
   int Run(const Flags& flags) override {
-    const DeviceChoice choice = ChooseDevice(flags);
+    static_cast<void>(ChooseDevice(flags));  // before the files are read
     const std::vector<std::string> paths = PicturesOf(flags);
     if (paths.empty()) {
       throw Error(ErrorCode::kUsage, "'trainer classify' needs pictures, or --list=FILE with some");
     }
     const NetSpec spec = ModelOf(flags);
-    const std::unique_ptr<Device> device = MakeDevice(choice);
+    const std::unique_ptr<Device> device = MakeDevice(ChooseDevice(flags, spec));
     ParamStore params(*device);
     NetOptions options;
     options.state = NetStateOf(flags, caffe::TEST);

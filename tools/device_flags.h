@@ -2,33 +2,49 @@
 // Which device a verb computes on. The only file that makes one.
 
 #include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "flags.h"
 #include "trainer/backend/device.h"
+#include "trainer/backend/gpu.h"
+#include "trainer/config/net_spec.h"
 #include "trainer/config/solver_spec.h"
 
 namespace trainer {
 
-// --gpu, of the verbs that compute.
+// The flags of a verb that computes: `flags`, --gpu, --tf32 and --deterministic.
+std::vector<Flag> WithDeviceFlags(std::vector<Flag> flags);
 Flag GpuFlag();
 
-// What a command asks for. This build computes on the CPU only, with as many threads as the
-// process may use.
+// What a command asks for. On the CPU it computes with as many threads as the process may use.
 struct DeviceChoice {
   DeviceKind kind = DeviceKind::kCpu;
+  GpuOptions gpu;                  // on a GPU
+  std::string flag;                // "--gpu=0", "" where none asks for the GPU
+  SourceRef where;                 // the solver_mode that asks for it, otherwise
+  std::vector<std::string> notes;  // for the log
 };
 
-// Throws kUsage for a --gpu that is neither "all" nor a list of numbers, and kUnavailable for one
-// that is.
+// The GPU that --gpu names. Throws kUsage where it is neither "all" nor a list of numbers, and
+// kUnavailable where it names several.
+std::optional<int> GpuOf(const Flags& flags);
+
+// Throws as GpuOf does.
 DeviceChoice ChooseDevice(const Flags& flags);
-// The same with a solver, whose solver_mode may ask for a GPU: kUnavailable, at its line. One
-// without solver_mode trains on the CPU, as with Caffe's program, and device_id counts for GPUs
-// only.
+// The same with a net, whose default_cudnn_math_override stands for --tf32.
+DeviceChoice ChooseDevice(const Flags& flags, const NetSpec& net);
+// The same with a solver and its training net. --gpu wins over its solver_mode. One without
+// solver_mode trains on the CPU, as with Caffe's program, and device_id counts for GPUs only.
 DeviceChoice ChooseDevice(const Flags& flags, const SolverSpec& spec);
 
-// Without a choice the device of verbs that compute nothing and only plan.
+// Without a choice the device of verbs that compute nothing and only plan. Throws kUnavailable
+// where the GPU cannot be used, with the flag or the line that asks for it, why, and what to write.
 std::unique_ptr<Device> MakeDevice(const DeviceChoice& choice = {});
-// Caffe's line, "Use CPU."
-void LogDevice(const DeviceChoice& choice);
+// Caffe's line, "Use CPU.", or "Use GPU 0: NVIDIA H200...", and the notes.
+void LogDevice(const DeviceChoice& choice, const Device& device);
+// Both.
+std::unique_ptr<Device> MakeLoggedDevice(const DeviceChoice& choice);
 
 }  // namespace trainer

@@ -5,14 +5,22 @@
 #include <iostream>
 
 #include "device_flags.h"
+#include "json.h"
 #include "shared_flags.h"
 #include "table.h"
+#include "trainer/backend/gpu.h"
 #include "trainer/base/text.h"
 #include "trainer/base/threads.h"
 #include "verb.h"
 
 namespace trainer {
 namespace {
+
+#ifdef NDEBUG
+constexpr const char* kBuild = "optimised build, GCC " __VERSION__;
+#else
+constexpr const char* kBuild = "debug build, GCC " __VERSION__;
+#endif
 
 // The processor's name as Linux tells it, or "unknown".
 std::string ProcessorName() {
@@ -34,46 +42,132 @@ std::string OneDnnVersion() {
   return Join(version.major, ".", version.minor, ".", version.patch, ", ", runtime, " threads");
 }
 
+// "13.0", or "none"
+std::string CudaVersion(int version) {
+  return version == 0 ? "none" : Join(version / 1000, ".", version % 1000 / 10);
+}
+
+std::string OrNone(const std::string& text) { return text.empty() ? "not found" : text; }
+
+size_t HostBytes() {
+  return static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+}
+
+// Lines "name:   text", the text wrapped behind the names.
+class Lines {
+ public:
+  static void Add(const std::string& name, const std::string& text) {
+    constexpr size_t kWidth = 12;
+    std::string head = name + ":";
+    head.resize(kWidth, ' ');
+    std::cout << head << Wrap(EscapeControl(text), kWidth, kWidth) << "\n";
+  }
+};
+
+void PrintGpu(const GpuInfo& gpu) {
+  std::cout << "\n";
+  Lines::Add(Join("GPU ", gpu.id), Join(gpu.name, ", at ", gpu.pci_bus));
+  Lines::Add("  memory", Join(Bytes(gpu.memory_bytes), ", ", Bytes(gpu.free_bytes), " free"));
+  Lines::Add("  clocks",
+             Join(Fixed(gpu.clock_mhz, 0), " MHz, memory ", Fixed(gpu.memory_clock_mhz, 0),
+                  " MHz over ", gpu.memory_bus_bits, " bits"));
+  Lines::Add("  compute", Join("capability ", gpu.major, ".", gpu.minor, ", ", gpu.multiprocessors,
+                               " multiprocessors"));
+}
+
+Json GpuJson(const GpuInfo& gpu) {
+  return Json::Object()
+      .Set("id", gpu.id)
+      .Set("name", gpu.name)
+      .Set("pci_bus", gpu.pci_bus)
+      .Set("capability", Join(gpu.major, ".", gpu.minor))
+      .Set("multiprocessors", gpu.multiprocessors)
+      .Set("clock_mhz", gpu.clock_mhz)
+      .Set("memory_clock_mhz", gpu.memory_clock_mhz)
+      .Set("memory_bus_bits", gpu.memory_bus_bits)
+      .Set("memory_bytes", gpu.memory_bytes)
+      .Set("free_bytes", gpu.free_bytes);
+}
+
+// With --gpu that one alone.
+GpuSupport SupportOf(const std::optional<int>& gpu) {
+  GpuSupport support = FindGpus();
+  if (!gpu) return support;
+  std::erase_if(support.gpus, [&](const GpuInfo& info) { return info.id != *gpu; });
+  if (support.gpus.empty()) MakeGpuDevice({.id = *gpu});  // says which there are
+  return support;
+}
+
+void Print(const Device& cpu, const GpuSupport& support) {
+  Lines::Add("device", cpu.Describe());
+  Lines::Add("processor", ProcessorName());
+  Lines::Add("threads", DescribeThreads());
+  Lines::Add("memory", Bytes(HostBytes()));
+  Lines::Add("oneDNN", OneDnnVersion());
+  Lines::Add("program", Join("trainer ", TRAINER_VERSION, ", ", kBuild));
+  if (support.built) {
+    Lines::Add("CUDA", Join("runtime ", CudaVersion(support.runtime), ", driver for ",
+                            CudaVersion(support.driver), ", code for ", support.architectures));
+    Lines::Add("cuBLAS", OrNone(support.cublas));
+    Lines::Add("cuDNN", OrNone(support.cudnn));
+  }
+  for (const std::string& missing : support.missing) {
+    Lines::Add(support.built ? "missing" : "CUDA", missing);
+  }
+  for (const GpuInfo& gpu : support.gpus) PrintGpu(gpu);
+}
+
+Json ToJson(const Device& cpu, const GpuSupport& support) {
+  Json missing = Json::Array(), gpus = Json::Array();
+  for (const std::string& sentence : support.missing) missing.Push(sentence);
+  for (const GpuInfo& gpu : support.gpus) gpus.Push(GpuJson(gpu));
+  return Json::Object()
+      .Set("program", TRAINER_VERSION)
+      .Set("device", cpu.Describe())
+      .Set("processor", ProcessorName())
+      .Set("memory_bytes", HostBytes())
+      .Set("onednn", OneDnnVersion())
+      .Set("cuda", Json::Object()
+                       .Set("built", support.built)
+                       .Set("architectures", support.architectures)
+                       .Set("driver", CudaVersion(support.driver))
+                       .Set("runtime", CudaVersion(support.runtime))
+                       .Set("cublas", support.cublas)
+                       .Set("cudnn", support.cudnn)
+                       .Set("missing", std::move(missing)))
+      .Set("gpus", std::move(gpus));
+}
+
 class DeviceQuery final : public Verb {
  public:
   VerbDoc Doc() const override {
     return {
-        .summary = "show the processor, threads and libraries in use",
-        .usage = "trainer device_query [--gpu=LIST]",
+        .summary = "show the processor, threads, GPUs and libraries in use",
+        .usage = "trainer device_query [--gpu=ID] [--json]",
         .text =
             "The number of threads follows OMP_NUM_THREADS or SLURM_CPUS_PER_TASK, the CPUs "
-            "that this process may run on, and the CPU quota of its container.",
-        .examples = "trainer device_query",
-        .flags = {GpuFlag()},
+            "that this process may run on, and the CPU quota of its container.\n"
+            "For GPUs it shows the driver, the CUDA libraries that were found and where, and what "
+            "is missing. CUDA_VISIBLE_DEVICES hides GPUs from the program; those that are left "
+            "are counted from 0.",
+        .examples = "trainer device_query\ntrainer device_query --gpu=0 --json",
+        .flags = {{.name = "gpu",
+                   .value = "ID",
+                   .help = "show this GPU alone; 69 where it cannot be used"},
+                  JsonFlag()},
     };
   }
 
   int Run(const Flags& flags) override {
-    const DeviceChoice choice = ChooseDevice(flags);
-    const std::unique_ptr<Device> device = MakeDevice(choice);
-    const auto pages = static_cast<size_t>(sysconf(_SC_PHYS_PAGES));
-    const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-    std::cout << "device:     " << device->Describe() << "\n"
-              << "processor:  " << ProcessorName() << "\n"
-              << "threads:    " << DescribeThreads() << "\n"
-              << "memory:     " << Bytes(pages * page) << "\n"
-              << "oneDNN:     " << OneDnnVersion() << "\n"
-              << "program:    trainer " << TRAINER_VERSION << ", " << kBuild << "\n"
-              << "CUDA:       " << kCuda << "\n";
+    const GpuSupport support = SupportOf(GpuOf(flags));
+    const std::unique_ptr<Device> cpu = MakeDevice();
+    if (flags.Switch("json")) {
+      std::cout << ToJson(*cpu, support).ToString();
+    } else {
+      Print(*cpu, support);
+    }
     return 0;
   }
-
- private:
-#ifdef NDEBUG
-  static constexpr const char* kBuild = "optimised build, GCC " __VERSION__;
-#else
-  static constexpr const char* kBuild = "debug build, GCC " __VERSION__;
-#endif
-#ifdef TRAINER_CUDA
-  static constexpr const char* kCuda = "layers and rules are compiled for it, but it has no device";
-#else
-  static constexpr const char* kCuda = "no CUDA in this build";
-#endif
 };
 
 const RegisterVerb<DeviceQuery> kDeviceQuery("device_query");

@@ -67,42 +67,42 @@ class Features final : public Verb {
             "    --input=images.h5 --blobs=prob --out=prob.h5\n"
             "trainer features --model=net.prototxt --weights=net.caffemodel \\\n"
             "    --blobs=fc6,fc7 --backend=lmdb --out=fc6_lmdb,fc7_lmdb",
-        .flags = {{.name = "model", .value = "FILE", .help = "the net", .required = true},
-                  {.name = "weights",
-                   .value = "FILES",
-                   .help = ".caffemodel files, with commas between",
-                   .required = true},
-                  {.name = "blobs",
-                   .value = "LIST",
-                   .help = "names of blobs, with commas between",
-                   .required = true},
-                  {.name = "out",
-                   .value = "PATHS",
-                   .help = "the HDF5 file, or one database per blob, with commas between",
-                   .required = true},
-                  {.name = "backend",
-                   .value = "hdf5|lmdb|leveldb",
-                   .fallback = "hdf5",
-                   .help = "what to write",
-                   .choices = "hdf5|lmdb|leveldb"},
-                  {.name = "force",
-                   .kind = FlagKind::kSwitch,
-                   .help = "replace an HDF5 file that is there already"},
-                  {.name = "input", .value = "FILE", .help = "HDF5 file that fills Input layers"},
-                  {.name = "random",
-                   .kind = FlagKind::kSwitch,
-                   .help = "fill Input layers with random numbers"},
-                  {.name = "seed",
-                   .kind = FlagKind::kWhole,
-                   .value = "N",
-                   .fallback = "1",
-                   .help = "of --random"},
-                  IterationsFlag(),
-                  PhaseFlag("TEST"),
-                  LevelFlag(),
-                  StageFlag(),
-                  SetFlag(),
-                  GpuFlag()},
+        .flags = WithDeviceFlags(
+            {{.name = "model", .value = "FILE", .help = "the net", .required = true},
+             {.name = "weights",
+              .value = "FILES",
+              .help = ".caffemodel files, with commas between",
+              .required = true},
+             {.name = "blobs",
+              .value = "LIST",
+              .help = "names of blobs, with commas between",
+              .required = true},
+             {.name = "out",
+              .value = "PATHS",
+              .help = "the HDF5 file, or one database per blob, with commas between",
+              .required = true},
+             {.name = "backend",
+              .value = "hdf5|lmdb|leveldb",
+              .fallback = "hdf5",
+              .help = "what to write",
+              .choices = "hdf5|lmdb|leveldb"},
+             {.name = "force",
+              .kind = FlagKind::kSwitch,
+              .help = "replace an HDF5 file that is there already"},
+             {.name = "input", .value = "FILE", .help = "HDF5 file that fills Input layers"},
+             {.name = "random",
+              .kind = FlagKind::kSwitch,
+              .help = "fill Input layers with random numbers"},
+             {.name = "seed",
+              .kind = FlagKind::kWhole,
+              .value = "N",
+              .fallback = "1",
+              .help = "of --random"},
+             IterationsFlag(),
+             PhaseFlag("TEST"),
+             LevelFlag(),
+             StageFlag(),
+             SetFlag()}),
         .max_words = std::numeric_limits<int>::max()};
     const std::vector<Flag> pictures = PictureFlags();
     doc.flags.insert(doc.flags.end(), pictures.begin(), pictures.end());
@@ -110,9 +110,9 @@ class Features final : public Verb {
   }
 
   int Run(const Flags& flags) override {
-    const DeviceChoice choice = ChooseDevice(flags);
+    static_cast<void>(ChooseDevice(flags));  // before the files are read
     const NetSpec spec = ModelOf(flags);
-    const std::unique_ptr<Device> device = MakeDevice(choice);
+    const std::unique_ptr<Device> device = MakeDevice(ChooseDevice(flags, spec));
     ParamStore params(*device);
     NetOptions options;
     options.state = NetStateOf(flags, PhaseOf(flags));

@@ -182,6 +182,7 @@ class FlagParser {
   std::string NextValue(const Flag& flag) {
     FlagText ignored;
     if (next_ == arguments_.size() || SplitFlag(arguments_[next_], &ignored)) {
+      if (!flag.bare.empty()) return std::string(flag.bare);
       Refuse(Join("--", flag.name, " needs a value: --", flag.name, "=", flag.value));
     }
     return arguments_[next_++];

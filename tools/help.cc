@@ -21,6 +21,7 @@ std::string Indented(std::string_view text) {
 
 std::string Spelling(const Flag& flag) {
   if (flag.kind == FlagKind::kSwitch) return Join("--", flag.name);
+  if (!flag.bare.empty()) return Join("--", flag.name, "[=", flag.value, "]");
   return Join("--", flag.name, "=", flag.value);
 }
 

@@ -2,10 +2,11 @@
 #include <iostream>
 #include <map>
 
-#include "device_flags.h"
 #include "json.h"
+#include "plan_gpu.h"
 #include "shared_flags.h"
 #include "table.h"
+#include "trainer/backend/plan_device.h"
 #include "trainer/base/text.h"
 #include "trainer/net/net.h"
 #include "trainer/steps/step_rule.h"
@@ -141,36 +142,73 @@ Json NetJson(const std::string& title, const Net& net) {
       .Set("blocks", blocks);
 }
 
-// What all nets of a run share, and what each needs for itself.
-struct Totals {
-  size_t weights = 0, gradients = 0, state = 0, arenas = 0;
-  size_t Sum() const { return weights + gradients + state + arenas; }
+// Prints each net at once, or gathers all for one document.
+class Report {
+ public:
+  Report(bool json, const PlanTarget& target) : json_(json), target_(target) {}
+
+  void Add(const std::string& title, const Net& net) {
+    arenas_ += net.memory_plan().arena_bytes;
+    staged_ = std::max(staged_, StagedBytes(net));
+    if (batch_ == 0) batch_ = BatchOf(net);
+    json_ ? static_cast<void>(nets_.Push(NetJson(title, net))) : PrintNet(title, net);
+  }
+
+  // Returns the exit code. `gradients` is in bytes.
+  int Finish(const ParamStore& params, size_t gradients, int states_per_weight) {
+    const size_t weights = params.PlannedBytes();
+    std::vector<PlannedPart> parts = {
+        {"parameters", "parameters", weights},
+        {"gradients", "gradients", gradients},
+        {"rule_state", "rule state", weights * static_cast<size_t>(states_per_weight)},
+        {"values", "values of all nets", arenas_, true},
+    };
+    if (target_.gpu) {
+      parts.push_back({"staged", "a batch on its way", staged_, true});
+      if (target_.estimated) {
+        parts.push_back({"context", "context and libraries (estimate)", kGpuContextBytes});
+      }
+    }
+    const Verdict verdict = Judge(target_, parts, batch_);
+    json_ ? PrintJson(parts, verdict) : PrintText(parts, verdict);
+    return verdict.fits ? 0 : static_cast<int>(ErrorCode::kResource);
+  }
+
+ private:
+  void PrintText(const std::vector<PlannedPart>& parts, const Verdict& verdict) const {
+    std::cout << TotalsText(parts);
+    if (target_.estimated) {
+      std::cout
+          << "\n"
+          << Wrap(
+                 "No GPU was asked: the scratch of convolutions in cuDNN, part of the values, "
+                 "is an estimate, too.",
+                 0)
+          << "\n";
+    }
+    if (!verdict.text.empty()) std::cout << "\n" << Wrap(verdict.text, 0) << "\n";
+  }
+  void PrintJson(const std::vector<PlannedPart>& parts, const Verdict& verdict) {
+    Json json = Json::Object().Set("nets", std::move(nets_)).Set("bytes", TotalsJson(parts));
+    if (target_.gpu) json.Set("estimated", target_.estimated);
+    if (!verdict.text.empty()) json.Set("fit", verdict.json);
+    std::cout << json.ToString();
+  }
+
+  bool json_;
+  const PlanTarget& target_;
+  Json nets_ = Json::Array();
+  size_t arenas_ = 0, staged_ = 0;
+  int64_t batch_ = 0;
 };
 
-Totals TotalsOf(const ParamStore& params, size_t arenas, int states_per_weight) {
-  const size_t weights = params.WeightBytes();
-  return {weights, params.Gradients().size_bytes(),
-          weights * static_cast<size_t>(states_per_weight), arenas};
-}
-
-void PrintTotals(const Totals& totals) {
-  Table table({"memory", "bytes", "that is"});
-  auto add = [&](const char* name, size_t bytes) { table.Add({name, Join(bytes), Bytes(bytes)}); };
-  add("parameters", totals.weights);
-  add("gradients", totals.gradients);
-  add("rule state", totals.state);
-  add("values of all nets", totals.arenas);
-  add("together", totals.Sum());
-  std::cout << table.ToString();
-}
-
-Json TotalsJson(const Totals& totals) {
-  return Json::Object()
-      .Set("parameters", totals.weights)
-      .Set("gradients", totals.gradients)
-      .Set("rule_state", totals.state)
-      .Set("values", totals.arenas)
-      .Set("together", totals.Sum());
+// Bytes of the gradients of a training net.
+size_t GradientBytes(const Net& net) {
+  int64_t count = 0;
+  for (const Param* param : net.params()) {
+    if (param->lr_mult != 0) count += ParamStore::Padded(param->count());
+  }
+  return static_cast<size_t>(count) * sizeof(float);
 }
 
 class Plan final : public Verb {
@@ -184,16 +222,22 @@ class Plan final : public Verb {
             "that needs it ('conv1 back' is conv1's backward step). Values whose steps do not "
             "overlap share memory. Then the step in which the most is in use, and what holds it; "
             "`recompute: true` in the net, or in a layer, trades some of it for time. The "
-            "databases that the net names must be there.",
+            "databases that the net names must be there.\n"
+            "--gpu plans for a GPU, also on a machine that has none. With its memory, or the "
+            "number "
+            "of a GPU that is there, it says whether the run fits and which batch would; the exit "
+            "code is 81 where it does not.",
         .examples =
             "trainer plan --solver=models/lenet/solver.prototxt\n"
-            "trainer plan --model=models/lenet/train_test.prototxt --phase=TEST",
+            "trainer plan --model=models/lenet/train_test.prototxt --phase=TEST\n"
+            "trainer plan --solver=s.prototxt --gpu=16GiB",
         .flags = {{.name = "solver", .value = "FILE", .help = "plan all nets of this solver"},
                   {.name = "model", .value = "FILE", .help = "plan this net"},
                   PhaseFlag(),
                   LevelFlag(),
                   StageFlag(),
                   SetFlag(),
+                  PlanGpuFlag(),
                   JsonFlag(),
                   MemoryFlag()},
     };
@@ -203,13 +247,8 @@ class Plan final : public Verb {
     if (flags.Has("solver") == flags.Has("model")) {
       throw Error(ErrorCode::kUsage, "'trainer plan' needs either --solver=FILE or --model=FILE");
     }
-    const std::unique_ptr<Device> device = MakeDevice();
-    if (flags.Has("solver")) {
-      PlanSolver(flags, *device);
-    } else {
-      PlanModel(flags, *device);
-    }
-    return 0;
+    const PlanTarget target = TargetOf(flags);
+    return flags.Has("solver") ? PlanSolver(flags, target) : PlanModel(flags, target);
   }
 
  private:
@@ -219,55 +258,37 @@ class Plan final : public Verb {
     options.training = state.phase() == caffe::TRAIN;
     options.memory = ParseMemoryMode(flags);
     options.log = false;
+    options.plan_only = true;
     return options;
   }
 
-  // Prints each net at once, or gathers all for one document.
-  struct Report {
-    bool json;
-    Json nets = Json::Array();
-    size_t arenas = 0;
-
-    void Add(const std::string& title, const Net& net) {
-      arenas += net.memory_plan().arena_bytes;
-      if (json) {
-        nets.Push(NetJson(title, net));
-      } else {
-        PrintNet(title, net);
-      }
-    }
-    void Finish(const ParamStore& params, int states_per_weight) const {
-      const Totals totals = TotalsOf(params, arenas, states_per_weight);
-      if (!json) return PrintTotals(totals);
-      std::cout << Json::Object().Set("nets", nets).Set("bytes", TotalsJson(totals)).ToString();
-    }
-  };
-
-  static void PlanSolver(const Flags& flags, const Device& device) {
+  static int PlanSolver(const Flags& flags, const PlanTarget& target) {
     const SolverSpec spec = SolverOf(flags);
-    ParamStore params(device);
+    ParamStore params(*target.device);
     NetOptions options = Options(flags, spec.train.state);
     options.training = true;
-    Report report{flags.Switch("json")};
-    const Net train(*spec.train.net, options, device, params);
+    Report report(flags.Switch("json"), target);
+    const Net train(*spec.train.net, options, *target.device, params);
     report.Add("training net", train);
     options.training = false;
     for (size_t i = 0; i < spec.tests.size(); ++i) {
       options.state = spec.tests[i].state;
-      report.Add(Join("test net (#", i, ")"), Net(*spec.tests[i].net, options, device, params));
+      report.Add(Join("test net (#", i, ")"),
+                 Net(*spec.tests[i].net, options, *target.device, params));
     }
-    report.Finish(params, MakeStepRule(spec)->StatesPerWeight());
+    return report.Finish(params, GradientBytes(train), MakeStepRule(spec)->StatesPerWeight());
   }
 
-  static void PlanModel(const Flags& flags, const Device& device) {
+  static int PlanModel(const Flags& flags, const PlanTarget& target) {
     const NetSpec spec = ModelOf(flags);
     const bool train = PhaseOf(flags) == caffe::TRAIN;
-    ParamStore params(device);
+    ParamStore params(*target.device);
     const NetOptions options =
         Options(flags, NetStateOf(flags, train ? caffe::TRAIN : caffe::TEST));
-    Report report{flags.Switch("json")};
-    report.Add(train ? "net, phase TRAIN" : "net, phase TEST", Net(spec, options, device, params));
-    report.Finish(params, 0);
+    Report report(flags.Switch("json"), target);
+    const Net net(spec, options, *target.device, params);
+    report.Add(train ? "net, phase TRAIN" : "net, phase TEST", net);
+    return report.Finish(params, train ? GradientBytes(net) : 0, 0);
   }
 };
 

@@ -135,36 +135,35 @@ class Test final : public Verb {
             "    --iterations=40 --weights=run/lenet/lenet_iter_2000.caffemodel\n"
             "trainer test --model=net.prototxt --weights=net.caffemodel \\\n"
             "    --iterations=100 --confusion --labels=names.txt",
-        .flags = {{.name = "model", .value = "FILE", .help = "the net", .required = true},
-                  {.name = "weights",
-                   .value = "FILES",
-                   .help = ".caffemodel files, with commas between",
-                   .required = true},
-                  IterationsFlag(),
-                  {.name = "confusion",
-                   .kind = FlagKind::kSwitch,
-                   .help = "print each class's hits and what it was taken for"},
-                  {.name = "scores",
-                   .value = "BLOB",
-                   .help = "for --confusion: scores, classes along axis 1"},
-                  {.name = "label", .value = "BLOB", .help = "for --confusion: their labels"},
-                  {.name = "labels",
-                   .value = "FILE",
-                   .help = "for --confusion: the classes' names, one in each line"},
-                  JsonFlag(),
-                  LevelFlag(),
-                  StageFlag(),
-                  SetFlag(),
-                  GpuFlag(),
-                  MemoryFlag()},
+        .flags = WithDeviceFlags(
+            {{.name = "model", .value = "FILE", .help = "the net", .required = true},
+             {.name = "weights",
+              .value = "FILES",
+              .help = ".caffemodel files, with commas between",
+              .required = true},
+             IterationsFlag(),
+             {.name = "confusion",
+              .kind = FlagKind::kSwitch,
+              .help = "print each class's hits and what it was taken for"},
+             {.name = "scores",
+              .value = "BLOB",
+              .help = "for --confusion: scores, classes along axis 1"},
+             {.name = "label", .value = "BLOB", .help = "for --confusion: their labels"},
+             {.name = "labels",
+              .value = "FILE",
+              .help = "for --confusion: the classes' names, one in each line"},
+             JsonFlag(),
+             LevelFlag(),
+             StageFlag(),
+             SetFlag(),
+             MemoryFlag()}),
     };
   }
 
   int Run(const Flags& flags) override {
-    const DeviceChoice choice = ChooseDevice(flags);
+    static_cast<void>(ChooseDevice(flags));  // before the files are read
     const NetSpec spec = ModelOf(flags);
-    LogDevice(choice);
-    const std::unique_ptr<Device> device = MakeDevice(choice);
+    const std::unique_ptr<Device> device = MakeLoggedDevice(ChooseDevice(flags, spec));
     ParamStore params(*device);
     NetOptions options;
     options.state = NetStateOf(flags, caffe::TEST);

@@ -39,6 +39,15 @@ double WaitSeconds(const Net& net) {
   return seconds;
 }
 
+// The milliseconds until all that `work` queued is done.
+template <class F>
+double DoneMs(const Subject& subject, F&& work) {
+  return TimeMs([&] {
+    work();
+    subject.device->Synchronize();
+  });
+}
+
 void RunPass(const Subject& subject) {
   subject.net->Forward();
   if (subject.backward) subject.net->Backward();
@@ -50,12 +59,12 @@ double MeasureLayers(const Subject& subject, Times& times) {
   double forward = 0, backward = 0;
   net.BeginPass();
   for (int i = 0; i < net.NumLayers(); ++i) {
-    const double ms = TimeMs([&] { net.ForwardLayer(i); });
+    const double ms = DoneMs(subject, [&] { net.ForwardLayer(i); });
     times.layers[static_cast<size_t>(i)].forward.Add(ms);
     forward += ms;
   }
   for (int i = net.NumLayers(); subject.backward && i-- > 0;) {
-    const double ms = TimeMs([&] { net.BackwardLayer(i); });
+    const double ms = DoneMs(subject, [&] { net.BackwardLayer(i); });
     times.layers[static_cast<size_t>(i)].backward.Add(net.RunsBackward(i) ? ms : 0);
     backward += ms;
   }
@@ -76,8 +85,10 @@ Times Measure(const Subject& subject, int iterations) {
   LOG(INFO) << "Testing for " << iterations << " iterations.";
   const double waited = WaitSeconds(*subject.net);
   for (int i = 0; i < iterations; ++i) {
-    if (subject.solver != nullptr) times.step.Add(TimeMs([&] { subject.solver->Step(); }));
-    times.pass.Add(TimeMs([&] { RunPass(subject); }));
+    if (subject.solver != nullptr) {
+      times.step.Add(DoneMs(subject, [&] { subject.solver->Step(); }));
+    }
+    times.pass.Add(DoneMs(subject, [&] { RunPass(subject); }));
     const double ms = MeasureLayers(subject, times);
     ClearGradients(subject);
     LOG(INFO) << "Iteration: " << i + 1 << " forward-backward time: " << ms << " ms.";
@@ -112,17 +123,17 @@ class Time final : public Verb {
         .examples =
             "trainer time --solver=models/lenet/solver.prototxt --iterations=20\n"
             "trainer time --model=models/lenet/train_test.prototxt --phase=TEST",
-        .flags = {{.name = "solver", .value = "FILE", .help = "measure this solver's iteration"},
-                  {.name = "model", .value = "FILE", .help = "measure this net"},
-                  {.name = "weights", .value = "FILE", .help = "a .caffemodel to load first"},
-                  IterationsFlag(),
-                  PhaseFlag(),
-                  LevelFlag(),
-                  StageFlag(),
-                  SetFlag(),
-                  GpuFlag(),
-                  MemoryFlag(),
-                  JsonFlag()},
+        .flags = WithDeviceFlags(
+            {{.name = "solver", .value = "FILE", .help = "measure this solver's iteration"},
+             {.name = "model", .value = "FILE", .help = "measure this net"},
+             {.name = "weights", .value = "FILE", .help = "a .caffemodel to load first"},
+             IterationsFlag(),
+             PhaseFlag(),
+             LevelFlag(),
+             StageFlag(),
+             SetFlag(),
+             MemoryFlag(),
+             JsonFlag()}),
     };
   }
 
@@ -130,14 +141,8 @@ class Time final : public Verb {
     if (flags.Has("solver") == flags.Has("model")) {
       throw Error(ErrorCode::kUsage, "'trainer time' needs either --solver=FILE or --model=FILE");
     }
-    const DeviceChoice choice = ChooseDevice(flags);
-    LogDevice(choice);
-    const std::unique_ptr<Device> device = MakeDevice(choice);
-    if (flags.Has("solver")) {
-      TimeSolver(flags, *device);
-    } else {
-      TimeModel(flags, *device);
-    }
+    static_cast<void>(ChooseDevice(flags));  // before the files are read
+    flags.Has("solver") ? TimeSolver(flags) : TimeModel(flags);
     return 0;
   }
 
@@ -153,29 +158,31 @@ class Time final : public Verb {
     return spec;
   }
 
-  static void TimeSolver(const Flags& flags, const Device& device) {
+  static void TimeSolver(const Flags& flags) {
     const SolverSpec spec = TrainingOnly(flags);
+    const std::unique_ptr<Device> device = MakeLoggedDevice(ChooseDevice(flags, spec));
     TrainOptions options;
     options.saves = false;
     options.weights = flags.List("weights");
     options.memory = ParseMemoryMode(flags);
     ObserverList nobody;
-    Solver solver(spec, options, device, nobody);
-    Report({&solver.train_net(), &solver, &device, true}, flags);
+    Solver solver(spec, options, *device, nobody);
+    Report({&solver.train_net(), &solver, device.get(), true}, flags);
   }
 
-  static void TimeModel(const Flags& flags, const Device& device) {
+  static void TimeModel(const Flags& flags) {
     const NetSpec spec = ModelOf(flags);
-    ParamStore params(device);
+    const std::unique_ptr<Device> device = MakeLoggedDevice(ChooseDevice(flags, spec));
+    ParamStore params(*device);
     NetOptions options;
     options.training = PhaseOf(flags) == caffe::TRAIN;
     options.state = NetStateOf(flags, options.training ? caffe::TRAIN : caffe::TEST);
     options.memory = ParseMemoryMode(flags);
     options.log = false;
-    Net net(spec, options, device, params);
+    Net net(spec, options, *device, params);
     Net* const nets[] = {&net};
     LoadWeights(flags, nets);
-    Report({&net, nullptr, &device, options.training}, flags);
+    Report({&net, nullptr, device.get(), options.training}, flags);
   }
 };
 

@@ -77,32 +77,32 @@ class Train final : public Verb {
             "trainer train --solver=s.prototxt --resume=auto\n"
             "trainer train --solver=s.prototxt --weights=base.caffemodel\n"
             "trainer train --solver=s.prototxt --set base_lr=0.05",
-        .flags = {{.name = "solver", .value = "FILE", .help = "the solver", .required = true},
-                  SnapshotFlag(),
-                  AllowOutsideFlag(),
-                  ResumeFlag(),
-                  StartWeightsFlag(),
-                  EffectFlag("sigint_effect", "stop", "what Ctrl-C does"),
-                  EffectFlag("sighup_effect", "snapshot", "what SIGHUP does"),
-                  EffectFlag("sigterm_effect", "stop", "what SIGTERM does"),
-                  EffectFlag("sigusr1_effect", "stop", "what SIGUSR1 does"),
-                  {.name = "stop_exit_code",
-                   .kind = FlagKind::kWhole,
-                   .value = "N",
-                   .fallback = "75",
-                   .help = "exit code when a signal stopped the run",
-                   .max = 255},
-                  {.name = "lock_wait",
-                   .kind = FlagKind::kWhole,
-                   .value = "SECONDS",
-                   .fallback = "0",
-                   .help = "how long to wait for another run that writes the same snapshots"},
-                  PhaseFlag(),
-                  LevelFlag(),
-                  StageFlag(),
-                  SetFlag(),
-                  GpuFlag(),
-                  MemoryFlag()},
+        .flags = WithDeviceFlags(
+            {{.name = "solver", .value = "FILE", .help = "the solver", .required = true},
+             SnapshotFlag(),
+             AllowOutsideFlag(),
+             ResumeFlag(),
+             StartWeightsFlag(),
+             EffectFlag("sigint_effect", "stop", "what Ctrl-C does"),
+             EffectFlag("sighup_effect", "snapshot", "what SIGHUP does"),
+             EffectFlag("sigterm_effect", "stop", "what SIGTERM does"),
+             EffectFlag("sigusr1_effect", "stop", "what SIGUSR1 does"),
+             {.name = "stop_exit_code",
+              .kind = FlagKind::kWhole,
+              .value = "N",
+              .fallback = "75",
+              .help = "exit code when a signal stopped the run",
+              .max = 255},
+             {.name = "lock_wait",
+              .kind = FlagKind::kWhole,
+              .value = "SECONDS",
+              .fallback = "0",
+              .help = "how long to wait for another run that writes the same snapshots"},
+             PhaseFlag(),
+             LevelFlag(),
+             StageFlag(),
+             SetFlag(),
+             MemoryFlag()}),
     };
   }
 
@@ -112,15 +112,14 @@ class Train final : public Verb {
       throw Error(ErrorCode::kUsage,
                   "--phase=TEST: training is phase TRAIN; 'trainer test' runs a net's TEST phase");
     }
-    ChooseDevice(flags);  // before the files are read
+    static_cast<void>(ChooseDevice(flags));  // before the files are read
     SignalWatch signals(ReadEffects(flags));
     const SolverSpec spec = SolverOf(flags);
     const DeviceChoice choice = ChooseDevice(flags, spec);
     TrainOptions options;
     const Replica replica = ReplicaOf(options);
     const std::unique_ptr<SnapshotLock> lock = LockSnapshots(flags, spec, replica);
-    LogDevice(choice);
-    const std::unique_ptr<Device> device = MakeDevice(choice);
+    const std::unique_ptr<Device> device = MakeLoggedDevice(choice);
     LOG(INFO) << DescribeThreads();
     LOG(INFO) << "Initializing solver from parameters: \n" << spec.proto.DebugString();
     options.snapshot = StateToResume(flags, spec);

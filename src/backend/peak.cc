@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <utility>
 
-#include "trainer/backend/parallel_for.h"
+#include "trainer/backend/map.h"
 
 namespace trainer {
 namespace {
@@ -15,8 +16,8 @@ class Numbers {
   Numbers(const Device& device, int64_t count)
       : device_(device),
         at_(static_cast<float*>(device.Allocate(static_cast<size_t>(count) * sizeof(float)))) {
-    float* const at = at_;
-    ParallelFor(count, [=](int64_t i) { at[i] = 1; });
+    constexpr unsigned char kPart = 0x3c;  // of 0.0115
+    device.Fill(at_, kPart, static_cast<size_t>(count) * sizeof(float));
   }
   ~Numbers() { device_.Free(at_); }
   Numbers(const Numbers&) = delete;
@@ -28,47 +29,70 @@ class Numbers {
   float* at_;
 };
 
-// Of the fastest of `runs` runs, after one that does not count.
+struct AddHalf {
+  HD void operator()(float& y, const float& x) const { y += 0.5f * x; }
+};
+
+// Of the fastest of five runs, after one that does not count.
 template <class F>
-double BestSeconds(int runs, const F& run) {
+double BestSeconds(const Device& device, const F& run) {
   using Clock = std::chrono::steady_clock;
   double best = 1e30;
-  for (int i = 0; i <= runs; ++i) {
+  for (int i = 0; i <= 5; ++i) {
+    device.Synchronize();
     const auto start = Clock::now();
     run();
+    device.Synchronize();
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
     if (i > 0) best = std::min(best, seconds);
   }
   return best;
 }
 
-double MeasureProducts(const Device& device) {
-  constexpr int64_t kSize = 1024;
-  const auto plan = device.MakeGemm({.m = kSize, .n = kSize, .k = kSize});
-  const Numbers a(device, kSize * kSize), b(device, kSize * kSize), c(device, kSize * kSize);
+double ProductSeconds(const Device& device, int64_t size) {
+  const auto plan = device.MakeGemm({.m = size, .n = size, .k = size});
+  const Numbers a(device, size * size), b(device, size * size), c(device, size * size);
   const auto floats = static_cast<int64_t>(plan->ScratchBytes() / sizeof(float));
   const Numbers scratch(device, floats + 1);
   const std::span<std::byte> bytes(reinterpret_cast<std::byte*>(scratch.get()),
                                    plan->ScratchBytes());
-  const double seconds =
-      BestSeconds(5, [&] { plan->Run(a.get(), b.get(), nullptr, c.get(), bytes); });
-  return 2e-9 * kSize * kSize * kSize / seconds;
+  return BestSeconds(device, [&] { plan->Run(a.get(), b.get(), nullptr, c.get(), bytes); });
 }
 
-double MeasureMemory(const Device& device) {
-  constexpr int64_t kCount = 16 << 20;
-  const Numbers x_numbers(device, kCount), y_numbers(device, kCount);
-  const float* const x = x_numbers.get();
-  float* const y = y_numbers.get();
-  const double seconds =
-      BestSeconds(5, [&] { ParallelFor(kCount, [=](int64_t i) { y[i] += 0.5f * x[i]; }); });
-  return 12e-9 * kCount / seconds;
+double PassSeconds(const Device& device, int64_t count) {
+  const Numbers x(device, count), y(device, count);
+  return BestSeconds(device, [&] { Update(device, AddHalf{}, count, y.get(), x.get()); });
 }
+
+// A size, doubled until a run takes this long: what starts a run then counts little.
+constexpr double kLongEnough = 2e-3;
+struct Sizes {
+  int64_t first, most;
+};
+
+template <class F>
+std::pair<int64_t, double> Measure(Sizes sizes, const F& seconds_of) {
+  for (int64_t size = sizes.first;; size *= 2) {
+    const double seconds = seconds_of(size);
+    if (seconds >= kLongEnough || size >= sizes.most) return {size, seconds};
+  }
+}
+
+// On the CPU one size for all machines, too large for their caches.
+constexpr Sizes kCpuProduct = {1024, 1024}, kGpuProduct = {256, 8192};
+constexpr Sizes kCpuPass = {int64_t{16} << 20, int64_t{16} << 20};
+constexpr Sizes kGpuPass = {int64_t{1} << 20, int64_t{512} << 20};
 
 }  // namespace
 
 MachinePeak MeasurePeak(const Device& device) {
-  return {MeasureProducts(device), MeasureMemory(device)};
+  const bool cpu = device.kind() == DeviceKind::kCpu;
+  const auto [size, product] = Measure(cpu ? kCpuProduct : kGpuProduct,
+                                       [&](int64_t n) { return ProductSeconds(device, n); });
+  const auto [count, pass] =
+      Measure(cpu ? kCpuPass : kGpuPass, [&](int64_t n) { return PassSeconds(device, n); });
+  const auto edge = static_cast<double>(size);
+  return {2e-9 * edge * edge * edge / product, 12e-9 * static_cast<double>(count) / pass};
 }
 
 }  // namespace trainer

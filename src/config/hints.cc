@@ -28,6 +28,8 @@ class Hints {
           "a BatchNorm takes the statistics of its whole batch");
     }
     if (proto.has_multinode()) Add("multinode", net.Where("multinode"), kMachines);
+    constexpr const char* kAlgorithms = "default_conv_algos_override";
+    if (proto.has_default_conv_algos_override()) Add(kAlgorithms, net.Where(kAlgorithms), kEngine);
     for (const LayerSpec& layer : net.layers) Look(layer);
   }
 
@@ -39,12 +41,27 @@ class Hints {
       Add("quantization_param", layer.Where("quantization_param"), "layers compute in FLOAT");
     }
     if (proto.has_multinode()) Add("multinode", layer.Where("multinode"), kMachines);
+    if (proto.has_cudnn_math_override()) {
+      Add("cudnn_math_override", layer.Where("cudnn_math_override"),
+          "default_cudnn_math_override of the net, or --tf32, holds for all layers");
+    }
+    LookAtAlgorithms(layer);
     for (const char* field : {"mn_activation_param", "mn_grad_compress_param"}) {
       const auto* known = caffe::LayerParameter::descriptor()->FindFieldByName(field);
       if (!proto.GetReflection()->HasField(proto, known)) continue;
       Add("multinode", layer.Where(field), kMachines);
     }
     LookAtEngines(layer);
+  }
+
+  // NVIDIA Caffe's choice of cuDNN's algorithms.
+  void LookAtAlgorithms(const LayerSpec& layer) {
+    const caffe::ConvolutionParameter& param = layer.proto().convolution_param();
+    const auto add = [&](const char* field) {
+      Add(field, layer.WhereIn("convolution_param", field), kEngine);
+    };
+    if (param.has_conv_algos_override()) add("conv_algos_override");
+    if (param.has_cudnn_convolution_algo_seeker()) add("cudnn_convolution_algo_seeker");
   }
 
   // The engine in one of the layer's own messages, where only Intel Caffe has it.

@@ -48,6 +48,26 @@ TEST_F(HintsTest, OfIntelCaffeAreSaidOncePerKind) {
                    "itself")));
 }
 
+TEST_F(HintsTest, OfNvidiaCaffeToCudnnAreSaidOncePerKind) {
+  Load(R"(default_conv_algos_override: "1,1,1"
+    layer { name: 'a' type: 'Convolution' top: 'a' cudnn_math_override: 1
+      convolution_param { num_output: 1 kernel_size: 1 conv_algos_override: "0,1,1"
+        cudnn_convolution_algo_seeker: GET } }
+    layer { name: 'b' type: 'Convolution' top: 'b' cudnn_math_override: 0
+      convolution_param { num_output: 1 kernel_size: 1 } })");
+  EXPECT_THAT(
+      said_,
+      ElementsAre(
+          EndsWith("n.prototxt:1:1: default_conv_algos_override has no effect: this program "
+                   "chooses the kernels itself"),
+          EndsWith("n.prototxt:2:52: cudnn_math_override has no effect: "
+                   "default_cudnn_math_override of the net, or --tf32, holds for all layers"),
+          EndsWith("n.prototxt:3:56: conv_algos_override has no effect: this program chooses the "
+                   "kernels itself"),
+          EndsWith("n.prototxt:4:9: cudnn_convolution_algo_seeker has no effect: this program "
+                   "chooses the kernels itself")));
+}
+
 TEST_F(HintsTest, TheEnginesOfBvlcAndNoHintsAreNoNews) {
   Load("layer { name: 'a' type: 'ReLU' bottom: 'x' top: 'a' relu_param { engine: CUDNN } }");
   EXPECT_THAT(said_, IsEmpty());

@@ -1,7 +1,12 @@
 #include "support/source_folder.h"
 
+#include <cstdlib>
+
 namespace trainer {
 
-std::string SourceFolder() { return TRAINER_SOURCE_DIR; }
+std::string SourceFolder() {
+  const char* const moved = std::getenv("TRAINER_SOURCE_DIR");
+  return moved != nullptr ? moved : TRAINER_SOURCE_DIR;
+}
 
 }  // namespace trainer

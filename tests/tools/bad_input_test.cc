@@ -89,7 +89,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "solver.prototxt:14:", "Did you mean 'SGD'?"},
         Mistake{"ANetThatIsNotThere", "\"net.prototxt\"", "\"nt.prototxt\"", 66, "", "nt.prototxt"},
         Mistake{"AGpu", "solver_mode: CPU", "solver_mode: GPU", 69,
-                "solver.prototxt:15:", "write solver_mode: CPU"},
+                "solver.prototxt:15:1: solver_mode is GPU: ", "for the CPU write solver_mode: CPU"},
         Mistake{"AFolderThatIsNotThere", "\"snap\"", "\"absent/snap\"", 73, "", "absent"}),
     [](const auto& test) { return test.param.name; });
 

@@ -122,7 +122,7 @@ TEST(CheckTest, SaysWhatIsWrongWithTheFiles) {
   {
     CheckJob job;
     job.solver = Edited(job.solver, "solver_mode: CPU", "solver_mode: GPU");
-    job.ExpectOne(69, "write solver_mode: CPU, or give --set solver_mode=CPU");
+    job.ExpectOne(69, "for the CPU write solver_mode: CPU, or give --set solver_mode=CPU");
     EXPECT_EQ(job.Check({"--set", "solver_mode=CPU"}).exit_code, 0);
     EXPECT_EQ(job.Train({"--set", "solver_mode=CPU"}).exit_code, 0);
   }

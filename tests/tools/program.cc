@@ -69,7 +69,7 @@ std::vector<std::string> Outcome::Errors() const {
 }
 
 Program::Program(const std::vector<std::string>& arguments, const RunOptions& options) {
-  std::vector<std::string> words = {TRAINER_PROGRAM};
+  std::vector<std::string> words = {options.emulated_gpu ? TRAINER_EMULATED : TRAINER_PROGRAM};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
@@ -138,6 +138,8 @@ Outcome Program::Wait() {
   outcome_.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   return outcome_;
 }
+
+bool HasEmulatedGpu() { return TRAINER_EMULATED[0] != '\0'; }
 
 Outcome RunProgram(const std::vector<std::string>& arguments, const RunOptions& options) {
   return Program(arguments, options).Wait();

@@ -29,6 +29,7 @@ struct RunOptions {
   std::string stdout_path = "";                          // where stdout goes instead of `out`
   std::string stderr_path = "";                          // the same of stderr and `err`
   size_t file_limit = 0;                                 // most bytes of a file; 0: no limit
+  bool emulated_gpu = false;  // trainer_emulated; TRAINER_EMULATED_GPU in env describes its GPUs
 };
 
 // One run. The destructor kills what still runs.
@@ -57,6 +58,9 @@ class Program {
   Outcome outcome_;
   size_t seen_ = 0;  // bytes of err that WaitForLine went past
 };
+
+// Whether this build has the program on an emulated GPU.
+bool HasEmulatedGpu();
 
 // Start to end.
 Outcome RunProgram(const std::vector<std::string>& arguments, const RunOptions& options = {});

@@ -66,8 +66,8 @@ TEST(HelpTest, ShowsEveryFlagOfTrainWithItsDefault) {
   const std::string page = RunProgram({"help", "train"}).out;
   for (const char* flag :
        {"--solver=FILE", "--snapshot=FILE", "--weights=FILES", "--level=N", "--stage=LIST",
-        "--gpu=LIST", "--sigint_effect=EFFECT", "--sighup_effect=EFFECT", "--sigterm_effect=EFFECT",
-        "--sigusr1_effect=EFFECT", "--stop_exit_code=N"}) {
+        "--gpu=ID", "--tf32", "--deterministic", "--sigint_effect=EFFECT", "--sighup_effect=EFFECT",
+        "--sigterm_effect=EFFECT", "--sigusr1_effect=EFFECT", "--stop_exit_code=N"}) {
     EXPECT_THAT(page, HasSubstr(flag));
   }
   EXPECT_THAT(page, HasSubstr("what SIGHUP does (default snapshot)"));
@@ -130,14 +130,6 @@ TEST(UsageTest, RefusesWhatExcludesEachOther) {
   ExpectRefused({"plan"}, 64, "needs either --solver=FILE or --model=FILE");
   ExpectRefused({"time", "--solver=x", "--model=y"}, 64,
                 "needs either --solver=FILE or --model=FILE");
-}
-
-TEST(UsageTest, RefusesAGpuBecauseThisBuildHasNone) {
-  ExpectRefused({"train", "--solver=x", "--gpu=0"}, 69, "this build has no CUDA");
-  ExpectRefused({"train", "--solver=x", "--gpu=all"}, 69, "this build has no CUDA");
-  ExpectRefused({"time", "--model=x", "-gpu", "0,1"}, 69, "this build has no CUDA");
-  ExpectRefused({"device_query", "--gpu=0"}, 69, "this build has no CUDA");
-  ExpectRefused({"train", "--solver=x", "--gpu=abc"}, 64, "give numbers with commas between");
 }
 
 TEST(UsageTest, TakesFlagsInEverySpellingAndBeforeTheVerb) {

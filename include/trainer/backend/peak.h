@@ -10,9 +10,10 @@ struct MachinePeak {
   double gbytes = 0;  // billions of bytes per second between memory and all threads
 };
 
-// Measures it in less than a second: the best of a few products of 1024 x 1024 matrices, and of a
-// few passes of y += a * x over arrays of 64 MiB, which move 12 bytes per element (a plain copy
-// reads what it writes as well, without that showing in its count).
+// Measures it in less than a second: the best of a few products of square matrices (1024 x 1024 on
+// the CPU, as large as it takes on a GPU), and of a few passes of y += a * x over arrays (of 64 MiB
+// on the CPU), which move 12 bytes per element (a plain copy reads what it writes as well, without
+// that showing in its count).
 MachinePeak MeasurePeak(const Device& device);
 
 }  // namespace trainer

@@ -1,0 +1,169 @@
+#include "trainer/backend/plan_device.h"
+
+#include <limits>
+
+#include "batch_norm_math.h"
+#include "check.h"
+#include "trainer/base/error.h"
+
+namespace trainer {
+namespace {
+
+[[noreturn]] void Fail() {
+  throw Error(ErrorCode::kInternal, "a device that only plans was asked to compute");
+}
+
+constexpr const char* kName = "planned only";
+
+class PlannedGemm final : public GemmPlan {
+ public:
+  std::string Implementation() const override { return kName; }
+  void Run(const void*, const void*, const float*, void*, std::span<std::byte>) override { Fail(); }
+};
+
+class PlannedConv final : public ConvPlan {
+ public:
+  explicit PlannedConv(const ConvDesc& desc) : scratch_(EstimatedConvScratch(desc)) {}
+  std::string Implementation() const override { return kName; }
+  size_t ScratchBytes() const override { return scratch_; }
+  void Forward(ConstTensor, const float*, const float*, Tensor, std::span<std::byte>) override {
+    Fail();
+  }
+  void BackwardWeight(ConstTensor, ConstTensor, float*, float*, std::span<std::byte>) override {
+    Fail();
+  }
+  void BackwardData(ConstTensor, const float*, Tensor, std::span<std::byte>) override { Fail(); }
+
+ private:
+  size_t scratch_;
+};
+
+// The winner of each window as 32 bits.
+class PlannedPool final : public PoolPlan {
+ public:
+  explicit PlannedPool(const PoolDesc& desc)
+      : workspace_(desc.method == PoolMethod::kAverage || !desc.training
+                       ? 0
+                       : static_cast<size_t>(desc.OutShape().Count()) * sizeof(int32_t)) {}
+  std::string Implementation() const override { return kName; }
+  size_t WorkspaceBytes() const override { return workspace_; }
+  void Forward(ConstTensor, Tensor, std::span<std::byte>) override { Fail(); }
+  void Backward(ConstTensor, Tensor, std::span<const std::byte>) override { Fail(); }
+  void Winners(std::span<const std::byte>, Tensor) override { Fail(); }
+
+ private:
+  size_t workspace_;
+};
+
+// As BatchNormPasses: three arrays of channels, and the sums of each chunk of pixels.
+class PlannedBatchNorm final : public BatchNormPlan {
+ public:
+  explicit PlannedBatchNorm(const BatchNormDesc& desc) : pixels_(WorkChunks(desc.shape)) {}
+  std::string Implementation() const override { return kName; }
+  size_t WorkspaceBytes() const override {
+    return 3 * static_cast<size_t>(pixels_.rows.length) * sizeof(float);
+  }
+  size_t ScratchBytes() const override {
+    return 2 * static_cast<size_t>((pixels_.chunks + 1) * pixels_.rows.length) * sizeof(float);
+  }
+  BatchNormStats StatsIn(std::span<std::byte>) const override { Fail(); }
+  void Moments(ConstTensor, const BatchNormStats&, std::span<std::byte>) override { Fail(); }
+  void Forward(const BatchNormTensors&, const BatchNormStats&) override { Fail(); }
+  void Recompute(const BatchNormTensors&, const BatchNormStats&) override { Fail(); }
+  void Backward(const BatchNormGradients&, const BatchNormStats&, std::span<std::byte>) override {
+    Fail();
+  }
+
+ private:
+  PixelChunks pixels_;
+};
+
+// The base of each power as a float.
+class PlannedLrn final : public LrnPlan {
+ public:
+  explicit PlannedLrn(const LrnDesc& desc)
+      : workspace_(static_cast<size_t>(desc.shape.Count()) * sizeof(float)) {}
+  std::string Implementation() const override { return kName; }
+  size_t WorkspaceBytes() const override { return workspace_; }
+  void Forward(ConstTensor, Tensor, std::span<std::byte>) override { Fail(); }
+  void Backward(ConstTensor, ConstTensor, Tensor, std::span<const std::byte>,
+                std::span<std::byte>) override {
+    Fail();
+  }
+
+ private:
+  size_t workspace_;
+};
+
+class PlannedSoftmax final : public SoftmaxPlan {
+ public:
+  std::string Implementation() const override { return kName; }
+  void Forward(ConstTensor, Tensor) override { Fail(); }
+  void Backward(ConstTensor, ConstTensor, Tensor) override { Fail(); }
+};
+
+class PlanDevice final : public Device {
+ public:
+  DeviceKind kind() const override { return DeviceKind::kCuda; }
+  std::string Describe() const override { return "a GPU, planned only"; }
+  size_t FreeBytes() const override { return std::numeric_limits<size_t>::max() / 2; }
+
+  void* Allocate(size_t) const override { Fail(); }
+  void Free(void*) const override {}
+  void CopyToDevice(void*, const void*, size_t) const override { Fail(); }
+  void CopyToHost(void*, const void*, size_t) const override { Fail(); }
+  void Fill(void*, unsigned char, size_t) const override { Fail(); }
+  void Synchronize() const override {}
+
+  std::unique_ptr<GemmPlan> MakeGemm(const GemmDesc& desc) const override {
+    CheckGemm(desc);
+    return std::make_unique<PlannedGemm>();
+  }
+  std::unique_ptr<ConvPlan> MakeConv(const ConvDesc& desc) const override {
+    CheckConv(desc);
+    return std::make_unique<PlannedConv>(desc);
+  }
+  std::unique_ptr<PoolPlan> MakePool(const PoolDesc& desc) const override {
+    CheckPool(desc);
+    return std::make_unique<PlannedPool>(desc);
+  }
+  std::unique_ptr<BatchNormPlan> MakeBatchNorm(const BatchNormDesc& desc) const override {
+    CheckBatchNorm(desc);
+    return std::make_unique<PlannedBatchNorm>(desc);
+  }
+  std::unique_ptr<LrnPlan> MakeLrn(const LrnDesc& desc) const override {
+    CheckLrn(desc);
+    return std::make_unique<PlannedLrn>(desc);
+  }
+  std::unique_ptr<SoftmaxPlan> MakeSoftmax(const SoftmaxDesc& desc) const override {
+    CheckSoftmax(desc);
+    return std::make_unique<PlannedSoftmax>();
+  }
+
+  void Copy(const CopyDesc&, const void*, void*) const override { Fail(); }
+  void Convert(const ConstTensor&, const Tensor&) const override { Fail(); }
+  void AddChannelSums(const ChannelSumsDesc&, const ConstTensor&, const ConstTensor*,
+                      float*) const override {
+    Fail();
+  }
+};
+
+}  // namespace
+
+size_t EstimatedConvScratch(const ConvDesc& desc) {
+  const auto bytes = [&](const Shape& shape) {
+    return static_cast<size_t>(shape.Count()) * SizeOf(desc.dtype);
+  };
+  // The weights in the library's order and type, and the partial sums of their gradient where few
+  // of them share many pixels.
+  constexpr size_t kPartialSums = 4;
+  const auto weights = static_cast<size_t>(desc.WeightShape().Count()) * sizeof(float);
+  // Kernels for f32 read some tensors in another order, and copy them first.
+  const size_t copies =
+      desc.dtype == DType::kF32 ? bytes(desc.InShape()) + bytes(desc.OutShape()) : 0;
+  return (1 + kPartialSums) * weights + copies;
+}
+
+std::unique_ptr<Device> MakePlanDevice() { return std::make_unique<PlanDevice>(); }
+
+}  // namespace trainer

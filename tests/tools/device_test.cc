@@ -1,0 +1,100 @@
+// --gpu, solver_mode and their like where there is no GPU; emulated_test.cc has one.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "job.h"
+#include "json_reader.h"
+
+namespace trainer {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+// Exit code 64 or 69 and one line.
+void ExpectOne(const Outcome& outcome, int code, const std::string& start, const std::string& end) {
+  EXPECT_EQ(outcome.exit_code, code) << outcome.err;
+  EXPECT_THAT(outcome.Errors(), ElementsAre(AllOf(StartsWith(start), EndsWith(end))));
+}
+
+TEST(GpuFlagTest, OfEveryVerbThatComputesNamesWhatIsMissing) {
+  const Job job;
+  job.Write();
+  ASSERT_EQ(job.Train({"--set", "max_iter=1"}).exit_code, 0);
+  const std::string weights = "--weights=snap_iter_1.caffemodel";
+  for (const std::vector<std::string>& command : {
+           std::vector<std::string>{"train", "--solver=solver.prototxt"},
+           {"test", "--model=net.prototxt", weights},
+           {"time", "--model=net.prototxt"},
+           {"time", "--solver=solver.prototxt"},
+           {"features", "--model=net.prototxt", weights, "--blobs=ip", "--out=ip.h5"},
+           {"classify", "--model=net.prototxt", weights, "picture.png"},
+       }) {
+    std::vector<std::string> asking = command;
+    asking.push_back("--gpu=0");
+    ExpectOne(RunProgram(asking, job.options()), 69, "--gpu=0: this build has no CUDA",
+              "; without --gpu the CPU computes");
+    asking.back() = "--gpu=all";
+    ExpectOne(RunProgram(asking, job.options()), 69, "--gpu=all: this build has no CUDA", "");
+  }
+  EXPECT_THAT(job.Files("."), testing::IsEmpty());
+  ExpectOne(RunProgram({"device_query", "--gpu=0"}), 69, "this build has no CUDA", "");
+}
+
+TEST(GpuFlagTest, IsANumberOrAllAndNamesOneGpu) {
+  for (const std::string wrong : {"abc", "-1", "0x1", "12345", ",", "0,b"}) {
+    ExpectOne(RunProgram({"train", "--solver=x", "--gpu=" + wrong}), 64, "--gpu=" + wrong,
+              ": give the number of a GPU, such as 0, or all");
+  }
+  ExpectOne(RunProgram({"time", "--model=x", "-gpu", "0,1"}), 69, "--gpu=0,1: a run computes on",
+            "one GPU; name one, such as --gpu=0");
+}
+
+TEST(GpuFlagTest, IsAFindingOfCheckWhichGoesOn) {
+  Job job;
+  job.net = Edited(job.net, "data/test_lmdb", "data/absent");
+  job.Write();
+  const Outcome outcome =
+      RunProgram({"check", "--solver=solver.prototxt", "--gpu=0"}, job.options());
+  EXPECT_EQ(outcome.exit_code, 69);
+  EXPECT_THAT(outcome.out, HasSubstr("error: --gpu=0: this build has no CUDA"));
+  EXPECT_THAT(outcome.out, HasSubstr("data/absent"));
+  EXPECT_THAT(outcome.out, HasSubstr("\ncheck: 2 errors"));
+}
+
+TEST(SolverModeTest, GpuWithADeviceBelowZeroIsAMistakeInTheSolver) {
+  Job job;
+  job.solver = Edited(job.solver, "solver_mode: CPU", "solver_mode: GPU\ndevice_id: -1");
+  ExpectRefused(job, job.Train(), 78, "solver.prototxt:16:1: device_id is -1");
+}
+
+TEST(SolverModeTest, DeviceIdCountsForGpusOnly) {
+  Job job;
+  job.solver = Edited(job.solver, "solver_mode: CPU", "solver_mode: CPU device_id: 7");
+  EXPECT_EQ(job.Train().exit_code, 0);
+  job.solver = Edited(job.solver, "solver_mode: CPU", "");
+  EXPECT_EQ(job.Train().exit_code, 0);
+}
+
+TEST(Tf32Test, HasNoEffectOnTheCpuAndTheLogSaysSo) {
+  const Job job;
+  const Outcome outcome = job.Train({"--tf32", "--deterministic"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.err, HasSubstr("--tf32 has no effect on the CPU"));
+}
+
+TEST(DeviceQueryTest, PrintsJson) {
+  const Outcome outcome = RunProgram({"device_query", "--json"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  const JsonValue json = ReadJson(outcome.out);
+  EXPECT_THAT(json["device"].text, StartsWith("CPU, 1 thread, "));
+  EXPECT_EQ(json["cuda"]["built"].text, "false");
+  EXPECT_THAT(json["cuda"]["missing"][0].text, StartsWith("this build has no CUDA"));
+}
+
+}  // namespace
+}  // namespace trainer

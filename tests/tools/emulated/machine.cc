@@ -1,0 +1,82 @@
+// What makes trainer_emulated of trainer: the emulated GPUs that TRAINER_EMULATED_GPU describes, in
+// words with blanks between:
+//
+//   gpus=2 memory=64 driver=0       how many, MiB of each, the driver's version
+//   fail=malloc:3:2                 the fourth call of the kind from the start of main returns 2
+//   break=launch:100:700            the 101st succeeds, and what it queued breaks the GPU with 700
+//
+// Kinds are those of emulated_gpu.h in small letters, errors numbers of cudaError_t. What the GPU
+// finds wrong with its user is printed at the end.
+
+#include <emulated_gpu.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <sstream>
+#include <string>
+
+namespace {
+
+[[noreturn]] void Refuse(const std::string& word) {
+  std::fprintf(stderr, "TRAINER_EMULATED_GPU: '%s' is nothing that the emulated GPU knows\n",
+               word.c_str());
+  std::exit(125);
+}
+
+emulated_gpu::CallKind KindOf(const std::string& name, const std::string& word) {
+  using emulated_gpu::CallKind;
+  if (name == "malloc") return CallKind::kMalloc;
+  if (name == "launch") return CallKind::kLaunch;
+  if (name == "copy") return CallKind::kCopy;
+  if (name == "synchronize") return CallKind::kSynchronize;
+  if (name == "create") return CallKind::kCreate;
+  if (name == "other") return CallKind::kOther;
+  Refuse(word);
+}
+
+// "copy:3:700" of the word.
+void Inject(bool breaks, const std::string& fault, const std::string& word) {
+  const size_t first = fault.find(':'), second = fault.find(':', first + 1);
+  if (second == std::string::npos) Refuse(word);
+  const auto kind = KindOf(fault.substr(0, first), word);
+  const int n = std::atoi(fault.c_str() + first + 1), error = std::atoi(fault.c_str() + second + 1);
+  breaks ? emulated_gpu::InjectBreakdown(kind, n, error)
+         : emulated_gpu::InjectError(kind, n, error);
+}
+
+void PrintProblems() {
+  for (const std::string& problem : emulated_gpu::Problems()) {
+    std::fprintf(stderr, "emulated GPU: %s\n", problem.c_str());
+  }
+}
+
+const bool kReady = [] {
+  const char* const text = std::getenv("TRAINER_EMULATED_GPU");
+  std::istringstream words(text == nullptr ? "" : text);
+  emulated_gpu::Options options;
+  std::string faults;
+  for (std::string word; words >> word;) {
+    const std::string name = word.substr(0, word.find('=')), value = word.substr(name.size() + 1);
+    const int number = std::atoi(value.c_str());
+    if (name == "gpus") {
+      options.devices.assign(static_cast<size_t>(number), {});
+    } else if (name == "memory") {
+      for (auto& gpu : options.devices) gpu.memory_bytes = static_cast<size_t>(number) << 20;
+    } else if (name == "driver") {
+      options.driver = number;
+    } else if (name == "fail" || name == "break") {
+      faults += word + " ";
+    } else {
+      Refuse(word);
+    }
+  }
+  emulated_gpu::Reset(options);
+  std::istringstream again(faults);
+  for (std::string word; again >> word;) {
+    Inject(word[0] == 'b', word.substr(word.find('=') + 1), word);
+  }
+  std::atexit(PrintProblems);
+  return true;
+}();
+
+}  // namespace

@@ -1,0 +1,191 @@
+// Training on a GPU, which is emulated: the verbs as users run them.
+
+#include <csignal>
+#include <regex>
+
+#include "gpu_job.h"
+#include "json_reader.h"
+
+namespace trainer {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::SizeIs;
+using testing::StartsWith;
+
+class GpuTrainTest : public EmulatedGpuTest {
+ protected:
+  // The losses that the log gives, of training and tests.
+  static std::vector<double> Losses(const Outcome& outcome) {
+    static const std::regex pattern(R"((?:, loss|loss|accuracy) = ([-+.\w]+))");
+    std::vector<double> losses;
+    const auto end = std::sregex_iterator();
+    for (auto at = std::sregex_iterator(outcome.err.begin(), outcome.err.end(), pattern); at != end;
+         ++at) {
+      losses.push_back(std::stod((*at)[1]));
+    }
+    return losses;
+  }
+  static void ExpectClose(const Outcome& a, const Outcome& b) {
+    EXPECT_THAT(Losses(a), testing::Pointwise(testing::DoubleNear(2e-3), Losses(b)));
+  }
+  std::string Weights(int iter) const {
+    return ReadText(job_.folder() / ("snap_iter_" + std::to_string(iter) + ".caffemodel"));
+  }
+};
+
+TEST_F(GpuTrainTest, LearnsAsOnTheCpuAndSaysWhereItRuns) {
+  const Outcome gpu = job_.TrainOnGpu();
+  ASSERT_EQ(gpu.exit_code, 0) << gpu.err;
+  EXPECT_TRUE(Finds(gpu.err, R"(\] Use GPU 0: Emulated GPU, )")) << gpu.err;
+  EXPECT_THAT(gpu.err, Not(HasSubstr("Use CPU.")));
+  const Outcome cpu = job_.Train();
+  EXPECT_THAT(Losses(cpu), SizeIs(testing::Gt(10u)));
+  ExpectClose(gpu, cpu);
+}
+
+TEST_F(GpuTrainTest, AdamAndAveragedWeightsLearnAsOnTheCpu) {
+  job_.solver = Edited(job_.solver, "momentum: 0.9", "type: \"Adam\" ema_decay: 0.9 iter_size: 2");
+  job_.solver = Edited(job_.solver, "base_lr: 0.05", "base_lr: 0.001 clip_gradients: 5");
+  ExpectClose(job_.TrainOnGpu(), job_.Train());
+}
+
+TEST_F(GpuTrainTest, In16BitsLearnsToo) {
+  const std::vector<std::string> flags = {"--set", "default_forward_type=BFLOAT16"};
+  const Outcome gpu = job_.TrainOnGpu(flags);
+  ASSERT_EQ(gpu.exit_code, 0) << gpu.err;
+  EXPECT_THAT(Losses(gpu), testing::Pointwise(testing::DoubleNear(0.1), Losses(job_.Train(flags))));
+}
+
+TEST_F(GpuTrainTest, TheFlagWinsOverTheSolver) {
+  job_.solver = Edited(job_.solver, "solver_mode: CPU", "solver_mode: GPU device_id: 1");
+  const std::vector<std::string> one = job_.TrainCommand({"--set", "max_iter=1"});
+  EXPECT_THAT(job_.Run(one, "gpus=2").err, HasSubstr("Use GPU 1: "));
+  std::vector<std::string> other = one;
+  other.push_back("--gpu=0");
+  EXPECT_THAT(job_.Run(other, "gpus=2").err, HasSubstr("Use GPU 0: "));
+  job_.solver = Edited(job_.solver, "solver_mode: GPU device_id: 1", "");
+  EXPECT_THAT(job_.Run(one, "gpus=2").err, HasSubstr("Use CPU."));
+}
+
+TEST_F(GpuTrainTest, AllMeansTheOnlyGpu) {
+  std::vector<std::string> command = job_.TrainCommand({"--set", "max_iter=1", "--gpu=all"});
+  EXPECT_THAT(job_.Run(command).err, HasSubstr("Use GPU 0: "));
+  const Outcome several = job_.Run(command, "gpus=2");
+  EXPECT_EQ(several.exit_code, 69);
+  EXPECT_THAT(several.Errors(), ElementsAre("--gpu=all: a run computes on one GPU; name one, such "
+                                            "as --gpu=0"));
+}
+
+TEST_F(GpuTrainTest, NvidiasChoiceOfMathIsTakenAsTf32) {
+  job_.net = "default_cudnn_math_override: 1\n" + job_.net;
+  const std::vector<std::string> one = {"--set", "max_iter=1"};
+  EXPECT_THAT(job_.TrainOnGpu(one).err,
+              HasSubstr("net.prototxt:1:1: default_cudnn_math_override: 1 is taken as --tf32"));
+  EXPECT_THAT(job_.TrainOnGpu({"--set", "max_iter=1", "--notf32"}).err,
+              Not(HasSubstr("is taken as")));
+  job_.net = Edited(job_.net, "math_override: 1", "math_override: 0");
+  EXPECT_THAT(job_.TrainOnGpu(one).err, HasSubstr("is taken as --notf32"));
+}
+
+TEST_F(GpuTrainTest, GoesOnBitForBitAndOnTheOtherDevice) {
+  const Outcome whole = job_.TrainOnGpu({"--deterministic"});
+  ASSERT_EQ(whole.exit_code, 0) << whole.err;
+  const std::string weights = Weights(20);
+  const Outcome resumed =
+      job_.TrainOnGpu({"--deterministic", "--snapshot=snap_iter_10.solverstate"});
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_EQ(Weights(20), weights);
+  const Outcome on_cpu = job_.Train({"--snapshot=snap_iter_10.solverstate"});
+  ASSERT_EQ(on_cpu.exit_code, 0) << on_cpu.err;
+  ExpectClose(on_cpu, resumed);
+  ASSERT_EQ(job_.Train().exit_code, 0);
+  const Outcome from_cpu = job_.TrainOnGpu({"--snapshot=snap_iter_10.solverstate"});
+  ASSERT_EQ(from_cpu.exit_code, 0) << from_cpu.err;
+  ExpectClose(from_cpu, on_cpu);
+}
+
+TEST_F(GpuTrainTest, SigtermSavesAndTheRunGoesOn) {
+  job_.solver = Edited(job_.solver, "max_iter: 20", "max_iter: 1000000");
+  job_.Write();
+  std::vector<std::string> command = job_.TrainCommand({"--gpu=0", "--resume=auto"});
+  Program run(command, job_.gpu_options());
+  run.WaitForLine("Iteration 5 ");
+  run.Signal(SIGTERM);
+  const Outcome stopped = run.Wait();
+  EXPECT_EQ(stopped.exit_code, 75) << stopped.err;
+  EXPECT_THAT(job_.Files("."), IsEmpty());
+  Program again(command, job_.gpu_options());
+  EXPECT_THAT(again.WaitForLine("Restoring"), HasSubstr("snap_iter_"));
+  again.WaitForLine("Iteration ");
+  again.Signal(SIGKILL);
+  EXPECT_EQ(again.Wait().signal, SIGKILL);
+}
+
+TEST_F(GpuTrainTest, OtherVerbsComputeThereToo) {
+  ASSERT_EQ(job_.TrainOnGpu({"--set", "max_iter=10"}).exit_code, 0);
+  const std::string weights = "--weights=snap_iter_10.caffemodel", net = "--model=net.prototxt";
+  const auto both = [&](std::vector<std::string> command) {
+    const Outcome cpu = RunProgram(command, job_.options());
+    EXPECT_EQ(cpu.exit_code, 0) << cpu.err;
+    command.push_back("--gpu=0");
+    const Outcome gpu = job_.Run(command);
+    EXPECT_EQ(gpu.exit_code, 0) << gpu.err;
+    return std::pair(cpu, gpu);
+  };
+  const auto [cpu_test, gpu_test] = both({"test", net, weights, "--iterations=2", "--confusion"});
+  EXPECT_EQ(gpu_test.out, cpu_test.out);
+  EXPECT_THAT(gpu_test.err, HasSubstr("Use GPU 0: "));
+  ExpectClose(gpu_test, cpu_test);
+  both({"features", net, weights, "--blobs=ip", "--out=f.h5", "--iterations=1", "--force"});
+  const auto [cpu_time, gpu_time] = both({"time", "--solver=solver.prototxt", "--iterations=2"});
+  EXPECT_THAT(gpu_time.out, HasSubstr("conv"));
+  const auto [cpu_check, gpu_check] = both({"check", "--solver=solver.prototxt"});
+  EXPECT_TRUE(Finds(gpu_check.out, R"(\nGPU memory +\S+ [KM]iB, \S+ [GM]iB are free: )"))
+      << gpu_check.out;
+}
+
+TEST_F(GpuTrainTest, ClassifiesAPicture) {
+  WriteText(job_.folder() / "a.pgm", "P5 28 28 255\n" + std::string(784, '\x40'));
+  ASSERT_EQ(job_.TrainOnGpu({"--set", "max_iter=10"}).exit_code, 0);
+  ASSERT_EQ(RunProgram({"deploy", "--model=net.prototxt", "--out=deploy.prototxt"}, job_.options())
+                .exit_code,
+            0);
+  const std::vector<std::string> command = {"classify", "--model=deploy.prototxt", "--json",
+                                            "--weights=snap_iter_10.caffemodel", "a.pgm"};
+  std::vector<std::string> on_gpu = command;
+  on_gpu.push_back("--gpu=0");
+  const Outcome gpu = job_.Run(on_gpu);
+  ASSERT_EQ(gpu.exit_code, 0) << gpu.err;
+  const Outcome cpu = RunProgram(command, job_.options());
+  const std::regex digits(R"((\.\d{3})\d+)");
+  EXPECT_EQ(std::regex_replace(gpu.out, digits, "$1"), std::regex_replace(cpu.out, digits, "$1"));
+}
+
+TEST_F(GpuTrainTest, DeviceQueryAndPlanShowIt) {
+  const Outcome all = job_.Run({"device_query"}, "gpus=2 memory=2048");
+  EXPECT_EQ(all.exit_code, 0) << all.err;
+  EXPECT_TRUE(Finds(all.out, R"(\nGPU 0: +Emulated GPU, at )")) << all.out;
+  EXPECT_TRUE(Finds(all.out, R"(\nGPU 1: +Emulated GPU, at )")) << all.out;
+  EXPECT_TRUE(Finds(all.out, R"(\n  memory: +2\.0 GiB, 2\.0 GiB free)")) << all.out;
+  EXPECT_TRUE(Finds(all.out, R"(\n  compute: +capability 8\.0, 4 multiprocessors)")) << all.out;
+  EXPECT_TRUE(Finds(all.out, R"(\nCUDA: +runtime 13\.0, driver for 13\.0)")) << all.out;
+  std::istringstream lines(all.out);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
+  const Outcome one = job_.Run({"device_query", "--gpu=1", "--json"}, "gpus=2");
+  const JsonValue json = ReadJson(one.out);
+  ASSERT_EQ(json["gpus"].size(), 1u);
+  EXPECT_EQ(json["gpus"][0]["id"].number, 1);
+  EXPECT_EQ(json["gpus"][0]["memory_bytes"].number, 1 << 30);
+  EXPECT_EQ(job_.Run({"device_query", "--gpu=2"}, "gpus=2").exit_code, 69);
+  const Outcome plan = job_.Run({"plan", "--solver=solver.prototxt", "--gpu=0"});
+  EXPECT_EQ(plan.exit_code, 0) << plan.err;
+  EXPECT_THAT(plan.out, AllOf(HasSubstr("\nfits into GPU 0, with "), Not(HasSubstr("estimate"))));
+}
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,165 @@
+#include "plan_gpu.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "device_flags.h"
+#include "table.h"
+#include "trainer/backend/plan_device.h"
+#include "trainer/base/error.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+constexpr char kAny[] = "any";  // --gpu alone
+
+constexpr std::pair<std::string_view, double> kUnits[] = {
+    {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40},
+    {"KB", 1e3},     {"MB", 1e6},     {"GB", 1e9},     {"TB", 1e12},
+    {"K", 0x1p10},   {"M", 0x1p20},   {"G", 0x1p30},   {"T", 0x1p40}};
+
+// "1.5GiB" in bytes.
+std::optional<size_t> ParseBytes(std::string_view text) {
+  for (const auto& [unit, factor] : kUnits) {
+    if (!text.ends_with(unit)) continue;
+    const std::string_view digits = text.substr(0, text.size() - unit.size());
+    double value = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    const bool whole = error == std::errc() && end == digits.data() + digits.size();
+    if (!whole || !(value > 0) || value * factor > 0x1p60) return std::nullopt;
+    return static_cast<size_t>(value * factor);
+  }
+  return std::nullopt;
+}
+
+bool IsNumber(const std::string& text) {
+  return text == "all" || text.find_first_not_of("0123456789,") == std::string::npos;
+}
+
+PlanTarget OnGpu(const Flags& flags) {
+  DeviceChoice choice;
+  choice.kind = DeviceKind::kCuda;
+  choice.flag = "--gpu=" + flags.Text("gpu");
+  choice.gpu.id = GpuOf(flags).value_or(0);
+  PlanTarget target;
+  target.gpu = true;
+  target.device = MakeDevice(choice);
+  target.room = target.device->FreeBytes();
+  target.room_name = Join("GPU ", choice.gpu.id, ", with ", Bytes(target.room), " free");
+  return target;
+}
+
+size_t Sum(const std::vector<PlannedPart>& parts) {
+  size_t sum = 0;
+  for (const PlannedPart& part : parts) sum += part.bytes;
+  return sum;
+}
+
+// The batch for which what grows with it leaves the rest its room; 0 where not one item fits.
+int64_t BatchThatFits(size_t room, const std::vector<PlannedPart>& parts, int64_t batch) {
+  size_t fixed = 0, grows = 0;
+  for (const PlannedPart& part : parts) (part.grows ? grows : fixed) += part.bytes;
+  if (fixed >= room || grows == 0) return 0;
+  return static_cast<int64_t>(static_cast<double>(room - fixed) * static_cast<double>(batch) /
+                              static_cast<double>(grows));
+}
+
+}  // namespace
+
+Flag PlanGpuFlag() {
+  return {
+      .name = "gpu",
+      .value = "SIZE|ID",
+      .help =
+          "plan for a GPU, which need not be there: with 16GiB of memory, say, or GPU 0 of this "
+          "machine",
+      .bare = kAny};
+}
+
+PlanTarget TargetOf(const Flags& flags) {
+  PlanTarget target;
+  if (!flags.Has("gpu")) {
+    target.device = MakeDevice();
+    return target;
+  }
+  const std::string& text = flags.Text("gpu");
+  if (IsNumber(text)) return OnGpu(flags);
+  target.gpu = target.estimated = true;
+  target.device = MakePlanDevice();
+  if (text == kAny) return target;
+  const std::optional<size_t> room = ParseBytes(text);
+  if (!room) {
+    throw Error(ErrorCode::kUsage,
+                Join("--gpu=", text,
+                     ": give the memory of a GPU, such as 16GiB, or the number of one that is "
+                     "there, such as 0"));
+  }
+  target.room = *room;
+  target.room_name = Bytes(*room);
+  return target;
+}
+
+std::string TotalsText(const std::vector<PlannedPart>& parts) {
+  Table table({"memory", "bytes", "that is"});
+  for (const PlannedPart& part : parts) {
+    table.Add({part.name, Join(part.bytes), Bytes(part.bytes)});
+  }
+  const size_t sum = Sum(parts);
+  table.Add({"together", Join(sum), Bytes(sum)});
+  return table.ToString();
+}
+
+Json TotalsJson(const std::vector<PlannedPart>& parts) {
+  Json json = Json::Object();
+  for (const PlannedPart& part : parts) json.Set(part.key, part.bytes);
+  return json.Set("together", Sum(parts));
+}
+
+size_t StagedBytes(const Net& net) {
+  size_t bytes = 0;
+  for (int i = 0; i < net.NumLayers(); ++i) {
+    if (net.GetLayer(i).Waits() == nullptr) continue;
+    for (const std::string& top : net.LayerAt(i).proto().top()) bytes += net.Value(top).Bytes();
+  }
+  return bytes;
+}
+
+int64_t BatchOf(const Net& net) {
+  for (int i = 0; i < net.NumLayers(); ++i) {
+    const caffe::LayerParameter& layer = net.LayerAt(i).proto();
+    if (layer.bottom_size() > 0 || layer.top_size() == 0) continue;
+    const Shape& shape = net.Value(layer.top(0)).shape;
+    if (shape.Rank() > 0) return shape[0];
+  }
+  return 0;
+}
+
+Verdict Judge(const PlanTarget& target, const std::vector<PlannedPart>& parts, int64_t batch) {
+  Verdict verdict;
+  if (target.room == 0) return verdict;
+  const size_t needed = Sum(parts);
+  verdict.fits = needed <= target.room;
+  const int64_t most = batch > 0 ? BatchThatFits(target.room, parts, batch) : 0;
+  verdict.text = verdict.fits ? Join("fits into ", target.room_name, ": ",
+                                     Bytes(target.room - needed), " are left")
+                              : Join("does not fit into ", target.room_name, ": ",
+                                     Bytes(needed - target.room), " too much");
+  if (most > 0 && most != batch) {
+    verdict.text += Join("; batches of about ", most, " would ", verdict.fits ? "still fit" : "fit",
+                         " in place of ", batch);
+  } else if (!verdict.fits && batch > 0 && most == 0) {
+    verdict.text += "; no batch would fit";
+  }
+  verdict.json = Json::Object()
+                     .Set("room_bytes", target.room)
+                     .Set("fits", verdict.fits)
+                     .Set("batch", batch)
+                     .Set("batch_that_fits", most);
+  return verdict;
+}
+
+}  // namespace trainer

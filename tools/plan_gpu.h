@@ -1,0 +1,57 @@
+#pragma once
+// `trainer plan --gpu`: what a run takes of a GPU's memory, there or not, and whether it fits.
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "flags.h"
+#include "json.h"
+#include "trainer/backend/device.h"
+#include "trainer/net/net.h"
+
+namespace trainer {
+
+// --gpu, --gpu=16GiB, --gpu=0.
+Flag PlanGpuFlag();
+
+// Where a plan is made. Without --gpu: the CPU.
+struct PlanTarget {
+  std::unique_ptr<Device> device;
+  bool gpu = false;
+  bool estimated = false;  // no GPU was asked what its libraries need
+  size_t room = 0;         // bytes to fit into; 0: none were named
+  std::string room_name;   // "16.0 GiB", "GPU 0, with 79.1 GiB free"
+};
+// Throws kUsage for what is neither a size nor a number, kUnavailable for a GPU that is not there.
+PlanTarget TargetOf(const Flags& flags);
+
+// One line of the totals.
+struct PlannedPart {
+  const char* key;   // in JSON: "rule_state"
+  std::string name;  // "rule state"
+  size_t bytes = 0;
+  bool grows = false;  // with the batch
+};
+
+// A table of them and of their sum, and the same for programs.
+std::string TotalsText(const std::vector<PlannedPart>& parts);
+Json TotalsJson(const std::vector<PlannedPart>& parts);
+
+// The batches of `net` that are on their way to the GPU while it computes: one copy of what each
+// data layer gives.
+size_t StagedBytes(const Net& net);
+// Items of the first data layer's batch, 0 where there is none.
+int64_t BatchOf(const Net& net);
+
+// Whether all parts fit, what is left or lacks, and about which batch would fit. An empty text
+// where no room was named.
+struct Verdict {
+  bool fits = true;
+  std::string text;
+  Json json;
+};
+Verdict Judge(const PlanTarget& target, const std::vector<PlannedPart>& parts, int64_t batch);
+
+}  // namespace trainer
