@@ -20,6 +20,7 @@ SnapshotFormat FormatOf(const caffe::SolverParameter& solver) {
 }  // namespace
 
 std::string Solver::Snapshot() {
+  CatchUp();
   const WeightAverage::Scope raw(average_.get(), false);  // a signal may ask during a test
   const std::string broken = FirstNonFiniteParam();
   if (!broken.empty()) {

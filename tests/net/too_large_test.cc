@@ -30,9 +30,12 @@ std::string Refusal(const std::string& shape, const std::string& layers) {
 
 TEST(TooLargeTest, NamesTheFigureTheLargestValueAndItsLayer) {
   const std::string message = Refusal("dim: 1000000 dim: 10 dim: 1000 dim: 1000", "");
-  EXPECT_THAT(message, HasSubstr("net.prototxt:1:1: layer 'd' (Input): the net's values take "));
-  EXPECT_THAT(message, HasSubstr(" MiB and this machine has "));
-  EXPECT_THAT(message, HasSubstr("the largest is x (38146972 MiB): lower batch_size or"));
+  EXPECT_THAT(message,
+              HasSubstr("net.prototxt:1:1: layer 'd' (Input): the net takes 38146973 MiB"));
+  EXPECT_THAT(message, HasSubstr(" MiB and the device (CPU, 1 thread, "));
+  EXPECT_THAT(message, HasSubstr(": values 38146973 MiB (the largest: x 38146973 MiB); this layer "
+                                 "has the largest part, x (38146973 MiB): lower batch_size or the "
+                                 "sizes that it is made of; of its 1000000 items about "));
 }
 
 TEST(TooLargeTest, AdviceIsOfTheCause) {
@@ -42,7 +45,9 @@ TEST(TooLargeTest, AdviceIsOfTheCause) {
       Refusal("dim: 1 dim: 1000000",
               "layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y'\n"
               "  inner_product_param { num_output: 1000000 } }");
-  EXPECT_THAT(weights, HasSubstr("net.prototxt:2:1: layer 'ip' (InnerProduct): the net's weights"));
+  EXPECT_THAT(weights, HasSubstr("net.prototxt:2:1: layer 'ip' (InnerProduct): the net takes "));
+  EXPECT_THAT(weights, HasSubstr("weights 3814701 MiB; this layer has the largest part, parameter "
+                                 "0 of shape "));
   EXPECT_THAT(weights, HasSubstr("lower num_output or the size of the layer's input; batch_size"));
 }
 

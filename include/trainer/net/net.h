@@ -37,6 +37,9 @@ struct NetOptions {
   bool recompute = false;  // as the net's `recompute` says, or this
   bool fuse = true;        // compute layers along with the one before them; never with kSeparate
   bool log = true;         // Caffe's start-up lines
+  // Floats that the run will take for each weight beside it and its gradient: the update rule's
+  // state, averages. Only counted, so that what is too large is refused before it is allocated.
+  int states_per_weight = 0;
   OutputFiles output_files = OutputFiles::kNone;  // whether layers may write files
   // Only plans: takes no memory, so that the net cannot run and its values have shapes alone.
   bool plan_only = false;
@@ -49,7 +52,7 @@ struct NetOutput {
   float loss_weight = 0;
 };
 
-enum class BlockKind { kValue, kGradient, kWorkspace, kState, kConstants, kScratch };
+enum class BlockKind { kValue, kGradient, kWorkspace, kState, kConstants, kStaging, kScratch };
 
 // One line of the memory plan. Steps 0..L-1 are the layers forward, L..2L-1 backward.
 struct PlannedBlock {
@@ -119,6 +122,16 @@ class Net {
 
   // One pass over all layers; returns the loss: the sum of loss_weight times each weighted output.
   float Forward(NetBatch batch = NetBatch::kNext);
+  // The same without waiting for the loss, where the device runs later: TakeLoss waits, for the
+  // oldest pass that was started, and throws what Forward would have thrown then. At most
+  // kPassesAhead may be started and not taken.
+  static constexpr int kPassesAhead = 2;
+  void StartForward(NetBatch batch = NetBatch::kNext);
+  float TakeLoss();
+  int NumStarted() const;
+  // Whether a pass may be started before the loss of the one before is taken: where a device runs
+  // later and all shapes hold.
+  bool RunsAhead() const { return runs_ahead_; }
   // Adds to the parameter gradients. After a Forward. `sink`, where not null, is told of each slice
   // as soon as it is final; behind the last line of debug_info where that is on, whose gradients
   // are the net's own.
@@ -142,7 +155,8 @@ class Net {
   void BackwardLayer(int i);
   // Starts a new pass: the next ForwardLayer calls draw new random numbers.
   void BeginPass();
-  // The weighted sum of the losses. Throws kData where a layer reported a fault in its inputs.
+  // The weighted sum of the losses, of a pass that is not started otherwise. Throws kData where a
+  // layer reported a fault in its inputs.
   float Loss();
 
   // Unread values sorted by name, as Caffe numbers them.
@@ -183,18 +197,20 @@ class Net {
 
  private:
   Tensor Find(const std::string& blob, bool gradient) const;
-  void CheckFault(int i, uint64_t word) const;
+  void CheckFault(int i, uint64_t word, uint32_t batches_ago) const;
   void ListSlices();
-  float ForwardAgain();
+  void ComputeAgain();
+  void RequireNoneStarted() const;
 
   std::string name_;
   NetOptions options_;
   const Device& device_;
   ParamStore& params_;
-  // What was planned, what runs, and what differs from pass to pass. The last two are null where
-  // the net only plans.
-  std::unique_ptr<const Graph> graph_;
+  // What runs, what was planned, and what differs from pass to pass; the first and the last are
+  // null where the net only plans. In this order, so that layers which fill memory of the program
+  // ahead of a pass end before it does.
   std::unique_ptr<const Program> program_;
+  std::unique_ptr<const Graph> graph_;
   std::unique_ptr<RunState> state_;
   std::vector<Param*> learnable_;
   std::vector<Param*> finished_;  // those with a gradient, in the order of slices_
@@ -202,6 +218,7 @@ class Net {
   std::unique_ptr<KeptStates> kept_states_;  // null without keeps_batch
   uint32_t passes_ = 0;
   bool debug_ = false;
+  bool runs_ahead_ = false;
 };
 
 // The stream of random numbers that belongs to `name` in `phase`.

@@ -62,7 +62,7 @@ class WeightUpdate {
 
   float ClipFactor(std::string* note);
   bool NeedsNorms() const { return proto_.larc() || rule_->NeedsNorms(); }
-  bool ReadsTogether() const { return NeedsNorms() && device_.kind() != DeviceKind::kCpu; }
+  bool ReadsTogether() const { return NeedsNorms() && device_.RunsLater(); }
   void SumSquares(size_t first, size_t last);
   void ReadSquares(size_t first, size_t last);
   void Step(size_t entry);
