@@ -24,12 +24,12 @@
 
 namespace trainer {
 
-// Loops runs functors over channels and pixels: see cpu/loops.h.
+// Loops runs functors over channels and pixels: see cpu/loops.h and cuda/loops.h.
 template <class Loops>
 class BatchNormPasses final : public BatchNormPlan {
  public:
-  explicit BatchNormPasses(const BatchNormDesc& desc)
-      : desc_(desc), pixels_(WorkChunks(desc.shape)) {}
+  BatchNormPasses(const BatchNormDesc& desc, const Loops& loops)
+      : desc_(desc), pixels_(WorkChunks(desc.shape)), loops_(loops) {}
 
   std::string Implementation() const override { return "passes over pixels"; }
   size_t WorkspaceBytes() const override {

@@ -48,6 +48,12 @@ struct AnyPower {
   }
 };
 
+// f(the power for this beta)
+template <class F>
+auto WithLrnPower(float beta, F f) {
+  return beta == 0.75f ? f(UsualPower{}) : f(AnyPower{beta});
+}
+
 template <class T>
 struct SquareOf {
   const T* x;
@@ -58,7 +64,17 @@ struct NumberOf {
   HD float operator()(int64_t at) const { return x[at]; }
 };
 
-// One row per pixel: sum[c] = f(c - half) + ... + f(c + half), nothing beyond the channels.
+// f(at + c - half) + ... + f(at + c + half), nothing beyond the channels.
+template <class F>
+HD float SumAround(const F& f, int64_t at, int64_t c, int64_t channels, int64_t half) {
+  const int64_t first = c < half ? 0 : c - half;
+  const int64_t last = c + half < channels ? c + half : channels - 1;
+  float s = 0;
+  for (int64_t i = first; i <= last; ++i) s += f(at + i);
+  return s;
+}
+
+// One row per pixel: sum[c] = the sum around c.
 template <class F>
 struct SumAcross {
   F f;
@@ -68,13 +84,7 @@ struct SumAcross {
   template <class Row>
   HD void operator()(const Row& row) const {
     const int64_t at = row.index * channels;
-    row.ForEach([&](int64_t c) {
-      const int64_t first = c < half ? 0 : c - half;
-      const int64_t last = c + half < channels ? c + half : channels - 1;
-      float s = 0;
-      for (int64_t i = first; i <= last; ++i) s += f(at + i);
-      sum[at + c] = s;
-    });
+    row.ForEach([&](int64_t c) { sum[at + c] = SumAround(f, at, c, channels, half); });
   }
 };
 
@@ -103,7 +113,7 @@ struct SumWithin {
   }
 };
 
-// base = k + factor * (sum of squares), in place; y = x * base^-beta
+// base = k + factor * (sum of squares), which lies in its place; y = x * base^-beta
 template <class T, class Power>
 struct LrnNormalize {
   const T* x;
@@ -111,8 +121,9 @@ struct LrnNormalize {
   T* y;
   float k, factor;
   Power power;
-  HD void operator()(int64_t i) const {
-    const float s = k + factor * base[i];
+  HD void operator()(int64_t i) const { Put(i, base[i]); }
+  HD void Put(int64_t i, float squares) const {
+    const float s = k + factor * squares;
     base[i] = s;
     Store(y[i], Load(x[i]) * power.Norm(s));
   }
@@ -126,10 +137,11 @@ struct LrnShare {
   const float* base;
   float* out;
   Power power;
-  HD void operator()(int64_t i) const {
+  HD void operator()(int64_t i) const { out[i] = Value(i); }
+  HD float Value(int64_t i) const {
     float norm, slope;
     power.Both(base[i], &norm, &slope);
-    out[i] = Load(dy[i]) * Load(x[i]) * slope;
+    return Load(dy[i]) * Load(x[i]) * slope;
   }
 };
 
@@ -142,8 +154,9 @@ struct LrnGradient {
   T* dx;
   Power power;
   float slope;
-  HD void operator()(int64_t i) const {
-    Store(dx[i], Load(dy[i]) * power.Norm(base[i]) - slope * Load(x[i]) * sums[i]);
+  HD void operator()(int64_t i) const { Put(i, sums[i]); }
+  HD void Put(int64_t i, float shares) const {
+    Store(dx[i], Load(dy[i]) * power.Norm(base[i]) - slope * Load(x[i]) * shares);
   }
 };
 

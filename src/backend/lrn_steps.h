@@ -1,6 +1,8 @@
 #pragma once
 // LRN of any size and kind, in steps over whole tensors.
 
+#include <memory>
+
 #include "check.h"
 #include "lrn_math.h"
 #include "trainer/backend/lrn.h"
@@ -9,11 +11,12 @@ namespace trainer {
 
 // Workspace: one number per element, k + factor * (sum of squares). Scratch: what each element adds
 // to its neighbours' gradients, then the sums of those where dx cannot hold them.
-// Loops runs functors over elements and rows: see cpu/loops.h.
+// Loops runs functors over elements and rows: see cpu/loops.h and cuda/loops.h.
 template <class Loops, class Power>
 class LrnInSteps final : public LrnPlan {
  public:
-  LrnInSteps(const LrnDesc& desc, Power power) : desc_(desc), power_(power) {}
+  LrnInSteps(const LrnDesc& desc, Power power, const Loops& loops)
+      : desc_(desc), power_(power), loops_(loops) {}
 
   std::string Implementation() const override { return "steps"; }
   size_t WorkspaceBytes() const override { return Bytes(); }
@@ -73,5 +76,12 @@ class LrnInSteps final : public LrnPlan {
   Power power_;
   Loops loops_;
 };
+
+template <class Loops>
+std::unique_ptr<LrnPlan> MakeLrnInSteps(const LrnDesc& desc, const Loops& loops) {
+  return WithLrnPower(desc.beta, [&](auto power) -> std::unique_ptr<LrnPlan> {
+    return std::make_unique<LrnInSteps<Loops, decltype(power)>>(desc, power, loops);
+  });
+}
 
 }  // namespace trainer

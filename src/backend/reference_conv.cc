@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "conv_places.h"
 #include "conv_steps.h"
 #include "trainer/backend/conv.h"
 
@@ -17,74 +18,41 @@ struct Term {
 
 class ReferenceLoops {
  public:
-  explicit ReferenceLoops(const ConvDesc& desc)
-      : desc_(desc),
-        in_area_(desc.InShape().Count(2)),
-        out_area_(desc.OutShape().Count(2)),
-        taps_(desc.WeightShape().Count(2)) {
-    ListTaps();
+  explicit ReferenceLoops(const ConvDesc& desc) : desc_(desc), places_(desc) {
+    for (int64_t out = 0; out < places_.out_area; ++out) {
+      for (int64_t tap = 0; tap < places_.taps; ++tap) read_.push_back(places_.Reads(out, tap));
+    }
   }
 
   const ConvDesc& desc() const { return desc_; }
-  int64_t OutAt(int64_t n, int64_t m, int64_t out) const {
-    return At(n, m, out, desc_.out_channels, out_area_);
-  }
+  int64_t OutAt(int64_t n, int64_t m, int64_t out) const { return places_.OutAt(n, m, out); }
 
   // f(image, output channel, place) for every output.
   template <class F>
   void ForEachOut(F f) const {
-    for (int64_t n = 0; n < desc_.batch; ++n) {
-      for (int64_t m = 0; m < desc_.out_channels; ++m) {
-        for (int64_t out = 0; out < out_area_; ++out) f(n, m, out);
+    for (int64_t n = 0; n < places_.batch; ++n) {
+      for (int64_t m = 0; m < places_.out_channels; ++m) {
+        for (int64_t out = 0; out < places_.out_area; ++out) f(n, m, out);
       }
     }
   }
 
   template <class F>
   void ForEachTerm(int64_t n, int64_t m, int64_t out, F f) const {
-    const int64_t channels = desc_.in_channels / desc_.group;
-    const int64_t first = m / (desc_.out_channels / desc_.group) * channels;
-    for (int64_t c = 0; c < channels; ++c) {
-      for (int64_t tap = 0; tap < taps_; ++tap) {
-        const int64_t place = read_[out * taps_ + tap];
+    const int64_t first = places_.FirstRead(m);
+    for (int64_t c = 0; c < places_.group_in; ++c) {
+      for (int64_t tap = 0; tap < places_.taps; ++tap) {
+        const int64_t place = read_[out * places_.taps + tap];
         if (place < 0) continue;
-        f(Term{At(n, first + c, place, desc_.in_channels, in_area_),
-               (m * channels + c) * taps_ + tap});
+        f(Term{places_.InAt(n, first + c, place), places_.WeightAt(m, c, tap)});
       }
     }
   }
 
  private:
-  // The places that one tap of the kernel reads, per output place: -1 outside the input.
-  void ListTaps() {
-    const std::vector<int64_t> out = desc_.Out();
-    read_.assign(static_cast<size_t>(out_area_ * taps_), 0);
-    for (int64_t o = 0; o < out_area_; ++o) {
-      for (int64_t tap = 0; tap < taps_; ++tap) read_[o * taps_ + tap] = Reads(out, o, tap);
-    }
-  }
-
-  int64_t Reads(const std::vector<int64_t>& out, int64_t o, int64_t tap) const {
-    int64_t place = 0, step = 1;
-    for (size_t axis = out.size(); axis-- > 0; o /= out[axis], tap /= desc_.kernel[axis]) {
-      const int64_t at = o % out[axis] * desc_.stride[axis] - desc_.pad[axis] +
-                         tap % desc_.kernel[axis] * desc_.dilation[axis];
-      if (at < 0 || at >= desc_.in[axis]) return -1;
-      place += at * step;
-      step *= desc_.in[axis];
-    }
-    return place;
-  }
-
-  // Images are channels-last.
-  int64_t At(int64_t n, int64_t c, int64_t place, int64_t channels, int64_t area) const {
-    if (desc_.in.size() == 2) return (n * area + place) * channels + c;
-    return (n * channels + c) * area + place;
-  }
-
   ConvDesc desc_;
-  int64_t in_area_, out_area_, taps_;
-  std::vector<int64_t> read_;
+  ConvPlaces places_;
+  std::vector<int64_t> read_;  // the place that each tap reads, per output place
 };
 
 constexpr const char* kName = "reference loops";

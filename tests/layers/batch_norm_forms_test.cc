@@ -7,6 +7,7 @@
 #include "support/error_of.h"
 #include "support/layer_runner.h"
 #include "support/net_text.h"
+#include "support/test_device.h"
 #include "trainer/config/blob.h"
 
 namespace trainer {
@@ -111,7 +112,7 @@ class BatchNormFilesTest : public testing::Test {
       layer { name: "bn" type: "BatchNorm" bottom: "x" top: "y"
               batch_norm_param { )" + fields +
                                      " } }");
-    const auto device = MakeCpuDevice(1);
+    const auto device = MakeTestDevice(1);
     ParamStore params(*device);
     NetOptions options;
     options.log = false;

@@ -8,6 +8,7 @@
 #include "support/net_text.h"
 #include "support/source_folder.h"
 #include "support/temp_folder.h"
+#include "support/test_device.h"
 #include "trainer/hdf5/appender.h"
 
 namespace trainer {
@@ -181,7 +182,7 @@ TEST(Hdf5DataGoldenTest, ReadsWhatH5pyWrote) {
       top: "vector" hdf5_data_param { batch_size: 4 source: ")" +
                           (folder / "list.txt") + "\" } }";
   const NetSpec spec = NetFromText(net);
-  const auto device = MakeCpuDevice(1);
+  const auto device = MakeTestDevice(1);
   ParamStore params(*device);
   NetOptions options;
   options.log = false;

@@ -3,6 +3,7 @@
 
 #include "support/layer_runner.h"
 #include "support/net_text.h"
+#include "support/test_device.h"
 
 namespace trainer {
 namespace {
@@ -15,7 +16,7 @@ TEST(InputTest, HandValuesAreZerosUntilTheCallerSetsThem) {
   const NetSpec spec = NetFromText(R"(
     layer { name: "in" type: "Input" top: "x" input_param { shape { dim: 1 dim: 3 } } }
     layer { name: "relu" type: "ReLU" bottom: "x" top: "y" })");
-  const auto device = MakeCpuDevice(1);
+  const auto device = MakeTestDevice(1);
   ParamStore params(*device);
   NetOptions options;
   options.log = false;

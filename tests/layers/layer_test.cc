@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "support/layer_runner.h"
+#include "support/test_device.h"
 
 namespace trainer {
 namespace {
@@ -79,7 +80,7 @@ TEST(LayerTest, EveryTypeHasAPageWhoseMessageExists) {
 
 // One call replaces the other, so that the net can take a fusion back.
 TEST(LayerTest, AFusionCanBeRefusedReplacedAndTakenBack) {
-  const auto device = MakeCpuDevice(1);
+  const auto device = MakeTestDevice(1);
   caffe::LayerParameter proto;
   proto.set_type("ReLU");
   const LayerSpec relu(proto, {});

@@ -3,6 +3,7 @@
 
 #include "support/layer_runner.h"
 #include "support/net_text.h"
+#include "support/test_device.h"
 
 namespace trainer {
 namespace {
@@ -12,7 +13,7 @@ TEST(SilenceTest, HandValuesKeepInputsOutOfTheNetsOutputs) {
     layer { name: "in" type: "Input" top: "a" top: "b" top: "c"
             input_param { shape { dim: 2 } } }
     layer { name: "quiet" type: "Silence" bottom: "a" bottom: "c" })");
-  const auto device = MakeCpuDevice(1);
+  const auto device = MakeTestDevice(1);
   ParamStore params(*device);
   NetOptions options;
   options.log = false;

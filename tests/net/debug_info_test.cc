@@ -3,6 +3,7 @@
 
 #include "support/log_collector.h"
 #include "support/net_text.h"
+#include "support/test_device.h"
 #include "trainer/net/net.h"
 
 namespace trainer {
@@ -31,7 +32,7 @@ class DebugInfoTest : public testing::Test {
     net_ = std::make_unique<Net>(spec_, options_, *device_, params_);
   }
 
-  std::unique_ptr<Device> device_ = MakeCpuDevice(1);
+  std::unique_ptr<Device> device_ = MakeTestDevice(1);
   NetSpec spec_;
   NetOptions options_;
   ParamStore params_{*device_};

@@ -5,6 +5,7 @@
 
 #include "support/error_of.h"
 #include "support/net_text.h"
+#include "support/test_device.h"
 #include "support/wrapped_device.h"
 #include "trainer/net/net.h"
 
@@ -28,7 +29,7 @@ layer { name: "other" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: 
 // Works like a device of its own: what went wrong shows when the host asks. Counts the copies.
 class FarDevice final : public WrappedDevice {
  public:
-  DeviceKind kind() const override { return DeviceKind::kCuda; }
+  bool RunsLater() const override { return true; }
   void CopyToDevice(void* to, const void* host, size_t bytes) const override {
     ++up;
     WrappedDevice::CopyToDevice(to, host, bytes);
@@ -64,7 +65,7 @@ class ExchangeTest : public testing::Test {
 };
 
 TEST_F(ExchangeTest, APassIsOneNumberUpAndOneCopyDown) {
-  const auto cpu = MakeCpuDevice(2);
+  const auto cpu = MakeTestDevice(2);
   ParamStore near_params(*cpu);
   const float loss = Make(*cpu, near_params)->Forward();
   const FarDevice device;
@@ -90,7 +91,7 @@ TEST_F(ExchangeTest, AFaultShowsWithTheLossAndInNoLaterPass) {
 }
 
 TEST_F(ExchangeTest, AddressesHoldFromPassToPass) {
-  const auto device = MakeCpuDevice(2);
+  const auto device = MakeTestDevice(2);
   ParamStore params(*device);
   const auto net = Make(*device, params);
   std::vector<const void*> before;

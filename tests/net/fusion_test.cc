@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "support/net_text.h"
+#include "support/test_device.h"
 #include "support/wrapped_device.h"
 #include "trainer/base/text.h"
 #include "trainer/net/net.h"
@@ -65,12 +66,14 @@ Run RunNet(const std::string& text, MemoryMode mode, caffe::Phase phase, const D
     run.numbers.push_back(net.Forward());
     if (options.training) net.Backward();
     for (const Param* param : net.params()) {
-      run.numbers.insert(run.numbers.end(), param->weight, param->weight + param->count());
+      std::vector<float> weight = WeightOf(device, *param);
+      run.numbers.insert(run.numbers.end(), weight.begin(), weight.end());
       if (param->grad == nullptr) continue;
-      run.numbers.insert(run.numbers.end(), param->grad, param->grad + param->count());
-      for (int64_t i = 0; i < param->count() && param->lr_mult != 0; ++i) {
-        param->weight[i] -= 0.01f * param->grad[i];
-      }
+      const std::vector<float> grad = GradOf(device, *param);
+      run.numbers.insert(run.numbers.end(), grad.begin(), grad.end());
+      if (param->lr_mult == 0) continue;
+      for (size_t i = 0; i < grad.size(); ++i) weight[i] -= 0.01f * grad[i];
+      WriteFloats(device, weight, param->weight);
     }
     if (options.training) params.ClearGradients();
   }

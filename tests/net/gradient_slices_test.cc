@@ -5,6 +5,7 @@
 
 #include "support/log_collector.h"
 #include "support/net_text.h"
+#include "support/test_device.h"
 #include "trainer/base/text.h"
 #include "trainer/net/net.h"
 
@@ -55,7 +56,8 @@ class Trained {
     net = std::make_unique<Net>(spec, options, *device, params);
   }
   std::vector<float> Gradients() const {
-    return {params.Gradients().begin(), params.Gradients().end()};
+    const std::span<const float> all = params.Gradients();
+    return ReadFloats(*device, all.data(), static_cast<int64_t>(all.size()));
   }
   std::vector<float> PartOf(const std::vector<float>& all, std::span<const float> slice) const {
     const auto begin = all.begin() + (slice.data() - params.Gradients().data());
@@ -69,7 +71,7 @@ class Trained {
   }
 
   NetSpec spec;
-  std::unique_ptr<Device> device = MakeCpuDevice(2);
+  std::unique_ptr<Device> device = MakeTestDevice(2);
   ParamStore params{*device};
   std::unique_ptr<Net> net;
 };
@@ -153,20 +155,27 @@ TEST(GradientSlicesTest, FollowEachOtherInMemory) {
 // Writes down what it is told, and whether the gradients were those of the end.
 class Recorder final : public GradientSink {
  public:
+  explicit Recorder(const Device& device) : device_(device) {}
   void OnReady(int slice, std::span<float> values) override {
     slices.push_back(slice);
-    seen.insert(seen.end(), values.begin(), values.end());
+    for (const float value :
+         ReadFloats(device_, values.data(), static_cast<int64_t>(values.size()))) {
+      seen.push_back(value);
+    }
     if (log != nullptr) lines_before = log->lines.size();
   }
   std::vector<int> slices;
   std::vector<float> seen;
   const LogCollector* log = nullptr;
   size_t lines_before = 0;
+
+ private:
+  const Device& device_;
 };
 
 TEST(GradientSlicesTest, ASinkIsToldOfEachOnceWithItsFinalNumbers) {
   const Trained run(kFused);
-  Recorder recorder;
+  Recorder recorder(*run.device);
   run.net->Forward();
   run.net->Backward(&recorder);
   std::vector<int> all(run.net->gradient_slices().size());
@@ -181,7 +190,7 @@ TEST(GradientSlicesTest, ASinkIsToldBehindTheLastLineOfDebugInfo) {
   const Trained run(kShared);
   run.net->SetDebugInfo(true);
   LogCollector log;
-  Recorder recorder;
+  Recorder recorder(*run.device);
   recorder.log = &log;
   run.net->Forward();
   run.net->Backward(&recorder);

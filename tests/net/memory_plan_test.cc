@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "support/net_text.h"
+#include "support/test_device.h"
 #include "trainer/net/net.h"
 
 namespace trainer {
@@ -14,7 +15,7 @@ namespace {
 // Everything a few passes produce: losses, outputs and parameter gradients, as bits.
 std::vector<float> RunPasses(const std::string& text, MemoryMode mode, bool training) {
   const NetSpec spec = NetFromText(text);
-  const auto device = MakeCpuDevice(2);
+  const auto device = MakeTestDevice(2);
   ParamStore params(*device);
   NetOptions options = QuietOptions(training ? caffe::TRAIN : caffe::TEST);
   options.memory = mode;
@@ -30,8 +31,11 @@ std::vector<float> RunPasses(const std::string& text, MemoryMode mode, bool trai
     }
     for (const Param* param : net.params()) {
       if (param->grad == nullptr) continue;
-      seen.insert(seen.end(), param->grad, param->grad + param->count());
-      for (int64_t i = 0; i < param->count(); ++i) param->weight[i] -= 0.01f * param->grad[i];
+      const std::vector<float> grad = GradOf(*device, *param);
+      std::vector<float> weight = WeightOf(*device, *param);
+      seen.insert(seen.end(), grad.begin(), grad.end());
+      for (size_t i = 0; i < grad.size(); ++i) weight[i] -= 0.01f * grad[i];
+      WriteFloats(*device, weight, param->weight);
     }
     params.ClearGradients();
   }
@@ -87,7 +91,7 @@ TEST(MemoryPlanTest, SharingChangesNoBitOfTesting) {
 
 MemoryPlan PlanOf(const std::string& text, bool training, bool fuse = true) {
   const NetSpec spec = NetFromText(text);
-  const auto device = MakeCpuDevice(1);
+  const auto device = MakeTestDevice(1);
   ParamStore params(*device);
   NetOptions options;
   options.state = StateOf(training ? caffe::TRAIN : caffe::TEST);

@@ -8,6 +8,7 @@
 
 #include "support/net_text.h"
 #include "support/source_folder.h"
+#include "support/test_device.h"
 #include "trainer/base/text.h"
 #include "trainer/net/net.h"
 
@@ -89,7 +90,7 @@ class ModelsTest : public testing::TestWithParam<Model> {
   }
 
   std::string folder_ = Join(SourceFolder(), "/models/", GetParam().folder, "/");
-  std::unique_ptr<Device> device_ = MakeCpuDevice(1);
+  std::unique_ptr<Device> device_ = MakeTestDevice(1);
   ParamStore params_{*device_};
 };
 INSTANTIATE_TEST_SUITE_P(Of, ModelsTest, testing::ValuesIn(kModels),

@@ -7,6 +7,7 @@
 
 #include "support/error_of.h"
 #include "support/net_text.h"
+#include "support/test_device.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -19,7 +20,7 @@ using testing::IsEmpty;
 // A device, a store and a net that stay together.
 struct Built {
   NetSpec spec;
-  std::unique_ptr<Device> device = MakeCpuDevice(1);
+  std::unique_ptr<Device> device = MakeTestDevice(1);
   ParamStore params{*device};
   std::unique_ptr<Net> net;
 
@@ -120,7 +121,8 @@ TEST(NetTest, SharedParametersAddTheirGradientsIntoTheOwner) {
   for (int copy = 0; copy < 2; ++copy) {
     for (int i = 0; i < 2; ++i) {
       const Param& from = *shared.net->params()[static_cast<size_t>(i)];
-      std::copy_n(from.weight, from.count(), all[static_cast<size_t>(2 * copy + i)]->weight);
+      WriteFloats(*apart.device, WeightOf(*shared.device, from),
+                  all[static_cast<size_t>(2 * copy + i)]->weight);
     }
   }
   shared.net->Forward();
@@ -128,10 +130,10 @@ TEST(NetTest, SharedParametersAddTheirGradientsIntoTheOwner) {
   apart.net->Forward();
   apart.net->Backward();
   for (size_t i = 0; i < 2; ++i) {
-    const Param& sum = *shared.net->params()[i];
-    for (int64_t k = 0; k < sum.count(); ++k) {
-      EXPECT_NEAR(sum.grad[k], all[i]->grad[k] + all[i + 2]->grad[k], 1e-6);
-    }
+    const std::vector<float> sum = GradOf(*shared.device, *shared.net->params()[i]);
+    const std::vector<float> one = GradOf(*apart.device, *all[i]);
+    const std::vector<float> two = GradOf(*apart.device, *all[i + 2]);
+    for (size_t k = 0; k < sum.size(); ++k) EXPECT_NEAR(sum[k], one[k] + two[k], 1e-6);
   }
 }
 
@@ -237,9 +239,9 @@ TEST(NetTest, LossWeightScalesLossAndGradient) {
   EXPECT_FLOAT_EQ(half.net->Forward(), 0.5f * loss);
   one.net->Backward();
   half.net->Backward();
-  const Param& w1 = *one.net->params()[0];
-  const Param& w2 = *half.net->params()[0];
-  for (int64_t i = 0; i < w1.count(); ++i) EXPECT_NEAR(w2.grad[i], 0.5f * w1.grad[i], 1e-7);
+  const std::vector<float> g1 = GradOf(*one.device, *one.net->params()[0]);
+  const std::vector<float> g2 = GradOf(*half.device, *half.net->params()[0]);
+  for (size_t i = 0; i < g1.size(); ++i) EXPECT_NEAR(g2[i], 0.5f * g1[i], 1e-7);
 }
 
 TEST(NetTest, ALossLayerWithTwoTopsNeedsItsWeights) {
@@ -268,10 +270,11 @@ TEST(NetTest, BackwardAddsToParameterGradients) {
   b.net->Forward();
   b.net->Backward();
   const Param& w = *b.net->params()[0];
-  const std::vector<float> once(w.grad, w.grad + w.count());
+  const std::vector<float> once = GradOf(*b.device, w);
   b.net->Forward();
   b.net->Backward();
-  for (size_t i = 0; i < once.size(); ++i) EXPECT_FLOAT_EQ(w.grad[i], 2 * once[i]);
+  const std::vector<float> twice = GradOf(*b.device, w);
+  for (size_t i = 0; i < once.size(); ++i) EXPECT_FLOAT_EQ(twice[i], 2 * once[i]);
 }
 
 TEST(NetTest, ATestNetUsesTheTrainingNetsWeights) {
@@ -290,8 +293,7 @@ TEST(NetTest, WeightsGoOutAndInByLayerName) {
   EXPECT_THAT(report.unused, ElementsAre("a"));
   const Param& source = *from.net->params()[2];
   const Param& target = *to.net->params()[0];
-  EXPECT_THAT(std::vector<float>(target.weight, target.weight + target.count()),
-              testing::ElementsAreArray(source.weight, static_cast<size_t>(source.count())));
+  EXPECT_EQ(WeightOf(*to.device, target), WeightOf(*from.device, source));
 }
 
 TEST(NetTest, WeightsOfAnotherShapeAreRefusedNamingBoth) {
@@ -334,8 +336,7 @@ TEST(NetTest, TheSameSeedGivesTheSameWeightsWhateverOtherLayersThereAre) {
   Built large(kData + Ip("other", "x", "o") + Ip("a", "x", "a"));
   const Param& one = *small.net->params()[0];
   const Param& two = *large.net->params()[2];
-  EXPECT_THAT(std::vector<float>(one.weight, one.weight + one.count()),
-              testing::ElementsAreArray(two.weight, static_cast<size_t>(two.count())));
+  EXPECT_EQ(WeightOf(*small.device, one), WeightOf(*large.device, two));
 }
 
 }  // namespace

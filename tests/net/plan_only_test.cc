@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "support/net_text.h"
+#include "support/test_device.h"
 #include "trainer/base/error_group.h"
 #include "trainer/net/net.h"
 
@@ -32,7 +33,7 @@ NetOptions Options() {
 
 TEST(PlanOnlyTest, KnowsShapesAndMemoryAndTakesNone) {
   const NetSpec spec = NetFromText(kNet);
-  const std::unique_ptr<Device> device = MakeCpuDevice(1);
+  const std::unique_ptr<Device> device = MakeTestDevice(1);
   ParamStore planned(*device), taken(*device);
   NetOptions options = Options();
   const Net real(spec, options, *device, taken);
@@ -57,7 +58,7 @@ layer { name: "behind" type: "Reshape" bottom: "bad" top: "behind" }
 layer { name: "typo" type: "Poling" bottom: "behind" top: "typo" }
 layer { name: "other" type: "Softmax" bottom: "x" top: "other" softmax_param { axis: 5 } }
 )");
-  const std::unique_ptr<Device> device = MakeCpuDevice(1);
+  const std::unique_ptr<Device> device = MakeTestDevice(1);
   ParamStore params(*device);
   ErrorList errors;
   EXPECT_FALSE(AttemptAll(&errors, [&] { Net(spec, Options(), *device, params); }));
@@ -69,7 +70,7 @@ layer { name: "other" type: "Softmax" bottom: "x" top: "other" softmax_param { a
 
 TEST(NetValuesTest, ALayersInputAndOutputAreItsOwnWhoeverWritesTheBlobLater) {
   const NetSpec spec = NetFromText(kNet);
-  const std::unique_ptr<Device> device = MakeCpuDevice(1);
+  const std::unique_ptr<Device> device = MakeTestDevice(1);
   ParamStore params(*device);
   NetOptions options = Options();
   options.memory = MemoryMode::kSeparate;

@@ -5,6 +5,7 @@
 
 #include "support/net_text.h"
 #include "support/temp_folder.h"
+#include "support/test_device.h"
 #include "trainer/base/text.h"
 #include "trainer/hdf5/appender.h"
 #include "trainer/net/net.h"
@@ -20,7 +21,7 @@ class ReplicaTest : public testing::Test {
   static std::vector<float> Passes(const std::string& text, const Replica& replica,
                                    const std::string& blob, int passes) {
     const NetSpec spec = NetFromText(text);
-    const auto device = MakeCpuDevice(2);
+    const auto device = MakeTestDevice(2);
     ParamStore params(*device);
     NetOptions options = QuietOptions(caffe::TRAIN);
     options.replica = replica;

@@ -8,6 +8,7 @@
 #include "support/error_of.h"
 #include "support/net_text.h"
 #include "support/temp_folder.h"
+#include "support/test_device.h"
 #include "trainer/base/text.h"
 #include "trainer/hdf5/appender.h"
 #include "trainer/net/net.h"
@@ -52,7 +53,7 @@ class SameBatchTest : public testing::TestWithParam<MemoryMode> {
   }
 
   struct Made {
-    std::unique_ptr<Device> device = MakeCpuDevice(2);
+    std::unique_ptr<Device> device = MakeTestDevice(2);
     ParamStore params{*device};
     std::unique_ptr<Net> net;
   };
@@ -70,8 +71,7 @@ class SameBatchTest : public testing::TestWithParam<MemoryMode> {
     for (const LayerState& state : made.net->SaveLayerStates()) left.push_back(state.bytes);
     for (const Param* param : made.net->params()) {
       if (param->grad != nullptr) continue;
-      const std::vector<float> values(param->weight, param->weight + param->count());
-      for (const float value : values) left.push_back(Join(value));
+      for (const float value : WeightOf(*made.device, *param)) left.push_back(Join(value));
     }
     return left;
   }
@@ -79,7 +79,7 @@ class SameBatchTest : public testing::TestWithParam<MemoryMode> {
     made.params.ClearGradients();
     made.net->Backward();
     const std::span<const float> all = made.params.Gradients();
-    return {all.begin(), all.end()};
+    return ReadFloats(*made.device, all.data(), static_cast<int64_t>(all.size()));
   }
 
   TempFolder folder_;
@@ -114,7 +114,10 @@ TEST_P(SameBatchTest, SeesChangedWeights) {
   const auto made = Make();
   const float loss = made->net->Forward();
   for (Param* param : made->net->params()) {
-    if (param->layer == "offset") param->weight[3] += 1;
+    if (param->layer != "offset") continue;
+    std::vector<float> weight = WeightOf(*made->device, *param);
+    weight[3] += 1;
+    WriteFloats(*made->device, weight, param->weight);
   }
   EXPECT_NE(made->net->Forward(NetBatch::kSame), loss);
 }

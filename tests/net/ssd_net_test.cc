@@ -5,6 +5,7 @@
 #include "support/golden.h"
 #include "support/layer_runner.h"
 #include "support/net_text.h"
+#include "support/test_device.h"
 #include "trainer/base/text.h"
 #include "trainer/net/net.h"
 
@@ -27,7 +28,7 @@ std::vector<float> HashValues(uint32_t stream, int64_t count, double bound) {
 TEST_P(SsdNetTest, FindsWhatTheGoldenNetFinds) {
   const GoldenCase golden = ReadGolden("ssd_net.txt").at(0);
   const NetSpec spec = NetFromText(golden.Text("net"));
-  const std::unique_ptr<Device> device = MakeCpuDevice(2);
+  const std::unique_ptr<Device> device = MakeTestDevice(2);
   ParamStore params(*device);
   NetOptions options;
   options.state = StateOf(caffe::TEST);

@@ -5,6 +5,7 @@
 
 #include "support/error_of.h"
 #include "support/net_text.h"
+#include "support/test_device.h"
 #include "trainer/base/text.h"
 #include "trainer/net/net.h"
 
@@ -33,7 +34,7 @@ layer { name: "lstm" type: "LSTM" bottom: "x" bottom: "cont" top: "y"
   }
 
   NetSpec spec;
-  std::unique_ptr<Device> device = MakeCpuDevice(1);
+  std::unique_ptr<Device> device = MakeTestDevice(1);
   ParamStore params{*device};
   std::unique_ptr<Net> net;
 };

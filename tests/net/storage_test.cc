@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "support/net_text.h"
+#include "support/test_device.h"
 #include "support/test_layers.h"
 #include "trainer/base/text.h"
 #include "trainer/net/net.h"
@@ -17,7 +18,7 @@ using testing::IsEmpty;
 
 struct Built {
   NetSpec spec;
-  std::unique_ptr<Device> device = MakeCpuDevice(1);
+  std::unique_ptr<Device> device = MakeTestDevice(1);
   ParamStore params{*device};
   std::unique_ptr<Net> net;
 
@@ -169,20 +170,20 @@ TEST(NetStorageTest, HandValuesOfCastsRoundToNearestEven) {
   EXPECT_THAT(b.Steps(), ElementsAre("x", "x as bf16", "y", "y as f32", "end"));
   const float ulp = 0x1p-7f;
   const std::vector<float> x = {1 + ulp / 2, 1 + ulp * 3 / 2, 1 + ulp * 0.75f, -1 - ulp / 4};
-  std::copy(x.begin(), x.end(), b.params.Find("x:0")->weight);
+  WriteFloats(*b.device, x, b.params.Find("x:0")->weight);
   auto* end = dynamic_cast<TestLoss*>(&b.net->GetLayer(4));
   ASSERT_NE(end, nullptr);
   end->inputs()[0].gradients = {1 + ulp / 2, 3 * (1 + ulp), 1 + ulp * 0.75f, 0};
   b.net->Forward();
   EXPECT_THAT(end->inputs()[0].values, ElementsAre(2, 2 + 4 * ulp, 2 + 2 * ulp, -2));
   b.net->Backward();
-  const float* grad = b.params.Find("x:0")->grad;
-  EXPECT_THAT(std::vector<float>(grad, grad + 4), ElementsAre(2, 6 + 8 * ulp, 2 + 2 * ulp, 0));
+  EXPECT_THAT(GradOf(*b.device, *b.params.Find("x:0")),
+              ElementsAre(2, 6 + 8 * ulp, 2 + 2 * ulp, 0));
 }
 
 TEST(NetStorageTest, WeightsGoOutAsTheyAreAndCastsDoNot) {
   Built b(kBf16 + kData + Ip("ip", "x") + Loss("ip"));
-  b.params.Find("ip:0")->weight[0] = 1 + 0x1p-20f;
+  WriteFloats(*b.device, std::vector<float>{1 + 0x1p-20f}, b.params.Find("ip:0")->weight);
   const caffe::NetParameter saved = b.net->ToProto();
   std::vector<std::string> names;
   for (const caffe::LayerParameter& layer : saved.layer()) names.push_back(layer.name());
@@ -199,7 +200,7 @@ TEST(NetStorageTest, CastsFollowAShapeThatChanges) {
       layer { name: "y" type: "Power" bottom: "f" top: "y" power_param { scale: 2 } }
       layer { name: "end" type: "TestLoss" bottom: "y" top: "end" loss_weight: 1 })");
   const auto set = [&](const char* name, const std::vector<float>& values) {
-    std::copy(values.begin(), values.end(), b.params.Find(name)->weight);
+    WriteFloats(*b.device, values, b.params.Find(name)->weight);
   };
   set("x:0", {1, 2, 3, 4, 5, 6});
   set("s:0", {1, 0, 1});

@@ -5,6 +5,7 @@
 
 #include "support/error_of.h"
 #include "support/net_text.h"
+#include "support/test_device.h"
 #include "trainer/net/net.h"
 
 namespace trainer {
@@ -17,7 +18,7 @@ std::string Refusal(const std::string& shape, const std::string& layers) {
   const NetSpec spec =
       NetFromText("layer { name: 'd' type: 'Input' top: 'x' input_param { shape { " + shape +
                   " } } }\n" + layers);
-  const std::unique_ptr<Device> device = MakeCpuDevice(1);
+  const std::unique_ptr<Device> device = MakeTestDevice(1);
   ParamStore params(*device);
   NetOptions options;
   options.state = StateOf(caffe::TEST);

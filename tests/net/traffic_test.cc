@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "support/net_text.h"
+#include "support/test_device.h"
 #include "trainer/net/net.h"
 
 namespace trainer {
@@ -43,7 +44,7 @@ class TrafficTest : public testing::Test {
   }
 
   NetSpec spec_ = NetFromText(kText);
-  std::unique_ptr<Device> device_ = MakeCpuDevice(1);
+  std::unique_ptr<Device> device_ = MakeTestDevice(1);
 };
 
 TEST_F(TrafficTest, ForwardCountsInputsOutputsAndParametersOnce) {

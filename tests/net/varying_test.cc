@@ -6,6 +6,7 @@
 #include "support/error_of.h"
 #include "support/layer_runner.h"
 #include "support/net_text.h"
+#include "support/test_device.h"
 #include "trainer/base/text.h"
 #include "trainer/net/net.h"
 
@@ -73,7 +74,7 @@ class Rig {
   }
   float Output(const std::string& name) const {
     for (const NetOutput& output : net_->outputs()) {
-      if (output.name == name) return *output.value.f32();
+      if (output.name == name) return ReadFloats(*device_, output.value.f32(), 1)[0];
     }
     return -1;
   }
@@ -81,7 +82,7 @@ class Rig {
 
  private:
   NetSpec spec_;
-  std::unique_ptr<Device> device_ = MakeCpuDevice(2);
+  std::unique_ptr<Device> device_ = MakeTestDevice(2);
   ParamStore params_{*device_};
   std::unique_ptr<Net> net_;
 };

@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <optional>
 
 #include "support/golden.h"
+#include "support/test_device.h"
 #include "trainer/rules/clip.h"
 #include "trainer/rules/rule.h"
 #include "trainer/solver/lr_policy.h"
@@ -25,23 +27,25 @@ SolverSpec SolverFromText(const std::string& text) {
 
 // The two parameters of a golden case, side by side in one array as in a ParamStore.
 struct Weights {
-  std::vector<float> weight, grad;
   std::vector<size_t> start = {0};
+  std::optional<OnDevice<float>> weight, grad;
   Param params[2];
 
-  explicit Weights(const GoldenCase& golden) {
+  Weights(const Device& device, const GoldenCase& golden) {
+    std::vector<float> all;
     for (int p = 0; p < 2; ++p) {
       const std::vector<float>& values = golden.Tensor(Join("start_", p)).values;
-      weight.insert(weight.end(), values.begin(), values.end());
-      start.push_back(weight.size());
+      all.insert(all.end(), values.begin(), values.end());
+      start.push_back(all.size());
       params[p].shape = Shape{static_cast<int64_t>(values.size())};
       params[p].lr_mult = static_cast<float>(golden.Number(Join("lr_mult_", p)));
       params[p].decay_mult = static_cast<float>(golden.Number(Join("decay_mult_", p)));
     }
-    grad.assign(weight.size(), 0.0f);
+    weight.emplace(device, all);
+    grad.emplace(device, all.size());
     for (size_t p = 0; p < 2; ++p) {
-      params[p].weight = weight.data() + start[p];
-      params[p].grad = grad.data() + start[p];
+      params[p].weight = weight->data() + start[p];
+      params[p].grad = grad->data() + start[p];
     }
   }
 };
@@ -58,9 +62,10 @@ class RuleGoldenTest : public testing::Test {
   static void RunCase(const GoldenCase& golden) {
     SCOPED_TRACE(golden.name);
     const SolverSpec spec = SolverFromText(golden.Text("solver"));
-    const auto device = MakeCpuDevice(1);
-    Weights w(golden);
-    WeightUpdate update(spec, MakeRule(spec), *device, {&w.params[0], &w.params[1]}, w.grad);
+    const auto device = MakeTestDevice(1);
+    Weights w(*device, golden);
+    WeightUpdate update(spec, MakeRule(spec), *device, {&w.params[0], &w.params[1]},
+                        w.grad->span());
     for (int step = 0; step < 10; ++step) {
       SetGradients(golden, step, w);
       const std::string note = update.Apply(RatesOf(spec.proto, step, 0));
@@ -69,25 +74,28 @@ class RuleGoldenTest : public testing::Test {
     }
   }
 
-  static void SetGradients(const GoldenCase& golden, int step, Weights& w) {
+  static void SetGradients(const GoldenCase& golden, int step, const Weights& w) {
+    std::vector<float> grad(w.grad->size());
     for (size_t p = 0; p < 2; ++p) {
       const std::vector<float>& sums = golden.Tensor(Join("gradient_sums_", p)).values;
       const size_t count = w.start[p + 1] - w.start[p];
       for (size_t i = 0; i < count; ++i) {
-        w.grad[w.start[p] + i] = sums[static_cast<size_t>(step) * count + i];
+        grad[w.start[p] + i] = sums[static_cast<size_t>(step) * count + i];
       }
     }
+    w.grad->Write(grad);
   }
 
   static void ExpectAfter(const GoldenCase& golden, int step, const Weights& w) {
+    const std::vector<float> weight = w.weight->Read(), grad = w.grad->Read();
     for (size_t p = 0; p < 2; ++p) {
       const std::vector<float>& after = golden.Tensor(Join("after_", p)).values;
       const size_t count = w.start[p + 1] - w.start[p];
       for (size_t i = 0; i < count; ++i) {
         const float expected = after[static_cast<size_t>(step) * count + i];
-        EXPECT_NEAR(w.weight[w.start[p] + i], expected, 1e-5 * std::max(1.0f, std::fabs(expected)))
+        EXPECT_NEAR(weight[w.start[p] + i], expected, 1e-5 * std::max(1.0f, std::fabs(expected)))
             << "step " << step << " parameter " << p << " element " << i;
-        EXPECT_EQ(w.grad[w.start[p] + i], 0) << "the gradient is cleared in the same pass";
+        EXPECT_EQ(grad[w.start[p] + i], 0) << "the gradient is cleared in the same pass";
       }
     }
   }
@@ -106,34 +114,36 @@ TEST_F(RuleGoldenTest, RulesAndSchedulesBeyondCaffesTakeTheStepsOfPyTorchAndNumP
 TEST(WeightUpdateTest, SaysHowItClipped) {
   const SolverSpec spec =
       SolverFromText("type: \"SGD\" base_lr: 1 clip_gradients: 2.5 iter_size: 2");
-  const auto device = MakeCpuDevice(1);
-  std::vector<float> weight = {1, 1}, grad = {3, 4};
+  const auto device = MakeTestDevice(1);
+  const OnDevice<float> weight(*device, std::vector<float>{1, 1});
+  const OnDevice<float> grad(*device, std::vector<float>{3, 4});
   Param param;
   param.shape = Shape{2};
   param.weight = weight.data();
   param.grad = grad.data();
-  WeightUpdate update(spec, MakeRule(spec), *device, {&param}, grad);
+  WeightUpdate update(spec, MakeRule(spec), *device, {&param}, grad.span());
   EXPECT_EQ(update.Apply(UpdateRates{.iter = 0, .rate = 1}),
             "Gradient clipping: scaling down gradients (L2 norm 5 > 2.5) by scale factor 0.5");
-  EXPECT_THAT(weight, testing::ElementsAre(0.25f, 0));  // the sum is clipped, then halved
-  grad = {1, 1};
+  EXPECT_THAT(weight.Read(), testing::ElementsAre(0.25f, 0));  // the sum is clipped, then halved
+  grad.Write(std::vector<float>{1, 1});
   EXPECT_EQ(update.Apply(UpdateRates{.iter = 1, .rate = 1}), "");
 }
 
 TEST(RuleTest, LeavesTheGradientWhenAskedTo) {
   const SolverSpec spec = SolverFromText("type: \"SGD\" base_lr: 1");
-  const auto device = MakeCpuDevice(1);
-  float weight = 2, grad = 0.5f, state = 0;
+  const auto device = MakeTestDevice(1);
+  const OnDevice<float> weight(*device, std::vector<float>{2}), state(*device, 1);
+  const OnDevice<float> grad(*device, std::vector<float>{0.5f});
   ParamSlice slice;
   slice.count = 1;
-  slice.weight = &weight;
-  slice.grad = &grad;
-  slice.state[0] = &state;
+  slice.weight = weight.data();
+  slice.grad = grad.data();
+  slice.state[0] = state.data();
   slice.rate = 1;
   slice.clear_grad = false;
   MakeRule(spec)->Step(*device, slice);
-  EXPECT_EQ(weight, 1.5f);
-  EXPECT_EQ(grad, 0.5f);
+  EXPECT_THAT(weight.Read(), testing::ElementsAre(1.5f));
+  EXPECT_THAT(grad.Read(), testing::ElementsAre(0.5f));
 }
 
 std::string Refusal(const std::string& solver) {
@@ -190,11 +200,14 @@ TEST(L2NormTest, IsTheRootOfTheSumOfSquaresWhateverTheNumberOfThreads) {
     values[i] = static_cast<float>(i % 17) - 8;
     sum += values[i] * values[i];
   }
-  float one = 0, two = 0;
-  const float norm_one = L2Norm(*MakeCpuDevice(1), values, &one);
-  const float norm_two = L2Norm(*MakeCpuDevice(2), values, &two);
-  EXPECT_EQ(norm_one, norm_two);
-  EXPECT_NEAR(norm_one, std::sqrt(sum), 1e-3 * std::sqrt(sum));
+  std::vector<float> norms;
+  for (const int threads : {1, 2}) {
+    const auto device = MakeTestDevice(threads);
+    const OnDevice<float> x(*device, values), scratch(*device, 1);
+    norms.push_back(L2Norm(*device, x.span(), scratch.data()));
+  }
+  EXPECT_EQ(norms[0], norms[1]);
+  EXPECT_NEAR(norms[0], std::sqrt(sum), 1e-3 * std::sqrt(sum));
 }
 
 }  // namespace

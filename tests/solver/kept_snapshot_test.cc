@@ -6,6 +6,7 @@
 
 #include "small_run.h"
 #include "support/source_folder.h"
+#include "support/test_device.h"
 #include "trainer/checkpoint/model_file.h"
 
 namespace trainer {
@@ -71,7 +72,7 @@ class KeptSnapshotTest : public testing::Test {
   TempFolder folder_;
   SolverSpec spec_;
   RecordingObserver observer_;
-  std::unique_ptr<Device> device_ = MakeCpuDevice(2);
+  std::unique_ptr<Device> device_ = MakeTestDevice(2);
   std::unique_ptr<Solver> solver_;
 };
 

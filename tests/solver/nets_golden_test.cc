@@ -13,6 +13,7 @@
 #include "support/golden.h"
 #include "support/source_folder.h"
 #include "support/temp_folder.h"
+#include "support/test_device.h"
 #include "trainer/backend/device.h"
 #include "trainer/base/text.h"
 #include "trainer/config/solver_spec.h"
@@ -137,13 +138,12 @@ caffe::NetParameter StartWeights(const Net& net, const GoldenCase& golden) {
 }
 
 // The sums that a BatchNorm stores are as large as its data, and no more precise.
-void ExpectWeights(const Net& net, const GoldenCase& golden) {
+void ExpectWeights(const Device& device, const Net& net, const GoldenCase& golden) {
   for (size_t i = 0; i < net.params().size(); ++i) {
     const Param& param = *net.params()[i];
     const bool learned = param.lr_mult > 0;
     double sum = 0, squares = 0;
-    for (int64_t k = 0; k < param.count(); ++k) {
-      const double w = param.weight[k];
+    for (const double w : WeightOf(device, param)) {
       sum += w;
       squares += w * w;
     }
@@ -180,7 +180,7 @@ struct Run {
 
   TempFolder folder;
   SolverSpec spec;
-  std::unique_ptr<Device> device = MakeCpuDevice(1);
+  std::unique_ptr<Device> device = MakeTestDevice(1);
   Observer observer;
   std::unique_ptr<Solver> solver;
 };
@@ -192,7 +192,7 @@ void ExpectTwentyIterations(const GoldenCase& golden, caffe::Type storage, doubl
     const double expected = golden.Number(Join("loss_", i));
     EXPECT_NEAR(run.solver->Step(), expected, bound * expected) << "iteration " << i;
   }
-  if (storage == caffe::FLOAT) ExpectWeights(run.solver->train_net(), golden);
+  if (storage == caffe::FLOAT) ExpectWeights(*run.device, run.solver->train_net(), golden);
 }
 
 TEST_P(NetsGoldenTest, TwentyIterationsMatchAnIndependentModel) {

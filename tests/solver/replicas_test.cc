@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "small_run.h"
+#include "support/test_device.h"
 #include "trainer/base/replica_group.h"
 #include "trainer/base/text.h"
 #include "trainer/hdf5/appender.h"
@@ -120,14 +121,15 @@ class ReplicasTest : public testing::TestWithParam<std::tuple<int, bool>> {
   }
 
   static Learned Run(const SolverSpec& spec, TrainOptions options) {
-    const auto device = MakeCpuDevice(1);
+    const auto device = MakeTestDevice(1);
     RecordingObserver observer;
     Solver solver(spec, options, *device, observer);
     EXPECT_EQ(solver.Solve(), SolveResult::kFinished);
     Learned learned{{}, observer.losses, observer.tests, observer.snapshots};
     for (const Param* param : solver.train_net().params()) {
       if (param->grad == nullptr) continue;  // running averages are each replica's own
-      learned.weights.insert(learned.weights.end(), param->weight, param->weight + param->count());
+      const std::vector<float> weight = WeightOf(*device, *param);
+      learned.weights.insert(learned.weights.end(), weight.begin(), weight.end());
     }
     return learned;
   }

@@ -38,7 +38,8 @@ SmallRun::SmallRun(const std::string& fields, const std::string& net, const Trai
 std::vector<float> SmallRun::Weights() const {
   std::vector<float> all;
   for (const Param* param : solver->train_net().params()) {
-    all.insert(all.end(), param->weight, param->weight + param->count());
+    const std::vector<float> weight = WeightOf(*device, *param);
+    all.insert(all.end(), weight.begin(), weight.end());
   }
   return all;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "support/temp_folder.h"
+#include "support/test_device.h"
 #include "trainer/solver/solver.h"
 
 namespace trainer {
@@ -43,7 +44,7 @@ class SmallRun {
 
   std::unique_ptr<TempFolder> own_folder;
   std::string folder_path;
-  std::unique_ptr<Device> device = MakeCpuDevice(2);
+  std::unique_ptr<Device> device = MakeTestDevice(2);
   RecordingObserver observer;
   SolverSpec spec;
   std::unique_ptr<Solver> solver;

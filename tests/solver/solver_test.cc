@@ -152,7 +152,8 @@ TEST(SolverTest, AWeightThatIsNotFiniteStopsWhereTheLossHidesIt) {
    layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" })";
   SmallRun run("base_lr: 0.1 lr_policy: \"fixed\" display: 2 max_iter: 9 snapshot: 1 ", net);
   run.solver->Step();
-  run.solver->train_net().params()[0]->weight[2] = std::nanf("");
+  WriteFloats(*run.device, std::vector<float>{std::nanf("")},
+              run.solver->train_net().params()[0]->weight + 2);
   run.solver->Step();
   const auto [code, text] = ErrorOf([&] { run.Solve(); });
   EXPECT_EQ(code, ErrorCode::kDiverged);

@@ -7,6 +7,7 @@
 
 #include "support/layer_checks.h"
 #include "support/net_text.h"
+#include "support/test_device.h"
 #include "support/test_layers.h"
 #include "trainer/backend/layout.h"
 #include "trainer/base/text.h"
@@ -60,7 +61,7 @@ NetOptions OptionsOf(const RunnerOptions& options) {
 }
 
 const Device& TheDevice() {
-  static const std::unique_ptr<Device> device = MakeCpuDevice(2);
+  static const std::unique_ptr<Device> device = MakeTestDevice();
   return *device;
 }
 
@@ -182,7 +183,7 @@ const Shape& LayerRunner::OutputShape(int i) const {
 
 std::vector<float> LayerRunner::InputGradient(int i) const {
   const Param& param = *input_params_.at(static_cast<size_t>(i));
-  return {param.grad, param.grad + param.count()};
+  return ReadFloats(TheDevice(), param.grad, param.count());
 }
 
 std::vector<float> LayerRunner::ParamGradient(int i) const {

@@ -120,7 +120,7 @@ class Device {
 
   // kPartials floats of the device for what a reduction leaves between its two kernels; null on the
   // CPU. The next reduction in the queue may use them again.
-  static constexpr int64_t kPartials = 1024;
+  static constexpr int64_t kPartials = 1 << 16;
   virtual float* Partials() const { return nullptr; }
 };
 

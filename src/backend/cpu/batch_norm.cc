@@ -5,7 +5,7 @@
 namespace trainer::cpu {
 
 std::unique_ptr<BatchNormPlan> MakeBatchNorm(const BatchNormDesc& desc) {
-  return std::make_unique<BatchNormPasses<Loops>>(desc);
+  return std::make_unique<BatchNormPasses<Loops>>(desc, Loops{});
 }
 
 }  // namespace trainer::cpu

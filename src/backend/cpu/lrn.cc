@@ -46,24 +46,18 @@ class LrnOnePass final : public LrnPlan {
   Power power_;
 };
 
-template <template <class> class Made>
-std::unique_ptr<LrnPlan> MakeWithPower(const LrnDesc& desc) {
-  if (desc.beta == 0.75f) return std::make_unique<Made<UsualPower>>(desc, UsualPower{});
-  return std::make_unique<Made<AnyPower>>(desc, AnyPower{desc.beta});
-}
-
 Offer<LrnPlan> TakeOnePass(const Device&, const LrnDesc& desc) {
   if (!desc.across) return Declines{"it takes sums across channels only"};
   if (desc.half > kMostLrnHalf || desc.shape[1] > kMostLrnChannels) {
     return Declines{"the channels or the neighbours are too many for its buffers"};
   }
-  return MakeWithPower<LrnOnePass>(desc);
+  return WithLrnPower(desc.beta, [&](auto power) -> std::unique_ptr<LrnPlan> {
+    return std::make_unique<LrnOnePass<decltype(power)>>(desc, power);
+  });
 }
 
-template <class Power>
-using LrnInCpuSteps = LrnInSteps<Loops, Power>;
 Offer<LrnPlan> TakeSteps(const Device&, const LrnDesc& desc) {
-  return MakeWithPower<LrnInCpuSteps>(desc);
+  return MakeLrnInSteps(desc, Loops{});
 }
 
 using Register = RegisterCandidate<LrnDesc, LrnPlan>;

@@ -18,9 +18,16 @@ using Graph = CUgraph_st*;
 using GraphExec = CUgraphExec_st*;
 
 // cudaError_t, those that are told apart.
-inline constexpr int kSuccess = 0, kErrorMemoryAllocation = 2, kErrorInsufficientDriver = 35,
-                     kErrorNoDevice = 100, kErrorInvalidDevice = 101, kErrorNotReady = 600,
-                     kErrorDevicesUnavailable = 46;
+inline constexpr int kSuccess = 0, kErrorInvalidValue = 1, kErrorMemoryAllocation = 2,
+                     kErrorInitializationError = 3, kErrorInvalidConfiguration = 9,
+                     kErrorStubLibrary = 34, kErrorInsufficientDriver = 35,
+                     kErrorDevicesUnavailable = 46, kErrorNoDevice = 100, kErrorInvalidDevice = 101,
+                     kErrorNoKernelImageForDevice = 209, kErrorEccUncorrectable = 214,
+                     kErrorUnsupportedPtxVersion = 222, kErrorNotReady = 600,
+                     kErrorIllegalAddress = 700, kErrorLaunchOutOfResources = 701,
+                     kErrorLaunchTimeout = 702, kErrorLaunchFailure = 719,
+                     kErrorSystemNotReady = 802, kErrorSystemDriverMismatch = 803,
+                     kErrorCompatNotSupportedOnDevice = 804;
 // cudaMemcpyKind
 inline constexpr int kHostToHost = 0, kHostToDevice = 1, kDeviceToHost = 2, kDeviceToDevice = 3;
 // Flags
@@ -82,7 +89,11 @@ struct Runtime {
 
 // The runtime of this program, or null: built with the emulated one and no test linked it.
 const Runtime* GetRuntime();
-// Before main(), by whoever brings the runtime.
+// Before main(), by whoever brings the runtime, which enters the backend in gpu.h; null takes it
+// out. In tests also between devices.
 void SetRuntime(const Runtime* runtime);
+
+// Makes GPU `id` the calling thread's: what it calls next goes there.
+void UseGpu(int id);
 
 }  // namespace trainer::cuda

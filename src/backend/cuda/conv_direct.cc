@@ -1,0 +1,172 @@
+// A convolution of any number of axes in plain kernels: the last candidate for each direction. Each
+// result is the sum of one thread, or of one block, so that results repeat.
+
+#include "conv_places.h"
+#include "conv_steps.h"
+#include "cuda/loops.h"
+#include "cuda/primitives.h"
+
+namespace trainer::cuda {
+namespace {
+
+constexpr const char* kName = "direct";
+
+// A tensor's element by its index in memory.
+struct Element {
+  int64_t n, channel, place;
+
+  HD Element(const ConvPlaces& in, int64_t i, int64_t channels, int64_t area) {
+    if (in.IsImage()) {
+      channel = i % channels;
+      place = i / channels % area;
+    } else {
+      place = i % area;
+      channel = i / area % channels;
+    }
+    n = i / (channels * area);
+  }
+};
+
+template <class T>
+struct Output {
+  ConvPlaces in;
+  const T* x;
+  const float *weight, *bias;
+  T* y;
+  bool relu;
+
+  HD void operator()(int64_t i) const {
+    const Element out(in, i, in.out_channels, in.out_area);
+    const int64_t m = out.channel, first = in.FirstRead(m);
+    float sum = 0;
+    for (int64_t tap = 0; tap < in.taps; ++tap) {
+      const int64_t place = in.Reads(out.place, tap);
+      if (place < 0) continue;
+      for (int64_t c = 0; c < in.group_in; ++c) {
+        sum += weight[in.WeightAt(m, c, tap)] * Load(x[in.InAt(out.n, first + c, place)]);
+      }
+    }
+    if (bias != nullptr) sum += bias[m];
+    Store(y[i], relu && sum <= 0 ? 0.0f : sum);
+  }
+};
+
+template <class T>
+struct InputGradient {
+  ConvPlaces in;
+  const T* dy;
+  const float* weight;
+  T* dx;
+
+  HD void operator()(int64_t i) const {
+    const Element at(in, i, in.in_channels, in.in_area);
+    const int64_t group = at.channel / in.group_in, c = at.channel % in.group_in;
+    const int64_t first = group * in.group_out;
+    float sum = 0;
+    for (int64_t tap = 0; tap < in.taps; ++tap) {
+      const int64_t place = in.ReadBy(at.place, tap);
+      if (place < 0) continue;
+      for (int64_t m = first; m < first + in.group_out; ++m) {
+        sum += Load(dy[in.OutAt(at.n, m, place)]) * weight[in.WeightAt(m, c, tap)];
+      }
+    }
+    Store(dx[i], sum);
+  }
+};
+
+// A block per weight: its threads share the images and places.
+template <class T>
+__global__ void __launch_bounds__(map_internal::kBlock)
+    WeightGradientKernel(ConvPlaces in, const T* x, const T* dy, float* dweight, int64_t weights) {
+  for (int64_t w = blockIdx.x; w < weights; w += gridDim.x) {
+    const int64_t tap = w % in.taps, c = w / in.taps % in.group_in, m = w / in.taps / in.group_in;
+    const int64_t channel = in.FirstRead(m) + c;
+    float sum = 0;
+    for (int64_t i = threadIdx.x; i < in.batch * in.out_area; i += blockDim.x) {
+      const int64_t n = i / in.out_area, out = i % in.out_area, place = in.Reads(out, tap);
+      if (place < 0) continue;
+      sum += Load(dy[in.OutAt(n, m, out)]) * Load(x[in.InAt(n, channel, place)]);
+    }
+    sum = reduce_internal::SumOfBlock(sum);
+    if (threadIdx.x == 0) dweight[w] += sum;
+    __syncthreads();
+  }
+}
+
+// What the three directions share.
+class Direct {
+ public:
+  Direct(const Device& device, const ConvDesc& desc) : loops_(device), desc_(desc), places_(desc) {}
+
+ protected:
+  Loops loops_;
+  ConvDesc desc_;
+  ConvPlaces places_;
+};
+
+class DirectForward final : public ConvForward, Direct {
+ public:
+  using Direct::Direct;
+  std::string Name() const override { return kName; }
+  size_t ScratchBytes() const override { return 0; }
+  void Run(const void* x, const float* weight, const float* bias, void* y,
+           std::span<std::byte>) override {
+    WithType(desc_.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::Type;
+      loops_.ForEach(desc_.OutShape().Count(),
+                     Output<T>{places_, static_cast<const T*>(x), weight,
+                               desc_.bias ? bias : nullptr, static_cast<T*>(y), desc_.relu});
+    });
+  }
+};
+
+class DirectBackwardData final : public ConvBackwardData, Direct {
+ public:
+  using Direct::Direct;
+  std::string Name() const override { return kName; }
+  size_t ScratchBytes() const override { return 0; }
+  void Run(const void* dy, const float* weight, void* dx, std::span<std::byte>) override {
+    WithType(desc_.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::Type;
+      loops_.ForEach(desc_.InShape().Count(), InputGradient<T>{places_, static_cast<const T*>(dy),
+                                                               weight, static_cast<T*>(dx)});
+    });
+  }
+};
+
+class DirectBackwardWeight final : public ConvBackwardWeight, Direct {
+ public:
+  using Direct::Direct;
+  std::string Name() const override { return kName; }
+  size_t ScratchBytes() const override { return 0; }
+  void Run(const void* x, const void* dy, float* dweight, float* dbias,
+           std::span<std::byte>) override {
+    const int64_t weights = desc_.WeightShape().Count();
+    const Shape out = desc_.OutShape();
+    WithType(desc_.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::Type;
+      if (weights == 0) return;
+      Launch(loops_.device(), WeightGradientKernel<T>, loops_internal::Blocks(weights),
+             map_internal::kBlock, places_, static_cast<const T*>(x), static_cast<const T*>(dy),
+             dweight, weights);
+    });
+    if (!desc_.bias || dbias == nullptr) return;
+    AddChannelSums(loops_.device(), ChannelSumsDesc::Of(out, 1), ConstTensor(dy, out, desc_.dtype),
+                   nullptr, dbias);
+  }
+};
+
+template <class Step, class Made>
+Offer<Step> Take(const Device& device, const ConvDesc& desc) {
+  return std::make_unique<Made>(device, desc);
+}
+
+const RegisterConvStep<ConvForward> kForward({DeviceKind::kCuda, rank::kReference, kName,
+                                              Take<ConvForward, DirectForward>});
+const RegisterConvStep<ConvBackwardData> kData({DeviceKind::kCuda, rank::kReference, kName,
+                                                Take<ConvBackwardData, DirectBackwardData>});
+const RegisterConvStep<ConvBackwardWeight> kWeight(
+    {DeviceKind::kCuda, rank::kReference, kName, Take<ConvBackwardWeight, DirectBackwardWeight>});
+
+}  // namespace
+}  // namespace trainer::cuda

@@ -1,0 +1,169 @@
+#include "cuda/cuda_device.h"
+
+#include <glog/logging.h>
+
+#include "check.h"
+#include "conv_steps.h"
+#include "cuda/conv_algorithm.h"
+#include "cuda/copy_queue.h"
+#include "cuda/errors.h"
+#include "cuda/find_gpus.h"
+#include "cuda/libraries.h"
+#include "cuda/pinned_memory.h"
+#include "cuda/plans.h"
+#include "cuda/primitives.h"
+
+namespace trainer::cuda {
+
+CudaDevice::CudaDevice(const GpuOptions& options) : options_(options) {
+  const GpuInfo gpu = GpuForUse(options.id);
+  description_ = DescribeGpu(gpu);
+  pinned_ = std::make_unique<PinnedMemory>(options.id);
+  conv_algorithms_ = std::make_unique<ConvAlgorithms>();
+  for (const std::string& sentence : OpenLibraries().missing) LOG(WARNING) << sentence << '.';
+  try {
+    Check(GetRuntime()->StreamCreateWithFlags(&stream_, kStreamNonBlocking),
+          "making its queue (cudaStreamCreate)");
+    partials_ = static_cast<float*>(Allocate(kPartials * sizeof(float)));
+  } catch (...) {
+    Release();
+    throw;
+  }
+}
+
+CudaDevice::~CudaDevice() { Release(); }
+
+// A lost GPU refuses all of it, and takes it back when the process ends.
+void CudaDevice::Release() noexcept {
+  const Runtime& runtime = *GetRuntime();
+  int now = -1;
+  runtime.GetDevice(&now);
+  if (now != options_.id) runtime.SetDevice(options_.id);
+  if (stream_ != nullptr) runtime.StreamSynchronize(stream_);
+  if (cudnn_ != nullptr) GetCudnn()->Destroy(cudnn_);
+  if (cublas_lt_ != nullptr) GetCublasLt()->Destroy(cublas_lt_);
+  if (partials_ != nullptr) runtime.Free(partials_);
+  pinned_.reset();
+  if (stream_ != nullptr) runtime.StreamDestroy(stream_);
+  runtime.GetLastError();
+}
+
+cublas_lt::Handle CudaDevice::CublasLtHandle() const {
+  if (cublas_lt_ == nullptr && GetCublasLt() != nullptr) {
+    Use();
+    CheckCublasLt(GetCublasLt()->Create(&cublas_lt_), "starting (cublasLtCreate)");
+  }
+  return cublas_lt_;
+}
+
+cudnn::Handle CudaDevice::CudnnHandle() const {
+  if (cudnn_ == nullptr && GetCudnn() != nullptr) {
+    Use();
+    CheckCudnn(GetCudnn()->Create(&cudnn_), "starting (cudnnCreate)");
+    CheckCudnn(GetCudnn()->SetStream(cudnn_, stream_), "choosing its queue (cudnnSetStream)");
+  }
+  return cudnn_;
+}
+
+size_t CudaDevice::FreeBytes() const {
+  Use();
+  size_t free = 0, total = 0;
+  Check(GetRuntime()->MemGetInfo(&free, &total), "asking for its free memory (cudaMemGetInfo)");
+  return free;
+}
+
+void* CudaDevice::Allocate(size_t bytes) const {
+  Use();
+  void* memory = nullptr;
+  // 0 bytes would be no address.
+  const size_t size = bytes == 0 ? 1 : bytes;
+  if (const int status = GetRuntime()->Malloc(&memory, size); status != kSuccess) {
+    FailToAllocate(status, size);
+  }
+  return memory;
+}
+
+// CUDA waits for what still uses it. What goes wrong shows in the next call that may throw.
+void CudaDevice::Free(void* memory) const {
+  if (memory == nullptr) return;
+  Use();
+  GetRuntime()->Free(memory);
+}
+
+// From ordinary memory the driver makes a copy of its own before it returns; from page-locked
+// memory the GPU reads by itself, later.
+void CudaDevice::CopyToDevice(void* to, const void* host, size_t bytes) const {
+  if (bytes == 0) return;
+  Use();
+  Check(GetRuntime()->MemcpyAsync(to, host, bytes, kHostToDevice, stream_),
+        "copying to it (cudaMemcpyAsync)");
+  if (pinned_->Holds(host)) Synchronize();
+}
+
+void CudaDevice::CopyToHost(void* host, const void* from, size_t bytes) const {
+  if (bytes == 0) return;
+  Use();
+  Check(GetRuntime()->MemcpyAsync(host, from, bytes, kDeviceToHost, stream_),
+        "copying from it (cudaMemcpyAsync)");
+  Synchronize();
+}
+
+void CudaDevice::Fill(void* memory, unsigned char value, size_t bytes) const {
+  if (bytes == 0) return;
+  Use();
+  Check(GetRuntime()->MemsetAsync(memory, value, bytes, stream_),
+        "filling its memory (cudaMemsetAsync)");
+}
+
+void CudaDevice::Synchronize() const {
+  Use();
+  Check(GetRuntime()->StreamSynchronize(stream_), "waiting for it (cudaStreamSynchronize)");
+}
+
+// Asked before each launch, which goes to the GPU of the calling thread.
+void* CudaDevice::Stream() const {
+  Use();
+  return stream_;
+}
+
+std::pmr::memory_resource& CudaDevice::HostMemory() const { return *pinned_; }
+std::unique_ptr<CopyQueue> CudaDevice::MakeCopyQueue() const { return MakeCopyStream(*this); }
+std::unique_ptr<HostRead> CudaDevice::MakeHostRead() const { return MakeRead(*this); }
+
+std::unique_ptr<GemmPlan> CudaDevice::MakeGemm(const GemmDesc& desc) const {
+  CheckGemm(desc);
+  return ChoosePlan<GemmPlan>(*this, desc, "matrix product");
+}
+std::unique_ptr<ConvPlan> CudaDevice::MakeConv(const ConvDesc& desc) const {
+  CheckConv(desc);
+  return ChooseConv(*this, desc);
+}
+std::unique_ptr<PoolPlan> CudaDevice::MakePool(const PoolDesc& desc) const {
+  CheckPool(desc);
+  return ChoosePlan<PoolPlan>(*this, desc, "pooling");
+}
+std::unique_ptr<BatchNormPlan> CudaDevice::MakeBatchNorm(const BatchNormDesc& desc) const {
+  CheckBatchNorm(desc);
+  return cuda::MakeBatchNorm(*this, desc);
+}
+std::unique_ptr<LrnPlan> CudaDevice::MakeLrn(const LrnDesc& desc) const {
+  CheckLrn(desc);
+  return ChoosePlan<LrnPlan>(*this, desc, "LRN");
+}
+std::unique_ptr<SoftmaxPlan> CudaDevice::MakeSoftmax(const SoftmaxDesc& desc) const {
+  CheckSoftmax(desc);
+  return cuda::MakeSoftmax(*this, desc);
+}
+
+void CudaDevice::Copy(const CopyDesc& desc, const void* from, void* to) const {
+  cuda::Copy(*this, desc, from, to);
+}
+void CudaDevice::Convert(const ConstTensor& from, const Tensor& to) const {
+  cuda::Convert(*this, from, to);
+}
+void CudaDevice::AddChannelSums(const ChannelSumsDesc& desc, const ConstTensor& x,
+                                const ConstTensor* times, float* to) const {
+  cuda::AddChannelSums(*this, desc, x, times, to);
+}
+
+}  // namespace trainer::cuda

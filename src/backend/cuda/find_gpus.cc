@@ -1,0 +1,160 @@
+#include "cuda/find_gpus.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "cuda/cuda_device.h"
+#include "cuda/errors.h"
+#include "cuda/libraries.h"
+#include "trainer/base/error.h"
+#include "trainer/base/text.h"
+
+// What the kernels are compiled for, as CMake lists it: "75;80;90a".
+#ifndef TRAINER_CUDA_ARCHITECTURES
+#define TRAINER_CUDA_ARCHITECTURES ""
+#endif
+
+namespace trainer::cuda {
+namespace {
+
+// "75 80 90a, PTX": what ends in -virtual is PTX alone, what ends in -real has none.
+std::string Architectures() {
+  std::string text;
+  bool ptx = false;
+  for (const std::string& one : SplitList(TRAINER_CUDA_ARCHITECTURES, ';')) {
+    const size_t dash = one.find('-');
+    ptx = ptx || !one.ends_with("-real");
+    text += Join(text.empty() ? "" : " ", one.substr(0, dash));
+  }
+  return ptx ? text + ", PTX" : text;
+}
+
+// The oldest GPU that has kernels: 75; 0 where nothing is known.
+int OldestArchitecture() {
+  int oldest = 0;
+  for (const std::string& one : SplitList(TRAINER_CUDA_ARCHITECTURES, ';')) {
+    const int number = std::atoi(one.c_str());
+    oldest = oldest == 0 ? number : std::min(oldest, number);
+  }
+  return oldest;
+}
+
+int Attribute(int id, int attribute) {
+  int value = 0;
+  GetRuntime()->DeviceGetAttribute(&value, attribute, id);
+  return value;
+}
+
+// What can be told without using it.
+GpuInfo Describe(int id) {
+  GpuInfo gpu;
+  gpu.id = id;
+  char text[256] = "";
+  if (GetRuntime()->DeviceGetName(text, sizeof(text), id) == kSuccess) {
+    gpu.name = EscapeControl(text);
+  }
+  text[0] = '\0';
+  if (GetRuntime()->DeviceGetPciBusId(text, sizeof(text), id) == kSuccess) gpu.pci_bus = text;
+  gpu.major = Attribute(id, kAttributeComputeCapabilityMajor);
+  gpu.minor = Attribute(id, kAttributeComputeCapabilityMinor);
+  gpu.multiprocessors = Attribute(id, kAttributeMultiProcessorCount);
+  gpu.clock_mhz = Attribute(id, kAttributeClockRate) / 1000.0;
+  gpu.memory_clock_mhz = Attribute(id, kAttributeMemoryClockRate) / 1000.0;
+  gpu.memory_bus_bits = Attribute(id, kAttributeMemoryBusWidth);
+  return gpu;
+}
+
+// Adds its memory, for which it must be used; stays 0 where another process keeps it to itself.
+GpuInfo DescribeWithMemory(int id) {
+  GpuInfo gpu = Describe(id);
+  if (GetRuntime()->SetDevice(id) != kSuccess ||
+      GetRuntime()->MemGetInfo(&gpu.free_bytes, &gpu.memory_bytes) != kSuccess) {
+    GetRuntime()->GetLastError();
+    gpu.free_bytes = gpu.memory_bytes = 0;
+  }
+  return gpu;
+}
+
+// The current GPU of the thread stays what it was.
+std::vector<GpuInfo> DescribeAll(int count) {
+  int before = 0;
+  GetRuntime()->GetDevice(&before);
+  std::vector<GpuInfo> gpus;
+  for (int id = 0; id < count; ++id) gpus.push_back(DescribeWithMemory(id));
+  GetRuntime()->SetDevice(before);
+  GetRuntime()->GetLastError();
+  return gpus;
+}
+
+// "0: NVIDIA H200, 139 GiB, 138 GiB free"
+std::string InList(const GpuInfo& gpu) {
+  if (gpu.memory_bytes == 0) return Join(gpu.id, ": ", gpu.name, ", in use");
+  return Join(gpu.id, ": ", gpu.name, ", ", gpu.memory_bytes >> 30, " GiB, ", gpu.free_bytes >> 30,
+              " GiB free");
+}
+
+[[noreturn]] void FailForNumber(int id, int count) {
+  std::vector<std::string> there;
+  for (const GpuInfo& gpu : DescribeAll(count)) there.push_back(InList(gpu));
+  throw Error(ErrorCode::kUnavailable,
+              Join("there is no GPU ", id, "; this machine shows this program ", JoinList(there, "; ")));
+}
+
+void CheckArchitecture(const GpuInfo& gpu) {
+  const int oldest = OldestArchitecture();
+  if (10 * gpu.major + gpu.minor >= oldest) return;
+  throw Error(ErrorCode::kUnavailable,
+              Join(GpuName(gpu.id), " is of compute ", gpu.major, ".", gpu.minor,
+                   ", older than all that this program is compiled for (", Architectures(),
+                   "); choose another, or build with -DCMAKE_CUDA_ARCHITECTURES=", gpu.major,
+                   gpu.minor));
+}
+
+}  // namespace
+
+GpuInfo GpuForUse(int id) {
+  int count = 0;
+  if (const int status = GetRuntime()->GetDeviceCount(&count); status != kSuccess) {
+    GetRuntime()->GetLastError();
+    throw Error(ErrorCode::kUnavailable, WhyNoGpu(status));
+  }
+  if (count == 0) throw Error(ErrorCode::kUnavailable, WhyNoGpu(kErrorNoDevice));
+  if (id < 0 || id >= count) FailForNumber(id, count);
+  GpuInfo gpu = Describe(id);
+  CheckArchitecture(gpu);
+  Check(GetRuntime()->SetDevice(id), "starting (cudaSetDevice)");
+  Check(GetRuntime()->MemGetInfo(&gpu.free_bytes, &gpu.memory_bytes),
+        "asking for its memory (cudaMemGetInfo)");
+  return gpu;
+}
+
+std::string DescribeGpu(const GpuInfo& gpu) {
+  return Join(gpu.name, ", ", gpu.memory_bytes >> 30, " GiB, compute ", gpu.major, ".", gpu.minor);
+}
+
+GpuSupport FindAll() {
+  GpuSupport support;
+  support.built = true;
+  support.architectures = Architectures();
+  GetRuntime()->DriverGetVersion(&support.driver);
+  GetRuntime()->RuntimeGetVersion(&support.runtime);
+  int count = 0;
+  const int status = GetRuntime()->GetDeviceCount(&count);
+  if (status != kSuccess || count == 0) {
+    GetRuntime()->GetLastError();
+    support.missing.push_back(WhyNoGpu(status == kSuccess ? kErrorNoDevice : status));
+  } else {
+    support.gpus = DescribeAll(count);
+  }
+  const Libraries libraries = OpenLibraries();
+  support.cublas = libraries.cublas;
+  support.cudnn = libraries.cudnn;
+  for (const std::string& sentence : libraries.missing) support.missing.push_back(sentence);
+  return support;
+}
+
+std::unique_ptr<Device> MakeOne(const GpuOptions& options) {
+  return std::make_unique<CudaDevice>(options);
+}
+
+}  // namespace trainer::cuda

@@ -1,0 +1,13 @@
+#pragma once
+// What a GPU does without a plan: see Device. Kernels are queued on the device's stream.
+
+#include "trainer/backend/device.h"
+
+namespace trainer::cuda {
+
+void Copy(const Device& device, const CopyDesc& desc, const void* from, void* to);
+void Convert(const Device& device, const ConstTensor& from, const Tensor& to);
+void AddChannelSums(const Device& device, const ChannelSumsDesc& desc, const ConstTensor& x,
+                    const ConstTensor* times, float* to);
+
+}  // namespace trainer::cuda
