@@ -1,0 +1,90 @@
+#pragma once
+// A GPU in this process, for tests: it brings the table of the CUDA runtime (cuda/runtime.h), runs
+// kernels that the host's compiler compiled, and is stricter than a GPU, so that mistakes show:
+//
+//   - Work that is queued runs late: only when something waits, in a random order among those that
+//     streams and events allow. So do blocks, and threads between two barriers. The random numbers
+//     depend on TRAINER_EMULATED_GPU_SEED in the environment (1), or on SetSeed.
+//   - The host cannot read or write memory of the device: it dies of SIGSEGV behind a line on
+//   stderr.
+//     So does a kernel that leaves its allocations, by 256 bytes or more; less is found by Free, or
+//     at once by AddressSanitizer. Memory of another device is nobody's.
+//   - New memory is NaN, addresses of freed memory never come back.
+//   - What a GPU would refuse, or take and do something that nobody wants (the null stream, an
+//     address of the host as a kernel's parameter), is a sentence in Problems().
+//
+// Not emulated: races inside one kernel that no order of whole threads shows (lost updates without
+// atomics), values of __shared__ variables before they are written, host memory that a kernel
+// reaches by an address in memory.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace emulated_gpu {
+
+struct DeviceOptions {
+  std::string name = "Emulated GPU";
+  size_t memory_bytes = size_t{1} << 30;
+  int major = 8, minor = 0;  // compute capability
+  int multiprocessors = 4;
+};
+
+struct Options {
+  std::vector<DeviceOptions> devices = {DeviceOptions{}};
+  int driver = 13000, runtime = 13000;  // 0: there is none
+};
+
+// A new machine: no injected or sticky errors, no problems, counters of 0. What was queued is
+// finished. Memory and streams live on where the device that they belong to does.
+void Reset(const Options& options = {});
+void SetSeed(uint64_t seed);
+
+// What was wrong, one sentence each.
+std::vector<std::string> Problems();
+void ClearProblems();
+
+enum class CallKind {
+  kMalloc,
+  kHostAlloc,
+  kLaunch,
+  kCopy,  // and memset
+  kSynchronize,
+  kCreate,   // of streams and events
+  kCapture,  // and what else has to do with graphs
+  kLibrary,  // cuBLASLt and cuDNN
+  kOther,
+  kKinds
+};
+
+// The n-th call of the kind from now on (from 0) returns `error` (cudaError_t) and does nothing.
+void InjectError(CallKind kind, int n, int error);
+// The n-th one succeeds, but what it queued breaks the device: from the next call that waits on,
+// all calls return `error`, until Reset.
+void InjectBreakdown(CallKind kind, int n, int error);
+// All calls return `error` from now on.
+void SetStickyError(int error);
+
+// Since Reset or ResetCounters.
+struct Counters {
+  int64_t launches = 0, copies = 0, copied_bytes = 0, fills = 0;
+  int64_t allocations = 0, frees = 0, host_allocations = 0, host_frees = 0;
+  // Calls that returned when work was done: waiting calls, Free and FreeHost, copies to pageable
+  // memory. Not EventQuery and StreamQuery.
+  int64_t synchronizations = 0;
+  int64_t streams = 0, events = 0, event_records = 0, event_waits = 0;
+  int64_t captures = 0, graph_launches = 0, library_calls = 0;
+  int64_t done = 0;  // pieces of work that ran
+};
+Counters Count();
+void ResetCounters();
+
+size_t AllocatedBytes(int device = 0);
+// What was allocated and not freed: "4096 bytes on device 0".
+std::vector<std::string> Leaks();
+// The memory of a device as the host may see it never: for tests that look at it. Waits for
+// nothing.
+void Peek(void* to, const void* device_memory, size_t bytes);
+
+}  // namespace emulated_gpu

@@ -1,0 +1,168 @@
+// Streams that are captured, and graphs made of that.
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "support/emulated_gpu/calls.h"
+#include "support/emulated_gpu/memory.h"
+#include "support/emulated_gpu/stream.h"
+#include "trainer/base/text.h"
+
+struct CUgraph_st {
+  emulated_gpu::Nodes nodes;
+};
+
+struct CUgraphExec_st {
+  std::shared_ptr<const emulated_gpu::Nodes> nodes;
+  emulated_gpu::MomentPointer last;  // the end of its last launch
+};
+
+namespace emulated_gpu {
+namespace {
+
+template <class T>
+std::vector<std::unique_ptr<T>>& Live() {
+  static auto* const live = new std::vector<std::unique_ptr<T>>;
+  return *live;
+}
+
+template <class T>
+int Check(T* handle, const char* call) {
+  for (const auto& it : Live<T>()) {
+    if (it.get() == handle) return 0;
+  }
+  return Fail(kInvalidValue, trainer::Join(call, ": there is no such graph"));
+}
+
+template <class T>
+void Destroy(T* handle) {
+  std::erase_if(Live<T>(), [&](const auto& it) { return it.get() == handle; });
+}
+
+// In any order that the nodes allow.
+void RunNodes(const Nodes& nodes) {
+  std::vector<bool> done(nodes.size());
+  for (size_t left = nodes.size(); left > 0; --left) {
+    std::vector<size_t> ready;
+    for (size_t n = 0; n < nodes.size(); ++n) {
+      if (done[n]) continue;
+      const auto& after = nodes[n].after;
+      if (std::all_of(after.begin(), after.end(), [&](size_t a) { return done[a]; })) {
+        ready.push_back(n);
+      }
+    }
+    const size_t n = ready[TheRandom().Below(ready.size())];
+    OpenDevices(nodes[n].work.devices);
+    if (nodes[n].work.run) nodes[n].work.run();
+    done[n] = true;
+  }
+}
+
+// Whether every node comes before what the origin does next.
+bool AllJoined(const Capture& capture) {
+  std::vector<bool> joined(capture.nodes.size());
+  std::vector<size_t> left = capture.origin->frontier;
+  while (!left.empty()) {
+    const size_t n = left.back();
+    left.pop_back();
+    if (joined[n]) continue;
+    joined[n] = true;
+    left.insert(left.end(), capture.nodes[n].after.begin(), capture.nodes[n].after.end());
+  }
+  return std::all_of(joined.begin(), joined.end(), [](bool it) { return it; });
+}
+
+}  // namespace
+
+namespace calls {
+
+int StreamBeginCapture(Stream stream, int mode) {
+  const Call call(CallKind::kCapture);
+  if (call.error() != 0) return call.error();
+  if (const int error = CheckStream(stream, "cudaStreamBeginCapture")) return error;
+  if (mode < 0 || mode > 2) return Fail(kInvalidValue, "cudaStreamBeginCapture: no such mode");
+  if (stream->capture != nullptr) {
+    return Fail(kIllegalState, "cudaStreamBeginCapture of a stream that is captured");
+  }
+  ++TheCounters().captures;
+  stream->capture = std::make_shared<Capture>();
+  stream->capture->origin = stream;
+  stream->capture->thread = std::this_thread::get_id();
+  stream->capture->relaxed = mode == 2;
+  stream->frontier.clear();
+  Captures().push_back(stream->capture);
+  return 0;
+}
+
+int StreamEndCapture(Stream stream, Graph* graph) {
+  const Call call(CallKind::kCapture);
+  *graph = nullptr;
+  if (call.error() != 0) return call.error();
+  if (const int error = CheckStream(stream, "cudaStreamEndCapture")) return error;
+  const std::shared_ptr<Capture> capture = stream->capture;
+  if (capture == nullptr) {
+    return Fail(kIllegalState, "cudaStreamEndCapture of a stream that is not captured");
+  }
+  if (capture->origin != stream) {
+    return Fail(kCaptureUnmatched, "cudaStreamEndCapture: the capture began on another stream");
+  }
+  if (capture->thread != std::this_thread::get_id() && !capture->relaxed) {
+    return Fail(kCaptureWrongThread, "cudaStreamEndCapture: the capture is another thread's");
+  }
+  const bool joined = AllJoined(*capture);
+  EndCapture(capture);
+  if (capture->invalid) return Fail(kCaptureInvalidated);
+  if (!joined) {
+    return Fail(kCaptureUnjoined,
+                "cudaStreamEndCapture: work of another stream that the first does not wait for");
+  }
+  Live<CUgraph_st>().push_back(std::make_unique<CUgraph_st>(CUgraph_st{capture->nodes}));
+  *graph = Live<CUgraph_st>().back().get();
+  return 0;
+}
+
+int GraphInstantiate(GraphExec* exec, Graph graph) {
+  const Call call(CallKind::kCapture);
+  *exec = nullptr;
+  if (call.error() != 0) return call.error();
+  if (const int error = Check(graph, "cudaGraphInstantiate")) return error;
+  auto nodes = std::make_shared<const Nodes>(graph->nodes);
+  Live<CUgraphExec_st>().push_back(
+      std::make_unique<CUgraphExec_st>(CUgraphExec_st{std::move(nodes), nullptr}));
+  *exec = Live<CUgraphExec_st>().back().get();
+  return 0;
+}
+
+int GraphLaunch(GraphExec exec, Stream stream) {
+  const Call call(CallKind::kCapture);
+  if (call.error() != 0) return call.error();
+  if (const int error = CheckStream(stream, "cudaGraphLaunch")) return error;
+  if (const int error = Check(exec, "cudaGraphLaunch")) return error;
+  ++TheCounters().graph_launches;
+  Work work{.run = [nodes = exec->nodes] { RunNodes(*nodes); }};
+  if (stream->capture == nullptr) {  // launches of one graph come after each other
+    work.after = std::exchange(exec->last, std::make_shared<Moment>());
+    work.reached = exec->last;
+  }
+  return Queue(stream, std::move(work));
+}
+
+int GraphExecDestroy(GraphExec exec) {
+  const Call call(CallKind::kCapture);
+  if (call.error() != 0) return call.error();
+  if (const int error = Check(exec, "cudaGraphExecDestroy")) return error;
+  Destroy(exec);
+  return 0;
+}
+
+int GraphDestroy(Graph graph) {
+  const Call call(CallKind::kCapture);
+  if (call.error() != 0) return call.error();
+  if (const int error = Check(graph, "cudaGraphDestroy")) return error;
+  Destroy(graph);
+  return 0;
+}
+
+}  // namespace calls
+}  // namespace emulated_gpu

@@ -1,0 +1,74 @@
+// Kernels that are started, and the table of the runtime.
+
+#include <cstring>
+
+#include "support/emulated_gpu/block.h"
+#include "support/emulated_gpu/calls.h"
+#include "support/emulated_gpu/memory.h"
+#include "support/emulated_gpu/stream.h"
+#include "trainer/base/error.h"
+#include "trainer/base/text.h"
+
+namespace emulated_gpu::calls {
+namespace {
+
+using trainer::Join;
+
+uint64_t Count(dim3 n) { return uint64_t{n.x} * n.y * n.z; }
+std::string Text(dim3 n) { return Join(n.x, " x ", n.y, " x ", n.z); }
+
+int CheckSize(dim3 blocks, dim3 threads) {
+  if (Count(blocks) == 0 || blocks.x > 0x7fffffff || blocks.y > 65535 || blocks.z > 65535) {
+    return Fail(kInvalidConfiguration, Join("a kernel of ", Text(blocks), " blocks"));
+  }
+  if (Count(threads) == 0 || Count(threads) > 1024 || threads.z > 64) {
+    return Fail(kInvalidConfiguration, Join("a kernel of ", Text(threads), " threads a block"));
+  }
+  return 0;
+}
+
+// A kernel gets no address of the host but of page-locked memory. The first word is the kernel's
+// own address; an uninitialised member may look like an address, too: it should have a value.
+void CheckParameters(const KernelLaunch& launch) {
+  for (size_t at = sizeof(void*); at + sizeof(void*) <= launch.bytes; at += sizeof(void*)) {
+    void* word;
+    std::memcpy(&word, static_cast<const char*>(launch.parameters) + at, sizeof(word));
+    const auto number = reinterpret_cast<uintptr_t>(word);
+    if (number < 1u << 16 || number >> 47 != 0 || !IsPageable(word)) continue;
+    AddProblem(Join("a kernel of ", Text(launch.blocks), " blocks of ", Text(launch.threads),
+                    " threads gets an address of the host, ", word, ", ", at - sizeof(void*),
+                    " bytes into its parameters"));
+  }
+}
+
+int Check(const KernelLaunch& launch) {
+  const Stream stream = static_cast<Stream>(launch.stream);
+  if (const int error = CheckStream(stream, "a kernel's launch")) return error;
+  if (stream->device != CurrentDevice()) {
+    return Fail(kInvalidResourceHandle, "a kernel's launch on a stream of another device");
+  }
+  if (const int error = CheckSize(launch.blocks, launch.threads)) return error;
+  CheckParameters(launch);
+  return 0;
+}
+
+}  // namespace
+
+void Launch(KernelLaunch launch) {
+  const Call call(CallKind::kLaunch);
+  const int error = call.error() != 0 ? call.error() : Check(launch);
+  if (error != 0) {
+    throw trainer::Error(trainer::ErrorCode::kInternal,
+                         Join("starting a kernel: ", GetErrorName(error)));
+  }
+  ++TheCounters().launches;
+  const Stream stream = static_cast<Stream>(launch.stream);
+  Kernel kernel{launch.blocks, launch.threads, std::move(launch.run)};
+  Queue(stream, {.run =
+                     [kernel = std::move(kernel)] {
+                       if (!RunKernel(kernel)) Break(kLaunchFailure);
+                     },
+                 .devices = 1u << stream->device});
+}
+
+}  // namespace emulated_gpu::calls

@@ -1,0 +1,38 @@
+#include "support/emulated_gpu/segfault.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include "support/emulated_gpu/block.h"
+#include "support/emulated_gpu/memory.h"
+#include "trainer/base/text.h"
+
+namespace emulated_gpu {
+namespace {
+
+using trainer::Join;
+
+struct sigaction previous;
+
+// Not safe in a signal's handler in general: the process ends here in any case, and it was not in
+// the middle of an allocation, since that touches no memory of a device.
+void Explain(int, siginfo_t* info, void*) {
+  if (IsDeviceAddress(info->si_addr)) {
+    const std::string who = InKernel() ? Join("device code, ", DescribeThread()) : "host code";
+    const std::string line = Join("\nemulated GPU: ", who, " touched device memory at ",
+                                  info->si_addr, ": ", DescribeAddress(info->si_addr), "\n");
+    if (write(STDERR_FILENO, line.data(), line.size()) < 0) return;
+  }
+  sigaction(SIGSEGV, &previous, nullptr);  // the instruction runs again
+}
+
+}  // namespace
+
+void ExplainSegfaults() {
+  struct sigaction action = {};
+  action.sa_sigaction = Explain;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  sigaction(SIGSEGV, &action, &previous);
+}
+
+}  // namespace emulated_gpu

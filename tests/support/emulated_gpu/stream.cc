@@ -1,0 +1,188 @@
+#include "support/emulated_gpu/stream.h"
+
+#include <algorithm>
+
+#include "support/emulated_gpu/memory.h"
+#include "trainer/base/text.h"
+
+namespace emulated_gpu {
+namespace {
+
+using trainer::Join;
+
+struct Streams {
+  std::vector<std::unique_ptr<CUstream_st>> streams;  // those destroyed too, until they are idle
+  std::vector<std::unique_ptr<CUevent_st>> events;
+  std::vector<std::shared_ptr<Capture>> captures;
+  double milliseconds = 0;  // moves on with each piece of work
+};
+
+Streams& Get() {
+  static Streams* const streams = new Streams;
+  return *streams;
+}
+
+bool IsBlocked(const CUstream_st& stream) {
+  const Work& work = stream.queue.front();
+  return work.after != nullptr && !work.after->reached;
+}
+
+// Runs the first piece. The memory of its devices alone can be reached then.
+void RunFront(CUstream_st& stream) {
+  const Work work = std::move(stream.queue.front());
+  stream.queue.pop_front();
+  if (work.run && Broken() == 0) {
+    OpenDevices(work.devices);
+    work.run();
+  }
+  Get().milliseconds += 0.001;
+  ++TheCounters().done;
+  if (work.reached == nullptr) return;
+  work.reached->reached = true;
+  work.reached->milliseconds = Get().milliseconds;
+}
+
+bool RunAny() {
+  std::vector<CUstream_st*> ready;
+  for (auto& stream : Get().streams) {
+    if (!stream->queue.empty() && !IsBlocked(*stream)) ready.push_back(stream.get());
+  }
+  if (ready.empty()) return false;
+  RunFront(*ready[TheRandom().Below(ready.size())]);
+  return true;
+}
+
+// Runs a piece that the stream waits for, or its first one.
+void RunNeeded(CUstream_st* stream) {
+  while (IsBlocked(*stream)) stream = stream->queue.front().after->stream;
+  RunFront(*stream);
+}
+
+void DropDestroyed() {
+  std::erase_if(Get().streams,
+                [](const auto& stream) { return stream->destroyed && stream->queue.empty(); });
+}
+
+// Half of all waits run no more than they need, the others anything.
+template <class Done>
+void RunUntil(CUstream_st* stream, const Done& done) {
+  const bool lazy = TheRandom().Below(2) == 0;
+  while (!done()) {
+    if (lazy) {
+      RunNeeded(stream);
+    } else {
+      RunAny();
+    }
+  }
+  OpenDevices(0);
+  DropDestroyed();
+  NoticeBreakdown();
+}
+
+template <class T>
+bool IsLive(const std::vector<std::unique_ptr<T>>& all, const void* handle) {
+  return std::any_of(all.begin(), all.end(), [&](const auto& it) { return it.get() == handle; });
+}
+
+}  // namespace
+
+CUstream_st* CreateStream(int device) {
+  auto& streams = Get().streams;
+  streams.push_back(std::make_unique<CUstream_st>());
+  streams.back()->device = device;
+  return streams.back().get();
+}
+
+CUevent_st* CreateEvent(int device, bool timing) {
+  auto& events = Get().events;
+  events.push_back(std::make_unique<CUevent_st>());
+  events.back()->device = device;
+  events.back()->timing = timing;
+  return events.back().get();
+}
+
+void DestroyStream(CUstream_st* stream) {
+  stream->destroyed = true;
+  DropDestroyed();
+}
+
+void DestroyEvent(CUevent_st* event) {
+  std::erase_if(Get().events, [&](const auto& it) { return it.get() == event; });
+}
+
+int CheckStream(const void* stream, const char* call) {
+  if (stream == nullptr) {
+    return Fail(kInvalidResourceHandle,
+                Join(call, " on the null stream, which waits for all others"));
+  }
+  if (!IsLive(Get().streams, stream) || static_cast<const CUstream_st*>(stream)->destroyed) {
+    return Fail(kInvalidResourceHandle, Join(call, ": there is no such stream"));
+  }
+  return 0;
+}
+
+int CheckEvent(const void* event, const char* call) {
+  if (event != nullptr && IsLive(Get().events, event)) return 0;
+  return Fail(kInvalidResourceHandle, Join(call, ": there is no such event"));
+}
+
+int Queue(CUstream_st* stream, Work work) {
+  if (stream->capture == nullptr) {
+    if (work.reached != nullptr) work.reached->stream = stream;
+    stream->queue.push_back(std::move(work));
+    return 0;
+  }
+  Capture& capture = *stream->capture;
+  if (capture.invalid) return Fail(kCaptureInvalidated);
+  capture.nodes.push_back({std::move(work), stream->frontier});
+  stream->frontier = {capture.nodes.size() - 1};
+  return 0;
+}
+
+void FinishStream(CUstream_st* stream) {
+  RunUntil(stream, [&] { return stream->queue.empty(); });
+}
+
+void FinishMoment(const Moment& moment) {
+  RunUntil(moment.stream, [&] { return moment.reached; });
+}
+
+void FinishDevice(int device) {
+  for (;;) {
+    CUstream_st* busy = nullptr;
+    for (auto& stream : Get().streams) {
+      const bool counts = device < 0 || stream->device == device;
+      if (counts && !stream->queue.empty()) busy = stream.get();
+    }
+    if (busy == nullptr) break;
+    RunUntil(busy, [&] { return busy->queue.empty(); });
+  }
+  NoticeBreakdown();
+}
+
+void MakeProgress() {
+  if (TheRandom().Below(2) == 0) RunAny();
+  OpenDevices(0);
+}
+
+bool IsIdle(const CUstream_st* stream) { return stream->queue.empty(); }
+
+std::vector<std::shared_ptr<Capture>>& Captures() { return Get().captures; }
+
+void EndCapture(const std::shared_ptr<Capture>& capture) {
+  for (auto& stream : Get().streams) {
+    if (stream->capture == capture) stream->capture = nullptr;
+  }
+  std::erase(Get().captures, capture);
+}
+
+bool InvalidateCaptures() {
+  bool found = false;
+  for (auto& capture : Get().captures) {
+    if (capture->thread != std::this_thread::get_id() || capture->relaxed) continue;
+    capture->invalid = found = true;
+  }
+  return found;
+}
+
+}  // namespace emulated_gpu
