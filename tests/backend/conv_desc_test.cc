@@ -21,20 +21,20 @@ TEST(ConvDescTest, RoundsTheOutputDown) {
 }
 
 TEST(ConvDescTest, RefusesAKernelThatDoesNotFit) {
-  const auto device = MakeCpuDevice(2);
+  const Device* const device = &PlanDevice();
   EXPECT_THAT([&] { device->MakeConv(Image(1, 1, 3, 3, 1, 5)); },
               ThrowsMessage<Error>(HasSubstr("a kernel of 5 with dilation 1 does not fit into a "
                                              "height of 3 padded by 0")));
 }
 
 TEST(ConvDescTest, RefusesGroupsThatDoNotDivide) {
-  const auto device = MakeCpuDevice(2);
+  const Device* const device = &PlanDevice();
   EXPECT_THAT([&] { device->MakeConv(Image(1, 4, 3, 3, 6, 1, 1, 0, 3)); },
               ThrowsMessage<Error>(HasSubstr("3 groups do not divide 4 input channels")));
 }
 
 TEST(ConvDescTest, RefusesLengthsBelowTheirLeast) {
-  const auto device = MakeCpuDevice(2);
+  const Device* const device = &PlanDevice();
   ConvDesc desc = Image(1, 1, 3, 3, 1, 2);
   desc.stride[1] = 0;
   EXPECT_THAT([&] { device->MakeConv(desc); },
@@ -49,7 +49,7 @@ TEST(ConvDescTest, RefusesLengthsBelowTheirLeast) {
 }
 
 TEST(ConvDescTest, RefusesOtherNumbersOfAxes) {
-  const auto device = MakeCpuDevice(2);
+  const Device* const device = &PlanDevice();
   ConvDesc desc = Image(1, 1, 3, 3, 1, 2);
   desc.pad = {0};
   EXPECT_THAT([&] { device->MakeConv(desc); },
@@ -60,7 +60,7 @@ TEST(ConvDescTest, RefusesOtherNumbersOfAxes) {
 }
 
 TEST(ConvPlanRefusalTest, NamesATensorOfAnotherShape) {
-  const auto device = MakeCpuDevice(2);
+  const Device* const device = &PlanDevice();
   const ConvDesc desc = Image(2, 16, 8, 8, 16, 3);
   const auto plan = device->MakeConv(desc);
   const Values x = Values::Of({2, 16, 8, 9}, {}), weight = Values::Of(desc.WeightShape(), {});
@@ -72,7 +72,7 @@ TEST(ConvPlanRefusalTest, NamesATensorOfAnotherShape) {
 }
 
 TEST(ConvPlanRefusalTest, SaysWhenScratchIsTooSmall) {
-  const auto device = MakeCpuDevice(2);
+  const Device* const device = &PlanDevice();
   const ConvDesc desc = Image(2, 16, 8, 8, 16, 3);
   const auto plan = device->MakeConv(desc);
   const Values x = Values::Of(desc.InShape(), {}), dy = Values::Of(desc.OutShape(), {});

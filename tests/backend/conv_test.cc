@@ -139,11 +139,10 @@ class ConvPlanTest : public testing::TestWithParam<std::tuple<ConvCase, DType>> 
  protected:
   ConvPlanTest() : desc_(std::get<0>(GetParam()).desc) {
     desc_.dtype = std::get<1>(GetParam());
-    device_ = MakeCpuDevice(2);
-    plan_ = device_->MakeConv(desc_);
+    plan_ = PlanDevice().MakeConv(desc_);
     reference_ = MakeReferenceConv(desc_);
     scratch_ = std::make_unique<GuardedBytes>(plan_->ScratchBytes());
-    reference_scratch_ = std::make_unique<GuardedBytes>(reference_->ScratchBytes());
+    reference_scratch_ = std::make_unique<GuardedBytes>(reference_->ScratchBytes(), true);
     // bf16 keeps 8 bits, and the library rounds the weight as well.
     bound_ = desc_.dtype == DType::kF32 ? 2e-5f : 2e-2f;
   }
@@ -157,7 +156,6 @@ class ConvPlanTest : public testing::TestWithParam<std::tuple<ConvCase, DType>> 
   }
 
   ConvDesc desc_;
-  std::unique_ptr<Device> device_;
   std::unique_ptr<ConvPlan> plan_, reference_;
   std::unique_ptr<GuardedBytes> scratch_, reference_scratch_;
   float bound_;
@@ -169,7 +167,8 @@ TEST_P(ConvPlanTest, ForwardMatchesTheReference) {
   const Values y = Values::Unset(desc_.OutShape(), desc_.dtype);
   const Values want = Values::Unset(desc_.OutShape(), desc_.dtype);
   const float* bias_data = desc_.bias ? bias.f32() : nullptr;
-  reference_->Forward(x, weight.f32(), bias_data, want, reference_scratch_->span());
+  reference_->Forward(x.Host(), weight.HostF32(), desc_.bias ? bias.HostF32() : nullptr,
+                      want.Host(), reference_scratch_->span());
   for (int call = 0; call < 2; ++call) {
     plan_->Forward(x, weight.f32(), bias_data, y, scratch_->span());
     ExpectClose(y, want, bound_, plan_->Implementation().c_str());
@@ -180,7 +179,7 @@ TEST_P(ConvPlanTest, DataGradientMatchesTheReferenceAndOverwrites) {
   const Values dy = Random(desc_.OutShape(), 4), weight = Weights(desc_.WeightShape(), 5);
   const Values dx = Values::Unset(desc_.InShape(), desc_.dtype);
   const Values want = Values::Unset(desc_.InShape(), desc_.dtype);
-  reference_->BackwardData(dy, weight.f32(), want, reference_scratch_->span());
+  reference_->BackwardData(dy.Host(), weight.HostF32(), want.Host(), reference_scratch_->span());
   for (int call = 0; call < 2; ++call) {
     plan_->BackwardData(dy, weight.f32(), dx, scratch_->span());
     ExpectClose(dx, want, bound_, plan_->Implementation().c_str());
@@ -193,7 +192,8 @@ TEST_P(ConvPlanTest, WeightGradientIsAdded) {
   const Values want = Weights(desc_.WeightShape(), 8), want_bias = Weights({desc_.out_channels}, 9);
   for (int call = 0; call < 2; ++call) {
     plan_->BackwardWeight(x, dy, dweight.f32(), dbias.f32(), scratch_->span());
-    reference_->BackwardWeight(x, dy, want.f32(), want_bias.f32(), reference_scratch_->span());
+    reference_->BackwardWeight(x.Host(), dy.Host(), want.HostF32(), want_bias.HostF32(),
+                               reference_scratch_->span());
     ExpectClose(dweight, want, bound_, plan_->Implementation().c_str());
     ExpectClose(dbias, want_bias, bound_, plan_->Implementation().c_str());
   }
@@ -211,7 +211,7 @@ TEST_P(ConvPlanTest, WeightGradientWithoutBiasGradientAndWithAnother) {
 
 TEST_P(ConvPlanTest, RepeatsBitForBit) {
   const Values x = Random(desc_.InShape(), 10), dy = Random(desc_.OutShape(), 11);
-  const auto again = device_->MakeConv(desc_);
+  const auto again = PlanDevice().MakeConv(desc_);
   EXPECT_EQ(again->Implementation(), plan_->Implementation());
   const Values first = Values::Of(desc_.WeightShape(), {});
   const Values second = Values::Of(desc_.WeightShape(), {});
@@ -220,7 +220,7 @@ TEST_P(ConvPlanTest, RepeatsBitForBit) {
   EXPECT_EQ(first.ToVector(), second.ToVector());
 }
 
-INSTANTIATE_TEST_SUITE_P(Cpu, ConvPlanTest,
+INSTANTIATE_TEST_SUITE_P(Of, ConvPlanTest,
                          testing::Combine(testing::ValuesIn(kCases),
                                           testing::Values(DType::kF32, DType::kBF16)),
                          NameOfCase);

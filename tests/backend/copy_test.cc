@@ -36,32 +36,33 @@ class CopyTest : public testing::Test {
     std::vector<std::byte> from(elements * desc.element_bytes), to(from.size()), want(from.size());
     for (size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::byte>(1 + i % 251);
     PlainCopy(desc, from.data(), want.data());
-    device_->Copy(desc, from.data(), to.data());
-    EXPECT_EQ(to, want) << desc.axes << " axes of elements of " << desc.element_bytes;
+    const OnDevice<std::byte> source(device_, from), target(device_, to);
+    device_.Copy(desc, source.data(), target.data());
+    EXPECT_TRUE(target.Read() == want)
+        << desc.axes << " axes of elements of " << desc.element_bytes;
   }
-  std::unique_ptr<Device> device_ = MakeCpuDevice(2);
+  const Device& device_ = PlanDevice();
 };
 
 TEST_F(CopyTest, LaysBlocksSideBySide) {
-  const std::vector<float> a = {1, 2, 3, 4}, b = {10, 20};
-  std::vector<float> joined(6);
-  device_->Copy(BlockCopy(sizeof(float), 2, 2, 2, 3), a.data(), joined.data());
-  device_->Copy(BlockCopy(sizeof(float), 2, 1, 1, 3), b.data(), joined.data() + 2);
-  EXPECT_THAT(joined, ElementsAre(1, 2, 10, 3, 4, 20));
+  const OnDevice<float> a(device_, std::vector<float>{1, 2, 3, 4});
+  const OnDevice<float> b(device_, std::vector<float>{10, 20}), joined(device_, 6);
+  device_.Copy(BlockCopy(sizeof(float), 2, 2, 2, 3), a.data(), joined.data());
+  device_.Copy(BlockCopy(sizeof(float), 2, 1, 1, 3), b.data(), joined.data() + 2);
+  EXPECT_THAT(joined.Read(), ElementsAre(1, 2, 10, 3, 4, 20));
 }
 
 TEST_F(CopyTest, TransposesAMatrix) {
-  const std::vector<float> a = {1, 2, 3, 4, 5, 6};  // 2 x 3
-  std::vector<float> turned(6);
-  device_->Copy(CopyDesc().Axis(3, 1, 2).Axis(2, 3, 1), a.data(), turned.data());
-  EXPECT_THAT(turned, ElementsAre(1, 4, 2, 5, 3, 6));
+  const OnDevice<float> a(device_, std::vector<float>{1, 2, 3, 4, 5, 6});  // 2 x 3
+  const OnDevice<float> turned(device_, 6);
+  device_.Copy(CopyDesc().Axis(3, 1, 2).Axis(2, 3, 1), a.data(), turned.data());
+  EXPECT_THAT(turned.Read(), ElementsAre(1, 4, 2, 5, 3, 6));
 }
 
 TEST_F(CopyTest, RepeatsWhatHasAStepOfZero) {
-  const std::vector<float> a = {1, 2};
-  std::vector<float> tiles(6);
-  device_->Copy(CopyDesc().Axis(3, 0, 2).Axis(2, 1, 1), a.data(), tiles.data());
-  EXPECT_THAT(tiles, ElementsAre(1, 2, 1, 2, 1, 2));
+  const OnDevice<float> a(device_, std::vector<float>{1, 2}), tiles(device_, 6);
+  device_.Copy(CopyDesc().Axis(3, 0, 2).Axis(2, 1, 1), a.data(), tiles.data());
+  EXPECT_THAT(tiles.Read(), ElementsAre(1, 2, 1, 2, 1, 2));
 }
 
 TEST_F(CopyTest, MergesAxesThatContinueEachOther) {
@@ -98,8 +99,8 @@ TEST_F(CopyTest, WhatIsWrittenPastTheCachesIsTheSame) {
 TEST_F(CopyTest, ConvertsBetweenStorageTypes) {
   const Values x = Values::Random({40001}, DType::kF32, 1);
   const Values narrow = Values::Unset(Shape{40001}, DType::kBF16), back = Values::Unset({40001});
-  device_->Convert(x, narrow);
-  device_->Convert(narrow, back);
+  device_.Convert(x, narrow);
+  device_.Convert(narrow, back);
   for (int64_t i = 0; i < x.size(); ++i) {
     BFloat16 rounded;
     Store(rounded, x[i]);

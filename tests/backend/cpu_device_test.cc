@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "support/test_device.h"
 #include "trainer/backend/device.h"
 #include "trainer/backend/library_call.h"
 #include "trainer/base/error.h"
@@ -22,11 +23,13 @@ using testing::StartsWith;
 using testing::ThrowsMessage;
 
 TEST(CpuDeviceTest, SaysThreadsAndInstructionSet) {
+  TRAINER_CPU_ONLY("it is the device that is tested");
   EXPECT_THAT(MakeCpuDevice(1)->Describe(), StartsWith("CPU, 1 thread, "));
   EXPECT_THAT(MakeCpuDevice(2)->Describe(), StartsWith("CPU, 2 threads, "));
 }
 
 TEST(CpuDeviceTest, SetsTheOpenMpTeam) {
+  TRAINER_CPU_ONLY("it is the device that is tested");
   MakeCpuDevice(1);
   EXPECT_EQ(omp_get_max_threads(), 1);
   MakeCpuDevice(2);
@@ -35,11 +38,13 @@ TEST(CpuDeviceTest, SetsTheOpenMpTeam) {
 }
 
 TEST(CpuDeviceTest, RefusesFewerThanNoThreads) {
+  TRAINER_CPU_ONLY("it is the device that is tested");
   EXPECT_THAT([] { MakeCpuDevice(-3); },
               ThrowsMessage<Error>(HasSubstr("a device of -3 threads; use 1 or more")));
 }
 
 TEST(CpuDeviceTest, AllocatesAlignedMemory) {
+  TRAINER_CPU_ONLY("it is the device that is tested");
   const auto device = MakeCpuDevice(2);
   for (const size_t bytes : {1, 63, 4096, 1 << 20}) {
     void* memory = device->Allocate(bytes);
@@ -50,6 +55,7 @@ TEST(CpuDeviceTest, AllocatesAlignedMemory) {
 }
 
 TEST(CpuDeviceTest, FillsEachByte) {
+  TRAINER_CPU_ONLY("it is the device that is tested");
   const auto device = MakeCpuDevice(2);
   std::array<unsigned char, 5> bytes = {1, 2, 3, 4, 5};
   device->Fill(bytes.data() + 1, 0xff, 3);
@@ -59,6 +65,7 @@ TEST(CpuDeviceTest, FillsEachByte) {
 }
 
 TEST(CpuDeviceTest, HostMemoryIsAlignedForAnyType) {
+  TRAINER_CPU_ONLY("it is the device that is tested");
   const auto device = MakeCpuDevice(2);
   for (const size_t count : {1, 3, 1000}) {
     const std::pmr::vector<unsigned char> bytes(count, &device->HostMemory());
@@ -67,6 +74,7 @@ TEST(CpuDeviceTest, HostMemoryIsAlignedForAnyType) {
 }
 
 TEST(CpuDeviceTest, ItsCopyQueueHasCopiedWhenACallReturns) {
+  TRAINER_CPU_ONLY("it is the device that is tested");
   const auto device = MakeCpuDevice(2);
   const auto queue = device->MakeCopyQueue();
   const std::pmr::vector<float> from({1, 2, 3}, &device->HostMemory());
@@ -79,6 +87,7 @@ TEST(CpuDeviceTest, ItsCopyQueueHasCopiedWhenACallReturns) {
 }
 
 TEST(CpuDeviceTest, SupportsWhatDescriptionsAdd) {
+  TRAINER_CPU_ONLY("it is the device that is tested");
   const auto device = MakeCpuDevice(2);
   ConvDesc conv;
   conv.relu = true;
@@ -89,6 +98,7 @@ TEST(CpuDeviceTest, SupportsWhatDescriptionsAdd) {
 }
 
 TEST(CpuDeviceTest, SaysHowMuchMemoryIsMissing) {
+  TRAINER_CPU_ONLY("it is the device that is tested");
   const auto device = MakeCpuDevice(2);
   try {
     device->Allocate(size_t{1} << 60);
@@ -100,6 +110,7 @@ TEST(CpuDeviceTest, SaysHowMuchMemoryIsMissing) {
 }
 
 TEST(CpuDeviceTest, CopiesAndZeroes) {
+  TRAINER_CPU_ONLY("it is the device that is tested");
   const auto device = MakeCpuDevice(2);
   std::array<float, 4> from = {1, 2, 3, 4}, to{};
   void* memory = device->Allocate(sizeof(from));

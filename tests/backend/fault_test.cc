@@ -7,6 +7,7 @@
 #include <cmath>
 #include <vector>
 
+#include "support/test_device.h"
 #include "trainer/backend/map.h"
 
 namespace trainer {
@@ -22,15 +23,17 @@ struct ReportAbove {
 };
 
 TEST(FaultWordTest, HoldsTheFirstBadElementOfAllThreads) {
-  const auto device = MakeCpuDevice(2);
-  std::vector<float> x(100000, 1.0f);
-  uint64_t word = FaultWord::kNone;
-  ForEach(*device, 100000, ReportAbove{x.data(), 2, FaultWord(&word)});
-  EXPECT_EQ(word, FaultWord::kNone);
-  for (const size_t i : {99999, 70000, 600, 12345}) x[i] = -0.5f + static_cast<float>(i);
-  ForEach(*device, 100000, ReportAbove{x.data(), 2, FaultWord(&word)});
-  EXPECT_EQ(FaultWord::IndexOf(word), 600);
-  EXPECT_EQ(FaultWord::NumberOf(word), 599.5f);
+  const auto device = MakeTestDevice();
+  std::vector<float> values(100000, 1.0f);
+  const OnDevice<float> x(*device, values);
+  const OnDevice<uint64_t> word(*device, std::vector<uint64_t>{FaultWord::kNone});
+  ForEach(*device, 100000, ReportAbove{x.data(), 2, FaultWord(word.data())});
+  EXPECT_EQ(word.Read()[0], FaultWord::kNone);
+  for (const size_t i : {99999, 70000, 600, 12345}) values[i] = -0.5f + static_cast<float>(i);
+  x.Write(values);
+  ForEach(*device, 100000, ReportAbove{x.data(), 2, FaultWord(word.data())});
+  EXPECT_EQ(FaultWord::IndexOf(word.Read()[0]), 600);
+  EXPECT_EQ(FaultWord::NumberOf(word.Read()[0]), 599.5f);
 }
 
 TEST(FaultWordTest, KeepsNumbersThatAreNone) {

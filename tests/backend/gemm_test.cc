@@ -46,7 +46,7 @@ class GemmPlanTest : public testing::TestWithParam<std::tuple<Sizes, int, DType>
 
   void Check(DType out_dtype, float bound) {
     desc_.out_dtype = out_dtype;
-    const auto plan = MakeCpuDevice(2)->MakeGemm(desc_);
+    const auto plan = PlanDevice().MakeGemm(desc_);
     const Values a = Values::Random({desc_.m, desc_.k}, desc_.dtype, 1);
     const Values b = Values::Random({desc_.k, desc_.n}, desc_.dtype, 2);
     const Values bias = Values::Random({desc_.n}, DType::kF32, 3);
@@ -71,7 +71,7 @@ TEST_P(GemmPlanTest, RoundsToBf16) {
   Check(DType::kBF16, 5e-3f);
 }
 
-INSTANTIATE_TEST_SUITE_P(Cpu, GemmPlanTest,
+INSTANTIATE_TEST_SUITE_P(Of, GemmPlanTest,
                          testing::Combine(testing::Values(Sizes{1, 1, 1}, Sizes{64, 10, 500},
                                                           Sizes{7, 33, 129}, Sizes{1, 40, 17},
                                                           Sizes{50, 1, 64}, Sizes{100, 96, 200}),
@@ -79,16 +79,16 @@ INSTANTIATE_TEST_SUITE_P(Cpu, GemmPlanTest,
                                           testing::Values(DType::kF32, DType::kBF16)));
 
 TEST(GemmTest, RefusesEmptyMatrices) {
-  EXPECT_THAT([] { MakeCpuDevice(2)->MakeGemm({.m = 0, .n = 2, .k = 3}); },
+  EXPECT_THAT([] { PlanDevice().MakeGemm({.m = 0, .n = 2, .k = 3}); },
               ThrowsMessage<Error>(HasSubstr("the number of rows is 0; it must be at least 1")));
-  EXPECT_THAT([] { MakeCpuDevice(2)->MakeGemm({.m = 1, .n = 2, .k = 0}); },
+  EXPECT_THAT([] { PlanDevice().MakeGemm({.m = 1, .n = 2, .k = 0}); },
               ThrowsMessage<Error>(HasSubstr("the inner length is 0")));
 }
 
 TEST(GemmTest, RefusesASumIntoBf16) {
   EXPECT_THAT(
       [] {
-        MakeCpuDevice(2)->MakeGemm(
+        PlanDevice().MakeGemm(
             {.m = 1, .n = 2, .k = 3, .accumulate = true, .out_dtype = DType::kBF16});
       },
       ThrowsMessage<Error>(HasSubstr("accumulate into f32")));

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "support/test_device.h"
 #include "trainer/backend/layout.h"
 #include "trainer/backend/reduce.h"
 
@@ -33,38 +34,47 @@ struct Momentum {
 
 class MapTest : public testing::TestWithParam<int> {
  protected:
-  std::unique_ptr<Device> device_ = MakeCpuDevice(2);
+  std::unique_ptr<Device> device_ = MakeTestDevice();
   int64_t n_ = GetParam();
   std::vector<float> Ramp(float from = 0) const {
     std::vector<float> values(static_cast<size_t>(n_));
     std::iota(values.begin(), values.end(), from);
     return values;
   }
-  Tensor View(std::vector<float>& v) const { return {v.data(), {n_}, DType::kF32}; }
+  OnDevice<float> Put(const std::vector<float>& values) const { return {*device_, values}; }
+  Tensor View(const OnDevice<float>& v) const { return {v.data(), {n_}, DType::kF32}; }
 };
 INSTANTIATE_TEST_SUITE_P(Counts, MapTest, testing::Values(0, 1, 15, 16, 17, 1000, 40001));
 
 TEST_P(MapTest, AppliesTheFunctorToEachElement) {
-  std::vector<float> x = Ramp(), y(x.size());
-  Map(*device_, Affine{2, 1}, View(y), View(x));
+  const std::vector<float> x = Ramp();
+  const OnDevice<float> to = Put(std::vector<float>(x.size()));
+  Map(*device_, Affine{2, 1}, View(to), View(Put(x)));
+  const std::vector<float> y = to.Read();
   for (size_t i = 0; i < y.size(); ++i) ASSERT_EQ(y[i], 2 * x[i] + 1);
 }
 
 TEST_P(MapTest, MayWriteOverAnInput) {
-  std::vector<float> x = Ramp(), y = Ramp(3);
-  Map(*device_, Product{}, View(y), View(x), View(y));
+  const std::vector<float> x = Ramp();
+  const OnDevice<float> to = Put(Ramp(3));
+  Map(*device_, Product{}, View(to), View(Put(x)), View(to));
+  const std::vector<float> y = to.Read();
   for (size_t i = 0; i < y.size(); ++i) ASSERT_EQ(y[i], x[i] * (x[i] + 3));
 }
 
 TEST_P(MapTest, GivesTheIndex) {
-  std::vector<float> x(static_cast<size_t>(n_), 0.5f);
-  MapIndexed(*device_, PlusIndex{}, View(x), View(x));
+  const OnDevice<float> to = Put(std::vector<float>(static_cast<size_t>(n_), 0.5f));
+  MapIndexed(*device_, PlusIndex{}, View(to), View(to));
+  const std::vector<float> x = to.Read();
   for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(x[i], 0.5f + static_cast<float>(i));
 }
 
 TEST_P(MapTest, UpdatesSeveralArraysInOnePass) {
-  std::vector<float> w = Ramp(), v(w.size(), 2), g(w.size(), 1);
-  Update(*device_, Momentum{}, n_, w.data(), v.data(), g.data());
+  const auto count = static_cast<size_t>(n_);
+  const OnDevice<float> weights = Put(Ramp()), speeds = Put(std::vector<float>(count, 2));
+  const OnDevice<float> gradients = Put(std::vector<float>(count, 1));
+  Update(*device_, Momentum{}, n_, weights.data(), speeds.data(), gradients.data());
+  const std::vector<float> w = weights.Read(), v = speeds.Read();
   for (size_t i = 0; i < w.size(); ++i) {
     ASSERT_EQ(v[i], 2);
     ASSERT_EQ(w[i], static_cast<float>(i) - 2);
@@ -72,10 +82,12 @@ TEST_P(MapTest, UpdatesSeveralArraysInOnePass) {
 }
 
 TEST_P(MapTest, ComputesBFloat16InFloat) {
-  std::vector<BFloat16> x(static_cast<size_t>(n_)), y(x.size());
-  for (size_t i = 0; i < x.size(); ++i) Store(x[i], static_cast<float>(i % 200));
-  Map(*device_, Affine{0.5f, 1}, Tensor{y.data(), {n_}, DType::kBF16},
+  std::vector<BFloat16> numbers(static_cast<size_t>(n_));
+  for (size_t i = 0; i < numbers.size(); ++i) Store(numbers[i], static_cast<float>(i % 200));
+  const OnDevice<BFloat16> x(*device_, numbers), to(*device_, numbers.size());
+  Map(*device_, Affine{0.5f, 1}, Tensor{to.data(), {n_}, DType::kBF16},
       Tensor{x.data(), {n_}, DType::kBF16});
+  const std::vector<BFloat16> y = to.Read();
   for (size_t i = 0; i < y.size(); ++i) {
     ASSERT_EQ(Load(y[i]), 0.5f * static_cast<float>(i % 200) + 1);
   }
@@ -99,9 +111,12 @@ struct SumAndMax {
 
 TEST_P(MapTest, RowsHaveTheirSumsAndMaxima) {
   const int64_t rows = 37;
-  std::vector<float> x(static_cast<size_t>(rows * n_)), sum(37, -1), max(37, -1);
+  std::vector<float> x(static_cast<size_t>(rows * n_));
   for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 101) - 50;
-  MapRows(*device_, rows, n_, SumAndMax{x.data(), sum.data(), max.data(), n_});
+  const OnDevice<float> in = Put(x), sums = Put(std::vector<float>(37, -1));
+  const OnDevice<float> maxima = Put(std::vector<float>(37, -1));
+  MapRows(*device_, rows, n_, SumAndMax{in.data(), sums.data(), maxima.data(), n_});
+  const std::vector<float> sum = sums.Read(), max = maxima.Read();
   for (int64_t r = 0; r < rows; ++r) {
     double total = 0;
     float top = -FLT_MAX;
@@ -126,30 +141,36 @@ TEST_P(MapTest, SumsDoNotDependOnTheNumberOfThreads) {
     x[i] = std::sin(static_cast<float>(i));
     expected += double{x[i]} * x[i];
   }
-  float two = -1, one = -1;
-  ReduceSum(*device_, n_, Square{x.data()}, 3, &two);
-  ReduceSum(*MakeCpuDevice(1), n_, Square{x.data()}, 3, &one);
-  EXPECT_EQ(one, two);
-  EXPECT_NEAR(one, 3 * expected, 1e-4 * (1 + expected));
+  std::vector<float> sums;
+  for (const int threads : {2, 1}) {
+    const auto device = MakeTestDevice(threads);
+    const OnDevice<float> in(*device, x), sum(*device, std::vector<float>{-1});
+    ReduceSum(*device, n_, Square{in.data()}, 3, sum.data());
+    sums.push_back(sum.Read()[0]);
+  }
+  EXPECT_EQ(sums[0], sums[1]);
+  EXPECT_NEAR(sums[0], 3 * expected, 1e-4 * (1 + expected));
 }
 
 TEST_P(MapTest, ColumnSumsAreAdded) {
   const int64_t rows = 9;
-  std::vector<float> x(static_cast<size_t>(rows * n_), 0.5f), sums(static_cast<size_t>(n_), 1);
+  const OnDevice<float> x = Put(std::vector<float>(static_cast<size_t>(rows * n_), 0.5f));
+  const OnDevice<float> sums = Put(std::vector<float>(static_cast<size_t>(n_), 1));
   const ConstTensor in(x.data(), {rows, n_});
   device_->AddChannelSums(ChannelSumsDesc::Of(in.shape, 1), in, nullptr, sums.data());
-  for (const float sum : sums) ASSERT_EQ(sum, 5.5f);
+  for (const float sum : sums.Read()) ASSERT_EQ(sum, 5.5f);
 }
 
 TEST(LayoutTest, PlainOrderIsChannelsThenRowsThenColumns) {
-  const auto device = MakeCpuDevice(1);
+  const auto device = MakeTestDevice(1);
   // (1, 2, 1, 3) in memory: pixel by pixel, both channels.
-  std::vector<float> memory = {1, 10, 2, 20, 3, 30}, plain(6), back(6);
+  const std::vector<float> pixels = {1, 10, 2, 20, 3, 30};
+  const OnDevice<float> memory(*device, pixels), plain(*device, 6), back(*device, 6);
   const Tensor image{memory.data(), {1, 2, 1, 3}, DType::kF32};
   CopyToPlain(*device, image, plain.data());
-  EXPECT_THAT(plain, testing::ElementsAre(1, 2, 3, 10, 20, 30));
+  EXPECT_THAT(plain.Read(), testing::ElementsAre(1, 2, 3, 10, 20, 30));
   CopyFromPlain(*device, plain.data(), {back.data(), image.shape, DType::kF32});
-  EXPECT_EQ(back, memory);
+  EXPECT_EQ(back.Read(), pixels);
 }
 
 }  // namespace

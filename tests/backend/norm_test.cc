@@ -17,7 +17,7 @@ using testing::ThrowsMessage;
 
 class NormTest : public testing::TestWithParam<DType> {
  protected:
-  const std::unique_ptr<Device> device_ = MakeCpuDevice(2);
+  const Device& device_ = PlanDevice();
   float Bound() const { return GetParam() == DType::kF32 ? 2e-5f : 2e-2f; }
 };
 INSTANTIATE_TEST_SUITE_P(Types, NormTest, testing::Values(DType::kF32, DType::kBF16),
@@ -27,7 +27,7 @@ TEST_P(NormTest, SoftmaxAndItsGradientAreThoseOfTheFormula) {
   const std::pair<Shape, int> cases[] = {
       {{7, 10}, 1}, {{3, 5, 4, 4}, 1}, {{3, 5, 4, 16}, 3}, {{2, 9, 32}, 1}, {{6, 1}, 0}};
   for (const auto& [shape, axis] : cases) {
-    const auto plan = device_->MakeSoftmax({.shape = shape, .axis = axis, .dtype = GetParam()});
+    const auto plan = device_.MakeSoftmax({.shape = shape, .axis = axis, .dtype = GetParam()});
     const Values x = Values::Random(shape, GetParam(), 1),
                  dy = Values::Random(shape, GetParam(), 2);
     const Values y = Values::Unset(shape, GetParam()), dx = Values::Unset(shape, GetParam());
@@ -40,11 +40,11 @@ TEST_P(NormTest, SoftmaxAndItsGradientAreThoseOfTheFormula) {
       double sum = 0, dot = 0;
       for (int64_t i = 0; i < rows.length; ++i) sum += std::exp(double{x[at(i)]});
       for (int64_t i = 0; i < rows.length; ++i) {
-        want_y.f32()[at(i)] = static_cast<float>(std::exp(double{x[at(i)]}) / sum);
+        want_y.Set(at(i), static_cast<float>(std::exp(double{x[at(i)]}) / sum));
         dot += double{y[at(i)]} * dy[at(i)];
       }
       for (int64_t i = 0; i < rows.length; ++i) {
-        want_dx.f32()[at(i)] = static_cast<float>(y[at(i)] * (dy[at(i)] - dot));
+        want_dx.Set(at(i), static_cast<float>(y[at(i)] * (dy[at(i)] - dot)));
       }
     }
     ExpectClose(y, want_y, Bound(), plan->Implementation().c_str());
@@ -78,7 +78,7 @@ TEST_P(NormTest, LrnAndItsGradientAreThoseOfTheFormula) {
         LrnDesc{.shape = {2, 3, 6, 5}, .across = false, .half = 1}}) {
     d.factor = 0.2f;
     d.dtype = GetParam();
-    const auto plan = device_->MakeLrn(d);
+    const auto plan = device_.MakeLrn(d);
     const Values x = Values::Random(d.shape, d.dtype, 1), dy = Values::Random(d.shape, d.dtype, 2);
     const Values y = Values::Unset(d.shape, d.dtype), dx = Values::Unset(d.shape, d.dtype);
     GuardedBytes kept(plan->WorkspaceBytes()), scratch(plan->ScratchBytes());
@@ -92,8 +92,8 @@ TEST_P(NormTest, LrnAndItsGradientAreThoseOfTheFormula) {
       const double norm = std::pow(base(i), -d.beta);
       const double shares = OverNeighbours(
           d, i, [&](int64_t n) { return dy[n] * x[n] * std::pow(base(n), -d.beta - 1); });
-      want_y.f32()[i] = static_cast<float>(x[i] * norm);
-      want_dx.f32()[i] = static_cast<float>(dy[i] * norm - 2 * d.factor * d.beta * x[i] * shares);
+      want_y.Set(i, static_cast<float>(x[i] * norm));
+      want_dx.Set(i, static_cast<float>(dy[i] * norm - 2 * d.factor * d.beta * x[i] * shares));
     }
     ExpectClose(y, want_y, Bound(), plan->Implementation().c_str());
     ExpectClose(dx, want_dx, Bound(), plan->Implementation().c_str());
@@ -112,8 +112,9 @@ class BatchNormCase {
     GuardedBytes kept(plan->WorkspaceBytes()), scratch(plan->ScratchBytes());
     const BatchNormStats at = plan->StatsIn(kept.span());
     if (desc_.stored) {
-      std::fill_n(at.mean, rows_.length, kStoredMean);
-      std::fill_n(at.inverse, rows_.length, kStoredVariance);
+      const auto channels = static_cast<size_t>(rows_.length);
+      WriteFloats(device, std::vector<float>(channels, kStoredMean), at.mean);
+      WriteFloats(device, std::vector<float>(channels, kStoredVariance), at.inverse);
     } else {
       plan->Moments(x_, at, scratch.span());
     }
@@ -154,15 +155,15 @@ class BatchNormCase {
       for (int64_t r = 0; r < rows_.count; ++r) {
         const int64_t p = Place(r, c);
         const double v = z(p) * by + (affine_ ? shift_[c] : 0) + (desc_.other ? other_[p] : 0);
-        want_y.f32()[p] = static_cast<float>(desc_.relu && v < 0 ? 0 : v);
-        want_other.f32()[p] = static_cast<float>(g(p));
+        want_y.Set(p, static_cast<float>(desc_.relu && v < 0 ? 0 : v));
+        want_other.Set(p, static_cast<float>(g(p)));
         sum_g += g(p);
         sum_gz += g(p) * z(p);
       }
       for (int64_t r = 0; r < rows_.count; ++r) {
         const int64_t p = Place(r, c);
         const double moments = desc_.stored ? 0 : sum_g / n + z(p) * sum_gz / n;
-        want_dx.f32()[p] = static_cast<float>((g(p) - moments) * m.inverse * by);
+        want_dx.Set(p, static_cast<float>((g(p) - moments) * m.inverse * by));
       }
       EXPECT_NEAR(dscale_[c], affine_ ? 1 + sum_gz : 1, bound * n) << c;
       EXPECT_NEAR(dshift_[c], affine_ ? 2 + sum_g : 2, bound * n) << c;
@@ -221,14 +222,14 @@ TEST_P(NormTest, BatchNormAndItsGradientsAreThoseOfTheFormula) {
                    << shape.ToString() << (stored ? " stored" : "") << (other ? " other" : "")
                    << (relu ? " relu" : "") << (affine ? " affine" : ""));
       BatchNormCase tested(desc, affine);
-      tested.Run(*device_);
+      tested.Run(device_);
       tested.ExpectFormula(GetParam() == DType::kF32 ? 1e-4f : 3e-2f);
     }
   }
 }
 
 TEST(NormDescTest, RefusesWhatMakesNoSense) {
-  const auto device = MakeCpuDevice(1);
+  const Device* const device = &PlanDevice();
   EXPECT_THAT(
       [&] {
         device->MakeSoftmax({.shape = {2, 3}, .axis = 2});
@@ -259,7 +260,7 @@ TEST(NormDescTest, RefusesWhatMakesNoSense) {
 }
 
 TEST(NormDescTest, CallsNameATensorOfAnotherShape) {
-  const auto device = MakeCpuDevice(1);
+  const Device* const device = &PlanDevice();
   const auto plan = device->MakeSoftmax({.shape = {2, 3}, .axis = 1});
   const Values x({2, 4}, DType::kF32), y({2, 3}, DType::kF32);
   EXPECT_THAT([&] { plan->Forward(x, y); },

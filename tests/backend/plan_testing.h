@@ -5,19 +5,29 @@
 
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <random>
 #include <vector>
 
+#include "support/test_device.h"
 #include "trainer/tensor/tensor.h"
 
 namespace trainer {
 
-// A tensor that owns its memory.
+// The device that makes the plans. Plans may be used as long as the test runs.
+inline const Device& PlanDevice() {
+  static const std::unique_ptr<Device> device = MakeTestDevice();
+  if (!TestsOnGpu()) MakeCpuDevice(2);  // sets the team of all CPU devices
+  return *device;
+}
+
+// A tensor that owns its memory: of the host, and of the device where that is another. Each side
+// is copied to the other when it is asked for, so that what is asked for should not be kept while
+// the other side is written.
 class Values {
  public:
-  Values(const Shape& shape, DType dtype) : bytes_(shape.Count() * SizeOf(dtype)) {
-    view_ = {bytes_.data(), shape, dtype};
-  }
+  Values(const Shape& shape, DType dtype)
+      : bytes_(static_cast<size_t>(shape.Count()) * SizeOf(dtype)), shape_(shape), dtype_(dtype) {}
   // Uniform in [-1, 1].
   static Values Random(const Shape& shape, DType dtype, uint32_t seed) {
     Values values(shape, dtype);
@@ -29,25 +39,32 @@ class Values {
   static Values Of(const Shape& shape, const std::vector<float>& numbers,
                    DType dtype = DType::kF32) {
     Values values(shape, dtype);
-    for (size_t i = 0; i < numbers.size(); ++i) values.Set(i, numbers[i]);
+    for (size_t i = 0; i < numbers.size(); ++i) values.Set(static_cast<int64_t>(i), numbers[i]);
     return values;
   }
   // All NaN, so that a place left unwritten shows.
   static Values Unset(const Shape& shape, DType dtype = DType::kF32) {
-    return Of(shape, std::vector<float>(shape.Count(), NAN), dtype);
+    return Of(shape, std::vector<float>(static_cast<size_t>(shape.Count()), NAN), dtype);
   }
 
-  operator Tensor() const { return view_; }
-  operator ConstTensor() const { return view_; }
-  float* f32() const { return view_.f32(); }
-  int64_t size() const { return view_.Count(); }
-  void Set(int64_t i, float value) {
-    WithType(view_.dtype,
-             [&](auto tag) { Store(view_.As<typename decltype(tag)::Type>()[i], value); });
+  // On the device.
+  operator Tensor() const { return {DeviceData(), shape_, dtype_}; }
+  operator ConstTensor() const { return {DeviceData(), shape_, dtype_}; }
+  float* f32() const { return static_cast<float*>(DeviceData()); }
+  // On the host, for plans of the reference.
+  Tensor Host() const { return {HostData(), shape_, dtype_}; }
+  float* HostF32() const { return static_cast<float*>(HostData()); }
+
+  int64_t size() const { return shape_.Count(); }
+  void Set(int64_t i, float value) const {
+    WithType(dtype_, [&](auto tag) {
+      Store(static_cast<typename decltype(tag)::Type*>(HostData())[i], value);
+    });
   }
   float operator[](int64_t i) const {
-    return WithType(view_.dtype,
-                    [&](auto tag) { return Load(view_.As<typename decltype(tag)::Type>()[i]); });
+    return WithType(dtype_, [&](auto tag) {
+      return Load(static_cast<typename decltype(tag)::Type*>(HostData())[i]);
+    });
   }
   std::vector<float> ToVector() const {
     std::vector<float> numbers;
@@ -56,34 +73,53 @@ class Values {
   }
 
  private:
-  std::vector<std::byte> bytes_;
-  Tensor view_;
+  void* HostData() const {
+    if (newest_on_device_) PlanDevice().CopyToHost(bytes_.data(), copy_->data(), bytes_.size());
+    newest_on_device_ = false;
+    return bytes_.data();
+  }
+  void* DeviceData() const {
+    if (!TestsOnGpu()) return bytes_.data();
+    if (!copy_) copy_.emplace(PlanDevice(), bytes_);
+    if (!newest_on_device_) copy_->Write(bytes_);
+    newest_on_device_ = true;
+    return copy_->data();
+  }
+
+  mutable std::vector<std::byte> bytes_;
+  Shape shape_;
+  DType dtype_;
+  mutable std::optional<OnDevice<std::byte>> copy_;
+  mutable bool newest_on_device_ = false;
 };
 
-// `bytes` of memory aligned to 64, with marks before and behind that must stay.
+// `bytes` of memory aligned to 64, with marks before and behind that must stay: the device's, or
+// the host's for plans of the reference.
 class GuardedBytes {
  public:
-  explicit GuardedBytes(size_t bytes)
+  explicit GuardedBytes(size_t bytes, bool of_host = false)
       : bytes_(bytes), memory_(bytes + 3 * kGuard, std::byte{0xA5}) {
-    const auto at = reinterpret_cast<uintptr_t>(memory_.data()) + kGuard;
-    begin_ = memory_.data() + kGuard + (64 - at % 64) % 64;
+    std::byte* start = memory_.data();
+    if (TestsOnGpu() && !of_host) start = copy_.emplace(PlanDevice(), memory_).data();
+    offset_ = kGuard + (64 - (reinterpret_cast<uintptr_t>(start) + kGuard) % 64) % 64;
+    begin_ = start + offset_;
   }
   std::span<std::byte> span() { return {begin_, bytes_}; }
   bool Intact() const {
-    for (const std::byte* p = memory_.data(); p < begin_; ++p) {
-      if (*p != std::byte{0xA5}) return false;
-    }
-    for (const std::byte* p = begin_ + bytes_; p < memory_.data() + memory_.size(); ++p) {
-      if (*p != std::byte{0xA5}) return false;
+    const std::vector<std::byte> now = copy_ ? copy_->Read() : memory_;
+    for (size_t i = 0; i < now.size(); ++i) {
+      const bool inside = i >= offset_ && i < offset_ + bytes_;
+      if (!inside && now[i] != std::byte{0xA5}) return false;
     }
     return true;
   }
 
  private:
   static constexpr size_t kGuard = 256;
-  size_t bytes_;
+  size_t bytes_, offset_ = 0;
   std::vector<std::byte> memory_;
-  std::byte* begin_;
+  std::optional<OnDevice<std::byte>> copy_;
+  std::byte* begin_ = nullptr;
 };
 
 // |got - want| <= bound * (largest |want| + 1), element by element.

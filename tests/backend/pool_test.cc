@@ -104,24 +104,24 @@ class PoolPlanTest : public testing::TestWithParam<std::tuple<PoolCase, DType>> 
     PoolDesc desc = std::get<0>(GetParam()).desc;
     desc.dtype = std::get<1>(GetParam());
     desc.method = method;
-    const auto plan = MakeCpuDevice(2)->MakePool(desc), reference = MakeReferencePool(desc);
-    GuardedBytes kept(plan->WorkspaceBytes()), kept_reference(reference->WorkspaceBytes());
+    const auto plan = PlanDevice().MakePool(desc), reference = MakeReferencePool(desc);
+    GuardedBytes kept(plan->WorkspaceBytes()), kept_reference(reference->WorkspaceBytes(), true);
     const Values y = Values::Random(desc.OutShape(), desc.dtype, 9);
     const Values want = Values::Random(desc.OutShape(), desc.dtype, 8);
     plan->Forward(x, y, kept.span());
-    reference->Forward(x, want, kept_reference.span());
+    reference->Forward(x.Host(), want.Host(), kept_reference.span());
     ExpectSame(method, y, want);
     if (method == PoolMethod::kMax) {
       const Values mask = Values::Unset(desc.OutShape()), wins = Values::Unset(desc.OutShape());
       plan->Winners(kept.span(), mask);
-      reference->Winners(kept_reference.span(), wins);
+      reference->Winners(kept_reference.span(), wins.Host());
       ExpectSame(method, mask, wins);
     }
     const Values dy = Values::Random(desc.OutShape(), desc.dtype, 7);
     const Values dx = Values::Unset(desc.InShape(), desc.dtype);
     const Values want_dx = Values::Unset(desc.InShape(), desc.dtype);
     plan->Backward(dy, dx, kept.span());
-    reference->Backward(dy, want_dx, kept_reference.span());
+    reference->Backward(dy.Host(), want_dx.Host(), kept_reference.span());
     ExpectSame(method, dx, want_dx);
     EXPECT_TRUE(kept.Intact());
   }
@@ -162,59 +162,60 @@ TEST_P(PoolPlanTest, MaxOfNanAndInfinityHasNoWinnerOutside) {
   Compare(PoolMethod::kMax, Values::Of(InShape(), numbers, dtype()));
 }
 
-INSTANTIATE_TEST_SUITE_P(Cpu, PoolPlanTest,
+INSTANTIATE_TEST_SUITE_P(Of, PoolPlanTest,
                          testing::Combine(testing::ValuesIn(kCases),
                                           testing::Values(DType::kF32, DType::kBF16)),
                          NameOfCase);
 
 TEST(PoolTest, AllNanGivesTheSmallestFloatNoWinnerAndNoGradient) {
-  const auto plan = MakeCpuDevice(2)->MakePool(Square(1, 2, 4, 4, 2, 2));
+  const auto plan = PlanDevice().MakePool(Square(1, 2, 4, 4, 2, 2));
   const Values x = Values::Unset({1, 2, 4, 4}), y = Values::Unset({1, 2, 2, 2});
   const Values mask = Values::Unset({1, 2, 2, 2});
-  std::vector<std::byte> kept(plan->WorkspaceBytes());
-  plan->Forward(x, y, kept);
+  GuardedBytes kept(plan->WorkspaceBytes());
+  plan->Forward(x, y, kept.span());
   EXPECT_THAT(y.ToVector(), Each(-FLT_MAX));
-  plan->Winners(kept, mask);
+  plan->Winners(kept.span(), mask);
   EXPECT_THAT(mask.ToVector(), Each(-1.0f));
   const Values dy = Values::Random({1, 2, 2, 2}, DType::kF32, 1), dx = Values::Unset({1, 2, 4, 4});
-  plan->Backward(dy, dx, kept);
+  plan->Backward(dy, dx, kept.span());
   EXPECT_THAT(dx.ToVector(), Each(0.0f));
 }
 
 TEST(PoolTest, EmptyLastWindowIsNanForAverageAndUnwonForMax) {
   PoolDesc desc = Square(1, 1, 6, 6, 1, 5);
   desc.out_h = desc.out_w = 3;  // the third starts at 10
-  const auto max = MakeCpuDevice(2)->MakePool(desc);
+  const auto max = PlanDevice().MakePool(desc);
   const Values x = Values::Random({1, 1, 6, 6}, DType::kF32, 1), y = Values::Unset({1, 1, 3, 3});
-  std::vector<std::byte> kept(max->WorkspaceBytes());
-  max->Forward(x, y, kept);
+  GuardedBytes kept(max->WorkspaceBytes());
+  max->Forward(x, y, kept.span());
   EXPECT_EQ(y[8], -FLT_MAX);
-  max->Winners(kept, y);
+  max->Winners(kept.span(), y);
   EXPECT_EQ(y[8], -1);
   EXPECT_EQ(y[4], 35);
   desc.method = PoolMethod::kAverage;
-  MakeCpuDevice(2)->MakePool(desc)->Forward(x, y, {});
+  PlanDevice().MakePool(desc)->Forward(x, y, {});
   EXPECT_TRUE(std::isnan(y[8]));
   EXPECT_EQ(y[4], x[35]);
 }
 
 TEST(PoolTest, KeepsWinnersInOneByteAndOnlyForTraining) {
+  TRAINER_CPU_ONLY("its kernels pack the winners");
   PoolDesc desc = Square(2, 20, 24, 24, 2, 2);
-  EXPECT_EQ(MakeCpuDevice(2)->MakePool(desc)->WorkspaceBytes(), 2u * 20 * 12 * 12);
+  EXPECT_EQ(PlanDevice().MakePool(desc)->WorkspaceBytes(), 2u * 20 * 12 * 12);
   desc.training = false;
-  const auto plan = MakeCpuDevice(2)->MakePool(desc);
+  const auto plan = PlanDevice().MakePool(desc);
   EXPECT_EQ(plan->WorkspaceBytes(), 0u);
   const Values x = Values::Random(desc.InShape(), DType::kF32, 1);
   const Values y = Values::Unset(desc.OutShape()), want = Values::Unset(desc.OutShape());
   plan->Forward(x, y, {});
-  MakeReferencePool(desc)->Forward(x, want, {});
+  MakeReferencePool(desc)->Forward(x.Host(), want.Host(), {});
   EXPECT_EQ(y.ToVector(), want.ToVector());
 }
 
 TEST(PoolTest, RefusesWindowsOfPaddingOnly) {
   PoolDesc desc = Square(1, 1, 6, 6, 2, 2);
   desc.pad_w = 2;
-  EXPECT_THAT([&] { MakeCpuDevice(2)->MakePool(desc); },
+  EXPECT_THAT([&] { PlanDevice().MakePool(desc); },
               ThrowsMessage<Error>(HasSubstr("a pad of 0 x 2 with a kernel of 2 x 2 makes windows "
                                              "that hold padding only")));
 }
@@ -222,28 +223,29 @@ TEST(PoolTest, RefusesWindowsOfPaddingOnly) {
 TEST(PoolTest, RefusesLengthsBelowTheirLeast) {
   PoolDesc desc = Square(1, 1, 6, 6, 2, 2);
   desc.stride_w = 0;
-  EXPECT_THAT([&] { MakeCpuDevice(2)->MakePool(desc); },
+  EXPECT_THAT([&] { PlanDevice().MakePool(desc); },
               ThrowsMessage<Error>(HasSubstr("the horizontal stride is 0; it must be at least 1")));
   desc = Square(1, 1, 6, 6, 2, 2);
   desc.kernel_h = 0;
-  EXPECT_THAT([&] { MakeCpuDevice(2)->MakePool(desc); },
+  EXPECT_THAT([&] { PlanDevice().MakePool(desc); },
               ThrowsMessage<Error>(HasSubstr("the kernel's height is 0")));
 }
 
 TEST(PoolTest, RefusesAWorkspaceThatIsTooSmallAndOtherShapes) {
+  TRAINER_CPU_ONLY("the words are those of its plan");
   const PoolDesc desc = Square(1, 4, 6, 6, 2, 2);
-  const auto plan = MakeCpuDevice(2)->MakePool(desc);
+  const auto plan = PlanDevice().MakePool(desc);
   const Values x = Values::Unset(desc.InShape()), y = Values::Unset(desc.OutShape());
   EXPECT_THAT([&] { plan->Forward(x, y, {}); }, ThrowsMessage<Error>(HasSubstr("with 36 bytes")));
-  std::vector<std::byte> kept(plan->WorkspaceBytes());
-  EXPECT_THAT([&] { plan->Forward(y, y, kept); },
+  GuardedBytes kept(plan->WorkspaceBytes());
+  EXPECT_THAT([&] { plan->Forward(y, y, kept.span()); },
               ThrowsMessage<Error>(HasSubstr("got 1 4 3 3 (36) -> 1 4 3 3 (36)")));
 }
 
 TEST(PoolTest, AverageHasNoWinners) {
   PoolDesc desc = Square(1, 4, 6, 6, 2, 2);
   desc.method = PoolMethod::kAverage;
-  const auto plan = MakeCpuDevice(2)->MakePool(desc);
+  const auto plan = PlanDevice().MakePool(desc);
   const Values mask = Values::Unset(desc.OutShape());
   EXPECT_THAT([&] { plan->Winners({}, mask); },
               ThrowsMessage<Error>(HasSubstr("an average pool has no winners")));

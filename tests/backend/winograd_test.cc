@@ -6,6 +6,7 @@
 #include "backend/conv_images.h"
 #include "backend/plan_testing.h"
 #include "cpu/conv_winograd.h"
+#include "support/test_device.h"
 #include "trainer/backend/device.h"
 #include "trainer/backend/parallel_for.h"
 
@@ -74,6 +75,8 @@ class WinogradTest : public testing::TestWithParam<WinogradCase> {
         reference_(MakeReferenceConv(desc_)) {}
 
   void SetUp() override {
+    TRAINER_CPU_ONLY("it has this kernel");
+    TRAINER_CPU_ONLY("it has this kernel");
     if (DetectCpuIsa() != CpuIsa::kAvx512) GTEST_SKIP() << "no AVX-512";
     ASSERT_EQ(cpu::WinogradRefuses(desc_), "");
   }
@@ -166,6 +169,7 @@ std::string NameOfCase(const testing::TestParamInfo<WinogradCase>& info) { retur
 INSTANTIATE_TEST_SUITE_P(Cpu, WinogradTest, testing::ValuesIn(kCases), NameOfCase);
 
 TEST(WinogradStepTest, RectifiesAndKeepsNaN) {
+  TRAINER_CPU_ONLY("it has this kernel");
   if (DetectCpuIsa() != CpuIsa::kAvx512) GTEST_SKIP() << "no AVX-512";
   ConvDesc desc = Padded(1, 16, 8, 4, 16, 3, 1, 1);
   desc.relu = true;
@@ -181,6 +185,7 @@ TEST(WinogradStepTest, RectifiesAndKeepsNaN) {
 }
 
 TEST(WinogradStepTest, IsTakenWhereItPays) {
+  TRAINER_CPU_ONLY("it has this kernel");
   if (DetectCpuIsa() != CpuIsa::kAvx512) GTEST_SKIP() << "no AVX-512";
   const auto device = MakeCpuDevice(2);
   const auto name = [&](const ConvDesc& desc) { return device->MakeConv(desc)->Implementation(); };

@@ -93,6 +93,8 @@ struct Learned {
 // `text` of a net for which "BATCH" stands for the batch of each replica and "ROWS" for the data.
 class ReplicasTest : public testing::TestWithParam<std::tuple<int, bool>> {
  protected:
+  void SetUp() override { TRAINER_CPU_ONLY("the threads sum arrays of the host"); }
+
   ReplicasTest() {
     Hdf5Appender file(folder_ / "rows.h5");
     std::vector<float> rows, labels;

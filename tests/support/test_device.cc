@@ -24,8 +24,8 @@ class GpuProblems final : public testing::EmptyTestEventListener {
   }
 };
 
-const bool kListens = [] {
-  if (TestsOnGpu()) testing::UnitTest::GetInstance()->listeners().Append(new GpuProblems);
+[[maybe_unused]] const bool kListens = [] {
+  testing::UnitTest::GetInstance()->listeners().Append(new GpuProblems);
   return true;
 }();
 #endif
