@@ -11,9 +11,9 @@
 #include "support/late_device.h"
 #include "support/net_text.h"
 #include "trainer/base/text.h"
-#include "trainer/checkpoint/model_file.h"
+#include "trainer/data/batch.h"
 #include "trainer/layers/items.h"
-#include "trainer/net/net.h"
+#include "trainer/net/states.h"
 
 namespace trainer {
 namespace {
@@ -97,7 +97,7 @@ struct Made {
     return values;
   }
 
-  std::string State() const { return net->SaveLayerStates().at(0).bytes; }
+  std::string State() const { return SaveLayerStates(*net).at(0).bytes; }
   std::vector<size_t> Staged() const {
     std::vector<size_t> bytes;
     for (const PlannedBlock& block : net->memory_plan().blocks) {
@@ -154,7 +154,7 @@ TEST_F(DataAheadTest, APositionIsThatAfterTheBatchWhichWasUsed) {
     EXPECT_EQ(ahead.State(), host.State()) << "after pass " << pass;
   }
   Made resumed(text, device);
-  resumed.net->Restore(5, ahead.net->SaveLayerStates());
+  Restore(*resumed.net, 5, SaveLayerStates(*ahead.net));
   EXPECT_EQ(resumed.State(), host.State());
   EXPECT_EQ(resumed.Next(), host.Next());
 }

@@ -70,14 +70,6 @@ struct MemoryPlan {
   size_t separate_bytes = 0;  // what they would take without sharing
 };
 
-// The least that a layer moves between memory and the processor: bytes of all that it reads and
-// writes, each number once. Backward reads the gradients of the outputs, the kept values and, for
-// the gradient of an input, the weights; it writes the gradients of inputs and parameters. Views
-// and what is fused into another layer move nothing.
-struct LayerTraffic {
-  size_t forward = 0, backward = 0;
-};
-
 // What a forward pass computes on.
 enum class NetBatch {
   kNext,  // the data layers' next batch
@@ -93,19 +85,6 @@ struct GradientSlice {
   std::span<Param* const> params;  // in memory order
   // Final when this layer ran backward; NumLayers() for what no layer adds to: final at once.
   int layer = 0;
-};
-
-// What a layer leaves to its next pass, or the position of a data source.
-struct LayerState {
-  std::string layer, bytes;
-  // Whether it is this replica's own. A position in data counts the records of all replicas and is
-  // the same for each.
-  bool of_replica = false;
-};
-
-// What loading a weights file did, by layer name.
-struct LoadReport {
-  std::vector<std::string> loaded, missing, unused;
 };
 
 // Used by one thread. Forward and Backward allocate no memory.
@@ -147,7 +126,6 @@ class Net {
   int NumLayers() const;
   const LayerSpec& LayerAt(int i) const;
   Layer& GetLayer(int i) const;
-  LayerTraffic Traffic(int i) const;
   bool RunsBackward(int i) const;
   // The layer that layer i is fused into and that computes it, or -1.
   int FusedInto(int i) const;
@@ -179,21 +157,17 @@ class Net {
 
   const MemoryPlan& memory_plan() const;
 
-  // The net with its weights as a caffemodel holds them (and gradients, with `diff`).
-  caffe::NetParameter ToProto(bool diff = false) const;
-  // Copies weights by layer name. Blobs must match in number and shape (old 4-D shapes may have
-  // leading ones); throws kData naming both shapes, the layer and the file.
-  LoadReport CopyWeights(const caffe::NetParameter& source, const std::string& file);
-
-  // What keeps `source` from being the weights of this net and of nothing else: layers and blobs
-  // that only one of both has, and other shapes; one sentence each.
-  std::vector<std::string> Differences(const caffe::NetParameter& source,
-                                       const std::string& file) const;
-
-  // Passes done and the state of every layer that has one, for bit-exact resuming.
+  // Passes done. Set where a run goes on.
   uint32_t passes() const { return passes_; }
-  std::vector<LayerState> SaveLayerStates() const;
-  void Restore(uint32_t passes, const std::vector<LayerState>& states);
+  void SetPasses(uint32_t passes) { passes_ = passes; }
+
+  // What it is made of, for the functions beside it: weights.h, states.h, traffic.h. Only a net
+  // that was not just planned has a program.
+  const Graph& graph() const { return *graph_; }
+  const Program& program() const { return *program_; }
+  ParamStore& store() const { return params_; }
+  const Device& device() const { return device_; }
+  bool training() const { return options_.training; }
 
  private:
   Tensor Find(const std::string& blob, bool gradient) const;

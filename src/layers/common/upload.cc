@@ -3,21 +3,22 @@
 namespace trainer {
 
 void Upload::Prepare(const Device& device, size_t bytes) {
-  copies_ = device.MakeCopyQueue();
-  host_ = {nullptr, Giving{&device.HostMemory(), bytes}};
+  copies_ = device.MakeCopyQueue();  // the one before, if any, is done with the memory
+  if (host_ != nullptr && host_->size() < bytes) host_ = nullptr;
+  memory_ = &device.HostMemory();
+  bytes_ = bytes;
 }
 
 std::span<std::byte> Upload::Host() {
-  const auto& [memory, bytes] = host_.get_deleter();
-  if (host_ == nullptr) host_.reset(static_cast<std::byte*>(memory->allocate(bytes)));
+  if (host_ == nullptr) host_ = std::make_unique<std::pmr::vector<std::byte>>(bytes_, memory_);
   copies_->WaitForCopies();
-  return {host_.get(), bytes};
+  return *host_;
 }
 
 void Upload::Send(void* to, size_t offset, size_t bytes) {
   if (bytes == 0) return;
   copies_->CopyAfterComputations();
-  copies_->CopyToDevice(to, host_.get() + offset, bytes);
+  copies_->CopyToDevice(to, host_->data() + offset, bytes);
   copies_->ComputeAfterCopies();
 }
 

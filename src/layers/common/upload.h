@@ -5,6 +5,7 @@
 #include <memory>
 #include <memory_resource>
 #include <span>
+#include <vector>
 
 #include "trainer/backend/device.h"
 
@@ -23,12 +24,9 @@ class Upload {
   void Send(void* to, size_t offset, size_t bytes);
 
  private:
-  struct Giving {
-    std::pmr::memory_resource* memory = nullptr;
-    size_t bytes = 0;
-    void operator()(std::byte* host) const { memory->deallocate(host, bytes); }
-  };
-  std::unique_ptr<std::byte, Giving> host_;
+  std::pmr::memory_resource* memory_ = nullptr;
+  size_t bytes_ = 0;
+  std::unique_ptr<std::pmr::vector<std::byte>> host_;
   std::unique_ptr<CopyQueue> copies_;  // last: ends before the memory does
 };
 
