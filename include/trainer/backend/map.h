@@ -35,11 +35,26 @@ __global__ void ForEachKernel(F f, int64_t n) {
   for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n; i += step) f(i);
 }
 
+// How many elements a thread reads before it writes any, so that the reads are on the way together:
+// `out` may be an input, so the compiler could not.
+inline constexpr int kAhead = 4;
+
 template <class F, class T, class... Ts>
 __global__ void MapIndexedKernel(F f, int64_t n, T* out, const Ts*... in) {
   const int64_t step = int64_t{gridDim.x} * blockDim.x;
-  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n; i += step) {
-    Store(out[i], f(i, Load(in[i])...));
+  int64_t first = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; first < n; first += kAhead * step) {
+    float values[kAhead] = {};
+#pragma unroll
+    for (int k = 0; k < kAhead; ++k) {
+      const int64_t i = first + k * step;
+      if (i < n) values[k] = f(i, Load(in[i])...);
+    }
+#pragma unroll
+    for (int k = 0; k < kAhead; ++k) {
+      const int64_t i = first + k * step;
+      if (i < n) Store(out[i], values[k]);
+    }
   }
 }
 
@@ -78,7 +93,8 @@ void MapIndexed(const Device& device, F f, const Tensor& out, const Ins&... ins)
 #ifdef TRAINER_DEVICE_CODE
       if (device.kind() == DeviceKind::kCuda) {
         if (n > 0) {
-          Launch(device, map_internal::MapIndexedKernel<F, T, Ts...>, map_internal::Blocks(n),
+          const int64_t threads = (n + map_internal::kAhead - 1) / map_internal::kAhead;
+          Launch(device, map_internal::MapIndexedKernel<F, T, Ts...>, map_internal::Blocks(threads),
                  map_internal::kBlock, f, n, to, in...);
         }
         return;

@@ -63,14 +63,17 @@ bool IsLost(int status) {
 }
 
 std::string WhyLost(int status, int id, const std::string& what) {
-  const std::string first = Join(GpuName(id), " failed while ", what, " or before: ",
-                                 TextOf(status), "; nothing more can be computed on it. ");
+  const std::string first =
+      Join(GpuName(id), " failed while ", what, " or before: ", TextOf(status),
+           "; nothing more can be computed on it. ");
   if (status == kErrorEccUncorrectable) {
-    return first + "Its memory is damaged ('nvidia-smi -q -d ECC' tells more): go on from the last "
-                   "snapshot on another GPU, and have this one reset";
+    return first +
+           "Its memory is damaged ('nvidia-smi -q -d ECC' tells more): go on from the last "
+           "snapshot on another GPU, and have this one reset";
   }
-  return first + "Go on from the last snapshot with --resume=auto; if it happens again on this GPU "
-                 "and not on others, look for Xid lines in 'dmesg', else report it";
+  return first +
+         "Go on from the last snapshot with --resume=auto; if it happens again on this GPU "
+         "and not on others, look for Xid lines in 'dmesg', else report it";
 }
 
 bool MeansNoGpu(int status) {
@@ -149,8 +152,9 @@ void Fail(int status, const std::string& what) {
   }
   if (status == kErrorDevicesUnavailable) {
     throw Error(ErrorCode::kUnavailable,
-                Join(GpuName(id), " is in use by another process and takes no second one, or is "
-                                  "busy; choose another, or wait ('nvidia-smi' shows who uses it)"));
+                Join(GpuName(id),
+                     " is in use by another process and takes no second one, or is "
+                     "busy; choose another, or wait ('nvidia-smi' shows who uses it)"));
   }
   if (status == kErrorNoKernelImageForDevice || status == kErrorUnsupportedPtxVersion) {
     throw Error(ErrorCode::kUnavailable,
@@ -170,10 +174,11 @@ void FailToAllocate(int status, size_t bytes) {
   GetRuntime()->GetLastError();
   size_t free = 0, total = 0;
   GetRuntime()->MemGetInfo(&free, &total);
-  throw Error(ErrorCode::kResource,
-              Join(GpuName(CurrentGpu()), " has no ", MiB(bytes), " (", bytes,
-                   " bytes) of memory left: ", MiB(free), " of ", MiB(total),
-                   " are free; lower batch_size, store values in 16 bits, or end what else uses it"));
+  throw Error(
+      ErrorCode::kResource,
+      Join(GpuName(CurrentGpu()), " has no ", MiB(bytes), " (", bytes,
+           " bytes) of memory left: ", MiB(free), " of ", MiB(total),
+           " are free; lower batch_size, store values in 16 bits, or end what else uses it"));
 }
 
 void FailCublasLt(int status, const char* what) {
@@ -196,10 +201,9 @@ void FailCudnn(int status, const char* what) {
   if (const auto why = LostGpus::Get().Of(id)) throw Error(ErrorCode::kUnavailable, *why);
   char more[512] = "";
   GetCudnn()->GetLastErrorString(more, sizeof(more));
-  throw Error(ErrorCode::kInternal,
-              Join("cuDNN failed on ", GpuName(id), " while ", what, ": ",
-                   GetCudnn()->GetErrorString(status), more[0] == '\0' ? "" : ", ",
-                   EscapeControl(more)));
+  throw Error(ErrorCode::kInternal, Join("cuDNN failed on ", GpuName(id), " while ", what, ": ",
+                                         GetCudnn()->GetErrorString(status),
+                                         more[0] == '\0' ? "" : ", ", EscapeControl(more)));
 }
 
 void ForgetLostGpus() { LostGpus::Get().Clear(); }

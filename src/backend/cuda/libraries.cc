@@ -153,8 +153,9 @@ LibraryKind CublasLtKind() {
           .version_call = "cublasLtGetVersion",
           .majors = {12, 13},
           .without = "Until then matrix products run many times slower",
-          .install = "install it (Debian's package libcublas-13-0 of NVIDIA, or 'pip install "
-                     "nvidia-cublas')"};
+          .install =
+              "install it (Debian's package libcublas-13-0 of NVIDIA, or 'pip install "
+              "nvidia-cublas')"};
 }
 
 LibraryKind CudnnKind() {
@@ -163,8 +164,9 @@ LibraryKind CudnnKind() {
           .version_call = "cudnnGetVersion",
           .majors = {9},
           .without = "Until then convolutions run many times slower",
-          .install = "install it (Debian's package cudnn9-cuda-13 of NVIDIA, or 'pip install "
-                     "nvidia-cudnn-cu13')"};
+          .install =
+              "install it (Debian's package cudnn9-cuda-13 of NVIDIA, or 'pip install "
+              "nvidia-cudnn-cu13')"};
 }
 
 // cuBLASLt first: parts of cuDNN need it, and find it when it is open.
@@ -196,8 +198,7 @@ OpenedLibrary OpenLibrary(const LibraryKind& kind, const std::vector<std::string
     library.problem = NotFound(kind, broken);
     return library;
   }
-  const auto version_of =
-      reinterpret_cast<size_t (*)()>(dlsym(handle, kind.version_call.c_str()));
+  const auto version_of = reinterpret_cast<size_t (*)()>(dlsym(handle, kind.version_call.c_str()));
   if (version_of == nullptr) {
     library.problem = Join(kind.title, ": ", FolderOf(handle), " holds a library of that name ",
                            "without ", kind.version_call, WhatToDo(kind));

@@ -20,16 +20,15 @@ Libraries OpenLibraries();
 // Where libraries of CUDA are looked for when the loader does not know them, in this order: CUDA's
 // own folders, then those of the wheels of PyPI (nvidia-cublas, nvidia-cudnn-cu13) and of conda.
 // Only what is there. `environment` answers like getenv.
-std::vector<std::string> LibraryFolders(
-    const std::function<std::string(const char*)>& environment);
+std::vector<std::string> LibraryFolders(const std::function<std::string(const char*)>& environment);
 
 // How a library is found and judged.
 struct LibraryKind {
-  std::string title;                // "cuDNN 9"
-  std::vector<std::string> names;   // "libcudnn.so.9", the best first
-  std::string version_call;         // returns 10000 * major + 100 * minor + patch
-  std::vector<size_t> majors;       // those that will do
-  std::string without, install;     // the end of the sentence where it is missing
+  std::string title;               // "cuDNN 9"
+  std::vector<std::string> names;  // "libcudnn.so.9", the best first
+  std::string version_call;        // returns 10000 * major + 100 * minor + patch
+  std::vector<size_t> majors;      // those that will do
+  std::string without, install;    // the end of the sentence where it is missing
 };
 
 // A library that was opened, or in `problem` why not. It stays open for good.

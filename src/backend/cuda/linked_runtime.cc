@@ -12,9 +12,7 @@ namespace trainer {
 void CheckLaunch();
 
 // Of launches that are refused at once; what fails later is found by the next call that waits.
-void CheckLaunch() {
-  cuda::Check(static_cast<int>(cudaGetLastError()), "starting a kernel on it");
-}
+void CheckLaunch() { cuda::Check(static_cast<int>(cudaGetLastError()), "starting a kernel on it"); }
 
 namespace cuda {
 namespace {
@@ -66,12 +64,13 @@ Runtime Linked() {
   r.StreamDestroy = AsInt<cudaStreamDestroy>::Call;
   r.StreamSynchronize = AsInt<cudaStreamSynchronize>::Call;
   r.StreamQuery = AsInt<cudaStreamQuery>::Call;
-  r.StreamWaitEvent =
-      AsInt<static_cast<cudaError_t (*)(cudaStream_t, cudaEvent_t, unsigned)>(cudaStreamWaitEvent)>::Call;
+  r.StreamWaitEvent = AsInt<static_cast<cudaError_t (*)(cudaStream_t, cudaEvent_t, unsigned)>(
+      cudaStreamWaitEvent)>::Call;
   r.EventCreateWithFlags =
       AsInt<static_cast<cudaError_t (*)(cudaEvent_t*, unsigned)>(cudaEventCreateWithFlags)>::Call;
   r.EventDestroy = AsInt<cudaEventDestroy>::Call;
-  r.EventRecord = AsInt<static_cast<cudaError_t (*)(cudaEvent_t, cudaStream_t)>(cudaEventRecord)>::Call;
+  r.EventRecord =
+      AsInt<static_cast<cudaError_t (*)(cudaEvent_t, cudaStream_t)>(cudaEventRecord)>::Call;
   r.EventSynchronize = AsInt<cudaEventSynchronize>::Call;
   r.EventQuery = AsInt<cudaEventQuery>::Call;
   r.EventElapsedTime = AsInt<cudaEventElapsedTime>::Call;

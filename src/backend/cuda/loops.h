@@ -98,12 +98,12 @@ __global__ void __launch_bounds__(map_internal::kBlock)
 template <class T, class F>
 __global__ void __launch_bounds__(map_internal::kBlock)
     MapPixelsKernel(F f, int64_t pixels, int64_t channels, T* to) {
-  constexpr int kAhead = 4;
+  constexpr int kAhead = map_internal::kAhead;
   const int64_t step = int64_t{gridDim.x} * blockDim.y;
   int64_t r = int64_t{blockIdx.x} * blockDim.y + threadIdx.y;
   for (; r < pixels; r += kAhead * step) {
     for (int64_t c = threadIdx.x; c < channels; c += blockDim.x) {
-      float values[kAhead];
+      float values[kAhead] = {};
 #pragma unroll
       for (int k = 0; k < kAhead; ++k) {
         const int64_t row = r + k * step;
@@ -231,10 +231,11 @@ class Loops {
       return ForEach(pixels * channels,
                      loops_internal::MapFlat<T, F>{f, to, channels, in.rows.inner});
     }
+    constexpr int kAhead = map_internal::kAhead;
     const dim3 threads = loops_internal::PixelThreads(channels, pixels);
     Launch(*device_, loops_internal::MapPixelsKernel<T, F>,
-           loops_internal::Blocks((pixels + 4 * threads.y - 1) / (4 * threads.y)), threads, f,
-           pixels, channels, to);
+           loops_internal::Blocks((pixels + kAhead * threads.y - 1) / (kAhead * threads.y)),
+           threads, f, pixels, channels, to);
   }
 
   // f(image, h, w, channel) for each element of images; calls must not depend on each other.

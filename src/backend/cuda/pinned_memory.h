@@ -25,7 +25,7 @@ class PinnedMemory final : public std::pmr::memory_resource {
 
   int gpu_;
   mutable std::mutex mutex_;
-  std::map<std::byte*, size_t> used_;              // block -> its bytes
+  std::map<std::byte*, size_t> used_;             // block -> its bytes
   std::set<std::pair<size_t, std::byte*>> free_;  // by size
 };
 

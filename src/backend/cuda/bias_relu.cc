@@ -1,0 +1,31 @@
+#include "cuda/bias_relu.h"
+
+#include "cuda/loops.h"
+
+namespace trainer::cuda {
+namespace {
+
+template <class T>
+struct BiasRelu {
+  const T* y;
+  const float* bias;
+  bool relu;
+
+  HD float operator()(int64_t at, int64_t channel) const {
+    const float value = bias == nullptr ? Load(y[at]) : Load(y[at]) + bias[channel];
+    return relu && value < 0 ? 0.0f : value;
+  }
+};
+
+}  // namespace
+
+void AddBiasRelu(const Device& device, const Rows& rows, const float* bias, bool relu, void* y,
+                 DType dtype) {
+  WithType(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    T* const to = static_cast<T*>(y);
+    Loops(device).MapInPixels(PixelChunks{rows}, BiasRelu<T>{to, bias, relu}, to, false);
+  });
+}
+
+}  // namespace trainer::cuda

@@ -1,0 +1,130 @@
+#include "cuda/conv_algorithm.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "trainer/backend/carve.h"
+#include "trainer/base/text.h"
+
+namespace trainer::cuda {
+namespace {
+
+// More than any direction has, with each type of math.
+constexpr int kMostResults = 24;
+using Results = std::array<cudnn::AlgoPerf, kMostResults>;
+
+// The first of `results` that may be used, with the workspace that it asks for now.
+std::optional<ConvAlgorithm> FirstUsable(ConvProblem& problem, const ConvDirection& direction,
+                                         std::span<const cudnn::AlgoPerf> results,
+                                         std::string* reason) {
+  const bool deterministic = problem.device().options().deterministic;
+  size_t least = 0;
+  bool random = false;
+  for (const cudnn::AlgoPerf& result : results) {
+    if (result.status != cudnn::kSuccess) continue;
+    if (deterministic && result.determinism != cudnn::kDeterministic) {
+      random = true;
+      continue;
+    }
+    ConvAlgorithm algorithm = {.algo = result.algo,
+                               .math_type = problem.AllowedMath(result.math_type)};
+    problem.SetMath(algorithm.math_type);
+    if (direction.workspace(problem, algorithm.algo, &algorithm.workspace) != cudnn::kSuccess) {
+      continue;
+    }
+    if (algorithm.workspace <= kMostConvWorkspace) return algorithm;
+    least = least == 0 ? algorithm.workspace : std::min(least, algorithm.workspace);
+  }
+  *reason = least > 0 ? Join("its algorithms need ", (least + 0xfffff) >> 20,
+                             " MiB of workspace, more than ", kMostConvWorkspace >> 20)
+            : random  ? "none of its algorithms repeats bit for bit"
+                      : "it has no algorithm for this";
+  return std::nullopt;
+}
+
+std::optional<ConvAlgorithm> ByHeuristics(ConvProblem& problem, const ConvDirection& direction,
+                                          std::string* reason) {
+  Results results;
+  int found = 0;
+  problem.SetFirstMath();
+  if (direction.heuristics(problem, kMostResults, &found, results.data()) != cudnn::kSuccess) {
+    found = 0;
+  }
+  return FirstUsable(problem, direction, std::span(results.data(), static_cast<size_t>(found)),
+                     reason);
+}
+
+// Nothing where there is no memory for it.
+std::optional<ConvAlgorithm> ByMeasuring(ConvProblem& problem, const ConvDirection& direction) {
+  const TrialMemory trial(problem, 0, kMostConvWorkspace);
+  if (!trial) return std::nullopt;
+  Results results;
+  int found = 0;
+  problem.SetFirstMath();
+  if (direction.measure(problem, trial, kMostResults, &found, results.data()) != cudnn::kSuccess) {
+    return std::nullopt;
+  }
+  std::string reason;
+  return FirstUsable(problem, direction, std::span(results.data(), static_cast<size_t>(found)),
+                     &reason);
+}
+
+}  // namespace
+
+// A workspace that there is no room for is halved: most algorithms need little.
+TrialMemory::TrialMemory(const ConvProblem& problem, unsigned char fill, size_t most_workspace) {
+  const Runtime& runtime = *GetRuntime();
+  MemoryLayout layout;
+  const auto x_at = layout.AddBytes(problem.InBytes());
+  const auto filter_at = layout.AddBytes(problem.FilterBytes());
+  const auto y_at = layout.AddBytes(problem.OutBytes());
+  const auto bias_at =
+      layout.AddBytes(static_cast<size_t>(problem.desc().out_channels) * sizeof(float));
+  problem.device().Use();
+  for (workspace_bytes = most_workspace;; workspace_bytes /= 2) {
+    if (runtime.Malloc(&memory_, layout.Bytes() + workspace_bytes) == kSuccess) break;
+    runtime.GetLastError();
+    memory_ = nullptr;
+    if (workspace_bytes < (size_t{1} << 20)) return;
+  }
+  const std::span<std::byte> all(static_cast<std::byte*>(memory_),
+                                 layout.Bytes() + workspace_bytes);
+  if (runtime.MemsetAsync(memory_, fill, layout.Bytes(), problem.device().stream()) != kSuccess) {
+    runtime.Free(memory_);
+    memory_ = nullptr;
+    return;
+  }
+  x = x_at.In(all);
+  filter = filter_at.In(all);
+  y = y_at.In(all);
+  bias = bias_at.In(all);
+  workspace = layout.Rest(all).data();
+}
+
+TrialMemory::~TrialMemory() {
+  if (memory_ != nullptr) GetRuntime()->Free(memory_);
+}
+
+std::optional<ConvAlgorithm> ChooseAlgorithm(ConvProblem& problem, const ConvDirection& direction,
+                                             std::string* reason,
+                                             const std::function<void(ConvAlgorithm&)>& finish) {
+  ConvAlgorithms& known = problem.device().conv_algorithms();
+  const std::string key = problem.Key(direction.name);
+  if (const ConvAlgorithm* before = known.Find(key)) {
+    problem.SetMath(before->math_type);
+    return *before;
+  }
+  problem.device().Use();
+  std::optional<ConvAlgorithm> chosen = ByHeuristics(problem, direction, reason);
+  if (!chosen) return chosen;
+  if (!problem.device().options().deterministic) {
+    if (const auto measured = ByMeasuring(problem, direction)) chosen = measured;
+  }
+  problem.SetMath(chosen->math_type);
+  if (finish) finish(*chosen);
+  known.Add(key, *chosen);
+  return chosen;
+}
+
+}  // namespace trainer::cuda

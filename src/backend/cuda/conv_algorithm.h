@@ -1,0 +1,69 @@
+#pragma once
+// Which of its algorithms cuDNN computes a direction of a convolution with: its own first choice,
+// or the fastest as measured once for each shape, where there is memory for the trial and results
+// need not repeat bit for bit from run to run.
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "cuda/conv_problem.h"
+
+namespace trainer::cuda {
+
+struct ConvAlgorithm {
+  int algo = 0, math_type = 0;
+  size_t workspace = 0;
+  bool fused = false;  // forward: with bias and ReLU in one call
+};
+
+// By ConvProblem::Key.
+class ConvAlgorithms {
+ public:
+  const ConvAlgorithm* Find(const std::string& key) const {
+    const auto found = known_.find(key);
+    return found == known_.end() ? nullptr : &found->second;
+  }
+  void Add(const std::string& key, const ConvAlgorithm& algorithm) { known_[key] = algorithm; }
+
+ private:
+  std::map<std::string, ConvAlgorithm> known_;
+};
+
+// No algorithm may ask for more, as all convolutions share one piece of scratch.
+inline constexpr size_t kMostConvWorkspace = size_t{512} << 20;
+
+// Memory for a trial: input, weights and output of one direction, and workspace; all bytes are
+// `fill`. Null where there is not enough.
+class TrialMemory {
+ public:
+  TrialMemory(const ConvProblem& problem, unsigned char fill, size_t workspace);
+  ~TrialMemory();
+  TrialMemory(const TrialMemory&) = delete;
+  TrialMemory& operator=(const TrialMemory&) = delete;
+
+  explicit operator bool() const { return memory_ != nullptr; }
+  std::byte *x = nullptr, *filter = nullptr, *y = nullptr, *bias = nullptr, *workspace = nullptr;
+  size_t workspace_bytes = 0;
+
+ private:
+  void* memory_ = nullptr;
+};
+
+// The three calls of a direction that a choice needs.
+struct ConvDirection {
+  const char* name;  // "forward"
+  int (*heuristics)(const ConvProblem& problem, int most, int* found, cudnn::AlgoPerf* results);
+  int (*measure)(const ConvProblem& problem, const TrialMemory& trial, int most, int* found,
+                 cudnn::AlgoPerf* results);
+  int (*workspace)(const ConvProblem& problem, int algo, size_t* bytes);
+};
+
+// Sets the problem's math type to the algorithm's. Where there is none, `reason` says why.
+// `finish`, if any, may change what was chosen before it is remembered.
+std::optional<ConvAlgorithm> ChooseAlgorithm(
+    ConvProblem& problem, const ConvDirection& direction, std::string* reason,
+    const std::function<void(ConvAlgorithm&)>& finish = nullptr);
+
+}  // namespace trainer::cuda

@@ -1,0 +1,66 @@
+// cuDNN's gradient of a convolution's weights, which is added to what is there. The bias's is a sum
+// of our own.
+
+#include "cuda/cudnn_step.h"
+#include "cuda/primitives.h"
+
+namespace trainer::cuda {
+namespace {
+
+int Heuristics(const ConvProblem& p, int most, int* found, cudnn::AlgoPerf* results) {
+  return GetCudnn()->GetConvolutionBackwardFilterAlgorithm_v7(p.handle(), p.x(), p.y(), p.conv(),
+                                                              p.filter(), most, found, results);
+}
+int Measure(const ConvProblem& p, const TrialMemory& trial, int most, int* found,
+            cudnn::AlgoPerf* results) {
+  return GetCudnn()->FindConvolutionBackwardFilterAlgorithmEx(
+      p.handle(), p.x(), trial.x, p.y(), trial.y, p.conv(), p.filter(), trial.filter, most, found,
+      results, trial.workspace, trial.workspace_bytes);
+}
+int Workspace(const ConvProblem& p, int algo, size_t* bytes) {
+  return GetCudnn()->GetConvolutionBackwardFilterWorkspaceSize(p.handle(), p.x(), p.y(), p.conv(),
+                                                               p.filter(), algo, bytes);
+}
+constexpr ConvDirection kDirection = {"weight gradient", Heuristics, Measure, Workspace};
+
+class CudnnBackwardWeight final : public ConvBackwardWeight, CudnnStep {
+ public:
+  using CudnnStep::CudnnStep;
+
+  std::string Choose() { return ChooseFor(kDirection); }
+  std::string Name() const override { return Algorithm(); }
+  size_t ScratchBytes() const override { return Bytes(); }
+  void Run(const void* x, const void* dy, float* dweight, float* dbias,
+           std::span<std::byte> memory) override {
+    Begin(x, dy);
+    const InLibraryCall mark;
+    if (FitsLibrary(dweight)) {
+      Compute(x, dy, 1, dweight, memory);
+    } else {
+      Compute(x, dy, 0, FilterIn(memory), memory);
+      AddFilterGradient(device(), problem().order(), FilterIn(memory), dweight);
+    }
+    if (dbias == nullptr) return;
+    const ConstTensor gradient(dy, desc().OutShape(), desc().dtype);
+    AddChannelSums(device(), ChannelSumsDesc::Of(gradient.shape, 1), gradient, nullptr, dbias);
+  }
+
+ private:
+  // result = the gradient + beta * result
+  void Compute(const void* x, const void* dy, float beta, void* result,
+               std::span<std::byte> memory) const {
+    const ConvProblem& p = problem();
+    const float one = 1;
+    CheckCudnn(GetCudnn()->ConvolutionBackwardFilter(
+                   p.handle(), &one, p.x(), x, p.y(), dy, p.conv(), algorithm().algo,
+                   WorkspaceIn(memory), algorithm().workspace, &beta, p.filter(), result),
+               "computing the gradient of weights (cudnnConvolutionBackwardFilter)");
+  }
+};
+
+const RegisterConvStep<ConvBackwardWeight> kWeight(
+    {DeviceKind::kCuda, rank::kLibrary, "cuDNN",
+     OfferCudnn<ConvBackwardWeight, CudnnBackwardWeight>});
+
+}  // namespace
+}  // namespace trainer::cuda

@@ -1,0 +1,135 @@
+// cuDNN's forward convolution. Bias and ReLU are part of its call where that takes them and keeps
+// NaN, which a trial shows; else a pass of our own over the output follows.
+
+#include "cuda/bias_relu.h"
+#include "cuda/cudnn_step.h"
+
+namespace trainer::cuda {
+namespace {
+
+constexpr float kOne = 1, kZero = 0;
+
+int Heuristics(const ConvProblem& p, int most, int* found, cudnn::AlgoPerf* results) {
+  return GetCudnn()->GetConvolutionForwardAlgorithm_v7(p.handle(), p.x(), p.filter(), p.conv(),
+                                                       p.y(), most, found, results);
+}
+int Measure(const ConvProblem& p, const TrialMemory& trial, int most, int* found,
+            cudnn::AlgoPerf* results) {
+  return GetCudnn()->FindConvolutionForwardAlgorithmEx(
+      p.handle(), p.x(), trial.x, p.filter(), trial.filter, p.conv(), p.y(), trial.y, most, found,
+      results, trial.workspace, trial.workspace_bytes);
+}
+int Workspace(const ConvProblem& p, int algo, size_t* bytes) {
+  return GetCudnn()->GetConvolutionForwardWorkspaceSize(p.handle(), p.x(), p.filter(), p.conv(),
+                                                        p.y(), algo, bytes);
+}
+constexpr ConvDirection kDirection = {"forward", Heuristics, Measure, Workspace};
+
+// What follows the products, as an activation of cuDNN's.
+class Activation {
+ public:
+  explicit Activation(bool relu)
+      : activation_(&Cudnn::CreateActivationDescriptor, &Cudnn::DestroyActivationDescriptor) {
+    CheckCudnn(GetCudnn()->SetActivationDescriptor(
+                   activation_, relu ? cudnn::kActivationRelu : cudnn::kActivationIdentity,
+                   cudnn::kNotPropagateNan, 0),
+               "describing an activation (cudnnSetActivationDescriptor)");
+  }
+
+  int Run(const ConvProblem& p, const ConvAlgorithm& algorithm, const void* x, const void* filter,
+          const void* bias, void* y, std::byte* workspace) const {
+    return GetCudnn()->ConvolutionBiasActivationForward(
+        p.handle(), &kOne, p.x(), x, p.filter(), filter, p.conv(), algorithm.algo, workspace,
+        algorithm.workspace, &kZero, p.y(), y, p.bias(), bias, activation_, p.y(), y);
+  }
+
+ private:
+  CudnnOwner<cudnn::ActivationDesc> activation_;
+};
+
+bool MayFuse(const ConvDesc& desc, const ConvAlgorithm& algorithm) {
+  // A bias alone is added by this algorithm only.
+  return desc.bias && (desc.relu || algorithm.algo == cudnn::kForwardImplicitPrecompGemm);
+}
+
+// Whether the fused call works and gives NaN for an input of NaN, as it must: all bytes 0xff are
+// NaN in every storage type.
+bool FusesAndKeepsNan(const ConvProblem& p, const ConvAlgorithm& algorithm) {
+  const TrialMemory trial(p, 0xff, algorithm.workspace);
+  if (!trial || trial.workspace_bytes < algorithm.workspace) return false;
+  const CudaDevice& device = p.device();
+  device.Fill(trial.y, 0, p.OutBytes());
+  const Activation activation(p.desc().relu);
+  if (activation.Run(p, algorithm, trial.x, trial.filter, trial.bias, trial.y, trial.workspace) !=
+      cudnn::kSuccess) {
+    GetRuntime()->GetLastError();
+    return false;
+  }
+  return WithType(p.desc().dtype, [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    T first;
+    device.CopyToHost(&first, trial.y, sizeof(first));
+    const float value = Load(first);
+    return value != value;
+  });
+}
+
+class CudnnForward final : public ConvForward, CudnnStep {
+ public:
+  CudnnForward(const CudaDevice& device, const ConvDesc& desc)
+      : CudnnStep(device, desc), activation_(desc.relu) {}
+
+  std::string Choose() {
+    std::string reason = ChooseFor(kDirection, [&](ConvAlgorithm& a) {
+      a.fused = MayFuse(desc(), a) && FusesAndKeepsNan(problem(), a);
+    });
+    if (CastsBias()) {
+      bias_ = scratch().AddBytes(static_cast<size_t>(desc().out_channels) * problem().Size());
+    }
+    return reason;
+  }
+
+  std::string Name() const override { return Algorithm(); }
+  size_t ScratchBytes() const override { return Bytes(); }
+  void Run(const void* x, const float* weight, const float* bias, void* y,
+           std::span<std::byte> memory) override {
+    Begin(x, y);
+    const InLibraryCall mark;
+    const ConvProblem& p = problem();
+    const void* filter = Filter(weight, memory);
+    std::byte* const workspace = WorkspaceIn(memory);
+    if (algorithm().fused) {
+      CheckCudnn(activation_.Run(p, algorithm(), x, filter, Bias(bias, memory), y, workspace),
+                 "convolving (cudnnConvolutionBiasActivationForward)");
+      return;
+    }
+    CheckCudnn(GetCudnn()->ConvolutionForward(p.handle(), &kOne, p.x(), x, p.filter(), filter,
+                                              p.conv(), algorithm().algo, workspace,
+                                              algorithm().workspace, &kZero, p.y(), y),
+               "convolving (cudnnConvolutionForward)");
+    if (desc().bias || desc().relu) {
+      AddBiasRelu(device(), AxisRows(desc().OutShape(), 1), desc().bias ? bias : nullptr,
+                  desc().relu, y, desc().dtype);
+    }
+  }
+
+ private:
+  bool CastsBias() const { return algorithm().fused && desc().dtype != DType::kF32; }
+
+  // The library takes it in the tensors' type.
+  const void* Bias(const float* bias, std::span<std::byte> memory) const {
+    if (!CastsBias()) return bias;
+    const Shape shape = {desc().out_channels};
+    device().Convert({bias, shape}, {bias_.In(memory), shape, desc().dtype});
+    return bias_.In(memory);
+  }
+
+  Activation activation_;
+  Slot<std::byte> bias_;
+};
+
+const RegisterConvStep<ConvForward> kForward({DeviceKind::kCuda, rank::kLibrary, "cuDNN",
+                                              OfferCudnn<ConvForward, CudnnForward>});
+
+}  // namespace
+}  // namespace trainer::cuda

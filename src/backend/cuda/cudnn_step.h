@@ -1,0 +1,77 @@
+#pragma once
+// What the three directions of a convolution by cuDNN share.
+
+#include <string>
+
+#include "conv_steps.h"
+#include "cuda/conv_algorithm.h"
+#include "cuda/library_types.h"
+#include "trainer/backend/carve.h"
+#include "trainer/backend/library_call.h"
+
+namespace trainer::cuda {
+
+// A problem with the algorithm chosen for one direction and what it needs of scratch.
+class CudnnStep {
+ public:
+  CudnnStep(const CudaDevice& device, const ConvDesc& desc) : problem_(device, desc) {}
+
+ protected:
+  const ConvProblem& problem() const { return problem_; }
+  const CudaDevice& device() const { return problem_.device(); }
+  const ConvDesc& desc() const { return problem_.desc(); }
+  const ConvAlgorithm& algorithm() const { return algorithm_; }
+  MemoryLayout& scratch() { return scratch_; }
+  size_t Bytes() const { return scratch_.Bytes(); }
+  std::string Algorithm() const { return Join("cuDNN algorithm ", algorithm_.algo); }
+
+  // Why there is none, or "".
+  std::string ChooseFor(const ConvDirection& direction,
+                        const std::function<void(ConvAlgorithm&)>& finish = nullptr) {
+    std::string reason;
+    const auto chosen = ChooseAlgorithm(problem_, direction, &reason, finish);
+    if (!chosen) return reason;
+    algorithm_ = *chosen;
+    filter_ = scratch_.AddBytes(problem_.FilterBytes());
+    workspace_ = scratch_.AddBytes(algorithm_.workspace);
+    return "";
+  }
+
+  // Before each call of the library.
+  void Begin(const void* input, const void* output) const {
+    ExpectAligned(input);
+    ExpectAligned(output);
+    device().Use();
+  }
+  // Whether the library may use our array of weights as its own.
+  bool FitsLibrary(const float* weights) const {
+    return problem_.order().IsOurs() && IsAligned(weights);
+  }
+  std::byte* FilterIn(std::span<std::byte> memory) const { return filter_.In(memory); }
+  std::byte* WorkspaceIn(std::span<std::byte> memory) const { return workspace_.In(memory); }
+  // The weights as the library needs them.
+  const void* Filter(const float* weight, std::span<std::byte> memory) const {
+    if (FitsLibrary(weight)) return weight;
+    PutFilter(device(), problem_.order(), weight, FilterIn(memory));
+    return FilterIn(memory);
+  }
+
+ private:
+  ConvProblem problem_;
+  ConvAlgorithm algorithm_;
+  MemoryLayout scratch_;
+  Slot<std::byte> filter_, workspace_;
+};
+
+// The candidate of one direction. Step has `std::string Choose()`, which says why it cannot.
+template <class Made, class Step>
+Offer<Made> OfferCudnn(const Device& any, const ConvDesc& desc) {
+  const auto* device = dynamic_cast<const CudaDevice*>(&any);
+  if (device == nullptr) return Declines{"the device is not this backend's"};
+  if (std::string why = ConvProblem::WhyNot(*device, desc); !why.empty()) return Declines{why};
+  auto step = std::make_unique<Step>(*device, desc);
+  if (std::string why = step->Choose(); !why.empty()) return Declines{why};
+  return std::unique_ptr<Made>(std::move(step));
+}
+
+}  // namespace trainer::cuda

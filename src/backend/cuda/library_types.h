@@ -1,0 +1,36 @@
+#pragma once
+// Storage types by the libraries' numbers.
+
+#include "cuda/cublas_lt.h"
+#include "cuda/cudnn.h"
+#include "trainer/tensor/dtype.h"
+
+namespace trainer::cuda {
+
+inline int CudaTypeOf(DType type) {
+  switch (type) {
+    case DType::kF32:
+      return cublas_lt::kReal32F;
+    case DType::kBF16:
+      return cublas_lt::kReal16BF;
+  }
+  return -1;
+}
+
+inline int CudnnTypeOf(DType type) {
+  switch (type) {
+    case DType::kF32:
+      return cudnn::kDataFloat;
+    case DType::kBF16:
+      return cudnn::kDataBFloat16;
+  }
+  return -1;
+}
+
+// What both libraries read as whole vectors: 16 bytes.
+inline constexpr uintptr_t kVectorBytes = 16;
+inline bool IsAligned(const void* address) {
+  return reinterpret_cast<uintptr_t>(address) % kVectorBytes == 0;
+}
+
+}  // namespace trainer::cuda
