@@ -38,6 +38,13 @@ endif()
 
 # TRAINER_CUDA_MODE: ON, OFF or EMULATED.
 set(TRAINER_CUDA_MODE ${TRAINER_CUDA})
+# nvcc is often there and not on the path.
+if(TRAINER_CUDA MATCHES "^(AUTO|ON)$" AND NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
+  find_program(TRAINER_NVCC nvcc PATHS ENV CUDA_PATH ENV CUDA_HOME /usr/local/cuda PATH_SUFFIXES bin)
+  if(TRAINER_NVCC)
+    set(CMAKE_CUDA_COMPILER ${TRAINER_NVCC})
+  endif()
+endif()
 if(TRAINER_CUDA STREQUAL "AUTO")
   include(CheckLanguage)
   check_language(CUDA)
@@ -56,6 +63,10 @@ if(TRAINER_CUDA_MODE STREQUAL "EMULATED")  # device code for the host's compiler
 endif()
 # nvcc compiles what holds device code. CMake 3.25 does not know its flag for C++20.
 if(TRAINER_CUDA_MODE STREQUAL "ON")
+  # Every GPU from 2018 on; PTX for those to come, which 90a has none for.
+  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES AND NOT DEFINED ENV{CUDAARCHS})
+    set(CMAKE_CUDA_ARCHITECTURES 75-real 80-real 86-real 89-real 90a-real 90-virtual)
+  endif()
   enable_language(CUDA)
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)

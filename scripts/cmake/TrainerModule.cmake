@@ -40,10 +40,10 @@ function(trainer_precompiled target)
 endfunction()
 trainer_precompiled(trainer_headers)
 
-# Whether a file includes backend/map.h, itself or by way of headers of ours: it holds device code.
-# What changes after CMake ran is caught by the #error in map.h.
+# Whether a file includes backend/launch.h, which map.h does, itself or by way of headers of ours: it
+# holds device code. What changes after CMake ran is caught by the #error in map.h.
 function(trainer_holds_device_code out file module)
-  if(file MATCHES "/backend/map[.]h$")
+  if(file MATCHES "/backend/launch[.]h$")
     set(${out} TRUE PARENT_SCOPE)
     return()
   endif()
@@ -70,6 +70,15 @@ function(trainer_compile_by_nvcc module sources)
     trainer_holds_device_code(found ${source} ${module})
     if(found)
       set_source_files_properties(${source} PROPERTIES LANGUAGE CUDA)
+    endif()
+    if(source MATCHES "/cuda/linked_")  # these include CUDA's headers, and no others do
+      set_source_files_properties(${source} PROPERTIES
+        COMPILE_OPTIONS "-isystem${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES}"
+        SKIP_PRECOMPILE_HEADERS ON)
+    elseif(source MATCHES "/cuda/find_gpus[.]cc$")
+      string(REPLACE ";" " " architectures "${CMAKE_CUDA_ARCHITECTURES}")
+      set_source_files_properties(${source} PROPERTIES
+        COMPILE_DEFINITIONS "TRAINER_CUDA_ARCHITECTURES=\"${architectures}\"")
     endif()
   endforeach()
 endfunction()

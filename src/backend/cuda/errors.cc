@@ -3,7 +3,6 @@
 #include <cstdlib>
 #include <map>
 #include <mutex>
-#include <optional>
 
 #include "cuda/cublas_lt.h"
 #include "cuda/cudnn.h"
@@ -14,38 +13,33 @@
 namespace trainer::cuda {
 namespace {
 
-// What a GPU of this process was lost of. A process cannot use it again.
-class LostGpus {
+// The GPUs in use: their names, which a lost one does not tell any more, and what each was lost of:
+// the first reason, as later ones follow from it. A process cannot use it again.
+class GpusInUse {
  public:
-  static LostGpus& Get() {
-    static LostGpus all;
+  static GpusInUse& Get() {
+    static GpusInUse all;
     return all;
   }
-  std::optional<std::string> Of(int id) {
+  void Begin(int id, const std::string& name) {
     const std::lock_guard lock(mutex_);
-    const auto found = why_.find(id);
-    return found == why_.end() ? std::nullopt : std::optional(found->second);
+    names_[id] = name;
+    lost_.erase(id);
   }
-  // The first reason stays.
-  std::string Add(int id, const std::string& why) {
+  std::string NameOf(int id) {
     const std::lock_guard lock(mutex_);
-    return why_.emplace(id, why).first->second;
+    const auto found = names_.find(id);
+    return found == names_.end() ? "" : found->second;
   }
-  void Clear() {
+  std::string Lose(int id, const std::string& why) {
     const std::lock_guard lock(mutex_);
-    why_.clear();
+    return lost_.emplace(id, why).first->second;
   }
 
  private:
   std::mutex mutex_;
-  std::map<int, std::string> why_;
+  std::map<int, std::string> names_, lost_;
 };
-
-int CurrentGpu() {
-  int id = 0;
-  GetRuntime()->GetDevice(&id);
-  return id;
-}
 
 // "cudaErrorIllegalAddress: an illegal memory access was encountered"
 std::string TextOf(int status) {
@@ -54,12 +48,12 @@ std::string TextOf(int status) {
 
 std::string MiB(size_t bytes) { return Join(bytes >> 20, " MiB"); }
 
-// After an error that took the GPU away every call fails in the same way, even the simplest.
-bool IsLost(int status) {
+// What the simplest call returns: after an error that took the GPU away every call fails like it.
+int StateOfGpu() {
   size_t free = 0, total = 0;
-  const bool lost = GetRuntime()->MemGetInfo(&free, &total) == status;
+  const int status = GetRuntime()->MemGetInfo(&free, &total);
   GetRuntime()->GetLastError();
-  return lost;
+  return status;
 }
 
 std::string WhyLost(int status, int id, const std::string& what) {
@@ -108,11 +102,12 @@ std::string WhyNoDriver() {
 }  // namespace
 
 std::string GpuName(int id) {
-  char name[256] = "";
-  if (GetRuntime()->DeviceGetName(name, sizeof(name), id) != kSuccess || name[0] == '\0') {
-    return Join("GPU ", id);
+  std::string name = GpusInUse::Get().NameOf(id);
+  char text[256] = "";
+  if (name.empty() && GetRuntime()->DeviceGetName(text, sizeof(text), id) == kSuccess) {
+    name = EscapeControl(text);
   }
-  return Join("GPU ", id, " (", EscapeControl(name), ")");
+  return name.empty() ? Join("GPU ", id) : Join("GPU ", id, " (", name, ")");
 }
 
 std::string WhyNoGpu(int status) {
@@ -139,8 +134,7 @@ std::string WhyNoGpu(int status) {
 }
 
 void Fail(int status, const std::string& what) {
-  const int id = CurrentGpu();
-  if (const auto why = LostGpus::Get().Of(id)) throw Error(ErrorCode::kUnavailable, *why);
+  const int id = UsedGpu();
   GetRuntime()->GetLastError();  // so that it is not found again by another call
   if (MeansNoGpu(status)) throw Error(ErrorCode::kUnavailable, WhyNoGpu(status));
   if (status == kErrorMemoryAllocation) {
@@ -162,8 +156,8 @@ void Fail(int status, const std::string& what) {
                      "); build it for this GPU with -DCMAKE_CUDA_ARCHITECTURES=native, or update "
                      "the driver"));
   }
-  if (IsLost(status)) {
-    throw Error(ErrorCode::kUnavailable, LostGpus::Get().Add(id, WhyLost(status, id, what)));
+  if (StateOfGpu() == status) {
+    throw Error(ErrorCode::kUnavailable, GpusInUse::Get().Lose(id, WhyLost(status, id, what)));
   }
   throw Error(ErrorCode::kInternal, Join(GpuName(id), " refused ", what, " (", TextOf(status),
                                          "), which is a mistake of this program: report it"));
@@ -176,29 +170,27 @@ void FailToAllocate(int status, size_t bytes) {
   GetRuntime()->MemGetInfo(&free, &total);
   throw Error(
       ErrorCode::kResource,
-      Join(GpuName(CurrentGpu()), " has no ", MiB(bytes), " (", bytes,
+      Join(GpuName(UsedGpu()), " has no ", MiB(bytes), " (", bytes,
            " bytes) of memory left: ", MiB(free), " of ", MiB(total),
            " are free; lower batch_size, store values in 16 bits, or end what else uses it"));
 }
 
 void FailCublasLt(int status, const char* what) {
-  const int id = CurrentGpu();
+  const int id = UsedGpu();
   if (status == cublas_lt::kAllocFailed) Fail(kErrorMemoryAllocation, what);
-  // A library notices what was wrong before it; the runtime knows what that was.
-  if (const int before = GetRuntime()->PeekAtLastError(); before != kSuccess) Fail(before, what);
-  if (const auto why = LostGpus::Get().Of(id)) throw Error(ErrorCode::kUnavailable, *why);
+  // A library notices what went wrong before it; the runtime knows what that was.
+  if (const int before = StateOfGpu(); before != kSuccess) Fail(before, what);
   throw Error(ErrorCode::kInternal,
               Join("cuBLASLt failed on ", GpuName(id), " while ", what, ": ",
                    GetCublasLt()->GetStatusString(status), " (status ", status, ")"));
 }
 
 void FailCudnn(int status, const char* what) {
-  const int id = CurrentGpu();
+  const int id = UsedGpu();
   if (status == cudnn::kHostAllocationFailed || status == cudnn::kDeviceAllocationFailed) {
     Fail(kErrorMemoryAllocation, what);
   }
-  if (const int before = GetRuntime()->PeekAtLastError(); before != kSuccess) Fail(before, what);
-  if (const auto why = LostGpus::Get().Of(id)) throw Error(ErrorCode::kUnavailable, *why);
+  if (const int before = StateOfGpu(); before != kSuccess) Fail(before, what);
   char more[512] = "";
   GetCudnn()->GetLastErrorString(more, sizeof(more));
   throw Error(ErrorCode::kInternal, Join("cuDNN failed on ", GpuName(id), " while ", what, ": ",
@@ -206,6 +198,6 @@ void FailCudnn(int status, const char* what) {
                                          more[0] == '\0' ? "" : ", ", EscapeControl(more)));
 }
 
-void ForgetLostGpus() { LostGpus::Get().Clear(); }
+void BeginUse(int id, const std::string& name) { GpusInUse::Get().Begin(id, name); }
 
 }  // namespace trainer::cuda

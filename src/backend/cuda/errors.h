@@ -36,7 +36,7 @@ std::string WhyNoGpu(int status);
 // "GPU 0 (NVIDIA H200)", or "GPU 0" where its name cannot be had.
 std::string GpuName(int id);
 
-// For tests, with a new emulated GPU.
-void ForgetLostGpus();
+// GPU `id` works and is going to be used.
+void BeginUse(int id, const std::string& name);
 
 }  // namespace trainer::cuda

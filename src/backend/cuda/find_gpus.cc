@@ -9,7 +9,7 @@
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
 
-// What the kernels are compiled for, as CMake lists it: "75;80;90a".
+// What the kernels are compiled for, in CMake's words: "75-real 90a-real 90-virtual".
 #ifndef TRAINER_CUDA_ARCHITECTURES
 #define TRAINER_CUDA_ARCHITECTURES ""
 #endif
@@ -17,22 +17,22 @@
 namespace trainer::cuda {
 namespace {
 
-// "75 80 90a, PTX": what ends in -virtual is PTX alone, what ends in -real has none.
+// "75 80 90a, PTX" or "PTX": what ends in -virtual is PTX alone, what ends in -real has none.
 std::string Architectures() {
-  std::string text;
+  std::vector<std::string> kernels;
   bool ptx = false;
-  for (const std::string& one : SplitList(TRAINER_CUDA_ARCHITECTURES, ';')) {
-    const size_t dash = one.find('-');
+  for (const std::string& one : SplitList(TRAINER_CUDA_ARCHITECTURES, ' ')) {
     ptx = ptx || !one.ends_with("-real");
-    text += Join(text.empty() ? "" : " ", one.substr(0, dash));
+    if (!one.ends_with("-virtual")) kernels.push_back(one.substr(0, one.find('-')));
   }
-  return ptx ? text + ", PTX" : text;
+  const std::string list = JoinList(kernels, " ");
+  return !ptx ? list : list.empty() ? "PTX" : list + ", PTX";
 }
 
 // The oldest GPU that has kernels: 75; 0 where nothing is known.
 int OldestArchitecture() {
   int oldest = 0;
-  for (const std::string& one : SplitList(TRAINER_CUDA_ARCHITECTURES, ';')) {
+  for (const std::string& one : SplitList(TRAINER_CUDA_ARCHITECTURES, ' ')) {
     const int number = std::atoi(one.c_str());
     oldest = oldest == 0 ? number : std::min(oldest, number);
   }
@@ -123,9 +123,10 @@ GpuInfo GpuForUse(int id) {
   if (id < 0 || id >= count) FailForNumber(id, count);
   GpuInfo gpu = Describe(id);
   CheckArchitecture(gpu);
-  Check(GetRuntime()->SetDevice(id), "starting (cudaSetDevice)");
+  UseGpu(id);
   Check(GetRuntime()->MemGetInfo(&gpu.free_bytes, &gpu.memory_bytes),
         "asking for its memory (cudaMemGetInfo)");
+  BeginUse(id, gpu.name);
   return gpu;
 }
 

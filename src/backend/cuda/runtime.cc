@@ -11,20 +11,27 @@ const Runtime*& Registered() {
   return runtime;
 }
 
+int& CurrentGpu() {
+  static thread_local int id = 0;
+  return id;
+}
+
 }  // namespace
 
 const Runtime* GetRuntime() { return Registered(); }
 
 void SetRuntime(const Runtime* runtime) {
   Registered() = runtime;
-  ForgetLostGpus();
   SetGpuBackend(runtime == nullptr ? GpuBackend{nullptr, nullptr} : GpuBackend{FindAll, MakeOne});
 }
 
 void UseGpu(int id) {
   int now = -1;
+  CurrentGpu() = id;
   GetRuntime()->GetDevice(&now);
   if (now != id) Check(GetRuntime()->SetDevice(id), "choosing it (cudaSetDevice)");
 }
+
+int UsedGpu() { return CurrentGpu(); }
 
 }  // namespace trainer::cuda

@@ -95,5 +95,7 @@ void SetRuntime(const Runtime* runtime);
 
 // Makes GPU `id` the calling thread's: what it calls next goes there.
 void UseGpu(int id);
+// The one that the thread made its own last, even where CUDA does not answer any more.
+int UsedGpu();
 
 }  // namespace trainer::cuda

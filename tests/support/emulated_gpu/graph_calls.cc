@@ -150,18 +150,18 @@ int GraphLaunch(GraphExec exec, Stream stream) {
 
 int GraphExecDestroy(GraphExec exec) {
   const Call call(CallKind::kCapture);
-  if (call.error() != 0) return call.error();
+  if (call.Refused()) return call.error();
   if (const int error = Check(exec, "cudaGraphExecDestroy")) return error;
   Destroy(exec);
-  return 0;
+  return call.error();
 }
 
 int GraphDestroy(Graph graph) {
   const Call call(CallKind::kCapture);
-  if (call.error() != 0) return call.error();
+  if (call.Refused()) return call.error();
   if (const int error = Check(graph, "cudaGraphDestroy")) return error;
   Destroy(graph);
-  return 0;
+  return call.error();
 }
 
 }  // namespace calls

@@ -99,7 +99,7 @@ int Malloc(void** memory, size_t bytes) {
 
 int Free(void* memory) {
   const Call call(CallKind::kOther);
-  if (call.error() != 0) return call.error();
+  if (call.Refused()) return call.error();
   if (const int refused = RefuseInCapture("cudaFree")) return refused;
   if (memory == nullptr) return 0;
   const Allocation* const a = FindDevice(memory);
@@ -128,7 +128,7 @@ int HostAlloc(void** memory, size_t bytes, unsigned flags) {
 
 int FreeHost(void* memory) {
   const Call call(CallKind::kOther);
-  if (call.error() != 0) return call.error();
+  if (call.Refused()) return call.error();
   if (const int refused = RefuseInCapture("cudaFreeHost")) return refused;
   if (memory == nullptr) return 0;
   const Allocation* const a = FindHost(memory);

@@ -76,6 +76,8 @@ Call::Call(CallKind kind) : lock_(Mutex()) {
   if (error_ != 0) last_error = error_;
 }
 
+bool Call::Refused() const { return error_ != 0 && Get().broken == 0; }
+
 int Fail(int error) { return last_error = error; }
 
 int Fail(int error, const std::string& sentence) {

@@ -41,6 +41,8 @@ class Call {
  public:
   explicit Call(CallKind kind);
   int error() const { return error_; }
+  // For calls that give back: they do that on a broken device, too, and return its error.
+  bool Refused() const;
 
  private:
   std::scoped_lock<std::recursive_mutex> lock_;

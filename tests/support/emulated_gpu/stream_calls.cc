@@ -73,11 +73,11 @@ int StreamCreateWithFlags(Stream* stream, unsigned flags) {
 
 int StreamDestroy(Stream stream) {
   const Call call(CallKind::kOther);
-  if (call.error() != 0) return call.error();
+  if (call.Refused()) return call.error();
   if (const int error = CheckStream(stream, "cudaStreamDestroy")) return error;
   if (stream->capture != nullptr) return RefuseCaptured(stream, "cudaStreamDestroy");
   DestroyStream(stream);
-  return 0;
+  return ErrorAfterWaiting();
 }
 
 int StreamSynchronize(Stream stream) {
@@ -129,10 +129,10 @@ int EventCreateWithFlags(Event* event, unsigned flags) {
 
 int EventDestroy(Event event) {
   const Call call(CallKind::kOther);
-  if (call.error() != 0) return call.error();
+  if (call.Refused()) return call.error();
   if (const int error = CheckEvent(event, "cudaEventDestroy")) return error;
   DestroyEvent(event);
-  return 0;
+  return ErrorAfterWaiting();
 }
 
 int EventRecord(Event event, Stream stream) {
