@@ -133,7 +133,7 @@ class Layer {
   virtual void Backward(const RunContext& run);
 
   // Throws kData: says what is wrong with `number`, element `index` in memory of the input that the
-  // layer checks, as reported to RunContext::fault.
+  // layer checks, as reported to RunContext::fault. That memory may hold the next batch by now.
   [[noreturn]] virtual void ThrowFault(const RunContext& run, int64_t index, float number) const;
 
   // Fusion: from now on this layer computes those of `next`, in order, along with itself, in one

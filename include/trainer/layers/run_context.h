@@ -71,7 +71,8 @@ class RunContext {
   const RunContext& Fused(int k) const { return *fused_[k]; }
 
   // Where a kernel of Forward reports an element of an input that makes no sense. The net then
-  // calls ThrowFault: on the CPU after Forward, elsewhere when it reads the loss.
+  // calls ThrowFault: on the CPU after Forward, on a device that runs later when it reads the loss.
+  // There Backward and the layers behind meet such elements, too, and must keep within bounds.
   FaultWord fault() const { return FaultWord(fault_); }
 
   // The layer's random stream, and the number of this forward pass since training began; Backward
