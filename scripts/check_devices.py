@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Fails where a layer or an update rule asks which device it runs on, or a verb makes a device.
+"""Fails where anything above the backend asks which device it runs on, or a verb makes a device.
 
     scripts/check_devices.py [root]
 
-A file in src/layers/ or src/rules/ says what is computed, in functors for Map, MapRows, ForEach,
-ReduceSum and their like, and in calls of a Device and its plans; how a device does that is the
-backend's business. So none of them may ask for the kind of device, hold code for one of them, or
-split a loop over threads.
+A layer or a rule says what is computed, in functors for Map, MapRows, ForEach, ReduceSum and their
+like, and in calls of a Device and its plans; a net, a step rule and the solver say when. How a
+device does that is the backend's business. So no file of these modules may ask for the kind of
+device, hold code for one of them, or split a loop over threads. Where one must do otherwise on some
+devices, it asks for the property that is the reason, such as Device::RunsLater.
 
 A verb in tools/ asks MakeDevice of tools/device_flags.h, which knows what the flags and the solver
 say about devices.
@@ -19,7 +20,8 @@ import sys
 from check_files import list_files
 from cpp_text import without_comments_and_literals
 
-FOLDERS = ("src/layers/", "src/rules/")
+MODULES = ("layers", "rules", "net", "steps", "solver")
+FOLDERS = tuple(f"{root}/{name}/" for root in ("src", "include/trainer") for name in MODULES)
 VERBS, DEVICE_FLAGS = "tools/", "tools/device_flags.cc"
 SOURCES = {".cc", ".h", ".cu", ".cuh"}
 RULES = [
@@ -75,7 +77,8 @@ def check(root):
             continue
         count += 1
         advice = ("ask MakeDevice of device_flags.h" if name.startswith(VERBS) else
-                  "say what is computed, and let the backend choose how")
+                  "say what is computed and let the backend choose how, or ask the device for the "
+                  "property that matters")
         problems += [f"{name}:{line}: {message}; {advice}"
                      for line, message in check_devices(name, file.read_text())]
     return problems, count

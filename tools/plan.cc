@@ -33,6 +33,8 @@ const char* NameOf(BlockKind kind) {
       return "constants";
     case BlockKind::kState:
       return "state";
+    case BlockKind::kStaging:
+      return "staging";
     case BlockKind::kScratch:
       return "scratch";
     default:

@@ -7,6 +7,7 @@
 
 #include "table.h"
 #include "trainer/base/text.h"
+#include "trainer/net/traffic.h"
 
 namespace trainer {
 namespace {
@@ -32,7 +33,7 @@ std::optional<double> OfPeak(const Work& work, double ms, const MachinePeak& pea
 
 Work ForwardWork(const Net& net, int i) {
   return {2.0 * static_cast<double>(net.GetLayer(i).Macs()),
-          static_cast<double>(net.Traffic(i).forward)};
+          static_cast<double>(TrafficOf(net, i).forward)};
 }
 
 // Backward computes the gradient of the weights and, if something before learns, that of the input.
@@ -41,7 +42,7 @@ Work BackwardWork(const Net& net, int i) {
   const caffe::LayerParameter& layer = net.LayerAt(i).proto();
   const bool input = layer.bottom_size() > 0 && net.Gradient(layer.bottom(0)).data != nullptr;
   return {2.0 * static_cast<double>(net.GetLayer(i).Macs()) * (input ? 2 : 1),
-          static_cast<double>(net.Traffic(i).backward)};
+          static_cast<double>(TrafficOf(net, i).backward)};
 }
 
 std::string Cell(const std::optional<double>& value, const char* unit = "") {

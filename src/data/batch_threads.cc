@@ -10,14 +10,12 @@
 namespace trainer {
 
 BatchThreads::BatchThreads(RecordFeed* feed, std::vector<std::unique_ptr<Decoder>> decoders,
-                           std::vector<Shape> shapes, int64_t depth, size_t records_at_once,
-                           std::pmr::memory_resource* memory)
+                           Form form, int64_t depth, size_t records_at_once)
     : feed_(*feed),
       decoders_(std::move(decoders)),
-      shapes_(std::move(shapes)),
+      form_(std::move(form)),
       depth_(depth),
       records_at_once_(records_at_once),
-      memory_(memory),
       free_(static_cast<size_t>(depth) + 1),
       full_(static_cast<size_t>(depth) + 1),
       works_(static_cast<size_t>(depth) + 1) {}
@@ -42,7 +40,9 @@ void BatchThreads::Stop() {
 }
 
 void BatchThreads::Start() {
-  for (int64_t i = 0; i <= depth_; ++i) free_.Push(MakeBatch(shapes_, memory_));
+  for (int64_t i = 0; i <= depth_; ++i) {
+    free_.Push(MakeBatch(form_.shapes, form_.memory, form_.elements));
+  }
   const std::stop_token stop = stop_.get_token();
   if (decoders_.size() == 1) {
     threads_.emplace_back([this, stop] { RunAlone(stop); });

@@ -29,10 +29,16 @@ namespace trainer {
 // with Stop or the object. Nothing is allocated once all buffers were used.
 class BatchThreads {
  public:
-  // `depth` batches of these shapes are kept ready.
-  BatchThreads(RecordFeed* feed, std::vector<std::unique_ptr<Decoder>> decoders,
-               std::vector<Shape> shapes, int64_t depth, size_t records_at_once,
-               std::pmr::memory_resource* memory);
+  // What a batch is made like: see MakeBatch.
+  struct Form {
+    std::vector<Shape> shapes;
+    std::pmr::memory_resource* memory = nullptr;
+    BatchForm elements = BatchForm::kNumbers;
+  };
+
+  // `depth` batches are kept ready.
+  BatchThreads(RecordFeed* feed, std::vector<std::unique_ptr<Decoder>> decoders, Form form,
+               int64_t depth, size_t records_at_once);
   ~BatchThreads() { Stop(); }
   BatchThreads(const BatchThreads&) = delete;
   BatchThreads& operator=(const BatchThreads&) = delete;
@@ -42,6 +48,8 @@ class BatchThreads {
 
   // The next batch; the former one is taken back.
   const Batch& Next();
+  // Whether Next would give a batch without waiting.
+  bool IsReady() const { return full_.HasValue(); }
 
   // Ends the threads, and with them what Next gives. The last batch stays, and the feed is free.
   void Stop();
@@ -73,10 +81,9 @@ class BatchThreads {
 
   RecordFeed& feed_;
   std::vector<std::unique_ptr<Decoder>> decoders_;
-  std::vector<Shape> shapes_;
+  Form form_;
   int64_t depth_;
   size_t records_at_once_;
-  std::pmr::memory_resource* memory_;  // of the batches
 
   // The consumer's.
   Batch current_;

@@ -20,8 +20,7 @@ class ImageSource::ImageDecoder final : public Decoder {
   void DecodeOne(const RawRecord& record, Batch* batch) {
     const DatumView& datum = parser_->Parse(record);
     CheckShape(datum, record);
-    float* image = batch->output(0).data() + record.slot * source_.image_.Count();
-    source_.transform_.Apply(datum, record.number, image);
+    Write(datum, record, batch);
     if (batch->num_outputs() < 2) return;
     if (!datum.has_label) {
       throw Error(ErrorCode::kData, {source_.path()},
@@ -29,6 +28,22 @@ class ImageSource::ImageDecoder final : public Decoder {
                        " has no label; remove the layer's second top, or label the records"));
     }
     batch->output(1)[static_cast<size_t>(record.slot)] = static_cast<float>(datum.label);
+  }
+
+  void Write(const DatumView& datum, const RawRecord& record, Batch* batch) const {
+    const int64_t at = record.slot * source_.image_.Count();
+    if (!batch->holds_bytes()) {
+      source_.transform_.Apply(datum, record.number, batch->output(0).data() + at);
+      return;
+    }
+    if (datum.bytes.empty()) {
+      throw Error(ErrorCode::kData, {source_.path()},
+                  Join("record ", QuoteKey(record.key), " holds floats and record ",
+                       QuoteKey(source_.first_key_),
+                       " bytes; this device takes one kind: store all records alike"));
+    }
+    batch->windows()[static_cast<size_t>(record.slot)] =
+        source_.transform_.Cut(datum, record.number, batch->pixels().data() + at);
   }
 
   void CheckShape(const DatumView& datum, const RawRecord& record) {
@@ -58,6 +73,7 @@ std::vector<Shape> ImageSource::Shapes(int64_t batch_size, bool labels) {
   first_key_ = record.key;
   first_stored_ = {first.channels, first.height, first.width};
   image_ = transform_.OutShape(first, QuoteKey(first_key_));
+  if (!first.bytes.empty()) numbers_ = transform_.Numbers();
   std::vector<Shape> shapes{{batch_size, image_.channels, image_.height, image_.width}};
   if (labels) shapes.push_back({batch_size});
   return shapes;

@@ -1,5 +1,6 @@
 #include "pixels.h"
 
+#include <cstring>
 #include <type_traits>
 
 namespace trainer {
@@ -75,6 +76,28 @@ template <class T>
   }
 }
 
+template <int kChannels, bool kMirror>
+void InterleaveRows(const PixelJob<uint8_t>& job, uint8_t* __restrict out) {
+  const int64_t channels = kChannels ? kChannels : job.channels, width = job.width;
+  for (int64_t row = 0; row < job.height; ++row, out += width * channels) {
+    const uint8_t* __restrict in = job.in + row * job.in_row;
+    if constexpr (kChannels == 1 && !kMirror) {
+      std::memcpy(out, in, static_cast<size_t>(width));
+      continue;
+    }
+    for (int64_t w = 0; w < width; ++w) {
+      const int64_t from = kMirror ? width - 1 - w : w;
+      for (int64_t c = 0; c < channels; ++c) out[w * channels + c] = in[c * job.in_plane + from];
+    }
+  }
+}
+
+template <int kChannels>
+void InterleaveImage(const PixelJob<uint8_t>& job, uint8_t* out) {
+  job.mirror ? InterleaveRows<kChannels, true>(job, out)
+             : InterleaveRows<kChannels, false>(job, out);
+}
+
 template <class T>
 using Function = void (*)(const PixelJob<T>&);
 
@@ -119,6 +142,17 @@ void ConvertPixels(const PixelJob<uint8_t>& job) {
 void ConvertPixels(const PixelJob<float>& job) {
   static const Function<float> kConvert = Choose<float>();
   kConvert(job);
+}
+
+void InterleavePixels(const PixelJob<uint8_t>& job, uint8_t* out) {
+  switch (job.channels) {
+    case 1:
+      return InterleaveImage<1>(job, out);
+    case 3:
+      return InterleaveImage<3>(job, out);
+    default:
+      return InterleaveImage<0>(job, out);
+  }
 }
 
 }  // namespace trainer

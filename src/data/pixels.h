@@ -25,4 +25,7 @@ struct PixelJob {
 void ConvertPixels(const PixelJob<uint8_t>& job);
 void ConvertPixels(const PixelJob<float>& job);
 
+// The bytes themselves, to (H, W, C) at `out`: neither mean nor scale.
+void InterleavePixels(const PixelJob<uint8_t>& job, uint8_t* out);
+
 }  // namespace trainer

@@ -31,14 +31,16 @@ Prefetcher::Prefetcher(const PrefetchOptions& options, const Transform& transfor
 Prefetcher::Prefetcher(std::unique_ptr<RecordSource> source, const PrefetchOptions& options)
     : source_(std::move(source)),
       shapes_(source_->Shapes(options.batch_size, options.labels)),
+      pixel_numbers_(options.bytes ? source_->pixel_numbers() : nullptr),
       position_(source_->First()),
       feed_(std::make_unique<RecordFeed>(*source_, options.batch_size, options.replica,
                                          options.decode_threads > 1)) {
   std::vector<std::unique_ptr<Decoder>> decoders;
   for (int i = 0; i < options.decode_threads; ++i) decoders.push_back(source_->MakeDecoder());
-  threads_ =
-      std::make_unique<BatchThreads>(feed_.get(), std::move(decoders), shapes_, options.depth,
-                                     RecordsAtOnce(*source_, options), options.memory);
+  const BatchForm elements = pixel_numbers_ == nullptr ? BatchForm::kNumbers : BatchForm::kBytes;
+  threads_ = std::make_unique<BatchThreads>(feed_.get(), std::move(decoders),
+                                            BatchThreads::Form{shapes_, options.memory, elements},
+                                            options.depth, RecordsAtOnce(*source_, options));
 }
 
 Prefetcher::~Prefetcher() = default;
@@ -60,9 +62,11 @@ const Batch& Prefetcher::Next() {
   return batch;
 }
 
-std::string Prefetcher::NameOfItem(int64_t item) try {
+bool Prefetcher::IsReady() const { return threads_->IsReady(); }
+
+std::string Prefetcher::NameOfItem(const Position& position, int64_t item) try {
   threads_->Stop();
-  return feed_->NameOfItem(before_, item);
+  return feed_->NameOfItem(position, item);
 } catch (const Error&) {  // what is told is another error than this
   return "";
 }
@@ -71,6 +75,7 @@ PrefetchOptions OptionsOf(const ReadingEnv& env) {
   PrefetchOptions options;
   options.decode_threads = env.decode_threads;
   options.memory = env.host_memory;
+  options.bytes = env.bytes;
   if (env.phase == caffe::TRAIN) options.replica = env.replica;
   return options;
 }

@@ -98,31 +98,68 @@ void Transform::Apply(const DatumView& datum, uint64_t number, float* out) const
   }
 }
 
+PixelWindow Transform::Cut(const DatumView& datum, uint64_t number, uint8_t* out) const {
+  Image resized;
+  DatumView from = datum;
+  if (resize_.active()) {
+    resize_.Apply(datum, key_, number, &resized);
+    from = ViewOf(resized);
+  }
+  const Choice choice = Choose(from, number);
+  const int64_t start = choice.top * from.width + choice.left;
+  PixelJob<uint8_t> job;
+  job.in_row = from.width;
+  job.in_plane = int64_t{from.height} * from.width;
+  job.in = reinterpret_cast<const uint8_t*>(from.bytes.data()) + start;
+  job.channels = choice.shape.channels;
+  job.height = choice.shape.height;
+  job.width = choice.shape.width;
+  job.mirror = choice.mirror;
+  InterleavePixels(job, out);
+  return {static_cast<int32_t>(start), choice.mirror ? 1 : 0};
+}
+
+PixelNumbers Transform::Numbers() const {
+  PixelNumbers numbers;
+  numbers.scale = param_.scale();
+  numbers.mean = mean_image_.empty() ? mean_values_ : mean_image_;
+  if (mean_image_.empty()) return numbers;
+  numbers.mean_row = mean_shape_.width;
+  numbers.mean_plane = mean_shape_.height * mean_shape_.width;
+  return numbers;
+}
+
+// The window of record `number`, which is `datum`.
+Transform::Choice Transform::Choose(const DatumView& datum, uint64_t number) const {
+  Choice choice;
+  choice.shape = Window({datum.channels, datum.height, datum.width});
+  const int64_t height = choice.shape.height, width = choice.shape.width;
+  choice.top = (datum.height - height) / 2;
+  choice.left = (datum.width - width) / 2;
+  if (!param_.mirror() && !random_crop_) return choice;
+  const Philox4 random = PhiloxBlock(key_, 0, number);
+  choice.mirror = param_.mirror() && (random.x[0] >> 31) != 0;
+  if (!random_crop_) return choice;
+  choice.top = UniformBelow(random.x[1], datum.height - height + 1);
+  choice.left = UniformBelow(random.x[2], datum.width - width + 1);
+  return choice;
+}
+
 template <class T>
 void Transform::Convert(const T* in, const DatumView& datum, uint64_t number, float* out) const {
   static constexpr float kNoMean = 0;
-  const auto [channels, height, width] = Window({datum.channels, datum.height, datum.width});
-  int64_t top = (datum.height - height) / 2, left = (datum.width - width) / 2;
-  bool mirror = false;
-  if (param_.mirror() || (random_crop_)) {
-    const Philox4 random = PhiloxBlock(key_, 0, number);
-    mirror = param_.mirror() && (random.x[0] >> 31) != 0;
-    if (random_crop_) {
-      top = UniformBelow(random.x[1], datum.height - height + 1);
-      left = UniformBelow(random.x[2], datum.width - width + 1);
-    }
-  }
+  const Choice choice = Choose(datum, number);
   PixelJob<T> job;
   job.in_row = datum.width;
   job.in_plane = int64_t{datum.height} * datum.width;
-  const int64_t start = top * job.in_row + left;
+  const int64_t start = choice.top * job.in_row + choice.left;
   job.in = in + start;
   if (!mean_image_.empty()) job.mean_image = mean_image_.data() + start;
-  job.channels = channels;
-  job.height = height;
-  job.width = width;
+  job.channels = choice.shape.channels;
+  job.height = choice.shape.height;
+  job.width = choice.shape.width;
   job.scale = param_.scale();
-  job.mirror = mirror;
+  job.mirror = choice.mirror;
   job.out = out;
   job.mean_values = mean_values_.empty() ? &kNoMean : mean_values_.data();
   job.mean_step = mean_values_.size() > 1 ? 1 : 0;

@@ -1,4 +1,4 @@
-#include "prefetched.h"
+#include "common/prefetched.h"
 
 namespace trainer {
 namespace {
@@ -6,7 +6,7 @@ namespace {
 class Data final : public PrefetchedImages {
  public:
   Data(const LayerSpec& spec, const LayerEnv& env)
-      : PrefetchedImages(MakePrefetcher(spec, ReadingOf(env))) {
+      : PrefetchedImages(MakePrefetcher(spec, env.reading)) {
     const caffe::DataParameter& param = spec.proto().data_param();
     const bool lmdb = param.backend() == caffe::DataParameter::LMDB;
     LOG(INFO) << "Opened " << (lmdb ? "lmdb " : "leveldb ") << param.source();

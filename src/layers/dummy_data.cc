@@ -1,4 +1,6 @@
 #include "common/blob_shapes.h"
+#include "common/upload.h"
+#include "trainer/backend/carve.h"
 #include "trainer/backend/layout.h"
 #include "trainer/base/text.h"
 #include "trainer/layers/filler.h"
@@ -18,6 +20,7 @@ class DummyData final : public Layer {
       CheckPerTop(spec_, kParam, "data_filler", param.data_filler_size());
     }
     outputs_.clear();
+    host_ = {};
     size_t most = 0;
     for (int i = 0; i < plan.NumOut(); ++i) {
       Output& out = outputs_.emplace_back();
@@ -27,6 +30,7 @@ class DummyData final : public Layer {
       }
       plan.Out(i, out.shape);
       plan.OutPersists(i);
+      out.values = host_.Add<float>(out.shape.Count());
       most = std::max(most, static_cast<size_t>(out.shape.Count()));
       float first = 0;  // drawn so that a bad filler is refused now
       Fill(out.filler, out.shape, PhiloxKey{}, 0, spec_, {&first, 1});
@@ -34,17 +38,20 @@ class DummyData final : public Layer {
     plan.Scratch(most * sizeof(float));
   }
 
+  void Prepare(PrepareContext& plan) override { upload_.Prepare(plan.device(), host_.Bytes()); }
+
   void Forward(const RunContext& run) override {
+    if (std::ranges::all_of(outputs_, &Output::done)) return;
+    const std::span<std::byte> host = upload_.Host();
     for (int i = 0; i < run.NumOut(); ++i) {
       Output& out = outputs_[static_cast<size_t>(i)];
-      const bool constant = out.filler.type() == "constant";
-      if (constant && out.done) continue;
-      out.values.resize(static_cast<size_t>(out.shape.Count()));  // a change in the first pass only
-      Draw(out, i, run.key(), run.pass());
+      if (out.done) continue;
+      Draw(out, i, run.key(), run.pass(), host);
       void* const scratch = run.Scratch().data();
-      run.device().CopyToDevice(scratch, out.values.data(), out.values.size() * sizeof(float));
+      upload_.Send(scratch, out.values.offset,
+                   static_cast<size_t>(out.shape.Count()) * sizeof(float));
       CopyFromPlain(run.device(), scratch, run.Out(i));
-      out.done = true;
+      out.done = out.filler.type() == "constant";
     }
   }
 
@@ -52,13 +59,15 @@ class DummyData final : public Layer {
   struct Output {
     Shape shape;
     caffe::FillerParameter filler;
-    std::vector<float> values;  // row-major
-    bool done = false;
+    Slot<float> values;  // row-major, in the host's memory
+    bool done = false;   // a constant that was written
   };
 
-  void Draw(Output& out, int i, PhiloxKey key, uint32_t pass) const {
+  void Draw(const Output& out, int i, PhiloxKey key, uint32_t pass,
+            std::span<std::byte> host) const {
     key.stream += static_cast<uint32_t>(i);
-    Fill(out.filler, out.shape, key, pass, spec_, out.values);
+    Fill(out.filler, out.shape, key, pass, spec_,
+         {out.values.In(host), static_cast<size_t>(out.shape.Count())});
   }
 
   Shape TopShape(int i) const {
@@ -90,6 +99,8 @@ class DummyData final : public Layer {
 
   LayerSpec spec_;
   std::vector<Output> outputs_;
+  MemoryLayout host_;
+  Upload upload_;
 };
 
 const RegisterLayer<DummyData> kDummyData(

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "common/checks.h"
+#include "common/upload.h"
 #include "trainer/backend/carve.h"
 #include "trainer/backend/map.h"
 #include "trainer/base/text.h"
@@ -51,30 +52,30 @@ class Filter final : public Layer {
       plan.OutMayShrink(i);
     }
     plan.NoGradient(last);
-    chosen_.reserve(static_cast<size_t>(items));
     selected_.resize(static_cast<size_t>(items));
-    place_.resize(static_cast<size_t>(items));
-    MemoryLayout layout;
-    chosen_at_ = layout.Add<int32_t>(items);
-    place_at_ = layout.Add<int32_t>(items);
-    plan.Workspace(layout.Bytes());
+    layout_ = {};
+    chosen_ = layout_.Add<int32_t>(items);
+    place_ = layout_.Add<int32_t>(items);
+    plan.Workspace(layout_.Bytes());
   }
+
+  void Prepare(PrepareContext& plan) override { upload_.Prepare(plan.device(), layout_.Bytes()); }
 
   void Forward(const RunContext& run) override {
     const int last = run.NumIn() - 1;
-    const size_t bytes = selected_.size() * sizeof(int32_t);
-    run.device().CopyToHost(selected_.data(), run.In(last).data, bytes);
-    chosen_.clear();
+    run.device().CopyToHost(selected_.data(), run.In(last).data, selected_.size() * sizeof(float));
+    const std::span<std::byte> host = upload_.Host();
+    int32_t* const chosen = chosen_.In(host);
+    int32_t* const place = place_.In(host);
+    int32_t count = 0;
     for (size_t i = 0; i < selected_.size(); ++i) {
-      place_[i] = selected_[i] != 0 ? static_cast<int32_t>(chosen_.size()) : -1;
-      if (selected_[i] != 0) chosen_.push_back(static_cast<int32_t>(i));
+      place[i] = selected_[i] != 0 ? count : -1;
+      if (selected_[i] != 0) chosen[count++] = static_cast<int32_t>(i);
     }
-    run.device().CopyToDevice(chosen_at_.In(run.Workspace()), chosen_.data(),
-                              chosen_.size() * sizeof(int32_t));
-    run.device().CopyToDevice(place_at_.In(run.Workspace()), place_.data(), bytes);
+    upload_.Send(run.Workspace().data(), 0, layout_.Bytes());
     for (int i = 0; i < last; ++i) {
-      run.Resize(i, run.In(i).shape.With(0, static_cast<int64_t>(chosen_.size())));
-      Take(run.device(), run.In(i), chosen_at_.In(run.Workspace()), run.Out(i));
+      run.Resize(i, run.In(i).shape.With(0, count));
+      Take(run.device(), run.In(i), chosen_.In(run.Workspace()), run.Out(i));
     }
   }
 
@@ -82,7 +83,7 @@ class Filter final : public Layer {
     for (int i = 0; i + 1 < run.NumIn(); ++i) {
       if (!run.WantsGradIn(i)) continue;
       if (run.HasGradOut(i)) {
-        Take(run.device(), run.GradOut(i), place_at_.In(run.Workspace()), run.GradIn(i));
+        Take(run.device(), run.GradOut(i), place_.In(run.Workspace()), run.GradIn(i));
       } else {
         run.device().Zero(run.GradIn(i).data, run.GradIn(i).Bytes());
       }
@@ -101,10 +102,11 @@ class Filter final : public Layer {
 
   LayerSpec spec_;
   std::vector<float> selected_;  // the selector on the host
-  std::vector<int32_t> chosen_, place_;
-  // Workspace: for each item that passes, its number in the input; for each, in the output, -1
-  // for those that do not pass.
-  Slot<int32_t> chosen_at_, place_at_;
+  // Made on the host, then in the workspace: for each item that passes, its number in the input;
+  // for each, in the output, -1 for those that do not pass.
+  MemoryLayout layout_;
+  Slot<int32_t> chosen_, place_;
+  Upload upload_;
 };
 
 const RegisterLayer<Filter> kFilter(

@@ -1,4 +1,4 @@
-#include "prefetched.h"
+#include "common/prefetched.h"
 #include "trainer/data/hdf5_rows.h"
 
 namespace trainer {
@@ -7,7 +7,7 @@ namespace {
 class Hdf5Data final : public Prefetched {
  public:
   Hdf5Data(const LayerSpec& spec, const LayerEnv& env)
-      : Prefetched(MakeRowPrefetcher(spec, ReadingOf(env))) {}
+      : Prefetched(MakeRowPrefetcher(spec, env.reading)) {}
 };
 
 const RegisterLayer<Hdf5Data> kHdf5Data(

@@ -1,4 +1,4 @@
-#include "prefetched.h"
+#include "common/prefetched.h"
 #include "trainer/data/image_list.h"
 
 namespace trainer {
@@ -7,7 +7,7 @@ namespace {
 class ImageData final : public PrefetchedImages {
  public:
   ImageData(const LayerSpec& spec, const LayerEnv& env)
-      : PrefetchedImages(MakeImagePrefetcher(spec, ReadingOf(env))) {}
+      : PrefetchedImages(MakeImagePrefetcher(spec, env.reading)) {}
 };
 
 const RegisterLayer<ImageData> kImageData(

@@ -1,4 +1,4 @@
-#include "prefetched.h"
+#include "common/prefetched.h"
 #include "trainer/data/window_list.h"
 
 namespace trainer {
@@ -7,7 +7,7 @@ namespace {
 class WindowData final : public PrefetchedImages {
  public:
   WindowData(const LayerSpec& spec, const LayerEnv& env)
-      : PrefetchedImages(MakeWindowPrefetcher(spec, ReadingOf(env))) {}
+      : PrefetchedImages(MakeWindowPrefetcher(spec, env.reading)) {}
 };
 
 const RegisterLayer<WindowData> kWindowData(

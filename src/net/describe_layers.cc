@@ -153,10 +153,11 @@ class StepMaker {
  private:
   std::unique_ptr<Layer> Make(const LayerSpec& spec, const std::string& key) const {
     LayerEnv env;
-    env.phase = spec.proto().phase();
-    env.key = {env_.options.seed, StreamOf(key, env.phase)};
-    env.replica = env_.options.replica;
-    env.host_memory = &env_.device.HostMemory();
+    env.reading.phase = spec.proto().phase();
+    env.reading.key = {env_.options.seed, StreamOf(key, env.reading.phase)};
+    env.reading.replica = env_.options.replica;
+    env.reading.host_memory = &env_.device.HostMemory();
+    env.reading.bytes = env_.device.PrefersBytes();
     return ForLayer(spec, [&] {
       std::unique_ptr<Layer> layer = MakeLayer(spec, env);
       if (auto* writer = dynamic_cast<FileWriter*>(layer.get())) {

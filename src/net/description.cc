@@ -182,6 +182,7 @@ class Preparer final : public PrepareContext {
   bool training() const override { return options_.training; }
   void Scratch(size_t bytes) override { needs_.scratch = std::max(needs_.scratch, bytes); }
   void Workspace(size_t bytes) override { needs_.workspace += bytes; }
+  void Staging(size_t bytes) override { needs_.staging += bytes; }
 
  private:
   DeviceNeeds needs_;

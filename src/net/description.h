@@ -13,7 +13,7 @@ struct StepInfo;
 
 // Memory for one step, in bytes.
 struct DeviceNeeds {
-  size_t scratch = 0, workspace = 0;
+  size_t scratch = 0, workspace = 0, staging = 0;
 };
 
 // What a layer declared in one call of Describe.

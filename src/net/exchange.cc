@@ -1,52 +1,77 @@
 #include "exchange.h"
 
+#include "trainer/backend/map.h"
+
 namespace trainer {
+namespace {
+
+struct CountUp {
+  uint32_t* pass;
+  HD void operator()(int64_t) const { ++*pass; }
+};
+
+}  // namespace
 
 PassExchange::PassExchange(const Device& device, int steps, int64_t losses)
-    : device_(device),
-      steps_(static_cast<size_t>(steps)),
-      host_(steps_ + static_cast<size_t>(losses + 1) / 2, FaultWord::kNone, &device.HostMemory()) {
-  const size_t bytes = host_.size() * sizeof(uint64_t);
+    : device_(device), steps_(static_cast<size_t>(steps)) {
+  const size_t words = steps_ + static_cast<size_t>(losses + 1) / 2;
+  slots_.reserve(Net::kPassesAhead);
+  for (int i = 0; i < Net::kPassesAhead; ++i) slots_.emplace_back(device, words);
+  const size_t bytes = words * sizeof(uint64_t);
   fault_words_ = static_cast<uint64_t*>(device_.Allocate(bytes + sizeof(uint64_t)));
   losses_ = reinterpret_cast<float*>(fault_words_ + steps_);
-  pass_.on_device = reinterpret_cast<uint32_t*>(fault_words_ + host_.size());
-  device_.CopyToDevice(fault_words_, host_.data(), bytes);
+  pass_.on_device = reinterpret_cast<uint32_t*>(fault_words_ + words);
+  static_assert(FaultWord::kNone == ~uint64_t{0}, "Fill writes it byte by byte");
+  device_.Fill(fault_words_, 0xff, bytes);
+  device_.Fill(pass_.on_device, 0, sizeof(uint32_t));
 }
 
 PassExchange::~PassExchange() { device_.Free(fault_words_); }
 
+// A number that follows the last one is counted, so that a recorded pass can be played again.
 void PassExchange::Begin(uint32_t pass) {
   pass_.value = pass;
   pass_.repeats = false;
-  device_.CopyToDevice(pass_.on_device, &pass_.value, sizeof(pass));
-}
-
-void PassExchange::Clear(StepId step) {
-  device_.CopyToDevice(FaultWordOf(step), &FaultWord::kNone, sizeof(uint64_t));
+  if (pass == counted_ + 1) {
+    ForEach(device_, 1, CountUp{pass_.on_device});
+  } else if (pass != counted_) {
+    device_.CopyToDevice(pass_.on_device, &pass_.value, sizeof(pass));
+  }
+  counted_ = pass;
 }
 
 uint64_t PassExchange::TakeFault(StepId step) {
   uint64_t word = FaultWord::kNone;
   device_.CopyToHost(&word, FaultWordOf(step), sizeof(word));
-  if (word != FaultWord::kNone) Clear(step);
+  if (word != FaultWord::kNone) device_.Fill(FaultWordOf(step), 0xff, sizeof(word));
   return word;
 }
 
-std::span<const float> PassExchange::Read(std::span<const NetOutput> losses,
-                                          std::span<const uint64_t>* faults) {
+void PassExchange::Send(std::span<const NetOutput> losses) {
+  if (NumSent() == Net::kPassesAhead) {
+    throw Error(ErrorCode::kInternal, "a pass is started, and the losses before were not taken");
+  }
   float* to = losses_;
   for (const NetOutput& loss : losses) {
     const int64_t count = loss.value.Count();
     if (count > 0) device_.Copy(BlockCopy(sizeof(float), 1, count, 0, 0), loss.value.data, to);
     to += count;
   }
-  const auto count = static_cast<size_t>(to - losses_);
-  device_.CopyToHost(host_.data(), fault_words_, steps_ * sizeof(uint64_t) + count * sizeof(float));
-  for (size_t s = 0; s < steps_; ++s) {
-    if (host_[s] != FaultWord::kNone) Clear(StepId(s));
-  }
-  *faults = {host_.data(), steps_};
-  return {reinterpret_cast<const float*>(host_.data() + steps_), count};
+  Slot& slot = SlotOf(sent_++);
+  slot.pass = pass_.value;
+  slot.losses = static_cast<size_t>(to - losses_);
+  const size_t fault_bytes = steps_ * sizeof(uint64_t);
+  slot.read->Start(slot.words.data(), fault_words_, fault_bytes + slot.losses * sizeof(float));
+  device_.Fill(fault_words_, 0xff, fault_bytes);
+}
+
+PassExchange::Results PassExchange::Receive() {
+  if (NumSent() == 0) throw Error(ErrorCode::kInternal, "a loss of no pass is asked for");
+  Slot& slot = SlotOf(received_++);
+  slot.read->Wait();
+  return {slot.pass,
+          {slot.words.data(), steps_},
+          {reinterpret_cast<const float*>(slot.words.data() + steps_), slot.losses}};
 }
 
 }  // namespace trainer

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <memory_resource>
 #include <span>
 #include <vector>
@@ -12,7 +13,7 @@ namespace trainer {
 
 // The little memory by which host and device tell each other something in every pass: the pass's
 // number one way; the other way a word per step for a fault in its inputs, and the losses. It is
-// one block, so that the way back is one copy.
+// one block, so that the way back is one copy, and nothing goes up: the device counts by itself.
 class PassExchange {
  public:
   // `losses`: how many numbers all weighted outputs have.
@@ -32,19 +33,38 @@ class PassExchange {
   // Waits for the steps so far. The fault word of one step, which is then clear.
   uint64_t TakeFault(StepId step);
 
-  // Waits for the pass: the numbers of `losses`, f32 on the device, one after the other. The fault
-  // words of all steps are then what TakeFault would return, in `faults`.
-  std::span<const float> Read(std::span<const NetOutput> losses, std::span<const uint64_t>* faults);
+  // Queues the way of the pass's numbers to the host, and clears all fault words: the numbers of
+  // `losses`, f32 on the device. Throws kInternal where Net::kPassesAhead passes are on their way.
+  void Send(std::span<const NetOutput> losses);
+  // Waits for the oldest pass that was sent. Holds until as many passes were sent again.
+  struct Results {
+    uint32_t pass = 0;
+    std::span<const uint64_t> faults;  // by step
+    std::span<const float> losses;     // one after the other
+  };
+  Results Receive();
+  int NumSent() const { return static_cast<int>(sent_ - received_); }
 
  private:
-  void Clear(StepId step);
+  // The host's copy of the device's block.
+  struct Slot {
+    Slot(const Device& device, size_t count)
+        : words(count, FaultWord::kNone, &device.HostMemory()), read(device.MakeHostRead()) {}
+    std::pmr::vector<uint64_t> words;  // fault words, then losses
+    uint32_t pass = 0;
+    size_t losses = 0;
+    std::unique_ptr<HostRead> read;  // last: ends before the words do
+  };
+  Slot& SlotOf(uint32_t number) { return slots_[number % slots_.size()]; }
 
   const Device& device_;
   size_t steps_;
-  std::pmr::vector<uint64_t> host_;  // of the device's block: fault words, then losses
   uint64_t* fault_words_ = nullptr;
   float* losses_ = nullptr;
   PassNumber pass_;
+  uint32_t counted_ = 0;  // the number that the device has
+  std::vector<Slot> slots_;
+  uint32_t sent_ = 0, received_ = 0;
 };
 
 }  // namespace trainer

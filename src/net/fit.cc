@@ -1,6 +1,5 @@
-// A net that this machine can never hold is refused, naming what is largest in it.
-
-#include <unistd.h>
+// A net that the device cannot hold is refused before anything is allocated: what it takes, what
+// there is, and what takes most of it.
 
 #include <algorithm>
 #include <string>
@@ -11,12 +10,31 @@
 namespace trainer {
 namespace {
 
-// Memory for one thing, and whose it is.
+// Memory for one value, scratch or parameter, and whose it is.
 struct Part {
   const StepInfo* step = nullptr;
   std::string what, advice;
   size_t bytes = 0;
 };
+
+// What the net adds to what the run has taken already, in bytes.
+struct Needs {
+  size_t values = 0, staging = 0, weights = 0, gradients = 0, rule = 0;
+  size_t Sum() const { return values + staging + weights + gradients + rule; }
+};
+
+Needs NeedsOf(const Graph& graph, const BuildEnv& env) {
+  Needs needs;
+  for (const Block& block : graph.blocks) {
+    if (block.kind == BlockKind::kStaging) needs.staging += block.bytes;
+  }
+  needs.values = graph.plan.arena_bytes - needs.staging;
+  needs.weights = env.params.PlannedBytes() - env.params.WeightBytes();
+  if (!env.options.training) return needs;
+  needs.gradients = needs.weights;
+  needs.rule = needs.weights * static_cast<size_t>(env.options.states_per_weight);
+  return needs;
+}
 
 const StepInfo* OwnerOf(BlockId block, const Graph& graph) {
   for (const ValueInfo& value : graph.values) {
@@ -25,34 +43,48 @@ const StepInfo* OwnerOf(BlockId block, const Graph& graph) {
     }
   }
   for (const StepInfo& step : graph.steps) {
-    for (const BlockId own :
-         {step.scratch, step.backward_scratch, step.workspace, step.state, step.constants}) {
+    for (const BlockId own : {step.scratch, step.backward_scratch, step.workspace, step.state,
+                              step.constants, step.staging}) {
       if (own == block) return &step;
     }
   }
   return nullptr;
 }
 
-// What would make it smaller. A batch helps where one item of it fits.
-std::string AdviceFor(const Block& block, size_t physical) {
+// What would make a block smaller. A batch helps where one item of it fits.
+std::string AdviceFor(const Block& block, const Needs& needs, size_t free) {
   if (block.kind != BlockKind::kValue && block.kind != BlockKind::kGradient) {
     return "lower the sizes of the layer's input, its kernel or its outputs";
   }
   const int64_t items = block.shape.Rank() > 0 ? std::max<int64_t>(block.shape[0], 1) : 1;
-  if (items > 1 && block.bytes / static_cast<size_t>(items) <= physical) {
-    return "lower batch_size or the sizes that it is made of";
+  if (items == 1 || block.bytes / static_cast<size_t>(items) > free) {
+    return "lower the sizes that it is made of; one item of the batch alone is too large";
   }
-  return "lower the sizes that it is made of; one item of the batch alone is too large";
+  // As far as all values grow with the batch alike.
+  const size_t batch = needs.values + needs.staging, others = needs.Sum() - batch;
+  const double share =
+      free > others ? static_cast<double>(free - others) / static_cast<double>(batch) : 0;
+  const auto fits = static_cast<int64_t>(share * static_cast<double>(items));
+  return Join("lower batch_size or the sizes that it is made of",
+              fits > 0 ? Join("; of its ", items, " items about ", fits, " would fit") : "");
 }
 
-Part LargestBlock(const Graph& graph, size_t physical) {
-  Part largest;
-  for (const BlockId id : graph.blocks.Ids()) {
+std::string MiB(size_t bytes) { return Join((bytes + (1 << 20) - 1) >> 20, " MiB"); }
+
+// The largest blocks, largest first.
+std::vector<Part> LargestBlocks(const Graph& graph, const Needs& needs, size_t free) {
+  constexpr size_t kShown = 3;
+  std::vector<BlockId> order;
+  for (const BlockId id : graph.blocks.Ids()) order.push_back(id);
+  std::ranges::stable_sort(order, std::ranges::greater(),
+                           [&](BlockId id) { return graph.blocks[id].bytes; });
+  std::vector<Part> parts;
+  for (const BlockId id : order) {
+    if (parts.size() == kShown) break;
     const Block& block = graph.blocks[id];
-    if (block.bytes <= largest.bytes) continue;
-    largest = {OwnerOf(id, graph), block.name, AdviceFor(block, physical), block.bytes};
+    parts.push_back({OwnerOf(id, graph), block.name, AdviceFor(block, needs, free), block.bytes});
   }
-  return largest;
+  return parts;
 }
 
 Part LargestParam(const Graph& graph) {
@@ -70,24 +102,39 @@ Part LargestParam(const Graph& graph) {
   return largest;
 }
 
+// "values 90 MiB (the largest: conv1 40 MiB, data 20 MiB), weights 30 MiB, their gradients 30 MiB"
+std::string Holders(const Needs& needs, const std::vector<Part>& blocks) {
+  std::vector<std::string> largest;
+  for (const Part& part : blocks) largest.push_back(Join(part.what, " ", MiB(part.bytes)));
+  std::vector<std::string> holders = {
+      Join("values ", MiB(needs.values), " (the largest: ", JoinList(largest), ")")};
+  const auto add = [&](const char* what, size_t bytes) {
+    if (bytes > 0) holders.push_back(Join(what, " ", MiB(bytes)));
+  };
+  add("batches on their way", needs.staging);
+  add("weights", needs.weights);
+  add("their gradients", needs.gradients);
+  add("the update rule's state", needs.rule);
+  return JoinList(holders);
+}
+
 }  // namespace
 
-void RequireFit(const Graph& graph, const NetOptions& options, const Device& device,
-                size_t weight_bytes) {
-  const auto physical =
-      static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  const size_t weights = weight_bytes * (options.training ? 2 : 1);  // and their gradients
-  if (device.kind() != DeviceKind::kCpu || graph.plan.arena_bytes + weights <= physical) return;
-  const Part block = LargestBlock(graph, physical), param = LargestParam(graph);
-  const bool of_weights = param.bytes > block.bytes;
-  const Part& largest = of_weights ? param : block;
+void RequireFit(const Graph& graph, const BuildEnv& env) {
+  const Needs needs = NeedsOf(graph, env);
+  const size_t free = env.device.FreeBytes();
+  if (needs.Sum() <= free) return;
+  const std::vector<Part> blocks = LargestBlocks(graph, needs, free);
+  const Part param = LargestParam(graph);
+  const Part& largest = blocks.empty() || param.bytes > blocks[0].bytes ? param : blocks[0];
   const std::string message =
-      Join(of_weights ? "the net's weights take " : "the net's values take ",
-           (of_weights ? weights : graph.plan.arena_bytes) >> 20, " MiB and this machine has ",
-           physical >> 20, "; the largest is ", largest.what, " (", largest.bytes >> 20,
-           " MiB): ", largest.advice);
-  if (largest.step == nullptr) throw Error(ErrorCode::kConfig, message);
-  largest.step->spec.Fail(message);
+      Join("the net takes ", MiB(needs.Sum()), " and the device (", env.device.Describe(), ") has ",
+           MiB(free), ": ", Holders(needs, blocks), "; this layer has the largest part, ",
+           largest.what, " (", MiB(largest.bytes), "): ", largest.advice);
+  // What other programs hold of a device may be free the next time.
+  const ErrorCode code = env.device.RunsLater() ? ErrorCode::kResource : ErrorCode::kConfig;
+  if (largest.step == nullptr) throw Error(code, message);
+  largest.step->spec.FailWith(code, message);
 }
 
 }  // namespace trainer

@@ -56,7 +56,7 @@ struct StepInfo {
   bool runs_backward = false;    // and its Backward has something to do
 
   DeviceNeeds needs;  // of Describe and Prepare together
-  BlockId scratch, backward_scratch, workspace, state, constants;
+  BlockId scratch, backward_scratch, workspace, state, constants, staging;
   std::vector<ValueId> recompute;  // what is computed again before this step runs backward
 
   explicit StepInfo(LayerSpec layer_spec) : spec(std::move(layer_spec)) {}
@@ -129,10 +129,10 @@ void PrepareLayers(const BuildEnv& env, Graph& graph);
 // of layers that the file asks this of and that can, where a backward step needs them.
 void PlanRecompute(const NetOptions& options, Graph& graph);
 
-// Throws kConfig, at the layer of the largest part, where values and weights together are more than
-// the machine has. `weight_bytes`: of all parameters of the run.
-void RequireFit(const Graph& graph, const NetOptions& options, const Device& device,
-                size_t weight_bytes);
+// Throws at the layer of the largest part where the net takes more memory than the device has, its
+// share of weights, gradients and the update rule's state included: kResource where that may change
+// with time, kConfig where it does not.
+void RequireFit(const Graph& graph, const BuildEnv& env);
 
 // Gives every value, gradient, workspace and scratch a block with a lifetime and an offset.
 void PlanMemory(const NetOptions& options, Graph& graph);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "trainer/base/text.h"
+#include "trainer/net/weights.h"
 
 namespace trainer {
 namespace {
@@ -38,7 +39,7 @@ std::string FirstNames(std::span<const std::string> names) {
 void WeightLoading::Copy(const caffe::NetParameter& model, const std::string& file) {
   std::set<std::string> wanted;
   for (Net* net : nets_) {
-    const LoadReport report = net->CopyWeights(model, file);
+    const LoadReport report = CopyWeights(model, file, *net);
     wanted.insert(report.loaded.begin(), report.loaded.end());
     AddNew(report.loaded, &with_weights_);
     AddNew(report.missing, &with_weights_);

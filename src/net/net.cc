@@ -19,7 +19,8 @@ namespace {
 
 // Adds which record the item was, where a layer that reads records brought it, past Split layers
 // and casts.
-Error WithItemsName(const Graph& graph, const StepInfo& reader, const ItemError& error) {
+Error WithItemsName(const Graph& graph, const StepInfo& reader, const ItemError& error,
+                    uint32_t batches_ago) {
   ValueId value = reader.in[static_cast<size_t>(error.input())];
   const StepInfo* writer = &graph.steps[graph.values[value].writer];
   while (writer->is_cast || writer->spec.type() == "Split") {
@@ -27,7 +28,7 @@ Error WithItemsName(const Graph& graph, const StepInfo& reader, const ItemError&
     writer = &graph.steps[graph.values[value].writer];
   }
   auto* const source = dynamic_cast<NamesItems*>(writer->layer.get());
-  const std::string name = source == nullptr ? "" : source->NameOfItem(error.item());
+  const std::string name = source == nullptr ? "" : source->NameOfItem(error.item(), batches_ago);
   if (name.empty()) return error;
   return Error(error.code(), Join(error.what(), "; item ", error.item(), " is ", name));
 }
@@ -68,7 +69,7 @@ std::unique_ptr<const Graph> MakeGraph(const NetSpec& spec, const std::vector<La
   PrepareLayers(env, *graph);
   PlanRecompute(env.options, *graph);
   PlanMemory(env.options, *graph);
-  RequireFit(*graph, env.options, env.device, env.params.PlannedBytes());
+  RequireFit(*graph, env);
   return graph;
 }
 
@@ -108,6 +109,7 @@ Net::Net(const NetSpec& spec, const NetOptions& options, const Device& device, P
   ListSlices();
   program_ = std::make_unique<const Program>(*graph_, options_, device_);
   state_ = std::make_unique<RunState>(*graph_, *program_, env);
+  runs_ahead_ = device_.RunsLater() && std::ranges::none_of(graph_->steps, &StepInfo::shapes_vary);
   if (options_.keeps_batch)
     kept_states_ = std::make_unique<KeptStates>(*graph_, *program_, device_);
   log.Gradients(*graph_);
@@ -117,13 +119,22 @@ Net::Net(const NetSpec& spec, const NetOptions& options, const Device& device, P
 Net::~Net() = default;
 
 float Net::Forward(NetBatch batch) {
-  if (batch == NetBatch::kSame) return ForwardAgain();
-  BeginPass();
-  for (int i = 0; i < NumLayers(); ++i) {
-    ForwardLayer(i);
-    if (debug_) DebugInfo(*graph_, device_).Forward(StepId(i), state_->Of(StepId(i)).forward);
+  RequireNoneStarted();
+  StartForward(batch);
+  return TakeLoss();
+}
+
+void Net::StartForward(NetBatch batch) {
+  if (batch == NetBatch::kSame) {
+    ComputeAgain();
+  } else {
+    BeginPass();
+    for (int i = 0; i < NumLayers(); ++i) {
+      ForwardLayer(i);
+      if (debug_) DebugInfo(*graph_, device_).Forward(StepId(i), state_->Of(StepId(i)).forward);
+    }
   }
-  return Loss();
+  program_->exchange().Send(state_->losses());
 }
 
 void Net::BeginPass() {
@@ -140,8 +151,8 @@ void Net::ForwardLayer(int i) {
     state_->SkipForward(id);
   } else {
     step.layer->Forward(state_->Of(id).forward);
-    // Other devices are asked when the pass is done: an answer waits for the step.
-    if (!device_.RunsLater()) CheckFault(i, program_->exchange().TakeFault(id));
+    // A device that runs later is asked when the pass is done: an answer waits for the step.
+    if (!device_.RunsLater()) CheckFault(i, program_->exchange().TakeFault(id), 0);
   }
   state_->AfterForward(id);
   if (options_.memory == MemoryMode::kPoisoned) program_->Poison(graph_->ForwardTime(id));
@@ -163,22 +174,37 @@ void Net::BackwardLayer(int i) {
   if (options_.memory == MemoryMode::kPoisoned) program_->Poison(graph_->BackwardTime(id));
 }
 
-// Throws where the kernels of layer i reported something in `word`.
-void Net::CheckFault(int i, uint64_t word) const {
+// Throws where the kernels of layer i reported something in `word`, in the last pass or some
+// before.
+void Net::CheckFault(int i, uint64_t word, uint32_t batches_ago) const {
   if (word == FaultWord::kNone) return;
   const StepInfo& step = graph_->steps[StepId(i)];
   try {
     step.layer->ThrowFault(state_->Of(StepId(i)).forward, FaultWord::IndexOf(word),
                            FaultWord::NumberOf(word));
   } catch (const ItemError& error) {
-    throw WithItemsName(*graph_, step, error);
+    throw WithItemsName(*graph_, step, error, batches_ago);
   }
 }
 
 float Net::Loss() {
-  std::span<const uint64_t> faults;
-  const float* number = program_->exchange().Read(state_->losses(), &faults).data();
-  for (size_t i = 0; i < faults.size(); ++i) CheckFault(static_cast<int>(i), faults[i]);
+  RequireNoneStarted();
+  program_->exchange().Send(state_->losses());
+  return TakeLoss();
+}
+
+void Net::RequireNoneStarted() const {
+  if (NumStarted() > 0) throw Error(ErrorCode::kInternal, "a loss before this one is not taken");
+}
+
+int Net::NumStarted() const { return program_->exchange().NumSent(); }
+
+float Net::TakeLoss() {
+  const PassExchange::Results results = program_->exchange().Receive();
+  for (size_t i = 0; i < results.faults.size(); ++i) {
+    CheckFault(static_cast<int>(i), results.faults[i], passes_ - 1 - results.pass);
+  }
+  const float* number = results.losses.data();
   float loss = 0;
   for (const NetOutput& output : state_->losses()) {
     float value = 0;

@@ -235,6 +235,7 @@ void MemoryPlanner::PlaceStepMemory(StepId s) {
   step.state = place(BlockKind::kState, " state", step.said.state_bytes, 0, graph_.End());
   step.constants = place(BlockKind::kConstants, " constants",
                          step.said.constants.size() * sizeof(float), 0, graph_.End());
+  step.staging = place(BlockKind::kStaging, " staging", step.needs.staging, 0, graph_.End());
   step.scratch = place(BlockKind::kScratch, " scratch", step.needs.scratch, now, now);
   if (!step.runs_backward) return;
   step.backward_scratch =

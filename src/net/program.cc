@@ -62,6 +62,7 @@ void Program::Bind(StepId id, const NetOptions& options) {
   }
   if (step.workspace) forward.workspace_ = {At(step.workspace), step.needs.workspace};
   if (step.state) forward.state_ = {At(step.state), step.said.state_bytes};
+  if (step.staging) forward.staging_ = {At(step.staging), step.needs.staging};
   forward.constants_ = reinterpret_cast<const float*>(At(step.constants));
   if (step.scratch) forward.scratch_ = {At(step.scratch), step.needs.scratch};
   for (const StepId fused : step.fused) forward.fused_.push_back(&contexts_[fused].forward);

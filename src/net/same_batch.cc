@@ -46,7 +46,7 @@ void KeptStates::Copy(bool back) const {
   }
 }
 
-float Net::ForwardAgain() {
+void Net::ComputeAgain() {
   if (kept_states_ == nullptr) {
     throw Error(ErrorCode::kInternal, "a second pass on one batch, by a net that keeps no batch");
   }
@@ -57,7 +57,6 @@ float Net::ForwardAgain() {
     if (!IsSource(graph_->steps[id]) || graph_->steps[id].fused_into) ForwardLayer(i);
     if (debug_) DebugInfo(*graph_, device_).Forward(id, state_->Of(id).forward);
   }
-  return Loss();
 }
 
 }  // namespace trainer

@@ -1,24 +1,27 @@
+#include "trainer/net/traffic.h"
+
 #include "graph.h"
 
 namespace trainer {
 
-LayerTraffic Net::Traffic(int i) const {
+LayerTraffic TrafficOf(const Net& net, int layer) {
+  const Graph& graph = net.graph();
   LayerTraffic bytes;
-  const StepInfo& step = graph_->steps[StepId(i)];
+  const StepInfo& step = graph.steps[StepId(layer)];
   if (step.fused_into) return bytes;
   size_t weights = 0, gradients = 0;
   const auto add_params = [&](const StepInfo& of) {
     for (const Param* param : of.params()) {
       const auto size = static_cast<size_t>(param->count()) * sizeof(float);
       weights += size;
-      if (options_.training && param->grad != nullptr) gradients += size;
+      if (net.training() && param->grad != nullptr) gradients += size;
     }
   };
   add_params(step);
-  for (const StepId fused : step.fused) add_params(graph_->steps[fused]);
+  for (const StepId fused : step.fused) add_params(graph.steps[fused]);
   bool moves = step.out.empty(), wants_grad = false;
   for (size_t k = 0; k < step.out.size(); ++k) {
-    const ValueInfo& value = graph_->values[step.out[k]];
+    const ValueInfo& value = graph.values[step.out[k]];
     if (!value.view_of) {
       moves = true;
       bytes.forward += value.bytes();
@@ -27,7 +30,7 @@ LayerTraffic Net::Traffic(int i) const {
     if (step.said.out[k].kept) bytes.backward += value.bytes();
   }
   for (size_t k = 0; k < step.in.size(); ++k) {
-    const ValueInfo& value = graph_->values[step.in[k]];
+    const ValueInfo& value = graph.values[step.in[k]];
     if (moves) bytes.forward += value.bytes();
     if (step.said.in[k].kept) bytes.backward += value.bytes();
     if (!step.wants_grad[k]) continue;

@@ -1,4 +1,4 @@
-// Weights in and out of a net, by layer name.
+#include "trainer/net/weights.h"
 
 #include <iterator>
 #include <map>
@@ -65,23 +65,23 @@ void AddBlob(const Param& param, const ParamStore& store, bool diff, caffe::Laye
 
 }  // namespace
 
-caffe::NetParameter Net::ToProto(bool diff) const {
-  caffe::NetParameter net;
-  net.set_name(name_);
-  for (const StepInfo& step : graph_->steps) {
+caffe::NetParameter WeightsOf(const Net& net, bool diff) {
+  caffe::NetParameter proto;
+  proto.set_name(net.name());
+  for (const StepInfo& step : net.graph().steps) {
     if (step.is_cast) continue;
-    caffe::LayerParameter* layer = net.add_layer();
+    caffe::LayerParameter* layer = proto.add_layer();
     *layer = step.spec.proto();
     layer->clear_blobs();
-    for (const Param* param : step.params()) AddBlob(*param, params_, diff, *layer);
+    for (const Param* param : step.params()) AddBlob(*param, net.store(), diff, *layer);
   }
-  return net;
+  return proto;
 }
 
-LoadReport Net::CopyWeights(const caffe::NetParameter& source, const std::string& file) {
+LoadReport CopyWeights(const caffe::NetParameter& source, const std::string& file, Net& net) {
   LoadReport report;
   std::map<std::string, const StepInfo*> targets;
-  for (const StepInfo& step : graph_->steps) targets.emplace(step.spec.name(), &step);
+  for (const StepInfo& step : net.graph().steps) targets.emplace(step.spec.name(), &step);
   std::map<std::string, bool> found;
   for (const caffe::LayerParameter& stored : source.layer()) {
     const auto target = targets.find(stored.name());
@@ -97,11 +97,11 @@ LoadReport Net::CopyWeights(const caffe::NetParameter& source, const std::string
     CheckBlobs(layer, step, file);
     for (int i = 0; i < layer.blobs_size(); ++i) {
       if (IsLeftOut(layer, i)) continue;
-      CopyBlob(layer.blobs(i), *step.params()[static_cast<size_t>(i)], params_, step, file, i);
+      CopyBlob(layer.blobs(i), *step.params()[static_cast<size_t>(i)], net.store(), step, file, i);
     }
     report.loaded.push_back(layer.name());
   }
-  for (const StepInfo& step : graph_->steps) {
+  for (const StepInfo& step : net.graph().steps) {
     if (!step.params().empty() && !std::ranges::count(report.loaded, step.spec.name())) {
       report.missing.push_back(step.spec.name());
     }
@@ -109,13 +109,13 @@ LoadReport Net::CopyWeights(const caffe::NetParameter& source, const std::string
   return report;
 }
 
-std::vector<std::string> Net::Differences(const caffe::NetParameter& source,
-                                          const std::string& file) const {
+std::vector<std::string> Differences(const caffe::NetParameter& source, const std::string& file,
+                                     const Net& net) {
   std::vector<std::string> differences;
   std::map<std::string, const caffe::LayerParameter*> given;
   for (const caffe::LayerParameter& layer : source.layer()) given.emplace(layer.name(), &layer);
   std::set<std::string> wanted;
-  for (const StepInfo& step : graph_->steps) {
+  for (const StepInfo& step : net.graph().steps) {
     const std::string& name = step.spec.name();
     if (step.params().empty()) continue;
     wanted.insert(name);

@@ -8,6 +8,8 @@
 #include "trainer/base/text.h"
 #include "trainer/config/blob.h"
 #include "trainer/net/load_weights.h"
+#include "trainer/net/states.h"
+#include "trainer/net/weights.h"
 #include "trainer/solver/solver.h"
 
 namespace trainer {
@@ -62,12 +64,12 @@ void Solver::CopyAll(const std::string& weights, const std::string& file,
                      std::vector<std::string> differences) {
   const caffe::NetParameter model = ReadModel(weights);
   try {
-    for (const std::string& difference : train_net_->Differences(model, weights)) {
+    for (const std::string& difference : Differences(model, weights, *train_net_)) {
       differences.push_back(Join("its weights '", weights, "': ", difference));
     }
     if (!differences.empty()) Mismatch(file, differences);
-    train_net_->CopyWeights(model, weights);
-    for (const auto& net : test_nets_) net->CopyWeights(model, weights);
+    CopyWeights(model, weights, *train_net_);
+    for (const auto& net : test_nets_) CopyWeights(model, weights, *net);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kBadSnapshot) throw;
     throw Error(ErrorCode::kBadSnapshot, {file}, error.what());
@@ -140,7 +142,7 @@ void Solver::RestoreProgress(const caffe::SolverState& state) {
 void Solver::RestoreNet(const caffe::SolverState& state, const std::string& name, Net& net) const {
   const bool same = static_cast<int>(state.replicas()) == replica_.count;
   std::set<std::string> own;
-  for (const LayerState& layer : net.SaveLayerStates()) {
+  for (const LayerState& layer : SaveLayerStates(net)) {
     if (layer.of_replica) own.insert(layer.layer);
   }
   for (const caffe::NetProgress& progress : state.progress()) {
@@ -159,7 +161,7 @@ void Solver::RestoreNet(const caffe::SolverState& state, const std::string& name
       layers.push_back(
           {entry.layer(), takes_other ? entry.other_ranks(other) : entry.state(), of_replica});
     }
-    net.Restore(static_cast<uint32_t>(progress.passes()), layers);
+    trainer::Restore(net, static_cast<uint32_t>(progress.passes()), layers);
   }
 }
 
@@ -167,7 +169,7 @@ void Solver::SaveNet(const std::string& name, const Net& net, caffe::SolverState
   caffe::NetProgress* progress = state.add_progress();
   progress->set_net(name);
   progress->set_passes(net.passes());
-  for (const LayerState& layer : net.SaveLayerStates()) {
+  for (const LayerState& layer : SaveLayerStates(net)) {
     caffe::LayerProgress* entry = progress->add_layers();
     entry->set_layer(layer.layer);
     entry->set_state(layer.bytes);

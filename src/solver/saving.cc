@@ -7,6 +7,7 @@
 #include "trainer/base/atomic_file.h"
 #include "trainer/base/text.h"
 #include "trainer/checkpoint/snapshot_files.h"
+#include "trainer/net/weights.h"
 #include "trainer/solver/solver.h"
 
 namespace trainer {
@@ -20,6 +21,7 @@ SnapshotFormat FormatOf(const caffe::SolverParameter& solver) {
 }  // namespace
 
 std::string Solver::Snapshot() {
+  CatchUp();
   const WeightAverage::Scope raw(average_.get(), false);  // a signal may ask during a test
   const std::string broken = FirstNonFiniteParam();
   if (!broken.empty()) {
@@ -40,7 +42,7 @@ std::string Solver::Snapshot() {
   report.state = names.state;
   if (average_) report.averaged = names.averaged;
   observer_.OnSnapshotStart(report);
-  caffe::NetParameter net = train_net_->ToProto(proto_.snapshot_diff());
+  caffe::NetParameter net = WeightsOf(*train_net_, proto_.snapshot_diff());
   std::optional<caffe::NetParameter> averaged;
   if (average_) averaged = average_->ToProto();
   SaveSnapshot(proto_.snapshot_prefix(), state_.iter, net, state, FileOps::Posix(),

@@ -2,13 +2,11 @@
 
 #include <glog/logging.h>
 
-#include <cmath>
 #include <optional>
 #include <random>
 
 #include "clock.h"
 #include "trainer/base/text.h"
-#include "trainer/solver/lr_policy.h"
 
 namespace trainer {
 namespace {
@@ -34,25 +32,6 @@ Replica ReplicaOf(const TrainOptions& options) {
   return options.group == nullptr ? Replica{} : options.group->replica();
 }
 
-// The solver as a step rule sees it.
-class Solver::Frame final : public StepFrame {
- public:
-  explicit Frame(Solver& solver) : solver_(solver) {}
-
-  UpdateRates Begin(float loss) override {
-    loss_ = loss;
-    return solver_.BeginStep(loss);
-  }
-  void Note(const std::string& text) override {
-    if (!text.empty()) solver_.observer_.OnNote(text);
-  }
-  float loss() const { return loss_; }
-
- private:
-  Solver& solver_;
-  float loss_ = 0;
-};
-
 Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device& device,
                Observer& observer)
     : spec_(spec),
@@ -73,10 +52,12 @@ Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device
     seed_ =
         loaded && loaded->state.has_random_seed() ? loaded->state.random_seed() : FreshSeed(group_);
   }
-  BuildNets(options);
+  BuildTrainNet(options);
   objective_ =
       std::make_unique<Objective>(device_, *train_net_, params_, proto_.iter_size(), group_);
   rule_->Prepare(*objective_);
+  BuildTestNets(options);
+  LOG(INFO) << "Solver scaffolding done.";
   if (proto_.ema_decay() > 0 && replica_.rank == 0) {
     average_ = std::make_unique<WeightAverage>(proto_.ema_decay(), device_, *train_net_);
   }
@@ -93,28 +74,36 @@ Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device
 
 Solver::~Solver() = default;
 
-void Solver::BuildNets(const TrainOptions& options) {
+NetOptions Solver::CommonOptions(const TrainOptions& options) const {
   NetOptions net_options;
-  net_options.state = spec_.train.state;
-  net_options.training = true;
   net_options.seed = seed_;
   net_options.memory = options.memory;
-  net_options.replica = replica_;
-  net_options.keeps_batch = rule_->EvaluatesAgain();
   if (options.saves && replica_.rank == 0) {
     net_options.output_files = options.snapshot.empty() ? OutputFiles::kNew : OutputFiles::kResume;
   }
+  return net_options;
+}
+
+void Solver::BuildTrainNet(const TrainOptions& options) {
+  NetOptions net_options = CommonOptions(options);
+  net_options.state = spec_.train.state;
+  net_options.training = true;
+  net_options.replica = replica_;
+  net_options.keeps_batch = rule_->EvaluatesAgain();
+  net_options.states_per_weight = rule_->StatesPerWeight() + (proto_.ema_decay() > 0 ? 1 : 0);
   LOG(INFO) << "Creating training net from " << spec_.train.description;
   train_net_ = std::make_unique<Net>(*spec_.train.net, net_options, device_, params_);
-  net_options.training = net_options.keeps_batch = false;
-  net_options.replica = {};  // rank 0 tests on the whole data set
+}
+
+// Rank 0 tests on the whole data set.
+void Solver::BuildTestNets(const TrainOptions& options) {
+  NetOptions net_options = CommonOptions(options);
   for (size_t i = 0; i < spec_.tests.size() && replica_.rank == 0; ++i) {
     LOG(INFO) << "Creating test net (#" << i << ") specified by " << spec_.tests[i].description;
     net_options.state = spec_.tests[i].state;
     test_nets_.push_back(std::make_unique<Net>(*spec_.tests[i].net, net_options, device_, params_));
     if (proto_.debug_info()) test_nets_.back()->SetDebugInfo(true);
   }
-  LOG(INFO) << "Solver scaffolding done.";
 }
 
 SolveResult Solver::Solve() {
@@ -125,13 +114,14 @@ SolveResult Solver::Solve() {
   while (state_.iter < proto_.max_iter()) {
     if (TestIsDue() && (state_.iter > 0 || proto_.test_initialization()) && !TestAll()) break;
     if (StopsNow()) break;
-    Step();
+    StepAhead();
     const Request request = PollAll();
     const bool scheduled = proto_.snapshot() > 0 && state_.iter % proto_.snapshot() == 0;
     stopped = request == Request::kStop;
     if (stopped) break;
     if (scheduled || request == Request::kSnapshot) TrySnapshot();
   }
+  CatchUp();
   stopped = stopped || StopsNow();
   const bool saved = OfRank0(saved_iter_ == state_.iter);
   if (!saved && (stopped || proto_.snapshot_after_train())) Snapshot();
@@ -179,44 +169,6 @@ bool Solver::IsDisplayed() const {
   return proto_.display() > 0 && state_.iter % proto_.display() == 0;
 }
 
-float Solver::Step() {
-  const bool debug_info = proto_.debug_info() || spec_.train.net->proto.debug_info();
-  train_net_->SetDebugInfo(debug_info && IsDisplayed() && replica_.rank == 0);
-  Frame frame(*this);
-  rule_->Step(*objective_, frame);
-  ++state_.iter;
-  if (average_) average_->Add(state_.iter);
-  return frame.loss();
-}
-
-UpdateRates Solver::BeginStep(float loss) {
-  if (!std::isfinite(loss) || (IsDisplayed() && !WeightsAreFinite())) Diverge(loss);
-  state_.smoothed_loss = SmoothLoss(loss);
-  if (TakesStep(proto_, state_.iter, state_.current_step)) {
-    ++state_.current_step;
-    observer_.OnNote(
-        Join("MultiStep Status: Iteration ", state_.iter, ", step = ", state_.current_step));
-  }
-  const UpdateRates rates = RatesOf(proto_, state_.iter, state_.current_step);
-  if (IsDisplayed()) Report(rates.rate);
-  return rates;
-}
-
-// The mean of the last average_loss losses.
-float Solver::SmoothLoss(float loss) {
-  const auto window = static_cast<size_t>(proto_.average_loss());
-  if (state_.recent_losses.capacity() < window) state_.recent_losses.reserve(window);
-  if (state_.recent_losses.size() < window) {
-    state_.recent_losses.push_back(loss);
-  } else {
-    state_.recent_losses[state_.loss_position] = loss;
-    state_.loss_position = (state_.loss_position + 1) % window;
-  }
-  float sum = 0;
-  for (const float recent : state_.recent_losses) sum += recent;
-  return sum / static_cast<float>(state_.recent_losses.size());
-}
-
 void Solver::Report(float rate) {
   IterationReport report;
   report.iter = state_.iter;
@@ -241,36 +193,6 @@ std::vector<ReportedValue> Solver::ReadOutputs(const Net& net) const {
     for (const float value : host) values.push_back({output.name, value, output.loss_weight});
   }
   return values;
-}
-
-// Says which layer broke first, as far as the weights tell.
-void Solver::Diverge(float loss) {
-  const std::string where = FirstNonFiniteParam();
-  throw Error(ErrorCode::kDiverged,
-              Join("iteration ", state_.iter, ": the loss is ", loss,
-                   where.empty() ? "" : "; the weights of " + where + " are not finite",
-                   saved_iter_ < 0 ? std::string(". There is no snapshot yet")
-                                   : Join(". The newest snapshot is of iteration ", saved_iter_),
-                   ". Try a lower base_lr or clip_gradients, and check the data's scale"));
-}
-
-// A loss may hide them: oneDNN's ReLU after a convolution makes 0 of what is not a number.
-bool Solver::WeightsAreFinite() {
-  return std::isfinite(objective_->Norm(params_.Weights())) || FirstNonFiniteParam().empty();
-}
-
-std::string Solver::FirstNonFiniteParam() const {
-  std::vector<float> host;
-  for (const Param* param : train_net_->params()) {
-    host.resize(static_cast<size_t>(param->count()));
-    device_.CopyToHost(host.data(), param->weight, host.size() * sizeof(float));
-    for (const float weight : host) {
-      if (!std::isfinite(weight)) {
-        return Join("layer '", param->layer, "' (parameter ", param->index, ")");
-      }
-    }
-  }
-  return "";
 }
 
 }  // namespace trainer

@@ -12,6 +12,7 @@ bool Solver::TestIsDue() const {
 
 // With the averaged weights, if there are any. False when a signal asked to stop meanwhile.
 bool Solver::TestAll() {
+  CatchUp();
   const WeightAverage::Scope averaged(average_.get(), true);
   for (int i = 0; i < NumTestNets(); ++i) {
     if (!RunTest(i)) return false;

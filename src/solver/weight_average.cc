@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "trainer/net/weights.h"
 #include "trainer/rules/average.h"
 
 namespace trainer {
@@ -50,7 +51,7 @@ void WeightAverage::Swap() {
 
 caffe::NetParameter WeightAverage::ToProto() {
   const Scope averaged(this, true);
-  return net_.ToProto();
+  return WeightsOf(net_);
 }
 
 WeightAverage::Scope::Scope(WeightAverage* average, bool averaged)

@@ -19,8 +19,8 @@ class GradientStep final : public StepRule {
   }
 
   void Step(Objective& objective, StepFrame& frame) override {
-    const float loss = objective.Evaluate(NetBatch::kNext);
-    const UpdateRates rates = frame.Begin(loss);
+    objective.Start(NetBatch::kNext);
+    const UpdateRates rates = frame.BeginStarted();
     if (!update_->AppliesInRanges()) objective.Gradients();  // waits for all sums
     frame.Note(update_->Begin(rates));
     for (int i = 0; i < objective.NumRanges(); ++i) update_->Apply(objective.SummedRange(i));

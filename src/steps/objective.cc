@@ -1,5 +1,7 @@
 #include "trainer/steps/objective.h"
 
+#include <utility>
+
 #include "trainer/rules/clip.h"
 
 namespace trainer {
@@ -15,21 +17,58 @@ Objective::Objective(const Device& device, Net& net, ParamStore& params, int ite
       arrived_(NumRanges()) {}
 
 float Objective::Evaluate(NetBatch batch) {
+  Start(batch);
+  ReadPasses();
+  Started& own = started_[static_cast<size_t>(--num_started_)];
+  return MeanOverReplicas(std::exchange(own, {}).sum / static_cast<float>(iter_size_));
+}
+
+void Objective::Start(NetBatch batch) {
+  if (num_started_ == kAhead) {
+    throw Error(ErrorCode::kInternal, "an evaluation is started, and two losses are not taken");
+  }
   if (batch == NetBatch::kSame && iter_size_ > 1) {
     throw Error(ErrorCode::kInternal, "a batch of several passes cannot be evaluated again");
   }
   if (!zero_) params_.ClearGradients();
   zero_ = false;
   arrived_ = 0;
-  float loss = 0;
-  for (int pass = 0; pass < iter_size_; ++pass) {
-    loss += net_.Forward(batch);
-    net_.Backward(pass + 1 == iter_size_ ? group_ : nullptr);
+  started_[static_cast<size_t>(num_started_++)] = {0, iter_size_};
+  try {
+    for (int pass = 0; pass < iter_size_; ++pass) {
+      net_.StartForward(batch);
+      net_.Backward(pass + 1 == iter_size_ ? group_ : nullptr);
+      while (net_.NumStarted() > (net_.RunsAhead() ? 1 : 0)) ReadPass();
+    }
+  } catch (...) {  // there is no loss to be taken
+    num_started_ = 0;
+    throw;
   }
-  return MeanOverReplicas(loss / static_cast<float>(iter_size_));
 }
 
-float Objective::Loss(NetBatch batch) { return MeanOverReplicas(net_.Forward(batch)); }
+// The oldest pass that was started.
+void Objective::ReadPass() {
+  Started& of = started_[started_[0].unread > 0 ? 0 : 1];
+  --of.unread;
+  of.sum += net_.TakeLoss();
+}
+
+float Objective::TakeLoss() {
+  if (num_started_ == 0) throw Error(ErrorCode::kInternal, "a loss that was not started is taken");
+  while (started_[0].unread > 0) ReadPass();
+  const Started oldest = std::exchange(started_[0], std::exchange(started_[1], {}));
+  --num_started_;
+  return MeanOverReplicas(oldest.sum / static_cast<float>(iter_size_));
+}
+
+float Objective::Loss(NetBatch batch) {
+  ReadPasses();
+  return MeanOverReplicas(net_.Forward(batch));
+}
+
+void Objective::ReadPasses() {
+  while (net_.NumStarted() > 0) ReadPass();
+}
 
 float Objective::MeanOverReplicas(float loss) {
   if (group_ == nullptr) return loss;

@@ -79,8 +79,8 @@ void WeightUpdate::Apply(std::span<const float> range) {
   }
 }
 
-// The norms of a device other than the CPU are read together, since each read waits for all that is
-// queued; on the CPU parameter by parameter, which leaves each in the caches for its step.
+// The norms of a device that runs later are read together, since each read waits for all that is
+// queued; of another parameter by parameter, which leaves each in the caches for its step.
 void WeightUpdate::SumSquares(size_t first, size_t last) {
   for (size_t i = first; i < last; ++i) {
     const Param& param = *entries_[i].param;

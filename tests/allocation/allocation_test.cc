@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "solver/small_run.h"
+#include "support/late_device.h"
 #include "trainer/backend/library_call.h"
 
 namespace {
@@ -117,6 +118,16 @@ TEST(AllocationTest, NorDoSchedulesLarcAndAveragesOfWeights) {
   run.solver->Step();
   run.solver->Step();
   EXPECT_EQ(AllocationsOf(*run.solver, 10), 0);
+}
+
+TEST(AllocationTest, NorDoIterationsWhoseLossIsReadLate) {
+  SmallRun run(kFields, kConvNet, {}, "", std::make_unique<LateDevice>());
+  for (int i = 0; i < 3; ++i) run.solver->StepAhead();
+  g_allocations = 0;
+  g_counting = true;
+  for (int i = 0; i < 10; ++i) run.solver->StepAhead();
+  g_counting = false;
+  EXPECT_EQ(g_allocations, 0);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "support/net_text.h"
 #include "support/test_device.h"
 #include "trainer/config/blob.h"
+#include "trainer/net/weights.h"
 
 namespace trainer {
 namespace {
@@ -117,9 +118,9 @@ class BatchNormFilesTest : public testing::Test {
     NetOptions options;
     options.log = false;
     Net net(spec, options, *device, params);
-    net.CopyWeights(file, "f.caffemodel");
+    CopyWeights(file, "f.caffemodel", net);
     std::vector<std::vector<float>> loaded;
-    const caffe::NetParameter held = net.ToProto();
+    const caffe::NetParameter held = WeightsOf(net);
     for (const caffe::BlobProto& blob : held.layer(1).blobs()) {
       loaded.emplace_back(blob.data().begin(), blob.data().end());
     }

@@ -1,4 +1,4 @@
-"""scripts/check_devices.py finds layers and rules that know their device, and nothing else."""
+"""scripts/check_devices.py finds what knows its device above the backend, and nothing else."""
 
 import unittest
 
@@ -17,16 +17,20 @@ class DevicesTest(TreeTest):
         self.assertEqual(status, 1)
         self.assertIn("src/layers/a.cc:2: asks which device it runs on", out)
 
-    def test_looks_at_layers_and_rules_alone(self):
+    def test_looks_at_the_modules_above_the_backend_that_compute(self):
         text = "#pragma omp parallel\n"
-        for folder in ("src/backend/cpu", "src/net", "include/trainer/backend", "tests/layers"):
+        for folder in ("src/backend/cpu", "src/data", "include/trainer/backend", "tests/layers"):
             self.write(f"{folder}/a.cc", text)
         status, out = self.run_script("check_devices.py", str(self.tree))
         self.assertEqual(status, 0, out)
-        self.write("src/rules/a.h", text)
+        names = ["src/rules/a.h", "src/net/a.cc", "src/steps/a.cc", "src/solver/a.cc",
+                 "include/trainer/steps/a.h", "include/trainer/layers/a.h"]
+        for name in names:
+            self.write(name, text)
         status, out = self.run_script("check_devices.py", str(self.tree))
         self.assertEqual(status, 1)
-        self.assertIn("src/rules/a.h:1: splits a loop over the CPU's threads", out)
+        for name in names:
+            self.assertIn(f"{name}:1: splits a loop over the CPU's threads", out)
 
     def test_finds_verbs_that_make_a_device(self):
         text = "const auto device = MakeCpuDevice();  // omp_get_num_threads(), DeviceKind\n"
@@ -65,6 +69,7 @@ class DevicesTest(TreeTest):
 struct F { HD float operator()(float x) const { return x; } };
 const char* const kText = "device.kind()";
 Map(run.device(), F{}, y, x);  MapRows(device, n, m, f);  device.Copy(desc, a, b);
+if (device.RunsLater() && device.PrefersBytes()) Wait();
 """
         self.assertEqual(self.messages(text), [])
 

@@ -1,9 +1,12 @@
 // What host and device tell each other in a pass.
 
+#include "exchange.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "support/error_of.h"
+#include "support/late_device.h"
 #include "support/net_text.h"
 #include "support/test_device.h"
 #include "support/wrapped_device.h"
@@ -38,6 +41,7 @@ class FarDevice final : public WrappedDevice {
     ++down;
     WrappedDevice::CopyToHost(host, from, bytes);
   }
+  std::unique_ptr<HostRead> MakeHostRead() const override { return Device::MakeHostRead(); }
 
   mutable int up = 0, down = 0;
 };
@@ -62,9 +66,10 @@ class ExchangeTest : public testing::Test {
 
   NetSpec spec_;
   NetOptions options_;
+  LateDevice late_;
 };
 
-TEST_F(ExchangeTest, APassIsOneNumberUpAndOneCopyDown) {
+TEST_F(ExchangeTest, APassIsNothingUpAndOneCopyDown) {
   const auto cpu = MakeTestDevice(2);
   ParamStore near_params(*cpu);
   const float loss = Make(*cpu, near_params)->Forward();
@@ -75,7 +80,7 @@ TEST_F(ExchangeTest, APassIsOneNumberUpAndOneCopyDown) {
     device.up = device.down = 0;
     EXPECT_EQ(net->Forward(), loss);
     net->Backward();
-    EXPECT_EQ(device.up, 1);
+    EXPECT_EQ(device.up, 0);
     EXPECT_EQ(device.down, 1);
   }
 }
@@ -88,6 +93,54 @@ TEST_F(ExchangeTest, AFaultShowsWithTheLossAndInNoLaterPass) {
   EXPECT_THAT(ErrorOf([&] { net->Forward(); }).second, testing::HasSubstr("label"));
   net->WritePlain(std::vector<float>{0, 1, 2, 1}, net->Value("label"));
   EXPECT_NO_THROW(net->Forward());
+}
+
+TEST_F(ExchangeTest, TwoPassesMayBeOnTheirWay) {
+  const auto near = MakeTestDevice(2);
+  ParamStore near_params(*near), params(late_);
+  const float loss = Make(*near, near_params)->Forward();
+  const auto net = Make(late_, params);
+  EXPECT_TRUE(net->RunsAhead());
+  for (int round = 0; round < 3; ++round) {
+    net->StartForward();
+    net->StartForward();
+    EXPECT_EQ(net->NumStarted(), 2);
+    EXPECT_EQ(net->TakeLoss(), loss);
+    net->StartForward();
+    EXPECT_EQ(net->TakeLoss(), loss);
+    EXPECT_EQ(net->TakeLoss(), loss);
+    EXPECT_EQ(net->NumStarted(), 0);
+  }
+  EXPECT_EQ(ErrorOf([&] { net->TakeLoss(); }).first, ErrorCode::kInternal);
+  net->StartForward();
+  EXPECT_EQ(ErrorOf([&] { net->Forward(); }).first, ErrorCode::kInternal);
+  net->StartForward();
+  EXPECT_EQ(ErrorOf([&] { net->StartForward(); }).first, ErrorCode::kInternal);
+}
+
+TEST_F(ExchangeTest, AFaultIsToldWithTheLossOfItsOwnPass) {
+  ParamStore params(late_);
+  const auto net = Make(late_, params);
+  net->StartForward();
+  net->WritePlain(std::vector<float>{0, 7, 2, 1}, net->Value("label"));
+  net->StartForward();
+  net->WritePlain(std::vector<float>{0, 1, 2, 1}, net->Value("label"));
+  EXPECT_NO_THROW(net->TakeLoss());
+  net->StartForward();
+  EXPECT_THAT(ErrorOf([&] { net->TakeLoss(); }).second, testing::HasSubstr("label 7 of item 1"));
+  EXPECT_NO_THROW(net->TakeLoss());
+}
+
+TEST_F(ExchangeTest, TheDeviceCountsThePasses) {
+  PassExchange exchange(late_, 3, 1);
+  late_.NewStep();
+  for (const uint32_t pass : {0u, 1u, 2u, 7u, 8u, 3u, 3u, 4u}) {
+    exchange.Begin(pass);
+    uint32_t counted = ~0u;
+    late_.CopyToHost(&counted, exchange.pass()->on_device, sizeof(counted));
+    EXPECT_EQ(counted, pass);
+  }
+  EXPECT_EQ(late_.direct_copies, 2) << "where the numbers do not follow each other";
 }
 
 TEST_F(ExchangeTest, AddressesHoldFromPassToPass) {

@@ -9,6 +9,7 @@
 #include "support/net_text.h"
 #include "support/test_device.h"
 #include "trainer/base/text.h"
+#include "trainer/net/weights.h"
 
 namespace trainer {
 namespace {
@@ -287,7 +288,7 @@ TEST(NetTest, ATestNetUsesTheTrainingNetsWeights) {
 TEST(NetTest, WeightsGoOutAndInByLayerName) {
   Built from(kData + Ip("a", "x", "a") + Ip("b", "a", "b") + Loss("b"));
   Built to(kData + Ip("b", "x", "b") + Ip("c", "b", "c") + Loss("c"));
-  const LoadReport report = to.net->CopyWeights(from.net->ToProto(), "from.caffemodel");
+  const LoadReport report = CopyWeights(WeightsOf(*from.net), "from.caffemodel", *to.net);
   EXPECT_THAT(report.loaded, ElementsAre("b"));
   EXPECT_THAT(report.missing, ElementsAre("c"));
   EXPECT_THAT(report.unused, ElementsAre("a"));
@@ -300,7 +301,7 @@ TEST(NetTest, WeightsOfAnotherShapeAreRefusedNamingBoth) {
   Built from(kData + Ip("a", "x", "a", "", 7));
   Built to(kData + Ip("a", "x", "a"));
   const auto [code, text] =
-      ErrorOf([&] { to.net->CopyWeights(from.net->ToProto(), "from.caffemodel"); });
+      ErrorOf([&] { CopyWeights(WeightsOf(*from.net), "from.caffemodel", *to.net); });
   EXPECT_EQ(code, ErrorCode::kData);
   EXPECT_THAT(text, HasSubstr("from.caffemodel: layer 'a', blob 0: its shape is 7 3 (21)"));
   EXPECT_THAT(text, HasSubstr("3 3 (9)"));
@@ -310,10 +311,10 @@ TEST(NetTest, AnInnerProductOverAnImageKeepsTheFilesColumnOrder) {
   const std::string image = R"(layer { name: "data" type: "DummyData" top: "x"
       dummy_data_param { shape { dim: 2 dim: 3 dim: 2 dim: 2 } data_filler { type: "gaussian" } } })";
   Built a(image + Ip("ip", "x", "y", "", 2));
-  const caffe::NetParameter file = a.net->ToProto();
+  const caffe::NetParameter file = WeightsOf(*a.net);
   Built b(image + Ip("ip", "x", "y", "", 2));
-  b.net->CopyWeights(file, "f");
-  EXPECT_EQ(b.net->ToProto().SerializeAsString(), file.SerializeAsString());
+  CopyWeights(file, "f", *b.net);
+  EXPECT_EQ(WeightsOf(*b.net).SerializeAsString(), file.SerializeAsString());
   // y = W x in (C, H, W) order, whatever the order in memory.
   a.net->Forward();
   std::vector<float> x(24), y(4);

@@ -12,6 +12,7 @@
 #include "trainer/base/text.h"
 #include "trainer/hdf5/appender.h"
 #include "trainer/net/net.h"
+#include "trainer/net/states.h"
 
 namespace trainer {
 namespace {
@@ -68,7 +69,7 @@ class SameBatchTest : public testing::TestWithParam<MemoryMode> {
   // All that a pass leaves to later ones.
   static std::vector<std::string> Left(const Made& made) {
     std::vector<std::string> left = {Join(made.net->passes())};
-    for (const LayerState& state : made.net->SaveLayerStates()) left.push_back(state.bytes);
+    for (const LayerState& state : SaveLayerStates(*made.net)) left.push_back(state.bytes);
     for (const Param* param : made.net->params()) {
       if (param->grad != nullptr) continue;
       for (const float value : WeightOf(*made.device, *param)) left.push_back(Join(value));

@@ -1,5 +1,7 @@
 // What layers remember from pass to pass, saved and brought back.
 
+#include "trainer/net/states.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -43,20 +45,20 @@ TEST(StatesTest, ARecurrentNetGoesOnFromASnapshotBitForBit) {
   const Recurrent whole, resumed;
   whole.Pass();
   whole.Pass();
-  const auto states = whole.net->SaveLayerStates();
+  const auto states = SaveLayerStates(*whole.net);
   ASSERT_EQ(states.size(), 1u);
   EXPECT_EQ(states[0].layer, "lstm");
-  resumed.net->Restore(whole.net->passes(), states);
+  Restore(*resumed.net, whole.net->passes(), states);
   const std::vector<float> third = whole.Pass();
   EXPECT_EQ(resumed.Pass(), third);
   const Recurrent forgetful;
-  forgetful.net->Restore(2, {});
+  Restore(*forgetful.net, 2, {});
   EXPECT_NE(forgetful.Pass(), third);
 }
 
 TEST(StatesTest, AStateOfAnotherSizeIsRefused) {
   const Recurrent small(2), large(3);
-  const auto [code, text] = ErrorOf([&] { large.net->Restore(1, small.net->SaveLayerStates()); });
+  const auto [code, text] = ErrorOf([&] { Restore(*large.net, 1, SaveLayerStates(*small.net)); });
   EXPECT_EQ(code, ErrorCode::kBadSnapshot);
   EXPECT_THAT(text, testing::HasSubstr("layer 'lstm' (LSTM): the snapshot holds 64 bytes of its "
                                        "state, and it has 96 here: another batch or num_output"));

@@ -8,6 +8,7 @@
 #include "support/test_layers.h"
 #include "trainer/base/text.h"
 #include "trainer/net/net.h"
+#include "trainer/net/weights.h"
 
 namespace trainer {
 namespace {
@@ -184,7 +185,7 @@ TEST(NetStorageTest, HandValuesOfCastsRoundToNearestEven) {
 TEST(NetStorageTest, WeightsGoOutAsTheyAreAndCastsDoNot) {
   Built b(kBf16 + kData + Ip("ip", "x") + Loss("ip"));
   WriteFloats(*b.device, std::vector<float>{1 + 0x1p-20f}, b.params.Find("ip:0")->weight);
-  const caffe::NetParameter saved = b.net->ToProto();
+  const caffe::NetParameter saved = WeightsOf(*b.net);
   std::vector<std::string> names;
   for (const caffe::LayerParameter& layer : saved.layer()) names.push_back(layer.name());
   EXPECT_THAT(names, ElementsAre("data", "ip", "loss"));

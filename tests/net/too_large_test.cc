@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "support/error_of.h"
+#include "support/late_device.h"
 #include "support/net_text.h"
 #include "support/test_device.h"
 #include "trainer/net/net.h"
@@ -31,9 +32,12 @@ std::string Refusal(const std::string& shape, const std::string& layers) {
 
 TEST(TooLargeTest, NamesTheFigureTheLargestValueAndItsLayer) {
   const std::string message = Refusal("dim: 1000000 dim: 10 dim: 1000 dim: 1000", "");
-  EXPECT_THAT(message, HasSubstr("net.prototxt:1:1: layer 'd' (Input): the net's values take "));
-  EXPECT_THAT(message, HasSubstr(" MiB and this machine has "));
-  EXPECT_THAT(message, HasSubstr("the largest is x (38146972 MiB): lower batch_size or"));
+  EXPECT_THAT(message,
+              HasSubstr("net.prototxt:1:1: layer 'd' (Input): the net takes 38146973 MiB"));
+  EXPECT_THAT(message, HasSubstr(" MiB and the device (CPU, 1 thread, "));
+  EXPECT_THAT(message, HasSubstr(": values 38146973 MiB (the largest: x 38146973 MiB); this layer "
+                                 "has the largest part, x (38146973 MiB): lower batch_size or the "
+                                 "sizes that it is made of; of its 1000000 items about "));
 }
 
 TEST(TooLargeTest, AdviceIsOfTheCause) {
@@ -43,8 +47,44 @@ TEST(TooLargeTest, AdviceIsOfTheCause) {
       Refusal("dim: 1 dim: 1000000",
               "layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y'\n"
               "  inner_product_param { num_output: 1000000 } }");
-  EXPECT_THAT(weights, HasSubstr("net.prototxt:2:1: layer 'ip' (InnerProduct): the net's weights"));
+  EXPECT_THAT(weights, HasSubstr("net.prototxt:2:1: layer 'ip' (InnerProduct): the net takes "));
+  EXPECT_THAT(weights, HasSubstr("weights 3814701 MiB; this layer has the largest part, parameter "
+                                 "0 of shape "));
   EXPECT_THAT(weights, HasSubstr("lower num_output or the size of the layer's input; batch_size"));
+}
+
+// A device of its own, of which other programs have most.
+class FullDevice final : public LateDevice {
+ public:
+  size_t FreeBytes() const override { return size_t{7} << 20; }
+  void* Allocate(size_t bytes) const override {
+    ADD_FAILURE() << "refused before anything is allocated";
+    return LateDevice::Allocate(bytes);
+  }
+};
+
+TEST(TooLargeTest, NamesNeedRoomAndHoldersOfADevice) {
+  const NetSpec spec = NetFromText(
+      "layer { name: 'd' type: 'Input' top: 'x' input_param { shape { dim: 64 dim: 16384 } } }\n"
+      "layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y'\n"
+      "  inner_product_param { num_output: 16 bias_term: false } }\n"
+      "layer { name: 'l' type: 'EuclideanLoss' bottom: 'y' bottom: 'y' top: 'l' }");
+  const FullDevice device;
+  ParamStore params(device);
+  NetOptions options;
+  options.state = StateOf(caffe::TRAIN);
+  options.training = true;
+  options.states_per_weight = 2;
+  options.log = false;
+  const auto [code, message] = ErrorOf([&] { Net net(spec, options, device, params); });
+  EXPECT_EQ(code, ErrorCode::kResource) << "it may be free the next time";
+  EXPECT_THAT(message, HasSubstr("net.prototxt:1:1: layer 'd' (Input): the net takes 9 MiB and the "
+                                 "device ("));
+  EXPECT_THAT(message, HasSubstr(" has 7 MiB: values 5 MiB (the largest: x 4 MiB, "));
+  EXPECT_THAT(message,
+              HasSubstr(", weights 1 MiB, their gradients 1 MiB, the update rule's state 2 "
+                        "MiB; this layer has the largest part, x (4 MiB): lower "));
+  EXPECT_THAT(message, HasSubstr("of its 64 items about "));
 }
 
 // A layer whose sizes nothing can hold, whoever notices it: the layer, a shape or the backend.

@@ -1,5 +1,7 @@
 // How many bytes a layer moves at least.
 
+#include "trainer/net/traffic.h"
+
 #include <gtest/gtest.h>
 
 #include "support/net_text.h"
@@ -37,7 +39,7 @@ class TrafficTest : public testing::Test {
     ParamStore params(*device_);
     const Net net(spec_, options, *device_, params);
     for (int i = 0; i < net.NumLayers(); ++i) {
-      if (net.LayerAt(i).name() == layer) return net.Traffic(i);
+      if (net.LayerAt(i).name() == layer) return TrafficOf(net, i);
     }
     ADD_FAILURE() << layer;
     return {};
@@ -77,7 +79,7 @@ TEST_F(TrafficTest, AFusedLayerMovesNothing) {
   const Net net(spec_, options, *device_, params);
   for (int i = 0; i < net.NumLayers(); ++i) {
     if (net.FusedInto(i) < 0) continue;
-    EXPECT_EQ(net.Traffic(i).forward + net.Traffic(i).backward, 0u) << net.LayerAt(i).name();
+    EXPECT_EQ(TrafficOf(net, i).forward + TrafficOf(net, i).backward, 0u) << net.LayerAt(i).name();
   }
 }
 

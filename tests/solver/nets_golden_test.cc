@@ -18,6 +18,7 @@
 #include "trainer/base/text.h"
 #include "trainer/config/solver_spec.h"
 #include "trainer/dataset/db_writer.h"
+#include "trainer/net/weights.h"
 #include "trainer/observe/observer.h"
 #include "trainer/solver/solver.h"
 
@@ -175,7 +176,7 @@ struct Run {
     spec.proto.set_base_lr(rate * spec.proto.base_lr());
     spec.nets[0].proto.set_default_forward_type(storage);
     solver = std::make_unique<Solver>(spec, TrainOptions{}, *device, observer);
-    solver->train_net().CopyWeights(StartWeights(solver->train_net(), golden), "start");
+    CopyWeights(StartWeights(solver->train_net(), golden), "start", solver->train_net());
   }
 
   TempFolder folder;

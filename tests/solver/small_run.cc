@@ -24,7 +24,8 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip2" bottom: "label" top: 
 }
 
 SmallRun::SmallRun(const std::string& fields, const std::string& net, const TrainOptions& options,
-                   const std::string& folder) {
+                   const std::string& folder, std::unique_ptr<Device> on)
+    : device(std::move(on)) {
   if (folder.empty()) own_folder = std::make_unique<TempFolder>();
   folder_path = folder.empty() ? own_folder->path() : folder;
   WriteText(PathOf("net.prototxt"), net);

@@ -36,7 +36,8 @@ std::string SmallNet(int batch = 8);
 class SmallRun {
  public:
   explicit SmallRun(const std::string& fields, const std::string& net = SmallNet(),
-                    const TrainOptions& options = {}, const std::string& folder = "");
+                    const TrainOptions& options = {}, const std::string& folder = "",
+                    std::unique_ptr<Device> on = MakeTestDevice(2));
 
   SolveResult Solve() { return solver->Solve(); }
   std::vector<float> Weights() const;
@@ -44,7 +45,7 @@ class SmallRun {
 
   std::unique_ptr<TempFolder> own_folder;
   std::string folder_path;
-  std::unique_ptr<Device> device = MakeTestDevice(2);
+  std::unique_ptr<Device> device;
   RecordingObserver observer;
   SolverSpec spec;
   std::unique_ptr<Solver> solver;

@@ -132,7 +132,7 @@ std::vector<float> LayerRunner::SomeValues(int64_t count, uint32_t stream, float
 }
 
 void LayerRunner::Forward(uint32_t pass) {
-  impl_->net.Restore(pass, {});
+  impl_->net.SetPasses(pass);
   try {
     impl_->net.Forward();
   } catch (const Error& error) {

@@ -57,6 +57,12 @@ class Channel {
     return count_ == 0 && !failure_;
   }
 
+  // Whether Pop would give a value now.
+  bool HasValue() const {
+    const std::lock_guard lock(mutex_);
+    return count_ > 0;
+  }
+
  private:
   mutable std::mutex mutex_;
   std::condition_variable_any filled_, room_;

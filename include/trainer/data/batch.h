@@ -2,6 +2,8 @@
 // The numbers of one batch, as the layer that reads it hands them to the net.
 
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <memory_resource>
 #include <span>
 #include <vector>
@@ -11,6 +13,24 @@
 
 namespace trainer {
 
+// How the elements of a batch's first output are stored.
+enum class BatchForm { kNumbers, kBytes };
+
+// Which part of its record an image of a batch is: the number of its first element in each channel
+// of the record, and whether it is mirrored.
+struct PixelWindow {
+  int32_t start = 0, mirrored = 0;
+};
+
+// What makes numbers of a batch's bytes: (byte - mean) * scale.
+struct PixelNumbers {
+  float scale = 1;
+  // None, one for all channels, one per channel, or an image of `mean_plane` elements per channel
+  // in rows of `mean_row`, (C, H, W), out of which each image's window is cut.
+  std::vector<float> mean;
+  int64_t mean_row = 0, mean_plane = 0;
+};
+
 // One buffer for each output of the layer, in memory order (images NHWC). Labels are floats, as
 // losses take them. Made by MakeBatch; a default one has no outputs.
 class Batch {
@@ -19,15 +39,31 @@ class Batch {
   std::span<float> output(int i) { return buffers_[static_cast<size_t>(i)]; }
   std::span<const float> output(int i) const { return buffers_[static_cast<size_t>(i)]; }
 
+  // In place of output 0, which is then empty, a batch of form kBytes holds a byte for each of its
+  // elements, of which the source's PixelNumbers make numbers, and a window for each image.
+  bool holds_bytes() const { return bytes_ != nullptr; }
+  std::span<uint8_t> pixels() { return bytes_->pixels; }
+  std::span<const uint8_t> pixels() const { return bytes_->pixels; }
+  std::span<PixelWindow> windows() { return bytes_->windows; }
+  std::span<const PixelWindow> windows() const { return bytes_->windows; }
+
   Position next;  // after this batch
 
  private:
-  friend Batch MakeBatch(std::span<const Shape> shapes, std::pmr::memory_resource* memory);
+  friend Batch MakeBatch(std::span<const Shape> shapes, std::pmr::memory_resource* memory,
+                         BatchForm form);
+  struct Bytes {
+    std::pmr::vector<uint8_t> pixels;
+    std::pmr::vector<PixelWindow> windows;
+  };
+  // Pointed to, so that moving a batch copies none of it, whatever memory it is in.
   std::vector<std::pmr::vector<float>> buffers_;
+  std::unique_ptr<Bytes> bytes_;
 };
 
 // The one function that allocates a batch's buffers: one for each shape, zeros, in `memory` (null:
 // the heap), which a device that copies them gives.
-Batch MakeBatch(std::span<const Shape> shapes, std::pmr::memory_resource* memory = nullptr);
+Batch MakeBatch(std::span<const Shape> shapes, std::pmr::memory_resource* memory = nullptr,
+                BatchForm form = BatchForm::kNumbers);
 
 }  // namespace trainer

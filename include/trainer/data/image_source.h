@@ -2,6 +2,7 @@
 // Sources of images: what is common to a database, a list of files, a list of windows.
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,10 +23,12 @@ class RecordParser {
 };
 
 // Output 0: the images as `transform` makes them (N, C, H, W); output 1: the labels (N). Errors of
-// the decoders: kData also for another shape than the first record's, and for no label.
+// the decoders: kData also for another shape than the first record's, for no label, and in batches
+// of bytes for a record that holds floats.
 class ImageSource : public RecordSource {
  public:
   std::vector<Shape> Shapes(int64_t batch_size, bool labels) final;
+  const PixelNumbers* pixel_numbers() const final { return numbers_ ? &*numbers_ : nullptr; }
   std::unique_ptr<Decoder> MakeDecoder() const final;
 
  protected:
@@ -37,8 +40,9 @@ class ImageSource : public RecordSource {
   class ImageDecoder;
 
   Transform transform_;
-  std::string first_key_;            // of the record that gave the shapes:
-  ImageShape first_stored_, image_;  // its own and that of its transformed image
+  std::string first_key_;                // of the record that gave the shapes:
+  ImageShape first_stored_, image_;      // its own and that of its transformed image
+  std::optional<PixelNumbers> numbers_;  // where it held bytes
 };
 
 // The Datum records of a database; encoded ones are decoded to the transform's colors.

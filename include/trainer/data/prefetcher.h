@@ -8,13 +8,13 @@
 #include <string_view>
 #include <vector>
 
-#include "trainer/base/philox.h"
 #include "trainer/base/replica.h"
 #include "trainer/config/layer_spec.h"
 #include "trainer/data/batch.h"
 #include "trainer/data/cursor.h"
 #include "trainer/data/position.h"
 #include "trainer/data/read_ahead.h"
+#include "trainer/data/reading_env.h"
 #include "trainer/data/record_source.h"
 #include "trainer/data/transform.h"
 #include "trainer/tensor/shape.h"
@@ -33,15 +33,7 @@ struct PrefetchOptions {
   Replica replica;                              // which of the records are read: see Next
   int decode_threads = 1;                       // what they make does not depend on their number
   std::pmr::memory_resource* memory = nullptr;  // of the batches; null: the heap
-};
-
-// What a layer that reads ahead knows of the run beside its spec.
-struct ReadingEnv {
-  caffe::Phase phase = caffe::TRAIN;
-  PhiloxKey key;  // of the order of records and of their transforms: the same for all replicas
-  Replica replica;
-  int decode_threads = 1;
-  std::pmr::memory_resource* host_memory = nullptr;  // as PrefetchOptions::memory
+  bool bytes = false;                           // as ReadingEnv::bytes
 };
 
 // One source of batches. Errors of the threads name the record and come out of Next, after the
@@ -59,6 +51,8 @@ class Prefetcher {
   // Of the outputs of each batch.
   int num_outputs() const { return static_cast<int>(shapes_.size()); }
   const Shape& shape(int i = 0) const { return shapes_[static_cast<size_t>(i)]; }
+  // What makes numbers of the batches' bytes; null where they hold numbers.
+  const PixelNumbers* pixel_numbers() const { return pixel_numbers_; }
 
   // Goes on at a position saved earlier, by this or another replica. Only before the first Next.
   // Throws kBadSnapshot when the source has no such record: it is not the one the snapshot was made
@@ -68,11 +62,15 @@ class Prefetcher {
   // The next batch; the former one is taken back. Of the records from position() on, this replica
   // takes number rank, rank + count, ... of the next batch_size * count.
   const Batch& Next();
+  // Whether Next would give a batch without waiting.
+  bool IsReady() const;
 
   // Where an item of the last batch comes from: "record '00000007' of data/train_lmdb"; "" when it
   // cannot be told any more. Ends the reading, so that nothing is kept for it: for the message with
   // which a run ends.
-  std::string NameOfItem(int64_t item);
+  std::string NameOfItem(int64_t item) { return NameOfItem(before_, item); }
+  // The same for the batch that began at `position`, taken from it before.
+  std::string NameOfItem(const Position& position, int64_t item);
 
   // After the last batch given out: what Restore takes. The same for all replicas that have taken
   // as many batches.
@@ -82,6 +80,7 @@ class Prefetcher {
  private:
   std::unique_ptr<RecordSource> source_;
   std::vector<Shape> shapes_;
+  const PixelNumbers* pixel_numbers_;
   Position position_, before_;  // after the last batch and before it
   std::unique_ptr<RecordFeed> feed_;
   std::unique_ptr<BatchThreads> threads_;  // last: they use the members above

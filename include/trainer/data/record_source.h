@@ -77,6 +77,8 @@ class RecordSource {
   // Of the outputs of a batch; looks at the current record where it must. `labels`: whether images
   // have a second output. Called once, before MakeDecoder.
   virtual std::vector<Shape> Shapes(int64_t batch_size, bool labels) = 0;
+  // Asked after Shapes: what makes numbers of bytes, where the decoders fill batches of bytes, too.
+  virtual const PixelNumbers* pixel_numbers() const { return nullptr; }
   virtual std::unique_ptr<Decoder> MakeDecoder() const = 0;
 
  protected:

@@ -8,6 +8,7 @@
 
 #include "trainer/base/philox.h"
 #include "trainer/config/layer_spec.h"
+#include "trainer/data/batch.h"
 #include "trainer/data/datum.h"
 #include "trainer/data/random_resize.h"
 
@@ -51,8 +52,20 @@ class Transform {
   // accepted a datum of this shape.
   void Apply(const DatumView& datum, uint64_t number, float* out) const;
 
+  // In two parts, of which the second may be done elsewhere: the same window of a record of bytes,
+  // as it is, and what makes of it the numbers that Apply would write, bit for bit.
+  PixelWindow Cut(const DatumView& datum, uint64_t number, uint8_t* out) const;
+  PixelNumbers Numbers() const;
+
  private:
   void CheckSupported() const;
+  // A window of the record, drawn where it is random.
+  struct Choice {
+    ImageShape shape;
+    int64_t top = 0, left = 0;
+    bool mirror = false;
+  };
+  Choice Choose(const DatumView& datum, uint64_t number) const;
   ImageShape Window(const ImageShape& in) const;
   template <class T>
   void Convert(const T* in, const DatumView& datum, uint64_t number, float* out) const;

@@ -12,9 +12,11 @@ namespace trainer {
 class NamesItems {
  public:
   virtual ~NamesItems() = default;
-  // Item `item` of the last batch: "record '00000007' of data/train_lmdb", or "". The layer gives
-  // no further batch: for the message with which a run ends.
-  virtual std::string NameOfItem(int64_t item) = 0;
+  // Item `item` of the last batch, or of one `batches_ago` of them, at most kAgo, before it:
+  // "record '00000007' of data/train_lmdb", or "". The layer gives no further batch: for the
+  // message with which a run ends.
+  static constexpr uint32_t kAgo = 1;
+  virtual std::string NameOfItem(int64_t item, uint32_t batches_ago) = 0;
 };
 
 // An Error for which one item of a layer's input is to blame. The net adds the item's name.

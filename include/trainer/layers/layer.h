@@ -4,18 +4,16 @@
 
 #include <concepts>
 #include <memory>
-#include <memory_resource>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "trainer/backend/device.h"
-#include "trainer/backend/fault.h"
-#include "trainer/base/philox.h"
 #include "trainer/base/registry.h"
-#include "trainer/base/replica.h"
 #include "trainer/config/layer_spec.h"
+#include "trainer/data/reading_env.h"
+#include "trainer/layers/run_context.h"
 #include "trainer/tensor/tensor.h"
 
 namespace trainer {
@@ -108,100 +106,14 @@ class PrepareContext {
   // for.
   virtual void Scratch(size_t bytes) = 0;
   virtual void Workspace(size_t bytes) = 0;
-};
-
-// The number of the present forward pass. A net has one, and all its contexts point to it: what an
-// iteration does differs from the iteration before in nothing else that a host passes to a kernel.
-struct PassNumber {
-  uint32_t value = 0;
-  bool repeats = false;           // the pass before, on the same batch
-  uint32_t* on_device = nullptr;  // the same number for kernels
-};
-
-// What a step sees when it runs: addresses and shapes that hold for the whole run. Forward,
-// Backward and Recompute of a step have one each. Nothing here allocates.
-class RunContext {
- public:
-  const Device& device() const { return *device_; }
-  caffe::Phase phase() const { return phase_; }
-
-  const ConstTensor& In(int i) const { return in_[i]; }
-  const Tensor& Out(int i) const { return out_[i]; }
-
-  // Gradients: of Backward alone.
-  const ConstTensor& GradOut(int i) const { return grad_out_[i]; }
-  // The same as memory that Backward may overwrite: in a layer that others are fused into.
-  Tensor UsableGradOut(int i) const {
-    return {const_cast<void*>(grad_out_[i].data), grad_out_[i].shape, grad_out_[i].dtype};
-  }
-  // Only when wanted. Backward overwrites it.
-  const Tensor& GradIn(int i) const { return grad_in_[i]; }
-  bool WantsGradIn(int i) const { return grad_in_[i].data != nullptr; }
-  // Whether a loss depends on output i; when not, GradOut(i).data is null.
-  bool HasGradOut(int i) const { return grad_out_[i].data != nullptr; }
-
-  int NumIn() const { return static_cast<int>(in_.size()); }
-  int NumOut() const { return static_cast<int>(out_.size()); }
-
-  // Parameters are f32. GradParam(i) is null when nobody wants it; Backward adds to it.
-  float* Param(int i) const { return param_[i]; }
-  float* ParamIf(int i) const { return i < static_cast<int>(param_.size()) ? param_[i] : nullptr; }
-  float* GradParam(int i) const { return grad_param_[i]; }
-  float* GradParamIf(int i) const {
-    return i < static_cast<int>(grad_param_.size()) ? grad_param_[i] : nullptr;
-  }
-
-  // Forward's and Backward's scratch are two pieces of memory.
-  std::span<std::byte> Scratch() const { return scratch_; }
-  std::span<std::byte> Workspace() const { return workspace_; }
-  std::span<std::byte> State() const { return state_; }
-  const float* Constants() const { return constants_; }
-
-  // The shape, in this pass, of an output that OutMayShrink; Forward calls it before it writes. The
-  // layers that depend on it are described and prepared again for that shape; those that depend on
-  // an empty one are skipped. Throws kInternal for an output that was not declared so.
-  void Resize(int i, const Shape& shape) const;
-
-  // The context of the k-th layer that is fused into this one: its parameters and random stream.
-  const RunContext& Fused(int k) const { return *fused_[k]; }
-
-  // Where a kernel of Forward reports an element of an input that makes no sense. The net then
-  // calls ThrowFault: on the CPU after Forward, elsewhere when it reads the loss.
-  FaultWord fault() const { return FaultWord(fault_); }
-
-  // The layer's random stream, and the number of this forward pass since training began; Backward
-  // sees its forward's number. Kernels read it where DevicePass points.
-  const PhiloxKey& key() const { return key_; }
-  uint32_t pass() const { return pass_->value; }
-  const uint32_t* DevicePass() const { return pass_->on_device; }
-  // Whether this forward pass repeats the one before it on the same batch. It then leaves no trace
-  // of its own in what outlives a pass: running averages, files.
-  bool repeats() const { return pass_->repeats; }
-
- private:
-  friend class Program;
-  friend class RunState;
-  const Device* device_ = nullptr;
-  caffe::Phase phase_ = caffe::TEST;
-  std::vector<ConstTensor> in_, grad_out_;
-  std::vector<Tensor> out_, grad_in_;
-  std::vector<float*> param_, grad_param_;
-  std::span<std::byte> scratch_, workspace_, state_;
-  const float* constants_ = nullptr;
-  std::vector<const RunContext*> fused_;
-  uint64_t* fault_ = nullptr;
-  PhiloxKey key_;
-  const PassNumber* pass_ = nullptr;
-  RunContext* resizable_ = nullptr;  // itself, where an output may shrink
+  // Memory of this layer's own for the whole run, for what comes to the device ahead of the pass
+  // that uses it. No snapshot holds it.
+  virtual void Staging(size_t bytes) = 0;
 };
 
 // What a layer's maker may know beside its spec.
 struct LayerEnv {
-  caffe::Phase phase = caffe::TEST;
-  PhiloxKey key;    // of the order of data: the same for all replicas, unlike RunContext::key
-  Replica replica;  // the part of a data set that this replica reads
-  // For batches on their way to the device; null: the heap.
-  std::pmr::memory_resource* host_memory = nullptr;
+  ReadingEnv reading;  // its key is the same for all replicas, unlike RunContext::key
 };
 
 // One layer of one net, used by one thread. Made once, then: Describe (any number of times, with
@@ -221,7 +133,7 @@ class Layer {
   virtual void Backward(const RunContext& run);
 
   // Throws kData: says what is wrong with `number`, element `index` in memory of the input that the
-  // layer checks, as reported to RunContext::fault.
+  // layer checks, as reported to RunContext::fault. That memory may hold the next batch by now.
   [[noreturn]] virtual void ThrowFault(const RunContext& run, int64_t index, float number) const;
 
   // Fusion: from now on this layer computes those of `next`, in order, along with itself, in one

@@ -37,6 +37,9 @@ struct NetOptions {
   bool recompute = false;  // as the net's `recompute` says, or this
   bool fuse = true;        // compute layers along with the one before them; never with kSeparate
   bool log = true;         // Caffe's start-up lines
+  // Floats that the run will take for each weight beside it and its gradient: the update rule's
+  // state, averages. Only counted, so that what is too large is refused before it is allocated.
+  int states_per_weight = 0;
   OutputFiles output_files = OutputFiles::kNone;  // whether layers may write files
   // Only plans: takes no memory, so that the net cannot run and its values have shapes alone.
   bool plan_only = false;
@@ -49,7 +52,7 @@ struct NetOutput {
   float loss_weight = 0;
 };
 
-enum class BlockKind { kValue, kGradient, kWorkspace, kState, kConstants, kScratch };
+enum class BlockKind { kValue, kGradient, kWorkspace, kState, kConstants, kStaging, kScratch };
 
 // One line of the memory plan. Steps 0..L-1 are the layers forward, L..2L-1 backward.
 struct PlannedBlock {
@@ -65,14 +68,6 @@ struct MemoryPlan {
   std::vector<PlannedBlock> blocks;
   size_t arena_bytes = 0;     // what the values and scratch take together
   size_t separate_bytes = 0;  // what they would take without sharing
-};
-
-// The least that a layer moves between memory and the processor: bytes of all that it reads and
-// writes, each number once. Backward reads the gradients of the outputs, the kept values and, for
-// the gradient of an input, the weights; it writes the gradients of inputs and parameters. Views
-// and what is fused into another layer move nothing.
-struct LayerTraffic {
-  size_t forward = 0, backward = 0;
 };
 
 // What a forward pass computes on.
@@ -92,19 +87,6 @@ struct GradientSlice {
   int layer = 0;
 };
 
-// What a layer leaves to its next pass, or the position of a data source.
-struct LayerState {
-  std::string layer, bytes;
-  // Whether it is this replica's own. A position in data counts the records of all replicas and is
-  // the same for each.
-  bool of_replica = false;
-};
-
-// What loading a weights file did, by layer name.
-struct LoadReport {
-  std::vector<std::string> loaded, missing, unused;
-};
-
 // Used by one thread. Forward and Backward allocate no memory.
 class Net {
  public:
@@ -119,6 +101,16 @@ class Net {
 
   // One pass over all layers; returns the loss: the sum of loss_weight times each weighted output.
   float Forward(NetBatch batch = NetBatch::kNext);
+  // The same without waiting for the loss, where the device runs later: TakeLoss waits, for the
+  // oldest pass that was started, and throws what Forward would have thrown then. At most
+  // kPassesAhead may be started and not taken.
+  static constexpr int kPassesAhead = 2;
+  void StartForward(NetBatch batch = NetBatch::kNext);
+  float TakeLoss();
+  int NumStarted() const;
+  // Whether a pass may be started before the loss of the one before is taken: where a device runs
+  // later and all shapes hold.
+  bool RunsAhead() const { return runs_ahead_; }
   // Adds to the parameter gradients. After a Forward. `sink`, where not null, is told of each slice
   // as soon as it is final; after the last line of debug_info where that is on, whose gradients
   // are the net's own.
@@ -134,7 +126,6 @@ class Net {
   int NumLayers() const;
   const LayerSpec& LayerAt(int i) const;
   Layer& GetLayer(int i) const;
-  LayerTraffic Traffic(int i) const;
   bool RunsBackward(int i) const;
   // The layer that layer i is fused into and that computes it, or -1.
   int FusedInto(int i) const;
@@ -142,7 +133,8 @@ class Net {
   void BackwardLayer(int i);
   // Starts a new pass: the next ForwardLayer calls draw new random numbers.
   void BeginPass();
-  // The weighted sum of the losses. Throws kData where a layer reported a fault in its inputs.
+  // The weighted sum of the losses, of a pass that is not started otherwise. Throws kData where a
+  // layer reported a fault in its inputs.
   float Loss();
 
   // Unread values sorted by name, as Caffe numbers them.
@@ -165,36 +157,34 @@ class Net {
 
   const MemoryPlan& memory_plan() const;
 
-  // The net with its weights as a caffemodel holds them (and gradients, with `diff`).
-  caffe::NetParameter ToProto(bool diff = false) const;
-  // Copies weights by layer name. Blobs must match in number and shape (old 4-D shapes may have
-  // leading ones); throws kData naming both shapes, the layer and the file.
-  LoadReport CopyWeights(const caffe::NetParameter& source, const std::string& file);
-
-  // What keeps `source` from being the weights of this net and of nothing else: layers and blobs
-  // that only one of both has, and other shapes; one sentence each.
-  std::vector<std::string> Differences(const caffe::NetParameter& source,
-                                       const std::string& file) const;
-
-  // Passes done and the state of every layer that has one, for bit-exact resuming.
+  // Passes done. Set where a run goes on.
   uint32_t passes() const { return passes_; }
-  std::vector<LayerState> SaveLayerStates() const;
-  void Restore(uint32_t passes, const std::vector<LayerState>& states);
+  void SetPasses(uint32_t passes) { passes_ = passes; }
+
+  // What it is made of, for the functions beside it: weights.h, states.h, traffic.h. Only a net
+  // that was not just planned has a program.
+  const Graph& graph() const { return *graph_; }
+  const Program& program() const { return *program_; }
+  ParamStore& store() const { return params_; }
+  const Device& device() const { return device_; }
+  bool training() const { return options_.training; }
 
  private:
   Tensor Find(const std::string& blob, bool gradient) const;
-  void CheckFault(int i, uint64_t word) const;
+  void CheckFault(int i, uint64_t word, uint32_t batches_ago) const;
   void ListSlices();
-  float ForwardAgain();
+  void ComputeAgain();
+  void RequireNoneStarted() const;
 
   std::string name_;
   NetOptions options_;
   const Device& device_;
   ParamStore& params_;
-  // What was planned, what runs, and what differs from pass to pass. The last two are null where
-  // the net only plans.
-  std::unique_ptr<const Graph> graph_;
+  // What runs, what was planned, and what differs from pass to pass; the first and the last are
+  // null where the net only plans. In this order, so that layers which fill memory of the program
+  // ahead of a pass end before it does.
   std::unique_ptr<const Program> program_;
+  std::unique_ptr<const Graph> graph_;
   std::unique_ptr<RunState> state_;
   std::vector<Param*> learnable_;
   std::vector<Param*> finished_;  // those with a gradient, in the order of slices_
@@ -202,6 +192,7 @@ class Net {
   std::unique_ptr<KeptStates> kept_states_;  // null without keeps_batch
   uint32_t passes_ = 0;
   bool debug_ = false;
+  bool runs_ahead_ = false;
 };
 
 // The stream of random numbers that belongs to `name` in `phase`.

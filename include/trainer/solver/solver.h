@@ -3,6 +3,7 @@
 // (trainer/steps).
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -57,15 +58,23 @@ class Solver {
   // Runs from the current iteration to max_iter, with tests, reports and snapshots on the way. A
   // snapshot on the way that cannot be written is a warning, the last one's error is thrown; throws
   // kDiverged before the update when the loss is not finite or, in iterations that are
-  // reported, a weight.
+  // reported, a weight; where the loss is taken late, before the next update and before any test or
+  // snapshot.
   SolveResult Solve();
 
   // One iteration: a step of the step rule. Returns the loss that it started from.
   float Step();
+  // The same as Solve does it. Where the device runs later and nobody asks for the loss now (it is
+  // not reported, no other replica needs it, the step rule does not), nothing waits for it: it is
+  // taken, checked and averaged in the next iteration, before that one's update, or by CatchUp.
+  void StepAhead();
+  // Takes the loss of the last iteration where that was not done yet. Throws what the iteration
+  // would have thrown.
+  void CatchUp();
 
-  // Writes a snapshot of the current iteration and returns the model's path; on other ranks than 0
-  // hands rank 0 what it needs and returns "". Throws kIo and leaves older snapshots as they are;
-  // throws kDiverged rather than save weights that are not finite.
+  // Catches up, writes a snapshot of the current iteration and returns the model's path; on other
+  // ranks than 0 hands rank 0 what it needs and returns "". Throws kIo and leaves older snapshots
+  // as they are; throws kDiverged rather than save weights that are not finite.
   std::string Snapshot();
 
   int iter() const { return state_.iter; }
@@ -89,7 +98,9 @@ class Solver {
   class Clock;
   class Frame;
 
-  void BuildNets(const TrainOptions& options);
+  NetOptions CommonOptions(const TrainOptions& options) const;
+  void BuildTrainNet(const TrainOptions& options);
+  void BuildTestNets(const TrainOptions& options);
   void LoadWeights(const std::vector<std::string>& files);
   void Restore(const LoadedState& loaded, const std::string& file);
   std::vector<std::string> StateDifferences(const caffe::SolverState& state) const;
@@ -103,10 +114,14 @@ class Solver {
   void CheckSnapshotForm() const;
   void CheckSnapshotFolder() const;
 
+  void RunStep(bool ahead);
   UpdateRates BeginStep(float loss);
+  UpdateRates BeginStartedStep();
+  UpdateRates NextRates();
+  void AddLoss(float loss);
   float SmoothLoss(float loss);
   void Report(float rate);
-  [[noreturn]] void Diverge(float loss);
+  [[noreturn]] void Diverge(int iter, float loss, const std::string& where);
   bool TestAll();
   bool RunTest(int index);
   std::vector<ReportedValue> ReadOutputs(const Net& net) const;
@@ -135,7 +150,10 @@ class Solver {
   std::unique_ptr<WeightAverage> average_;  // null without ema_decay
   uint64_t seed_ = 0;
   Progress state_;
-  int saved_iter_ = -1;  // of the last snapshot written or restored
+  bool ahead_ = false;              // whether this step may leave its loss for later
+  std::optional<int> unread_iter_;  // the iteration whose loss is started and not taken
+  float last_loss_ = 0;             // that was taken
+  int saved_iter_ = -1;             // of the last snapshot written or restored
   std::unique_ptr<Clock> clock_;
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 // What training minimises: the loss of a net as a function of its weights.
 
+#include <array>
 #include <span>
 #include <vector>
 
@@ -25,6 +26,13 @@ class Objective {
   // their sum afterwards, and nothing from before. NetBatch::kSame only for a step rule that
   // EvaluatesAgain().
   float Evaluate(NetBatch batch);
+  // The same without waiting for the loss, where RunsAhead(): TakeLoss gives it, of the oldest
+  // evaluation that was started and not taken, at most kAhead. Both throw what Evaluate would have
+  // thrown.
+  static constexpr int kAhead = 2;
+  void Start(NetBatch batch);
+  float TakeLoss();
+  bool RunsAhead() const { return group_ == nullptr && net_.RunsAhead(); }
   // The loss of one pass alone; leaves the gradients.
   float Loss(NetBatch batch);
 
@@ -55,6 +63,13 @@ class Objective {
   int NumReplicas() const { return group_ == nullptr ? 1 : group_->replica().count; }
 
  private:
+  // An evaluation that was started: the sum of the losses of its passes, as far as they are read.
+  struct Started {
+    float sum = 0;
+    int unread = 0;  // passes
+  };
+  void ReadPass();
+  void ReadPasses();
   float MeanOverReplicas(float loss);
 
   const Device& device_;
@@ -63,6 +78,8 @@ class Objective {
   int iter_size_;
   ReplicaGroup* group_;
   DeviceFloats norm_;
+  std::array<Started, kAhead> started_;
+  int num_started_ = 0;
   bool zero_ = true;  // the gradients
   int arrived_;       // ranges whose sums were waited for
 };

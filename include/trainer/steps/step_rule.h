@@ -21,6 +21,9 @@ class StepFrame {
   // To be called once in a step, with the loss that it starts from, before any weight changes:
   // checks, smooths and reports it. Returns what the policies say of this step. Throws kDiverged.
   virtual UpdateRates Begin(float loss) = 0;
+  // The same after Objective::Start, whose loss the solver takes: at once where it is asked for now
+  // or the objective does not run ahead, else while the next step runs.
+  virtual UpdateRates BeginStarted() = 0;
   // A line for the log, unless empty.
   virtual void Note(const std::string& text) = 0;
 };

@@ -1,0 +1,26 @@
+#pragma once
+// What the layers of a net remember from pass to pass, for snapshots.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trainer/net/net.h"
+
+namespace trainer {
+
+// What a layer leaves to its next pass, or the position of a data source.
+struct LayerState {
+  std::string layer, bytes;
+  // Whether it is this replica's own. A position in data counts the records of all replicas and is
+  // the same for each.
+  bool of_replica = false;
+};
+
+// Of every layer that has one.
+std::vector<LayerState> SaveLayerStates(const Net& net);
+// Goes on bit for bit after `passes` passes, which left these. Before the first pass. Throws
+// kBadSnapshot for what another net left.
+void Restore(Net& net, uint32_t passes, const std::vector<LayerState>& states);
+
+}  // namespace trainer

@@ -1,0 +1,27 @@
+#pragma once
+// Weights in and out of a net, by layer name.
+
+#include <string>
+#include <vector>
+
+#include "trainer/net/net.h"
+
+namespace trainer {
+
+// What loading a weights file did, by layer name.
+struct LoadReport {
+  std::vector<std::string> loaded, missing, unused;
+};
+
+// The net with its weights as a caffemodel holds them (and gradients, with `diff`).
+caffe::NetParameter WeightsOf(const Net& net, bool diff = false);
+// Copies weights by layer name. Blobs must match in number and shape (old 4-D shapes may have
+// leading ones); throws kData naming both shapes, the layer and the file.
+LoadReport CopyWeights(const caffe::NetParameter& source, const std::string& file, Net& net);
+
+// What keeps `source` from being the weights of this net and of nothing else: layers and blobs that
+// only one of both has, and other shapes; one sentence each.
+std::vector<std::string> Differences(const caffe::NetParameter& source, const std::string& file,
+                                     const Net& net);
+
+}  // namespace trainer

@@ -1,0 +1,109 @@
+#include "batch_stage.h"
+
+#include "trainer/backend/copy.h"
+#include "trainer/backend/map.h"
+
+namespace trainer {
+namespace {
+
+// Transform's formula, so that the numbers are those that the host would make.
+HD float NumberOf(uint8_t pixel, float mean, float scale) {
+  return (static_cast<float>(pixel) - mean) * scale;
+}
+
+struct WithOneMean {
+  const uint8_t* pixel;
+  const float* mean;  // null: 0
+  float scale;
+  float* to;
+  HD void operator()(int64_t i) const {
+    to[i] = NumberOf(pixel[i], mean == nullptr ? 0.0f : *mean, scale);
+  }
+};
+
+struct WithChannelMeans {
+  const uint8_t* pixel;
+  const float* mean;
+  int64_t channels;
+  float scale;
+  float* to;
+  HD void operator()(int64_t i) const { to[i] = NumberOf(pixel[i], mean[i % channels], scale); }
+};
+
+struct WithMeanImage {
+  const uint8_t* pixel;
+  const float* mean;
+  const PixelWindow* window;
+  int64_t channels, width, item;  // of the output: elements of one image
+  int64_t mean_row, mean_plane;
+  float scale;
+  float* to;
+  HD void operator()(int64_t i) const {
+    const PixelWindow from = window[i / item];
+    const int64_t at = i % item, c = at % channels, w = at / channels % width;
+    const int64_t h = at / (channels * width);
+    const int64_t column = from.mirrored != 0 ? width - 1 - w : w;
+    to[i] = NumberOf(pixel[i], mean[c * mean_plane + from.start + h * mean_row + column], scale);
+  }
+};
+
+void MakeNumbers(const RunContext& run, const PixelNumbers& numbers, const uint8_t* pixels,
+                 const PixelWindow* windows) {
+  const Tensor& out = run.Out(0);
+  const Device& device = run.device();
+  const float* const mean = numbers.mean.empty() ? nullptr : run.Constants();
+  const int64_t channels = out.shape[1], width = out.shape[3];
+  if (numbers.mean_plane > 0) {
+    ForEach(device, out.Count(),
+            WithMeanImage{pixels, mean, windows, channels, width, out.shape.Count(1),
+                          numbers.mean_row, numbers.mean_plane, numbers.scale, out.f32()});
+  } else if (numbers.mean.size() > 1) {
+    ForEach(device, out.Count(),
+            WithChannelMeans{pixels, mean, channels, numbers.scale, out.f32()});
+  } else {
+    ForEach(device, out.Count(), WithOneMean{pixels, mean, numbers.scale, out.f32()});
+  }
+}
+
+}  // namespace
+
+BatchStage::BatchStage(const Device& device, const Prefetcher& prefetcher)
+    : numbers_(prefetcher.pixel_numbers()), copies_(device.MakeCopyQueue()) {
+  for (int i = 0; i < prefetcher.num_outputs(); ++i) {
+    const Shape& shape = prefetcher.shape(i);
+    const bool bytes = i == 0 && numbers_ != nullptr;
+    if (bytes) {
+      pixels_ = layout_.Add<uint8_t>(shape.Count());
+      windows_ = layout_.Add<PixelWindow>(shape[0]);
+    }
+    outputs_.push_back(bytes ? Slot<float>() : layout_.Add<float>(shape.Count()));
+  }
+}
+
+void BatchStage::Send(const Batch& batch, std::span<std::byte> staging) {
+  if (first_) copies_->CopyAfterComputations();  // that made the memory what it is
+  first_ = false;
+  if (batch.holds_bytes()) {
+    copies_->CopyToDevice(pixels_.In(staging), batch.pixels().data(), batch.pixels().size_bytes());
+    copies_->CopyToDevice(windows_.In(staging), batch.windows().data(),
+                          batch.windows().size_bytes());
+  }
+  for (int i = batch.holds_bytes() ? 1 : 0; i < batch.num_outputs(); ++i) {
+    copies_->CopyToDevice(outputs_[static_cast<size_t>(i)].In(staging), batch.output(i).data(),
+                          batch.output(i).size_bytes());
+  }
+}
+
+void BatchStage::Unpack(const RunContext& run) {
+  copies_->ComputeAfterCopies();
+  if (numbers_ != nullptr) {
+    MakeNumbers(run, *numbers_, pixels_.In(run.Staging()), windows_.In(run.Staging()));
+  }
+  for (int i = numbers_ != nullptr ? 1 : 0; i < run.NumOut(); ++i) {
+    run.device().Copy(BlockCopy(sizeof(float), 1, run.Out(i).Count(), 0, 0),
+                      outputs_[static_cast<size_t>(i)].In(run.Staging()), run.Out(i).data);
+  }
+  copies_->CopyAfterComputations();
+}
+
+}  // namespace trainer

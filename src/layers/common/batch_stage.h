@@ -1,0 +1,39 @@
+#pragma once
+// Batches on their way to the device while it computes on the one before.
+
+#include <memory>
+#include <vector>
+
+#include "trainer/backend/carve.h"
+#include "trainer/data/prefetcher.h"
+#include "trainer/layers/layer.h"
+
+namespace trainer {
+
+// The device's memory for one batch as the host holds it, and the queue that fills it. From Unpack
+// on, the memory is free for the next batch as soon as the device has come that far.
+class BatchStage {
+ public:
+  // For the batches of `prefetcher`.
+  BatchStage(const Device& device, const Prefetcher& prefetcher);
+
+  // Of the layer's staging memory.
+  size_t Bytes() const { return layout_.Bytes(); }
+
+  // Queues the copies of a batch, which must hold still until WaitForCopies returned.
+  void Send(const Batch& batch, std::span<std::byte> staging);
+  // Queues what makes the pass's outputs of the batch that was sent.
+  void Unpack(const RunContext& run);
+  void WaitForCopies() { copies_->WaitForCopies(); }
+
+ private:
+  const PixelNumbers* numbers_;  // null: batches hold numbers
+  MemoryLayout layout_;
+  Slot<uint8_t> pixels_;
+  Slot<PixelWindow> windows_;
+  std::vector<Slot<float>> outputs_;  // 0 unused where pixels stand for it
+  std::unique_ptr<CopyQueue> copies_;
+  bool first_ = true;
+};
+
+}  // namespace trainer

@@ -1,0 +1,54 @@
+#pragma once
+// What the layers share whose batches are read ahead.
+
+#include <memory>
+#include <string>
+
+#include "batch_stage.h"
+#include "trainer/data/prefetcher.h"
+#include "trainer/layers/items.h"
+#include "trainer/layers/layer.h"
+
+namespace trainer {
+
+// Output i is output i of the prefetcher's batches. On a device that runs later a batch is copied
+// while the pass before it computes.
+class Prefetched : public Layer, public NamesItems {
+ public:
+  explicit Prefetched(std::unique_ptr<Prefetcher> prefetcher);
+
+  void Describe(DescribeContext& plan) override;
+  void Prepare(PrepareContext& plan) override;
+  void Forward(const RunContext& run) override;
+
+  std::string SaveState() const override;
+  void RestoreState(const std::string& state) override;
+  std::string NameOfItem(int64_t item, uint32_t batches_ago) override;
+  const WaitCounters* Waits() const override { return &prefetcher_->counters(); }
+
+ protected:
+  const Prefetcher& prefetcher() const { return *prefetcher_; }
+
+ private:
+  const Batch& TakeNext();
+
+  std::unique_ptr<Prefetcher> prefetcher_;
+  // Null where batches are not copied ahead, and these are not used then:
+  std::unique_ptr<BatchStage> stage_;
+  bool sent_ = false;          // a batch that no pass has used yet
+  Position after_;             // the last batch that a pass used
+  Position before_[kAgo + 1];  // it, and before those that were used before it
+};
+
+// Images (N, C, H, W) in output 0, and labels (N) in output 1 where there is one.
+class PrefetchedImages : public Prefetched {
+ public:
+  using Prefetched::Prefetched;
+
+  void Describe(DescribeContext& plan) override;
+
+ private:
+  bool logged_ = false;
+};
+
+}  // namespace trainer

@@ -1,0 +1,132 @@
+// One iteration: when its loss is taken, and what is made of it.
+
+#include <cmath>
+#include <utility>
+
+#include "trainer/base/text.h"
+#include "trainer/solver/lr_policy.h"
+#include "trainer/solver/solver.h"
+
+namespace trainer {
+
+// The solver as a step rule sees it.
+class Solver::Frame final : public StepFrame {
+ public:
+  explicit Frame(Solver& solver) : solver_(solver) {}
+
+  UpdateRates Begin(float loss) override {
+    solver_.CatchUp();
+    return solver_.BeginStep(loss);
+  }
+  UpdateRates BeginStarted() override { return solver_.BeginStartedStep(); }
+  void Note(const std::string& text) override {
+    if (!text.empty()) solver_.observer_.OnNote(text);
+  }
+
+ private:
+  Solver& solver_;
+};
+
+float Solver::Step() {
+  RunStep(false);
+  return last_loss_;
+}
+
+void Solver::StepAhead() { RunStep(true); }
+
+void Solver::RunStep(bool ahead) {
+  ahead_ = ahead && objective_->RunsAhead() && !IsDisplayed();
+  const bool debug_info = proto_.debug_info() || spec_.train.net->proto.debug_info();
+  train_net_->SetDebugInfo(debug_info && IsDisplayed() && replica_.rank == 0);
+  Frame frame(*this);
+  rule_->Step(*objective_, frame);
+  ++state_.iter;
+  if (average_) average_->Add(state_.iter);
+}
+
+UpdateRates Solver::BeginStep(float loss) {
+  if (!std::isfinite(loss) || (IsDisplayed() && !WeightsAreFinite())) {
+    Diverge(state_.iter, loss, FirstNonFiniteParam());
+  }
+  AddLoss(loss);
+  const UpdateRates rates = NextRates();
+  if (IsDisplayed()) Report(rates.rate);
+  return rates;
+}
+
+// The loss of the step before is taken when this one is queued as far as its update: the device has
+// work meanwhile, and no more than one update follows a loss that ends the run.
+UpdateRates Solver::BeginStartedStep() {
+  CatchUp();
+  if (!ahead_) return BeginStep(objective_->TakeLoss());
+  unread_iter_ = state_.iter;
+  return NextRates();
+}
+
+void Solver::CatchUp() {
+  if (!unread_iter_) return;
+  const int iter = *std::exchange(unread_iter_, std::nullopt);
+  const float loss = objective_->TakeLoss();
+  if (!std::isfinite(loss)) Diverge(iter, loss, "");  // its update has spoilt all weights alike
+  AddLoss(loss);
+}
+
+void Solver::AddLoss(float loss) {
+  last_loss_ = loss;
+  state_.smoothed_loss = SmoothLoss(loss);
+}
+
+UpdateRates Solver::NextRates() {
+  if (TakesStep(proto_, state_.iter, state_.current_step)) {
+    ++state_.current_step;
+    observer_.OnNote(
+        Join("MultiStep Status: Iteration ", state_.iter, ", step = ", state_.current_step));
+  }
+  return RatesOf(proto_, state_.iter, state_.current_step);
+}
+
+// The mean of the last average_loss losses.
+float Solver::SmoothLoss(float loss) {
+  const auto window = static_cast<size_t>(proto_.average_loss());
+  if (state_.recent_losses.capacity() < window) state_.recent_losses.reserve(window);
+  if (state_.recent_losses.size() < window) {
+    state_.recent_losses.push_back(loss);
+  } else {
+    state_.recent_losses[state_.loss_position] = loss;
+    state_.loss_position = (state_.loss_position + 1) % window;
+  }
+  float sum = 0;
+  for (const float recent : state_.recent_losses) sum += recent;
+  return sum / static_cast<float>(state_.recent_losses.size());
+}
+
+// `where`: the layer that broke first, as far as the weights tell.
+void Solver::Diverge(int iter, float loss, const std::string& where) {
+  throw Error(ErrorCode::kDiverged,
+              Join("iteration ", iter, ": the loss is ", loss,
+                   where.empty() ? "" : "; the weights of " + where + " are not finite",
+                   saved_iter_ < 0 ? std::string(". There is no snapshot yet")
+                                   : Join(". The newest snapshot is of iteration ", saved_iter_),
+                   ". Try a lower base_lr or clip_gradients, and check the data's scale"));
+}
+
+// A loss may hide them: oneDNN's ReLU after a convolution makes 0 of what is not a number.
+bool Solver::WeightsAreFinite() {
+  return std::isfinite(objective_->Norm(params_.Weights())) || FirstNonFiniteParam().empty();
+}
+
+std::string Solver::FirstNonFiniteParam() const {
+  std::vector<float> host;
+  for (const Param* param : train_net_->params()) {
+    host.resize(static_cast<size_t>(param->count()));
+    device_.CopyToHost(host.data(), param->weight, host.size() * sizeof(float));
+    for (const float weight : host) {
+      if (!std::isfinite(weight)) {
+        return Join("layer '", param->layer, "' (parameter ", param->index, ")");
+      }
+    }
+  }
+  return "";
+}
+
+}  // namespace trainer
