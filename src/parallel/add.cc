@@ -43,11 +43,11 @@ void AddParts(std::span<const float* const> parts, float* to, size_t count) {
   }
 }
 
-void AddInEveryPart(std::span<float* const> parts, size_t count) {
-  if (parts.size() == 2) return AddInBoth(parts[0], parts[1], count);
+void AddInEveryPart(std::span<float* const> parts, size_t begin, size_t end) {
+  if (parts.size() == 2) return AddInBoth(parts[0] + begin, parts[1] + begin, end - begin);
   float block[kBlock];
-  for (size_t begin = 0; begin < count && parts.size() > 1; begin += kBlock) {
-    const size_t size = std::min(kBlock, count - begin);
+  for (; begin < end && parts.size() > 1; begin += kBlock) {
+    const size_t size = std::min(kBlock, end - begin);
     AddPair(parts[0] + begin, parts[1] + begin, block, size);
     for (size_t k = 2; k < parts.size(); ++k) AddPair(block, parts[k] + begin, block, size);
     for (float* part : parts) std::memcpy(part + begin, block, size * sizeof(float));

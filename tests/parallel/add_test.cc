@@ -30,7 +30,7 @@ TEST(AddTest, PutsTheSumIntoEveryPart) {
         for (size_t i = 0; i < count; ++i) values[r].push_back(static_cast<float>(i * (r + 1)));
         parts.push_back(values[r].data());
       }
-      AddInEveryPart(parts, count);
+      AddInEveryPart(parts, 0, count);
       const size_t factor = ranks * (ranks + 1) / 2;
       for (const std::vector<float>& of_rank : values) {
         for (size_t i = 0; i < count; ++i) ASSERT_EQ(of_rank[i], static_cast<float>(i * factor));
