@@ -8,7 +8,7 @@ set -euo pipefail
 packages=(build-essential cmake ninja-build ccache pkg-config git python3
   protobuf-compiler libprotobuf-dev libdnnl-dev liblmdb-dev libleveldb-dev libgoogle-glog-dev
   libgflags-dev zlib1g-dev libhdf5-dev libturbojpeg0-dev libpng-dev libgtest-dev libgmock-dev
-  libbenchmark-dev)
+  libbenchmark-dev libopenmpi-dev openmpi-bin)
 
 # A tool that was installed by other means counts as well.
 declare -A command_of=([cmake]=cmake [ninja-build]=ninja [ccache]=ccache [git]=git
@@ -56,7 +56,7 @@ main() {
     fail "this is no Debian system; install by hand, then set TRAINER_SKIP_SETUP=1:" \
       "GCC 12 or newer, CMake 3.25, Ninja, Python 3, protobuf 3.12 to 3.21 with protoc," \
       "oneDNN 2.6 or 2.7, LMDB, LevelDB, HDF5, libjpeg-turbo, libpng, glog, gflags, zlib; for the" \
-      "tests GoogleTest and GoogleMock; for the benchmarks Google Benchmark"
+      "tests GoogleTest and GoogleMock; for the benchmarks Google Benchmark; for ranks on several" "machines an MPI"
   fi
   local missing=() package
   for package in "${packages[@]}"; do

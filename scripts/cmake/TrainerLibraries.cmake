@@ -36,3 +36,28 @@ if(dnnl_calls)
           "src/backend/cpu/openmp.cc does not have: ${dnnl_calls}. Build oneDNN with GCC's OpenMP, "
           "or add them there")
 endif()
+
+# MPI's header for the types and constants of its calls. The library is opened at run time, by those
+# processes alone that mpirun or srun started: linked, it would cost every start 30 ms.
+add_library(trainer_mpi INTERFACE)
+add_library(trainer::mpi ALIAS trainer_mpi)
+if(NOT TRAINER_MPI MATCHES "^(AUTO|ON|OFF)$")
+  message(FATAL_ERROR "TRAINER_MPI is ${TRAINER_MPI}; use AUTO, ON or OFF")
+endif()
+if(NOT TRAINER_MPI STREQUAL "OFF")
+  set(MPI_CXX_SKIP_MPICXX TRUE)
+  find_package(MPI QUIET COMPONENTS C)
+  if(MPI_C_FOUND)
+    list(GET MPI_C_LIBRARIES 0 mpi_library)
+    execute_process(COMMAND ${CMAKE_OBJDUMP} -p ${mpi_library} OUTPUT_VARIABLE mpi_headers ERROR_QUIET)
+    string(REGEX MATCH "SONAME +([^ \n]+)" mpi_soname "${mpi_headers}")
+    if(mpi_soname)
+      set(mpi_library ${CMAKE_MATCH_1})
+    endif()
+    target_include_directories(trainer_mpi SYSTEM INTERFACE ${MPI_C_INCLUDE_DIRS})
+    target_compile_definitions(trainer_mpi INTERFACE OMPI_SKIP_MPICXX=1 MPICH_SKIP_MPICXX=1
+                               TRAINER_MPI_LIBRARY="${mpi_library}")
+  elseif(TRAINER_MPI STREQUAL "ON")
+    message(FATAL_ERROR "TRAINER_MPI is ON and there is no MPI: install libopenmpi-dev")
+  endif()
+endif()

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "trainer/base/spin.h"
 #include "trainer/base/thread_team.h"
 
 namespace trainer {
@@ -83,9 +84,10 @@ CoreWatch& Watch() {
 
 }  // namespace
 
+int64_t SpinTime() { return Shared(Nanoseconds()) ? kSharedSpin : kOwnSpin; }
+
 bool SpinWhile(const std::atomic<uint32_t>& word, uint32_t value) {
-  const int64_t begin = Nanoseconds();
-  const int64_t end = begin + (Shared(begin) ? kSharedSpin : kOwnSpin);
+  const int64_t end = Nanoseconds() + SpinTime();
   do {
     for (int i = 0; i < 16; ++i) {
       if (word.load(std::memory_order_acquire) != value) return true;
@@ -154,6 +156,19 @@ double NoteCoreWait(TeamCores& cores, int member) {
   watch.checked = now;
   watch.waited = waited;
   return static_cast<double>(waited) * 1e-9;
+}
+
+void NoteWait() {
+  CoreWatch& watch = Watch();
+  const int64_t now = Nanoseconds();
+  if (now - watch.checked < kCheckInterval || watch.waited < 0) return;
+  const int64_t waited = watch.delay.Read();
+  const int64_t percent = (waited - watch.waited) * 100 / (now - watch.checked);
+  if (percent >= (Shared(now) ? kStayPercent : kEnterPercent)) {
+    shared_until.store(now + kSharedFor, std::memory_order_relaxed);
+  }
+  watch.checked = now;
+  watch.waited = waited;
 }
 
 double SecondsWithoutCore() {

@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <cstdlib>
 #include <fstream>
@@ -123,8 +124,10 @@ ThreadFacts ReadThreadFacts() {
 }
 
 int ChooseThreads(const ThreadFacts& facts) {
-  const int wish = facts.omp > 0 ? facts.omp : facts.slurm > 0 ? facts.slurm : facts.mask;
-  return std::max(1, std::min(Smaller(wish, facts.quota), facts.mask));
+  const int mask = std::max(1, facts.mask / facts.ranks);
+  const int quota = facts.quota == 0 ? 0 : std::max(1, facts.quota / facts.quota_ranks);
+  const int wish = facts.omp > 0 ? facts.omp : facts.slurm > 0 ? facts.slurm : mask;
+  return std::max(1, std::min(Smaller(wish, quota), mask));
 }
 
 std::string DescribeThreads(const ThreadFacts& facts) {
@@ -139,17 +142,30 @@ std::string DescribeThreads(const ThreadFacts& facts) {
   if (facts.quota > 0) {
     reasons.push_back(Join("cgroup quota of ", facts.quota, facts.quota == 1 ? " CPU" : " CPUs"));
   }
+  if (facts.ranks > 1) reasons.push_back(Join("shared by ", facts.ranks, " ranks"));
   return Join(threads, threads == 1 ? " thread (" : " threads (", JoinList(reasons), ")");
 }
 
 namespace {
 
+std::atomic<int> g_ranks{1}, g_quota_ranks{1};
+
 const ThreadFacts& Facts() {
-  static const ThreadFacts facts = ReadThreadFacts();
+  static const ThreadFacts facts = [] {
+    ThreadFacts read = ReadThreadFacts();
+    read.ranks = g_ranks;
+    read.quota_ranks = g_quota_ranks;
+    return read;
+  }();
   return facts;
 }
 
 }  // namespace
+
+void ShareThreads(int ranks, int quota_ranks) {
+  g_ranks = std::max(1, ranks);
+  g_quota_ranks = std::max(1, quota_ranks);
+}
 
 int AvailableThreads() { return ChooseThreads(Facts()); }
 

@@ -5,6 +5,11 @@
 #include "trainer/tensor/plain_order.h"
 
 namespace trainer {
+namespace {
+
+constexpr size_t kAlignment = 64;
+
+}  // namespace
 
 int64_t ParamStore::Padded(int64_t count) {
   constexpr int64_t kLine = 16;  // floats in a cache line
@@ -12,7 +17,13 @@ int64_t ParamStore::Padded(int64_t count) {
 }
 
 ParamStore::~ParamStore() {
-  for (void* block : blocks_) device_.Free(block);
+  for (const Block& block : blocks_) {
+    if (block.from != nullptr) {
+      block.from->deallocate(block.memory, block.bytes, kAlignment);
+    } else {
+      device_.Free(block.memory);
+    }
+  }
 }
 
 Param* ParamStore::Find(const std::string& key) {
@@ -32,11 +43,12 @@ size_t ParamStore::PlannedBytes() const {
   return static_cast<size_t>(count) * sizeof(float);
 }
 
-float* ParamStore::AllocateFloats(size_t count) {
+float* ParamStore::AllocateFloats(size_t count, std::pmr::memory_resource* from) {
   const size_t bytes = count * sizeof(float);
-  blocks_.push_back(device_.Allocate(bytes));
-  device_.Zero(blocks_.back(), bytes);
-  return static_cast<float*>(blocks_.back());
+  void* memory = from == nullptr ? device_.Allocate(bytes) : from->allocate(bytes, kAlignment);
+  blocks_.push_back({memory, bytes, from});
+  device_.Zero(memory, bytes);
+  return static_cast<float*>(memory);
 }
 
 void ParamStore::Allocate(bool training) {
@@ -51,8 +63,10 @@ void ParamStore::Allocate(bool training) {
     if (learns(param)) grads += Padded(param->count());
   }
   if (weights == 0) return;
-  float* weight = AllocateFloats(static_cast<size_t>(weights));
-  float* grad = grads > 0 ? AllocateFloats(static_cast<size_t>(grads)) : nullptr;
+  float* weight = AllocateFloats(static_cast<size_t>(weights), nullptr);
+  float* grad = grads > 0
+                    ? AllocateFloats(static_cast<size_t>(grads), training ? gradient_memory_ : nullptr)
+                    : nullptr;
   weight_bytes_ += static_cast<size_t>(weights) * sizeof(float);
   if (training) {
     weights_ = {weight, static_cast<size_t>(weights)};

@@ -26,6 +26,11 @@ uint64_t FreshSeed(ReplicaGroup* group) {
   return seed;
 }
 
+std::pmr::memory_resource* GradientMemory(const TrainOptions& options, const Device& device) {
+  if (options.group == nullptr || device.kind() != DeviceKind::kCpu) return nullptr;
+  return options.group->memory();
+}
+
 }  // namespace
 
 Replica ReplicaOf(const TrainOptions& options) {
@@ -41,7 +46,7 @@ Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device
       signals_(options.signals),
       group_(options.group),
       replica_(ReplicaOf(options)),
-      params_(device),
+      params_(device, GradientMemory(options, device)),
       rule_(MakeStepRule(spec)),
       clock_(std::make_unique<Clock>()) {
   std::optional<LoadedState> loaded;
@@ -67,6 +72,7 @@ Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device
   } else {
     LoadWeights(options.weights);
   }
+  if (group_ != nullptr) ShareWeights();
   if (!SavesSnapshots(proto_) || replica_.rank != 0) return;
   CheckSnapshotForm();
   if (options.saves) CheckSnapshotFolder();

@@ -41,6 +41,7 @@ void Solver::RunStep(bool ahead) {
   Frame frame(*this);
   rule_->Step(*objective_, frame);
   ++state_.iter;
+  if (group_ != nullptr) group_->NoteProgress(state_.iter);
   if (average_) average_->Add(state_.iter);
 }
 

@@ -36,6 +36,7 @@ bool Solver::RunTest(int index) {
     if (batch > 0) RequireEqualCounts(sums.size(), values.size());
     for (size_t i = 0; i < sums.size(); ++i) values[i].value += sums[i].value;
     sums = std::move(values);
+    if (group_ != nullptr) group_->NoteProgress(state_.iter);
     if (signals_ == nullptr || group_ != nullptr) continue;  // replicas look after a step
     const Request request = signals_->Poll();
     if (request == Request::kSnapshot) TrySnapshot();

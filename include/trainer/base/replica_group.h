@@ -2,6 +2,8 @@
 // How the replicas of one run reach each other. Whoever exchanges numbers between processes (or
 // threads) implements it in one file; net, steps and solver know these calls alone.
 
+#include <algorithm>
+#include <memory_resource>
 #include <span>
 #include <string>
 #include <vector>
@@ -34,6 +36,17 @@ class ReplicaGroup : public GradientSink {
   virtual void Sum(std::span<float> values) = 0;
   // Of rank 0: what each replica gave, by rank. Of the others: nothing.
   virtual std::vector<std::string> Gather(const std::string& own) = 0;
+  // Replaces each number, on the host, by that of rank 0, bit for bit.
+  virtual void Broadcast(std::span<float> values) {
+    if (replica().rank != 0) std::ranges::fill(values, -0.0f);  // x + -0 is x, whatever x is
+    Sum(values);
+  }
+  // Memory of the host from which this group sums without a copy, for the gradients; null where it
+  // makes no difference. Every replica allocates the same blocks in the same order.
+  virtual std::pmr::memory_resource* memory() { return nullptr; }
+  // This replica is at work: it has done `iterations`, or another part of one. A replica that says
+  // so for minutes while the others wait is not taken for a lost one.
+  virtual void NoteProgress(int iterations) { static_cast<void>(iterations); }
 };
 
 }  // namespace trainer

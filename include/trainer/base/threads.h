@@ -12,6 +12,10 @@ namespace trainer {
 // calls repeat its answer. Any thread may call.
 int AvailableThreads();
 
+// `ranks` processes share the CPUs of this one's mask, `quota_ranks` the CPU quota of its control
+// group: each takes its part. Before the first call of AvailableThreads.
+void ShareThreads(int ranks, int quota_ranks);
+
 // One line for the log, e.g. "2 threads (OMP_NUM_THREADS=8, affinity mask of 2 CPUs)".
 std::string DescribeThreads();
 
@@ -21,6 +25,8 @@ struct ThreadFacts {
   int quota = 0;  // CPUs' worth of time that the control group allows, rounded up
   int omp = 0;    // OMP_NUM_THREADS
   int slurm = 0;  // SLURM_CPUS_PER_TASK
+  int ranks = 1;        // processes that share the mask
+  int quota_ranks = 1;  // processes that share the quota
 };
 
 ThreadFacts ReadThreadFacts();

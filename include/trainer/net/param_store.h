@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <map>
+#include <memory_resource>
 #include <string>
 #include <vector>
 
@@ -41,7 +42,10 @@ struct Param {
 // The other parameters' weights follow. Addresses never change.
 class ParamStore {
  public:
-  explicit ParamStore(const Device& device) : device_(device) {}
+  // With `gradient_memory`, which must outlive the store, gradients lie there: memory of the host,
+  // for a device that computes on it.
+  explicit ParamStore(const Device& device, std::pmr::memory_resource* gradient_memory = nullptr)
+      : device_(device), gradient_memory_(gradient_memory) {}
   ~ParamStore();
   ParamStore(const ParamStore&) = delete;
   ParamStore& operator=(const ParamStore&) = delete;
@@ -74,15 +78,22 @@ class ParamStore {
   std::span<float> Weights() const { return weights_; }
 
  private:
-  float* AllocateFloats(size_t count);
+  struct Block {
+    void* memory;
+    size_t bytes;
+    std::pmr::memory_resource* from;  // null: the device's
+  };
+
+  float* AllocateFloats(size_t count, std::pmr::memory_resource* from);
 
   const Device& device_;
+  std::pmr::memory_resource* gradient_memory_;
   std::deque<Param> params_;
   std::map<std::string, Param*> by_key_;
   size_t allocated_ = 0;  // parameters that have memory
   size_t weight_bytes_ = 0;
   std::span<float> weights_, gradients_;
-  std::vector<void*> blocks_;
+  std::vector<Block> blocks_;
 };
 
 }  // namespace trainer

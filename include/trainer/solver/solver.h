@@ -102,6 +102,8 @@ class Solver {
   void BuildTrainNet(const TrainOptions& options);
   void BuildTestNets(const TrainOptions& options);
   void LoadWeights(const std::vector<std::string>& files);
+  void ShareWeights();
+  void RequireEqualWeights(uint32_t own_hash);
   void Restore(const LoadedState& loaded, const std::string& file);
   std::vector<std::string> StateDifferences(const caffe::SolverState& state) const;
   void CopyAll(const std::string& weights, const std::string& file,

@@ -1,0 +1,57 @@
+#include "add.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace trainer {
+namespace {
+
+// What stays in the first-level cache while several parts are added to it.
+constexpr size_t kBlock = 1024;  // floats
+
+// Compiled for each kind of processor; additions alone, so that all give the same bits.
+#define TRAINER_FOR_EACH_CPU __attribute__((target_clones("avx512f", "avx2", "default")))
+
+TRAINER_FOR_EACH_CPU
+void AddPair(const float* a, const float* b, float* to, size_t count) {
+  for (size_t i = 0; i < count; ++i) to[i] = a[i] + b[i];
+}
+
+// Two ranks: one pass over both, no block between.
+TRAINER_FOR_EACH_CPU
+void AddInBoth(float* __restrict a, float* __restrict b, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    const float sum = a[i] + b[i];
+    a[i] = sum;
+    b[i] = sum;
+  }
+}
+
+}  // namespace
+
+void AddParts(std::span<const float* const> parts, float* to, size_t count) {
+  if (parts.size() == 1) {
+    if (to != parts[0]) std::memcpy(to, parts[0], count * sizeof(float));
+    return;
+  }
+  float block[kBlock];
+  for (size_t begin = 0; begin < count; begin += kBlock) {
+    const size_t size = std::min(kBlock, count - begin);
+    AddPair(parts[0] + begin, parts[1] + begin, block, size);
+    for (size_t k = 2; k < parts.size(); ++k) AddPair(block, parts[k] + begin, block, size);
+    std::memcpy(to + begin, block, size * sizeof(float));
+  }
+}
+
+void AddInEveryPart(std::span<float* const> parts, size_t begin, size_t end) {
+  if (parts.size() == 2) return AddInBoth(parts[0] + begin, parts[1] + begin, end - begin);
+  float block[kBlock];
+  for (; begin < end && parts.size() > 1; begin += kBlock) {
+    const size_t size = std::min(kBlock, end - begin);
+    AddPair(parts[0] + begin, parts[1] + begin, block, size);
+    for (size_t k = 2; k < parts.size(); ++k) AddPair(block, parts[k] + begin, block, size);
+    for (float* part : parts) std::memcpy(part + begin, block, size * sizeof(float));
+  }
+}
+
+}  // namespace trainer

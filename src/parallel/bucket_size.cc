@@ -1,0 +1,63 @@
+#include "bucket_size.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+
+#include "futex.h"
+
+namespace trainer {
+namespace {
+
+// The shortest of some.
+template <class F>
+double Seconds(int rounds, const F& call) {
+  int64_t best = std::numeric_limits<int64_t>::max();
+  for (int i = 0; i < rounds; ++i) {
+    const int64_t begin = MonotonicNs();
+    call();
+    best = std::min(best, MonotonicNs() - begin);
+  }
+  return static_cast<double>(std::max<int64_t>(1, best)) * 1e-9;
+}
+
+std::string Format(const char* format, double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+}  // namespace
+
+ExchangeSpeed MeasureExchange(ReplicaGroup& group) {
+  constexpr size_t kBytes = 1 << 20, kAlignment = 64;
+  float one = 0;
+  const double latency = Seconds(10, [&] { group.Sum({&one, 1}); });
+  std::pmr::memory_resource* const memory =
+      group.memory() == nullptr ? std::pmr::get_default_resource() : group.memory();
+  auto* const values = static_cast<float*>(memory->allocate(kBytes, kAlignment));
+  std::fill_n(values, kBytes / sizeof(float), 0.0f);
+  const double time = Seconds(3, [&] { group.Sum({values, kBytes / sizeof(float)}); });
+  memory->deallocate(values, kBytes, kAlignment);
+  float measured[] = {static_cast<float>(latency), static_cast<float>(kBytes / time)};
+  group.Broadcast(measured);
+  return {measured[0], measured[1]};
+}
+
+size_t BucketBytes(const ExchangeSpeed& speed) {
+  constexpr double kUnit = 65536, kMost = 64.0 * 1024 * 1024;
+  const double bytes = 8 * speed.seconds * speed.bytes_per_second;
+  return static_cast<size_t>(std::clamp(std::ceil(bytes / kUnit) * kUnit, kUnit, kMost));
+}
+
+std::string Describe(const ExchangeSpeed& speed) {
+  return Format("%.3g us, ", speed.seconds * 1e6) + Format("%.3g GB/s", speed.bytes_per_second * 1e-9);
+}
+
+std::string DescribeBytes(size_t bytes) {
+  const auto value = static_cast<double>(bytes);
+  return bytes < 1 << 20 ? Format("%.3g KiB", value / 1024) : Format("%.3g MiB", value / 1024 / 1024);
+}
+
+}  // namespace trainer

@@ -1,0 +1,76 @@
+#include "exchange.h"
+
+#include <algorithm>
+
+namespace trainer {
+
+void Exchange::OnReady(int slice, std::span<float> values) {
+  slot_.progress.fetch_add(1, std::memory_order_relaxed);
+  if (slice == 0) {
+    sum_of_.clear();
+    buckets_ = 0;
+  }
+  if (bucket_.data() + bucket_.size() != values.data()) Flush();
+  bucket_ = bucket_.empty() ? values : std::span(bucket_.data(), bucket_.size() + values.size());
+  sum_of_.push_back(pushed_ + 1);
+  if (bucket_.size() >= bucket_size_) Flush();
+  pump_.Poll();
+}
+
+void Exchange::Flush() {
+  if (bucket_.empty()) return;
+  pump_.Push(bucket_);
+  ++pushed_;
+  ++buckets_;
+  bucket_ = {};
+}
+
+void Exchange::WaitFor(int slice) {
+  Flush();
+  pump_.WaitFor(sum_of_[static_cast<size_t>(slice)]);
+}
+
+void Exchange::Sum(std::span<float> values) {
+  slot_.progress.fetch_add(1, std::memory_order_relaxed);
+  Flush();
+  if (values.empty()) return;
+  pump_.Push(values);
+  pump_.WaitFor(++pushed_);
+}
+
+void Exchange::NoteProgress(int iterations) {
+  slot_.iterations.store(iterations, std::memory_order_relaxed);
+  slot_.progress.fetch_add(1, std::memory_order_relaxed);
+}
+
+// Texts as sums: each rank gives numbers where the others give zeros, three bytes to a float, which
+// holds them exactly.
+std::vector<std::string> Exchange::Gather(const std::string& own) {
+  constexpr size_t kBytes = 3;
+  const auto ranks = static_cast<size_t>(replica_.count);
+  const auto self = static_cast<size_t>(replica_.rank);
+  std::vector<float> lengths(ranks * 2);
+  lengths[self * 2] = static_cast<float>(own.size() & 0xffffff);
+  lengths[self * 2 + 1] = static_cast<float>(own.size() >> 24);
+  Sum(lengths);
+  std::vector<std::string> texts(ranks);
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    const size_t length =
+        static_cast<size_t>(lengths[rank * 2]) + (static_cast<size_t>(lengths[rank * 2 + 1]) << 24);
+    std::vector<float> numbers((length + kBytes - 1) / kBytes);
+    for (size_t i = 0; i < own.size() && rank == self; ++i) {
+      numbers[i / kBytes] +=
+          static_cast<float>(static_cast<unsigned char>(own[i]) << (8 * (i % kBytes)));
+    }
+    Sum(numbers);
+    if (self != 0) continue;
+    texts[rank].resize(length);
+    for (size_t i = 0; i < length; ++i) {
+      texts[rank][i] = static_cast<char>(static_cast<int>(numbers[i / kBytes]) >> (8 * (i % kBytes)));
+    }
+  }
+  if (self != 0) texts.clear();
+  return texts;
+}
+
+}  // namespace trainer

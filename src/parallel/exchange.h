@@ -1,0 +1,48 @@
+#pragma once
+// The group of a run's ranks: slices of gradients joined to buckets, and everything else as sums.
+
+#include <chrono>
+#include <vector>
+
+#include "node_block.h"
+#include "pump.h"
+#include "shared_gradients.h"
+#include "trainer/base/replica_group.h"
+
+namespace trainer {
+
+class Exchange final : public ReplicaGroup {
+ public:
+  // All must outlive the object; `pump` and `gradients` belong together.
+  Exchange(const Replica& replica, Pump& pump, RankSlot& slot, SharedGradients& gradients)
+      : replica_(replica), pump_(pump), slot_(slot), gradients_(gradients) {}
+
+  Replica replica() const override { return replica_; }
+  void OnReady(int slice, std::span<float> values) override;
+  void WaitFor(int slice) override;
+  void Sum(std::span<float> values) override;
+  std::vector<std::string> Gather(const std::string& own) override;
+  std::pmr::memory_resource* memory() override { return &gradients_; }
+  void NoteProgress(int iterations) override;
+
+  // Neighbouring slices are joined until they have that many numbers. The same on each rank.
+  void SetBucket(size_t floats) { bucket_size_ = floats; }
+
+  // How many sums the last backward pass was cut into.
+  int buckets() const { return buckets_; }
+
+ private:
+  void Flush();
+
+  Replica replica_;
+  Pump& pump_;
+  RankSlot& slot_;
+  SharedGradients& gradients_;
+  size_t bucket_size_ = 1 << 16;
+  std::span<float> bucket_;        // joined so far, not pushed yet
+  std::vector<uint64_t> sum_of_;   // by slice: the number of sums after which it is done
+  uint64_t pushed_ = 0;
+  int buckets_ = 0;
+};
+
+}  // namespace trainer

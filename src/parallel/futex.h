@@ -1,0 +1,35 @@
+#pragma once
+// Sleeping on a word that several processes share.
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <ctime>
+
+namespace trainer {
+
+// Sleeps unless `word` holds something else than `value`; returns after FutexWakeAll, after
+// `longest`, or for no reason.
+inline void FutexWait(std::atomic<uint32_t>& word, uint32_t value,
+                      std::chrono::milliseconds longest) {
+  const timespec time = {longest.count() / 1000, longest.count() % 1000 * 1'000'000};
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAIT, value, &time, nullptr, 0);
+}
+
+inline void FutexWakeAll(std::atomic<uint32_t>& word) {
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE, INT32_MAX, nullptr, nullptr,
+          0);
+}
+
+// Of the clock that all processes of a machine share.
+inline int64_t MonotonicNs() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace trainer

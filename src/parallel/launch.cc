@@ -1,0 +1,190 @@
+#include "trainer/parallel/launch.h"
+
+#include <fcntl.h>
+#include <glog/logging.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+#include <vector>
+
+#include "futex.h"
+#include "node_block.h"
+#include "rank_cores.h"
+#include "trainer/base/error.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+constexpr std::array kHandedOn = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+// What failing ranks have to end by themselves, before they are killed.
+constexpr int64_t kPatience = 10'000'000'000;  // nanoseconds
+
+std::vector<std::string> OwnCommand() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> words;
+  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
+  return words;
+}
+
+sigset_t Signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : kHandedOn) sigaddset(&set, signal);
+  sigaddset(&set, SIGCHLD);
+  sigaddset(&set, SIGTSTP);
+  return set;
+}
+
+class Launcher {
+ public:
+  explicit Launcher(int ranks)
+      : block_(SharedMemory(NodeBlock::Bytes(ranks)), ranks), processes_(static_cast<size_t>(ranks)) {}
+
+  int Run() {
+    const sigset_t signals = Signals();
+    sigprocmask(SIG_BLOCK, &signals, &before_);
+    Start();
+    while (living_ > 0) WaitForEvent(signals);
+    sigprocmask(SIG_SETMASK, &before_, nullptr);
+    return Outcome();
+  }
+
+ private:
+  void Start() {
+    const std::vector<std::string> command = OwnCommand();
+    const int ranks = block_.locals();
+    const std::vector<CoreSet> cores = SplitCores(OwnCores(), ranks);
+    for (int rank = 0; rank < ranks; ++rank) {
+      const pid_t process = fork();
+      if (process == 0) Become(command, rank, cores);
+      if (process < 0) {
+        const std::string why = std::generic_category().message(errno);
+        SendAll(SIGKILL);
+        throw Error(ErrorCode::kResource, Join("cannot start rank ", rank, ": ", why));
+      }
+      block_.slot(rank).process = process;
+      block_.slot(rank).rank = rank;
+      processes_[static_cast<size_t>(rank)] = process;
+      ++living_;
+    }
+    if (cores.empty()) {
+      LOG(WARNING) << ranks << " ranks share " << CountCores(OwnCores())
+                   << " cores: each waits for the others' turns. Give fewer with --ranks";
+    }
+  }
+
+  // In the child. A group of processes of its own: what a terminal sends to that of the launcher
+  // must not arrive twice.
+  [[noreturn]] void Become(const std::vector<std::string>& command, int rank,
+                           const std::vector<CoreSet>& cores) const {
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);  // a launcher that was killed leaves no orphans
+    if (getppid() != launcher_) _exit(static_cast<int>(ErrorCode::kPeerLost));
+    sigprocmask(SIG_SETMASK, &before_, nullptr);
+    if (!cores.empty()) RunOn(cores[static_cast<size_t>(rank)]);
+    fcntl(block_.fd(), F_SETFD, 0);
+    setenv("TRAINER_WORLD", Join(rank, ":", block_.locals(), ":", block_.fd()).c_str(), 1);
+    std::vector<char*> words;
+    for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
+    words.push_back(nullptr);
+    execv("/proc/self/exe", words.data());
+    std::fprintf(stderr, "error: cannot start rank %d: %s\n", rank, std::strerror(errno));
+    _exit(static_cast<int>(ErrorCode::kResource));
+  }
+
+  void WaitForEvent(const sigset_t& signals) {
+    const timespec time = {0, 200'000'000};
+    const int signal = sigtimedwait(&signals, nullptr, &time);
+    if (signal == SIGCHLD || signal < 0) {
+      Reap();
+    } else if (signal == SIGTSTP) {
+      SendAll(SIGSTOP);
+      raise(SIGSTOP);
+      SendAll(SIGCONT);
+    } else {
+      handed_on_ = signal;
+      SendAll(signal);
+    }
+    if (block_.failure().code == 0) return;
+    if (failed_since_ == 0) failed_since_ = MonotonicNs();
+    if (MonotonicNs() - failed_since_ > kPatience) SendAll(SIGKILL);
+  }
+
+  void Reap() {
+    for (int rank = 0; rank < block_.locals(); ++rank) {
+      pid_t& process = processes_[static_cast<size_t>(rank)];
+      int status = 0;
+      if (process == 0 || waitpid(process, &status, WNOHANG) != process) continue;
+      process = 0;
+      --living_;
+      NoteEnd(rank, status);
+    }
+  }
+
+  void NoteEnd(int rank, int status) {
+    const RankSlot& slot = block_.slot(rank);
+    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+    if (WIFEXITED(status) && slot.state == RankState::kFinished) {
+      if (code_ == 0) code_ = code;
+      return;
+    }
+    if (block_.failure().code != 0) return;  // which this rank, or another, has said
+    // Ended by what was handed on, or for a reason that it told: it speaks for all.
+    const bool by_signal = WIFSIGNALED(status) && WTERMSIG(status) == handed_on_;
+    const bool told = code >= static_cast<int>(ErrorCode::kUsage) &&
+                      code <= static_cast<int>(ErrorCode::kBadSnapshot);
+    if (by_signal || told) {
+      if (by_signal) ended_by_ = handed_on_;
+      block_.Claim({told ? code : 128 + handed_on_, rank});
+      return;
+    }
+    if (!block_.Claim({static_cast<int>(ErrorCode::kPeerLost), rank})) return;
+    const std::string how =
+        WIFSIGNALED(status)
+            ? Join("was ended by signal ", WTERMSIG(status), " (", strsignal(WTERMSIG(status)), ")")
+            : Join("ended with exit code ", code, " before the run was over");
+    std::fprintf(stderr, "error: rank %d (process %d) %s; its last iteration was %d. The run ends\n",
+                 rank, slot.process.load(), how.c_str(), slot.iterations.load());
+  }
+
+  void SendAll(int signal) const {
+    for (const pid_t process : processes_) {
+      if (process != 0) kill(process, signal);
+    }
+  }
+
+  int Outcome() const {
+    if (ended_by_ != 0) {
+      ::signal(ended_by_, SIG_DFL);
+      raise(ended_by_);
+    }
+    return block_.failure().code != 0 ? block_.failure().code : code_;
+  }
+
+  const pid_t launcher_ = getpid();
+  NodeBlock block_;
+  std::vector<pid_t> processes_;  // 0: has ended
+  sigset_t before_ = {};
+  int living_ = 0;
+  int code_ = 0;
+  int handed_on_ = 0;  // the last signal
+  int ended_by_ = 0;
+  int64_t failed_since_ = 0;
+};
+
+}  // namespace
+
+int LaunchRanks(int ranks) { return Launcher(ranks).Run(); }
+
+}  // namespace trainer

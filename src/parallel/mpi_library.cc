@@ -1,0 +1,190 @@
+#include "mpi_library.h"
+
+#include "trainer/base/error.h"
+#include "trainer/base/text.h"
+
+#ifdef TRAINER_MPI_LIBRARY
+#include <dlfcn.h>
+#include <mpi.h>
+
+#include <climits>
+
+namespace trainer {
+namespace {
+
+// What is called, under its own name. The types are those of the header; the addresses come from
+// the library.
+struct Table {
+#define TRAINER_MPI_CALLS(X)                                                                     \
+  X(Init_thread) X(Comm_rank) X(Comm_size) X(Get_library_version) X(Allgather) X(Allreduce)      \
+  X(Isend) X(Irecv) X(Test) X(Finalize) X(Abort) X(Comm_set_errhandler) X(Error_string)
+#define TRAINER_MPI_MEMBER(name) decltype(&MPI_##name) name = nullptr;
+  TRAINER_MPI_CALLS(TRAINER_MPI_MEMBER)
+#ifdef OPEN_MPI  // objects, whose addresses are the handles
+  void* ompi_mpi_comm_world = nullptr;
+  void* ompi_mpi_byte = nullptr;
+  void* ompi_mpi_float = nullptr;
+  void* ompi_mpi_op_sum = nullptr;
+  void* ompi_mpi_errors_return = nullptr;
+  MPI_Comm world() const { return static_cast<MPI_Comm>(ompi_mpi_comm_world); }
+  MPI_Datatype bytes() const { return static_cast<MPI_Datatype>(ompi_mpi_byte); }
+  MPI_Datatype floats() const { return static_cast<MPI_Datatype>(ompi_mpi_float); }
+  MPI_Op sum() const { return static_cast<MPI_Op>(ompi_mpi_op_sum); }
+  MPI_Errhandler errors_return() const {
+    return static_cast<MPI_Errhandler>(ompi_mpi_errors_return);
+  }
+#else  // numbers
+  MPI_Comm world() const { return MPI_COMM_WORLD; }
+  MPI_Datatype bytes() const { return MPI_BYTE; }
+  MPI_Datatype floats() const { return MPI_FLOAT; }
+  MPI_Op sum() const { return MPI_SUM; }
+  MPI_Errhandler errors_return() const { return MPI_ERRORS_RETURN; }
+#endif
+};
+
+template <class T>
+void Find(void* library, const char* name, T* to) {
+  void* const found = dlsym(library, name);
+  if (found == nullptr) {
+    throw Error(ErrorCode::kUnavailable,
+                Join("the MPI library " TRAINER_MPI_LIBRARY " has no ", name,
+                     ": it is another one than that of this build"));
+  }
+  *to = reinterpret_cast<T>(found);
+}
+
+Table OpenLibrary() {
+  // For all: MPI's own parts are opened by it and look for its names.
+  void* const library = dlopen(TRAINER_MPI_LIBRARY, RTLD_NOW | RTLD_GLOBAL);
+  if (library == nullptr) {
+    throw Error(ErrorCode::kUnavailable,
+                Join("these ranks need MPI, which cannot be opened: ", dlerror(),
+                     "; install it (openmpi-bin), or start ranks on one machine with --ranks"));
+  }
+  Table table;
+#define TRAINER_MPI_FIND(name) Find(library, "MPI_" #name, &table.name);
+  TRAINER_MPI_CALLS(TRAINER_MPI_FIND)
+#ifdef OPEN_MPI
+  Find(library, "ompi_mpi_comm_world", &table.ompi_mpi_comm_world);
+  Find(library, "ompi_mpi_byte", &table.ompi_mpi_byte);
+  Find(library, "ompi_mpi_float", &table.ompi_mpi_float);
+  Find(library, "ompi_mpi_op_sum", &table.ompi_mpi_op_sum);
+  Find(library, "ompi_mpi_errors_return", &table.ompi_mpi_errors_return);
+#endif
+  return table;
+}
+
+class Library final : public MpiLibrary {
+ public:
+  Library() : mpi_(OpenLibrary()) {
+    int given = 0;
+    Check(mpi_.Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &given), "MPI_Init_thread");
+    mpi_.Comm_set_errhandler(mpi_.world(), mpi_.errors_return());
+    Check(mpi_.Comm_rank(mpi_.world(), &rank_), "MPI_Comm_rank");
+    Check(mpi_.Comm_size(mpi_.world(), &count_), "MPI_Comm_size");
+  }
+
+  int rank() const override { return rank_; }
+  int count() const override { return count_; }
+
+  std::string Version() override {
+    char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
+    int length = 0;
+    mpi_.Get_library_version(text, &length);
+    const std::string all(text);
+    return EscapeControl(all.substr(0, all.find_first_of(",\n")));
+  }
+
+  std::vector<std::string> AllGather(const std::string& own) override {
+    const size_t bytes = own.size();
+    std::string all(bytes * static_cast<size_t>(count_), '\0');
+    Check(mpi_.Allgather(own.data(), Count(bytes), mpi_.bytes(), all.data(), Count(bytes),
+                         mpi_.bytes(), mpi_.world()),
+          "MPI_Allgather");
+    std::vector<std::string> parts;
+    for (int r = 0; r < count_; ++r) parts.push_back(all.substr(static_cast<size_t>(r) * bytes, bytes));
+    return parts;
+  }
+
+  void AllReduce(std::span<float> values) override {
+    Check(mpi_.Allreduce(MPI_IN_PLACE, values.data(), Count(values.size()), mpi_.floats(), mpi_.sum(),
+                         mpi_.world()),
+          "MPI_Allreduce");
+  }
+
+  void Send(std::span<const float> values, int rank, int tag) override {
+    pending_.push_back({{}, rank});
+    Check(mpi_.Isend(values.data(), Count(values.size()), mpi_.floats(), rank, tag, mpi_.world(),
+                     &pending_.back().request),
+          "MPI_Isend");
+  }
+
+  void Receive(std::span<float> values, int rank, int tag) override {
+    pending_.push_back({{}, rank});
+    Check(mpi_.Irecv(values.data(), Count(values.size()), mpi_.floats(), rank, tag, mpi_.world(),
+                     &pending_.back().request),
+          "MPI_Irecv");
+  }
+
+  // A done request is null, which tests as done again.
+  bool AllDone(int* missing) override {
+    *missing = -1;
+    for (Message& message : pending_) {
+      int done = 0;
+      Check(mpi_.Test(&message.request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+      if (done == 0) *missing = message.rank;
+    }
+    if (*missing >= 0) return false;
+    pending_.clear();
+    return true;
+  }
+
+  void Finish() override { Check(mpi_.Finalize(), "MPI_Finalize"); }
+  void Abort(int code) override { mpi_.Abort(mpi_.world(), code); }
+
+ private:
+  struct Message {
+    MPI_Request request;
+    int rank;
+  };
+
+  static int Count(size_t size) {
+    if (size > INT_MAX) throw Error(ErrorCode::kInternal, "a message is too large for MPI");
+    return static_cast<int>(size);
+  }
+
+  void Check(int result, const char* call) const {
+    if (result == MPI_SUCCESS) return;
+    char text[MPI_MAX_ERROR_STRING] = {};
+    int length = 0;
+    mpi_.Error_string(result, text, &length);
+    throw Error(ErrorCode::kPeerLost, Join(call, " failed: ", EscapeControl(text)));
+  }
+
+  Table mpi_;
+  int rank_ = 0, count_ = 1;
+  std::vector<Message> pending_;
+};
+
+}  // namespace
+
+std::string MpiLibrary::WhyNot() { return ""; }
+std::unique_ptr<MpiLibrary> MpiLibrary::Start() { return std::make_unique<Library>(); }
+
+}  // namespace trainer
+
+#else
+
+namespace trainer {
+
+std::string MpiLibrary::WhyNot() {
+  return "this build has no MPI: install libopenmpi-dev and build again (TRAINER_MPI), or start "
+         "ranks on one machine with --ranks=N";
+}
+std::unique_ptr<MpiLibrary> MpiLibrary::Start() {
+  throw Error(ErrorCode::kUnavailable, WhyNot());
+}
+
+}  // namespace trainer
+
+#endif

@@ -1,0 +1,43 @@
+#pragma once
+// MPI, opened when ranks need it: a process that trains alone neither loads nor starts it.
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace trainer {
+
+// The world of mpirun or srun. Every call is made by the thread that made the object. Errors are
+// thrown as kUnavailable (MPI itself cannot be had) or kPeerLost, with the call and the reason.
+class MpiLibrary {
+ public:
+  // Why this build has no MPI; "" where it has.
+  static std::string WhyNot();
+  // Opens the library and joins the world.
+  static std::unique_ptr<MpiLibrary> Start();
+
+  virtual ~MpiLibrary() = default;
+  virtual int rank() const = 0;
+  virtual int count() const = 0;
+  // "Open MPI v4.1.4"
+  virtual std::string Version() = 0;
+  // What each rank gave, by rank; all give as many bytes.
+  virtual std::vector<std::string> AllGather(const std::string& own) = 0;
+  // The library's own sum, to compare with.
+  virtual void AllReduce(std::span<float> values) = 0;
+
+  // Messages under way, by number.
+  virtual void Send(std::span<const float> values, int rank, int tag) = 0;
+  virtual void Receive(std::span<float> values, int rank, int tag) = 0;
+  // Whether all of them are done, which are then forgotten; any thread of this rank may not touch
+  // their values before. The rank of one that is not, or -1, goes to `*missing`.
+  virtual bool AllDone(int* missing) = 0;
+
+  // Leaves the world, with all others.
+  virtual void Finish() = 0;
+  // Ends the processes of the world.
+  virtual void Abort(int code) = 0;
+};
+
+}  // namespace trainer

@@ -1,0 +1,85 @@
+#include "mpi_link.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "add.h"
+#include "futex.h"
+
+namespace trainer {
+namespace {
+
+constexpr int kPieceTag = 1, kSumTag = 2;
+constexpr size_t kWhole = 4096;    // floats; below, one step of latency beats half the bytes
+constexpr size_t kPart = 1 << 21;  // floats at a time, which bounds the memory for pieces
+
+}  // namespace
+
+void MpiLink::Sum(int lane, std::span<float> values) {
+  for (size_t begin = 0; begin < values.size(); begin += kPart) {
+    SumPart(partners_[static_cast<size_t>(lane)],
+            values.subspan(begin, std::min(kPart, values.size() - begin)));
+  }
+}
+
+void MpiLink::SumPart(const std::vector<int>& ranks, std::span<float> values) {
+  const size_t nodes = ranks.size();
+  const bool whole = values.size() <= kWhole;
+  const auto piece = [&](size_t node) {
+    if (whole) return values;
+    const size_t begin = values.size() * node / nodes;
+    return values.subspan(begin, values.size() * (node + 1) / nodes - begin);
+  };
+  const auto self = static_cast<size_t>(node_);
+  const std::span<float> own = piece(self);
+  received_.resize(std::max(received_.size(), own.size() * (nodes - 1)));
+  for (size_t node = 0, slot = 0; node < nodes; ++node) {
+    if (node == self) continue;
+    const std::span<float> from = std::span(received_).subspan(own.size() * slot++, own.size());
+    mpi_.Receive(from, ranks[node], kPieceTag);
+    mpi_.Send(piece(node), ranks[node], kPieceTag);
+  }
+  Wait();
+  AddPiece(own);
+  if (whole) return;
+  for (size_t node = 0; node < nodes; ++node) {
+    if (node == self) continue;
+    mpi_.Receive(piece(node), ranks[node], kSumTag);
+    mpi_.Send(own, ranks[node], kSumTag);
+  }
+  Wait();
+}
+
+// In the order of the machines, this one's at its place.
+void MpiLink::AddPiece(std::span<float> own) {
+  parts_.clear();
+  const float* next = received_.data();
+  for (int node = 0; node < nodes(); ++node) {
+    parts_.push_back(node == node_ ? own.data() : next);
+    if (node != node_) next += own.size();
+  }
+  AddParts(parts_, own.data(), own.size());
+}
+
+// MPI makes progress where it is asked. Where the cores compute meanwhile it is asked less often.
+void MpiLink::Wait() {
+  constexpr int64_t kSpin = 20'000;  // nanoseconds
+  const int64_t begin = MonotonicNs();
+  int missing = -1;
+  while (!mpi_.AllDone(&missing)) {
+    check_();
+    const int64_t now = MonotonicNs();
+    if (now - begin < kSpin) continue;
+    slot_.link_rank = missing;
+    slot_.link_since = begin;
+    if (may_sleep_()) {
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    } else {
+      std::this_thread::yield();
+    }
+  }
+  slot_.link_since = 0;
+}
+
+}  // namespace trainer

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "mpi_library.h"
+#include "node_block.h"
+#include "node_link.h"
+
+namespace trainer {
+
+// Sums between machines: each sends every other one the piece that it is to add (all of it, where
+// that is little), adds its own piece in the order of the machines, and sends the sum to all.
+class MpiLink final : public NodeLink {
+ public:
+  // partners[lane][node] is a rank of the world; this one is on `node` and says in `slot` for whom it
+  // waits. `may_sleep` tells whether
+  // the cores have other work; `check` throws when the run has failed.
+  MpiLink(MpiLibrary& mpi, RankSlot& slot, std::vector<std::vector<int>> partners, int node,
+          std::function<bool()> may_sleep, std::function<void()> check)
+      : mpi_(mpi),
+        slot_(slot),
+        partners_(std::move(partners)),
+        node_(node),
+        may_sleep_(std::move(may_sleep)),
+        check_(std::move(check)) {}
+
+  int nodes() const override { return static_cast<int>(partners_.front().size()); }
+  int lanes() const override { return static_cast<int>(partners_.size()); }
+  void Sum(int lane, std::span<float> values) override;
+
+ private:
+  void SumPart(const std::vector<int>& ranks, std::span<float> values);
+  void AddPiece(std::span<float> own);
+  void Wait();
+
+  MpiLibrary& mpi_;
+  RankSlot& slot_;
+  std::vector<std::vector<int>> partners_;
+  int node_;
+  std::function<bool()> may_sleep_;
+  std::function<void()> check_;
+  std::vector<float> received_;
+  std::vector<const float*> parts_;
+};
+
+}  // namespace trainer

@@ -1,0 +1,27 @@
+#pragma once
+// Which cores the ranks of a machine may run on.
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace trainer {
+
+using CoreSet = std::array<uint64_t, 16>;  // one bit per CPU; further CPUs are left out
+
+CoreSet OwnCores();
+void RunOn(const CoreSet& cores);  // this process, where the system allows it
+int CountCores(const CoreSet& cores);
+
+// As many sets of equal size, none with a core of another; empty where there are fewer cores.
+std::vector<CoreSet> SplitCores(const CoreSet& cores, int ranks);
+
+// How many of the ranks, this one included, may run on a core of rank `own`.
+int RanksOnCoresOf(const std::vector<CoreSet>& of_ranks, int own);
+
+// What to do about ranks that share cores which are too few for them; "" where none do. `ranks`
+// are their numbers.
+std::string CrowdWarning(const std::vector<CoreSet>& of_ranks, const std::vector<int>& ranks);
+
+}  // namespace trainer

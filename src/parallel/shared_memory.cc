@@ -1,0 +1,80 @@
+#include "shared_memory.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "trainer/base/error.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+std::string ErrnoText() { return std::generic_category().message(errno); }
+
+}  // namespace
+
+SharedMemory::SharedMemory(size_t bytes)
+    : fd_(memfd_create("trainer", MFD_CLOEXEC)), bytes_(bytes) {
+  if (fd_ < 0 || ftruncate(fd_, static_cast<off_t>(bytes)) != 0) {
+    const std::string why = ErrnoText();
+    CloseDescriptor();
+    throw Error(ErrorCode::kResource,
+                Join("cannot make ", bytes, " bytes of memory that ranks share: ", why));
+  }
+  Map();
+}
+
+SharedMemory::SharedMemory(int fd, size_t bytes) : fd_(fd), bytes_(bytes) {
+  fcntl(fd_, F_SETFD, FD_CLOEXEC);
+  Map();
+}
+
+SharedMemory::SharedMemory(pid_t process, int fd, size_t bytes) : bytes_(bytes) {
+  const std::string path = Join("/proc/", process, "/fd/", fd);
+  fd_ = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (fd_ < 0) {
+    throw Error(ErrorCode::kUnavailable, Join("cannot open the memory of process ", process, " (",
+                                              path, "): ", ErrnoText()));
+  }
+  Map();
+}
+
+SharedMemory::SharedMemory(SharedMemory&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)),
+      bytes_(std::exchange(other.bytes_, 0)),
+      data_(std::exchange(other.data_, nullptr)) {}
+
+SharedMemory& SharedMemory::operator=(SharedMemory&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(data_, other.data_);
+  return *this;
+}
+
+SharedMemory::~SharedMemory() {
+  if (data_ != nullptr) munmap(data_, bytes_);
+  CloseDescriptor();
+}
+
+void SharedMemory::CloseDescriptor() {
+  if (fd_ >= 0) close(std::exchange(fd_, -1));
+}
+
+void SharedMemory::Map() {
+  void* const at = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
+  if (at == MAP_FAILED) {
+    const std::string why = ErrnoText();
+    CloseDescriptor();
+    throw Error(ErrorCode::kResource,
+                Join("cannot map ", bytes_, " bytes of memory that ranks share: ", why));
+  }
+  data_ = static_cast<char*>(at);
+  madvise(data_, bytes_, MADV_HUGEPAGE);  // a wish
+}
+
+}  // namespace trainer

@@ -1,0 +1,132 @@
+#include "watch.h"
+
+#include <glog/logging.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+
+#include "futex.h"
+#include "trainer/base/error.h"
+#include "trainer/base/own_file.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kInterval{100};
+
+int64_t Ns(milliseconds time) { return std::chrono::nanoseconds(time).count(); }
+
+double Seconds(int64_t ns) { return static_cast<double>(ns / 100'000'000) / 10; }
+
+bool IsGone(pid_t process) { return process > 0 && kill(process, 0) != 0 && errno == ESRCH; }
+
+}  // namespace
+
+Watch::Watch(const NodeBlock& block, int local, const std::vector<std::string>& names,
+             const WatchTimes& times)
+    : block_(block),
+      local_(local),
+      own_(block.slot(local)),
+      names_(names),
+      times_(times),
+      seen_(static_cast<size_t>(block.locals())),
+      thread_([this] { Loop(); }) {}
+
+Watch::~Watch() {
+  ending_ = true;
+  FutexWakeAll(block_.failure_word());
+  thread_.join();
+}
+
+void Watch::Loop() {
+  int64_t failed = 0;  // since when
+  while (!ending_) {
+    const Failure failure = block_.failure();
+    const int64_t now = MonotonicNs();
+    if (failure.code == 0) {
+      LookAtPeers(now);
+      LookAtLink(now);
+      if (!ending_) FutexWait(block_.failure_word(), 0, kInterval);
+      continue;
+    }
+    if (failed == 0) failed = now;
+    if (now - failed > Ns(times_.grace)) {
+      RemoveOwnFile();
+      _exit(failure.code);
+    }
+    std::this_thread::sleep_for(milliseconds(10));
+  }
+}
+
+// Whether it is behind this rank and no other one is behind it: then nobody keeps it waiting.
+bool Watch::IsLast(int local) const {
+  const uint32_t posted = block_.slot(local).posted.load();
+  if (static_cast<int32_t>(posted - own_.posted.load()) >= 0) return false;
+  for (int other = 0; other < block_.locals(); ++other) {
+    if (static_cast<int32_t>(block_.slot(other).posted.load() - posted) < 0) return false;
+  }
+  return true;
+}
+
+bool Watch::IsFirstReport(int local) const {
+  RankSlot& other = block_.slot(local);
+  const uint32_t now = other.posted.load() + 1;
+  return other.reported.exchange(now) != now;
+}
+
+void Watch::LookAtPeers(int64_t now) {
+  const int64_t since = own_.waiting_since.load();
+  for (int local = 0; local < block_.locals(); ++local) {
+    Seen& seen = seen_[static_cast<size_t>(local)];
+    const uint32_t progress = block_.slot(local).progress.load();
+    if (seen.changed == 0 || progress != seen.progress) seen = {progress, now};
+    if (since == 0 || now - since < Ns(kInterval) || !IsLast(local)) continue;
+    LookAtPeer(local, now - std::max(since, seen.changed));
+  }
+}
+
+void Watch::LookAtPeer(int local, int64_t silent) {
+  const RankSlot& other = block_.slot(local);
+  const int rank = other.rank.load();
+  const std::string& name = names_[static_cast<size_t>(rank)];
+  const std::string last = Join("; its last iteration was ", other.iterations.load());
+  if (IsGone(other.process.load())) {
+    return GiveUp(rank, Join(name, " has ended without a word", last,
+                             ". Go on from the newest snapshot (--resume=auto)"));
+  }
+  if (other.link_since.load() != 0) return;  // another machine keeps it waiting
+  if (silent > Ns(times_.give_up)) {
+    return GiveUp(rank, Join(name, " has been silent for ", Seconds(silent), " s", last,
+                             ". The run ends (--peer_timeout)"));
+  }
+  if (silent < Ns(times_.warn_after) || !IsFirstReport(local)) return;
+  LOG(WARNING) << "Waiting for " << name << ", silent for " << Seconds(silent) << " s" << last;
+}
+
+// Another machine's rank; MPI tells nothing of it but that its message is missing.
+void Watch::LookAtLink(int64_t now) {
+  const int64_t since = own_.link_since.load();
+  if (since == 0) return;
+  const int rank = own_.link_rank.load();
+  const std::string& name = names_[static_cast<size_t>(rank)];
+  const int64_t silent = now - since;
+  if (silent > Ns(times_.give_up)) {
+    return GiveUp(rank, Join(name, " has been silent for ", Seconds(silent),
+                             " s; the last iteration here was ", own_.iterations.load(),
+                             ". The run ends (--peer_timeout)"));
+  }
+  if (silent < Ns(times_.warn_after) || !IsFirstReport(local_)) return;
+  LOG(WARNING) << "Waiting for " << name << ", silent for " << Seconds(silent) << " s";
+}
+
+void Watch::GiveUp(int rank, const std::string& message) const {
+  if (!block_.Claim({static_cast<int>(ErrorCode::kPeerLost), rank})) return;
+  std::fprintf(stderr, "error: %s\n", message.c_str());
+}
+
+}  // namespace trainer

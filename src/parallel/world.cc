@@ -1,0 +1,244 @@
+#include "trainer/parallel/world.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <thread>
+
+#include "bucket_size.h"
+#include "exchange.h"
+#include "mpi_link.h"
+#include "mpi_thread.h"
+#include "own_pump.h"
+#include "place.h"
+#include "rank_cores.h"
+#include "thread_pump.h"
+#include "trainer/base/error.h"
+#include "trainer/base/text.h"
+#include "trainer/base/threads.h"
+#include "trainer/parallel/environment.h"
+#include "trainer/parallel/failure.h"
+#include "watch.h"
+
+namespace trainer {
+namespace {
+
+class WorldOfRanks final : public World {
+ public:
+  WorldOfRanks(Place place, std::unique_ptr<MpiThread> thread, std::unique_ptr<MpiLibrary> mpi,
+               const WorldSettings& settings);
+  ~WorldOfRanks() override { StopPump(); }
+
+  ReplicaGroup& group() override { return *exchange_; }
+  const std::vector<std::string>& names() const override { return place_.names; }
+  std::string Describe() const override;
+  const std::string& warning() const override { return warning_; }
+  bool AllReduceByMpi(std::span<float> values) override;
+  void Finish() override;
+
+  // All that needs the other ranks.
+  void Begin(const WorldSettings& settings);
+  const NodeBlock& block() const { return *place_.block; }
+  const Place& place() const { return place_; }
+  bool finished() const { return finished_; }
+  void Abort(int code);
+
+ private:
+  RankSlot& slot() const { return place_.block->slot(place_.map.local); }
+  void ConnectMachines();
+  void ShareCores();
+  void StopPump();
+  void Tell(const Error& error) const;
+
+  Place place_;
+  std::unique_ptr<MpiThread> thread_;  // null without MPI
+  std::unique_ptr<MpiLibrary> mpi_;
+  Waiter waiter_;
+  SharedGradients gradients_;
+  std::unique_ptr<MpiLink> link_;  // null on one machine
+  NodeSum sum_;
+  ThreadPump thread_pump_;
+  OwnPump own_pump_;
+  std::unique_ptr<Exchange> exchange_;
+  Watch watch_;
+  ExchangeSpeed speed_;
+  size_t bucket_bytes_ = 0;
+  std::string mpi_version_, warning_;
+  bool finished_ = false;
+  bool serving_ = false;
+};
+
+std::unique_ptr<WorldOfRanks>& Own() {
+  static std::unique_ptr<WorldOfRanks> world;
+  return world;
+}
+
+std::unique_ptr<MpiLink> MakeLink(MpiLibrary* mpi, const Place& place, const ThreadPump& pump) {
+  if (place.map.nodes() < 2) return nullptr;
+  const NodeBlock& block = *place.block;
+  return std::make_unique<MpiLink>(
+      *mpi, block.slot(place.map.local), place.map.Lanes(), place.map.node,
+      [&pump] { return !pump.IsAwaited(); },
+      [&block] {
+        if (block.failure().code != 0) throw EndedByPeer(block.failure().code);
+      });
+}
+
+WorldOfRanks::WorldOfRanks(Place place, std::unique_ptr<MpiThread> thread,
+                           std::unique_ptr<MpiLibrary> mpi, const WorldSettings& settings)
+    : place_(std::move(place)),
+      thread_(std::move(thread)),
+      mpi_(std::move(mpi)),
+      waiter_(*place_.block, place_.map.local),
+      gradients_(*place_.block, place_.map.local,
+                 [this] {
+                   float one = 1;
+                   exchange_->Sum({&one, 1});
+                 }),
+      link_(MakeLink(mpi_.get(), place_, thread_pump_)),
+      sum_(*place_.block, place_.map.local, gradients_, link_.get()),
+      thread_pump_(*place_.block, place_.map.local, sum_),
+      own_pump_(sum_, waiter_),
+      watch_(*place_.block, place_.map.local, place_.names,
+             {settings.warn_after, settings.peer_timeout}) {
+  Pump& pump = link_ == nullptr ? static_cast<Pump&>(own_pump_) : thread_pump_;
+  exchange_ = std::make_unique<Exchange>(place_.replica, pump, slot(), gradients_);
+}
+
+void WorldOfRanks::Begin(const WorldSettings& settings) {
+  if (mpi_ != nullptr) thread_->Run([&] { mpi_version_ = mpi_->Version(); });
+  if (link_ != nullptr) {
+    serving_ = true;
+    thread_->Start([this] { thread_pump_.Serve([this](const Error& e) { Tell(e); }); });
+  }
+  ShareCores();
+  speed_ = MeasureExchange(*exchange_);
+  bucket_bytes_ = settings.bucket_bytes > 0 ? settings.bucket_bytes : BucketBytes(speed_);
+  exchange_->SetBucket(std::max<size_t>(1, bucket_bytes_ / sizeof(float)));
+}
+
+// An error of the thread that calls MPI.
+void WorldOfRanks::Tell(const Error& error) const {
+  if (!block().Claim({static_cast<int>(error.code()), place_.replica.rank})) return;
+  std::fprintf(stderr, "error: %s%s\n", RankPrefix().c_str(), error.what());
+}
+
+// Each rank of the machine says where it may run.
+void WorldOfRanks::ShareCores() {
+  const CoreSet own = OwnCores();
+  for (size_t i = 0; i < own.size(); ++i) slot().cores[i] = own[i];
+  float one = 1;
+  exchange_->Sum({&one, 1});
+  std::vector<CoreSet> of_ranks(place_.map.own().size());
+  for (size_t local = 0; local < of_ranks.size(); ++local) {
+    for (size_t i = 0; i < own.size(); ++i) {
+      of_ranks[local][i] = block().slot(static_cast<int>(local)).cores[i];
+    }
+  }
+  ShareThreads(RanksOnCoresOf(of_ranks, place_.map.local), block().locals());
+  warning_ = CrowdWarning(of_ranks, place_.map.own());
+  if (!warning_.empty()) waiter_.SetCrowded();
+}
+
+std::string WorldOfRanks::Describe() const {
+  const int nodes = place_.map.nodes();
+  const bool shares = block().locals() > 1;
+  return Join(place_.replica.count, " ranks on ", nodes, nodes == 1 ? " machine" : " machines",
+              "; sums through ",
+              nodes == 1 ? "shared memory"
+              : shares   ? "shared memory within a machine and " + mpi_version_ + " between them"
+                         : mpi_version_,
+              " (", trainer::Describe(speed_), "), gradients in buckets of ",
+              DescribeBytes(bucket_bytes_));
+}
+
+bool WorldOfRanks::AllReduceByMpi(std::span<float> values) {
+  if (mpi_ == nullptr || serving_) return false;
+  thread_->Run([&] { mpi_->AllReduce(values); });
+  return true;
+}
+
+void WorldOfRanks::StopPump() {
+  if (!serving_) return;
+  thread_pump_.Stop();
+  thread_->Run([] {});  // behind it
+  serving_ = false;
+}
+
+void WorldOfRanks::Finish() {
+  float one = 1;
+  exchange_->Sum({&one, 1});
+  slot().state = RankState::kFinished;
+  finished_ = true;
+  StopPump();
+  if (mpi_ != nullptr) thread_->Run([&] { mpi_->Finish(); });
+}
+
+// Does not return where mpirun then ends this process.
+void WorldOfRanks::Abort(int code) {
+  StopPump();
+  if (mpi_ == nullptr) return;
+  // The others of this machine see the failure in shared memory and end by themselves.
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  thread_->Run([&] { mpi_->Abort(code); });
+}
+
+}  // namespace
+
+World* World::Get() { return Own().get(); }
+
+World* JoinWorld(const WorldSettings& settings) {
+  const RankEnvironment environment = ReadRankEnvironment();
+  if (environment.launcher == RankLauncher::kNone) return nullptr;
+  std::unique_ptr<MpiThread> thread;
+  std::unique_ptr<MpiLibrary> mpi;
+  Place place;
+  if (environment.launcher == RankLauncher::kOwn) {
+    place = JoinOwn(environment);
+  } else {
+    if (!MpiLibrary::WhyNot().empty()) throw Error(ErrorCode::kUnavailable, MpiLibrary::WhyNot());
+    thread = std::make_unique<MpiThread>();
+    thread->Run([&] {
+      mpi = MpiLibrary::Start();
+      if (mpi->count() > 1) {
+        place = JoinMpi(*mpi);
+      } else {
+        mpi->Finish();
+      }
+    });
+    if (mpi->count() == 1) return nullptr;
+  }
+  place.block->slot(place.map.local).state = RankState::kJoined;
+  Own() = std::make_unique<WorldOfRanks>(std::move(place), std::move(thread), std::move(mpi), settings);
+  Own()->Begin(settings);
+  return Own().get();
+}
+
+bool IsFirstToFail(int* code) {
+  WorldOfRanks* const world = Own().get();
+  if (world == nullptr || world->finished()) return true;
+  if (world->place().map.node > 0) {
+    // The same error may stop every machine: the first one's message comes first, and ends the run.
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  }
+  if (world->block().Claim({*code, world->place().replica.rank})) return true;
+  *code = world->block().failure().code;
+  return false;
+}
+
+std::string RankPrefix() {
+  const WorldOfRanks* const world = Own().get();
+  if (world == nullptr) return "";
+  return world->names()[static_cast<size_t>(world->place().replica.rank)] + ": ";
+}
+
+int LeaveWorld(int code) {
+  if (Own() == nullptr) return code;
+  if (!Own()->finished()) {
+    IsFirstToFail(&code);
+    Own()->Abort(code);
+  }
+  Own().reset();
+  return code;
+}
+
+}  // namespace trainer

@@ -1,0 +1,46 @@
+// All replicas start from the weights and the rule's state of rank 0.
+
+#include <algorithm>
+
+#include "trainer/base/crc32c.h"
+#include "trainer/base/text.h"
+#include "trainer/solver/solver.h"
+
+namespace trainer {
+
+// Rank 0's numbers go to all, whatever files the others read; then all compare what they have.
+void Solver::ShareWeights() {
+  constexpr size_t kPart = 1 << 18;  // floats
+  std::vector<float> host;
+  uint32_t hash = 0;
+  const auto share = [&](float* values, size_t count) {
+    for (size_t begin = 0; begin < count; begin += kPart) {
+      host.resize(std::min(kPart, count - begin));
+      const size_t bytes = host.size() * sizeof(float);
+      device_.CopyToHost(host.data(), values + begin, bytes);
+      group_->Broadcast(host);
+      device_.CopyToDevice(values + begin, host.data(), bytes);
+      hash = Crc32c(host.data(), bytes, hash);
+    }
+  };
+  share(params_.Weights().data(), params_.Weights().size());
+  const std::vector<Param*>& params = train_net_->params();
+  for (const std::vector<float*>& state : rule_->history()) {
+    for (size_t i = 0; i < state.size(); ++i) {
+      if (state[i] != nullptr) share(state[i], static_cast<size_t>(params[i]->count()));
+    }
+  }
+  RequireEqualWeights(hash);
+}
+
+void Solver::RequireEqualWeights(uint32_t own_hash) {
+  const std::vector<std::string> hashes = group_->Gather(Join(own_hash));
+  for (size_t rank = 1; rank < hashes.size(); ++rank) {
+    if (hashes[rank] == hashes[0]) continue;
+    throw Error(ErrorCode::kProtocol,
+                Join("the weights of rank ", rank, " differ from those of rank 0 after rank 0 sent "
+                     "its own: the connection between them, or the memory of one, is faulty"));
+  }
+}
+
+}  // namespace trainer
