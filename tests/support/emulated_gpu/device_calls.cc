@@ -196,12 +196,14 @@ const char* GetErrorString(int error) {
 
 namespace state_internal {
 void ResetState(const Options& options);
-}
+void AcceptLibraryCalls();
+}  // namespace state_internal
 
 void Reset(const Options& options) {
   const std::scoped_lock lock(Mutex());
   FinishDevice(-1);
   state_internal::ResetState(options);
+  state_internal::AcceptLibraryCalls();
 }
 
 }  // namespace emulated_gpu

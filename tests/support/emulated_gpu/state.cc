@@ -73,7 +73,7 @@ void AddProblem(const std::string& sentence) {
 
 Call::Call(CallKind kind) : lock_(Mutex()) {
   error_ = Get().broken != 0 ? Get().broken : Inject(kind);
-  if (error_ != 0) last_error = error_;
+  if (error_ != 0 && kind != CallKind::kLibrary) last_error = error_;
 }
 
 bool Call::Refused() const { return error_ != 0 && Get().broken == 0; }
