@@ -27,13 +27,12 @@ struct Element {
   }
 };
 
-template <class T>
+template <class T, bool kRelu>
 struct Output {
   ConvPlaces in;
   const T* x;
   const float *weight, *bias;
   T* y;
-  bool relu;
 
   HD void operator()(int64_t i) const {
     const Element out(in, i, in.out_channels, in.out_area);
@@ -47,7 +46,7 @@ struct Output {
       }
     }
     if (bias != nullptr) sum += bias[m];
-    Store(y[i], relu && sum <= 0 ? 0.0f : sum);
+    Store(y[i], kRelu && sum <= 0 ? 0.0f : sum);
   }
 };
 
@@ -111,12 +110,18 @@ class DirectForward final : public ConvForward, Direct {
   size_t ScratchBytes() const override { return 0; }
   void Run(const void* x, const float* weight, const float* bias, void* y,
            std::span<std::byte>) override {
+    const float* const added = desc_.bias ? bias : nullptr;
     WithType(desc_.dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
-      loops_.ForEach(desc_.OutShape().Count(),
-                     Output<T>{places_, static_cast<const T*>(x), weight,
-                               desc_.bias ? bias : nullptr, static_cast<T*>(y), desc_.relu});
+      desc_.relu ? Run<T, true>(x, weight, added, y) : Run<T, false>(x, weight, added, y);
     });
+  }
+
+ private:
+  template <class T, bool kRelu>
+  void Run(const void* x, const float* weight, const float* bias, void* y) const {
+    loops_.ForEach(desc_.OutShape().Count(), Output<T, kRelu>{places_, static_cast<const T*>(x),
+                                                              weight, bias, static_cast<T*>(y)});
   }
 };
 
