@@ -1,0 +1,115 @@
+// What cuBLASLt is asked for, and what happens where it declines. That every product is right is
+// what backend_test shows on a GPU.
+
+#include <random>
+
+#include "cuda/cublas_lt.h"
+#include "cuda/gpu_testing.h"
+
+namespace trainer {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class CublasTest : public EmulatedGpu {
+ protected:
+  static std::vector<float> Random(int64_t count, uint32_t seed) {
+    std::mt19937 random(seed);
+    std::uniform_real_distribution<float> uniform(-1, 1);
+    std::vector<float> values(static_cast<size_t>(count));
+    for (float& value : values) value = uniform(random);
+    return values;
+  }
+
+  // a (m, k) times b (k, n), operands `gap` floats off the start of an allocation.
+  static std::vector<float> Multiply(const Device& gpu, GemmDesc desc, size_t gap = 0) {
+    const auto plan = gpu.MakeGemm(desc);
+    const OnDevice<float> a(gpu, Random(static_cast<int64_t>(gap) + desc.m * desc.k, 1));
+    const OnDevice<float> b(gpu, Random(static_cast<int64_t>(gap) + desc.k * desc.n, 2));
+    const OnDevice<float> bias(gpu, Random(static_cast<int64_t>(gap) + desc.n, 3));
+    const OnDevice<float> c(gpu, gap + static_cast<size_t>(desc.m * desc.n));
+    const OnDevice<std::byte> scratch(gpu, plan->ScratchBytes());
+    plan->Run(a.data() + gap, b.data() + gap, bias.data() + gap, c.data() + gap, scratch.span());
+    const std::vector<float> all = c.Read();
+    return {all.begin() + static_cast<std::ptrdiff_t>(gap), all.end()};
+  }
+  static std::vector<float> Wanted(const GemmDesc& d, size_t gap = 0) {
+    const auto start = static_cast<int64_t>(gap);
+    const std::vector<float> a = Random(start + d.m * d.k, 1), b = Random(start + d.k * d.n, 2);
+    const std::vector<float> bias = Random(start + d.n, 3);
+    std::vector<float> want;
+    for (int64_t i = 0; i < d.m; ++i) {
+      for (int64_t j = 0; j < d.n; ++j) {
+        double sum = d.bias ? bias[gap + j] : 0;
+        for (int64_t l = 0; l < d.k; ++l) {
+          sum += double{a[gap + i * d.k + l]} * b[gap + l * d.n + j];
+        }
+        want.push_back(static_cast<float>(sum));
+      }
+    }
+    return want;
+  }
+  static float Difference(const std::vector<float>& got, const std::vector<float>& want) {
+    float most = 0;
+    for (size_t i = 0; i < want.size(); ++i) most = std::max(most, std::abs(got[i] - want[i]));
+    return most;
+  }
+};
+
+const GemmDesc kSome = {.m = 20, .n = 24, .k = 36, .bias = true};
+
+TEST_F(CublasTest, ComputesProducts) {
+  const auto plan = device().MakeGemm(kSome);
+  EXPECT_EQ(plan->Implementation(), "cublasLt");
+  EXPECT_THAT(plan->Declined(), IsEmpty());
+  EXPECT_LE(Difference(Multiply(device(), kSome), Wanted(kSome)), 1e-5f);
+}
+
+TEST_F(CublasTest, OperandsMayLieAnywhere) {
+  for (const size_t gap : {1, 2, 3, 5}) {
+    EXPECT_LE(Difference(Multiply(device(), kSome, gap), Wanted(kSome, gap)), 1e-5f);
+  }
+}
+
+TEST_F(CublasTest, ABiasOn16BitsFollowsTheProduct) {
+  GemmDesc desc = kSome;
+  desc.dtype = desc.out_dtype = DType::kBF16;
+  EXPECT_EQ(device().MakeGemm(desc)->Implementation(), "cublasLt, then the bias");
+}
+
+TEST_F(CublasTest, DeterministicResultsRepeat) {
+  const auto gpu = MakeGpuDevice({.deterministic = true});
+  const std::vector<float> first = Multiply(*gpu, kSome);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(Multiply(*gpu, kSome), first);
+}
+
+TEST_F(CublasTest, NumbersAreRoundedOnlyWhereTheUserAllowsIt) {
+  const auto rounding = MakeGpuDevice({.tf32 = true});
+  const float rounded = Difference(Multiply(*rounding, kSome), Wanted(kSome));
+  EXPECT_GT(rounded, 1e-5f);
+  EXPECT_LE(rounded, 2e-2f);
+}
+
+TEST_F(CublasTest, WhatItDeclinesOwnKernelsCompute) {
+  emulated_gpu::RefuseLibraryCalls("cublasLtMatmulAlgoGetHeuristic");
+  const auto plan = device().MakeGemm(kSome);
+  EXPECT_EQ(plan->Implementation(), "loops");
+  EXPECT_THAT(plan->Declined(), ElementsAre("cublasLt: it has no algorithm for this"));
+  EXPECT_LE(Difference(Multiply(device(), kSome), Wanted(kSome)), 1e-5f);
+}
+
+TEST_F(CublasTest, WithoutTheLibraryOwnKernelsCompute) {
+  const cuda::CublasLt* before = cuda::GetCublasLt();
+  cuda::SetCublasLt(nullptr);
+  EXPECT_THAT(device().MakeGemm(kSome)->Declined(),
+              ElementsAre("cublasLt: the library was not found"));
+  EXPECT_LE(Difference(Multiply(device(), kSome), Wanted(kSome)), 1e-5f);
+  EXPECT_THAT(FindGpus().missing, Contains(HasSubstr("cuBLASLt 12 or 13 was not found")));
+  cuda::SetCublasLt(before);
+}
+
+}  // namespace
+}  // namespace trainer
