@@ -9,6 +9,7 @@
 namespace trainer {
 namespace {
 
+constexpr size_t kMailed = 1024;  // floats of gradients, at most, that one stage sums faster than two
 constexpr size_t kLine = 16;  // floats in a cache line, so that no two ranks write to one
 
 // The part of `count` numbers that part `i` of `parts` has.
@@ -86,7 +87,7 @@ void NodeSum::BeginPart() {
     return;
   }
   const std::span<float> rest = values_.subspan(done_);
-  if (rest.size() > NodeBlock::kMailbox && !gradients_.Everywhere(rest).empty()) {
+  if (rest.size() > kMailed && !gradients_.Everywhere(rest).empty()) {
     part_ = rest;
     stage_ = Stage::kReady;
   } else {
