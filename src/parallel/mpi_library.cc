@@ -8,6 +8,7 @@
 #include <mpi.h>
 
 #include <climits>
+#include <list>
 
 namespace trainer {
 namespace {
@@ -17,7 +18,8 @@ namespace {
 struct Table {
 #define TRAINER_MPI_CALLS(X)                                                                     \
   X(Init_thread) X(Comm_rank) X(Comm_size) X(Get_library_version) X(Allgather) X(Allreduce)      \
-  X(Isend) X(Irecv) X(Test) X(Finalize) X(Abort) X(Comm_set_errhandler) X(Error_string)
+  X(Isend) X(Irecv) X(Test) X(Finalize) X(Abort) X(Comm_set_errhandler) X(Error_string)  \
+  X(Iprobe) X(Recv)
 #define TRAINER_MPI_MEMBER(name) decltype(&MPI_##name) name = nullptr;
   TRAINER_MPI_CALLS(TRAINER_MPI_MEMBER)
 #ifdef OPEN_MPI  // objects, whose addresses are the handles
@@ -139,6 +141,31 @@ class Library final : public MpiLibrary {
     return true;
   }
 
+  // Messages of a few bytes are buffered by MPI: nobody waits for them.
+  void SendBeat(int rank) override {
+    std::erase_if(beats_, [&](MPI_Request& request) {
+      int done = 0;
+      Check(mpi_.Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+      return done != 0;
+    });
+    beats_.emplace_back();
+    Check(mpi_.Isend(&kBeat, 1, mpi_.bytes(), rank, kBeatTag, mpi_.world(), &beats_.back()),
+          "MPI_Isend");
+  }
+
+  bool TakeBeats(int rank) override {
+    bool any = false;
+    for (;;) {
+      int there = 0;
+      Check(mpi_.Iprobe(rank, kBeatTag, mpi_.world(), &there, MPI_STATUS_IGNORE), "MPI_Iprobe");
+      if (there == 0) return any;
+      char beat = 0;
+      Check(mpi_.Recv(&beat, 1, mpi_.bytes(), rank, kBeatTag, mpi_.world(), MPI_STATUS_IGNORE),
+            "MPI_Recv");
+      any = true;
+    }
+  }
+
   void Finish() override { Check(mpi_.Finalize(), "MPI_Finalize"); }
   void Abort(int code) override { mpi_.Abort(mpi_.world(), code); }
 
@@ -161,7 +188,11 @@ class Library final : public MpiLibrary {
     throw Error(ErrorCode::kPeerLost, Join(call, " failed: ", EscapeControl(text)));
   }
 
+  static constexpr char kBeat = 1;
+  static constexpr int kBeatTag = 100;
+
   Table mpi_;
+  std::list<MPI_Request> beats_;  // under way
   int rank_ = 0, count_ = 1;
   std::vector<Message> pending_;
 };
