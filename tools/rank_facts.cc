@@ -76,8 +76,7 @@ std::string Texts(const SolverSpec& spec) {
 
 }  // namespace
 
-void RequireEqualRanks(World& world, const SolverSpec& spec, const Device& device,
-                       const std::string& start) {
+void RequireEqualRanks(World& world, const SolverSpec& spec, const Device& device) {
   if (device.kind() != DeviceKind::kCpu) {
     throw Error(ErrorCode::kUnavailable,
                 "several ranks compute on the CPU alone in this build; leave out --gpu, or train "
@@ -87,7 +86,6 @@ void RequireEqualRanks(World& world, const SolverSpec& spec, const Device& devic
                    {{"the program", Program()},
                     {"the solver and its nets", Texts(spec)},
                     {"the data", Data(spec)},
-                    {"where to start from", start.empty() ? "the beginning" : start},
                     {"the number of threads", Join(AvailableThreads())},
                     {"the processor", device.Describe()}});
 }

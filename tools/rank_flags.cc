@@ -67,12 +67,13 @@ bool StartsRanks(const Flags& flags) {
   return ranks > 1;
 }
 
-World* JoinRanks(const Flags& flags) {
+World* JoinRanks(const Flags& flags, int patience) {
   const std::string warning = ReadRankEnvironment().warning;
   if (!warning.empty()) LOG(WARNING) << warning;
   WorldSettings settings;
   settings.bucket_bytes = static_cast<size_t>(flags.Whole("bucket_size")) * 1024;
-  settings.peer_timeout = std::chrono::seconds(flags.Whole("peer_timeout"));
+  settings.peer_timeout = std::chrono::seconds(flags.Whole("peer_timeout")) +
+                          std::chrono::seconds(patience);
   settings.warn_after = std::chrono::seconds(flags.Whole("peer_warning"));
   World* const world = JoinWorld(settings);
   if (world == nullptr) return nullptr;

@@ -20,16 +20,16 @@ std::vector<Flag> WithRankFlags(std::vector<Flag> flags);
 bool StartsRanks(const Flags& flags);
 
 // JoinWorld, with the flags; logs how sums travel, and ranks other than 0 log warnings alone from
-// here on. Warns of tasks of a batch system that nothing joins. Null in a run alone.
-World* JoinRanks(const Flags& flags);
+// here on. Warns of tasks of a batch system that nothing joins. Null in a run alone. A rank may
+// wait `patience` seconds for something else before it is silent.
+World* JoinRanks(const Flags& flags, int patience = 0);
 
 // Makes of --global_batch and --scale_lr what the run uses, and logs its batch and rate. Throws
 // kUsage where a batch cannot be divided.
 void ScaleForRanks(const Flags& flags, const Replica& replica, SolverSpec* spec);
 
-// Throws kProtocol where another rank has another program, solver, net, data, start, number of
-// threads or kind of processor; kUnavailable for a GPU.
-void RequireEqualRanks(World& world, const SolverSpec& spec, const Device& device,
-                       const std::string& start);
+// Throws kProtocol where another rank has another program, solver, net, data, number of threads or
+// kind of processor; kUnavailable for a GPU.
+void RequireEqualRanks(World& world, const SolverSpec& spec, const Device& device);
 
 }  // namespace trainer

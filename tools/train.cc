@@ -11,6 +11,7 @@
 #include "trainer/checkpoint/snapshot_files.h"
 #include "trainer/checkpoint/snapshot_lock.h"
 #include "trainer/config/resolved.h"
+#include "trainer/parallel/agreement.h"
 #include "trainer/parallel/launch.h"
 #include "trainer/solver/solver.h"
 #include "verb.h"
@@ -123,7 +124,7 @@ class Train final : public Verb {
     static_cast<void>(ChooseDevice(flags));  // before the files are read
     if (StartsRanks(flags)) return LaunchRanks(flags.Whole("ranks"));
     SignalWatch signals(ReadEffects(flags));
-    World* const world = JoinRanks(flags);
+    World* const world = JoinRanks(flags, flags.Whole("lock_wait"));
     const int code = RunRank(flags, signals, world);
     if (world != nullptr) world->Finish();
     return code;
@@ -142,8 +143,9 @@ class Train final : public Verb {
     const std::unique_ptr<Device> device = MakeLoggedDevice(choice);
     LOG(INFO) << DescribeThreads();
     LOG(INFO) << "Initializing solver from parameters: \n" << spec.proto.DebugString();
-    options.snapshot = StateToResume(flags, spec);
-    if (world != nullptr) RequireEqualRanks(*world, spec, *device, options.snapshot);
+    if (world != nullptr) RequireEqualRanks(*world, spec, *device);
+    if (replica.rank == 0) options.snapshot = StateToResume(flags, spec);
+    if (world != nullptr) options.snapshot = TextOfRank0(world->group(), options.snapshot);
     options.allow_outside = flags.Switch("allow_outside");
     if (options.snapshot.empty()) {
       options.weights = WeightFiles(flags, spec);

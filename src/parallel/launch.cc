@@ -28,7 +28,7 @@ namespace {
 
 constexpr std::array kHandedOn = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 // What failing ranks have to end by themselves, before they are killed.
-constexpr int64_t kPatience = 10'000'000'000;  // nanoseconds
+constexpr int64_t kPatience = 7'000'000'000;  // nanoseconds
 
 std::vector<std::string> OwnCommand() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);

@@ -138,6 +138,14 @@ TEST(AgreementTest, NamesTheRanksAndTheLinesThatDiffer) {
                                 HasSubstr("has 'base_lr: 0.2'"))));
 }
 
+TEST(AgreementTest, HandsOnATextOfRank0) {
+  ExpectRanks(3, [](World& world) {
+    const bool first = world.group().replica().rank == 0;
+    EXPECT_EQ(TextOfRank0(world.group(), first ? "a \xc3\xa4 path" : "other"), "a \xc3\xa4 path");
+    EXPECT_EQ(TextOfRank0(world.group(), first ? "" : "other"), "");
+  });
+}
+
 TEST(AgreementTest, LetsEqualRanksGoOn) {
   ExpectRanks(3, [](World& world) {
     RequireAgreement(world.group(), world.names(), {{"the program", "trainer 1"}, {"none", ""}});

@@ -19,4 +19,7 @@ struct Fact {
 void RequireAgreement(ReplicaGroup& group, const std::vector<std::string>& names,
                       const std::vector<Fact>& facts);
 
+// The text of rank 0.
+std::string TextOfRank0(ReplicaGroup& group, const std::string& own);
+
 }  // namespace trainer
