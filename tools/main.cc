@@ -39,8 +39,8 @@ int Run(const std::vector<std::string>& arguments) {
 
 void Say(const std::string& message) {
   constexpr size_t kLongest = 4000;  // names from files have no limit of their own
-  std::fprintf(stderr, "error: %s%s%s\n", RankPrefix().c_str(),
-               message.substr(0, kLongest).c_str(), message.size() > kLongest ? "..." : "");
+  std::fprintf(stderr, "error: %s%s%s\n", RankPrefix().c_str(), message.substr(0, kLongest).c_str(),
+               message.size() > kLongest ? "..." : "");
 }
 
 // Of several ranks the first that fails speaks for all.

@@ -80,8 +80,8 @@ void ScaleRate(int ranks, caffe::SolverParameter* solver) {
     solver->set_warmup_iter(solver->max_iter() / 20);
     solver->set_warmup_lr(before);
   }
-  LOG(INFO) << "--scale_lr: base_lr is " << solver->base_lr() << ", " << ranks << " times " << before
-            << "; the rate rises to it over the first "
+  LOG(INFO) << "--scale_lr: base_lr is " << solver->base_lr() << ", " << ranks << " times "
+            << before << "; the rate rises to it over the first "
             << std::max(solver->warmup_iter(), solver->rampup_interval()) << " iterations";
 }
 

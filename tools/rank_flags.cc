@@ -43,12 +43,12 @@ std::vector<Flag> RankFlags() {
 std::vector<Flag> WithRankFlags(std::vector<Flag> flags) {
   const std::vector<Flag> of_batch = {
       {.name = "global_batch",
-           .kind = FlagKind::kSwitch,
-           .help = "batch_size of the training net counts for all ranks together, not for each"},
-          {.name = "scale_lr",
-           .kind = FlagKind::kSwitch,
-           .help = "multiply base_lr by the number of ranks; the rate rises to it over "
-                   "warmup_iter (a twentieth of max_iter where the solver has none)"}};
+       .kind = FlagKind::kSwitch,
+       .help = "batch_size of the training net counts for all ranks together, not for each"},
+      {.name = "scale_lr",
+       .kind = FlagKind::kSwitch,
+       .help = "multiply base_lr by the number of ranks; the rate rises to it over "
+               "warmup_iter (a twentieth of max_iter where the solver has none)"}};
   for (const std::vector<Flag>& more : {RankFlags(), of_batch}) {
     flags.insert(flags.end(), more.begin(), more.end());
   }
@@ -72,8 +72,8 @@ World* JoinRanks(const Flags& flags, int patience) {
   if (!warning.empty()) LOG(WARNING) << warning;
   WorldSettings settings;
   settings.bucket_bytes = static_cast<size_t>(flags.Whole("bucket_size")) * 1024;
-  settings.peer_timeout = std::chrono::seconds(flags.Whole("peer_timeout")) +
-                          std::chrono::seconds(patience);
+  settings.peer_timeout =
+      std::chrono::seconds(flags.Whole("peer_timeout")) + std::chrono::seconds(patience);
   settings.warn_after = std::chrono::seconds(flags.Whole("peer_warning"));
   World* const world = JoinWorld(settings);
   if (world == nullptr) return nullptr;

@@ -167,7 +167,8 @@ class Train final : public Verb {
     LOG(INFO) << "Optimization Done.";
     if (result == SolveResult::kFinished) return 0;
     const std::string signal = signals.StopSignal();
-    LOG(INFO) << (signal.empty() ? "A signal to another rank" : signal) << " stopped the run at iteration " << solver.iter()
+    LOG(INFO) << (signal.empty() ? "A signal to another rank" : signal)
+              << " stopped the run at iteration " << solver.iter()
               << "; --snapshot=" << StateName(spec, solver.iter()) << " goes on from there";
     return flags.Whole("stop_exit_code");
   }

@@ -16,10 +16,10 @@ namespace {
 // What is called, under its own name. The types are those of the header; the addresses come from
 // the library.
 struct Table {
-#define TRAINER_MPI_CALLS(X)                                                                     \
-  X(Init_thread) X(Comm_rank) X(Comm_size) X(Get_library_version) X(Allgather) X(Allreduce)      \
-  X(Isend) X(Irecv) X(Test) X(Finalize) X(Abort) X(Comm_set_errhandler) X(Error_string)  \
-  X(Iprobe) X(Recv)
+#define TRAINER_MPI_CALLS(X)                                                                   \
+  X(Init_thread)                                                                               \
+  X(Comm_rank) X(Comm_size) X(Get_library_version) X(Allgather) X(Allreduce) X(Isend) X(Irecv) \
+      X(Test) X(Finalize) X(Abort) X(Comm_set_errhandler) X(Error_string) X(Iprobe) X(Recv)
 #define TRAINER_MPI_MEMBER(name) decltype(&MPI_##name) name = nullptr;
   TRAINER_MPI_CALLS(TRAINER_MPI_MEMBER)
 #ifdef OPEN_MPI  // objects, whose addresses are the handles
@@ -48,9 +48,8 @@ template <class T>
 void Find(void* library, const char* name, T* to) {
   void* const found = dlsym(library, name);
   if (found == nullptr) {
-    throw Error(ErrorCode::kUnavailable,
-                Join("the MPI library " TRAINER_MPI_LIBRARY " has no ", name,
-                     ": it is another one than that of this build"));
+    throw Error(ErrorCode::kUnavailable, Join("the MPI library " TRAINER_MPI_LIBRARY " has no ",
+                                              name, ": it is another one than that of this build"));
   }
   *to = reinterpret_cast<T>(found);
 }
@@ -104,13 +103,14 @@ class Library final : public MpiLibrary {
                          mpi_.bytes(), mpi_.world()),
           "MPI_Allgather");
     std::vector<std::string> parts;
-    for (int r = 0; r < count_; ++r) parts.push_back(all.substr(static_cast<size_t>(r) * bytes, bytes));
+    for (int r = 0; r < count_; ++r)
+      parts.push_back(all.substr(static_cast<size_t>(r) * bytes, bytes));
     return parts;
   }
 
   void AllReduce(std::span<float> values) override {
-    Check(mpi_.Allreduce(MPI_IN_PLACE, values.data(), Count(values.size()), mpi_.floats(), mpi_.sum(),
-                         mpi_.world()),
+    Check(mpi_.Allreduce(MPI_IN_PLACE, values.data(), Count(values.size()), mpi_.floats(),
+                         mpi_.sum(), mpi_.world()),
           "MPI_Allreduce");
   }
 
@@ -212,9 +212,7 @@ std::string MpiLibrary::WhyNot() {
   return "this build has no MPI: install libopenmpi-dev and build again (TRAINER_MPI), or start "
          "ranks on one machine with --ranks=N";
 }
-std::unique_ptr<MpiLibrary> MpiLibrary::Start() {
-  throw Error(ErrorCode::kUnavailable, WhyNot());
-}
+std::unique_ptr<MpiLibrary> MpiLibrary::Start() { throw Error(ErrorCode::kUnavailable, WhyNot()); }
 
 }  // namespace trainer
 

@@ -44,9 +44,9 @@ class MpiLink final : public NodeLink {
   MpiLibrary& mpi_;
   const NodeBlock& block_;
   int local_;
-  uint32_t progress_ = 0;   // of this machine, when the last beat was sent
-  int64_t beat_ = 0;        // when
-  int64_t heard_ = 0;       // when signs of life were last looked for
+  uint32_t progress_ = 0;  // of this machine, when the last beat was sent
+  int64_t beat_ = 0;       // when
+  int64_t heard_ = 0;      // when signs of life were last looked for
   std::vector<std::vector<int>> partners_;
   int node_;
   std::function<bool()> may_sleep_;

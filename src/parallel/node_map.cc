@@ -16,8 +16,7 @@ std::string MachineName(const char* host) {
   std::string boot;
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
   char space[64] = {};
-  [[maybe_unused]] const ssize_t length =
-      readlink("/proc/self/ns/pid", space, sizeof space - 1);
+  [[maybe_unused]] const ssize_t length = readlink("/proc/self/ns/pid", space, sizeof space - 1);
   const char* const wish = std::getenv("TRAINER_MACHINE");
   return std::string(wish == nullptr ? "" : wish) + " " + host + " " + boot + " " + space;
 }

@@ -215,7 +215,8 @@ World* JoinWorld(const WorldSettings& settings) {
     if (mpi->count() == 1) return nullptr;
   }
   place.block->slot(place.map.local).state = RankState::kJoined;
-  Own() = std::make_unique<WorldOfRanks>(std::move(place), std::move(thread), std::move(mpi), settings);
+  Own() =
+      std::make_unique<WorldOfRanks>(std::move(place), std::move(thread), std::move(mpi), settings);
   Own()->Begin(settings);
   return Own().get();
 }

@@ -26,9 +26,8 @@ uint64_t FreshSeed(ReplicaGroup* group) {
   return seed;
 }
 
-std::pmr::memory_resource* GradientMemory(const TrainOptions& options, const Device& device) {
-  if (options.group == nullptr || device.kind() != DeviceKind::kCpu) return nullptr;
-  return options.group->memory();
+std::pmr::memory_resource* GradientMemory(const TrainOptions& options) {
+  return options.group == nullptr ? nullptr : options.group->memory();
 }
 
 }  // namespace
@@ -46,7 +45,7 @@ Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device
       signals_(options.signals),
       group_(options.group),
       replica_(ReplicaOf(options)),
-      params_(device, GradientMemory(options, device)),
+      params_(device, GradientMemory(options)),
       rule_(MakeStepRule(spec)),
       clock_(std::make_unique<Clock>()) {
   std::optional<LoadedState> loaded;

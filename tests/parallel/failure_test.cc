@@ -126,16 +126,16 @@ TEST(RankFailureTest, EndsARankThatComputes) {
 TEST(AgreementTest, NamesTheRanksAndTheLinesThatDiffer) {
   const RanksOutcome outcome = RunRanks(3, [](World& world) {
     const bool other = world.group().replica().rank == 2;
-    RequireAgreement(world.group(), world.names(),
-                     {{"the program", "trainer 1"},
-                      {"the solver", other ? "net: 'n'\nbase_lr: 0.2\n" : "net: 'n'\nbase_lr: 0.1\n"}});
+    RequireAgreement(
+        world.group(), world.names(),
+        {{"the program", "trainer 1"},
+         {"the solver", other ? "net: 'n'\nbase_lr: 0.2\n" : "net: 'n'\nbase_lr: 0.1\n"}});
     return Train(world, -1, [] {});
   });
   EXPECT_THAT(outcome.codes, Each(76));
-  EXPECT_THAT(outcome.Errors(),
-              ElementsAre(AllOf(HasSubstr("do not agree on the solver: rank 0 ("),
-                                HasSubstr("has 'base_lr: 0.1', rank 2 ("),
-                                HasSubstr("has 'base_lr: 0.2'"))));
+  EXPECT_THAT(outcome.Errors(), ElementsAre(AllOf(HasSubstr("do not agree on the solver: rank 0 ("),
+                                                  HasSubstr("has 'base_lr: 0.1', rank 2 ("),
+                                                  HasSubstr("has 'base_lr: 0.2'"))));
 }
 
 TEST(AgreementTest, HandsOnATextOfRank0) {

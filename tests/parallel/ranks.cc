@@ -36,9 +36,7 @@ int Guarded(const std::function<int(World&)>& body, const WorldSettings& setting
   }
 }
 
-int CodeOf(int status) {
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
+int CodeOf(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
 
 // Reaps all, in the order in which they end. One that is stopped is killed in the end.
 std::vector<int> WaitForAll(const std::vector<pid_t>& processes) {
@@ -76,8 +74,7 @@ std::vector<std::string> RanksOutcome::Errors() const {
 }
 
 RanksOutcome RunRanks(int count, const std::function<int(World&)>& body,
-                      const WorldSettings& settings,
-                      const std::function<void(int rank)>& before) {
+                      const WorldSettings& settings, const std::function<void(int rank)>& before) {
   const TempFolder folder;
   const std::string log = folder / "err";
   const NodeBlock block(SharedMemory(NodeBlock::Bytes(count)), count);

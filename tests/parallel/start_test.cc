@@ -30,8 +30,7 @@ TEST(RankEnvironmentTest, KnowsWhoStartedTheRanks) {
   EXPECT_EQ(Read({{"OMPI_COMM_WORLD_SIZE", "1"}, {"PMIX_RANK", "0"}}).launcher,
             RankLauncher::kNone);
   EXPECT_EQ(Read({{"PMI_SIZE", "4"}, {"PMI_RANK", "0"}}).launcher, RankLauncher::kMpi);
-  EXPECT_EQ(Read({{"PMIX_RANK", "0"}, {"SLURM_STEP_NUM_TASKS", "8"}}).launcher,
-            RankLauncher::kMpi);
+  EXPECT_EQ(Read({{"PMIX_RANK", "0"}, {"SLURM_STEP_NUM_TASKS", "8"}}).launcher, RankLauncher::kMpi);
   const RankEnvironment own = Read({{"TRAINER_WORLD", "1:3:17"}});
   EXPECT_EQ(own.launcher, RankLauncher::kOwn);
   EXPECT_EQ(own.rank, 1);
@@ -49,7 +48,8 @@ TEST(RankEnvironmentTest, WarnsOfTasksThatNothingJoins) {
 
 CoreSet Cores(std::initializer_list<int> numbers) {
   CoreSet cores = {};
-  for (const int core : numbers) cores[static_cast<size_t>(core / 64)] |= uint64_t{1} << (core % 64);
+  for (const int core : numbers)
+    cores[static_cast<size_t>(core / 64)] |= uint64_t{1} << (core % 64);
   return cores;
 }
 

@@ -18,7 +18,8 @@ INSTANTIATE_TEST_SUITE_P(Of, SumsTest, testing::Values(2, 3, 4));
 class Gradients {
  public:
   Gradients(ReplicaGroup& group, size_t count)
-      : memory_(group.memory()), bytes_(count * sizeof(float)),
+      : memory_(group.memory()),
+        bytes_(count * sizeof(float)),
         data_(static_cast<float*>(memory_->allocate(bytes_, 64))) {}
   ~Gradients() { memory_->deallocate(data_, bytes_, 64); }
   std::span<float> span() const { return {data_, bytes_ / sizeof(float)}; }
@@ -30,7 +31,9 @@ class Gradients {
 };
 
 // Number i of a rank.
-float Number(int rank, size_t i) { return static_cast<float>((rank + 1) * static_cast<int>(i % 97)); }
+float Number(int rank, size_t i) {
+  return static_cast<float>((rank + 1) * static_cast<int>(i % 97));
+}
 
 void ExpectSum(std::span<float> values, ReplicaGroup& group) {
   const auto [rank, count] = group.replica();
@@ -110,7 +113,8 @@ TEST_P(SumsTest, GatherTextsOfAnyBytes) {
   ExpectRanks(GetParam(), [](World& world) {
     const auto [rank, count] = world.group().replica();
     std::string own(static_cast<size_t>(rank * 40'000), '\0');
-    for (size_t i = 0; i < own.size(); ++i) own[i] = static_cast<char>(i * 7 + static_cast<size_t>(rank));
+    for (size_t i = 0; i < own.size(); ++i)
+      own[i] = static_cast<char>(i * 7 + static_cast<size_t>(rank));
     const std::vector<std::string> all = world.group().Gather(own);
     ASSERT_EQ(all.size(), rank == 0 ? static_cast<size_t>(count) : 0u);
     for (size_t r = 0; r < all.size(); ++r) {

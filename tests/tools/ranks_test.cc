@@ -1,16 +1,10 @@
-// Several ranks as users start them: with --ranks on one machine, and with mpirun where it is found.
+// Several ranks as users start them: with --ranks on one machine, and with mpirun where it is
+// found.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <regex>
-
-#include "job.h"
-#include "support/source_folder.h"
-#include "trainer/checkpoint/model_file.h"
+#include "rank_job.h"
 
 namespace trainer {
 namespace {
@@ -19,51 +13,9 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using testing::Not;
 
-// LeNet on batches of 16 digits for 20 iterations.
-class RanksTest : public testing::Test {
- protected:
-  RanksTest() {
-    std::string net = ReadText(SourceFolder() + "/models/lenet/train_test.prototxt");
-    net = Edited(net, "data/digits/train_lmdb", "data/train_lmdb");
-    net = Edited(net, "data/digits/test_lmdb", "data/test_lmdb");
-    net = Edited(net, "batch_size: 64", "batch_size: 16");
-    job_.net = Edited(net, "batch_size: 100", "batch_size: 20");
-    job_.solver = Edited(job_.solver, "base_lr: 0.05", "base_lr: 0.01");
-    job_.Write();
-  }
-
-  Outcome Train(const std::vector<std::string>& more, std::vector<std::string> launcher = {}) const {
-    RunOptions options = job_.options();
-    options.launcher = std::move(launcher);
-    return RunProgram(job_.TrainCommand(more), options);
-  }
-
-  std::string Bytes(const std::string& name) const { return ReadText(job_.folder() / name); }
-
-  // All weights of a snapshot, one after the other.
-  std::vector<float> Weights(const std::string& name) const {
-    std::vector<float> weights;
-    for (const caffe::LayerParameter& layer : ReadModel(job_.folder() / name).layer()) {
-      for (const caffe::BlobProto& blob : layer.blobs()) {
-        weights.insert(weights.end(), blob.data().begin(), blob.data().end());
-      }
-    }
-    return weights;
-  }
-
-  void ExpectNear(const std::vector<float>& a, const std::vector<float>& b, float bound) const {
-    ASSERT_EQ(a.size(), b.size());
-    ASSERT_FALSE(a.empty());
-    float worst = 0;
-    for (size_t i = 0; i < a.size(); ++i) worst = std::max(worst, std::abs(a[i] - b[i]));
-    EXPECT_LT(worst, bound);
-  }
-
-  static constexpr char kLast[] = "snap_iter_20.caffemodel";
-  Job job_;
-};
+using RanksTest = RankJob;
+using LongRanksTest = LongRankJob;
 
 TEST_F(RanksTest, WithPartsOfABatchLearnWhatOneLearnsWithAllOfIt) {
   ASSERT_EQ(Train({}).exit_code, 0);
@@ -127,47 +79,10 @@ TEST_F(RanksTest, SayABadNetOnce) {
 TEST_F(RanksTest, RefuseABatchThatTheyCannotDivide) {
   const Outcome outcome = Train({"--ranks=3", "--global_batch"});
   EXPECT_EQ(outcome.exit_code, 64);
-  EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr("batch_size 16, which 3 ranks cannot divide")));
+  EXPECT_THAT(outcome.Errors(),
+              ElementsAre(HasSubstr("batch_size 16, which 3 ranks cannot divide")));
   EXPECT_EQ(Train({"--ranks=2", "--global_batch", "--scale_lr"}).exit_code, 64);
 }
-
-// Runs of many iterations, which tests interrupt.
-class LongRanksTest : public RanksTest {
- protected:
-  LongRanksTest() {
-    job_.solver = Edited(job_.solver, "max_iter: 20", "max_iter: 1000000");
-    job_.solver = Edited(job_.solver, "test_interval: 10", "test_interval: 1000000");
-    job_.solver = Edited(job_.solver, "snapshot: 10", "snapshot: 0");
-    job_.Write();
-  }
-
-  // Started, with iterations done.
-  std::unique_ptr<Program> Start(const std::vector<std::string>& more,
-                                 std::vector<std::string> launcher = {}) {
-    RunOptions options = job_.options();
-    options.launcher = std::move(launcher);
-    auto program = std::make_unique<Program>(job_.TrainCommand(more), options);
-    for (const char* rank : {"rank 0 (", "rank 1 ("}) {
-      const std::string line = program->WaitForLine(rank);
-      std::smatch found;
-      EXPECT_TRUE(std::regex_search(line, found, std::regex("process ([0-9]+)")));
-      processes_.push_back(std::stoi(found[1]));
-    }
-    program->WaitForLine("Iteration 10");
-    return program;
-  }
-
-  // Waits for the end of what nobody here can wait for.
-  void ExpectAllGone() const {
-    for (const pid_t process : processes_) {
-      for (int i = 0; i < 600 && kill(process, 0) == 0; ++i) usleep(50'000);
-      EXPECT_NE(kill(process, 0), 0) << "process " << process << " is still there";
-    }
-    EXPECT_THAT(job_.Files("."), IsEmpty());
-  }
-
-  std::vector<pid_t> processes_;
-};
 
 TEST_F(LongRanksTest, StopTogetherWhenOneIsAskedTo) {
   const auto program = Start({"--ranks=2"});
@@ -217,88 +132,6 @@ TEST_F(LongRanksTest, EndWithTheirLauncher) {
   const auto program = Start({"--ranks=2"});
   program->Signal(SIGKILL);
   ExpectAllGone();
-}
-
-// Open MPI's mpirun, as root and with more ranks than cores.
-std::vector<std::string> MpiRun(int ranks) {
-  return {"mpirun", "--allow-run-as-root", "--oversubscribe", "-np", std::to_string(ranks)};
-}
-
-#define SKIP_WITHOUT_MPIRUN()                                                       \
-  if (std::system("mpirun --version >/dev/null 2>&1") != 0) {                      \
-    GTEST_SKIP() << "there is no mpirun here";                                     \
-  }
-
-TEST_F(RanksTest, OfMpirunLearnWhatOneLearns) {
-  SKIP_WITHOUT_MPIRUN();
-  ASSERT_EQ(Train({}).exit_code, 0);
-  const std::vector<float> one = Weights(kLast);
-  const Outcome outcome = Train({"--global_batch"}, MpiRun(2));
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("2 ranks on 1 machine; sums through shared memory"));
-  ExpectNear(Weights(kLast), one, 1e-5f);
-}
-
-// The launcher of `first` ranks that count as one machine and `second` as another.
-TEST_F(RanksTest, OfSeveralMachinesLearnWhatOneLearns) {
-  SKIP_WITHOUT_MPIRUN();
-  ASSERT_EQ(Train({}).exit_code, 0);
-  const std::vector<float> one = Weights(kLast);
-  const std::vector<std::string> command = job_.TrainCommand({"--global_batch"});
-  for (const int each : {1, 2}) {
-    std::vector<std::string> launcher = MpiRun(each);
-    launcher.insert(launcher.end(), {"-x", "TRAINER_MACHINE=a", ProgramPath()});
-    launcher.insert(launcher.end(), command.begin(), command.end());
-    launcher.insert(launcher.end(),
-                    {":", "-np", std::to_string(each), "-x", "TRAINER_MACHINE=b"});
-    const Outcome outcome = Train({"--global_batch"}, launcher);
-    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-    EXPECT_THAT(outcome.err, HasSubstr(" ranks on 2 machines; sums through "));
-    ExpectNear(Weights(kLast), one, 1e-5f);
-    const std::string bytes = Bytes(kLast);
-    ASSERT_EQ(Train({"--global_batch"}, launcher).exit_code, 0);
-    EXPECT_EQ(Bytes(kLast), bytes);
-  }
-}
-
-TEST_F(RanksTest, WithAnotherSolverAreRefused) {
-  SKIP_WITHOUT_MPIRUN();
-  std::vector<std::string> launcher = MpiRun(1);
-  const std::vector<std::string> command = job_.TrainCommand({"--set", "base_lr=0.25"});
-  launcher.push_back(ProgramPath());
-  launcher.insert(launcher.end(), command.begin(), command.end());
-  launcher.insert(launcher.end(), {":", "-np", "1"});
-  const Outcome outcome = Train({}, launcher);
-  EXPECT_EQ(outcome.exit_code, 76) << outcome.err;
-  EXPECT_THAT(outcome.Errors(),
-              ElementsAre(AllOf(HasSubstr("do not agree on the solver and its nets: rank 0 ("),
-                                HasSubstr("'base_lr: 0.25'"), HasSubstr("'base_lr: 0.01'"))));
-}
-
-TEST_F(RanksTest, OfMpirunRefuseToStartOthers) {
-  SKIP_WITHOUT_MPIRUN();
-  const Outcome outcome = Train({"--ranks=2"}, MpiRun(2));
-  EXPECT_EQ(outcome.exit_code, 64);
-  EXPECT_THAT(outcome.err, HasSubstr("mpirun or srun has started the ranks"));
-}
-
-TEST_F(LongRanksTest, OfMpirunEndWhenOneFails) {
-  SKIP_WITHOUT_MPIRUN();
-  const auto program = Start({}, MpiRun(2));
-  kill(processes_[1], SIGKILL);
-  const Outcome outcome = program->Wait();
-  EXPECT_NE(outcome.exit_code, 0);
-  for (const std::string& lock : job_.Files(".")) unlink((job_.folder() / lock).c_str());
-  ExpectAllGone();
-}
-
-TEST_F(RanksTest, OfMpirunSayABadNetOnceAndEnd) {
-  SKIP_WITHOUT_MPIRUN();
-  job_.net = Edited(job_.net, "type: \"Pooling\"", "type: \"Poling\"");
-  job_.Write();
-  const Outcome outcome = Train({}, MpiRun(2));
-  EXPECT_EQ(outcome.exit_code, 78) << outcome.err;
-  EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr("Poling")));
 }
 
 TEST(LoneTaskTest, IsToldHowToTrainWithAllTasks) {
