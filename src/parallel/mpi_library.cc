@@ -16,12 +16,21 @@ namespace {
 // What is called, under its own name. The types are those of the header; the addresses come from
 // the library.
 struct Table {
-#define TRAINER_MPI_CALLS(X)                                                                   \
-  X(Init_thread)                                                                               \
-  X(Comm_rank) X(Comm_size) X(Get_library_version) X(Allgather) X(Allreduce) X(Isend) X(Irecv) \
-      X(Test) X(Finalize) X(Abort) X(Comm_set_errhandler) X(Error_string) X(Iprobe) X(Recv)
-#define TRAINER_MPI_MEMBER(name) decltype(&MPI_##name) name = nullptr;
-  TRAINER_MPI_CALLS(TRAINER_MPI_MEMBER)
+  decltype(&MPI_Init_thread) Init_thread = nullptr;
+  decltype(&MPI_Comm_rank) Comm_rank = nullptr;
+  decltype(&MPI_Comm_size) Comm_size = nullptr;
+  decltype(&MPI_Get_library_version) Get_library_version = nullptr;
+  decltype(&MPI_Allgather) Allgather = nullptr;
+  decltype(&MPI_Allreduce) Allreduce = nullptr;
+  decltype(&MPI_Isend) Isend = nullptr;
+  decltype(&MPI_Irecv) Irecv = nullptr;
+  decltype(&MPI_Test) Test = nullptr;
+  decltype(&MPI_Finalize) Finalize = nullptr;
+  decltype(&MPI_Abort) Abort = nullptr;
+  decltype(&MPI_Comm_set_errhandler) Comm_set_errhandler = nullptr;
+  decltype(&MPI_Error_string) Error_string = nullptr;
+  decltype(&MPI_Iprobe) Iprobe = nullptr;
+  decltype(&MPI_Recv) Recv = nullptr;
 #ifdef OPEN_MPI  // objects, whose addresses are the handles
   void* ompi_mpi_comm_world = nullptr;
   void* ompi_mpi_byte = nullptr;
@@ -63,8 +72,21 @@ Table OpenLibrary() {
                      "; install it (openmpi-bin), or start ranks on one machine with --ranks"));
   }
   Table table;
-#define TRAINER_MPI_FIND(name) Find(library, "MPI_" #name, &table.name);
-  TRAINER_MPI_CALLS(TRAINER_MPI_FIND)
+  Find(library, "MPI_Init_thread", &table.Init_thread);
+  Find(library, "MPI_Comm_rank", &table.Comm_rank);
+  Find(library, "MPI_Comm_size", &table.Comm_size);
+  Find(library, "MPI_Get_library_version", &table.Get_library_version);
+  Find(library, "MPI_Allgather", &table.Allgather);
+  Find(library, "MPI_Allreduce", &table.Allreduce);
+  Find(library, "MPI_Isend", &table.Isend);
+  Find(library, "MPI_Irecv", &table.Irecv);
+  Find(library, "MPI_Test", &table.Test);
+  Find(library, "MPI_Finalize", &table.Finalize);
+  Find(library, "MPI_Abort", &table.Abort);
+  Find(library, "MPI_Comm_set_errhandler", &table.Comm_set_errhandler);
+  Find(library, "MPI_Error_string", &table.Error_string);
+  Find(library, "MPI_Iprobe", &table.Iprobe);
+  Find(library, "MPI_Recv", &table.Recv);
 #ifdef OPEN_MPI
   Find(library, "ompi_mpi_comm_world", &table.ompi_mpi_comm_world);
   Find(library, "ompi_mpi_byte", &table.ompi_mpi_byte);
