@@ -48,7 +48,7 @@ Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device
       signals_(options.signals),
       group_(options.group),
       replica_(ReplicaOf(options)),
-      params_(device, GradientMemory(options)),
+      params_(device, GradientMemory(options, device)),
       rule_(MakeStepRule(spec)),
       clock_(std::make_unique<Clock>()) {
   std::optional<LoadedState> loaded;
