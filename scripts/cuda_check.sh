@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The program of the preset cuda on a machine without CUDA: it needs no library of CUDA, starts, and
-# trains LeNet for some iterations. Makes its digits in a temporary folder.
+# The program of the preset cuda on a machine without a GPU: it needs no library of CUDA, starts, says
+# what is missing, refuses --gpu with one sentence, and trains LeNet for some iterations. Makes its
+# digits in a temporary folder.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -16,6 +17,15 @@ cp -r models "$folder"
 cd "$folder"
 mkdir -p data run/lenet
 "$trainer" dataset digits data/digits 2>&1 | tail -n 1
+if "$trainer" device_query | tee query | grep -q '^GPU 0:'; then
+  say "there is a GPU: scripts/gpu/check.sh checks more"
+else
+  grep -A 1 '^missing:' query
+  status=0
+  "$trainer" train --solver=models/lenet/solver.prototxt --gpu=0 2>error || status=$?
+  grep '^error: --gpu=0: ' error
+  ((status == 69)) || { say "--gpu=0 ended with $status, not 69" >&2; exit 1; }
+fi
 "$trainer" train --solver=models/lenet/solver.prototxt --set max_iter=100 --set display=20 \
   --set test_interval=100 --set test_iter=5 2>&1 | tee log | grep -E 'Iteration|accuracy'
 grep -q 'Optimization Done' log

@@ -16,6 +16,7 @@
 #include "trainer/base/own_file.h"
 #include "trainer/base/text.h"
 #include "trainer/data/map_faults.h"
+#include "trainer/parallel/failure.h"
 #include "verb.h"
 
 namespace trainer {
@@ -36,23 +37,30 @@ int Run(const std::vector<std::string>& arguments) {
   return code;
 }
 
-int Fail(ErrorCode code, const std::string& message) {
+void Say(const std::string& message) {
   constexpr size_t kLongest = 4000;  // names from files have no limit of their own
-  std::cout.flush();
-  std::fprintf(stderr, "error: %s%s\n", message.substr(0, kLongest).c_str(),
+  std::fprintf(stderr, "error: %s%s%s\n", RankPrefix().c_str(), message.substr(0, kLongest).c_str(),
                message.size() > kLongest ? "..." : "");
-  return static_cast<int>(code);
+}
+
+// Of several ranks the first that fails speaks for all.
+int Fail(ErrorCode error, const std::string& message) {
+  std::cout.flush();
+  int code = static_cast<int>(error);
+  if (IsFirstToFail(&code)) Say(message);
+  return code;
 }
 
 // A line for each; the first decides the exit code.
 int FailAll(const ErrorGroup& group) {
   constexpr size_t kMost = 50;
   const size_t count = group.all().size();
-  for (size_t i = 0; i < std::min(count, kMost); ++i) {
-    Fail(group.all()[i].code(), group.all()[i].what());
-  }
-  if (count > kMost) Fail(group.code(), Join("and ", count - kMost, " more"));
-  return static_cast<int>(group.code());
+  std::cout.flush();
+  int code = static_cast<int>(group.code());
+  if (!IsFirstToFail(&code)) return code;
+  for (size_t i = 0; i < std::min(count, kMost); ++i) Say(group.all()[i].what());
+  if (count > kMost) Say(Join("and ", count - kMost, " more"));
+  return code;
 }
 
 int Guarded(const std::vector<std::string>& arguments) {
@@ -62,6 +70,8 @@ int Guarded(const std::vector<std::string>& arguments) {
     return FailAll(group);
   } catch (const Error& e) {
     return Fail(e.code(), e.what());
+  } catch (const EndedByPeer& e) {
+    return e.code();
   } catch (const std::bad_alloc&) {
     return Fail(ErrorCode::kResource,
                 "out of host memory: lower batch_size; 'trainer plan' shows what needs it");
@@ -84,5 +94,5 @@ void EndOnMapFault(const char* line, size_t bytes) {
 
 int main(int argc, char** argv) {
   trainer::HandleMapFaults(trainer::EndOnMapFault);
-  return trainer::Guarded(std::vector<std::string>(argv + 1, argv + argc));
+  return trainer::LeaveWorld(trainer::Guarded(std::vector<std::string>(argv + 1, argv + argc)));
 }

@@ -150,8 +150,8 @@ class Report {
   Report(bool json, const PlanTarget& target) : json_(json), target_(target) {}
 
   void Add(const std::string& title, const Net& net) {
-    arenas_ += net.memory_plan().arena_bytes;
-    staged_ = std::max(staged_, StagedBytes(net));
+    arenas_ += net.memory_plan().arena_bytes - StagedBytes(net);
+    staged_ += StagedBytes(net);
     if (batch_ == 0) batch_ = BatchOf(net);
     json_ ? static_cast<void>(nets_.Push(NetJson(title, net))) : PrintNet(title, net);
   }
@@ -166,7 +166,7 @@ class Report {
         {"values", "values of all nets", arenas_, true},
     };
     if (target_.gpu) {
-      parts.push_back({"staged", "a batch on its way", staged_, true});
+      parts.push_back({"staging", "batches on their way", staged_, true});
       if (target_.estimated) {
         parts.push_back({"context", "context and libraries (estimate)", kGpuContextBytes});
       }

@@ -121,9 +121,8 @@ Json TotalsJson(const std::vector<PlannedPart>& parts) {
 
 size_t StagedBytes(const Net& net) {
   size_t bytes = 0;
-  for (int i = 0; i < net.NumLayers(); ++i) {
-    if (net.GetLayer(i).Waits() == nullptr) continue;
-    for (const std::string& top : net.LayerAt(i).proto().top()) bytes += net.Value(top).Bytes();
+  for (const PlannedBlock& block : net.memory_plan().blocks) {
+    if (block.kind == BlockKind::kStaging) bytes += block.bytes;
   }
   return bytes;
 }

@@ -39,8 +39,7 @@ struct PlannedPart {
 std::string TotalsText(const std::vector<PlannedPart>& parts);
 Json TotalsJson(const std::vector<PlannedPart>& parts);
 
-// The batches of `net` that are on their way to the GPU while it computes: one copy of what each
-// data layer gives.
+// What of the plan of `net` is for batches on their way to the GPU while it computes.
 size_t StagedBytes(const Net& net);
 // Items of the first data layer's batch, 0 where there is none.
 int64_t BatchOf(const Net& net);

@@ -2,6 +2,7 @@
 #include <google/protobuf/text_format.h>
 
 #include "device_flags.h"
+#include "rank_flags.h"
 #include "run_start.h"
 #include "shared_flags.h"
 #include "trainer/base/atomic_file.h"
@@ -10,6 +11,8 @@
 #include "trainer/checkpoint/snapshot_files.h"
 #include "trainer/checkpoint/snapshot_lock.h"
 #include "trainer/config/resolved.h"
+#include "trainer/parallel/agreement.h"
+#include "trainer/parallel/launch.h"
 #include "trainer/solver/solver.h"
 #include "verb.h"
 
@@ -70,14 +73,20 @@ class Train final : public Verb {
             "once, and so does the first before the first iteration.\n"
             "While it runs, .<name>.lock beside the snapshots keeps other runs of the same "
             "snapshot_prefix away; that of a dead run is taken over. A snapshot on the way that "
-            "cannot be written is a warning, and the next one tries again.",
+            "cannot be written is a warning, and the next one tries again.\n"
+            "Ranks are processes that train one model, each on its share of every batch. "
+            "--ranks=N starts them on this machine; mpirun and srun --mpi=pmix on any. "
+            "batch_size counts for each rank, as in Caffe, so that N ranks see N times the "
+            "records; with --global_batch for all together. A rank that fails ends all.",
         .examples =
             "trainer train --solver=models/lenet/solver.prototxt\n"
             "trainer train --solver=s.prototxt --snapshot=run/net_iter_500.solverstate\n"
             "trainer train --solver=s.prototxt --resume=auto\n"
             "trainer train --solver=s.prototxt --weights=base.caffemodel\n"
-            "trainer train --solver=s.prototxt --set base_lr=0.05",
-        .flags = WithDeviceFlags(
+            "trainer train --solver=s.prototxt --set base_lr=0.05\n"
+            "trainer train --solver=s.prototxt --ranks=4 --global_batch\n"
+            "mpirun -np 8 trainer train --solver=s.prototxt --scale_lr",
+        .flags = WithRankFlags(WithDeviceFlags(
             {{.name = "solver", .value = "FILE", .help = "the solver", .required = true},
              SnapshotFlag(),
              AllowOutsideFlag(),
@@ -102,7 +111,7 @@ class Train final : public Verb {
              LevelFlag(),
              StageFlag(),
              SetFlag(),
-             MemoryFlag()}),
+             MemoryFlag()})),
     };
   }
 
@@ -113,16 +122,30 @@ class Train final : public Verb {
                   "--phase=TEST: training is phase TRAIN; 'trainer test' runs a net's TEST phase");
     }
     static_cast<void>(ChooseDevice(flags));  // before the files are read
+    if (StartsRanks(flags)) return LaunchRanks(flags.Whole("ranks"));
     SignalWatch signals(ReadEffects(flags));
-    const SolverSpec spec = SolverOf(flags);
+    World* const world = JoinRanks(flags, flags.Whole("lock_wait"));
+    const int code = RunRank(flags, signals, world);
+    if (world != nullptr) world->Finish();
+    return code;
+  }
+
+ private:
+  // The work of this process: a rank, or a run alone (null).
+  static int RunRank(const Flags& flags, SignalWatch& signals, World* world) {
+    SolverSpec spec = SolverOf(flags);
     const DeviceChoice choice = ChooseDevice(flags, spec);
     TrainOptions options;
+    if (world != nullptr) options.group = &world->group();
     const Replica replica = ReplicaOf(options);
+    ScaleForRanks(flags, replica, &spec);
     const std::unique_ptr<SnapshotLock> lock = LockSnapshots(flags, spec, replica);
     const std::unique_ptr<Device> device = MakeLoggedDevice(choice);
     LOG(INFO) << DescribeThreads();
     LOG(INFO) << "Initializing solver from parameters: \n" << spec.proto.DebugString();
-    options.snapshot = StateToResume(flags, spec);
+    if (world != nullptr) RequireEqualRanks(*world, spec, *device);
+    if (replica.rank == 0) options.snapshot = StateToResume(flags, spec);
+    if (world != nullptr) options.snapshot = TextOfRank0(world->group(), options.snapshot);
     options.allow_outside = flags.Switch("allow_outside");
     if (options.snapshot.empty()) {
       options.weights = WeightFiles(flags, spec);
@@ -143,12 +166,13 @@ class Train final : public Verb {
     const SolveResult result = solver.Solve();
     LOG(INFO) << "Optimization Done.";
     if (result == SolveResult::kFinished) return 0;
-    LOG(INFO) << signals.StopSignal() << " stopped the run at iteration " << solver.iter()
+    const std::string signal = signals.StopSignal();
+    LOG(INFO) << (signal.empty() ? "A signal to another rank" : signal)
+              << " stopped the run at iteration " << solver.iter()
               << "; --snapshot=" << StateName(spec, solver.iter()) << " goes on from there";
     return flags.Whole("stop_exit_code");
   }
 
- private:
   static std::string StateName(const SolverSpec& spec, int iter) {
     return NamesFor(spec.proto.snapshot_prefix(), iter).state;
   }

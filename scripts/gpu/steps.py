@@ -78,7 +78,7 @@ def gpu_losses(bundle, result, seconds):
 
 def gpu_losses_bf16(bundle, result, seconds):
     check_losses(bundle, result, seconds, BATCHES,
-                 ["--gpu=0", "--set", "default_forward_type=BFLOAT16"], loose=20)
+                 ["--gpu=0", "--set", "default_forward_type=BFLOAT16"], loose=10)
 
 
 def run_shard(bundle, program, shard, shards, timeout):

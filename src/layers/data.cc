@@ -1,3 +1,5 @@
+#include <glog/logging.h>
+
 #include "common/prefetched.h"
 
 namespace trainer {

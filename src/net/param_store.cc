@@ -64,9 +64,9 @@ void ParamStore::Allocate(bool training) {
   }
   if (weights == 0) return;
   float* weight = AllocateFloats(static_cast<size_t>(weights), nullptr);
-  float* grad = grads > 0
-                    ? AllocateFloats(static_cast<size_t>(grads), training ? gradient_memory_ : nullptr)
-                    : nullptr;
+  float* grad =
+      grads > 0 ? AllocateFloats(static_cast<size_t>(grads), training ? gradient_memory_ : nullptr)
+                : nullptr;
   weight_bytes_ += static_cast<size_t>(weights) * sizeof(float);
   if (training) {
     weights_ = {weight, static_cast<size_t>(weights)};

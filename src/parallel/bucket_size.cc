@@ -52,12 +52,14 @@ size_t BucketBytes(const ExchangeSpeed& speed) {
 }
 
 std::string Describe(const ExchangeSpeed& speed) {
-  return Format("%.3g us, ", speed.seconds * 1e6) + Format("%.3g GB/s", speed.bytes_per_second * 1e-9);
+  return Format("%.3g us, ", speed.seconds * 1e6) +
+         Format("%.3g GB/s", speed.bytes_per_second * 1e-9);
 }
 
 std::string DescribeBytes(size_t bytes) {
   const auto value = static_cast<double>(bytes);
-  return bytes < 1 << 20 ? Format("%.3g KiB", value / 1024) : Format("%.3g MiB", value / 1024 / 1024);
+  return bytes < 1 << 20 ? Format("%.3g KiB", value / 1024)
+                         : Format("%.3g MiB", value / 1024 / 1024);
 }
 
 }  // namespace trainer

@@ -66,7 +66,8 @@ std::vector<std::string> Exchange::Gather(const std::string& own) {
     if (self != 0) continue;
     texts[rank].resize(length);
     for (size_t i = 0; i < length; ++i) {
-      texts[rank][i] = static_cast<char>(static_cast<int>(numbers[i / kBytes]) >> (8 * (i % kBytes)));
+      texts[rank][i] =
+          static_cast<char>(static_cast<int>(numbers[i / kBytes]) >> (8 * (i % kBytes)));
     }
   }
   if (self != 0) texts.clear();

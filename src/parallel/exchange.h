@@ -39,8 +39,8 @@ class Exchange final : public ReplicaGroup {
   RankSlot& slot_;
   SharedGradients& gradients_;
   size_t bucket_size_ = 1 << 16;
-  std::span<float> bucket_;        // joined so far, not pushed yet
-  std::vector<uint64_t> sum_of_;   // by slice: the number of sums after which it is done
+  std::span<float> bucket_;       // joined so far, not pushed yet
+  std::vector<uint64_t> sum_of_;  // by slice: the number of sums after which it is done
   uint64_t pushed_ = 0;
   int buckets_ = 0;
 };

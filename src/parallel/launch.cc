@@ -28,7 +28,7 @@ namespace {
 
 constexpr std::array kHandedOn = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 // What failing ranks have to end by themselves, before they are killed.
-constexpr int64_t kPatience = 10'000'000'000;  // nanoseconds
+constexpr int64_t kPatience = 7'000'000'000;  // nanoseconds
 
 std::vector<std::string> OwnCommand() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
@@ -49,7 +49,8 @@ sigset_t Signals() {
 class Launcher {
  public:
   explicit Launcher(int ranks)
-      : block_(SharedMemory(NodeBlock::Bytes(ranks)), ranks), processes_(static_cast<size_t>(ranks)) {}
+      : block_(SharedMemory(NodeBlock::Bytes(ranks)), ranks),
+        processes_(static_cast<size_t>(ranks)) {}
 
   int Run() {
     const sigset_t signals = Signals();
@@ -154,8 +155,9 @@ class Launcher {
         WIFSIGNALED(status)
             ? Join("was ended by signal ", WTERMSIG(status), " (", strsignal(WTERMSIG(status)), ")")
             : Join("ended with exit code ", code, " before the run was over");
-    std::fprintf(stderr, "error: rank %d (process %d) %s; its last iteration was %d. The run ends\n",
-                 rank, slot.process.load(), how.c_str(), slot.iterations.load());
+    std::fprintf(stderr,
+                 "error: rank %d (process %d) %s; its last iteration was %d. The run ends\n", rank,
+                 slot.process.load(), how.c_str(), slot.iterations.load());
   }
 
   void SendAll(int signal) const {

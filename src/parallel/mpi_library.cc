@@ -8,6 +8,7 @@
 #include <mpi.h>
 
 #include <climits>
+#include <list>
 
 namespace trainer {
 namespace {
@@ -15,11 +16,21 @@ namespace {
 // What is called, under its own name. The types are those of the header; the addresses come from
 // the library.
 struct Table {
-#define TRAINER_MPI_CALLS(X)                                                                     \
-  X(Init_thread) X(Comm_rank) X(Comm_size) X(Get_library_version) X(Allgather) X(Allreduce)      \
-  X(Isend) X(Irecv) X(Test) X(Finalize) X(Abort) X(Comm_set_errhandler) X(Error_string)
-#define TRAINER_MPI_MEMBER(name) decltype(&MPI_##name) name = nullptr;
-  TRAINER_MPI_CALLS(TRAINER_MPI_MEMBER)
+  decltype(&MPI_Init_thread) Init_thread = nullptr;
+  decltype(&MPI_Comm_rank) Comm_rank = nullptr;
+  decltype(&MPI_Comm_size) Comm_size = nullptr;
+  decltype(&MPI_Get_library_version) Get_library_version = nullptr;
+  decltype(&MPI_Allgather) Allgather = nullptr;
+  decltype(&MPI_Allreduce) Allreduce = nullptr;
+  decltype(&MPI_Isend) Isend = nullptr;
+  decltype(&MPI_Irecv) Irecv = nullptr;
+  decltype(&MPI_Test) Test = nullptr;
+  decltype(&MPI_Finalize) Finalize = nullptr;
+  decltype(&MPI_Abort) Abort = nullptr;
+  decltype(&MPI_Comm_set_errhandler) Comm_set_errhandler = nullptr;
+  decltype(&MPI_Error_string) Error_string = nullptr;
+  decltype(&MPI_Iprobe) Iprobe = nullptr;
+  decltype(&MPI_Recv) Recv = nullptr;
 #ifdef OPEN_MPI  // objects, whose addresses are the handles
   void* ompi_mpi_comm_world = nullptr;
   void* ompi_mpi_byte = nullptr;
@@ -46,9 +57,8 @@ template <class T>
 void Find(void* library, const char* name, T* to) {
   void* const found = dlsym(library, name);
   if (found == nullptr) {
-    throw Error(ErrorCode::kUnavailable,
-                Join("the MPI library " TRAINER_MPI_LIBRARY " has no ", name,
-                     ": it is another one than that of this build"));
+    throw Error(ErrorCode::kUnavailable, Join("the MPI library " TRAINER_MPI_LIBRARY " has no ",
+                                              name, ": it is another one than that of this build"));
   }
   *to = reinterpret_cast<T>(found);
 }
@@ -62,8 +72,21 @@ Table OpenLibrary() {
                      "; install it (openmpi-bin), or start ranks on one machine with --ranks"));
   }
   Table table;
-#define TRAINER_MPI_FIND(name) Find(library, "MPI_" #name, &table.name);
-  TRAINER_MPI_CALLS(TRAINER_MPI_FIND)
+  Find(library, "MPI_Init_thread", &table.Init_thread);
+  Find(library, "MPI_Comm_rank", &table.Comm_rank);
+  Find(library, "MPI_Comm_size", &table.Comm_size);
+  Find(library, "MPI_Get_library_version", &table.Get_library_version);
+  Find(library, "MPI_Allgather", &table.Allgather);
+  Find(library, "MPI_Allreduce", &table.Allreduce);
+  Find(library, "MPI_Isend", &table.Isend);
+  Find(library, "MPI_Irecv", &table.Irecv);
+  Find(library, "MPI_Test", &table.Test);
+  Find(library, "MPI_Finalize", &table.Finalize);
+  Find(library, "MPI_Abort", &table.Abort);
+  Find(library, "MPI_Comm_set_errhandler", &table.Comm_set_errhandler);
+  Find(library, "MPI_Error_string", &table.Error_string);
+  Find(library, "MPI_Iprobe", &table.Iprobe);
+  Find(library, "MPI_Recv", &table.Recv);
 #ifdef OPEN_MPI
   Find(library, "ompi_mpi_comm_world", &table.ompi_mpi_comm_world);
   Find(library, "ompi_mpi_byte", &table.ompi_mpi_byte);
@@ -102,13 +125,14 @@ class Library final : public MpiLibrary {
                          mpi_.bytes(), mpi_.world()),
           "MPI_Allgather");
     std::vector<std::string> parts;
-    for (int r = 0; r < count_; ++r) parts.push_back(all.substr(static_cast<size_t>(r) * bytes, bytes));
+    for (int r = 0; r < count_; ++r)
+      parts.push_back(all.substr(static_cast<size_t>(r) * bytes, bytes));
     return parts;
   }
 
   void AllReduce(std::span<float> values) override {
-    Check(mpi_.Allreduce(MPI_IN_PLACE, values.data(), Count(values.size()), mpi_.floats(), mpi_.sum(),
-                         mpi_.world()),
+    Check(mpi_.Allreduce(MPI_IN_PLACE, values.data(), Count(values.size()), mpi_.floats(),
+                         mpi_.sum(), mpi_.world()),
           "MPI_Allreduce");
   }
 
@@ -139,6 +163,31 @@ class Library final : public MpiLibrary {
     return true;
   }
 
+  // Messages of a few bytes are buffered by MPI: nobody waits for them.
+  void SendBeat(int rank) override {
+    std::erase_if(beats_, [&](MPI_Request& request) {
+      int done = 0;
+      Check(mpi_.Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+      return done != 0;
+    });
+    beats_.emplace_back();
+    Check(mpi_.Isend(&kBeat, 1, mpi_.bytes(), rank, kBeatTag, mpi_.world(), &beats_.back()),
+          "MPI_Isend");
+  }
+
+  bool TakeBeats(int rank) override {
+    bool any = false;
+    for (;;) {
+      int there = 0;
+      Check(mpi_.Iprobe(rank, kBeatTag, mpi_.world(), &there, MPI_STATUS_IGNORE), "MPI_Iprobe");
+      if (there == 0) return any;
+      char beat = 0;
+      Check(mpi_.Recv(&beat, 1, mpi_.bytes(), rank, kBeatTag, mpi_.world(), MPI_STATUS_IGNORE),
+            "MPI_Recv");
+      any = true;
+    }
+  }
+
   void Finish() override { Check(mpi_.Finalize(), "MPI_Finalize"); }
   void Abort(int code) override { mpi_.Abort(mpi_.world(), code); }
 
@@ -161,7 +210,11 @@ class Library final : public MpiLibrary {
     throw Error(ErrorCode::kPeerLost, Join(call, " failed: ", EscapeControl(text)));
   }
 
+  static constexpr char kBeat = 1;
+  static constexpr int kBeatTag = 100;
+
   Table mpi_;
+  std::list<MPI_Request> beats_;  // under way
   int rank_ = 0, count_ = 1;
   std::vector<Message> pending_;
 };
@@ -181,9 +234,7 @@ std::string MpiLibrary::WhyNot() {
   return "this build has no MPI: install libopenmpi-dev and build again (TRAINER_MPI), or start "
          "ranks on one machine with --ranks=N";
 }
-std::unique_ptr<MpiLibrary> MpiLibrary::Start() {
-  throw Error(ErrorCode::kUnavailable, WhyNot());
-}
+std::unique_ptr<MpiLibrary> MpiLibrary::Start() { throw Error(ErrorCode::kUnavailable, WhyNot()); }
 
 }  // namespace trainer
 

@@ -34,6 +34,10 @@ class MpiLibrary {
   // their values before. The rank of one that is not, or -1, goes to `*missing`.
   virtual bool AllDone(int* missing) = 0;
 
+  // A sign of life to another rank, and whether any came from it since the last call.
+  virtual void SendBeat(int rank) = 0;
+  virtual bool TakeBeats(int rank) = 0;
+
   // Leaves the world, with all others.
   virtual void Finish() = 0;
   // Ends the processes of the world.

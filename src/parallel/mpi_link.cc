@@ -12,7 +12,8 @@ namespace {
 
 constexpr int kPieceTag = 1, kSumTag = 2;
 constexpr size_t kWhole = 4096;    // floats; below, one step of latency beats half the bytes
-constexpr size_t kPart = 1 << 21;  // floats at a time, which bounds the memory for pieces
+constexpr size_t kPart = 1 << 19;  // floats at a time, which bounds the memory for pieces
+constexpr int64_t kBeatInterval = 5'000'000'000;  // nanoseconds
 
 }  // namespace
 
@@ -65,21 +66,52 @@ void MpiLink::AddPiece(std::span<float> own) {
 // MPI makes progress where it is asked. Where the cores compute meanwhile it is asked less often.
 void MpiLink::Wait() {
   constexpr int64_t kSpin = 20'000;  // nanoseconds
+  RankSlot& slot = block_.slot(local_);
   const int64_t begin = MonotonicNs();
   int missing = -1;
   while (!mpi_.AllDone(&missing)) {
     check_();
     const int64_t now = MonotonicNs();
     if (now - begin < kSpin) continue;
-    slot_.link_rank = missing;
-    slot_.link_since = begin;
+    slot.link_rank = missing;
+    if (slot.link_since == 0) slot.link_since = begin;
+    if (now - heard_ > kBeatInterval / 10) {
+      heard_ = now;
+      if (mpi_.TakeBeats(missing)) slot.link_since = now;
+      Beat();  // others may wait for this one, which waits
+    }
     if (may_sleep_()) {
       std::this_thread::sleep_for(std::chrono::microseconds(20));
     } else {
       std::this_thread::yield();
     }
   }
-  slot_.link_since = 0;
+  slot.link_since = 0;
+}
+
+std::vector<int> MpiLink::Partners() const {
+  std::vector<int> ranks;
+  if (local_ >= lanes()) return ranks;
+  const std::vector<int>& lane = partners_[static_cast<size_t>(local_)];
+  for (int node = 0; node < nodes(); ++node) {
+    if (node != node_) ranks.push_back(lane[static_cast<size_t>(node)]);
+  }
+  return ranks;
+}
+
+void MpiLink::Beat() {
+  const int64_t now = MonotonicNs();
+  if (now - beat_ < kBeatInterval) return;
+  beat_ = now;
+  uint32_t progress = 0;
+  for (int local = 0; local < block_.locals(); ++local) progress += block_.slot(local).progress;
+  if (progress == progress_) return;
+  progress_ = progress;
+  for (const int rank : Partners()) mpi_.SendBeat(rank);
+}
+
+void MpiLink::TakeBeats() {
+  for (const int rank : Partners()) static_cast<void>(mpi_.TakeBeats(rank));
 }
 
 }  // namespace trainer

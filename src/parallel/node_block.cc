@@ -29,7 +29,8 @@ NodeBlock::NodeBlock(SharedMemory memory, int locals)
 
 Failure NodeBlock::failure() const {
   const uint32_t word = failure_->load(std::memory_order_relaxed);
-  return word == 0 ? Failure{} : Failure{static_cast<int>(word & 0xff), static_cast<int>(word >> 8)};
+  return word == 0 ? Failure{}
+                   : Failure{static_cast<int>(word & 0xff), static_cast<int>(word >> 8)};
 }
 
 bool NodeBlock::Claim(const Failure& failure) const {

@@ -21,16 +21,16 @@ struct RankSlot {
   alignas(64) std::atomic<uint32_t> bell;
   alignas(64) std::atomic<RankState> state;
   std::atomic<int32_t> process;
-  std::atomic<int32_t> rank;            // of all machines
-  std::atomic<int32_t> iterations;      // done
-  std::atomic<uint32_t> progress;       // changes while the rank does anything
-  std::atomic<int64_t> waiting_since;   // MonotonicNs(); 0: it does not wait for this machine
-  std::atomic<int64_t> link_since;      // the same for another machine's rank, which is link_rank
+  std::atomic<int32_t> rank;           // of all machines
+  std::atomic<int32_t> iterations;     // done
+  std::atomic<uint32_t> progress;      // changes while the rank does anything
+  std::atomic<int64_t> waiting_since;  // MonotonicNs(); 0: it does not wait for this machine
+  std::atomic<int64_t> link_since;     // the same for another machine's rank, which is link_rank
   std::atomic<int32_t> link_rank;
-  std::atomic<uint32_t> reported;       // posted + 1 when its silence was last reported
-  std::atomic<int32_t> memory_fd;       // of the block of gradients that is being allocated
+  std::atomic<uint32_t> reported;  // posted + 1 when its silence was last reported
+  std::atomic<int32_t> memory_fd;  // of the block of gradients that is being allocated
   std::atomic<uint64_t> memory_bytes;
-  std::atomic<uint64_t> cores[16];      // the CPUs that it may run on
+  std::atomic<uint64_t> cores[16];  // the CPUs that it may run on
 };
 
 // Who was the first to fail.

@@ -3,20 +3,22 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 
 namespace trainer {
 namespace {
 
-// Two containers of one machine may have numbers of processes of their own.
+// Two containers of one machine may have numbers of processes of their own. TRAINER_MACHINE keeps
+// ranks apart that must not share memory.
 std::string MachineName(const char* host) {
   std::string boot;
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
   char space[64] = {};
-  [[maybe_unused]] const ssize_t length =
-      readlink("/proc/self/ns/pid", space, sizeof space - 1);
-  return std::string(host) + " " + boot + " " + space;
+  [[maybe_unused]] const ssize_t length = readlink("/proc/self/ns/pid", space, sizeof space - 1);
+  const char* const wish = std::getenv("TRAINER_MACHINE");
+  return std::string(wish == nullptr ? "" : wish) + " " + host + " " + boot + " " + space;
 }
 
 }  // namespace

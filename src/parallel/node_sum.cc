@@ -9,6 +9,8 @@
 namespace trainer {
 namespace {
 
+constexpr size_t kMailed =
+    1024;                     // floats of gradients, at most, that one stage sums faster than two
 constexpr size_t kLine = 16;  // floats in a cache line, so that no two ranks write to one
 
 // The part of `count` numbers that part `i` of `parts` has.
@@ -24,8 +26,8 @@ std::pair<size_t, size_t> Share(size_t count, int i, int parts) {
 void AddEverywhere(std::span<float* const> parts, size_t begin, size_t end, int most_threads) {
   constexpr size_t kPerThread = 1 << 16;
   const size_t count = end - begin;
-  const int threads =
-      static_cast<int>(std::clamp<size_t>(count / kPerThread, 1, static_cast<size_t>(most_threads)));
+  const int threads = static_cast<int>(
+      std::clamp<size_t>(count / kPerThread, 1, static_cast<size_t>(most_threads)));
   RunParts(threads, [&](int part) {
     const auto [from, to] = Share(count, part, threads);
     AddInEveryPart(parts, begin + from, begin + to);
@@ -86,7 +88,7 @@ void NodeSum::BeginPart() {
     return;
   }
   const std::span<float> rest = values_.subspan(done_);
-  if (rest.size() > NodeBlock::kMailbox && !gradients_.Everywhere(rest).empty()) {
+  if (rest.size() > kMailed && !gradients_.Everywhere(rest).empty()) {
     part_ = rest;
     stage_ = Stage::kReady;
   } else {

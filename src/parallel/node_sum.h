@@ -13,9 +13,9 @@ namespace trainer {
 // never waits here, so that it may do other work while ranks are behind.
 //
 // What lies in SharedGradients is summed in place: each rank adds its share of the numbers and
-// writes the sums to all ranks' memory (two stages). Small sums, and what lies elsewhere, go through
-// the mailboxes, where each rank adds all of it (one stage). Numbers are added in the order of the
-// ranks, then of the machines.
+// writes the sums to all ranks' memory (two stages). Small sums, and what lies elsewhere, go
+// through the mailboxes, where each rank adds all of it (one stage). Numbers are added in the order
+// of the ranks, then of the machines.
 class NodeSum {
  public:
   // Without a `link` the machine has all ranks. All must outlive the object.

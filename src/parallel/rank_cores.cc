@@ -68,7 +68,8 @@ std::vector<CoreSet> SplitCores(const CoreSet& cores, int ranks) {
 
 int RanksOnCoresOf(const std::vector<CoreSet>& of_ranks, int own) {
   int count = 0;
-  for (const CoreSet& cores : of_ranks) count += Meet(cores, of_ranks[static_cast<size_t>(own)]) ? 1 : 0;
+  for (const CoreSet& cores : of_ranks)
+    count += Meet(cores, of_ranks[static_cast<size_t>(own)]) ? 1 : 0;
   return count;
 }
 

@@ -39,8 +39,7 @@ void ThreadPump::RunSums() {
       found = found || Next(&values);
       return found || stopped_;
     };
-    while (!waiter_.Doze(has_work)) {
-    }
+    while (!waiter_.Doze(has_work)) while_idle_();
     if (!found) return;
     Run(values);
     ++done_;
@@ -56,8 +55,7 @@ void ThreadPump::Run(std::span<float> values) {
   if (awaited_) return waiter_.Until(advance);
   RankSlot& slot = block_.slot(local_);
   slot.waiting_since.store(MonotonicNs(), std::memory_order_relaxed);
-  while (!waiter_.Doze(advance)) {
-  }
+  while (!waiter_.Doze(advance)) while_idle_();
   slot.waiting_since.store(0, std::memory_order_relaxed);
 }
 

@@ -16,8 +16,13 @@ namespace trainer {
 // waits for the most part, and one thread makes all calls of MPI.
 class ThreadPump final : public Pump {
  public:
-  ThreadPump(const NodeBlock& block, int local, NodeSum& sum)
-      : block_(block), local_(local), sum_(sum), waiter_(block, local) {}
+  // `while_idle` is called by the thread now and then while it has nothing to do.
+  ThreadPump(const NodeBlock& block, int local, NodeSum& sum, std::function<void()> while_idle)
+      : block_(block),
+        local_(local),
+        sum_(sum),
+        while_idle_(std::move(while_idle)),
+        waiter_(block, local) {}
 
   void Push(std::span<float> values) override;
   void Poll() override {}
@@ -38,6 +43,7 @@ class ThreadPump final : public Pump {
   const NodeBlock& block_;
   int local_;
   NodeSum& sum_;
+  std::function<void()> while_idle_;
   Waiter waiter_;
   std::mutex mutex_;
   std::deque<std::span<float>> queue_;

@@ -22,12 +22,12 @@ class Waiter {
   // posted something. Throws EndedByPeer when a rank failed.
   template <class Poll>
   void Until(const Poll& poll) {
+    NoteWait();
     if (Spin(poll, crowded_ ? kCrowdedSpin : SpinTime())) return;
     slot_.waiting_since.store(MonotonicNs(), std::memory_order_relaxed);
     while (!Doze(poll)) {
     }
     slot_.waiting_since.store(0, std::memory_order_relaxed);
-    NoteWait();
   }
 
   // Sleeps until somebody rings, unless poll() is true; returns whether it is.

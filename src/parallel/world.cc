@@ -76,7 +76,7 @@ std::unique_ptr<MpiLink> MakeLink(MpiLibrary* mpi, const Place& place, const Thr
   if (place.map.nodes() < 2) return nullptr;
   const NodeBlock& block = *place.block;
   return std::make_unique<MpiLink>(
-      *mpi, block.slot(place.map.local), place.map.Lanes(), place.map.node,
+      *mpi, block, place.map.local, place.map.Lanes(), place.map.node,
       [&pump] { return !pump.IsAwaited(); },
       [&block] {
         if (block.failure().code != 0) throw EndedByPeer(block.failure().code);
@@ -96,7 +96,10 @@ WorldOfRanks::WorldOfRanks(Place place, std::unique_ptr<MpiThread> thread,
                  }),
       link_(MakeLink(mpi_.get(), place_, thread_pump_)),
       sum_(*place_.block, place_.map.local, gradients_, link_.get()),
-      thread_pump_(*place_.block, place_.map.local, sum_),
+      thread_pump_(*place_.block, place_.map.local, sum_,
+                   [this] {
+                     if (link_ != nullptr) link_->Beat();
+                   }),
       own_pump_(sum_, waiter_),
       watch_(*place_.block, place_.map.local, place_.names,
              {settings.warn_after, settings.peer_timeout}) {
@@ -170,7 +173,11 @@ void WorldOfRanks::Finish() {
   slot().state = RankState::kFinished;
   finished_ = true;
   StopPump();
-  if (mpi_ != nullptr) thread_->Run([&] { mpi_->Finish(); });
+  if (mpi_ == nullptr) return;
+  thread_->Run([&] {
+    if (link_ != nullptr) link_->TakeBeats();
+    mpi_->Finish();
+  });
 }
 
 // Does not return where mpirun then ends this process.
@@ -208,7 +215,8 @@ World* JoinWorld(const WorldSettings& settings) {
     if (mpi->count() == 1) return nullptr;
   }
   place.block->slot(place.map.local).state = RankState::kJoined;
-  Own() = std::make_unique<WorldOfRanks>(std::move(place), std::move(thread), std::move(mpi), settings);
+  Own() =
+      std::make_unique<WorldOfRanks>(std::move(place), std::move(thread), std::move(mpi), settings);
   Own()->Begin(settings);
   return Own().get();
 }

@@ -38,7 +38,8 @@ void Solver::RequireEqualWeights(uint32_t own_hash) {
   for (size_t rank = 1; rank < hashes.size(); ++rank) {
     if (hashes[rank] == hashes[0]) continue;
     throw Error(ErrorCode::kProtocol,
-                Join("the weights of rank ", rank, " differ from those of rank 0 after rank 0 sent "
+                Join("the weights of rank ", rank,
+                     " differ from those of rank 0 after rank 0 sent "
                      "its own: the connection between them, or the memory of one, is faulty"));
   }
 }

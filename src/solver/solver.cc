@@ -26,8 +26,10 @@ uint64_t FreshSeed(ReplicaGroup* group) {
   return seed;
 }
 
+// Where replicas sum gradients in memory of the host: of a device that is done when a call returns,
+// so that they see what it computed.
 std::pmr::memory_resource* GradientMemory(const TrainOptions& options, const Device& device) {
-  if (options.group == nullptr || device.kind() != DeviceKind::kCpu) return nullptr;
+  if (options.group == nullptr || device.RunsLater()) return nullptr;
   return options.group->memory();
 }
 

@@ -30,6 +30,7 @@ const float kKernel[] = {1, 10, 100, 1000};
 Values Nine() { return Values::Of({1, 1, 3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9}); }
 
 TEST(ReferenceConvTest, CrossCorrelatesAndAddsTheBias) {
+  TRAINER_CPU_ONLY("the reference computes there");
   const float bias[] = {0.5f};
   const Values y = Values::Unset({1, 1, 2, 2});
   MakeReferenceConv(Small())->Forward(Nine(), kKernel, bias, y, {});
@@ -37,6 +38,7 @@ TEST(ReferenceConvTest, CrossCorrelatesAndAddsTheBias) {
 }
 
 TEST(ReferenceConvTest, StepsPadsAndDilates) {
+  TRAINER_CPU_ONLY("the reference computes there");
   ConvDesc desc = Small();
   desc.bias = false;
   desc.stride = {2, 1};
@@ -49,6 +51,7 @@ TEST(ReferenceConvTest, StepsPadsAndDilates) {
 }
 
 TEST(ReferenceConvTest, GroupsSeeTheirChannelsAndImagesAreChannelsLast) {
+  TRAINER_CPU_ONLY("the reference computes there");
   ConvDesc desc = Small();
   desc.in_channels = desc.out_channels = desc.group = 2;
   desc.in = {1, 2};
@@ -61,6 +64,7 @@ TEST(ReferenceConvTest, GroupsSeeTheirChannelsAndImagesAreChannelsLast) {
 }
 
 TEST(ReferenceConvTest, AddsToTheWeightGradientAndOverwritesTheDataGradient) {
+  TRAINER_CPU_ONLY("the reference computes there");
   const auto plan = MakeReferenceConv(Small());
   const Values dy = Values::Of({1, 1, 2, 2}, {1, 0, 0, 2}), dx = Values::Unset({1, 1, 3, 3});
   float dweight[] = {100, 0, 0, 0}, dbias[] = {1};
@@ -72,6 +76,7 @@ TEST(ReferenceConvTest, AddsToTheWeightGradientAndOverwritesTheDataGradient) {
 }
 
 TEST(ReferenceConvTest, LinesAndVolumesAreRowMajor) {
+  TRAINER_CPU_ONLY("the reference computes there");
   const ConvDesc line = {.batch = 1,
                          .in_channels = 2,
                          .out_channels = 1,
@@ -115,6 +120,7 @@ PoolDesc Windows(PoolMethod method) {
 }
 
 TEST(ReferencePoolTest, MaxClipsTheLastWindowAndKeepsWinners) {
+  TRAINER_CPU_ONLY("the reference computes there");
   const auto plan = MakeReferencePool(Windows(PoolMethod::kMax));
   std::vector<std::byte> workspace(plan->WorkspaceBytes());
   const Values y = Values::Unset({1, 1, 2, 2}), mask = Values::Unset({1, 1, 2, 2});
@@ -128,6 +134,7 @@ TEST(ReferencePoolTest, MaxClipsTheLastWindowAndKeepsWinners) {
 }
 
 TEST(ReferencePoolTest, AverageDividesByTheClippedWindow) {
+  TRAINER_CPU_ONLY("the reference computes there");
   const auto plan = MakeReferencePool(Windows(PoolMethod::kAverage));
   const Values y = Values::Unset({1, 1, 2, 2});
   plan->Forward(Nine(), y, {});
@@ -138,6 +145,7 @@ TEST(ReferencePoolTest, AverageDividesByTheClippedWindow) {
 }
 
 TEST(ReferencePoolTest, AverageCountsPaddingAsZeros) {
+  TRAINER_CPU_ONLY("the reference computes there");
   PoolDesc desc = Windows(PoolMethod::kAverage);
   desc.pad_h = desc.pad_w = 1;
   const Values y = Values::Unset({1, 1, 2, 2});

@@ -96,6 +96,15 @@ TEST(ChooseThreadsTest, PrefersOmpOverSlurmOverTheMask) {
   EXPECT_EQ(ChooseThreads({.mask = 16, .omp = 4, .slurm = 8}), 4);
 }
 
+TEST(ChooseThreadsTest, DividesWhatRanksShare) {
+  EXPECT_EQ(ChooseThreads({.mask = 16, .ranks = 4, .quota_ranks = 4}), 4);
+  EXPECT_EQ(ChooseThreads({.mask = 4, .quota = 8, .ranks = 1, .quota_ranks = 4}), 2);
+  EXPECT_EQ(ChooseThreads({.mask = 16, .omp = 8, .ranks = 4, .quota_ranks = 4}), 4);
+  EXPECT_EQ(ChooseThreads({.mask = 2, .quota = 1, .ranks = 4, .quota_ranks = 4}), 1);
+  EXPECT_EQ(DescribeThreads({.mask = 2, .ranks = 2, .quota_ranks = 2}),
+            "1 thread (affinity mask of 2 CPUs, shared by 2 ranks)");
+}
+
 TEST(ChooseThreadsTest, NeverExceedsTheMaskOrTheQuota) {
   EXPECT_EQ(ChooseThreads({.mask = 2, .omp = 64}), 2);
   EXPECT_EQ(ChooseThreads({.mask = 16, .quota = 3, .omp = 8}), 3);

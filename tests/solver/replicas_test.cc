@@ -215,6 +215,27 @@ TEST_P(ReplicasTest, AgreeOnASeedThatNobodyGave) {
   for (const Learned& other : all) EXPECT_EQ(other.weights, all[0].weights);
 }
 
+// Whatever weights the others would have started from.
+TEST_P(ReplicasTest, StartFromTheWeightsOfRank0) {
+  const auto [count, eager] = GetParam();
+  const std::string fields = "max_iter: 1 random_seed: ";
+  SolverSpec specs[] = {Spec(kNet, fields + "1 ", 3), Spec(kNet, fields + "2 ", 3)};
+  Meeting meeting(count);
+  std::vector<Learned> learned(static_cast<size_t>(count));
+  {
+    std::vector<std::jthread> threads;
+    for (int rank = 0; rank < count; ++rank) {
+      threads.emplace_back([&, rank, sums_early = eager] {
+        Threads group(meeting, rank, sums_early);
+        TrainOptions options;
+        options.group = &group;
+        learned[static_cast<size_t>(rank)] = Run(specs[rank > 0], options);
+      });
+    }
+  }
+  for (const Learned& other : learned) EXPECT_EQ(other.weights, learned[0].weights);
+}
+
 TEST_P(ReplicasTest, OfRank0TestsAndWritesAlone) {
   const auto [count, eager] = GetParam();
   const std::vector<Learned> all =

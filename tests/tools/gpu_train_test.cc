@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <regex>
+#include <sstream>
 
 #include "gpu_job.h"
 #include "json_reader.h"

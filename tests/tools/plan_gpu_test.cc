@@ -31,7 +31,7 @@ TEST_F(PlanGpuTest, ListsWhatTheRunHoldsAndWhatOfItIsAnEstimate) {
   const Outcome outcome = Plan({"--gpu"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   for (const char* row : {"parameters", "gradients", "rule state", "values of all nets",
-                          "a batch on its way", "context and libraries \\(estimate\\)"}) {
+                          "batches on their way", "context and libraries \\(estimate\\)"}) {
     EXPECT_TRUE(Finds(outcome.out, std::string("\n") + row + R"( +\d+ +\S+ [KM]iB)")) << row;
   }
   EXPECT_THAT(outcome.out, HasSubstr("No GPU was asked"));
@@ -41,7 +41,7 @@ TEST_F(PlanGpuTest, ListsWhatTheRunHoldsAndWhatOfItIsAnEstimate) {
   EXPECT_EQ(json["estimated"].text, "true");
   EXPECT_EQ(json["bytes"]["parameters"].number, 7856 * 4);
   EXPECT_EQ(json["bytes"]["rule_state"].number, 7856 * 4);
-  EXPECT_EQ(json["bytes"]["staged"].number, 16 * 784 * 4 + 16 * 4);
+  EXPECT_GE(json["bytes"]["staging"].number, 2 * 16 * 784) << "of both nets, as bytes";
 }
 
 TEST_F(PlanGpuTest, SaysWhetherItFitsAndWhichBatchWould) {

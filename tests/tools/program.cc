@@ -34,7 +34,7 @@ constexpr int kPatienceMs = 60000;
   if (options.file_limit > 0 && setrlimit(RLIMIT_FSIZE, &file_limit) != 0) _exit(125);
   if (options.as_nobody && (setgid(65534) != 0 || setuid(65534) != 0)) _exit(125);
   for (const std::string& variable : options.env) putenv(const_cast<char*>(variable.c_str()));
-  execv(argv[0], argv);
+  execvp(argv[0], argv);
   _exit(126);
 }
 
@@ -69,7 +69,8 @@ std::vector<std::string> Outcome::Errors() const {
 }
 
 Program::Program(const std::vector<std::string>& arguments, const RunOptions& options) {
-  std::vector<std::string> words = {options.emulated_gpu ? TRAINER_EMULATED : TRAINER_PROGRAM};
+  std::vector<std::string> words = options.launcher;
+  words.push_back(options.emulated_gpu ? TRAINER_EMULATED : TRAINER_PROGRAM);
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
@@ -140,6 +141,8 @@ Outcome Program::Wait() {
 }
 
 bool HasEmulatedGpu() { return TRAINER_EMULATED[0] != '\0'; }
+
+std::string ProgramPath() { return TRAINER_PROGRAM; }
 
 Outcome RunProgram(const std::vector<std::string>& arguments, const RunOptions& options) {
   return Program(arguments, options).Wait();

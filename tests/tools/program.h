@@ -29,6 +29,7 @@ struct RunOptions {
   std::string stdout_path = "";                          // where stdout goes instead of `out`
   std::string stderr_path = "";                          // the same of stderr and `err`
   size_t file_limit = 0;                                 // most bytes of a file; 0: no limit
+  std::vector<std::string> launcher = {};                // a command that starts it: mpirun -np 2
   bool emulated_gpu = false;  // trainer_emulated; TRAINER_EMULATED_GPU in env describes its GPUs
 };
 
@@ -61,6 +62,9 @@ class Program {
 
 // Whether this build has the program on an emulated GPU.
 bool HasEmulatedGpu();
+
+// The program's path.
+std::string ProgramPath();
 
 // Start to end.
 Outcome RunProgram(const std::vector<std::string>& arguments, const RunOptions& options = {});

@@ -41,8 +41,8 @@ class ReplicaGroup : public GradientSink {
     if (replica().rank != 0) std::ranges::fill(values, -0.0f);  // x + -0 is x, whatever x is
     Sum(values);
   }
-  // Memory of the host from which this group sums without a copy, for the gradients; null where it
-  // makes no difference. Every replica allocates the same blocks in the same order.
+  // Memory of the host from which this group sums without a copy, for the gradients of a device
+  // that computes there; or null. Every replica allocates the same blocks in the same order.
   virtual std::pmr::memory_resource* memory() { return nullptr; }
   // This replica is at work: it has done `iterations`, or another part of one. A replica that says
   // so for minutes while the others wait is not taken for a lost one.

@@ -21,10 +21,10 @@ std::string DescribeThreads();
 
 // What AvailableThreads looks at. 0 means that the source says nothing.
 struct ThreadFacts {
-  int mask = 1;   // CPUs this process may run on
-  int quota = 0;  // CPUs' worth of time that the control group allows, rounded up
-  int omp = 0;    // OMP_NUM_THREADS
-  int slurm = 0;  // SLURM_CPUS_PER_TASK
+  int mask = 1;         // CPUs this process may run on
+  int quota = 0;        // CPUs' worth of time that the control group allows, rounded up
+  int omp = 0;          // OMP_NUM_THREADS
+  int slurm = 0;        // SLURM_CPUS_PER_TASK
   int ranks = 1;        // processes that share the mask
   int quota_ranks = 1;  // processes that share the quota
 };

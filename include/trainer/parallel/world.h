@@ -11,8 +11,8 @@
 namespace trainer {
 
 struct WorldSettings {
-  size_t bucket_bytes = 0;                         // 0: by measured latency and speed
-  std::chrono::milliseconds warn_after{60'000};    // of a silent rank
+  size_t bucket_bytes = 0;                          // 0: by measured latency and speed
+  std::chrono::milliseconds warn_after{60'000};     // of a silent rank
   std::chrono::milliseconds peer_timeout{600'000};  // after which the run ends
 };
 
@@ -38,10 +38,10 @@ class World {
   virtual void Finish() = 0;
 };
 
-// Joins the ranks that mpirun, srun or LaunchRanks started with this one, and shares the cores among
-// those of one machine, which must come before the first question for the number of threads. Null,
-// and nothing is touched, where there are none. Throws kUnavailable where they need MPI and there is
-// none.
+// Joins the ranks that mpirun, srun or LaunchRanks started with this one, and shares the cores
+// among those of one machine, which must come before the first question for the number of threads.
+// Null, and nothing is touched, where there are none. Throws kUnavailable where they need MPI and
+// there is none.
 World* JoinWorld(const WorldSettings& settings);
 
 }  // namespace trainer

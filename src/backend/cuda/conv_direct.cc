@@ -1,5 +1,5 @@
 // A convolution of any number of axes in plain kernels: the last candidate for each direction. Each
-// result is the sum of one thread, or of one block, so that results repeat.
+// sum is taken in one order, so that results repeat.
 
 #include "conv_places.h"
 #include "conv_steps.h"
@@ -27,13 +27,12 @@ struct Element {
   }
 };
 
-template <class T>
+template <class T, bool kRelu>
 struct Output {
   ConvPlaces in;
   const T* x;
   const float *weight, *bias;
   T* y;
-  bool relu;
 
   HD void operator()(int64_t i) const {
     const Element out(in, i, in.out_channels, in.out_area);
@@ -47,7 +46,7 @@ struct Output {
       }
     }
     if (bias != nullptr) sum += bias[m];
-    Store(y[i], relu && sum <= 0 ? 0.0f : sum);
+    Store(y[i], kRelu && sum <= 0 ? 0.0f : sum);
   }
 };
 
@@ -74,24 +73,53 @@ struct InputGradient {
   }
 };
 
-// A block per weight: its threads share the images and places.
+// How the images and output places are cut: each part is summed by a thread per weight.
+struct Parts {
+  static constexpr int64_t kThreads = 1 << 16,
+                           kLeast = 64;  // threads for any GPU; places of a part
+  int64_t weights, places, parts, size;
+
+  explicit Parts(const ConvDesc& desc)
+      : weights(desc.WeightShape().Count()), places(desc.batch * desc.OutShape().Count(2)) {
+    const int64_t wish = std::min(kThreads / std::max<int64_t>(1, weights), places / kLeast);
+    size = (places + std::max<int64_t>(1, wish) - 1) / std::max<int64_t>(1, wish);
+    parts = size == 0 ? 0 : (places + size - 1) / size;
+  }
+};
+
 template <class T>
-__global__ void __launch_bounds__(map_internal::kBlock)
-    WeightGradientKernel(ConvPlaces in, const T* x, const T* dy, float* dweight, int64_t weights) {
-  for (int64_t w = blockIdx.x; w < weights; w += gridDim.x) {
+struct WeightGradientOfPart {
+  ConvPlaces in;
+  Parts parts;
+  const T *x, *dy;
+  float* sums;  // per part, then per weight
+
+  HD void operator()(int64_t i) const {
+    const int64_t w = i % parts.weights, part = i / parts.weights;
     const int64_t tap = w % in.taps, c = w / in.taps % in.group_in, m = w / in.taps / in.group_in;
     const int64_t channel = in.FirstRead(m) + c;
+    const int64_t begin = part * parts.size, wish = begin + parts.size;
+    const int64_t end = wish < parts.places ? wish : parts.places;
     float sum = 0;
-    for (int64_t i = threadIdx.x; i < in.batch * in.out_area; i += blockDim.x) {
-      const int64_t n = i / in.out_area, out = i % in.out_area, place = in.Reads(out, tap);
+    for (int64_t k = begin; k < end; ++k) {
+      const int64_t n = k / in.out_area, out = k % in.out_area, place = in.Reads(out, tap);
       if (place < 0) continue;
       sum += Load(dy[in.OutAt(n, m, out)]) * Load(x[in.InAt(n, channel, place)]);
     }
-    sum = reduce_internal::SumOfBlock(sum);
-    if (threadIdx.x == 0) dweight[w] += sum;
-    __syncthreads();
+    sums[i] = sum;
   }
-}
+};
+
+struct AddParts {
+  const float* sums;
+  int64_t weights, parts;
+  float* to;
+  HD void operator()(int64_t w) const {
+    float sum = 0;
+    for (int64_t k = 0; k < parts; ++k) sum += sums[k * weights + w];
+    to[w] += sum;
+  }
+};
 
 // What the three directions share.
 class Direct {
@@ -111,12 +139,18 @@ class DirectForward final : public ConvForward, Direct {
   size_t ScratchBytes() const override { return 0; }
   void Run(const void* x, const float* weight, const float* bias, void* y,
            std::span<std::byte>) override {
+    const float* const added = desc_.bias ? bias : nullptr;
     WithType(desc_.dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
-      loops_.ForEach(desc_.OutShape().Count(),
-                     Output<T>{places_, static_cast<const T*>(x), weight,
-                               desc_.bias ? bias : nullptr, static_cast<T*>(y), desc_.relu});
+      desc_.relu ? Run<T, true>(x, weight, added, y) : Run<T, false>(x, weight, added, y);
     });
+  }
+
+ private:
+  template <class T, bool kRelu>
+  void Run(const void* x, const float* weight, const float* bias, void* y) const {
+    loops_.ForEach(desc_.OutShape().Count(), Output<T, kRelu>{places_, static_cast<const T*>(x),
+                                                              weight, bias, static_cast<T*>(y)});
   }
 };
 
@@ -136,24 +170,30 @@ class DirectBackwardData final : public ConvBackwardData, Direct {
 
 class DirectBackwardWeight final : public ConvBackwardWeight, Direct {
  public:
-  using Direct::Direct;
+  DirectBackwardWeight(const Device& device, const ConvDesc& desc)
+      : Direct(device, desc), parts_(desc) {}
   std::string Name() const override { return kName; }
-  size_t ScratchBytes() const override { return 0; }
+  size_t ScratchBytes() const override {
+    return static_cast<size_t>(parts_.parts * parts_.weights) * sizeof(float);
+  }
   void Run(const void* x, const void* dy, float* dweight, float* dbias,
-           std::span<std::byte>) override {
-    const int64_t weights = desc_.WeightShape().Count();
+           std::span<std::byte> scratch) override {
+    auto* const sums = reinterpret_cast<float*>(scratch.data());
     const Shape out = desc_.OutShape();
     WithType(desc_.dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
-      if (weights == 0) return;
-      Launch(loops_.device(), WeightGradientKernel<T>, loops_internal::Blocks(weights),
-             map_internal::kBlock, places_, static_cast<const T*>(x), static_cast<const T*>(dy),
-             dweight, weights);
+      loops_.ForEach(parts_.parts * parts_.weights,
+                     WeightGradientOfPart<T>{places_, parts_, static_cast<const T*>(x),
+                                             static_cast<const T*>(dy), sums});
     });
+    loops_.ForEach(parts_.weights, AddParts{sums, parts_.weights, parts_.parts, dweight});
     if (!desc_.bias || dbias == nullptr) return;
     AddChannelSums(loops_.device(), ChannelSumsDesc::Of(out, 1), ConstTensor(dy, out, desc_.dtype),
                    nullptr, dbias);
   }
+
+ private:
+  Parts parts_;
 };
 
 template <class Step, class Made>

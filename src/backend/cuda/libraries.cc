@@ -17,7 +17,6 @@ namespace {
 struct Tables {
   const CublasLt* cublas_lt = nullptr;
   const Cudnn* cudnn = nullptr;
-  bool given = false;  // by a test
 };
 Tables& All() {
   static Tables tables;
@@ -216,12 +215,12 @@ OpenedLibrary OpenLibrary(const LibraryKind& kind, const std::vector<std::string
 }
 
 Libraries OpenLibraries() {
-  if (All().given) {
+  if (!GetRuntime()->linked) {  // an emulated one brings them, or does not
     Libraries given;
     (All().cublas_lt ? given.cublas : given.missing.emplace_back()) =
-        All().cublas_lt ? "given" : NotFound(CublasLtKind(), "");
+        All().cublas_lt ? "emulated" : NotFound(CublasLtKind(), "");
     (All().cudnn ? given.cudnn : given.missing.emplace_back()) =
-        All().cudnn ? "given" : NotFound(CudnnKind(), "");
+        All().cudnn ? "emulated" : NotFound(CudnnKind(), "");
     return given;
   }
   static const Libraries libraries = Open();
@@ -231,13 +230,7 @@ Libraries OpenLibraries() {
 const CublasLt* GetCublasLt() { return All().cublas_lt; }
 const Cudnn* GetCudnn() { return All().cudnn; }
 
-void SetCublasLt(const CublasLt* table) {
-  All().cublas_lt = table;
-  All().given = true;
-}
-void SetCudnn(const Cudnn* table) {
-  All().cudnn = table;
-  All().given = true;
-}
+void SetCublasLt(const CublasLt* table) { All().cublas_lt = table; }
+void SetCudnn(const Cudnn* table) { All().cudnn = table; }
 
 }  // namespace trainer::cuda

@@ -40,6 +40,7 @@ struct AsInt<kCall> {
 Runtime Linked() {
   Runtime r;
   r.name = "CUDA";
+  r.linked = true;
   r.GetDeviceCount = AsInt<cudaGetDeviceCount>::Call;
   r.SetDevice = AsInt<cudaSetDevice>::Call;
   r.GetDevice = AsInt<cudaGetDevice>::Call;

@@ -42,6 +42,8 @@ inline constexpr int kAttributeClockRate = 13, kAttributeMultiProcessorCount = 1
 struct Runtime {
   // "CUDA 13.0", or "emulated"
   const char* name = "";
+  // NVIDIA's own, with which NVIDIA's libraries work.
+  bool linked = false;
 
   int (*GetDeviceCount)(int* count);
   int (*SetDevice)(int device);

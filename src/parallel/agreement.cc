@@ -1,0 +1,82 @@
+#include "trainer/parallel/agreement.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "trainer/base/crc32c.h"
+#include "trainer/base/error.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+// The first pair of lines that differ; a text that has ended gives "nothing".
+std::pair<std::string, std::string> FirstDifference(const std::string& a, const std::string& b) {
+  std::istringstream a_lines(a), b_lines(b);
+  std::string a_line, b_line;
+  for (;;) {
+    const bool a_more = static_cast<bool>(std::getline(a_lines, a_line));
+    const bool b_more = static_cast<bool>(std::getline(b_lines, b_line));
+    if (a_more && b_more && a_line == b_line) continue;
+    const auto shown = [](bool more, const std::string& line) {
+      constexpr size_t kLongest = 200;
+      if (!more) return std::string("nothing");
+      const size_t begin = std::min(line.find_first_not_of(' '), line.size());
+      return "'" + EscapeControl(line.substr(begin, kLongest)) + "'";
+    };
+    return {shown(a_more, a_line), shown(b_more, b_line)};
+  }
+}
+
+// The number of the first fact in which some rank differs from rank 0, and that rank; of rank 0
+// alone.
+std::pair<int, int> FindDifference(const std::vector<std::string>& hashes, size_t facts) {
+  std::vector<std::vector<std::string>> of_ranks;
+  for (const std::string& text : hashes) of_ranks.push_back(SplitList(text));
+  for (size_t fact = 0; fact < facts; ++fact) {
+    for (size_t rank = 1; rank < of_ranks.size(); ++rank) {
+      const bool has = fact < of_ranks[rank].size();
+      if (!has || of_ranks[rank][fact] != of_ranks[0][fact]) {
+        return {static_cast<int>(fact), static_cast<int>(rank)};
+      }
+    }
+  }
+  return {-1, -1};
+}
+
+}  // namespace
+
+void RequireAgreement(ReplicaGroup& group, const std::vector<std::string>& names,
+                      const std::vector<Fact>& facts) {
+  std::vector<std::string> hashes;
+  for (const Fact& fact : facts) {
+    hashes.push_back(Join(Crc32c(fact.value.data(), fact.value.size())));
+  }
+  const auto [fact, rank] = FindDifference(group.Gather(JoinList(hashes)), facts.size());
+  float number = static_cast<float>(fact);
+  group.Broadcast({&number, 1});
+  if (number < 0) return;
+  const Fact& own = facts[std::min(static_cast<size_t>(number), facts.size() - 1)];
+  const std::vector<std::string> values = group.Gather(own.value);
+  if (values.empty()) return;
+  const auto [first, other] = FirstDifference(values[0], values[static_cast<size_t>(rank)]);
+  throw Error(ErrorCode::kProtocol,
+              Join("the ranks do not agree on ", own.name, ": ", names[0], " has ", first, ", ",
+                   names[static_cast<size_t>(rank)], " has ", other,
+                   ". All ranks must be started alike, with the same files"));
+}
+
+std::string TextOfRank0(ReplicaGroup& group, const std::string& own) {
+  auto length = static_cast<float>(own.size());  // of a path, which a float holds exactly
+  group.Broadcast({&length, 1});
+  std::vector<float> numbers(static_cast<size_t>(length));
+  for (size_t i = 0; i < std::min(own.size(), numbers.size()); ++i) {
+    numbers[i] = static_cast<float>(static_cast<unsigned char>(own[i]));
+  }
+  group.Broadcast(numbers);
+  std::string text;
+  for (const float number : numbers) text += static_cast<char>(static_cast<int>(number));
+  return text;
+}
+
+}  // namespace trainer

@@ -1,0 +1,73 @@
+#include "exchange.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace trainer {
+namespace {
+
+using testing::ElementsAre;
+
+// Notes the sums instead of making them.
+class Noting final : public Pump {
+ public:
+  void Push(std::span<float> values) override { sizes.push_back(values.size()); }
+  void Poll() override {}
+  void WaitFor(uint64_t count) override { awaited = count; }
+
+  std::vector<size_t> sizes;
+  uint64_t awaited = 0;
+};
+
+class ExchangeTest : public testing::Test {
+ protected:
+  void Ready(int slice, size_t begin, size_t count) {
+    exchange_.OnReady(slice, std::span(values_).subspan(begin, count));
+  }
+
+  std::vector<float> values_ = std::vector<float>(1000);
+  Noting pump_;
+  const NodeBlock block_{SharedMemory(NodeBlock::Bytes(2)), 2};
+  SharedGradients gradients_{block_, 0, [] {}};
+  Exchange exchange_{{0, 2}, pump_, block_.slot(0), gradients_};
+};
+
+TEST_F(ExchangeTest, JoinsNeighboursUpToABucket) {
+  exchange_.SetBucket(100);
+  Ready(0, 0, 60);
+  Ready(1, 60, 60);
+  Ready(2, 120, 10);
+  exchange_.WaitFor(0);
+  EXPECT_THAT(pump_.sizes, ElementsAre(120, 10));
+  EXPECT_EQ(pump_.awaited, 1u);
+  exchange_.WaitFor(2);
+  EXPECT_EQ(pump_.awaited, 2u);
+  EXPECT_EQ(exchange_.buckets(), 2);
+}
+
+TEST_F(ExchangeTest, SumsASmallModelAtOnce) {
+  for (int slice = 0; slice < 10; ++slice) Ready(slice, static_cast<size_t>(slice) * 100, 100);
+  float loss = 1;
+  exchange_.Sum({&loss, 1});
+  EXPECT_THAT(pump_.sizes, ElementsAre(1000, 1));
+}
+
+TEST_F(ExchangeTest, KeepsApartWhatLiesApart) {
+  Ready(0, 0, 10);
+  Ready(1, 20, 10);
+  exchange_.WaitFor(1);
+  EXPECT_THAT(pump_.sizes, ElementsAre(10, 10));
+}
+
+TEST_F(ExchangeTest, CountsSlicesAnewInEachPass) {
+  for (int pass = 0; pass < 3; ++pass) {
+    Ready(0, 0, 10);
+    Ready(1, 10, 10);
+    exchange_.WaitFor(1);
+    EXPECT_EQ(exchange_.buckets(), 1);
+    EXPECT_EQ(pump_.awaited, static_cast<uint64_t>(pass) + 1);
+  }
+}
+
+}  // namespace
+}  // namespace trainer

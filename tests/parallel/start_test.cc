@@ -1,0 +1,112 @@
+// What a rank finds out before it trains.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "bucket_size.h"
+#include "node_map.h"
+#include "rank_cores.h"
+#include "trainer/parallel/environment.h"
+
+namespace trainer {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+RankEnvironment Read(const std::map<std::string, std::string>& variables) {
+  return ReadRankEnvironment([&](const char* name) {
+    const auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  });
+}
+
+TEST(RankEnvironmentTest, KnowsWhoStartedTheRanks) {
+  EXPECT_EQ(Read({}).launcher, RankLauncher::kNone);
+  EXPECT_EQ(Read({{"OMPI_COMM_WORLD_SIZE", "2"}}).launcher, RankLauncher::kMpi);
+  EXPECT_EQ(Read({{"OMPI_COMM_WORLD_SIZE", "1"}, {"PMIX_RANK", "0"}}).launcher,
+            RankLauncher::kNone);
+  EXPECT_EQ(Read({{"PMI_SIZE", "4"}, {"PMI_RANK", "0"}}).launcher, RankLauncher::kMpi);
+  EXPECT_EQ(Read({{"PMIX_RANK", "0"}, {"SLURM_STEP_NUM_TASKS", "8"}}).launcher, RankLauncher::kMpi);
+  const RankEnvironment own = Read({{"TRAINER_WORLD", "1:3:17"}});
+  EXPECT_EQ(own.launcher, RankLauncher::kOwn);
+  EXPECT_EQ(own.rank, 1);
+  EXPECT_EQ(own.count, 3);
+  EXPECT_EQ(own.fd, 17);
+}
+
+TEST(RankEnvironmentTest, WarnsOfTasksThatNothingJoins) {
+  EXPECT_EQ(Read({{"SLURM_NTASKS", "1"}}).warning, "");
+  EXPECT_THAT(Read({{"SLURM_NTASKS", "4"}}).warning, HasSubstr("srun --mpi=pmix trainer train"));
+  EXPECT_THAT(Read({{"SLURM_NTASKS", "4"}, {"SLURM_STEP_NUM_TASKS", "4"}}).warning,
+              HasSubstr("each trains a model of its own"));
+  EXPECT_EQ(Read({{"SLURM_NTASKS", "4"}, {"OMPI_COMM_WORLD_SIZE", "4"}}).warning, "");
+}
+
+CoreSet Cores(std::initializer_list<int> numbers) {
+  CoreSet cores = {};
+  for (const int core : numbers)
+    cores[static_cast<size_t>(core / 64)] |= uint64_t{1} << (core % 64);
+  return cores;
+}
+
+TEST(RankCoresTest, GiveEachRankAsManyOfItsOwn) {
+  EXPECT_THAT(SplitCores(Cores({0, 1, 2, 5, 70}), 2), ElementsAre(Cores({0, 1}), Cores({2, 5})));
+  EXPECT_THAT(SplitCores(Cores({3, 4}), 2), ElementsAre(Cores({3}), Cores({4})));
+  EXPECT_THAT(SplitCores(Cores({3}), 2), IsEmpty());
+}
+
+TEST(RankCoresTest, CountThoseThatShareThem) {
+  const std::vector<CoreSet> sets = {Cores({0, 1}), Cores({1, 2}), Cores({65})};
+  EXPECT_EQ(RanksOnCoresOf(sets, 0), 2);
+  EXPECT_EQ(RanksOnCoresOf(sets, 2), 1);
+}
+
+TEST(RankCoresTest, WarnOfRanksOnOneCore) {
+  EXPECT_EQ(CrowdWarning({Cores({0}), Cores({1})}, {0, 1}), "");
+  EXPECT_EQ(CrowdWarning({Cores({0, 1}), Cores({0, 1})}, {0, 1}), "");
+  const std::string warning = CrowdWarning({Cores({0}), Cores({1}), Cores({1})}, {4, 5, 6});
+  EXPECT_THAT(warning, HasSubstr("Ranks 5, 6 share 1 core"));
+  EXPECT_THAT(warning, HasSubstr("--bind-to core"));
+}
+
+RankCard CardOf(const std::string& machine) {
+  RankCard card;
+  machine.copy(card.machine, sizeof card.machine - 1);
+  return card;
+}
+
+TEST(NodeMapTest, JoinsTheRanksOfAMachine) {
+  const std::vector<RankCard> cards = {CardOf("a"), CardOf("b"), CardOf("a"), CardOf("a"),
+                                       CardOf("b")};
+  const NodeMap map = MapNodes(cards, 3, false);
+  EXPECT_THAT(map.ranks, ElementsAre(ElementsAre(0, 2, 3), ElementsAre(1, 4)));
+  EXPECT_EQ(map.node, 0);
+  EXPECT_EQ(map.local, 2);
+  EXPECT_THAT(map.Lanes(), ElementsAre(ElementsAre(0, 1), ElementsAre(2, 4)));
+  EXPECT_EQ(MapNodes(cards, 3, true).nodes(), 5);
+}
+
+TEST(NodeMapTest, SendsCardsAsBytes) {
+  const RankCard card = FromBytes(ToBytes(OwnCard()));
+  EXPECT_STREQ(card.machine, OwnCard().machine);
+  EXPECT_EQ(card.process, OwnCard().process);
+}
+
+TEST(BucketSizeTest, HoldsEightTimesWhatTheLatencyCosts) {
+  EXPECT_EQ(BucketBytes({1e-6, 8e9}), 65536u);
+  EXPECT_EQ(BucketBytes({50e-6, 1e9}), 458752u);
+  EXPECT_EQ(BucketBytes({1, 1e9}), 64u << 20);
+}
+
+TEST(BucketSizeTest, DescribesItself) {
+  EXPECT_EQ(Describe({2.1e-6, 9.34e9}), "2.1 us, 9.34 GB/s");
+  EXPECT_EQ(DescribeBytes(65536), "64 KiB");
+  EXPECT_EQ(DescribeBytes(25 << 20), "25 MiB");
+}
+
+}  // namespace
+}  // namespace trainer

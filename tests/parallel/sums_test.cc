@@ -1,0 +1,149 @@
+// Sums over processes of one machine.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "ranks.h"
+#include "trainer/base/error.h"
+
+namespace trainer {
+namespace {
+
+class SumsTest : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Of, SumsTest, testing::Values(2, 3, 4));
+
+// A block of gradients of a group.
+class Gradients {
+ public:
+  Gradients(ReplicaGroup& group, size_t count)
+      : memory_(group.memory()),
+        bytes_(count * sizeof(float)),
+        data_(static_cast<float*>(memory_->allocate(bytes_, 64))) {}
+  ~Gradients() { memory_->deallocate(data_, bytes_, 64); }
+  std::span<float> span() const { return {data_, bytes_ / sizeof(float)}; }
+
+ private:
+  std::pmr::memory_resource* memory_;
+  size_t bytes_;
+  float* data_;
+};
+
+// Number i of a rank.
+float Number(int rank, size_t i) {
+  return static_cast<float>((rank + 1) * static_cast<int>(i % 97));
+}
+
+void ExpectSum(std::span<float> values, ReplicaGroup& group) {
+  const auto [rank, count] = group.replica();
+  for (size_t i = 0; i < values.size(); ++i) values[i] = Number(rank, i);
+  group.Sum(values);
+  for (size_t i = 0; i < values.size(); ++i) {
+    float sum = 0;
+    for (int r = 0; r < count; ++r) sum += Number(r, i);
+    ASSERT_EQ(values[i], sum) << i << " of " << values.size();
+  }
+}
+
+TEST_P(SumsTest, AreRightInGradientsAndElsewhere) {
+  ExpectRanks(GetParam(), [](World& world) {
+    for (const size_t count : {1u, 17u, 1024u, 1025u, 8192u, 8193u, 100'003u, 1'000'000u}) {
+      const Gradients gradients(world.group(), count);
+      ExpectSum(gradients.span(), world.group());
+      std::vector<float> elsewhere(count);
+      ExpectSum(elsewhere, world.group());
+      ExpectSum(gradients.span(), world.group());
+    }
+  });
+}
+
+TEST_P(SumsTest, AddInTheOrderOfTheRanks) {
+  ExpectRanks(GetParam(), [](World& world) {
+    constexpr float kHuge = 1e30f;
+    const auto [rank, count] = world.group().replica();
+    const Gradients gradients(world.group(), 50'000);
+    std::vector<float> few(5);
+    for (const std::span<float> values : {gradients.span(), std::span(few)}) {
+      // huge - huge + 1 is 1, in any other order 0; with two ranks huge - huge.
+      const float own = rank == 0 ? kHuge : rank == 1 ? -kHuge : 1.0f;
+      std::ranges::fill(values, own);
+      world.group().Sum(values);
+      for (const float value : values) ASSERT_EQ(value, static_cast<float>(count - 2));
+    }
+  });
+}
+
+TEST_P(SumsTest, OfSlicesArriveInPlaceWhateverTheBucket) {
+  for (const size_t bucket_bytes : {4u, 4096u, 1u << 20}) {
+    WorldSettings settings;
+    settings.bucket_bytes = bucket_bytes;
+    const RanksOutcome outcome = RunRanks(
+        GetParam(),
+        [](World& world) {
+          constexpr size_t kSlice = 3000;
+          ReplicaGroup& group = world.group();
+          const auto [rank, count] = group.replica();
+          const Gradients gradients(group, 10 * kSlice);
+          for (int pass = 0; pass < 5; ++pass) {
+            for (size_t slice = 0; slice < 10; ++slice) {
+              const std::span<float> values = gradients.span().subspan(slice * kSlice, kSlice);
+              std::ranges::fill(values, Number(rank, slice + static_cast<size_t>(pass)));
+              group.OnReady(static_cast<int>(slice), values);
+            }
+            float loss = 1;
+            group.Sum({&loss, 1});
+            EXPECT_EQ(loss, static_cast<float>(count));
+            for (size_t slice = 0; slice < 10; ++slice) {
+              group.WaitFor(static_cast<int>(slice));
+              float sum = 0;
+              for (int r = 0; r < count; ++r) sum += Number(r, slice + static_cast<size_t>(pass));
+              EXPECT_EQ(gradients.span()[slice * kSlice], sum);
+              EXPECT_EQ(gradients.span()[(slice + 1) * kSlice - 1], sum);
+            }
+          }
+          return testing::Test::HasFailure() ? 1 : 0;
+        },
+        settings);
+    EXPECT_EQ(outcome.codes, std::vector<int>(static_cast<size_t>(GetParam()), 0)) << outcome.err;
+  }
+}
+
+TEST_P(SumsTest, GatherTextsOfAnyBytes) {
+  ExpectRanks(GetParam(), [](World& world) {
+    const auto [rank, count] = world.group().replica();
+    std::string own(static_cast<size_t>(rank * 40'000), '\0');
+    for (size_t i = 0; i < own.size(); ++i)
+      own[i] = static_cast<char>(i * 7 + static_cast<size_t>(rank));
+    const std::vector<std::string> all = world.group().Gather(own);
+    ASSERT_EQ(all.size(), rank == 0 ? static_cast<size_t>(count) : 0u);
+    for (size_t r = 0; r < all.size(); ++r) {
+      ASSERT_EQ(all[r].size(), r * 40'000);
+      for (size_t i = 0; i < all[r].size(); ++i) ASSERT_EQ(all[r][i], static_cast<char>(i * 7 + r));
+    }
+  });
+}
+
+TEST_P(SumsTest, BroadcastEachBitOfRank0) {
+  ExpectRanks(GetParam(), [](World& world) {
+    const std::vector<float> of_rank0 = {-0.0f, 0.0f, 1e-42f, -INFINITY, 3.25f, -1e38f};
+    std::vector<float> values(6, static_cast<float>(world.group().replica().rank));
+    if (world.group().replica().rank == 0) values = of_rank0;
+    world.group().Broadcast(values);
+    EXPECT_EQ(std::memcmp(values.data(), of_rank0.data(), 6 * sizeof(float)), 0);
+  });
+}
+
+TEST(SumsTest, OfNetsOfUnlikeSizesAreRefused) {
+  const RanksOutcome outcome = RunRanks(2, [](World& world) {
+    const size_t count = world.group().replica().rank == 0 ? 4096 : 8192;
+    const Gradients gradients(world.group(), count);
+    return 0;
+  });
+  EXPECT_EQ(outcome.codes, (std::vector<int>{76, 76}));
+  ASSERT_EQ(outcome.Errors().size(), 1u) << outcome.err;
+  EXPECT_NE(outcome.err.find("the ranks train different nets"), std::string::npos) << outcome.err;
+}
+
+}  // namespace
+}  // namespace trainer

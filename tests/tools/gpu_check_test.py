@@ -1,0 +1,72 @@
+"""scripts/gpu/check.sh where there is no GPU: what runs, and why the rest is left out.
+
+    gpu_check_test.py TRAINER
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TRAINER = sys.argv.pop(1)
+NEED_A_GPU = {"device_tests", "gpu_losses", "gpu_losses_bf16", "repeats", "stops", "memory",
+              "sanitized", "speed"}
+
+
+class CheckWithoutAGpu(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.bundle = pathlib.Path(folder.name)
+        (self.bundle / "tests").mkdir()
+        for name in ("models", "scripts"):
+            (self.bundle / name).symlink_to(ROOT / name)
+        (self.bundle / "trainer").symlink_to(TRAINER)
+
+    def check(self, *flags, **environment):
+        report = self.bundle / "report.json"
+        done = subprocess.run(
+            [ROOT / "scripts/gpu/check.sh", f"--root={self.bundle}", f"--json={report}", *flags],
+            text=True, capture_output=True, check=False,
+            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **environment})
+        return done, json.loads(report.read_text()) if report.exists() else None
+
+    def test_says_which_steps_are_left_out_and_why(self):
+        steps = ",".join(NEED_A_GPU | {"device_query", "refusal", "cpu_losses"})
+        done, report = self.check(f"--only={steps}")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        rows = {row["step"]: row for row in report["steps"]}
+        left_out = {name for name, row in rows.items() if "left_out" in row}
+        self.assertEqual(left_out, NEED_A_GPU)
+        for name in NEED_A_GPU:
+            self.assertIn("CUDA", rows[name]["left_out"])
+            self.assertIn(f"left out  {name}: ", done.stdout)
+        self.assertEqual(report["gpus"], [])
+        self.assertEqual(rows["cpu_losses"]["passed"], 1)
+        self.assertRegex(done.stdout, r"\n\d+ passed, 0 failed; 8 steps left out; ")
+
+    def test_a_step_that_fails_decides_the_exit_code(self):
+        (self.bundle / "trainer").unlink()
+        (self.bundle / "trainer").symlink_to("/bin/false")
+        done, report = self.check("--only=device_query")
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(report["failed"], 1)
+        self.assertIn("FAILED    device_query", done.stdout)
+
+    def test_keeps_to_its_time(self):
+        done, report = self.check("--only=device_query,cpu_losses", "--seconds=1")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertEqual({row["left_out"] for row in report["steps"]}, {"no time is left"})
+
+    def test_refuses_an_unknown_step(self):
+        done, _ = self.check("--only=sped")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("no step 'sped'", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

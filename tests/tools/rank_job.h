@@ -1,0 +1,103 @@
+#pragma once
+// LeNet on a few digits, trained by several ranks.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <regex>
+
+#include "job.h"
+#include "support/source_folder.h"
+#include "trainer/checkpoint/model_file.h"
+
+namespace trainer {
+
+// LeNet on batches of 16 digits for 20 iterations.
+class RankJob : public testing::Test {
+ protected:
+  RankJob() {
+    std::string net = ReadText(SourceFolder() + "/models/lenet/train_test.prototxt");
+    net = Edited(net, "data/digits/train_lmdb", "data/train_lmdb");
+    net = Edited(net, "data/digits/test_lmdb", "data/test_lmdb");
+    net = Edited(net, "batch_size: 64", "batch_size: 16");
+    job_.net = Edited(net, "batch_size: 100", "batch_size: 20");
+    job_.solver = Edited(job_.solver, "base_lr: 0.05", "base_lr: 0.01");
+    job_.Write();
+  }
+
+  Outcome Train(const std::vector<std::string>& more,
+                std::vector<std::string> launcher = {}) const {
+    RunOptions options = job_.options();
+    options.launcher = std::move(launcher);
+    return RunProgram(job_.TrainCommand(more), options);
+  }
+
+  std::string Bytes(const std::string& name) const { return ReadText(job_.folder() / name); }
+
+  // All weights of a snapshot, one after the other.
+  std::vector<float> Weights(const std::string& name) const {
+    std::vector<float> weights;
+    for (const caffe::LayerParameter& layer : ReadModel(job_.folder() / name).layer()) {
+      for (const caffe::BlobProto& blob : layer.blobs()) {
+        weights.insert(weights.end(), blob.data().begin(), blob.data().end());
+      }
+    }
+    return weights;
+  }
+
+  void ExpectNear(const std::vector<float>& a, const std::vector<float>& b, float bound) const {
+    ASSERT_EQ(a.size(), b.size());
+    ASSERT_FALSE(a.empty());
+    float worst = 0;
+    for (size_t i = 0; i < a.size(); ++i) worst = std::max(worst, std::fabs(a[i] - b[i]));
+    EXPECT_LT(worst, bound);
+  }
+
+  static constexpr char kLast[] = "snap_iter_20.caffemodel";
+  Job job_;
+};
+
+// Runs of many iterations, which tests interrupt.
+class LongRankJob : public RankJob {
+ protected:
+  LongRankJob() {
+    job_.solver = Edited(job_.solver, "max_iter: 20", "max_iter: 1000000");
+    job_.solver = Edited(job_.solver, "test_interval: 10", "test_interval: 1000000");
+    job_.solver = Edited(job_.solver, "snapshot: 10", "snapshot: 0");
+    job_.Write();
+  }
+
+  // Started, with iterations done.
+  std::unique_ptr<Program> Start(const std::vector<std::string>& more,
+                                 std::vector<std::string> launcher = {}) {
+    RunOptions options = job_.options();
+    options.launcher = std::move(launcher);
+    auto program = std::make_unique<Program>(job_.TrainCommand(more), options);
+    for (const char* rank : {"rank 0 (", "rank 1 ("}) {
+      const std::string line = program->WaitForLine(rank);
+      std::smatch found;
+      EXPECT_TRUE(std::regex_search(line, found, std::regex("process ([0-9]+)")));
+      processes_.push_back(std::stoi(found[1]));
+    }
+    program->WaitForLine("Iteration 10");
+    return program;
+  }
+
+  // Waits for the end of what nobody here can wait for.
+  void ExpectAllGone() const {
+    for (const pid_t process : processes_) {
+      for (int i = 0; i < 600 && kill(process, 0) == 0; ++i) usleep(50'000);
+      EXPECT_NE(kill(process, 0), 0) << "process " << process << " is still there";
+    }
+    EXPECT_THAT(job_.Files("."), testing::IsEmpty());
+  }
+
+  std::vector<pid_t> processes_;
+};
+
+}  // namespace trainer

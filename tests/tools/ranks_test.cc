@@ -1,0 +1,148 @@
+// Several ranks as users start them: with --ranks on one machine, and with mpirun where it is
+// found.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "rank_job.h"
+
+namespace trainer {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+using RanksTest = RankJob;
+using LongRanksTest = LongRankJob;
+
+TEST_F(RanksTest, WithPartsOfABatchLearnWhatOneLearnsWithAllOfIt) {
+  ASSERT_EQ(Train({}).exit_code, 0);
+  const std::vector<float> one = Weights(kLast);
+  for (const char* ranks : {"--ranks=2", "--ranks=4"}) {
+    const Outcome outcome = Train({ranks, "--global_batch"});
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    ExpectNear(Weights(kLast), one, 1e-5f);
+    EXPECT_THAT(outcome.err, HasSubstr("Batch of an iteration: 16 ("));
+    EXPECT_THAT(outcome.err, HasSubstr("sums through shared memory"));
+  }
+}
+
+TEST_F(RanksTest, RepeatBitForBit) {
+  ASSERT_EQ(Train({"--ranks=2"}).exit_code, 0);
+  const std::string weights = Bytes(kLast), state = Bytes("snap_iter_20.solverstate");
+  ASSERT_EQ(Train({"--ranks=2", "--bucket_size=4"}).exit_code, 0);
+  EXPECT_EQ(Bytes(kLast), weights);
+  EXPECT_EQ(Bytes("snap_iter_20.solverstate"), state);
+}
+
+TEST_F(RanksTest, GoOnFromTheirSnapshotAloneAndInAnotherNumber) {
+  ASSERT_EQ(Train({"--ranks=2", "--global_batch"}).exit_code, 0);
+  const std::string whole = Bytes(kLast);
+  const std::vector<float> weights = Weights(kLast);
+  const std::string from = "--snapshot=snap_iter_10.solverstate";
+  ASSERT_EQ(Train({from, "--ranks=2", "--global_batch"}).exit_code, 0);
+  EXPECT_EQ(Bytes(kLast), whole);
+  for (const char* ranks : {"--ranks=1", "--ranks=4"}) {
+    const Outcome outcome = Train({from, ranks, "--global_batch"});
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    ExpectNear(Weights(kLast), weights, 1e-5f);
+  }
+}
+
+TEST_F(RanksTest, LogOnceAndLeaveNothingBehind) {
+  const Outcome outcome = Train({"--ranks=3"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const std::string& err = outcome.err;
+  EXPECT_NE(err.find("Iteration 10"), err.npos);
+  EXPECT_EQ(err.find("Optimization Done."), err.rfind("Optimization Done."));
+  EXPECT_THAT(job_.Files("."), IsEmpty());
+}
+
+TEST_F(RanksTest, ScaleTheRateWhenAskedTo) {
+  const Outcome outcome = Train({"--ranks=2", "--scale_lr"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("--scale_lr: base_lr is 0.02, 2 times 0.01; the rate rises to "
+                                     "it over the first 1 iterations"));
+  EXPECT_THAT(outcome.err, HasSubstr("Batch of an iteration: 32 (2 ranks, batch_size 16 each)"));
+}
+
+TEST_F(RanksTest, SayABadNetOnce) {
+  job_.net = Edited(job_.net, "type: \"Pooling\"", "type: \"Poling\"");
+  job_.Write();
+  const Outcome outcome = Train({"--ranks=3"});
+  EXPECT_EQ(outcome.exit_code, 78);
+  EXPECT_THAT(outcome.Errors(), ElementsAre(AllOf(HasSubstr("rank "), HasSubstr("Poling"))));
+}
+
+TEST_F(RanksTest, RefuseABatchThatTheyCannotDivide) {
+  const Outcome outcome = Train({"--ranks=3", "--global_batch"});
+  EXPECT_EQ(outcome.exit_code, 64);
+  EXPECT_THAT(outcome.Errors(),
+              ElementsAre(HasSubstr("batch_size 16, which 3 ranks cannot divide")));
+  EXPECT_EQ(Train({"--ranks=2", "--global_batch", "--scale_lr"}).exit_code, 64);
+}
+
+TEST_F(LongRanksTest, StopTogetherWhenOneIsAskedTo) {
+  const auto program = Start({"--ranks=2"});
+  kill(processes_[1], SIGTERM);
+  const Outcome outcome = program->Wait();
+  EXPECT_EQ(outcome.exit_code, 75) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("A signal to another rank stopped the run at iteration"));
+  EXPECT_EQ(job_.Files("snap_iter").size(), 2u);
+  ExpectAllGone();
+}
+
+TEST_F(LongRanksTest, StopWhenTheirLauncherIsAskedTo) {
+  const auto program = Start({"--ranks=2", "--stop_exit_code=7"});
+  program->Signal(SIGTERM);
+  const Outcome outcome = program->Wait();
+  EXPECT_EQ(outcome.exit_code, 7) << outcome.err;
+  EXPECT_EQ(job_.Files("snap_iter").size(), 2u);
+  ExpectAllGone();
+}
+
+TEST_F(LongRanksTest, EndWith82WhenOneIsKilled) {
+  for (const size_t victim : {0u, 1u}) {
+    processes_.clear();
+    const auto program = Start({"--ranks=2"});
+    kill(processes_[victim], SIGKILL);
+    const Outcome outcome = program->Wait();
+    EXPECT_EQ(outcome.exit_code, 82) << outcome.err;
+    ASSERT_EQ(outcome.Errors().size(), 1u) << outcome.err;
+    EXPECT_THAT(outcome.Errors()[0],
+                AllOf(HasSubstr(victim == 0 ? "rank 0 " : "rank 1 "), HasSubstr("signal 9")));
+    for (const std::string& lock : job_.Files(".")) unlink((job_.folder() / lock).c_str());
+    ExpectAllGone();
+  }
+}
+
+TEST_F(LongRanksTest, EndWith82WhenOneIsSilent) {
+  const auto program = Start({"--ranks=2", "--peer_warning=1", "--peer_timeout=3"});
+  kill(processes_[1], SIGSTOP);
+  const Outcome outcome = program->Wait();
+  EXPECT_EQ(outcome.exit_code, 82) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("Waiting for rank 1 ("));
+  EXPECT_THAT(outcome.Errors(), ElementsAre(AllOf(HasSubstr("rank 1 ("), HasSubstr("silent for"))));
+  ExpectAllGone();
+}
+
+TEST_F(LongRanksTest, EndWithTheirLauncher) {
+  const auto program = Start({"--ranks=2"});
+  program->Signal(SIGKILL);
+  ExpectAllGone();
+}
+
+TEST(LoneTaskTest, IsToldHowToTrainWithAllTasks) {
+  Job job;
+  job.Write();
+  RunOptions options = job.options();
+  options.env.push_back("SLURM_NTASKS=4");
+  const Outcome outcome = RunProgram(job.TrainCommand(), options);
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.err, HasSubstr("SLURM_NTASKS is 4, and this run is alone"));
+}
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,109 @@
+// The batch and the rate of several ranks.
+
+#include <glog/logging.h>
+#include <google/protobuf/descriptor.h>
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "rank_flags.h"
+#include "trainer/base/error.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+
+// Calls visit(message, field) for each batch_size that the layer gives.
+void VisitBatches(caffe::LayerParameter* layer,
+                  const std::function<void(Message*, const FieldDescriptor*)>& visit) {
+  std::vector<const FieldDescriptor*> fields;
+  layer->GetReflection()->ListFields(*layer, &fields);
+  for (const FieldDescriptor* field : fields) {
+    if (field->is_repeated() || field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
+    Message* const param = layer->GetReflection()->MutableMessage(layer, field);
+    const FieldDescriptor* const batch = param->GetDescriptor()->FindFieldByName("batch_size");
+    if (batch != nullptr && param->GetReflection()->HasField(*param, batch)) visit(param, batch);
+  }
+}
+
+// The layers of the training net, where they stand in the file's list.
+std::vector<LayerSpec*> TrainingLayers(SolverSpec* spec) {
+  std::set<std::string> kept;
+  const auto key = [](const LayerSpec& layer) {
+    return Join(layer.name(), "\n", layer.Where().ToString());
+  };
+  for (const LayerSpec& layer : FilterLayers(*spec->train.net, spec->train.state)) {
+    kept.insert(key(layer));
+  }
+  std::vector<LayerSpec*> layers;
+  for (NetSpec& net : spec->nets) {
+    for (LayerSpec& layer : net.layers) {
+      if (&net == spec->train.net && kept.contains(key(layer))) layers.push_back(&layer);
+    }
+  }
+  return layers;
+}
+
+void DivideBatches(int ranks, SolverSpec* spec) {
+  for (LayerSpec* layer : TrainingLayers(spec)) {
+    VisitBatches(&layer->mutable_proto(), [&](Message* param, const FieldDescriptor* field) {
+      const uint32_t batch = param->GetReflection()->GetUInt32(*param, field);
+      if (batch % static_cast<uint32_t>(ranks) != 0) {
+        throw Error(ErrorCode::kUsage, layer->Where(),
+                    Join("--global_batch: layer '", layer->name(), "' has batch_size ", batch,
+                         ", which ", ranks, " ranks cannot divide; choose a multiple of ", ranks));
+      }
+      param->GetReflection()->SetUInt32(param, field, batch / static_cast<uint32_t>(ranks));
+    });
+  }
+}
+
+// Of the first layer that gives one; 0 where none does.
+uint32_t BatchOf(SolverSpec* spec) {
+  uint32_t batch = 0;
+  for (LayerSpec* layer : TrainingLayers(spec)) {
+    VisitBatches(&layer->mutable_proto(), [&](Message* param, const FieldDescriptor* field) {
+      if (batch == 0) batch = param->GetReflection()->GetUInt32(*param, field);
+    });
+  }
+  return batch;
+}
+
+void ScaleRate(int ranks, caffe::SolverParameter* solver) {
+  const float before = solver->base_lr();
+  solver->set_base_lr(before * static_cast<float>(ranks));
+  if (solver->warmup_iter() == 0 && solver->rampup_interval() == 0) {
+    solver->set_warmup_iter(solver->max_iter() / 20);
+    solver->set_warmup_lr(before);
+  }
+  LOG(INFO) << "--scale_lr: base_lr is " << solver->base_lr() << ", " << ranks << " times "
+            << before << "; the rate rises to it over the first "
+            << std::max(solver->warmup_iter(), solver->rampup_interval()) << " iterations";
+}
+
+}  // namespace
+
+void ScaleForRanks(const Flags& flags, const Replica& replica, SolverSpec* spec) {
+  const bool global = flags.Switch("global_batch"), scales = flags.Switch("scale_lr");
+  if (global && scales) {
+    throw Error(ErrorCode::kUsage,
+                "--global_batch and --scale_lr exclude each other: with the batch of a run alone "
+                "its rate is right as well");
+  }
+  if (replica.count == 1) return;
+  if (global) DivideBatches(replica.count, spec);
+  if (scales) ScaleRate(replica.count, &spec->proto);
+  const auto batch = static_cast<uint64_t>(BatchOf(spec));
+  if (batch == 0) return;
+  const auto passes = static_cast<uint64_t>(spec->proto.iter_size());
+  LOG(INFO) << "Batch of an iteration: " << batch * passes * static_cast<uint64_t>(replica.count)
+            << " (" << replica.count << " ranks, batch_size " << batch << " each"
+            << (passes > 1 ? Join(", iter_size ", passes) : "") << "); base_lr "
+            << spec->proto.base_lr();
+}
+
+}  // namespace trainer
