@@ -25,21 +25,14 @@ inline dim3 PixelThreads(int64_t channels, int64_t rows) {
   return {x, y};
 }
 
-// The sum over the threads of a warp, for all of them.
-template <class S>
-__device__ S SumOfWarp(S sum) {
-  for (int step = kWarp / 2; step > 0; step /= 2) sum += __shfl_xor_sync(~0u, sum, step);
-  return sum;
-}
-
 // A block of kWarp x kWarp threads sums kWarp neighbouring channels of a chunk, kWarp pixels at a
-// time; then a warp per channel joins what its threads found.
+// time; then one of its warps joins the sums of a, one those of b.
 template <class F>
 __global__ void __launch_bounds__(kWarp* kWarp) PixelPairsKernel(F f, PixelChunks in, float* out) {
-  __shared__ float parts[2][kWarp][kWarp + 1];
+  __shared__ float parts[2][kWarp][kWarp];
   const int64_t channels = in.rows.length, groups = (channels + kWarp - 1) / kWarp;
   for (int64_t tile = blockIdx.x; tile < in.chunks * groups; tile += gridDim.x) {
-    const int64_t chunk = tile / groups, left = tile % groups * kWarp, c = left + threadIdx.x;
+    const int64_t chunk = tile / groups, c = tile % groups * kWarp + threadIdx.x;
     const int64_t begin = chunk * in.chunk_rows, wish = begin + in.chunk_rows;
     const int64_t end = wish < in.rows.count ? wish : in.rows.count;
     Pair sum;
@@ -55,12 +48,11 @@ __global__ void __launch_bounds__(kWarp* kWarp) PixelPairsKernel(F f, PixelChunk
     parts[0][threadIdx.y][threadIdx.x] = sum.a;
     parts[1][threadIdx.y][threadIdx.x] = sum.b;
     __syncthreads();
-    const int64_t mine = left + threadIdx.y;
-    const float a = SumOfWarp(parts[0][threadIdx.x][threadIdx.y]);
-    const float b = SumOfWarp(parts[1][threadIdx.x][threadIdx.y]);
-    if (threadIdx.x == 0 && mine < channels) {
-      out[chunk * 2 * channels + mine] = a;
-      out[(chunk * 2 + 1) * channels + mine] = b;
+    if (threadIdx.y < 2 && c < channels) {
+      float all = 0;
+#pragma unroll
+      for (int y = 0; y < kWarp; ++y) all += parts[threadIdx.y][y][threadIdx.x];
+      out[(chunk * 2 + threadIdx.y) * channels + c] = all;
     }
     __syncthreads();
   }
