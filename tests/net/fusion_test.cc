@@ -155,6 +155,7 @@ TEST(FusionTest, BatchNormTakesTheSumAfterIt) {
 
 // Of this size outputs are written past the caches, and 600 channels are more than a block.
 TEST(FusionTest, BatchNormTakesTheSumAfterItInAnyNumberOfChannels) {
+  TRAINER_CPU_ONLY("its loops take blocks of channels");
   const std::string data = R"(
 layer { name: "data" type: "DummyData" top: "data" top: "target"
         dummy_data_param { shape { dim: 75 dim: 2 dim: 75 dim: 1 } shape { dim: 75 dim: 600 dim: 75 dim: 1 }

@@ -97,6 +97,7 @@ INSTANTIATE_TEST_SUITE_P(Of, ModelsTest, testing::ValuesIn(kModels),
                          [](const auto& one) { return std::string(one.param.folder); });
 
 TEST_P(ModelsTest, PlansWithAsManyWeightsAsPublished) {
+  TRAINER_CPU_ONLY("no kernel runs");
   const Model& model = GetParam();
   const NetSpec train_spec = LoadWithoutData(folder_ + "train_test.prototxt", model.image);
   const auto train = Make(train_spec, caffe::TRAIN, true);

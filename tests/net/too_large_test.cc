@@ -31,6 +31,7 @@ std::string Refusal(const std::string& shape, const std::string& layers) {
 }
 
 TEST(TooLargeTest, NamesTheFigureTheLargestValueAndItsLayer) {
+  TRAINER_CPU_ONLY("the memory of this machine is the limit");
   const std::string message = Refusal("dim: 1000000 dim: 10 dim: 1000 dim: 1000", "");
   EXPECT_THAT(message,
               HasSubstr("net.prototxt:1:1: layer 'd' (Input): the net takes 38146973 MiB"));
@@ -41,6 +42,7 @@ TEST(TooLargeTest, NamesTheFigureTheLargestValueAndItsLayer) {
 }
 
 TEST(TooLargeTest, AdviceIsOfTheCause) {
+  TRAINER_CPU_ONLY("the memory of this machine is the limit");
   EXPECT_THAT(Refusal("dim: 1 dim: 10000000 dim: 1000 dim: 1000", ""),
               HasSubstr("lower the sizes that it is made of; one item of the batch alone is too"));
   const std::string weights =
