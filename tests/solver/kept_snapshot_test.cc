@@ -90,17 +90,18 @@ TEST_F(KeptSnapshotTest, IsWrittenAgainAsItWasRead) {
 }
 
 // To 1e-6, since other processors add in another order; on the one that made the files the numbers
-// are equal.
+// are equal. A GPU adds in yet another one.
 TEST_F(KeptSnapshotTest, GoesOnAsTheProgramDidThatWroteIt) {
+  const float bound = TestsOnGpu() ? 2e-5f : 1e-6f;
   solver_->Solve();
   for (const char* model : {"kept_iter_20.caffemodel", "kept_iter_20.averaged.caffemodel"}) {
-    EXPECT_THAT(Weights(Own(model)), Pointwise(FloatNear(1e-6f), Weights(Kept(model)))) << model;
+    EXPECT_THAT(Weights(Own(model)), Pointwise(FloatNear(bound), Weights(Kept(model)))) << model;
   }
   const caffe::SolverState kept = ReadState(Kept("kept_iter_20.solverstate")).state;
   const caffe::SolverState own = ReadState(Own("kept_iter_20.solverstate")).state;
   EXPECT_EQ(Places(own), Places(kept));
-  EXPECT_THAT(History(own), Pointwise(FloatNear(1e-6f), History(kept)));
-  EXPECT_THAT(own.recent_losses(), Pointwise(FloatNear(1e-5f), kept.recent_losses()));
+  EXPECT_THAT(History(own), Pointwise(FloatNear(bound), History(kept)));
+  EXPECT_THAT(own.recent_losses(), Pointwise(FloatNear(10 * bound), kept.recent_losses()));
 }
 
 }  // namespace
