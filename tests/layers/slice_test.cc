@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "support/layer_runner.h"
+#include "support/test_device.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -30,6 +31,7 @@ TEST(SliceTest, HandValuesOfAPartWithoutAGradientAreZero) {
 
 // Of this size the gradient is written past the caches where its blocks are whole lines.
 TEST(SliceTest, HandValuesOfLargeBlobs) {
+  TRAINER_CPU_ONLY("what it writes past its caches");
   for (const int64_t cut : {32, 31}) {
     const int64_t rows = 50000;
     LayerRunner layer(Join("type: \"Slice\" slice_param { slice_point: ", cut, " }"), {{rows, 80}},
