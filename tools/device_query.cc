@@ -106,8 +106,10 @@ void Print(const Device& cpu, const GpuSupport& support) {
   Lines::Add("oneDNN", OneDnnVersion());
   Lines::Add("program", Join("trainer ", TRAINER_VERSION, ", ", kBuild));
   if (support.built) {
-    Lines::Add("CUDA", Join("runtime ", CudaVersion(support.runtime), ", driver for ",
-                            CudaVersion(support.driver), ", code for ", support.architectures));
+    Lines::Add(
+        "CUDA",
+        Join("runtime ", CudaVersion(support.runtime), ", driver for ", CudaVersion(support.driver),
+             support.architectures.empty() ? "" : ", code for ", support.architectures));
     Lines::Add("cuBLAS", OrNone(support.cublas));
     Lines::Add("cuDNN", OrNone(support.cudnn));
   }

@@ -14,7 +14,7 @@ LOSS_LINE = re.compile(r"Iteration (\d+)\b.*?, loss = ([-+.\w]+)")
 # Images per iteration, small enough for a CPU, and a rate at which noise can be learned from.
 BATCHES = {"lenet": 64, "cifar10_quick": 100, "caffenet": 8, "googlenet": 4, "resnet50": 8}
 RATES = {"lenet": 0.01, "cifar10_quick": 0.0003, "caffenet": 0.0003, "googlenet": 0.0001,
-         "resnet50": 0.0002}
+         "resnet50": 0.00001}
 CLASSES = {"cifar10_quick": 10}
 SIDES = {"cifar10_quick": 32}
 

@@ -172,7 +172,7 @@ TEST_F(GpuTrainTest, DeviceQueryAndPlanShowIt) {
   EXPECT_EQ(all.exit_code, 0) << all.err;
   EXPECT_TRUE(Finds(all.out, R"(\nGPU 0: +Emulated GPU, at )")) << all.out;
   EXPECT_TRUE(Finds(all.out, R"(\nGPU 1: +Emulated GPU, at )")) << all.out;
-  EXPECT_TRUE(Finds(all.out, R"(\n  memory: +2\.0 GiB, 2\.0 GiB free)")) << all.out;
+  EXPECT_TRUE(Finds(all.out, R"(\n  memory: +2\.00 GiB, 2\.00 GiB free)")) << all.out;
   EXPECT_TRUE(Finds(all.out, R"(\n  compute: +capability 8\.0, 4 multiprocessors)")) << all.out;
   EXPECT_TRUE(Finds(all.out, R"(\nCUDA: +runtime 13\.0, driver for 13\.0)")) << all.out;
   std::istringstream lines(all.out);
