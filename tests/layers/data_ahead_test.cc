@@ -112,7 +112,7 @@ struct Made {
 };
 
 TEST_F(DataAheadTest, BatchesAreThoseOfTheHostBitForBit) {
-  const auto cpu = MakeCpuDevice(2);
+  const auto cpu = MakeCpuDevice(2), tests = MakeTestDevice(2);
   for (const int channels : {1, 2, 3}) {
     const std::string mean_file = Join("mean_file: '", MeanFile(channels), "' scale: 0.3 ");
     const std::string transforms[] = {
@@ -129,10 +129,11 @@ TEST_F(DataAheadTest, BatchesAreThoseOfTheHostBitForBit) {
       for (const caffe::Phase phase : {caffe::TRAIN, caffe::TEST}) {
         const std::string text = NetText(Database(channels), transform);
         const LateDevice with_bytes(true), with_floats(false);
-        Made host(text, *cpu, phase), bytes(text, with_bytes, phase),
+        Made host(text, *cpu, phase), tested(text, *tests, phase), bytes(text, with_bytes, phase),
             floats(text, with_floats, phase);
         for (int pass = 0; pass < 6; ++pass) {
           const std::vector<float> expected = host.Next();
+          EXPECT_EQ(tested.Next(), expected) << channels << " channels, " << transform;
           EXPECT_EQ(bytes.Next(), expected) << channels << " channels, " << transform;
           EXPECT_EQ(floats.Next(), expected) << channels << " channels, " << transform;
         }

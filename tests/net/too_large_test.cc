@@ -48,7 +48,7 @@ TEST(TooLargeTest, AdviceIsOfTheCause) {
               "layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y'\n"
               "  inner_product_param { num_output: 1000000 } }");
   EXPECT_THAT(weights, HasSubstr("net.prototxt:2:1: layer 'ip' (InnerProduct): the net takes "));
-  EXPECT_THAT(weights, HasSubstr("weights 3814701 MiB; this layer has the largest part, parameter "
+  EXPECT_THAT(weights, HasSubstr("weights 3814702 MiB; this layer has the largest part, parameter "
                                  "0 of shape "));
   EXPECT_THAT(weights, HasSubstr("lower num_output or the size of the layer's input; batch_size"));
 }

@@ -106,7 +106,8 @@ TEST(WeightUpdateTest, ReadsOnceFromADeviceThatRunsLaterAndComputesTheSame) {
       EXPECT_THAT(Updated(far, rule + clip, 1), ElementsAreArray(Updated(*near, rule + clip, 1)))
           << rule << clip;
       const bool norms = rule.find("LAR") != rule.npos || rule.find("larc") != rule.npos;
-      EXPECT_EQ(far.reads, norms || !clip.empty() ? 3 : 0) << rule << clip;  // in three updates
+      constexpr int kOwn = 4;  // of this test: the gradients of each update, then the weights
+      EXPECT_EQ(far.reads - kOwn, norms || !clip.empty() ? 3 : 0) << rule << clip;  // in 3 updates
     }
   }
 }

@@ -116,9 +116,8 @@ std::string FailureOf(SmallRun& run, ErrorCode expected) {
 
 TEST(AheadTest, ALossThatIsNotFiniteEndsTheRunInItsIterationAndIsInNoSnapshot) {
   for (const std::string rhythm : {"snapshot: 1 ", "snapshot: 2 ", "snapshot: 3 ", "snapshot: 100 ",
-                                   "test_interval: 1 test_iter: 1 "}) {
-    const std::string fields =
-        "base_lr: 1e18 lr_policy: \"fixed\" display: 0 max_iter: 40 " + rhythm;
+                                   "test_interval: 1 test_iter: 1 ", "weight_decay: 1e-20 "}) {
+    const std::string fields = "base_lr: 1e30 lr_policy: \"fixed\" max_iter: 40 " + rhythm;
     SmallRun at_once(fields), late(fields, SmallNet(), {}, "", Late());
     const std::string first = FailureOf(at_once, ErrorCode::kDiverged);
     const std::string second = FailureOf(late, ErrorCode::kDiverged);
@@ -126,7 +125,7 @@ TEST(AheadTest, ALossThatIsNotFiniteEndsTheRunInItsIterationAndIsInNoSnapshot) {
     EXPECT_EQ(second.substr(0, second.find(':')), first.substr(0, first.find(':'))) << rhythm;
     EXPECT_EQ(second.substr(second.find(". ")), first.substr(first.find(". "))) << rhythm;
     EXPECT_EQ(late.observer.snapshots, at_once.observer.snapshots) << rhythm;
-    EXPECT_EQ(late.observer.tests, at_once.observer.tests) << rhythm;
+    EXPECT_EQ(late.observer.tests.size(), at_once.observer.tests.size()) << rhythm;
   }
 }
 

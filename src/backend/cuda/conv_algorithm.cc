@@ -43,21 +43,28 @@ std::optional<ConvAlgorithm> FirstUsable(ConvProblem& problem, const ConvDirecti
   return std::nullopt;
 }
 
+// `most`: the largest workspace that one of the algorithms asks for and may have.
 std::optional<ConvAlgorithm> ByHeuristics(ConvProblem& problem, const ConvDirection& direction,
-                                          std::string* reason) {
+                                          size_t* most, std::string* reason) {
   Results results;
   int found = 0;
   problem.SetFirstMath();
   if (direction.heuristics(problem, kMostResults, &found, results.data()) != cudnn::kSuccess) {
     found = 0;
   }
-  return FirstUsable(problem, direction, std::span(results.data(), static_cast<size_t>(found)),
-                     reason);
+  const std::span<const cudnn::AlgoPerf> known(results.data(), static_cast<size_t>(found));
+  *most = 0;
+  for (const cudnn::AlgoPerf& result : known) {
+    const bool usable = result.status == cudnn::kSuccess && result.memory <= kMostConvWorkspace;
+    if (usable) *most = std::max(*most, result.memory);
+  }
+  return FirstUsable(problem, direction, known, reason);
 }
 
 // Nothing where there is no memory for it.
-std::optional<ConvAlgorithm> ByMeasuring(ConvProblem& problem, const ConvDirection& direction) {
-  const TrialMemory trial(problem, 0, kMostConvWorkspace);
+std::optional<ConvAlgorithm> ByMeasuring(ConvProblem& problem, const ConvDirection& direction,
+                                         size_t workspace) {
+  const TrialMemory trial(problem, 0, workspace);
   if (!trial) return std::nullopt;
   Results results;
   int found = 0;
@@ -116,10 +123,11 @@ std::optional<ConvAlgorithm> ChooseAlgorithm(ConvProblem& problem, const ConvDir
     return *before;
   }
   problem.device().Use();
-  std::optional<ConvAlgorithm> chosen = ByHeuristics(problem, direction, reason);
+  size_t most = 0;
+  std::optional<ConvAlgorithm> chosen = ByHeuristics(problem, direction, &most, reason);
   if (!chosen) return chosen;
   if (!problem.device().options().deterministic) {
-    if (const auto measured = ByMeasuring(problem, direction)) chosen = measured;
+    if (const auto measured = ByMeasuring(problem, direction, most)) chosen = measured;
   }
   problem.SetMath(chosen->math_type);
   if (finish) finish(*chosen);

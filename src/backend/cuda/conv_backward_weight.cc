@@ -40,7 +40,7 @@ class CudnnBackwardWeight final : public ConvBackwardWeight, CudnnStep {
       Compute(x, dy, 0, FilterIn(memory), memory);
       AddFilterGradient(device(), problem().order(), FilterIn(memory), dweight);
     }
-    if (dbias == nullptr) return;
+    if (dbias == nullptr || !desc().bias) return;
     const ConstTensor gradient(dy, desc().OutShape(), desc().dtype);
     AddChannelSums(device(), ChannelSumsDesc::Of(gradient.shape, 1), gradient, nullptr, dbias);
   }

@@ -122,11 +122,21 @@ void BlockRun::Warp(const WarpCall& call) {
   }
   thread.call = &call;
   thread.state = State::kInWarp;
+  // What all threads take part in needs a closer look at the last of them alone.
+  if (call.mask == ~0u && AnyElsewhere(warp)) return Wait(State::kInWarp);
   if (Complete(warp)) {  // the last one to come goes on at once
     ready_.erase(std::find(ready_.begin(), ready_.end(), current_));
     return;
   }
   Wait(State::kInWarp);
+}
+
+// Whether a thread of the warp neither ended nor waits in an exchange.
+bool BlockRun::AnyElsewhere(size_t warp) const {
+  for (size_t t = warp * 32; t < std::min(count_, warp * 32 + 32); ++t) {
+    if (threads_[t].state != State::kDone && threads_[t].state != State::kInWarp) return true;
+  }
+  return false;
 }
 
 // The threads of the mask that have not ended. A thread's own bit counts even where it forgot it.

@@ -39,6 +39,7 @@ class BlockRun {
   void Wait(State state);
   bool ReleaseBarrier();
   bool ReleaseWarps();
+  bool AnyElsewhere(size_t warp) const;
   bool Complete(size_t warp);
   unsigned Members(size_t warp, unsigned mask) const;
   void CheckBarrier();

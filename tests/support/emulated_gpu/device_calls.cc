@@ -111,7 +111,7 @@ int MemGetInfo(size_t* free, size_t* total) {
   if (call.error() != 0) return call.error();
   if (const int missing = Missing()) return missing;
   *free = FreeBytes(CurrentDevice());
-  *total = Find(CurrentDevice())->memory_bytes;
+  *total = OptionsOf(CurrentDevice()).memory_bytes;
   return 0;
 }
 
@@ -196,12 +196,18 @@ const char* GetErrorString(int error) {
 
 namespace state_internal {
 void ResetState(const Options& options);
-}
+void AcceptLibraryCalls();
+}  // namespace state_internal
 
 void Reset(const Options& options) {
   const std::scoped_lock lock(Mutex());
+  while (!Captures().empty()) {
+    const auto capture = Captures().back();
+    EndCapture(capture);
+  }
   FinishDevice(-1);
   state_internal::ResetState(options);
+  state_internal::AcceptLibraryCalls();
 }
 
 }  // namespace emulated_gpu

@@ -34,6 +34,9 @@ struct DeviceOptions {
 struct Options {
   std::vector<DeviceOptions> devices = {DeviceOptions{}};
   int driver = 13000, runtime = 13000;  // 0: there is none
+  size_t cublas_lt_version = 130100, cudnn_version = 91900;
+  // Whether the ReLU in cuDNN's fused convolution gives NaN for NaN.
+  bool fused_relu_keeps_nan = true;
 };
 
 // A new machine: no injected or sticky errors, no problems, counters of 0. What was queued is
@@ -65,6 +68,10 @@ void InjectError(CallKind kind, int n, int error);
 void InjectBreakdown(CallKind kind, int n, int error);
 // All calls return `error` from now on.
 void SetStickyError(int error);
+
+// Calls of cuBLASLt and cuDNN whose names begin so are refused as not supported, until Reset:
+// "cudnnConvolutionBackward", or "cublasLt".
+void RefuseLibraryCalls(const std::string& prefix);
 
 // Since Reset or ResetCounters.
 struct Counters {

@@ -2,11 +2,11 @@
 
 #include <cstring>
 
+#include "cuda/errors.h"
 #include "support/emulated_gpu/block.h"
 #include "support/emulated_gpu/calls.h"
 #include "support/emulated_gpu/memory.h"
 #include "support/emulated_gpu/stream.h"
-#include "trainer/base/error.h"
 #include "trainer/base/text.h"
 
 namespace emulated_gpu::calls {
@@ -57,10 +57,7 @@ int Check(const KernelLaunch& launch) {
 void Launch(KernelLaunch launch) {
   const Call call(CallKind::kLaunch);
   const int error = call.error() != 0 ? call.error() : Check(launch);
-  if (error != 0) {
-    throw trainer::Error(trainer::ErrorCode::kInternal,
-                         Join("starting a kernel: ", GetErrorName(error)));
-  }
+  trainer::cuda::Check(error, "starting a kernel on it");  // as CheckLaunch() of backend/launch.h
   ++TheCounters().launches;
   const Stream stream = static_cast<Stream>(launch.stream);
   Kernel kernel{launch.blocks, launch.threads, std::move(launch.run)};

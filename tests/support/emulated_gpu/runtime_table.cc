@@ -2,6 +2,7 @@
 
 #include "support/emulated_gpu/block.h"
 #include "support/emulated_gpu/calls.h"
+#include "support/emulated_gpu/tables.h"
 
 namespace emulated_gpu {
 namespace {
@@ -51,6 +52,8 @@ constexpr trainer::cuda::Runtime kRuntime = {
 
 const bool kRegistered = [] {
   trainer::cuda::SetRuntime(&kRuntime);
+  trainer::cuda::SetCublasLt(&TheCublasLt());
+  trainer::cuda::SetCudnn(&TheCudnn());
   hooks = {.launch = calls::Launch, .sync = Sync, .warp = Warp};
   return true;
 }();

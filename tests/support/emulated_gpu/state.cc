@@ -57,6 +57,12 @@ int Inject(CallKind kind) {
 std::recursive_mutex& Mutex() { return Get().mutex; }
 Random& TheRandom() { return Get().random; }
 const Options& TheOptions() { return Get().options; }
+const DeviceOptions& OptionsOf(int device) {
+  static const DeviceOptions none = {.memory_bytes = 0};
+  const auto& devices = Get().options.devices;
+  const auto index = static_cast<size_t>(device);
+  return index < devices.size() ? devices[index] : none;
+}
 Counters& TheCounters() { return Get().counters; }
 
 uint64_t Random::Next() {  // splitmix64
@@ -73,7 +79,7 @@ void AddProblem(const std::string& sentence) {
 
 Call::Call(CallKind kind) : lock_(Mutex()) {
   error_ = Get().broken != 0 ? Get().broken : Inject(kind);
-  if (error_ != 0) last_error = error_;
+  if (error_ != 0 && kind != CallKind::kLibrary) last_error = error_;
 }
 
 bool Call::Refused() const { return error_ != 0 && Get().broken == 0; }

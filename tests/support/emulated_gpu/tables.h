@@ -1,0 +1,12 @@
+#pragma once
+// The tables of the emulated libraries.
+
+#include "cuda/cublas_lt.h"
+#include "cuda/cudnn.h"
+
+namespace emulated_gpu {
+
+const trainer::cuda::CublasLt& TheCublasLt();
+const trainer::cuda::Cudnn& TheCudnn();
+
+}  // namespace emulated_gpu
