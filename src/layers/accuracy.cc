@@ -117,12 +117,11 @@ class Accuracy final : public Layer {
 
 const RegisterLayer<Accuracy> kAccuracy(
     "Accuracy",
-    {.text =
-         "The fraction of rows whose label is among the top_k scores; a tie counts as a miss.\n"
-         "bottom 0: scores, classes along `axis` (default 1). bottom 1: labels, one per row, "
-         "fractions cut (0.5 is class 0); those equal to ignore_label do not count.\n"
-         "top 0: the fraction, a scalar, 0 without any valid label. top 1 (optional): that of "
-         "each class, 0 for those that do not occur. No gradient.",
+    {.text = "The fraction of rows whose label is among the top_k scores; a tie counts as a miss.\n"
+             "bottom 0: scores, classes along `axis` (default 1). bottom 1: labels, one per row, "
+             "fractions cut (0.5 is class 0); those equal to ignore_label do not count.\n"
+             "top 0: the fraction, a scalar, 0 without any valid label. top 1 (optional): that of "
+             "each class, 0 for those that do not occur. No gradient.",
      .param = "accuracy_param",
      .arity = {.min_in = 2, .max_in = 2, .min_out = 1, .max_out = 2}});
 

@@ -127,9 +127,10 @@ class Reduction final : public Layer {
 
 const RegisterLayer<Reduction> kReduction(
     "Reduction",
-    {.text = "Reduces all axes from `axis` (default 0) on to one number: SUM, ASUM, SUMSQ or MEAN.\n"
-             "ASUM adds absolute values, SUMSQ squares; the result is multiplied by coeff. The top "
-             "has the axes before; a scalar when there are none.",
+    {.text =
+         "Reduces all axes from `axis` (default 0) on to one number: SUM, ASUM, SUMSQ or MEAN.\n"
+         "ASUM adds absolute values, SUMSQ squares; the result is multiplied by coeff. The top "
+         "has the axes before; a scalar when there are none.",
      .param = "reduction_param"});
 
 }  // namespace

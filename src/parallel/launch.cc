@@ -1,7 +1,6 @@
 #include "trainer/parallel/launch.h"
 
 #include <fcntl.h>
-#include <glog/logging.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -78,10 +77,6 @@ class Launcher {
       block_.slot(rank).rank = rank;
       processes_[static_cast<size_t>(rank)] = process;
       ++living_;
-    }
-    if (cores.empty()) {
-      LOG(WARNING) << ranks << " ranks share " << CountCores(OwnCores())
-                   << " cores: each waits for the others' turns. Give fewer with --ranks";
     }
   }
 

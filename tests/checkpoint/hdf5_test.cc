@@ -8,8 +8,8 @@
 #include "support/source_folder.h"
 #include "support/temp_folder.h"
 #include "trainer/checkpoint/solver_state.h"
-#include "trainer/hdf5/reader.h"
 #include "trainer/hdf5/builder.h"
+#include "trainer/hdf5/reader.h"
 
 namespace trainer {
 namespace {

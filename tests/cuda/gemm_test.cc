@@ -74,10 +74,10 @@ TEST_F(CublasTest, OperandsMayLieAnywhere) {
   }
 }
 
-TEST_F(CublasTest, ABiasOn16BitsFollowsTheProduct) {
+TEST_F(CublasTest, ABiasOn16BitsComesBeforeTheProduct) {
   GemmDesc desc = kSome;
   desc.dtype = desc.out_dtype = DType::kBF16;
-  EXPECT_EQ(device().MakeGemm(desc)->Implementation(), "cublasLt, then the bias");
+  EXPECT_EQ(device().MakeGemm(desc)->Implementation(), "cublasLt, after the bias");
 }
 
 TEST_F(CublasTest, DeterministicResultsRepeat) {

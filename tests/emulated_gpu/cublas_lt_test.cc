@@ -30,6 +30,7 @@ class CublasLtTest : public GpuTest {
     SetWish<uint64_t>(lt::kPrefMaxWorkspaceBytes, 1 << 20);
   }
   void TearDown() override {
+    workspace_.reset();
     for (lt::MatrixLayout* const layout : layouts_) Lt().MatrixLayoutDestroy(layout);
     Lt().MatmulPreferenceDestroy(wish_);
     Lt().MatmulDescDestroy(desc_);

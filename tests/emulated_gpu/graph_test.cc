@@ -171,6 +171,12 @@ TEST_F(GraphTest, OneCaptureAtATimeOnAStream) {
   Cuda().GraphExecDestroy(exec);
 }
 
+TEST_F(GraphTest, AResetEndsCaptures) {
+  Begin();
+  Reset();
+  EXPECT_EQ(Cuda().StreamSynchronize(stream_), 0);
+}
+
 TEST_F(GraphTest, OtherThreadsGoOnDuringACapture) {
   const OnDevice<int> number(1);
   Begin();

@@ -70,10 +70,9 @@ TEST(SliceTest, RefusesBadCuts) {
                         "cut"));
   EXPECT_THAT(RefusalOf(Slice("slice_point: 1 slice_point: 2"), {{2, 3}}, {.outputs = 2}),
               HasSubstr("slice_point is given 2 times; 2 tops need 1"));
-  EXPECT_THAT(
-      RefusalOf(Slice("slice_point: 2 slice_point: 1"), {{2, 3}}, {.outputs = 3}),
-      HasSubstr("net.prototxt:4:30: layer 'it' (Slice): slice_point 1 is not between 2 "
-                "and 3: the cuts must rise, and no part may be empty"));
+  EXPECT_THAT(RefusalOf(Slice("slice_point: 2 slice_point: 1"), {{2, 3}}, {.outputs = 3}),
+              HasSubstr("net.prototxt:4:30: layer 'it' (Slice): slice_point 1 is not between 2 "
+                        "and 3: the cuts must rise, and no part may be empty"));
   EXPECT_THAT(RefusalOf(Slice("slice_point: 3"), {{2, 3}}, {.outputs = 2}),
               HasSubstr("slice_point 3 is not between 0 and 3"));
   EXPECT_THAT(RefusalOf(Slice("axis: 1 slice_dim: 1"), {{2, 3}}),

@@ -42,7 +42,8 @@ class RankJob : public testing::Test {
   // All weights of a snapshot, one after the other.
   std::vector<float> Weights(const std::string& name) const {
     std::vector<float> weights;
-    for (const caffe::LayerParameter& layer : ReadModel(job_.folder() / name).layer()) {
+    const caffe::NetParameter net = ReadModel(job_.folder() / name);
+    for (const caffe::LayerParameter& layer : net.layer()) {
       for (const caffe::BlobProto& blob : layer.blobs()) {
         weights.insert(weights.end(), blob.data().begin(), blob.data().end());
       }

@@ -56,7 +56,7 @@ TEST_F(RanksTest, LogOnceAndLeaveNothingBehind) {
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   const std::string& err = outcome.err;
   EXPECT_NE(err.find("Iteration 10"), err.npos);
-  EXPECT_EQ(err.find("Optimization Done."), err.rfind("Optimization Done."));
+  EXPECT_EQ(err.find("Starting Optimization"), err.rfind("Starting Optimization"));
   EXPECT_THAT(job_.Files("."), IsEmpty());
 }
 

@@ -17,6 +17,11 @@ struct BiasRelu {
   }
 };
 
+struct Bias {
+  const float* bias;
+  HD float operator()(int64_t, int64_t channel) const { return bias[channel]; }
+};
+
 }  // namespace
 
 void AddBiasRelu(const Device& device, const Rows& rows, const float* bias, bool relu, void* y,
@@ -25,6 +30,13 @@ void AddBiasRelu(const Device& device, const Rows& rows, const float* bias, bool
     using T = typename decltype(tag)::Type;
     T* const to = static_cast<T*>(y);
     Loops(device).MapInPixels(PixelChunks{rows}, BiasRelu<T>{to, bias, relu}, to, false);
+  });
+}
+
+void SetBias(const Device& device, const Rows& rows, const float* bias, void* y, DType dtype) {
+  WithType(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    Loops(device).MapInPixels(PixelChunks{rows}, Bias{bias}, static_cast<T*>(y), false);
   });
 }
 

@@ -9,4 +9,7 @@ namespace trainer::cuda {
 void AddBiasRelu(const Device& device, const Rows& rows, const float* bias, bool relu, void* y,
                  DType dtype);
 
+// y = bias[channel]
+void SetBias(const Device& device, const Rows& rows, const float* bias, void* y, DType dtype);
+
 }  // namespace trainer::cuda

@@ -52,6 +52,10 @@ struct Alignment {
   uint32_t in, out, bias;
 };
 
+// A bias for 16-bit results, which the library takes in 16 bits alone: it is put into C first, and
+// the product added to it, so that sums are rounded once.
+bool StartsFromBias(const GemmDesc& desc) { return desc.bias && desc.out_dtype != DType::kF32; }
+
 // The product for operands of one alignment: its description and the algorithm chosen for it.
 class Product {
  public:
@@ -60,7 +64,7 @@ class Product {
       : first_(desc.dtype, desc.trans_b ? desc.n : desc.k, desc.trans_b ? desc.k : desc.n),
         second_(desc.dtype, desc.trans_a ? desc.k : desc.m, desc.trans_a ? desc.m : desc.k),
         result_(desc.out_dtype, desc.m, desc.n),
-        beta_(desc.accumulate ? 1.0f : 0.0f) {
+        beta_(desc.accumulate || StartsFromBias(desc) ? 1.0f : 0.0f) {
     const bool tf32 = desc.dtype == DType::kF32 && device.options().tf32;
     CheckCublasLt(GetCublasLt()->MatmulDescCreate(
                       desc_.put(), tf32 ? cublas_lt::kCompute32FFastTf32 : cublas_lt::kCompute32F,
@@ -135,7 +139,6 @@ class Product {
 
 class CublasGemm final : public GemmPlan {
  public:
-  // The library adds the bias to f32 alone: it takes one of the result's type.
   CublasGemm(const CudaDevice& device, const GemmDesc& desc) : device_(device), desc_(desc) {
     fuses_ = desc.bias && desc.out_dtype == DType::kF32 && Make(true);
     if (!fuses_) Make(false);
@@ -143,6 +146,7 @@ class CublasGemm final : public GemmPlan {
   bool Works() const { return vectors_ && elements_ && *vectors_ && *elements_; }
 
   std::string Implementation() const override {
+    if (StartsFromBias(desc_)) return "cublasLt, after the bias";
     return desc_.bias && !fuses_ ? "cublasLt, then the bias" : "cublasLt";
   }
   size_t ScratchBytes() const override {
@@ -154,9 +158,10 @@ class CublasGemm final : public GemmPlan {
     device_.Use();
     const bool aligned =
         IsAligned(a) && IsAligned(b) && IsAligned(c) && (!fuses_ || IsAligned(bias));
+    if (StartsFromBias(desc_)) SetBias(device_, {desc_.m, desc_.n, 1}, bias, c, desc_.out_dtype);
     (aligned ? *vectors_ : *elements_)
         .Run(device_, a, b, fuses_ ? bias : nullptr, c, scratch.data());
-    if (desc_.bias && !fuses_) {
+    if (desc_.bias && !fuses_ && !StartsFromBias(desc_)) {
       AddBiasRelu(device_, {desc_.m, desc_.n, 1}, bias, false, c, desc_.out_dtype);
     }
   }

@@ -181,7 +181,7 @@ int Describe(lt::Handle handle, const lt::MatmulDesc* desc, const lt::MatrixLayo
                     p.d.columns == columns && p.c.rows == rows && p.c.columns == columns;
   if (!fits) return lt::kInvalidValue;
   const bool bf16 = p.a.type == trainer::DType::kBF16;
-  const DeviceOptions& gpu = TheOptions().devices[static_cast<size_t>(handle->device)];
+  const DeviceOptions& gpu = OptionsOf(handle->device);
   const bool takes = p.a.type == p.b.type && p.c.type == p.d.type &&
                      (bf16 || p.d.type == p.a.type) && desc->scale_type == lt::kReal32F &&
                      (gpu.major >= 8 || (!bf16 && !p.tf32)) &&

@@ -200,7 +200,7 @@ int CheckTypes(CudnnTable::Handle handle, const cudnn::TensorDesc& x, const cudn
     return Refuse(kUnsupportedType,
                   Join("data type ", x.type, ", computed as ", conv.compute_type));
   }
-  const DeviceOptions& gpu = TheOptions().devices[static_cast<size_t>(handle->device)];
+  const DeviceOptions& gpu = OptionsOf(handle->device);
   if (x.type == cudnn::kDataBFloat16 && gpu.major < 8) {
     return Refuse(kUnsupportedArch, "bfloat16 needs compute capability 8.0");
   }
@@ -244,7 +244,7 @@ int Describe(Direction direction, CudnnTable::Handle handle, CudnnTable::Tensor 
   c.nhwc = x->format == cudnn::kNhwc;
   c.axes = static_cast<int>(axes) - 2;
   c.math_type = conv->math_type;
-  const DeviceOptions& gpu = TheOptions().devices[static_cast<size_t>(handle->device)];
+  const DeviceOptions& gpu = OptionsOf(handle->device);
   c.tf32 = c.type == trainer::DType::kF32 && c.math_type != cudnn::kFmaMath && gpu.major >= 8;
   c.batch = x->dims[0];
   c.channels = x->dims[1];

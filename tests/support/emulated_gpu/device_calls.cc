@@ -111,7 +111,7 @@ int MemGetInfo(size_t* free, size_t* total) {
   if (call.error() != 0) return call.error();
   if (const int missing = Missing()) return missing;
   *free = FreeBytes(CurrentDevice());
-  *total = Find(CurrentDevice())->memory_bytes;
+  *total = OptionsOf(CurrentDevice()).memory_bytes;
   return 0;
 }
 
@@ -201,6 +201,10 @@ void AcceptLibraryCalls();
 
 void Reset(const Options& options) {
   const std::scoped_lock lock(Mutex());
+  while (!Captures().empty()) {
+    const auto capture = Captures().back();
+    EndCapture(capture);
+  }
   FinishDevice(-1);
   state_internal::ResetState(options);
   state_internal::AcceptLibraryCalls();

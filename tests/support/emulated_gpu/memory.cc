@@ -148,7 +148,7 @@ bool IsPageable(const void* address) {
 }
 
 size_t FreeBytes(int device) {
-  const size_t total = TheOptions().devices[static_cast<size_t>(device)].memory_bytes;
+  const size_t total = OptionsOf(device).memory_bytes;
   const size_t allocated = Get().allocated[device];
   return total > allocated ? total - allocated : 0;
 }

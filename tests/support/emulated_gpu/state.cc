@@ -57,6 +57,12 @@ int Inject(CallKind kind) {
 std::recursive_mutex& Mutex() { return Get().mutex; }
 Random& TheRandom() { return Get().random; }
 const Options& TheOptions() { return Get().options; }
+const DeviceOptions& OptionsOf(int device) {
+  static const DeviceOptions none = {.memory_bytes = 0};
+  const auto& devices = Get().options.devices;
+  const auto index = static_cast<size_t>(device);
+  return index < devices.size() ? devices[index] : none;
+}
 Counters& TheCounters() { return Get().counters; }
 
 uint64_t Random::Next() {  // splitmix64

@@ -25,6 +25,8 @@ class Random {
 Random& TheRandom();
 
 const Options& TheOptions();
+// Of a device that was there before a Reset took it away, those of none: no memory.
+const DeviceOptions& OptionsOf(int device);
 Counters& TheCounters();
 void AddProblem(const std::string& sentence);
 
