@@ -217,7 +217,7 @@ class Plan final : public Verb {
  public:
   VerbDoc Doc() const override {
     return {
-        .summary = "show the address of each value of a net in memory, without training",
+        .summary = "show the addresses of a net's values in memory, without training",
         .usage = "trainer plan (--solver=FILE | --model=FILE [--phase=TEST]) [flags]",
         .text =
             "Prints one line per value: its offset, its bytes, and the first and the last step "

@@ -27,7 +27,7 @@ pack_program() {
       say "bundle: $program needs $library to start" >&2
       return 1
     fi
-    cp -L --update=none "$library" "$bundle/lib/" 2>/dev/null || cp -Ln "$library" "$bundle/lib/"
+    [[ -e "$bundle/lib/$(basename "$library")" ]] || cp -L "$library" "$bundle/lib/"
   done < <(ldd "$program" | awk '/=> \// { print $3 }')
 }
 
@@ -55,29 +55,31 @@ pack() {
 # Starts it where nothing else is: an empty root that holds the bundle and the C library, or, where
 # that takes rights we do not have, an empty environment.
 try_alone() {
-  local alone library
+  local alone library version where
   alone="$(mktemp -d)"
-  mkdir -p "$alone/lib64" "$alone/bundle"
-  for library in /lib64/ld-linux-x86-64.so.2 \
-    $(ldd "$bundle/trainer" | awk '/=> \// { print $3 }'); do
-    is_of_the_machine "$(basename "$library")" && cp -L "$library" "$alone/lib64/"
+  mkdir -p "$alone/lib64" "$alone/lib/x86_64-linux-gnu" "$alone/bundle"
+  cp -L /lib64/ld-linux-x86-64.so.2 "$alone/lib64/"
+  for library in $(ldd "$bundle/trainer" | awk '/=> \// { print $3 }'); do
+    is_of_the_machine "$(basename "$library")" || continue
+    cp -L "$library" "$alone/lib/x86_64-linux-gnu/"
   done
   cp -r "$bundle"/. "$alone/bundle/"
-  if chroot "$alone" /bundle/trainer --version >/dev/null 2>&1; then
-    say "bundle: starts in an empty root: $(env -i chroot "$alone" /bundle/trainer --version)"
-  elif [[ "$(id -u)" == 0 ]]; then
-    env -i chroot "$alone" /bundle/trainer --version
-    return 1
+  if [[ "$(id -u)" == 0 ]]; then
+    where="in an empty root"
+    # Without /proc the loader must be told where the program is.
+    version="$(env -i LD_ORIGIN_PATH=/bundle "$(command -v chroot)" "$alone" /bundle/trainer --version)"
   else
-    say "bundle: starts with an empty environment: $(cd "$alone" && env -i bundle/trainer --version)"
+    where="with an empty environment"
+    version="$(cd "$alone" && env -i bundle/trainer --version)"
   fi
+  say "bundle: starts $where: $version"
   rm -rf "$alone"
 }
 
 [[ "${1:-}" == --packed ]] || TRAINER_TARGETS="trainer ${tests[*]}" build
 pack
 try_alone
-tar -C build -cJf build/gpu-bundle.tar.xz gpu-bundle
+XZ_OPT=-2 tar -C build -cJf build/gpu-bundle.tar.xz gpu-bundle
 packed_mib="$(($(stat -c %s build/gpu-bundle.tar.xz) >> 20))"
 say "bundle: $(du -sm "$bundle" | cut -f1) MiB, packed $packed_mib MiB:" "$root/build/gpu-bundle.tar.xz"
 if ((packed_mib > limit_mib)); then

@@ -121,7 +121,7 @@ TEST_F(GpuTrainTest, SigtermSavesAndTheRunGoesOn) {
   EXPECT_EQ(stopped.exit_code, 75) << stopped.err;
   EXPECT_THAT(job_.Files("."), IsEmpty());
   Program again(command, job_.gpu_options());
-  EXPECT_THAT(again.WaitForLine("Restoring"), HasSubstr("snap_iter_"));
+  EXPECT_THAT(again.WaitForLine("Resuming from"), HasSubstr("snap_iter_"));
   again.WaitForLine("Iteration ");
   again.Signal(SIGKILL);
   EXPECT_EQ(again.Wait().signal, SIGKILL);
