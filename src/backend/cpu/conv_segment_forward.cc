@@ -119,12 +119,6 @@ class SegmentForward final : public ConvForward {
 
 Offer<ConvForward> Take(const Device&, const ConvDesc& desc) {
   if (auto why = SegmentsRefuse(desc); !why.empty()) return Declines{why};
-  if (desc.WeightShape().Count(2) == 1) {
-    return Declines{"the kernel is 1 x 1, a matrix product, for which the library is the faster"};
-  }
-  if (desc.out_channels >= 64 && desc.out_channels % kLanes == 0) {
-    return Declines{"64 or more outputs fill whole vectors, for which the library is the faster"};
-  }
   return std::make_unique<SegmentForward>(desc);
 }
 
