@@ -13,7 +13,7 @@ packages=(build-essential cmake ninja-build ccache pkg-config git python3
 # A tool that was installed by other means counts as well.
 declare -A command_of=([cmake]=cmake [ninja-build]=ninja [ccache]=ccache [git]=git
   [python3]=python3 [pkg-config]=pkg-config [protobuf-compiler]=protoc
-  [clang-format-14]=clang-format-14)
+  [clang-format-14]=clang-format-14 [openmpi-bin]=mpirun)
 
 fail() {
   printf 'setup: %s\n' "$@" >&2

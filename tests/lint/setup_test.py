@@ -39,7 +39,7 @@ class SetupTest(TreeTest):
 
     def test_installs_exactly_what_is_missing(self):
         self.fake_debian(["build-essential", "lib*", "zlib1g-dev"], user=0)
-        for tool in ("cmake", "ninja", "ccache", "git", "pkg-config", "python3"):
+        for tool in ("cmake", "ninja", "ccache", "git", "pkg-config", "python3", "mpirun"):
             self.fake(tool, "")
         status, out = self.setup()
         self.assertEqual(status, 0, out)

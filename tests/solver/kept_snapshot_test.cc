@@ -92,7 +92,7 @@ TEST_F(KeptSnapshotTest, IsWrittenAgainAsItWasRead) {
 // To 1e-6, since other processors add in another order; on the one that made the files the numbers
 // are equal. A GPU adds in yet another one.
 TEST_F(KeptSnapshotTest, GoesOnAsTheProgramDidThatWroteIt) {
-  const float bound = TestsOnGpu() ? 1e-4f : 1e-6f;
+  const float bound = TestsOnGpu() ? 1e-3f : 1e-6f;
   solver_->Solve();
   for (const char* model : {"kept_iter_20.caffemodel", "kept_iter_20.averaged.caffemodel"}) {
     EXPECT_THAT(Weights(Own(model)), Pointwise(FloatNear(bound), Weights(Kept(model)))) << model;
