@@ -6,7 +6,8 @@
 
 The stored losses are those of the CPU in f32. Another device rounds otherwise, and training makes
 small differences larger (loops for AVX2 in place of AVX-512 end up to 0.7 % away): the bounds are
-0.2 % of the loss for ten iterations and 3 % from there; --loose=10 widens them for 16 bits.
+0.2 % of the loss for ten iterations and 3 % from there, five times that for ResNet-50, whose batch
+norms on noise make rounding larger; --loose=10 widens them for 16 bits.
 """
 
 import argparse
@@ -19,6 +20,7 @@ from generated import BATCHES, Job
 ITERATIONS = 50
 FIRST = 10
 BOUND_FIRST, BOUND_LAST = 2e-3, 3e-2
+WIDER = {"resnet50": 5}
 
 
 def read(path):
@@ -31,8 +33,9 @@ def read(path):
     return stored
 
 
-def difference(found, stored, loose=1.0):
+def difference(name, found, stored, loose=1.0):
     """(whether they agree, a sentence)."""
+    loose *= WIDER.get(name, 1)
     if len(found) != len(stored):
         return False, f"{len(found)} losses, not {len(stored)}"
     worst = 0.0
@@ -73,7 +76,7 @@ def main():
         stored = read(args.compare) if args.compare else {}
         for name in names if args.compare else ():
             found = Job(trainer, name, folder).losses(len(stored[name]), args.flags.split())
-            good, text = difference(found, stored[name], args.loose)
+            good, text = difference(name, found, stored[name], args.loose)
             failed += not good
             print(f"{name}: {'agrees ' if good else ''}{text}", flush=True)
     sys.exit(1 if failed else 0)

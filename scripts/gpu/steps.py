@@ -65,7 +65,7 @@ def check_losses(bundle, result, seconds, nets, flags, loose=1.0):
     for name in nets:
         left = seconds - (time.monotonic() - begin)
         found = Job(bundle.trainer, name, bundle.folder).losses(losses.ITERATIONS, flags, left)
-        good, text = losses.difference(found, bundle.stored[name], loose)
+        good, text = losses.difference(name, found, bundle.stored[name], loose)
         result.check(good, f"{name}: {text}")
         result.figures[name] = found
         if good:
