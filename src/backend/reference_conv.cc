@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "conv_places.h"
+#include "conv_positions.h"
 #include "conv_steps.h"
 #include "trainer/backend/conv.h"
 
@@ -18,40 +18,41 @@ struct Term {
 
 class ReferenceLoops {
  public:
-  explicit ReferenceLoops(const ConvDesc& desc) : desc_(desc), places_(desc) {
-    for (int64_t out = 0; out < places_.out_area; ++out) {
-      for (int64_t tap = 0; tap < places_.taps; ++tap) read_.push_back(places_.Reads(out, tap));
+  explicit ReferenceLoops(const ConvDesc& desc) : desc_(desc), positions_(desc) {
+    for (int64_t out = 0; out < positions_.out_area; ++out) {
+      for (int64_t tap = 0; tap < positions_.taps; ++tap)
+        read_.push_back(positions_.Reads(out, tap));
     }
   }
 
   const ConvDesc& desc() const { return desc_; }
-  int64_t OutAt(int64_t n, int64_t m, int64_t out) const { return places_.OutAt(n, m, out); }
+  int64_t OutAt(int64_t n, int64_t m, int64_t out) const { return positions_.OutAt(n, m, out); }
 
   // f(image, output channel, position) for every output.
   template <class F>
   void ForEachOut(F f) const {
-    for (int64_t n = 0; n < places_.batch; ++n) {
-      for (int64_t m = 0; m < places_.out_channels; ++m) {
-        for (int64_t out = 0; out < places_.out_area; ++out) f(n, m, out);
+    for (int64_t n = 0; n < positions_.batch; ++n) {
+      for (int64_t m = 0; m < positions_.out_channels; ++m) {
+        for (int64_t out = 0; out < positions_.out_area; ++out) f(n, m, out);
       }
     }
   }
 
   template <class F>
   void ForEachTerm(int64_t n, int64_t m, int64_t out, F f) const {
-    const int64_t first = places_.FirstRead(m);
-    for (int64_t c = 0; c < places_.group_in; ++c) {
-      for (int64_t tap = 0; tap < places_.taps; ++tap) {
-        const int64_t place = read_[out * places_.taps + tap];
-        if (place < 0) continue;
-        f(Term{places_.InAt(n, first + c, place), places_.WeightAt(m, c, tap)});
+    const int64_t first = positions_.FirstRead(m);
+    for (int64_t c = 0; c < positions_.group_in; ++c) {
+      for (int64_t tap = 0; tap < positions_.taps; ++tap) {
+        const int64_t position = read_[out * positions_.taps + tap];
+        if (position < 0) continue;
+        f(Term{positions_.InAt(n, first + c, position), positions_.WeightAt(m, c, tap)});
       }
     }
   }
 
  private:
   ConvDesc desc_;
-  ConvPlaces places_;
+  ConvPositions positions_;
   std::vector<int64_t> read_;  // the position that each tap reads, per output position
 };
 
@@ -116,7 +117,7 @@ class ReferenceBackwardData final : public ConvBackwardData {
       : loops_(desc), count_(desc.InShape().Count()), in_place_(desc.dtype == DType::kF32) {}
 
   std::string Name() const override { return kName; }
-  // The sums, where they cannot be taken in place.
+  // The sums, where they cannot be taken in position.
   size_t ScratchBytes() const override {
     return in_place_ ? 0 : static_cast<size_t>(count_) * sizeof(float);
   }

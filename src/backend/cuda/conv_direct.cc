@@ -1,7 +1,7 @@
 // A convolution of any number of axes in plain kernels: the last candidate for each direction. Each
 // sum is taken in one order, so that results repeat.
 
-#include "conv_places.h"
+#include "conv_positions.h"
 #include "conv_steps.h"
 #include "cuda/loops.h"
 #include "cuda/primitives.h"
@@ -13,14 +13,14 @@ constexpr const char* kName = "direct";
 
 // A tensor's element by its index in memory.
 struct Element {
-  int64_t n, channel, place;
+  int64_t n, channel, position;
 
-  HD Element(const ConvPlaces& in, int64_t i, int64_t channels, int64_t area) {
+  HD Element(const ConvPositions& in, int64_t i, int64_t channels, int64_t area) {
     if (in.IsImage()) {
       channel = i % channels;
-      place = i / channels % area;
+      position = i / channels % area;
     } else {
-      place = i % area;
+      position = i % area;
       channel = i / area % channels;
     }
     n = i / (channels * area);
@@ -29,7 +29,7 @@ struct Element {
 
 template <class T, bool kRelu>
 struct Output {
-  ConvPlaces in;
+  ConvPositions in;
   const T* x;
   const float *weight, *bias;
   T* y;
@@ -39,10 +39,10 @@ struct Output {
     const int64_t m = out.channel, first = in.FirstRead(m);
     float sum = 0;
     for (int64_t tap = 0; tap < in.taps; ++tap) {
-      const int64_t place = in.Reads(out.place, tap);
-      if (place < 0) continue;
+      const int64_t position = in.Reads(out.position, tap);
+      if (position < 0) continue;
       for (int64_t c = 0; c < in.group_in; ++c) {
-        sum += weight[in.WeightAt(m, c, tap)] * Load(x[in.InAt(out.n, first + c, place)]);
+        sum += weight[in.WeightAt(m, c, tap)] * Load(x[in.InAt(out.n, first + c, position)]);
       }
     }
     if (bias != nullptr) sum += bias[m];
@@ -52,7 +52,7 @@ struct Output {
 
 template <class T>
 struct InputGradient {
-  ConvPlaces in;
+  ConvPositions in;
   const T* dy;
   const float* weight;
   T* dx;
@@ -63,33 +63,33 @@ struct InputGradient {
     const int64_t first = group * in.group_out;
     float sum = 0;
     for (int64_t tap = 0; tap < in.taps; ++tap) {
-      const int64_t place = in.ReadBy(at.place, tap);
-      if (place < 0) continue;
+      const int64_t position = in.ReadBy(at.position, tap);
+      if (position < 0) continue;
       for (int64_t m = first; m < first + in.group_out; ++m) {
-        sum += Load(dy[in.OutAt(at.n, m, place)]) * weight[in.WeightAt(m, c, tap)];
+        sum += Load(dy[in.OutAt(at.n, m, position)]) * weight[in.WeightAt(m, c, tap)];
       }
     }
     Store(dx[i], sum);
   }
 };
 
-// How the images and output places are cut: each part is summed by a thread per weight.
+// How the images and output positions are cut: each part is summed by a thread per weight.
 struct Parts {
   static constexpr int64_t kThreads = 1 << 16,
-                           kLeast = 64;  // threads for any GPU; places of a part
-  int64_t weights, places, parts, size;
+                           kLeast = 64;  // threads for any GPU; positions of a part
+  int64_t weights, positions, parts, size;
 
   explicit Parts(const ConvDesc& desc)
-      : weights(desc.WeightShape().Count()), places(desc.batch * desc.OutShape().Count(2)) {
-    const int64_t wish = std::min(kThreads / std::max<int64_t>(1, weights), places / kLeast);
-    size = (places + std::max<int64_t>(1, wish) - 1) / std::max<int64_t>(1, wish);
-    parts = size == 0 ? 0 : (places + size - 1) / size;
+      : weights(desc.WeightShape().Count()), positions(desc.batch * desc.OutShape().Count(2)) {
+    const int64_t wish = std::min(kThreads / std::max<int64_t>(1, weights), positions / kLeast);
+    size = (positions + std::max<int64_t>(1, wish) - 1) / std::max<int64_t>(1, wish);
+    parts = size == 0 ? 0 : (positions + size - 1) / size;
   }
 };
 
 template <class T>
 struct WeightGradientOfPart {
-  ConvPlaces in;
+  ConvPositions in;
   Parts parts;
   const T *x, *dy;
   float* sums;  // per part, then per weight
@@ -99,12 +99,12 @@ struct WeightGradientOfPart {
     const int64_t tap = w % in.taps, c = w / in.taps % in.group_in, m = w / in.taps / in.group_in;
     const int64_t channel = in.FirstRead(m) + c;
     const int64_t begin = part * parts.size, wish = begin + parts.size;
-    const int64_t end = wish < parts.places ? wish : parts.places;
+    const int64_t end = wish < parts.positions ? wish : parts.positions;
     float sum = 0;
     for (int64_t k = begin; k < end; ++k) {
-      const int64_t n = k / in.out_area, out = k % in.out_area, place = in.Reads(out, tap);
-      if (place < 0) continue;
-      sum += Load(dy[in.OutAt(n, m, out)]) * Load(x[in.InAt(n, channel, place)]);
+      const int64_t n = k / in.out_area, out = k % in.out_area, position = in.Reads(out, tap);
+      if (position < 0) continue;
+      sum += Load(dy[in.OutAt(n, m, out)]) * Load(x[in.InAt(n, channel, position)]);
     }
     sums[i] = sum;
   }
@@ -124,12 +124,13 @@ struct AddParts {
 // What the three directions share.
 class Direct {
  public:
-  Direct(const Device& device, const ConvDesc& desc) : loops_(device), desc_(desc), places_(desc) {}
+  Direct(const Device& device, const ConvDesc& desc)
+      : loops_(device), desc_(desc), positions_(desc) {}
 
  protected:
   Loops loops_;
   ConvDesc desc_;
-  ConvPlaces places_;
+  ConvPositions positions_;
 };
 
 class DirectForward final : public ConvForward, Direct {
@@ -149,7 +150,7 @@ class DirectForward final : public ConvForward, Direct {
  private:
   template <class T, bool kRelu>
   void Run(const void* x, const float* weight, const float* bias, void* y) const {
-    loops_.ForEach(desc_.OutShape().Count(), Output<T, kRelu>{places_, static_cast<const T*>(x),
+    loops_.ForEach(desc_.OutShape().Count(), Output<T, kRelu>{positions_, static_cast<const T*>(x),
                                                               weight, bias, static_cast<T*>(y)});
   }
 };
@@ -162,8 +163,9 @@ class DirectBackwardData final : public ConvBackwardData, Direct {
   void Run(const void* dy, const float* weight, void* dx, std::span<std::byte>) override {
     WithType(desc_.dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
-      loops_.ForEach(desc_.InShape().Count(), InputGradient<T>{places_, static_cast<const T*>(dy),
-                                                               weight, static_cast<T*>(dx)});
+      loops_.ForEach(
+          desc_.InShape().Count(),
+          InputGradient<T>{positions_, static_cast<const T*>(dy), weight, static_cast<T*>(dx)});
     });
   }
 };
@@ -183,7 +185,7 @@ class DirectBackwardWeight final : public ConvBackwardWeight, Direct {
     WithType(desc_.dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
       loops_.ForEach(parts_.parts * parts_.weights,
-                     WeightGradientOfPart<T>{places_, parts_, static_cast<const T*>(x),
+                     WeightGradientOfPart<T>{positions_, parts_, static_cast<const T*>(x),
                                              static_cast<const T*>(dy), sums});
     });
     loops_.ForEach(parts_.weights, AddParts{sums, parts_.weights, parts_.parts, dweight});

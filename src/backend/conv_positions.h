@@ -1,20 +1,20 @@
 #pragma once
-// Which numbers meet in a convolution of any number of axes, by their places in memory.
+// Which numbers meet in a convolution of any number of axes, by their offsets in memory.
 
 #include "trainer/backend/conv.h"
 #include "trainer/base/host_device.h"
 
 namespace trainer {
 
-// A ConvDesc as a device reads it. A place counts the elements of the spatial axes, a tap those of
-// the kernel's, row-major.
-struct ConvPlaces {
+// A ConvDesc as a device reads it. A position counts the elements of the spatial axes, a tap those
+// of the kernel's, row-major.
+struct ConvPositions {
   static constexpr int kMaxAxes = Shape::kMaxAxes - 2;
   struct Axis {
     int64_t in, out, kernel, stride, pad, dilation;
   };
 
-  explicit ConvPlaces(const ConvDesc& desc)
+  explicit ConvPositions(const ConvDesc& desc)
       : batch(desc.batch),
         in_channels(desc.in_channels),
         out_channels(desc.out_channels),
@@ -30,41 +30,42 @@ struct ConvPlaces {
     }
   }
 
-  // The input place that `tap` of the window at output place `out` reads; -1 outside the input.
+  // The input position that `tap` of the window at output position `out` reads; -1 outside the
+  // input.
   HD int64_t Reads(int64_t out, int64_t tap) const {
-    int64_t place = 0, step = 1;
+    int64_t position = 0, step = 1;
     for (int a = axes - 1; a >= 0; --a) {
       const Axis& x = axis[a];
       const int64_t at = out % x.out * x.stride - x.pad + tap % x.kernel * x.dilation;
       if (at < 0 || at >= x.in) return -1;
-      place += at * step;
+      position += at * step;
       step *= x.in;
       out /= x.out;
       tap /= x.kernel;
     }
-    return place;
+    return position;
   }
 
-  // The output place whose window reads input place `in` with `tap`; -1 where there is none.
+  // The output position whose window reads input position `in` with `tap`; -1 where there is none.
   HD int64_t ReadBy(int64_t in, int64_t tap) const {
-    int64_t place = 0, step = 1;
+    int64_t position = 0, step = 1;
     for (int a = axes - 1; a >= 0; --a) {
       const Axis& x = axis[a];
       const int64_t start = in % x.in + x.pad - tap % x.kernel * x.dilation;
       if (start < 0 || start % x.stride != 0 || start / x.stride >= x.out) return -1;
-      place += start / x.stride * step;
+      position += start / x.stride * step;
       step *= x.out;
       in /= x.in;
       tap /= x.kernel;
     }
-    return place;
+    return position;
   }
 
-  HD int64_t InAt(int64_t n, int64_t c, int64_t place) const {
-    return At(n, c, place, in_channels, in_area);
+  HD int64_t InAt(int64_t n, int64_t c, int64_t position) const {
+    return At(n, c, position, in_channels, in_area);
   }
-  HD int64_t OutAt(int64_t n, int64_t m, int64_t place) const {
-    return At(n, m, place, out_channels, out_area);
+  HD int64_t OutAt(int64_t n, int64_t m, int64_t position) const {
+    return At(n, m, position, out_channels, out_area);
   }
   // c counts the channels of a group.
   HD int64_t WeightAt(int64_t m, int64_t c, int64_t tap) const {
@@ -75,9 +76,9 @@ struct ConvPlaces {
 
   // Images are channels-last.
   HD bool IsImage() const { return axes == 2; }
-  HD int64_t At(int64_t n, int64_t c, int64_t place, int64_t channels, int64_t area) const {
-    if (IsImage()) return (n * area + place) * channels + c;
-    return (n * channels + c) * area + place;
+  HD int64_t At(int64_t n, int64_t c, int64_t position, int64_t channels, int64_t area) const {
+    if (IsImage()) return (n * area + position) * channels + c;
+    return (n * channels + c) * area + position;
   }
 
   int64_t batch, in_channels, out_channels, group_in, group_out, in_area, out_area, taps;
