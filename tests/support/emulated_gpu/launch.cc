@@ -27,6 +27,10 @@ int CheckSize(dim3 blocks, dim3 threads) {
   return 0;
 }
 
+// Heap, stacks and libraries of a program lie above it; AddressSanitizer's own memory, which two
+// small numbers side by side may look like an address of, lies below.
+constexpr uintptr_t kLowestHost = uintptr_t{5} << 44;
+
 // A kernel gets no address of the host but of page-locked memory. The first word is the kernel's
 // own address; an uninitialised member may look like an address, too: it should have a value.
 void CheckParameters(const KernelLaunch& launch) {
@@ -34,7 +38,7 @@ void CheckParameters(const KernelLaunch& launch) {
     void* word;
     std::memcpy(&word, static_cast<const char*>(launch.parameters) + at, sizeof(word));
     const auto number = reinterpret_cast<uintptr_t>(word);
-    if (number < 1u << 16 || number >> 47 != 0 || !IsPageable(word)) continue;
+    if (number < kLowestHost || number >> 47 != 0 || !IsPageable(word)) continue;
     AddProblem(Join("a kernel of ", Text(launch.blocks), " blocks of ", Text(launch.threads),
                     " threads gets an address of the host, ", word, ", ", at - sizeof(void*),
                     " bytes into its parameters"));
