@@ -12,6 +12,15 @@ struct Pair {
   float a = 0, b = 0;
 };
 
+// Mean, inverse and factor of each channel.
+inline size_t BatchNormWorkspace(const PixelChunks& in) {
+  return 3 * static_cast<size_t>(in.rows.length) * sizeof(float);
+}
+// Two means per channel, then two sums per channel of each chunk.
+inline size_t BatchNormScratch(const PixelChunks& in) {
+  return 2 * static_cast<size_t>((in.chunks + 1) * in.rows.length) * sizeof(float);
+}
+
 // What a channel's numbers are multiplied with and shifted by; null where there is none.
 struct ChannelAffine {
   const float *scale = nullptr, *shift = nullptr;

@@ -32,13 +32,8 @@ class BatchNormPasses final : public BatchNormPlan {
       : desc_(desc), pixels_(WorkChunks(desc.shape)), loops_(loops) {}
 
   std::string Implementation() const override { return "passes over pixels"; }
-  size_t WorkspaceBytes() const override {
-    return 3 * static_cast<size_t>(Channels()) * sizeof(float);
-  }
-  // Two means per channel, then two sums per channel of each chunk.
-  size_t ScratchBytes() const override {
-    return 2 * static_cast<size_t>((pixels_.chunks + 1) * Channels()) * sizeof(float);
-  }
+  size_t WorkspaceBytes() const override { return BatchNormWorkspace(pixels_); }
+  size_t ScratchBytes() const override { return BatchNormScratch(pixels_); }
   BatchNormStats StatsIn(std::span<std::byte> workspace) const override {
     auto* const mean = reinterpret_cast<float*>(workspace.data());
     return {mean, mean + Channels(), mean + 2 * Channels()};

@@ -55,17 +55,12 @@ class PlannedPool final : public PoolPlan {
   size_t workspace_;
 };
 
-// As BatchNormPasses: three arrays of channels, and the sums of each chunk of pixels.
 class PlannedBatchNorm final : public BatchNormPlan {
  public:
   explicit PlannedBatchNorm(const BatchNormDesc& desc) : pixels_(WorkChunks(desc.shape)) {}
   std::string Implementation() const override { return kName; }
-  size_t WorkspaceBytes() const override {
-    return 3 * static_cast<size_t>(pixels_.rows.length) * sizeof(float);
-  }
-  size_t ScratchBytes() const override {
-    return 2 * static_cast<size_t>((pixels_.chunks + 1) * pixels_.rows.length) * sizeof(float);
-  }
+  size_t WorkspaceBytes() const override { return BatchNormWorkspace(pixels_); }
+  size_t ScratchBytes() const override { return BatchNormScratch(pixels_); }
   BatchNormStats StatsIn(std::span<std::byte>) const override { Fail(); }
   void Moments(ConstTensor, const BatchNormStats&, std::span<std::byte>) override { Fail(); }
   void Forward(const BatchNormTensors&, const BatchNormStats&) override { Fail(); }

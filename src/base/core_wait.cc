@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <charconv>
-#include <chrono>
 #include <cstring>
 
 #include "trainer/base/spin.h"
@@ -15,13 +14,6 @@
 
 namespace trainer {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-int64_t Nanoseconds() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch())
-      .count();
-}
 
 // Where the cores are shared, whoever spins for longer than a short region takes the time from the
 // thread it waits for. While they are the program's own, sleeping costs more than it gives: a
@@ -73,7 +65,7 @@ class RunQueueDelay {
 
 struct CoreWatch {
   RunQueueDelay delay;
-  int64_t checked = Nanoseconds();
+  int64_t checked = MonotonicNs();
   int64_t waited = delay.Read();
 };
 
@@ -84,16 +76,16 @@ CoreWatch& Watch() {
 
 }  // namespace
 
-int64_t SpinTime() { return Shared(Nanoseconds()) ? kSharedSpin : kOwnSpin; }
+int64_t SpinTime() { return Shared(MonotonicNs()) ? kSharedSpin : kOwnSpin; }
 
 bool SpinWhile(const std::atomic<uint32_t>& word, uint32_t value) {
-  const int64_t end = Nanoseconds() + SpinTime();
+  const int64_t end = MonotonicNs() + SpinTime();
   do {
     for (int i = 0; i < 16; ++i) {
       if (word.load(std::memory_order_acquire) != value) return true;
       __builtin_ia32_pause();
     }
-  } while (Nanoseconds() < end);
+  } while (MonotonicNs() < end);
   return false;
 }
 
@@ -137,13 +129,13 @@ bool TeamCores::Spread(int member) {
 }
 
 void LeaveCallersCore(TeamCores& cores, int member) {
-  if (sched_getcpu() == cores.CoreOf(0) && !Shared(Nanoseconds())) cores.Spread(member);
+  if (sched_getcpu() == cores.CoreOf(0) && !Shared(MonotonicNs())) cores.Spread(member);
 }
 
 double NoteCoreWait(TeamCores& cores, int member) {
   cores.Note(member);
   CoreWatch& watch = Watch();
-  const int64_t now = Nanoseconds();
+  const int64_t now = MonotonicNs();
   const int64_t passed = now - watch.checked;
   if (passed < kCheckInterval || watch.waited < 0) return -1;
   const int64_t waited = watch.delay.Read();
@@ -160,7 +152,7 @@ double NoteCoreWait(TeamCores& cores, int member) {
 
 void NoteWait() {
   CoreWatch& watch = Watch();
-  const int64_t now = Nanoseconds();
+  const int64_t now = MonotonicNs();
   if (now - watch.checked < kCheckInterval || watch.waited < 0) return;
   const int64_t waited = watch.delay.Read();
   const int64_t percent = (waited - watch.waited) * 100 / (now - watch.checked);

@@ -3,6 +3,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include "trainer/data/pixel_number.h"
+
 namespace trainer {
 namespace {
 
@@ -24,9 +26,9 @@ template <class T, int kChannels, bool kMeanImage, bool kMirror>
       const float s0 = kMeanImage ? mean[from] : m0;
       const float s1 = kMeanImage ? mean[plane + from] : m1;
       const float s2 = kMeanImage ? mean[2 * plane + from] : m2;
-      out[3 * w] = (static_cast<float>(in[from]) - s0) * scale;
-      out[3 * w + 1] = (static_cast<float>(in[plane + from]) - s1) * scale;
-      out[3 * w + 2] = (static_cast<float>(in[2 * plane + from]) - s2) * scale;
+      out[3 * w] = PixelNumber(in[from], s0, scale);
+      out[3 * w + 1] = PixelNumber(in[plane + from], s1, scale);
+      out[3 * w + 2] = PixelNumber(in[2 * plane + from], s2, scale);
     }
   } else {
     for (int64_t c = 0; c < channels; ++c) {
@@ -34,7 +36,7 @@ template <class T, int kChannels, bool kMeanImage, bool kMirror>
       for (int64_t w = 0; w < width; ++w) {
         const int64_t from = c * plane + (kMirror ? width - 1 - w : w);
         const float s = kMeanImage ? mean[from] : value;
-        out[w * channels + c] = (static_cast<float>(in[from]) - s) * scale;
+        out[w * channels + c] = PixelNumber(in[from], s, scale);
       }
     }
   }

@@ -106,17 +106,10 @@ PixelWindow Transform::Cut(const DatumView& datum, uint64_t number, uint8_t* out
     from = ViewOf(resized);
   }
   const Choice choice = Choose(from, number);
-  const int64_t start = choice.top * from.width + choice.left;
-  PixelJob<uint8_t> job;
-  job.in_row = from.width;
-  job.in_plane = int64_t{from.height} * from.width;
-  job.in = reinterpret_cast<const uint8_t*>(from.bytes.data()) + start;
-  job.channels = choice.shape.channels;
-  job.height = choice.shape.height;
-  job.width = choice.shape.width;
-  job.mirror = choice.mirror;
+  const auto* const pixels = reinterpret_cast<const uint8_t*>(from.bytes.data());
+  const PixelJob<uint8_t> job = JobOf(pixels, from, choice);
   InterleavePixels(job, out);
-  return {static_cast<int32_t>(start), choice.mirror ? 1 : 0};
+  return {static_cast<int32_t>(job.in - pixels), choice.mirror ? 1 : 0};
 }
 
 PixelNumbers Transform::Numbers() const {
@@ -145,21 +138,26 @@ Transform::Choice Transform::Choose(const DatumView& datum, uint64_t number) con
   return choice;
 }
 
+// The pixels of a window of `datum`, which starts at `in`; what is made of them is left open.
 template <class T>
-void Transform::Convert(const T* in, const DatumView& datum, uint64_t number, float* out) const {
-  static constexpr float kNoMean = 0;
-  const Choice choice = Choose(datum, number);
+PixelJob<T> Transform::JobOf(const T* in, const DatumView& datum, const Choice& choice) {
   PixelJob<T> job;
   job.in_row = datum.width;
   job.in_plane = int64_t{datum.height} * datum.width;
-  const int64_t start = choice.top * job.in_row + choice.left;
-  job.in = in + start;
-  if (!mean_image_.empty()) job.mean_image = mean_image_.data() + start;
+  job.in = in + choice.top * job.in_row + choice.left;
   job.channels = choice.shape.channels;
   job.height = choice.shape.height;
   job.width = choice.shape.width;
-  job.scale = param_.scale();
   job.mirror = choice.mirror;
+  return job;
+}
+
+template <class T>
+void Transform::Convert(const T* in, const DatumView& datum, uint64_t number, float* out) const {
+  static constexpr float kNoMean = 0;
+  PixelJob<T> job = JobOf(in, datum, Choose(datum, number));
+  if (!mean_image_.empty()) job.mean_image = mean_image_.data() + (job.in - in);
+  job.scale = param_.scale();
   job.out = out;
   job.mean_values = mean_values_.empty() ? &kNoMean : mean_values_.data();
   job.mean_step = mean_values_.size() > 1 ? 1 : 0;

@@ -25,7 +25,7 @@ struct LossRow {
   template <class Row>
   HD void operator()(const Row& row) const {
     const int64_t at = rows.Start(row.index), step = rows.inner;
-    const SoftmaxRow softmax = SoftmaxRow::Write(row, x + at, prob + at, step);
+    const RowSoftmax softmax = RowSoftmax::Write(row, x + at, prob + at, step);
     const float top = softmax.top, scale = 1 / softmax.sum;
     const int c = rule.Read(label[row.index]);
     if (c < 0) {

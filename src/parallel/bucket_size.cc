@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <limits>
 
-#include "futex.h"
+#include "trainer/base/spin.h"
 
 namespace trainer {
 namespace {

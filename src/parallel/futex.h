@@ -25,11 +25,4 @@ inline void FutexWakeAll(std::atomic<uint32_t>& word) {
           0);
 }
 
-// Of the clock that all processes of a machine share.
-inline int64_t MonotonicNs() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
 }  // namespace trainer

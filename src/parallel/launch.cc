@@ -16,10 +16,10 @@
 #include <system_error>
 #include <vector>
 
-#include "futex.h"
 #include "node_block.h"
 #include "rank_cores.h"
 #include "trainer/base/error.h"
+#include "trainer/base/spin.h"
 #include "trainer/base/text.h"
 
 namespace trainer {

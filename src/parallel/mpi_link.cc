@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "add.h"
-#include "futex.h"
+#include "trainer/base/spin.h"
 
 namespace trainer {
 namespace {

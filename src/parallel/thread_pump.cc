@@ -1,5 +1,7 @@
 #include "thread_pump.h"
 
+#include "trainer/base/spin.h"
+
 namespace trainer {
 
 void ThreadPump::Push(std::span<float> values) {

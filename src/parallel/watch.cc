@@ -10,6 +10,7 @@
 #include "futex.h"
 #include "trainer/base/error.h"
 #include "trainer/base/own_file.h"
+#include "trainer/base/spin.h"
 #include "trainer/base/text.h"
 
 namespace trainer {

@@ -240,7 +240,7 @@ TEST_F(CublasLtTest, ATestRefusesCallsOrLetsThemFail) {
   InjectError(CallKind::kLibrary, 0, lt::kAllocFailed);
   EXPECT_EQ(Find(square, square, square), lt::kAllocFailed);
   EXPECT_EQ(Find(square, square, square), 0);
-  EXPECT_EQ(Count().library_calls, 3);
+  EXPECT_EQ(Count().calls_to_libraries, 3);
 }
 
 }  // namespace

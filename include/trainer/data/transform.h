@@ -14,6 +14,9 @@
 
 namespace trainer {
 
+template <class T>
+struct PixelJob;
+
 // The shape of one transformed image.
 struct ImageShape {
   int64_t channels = 0, height = 0, width = 0;
@@ -67,6 +70,8 @@ class Transform {
   };
   Choice Choose(const DatumView& datum, uint64_t number) const;
   ImageShape Window(const ImageShape& in) const;
+  template <class T>
+  static PixelJob<T> JobOf(const T* in, const DatumView& datum, const Choice& choice);
   template <class T>
   void Convert(const T* in, const DatumView& datum, uint64_t number, float* out) const;
 

@@ -2,14 +2,10 @@
 
 #include "trainer/backend/copy.h"
 #include "trainer/backend/map.h"
+#include "trainer/data/pixel_number.h"
 
 namespace trainer {
 namespace {
-
-// Transform's formula, so that the numbers are those that the host would make.
-HD float NumberOf(uint8_t pixel, float mean, float scale) {
-  return (static_cast<float>(pixel) - mean) * scale;
-}
 
 struct WithOneMean {
   const uint8_t* pixel;
@@ -17,7 +13,7 @@ struct WithOneMean {
   float scale;
   float* to;
   HD void operator()(int64_t i) const {
-    to[i] = NumberOf(pixel[i], mean == nullptr ? 0.0f : *mean, scale);
+    to[i] = PixelNumber(pixel[i], mean == nullptr ? 0.0f : *mean, scale);
   }
 };
 
@@ -27,7 +23,7 @@ struct WithChannelMeans {
   int64_t channels;
   float scale;
   float* to;
-  HD void operator()(int64_t i) const { to[i] = NumberOf(pixel[i], mean[i % channels], scale); }
+  HD void operator()(int64_t i) const { to[i] = PixelNumber(pixel[i], mean[i % channels], scale); }
 };
 
 struct WithMeanImage {
@@ -43,7 +39,7 @@ struct WithMeanImage {
     const int64_t at = i % item, c = at % channels, w = at / channels % width;
     const int64_t h = at / (channels * width);
     const int64_t column = from.mirrored != 0 ? width - 1 - w : w;
-    to[i] = NumberOf(pixel[i], mean[c * mean_plane + from.start + h * mean_row + column], scale);
+    to[i] = PixelNumber(pixel[i], mean[c * mean_plane + from.start + h * mean_row + column], scale);
   }
 };
 

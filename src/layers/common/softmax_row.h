@@ -9,11 +9,11 @@ namespace trainer {
 
 // What losses of softmax(x) make of a row: p_i = exp(x_i - top) / sum, with top the largest x_i.
 // The elements are `step` apart.
-struct SoftmaxRow {
+struct RowSoftmax {
   float top, sum;
 
   template <class Row>
-  HD static SoftmaxRow Write(const Row& row, const float* x, float* p, int64_t step) {
+  HD static RowSoftmax Write(const Row& row, const float* x, float* p, int64_t step) {
     const float top = row.Max([&](int64_t i) { return x[i * step]; });
     const float sum = row.Sum([&](int64_t i) { return Exp(x[i * step] - top); });
     const float scale = 1 / sum;

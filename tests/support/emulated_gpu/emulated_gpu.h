@@ -81,7 +81,7 @@ struct Counters {
   // memory. Not EventQuery and StreamQuery.
   int64_t synchronizations = 0;
   int64_t streams = 0, events = 0, event_records = 0, event_waits = 0;
-  int64_t captures = 0, graph_launches = 0, library_calls = 0;
+  int64_t captures = 0, graph_launches = 0, calls_to_libraries = 0;
   int64_t done = 0;  // pieces of work that ran
 };
 Counters Count();

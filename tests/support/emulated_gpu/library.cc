@@ -14,7 +14,7 @@ std::vector<std::string>& Refused() {
 }
 
 int StatusOf(const Call& call, const char* name, int refused, int broken) {
-  ++TheCounters().library_calls;
+  ++TheCounters().calls_to_libraries;
   if (Broken() != 0) return broken;
   if (call.error() != 0) return call.error();
   for (const std::string& prefix : Refused()) {
