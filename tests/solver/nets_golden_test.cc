@@ -138,7 +138,8 @@ caffe::NetParameter StartWeights(const Net& net, const GoldenCase& golden) {
   return start;
 }
 
-// The sums that a BatchNorm stores are as large as its data, and no more precise.
+// The sums that a BatchNorm stores are as large as its data, and no more precise. What is learned has
+// the losses' bound: another order of sums in one convolution moves a square by half of it.
 void ExpectWeights(const Device& device, const Net& net, const GoldenCase& golden) {
   for (size_t i = 0; i < net.params().size(); ++i) {
     const Param& param = *net.params()[i];
@@ -152,7 +153,7 @@ void ExpectWeights(const Device& device, const Net& net, const GoldenCase& golde
     const double length = std::sqrt(static_cast<double>(param.count()) * expected);
     EXPECT_NEAR(sum, golden.Number(Join("sum_", i)), 2e-3 + (learned ? 2e-5 : 2e-4) * length)
         << param.key;
-    EXPECT_NEAR(squares, expected, (learned ? 5e-5 : 2e-4) * expected) << param.key;
+    EXPECT_NEAR(squares, expected, (learned ? 1e-4 : 2e-4) * expected) << param.key;
   }
 }
 
