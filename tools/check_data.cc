@@ -22,7 +22,7 @@ bool CheckLabels(const LayerAudit& audit, const LabelReader& reader, Findings* f
   }
   if (bad > kShown) {
     findings->Add(Error(ErrorCode::kData, {audit.data.source},
-                        Join(bad - kShown, " more labels are no classes of ", reader.name)));
+                        Join(bad - kShown, " more labels are out of range in ", reader.name)));
   }
   return bad == 0;
 }

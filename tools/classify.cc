@@ -65,7 +65,7 @@ class Classifier {
       if (shape.Rank() > 1 && shape[0] == input_.value.shape[0]) return output.value;
       throw Error(ErrorCode::kConfig,
                   Join("output '", EscapeControl(name), "' has the shape ", shape.ToString(),
-                       ", not one row of scores for each of ", input_.value.shape[0], " pictures"));
+                       ", not one row of scores for each of ", input_.value.shape[0], " images"));
     }
     throw Error(ErrorCode::kUsage,
                 Join(name.empty() ? "the net has several outputs; choose one with --output"
@@ -150,7 +150,7 @@ void Print(const Answer& answer, size_t top, const std::vector<std::string>& nam
 }
 
 Json ToJson(const Answer& answer, size_t top, const std::vector<std::string>& names) {
-  Json json = Json::Object().Set("picture", answer.path);
+  Json json = Json::Object().Set("image", answer.path);
   if (!answer.error.empty()) return json.Set("error", answer.error).Set("exit_code", answer.code);
   Json list = Json::Array();
   for (const size_t c : Best(answer.scores, top)) {
@@ -165,15 +165,15 @@ class Classify final : public Verb {
  public:
   VerbDoc Doc() const override {
     VerbDoc doc = {
-        .summary = "show pictures to a trained net and print its answers",
+        .summary = "classify images with a trained net",
         .usage = "trainer classify --model=FILE --weights=FILES [flags] PICTURE...",
         .text =
             "The net has one Input layer, as 'trainer deploy' makes them. JPEG, PNG, PGM and PPM "
             "files are decoded to blue, green and red, or to grey for an input of one channel, "
             "resized, and scaled as in training: say with --mean or --mean_value and --scale what "
-            "transform_param said there. As many pictures go through the net at once as its input "
+            "transform_param said there. As many images go through the net at once as its input "
             "has room for.\n"
-            "A picture that cannot be read gets a line on stderr, the others their answers; the "
+            "An image that cannot be read gets a line on stderr, the others their answers; the "
             "exit "
             "code is then that of the first such line.",
         .examples =
@@ -193,7 +193,7 @@ class Classify final : public Verb {
                    .kind = FlagKind::kWhole,
                    .value = "N",
                    .fallback = "5",
-                   .help = "how many classes to print for each picture",
+                   .help = "how many classes to print for each image",
                    .min = 1},
                   {.name = "output",
                    .value = "BLOB",
@@ -211,7 +211,8 @@ class Classify final : public Verb {
     static_cast<void>(ChooseDevice(flags));  // before the files are read
     const std::vector<std::string> paths = PicturesOf(flags);
     if (paths.empty()) {
-      throw Error(ErrorCode::kUsage, "'trainer classify' needs pictures, or --list=FILE with some");
+      throw Error(ErrorCode::kUsage,
+                  "'trainer classify' needs images, or --list=FILE with their paths");
     }
     const NetSpec spec = ModelOf(flags);
     const std::unique_ptr<Device> device = MakeDevice(ChooseDevice(flags, spec));
@@ -233,7 +234,7 @@ class Classify final : public Verb {
       if (code == 0) code = answer.code;
       json ? static_cast<void>(list.Push(ToJson(answer, top, names))) : Print(answer, top, names);
     });
-    if (json) std::cout << Json::Object().Set("pictures", std::move(list)).ToString();
+    if (json) std::cout << Json::Object().Set("images", std::move(list)).ToString();
     return code;
   }
 };

@@ -54,7 +54,7 @@ class Features final : public Verb {
             "--input, "
             "an HDF5 file with a dataset of rows for each input, named as the input, up to its "
             "last "
-            "row; or with pictures, as 'trainer classify' shows them; or with --random numbers "
+            "row; or with images, as 'trainer classify' shows them; or with --random numbers "
             "from 0 "
             "to 1.\n"
             "--backend=hdf5 writes one file with a dataset for each blob; lmdb and leveldb a "
@@ -147,13 +147,13 @@ class Features final : public Verb {
     if (InputBlobs(net).empty()) {
       if (given == 0) return std::make_unique<DataLayers>(flags.Whole("iterations"));
       throw Error(ErrorCode::kUsage,
-                  "--input, --random and pictures are for Input layers, and the net has none: its "
+                  "--input, --random and images are for Input layers, and the net has none: its "
                   "data layers fill it");
     }
     if (given != 1) {
       throw Error(ErrorCode::kUsage,
                   "the net has Input layers: say what fills them, --input=FILE.h5, --random or "
-                  "pictures");
+                  "images");
     }
     if (!pictures.empty()) return MakePictureSource(pictures, PictureOptionsOf(flags), net);
     if (flags.Has("input")) return MakeHdf5Source(flags.Text("input"), net);

@@ -56,17 +56,17 @@ std::string PathIn(const std::string& line) {
 }  // namespace
 
 std::vector<Flag> PictureFlags() {
-  return {{.name = "list", .value = "FILE", .help = "more pictures, a path in each line"},
+  return {{.name = "list", .value = "FILE", .help = "more images, a path in each line"},
           {.name = "resize",
            .value = "H,W",
-           .help = "resize pictures to this, then cut out the middle as large as the net's "
+           .help = "resize images to this, then cut out the middle as large as the net's "
                    "input; default: resize to the input, with --oversample to 256,256"},
           {.name = "oversample",
            .kind = FlagKind::kSwitch,
            .help = "show corners and middle, also mirrored, and take the mean of the ten answers"},
           {.name = "mean",
            .value = "FILE",
-           .help = "a binaryproto file to take off; of another size than the pictures, the means "
+           .help = "a binaryproto file to take off; of another size than the images, the means "
                    "of its channels"},
           {.name = "mean_value",
            .value = "LIST",
@@ -110,7 +110,7 @@ std::vector<std::string> PicturesOf(const Flags& flags) {
   }
   if (paths.size() > before) return paths;
   throw Error(ErrorCode::kData, {flags.Text("list")},
-              "the list names no pictures; write one path in each line");
+              "the list names no images; write one path per line");
 }
 
 }  // namespace trainer

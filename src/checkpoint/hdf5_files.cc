@@ -66,7 +66,7 @@ class ModelReader {
   caffe::NetParameter Read() {
     if (!reader_.Has("data")) {
       throw Error(ErrorCode::kData, {reader_.path()},
-                  "the file has no group 'data', so it is no file of weights");
+                  "the file has no group 'data', so it is not a weights file");
     }
     for (const Hdf5Reader::Member& member : reader_.Members("")) {
       if (member.name == "data") seen_.insert(member.address);
@@ -90,7 +90,7 @@ class ModelReader {
         continue;
       }
       const int index = BlobIndex(member.name);
-      if (index < 0 || depth == 0) Fail(path, "is no numbered blob of a layer");
+      if (index < 0 || depth == 0) Fail(path, "is not a numbered blob of a layer");
       while (layer.blobs_size() <= index) layer.add_blobs();
       FillBlob(reader_.Array(path), ErrorCode::kData, layer.mutable_blobs(index));
     }
@@ -103,7 +103,7 @@ class ModelReader {
   [[noreturn]] void Fail(const std::string& name, const std::string& problem) const {
     throw Error(ErrorCode::kData, {reader_.path()},
                 Join("'", EscapeControl(name), "' ", problem,
-                     "; the file is damaged or is no file of weights"));
+                     "; the file is damaged or is not a weights file"));
   }
 
   Hdf5Reader reader_;
@@ -116,7 +116,7 @@ int32_t ReadInt(const Hdf5Reader& reader, const std::string& name) {
   int32_t value = 0;
   if (array.count() != 1 || array.is_float()) {
     throw Error(ErrorCode::kBadSnapshot, {reader.path()},
-                Join("'", name, "' is not one whole number; the file is no solver state"));
+                Join("'", name, "' is not a single integer; the file is not a solver state"));
   }
   array.Read(std::span<int32_t>(&value, 1));
   return value;
@@ -233,7 +233,7 @@ caffe::SolverState ReadHdf5State(const std::string& path) {
   if (reader.Has(kExtras)) ReadExtras(reader, &state);
   if (!reader.Has("iter")) {
     throw Error(ErrorCode::kBadSnapshot, {path},
-                "the file holds no iteration, so it is no solver state or damaged");
+                "the file holds no iteration: it is not a solver state, or it is damaged");
   }
   state.set_iter(ReadInt(reader, "iter"));
   if (reader.Has("current_step")) state.set_current_step(ReadInt(reader, "current_step"));

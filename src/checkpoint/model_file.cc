@@ -52,7 +52,7 @@ caffe::NetParameter ReadModelAsWritten(const std::string& path) {
   caffe::NetParameter net;
   ParseFile(path, "file of weights (.caffemodel)", ErrorCode::kData, &net);
   if (net.layer_size() == 0 && net.layers_size() == 0) {
-    throw Error(ErrorCode::kData, {path}, "the file holds no layers, so it is no file of weights");
+    throw Error(ErrorCode::kData, {path}, "the file holds no layers, so it is not a weights file");
   }
   return net;
 }

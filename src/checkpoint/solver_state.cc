@@ -113,7 +113,7 @@ LoadedState ReadState(const std::string& path, bool allow_outside) {
   }
   if (!loaded.state.has_iter() || loaded.state.iter() < 0) {
     throw Error(ErrorCode::kBadSnapshot, {path},
-                "the file holds no iteration, so it is no solver state or damaged");
+                "the file holds no iteration: it is not a solver state, or it is damaged");
   }
   const caffe::SolverState& state = loaded.state;
   std::optional<Seal> expected;

@@ -55,7 +55,8 @@ void ReadRaw(const caffe::BlobProto& proto, const Complaint& complaint, BlobData
   const std::string& raw = proto.raw_data();
   const auto widen = [&]<class T>(T, const auto& convert) {
     if (raw.size() % sizeof(T) != 0) {
-      complaint.Throw("raw_data has ", raw.size(), " bytes, which is no multiple of ", sizeof(T));
+      complaint.Throw("raw_data has ", raw.size(), " bytes, which is not a multiple of ",
+                      sizeof(T));
     }
     Widen<T>(raw.data(), raw.size() / sizeof(T), convert, blob);
   };
@@ -124,7 +125,7 @@ void CheckFinite(std::span<const float> values, const Complaint& complaint) {
     const auto bad = std::ranges::find_if(piece, [](float x) { return !std::isfinite(x); });
     complaint.Throw("number ", start + static_cast<size_t>(bad - piece.begin()), " is ",
                     std::isnan(*bad) ? "NaN" : "infinite",
-                    "; these values are of no use: take an earlier snapshot");
+                    "; these values cannot be used: take an earlier snapshot");
   }
 }
 

@@ -35,7 +35,7 @@ void CheckFolder(const std::string& path) {
   }
   if (!S_ISDIR(info.st_mode)) {
     throw Error(ErrorCode::kData, {path},
-                "this is no folder, but a database is a folder; give the one that holds its files");
+                "not a folder; a database is a folder: give the one that holds its files");
   }
 }
 

@@ -36,9 +36,9 @@ ListedImage ParseLine(const std::string& list, std::string_view text, int line) 
   const std::optional<int32_t> label = ParseLabel(word);
   if (!label) {
     throw Error(ErrorCode::kData, {list, line},
-                Join(word.empty() ? "no label" : "the label is no whole number of 32 bits", " in '",
+                Join(word.empty() ? "no label" : "the label is not a 32-bit integer", " in '",
                      EscapeControl(text.substr(0, 200)),
-                     "'; a line is a path, a blank and a whole number"));
+                     "'; a line is a path, a space and an integer label"));
   }
   return {std::string(Trim(text.substr(0, blank))), *label, line};
 }

@@ -15,8 +15,9 @@ MeanImage ReadMeanFile(const std::string& path) {
   const std::string content = ReadFile(mean.path, kMaxBytes);
   caffe::BlobProto proto;
   if (content.empty() || !proto.ParseFromString(content)) {
-    throw Error(ErrorCode::kData, {mean.path},
-                Join("not a mean file: its ", content.size(), " bytes are no BlobProto"));
+    throw Error(
+        ErrorCode::kData, {mean.path},
+        Join("not a mean file: its ", content.size(), " bytes are not a BlobProto message"));
   }
   const BlobData blob = ReadBlob(proto, {mean.path}, "the mean");
   std::vector<int64_t> dims = blob.dims;

@@ -91,7 +91,7 @@ void CheckWindow(const std::string& path, const Window& window) {
   }
   throw Error(ErrorCode::kData, {path, window.line},
               Join("the window ", window.BoxText(), " of overlap ", window.overlap,
-                   " is no box: it needs x1 <= x2 and y1 <= y2, all below ", kMost,
+                   " is not a valid box: it needs x1 <= x2 and y1 <= y2, all below ", kMost,
                    ", and a finite overlap"));
 }
 

@@ -19,9 +19,10 @@ constexpr int kKeyDigits = 5;
 void AddBatch(const std::string& path, NewDatabase& database) {
   const std::string content = ReadFile(path, kMaxBytes);
   if (content.empty() || content.size() % kRecord != 0) {
-    throw Error(ErrorCode::kData, {path},
-                Join("its ", content.size(), " bytes are no whole number of records of ", kRecord,
-                     " bytes; is it a batch file of CIFAR-10's binary version, and complete?"));
+    throw Error(
+        ErrorCode::kData, {path},
+        Join("its ", content.size(), " bytes are not a multiple of the record size, ", kRecord,
+             " bytes; is it a batch file of CIFAR-10's binary version, and complete?"));
   }
   caffe::Datum datum;
   datum.set_channels(kChannels);

@@ -47,7 +47,7 @@ Hdf5Reader::Hdf5Reader(const std::string& path, ErrorCode damaged)
     : path_(path), damaged_(damaged) {
   if (!IsHdf5(path)) {
     throw Error(damaged_, {path_},
-                "this is no HDF5 file, or its beginning is damaged; give another file");
+                "not an HDF5 file, or its beginning is damaged; give another file");
   }
   storage_ = std::make_unique<FileStorage>(OpenForReading(path));
   const Hdf5Lock lock;
@@ -151,7 +151,7 @@ std::vector<Hdf5Reader::Member> Hdf5Reader::Members(const std::string& group) co
 
 Hdf5Handle Hdf5Reader::OpenDataset(const std::string& name) const {
   Hdf5Handle data = OpenObject(name);
-  if (H5Iget_type(data.get()) != H5I_DATASET) Fail(name, "is no dataset, but a group or a type");
+  if (H5Iget_type(data.get()) != H5I_DATASET) Fail(name, "is not a dataset but a group or a type");
   return data;
 }
 
@@ -199,7 +199,7 @@ std::string Hdf5Reader::Text(const std::string& name) const {
   const size_t bytes = H5Tget_size(type.get());
   if (H5Tget_class(type.get()) != H5T_STRING || H5Tis_variable_str(type.get()) > 0 ||
       H5Sget_simple_extent_npoints(space.get()) != 1 || bytes > kMaxTextBytes) {
-    Fail(name, "is no text of fixed length");
+    Fail(name, "is not a fixed-length string");
   }
   std::string text(bytes, '\0');
   if (H5Dread(data.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, text.data()) < 0) {

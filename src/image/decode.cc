@@ -28,7 +28,7 @@ void Decode(std::string_view bytes, Colors colors, Image* image) {
     throw BadImage(Join("is a ", name, " file, which is not read; convert it to JPEG or PNG"));
   }
   throw BadImage(
-      "is no picture: its first bytes are neither JPEG's nor PNG's nor those of a binary PGM or "
+      "is not an image: its first bytes are neither JPEG's nor PNG's nor those of a binary PGM or "
       "PPM");
 }
 

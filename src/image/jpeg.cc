@@ -29,7 +29,7 @@ void CheckClaims(const JpegMarkers& jpeg, size_t bytes) {
   }
   if (jpeg.scans > kMaxScans || static_cast<int64_t>(pixels) > 16 * kMaxPixels / (jpeg.scans + 1)) {
     throw BadImage(Join("is a JPEG file of ", jpeg.scans, " scans for ", jpeg.width, "x",
-                        jpeg.height, " pixels, which no picture needs; save it again"));
+                        jpeg.height, " pixels, more than any image needs; save it again"));
   }
 }
 

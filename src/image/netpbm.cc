@@ -37,7 +37,7 @@ void DecodeNetpbm(std::string_view bytes, Colors colors, Image* image) {
   }
   bytes.remove_prefix(1);
   if (top != 255) {
-    throw BadImage(Join("is a PGM or PPM file whose greatest value is ", top,
+    throw BadImage(Join("is a PGM or PPM file whose maximum value is ", top,
                         "; only 255 is read: convert it"));
   }
   CheckSize(height, width);

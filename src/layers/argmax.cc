@@ -113,7 +113,7 @@ class ArgMax final : public Layer {
 const RegisterLayer<ArgMax> kArgMax(
     "ArgMax",
     {.text =
-         "The indices of the top_k greatest numbers; of equals the later comes first.\n"
+         "The indices of the top_k largest values; of equal values the later index comes first.\n"
          "Without `axis`: indices c * H * W + h * W + w within each item; top (N, 1, top_k), or "
          "(N, 2, top_k) with out_max_val: indices, then values. It has further axes of 1 where the "
          "bottom has more than 3.\n"

@@ -140,7 +140,7 @@ class InfogainLoss final : public Layer {
     caffe::BlobProto proto;
     if (content.empty() || !proto.ParseFromString(content)) {
       throw Error(ErrorCode::kData, {path},
-                  Join("not a matrix: its ", content.size(), " bytes are no BlobProto"));
+                  Join("not a matrix: its ", content.size(), " bytes are not a BlobProto message"));
     }
     const BlobData blob = ReadBlob(proto, {path}, "the infogain matrix");
     matrix_.assign(blob.values.begin(), blob.values.end());

@@ -17,7 +17,7 @@ class Pooling final : public Layer {
     stochastic_ = param.pool() == caffe::PoolingParameter::STOCHASTIC;
     if (plan.NumOut() > 1 && param.pool() != caffe::PoolingParameter::MAX) {
       spec_.FailIn("pooling_param", "pool",
-                   "only MAX has a second top (the indices of the greatest values); remove it");
+                   "only MAX has a second top (the indices of the largest values); remove it");
     }
     plan.Out(0, desc_.OutShape(), plan.InType(0));
     if (plan.NumOut() > 1) {
@@ -83,13 +83,13 @@ class Pooling final : public Layer {
 const RegisterLayer<Pooling> kPooling(
     "Pooling",
     {.text =
-         "The greatest (MAX), mean (AVE) or a random (STOCHASTIC) value of windows of an image.\n"
+         "The largest (MAX), mean (AVE) or a random (STOCHASTIC) value of windows of an image.\n"
          "bottom (N, C, H, W), top (N, C, OH, OW) with OH = ceil((H + 2 * pad - kernel) / stride) "
          "+ 1, or floor with round_mode FLOOR or ceil_mode: false; with padding, a last window "
          "that would start after the padded image's start half is dropped.\n"
          "MAX ignores padding; AVE counts it as zeros, but not pixels beyond it. STOCHASTIC "
          "draws a value in proportion to it in training; in testing it is sum x^2 / sum x.\n"
-         "top 1 (optional, MAX): the index h * W + w of each greatest value.",
+         "top 1 (optional, MAX): the index h * W + w of each largest value.",
      .param = "pooling_param",
      .arity = {.min_in = 1, .max_in = 1, .min_out = 1, .max_out = 2},
      .storage = Storage::kChosen});

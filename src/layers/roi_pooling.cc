@@ -157,7 +157,7 @@ class RoiPooling final : public Layer {
 const RegisterLayer<RoiPooling> kRoiPooling(
     "ROIPooling",
     {.text =
-         "The greatest value of each of pooled_h x pooled_w cells of regions of images (Fast "
+         "The largest value of each of pooled_h x pooled_w cells of regions of images (Fast "
          "R-CNN).\n"
          "bottom 0 (N, C, H, W); bottom 1 (R, 5): a row (image, x1, y1, x2, y2) per region, of "
          "which nothing gets a gradient; top (R, C, pooled_h, pooled_w). The corners, times "

@@ -14,7 +14,7 @@ class Silence final : public Layer {
 };
 
 const RegisterLayer<Silence> kSilence(
-    "Silence", {.text = "Reads its inputs and does nothing, so that they are no outputs of the "
+    "Silence", {.text = "Reads its inputs and does nothing, so that they are not outputs of the "
                         "net.\n"
                         "bottoms: any shapes; no top. They get no gradient.",
                 .param = "",

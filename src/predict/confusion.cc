@@ -87,7 +87,7 @@ void AddBatch(const Net& net, const ScoredLabels& batch, ConfusionMatrix* matrix
     if (label == kBadLabel) {
       throw Error(ErrorCode::kData,
                   Join("label ", value, " in '", EscapeControl(batch.label_name),
-                       "' is no class: there are ", classes, ", 0 to ", classes - 1));
+                       "' is not a class: there are ", classes, ", 0 to ", classes - 1));
     }
     const auto row = static_cast<int64_t>(i);
     const float* first = scores.data() + row / inner * classes * inner + row % inner;

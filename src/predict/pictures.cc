@@ -29,7 +29,7 @@ PictureReader::PictureReader(const Shape& input, const PictureOptions& options) 
   if (!input.IsImage() || (input[1] != 1 && input[1] != 3)) {
     throw Error(ErrorCode::kConfig,
                 Join("the input has the shape ", input.ToString(),
-                     "; pictures need (N, C, H, W) with 1 channel (grey) or 3 (colour)"));
+                     "; images need (N, C, H, W) with 1 channel (grey) or 3 (colour)"));
   }
   channels_ = static_cast<int>(input[1]);
   height_ = static_cast<int>(input[2]);
@@ -37,7 +37,7 @@ PictureReader::PictureReader(const Shape& input, const PictureOptions& options) 
   whole_height_ = options.height > 0 ? options.height : height_;
   whole_width_ = options.width > 0 ? options.width : width_;
   if (whole_height_ < height_ || whole_width_ < width_) {
-    throw Error(ErrorCode::kUsage, Join("pictures of ", SizeText(whole_height_, whole_width_),
+    throw Error(ErrorCode::kUsage, Join("images of ", SizeText(whole_height_, whole_width_),
                                         " are smaller than the net's input, ",
                                         SizeText(height_, width_), "; give a larger --resize"));
   }
@@ -92,7 +92,7 @@ void PictureReader::SetMean(const PictureOptions& options) {
 void PictureReader::Read(const std::string& path, std::vector<float>* out) {
   constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
   raw_ = ReadFile(path, kMaxBytes);
-  DecodeImage(raw_, channels_ == 1 ? Colors::kGray : Colors::kColor, {path}, "the picture",
+  DecodeImage(raw_, channels_ == 1 ? Colors::kGray : Colors::kColor, {path}, "the image",
               &decoded_);
   const bool fits = decoded_.height == whole_height_ && decoded_.width == whole_width_;
   if (fits) {
@@ -127,7 +127,7 @@ InputBlob PictureInput(const Net& net) {
   if (inputs.size() == 1) return inputs[0];
   throw Error(ErrorCode::kConfig,
               Join("net '", EscapeControl(net.name()), "' has ", inputs.size(),
-                   " inputs; pictures need one Input layer with one top",
+                   " inputs; images need one Input layer with one top",
                    inputs.empty() ? ": 'trainer deploy' makes such a net of a training net" : ""));
 }
 

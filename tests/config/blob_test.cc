@@ -87,7 +87,7 @@ TEST(BlobTest, RefusesRawDataOfOtherTypesOrSizes) {
               HasSubstr("layer 'conv1', blob 0: raw_data_type is INT; only FLOAT, DOUBLE"));
   auto proto = Raw<float>(caffe::FLOAT, {1, 2});
   proto.mutable_raw_data()->pop_back();
-  EXPECT_THAT(Refusal(proto), HasSubstr("raw_data has 7 bytes, which is no multiple of 4"));
+  EXPECT_THAT(Refusal(proto), HasSubstr("raw_data has 7 bytes, which is not a multiple of 4"));
   EXPECT_THAT(Refusal(Raw<uint16_t>(caffe::FLOAT16, {0x7c00})), HasSubstr("number 0 is infinite"));
   EXPECT_THAT(Refusal(Raw<uint16_t>(caffe::FLOAT16, {0, 0x7e01})), HasSubstr("number 1 is NaN"));
 }

@@ -76,7 +76,7 @@ TEST_F(ImageListTest, RefusesBadListsWithTheLine) {
               Refuses(ErrorCode::kData, "list.txt:2: no label in 'b.jpg'; "));
   for (const char* label : {"cat", "1.5", "99999999999", "0x1", "1,2"}) {
     EXPECT_THAT(refusal(std::string("a ") + label),
-                Refuses(ErrorCode::kData, "list.txt:1: the label is no whole number of 32 bits"));
+                Refuses(ErrorCode::kData, "list.txt:1: the label is not a 32-bit integer"));
   }
 }
 

@@ -267,8 +267,9 @@ TEST_F(TransformRefusalTest, AMissingOrBrokenMeanFile) {
   EXPECT_THAT(Refusal("mean_file: \"" + folder_ / "none" + "\"", datum_),
               Refuses(ErrorCode::kNoInput, "none"));
   WriteBytes(folder_ / "bad", "not a mean");
-  EXPECT_THAT(Refusal("mean_file: \"" + folder_ / "bad" + "\"", datum_),
-              Refuses(ErrorCode::kData, "not a mean file: its 10 bytes are no BlobProto"));
+  EXPECT_THAT(
+      Refusal("mean_file: \"" + folder_ / "bad" + "\"", datum_),
+      Refuses(ErrorCode::kData, "not a mean file: its 10 bytes are not a BlobProto message"));
   EXPECT_THAT(Refusal(WriteMean(folder_ / "m", {2, 3, 4, 5}, std::vector<float>(120)), datum_),
               Refuses(ErrorCode::kData, "the mean must have the shape 1 C H W, not 2 3 4 5"));
   EXPECT_THAT(Refusal(WriteMean(folder_ / "m", {1, 3, 4, 5}, std::vector<float>(59)), datum_).code,

@@ -18,11 +18,11 @@ class WindowListTest : public testing::Test {
   WindowListTest() {
     std::string pixels;
     for (int i = 0; i < 24; ++i) pixels += static_cast<char>(10 * i);
-    WriteBytes(folder_ / "my picture.pgm", "P5 6 4 255\n" + pixels);
+    WriteBytes(folder_ / "my image.pgm", "P5 6 4 255\n" + pixels);
     List("1 1.0 1 1 2 2\n0 0.1 0 0 5 3\n3 0.6 2 0 3 1", 3);
   }
   void List(const std::string& windows, int count) {
-    WriteBytes(list_, "# 0\nmy picture.pgm\n3\n4\n6\n" + std::to_string(count) + "\n" + windows);
+    WriteBytes(list_, "# 0\nmy image.pgm\n3\n4\n6\n" + std::to_string(count) + "\n" + windows);
   }
   std::unique_ptr<Prefetcher> Make(const std::string& fields, const std::string& transform) {
     const std::string text = "name: \"d\"\ntype: \"WindowData\" top: \"x\" top: \"y\"\n" +
@@ -194,7 +194,7 @@ TEST_F(WindowListTest, RefusesBadFieldsAndWindows) {
   EXPECT_THAT(Refusal("batch_size: 1"),
               Refuses(ErrorCode::kData,
                       "windows.txt:7: the window 1 1 2 9 reaches outside 'my "
-                      "picture.pgm', which has 6x4 pixels"));
+                      "image.pgm', which has 6x4 pixels"));
 }
 
 }  // namespace

@@ -174,7 +174,7 @@ TEST_F(ImageAuditTest, AllLabelsAndSomePicturesAreLookedAt) {
 }
 
 TEST_F(ImageAuditTest, MissingAndBrokenFilesAreNamedByTheirLine) {
-  WriteBytes(folder_ / "text.jpg", "no picture");
+  WriteBytes(folder_ / "text.jpg", "no image");
   std::string list = "rgb.png 0\nnone.png 1\ntext.jpg 0\n";
   for (int i = 0; i < 40; ++i) list += "rgb.png 0\n";
   list += "gone.png 0\nrgb.png 1\n";

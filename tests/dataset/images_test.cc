@@ -143,7 +143,7 @@ TEST_F(ImagesTest, LogsAndSkipsUnreadableFiles) {
   EXPECT_EQ(result.skipped, 2);
   EXPECT_EQ(Read()[0].first, "00000001_rgb.png");
   EXPECT_THAT(log.Get(), testing::Contains(HasSubstr("list.txt:1: cannot read the image: ")));
-  EXPECT_THAT(log.Get(), testing::Contains(HasSubstr("is no picture")));
+  EXPECT_THAT(log.Get(), testing::Contains(HasSubstr("is not an image")));
   WriteBytes(list_, "none.png 0\n");
   EXPECT_THAT(Catch([&] { WriteImages(Options("empty")); }),
               Refuses(ErrorCode::kData, "none of the 1 images could be read"));

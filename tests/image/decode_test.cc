@@ -60,7 +60,7 @@ TEST(DecodeTest, ReusesTheImage) {
 
 TEST(DecodeTest, RefusesWhatIsNoPicture) {
   EXPECT_EQ(Refusal("").text, "db: record '7' is empty");
-  EXPECT_THAT(Refusal("hello"), Refuses(ErrorCode::kData, "db: record '7' is no picture: "));
+  EXPECT_THAT(Refusal("hello"), Refuses(ErrorCode::kData, "db: record '7' is not an image: "));
   const std::pair<std::string, const char*> kForeign[] = {{"GIF89a....", "GIF"},
                                                           {"RIFF1234WEBPVP8 ", "WebP"},
                                                           {"BM123456", "BMP"},

@@ -99,7 +99,7 @@ TEST(InfogainLossTest, RefusesAFileThatIsNoMatrix) {
   TempFolder folder;
   std::ofstream(folder / "h") << "text";
   EXPECT_THAT(RefusalOf(FromFile(folder / "h"), {{2, 3}, {2}}),
-              HasSubstr("not a matrix: its 4 bytes are no BlobProto"));
+              HasSubstr("not a matrix: its 4 bytes are not a BlobProto message"));
 }
 
 TEST(InfogainLossTest, RefusesTheOldNormalizeAndBadLabels) {

@@ -172,7 +172,7 @@ TEST(PoolingTest, RefusesWhatAMethodCannotDo) {
   const Shape in{1, 1, 4, 4};
   EXPECT_THAT(
       RefusalOf(Pool("pool: AVE kernel_size: 2"), {in}, {.outputs = 2}),
-      HasSubstr("only MAX has a second top (the indices of the greatest values); remove it"));
+      HasSubstr("only MAX has a second top (the indices of the largest values); remove it"));
   EXPECT_THAT(RefusalOf(Pool("pool: STOCHASTIC kernel_size: 2 pad: 1"), {in}),
               HasSubstr("STOCHASTIC pooling takes no padding; remove the pad, or use MAX or AVE"));
   EXPECT_THAT(RefusalOf(Pool("kernel_size: 2"), {{4, 4}}),

@@ -112,7 +112,7 @@ TEST_F(AddBatchTest, RefusesWhatDoesNotFit) {
   for (const float label : {3.0f, -1.0f, 3.5f, static_cast<float>(NAN)}) {
     const auto [code, message] = ErrorOf([&] { Run(shapes, {1, 2, 3}, {label}, 1, &matrix); });
     EXPECT_EQ(code, ErrorCode::kData);
-    EXPECT_THAT(message, HasSubstr("in 'y' is no class: there are 3, 0 to 2"));
+    EXPECT_THAT(message, HasSubstr("in 'y' is not a class: there are 3, 0 to 2"));
   }
   const auto [code, message] = ErrorOf([&] {
     Run("shape { dim: 1 dim: 3 } shape { dim: 2 }", {1, 2, 3}, {0, 0}, 1, &matrix);

@@ -91,7 +91,7 @@ TEST_F(PicturesTest, AMeanFileCountsAsItsSizeSays) {
   options.width = 4;
   const std::string path = Grey("g.pgm", 1, 4, 100);
   options.mean_file = Mean({1, 1, 1, 4}, {0, 10, 20, 30});
-  EXPECT_THAT(Read({1, 1, 1, 2}, options, path), ElementsAre(91, 82)) << "off the whole picture";
+  EXPECT_THAT(Read({1, 1, 1, 2}, options, path), ElementsAre(91, 82)) << "off the whole image";
   options.mean_file = Mean({1, 1, 1, 2}, {1, 2});
   EXPECT_THAT(Read({1, 1, 1, 2}, options, path), ElementsAre(100, 100)) << "off the part";
   options.mean_file = Mean({1, 1, 5}, {1, 2, 3, 4, 5});
@@ -110,7 +110,7 @@ TEST_F(PicturesTest, RefusesWhatDoesNotFit) {
   EXPECT_EQ(Refusal({1, 3}, {}).first, ErrorCode::kConfig);
   options.height = 3;
   EXPECT_THAT(Refusal({1, 3, 4, 4}, options).second,
-              HasSubstr("pictures of 3x4 are smaller than the net's input, 4x4"));
+              HasSubstr("images of 3x4 are smaller than the net's input, 4x4"));
   options = {};
   options.mean_values = {1, 2};
   EXPECT_THAT(Refusal({1, 3, 4, 4}, options).second, HasSubstr("2 values for 3 channels"));
@@ -122,10 +122,10 @@ TEST_F(PicturesTest, RefusesWhatDoesNotFit) {
   EXPECT_EQ(Refusal({1, 3, 4, 4}, options).first, ErrorCode::kUsage);
   const auto [missing, text] = ErrorOf([&] { Read({1, 3, 4, 4}, {}, folder_ / "none.png"); });
   EXPECT_EQ(missing, ErrorCode::kNoInput);
-  WriteText(folder_ / "text.png", "no picture");
+  WriteText(folder_ / "text.png", "no image");
   const auto [bad, message] = ErrorOf([&] { Read({1, 3, 4, 4}, {}, folder_ / "text.png"); });
   EXPECT_EQ(bad, ErrorCode::kData);
-  EXPECT_THAT(message, HasSubstr("text.png: the picture"));
+  EXPECT_THAT(message, HasSubstr("text.png: the image"));
 }
 
 TEST_F(PicturesTest, ASourceFillsBatchesAcrossPictures) {

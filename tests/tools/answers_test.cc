@@ -78,10 +78,10 @@ TEST(ClassifyTest, GivesTheNetsScoresHighestFirst) {
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   const JsonValue json = ReadJson(outcome.out);
   const std::vector<float> scores = job.Scores();
-  ASSERT_EQ(json["pictures"].size(), 5u);
+  ASSERT_EQ(json["images"].size(), 5u);
   for (size_t i = 0; i < 5; ++i) {
-    const JsonValue& picture = json["pictures"][i];
-    EXPECT_EQ(picture["picture"].text, AnswerJob::Name(static_cast<int>(i)));
+    const JsonValue& picture = json["images"][i];
+    EXPECT_EQ(picture["image"].text, AnswerJob::Name(static_cast<int>(i)));
     ASSERT_EQ(picture["answers"].size(), 10u);
     double last = 1;
     for (const JsonValue& answer : picture["answers"].items) {
@@ -117,28 +117,27 @@ TEST(ClassifyTest, OversamplingTakesTheMeanOfTenAnswers) {
   };
   const JsonValue json = scores({"--oversample", "--resize=32"});
   double sum = 0;
-  for (const JsonValue& answer : json["pictures"][1]["answers"].items)
-    sum += answer["score"].number;
+  for (const JsonValue& answer : json["images"][1]["answers"].items) sum += answer["score"].number;
   EXPECT_NEAR(sum, 1, 1e-5);
   // As large as the input, all parts are the picture and its mirror image.
   const JsonValue whole = scores({"--oversample", "--resize=28,28"});
-  EXPECT_NE(whole["pictures"][0]["answers"][0]["score"].number,
-            json["pictures"][0]["answers"][0]["score"].number);
+  EXPECT_NE(whole["images"][0]["answers"][0]["score"].number,
+            json["images"][0]["answers"][0]["score"].number);
 }
 
 TEST(ClassifyTest, OneBrokenPictureDoesNotKeepTheOthersFromTheirAnswers) {
   const AnswerJob job;
-  WriteText(job.folder() / "bad.jpg", "no picture");
+  WriteText(job.folder() / "bad.jpg", "no image");
   const Outcome outcome = job.Classify({"0.pgm", "bad.jpg", "none.png", "1.pgm"});
   EXPECT_EQ(outcome.exit_code, 65) << outcome.err;
   EXPECT_THAT(outcome.Errors(),
-              ElementsAre(StartsWith("bad.jpg: the picture"), HasSubstr("none.png")));
+              ElementsAre(StartsWith("bad.jpg: the image"), HasSubstr("none.png")));
   EXPECT_THAT(outcome.out, HasSubstr("Prediction for 0.pgm"));
   EXPECT_THAT(outcome.out, HasSubstr("Prediction for 1.pgm"));
   EXPECT_THAT(outcome.out, Not(HasSubstr("bad.jpg")));
   const Outcome json = job.Classify({"--json", "none.png", "bad.jpg", "1.pgm"});
   EXPECT_EQ(json.exit_code, 66);
-  const JsonValue pictures = ReadJson(json.out)["pictures"];
+  const JsonValue pictures = ReadJson(json.out)["images"];
   EXPECT_THAT(pictures[0]["error"].text, HasSubstr("none.png"));
   EXPECT_EQ(pictures[1]["exit_code"].number, 65);
   EXPECT_EQ(pictures[2]["answers"].size(), 5u);
@@ -150,7 +149,7 @@ TEST(ClassifyTest, RefusesWithASentence) {
                            const std::string& part) {
     ExpectRefused(job, job.Classify(more), code, "", part);
   };
-  refused({}, 64, "needs pictures, or --list=FILE");
+  refused({}, 64, "needs images, or --list=FILE");
   refused({"0.pgm", "--model=net.prototxt"}, 78, "has 0 inputs");
   refused({"0.pgm", "--output=prop"}, 64, "the net has no output 'prop'. Did you mean 'prob'?");
   refused({"0.pgm", "--weights=none.caffemodel"}, 66, "none.caffemodel");
@@ -162,7 +161,7 @@ TEST(ClassifyTest, RefusesWithASentence) {
   refused({"0.pgm", "--resize=1,2,3"}, 64, "write a height and a width");
   refused({"--list=none"}, 66, "none");
   WriteText(job.folder() / "empty", "\n\n");
-  refused({"--list=empty"}, 65, "the list names no pictures");
+  refused({"--list=empty"}, 65, "the list names no images");
   WriteText(job.folder() / "names.txt", "one\ntwo\n");
   refused({"0.pgm", "--labels=names.txt"}, 65, "there are 2 names for 10 classes");
 }
@@ -177,10 +176,10 @@ TEST(FeaturesOfPicturesTest, AreThoseThatClassifyShows) {
   Hdf5Reader(job.folder() / "f.h5").Array("prob").Read(std::span<float>(got));
   const std::vector<float> expected = job.Scores();
   for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], 1e-6) << i;
-  WriteText(job.folder() / "bad.jpg", "no picture");
+  WriteText(job.folder() / "bad.jpg", "no image");
   const Outcome bad = job.Run(
       "features", {"--model=deploy.prototxt", "--blobs=prob", "--out=g.h5", "0.pgm", "bad.jpg"});
-  ExpectRefused(job, bad, 65, "bad.jpg: the picture");
+  ExpectRefused(job, bad, 65, "bad.jpg: the image");
   EXPECT_THAT(job.Files("g.h5"), IsEmpty());
 }
 

@@ -125,7 +125,7 @@ TEST(FeaturesTest, RefusesWithASentenceAndWritesNothing) {
   };
   refused("net", {"--blobs=ipp"}, 64, "--blobs: the net has no blob 'ipp'.", "Did you mean 'ip'?");
   refused("net", {"--blobs=ip", "--random"}, 64, "", "its data layers fill it");
-  refused("deploy", {"--blobs=ip"}, 64, "", "--input=FILE.h5, --random or pictures");
+  refused("deploy", {"--blobs=ip"}, 64, "", "--input=FILE.h5, --random or images");
   refused("deploy", {"--blobs=ip", "--input=none.h5"}, 66, "", "none.h5");
   refused("deploy", {"--blobs=ip", "--input=net.prototxt"}, 65, "net.prototxt",
           "this is no HDF5 file");
