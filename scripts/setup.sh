@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs what the build needs with apt, where it is missing. Made for Debian 12.
 #   scripts/setup.sh          the compiler, the tools and the libraries
-#   scripts/setup.sh --lint   clang-format 14 as well, for scripts/check_format.sh
+#   scripts/setup.sh --lint   clang-format 14 and shellcheck as well, for scripts/check_format.sh and
+#                             scripts/check_shell.sh
 # TRAINER_SKIP_SETUP=1 trusts that all is there.
 set -euo pipefail
 
@@ -13,7 +14,7 @@ packages=(build-essential cmake ninja-build ccache pkg-config git python3
 # A tool that was installed by other means counts as well.
 declare -A command_of=([cmake]=cmake [ninja-build]=ninja [ccache]=ccache [git]=git
   [python3]=python3 [pkg-config]=pkg-config [protobuf-compiler]=protoc
-  [clang-format-14]=clang-format-14 [openmpi-bin]=mpirun)
+  [clang-format-14]=clang-format-14 [shellcheck]=shellcheck [openmpi-bin]=mpirun)
 
 fail() {
   printf 'setup: %s\n' "$@" >&2
@@ -47,7 +48,7 @@ install_missing() {
 }
 
 main() {
-  [[ "${1:-}" == --lint ]] && packages+=(clang-format-14)
+  [[ "${1:-}" == --lint ]] && packages+=(clang-format-14 shellcheck)
   if [[ -n "${TRAINER_SKIP_SETUP:-}" ]]; then
     echo "setup: skipped (TRAINER_SKIP_SETUP is set)"
     return

@@ -3,6 +3,7 @@
 
 #include "check_report.h"
 #include "device_flags.h"
+#include "plan_parts.h"
 #include "run_start.h"
 #include "shared_flags.h"
 #include "table.h"
@@ -89,7 +90,7 @@ class SolverCheck {
   }
 
   void FindStart() {
-    state_ = StateToResume(flags_, spec_);
+    state_ = WhereToResume(flags_, spec_).state;
     if (!state_.empty()) ReadState(state_, flags_.Switch("allow_outside"));
     start_ok_ = true;
   }
@@ -114,11 +115,11 @@ class SolverCheck {
   std::vector<MemoryHolder> MoreHolders(const RunPlan& plan) const {
     const auto states = static_cast<size_t>(states_);
     const bool averages = spec_.proto.ema_decay() > 0;
-    const size_t copies = 1 + states + (averages ? 1 : 0) + (spec_.proto.snapshot_diff() ? 1 : 0);
+    const auto copies = static_cast<size_t>(SavedPerWeight(spec_.proto, states_));
     std::vector<MemoryHolder> more = {
         {Join("state of ", spec_.proto.type()), states * plan.weight_bytes},
         {"averaged weights", averages ? plan.weight_bytes : 0}};
-    if (SavesSnapshots(spec_.proto)) {
+    if (copies > 0) {
       more.push_back({"a snapshot while it is written", copies * plan.weight_bytes, true});
     }
     return more;

@@ -4,9 +4,9 @@
 
 #include "json.h"
 #include "plan_gpu.h"
+#include "plan_parts.h"
 #include "shared_flags.h"
 #include "table.h"
-#include "trainer/backend/plan_device.h"
 #include "trainer/base/text.h"
 #include "trainer/net/net.h"
 #include "trainer/steps/step_rule.h"
@@ -150,27 +150,17 @@ class Report {
   Report(bool json, const PlanTarget& target) : json_(json), target_(target) {}
 
   void Add(const std::string& title, const Net& net) {
-    arenas_ += net.memory_plan().arena_bytes - StagedBytes(net);
+    values_ += net.memory_plan().arena_bytes;
     staged_ += StagedBytes(net);
     if (batch_ == 0) batch_ = BatchOf(net);
     json_ ? static_cast<void>(nets_.Push(NetJson(title, net))) : PrintNet(title, net);
   }
 
-  // Returns the exit code. `gradients` is in bytes.
-  int Finish(const ParamStore& params, size_t gradients, int states_per_weight) {
-    const size_t weights = params.PlannedBytes();
-    std::vector<PlannedPart> parts = {
-        {"parameters", "parameters", weights},
-        {"gradients", "gradients", gradients},
-        {"rule_state", "rule state", weights * static_cast<size_t>(states_per_weight)},
-        {"values", "values of all nets", arenas_, true},
-    };
-    if (target_.gpu) {
-      parts.push_back({"staging", "batches on their way", staged_, true});
-      if (target_.estimated) {
-        parts.push_back({"context", "context and libraries (estimate)", kGpuContextBytes});
-      }
-    }
+  // Returns the exit code. Fills what the nets take into `totals`.
+  int Finish(PlannedTotals totals) {
+    totals.values = values_;
+    totals.staged = staged_;
+    const std::vector<PlannedPart> parts = PartsOf(totals, target_);
     const Verdict verdict = Judge(target_, parts, batch_);
     json_ ? PrintJson(parts, verdict) : PrintText(parts, verdict);
     return verdict.fits ? 0 : static_cast<int>(ErrorCode::kResource);
@@ -200,18 +190,9 @@ class Report {
   bool json_;
   const PlanTarget& target_;
   Json nets_ = Json::Array();
-  size_t arenas_ = 0, staged_ = 0;
+  size_t values_ = 0, staged_ = 0;
   int64_t batch_ = 0;
 };
-
-// Bytes of the gradients of a training net.
-size_t GradientBytes(const Net& net) {
-  int64_t count = 0;
-  for (const Param* param : net.params()) {
-    if (param->lr_mult != 0) count += ParamStore::Padded(param->count());
-  }
-  return static_cast<size_t>(count) * sizeof(float);
-}
 
 class Plan final : public Verb {
  public:
@@ -278,7 +259,10 @@ class Plan final : public Verb {
       report.Add(Join("test net (#", i, ")"),
                  Net(*spec.tests[i].net, options, *target.device, params));
     }
-    return report.Finish(params, GradientBytes(train), MakeStepRule(spec)->StatesPerWeight());
+    PlannedTotals totals = {.weights = params.PlannedBytes(), .gradients = GradientBytes(train)};
+    totals.states_per_weight = MakeStepRule(spec)->StatesPerWeight();
+    totals.saved_per_weight = SavedPerWeight(spec.proto, totals.states_per_weight);
+    return report.Finish(totals);
   }
 
   static int PlanModel(const Flags& flags, const PlanTarget& target) {
@@ -290,7 +274,8 @@ class Plan final : public Verb {
     Report report(flags.Switch("json"), target);
     const Net net(spec, options, *target.device, params);
     report.Add(train ? "net, phase TRAIN" : "net, phase TEST", net);
-    return report.Finish(params, train ? GradientBytes(net) : 0, 0);
+    return report.Finish(
+        {.weights = params.PlannedBytes(), .gradients = train ? GradientBytes(net) : 0});
   }
 };
 

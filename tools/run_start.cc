@@ -54,14 +54,19 @@ std::vector<std::string> WeightFiles(const Flags& flags, const SolverSpec& spec)
   return files;
 }
 
-std::string StateToResume(const Flags& flags, const SolverSpec& spec) {
-  if (!flags.Has("resume")) return flags.Text("snapshot");
+ResumePoint WhereToResume(const Flags& flags, const SolverSpec& spec) {
+  if (!flags.Has("resume")) return {flags.Text("snapshot"), 0};
   const std::string& prefix = spec.proto.snapshot_prefix();
   const std::optional<LoadedState> newest = NewestSnapshot(prefix);
-  if (newest) return newest->path;
+  if (newest) {
+    LOG(INFO) << EscapeControl(Join("--resume=auto: the newest good snapshot of '", prefix,
+                                    "' is of iteration ", newest->state.iter(), ", ",
+                                    newest->path));
+    return {newest->path, newest->state.iter()};
+  }
   LOG(INFO) << EscapeControl(
       Join("There is no snapshot of '", prefix, "' yet: starting from the beginning"));
-  return "";
+  return {};
 }
 
 }  // namespace trainer

@@ -20,8 +20,14 @@ void RefuseTwoStarts(const Flags& flags);
 // The weights to start from; those of the command line replace the solver's.
 std::vector<std::string> WeightFiles(const Flags& flags, const SolverSpec& spec);
 
-// The state to go on from, or "": what --snapshot names, or what --resume=auto finds. Throws as
+// Where a run goes on: a state and its iteration.
+struct ResumePoint {
+  std::string state;  // "": it begins
+  int iter = 0;       // known with --resume alone
+};
+
+// What --snapshot names, or what --resume=auto finds, which the log then says. Throws as
 // NewestSnapshot does.
-std::string StateToResume(const Flags& flags, const SolverSpec& spec);
+ResumePoint WhereToResume(const Flags& flags, const SolverSpec& spec);
 
 }  // namespace trainer

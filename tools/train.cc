@@ -1,6 +1,7 @@
 #include <glog/logging.h>
 #include <google/protobuf/text_format.h>
 
+#include "batch_job.h"
 #include "device_flags.h"
 #include "rank_flags.h"
 #include "run_start.h"
@@ -25,8 +26,8 @@ Flag EffectFlag(std::string_view name, std::string_view fallback, std::string_vi
 
 SignalEffects ReadEffects(const Flags& flags) {
   auto read = [&](const char* flag) { return ParseSignalEffect(flag, flags.Text(flag)); };
-  return {read("sigint_effect"), read("sighup_effect"), read("sigterm_effect"),
-          read("sigusr1_effect"), flags.Whole("stop_exit_code")};
+  return {read("sigint_effect"),  read("sighup_effect"),  read("sigterm_effect"),
+          read("sigusr1_effect"), read("sigusr2_effect"), flags.Whole("stop_exit_code")};
 }
 
 // Null for a run, or a replica, that writes no snapshots.
@@ -68,12 +69,17 @@ class Train final : public Verb {
             "the file that names them. The folder of snapshot_prefix must exist.\n"
             "With --set, the solver and nets in force are written beside the snapshots, as "
             "<snapshot_prefix>_resolved.prototxt.\n"
+            "In a job of Slurm or PBS, or with --max_wall, the run watches the time itself: it "
+            "saves and ends with 75 while there is time for that, by the longest iteration, test "
+            "and snapshot so far. The same command with --resume=auto goes on, and ends with 0 at "
+            "once when the run is finished; --requeue has Slurm start it again.\n"
             "A signal's EFFECT is stop (finish the iteration, save a snapshot, end), snapshot "
             "(save one and go on) or none. A second SIGINT or SIGTERM ends the program at "
             "once, and so does the first before the first iteration.\n"
             "While it runs, .<name>.lock beside the snapshots keeps other runs of the same "
-            "snapshot_prefix away; that of a dead run is taken over. A snapshot on the way that "
-            "cannot be written is a warning, and the next one tries again.\n"
+            "snapshot_prefix away; that of a dead run is taken over. Snapshots are written "
+            "beside the training; one that cannot be written is a warning and tried again until "
+            "the next one is due, the last one three times before the run ends with 74.\n"
             "Ranks are processes that train one model, each on its share of every batch. "
             "--ranks=N starts them on this machine; mpirun and srun --mpi=pmix on any. "
             "batch_size counts for each rank, as in Caffe, so that N ranks see N times the "
@@ -82,6 +88,8 @@ class Train final : public Verb {
             "trainer train --solver=models/lenet/solver.prototxt\n"
             "trainer train --solver=s.prototxt --snapshot=run/net_iter_500.solverstate\n"
             "trainer train --solver=s.prototxt --resume=auto\n"
+            "trainer train --solver=s.prototxt --resume=auto --max_wall=4:00:00\n"
+            "srun trainer train --solver=s.prototxt --resume=auto --requeue\n"
             "trainer train --solver=s.prototxt --weights=base.caffemodel\n"
             "trainer train --solver=s.prototxt --set base_lr=0.05\n"
             "trainer train --solver=s.prototxt --ranks=4 --global_batch\n"
@@ -96,12 +104,15 @@ class Train final : public Verb {
              EffectFlag("sighup_effect", "snapshot", "what SIGHUP does"),
              EffectFlag("sigterm_effect", "stop", "what SIGTERM does"),
              EffectFlag("sigusr1_effect", "stop", "what SIGUSR1 does"),
+             EffectFlag("sigusr2_effect", "stop", "what SIGUSR2 does"),
              {.name = "stop_exit_code",
               .kind = FlagKind::kWhole,
               .value = "N",
               .fallback = "75",
-              .help = "exit code when a signal stopped the run",
+              .help = "exit code when a signal or the time limit stopped the run",
               .max = 255},
+             MaxWallFlag(),
+             RequeueFlag(),
              {.name = "lock_wait",
               .kind = FlagKind::kWhole,
               .value = "SECONDS",
@@ -121,18 +132,23 @@ class Train final : public Verb {
       throw Error(ErrorCode::kUsage,
                   "--phase=TEST: training is phase TRAIN; 'trainer test' runs a net's TEST phase");
     }
+    CheckMaxWall(flags);
     static_cast<void>(ChooseDevice(flags));  // before the files are read
     if (StartsRanks(flags)) return LaunchRanks(flags.Whole("ranks"));
     SignalWatch signals(ReadEffects(flags));
     World* const world = JoinRanks(flags, flags.Whole("lock_wait"));
-    const int code = RunRank(flags, signals, world);
+    const bool first = world == nullptr || world->group().replica().rank == 0;
+    const std::optional<SolveResult> result = RunRank(flags, signals, world);
     if (world != nullptr) world->Finish();
-    return code;
+    if (result != SolveResult::kStopped) return 0;
+    if (first && flags.Switch("requeue")) RequeueJob();
+    return flags.Whole("stop_exit_code");
   }
 
  private:
-  // The work of this process: a rank, or a run alone (null).
-  static int RunRank(const Flags& flags, SignalWatch& signals, World* world) {
+  // The work of this process: a rank, or a run alone (null). Nothing where nothing was left to do.
+  static std::optional<SolveResult> RunRank(const Flags& flags, SignalWatch& signals,
+                                            World* world) {
     SolverSpec spec = SolverOf(flags);
     const DeviceChoice choice = ChooseDevice(flags, spec);
     TrainOptions options;
@@ -140,12 +156,17 @@ class Train final : public Verb {
     const Replica replica = ReplicaOf(options);
     ScaleForRanks(flags, replica, &spec);
     const std::unique_ptr<SnapshotLock> lock = LockSnapshots(flags, spec, replica);
+    const Start start = FindStart(flags, spec, world, replica);
+    if (!start.done.empty()) {
+      LOG(INFO) << start.done;
+      return std::nullopt;
+    }
     const std::unique_ptr<Device> device = MakeLoggedDevice(choice);
     LOG(INFO) << DescribeThreads();
     LOG(INFO) << "Initializing solver from parameters: \n" << spec.proto.DebugString();
     if (world != nullptr) RequireEqualRanks(*world, spec, *device);
-    if (replica.rank == 0) options.snapshot = StateToResume(flags, spec);
-    if (world != nullptr) options.snapshot = TextOfRank0(world->group(), options.snapshot);
+    if (replica.rank == 0) options.end = EndOfRun(flags);
+    options.snapshot = start.state;
     options.allow_outside = flags.Switch("allow_outside");
     if (options.snapshot.empty()) {
       options.weights = WeightFiles(flags, spec);
@@ -157,20 +178,44 @@ class Train final : public Verb {
     observers.Add(ObserverRegistry::Get().Make("log"));
     Solver solver(spec, options, *device, observers);
     if (!flags.Each("set").empty() && replica.rank == 0) WriteResolved(spec);
-    if (flags.Has("resume") && solver.iter() >= spec.proto.max_iter()) {
-      LOG(INFO) << "Already at iteration " << solver.iter() << " of " << spec.proto.max_iter()
-                << ": nothing is left to do";
-      return 0;
-    }
     LOG(INFO) << "Starting Optimization";
     const SolveResult result = solver.Solve();
     LOG(INFO) << "Optimization Done.";
-    if (result == SolveResult::kFinished) return 0;
+    if (result == SolveResult::kStopped) {
+      LOG(INFO) << WhatStopped(solver, signals) << " stopped the run at iteration " << solver.iter()
+                << "; --snapshot=" << StateName(spec, solver.iter()) << " goes on from there";
+    }
+    return result;
+  }
+
+  // Where a run goes on, as rank 0 finds it.
+  struct Start {
+    std::string state;  // or ""
+    std::string done;   // a sentence where nothing is left to do
+  };
+
+  static Start FindStart(const Flags& flags, const SolverSpec& spec, World* world,
+                         const Replica& replica) {
+    Start start;
+    if (replica.rank == 0) {
+      const ResumePoint point = WhereToResume(flags, spec);
+      start.state = point.state;
+      if (flags.Has("resume") && point.iter >= spec.proto.max_iter()) {
+        start.done = Join("Already at iteration ", point.iter, " of ", spec.proto.max_iter(),
+                          ": nothing is left to do");
+      }
+    }
+    if (world != nullptr) {
+      start.state = TextOfRank0(world->group(), start.state);
+      start.done = TextOfRank0(world->group(), start.done);
+    }
+    return start;
+  }
+
+  static std::string WhatStopped(const Solver& solver, const SignalWatch& signals) {
     const std::string signal = signals.StopSignal();
-    LOG(INFO) << (signal.empty() ? "A signal to another rank" : signal)
-              << " stopped the run at iteration " << solver.iter()
-              << "; --snapshot=" << StateName(spec, solver.iter()) << " goes on from there";
-    return flags.Whole("stop_exit_code");
+    if (!signal.empty()) return signal;
+    return solver.TimeWasUp() ? "The time limit" : "A signal to another rank";
   }
 
   static std::string StateName(const SolverSpec& spec, int iter) {

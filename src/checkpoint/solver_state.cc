@@ -98,23 +98,29 @@ Seal WriteStateTo(caffe::SolverState& state, AtomicFile* file) {
   return IsNamedAsHdf5(file->path()) ? WriteHdf5State(state, file) : WriteSealed(state, file);
 }
 
-LoadedState ReadState(const std::string& path, bool allow_outside) {
+caffe::SolverState ReadStateAlone(const std::string& path) {
   OpenForReading(path);  // a file that is not there comes before any thought about its name
   const bool named_as_weights = IsNamedAsWeights(path);
   if (named_as_weights && SniffKind(path) != FileKind::kState) RefuseWeights(path);
   CheckSeal(path);
   if (SniffKind(path) == FileKind::kModel) RefuseWeights(path);
-  LoadedState loaded;
-  loaded.path = path;
+  caffe::SolverState state;
   if (IsHdf5(path)) {
-    loaded.state = ReadHdf5State(path);
+    state = ReadHdf5State(path);
   } else {
-    ParseFile(path, "solver state (.solverstate)", ErrorCode::kBadSnapshot, &loaded.state);
+    ParseFile(path, "solver state (.solverstate)", ErrorCode::kBadSnapshot, &state);
   }
-  if (!loaded.state.has_iter() || loaded.state.iter() < 0) {
+  if (!state.has_iter() || state.iter() < 0) {
     throw Error(ErrorCode::kBadSnapshot, {path},
                 "the file holds no iteration: it is not a solver state, or it is damaged");
   }
+  return state;
+}
+
+LoadedState ReadState(const std::string& path, bool allow_outside) {
+  LoadedState loaded;
+  loaded.path = path;
+  loaded.state = ReadStateAlone(path);
   const caffe::SolverState& state = loaded.state;
   std::optional<Seal> expected;
   if (state.has_model_crc32c()) expected = {state.model_crc32c(), state.model_bytes()};

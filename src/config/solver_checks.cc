@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <initializer_list>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "trainer/base/duration.h"
 #include "trainer/base/text.h"
 #include "trainer/config/storage.h"
 
@@ -40,7 +42,7 @@ class Checker {
     for (const Check check : {&Checker::CheckNumbers, &Checker::CheckCounts, &Checker::CheckPolicy,
                               &Checker::CheckSteps, &Checker::CheckNames, &Checker::CheckWarmup,
                               &Checker::CheckMomentum, &Checker::CheckLarc, &Checker::CheckStorage,
-                              &Checker::WarnOfUnused}) {
+                              &Checker::CheckSnapshots, &Checker::WarnOfUnused}) {
       Attempt(errors, [&] { (this->*check)(); });
     }
   }
@@ -228,6 +230,28 @@ class Checker {
     const std::string field = "default_forward_type";
     const std::string fault = StorageFault(field, proto_.default_forward_type());
     if (proto_.has_default_forward_type() && !fault.empty()) solver_.Fail(field, fault);
+  }
+
+  void CheckSnapshots() const {
+    const std::string& every = proto_.snapshot_every();
+    const std::optional<std::chrono::seconds> time = ParseDuration(every);
+    if (proto_.has_snapshot_every() && (!time || time->count() < 1)) {
+      solver_.Fail("snapshot_every",
+                   Join("snapshot_every is '", EscapeControl(every), "'; it is a time of a second ",
+                        "or more, such as \"90s\", \"30m\", \"2h\" or \"1h30m\""));
+    }
+    AtLeast("keep_last", 0);
+    AtLeast("keep_best", 0);
+    if (proto_.keep_best() > 0 && proto_.keep_last() == 0) {
+      solver_.Fail("keep_best",
+                   "keep_best is given without keep_last: nothing is removed then; add keep_last, "
+                   "such as keep_last: 2");
+    }
+    if (proto_.has_best_output() && proto_.keep_best() == 0) {
+      solver_.Fail("best_output",
+                   "best_output is given without keep_best, the number of snapshots with the best "
+                   "tests that stay; add keep_best: 1, or remove the line");
+    }
   }
 
   // Fields that change no weight and that nothing here reads.

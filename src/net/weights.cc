@@ -54,10 +54,11 @@ void AddBlob(const Param& param, const ParamStore& store, bool diff, caffe::Laye
   for (const int64_t dim : param.shape.dims()) blob->mutable_shape()->add_dim(dim);
   const auto count = static_cast<int>(param.count());
   auto write = [&](const float* from, google::protobuf::RepeatedField<float>* to) {
-    to->Resize(count, 0.0f);
-    if (from != nullptr) {
-      store.Export(param, from, {to->mutable_data(), static_cast<size_t>(count)});
-    }
+    to->Clear();
+    if (from == nullptr) return to->Resize(count, 0.0f);
+    to->Reserve(count);
+    to->AddNAlreadyReserved(count);
+    store.Export(param, from, {to->mutable_data(), static_cast<size_t>(count)});
   };
   write(param.weight, blob->mutable_data());
   if (diff) write(param.grad, blob->mutable_diff());
@@ -67,15 +68,20 @@ void AddBlob(const Param& param, const ParamStore& store, bool diff, caffe::Laye
 
 caffe::NetParameter WeightsOf(const Net& net, bool diff) {
   caffe::NetParameter proto;
-  proto.set_name(net.name());
+  WeightsTo(net, diff, &proto);
+  return proto;
+}
+
+void WeightsTo(const Net& net, bool diff, caffe::NetParameter* proto) {
+  proto->Clear();
+  proto->set_name(net.name());
   for (const StepInfo& step : net.graph().steps) {
     if (step.is_cast) continue;
-    caffe::LayerParameter* layer = proto.add_layer();
+    caffe::LayerParameter* layer = proto->add_layer();
     *layer = step.spec.proto();
     layer->clear_blobs();
     for (const Param* param : step.params()) AddBlob(*param, net.store(), diff, *layer);
   }
-  return proto;
 }
 
 LoadReport CopyWeights(const caffe::NetParameter& source, const std::string& file, Net& net) {

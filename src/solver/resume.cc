@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "kept_snapshots.h"
 #include "trainer/base/text.h"
 #include "trainer/config/blob.h"
 #include "trainer/net/load_weights.h"
@@ -95,7 +96,8 @@ void Solver::Restore(const LoadedState& loaded, const std::string& file) {
     throw Error(ErrorCode::kBadSnapshot, {file}, error.what());
   }
   RestoreProgress(state);
-  saved_iter_ = state_.iter;
+  saved_iter_ = started_iter_ = state_.iter;
+  if (kept_) kept_->Adopt(state);
   if (state_.iter >= proto_.max_iter()) {
     LOG(INFO) << "The snapshot is of iteration " << state_.iter << " and max_iter is "
               << proto_.max_iter() << ": nothing is left to do";
@@ -179,9 +181,10 @@ void Solver::SaveNet(const std::string& name, const Net& net, caffe::SolverState
   }
 }
 
-// All replicas call it; the one of rank 0 is whole.
-caffe::SolverState Solver::StateProto() const {
-  caffe::SolverState state;
+// All replicas call it; the one of rank 0 is whole. The message's memory is used again.
+void Solver::StateTo(caffe::SolverState* proto) const {
+  caffe::SolverState& state = *proto;
+  state.Clear();
   state.set_iter(state_.iter);
   state.set_current_step(state_.current_step);
   state.set_random_seed(seed_);
@@ -192,7 +195,7 @@ caffe::SolverState Solver::StateProto() const {
   const std::string step_state = rule_->SaveState();
   if (!step_state.empty()) state.set_step_state(step_state);
   SaveNet(kTrain, *train_net_, state);
-  if (replica_.rank != 0) return state;
+  if (replica_.rank != 0) return;
   for (size_t i = 0; i < test_nets_.size(); ++i) SaveNet(NetKey(i), *test_nets_[i], state);
   const std::vector<Param*>& params = train_net_->params();
   for (const std::vector<float*>& history : rule_->history()) {
@@ -200,12 +203,12 @@ caffe::SolverState Solver::StateProto() const {
       caffe::BlobProto* blob = state.add_history();
       for (const int64_t dim : params[i]->shape.dims()) blob->mutable_shape()->add_dim(dim);
       const auto count = static_cast<int>(params[i]->count());
-      blob->mutable_data()->Resize(count, 0.0f);
+      blob->mutable_data()->Reserve(count);
+      blob->mutable_data()->AddNAlreadyReserved(count);
       params_.Export(*params[i], history[i],
                      {blob->mutable_data()->mutable_data(), static_cast<size_t>(count)});
     }
   }
-  return state;
 }
 
 }  // namespace trainer

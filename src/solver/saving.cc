@@ -2,11 +2,16 @@
 
 #include <glog/logging.h>
 
+#include <bit>
 #include <optional>
 
+#include "kept_snapshots.h"
+#include "time_budget.h"
 #include "trainer/base/atomic_file.h"
+#include "trainer/base/duration.h"
 #include "trainer/base/text.h"
 #include "trainer/checkpoint/snapshot_files.h"
+#include "trainer/checkpoint/snapshot_writer.h"
 #include "trainer/net/weights.h"
 #include "trainer/solver/solver.h"
 
@@ -18,59 +23,150 @@ SnapshotFormat FormatOf(const caffe::SolverParameter& solver) {
                                                                   : SnapshotFormat::kBinary;
 }
 
+// Infinities and what is not a number have an exponent of ones.
+bool AllFinite(const google::protobuf::RepeatedField<float>& values) {
+  bool finite = true;
+  for (const float value : values) {
+    finite &= (std::bit_cast<uint32_t>(value) & 0x7f800000u) != 0x7f800000u;
+  }
+  return finite;
+}
+
+// The first parameter that is not finite, or "".
+std::string BrokenIn(const caffe::NetParameter& model) {
+  for (const caffe::LayerParameter& layer : model.layer()) {
+    for (int i = 0; i < layer.blobs_size(); ++i) {
+      if (!AllFinite(layer.blobs(i).data())) {
+        return Join("layer '", layer.name(), "' (parameter ", i, ")");
+      }
+    }
+  }
+  return "";
+}
+
 }  // namespace
 
+// What a run needs to save: all but the folder, which is looked at last.
+void Solver::PrepareSnapshots(const TrainOptions& options) {
+  if (proto_.has_snapshot_every()) snapshot_every_ = ParseDuration(proto_.snapshot_every());
+  const bool first = replica_.rank == 0;
+  budget_ = std::make_unique<TimeBudget>(first ? options.end : std::nullopt, SnapshotBytes());
+  if (!first) return;
+  if (proto_.keep_last() > 0) {
+    std::vector<std::string> outputs;
+    if (!test_nets_.empty()) {
+      for (const NetOutput& output : test_nets_[0]->outputs()) outputs.push_back(output.name);
+    }
+    kept_ = std::make_unique<KeptSnapshots>(spec_, outputs);
+  }
+  RetryPauses pauses;
+  pauses.first = options.first_retry;
+  pauses.longest = options.longest_retry;
+  writer_ = std::make_unique<SnapshotWriter>(proto_.snapshot_prefix(), FormatOf(proto_), pauses,
+                                             [this](const SnapshotNames& names) {
+                                               if (kept_) kept_->Written(names);
+                                             });
+}
+
 std::string Solver::Snapshot() {
+  std::string model = StartSnapshot();
+  AwaitSnapshot();
+  return model;
+}
+
+std::string Solver::StartSnapshot() {
   CatchUp();
   const WeightAverage::Scope raw(average_.get(), false);  // a signal may ask during a test
-  const std::string broken = FirstNonFiniteParam();
+  started_iter_ = state_.iter;
+  last_snapshot_ = std::chrono::steady_clock::now();
+  if (replica_.rank != 0) {
+    saved_iter_ = state_.iter;
+    caffe::SolverState own;  // of which rank 0 takes what is this rank's own
+    StateTo(&own);
+    return "";
+  }
+  SnapshotContent& content = writer_->Next();
+  NoteWritten();
+  const auto start = std::chrono::steady_clock::now();
+  content.iter = state_.iter;
+  WeightsTo(*train_net_, proto_.snapshot_diff(), &content.model);
+  const std::string broken = BrokenIn(content.model);
   if (!broken.empty()) {
     throw Error(ErrorCode::kDiverged,
                 Join("iteration ", state_.iter, ": the weights of ", broken,
                      " are not finite, so no snapshot is written. Try a lower base_lr or "
                      "clip_gradients"));
   }
-  caffe::SolverState state = StateProto();
-  if (replica_.rank != 0) {
-    saved_iter_ = state_.iter;
-    return "";
-  }
-  SnapshotReport report;
-  report.iter = state_.iter;
+  StateTo(&content.state);
+  content.has_averaged = average_ != nullptr;
+  if (average_) average_->ToProto(&content.averaged);
+  if (kept_) kept_->Begin(state_.iter, &content.state);
   const SnapshotNames names = NamesFor(proto_.snapshot_prefix(), state_.iter, FormatOf(proto_));
-  report.model = names.model;
-  report.state = names.state;
-  if (average_) report.averaged = names.averaged;
-  observer_.OnSnapshotStart(report);
-  caffe::NetParameter net = WeightsOf(*train_net_, proto_.snapshot_diff());
-  std::optional<caffe::NetParameter> averaged;
-  if (average_) averaged = average_->ToProto();
-  SaveSnapshot(proto_.snapshot_prefix(), state_.iter, net, state, FileOps::Posix(),
-               averaged ? &*averaged : nullptr, FormatOf(proto_));
-  saved_iter_ = state_.iter;
-  observer_.OnSnapshot(report);
+  started_ = {};
+  started_.iter = state_.iter;
+  started_.model = names.model;
+  started_.state = names.state;
+  if (average_) started_.averaged = names.averaged;
+  observer_.OnSnapshotStart(started_);
+  writer_->Start();
+  copy_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return names.model;
 }
 
-// A snapshot on the way. When it cannot be written the run goes on: what was learned is in memory,
-// and the disk may have room at the next one. The last snapshot has no next one.
-void Solver::TrySnapshot() {
-  try {
-    Snapshot();
-  } catch (const Error& error) {
-    const bool of_disk = error.code() == ErrorCode::kIo ||
-                         error.code() == ErrorCode::kCannotCreate ||
-                         error.code() == ErrorCode::kNoPermission;
-    if (!of_disk || state_.iter >= proto_.max_iter()) throw;
-    LOG(WARNING) << EscapeControl(Join("The snapshot of iteration ", state_.iter,
-                                       " could not be written; training goes on and the next "
-                                       "snapshot tries again. ",
-                                       error.what()));
+// Takes notice of a snapshot that was written meanwhile.
+void Solver::NoteWritten() {
+  if (!writer_) return;
+  writer_->ThrowFailure();
+  if (writer_->count() == noted_) return;
+  noted_ = writer_->count();
+  saved_iter_ = started_.iter;
+  budget_->NoteSnapshot(copy_seconds_ + writer_->seconds());
+  VLOG(1) << "The snapshot of iteration " << started_.iter << " took " << copy_seconds_
+          << " s to copy and " << writer_->seconds() << " s to write";
+  observer_.OnSnapshot(started_);
+}
+
+void Solver::AwaitSnapshot() {
+  if (!writer_) return;
+  writer_->Wait();
+  NoteWritten();
+}
+
+// For the words of another error: whether the last snapshot is on the disk.
+void Solver::SettleSnapshot() {
+  if (!writer_) return;
+  writer_->Settle();
+  if (writer_->count() != noted_) saved_iter_ = started_.iter;
+}
+
+// The last snapshot has no next one: whatever was begun must be on the disk when the run ends.
+void Solver::SaveLast(bool stopped) {
+  const bool begun = OfRank0(started_iter_ == state_.iter);
+  if (!begun && (stopped || proto_.snapshot_after_train())) StartSnapshot();
+  AwaitSnapshot();
+}
+
+bool Solver::SnapshotTimeIsUp() const {
+  return snapshot_every_ && replica_.rank == 0 &&
+         std::chrono::steady_clock::now() - last_snapshot_ >= *snapshot_every_;
+}
+
+// What this replica wants: signals, and of rank 0 what the time asks for.
+Request Solver::OwnRequest(bool in_test) {
+  const auto now = std::chrono::steady_clock::now();
+  const int snapshots = writer_ && writer_->busy() ? 2 : 1;
+  if (state_.iter < proto_.max_iter() && budget_->IsUp(now, snapshots, in_test)) {
+    if (!time_was_up_)
+      observer_.OnNote("The time of this run is nearly over: " + budget_->Describe(now));
+    time_was_up_ = true;
+    return Request::kStop;
   }
+  const Request request = signals_ == nullptr ? Request::kNone : signals_->Poll();
+  return request == Request::kNone && SnapshotTimeIsUp() ? Request::kSnapshot : request;
 }
 
 bool SavesSnapshots(const caffe::SolverParameter& solver) {
-  return solver.snapshot() > 0 || solver.snapshot_after_train();
+  return solver.snapshot() > 0 || solver.has_snapshot_every() || solver.snapshot_after_train();
 }
 
 void CheckSnapshotPaths(const caffe::SolverParameter& solver) {

@@ -7,17 +7,20 @@
 #include <csignal>
 
 #include "trainer/base/own_file.h"
+#include "trainer/base/spin.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
 namespace {
 
-constexpr std::array kSignals = {SIGINT, SIGHUP, SIGTERM, SIGUSR1};
+constexpr std::array kSignals = {SIGINT, SIGHUP, SIGTERM, SIGUSR1, SIGUSR2};
+constexpr int64_t kOneSignal = 500'000'000;  // nanoseconds within which the same one counts once
 
 // Written by the handler: lock-free atomics are what a handler may touch.
 std::atomic<int> g_effects[kSignals.size()];
 std::atomic<bool> g_snapshot{false};
 std::atomic<int> g_stop_signal{0};
+std::atomic<int64_t> g_stop_time{0};
 std::atomic<bool> g_running{false};  // there is an iteration to finish and something to save
 std::atomic<int> g_stop_exit_code{static_cast<int>(ErrorCode::kStopped)};
 struct sigaction g_before[kSignals.size()];
@@ -29,14 +32,20 @@ void End(int signal) {
   raise(signal);
 }
 
+// Whether it says only that the time of the job is nearly over.
+bool IsWarning(int signal) { return signal == SIGUSR1 || signal == SIGUSR2; }
+
 void Stop(int signal) {
   if (!g_running) {
-    if (signal != SIGUSR1) return End(signal);
+    if (!IsWarning(signal)) return End(signal);
     RemoveOwnFile();
     _exit(g_stop_exit_code);
   }
+  const int64_t now = MonotonicNs();
   const int before = g_stop_signal.exchange(signal);
-  if (before != 0 && signal != SIGUSR1) End(signal);
+  const int64_t then = g_stop_time.exchange(now);
+  if (before == 0 || IsWarning(signal)) return;
+  if (before != signal || now - then > kOneSignal) End(signal);
 }
 
 void Handle(int signal) {
@@ -59,9 +68,11 @@ Request ParseSignalEffect(const std::string& flag, const std::string& word) {
 }
 
 SignalWatch::SignalWatch(const SignalEffects& effects) {
-  const Request by_signal[] = {effects.sigint, effects.sighup, effects.sigterm, effects.sigusr1};
+  const Request by_signal[] = {effects.sigint, effects.sighup, effects.sigterm, effects.sigusr1,
+                               effects.sigusr2};
   g_snapshot = false;
   g_stop_signal = 0;
+  g_stop_time = 0;
   g_running = false;
   g_stop_exit_code = effects.stop_exit_code;
   for (size_t i = 0; i < kSignals.size(); ++i) {
@@ -97,6 +108,8 @@ std::string SignalWatch::StopSignal() const {
       return "SIGTERM";
     case SIGUSR1:
       return "SIGUSR1";
+    case SIGUSR2:
+      return "SIGUSR2";
     default:
       return "";
   }

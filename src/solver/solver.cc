@@ -6,7 +6,10 @@
 #include <random>
 
 #include "clock.h"
+#include "kept_snapshots.h"
+#include "time_budget.h"
 #include "trainer/base/text.h"
+#include "trainer/checkpoint/snapshot_writer.h"
 
 namespace trainer {
 namespace {
@@ -68,6 +71,7 @@ Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device
   if (proto_.ema_decay() > 0 && replica_.rank == 0) {
     average_ = std::make_unique<WeightAverage>(proto_.ema_decay(), device_, *train_net_);
   }
+  PrepareSnapshots(options);
   if (loaded) {
     LOG(INFO) << "Resuming from " << options.snapshot;
     Restore(*loaded, options.snapshot);
@@ -117,22 +121,26 @@ void Solver::BuildTestNets(const TrainOptions& options) {
 SolveResult Solver::Solve() {
   observer_.OnStart({train_net_->name(), proto_.lr_policy(), state_.iter, proto_.max_iter()});
   clock_->Restart();
+  last_snapshot_ = std::chrono::steady_clock::now();
   if (signals_ != nullptr) signals_->BeginRun();
   bool stopped = false;
   while (state_.iter < proto_.max_iter()) {
     if (TestIsDue() && (state_.iter > 0 || proto_.test_initialization()) && !TestAll()) break;
     if (StopsNow()) break;
+    const auto start = std::chrono::steady_clock::now();
     StepAhead();
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
+    budget_->NoteIteration(passed.count());
+    NoteWritten();
     const Request request = PollAll();
     const bool scheduled = proto_.snapshot() > 0 && state_.iter % proto_.snapshot() == 0;
     stopped = request == Request::kStop;
     if (stopped) break;
-    if (scheduled || request == Request::kSnapshot) TrySnapshot();
+    if (scheduled || request == Request::kSnapshot) StartSnapshot();
   }
   CatchUp();
   stopped = stopped || StopsNow();
-  const bool saved = OfRank0(saved_iter_ == state_.iter);
-  if (!saved && (stopped || proto_.snapshot_after_train())) Snapshot();
+  SaveLast(stopped);
   if (!stopped) Finish();
   observer_.OnEnd(stopped);
   return stopped ? SolveResult::kStopped : SolveResult::kFinished;
@@ -140,12 +148,13 @@ SolveResult Solver::Solve() {
 
 // Several replicas stop after a step, when all know of it.
 bool Solver::StopsNow() const {
-  return group_ == nullptr && signals_ != nullptr && signals_->StopRequested();
+  if (group_ != nullptr) return false;
+  return time_was_up_ || (signals_ != nullptr && signals_->StopRequested());
 }
 
 // The strongest request of any replica.
 Request Solver::PollAll() {
-  const Request own = signals_ == nullptr ? Request::kNone : signals_->Poll();
+  const Request own = OwnRequest(false);
   if (group_ == nullptr) return own;
   float wishes[] = {own == Request::kSnapshot ? 1.0f : 0.0f, own == Request::kStop ? 1.0f : 0.0f};
   group_->Sum(wishes);

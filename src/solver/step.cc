@@ -103,6 +103,7 @@ float Solver::SmoothLoss(float loss) {
 
 // `where`: the layer that broke first, as far as the weights tell.
 void Solver::Diverge(int iter, float loss, const std::string& where) {
+  SettleSnapshot();
   throw Error(ErrorCode::kDiverged,
               Join("iteration ", iter, ": the loss is ", loss,
                    where.empty() ? "" : "; the weights of " + where + " are not finite",

@@ -1,5 +1,7 @@
 #include <algorithm>
 
+#include "kept_snapshots.h"
+#include "time_budget.h"
 #include "trainer/net/output_counts.h"
 #include "trainer/solver/solver.h"
 
@@ -10,13 +12,16 @@ bool Solver::TestIsDue() const {
          state_.iter % proto_.test_interval() == 0;
 }
 
-// With the averaged weights, if there are any. False when a signal asked to stop meanwhile.
+// With the averaged weights, if there are any. False when it was time to stop meanwhile.
 bool Solver::TestAll() {
   CatchUp();
   const WeightAverage::Scope averaged(average_.get(), true);
+  const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < NumTestNets(); ++i) {
     if (!RunTest(i)) return false;
   }
+  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
+  budget_->NoteTest(passed.count());
   return true;
 }
 
@@ -37,13 +42,14 @@ bool Solver::RunTest(int index) {
     for (size_t i = 0; i < sums.size(); ++i) values[i].value += sums[i].value;
     sums = std::move(values);
     if (group_ != nullptr) group_->NoteProgress(state_.iter);
-    if (signals_ == nullptr || group_ != nullptr) continue;  // replicas look after a step
-    const Request request = signals_->Poll();
-    if (request == Request::kSnapshot) TrySnapshot();
+    if (group_ != nullptr) continue;  // replicas look after a step
+    const Request request = OwnRequest(true);
+    if (request == Request::kSnapshot) StartSnapshot();
     report.interrupted = request == Request::kStop;
   }
   for (ReportedValue& sum : sums) sum.value /= static_cast<float>(batches);
   report.outputs = sums;
+  if (kept_) kept_->NoteTest(report);
   observer_.OnTest(report);
   return !report.interrupted;
 }

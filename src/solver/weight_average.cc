@@ -49,9 +49,9 @@ void WeightAverage::Swap() {
   in_use_ = !in_use_;
 }
 
-caffe::NetParameter WeightAverage::ToProto() {
+void WeightAverage::ToProto(caffe::NetParameter* proto) {
   const Scope averaged(this, true);
-  return WeightsOf(net_);
+  WeightsTo(net_, false, proto);
 }
 
 WeightAverage::Scope::Scope(WeightAverage* average, bool averaged)

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "config/config_testing.h"
+#include "trainer/base/text.h"
 
 namespace trainer {
 namespace {
@@ -331,6 +332,26 @@ TEST_F(SolverSpecTest, WithAListAllErrorsAreToldAtOnce) {
   ASSERT_EQ(solver.tests.size(), 2u);
   EXPECT_EQ(solver.tests[0].net->file, net_);
   EXPECT_EQ(solver.tests[1].net, nullptr);
+}
+
+TEST_F(SolverSpecTest, RefusesSnapshotsAtATimeThatIsNone) {
+  for (const char* time : {"soon", "30", "0s", "", "1m1h"}) {
+    const std::string text = RestRefusal(
+        Join("base_lr: 0.1 lr_policy: 'fixed' max_iter: 10\nsnapshot_every: '", time, "'"));
+    EXPECT_THAT(text, StartsWith(Join("s.prototxt:3:1: snapshot_every is '", time,
+                                      "'; it is a time of a second or more, such as \"90s\"")));
+  }
+  Load("net: 'net.prototxt' snapshot_every: '1h30m'" + std::string(kRest));
+}
+
+TEST_F(SolverSpecTest, RefusesKeptSnapshotsThatWouldNotBeKept) {
+  const std::string rest = "base_lr: 0.1 lr_policy: 'fixed' max_iter: 10\n";
+  EXPECT_THAT(RestRefusal(rest + "keep_best: 2"),
+              StartsWith("s.prototxt:3:1: keep_best is given without keep_last"));
+  EXPECT_THAT(RestRefusal(rest + "best_output: 'accuracy'"),
+              StartsWith("s.prototxt:3:1: best_output is given without keep_best"));
+  EXPECT_THAT(RestRefusal(rest + "keep_last: -1"),
+              StartsWith("s.prototxt:3:1: keep_last is -1; it must be at least 0"));
 }
 
 }  // namespace

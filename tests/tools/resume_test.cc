@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <csignal>
 
@@ -53,9 +54,9 @@ class SignalTest : public testing::Test {
   Job job_;
 };
 
-TEST_F(SignalTest, SigintSigtermAndSigusr1SaveAndStop) {
+TEST_F(SignalTest, SigintSigtermSigusr1AndSigusr2SaveAndStop) {
   const std::pair<int, std::string> signals[] = {
-      {SIGINT, "SIGINT"}, {SIGTERM, "SIGTERM"}, {SIGUSR1, "SIGUSR1"}};
+      {SIGINT, "SIGINT"}, {SIGTERM, "SIGTERM"}, {SIGUSR1, "SIGUSR1"}, {SIGUSR2, "SIGUSR2"}};
   for (const auto& [signal, name] : signals) {
     Program program(job_.TrainCommand(), job_.options());
     program.WaitForLine("Iteration 3 (");
@@ -68,8 +69,9 @@ TEST_F(SignalTest, SighupSavesAndGoesOn) {
   Program program(job_.TrainCommand(), job_.options());
   program.WaitForLine("Iteration 3 (");
   program.Signal(SIGHUP);
-  const std::string saved = program.WaitForLine("Snapshotting solver state");
+  program.WaitForLine("Snapshotting solver state");
   program.WaitForLine(" iters), loss = ");
+  for (int i = 0; i < 3000 && job_.Files("snap").size() < 2; ++i) usleep(20'000);
   EXPECT_THAT(job_.Files("snap"), testing::SizeIs(2));
   program.Signal(SIGTERM);
   const Outcome outcome = program.Wait();
@@ -178,8 +180,7 @@ TEST_P(ResumeTest, AKilledRunGoesOnFromItsLastSnapshot) {
   job.solver = Edited(job.solver, "snapshot: 10", "snapshot: 2");
   job.Write();
   Program program(job.TrainCommand(), job.options());
-  program.WaitForLine("snap_iter_4.solverstate");
-  program.WaitForLine("Iteration 5 (");
+  program.WaitForLine("snap_iter_6.solverstate");  // which waits for the one before
   program.Signal(SIGKILL);
   EXPECT_EQ(program.Wait().signal, SIGKILL);
   EXPECT_THAT(job.Files("snap_iter_4."), testing::SizeIs(2));

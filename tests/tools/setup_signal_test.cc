@@ -98,6 +98,7 @@ TEST_F(SetUpSignalTest, EndsTheRunAtOnceAndLeavesNothing) {
 
 TEST_F(SetUpSignalTest, TheWarningOfABatchSystemEndsItAsAStopThatLosesNothing) {
   EXPECT_EQ(Signalled(SIGUSR1).exit_code, 75);
+  EXPECT_EQ(Signalled(SIGUSR2).exit_code, 75);
   EXPECT_EQ(Signalled(SIGUSR1, {"--stop_exit_code=9"}).exit_code, 9);
 }
 

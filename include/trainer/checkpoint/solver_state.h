@@ -36,5 +36,7 @@ void SetAveraged(const std::string& path, const Seal& seal, caffe::SolverState* 
 // or content; kBadSnapshot for all else: a cut or changed state, weights that are missing, damaged
 // or of another state.
 LoadedState ReadState(const std::string& path, bool allow_outside = false);
+// The same without a look at the weights.
+caffe::SolverState ReadStateAlone(const std::string& path);
 
 }  // namespace trainer

@@ -15,6 +15,8 @@ struct LoadReport {
 
 // The net with its weights as a caffemodel holds them (and gradients, with `diff`).
 caffe::NetParameter WeightsOf(const Net& net, bool diff = false);
+// The same into a message whose memory is used again, where it held such a net before.
+void WeightsTo(const Net& net, bool diff, caffe::NetParameter* proto);
 // Copies weights by layer name. Blobs must match in number and shape (old 4-D shapes may have
 // leading ones); throws kData naming both shapes, the layer and the file.
 LoadReport CopyWeights(const caffe::NetParameter& source, const std::string& file, Net& net);

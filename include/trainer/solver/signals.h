@@ -17,15 +17,17 @@ struct SignalEffects {
   Request sighup = Request::kSnapshot;
   Request sigterm = Request::kStop;
   Request sigusr1 = Request::kStop;
-  int stop_exit_code = static_cast<int>(ErrorCode::kStopped);  // of SIGUSR1 before BeginRun
+  Request sigusr2 = Request::kStop;
+  int stop_exit_code = static_cast<int>(ErrorCode::kStopped);  // of SIGUSR1, 2 before BeginRun
 };
 
-// While it lives, it handles SIGINT, SIGHUP, SIGTERM and SIGUSR1. One object at a time.
+// While it lives, it handles SIGINT, SIGHUP, SIGTERM, SIGUSR1 and SIGUSR2. One object at a time.
 // Before BeginRun there is nothing to finish or to save: a signal that means "stop" ends the
-// process at once, as if unhandled; but SIGUSR1, with which batch systems warn of the time limit,
-// ends it with stop_exit_code, since nothing is lost and the job may be queued again.
+// process at once, as if unhandled; but SIGUSR1 and SIGUSR2, with which batch systems warn of the
+// time limit, end it with stop_exit_code, since nothing is lost and the job may be queued again.
 // After it they only set a flag. A second SIGINT, SIGHUP or SIGTERM that means "stop" ends the
-// process at once, as if unhandled.
+// process at once, as if unhandled; but the same signal within half a second counts once, since
+// batch systems signal launchers, which hand it on, and ranks alike.
 class SignalWatch {
  public:
   explicit SignalWatch(const SignalEffects& effects);

@@ -2,6 +2,7 @@
 // The training loop: nets, schedules, tests, snapshots. What a step does is its step rule's
 // (trainer/steps).
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,6 +24,11 @@ struct TrainOptions {
   std::vector<std::string> weights;  // .caffemodel files to start from, in this order
   MemoryMode memory = MemoryMode::kShared;
   SignalWatch* signals = nullptr;  // null: signals are not looked at
+  // When the run must be over: it saves and stops in time, as for a signal. Rank 0's counts.
+  std::optional<std::chrono::steady_clock::time_point> end;
+  // Before a snapshot that could not be written is tried again, at first and at most.
+  std::chrono::milliseconds first_retry = std::chrono::seconds(10);
+  std::chrono::milliseconds longest_retry = std::chrono::minutes(5);
   // false: the run writes no file: no snapshot, whose folder is left alone, and nothing of layers.
   bool saves = true;
   // How this replica reaches those that train the same model; null: the run is alone. Each replica
@@ -42,6 +48,10 @@ void CheckSnapshotPaths(const caffe::SolverParameter& solver);
 
 enum class SolveResult { kFinished, kStopped };
 
+class KeptSnapshots;
+class SnapshotWriter;
+class TimeBudget;
+
 // Used by one thread. Everything is allocated by the constructor; an iteration allocates nothing.
 //
 // Of several replicas rank 0 alone has test nets and averaged weights, writes files and reports
@@ -55,11 +65,11 @@ class Solver {
          Observer& observer);
   ~Solver();
 
-  // Runs from the current iteration to max_iter, with tests, reports and snapshots on the way. A
-  // snapshot on the way that cannot be written is a warning, the last one's error is thrown; throws
-  // kDiverged before the update when the loss is not finite or, in iterations that are
-  // reported, a weight; where the loss is taken late, before the next update and before any test or
-  // snapshot.
+  // Runs from the current iteration to max_iter, with tests, reports and snapshots on the way,
+  // which are written beside the training. One that cannot be written is a warning and tried again,
+  // the last one's error is thrown; throws kDiverged before the update when the loss is not finite
+  // or, in iterations that are reported, a weight; where the loss is taken late, before the next
+  // update and before any test or snapshot.
   SolveResult Solve();
 
   // One iteration: a step of the step rule. Returns the loss that it started from.
@@ -72,10 +82,17 @@ class Solver {
   // would have thrown.
   void CatchUp();
 
-  // Catches up, writes a snapshot of the current iteration and returns the model's path; on other
-  // ranks than 0 hands rank 0 what it needs and returns "". Throws kIo and leaves older snapshots
-  // as they are; throws kDiverged rather than save weights that are not finite.
+  // Catches up, writes a snapshot of the current iteration, waits until it is on the disk and
+  // returns the model's path; on other ranks than 0 hands rank 0 what it needs and returns "".
+  // Throws kIo and leaves older snapshots as they are; throws kDiverged rather than save weights
+  // that are not finite.
   std::string Snapshot();
+  // The same without waiting for the disk: returns when a copy is made. The snapshot before must be
+  // on the disk for that.
+  std::string StartSnapshot();
+
+  // Whether the run stopped because TrainOptions::end came near.
+  bool TimeWasUp() const { return time_was_up_; }
 
   int iter() const { return state_.iter; }
   // The least that the update moves between memory and the processor.
@@ -110,7 +127,7 @@ class Solver {
                std::vector<std::string> differences);
   void RestoreHistory(const caffe::SolverState& state, const std::string& file);
   void RestoreProgress(const caffe::SolverState& state);
-  caffe::SolverState StateProto() const;
+  void StateTo(caffe::SolverState* proto) const;
   void SaveNet(const std::string& name, const Net& net, caffe::SolverState& state) const;
   void RestoreNet(const caffe::SolverState& state, const std::string& name, Net& net) const;
   void CheckSnapshotForm() const;
@@ -130,7 +147,13 @@ class Solver {
   bool WeightsAreFinite();
   std::string FirstNonFiniteParam() const;
   bool TestIsDue() const;
-  void TrySnapshot();
+  void PrepareSnapshots(const TrainOptions& options);
+  void NoteWritten();
+  void SettleSnapshot();
+  void AwaitSnapshot();
+  void SaveLast(bool stopped);
+  bool SnapshotTimeIsUp() const;
+  Request OwnRequest(bool in_test);
   void Finish();
   bool IsDisplayed() const;
   bool StopsNow() const;
@@ -155,7 +178,17 @@ class Solver {
   bool ahead_ = false;              // whether this step may leave its loss for later
   std::optional<int> unread_iter_;  // the iteration whose loss is started and not taken
   float last_loss_ = 0;             // that was taken
-  int saved_iter_ = -1;             // of the last snapshot written or restored
+  int saved_iter_ = -1;             // of the last snapshot that is known to be on the disk
+  int started_iter_ = -1;           // of the last snapshot that was begun or restored
+  bool time_was_up_ = false;
+  std::optional<std::chrono::seconds> snapshot_every_;
+  std::chrono::steady_clock::time_point last_snapshot_;  // or the start
+  SnapshotReport started_;                               // what was begun last
+  double copy_seconds_ = 0;                              // that its copy took
+  int noted_ = 0;  // snapshots that the writer wrote and that were reported
+  std::unique_ptr<TimeBudget> budget_;
+  std::unique_ptr<KeptSnapshots> kept_;     // null on other ranks than 0
+  std::unique_ptr<SnapshotWriter> writer_;  // likewise; writes with kept_
   std::unique_ptr<Clock> clock_;
 };
 

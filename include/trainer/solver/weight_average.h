@@ -25,8 +25,8 @@ class WeightAverage {
 
   // Becomes what the weights are.
   void Restart();
-  // The net with the averaged weights.
-  caffe::NetParameter ToProto();
+  // The net with the averaged weights, into a message whose memory is used again.
+  void ToProto(caffe::NetParameter* proto);
 
   // While one lives, the nets compute with the averaged weights (or, within such a time, with the
   // raw ones again): the two are exchanged in memory. A null average changes nothing.

@@ -1,0 +1,95 @@
+#pragma once
+// Writes snapshots from a copy, beside the training.
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "trainer/checkpoint/snapshot_files.h"
+
+namespace trainer {
+
+// A snapshot as messages, whose memory serves the next one, too.
+struct SnapshotContent {
+  int iter = -1;
+  caffe::NetParameter model, averaged;
+  bool has_averaged = false;
+  caffe::SolverState state;
+};
+
+struct RetryPauses {
+  std::chrono::milliseconds first = std::chrono::seconds(10);  // each is twice the one before
+  std::chrono::milliseconds longest = std::chrono::minutes(5);
+  // Between the three tries of a snapshot that somebody waits for.
+  std::chrono::milliseconds waited_for = std::chrono::seconds(1);
+};
+
+// Used by one thread, the trainer's; writes on one of its own, which starts with the first
+// snapshot.
+//
+// A write that finds no room, no right or no disk is a warning, and is tried again, after growing
+// pauses, until it succeeds or the next snapshot takes its place. Whoever waits for it has it tried
+// three times at once, and then gets the error. Any other failure is thrown by the next call.
+class SnapshotWriter {
+ public:
+  // `on_written` is called on the writing thread once a snapshot is on the disk and was read back.
+  SnapshotWriter(std::string prefix, SnapshotFormat format, RetryPauses pauses,
+                 std::function<void(const SnapshotNames&)> on_written);
+  // Lets what is being written come to its end.
+  ~SnapshotWriter();
+  SnapshotWriter(const SnapshotWriter&) = delete;
+  SnapshotWriter& operator=(const SnapshotWriter&) = delete;
+
+  // The memory for the next snapshot. Waits while one is being written; one that is waiting to be
+  // tried again is given up.
+  SnapshotContent& Next();
+  // Begins to write it.
+  void Start();
+  // Returns when what was started is on the disk; throws where that fails.
+  void Wait();
+  // Returns when nothing is being written, whether it succeeded or not.
+  void Settle();
+  // Throws what went wrong for other reasons than the disk.
+  void ThrowFailure();
+
+  // How many were written. Any thread.
+  int count() const { return count_; }
+  // The time that the last of them took, in seconds.
+  double seconds() const { return seconds_; }
+  // Whether something is not written yet.
+  bool busy() const { return busy_; }
+
+ private:
+  enum class State { kIdle, kReady, kWriting, kPausing, kFailed };
+
+  void Work();
+  // After a failed try, with the lock held: whether to try again, after the pause.
+  bool PausesFor(std::unique_lock<std::mutex>& lock, const std::exception_ptr& failure);
+  void SetState(State state);
+  std::exception_ptr Write();
+
+  const std::string prefix_;
+  const SnapshotFormat format_;
+  const RetryPauses pauses_;
+  const std::function<void(const SnapshotNames&)> on_written_;
+  SnapshotContent content_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  State state_ = State::kIdle;
+  bool ending_ = false, waited_for_ = false;
+  int tries_ = 0;          // of the snapshot in hand
+  int hurried_tries_ = 0;  // those that somebody waits for
+  std::exception_ptr failure_;
+  std::atomic<int> count_{0};
+  std::atomic<double> seconds_{0};
+  std::atomic<bool> busy_{false}, failed_{false};
+  std::thread thread_;
+};
+
+}  // namespace trainer

@@ -1,0 +1,279 @@
+#!/usr/bin/env bash
+# Trains in a real Slurm on this machine, as its users do, and compares every run byte for byte with
+# one that nothing interrupted.
+#   scripts/jobs/check_slurm.sh build/release/trainer [CASE...]
+# Cases: chain, requeue, cancel, preempt, drain, array, ranks, mpirun, gpu, container; without any:
+# all. Needs root; sets up a Slurm of its own with local_slurm.sh, and removes it. About five minutes.
+# shellcheck disable=SC2317 # the cases are called by their names
+set -euo pipefail
+
+here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
+[[ $# -ge 1 ]] || {
+  echo "usage: $0 TRAINER [CASE...]" >&2
+  exit 64
+}
+program="$(realpath "$1")"
+shift
+cases=("$@")
+((${#cases[@]})) || cases=(chain requeue cancel preempt drain array ranks mpirun gpu container)
+
+work="$(mktemp -d)"
+export SLURM_CONF="$work/slurm/slurm.conf" PATH="$PATH:/usr/sbin:/sbin"
+# Sums depend on the number of threads. mpirun refuses root and more ranks than cores otherwise.
+export OMP_NUM_THREADS=1 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_MCA_rmaps_base_oversubscribe=1 PROGRAM="$program" SLOT=600
+failed=0
+
+finish() {
+  "$here/local_slurm.sh" down "$work/slurm" >/dev/null 2>&1 || true
+  if ((failed)); then
+    echo "kept: $work" >&2
+  else
+    rm -rf "$work"
+  fi
+}
+trap finish EXIT
+
+say() { printf '%(%T)T %s\n' -1 "$*"; }
+problem() {
+  say "FAILED $*"
+  failed=1
+}
+
+# A program whose slots of time are SLOT seconds long: Slurm's count minutes.
+make_trainer() {
+  cat >"$work/trainer" <<'SLOT'
+#!/bin/bash
+[[ -z "${SLURM_JOB_ID:-}" ]] || export SLURM_JOB_END_TIME=$(($(date +%s) + SLOT))
+exec "$PROGRAM" "$@"
+SLOT
+  # In the place of Apptainer: "exec IMAGE trainer ..." without the image.
+  mkdir -p "$work/bin"
+  cat >"$work/bin/apptainer" <<'APPTAINER'
+#!/bin/bash
+while [[ "$1" != trainer ]]; do shift; done
+shift
+exec "$TRAINER" "$@"
+APPTAINER
+  chmod +x "$work/trainer" "$work/bin/apptainer"
+  export TRAINER="$work/trainer" PATH="$work/bin:$PATH"
+}
+
+make_solver() {
+  mkdir -p "$work/data"
+  (cd "$work" && "$program" dataset digits data >/dev/null 2>&1)
+  sed "s#data/digits/#$work/data/#" "$here/../../models/lenet/train_test.prototxt" \
+    >"$work/net.prototxt"
+  cat >"$work/solver.prototxt" <<SOLVER
+net: "$work/net.prototxt"
+test_iter: 2
+test_interval: 200
+base_lr: 0.01
+momentum: 0.9
+weight_decay: 0.0005
+lr_policy: "inv"
+gamma: 0.0001
+power: 0.75
+display: 50
+max_iter: ${ITERATIONS:-1500}
+snapshot: 300
+snapshot_prefix: "snap"
+random_seed: 1
+SOLVER
+}
+
+# whole FOLDER COMMAND...: the run that nothing interrupts.
+whole() {
+  local folder="$work/$1"
+  shift
+  [[ ! -d "$folder" ]] || return 0
+  mkdir -p "$folder"
+  cp "$work/solver.prototxt" "$folder"
+  (cd "$folder" && "$@" >log 2>&1) || {
+    problem "the run in $folder that nothing interrupts"
+    tail -n 3 "$folder/log" >&2
+  }
+}
+
+# Submits script $2 in the new folder $1, with more options of sbatch. Prints the job.
+submit() {
+  mkdir -p "$work/$1"
+  cp "$work/solver.prototxt" "$work/$1"
+  (cd "$work/$1" && sbatch --parsable --time=10 --mem=0 "${@:3}" "$here/$2")
+}
+
+state_of() { scontrol -o show job "$1" 2>/dev/null | sed -n 's/.*JobState=\([A-Z_]*\).*/\1/p;q'; }
+count_of() { scontrol -o show job "$1" 2>/dev/null | sed -n 's/.*Restarts=\([0-9]*\).*/\1/p;q'; }
+
+# Waits until job $1 is in the state $2, at most $3 seconds.
+await_state() {
+  local i state=
+  for ((i = 0; i < ${3:-300} * 2; ++i)); do
+    state="$(state_of "$1")"
+    [[ "$state" != "$2" ]] || return 0
+    case "$state" in
+      FAILED | CANCELLED | TIMEOUT | NODE_FAIL | OUT_OF_MEMORY | COMPLETED)
+        [[ "$2" != DONE ]] || return 0
+        break
+        ;;
+    esac
+    sleep 0.5
+  done
+  problem "job $1 is $state, not $2"
+}
+
+# Waits until a log of the case $1 has a line with $2, $3 times (1).
+await_line() {
+  local i
+  for ((i = 0; i < 240; ++i)); do
+    (($(cat "$work/$1"/*.log 2>/dev/null | grep -c -- "$2") >= ${3:-1})) && return 0
+    sleep 0.25
+  done
+  problem "$1: no line '$2'"
+}
+
+# The last weights of case $1 are those of folder $2.
+compare() {
+  local name="${3:-snap}_iter_${ITERATIONS:-1500}"
+  local file
+  for file in "$name.caffemodel" "$name.solverstate"; do
+    cmp "$work/$1/$file" "$work/$2/$file" || problem "$1: $file differs from that of $2"
+  done
+  ((failed)) || say "passed $1"
+}
+
+one() { whole whole "$program" train --solver=solver.prototxt; }
+
+case_chain() {
+  one
+  local job
+  job="$(SLOT=${CHAIN_SLOT:-9} submit chain slurm_node.sh)"
+  await_state "$job" COMPLETED 600
+  (($(count_of "$job") >= 2)) || problem "chain: $(count_of "$job") restarts; make slots shorter"
+  compare chain whole
+}
+
+case_requeue() {
+  one
+  local job
+  job="$(submit requeue slurm_node.sh)"
+  await_line requeue "Iteration 50 "
+  scontrol requeue "$job"
+  await_line requeue "Resuming from"
+  await_state "$job" COMPLETED
+  compare requeue whole
+}
+
+case_cancel() {
+  one
+  local job
+  job="$(submit cancel slurm_node.sh)"
+  await_line cancel "Iteration 50 "
+  scancel "$job"
+  await_state "$job" CANCELLED 60
+  await_line cancel "SIGTERM stopped the run"
+  sleep 8
+  [[ "$(state_of "$job")" == CANCELLED ]] || problem "cancel: the job came back"
+  job="$(submit cancel slurm_node.sh)"
+  await_line cancel "Resuming from"
+  await_state "$job" COMPLETED
+  compare cancel whole
+}
+
+case_preempt() {
+  one
+  local job
+  job="$(submit preempt slurm_preemptable.sh --partition=main)"
+  await_line preempt "Iteration 50 "
+  sbatch --parsable -p urgent --nodes=2 --exclusive -t 1 -o /dev/null --wrap "sleep 4" >/dev/null
+  await_line preempt "stopped the run at"
+  await_line preempt "Resuming from"
+  await_state "$job" COMPLETED
+  compare preempt whole
+}
+
+# A drained node lets its job go on; queued again, the job moves to the other node.
+case_drain() {
+  one
+  local job node
+  job="$(submit drain slurm_node.sh)"
+  await_line drain "Iteration 50 "
+  node="$(squeue -h -j "$job" -o %N)"
+  scontrol update nodename="$node" state=drain reason=test
+  scontrol requeue "$job"
+  await_line drain "Resuming from"
+  [[ "$(squeue -h -j "$job" -o %N)" != "$node" ]] || problem "drain: still on $node"
+  await_state "$job" COMPLETED
+  scontrol update nodename="$node" state=resume
+  compare drain whole
+}
+
+case_array() {
+  local job seed
+  job="$(SLOT=${CHAIN_SLOT:-9} submit array slurm_array.sh)"
+  for seed in 1 2 3 4; do await_state "${job}_$seed" COMPLETED 900; done
+  whole whole_3 "$program" train --solver=solver.prototxt --set random_seed=3 \
+    --set snapshot_prefix=snap_seed_3
+  for seed in 1 2 4; do
+    ! cmp -s "$work/array/snap_seed_$seed"_iter_*.caffemodel "$work/array/snap_seed_3"_iter_*.caffemodel ||
+      problem "array: the seeds 3 and $seed gave the same weights"
+  done
+  compare array whole_3 snap_seed_3
+}
+
+two() { whole whole_2 "$program" train --solver=solver.prototxt --ranks=2 --global_batch; }
+
+# srun joins ranks by PMIx; between two virtual nodes of one machine it cannot, so here on one.
+case_ranks() {
+  two
+  local job
+  job="$(SLOT=${CHAIN_SLOT:-12} submit ranks slurm_nodes.sh --nodes=1 --ntasks-per-node=2)"
+  await_state "$job" COMPLETED 600
+  (($(count_of "$job") >= 1)) || problem "ranks: never queued again"
+  compare ranks whole_2
+}
+
+case_mpirun() {
+  two
+  local job
+  job="$(SLOT=${CHAIN_SLOT:-12} submit mpirun slurm_nodes_mpirun.sh)"
+  await_line mpirun "rank 1 ("
+  await_state "$job" COMPLETED 600
+  (($(count_of "$job") >= 1)) || problem "mpirun: never queued again"
+  compare mpirun whole_2
+}
+
+# Without a GPU the run ends with 69, and such a job is not queued again.
+case_gpu() {
+  local job
+  job="$(submit gpu slurm_gpu.sh)"
+  await_state "$job" DONE 120
+  if "$program" device_query 2>/dev/null | grep -q '^GPU 0'; then
+    [[ "$(state_of "$job")" == COMPLETED ]] || problem "gpu: $(state_of "$job")"
+  else
+    scontrol -o show job "$job" | grep -q 'ExitCode=69:0' || problem "gpu: exit code is not 69"
+    [[ "$(count_of "$job")" == 0 ]] || problem "gpu: queued again"
+  fi
+  ((failed)) || say "passed gpu"
+}
+
+case_container() {
+  one
+  local job
+  job="$(submit container slurm_apptainer.sh)"
+  await_state "$job" COMPLETED
+  compare container whole
+}
+
+"$here/local_slurm.sh" up "$work/slurm"
+make_trainer
+make_solver
+for name in "${cases[@]}"; do
+  declare -F "case_$name" >/dev/null || {
+    echo "there is no case '$name'" >&2
+    exit 64
+  }
+  "case_$name"
+done
+((failed == 0)) && say "all passed: ${cases[*]}"
+exit "$failed"

@@ -1,0 +1,166 @@
+#include "trainer/checkpoint/snapshot_writer.h"
+
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "trainer/base/error.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+constexpr int kHurriedTries = 3;
+
+// What the disk, its rights or its folder are to blame for, so that it may pass; else "".
+std::string DiskTrouble(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error& error) {
+    const bool of_disk = error.code() == ErrorCode::kIo ||
+                         error.code() == ErrorCode::kCannotCreate ||
+                         error.code() == ErrorCode::kNoPermission;
+    return of_disk ? error.what() : "";
+  } catch (...) {
+    return "";
+  }
+}
+
+double SecondsOf(std::chrono::milliseconds time) { return static_cast<double>(time.count()) / 1e3; }
+
+}  // namespace
+
+SnapshotWriter::SnapshotWriter(std::string prefix, SnapshotFormat format, RetryPauses pauses,
+                               std::function<void(const SnapshotNames&)> on_written)
+    : prefix_(std::move(prefix)),
+      format_(format),
+      pauses_(pauses),
+      on_written_(std::move(on_written)) {}
+
+SnapshotWriter::~SnapshotWriter() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void SnapshotWriter::SetState(State state) {
+  state_ = state;
+  busy_ = state == State::kReady || state == State::kWriting || state == State::kPausing;
+  failed_ = state == State::kFailed;
+  changed_.notify_all();
+}
+
+SnapshotContent& SnapshotWriter::Next() {
+  ThrowFailure();
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return state_ != State::kReady && state_ != State::kWriting; });
+  if (state_ == State::kPausing) SetState(State::kIdle);
+  lock.unlock();
+  ThrowFailure();
+  return content_;
+}
+
+void SnapshotWriter::Start() {
+  if (!thread_.joinable()) thread_ = std::thread([this] { Work(); });
+  const std::lock_guard lock(mutex_);
+  tries_ = 0;
+  SetState(State::kReady);
+}
+
+void SnapshotWriter::Wait() {
+  {
+    std::unique_lock lock(mutex_);
+    waited_for_ = true;
+    hurried_tries_ = 0;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return state_ == State::kIdle || state_ == State::kFailed; });
+    waited_for_ = false;
+  }
+  ThrowFailure();
+}
+
+void SnapshotWriter::Settle() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return state_ != State::kReady && state_ != State::kWriting; });
+}
+
+void SnapshotWriter::ThrowFailure() {
+  if (!failed_) return;
+  std::exception_ptr failure;
+  {
+    const std::lock_guard lock(mutex_);
+    failure = std::exchange(failure_, nullptr);
+    SetState(State::kIdle);
+  }
+  std::rethrow_exception(failure);
+}
+
+void SnapshotWriter::Work() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return ending_ || state_ == State::kReady; });
+    if (state_ != State::kReady) return;
+    SetState(State::kWriting);
+    lock.unlock();
+    const std::exception_ptr failure = Write();
+    lock.lock();
+    if (!failure) {
+      SetState(State::kIdle);
+    } else if (PausesFor(lock, failure)) {
+      SetState(State::kReady);
+    }
+  }
+}
+
+bool SnapshotWriter::PausesFor(std::unique_lock<std::mutex>& lock,
+                               const std::exception_ptr& failure) {
+  const std::string trouble = DiskTrouble(failure);
+  if (waited_for_) ++hurried_tries_;
+  if (ending_ && !waited_for_) {  // another error ends the run
+    LOG(WARNING) << EscapeControl(
+        Join("The snapshot of iteration ", content_.iter, " could not be written. ", trouble));
+  }
+  if (trouble.empty() || ending_ || (waited_for_ && hurried_tries_ >= kHurriedTries)) {
+    failure_ = failure;
+    SetState(State::kFailed);
+    return false;
+  }
+  std::chrono::milliseconds pause = pauses_.waited_for;
+  if (!waited_for_) {
+    pause = std::min(pauses_.longest, pauses_.first * (1 << std::min(tries_, 12)));
+    LOG(WARNING) << EscapeControl(Join("The snapshot of iteration ", content_.iter,
+                                       " could not be written; training goes on, and it is tried "
+                                       "again in ",
+                                       SecondsOf(pause), " s. ", trouble));
+  }
+  ++tries_;
+  const bool hurried = waited_for_;
+  SetState(State::kPausing);
+  changed_.wait_for(lock, pause, [&] {
+    return ending_ || state_ != State::kPausing || (waited_for_ && !hurried);
+  });
+  // Taken for the next snapshot, or ending: then nobody wants it any more.
+  return state_ == State::kPausing && (!ending_ || waited_for_);
+}
+
+std::exception_ptr SnapshotWriter::Write() {
+  const auto start = std::chrono::steady_clock::now();
+  try {
+    const SnapshotNames names =
+        SaveSnapshot(prefix_, content_.iter, content_.model, content_.state, FileOps::Posix(),
+                     content_.has_averaged ? &content_.averaged : nullptr, format_);
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
+    seconds_ = passed.count();
+    on_written_(names);
+    ++count_;
+  } catch (...) {
+    return std::current_exception();
+  }
+  return nullptr;
+}
+
+}  // namespace trainer

@@ -1,0 +1,161 @@
+#include "kept_snapshots.h"
+
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <set>
+
+#include "trainer/base/atomic_file.h"
+#include "trainer/base/file.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+// The output to compare: best_output, else accuracy, else the first.
+std::string OutputOf(const SolverSpec& spec, const std::vector<std::string>& outputs) {
+  const std::string& wanted = spec.proto.best_output();
+  if (spec.tests.empty()) {
+    spec.Fail("keep_best",
+              "keep_best needs tests to compare, and the solver has no test net; give test_iter "
+              "and test_interval, or remove the line");
+  }
+  const auto has = [&](const std::string& name) { return std::ranges::count(outputs, name) > 0; };
+  if (wanted.empty()) return has("accuracy") || outputs.empty() ? "accuracy" : outputs.front();
+  if (!has(wanted)) {
+    spec.Fail("best_output", Join("the first test net has no output '", EscapeControl(wanted), "'.",
+                                  DidYouMean(wanted, outputs), " It has ", JoinList(outputs)));
+  }
+  return wanted;
+}
+
+bool NamesALoss(const std::string& name) {
+  std::string lower = name;
+  for (char& letter : lower) letter = static_cast<char>(std::tolower(letter));
+  return lower.find("loss") != std::string::npos;
+}
+
+}  // namespace
+
+KeptSnapshots::KeptSnapshots(const SolverSpec& spec, const std::vector<std::string>& outputs)
+    : prefix_(spec.proto.snapshot_prefix()),
+      keep_last_(spec.proto.keep_last()),
+      keep_best_(spec.proto.keep_best()) {
+  if (keep_best_ == 0) return;
+  output_ = OutputOf(spec, outputs);
+  lower_is_better_ = NamesALoss(output_);
+}
+
+void KeptSnapshots::Adopt(const caffe::SolverState& state) {
+  if (keep_last_ == 0) return;
+  std::map<int, SnapshotNames> found;
+  for (const SnapshotNames& names : FindSnapshots(prefix_)) {
+    if (names.iter > state.iter()) continue;
+    try {
+      const caffe::SolverState other = ReadStateAlone(names.state);
+      if (other.random_seed() == state.random_seed() &&
+          other.solver_type() == state.solver_type() && other.has_random_seed()) {
+        found.emplace(names.iter, names);
+      }
+    } catch (const Error&) {  // whose it is cannot be told, so it stays
+    }
+  }
+  const std::lock_guard lock(mutex_);
+  own_ = std::move(found);
+  for (const caffe::ScoredSnapshot& best : state.best()) {
+    if (own_.contains(best.iter())) scores_[best.iter()] = best.value();
+  }
+}
+
+void KeptSnapshots::NoteTest(const TestReport& report) {
+  if (output_.empty() || report.net != 0 || report.interrupted) return;
+  const std::lock_guard lock(mutex_);
+  for (const ReportedValue& value : report.outputs) {
+    if (value.name != output_) continue;
+    tested_ = true;
+    test_iter_ = report.iter;
+    test_value_ = value.value;
+    if (own_.contains(test_iter_) || begun_ == test_iter_) scores_[test_iter_] = test_value_;
+    return;
+  }
+}
+
+// The best of `iters` that have a score, the best first; of equal ones the earlier.
+std::vector<int> KeptSnapshots::Best(const std::vector<int>& iters) const {
+  std::vector<int> best;
+  for (const int iter : iters) {
+    if (scores_.contains(iter)) best.push_back(iter);
+  }
+  std::ranges::sort(best, [this](int a, int b) {
+    const float x = scores_.at(a), y = scores_.at(b);
+    return Better(x, y) || (!Better(y, x) && a < b);
+  });
+  if (best.size() > static_cast<size_t>(keep_best_)) best.resize(static_cast<size_t>(keep_best_));
+  return best;
+}
+
+void KeptSnapshots::Begin(int iter, caffe::SolverState* state) {
+  if (output_.empty()) return;
+  const std::lock_guard lock(mutex_);
+  begun_ = iter;
+  if (tested_) scores_[iter] = test_value_;
+  std::vector<int> iters = {iter};
+  for (const auto& [own, names] : own_) {
+    if (own != iter) iters.push_back(own);
+  }
+  for (const int best : Best(iters)) {
+    caffe::ScoredSnapshot* entry = state->add_best();
+    entry->set_iter(best);
+    entry->set_value(scores_.at(best));
+  }
+}
+
+bool KeptSnapshots::Remove(const SnapshotNames& names) const {
+  // The state goes first: without it the rest is no snapshot any more.
+  for (const std::string& file : {names.state, names.model, names.averaged}) {
+    if (FileOps::Posix().Unlink(file) == 0 || errno == ENOENT) continue;
+    LOG(WARNING) << EscapeControl(Join("Cannot remove the older snapshot '", file,
+                                       "': ", std::strerror(errno), "; it stays"));
+    return false;
+  }
+  LOG(INFO) << EscapeControl(Join("Removed the snapshot of iteration ", names.iter, ", ",
+                                  names.state, " (keep_last: ", keep_last_, ")"));
+  return true;
+}
+
+void KeptSnapshots::Written(const SnapshotNames& names) {
+  if (keep_last_ == 0) return;
+  std::vector<SnapshotNames> superseded;
+  {
+    const std::lock_guard lock(mutex_);
+    own_[names.iter] = names;
+    std::vector<int> iters;
+    for (const auto& [iter, own] : own_) iters.push_back(iter);
+    std::set<int> kept = {names.iter};
+    for (const int iter : Best(iters)) kept.insert(iter);
+    const size_t last = std::min(iters.size(), static_cast<size_t>(keep_last_));
+    kept.insert(iters.end() - static_cast<std::ptrdiff_t>(last), iters.end());
+    for (const auto& [iter, own] : own_) {
+      if (iter < names.iter && !kept.contains(iter)) superseded.push_back(own);
+    }
+  }
+  std::vector<int> removed;
+  for (const SnapshotNames& old : superseded) {
+    if (Remove(old)) removed.push_back(old.iter);
+  }
+  if (!removed.empty()) {
+    try {
+      SyncFolder(FolderOf(names.state));
+    } catch (const Error&) {  // older files may come back after a power cut
+    }
+  }
+  const std::lock_guard lock(mutex_);
+  for (const int iter : removed) {
+    own_.erase(iter);
+    scores_.erase(iter);
+  }
+}
+
+}  // namespace trainer

@@ -1,0 +1,145 @@
+#include "trainer/checkpoint/snapshot_writer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <future>
+
+#include "support/error_of.h"
+#include "support/temp_folder.h"
+
+namespace trainer {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class SnapshotWriterTest : public testing::Test {
+ protected:
+  SnapshotWriterTest() { pauses_.waited_for = milliseconds(5); }
+
+  SnapshotWriter Writer() {
+    return {folder_ / "later/s", SnapshotFormat::kBinary, pauses_,
+            [this](const SnapshotNames& names) { written_.push_back(names.iter); }};
+  }
+  static void Start(SnapshotWriter& writer, int iter) {
+    SnapshotContent& content = writer.Next();
+    content.iter = iter;
+    content.model.set_name("net");
+    content.state.Clear();
+    content.state.set_current_step(3);
+    writer.Start();
+  }
+  void MakeFolder() const { std::filesystem::create_directory(folder_ / "later"); }
+  std::vector<int> Found() const {
+    std::vector<int> iters;
+    for (const SnapshotNames& names : FindSnapshots(folder_ / "later/s")) {
+      iters.push_back(names.iter);
+    }
+    return iters;
+  }
+  static void AwaitIdle(const SnapshotWriter& writer) {
+    for (int i = 0; i < 3000 && writer.busy(); ++i) {
+      std::this_thread::sleep_for(milliseconds(10));
+    }
+    EXPECT_FALSE(writer.busy());
+  }
+
+  TempFolder folder_;
+  RetryPauses pauses_;
+  std::vector<int> written_;  // by the writing thread; read after it
+};
+
+TEST_F(SnapshotWriterTest, WritesWhatItIsGiven) {
+  MakeFolder();
+  SnapshotWriter writer = Writer();
+  Start(writer, 1);
+  writer.Wait();
+  Start(writer, 2);
+  writer.Wait();
+  EXPECT_EQ(writer.count(), 2);
+  EXPECT_THAT(written_, ElementsAre(1, 2));
+  EXPECT_THAT(Found(), ElementsAre(2, 1));
+  EXPECT_EQ(ReadState(folder_ / "later/s_iter_2.solverstate").state.current_step(), 3);
+}
+
+TEST_F(SnapshotWriterTest, TriesAgainWhileNobodyWaits) {
+  pauses_.first = milliseconds(20);
+  SnapshotWriter writer = Writer();
+  Start(writer, 1);
+  std::this_thread::sleep_for(milliseconds(100));
+  EXPECT_TRUE(writer.busy());
+  writer.ThrowFailure();  // there is none yet
+  MakeFolder();
+  AwaitIdle(writer);
+  EXPECT_THAT(Found(), ElementsAre(1));
+}
+
+TEST_F(SnapshotWriterTest, TheNextSnapshotTakesThePlaceOfOneThatFailed) {
+  pauses_.first = std::chrono::hours(1);
+  SnapshotWriter writer = Writer();
+  Start(writer, 1);
+  writer.Settle();
+  MakeFolder();
+  Start(writer, 2);
+  writer.Wait();
+  EXPECT_THAT(Found(), ElementsAre(2));
+  EXPECT_EQ(writer.count(), 1);
+}
+
+TEST_F(SnapshotWriterTest, WhoeverWaitsHasItTriedAtOnce) {
+  pauses_.first = std::chrono::hours(1);
+  SnapshotWriter writer = Writer();
+  Start(writer, 1);
+  writer.Settle();
+  MakeFolder();
+  writer.Wait();
+  EXPECT_THAT(Found(), ElementsAre(1));
+}
+
+TEST_F(SnapshotWriterTest, WhoeverWaitsGetsTheErrorAfterThreeTries) {
+  pauses_.first = std::chrono::hours(1);
+  SnapshotWriter writer = Writer();
+  Start(writer, 1);
+  EXPECT_EQ(ErrorOf([&] { writer.Wait(); }).first, ErrorCode::kCannotCreate);
+  EXPECT_FALSE(writer.busy());
+  MakeFolder();
+  Start(writer, 2);  // it is usable afterwards
+  writer.Wait();
+  EXPECT_THAT(Found(), ElementsAre(2));
+}
+
+TEST_F(SnapshotWriterTest, OtherFailuresAreThrownByTheNextCall) {
+  MakeFolder();
+  std::promise<void> failed;
+  SnapshotWriter writer(folder_ / "later/s", SnapshotFormat::kBinary, pauses_,
+                        [&](const SnapshotNames&) {
+                          failed.set_value();
+                          throw std::bad_alloc();
+                        });
+  Start(writer, 1);
+  failed.get_future().wait();
+  writer.Settle();
+  EXPECT_THROW(writer.Next(), std::bad_alloc);
+}
+
+TEST_F(SnapshotWriterTest, ItsEndWaitsForAWriteAndForNoRetry) {
+  pauses_.first = std::chrono::hours(1);
+  {
+    SnapshotWriter writer = Writer();
+    Start(writer, 1);
+    writer.Settle();
+  }
+  EXPECT_THAT(Found(), IsEmpty());
+  MakeFolder();
+  {
+    SnapshotWriter writer = Writer();
+    Start(writer, 2);
+  }
+  EXPECT_THAT(Found(), ElementsAre(2));
+}
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,192 @@
+// Runs that end in time, and snapshots that time asks for.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <filesystem>
+#include <thread>
+
+#include "small_run.h"
+#include "support/log_collector.h"
+#include "trainer/base/text.h"
+#include "trainer/checkpoint/snapshot_files.h"
+
+namespace trainer {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using std::chrono::steady_clock;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr char kFields[] = "base_lr: 0.1 lr_policy: \"fixed\" display: 1 momentum: 0.9 ";
+
+// Takes its time in each iteration that is displayed, as a large net would.
+class SlowObserver final : public Observer {
+ public:
+  explicit SlowObserver(milliseconds time) : time_(time) {}
+  void OnIteration(const IterationReport& e) override {
+    std::this_thread::sleep_for(time_);
+    last = e.iter;
+    if (e.iter == raise_at) raise(SIGUSR2);
+  }
+  void OnTestStart(int, int) override { std::this_thread::sleep_for(time_); }
+  void OnSnapshot(const SnapshotReport& e) override { snapshots.push_back(e.iter); }
+  void OnNote(const std::string& text) override { notes.push_back(text); }
+  int last = -1, raise_at = -1;
+  std::vector<int> snapshots;
+  std::vector<std::string> notes;
+
+ private:
+  milliseconds time_;
+};
+
+TEST(EndingTest, ARunStopsWithASnapshotBeforeItsTimeIsOver) {
+  SmallRun files(std::string(kFields) + "max_iter: 1000000 ");
+  SlowObserver observer(milliseconds(50));
+  TrainOptions options;
+  const auto end = steady_clock::now() + seconds(5);
+  options.end = end;
+  Solver solver(files.spec, options, *files.device, observer);
+  EXPECT_EQ(solver.Solve(), SolveResult::kStopped);
+  EXPECT_LT(steady_clock::now(), end);
+  EXPECT_TRUE(solver.TimeWasUp());
+  EXPECT_GT(solver.iter(), 1);
+  EXPECT_THAT(observer.snapshots, ElementsAre(solver.iter()));
+  EXPECT_THAT(observer.notes, Contains(HasSubstr("The time of this run is nearly over: ")));
+}
+
+TEST(EndingTest, AStoppedRunAndItsRestAreOneRunBitForBit) {
+  const std::string fields = std::string(kFields) + "max_iter: 40 ";
+  SmallRun whole(fields);
+  whole.Solve();
+  SmallRun files(fields);
+  SlowObserver observer(milliseconds(60));
+  TrainOptions options;
+  options.end = steady_clock::now() + seconds(4);
+  Solver first(files.spec, options, *files.device, observer);
+  ASSERT_EQ(first.Solve(), SolveResult::kStopped);
+  ASSERT_LT(first.iter(), 40);
+  options = {};
+  options.snapshot = NamesFor(files.PathOf("s"), first.iter()).state;
+  SmallRun rest(fields, SmallNet(), options, files.folder_path);
+  rest.Solve();
+  EXPECT_EQ(rest.Weights(), whole.Weights());
+}
+
+TEST(EndingTest, ARunThatIsOutOfTimeStillDoesOneIteration) {
+  SmallRun files(std::string(kFields) + "max_iter: 10 ");
+  SlowObserver observer(milliseconds(0));
+  TrainOptions options;
+  options.end = steady_clock::now() - seconds(9);
+  Solver solver(files.spec, options, *files.device, observer);
+  EXPECT_EQ(solver.Solve(), SolveResult::kStopped);
+  EXPECT_EQ(solver.iter(), 1) << "so that a chain of jobs comes to an end";
+}
+
+TEST(EndingTest, ARunThatIsDoneIsNotStoppedByItsTime) {
+  SmallRun files(std::string(kFields) + "max_iter: 1 ");
+  SlowObserver observer(milliseconds(0));
+  TrainOptions options;
+  options.end = steady_clock::now();
+  Solver solver(files.spec, options, *files.device, observer);
+  EXPECT_EQ(solver.Solve(), SolveResult::kFinished);
+}
+
+TEST(EndingTest, ATestIsCutWhenTheTimeIsOver) {
+  SmallRun files(std::string(kFields) +
+                 "max_iter: 10 test_interval: 5 test_iter: 100000000 test_initialization: false ");
+  SlowObserver observer(milliseconds(0));
+  TrainOptions options;
+  const auto end = steady_clock::now() + seconds(6);
+  options.end = end;
+  Solver solver(files.spec, options, *files.device, observer);
+  EXPECT_EQ(solver.Solve(), SolveResult::kStopped);
+  EXPECT_EQ(solver.iter(), 5);
+  EXPECT_LT(steady_clock::now(), end);
+  EXPECT_THAT(observer.snapshots, ElementsAre(5));
+}
+
+TEST(EndingTest, Sigusr2SnapshotsAndStops) {
+  SmallRun files(std::string(kFields) + "max_iter: 10 ");
+  for (const bool ignored : {false, true}) {
+    SignalEffects effects;
+    if (ignored) effects.sigusr2 = Request::kNone;
+    SignalWatch watch(effects);
+    SlowObserver observer(milliseconds(0));
+    observer.raise_at = 4;
+    TrainOptions options;
+    options.signals = &watch;
+    Solver solver(files.spec, options, *files.device, observer);
+    EXPECT_EQ(solver.Solve(), ignored ? SolveResult::kFinished : SolveResult::kStopped);
+    EXPECT_EQ(solver.iter(), ignored ? 10 : 5);
+    EXPECT_EQ(watch.StopSignal(), ignored ? "" : "SIGUSR2");
+  }
+}
+
+// A launcher hands on what its ranks get, too.
+TEST(EndingTest, TheSameSignalTwiceAtOnceIsOneSignal) {
+  SignalWatch watch({});
+  watch.BeginRun();
+  raise(SIGTERM);
+  raise(SIGTERM);
+  EXPECT_EQ(watch.Poll(), Request::kStop);
+  EXPECT_EQ(watch.StopSignal(), "SIGTERM");
+}
+
+TEST(SnapshotTimeTest, SnapshotsComeByTheClockToo) {
+  SmallRun files(std::string(kFields) + "max_iter: 26 snapshot: 20 snapshot_every: \"1s\" ");
+  SlowObserver observer(milliseconds(100));
+  Solver solver(files.spec, {}, *files.device, observer);
+  EXPECT_EQ(solver.Solve(), SolveResult::kFinished);
+  // By the clock about every tenth iteration, by number the 20th, and at the end.
+  EXPECT_GE(observer.snapshots.size(), 4u);
+  EXPECT_LE(observer.snapshots.size(), 5u);
+  EXPECT_THAT(observer.snapshots, Contains(20));
+  EXPECT_THAT(observer.snapshots, Contains(26));
+}
+
+TEST(SnapshotInBackgroundTest, AWriteThatFailsIsTriedAgainWithoutStoppingTraining) {
+  SmallRun files(std::string(kFields) + "max_iter: 30 snapshot: 10 ");
+  std::filesystem::create_directory(files.PathOf("disk"));
+  files.spec.proto.set_snapshot_prefix(files.PathOf("disk/s"));
+  SlowObserver observer(milliseconds(20));
+  TrainOptions options;
+  options.first_retry = milliseconds(20);
+  Solver solver(files.spec, options, *files.device, observer);
+  while (solver.iter() < 10) solver.Step();
+  std::filesystem::rename(files.PathOf("disk"), files.PathOf("away"));
+  solver.StartSnapshot();
+  while (solver.iter() < 15) solver.Step();
+  std::filesystem::rename(files.PathOf("away"), files.PathOf("disk"));
+  EXPECT_EQ(solver.Solve(), SolveResult::kFinished);
+  EXPECT_THAT(observer.snapshots, ElementsAre(10, 20, 30));
+}
+
+TEST(SnapshotInBackgroundTest, TheLastOneThatFailsEndsTheRun) {
+  SmallRun files(std::string(kFields) + "max_iter: 12 snapshot: 10 snapshot_after_train: false ");
+  std::filesystem::create_directory(files.PathOf("disk"));
+  files.spec.proto.set_snapshot_prefix(files.PathOf("disk/s"));
+  Solver solver(files.spec, {}, *files.device, files.observer);
+  std::filesystem::remove(files.PathOf("disk"));
+  EXPECT_THROW(solver.Solve(), Error);
+}
+
+// What is saved is a copy: training goes on while it is written.
+TEST(SnapshotInBackgroundTest, ASnapshotHoldsTheWeightsOfItsIteration) {
+  const std::string fields = std::string(kFields) + "max_iter: 60 snapshot: 3 ";
+  SmallRun run(fields);
+  run.Solve();
+  for (const int iter : {3, 30, 57}) {
+    SmallRun other(Join(kFields, "max_iter: ", iter));
+    other.Solve();
+    const std::string name = Join("s_iter_", iter, ".caffemodel");
+    EXPECT_TRUE(ReadText(run.PathOf(name)) == ReadText(other.PathOf(name))) << iter;
+  }
+}
+
+}  // namespace
+}  // namespace trainer

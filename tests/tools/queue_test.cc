@@ -1,0 +1,234 @@
+// Runs in jobs of a batch system: its commands are scripts here that note what they were asked.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <ctime>
+#include <filesystem>
+
+#include "job.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::SizeIs;
+
+class QueueTest : public testing::Test {
+ protected:
+  QueueTest() {
+    job_.solver = Edited(job_.solver, "max_iter: 20", "max_iter: 100000000");
+    job_.solver = Edited(job_.solver, "display: 5", "display: 1000");
+    job_.solver = Edited(job_.solver, "snapshot: 10", "snapshot: 0");
+    job_.solver = Edited(job_.solver, "test_interval: 10", "test_interval: 100000000");
+    job_.Write();
+    std::filesystem::create_directory(job_.folder() / "bin");
+  }
+
+  // A command that does `lines` after it noted its arguments in the file <name>.asked.
+  void Command(const std::string& name, const std::string& lines) const {
+    const std::string path = job_.folder() / "bin/" + name;
+    WriteText(path, Join("#!/bin/sh\necho \"$@\" >> '", job_.folder().path(), "/", name,
+                         ".asked'\n", lines, "\n"));
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  }
+  // squeue with this state and time left.
+  void Squeue(const std::string& state, const std::string& left) const {
+    Command("squeue", Join("case \"$*\" in *%T*) echo ", state, ";; *) echo ", left, ";; esac"));
+  }
+  // The arguments of each call.
+  std::vector<std::string> Asked(const std::string& name) const {
+    const std::string path = job_.folder() / name + ".asked";
+    return std::filesystem::exists(path) ? SplitList(ReadText(path), '\n')
+                                         : std::vector<std::string>();
+  }
+
+  Outcome Run(const std::vector<std::string>& more, const std::vector<std::string>& env) const {
+    RunOptions options = job_.options();
+    options.env.insert(options.env.end(), env.begin(), env.end());
+    options.env.push_back(Join("PATH=", job_.folder().path(), "/bin:/usr/bin:/bin"));
+    return RunProgram(job_.TrainCommand(more), options);
+  }
+  // That the run stopped by itself with one snapshot.
+  void ExpectStoppedInTime(const Outcome& outcome, const std::string& limit) const {
+    EXPECT_EQ(outcome.exit_code, 75) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(limit));
+    EXPECT_THAT(outcome.err, HasSubstr("] The time of this run is nearly over: "));
+    EXPECT_THAT(outcome.err, HasSubstr("] The time limit stopped the run at iteration "));
+    EXPECT_THAT(job_.Files("snap_iter_"), SizeIs(2));
+    EXPECT_THAT(job_.Files("."), IsEmpty());
+  }
+
+  Job job_;
+};
+
+TEST_F(QueueTest, MaxWallEndsTheRunInTimeWithASnapshot) {
+  const auto start = std::chrono::steady_clock::now();
+  const Outcome outcome = Run({"--max_wall=0:00:05"}, {});
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+  ExpectStoppedInTime(outcome, "Time limit: 0:00:05 from the start of this process (--max_wall)");
+}
+
+TEST_F(QueueTest, RanksEndInTimeTogether) {
+  const Outcome outcome = Run({"--max_wall=8s", "--ranks=2", "--global_batch"}, {});
+  ExpectStoppedInTime(outcome, "Time limit: 0:00:08");
+}
+
+TEST_F(QueueTest, AWrongMaxWallIsRefused) {
+  for (const char* time :
+       {"--max_wall=soon", "--max_wall=0", "--max_wall=1:2:3:4", "--max_wall="}) {
+    const Outcome outcome = Run({time, "--resume=auto"}, {});
+    if (std::string(time) == "--max_wall=") continue;
+    ExpectRefused(job_, outcome, 64, time, "none for no limit");
+  }
+}
+
+TEST_F(QueueTest, SlurmsTimeIsTheLimitByDefault) {
+  Squeue("RUNNING", "0:05");
+  ExpectStoppedInTime(Run({}, {"SLURM_JOB_ID=123"}),
+                      "Time limit: 0:00:05 from now, what is left of Slurm job 123 (squeue)");
+  EXPECT_THAT(Asked("squeue"), ElementsAre("-h -j 123 -o %L")) << "once, and never again";
+}
+
+TEST_F(QueueTest, NewerSlurmNeedsNoQuestion) {
+  Squeue("RUNNING", "9-00:00:00");
+  const std::string end = Join("SLURM_JOB_END_TIME=", std::time(nullptr) + 5);
+  ExpectStoppedInTime(Run({}, {"SLURM_JOB_ID=123", end}),
+                      "what is left of Slurm job 123 (SLURM_JOB_END_TIME)");
+  EXPECT_THAT(Asked("squeue"), IsEmpty());
+}
+
+TEST_F(QueueTest, OfPbsWhatIsLeftComesFromQstat) {
+  Command("qstat",
+          "echo 'Job Id: 7.host'; echo '    Resource_List.walltime = 01:00:05'; "
+          "echo '    resources_used.walltime = 01:00:00'");
+  ExpectStoppedInTime(Run({}, {"PBS_JOBID=7.host"}),
+                      "Time limit: 0:00:05 from now, what is left of PBS job 7.host (qstat)");
+  EXPECT_THAT(Asked("qstat"), ElementsAre("-f 7.host"));
+}
+
+TEST_F(QueueTest, OfPbsWithoutQstatTheJobsWalltimeCounts) {
+  Command("qstat", "echo no such job; exit 1");
+  ExpectStoppedInTime(Run({}, {"PBS_JOBID=7.host", "PBS_WALLTIME=5"}), "(PBS_WALLTIME, ");
+}
+
+// A run of twenty iterations, which no limit stops.
+class ShortQueueTest : public QueueTest {
+ protected:
+  ShortQueueTest() {
+    job_.solver = Edited(job_.solver, "max_iter: 100000000", "max_iter: 20");
+    job_.Write();
+  }
+};
+
+TEST_F(ShortQueueTest, MaxWallNoneAsksNobody) {
+  Squeue("RUNNING", "0:01");
+  const Outcome outcome = Run({"--max_wall=none"}, {"SLURM_JOB_ID=123"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, Not(HasSubstr("Time limit")));
+  EXPECT_THAT(Asked("squeue"), IsEmpty());
+}
+
+TEST_F(ShortQueueTest, AQueueThatGivesNoTimeIsAWarning) {
+  Command("squeue", "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1");
+  const Outcome outcome = Run({}, {"SLURM_JOB_ID=123"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("How long Slurm job 123 may still run is not known: squeue "
+                                     "ended with code 1: slurm_load_jobs error: Invalid job id "
+                                     "specified. Give --max_wall"));
+}
+
+TEST_F(ShortQueueTest, AnUnlimitedJobHasNoLimit) {
+  Squeue("RUNNING", "UNLIMITED");
+  const Outcome outcome = Run({}, {"SLURM_JOB_ID=123"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("Time limit: none of Slurm job 123 (squeue)"));
+}
+
+TEST_F(ShortQueueTest, AFinishedRunIsNotQueuedAgain) {
+  Squeue("RUNNING", "1:00:00");
+  Command("scontrol", "");
+  EXPECT_EQ(Run({"--requeue"}, {"SLURM_JOB_ID=123"}).exit_code, 0);
+  EXPECT_EQ(Run({"--requeue", "--resume=auto"}, {"SLURM_JOB_ID=123"}).exit_code, 0);
+  EXPECT_THAT(Asked("scontrol"), IsEmpty());
+}
+
+TEST_F(ShortQueueTest, AFinishedRunOfRanksEndsAtOnce) {
+  ASSERT_EQ(Run({"--ranks=2", "--global_batch"}, {}).exit_code, 0);
+  std::filesystem::remove_all(job_.folder() / "data");
+  const Outcome outcome = Run({"--ranks=2", "--global_batch", "--resume=auto"}, {});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("Already at iteration 20 of 20: nothing is left to do"));
+}
+
+TEST_F(QueueTest, RequeueAsksSlurmOnceEverythingIsSaved) {
+  Squeue("RUNNING", "0:05");
+  Command("scontrol",
+          Join("ls '", job_.folder().path(), "' >> '", job_.folder().path(), "/there.asked'"));
+  const Outcome outcome = Run({"--requeue"}, {"SLURM_JOB_ID=123"});
+  EXPECT_EQ(outcome.exit_code, 75) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("--requeue: Slurm job 123 is queued again"));
+  EXPECT_THAT(Asked("scontrol"), ElementsAre("requeue 123"));
+  EXPECT_THAT(Asked("there"), testing::Contains(HasSubstr(".solverstate")));
+}
+
+TEST_F(QueueTest, OfRanksTheFirstAloneAsks) {
+  Squeue("RUNNING", "0:08");
+  Command("scontrol", "");
+  const Outcome outcome = Run({"--requeue", "--ranks=2", "--global_batch"}, {"SLURM_JOB_ID=123"});
+  EXPECT_EQ(outcome.exit_code, 75) << outcome.err;
+  EXPECT_THAT(Asked("scontrol"), ElementsAre("requeue 123"));
+}
+
+TEST_F(QueueTest, ACancelledJobIsNotQueuedAgain) {
+  Squeue("COMPLETING", "0:05");
+  Command("scontrol", "");
+  const Outcome outcome = Run({"--requeue"}, {"SLURM_JOB_ID=123"});
+  EXPECT_EQ(outcome.exit_code, 75) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("Slurm job 123 is COMPLETING already"));
+  EXPECT_THAT(Asked("scontrol"), IsEmpty());
+}
+
+TEST_F(QueueTest, ARefusedRequeueIsAWarning) {
+  Squeue("RUNNING", "0:05");
+  Command("scontrol", "echo 'Requested operation is presently disabled' >&2; exit 1");
+  const Outcome outcome = Run({"--requeue"}, {"SLURM_JOB_ID=123"});
+  EXPECT_EQ(outcome.exit_code, 75) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("was not queued again: scontrol ended with code 1: Requested "
+                                     "operation is presently disabled. Submit it again"));
+}
+
+TEST_F(QueueTest, OutsideOfSlurmRequeueIsAWarning) {
+  const Outcome outcome = Run({"--requeue", "--max_wall=5s"}, {});
+  EXPECT_EQ(outcome.exit_code, 75) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("--requeue: this is no Slurm job (SLURM_JOB_ID is not set)"));
+}
+
+// One command, run until it ends with 0, trains what one run without a limit does.
+TEST_F(QueueTest, AChainOfSlotsIsOneRunBitForBit) {
+  job_.solver = Edited(job_.solver, "max_iter: 100000000", "max_iter: 6000");
+  job_.solver = Edited(job_.solver, "test_interval: 100000000", "test_interval: 500");
+  job_.Write();
+  Job whole;
+  whole.solver = job_.solver;
+  whole.Write();
+  ASSERT_EQ(whole.Train().exit_code, 0);
+  int slots = 0, code = 75;
+  for (; slots < 60 && code == 75; ++slots) {
+    const Outcome outcome = Run({"--resume=auto", "--max_wall=4s"}, {});
+    code = outcome.exit_code;
+    ASSERT_THAT(code, testing::AnyOf(0, 75)) << outcome.err;
+  }
+  EXPECT_EQ(code, 0) << "after " << slots << " slots";
+  for (const char* name : {"snap_iter_6000.caffemodel", "snap_iter_6000.solverstate"}) {
+    EXPECT_TRUE(ReadText(job_.folder() / name) == ReadText(whole.folder() / name)) << name;
+  }
+}
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,215 @@
+#include "batch_job.h"
+
+#include <glog/logging.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <sstream>
+
+#include "trainer/base/command.h"
+#include "trainer/base/duration.h"
+#include "trainer/base/error.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+using std::chrono::seconds;
+using std::chrono::steady_clock;
+
+constexpr seconds kPatience{10};         // with a question to the queue
+constexpr seconds kRequeuePatience{60};  // with a controller that is busy
+
+// Programs are loaded within milliseconds of their start.
+const steady_clock::time_point g_start = steady_clock::now();
+
+std::optional<int64_t> WholeOf(std::string_view text) {
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+std::string Trimmed(const std::string& text) {
+  constexpr char kBlanks[] = " \t\r\n";
+  const size_t first = text.find_first_not_of(kBlanks);
+  if (first == std::string::npos) return "";
+  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
+}
+
+const char* Variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+TimeLeft AskSlurm(const std::string& id) {
+  const std::optional<int64_t> end = WholeOf(Variable("SLURM_JOB_END_TIME"));
+  if (end && *end > 0) {
+    const auto now =
+        std::chrono::duration_cast<seconds>(std::chrono::system_clock::now().time_since_epoch());
+    return {seconds(*end) - now, "SLURM_JOB_END_TIME", ""};
+  }
+  const CommandResult result = RunCommand({"squeue", "-h", "-j", id, "-o", "%L"}, kPatience);
+  if (!result.problem.empty()) return {std::nullopt, "squeue", result.problem};
+  return ReadSqueue(result.out);
+}
+
+TimeLeft AskPbs(const std::string& id) {
+  const CommandResult result = RunCommand({"qstat", "-f", id}, kPatience);
+  const TimeLeft told = result.problem.empty() ? ReadQstat(result.out)
+                                               : TimeLeft{std::nullopt, "qstat", result.problem};
+  if (told.time) return told;
+  const std::optional<int64_t> limit = WholeOf(Variable("PBS_WALLTIME"));
+  if (!limit || *limit <= 0) return told;
+  const auto used = std::chrono::duration_cast<seconds>(steady_clock::now() - g_start);
+  return {seconds(*limit) - used, "PBS_WALLTIME, as if the job had begun with this run", ""};
+}
+
+std::optional<seconds> OfFlag(const Flags& flags) {
+  const std::string& text = flags.Text("max_wall");
+  const std::optional<seconds> time = ParseWallTime(text);
+  if (!time || time->count() < 1) {
+    throw Error(ErrorCode::kUsage,
+                Join("--max_wall=", EscapeControl(text),
+                     ": a time is written 4:00:00, 1-12:00:00 (a day and a half), 90 (minutes), "
+                     "90m, 1h30m or 45s; none for no limit"));
+  }
+  return time;
+}
+
+}  // namespace
+
+std::string BatchJob::Name() const {
+  return Join(system == BatchSystem::kSlurm ? "Slurm job " : "PBS job ", EscapeControl(id));
+}
+
+BatchJob ReadBatchJob(const std::function<const char*(const char*)>& get) {
+  const std::pair<BatchSystem, const char*> known[] = {{BatchSystem::kSlurm, "SLURM_JOB_ID"},
+                                                       {BatchSystem::kSlurm, "SLURM_JOBID"},
+                                                       {BatchSystem::kPbs, "PBS_JOBID"}};
+  for (const auto& [system, name] : known) {
+    const char* const id = get(name);
+    if (id != nullptr && *id != '\0') return {system, id};
+  }
+  return {};
+}
+
+BatchJob ReadBatchJob() {
+  return ReadBatchJob([](const char* name) { return std::getenv(name); });
+}
+
+TimeLeft ReadSqueue(const std::string& out) {
+  const std::string text = Trimmed(out);
+  const std::optional<seconds> time = ParseWallTime(text);
+  if (time) return {time, "squeue", ""};
+  if (text == "UNLIMITED" || text == "NOT_SET") return {std::nullopt, "squeue", ""};
+  return {std::nullopt, "squeue",
+          Join("squeue answers '", EscapeControl(text.substr(0, 100)), "', which is no time")};
+}
+
+// Torque tells what is left in seconds; PBS the limit and, some minutes late, what was used.
+TimeLeft ReadQstat(const std::string& out) {
+  std::optional<seconds> limit, used;
+  std::istringstream lines(out);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t sign = line.find(" = ");
+    if (sign == std::string::npos) continue;
+    const std::string name = Trimmed(line.substr(0, sign)), value = Trimmed(line.substr(sign + 3));
+    if (name == "Walltime.Remaining") {
+      const std::optional<int64_t> left = WholeOf(value);
+      if (left) return {seconds(*left), "qstat", ""};
+    }
+    if (name == "Resource_List.walltime") limit = ParseWallTime(value);
+    if (name == "resources_used.walltime") used = ParseWallTime(value);
+  }
+  if (limit) return {*limit - used.value_or(seconds(0)), "qstat", ""};
+  return {std::nullopt, "qstat", "qstat tells no walltime of the job"};
+}
+
+TimeLeft AskQueue(const BatchJob& job) {
+  switch (job.system) {
+    case BatchSystem::kSlurm:
+      return AskSlurm(job.id);
+    case BatchSystem::kPbs:
+      return AskPbs(job.id);
+    case BatchSystem::kNone:
+      break;
+  }
+  return {};
+}
+
+Flag MaxWallFlag() {
+  return {.name = "max_wall",
+          .value = "TIME",
+          .help =
+              "save and end with exit code 75 before the process has run so long: 4:00:00, "
+              "1-12:00:00, 90 (minutes), 90m; none for no limit. Without the flag, in a job of "
+              "Slurm or PBS, before the job's time is over"};
+}
+
+Flag RequeueFlag() {
+  return {.name = "requeue",
+          .kind = FlagKind::kSwitch,
+          .help =
+              "when the run stops early, with everything saved, in a Slurm job: queue the job "
+              "again (scontrol requeue)"};
+}
+
+void CheckMaxWall(const Flags& flags) {
+  if (flags.Has("max_wall") && flags.Text("max_wall") != "none") OfFlag(flags);
+}
+
+std::optional<steady_clock::time_point> EndOfRun(const Flags& flags) {
+  if (flags.Text("max_wall") == "none") return std::nullopt;
+  const std::string then = "; the run saves and ends with 75 before that";
+  if (flags.Has("max_wall")) {
+    const seconds limit = *OfFlag(flags);
+    LOG(INFO) << "Time limit: " << WallTimeText(limit)
+              << " from the start of this process (--max_wall)" << then;
+    return g_start + limit;
+  }
+  const BatchJob job = ReadBatchJob();
+  if (job.system == BatchSystem::kNone) return std::nullopt;
+  const TimeLeft left = AskQueue(job);
+  if (left.time) {
+    LOG(INFO) << "Time limit: " << WallTimeText(*left.time) << " from now, what is left of "
+              << job.Name() << " (" << left.source << ")" << then
+              << "; --max_wall=none turns this off";
+    return steady_clock::now() + *left.time;
+  }
+  if (left.problem.empty()) {
+    LOG(INFO) << "Time limit: none of " << job.Name() << " (" << left.source << ")";
+  } else {
+    LOG(WARNING) << EscapeControl(
+        Join("How long ", job.Name(), " may still run is not known: ", left.problem,
+             ". Give --max_wall, or have the queue send ", "SIGUSR1 before the end"));
+  }
+  return std::nullopt;
+}
+
+void RequeueJob() {
+  const BatchJob job = ReadBatchJob();
+  if (job.system != BatchSystem::kSlurm) {
+    LOG(WARNING) << "--requeue: this is no Slurm job (SLURM_JOB_ID is not set), so nothing is "
+                    "queued again; run the same command again, by --resume=auto it goes on";
+    return;
+  }
+  const CommandResult state = RunCommand({"squeue", "-h", "-j", job.id, "-o", "%T"}, kPatience);
+  const std::string word = Trimmed(state.out);
+  if (state.problem.empty() && word != "RUNNING") {
+    LOG(INFO) << EscapeControl(
+        Join("--requeue: ", job.Name(), " is ", word.empty() ? "over" : word,
+             " already (cancelled, or queued again by the queue itself): it is left alone"));
+    return;
+  }
+  const CommandResult result = RunCommand({"scontrol", "requeue", job.id}, kRequeuePatience);
+  if (result.problem.empty()) {
+    LOG(INFO) << "--requeue: " << job.Name() << " is queued again";
+    return;
+  }
+  LOG(WARNING) << EscapeControl(Join("--requeue: ", job.Name(),
+                                     " was not queued again: ", result.problem,
+                                     ". Submit it again; by --resume=auto it ", "goes on"));
+}
+
+}  // namespace trainer

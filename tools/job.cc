@@ -1,0 +1,209 @@
+#include <algorithm>
+#include <iostream>
+
+#include "device_flags.h"
+#include "job_scripts.h"
+#include "plan_parts.h"
+#include "shared_flags.h"
+#include "trainer/base/duration.h"
+#include "trainer/base/error.h"
+#include "trainer/base/file.h"
+#include "trainer/base/text.h"
+#include "verb.h"
+
+namespace trainer {
+namespace {
+
+constexpr size_t kGiB = size_t{1} << 30;
+
+int CeilDiv(double amount, double unit) {
+  return static_cast<int>(std::min(1e6, amount / unit)) + 1;
+}
+
+// A core has enough to do with so many multiply-adds of a forward pass; with less, cores wait for
+// each other most of the time.
+int UsefulCores(int64_t macs) { return std::clamp(CeilDiv(static_cast<double>(macs), 5e7), 1, 32); }
+
+// Of a rank: what the plan counts, a quarter more for what it does not, and the program with its
+// libraries and batches.
+int MemoryGiB(const std::vector<PlannedPart>& parts, int ranks) {
+  double bytes = 0.5 * static_cast<double>(kGiB);
+  for (const PlannedPart& part : parts) bytes += 1.25 * static_cast<double>(part.bytes);
+  return CeilDiv(bytes * ranks, static_cast<double>(kGiB));
+}
+
+// Before the end of the time, for a program that could not ask the queue: two snapshots, one of
+// which is being written, on a slow disk.
+int WarningSeconds(const PlannedTotals& totals) {
+  const double bytes = static_cast<double>(totals.weights) * (1 + totals.states_per_weight);
+  return 30 + 30 * CeilDiv(2 * bytes / 50e6, 30);
+}
+
+// "net" of "models/net/solver.prototxt"; of a solver without a folder its own name.
+std::string NameOf(const std::string& solver) {
+  const std::string folder = FileNameOf(FolderOf(solver));
+  std::string name = folder.empty() || folder == "." ? FileNameOf(solver) : folder;
+  name = name.substr(0, name.find('.'));
+  for (char& letter : name) {
+    if (!std::isalnum(static_cast<unsigned char>(letter)) && letter != '_') letter = '-';
+  }
+  return name.empty() ? "train" : name;
+}
+
+// As a word of the shell.
+std::string Quoted(const std::string& text) {
+  const bool plain = std::ranges::all_of(text, [](unsigned char c) {
+    return std::isalnum(c) ||
+           std::string_view("._-/:=,+@%").find(static_cast<char>(c)) != std::string_view::npos;
+  });
+  if (plain && !text.empty()) return text;
+  std::string quoted = "'";
+  for (const char letter : text) {
+    quoted += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
+  }
+  return quoted + "'";
+}
+
+Flag Number(std::string_view name, std::string_view fallback, std::string_view help, int min) {
+  return {.name = name,
+          .kind = FlagKind::kWhole,
+          .value = "N",
+          .fallback = fallback,
+          .help = help,
+          .min = min,
+          .max = 100000};
+}
+
+class JobVerb final : public Verb {
+ public:
+  VerbDoc Doc() const override {
+    return {
+        .summary = "print a batch script that trains until the run is finished",
+        .usage = "trainer job --solver=FILE [--system=slurm|pbs|mpirun] [flags]",
+        .text =
+            "Asks for the memory that `trainer plan` counts, for as many cores as the net can "
+            "keep busy, and for a signal early enough for the last snapshot. The databases that "
+            "the net names must be there. The script runs the same command in each slot of time: "
+            "with --resume=auto it goes on where the one before stopped, and ends with 0 when all "
+            "is done; 75 and 82 have the job queued again.\n"
+            "scripts/jobs holds one of each kind; docs/clusters.md explains them.",
+        .examples =
+            "trainer job --solver=s.prototxt --time=4:00:00 > job.sh && sbatch job.sh\n"
+            "trainer job --solver=s.prototxt --nodes=2 --mpirun\n"
+            "trainer job --solver=s.prototxt --seeds=4\n"
+            "trainer job --solver=s.prototxt --system=pbs > job.pbs && qsub job.pbs\n"
+            "trainer job --solver=s.prototxt --system=mpirun --nodes=4 > run.sh",
+        .flags = {{.name = "solver", .value = "FILE", .help = "the solver", .required = true},
+                  {.name = "system",
+                   .value = "SYSTEM",
+                   .fallback = "slurm",
+                   .help = "slurm, pbs, or mpirun with a file of hosts",
+                   .choices = "slurm|pbs|mpirun"},
+                  Number("nodes", "1", "machines", 1),
+                  Number("ranks_per_node", "1", "ranks on each of them", 1),
+                  Number("cores", "0", "cores of a rank; 0: as many as the net keeps busy", 0),
+                  {.name = "time",
+                   .value = "TIME",
+                   .fallback = "4:00:00",
+                   .help = "of one slot: 4:00:00, 1-12:00:00, 90 (minutes), 90m"},
+                  {.name = "partition", .value = "NAME", .help = "of Slurm, to run in"},
+                  {.name = "mpirun",
+                   .kind = FlagKind::kSwitch,
+                   .help = "start Slurm's ranks with mpirun, where srun has no PMIx"},
+                  Number("seeds", "0", "an array of N runs with the seeds 1 to N (Slurm)", 0),
+                  {.name = "preemptable",
+                   .kind = FlagKind::kSwitch,
+                   .help = "more urgent jobs may end it at any time: snapshots by the clock"},
+                  {.name = "gpu", .kind = FlagKind::kSwitch, .help = "train on a GPU"},
+                  {.name = "container",
+                   .value = "IMAGE",
+                   .help = "run in this image of Apptainer, which holds the program"},
+                  SetFlag()},
+    };
+  }
+
+  int Run(const Flags& flags) override {
+    JobRequest job = ReadRequest(flags);
+    Refuse(job);
+    const SolverSpec spec = SolverOf(flags);
+    PlanTarget target;
+    target.device = MakeDevice();
+    const PlannedRun run = PlanRun(spec, target);
+    job.snapshot_prefix = Quoted(spec.proto.snapshot_prefix());
+    if (job.cores == 0) job.cores = UsefulCores(run.macs / job.ranks());
+    job.memory_gib = MemoryGiB(PartsOf(run.totals, target), job.ranks_per_node);
+    job.warning_seconds = WarningSeconds(run.totals);
+    std::cout << JobScript(job);
+    return 0;
+  }
+
+ private:
+  static JobRequest ReadRequest(const Flags& flags) {
+    JobRequest job;
+    const std::string& system = flags.Text("system");
+    if (system == "pbs") job.system = JobSystem::kPbs;
+    if (system == "mpirun") job.system = JobSystem::kMpirun;
+    job.solver = Quoted(flags.Text("solver"));
+    job.name = NameOf(flags.Text("solver"));
+    job.nodes = flags.Whole("nodes");
+    job.ranks_per_node = flags.Whole("ranks_per_node");
+    job.cores = flags.Whole("cores");
+    job.time = TimeOf(flags.Text("time"));
+    job.partition = Quoted(flags.Text("partition"));
+    if (!flags.Has("partition")) job.partition.clear();
+    job.mpirun = flags.Switch("mpirun");
+    job.seeds = flags.Whole("seeds");
+    job.preemptable = flags.Switch("preemptable");
+    job.gpu = flags.Switch("gpu");
+    if (flags.Has("container")) job.container = Quoted(flags.Text("container"));
+    for (const std::string& change : flags.Each("set")) job.changes.push_back(Quoted(change));
+    job.command = CommandOf(flags, job);
+    return job;
+  }
+
+  // As both systems read it.
+  static std::string TimeOf(const std::string& text) {
+    const auto time = ParseWallTime(text);
+    if (!time || time->count() < 60) {
+      throw Error(ErrorCode::kUsage,
+                  Join("--time=", EscapeControl(text),
+                       ": a time of a minute or more is written 4:00:00, 1-12:00:00 (a day and a "
+                       "half), 90 (minutes), 90m or 1h30m"));
+    }
+    return WallTimeText(*time);
+  }
+
+  static void Refuse(const JobRequest& job) {
+    const auto refuse = [](const char* flag, const char* why) {
+      throw Error(ErrorCode::kUsage, Join(flag, ": ", why));
+    };
+    const bool slurm = job.system == JobSystem::kSlurm;
+    if (!slurm && job.seeds > 0)
+      refuse("--seeds", "arrays are made for Slurm; take --system=slurm");
+    if (!slurm && job.mpirun) refuse("--mpirun", "it is for Slurm; the other systems have no srun");
+    if (!slurm && !job.partition.empty()) refuse("--partition", "it is for Slurm");
+    if (job.gpu && job.ranks() > 1) refuse("--gpu", "a run trains on one GPU, as one rank");
+  }
+
+  // The command line, with what differs from the usual.
+  static std::string CommandOf(const Flags& flags, const JobRequest& job) {
+    std::string text = Join("trainer job --solver=", job.solver);
+    const std::pair<const char*, const char*> usual[] = {
+        {"system", "slurm"}, {"nodes", "1"},    {"ranks_per_node", "1"}, {"cores", "0"},
+        {"time", "4:00:00"}, {"partition", ""}, {"seeds", "0"},          {"container", ""}};
+    for (const auto& [name, value] : usual) {
+      const std::string& given = flags.Text(name);
+      if (given != value) text += Join(" --", name, "=", Quoted(given));
+    }
+    for (const char* name : {"mpirun", "preemptable", "gpu"}) {
+      if (flags.Switch(name)) text += Join(" --", name);
+    }
+    for (const std::string& change : job.changes) text += " --set " + change;
+    return text;
+  }
+};
+
+const RegisterVerb<JobVerb> kJob("job");
+
+}  // namespace
+}  // namespace trainer

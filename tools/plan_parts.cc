@@ -1,0 +1,69 @@
+#include "plan_parts.h"
+
+#include "trainer/backend/plan_device.h"
+#include "trainer/solver/solver.h"
+#include "trainer/steps/step_rule.h"
+
+namespace trainer {
+
+size_t GradientBytes(const Net& net) {
+  int64_t count = 0;
+  for (const Param* param : net.params()) {
+    if (param->lr_mult != 0) count += ParamStore::Padded(param->count());
+  }
+  return static_cast<size_t>(count) * sizeof(float);
+}
+
+int SavedPerWeight(const caffe::SolverParameter& solver, int states) {
+  if (!SavesSnapshots(solver)) return 0;
+  return 1 + states + (solver.ema_decay() > 0 ? 1 : 0) + (solver.snapshot_diff() ? 1 : 0);
+}
+
+std::vector<PlannedPart> PartsOf(const PlannedTotals& totals, const PlanTarget& target) {
+  const auto times = [&](int numbers) { return totals.weights * static_cast<size_t>(numbers); };
+  std::vector<PlannedPart> parts = {
+      {"parameters", "parameters", totals.weights},
+      {"gradients", "gradients", totals.gradients},
+      {"rule_state", "rule state", times(totals.states_per_weight)},
+      {"values", "values of all nets", totals.values - totals.staged, true},
+  };
+  if (target.gpu) {
+    parts.push_back({"staging", "batches on their way", totals.staged, true});
+    if (target.estimated) {
+      parts.push_back({"context", "context and libraries (estimate)", kGpuContextBytes});
+    }
+  } else if (totals.saved_per_weight > 0) {
+    // In memory of the host, while the disk takes it.
+    parts.push_back({"snapshot", "copy for snapshots", times(totals.saved_per_weight)});
+  }
+  return parts;
+}
+
+PlannedRun PlanRun(const SolverSpec& spec, const PlanTarget& target) {
+  PlannedRun run;
+  ParamStore params(*target.device);
+  NetOptions options;
+  options.log = false;
+  options.plan_only = true;
+  options.training = true;
+  options.state = spec.train.state;
+  const auto add = [&](const Net& net) {
+    run.totals.values += net.memory_plan().arena_bytes;
+    run.totals.staged += StagedBytes(net);
+  };
+  const Net train(*spec.train.net, options, *target.device, params);
+  add(train);
+  for (int i = 0; i < train.NumLayers(); ++i) run.macs += train.GetLayer(i).Macs();
+  options.training = false;
+  for (const auto& test : spec.tests) {
+    options.state = test.state;
+    add(Net(*test.net, options, *target.device, params));
+  }
+  run.totals.weights = params.PlannedBytes();
+  run.totals.gradients = GradientBytes(train);
+  run.totals.states_per_weight = MakeStepRule(spec)->StatesPerWeight();
+  run.totals.saved_per_weight = SavedPerWeight(spec.proto, run.totals.states_per_weight);
+  return run;
+}
+
+}  // namespace trainer

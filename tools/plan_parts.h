@@ -1,0 +1,35 @@
+#pragma once
+// What a run holds in memory, by what it is for.
+
+#include <vector>
+
+#include "plan_gpu.h"
+#include "trainer/config/solver_spec.h"
+
+namespace trainer {
+
+// Bytes of the gradients of a training net.
+size_t GradientBytes(const Net& net);
+
+// How many numbers of a snapshot a weight has; 0 for a run without snapshots. `states`: those of
+// the update rule.
+int SavedPerWeight(const caffe::SolverParameter& solver, int states);
+
+struct PlannedTotals {
+  size_t weights = 0, gradients = 0;
+  int states_per_weight = 0, saved_per_weight = 0;
+  size_t values = 0;  // of all nets
+  size_t staged = 0;  // of those on their way to a GPU
+};
+
+std::vector<PlannedPart> PartsOf(const PlannedTotals& totals, const PlanTarget& target);
+
+// Of a whole run of `spec` on the target, and the multiply-adds of one forward pass of its training
+// net.
+struct PlannedRun {
+  PlannedTotals totals;
+  int64_t macs = 0;
+};
+PlannedRun PlanRun(const SolverSpec& spec, const PlanTarget& target);
+
+}  // namespace trainer
