@@ -1,5 +1,9 @@
+#include <algorithm>
 #include <iostream>
+#include <optional>
+#include <ranges>
 
+#include "link_file.h"
 #include "rank_flags.h"
 #include "stopwatch.h"
 #include "table.h"
@@ -47,6 +51,82 @@ class Values {
   void* data_;
 };
 
+// What was measured of one size, in milliseconds.
+struct Timed {
+  size_t bytes = 0;
+  Samples own, mpi;
+};
+
+// All ranks stand at the same point; rank 0 says whether to go on.
+bool Meet(ReplicaGroup& group, bool go_on = true) {
+  float stops = group.replica().rank == 0 && !go_on ? 1.0f : 0.0f;
+  group.Sum({&stops, 1});
+  return stops == 0;
+}
+
+// Sums of one size, ours and MPI's in turns. On a slow link the rounds end after some seconds.
+Timed MeasureSums(World& world, size_t bytes, int rounds) {
+  constexpr int kWarm = 2, kLeast = 3;
+  constexpr double kMostMs = 3000;
+  ReplicaGroup& group = world.group();
+  Values values(group, bytes);
+  Timed timed;
+  timed.bytes = bytes;
+  double spent = 0;
+  for (int round = 0; round < kWarm + rounds; ++round) {
+    values.Write(round);
+    if (!Meet(group, round < kWarm + kLeast || spent < kMostMs)) break;
+    const double time = TimeMs([&] { group.Sum(values.span()); });
+    values.Check(round);
+    spent += time;
+    if (round >= kWarm) timed.own.Add(time);
+    values.Write(round);
+    Meet(group);
+    const std::optional<double> mpi = world.AllReduceByMpi(values.span());
+    if (!mpi) continue;
+    values.Check(round);
+    spent += *mpi * 1000;
+    if (round >= kWarm) timed.mpi.Add(*mpi * 1000);
+  }
+  return timed;
+}
+
+// Work for one core that leaves the memory alone.
+double Spin(int64_t steps) {
+  double value = 1;
+  for (int64_t i = 0; i < steps; ++i) value = value * 0.999 + 0.001;
+  return value;
+}
+
+// Which part of its speed a rank loses while its gradients are on the way to other machines: what
+// computes within the time of a sum takes longer when one is under way.
+double MeasureOverlapCost(World& world, const Timed& sum) {
+  constexpr int kRounds = 9;
+  constexpr int64_t kProbe = 1'000'000;
+  if (world.machines() < 2) return 0;
+  ReplicaGroup& group = world.group();
+  Values values(group, sum.bytes), last(group, 64);
+  double sink = 0;
+  float steps = 0;
+  const double probe = TimeMs([&] { sink += Spin(kProbe); });
+  steps = static_cast<float>(kProbe * 0.6 * sum.own.Median() / std::max(1e-3, probe));
+  group.Broadcast({&steps, 1});
+  const auto spin = [&] { sink += Spin(static_cast<int64_t>(steps)); };
+  Samples alone, beside;
+  for (int round = 0; round < kRounds; ++round) {
+    Meet(group);
+    alone.Add(TimeMs(spin));
+    Meet(group);
+    group.OnReady(0, values.span());
+    group.OnReady(1, last.span());  // no neighbour, so that the first is sent
+    beside.Add(TimeMs(spin));
+    group.WaitFor(1);
+  }
+  if (sink == 0) return 0;  // the work is not left out
+  constexpr double kMost = 0.95;
+  return std::clamp(1 - alone.Median() / beside.Median(), 0.0, kMost);
+}
+
 class BenchComm final : public Verb {
  public:
   VerbDoc Doc() const override {
@@ -55,11 +135,14 @@ class BenchComm final : public Verb {
         .usage = "trainer bench-comm --ranks=N [flags]; mpirun -np N trainer bench-comm [flags]",
         .text =
             "Sums buffers of several sizes over all ranks, written anew before each sum, and "
-            "prints the median time and bytes of gradients per second. On one machine under "
-            "mpirun, MPI's own MPI_Allreduce is measured in turns with it.",
+            "prints the median time and bytes of gradients per second: through shared memory "
+            "within a machine, by messages between machines. Under mpirun, MPI's own "
+            "MPI_Allreduce is measured in turns with it. On a slow link a size gets fewer rounds "
+            "than --rounds. --json keeps what was measured for 'trainer plan --ranks'.",
         .examples =
             "trainer bench-comm --ranks=2\n"
-            "mpirun -np 2 trainer bench-comm --mib=64",
+            "mpirun -np 2 trainer bench-comm --mib=64\n"
+            "mpirun --host a,b trainer bench-comm --mib=16 --json=link.json",
         .flags = AllFlags(),
     };
   }
@@ -70,15 +153,22 @@ class BenchComm final : public Verb {
     if (world == nullptr) {
       throw Error(ErrorCode::kUsage, "bench-comm needs ranks: --ranks=2, mpirun or srun");
     }
-    Table table({"size", "sum, us", "GB/s", "MPI_Allreduce, us", "ratio"});
     const size_t most = static_cast<size_t>(flags.Whole("mib")) << 20;
-    for (size_t bytes = 4; bytes <= most; bytes *= bytes < (1 << 20) ? 8 : 4) {
-      table.Add(Measure(*world, bytes, flags.Whole("rounds")));
+    constexpr size_t kOverlapped = 4 << 20;  // bytes, at most
+    std::vector<Timed> all;
+    for (size_t bytes = 4; bytes <= most; bytes *= 4) {
+      all.push_back(MeasureSums(*world, bytes, flags.Whole("rounds")));
+    }
+    MeasuredSums measured = SumsOf(*world, all);
+    for (const Timed& timed : std::views::reverse(all)) {
+      if (timed.bytes > kOverlapped) continue;
+      measured.overlap_cost = MeasureOverlapCost(*world, timed);
+      break;
     }
     world->Finish();
-    if (world->group().replica().rank == 0) {
-      std::cout << world->Describe() << "\n" << table.ToString();
-    }
+    if (world->group().replica().rank != 0) return 0;
+    Print(*world, all, measured);
+    if (flags.Has("json")) WriteSums(flags.Text("json"), measured, MpiSeconds(all));
     return 0;
   }
 
@@ -96,36 +186,55 @@ class BenchComm final : public Verb {
                                 .value = "N",
                                 .fallback = "15",
                                 .help = "sums of each size",
-                                .min = 1}};
+                                .min = 1},
+                               {.name = "json",
+                                .value = "FILE",
+                                .help = "write what was measured, for 'trainer plan --link=FILE'"}};
     const std::vector<Flag> more = RankFlags();
     flags.insert(flags.end(), more.begin(), more.end());
     return flags;
   }
 
-  static std::vector<std::string> Measure(World& world, size_t bytes, int rounds) {
-    ReplicaGroup& group = world.group();
-    Values values(group, bytes);
-    Samples own, mpi;
-    bool has_mpi = true;
-    const auto meet = [&] {
-      float one = 1;
-      group.Sum({&one, 1});
-    };
-    for (int round = -2; round < rounds; ++round) {
-      values.Write(round + 2);
-      meet();
-      const double time = TimeMs([&] { group.Sum(values.span()); });
-      values.Check(round + 2);
-      if (round >= 0) own.Add(time);
-      if (!has_mpi) continue;
-      values.Write(round + 2);
-      meet();
-      const double mpi_time = TimeMs([&] { has_mpi = world.AllReduceByMpi(values.span()); });
-      if (has_mpi && round >= 0) mpi.Add(mpi_time);
+  static std::vector<double> MpiSeconds(const std::vector<Timed>& all) {
+    std::vector<double> seconds;
+    for (const Timed& timed : all) {
+      if (!timed.mpi.empty()) seconds.push_back(timed.mpi.Median() / 1000);
     }
-    const double us = own.Median() * 1000, mpi_us = mpi.Median() * 1000;
-    return {Bytes(bytes), Fixed(us, 1), Fixed(static_cast<double>(bytes) / us / 1000, 2),
-            mpi.empty() ? "-" : Fixed(mpi_us, 1), mpi.empty() ? "-" : Fixed(mpi_us / us, 2)};
+    return seconds;
+  }
+
+  static MeasuredSums SumsOf(World& world, const std::vector<Timed>& all) {
+    MeasuredSums measured;
+    measured.ranks = world.group().replica().count;
+    measured.machines = world.machines();
+    measured.ranks_per_machine = world.ranks_here();
+    for (const Timed& timed : all) {
+      measured.sums.push_back({static_cast<double>(timed.bytes), timed.own.Median() / 1000});
+    }
+    return measured;
+  }
+
+  static void Print(World& world, const std::vector<Timed>& all, const MeasuredSums& measured) {
+    Table table({"size", "sum, us", "GB/s", "MPI_Allreduce, us", "ratio"});
+    for (const Timed& timed : all) {
+      const double us = timed.own.Median() * 1000, mpi_us = timed.mpi.Median() * 1000;
+      table.Add({Bytes(timed.bytes), Fixed(us, 1),
+                 Fixed(static_cast<double>(timed.bytes) / us / 1000, 3),
+                 timed.mpi.empty() ? "-" : Fixed(mpi_us, 1),
+                 timed.mpi.empty() ? "-" : Fixed(mpi_us / us, 2)});
+    }
+    std::cout << Wrap(world.Describe(), 0) << "\n" << table.ToString();
+    const Cluster cluster = ClusterOf("measured", measured);
+    if (world.machines() > 1) {
+      std::cout << "between machines: " << Fixed(cluster.link.Latency(1) * 1e6, 1) << " us, "
+                << Fixed(cluster.link.BytesPerSecond() * 1e-9, 3)
+                << " GB/s each way; computing beside a sum is "
+                << Fixed(100 * measured.overlap_cost, 0) << " % slower\n";
+    } else {
+      std::cout << "in the machine: " << Fixed(cluster.inside.latency * 1e6, 1)
+                << " us, all ranks together move "
+                << Fixed(cluster.inside.bytes_per_second * 1e-9, 1) << " GB/s\n";
+    }
   }
 };
 

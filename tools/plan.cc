@@ -5,6 +5,7 @@
 #include "json.h"
 #include "plan_gpu.h"
 #include "plan_parts.h"
+#include "plan_ranks.h"
 #include "shared_flags.h"
 #include "table.h"
 #include "trainer/base/text.h"
@@ -198,7 +199,7 @@ class Plan final : public Verb {
  public:
   VerbDoc Doc() const override {
     return {
-        .summary = "show the addresses of a net's values in memory, without training",
+        .summary = "show the memory of a net's values, or how fast ranks would train it",
         .usage = "trainer plan (--solver=FILE | --model=FILE [--phase=TEST]) [flags]",
         .text =
             "Prints one line per value: its offset, its bytes, and the first and the last step "
@@ -209,20 +210,26 @@ class Plan final : public Verb {
             "--gpu plans for a GPU, also on a machine that has none. With its memory, or the "
             "number "
             "of a GPU that is there, it says whether the run fits and which batch would; the exit "
-            "code is 81 where it does not.",
+            "code is 81 where it does not.\n"
+            "--ranks predicts instead the time of an iteration on so many ranks, and what limits "
+            "it: one rank's work is measured here, given or estimated (--compute); the exchange "
+            "of gradients is played event by event over --link, and drawn for the last number.",
         .examples =
             "trainer plan --solver=models/lenet/solver.prototxt\n"
             "trainer plan --model=models/lenet/train_test.prototxt --phase=TEST\n"
-            "trainer plan --solver=s.prototxt --gpu=16GiB",
-        .flags = {{.name = "solver", .value = "FILE", .help = "plan all nets of this solver"},
-                  {.name = "model", .value = "FILE", .help = "plan this net"},
-                  PhaseFlag(),
-                  LevelFlag(),
-                  StageFlag(),
-                  SetFlag(),
-                  PlanGpuFlag(),
-                  JsonFlag(),
-                  MemoryFlag()},
+            "trainer plan --solver=s.prototxt --gpu=16GiB\n"
+            "trainer plan --solver=s.prototxt --ranks=2,4,8,16 --link=25GbE\n"
+            "trainer plan --solver=s.prototxt --ranks=4 --link=link.json",
+        .flags =
+            WithRanks({{.name = "solver", .value = "FILE", .help = "plan all nets of this solver"},
+                       {.name = "model", .value = "FILE", .help = "plan this net"},
+                       PhaseFlag(),
+                       LevelFlag(),
+                       StageFlag(),
+                       SetFlag(),
+                       PlanGpuFlag(),
+                       JsonFlag(),
+                       MemoryFlag()}),
     };
   }
 
@@ -230,11 +237,18 @@ class Plan final : public Verb {
     if (flags.Has("solver") == flags.Has("model")) {
       throw Error(ErrorCode::kUsage, "'trainer plan' needs either --solver=FILE or --model=FILE");
     }
+    if (flags.Has("ranks")) return PlanRanks(flags);
     const PlanTarget target = TargetOf(flags);
     return flags.Has("solver") ? PlanSolver(flags, target) : PlanModel(flags, target);
   }
 
  private:
+  static std::vector<Flag> WithRanks(std::vector<Flag> flags) {
+    const std::vector<Flag> more = PlanRanksFlags();
+    flags.insert(flags.end(), more.begin(), more.end());
+    return flags;
+  }
+
   static NetOptions Options(const Flags& flags, const caffe::NetState& state) {
     NetOptions options;
     options.state = state;

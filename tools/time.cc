@@ -4,9 +4,8 @@
 
 #include "device_flags.h"
 #include "shared_flags.h"
-#include "time_report.h"
+#include "time_measure.h"
 #include "trainer/base/text.h"
-#include "trainer/data/prefetcher.h"
 #include "trainer/net/net.h"
 #include "trainer/solver/solver.h"
 #include "verb.h"
@@ -14,93 +13,9 @@
 namespace trainer {
 namespace {
 
-// What is measured: a net, and perhaps the solver that owns it.
-struct Subject {
-  Net* net = nullptr;
-  Solver* solver = nullptr;
-  const Device* device = nullptr;
-  bool backward = false;
-};
-
-// So that gradients of passes without an update do not pile up.
-void ClearGradients(const Subject& subject) {
-  for (const Param* param : subject.net->params()) {
-    if (param->grad == nullptr) continue;
-    subject.device->Zero(param->grad, static_cast<size_t>(param->count()) * sizeof(float));
-  }
-}
-
-double WaitSeconds(const Net& net) {
-  double seconds = 0;
-  for (int i = 0; i < net.NumLayers(); ++i) {
-    const WaitCounters* waits = net.GetLayer(i).Waits();
-    if (waits != nullptr) seconds += waits->wait_seconds;
-  }
-  return seconds;
-}
-
-// The milliseconds until all that `work` queued is done.
-template <class F>
-double DoneMs(const Subject& subject, F&& work) {
-  return TimeMs([&] {
-    work();
-    subject.device->Synchronize();
-  });
-}
-
-void RunPass(const Subject& subject) {
-  subject.net->Forward();
-  if (subject.backward) subject.net->Backward();
-}
-
-// One pass with a clock around every layer.
-double MeasureLayers(const Subject& subject, Times& times) {
-  Net& net = *subject.net;
-  double forward = 0, backward = 0;
-  net.BeginPass();
-  for (int i = 0; i < net.NumLayers(); ++i) {
-    const double ms = DoneMs(subject, [&] { net.ForwardLayer(i); });
-    times.layers[static_cast<size_t>(i)].forward.Add(ms);
-    forward += ms;
-  }
-  for (int i = net.NumLayers(); subject.backward && i-- > 0;) {
-    const double ms = DoneMs(subject, [&] { net.BackwardLayer(i); });
-    times.layers[static_cast<size_t>(i)].backward.Add(net.RunsBackward(i) ? ms : 0);
-    backward += ms;
-  }
-  times.forward.Add(forward);
-  times.backward.Add(backward);
-  return forward + backward;
-}
-
-Times Measure(const Subject& subject, int iterations) {
-  Times times;
-  times.layers.resize(static_cast<size_t>(subject.net->NumLayers()));
-  LOG(INFO) << "Performing Forward";
-  LOG(INFO) << "Initial loss: " << subject.net->Forward();
-  LOG(INFO) << "Performing Backward";
-  if (subject.backward) subject.net->Backward();
-  ClearGradients(subject);
-  LOG(INFO) << "*** Benchmark begins ***";
-  LOG(INFO) << "Testing for " << iterations << " iterations.";
-  const double waited = WaitSeconds(*subject.net);
-  for (int i = 0; i < iterations; ++i) {
-    if (subject.solver != nullptr) {
-      times.step.Add(DoneMs(subject, [&] { subject.solver->Step(); }));
-    }
-    times.pass.Add(DoneMs(subject, [&] { RunPass(subject); }));
-    const double ms = MeasureLayers(subject, times);
-    ClearGradients(subject);
-    LOG(INFO) << "Iteration: " << i + 1 << " forward-backward time: " << ms << " ms.";
-  }
-  const int passes = subject.solver != nullptr ? 3 : 2;
-  times.wait_ms = 1e3 * (WaitSeconds(*subject.net) - waited) / (passes * iterations);
-  return times;
-}
-
 void Report(const Subject& subject, const Flags& flags) {
   const int iterations = flags.Whole("iterations");
-  Times times = Measure(subject, iterations);
+  Times times = MeasureTimes(subject, iterations);
   times.peak = MeasurePeak(*subject.device);
   if (subject.solver != nullptr) times.update_bytes = subject.solver->UpdateBytes();
   const Net& net = *subject.net;
@@ -147,19 +62,8 @@ class Time final : public Verb {
   }
 
  private:
-  // The solver without what is no part of a plain iteration.
-  static SolverSpec TrainingOnly(const Flags& flags) {
-    SolverSpec spec = SolverOf(flags);
-    spec.tests.clear();
-    spec.proto.set_snapshot(0);
-    spec.proto.set_snapshot_after_train(false);
-    spec.proto.set_display(0);
-    spec.proto.set_max_iter(std::max(spec.proto.max_iter(), flags.Whole("iterations") + 1));
-    return spec;
-  }
-
   static void TimeSolver(const Flags& flags) {
-    const SolverSpec spec = TrainingOnly(flags);
+    const SolverSpec spec = TrainingOnly(SolverOf(flags), flags.Whole("iterations") + 1);
     const std::unique_ptr<Device> device = MakeLoggedDevice(ChooseDevice(flags, spec));
     TrainOptions options;
     options.saves = false;

@@ -31,7 +31,7 @@ std::string Format(const char* format, double value) {
 }  // namespace
 
 ExchangeSpeed MeasureExchange(ReplicaGroup& group) {
-  constexpr size_t kBytes = 1 << 20, kAlignment = 64;
+  constexpr size_t kBytes = kSpeedBytes, kAlignment = 64;
   float one = 0;
   const double latency = Seconds(10, [&] { group.Sum({&one, 1}); });
   std::pmr::memory_resource* const memory =

@@ -6,27 +6,26 @@
 
 #include "add.h"
 #include "trainer/base/spin.h"
+#include "trainer/parallel/exchange_rules.h"
 
 namespace trainer {
 namespace {
 
 constexpr int kPieceTag = 1, kSumTag = 2;
-constexpr size_t kWhole = 4096;    // floats; below, one step of latency beats half the bytes
-constexpr size_t kPart = 1 << 19;  // floats at a time, which bounds the memory for pieces
 constexpr int64_t kBeatInterval = 5'000'000'000;  // nanoseconds
 
 }  // namespace
 
 void MpiLink::Sum(int lane, std::span<float> values) {
-  for (size_t begin = 0; begin < values.size(); begin += kPart) {
+  for (size_t begin = 0; begin < values.size(); begin += kPartFloats) {
     SumPart(partners_[static_cast<size_t>(lane)],
-            values.subspan(begin, std::min(kPart, values.size() - begin)));
+            values.subspan(begin, std::min(kPartFloats, values.size() - begin)));
   }
 }
 
 void MpiLink::SumPart(const std::vector<int>& ranks, std::span<float> values) {
   const size_t nodes = ranks.size();
-  const bool whole = values.size() <= kWhole;
+  const bool whole = values.size() <= kWholeFloats;
   const auto piece = [&](size_t node) {
     if (whole) return values;
     const size_t begin = values.size() * node / nodes;

@@ -5,12 +5,11 @@
 
 #include "add.h"
 #include "trainer/base/thread_team.h"
+#include "trainer/parallel/exchange_rules.h"
 
 namespace trainer {
 namespace {
 
-constexpr size_t kMailed =
-    1024;                     // floats of gradients, at most, that one stage sums faster than two
 constexpr size_t kLine = 16;  // floats in a cache line, so that no two ranks write to one
 
 // The part of `count` numbers that part `i` of `parts` has.
@@ -88,7 +87,7 @@ void NodeSum::BeginPart() {
     return;
   }
   const std::span<float> rest = values_.subspan(done_);
-  if (rest.size() > kMailed && !gradients_.Everywhere(rest).empty()) {
+  if (rest.size() > kMailedFloats && !gradients_.Everywhere(rest).empty()) {
     part_ = rest;
     stage_ = Stage::kReady;
   } else {

@@ -23,6 +23,7 @@ bool ThreadPump::Next(std::span<float>* values) {
 void ThreadPump::Serve(const std::function<void(const Error&)>& fail) {
   try {
     RunSums();
+    stopped_ = false;
     return;
   } catch (const EndedByPeer&) {
   } catch (const Error& error) {

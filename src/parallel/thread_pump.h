@@ -28,8 +28,8 @@ class ThreadPump final : public Pump {
   void Poll() override {}
   void WaitFor(uint64_t count) override;
 
-  // What the thread does: until Stop, or until a rank failed. `fail` is told of an error here, and
-  // ends the run.
+  // What the thread does: until Stop, after which it may be called again, or until a rank failed.
+  // `fail` is told of an error here, and ends the run.
   void Serve(const std::function<void(const Error&)>& fail);
   void Stop();
   // Whether the thread that trains waits, so that its core is free.

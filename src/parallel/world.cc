@@ -13,6 +13,7 @@
 #include "rank_cores.h"
 #include "thread_pump.h"
 #include "trainer/base/error.h"
+#include "trainer/base/spin.h"
 #include "trainer/base/text.h"
 #include "trainer/base/threads.h"
 #include "trainer/parallel/environment.h"
@@ -32,7 +33,9 @@ class WorldOfRanks final : public World {
   const std::vector<std::string>& names() const override { return place_.names; }
   std::string Describe() const override;
   const std::string& warning() const override { return warning_; }
-  bool AllReduceByMpi(std::span<float> values) override;
+  std::optional<double> AllReduceByMpi(std::span<float> values) override;
+  int machines() const override { return place_.map.nodes(); }
+  int ranks_here() const override { return block().locals(); }
   void Finish() override;
 
   // All that needs the other ranks.
@@ -44,8 +47,8 @@ class WorldOfRanks final : public World {
 
  private:
   RankSlot& slot() const { return place_.block->slot(place_.map.local); }
-  void ConnectMachines();
   void ShareCores();
+  void StartPump();
   void StopPump();
   void Tell(const Error& error) const;
 
@@ -109,10 +112,7 @@ WorldOfRanks::WorldOfRanks(Place place, std::unique_ptr<MpiThread> thread,
 
 void WorldOfRanks::Begin(const WorldSettings& settings) {
   if (mpi_ != nullptr) thread_->Run([&] { mpi_version_ = mpi_->Version(); });
-  if (link_ != nullptr) {
-    serving_ = true;
-    thread_->Start([this] { thread_pump_.Serve([this](const Error& e) { Tell(e); }); });
-  }
+  StartPump();
   ShareCores();
   speed_ = MeasureExchange(*exchange_);
   bucket_bytes_ = settings.bucket_bytes > 0 ? settings.bucket_bytes : BucketBytes(speed_);
@@ -154,10 +154,24 @@ std::string WorldOfRanks::Describe() const {
               DescribeBytes(bucket_bytes_));
 }
 
-bool WorldOfRanks::AllReduceByMpi(std::span<float> values) {
-  if (mpi_ == nullptr || serving_) return false;
-  thread_->Run([&] { mpi_->AllReduce(values); });
-  return true;
+// The thread that calls MPI leaves the sums for it.
+std::optional<double> WorldOfRanks::AllReduceByMpi(std::span<float> values) {
+  if (mpi_ == nullptr) return std::nullopt;
+  StopPump();
+  int64_t time = 0;
+  thread_->Run([&] {
+    const int64_t begin = MonotonicNs();
+    mpi_->AllReduce(values);
+    time = MonotonicNs() - begin;
+  });
+  StartPump();
+  return static_cast<double>(time) * 1e-9;
+}
+
+void WorldOfRanks::StartPump() {
+  if (link_ == nullptr) return;
+  serving_ = true;
+  thread_->Start([this] { thread_pump_.Serve([this](const Error& e) { Tell(e); }); });
 }
 
 void WorldOfRanks::StopPump() {

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,8 +32,11 @@ class World {
   virtual std::string Describe() const = 0;
   // A sentence when ranks share too few cores; else "".
   virtual const std::string& warning() const = 0;
-  // MPI's own sum, to compare with; false where there is no MPI.
-  virtual bool AllReduceByMpi(std::span<float> values) = 0;
+  // MPI's own sum, to compare with: the seconds that it took, or nothing where there is no MPI.
+  virtual std::optional<double> AllReduceByMpi(std::span<float> values) = 0;
+  // On how many machines the ranks are, and how many are on this one.
+  virtual int machines() const = 0;
+  virtual int ranks_here() const = 0;
   // Returns when all ranks have called it: what they had to do is done. Without it LeaveWorld (see
   // failure.h) ends the others.
   virtual void Finish() = 0;

@@ -1,0 +1,176 @@
+// `trainer plan --ranks` and `trainer bench-comm`, whose file it reads.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "job.h"
+#include "json_reader.h"
+
+namespace trainer {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::SizeIs;
+
+class PlanRanksTest : public testing::Test {
+ protected:
+  PlanRanksTest() { job_.Write(); }
+
+  Outcome Run(std::vector<std::string> command, const std::vector<std::string>& more = {}) const {
+    command.insert(command.end(), more.begin(), more.end());
+    return RunProgram(command, job_.options());
+  }
+  Outcome Plan(const std::vector<std::string>& more) const {
+    return Run({"plan", "--solver=solver.prototxt"}, more);
+  }
+  JsonValue PlanJson(std::vector<std::string> more) const {
+    more.push_back("--json");
+    const Outcome outcome = Plan(more);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return ReadJson(outcome.out);
+  }
+  void ExpectRefusal(const std::vector<std::string>& more, int code,
+                     const std::string& part) const {
+    const Outcome outcome = Plan(more);
+    EXPECT_EQ(outcome.exit_code, code) << outcome.err;
+    EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr(part)));
+  }
+
+  Job job_;
+};
+
+void ExpectLinesOf80(const std::string& text) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
+}
+
+TEST_F(PlanRanksTest, PredictsFromWhatIsMeasuredHere) {
+  const Outcome outcome = Plan({"--ranks=1,2,16", "--iterations=2"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("small: 16 images on each rank, 30.7 KiB of gradients"),
+                                 HasSubstr("compute (measured here, "),
+                                 HasSubstr("link: 10GbE, 25.0 us, 1.177 GB/s each way"),
+                                 HasSubstr("\nAn iteration on 16 ranks:\nforward  ")));
+  for (const char* row : {R"(\n +1 +1 +\d+\.\d\d +\S+ +100\.0 % +0\.00 +- +compute)",
+                          R"(\n +2 +2 +\d)", R"(\n +16 +16 +\d)", R"(\nbucket 1: 30\.7 KiB +=)"}) {
+    EXPECT_TRUE(Finds(outcome.out, row)) << row << "\n" << outcome.out;
+  }
+  ExpectLinesOf80(outcome.out);
+}
+
+// 7,840 weights and 10 biases, padded to 16, are 31,424 bytes: two steps of a half each at 50 us
+// and 117.7 MB/s behind backward; loss and wishes are one step of 4 bytes each.
+TEST_F(PlanRanksTest, PredictsTheTimeThatAHandComputes) {
+  const JsonValue json = PlanJson({"--ranks=2", "--compute=10", "--link=1GbE"});
+  EXPECT_EQ(json["images_per_rank"].number, 16);
+  ASSERT_THAT(json["slices"].items, SizeIs(1));
+  EXPECT_EQ(json["slices"][0]["bytes"].number, 31424);
+  const JsonValue& step = json["predictions"][0];
+  const double sum = 2 * (0.05 + 15712 / 117.7e3), one = 0.05 + 4 / 117.7e3;
+  EXPECT_NEAR(step["step_ms"].number, 10 + sum + 2 * one, 1e-6);
+  EXPECT_NEAR(step["images_per_s"].number, 32e3 / step["step_ms"].number, 1e-6);
+  EXPECT_EQ(step["limit"].text, "compute");
+}
+
+TEST_F(PlanRanksTest, CountsEveryPassOfAnIteration) {
+  const JsonValue once = PlanJson({"--ranks=2", "--compute=10"});
+  const JsonValue thrice = PlanJson({"--ranks=2", "--compute=10", "--set", "iter_size=3"});
+  EXPECT_EQ(thrice["images_per_rank"].number, 48);
+  EXPECT_GT(thrice["compute"]["forward_ms"].number, once["compute"]["forward_ms"].number);
+  EXPECT_LT(thrice["compute"]["backward_ms"].number, once["compute"]["backward_ms"].number);
+}
+
+TEST_F(PlanRanksTest, EstimatesAGpuThatIsNotThere) {
+  const Outcome outcome =
+      Plan({"--ranks=8,64", "--ranks_per_node=8", "--compute=h100", "--link=NDR"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("estimated for one H100 (no GPU was asked)"));
+  EXPECT_TRUE(Finds(outcome.out, R"(\n +64 +8 +0\.\d+ )")) << outcome.out;
+  ExpectLinesOf80(outcome.out);
+}
+
+TEST_F(PlanRanksTest, FitsTwoMeasuredRates) {
+  const JsonValue json =
+      PlanJson({"--ranks=2,4,8", "--compute=5", "--fit=2:320,4:620", "--link=25GbE"});
+  EXPECT_NEAR(json["predictions"][0]["images_per_s"].number, 320, 1);
+  EXPECT_NEAR(json["predictions"][1]["images_per_s"].number, 620, 1);
+  EXPECT_GT(json["jitter"].number, 0);
+  const double eight = json["predictions"][2]["images_per_s"].number;
+  EXPECT_GT(eight, 1100);
+  EXPECT_LT(eight, 1240);
+}
+
+TEST_F(PlanRanksTest, RefusesWhatMakesNoSense) {
+  ExpectRefusal({"--ranks=two"}, 64, "--ranks: 'two' is no number of ranks");
+  ExpectRefusal({"--ranks=2,0"}, 64, "--ranks: '0' is no number of ranks between 1 and 65536");
+  ExpectRefusal({"--ranks=2", "--link=10GbF"}, 64, "Did you mean '10GbE'? Known are 1GbE, ");
+  ExpectRefusal({"--ranks=2", "--compute=fast"}, 64, "one of V100, A100, H100, H200");
+  ExpectRefusal({"--ranks=2", "--compute=-1"}, 64, "give milliseconds");
+  ExpectRefusal({"--ranks=2", "--jitter=200"}, 64, "a percentage between 0 and 100");
+  ExpectRefusal({"--ranks=2", "--compute=5", "--fit=2:320"}, 64, "takes two measured rates");
+  ExpectRefusal({"--ranks=2", "--compute=5", "--fit=2:320,4:x"}, 64, "is not RANKS:IMAGES");
+  ExpectRefusal({"--ranks=2", "--compute=5", "--fit=2:100,4:300"}, 64, "no jitter between");
+}
+
+TEST_F(PlanRanksTest, RefusesAFileThatHoldsNoSums) {
+  const auto write = [&](const std::string& text) {
+    std::ofstream(job_.folder() / "link.json") << text;
+  };
+  const std::vector<std::string> plan = {"--ranks=2", "--compute=5", "--link=link.json"};
+  write("nothing");
+  ExpectRefusal(plan, 65,
+                "link.json: this is no JSON; this is to be a file of 'trainer bench-comm");
+  write("{\"kind\": \"cake\"}");
+  ExpectRefusal(plan, 65, "there are no sums over ranks");
+  const std::string start = "{\"kind\": \"sums over ranks\", \"ranks\": 2, \"machines\": 2, ";
+  write(start + "\"sums\": []}");
+  ExpectRefusal(plan, 65, "there is no number 'ranks_per_machine'");
+  write(start + "\"ranks_per_machine\": 1, \"overlap_cost\": 0, \"sums\": []}");
+  ExpectRefusal(plan, 65, "these are no sums of two ranks or more");
+  write(start + "\"ranks_per_machine\": 0, \"overlap_cost\": 0, \"sums\": []}");
+  ExpectRefusal(plan, 65, "'ranks_per_machine' is 0");
+}
+
+TEST_F(PlanRanksTest, TakesWhatBenchCommMeasured) {
+  const Outcome bench =
+      Run({"bench-comm", "--ranks=2", "--mib=1", "--rounds=3", "--json=link.json"});
+  ASSERT_EQ(bench.exit_code, 0) << bench.err;
+  EXPECT_TRUE(Finds(bench.out, R"(\n1\.00 MiB +\d+\.\d +\d+\.\d+ +- +-\n)")) << bench.out;
+  EXPECT_THAT(bench.out, HasSubstr("in the machine: "));
+  ExpectLinesOf80(bench.out);
+  const JsonValue sums = ReadJson(ReadText(job_.folder() / "link.json"));
+  EXPECT_EQ(sums["machines"].number, 1);
+  EXPECT_THAT(sums["sums"].items, SizeIs(10));  // 4 B, 16 B, ..., 1 MiB
+  const JsonValue json =
+      PlanJson({"--ranks=2", "--ranks_per_node=2", "--compute=10", "--link=link.json"});
+  EXPECT_GT(json["predictions"][0]["exposed_ms"].number, 0);
+}
+
+TEST_F(PlanRanksTest, TakesALinkBetweenMachines) {
+  if (std::system("mpirun --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "there is no mpirun";
+  const std::vector<std::string> command = {"bench-comm", "--mib=1", "--rounds=3",
+                                            "--json=link.json"};
+  RunOptions options = job_.options();
+  options.launcher = {"mpirun", "--allow-run-as-root", "--oversubscribe", "-np", "1",
+                      "-x",     "TRAINER_MACHINE=a",   ProgramPath()};
+  options.launcher.insert(options.launcher.end(), command.begin(), command.end());
+  options.launcher.insert(options.launcher.end(), {":", "-np", "1", "-x", "TRAINER_MACHINE=b"});
+  const Outcome bench = RunProgram(command, options);
+  ASSERT_EQ(bench.exit_code, 0) << bench.err;
+  // MPI's own sum is measured beside ours.
+  EXPECT_TRUE(Finds(bench.out, R"(\n1\.00 MiB +\d+\.\d +\d+\.\d+ +\d+\.\d +\d+\.\d\d\n)"))
+      << bench.out;
+  EXPECT_THAT(bench.out, HasSubstr("between machines: "));
+  const JsonValue json = PlanJson({"--ranks=2,4", "--compute=10", "--link=link.json"});
+  EXPECT_EQ(json["link"].text, "link.json");
+  EXPECT_GT(json["predictions"][1]["exposed_ms"].number, 0);
+}
+
+}  // namespace
+}  // namespace trainer

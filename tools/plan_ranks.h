@@ -1,0 +1,15 @@
+#pragma once
+// `trainer plan --ranks`: how fast several ranks would train.
+
+#include <vector>
+
+#include "flags.h"
+
+namespace trainer {
+
+std::vector<Flag> PlanRanksFlags();
+
+// Prints the prediction for the solver or net of the flags. Returns the exit code.
+int PlanRanks(const Flags& flags);
+
+}  // namespace trainer
