@@ -125,6 +125,7 @@ class Train final : public Verb {
     if (StartsRanks(flags)) return LaunchRanks(flags.Whole("ranks"));
     SignalWatch signals(ReadEffects(flags));
     World* const world = JoinRanks(flags, flags.Whole("lock_wait"));
+    const auto host = world == nullptr ? nullptr : ShareDatabases(*world, flags);
     const int code = RunRank(flags, signals, world);
     if (world != nullptr) world->Finish();
     return code;

@@ -38,6 +38,19 @@ TEST(RankEnvironmentTest, KnowsWhoStartedTheRanks) {
   EXPECT_EQ(own.fd, 17);
 }
 
+TEST(RankEnvironmentTest, KnowsHowManyRanksMpiMustFind) {
+  const RankEnvironment open_mpi =
+      Read({{"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_RANK", "1"}, {"PMIX_RANK", "1"}});
+  EXPECT_EQ(open_mpi.count, 2);
+  EXPECT_EQ(open_mpi.rank, 1);
+  EXPECT_EQ(open_mpi.count_variable, "OMPI_COMM_WORLD_SIZE");
+  EXPECT_EQ(Read({{"PMI_SIZE", "4"}, {"PMI_RANK", "3"}}).count_variable, "PMI_SIZE");
+  EXPECT_EQ(Read({{"PMI_SIZE", "4"}, {"PMI_RANK", "3"}}).rank, 3);
+  EXPECT_EQ(Read({{"PMIX_RANK", "0"}, {"SLURM_STEP_NUM_TASKS", "8"}}).count, 8);
+  EXPECT_EQ(Read({{"PMIX_RANK", "0"}}).count, 0);
+  EXPECT_EQ(Read({}).count, 1);
+}
+
 TEST(RankEnvironmentTest, WarnsOfTasksThatNothingJoins) {
   EXPECT_EQ(Read({{"SLURM_NTASKS", "1"}}).warning, "");
   EXPECT_THAT(Read({{"SLURM_NTASKS", "4"}}).warning, HasSubstr("srun --mpi=pmix trainer train"));
@@ -71,6 +84,14 @@ TEST(RankCoresTest, WarnOfRanksOnOneCore) {
   const std::string warning = CrowdWarning({Cores({0}), Cores({1}), Cores({1})}, {4, 5, 6});
   EXPECT_THAT(warning, HasSubstr("Ranks 5, 6 share 1 core"));
   EXPECT_THAT(warning, HasSubstr("--bind-to core"));
+}
+
+TEST(RankCoresTest, WarnOfAQuotaThatIsTooSmallForAllRanks) {
+  EXPECT_EQ(QuotaWarning(0, 4), "");
+  EXPECT_EQ(QuotaWarning(4, 4), "");
+  EXPECT_THAT(QuotaWarning(2, 4),
+              HasSubstr("The 4 ranks of this machine may use the time of 2 CPUs"));
+  EXPECT_THAT(QuotaWarning(1, 2), HasSubstr("start one, or ask for more CPUs"));
 }
 
 RankCard CardOf(const std::string& machine) {
