@@ -124,7 +124,7 @@ TEST(BucketSizeTest, HoldsEightTimesWhatTheLatencyCosts) {
 }
 
 TEST(BucketSizeTest, DescribesItself) {
-  EXPECT_EQ(Describe({2.1e-6, 9.34e9}), "2.1 us, 9.34 GB/s");
+  EXPECT_EQ(Describe({2.1e-6, 9.34e9}), "latency 2.1 us, 9.34 GB/s");
   EXPECT_EQ(DescribeBytes(65536), "64 KiB");
   EXPECT_EQ(DescribeBytes(25 << 20), "25 MiB");
 }

@@ -118,7 +118,7 @@ class RankDataTest : public RankJob {
   std::vector<int> Counts(int iteration) const {
     std::vector<int> counts;
     for (const float weight : Weights(Join("snap_iter_", iteration, ".caffemodel"))) {
-      counts.push_back(-static_cast<int>(weight));
+      counts.push_back(static_cast<int>(-std::lround(weight)));
     }
     return counts;
   }

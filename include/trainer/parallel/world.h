@@ -34,8 +34,8 @@ class World {
   // "rank 1 (node7, process 4711)", by rank.
   virtual const std::vector<std::string>& names() const = 0;
   virtual RankSeat seat() const = 0;
-  // How sums travel, for the log: "2 ranks on 1 machine; sums through shared memory (2 us, 9.1
-  // GB/s), gradients in buckets of 256 KiB".
+  // How sums travel, for the log: "2 ranks on 1 machine; sums through shared memory (latency
+  // 2 us, 9.1 GB/s), gradients in buckets of 256 KiB".
   virtual std::string Describe() const = 0;
   // A sentence when ranks share too few cores; else "".
   virtual const std::string& warning() const = 0;
