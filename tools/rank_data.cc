@@ -28,6 +28,8 @@ using google::protobuf::Message;
 
 constexpr size_t kSamples = 16;
 constexpr uint64_t kMaxList = 1 << 28;  // bytes, as the layers have it
+constexpr size_t kPartOfMany = 4096;    // bytes, of a file of a list
+constexpr size_t kPartOfOne = 1 << 18;
 
 uint32_t Sum(std::string_view text, uint32_t before) {
   return Crc32c(text.data(), text.size(), before);
@@ -38,15 +40,14 @@ std::string Hex(uint32_t sum) { return Join(std::hex, sum); }
 // The index of sample `i` among `count` things, the first and the last included.
 size_t SampleOf(size_t i, size_t count) { return i * (count - 1) / (kSamples - 1); }
 
-// The content of a file: of a large one, parts that are spread over it.
-uint32_t SumOfFile(const std::string& path, uint32_t sum) {
-  constexpr size_t kPart = 1 << 18;
+// The content of a file: of a large one, parts of `part_bytes` that are spread over it.
+uint32_t SumOfFile(const std::string& path, size_t part_bytes, uint32_t sum) {
   const FileHandle file = OpenForReading(path);
   const uint64_t bytes = FileSize(path);
-  const bool whole = bytes <= kPart * kSamples;
-  std::vector<char> part(kPart);
+  const bool whole = bytes <= part_bytes * kSamples;
+  std::vector<char> part(part_bytes);
   for (size_t i = 0; i < kSamples; ++i) {
-    const uint64_t at = whole ? i * kPart : SampleOf(i, bytes - kPart + 1);
+    const uint64_t at = whole ? i * part_bytes : SampleOf(i, bytes - part_bytes + 1);
     const ssize_t got = pread(file.get(), part.data(), part.size(), static_cast<off_t>(at));
     if (got < 0) throw Error(ErrorCode::kIo, {path}, "cannot read the file");
     sum = Crc32c(part.data(), static_cast<size_t>(got), sum);
@@ -106,7 +107,7 @@ void DescribeList(const std::string& path, const LayerSpec& layer, SourceFacts* 
   for (size_t i = 0; i < kSamples && !lines.empty(); ++i) {
     const std::string& line = lines[SampleOf(i, lines.size())];
     const std::string name = line.substr(0, line.find_last_of(" \t"));
-    sum = SumOfFile(layer.proto().image_data_param().root_folder() + name, sum);
+    sum = SumOfFile(layer.proto().image_data_param().root_folder() + name, kPartOfMany, sum);
   }
   facts->content = Join(lines.size(), " images, checksum of the list and of ",
                         std::min(kSamples, lines.size()), " images ", Hex(sum));
@@ -115,7 +116,8 @@ void DescribeList(const std::string& path, const LayerSpec& layer, SourceFacts* 
 void DescribeRows(const std::string& path, const LayerSpec& layer, SourceFacts* facts) {
   const std::vector<ListedHdf5> files = ReadHdf5List(path);
   uint32_t sum = Sum(ReadFile(path, kMaxList), 0);
-  for (size_t i = 0; i < kSamples; ++i) sum = SumOfFile(files[SampleOf(i, files.size())].path, sum);
+  for (size_t i = 0; i < kSamples; ++i)
+    sum = SumOfFile(files[SampleOf(i, files.size())].path, kPartOfMany, sum);
   if (files.size() <= kSamples && layer.proto().top_size() > 0) {
     facts->records = 0;
     for (const ListedHdf5& file : files) {
@@ -134,7 +136,7 @@ void Describe(const LayerSpec& layer, SourceFacts* facts) {
     if (IsDirectory(path)) return DescribeDatabase(path, facts);
     if (facts->is_source && layer.type() == "ImageData") return DescribeList(path, layer, facts);
     if (facts->is_source && layer.type() == "HDF5Data") return DescribeRows(path, layer, facts);
-    facts->content = Join(FileSize(path), " bytes, checksum ", Hex(SumOfFile(path, 0)));
+    facts->content = Join(FileSize(path), " bytes, checksum ", Hex(SumOfFile(path, kPartOfOne, 0)));
   } catch (const Error& error) {
     facts->content = Join("cannot be read (", error.what(), ")");
   }

@@ -27,6 +27,8 @@ std::pair<std::string, std::string> FirstDifference(const std::string& a, const 
     const bool a_more = static_cast<bool>(std::getline(a_lines, a_line));
     const bool b_more = static_cast<bool>(std::getline(b_lines, b_line));
     if (a_more && b_more && a_line == b_line) continue;
+    if (!a_more) a_line.clear();
+    if (!b_more) b_line.clear();
     const auto differs =
         static_cast<size_t>(std::ranges::mismatch(a_line, b_line).in1 - a_line.begin());
     return {a_more ? Quote(a_line, differs) : "nothing",
