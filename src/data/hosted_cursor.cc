@@ -15,6 +15,9 @@
 namespace trainer {
 namespace {
 
+// A host that ended says why itself, or whoever finds it dead: time for that comes first.
+constexpr std::chrono::seconds kTurn{1};
+
 struct Host {
   std::string name;
   std::chrono::milliseconds patience{0};
@@ -28,9 +31,11 @@ Host& TheHost() {
 int Connect(const std::string& path) {
   const int socket = ConnectToHost(TheHost().name);
   if (socket >= 0) return socket;
+  const int reason = errno;
+  std::this_thread::sleep_for(kTurn);
   throw Error(ErrorCode::kPeerLost, {path},
               Join("cannot reach the rank that reads this database for all ranks of this machine: ",
-                   std::generic_category().message(errno)));
+                   std::generic_category().message(reason)));
 }
 
 // The host is ahead of this cursor while it streams: what it sends lies in the socket until it is
@@ -142,9 +147,8 @@ class HostedCursor final : public Cursor {
                      " s (--peer_timeout)"));
   }
 
-  // Why it ended it says itself, or whoever finds it dead; this is for when nobody does.
   [[noreturn]] void FailEnded() const {
-    std::this_thread::sleep_for(std::chrono::seconds(1));
+    std::this_thread::sleep_for(kTurn);
     throw Error(ErrorCode::kPeerLost, {path()},
                 "the rank that read this database for all ranks of this machine has ended. Go on "
                 "from the newest snapshot (--resume=auto)");

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <thread>
 
 #include "bucket_size.h"
 #include "exchange.h"
 #include "mpi_link.h"
+#include "mpi_server.h"
 #include "mpi_thread.h"
 #include "own_pump.h"
 #include "place.h"
@@ -193,6 +195,15 @@ void WorldOfRanks::Abort(int code) {
   thread_->Run([&] { mpi_->Abort(code); });
 }
 
+[[noreturn]] void FailWithoutServer(const RankEnvironment& environment) {
+  throw Error(ErrorCode::kUnavailable,
+              Join("the variables of mpirun or srun are set (", environment.count_variable, "=",
+                   environment.count,
+                   ") and what set them has ended: they were handed down to this shell. Start the "
+                   "ranks anew with mpirun or srun; to train alone, unset ",
+                   environment.count_variable, " and PMIX_RANK"));
+}
+
 // Each of them would train a model of its own, and all write to one place.
 [[noreturn]] void FailAlone(const RankEnvironment& environment) {
   const std::string& variable = environment.count_variable;
@@ -218,6 +229,9 @@ World* JoinWorld(const WorldSettings& settings) {
     place = JoinOwn(environment);
   } else {
     if (!MpiLibrary::WhyNot().empty()) throw Error(ErrorCode::kUnavailable, MpiLibrary::WhyNot());
+    if (IsMpiServerGone([](const char* name) { return std::getenv(name); })) {
+      FailWithoutServer(environment);
+    }
     thread = std::make_unique<MpiThread>();
     thread->Run([&] {
       mpi = MpiLibrary::Start();

@@ -231,6 +231,19 @@ TEST_F(RankAgreementTest, RanksThatMpiDoesNotFindAreRefused) {
   }
 }
 
+// A shell that mpirun started may live longer than mpirun.
+TEST_F(RankAgreementTest, RanksWhoseLauncherHasEndedAreRefused) {
+  SKIP_WITHOUT_MPIRUN();
+  RunOptions options = job_.options();
+  options.launcher = {"sh", "-c",
+                      "mpirun --allow-run-as-root --oversubscribe -np 2 sh -c 'export -p "
+                      ">env$OMPI_COMM_WORLD_RANK'; . ./env0; exec \"$@\"",
+                      "sh"};
+  const Outcome outcome = RunProgram(job_.TrainCommand(), options);
+  EXPECT_EQ(outcome.exit_code, 69) << outcome.err;
+  EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr("what set them has ended")));
+}
+
 TEST_F(RankAgreementTest, AWorldOfOneRankTrainsAlone) {
   SKIP_WITHOUT_MPIRUN();
   const std::vector<std::string> one = {"mpirun", "--allow-run-as-root", "-np", "1"};
