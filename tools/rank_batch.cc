@@ -80,9 +80,10 @@ void ScaleRate(int ranks, caffe::SolverParameter* solver) {
     solver->set_warmup_iter(solver->max_iter() / 20);
     solver->set_warmup_lr(before);
   }
+  const int rise = std::max(solver->warmup_iter(), solver->rampup_interval());
   LOG(INFO) << "--scale_lr: base_lr is " << solver->base_lr() << ", " << ranks << " times "
-            << before << "; the rate rises to it over the first "
-            << std::max(solver->warmup_iter(), solver->rampup_interval()) << " iterations";
+            << before << "; the rate rises to it over the first " << rise
+            << (rise == 1 ? " iteration" : " iterations");
 }
 
 }  // namespace
@@ -103,7 +104,10 @@ void ScaleForRanks(const Flags& flags, const Replica& replica, SolverSpec* spec)
   LOG(INFO) << "Batch of an iteration: " << batch * passes * static_cast<uint64_t>(replica.count)
             << " (" << replica.count << " ranks, batch_size " << batch << " each"
             << (passes > 1 ? Join(", iter_size ", passes) : "") << "); base_lr "
-            << spec->proto.base_lr();
+            << spec->proto.base_lr()
+            << (global || scales ? ""
+                                 : ", the solver's for one rank's batch: --scale_lr adapts it, "
+                                   "--global_batch the batch");
 }
 
 }  // namespace trainer

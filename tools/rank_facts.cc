@@ -1,27 +1,21 @@
 // What ranks must have in common.
 
-#include <google/protobuf/descriptor.h>
+#include <glog/logging.h>
 #include <google/protobuf/text_format.h>
-#include <sys/stat.h>
 
-#include <filesystem>
 #include <fstream>
 
+#include "rank_data.h"
 #include "rank_flags.h"
 #include "trainer/base/crc32c.h"
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
 #include "trainer/base/threads.h"
-#include "trainer/config/prototxt.h"
 #include "trainer/config/resolved.h"
 #include "trainer/parallel/agreement.h"
 
 namespace trainer {
 namespace {
-
-namespace fs = std::filesystem;
-using google::protobuf::FieldDescriptor;
-using google::protobuf::Message;
 
 std::string Program() {
   std::ifstream file("/proc/self/exe", std::ios::binary);
@@ -31,41 +25,6 @@ std::string Program() {
     hash = Crc32c(part.data(), static_cast<size_t>(file.gcount()), hash);
   }
   return Join("trainer " TRAINER_VERSION ", checksum ", std::hex, hash);
-}
-
-// Bytes of a file, or of the files of a database that hold data.
-std::string SizeOf(const std::string& path) {
-  std::error_code error;
-  uintmax_t bytes = 0;
-  if (!fs::is_directory(path, error)) {
-    bytes = fs::file_size(path, error);
-    return error ? "cannot be read" : Join(bytes, " bytes");
-  }
-  for (const fs::directory_entry& entry : fs::directory_iterator(path, error)) {
-    const std::string name = entry.path().filename();
-    const bool holds_data = name == "data.mdb" || name.ends_with(".ldb") || name.ends_with(".sst");
-    if (holds_data) bytes += entry.file_size(error);
-  }
-  return Join(bytes, " bytes");
-}
-
-// A line for each file that a layer of the training net reads.
-std::string Data(const SolverSpec& spec) {
-  std::string lines;
-  for (const LayerSpec& layer : FilterLayers(*spec.train.net, spec.train.state)) {
-    std::vector<const FieldDescriptor*> fields;
-    const caffe::LayerParameter& proto = layer.proto();
-    proto.GetReflection()->ListFields(proto, &fields);
-    for (const FieldDescriptor* field : fields) {
-      if (field->is_repeated() || field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
-      const Message& param = proto.GetReflection()->GetMessage(proto, field);
-      const FieldDescriptor* const source = param.GetDescriptor()->FindFieldByName("source");
-      if (source == nullptr || !param.GetReflection()->HasField(param, source)) continue;
-      const std::string path = param.GetReflection()->GetString(param, source);
-      lines += Join(path, ": ", SizeOf(ResolvePath(path, layer.Where().file)), "\n");
-    }
-  }
-  return lines;
 }
 
 std::string Texts(const SolverSpec& spec) {
@@ -82,12 +41,21 @@ void RequireEqualRanks(World& world, const SolverSpec& spec, const Device& devic
                 "several ranks compute on the CPU alone in this build; leave out --gpu, or train "
                 "with one rank");
   }
+  const std::vector<SourceFacts> sources = DescribeSources(spec);
+  std::string data;
+  for (const SourceFacts& source : sources) data += Join(source.path, ": ", source.content, "\n");
   RequireAgreement(world.group(), world.names(),
                    {{"the program", Program()},
                     {"the solver and its nets", Texts(spec)},
-                    {"the data", Data(spec)},
+                    {"the data", data},
                     {"the number of threads", Join(AvailableThreads())},
                     {"the processor", device.Describe()}});
+  const auto ranks = static_cast<uint64_t>(world.group().replica().count);
+  const auto passes = static_cast<uint64_t>(spec.proto.iter_size());
+  for (const SourceFacts& source : sources) {
+    const std::string epoch = DescribeEpoch(source, source.batch_size * ranks * passes);
+    if (!epoch.empty()) LOG(INFO) << epoch;
+  }
 }
 
 }  // namespace trainer

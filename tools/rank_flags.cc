@@ -77,15 +77,15 @@ World* JoinRanks(const Flags& flags, int patience) {
   settings.warn_after = std::chrono::seconds(flags.Whole("peer_warning"));
   World* const world = JoinWorld(settings);
   if (world == nullptr) return nullptr;
-  if (world->group().replica().rank != 0) {
-    QuietLog();
-    return world;
-  }
+  const bool tells = world->group().replica().rank == 0;
+  if (!tells) QuietLog();
+  // Of its machine: warnings are logged by all ranks.
+  if (world->seat().local == 0 && !world->warning().empty()) LOG(WARNING) << world->warning();
+  if (!tells) return world;
   LOG(INFO) << world->Describe();
   constexpr size_t kMost = 64;
   const std::vector<std::string>& names = world->names();
   for (size_t i = 0; i < std::min(kMost, names.size()); ++i) LOG(INFO) << "  " << names[i];
-  if (!world->warning().empty()) LOG(WARNING) << world->warning();
   return world;
 }
 

@@ -1,11 +1,13 @@
 #pragma once
 // Several ranks that train together: their flags, and what they must agree on.
 
+#include <memory>
 #include <vector>
 
 #include "flags.h"
 #include "trainer/backend/device.h"
 #include "trainer/config/solver_spec.h"
+#include "trainer/data/record_host.h"
 #include "trainer/parallel/world.h"
 
 namespace trainer {
@@ -23,6 +25,10 @@ bool StartsRanks(const Flags& flags);
 // here on. Warns of tasks of a batch system that nothing joins. Null in a run alone. A rank may
 // wait `patience` seconds for something else before it is silent.
 World* JoinRanks(const Flags& flags, int patience = 0);
+
+// The first rank of each machine reads for all of it what one process at a time may open: its host,
+// which must live until World::Finish. Null on the others. Before anything is read.
+std::unique_ptr<RecordHost> ShareDatabases(World& world, const Flags& flags);
 
 // Makes of --global_batch and --scale_lr what the run uses, and logs its batch and rate. Throws
 // kUsage where a batch cannot be divided.

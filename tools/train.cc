@@ -138,6 +138,7 @@ class Train final : public Verb {
     SignalWatch signals(ReadEffects(flags));
     World* const world = JoinRanks(flags, flags.Whole("lock_wait"));
     const bool first = world == nullptr || world->group().replica().rank == 0;
+    const auto host = world == nullptr ? nullptr : ShareDatabases(*world, flags);
     const std::optional<SolveResult> result = RunRank(flags, signals, world);
     if (world != nullptr) world->Finish();
     if (result != SolveResult::kStopped) return 0;

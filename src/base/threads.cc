@@ -140,7 +140,9 @@ std::string DescribeThreads(const ThreadFacts& facts) {
   }
   reasons.push_back(Join("affinity mask of ", facts.mask, facts.mask == 1 ? " CPU" : " CPUs"));
   if (facts.quota > 0) {
-    reasons.push_back(Join("cgroup quota of ", facts.quota, facts.quota == 1 ? " CPU" : " CPUs"));
+    reasons.push_back(
+        Join("cgroup quota of ", facts.quota, facts.quota == 1 ? " CPU" : " CPUs",
+             facts.quota_ranks > 1 ? Join(" for ", facts.quota_ranks, " ranks") : ""));
   }
   if (facts.ranks > 1) reasons.push_back(Join("shared by ", facts.ranks, " ranks"));
   return Join(threads, threads == 1 ? " thread (" : " threads (", JoinList(reasons), ")");

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 
+#include "hosted_cursor.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
@@ -16,8 +17,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::map<std::string, std::string>& Markers() {
-  static std::map<std::string, std::string> markers;
+struct Marker {
+  std::string file;
+  CursorAccess access;
+};
+
+std::map<std::string, Marker>& Markers() {
+  static std::map<std::string, Marker> markers;
   return markers;
 }
 
@@ -60,14 +66,15 @@ void CheckEntries(const std::string& path) {
 
 }  // namespace
 
-void CursorMarkers::Add(const std::string& backend, const std::string& marker) {
-  Markers()[backend] = marker;
+void CursorMarkers::Add(const std::string& backend, const std::string& marker,
+                        CursorAccess access) {
+  Markers()[backend] = {marker, access};
 }
 
 std::string DetectBackend(const std::string& path) {
   for (const auto& [backend, marker] : Markers()) {
     std::error_code ignored;
-    if (fs::exists(fs::path(path) / marker, ignored)) return backend;
+    if (fs::exists(fs::path(path) / marker.file, ignored)) return backend;
   }
   return "";
 }
@@ -81,7 +88,7 @@ std::unique_ptr<Cursor> OpenCursor(const std::string& backend, const std::string
   CheckFolder(path);
   CheckEntries(path);
   std::error_code failure;
-  const std::string& marker = Markers().at(backend);
+  const auto& [marker, access] = Markers().at(backend);
   if (!fs::exists(fs::path(path) / marker, failure)) {
     if (failure) throw Error(ErrorCode::kNoPermission, {path}, "the folder may not be entered");
     const std::string other = DetectBackend(path);
@@ -91,6 +98,7 @@ std::unique_ptr<Cursor> OpenCursor(const std::string& backend, const std::string
                               : Join("the folder has no file ", marker, " and looks like an ",
                                      other, " database; write backend: ", other));
   }
+  if (access == CursorAccess::kExclusive && HasRecordHost()) return OpenHostedCursor(backend, path);
   return registry.Make(backend, path);
 }
 

@@ -44,6 +44,8 @@ class DatabaseSource final : public ImageSource {
     return epochs;
   }
 
+  void ReadsEvery(uint64_t count) override { cursor_->ReadsEvery(count); }
+
   std::string Key() const override { return std::string(cursor_->Key()); }
 
   void Seek(const Position& position) override {

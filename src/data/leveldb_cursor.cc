@@ -49,11 +49,13 @@ std::string HolderOf(const std::string& path) {
   const std::string reason = EscapeControl(status.ToString());
   if (Contains(reason, "lock " + path)) {
     const bool ours = Contains(reason, "already held by process");
-    throw Error(ErrorCode::kIo, {path},
-                Join(ours ? "a writer of this process" : HolderOf(path),
-                     " holds the database, and LevelDB lets one process in at a time: wait until "
-                     "it ends, or give each job a copy of the folder; LMDB takes many readers (",
-                     reason, ")"));
+    throw Error(
+        ErrorCode::kIo, {path},
+        Join(ours ? "a writer of this process" : HolderOf(path),
+             " holds the database, and LevelDB lets one process in at a time: wait until "
+             "it ends, or give each job a copy of the folder; LMDB takes many readers ('trainer "
+             "dataset copy' makes one of it) (",
+             reason, ")"));
   }
   if (Contains(reason, "Permission denied") || Contains(reason, "Read-only file system")) {
     throw Error(ErrorCode::kNoPermission, {path},
@@ -90,7 +92,7 @@ class SharedDb {
         FailOpen(path, status);
       }
     }
-    ++open.users;
+    users_ = ++open.users;
     db_ = open.db.get();
   }
 
@@ -105,6 +107,7 @@ class SharedDb {
   SharedDb& operator=(const SharedDb&) = delete;
 
   leveldb::DB* operator->() const { return db_; }
+  int users() const { return users_; }  // when this one came
 
  private:
   using Id = std::pair<dev_t, ino_t>;  // of the folder
@@ -124,6 +127,7 @@ class SharedDb {
 
   Id id_;
   leveldb::DB* db_ = nullptr;
+  int users_ = 0;
 };
 
 class LevelDbCursor final : public Cursor {
@@ -131,7 +135,9 @@ class LevelDbCursor final : public Cursor {
   explicit LevelDbCursor(const std::string& path) : Cursor(path), db_(path) {
     leveldb::ReadOptions read;
     read.verify_checksums = true;
-    read.fill_cache = false;  // each record is read once per epoch
+    // Each record is read once per epoch, but for ranks that read through this process: these go
+    // through the same blocks at about the same time.
+    read.fill_cache = db_.users() > 1;
     iterator_.reset(db_->NewIterator(read));
     SeekFirst();
   }
@@ -200,7 +206,7 @@ class LevelDbCursor final : public Cursor {
   std::string last_;  // key of the record before the current move, for messages
 };
 
-const RegisterCursor<LevelDbCursor> kLevelDb("LEVELDB", "CURRENT");
+const RegisterCursor<LevelDbCursor> kLevelDb("LEVELDB", "CURRENT", CursorAccess::kExclusive);
 
 }  // namespace
 }  // namespace trainer

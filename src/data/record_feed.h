@@ -21,7 +21,9 @@ class RecordFeed {
         batch_size_(batch_size),
         rank_(static_cast<uint64_t>(replica.rank)),
         count_(static_cast<uint64_t>(replica.count)),
-        keep_(keep && !source.RecordsStayValid()) {}
+        keep_(keep && !source.RecordsStayValid()) {
+    source_.ReadsEvery(count_);
+  }
 
   int64_t batch_size() const { return batch_size_; }
   int64_t slot() const { return slot_; }  // of the batch's next record; batch_size at its end

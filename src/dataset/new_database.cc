@@ -40,7 +40,11 @@ void NewDatabase::Put(int64_t number, const std::string& suffix, const caffe::Da
   }
   key = std::string(length - key.size(), '0') + key + suffix;
   datum.SerializeToString(&value_);
-  writer_->Put(key, value_);
+  Put(key, value_);
+}
+
+void NewDatabase::Put(std::string_view key, std::string_view value) {
+  writer_->Put(key, value);
   ++records_;
 }
 

@@ -10,6 +10,15 @@
 namespace trainer {
 namespace {
 
+// A line that differs from another one at `differs`, quoted: where it is long, what is about there.
+std::string Quote(const std::string& line, size_t differs) {
+  constexpr size_t kLongest = 200;
+  size_t begin = std::min(line.find_first_not_of(' '), line.size());
+  const bool is_far = differs > begin + kLongest / 2;
+  if (is_far) begin = std::min(differs - kLongest / 4, line.size());
+  return Join(is_far ? "'..." : "'", EscapeControl(line.substr(begin, kLongest)), "'");
+}
+
 // The first pair of lines that differ; a text that has ended gives "nothing".
 std::pair<std::string, std::string> FirstDifference(const std::string& a, const std::string& b) {
   std::istringstream a_lines(a), b_lines(b);
@@ -18,13 +27,12 @@ std::pair<std::string, std::string> FirstDifference(const std::string& a, const 
     const bool a_more = static_cast<bool>(std::getline(a_lines, a_line));
     const bool b_more = static_cast<bool>(std::getline(b_lines, b_line));
     if (a_more && b_more && a_line == b_line) continue;
-    const auto shown = [](bool more, const std::string& line) {
-      constexpr size_t kLongest = 200;
-      if (!more) return std::string("nothing");
-      const size_t begin = std::min(line.find_first_not_of(' '), line.size());
-      return "'" + EscapeControl(line.substr(begin, kLongest)) + "'";
-    };
-    return {shown(a_more, a_line), shown(b_more, b_line)};
+    if (!a_more) a_line.clear();
+    if (!b_more) b_line.clear();
+    const auto differs =
+        static_cast<size_t>(std::ranges::mismatch(a_line, b_line).in1 - a_line.begin());
+    return {a_more ? Quote(a_line, differs) : "nothing",
+            b_more ? Quote(b_line, differs) : "nothing"};
   }
 }
 

@@ -52,7 +52,7 @@ size_t BucketBytes(const ExchangeSpeed& speed) {
 }
 
 std::string Describe(const ExchangeSpeed& speed) {
-  return Format("%.3g us, ", speed.seconds * 1e6) +
+  return Format("latency %.3g us, ", speed.seconds * 1e6) +
          Format("%.3g GB/s", speed.bytes_per_second * 1e-9);
 }
 

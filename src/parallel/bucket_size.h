@@ -12,7 +12,10 @@ namespace trainer {
 // All ranks call it together; rank 0's clock counts.
 ExchangeSpeed MeasureExchange(ReplicaGroup& group);
 
-// "2.1 us, 9.3 GB/s"
+// Latency is then an eighth of a bucket's time, within 64 KiB and 64 MiB. Multiples of 64 KiB.
+size_t BucketBytes(const ExchangeSpeed& speed);
+
+// "latency 2.1 us, 9.3 GB/s"
 std::string Describe(const ExchangeSpeed& speed);
 // "256 KiB", "25 MiB"
 std::string DescribeBytes(size_t bytes);

@@ -13,13 +13,29 @@ using Get = std::function<const char*(const char*)>;
 
 int Number(const Get& get, const char* name) { return ParseThreadCount(get(name)); }
 
-// mpirun of Open MPI; MPICH's mpirun and srun --mpi=pmi2; srun --mpi=pmix.
-bool IsInMpiWorld(const Get& get) {
-  if (Number(get, "OMPI_COMM_WORLD_SIZE") > 0) return Number(get, "OMPI_COMM_WORLD_SIZE") > 1;
-  if (Number(get, "PMI_SIZE") > 0) return Number(get, "PMI_SIZE") > 1;
+// Sets count and its variable; whether MPI joins several ranks.
+bool IsInMpiWorld(const Get& get, RankEnvironment* found) {
+  // mpirun of Open MPI; MPICH's mpirun and srun --mpi=pmi2; srun --mpi=pmix
+  const auto says = [&](const char* name) {
+    found->count = Number(get, name);
+    found->count_variable = name;
+    return found->count > 0;
+  };
+  if (says("OMPI_COMM_WORLD_SIZE") || says("PMI_SIZE")) return found->count > 1;
   if (get("PMIX_RANK") == nullptr) return false;
-  const int tasks = Number(get, "SLURM_STEP_NUM_TASKS");
-  return tasks != 1;  // 0: another batch system, MPI will tell
+  says("SLURM_STEP_NUM_TASKS");
+  return found->count != 1;  // 0: another batch system, MPI will tell
+}
+
+int RankOf(const Get& get) {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"}) {
+    int rank = 0;
+    if (const char* const text = get(name);
+        text != nullptr && std::sscanf(text, "%d", &rank) == 1) {
+      return rank;
+    }
+  }
+  return 0;
 }
 
 std::string SlurmWarning(const Get& get) {
@@ -43,9 +59,12 @@ RankEnvironment ReadRankEnvironment(const Get& get) {
   const char* const own = get("TRAINER_WORLD");
   if (own != nullptr && std::sscanf(own, "%d:%d:%d", &found.rank, &found.count, &found.fd) == 3) {
     found.launcher = RankLauncher::kOwn;
-  } else if (IsInMpiWorld(get)) {
+  } else if (IsInMpiWorld(get, &found)) {
     found.launcher = RankLauncher::kMpi;
+    found.rank = RankOf(get);
   } else {
+    found.count = 1;
+    found.count_variable.clear();
     found.warning = SlurmWarning(get);
   }
   return found;

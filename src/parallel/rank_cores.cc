@@ -89,4 +89,14 @@ std::string CrowdWarning(const std::vector<CoreSet>& of_ranks, const std::vector
   return "";
 }
 
+std::string QuotaWarning(int quota, int ranks) {
+  if (quota == 0 || ranks <= quota) return "";
+  return Join(
+      "The ", ranks, " ranks of this machine may use the time of ", quota,
+      quota == 1 ? " CPU" : " CPUs",
+      " (the quota of their control group), so that the system stops each for a part of the "
+      "time, and the others wait for it: start ",
+      quota == 1 ? "one" : Join(quota, " ranks"), ", or ask for more CPUs");
+}
+
 }  // namespace trainer

@@ -23,5 +23,7 @@ int RanksOnCoresOf(const std::vector<CoreSet>& of_ranks, int own);
 // What to do about ranks that share cores which are too few for them; "" where none do. `ranks`
 // are their numbers.
 std::string CrowdWarning(const std::vector<CoreSet>& of_ranks, const std::vector<int>& ranks);
+// The same of the CPU time that the control group allows them together, in CPUs; 0: no limit.
+std::string QuotaWarning(int quota, int ranks);
 
 }  // namespace trainer

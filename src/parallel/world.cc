@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <thread>
 
 #include "bucket_size.h"
 #include "exchange.h"
 #include "mpi_link.h"
+#include "mpi_server.h"
 #include "mpi_thread.h"
 #include "own_pump.h"
 #include "place.h"
@@ -31,6 +33,9 @@ class WorldOfRanks final : public World {
 
   ReplicaGroup& group() override { return *exchange_; }
   const std::vector<std::string>& names() const override { return place_.names; }
+  RankSeat seat() const override {
+    return {place_.map.node, place_.map.local, place_.block->locals()};
+  }
   std::string Describe() const override;
   const std::string& warning() const override { return warning_; }
   std::optional<double> AllReduceByMpi(std::span<float> values) override;
@@ -139,6 +144,7 @@ void WorldOfRanks::ShareCores() {
   }
   ShareThreads(RanksOnCoresOf(of_ranks, place_.map.local), block().locals());
   warning_ = CrowdWarning(of_ranks, place_.map.own());
+  if (warning_.empty()) warning_ = QuotaWarning(ReadThreadFacts().quota, block().locals());
   if (!warning_.empty()) waiter_.SetCrowded();
 }
 
@@ -203,6 +209,26 @@ void WorldOfRanks::Abort(int code) {
   thread_->Run([&] { mpi_->Abort(code); });
 }
 
+[[noreturn]] void FailWithoutServer(const RankEnvironment& environment) {
+  throw Error(ErrorCode::kUnavailable,
+              Join("the variables of mpirun or srun are set (", environment.count_variable, "=",
+                   environment.count,
+                   ") and what set them has ended: they were handed down to this shell. Start the "
+                   "ranks anew with mpirun or srun; to train alone, unset ",
+                   environment.count_variable, " and PMIX_RANK"));
+}
+
+// Each of them would train a model of its own, and all write to one place.
+[[noreturn]] void FailAlone(const RankEnvironment& environment) {
+  const std::string& variable = environment.count_variable;
+  throw Error(ErrorCode::kUnavailable,
+              Join(variable, " says that ", environment.count,
+                   " ranks were started, but the MPI of this program finds this one alone: another "
+                   "MPI started them, or none. Start them with its own mpirun -np ",
+                   environment.count, ", with srun --mpi=pmix, or on one machine with --ranks=",
+                   environment.count, "; to train alone, unset ", variable));
+}
+
 }  // namespace
 
 World* World::Get() { return Own().get(); }
@@ -217,6 +243,9 @@ World* JoinWorld(const WorldSettings& settings) {
     place = JoinOwn(environment);
   } else {
     if (!MpiLibrary::WhyNot().empty()) throw Error(ErrorCode::kUnavailable, MpiLibrary::WhyNot());
+    if (IsMpiServerGone([](const char* name) { return std::getenv(name); })) {
+      FailWithoutServer(environment);
+    }
     thread = std::make_unique<MpiThread>();
     thread->Run([&] {
       mpi = MpiLibrary::Start();
@@ -226,7 +255,10 @@ World* JoinWorld(const WorldSettings& settings) {
         mpi->Finish();
       }
     });
-    if (mpi->count() == 1) return nullptr;
+    if (mpi->count() == 1) {
+      if (environment.count > 1) FailAlone(environment);
+      return nullptr;
+    }
   }
   place.block->slot(place.map.local).state = RankState::kJoined;
   Own() =
@@ -236,12 +268,18 @@ World* JoinWorld(const WorldSettings& settings) {
 }
 
 bool IsFirstToFail(int* code) {
+  // The same error may stop every machine, or every rank before it has joined the others: the first
+  // one's message comes first, and ends the run.
+  constexpr std::chrono::milliseconds kTurn{500};
   WorldOfRanks* const world = Own().get();
-  if (world == nullptr || world->finished()) return true;
-  if (world->place().map.node > 0) {
-    // The same error may stop every machine: the first one's message comes first, and ends the run.
-    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  if (world == nullptr) {
+    const RankEnvironment environment = ReadRankEnvironment();
+    const bool waits = environment.launcher == RankLauncher::kMpi && environment.rank > 0;
+    if (waits) std::this_thread::sleep_for(kTurn);
+    return true;
   }
+  if (world->finished()) return true;
+  if (world->place().map.node > 0) std::this_thread::sleep_for(kTurn);
   if (world->block().Claim({*code, world->place().replica.rank})) return true;
   *code = world->block().failure().code;
   return false;

@@ -101,6 +101,8 @@ TEST(ChooseThreadsTest, DividesWhatRanksShare) {
   EXPECT_EQ(ChooseThreads({.mask = 4, .quota = 8, .ranks = 1, .quota_ranks = 4}), 2);
   EXPECT_EQ(ChooseThreads({.mask = 16, .omp = 8, .ranks = 4, .quota_ranks = 4}), 4);
   EXPECT_EQ(ChooseThreads({.mask = 2, .quota = 1, .ranks = 4, .quota_ranks = 4}), 1);
+  EXPECT_EQ(DescribeThreads({.mask = 4, .quota = 2, .ranks = 1, .quota_ranks = 2}),
+            "1 thread (affinity mask of 4 CPUs, cgroup quota of 2 CPUs for 2 ranks)");
   EXPECT_EQ(DescribeThreads({.mask = 2, .ranks = 2, .quota_ranks = 2}),
             "1 thread (affinity mask of 2 CPUs, shared by 2 ranks)");
 }

@@ -138,6 +138,17 @@ TEST(AgreementTest, NamesTheRanksAndTheLinesThatDiffer) {
                                                   HasSubstr("has 'base_lr: 0.2'"))));
 }
 
+TEST(AgreementTest, ShowsWhereLongLinesDiffer) {
+  const RanksOutcome outcome = RunRanks(2, [](World& world) {
+    const std::string end = world.group().replica().rank == 0 ? "one" : "two";
+    RequireAgreement(world.group(), world.names(), {{"the data", std::string(500, 'x') + end}});
+    return Train(world, -1, [] {});
+  });
+  EXPECT_THAT(outcome.Errors(),
+              ElementsAre(AllOf(HasSubstr("has '...xxx"), HasSubstr("xxxone', rank 1 ("),
+                                HasSubstr("xxxtwo'"))));
+}
+
 TEST(AgreementTest, HandsOnATextOfRank0) {
   ExpectRanks(3, [](World& world) {
     const bool first = world.group().replica().rank == 0;

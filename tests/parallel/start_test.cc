@@ -38,6 +38,19 @@ TEST(RankEnvironmentTest, KnowsWhoStartedTheRanks) {
   EXPECT_EQ(own.fd, 17);
 }
 
+TEST(RankEnvironmentTest, KnowsHowManyRanksMpiMustFind) {
+  const RankEnvironment open_mpi =
+      Read({{"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_RANK", "1"}, {"PMIX_RANK", "1"}});
+  EXPECT_EQ(open_mpi.count, 2);
+  EXPECT_EQ(open_mpi.rank, 1);
+  EXPECT_EQ(open_mpi.count_variable, "OMPI_COMM_WORLD_SIZE");
+  EXPECT_EQ(Read({{"PMI_SIZE", "4"}, {"PMI_RANK", "3"}}).count_variable, "PMI_SIZE");
+  EXPECT_EQ(Read({{"PMI_SIZE", "4"}, {"PMI_RANK", "3"}}).rank, 3);
+  EXPECT_EQ(Read({{"PMIX_RANK", "0"}, {"SLURM_STEP_NUM_TASKS", "8"}}).count, 8);
+  EXPECT_EQ(Read({{"PMIX_RANK", "0"}}).count, 0);
+  EXPECT_EQ(Read({}).count, 1);
+}
+
 TEST(RankEnvironmentTest, WarnsOfTasksThatNothingJoins) {
   EXPECT_EQ(Read({{"SLURM_NTASKS", "1"}}).warning, "");
   EXPECT_THAT(Read({{"SLURM_NTASKS", "4"}}).warning, HasSubstr("srun --mpi=pmix trainer train"));
@@ -73,6 +86,14 @@ TEST(RankCoresTest, WarnOfRanksOnOneCore) {
   EXPECT_THAT(warning, HasSubstr("--bind-to core"));
 }
 
+TEST(RankCoresTest, WarnOfAQuotaThatIsTooSmallForAllRanks) {
+  EXPECT_EQ(QuotaWarning(0, 4), "");
+  EXPECT_EQ(QuotaWarning(4, 4), "");
+  EXPECT_THAT(QuotaWarning(2, 4),
+              HasSubstr("The 4 ranks of this machine may use the time of 2 CPUs"));
+  EXPECT_THAT(QuotaWarning(1, 2), HasSubstr("start one, or ask for more CPUs"));
+}
+
 RankCard CardOf(const std::string& machine) {
   RankCard card;
   machine.copy(card.machine, sizeof card.machine - 1);
@@ -103,7 +124,7 @@ TEST(BucketSizeTest, HoldsEightTimesWhatTheLatencyCosts) {
 }
 
 TEST(BucketSizeTest, DescribesItself) {
-  EXPECT_EQ(Describe({2.1e-6, 9.34e9}), "2.1 us, 9.34 GB/s");
+  EXPECT_EQ(Describe({2.1e-6, 9.34e9}), "latency 2.1 us, 9.34 GB/s");
   EXPECT_EQ(DescribeBytes(65536), "64 KiB");
   EXPECT_EQ(DescribeBytes(25 << 20), "25 MiB");
 }

@@ -119,7 +119,8 @@ TEST(UsageTest, RefusesArgumentsThatAreNoFlags) {
   ExpectRefused({"train", "solver.prototxt", "--solver=x"}, 64,
                 "unexpected argument 'solver.prototxt'");
   ExpectRefused({"train", "--solver=x", "--", "--gpu=0"}, 64, "unexpected argument '--gpu=0'");
-  ExpectRefused({"dataset"}, 64, "needs one of: cifar10, digits, idx, images, info, mean, pairs");
+  ExpectRefused({"dataset"}, 64,
+                "needs one of: cifar10, copy, digits, idx, images, info, mean, pairs");
   ExpectRefused({"dataset", "digit", "d"}, 64, "Did you mean 'digits'?");
   ExpectRefused({"dataset", "idx", "d"}, 64, "usage: trainer dataset idx IMAGES LABELS DB");
 }

@@ -41,6 +41,10 @@ class Cursor {
   // Goes to the first record whose key is not less. Without one it returns false and stays.
   virtual bool SeekAtLeast(std::string_view key) = 0;
 
+  // From here on each `count`-th record is looked at, and of the others keys alone: what a cursor
+  // that reads ahead goes by.
+  virtual void ReadsEvery(uint64_t count) { static_cast<void>(count); }
+
   // How many records there are, where that is known without reading them; else -1.
   virtual int64_t Count() const { return -1; }
 
@@ -51,7 +55,8 @@ class Cursor {
 using CursorRegistry = Registry<Cursor, const std::string&>;
 
 // Opens the database in folder `path` read only, at its first record. `backend` is a name that
-// data_param takes: "LMDB", "LEVELDB". One database may be open several times in this process.
+// data_param takes: "LMDB", "LEVELDB". One database may be open several times in this process; of
+// ranks see record_host.h.
 //
 // Throws kNoInput: no such folder, or no database in it (saying whose it is, if another backend's).
 // kNoPermission: it may not be read. kIo: another process holds it (LevelDB). kData: empty,
@@ -61,16 +66,20 @@ std::unique_ptr<Cursor> OpenCursor(const std::string& backend, const std::string
 // The backend whose marker file is in the folder, or "".
 std::string DetectBackend(const std::string& path);
 
+// Whether one process at a time may open a database.
+enum class CursorAccess { kShared, kExclusive };
+
 // const RegisterCursor<LmdbCursor> kLmdb("LMDB", "data.mdb");  the file that marks its folders
 struct CursorMarkers {
-  static void Add(const std::string& backend, const std::string& marker);
+  static void Add(const std::string& backend, const std::string& marker, CursorAccess access);
 };
 template <std::constructible_from<const std::string&> T>
 struct RegisterCursor {
-  RegisterCursor(const std::string& backend, const std::string& marker) {
+  RegisterCursor(const std::string& backend, const std::string& marker,
+                 CursorAccess access = CursorAccess::kShared) {
     CursorRegistry::Get().Add(
         backend, [](const std::string& path) { return std::unique_ptr<Cursor>(new T(path)); });
-    CursorMarkers::Add(backend, marker);
+    CursorMarkers::Add(backend, marker, access);
   }
 };
 

@@ -64,6 +64,9 @@ class RecordSource {
   // Goes on by `count` records. Returns how many epochs ended on the way.
   virtual uint64_t Advance(uint64_t count) = 0;
 
+  // As Cursor::ReadsEvery.
+  virtual void ReadsEvery(uint64_t count) { static_cast<void>(count); }
+
   // Of a snapshot: the current record, by which a later run finds it.
   virtual std::string Key() const = 0;
   // The position before anything is read.

@@ -50,6 +50,11 @@ Cifar10Files WriteCifar10(const std::string& batches, const std::string& folder,
 int64_t WritePairs(const std::string& database, const std::string& pairs,
                    const std::string& backend = "LMDB", uint64_t seed = 1);
 
+// The records of a database, with their keys, in another one, whose kind may be another. Returns
+// their number. Errors also: those of OpenCursor.
+int64_t CopyDatabase(const std::string& database, const std::string& copy,
+                     const std::string& backend = "LMDB");
+
 // The kind of database in the folder. Throws kNoInput when it is a folder without one; LMDB for a
 // path that is no folder.
 std::string BackendOf(const std::string& path);

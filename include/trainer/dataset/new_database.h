@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "datum.pb.h"
@@ -25,6 +26,8 @@ class NewDatabase {
   void Put(const caffe::Datum& datum) { Put(records_, "", datum); }
   // The same with a number of the caller's, and a suffix of the key.
   void Put(int64_t number, const std::string& suffix, const caffe::Datum& datum);
+  // A record as it is stored.
+  void Put(std::string_view key, std::string_view value);
   void Finish();
 
   int64_t records() const { return records_; }

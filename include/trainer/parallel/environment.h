@@ -10,10 +10,12 @@ enum class RankLauncher { kNone, kOwn, kMpi };
 
 struct RankEnvironment {
   RankLauncher launcher = RankLauncher::kNone;
-  // Of the own launcher (see launch.h).
+  // What the launcher says. Of MPI only this is believed: that a process of rank 0 is the first to
+  // tell of an error, and that one of several ranks must find the others.
   int rank = 0;
-  int count = 1;
-  int fd = -1;
+  int count = 1;               // 0: it does not say
+  std::string count_variable;  // which says the count of ranks that MPI joins
+  int fd = -1;                 // of the own launcher (see launch.h)
   // A sentence for the log where a batch system started or reserved several tasks and nothing joins
   // them; else "".
   std::string warning;

@@ -17,6 +17,13 @@ struct WorldSettings {
   std::chrono::milliseconds peer_timeout{600'000};  // after which the run ends
 };
 
+// Where a rank is: ranks of one machine share its memory.
+struct RankSeat {
+  int machine = 0;  // from 0, in the order of their first ranks
+  int local = 0;    // its number on the machine
+  int locals = 1;   // ranks of the machine
+};
+
 // One per process. Made and used by the thread that trains.
 class World {
  public:
@@ -27,8 +34,9 @@ class World {
   virtual ReplicaGroup& group() = 0;
   // "rank 1 (node7, process 4711)", by rank.
   virtual const std::vector<std::string>& names() const = 0;
-  // How sums travel, for the log: "2 ranks on 1 machine; sums through shared memory (2 us, 9.1
-  // GB/s), gradients in buckets of 256 KiB".
+  virtual RankSeat seat() const = 0;
+  // How sums travel, for the log: "2 ranks on 1 machine; sums through shared memory (latency
+  // 2 us, 9.1 GB/s), gradients in buckets of 256 KiB".
   virtual std::string Describe() const = 0;
   // A sentence when ranks share too few cores; else "".
   virtual const std::string& warning() const = 0;

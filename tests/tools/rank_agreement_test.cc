@@ -1,0 +1,274 @@
+// Ranks that mpirun started unlike each other, on one machine and on two: all end at once, with one
+// message that names the difference and one exit code.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <ostream>
+#include <thread>
+
+#include "rank_job.h"
+#include "trainer/data/cursor.h"
+#include "trainer/dataset/db_writer.h"
+
+namespace trainer {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// What rank 1 does before it becomes the program "$@"; the folder "other" is a copy of the job that
+// the test changed.
+struct Unlike {
+  const char* name;
+  const char* shell;
+  int code;
+  std::vector<std::string> parts;  // of the message
+};
+
+std::ostream& operator<<(std::ostream& out, const Unlike& unlike) { return out << unlike.name; }
+
+const Unlike kUnlike[] = {
+    {"ANet",
+     "cd other; sed -i 's/num_output: 500/num_output: 40/' net.prototxt",
+     76,
+     {"do not agree on the solver and its nets: rank 0 (", "has 'num_output: 500', rank 1 (",
+      "has 'num_output: 40'"}},
+    {"ASeed",
+     "set -- \"$@\" --set random_seed=8",
+     76,
+     {"has 'random_seed: 7', rank 1 (", "has 'random_seed: 8'"}},
+    {"ABatch", "set -- \"$@\" --global_batch", 76, {"has 'batch_size: 16'", "has 'batch_size: 8'"}},
+    {"ADataSetOfTheSameSize",
+     "cd other; rm -r data/train_lmdb; cp -r data/same_size data/train_lmdb",
+     76,
+     {"do not agree on the data: rank 0 (", "'data/train_lmdb: 100 records '00000000' to "}},
+    {"ASmallerDataSet",
+     "cd other; rm -r data/train_lmdb; cp -r data/smaller data/train_lmdb",
+     76,
+     {"'data/train_lmdb: 100 records", "'data/train_lmdb: 90 records"}},
+    {"NoDataSet",
+     "cd other; rm -r data/train_lmdb",
+     76,
+     {"'data/train_lmdb: 100 records", "'data/train_lmdb: cannot be read (", "no such database"}},
+    {"AnUnreadableDataSet",
+     "cd other; head -c 100 data/train_lmdb/data.mdb > x; mv x data/train_lmdb/data.mdb",
+     76,
+     {"'data/train_lmdb: 100 records", "'data/train_lmdb: cannot be read ("}},
+    {"AProgram",
+     "cp \"$1\" other/trainer; printf x >> other/trainer; shift; set -- ./other/trainer \"$@\"",
+     76,
+     {"do not agree on the program: rank 0 (", "checksum"}},
+    {"NoSolver", "cd other; rm solver.prototxt", 66, {"rank 1 (", "solver.prototxt: cannot open"}},
+    {"ABadNet",
+     "cd other; echo 'layer { typ: 1 }' >> net.prototxt",
+     78,
+     {"rank 1 (", "net.prototxt:"}},
+    {"AFlag", "set -- \"$@\" --bogus", 64, {"has no flag --bogus"}},
+    {"NoMpi",
+     "echo junk > other/libmpi.so.40; export LD_LIBRARY_PATH=$PWD/other",
+     69,
+     {"these ranks need MPI, which cannot be opened"}},
+};
+
+class RankAgreementTest : public RankJob {
+ protected:
+  RankAgreementTest() { MakeOther(); }
+
+  void MakeOther() const {
+    const std::string folder = job_.folder().path();
+    fs::remove_all(folder + "/other");
+    fs::create_directory(folder + "/other");
+    for (const char* file : {"net.prototxt", "solver.prototxt"}) {
+      fs::copy_file(folder + "/" + file, folder + "/other/" + file);
+    }
+    fs::copy(folder + "/data", folder + "/other/data", fs::copy_options::recursive);
+  }
+
+  void MakeOtherData(const std::string& name, const std::string& flag, const std::string& train) {
+    const Outcome made = RunProgram(
+        {"dataset", "digits", "more", flag, "--test=1", "--train=" + train}, job_.options());
+    ASSERT_EQ(made.exit_code, 0) << made.err;
+    fs::rename(job_.folder() / "more/train_lmdb", job_.folder() / "other/data/" + name);
+    fs::remove_all(job_.folder() / "more");
+  }
+
+  // Two ranks, of which rank 1 does `shell` first; `machines`: on machines of their own.
+  Outcome RunUnlike(const std::string& shell, bool machines,
+                    const std::vector<std::string>& more = {}) {
+    const std::string script =
+        std::string(machines ? "export TRAINER_MACHINE=m$OMPI_COMM_WORLD_RANK; " : "") +
+        "if [ $OMPI_COMM_WORLD_RANK = 1 ]; then " + shell + "; fi; exec \"$@\"";
+    const auto begin = std::chrono::steady_clock::now();
+    Outcome outcome = Train(more, {"mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to",
+                                   "none", "-np", "2", "sh", "-c", script, "sh"});
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
+    return outcome;
+  }
+};
+
+#define SKIP_WITHOUT_MPIRUN()                                 \
+  if (std::system("mpirun --version >/dev/null 2>&1") != 0) { \
+    GTEST_SKIP() << "there is no mpirun here";                \
+  }
+
+class UnlikeRanksTest : public RankAgreementTest, public testing::WithParamInterface<Unlike> {};
+
+TEST_P(UnlikeRanksTest, EndWithTheDifferenceInOneMessage) {
+  SKIP_WITHOUT_MPIRUN();
+  const Unlike& unlike = GetParam();
+  for (const bool machines : {false, true}) {
+    MakeOther();
+    if (std::string(unlike.shell).find("data/") != std::string::npos) {
+      MakeOtherData("same_size", "--seed=9", "100");
+      MakeOtherData("smaller", "--seed=1", "90");
+    }
+    const Outcome outcome = RunUnlike(unlike.shell, machines);
+    EXPECT_EQ(outcome.exit_code, unlike.code) << outcome.err;
+    ASSERT_EQ(outcome.Errors().size(), 1u) << outcome.err;
+    for (const std::string& part : unlike.parts) {
+      EXPECT_THAT(outcome.Errors()[0], HasSubstr(part));
+    }
+    EXPECT_THAT(job_.Files("."), testing::IsEmpty());
+    EXPECT_THAT(job_.Files("snap"), testing::IsEmpty());
+  }
+}
+
+std::string NameOf(const testing::TestParamInfo<Unlike>& info) { return info.param.name; }
+
+INSTANTIATE_TEST_SUITE_P(By, UnlikeRanksTest, testing::ValuesIn(kUnlike), NameOf);
+
+// On one machine ranks share its cores, and have equal shares.
+TEST_F(RankAgreementTest, RanksWithAnotherNumberOfThreadsEnd) {
+  SKIP_WITHOUT_MPIRUN();
+  if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "there is one core";
+  const Outcome outcome = RunUnlike("export OMP_NUM_THREADS=2", true);
+  EXPECT_EQ(outcome.exit_code, 76) << outcome.err;
+  EXPECT_THAT(outcome.Errors(),
+              ElementsAre(AllOf(HasSubstr("do not agree on the number of threads: rank 0 ("),
+                                HasSubstr("has '1'"), HasSubstr("has '2'"))));
+}
+
+// Each machine has a copy, which was made by other means.
+TEST_F(RankAgreementTest, RanksWithACopyOfTheDataTrain) {
+  SKIP_WITHOUT_MPIRUN();
+  const std::string copy = job_.folder() / "other/data/train_lmdb";
+  fs::remove_all(copy);
+  const auto from = OpenCursor("LMDB", job_.folder() / "data/train_lmdb");
+  const auto to = CreateDb("LMDB", copy);
+  for (bool end = false; !end; end = from->Next()) {
+    to->Put(from->Key(), from->Value());
+    to->Commit();  // pages in another order
+  }
+  const Outcome outcome = RunUnlike("cd other", true);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+}
+
+TEST_F(RankAgreementTest, ABadFlagOfAllRanksIsSaidOnce) {
+  SKIP_WITHOUT_MPIRUN();
+  for (const char* flag : {"--ranks=2", "--bogus", "--sigint_effect=jump"}) {
+    const Outcome outcome = RunUnlike(":", false, {flag});
+    EXPECT_EQ(outcome.exit_code, 64) << outcome.err;
+    EXPECT_EQ(outcome.Errors().size(), 1u) << outcome.err;
+  }
+}
+
+// Weights and two states of each: the last snapshot does not fit, the gradients do.
+TEST_F(RankAgreementTest, ALastSnapshotThatCannotBeWrittenEndsAll) {
+  job_.solver = Edited(job_.solver, "momentum: 0.9", "momentum: 0.9 type: \"Adam\"");
+  job_.solver = Edited(job_.solver, "snapshot: 10", "snapshot: 1000");
+  job_.Write();
+  const bool has_mpirun = std::system("mpirun --version >/dev/null 2>&1") == 0;
+  for (const bool mpi : {false, true}) {
+    if (mpi && !has_mpirun) continue;
+    RunOptions options = job_.options();
+    options.file_limit = 2'500'000;
+    if (mpi) options.launcher = {"mpirun", "--allow-run-as-root", "--oversubscribe", "-np", "2"};
+    const Outcome outcome = RunProgram(
+        job_.TrainCommand(mpi ? std::vector<std::string>{} : std::vector<std::string>{"--ranks=2"}),
+        options);
+    EXPECT_EQ(outcome.exit_code, 74) << outcome.err;
+    EXPECT_THAT(outcome.Errors(),
+                ElementsAre(AllOf(HasSubstr("rank 0 ("), HasSubstr("snap_iter_20"))));
+    EXPECT_THAT(job_.Files("snap_iter_20.solverstate"), testing::IsEmpty());
+    EXPECT_THAT(job_.Files("."), testing::IsEmpty());
+  }
+}
+
+TEST_F(RankAgreementTest, NoFolderForSnapshotsIsSaidOnce) {
+  job_.solver = Edited(job_.solver, "snapshot_prefix: \"snap\"", "snapshot_prefix: \"no/snap\"");
+  job_.Write();
+  const Outcome outcome = Train({"--ranks=2"});
+  EXPECT_EQ(outcome.exit_code, 73) << outcome.err;
+  EXPECT_THAT(outcome.Errors(), ElementsAre(AllOf(HasSubstr("rank 0 ("), HasSubstr("no"))));
+}
+
+TEST_F(RankAgreementTest, ASnapshotThatIsNotThereIsSaidOnce) {
+  const Outcome outcome = Train({"--ranks=2", "--snapshot=nothing.solverstate"});
+  EXPECT_NE(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr("nothing.solverstate")));
+}
+
+// Variables of a launcher that has no server here: of another MPI, or handed down by a shell.
+TEST_F(RankAgreementTest, RanksThatMpiDoesNotFindAreRefused) {
+  SKIP_WITHOUT_MPIRUN();
+  for (const std::string variable :
+       {"PMI_SIZE=4", "OMPI_COMM_WORLD_SIZE=2", "SLURM_STEP_NUM_TASKS=3"}) {
+    RunOptions options = job_.options();
+    options.env.insert(options.env.end(), {variable, "PMIX_RANK=0"});
+    const Outcome outcome = RunProgram(job_.TrainCommand(), options);
+    EXPECT_EQ(outcome.exit_code, 69) << outcome.err;
+    const size_t name = variable.find('=');
+    EXPECT_THAT(outcome.Errors(),
+                ElementsAre(AllOf(HasSubstr(variable.substr(0, name) + " says that " +
+                                            variable.substr(name + 1) + " ranks were started"),
+                                  HasSubstr("srun --mpi=pmix"))));
+  }
+}
+
+// A shell that mpirun started may live longer than mpirun.
+TEST_F(RankAgreementTest, RanksWhoseLauncherHasEndedAreRefused) {
+  SKIP_WITHOUT_MPIRUN();
+  RunOptions options = job_.options();
+  options.launcher = {"sh", "-c",
+                      "mpirun --allow-run-as-root --oversubscribe -np 2 sh -c 'export -p "
+                      ">env$OMPI_COMM_WORLD_RANK'; . ./env0; exec \"$@\"",
+                      "sh"};
+  const Outcome outcome = RunProgram(job_.TrainCommand(), options);
+  EXPECT_EQ(outcome.exit_code, 69) << outcome.err;
+  EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr("what set them has ended")));
+}
+
+TEST_F(RankAgreementTest, AWorldOfOneRankTrainsAlone) {
+  SKIP_WITHOUT_MPIRUN();
+  const std::vector<std::string> one = {"mpirun", "--allow-run-as-root", "-np", "1"};
+  const Outcome outcome = Train({"--global_batch"}, one);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, testing::Not(HasSubstr("ranks on")));
+  EXPECT_THAT(Train({"--ranks=2", "--global_batch"}, one).err, HasSubstr("2 ranks on 1 machine"));
+}
+
+TEST_F(RankAgreementTest, MpiIsOpenedWhereItJoinsRanksAlone) {
+  SKIP_WITHOUT_MPIRUN();
+  RunOptions options = job_.options();
+  options.env.push_back("LD_DEBUG=files");  // the loader tells what it opens
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"--version"}, job_.TrainCommand(),
+        job_.TrainCommand({"--ranks=2"}), std::vector<std::string>{"bench-comm", "--ranks=2"}}) {
+    const Outcome outcome = RunProgram(command, options);
+    EXPECT_EQ(outcome.exit_code, 0);
+    EXPECT_THAT(outcome.err, HasSubstr("file=libdnnl"));
+    EXPECT_THAT(outcome.err, testing::Not(HasSubstr("libmpi")));
+    EXPECT_THAT(outcome.err, testing::Not(HasSubstr("libopen-rte")));
+  }
+  options.launcher = {"mpirun", "--allow-run-as-root", "--oversubscribe", "-np", "2"};
+  EXPECT_THAT(RunProgram(job_.TrainCommand(), options).err, HasSubstr("libmpi"));
+}
+
+}  // namespace
+}  // namespace trainer

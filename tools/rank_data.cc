@@ -1,0 +1,181 @@
+// What ranks must have in common of their data. A copy of a data set counts as the same one: its
+// content is compared, in samples, not its files.
+
+#include "rank_data.h"
+
+#include <fcntl.h>
+#include <google/protobuf/descriptor.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <sstream>
+
+#include "trainer/base/crc32c.h"
+#include "trainer/base/error.h"
+#include "trainer/base/file.h"
+#include "trainer/base/text.h"
+#include "trainer/config/prototxt.h"
+#include "trainer/data/cursor.h"
+#include "trainer/data/hdf5_rows.h"
+#include "trainer/hdf5/reader.h"
+
+namespace trainer {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+
+constexpr size_t kSamples = 16;
+constexpr uint64_t kMaxList = 1 << 28;  // bytes, as the layers have it
+constexpr size_t kPartOfMany = 4096;    // bytes, of a file of a list
+constexpr size_t kPartOfOne = 1 << 18;
+
+uint32_t Sum(std::string_view text, uint32_t before) {
+  return Crc32c(text.data(), text.size(), before);
+}
+
+std::string Hex(uint32_t sum) { return Join(std::hex, sum); }
+
+// The index of sample `i` among `count` things, the first and the last included.
+size_t SampleOf(size_t i, size_t count) { return i * (count - 1) / (kSamples - 1); }
+
+// The content of a file: of a large one, parts of `part_bytes` that are spread over it.
+uint32_t SumOfFile(const std::string& path, size_t part_bytes, uint32_t sum) {
+  const FileHandle file = OpenForReading(path);
+  const uint64_t bytes = FileSize(path);
+  const bool whole = bytes <= part_bytes * kSamples;
+  std::vector<char> part(part_bytes);
+  for (size_t i = 0; i < kSamples; ++i) {
+    const uint64_t at = whole ? i * part_bytes : SampleOf(i, bytes - part_bytes + 1);
+    const ssize_t got = pread(file.get(), part.data(), part.size(), static_cast<off_t>(at));
+    if (got < 0) throw Error(ErrorCode::kIo, {path}, "cannot read the file");
+    sum = Crc32c(part.data(), static_cast<size_t>(got), sum);
+  }
+  return Sum(Join(bytes), sum);
+}
+
+// A key between two others, `i` of kSamples: after what both begin with, eight bytes count.
+std::string KeyBetween(const std::string& first, const std::string& last, size_t i) {
+  const auto same = static_cast<size_t>(std::ranges::mismatch(first, last).in1 - first.begin());
+  const auto number = [&](const std::string& key) {
+    uint64_t value = 0;
+    for (size_t byte = same; byte < same + 8; ++byte) {
+      value = value << 8 | (byte < key.size() ? static_cast<unsigned char>(key[byte]) : 0);
+    }
+    return value;
+  };
+  const uint64_t low = number(first), high = number(last);
+  const uint64_t value = low + (high - low) / (kSamples - 1) * i;
+  std::string key = first.substr(0, same);
+  for (int shift = 56; shift >= 0; shift -= 8) key += static_cast<char>(value >> shift & 0xff);
+  return key;
+}
+
+void DescribeDatabase(const std::string& path, SourceFacts* facts) {
+  const std::string backend = DetectBackend(path);
+  if (backend.empty()) {
+    facts->content = "a folder without a database";
+    return;
+  }
+  const std::unique_ptr<Cursor> cursor = OpenCursor(backend, path);
+  facts->records = cursor->Count();
+  const std::string first(cursor->Key());
+  cursor->SeekLast();
+  const std::string last(cursor->Key());
+  uint32_t sum = 0;
+  for (size_t i = 0; i < kSamples; ++i) {
+    const bool found = i + 1 < kSamples && cursor->SeekAtLeast(KeyBetween(first, last, i));
+    if (!found) cursor->SeekLast();
+    sum = Sum(cursor->Value(), Sum(cursor->Key(), sum));
+  }
+  facts->content =
+      Join(facts->records < 0 ? "" : Join(facts->records, " "), "records ", QuoteKey(first), " to ",
+           QuoteKey(last), ", of which ", kSamples, " have the checksum ", Hex(sum));
+}
+
+// A list of files: all of its text, and the files of some of its lines.
+void DescribeList(const std::string& path, const LayerSpec& layer, SourceFacts* facts) {
+  const std::string text = ReadFile(path, kMaxList);
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) {
+    if (line.find_first_not_of(" \t\r") != std::string::npos) lines.push_back(std::move(line));
+  }
+  facts->records = static_cast<int64_t>(lines.size());
+  uint32_t sum = Sum(text, 0);
+  for (size_t i = 0; i < kSamples && !lines.empty(); ++i) {
+    const std::string& line = lines[SampleOf(i, lines.size())];
+    const std::string name = line.substr(0, line.find_last_of(" \t"));
+    sum = SumOfFile(layer.proto().image_data_param().root_folder() + name, kPartOfMany, sum);
+  }
+  facts->content = Join(lines.size(), " images, checksum of the list and of ",
+                        std::min(kSamples, lines.size()), " images ", Hex(sum));
+}
+
+void DescribeRows(const std::string& path, const LayerSpec& layer, SourceFacts* facts) {
+  const std::vector<ListedHdf5> files = ReadHdf5List(path);
+  uint32_t sum = Sum(ReadFile(path, kMaxList), 0);
+  for (size_t i = 0; i < kSamples; ++i)
+    sum = SumOfFile(files[SampleOf(i, files.size())].path, kPartOfMany, sum);
+  if (files.size() <= kSamples && layer.proto().top_size() > 0) {
+    facts->records = 0;
+    for (const ListedHdf5& file : files) {
+      const Hdf5Reader reader(file.path);
+      const std::vector<int64_t> dims = reader.Array(layer.proto().top(0)).dims();
+      facts->records += dims.empty() ? 0 : dims[0];
+    }
+  }
+  facts->content = Join(facts->records < 0 ? "" : Join(facts->records, " rows in "), files.size(),
+                        files.size() == 1 ? " file" : " files", ", checksum of parts ", Hex(sum));
+}
+
+void Describe(const LayerSpec& layer, SourceFacts* facts) {
+  const std::string path = ResolvePath(facts->path, layer.Where().file);
+  try {
+    if (IsDirectory(path)) return DescribeDatabase(path, facts);
+    if (facts->is_source && layer.type() == "ImageData") return DescribeList(path, layer, facts);
+    if (facts->is_source && layer.type() == "HDF5Data") return DescribeRows(path, layer, facts);
+    facts->content = Join(FileSize(path), " bytes, checksum ", Hex(SumOfFile(path, kPartOfOne, 0)));
+  } catch (const Error& error) {
+    facts->content = Join("cannot be read (", error.what(), ")");
+  }
+}
+
+}  // namespace
+
+std::vector<SourceFacts> DescribeSources(const SolverSpec& spec) {
+  std::vector<SourceFacts> all;
+  for (const LayerSpec& layer : FilterLayers(*spec.train.net, spec.train.state)) {
+    std::vector<const FieldDescriptor*> fields;
+    const caffe::LayerParameter& proto = layer.proto();
+    proto.GetReflection()->ListFields(proto, &fields);
+    for (const FieldDescriptor* field : fields) {
+      if (field->is_repeated() || field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
+      const Message& param = proto.GetReflection()->GetMessage(proto, field);
+      for (const char* name : {"source", "mean_file"}) {
+        const FieldDescriptor* const file = param.GetDescriptor()->FindFieldByName(name);
+        if (file == nullptr || !param.GetReflection()->HasField(param, file)) continue;
+        SourceFacts facts;
+        facts.path = param.GetReflection()->GetString(param, file);
+        facts.is_source = file->name() == "source";
+        const FieldDescriptor* const batch = param.GetDescriptor()->FindFieldByName("batch_size");
+        if (batch != nullptr) facts.batch_size = param.GetReflection()->GetUInt32(param, batch);
+        Describe(layer, &facts);
+        all.push_back(std::move(facts));
+      }
+    }
+  }
+  return all;
+}
+
+std::string DescribeEpoch(const SourceFacts& facts, uint64_t records_of_an_iteration) {
+  if (!facts.is_source || facts.records < 1 || facts.batch_size == 0) return "";
+  const double iterations =
+      static_cast<double>(facts.records) / static_cast<double>(records_of_an_iteration);
+  return Join(EscapeControl(facts.path), " has ", facts.records, " records: an epoch is ",
+              iterations, iterations == 1 ? " iteration of " : " iterations of ",
+              records_of_an_iteration, " records");
+}
+
+}  // namespace trainer
