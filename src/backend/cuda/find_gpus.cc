@@ -45,6 +45,11 @@ int Attribute(int id, int attribute) {
   return value;
 }
 
+std::string PciBusOf(int id) {
+  char text[256] = "";
+  return GetRuntime()->DeviceGetPciBusId(text, sizeof(text), id) == kSuccess ? text : "";
+}
+
 // What can be told without using it.
 GpuInfo Describe(int id) {
   GpuInfo gpu;
@@ -53,8 +58,7 @@ GpuInfo Describe(int id) {
   if (GetRuntime()->DeviceGetName(text, sizeof(text), id) == kSuccess) {
     gpu.name = EscapeControl(text);
   }
-  text[0] = '\0';
-  if (GetRuntime()->DeviceGetPciBusId(text, sizeof(text), id) == kSuccess) gpu.pci_bus = text;
+  gpu.pci_bus = PciBusOf(id);
   gpu.major = Attribute(id, kAttributeComputeCapabilityMajor);
   gpu.minor = Attribute(id, kAttributeComputeCapabilityMinor);
   gpu.multiprocessors = Attribute(id, kAttributeMultiProcessorCount);
@@ -153,6 +157,17 @@ GpuSupport FindAll() {
   support.cudnn = libraries.cudnn;
   for (const std::string& sentence : libraries.missing) support.missing.push_back(sentence);
   return support;
+}
+
+std::vector<std::string> ListAll() {
+  int count = 0;
+  if (GetRuntime()->GetDeviceCount(&count) != kSuccess) {
+    GetRuntime()->GetLastError();
+    return {};
+  }
+  std::vector<std::string> gpus;
+  for (int id = 0; id < count; ++id) gpus.push_back(PciBusOf(id));
+  return gpus;
 }
 
 std::unique_ptr<Device> MakeOne(const GpuOptions& options) {
