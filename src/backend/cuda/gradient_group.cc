@@ -1,10 +1,14 @@
 #include "cuda/gradient_group.h"
 
+#include "trainer/base/error.h"
+
 namespace trainer::cuda {
 
 void GradientGroup::OnReady(int slice, std::span<float> values) {
   if (slice == 0) {
-    if (!bucket_of_.empty()) WaitFor(static_cast<int>(bucket_of_.size()) - 1);
+    if (finished_ != buckets_.size() || !joined_.empty()) {
+      throw Error(ErrorCode::kInternal, "sums of the pass before were not waited for");
+    }
     buckets_.clear();
     bucket_of_.clear();
     finished_ = 0;
