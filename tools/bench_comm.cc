@@ -78,8 +78,8 @@ class BenchComm final : public Verb {
     }
     world->Finish();
     if (world->group().replica().rank == 0) {
-      std::cout << world->Describe() << "\n" << wire << (wire.empty() ? "" : "\n")
-                << table.ToString();
+      std::cout << world->Describe() << "\n"
+                << wire << (wire.empty() ? "" : "\n") << table.ToString();
     }
     return 0;
   }

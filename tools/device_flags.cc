@@ -95,8 +95,9 @@ std::vector<Flag> WithDeviceFlags(std::vector<Flag> flags) {
 Flag GpuFlag() {
   return {.name = "gpu",
           .value = "ID",
-          .help = "compute on this GPU: 0, or all where there is only one; 'train' takes several, "
-                  "0,1 or all, with a rank for each"};
+          .help =
+              "compute on this GPU: 0, or all where there is only one; 'train' takes several, "
+              "0,1 or all, with a rank for each"};
 }
 
 std::optional<std::vector<int>> GpusOf(const Flags& flags) {
@@ -121,9 +122,9 @@ std::optional<int> GpuOf(const Flags& flags) {
   const std::optional<std::vector<int>> gpus = GpusOf(flags);
   if (!gpus) return std::nullopt;
   if (gpus->size() > 1) {
-    throw Error(ErrorCode::kUnavailable,
-                FlagText(flags) +
-                    ": only 'train' computes on several GPUs; name one, such as --gpu=0");
+    throw Error(
+        ErrorCode::kUnavailable,
+        FlagText(flags) + ": only 'train' computes on several GPUs; name one, such as --gpu=0");
   }
   return gpus->front();
 }

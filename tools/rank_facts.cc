@@ -78,16 +78,15 @@ std::string Texts(const SolverSpec& spec) {
 
 void RequireEqualRanks(World& world, const SolverSpec& spec, const Device& device,
                        const GpuOptions& gpu) {
-  RequireAgreement(world.group(), world.names(),
-                   {{"the program", Program()},
-                    {"the solver and its nets", Texts(spec)},
-                    {"the data", Data(spec)},
-                    {"the number of threads", Join(AvailableThreads())},
-                    {device.kind() == DeviceKind::kCpu ? "the processor" : "the GPU",
-                     device.Describe()},
-                    {"--tf32", gpu.tf32 ? "--tf32" : "--notf32"},
-                    {"--deterministic",
-                     gpu.deterministic ? "--deterministic" : "--nodeterministic"}});
+  RequireAgreement(
+      world.group(), world.names(),
+      {{"the program", Program()},
+       {"the solver and its nets", Texts(spec)},
+       {"the data", Data(spec)},
+       {"the number of threads", Join(AvailableThreads())},
+       {device.kind() == DeviceKind::kCpu ? "the processor" : "the GPU", device.Describe()},
+       {"--tf32", gpu.tf32 ? "--tf32" : "--notf32"},
+       {"--deterministic", gpu.deterministic ? "--deterministic" : "--nodeterministic"}});
 }
 
 }  // namespace trainer

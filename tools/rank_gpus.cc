@@ -55,8 +55,8 @@ bool RequireOwnGpus(const Flags& flags, World& world, const DeviceChoice& choice
 
 std::unique_ptr<ReplicaGroup> MakeGpuGroup(const Flags& flags, World& world, const Device& device,
                                            WireType wire, bool shared) {
-  const GpuGroupOptions options = {
-      &world.group(), [&world] { world.Poll(); }, world.bucket_floats()};
+  const GpuGroupOptions options = {&world.group(), [&world] { world.Poll(); },
+                                   world.bucket_floats()};
   const std::string& way = flags.Text("exchange");
   const bool rounds = wire != WireType::kF32 && !world.DescribeSent().empty();
   std::string why = way == "host" ? "as --exchange=host asks"

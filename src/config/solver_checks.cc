@@ -233,9 +233,8 @@ class Checker {
   void CheckExchange() const {
     const caffe::Type type = proto_.exchange_type();
     if (type != caffe::FLOAT && type != caffe::FLOAT16 && type != caffe::BFLOAT16) {
-      solver_.Fail("exchange_type",
-                   Join("exchange_type is ", caffe::Type_Name(type),
-                        "; gradients travel as FLOAT, FLOAT16 or BFLOAT16"));
+      solver_.Fail("exchange_type", Join("exchange_type is ", caffe::Type_Name(type),
+                                         "; gradients travel as FLOAT, FLOAT16 or BFLOAT16"));
     }
     if (type != caffe::FLOAT && proto_.virtual_ranks() > 1) {
       solver_.Fail("exchange_type",

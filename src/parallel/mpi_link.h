@@ -15,11 +15,11 @@ namespace trainer {
 // that is little), adds its own piece in the order of the machines, and sends the sum to all.
 //
 // Gradients may go both ways in 16 bits, with error feedback each way: a machine's own numbers are
-// rounded, also those that it adds itself, so that the result does not depend on who adds them; they
-// are added as floats; and who added them rounds the sum once, for all. To send sums as floats would
-// save that second rounding, and cost half again as many bytes: 6 a number and machine in place of
-// 4; error feedback makes up for it (double compression: H. Tang et al., "DoubleSqueeze", ICML
-// 2019).
+// rounded, also those that it adds itself, so that the result does not depend on who adds them;
+// they are added as floats; and who added them rounds the sum once, for all. To send sums as floats
+// would save that second rounding, and cost half again as many bytes: 6 a number and machine in
+// place of 4; error feedback makes up for it (double compression: H. Tang et al., "DoubleSqueeze",
+// ICML 2019).
 class MpiLink final : public NodeLink {
  public:
   // partners[lane][node] is a rank of the world; this one is number `local` of machine `node`, and

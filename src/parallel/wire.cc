@@ -16,9 +16,9 @@ namespace {
 #define TRAINER_INLINE __attribute__((always_inline)) inline
 
 constexpr uint32_t kInf = 0x7f800000;
-constexpr int kTop = 14;          // the exponent of a line's largest number in f16
-constexpr int kMostScale = 120;   // of 2; beyond it a float overflows
-constexpr int kBias = 127;        // of a float's exponent
+constexpr int kTop = 14;         // the exponent of a line's largest number in f16
+constexpr int kMostScale = 120;  // of 2; beyond it a float overflows
+constexpr int kBias = 127;       // of a float's exponent
 constexpr int kFractionBits = 23;
 
 TRAINER_INLINE uint32_t BitsOf(float value) { return std::bit_cast<uint32_t>(value); }

@@ -1,8 +1,7 @@
 // Gradients of a GPU on their way to the other ranks and back.
 
-#include "trainer/backend/gpu_group.h"
-
 #include "cuda/gpu_testing.h"
+#include "trainer/backend/gpu_group.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -146,7 +145,7 @@ TEST_F(GradientGroupTest, CopiesBesideComputationsAndAllocatesOnce) {
   }
   group->WaitFor(kLast);
   const emulated_gpu::Counters counters = emulated_gpu::Count();
-  EXPECT_EQ(counters.copies, 6);           // three buckets, down and up
+  EXPECT_EQ(counters.copies, 6);            // three buckets, down and up
   EXPECT_EQ(counters.synchronizations, 0);  // the host asks, and goes on with sums meanwhile
   EXPECT_EQ(counters.allocations + counters.host_allocations + counters.events, 0);
 }

@@ -90,7 +90,8 @@ struct Result {
 
 // Sums `steps` gradients of `count` numbers over machines, in buckets of `bucket` numbers; after
 // step `cleared` residuals are forgotten.
-Result SumSteps(WireType type, int machines, size_t count, size_t bucket, int steps, int cleared = -1) {
+Result SumSteps(WireType type, int machines, size_t count, size_t bucket, int steps,
+                int cleared = -1) {
   Post post;
   Result result;
   result.of_machines.resize(static_cast<size_t>(machines));

@@ -47,7 +47,8 @@ class GpuRanksTest : public EmulatedGpuTest {
 constexpr float kRounding = 2e-4f;
 
 TEST_F(GpuRanksTest, LearnWhatRanksOnTheCpuLearn) {
-  for (const auto& [gpus, ranks] : {std::pair("--gpu=0,1", "--ranks=2"), {"--gpu=all", "--ranks=3"}}) {
+  for (const auto& [gpus, ranks] :
+       {std::pair("--gpu=0,1", "--ranks=2"), {"--gpu=all", "--ranks=3"}}) {
     ASSERT_EQ(TrainOnCpu({ranks}).exit_code, 0);
     const std::vector<float> cpu = Weights();
     for (const char* way : {"host", "nccl"}) {
@@ -101,8 +102,9 @@ TEST_F(GpuRanksTest, NeedOneGpuEach) {
 TEST_F(GpuRanksTest, ShareAGpuWhereAskedToAndNeverInSilence) {
   const Outcome refused = Train({"--ranks=2", "--gpu=0"});
   EXPECT_EQ(refused.exit_code, 64);
-  EXPECT_THAT(refused.Errors(), ElementsAre(AllOf(HasSubstr("would compute on one GPU, 0000:01:00.0"),
-                                                  HasSubstr("--share_gpu"))));
+  EXPECT_THAT(refused.Errors(),
+              ElementsAre(AllOf(HasSubstr("would compute on one GPU, 0000:01:00.0"),
+                                HasSubstr("--share_gpu"))));
   const Outcome shared = Train({"--ranks=2", "--gpu=0", "--share_gpu", "--set", "max_iter=3"});
   EXPECT_EQ(shared.exit_code, 0) << shared.err;
   EXPECT_THAT(shared.err, HasSubstr("summed by the host: as ranks share a GPU"));
@@ -139,8 +141,13 @@ TEST_F(GpuRanksTest, EndTogetherWhenAGpuIsLost) {
 // Slurm shows each task the GPU that it was given, as number 0.
 TEST_F(GpuRanksTest, TakeTheOnlyOneThatTheySee) {
   SKIP_WITHOUT_MPIRUN();
-  std::vector<std::string> launcher = {"mpirun", "--allow-run-as-root", "--oversubscribe", "-np", "1",
-                                       "-x", "TRAINER_EMULATED_GPU=gpus=1 bus=5",
+  std::vector<std::string> launcher = {"mpirun",
+                                       "--allow-run-as-root",
+                                       "--oversubscribe",
+                                       "-np",
+                                       "1",
+                                       "-x",
+                                       "TRAINER_EMULATED_GPU=gpus=1 bus=5",
                                        ProgramPath(true)};
   const std::vector<std::string> command = job_.TrainCommand({"--gpu=0", "--set", "max_iter=3"});
   launcher.insert(launcher.end(), command.begin(), command.end());
@@ -152,8 +159,8 @@ TEST_F(GpuRanksTest, TakeTheOnlyOneThatTheySee) {
 
 TEST_F(GpuRanksTest, OfMpirunTakeTheGpuOfTheirNumber) {
   SKIP_WITHOUT_MPIRUN();
-  const std::vector<std::string> launcher = {"mpirun", "--allow-run-as-root", "--oversubscribe", "-np",
-                                             "2"};
+  const std::vector<std::string> launcher = {"mpirun", "--allow-run-as-root", "--oversubscribe",
+                                             "-np", "2"};
   const Outcome outcome = Train({"--gpu=1,2", "--set", "max_iter=3"}, "gpus=3", launcher);
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.err, AllOf(HasSubstr("): 0000:02:00.0"), HasSubstr("): 0000:03:00.0")));

@@ -79,9 +79,9 @@ TEST_F(GpuTrainTest, AllMeansTheOnlyGpuAndOtherVerbsTakeNoMore) {
   for (const char* flag : {"--gpu=all", "--gpu=0,1"}) {
     const Outcome several = job_.Run({"time", "--solver=solver.prototxt", flag}, "gpus=2");
     EXPECT_EQ(several.exit_code, 69);
-    EXPECT_THAT(several.Errors(),
-                ElementsAre(std::string(flag) + ": only 'train' computes on several GPUs; name one, "
-                                                "such as --gpu=0"));
+    EXPECT_THAT(several.Errors(), ElementsAre(std::string(flag) +
+                                              ": only 'train' computes on several GPUs; name one, "
+                                              "such as --gpu=0"));
   }
 }
 

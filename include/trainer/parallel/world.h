@@ -51,8 +51,8 @@ class World {
   // under way.
   virtual void ForgetResiduals() = 0;
 
-  // For a group that gathers gradients elsewhere and hands them on: neighbours are best joined to so
-  // many numbers, and Poll goes on with the sums that have begun.
+  // For a group that gathers gradients elsewhere and hands them on: neighbours are best joined to
+  // so many numbers, and Poll goes on with the sums that have begun.
   virtual size_t bucket_floats() const = 0;
   virtual void Poll() = 0;
 

@@ -8,9 +8,9 @@
 
 namespace trainer::cuda {
 
-// Joins slices to buckets, which are the same in each pass, and leaves all else to the host's group.
-// All ranks begin the same sums in the same order: that of their calls, whatever the GPUs have done
-// by then.
+// Joins slices to buckets, which are the same in each pass, and leaves all else to the host's
+// group. All ranks begin the same sums in the same order: that of their calls, whatever the GPUs
+// have done by then.
 class GradientGroup : public ReplicaGroup {
  public:
   GradientGroup(const CudaDevice& device, const GpuGroupOptions& options)

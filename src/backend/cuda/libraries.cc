@@ -190,8 +190,9 @@ LibraryKind NcclKind() {
           .version_call = "ncclGetVersion",
           .majors = {2},
           .without = "Until then the host sums gradients of several GPUs",
-          .install = "install it (Debian's package libnccl2 of NVIDIA, or 'pip install "
-                     "nvidia-nccl-cu13')",
+          .install =
+              "install it (Debian's package libnccl2 of NVIDIA, or 'pip install "
+              "nvidia-nccl-cu13')",
           .version_by_pointer = true};
 }
 

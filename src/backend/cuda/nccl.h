@@ -1,8 +1,8 @@
 #pragma once
 // The calls of NCCL that the backend uses, as a table: filled from the library that OpenNccl opens,
 // or by the emulated GPU of the tests. Names, meanings and numbers are those of the NCCL API,
-// version 2, without its prefix; enums are passed as int. No header of NCCL is needed to compile its
-// users; linked_constants_check.cc compares.
+// version 2, without its prefix; enums are passed as int. No header of NCCL is needed to compile
+// its users; linked_constants_check.cc compares.
 
 #include <cstddef>
 #include <string>
@@ -43,8 +43,8 @@ struct Nccl {
                    nccl::Comm comm, Stream stream);
 };
 
-// Opens NCCL where that was not tried yet. "" where GetNccl() is there then, and `*description` says
-// which it is: "2.28.3 in /usr/lib/x86_64-linux-gnu"; else a sentence.
+// Opens NCCL where that was not tried yet. "" where GetNccl() is there then, and `*description`
+// says which it is: "2.28.3 in /usr/lib/x86_64-linux-gnu"; else a sentence.
 std::string OpenNccl(std::string* description);
 
 // Null while the library is not open.

@@ -122,8 +122,7 @@ std::unique_ptr<ReplicaGroup> MakeNccl(const Device& device, const GpuGroupOptio
   *note = why.empty() ? "another rank cannot use NCCL" : why;
   if (!IsZeroOnAll(host, why.empty() ? 0.0f : 1.0f) || !ShareId(host, &id, note)) return nullptr;
   nccl::Comm comm = nullptr;
-  const int result =
-      GetNccl()->CommInitRank(&comm, host.replica().count, id, host.replica().rank);
+  const int result = GetNccl()->CommInitRank(&comm, host.replica().count, id, host.replica().rank);
   if (result != nccl::kSuccess) *note = TextOf("ncclCommInitRank", result);
   if (!IsZeroOnAll(host, result == nccl::kSuccess ? 0.0f : 1.0f)) {
     if (result == nccl::kSuccess) GetNccl()->CommAbort(comm);

@@ -61,8 +61,8 @@ class StagedGroup final : public GradientGroup {
     while (handed_ <= i) HandOn();
     while (handed_ < buckets().size() && copies_[handed_].down.IsReached()) HandOn();
     host().WaitFor(static_cast<int>(i));
-    Check(GetRuntime()->MemcpyAsync(buckets()[i].data(), Staged(i).data(), buckets()[i].size_bytes(),
-                                    kHostToDevice, up_.get()),
+    Check(GetRuntime()->MemcpyAsync(buckets()[i].data(), Staged(i).data(),
+                                    buckets()[i].size_bytes(), kHostToDevice, up_.get()),
           "copying sums of gradients to it (cudaMemcpyAsync)");
     summed_.Set(up_.get());
     summed_.MakeWait(device().stream());
@@ -98,8 +98,8 @@ class StagedGroup final : public GradientGroup {
     }
     computed_.Set(device().stream());
     computed_.MakeWait(down_.get());
-    Check(GetRuntime()->MemcpyAsync(Staged(i).data(), buckets()[i].data(), buckets()[i].size_bytes(),
-                                    kDeviceToHost, down_.get()),
+    Check(GetRuntime()->MemcpyAsync(Staged(i).data(), buckets()[i].data(),
+                                    buckets()[i].size_bytes(), kDeviceToHost, down_.get()),
           "copying gradients from it (cudaMemcpyAsync)");
     copies_[i].down.Set(down_.get());
   }
