@@ -39,7 +39,7 @@ std::vector<int> AllGpus() {
   return gpus;
 }
 
-std::string FlagText(const Flags& flags) { return "--gpu=" + flags.Text("gpu"); }
+std::string WrittenFlag(const Flags& flags) { return "--gpu=" + flags.Text("gpu"); }
 
 // --tf32 and --deterministic, and the GPU where there is one.
 DeviceChoice ChoiceOf(const Flags& flags, const std::optional<int>& gpu) {
@@ -49,7 +49,7 @@ DeviceChoice ChoiceOf(const Flags& flags, const std::optional<int>& gpu) {
   if (!gpu) return choice;
   choice.kind = DeviceKind::kCuda;
   choice.gpu.id = *gpu;
-  choice.flag = FlagText(flags);
+  choice.flag = WrittenFlag(flags);
   return choice;
 }
 
@@ -106,12 +106,12 @@ std::optional<std::vector<int>> GpusOf(const Flags& flags) {
   const std::vector<std::string> ids = flags.List("gpu");
   if (ids.empty() || !std::ranges::all_of(ids, IsGpuNumber)) {
     throw Error(ErrorCode::kUsage,
-                FlagText(flags) + ": give the number of a GPU, such as 0, or all");
+                WrittenFlag(flags) + ": give the number of a GPU, such as 0, or all");
   }
   std::vector<int> gpus;
   for (const std::string& id : ids) {
     if (std::ranges::find(gpus, std::stoi(id)) != gpus.end()) {
-      throw Error(ErrorCode::kUsage, Join(FlagText(flags), ": GPU ", id, " is named twice"));
+      throw Error(ErrorCode::kUsage, Join(WrittenFlag(flags), ": GPU ", id, " is named twice"));
     }
     gpus.push_back(std::stoi(id));
   }
@@ -124,7 +124,7 @@ std::optional<int> GpuOf(const Flags& flags) {
   if (gpus->size() > 1) {
     throw Error(
         ErrorCode::kUnavailable,
-        FlagText(flags) + ": only 'train' computes on several GPUs; name one, such as --gpu=0");
+        WrittenFlag(flags) + ": only 'train' computes on several GPUs; name one, such as --gpu=0");
   }
   return gpus->front();
 }
@@ -149,12 +149,12 @@ DeviceChoice ChooseDevice(const Flags& flags, const NetSpec& net) {
 DeviceChoice ChooseDevice(const Flags& flags, const SolverSpec& spec, const RankOnMachine& rank) {
   std::optional<int> gpu;
   if (const auto gpus = GpusOf(flags)) {
-    gpu = rank.count == 1 ? GpuOf(flags) : GpuOfRank(*gpus, rank, FlagText(flags));
+    gpu = rank.count == 0 ? GpuOf(flags) : GpuOfRank(*gpus, rank, WrittenFlag(flags));
   }
   DeviceChoice choice = ChoiceOf(flags, gpu);
   if (choice.kind == DeviceKind::kCpu && AsksForGpu(spec)) {
     choice.kind = DeviceKind::kCuda;
-    choice.gpu.id = rank.count == 1 || spec.proto.has_device_id()
+    choice.gpu.id = rank.count <= 1 || spec.proto.has_device_id()
                         ? spec.proto.device_id()
                         : GpuOfRank(AllGpus(), rank, "solver_mode is GPU");
     choice.where = spec.Where("solver_mode");

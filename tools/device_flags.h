@@ -32,9 +32,10 @@ std::optional<std::vector<int>> GpusOf(const Flags& flags);
 // The same of a verb that computes on one. Throws kUnavailable where it names several.
 std::optional<int> GpuOf(const Flags& flags);
 
-// The ranks of a run that are on one machine, and this one's number among them.
+// The ranks of a run that are on one machine, 1 of a run alone, and this one's number among them;
+// 0 of a verb that has none.
 struct RankOnMachine {
-  int local = 0, count = 1;
+  int local = 0, count = 0;
   bool share_gpu = false;  // whether several may compute on one
 };
 // Throws kUsage, beginning with `who`, for several GPUs whose number is not that of the ranks.

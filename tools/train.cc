@@ -192,7 +192,7 @@ class Train final : public Verb {
   }
 
   static RankOnMachine PlaceOf(const Flags& flags, const World* world) {
-    if (world == nullptr) return {};
+    if (world == nullptr) return {0, 1, false};
     const World::Locals& locals = world->locals();
     return {locals.local, locals.count, flags.Switch("share_gpu")};
   }

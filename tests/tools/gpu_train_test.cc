@@ -178,6 +178,7 @@ TEST_F(GpuTrainTest, DeviceQueryAndPlanShowIt) {
   EXPECT_TRUE(Finds(all.out, R"(\n  memory: +2\.00 GiB, 2\.00 GiB free)")) << all.out;
   EXPECT_TRUE(Finds(all.out, R"(\n  compute: +capability 8\.0, 4 multiprocessors)")) << all.out;
   EXPECT_TRUE(Finds(all.out, R"(\nCUDA: +runtime 13\.0, driver for 13\.0)")) << all.out;
+  EXPECT_TRUE(Finds(all.out, R"(\nNCCL: +emulated)")) << all.out;
   std::istringstream lines(all.out);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
   const Outcome one = job_.Run({"device_query", "--gpu=1", "--json"}, "gpus=2");

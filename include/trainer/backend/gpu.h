@@ -28,7 +28,9 @@ struct GpuSupport {
   bool built = false;                // with the code for GPUs
   std::string architectures;         // that the kernels are compiled for: "75 80 86 89 90a, PTX"
   int driver = 0, runtime = 0;       // 1000 * major + 10 * minor; 0: there is none
-  std::string cublas, cudnn;         // "13.1.0 in /usr/lib/...", empty where it was not found
+  // "13.1.0 in /usr/lib/...", empty where it was not found. NCCL is for several GPUs only, and
+  // nothing is missing without it.
+  std::string cublas, cudnn, nccl;
   std::vector<std::string> missing;  // one sentence each, with what to do
   std::vector<GpuInfo> gpus;
 };

@@ -6,6 +6,7 @@
 #include "cuda/cuda_device.h"
 #include "cuda/errors.h"
 #include "cuda/libraries.h"
+#include "cuda/nccl.h"
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
 
@@ -155,6 +156,7 @@ GpuSupport FindAll() {
   const Libraries libraries = OpenLibraries();
   support.cublas = libraries.cublas;
   support.cudnn = libraries.cudnn;
+  if (!OpenNccl(&support.nccl).empty()) support.nccl.clear();
   for (const std::string& sentence : libraries.missing) support.missing.push_back(sentence);
   return support;
 }
