@@ -103,7 +103,7 @@ double Spin(int64_t steps) {
 double MeasureOverlapCost(World& world, const Timed& sum) {
   constexpr int kRounds = 9;
   constexpr int64_t kProbe = 1'000'000;
-  if (world.machines() < 2) return 0;
+  if (world.seat().machines < 2) return 0;
   ReplicaGroup& group = world.group();
   Values values(group, sum.bytes), last(group, 64);
   double sink = 0;
@@ -148,11 +148,12 @@ class BenchComm final : public Verb {
   }
 
   int Run(const Flags& flags) override {
-    if (StartsRanks(flags)) return LaunchRanks(flags.Whole("ranks"));
+    if (const int ranks = RanksToStart(flags)) return LaunchRanks(ranks);
     World* const world = JoinRanks(flags);
     if (world == nullptr) {
       throw Error(ErrorCode::kUsage, "bench-comm needs ranks: --ranks=2, mpirun or srun");
     }
+    const std::string wire = world->SetWire(WireOf(flags).value_or(WireType::kF32));
     const size_t most = static_cast<size_t>(flags.Whole("mib")) << 20;
     constexpr size_t kOverlapped = 4 << 20;  // bytes, at most
     std::vector<Timed> all;
@@ -167,7 +168,7 @@ class BenchComm final : public Verb {
     }
     world->Finish();
     if (world->group().replica().rank != 0) return 0;
-    Print(*world, all, measured);
+    Print(*world, wire, all, measured);
     if (flags.Has("json")) WriteSums(flags.Text("json"), measured, MpiSeconds(all));
     return 0;
   }
@@ -206,15 +207,17 @@ class BenchComm final : public Verb {
   static MeasuredSums SumsOf(World& world, const std::vector<Timed>& all) {
     MeasuredSums measured;
     measured.ranks = world.group().replica().count;
-    measured.machines = world.machines();
-    measured.ranks_per_machine = world.ranks_here();
+    measured.machines = world.seat().machines;
+    measured.ranks_per_machine = world.seat().locals;
     for (const Timed& timed : all) {
       measured.sums.push_back({static_cast<double>(timed.bytes), timed.own.Median() / 1000});
     }
     return measured;
   }
 
-  static void Print(World& world, const std::vector<Timed>& all, const MeasuredSums& measured) {
+  // `wire`: a sentence of the form of gradients between machines, or "".
+  static void Print(World& world, const std::string& wire, const std::vector<Timed>& all,
+                    const MeasuredSums& measured) {
     Table table({"size", "sum, us", "GB/s", "MPI_Allreduce, us", "ratio"});
     for (const Timed& timed : all) {
       const double us = timed.own.Median() * 1000, mpi_us = timed.mpi.Median() * 1000;
@@ -223,9 +226,11 @@ class BenchComm final : public Verb {
                  timed.mpi.empty() ? "-" : Fixed(mpi_us, 1),
                  timed.mpi.empty() ? "-" : Fixed(mpi_us / us, 2)});
     }
-    std::cout << Wrap(world.Describe(), 0) << "\n" << table.ToString();
+    std::cout << Wrap(world.Describe(), 0) << "\n";
+    if (!wire.empty()) std::cout << Wrap(wire, 0) << "\n";
+    std::cout << table.ToString();
     const Cluster cluster = ClusterOf("measured", measured);
-    if (world.machines() > 1) {
+    if (world.seat().machines > 1) {
       std::cout << "between machines: " << Fixed(cluster.link.Latency(1) * 1e6, 1) << " us, "
                 << Fixed(cluster.link.BytesPerSecond() * 1e-9, 3)
                 << " GB/s each way; computing beside a sum is "

@@ -35,12 +35,8 @@ std::string Texts(const SolverSpec& spec) {
 
 }  // namespace
 
-void RequireEqualRanks(World& world, const SolverSpec& spec, const Device& device) {
-  if (device.kind() != DeviceKind::kCpu) {
-    throw Error(ErrorCode::kUnavailable,
-                "several ranks compute on the CPU alone in this build; leave out --gpu, or train "
-                "with one rank");
-  }
+void RequireEqualRanks(World& world, const SolverSpec& spec, const Device& device,
+                       const GpuOptions& gpu) {
   const std::vector<SourceFacts> sources = DescribeSources(spec);
   std::string data;
   for (const SourceFacts& source : sources) data += Join(source.path, ": ", source.content, "\n");
@@ -49,7 +45,10 @@ void RequireEqualRanks(World& world, const SolverSpec& spec, const Device& devic
                     {"the solver and its nets", Texts(spec)},
                     {"the data", data},
                     {"the number of threads", Join(AvailableThreads())},
-                    {"the processor", device.Describe()}});
+                    {device.kind() == DeviceKind::kCpu ? "the processor" : "the GPU",
+                     device.Describe()},
+                    {"--tf32", gpu.tf32 ? "--tf32" : "--notf32"},
+                    {"--deterministic", gpu.deterministic ? "--deterministic" : "--nodeterministic"}});
   const auto ranks = static_cast<uint64_t>(world.group().replica().count);
   const auto passes = static_cast<uint64_t>(spec.proto.iter_size());
   for (const SourceFacts& source : sources) {

@@ -42,7 +42,8 @@ class Checker {
     for (const Check check : {&Checker::CheckNumbers, &Checker::CheckCounts, &Checker::CheckPolicy,
                               &Checker::CheckSteps, &Checker::CheckNames, &Checker::CheckWarmup,
                               &Checker::CheckMomentum, &Checker::CheckLarc, &Checker::CheckStorage,
-                              &Checker::CheckSnapshots, &Checker::WarnOfUnused}) {
+                              &Checker::CheckSnapshots, &Checker::CheckExchange,
+                              &Checker::WarnOfUnused}) {
       Attempt(errors, [&] { (this->*check)(); });
     }
   }
@@ -251,6 +252,21 @@ class Checker {
       solver_.Fail("best_output",
                    "best_output is given without keep_best, the number of snapshots with the best "
                    "tests that stay; add keep_best: 1, or remove the line");
+    }
+  }
+
+  void CheckExchange() const {
+    const caffe::Type type = proto_.exchange_type();
+    if (type != caffe::FLOAT && type != caffe::FLOAT16 && type != caffe::BFLOAT16) {
+      solver_.Fail("exchange_type", Join("exchange_type is ", caffe::Type_Name(type),
+                                         "; gradients travel as FLOAT, FLOAT16 or BFLOAT16"));
+    }
+    if (type != caffe::FLOAT && proto_.virtual_ranks() > 1) {
+      solver_.Fail("exchange_type",
+                   Join("exchange_type is ", caffe::Type_Name(type), " and virtual_ranks ",
+                        proto_.virtual_ranks(),
+                        ": any number of ranks shall learn the same bits, and what is rounded "
+                        "between machines depends on their number; remove one of the two"));
     }
   }
 

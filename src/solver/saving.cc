@@ -76,6 +76,7 @@ std::string Solver::Snapshot() {
 
 std::string Solver::StartSnapshot() {
   CatchUp();
+  if (before_snapshot_) before_snapshot_();
   const WeightAverage::Scope raw(average_.get(), false);  // a signal may ask during a test
   started_iter_ = state_.iter;
   last_snapshot_ = std::chrono::steady_clock::now();
