@@ -156,6 +156,12 @@ class Report {
     json_ ? static_cast<void>(nets_.Push(NetJson(title, net))) : PrintNet(title, net);
   }
 
+  // What one rank takes that computes all virtual ranks' parts of a batch.
+  void AddParts(int parts, size_t bytes) {
+    parts_ = parts;
+    part_bytes_ = bytes;
+  }
+
   // Returns the exit code. `gradients` is in bytes.
   int Finish(const ParamStore& params, size_t gradients, int states_per_weight) {
     const size_t weights = params.PlannedBytes();
@@ -165,6 +171,11 @@ class Report {
         {"rule_state", "rule state", weights * static_cast<size_t>(states_per_weight)},
         {"values", "values of all nets", arenas_, true},
     };
+    if (parts_ > 1) {
+      parts.push_back({"part_sums",
+                       Join("sums of the ", parts_, " virtual ranks' parts, on one rank"),
+                       part_bytes_});
+    }
     if (target_.gpu) {
       parts.push_back({"staging", "batches on their way", staged_, true});
       if (target_.estimated) {
@@ -200,7 +211,8 @@ class Report {
   bool json_;
   const PlanTarget& target_;
   Json nets_ = Json::Array();
-  size_t arenas_ = 0, staged_ = 0;
+  size_t arenas_ = 0, staged_ = 0, part_bytes_ = 0;
+  int parts_ = 1;
   int64_t batch_ = 0;
 };
 
@@ -278,6 +290,8 @@ class Plan final : public Verb {
       report.Add(Join("test net (#", i, ")"),
                  Net(*spec.tests[i].net, options, *target.device, params));
     }
+    const int parts = spec.proto.virtual_ranks();
+    report.AddParts(parts, ExtraPartBytes(train, parts, spec.proto.iter_size()));
     return report.Finish(params, GradientBytes(train), MakeStepRule(spec)->StatesPerWeight());
   }
 

@@ -10,7 +10,7 @@
 namespace trainer {
 
 // Sums between machines: each sends every other one the piece that it is to add (all of it, where
-// that is little), adds its own piece in the order of the machines, and sends the sum to all.
+// that is little), adds its own piece as a tree over the machines, and sends the sum to all.
 class MpiLink final : public NodeLink {
  public:
   // partners[lane][node] is a rank of the world; this one is number `local` of machine `node`, and

@@ -105,6 +105,7 @@ WorldOfRanks::WorldOfRanks(Place place, std::unique_ptr<MpiThread> thread,
              {settings.warn_after, settings.peer_timeout}) {
   Pump& pump = link_ == nullptr ? static_cast<Pump&>(own_pump_) : thread_pump_;
   exchange_ = std::make_unique<Exchange>(place_.replica, pump, slot(), gradients_);
+  exchange_->SetWhyNoTree(place_.map.WhyNoTree());
 }
 
 void WorldOfRanks::Begin(const WorldSettings& settings) {
