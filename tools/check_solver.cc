@@ -96,11 +96,13 @@ class SolverCheck {
   }
 
   void ListNets() {
-    CheckedNet train{"training net", spec_.train.net, {}, 0, std::max(1, spec_.proto.iter_size())};
+    const int batches = std::max(1, spec_.proto.iter_size()) *  // virtual ranks have one each
+                        std::max(1, spec_.proto.virtual_ranks());
+    CheckedNet train{"training net", spec_.train.net, {}, 0, batches};
     train.options.state = spec_.train.state;
     train.options.training = true;
     if (state_.empty()) train.options.output_files = OutputFiles::kLook;
-    train.batches = int64_t{spec_.proto.max_iter()} * spec_.proto.iter_size();
+    train.batches = int64_t{spec_.proto.max_iter()} * batches;
     nets_.push_back(train);
     for (size_t i = 0; i < spec_.tests.size(); ++i) {
       CheckedNet test{Join("test net #", i), spec_.tests[i].net, {}, 0, 1};
@@ -119,6 +121,11 @@ class SolverCheck {
     std::vector<MemoryHolder> more = {
         {Join("state of ", spec_.proto.type()), states * plan.weight_bytes},
         {"averaged weights", averages ? plan.weight_bytes : 0}};
+    const int parts = spec_.proto.virtual_ranks();
+    if (parts > 1) {
+      const auto sums = static_cast<size_t>(ExtraGradients(parts, spec_.proto.iter_size()));
+      more.push_back({"sums of the virtual ranks' parts", sums * plan.weight_bytes});
+    }
     if (copies > 0) {
       more.push_back({"a snapshot while it is written", copies * plan.weight_bytes, true});
     }

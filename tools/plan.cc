@@ -276,6 +276,7 @@ class Plan final : public Verb {
     PlannedTotals totals = {.weights = params.PlannedBytes(), .gradients = GradientBytes(train)};
     totals.states_per_weight = MakeStepRule(spec)->StatesPerWeight();
     totals.saved_per_weight = SavedPerWeight(spec.proto, totals.states_per_weight);
+    totals.SetParts(train, spec.proto);
     return report.Finish(totals);
   }
 

@@ -1,7 +1,9 @@
 #include "plan_parts.h"
 
 #include "trainer/backend/plan_device.h"
+#include "trainer/base/text.h"
 #include "trainer/solver/solver.h"
+#include "trainer/steps/part_sums.h"
 #include "trainer/steps/step_rule.h"
 
 namespace trainer {
@@ -19,6 +21,12 @@ int SavedPerWeight(const caffe::SolverParameter& solver, int states) {
   return 1 + states + (solver.ema_decay() > 0 ? 1 : 0) + (solver.snapshot_diff() ? 1 : 0);
 }
 
+// What one rank takes that computes all virtual ranks' parts of a batch.
+void PlannedTotals::SetParts(const Net& train, const caffe::SolverParameter& solver) {
+  parts = solver.virtual_ranks();
+  part_sums = ExtraPartBytes(train, parts, solver.iter_size());
+}
+
 std::vector<PlannedPart> PartsOf(const PlannedTotals& totals, const PlanTarget& target) {
   const auto times = [&](int numbers) { return totals.weights * static_cast<size_t>(numbers); };
   std::vector<PlannedPart> parts = {
@@ -27,6 +35,11 @@ std::vector<PlannedPart> PartsOf(const PlannedTotals& totals, const PlanTarget& 
       {"rule_state", "rule state", times(totals.states_per_weight)},
       {"values", "values of all nets", totals.values - totals.staged, true},
   };
+  if (totals.parts > 1) {
+    parts.push_back({"part_sums",
+                     Join("sums of the ", totals.parts, " virtual ranks' parts, on one rank"),
+                     totals.part_sums});
+  }
   if (target.gpu) {
     parts.push_back({"staging", "batches on their way", totals.staged, true});
     if (target.estimated) {
@@ -61,6 +74,7 @@ PlannedRun PlanRun(const SolverSpec& spec, const PlanTarget& target) {
   }
   run.totals.weights = params.PlannedBytes();
   run.totals.gradients = GradientBytes(train);
+  run.totals.SetParts(train, spec.proto);
   run.totals.states_per_weight = MakeStepRule(spec)->StatesPerWeight();
   run.totals.saved_per_weight = SavedPerWeight(spec.proto, run.totals.states_per_weight);
   return run;

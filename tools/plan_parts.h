@@ -20,6 +20,10 @@ struct PlannedTotals {
   int states_per_weight = 0, saved_per_weight = 0;
   size_t values = 0;  // of all nets
   size_t staged = 0;  // of those on their way to a GPU
+  int parts = 1;      // virtual ranks
+  size_t part_sums = 0;
+
+  void SetParts(const Net& train, const caffe::SolverParameter& solver);
 };
 
 std::vector<PlannedPart> PartsOf(const PlannedTotals& totals, const PlanTarget& target);

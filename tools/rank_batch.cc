@@ -48,14 +48,20 @@ std::vector<LayerSpec*> TrainingLayers(SolverSpec* spec) {
   return layers;
 }
 
+// "4 ranks", "4 virtual ranks"
+std::string Sharers(const SolverSpec& spec, int parts) {
+  return Join(parts, spec.proto.virtual_ranks() > 1 ? " virtual ranks" : " ranks");
+}
+
 void DivideBatches(int ranks, SolverSpec* spec) {
   for (LayerSpec* layer : TrainingLayers(spec)) {
     VisitBatches(&layer->mutable_proto(), [&](Message* param, const FieldDescriptor* field) {
       const uint32_t batch = param->GetReflection()->GetUInt32(*param, field);
       if (batch % static_cast<uint32_t>(ranks) != 0) {
-        throw Error(ErrorCode::kUsage, layer->Where(),
-                    Join("--global_batch: layer '", layer->name(), "' has batch_size ", batch,
-                         ", which ", ranks, " ranks cannot divide; choose a multiple of ", ranks));
+        throw Error(
+            ErrorCode::kUsage, layer->Where(),
+            Join("--global_batch: layer '", layer->name(), "' has batch_size ", batch, ", which ",
+                 Sharers(*spec, ranks), " cannot divide; choose a multiple of ", ranks));
       }
       param->GetReflection()->SetUInt32(param, field, batch / static_cast<uint32_t>(ranks));
     });
@@ -95,14 +101,19 @@ void ScaleForRanks(const Flags& flags, const Replica& replica, SolverSpec* spec)
                 "--global_batch and --scale_lr exclude each other: with the batch of a run alone "
                 "its rate is right as well");
   }
-  if (replica.count == 1) return;
-  if (global) DivideBatches(replica.count, spec);
-  if (scales) ScaleRate(replica.count, &spec->proto);
+  const int parts = std::max(replica.count, spec->proto.virtual_ranks());
+  if (parts == 1) return;
+  if (global) DivideBatches(parts, spec);
+  if (scales) ScaleRate(parts, &spec->proto);
   const auto batch = static_cast<uint64_t>(BatchOf(spec));
   if (batch == 0) return;
   const auto passes = static_cast<uint64_t>(spec->proto.iter_size());
-  LOG(INFO) << "Batch of an iteration: " << batch * passes * static_cast<uint64_t>(replica.count)
-            << " (" << replica.count << " ranks, batch_size " << batch << " each"
+  LOG(INFO) << "Batch of an iteration: " << batch * passes * static_cast<uint64_t>(parts) << " ("
+            << Sharers(*spec, parts)
+            << (spec->proto.virtual_ranks() == 1 ? ""
+                : replica.count == 1             ? " on one rank"
+                                                 : Join(" on ", replica.count, " ranks"))
+            << ", batch_size " << batch << " each"
             << (passes > 1 ? Join(", iter_size ", passes) : "") << "); base_lr "
             << spec->proto.base_lr()
             << (global || scales ? ""

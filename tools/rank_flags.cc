@@ -48,11 +48,12 @@ std::vector<Flag> WithRankFlags(std::vector<Flag> flags) {
   const std::vector<Flag> of_batch = {
       {.name = "global_batch",
        .kind = FlagKind::kSwitch,
-       .help = "batch_size of the training net counts for all ranks together, not for each"},
+       .help = "batch_size of the training net counts for all ranks together, not for each (nor "
+               "for each of the solver's virtual_ranks)"},
       {.name = "scale_lr",
        .kind = FlagKind::kSwitch,
-       .help = "multiply base_lr by the number of ranks; the rate rises to it over "
-               "warmup_iter (a twentieth of max_iter where the solver has none)"},
+       .help = "multiply base_lr by the number of ranks, or virtual_ranks; the rate rises to it "
+               "over warmup_iter (a twentieth of max_iter where the solver has none)"},
       {.name = "share_gpu",
        .kind = FlagKind::kSwitch,
        .help = "several ranks of a machine may compute on one GPU"},

@@ -83,7 +83,9 @@ class Train final : public Verb {
             "Ranks are processes that train one model, each on its share of every batch. "
             "--ranks=N starts them on this machine; mpirun and srun --mpi=pmix on any. "
             "batch_size counts for each rank, as in Caffe, so that N ranks see N times the "
-            "records; with --global_batch for all together. A rank that fails ends all.\n"
+            "records; with --global_batch for all together. A rank that fails ends all. With "
+            "virtual_ranks: V in the solver every batch has V parts, and 1, 2, 4, ... up to V "
+            "ranks train the same weights bit for bit.\n"
             "--gpu=0,1 and --gpu=all start a rank for each GPU. Ranks that were started "
             "otherwise take the GPU that has their number on their machine, or the only one "
             "that they see.",
@@ -96,6 +98,7 @@ class Train final : public Verb {
             "trainer train --solver=s.prototxt --weights=base.caffemodel\n"
             "trainer train --solver=s.prototxt --set base_lr=0.05\n"
             "trainer train --solver=s.prototxt --ranks=4 --global_batch\n"
+            "trainer train --solver=s.prototxt --ranks=4 --set virtual_ranks=8\n"
             "mpirun -np 8 trainer train --solver=s.prototxt --scale_lr\n"
             "trainer train --solver=s.prototxt --gpu=all",
         .flags = WithRankFlags(WithDeviceFlags(

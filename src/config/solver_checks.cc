@@ -4,6 +4,7 @@
 #include <google/protobuf/descriptor.h>
 
 #include <algorithm>
+#include <bit>
 #include <initializer_list>
 #include <map>
 #include <optional>
@@ -84,9 +85,25 @@ class Checker {
     }
   }
 
+  static constexpr unsigned kMostParts = 1 << 16;
+
   void CheckCounts() const {
     Needs("max_iter", "the number of iterations to train for", "10000");
-    for (const char* name : {"max_iter", "iter_size", "average_loss"}) AtLeast(name, 1);
+    for (const char* name : {"max_iter", "iter_size", "average_loss", "virtual_ranks"}) {
+      AtLeast(name, 1);
+    }
+    const int parts = proto_.virtual_ranks();
+    if (!std::has_single_bit(static_cast<unsigned>(parts))) {
+      const unsigned less = std::bit_floor(static_cast<unsigned>(parts));
+      solver_.Fail("virtual_ranks", Join("virtual_ranks is ", parts,
+                                         "; it must be a power of two, as the parts of a batch are "
+                                         "added in pairs: give ",
+                                         less, less < kMostParts ? Join(" or ", 2 * less) : ""));
+    }
+    if (parts > static_cast<int>(kMostParts)) {
+      solver_.Fail("virtual_ranks",
+                   Join("virtual_ranks is ", parts, "; it must be at most ", kMostParts));
+    }
     constexpr int kMostLosses = 10000000;  // which are kept in memory
     if (proto_.average_loss() > kMostLosses) {
       solver_.Fail("average_loss", Join("average_loss is ", proto_.average_loss(),

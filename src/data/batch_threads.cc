@@ -67,7 +67,7 @@ void BatchThreads::RunAlone(const std::stop_token& stop) try {
   std::vector<RawRecord> records(records_at_once_);
   while (!stop.stop_requested()) {
     Batch batch = free_.Pop(stop);
-    while (feed_.slot() < feed_.batch_size()) {
+    while (feed_.fetched() < feed_.batch_size()) {
       std::exception_ptr failure;
       const size_t fetched = feed_.Fetch(records, &failure);
       decoders_[0]->Decode({records.data(), fetched}, &batch);
@@ -101,13 +101,13 @@ void BatchThreads::RunBesideOthers(Decoder* decoder, const std::stop_token& stop
 BatchThreads::Part BatchThreads::Take(std::span<RawRecord> records, const std::stop_token& stop) {
   const std::lock_guard lock(fetching_);
   if (fetch_failed_) throw Closed{};
-  if (feed_.slot() == 0) fetched_ = Begin(free_.Pop(stop));
+  if (feed_.fetched() == 0) fetched_ = Begin(free_.Pop(stop));
   Part part;
   part.work = fetched_;
-  part.slot = feed_.slot();
+  part.first = feed_.fetched();
   try {
     part.records = feed_.Fetch(records, &part.failure);
-    const bool ended = !part.failure && feed_.slot() == feed_.batch_size();
+    const bool ended = !part.failure && feed_.fetched() == feed_.batch_size();
     if (ended) fetched_->batch.next = feed_.EndBatch();
   } catch (...) {
     part.failure = std::current_exception();
@@ -128,15 +128,15 @@ BatchThreads::Work* BatchThreads::Begin(Batch batch) {
 void BatchThreads::Finish(const Part& part, const std::exception_ptr& error) {
   const std::lock_guard lock(finishing_);
   Work& work = *part.work;
-  const auto note = [&](const std::exception_ptr& what, int64_t slot) {
-    if (!what || (work.error && work.bad_slot < slot)) return;
+  const auto note = [&](const std::exception_ptr& what, int64_t at) {
+    if (!what || (work.error && work.bad_record < at)) return;
     work.error = what;
-    work.bad_slot = slot;
+    work.bad_record = at;
   };
-  const int64_t end = part.slot + static_cast<int64_t>(part.records);
+  const int64_t end = part.first + static_cast<int64_t>(part.records);
   note(part.failure, end);
-  note(error, part.slot);
-  work.unfinished -= (part.failure ? feed_.batch_size() : end) - part.slot;
+  note(error, part.first);
+  work.unfinished -= (part.failure ? feed_.batch_size() : end) - part.first;
   while (given_out_ < begun_ && works_[given_out_ % works_.size()].unfinished == 0) {
     GiveOut(&works_[given_out_++ % works_.size()]);
   }

@@ -58,14 +58,14 @@ class BatchThreads {
   // A batch that is being filled by several threads.
   struct Work {
     Batch batch;
-    int64_t unfinished = 0;  // slots
-    int64_t bad_slot = 0;    // the first one with an error
+    int64_t unfinished = 0;  // records
+    int64_t bad_record = 0;  // the number in the batch of the first one with an error
     std::exception_ptr error;
   };
   // The records that one thread has taken.
   struct Part {
     Work* work = nullptr;
-    int64_t slot = 0;  // of the first
+    int64_t first = 0;  // its number in the batch
     size_t records = 0;
     std::exception_ptr failure;  // nothing could be fetched after them
   };

@@ -34,7 +34,7 @@ int64_t Product(const std::vector<int64_t>& dims) {
   return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
 }
 
-// Reads rows into their slots, consecutive rows in one call.
+// Reads rows into their slots, consecutive rows of consecutive slots in one call.
 class RowDecoder final : public Decoder {
  public:
   explicit RowDecoder(const Hdf5Files& files) : files_(files) {}
@@ -43,6 +43,7 @@ class RowDecoder final : public Decoder {
     for (size_t begin = 0, end = 0; begin < records.size(); begin = end) {
       const auto follows = [&](size_t i) {
         return records[i].index == records[begin].index + (i - begin) &&
+               records[i].slot == records[begin].slot + static_cast<int64_t>(i - begin) &&
                FileOf(records[i].index) == FileOf(records[begin].index);
       };
       for (end = begin + 1; end < records.size() && follows(end);) ++end;

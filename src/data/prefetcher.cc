@@ -16,10 +16,21 @@ namespace {
 // keeps for it; beside others few, so that a batch is spread over all threads.
 size_t RecordsAtOnce(const RecordSource& source, const PrefetchOptions& options) {
   constexpr int64_t kMost = 256;
-  const int64_t threads = options.decode_threads;
-  const int64_t alone = source.RecordsStayValid() ? options.batch_size : 1;
-  const int64_t records = threads == 1 ? alone : options.batch_size / (4 * threads);
+  const int64_t threads = options.decode_threads, batch = options.batch_size * options.parts;
+  const int64_t alone = source.RecordsStayValid() ? batch : 1;
+  const int64_t records = threads == 1 ? alone : batch / (4 * threads);
   return static_cast<size_t>(std::clamp(records, int64_t{1}, kMost));
+}
+
+// Those of all parts, one after the other.
+std::vector<Shape> OfAllParts(std::vector<Shape> shapes, int parts) {
+  for (Shape& shape : shapes) shape = shape.With(0, shape[0] * parts);
+  return shapes;
+}
+
+// Batches of several parts are larger, and as much is kept ready with fewer of them.
+int64_t Depth(const PrefetchOptions& options) {
+  return (options.depth + options.parts - 1) / options.parts;
 }
 
 }  // namespace
@@ -31,16 +42,18 @@ Prefetcher::Prefetcher(const PrefetchOptions& options, const Transform& transfor
 Prefetcher::Prefetcher(std::unique_ptr<RecordSource> source, const PrefetchOptions& options)
     : source_(std::move(source)),
       shapes_(source_->Shapes(options.batch_size, options.labels)),
+      parts_(options.parts),
       pixel_numbers_(options.bytes ? source_->pixel_numbers() : nullptr),
       position_(source_->First()),
       feed_(std::make_unique<RecordFeed>(*source_, options.batch_size, options.replica,
-                                         options.decode_threads > 1)) {
+                                         options.parts, options.decode_threads > 1)) {
   std::vector<std::unique_ptr<Decoder>> decoders;
   for (int i = 0; i < options.decode_threads; ++i) decoders.push_back(source_->MakeDecoder());
   const BatchForm elements = pixel_numbers_ == nullptr ? BatchForm::kNumbers : BatchForm::kBytes;
-  threads_ = std::make_unique<BatchThreads>(feed_.get(), std::move(decoders),
-                                            BatchThreads::Form{shapes_, options.memory, elements},
-                                            options.depth, RecordsAtOnce(*source_, options));
+  threads_ = std::make_unique<BatchThreads>(
+      feed_.get(), std::move(decoders),
+      BatchThreads::Form{OfAllParts(shapes_, parts_), options.memory, elements}, Depth(options),
+      RecordsAtOnce(*source_, options));
 }
 
 Prefetcher::~Prefetcher() = default;
@@ -76,7 +89,9 @@ PrefetchOptions OptionsOf(const ReadingEnv& env) {
   options.decode_threads = env.decode_threads;
   options.memory = env.host_memory;
   options.bytes = env.bytes;
-  if (env.phase == caffe::TRAIN) options.replica = env.replica;
+  if (env.phase != caffe::TRAIN) return options;
+  options.replica = env.replica;
+  options.parts = env.parts;
   return options;
 }
 

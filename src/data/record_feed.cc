@@ -7,18 +7,21 @@ namespace trainer {
 void RecordFeed::Seek(const Position& position) {
   source_.Seek(position);
   at_ = position;
-  slot_ = 0;
+  fetched_ = 0;
 }
 
 size_t RecordFeed::Fetch(std::span<RawRecord> records, std::exception_ptr* failure) {
   size_t fetched = 0;
   try {
-    for (; fetched < records.size() && slot_ < batch_size_; ++fetched, ++slot_) {
-      Advance(slot_ == 0 ? rank_ : count_);  // not after the record, which it may take away
+    for (; fetched < records.size() && fetched_ < batch_size(); ++fetched, ++fetched_) {
+      const auto parts = static_cast<int64_t>(parts_);
+      const int64_t part = fetched_ % parts;
+      // Not after the record, which it may take away.
+      Advance(fetched_ == 0 ? rank_ : part == 0 ? count_ - parts_ + 1 : 1);
       RawRecord& record = records[fetched];
       source_.Fetch(&record);
       record.number = at_.record;
-      record.slot = slot_;
+      record.slot = part * part_size_ + fetched_ / parts;
       if (keep_) record.Keep();
     }
   } catch (...) {
@@ -28,15 +31,16 @@ size_t RecordFeed::Fetch(std::span<RawRecord> records, std::exception_ptr* failu
 }
 
 Position RecordFeed::EndBatch() {
-  Advance(count_ - rank_);
-  slot_ = 0;
+  Advance(count_ - rank_ - parts_ + 1);
+  fetched_ = 0;
   at_.key = source_.Key();
   return at_;
 }
 
 std::string RecordFeed::NameOfItem(const Position& position, int64_t item) {
   Seek(position);
-  Advance(rank_ + static_cast<uint64_t>(item) * count_);
+  const auto part = static_cast<uint64_t>(item / part_size_);
+  Advance(rank_ + part + static_cast<uint64_t>(item % part_size_) * count_);
   return source_.Name();
 }
 

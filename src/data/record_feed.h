@@ -12,21 +12,24 @@ namespace trainer {
 
 // The batches of all replicas together take the records from a position on in turn: record
 // position + k goes to rank k % count. Then the next ones begin, so that the position after a batch
-// is the same for every rank. Used by one thread at a time.
+// is the same for every rank. Those of `parts` ranks from `replica` on may be read together, in the
+// order of the records; their batches are then one, in which they follow each other. Used by one
+// thread at a time.
 class RecordFeed {
  public:
   // `keep`: records are copied where the source would not keep them.
-  RecordFeed(RecordSource& source, int64_t batch_size, const Replica& replica, bool keep)
+  RecordFeed(RecordSource& source, int64_t batch_size, const Replica& replica, int parts, bool keep)
       : source_(source),
-        batch_size_(batch_size),
+        part_size_(batch_size),
         rank_(static_cast<uint64_t>(replica.rank)),
         count_(static_cast<uint64_t>(replica.count)),
+        parts_(static_cast<uint64_t>(parts)),
         keep_(keep && !source.RecordsStayValid()) {
-    source_.ReadsEvery(count_);
+    source_.ReadsEvery(parts == 1 ? count_ : 1);
   }
 
-  int64_t batch_size() const { return batch_size_; }
-  int64_t slot() const { return slot_; }  // of the batch's next record; batch_size at its end
+  int64_t batch_size() const { return part_size_ * static_cast<int64_t>(parts_); }  // of all parts
+  int64_t fetched() const { return fetched_; }  // records of this batch
 
   // Begins a batch at this position.
   void Seek(const Position& position);
@@ -45,11 +48,11 @@ class RecordFeed {
   void Advance(uint64_t records);
 
   RecordSource& source_;
-  int64_t batch_size_;
-  uint64_t rank_, count_;
+  int64_t part_size_;
+  uint64_t rank_, count_, parts_;
   bool keep_;
   Position at_;
-  int64_t slot_ = 0;
+  int64_t fetched_ = 0;
 };
 
 }  // namespace trainer

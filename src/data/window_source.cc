@@ -48,7 +48,8 @@ class WindowParser final : public RecordParser {
 
   const DatumView& Parse(const RawRecord& record) override {
     const Philox4 random = PhiloxBlock(options_.key, 0, record.number);
-    const bool is_foreground = record.slot >= options_.batch_size - options_.foreground;
+    const int64_t slot = record.slot % options_.batch_size;  // of one replica's batch
+    const bool is_foreground = slot >= options_.batch_size - options_.foreground;
     const std::vector<size_t>& from = is_foreground ? set_.foreground : set_.background;
     const uint64_t word = uint64_t{random.x[1]} << 32 | random.x[0];
     const Window& window = set_.list.windows[from[word % from.size()]];

@@ -114,7 +114,7 @@ class Hdf5Output final : public Layer, public FileWriter {
 
   // The file is made by the first pass, so that a net that is only looked at makes none.
   void Forward(const RunContext& run) override {
-    if (!writes_ || run.repeats()) return;
+    if (!writes_ || run.repeats() || run.part() > 0) return;  // rank 0 alone writes
     if (!file_) file_ = std::make_unique<Hdf5Appender>(path_, "", Hdf5Creation::kNew);
     for (int i = 0; i < run.NumIn(); ++i) {
       ReadPlain(run, i);

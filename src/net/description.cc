@@ -147,6 +147,7 @@ class Describer final : public DescribeContext {
     param.index = index;
     param.shape = shape;
     param.layout = options.layout;
+    param.averages = options.averages;
     param.where = spec.Where("param", index);
     param.lr_mult = options.default_lr_mult;
     param.decay_mult = options.default_decay_mult;

@@ -40,6 +40,13 @@ void PassExchange::Begin(uint32_t pass) {
   counted_ = pass;
 }
 
+// Each replica drops other elements of its own items; rank 0 those of a run alone. The rank goes
+// into the seed, so that no stream of one replica is another stream of another.
+void PassExchange::SetReplica(int rank, int part) {
+  pass_.replica_seed = static_cast<uint64_t>(rank) * 0x9E3779B97F4A7C15u;
+  pass_.part = part;
+}
+
 uint64_t PassExchange::TakeFault(StepId step) {
   uint64_t word = FaultWord::kNone;
   device_.CopyToHost(&word, FaultWordOf(step), sizeof(word));

@@ -27,6 +27,8 @@ class PassExchange {
   const PassNumber* pass() const { return &pass_; }
 
   void Begin(uint32_t pass);
+  // Whose pass the next one is: see RunContext::part and key.
+  void SetReplica(int rank, int part);
   // The same pass once more, on the same batch.
   void Repeat() { pass_.repeats = true; }
 

@@ -65,14 +65,15 @@ void Net::Backward(GradientSink* sink) {
       sink->OnReady(static_cast<int>(next), slices_[next].values);
     }
   };
-  GradientSink* const at_once = debug_ ? nullptr : sink;
+  GradientSink* const at_once = LogsDebugInfo() ? nullptr : sink;
   if (at_once != nullptr) tell(NumLayers());
   for (int s = NumLayers(); s-- > 0;) {
     BackwardLayer(s);
     if (at_once != nullptr) tell(s);
-    if (debug_) DebugInfo(*graph_, device_).Backward(StepId(s), state_->Of(StepId(s)).backward);
+    if (LogsDebugInfo())
+      DebugInfo(*graph_, device_).Backward(StepId(s), state_->Of(StepId(s)).backward);
   }
-  if (debug_) DebugInfo(*graph_, device_).Pass(learnable_);
+  if (LogsDebugInfo()) DebugInfo(*graph_, device_).Pass(learnable_);
   if (sink != nullptr) tell(0);
 }
 

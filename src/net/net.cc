@@ -109,7 +109,9 @@ Net::Net(const NetSpec& spec, const NetOptions& options, const Device& device, P
   ListSlices();
   program_ = std::make_unique<const Program>(*graph_, options_, device_);
   state_ = std::make_unique<RunState>(*graph_, *program_, env);
-  runs_ahead_ = device_.RunsLater() && std::ranges::none_of(graph_->steps, &StepInfo::shapes_vary);
+  runs_ahead_ = device_.RunsLater() && options_.parts == 1 &&
+                std::ranges::none_of(graph_->steps, &StepInfo::shapes_vary);
+  KeepPartStates();
   if (options_.keeps_batch)
     kept_states_ = std::make_unique<KeptStates>(*graph_, *program_, device_);
   log.Gradients(*graph_);
@@ -131,14 +133,16 @@ void Net::StartForward(NetBatch batch) {
     BeginPass();
     for (int i = 0; i < NumLayers(); ++i) {
       ForwardLayer(i);
-      if (debug_) DebugInfo(*graph_, device_).Forward(StepId(i), state_->Of(StepId(i)).forward);
+      if (LogsDebugInfo())
+        DebugInfo(*graph_, device_).Forward(StepId(i), state_->Of(StepId(i)).forward);
     }
   }
   program_->exchange().Send(state_->losses());
 }
 
 void Net::BeginPass() {
-  program_->exchange().Begin(passes_++);
+  if (part_ == 0) ++passes_;
+  program_->exchange().Begin(passes_ - 1);
   if (kept_states_ != nullptr) kept_states_->Save();
 }
 

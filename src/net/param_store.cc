@@ -57,6 +57,7 @@ void ParamStore::Allocate(bool training) {
   for (size_t i = params_.size(); i-- > allocated_;) fresh.push_back(&params_[i]);
   const auto rest = std::ranges::stable_partition(fresh, learns);
   std::ranges::stable_sort(fresh.begin(), rest.begin(), std::greater<>(), &Param::last_adder);
+  const auto averages = std::ranges::stable_partition(rest, std::logical_not<>(), &Param::averages);
   int64_t weights = 0, grads = 0;
   for (const Param* param : fresh) {
     weights += Padded(param->count());
@@ -71,6 +72,9 @@ void ParamStore::Allocate(bool training) {
   if (training) {
     weights_ = {weight, static_cast<size_t>(weights)};
     gradients_ = {grad, static_cast<size_t>(grads)};
+    int64_t tail = 0;
+    for (const Param* param : averages) tail += Padded(param->count());
+    averages_ = weights_.last(static_cast<size_t>(tail));
   }
   for (Param* param : fresh) {
     param->weight = weight;

@@ -11,19 +11,13 @@ int64_t CountLosses(const Graph& graph) {
   return count;
 }
 
-// Each replica drops other elements of its own items; rank 0 those of a run alone. The rank goes
-// into the seed, so that no stream of one replica is another stream of another.
-PhiloxKey OfReplica(PhiloxKey key, const Replica& replica) {
-  key.seed ^= static_cast<uint64_t>(replica.rank) * 0x9E3779B97F4A7C15u;
-  return key;
-}
-
 }  // namespace
 
 Program::Program(const Graph& graph, const NetOptions& options, const Device& device)
     : graph_(graph),
       device_(device),
       exchange_(std::make_unique<PassExchange>(device, graph.steps.size(), CountLosses(graph))) {
+  exchange_->SetReplica(options.replica.rank, 0);
   arena_ = static_cast<std::byte*>(device_.Allocate(graph.plan.arena_bytes));
   device_.Zero(arena_, graph.plan.arena_bytes);
   contexts_.Resize(graph.steps.size());
@@ -47,7 +41,7 @@ void Program::Bind(StepId id, const NetOptions& options) {
   forward.fault_ = exchange_->FaultWordOf(id);
   forward.pass_ = exchange_->pass();
   forward.phase_ = step.spec.proto().phase();
-  forward.key_ = OfReplica({options.seed, StreamOf(step.key, forward.phase_)}, options.replica);
+  forward.key_ = {options.seed, StreamOf(step.key, forward.phase_)};
   for (const ValueId in : step.in) {
     const ValueInfo& value = graph_.values[in];
     forward.in_.emplace_back(At(value.block), value.shape, value.dtype);

@@ -4,42 +4,57 @@
 #include "trainer/base/text.h"
 
 namespace trainer {
+namespace {
 
-std::vector<LayerState> SaveLayerStates(const Net& net) {
+std::string BytesOf(const Net& net, std::span<const std::byte> memory) {
+  std::string bytes(memory.size(), '\0');
+  net.device().CopyToHost(bytes.data(), memory.data(), memory.size());
+  return bytes;
+}
+
+void SetMemory(const Net& net, const StepInfo& step, std::span<std::byte> memory,
+               const std::string& bytes) {
+  if (bytes.size() == memory.size()) {
+    return net.device().CopyToDevice(memory.data(), bytes.data(), bytes.size());
+  }
+  step.spec.FailWith(ErrorCode::kBadSnapshot,
+                     Join("the snapshot holds ", bytes.size(), " bytes of its state, and it has ",
+                          memory.size(), " here: another batch or num_output"));
+}
+
+}  // namespace
+
+std::vector<LayerState> SaveLayerStates(Net& net) {
   std::vector<LayerState> states;
   for (const StepId id : net.graph().steps.Ids()) {
     const StepInfo& step = net.graph().steps[id];
-    std::string state = step.layer->SaveState();
-    if (const auto memory = net.program().Of(id).forward.State(); !memory.empty()) {
-      state.resize(memory.size());
-      net.device().CopyToHost(state.data(), memory.data(), memory.size());
+    const std::span<const std::byte> memory = net.program().Of(id).forward.State();
+    LayerState state{step.key, step.layer->SaveState(), !memory.empty(), {}};
+    for (int part = 0; part < net.parts() && state.of_replica; ++part) {
+      net.SetPart(part);
+      (part == 0 ? state.bytes : state.other_parts.emplace_back()) = BytesOf(net, memory);
     }
-    const bool of_replica = !net.program().Of(id).forward.State().empty();
-    if (!state.empty()) states.push_back({step.key, std::move(state), of_replica});
+    if (!state.bytes.empty()) states.push_back(std::move(state));
   }
+  net.SetPart(0);
   return states;
 }
 
 void Restore(Net& net, uint32_t passes, const std::vector<LayerState>& states) {
   net.SetPasses(passes);
-  for (const auto& [key, state, of_replica] : states) {
+  for (const LayerState& state : states) {
     for (const StepId id : net.graph().steps.Ids()) {
       const StepInfo& step = net.graph().steps[id];
       const std::span<std::byte> memory = net.program().Of(id).forward.State();
-      if (step.key != key) continue;
-      if (memory.empty()) {
-        step.layer->RestoreState(state);
-      } else if (state.size() == memory.size()) {
-        net.device().CopyToDevice(memory.data(), state.data(), state.size());
-      } else {
-        step.spec.FailWith(ErrorCode::kBadSnapshot,
-                           Join("the snapshot holds ", state.size(),
-                                " bytes of its state, and it "
-                                "has ",
-                                memory.size(), " here: another batch or num_output"));
+      if (step.key != state.layer) continue;
+      if (memory.empty()) step.layer->RestoreState(state.bytes);
+      for (size_t part = 0; part <= state.other_parts.size() && !memory.empty(); ++part) {
+        net.SetPart(static_cast<int>(part));
+        SetMemory(net, step, memory, part == 0 ? state.bytes : state.other_parts[part - 1]);
       }
     }
   }
+  net.SetPart(0);
 }
 
 }  // namespace trainer

@@ -1,6 +1,7 @@
 #include "add.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 namespace trainer {
@@ -27,6 +28,18 @@ void AddInBoth(float* __restrict a, float* __restrict b, size_t count) {
   }
 }
 
+// to = the sum of numbers `begin` to `begin + size` of two parts or more, which `to` is none of.
+void AddTree(std::span<const float* const> parts, size_t begin, size_t size, float* to) {
+  const size_t half = std::bit_ceil(parts.size()) / 2;
+  if (half == 1) return AddPair(parts[0] + begin, parts[1] + begin, to, size);
+  AddTree(parts.first(half), begin, size, to);
+  const std::span<const float* const> rest = parts.subspan(half);
+  if (rest.size() == 1) return AddPair(to, rest[0] + begin, to, size);
+  float block[kBlock];
+  AddTree(rest, begin, size, block);
+  AddPair(to, block, to, size);
+}
+
 }  // namespace
 
 void AddParts(std::span<const float* const> parts, float* to, size_t count) {
@@ -37,8 +50,7 @@ void AddParts(std::span<const float* const> parts, float* to, size_t count) {
   float block[kBlock];
   for (size_t begin = 0; begin < count; begin += kBlock) {
     const size_t size = std::min(kBlock, count - begin);
-    AddPair(parts[0] + begin, parts[1] + begin, block, size);
-    for (size_t k = 2; k < parts.size(); ++k) AddPair(block, parts[k] + begin, block, size);
+    AddTree(parts, begin, size, block);
     std::memcpy(to + begin, block, size * sizeof(float));
   }
 }
@@ -48,8 +60,7 @@ void AddInEveryPart(std::span<float* const> parts, size_t begin, size_t end) {
   float block[kBlock];
   for (; begin < end && parts.size() > 1; begin += kBlock) {
     const size_t size = std::min(kBlock, end - begin);
-    AddPair(parts[0] + begin, parts[1] + begin, block, size);
-    for (size_t k = 2; k < parts.size(); ++k) AddPair(block, parts[k] + begin, block, size);
+    AddTree(parts, begin, size, block);
     for (float* part : parts) std::memcpy(part + begin, block, size * sizeof(float));
   }
 }

@@ -22,9 +22,12 @@ class Exchange final : public ReplicaGroup {
   void WaitFor(int slice) override;
   void Sum(std::span<float> values) override;
   std::vector<std::string> Gather(const std::string& own) override;
+  std::string WhyNoTree() const override { return why_no_tree_; }
   std::pmr::memory_resource* memory() override { return &gradients_; }
   void NoteProgress(int iterations) override;
 
+  // What WhyNoTree says.
+  void SetWhyNoTree(std::string why) { why_no_tree_ = std::move(why); }
   // Neighbouring slices are joined until they have that many numbers. The same on each rank.
   void SetBucket(size_t floats) { bucket_size_ = floats; }
 
@@ -43,6 +46,7 @@ class Exchange final : public ReplicaGroup {
   std::vector<uint64_t> sum_of_;  // by slice: the number of sums after which it is done
   uint64_t pushed_ = 0;
   int buckets_ = 0;
+  std::string why_no_tree_;
 };
 
 }  // namespace trainer

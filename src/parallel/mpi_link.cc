@@ -51,7 +51,7 @@ void MpiLink::SumPart(const std::vector<int>& ranks, std::span<float> values) {
   Wait();
 }
 
-// In the order of the machines, this one's at its place.
+// As a tree over the machines, this one's piece at its place.
 void MpiLink::AddPiece(std::span<float> own) {
   parts_.clear();
   const float* next = received_.data();

@@ -12,7 +12,7 @@
 namespace trainer {
 
 // Sums between machines: each sends every other one the piece that it is to add (all of it, where
-// that is little), adds its own piece in the order of the machines, and sends the sum to all.
+// that is little), adds its own piece as a tree over the machines, and sends the sum to all.
 //
 // Gradients may go both ways in 16 bits, with error feedback each way: a machine's own numbers are
 // rounded, also those that it adds itself, so that the result does not depend on who adds them;

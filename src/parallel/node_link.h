@@ -13,7 +13,7 @@ class NodeLink {
   virtual int nodes() const = 0;
   // How many ranks of each machine have partners on every other one.
   virtual int lanes() const = 0;
-  // Replaces each number by its sum over the ranks of this lane, in the order of the machines. The
+  // Replaces each number by its sum over the ranks of this lane, a tree in their order (add.h). The
   // same bits on each of them. Throws EndedByPeer.
   virtual void Sum(int lane, std::span<float> values) = 0;
   // The same for gradients, a part of `block`, whose numbers may travel in fewer bits. `values`

@@ -3,9 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+
+#include "trainer/base/text.h"
 
 namespace trainer {
 namespace {
@@ -55,6 +58,24 @@ std::vector<std::vector<int>> NodeMap::Lanes() const {
     for (const std::vector<int>& of_node : ranks) partners[lane].push_back(of_node[lane]);
   }
   return partners;
+}
+
+std::string NodeMap::WhyNoTree() const {
+  const size_t each = ranks.front().size();
+  for (size_t n = 0; n < ranks.size() && nodes() > 1; ++n) {
+    const std::vector<int>& of_node = ranks[n];
+    if (of_node.size() != each || !std::has_single_bit(each)) {
+      return Join("machine ", n, " has ", of_node.size(), " ranks and machine 0 has ", each,
+                  ": each machine needs as many as the others, a power of two");
+    }
+    for (size_t i = 0; i < each; ++i) {
+      if (of_node[i] == static_cast<int>(n * each + i)) continue;
+      return Join("rank ", of_node[i], " is number ", i, " of machine ", n,
+                  ": neighbouring ranks must be on one machine (mpirun --map-by slot, srun "
+                  "--distribution=block)");
+    }
+  }
+  return "";
 }
 
 NodeMap MapNodes(const std::vector<RankCard>& cards, int rank, bool alone) {

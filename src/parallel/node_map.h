@@ -30,6 +30,10 @@ struct NodeMap {
   // [lane][machine]: the rank that takes part in sums between machines. As many lanes as the
   // smallest machine has ranks.
   std::vector<std::vector<int>> Lanes() const;
+  // Sums are added over the ranks of a machine, then over the machines. A sentence where that is no
+  // binary tree over all ranks, which needs machines with equally many neighbouring ranks, a power
+  // of two; else "".
+  std::string WhyNoTree() const;
 };
 
 // `alone`: each rank counts as a machine of its own.

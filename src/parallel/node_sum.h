@@ -14,8 +14,8 @@ namespace trainer {
 //
 // What lies in SharedGradients is summed in place: each rank adds its share of the numbers and
 // writes the sums to all ranks' memory (two stages). Small sums, and what lies elsewhere, go
-// through the mailboxes, where each rank adds all of it (one stage). Numbers are added in the order
-// of the ranks, then of the machines.
+// through the mailboxes, where each rank adds all of it (one stage). Numbers are added as a tree
+// over the machine's ranks, then over the machines (add.h).
 class NodeSum {
  public:
   // Without a `link` the machine has all ranks. All must outlive the object.

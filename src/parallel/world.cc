@@ -120,6 +120,7 @@ WorldOfRanks::WorldOfRanks(Place place, std::unique_ptr<MpiThread> thread,
       watch_(*place_.block, place_.map.local, place_.names,
              {settings.warn_after, settings.peer_timeout}) {
   exchange_ = std::make_unique<Exchange>(place_.replica, pump(), slot(), gradients_);
+  exchange_->SetWhyNoTree(place_.map.WhyNoTree());
 }
 
 void WorldOfRanks::Begin(const WorldSettings& settings) {

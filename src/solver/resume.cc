@@ -7,11 +7,13 @@
 
 #include "kept_snapshots.h"
 #include "trainer/base/text.h"
+#include "trainer/base/thread_team.h"
 #include "trainer/config/blob.h"
 #include "trainer/net/load_weights.h"
 #include "trainer/net/states.h"
 #include "trainer/net/weights.h"
 #include "trainer/solver/solver.h"
+#include "virtual_ranks.h"
 
 namespace trainer {
 namespace {
@@ -29,6 +31,24 @@ std::string NetKey(size_t test_net) { return Join("test ", test_net); }
               text +
                   ". It was made by another solver or net; give the solver it belongs to, or "
                   "start from its weights with --weights");
+}
+
+// What the parts of this rank left, out of an entry that has those of all.
+void TakeParts(const caffe::LayerProgress& entry, const BatchParts& parts, LayerState& layer) {
+  for (int i = 0; i < parts.count; ++i) {
+    const int other = parts.first.rank + i - 1;  // part 0 is not among the others
+    const bool has = other >= 0 && other < entry.other_ranks_size();
+    (i == 0 ? layer.bytes : layer.other_parts.emplace_back()) =
+        has ? entry.other_ranks(other) : entry.state();
+  }
+}
+
+// `all`: of all parts in their order, as long as that of part 0, which the entry has.
+void AddOtherParts(const std::string& all, caffe::LayerProgress* entry) {
+  const size_t bytes = entry->state().size();
+  for (size_t at = bytes; at + bytes <= all.size(); at += bytes) {
+    entry->add_other_ranks(all.substr(at, bytes));
+  }
 }
 
 }  // namespace
@@ -95,6 +115,7 @@ void Solver::Restore(const LoadedState& loaded, const std::string& file) {
   } catch (const Error& error) {
     throw Error(ErrorCode::kBadSnapshot, {file}, error.what());
   }
+  WarnOfOtherParts(state, spec_, parts_->first.count, TeamSize());
   RestoreProgress(state);
   saved_iter_ = started_iter_ = state_.iter;
   if (kept_) kept_->Adopt(state);
@@ -139,10 +160,11 @@ void Solver::RestoreProgress(const caffe::SolverState& state) {
 }
 
 // Data sources go on at one position for all replicas; what layers leave to their next pass is each
-// replica's own. Those of other ranks are of no use to another number of replicas, which would see
-// other sequences: then layers begin anew.
+// part's own. Those of other parts are of no use to another number of them, which would see other
+// sequences: then layers begin anew.
 void Solver::RestoreNet(const caffe::SolverState& state, const std::string& name, Net& net) const {
-  const bool same = static_cast<int>(state.replicas()) == replica_.count;
+  const bool trains = name == kTrain;
+  const bool same = PartsIn(state) == parts_->first.count;
   std::set<std::string> own;
   for (const LayerState& layer : SaveLayerStates(net)) {
     if (layer.of_replica) own.insert(layer.layer);
@@ -151,23 +173,21 @@ void Solver::RestoreNet(const caffe::SolverState& state, const std::string& name
     if (progress.net() != name) continue;
     std::vector<LayerState> layers;
     for (const caffe::LayerProgress& entry : progress.layers()) {
-      const bool of_replica = own.contains(entry.layer());
-      if (of_replica && !same && name == kTrain) {
+      LayerState layer{entry.layer(), entry.state(), own.contains(entry.layer()), {}};
+      if (layer.of_replica && trains && !same) {
         LOG(WARNING) << EscapeControl(
-            Join("The snapshot was made by ", state.replicas(), " replicas and ", replica_.count,
+            Join("The snapshot was made by ", PartsIn(state), " replicas and ", parts_->first.count,
                  " go on: layer '", entry.layer(), "' forgets what it kept from batch to batch"));
         continue;
       }
-      const int other = replica_.rank - 1;
-      const bool takes_other = of_replica && other >= 0 && other < entry.other_ranks_size();
-      layers.push_back(
-          {entry.layer(), takes_other ? entry.other_ranks(other) : entry.state(), of_replica});
+      if (layer.of_replica && trains) TakeParts(entry, *parts_, layer);
+      layers.push_back(std::move(layer));
     }
     trainer::Restore(net, static_cast<uint32_t>(progress.passes()), layers);
   }
 }
 
-void Solver::SaveNet(const std::string& name, const Net& net, caffe::SolverState& state) const {
+void Solver::SaveNet(const std::string& name, Net& net, caffe::SolverState& state) const {
   caffe::NetProgress* progress = state.add_progress();
   progress->set_net(name);
   progress->set_passes(net.passes());
@@ -175,9 +195,15 @@ void Solver::SaveNet(const std::string& name, const Net& net, caffe::SolverState
     caffe::LayerProgress* entry = progress->add_layers();
     entry->set_layer(layer.layer);
     entry->set_state(layer.bytes);
-    if (!layer.of_replica || group_ == nullptr || name != kTrain) continue;
-    const std::vector<std::string> ranks = group_->Gather(layer.bytes);
-    for (size_t rank = 1; rank < ranks.size(); ++rank) entry->add_other_ranks(ranks[rank]);
+    if (!layer.of_replica || name != kTrain) continue;
+    std::string all = layer.bytes;  // one part after the other, then one rank after the other
+    for (const std::string& part : layer.other_parts) all += part;
+    if (group_ != nullptr) {
+      const std::vector<std::string> ranks = group_->Gather(all);
+      all.clear();
+      for (const std::string& rank : ranks) all += rank;
+    }
+    AddOtherParts(all, entry);
   }
 }
 
@@ -191,7 +217,13 @@ void Solver::StateTo(caffe::SolverState* proto) const {
   state.set_solver_type(proto_.type());
   for (const float loss : state_.recent_losses) state.add_recent_losses(loss);
   state.set_loss_position(static_cast<uint32_t>(state_.loss_position));
-  if (replica_.count > 1) state.set_replicas(static_cast<uint32_t>(replica_.count));
+  // With virtual ranks nothing in a snapshot tells how many ranks there were.
+  if (proto_.virtual_ranks() > 1) {
+    state.set_virtual_ranks(static_cast<uint32_t>(proto_.virtual_ranks()));
+  } else if (replica_.count > 1) {
+    state.set_replicas(static_cast<uint32_t>(replica_.count));
+  }
+  state.set_threads(static_cast<uint32_t>(TeamSize()));
   const std::string step_state = rule_->SaveState();
   if (!step_state.empty()) state.set_step_state(step_state);
   SaveNet(kTrain, *train_net_, state);

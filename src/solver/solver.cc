@@ -10,6 +10,7 @@
 #include "time_budget.h"
 #include "trainer/base/text.h"
 #include "trainer/checkpoint/snapshot_writer.h"
+#include "virtual_ranks.h"
 
 namespace trainer {
 namespace {
@@ -52,6 +53,7 @@ Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device
       group_(options.group),
       before_snapshot_(options.before_snapshot),
       replica_(ReplicaOf(options)),
+      parts_(std::make_unique<BatchParts>(PartsOf(spec, options.group))),
       params_(device, GradientMemory(options, device)),
       rule_(MakeStepRule(spec)),
       clock_(std::make_unique<Clock>()) {
@@ -66,6 +68,9 @@ Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device
   BuildTrainNet(options);
   objective_ =
       std::make_unique<Objective>(device_, *train_net_, params_, proto_.iter_size(), group_);
+  objective_->OnFirstPart([this] {
+    if (IsDisplayed()) first_outputs_ = ReadOutputs(*train_net_);
+  });
   rule_->Prepare(*objective_);
   BuildTestNets(options);
   LOG(INFO) << "Solver scaffolding done.";
@@ -101,11 +106,19 @@ void Solver::BuildTrainNet(const TrainOptions& options) {
   NetOptions net_options = CommonOptions(options);
   net_options.state = spec_.train.state;
   net_options.training = true;
-  net_options.replica = replica_;
+  net_options.replica = parts_->first;
+  net_options.parts = parts_->count;
   net_options.keeps_batch = rule_->EvaluatesAgain();
-  net_options.states_per_weight = rule_->StatesPerWeight() + (proto_.ema_decay() > 0 ? 1 : 0);
+  net_options.states_per_weight = rule_->StatesPerWeight() + (proto_.ema_decay() > 0 ? 1 : 0) +
+                                  ExtraGradients(parts_->count, proto_.iter_size());
   LOG(INFO) << "Creating training net from " << spec_.train.description;
   train_net_ = std::make_unique<Net>(*spec_.train.net, net_options, device_, params_);
+  if (proto_.virtual_ranks() == 1) return;
+  LOG(INFO) << "virtual_ranks " << proto_.virtual_ranks() << ": each rank computes "
+            << parts_->count << (parts_->count == 1 ? " part" : " parts")
+            << " of every batch, one after the other, and holds "
+            << ExtraPartBytes(*train_net_, parts_->count, proto_.iter_size()) / 1024
+            << " KiB more for their sums";
 }
 
 // Rank 0 tests on the whole data set.
@@ -194,7 +207,8 @@ void Solver::Report(float rate) {
   report.rate = rate;
   report.seconds = clock_->Lap();
   report.iterations = clock_->IterationsSince(state_.iter);
-  const std::vector<ReportedValue> outputs = ReadOutputs(*train_net_);
+  const std::vector<ReportedValue> outputs =
+      parts_->count > 1 ? std::move(first_outputs_) : ReadOutputs(*train_net_);
   report.outputs = outputs;
   observer_.OnIteration(report);
   const std::string note = clock_->cores().Note(report.seconds);

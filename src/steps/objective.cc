@@ -1,5 +1,6 @@
 #include "trainer/steps/objective.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "trainer/rules/clip.h"
@@ -13,67 +14,89 @@ Objective::Objective(const Device& device, Net& net, ParamStore& params, int ite
       params_(params),
       iter_size_(iter_size),
       group_(group),
+      sums_(device, net, params, iter_size, group),
       norm_(device, 1),
-      arrived_(NumRanges()) {}
+      arrived_(NumRanges()) {
+  for (Started& started : started_) started.sums.resize(static_cast<size_t>(sums_.parts()));
+}
 
 float Objective::Evaluate(NetBatch batch) {
   Start(batch);
   ReadPasses();
-  Started& own = started_[static_cast<size_t>(--num_started_)];
-  return MeanOverReplicas(std::exchange(own, {}).sum / static_cast<float>(iter_size_));
+  if (num_started_ > 1) std::swap(started_[0], started_[1]);
+  return TakeOldest();
 }
 
 void Objective::Start(NetBatch batch) {
   if (num_started_ == kAhead) {
     throw Error(ErrorCode::kInternal, "an evaluation is started, and two losses are not taken");
   }
-  if (batch == NetBatch::kSame && iter_size_ > 1) {
+  if (batch == NetBatch::kSame && iter_size_ * sums_.parts() > 1) {
     throw Error(ErrorCode::kInternal, "a batch of several passes cannot be evaluated again");
   }
   if (!zero_) params_.ClearGradients();
   zero_ = false;
   arrived_ = 0;
-  started_[static_cast<size_t>(num_started_++)] = {0, iter_size_};
+  Started& started = started_[static_cast<size_t>(num_started_++)];
+  std::ranges::fill(started.sums, 0.0f);
+  started.unread = iter_size_ * sums_.parts();
   try {
-    for (int pass = 0; pass < iter_size_; ++pass) {
-      net_.StartForward(batch);
-      net_.Backward(pass + 1 == iter_size_ ? group_ : nullptr);
-      while (net_.NumStarted() > (net_.RunsAhead() ? 1 : 0)) ReadPass();
-    }
+    RunPasses(batch);
   } catch (...) {  // there is no loss to be taken
     num_started_ = 0;
     throw;
   }
 }
 
+void Objective::RunPasses(NetBatch batch) {
+  for (int pass = 0; pass < iter_size_; ++pass) {
+    for (int part = 0; part < sums_.parts(); ++part) {
+      sums_.Begin(pass, part);
+      net_.StartForward(batch);
+      const bool looks = part == 0 && pass + 1 == iter_size_ && sums_.parts() > 1;
+      if (looks && look_) look_();
+      net_.Backward(sums_.SinkOf(pass, part));
+      sums_.End(pass, part);
+      while (net_.NumStarted() > (net_.RunsAhead() ? 1 : 0)) ReadPass();
+    }
+  }
+}
+
 // The oldest pass that was started.
 void Objective::ReadPass() {
   Started& of = started_[started_[0].unread > 0 ? 0 : 1];
-  --of.unread;
-  of.sum += net_.TakeLoss();
+  const auto unread = static_cast<size_t>(of.unread--), parts = of.sums.size();
+  of.sums[(parts - unread % parts) % parts] += net_.TakeLoss();
 }
 
 float Objective::TakeLoss() {
   if (num_started_ == 0) throw Error(ErrorCode::kInternal, "a loss that was not started is taken");
   while (started_[0].unread > 0) ReadPass();
-  const Started oldest = std::exchange(started_[0], std::exchange(started_[1], {}));
+  return TakeOldest();
+}
+
+// Of an evaluation whose passes are all read.
+float Objective::TakeOldest() {
+  std::swap(started_[0], started_[1]);
   --num_started_;
-  return MeanOverReplicas(oldest.sum / static_cast<float>(iter_size_));
+  std::vector<float>& losses = started_[1].sums;
+  for (float& loss : losses) loss /= static_cast<float>(iter_size_);
+  return sums_.Finish(losses);
 }
 
 float Objective::Loss(NetBatch batch) {
   ReadPasses();
-  return MeanOverReplicas(net_.Forward(batch));
+  std::vector<float> losses;
+  for (int part = 0; part < sums_.parts(); ++part) {
+    sums_.BeginForward(0, part);
+    losses.push_back(net_.Forward(batch));
+    sums_.EndForward(part);
+  }
+  return sums_.Finish(losses);
 }
 
 void Objective::ReadPasses() {
   while (net_.NumStarted() > 0) ReadPass();
-}
-
-float Objective::MeanOverReplicas(float loss) {
-  if (group_ == nullptr) return loss;
-  group_->Sum({&loss, 1});
-  return loss / static_cast<float>(NumReplicas());
 }
 
 std::span<float> Objective::Gradients() {

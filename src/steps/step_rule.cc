@@ -25,6 +25,11 @@ std::unique_ptr<StepRule> MakeStepRule(const SolverSpec& spec) {
                                 " evaluates each batch more than once, which it cannot do with a "
                                 "batch of several passes; set iter_size: 1 and a larger batch"));
   }
+  if (rule->EvaluatesAgain() && spec.proto.virtual_ranks() > 1) {
+    spec.Fail("virtual_ranks", Join("virtual_ranks is ", spec.proto.virtual_ranks(), ", but ", type,
+                                    " evaluates each batch more than once, which it cannot do with "
+                                    "a batch of several parts; set virtual_ranks: 1"));
+  }
   return rule;
 }
 

@@ -42,30 +42,33 @@ class EverySource {
 
   // `transform` is left out where rows are used as they are.
   std::unique_ptr<Prefetcher> Make(const std::string& kind, int batch_size, Replica replica = {},
-                                   int threads = 1, const std::string& transform = "") const {
+                                   int threads = 1, const std::string& transform = "",
+                                   int parts = 1) const {
     const std::string tops = "name: 'd' top: 'x' top: 'y' ";
     const std::string random = kind.find("random") == std::string::npos ? "" : " shuffle: true";
     const std::string size = Join(" batch_size: ", batch_size, random, " } ");
     const std::string tail = size + "transform_param { " + transform + " }";
-    const PhiloxKey key{1, 2};
+    ReadingEnv env{caffe::TRAIN, {1, 2}, replica, threads};
+    env.parts = parts;
     if (kind.starts_with("rows")) {
       const LayerSpec& layer = KeptLayer(tops + "type: 'HDF5Data' hdf5_data_param { source: '" +
                                          (folder_ / "rows") + "'" + size);
-      return MakeRowPrefetcher(layer, {caffe::TRAIN, key, replica, threads});
+      return MakeRowPrefetcher(layer, env);
     }
     if (kind.starts_with("images")) {
       const LayerSpec& layer =
           KeptLayer(tops + "type: 'ImageData' image_data_param { source: '" + (folder_ / "images") +
                     "' root_folder: '" + (folder_ / "") + "'" + tail);
-      return MakeImagePrefetcher(layer, {caffe::TRAIN, key, replica, threads});
+      return MakeImagePrefetcher(layer, env);
     }
     const LayerSpec& layer = KeptLayer(tops + "type: 'Data' data_param { backend: " + kind +
                                        " source: '" + (folder_ / kind) + "'" + tail);
-    return MakePrefetcher(layer, {caffe::TRAIN, key, replica, threads});
+    return MakePrefetcher(layer, env);
   }
 
   // Windows: their labels do not tell which they are.
-  std::unique_ptr<Prefetcher> MakeWindows(int batch_size, Replica replica = {}, int threads = 1) {
+  std::unique_ptr<Prefetcher> MakeWindows(int batch_size, Replica replica = {}, int threads = 1,
+                                          int parts = 1) {
     WriteBytes(folder_ / "windows", "# 0\n" + (folder_ / "p1.ppm") +
                                         "\n3\n4\n5\n3\n1 0.9 0 0 2 2\n2 0.8 1 1 4 3\n"
                                         "0 0.1 2 0 4 1\n");
@@ -73,7 +76,9 @@ class EverySource {
         KeptLayer("name: 'd' type: 'WindowData' top: 'x' top: 'y' window_data_param { source: '" +
                   (folder_ / "windows") + Join("' fg_fraction: 0.5 batch_size: ", batch_size) +
                   " } transform_param { crop_size: 3 mirror: true }");
-    return MakeWindowPrefetcher(layer, {caffe::TRAIN, {1, 2}, replica, threads});
+    ReadingEnv env{caffe::TRAIN, {1, 2}, replica, threads};
+    env.parts = parts;
+    return MakeWindowPrefetcher(layer, env);
   }
 
   // The numbers of the records of the next batches.

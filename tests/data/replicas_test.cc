@@ -93,6 +93,44 @@ TEST_P(ReplicasTest, ASnapshotGoesOnWithAnotherNumberOfReplicasAndBatchSize) {
   }
 }
 
+// The batches of neighbouring ranks one after the other, each as that rank alone would have it.
+TEST_P(ReplicasTest, PartsReadTogetherAreTheBatchesOfSoManyReplicas) {
+  constexpr int kRanks = 4, kBatch = 3, kBatches = 4;
+  const bool rows = GetParam().starts_with("rows");
+  const std::string transform = rows ? "" : "mirror: true crop_size: 3";
+  const auto outputs = [](const Batch& batch, int i, int part, int parts) {
+    const std::vector<float> all = Numbers(batch.output(i));
+    const auto size = static_cast<std::ptrdiff_t>(all.size()) / parts;
+    return std::vector(all.begin() + part * size, all.begin() + (part + 1) * size);
+  };
+  for (const int threads : {1, 3}) {
+    for (const int parts : {2, 4}) {
+      for (int first = 0; first < kRanks; first += parts) {
+        const auto together =
+            source_.Make(GetParam(), kBatch, {first, kRanks}, threads, transform, parts);
+        EXPECT_EQ(together->shape(0)[0], kBatch);
+        std::vector<std::unique_ptr<Prefetcher>> alone;
+        for (int part = 0; part < parts; ++part) {
+          alone.push_back(
+              source_.Make(GetParam(), kBatch, {first + part, kRanks}, threads, transform));
+        }
+        for (int i = 0; i < kBatches; ++i) {
+          const Batch& all = together->Next();
+          for (int part = 0; part < parts; ++part) {
+            const Batch& own = alone[static_cast<size_t>(part)]->Next();
+            EXPECT_EQ(outputs(all, 0, part, parts), outputs(own, 0, 0, 1));
+            EXPECT_EQ(outputs(all, 1, part, parts), outputs(own, 1, 0, 1));
+          }
+          EXPECT_EQ(together->position(), alone[0]->position());
+        }
+        for (const int item : {0, 2}) {
+          EXPECT_EQ(together->NameOfItem(kBatch + item), alone[1]->NameOfItem(item));
+        }
+      }
+    }
+  }
+}
+
 std::string NameOf(const testing::TestParamInfo<std::string>& info) {
   std::string name = info.param;
   for (char& c : name) c = c == ' ' ? '_' : c;
@@ -139,6 +177,15 @@ TEST(WindowReplicasTest, ABatchHoldsBackgroundThenForegroundWhateverTheNumberOfR
     position = next;
   }
   EXPECT_EQ(position.Encode(), "1 32 0 window 32");
+}
+
+TEST(WindowReplicasTest, PartsReadTogetherHaveBackgroundThenForegroundEach) {
+  EverySource source(3);
+  const auto together = source.MakeWindows(4, {0, 2}, 1, 2);
+  const auto first = source.MakeWindows(4, {0, 2}), second = source.MakeWindows(4, {1, 2});
+  std::vector<float> both = Numbers(first->Next().output(0));
+  for (const float number : Numbers(second->Next().output(0))) both.push_back(number);
+  EXPECT_EQ(Numbers(together->Next().output(0)), both);
 }
 
 }  // namespace

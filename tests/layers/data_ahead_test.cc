@@ -74,12 +74,15 @@ class DataAheadTest : public testing::Test {
 
 // A net of one data layer.
 struct Made {
-  Made(const std::string& text, const Device& device, caffe::Phase phase = caffe::TRAIN)
+  Made(const std::string& text, const Device& device, caffe::Phase phase = caffe::TRAIN,
+       Replica replica = {}, int parts = 1)
       : spec(NetFromText(text)), params(device) {
     NetOptions options;
     options.state = StateOf(phase);
     options.seed = 4;
     options.log = false;
+    options.replica = replica;
+    options.parts = parts;
     options.training = phase == caffe::TRAIN;
     net = std::make_unique<Net>(spec, options, device, params);
   }
@@ -139,6 +142,28 @@ TEST_F(DataAheadTest, BatchesAreThoseOfTheHostBitForBit) {
         }
       }
     }
+  }
+}
+
+TEST_F(DataAheadTest, PartsOfABatchAreThoseOfSoManyReplicas) {
+  const std::string text =
+      NetText(Database(3), Join("mean_file: '", MeanFile(3), "' crop_size: 4 mirror: true "));
+  const auto cpu = MakeCpuDevice(2), tests = MakeTestDevice(2);
+  const LateDevice with_bytes(true), with_floats(false);
+  const Device* const devices[] = {cpu.get(), tests.get(), &with_bytes, &with_floats};
+  for (const Device* device : devices) {
+    Made together(text, *device, caffe::TRAIN, {2, 4}, 2);
+    Made alone[] = {{text, *cpu, caffe::TRAIN, {2, 4}}, {text, *cpu, caffe::TRAIN, {3, 4}}};
+    for (int pass = 0; pass < 5; ++pass) {
+      for (int part = 0; part < 2; ++part) {
+        together.net->SetPart(part);
+        EXPECT_EQ(together.Next(), alone[part].Next()) << device->Describe() << ", pass " << pass;
+      }
+      EXPECT_EQ(together.State(), alone[0].State());
+    }
+    auto& source = dynamic_cast<NamesItems&>(together.net->GetLayer(0));
+    auto& own = dynamic_cast<NamesItems&>(alone[1].net->GetLayer(0));
+    EXPECT_EQ(source.NameOfItem(1, 0), own.NameOfItem(1, 0));
   }
 }
 

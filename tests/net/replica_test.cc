@@ -20,20 +20,33 @@ class ReplicaTest : public testing::Test {
   // The values of `blob` in some passes of the training net of a replica.
   static std::vector<float> Passes(const std::string& text, const Replica& replica,
                                    const std::string& blob, int passes) {
+    return PassesOfParts(text, replica, 1, blob, passes)[0];
+  }
+
+  // Those of a net that computes so many replicas, by replica.
+  static std::vector<std::vector<float>> PassesOfParts(const std::string& text,
+                                                       const Replica& first, int parts,
+                                                       const std::string& blob, int passes) {
     const NetSpec spec = NetFromText(text);
     const auto device = MakeTestDevice(2);
     ParamStore params(*device);
     NetOptions options = QuietOptions(caffe::TRAIN);
-    options.replica = replica;
+    options.replica = first;
+    options.parts = parts;
     Net net(spec, options, *device, params);
-    std::vector<float> all;
+    std::vector<std::vector<float>> all(static_cast<size_t>(parts));
     for (int pass = 0; pass < passes; ++pass) {
-      net.Forward();
-      const Tensor value = net.Value(blob);
-      std::vector<float> host(static_cast<size_t>(value.Count()));
-      net.ReadPlain(value, host);
-      all.insert(all.end(), host.begin(), host.end());
+      for (int part = 0; part < parts; ++part) {
+        net.SetPart(part);
+        net.Forward();
+        const Tensor value = net.Value(blob);
+        std::vector<float> host(static_cast<size_t>(value.Count()));
+        net.ReadPlain(value, host);
+        std::vector<float>& of_part = all[static_cast<size_t>(part)];
+        of_part.insert(of_part.end(), host.begin(), host.end());
+      }
     }
+    EXPECT_EQ(net.passes(), static_cast<uint32_t>(passes));
     return all;
   }
 };
@@ -87,6 +100,25 @@ TEST_F(ReplicaTest, SharesOneOrderOfTheData) {
     for (size_t i = 0; i < part.size(); ++i) {
       EXPECT_EQ(part[i], order[3 * i + static_cast<size_t>(rank)]) << rank << " " << i;
     }
+  }
+}
+
+// Numbers that are drawn, masks and states.
+TEST_F(ReplicaTest, OfANetOfSeveralPartsHaveTheirOwnNumbersMasksAndStates) {
+  const std::string net = R"(
+    layer { name: "data" type: "DummyData" top: "x" top: "cont"
+            dummy_data_param { shape { dim: 2 dim: 3 dim: 4 } shape { dim: 2 dim: 3 }
+              data_filler { type: "gaussian" } data_filler { value: 1 } } }
+    layer { name: "lstm" type: "LSTM" bottom: "x" bottom: "cont" top: "lstm"
+            recurrent_param { num_output: 5 weight_filler { type: "xavier" } } }
+    layer { name: "drop" type: "Dropout" bottom: "lstm" top: "drop" })";
+  for (const int first : {0, 2}) {
+    const auto parts = PassesOfParts(net, {first, 4}, 2, "drop", 3);
+    for (int part = 0; part < 2; ++part) {
+      EXPECT_THAT(parts[static_cast<size_t>(part)],
+                  ElementsAreArray(Passes(net, {first + part, 4}, "drop", 3)));
+    }
+    EXPECT_NE(parts[0], parts[1]);
   }
 }
 

@@ -7,18 +7,31 @@
 namespace trainer {
 namespace {
 
-// 3 floats whose sum depends on the order: from left to right it is 0, else 1.
 constexpr float kHuge = 1e30f;
 
-TEST(AddTest, AddsFromLeftToRight) {
-  const std::vector<float> a(3000, 1.0f), b(3000, kHuge), c(3000, -kHuge);
+// The sum of parts that each hold one number everywhere.
+float SumOf(const std::vector<float>& numbers) {
+  std::vector<std::vector<float>> values;
+  std::vector<const float*> parts;
+  for (const float number : numbers) values.emplace_back(3000, number);
+  for (const std::vector<float>& of_rank : values) parts.push_back(of_rank.data());
   std::vector<float> sum(3000, 7.0f);
-  const float* const parts[] = {a.data(), b.data(), c.data()};
   AddParts(parts, sum.data(), sum.size());
-  EXPECT_EQ(sum, std::vector<float>(3000, 0.0f));
-  const float* const other[] = {b.data(), c.data(), a.data()};
-  AddParts(other, sum.data(), sum.size());
-  EXPECT_EQ(sum, std::vector<float>(3000, 1.0f));
+  EXPECT_EQ(sum, std::vector<float>(3000, sum[0]));
+  std::vector<float*> in_place;
+  for (std::vector<float>& of_rank : values) in_place.push_back(of_rank.data());
+  AddInEveryPart(in_place, 0, 3000);
+  EXPECT_EQ(values.back(), sum);
+  return sum[0];
+}
+
+TEST(AddTest, AddsNeighboursFirst) {
+  EXPECT_EQ(SumOf({1, kHuge, -kHuge}), 0);
+  EXPECT_EQ(SumOf({kHuge, -kHuge, 1}), 1);
+  EXPECT_EQ(SumOf({1, kHuge, -kHuge, 1}), 0) << "from left to right it would be 1";
+  EXPECT_EQ(SumOf({kHuge, -kHuge, 1, 1}), 2);
+  EXPECT_EQ(SumOf({kHuge, 1, 1, 1, -kHuge, 1, 1, 1}), 0);
+  EXPECT_EQ(SumOf({1, 1, 1, 1, kHuge, -kHuge, 5}), 9) << "the first four, then the rest";
 }
 
 TEST(AddTest, PutsTheSumIntoEveryPart) {

@@ -111,6 +111,20 @@ TEST(NodeMapTest, JoinsTheRanksOfAMachine) {
   EXPECT_EQ(MapNodes(cards, 3, true).nodes(), 5);
 }
 
+TEST(NodeMapTest, SaysWhySumsOverMachinesAreNoBinaryTree) {
+  const auto why = [](const std::string& machines, bool alone = false) {
+    std::vector<RankCard> cards;
+    for (const char machine : machines) cards.push_back(CardOf(std::string(1, machine)));
+    return MapNodes(cards, 0, alone).WhyNoTree();
+  };
+  for (const char* kept : {"a", "aaaa", "aabb", "abcd", "aaaabbbb"}) EXPECT_EQ(why(kept), "");
+  EXPECT_EQ(why("abab", true), "") << "each rank counts as a machine";
+  EXPECT_THAT(why("abbb"), testing::HasSubstr("machine 1 has 3 ranks and machine 0 has 1"));
+  EXPECT_THAT(why("aaabbb"), testing::HasSubstr("a power of two"));
+  EXPECT_THAT(why("abab"), testing::HasSubstr("rank 2 is number 1 of machine 0: neighbouring "
+                                              "ranks must be on one machine"));
+}
+
 TEST(NodeMapTest, SendsCardsAsBytes) {
   const RankCard card = FromBytes(ToBytes(OwnCard()));
   EXPECT_STREQ(card.machine, OwnCard().machine);

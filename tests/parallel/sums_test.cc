@@ -58,18 +58,19 @@ TEST_P(SumsTest, AreRightInGradientsAndElsewhere) {
   });
 }
 
-TEST_P(SumsTest, AddInTheOrderOfTheRanks) {
+TEST_P(SumsTest, AddNeighboursFirst) {
   ExpectRanks(GetParam(), [](World& world) {
     constexpr float kHuge = 1e30f;
     const auto [rank, count] = world.group().replica();
+    EXPECT_EQ(world.group().WhyNoTree(), "");
     const Gradients gradients(world.group(), 50'000);
     std::vector<float> few(5);
     for (const std::span<float> values : {gradients.span(), std::span(few)}) {
-      // huge - huge + 1 is 1, in any other order 0; with two ranks huge - huge.
-      const float own = rank == 0 ? kHuge : rank == 1 ? -kHuge : 1.0f;
-      std::ranges::fill(values, own);
+      // (1 + huge) + (-huge + 1) is 0, from left to right 1; with two ranks huge.
+      const float own[] = {1, kHuge, -kHuge, 1};
+      std::ranges::fill(values, own[rank]);
       world.group().Sum(values);
-      for (const float value : values) ASSERT_EQ(value, static_cast<float>(count - 2));
+      for (const float value : values) ASSERT_EQ(value, count == 2 ? kHuge : 0);
     }
   });
 }

@@ -144,6 +144,12 @@ TEST_P(BothDevicesTest, ASnapshotOfOneIsResumedOnTheOther) {
   }
 }
 
+TEST_P(BothDevicesTest, PartsOfABatchAreComputedAlike) {
+  const std::string fields = "base_lr: 0.02 momentum: 0.9 iter_size: 2 virtual_ranks: 4 ";
+  const std::vector<float> cpu = Train(*cpu_, "cpu", 12, fields);
+  EXPECT_THAT(Train(*gpu_, "gpu", 12, fields), Pointwise(FloatNear(kRounding), cpu));
+}
+
 TEST_P(BothDevicesTest, AGpuRepeatsItselfBitForBit) {
   const std::string fields = "base_lr: 0.02 momentum: 0.9 ";
   const std::vector<float> first = Train(*gpu_, "first", 10, fields);

@@ -18,13 +18,14 @@ class RecordingObserver final : public Observer {
     losses.push_back(e.loss);
     iters.push_back(e.iter);
     rates.push_back(e.rate);
+    for (const ReportedValue& value : e.outputs) outputs.push_back(value.value);
   }
   void OnTest(const TestReport& e) override {
     for (const ReportedValue& value : e.outputs) tests.push_back(value.value);
   }
   void OnSnapshot(const SnapshotReport& e) override { snapshots.push_back(e.iter); }
   void OnNote(const std::string& text) override { notes.push_back(text); }
-  std::vector<float> losses, rates, tests;
+  std::vector<float> losses, rates, outputs, tests;
   std::vector<int> iters, snapshots;
   std::vector<std::string> notes;
 };

@@ -139,6 +139,13 @@ TEST(StepRuleTest, RefusesABatchOfSeveralPassesWhereItIsEvaluatedAgain) {
                               "once"));
 }
 
+TEST(StepRuleTest, RefusesABatchOfSeveralPartsWhereItIsEvaluatedAgain) {
+  const auto [code, text] = ErrorOf([] { SmallRun(kFields + "max_iter: 5\nvirtual_ranks: 2 "); });
+  EXPECT_EQ(code, ErrorCode::kConfig);
+  EXPECT_THAT(text, HasSubstr(":5:1: virtual_ranks is 2, but TestSam evaluates each batch more "
+                              "than once"));
+}
+
 TEST(StepRuleTest, AnUnknownTypeIsToldTheNearestOfRulesAndStepRules) {
   const auto refusal = [](const std::string& type) {
     return ErrorOf(

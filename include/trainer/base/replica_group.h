@@ -34,6 +34,9 @@ class ReplicaGroup : public GradientSink {
   virtual void WaitFor(int slice) = 0;
   // Replaces each number, on the host, by its sum over all replicas, equal on each of them.
   virtual void Sum(std::span<float> values) = 0;
+  // Sums, of slices too, are added as a binary tree over the ranks: those of neighbours, then of
+  // pairs of neighbours, and so on. A sentence where the group cannot keep to it; else "".
+  virtual std::string WhyNoTree() const { return ""; }
   // Of rank 0: what each replica gave, by rank. Of the others: nothing.
   virtual std::vector<std::string> Gather(const std::string& own) = 0;
   // Replaces each number, on the host, by that of rank 0, bit for bit.

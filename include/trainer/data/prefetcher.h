@@ -31,6 +31,7 @@ struct PrefetchOptions {
   int64_t depth = 4;  // batches ready ahead
   bool labels = true;
   Replica replica;                              // which of the records are read: see Next
+  int parts = 1;                                // of neighbouring replicas, that one the first
   int decode_threads = 1;                       // what they make does not depend on their number
   std::pmr::memory_resource* memory = nullptr;  // of the batches; null: the heap
   bool bytes = false;                           // as ReadingEnv::bytes
@@ -48,7 +49,7 @@ class Prefetcher {
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
 
-  // Of the outputs of each batch.
+  // Of the outputs of each part of a batch.
   int num_outputs() const { return static_cast<int>(shapes_.size()); }
   const Shape& shape(int i = 0) const { return shapes_[static_cast<size_t>(i)]; }
   // What makes numbers of the batches' bytes; null where they hold numbers.
@@ -60,12 +61,15 @@ class Prefetcher {
   void Restore(const Position& position);
 
   // The next batch; the former one is taken back. Of the records from position() on, this replica
-  // takes number rank, rank + count, ... of the next batch_size * count.
+  // takes number rank, rank + count, ... of the next batch_size * count. With several parts the
+  // batches of as many replicas follow each other in it, along the first axis.
   const Batch& Next();
+  int parts() const { return parts_; }
   // Whether Next would give a batch without waiting.
   bool IsReady() const;
 
-  // Where an item of the last batch comes from: "record '00000007' of data/train_lmdb"; "" when it
+  // Where an item of the last batch, counted through its parts, comes from: "record '00000007' of
+  // data/train_lmdb"; "" when it
   // cannot be told any more. Ends the reading, so that nothing is kept for it: for the message with
   // which a run ends.
   std::string NameOfItem(int64_t item) { return NameOfItem(before_, item); }
@@ -80,6 +84,7 @@ class Prefetcher {
  private:
   std::unique_ptr<RecordSource> source_;
   std::vector<Shape> shapes_;
+  int parts_;
   const PixelNumbers* pixel_numbers_;
   Position position_, before_;  // after the last batch and before it
   std::unique_ptr<RecordFeed> feed_;

@@ -17,6 +17,8 @@ struct ReadingEnv {
   std::pmr::memory_resource* host_memory = nullptr;  // of the batches; null: the heap
   // Whether batches hold images as the bytes that were stored, where they were: see Batch::pixels.
   bool bytes = false;
+  // Batches of so many replicas, `replica` the first of them, are read together: see Prefetcher.
+  int parts = 1;
 };
 
 }  // namespace trainer

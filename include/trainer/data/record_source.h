@@ -22,7 +22,7 @@ struct RawRecord {
   RawRecord& operator=(const RawRecord&) = delete;
 
   uint64_t number = 0;  // counted since training began, the records of all replicas included
-  int64_t slot = 0;     // index in its batch
+  int64_t slot = 0;     // index in its batch, through all parts of it (see Prefetcher::Next)
 
   // Written by the source for its own decoders.
   std::string_view key;    // names the record in messages

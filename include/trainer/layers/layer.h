@@ -31,6 +31,8 @@ struct ParamLayout {
 struct ParamOptions {
   ParamLayout layout;
   float default_lr_mult = 1, default_decay_mult = 1;  // where the prototxt has no `param` entry
+  // Forward writes it in training: running averages, which become their mean over all replicas.
+  bool averages = false;
 };
 
 // What a layer may ask and declare when it describes itself: shapes, parameters, what backward

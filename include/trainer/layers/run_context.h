@@ -18,6 +18,10 @@ namespace trainer {
 // iteration does differs from the iteration before in nothing else that a host passes to a kernel.
 struct PassNumber {
   uint32_t value = 0;
+  // Which part of the batch the pass computes, of those that this net computes one after the other
+  // as so many replicas (NetOptions::parts), and what makes random numbers that replica's own.
+  int part = 0;
+  uint64_t replica_seed = 0;
   bool repeats = false;           // the pass before, on the same batch
   uint32_t* on_device = nullptr;  // the same number for kernels
 };
@@ -75,9 +79,11 @@ class RunContext {
   // There Backward and the layers behind meet such elements, too, and must keep within bounds.
   FaultWord fault() const { return FaultWord(fault_); }
 
-  // The layer's random stream, and the number of this forward pass since training began; Backward
-  // sees its forward's number. Kernels read it where DevicePass points.
-  const PhiloxKey& key() const { return key_; }
+  // The layer's random stream, this replica's own, and the number of this forward pass since
+  // training began; Backward sees its forward's number. Kernels read it where DevicePass points.
+  PhiloxKey key() const { return {key_.seed ^ pass_->replica_seed, key_.stream}; }
+  // Of NetOptions::parts.
+  int part() const { return pass_->part; }
   uint32_t pass() const { return pass_->value; }
   const uint32_t* DevicePass() const { return pass_->on_device; }
   // Whether this forward pass repeats the one before it on the same batch. It then leaves no trace

@@ -31,7 +31,10 @@ struct NetOptions {
   bool training = false;  // plan memory for backward
   bool force_backward = false;
   uint64_t seed = 0;
-  Replica replica;           // its share of the data, and random streams of its own
+  Replica replica;  // its share of the data, and random streams of its own
+  // So many neighbouring replicas, `replica` the first of them, are computed by this net one after
+  // the other: see Net::SetPart.
+  int parts = 1;
   bool keeps_batch = false;  // for Forward on NetBatch::kSame, at the price of some memory
   MemoryMode memory = MemoryMode::kShared;
   bool recompute = false;  // as the net's `recompute` says, or this
@@ -109,8 +112,15 @@ class Net {
   float TakeLoss();
   int NumStarted() const;
   // Whether a pass may be started before the loss of the one before is taken: where a device runs
-  // later and all shapes hold.
+  // later, all shapes hold and there is one part.
   bool RunsAhead() const { return runs_ahead_; }
+  // The next pass is that of replica `replica.rank + part`: on its records, with its random
+  // numbers, and on from the states that its own pass before left. A pass of part 0 begins an
+  // iteration's batch and counts in passes(), then come those of parts 1, 2, ... up to parts() - 1.
+  // Running averages are the caller's business (ParamStore::Averages).
+  void SetPart(int part);
+  int parts() const { return options_.parts; }
+
   // Adds to the parameter gradients. After a Forward. `sink`, where not null, is told of each slice
   // as soon as it is final; after the last line of debug_info where that is on, whose gradients
   // are the net's own.
@@ -173,8 +183,11 @@ class Net {
   Tensor Find(const std::string& blob, bool gradient) const;
   void CheckFault(int i, uint64_t word, uint32_t batches_ago) const;
   void ListSlices();
+  void KeepPartStates();
   void ComputeAgain();
   void RequireNoneStarted() const;
+  // With several parts of the first alone.
+  bool LogsDebugInfo() const { return debug_ && part_ == 0; }
 
   std::string name_;
   NetOptions options_;
@@ -189,7 +202,9 @@ class Net {
   std::vector<Param*> learnable_;
   std::vector<Param*> finished_;  // those with a gradient, in the order of slices_
   std::vector<GradientSlice> slices_;
-  std::unique_ptr<KeptStates> kept_states_;  // null without keeps_batch
+  std::unique_ptr<KeptStates> kept_states_;               // null without keeps_batch
+  std::vector<std::unique_ptr<KeptStates>> part_states_;  // empty where there is one part
+  int part_ = 0;
   uint32_t passes_ = 0;
   bool debug_ = false;
   bool runs_ahead_ = false;

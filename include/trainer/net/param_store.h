@@ -29,6 +29,7 @@ struct Param {
   int last_adder = 0;
   float lr_mult = 1, decay_mult = 1;
   bool has_lr_mult = false, has_decay_mult = false;  // written by the user
+  bool averages = false;  // running averages of the batches, see ParamOptions
   float* weight = nullptr;
   float* grad = nullptr;  // null when lr_mult is 0 or nothing trains
 
@@ -39,7 +40,7 @@ struct Param {
 // training net that have a gradient come first, in the order in which backward finishes them (their
 // last_adder, from the last layer to the first), so that a run of neighbours can be exchanged
 // between replicas without copies; gradients and weights are at the same offset in their blocks.
-// The other parameters' weights follow. Addresses never change.
+// The other parameters' weights follow, running averages last. Addresses never change.
 class ParamStore {
  public:
   // With `gradient_memory`, which must outlive the store, gradients lie there: memory of the host,
@@ -76,6 +77,8 @@ class ParamStore {
   // the gradient of element i of the second.
   std::span<float> Gradients() const { return gradients_; }
   std::span<float> Weights() const { return weights_; }
+  // The last part of Weights(): the running averages that the training net's forward passes write.
+  std::span<float> Averages() const { return averages_; }
 
  private:
   struct Block {
@@ -92,7 +95,7 @@ class ParamStore {
   std::map<std::string, Param*> by_key_;
   size_t allocated_ = 0;  // parameters that have memory
   size_t weight_bytes_ = 0;
-  std::span<float> weights_, gradients_;
+  std::span<float> weights_, gradients_, averages_;
   std::vector<Block> blocks_;
 };
 

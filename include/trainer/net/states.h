@@ -15,10 +15,12 @@ struct LayerState {
   // Whether it is this replica's own. A position in data counts the records of all replicas and is
   // the same for each.
   bool of_replica = false;
+  // Where it is, of a net of several parts: those of parts 1, 2, ...; `bytes` is that of part 0.
+  std::vector<std::string> other_parts;
 };
 
-// Of every layer that has one.
-std::vector<LayerState> SaveLayerStates(const Net& net);
+// Of every layer that has one. Between iterations.
+std::vector<LayerState> SaveLayerStates(Net& net);
 // Goes on bit for bit after `passes` passes, which left these. Before the first pass. Throws
 // kBadSnapshot for what another net left.
 void Restore(Net& net, uint32_t passes, const std::vector<LayerState>& states);

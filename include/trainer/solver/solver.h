@@ -19,6 +19,8 @@
 
 namespace trainer {
 
+struct BatchParts;
+
 struct TrainOptions {
   std::string snapshot;              // a .solverstate to go on from, or ""
   bool allow_outside = false;        // take the snapshot's weights from another folder
@@ -133,7 +135,7 @@ class Solver {
   void RestoreHistory(const caffe::SolverState& state, const std::string& file);
   void RestoreProgress(const caffe::SolverState& state);
   void StateTo(caffe::SolverState* proto) const;
-  void SaveNet(const std::string& name, const Net& net, caffe::SolverState& state) const;
+  void SaveNet(const std::string& name, Net& net, caffe::SolverState& state) const;
   void RestoreNet(const caffe::SolverState& state, const std::string& name, Net& net) const;
   void CheckSnapshotForm() const;
   void CheckSnapshotFolder() const;
@@ -173,6 +175,7 @@ class Solver {
   ReplicaGroup* group_;  // null for a run alone
   std::function<void()> before_snapshot_;
   Replica replica_;
+  std::unique_ptr<const BatchParts> parts_;  // of each batch that this replica computes
   ParamStore params_;
   std::unique_ptr<Net> train_net_;
   std::vector<std::unique_ptr<Net>> test_nets_;
@@ -181,6 +184,7 @@ class Solver {
   std::unique_ptr<WeightAverage> average_;  // null without ema_decay
   uint64_t seed_ = 0;
   Progress state_;
+  std::vector<ReportedValue> first_outputs_;  // of part 0, where this rank computes several
   bool ahead_ = false;              // whether this step may leave its loss for later
   std::optional<int> unread_iter_;  // the iteration whose loss is started and not taken
   float last_loss_ = 0;             // that was taken

@@ -2,17 +2,20 @@
 // What training minimises: the loss of a net as a function of its weights.
 
 #include <array>
+#include <functional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "trainer/backend/device_floats.h"
 #include "trainer/net/net.h"
+#include "trainer/steps/part_sums.h"
 
 namespace trainer {
 
 // The loss of a training net and its gradient, on a new batch or once more on the last one. Over
-// several replicas the loss is the mean of theirs and gradients are summed; all of them call
-// alike. Used by one thread.
+// several replicas, parts of this net and of other ranks', the loss is the mean of theirs and
+// gradients are summed (part_sums.h); all ranks call alike. Used by one thread.
 class Objective {
  public:
   // A batch is `iter_size` passes of the net; more than one cannot be evaluated again. `group` is
@@ -56,32 +59,40 @@ class Objective {
   // To be called when an update left all gradients zero: saves the next Evaluate a pass over them.
   void GradientsAreZero() { zero_ = true; }
 
+  // `look` is called after the last pass of part 0 in each evaluation, where this rank computes
+  // several parts: the net's outputs are those that a rank with part 0 alone would have in the end.
+  void OnFirstPart(std::function<void()> look) { look_ = std::move(look); }
+
   // The L2 norm of numbers on the device.
   float Norm(std::span<const float> values);
 
   // How many replicas the sums are over.
-  int NumReplicas() const { return group_ == nullptr ? 1 : group_->replica().count; }
+  int NumReplicas() const { return sums_.total(); }
 
  private:
-  // An evaluation that was started: the sum of the losses of its passes, as far as they are read.
+  // An evaluation that was started: by part the sum of the losses of its passes, as far as they are
+  // read.
   struct Started {
-    float sum = 0;
-    int unread = 0;  // passes
+    std::vector<float> sums;
+    int unread = 0;  // passes of all parts
   };
+  void RunPasses(NetBatch batch);
   void ReadPass();
   void ReadPasses();
-  float MeanOverReplicas(float loss);
+  float TakeOldest();
 
   const Device& device_;
   Net& net_;
   ParamStore& params_;
   int iter_size_;
   ReplicaGroup* group_;
+  PartSums sums_;
   DeviceFloats norm_;
   std::array<Started, kAhead> started_;
   int num_started_ = 0;
   bool zero_ = true;  // the gradients
   int arrived_;       // ranges whose sums were waited for
+  std::function<void()> look_;
 };
 
 }  // namespace trainer

@@ -66,7 +66,7 @@ void MakeNumbers(const RunContext& run, const PixelNumbers& numbers, const uint8
 BatchStage::BatchStage(const Device& device, const Prefetcher& prefetcher)
     : numbers_(prefetcher.pixel_numbers()), copies_(device.MakeCopyQueue()) {
   for (int i = 0; i < prefetcher.num_outputs(); ++i) {
-    const Shape& shape = prefetcher.shape(i);
+    const Shape& shape = shapes_.emplace_back(prefetcher.shape(i));
     const bool bytes = i == 0 && numbers_ != nullptr;
     if (bytes) {
       pixels_ = layout_.Add<uint8_t>(shape.Count());
@@ -76,17 +76,20 @@ BatchStage::BatchStage(const Device& device, const Prefetcher& prefetcher)
   }
 }
 
-void BatchStage::Send(const Batch& batch, std::span<std::byte> staging) {
+void BatchStage::Send(const Batch& batch, int part, std::span<std::byte> staging) {
   if (first_) copies_->CopyAfterComputations();  // that made the memory what it is
   first_ = false;
+  const auto send = [&](void* to, const auto& all, int64_t count) {
+    const auto own = all.subspan(static_cast<size_t>(part * count), static_cast<size_t>(count));
+    copies_->CopyToDevice(to, own.data(), own.size_bytes());
+  };
   if (batch.holds_bytes()) {
-    copies_->CopyToDevice(pixels_.In(staging), batch.pixels().data(), batch.pixels().size_bytes());
-    copies_->CopyToDevice(windows_.In(staging), batch.windows().data(),
-                          batch.windows().size_bytes());
+    send(pixels_.In(staging), batch.pixels(), shapes_[0].Count());
+    send(windows_.In(staging), batch.windows(), shapes_[0][0]);
   }
   for (int i = batch.holds_bytes() ? 1 : 0; i < batch.num_outputs(); ++i) {
-    copies_->CopyToDevice(outputs_[static_cast<size_t>(i)].In(staging), batch.output(i).data(),
-                          batch.output(i).size_bytes());
+    const auto at = static_cast<size_t>(i);
+    send(outputs_[at].In(staging), batch.output(i), shapes_[at].Count());
   }
 }
 

@@ -20,14 +20,15 @@ class BatchStage {
   // Of the layer's staging memory.
   size_t Bytes() const { return layout_.Bytes(); }
 
-  // Queues the copies of a batch, which must hold still until WaitForCopies returned.
-  void Send(const Batch& batch, std::span<std::byte> staging);
+  // Queues the copies of a part of a batch, which must hold still until WaitForCopies returned.
+  void Send(const Batch& batch, int part, std::span<std::byte> staging);
   // Queues what makes the pass's outputs of the batch that was sent.
   void Unpack(const RunContext& run);
   void WaitForCopies() { copies_->WaitForCopies(); }
 
  private:
   const PixelNumbers* numbers_;  // null: batches hold numbers
+  std::vector<Shape> shapes_;    // of a part
   MemoryLayout layout_;
   Slot<uint8_t> pixels_;
   Slot<PixelWindow> windows_;

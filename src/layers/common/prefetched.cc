@@ -24,24 +24,41 @@ void Prefetched::Prepare(PrepareContext& plan) {
 }
 
 void Prefetched::Forward(const RunContext& run) {
-  if (stage_ == nullptr) {
-    const Batch& batch = prefetcher_->Next();
-    for (int i = 0; i < run.NumOut(); ++i) {
-      run.device().CopyToDevice(run.Out(i).data, batch.output(i).data(), run.Out(i).Bytes());
-    }
-    return;
+  part_ = run.part();
+  if (stage_ != nullptr) return prefetcher_->parts() > 1 ? StagePart(run) : StageAhead(run);
+  if (part_ == 0) batch_ = &prefetcher_->Next();
+  for (int i = 0; i < run.NumOut(); ++i) {
+    const Tensor& out = run.Out(i);
+    run.device().CopyToDevice(out.data, batch_->output(i).data() + part_ * out.Count(),
+                              out.Bytes());
   }
-  if (!sent_) stage_->Send(TakeNext(), run.Staging());
-  sent_ = false;
+}
+
+void Prefetched::NotePositions() {
   std::rotate(std::begin(before_), std::end(before_) - 1, std::end(before_));
   before_[0] = after_;
   after_ = prefetcher_->position();
+}
+
+void Prefetched::StagePart(const RunContext& run) {
+  if (part_ == 0) {
+    batch_ = &TakeNext();
+    NotePositions();
+  }
+  stage_->Send(*batch_, part_, run.Staging());
+  stage_->Unpack(run);
+}
+
+void Prefetched::StageAhead(const RunContext& run) {
+  if (!sent_) stage_->Send(TakeNext(), 0, run.Staging());
+  sent_ = false;
+  NotePositions();
   // Where the threads are late, the next pass takes it: waiting here would keep this one from being
   // computed. An error, too, waits for the pass that it belongs to.
   const Batch* const next = prefetcher_->IsReady() ? &TakeNext() : nullptr;
   stage_->Unpack(run);
   if (next == nullptr) return;
-  stage_->Send(*next, run.Staging());
+  stage_->Send(*next, 0, run.Staging());
   sent_ = true;
 }
 
@@ -63,6 +80,7 @@ void Prefetched::RestoreState(const std::string& state) {
 
 std::string Prefetched::NameOfItem(int64_t item, uint32_t batches_ago) {
   if (batches_ago > kAgo) return "";
+  item += part_ * prefetcher_->shape()[0];
   if (stage_ == nullptr) return prefetcher_->NameOfItem(item);
   return prefetcher_->NameOfItem(before_[batches_ago], item);
 }

@@ -11,8 +11,8 @@
 
 namespace trainer {
 
-// Output i is output i of the prefetcher's batches. On a device that runs later a batch is copied
-// while the pass before it computes.
+// Output i is output i of the prefetcher's batches, or of the part of one that the pass computes.
+// On a device that runs later a batch of one part is copied while the pass before it computes.
 class Prefetched : public Layer, public NamesItems {
  public:
   explicit Prefetched(std::unique_ptr<Prefetcher> prefetcher);
@@ -31,8 +31,13 @@ class Prefetched : public Layer, public NamesItems {
 
  private:
   const Batch& TakeNext();
+  void NotePositions();
+  void StagePart(const RunContext& run);
+  void StageAhead(const RunContext& run);
 
   std::unique_ptr<Prefetcher> prefetcher_;
+  const Batch* batch_ = nullptr;  // that the last pass used, where it was not copied ahead
+  int part_ = 0;                  // of it
   // Null where batches are not copied ahead, and these are not used then:
   std::unique_ptr<BatchStage> stage_;
   bool sent_ = false;          // a batch that no pass has used yet

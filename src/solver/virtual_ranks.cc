@@ -1,0 +1,77 @@
+#include "virtual_ranks.h"
+
+#include <glog/logging.h>
+
+#include <algorithm>
+
+#include "trainer/base/text.h"
+#include "trainer/config/net_spec.h"
+
+namespace trainer {
+namespace {
+
+void RequireEvenShares(const SolverSpec& spec, const Replica& replica) {
+  const int parts = spec.proto.virtual_ranks(), ranks = replica.count;
+  if (parts % ranks == 0) return;
+  const std::string ends =
+      Join("start ", parts, " ranks, or fewer by a power of two, or change virtual_ranks");
+  throw Error(ErrorCode::kUsage, spec.Where("virtual_ranks"),
+              Join("virtual_ranks is ", parts, ", which ", ranks, " ranks cannot share evenly",
+                   ranks > parts ? ": each needs a part of every batch" : "", "; ", ends));
+}
+
+void RequireOwnMoments(const SolverSpec& spec) {
+  for (const LayerSpec& layer : FilterLayers(*spec.train.net, spec.train.state)) {
+    if (!layer.proto().batch_norm_param().synchronized()) continue;
+    layer.FailIn(
+        "batch_norm_param", "synchronized",
+        Join("synchronized is true and the solver's virtual_ranks ", spec.proto.virtual_ranks(),
+             ": the parts of a batch are computed one after the other, so that the "
+             "moments of all are not known in time; remove one of the two"));
+  }
+}
+
+}  // namespace
+
+BatchParts PartsOf(const SolverSpec& spec, const ReplicaGroup* group) {
+  const Replica replica = group == nullptr ? Replica{} : group->replica();
+  const int parts = spec.proto.virtual_ranks();
+  if (parts == 1) return {replica, 1};
+  RequireEvenShares(spec, replica);
+  const std::string no_tree = group == nullptr ? "" : group->WhyNoTree();
+  if (!no_tree.empty()) {
+    throw Error(ErrorCode::kUsage, spec.Where("virtual_ranks"),
+                Join("virtual_ranks is ", parts,
+                     ", but the gradients of these ranks cannot be added in pairs: ", no_tree));
+  }
+  RequireOwnMoments(spec);
+  const int own = parts / replica.count;
+  return {{replica.rank * own, parts}, own};
+}
+
+int PartsIn(const caffe::SolverState& state) {
+  return static_cast<int>(std::max({state.virtual_ranks(), state.replicas(), uint32_t{1}}));
+}
+
+void WarnOfOtherParts(const caffe::SolverState& state, const SolverSpec& spec, int parts,
+                      int threads) {
+  const int before = PartsIn(state);
+  if (before != parts && (state.virtual_ranks() > 1 || spec.proto.virtual_ranks() > 1)) {
+    LOG(WARNING) << "The snapshot is of a run whose batches have " << before
+                 << (before == 1 ? " part" : " parts") << ", and here they have " << parts
+                 << ": records, random numbers and sums are split otherwise, so the weights will "
+                    "not be those of that run; virtual_ranks: "
+                 << before << " repeats it";
+  }
+  if (spec.proto.virtual_ranks() > 1 && state.has_threads() &&
+      static_cast<int>(state.threads()) != threads) {
+    LOG(WARNING) << "The snapshot was made with " << state.threads()
+                 << (state.threads() == 1 ? " thread" : " threads") << " per rank, and here are "
+                 << threads
+                 << ": sums within a layer are split otherwise, so the weights will differ in "
+                    "their last bits in spite of virtual_ranks; OMP_NUM_THREADS="
+                 << state.threads() << " repeats them";
+  }
+}
+
+}  // namespace trainer

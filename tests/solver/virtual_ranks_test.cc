@@ -1,0 +1,300 @@
+// Batches in parts: any number of ranks that divides the number of parts learns the same bits.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "rank_threads.h"
+#include "small_run.h"
+#include "support/error_of.h"
+#include "support/test_device.h"
+#include "trainer/base/text.h"
+#include "trainer/hdf5/appender.h"
+#include "trainer/steps/part_sums.h"
+
+namespace trainer {
+namespace {
+
+using testing::ElementsAreArray;
+using testing::HasSubstr;
+
+// What a run leaves: of rank 0, but for the weights.
+struct Left {
+  std::vector<std::vector<float>> weights;  // by rank
+  std::vector<float> losses, outputs, tests;
+  std::string model, state;  // the files of the last snapshot
+};
+
+constexpr int kParts = 4;
+
+class VirtualRanksTest : public testing::Test {
+ protected:
+  void SetUp() override { TRAINER_CPU_ONLY("the threads sum arrays of the host"); }
+
+  VirtualRanksTest() {
+    Hdf5Appender file(folder_ / "rows.h5");
+    std::vector<float> rows, labels;
+    for (int i = 0; i < 26 * 6; ++i) rows.push_back(static_cast<float>(i * i % 19) / 10 - 1);
+    for (int i = 0; i < 26; ++i) labels.push_back(static_cast<float>(i % 4));
+    file.Append("x", std::vector<int64_t>{26, 6}, rows);
+    file.Append("label", std::vector<int64_t>{26}, labels);
+    file.Flush();
+    WriteText(folder_ / "list.txt", folder_ / "rows.h5");
+  }
+
+  SolverSpec Spec(std::string net, const std::string& fields, int virtual_ranks) const {
+    for (size_t at = net.find("ROWS"); at != net.npos; at = net.find("ROWS")) {
+      net.replace(at, 4, folder_ / "list.txt");
+    }
+    WriteText(folder_ / "net.prototxt", net);
+    WriteText(folder_ / "solver.prototxt",
+              Join("net: '", folder_ / "net.prototxt", "'\nsnapshot_prefix: '", folder_ / "s",
+                   "'\nbase_lr: 0.1 lr_policy: 'fixed' momentum: 0.9 weight_decay: 0.01 "
+                   "display: 1 random_seed: 3 virtual_ranks: ",
+                   virtual_ranks, " ", fields));
+    return LoadSolver(folder_ / "solver.prototxt");
+  }
+
+  static void Run(const SolverSpec& spec, const TrainOptions& options, int rank, Left& left) {
+    const auto device = MakeTestDevice(1);
+    RecordingObserver observer;
+    Solver solver(spec, options, *device, observer);
+    EXPECT_EQ(solver.Solve(), SolveResult::kFinished);
+    std::vector<float>& weights = left.weights[static_cast<size_t>(rank)];
+    for (const Param* param : solver.train_net().params()) {
+      const std::vector<float> weight = WeightOf(*device, *param);
+      weights.insert(weights.end(), weight.begin(), weight.end());
+    }
+    if (rank != 0) return;
+    left.losses = observer.losses;
+    left.outputs = observer.outputs;
+    left.tests = observer.tests;
+    const std::string name =
+        Join(spec.proto.snapshot_prefix(), "_iter_", spec.proto.max_iter(), ".");
+    left.model = ReadText(name + "caffemodel");
+    left.state = ReadText(name + "solverstate");
+  }
+
+  static Left RunAll(const SolverSpec& spec, int ranks, const std::string& snapshot = "") {
+    Left left;
+    left.weights.resize(static_cast<size_t>(ranks));
+    TrainOptions options;
+    options.snapshot = snapshot;
+    if (ranks == 1) {
+      Run(spec, options, 0, left);
+      return left;
+    }
+    Meeting meeting(ranks);
+    std::vector<std::jthread> threads;
+    for (int rank = 0; rank < ranks; ++rank) {
+      threads.emplace_back([&, rank] {
+        Threads group(meeting, rank, rank % 2 == 0);
+        TrainOptions own = options;
+        own.group = &group;
+        Run(spec, own, rank, left);
+      });
+    }
+    threads.clear();
+    return left;
+  }
+
+  static void ExpectEqual(const Left& left, const Left& other, const std::string& what) {
+    for (const std::vector<float>& weights : left.weights) {
+      EXPECT_THAT(weights, ElementsAreArray(other.weights[0])) << what;
+    }
+    EXPECT_THAT(left.losses, ElementsAreArray(other.losses)) << what;
+    EXPECT_THAT(left.outputs, ElementsAreArray(other.outputs)) << what;
+    EXPECT_THAT(left.tests, ElementsAreArray(other.tests)) << what;
+    EXPECT_TRUE(left.model == other.model) << what;
+  }
+
+  // On 1, 2 and 4 ranks, and as 4 ranks learn that know nothing of virtual ones.
+  void ExpectAlike(const std::string& net, const std::string& fields) const {
+    const Left plain = RunAll(Spec(net, fields, 1), kParts);
+    ASSERT_FALSE(plain.model.empty());
+    const Left one = RunAll(Spec(net, fields, kParts), 1);
+    ExpectEqual(one, plain, fields + "one rank");
+    for (const int ranks : {2, 4}) {
+      const Left some = RunAll(Spec(net, fields, kParts), ranks);
+      ExpectEqual(some, one, Join(fields, ranks, " ranks"));
+      EXPECT_TRUE(some.state == one.state) << fields << ranks << " ranks";
+    }
+  }
+
+  TempFolder folder_;
+};
+
+const char kRows[] = R"(
+layer { name: "rows" type: "HDF5Data" top: "x" top: "label" include { phase: TRAIN }
+        hdf5_data_param { source: "ROWS" batch_size: 3 shuffle: true } }
+layer { name: "test" type: "HDF5Data" top: "x" top: "label" include { phase: TEST }
+        hdf5_data_param { source: "ROWS" batch_size: 13 } }
+layer { name: "ip1" type: "InnerProduct" bottom: "x" top: "ip1"
+        inner_product_param { num_output: 9 weight_filler { type: "xavier" } } }
+layer { name: "bn" type: "BatchNorm" bottom: "ip1" top: "ip1" }
+layer { name: "scale" type: "Scale" bottom: "ip1" top: "ip1" scale_param { bias_term: true } }
+layer { name: "relu1" type: "ReLU" bottom: "ip1" top: "ip1" }
+layer { name: "drop" type: "Dropout" bottom: "ip1" top: "ip1" }
+layer { name: "ip2" type: "InnerProduct" bottom: "ip1" top: "ip2"
+        inner_product_param { num_output: 4 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip2" bottom: "label" top: "loss" }
+)";
+
+const char kRecurrent[] = R"(
+layer { name: "noise" type: "DummyData" top: "x" top: "cont" top: "y"
+        dummy_data_param { shape { dim: 2 dim: 3 dim: 4 } shape { dim: 2 dim: 3 }
+          shape { dim: 2 dim: 3 dim: 3 } data_filler { type: "gaussian" }
+          data_filler { type: "constant" value: 1 } data_filler { type: "gaussian" } } }
+layer { name: "lstm" type: "LSTM" bottom: "x" bottom: "cont" top: "lstm"
+        recurrent_param { num_output: 5 weight_filler { type: "xavier" } } }
+layer { name: "bn" type: "BatchNorm" bottom: "lstm" top: "bn" batch_norm_param { scale_bias: true } }
+layer { name: "drop" type: "Dropout" bottom: "bn" top: "drop" }
+layer { name: "ip" type: "InnerProduct" bottom: "drop" top: "ip"
+        inner_product_param { num_output: 3 axis: 2 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "EuclideanLoss" bottom: "ip" bottom: "y" top: "loss" }
+)";
+
+constexpr char kTests[] = "max_iter: 7 test_iter: 2 test_interval: 3 ";
+
+TEST_F(VirtualRanksTest, LearnTheSameBitsOnAnyNumberOfRanks) {
+  ExpectAlike(kRows, kTests);
+  ExpectAlike(kRecurrent, "max_iter: 6 ");
+}
+
+TEST_F(VirtualRanksTest, LearnTheSameBitsWithSeveralPassesAndAverages) {
+  for (const char* fields : {"iter_size: 2 average_loss: 3 ", "iter_size: 3 ema_decay: 0.9 "}) {
+    ExpectAlike(kRows, Join(kTests, fields));
+    ExpectAlike(kRecurrent, Join("max_iter: 4 ", fields));
+  }
+}
+
+TEST_F(VirtualRanksTest, LearnTheSameBitsWithRulesThatNeedNorms) {
+  ExpectAlike(kRows, Join(kTests, "clip_gradients: 0.3 type: 'Adam' "));
+  ExpectAlike(kRows, Join(kTests, "type: 'LARS' trust_coefficient: 0.1 iter_size: 2 "));
+  ExpectAlike(kRows, Join(kTests,
+                          "clip_gradients: 0.5 snapshot_diff: true larc: true "
+                          "larc_eta: 0.1 "));
+}
+
+// Every number of ranks goes on from every other's snapshot as if nothing had happened.
+TEST_F(VirtualRanksTest, GoOnFromASnapshotOfAnyNumberOfRanksBitForBit) {
+  for (const char* net : {kRows, kRecurrent}) {
+    const Left whole = RunAll(Spec(net, "max_iter: 9 ", kParts), 4);
+    for (const int before : {1, 2, 4}) {
+      RunAll(Spec(net, "max_iter: 4 ", kParts), before);
+      for (const int after : {1, 2, 4}) {
+        const Left rest =
+            RunAll(Spec(net, "max_iter: 9 ", kParts), after, folder_ / "s_iter_4.solverstate");
+        const std::string what = Join(before, " ranks, then ", after);
+        EXPECT_TRUE(rest.model == whole.model) << what;
+        for (const auto& weights : rest.weights) {
+          EXPECT_THAT(weights, ElementsAreArray(whole.weights[0])) << what;
+        }
+      }
+    }
+  }
+}
+
+TEST_F(VirtualRanksTest, GoOnFromARunOfAsManyRanksWithoutVirtualOnes) {
+  const Left whole = RunAll(Spec(kRecurrent, "max_iter: 9 ", 1), 4);
+  RunAll(Spec(kRecurrent, "max_iter: 4 ", 1), 4);
+  const Left rest =
+      RunAll(Spec(kRecurrent, "max_iter: 9 ", kParts), 1, folder_ / "s_iter_4.solverstate");
+  EXPECT_TRUE(rest.model == whole.model);
+}
+
+TEST_F(VirtualRanksTest, WarnOfASnapshotWithOtherPartsOrThreads) {
+  RunAll(Spec(kRecurrent, "max_iter: 4 ", kParts), 1);
+  const std::string path = folder_ / "s_iter_4.solverstate";
+  EXPECT_EQ(ReadState(path).state.virtual_ranks(), 4u);
+  EXPECT_EQ(ReadState(path).state.threads(), 1u);
+  EXPECT_EQ(ReadState(path).state.progress(0).layers(0).other_ranks_size(), 3);
+  const SolverSpec two = Spec(kRecurrent, "max_iter: 5 ", 2);
+  testing::internal::CaptureStderr();
+  RunAll(two, 1, path);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("The snapshot is of a run whose batches have 4 parts, and here they have "
+                        "2: records, random numbers and sums are split otherwise, so the weights "
+                        "will not be those of that run; virtual_ranks: 4 repeats it"));
+  const SolverSpec same = Spec(kRecurrent, "max_iter: 5 ", kParts);
+  const auto device = MakeTestDevice(2);
+  RecordingObserver observer;
+  TrainOptions options;
+  options.snapshot = path;
+  testing::internal::CaptureStderr();
+  const Solver solver(same, options, *device, observer);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("The snapshot was made with 1 thread per rank, and here are 2"));
+}
+
+TEST_F(VirtualRanksTest, OfOneAreARunAlone) {
+  const Left plain = RunAll(Spec(kRows, kTests, 1), 1);
+  const caffe::SolverState state = ReadState(folder_ / "s_iter_7.solverstate").state;
+  EXPECT_FALSE(state.has_virtual_ranks());
+  EXPECT_FALSE(state.has_replicas());
+}
+
+TEST_F(VirtualRanksTest, KeepRunningAveragesEqualOnAllRanksWithoutVirtualOnesToo) {
+  const Left plain = RunAll(Spec(kRows, kTests, 1), 3);
+  for (const auto& weights : plain.weights) EXPECT_EQ(weights, plain.weights[0]);
+}
+
+TEST_F(VirtualRanksTest, RefuseWhatTheyCannotSplit) {
+  const auto refusal = [&](const SolverSpec& spec, int ranks) {
+    Meeting meeting(ranks);
+    Threads group(meeting, 0, true);
+    TrainOptions options;
+    if (ranks > 1) options.group = &group;
+    const auto device = MakeTestDevice(1);
+    RecordingObserver observer;
+    return ErrorOf([&] { Solver(spec, options, *device, observer); });
+  };
+  const auto [code, text] = refusal(Spec(kRows, "max_iter: 1 ", 4), 3);
+  EXPECT_EQ(code, ErrorCode::kUsage);
+  EXPECT_THAT(text, HasSubstr("virtual_ranks is 4, which 3 ranks cannot share evenly; start 4 "
+                              "ranks, or fewer by a power of two"));
+  const auto more = refusal(Spec(kRows, "max_iter: 1 ", 4), 8);
+  EXPECT_EQ(more.first, ErrorCode::kUsage);
+  EXPECT_THAT(more.second, HasSubstr("which 8 ranks cannot share evenly: each needs a part"));
+  std::string net = kRows;
+  net.replace(net.find("type: \"BatchNorm\""), 17,
+              "type: \"BatchNorm\" batch_norm_param { synchronized: true }");
+  const auto moments = refusal(Spec(net, "max_iter: 1 ", 4), 1);
+  EXPECT_EQ(moments.first, ErrorCode::kConfig);
+  EXPECT_THAT(moments.second, HasSubstr("layer 'bn' (BatchNorm): synchronized is true and the "
+                                        "solver's virtual_ranks 4"));
+}
+
+TEST_F(VirtualRanksTest, AreAPowerOfTwo) {
+  for (const auto& [parts, text] :
+       {std::pair(0, "virtual_ranks is 0; it must be at least 1"),
+        {-4, "virtual_ranks is -4; it must be at least 1"},
+        {6,
+         "virtual_ranks is 6; it must be a power of two, as the parts of a batch are added in "
+         "pairs: give 4 or 8"},
+        {1 << 20, "virtual_ranks is 1048576; it must be at most 65536"}}) {
+    const auto [code, said] = ErrorOf([&] { Spec(kRows, "max_iter: 1 ", parts); });
+    EXPECT_EQ(code, ErrorCode::kConfig);
+    EXPECT_THAT(said, HasSubstr(text));
+  }
+}
+
+TEST(TreeSumTest, AddsNeighboursFirst) {
+  constexpr float kHuge = 1e30f;
+  const float numbers[] = {1, kHuge, -kHuge, 1};
+  EXPECT_EQ(TreeSum(numbers), 0) << "from left to right it would be 1";
+  const float three[] = {kHuge, -kHuge, 1};
+  EXPECT_EQ(TreeSum(three), 1);
+}
+
+TEST(ExtraGradientsTest, AreOneForEachLevelOfTheTreeOrEachPartWithSeveralPasses) {
+  EXPECT_EQ(ExtraGradients(1, 1), 0);
+  EXPECT_EQ(ExtraGradients(1, 3), 0);
+  EXPECT_EQ(ExtraGradients(2, 1), 1);
+  EXPECT_EQ(ExtraGradients(8, 1), 3);
+  EXPECT_EQ(ExtraGradients(8, 2), 8);
+}
+
+}  // namespace
+}  // namespace trainer
