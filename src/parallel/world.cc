@@ -104,7 +104,7 @@ WorldOfRanks::WorldOfRanks(Place place, std::unique_ptr<MpiThread> thread,
       watch_(*place_.block, place_.map.local, place_.names,
              {settings.warn_after, settings.peer_timeout}) {
   Pump& pump = link_ == nullptr ? static_cast<Pump&>(own_pump_) : thread_pump_;
-  exchange_ = std::make_unique<Exchange>(place_.replica, pump, slot(), gradients_);
+  exchange_ = std::make_unique<Exchange>(place_.replica, pump, slot(), gradients_, place_.names);
 }
 
 void WorldOfRanks::Begin(const WorldSettings& settings) {
