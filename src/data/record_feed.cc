@@ -2,19 +2,23 @@
 
 #include <glog/logging.h>
 
+#include <algorithm>
+
 namespace trainer {
 
 void RecordFeed::Seek(const Position& position) {
   source_.Seek(position);
   at_ = position;
   slot_ = 0;
+  round_ = 0;
 }
 
 size_t RecordFeed::Fetch(std::span<RawRecord> records, std::exception_ptr* failure) {
   size_t fetched = 0;
   try {
     for (; fetched < records.size() && slot_ < batch_size_; ++fetched, ++slot_) {
-      Advance(slot_ == 0 ? rank_ : count_);  // not after the record, which it may take away
+      Advance(slot_ == 0 ? FirstOfBatch()
+                         : count_);  // not after the record, which it may take away
       RawRecord& record = records[fetched];
       source_.Fetch(&record);
       record.number = at_.record;
@@ -29,6 +33,7 @@ size_t RecordFeed::Fetch(std::span<RawRecord> records, std::exception_ptr* failu
 
 Position RecordFeed::EndBatch() {
   Advance(count_ - rank_);
+  EndRound();
   slot_ = 0;
   at_.key = source_.Key();
   return at_;
@@ -36,8 +41,28 @@ Position RecordFeed::EndBatch() {
 
 std::string RecordFeed::NameOfItem(const Position& position, int64_t item) {
   Seek(position);
-  Advance(rank_ + static_cast<uint64_t>(item) * count_);
+  Advance(FirstOfBatch() + static_cast<uint64_t>(item) * count_);
   return source_.Name();
+}
+
+// Where this replica's records of a round begin.
+uint64_t RecordFeed::FirstOfBatch() const {
+  return rank_ + static_cast<uint64_t>(share_.rank * batch_size_);
+}
+
+// Goes past the batches of others: what is left of the round, and a last one of the period in which
+// this replica has none.
+void RecordFeed::EndRound() {
+  if (share_.count == 1) return;
+  const auto in_round = [&] { return std::min<int64_t>(share_.count, share_.period - round_); };
+  int64_t others = in_round() - share_.rank - 1;
+  round_ += share_.count;
+  if (round_ < share_.period && in_round() <= share_.rank) {
+    others += in_round();
+    round_ = share_.period;
+  }
+  if (round_ >= share_.period) round_ = 0;
+  Advance(static_cast<uint64_t>(others * batch_size_));
 }
 
 void RecordFeed::Advance(uint64_t records) {

@@ -6,13 +6,15 @@
 #include <span>
 
 #include "trainer/base/replica.h"
+#include "trainer/data/batch_share.h"
 #include "trainer/data/record_source.h"
 
 namespace trainer {
 
 // The batches of all replicas together take the records from a position on in turn: record
 // position + k goes to rank k % count. Then the next ones begin, so that the position after a batch
-// is the same for every rank. Used by one thread at a time.
+// is the same for every rank. Where whole batches are shared instead, each is that of a replica
+// alone, and the position after one is that after its round. Used by one thread at a time.
 class RecordFeed {
  public:
   // `keep`: records are copied where the source would not keep them.
@@ -22,6 +24,10 @@ class RecordFeed {
         rank_(static_cast<uint64_t>(replica.rank)),
         count_(static_cast<uint64_t>(replica.count)),
         keep_(keep && !source.RecordsStayValid()) {}
+
+  // Shares whole batches. Only for one replica of the records, before anything is read;
+  // `share.rank` must have a batch.
+  void Share(const BatchShare& share) { share_ = share; }
 
   int64_t batch_size() const { return batch_size_; }
   int64_t slot() const { return slot_; }  // of the batch's next record; batch_size at its end
@@ -41,11 +47,15 @@ class RecordFeed {
 
  private:
   void Advance(uint64_t records);
+  uint64_t FirstOfBatch() const;
+  void EndRound();
 
   RecordSource& source_;
   int64_t batch_size_;
   uint64_t rank_, count_;
   bool keep_;
+  BatchShare share_;
+  int64_t round_ = 0;  // the first batch of the present round, of the period
   Position at_;
   int64_t slot_ = 0;
 };
