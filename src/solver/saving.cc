@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "replica_times.h"
 #include "trainer/base/atomic_file.h"
 #include "trainer/base/text.h"
 #include "trainer/checkpoint/snapshot_files.h"
@@ -22,6 +23,7 @@ SnapshotFormat FormatOf(const caffe::SolverParameter& solver) {
 
 std::string Solver::Snapshot() {
   CatchUp();
+  const ReplicaTimes::Pause pause(times_.get());
   const WeightAverage::Scope raw(average_.get(), false);  // a signal may ask during a test
   const std::string broken = FirstNonFiniteParam();
   if (!broken.empty()) {

@@ -1,16 +1,14 @@
-// Replicas that train one model together, here as threads of one process: all that an exchange of
-// gradients needs is a ReplicaGroup, in one file.
+// Replicas that train one model together, here as threads of one process.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <barrier>
 #include <filesystem>
 #include <thread>
 
 #include "small_run.h"
 #include "support/test_device.h"
-#include "trainer/base/replica_group.h"
+#include "support/thread_group.h"
 #include "trainer/base/text.h"
 #include "trainer/hdf5/appender.h"
 
@@ -21,68 +19,6 @@ using testing::ElementsAreArray;
 using testing::FloatNear;
 using testing::IsEmpty;
 using testing::Pointwise;
-
-// Where the threads meet. Sums are made in the order of the ranks.
-class Meeting {
- public:
-  explicit Meeting(int count)
-      : count_(count), barrier_(count), parts_(static_cast<size_t>(count)) {}
-
-  void Sum(int rank, std::span<float> values) {
-    parts_[static_cast<size_t>(rank)] = values;
-    barrier_.arrive_and_wait();
-    std::vector<float> sum(values.size(), 0.0f);
-    for (const std::span<float> part : parts_) {
-      for (size_t i = 0; i < sum.size(); ++i) sum[i] += part[i];
-    }
-    barrier_.arrive_and_wait();
-    std::ranges::copy(sum, values.begin());
-  }
-  std::vector<std::string> Gather(int rank, const std::string& own) {
-    if (rank == 0) texts_.assign(static_cast<size_t>(count_), "");
-    barrier_.arrive_and_wait();
-    texts_[static_cast<size_t>(rank)] = own;
-    barrier_.arrive_and_wait();
-    return rank == 0 ? texts_ : std::vector<std::string>();
-  }
-  int count() const { return count_; }
-
- private:
-  int count_;
-  std::barrier<> barrier_;
-  std::vector<std::span<float>> parts_;
-  std::vector<std::string> texts_;
-};
-
-// `eager`: sums a slice while backward runs; else where it is waited for.
-class Threads final : public ReplicaGroup {
- public:
-  Threads(Meeting& meeting, int rank, bool eager)
-      : meeting_(meeting), replica_{rank, meeting.count()}, eager_(eager) {}
-
-  Replica replica() const override { return replica_; }
-  void OnReady(int slice, std::span<float> values) override {
-    if (slice == 0) slices_.clear();
-    EXPECT_EQ(static_cast<size_t>(slice), slices_.size());
-    slices_.push_back(values);
-    if (eager_) meeting_.Sum(replica_.rank, values);
-  }
-  void WaitFor(int slice) override {
-    waited = std::max(waited, slice + 1);
-    if (!eager_) meeting_.Sum(replica_.rank, slices_.at(static_cast<size_t>(slice)));
-  }
-  void Sum(std::span<float> values) override { meeting_.Sum(replica_.rank, values); }
-  std::vector<std::string> Gather(const std::string& own) override {
-    return meeting_.Gather(replica_.rank, own);
-  }
-  int waited = 0;  // slices
-
- private:
-  Meeting& meeting_;
-  Replica replica_;
-  bool eager_;
-  std::vector<std::span<float>> slices_;
-};
 
 struct Learned {
   std::vector<float> weights, losses, tests;
@@ -143,7 +79,7 @@ class ReplicasTest : public testing::TestWithParam<std::tuple<int, bool>> {
     std::vector<std::jthread> threads;
     for (int rank = 0; rank < count; ++rank) {
       threads.emplace_back([&, rank] {
-        Threads group(meeting, rank, eager);
+        ThreadGroup group(meeting, rank, eager);
         TrainOptions options;
         options.group = &group;
         options.snapshot = snapshot;
@@ -226,7 +162,7 @@ TEST_P(ReplicasTest, StartFromTheWeightsOfRank0) {
     std::vector<std::jthread> threads;
     for (int rank = 0; rank < count; ++rank) {
       threads.emplace_back([&, rank, sums_early = eager] {
-        Threads group(meeting, rank, sums_early);
+        ThreadGroup group(meeting, rank, sums_early);
         TrainOptions options;
         options.group = &group;
         learned[static_cast<size_t>(rank)] = Run(specs[rank > 0], options);
@@ -236,7 +172,7 @@ TEST_P(ReplicasTest, StartFromTheWeightsOfRank0) {
   for (const Learned& other : learned) EXPECT_EQ(other.weights, learned[0].weights);
 }
 
-TEST_P(ReplicasTest, OfRank0TestsAndWritesAlone) {
+TEST_P(ReplicasTest, OfRank0TellsOfTestsAndWritesAlone) {
   const auto [count, eager] = GetParam();
   const std::vector<Learned> all =
       RunAll(Spec(kNet, Join(kTests, "snapshot: 8 "), 3), count, eager);

@@ -17,6 +17,8 @@
 
 namespace trainer {
 
+class ReplicaTimes;
+
 struct TrainOptions {
   std::string snapshot;              // a .solverstate to go on from, or ""
   bool allow_outside = false;        // take the snapshot's weights from another folder
@@ -44,8 +46,8 @@ enum class SolveResult { kFinished, kStopped };
 
 // Used by one thread. Everything is allocated by the constructor; an iteration allocates nothing.
 //
-// Of several replicas rank 0 alone has test nets and averaged weights, writes files and reports
-// more than errors; see src/README.md, "Replicas".
+// Of several replicas rank 0 alone writes files and reports more than errors; see src/README.md,
+// "Replicas".
 class Solver {
  public:
   // Builds the training net and the test nets; restores the snapshot or copies the weights; checks
@@ -81,6 +83,7 @@ class Solver {
   // The least that the update moves between memory and the processor.
   size_t UpdateBytes() const { return rule_->Bytes(); }
   Net& train_net() { return *train_net_; }
+  // Of several replicas only rank 0 has those that are not shared.
   Net& test_net(int i) { return *test_nets_[static_cast<size_t>(i)]; }
   // Of a snapshot's numbers: weights, averaged weights and the rule's state.
   uint64_t SnapshotBytes() const;
@@ -97,12 +100,14 @@ class Solver {
   };
   class Clock;
   class Frame;
+  class TestRun;
 
   NetOptions CommonOptions(const TrainOptions& options) const;
   void BuildTrainNet(const TrainOptions& options);
   void BuildTestNets(const TrainOptions& options);
   void LoadWeights(const std::vector<std::string>& files);
   void ShareWeights();
+  std::vector<Param*> ParamsOfTests() const;
   void RequireEqualWeights(uint32_t own_hash);
   void Restore(const LoadedState& loaded, const std::string& file);
   std::vector<std::string> StateDifferences(const caffe::SolverState& state) const;
@@ -146,7 +151,8 @@ class Solver {
   Replica replica_;
   ParamStore params_;
   std::unique_ptr<Net> train_net_;
-  std::vector<std::unique_ptr<Net>> test_nets_;
+  std::vector<std::unique_ptr<Net>> test_nets_;  // null where rank 0 tests alone, on the others
+  std::vector<bool> shared_tests_;               // by test net: its batches are shared
   std::unique_ptr<Objective> objective_;
   std::unique_ptr<StepRule> rule_;
   std::unique_ptr<WeightAverage> average_;  // null without ema_decay
@@ -157,6 +163,7 @@ class Solver {
   float last_loss_ = 0;             // that was taken
   int saved_iter_ = -1;             // of the last snapshot written or restored
   std::unique_ptr<Clock> clock_;
+  std::unique_ptr<ReplicaTimes> times_;  // null for a run alone
 };
 
 }  // namespace trainer
