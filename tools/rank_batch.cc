@@ -85,6 +85,16 @@ void ScaleRate(int ranks, caffe::SolverParameter* solver) {
             << std::max(solver->warmup_iter(), solver->rampup_interval()) << " iterations";
 }
 
+void SynchronizeBatchNorms(SolverSpec* spec) {
+  int layers = 0;
+  for (LayerSpec* layer : TrainingLayers(spec)) {
+    if (layer->type() != "BatchNorm") continue;
+    layer->mutable_proto().mutable_batch_norm_param()->set_synchronized(true);
+    ++layers;
+  }
+  if (layers == 0) LOG(WARNING) << "--sync_batch_norm: the training net has no BatchNorm";
+}
+
 }  // namespace
 
 void ScaleForRanks(const Flags& flags, const Replica& replica, SolverSpec* spec) {
@@ -95,6 +105,7 @@ void ScaleForRanks(const Flags& flags, const Replica& replica, SolverSpec* spec)
                 "its rate is right as well");
   }
   if (replica.count == 1) return;
+  if (flags.Switch("sync_batch_norm")) SynchronizeBatchNorms(spec);
   if (global) DivideBatches(replica.count, spec);
   if (scales) ScaleRate(replica.count, &spec->proto);
   const auto batch = static_cast<uint64_t>(BatchOf(spec));

@@ -49,10 +49,10 @@ std::string SizeOf(const std::string& path) {
   return Join(bytes, " bytes");
 }
 
-// A line for each file that a layer of the training net reads.
-std::string Data(const SolverSpec& spec) {
+// A line for each file that a layer of the net reads.
+std::string DataOf(const NetUse& use) {
   std::string lines;
-  for (const LayerSpec& layer : FilterLayers(*spec.train.net, spec.train.state)) {
+  for (const LayerSpec& layer : FilterLayers(*use.net, use.state)) {
     std::vector<const FieldDescriptor*> fields;
     const caffe::LayerParameter& proto = layer.proto();
     proto.GetReflection()->ListFields(proto, &fields);
@@ -65,6 +65,13 @@ std::string Data(const SolverSpec& spec) {
       lines += Join(path, ": ", SizeOf(ResolvePath(path, layer.Where().file)), "\n");
     }
   }
+  return lines;
+}
+
+// Of all nets: every rank computes a share of the tests.
+std::string Data(const SolverSpec& spec) {
+  std::string lines = DataOf(spec.train);
+  for (const NetUse& test : spec.tests) lines += DataOf(test);
   return lines;
 }
 

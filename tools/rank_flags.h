@@ -12,7 +12,9 @@ namespace trainer {
 
 // --ranks, --bucket_size, --peer_timeout and --peer_warning.
 std::vector<Flag> RankFlags();
-// The flags of a verb that trains: `flags`, those, --global_batch and --scale_lr.
+// The flags of a verb that trains: `flags`, those, --global_batch, --scale_lr, --sync_batch_norm
+// and
+// --log_all_ranks.
 std::vector<Flag> WithRankFlags(std::vector<Flag> flags);
 
 // Whether this process shall start the ranks and wait for them. Throws kUsage for --ranks where
@@ -24,8 +26,11 @@ bool StartsRanks(const Flags& flags);
 // wait `patience` seconds for something else before it is silent.
 World* JoinRanks(const Flags& flags, int patience = 0);
 
-// Makes of --global_batch and --scale_lr what the run uses, and logs its batch and rate. Throws
-// kUsage where a batch cannot be divided.
+// Where --log_all_ranks is given and this is not rank 0: its lines go to a file of its own.
+void LogOfRank(const Flags& flags, const Replica& replica, const SolverSpec& spec);
+
+// Makes of --global_batch, --scale_lr and --sync_batch_norm what the run uses, and logs its batch
+// and rate. Throws kUsage where a batch cannot be divided.
 void ScaleForRanks(const Flags& flags, const Replica& replica, SolverSpec* spec);
 
 // Throws kProtocol where another rank has another program, solver, net, data, number of threads or
