@@ -92,6 +92,16 @@ void ScaleRate(int ranks, caffe::SolverParameter* solver) {
             << (rise == 1 ? " iteration" : " iterations");
 }
 
+void SynchronizeBatchNorms(SolverSpec* spec) {
+  int layers = 0;
+  for (LayerSpec* layer : TrainingLayers(spec)) {
+    if (layer->type() != "BatchNorm") continue;
+    layer->mutable_proto().mutable_batch_norm_param()->set_synchronized(true);
+    ++layers;
+  }
+  if (layers == 0) LOG(WARNING) << "--sync_batch_norm: the training net has no BatchNorm";
+}
+
 }  // namespace
 
 void ScaleForRanks(const Flags& flags, const Replica& replica, SolverSpec* spec) {
@@ -101,6 +111,7 @@ void ScaleForRanks(const Flags& flags, const Replica& replica, SolverSpec* spec)
                 "--global_batch and --scale_lr exclude each other: with the batch of a run alone "
                 "its rate is right as well");
   }
+  if (flags.Switch("sync_batch_norm") && replica.count > 1) SynchronizeBatchNorms(spec);
   const int parts = std::max(replica.count, spec->proto.virtual_ranks());
   if (parts == 1) return;
   if (global) DivideBatches(parts, spec);

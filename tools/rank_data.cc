@@ -144,9 +144,9 @@ void Describe(const LayerSpec& layer, SourceFacts* facts) {
 
 }  // namespace
 
-std::vector<SourceFacts> DescribeSources(const SolverSpec& spec) {
+std::vector<SourceFacts> DescribeSources(const NetUse& use) {
   std::vector<SourceFacts> all;
-  for (const LayerSpec& layer : FilterLayers(*spec.train.net, spec.train.state)) {
+  for (const LayerSpec& layer : FilterLayers(*use.net, use.state)) {
     std::vector<const FieldDescriptor*> fields;
     const caffe::LayerParameter& proto = layer.proto();
     proto.GetReflection()->ListFields(proto, &fields);

@@ -1,5 +1,5 @@
 #pragma once
-// What the layers of a training net read, as one rank finds it.
+// What the layers of a net read, as one rank finds it.
 
 #include <cstdint>
 #include <string>
@@ -18,7 +18,7 @@ struct SourceFacts {
   std::string content;      // on one line; equal for copies, in samples, or why it cannot be read
 };
 
-std::vector<SourceFacts> DescribeSources(const SolverSpec& spec);
+std::vector<SourceFacts> DescribeSources(const NetUse& use);
 
 // A line for the log, or "" where the number of records is not known.
 std::string DescribeEpoch(const SourceFacts& facts, uint64_t records_of_an_iteration);

@@ -33,13 +33,19 @@ std::string Texts(const SolverSpec& spec) {
   return text;
 }
 
+std::string Lines(const std::vector<SourceFacts>& sources) {
+  std::string lines;
+  for (const SourceFacts& source : sources) lines += Join(source.path, ": ", source.content, "\n");
+  return lines;
+}
+
 }  // namespace
 
 void RequireEqualRanks(World& world, const SolverSpec& spec, const Device& device,
                        const GpuOptions& gpu) {
-  const std::vector<SourceFacts> sources = DescribeSources(spec);
-  std::string data;
-  for (const SourceFacts& source : sources) data += Join(source.path, ": ", source.content, "\n");
+  const std::vector<SourceFacts> sources = DescribeSources(spec.train);
+  std::string data = Lines(sources);
+  for (const NetUse& test : spec.tests) data += Lines(DescribeSources(test));  // tests are shared
   RequireAgreement(world.group(), world.names(),
                    {{"the program", Program()},
                     {"the solver and its nets", Texts(spec)},

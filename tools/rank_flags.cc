@@ -8,6 +8,8 @@
 #include "trainer/base/log.h"
 #include "trainer/base/text.h"
 #include "trainer/parallel/environment.h"
+#include "trainer/parallel/failure.h"
+#include "trainer/parallel/launch.h"
 
 namespace trainer {
 
@@ -61,7 +63,15 @@ std::vector<Flag> WithRankFlags(std::vector<Flag> flags) {
        .value = "WAY",
        .fallback = "auto",
        .help = "how GPUs' gradients are summed: nccl, host, or auto: by NCCL where it is found",
-       .choices = "auto|nccl|host"}};
+       .choices = "auto|nccl|host"},
+      {.name = "sync_batch_norm",
+       .kind = FlagKind::kSwitch,
+       .help = "every BatchNorm of the training net takes its moments over the batches of all "
+               "ranks (batch_norm_param.synchronized for one layer)"},
+      {.name = "log_all_ranks",
+       .kind = FlagKind::kSwitch,
+       .help = "ranks other than 0 log too, each to the end of its own file, "
+               "<snapshot_prefix>_rank_N.log"}};
   for (const std::vector<Flag>& more : {RankFlags(), of_batch}) {
     flags.insert(flags.end(), more.begin(), more.end());
   }
@@ -129,6 +139,12 @@ World* JoinRanks(const Flags& flags, int patience) {
   const std::vector<std::string>& names = world->names();
   for (size_t i = 0; i < std::min(kMost, names.size()); ++i) LOG(INFO) << "  " << names[i];
   return world;
+}
+
+void LogOfRank(const Flags& flags, const Replica& replica, const SolverSpec& spec) {
+  if (!flags.Switch("log_all_ranks") || replica.rank == 0) return;
+  LogToFile(Join(spec.proto.snapshot_prefix(), "_rank_", replica.rank, ".log"));
+  LOG(INFO) << RankPrefix() << "beginning of its log";
 }
 
 }  // namespace trainer

@@ -16,8 +16,8 @@ namespace trainer {
 
 // --ranks, --bucket_size, --peer_timeout, --peer_warning and --exchange_type.
 std::vector<Flag> RankFlags();
-// The flags of a verb that trains: `flags`, those, --global_batch, --scale_lr, --share_gpu and
-// --exchange.
+// The flags of a verb that trains: `flags`, those, --global_batch, --scale_lr, --sync_batch_norm,
+// --log_all_ranks, --share_gpu and --exchange.
 std::vector<Flag> WithRankFlags(std::vector<Flag> flags);
 
 // How many ranks this process shall start and wait for; 0: none. Throws kUsage for --ranks where
@@ -41,8 +41,11 @@ World* JoinRanks(const Flags& flags, int patience = 0);
 // which must live until World::Finish. Null on the others. Before anything is read.
 std::unique_ptr<RecordHost> ShareDatabases(World& world, const Flags& flags);
 
-// Makes of --global_batch and --scale_lr what the run uses, and logs its batch and rate. Throws
-// kUsage where a batch cannot be divided.
+// Where --log_all_ranks is given and this is not rank 0: its lines go to a file of its own.
+void LogOfRank(const Flags& flags, const Replica& replica, const SolverSpec& spec);
+
+// Makes of --global_batch, --scale_lr and --sync_batch_norm what the run uses, and logs its batch
+// and rate. Throws kUsage where a batch cannot be divided.
 void ScaleForRanks(const Flags& flags, const Replica& replica, SolverSpec* spec);
 
 // Throws kProtocol where another rank has another program, solver, net, data, number of threads,

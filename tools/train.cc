@@ -163,6 +163,7 @@ class Train final : public Verb {
     TrainOptions options;
     if (world != nullptr) options.group = &world->group();
     const Replica replica = ReplicaOf(options);
+    LogOfRank(flags, replica, spec);
     ScaleForRanks(flags, replica, &spec);
     const std::unique_ptr<SnapshotLock> lock = LockSnapshots(flags, spec, replica);
     const Start start = FindStart(flags, spec, world, replica);

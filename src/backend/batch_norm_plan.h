@@ -18,19 +18,25 @@
 // - The gradient of `other` is g itself. Pass 1 writes it there, and pass 2 reads it back in place
 //   of dy and y: one array less.
 
+#include <utility>
+
 #include "batch_norm_math.h"
 #include "check.h"
 #include "trainer/backend/batch_norm.h"
+#include "trainer/backend/joins_means.h"
 
 namespace trainer {
 
 // Loops runs functors over channels and pixels: see cpu/loops.h and cuda/loops.h.
 template <class Loops>
-class BatchNormPasses final : public BatchNormPlan {
+class BatchNormPasses final : public BatchNormPlan, public JoinsMeans {
  public:
   BatchNormPasses(const BatchNormDesc& desc, const Loops& loops)
       : desc_(desc), pixels_(WorkChunks(desc.shape)), loops_(loops) {}
 
+  void SetJoin(std::function<void(float* means, int64_t count)> join) override {
+    join_ = std::move(join);
+  }
   std::string Implementation() const override { return "passes over pixels"; }
   size_t WorkspaceBytes() const override { return BatchNormWorkspace(pixels_); }
   size_t ScratchBytes() const override { return BatchNormScratch(pixels_); }
@@ -160,6 +166,7 @@ class BatchNormPasses final : public BatchNormPlan {
     float *const to_scale = run.in.dscale, *const to_shift = run.in.dshift;
     if (to_scale != nullptr) loops_.ForEach(Channels(), AddProduct{mean_gz, pixels, to_scale});
     if (to_shift != nullptr) loops_.ForEach(Channels(), AddProduct{mean_g, pixels, to_shift});
+    if (join_ && !desc_.stored && run.in.dx.data != nullptr) join_(mean_g, 2 * Channels());
   }
 
   template <class T, class G, class Z>
@@ -176,6 +183,7 @@ class BatchNormPasses final : public BatchNormPlan {
   BatchNormDesc desc_;
   PixelChunks pixels_;
   Loops loops_;
+  std::function<void(float* means, int64_t count)> join_;
 };
 
 }  // namespace trainer

@@ -95,6 +95,32 @@ class StderrWatch final : public google::LogSink {
   std::atomic<bool> told_{false};
 };
 
+// All lines of a process, at the end of a file of its own.
+class FileSink final : public google::LogSink {
+ public:
+  FileSink(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
+
+  void send(google::LogSeverity severity, const char*, const char* file, int line,
+            const google::LogMessageTime& time, const char* message, size_t length) override {
+    const int before = errno;
+    const std::string text = ToString(severity, file, line, time, message, length) + "\n";
+    const ssize_t wrote = FileOps::Posix().Write(fd_, text.data(), text.size());
+    if (wrote != static_cast<ssize_t>(text.size()) && !told_.exchange(true)) {
+      std::fprintf(stderr, "warning: the log %s cannot be written: %s; the run goes on\n",
+                   path_.c_str(), std::generic_category().message(errno).c_str());
+    }
+    errno = before;
+  }
+
+ private:
+  int fd_;
+  std::string path_;
+  std::atomic<bool> told_{false};
+};
+
+// What the user asked for, before QuietLog.
+int g_min_level = google::INFO;
+
 // Loggers and sinks belong to glog, which uses them until the process ends.
 void WatchWrites() {
   google::base::Logger* info = nullptr;
@@ -125,6 +151,24 @@ void InitLogging(const std::string& program) {
   std::signal(SIGXFSZ, SIG_IGN);
 }
 
-void QuietLog() { FLAGS_minloglevel = std::max<int>(FLAGS_minloglevel, google::WARNING); }
+void QuietLog() {
+  g_min_level = FLAGS_minloglevel;
+  FLAGS_minloglevel = std::max<int>(FLAGS_minloglevel, google::WARNING);
+}
+
+void LogToFile(const std::string& path) {
+  const int fd = FileOps::Posix().Open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (fd < 0) ThrowFileError(FileUse::kOutput, "write a log", path, errno);
+  google::AddLogSink(new FileSink(fd, path));
+  if (FLAGS_log_dir.empty()) {  // otherwise glog would choose a folder for files of its own
+    for (int severity = 0; severity < google::NUM_SEVERITIES; ++severity) {
+      google::SetLogDestination(severity, "");
+    }
+  }
+  FLAGS_logtostderr = false;
+  FLAGS_alsologtostderr = false;
+  FLAGS_stderrthreshold = google::WARNING;
+  FLAGS_minloglevel = g_min_level;
+}
 
 }  // namespace trainer

@@ -68,6 +68,13 @@ void Prefetcher::Restore(const Position& position) {
   position_ = position;
 }
 
+void Prefetcher::Share(const BatchShare& share) {
+  if (threads_->started()) {
+    throw Error(ErrorCode::kInternal, "a running data source cannot be shared");
+  }
+  feed_->Share(share);
+}
+
 const Batch& Prefetcher::Next() {
   before_ = position_;
   const Batch& batch = threads_->Next();

@@ -2,12 +2,15 @@
 
 #include <glog/logging.h>
 
+#include <algorithm>
+
 namespace trainer {
 
 void RecordFeed::Seek(const Position& position) {
   source_.Seek(position);
   at_ = position;
   fetched_ = 0;
+  round_ = 0;
 }
 
 size_t RecordFeed::Fetch(std::span<RawRecord> records, std::exception_ptr* failure) {
@@ -17,7 +20,7 @@ size_t RecordFeed::Fetch(std::span<RawRecord> records, std::exception_ptr* failu
       const auto parts = static_cast<int64_t>(parts_);
       const int64_t part = fetched_ % parts;
       // Not after the record, which it may take away.
-      Advance(fetched_ == 0 ? rank_ : part == 0 ? count_ - parts_ + 1 : 1);
+      Advance(fetched_ == 0 ? FirstOfBatch() : part == 0 ? count_ - parts_ + 1 : 1);
       RawRecord& record = records[fetched];
       source_.Fetch(&record);
       record.number = at_.record;
@@ -32,6 +35,7 @@ size_t RecordFeed::Fetch(std::span<RawRecord> records, std::exception_ptr* failu
 
 Position RecordFeed::EndBatch() {
   Advance(count_ - rank_ - parts_ + 1);
+  EndRound();
   fetched_ = 0;
   at_.key = source_.Key();
   return at_;
@@ -40,8 +44,28 @@ Position RecordFeed::EndBatch() {
 std::string RecordFeed::NameOfItem(const Position& position, int64_t item) {
   Seek(position);
   const auto part = static_cast<uint64_t>(item / part_size_);
-  Advance(rank_ + part + static_cast<uint64_t>(item % part_size_) * count_);
+  Advance(FirstOfBatch() + part + static_cast<uint64_t>(item % part_size_) * count_);
   return source_.Name();
+}
+
+// Where this replica's records of a round begin.
+uint64_t RecordFeed::FirstOfBatch() const {
+  return rank_ + static_cast<uint64_t>(share_.rank * part_size_);
+}
+
+// Goes past the batches of others: what is left of the round, and a last one of the period in which
+// this replica has none.
+void RecordFeed::EndRound() {
+  if (share_.count == 1) return;
+  const auto in_round = [&] { return std::min<int64_t>(share_.count, share_.period - round_); };
+  int64_t others = in_round() - share_.rank - 1;
+  round_ += share_.count;
+  if (round_ < share_.period && in_round() <= share_.rank) {
+    others += in_round();
+    round_ = share_.period;
+  }
+  if (round_ >= share_.period) round_ = 0;
+  Advance(static_cast<uint64_t>(others * part_size_));
 }
 
 void RecordFeed::Advance(uint64_t records) {

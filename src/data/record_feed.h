@@ -6,6 +6,7 @@
 #include <span>
 
 #include "trainer/base/replica.h"
+#include "trainer/data/batch_share.h"
 #include "trainer/data/record_source.h"
 
 namespace trainer {
@@ -13,8 +14,9 @@ namespace trainer {
 // The batches of all replicas together take the records from a position on in turn: record
 // position + k goes to rank k % count. Then the next ones begin, so that the position after a batch
 // is the same for every rank. Those of `parts` ranks from `replica` on may be read together, in the
-// order of the records; their batches are then one, in which they follow each other. Used by one
-// thread at a time.
+// order of the records; their batches are then one, in which they follow each other. Where whole
+// batches are shared instead, each is that of a replica alone, and the position after one is that
+// after its round. Used by one thread at a time.
 class RecordFeed {
  public:
   // `keep`: records are copied where the source would not keep them.
@@ -27,6 +29,10 @@ class RecordFeed {
         keep_(keep && !source.RecordsStayValid()) {
     source_.ReadsEvery(parts == 1 ? count_ : 1);
   }
+
+  // Shares whole batches. Only for one replica of the records, before anything is read;
+  // `share.rank` must have a batch.
+  void Share(const BatchShare& share) { share_ = share; }
 
   int64_t batch_size() const { return part_size_ * static_cast<int64_t>(parts_); }  // of all parts
   int64_t fetched() const { return fetched_; }  // records of this batch
@@ -46,11 +52,15 @@ class RecordFeed {
 
  private:
   void Advance(uint64_t records);
+  uint64_t FirstOfBatch() const;
+  void EndRound();
 
   RecordSource& source_;
   int64_t part_size_;
   uint64_t rank_, count_, parts_;
   bool keep_;
+  BatchShare share_;
+  int64_t round_ = 0;  // the first batch of the present round, of the period
   Position at_;
   int64_t fetched_ = 0;
 };

@@ -1,6 +1,8 @@
 #include "common/batch_norm_forms.h"
 #include "common/checks.h"
 #include "common/plain_relu.h"
+#include "common/replica_moments.h"
+#include "trainer/backend/joins_means.h"
 #include "trainer/backend/map.h"
 #include "trainer/base/text.h"
 
@@ -14,7 +16,7 @@ bool IsPlainSum(const LayerSpec& next) {
          next.proto().bottom_size() == 2;
 }
 
-class BatchNorm final : public Layer {
+class BatchNorm final : public Layer, public UsesReplicas {
  public:
   explicit BatchNorm(const LayerSpec& spec) : spec_(spec) {
     const caffe::BatchNormParameter& param = spec_.proto().batch_norm_param();
@@ -41,6 +43,7 @@ class BatchNorm final : public Layer {
       plan.Param("scale", {in[1]}, scale);
       plan.Param("bias", {in[1]}, param.bias_filler());
     }
+    replica_moments_.Plan(channels_);
     plan.Out(0, in, plan.InType(0));
     if (KeepsInput()) {
       plan.KeepInput(0);
@@ -59,8 +62,14 @@ class BatchNorm final : public Layer {
              .dtype = plan.InType(0)};
   }
 
+  void UseReplicas(const ReplicaSum& replicas) override { replica_moments_.Use(replicas); }
+  const char* WhyItNeedsThem() const override {
+    return IsSynchronized() ? "synchronized: true takes the moments over all ranks" : "";
+  }
+
   void Prepare(PrepareContext& plan) override {
     norm_ = plan.device().MakeBatchNorm(desc_);
+    if (IsSynchronized()) JoinBackward(plan.device());
     plan.Workspace(norm_->WorkspaceBytes());
     plan.Scratch(norm_->ScratchBytes());
   }
@@ -86,6 +95,7 @@ class BatchNorm final : public Layer {
               StoredMoments{run.Param(0), run.Param(1), run.Param(2), at.mean, at.inverse});
     } else {
       norm_->Moments(run.In(0), at, run.Scratch());
+      if (IsJoined()) replica_moments_.Join(run.device(), at.mean, at.inverse);
       if (run.phase() == caffe::TRAIN && !run.repeats()) UpdateStored(run, at.mean, at.inverse);
     }
     norm_->Forward(Tensors(run), at);
@@ -152,6 +162,20 @@ class BatchNorm final : public Layer {
     return fused.relu = IsPlainRelu(next);
   }
 
+  // Whether the moments are those of all replicas' batches.
+  bool IsSynchronized() const {
+    return spec_.proto().batch_norm_param().synchronized() && !stored_;
+  }
+  bool IsJoined() const { return IsSynchronized() && replica_moments_.count() > 1; }
+
+  void JoinBackward(const Device& device) {
+    auto* const joins = dynamic_cast<JoinsMeans*>(norm_.get());
+    if (joins == nullptr) return;  // a device that only plans
+    joins->SetJoin([this, &device](float* means, int64_t count) {
+      if (IsJoined()) replica_moments_.Mean(device, means, count);
+    });
+  }
+
   // Whether y is more than the normalised input.
   bool KeepsInput() const { return learned_ || fused_.scale >= 0 || fused_.sum || fused_.relu; }
 
@@ -172,8 +196,9 @@ class BatchNorm final : public Layer {
 
   void UpdateStored(const RunContext& run, const float* mean, const float* variance) const {
     const float keep = spec_.proto().batch_norm_param().moving_average_fraction();
-    const auto pixels = static_cast<float>(pixels_);
-    const float unbias = pixels_ > 1 ? pixels / (pixels - 1) : 1.0f;
+    const int64_t count = IsJoined() ? pixels_ * replica_moments_.count() : pixels_;
+    const auto pixels = static_cast<float>(count);
+    const float unbias = count > 1 ? pixels / (pixels - 1) : 1.0f;
     if (learned_) {
       ForEach(
           run.device(), channels_,
@@ -188,6 +213,7 @@ class BatchNorm final : public Layer {
   LayerSpec spec_;
   BatchNormDesc desc_;
   std::unique_ptr<BatchNormPlan> norm_;
+  ReplicaMoments replica_moments_;
   int64_t channels_ = 0, pixels_ = 0;  // pixels: the elements of a channel
   float eps_ = 0;
   bool stored_ = false, learned_ = false;
@@ -205,7 +231,10 @@ const RegisterLayer<BatchNorm> kBatchNorm(
              "With scale_bias, or one of the two fillers, y * scale + bias with a scale and a bias "
              "per channel that are learned, 1 and 0 at first: the form of NVIDIA Caffe. It stores "
              "(mean (C), variance (C), 1, scale (C), bias (C)), eps is 1e-5 at least, and it also "
-             "loads files without scale and bias. Intel Caffe's filler is the start of the factor "
+             "loads files without scale and bias.\n"
+             "synchronized: the moments are those of the batches of all ranks together, not of "
+             "each rank's own.\n"
+             "Intel Caffe's filler is the start of the factor "
              "of the next Scale layer; without one it is another word for scale_filler.",
      .param = "batch_norm_param",
      .storage = Storage::kChosen});

@@ -60,7 +60,7 @@ struct LossGradientRow {
   }
 };
 
-class InfogainLoss final : public Layer {
+class InfogainLoss final : public Layer, public UsesReplicas {
  public:
   explicit InfogainLoss(const LayerSpec& spec)
       : spec_(spec), total_(spec, caffe::LossParameter::VALID) {
@@ -83,6 +83,8 @@ class InfogainLoss final : public Layer {
     ReadNamedFile(spec, kParam, "source", spec.proto().infogain_loss_param().source(),
                   [this](const std::string& path) { ReadMatrix(path); });
   }
+
+  void UseReplicas(const ReplicaSum& replicas) override { total_.Use(replicas); }
 
   void Describe(DescribeContext& plan) override {
     RequireF32(plan, spec_);

@@ -32,13 +32,15 @@ struct CrossEntropyGradient {
   }
 };
 
-class SigmoidCrossEntropyLoss final : public Layer {
+class SigmoidCrossEntropyLoss final : public Layer, public UsesReplicas {
  public:
   explicit SigmoidCrossEntropyLoss(const LayerSpec& spec)
       : spec_(spec), total_(spec, caffe::LossParameter::BATCH_SIZE) {
     const caffe::LossParameter& loss = spec.proto().loss_param();
     targets_ = {loss.has_ignore_label(), static_cast<float>(loss.ignore_label())};
   }
+
+  void UseReplicas(const ReplicaSum& replicas) override { total_.Use(replicas); }
 
   void Describe(DescribeContext& plan) override {
     RequireF32(plan, spec_);

@@ -88,7 +88,7 @@ struct LossGradientRow {
   }
 };
 
-class SoftmaxWithLoss final : public Layer {
+class SoftmaxWithLoss final : public Layer, public UsesReplicas {
  public:
   explicit SoftmaxWithLoss(const LayerSpec& spec)
       : spec_(spec), total_(spec, caffe::LossParameter::VALID) {
@@ -105,6 +105,8 @@ class SoftmaxWithLoss final : public Layer {
                   Join("class_weight is ", weight, "; it is a finite factor, 0 or more"));
     }
   }
+
+  void UseReplicas(const ReplicaSum& replicas) override { total_.Use(replicas); }
 
   void Describe(DescribeContext& plan) override {
     RequireF32(plan, spec_);

@@ -2,6 +2,8 @@
 
 #include <glog/logging.h>
 
+#include <cmath>
+
 #include "trainer/observe/observer.h"
 
 namespace trainer {
@@ -12,6 +14,8 @@ std::string LossPart(const ReportedValue& output) {
   if (output.loss_weight == 0) return "";
   return Join(" (* ", output.loss_weight, " = ", output.loss_weight * output.value, " loss)");
 }
+
+std::string Percent(double share) { return Join(std::lround(share * 100), " %"); }
 
 class LogObserver final : public Observer {
  public:
@@ -35,6 +39,20 @@ class LogObserver final : public Observer {
                         LossPart(output));
     }
     LOG(INFO) << Join("Iteration ", report.iter, ", lr = ", report.rate);
+  }
+
+  void OnReplicas(const ReplicasReport& report) override {
+    std::string slowest;
+    if (!report.slowest.empty()) {
+      slowest =
+          Join("; the others waited ", Percent(report.cost), " of their time for ", report.slowest);
+      if (report.slowest_data > report.cost / 2) {
+        slowest += Join(", which itself waited ", Percent(report.slowest_data), " for data");
+      }
+    }
+    LOG(INFO) << Join("    Ranks: ", Percent(report.computing), " computing, ",
+                      Percent(report.exchange), " waiting for sums, ", Percent(report.data),
+                      " waiting for data", slowest);
   }
 
   void OnTestStart(int iter, int net) override {

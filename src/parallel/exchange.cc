@@ -2,9 +2,24 @@
 
 #include <algorithm>
 
+#include "trainer/base/spin.h"
+
 namespace trainer {
 
+class Exchange::Spent {
+ public:
+  explicit Spent(Exchange& exchange) : exchange_(exchange) {}
+  ~Spent() { exchange_.spent_ += MonotonicNs() - begin_; }
+  Spent(const Spent&) = delete;
+  Spent& operator=(const Spent&) = delete;
+
+ private:
+  Exchange& exchange_;
+  int64_t begin_ = MonotonicNs();
+};
+
 void Exchange::OnReady(int slice, std::span<float> values) {
+  const Spent spent(*this);
   slot_.progress.fetch_add(1, std::memory_order_relaxed);
   if (slice == 0) {
     sum_of_.clear();
@@ -26,11 +41,13 @@ void Exchange::Flush() {
 }
 
 void Exchange::WaitFor(int slice) {
+  const Spent spent(*this);
   Flush();
   pump_.WaitFor(sum_of_[static_cast<size_t>(slice)]);
 }
 
 void Exchange::Sum(std::span<float> values) {
+  const Spent spent(*this);
   slot_.progress.fetch_add(1, std::memory_order_relaxed);
   Flush();
   if (values.empty()) return;

@@ -8,14 +8,16 @@
 #include "pump.h"
 #include "shared_gradients.h"
 #include "trainer/base/replica_group.h"
+#include "trainer/base/replica_watch.h"
 
 namespace trainer {
 
-class Exchange final : public ReplicaGroup {
+class Exchange final : public ReplicaGroup, public ReplicaWatch {
  public:
-  // All must outlive the object; `pump` and `gradients` belong together.
-  Exchange(const Replica& replica, Pump& pump, RankSlot& slot, SharedGradients& gradients)
-      : replica_(replica), pump_(pump), slot_(slot), gradients_(gradients) {}
+  // All must outlive the object; `pump` and `gradients` belong together. `names`: by rank.
+  Exchange(const Replica& replica, Pump& pump, RankSlot& slot, SharedGradients& gradients,
+           const std::vector<std::string>& names)
+      : replica_(replica), pump_(pump), slot_(slot), gradients_(gradients), names_(names) {}
 
   Replica replica() const override { return replica_; }
   void OnReady(int slice, std::span<float> values) override;
@@ -25,6 +27,8 @@ class Exchange final : public ReplicaGroup {
   std::string WhyNoTree() const override { return why_no_tree_; }
   std::pmr::memory_resource* memory() override { return &gradients_; }
   void NoteProgress(int iterations) override;
+  std::string NameOf(int rank) const override { return names_[static_cast<size_t>(rank)]; }
+  double SecondsSpent() const override { return static_cast<double>(spent_) * 1e-9; }
 
   // What WhyNoTree says.
   void SetWhyNoTree(std::string why) { why_no_tree_ = std::move(why); }
@@ -35,12 +39,17 @@ class Exchange final : public ReplicaGroup {
   int buckets() const { return buckets_; }
 
  private:
+  // Adds the time that it lives.
+  class Spent;
+
   void Flush();
 
   Replica replica_;
   Pump& pump_;
   RankSlot& slot_;
   SharedGradients& gradients_;
+  const std::vector<std::string>& names_;
+  int64_t spent_ = 0;  // nanoseconds
   size_t bucket_size_ = 1 << 16;
   std::span<float> bucket_;       // joined so far, not pushed yet
   std::vector<uint64_t> sum_of_;  // by slice: the number of sums after which it is done

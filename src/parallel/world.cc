@@ -119,7 +119,7 @@ WorldOfRanks::WorldOfRanks(Place place, std::unique_ptr<MpiThread> thread,
       own_pump_(sum_, waiter_),
       watch_(*place_.block, place_.map.local, place_.names,
              {settings.warn_after, settings.peer_timeout}) {
-  exchange_ = std::make_unique<Exchange>(place_.replica, pump(), slot(), gradients_);
+  exchange_ = std::make_unique<Exchange>(place_.replica, pump(), slot(), gradients_, place_.names);
   exchange_->SetWhyNoTree(place_.map.WhyNoTree());
 }
 

@@ -55,7 +55,9 @@ void AddOtherParts(const std::string& all, caffe::LayerProgress* entry) {
 
 void Solver::LoadWeights(const std::vector<std::string>& files) {
   std::vector<Net*> nets = {train_net_.get()};
-  for (const auto& net : test_nets_) nets.push_back(net.get());
+  for (const auto& net : test_nets_) {
+    if (net != nullptr) nets.push_back(net.get());
+  }
   WeightLoading loading(nets);
   for (const std::string& file : files) {
     LOG(INFO) << "Finetuning from " << file;
@@ -90,7 +92,9 @@ void Solver::CopyAll(const std::string& weights, const std::string& file,
     }
     if (!differences.empty()) Mismatch(file, differences);
     CopyWeights(model, weights, *train_net_);
-    for (const auto& net : test_nets_) CopyWeights(model, weights, *net);
+    for (const auto& net : test_nets_) {
+      if (net != nullptr) CopyWeights(model, weights, *net);
+    }
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kBadSnapshot) throw;
     throw Error(ErrorCode::kBadSnapshot, {file}, error.what());
@@ -106,7 +110,9 @@ void Solver::Restore(const LoadedState& loaded, const std::string& file) {
   }
   CopyAll(loaded.model_path, file, StateDifferences(state));
   if (average_ && !averaged) {
-    LOG(WARNING) << "The snapshot has no averaged weights: the average starts from its weights";
+    if (replica_.rank == 0) {
+      LOG(WARNING) << "The snapshot has no averaged weights: the average starts from its weights";
+    }
     average_->Restart();
   }
   RestoreHistory(state, file);
@@ -156,7 +162,9 @@ void Solver::RestoreProgress(const caffe::SolverState& state) {
                              ? state.loss_position()
                              : 0;
   RestoreNet(state, kTrain, *train_net_);
-  for (size_t i = 0; i < test_nets_.size(); ++i) RestoreNet(state, NetKey(i), *test_nets_[i]);
+  for (size_t i = 0; i < test_nets_.size(); ++i) {
+    if (test_nets_[i] != nullptr) RestoreNet(state, NetKey(i), *test_nets_[i]);
+  }
 }
 
 // Data sources go on at one position for all replicas; what layers leave to their next pass is each

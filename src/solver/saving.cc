@@ -7,6 +7,7 @@
 
 #include "kept_snapshots.h"
 #include "time_budget.h"
+#include "replica_times.h"
 #include "trainer/base/atomic_file.h"
 #include "trainer/base/duration.h"
 #include "trainer/base/text.h"
@@ -77,6 +78,7 @@ std::string Solver::Snapshot() {
 std::string Solver::StartSnapshot() {
   CatchUp();
   if (before_snapshot_) before_snapshot_();
+  const ReplicaTimes::Pause pause(times_.get());
   const WeightAverage::Scope raw(average_.get(), false);  // a signal may ask during a test
   started_iter_ = state_.iter;
   last_snapshot_ = std::chrono::steady_clock::now();

@@ -30,7 +30,26 @@ void Solver::ShareWeights() {
       if (state[i] != nullptr) share(state[i], static_cast<size_t>(params[i]->count()));
     }
   }
+  for (const Param* param : ParamsOfTests()) {
+    share(param->weight, static_cast<size_t>(param->count()));
+  }
+  if (average_) share(average_->numbers().data(), average_->numbers().size());
   RequireEqualWeights(hash);
+}
+
+// The parameters that test nets which all replicas compute have for themselves.
+std::vector<Param*> Solver::ParamsOfTests() const {
+  std::vector<Param*> params;
+  for (size_t i = 0; i < test_nets_.size(); ++i) {
+    if (!shared_tests_[i]) continue;
+    for (Param* param : test_nets_[i]->params()) {
+      const bool known =
+          std::ranges::find(train_net_->params(), param) != train_net_->params().end() ||
+          std::ranges::find(params, param) != params.end();
+      if (!known) params.push_back(param);
+    }
+  }
+  return params;
 }
 
 void Solver::RequireEqualWeights(uint32_t own_hash) {

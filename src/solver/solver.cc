@@ -7,9 +7,11 @@
 
 #include "clock.h"
 #include "kept_snapshots.h"
+#include "replica_times.h"
 #include "time_budget.h"
 #include "trainer/base/text.h"
 #include "trainer/checkpoint/snapshot_writer.h"
+#include "trainer/net/join_replicas.h"
 #include "virtual_ranks.h"
 
 namespace trainer {
@@ -66,6 +68,8 @@ Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device
         loaded && loaded->state.has_random_seed() ? loaded->state.random_seed() : FreshSeed(group_);
   }
   BuildTrainNet(options);
+  const auto* const watch = dynamic_cast<const ReplicaWatch*>(group_);
+  if (watch != nullptr) times_ = std::make_unique<ReplicaTimes>(*group_, *watch, *train_net_);
   objective_ =
       std::make_unique<Objective>(device_, *train_net_, params_, proto_.iter_size(), group_);
   objective_->OnFirstPart([this] {
@@ -74,7 +78,7 @@ Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device
   rule_->Prepare(*objective_);
   BuildTestNets(options);
   LOG(INFO) << "Solver scaffolding done.";
-  if (proto_.ema_decay() > 0 && replica_.rank == 0) {
+  if (proto_.ema_decay() > 0) {
     average_ = std::make_unique<WeightAverage>(proto_.ema_decay(), device_, *train_net_);
   }
   PrepareSnapshots(options);
@@ -113,23 +117,17 @@ void Solver::BuildTrainNet(const TrainOptions& options) {
                                   ExtraGradients(parts_->count, proto_.iter_size());
   LOG(INFO) << "Creating training net from " << spec_.train.description;
   train_net_ = std::make_unique<Net>(*spec_.train.net, net_options, device_, params_);
-  if (proto_.virtual_ranks() == 1) return;
-  LOG(INFO) << "virtual_ranks " << proto_.virtual_ranks() << ": each rank computes "
-            << parts_->count << (parts_->count == 1 ? " part" : " parts")
-            << " of every batch, one after the other, and holds "
-            << ExtraPartBytes(*train_net_, parts_->count, proto_.iter_size()) / 1024
-            << " KiB more for their sums";
-}
-
-// Rank 0 tests on the whole data set.
-void Solver::BuildTestNets(const TrainOptions& options) {
-  NetOptions net_options = CommonOptions(options);
-  for (size_t i = 0; i < spec_.tests.size() && replica_.rank == 0; ++i) {
-    LOG(INFO) << "Creating test net (#" << i << ") specified by " << spec_.tests[i].description;
-    net_options.state = spec_.tests[i].state;
-    test_nets_.push_back(std::make_unique<Net>(*spec_.tests[i].net, net_options, device_, params_));
-    if (proto_.debug_info()) test_nets_.back()->SetDebugInfo(true);
+  if (proto_.virtual_ranks() > 1) {
+    LOG(INFO) << "virtual_ranks " << proto_.virtual_ranks() << ": each rank computes "
+              << parts_->count << (parts_->count == 1 ? " part" : " parts")
+              << " of every batch, one after the other, and holds "
+              << ExtraPartBytes(*train_net_, parts_->count, proto_.iter_size()) / 1024
+              << " KiB more for their sums";
+    return;  // each counts its own part of the batch alone
   }
+  if (group_ == nullptr) return;
+  const auto sum = [this](std::span<float> values) { group_->Sum(values); };
+  JoinReplicas(*train_net_, {replica_.count, sum});
 }
 
 SolveResult Solver::Solve() {
@@ -138,8 +136,10 @@ SolveResult Solver::Solve() {
   last_snapshot_ = std::chrono::steady_clock::now();
   if (signals_ != nullptr) signals_->BeginRun();
   bool stopped = false;
+  if (times_) times_->Restart();
   while (state_.iter < proto_.max_iter()) {
-    if (TestIsDue() && (state_.iter > 0 || proto_.test_initialization()) && !TestAll()) break;
+    stopped = TestIsDue() && (state_.iter > 0 || proto_.test_initialization()) && !TestAll();
+    if (stopped) break;
     if (StopsNow()) break;
     const auto start = std::chrono::steady_clock::now();
     StepAhead();
@@ -212,6 +212,7 @@ void Solver::Report(float rate) {
   report.outputs = outputs;
   observer_.OnIteration(report);
   const std::string note = clock_->cores().Note(report.seconds);
+  if (times_ && report.iterations > 0) observer_.OnReplicas(times_->Report());
   if (!note.empty()) observer_.OnNote(note);
 }
 

@@ -1,23 +1,47 @@
+// Tests, whose batches several replicas share where they can.
+
+#include <glog/logging.h>
+
 #include <algorithm>
 
 #include "kept_snapshots.h"
+#include "replica_times.h"
 #include "time_budget.h"
 #include "trainer/net/output_counts.h"
+#include "trainer/net/share_batches.h"
 #include "trainer/solver/solver.h"
 
 namespace trainer {
+void Solver::BuildTestNets(const TrainOptions& options) {
+  NetOptions net_options = CommonOptions(options);
+  for (size_t i = 0; i < spec_.tests.size(); ++i) {
+    test_nets_.emplace_back();
+    shared_tests_.push_back(false);
+    LOG(INFO) << "Creating test net (#" << i << ") specified by " << spec_.tests[i].description;
+    net_options.state = spec_.tests[i].state;
+    auto net = std::make_unique<Net>(*spec_.tests[i].net, net_options, device_, params_);
+    if (proto_.debug_info() && replica_.rank == 0) net->SetDebugInfo(true);
+    const BatchShare share{replica_.rank, replica_.count, proto_.test_iter(static_cast<int>(i))};
+    shared_tests_[i] = replica_.count > 1 && ShareBatches(*net, share);
+    if (shared_tests_[i] || replica_.rank == 0) test_nets_[i] = std::move(net);
+    if (replica_.count == 1 || shared_tests_[i]) continue;
+    LOG(INFO) << "Test net (#" << i << ") is computed by rank 0 alone: what it computes depends on "
+                 "the batches before, or it writes files";
+  }
+}
 
 bool Solver::TestIsDue() const {
-  return !test_nets_.empty() && proto_.test_interval() > 0 &&
+  return !spec_.tests.empty() && proto_.test_interval() > 0 &&
          state_.iter % proto_.test_interval() == 0;
 }
 
 // With the averaged weights, if there are any. False when it was time to stop meanwhile.
 bool Solver::TestAll() {
   CatchUp();
+  const ReplicaTimes::Pause pause(times_.get());
   const WeightAverage::Scope averaged(average_.get(), true);
   const auto start = std::chrono::steady_clock::now();
-  for (int i = 0; i < NumTestNets(); ++i) {
+  for (int i = 0; i < static_cast<int>(spec_.tests.size()); ++i) {
     if (!RunTest(i)) return false;
   }
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
@@ -25,32 +49,120 @@ bool Solver::TestAll() {
   return true;
 }
 
-// The mean of every output element, and of the loss, over test_iter batches.
+// One test of one net, in rounds: each replica that shares it computes a batch of a round.
+class Solver::TestRun {
+ public:
+  TestRun(Solver& solver, int index)
+      : solver_(solver),
+        net_(solver.test_nets_[static_cast<size_t>(index)].get()),
+        shared_(solver.shared_tests_[static_cast<size_t>(index)]),
+        batches_(solver.proto_.test_iter(index)),
+        passes_(net_ == nullptr ? 0 : net_->passes()) {}
+
+  bool IsDone() const { return done_ >= batches_; }
+
+  // The next round. Returns the strongest request of any replica meanwhile.
+  Request Round() {
+    const int rank = solver_.replica_.rank;
+    const int count = shared_ ? std::min(solver_.replica_.count, batches_ - done_) : 1;
+    numbers_.clear();
+    if (shared_) {
+      net_->SetPasses(passes_ + static_cast<uint32_t>(done_ + rank));
+      numbers_.resize(Width() * static_cast<size_t>(count), -0.0f);  // x + -0 is x, whatever x is
+      if (rank < count) Compute(static_cast<size_t>(rank) * Width());
+      net_->SetPasses(passes_ + static_cast<uint32_t>(done_ + count));
+    } else if (net_ != nullptr) {
+      numbers_.resize(Width());
+      Compute(0);
+    }
+    done_ += count;
+    const Request request = Exchange();
+    AddUp(count);
+    return request;
+  }
+
+  // The loss and the mean of every output element so far over all batches of the test.
+  float loss() const { return loss_; }
+  const std::vector<ReportedValue>& Means() {
+    for (size_t i = 0; i < values_.size(); ++i) {
+      values_[i].value = sums_[i] / static_cast<float>(batches_);
+    }
+    return values_;
+  }
+
+ private:
+  // The loss and all outputs of a batch.
+  size_t Width() const {
+    size_t width = 1;
+    for (const NetOutput& output : net_->outputs()) {
+      width += static_cast<size_t>(output.value.Count());
+    }
+    return width;
+  }
+
+  void Compute(size_t at) {
+    numbers_[at] = net_->Forward();
+    values_ = solver_.ReadOutputs(*net_);
+    if (!shared_) numbers_.resize(1 + values_.size());  // their sizes may change
+    for (size_t i = 0; i < values_.size(); ++i) numbers_[at + 1 + i] = values_[i].value;
+  }
+
+  // Gives all replicas what each computed, and what each was asked.
+  Request Exchange() {
+    const Request own = solver_.OwnRequest(true);
+    ReplicaGroup* const group = solver_.group_;
+    if (group == nullptr) return own;
+    group->NoteProgress(solver_.state_.iter);
+    float wishes[] = {own == Request::kSnapshot ? 1.0f : 0.0f, own == Request::kStop ? 1.0f : 0.0f};
+    if (shared_) group->Sum(numbers_);
+    group->Sum(wishes);
+    if (wishes[1] > 0) return Request::kStop;
+    return wishes[0] > 0 ? Request::kSnapshot : Request::kNone;
+  }
+
+  // One batch after the other, as a replica alone does.
+  void AddUp(int count) {
+    const size_t width = numbers_.size() / static_cast<size_t>(count);
+    for (int batch = 0; batch < count && width > 0; ++batch) {
+      const float* const of_batch = numbers_.data() + static_cast<size_t>(batch) * width;
+      loss_ += of_batch[0] / static_cast<float>(batches_);
+      if (has_sums_) RequireEqualCounts(sums_.size(), width - 1);
+      if (!has_sums_) sums_.assign(width - 1, -0.0f);
+      has_sums_ = true;
+      for (size_t i = 0; i + 1 < width; ++i) sums_[i] += of_batch[1 + i];
+    }
+  }
+
+  Solver& solver_;
+  Net* net_;  // null where rank 0 tests alone, on the others
+  bool shared_;
+  int batches_, done_ = 0;
+  uint32_t passes_;                    // of the net, before
+  std::vector<float> numbers_;         // of a round: Width() for each batch
+  std::vector<ReportedValue> values_;  // of the last batch here
+  float loss_ = 0;
+  bool has_sums_ = false;
+  std::vector<float> sums_;
+};
+
+// The mean of every output element, and of the loss, over test_iter batches. Rank 0 reports.
 bool Solver::RunTest(int index) {
-  observer_.OnTestStart(state_.iter, index);
-  Net& net = test_net(index);
-  const int batches = proto_.test_iter(index);
+  if (replica_.rank == 0) observer_.OnTestStart(state_.iter, index);
+  TestRun run(*this, index);
+  Request request = Request::kNone;
+  while (!run.IsDone() && request != Request::kStop) {
+    request = run.Round();
+    if (request == Request::kSnapshot) StartSnapshot();
+  }
   TestReport report;
   report.iter = state_.iter;
   report.net = index;
   report.has_loss = proto_.test_compute_loss();
-  std::vector<ReportedValue> sums;
-  for (int batch = 0; batch < batches && !report.interrupted; ++batch) {
-    report.loss += net.Forward() / static_cast<float>(batches);
-    std::vector<ReportedValue> values = ReadOutputs(net);
-    if (batch > 0) RequireEqualCounts(sums.size(), values.size());
-    for (size_t i = 0; i < sums.size(); ++i) values[i].value += sums[i].value;
-    sums = std::move(values);
-    if (group_ != nullptr) group_->NoteProgress(state_.iter);
-    if (group_ != nullptr) continue;  // replicas look after a step
-    const Request request = OwnRequest(true);
-    if (request == Request::kSnapshot) StartSnapshot();
-    report.interrupted = request == Request::kStop;
-  }
-  for (ReportedValue& sum : sums) sum.value /= static_cast<float>(batches);
-  report.outputs = sums;
+  report.loss = run.loss();
+  report.interrupted = request == Request::kStop;
+  report.outputs = run.Means();
   if (kept_) kept_->NoteTest(report);
-  observer_.OnTest(report);
+  if (replica_.rank == 0) observer_.OnTest(report);
   return !report.interrupted;
 }
 

@@ -7,7 +7,10 @@
 
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <functional>
+
+#include "trainer/base/error.h"
 
 namespace trainer {
 namespace {
@@ -63,6 +66,30 @@ TEST(LogDeathTest, AQuietLogTakesWarningsAndErrorsAlone) {
                 LOG(WARNING) << "third";
               }),
               testing::ExitedWithCode(0), "first\n(W.*third)");
+}
+
+TEST(LogDeathTest, ALogInAFileOfItsOwnHasAllLinesAndStderrTheWarnings) {
+  std::string folder = testing::TempDir() + "logs_XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const std::string path = folder + "/rank.log";
+  for (int i = 0; i < 2; ++i) {  // the second goes on behind the first
+    EXPECT_EXIT(LogInChild([&] {
+                  QuietLog();
+                  LogToFile(path);
+                  LOG(INFO) << "second";
+                  LOG(WARNING) << "third";
+                }),
+                testing::ExitedWithCode(0), "^W.*third\n$");
+  }
+  std::ifstream file(path);
+  std::string lines;
+  for (std::string line; std::getline(file, line);) lines += line.substr(line.find("] ") + 2) + " ";
+  EXPECT_EQ(lines, "second third second third ");
+  fs::remove_all(folder);
+}
+
+TEST(LogDeathTest, ALogWhoseFolderIsMissingIsRefused) {
+  EXPECT_THROW(LogToFile("/no/such/folder/rank.log"), Error);
 }
 
 TEST(LogDeathTest, AQuietLogStaysAsQuietAsTheUserAskedFor) {

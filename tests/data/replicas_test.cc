@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "data/every_source.h"
@@ -22,6 +23,11 @@ class ReplicasTest : public testing::TestWithParam<std::string> {
   }
   // The records that one replica reads one after the other.
   std::vector<int> Order(int records) const { return EverySource::Records(*Make(1), records); }
+
+  // The batch of `rank` after batch i.
+  static int Next(int i, int rank, int count, int period) {
+    return i % period + count < period ? i + count : (i / period + 1) * period + rank;
+  }
 
   EverySource source_{kRecords};
 };
@@ -129,6 +135,40 @@ TEST_P(ReplicasTest, PartsReadTogetherAreTheBatchesOfSoManyReplicas) {
       }
     }
   }
+}
+
+// Of a test of five batches each replica takes whole ones, in the order of one replica.
+TEST_P(ReplicasTest, ShareWholeBatchesOfEachPeriod) {
+  constexpr int kPeriod = 5, kBatch = 3, kPeriods = 4;
+  const auto alone = Make(kBatch);
+  std::vector<std::vector<int>> batches;
+  std::vector<Position> ends;
+  for (int i = 0; i < kPeriods * kPeriod; ++i) {
+    batches.push_back(EverySource::Records(*alone, 1));
+    ends.push_back(alone->position());
+  }
+  for (const int count : {2, 3, 4, 5, 8}) {
+    for (int rank = 0; rank < std::min(count, kPeriod); ++rank) {
+      const auto source = Make(kBatch);
+      source->Share({rank, count, kPeriod});
+      for (int i = rank; i < kPeriods * kPeriod; i = Next(i, rank, count, kPeriod)) {
+        const auto at = static_cast<size_t>(i);
+        EXPECT_EQ(EverySource::Records(*source, 1), batches[at]) << count << " " << rank;
+        if (rank > 0) continue;  // rank 0's position after a round is that of all
+        const int end = std::min(i % kPeriod + count, kPeriod) + i / kPeriod * kPeriod;
+        EXPECT_EQ(source->position(), ends[static_cast<size_t>(end) - 1]) << count << " " << i;
+      }
+    }
+  }
+}
+
+TEST_P(ReplicasTest, NameTheRecordsOfASharedBatch) {
+  const auto alone = Make(3), source = Make(3);
+  source->Share({1, 2, 5});
+  for (int i = 0; i < 4; ++i) alone->Next();
+  source->Next();
+  source->Next();
+  EXPECT_EQ(source->NameOfItem(2), alone->NameOfItem(2));
 }
 
 std::string NameOf(const testing::TestParamInfo<std::string>& info) {

@@ -43,6 +43,25 @@ TEST_F(LogObserverTest, TheFirstIterationClaimsNoSpeed) {
   EXPECT_EQ(collected_.lines.at(0), "Iteration 0 (0 iter/s, 0.5s/0 iters), loss = 0");
 }
 
+TEST_F(LogObserverTest, SeveralReplicasHaveALineOfTheirTime) {
+  ReplicasReport report;
+  report.computing = 0.725;
+  report.exchange = 0.2;
+  report.data = 0.075;
+  log_->OnReplicas(report);
+  report.slowest = "rank 1 (node7, process 4711)";
+  report.cost = 0.31;
+  log_->OnReplicas(report);
+  report.slowest_data = 0.25;
+  log_->OnReplicas(report);
+  const std::string shares =
+      "    Ranks: 73 % computing, 20 % waiting for sums, 8 % waiting for data";
+  const std::string slowest =
+      shares + "; the others waited 31 % of their time for rank 1 (node7, process 4711)";
+  EXPECT_THAT(collected_.lines,
+              ElementsAre(shares, slowest, slowest + ", which itself waited 25 % for data"));
+}
+
 TEST_F(LogObserverTest, ATestHasItsMeans) {
   const std::vector<ReportedValue> outputs = {{"accuracy", 0.9868f, 0}};
   TestReport report;

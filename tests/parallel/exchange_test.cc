@@ -29,7 +29,8 @@ class ExchangeTest : public testing::Test {
   Noting pump_;
   const NodeBlock block_{SharedMemory(NodeBlock::Bytes(2)), 2};
   SharedGradients gradients_{block_, 0, [] {}};
-  Exchange exchange_{{0, 2}, pump_, block_.slot(0), gradients_};
+  const std::vector<std::string> names_{"rank 0 (a)", "rank 1 (b)"};
+  Exchange exchange_{{0, 2}, pump_, block_.slot(0), gradients_, names_};
 };
 
 TEST_F(ExchangeTest, JoinsNeighboursUpToABucket) {
@@ -51,6 +52,24 @@ TEST_F(ExchangeTest, SumsASmallModelAtOnce) {
   exchange_.Sum({&loss, 1});
   EXPECT_THAT(pump_.sizes, ElementsAre(1000, 1));
 }
+
+// What a layer sums in the middle of a backward pass.
+TEST_F(ExchangeTest, ASumBetweenSlicesClosesTheBucketBeforeIt) {
+  exchange_.SetBucket(1000);
+  std::vector<float> means(7);
+  Ready(0, 0, 60);
+  exchange_.Sum(means);
+  EXPECT_EQ(pump_.awaited, 2u);
+  Ready(1, 60, 60);
+  Ready(2, 120, 10);
+  exchange_.WaitFor(0);
+  EXPECT_EQ(pump_.awaited, 1u);
+  exchange_.WaitFor(1);
+  EXPECT_EQ(pump_.awaited, 3u);
+  EXPECT_THAT(pump_.sizes, ElementsAre(60, 7, 70));
+}
+
+TEST_F(ExchangeTest, KnowsTheNamesOfAll) { EXPECT_EQ(exchange_.NameOf(1), "rank 1 (b)"); }
 
 TEST_F(ExchangeTest, KeepsApartWhatLiesApart) {
   Ready(0, 0, 10);

@@ -8,6 +8,7 @@
 #include "rank_threads.h"
 #include "small_run.h"
 #include "support/test_device.h"
+#include "support/thread_group.h"
 #include "trainer/base/text.h"
 #include "trainer/hdf5/appender.h"
 
@@ -77,7 +78,7 @@ class ReplicasTest : public testing::TestWithParam<std::tuple<int, bool>> {
     std::vector<std::jthread> threads;
     for (int rank = 0; rank < count; ++rank) {
       threads.emplace_back([&, rank] {
-        Threads group(meeting, rank, eager);
+        ThreadGroup group(meeting, rank, eager);
         TrainOptions options;
         options.group = &group;
         options.snapshot = snapshot;
@@ -160,7 +161,7 @@ TEST_P(ReplicasTest, StartFromTheWeightsOfRank0) {
     std::vector<std::jthread> threads;
     for (int rank = 0; rank < count; ++rank) {
       threads.emplace_back([&, rank, sums_early = eager] {
-        Threads group(meeting, rank, sums_early);
+        ThreadGroup group(meeting, rank, sums_early);
         TrainOptions options;
         options.group = &group;
         learned[static_cast<size_t>(rank)] = Run(specs[rank > 0], options);
@@ -170,7 +171,7 @@ TEST_P(ReplicasTest, StartFromTheWeightsOfRank0) {
   for (const Learned& other : learned) EXPECT_EQ(other.weights, learned[0].weights);
 }
 
-TEST_P(ReplicasTest, OfRank0TestsAndWritesAlone) {
+TEST_P(ReplicasTest, OfRank0TellsOfTestsAndWritesAlone) {
   const auto [count, eager] = GetParam();
   const std::vector<Learned> all =
       RunAll(Spec(kNet, Join(kTests, "snapshot: 8 "), 3), count, eager);

@@ -19,4 +19,8 @@ void InitLogging(const std::string& program);
 // For replicas of other ranks than 0, whose lines would repeat the first one's.
 void QuietLog();
 
+// After QuietLog: all lines go to the end of this file, and warnings and errors to stderr too.
+// Throws kCannotCreate, kNoPermission or kIo where it cannot be opened.
+void LogToFile(const std::string& path);
+
 }  // namespace trainer

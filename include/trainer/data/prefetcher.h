@@ -11,6 +11,7 @@
 #include "trainer/base/replica.h"
 #include "trainer/config/layer_spec.h"
 #include "trainer/data/batch.h"
+#include "trainer/data/batch_share.h"
 #include "trainer/data/cursor.h"
 #include "trainer/data/position.h"
 #include "trainer/data/read_ahead.h"
@@ -59,6 +60,11 @@ class Prefetcher {
   // Throws kBadSnapshot when the source has no such record: it is not the one the snapshot was made
   // with.
   void Restore(const Position& position);
+
+  // Gives this replica every count-th batch of those that it would read alone. Only before the
+  // first Next, in a net that shares no records; a rank without a batch must not ask for one. After
+  // a batch position() is where the next round begins, or the next one with a batch for this rank.
+  void Share(const BatchShare& share);
 
   // The next batch; the former one is taken back. Of the records from position() on, this replica
   // takes number rank, rank + count, ... of the next batch_size * count. With several parts the

@@ -34,6 +34,17 @@ struct IterationReport {
   bool after_last = false;  // the extra forward pass after the last update: only the loss counts
 };
 
+// Where the time of several replicas went since the last report, tests and snapshots left out.
+struct ReplicasReport {
+  // Shares of the time, means over the replicas: computing, in the exchange of sums (mostly waiting
+  // for them), waiting for data.
+  double computing = 0, exchange = 0, data = 0;
+  // The replica for which the others waited, where that cost them much; else "".
+  std::string slowest;
+  double cost = 0;          // the share of the others' time that they waited for it
+  double slowest_data = 0;  // the share of its own time that it waited for data
+};
+
 struct TestReport {
   int iter = 0, net = 0;
   bool has_loss = false;  // test_compute_loss
@@ -54,6 +65,8 @@ class Observer {
   virtual ~Observer() = default;
   virtual void OnStart(const RunStart&) {}
   virtual void OnIteration(const IterationReport&) {}
+  // After OnIteration, with several replicas.
+  virtual void OnReplicas(const ReplicasReport&) {}
   virtual void OnTestStart(int /*iter*/, int /*net*/) {}
   virtual void OnTest(const TestReport&) {}
   virtual void OnSnapshotStart(const SnapshotReport&) {}
@@ -83,6 +96,9 @@ class ObserverList final : public Observer {
   }
   void OnIteration(const IterationReport& e) override {
     All([&](Observer& o) { o.OnIteration(e); });
+  }
+  void OnReplicas(const ReplicasReport& e) override {
+    All([&](Observer& o) { o.OnReplicas(e); });
   }
   void OnTestStart(int iter, int net) override {
     All([&](Observer& o) { o.OnTestStart(iter, net); });

@@ -20,6 +20,7 @@
 namespace trainer {
 
 struct BatchParts;
+class ReplicaTimes;
 
 struct TrainOptions {
   std::string snapshot;              // a .solverstate to go on from, or ""
@@ -61,8 +62,8 @@ class TimeBudget;
 
 // Used by one thread. Everything is allocated by the constructor; an iteration allocates nothing.
 //
-// Of several replicas rank 0 alone has test nets and averaged weights, writes files and reports
-// more than errors; see src/README.md, "Replicas".
+// Of several replicas rank 0 alone writes files and reports more than errors; see src/README.md,
+// "Replicas".
 class Solver {
  public:
   // Builds the training net and the test nets; restores the snapshot or copies the weights; checks
@@ -105,6 +106,7 @@ class Solver {
   // The least that the update moves between memory and the processor.
   size_t UpdateBytes() const { return rule_->Bytes(); }
   Net& train_net() { return *train_net_; }
+  // Of several replicas only rank 0 has those that are not shared.
   Net& test_net(int i) { return *test_nets_[static_cast<size_t>(i)]; }
   // Of a snapshot's numbers: weights, averaged weights and the rule's state.
   uint64_t SnapshotBytes() const;
@@ -121,12 +123,14 @@ class Solver {
   };
   class Clock;
   class Frame;
+  class TestRun;
 
   NetOptions CommonOptions(const TrainOptions& options) const;
   void BuildTrainNet(const TrainOptions& options);
   void BuildTestNets(const TrainOptions& options);
   void LoadWeights(const std::vector<std::string>& files);
   void ShareWeights();
+  std::vector<Param*> ParamsOfTests() const;
   void RequireEqualWeights(uint32_t own_hash);
   void Restore(const LoadedState& loaded, const std::string& file);
   std::vector<std::string> StateDifferences(const caffe::SolverState& state) const;
@@ -178,7 +182,8 @@ class Solver {
   std::unique_ptr<const BatchParts> parts_;  // of each batch that this replica computes
   ParamStore params_;
   std::unique_ptr<Net> train_net_;
-  std::vector<std::unique_ptr<Net>> test_nets_;
+  std::vector<std::unique_ptr<Net>> test_nets_;  // null where rank 0 tests alone, on the others
+  std::vector<bool> shared_tests_;               // by test net: its batches are shared
   std::unique_ptr<Objective> objective_;
   std::unique_ptr<StepRule> rule_;
   std::unique_ptr<WeightAverage> average_;  // null without ema_decay
@@ -200,6 +205,7 @@ class Solver {
   std::unique_ptr<KeptSnapshots> kept_;     // null on other ranks than 0
   std::unique_ptr<SnapshotWriter> writer_;  // likewise; writes with kept_
   std::unique_ptr<Clock> clock_;
+  std::unique_ptr<ReplicaTimes> times_;  // null for a run alone
 };
 
 }  // namespace trainer

@@ -1,6 +1,7 @@
 #pragma once
 // A running average of the weights beside the weights themselves, for tests.
 
+#include <span>
 #include <vector>
 
 #include "trainer/backend/device_floats.h"
@@ -25,6 +26,8 @@ class WeightAverage {
 
   // Becomes what the weights are.
   void Restart();
+  // All averages, on the device; the same layout for each replica.
+  std::span<float> numbers() { return memory_.span(); }
   // The net with the averaged weights, into a message whose memory is used again.
   void ToProto(caffe::NetParameter* proto);
 

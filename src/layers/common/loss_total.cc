@@ -22,18 +22,20 @@ struct RowWeight {
   HD float operator()(int64_t i) const { return weight[i]; }
 };
 
-// One thread's work: the divisor and the quotient.
+// One thread's work: the divisor and the quotient. All counts are those of all replicas.
 struct Divide {
   LossHead* head;
   float* out;
   float fixed;  // 0: count the valid rows
   float rows;
   bool weighted;
+  float replicas;
 
   HD void operator()(int64_t) const {
     const float count = fixed > 0 ? fixed : rows - head->ignored;
-    head->normalizer = count > 1 ? count : 1.0f;
-    if (weighted && fixed == 0) head->normalizer = head->weight > 0 ? head->weight : 1.0f;
+    float normalizer = count > 1 ? count : 1.0f;
+    if (weighted && fixed == 0) normalizer = head->weight > 0 ? head->weight : 1.0f;
+    head->normalizer = normalizer / replicas;
     *out = head->sum / head->normalizer;
   }
 };
@@ -59,16 +61,36 @@ LossTotal::LossTotal(const LayerSpec& spec, Mode::NormalizationMode standard)
   }
 }
 
+// What is divided by whatever the labels are; 0 where they count.
+float LossTotal::Fixed(float replicas) const {
+  if (mode_ == Mode::FULL) return static_cast<float>(rows_) * replicas;
+  if (mode_ == Mode::BATCH_SIZE) return static_cast<float>(outer_) * replicas;
+  return mode_ == Mode::NONE ? 1.0f : 0.0f;
+}
+
+// What is ignored, and the weights, of all replicas.
+void LossTotal::SumCounts(const Device& device, bool weighted, LossHead* head) const {
+  LossHead host;
+  device.CopyToHost(&host, head, sizeof(host));
+  float counts[] = {host.ignored, weighted ? host.weight : 0.0f};
+  replicas_.sum(counts);
+  host.ignored = counts[0];
+  host.weight = counts[1];
+  device.CopyToDevice(head, &host, sizeof(host));
+}
+
 void LossTotal::Forward(const Device& device, const float* loss, LossHead* head, float* out,
                         const float* weight) const {
   ReduceSum(device, rows_, RowLoss{loss}, 1, &head->sum);
   ReduceSum(device, has_ignore_ ? rows_ : 0, IsIgnored{loss}, 1, &head->ignored);
-  if (weight != nullptr) ReduceSum(device, rows_, RowWeight{weight}, 1, &head->weight);
-  float fixed = 0;
-  if (mode_ == Mode::FULL) fixed = static_cast<float>(rows_);
-  if (mode_ == Mode::BATCH_SIZE) fixed = static_cast<float>(outer_);
-  if (mode_ == Mode::NONE) fixed = 1;
-  ForEach(device, 1, Divide{head, out, fixed, static_cast<float>(rows_), weight != nullptr});
+  const bool weighted = weight != nullptr;
+  if (weighted) ReduceSum(device, rows_, RowWeight{weight}, 1, &head->weight);
+  const auto replicas = static_cast<float>(replicas_.count);
+  const float fixed = Fixed(replicas);
+  const bool counts_differ = fixed == 0 && (has_ignore_ || weighted);
+  if (counts_differ && replicas_.count > 1) SumCounts(device, weighted, head);
+  ForEach(device, 1,
+          Divide{head, out, fixed, static_cast<float>(rows_) * replicas, weighted, replicas});
 }
 
 }  // namespace trainer

@@ -4,6 +4,7 @@
 #include "common/labels.h"
 #include "trainer/backend/reduce.h"
 #include "trainer/layers/layer.h"
+#include "trainer/layers/uses_replicas.h"
 
 namespace trainer {
 
@@ -24,6 +25,10 @@ LabelRule LabelRuleOf(const LayerSpec& spec, int64_t classes);
 // Divides by loss_param's normalization: FULL all rows, VALID those not ignored, BATCH_SIZE
 // `outer`, NONE 1; never by less than 1. Where rows have weights, VALID is the sum of those, or 1
 // where that is 0.
+//
+// Over several replicas, whose losses and gradients are averaged, that is the number for all their
+// batches, divided by the number of replicas: the mean is then what one replica with all the
+// batches has. VALID counts over the replicas where counts may differ; nothing else is exchanged.
 class LossTotal {
  public:
   // `standard` holds where loss_param says nothing. The old `normalize` counts only where
@@ -33,6 +38,8 @@ class LossTotal {
   // The mean over `rows` rows, whatever loss_param says.
   explicit LossTotal(int64_t rows)
       : mode_(caffe::LossParameter::FULL), has_ignore_(false), rows_(rows), outer_(rows) {}
+
+  void Use(const ReplicaSum& replicas) { replicas_ = replicas; }
 
   void Plan(int64_t rows, int64_t outer) {
     rows_ = rows;
@@ -45,9 +52,13 @@ class LossTotal {
                const float* weight = nullptr) const;
 
  private:
+  float Fixed(float replicas) const;
+  void SumCounts(const Device& device, bool weighted, LossHead* head) const;
+
   caffe::LossParameter::NormalizationMode mode_;
   bool has_ignore_;
   int64_t rows_ = 0, outer_ = 0;
+  ReplicaSum replicas_;
 };
 
 }  // namespace trainer

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+
+namespace trainer {
+
+// What a ReplicaGroup may also be: for reports of where the time of the replicas goes.
+class ReplicaWatch {
+ public:
+  virtual ~ReplicaWatch() = default;
+  // A replica in messages: "rank 1 (node7, process 4711)".
+  virtual std::string NameOf(int rank) const = 0;
+  // How long the thread that trains has been in the group's calls: what the exchange costs it, most
+  // of it waiting.
+  virtual double SecondsSpent() const = 0;
+};
+
+}  // namespace trainer

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "trainer/layers/uses_replicas.h"
+#include "trainer/net/net.h"
+
+namespace trainer {
+
+// Lets the layers of a training net know of the batches of all replicas. Before the first pass.
+// Throws kConfig at a layer that needs it, but behind one that changes the size of batches: a batch
+// may be empty there, and then this replica alone would not run the layer.
+void JoinReplicas(const Net& net, const ReplicaSum& replicas);
+
+}  // namespace trainer

@@ -1,0 +1,87 @@
+#include "trainer/net/join_replicas.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/error_of.h"
+#include "support/net_text.h"
+#include "support/test_device.h"
+#include "trainer/net/share_batches.h"
+
+namespace trainer {
+namespace {
+
+using testing::HasSubstr;
+
+// A net, and what the functions say of it.
+class JoinReplicasTest : public testing::Test {
+ protected:
+  void Build(const std::string& text, caffe::Phase phase) {
+    net_.reset();
+    spec_ = NetFromText(text);
+    params_ = std::make_unique<ParamStore>(*device_);
+    net_ = std::make_unique<Net>(spec_, QuietOptions(phase), *device_, *params_);
+  }
+  bool Shares(const std::string& text, caffe::Phase phase = caffe::TEST) {
+    Build(text, phase);
+    return ShareBatches(*net_, {0, 2, 3});
+  }
+
+  std::unique_ptr<Device> device_ = MakeTestDevice();
+  NetSpec spec_;
+  std::unique_ptr<ParamStore> params_;
+  std::unique_ptr<Net> net_;
+};
+
+constexpr char kInputs[] = R"(
+layer { name: "in" type: "DummyData" top: "x" top: "pick"
+        dummy_data_param { shape { dim: 4 dim: 3 } shape { dim: 4 }
+                           data_filler { type: "gaussian" } data_filler { value: 1 } } }
+)";
+
+TEST_F(JoinReplicasTest, ALayerThatNeedsAllBatchesIsRefusedWhereABatchMayBeEmpty) {
+  Build(std::string(kInputs) + R"(
+layer { name: "filter" type: "Filter" bottom: "x" bottom: "pick" top: "some" }
+layer { name: "bn" type: "BatchNorm" bottom: "some" top: "bn"
+        batch_norm_param { synchronized: true } }
+)",
+        caffe::TRAIN);
+  const auto [code, message] = ErrorOf([&] { JoinReplicas(*net_, {2, [](std::span<float>) {}}); });
+  EXPECT_EQ(code, ErrorCode::kConfig);
+  EXPECT_THAT(message,
+              HasSubstr("layer 'bn' (BatchNorm): synchronized: true takes the moments over all "
+                        "ranks, but its input changes in size from batch to batch and may be empty "
+                        "on one of them; leave it out, or train with one rank"));
+}
+
+TEST_F(JoinReplicasTest, ALossThatCountsCountsItsOwnBatchWhereItMayBeEmpty) {
+  Build(std::string(kInputs) + R"(
+layer { name: "filter" type: "Filter" bottom: "x" bottom: "pick" top: "some" }
+layer { name: "label" type: "DummyData" top: "label" dummy_data_param { shape { dim: 4 } } }
+layer { name: "filter2" type: "Filter" bottom: "label" bottom: "pick" top: "some_label" }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "some" bottom: "some_label" top: "loss"
+        loss_param { ignore_label: 5 } }
+)",
+        caffe::TRAIN);
+  JoinReplicas(*net_, {2, [](std::span<float>) { FAIL() << "nothing is summed"; }});
+  net_->Forward();
+}
+
+TEST_F(JoinReplicasTest, BatchesAreSharedWhereEachIsComputedByItself) {
+  EXPECT_TRUE(Shares(kInputs));
+  EXPECT_TRUE(Shares(std::string(kInputs) +
+                     "layer { name: 'bn' type: 'BatchNorm' bottom: 'x' top: 'bn' }"));
+  EXPECT_FALSE(Shares(kInputs, caffe::TRAIN)) << "layers learn from batches";
+  EXPECT_FALSE(Shares(std::string(kInputs) +
+                      "layer { name: 'f' type: 'Filter' bottom: 'x' bottom: 'pick' top: 'f' }"));
+  EXPECT_FALSE(Shares(std::string(kInputs) + R"(
+layer { name: "out" type: "HDF5Output" bottom: "x" hdf5_output_param { file_name: "none.h5" } })"));
+  EXPECT_FALSE(Shares(R"(
+layer { name: "in" type: "DummyData" top: "x" top: "cont"
+        dummy_data_param { shape { dim: 2 dim: 3 dim: 4 } shape { dim: 2 dim: 3 } } }
+layer { name: "rnn" type: "RNN" bottom: "x" bottom: "cont" top: "y"
+        recurrent_param { num_output: 2 weight_filler { type: "xavier" } } })"));
+}
+
+}  // namespace
+}  // namespace trainer

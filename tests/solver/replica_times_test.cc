@@ -1,0 +1,38 @@
+#include "replica_times.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace trainer {
+namespace {
+
+using testing::DoubleNear;
+
+TEST(ReplicaTimesTest, SharesAreMeansOverTheReplicas) {
+  const TimeSpent replicas[] = {{10, 2, 1}, {10, 1.5, 0}, {10, 2.5, 0}};
+  int slowest = 0;
+  const ReplicasReport report = Summarize(replicas, &slowest);
+  EXPECT_THAT(report.exchange, DoubleNear(0.2, 1e-6));
+  EXPECT_THAT(report.data, DoubleNear(1 / 30.0, 1e-6));
+  EXPECT_THAT(report.computing, DoubleNear(0.8 - 1 / 30.0, 1e-6));
+  EXPECT_EQ(slowest, -1) << "0.75 of 10 seconds are less than a tenth";
+}
+
+TEST(ReplicaTimesTest, TheSlowestIsTheOneThatWaitedLeastWhereTheOthersWaitedMuchMore) {
+  const TimeSpent replicas[] = {{10, 5, 0}, {10, 0.5, 4}, {10, 4, 1}};
+  int slowest = 0;
+  const ReplicasReport report = Summarize(replicas, &slowest);
+  EXPECT_EQ(slowest, 1);
+  EXPECT_THAT(report.cost, DoubleNear(0.4, 1e-6));
+  EXPECT_THAT(report.slowest_data, DoubleNear(0.4, 1e-6));
+}
+
+TEST(ReplicaTimesTest, NoTimeIsNoReport) {
+  const TimeSpent replicas[] = {{0, 0, 0}, {0, 0, 0}};
+  int slowest = 0;
+  EXPECT_EQ(Summarize(replicas, &slowest).computing, 0);
+  EXPECT_EQ(slowest, -1);
+}
+
+}  // namespace
+}  // namespace trainer

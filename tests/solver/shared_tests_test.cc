@@ -1,0 +1,228 @@
+// Replicas share the batches of tests, and their layers know of each other's batches.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "small_run.h"
+#include "support/test_device.h"
+#include "support/thread_group.h"
+#include "trainer/base/text.h"
+#include "trainer/hdf5/appender.h"
+
+namespace trainer {
+namespace {
+
+using testing::ElementsAreArray;
+using testing::FloatNear;
+using testing::IsEmpty;
+using testing::Pointwise;
+
+struct Learned {
+  std::vector<float> weights, losses, tests;  // with all statistics
+  std::vector<std::string> states;            // of test nets, in the last snapshot
+};
+
+// Nets on 26 rows; "BATCH" stands for the batch of a replica, "ROWS" for the data.
+class SharedTestsTest : public testing::TestWithParam<int> {
+ protected:
+  void SetUp() override { TRAINER_CPU_ONLY("the threads sum arrays of the host"); }
+
+  SharedTestsTest() {
+    Hdf5Appender file(folder_ / "rows.h5");
+    std::vector<float> rows, labels;
+    for (int i = 0; i < 26 * 6; ++i) rows.push_back(static_cast<float>(i * i % 19) / 10 - 1);
+    for (int i = 0; i < 26; ++i) labels.push_back(static_cast<float>(i % 4));
+    file.Append("x", std::vector<int64_t>{26, 6}, rows);
+    file.Append("label", std::vector<int64_t>{26}, labels);
+    file.Flush();
+    WriteText(folder_ / "list.txt", folder_ / "rows.h5");
+  }
+
+  SolverSpec Spec(std::string net, const std::string& fields, int batch) const {
+    for (const auto& [name, value] : {std::pair<std::string, std::string>("BATCH", Join(batch)),
+                                      {"ROWS", folder_ / "list.txt"}}) {
+      for (size_t at = net.find(name); at != net.npos; at = net.find(name)) {
+        net.replace(at, name.size(), value);
+      }
+    }
+    WriteText(folder_ / "net.prototxt", net);
+    WriteText(folder_ / "solver.prototxt",
+              Join("net: '", folder_ / "net.prototxt", "'\nsnapshot_prefix: '", folder_ / "s",
+                   "'\nlr_policy: 'fixed' random_seed: 3 display: 1 ", fields));
+    return LoadSolver(folder_ / "solver.prototxt");
+  }
+
+  Learned Run(const SolverSpec& spec, const TrainOptions& options) const {
+    const auto device = MakeTestDevice(1);
+    RecordingObserver observer;
+    Solver solver(spec, options, *device, observer);
+    EXPECT_EQ(solver.Solve(), SolveResult::kFinished);
+    Learned learned{{}, observer.losses, observer.tests, {}};
+    for (const Param* param : solver.train_net().params()) {
+      const std::vector<float> weight = WeightOf(*device, *param);
+      learned.weights.insert(learned.weights.end(), weight.begin(), weight.end());
+    }
+    return learned;
+  }
+
+  // What rank 0 tells of; all have the same weights.
+  Learned RunAll(const SolverSpec& spec, int count, const std::string& snapshot = "") const {
+    Meeting meeting(count);
+    std::vector<Learned> learned(static_cast<size_t>(count));
+    {
+      std::vector<std::jthread> threads;
+      for (int rank = 0; rank < count; ++rank) {
+        threads.emplace_back([&, rank] {
+          ThreadGroup group(meeting, rank, true);
+          TrainOptions options;
+          options.group = count > 1 ? &group : nullptr;
+          options.snapshot = snapshot;
+          learned[static_cast<size_t>(rank)] = Run(spec, options);
+        });
+      }
+    }
+    for (size_t rank = 1; rank < learned.size(); ++rank) {
+      EXPECT_THAT(learned[rank].weights, ElementsAreArray(learned[0].weights)) << "bit for bit";
+      EXPECT_THAT(learned[rank].tests, IsEmpty());
+    }
+    learned[0].states =
+        TestStates(folder_ / Join("s_iter_", spec.proto.max_iter(), ".solverstate"));
+    return learned[0];
+  }
+
+  static std::vector<std::string> TestStates(const std::string& path) {
+    std::vector<std::string> states;
+    for (const caffe::NetProgress& net : ReadState(path).state.progress()) {
+      if (net.net() == "train") continue;
+      states.push_back(Join(net.net(), " after ", net.passes()));
+      for (const caffe::LayerProgress& layer : net.layers()) states.push_back(layer.state());
+    }
+    return states;
+  }
+
+  TempFolder folder_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Of, SharedTestsTest, testing::Values(2, 3, 4, 7));
+
+const char kRows[] = R"(
+layer { name: "rows" type: "HDF5Data" top: "x" top: "label" include { phase: TRAIN }
+        hdf5_data_param { source: "ROWS" batch_size: BATCH } }
+layer { name: "test" type: "HDF5Data" top: "x" top: "label" include { phase: TEST }
+        hdf5_data_param { source: "ROWS" batch_size: 3 shuffle: true } }
+)";
+const std::string kNet = std::string(kRows) + R"(
+layer { name: "noise" type: "DummyData" top: "noise" include { phase: TEST }
+        dummy_data_param { shape { dim: 2 } data_filler { type: "gaussian" } } }
+layer { name: "ip" type: "InnerProduct" bottom: "x" top: "ip"
+        inner_product_param { num_output: 4 weight_filler { type: "xavier" } } }
+layer { name: "accuracy" type: "Accuracy" bottom: "ip" bottom: "label" top: "accuracy"
+        include { phase: TEST } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+)";
+// Nothing is learned, so that tests differ by their batches alone.
+const std::string kStill = "base_lr: 0 test_interval: 2 test_compute_loss: true ";
+
+// Five batches, which few numbers divide.
+TEST_P(SharedTestsTest, GiveTheNumbersOfOneRankBitForBit) {
+  const std::string fields = kStill + "test_iter: 5 max_iter: 6 ";
+  const Learned one = RunAll(Spec(kNet, fields, 4), 1);
+  const Learned all = RunAll(Spec(kNet, fields, 4), GetParam());
+  EXPECT_EQ(one.tests.size(), 4u * 4);
+  EXPECT_THAT(all.tests, ElementsAreArray(one.tests));
+  EXPECT_THAT(all.states, ElementsAreArray(one.states));
+}
+
+TEST_P(SharedTestsTest, GoOnFromASnapshotOfAnyNumber) {
+  const std::string fields = kStill + "test_iter: 5 snapshot: 3 max_iter: ";
+  const Learned whole = RunAll(Spec(kNet, fields + "6 ", 4), 1);
+  const std::string snapshot = folder_ / "s_iter_3.solverstate";
+  for (const auto& [before, after] : {std::pair(GetParam(), 1), {1, GetParam()}, {GetParam(), 3}}) {
+    RunAll(Spec(kNet, fields + "3 ", 4), before);
+    const Learned rest = RunAll(Spec(kNet, fields + "6 ", 4), after, snapshot);
+    EXPECT_THAT(rest.tests,
+                ElementsAreArray(std::vector(whole.tests.begin() + 8, whole.tests.end())));
+    EXPECT_THAT(rest.states, ElementsAreArray(whole.states));
+  }
+}
+
+// Sequences go on from batch to batch.
+TEST_P(SharedTestsTest, NetsThatRememberAreRank0sAlone) {
+  const std::string net = std::string(kRows) + R"(
+layer { name: "cut" type: "Reshape" bottom: "x" top: "steps" reshape_param { shape { dim: 3 dim: 2 dim: 3 } }
+        include { phase: TEST } }
+layer { name: "cont" type: "DummyData" top: "cont" include { phase: TEST }
+        dummy_data_param { shape { dim: 3 dim: 2 } data_filler { type: "constant" value: 1 } } }
+layer { name: "lstm" type: "LSTM" bottom: "steps" bottom: "cont" top: "lstm" include { phase: TEST }
+        recurrent_param { num_output: 2 weight_filler { type: "xavier" } } }
+layer { name: "ip" type: "InnerProduct" bottom: "x" top: "ip"
+        inner_product_param { num_output: 4 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+)";
+  const std::string fields = kStill + "test_iter: 5 max_iter: 4 ";
+  const Learned one = RunAll(Spec(net, fields, 4), 1);
+  const Learned all = RunAll(Spec(net, fields, 4), GetParam());
+  EXPECT_FALSE(one.tests.empty());
+  EXPECT_THAT(all.tests, ElementsAreArray(one.tests));
+  EXPECT_THAT(all.states, ElementsAreArray(one.states));
+}
+
+TEST_P(SharedTestsTest, SeeTheAveragedWeightsOnEachRank) {
+  const std::string fields =
+      "base_lr: 0.1 ema_decay: 0.9 test_interval: 3 test_iter: 5 max_iter: 9 ";
+  const Learned one = RunAll(Spec(kNet, fields, 3 * GetParam()), 1);
+  const Learned all = RunAll(Spec(kNet, fields, 3), GetParam());
+  EXPECT_THAT(all.tests, Pointwise(FloatNear(1e-5f), one.tests));
+}
+
+// Batch norm in the forms that are computed along with their neighbours, and one by itself.
+const std::string kNormNet = std::string(kRows) + R"(
+layer { name: "as" type: "Reshape" bottom: "x" top: "map" reshape_param { shape { dim: 0 dim: 3 dim: 2 dim: 1 } } }
+layer { name: "conv1" type: "Convolution" bottom: "map" top: "conv1"
+        convolution_param { num_output: 5 kernel_size: 1 weight_filler { type: "xavier" } } }
+layer { name: "bn1" type: "BatchNorm" bottom: "conv1" top: "bn1" batch_norm_param { synchronized: true } }
+layer { name: "scale1" type: "Scale" bottom: "bn1" top: "scale1" scale_param { bias_term: true } }
+layer { name: "relu1" type: "ReLU" bottom: "scale1" top: "relu1" }
+layer { name: "conv2" type: "Convolution" bottom: "relu1" top: "conv2"
+        convolution_param { num_output: 5 kernel_size: 1 weight_filler { type: "xavier" } } }
+layer { name: "bn2" type: "BatchNorm" bottom: "conv2" top: "bn2"
+        batch_norm_param { synchronized: true scale_bias: true } }
+layer { name: "sum" type: "Eltwise" bottom: "bn2" bottom: "relu1" top: "sum" }
+layer { name: "relu2" type: "ReLU" bottom: "sum" top: "relu2" }
+layer { name: "ip" type: "InnerProduct" bottom: "relu2" top: "ip"
+        inner_product_param { num_output: 4 weight_filler { type: "xavier" } } }
+layer { name: "bn3" type: "BatchNorm" bottom: "ip" top: "bn3" batch_norm_param { synchronized: true } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "bn3" bottom: "label" top: "loss" LOSS }
+)";
+
+std::string NormNet(const std::string& loss) {
+  std::string net = kNormNet;
+  return net.replace(net.find("LOSS"), 4, loss);
+}
+
+TEST_P(SharedTestsTest, SynchronizedNetsLearnWhatOneWithAllTheirBatchesLearns) {
+  for (const char* fields : {"", "iter_size: 2 ", "clip_gradients: 0.5 "}) {
+    const std::string solver =
+        Join("base_lr: 0.1 momentum: 0.9 test_interval: 4 test_iter: 5 max_iter: 8 ", fields);
+    const std::string net = NormNet("loss_param { ignore_label: 2 }");
+    const Learned one = RunAll(Spec(net, solver, 3 * GetParam()), 1);
+    const Learned all = RunAll(Spec(net, solver, 3), GetParam());
+    EXPECT_THAT(all.losses, Pointwise(FloatNear(2e-5f), one.losses)) << fields;
+    EXPECT_THAT(all.weights, Pointwise(FloatNear(2e-4f), one.weights)) << fields;
+    EXPECT_THAT(all.tests, Pointwise(FloatNear(2e-4f), one.tests)) << fields;
+  }
+}
+
+TEST_P(SharedTestsTest, ASummedLossIsThatOfAllBatches) {
+  const std::string fields = "base_lr: 0.01 test_interval: 4 test_iter: 5 max_iter: 4 ";
+  const std::string net = NormNet("loss_param { normalization: NONE }");
+  const Learned one = RunAll(Spec(net, fields, 3 * GetParam()), 1);
+  const Learned all = RunAll(Spec(net, fields, 3), GetParam());
+  EXPECT_THAT(all.losses, Pointwise(testing::FloatNear(2e-3f), one.losses));
+  EXPECT_THAT(all.weights, Pointwise(FloatNear(2e-4f), one.weights));
+}
+
+}  // namespace
+}  // namespace trainer

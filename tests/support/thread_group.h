@@ -1,0 +1,78 @@
+#pragma once
+// Replicas that are threads of one process: all that an exchange of gradients needs is a
+// ReplicaGroup, in one file.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <barrier>
+#include <string>
+#include <vector>
+
+#include "trainer/base/replica_group.h"
+
+namespace trainer {
+
+// Where the threads meet. Sums are made in the order of the ranks.
+class Meeting {
+ public:
+  explicit Meeting(int count)
+      : count_(count), barrier_(count), parts_(static_cast<size_t>(count)) {}
+
+  void Sum(int rank, std::span<float> values) {
+    parts_[static_cast<size_t>(rank)] = values;
+    barrier_.arrive_and_wait();
+    std::vector<float> sum(values.size(), 0.0f);
+    for (const std::span<float> part : parts_) {
+      for (size_t i = 0; i < sum.size(); ++i) sum[i] += part[i];
+    }
+    barrier_.arrive_and_wait();
+    std::ranges::copy(sum, values.begin());
+  }
+  std::vector<std::string> Gather(int rank, const std::string& own) {
+    if (rank == 0) texts_.assign(static_cast<size_t>(count_), "");
+    barrier_.arrive_and_wait();
+    texts_[static_cast<size_t>(rank)] = own;
+    barrier_.arrive_and_wait();
+    return rank == 0 ? texts_ : std::vector<std::string>();
+  }
+  int count() const { return count_; }
+
+ private:
+  int count_;
+  std::barrier<> barrier_;
+  std::vector<std::span<float>> parts_;
+  std::vector<std::string> texts_;
+};
+
+// `eager`: sums a slice while backward runs; else where it is waited for.
+class ThreadGroup final : public ReplicaGroup {
+ public:
+  ThreadGroup(Meeting& meeting, int rank, bool eager)
+      : meeting_(meeting), replica_{rank, meeting.count()}, eager_(eager) {}
+
+  Replica replica() const override { return replica_; }
+  void OnReady(int slice, std::span<float> values) override {
+    if (slice == 0) slices_.clear();
+    EXPECT_EQ(static_cast<size_t>(slice), slices_.size());
+    slices_.push_back(values);
+    if (eager_) meeting_.Sum(replica_.rank, values);
+  }
+  void WaitFor(int slice) override {
+    waited = std::max(waited, slice + 1);
+    if (!eager_) meeting_.Sum(replica_.rank, slices_.at(static_cast<size_t>(slice)));
+  }
+  void Sum(std::span<float> values) override { meeting_.Sum(replica_.rank, values); }
+  std::vector<std::string> Gather(const std::string& own) override {
+    return meeting_.Gather(replica_.rank, own);
+  }
+  int waited = 0;  // slices
+
+ private:
+  Meeting& meeting_;
+  Replica replica_;
+  bool eager_;
+  std::vector<std::span<float>> slices_;
+};
+
+}  // namespace trainer
