@@ -59,6 +59,7 @@ bool RequireOwnGpus(const Flags& flags, World& world, const DeviceChoice& choice
 // Sums gradients of `device`, a GPU, over the ranks, as --exchange says; logs how. `shared`: some
 // GPU has several ranks.
 std::unique_ptr<ReplicaGroup> MakeGpuGroup(const Flags& flags, World& world, const Device& device,
-                                           WireType wire, bool shared);
+                                           const caffe::SolverParameter& solver, WireType wire,
+                                           bool shared);
 
 }  // namespace trainer

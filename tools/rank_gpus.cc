@@ -54,7 +54,8 @@ bool RequireOwnGpus(const Flags& flags, World& world, const DeviceChoice& choice
 }
 
 std::unique_ptr<ReplicaGroup> MakeGpuGroup(const Flags& flags, World& world, const Device& device,
-                                           WireType wire, bool shared) {
+                                           const caffe::SolverParameter& solver, WireType wire,
+                                           bool shared) {
   const GpuGroupOptions options = {&world.group(), [&world] { world.Poll(); },
                                    world.bucket_floats()};
   const std::string& way = flags.Text("exchange");
@@ -62,7 +63,9 @@ std::unique_ptr<ReplicaGroup> MakeGpuGroup(const Flags& flags, World& world, con
   std::string why = way == "host" ? "as --exchange=host asks"
                     : shared      ? "as ranks share a GPU"
                     : rounds      ? Join("as gradients travel as ", NameOf(wire))
-                                  : "";
+                    : solver.virtual_ranks() > 1
+                        ? "as virtual_ranks need one order of sums, which NCCL does not keep"
+                        : "";
   std::unique_ptr<ReplicaGroup> group;
   if (why.empty()) group = MakeNcclGroup(device, options, &why);
   if (group != nullptr) {

@@ -182,7 +182,7 @@ class Train final : public Verb {
       options.before_snapshot = [world] { world->ForgetResiduals(); };
       if (choice.kind == DeviceKind::kCuda) {
         const bool shared = RequireOwnGpus(flags, *world, choice);
-        gpu_group = MakeGpuGroup(flags, *world, *device, wire, shared);
+        gpu_group = MakeGpuGroup(flags, *world, *device, spec.proto, wire, shared);
         options.group = gpu_group.get();
       }
     }

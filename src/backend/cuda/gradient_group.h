@@ -20,6 +20,7 @@ class GradientGroup : public ReplicaGroup {
   void OnReady(int slice, std::span<float> values) final;
   void WaitFor(int slice) final;
   void Sum(std::span<float> values) final;
+  std::string WhyNoTree() const override { return host().WhyNoTree(); }
   std::vector<std::string> Gather(const std::string& own) final;
   void Broadcast(std::span<float> values) final;
   void NoteProgress(int iterations) final { host().NoteProgress(iterations); }

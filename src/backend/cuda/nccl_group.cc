@@ -51,6 +51,10 @@ class NcclGroup final : public GradientGroup {
   NcclGroup(const CudaDevice& device, const GpuGroupOptions& options, nccl::Comm comm)
       : GradientGroup(device, options), comm_(comm) {}
 
+  std::string WhyNoTree() const override {
+    return "NCCL adds in an order of its own; use --exchange=host";
+  }
+
  protected:
   void Begin() override {
     const size_t i = buckets().size() - 1;
