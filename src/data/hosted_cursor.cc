@@ -44,7 +44,7 @@ class HostedCursor final : public Cursor {
  public:
   HostedCursor(const std::string& backend, const std::string& path)
       : Cursor(path), wire_(Connect(path)), patience_(TheHost().patience) {
-    Move(HostRequest::kOpen, backend + '\0' + AbsolutePath(path));
+    Move(HostRequest::kOpen, backend + '\0' + path + '\0' + AbsolutePath(path));
   }
 
   std::string_view Key() const override { return key_; }

@@ -11,6 +11,7 @@
 
 #include "record_wire.h"
 #include "trainer/base/error.h"
+#include "trainer/base/file.h"
 #include "trainer/base/text.h"
 #include "trainer/data/cursor.h"
 
@@ -76,9 +77,14 @@ class Connection {
     }
   }
 
+  // By the path that the other process was given, which messages then name, where it is the same
+  // one here.
   void Open(const std::string& text) {
-    const size_t zero = text.find('\0');
-    cursor_ = CursorRegistry::Get().Make(text.substr(0, zero), text.substr(zero + 1));
+    const size_t first = text.find('\0'), second = text.find('\0', first + 1);
+    const std::string given = text.substr(first + 1, second - first - 1);
+    const std::string absolute = text.substr(second + 1);
+    cursor_ = CursorRegistry::Get().Make(text.substr(0, first),
+                                         AbsolutePath(given) == absolute ? given : absolute);
   }
 
   bool Send(bool found) {

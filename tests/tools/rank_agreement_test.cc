@@ -55,7 +55,7 @@ const Unlike kUnlike[] = {
     {"NoDataSet",
      "cd other; rm -r data/train_lmdb",
      76,
-     {"'data/train_lmdb: 100 records", "'data/train_lmdb: cannot be read (", "no such database"}},
+     {"'data/train_lmdb: 100 records", "'data/train_lmdb: cannot be read (", "No such file"}},
     {"AnUnreadableDataSet",
      "cd other; head -c 100 data/train_lmdb/data.mdb > x; mv x data/train_lmdb/data.mdb",
      76,
