@@ -2,6 +2,7 @@
 # scripts/bench/network_hosts.sh TRAINER [CHECK...]: ranks on hosts with a network between them, which
 # this machine plays (see hosts.sh). Needs root; exit code 77 where hosts cannot be made.
 #   learn   LeNet on 2 and 4 hosts, and on 2 hosts with 2 ranks each, learns what one rank learns
+#   rate    sums fill a link of 50 Mbit/s, in both directions at once
 #   kill    a rank that is killed ends all
 #   link    ranks on all hosts end when a host's link is lost
 set -euo pipefail
@@ -140,8 +141,19 @@ check_link() {
   say "link: mpirun ended with $status once the link was back"
 }
 
+# 1 MiB over 50 Mbit/s: each host sends as much, in 178 ms with TCP's headers.
+check_rate() {
+  limit_hosts 50mbit
+  hosts_mpirun 2 1 "$trainer" bench-comm --mib=1 --rounds=5 --minloglevel=1 >rate.log 2>&1 ||
+    fail "bench-comm failed" rate.log
+  limit_hosts none
+  awk '$1 == "1.00" && $2 == "MiB" { seen = 1; slow = $3 > 220000
+      printf "rate: 1 MiB is summed in %.0f ms, 178 at best\n", $3 / 1000 }
+    END { exit !seen || slow }' rate.log || fail "sums do not fill the link" rate.log
+}
+
 make_hosts 4
 cd "$hosts_folder"
 make_job
-(($# > 0)) || set -- learn kill link
+(($# > 0)) || set -- learn rate kill link
 for check in "$@"; do "check_$check"; done
