@@ -231,10 +231,12 @@ class BenchComm final : public Verb {
     std::cout << table.ToString();
     const Cluster cluster = ClusterOf("measured", measured);
     if (world.seat().machines > 1) {
-      std::cout << "between machines: " << Fixed(cluster.link.Latency(1) * 1e6, 1) << " us, "
-                << Fixed(cluster.link.BytesPerSecond() * 1e-9, 3)
-                << " GB/s each way; computing beside a sum is "
-                << Fixed(100 * measured.overlap_cost, 0) << " % slower\n";
+      std::cout << Wrap(Join("between machines: ", Fixed(cluster.link.Latency(1) * 1e6, 1), " us, ",
+                             Fixed(cluster.link.BytesPerSecond() * 1e-9, 3),
+                             " GB/s each way; computing beside a sum costs ",
+                             Fixed(100 * measured.overlap_cost, 0), " % of a rank's speed"),
+                        0)
+                << "\n";
     } else {
       std::cout << "in the machine: " << Fixed(cluster.inside.latency * 1e6, 1)
                 << " us, all ranks together move "

@@ -199,7 +199,7 @@ class Plan final : public Verb {
  public:
   VerbDoc Doc() const override {
     return {
-        .summary = "show the memory of a net's values, or how fast ranks would train it",
+        .summary = "show a net's memory, or how fast several ranks would train it",
         .usage = "trainer plan (--solver=FILE | --model=FILE [--phase=TEST]) [flags]",
         .text =
             "Prints one line per value: its offset, its bytes, and the first and the last step "
@@ -220,16 +220,16 @@ class Plan final : public Verb {
             "trainer plan --solver=s.prototxt --gpu=16GiB\n"
             "trainer plan --solver=s.prototxt --ranks=2,4,8,16 --link=25GbE\n"
             "trainer plan --solver=s.prototxt --ranks=4 --link=link.json",
-        .flags =
-            WithRanks({{.name = "solver", .value = "FILE", .help = "plan all nets of this solver"},
-                       {.name = "model", .value = "FILE", .help = "plan this net"},
-                       PhaseFlag(),
-                       LevelFlag(),
-                       StageFlag(),
-                       SetFlag(),
-                       PlanGpuFlag(),
-                       JsonFlag(),
-                       MemoryFlag()}),
+        .flags = WithPlanRanksFlags(
+            {{.name = "solver", .value = "FILE", .help = "plan all nets of this solver"},
+             {.name = "model", .value = "FILE", .help = "plan this net"},
+             PhaseFlag(),
+             LevelFlag(),
+             StageFlag(),
+             SetFlag(),
+             PlanGpuFlag(),
+             JsonFlag(),
+             MemoryFlag()}),
     };
   }
 
@@ -243,12 +243,6 @@ class Plan final : public Verb {
   }
 
  private:
-  static std::vector<Flag> WithRanks(std::vector<Flag> flags) {
-    const std::vector<Flag> more = PlanRanksFlags();
-    flags.insert(flags.end(), more.begin(), more.end());
-    return flags;
-  }
-
   static NetOptions Options(const Flags& flags, const caffe::NetState& state) {
     NetOptions options;
     options.state = state;

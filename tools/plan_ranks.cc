@@ -187,8 +187,8 @@ class WorkSource {
 
 }  // namespace
 
-std::vector<Flag> PlanRanksFlags() {
-  return {
+std::vector<Flag> WithPlanRanksFlags(std::vector<Flag> flags) {
+  const std::vector<Flag> more = {
       {.name = "ranks",
        .value = "LIST",
        .help = "predict how fast so many ranks train, for each number of a list: 2,4,8"},
@@ -227,6 +227,8 @@ std::vector<Flag> PlanRanksFlags() {
       {.name = "fit",
        .value = "N:RATE,N:RATE",
        .help = "two measured rates (ranks:images/s), from which compute and jitter follow"}};
+  flags.insert(flags.end(), more.begin(), more.end());
+  return flags;
 }
 
 int PlanRanks(const Flags& flags) {

@@ -7,7 +7,8 @@
 
 namespace trainer {
 
-std::vector<Flag> PlanRanksFlags();
+// `flags` and those of a prediction.
+std::vector<Flag> WithPlanRanksFlags(std::vector<Flag> flags);
 
 // Prints the prediction for the solver or net of the flags. Returns the exit code.
 int PlanRanks(const Flags& flags);

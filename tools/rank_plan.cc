@@ -81,12 +81,13 @@ std::string RankPlanText(const RankPlan& plan) {
                "limit"});
   for (const int ranks : plan.ranks) {
     const StepPrediction step = Predict(plan, ranks);
+    const double images = ImagesPerSecond(plan, step, ranks);
     Cluster cluster = plan.cluster;
     cluster.ranks = ranks;
     table.Add({Join(ranks), Join(cluster.machines()), Fixed(step.seconds * 1e3, 2),
-               Fixed(ImagesPerSecond(plan, step, ranks), 1),
-               Fixed(100 * Efficiency(plan, step), 1) + " %", Fixed(step.exposed * 1e3, 2),
-               ranks == 1 ? "-" : Bytes(BucketOf(plan, ranks)), NameOf(step.limit)});
+               Fixed(images, images < 1000 ? 1 : 0), Fixed(100 * Efficiency(plan, step), 1) + " %",
+               Fixed(step.exposed * 1e3, 2), ranks == 1 ? "-" : Bytes(BucketOf(plan, ranks)),
+               NameOf(step.limit)});
   }
   out << table.ToString() << "\nAn iteration on " << plan.ranks.back() << " ranks:\n"
       << DrawTimeLine(work, Predict(plan, plan.ranks.back()));

@@ -11,12 +11,14 @@
 namespace trainer {
 namespace {
 
+constexpr double kLaunch = 4e-6;  // of a kernel, an order of magnitude
+
 // NVIDIA's data sheets (SXM variants, without sparsity): f32 through TF32 where there is TF32.
 constexpr Peak kGpus[] = {
-    {"V100", 15.7e12, 125e12, 0.9e12, "NVLink3"},
-    {"A100", 156e12, 312e12, 2.04e12, "NVLink3"},
-    {"H100", 494e12, 989e12, 3.35e12, "NVLink4"},
-    {"H200", 494e12, 989e12, 4.8e12, "NVLink4"},
+    {"V100", 15.7e12, 125e12, 0.9e12, kLaunch, "NVLink3"},
+    {"A100", 156e12, 312e12, 2.04e12, kLaunch, "NVLink3"},
+    {"H100", 494e12, 989e12, 3.35e12, kLaunch, "NVLink4"},
+    {"H200", 494e12, 989e12, 4.8e12, kLaunch, "NVLink4"},
 };
 
 // Of the time that products or memory need at least: what MLPerf's ResNet-50 reaches on an H200.
@@ -34,10 +36,14 @@ LayerSeconds LeastTime(const Net& net, int i, const Peak& peak) {
   const double work = 2.0 * static_cast<double>(net.GetLayer(i).Macs()) / flops;
   const LayerTraffic traffic = TrafficOf(net, i);
   LayerSeconds seconds;
-  seconds.forward = std::max(work, static_cast<double>(traffic.forward) / peak.bytes);
+  if (traffic.forward > 0) {
+    seconds.forward =
+        std::max({work, static_cast<double>(traffic.forward) / peak.bytes, peak.launch});
+  }
   if (net.RunsBackward(i)) {
     const double both = layer.bottom_size() > 0 && i > 1 ? 2 : 1;  // of weights and of inputs
-    seconds.backward = std::max(both * work, static_cast<double>(traffic.backward) / peak.bytes);
+    seconds.backward = std::max(
+        {both * work, static_cast<double>(traffic.backward) / peak.bytes, both * peak.launch});
   }
   return seconds;
 }
@@ -128,7 +134,7 @@ StepWork EstimatedWork(const Net& net, const Peak& gpu, int passes, int states_p
 }
 
 StepWork GivenWork(const Net& net, double seconds, int passes, int states_per_weight) {
-  const StepWork work = LeastWork(net, {"any", 20e9, 40e9, 1e9, ""}, passes, states_per_weight);
+  const StepWork work = LeastWork(net, {"any", 20e9, 40e9, 1e9, 0, ""}, passes, states_per_weight);
   return Scaled(work, seconds / work.Seconds());
 }
 

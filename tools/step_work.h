@@ -16,6 +16,7 @@ struct Peak {
   std::string_view name;
   double f32_flops = 0, bf16_flops = 0;  // per second, in products of matrices
   double bytes = 0;                      // per second, of its memory
+  double launch = 0;                     // seconds that any kernel takes at least
   std::string_view inside;               // the link between several in a machine
 };
 // Null where no GPU has that name; upper and lower case are the same.
