@@ -68,4 +68,11 @@ std::string SegmentsRefuse(const ConvDesc& desc) {
   return large ? "the weight is too large for the nearest caches" : "";
 }
 
+std::string SegmentsRefuseForwardOrData(const ConvDesc& desc) {
+  if (desc.WeightShape().Count(2) == 1) {
+    return "the kernel is 1 x 1, a matrix product, for which the library is the faster";
+  }
+  return SegmentsRefuse(desc);
+}
+
 }  // namespace trainer::cpu

@@ -53,5 +53,7 @@ struct SegmentShape {
 // Why these loops cannot do it or are not the faster ones, or "". They need AVX-512, f32, two axes,
 // one group and columns of the kernel that are not dilated.
 std::string SegmentsRefuse(const ConvDesc& desc);
+// The same, and for the forward pass and the data gradient 1 x 1 kernels, too.
+std::string SegmentsRefuseForwardOrData(const ConvDesc& desc);
 
 }  // namespace trainer::cpu

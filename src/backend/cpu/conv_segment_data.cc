@@ -123,10 +123,7 @@ class SegmentBackwardData final : public ConvBackwardData {
 };
 
 Offer<ConvBackwardData> Take(const Device&, const ConvDesc& desc) {
-  if (auto why = SegmentsRefuse(desc); !why.empty()) return Declines{why};
-  if (desc.WeightShape().Count(2) == 1) {
-    return Declines{"the kernel is 1 x 1, a matrix product, for which the library is the faster"};
-  }
+  if (auto why = SegmentsRefuseForwardOrData(desc); !why.empty()) return Declines{why};
   return std::make_unique<SegmentBackwardData>(desc);
 }
 

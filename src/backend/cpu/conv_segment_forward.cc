@@ -117,8 +117,12 @@ class SegmentForward final : public ConvForward {
   Slot<float> main_, tail_weights_, bias_, images_;
 };
 
+// Measured by conv_kernels (scripts/bench/README.md).
 Offer<ConvForward> Take(const Device&, const ConvDesc& desc) {
-  if (auto why = SegmentsRefuse(desc); !why.empty()) return Declines{why};
+  if (auto why = SegmentsRefuseForwardOrData(desc); !why.empty()) return Declines{why};
+  if (desc.out_channels % (4 * kLanes) == 0) {
+    return Declines{"the outputs fill the library's blocks of 64 channels"};
+  }
   return std::make_unique<SegmentForward>(desc);
 }
 
