@@ -21,8 +21,8 @@ make_images() {
       >"$root/$i.ppm"
     echo "$i.ppm $((i % 10))" >>"$root/list.txt"
   done
-  "$trainer" dataset images "$root" "$root/list.txt" "$root/lmdb" 2>/dev/null
-  "$trainer" dataset mean "$root/lmdb" "$root/mean.binaryproto" 2>/dev/null
+  "$trainer" dataset images "$root" "$root/list.txt" "$root/lmdb" >/dev/null 2>&1
+  "$trainer" dataset mean "$root/lmdb" "$root/mean.binaryproto" >/dev/null 2>&1
 }
 
 train() { # NET NAME FLAGS...

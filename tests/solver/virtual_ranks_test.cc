@@ -89,7 +89,7 @@ class VirtualRanksTest : public testing::Test {
     std::vector<std::jthread> threads;
     for (int rank = 0; rank < ranks; ++rank) {
       threads.emplace_back([&, rank] {
-        Threads group(meeting, rank, rank % 2 == 0);
+        Threads group(meeting, rank, ranks == 2);
         TrainOptions own = options;
         own.group = &group;
         Run(spec, own, rank, left);
