@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "program.h"
-#include "trainer/layers/takes_share.h"
 
 namespace trainer {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "trainer/base/spin.h"
-#include "trainer/data/read_ahead.h"
+#include "trainer/net/data_waits.h"
 
 namespace trainer {
 namespace {
@@ -40,12 +40,8 @@ ReplicasReport Summarize(std::span<const TimeSpent> replicas, int* slowest) {
 }
 
 TimeSpent ReplicaTimes::Now() const {
-  TimeSpent now = {static_cast<double>(MonotonicNs()) * 1e-9, watch_.SecondsSpent(), 0};
-  for (int i = 0; i < net_.NumLayers(); ++i) {
-    const WaitCounters* const waits = net_.GetLayer(i).Waits();
-    if (waits != nullptr) now.data += waits->wait_seconds + waits->first_wait_seconds;
-  }
-  return now;
+  return {static_cast<double>(MonotonicNs()) * 1e-9, watch_.SecondsSpent(),
+          SecondsWaitedForData(net_)};
 }
 
 // Each replica's numbers where the others give zeros.

@@ -254,7 +254,7 @@ TEST(LossOverReplicasTest, HandValues) {
   other.Join(loss);
   loss.SetInput(1, {0, 0});
   ExpectNear(loss.Forward({0, 0, 0, 0}), {2 * std::log(2.0f) / 1.5f}, 1e-6f);
-  loss.Backward({{1}});
+  loss.Backward({{0}});  // beside its weight of 1
   ExpectNear(loss.InputGradient(), {-0.5f / 1.5f, 0.5f / 1.5f, -0.5f / 1.5f, 0.5f / 1.5f}, 1e-6f);
 }
 

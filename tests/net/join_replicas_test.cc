@@ -75,7 +75,8 @@ TEST_F(JoinReplicasTest, BatchesAreSharedWhereEachIsComputedByItself) {
   EXPECT_FALSE(Shares(std::string(kInputs) +
                       "layer { name: 'f' type: 'Filter' bottom: 'x' bottom: 'pick' top: 'f' }"));
   EXPECT_FALSE(Shares(std::string(kInputs) + R"(
-layer { name: "out" type: "HDF5Output" bottom: "x" hdf5_output_param { file_name: "none.h5" } })"));
+layer { name: "out" type: "HDF5Output" bottom: "x" bottom: "pick"
+        hdf5_output_param { file_name: "none.h5" } })"));
   EXPECT_FALSE(Shares(R"(
 layer { name: "in" type: "DummyData" top: "x" top: "cont"
         dummy_data_param { shape { dim: 2 dim: 3 dim: 4 } shape { dim: 2 dim: 3 } } }

@@ -111,7 +111,7 @@ TEST_F(RankNetsTest, SayWhereTheirTimeGoes) {
 TEST_F(RankNetsTest, LogEachInAFileOfItsOwnWhenAskedTo) {
   const Outcome outcome = Train({"--ranks=3", "--log_all_ranks"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_EQ(outcome.err.find("Iteration 10,"), outcome.err.rfind("Iteration 10,"));
+  EXPECT_EQ(outcome.err.find("Iteration 10, lr"), outcome.err.rfind("Iteration 10, lr"));
   EXPECT_THAT(job_.Files("snap_rank"), ElementsAre("snap_rank_1.log", "snap_rank_2.log"));
   for (const char* rank : {"1", "2"}) {
     EXPECT_THAT(Bytes(std::string("snap_rank_") + rank + ".log"),

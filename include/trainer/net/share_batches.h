@@ -1,7 +1,7 @@
 #pragma once
 // A net that only tests, whose batches are shared by several replicas.
 
-#include "trainer/data/batch_share.h"
+#include "trainer/layers/takes_share.h"
 #include "trainer/net/net.h"
 
 namespace trainer {
