@@ -11,10 +11,9 @@ namespace trainer {
 
 enum class HostRequest : uint32_t { kOpen, kFirst, kLast, kSeek, kSeekAtLeast, kStream };
 
-// Followed by `bytes` of text: a key, or for kOpen the backend, the path
-// as it was given and from the root, with zeros between. Each is
-// answered by one answer; kStream by the records after the current one without end, until the next
-// request.
+// Followed by `bytes` of text: a key, or for kOpen the backend, the path as it was given and the
+// path from the root, with zeros between. Each is answered by one answer; kStream by the records
+// after the current one without end, until the next request.
 struct RequestHead {
   HostRequest what;
   uint32_t number;  // counts requests; answers repeat it
