@@ -104,8 +104,6 @@ hosts_mpirun() {
     --mca plm rsh --mca plm_rsh_agent "$hosts_folder/agent" \
     --mca btl tcp,self --mca btl_tcp_if_include "$hosts_net.0/24" \
     --mca oob_tcp_if_include "$hosts_net.0/24" \
-    --mca oob_tcp_keepalive_time 5 --mca oob_tcp_keepalive_intvl 1 \
-    --mca oob_tcp_keepalive_probes 3 \
     -x OMP_NUM_THREADS "$@"
 }
 
