@@ -2,6 +2,7 @@
 
 #include <glog/logging.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <sstream>
@@ -19,6 +20,9 @@ using std::chrono::steady_clock;
 
 constexpr seconds kPatience{10};         // with a question to the queue
 constexpr seconds kRequeuePatience{60};  // with a controller that is busy
+
+// What the environment says may be anything; clocks count nanoseconds.
+constexpr seconds kLongest = std::chrono::hours(24 * 36500);
 
 // Programs are loaded within milliseconds of their start.
 const steady_clock::time_point g_start = steady_clock::now();
@@ -84,6 +88,12 @@ std::string BatchJob::Name() const {
 }
 
 BatchJob ReadBatchJob(const std::function<const char*(const char*)>& get) {
+  // The number of one task of an array is also that of the whole array: commands need both parts.
+  const char* const array = get("SLURM_ARRAY_JOB_ID");
+  const char* const task = get("SLURM_ARRAY_TASK_ID");
+  if (array != nullptr && task != nullptr && *array != '\0' && *task != '\0') {
+    return {BatchSystem::kSlurm, Join(array, "_", task)};
+  }
   const std::pair<BatchSystem, const char*> known[] = {{BatchSystem::kSlurm, "SLURM_JOB_ID"},
                                                        {BatchSystem::kSlurm, "SLURM_JOBID"},
                                                        {BatchSystem::kPbs, "PBS_JOBID"}};
@@ -172,10 +182,10 @@ std::optional<steady_clock::time_point> EndOfRun(const Flags& flags) {
   if (job.system == BatchSystem::kNone) return std::nullopt;
   const TimeLeft left = AskQueue(job);
   if (left.time) {
-    LOG(INFO) << "Time limit: " << WallTimeText(*left.time) << " from now, what is left of "
-              << job.Name() << " (" << left.source << ")" << then
-              << "; --max_wall=none turns this off";
-    return steady_clock::now() + *left.time;
+    const seconds time = std::min(*left.time, kLongest);
+    LOG(INFO) << "Time limit: " << WallTimeText(time) << " from now, what is left of " << job.Name()
+              << " (" << left.source << ")" << then << "; --max_wall=none turns this off";
+    return steady_clock::now() + time;
   }
   if (left.problem.empty()) {
     LOG(INFO) << "Time limit: none of " << job.Name() << " (" << left.source << ")";

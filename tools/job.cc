@@ -118,6 +118,8 @@ class JobVerb final : public Verb {
                   {.name = "container",
                    .value = "IMAGE",
                    .help = "run in this image of Apptainer, which holds the program"},
+                  LevelFlag(),
+                  StageFlag(),
                   SetFlag()},
     };
   }
@@ -156,7 +158,15 @@ class JobVerb final : public Verb {
     job.preemptable = flags.Switch("preemptable");
     job.gpu = flags.Switch("gpu");
     if (flags.Has("container")) job.container = Quoted(flags.Text("container"));
-    for (const std::string& change : flags.Each("set")) job.changes.push_back(Quoted(change));
+    for (const std::string& change : flags.Each("set")) {
+      job.changes.push_back("--set " + Quoted(change));
+    }
+    for (const char* name : {"level", "stage"}) {
+      const std::string& given = flags.Text(name);
+      if (!given.empty() && given != "0") {
+        job.changes.push_back(Join("--", name, "=", Quoted(given)));
+      }
+    }
     job.command = CommandOf(flags, job);
     return job;
   }
@@ -198,7 +208,7 @@ class JobVerb final : public Verb {
     for (const char* name : {"mpirun", "preemptable", "gpu"}) {
       if (flags.Switch(name)) text += Join(" --", name);
     }
-    for (const std::string& change : job.changes) text += " --set " + change;
+    for (const std::string& change : job.changes) text += " " + change;
     return text;
   }
 };

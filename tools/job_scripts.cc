@@ -69,8 +69,8 @@ constexpr char kSlurmTail[] =
 # ends the job: 0 is success, the rest would only come again. A job that is being cancelled, or was
 # queued again by Slurm itself, is not RUNNING any more.
 if [[ $code == 75 || $code == 82 ]] && ((${SLURM_RESTART_COUNT:-0} < 1000)) &&
-  [[ $(squeue -h -j "$SLURM_JOB_ID" -o %T) == RUNNING ]]; then
-  scontrol requeue "$SLURM_JOB_ID"
+  [[ $(squeue -h -j "@JOB@" -o %T) == RUNNING ]]; then
+  scontrol requeue "@JOB@"
 fi
 exit "$code"
 )";
@@ -136,7 +136,7 @@ std::string TrainCommand(const JobRequest& job, const std::string& indent) {
   if (job.ranks() > 1) more("--global_batch");
   if (job.gpu) more("--gpu=0");
   if (job.preemptable) more("--set snapshot_every=15m --set keep_last=2");
-  for (const std::string& change : job.changes) more("--set " + change);
+  for (const std::string& change : job.changes) more(change);
   if (job.seeds > 0) more("--set random_seed=\"$seed\" --set snapshot_prefix=\"$prefix\"");
   return text;
 }
@@ -203,18 +203,21 @@ std::string JobScript(const JobRequest& job) {
     text += job.system == JobSystem::kPbs ? kPbs : kHosts;
   }
   text = Filled(text, {{"RUN", Launch(job)}, {"MORE", MoreOptions(job)}});
-  const Values values = {{"WHAT", What(job)},
-                         {"COMMAND", job.command},
-                         {"NAME", job.name},
-                         {"NODES", Join(job.nodes)},
-                         {"RANKS_PER_NODE", Join(job.ranks_per_node)},
-                         {"CORES", Join(job.cores)},
-                         {"NODE_CORES", Join(job.cores * job.ranks_per_node)},
-                         {"MEMORY", Join(job.memory_gib)},
-                         {"TIME", job.time},
-                         {"BATCH", job.mpirun ? "B:" : ""},
-                         {"WARNING", Join(job.warning_seconds)},
-                         {"VARIABLES", Variables(job)}};
+  const Values values = {
+      {"WHAT", What(job)},
+      {"COMMAND", job.command},
+      {"NAME", job.name},
+      {"NODES", Join(job.nodes)},
+      {"RANKS_PER_NODE", Join(job.ranks_per_node)},
+      {"CORES", Join(job.cores)},
+      {"NODE_CORES", Join(job.cores * job.ranks_per_node)},
+      {"MEMORY", Join(job.memory_gib)},
+      {"TIME", job.time},
+      {"BATCH", job.mpirun ? "B:" : ""},
+      {"WARNING", Join(job.warning_seconds)},
+      // The number of one task of an array is also that of the whole array.
+      {"JOB", job.seeds > 0 ? "${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID" : "$SLURM_JOB_ID"},
+      {"VARIABLES", Variables(job)}};
   return WithoutUnused(Filled(text, values));
 }
 

@@ -23,7 +23,7 @@ struct JobRequest {
   std::string partition;     // or ""
   bool preemptable = false, gpu = false;
   std::string container;             // an image of Apptainer, or ""
-  std::vector<std::string> changes;  // of --set, as words of the shell
+  std::vector<std::string> changes;  // more flags of the training, as words of the shell
 
   int ranks() const { return nodes * ranks_per_node; }
 };

@@ -214,8 +214,9 @@ case_array() {
   for seed in 1 2 3 4; do await_state "${job}_$seed" COMPLETED 900; done
   whole whole_3 "$program" train --solver=solver.prototxt --set random_seed=3 \
     --set snapshot_prefix=snap_seed_3
+  local last="_iter_${ITERATIONS:-1500}.caffemodel"
   for seed in 1 2 4; do
-    ! cmp -s "$work/array/snap_seed_$seed"_iter_*.caffemodel "$work/array/snap_seed_3"_iter_*.caffemodel ||
+    ! cmp -s "$work/array/snap_seed_$seed$last" "$work/array/snap_seed_3$last" ||
       problem "array: the seeds 3 and $seed gave the same weights"
   done
   compare array whole_3 snap_seed_3

@@ -36,7 +36,7 @@ install_slurm() {
 write_config() {
   local port=$1 host cpus memory
   host="$(hostname -s)"
-  cpus="$(nproc)"
+  cpus="$(nproc --all)" # nproc alone heeds OMP_NUM_THREADS
   memory="$(awk '/^MemTotal/ {print int($2 / 1024 * 0.8)}' /proc/meminfo)"
   # cred_expire is also how long a job that is queued again waits before it may start (usually 120).
   cat >"$dir/slurm.conf" <<CONF

@@ -1,6 +1,6 @@
 #!/bin/bash
 # One run on 2 nodes, as 2 ranks that train one model.
-# Made by: trainer job ...
+# Made by: trainer job --solver=solver.prototxt --system=mpirun --nodes=2
 # Without a queue: run it on one of the machines. The first argument is a file of hosts, with a
 # line "host slots=1" for each. The first reaches all others by ssh without a password, and all
 # share this folder.

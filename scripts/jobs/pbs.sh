@@ -1,6 +1,6 @@
 #!/bin/bash
 # One run on 2 nodes, as 2 ranks that train one model.
-# Made by: trainer job ...
+# Made by: trainer job --solver=solver.prototxt --system=pbs --nodes=2
 # Submit it with qsub, in the folder from which the paths in the solver count. The run saves and
 # stops when its time is nearly over; this script then submits itself again, by the name that it
 # has in that folder: job.pbs, or JOB_FILE (qsub -v JOB_FILE=NAME NAME).

@@ -1,6 +1,6 @@
 #!/bin/bash
 # One run on one node, in a container.
-# Made by: trainer job ...
+# Made by: trainer job --solver=solver.prototxt --container=trainer.sif
 # Submit it with sbatch, in the folder from which the paths in the solver count. The run saves and
 # stops when its time is nearly over, and the job is queued again until the run is finished.
 #SBATCH --job-name=solver

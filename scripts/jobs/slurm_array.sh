@@ -1,6 +1,6 @@
 #!/bin/bash
 # 4 runs with seeds of their own, each on one node.
-# Made by: trainer job ...
+# Made by: trainer job --solver=solver.prototxt --seeds=4
 # Submit it with sbatch, in the folder from which the paths in the solver count. The run saves and
 # stops when its time is nearly over, and the job is queued again until the run is finished.
 #SBATCH --job-name=solver
@@ -31,7 +31,7 @@ code=$?
 # ends the job: 0 is success, the rest would only come again. A job that is being cancelled, or was
 # queued again by Slurm itself, is not RUNNING any more.
 if [[ $code == 75 || $code == 82 ]] && ((${SLURM_RESTART_COUNT:-0} < 1000)) &&
-  [[ $(squeue -h -j "$SLURM_JOB_ID" -o %T) == RUNNING ]]; then
-  scontrol requeue "$SLURM_JOB_ID"
+  [[ $(squeue -h -j "${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID" -o %T) == RUNNING ]]; then
+  scontrol requeue "${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID"
 fi
 exit "$code"

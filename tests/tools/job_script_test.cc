@@ -65,10 +65,10 @@ TEST_F(JobScriptTest, AsksForWhatTheNetNeeds) {
   // 157 million weights of four bytes: those, gradients, momentum and a copy of a snapshot.
   const std::string large = Script({});
   EXPECT_THAT(large,
-              AllOf(HasSubstr("#SBATCH --mem=4G\n"), HasSubstr("#SBATCH --cpus-per-task=32\n"),
+              AllOf(HasSubstr("#SBATCH --mem=5G\n"), HasSubstr("#SBATCH --cpus-per-task=32\n"),
                     HasSubstr("#SBATCH --signal=USR1@90\n")));
   EXPECT_THAT(Script({"--ranks_per_node=2", "--cores=5"}),
-              AllOf(HasSubstr("#SBATCH --mem=8G\n"), HasSubstr("#SBATCH --cpus-per-task=5\n")));
+              AllOf(HasSubstr("#SBATCH --mem=9G\n"), HasSubstr("#SBATCH --cpus-per-task=5\n")));
 }
 
 TEST_F(JobScriptTest, TimesOfAllKindsBecomeHours) {
