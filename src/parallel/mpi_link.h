@@ -42,10 +42,13 @@ class MpiLink final : public NodeLink {
   void SumGradients(int lane, std::span<float> values, std::span<const float> block) override;
   bool rounds() const override { return type_ != WireType::kF32; }
   // While no sum is under way, the same on all ranks.
-  void SetWire(WireType type) { type_ = type; }
+  void SetWire(WireType type) {
+    type_ = type;
+    sent_bytes_ = plain_bytes_ = 0;
+  }
   // While no sum is under way: what rounding has lost so far is lost.
   void ClearResiduals();
-  // Of gradients that this rank has sent so far, and what they would have been as floats.
+  // Of gradients that this rank has sent since SetWire, and what they would have been as floats.
   uint64_t sent_bytes() const { return sent_bytes_; }
   uint64_t plain_bytes() const { return plain_bytes_; }
   // Lets those that may wait for this rank know that its machine is at work. Now and then.

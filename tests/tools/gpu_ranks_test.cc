@@ -1,6 +1,6 @@
 // Several GPUs, a rank for each, which are emulated: started by --gpu, by --ranks and by mpirun.
 
-#include <regex>
+#include <filesystem>
 
 #include "gpu_job.h"
 #include "trainer/checkpoint/model_file.h"
@@ -133,6 +133,12 @@ TEST_F(GpuRanksTest, EndTogetherWhenAGpuIsLost) {
   }
 }
 
+// The program on an emulated GPU is beside the other one.
+std::string EmulatedPath() {
+  const auto folder = std::filesystem::path(ProgramPath()).parent_path();
+  return (folder / "tests/trainer_emulated").string();
+}
+
 #define SKIP_WITHOUT_MPIRUN()                                 \
   if (std::system("mpirun --version >/dev/null 2>&1") != 0) { \
     GTEST_SKIP() << "there is no mpirun here";                \
@@ -148,7 +154,7 @@ TEST_F(GpuRanksTest, TakeTheOnlyOneThatTheySee) {
                                        "1",
                                        "-x",
                                        "TRAINER_EMULATED_GPU=gpus=1 bus=5",
-                                       ProgramPath(true)};
+                                       EmulatedPath()};
   const std::vector<std::string> command = job_.TrainCommand({"--gpu=0", "--set", "max_iter=3"});
   launcher.insert(launcher.end(), command.begin(), command.end());
   launcher.insert(launcher.end(), {":", "-np", "1", "-x", "TRAINER_EMULATED_GPU=gpus=1 bus=6"});

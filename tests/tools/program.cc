@@ -70,7 +70,7 @@ std::vector<std::string> Outcome::Errors() const {
 
 Program::Program(const std::vector<std::string>& arguments, const RunOptions& options) {
   std::vector<std::string> words = options.launcher;
-  words.push_back(ProgramPath(options.emulated_gpu));
+  words.push_back(options.emulated_gpu ? TRAINER_EMULATED : TRAINER_PROGRAM);
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
@@ -142,9 +142,7 @@ Outcome Program::Wait() {
 
 bool HasEmulatedGpu() { return TRAINER_EMULATED[0] != '\0'; }
 
-std::string ProgramPath(bool emulated_gpu) {
-  return emulated_gpu ? TRAINER_EMULATED : TRAINER_PROGRAM;
-}
+std::string ProgramPath() { return TRAINER_PROGRAM; }
 
 Outcome RunProgram(const std::vector<std::string>& arguments, const RunOptions& options) {
   return Program(arguments, options).Wait();

@@ -63,8 +63,8 @@ class Program {
 // Whether this build has the program on an emulated GPU.
 bool HasEmulatedGpu();
 
-// The path of the program, or of the one on an emulated GPU.
-std::string ProgramPath(bool emulated_gpu = false);
+// The program's path.
+std::string ProgramPath();
 
 // Start to end.
 Outcome RunProgram(const std::vector<std::string>& arguments, const RunOptions& options = {});
