@@ -40,7 +40,7 @@ class Checker {
     for (const Check check : {&Checker::CheckNumbers, &Checker::CheckCounts, &Checker::CheckPolicy,
                               &Checker::CheckSteps, &Checker::CheckNames, &Checker::CheckWarmup,
                               &Checker::CheckMomentum, &Checker::CheckLarc, &Checker::CheckStorage,
-                              &Checker::WarnOfUnused}) {
+                              &Checker::CheckExchange, &Checker::WarnOfUnused}) {
       Attempt(errors, [&] { (this->*check)(); });
     }
   }
@@ -228,6 +228,21 @@ class Checker {
     const std::string field = "default_forward_type";
     const std::string fault = StorageFault(field, proto_.default_forward_type());
     if (proto_.has_default_forward_type() && !fault.empty()) solver_.Fail(field, fault);
+  }
+
+  void CheckExchange() const {
+    const caffe::Type type = proto_.exchange_type();
+    if (type != caffe::FLOAT && type != caffe::FLOAT16 && type != caffe::BFLOAT16) {
+      solver_.Fail("exchange_type", Join("exchange_type is ", caffe::Type_Name(type),
+                                         "; gradients travel as FLOAT, FLOAT16 or BFLOAT16"));
+    }
+    if (type != caffe::FLOAT && proto_.virtual_ranks() > 1) {
+      solver_.Fail("exchange_type",
+                   Join("exchange_type is ", caffe::Type_Name(type), " and virtual_ranks ",
+                        proto_.virtual_ranks(),
+                        ": any number of ranks shall learn the same bits, and what is rounded "
+                        "between machines depends on their number; remove one of the two"));
+    }
   }
 
   // Fields that change no weight and that nothing here reads.

@@ -136,16 +136,16 @@ class Library final : public MpiLibrary {
           "MPI_Allreduce");
   }
 
-  void Send(std::span<const float> values, int rank, int tag) override {
+  void Send(std::span<const std::byte> bytes, int rank, int tag) override {
     pending_.push_back({{}, rank});
-    Check(mpi_.Isend(values.data(), Count(values.size()), mpi_.floats(), rank, tag, mpi_.world(),
+    Check(mpi_.Isend(bytes.data(), Count(bytes.size()), mpi_.bytes(), rank, tag, mpi_.world(),
                      &pending_.back().request),
           "MPI_Isend");
   }
 
-  void Receive(std::span<float> values, int rank, int tag) override {
+  void Receive(std::span<std::byte> bytes, int rank, int tag) override {
     pending_.push_back({{}, rank});
-    Check(mpi_.Irecv(values.data(), Count(values.size()), mpi_.floats(), rank, tag, mpi_.world(),
+    Check(mpi_.Irecv(bytes.data(), Count(bytes.size()), mpi_.bytes(), rank, tag, mpi_.world(),
                      &pending_.back().request),
           "MPI_Irecv");
   }

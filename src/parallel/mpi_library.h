@@ -1,6 +1,7 @@
 #pragma once
 // MPI, opened when ranks need it: a process that trains alone neither loads nor starts it.
 
+#include <cstddef>
 #include <memory>
 #include <span>
 #include <string>
@@ -28,10 +29,10 @@ class MpiLibrary {
   virtual void AllReduce(std::span<float> values) = 0;
 
   // Messages under way, by number.
-  virtual void Send(std::span<const float> values, int rank, int tag) = 0;
-  virtual void Receive(std::span<float> values, int rank, int tag) = 0;
+  virtual void Send(std::span<const std::byte> bytes, int rank, int tag) = 0;
+  virtual void Receive(std::span<std::byte> bytes, int rank, int tag) = 0;
   // Whether all of them are done, which are then forgotten; any thread of this rank may not touch
-  // their values before. The rank of one that is not, or -1, goes to `*missing`.
+  // their bytes before. The rank of one that is not, or -1, goes to `*missing`.
   virtual bool AllDone(int* missing) = 0;
 
   // A sign of life to another rank, and whether any came from it since the last call.

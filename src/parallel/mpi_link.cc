@@ -5,14 +5,13 @@
 #include <thread>
 
 #include "add.h"
+#include "mpi_link_parts.h"
 #include "trainer/base/spin.h"
 
 namespace trainer {
 namespace {
 
-constexpr int kPieceTag = 1, kSumTag = 2;
-constexpr size_t kWhole = 4096;    // floats; below, one step of latency beats half the bytes
-constexpr size_t kPart = 1 << 19;  // floats at a time, which bounds the memory for pieces
+constexpr size_t kWhole = 4096;  // floats; below, one step of latency beats half the bytes
 constexpr int64_t kBeatInterval = 5'000'000'000;  // nanoseconds
 
 }  // namespace
@@ -38,16 +37,16 @@ void MpiLink::SumPart(const std::vector<int>& ranks, std::span<float> values) {
   for (size_t node = 0, slot = 0; node < nodes; ++node) {
     if (node == self) continue;
     const std::span<float> from = std::span(received_).subspan(own.size() * slot++, own.size());
-    mpi_.Receive(from, ranks[node], kPieceTag);
-    mpi_.Send(piece(node), ranks[node], kPieceTag);
+    mpi_.Receive(std::as_writable_bytes(from), ranks[node], kPieceTag);
+    mpi_.Send(std::as_bytes(piece(node)), ranks[node], kPieceTag);
   }
   Wait();
   AddPiece(own);
   if (whole) return;
   for (size_t node = 0; node < nodes; ++node) {
     if (node == self) continue;
-    mpi_.Receive(piece(node), ranks[node], kSumTag);
-    mpi_.Send(own, ranks[node], kSumTag);
+    mpi_.Receive(std::as_writable_bytes(piece(node)), ranks[node], kSumTag);
+    mpi_.Send(std::as_bytes(own), ranks[node], kSumTag);
   }
   Wait();
 }

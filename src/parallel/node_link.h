@@ -16,6 +16,11 @@ class NodeLink {
   // Replaces each number by its sum over the ranks of this lane, in the order of the machines. The
   // same bits on each of them. Throws EndedByPeer.
   virtual void Sum(int lane, std::span<float> values) = 0;
+  // The same for gradients, a part of `block`, whose numbers may travel in fewer bits. `values`
+  // begin at a multiple of 16 numbers of the block.
+  virtual void SumGradients(int lane, std::span<float> values, std::span<const float> block) = 0;
+  // Whether SumGradients rounds.
+  virtual bool rounds() const = 0;
 };
 
 }  // namespace trainer

@@ -10,15 +10,19 @@
 namespace trainer {
 namespace {
 
-// Two containers of one machine may have numbers of processes of their own. TRAINER_MACHINE keeps
-// ranks apart that must not share memory.
-std::string MachineName(const char* host) {
+// TRAINER_MACHINE tells machines apart where there is one, for tests.
+std::string ComputerName() {
   std::string boot;
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
+  const char* const wish = std::getenv("TRAINER_MACHINE");
+  return std::string(wish == nullptr ? "" : wish) + " " + boot;
+}
+
+// Two containers of one computer may have numbers of processes of their own.
+std::string MachineName(const char* host) {
   char space[64] = {};
   [[maybe_unused]] const ssize_t length = readlink("/proc/self/ns/pid", space, sizeof space - 1);
-  const char* const wish = std::getenv("TRAINER_MACHINE");
-  return std::string(wish == nullptr ? "" : wish) + " " + host + " " + boot + " " + space;
+  return ComputerName() + " " + host + " " + space;
 }
 
 }  // namespace
@@ -26,8 +30,9 @@ std::string MachineName(const char* host) {
 RankCard OwnCard() {
   RankCard card;
   gethostname(card.host, sizeof card.host - 1);
-  const std::string machine = MachineName(card.host);
+  const std::string machine = MachineName(card.host), computer = ComputerName();
   machine.copy(card.machine, sizeof card.machine - 1);
+  computer.copy(card.computer, sizeof card.computer - 1);
   card.process = getpid();
   return card;
 }

@@ -9,7 +9,8 @@ namespace trainer {
 // What a rank tells the others when it joins. Plain bytes, all of one length.
 struct RankCard {
   char host[64] = {};
-  char machine[160] = {};  // equal for ranks that can share memory
+  char machine[160] = {};   // equal for ranks that can share memory
+  char computer[112] = {};  // the same where they cannot
   int process = 0;
   int fd = -1;  // of the machine's block, of its first rank
 };

@@ -88,7 +88,9 @@ void NodeSum::BeginPart() {
     return;
   }
   const std::span<float> rest = values_.subspan(done_);
-  if (rest.size() > kMailed && !gradients_.Everywhere(rest).empty()) {
+  // What is rounded is so whatever its number, so that no result depends on the bucket.
+  const bool large = rest.size() > kMailed || (link_ != nullptr && link_->rounds());
+  if (large && !gradients_.Everywhere(rest).empty()) {
     part_ = rest;
     stage_ = Stage::kReady;
   } else {
@@ -131,7 +133,7 @@ void NodeSum::AddShare() {
   AddEverywhere(everywhere, begin, end, link_ == nullptr ? TeamSize() : 1);
   if (link_ == nullptr) return;
   const std::span<float> own = part_.subspan(begin, end - begin);
-  link_->Sum(local_, own);
+  link_->SumGradients(local_, own, gradients_.BlockOf(part_));
   for (float* const other : everywhere) {
     if (other != part_.data()) std::memcpy(other + begin, own.data(), own.size_bytes());
   }

@@ -12,6 +12,19 @@ std::string NameOf(int rank, const char* host, int process) {
   return Join("rank ", rank, " (", EscapeControl(host), ", process ", process, ")");
 }
 
+// By the computer itself, whatever divides its ranks.
+World::Locals LocalsOf(const std::vector<RankCard>& cards, int rank) {
+  World::Locals locals;
+  locals.machine = cards[static_cast<size_t>(rank)].computer;
+  locals.count = 0;
+  for (size_t r = 0; r < cards.size(); ++r) {
+    if (locals.machine != cards[r].computer) continue;
+    if (static_cast<int>(r) == rank) locals.local = locals.count;
+    ++locals.count;
+  }
+  return locals;
+}
+
 // Makes or opens the block of this machine. Whether all ranks of all machines have theirs.
 bool OpenBlock(MpiLibrary& mpi, const std::vector<RankCard>& cards, Place* place) {
   RankCard card = cards[static_cast<size_t>(place->replica.rank)];
@@ -54,6 +67,7 @@ Place JoinOwn(const RankEnvironment& environment) {
   for (int rank = 0; rank < environment.count; ++rank) {
     place.names.push_back(NameOf(rank, card.host, place.block->slot(rank).process));
   }
+  place.locals = {environment.rank, environment.count, card.computer};
   unsetenv("TRAINER_WORLD");
   return place;
 }
@@ -67,6 +81,7 @@ Place JoinMpi(MpiLibrary& mpi) {
     const auto rank = static_cast<int>(cards.size()) - 1;
     place.names.push_back(NameOf(rank, cards.back().host, cards.back().process));
   }
+  place.locals = LocalsOf(cards, mpi.rank());
   place.map = MapNodes(cards, mpi.rank(), false);
   if (!OpenBlock(mpi, cards, &place)) {
     place.map = MapNodes(cards, mpi.rank(), true);

@@ -10,6 +10,7 @@
 #include "node_map.h"
 #include "trainer/base/replica.h"
 #include "trainer/parallel/environment.h"
+#include "trainer/parallel/world.h"
 
 namespace trainer {
 
@@ -18,6 +19,7 @@ struct Place {
   NodeMap map;
   std::vector<std::string> names;  // "rank 1 (node7, process 4711)"
   std::optional<NodeBlock> block;  // of this machine
+  World::Locals locals;
 };
 
 // Among the processes of LaunchRanks.

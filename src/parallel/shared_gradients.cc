@@ -7,18 +7,31 @@
 
 namespace trainer {
 
-std::span<float* const> SharedGradients::Everywhere(std::span<const float> values) {
-  everywhere_.clear();
+const SharedGradients::Region* SharedGradients::Find(std::span<const float> values) const {
   const auto* const begin = reinterpret_cast<const char*>(values.data());
   for (const Region& region : regions_) {
     const char* const own = region.of_ranks[static_cast<size_t>(local_)].data();
-    if (begin < own || begin + values.size_bytes() > own + region.bytes) continue;
-    for (const SharedMemory& memory : region.of_ranks) {
-      everywhere_.push_back(reinterpret_cast<float*>(memory.data() + (begin - own)));
-    }
-    break;
+    if (begin >= own && begin + values.size_bytes() <= own + region.bytes) return &region;
+  }
+  return nullptr;
+}
+
+std::span<float* const> SharedGradients::Everywhere(std::span<const float> values) {
+  everywhere_.clear();
+  const Region* const region = Find(values);
+  if (region == nullptr) return everywhere_;
+  const char* const own = region->of_ranks[static_cast<size_t>(local_)].data();
+  const auto offset = reinterpret_cast<const char*>(values.data()) - own;
+  for (const SharedMemory& memory : region->of_ranks) {
+    everywhere_.push_back(reinterpret_cast<float*>(memory.data() + offset));
   }
   return everywhere_;
+}
+
+std::span<const float> SharedGradients::BlockOf(std::span<const float> values) const {
+  const Region& region = *Find(values);
+  const char* const own = region.of_ranks[static_cast<size_t>(local_)].data();
+  return {reinterpret_cast<const float*>(own), region.bytes / sizeof(float)};
 }
 
 // Memory is mapped in whole pages, which is aligned enough for all.

@@ -23,6 +23,8 @@ class SharedGradients final : public std::pmr::memory_resource {
   // The same values of each rank of the machine, by rank; empty where they do not lie here. The
   // span holds until the next call.
   std::span<float* const> Everywhere(std::span<const float> values);
+  // This rank's block that the values, which Everywhere found, lie in.
+  std::span<const float> BlockOf(std::span<const float> values) const;
 
  private:
   struct Region {
@@ -36,6 +38,7 @@ class SharedGradients final : public std::pmr::memory_resource {
     return this == &other;
   }
   Region Open(size_t bytes, SharedMemory own);
+  const Region* Find(std::span<const float> values) const;
 
   const NodeBlock& block_;
   int local_;

@@ -32,6 +32,14 @@ class WorldOfRanks final : public World {
   const std::vector<std::string>& names() const override { return place_.names; }
   std::string Describe() const override;
   const std::string& warning() const override { return warning_; }
+  const Locals& locals() const override { return place_.locals; }
+  std::string SetWire(WireType type) override;
+  std::string DescribeSent() const override;
+  void ForgetResiduals() override {
+    if (link_ != nullptr) link_->ClearResiduals();
+  }
+  size_t bucket_floats() const override { return BucketFloats(); }
+  void Poll() override { pump().Poll(); }
   bool AllReduceByMpi(std::span<float> values) override;
   void Finish() override;
 
@@ -44,6 +52,8 @@ class WorldOfRanks final : public World {
 
  private:
   RankSlot& slot() const { return place_.block->slot(place_.map.local); }
+  Pump& pump() { return link_ == nullptr ? static_cast<Pump&>(own_pump_) : thread_pump_; }
+  size_t BucketFloats() const { return std::max<size_t>(1, bucket_bytes_ / sizeof(float)); }
   void ConnectMachines();
   void ShareCores();
   void StopPump();
@@ -103,8 +113,7 @@ WorldOfRanks::WorldOfRanks(Place place, std::unique_ptr<MpiThread> thread,
       own_pump_(sum_, waiter_),
       watch_(*place_.block, place_.map.local, place_.names,
              {settings.warn_after, settings.peer_timeout}) {
-  Pump& pump = link_ == nullptr ? static_cast<Pump&>(own_pump_) : thread_pump_;
-  exchange_ = std::make_unique<Exchange>(place_.replica, pump, slot(), gradients_);
+  exchange_ = std::make_unique<Exchange>(place_.replica, pump(), slot(), gradients_);
 }
 
 void WorldOfRanks::Begin(const WorldSettings& settings) {
@@ -116,7 +125,7 @@ void WorldOfRanks::Begin(const WorldSettings& settings) {
   ShareCores();
   speed_ = MeasureExchange(*exchange_);
   bucket_bytes_ = settings.bucket_bytes > 0 ? settings.bucket_bytes : BucketBytes(speed_);
-  exchange_->SetBucket(std::max<size_t>(1, bucket_bytes_ / sizeof(float)));
+  exchange_->SetBucket(BucketFloats());
 }
 
 // An error of the thread that calls MPI.
@@ -152,6 +161,26 @@ std::string WorldOfRanks::Describe() const {
                          : mpi_version_,
               " (", trainer::Describe(speed_), "), gradients in buckets of ",
               DescribeBytes(bucket_bytes_));
+}
+
+// Sums are pushed through a lock to the thread that makes them, and so is the type.
+std::string WorldOfRanks::SetWire(WireType type) {
+  if (link_ == nullptr) {
+    return type == WireType::kF32 ? ""
+                                  : Join("exchange_type ", NameOf(type),
+                                         " has no effect: these ranks share the memory of one "
+                                         "machine, where sums copy nothing");
+  }
+  link_->SetWire(type);
+  const double bytes = static_cast<double>(WireBytes(type, 1024)) / 1024;
+  return Join("Gradients cross between machines as ", NameOf(type), ", ", bytes,
+              " bytes a number each way", type == WireType::kF32 ? "" : ", with error feedback");
+}
+
+std::string WorldOfRanks::DescribeSent() const {
+  if (link_ == nullptr) return "";
+  return Join(DescribeBytes(link_->sent_bytes()), " (", DescribeBytes(link_->plain_bytes()),
+              " as f32)");
 }
 
 bool WorldOfRanks::AllReduceByMpi(std::span<float> values) {

@@ -22,6 +22,7 @@ SnapshotFormat FormatOf(const caffe::SolverParameter& solver) {
 
 std::string Solver::Snapshot() {
   CatchUp();
+  if (before_snapshot_) before_snapshot_();
   const WeightAverage::Scope raw(average_.get(), false);  // a signal may ask during a test
   const std::string broken = FirstNonFiniteParam();
   if (!broken.empty()) {

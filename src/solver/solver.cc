@@ -47,6 +47,7 @@ Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device
       observer_(observer),
       signals_(options.signals),
       group_(options.group),
+      before_snapshot_(options.before_snapshot),
       replica_(ReplicaOf(options)),
       params_(device, GradientMemory(options, device)),
       rule_(MakeStepRule(spec)),

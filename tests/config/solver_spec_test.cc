@@ -333,5 +333,16 @@ TEST_F(SolverSpecTest, WithAListAllErrorsAreToldAtOnce) {
   EXPECT_EQ(solver.tests[1].net, nullptr);
 }
 
+TEST_F(SolverSpecTest, RefusesFormsInWhichGradientsDoNotTravel) {
+  for (const char* type : {"FLOAT", "FLOAT16", "BFLOAT16"}) {
+    Load(std::string("net: 'net.prototxt' exchange_type: ") + type + kRest);
+  }
+  EXPECT_EQ(RestRefusal("exchange_type: DOUBLE" + std::string(kRest)),
+            "s.prototxt:2:1: exchange_type is DOUBLE; gradients travel as FLOAT, FLOAT16 or "
+            "BFLOAT16");
+  EXPECT_THAT(RestRefusal("exchange_type: FLOAT16 virtual_ranks: 4" + std::string(kRest)),
+              StartsWith("s.prototxt:2:1: exchange_type is FLOAT16 and virtual_ranks 4: "));
+}
+
 }  // namespace
 }  // namespace trainer

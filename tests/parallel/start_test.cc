@@ -93,6 +93,7 @@ TEST(NodeMapTest, JoinsTheRanksOfAMachine) {
 TEST(NodeMapTest, SendsCardsAsBytes) {
   const RankCard card = FromBytes(ToBytes(OwnCard()));
   EXPECT_STREQ(card.machine, OwnCard().machine);
+  EXPECT_STREQ(card.computer, OwnCard().computer);
   EXPECT_EQ(card.process, OwnCard().process);
 }
 

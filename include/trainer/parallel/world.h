@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "trainer/base/replica_group.h"
+#include "trainer/parallel/wire_type.h"
 
 namespace trainer {
 
@@ -31,6 +32,30 @@ class World {
   virtual std::string Describe() const = 0;
   // A sentence when ranks share too few cores; else "".
   virtual const std::string& warning() const = 0;
+  // How many ranks this rank's machine has, and its number among them, also where they cannot share
+  // memory: what their GPUs go by.
+  struct Locals {
+    int local = 0, count = 1;
+    std::string machine;  // equal for the ranks of one, and for no others
+  };
+  virtual const Locals& locals() const = 0;
+
+  // The form of gradients between machines from here on: all ranks call it at the same point of
+  // their calls of the group. Without effect on one machine, where sums are made in the memory that
+  // gradients lie in. Returns a sentence for the log.
+  virtual std::string SetWire(WireType type) = 0;
+  // Bytes of gradients that this rank has sent to other machines since SetWire, for the log: "12.5
+  // MiB (24.2 MiB as f32)"; "" on one machine.
+  virtual std::string DescribeSent() const = 0;
+  // What rounding has taken from gradients is forgotten. For all ranks at once, while no sum is
+  // under way.
+  virtual void ForgetResiduals() = 0;
+
+  // For a group that gathers gradients elsewhere and hands them on: neighbours are best joined to
+  // so many numbers, and Poll goes on with the sums that have begun.
+  virtual size_t bucket_floats() const = 0;
+  virtual void Poll() = 0;
+
   // MPI's own sum, to compare with; false where there is no MPI.
   virtual bool AllReduceByMpi(std::span<float> values) = 0;
   // Returns when all ranks have called it: what they had to do is done. Without it LeaveWorld (see

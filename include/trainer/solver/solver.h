@@ -2,6 +2,7 @@
 // The training loop: nets, schedules, tests, snapshots. What a step does is its step rule's
 // (trainer/steps).
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,8 +27,12 @@ struct TrainOptions {
   // false: the run writes no file: no snapshot, whose folder is left alone, and nothing of layers.
   bool saves = true;
   // How this replica reaches those that train the same model; null: the run is alone. Each replica
-  // makes a solver with the same files and options, and calls it alike.
+  // makes a solver with the same files and options, and calls it alike. Gradients are those of the
+  // solver's device: for one that RunsLater, the group takes them from its memory (gpu_group.h).
   ReplicaGroup* group = nullptr;
+  // Called by each replica before a snapshot, while no sum is under way: what a resumed run would
+  // not have, this one must not have from here on either.
+  std::function<void()> before_snapshot;
 };
 
 // The rank and number of replicas that the options tell.
@@ -143,6 +148,7 @@ class Solver {
   Observer& observer_;
   SignalWatch* signals_;
   ReplicaGroup* group_;  // null for a run alone
+  std::function<void()> before_snapshot_;
   Replica replica_;
   ParamStore params_;
   std::unique_ptr<Net> train_net_;
