@@ -1,5 +1,6 @@
 #include "trainer/backend/gpu.h"
 
+#include "trainer/backend/gpu_group.h"
 #include "trainer/base/error.h"
 
 namespace trainer {
@@ -9,7 +10,7 @@ constexpr const char* kNotBuilt =
     "this build has no CUDA; build it with -DTRAINER_CUDA=ON where nvcc is";
 
 GpuBackend& Registered() {
-  static GpuBackend backend = {nullptr, nullptr};
+  static GpuBackend backend;
   return backend;
 }
 
@@ -27,6 +28,24 @@ GpuSupport FindGpus() {
 std::unique_ptr<Device> MakeGpuDevice(const GpuOptions& options) {
   if (Registered().make != nullptr) return Registered().make(options);
   throw Error(ErrorCode::kUnavailable, kNotBuilt);
+}
+
+std::vector<std::string> ListGpus() {
+  return Registered().list == nullptr ? std::vector<std::string>() : Registered().list();
+}
+
+std::unique_ptr<ReplicaGroup> MakeStagedGroup(const Device& device,
+                                              const GpuGroupOptions& options) {
+  if (Registered().make_staged_group == nullptr) {
+    throw Error(ErrorCode::kUnavailable, kNotBuilt);
+  }
+  return Registered().make_staged_group(device, options);
+}
+
+std::unique_ptr<ReplicaGroup> MakeNcclGroup(const Device& device, const GpuGroupOptions& options,
+                                            std::string* note) {
+  if (Registered().make_nccl_group == nullptr) throw Error(ErrorCode::kUnavailable, kNotBuilt);
+  return Registered().make_nccl_group(device, options, note);
 }
 
 }  // namespace trainer

@@ -142,6 +142,24 @@ TEST_F(MemoryTest, RefusesCopiesOutsideOfAllocationsAndOfTheWrongKind) {
   EXPECT_EQ(copy(device.data() + 50, host.data(), 50, cuda::kHostToDevice), 0);
 }
 
+// A copy to memory that is not page-locked waits; to registered memory it comes later.
+TEST_F(MemoryTest, RegistersMemoryThatComesFromElsewhere) {
+  std::vector<int> host(64);
+  const OnDevice<int> device(64);
+  ASSERT_EQ(Cuda().HostRegister(host.data(), 256, cuda::kHostRegisterPortable), 0);
+  EXPECT_EQ(Cuda().HostRegister(host.data() + 60, 4, 0), 1);
+  EXPECT_EQ(Cuda().FreeHost(host.data()), 1);
+  EXPECT_THAT(Problems(), SizeIs(2));
+  Cuda().MemsetAsync(device.data(), 0, device.bytes(), stream_);
+  host.assign(64, 7);
+  ASSERT_EQ(Cuda().MemcpyAsync(host.data(), device.data(), 256, cuda::kDeviceToHost, stream_), 0);
+  EXPECT_EQ(host[0], 7);
+  Cuda().StreamSynchronize(stream_);
+  EXPECT_EQ(host[0], 0);
+  EXPECT_EQ(Cuda().HostUnregister(host.data()), 0);
+  EXPECT_EQ(Cuda().HostUnregister(host.data()), 1);
+}
+
 TEST_F(MemoryTest, RefusesToFreeTwiceOrWhatIsNotAnAllocation) {
   void* memory = nullptr;
   ASSERT_EQ(Cuda().Malloc(&memory, 100), 0);

@@ -11,6 +11,8 @@
 
 namespace trainer {
 
+class ReplicaGroup;
+
 struct GpuInfo {
   int id = 0;
   std::string name, pci_bus;  // "NVIDIA H200", "0000:1b:00.0"
@@ -26,7 +28,9 @@ struct GpuSupport {
   bool built = false;                // with the code for GPUs
   std::string architectures;         // that the kernels are compiled for: "75 80 86 89 90a, PTX"
   int driver = 0, runtime = 0;       // 1000 * major + 10 * minor; 0: there is none
-  std::string cublas, cudnn;         // "13.1.0 in /usr/lib/...", empty where it was not found
+  // "13.1.0 in /usr/lib/...", empty where it was not found. NCCL is for several GPUs only, and
+  // nothing is missing without it.
+  std::string cublas, cudnn, nccl;
   std::vector<std::string> missing;  // one sentence each, with what to do
   std::vector<GpuInfo> gpus;
 };
@@ -41,10 +45,18 @@ struct GpuOptions {
 // Throws kUnavailable where the GPU cannot be used: what is missing, or which GPUs there are.
 std::unique_ptr<Device> MakeGpuDevice(const GpuOptions& options);
 
-// How src/backend/cuda enters a program, by a static object; a build without it has none.
+// How src/backend/cuda enters a program, by a static object; a build without it has none. The
+// functions are those of this header and of gpu_group.h.
+struct GpuGroupOptions;
 struct GpuBackend {
-  GpuSupport (*find)();
-  std::unique_ptr<Device> (*make)(const GpuOptions& options);
+  GpuSupport (*find)() = nullptr;
+  std::unique_ptr<Device> (*make)(const GpuOptions& options) = nullptr;
+  std::vector<std::string> (*list)() = nullptr;
+  std::unique_ptr<ReplicaGroup> (*make_staged_group)(const Device& device,
+                                                     const GpuGroupOptions& options) = nullptr;
+  std::unique_ptr<ReplicaGroup> (*make_nccl_group)(const Device& device,
+                                                   const GpuGroupOptions& options,
+                                                   std::string* note) = nullptr;
 };
 void SetGpuBackend(const GpuBackend& backend);
 

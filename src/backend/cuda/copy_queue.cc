@@ -1,74 +1,40 @@
 #include "cuda/copy_queue.h"
 
-#include "cuda/cuda_device.h"
-#include "cuda/errors.h"
+#include "cuda/order.h"
 
 namespace trainer::cuda {
 namespace {
 
-// An event, for order alone.
-class Mark {
- public:
-  Mark() {
-    Check(GetRuntime()->EventCreateWithFlags(&event_, kEventDisableTiming),
-          "making an event (cudaEventCreate)");
-  }
-  ~Mark() { GetRuntime()->EventDestroy(event_); }
-  Mark(const Mark&) = delete;
-  Mark& operator=(const Mark&) = delete;
-
-  // Behind what `stream` was given so far.
-  void Set(Stream stream) {
-    Check(GetRuntime()->EventRecord(event_, stream), "marking a queue (cudaEventRecord)");
-  }
-  void MakeWait(Stream stream) {
-    Check(GetRuntime()->StreamWaitEvent(stream, event_, 0),
-          "making a queue wait (cudaStreamWaitEvent)");
-  }
-  int Wait() { return GetRuntime()->EventSynchronize(event_); }
-
- private:
-  Event event_ = nullptr;
-};
-
 class CopyStream final : public CopyQueue {
  public:
-  explicit CopyStream(const CudaDevice& device) : device_(device) {
-    device_.Use();
-    Check(GetRuntime()->StreamCreateWithFlags(&stream_, kStreamNonBlocking),
-          "making a queue of copies (cudaStreamCreate)");
-  }
-  ~CopyStream() override {
-    GetRuntime()->StreamSynchronize(stream_);
-    GetRuntime()->StreamDestroy(stream_);
-  }
+  explicit CopyStream(const CudaDevice& device) : device_(device) {}
 
   void CopyToDevice(void* to, const void* host, size_t bytes) override {
     if (bytes == 0) return;
     device_.Use();
-    Check(GetRuntime()->MemcpyAsync(to, host, bytes, kHostToDevice, stream_),
+    Check(GetRuntime()->MemcpyAsync(to, host, bytes, kHostToDevice, stream_.get()),
           "copying a batch to it (cudaMemcpyAsync)");
   }
   void ComputeAfterCopies() override {
     device_.Use();
-    copied_.Set(stream_);
+    copied_.Set(stream_.get());
     copied_.MakeWait(device_.stream());
   }
   void CopyAfterComputations() override {
     device_.Use();
     computed_.Set(device_.stream());
-    computed_.MakeWait(stream_);
+    computed_.MakeWait(stream_.get());
   }
   void WaitForCopies() override {
     device_.Use();
-    Check(GetRuntime()->StreamSynchronize(stream_),
+    Check(GetRuntime()->StreamSynchronize(stream_.get()),
           "waiting for copies of batches (cudaStreamSynchronize)");
   }
 
  private:
   const CudaDevice& device_;
-  Stream stream_ = nullptr;
   Mark copied_, computed_;
+  OwnStream stream_{"making a queue of copies (cudaStreamCreate)"};
 };
 
 class Read final : public HostRead {

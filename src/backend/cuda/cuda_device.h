@@ -77,5 +77,6 @@ class CudaDevice final : public Device {
 // What gpu.h declares, where there is a runtime.
 GpuSupport FindAll();
 std::unique_ptr<Device> MakeOne(const GpuOptions& options);
+std::vector<std::string> ListAll();
 
 }  // namespace trainer::cuda

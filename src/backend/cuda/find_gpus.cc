@@ -6,6 +6,7 @@
 #include "cuda/cuda_device.h"
 #include "cuda/errors.h"
 #include "cuda/libraries.h"
+#include "cuda/nccl.h"
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
 
@@ -45,6 +46,11 @@ int Attribute(int id, int attribute) {
   return value;
 }
 
+std::string PciBusOf(int id) {
+  char text[256] = "";
+  return GetRuntime()->DeviceGetPciBusId(text, sizeof(text), id) == kSuccess ? text : "";
+}
+
 // What can be told without using it.
 GpuInfo Describe(int id) {
   GpuInfo gpu;
@@ -53,8 +59,7 @@ GpuInfo Describe(int id) {
   if (GetRuntime()->DeviceGetName(text, sizeof(text), id) == kSuccess) {
     gpu.name = EscapeControl(text);
   }
-  text[0] = '\0';
-  if (GetRuntime()->DeviceGetPciBusId(text, sizeof(text), id) == kSuccess) gpu.pci_bus = text;
+  gpu.pci_bus = PciBusOf(id);
   gpu.major = Attribute(id, kAttributeComputeCapabilityMajor);
   gpu.minor = Attribute(id, kAttributeComputeCapabilityMinor);
   gpu.multiprocessors = Attribute(id, kAttributeMultiProcessorCount);
@@ -151,8 +156,20 @@ GpuSupport FindAll() {
   const Libraries libraries = OpenLibraries();
   support.cublas = libraries.cublas;
   support.cudnn = libraries.cudnn;
+  if (!OpenNccl(&support.nccl).empty()) support.nccl.clear();
   for (const std::string& sentence : libraries.missing) support.missing.push_back(sentence);
   return support;
+}
+
+std::vector<std::string> ListAll() {
+  int count = 0;
+  if (GetRuntime()->GetDeviceCount(&count) != kSuccess) {
+    GetRuntime()->GetLastError();
+    return {};
+  }
+  std::vector<std::string> gpus;
+  for (int id = 0; id < count; ++id) gpus.push_back(PciBusOf(id));
+  return gpus;
 }
 
 std::unique_ptr<Device> MakeOne(const GpuOptions& options) {

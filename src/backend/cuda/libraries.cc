@@ -9,6 +9,7 @@
 
 #include "cuda/cublas_lt.h"
 #include "cuda/cudnn.h"
+#include "cuda/nccl.h"
 #include "trainer/base/text.h"
 
 namespace trainer::cuda {
@@ -17,6 +18,7 @@ namespace {
 struct Tables {
   const CublasLt* cublas_lt = nullptr;
   const Cudnn* cudnn = nullptr;
+  const Nccl* nccl = nullptr;
 };
 Tables& All() {
   static Tables tables;
@@ -142,6 +144,20 @@ const Cudnn* LoadCudnn(OpenedLibrary& library) {
   LOAD(FindConvolutionBackwardFilterAlgorithmEx);
   LOAD(GetConvolutionBackwardFilterWorkspaceSize);
   LOAD(ConvolutionBackwardFilter);
+  return library.problem.empty() ? &table : nullptr;
+}
+
+const Nccl* LoadNccl(OpenedLibrary& library) {
+  static Nccl table;
+  Symbols symbols(library, "nccl");
+  LOAD(GetVersion);
+  LOAD(GetErrorString);
+  LOAD(GetUniqueId);
+  LOAD(CommInitRank);
+  LOAD(CommDestroy);
+  LOAD(CommAbort);
+  LOAD(CommGetAsyncError);
+  LOAD(AllReduce);
 #undef LOAD
   return library.problem.empty() ? &table : nullptr;
 }
@@ -168,12 +184,28 @@ LibraryKind CudnnKind() {
               "nvidia-cudnn-cu13')"};
 }
 
-// cuBLASLt first: parts of cuDNN need it, and find it when it is open.
-Libraries Open() {
-  const std::vector<std::string> folders = LibraryFolders([](const char* name) {
+LibraryKind NcclKind() {
+  return {.title = "NCCL 2",
+          .names = {"libnccl.so.2"},
+          .version_call = "ncclGetVersion",
+          .majors = {2},
+          .without = "Until then the host sums gradients of several GPUs",
+          .install =
+              "install it (Debian's package libnccl2 of NVIDIA, or 'pip install "
+              "nvidia-nccl-cu13')",
+          .version_by_pointer = true};
+}
+
+std::vector<std::string> UsualFolders() {
+  return LibraryFolders([](const char* name) {
     const char* value = std::getenv(name);
     return std::string(value == nullptr ? "" : value);
   });
+}
+
+// cuBLASLt first: parts of cuDNN need it, and find it when it is open.
+Libraries Open() {
+  const std::vector<std::string> folders = UsualFolders();
   Libraries libraries;
   OpenedLibrary lt = OpenLibrary(CublasLtKind(), folders);
   if (lt.handle != nullptr) All().cublas_lt = LoadCublasLt(lt);
@@ -187,6 +219,13 @@ Libraries Open() {
   return libraries;
 }
 
+size_t VersionBy(void* call, bool by_pointer) {
+  if (!by_pointer) return reinterpret_cast<size_t (*)()>(call)();
+  int version = 0;
+  reinterpret_cast<int (*)(int*)>(call)(&version);
+  return static_cast<size_t>(version);
+}
+
 }  // namespace
 
 OpenedLibrary OpenLibrary(const LibraryKind& kind, const std::vector<std::string>& folders) {
@@ -197,13 +236,13 @@ OpenedLibrary OpenLibrary(const LibraryKind& kind, const std::vector<std::string
     library.problem = NotFound(kind, broken);
     return library;
   }
-  const auto version_of = reinterpret_cast<size_t (*)()>(dlsym(handle, kind.version_call.c_str()));
-  if (version_of == nullptr) {
+  void* const version_call = dlsym(handle, kind.version_call.c_str());
+  if (version_call == nullptr) {
     library.problem = Join(kind.title, ": ", FolderOf(handle), " holds a library of that name ",
                            "without ", kind.version_call, WhatToDo(kind));
     return library;
   }
-  const size_t version = version_of();
+  const size_t version = VersionBy(version_call, kind.version_by_pointer);
   library.description = Join(VersionText(version), " in ", FolderOf(handle));
   if (std::ranges::find(kind.majors, version / 10000) == kind.majors.end()) {
     library.problem = Join(kind.title, " is needed, and what was found is version ",
@@ -226,6 +265,23 @@ Libraries OpenLibraries() {
   static const Libraries libraries = Open();
   return libraries;
 }
+
+std::string OpenNccl(std::string* description) {
+  if (!GetRuntime()->linked) {
+    *description = "emulated";
+    return All().nccl != nullptr ? "" : NotFound(NcclKind(), "");
+  }
+  static OpenedLibrary library = [] {
+    OpenedLibrary opened = OpenLibrary(NcclKind(), UsualFolders());
+    if (opened.handle != nullptr) All().nccl = LoadNccl(opened);
+    return opened;
+  }();
+  *description = library.description;
+  return library.problem;
+}
+
+const Nccl* GetNccl() { return All().nccl; }
+void SetNccl(const Nccl* table) { All().nccl = table; }
 
 const CublasLt* GetCublasLt() { return All().cublas_lt; }
 const Cudnn* GetCudnn() { return All().cudnn; }

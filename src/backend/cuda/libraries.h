@@ -24,11 +24,12 @@ std::vector<std::string> LibraryFolders(const std::function<std::string(const ch
 
 // How a library is found and judged.
 struct LibraryKind {
-  std::string title;               // "cuDNN 9"
-  std::vector<std::string> names;  // "libcudnn.so.9", the best first
-  std::string version_call;        // returns 10000 * major + 100 * minor + patch
-  std::vector<size_t> majors;      // those that will do
-  std::string without, install;    // the end of the sentence where it is missing
+  std::string title;                // "cuDNN 9"
+  std::vector<std::string> names;   // "libcudnn.so.9", the best first
+  std::string version_call;         // returns 10000 * major + 100 * minor + patch
+  std::vector<size_t> majors;       // those that will do
+  std::string without, install;     // the end of the sentence where it is missing
+  bool version_by_pointer = false;  // version_call writes it to an int, as NCCL's does
 };
 
 // A library that was opened, or in `problem` why not. It stays open for good.

@@ -8,6 +8,7 @@
 
 #include "cuda/cublas_lt.h"
 #include "cuda/cudnn.h"
+#include "cuda/nccl.h"
 #include "cuda/runtime.h"
 
 // The legacy calls of cuDNN 9 are marked as deprecated.
@@ -15,6 +16,10 @@
 #if __has_include(<cudnn.h>)
 #include <cudnn.h>
 #define TRAINER_HAS_CUDNN_HEADER 1
+#endif
+#if __has_include(<nccl.h>)
+#include <nccl.h>
+#define TRAINER_HAS_NCCL_HEADER 1
 #endif
 
 namespace trainer::cuda {
@@ -27,9 +32,12 @@ consteval bool Alike() {
   if constexpr (std::is_void_v<A> || std::is_void_v<B>) {
     return false;
   } else {
+    // Structures by value, of plain bytes.
+    constexpr bool kStructs = std::is_class_v<A> && std::is_class_v<B> && sizeof(A) == sizeof(B) &&
+                              std::is_trivially_copyable_v<A> && std::is_trivially_copyable_v<B>;
     constexpr bool kNumbers =
         (std::is_enum_v<A> || std::is_integral_v<A>)&&(std::is_enum_v<B> || std::is_integral_v<B>);
-    return kNumbers && sizeof(A) == sizeof(B);
+    return kStructs || (kNumbers && sizeof(A) == sizeof(B));
   }
 }
 
@@ -75,6 +83,7 @@ SAME_NUMBER(kDeviceToDevice, cudaMemcpyDeviceToDevice);
 SAME_NUMBER(kStreamNonBlocking, cudaStreamNonBlocking);
 SAME_NUMBER(kEventDisableTiming, cudaEventDisableTiming);
 SAME_NUMBER(kHostAllocPortable, cudaHostAllocPortable);
+SAME_NUMBER(kHostRegisterPortable, cudaHostRegisterPortable);
 SAME_NUMBER(kCaptureThreadLocal, cudaStreamCaptureModeThreadLocal);
 SAME_NUMBER(kAttributeClockRate, cudaDevAttrClockRate);
 SAME_NUMBER(kAttributeMultiProcessorCount, cudaDevAttrMultiProcessorCount);
@@ -207,6 +216,28 @@ SAME_DNN(GetConvolutionBackwardFilterAlgorithm_v7);
 SAME_DNN(FindConvolutionBackwardFilterAlgorithmEx);
 SAME_DNN(GetConvolutionBackwardFilterWorkspaceSize);
 SAME_DNN(ConvolutionBackwardFilter);
+#endif
+
+#ifdef TRAINER_HAS_NCCL_HEADER
+SAME_NUMBER(nccl::kSuccess, ncclSuccess);
+SAME_NUMBER(nccl::kUnhandledCudaError, ncclUnhandledCudaError);
+SAME_NUMBER(nccl::kSystemError, ncclSystemError);
+SAME_NUMBER(nccl::kInternalError, ncclInternalError);
+SAME_NUMBER(nccl::kInvalidArgument, ncclInvalidArgument);
+SAME_NUMBER(nccl::kInvalidUsage, ncclInvalidUsage);
+SAME_NUMBER(nccl::kRemoteError, ncclRemoteError);
+SAME_NUMBER(nccl::kInProgress, ncclInProgress);
+SAME_NUMBER(nccl::kFloat32, ncclFloat32);
+SAME_NUMBER(nccl::kSum, ncclSum);
+SAME_NUMBER(sizeof(nccl::UniqueId), NCCL_UNIQUE_ID_BYTES);
+SAME_CALL(Nccl, nccl, GetVersion);
+SAME_CALL(Nccl, nccl, GetErrorString);
+SAME_CALL(Nccl, nccl, GetUniqueId);
+SAME_CALL(Nccl, nccl, CommInitRank);
+SAME_CALL(Nccl, nccl, CommDestroy);
+SAME_CALL(Nccl, nccl, CommAbort);
+SAME_CALL(Nccl, nccl, CommGetAsyncError);
+SAME_CALL(Nccl, nccl, AllReduce);
 #endif
 
 }  // namespace

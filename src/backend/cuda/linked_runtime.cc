@@ -59,6 +59,8 @@ Runtime Linked() {
   r.Free = AsInt<cudaFree>::Call;
   r.HostAlloc = AsInt<static_cast<cudaError_t (*)(void**, size_t, unsigned)>(cudaHostAlloc)>::Call;
   r.FreeHost = AsInt<cudaFreeHost>::Call;
+  r.HostRegister = AsInt<cudaHostRegister>::Call;
+  r.HostUnregister = AsInt<cudaHostUnregister>::Call;
   r.MemcpyAsync = AsInt<cudaMemcpyAsync>::Call;
   r.MemsetAsync = AsInt<cudaMemsetAsync>::Call;
   r.StreamCreateWithFlags = AsInt<cudaStreamCreateWithFlags>::Call;

@@ -2,6 +2,7 @@
 
 #include "cuda/cuda_device.h"
 #include "cuda/errors.h"
+#include "cuda/gradient_group.h"
 
 namespace trainer::cuda {
 namespace {
@@ -22,7 +23,12 @@ const Runtime* GetRuntime() { return Registered(); }
 
 void SetRuntime(const Runtime* runtime) {
   Registered() = runtime;
-  SetGpuBackend(runtime == nullptr ? GpuBackend{nullptr, nullptr} : GpuBackend{FindAll, MakeOne});
+  if (runtime == nullptr) return SetGpuBackend({});
+  SetGpuBackend({.find = FindAll,
+                 .make = MakeOne,
+                 .list = ListAll,
+                 .make_staged_group = MakeStaged,
+                 .make_nccl_group = MakeNccl});
 }
 
 void UseGpu(int id) {

@@ -31,7 +31,8 @@ inline constexpr int kSuccess = 0, kErrorInvalidValue = 1, kErrorMemoryAllocatio
 // cudaMemcpyKind
 inline constexpr int kHostToHost = 0, kHostToDevice = 1, kDeviceToHost = 2, kDeviceToDevice = 3;
 // Flags
-inline constexpr unsigned kStreamNonBlocking = 1, kEventDisableTiming = 2, kHostAllocPortable = 1;
+inline constexpr unsigned kStreamNonBlocking = 1, kEventDisableTiming = 2, kHostAllocPortable = 1,
+                          kHostRegisterPortable = 1;
 // cudaStreamCaptureMode
 inline constexpr int kCaptureThreadLocal = 1;
 // cudaDeviceAttr
@@ -66,6 +67,9 @@ struct Runtime {
   int (*Free)(void* memory);
   int (*HostAlloc)(void** memory, size_t bytes, unsigned flags);
   int (*FreeHost)(void* memory);
+  // Page-locks memory that comes from elsewhere, and lets go of it.
+  int (*HostRegister)(void* memory, size_t bytes, unsigned flags);
+  int (*HostUnregister)(void* memory);
   int (*MemcpyAsync)(void* to, const void* from, size_t bytes, int kind, Stream stream);
   int (*MemsetAsync)(void* memory, int value, size_t bytes, Stream stream);
 

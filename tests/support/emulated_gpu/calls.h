@@ -34,6 +34,8 @@ int Malloc(void** memory, size_t bytes);
 int Free(void* memory);
 int HostAlloc(void** memory, size_t bytes, unsigned flags);
 int FreeHost(void* memory);
+int HostRegister(void* memory, size_t bytes, unsigned flags);
+int HostUnregister(void* memory);
 int MemcpyAsync(void* to, const void* from, size_t bytes, int kind, Stream stream);
 int MemsetAsync(void* memory, int value, size_t bytes, Stream stream);
 

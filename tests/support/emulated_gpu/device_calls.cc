@@ -103,7 +103,7 @@ int DeviceGetPciBusId(char* name, int length, int device) {
   const Call call(CallKind::kOther);
   if (call.error() != 0) return call.error();
   if (Find(device) == nullptr) return Fail(cuda::kErrorInvalidDevice);
-  return CopyName(Join("0000:0", device + 1, ":00.0"), name, length);
+  return CopyName(Join("0000:0", device + TheOptions().first_bus, ":00.0"), name, length);
 }
 
 int MemGetInfo(size_t* free, size_t* total) {

@@ -33,6 +33,7 @@ struct DeviceOptions {
 
 struct Options {
   std::vector<DeviceOptions> devices = {DeviceOptions{}};
+  int first_bus = 1;                    // the PCI address of the first one; the others follow
   int driver = 13000, runtime = 13000;  // 0: there is none
   size_t cublas_lt_version = 130100, cudnn_version = 91900;
   // Whether the ReLU in cuDNN's fused convolution gives NaN for NaN.

@@ -137,6 +137,20 @@ void FreeHostMemory(void* address) {
   std::free(address);
 }
 
+bool RegisterHost(void* memory, size_t bytes) {
+  auto* const at = static_cast<char*>(memory);
+  const Allocation* const before = FindHost(at + bytes - 1);
+  if (FindHost(at) != nullptr || before != nullptr) return false;
+  return Get().host.emplace(Number(at), Allocation{at, bytes, -1, at, bytes, true, true}).second;
+}
+
+bool UnregisterHost(void* memory) {
+  const auto it = Get().host.find(Number(memory));
+  if (it == Get().host.end() || !it->second.registered) return false;
+  Get().host.erase(it);
+  return true;
+}
+
 bool IsDeviceAddress(const void* address) {
   return Number(address) - Number(Get().region) < kRegion;
 }

@@ -12,6 +12,7 @@ struct Allocation {
   char* mapping;  // pages around it
   size_t mapped;
   bool open;
+  bool registered = false;  // of the host: somebody else's, who page-locked it
 };
 
 // Null where the device has not as much left. Filled with 0xFF, at the end of its pages as far as
@@ -24,6 +25,10 @@ const Allocation* FindHost(const void* address);
 // `memory` must be what Allocate returned. Says what was written around it.
 void FreeDeviceMemory(void* memory);
 void FreeHostMemory(void* memory);
+// Memory of the host from elsewhere counts as page-locked from here on, and no longer. Whether none
+// of it was, or `memory` was what was registered.
+bool RegisterHost(void* memory, size_t bytes);
+bool UnregisterHost(void* memory);
 // Whether it may be an address of a device's memory, allocated or not.
 bool IsDeviceAddress(const void* address);
 // Whether host memory is mapped there that is not page-locked.

@@ -132,7 +132,7 @@ int FreeHost(void* memory) {
   if (const int refused = RefuseInCapture("cudaFreeHost")) return refused;
   if (memory == nullptr) return 0;
   const Allocation* const a = FindHost(memory);
-  if (a == nullptr || a->memory != memory) {
+  if (a == nullptr || a->memory != memory || a->registered) {
     return Fail(kInvalidValue,
                 "cudaFreeHost of what cudaHostAlloc did not return, or of freed memory");
   }
@@ -140,6 +140,28 @@ int FreeHost(void* memory) {
   ++TheCounters().synchronizations;
   FinishDevice(-1);
   FreeHostMemory(memory);
+  return Broken() != 0 ? Fail(Broken()) : 0;
+}
+
+int HostRegister(void* memory, size_t bytes, unsigned flags) {
+  const Call call(CallKind::kHostAlloc);
+  if (call.error() != 0) return call.error();
+  if (const int refused = RefuseInCapture("cudaHostRegister")) return refused;
+  if (flags > 7 || bytes == 0) return Fail(kInvalidValue, Join("cudaHostRegister: flags ", flags));
+  if (IsDeviceAddress(memory) || !RegisterHost(memory, bytes)) {
+    return Fail(kInvalidValue, "cudaHostRegister of memory that is page-locked, or of a device");
+  }
+  return 0;
+}
+
+int HostUnregister(void* memory) {
+  const Call call(CallKind::kOther);
+  if (call.Refused()) return call.error();
+  if (const int refused = RefuseInCapture("cudaHostUnregister")) return refused;
+  FinishDevice(-1);
+  if (!UnregisterHost(memory)) {
+    return Fail(kInvalidValue, "cudaHostUnregister of what was not registered");
+  }
   return Broken() != 0 ? Fail(Broken()) : 0;
 }
 

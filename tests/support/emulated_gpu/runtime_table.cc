@@ -28,6 +28,8 @@ constexpr trainer::cuda::Runtime kRuntime = {
     EMULATED_GPU_CALL(Free),
     EMULATED_GPU_CALL(HostAlloc),
     EMULATED_GPU_CALL(FreeHost),
+    EMULATED_GPU_CALL(HostRegister),
+    EMULATED_GPU_CALL(HostUnregister),
     EMULATED_GPU_CALL(MemcpyAsync),
     EMULATED_GPU_CALL(MemsetAsync),
     EMULATED_GPU_CALL(StreamCreateWithFlags),
@@ -54,6 +56,7 @@ const bool kRegistered = [] {
   trainer::cuda::SetRuntime(&kRuntime);
   trainer::cuda::SetCublasLt(&TheCublasLt());
   trainer::cuda::SetCudnn(&TheCudnn());
+  trainer::cuda::SetNccl(&TheNccl());
   hooks = {.launch = calls::Launch, .sync = Sync, .warp = Warp};
   return true;
 }();

@@ -1,6 +1,7 @@
 #include "support/emulated_gpu/stream.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "support/emulated_gpu/memory.h"
 #include "trainer/base/text.h"
@@ -24,7 +25,8 @@ Streams& Get() {
 
 bool IsBlocked(const CUstream_st& stream) {
   const Work& work = stream.queue.front();
-  return work.after != nullptr && !work.after->reached;
+  if (work.after != nullptr && !work.after->reached) return true;
+  return work.ready && !work.ready();
 }
 
 // Runs the first piece. The memory of its devices alone can be reached then.
@@ -42,6 +44,9 @@ void RunFront(CUstream_st& stream) {
   work.reached->milliseconds = Get().milliseconds;
 }
 
+// What another process keeps from running is looked at again a little later.
+void WaitForOthers() { std::this_thread::sleep_for(std::chrono::microseconds(50)); }
+
 bool RunAny() {
   std::vector<CUstream_st*> ready;
   for (auto& stream : Get().streams) {
@@ -54,7 +59,14 @@ bool RunAny() {
 
 // Runs a piece that the stream waits for, or its first one.
 void RunNeeded(CUstream_st* stream) {
-  while (IsBlocked(*stream)) stream = stream->queue.front().after->stream;
+  while (IsBlocked(*stream)) {
+    const Work& work = stream->queue.front();
+    if (work.after != nullptr && !work.after->reached) {
+      stream = work.after->stream;
+    } else {
+      WaitForOthers();
+    }
+  }
   RunFront(*stream);
 }
 
@@ -70,8 +82,8 @@ void RunUntil(CUstream_st* stream, const Done& done) {
   while (!done()) {
     if (lazy) {
       RunNeeded(stream);
-    } else {
-      RunAny();
+    } else if (!RunAny()) {
+      WaitForOthers();
     }
   }
   OpenDevices(0);

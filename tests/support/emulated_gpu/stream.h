@@ -26,10 +26,11 @@ struct Moment {
 };
 using MomentPointer = std::shared_ptr<Moment>;
 
-// A piece of what a stream does, in order: waits for a moment, runs a function or a graph, reaches
-// a moment. Any of them may be missing.
+// A piece of what a stream does, in order: waits for a moment, and for another process; runs a
+// function or a graph, reaches a moment. Any of them may be missing.
 struct Work {
   MomentPointer after = nullptr;
+  std::function<bool()> ready = nullptr;
   std::function<void()> run = nullptr;
   unsigned devices = 0;  // whose memory it uses
   MomentPointer reached = nullptr;

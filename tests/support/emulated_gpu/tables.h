@@ -3,10 +3,12 @@
 
 #include "cuda/cublas_lt.h"
 #include "cuda/cudnn.h"
+#include "cuda/nccl.h"
 
 namespace emulated_gpu {
 
 const trainer::cuda::CublasLt& TheCublasLt();
 const trainer::cuda::Cudnn& TheCudnn();
+const trainer::cuda::Nccl& TheNccl();
 
 }  // namespace emulated_gpu

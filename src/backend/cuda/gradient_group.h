@@ -1,0 +1,58 @@
+#pragma once
+// What sums of a GPU's gradients by way of the host and by NCCL share.
+
+#include <vector>
+
+#include "cuda/cuda_device.h"
+#include "trainer/backend/gpu_group.h"
+
+namespace trainer::cuda {
+
+// Joins slices to buckets, which are the same in each pass, and leaves all else to the host's
+// group. All ranks begin the same sums in the same order: that of their calls, whatever the GPUs
+// have done by then.
+class GradientGroup : public ReplicaGroup {
+ public:
+  GradientGroup(const CudaDevice& device, const GpuGroupOptions& options)
+      : device_(device), options_(options) {}
+
+  Replica replica() const final { return host().replica(); }
+  void OnReady(int slice, std::span<float> values) final;
+  void WaitFor(int slice) final;
+  void Sum(std::span<float> values) final;
+  std::vector<std::string> Gather(const std::string& own) final;
+  void Broadcast(std::span<float> values) final;
+  void NoteProgress(int iterations) final { host().NoteProgress(iterations); }
+
+ protected:
+  // Begins the sum of the last of buckets(), whose numbers are there when the computations queued
+  // so far are done.
+  virtual void Begin() = 0;
+  // Computations queued from now on see the sum of bucket `i`. Once for each, in their order, after
+  // all have begun.
+  virtual void Finish(size_t i) = 0;
+  // The host's group is going to be called.
+  virtual void BeforeHost() {}
+
+  const CudaDevice& device() const { return device_; }
+  ReplicaGroup& host() const { return *options_.host; }
+  void Poll() const { options_.poll(); }
+  // Of this pass, so far.
+  const std::vector<std::span<float>>& buckets() const { return buckets_; }
+
+ private:
+  void Flush();
+
+  const CudaDevice& device_;
+  GpuGroupOptions options_;
+  std::span<float> joined_;  // of the bucket that is not full yet
+  std::vector<std::span<float>> buckets_;
+  std::vector<size_t> bucket_of_;  // by slice
+  size_t finished_ = 0;            // buckets
+};
+
+std::unique_ptr<ReplicaGroup> MakeStaged(const Device& device, const GpuGroupOptions& options);
+std::unique_ptr<ReplicaGroup> MakeNccl(const Device& device, const GpuGroupOptions& options,
+                                       std::string* note);
+
+}  // namespace trainer::cuda

@@ -1,0 +1,61 @@
+#pragma once
+// Queues beside that of a device, and events that put them in order.
+
+#include "cuda/cuda_device.h"
+#include "cuda/errors.h"
+
+namespace trainer::cuda {
+
+// An event, for order alone. Of the GPU that the calling thread uses.
+class Mark {
+ public:
+  Mark() {
+    Check(GetRuntime()->EventCreateWithFlags(&event_, kEventDisableTiming),
+          "making an event (cudaEventCreate)");
+  }
+  ~Mark() { GetRuntime()->EventDestroy(event_); }
+  Mark(const Mark&) = delete;
+  Mark& operator=(const Mark&) = delete;
+
+  // Behind what `stream` was given so far.
+  void Set(Stream stream) {
+    Check(GetRuntime()->EventRecord(event_, stream), "marking a queue (cudaEventRecord)");
+  }
+  void MakeWait(Stream stream) {
+    Check(GetRuntime()->StreamWaitEvent(stream, event_, 0),
+          "making a queue wait (cudaStreamWaitEvent)");
+  }
+  int Wait() { return GetRuntime()->EventSynchronize(event_); }
+  // Whether the queue has come so far.
+  bool IsReached() const {
+    const int status = GetRuntime()->EventQuery(event_);
+    if (status == kSuccess) return true;
+    if (status != kErrorNotReady) Check(status, "asking for its progress (cudaEventQuery)");
+    GetRuntime()->GetLastError();  // which has it, too, and is asked after the next kernel
+    return false;
+  }
+
+ private:
+  Event event_ = nullptr;
+};
+
+// A queue of its own, which ends when its work is done. Of the GPU that the calling thread uses.
+class OwnStream {
+ public:
+  explicit OwnStream(const char* what) {
+    Check(GetRuntime()->StreamCreateWithFlags(&stream_, kStreamNonBlocking), what);
+  }
+  ~OwnStream() {
+    GetRuntime()->StreamSynchronize(stream_);
+    GetRuntime()->StreamDestroy(stream_);
+  }
+  OwnStream(const OwnStream&) = delete;
+  OwnStream& operator=(const OwnStream&) = delete;
+
+  Stream get() const { return stream_; }
+
+ private:
+  Stream stream_ = nullptr;
+};
+
+}  // namespace trainer::cuda

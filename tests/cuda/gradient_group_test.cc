@@ -1,0 +1,219 @@
+// Gradients of a GPU on their way to the other ranks and back.
+
+#include "cuda/gpu_testing.h"
+#include "trainer/backend/gpu_group.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// Two ranks that have the same numbers, so that a sum is twice a number. Notes its calls; a slice
+// is summed where it is waited for.
+class Twins : public ReplicaGroup {
+ public:
+  explicit Twins(std::pmr::memory_resource* memory = nullptr) : memory_(memory) {}
+
+  Replica replica() const override { return {0, count}; }
+  void OnReady(int slice, std::span<float> values) override {
+    calls.push_back(Join("ready ", slice));
+    if (slice == 0) slices_.clear();
+    slices_.push_back(values);
+  }
+  void WaitFor(int slice) override {
+    calls.push_back(Join("wait ", slice));
+    Double(slices_.at(static_cast<size_t>(slice)));
+  }
+  void Sum(std::span<float> values) override {
+    calls.push_back("sum");
+    Double(values);
+  }
+  std::vector<std::string> Gather(const std::string& own) override { return {own, own}; }
+  void Broadcast(std::span<float>) override {}
+  std::pmr::memory_resource* memory() override { return memory_; }
+
+  std::vector<std::string> calls;
+  int count = 2;
+
+ private:
+  void Double(std::span<float> values) const {
+    for (float& value : values) value *= static_cast<float>(count);
+  }
+
+  std::pmr::memory_resource* memory_;
+  std::vector<std::span<float>> slices_;
+};
+
+class GradientGroupTest : public EmulatedGpu {
+ protected:
+  // Slices of 16 numbers each; buckets of 32.
+  static constexpr size_t kSlice = 16, kSlices = 5;
+  static constexpr int kLast = static_cast<int>(kSlices) - 1;
+
+  GpuGroupOptions Options() {
+    return {&twins_, [this] { ++polls_; }, 2 * kSlice};
+  }
+
+  // What a backward pass does: it writes a slice, which is then ready.
+  void Backward(ReplicaGroup& group, float* gradients, float first) {
+    for (size_t i = 0; i < kSlices; ++i) {
+      const std::vector<float> values(kSlice, first + static_cast<float>(i));
+      device().CopyToDevice(gradients + i * kSlice, values.data(), kSlice * sizeof(float));
+      group.OnReady(static_cast<int>(i), {gradients + i * kSlice, kSlice});
+    }
+  }
+
+  void ExpectSums(ReplicaGroup& group, const OnDevice<float>& gradients, float first, float times) {
+    for (int i = 0; i <= kLast; ++i) group.WaitFor(i);
+    const std::vector<float> found = gradients.Read();
+    for (size_t i = 0; i < kSlices * kSlice; ++i) {
+      ASSERT_EQ(found[i], times * (first + static_cast<float>(i / kSlice))) << i;
+    }
+  }
+
+  Twins twins_{std::pmr::new_delete_resource()};
+  int polls_ = 0;
+};
+
+TEST_F(GradientGroupTest, BringsTheSumsOfTheHostBack) {
+  const OnDevice<float> gradients(device(), kSlices * kSlice);
+  for (const uint64_t seed : {1, 2, 3, 4, 5, 6}) {
+    emulated_gpu::SetSeed(seed);
+    const auto group = MakeStagedGroup(device(), Options());
+    for (const float first : {1.0f, 100.0f, -7.0f}) {
+      Backward(*group, gradients.data(), first);
+      ExpectSums(*group, gradients, first, 2);
+    }
+  }
+  EXPECT_THAT(emulated_gpu::Problems(), IsEmpty());
+}
+
+TEST_F(GradientGroupTest, StagesWhereTheHostSumsWithoutACopy) {
+  Twins twins;  // without memory of its own: the device's page-locked memory
+  GpuGroupOptions options = Options();
+  options.host = &twins;
+  const OnDevice<float> gradients(device(), kSlices * kSlice);
+  const auto group = MakeStagedGroup(device(), options);
+  Backward(*group, gradients.data(), 3);
+  ExpectSums(*group, gradients, 3, 2);
+  EXPECT_THAT(emulated_gpu::Problems(), IsEmpty());
+}
+
+// All ranks must make the same sums in the same order, whatever their GPUs have done by then.
+TEST_F(GradientGroupTest, SumsInAnOrderThatNoGpuDecides) {
+  const OnDevice<float> gradients(device(), kSlices * kSlice);
+  for (const uint64_t seed : {1, 2, 3, 4, 5, 6, 7, 8}) {
+    emulated_gpu::SetSeed(seed);
+    const auto group = MakeStagedGroup(device(), Options());
+    for (int pass = 0; pass < 3; ++pass) {
+      twins_.calls.clear();
+      Backward(*group, gradients.data(), 1);
+      float loss = 1;
+      group->Sum({&loss, 1});
+      EXPECT_EQ(loss, 2.0f);
+      group->WaitFor(0);
+      group->Sum({&loss, 1});
+      for (int i = 1; i <= kLast; ++i) group->WaitFor(i);
+      std::erase_if(twins_.calls, [](const std::string& call) { return call.starts_with("wait"); });
+      EXPECT_THAT(twins_.calls, ElementsAre("sum", "ready 0", "ready 1", "ready 2", "sum"));
+    }
+  }
+}
+
+TEST_F(GradientGroupTest, RefusesAnotherPassBeforeAllSumsWereWaitedFor) {
+  const OnDevice<float> gradients(device(), kSlices * kSlice);
+  const auto group = MakeStagedGroup(device(), Options());
+  Backward(*group, gradients.data(), 1);
+  group->WaitFor(1);
+  const auto [code, text] = ErrorOf([&] { Backward(*group, gradients.data(), 2); });
+  EXPECT_EQ(code, ErrorCode::kInternal);
+  EXPECT_THAT(text, HasSubstr("were not waited for"));
+}
+
+TEST_F(GradientGroupTest, CopiesBesideComputationsAndAllocatesOnce) {
+  const OnDevice<float> gradients(device(), kSlices * kSlice);
+  const auto group = MakeStagedGroup(device(), Options());
+  Backward(*group, gradients.data(), 1);
+  group->WaitFor(kLast);
+  device().Synchronize();
+  emulated_gpu::ResetCounters();
+  for (size_t i = 0; i < kSlices; ++i) {
+    group->OnReady(static_cast<int>(i), {gradients.data() + i * kSlice, kSlice});
+  }
+  group->WaitFor(kLast);
+  const emulated_gpu::Counters counters = emulated_gpu::Count();
+  EXPECT_EQ(counters.copies, 6);            // three buckets, down and up
+  EXPECT_EQ(counters.synchronizations, 0);  // the host asks, and goes on with sums meanwhile
+  EXPECT_EQ(counters.allocations + counters.host_allocations + counters.events, 0);
+}
+
+TEST_F(GradientGroupTest, IsSlowerWhereMemoryCannotBePageLocked) {
+  const OnDevice<float> gradients(device(), kSlices * kSlice);
+  const auto group = MakeStagedGroup(device(), Options());
+  emulated_gpu::InjectError(emulated_gpu::CallKind::kHostAlloc, 0, 2);
+  testing::internal::CaptureStderr();
+  Backward(*group, gradients.data(), 5);
+  ExpectSums(*group, gradients, 5, 2);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("cannot be page-locked"));
+}
+
+TEST_F(GradientGroupTest, LeavesTheSumsToNcclAndMeetsTheOthersBeforeItWaits) {
+  twins_.count = 1;
+  const OnDevice<float> gradients(device(), kSlices * kSlice);
+  std::string note;
+  const auto group = MakeNcclGroup(device(), Options(), &note);
+  ASSERT_NE(group, nullptr) << note;
+  EXPECT_EQ(note, "emulated");
+  for (const float first : {1.0f, 50.0f}) {
+    twins_.calls.clear();
+    Backward(*group, gradients.data(), first);
+    ExpectSums(*group, gradients, first, 1);
+    EXPECT_THAT(twins_.calls, ElementsAre("sum"));
+    twins_.calls.clear();
+    Backward(*group, gradients.data(), first);
+    float loss = 1;
+    group->Sum({&loss, 1});
+    ExpectSums(*group, gradients, first, 1);
+    EXPECT_THAT(twins_.calls, ElementsAre("sum"));
+  }
+  EXPECT_THAT(emulated_gpu::Problems(), IsEmpty());
+}
+
+TEST_F(GradientGroupTest, SaysWhyNcclCannotBeUsed) {
+  emulated_gpu::RefuseLibraryCalls("ncclCommInitRank");
+  std::string note;
+  EXPECT_EQ(MakeNcclGroup(device(), Options(), &note), nullptr);
+  EXPECT_THAT(note, HasSubstr("ncclCommInitRank failed"));
+  emulated_gpu::RefuseLibraryCalls("ncclGetUniqueId");
+  EXPECT_EQ(MakeNcclGroup(device(), Options(), &note), nullptr);
+  EXPECT_THAT(note, HasSubstr("ncclGetUniqueId failed"));
+}
+
+// A sum that fails ends the run with 82, as where a rank dies.
+TEST_F(GradientGroupTest, FindsOutThatNcclFailed) {
+  twins_.count = 1;
+  const OnDevice<float> gradients(device(), kSlices * kSlice);
+  std::string note;
+  const auto group = MakeNcclGroup(device(), Options(), &note);
+  Backward(*group, gradients.data(), 1);
+  emulated_gpu::RefuseLibraryCalls("ncclAllReduce");
+  group->WaitFor(kLast);
+  const auto [code, text] = ErrorOf([&] { Backward(*group, gradients.data(), 1); });
+  EXPECT_EQ(code, ErrorCode::kPeerLost);
+  EXPECT_THAT(text, HasSubstr("ncclAllReduce failed"));
+}
+
+TEST_F(GradientGroupTest, ListsGpusWithoutUsingThem) {
+  emulated_gpu::Options options;
+  options.devices.resize(3);
+  options.first_bus = 4;
+  emulated_gpu::Reset(options);
+  EXPECT_THAT(ListGpus(), ElementsAre("0000:04:00.0", "0000:05:00.0", "0000:06:00.0"));
+  EXPECT_EQ(emulated_gpu::Count().allocations, 0);
+}
+
+}  // namespace
+}  // namespace trainer
