@@ -65,11 +65,12 @@ class BenchComm final : public Verb {
   }
 
   int Run(const Flags& flags) override {
-    if (StartsRanks(flags)) return LaunchRanks(flags.Whole("ranks"));
+    if (const int ranks = RanksToStart(flags)) return LaunchRanks(ranks);
     World* const world = JoinRanks(flags);
     if (world == nullptr) {
       throw Error(ErrorCode::kUsage, "bench-comm needs ranks: --ranks=2, mpirun or srun");
     }
+    const std::string wire = world->SetWire(WireOf(flags).value_or(WireType::kF32));
     Table table({"size", "sum, us", "GB/s", "MPI_Allreduce, us", "ratio"});
     const size_t most = static_cast<size_t>(flags.Whole("mib")) << 20;
     for (size_t bytes = 4; bytes <= most; bytes *= bytes < (1 << 20) ? 8 : 4) {
@@ -77,7 +78,8 @@ class BenchComm final : public Verb {
     }
     world->Finish();
     if (world->group().replica().rank == 0) {
-      std::cout << world->Describe() << "\n" << table.ToString();
+      std::cout << world->Describe() << "\n"
+                << wire << (wire.empty() ? "" : "\n") << table.ToString();
     }
     return 0;
   }

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <numeric>
 
+#include "trainer/backend/gpu_group.h"
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
 
@@ -30,16 +32,35 @@ bool IsGpuNumber(const std::string& id) {
          std::ranges::all_of(id, [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
-[[noreturn]] void RefuseSeveral(const std::string& flag) {
-  throw Error(ErrorCode::kUnavailable,
-              flag + ": a run computes on one GPU; name one, such as --gpu=0");
+// The GPUs that --gpu=all stands for. Where there is none, MakeDevice says why.
+std::vector<int> AllGpus() {
+  std::vector<int> gpus(std::max<size_t>(1, ListGpus().size()));
+  std::iota(gpus.begin(), gpus.end(), 0);
+  return gpus;
 }
 
-// The GPU that --gpu=all stands for. Where there is none, MakeDevice says why.
-int OnlyGpu(const std::string& flag) {
-  const std::vector<GpuInfo> gpus = FindGpus().gpus;
-  if (gpus.size() > 1) RefuseSeveral(flag);
-  return gpus.empty() ? 0 : gpus[0].id;
+std::string WrittenFlag(const Flags& flags) { return "--gpu=" + flags.Text("gpu"); }
+
+// --tf32 and --deterministic, and the GPU where there is one.
+DeviceChoice ChoiceOf(const Flags& flags, const std::optional<int>& gpu) {
+  DeviceChoice choice;
+  choice.gpu.tf32 = flags.Switch("tf32");
+  choice.gpu.deterministic = flags.Switch("deterministic");
+  if (!gpu) return choice;
+  choice.kind = DeviceKind::kCuda;
+  choice.gpu.id = *gpu;
+  choice.flag = WrittenFlag(flags);
+  return choice;
+}
+
+bool AsksForGpu(const SolverSpec& spec) {
+  return spec.proto.has_solver_mode() && spec.proto.solver_mode() == caffe::SolverParameter::GPU;
+}
+
+// Which of the GPUs is that of a rank. One alone may be another one for each of them.
+int GpuOfRank(const std::vector<int>& gpus, const RankOnMachine& rank, const std::string& who) {
+  RequireGpusForRanks(static_cast<int>(gpus.size()), rank.count, rank.share_gpu, who);
+  return gpus[static_cast<size_t>(rank.local) % gpus.size()];
 }
 
 void TakeMath(const Flags& flags, const NetSpec* net, DeviceChoice* choice) {
@@ -74,33 +95,50 @@ std::vector<Flag> WithDeviceFlags(std::vector<Flag> flags) {
 Flag GpuFlag() {
   return {.name = "gpu",
           .value = "ID",
-          .help = "compute on this GPU: 0, or all where there is only one"};
+          .help =
+              "compute on this GPU: 0, or all where there is only one; 'train' takes several, "
+              "0,1 or all, with a rank for each"};
+}
+
+std::optional<std::vector<int>> GpusOf(const Flags& flags) {
+  if (!flags.Has("gpu")) return std::nullopt;
+  if (flags.Text("gpu") == "all") return AllGpus();
+  const std::vector<std::string> ids = flags.List("gpu");
+  if (ids.empty() || !std::ranges::all_of(ids, IsGpuNumber)) {
+    throw Error(ErrorCode::kUsage,
+                WrittenFlag(flags) + ": give the number of a GPU, such as 0, or all");
+  }
+  std::vector<int> gpus;
+  for (const std::string& id : ids) {
+    if (std::ranges::find(gpus, std::stoi(id)) != gpus.end()) {
+      throw Error(ErrorCode::kUsage, Join(WrittenFlag(flags), ": GPU ", id, " is named twice"));
+    }
+    gpus.push_back(std::stoi(id));
+  }
+  return gpus;
 }
 
 std::optional<int> GpuOf(const Flags& flags) {
-  if (!flags.Has("gpu")) return std::nullopt;
-  const std::string& text = flags.Text("gpu");
-  const std::string flag = "--gpu=" + text;
-  if (text == "all") return OnlyGpu(flag);
-  const std::vector<std::string> ids = flags.List("gpu");
-  if (ids.empty() || !std::ranges::all_of(ids, IsGpuNumber)) {
-    throw Error(ErrorCode::kUsage, flag + ": give the number of a GPU, such as 0, or all");
+  const std::optional<std::vector<int>> gpus = GpusOf(flags);
+  if (!gpus) return std::nullopt;
+  if (gpus->size() > 1) {
+    throw Error(
+        ErrorCode::kUnavailable,
+        WrittenFlag(flags) + ": only 'train' computes on several GPUs; name one, such as --gpu=0");
   }
-  if (ids.size() > 1) RefuseSeveral(flag);
-  return std::stoi(ids[0]);
+  return gpus->front();
 }
 
-DeviceChoice ChooseDevice(const Flags& flags) {
-  DeviceChoice choice;
-  choice.gpu.tf32 = flags.Switch("tf32");
-  choice.gpu.deterministic = flags.Switch("deterministic");
-  const std::optional<int> gpu = GpuOf(flags);
-  if (!gpu) return choice;
-  choice.kind = DeviceKind::kCuda;
-  choice.gpu.id = *gpu;
-  choice.flag = "--gpu=" + flags.Text("gpu");
-  return choice;
+void RequireGpusForRanks(int gpus, int ranks, bool share_gpu, const std::string& who) {
+  if (gpus == 1 || gpus == ranks || (share_gpu && ranks > gpus)) return;
+  throw Error(
+      ErrorCode::kUsage,
+      Join(who, ": ", gpus, " GPUs and ", ranks, ranks == 1 ? " rank" : " ranks",
+           " on this machine; each rank computes on a GPU of its own: name as many GPUs as ranks",
+           ranks > gpus ? ", or let ranks share them with --share_gpu" : ""));
 }
+
+DeviceChoice ChooseDevice(const Flags& flags) { return ChoiceOf(flags, GpuOf(flags)); }
 
 DeviceChoice ChooseDevice(const Flags& flags, const NetSpec& net) {
   DeviceChoice choice = ChooseDevice(flags);
@@ -108,13 +146,17 @@ DeviceChoice ChooseDevice(const Flags& flags, const NetSpec& net) {
   return choice;
 }
 
-DeviceChoice ChooseDevice(const Flags& flags, const SolverSpec& spec) {
-  DeviceChoice choice = ChooseDevice(flags);
-  const bool asks =
-      spec.proto.has_solver_mode() && spec.proto.solver_mode() == caffe::SolverParameter::GPU;
-  if (choice.kind == DeviceKind::kCpu && asks) {
+DeviceChoice ChooseDevice(const Flags& flags, const SolverSpec& spec, const RankOnMachine& rank) {
+  std::optional<int> gpu;
+  if (const auto gpus = GpusOf(flags)) {
+    gpu = rank.count == 0 ? GpuOf(flags) : GpuOfRank(*gpus, rank, WrittenFlag(flags));
+  }
+  DeviceChoice choice = ChoiceOf(flags, gpu);
+  if (choice.kind == DeviceKind::kCpu && AsksForGpu(spec)) {
     choice.kind = DeviceKind::kCuda;
-    choice.gpu.id = spec.proto.device_id();
+    choice.gpu.id = rank.count <= 1 || spec.proto.has_device_id()
+                        ? spec.proto.device_id()
+                        : GpuOfRank(AllGpus(), rank, "solver_mode is GPU");
     choice.where = spec.Where("solver_mode");
     if (choice.gpu.id < 0) {
       spec.Fail("device_id", Join("device_id is ", choice.gpu.id, "; GPUs are counted from 0"));

@@ -112,6 +112,7 @@ void Print(const Device& cpu, const GpuSupport& support) {
              support.architectures.empty() ? "" : ", code for ", support.architectures));
     Lines::Add("cuBLAS", OrNone(support.cublas));
     Lines::Add("cuDNN", OrNone(support.cudnn));
+    Lines::Add("NCCL", OrNone(support.nccl));
   }
   for (const std::string& missing : support.missing) {
     Lines::Add(support.built ? "missing" : "CUDA", missing);
@@ -136,6 +137,7 @@ Json ToJson(const Device& cpu, const GpuSupport& support) {
                        .Set("runtime", CudaVersion(support.runtime))
                        .Set("cublas", support.cublas)
                        .Set("cudnn", support.cudnn)
+                       .Set("nccl", support.nccl)
                        .Set("missing", std::move(missing)))
       .Set("gpus", std::move(gpus));
 }

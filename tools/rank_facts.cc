@@ -76,18 +76,17 @@ std::string Texts(const SolverSpec& spec) {
 
 }  // namespace
 
-void RequireEqualRanks(World& world, const SolverSpec& spec, const Device& device) {
-  if (device.kind() != DeviceKind::kCpu) {
-    throw Error(ErrorCode::kUnavailable,
-                "several ranks compute on the CPU alone in this build; leave out --gpu, or train "
-                "with one rank");
-  }
-  RequireAgreement(world.group(), world.names(),
-                   {{"the program", Program()},
-                    {"the solver and its nets", Texts(spec)},
-                    {"the data", Data(spec)},
-                    {"the number of threads", Join(AvailableThreads())},
-                    {"the processor", device.Describe()}});
+void RequireEqualRanks(World& world, const SolverSpec& spec, const Device& device,
+                       const GpuOptions& gpu) {
+  RequireAgreement(
+      world.group(), world.names(),
+      {{"the program", Program()},
+       {"the solver and its nets", Texts(spec)},
+       {"the data", Data(spec)},
+       {"the number of threads", Join(AvailableThreads())},
+       {device.kind() == DeviceKind::kCpu ? "the processor" : "the GPU", device.Describe()},
+       {"--tf32", gpu.tf32 ? "--tf32" : "--notf32"},
+       {"--deterministic", gpu.deterministic ? "--deterministic" : "--nodeterministic"}});
 }
 
 }  // namespace trainer

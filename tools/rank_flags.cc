@@ -8,7 +8,6 @@
 #include "trainer/base/log.h"
 #include "trainer/base/text.h"
 #include "trainer/parallel/environment.h"
-#include "trainer/parallel/launch.h"
 
 namespace trainer {
 
@@ -37,7 +36,12 @@ std::vector<Flag> RankFlags() {
            .value = "SECONDS",
            .fallback = "60",
            .help = "warn of a rank that has been silent for so long",
-           .min = 1}};
+           .min = 1},
+          {.name = "exchange_type",
+           .value = "TYPE",
+           .help = "f32, f16 or bf16: the form of gradients between machines; wins over the "
+                   "solver's exchange_type",
+           .choices = "f32|f16|bf16"}};
 }
 
 std::vector<Flag> WithRankFlags(std::vector<Flag> flags) {
@@ -48,23 +52,60 @@ std::vector<Flag> WithRankFlags(std::vector<Flag> flags) {
       {.name = "scale_lr",
        .kind = FlagKind::kSwitch,
        .help = "multiply base_lr by the number of ranks; the rate rises to it over "
-               "warmup_iter (a twentieth of max_iter where the solver has none)"}};
+               "warmup_iter (a twentieth of max_iter where the solver has none)"},
+      {.name = "share_gpu",
+       .kind = FlagKind::kSwitch,
+       .help = "several ranks of a machine may compute on one GPU"},
+      {.name = "exchange",
+       .value = "WAY",
+       .fallback = "auto",
+       .help = "how GPUs' gradients are summed: nccl, host, or auto: by NCCL where it is found",
+       .choices = "auto|nccl|host"}};
   for (const std::vector<Flag>& more : {RankFlags(), of_batch}) {
     flags.insert(flags.end(), more.begin(), more.end());
   }
   return flags;
 }
 
-bool StartsRanks(const Flags& flags) {
+int RanksToStart(const Flags& flags) {
   const int ranks = flags.Whole("ranks");
   const RankEnvironment environment = ReadRankEnvironment();
-  if (ranks == 0 || environment.launcher == RankLauncher::kOwn) return false;
-  if (environment.launcher == RankLauncher::kMpi) {
+  if (environment.launcher == RankLauncher::kOwn) return 0;
+  if (ranks > 0 && environment.launcher == RankLauncher::kMpi) {
     throw Error(ErrorCode::kUsage,
                 Join("--ranks=", ranks,
                      ": mpirun or srun has started the ranks of this run already; leave it out"));
   }
-  return ranks > 1;
+  return ranks > 1 ? ranks : 0;
+}
+
+int RanksToStart(const Flags& flags, const std::vector<int>& gpus) {
+  const int ranks = RanksToStart(flags), count = static_cast<int>(gpus.size());
+  if (ReadRankEnvironment().launcher != RankLauncher::kNone || count < 2) return ranks;
+  if (flags.Whole("ranks") == 0) return count;
+  RequireGpusForRanks(count, flags.Whole("ranks"), flags.Switch("share_gpu"),
+                      Join("--ranks=", flags.Whole("ranks"), " --gpu=", flags.Text("gpu")));
+  return ranks;
+}
+
+std::optional<WireType> WireOf(const Flags& flags) {
+  const std::string& text = flags.Text("exchange_type");
+  for (const WireType type : {WireType::kF32, WireType::kF16, WireType::kBF16}) {
+    if (text == NameOf(type)) return type;
+  }
+  return std::nullopt;
+}
+
+WireType TakeWire(const Flags& flags, SolverSpec* spec) {
+  if (const std::optional<WireType> type = WireOf(flags)) {
+    spec->proto.set_exchange_type(*type == WireType::kF16    ? caffe::FLOAT16
+                                  : *type == WireType::kBF16 ? caffe::BFLOAT16
+                                                             : caffe::FLOAT);
+  }
+  const caffe::Type type = spec->proto.exchange_type();
+  return type == caffe::FLOAT16    ? WireType::kF16
+         : type == caffe::BFLOAT16 ? WireType::kBF16
+                                   : WireType::kF32;
 }
 
 World* JoinRanks(const Flags& flags, int patience) {

@@ -1,8 +1,11 @@
 #pragma once
 // Several ranks that train together: their flags, and what they must agree on.
 
+#include <memory>
+#include <optional>
 #include <vector>
 
+#include "device_flags.h"
 #include "flags.h"
 #include "trainer/backend/device.h"
 #include "trainer/config/solver_spec.h"
@@ -10,14 +13,23 @@
 
 namespace trainer {
 
-// --ranks, --bucket_size, --peer_timeout and --peer_warning.
+// --ranks, --bucket_size, --peer_timeout, --peer_warning and --exchange_type.
 std::vector<Flag> RankFlags();
-// The flags of a verb that trains: `flags`, those, --global_batch and --scale_lr.
+// The flags of a verb that trains: `flags`, those, --global_batch, --scale_lr, --share_gpu and
+// --exchange.
 std::vector<Flag> WithRankFlags(std::vector<Flag> flags);
 
-// Whether this process shall start the ranks and wait for them. Throws kUsage for --ranks where
+// How many ranks this process shall start and wait for; 0: none. Throws kUsage for --ranks where
 // mpirun or srun has started some already.
-bool StartsRanks(const Flags& flags);
+int RanksToStart(const Flags& flags);
+// The same of a verb that computes on `gpus`: of several, one rank for each. Throws kUsage where
+// --ranks is another number.
+int RanksToStart(const Flags& flags, const std::vector<int>& gpus);
+
+// What --exchange_type says.
+std::optional<WireType> WireOf(const Flags& flags);
+// The same, or what the solver says; the solver's field is set to it.
+WireType TakeWire(const Flags& flags, SolverSpec* spec);
 
 // JoinWorld, with the flags; logs how sums travel, and ranks other than 0 log warnings alone from
 // here on. Warns of tasks of a batch system that nothing joins. Null in a run alone. A rank may
@@ -28,8 +40,17 @@ World* JoinRanks(const Flags& flags, int patience = 0);
 // kUsage where a batch cannot be divided.
 void ScaleForRanks(const Flags& flags, const Replica& replica, SolverSpec* spec);
 
-// Throws kProtocol where another rank has another program, solver, net, data, number of threads or
-// kind of processor; kUnavailable for a GPU.
-void RequireEqualRanks(World& world, const SolverSpec& spec, const Device& device);
+// Throws kProtocol where another rank has another program, solver, net, data, number of threads,
+// kind of processor or GPU, or way to compute.
+void RequireEqualRanks(World& world, const SolverSpec& spec, const Device& device,
+                       const GpuOptions& gpu);
+
+// Throws kUsage, on rank 0, where two ranks compute on one GPU without --share_gpu. Logs who
+// computes on which. Whether any is shared.
+bool RequireOwnGpus(const Flags& flags, World& world, const DeviceChoice& choice);
+// Sums gradients of `device`, a GPU, over the ranks, as --exchange says; logs how. `shared`: some
+// GPU has several ranks.
+std::unique_ptr<ReplicaGroup> MakeGpuGroup(const Flags& flags, World& world, const Device& device,
+                                           WireType wire, bool shared);
 
 }  // namespace trainer

@@ -77,7 +77,10 @@ class Train final : public Verb {
             "Ranks are processes that train one model, each on its share of every batch. "
             "--ranks=N starts them on this machine; mpirun and srun --mpi=pmix on any. "
             "batch_size counts for each rank, as in Caffe, so that N ranks see N times the "
-            "records; with --global_batch for all together. A rank that fails ends all.",
+            "records; with --global_batch for all together. A rank that fails ends all.\n"
+            "--gpu=0,1 and --gpu=all start a rank for each GPU. Ranks that were started "
+            "otherwise take the GPU that has their number on their machine, or the only one "
+            "that they see.",
         .examples =
             "trainer train --solver=models/lenet/solver.prototxt\n"
             "trainer train --solver=s.prototxt --snapshot=run/net_iter_500.solverstate\n"
@@ -85,7 +88,8 @@ class Train final : public Verb {
             "trainer train --solver=s.prototxt --weights=base.caffemodel\n"
             "trainer train --solver=s.prototxt --set base_lr=0.05\n"
             "trainer train --solver=s.prototxt --ranks=4 --global_batch\n"
-            "mpirun -np 8 trainer train --solver=s.prototxt --scale_lr",
+            "mpirun -np 8 trainer train --solver=s.prototxt --scale_lr\n"
+            "trainer train --solver=s.prototxt --gpu=all",
         .flags = WithRankFlags(WithDeviceFlags(
             {{.name = "solver", .value = "FILE", .help = "the solver", .required = true},
              SnapshotFlag(),
@@ -121,8 +125,8 @@ class Train final : public Verb {
       throw Error(ErrorCode::kUsage,
                   "--phase=TEST: training is phase TRAIN; 'trainer test' runs a net's TEST phase");
     }
-    static_cast<void>(ChooseDevice(flags));  // before the files are read
-    if (StartsRanks(flags)) return LaunchRanks(flags.Whole("ranks"));
+    const std::vector<int> gpus = GpusOf(flags).value_or(std::vector<int>());
+    if (const int ranks = RanksToStart(flags, gpus)) return LaunchRanks(ranks);
     SignalWatch signals(ReadEffects(flags));
     World* const world = JoinRanks(flags, flags.Whole("lock_wait"));
     const int code = RunRank(flags, signals, world);
@@ -134,7 +138,8 @@ class Train final : public Verb {
   // The work of this process: a rank, or a run alone (null).
   static int RunRank(const Flags& flags, SignalWatch& signals, World* world) {
     SolverSpec spec = SolverOf(flags);
-    const DeviceChoice choice = ChooseDevice(flags, spec);
+    const WireType wire = TakeWire(flags, &spec);
+    const DeviceChoice choice = ChooseDevice(flags, spec, PlaceOf(flags, world));
     TrainOptions options;
     if (world != nullptr) options.group = &world->group();
     const Replica replica = ReplicaOf(options);
@@ -143,7 +148,18 @@ class Train final : public Verb {
     const std::unique_ptr<Device> device = MakeLoggedDevice(choice);
     LOG(INFO) << DescribeThreads();
     LOG(INFO) << "Initializing solver from parameters: \n" << spec.proto.DebugString();
-    if (world != nullptr) RequireEqualRanks(*world, spec, *device);
+    std::unique_ptr<ReplicaGroup> gpu_group;
+    if (world != nullptr) {
+      RequireEqualRanks(*world, spec, *device, choice.gpu);
+      const std::string how = world->SetWire(wire);
+      if (!how.empty()) LOG(INFO) << how;
+      options.before_snapshot = [world] { world->ForgetResiduals(); };
+      if (choice.kind == DeviceKind::kCuda) {
+        const bool shared = RequireOwnGpus(flags, *world, choice);
+        gpu_group = MakeGpuGroup(flags, *world, *device, wire, shared);
+        options.group = gpu_group.get();
+      }
+    }
     if (replica.rank == 0) options.snapshot = StateToResume(flags, spec);
     if (world != nullptr) options.snapshot = TextOfRank0(world->group(), options.snapshot);
     options.allow_outside = flags.Switch("allow_outside");
@@ -165,12 +181,20 @@ class Train final : public Verb {
     LOG(INFO) << "Starting Optimization";
     const SolveResult result = solver.Solve();
     LOG(INFO) << "Optimization Done.";
+    const std::string sent = world == nullptr ? "" : world->DescribeSent();
+    if (!sent.empty()) LOG(INFO) << "Gradients sent to other machines by this rank: " << sent;
     if (result == SolveResult::kFinished) return 0;
     const std::string signal = signals.StopSignal();
     LOG(INFO) << (signal.empty() ? "A signal to another rank" : signal)
               << " stopped the run at iteration " << solver.iter()
               << "; --snapshot=" << StateName(spec, solver.iter()) << " goes on from there";
     return flags.Whole("stop_exit_code");
+  }
+
+  static RankOnMachine PlaceOf(const Flags& flags, const World* world) {
+    if (world == nullptr) return {0, 1, false};
+    const World::Locals& locals = world->locals();
+    return {locals.local, locals.count, flags.Switch("share_gpu")};
   }
 
   static std::string StateName(const SolverSpec& spec, int iter) {

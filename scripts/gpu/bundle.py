@@ -55,6 +55,8 @@ class Bundle:
         if "gpu" in needs and not self.gpus:
             missing = self.query.get("cuda", {}).get("missing", ["trainer device_query failed"])
             return " ".join(missing) or "there is no GPU"
+        if "two gpus" in needs and len(self.gpus) < 2:
+            return "there is one GPU only"
         if "no gpu" in needs and self.gpus:
             return "there is a GPU"
         if "tests" in needs and not (self.root / "tests" / TESTS[0]).exists():

@@ -163,6 +163,19 @@ def repeats(bundle, result, seconds):
     result.check(True, "")
 
 
+def two_gpus(bundle, result, seconds):
+    """LeNet on two GPUs, by NCCL and by the host: halves of a batch learn what one GPU learns."""
+    job = Job(bundle.trainer, "lenet", bundle.folder)
+    one = job.losses(20, ["--gpu=0", "--deterministic"], seconds / 4)
+    for way in ("nccl", "host"):
+        flags = ["--gpu=0,1", "--deterministic", "--global_batch", f"--exchange={way}"]
+        two = job.losses(20, flags, seconds / 4)
+        worst = max(abs(a - b) for a, b in zip(one, two))
+        result.check(len(one) == len(two) and worst < 1e-3,
+                     f"--exchange={way}: losses differ by {worst}")
+        result.notes.append(f"--exchange={way}: losses differ by {worst:.2g} at most")
+
+
 def stops(bundle, result, seconds):
     """SIGTERM saves and ends with 75."""
     folder = bundle.folder / "stopped"
@@ -226,6 +239,7 @@ ALL = (
     Step(gpu_losses, 60, ("gpu",)),
     Step(gpu_losses_bf16, 40, ("gpu",)),
     Step(repeats, 40, ("gpu",)),
+    Step(two_gpus, 40, ("gpu", "two gpus")),
     Step(stops, 20, ("gpu",)),
     Step(memory, 30, ("gpu",)),
     Step(sanitized, 60, ("gpu", "tests", "sanitizer")),

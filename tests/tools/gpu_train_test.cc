@@ -73,13 +73,16 @@ TEST_F(GpuTrainTest, TheFlagWinsOverTheSolver) {
   EXPECT_THAT(job_.Run(one, "gpus=2").err, HasSubstr("Use CPU."));
 }
 
-TEST_F(GpuTrainTest, AllMeansTheOnlyGpu) {
-  std::vector<std::string> command = job_.TrainCommand({"--set", "max_iter=1", "--gpu=all"});
+TEST_F(GpuTrainTest, AllMeansTheOnlyGpuAndOtherVerbsTakeNoMore) {
+  const std::vector<std::string> command = job_.TrainCommand({"--set", "max_iter=1", "--gpu=all"});
   EXPECT_THAT(job_.Run(command).err, HasSubstr("Use GPU 0: "));
-  const Outcome several = job_.Run(command, "gpus=2");
-  EXPECT_EQ(several.exit_code, 69);
-  EXPECT_THAT(several.Errors(), ElementsAre("--gpu=all: a run computes on one GPU; name one, such "
-                                            "as --gpu=0"));
+  for (const char* flag : {"--gpu=all", "--gpu=0,1"}) {
+    const Outcome several = job_.Run({"time", "--solver=solver.prototxt", flag}, "gpus=2");
+    EXPECT_EQ(several.exit_code, 69);
+    EXPECT_THAT(several.Errors(), ElementsAre(std::string(flag) +
+                                              ": only 'train' computes on several GPUs; name one, "
+                                              "such as --gpu=0"));
+  }
 }
 
 TEST_F(GpuTrainTest, NvidiasChoiceOfMathIsTakenAsTf32) {
@@ -175,6 +178,7 @@ TEST_F(GpuTrainTest, DeviceQueryAndPlanShowIt) {
   EXPECT_TRUE(Finds(all.out, R"(\n  memory: +2\.00 GiB, 2\.00 GiB free)")) << all.out;
   EXPECT_TRUE(Finds(all.out, R"(\n  compute: +capability 8\.0, 4 multiprocessors)")) << all.out;
   EXPECT_TRUE(Finds(all.out, R"(\nCUDA: +runtime 13\.0, driver for 13\.0)")) << all.out;
+  EXPECT_TRUE(Finds(all.out, R"(\nNCCL: +emulated)")) << all.out;
   std::istringstream lines(all.out);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
   const Outcome one = job_.Run({"device_query", "--gpu=1", "--json"}, "gpus=2");

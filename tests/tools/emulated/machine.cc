@@ -2,6 +2,7 @@
 // words with blanks between:
 //
 //   gpus=2 memory=64 driver=0       how many, MiB of each, the driver's version
+//   bus=3                           the PCI address of the first one
 //   fail=malloc:3:2                 the fourth call of the kind from the start of main returns 2
 //   break=launch:100:700            the 101st succeeds, and what it queued breaks the GPU with 700
 //
@@ -62,6 +63,8 @@ const bool kReady = [] {
       options.devices.assign(static_cast<size_t>(number), {});
     } else if (name == "memory") {
       for (auto& gpu : options.devices) gpu.memory_bytes = static_cast<size_t>(number) << 20;
+    } else if (name == "bus") {
+      options.first_bus = number;
     } else if (name == "driver") {
       options.driver = number;
     } else if (name == "fail" || name == "break") {
