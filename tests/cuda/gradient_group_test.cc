@@ -199,8 +199,8 @@ TEST_F(GradientGroupTest, FindsOutThatNcclFailed) {
   std::string note;
   const auto group = MakeNcclGroup(device(), Options(), &note);
   Backward(*group, gradients.data(), 1);
-  emulated_gpu::RefuseLibraryCalls("ncclAllReduce");
   group->WaitFor(kLast);
+  emulated_gpu::RefuseLibraryCalls("ncclAllReduce");
   const auto [code, text] = ErrorOf([&] { Backward(*group, gradients.data(), 1); });
   EXPECT_EQ(code, ErrorCode::kPeerLost);
   EXPECT_THAT(text, HasSubstr("ncclAllReduce failed"));
