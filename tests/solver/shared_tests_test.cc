@@ -94,7 +94,8 @@ class SharedTestsTest : public testing::TestWithParam<int> {
 
   static std::vector<std::string> TestStates(const std::string& path) {
     std::vector<std::string> states;
-    for (const caffe::NetProgress& net : ReadState(path).state.progress()) {
+    const LoadedState loaded = ReadState(path);
+    for (const caffe::NetProgress& net : loaded.state.progress()) {
       if (net.net() == "train") continue;
       states.push_back(Join(net.net(), " after ", net.passes()));
       for (const caffe::LayerProgress& layer : net.layers()) states.push_back(layer.state());
