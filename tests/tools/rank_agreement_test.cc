@@ -175,21 +175,6 @@ TEST_F(RankAgreementTest, ABadFlagOfAllRanksIsSaidOnce) {
   }
 }
 
-using LastSnapshotTest = LongRankJob;
-
-TEST_F(LastSnapshotTest, OfRanksThatCannotBeWrittenEndsAll) {
-  job_.solver = Edited(job_.solver, "snapshot_prefix: \"snap\"", "snapshot_prefix: \"out/snap\"");
-  job_.Write();
-  fs::create_directory(job_.folder() / "out");
-  const auto program = Start({"--ranks=2"});
-  fs::rename(job_.folder() / "out", job_.folder() / "elsewhere");
-  program->Signal(SIGTERM);
-  const Outcome outcome = program->Wait();
-  EXPECT_THAT(outcome.exit_code, testing::AnyOf(73, 74)) << outcome.err;
-  EXPECT_THAT(outcome.Errors(), ElementsAre(AllOf(HasSubstr("rank 0 ("), HasSubstr("out/snap"))));
-  ExpectAllGone();
-}
-
 TEST_F(RankAgreementTest, NoFolderForSnapshotsIsSaidOnce) {
   job_.solver = Edited(job_.solver, "snapshot_prefix: \"snap\"", "snapshot_prefix: \"no/snap\"");
   job_.Write();
