@@ -25,9 +25,9 @@ struct GpuInfo {
 
 // What stands between this program and a GPU. Never throws.
 struct GpuSupport {
-  bool built = false;                // with the code for GPUs
-  std::string architectures;         // that the kernels are compiled for: "75 80 86 89 90a, PTX"
-  int driver = 0, runtime = 0;       // 1000 * major + 10 * minor; 0: there is none
+  bool built = false;           // with the code for GPUs
+  std::string architectures;    // that the kernels are compiled for: "75 80 86 89 90a, PTX"
+  int driver = 0, runtime = 0;  // 1000 * major + 10 * minor; 0: there is none
   // "13.1.0 in /usr/lib/...", empty where it was not found. NCCL is for several GPUs only, and
   // nothing is missing without it.
   std::string cublas, cudnn, nccl;
