@@ -32,8 +32,11 @@ class BatchNorm final : public Layer, public UsesReplicas {
     stored_ = param.has_use_global_stats() ? param.use_global_stats() : plan.phase() == caffe::TEST;
     channels_ = in[1];
     pixels_ = channels_ > 0 ? in.Count() / channels_ : 0;
-    const ParamOptions fixed = {
-        .layout = {}, .default_lr_mult = 0, .default_decay_mult = 0, .averages = !stored_};
+    // Synchronised ones are equal on all replicas, and a mean of them might round.
+    const ParamOptions fixed = {.layout = {},
+                                .default_lr_mult = 0,
+                                .default_decay_mult = 0,
+                                .averages = !stored_ && !param.synchronized()};
     plan.Param("mean", {in[1]}, {}, fixed);
     plan.Param("variance", {in[1]}, {}, fixed);
     plan.Param("factor", {1}, {}, fixed);

@@ -5,7 +5,6 @@
 
 #include <filesystem>
 
-#include "rank_threads.h"
 #include "small_run.h"
 #include "support/test_device.h"
 #include "support/thread_group.h"

@@ -4,11 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <thread>
 
-#include "rank_threads.h"
 #include "small_run.h"
 #include "support/error_of.h"
 #include "support/test_device.h"
+#include "support/thread_group.h"
 #include "trainer/base/text.h"
 #include "trainer/hdf5/appender.h"
 #include "trainer/steps/part_sums.h"
@@ -89,7 +90,7 @@ class VirtualRanksTest : public testing::Test {
     std::vector<std::jthread> threads;
     for (int rank = 0; rank < ranks; ++rank) {
       threads.emplace_back([&, rank] {
-        Threads group(meeting, rank, ranks == 2);
+        ThreadGroup group(meeting, rank, ranks == 2);
         TrainOptions own = options;
         own.group = &group;
         Run(spec, own, rank, left);
@@ -243,7 +244,7 @@ TEST_F(VirtualRanksTest, KeepRunningAveragesEqualOnAllRanksWithoutVirtualOnesToo
 TEST_F(VirtualRanksTest, RefuseWhatTheyCannotSplit) {
   const auto refusal = [&](const SolverSpec& spec, int ranks) {
     Meeting meeting(ranks);
-    Threads group(meeting, 0, true);
+    ThreadGroup group(meeting, 0, true);
     TrainOptions options;
     if (ranks > 1) options.group = &group;
     const auto device = MakeTestDevice(1);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <barrier>
+#include <bit>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,7 @@
 
 namespace trainer {
 
-// Where the threads meet. Sums are made in the order of the ranks.
+// Where the threads meet. Sums are binary trees over the ranks.
 class Meeting {
  public:
   explicit Meeting(int count)
@@ -22,10 +23,8 @@ class Meeting {
   void Sum(int rank, std::span<float> values) {
     parts_[static_cast<size_t>(rank)] = values;
     barrier_.arrive_and_wait();
-    std::vector<float> sum(values.size(), 0.0f);
-    for (const std::span<float> part : parts_) {
-      for (size_t i = 0; i < sum.size(); ++i) sum[i] += part[i];
-    }
+    std::vector<float> sum(values.size());
+    for (size_t i = 0; i < sum.size(); ++i) sum[i] = Tree(0, parts_.size(), i);
     barrier_.arrive_and_wait();
     std::ranges::copy(sum, values.begin());
   }
@@ -39,6 +38,13 @@ class Meeting {
   int count() const { return count_; }
 
  private:
+  // Number i of `count` ranks from `first` on.
+  float Tree(size_t first, size_t count, size_t i) const {
+    if (count == 1) return parts_[first][i];
+    const size_t half = std::bit_ceil(count) / 2;
+    return Tree(first, half, i) + Tree(first + half, count - half, i);
+  }
+
   int count_;
   std::barrier<> barrier_;
   std::vector<std::span<float>> parts_;
