@@ -46,15 +46,15 @@ void RequireEqualRanks(World& world, const SolverSpec& spec, const Device& devic
   const std::vector<SourceFacts> sources = DescribeSources(spec.train);
   std::string data = Lines(sources);
   for (const NetUse& test : spec.tests) data += Lines(DescribeSources(test));  // tests are shared
-  RequireAgreement(world.group(), world.names(),
-                   {{"the program", Program()},
-                    {"the solver and its nets", Texts(spec)},
-                    {"the data", data},
-                    {"the number of threads", Join(AvailableThreads())},
-                    {device.kind() == DeviceKind::kCpu ? "the processor" : "the GPU",
-                     device.Describe()},
-                    {"--tf32", gpu.tf32 ? "--tf32" : "--notf32"},
-                    {"--deterministic", gpu.deterministic ? "--deterministic" : "--nodeterministic"}});
+  RequireAgreement(
+      world.group(), world.names(),
+      {{"the program", Program()},
+       {"the solver and its nets", Texts(spec)},
+       {"the data", data},
+       {"the number of threads", Join(AvailableThreads())},
+       {device.kind() == DeviceKind::kCpu ? "the processor" : "the GPU", device.Describe()},
+       {"--tf32", gpu.tf32 ? "--tf32" : "--notf32"},
+       {"--deterministic", gpu.deterministic ? "--deterministic" : "--nodeterministic"}});
   const auto ranks = static_cast<uint64_t>(world.group().replica().count);
   const auto passes = static_cast<uint64_t>(spec.proto.iter_size());
   for (const SourceFacts& source : sources) {

@@ -153,7 +153,7 @@ sum_us() {
 check_rate() {
   local round
   limit_hosts 50mbit
-  for round in 1 2; do
+  for _ in 1 2; do
     sum_us >>ours
     OMPI_MCA_btl_tcp_flags=send,put,inplace sum_us >>theirs
   done

@@ -40,11 +40,11 @@ class Checker {
 
   void Run(ErrorList* errors) {
     using Check = void (Checker::*)() const;
-    for (const Check check : {&Checker::CheckNumbers, &Checker::CheckCounts, &Checker::CheckPolicy,
-                              &Checker::CheckSteps, &Checker::CheckNames, &Checker::CheckWarmup,
-                              &Checker::CheckMomentum, &Checker::CheckLarc, &Checker::CheckStorage,
-                              &Checker::CheckSnapshots, &Checker::CheckExchange,
-                              &Checker::WarnOfUnused}) {
+    for (const Check check :
+         {&Checker::CheckNumbers, &Checker::CheckCounts, &Checker::CheckPolicy,
+          &Checker::CheckSteps, &Checker::CheckNames, &Checker::CheckWarmup,
+          &Checker::CheckMomentum, &Checker::CheckLarc, &Checker::CheckStorage,
+          &Checker::CheckSnapshots, &Checker::CheckExchange, &Checker::WarnOfUnused}) {
       Attempt(errors, [&] { (this->*check)(); });
     }
   }

@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "kept_snapshots.h"
-#include "time_budget.h"
 #include "replica_times.h"
+#include "time_budget.h"
 #include "trainer/base/atomic_file.h"
 #include "trainer/base/duration.h"
 #include "trainer/base/text.h"

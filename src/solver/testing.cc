@@ -25,7 +25,8 @@ void Solver::BuildTestNets(const TrainOptions& options) {
     shared_tests_[i] = replica_.count > 1 && ShareBatches(*net, share);
     if (shared_tests_[i] || replica_.rank == 0) test_nets_[i] = std::move(net);
     if (replica_.count == 1 || shared_tests_[i]) continue;
-    LOG(INFO) << "Test net (#" << i << ") is computed by rank 0 alone: what it computes depends on "
+    LOG(INFO) << "Test net (#" << i
+              << ") is computed by rank 0 alone: what it computes depends on "
                  "the batches before, or it writes files";
   }
 }

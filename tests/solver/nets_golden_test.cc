@@ -138,8 +138,8 @@ caffe::NetParameter StartWeights(const Net& net, const GoldenCase& golden) {
   return start;
 }
 
-// The sums that a BatchNorm stores are as large as its data, and no more precise. What is learned has
-// the losses' bound: another order of sums in one convolution moves a square by half of it.
+// The sums that a BatchNorm stores are as large as its data, and no more precise. What is learned
+// has the losses' bound: another order of sums in one convolution moves a square by half of it.
 void ExpectWeights(const Device& device, const Net& net, const GoldenCase& golden) {
   for (size_t i = 0; i < net.params().size(); ++i) {
     const Param& param = *net.params()[i];

@@ -190,11 +190,11 @@ class Solver {
   uint64_t seed_ = 0;
   Progress state_;
   std::vector<ReportedValue> first_outputs_;  // of part 0, where this rank computes several
-  bool ahead_ = false;              // whether this step may leave its loss for later
-  std::optional<int> unread_iter_;  // the iteration whose loss is started and not taken
-  float last_loss_ = 0;             // that was taken
-  int saved_iter_ = -1;             // of the last snapshot that is known to be on the disk
-  int started_iter_ = -1;           // of the last snapshot that was begun or restored
+  bool ahead_ = false;                        // whether this step may leave its loss for later
+  std::optional<int> unread_iter_;            // the iteration whose loss is started and not taken
+  float last_loss_ = 0;                       // that was taken
+  int saved_iter_ = -1;    // of the last snapshot that is known to be on the disk
+  int started_iter_ = -1;  // of the last snapshot that was begun or restored
   bool time_was_up_ = false;
   std::optional<std::chrono::seconds> snapshot_every_;
   std::chrono::steady_clock::time_point last_snapshot_;  // or the start
