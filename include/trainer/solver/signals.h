@@ -2,6 +2,7 @@
 // Signals as requests that the training loop asks for between its steps.
 
 #include <string>
+#include <vector>
 
 #include "trainer/base/error.h"
 
@@ -21,13 +22,14 @@ struct SignalEffects {
   int stop_exit_code = static_cast<int>(ErrorCode::kStopped);  // of SIGUSR1, 2 before BeginRun
 };
 
-// While it lives, it handles SIGINT, SIGHUP, SIGTERM, SIGUSR1 and SIGUSR2. One object at a time.
-// Before BeginRun there is nothing to finish or to save: a signal that means "stop" ends the
-// process at once, as if unhandled; but SIGUSR1 and SIGUSR2, with which batch systems warn of the
-// time limit, end it with stop_exit_code, since nothing is lost and the job may be queued again.
-// After it they only set a flag. A second SIGINT, SIGHUP or SIGTERM that means "stop" ends the
-// process at once, as if unhandled; but the same signal within half a second counts once, since
-// batch systems signal launchers, which hand it on, and ranks alike.
+// While it lives, it handles SIGINT, SIGHUP, SIGTERM, SIGUSR1 and SIGUSR2. One object at a time,
+// made by the thread that Linux gives a process's signals to: the main one. Before BeginRun there
+// is nothing to finish or to save: a signal that means "stop" ends the process at once, as if
+// unhandled; but SIGUSR1 and SIGUSR2, with which batch systems warn of the time limit, end it with
+// stop_exit_code, since nothing is lost and the job may be queued again. After it they only set a
+// flag. A second SIGINT, SIGHUP or SIGTERM that means "stop" ends the process at once, as if
+// unhandled; but the same signal within half a second counts once, since batch systems signal
+// launchers, which hand it on, and ranks alike.
 class SignalWatch {
  public:
   explicit SignalWatch(const SignalEffects& effects);
@@ -44,6 +46,9 @@ class SignalWatch {
   bool StopRequested() const;
   // The signal that asked for the stop: "SIGTERM".
   std::string StopSignal() const;
+
+ private:
+  std::vector<char> stack_;
 };
 
 }  // namespace trainer
