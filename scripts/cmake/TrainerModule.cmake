@@ -35,11 +35,8 @@ function(trainer_precompiled target)
   target_link_libraries(${target} PRIVATE trainer_proto trainer_flags ${ARGN})
   list(TRANSFORM proto_headers REPLACE ".*/(.*)$" "<\\1>" OUTPUT_VARIABLE headers)
   if(CCACHE)
-    # The compiler that makes them anew reads the last ones, if they are still there, in place of
-    # the headers, so that ccache would not see that a generated header has changed.
-    list(JOIN proto_headers ":" extra)
-    set_target_properties(${target} PROPERTIES CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND};-E;env;\
-CCACHE_SLOPPINESS=pch_defines,time_macros;CCACHE_EXTRAFILES=${extra};${CCACHE}")
+    set_target_properties(${target} PROPERTIES CXX_COMPILER_LAUNCHER
+      "${PROJECT_SOURCE_DIR}/scripts/cmake/without_last_output.sh;${CMAKE_CXX_COMPILER_LAUNCHER}")
   endif()
   target_precompile_headers(${target} PRIVATE ${headers} <algorithm> <array> <charconv> <cmath>
     <cstdint> <cstring> <functional> <iostream> <map> <memory> <mutex> <optional> <set> <span>

@@ -64,9 +64,9 @@ TEST_F(WindowListTest, RefusesBadListsWithTheLine) {
               Refuses(ErrorCode::kData, "windows.txt:4: the height is below 1"));
   EXPECT_THAT(BadList("# 0\na\n3\n4\n6\n99999999\n1 1 0 0 1 1\n"),
               Refuses(ErrorCode::kData, "the list ends where a window's class belongs"));
-  EXPECT_THAT(
-      BadList("# 0\na\n3\n4\n6\n1\n1 1 2 0 1 1\n"),
-      Refuses(ErrorCode::kData, "windows.txt:7: the window 2 0 1 1 of overlap 1 is no box"));
+  EXPECT_THAT(BadList("# 0\na\n3\n4\n6\n1\n1 1 2 0 1 1\n"),
+              Refuses(ErrorCode::kData,
+                      "windows.txt:7: the window 2 0 1 1 of overlap 1 is not a valid box"));
   EXPECT_THAT(BadList("# 0\na\n3\n4\n6\n1\n1 nan 0 0 1 1\n"),
               Refuses(ErrorCode::kData, "windows.txt:7: the window 0 0 1 1 of overlap nan"));
 }

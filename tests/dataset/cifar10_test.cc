@@ -72,8 +72,9 @@ TEST_P(Cifar10Test, WritesTheMeanOfTheTrainingImagesInTheOldForm) {
 TEST_P(Cifar10Test, RefusesFilesOfAnotherLength) {
   for (const size_t length : {size_t{0}, size_t{3072}, size_t{3074}}) {
     WriteBytes(folder_ / "in/data_batch_2.bin", std::string(length, '\0'));
-    EXPECT_THAT(Refusal(), Refuses(ErrorCode::kData,
-                                   Join("its ", length, " bytes are no whole number of records")));
+    EXPECT_THAT(Refusal(),
+                Refuses(ErrorCode::kData,
+                        Join("its ", length, " bytes are not a multiple of the record size")));
     ExpectNothingMade();
   }
 }

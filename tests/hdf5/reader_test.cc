@@ -77,7 +77,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(BadCase{"missing", "'missing' is not in this file; there are: "},
                     BadCase{"loop/missing", "'loop/missing' is not in this file"},
                     BadCase{"good/0", "'good' is a dataset where a group is expected"},
-                    BadCase{"loop", "is no dataset, but a group"},
+                    BadCase{"loop", "is not a dataset but a group"},
                     BadCase{"soft", "is a soft link, which is not followed"},
                     BadCase{"external", "is a link to another file, which is not followed"},
                     BadCase{"huge", "needs 4398046511104 bytes by its shape"},

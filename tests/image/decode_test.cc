@@ -191,7 +191,7 @@ TEST(DecodeTest, RefusesAThousandScans) {
 
 TEST(DecodeTest, RefusesNoPixelsAndBadNetpbmHeaders) {
   EXPECT_THAT(Refusal("P5 0 3 255\n"), Refuses(ErrorCode::kData, "claims 0x3 pixels; there must"));
-  EXPECT_THAT(Refusal("P5 1 3 65535\n"), Refuses(ErrorCode::kData, "greatest value is 65535"));
+  EXPECT_THAT(Refusal("P5 1 3 65535\n"), Refuses(ErrorCode::kData, "maximum value is 65535"));
   EXPECT_THAT(Refusal("P5 1 x"), Refuses(ErrorCode::kData, "is a damaged PGM or PPM file"));
   EXPECT_THAT(Refusal("P5 # no end"), Refuses(ErrorCode::kData, "is a damaged PGM or PPM file"));
 }

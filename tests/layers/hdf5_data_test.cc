@@ -217,7 +217,7 @@ TEST_F(Hdf5DataTest, RefusesBadListsAndFilesWithASentence) {
   };
   refused("\n \n", ErrorCode::kData, "this list of HDF5 files is empty");
   refused("\n" + (folder_ / "none.h5"), ErrorCode::kNoInput, "list.txt:2: ");
-  refused(folder_ / "list.txt", ErrorCode::kData, "this is no HDF5 file");
+  refused(folder_ / "list.txt", ErrorCode::kData, "not an HDF5 file");
   refused(kGolden + "hdf5_rows_a.h5", ErrorCode::kData, "'y0' is not in this file; there are: ");
   MakeFile("uneven.h5", 0, 3, 2);
   refused(folder_ / "uneven.h5", ErrorCode::kData, "'y1' has 2 rows and 'y0' has 3");

@@ -50,8 +50,8 @@ TEST(GpuFlagTest, IsANumberOrAllAndNamesOneGpu) {
     ExpectOne(RunProgram({"train", "--solver=x", "--gpu=" + wrong}), 64, "--gpu=" + wrong,
               ": give the number of a GPU, such as 0, or all");
   }
-  ExpectOne(RunProgram({"time", "--model=x", "-gpu", "0,1"}), 69, "--gpu=0,1: a run computes on",
-            "one GPU; name one, such as --gpu=0");
+  ExpectOne(RunProgram({"time", "--model=x", "-gpu", "0,1"}), 69,
+            "--gpu=0,1: only 'train' computes on", "several GPUs; name one, such as --gpu=0");
 }
 
 TEST(GpuFlagTest, IsAFindingOfCheckWhichGoesOn) {
