@@ -144,7 +144,7 @@ TEST(Hdf5DataRunTest, BadListsAreRefusedWithASentence) {
   };
   refused("", 65, "this list of HDF5 files is empty");
   refused(a + "\nnone.h5\n", 66, "list.txt:2: ");
-  refused("net.prototxt", 65, "this is no HDF5 file");
+  refused("net.prototxt", 65, "not an HDF5 file");
   refused(kGolden + "hdf5_weights.h5", 65, "'image' is not in this file; there are: data");
   WriteText(job.folder() / "cut.h5", ReadText(a).substr(0, 9999));
   refused("cut.h5", 65, "truncated file");
