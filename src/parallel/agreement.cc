@@ -66,6 +66,7 @@ void RequireAgreement(ReplicaGroup& group, const std::vector<std::string>& names
   if (number < 0) return;
   const Fact& own = facts[std::min(static_cast<size_t>(number), facts.size() - 1)];
   const std::vector<std::string> values = group.Gather(own.value);
+  if (values.empty()) group.Broadcast({&number, 1});  // ends with rank 0, which says what differs
   if (values.empty()) return;
   const auto [first, other] = FirstDifference(values[0], values[static_cast<size_t>(rank)]);
   throw Error(ErrorCode::kProtocol,

@@ -23,10 +23,12 @@ class RecordingObserver final : public Observer {
   void OnTest(const TestReport& e) override {
     for (const ReportedValue& value : e.outputs) tests.push_back(value.value);
   }
+  void OnSnapshotStart(const SnapshotReport& e) override { begun.push_back(e.iter); }
   void OnSnapshot(const SnapshotReport& e) override { snapshots.push_back(e.iter); }
   void OnNote(const std::string& text) override { notes.push_back(text); }
   std::vector<float> losses, rates, outputs, tests;
-  std::vector<int> iters, snapshots;
+  std::vector<int> iters;
+  std::vector<int> begun, snapshots;  // those being written, those on the disk
   std::vector<std::string> notes;
 };
 

@@ -278,7 +278,7 @@ TEST_P(StrangeFileTest, RefusedAsAFileOfTheCommandLine) {
   ExpectStrange({"upgrade", path_, "out"});
   ExpectStrange({"dataset", "images", ".", path_, "out"});
   ExpectStrange({"dataset", "idx", path_, path_, "out"});
-  ExpectStrange({"dataset", "info", path_}, 65, "no folder");
+  ExpectStrange({"dataset", "info", path_}, 65, "not a folder");
   EXPECT_THAT(job_.Files("out"), IsEmpty());
 }
 
@@ -294,7 +294,7 @@ TEST_P(StrangeFileTest, RefusedAsAFileOfANet) {
   }
   job_.net = Edited(net, "data/train_lmdb", path_);
   job_.Write();
-  ExpectStrange(job_.TrainCommand(), 65, "no folder");
+  ExpectStrange(job_.TrainCommand(), 65, "not a folder");
 }
 
 TEST_P(StrangeFileTest, RefusedAsAnImageOfAList) {

@@ -64,7 +64,7 @@ TEST_F(RanksTest, ScaleTheRateWhenAskedTo) {
   const Outcome outcome = Train({"--ranks=2", "--scale_lr"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr("--scale_lr: base_lr is 0.02, 2 times 0.01; the rate rises to "
-                                     "it over the first 1 iterations"));
+                                     "it over the first 1 iteration"));
   EXPECT_THAT(outcome.err, HasSubstr("Batch of an iteration: 32 (2 ranks, batch_size 16 each)"));
 }
 
