@@ -151,7 +151,6 @@ sum_us() {
 # Each host sends 1 MiB and gets as much at once. In turns with Open MPI's own way to send it, which
 # takes half as long again where nothing else disturbs.
 check_rate() {
-  local round
   limit_hosts 50mbit
   for _ in 1 2; do
     sum_us >>ours

@@ -127,8 +127,7 @@ TEST(FeaturesTest, RefusesWithASentenceAndWritesNothing) {
   refused("net", {"--blobs=ip", "--random"}, 64, "", "its data layers fill it");
   refused("deploy", {"--blobs=ip"}, 64, "", "--input=FILE.h5, --random or images");
   refused("deploy", {"--blobs=ip", "--input=none.h5"}, 66, "", "none.h5");
-  refused("deploy", {"--blobs=ip", "--input=net.prototxt"}, 65, "net.prototxt",
-          "not an HDF5 file");
+  refused("deploy", {"--blobs=ip", "--input=net.prototxt"}, 65, "net.prototxt", "not an HDF5 file");
   refused("nt", {"--blobs=ip"}, 66, "", "nt.prototxt");
   refused("net", {"--blobs=ip", "--weights=none.caffemodel"}, 66, "", "none.caffemodel");
   refused("net", {"--blobs=ip", "--weights=net.prototxt"}, 65, "net.prototxt", "");
