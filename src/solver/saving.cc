@@ -116,10 +116,14 @@ std::string Solver::StartSnapshot() {
   return names.model;
 }
 
-// Takes notice of a snapshot that was written meanwhile.
 void Solver::NoteWritten() {
   if (!writer_) return;
   writer_->ThrowFailure();
+  TakeNoteOfWritten();
+}
+
+// Tells of a snapshot that was written meanwhile.
+void Solver::TakeNoteOfWritten() {
   if (writer_->count() == noted_) return;
   noted_ = writer_->count();
   saved_iter_ = started_.iter;
@@ -135,11 +139,12 @@ void Solver::AwaitSnapshot() {
   NoteWritten();
 }
 
-// For the words of another error: whether the last snapshot is on the disk.
+// Before another error ends the run: a snapshot that is being written comes to its end and is told
+// of, and its own failure is not thrown.
 void Solver::SettleSnapshot() {
   if (!writer_) return;
   writer_->Settle();
-  if (writer_->count() != noted_) saved_iter_ = started_.iter;
+  TakeNoteOfWritten();
 }
 
 // The last snapshot has no next one: whatever was begun must be on the disk when the run ends.

@@ -146,7 +146,7 @@ SolveResult Solver::Solve() {
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
     budget_->NoteIteration(passed.count());
     NoteWritten();
-    const Request request = PollAll();
+    const Request request = Agree(OwnRequest(false));
     const bool scheduled = proto_.snapshot() > 0 && state_.iter % proto_.snapshot() == 0;
     stopped = request == Request::kStop;
     if (stopped) break;
@@ -166,9 +166,8 @@ bool Solver::StopsNow() const {
   return time_was_up_ || (signals_ != nullptr && signals_->StopRequested());
 }
 
-// The strongest request of any replica.
-Request Solver::PollAll() {
-  const Request own = OwnRequest(false);
+// The strongest request of any replica, of which this one's is `own`.
+Request Solver::Agree(Request own) {
   if (group_ == nullptr) return own;
   float wishes[] = {own == Request::kSnapshot ? 1.0f : 0.0f, own == Request::kStop ? 1.0f : 0.0f};
   group_->Sum(wishes);

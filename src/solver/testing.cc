@@ -112,13 +112,11 @@ class Solver::TestRun {
   Request Exchange() {
     const Request own = solver_.OwnRequest(true);
     ReplicaGroup* const group = solver_.group_;
-    if (group == nullptr) return own;
-    group->NoteProgress(solver_.state_.iter);
-    float wishes[] = {own == Request::kSnapshot ? 1.0f : 0.0f, own == Request::kStop ? 1.0f : 0.0f};
-    if (shared_) group->Sum(numbers_);
-    group->Sum(wishes);
-    if (wishes[1] > 0) return Request::kStop;
-    return wishes[0] > 0 ? Request::kSnapshot : Request::kNone;
+    if (group != nullptr) {
+      group->NoteProgress(solver_.state_.iter);
+      if (shared_) group->Sum(numbers_);
+    }
+    return solver_.Agree(own);
   }
 
   // One batch after the other, as a replica alone does.

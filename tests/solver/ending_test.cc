@@ -155,13 +155,16 @@ TEST(SnapshotInBackgroundTest, AWriteThatFailsIsTriedAgainWithoutStoppingTrainin
   files.spec.proto.set_snapshot_prefix(files.PathOf("disk/s"));
   SlowObserver observer(milliseconds(20));
   TrainOptions options;
-  options.first_retry = milliseconds(20);
+  options.first_retry = options.longest_retry = milliseconds(20);
   Solver solver(files.spec, options, *files.device, observer);
   while (solver.iter() < 10) solver.Step();
   std::filesystem::rename(files.PathOf("disk"), files.PathOf("away"));
   solver.StartSnapshot();
   while (solver.iter() < 15) solver.Step();
   std::filesystem::rename(files.PathOf("away"), files.PathOf("disk"));
+  // The next snapshot would take its place.
+  const std::string state = NamesFor(files.PathOf("disk/s"), 10).state;
+  while (!std::filesystem::exists(state)) std::this_thread::yield();
   EXPECT_EQ(solver.Solve(), SolveResult::kFinished);
   EXPECT_THAT(observer.snapshots, ElementsAre(10, 20, 30));
 }

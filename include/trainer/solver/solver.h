@@ -160,6 +160,7 @@ class Solver {
   bool TestIsDue() const;
   void PrepareSnapshots(const TrainOptions& options);
   void NoteWritten();
+  void TakeNoteOfWritten();
   void SettleSnapshot();
   void AwaitSnapshot();
   void SaveLast(bool stopped);
@@ -168,7 +169,7 @@ class Solver {
   void Finish();
   bool IsDisplayed() const;
   bool StopsNow() const;
-  Request PollAll();
+  Request Agree(Request own);
   bool OfRank0(bool value);
 
   const SolverSpec& spec_;
