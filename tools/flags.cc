@@ -9,6 +9,7 @@
 #include <charconv>
 
 #include "trainer/base/error.h"
+#include "trainer/base/lower_case.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -37,8 +38,7 @@ constexpr std::array kLogFlags = {
 std::string SwitchValue(const std::string& text) {
   static constexpr std::string_view kTrue[] = {"1", "t", "true", "y", "yes"};
   static constexpr std::string_view kFalse[] = {"0", "f", "false", "n", "no"};
-  std::string lower = text;
-  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::string lower = LowerCase(text);
   if (std::ranges::find(kTrue, lower) != std::end(kTrue)) return "true";
   if (std::ranges::find(kFalse, lower) != std::end(kFalse)) return "false";
   return "";

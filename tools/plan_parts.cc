@@ -8,14 +8,6 @@
 
 namespace trainer {
 
-size_t GradientBytes(const Net& net) {
-  int64_t count = 0;
-  for (const Param* param : net.params()) {
-    if (param->lr_mult != 0) count += ParamStore::Padded(param->count());
-  }
-  return static_cast<size_t>(count) * sizeof(float);
-}
-
 int SavedPerWeight(const caffe::SolverParameter& solver, int states) {
   if (!SavesSnapshots(solver)) return 0;
   return 1 + states + (solver.ema_decay() > 0 ? 1 : 0) + (solver.snapshot_diff() ? 1 : 0);

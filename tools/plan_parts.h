@@ -8,9 +8,6 @@
 
 namespace trainer {
 
-// Bytes of the gradients of a training net.
-size_t GradientBytes(const Net& net);
-
 // How many numbers of a snapshot a weight has; 0 for a run without snapshots. `states`: those of
 // the update rule.
 int SavedPerWeight(const caffe::SolverParameter& solver, int states);

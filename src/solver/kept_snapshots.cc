@@ -9,6 +9,7 @@
 
 #include "trainer/base/atomic_file.h"
 #include "trainer/base/file.h"
+#include "trainer/base/lower_case.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -32,9 +33,7 @@ std::string OutputOf(const SolverSpec& spec, const std::vector<std::string>& out
 }
 
 bool NamesALoss(const std::string& name) {
-  std::string lower = name;
-  for (char& letter : lower) letter = static_cast<char>(std::tolower(letter));
-  return lower.find("loss") != std::string::npos;
+  return LowerCase(name).find("loss") != std::string::npos;
 }
 
 }  // namespace
