@@ -111,6 +111,7 @@ class Features final : public Verb {
 
   int Run(const Flags& flags) override {
     static_cast<void>(ChooseDevice(flags));  // before the files are read
+    RequireFiles(flags.List("weights"));
     const NetSpec spec = ModelOf(flags);
     const std::unique_ptr<Device> device = MakeDevice(ChooseDevice(flags, spec));
     ParamStore params(*device);

@@ -26,7 +26,8 @@ Flag ResumeFlag() {
           .help =
               "go on from the newest undamaged snapshot of snapshot_prefix; "
               "without one, start from the beginning",
-          .choices = "auto"};
+          .choices = "auto",
+          .otherwise = "to go on from that file give --snapshot="};
 }
 
 Flag StartWeightsFlag() {

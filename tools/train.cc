@@ -191,6 +191,7 @@ class Train final : public Verb {
     options.allow_outside = flags.Switch("allow_outside");
     if (options.snapshot.empty()) {
       options.weights = WeightFiles(flags, spec);
+      RequireFiles(options.weights);
       if (replica.rank == 0) WarnOfOlderSnapshots(spec);
     }
     options.memory = ParseMemoryMode(flags);
