@@ -184,7 +184,7 @@ class Classify final : public Verb {
         .flags = {{.name = "model", .value = "FILE", .help = "the net", .required = true},
                   {.name = "weights",
                    .value = "FILES",
-                   .help = ".caffemodel files, with commas between",
+                   .help = ".caffemodel files, separated by commas",
                    .required = true},
                   {.name = "labels",
                    .value = "FILE",

@@ -33,16 +33,16 @@ Flag ResumeFlag() {
 Flag StartWeightsFlag() {
   return {.name = "weights",
           .value = "FILES",
-          .help = "start from these .caffemodel files, with commas between"};
+          .help = "start from these .caffemodel files, separated by commas"};
 }
 
 void RefuseTwoStarts(const Flags& flags) {
   if (flags.Has("snapshot") && flags.Has("weights")) {
     throw Error(ErrorCode::kUsage,
-                "--snapshot and --weights exclude each other: a snapshot has its own weights");
+                "--snapshot and --weights cannot both be given: a snapshot has its own weights");
   }
   if (flags.Has("snapshot") && flags.Has("resume")) {
-    throw Error(ErrorCode::kUsage, "--snapshot and --resume exclude each other: give one");
+    throw Error(ErrorCode::kUsage, "--snapshot and --resume cannot both be given: give one");
   }
 }
 

@@ -23,7 +23,7 @@ Flag LevelFlag() {
 
 Flag StageFlag() {
   return {
-      .name = "stage", .value = "LIST", .help = "stages of the net's state, with commas between"};
+      .name = "stage", .value = "LIST", .help = "stages of the net's state, separated by commas"};
 }
 
 Flag PhaseFlag(std::string_view fallback) {

@@ -155,7 +155,7 @@ class Test final : public Verb {
             {{.name = "model", .value = "FILE", .help = "the net", .required = true},
              {.name = "weights",
               .value = "FILES",
-              .help = ".caffemodel files, with commas between",
+              .help = ".caffemodel files, separated by commas",
               .required = true},
              IterationsFlag(),
              {.name = "confusion",

@@ -127,7 +127,7 @@ TEST(UsageTest, RefusesArgumentsThatAreNoFlags) {
 
 TEST(UsageTest, RefusesWhatExcludesEachOther) {
   ExpectRefused({"train", "--solver=x", "--snapshot=a", "--weights=b"}, 64,
-                "--snapshot and --weights exclude each other");
+                "--snapshot and --weights cannot both be given");
   ExpectRefused({"plan"}, 64, "needs either --solver=FILE or --model=FILE");
   ExpectRefused({"time", "--solver=x", "--model=y"}, 64,
                 "needs either --solver=FILE or --model=FILE");
