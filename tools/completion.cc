@@ -34,7 +34,8 @@ _trainer() {
   case ${COMP_WORDS[1]} in
 )";
 
-constexpr char kEnd[] = R"(    help) mapfile -t COMPREPLY < <(compgen -W "$_trainer_verbs" -- "$word"); return ;;
+constexpr char kEnd[] =
+    R"(    help) mapfile -t COMPREPLY < <(compgen -W "$_trainer_verbs" -- "$word"); return ;;
   esac
   if [[ $word == -* ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$flags" -- "$word")
@@ -52,10 +53,12 @@ class Completion final : public Verb {
   VerbDoc Doc() const override {
     return {.summary = "print what bash needs to complete verbs and flags",
             .usage = "trainer completion",
-            .text = "Load it in the shell's start file, ~/.bashrc, or keep it in a file of "
-                    "/etc/bash_completion.d.",
-            .examples = "trainer completion > ~/.trainer-completion.bash\n"
-                        "trainer completion > /etc/bash_completion.d/trainer",
+            .text =
+                "Load it in the shell's start file, ~/.bashrc, or keep it in a file of "
+                "/etc/bash_completion.d.",
+            .examples =
+                "trainer completion > ~/.trainer-completion.bash\n"
+                "trainer completion > /etc/bash_completion.d/trainer",
             .flags = {}};
   }
 

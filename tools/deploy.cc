@@ -135,8 +135,7 @@ class Deploy final : public Verb {
                               unknown ? " (H,W: the size of the data set's images)" : ""));
   }
 
-  static void Write(const caffe::NetParameter& deploy, const std::string& how,
-                    const Flags& flags) {
+  static void Write(const caffe::NetParameter& deploy, const std::string& how, const Flags& flags) {
     std::string text;
     google::protobuf::TextFormat::PrintToString(deploy, &text);
     if (!how.empty()) text = Join("# ", how, "\n", text);

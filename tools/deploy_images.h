@@ -15,9 +15,9 @@ namespace trainer {
 using ItemShape = std::function<Shape(const NetSpec& net, const std::string& blob)>;
 
 // Flags of `trainer classify` and `trainer features` that do to an image what the first data layer
-// of that state does: "--resize=256,256 --mean_value=104,117,123 --scale=0.017". `shape_of` is asked
-// how large records are before they are cropped. "" where images go in as they are, nothing for a
-// net whose data has no transform_param.
+// of that state does: "--resize=256,256 --mean_value=104,117,123 --scale=0.017". `shape_of` is
+// asked how large records are before they are cropped. "" where images go in as they are, nothing
+// for a net whose data has no transform_param.
 std::optional<std::string> ImageFlags(const NetSpec& net, const caffe::NetState& state,
                                       const ItemShape& shape_of);
 

@@ -29,7 +29,7 @@ std::string Roff(std::string_view text) {
 // Each line of `text` begins a line of the page.
 std::string Lines(std::string_view text) {
   std::string out;
-  for (const std::string& line : SplitList(std::string(text), '\n')) {
+  for (const std::string& line : SplitList(text, '\n')) {
     out += Join(out.empty() ? "" : "\n.br\n", Roff(line));
   }
   return out;
@@ -60,10 +60,12 @@ class Man final : public Verb {
   VerbDoc Doc() const override {
     return {.summary = "print the manual page",
             .usage = "trainer man",
-            .text = "What 'trainer help' and 'trainer help VERB' print, of all verbs, in the form "
-                    "that man reads.",
-            .examples = "trainer man | man -l -\n"
-                        "trainer man > /usr/local/share/man/man1/trainer.1",
+            .text =
+                "What 'trainer help' and 'trainer help VERB' print, of all verbs, in the form "
+                "that man reads.",
+            .examples =
+                "trainer man | man -l -\n"
+                "trainer man > /usr/local/share/man/man1/trainer.1",
             .flags = {}};
   }
 

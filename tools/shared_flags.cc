@@ -68,9 +68,8 @@ Flag SetFlag() {
 }
 
 Flag ForceFlag() {
-  return {.name = "force",
-          .kind = FlagKind::kSwitch,
-          .help = "replace --out when it is there already"};
+  return {
+      .name = "force", .kind = FlagKind::kSwitch, .help = "replace --out when it is there already"};
 }
 
 void RefuseToReplace(const Flags& flags) {

@@ -128,7 +128,8 @@ void WarnOfEmptyInputs(const Net& net) {
   }
   if (zeros.empty()) return;
   LOG(WARNING) << EscapeControl(
-      Join("nothing fills ", JoinList(zeros), ": all zeros, so that the outputs say nothing about "
+      Join("nothing fills ", JoinList(zeros),
+           ": all zeros, so that the outputs say nothing about "
            "the weights. Give the net with its data layers; 'trainer classify' shows images to a "
            "deploy net"));
 }

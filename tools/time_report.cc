@@ -58,7 +58,8 @@ Work BackwardWork(const Net& net, int i) {
 std::string Cell(const std::optional<double>& value) { return value ? Fixed(*value, 1) : ""; }
 
 // Of one direction, over all layers.
-double SumOf(const Times& times, Samples LayerTimes::*direction, double (Samples::*figure)() const) {
+double SumOf(const Times& times, Samples LayerTimes::*direction,
+             double (Samples::*figure)() const) {
   double sum = 0;
   for (const LayerTimes& layer : times.layers) sum += ((layer.*direction).*figure)();
   return sum;

@@ -56,7 +56,8 @@ std::string VerbsForFile(const std::string& path) {
   if (path.ends_with(".caffemodel") || path.ends_with(".h5")) {
     return Join("trainer test --model=NET --weights=", path);
   }
-  if (path.ends_with(".solverstate")) return Join("trainer train --solver=SOLVER --snapshot=", path);
+  if (path.ends_with(".solverstate"))
+    return Join("trainer train --solver=SOLVER --snapshot=", path);
   if (path.ends_with(".prototxt")) {
     return Join("trainer train --solver=", path, "' for a solver, 'trainer show --model=", path);
   }
@@ -114,7 +115,8 @@ void CheckRequired(const std::string& name, const VerbDoc& doc, const Flags& fla
   for (const std::string& word : flags.words()) {
     const std::string meant = FlagForWord(doc, flags, word);
     if (meant.empty()) continue;
-    Refuse(Join("'trainer ", name, "': unexpected argument '", word, "'. Did you mean ", meant, "?"));
+    Refuse(
+        Join("'trainer ", name, "': unexpected argument '", word, "'. Did you mean ", meant, "?"));
   }
   for (const Flag& flag : doc.flags) {
     if (flag.required && !flags.Has(flag.name)) {

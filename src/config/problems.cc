@@ -58,9 +58,10 @@ void RefuseOtherKind(const ParsedText& parsed, const google::protobuf::Message& 
   if (kind == "SolverParameter") {
     caffe::NetParameter net;
     if (Parse(&text, &net) || net.layer_size() + net.layers_size() == 0) return;
-    throw Error(ErrorCode::kConfig, {parsed.file},
-                "this is a net, where a solver is expected: a solver names its net by net: \"FILE\" "
-                "and has base_lr, lr_policy and max_iter (verbs take a net as --model)");
+    throw Error(
+        ErrorCode::kConfig, {parsed.file},
+        "this is a net, where a solver is expected: a solver names its net by net: \"FILE\" "
+        "and has base_lr, lr_policy and max_iter (verbs take a net as --model)");
   }
   if (kind == "NetParameter") {
     caffe::SolverParameter solver;

@@ -102,7 +102,8 @@ TEST_F(MeantTest, MissingWeightsAreNoticedBeforeNetsAreBuilt) {
       {"train", "--solver=solver.prototxt", "--weights=none.caffemodel"},
       {"test", "--model=net.prototxt", "--weights=none.caffemodel"},
       {"time", "--model=net.prototxt", "--weights=none.caffemodel"},
-      {"features", "--model=net.prototxt", "--weights=none.caffemodel", "--blobs=ip", "--out=f.h5"}};
+      {"features", "--model=net.prototxt", "--weights=none.caffemodel", "--blobs=ip",
+       "--out=f.h5"}};
   for (const std::vector<std::string>& command : commands) {
     const Outcome outcome = Run(command);
     EXPECT_EQ(outcome.exit_code, 66) << outcome.err;
@@ -117,7 +118,8 @@ TEST_F(MeantTest, TestsAreTurnedOffFromTheCommandLine) {
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr("Optimization Done."));
   EXPECT_THAT(outcome.err, Not(HasSubstr("Testing net")));
-  const Outcome both = job_.Train({"--set=max_iter=12", "--set=test_iter=", "--set=test_interval=0"});
+  const Outcome both =
+      job_.Train({"--set=max_iter=12", "--set=test_iter=", "--set=test_interval=0"});
   EXPECT_EQ(both.exit_code, 0) << both.err;
 }
 
@@ -176,7 +178,8 @@ TEST_F(MeantTest, DeploySaysHowImagesWerePrepared) {
 }
 
 TEST_F(MeantTest, NothingIsSaidOfNetsWithoutImages) {
-  job_.net = R"(layer { name: "x" type: "DummyData" top: "x" dummy_data_param { shape { dim: 2 dim: 3 } } }
+  job_.net =
+      R"(layer { name: "x" type: "DummyData" top: "x" dummy_data_param { shape { dim: 2 dim: 3 } } }
                 layer { name: "ip" type: "InnerProduct" bottom: "x" top: "ip"
                         inner_product_param { num_output: 2 } })";
   job_.Write();

@@ -124,8 +124,7 @@ TEST_F(PlanRanksTest, RefusesAFileThatHoldsNoSums) {
   };
   const std::vector<std::string> plan = {"--ranks=2", "--compute=5", "--link=link.json"};
   write("nothing");
-  ExpectRefusal(plan, 65,
-                "link.json: this is not JSON; expected is a file of 'trainer bench-comm");
+  ExpectRefusal(plan, 65, "link.json: this is not JSON; expected is a file of 'trainer bench-comm");
   write("{\"kind\": \"cake\"}");
   ExpectRefusal(plan, 65, "there are no sums over ranks");
   const std::string start = "{\"kind\": \"sums over ranks\", \"ranks\": 2, \"machines\": 2, ";

@@ -35,7 +35,7 @@ TEST(CompletionTest, BashOffersVerbsFlagsAndFiles) {
   EXPECT_THAT(Offered("\"\""), AllOf(HasSubstr("train\n"), HasSubstr("help\n")));
   EXPECT_EQ(Offered("train --sol"), "--solver=\n");
   EXPECT_THAT(Offered("train --"), AllOf(HasSubstr("--requeue\n"), HasSubstr("--minloglevel=\n"),
-                                         HasSubstr("--gpu\n"), Not(HasSubstr("--memory"))));
+                                         HasSubstr("--gpu=\n"), Not(HasSubstr("--memory"))));
   EXPECT_EQ(Offered("train --solver = net"), "net.prototxt\n");
   EXPECT_EQ(Offered("help class"), "classify\n");
 }
@@ -44,9 +44,9 @@ TEST(ManTest, HoldsEveryVerbAndFlagAndNoStrayRequest) {
   const Outcome man = RunProgram({"man"});
   ASSERT_EQ(man.exit_code, 0) << man.err;
   EXPECT_THAT(man.out, StartsWith(".TH TRAINER 1 "));
-  for (const char* part :
-       {"\n.SH train\ntrain a net", "\n.SH deploy\n", "\n.B \\-\\-solver=FILE\nthe solver (required)",
-        "\n.B \\-\\-gpu=ID\n", "\n.SH FLAGS OF THE LOG\n", "\n.B \\-\\-minloglevel=N\n"}) {
+  for (const char* part : {"\n.SH train\ntrain a net", "\n.SH deploy\n",
+                           "\n.B \\-\\-solver=FILE\nthe solver (required)", "\n.B \\-\\-gpu=ID\n",
+                           "\n.SH FLAGS OF THE LOG\n", "\n.B \\-\\-minloglevel=N\n"}) {
     EXPECT_THAT(man.out, HasSubstr(part));
   }
   for (const std::string& line : SplitList(man.out, '\n')) {

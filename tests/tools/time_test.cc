@@ -29,8 +29,8 @@ TEST(TimeTest, PrintsLayersAndTotalsOfANet) {
     EXPECT_THAT(outcome.out, HasSubstr(std::string("\n") + row + " "));
   }
   // GFLOP/s, GB/s and the share of the peak, forward and backward.
-  EXPECT_TRUE(
-      Finds(outcome.out, R"(\nip +InnerProduct +(\S+ +){5}(\d+\.\d +\d+\.\d +(\d+\.\d%|cache) +){2})"))
+  EXPECT_TRUE(Finds(outcome.out,
+                    R"(\nip +InnerProduct +(\S+ +){5}(\d+\.\d +\d+\.\d +(\d+\.\d%|cache) +){2})"))
       << outcome.out;
   EXPECT_TRUE(Finds(outcome.out, R"(\nPeak of this machine: \d+\.\d GFLOP/s, \d+\.\d GB/s\. )"));
   EXPECT_THAT(outcome.out, Not(HasSubstr("\nupdate ")));

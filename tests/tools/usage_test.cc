@@ -16,9 +16,10 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
 
-const char* const kVerbs[] = {"check",    "classify", "dataset", "deploy", "device_query", "draw",
-                              "features", "job",      "layers",  "plan",   "show",         "solver",
-                              "test",     "time",     "train",   "upgrade"};
+const char* const kVerbs[] = {"check",        "classify", "completion", "dataset", "deploy",
+                              "device_query", "draw",     "features",   "job",     "layers",
+                              "man",          "plan",     "show",       "solver",  "test",
+                              "time",         "train",    "upgrade"};
 
 size_t WidestLine(const std::string& text) {
   std::istringstream lines(text);
