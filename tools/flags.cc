@@ -65,6 +65,10 @@ void CheckValue(const Flag& flag, const std::string& value) {
     return strcasecmp(choice.c_str(), value.c_str()) == 0;
   };
   if (std::ranges::none_of(choices, same)) {
+    if (choices.size() == 1) {
+      Refuse(Join(given, "it takes ", choices[0], " alone",
+                  flag.otherwise.empty() ? "" : Join("; ", flag.otherwise, value)));
+    }
     Refuse(given + "must be one of " + JoinList(choices) + "." + DidYouMean(value, choices));
   }
 }
