@@ -132,13 +132,21 @@ TEST_F(LongRanksTest, EndWith82WhenOneIsSilent) {
   ExpectAllGone();
 }
 
-// As a queue suspends a job and lets it go on.
+// As a queue suspends a job and lets it go on, one process after the other.
 TEST_F(LongRanksTest, GoOnAfterAllWereStoppedForLongerThanThePeerTimeout) {
   const auto program = Start({"--ranks=2", "--peer_warning=1", "--peer_timeout=2"});
   processes_.push_back(program->pid());
-  for (const pid_t process : processes_) kill(process, SIGSTOP);
-  usleep(3'500'000);
-  for (const pid_t process : processes_) kill(process, SIGCONT);
+  constexpr int kTurn = 300'000;  // so that rank 0 waits for rank 1, before and after
+  const std::vector<size_t> last_first = {1, 0, 2};
+  for (const size_t i : last_first) {
+    kill(processes_[i], SIGSTOP);
+    usleep(kTurn);
+  }
+  usleep(3'000'000);
+  for (const pid_t process : processes_) {
+    kill(process, SIGCONT);
+    usleep(kTurn);
+  }
   processes_.pop_back();
   program->WaitForLine("Iteration ");
   program->WaitForLine("Iteration ");
