@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "check_report.h"
+#include "plan_parts.h"
 #include "table.h"
 #include "trainer/base/host_memory.h"
 #include "trainer/base/text.h"
@@ -9,19 +10,6 @@ namespace trainer {
 namespace {
 
 constexpr size_t kLargest = 3;
-
-// A prefetched layer keeps `prefetch` batches ready and fills one more.
-size_t AheadBytes(const Net& net) {
-  size_t bytes = 0;
-  for (int i = 0; i < net.NumLayers(); ++i) {
-    if (net.GetLayer(i).Waits() == nullptr) continue;
-    const caffe::LayerParameter& layer = net.LayerAt(i).proto();
-    for (const std::string& top : layer.top()) {
-      bytes += net.Value(top).Bytes() * (size_t{layer.data_param().prefetch()} + 1);
-    }
-  }
-  return bytes;
-}
 
 NetPlan Describe(const Net& net) {
   NetPlan plan;

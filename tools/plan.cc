@@ -152,16 +152,16 @@ class Report {
   Report(bool json, const PlanTarget& target) : json_(json), target_(target) {}
 
   void Add(const std::string& title, const Net& net) {
-    values_ += net.memory_plan().arena_bytes;
-    staged_ += StagedBytes(net);
+    of_nets_.AddNet(net);
     if (batch_ == 0) batch_ = BatchOf(net);
     json_ ? static_cast<void>(nets_.Push(NetJson(title, net))) : PrintNet(title, net);
   }
 
   // Returns the exit code. Fills what the nets take into `totals`.
   int Finish(PlannedTotals totals) {
-    totals.values = values_;
-    totals.staged = staged_;
+    totals.values = of_nets_.values;
+    totals.staged = of_nets_.staged;
+    totals.ahead = of_nets_.ahead;
     const std::vector<PlannedPart> parts = PartsOf(totals, target_);
     const Verdict verdict = Judge(target_, parts, batch_);
     json_ ? PrintJson(parts, verdict) : PrintText(parts, verdict);
@@ -192,7 +192,7 @@ class Report {
   bool json_;
   const PlanTarget& target_;
   Json nets_ = Json::Array();
-  size_t values_ = 0, staged_ = 0;
+  PlannedTotals of_nets_;
   int64_t batch_ = 0;
 };
 
@@ -208,6 +208,9 @@ class Plan final : public Verb {
             "overlap share memory. Then the step in which the most is in use, and what holds it; "
             "`recompute: true` in the net, or in a layer, trades some of it for time. The "
             "databases that the net names must be there.\n"
+            "Then whether a run fits into what this process may take, and which batch would; where "
+            "it does not, the exit code is 81, and 'trainer train' refuses it alike. --limit names "
+            "the memory of another machine.\n"
             "--gpu plans for a GPU, also on a machine that has none. With its memory, or the "
             "number "
             "of a GPU that is there, it says whether the run fits and which batch would; the exit "
@@ -229,6 +232,7 @@ class Plan final : public Verb {
              StageFlag(),
              SetFlag(),
              PlanGpuFlag(),
+             PlanLimitFlag(),
              JsonFlag(),
              MemoryFlag()}),
     };

@@ -10,6 +10,7 @@
 #include "table.h"
 #include "trainer/backend/plan_device.h"
 #include "trainer/base/error.h"
+#include "trainer/base/host_memory.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -53,10 +54,25 @@ PlanTarget OnGpu(const Flags& flags) {
   return target;
 }
 
-size_t Sum(const std::vector<PlannedPart>& parts) {
-  size_t sum = 0;
-  for (const PlannedPart& part : parts) sum += part.bytes;
-  return sum;
+PlanTarget OnCpu(const Flags& flags) {
+  PlanTarget target;
+  target.device = MakeDevice();
+  const std::string& text = flags.Text("limit");
+  if (text == "none") return target;
+  if (flags.Has("limit")) {
+    const std::optional<size_t> room = ParseBytes(text);
+    if (!room) {
+      throw Error(ErrorCode::kUsage,
+                  Join("--limit=", text, ": give the memory of a run, such as 16GiB, or none"));
+    }
+    target.room = *room;
+    target.room_name = Bytes(*room);
+    return target;
+  }
+  const HostMemory given = ReadHostMemory();
+  target.room = given.total;
+  target.room_name = Join(given.limit, ", ", Bytes(given.total));
+  return target;
 }
 
 // The batch for which what grows with it leaves the rest its room; 0 where not one item fits.
@@ -70,6 +86,12 @@ int64_t BatchThatFits(size_t room, const std::vector<PlannedPart>& parts, int64_
 
 }  // namespace
 
+size_t Sum(const std::vector<PlannedPart>& parts) {
+  size_t sum = 0;
+  for (const PlannedPart& part : parts) sum += part.bytes;
+  return sum;
+}
+
 Flag PlanGpuFlag() {
   return {
       .name = "gpu",
@@ -80,11 +102,21 @@ Flag PlanGpuFlag() {
       .bare = kAny};
 }
 
+Flag PlanLimitFlag() {
+  return {.name = "limit",
+          .value = "SIZE",
+          .help =
+              "the memory of a CPU's run, such as 64GiB on another machine, or none; by default "
+              "what this process may take: of the machine, its control groups, Slurm's job and "
+              "ulimit -v"};
+}
+
 PlanTarget TargetOf(const Flags& flags) {
   PlanTarget target;
-  if (!flags.Has("gpu")) {
-    target.device = MakeDevice();
-    return target;
+  if (!flags.Has("gpu")) return OnCpu(flags);
+  if (flags.Has("limit")) {
+    throw Error(ErrorCode::kUsage,
+                "--limit is for the CPU; a GPU's memory is named by --gpu=16GiB");
   }
   const std::string& text = flags.Text("gpu");
   if (IsNumber(text)) return OnGpu(flags);
@@ -142,7 +174,8 @@ Verdict Judge(const PlanTarget& target, const std::vector<PlannedPart>& parts, i
   if (target.room == 0) return verdict;
   const size_t needed = Sum(parts);
   verdict.fits = needed <= target.room;
-  const int64_t most = batch > 0 ? BatchThatFits(target.room, parts, batch) : 0;
+  const int64_t most = verdict.batch_that_fits =
+      batch > 0 ? BatchThatFits(target.room, parts, batch) : 0;
   verdict.text = verdict.fits ? Join("fits into ", target.room_name, ": ",
                                      Bytes(target.room - needed), " are left")
                               : Join("does not fit into ", target.room_name, ": ",

@@ -1,5 +1,5 @@
 #pragma once
-// `trainer plan --gpu`: what a run takes of a GPU's memory, there or not, and whether it fits.
+// What a run takes of a GPU's memory, there or not, or of the host's, and whether it fits.
 
 #include <cstddef>
 #include <memory>
@@ -16,6 +16,9 @@ namespace trainer {
 // --gpu, --gpu=16GiB, --gpu=0.
 Flag PlanGpuFlag();
 
+// --limit, --limit=64GiB, --limit=none.
+Flag PlanLimitFlag();
+
 // Where a plan is made. Without --gpu: the CPU.
 struct PlanTarget {
   std::unique_ptr<Device> device;
@@ -24,7 +27,8 @@ struct PlanTarget {
   size_t room = 0;         // bytes to fit into; 0: none were named
   std::string room_name;   // "16.0 GiB", "GPU 0, with 79.1 GiB free"
 };
-// Throws kUsage for what is neither a size nor a number, kUnavailable for a GPU that is not there.
+// On the CPU the room is what this process may take, unless --limit names another. Throws kUsage
+// for what is neither a size nor a number, kUnavailable for a GPU that is not there.
 PlanTarget TargetOf(const Flags& flags);
 
 // One line of the totals.
@@ -48,9 +52,11 @@ int64_t BatchOf(const Net& net);
 // where no room was named.
 struct Verdict {
   bool fits = true;
+  int64_t batch_that_fits = 0;
   std::string text;
   Json json;
 };
+size_t Sum(const std::vector<PlannedPart>& parts);
 Verdict Judge(const PlanTarget& target, const std::vector<PlannedPart>& parts, int64_t batch);
 
 }  // namespace trainer

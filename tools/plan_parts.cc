@@ -7,10 +7,36 @@
 #include "trainer/steps/step_rule.h"
 
 namespace trainer {
+namespace {
+
+// Code, its libraries' tables and what is compiled on the way: LeNet's run took so much beside what
+// is planned.
+constexpr size_t kProgramBytes = size_t{16} << 20;
+
+}  // namespace
+
+// A prefetched layer keeps `prefetch` batches ready and fills one more.
+size_t AheadBytes(const Net& net) {
+  size_t bytes = 0;
+  for (int i = 0; i < net.NumLayers(); ++i) {
+    if (net.GetLayer(i).Waits() == nullptr) continue;
+    const caffe::LayerParameter& layer = net.LayerAt(i).proto();
+    for (const std::string& top : layer.top()) {
+      bytes += net.Value(top).Bytes() * (size_t{layer.data_param().prefetch()} + 1);
+    }
+  }
+  return bytes;
+}
 
 int SavedPerWeight(const caffe::SolverParameter& solver, int states) {
   if (!SavesSnapshots(solver)) return 0;
   return 1 + states + (solver.ema_decay() > 0 ? 1 : 0) + (solver.snapshot_diff() ? 1 : 0);
+}
+
+void PlannedTotals::AddNet(const Net& net) {
+  values += net.memory_plan().arena_bytes;
+  staged += StagedBytes(net);
+  ahead += AheadBytes(net);
 }
 
 // What one rank takes that computes all virtual ranks' parts of a batch.
@@ -37,10 +63,13 @@ std::vector<PlannedPart> PartsOf(const PlannedTotals& totals, const PlanTarget& 
     if (target.estimated) {
       parts.push_back({"context", "context and libraries (estimate)", kGpuContextBytes});
     }
-  } else if (totals.saved_per_weight > 0) {
-    // In memory of the host, while the disk takes it.
+    return parts;
+  }
+  parts.push_back({"ahead", "batches read ahead", totals.ahead, true});
+  if (totals.saved_per_weight > 0) {  // while the disk takes it
     parts.push_back({"snapshot", "copy for snapshots", times(totals.saved_per_weight)});
   }
+  parts.push_back({"program", "the program (estimate)", kProgramBytes});
   return parts;
 }
 
@@ -52,17 +81,13 @@ PlannedRun PlanRun(const SolverSpec& spec, const PlanTarget& target) {
   options.plan_only = true;
   options.training = true;
   options.state = spec.train.state;
-  const auto add = [&](const Net& net) {
-    run.totals.values += net.memory_plan().arena_bytes;
-    run.totals.staged += StagedBytes(net);
-  };
   const Net train(*spec.train.net, options, *target.device, params);
-  add(train);
+  run.totals.AddNet(train);
   for (int i = 0; i < train.NumLayers(); ++i) run.macs += train.GetLayer(i).Macs();
   options.training = false;
   for (const auto& test : spec.tests) {
     options.state = test.state;
-    add(Net(*test.net, options, *target.device, params));
+    run.totals.AddNet(Net(*test.net, options, *target.device, params));
   }
   run.totals.weights = params.PlannedBytes();
   run.totals.gradients = GradientBytes(train);

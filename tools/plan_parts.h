@@ -8,6 +8,9 @@
 
 namespace trainer {
 
+// Bytes of the batches that the net's threads read ahead.
+size_t AheadBytes(const Net& net);
+
 // How many numbers of a snapshot a weight has; 0 for a run without snapshots. `states`: those of
 // the update rule.
 int SavedPerWeight(const caffe::SolverParameter& solver, int states);
@@ -17,9 +20,11 @@ struct PlannedTotals {
   int states_per_weight = 0, saved_per_weight = 0;
   size_t values = 0;  // of all nets
   size_t staged = 0;  // of those on their way to a GPU
+  size_t ahead = 0;   // batches read ahead, in memory of the host
   int parts = 1;      // virtual ranks
   size_t part_sums = 0;
 
+  void AddNet(const Net& net);
   void SetParts(const Net& train, const caffe::SolverParameter& solver);
 };
 

@@ -4,6 +4,7 @@
 #include "batch_job.h"
 #include "device_flags.h"
 #include "rank_flags.h"
+#include "run_memory.h"
 #include "run_start.h"
 #include "shared_flags.h"
 #include "trainer/base/atomic_file.h"
@@ -200,6 +201,7 @@ class Train final : public Verb {
     ObserverList observers;
     observers.Add(ObserverRegistry::Get().Make("log"));
     Solver solver(spec, options, *device, observers);
+    RequireMemory(spec, *device, replica, solver);
     if (!flags.Each("set").empty() && replica.rank == 0) WriteResolved(spec);
     LOG(INFO) << "Starting Optimization";
     const SolveResult result = solver.Solve();

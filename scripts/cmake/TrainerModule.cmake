@@ -137,12 +137,16 @@ function(trainer_program name folder)
   install(TARGETS ${name})
 endfunction()
 
-# trainer_executable(<name> <object libraries>): these and every module.
+# trainer_executable(<name> <object libraries>): these and every module. It looks for libraries in lib
+# beside itself first, where scripts/bundle.sh puts them; by RPATH, which holds for the libraries of
+# libraries, too.
 function(trainer_executable name)
   get_property(modules GLOBAL PROPERTY TRAINER_MODULES)
   add_executable(${name})
   target_link_libraries(${name} PRIVATE ${ARGN} ${modules} glog::glog gflags)
   trainer_link_cuda(${name})
+  set_property(TARGET ${name} APPEND PROPERTY BUILD_RPATH "$ORIGIN/lib")
+  target_link_options(${name} PRIVATE -Wl,--disable-new-dtags)
 endfunction()
 
 # With CUDA its runtime is part of the program, which starts on machines without CUDA, too.

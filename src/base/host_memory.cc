@@ -3,6 +3,9 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <cstdlib>
 #include <fstream>
 #include <optional>
 #include <sstream>
@@ -13,10 +16,19 @@
 namespace trainer {
 namespace {
 
+std::atomic<int> g_ranks{1};
+
 // Takes the least limit.
 class Bounds {
  public:
-  // `used` of `most` bytes are taken.
+  // `used` of `most` bytes are taken by all ranks, which share them.
+  void AddShared(uint64_t most, uint64_t used, const std::string& who) {
+    const int ranks = g_ranks;
+    const auto count = static_cast<uint64_t>(ranks);
+    Add(most / count, used / count,
+        ranks == 1 ? who : Join("each of ", ranks, " ranks' part of ", who));
+  }
+  // By this process.
   void Add(uint64_t most, uint64_t used, const std::string& who) {
     const uint64_t left = most > used ? most - used : 0;
     if (memory_.limit.empty() || most < memory_.total) {
@@ -71,8 +83,8 @@ void AddGroups(const std::string& root, const GroupFiles& files, std::string pat
     if (most && *most < kNoLimit) {
       const uint64_t used = NumberIn(folder + files.used).value_or(0);
       const uint64_t droppable = NumberOf(folder + "memory.stat", files.droppable).value_or(0);
-      bounds->Add(*most, used - std::min(used, droppable),
-                  Join("the control group ", EscapeControl(path)));
+      bounds->AddShared(*most, used - std::min(used, droppable),
+                        Join("the control group ", EscapeControl(path)));
     }
     if (path == "/" || path == ".") return;
   }
@@ -93,16 +105,43 @@ void AddControlGroups(const std::string& root, Bounds* bounds) {
   }
 }
 
+// 0 for a variable that is not there, or no number.
+uint64_t NumberOfVariable(const char* name) {
+  const char* const text = std::getenv(name);
+  uint64_t number = 0;
+  if (text != nullptr) {
+    const std::string_view digits(text);
+    std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  }
+  return number;
+}
+
+// What the job may take on this machine, in MiB; --mem=0 asks for all. Where the site does not
+// confine jobs by control groups, Slurm ends those that take more by and by.
+void AddSlurm(Bounds* bounds) {
+  if (const uint64_t node = NumberOfVariable("SLURM_MEM_PER_NODE")) {
+    bounds->AddShared(node << 20, 0, "SLURM_MEM_PER_NODE");
+  }
+  const uint64_t cpus = NumberOfVariable("SLURM_CPUS_ON_NODE");
+  if (const uint64_t cpu = NumberOfVariable("SLURM_MEM_PER_CPU"); cpu > 0 && cpus > 0) {
+    bounds->AddShared((cpu * cpus) << 20, 0,
+                      Join("SLURM_MEM_PER_CPU of ", cpus, cpus == 1 ? " CPU" : " CPUs"));
+  }
+}
+
 }  // namespace
+
+void ShareMemory(int ranks) { g_ranks = std::max(1, ranks); }
 
 HostMemory ReadHostMemory(const std::string& root) {
   Bounds bounds;
   const std::string meminfo = root + "/proc/meminfo";
   if (const auto total = NumberOf(meminfo, "MemTotal")) {
     const uint64_t available = NumberOf(meminfo, "MemAvailable").value_or(*total);
-    bounds.Add(*total << 10, (*total - std::min(available, *total)) << 10, "the machine");
+    bounds.AddShared(*total << 10, (*total - std::min(available, *total)) << 10, "the machine");
   }
   AddControlGroups(root, &bounds);
+  AddSlurm(&bounds);
   rlimit space{};
   if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY) {
     const uint64_t used = NumberOf(root + "/proc/self/status", "VmSize").value_or(0) << 10;

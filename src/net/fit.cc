@@ -5,6 +5,7 @@
 #include <string>
 
 #include "graph.h"
+#include "trainer/base/host_memory.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -118,23 +119,42 @@ std::string Holders(const Needs& needs, const std::vector<Part>& blocks) {
   return JoinList(holders);
 }
 
+// What the net may take.
+struct Room {
+  size_t bytes = 0;
+  std::string whose;
+  ErrorCode code = ErrorCode::kConfig;  // of a net that is larger
+};
+
+// Of a device of its own what other programs leave. On the CPU also what a queue, a container or a
+// shell gave this process: whoever takes more is killed. A net that is only planned may be meant
+// for another machine.
+Room RoomOf(const BuildEnv& env) {
+  const bool shared = env.device.RunsLater();  // what others hold may be free the next time
+  const Room room = {env.device.FreeBytes(), Join("the device (", env.device.Describe(), ")"),
+                     shared ? ErrorCode::kResource : ErrorCode::kConfig};
+  if (shared || env.options.plan_only) return room;
+  const HostMemory given = ReadHostMemory();
+  if (given.total == 0 || given.total >= room.bytes) return room;
+  return {given.total, given.limit, ErrorCode::kResource};
+}
+
 }  // namespace
 
 void RequireFit(const Graph& graph, const BuildEnv& env) {
   const Needs needs = NeedsOf(graph, env);
-  const size_t free = env.device.FreeBytes();
+  const Room room = RoomOf(env);
+  const size_t free = room.bytes;
   if (needs.Sum() <= free) return;
   const std::vector<Part> blocks = LargestBlocks(graph, needs, free);
   const Part param = LargestParam(graph);
   const Part& largest = blocks.empty() || param.bytes > blocks[0].bytes ? param : blocks[0];
   const std::string message =
-      Join("the net takes ", MiB(needs.Sum()), " and the device (", env.device.Describe(), ") has ",
-           MiB(free), ": ", Holders(needs, blocks), "; this layer has the largest part, ",
-           largest.what, " (", MiB(largest.bytes), "): ", largest.advice);
-  // What other programs hold of a device may be free the next time.
-  const ErrorCode code = env.device.RunsLater() ? ErrorCode::kResource : ErrorCode::kConfig;
-  if (largest.step == nullptr) throw Error(code, message);
-  largest.step->spec.FailWith(code, message);
+      Join("the net takes ", MiB(needs.Sum()), " and ", room.whose, " has ", MiB(free), ": ",
+           Holders(needs, blocks), "; this layer has the largest part, ", largest.what, " (",
+           MiB(largest.bytes), "): ", largest.advice);
+  if (largest.step == nullptr) throw Error(room.code, message);
+  largest.step->spec.FailWith(room.code, message);
 }
 
 }  // namespace trainer

@@ -130,8 +130,8 @@ void PrepareLayers(const BuildEnv& env, Graph& graph);
 void PlanRecompute(const NetOptions& options, Graph& graph);
 
 // Throws at the layer of the largest part where the net takes more memory than the device has, its
-// share of weights, gradients and the update rule's state included: kResource where that may change
-// with time, kConfig where it does not.
+// share of weights, gradients and the update rule's state included, or than this process may take:
+// kResource where that may change with time, kConfig where it does not.
 void RequireFit(const Graph& graph, const BuildEnv& env);
 
 // Gives every value, gradient, workspace and scratch a block with a lifetime and an offset.

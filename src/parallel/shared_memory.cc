@@ -16,17 +16,36 @@ namespace {
 
 std::string ErrnoText() { return std::generic_category().message(errno); }
 
+[[noreturn]] void FailToMake(size_t bytes, int error) {
+  const char* const advice =
+      error == EFBIG ? "; the limit of a file's size counts it, too: raise it (ulimit -f unlimited)"
+                     : "; start fewer ranks, or ask for more memory";
+  throw Error(ErrorCode::kResource,
+              Join("cannot make ", bytes, " bytes of memory that ranks share: ",
+                   std::generic_category().message(error), advice));
+}
+
+// Has the system find the pages now. Where it promises no more memory than it has, the first write
+// to a page that it lacks would else be a signal that ends the process without a word.
+bool HasAllPages(char* data, size_t bytes) {
+  if (madvise(data, bytes, MADV_POPULATE_WRITE) == 0) return true;
+  return errno != EFAULT && errno != ENOMEM;  // an older kernel does not know the call
+}
+
 }  // namespace
 
 SharedMemory::SharedMemory(size_t bytes)
     : fd_(memfd_create("trainer", MFD_CLOEXEC)), bytes_(bytes) {
   if (fd_ < 0 || ftruncate(fd_, static_cast<off_t>(bytes)) != 0) {
-    const std::string why = ErrnoText();
+    const int error = errno;
     CloseDescriptor();
-    throw Error(ErrorCode::kResource,
-                Join("cannot make ", bytes, " bytes of memory that ranks share: ", why));
+    FailToMake(bytes, error);
   }
   Map();
+  if (HasAllPages(data_, bytes)) return;
+  munmap(data_, bytes_);
+  CloseDescriptor();
+  FailToMake(bytes, ENOMEM);
 }
 
 SharedMemory::SharedMemory(int fd, size_t bytes) : fd_(fd), bytes_(bytes) {

@@ -8,8 +8,8 @@
 
 namespace trainer {
 
-// A mapping. Movable. The memory is zero at first. Errors: kResource, saying how much was asked
-// for.
+// A mapping. Movable. The memory is zero at first and all there, so that no access to it fails.
+// Errors: kResource, saying how much was asked for and what to try.
 class SharedMemory {
  public:
   SharedMemory() = default;

@@ -15,6 +15,7 @@
 #include "rank_cores.h"
 #include "thread_pump.h"
 #include "trainer/base/error.h"
+#include "trainer/base/host_memory.h"
 #include "trainer/base/spin.h"
 #include "trainer/base/text.h"
 #include "trainer/base/threads.h"
@@ -151,6 +152,7 @@ void WorldOfRanks::ShareCores() {
     }
   }
   ShareThreads(RanksOnCoresOf(of_ranks, place_.map.local), block().locals());
+  ShareMemory(place_.locals.count);
   warning_ = CrowdWarning(of_ranks, place_.map.own());
   if (warning_.empty()) warning_ = QuotaWarning(ReadThreadFacts().quota, block().locals());
   if (!warning_.empty()) waiter_.SetCrowded();

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 
 #include "support/temp_folder.h"
@@ -13,6 +14,11 @@ class HostMemoryTest : public testing::Test {
  protected:
   HostMemoryTest() {
     Write("proc/meminfo", "MemTotal:        1000 kB\nMemFree: 5 kB\nMemAvailable:     600 kB\n");
+    for (const char* name : kOfSlurm) unsetenv(name);
+  }
+  ~HostMemoryTest() override {
+    for (const char* name : kOfSlurm) unsetenv(name);
+    ShareMemory(1);
   }
   void Write(const std::string& path, const std::string& text) const {
     const std::filesystem::path whole = folder_ / path;
@@ -26,6 +32,8 @@ class HostMemoryTest : public testing::Test {
     EXPECT_EQ(memory.limit, limit);
   }
 
+  static constexpr const char* kOfSlurm[] = {"SLURM_MEM_PER_NODE", "SLURM_MEM_PER_CPU",
+                                             "SLURM_CPUS_ON_NODE"};
   TempFolder folder_;
 };
 
@@ -55,6 +63,28 @@ TEST_F(HostMemoryTest, ReadsTheOlderControlGroupsAndTheRootWhereAContainerHidesT
   Write("sys/fs/cgroup/memory/memory.usage_in_bytes", "800000\n");
   Write("sys/fs/cgroup/memory/memory.stat", "total_inactive_file 50000\n");
   Expect(700000, 0, "the control group /");
+}
+
+TEST_F(HostMemoryTest, WhatSlurmGaveTheJobIsALimit) {
+  Write("proc/meminfo", "MemTotal:  8000000 kB\nMemAvailable:  6000000 kB\n");
+  setenv("SLURM_MEM_PER_NODE", "2000", 1);
+  Expect(uint64_t{2000} << 20, uint64_t{2000} << 20, "SLURM_MEM_PER_NODE");
+  setenv("SLURM_MEM_PER_NODE", "0", 1);  // all of the machine
+  Expect(8192000000, 6144000000, "the machine");
+  unsetenv("SLURM_MEM_PER_NODE");
+  setenv("SLURM_MEM_PER_CPU", "500", 1);
+  Expect(8192000000, 6144000000, "the machine");
+  setenv("SLURM_CPUS_ON_NODE", "3", 1);
+  Expect(uint64_t{1500} << 20, uint64_t{1500} << 20, "SLURM_MEM_PER_CPU of 3 CPUs");
+}
+
+TEST_F(HostMemoryTest, IsDividedAmongTheRanksThatShareIt) {
+  ShareMemory(2);
+  Expect(512000, 307200, "each of 2 ranks' part of the machine");
+  Write("proc/self/cgroup", "0::/job\n");
+  Write("sys/fs/cgroup/job/memory.max", "400000\n");
+  Write("sys/fs/cgroup/job/memory.current", "100000\n");
+  Expect(200000, 150000, "each of 2 ranks' part of the control group /job");
 }
 
 TEST_F(HostMemoryTest, KnowsNothingWithoutFiles) {

@@ -250,7 +250,8 @@ TEST(MemoryTest, ANetThatIsTooLargeIsRefusedWithTheFigure) {
   job.Write();
   RunOptions options = job.options();
   options.memory_limit = size_t{4} << 30;
-  ExpectRefused(job, RunProgram(job.TrainCommand(), options), 81, "", "MiB of host memory");
+  ExpectRefused(job, RunProgram(job.TrainCommand(), options), 81,
+                "net.prototxt:20:", "MiB and ulimit -v has 4096 MiB: ");
 }
 
 TEST(MemoryTest, ABatchThatIsTooLargeIsRefused) {

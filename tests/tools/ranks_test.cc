@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "rank_job.h"
 
 namespace trainer {
@@ -161,6 +163,28 @@ TEST_F(LongRanksTest, EndWithTheirLauncher) {
   const auto program = Start({"--ranks=2"});
   program->Signal(SIGKILL);
   ExpectAllGone();
+}
+
+// Containers often have 64 MiB there, and other programs fill it.
+TEST_F(RanksTest, NeedNoRoomInDevShm) {
+  if (std::system("unshare -m mount -t tmpfs none /dev/shm 2>/dev/null") != 0) {
+    GTEST_SKIP() << "mounting another /dev/shm needs root";
+  }
+  const std::string full =
+      "mount -t tmpfs -o size=64k none /dev/shm && "
+      "{ head -c 1000000 /dev/zero >/dev/shm/filler 2>/dev/null; exec \"$0\" \"$@\"; }";
+  const Outcome outcome = Train({"--ranks=2"}, {"unshare", "-m", "sh", "-c", full});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("2 ranks on 1 machine; sums through shared memory"));
+}
+
+TEST_F(RanksTest, SayWhyTheyGetNoMemoryToShare) {
+  RunOptions options = job_.options();
+  options.file_limit = 4096;
+  const Outcome outcome = RunProgram(job_.TrainCommand({"--ranks=2"}), options);
+  EXPECT_EQ(outcome.exit_code, 81) << outcome.err;
+  EXPECT_THAT(outcome.Errors(), ElementsAre(AllOf(HasSubstr("memory that ranks share"),
+                                                  HasSubstr("ulimit -f unlimited"))));
 }
 
 TEST(LoneTaskTest, IsToldHowToTrainWithAllTasks) {

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Packs the program with the libraries that it needs, for machines without network, without Debian's
+# packages or without the right to install them. Makes build/trainer-bundle and, of it,
+# build/trainer-bundle.tar.gz. There: tar xf trainer-bundle.tar.gz && trainer-bundle/trainer help
+#   scripts/bundle.sh            builds the preset release first (TRAINER_PRESET)
+#   scripts/bundle.sh --packed   packs what is built (TRAINER_PROGRAM)
+# TRAINER_BUNDLE_FOLDER takes both in place of build/.
+# The machine's own are the C library (at least as new as this one's), MPI and the driver of a GPU.
+set -euo pipefail
+# shellcheck source=scripts/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+folder="${TRAINER_BUNDLE_FOLDER:-$root/build}"
+bundle="$folder/trainer-bundle"
+# shellcheck source=scripts/bundling.sh
+source "$root/scripts/bundling.sh"
+
+[[ "${1:-}" == --packed ]] || TRAINER_TARGETS=trainer build
+rm -rf "$bundle"
+pack_program "${TRAINER_PROGRAM:-build/$preset/trainer}" "$bundle/trainer"
+cp -r models README.md LICENSE docs "$bundle/"
+mkdir -p "$bundle/scripts"
+cp -r scripts/jobs "$bundle/scripts/"
+try_alone
+tar -C "$folder" -czf "$bundle.tar.gz" trainer-bundle
+glibc="$(ldd --version | awk 'NR == 1 { print $NF }')"
+say "bundle: $(du -sm "$bundle" | cut -f1) MiB, for machines with glibc $glibc or newer: $bundle.tar.gz"

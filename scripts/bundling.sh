@@ -1,0 +1,51 @@
+# Packing programs with the libraries that they need, so that they start on another machine; sourced
+# by bundle.sh and gpu/bundle.sh after common.sh. `bundle` is the folder to fill; programs find
+# libraries in the folder lib beside them or above theirs (their RPATH).
+# shellcheck shell=bash
+: "${bundle:?}"
+
+# The C library's own parts belong to the machine: its GPU driver and its MPI need them, too.
+is_of_the_machine() { [[ "$1" =~ ^(ld-linux.*|lib(c|m|dl|rt|pthread|resolv))\.so ]]; }
+
+# Copies a program without its symbols, and the libraries that it loads.
+pack_program() {
+  local program="$1" to="$2" library
+  if ! readelf -d "$program" | grep -q '(RPATH).*[$]ORIGIN'; then
+    say "bundle: $program does not look for libraries beside itself; build it again" >&2
+    return 1
+  fi
+  mkdir -p "$bundle/lib" "$(dirname "$to")"
+  strip -o "$to" "$program"
+  while read -r library; do
+    is_of_the_machine "$(basename "$library")" && continue
+    if [[ "$library" =~ /lib(cuda|cudart|cudnn|cublas)[^/]*$ ]]; then
+      say "bundle: $program needs $library to start" >&2
+      return 1
+    fi
+    [[ -e "$bundle/lib/$(basename "$library")" ]] || cp -L "$library" "$bundle/lib/"
+  done < <(ldd "$program" | awk '/=> \// { print $3 }')
+}
+
+# Starts its trainer where nothing else is: an empty root that holds the bundle and the C library,
+# or, where that takes rights we do not have, an empty environment.
+try_alone() {
+  local alone library version where
+  alone="$(mktemp -d)"
+  mkdir -p "$alone/lib64" "$alone/lib/x86_64-linux-gnu" "$alone/bundle"
+  cp -L /lib64/ld-linux-x86-64.so.2 "$alone/lib64/"
+  for library in $(ldd "$bundle/trainer" | awk '/=> \// { print $3 }'); do
+    is_of_the_machine "$(basename "$library")" || continue
+    cp -L "$library" "$alone/lib/x86_64-linux-gnu/"
+  done
+  cp -r "$bundle"/. "$alone/bundle/"
+  if [[ "$(id -u)" == 0 ]]; then
+    where="in an empty root"
+    # Without /proc the loader must be told where the program is.
+    version="$(env -i LD_ORIGIN_PATH=/bundle "$(command -v chroot)" "$alone" /bundle/trainer --version)"
+  else
+    where="with an empty environment"
+    version="$(cd "$alone" && env -i bundle/trainer --version)"
+  fi
+  say "bundle: starts $where: $version"
+  rm -rf "$alone"
+}

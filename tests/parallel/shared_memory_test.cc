@@ -1,0 +1,54 @@
+// Memory that ranks share, where the machine has none to give.
+
+#include "shared_memory.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+
+#include "support/in_child.h"
+#include "support/memory_group.h"
+#include "trainer/base/error.h"
+
+namespace trainer {
+namespace {
+
+constexpr size_t kMiB = size_t{1} << 20;
+
+// 0 when making `bytes` of it is refused with kResource and a message that ends with `advice`.
+int RefusesToMake(size_t bytes, const std::string& advice) {
+  try {
+    const SharedMemory memory(bytes);
+    std::fprintf(stderr, "%zu bytes were made\n", bytes);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kResource && std::string(error.what()).ends_with(advice))
+      return 0;
+    std::fprintf(stderr, "%s\n", error.what());
+  }
+  return 1;
+}
+
+TEST(SharedMemoryTest, ThatTheSystemCannotGiveIsRefusedBeforeItIsTouched) {
+  const MemoryGroup group(16 * kMiB);
+  if (!group.made() || !group.KillNobody()) GTEST_SKIP() << "limiting memory needs root";
+  const int status = InChild([&] {
+    if (!group.Enter()) return 127;
+    return RefusesToMake(64 * kMiB, "start fewer ranks, or ask for more memory");
+  });
+  EXPECT_EQ(status, 0);
+}
+
+TEST(SharedMemoryTest, OverTheLimitOfAFilesSizeIsRefusedWithWhatToTry) {
+  const int status = InChildWithSizeLimit(
+      4096, [] { return RefusesToMake(kMiB, "raise it (ulimit -f unlimited)"); });
+  EXPECT_EQ(status, 0);
+}
+
+TEST(SharedMemoryTest, IsZeroAtFirst) {
+  const SharedMemory memory(3 * kMiB + 5);
+  for (size_t i = 0; i < memory.bytes(); ++i) ASSERT_EQ(memory.data()[i], 0) << i;
+}
+
+}  // namespace
+}  // namespace trainer
