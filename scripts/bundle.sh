@@ -3,8 +3,9 @@
 # packages or without the right to install them. Makes build/trainer-bundle and, of it,
 # build/trainer-bundle.tar.gz. There: tar xf trainer-bundle.tar.gz && trainer-bundle/trainer help
 #   scripts/bundle.sh            builds the preset release first (TRAINER_PRESET)
-#   scripts/bundle.sh --packed   packs what is built (TRAINER_PROGRAM)
-# TRAINER_BUNDLE_FOLDER takes both in place of build/.
+#   scripts/bundle.sh --packed   packs what is built
+#   scripts/bundle.sh --try      the same without the archive, of the program TRAINER_PROGRAM in the
+#                                folder TRAINER_BUNDLE_FOLDER
 # The machine's own are the C library (at least as new as this one's), MPI and the driver of a GPU.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
@@ -14,13 +15,14 @@ bundle="$folder/trainer-bundle"
 # shellcheck source=scripts/bundling.sh
 source "$root/scripts/bundling.sh"
 
-[[ "${1:-}" == --packed ]] || TRAINER_TARGETS=trainer build
+[[ "${1:-}" == --packed || "${1:-}" == --try ]] || TRAINER_TARGETS=trainer build
 rm -rf "$bundle"
 pack_program "${TRAINER_PROGRAM:-build/$preset/trainer}" "$bundle/trainer"
 cp -r models README.md LICENSE docs "$bundle/"
 mkdir -p "$bundle/scripts"
 cp -r scripts/jobs "$bundle/scripts/"
 try_alone
+[[ "${1:-}" == --try ]] && exit
 tar -C "$folder" -czf "$bundle.tar.gz" trainer-bundle
 glibc="$(ldd --version | awk 'NR == 1 { print $NF }')"
 say "bundle: $(du -sm "$bundle" | cut -f1) MiB, for machines with glibc $glibc or newer: $bundle.tar.gz"

@@ -17,12 +17,12 @@ pack_program() {
   mkdir -p "$bundle/lib" "$(dirname "$to")"
   strip -o "$to" "$program"
   while read -r library; do
-    is_of_the_machine "$(basename "$library")" && continue
+    is_of_the_machine "${library##*/}" && continue
     if [[ "$library" =~ /lib(cuda|cudart|cudnn|cublas)[^/]*$ ]]; then
       say "bundle: $program needs $library to start" >&2
       return 1
     fi
-    [[ -e "$bundle/lib/$(basename "$library")" ]] || cp -L "$library" "$bundle/lib/"
+    [[ -e "$bundle/lib/${library##*/}" ]] || cp -L "$library" "$bundle/lib/"
   done < <(ldd "$program" | awk '/=> \// { print $3 }')
 }
 
@@ -34,7 +34,7 @@ try_alone() {
   mkdir -p "$alone/lib64" "$alone/lib/x86_64-linux-gnu" "$alone/bundle"
   cp -L /lib64/ld-linux-x86-64.so.2 "$alone/lib64/"
   for library in $(ldd "$bundle/trainer" | awk '/=> \// { print $3 }'); do
-    is_of_the_machine "$(basename "$library")" || continue
+    is_of_the_machine "${library##*/}" || continue
     cp -L "$library" "$alone/lib/x86_64-linux-gnu/"
   done
   cp -r "$bundle"/. "$alone/bundle/"

@@ -62,6 +62,13 @@ TEST_F(GpuRanksTest, LearnWhatRanksOnTheCpuLearn) {
   }
 }
 
+TEST_F(GpuRanksTest, SayWhereTheirTimeGoesWhereTheHostSums) {
+  const Outcome outcome = Train({"--gpu=0,1", "--exchange=host", "--set", "max_iter=7"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_TRUE(Finds(outcome.err, R"(Ranks: \d+ % computing, \d+ % waiting for sums)"))
+      << outcome.err;
+}
+
 TEST_F(GpuRanksTest, WithPartsOfABatchLearnWhatOneGpuLearns) {
   ASSERT_EQ(Train({"--gpu=0"}).exit_code, 0);
   const std::vector<float> one = Weights();

@@ -8,6 +8,8 @@
 #include "cuda/gradient_group.h"
 #include "cuda/order.h"
 #include "trainer/base/error.h"
+#include "trainer/base/replica_watch.h"
+#include "trainer/base/text.h"
 
 namespace trainer::cuda {
 namespace {
@@ -46,10 +48,20 @@ class Staging {
 
 // A bucket goes down on one queue, is summed there, and goes up on another. It is handed to the
 // host's group when it is down; from the first one that is waited for on, until all are, nothing
-// else is summed.
-class StagedGroup final : public GradientGroup {
+// else is summed. What the exchange costs the thread that trains is its time in the host's group:
+// it waits for its own GPU outside of that.
+class StagedGroup final : public GradientGroup, public ReplicaWatch {
  public:
-  using GradientGroup::GradientGroup;
+  StagedGroup(const CudaDevice& device, const GpuGroupOptions& options)
+      : GradientGroup(device, options), watch_(dynamic_cast<const ReplicaWatch*>(options.host)) {}
+
+  std::string NameOf(int rank) const override {
+    return watch_ == nullptr ? Join("rank ", rank) : watch_->NameOf(rank);
+  }
+  double SecondsSpent() const override { return watch_ == nullptr ? 0 : watch_->SecondsSpent(); }
+  double SecondsHidden() const override {
+    return watch_ == nullptr ? 0 : watch_->SecondsHidden();
+  }
 
  protected:
   void Begin() override {
@@ -113,6 +125,7 @@ class StagedGroup final : public GradientGroup {
     ++handed_;
   }
 
+  const ReplicaWatch* watch_;
   std::unique_ptr<Staging> staging_;
   std::deque<Copy> copies_;  // by bucket
   size_t handed_ = 0;        // to the host's group, in this pass
