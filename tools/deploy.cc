@@ -116,17 +116,20 @@ class Deploy final : public Verb {
       shapes = PlannedShapes(spec, options.state, inputs);
     }
     SetShapes(shapes, flags.Whole("batch"), &deploy);
-    Write(deploy, HowToPrepare(spec, options.state), flags);
+    Write(deploy, HowToPrepare(flags, spec, options.state), flags);
     return 0;
   }
 
  private:
   // A line for the file and the log; "" for a net that reads no images.
-  static std::string HowToPrepare(const NetSpec& spec, const caffe::NetState& state) {
-    const auto shape_of = [&](const NetSpec& net, const std::string& blob) {
-      return PlannedShapes(net, state, {blob}).at(blob);
+  static std::string HowToPrepare(const Flags& flags, const NetSpec& spec,
+                                  const caffe::NetState& state) {
+    const auto record_shape = [&](const std::string& top) {
+      NetSpec whole = ModelOf(flags);
+      ClearCrops(&whole);
+      return PlannedShapes(whole, state, {top}).at(top);
     };
-    const std::optional<std::string> image_flags = ImageFlags(spec, state, shape_of);
+    const std::optional<std::string> image_flags = ImageFlags(spec, state, record_shape);
     if (!image_flags) return "";
     if (image_flags->empty()) return "Images go in as they are: pixels from 0 to 255";
     const bool unknown = image_flags->find("=H,W") != std::string::npos;

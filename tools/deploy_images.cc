@@ -20,24 +20,11 @@ bool Crops(const TransformationParameter& transform) {
   return transform.crop_size() > 0 || transform.crop_h() > 0 || transform.crop_w() > 0;
 }
 
-// The net without crops, so that its data has the size of the records.
-NetSpec WithoutCrops(NetSpec net) {
-  for (LayerSpec& layer : net.layers) {
-    if (!IsImageData(layer.proto())) continue;
-    TransformationParameter* transform = layer.mutable_proto().mutable_transform_param();
-    transform->clear_crop_size();
-    transform->clear_crop_h();
-    transform->clear_crop_w();
-  }
-  return net;
-}
-
 // "256,256", or "" where only the data knows and is not there.
-std::string SizeBeforeCrop(const NetSpec& net, const LayerParameter& layer,
-                           const ItemShape& shape_of) try {
+std::string SizeBeforeCrop(const LayerParameter& layer, const RecordShape& record_shape) try {
   const caffe::ImageDataParameter& files = layer.image_data_param();
   if (files.new_height() > 0) return Join(files.new_height(), ",", files.new_width());
-  const Shape record = shape_of(WithoutCrops(net), layer.top(0));
+  const Shape record = record_shape(layer.top(0));
   return record.Rank() == 3 ? Join(record[1], ",", record[2]) : "";
 } catch (const Error&) {
   return "";
@@ -45,8 +32,18 @@ std::string SizeBeforeCrop(const NetSpec& net, const LayerParameter& layer,
 
 }  // namespace
 
+void ClearCrops(NetSpec* net) {
+  for (LayerSpec& layer : net->layers) {
+    if (!IsImageData(layer.proto())) continue;
+    TransformationParameter* transform = layer.mutable_proto().mutable_transform_param();
+    transform->clear_crop_size();
+    transform->clear_crop_h();
+    transform->clear_crop_w();
+  }
+}
+
 std::optional<std::string> ImageFlags(const NetSpec& net, const caffe::NetState& state,
-                                      const ItemShape& shape_of) {
+                                      const RecordShape& record_shape) {
   const std::vector<LayerSpec> layers = FilterLayers(net, state);
   const auto data = std::ranges::find_if(
       layers, [](const LayerSpec& layer) { return IsImageData(layer.proto()); });
@@ -54,7 +51,7 @@ std::optional<std::string> ImageFlags(const NetSpec& net, const caffe::NetState&
   const TransformationParameter& transform = data->proto().transform_param();
   std::string flags;
   if (Crops(transform)) {
-    const std::string size = SizeBeforeCrop(net, data->proto(), shape_of);
+    const std::string size = SizeBeforeCrop(data->proto(), record_shape);
     flags += Join(" --resize=", size.empty() ? "H,W" : size);
   }
   if (transform.has_mean_file()) flags += Join(" --mean=", transform.mean_file());

@@ -87,8 +87,9 @@ TEST_F(MeantTest, ResumeFromAFileIsSnapshot) {
 TEST_F(MeantTest, ANetGivenAsASolverIsOneSentence) {
   ExpectRefused(job_, Run({"train", "--solver=net.prototxt"}), 78, "net.prototxt: this is a net",
                 "where a solver is expected");
-  ExpectRefused(job_, Run({"check", "--solver=net.prototxt"}), 78, "net.prototxt: this is a net",
-                "--model");
+  const Outcome check = Run({"check", "--solver=net.prototxt"});
+  EXPECT_EQ(check.exit_code, 78);
+  EXPECT_THAT(check.out, AllOf(HasSubstr("net.prototxt: this is a net"), HasSubstr("1 error")));
 }
 
 TEST_F(MeantTest, ASolverGivenAsANetIsOneSentence) {
