@@ -43,8 +43,7 @@ size_t FilesOf(const std::string& folder, const std::string& start) {
 class KeptSnapshotsTest : public testing::Test {
  protected:
   // `fields`: of keep_last and its like.
-  std::unique_ptr<KeptSnapshots> Keep(const std::string& fields,
-                                      FileOps& ops = FileOps::Posix()) {
+  std::unique_ptr<KeptSnapshots> Keep(const std::string& fields, FileOps& ops = FileOps::Posix()) {
     const std::vector<std::string> outputs = {"accuracy", "loss"};
     run_ = std::make_unique<SmallRun>(kFields + fields, SmallNet(), TrainOptions{}, folder_.path());
     return std::make_unique<KeptSnapshots>(run_->spec, outputs, ops);
