@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 
-from job import Wrong, require, send
+from job import require, send
 
 RANKS = 2
 ENDLESS = 100000000
@@ -183,15 +183,11 @@ class DiskFaults:
         self.job.clear()
         disk = DISKS[name](self.job)
         disk.attach()
-        try:
-            if disk.as_nobody:
-                self.job.open_to_all()
-            with self.start(disk, max_iter=ENDLESS) as run:
-                try:
-                    (self.slow if name == "slow" else self.broken)(disk, run)
-                except Wrong as wrong:
-                    wrong.lines = run.lines
-                    raise
+        if disk.as_nobody:
+            self.job.open_to_all()
+        with self.start(disk, max_iter=ENDLESS) as run:
+            try:
+                (self.slow if name == "slow" else self.broken)(disk, run)
             self.go_on(disk)
             if name == "full":
                 self.until_time_is_up(disk)
@@ -285,7 +281,7 @@ class DiskFaults:
     def until_time_is_up(self, disk):
         """--max_wall leaves no choice."""
         self.job.clear()
-        wall = 20
+        wall = 40
         with self.start(disk, f"--max_wall={wall}s", max_iter=ENDLESS) as run:
             first = self.first(run)
             disk.inject(run)
