@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 
-from job import require, send
+from job import Wrong, require, send
 
 RANKS = 2
 ENDLESS = 100000000
@@ -183,11 +183,15 @@ class DiskFaults:
         self.job.clear()
         disk = DISKS[name](self.job)
         disk.attach()
-        if disk.as_nobody:
-            self.job.open_to_all()
-        with self.start(disk, max_iter=ENDLESS) as run:
-            try:
-                (self.slow if name == "slow" else self.broken)(disk, run)
+        try:
+            if disk.as_nobody:
+                self.job.open_to_all()
+            with self.start(disk, max_iter=ENDLESS) as run:
+                try:
+                    (self.slow if name == "slow" else self.broken)(disk, run)
+                except Wrong as wrong:
+                    wrong.lines = run.lines
+                    raise
             self.go_on(disk)
             if name == "full":
                 self.until_time_is_up(disk)
