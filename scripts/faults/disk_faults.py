@@ -285,7 +285,7 @@ class DiskFaults:
     def until_time_is_up(self, disk):
         """--max_wall leaves no choice."""
         self.job.clear()
-        wall = 20
+        wall = 40
         with self.start(disk, f"--max_wall={wall}s", max_iter=ENDLESS) as run:
             first = self.first(run)
             disk.inject(run)

@@ -110,7 +110,9 @@ class Run:
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, _, error, __):
+        if isinstance(error, Wrong):
+            error.lines = self.lines
         self.kill()
         self.process.wait()
         self.reader.join()
