@@ -25,11 +25,14 @@ class RecordingObserver final : public Observer {
   }
   void OnSnapshotStart(const SnapshotReport& e) override { begun.push_back(e.iter); }
   void OnSnapshot(const SnapshotReport& e) override { snapshots.push_back(e.iter); }
-  void OnNote(const std::string& text) override { notes.push_back(text); }
+  void OnNote(const std::string& text) override {
+    const bool of_machine = text.starts_with("Other programs use this run's cores");
+    if (!of_machine) notes.push_back(text);
+  }
   std::vector<float> losses, rates, outputs, tests;
   std::vector<int> iters;
   std::vector<int> begun, snapshots;  // those being written, those on the disk
-  std::vector<std::string> notes;
+  std::vector<std::string> notes;     // but for those of a busy machine
 };
 
 // A net with data, dropout and a test phase. `batch` records of 6 numbers.
