@@ -8,7 +8,6 @@
 #include <cstdio>
 
 #include "support/in_child.h"
-#include "support/memory_group.h"
 #include "trainer/base/error.h"
 
 namespace trainer {
@@ -27,16 +26,6 @@ int RefusesToMake(size_t bytes, const std::string& advice) {
     std::fprintf(stderr, "%s\n", error.what());
   }
   return 1;
-}
-
-TEST(SharedMemoryTest, ThatTheSystemCannotGiveIsRefusedBeforeItIsTouched) {
-  const MemoryGroup group(16 * kMiB);
-  if (!group.made() || !group.KillNobody()) GTEST_SKIP() << "limiting memory needs root";
-  const int status = InChild([&] {
-    if (!group.Enter()) return 127;
-    return RefusesToMake(64 * kMiB, "start fewer ranks, or ask for more memory");
-  });
-  EXPECT_EQ(status, 0);
 }
 
 TEST(SharedMemoryTest, OverTheLimitOfAFilesSizeIsRefusedWithWhatToTry) {

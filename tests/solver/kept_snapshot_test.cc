@@ -90,10 +90,10 @@ TEST_F(KeptSnapshotTest, IsWrittenAgainAsItWasRead) {
   EXPECT_EQ(own.progress(0).layers(1).state(), kept.progress(0).layers(1).state());
 }
 
-// To 1e-6, since other processors add in another order; on the one that made the files the numbers
-// are equal. A GPU adds in yet another one.
+// To 1e-4, since other processors add in another order: a bias that batch norm takes away again has a
+// gradient of rounding errors alone. On the processor that made the files the numbers are equal.
 TEST_F(KeptSnapshotTest, GoesOnAsTheProgramDidThatWroteIt) {
-  const float bound = TestsOnGpu() ? 1e-3f : 1e-6f;
+  const float bound = TestsOnGpu() ? 1e-3f : 1e-4f;
   solver_->Solve();
   for (const char* model : {"kept_iter_20.caffemodel", "kept_iter_20.averaged.caffemodel"}) {
     EXPECT_THAT(Weights(Own(model)), Pointwise(FloatNear(bound), Weights(Kept(model)))) << model;

@@ -32,8 +32,6 @@ class MemoryGroup {
   std::string name() const { return "/" + name_; }
   // Moves this process into the group.
   bool Enter() const { return Write("cgroup.procs", "0"); }
-  // What finds no memory fails, or waits, in place of being killed.
-  bool KillNobody() const { return Write("memory.oom_control", "1"); }
   // The file that takes the numbers of processes; "0" is the writer's own.
   std::string entry() const { return folder_ + "/cgroup.procs"; }
 
