@@ -200,7 +200,7 @@ std::optional<steady_clock::time_point> EndOfRun(const Flags& flags) {
 void RequeueJob() {
   const BatchJob job = ReadBatchJob();
   if (job.system != BatchSystem::kSlurm) {
-    LOG(WARNING) << "--requeue: this is no Slurm job (SLURM_JOB_ID is not set), so nothing is "
+    LOG(WARNING) << "--requeue: this is not a Slurm job (SLURM_JOB_ID is not set), so nothing is "
                     "queued again; run the same command again, by --resume=auto it goes on";
     return;
   }

@@ -145,7 +145,7 @@ void Print(const Answer& answer, size_t top, const std::vector<std::string>& nam
   std::cout << "---------- Prediction for " << EscapeControl(answer.path) << " ----------\n";
   for (const size_t c : Best(answer.scores, top)) {
     std::cout << Fixed(static_cast<double>(answer.scores[c]), 4) << " - \""
-              << EscapeControl(names.empty() ? Join(c) : names[c]) << "\"\n";
+              << EscapeControl(names.empty() ? Join("class ", c) : names[c]) << "\"\n";
   }
 }
 
@@ -184,7 +184,7 @@ class Classify final : public Verb {
         .flags = {{.name = "model", .value = "FILE", .help = "the net", .required = true},
                   {.name = "weights",
                    .value = "FILES",
-                   .help = ".caffemodel files, with commas between",
+                   .help = ".caffemodel files, separated by commas",
                    .required = true},
                   {.name = "labels",
                    .value = "FILE",
@@ -214,6 +214,7 @@ class Classify final : public Verb {
       throw Error(ErrorCode::kUsage,
                   "'trainer classify' needs images, or --list=FILE with their paths");
     }
+    RequireFiles(flags.List("weights"));
     const NetSpec spec = ModelOf(flags);
     const std::unique_ptr<Device> device = MakeDevice(ChooseDevice(flags, spec));
     ParamStore params(*device);

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <iostream>
 
+#include "deploy_images.h"
 #include "device_flags.h"
 #include "shared_flags.h"
 #include "trainer/base/atomic_file.h"
@@ -74,15 +75,15 @@ class Deploy final : public Verb {
         .text =
             "Takes the net of phase TEST: data layers become Input layers, the loss becomes the "
             "probabilities that it is computed from, and what is only needed for training or "
-            "scoring goes. Layer names stay, so that the trained weights fit.",
+            "scoring goes. Layer names stay, so that the trained weights fit.\n"
+            "What transform_param did to images in training is no part of the net: the first "
+            "lines of the file say which flags of 'trainer classify' do it.",
         .examples =
             "trainer deploy --model=models/lenet/train_test.prototxt --out=deploy.prototxt\n"
             "trainer deploy --model=net.prototxt --shape=3,227,227 --batch=10",
         .flags = {{.name = "model", .value = "FILE", .help = "the net", .required = true},
                   {.name = "out", .value = "FILE", .help = "where to write; default: print it"},
-                  {.name = "force",
-                   .kind = FlagKind::kSwitch,
-                   .help = "replace --out when it is there already"},
+                  ForceFlag(),
                   {.name = "batch",
                    .kind = FlagKind::kWhole,
                    .value = "N",
@@ -115,25 +116,41 @@ class Deploy final : public Verb {
       shapes = PlannedShapes(spec, options.state, inputs);
     }
     SetShapes(shapes, flags.Whole("batch"), &deploy);
-    Write(deploy, flags);
+    Write(deploy, HowToPrepare(flags, spec, options.state), flags);
     return 0;
   }
 
  private:
-  static void Write(const caffe::NetParameter& deploy, const Flags& flags) {
+  // A line for the file and the log; "" for a net that reads no images.
+  static std::string HowToPrepare(const Flags& flags, const NetSpec& spec,
+                                  const caffe::NetState& state) {
+    const auto record_shape = [&](const std::string& top) {
+      NetSpec whole = ModelOf(flags);
+      ClearCrops(&whole);
+      return PlannedShapes(whole, state, {top}).at(top);
+    };
+    const std::optional<std::string> image_flags = ImageFlags(spec, state, record_shape);
+    if (!image_flags) return "";
+    if (image_flags->empty()) return "Images go in as they are: pixels from 0 to 255";
+    const bool unknown = image_flags->find("=H,W") != std::string::npos;
+    return EscapeControl(Join("To prepare images as its training did: trainer classify ",
+                              *image_flags,
+                              unknown ? " (H,W: the size of the data set's images)" : ""));
+  }
+
+  static void Write(const caffe::NetParameter& deploy, const std::string& how, const Flags& flags) {
     std::string text;
     google::protobuf::TextFormat::PrintToString(deploy, &text);
+    if (!how.empty()) text = Join("# ", how, "\n", text);
     const std::string& path = flags.Text("out");
     if (path.empty()) {
       std::cout << text;
       return;
     }
-    if (Exists(path) && !flags.Switch("force")) {
-      throw Error(ErrorCode::kCannotCreate, {path},
-                  "the file is there already; give another --out, or --force to replace it");
-    }
+    RefuseToReplace(flags);
     WriteWhole(path, text);
     LOG(INFO) << EscapeControl(Join("Wrote ", path, ": ", deploy.layer_size(), " layers"));
+    if (!how.empty()) LOG(INFO) << how;
   }
 };
 

@@ -198,6 +198,7 @@ class Draw final : public Verb {
                    .value = "FILE",
                    .help = "where to write, ending in .svg or .dot",
                    .required = true},
+                  ForceFlag(),
                   PhaseFlag(),
                   LevelFlag(),
                   StageFlag(),
@@ -209,8 +210,12 @@ class Draw final : public Verb {
     const std::string& path = flags.Text("out");
     const bool svg = path.ends_with(".svg");
     if (!svg && !path.ends_with(".dot")) {
-      throw Error(ErrorCode::kUsage, Join("--out=", path, " must end in .svg or .dot"));
+      throw Error(ErrorCode::kUsage,
+                  Join("--out=", path,
+                       " must end in .svg or .dot; browsers show .svg, and Graphviz makes other "
+                       "pictures of .dot: dot -Tpng NET.dot > NET.png"));
     }
+    RefuseToReplace(flags);
     const NetSpec spec = ModelOf(flags);
     const bool train = PhaseOf(flags) == caffe::TRAIN;
     const std::vector<LayerSpec> layers = FilterLayers(spec, NetStateOf(flags, PhaseOf(flags)));

@@ -49,7 +49,7 @@ class Features final : public Verb {
         .usage = "trainer features --model=FILE --weights=FILES [flags] [PICTURE...]",
         .text =
             "Runs the net forward and writes the named blobs, one row per item, in the order (N, "
-            "C, H, W). Every blob can be had, as its last layer leaves it.\n"
+            "C, H, W). Any blob can be written, as its last layer leaves it.\n"
             "A net with data layers runs --iterations batches. Input layers are filled from "
             "--input, "
             "an HDF5 file with a dataset of rows for each input, named as the input, up to its "
@@ -71,15 +71,15 @@ class Features final : public Verb {
             {{.name = "model", .value = "FILE", .help = "the net", .required = true},
              {.name = "weights",
               .value = "FILES",
-              .help = ".caffemodel files, with commas between",
+              .help = ".caffemodel files, separated by commas",
               .required = true},
              {.name = "blobs",
               .value = "LIST",
-              .help = "names of blobs, with commas between",
+              .help = "names of blobs, separated by commas",
               .required = true},
              {.name = "out",
               .value = "PATHS",
-              .help = "the HDF5 file, or one database per blob, with commas between",
+              .help = "the HDF5 file, or one database per blob, separated by commas",
               .required = true},
              {.name = "backend",
               .value = "hdf5|lmdb|leveldb",
@@ -111,6 +111,7 @@ class Features final : public Verb {
 
   int Run(const Flags& flags) override {
     static_cast<void>(ChooseDevice(flags));  // before the files are read
+    RequireFiles(flags.List("weights"));
     const NetSpec spec = ModelOf(flags);
     const std::unique_ptr<Device> device = MakeDevice(ChooseDevice(flags, spec));
     ParamStore params(*device);

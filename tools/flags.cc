@@ -9,6 +9,7 @@
 #include <charconv>
 
 #include "trainer/base/error.h"
+#include "trainer/base/lower_case.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -37,8 +38,7 @@ constexpr std::array kLogFlags = {
 std::string SwitchValue(const std::string& text) {
   static constexpr std::string_view kTrue[] = {"1", "t", "true", "y", "yes"};
   static constexpr std::string_view kFalse[] = {"0", "f", "false", "n", "no"};
-  std::string lower = text;
-  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::string lower = LowerCase(text);
   if (std::ranges::find(kTrue, lower) != std::end(kTrue)) return "true";
   if (std::ranges::find(kFalse, lower) != std::end(kFalse)) return "false";
   return "";
@@ -65,6 +65,10 @@ void CheckValue(const Flag& flag, const std::string& value) {
     return strcasecmp(choice.c_str(), value.c_str()) == 0;
   };
   if (std::ranges::none_of(choices, same)) {
+    if (choices.size() == 1) {
+      Refuse(Join(given, "it takes ", choices[0], " alone",
+                  flag.otherwise.empty() ? "" : Join("; ", flag.otherwise, value)));
+    }
     Refuse(given + "must be one of " + JoinList(choices) + "." + DidYouMean(value, choices));
   }
 }

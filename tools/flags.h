@@ -27,7 +27,9 @@ struct Flag {
   bool required = false;
   bool hidden = false;            // left out of help
   std::string_view choices = "";  // "TRAIN|TEST": the only values, "" for any
-  std::string_view bare = "";     // its value where it stands alone: --gpu; "": it must have one
+  // With a single choice, how to give another value: "to go on from a file give --snapshot="
+  std::string_view otherwise = "";
+  std::string_view bare = "";  // its value where it stands alone: --gpu; "": it must have one
   // Bounds of a whole number.
   int64_t min = 0;
   int64_t max = std::numeric_limits<int32_t>::max();

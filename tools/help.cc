@@ -19,22 +19,16 @@ std::string Indented(std::string_view text) {
   return out + "\n";
 }
 
-std::string Spelling(const Flag& flag) {
-  if (flag.kind == FlagKind::kSwitch) return Join("--", flag.name);
-  if (!flag.bare.empty()) return Join("--", flag.name, "[=", flag.value, "]");
-  return Join("--", flag.name, "=", flag.value);
-}
-
 // "--iterations=N     how many batches (default 50)"
 std::string FlagLines(std::span<const Flag> flags) {
   size_t width = 0;
   for (const Flag& flag : flags) {
-    if (!flag.hidden) width = std::max(width, Spelling(flag).size());
+    if (!flag.hidden) width = std::max(width, FlagSpelling(flag).size());
   }
   std::string out;
   for (const Flag& flag : flags) {
     if (flag.hidden) continue;
-    const std::string spelling = Spelling(flag);
+    const std::string spelling = FlagSpelling(flag);
     std::string help(flag.help);
     if (flag.required) help += " (required)";
     if (!flag.fallback.empty()) help += Join(" (default ", flag.fallback, ")");
@@ -45,6 +39,12 @@ std::string FlagLines(std::span<const Flag> flags) {
 }
 
 }  // namespace
+
+std::string FlagSpelling(const Flag& flag) {
+  if (flag.kind == FlagKind::kSwitch) return Join("--", flag.name);
+  if (!flag.bare.empty()) return Join("--", flag.name, "[=", flag.value, "]");
+  return Join("--", flag.name, "=", flag.value);
+}
 
 std::string ProgramHelp() {
   std::string out =

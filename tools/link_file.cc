@@ -16,7 +16,7 @@ constexpr char kKind[] = "sums over ranks";
 
 [[noreturn]] void Refuse(const std::string& path, const std::string& why) {
   throw Error(ErrorCode::kData, {path},
-              Join(why, "; this is to be a file of 'trainer bench-comm --json=FILE'"));
+              Join(why, "; expected is a file of 'trainer bench-comm --json=FILE'"));
 }
 
 double Number(const std::string& path, const google::protobuf::Struct& json, const char* name) {
@@ -59,7 +59,7 @@ MeasuredSums ReadSums(const std::string& path) {
   constexpr uint64_t kMost = 1 << 20;
   google::protobuf::Struct json;
   const auto status = google::protobuf::util::JsonStringToMessage(ReadFile(path, kMost), &json);
-  if (!status.ok()) Refuse(path, "this is no JSON");
+  if (!status.ok()) Refuse(path, "this is not JSON");
   const auto kind = json.fields().find("kind"), sums = json.fields().find("sums");
   if (kind == json.fields().end() || kind->second.string_value() != kKind ||
       sums == json.fields().end()) {

@@ -66,15 +66,15 @@ std::vector<Flag> PictureFlags() {
            .help = "show corners and middle, also mirrored, and take the mean of the ten answers"},
           {.name = "mean",
            .value = "FILE",
-           .help = "a binaryproto file to take off; of another size than the images, the means "
+           .help = "a binaryproto file to subtract; of another size than the images, the means "
                    "of its channels"},
           {.name = "mean_value",
            .value = "LIST",
-           .help = "one number to take off, or one for each channel: blue, green, red"},
+           .help = "one number to subtract, or one for each channel: blue, green, red"},
           {.name = "raw_scale",
            .value = "X",
            .fallback = "255",
-           .help = "what white is before the mean is taken off; 1 for nets trained on 0 to 1"},
+           .help = "what white is before the mean is subtracted; 1 for nets trained on 0 to 1"},
           {.name = "scale",
            .value = "X",
            .fallback = "1",

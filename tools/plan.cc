@@ -10,6 +10,7 @@
 #include "table.h"
 #include "trainer/base/text.h"
 #include "trainer/net/net.h"
+#include "trainer/steps/part_sums.h"
 #include "trainer/steps/step_rule.h"
 #include "verb.h"
 

@@ -15,14 +15,6 @@ constexpr size_t kProgramBytes = size_t{16} << 20;
 
 }  // namespace
 
-size_t GradientBytes(const Net& net) {
-  int64_t count = 0;
-  for (const Param* param : net.params()) {
-    if (param->lr_mult != 0) count += ParamStore::Padded(param->count());
-  }
-  return static_cast<size_t>(count) * sizeof(float);
-}
-
 // A prefetched layer keeps `prefetch` batches ready and fills one more.
 size_t AheadBytes(const Net& net) {
   size_t bytes = 0;

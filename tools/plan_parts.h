@@ -8,9 +8,6 @@
 
 namespace trainer {
 
-// Bytes of the gradients of a training net.
-size_t GradientBytes(const Net& net);
-
 // Bytes of the batches that the net's threads read ahead.
 size_t AheadBytes(const Net& net);
 

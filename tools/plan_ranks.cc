@@ -36,7 +36,7 @@ std::vector<int> RanksOf(const Flags& flags) {
     const std::optional<double> value = ParseNumber(text);
     if (!value || *value < 1 || *value > kMost || *value != static_cast<int>(*value)) {
       throw Error(ErrorCode::kUsage, Join("--ranks: '", text,
-                                          "' is no number of ranks between 1 and 65536; give a "
+                                          "' is not a number of ranks between 1 and 65536; give a "
                                           "list such as 2,4,8"));
     }
     ranks.push_back(static_cast<int>(*value));
@@ -56,7 +56,7 @@ Cluster ClusterOf(const Flags& flags) {
     for (const KnownLink& link : KnownLinks()) names.push_back(link.name);
     throw Error(
         ErrorCode::kUsage,
-        Join("--link=", EscapeControl(name), " is no file of 'trainer bench-comm --json' and ",
+        Join("--link=", EscapeControl(name), " is not a file of 'trainer bench-comm --json' and ",
              "no known link.", DidYouMean(name, names), " Known are ", JoinList(names)));
   }
   cluster.ranks_per_machine = flags.Whole("ranks_per_node");

@@ -108,7 +108,7 @@ void ScaleForRanks(const Flags& flags, const Replica& replica, SolverSpec* spec)
   const bool global = flags.Switch("global_batch"), scales = flags.Switch("scale_lr");
   if (global && scales) {
     throw Error(ErrorCode::kUsage,
-                "--global_batch and --scale_lr exclude each other: with the batch of a run alone "
+                "--global_batch and --scale_lr cannot both be given: with the batch of a run alone "
                 "its rate is right as well");
   }
   if (flags.Switch("sync_batch_norm") && replica.count > 1) SynchronizeBatchNorms(spec);

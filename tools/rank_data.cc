@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <sstream>
 
 #include "trainer/base/crc32c.h"
 #include "trainer/base/error.h"
@@ -18,6 +17,7 @@
 #include "trainer/config/prototxt.h"
 #include "trainer/data/cursor.h"
 #include "trainer/data/hdf5_rows.h"
+#include "trainer/data/image_list.h"
 #include "trainer/hdf5/reader.h"
 
 namespace trainer {
@@ -96,21 +96,15 @@ void DescribeDatabase(const std::string& path, SourceFacts* facts) {
 
 // A list of files: all of its text, and the files of some of its lines.
 void DescribeList(const std::string& path, const LayerSpec& layer, SourceFacts* facts) {
-  const std::string text = ReadFile(path, kMaxList);
-  std::vector<std::string> lines;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) {
-    if (line.find_first_not_of(" \t\r") != std::string::npos) lines.push_back(std::move(line));
-  }
-  facts->records = static_cast<int64_t>(lines.size());
-  uint32_t sum = Sum(text, 0);
-  for (size_t i = 0; i < kSamples && !lines.empty(); ++i) {
-    const std::string& line = lines[SampleOf(i, lines.size())];
-    const std::string name = line.substr(0, line.find_last_of(" \t"));
+  const std::vector<ListedImage> images = ReadImageList(path);
+  facts->records = static_cast<int64_t>(images.size());
+  uint32_t sum = Sum(ReadFile(path, kMaxList), 0);
+  for (size_t i = 0; i < kSamples; ++i) {
+    const std::string& name = images[SampleOf(i, images.size())].path;
     sum = SumOfFile(layer.proto().image_data_param().root_folder() + name, kPartOfMany, sum);
   }
-  facts->content = Join(lines.size(), " images, checksum of the list and of ",
-                        std::min(kSamples, lines.size()), " images ", Hex(sum));
+  facts->content = Join(images.size(), " images, checksum of the list and of ",
+                        std::min(kSamples, images.size()), " images ", Hex(sum));
 }
 
 void DescribeRows(const std::string& path, const LayerSpec& layer, SourceFacts* facts) {

@@ -10,10 +10,14 @@
 namespace trainer {
 namespace {
 
-StepPrediction Predict(const RankPlan& plan, int ranks) {
+Cluster ClusterOf(const RankPlan& plan, int ranks) {
   Cluster cluster = plan.cluster;
   cluster.ranks = ranks;
-  return PredictStep(plan.work, cluster, plan.options);
+  return cluster;
+}
+
+StepPrediction Predict(const RankPlan& plan, int ranks) {
+  return PredictStep(plan.work, ClusterOf(plan, ranks), plan.options);
 }
 
 double ImagesPerSecond(const RankPlan& plan, const StepPrediction& step, int ranks) {
@@ -26,9 +30,8 @@ double Efficiency(const RankPlan& plan, const StepPrediction& step) {
 }
 
 size_t BucketOf(const RankPlan& plan, int ranks) {
-  Cluster cluster = plan.cluster;
-  cluster.ranks = ranks;
-  return plan.options.bucket_bytes > 0 ? plan.options.bucket_bytes : BucketBytesOf(cluster);
+  const size_t given = plan.options.bucket_bytes;
+  return given > 0 ? given : BucketBytesOf(ClusterOf(plan, ranks));
 }
 
 Json PredictionJson(const RankPlan& plan, int ranks) {
@@ -82,9 +85,7 @@ std::string RankPlanText(const RankPlan& plan) {
   for (const int ranks : plan.ranks) {
     const StepPrediction step = Predict(plan, ranks);
     const double images = ImagesPerSecond(plan, step, ranks);
-    Cluster cluster = plan.cluster;
-    cluster.ranks = ranks;
-    table.Add({Join(ranks), Join(cluster.machines()), Fixed(step.seconds * 1e3, 2),
+    table.Add({Join(ranks), Join(ClusterOf(plan, ranks).machines()), Fixed(step.seconds * 1e3, 2),
                Fixed(images, images < 1000 ? 1 : 0), Fixed(100 * Efficiency(plan, step), 1) + " %",
                Fixed(step.exposed * 1e3, 2), ranks == 1 ? "-" : Bytes(BucketOf(plan, ranks)),
                NameOf(step.limit)});

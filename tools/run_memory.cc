@@ -7,6 +7,7 @@
 #include "trainer/base/error.h"
 #include "trainer/base/host_memory.h"
 #include "trainer/base/text.h"
+#include "trainer/steps/part_sums.h"
 #include "trainer/steps/step_rule.h"
 
 namespace trainer {

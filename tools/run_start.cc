@@ -26,22 +26,23 @@ Flag ResumeFlag() {
           .help =
               "go on from the newest undamaged snapshot of snapshot_prefix; "
               "without one, start from the beginning",
-          .choices = "auto"};
+          .choices = "auto",
+          .otherwise = "to go on from that file give --snapshot="};
 }
 
 Flag StartWeightsFlag() {
   return {.name = "weights",
           .value = "FILES",
-          .help = "start from these .caffemodel files, with commas between"};
+          .help = "start from these .caffemodel files, separated by commas"};
 }
 
 void RefuseTwoStarts(const Flags& flags) {
   if (flags.Has("snapshot") && flags.Has("weights")) {
     throw Error(ErrorCode::kUsage,
-                "--snapshot and --weights exclude each other: a snapshot has its own weights");
+                "--snapshot and --weights cannot both be given: a snapshot has its own weights");
   }
   if (flags.Has("snapshot") && flags.Has("resume")) {
-    throw Error(ErrorCode::kUsage, "--snapshot and --resume exclude each other: give one");
+    throw Error(ErrorCode::kUsage, "--snapshot and --resume cannot both be given: give one");
   }
 }
 

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "trainer/base/error.h"
+#include "trainer/base/file.h"
 #include "trainer/base/text.h"
 #include "trainer/checkpoint/model_file.h"
 #include "trainer/net/load_weights.h"
@@ -22,7 +23,7 @@ Flag LevelFlag() {
 
 Flag StageFlag() {
   return {
-      .name = "stage", .value = "LIST", .help = "stages of the net's state, with commas between"};
+      .name = "stage", .value = "LIST", .help = "stages of the net's state, separated by commas"};
 }
 
 Flag PhaseFlag(std::string_view fallback) {
@@ -60,8 +61,26 @@ Flag SetFlag() {
           .kind = FlagKind::kEach,
           .value = "KEY=VALUE",
           .help =
-              "change a field, many times if need be: base_lr=0.05, "
-              "layer[conv1].convolution_param.num_output=64"};
+              "change a field, many times if need be: base_lr=0.05; of a layer: "
+              "layer[conv1].convolution_param.num_output=64, of its TRAIN or TEST form: "
+              "layer[data,TRAIN].data_param.batch_size=8; a list: stepvalue=[100,200], one of it: "
+              "stepvalue[0]=50, none: test_iter="};
+}
+
+Flag ForceFlag() {
+  return {
+      .name = "force", .kind = FlagKind::kSwitch, .help = "replace --out when it is there already"};
+}
+
+void RefuseToReplace(const Flags& flags) {
+  const std::string& path = flags.Text("out");
+  if (!Exists(path) || flags.Switch("force")) return;
+  throw Error(ErrorCode::kCannotCreate, {path},
+              "the file is there already; give another --out, or --force to replace it");
+}
+
+void RequireFiles(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) static_cast<void>(FileSize(path));
 }
 
 std::string BackendName(const Flags& flags) {

@@ -20,6 +20,7 @@ Flag MemoryFlag();
 Flag IterationsFlag();
 Flag JsonFlag();
 Flag SetFlag();
+Flag ForceFlag();
 
 StateFlags StateFlagsOf(const Flags& flags);
 caffe::NetState NetStateOf(const Flags& flags, caffe::Phase phase);
@@ -36,7 +37,14 @@ void LoadWeights(const Flags& flags, std::span<Net* const> nets);
 // Those of Split and Cast layers do not count.
 void CheckBlobs(const Net& net, const std::string& flag, const std::vector<std::string>& blobs);
 
-// The files of --solver and --model, with the changes of --set.
+// Throws kCannotCreate where the file of --out is there and --force is not given.
+void RefuseToReplace(const Flags& flags);
+
+// Throws as OpenForReading does for a file of weights that cannot be opened: at once, not after the
+// nets are built.
+void RequireFiles(const std::vector<std::string>& paths);
+
+// The files of --solver and --model, with the changes of --set. Those of --weights are there.
 SolverSpec SolverOf(const Flags& flags);
 NetSpec ModelOf(const Flags& flags);
 

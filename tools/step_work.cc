@@ -1,11 +1,11 @@
 #include "step_work.h"
 
 #include <algorithm>
-#include <cctype>
 #include <functional>
 #include <map>
 
 #include "plan_gpu.h"
+#include "trainer/base/lower_case.h"
 #include "trainer/net/traffic.h"
 
 namespace trainer {
@@ -89,16 +89,11 @@ StepWork LeastWork(const Net& net, const Peak& peak, int passes, int states_per_
   return work;
 }
 
-std::string Lower(std::string text) {
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text;
-}
-
 }  // namespace
 
 const Peak* FindGpu(const std::string& name) {
   const auto found = std::ranges::find_if(
-      kGpus, [&](const Peak& gpu) { return Lower(std::string(gpu.name)) == Lower(name); });
+      kGpus, [&](const Peak& gpu) { return LowerCase(std::string(gpu.name)) == LowerCase(name); });
   return found == std::end(kGpus) ? nullptr : found;
 }
 

@@ -117,6 +117,23 @@ class Comparison {
   std::string scores_, labels_;  // named by flags
 };
 
+// A net whose inputs nobody fills gives numbers, but they say nothing.
+void WarnOfEmptyInputs(const Net& net) {
+  std::vector<std::string> zeros;
+  for (int i = 0; i < net.NumLayers(); ++i) {
+    const caffe::LayerParameter& layer = net.LayerAt(i).proto();
+    const bool zero = layer.type() == "Input" || (layer.type() == "DummyData" &&
+                                                  layer.dummy_data_param().data_filler_size() == 0);
+    if (zero) zeros.insert(zeros.end(), layer.top().begin(), layer.top().end());
+  }
+  if (zeros.empty()) return;
+  LOG(WARNING) << EscapeControl(
+      Join("nothing fills ", JoinList(zeros),
+           ": all zeros, so that the outputs say nothing about "
+           "the weights. Give the net with its data layers; 'trainer classify' shows images to a "
+           "deploy net"));
+}
+
 class Test final : public Verb {
  public:
   VerbDoc Doc() const override {
@@ -139,7 +156,7 @@ class Test final : public Verb {
             {{.name = "model", .value = "FILE", .help = "the net", .required = true},
              {.name = "weights",
               .value = "FILES",
-              .help = ".caffemodel files, with commas between",
+              .help = ".caffemodel files, separated by commas",
               .required = true},
              IterationsFlag(),
              {.name = "confusion",
@@ -162,6 +179,7 @@ class Test final : public Verb {
 
   int Run(const Flags& flags) override {
     static_cast<void>(ChooseDevice(flags));  // before the files are read
+    RequireFiles(flags.List("weights"));
     const NetSpec spec = ModelOf(flags);
     const std::unique_ptr<Device> device = MakeLoggedDevice(ChooseDevice(flags, spec));
     ParamStore params(*device);
@@ -171,6 +189,7 @@ class Test final : public Verb {
     options.memory = confusion ? MemoryMode::kSeparate : ParseMemoryMode(flags);
     options.output_files = OutputFiles::kNew;
     Net net(spec, options, *device, params);
+    WarnOfEmptyInputs(net);
     std::optional<Comparison> comparison;
     std::vector<std::string> names;
     if (confusion) {

@@ -65,6 +65,7 @@ class Time final : public Verb {
   static void TimeSolver(const Flags& flags) {
     const SolverSpec spec = TrainingOnly(SolverOf(flags), flags.Whole("iterations") + 1);
     const std::unique_ptr<Device> device = MakeLoggedDevice(ChooseDevice(flags, spec));
+    RequireFiles(flags.List("weights"));
     TrainOptions options;
     options.saves = false;
     options.weights = flags.List("weights");
@@ -75,6 +76,7 @@ class Time final : public Verb {
   }
 
   static void TimeModel(const Flags& flags) {
+    RequireFiles(flags.List("weights"));
     const NetSpec spec = ModelOf(flags);
     const std::unique_ptr<Device> device = MakeLoggedDevice(ChooseDevice(flags, spec));
     ParamStore params(*device);

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "trainer/data/prefetcher.h"
+#include "trainer/net/data_waits.h"
 
 namespace trainer {
 namespace {
@@ -16,15 +16,6 @@ void ClearGradients(const Subject& subject) {
     if (param->grad == nullptr) continue;
     subject.device->Zero(param->grad, static_cast<size_t>(param->count()) * sizeof(float));
   }
-}
-
-double WaitSeconds(const Net& net) {
-  double seconds = 0;
-  for (int i = 0; i < net.NumLayers(); ++i) {
-    const WaitCounters* waits = net.GetLayer(i).Waits();
-    if (waits != nullptr) seconds += waits->wait_seconds;
-  }
-  return seconds;
 }
 
 // The milliseconds until all that `work` queued is done.
@@ -73,7 +64,7 @@ Times MeasureTimes(const Subject& subject, int iterations) {
   ClearGradients(subject);
   LOG(INFO) << "*** Benchmark begins ***";
   LOG(INFO) << "Testing for " << iterations << " iterations.";
-  const double waited = WaitSeconds(*subject.net);
+  const double waited = SecondsWaitedForData(*subject.net);
   for (int i = 0; i < iterations; ++i) {
     if (subject.solver != nullptr) {
       times.step.Add(DoneMs(subject, [&] { subject.solver->Step(); }));
@@ -84,7 +75,7 @@ Times MeasureTimes(const Subject& subject, int iterations) {
     LOG(INFO) << "Iteration: " << i + 1 << " forward-backward time: " << ms << " ms.";
   }
   const int passes = subject.solver != nullptr ? 3 : 2;
-  times.wait_ms = 1e3 * (WaitSeconds(*subject.net) - waited) / (passes * iterations);
+  times.wait_ms = 1e3 * (SecondsWaitedForData(*subject.net) - waited) / (passes * iterations);
   return times;
 }
 

@@ -24,11 +24,21 @@ std::optional<double> Rate(double work, double ms) {
 }
 
 // The share of the machine's peak, in percent: the time that the products or the memory alone would
-// take, whichever is longer, in the time taken.
+// take, whichever is longer, in the time taken. Nothing where values came faster than memory gives
+// them, from caches, which have no such peak. The peak is measured at another moment: products that
+// were faster then ran at it.
 std::optional<double> OfPeak(const Work& work, double ms, const MachinePeak& peak) {
   if (work.flops + work.bytes <= 0 || ms <= 0) return std::nullopt;
-  const double least_ms = 1e-6 * std::max(work.flops / peak.gflops, work.bytes / peak.gbytes);
-  return 100 * least_ms / ms;
+  const double products = 1e-4 * work.flops / peak.gflops / ms;
+  const double memory = 1e-4 * work.bytes / peak.gbytes / ms;
+  if (memory > 100 && memory > products) return std::nullopt;
+  return std::min(100.0, std::max(products, memory));
+}
+
+std::string PeakCell(const Work& work, double ms, const MachinePeak& peak) {
+  const std::optional<double> share = OfPeak(work, ms, peak);
+  if (share) return Fixed(*share, 1) + "%";
+  return work.bytes > 0 && ms > 0 ? "cache" : "";
 }
 
 Work ForwardWork(const Net& net, int i) {
@@ -45,12 +55,23 @@ Work BackwardWork(const Net& net, int i) {
           static_cast<double>(TrafficOf(net, i).backward)};
 }
 
-std::string Cell(const std::optional<double>& value, const char* unit = "") {
-  return value ? Fixed(*value, 1) + unit : "";
+std::string Cell(const std::optional<double>& value) { return value ? Fixed(*value, 1) : ""; }
+
+// Of one direction, over all layers.
+double SumOf(const Times& times, Samples LayerTimes::*direction,
+             double (Samples::*figure)() const) {
+  double sum = 0;
+  for (const LayerTimes& layer : times.layers) sum += ((layer.*direction).*figure)();
+  return sum;
+}
+
+double MedianOfLayers(const Times& times) {
+  return SumOf(times, &LayerTimes::forward, &Samples::Median) +
+         SumOf(times, &LayerTimes::backward, &Samples::Median);
 }
 
 double ShareOf(const Times& times, const LayerTimes& layer) {
-  const double whole = times.forward.Median() + times.backward.Median();
+  const double whole = MedianOfLayers(times);
   return whole > 0 ? 100 * (layer.forward.Median() + layer.backward.Median()) / whole : 0;
 }
 
@@ -64,27 +85,31 @@ std::string LayerTable(const Net& net, const Times& times) {
     table.Add({net.LayerAt(i).name(), net.LayerAt(i).type(), Fixed(layer.forward.Min(), 3),
                Fixed(forward, 3), Fixed(layer.backward.Min(), 3), Fixed(backward, 3),
                Fixed(ShareOf(times, layer), 1) + "%", Cell(Rate(ahead.flops, forward)),
-               Cell(Rate(ahead.bytes, forward)), Cell(OfPeak(ahead, forward, times.peak), "%"),
+               Cell(Rate(ahead.bytes, forward)), PeakCell(ahead, forward, times.peak),
                Cell(Rate(back.flops, backward)), Cell(Rate(back.bytes, backward)),
-               Cell(OfPeak(back, backward, times.peak), "%"), net.GetLayer(i).Implementation()});
+               PeakCell(back, backward, times.peak), net.GetLayer(i).Implementation()});
   }
   return table.ToString();
 }
 
 std::string TotalTable(const Times& times) {
   Table table({"whole net", "min", "median"});
+  const auto sum = [&](const char* name, Samples LayerTimes::*direction) {
+    table.Add({name, Fixed(SumOf(times, direction, &Samples::Min), 3),
+               Fixed(SumOf(times, direction, &Samples::Median), 3)});
+  };
   const auto add = [&](const char* name, const Samples& samples) {
     table.Add({name, Fixed(samples.Min(), 3), Fixed(samples.Median(), 3)});
   };
-  add("forward", times.forward);
-  add("backward", times.backward);
+  sum("forward", &LayerTimes::forward);
+  sum("backward", &LayerTimes::backward);
   add("forward and backward", times.pass);
   if (!times.step.empty()) {
     table.Add({"update", "-", Fixed(times.UpdateMs(), 3)});
     add("training iteration", times.step);
   }
-  const double layers = times.forward.Median() + times.backward.Median();
-  table.Add({"between layers", "-", Fixed(std::max(0.0, times.pass.Median() - layers), 3)});
+  table.Add({"between layers", "-",
+             Fixed(std::max(0.0, times.pass.Median() - MedianOfLayers(times)), 3)});
   table.Add({"waiting for data", "-", Fixed(times.wait_ms, 3)});
   return table.ToString();
 }
@@ -168,7 +193,12 @@ std::string TimesToText(const Net& net, const Times& times) {
               "Peak of this machine: ", Fixed(times.peak.gflops, 1), " GFLOP/s, ",
               Fixed(times.peak.gbytes, 1),
               " GB/s. A layer's peak is the least time that its products\n"
-              "or its memory take at these rates, in percent of its time.\n",
+              "or its memory take at these rates, in percent of its time; cache: its values come\n"
+              "faster than memory gives them. Forward and backward of the whole net are the sums\n"
+              "of its layers.\n"
+              "Implementations: 'onednn ...' is a kernel of oneDNN by oneDNN's name for it, which\n"
+              "ends in the processor's instructions; cublasLt and cudnn are NVIDIA's; all others\n"
+              "are loops of this program. 'trainer time --v=1' says why others were not taken.\n",
               VLOG_IS_ON(1) ? DeclinedText(net) : "");
 }
 

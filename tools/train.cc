@@ -67,7 +67,8 @@ class Train final : public Verb {
         .usage = "trainer train --solver=FILE [--snapshot=FILE | --resume=auto] [flags]",
         .text =
             "Paths in the solver and its nets count from the working folder first, then from "
-            "the file that names them. The folder of snapshot_prefix must exist.\n"
+            "the file that names them; snapshot_prefix, which is written, from the working folder "
+            "alone. Its folder must exist.\n"
             "With --set, the solver and nets in force are written beside the snapshots, as "
             "<snapshot_prefix>_resolved.prototxt.\n"
             "In a job of Slurm or PBS, or with --max_wall, the run watches the time itself: it "
@@ -192,6 +193,7 @@ class Train final : public Verb {
     options.allow_outside = flags.Switch("allow_outside");
     if (options.snapshot.empty()) {
       options.weights = WeightFiles(flags, spec);
+      RequireFiles(options.weights);
       if (replica.rank == 0) WarnOfOlderSnapshots(spec);
     }
     options.memory = ParseMemoryMode(flags);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "other_names.h"
+#include "trainer/base/file.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -49,8 +51,31 @@ size_t FindVerb(const std::vector<std::string>& arguments) {
   return arguments.size();
 }
 
+// What was meant by a file in the place of a verb.
+std::string VerbsForFile(const std::string& path) {
+  if (path.ends_with(".caffemodel") || path.ends_with(".h5")) {
+    return Join("trainer test --model=NET --weights=", path);
+  }
+  if (path.ends_with(".solverstate"))
+    return Join("trainer train --solver=SOLVER --snapshot=", path);
+  if (path.ends_with(".prototxt")) {
+    return Join("trainer train --solver=", path, "' for a solver, 'trainer show --model=", path);
+  }
+  return IsDirectory(path) ? Join("trainer dataset info ", path) : "";
+}
+
 void CheckVerb(const std::string& name) {
   if (VerbRegistry::Get().Has(name)) return;
+  const std::string command = CommandFor(name);
+  if (!command.empty()) {
+    Refuse(Join("trainer has no verb '", name, "'; what it does elsewhere is here: ", command,
+                " ('trainer help' lists the verbs)"));
+  }
+  const std::string meant = VerbsForFile(name);
+  if (!meant.empty() && (Exists(name) || name.find('.') != std::string::npos)) {
+    Refuse(Join("'", name, "' stands where a verb is expected; say what to do with it, as in '",
+                meant, name.ends_with(".prototxt") ? "' for a net" : "'"));
+  }
   std::vector<std::string> names = VerbRegistry::Get().Names();
   names.emplace_back("help");
   Refuse(Join("trainer has no verb '", name, "'.", DidYouMean(name, names),
@@ -70,7 +95,29 @@ bool WantsVersion(const std::vector<std::string>& arguments) {
   return !arguments.empty() && (arguments[0] == "--version" || arguments[0] == "-version");
 }
 
+// The flag that a word was meant for: "--solver=s.prototxt". "" for another kind of file, and
+// where the flag is given.
+std::string FlagForWord(const VerbDoc& doc, const Flags& flags, const std::string& word) {
+  const auto takes = [&](std::string_view name) {
+    return std::ranges::any_of(doc.flags, [&](const Flag& flag) { return flag.name == name; });
+  };
+  std::string_view name;
+  if (word.ends_with(".prototxt")) {
+    const bool solver = !takes("model") || word.find("solver") != std::string::npos;
+    name = takes("solver") && solver ? "solver" : "model";
+  }
+  if (word.ends_with(".solverstate")) name = "snapshot";
+  if (word.ends_with(".caffemodel")) name = "weights";
+  return takes(name) && !flags.Has(name) ? Join("--", name, "=", word) : "";
+}
+
 void CheckRequired(const std::string& name, const VerbDoc& doc, const Flags& flags) {
+  for (const std::string& word : flags.words()) {
+    const std::string meant = FlagForWord(doc, flags, word);
+    if (meant.empty()) continue;
+    Refuse(
+        Join("'trainer ", name, "': unexpected argument '", word, "'. Did you mean ", meant, "?"));
+  }
   for (const Flag& flag : doc.flags) {
     if (flag.required && !flags.Has(flag.name)) {
       Refuse(Join("'trainer ", name, "' needs --", flag.name, "=", flag.value,

@@ -57,5 +57,7 @@ Command ParseCommand(const std::vector<std::string>& arguments);
 // The list of verbs; one verb's page. Lines of at most 80 columns.
 std::string ProgramHelp();
 std::string VerbHelp(const std::string& name);
+// How help writes a flag: "--out=FILE", "--json", "--gpu[=ID]".
+std::string FlagSpelling(const Flag& flag);
 
 }  // namespace trainer

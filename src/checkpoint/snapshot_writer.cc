@@ -88,6 +88,15 @@ void SnapshotWriter::Settle() {
   changed_.wait(lock, [this] { return state_ != State::kReady && state_ != State::kWriting; });
 }
 
+int SnapshotWriter::TriesAhead() const {
+  if (refused_) return kHurriedTries;
+  return busy_ ? 2 : 1;
+}
+
+std::chrono::milliseconds SnapshotWriter::PausesAhead() const {
+  return refused_ ? (kHurriedTries - 1) * pauses_.waited_for : std::chrono::milliseconds(0);
+}
+
 void SnapshotWriter::ThrowFailure() {
   if (!failed_) return;
   std::exception_ptr failure;
@@ -108,6 +117,7 @@ void SnapshotWriter::Work() {
     lock.unlock();
     const std::exception_ptr failure = Write();
     lock.lock();
+    refused_ = failure != nullptr;
     if (!failure) {
       SetState(State::kIdle);
     } else if (PausesFor(lock, failure)) {

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "trainer/base/half.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -24,16 +25,6 @@ struct Complaint {
     throw Error(code, place, Join(what, ": ", args...));
   }
 };
-
-// A half-precision number: 1 sign, 5 exponent and 10 fraction bits (IEEE 754-2008, binary16).
-float FromHalf(uint16_t half) {
-  const float sign = (half & 0x8000u) != 0 ? -1.0f : 1.0f;
-  const int exponent = half >> 10 & 0x1f;
-  const int fraction = half & 0x3ff;
-  if (exponent == 0) return sign * std::ldexp(static_cast<float>(fraction), -24);
-  if (exponent == 31) return fraction == 0 ? sign * HUGE_VALF : std::nanf("");
-  return sign * std::ldexp(static_cast<float>(fraction + 1024), exponent - 25);
-}
 
 float FromBrain(uint16_t upper) { return std::bit_cast<float>(uint32_t{upper} << 16); }
 

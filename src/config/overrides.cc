@@ -126,6 +126,9 @@ void Overrides::Assign(const Item& item, Message* message) {
     Fail(item, Join("there is no field '", part.field, "'.",
                     DidYouMean(part.field, FieldNames(message->GetDescriptor()))));
   }
+  if (field->is_repeated() && part.index.empty() && item.value.empty()) {
+    return reflection->ClearField(message, field);
+  }
   const std::unique_ptr<Message> parsed(message->New());
   google::protobuf::TextFormat::Parser parser;
   FirstError error;

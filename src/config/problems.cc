@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "net_build.h"
+#include "solver.pb.h"
 #include "trainer/base/error_group.h"
 #include "trainer/base/text.h"
 #include "trainer/config/layer_types.h"
@@ -49,6 +50,30 @@ ErrorList UnknownTypes(const ParsedText& parsed, const google::protobuf::Message
   return errors;
 }
 
+// A net in the place of a solver, or the other way round, is one mistake and not one for each line.
+void RefuseOtherKind(const ParsedText& parsed, const google::protobuf::Message& message) {
+  const std::string& kind = message.GetDescriptor()->name();
+  ParsedText text;
+  text.content = parsed.content;
+  if (kind == "SolverParameter") {
+    caffe::NetParameter net;
+    if (Parse(&text, &net) || net.layer_size() + net.layers_size() == 0) return;
+    throw Error(
+        ErrorCode::kConfig, {parsed.file},
+        "this is a net, where a solver is expected: a solver names its net by net: \"FILE\" "
+        "and has base_lr, lr_policy and max_iter (verbs take a net as --model)");
+  }
+  if (kind == "NetParameter") {
+    caffe::SolverParameter solver;
+    if (Parse(&text, &solver)) return;
+    const std::string net = solver.has_net() ? solver.net() : solver.train_net();
+    throw Error(ErrorCode::kConfig, {parsed.file},
+                Join("this is a solver, where a net is expected",
+                     net.empty() ? "" : Join("; its net is '", EscapeControl(net), "'"),
+                     " (verbs take a solver as --solver)"));
+  }
+}
+
 }  // namespace
 
 std::optional<ParserComplaint> Parse(ParsedText* parsed, google::protobuf::Message* message) {
@@ -64,6 +89,7 @@ std::optional<ParserComplaint> Parse(ParsedText* parsed, google::protobuf::Messa
 
 void ThrowProblems(std::unique_ptr<ParsedText> parsed, ParserComplaint first,
                    google::protobuf::Message* message) {
+  RefuseOtherKind(*parsed, *message);
   ErrorList fields;
   std::optional<ParserComplaint> complaint = std::move(first);
   size_t bytes = 0;

@@ -121,6 +121,7 @@ class NetFinder {
   }
 
   void FindTests() {
+    if (proto_.has_test_interval() && proto_.test_interval() == 0) return;  // no tests
     for (int i = 0; i < proto_.test_net_param_size(); ++i) {
       AddTest({Inline("test_net_param", proto_.test_net_param(i), i), {}, "test_net_param"});
     }
@@ -162,7 +163,8 @@ class NetFinder {
     }
     if (tests > 0 && proto_.test_interval() == 0) {
       solver_.Fail("test_interval",
-                   "there is a test net but no test_interval: give the iterations between tests");
+                   "there is a test net but no test_interval: give the iterations between tests, "
+                   "or 0 for no tests");
     }
     if (tests == 0 && proto_.test_interval() > 0) {
       solver_.Fail(

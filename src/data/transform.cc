@@ -26,11 +26,11 @@ Transform::Transform(const LayerSpec& layer, caffe::Phase phase, const PhiloxKey
       key_(key),
       mean_values_(param_.mean_value().begin(), param_.mean_value().end()) {
   if (param_.force_color() && param_.force_gray()) {
-    layer.FailIn(kParam, "force_gray", "force_color and force_gray exclude each other");
+    layer.FailIn(kParam, "force_gray", "force_color and force_gray cannot both be given");
   }
   if (param_.has_mean_file() && param_.mean_value_size() > 0) {
     layer.FailIn(kParam, "mean_value",
-                 "mean_file and mean_value exclude each other; remove one of them");
+                 "mean_file and mean_value cannot both be given; remove one of them");
   }
   CheckSupported();
   if (param_.random_seed() >= 0) key_.seed = static_cast<uint64_t>(param_.random_seed());

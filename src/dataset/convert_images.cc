@@ -1,12 +1,11 @@
 #include <glog/logging.h>
 
-#include <algorithm>
-#include <cctype>
 #include <tuple>
 #include <utility>
 
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
+#include "trainer/base/lower_case.h"
 #include "trainer/base/permutation.h"
 #include "trainer/base/text.h"
 #include "trainer/data/image_list.h"
@@ -20,8 +19,7 @@ namespace {
 std::string TypeOf(const std::string& path) {
   const std::string name = FileNameOf(path);
   const size_t dot = name.rfind('.');
-  std::string type = dot == std::string::npos ? "" : name.substr(dot + 1);
-  std::ranges::transform(type, type.begin(), [](unsigned char c) { return std::tolower(c); });
+  const std::string type = dot == std::string::npos ? "" : LowerCase(name.substr(dot + 1));
   return type == "jpeg" ? "jpg" : type;
 }
 

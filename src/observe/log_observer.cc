@@ -50,9 +50,13 @@ class LogObserver final : public Observer {
         slowest += Join(", which itself waited ", Percent(report.slowest_data), " for data");
       }
     }
+    const std::string hidden =
+        report.hidden > 0
+            ? Join(" (", Percent(report.hidden), " of their time was hidden behind computing)")
+            : "";
     LOG(INFO) << Join("    Ranks: ", Percent(report.computing), " computing, ",
-                      Percent(report.exchange), " waiting for sums, ", Percent(report.data),
-                      " waiting for data", slowest);
+                      Percent(report.exchange), " waiting for sums", hidden, ", ",
+                      Percent(report.data), " waiting for data", slowest);
   }
 
   void OnTestStart(int iter, int net) override {

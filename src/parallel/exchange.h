@@ -29,6 +29,7 @@ class Exchange final : public ReplicaGroup, public ReplicaWatch {
   void NoteProgress(int iterations) override;
   std::string NameOf(int rank) const override { return names_[static_cast<size_t>(rank)]; }
   double SecondsSpent() const override { return static_cast<double>(spent_) * 1e-9; }
+  double SecondsHidden() const override { return static_cast<double>(pump_.HiddenNs()) * 1e-9; }
 
   // What WhyNoTree says.
   void SetWhyNoTree(std::string why) { why_no_tree_ = std::move(why); }

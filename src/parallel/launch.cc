@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "node_block.h"
+#include "node_map.h"
 #include "rank_cores.h"
 #include "trainer/base/error.h"
 #include "trainer/base/spin.h"
@@ -151,8 +152,10 @@ class Launcher {
             ? Join("was ended by signal ", WTERMSIG(status), " (", strsignal(WTERMSIG(status)), ")")
             : Join("ended with exit code ", code, " before the run was over");
     std::fprintf(stderr,
-                 "error: rank %d (process %d) %s; its last iteration was %d. The run ends\n", rank,
-                 slot.process.load(), how.c_str(), slot.iterations.load());
+                 "error: %s %s; its last iteration was %d. Go on from the newest snapshot "
+                 "(--resume=auto)\n",
+                 RankName(rank, OwnCard().host, slot.process).c_str(), how.c_str(),
+                 slot.iterations.load());
   }
 
   void SendAll(int signal) const {

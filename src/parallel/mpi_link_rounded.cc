@@ -4,6 +4,7 @@
 
 #include "mpi_link.h"
 #include "mpi_link_parts.h"
+#include "trainer/parallel/exchange_rules.h"
 
 namespace trainer {
 namespace {
@@ -26,8 +27,8 @@ void MpiLink::SumGradients(int lane, std::span<float> values, std::span<const fl
     sent_bytes_ += 2 * values.size_bytes() * others / ranks.size();
     return Sum(lane, values);
   }
-  for (size_t begin = 0; begin < values.size(); begin += kPart) {
-    SumRounded(ranks, values.subspan(begin, std::min(kPart, values.size() - begin)), block);
+  for (size_t begin = 0; begin < values.size(); begin += kPartFloats) {
+    SumRounded(ranks, values.subspan(begin, std::min(kPartFloats, values.size() - begin)), block);
   }
 }
 

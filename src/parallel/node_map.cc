@@ -40,6 +40,10 @@ RankCard OwnCard() {
   return card;
 }
 
+std::string RankName(int rank, const char* host, int process) {
+  return Join("rank ", rank, " (", EscapeControl(host), ", process ", process, ")");
+}
+
 std::string ToBytes(const RankCard& card) {
   return {reinterpret_cast<const char*>(&card), sizeof card};
 }

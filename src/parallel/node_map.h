@@ -19,6 +19,9 @@ RankCard OwnCard();
 std::string ToBytes(const RankCard& card);
 RankCard FromBytes(const std::string& bytes);
 
+// "rank 1 (node7, process 4711)", for messages.
+std::string RankName(int rank, const char* host, int process);
+
 // Machines are numbered in the order of their first ranks.
 struct NodeMap {
   std::vector<std::vector<int>> ranks;  // by machine

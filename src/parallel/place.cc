@@ -8,10 +8,6 @@
 namespace trainer {
 namespace {
 
-std::string NameOf(int rank, const char* host, int process) {
-  return Join("rank ", rank, " (", EscapeControl(host), ", process ", process, ")");
-}
-
 // By the computer itself, whatever divides its ranks.
 World::Locals LocalsOf(const std::vector<RankCard>& cards, int rank) {
   World::Locals locals;
@@ -65,7 +61,7 @@ Place JoinOwn(const RankEnvironment& environment) {
   place.block.emplace(SharedMemory(environment.fd, NodeBlock::Bytes(environment.count)),
                       environment.count);
   for (int rank = 0; rank < environment.count; ++rank) {
-    place.names.push_back(NameOf(rank, card.host, place.block->slot(rank).process));
+    place.names.push_back(RankName(rank, card.host, place.block->slot(rank).process));
   }
   place.locals = {environment.rank, environment.count, card.computer};
   unsetenv("TRAINER_WORLD");
@@ -79,7 +75,7 @@ Place JoinMpi(MpiLibrary& mpi) {
   for (const std::string& bytes : mpi.AllGather(ToBytes(OwnCard()))) {
     cards.push_back(FromBytes(bytes));
     const auto rank = static_cast<int>(cards.size()) - 1;
-    place.names.push_back(NameOf(rank, cards.back().host, cards.back().process));
+    place.names.push_back(RankName(rank, cards.back().host, cards.back().process));
   }
   place.locals = LocalsOf(cards, mpi.rank());
   place.map = MapNodes(cards, mpi.rank(), false);

@@ -17,6 +17,8 @@ class Pump {
   virtual void Poll() = 0;
   // Returns when the first `count` sums of all that were pushed are done. Throws EndedByPeer.
   virtual void WaitFor(uint64_t count) = 0;
+  // Nanoseconds in which a thread of its own made sums while the other one did not wait for them.
+  virtual int64_t HiddenNs() const { return 0; }
 };
 
 }  // namespace trainer

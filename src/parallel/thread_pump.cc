@@ -44,7 +44,9 @@ void ThreadPump::RunSums() {
     };
     while (!waiter_.Doze(has_work)) while_idle_();
     if (!found) return;
+    const int64_t begin = MonotonicNs();
     Run(values);
+    summing_ns_ += MonotonicNs() - begin;
     ++done_;
     ++ended_;
     FutexWakeAll(ended_);
@@ -64,12 +66,14 @@ void ThreadPump::Run(std::span<float> values) {
 
 void ThreadPump::WaitFor(uint64_t count) {
   awaited_ = true;
+  const int64_t begin = MonotonicNs();
   while (done_ < count) {
     const uint32_t seen = ended_;
     if (failed_) throw EndedByPeer(block_.failure().code);
     if (done_ < count) FutexWait(ended_, seen, std::chrono::milliseconds(500));
   }
   awaited_ = false;
+  waited_ns_ += MonotonicNs() - begin;
 }
 
 void ThreadPump::Stop() {

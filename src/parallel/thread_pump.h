@@ -27,6 +27,7 @@ class ThreadPump final : public Pump {
   void Push(std::span<float> values) override;
   void Poll() override {}
   void WaitFor(uint64_t count) override;
+  int64_t HiddenNs() const override { return summing_ns_ - waited_ns_; }
 
   // What the thread does: until Stop, after which it may be called again, or until a rank failed.
   // `fail` is told of an error here, and ends the run.
@@ -50,6 +51,8 @@ class ThreadPump final : public Pump {
   std::atomic<bool> stopped_{false}, awaited_{false};
   std::atomic<uint32_t> ended_{0};  // changes when a sum is done, or none will be any more
   std::atomic<uint64_t> done_{0};
+  std::atomic<int64_t> summing_ns_{0};
+  int64_t waited_ns_ = 0;  // of the thread that trains, while there was something to sum
   std::atomic<bool> failed_{false};
 };
 

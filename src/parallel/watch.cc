@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 
@@ -19,6 +20,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kInterval{100};
+// So long between two looks, a process was stopped rather than kept from its turn on a core.
+constexpr milliseconds kStopped{1000};
 
 int64_t Ns(milliseconds time) { return std::chrono::nanoseconds(time).count(); }
 
@@ -49,6 +52,7 @@ void Watch::Loop() {
   while (!ending_) {
     const Failure failure = block_.failure();
     const int64_t now = MonotonicNs();
+    NoteLook(now);
     if (failure.code == 0) {
       LookAtPeers(now);
       LookAtLink(now);
@@ -62,6 +66,13 @@ void Watch::Loop() {
     }
     std::this_thread::sleep_for(milliseconds(10));
   }
+}
+
+// A queue that suspends a job stops all its processes. In that time nobody was silent, so that the
+// clock of silence begins anew when this process goes on.
+void Watch::NoteLook(int64_t now) {
+  if (now - looked_ > Ns(kStopped)) awake_since_ = now;
+  looked_ = now;
 }
 
 // Whether it is behind this rank and no other one is behind it: then nobody keeps it waiting.
@@ -87,7 +98,7 @@ void Watch::LookAtPeers(int64_t now) {
     const uint32_t progress = block_.slot(local).progress.load();
     if (seen.changed == 0 || progress != seen.progress) seen = {progress, now};
     if (since == 0 || now - since < Ns(kInterval) || !IsLast(local)) continue;
-    LookAtPeer(local, now - std::max(since, seen.changed));
+    LookAtPeer(local, now - std::max({since, seen.changed, awake_since_}));
   }
 }
 
@@ -115,7 +126,7 @@ void Watch::LookAtLink(int64_t now) {
   if (since == 0) return;
   const int rank = own_.link_rank.load();
   const std::string& name = names_[static_cast<size_t>(rank)];
-  const int64_t silent = now - since;
+  const int64_t silent = now - std::max(since, awake_since_);
   if (silent > Ns(times_.give_up)) {
     return GiveUp(rank, Join(name, " has been silent for ", Seconds(silent),
                              " s; the last iteration here was ", own_.iterations.load(),

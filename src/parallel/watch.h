@@ -36,6 +36,7 @@ class Watch {
   };
 
   void Loop();
+  void NoteLook(int64_t now);
   void LookAtPeers(int64_t now);
   void LookAtPeer(int local, int64_t silent);
   void LookAtLink(int64_t now);
@@ -49,6 +50,8 @@ class Watch {
   const std::vector<std::string>& names_;
   WatchTimes times_;
   std::vector<Seen> seen_;
+  int64_t looked_ = 0;  // last
+  int64_t awake_since_ = 0;
   std::atomic<bool> ending_{false};
   std::thread thread_;
 };

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <new>
 
+#include "trainer/base/half.h"
 #include "trainer/tensor/dtype.h"
 
 namespace trainer {
@@ -39,13 +40,6 @@ TRAINER_INLINE uint16_t ToHalf(float value) {
   const uint32_t special = size > kInf ? 0x7e00u : 0x7c00u;
   const uint32_t half = size >= kInf ? special : size < 0x38800000u ? small : normal;
   return static_cast<uint16_t>(sign | half);
-}
-
-TRAINER_INLINE float FromHalf(uint16_t half) {
-  const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16, size = half & 0x7fffu;
-  const uint32_t normal = (size << 13) + (size >= 0x7c00u ? 0x70000000u : 0x38000000u);
-  const uint32_t small = BitsOf(static_cast<float>(static_cast<int32_t>(size)) * 0x1p-24f);
-  return FloatOf(sign | (size < 0x400u ? small : normal));
 }
 
 // The exponent of a power of two that brings the largest finite number to [2^14, 2^15).

@@ -65,7 +65,7 @@ void PictureReader::SetMean(const PictureOptions& options) {
   std::vector<float> values = options.mean_values;
   if (!options.mean_file.empty()) {
     if (!values.empty()) {
-      throw Error(ErrorCode::kUsage, "--mean and --mean_value exclude each other: give one");
+      throw Error(ErrorCode::kUsage, "--mean and --mean_value cannot both be given: give one");
     }
     MeanImage mean = ReadMeanFile(options.mean_file);
     if (mean.shape.channels != channels_) {

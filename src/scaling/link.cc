@@ -1,10 +1,10 @@
 #include "trainer/scaling/link.h"
 
 #include <algorithm>
-#include <cctype>
 #include <utility>
 
 #include "trainer/base/error.h"
+#include "trainer/base/lower_case.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -29,11 +29,6 @@ constexpr KnownLink kLinks[] = {
     {"NVLink3", 2e-6, 240e9, 0.5e-6, "between the GPUs of an A100 machine"},
     {"NVLink4", 2e-6, 360e9, 0.5e-6, "between the GPUs of an H100 machine"},
 };
-
-std::string Lower(std::string text) {
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text;
-}
 
 }  // namespace
 
@@ -75,7 +70,7 @@ std::span<const KnownLink> KnownLinks() { return kLinks; }
 
 const KnownLink* FindLink(const std::string& name) {
   const auto found = std::ranges::find_if(
-      kLinks, [&](const KnownLink& link) { return Lower(link.name) == Lower(name); });
+      kLinks, [&](const KnownLink& link) { return LowerCase(link.name) == LowerCase(name); });
   return found == std::end(kLinks) ? nullptr : found;
 }
 

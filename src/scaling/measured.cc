@@ -54,7 +54,7 @@ Cluster ClusterOf(const std::string& name, const MeasuredSums& measured,
                           [](const TransferTime& sum) { return sum.bytes > 0 && sum.seconds > 0; });
   if (!sensible || measured.sums.size() < 2) {
     throw Error(ErrorCode::kData, Join(name,
-                                       ": these are no sums of two ranks or more, of two "
+                                       ": these are not sums of two ranks or more, of two "
                                        "sizes or more; run 'trainer bench-comm --json' again"));
   }
   Cluster cluster;

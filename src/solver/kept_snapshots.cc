@@ -3,12 +3,14 @@
 #include <glog/logging.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <set>
 
 #include "trainer/base/atomic_file.h"
 #include "trainer/base/file.h"
+#include "trainer/base/lower_case.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -32,15 +34,15 @@ std::string OutputOf(const SolverSpec& spec, const std::vector<std::string>& out
 }
 
 bool NamesALoss(const std::string& name) {
-  std::string lower = name;
-  for (char& letter : lower) letter = static_cast<char>(std::tolower(letter));
-  return lower.find("loss") != std::string::npos;
+  return LowerCase(name).find("loss") != std::string::npos;
 }
 
 }  // namespace
 
-KeptSnapshots::KeptSnapshots(const SolverSpec& spec, const std::vector<std::string>& outputs)
-    : prefix_(spec.proto.snapshot_prefix()),
+KeptSnapshots::KeptSnapshots(const SolverSpec& spec, const std::vector<std::string>& outputs,
+                             FileOps& ops)
+    : ops_(ops),
+      prefix_(spec.proto.snapshot_prefix()),
       keep_last_(spec.proto.keep_last()),
       keep_best_(spec.proto.keep_best()) {
   if (keep_best_ == 0) return;
@@ -112,13 +114,25 @@ void KeptSnapshots::Begin(int iter, caffe::SolverState* state) {
   }
 }
 
+// Weights get the names of temporary files first, which the next run clears away: wherever a kill
+// comes between, no weights without a state are left, which nobody could tell from the user's own.
 bool KeptSnapshots::Remove(const SnapshotNames& names) const {
-  // The state goes first: without it the rest is no snapshot any more.
-  for (const std::string& file : {names.state, names.model, names.averaged}) {
-    if (FileOps::Posix().Unlink(file) == 0 || errno == ENOENT) continue;
+  const auto failed = [](const std::string& file, int result) {
+    if (result == 0 || errno == ENOENT) return false;
     LOG(WARNING) << EscapeControl(Join("Cannot remove the older snapshot '", file,
                                        "': ", std::strerror(errno), "; it stays"));
+    return true;
+  };
+  const std::array weights = {names.model, names.averaged};
+  for (const std::string& file : weights) {
+    if (failed(file, ops_.Rename(file, TempPathFor(file)))) return false;
+  }
+  if (failed(names.state, ops_.Unlink(names.state))) {
+    for (const std::string& file : weights) ops_.Rename(TempPathFor(file), file);
     return false;
+  }
+  for (const std::string& file : weights) {
+    if (failed(file, ops_.Unlink(TempPathFor(file)))) return false;
   }
   LOG(INFO) << EscapeControl(Join("Removed the snapshot of iteration ", names.iter, ", ",
                                   names.state, " (keep_last: ", keep_last_, ")"));

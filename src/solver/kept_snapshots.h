@@ -19,7 +19,8 @@ class KeptSnapshots {
  public:
   // `outputs`: the names of the outputs of the first test net. Throws kConfig for a best_output
   // that is none of them.
-  KeptSnapshots(const SolverSpec& spec, const std::vector<std::string>& outputs);
+  KeptSnapshots(const SolverSpec& spec, const std::vector<std::string>& outputs,
+                FileOps& ops = FileOps::Posix());
 
   // Takes over what earlier processes of the run, whose newest snapshot is `state`, wrote before
   // it, and their scores. A file counts as the run's when it is undamaged and has its seed and
@@ -38,6 +39,7 @@ class KeptSnapshots {
   std::vector<int> Best(const std::vector<int>& iters) const;
   bool Remove(const SnapshotNames& names) const;
 
+  FileOps& ops_;
   const std::string prefix_;
   const int keep_last_, keep_best_;
   std::string output_;  // "" where nothing is compared

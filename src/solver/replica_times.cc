@@ -10,10 +10,10 @@ namespace trainer {
 namespace {
 
 TimeSpent operator-(const TimeSpent& a, const TimeSpent& b) {
-  return {a.seconds - b.seconds, a.exchange - b.exchange, a.data - b.data};
+  return {a.seconds - b.seconds, a.exchange - b.exchange, a.data - b.data, a.hidden - b.hidden};
 }
 TimeSpent operator+(const TimeSpent& a, const TimeSpent& b) {
-  return {a.seconds + b.seconds, a.exchange + b.exchange, a.data + b.data};
+  return {a.seconds + b.seconds, a.exchange + b.exchange, a.data + b.data, a.hidden + b.hidden};
 }
 
 }  // namespace
@@ -27,6 +27,8 @@ ReplicasReport Summarize(std::span<const TimeSpent> replicas, int* slowest) {
   if (!(all.seconds > 0)) return report;
   report.exchange = all.exchange / all.seconds;
   report.data = all.data / all.seconds;
+  const double hidden = std::max(all.hidden, 0.0);
+  if (hidden > 0) report.hidden = hidden / (hidden + all.exchange);
   report.computing = 1 - report.exchange - report.data;
   const auto last = std::ranges::min_element(replicas, {}, &TimeSpent::exchange);
   const TimeSpent others = all - *last;
@@ -41,12 +43,12 @@ ReplicasReport Summarize(std::span<const TimeSpent> replicas, int* slowest) {
 
 TimeSpent ReplicaTimes::Now() const {
   return {static_cast<double>(MonotonicNs()) * 1e-9, watch_.SecondsSpent(),
-          SecondsWaitedForData(net_)};
+          SecondsWaitedForData(net_), watch_.SecondsHidden()};
 }
 
 // Each replica's numbers where the others give zeros.
 ReplicasReport ReplicaTimes::Report() {
-  constexpr size_t kNumbers = 3;
+  constexpr size_t kNumbers = 4;
   const Replica replica = group_.replica();
   const TimeSpent now = Now(), own = now - begin_;
   begin_ = now;
@@ -55,10 +57,11 @@ ReplicasReport ReplicaTimes::Report() {
   numbers[at] = static_cast<float>(own.seconds);
   numbers[at + 1] = static_cast<float>(own.exchange);
   numbers[at + 2] = static_cast<float>(own.data);
+  numbers[at + 3] = static_cast<float>(own.hidden);
   group_.Sum(numbers);
   std::vector<TimeSpent> replicas;
   for (size_t i = 0; i < numbers.size(); i += kNumbers) {
-    replicas.push_back({numbers[i], numbers[i + 1], numbers[i + 2]});
+    replicas.push_back({numbers[i], numbers[i + 1], numbers[i + 2], numbers[i + 3]});
   }
   int slowest = -1;
   ReplicasReport report = Summarize(replicas, &slowest);

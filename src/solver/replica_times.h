@@ -12,6 +12,7 @@ namespace trainer {
 // What a replica did with some time.
 struct TimeSpent {
   double seconds = 0, exchange = 0, data = 0;  // all; in calls of the group; waiting for batches
+  double hidden = 0;                           // in which sums were made beside computing
 };
 
 // The means over the replicas, and which one the others waited for: the one that spent the least

@@ -162,8 +162,9 @@ bool Solver::SnapshotTimeIsUp() const {
 // What this replica wants: signals, and of rank 0 what the time asks for.
 Request Solver::OwnRequest(bool in_test) {
   const auto now = std::chrono::steady_clock::now();
-  const int snapshots = writer_ && writer_->busy() ? 2 : 1;
-  if (state_.iter < proto_.max_iter() && budget_->IsUp(now, snapshots, in_test)) {
+  const int snapshots = writer_ ? writer_->TriesAhead() : 1;
+  const auto done = writer_ ? now + writer_->PausesAhead() : now;
+  if (state_.iter < proto_.max_iter() && budget_->IsUp(done, snapshots, in_test)) {
     if (!time_was_up_)
       observer_.OnNote("The time of this run is nearly over: " + budget_->Describe(now));
     time_was_up_ = true;

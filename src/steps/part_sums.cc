@@ -12,12 +12,12 @@ struct AddBefore {
   HD void operator()(float& sum, float& number) const { number = sum + number; }
 };
 
-size_t CountOf(const Net& net, bool (*counts)(const Param&)) {
+size_t BytesOf(const Net& net, bool (*counts)(const Param&)) {
   int64_t count = 0;
   for (const Param* param : net.params()) {
     if (counts(*param)) count += ParamStore::Padded(param->count());
   }
-  return static_cast<size_t>(count);
+  return static_cast<size_t>(count) * sizeof(float);
 }
 
 }  // namespace
@@ -35,17 +35,20 @@ int ExtraGradients(int parts, int iter_size) {
   return iter_size > 1 ? parts : std::bit_width(static_cast<unsigned>(parts)) - 1;
 }
 
+size_t GradientBytes(const Net& net) {
+  return BytesOf(net, [](const Param& p) { return p.lr_mult != 0; });
+}
+
 size_t ExtraPartBytes(const Net& net, int parts, int iter_size) {
   if (parts == 1) return 0;
-  const size_t gradients = CountOf(net, [](const Param& p) { return p.lr_mult != 0; });
-  const size_t averages = CountOf(net, [](const Param& p) { return p.averages; });
+  const size_t averages = BytesOf(net, [](const Param& p) { return p.averages; });
   size_t states = 0;
   for (const PlannedBlock& block : net.memory_plan().blocks) {
     if (block.kind == BlockKind::kState) states += block.bytes;
   }
   const auto copies = static_cast<size_t>(ExtraGradients(parts, iter_size));
   const auto count = static_cast<size_t>(parts);
-  return (gradients * copies + averages * (count + 1)) * sizeof(float) + states * count;
+  return GradientBytes(net) * copies + averages * (count + 1) + states * count;
 }
 
 PartSums::PartSums(const Device& device, Net& net, ParamStore& params, int iter_size,

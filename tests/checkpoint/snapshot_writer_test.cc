@@ -111,6 +111,22 @@ TEST_F(SnapshotWriterTest, WhoeverWaitsGetsTheErrorAfterThreeTries) {
   EXPECT_THAT(Found(), ElementsAre(2));
 }
 
+// So that a run that must end in time begins early enough.
+TEST_F(SnapshotWriterTest, ExpectsThreeTriesOfTheLastOneWhereTheDiskRefused) {
+  pauses_.first = std::chrono::hours(1);
+  SnapshotWriter writer = Writer();
+  EXPECT_EQ(writer.TriesAhead(), 1);
+  Start(writer, 1);
+  writer.Settle();
+  EXPECT_EQ(writer.TriesAhead(), 3);
+  EXPECT_EQ(writer.PausesAhead(), milliseconds(10));
+  MakeFolder();
+  Start(writer, 2);
+  writer.Wait();
+  EXPECT_EQ(writer.TriesAhead(), 1);
+  EXPECT_EQ(writer.PausesAhead(), milliseconds(0));
+}
+
 TEST_F(SnapshotWriterTest, OtherFailuresAreThrownByTheNextCall) {
   MakeFolder();
   std::promise<void> failed;

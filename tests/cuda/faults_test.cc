@@ -109,7 +109,7 @@ TEST_F(GpuFaultTest, OutOfPageLockedMemory) {
   emulated_gpu::InjectError(CallKind::kHostAlloc, 0, cuda::kErrorMemoryAllocation);
   device();
   EXPECT_THAT(Thrown([&] { (void)device().HostMemory().allocate(size_t{64} << 20); }),
-              HasSubstr("81: no 64 MiB of page-locked host memory (67108864 bytes) to be had"));
+              HasSubstr("81: no 64 MiB of page-locked host memory (67108864 bytes) available"));
 }
 
 TEST_F(GpuFaultTest, ALostGpuIsOneSentenceWhateverIsCalledNext) {

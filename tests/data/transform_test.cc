@@ -218,12 +218,12 @@ class TransformRefusalTest : public testing::Test {
 TEST_F(TransformRefusalTest, MeanFileAndMeanValueTogether) {
   const std::string mean = WriteMean(folder_ / "m", {1, 1, 1, 1}, {0});
   EXPECT_THAT(Refusal(mean + "mean_value: 1", datum_),
-              Refuses(ErrorCode::kConfig, "mean_file and mean_value exclude each other"));
+              Refuses(ErrorCode::kConfig, "mean_file and mean_value cannot both be given"));
 }
 
 TEST_F(TransformRefusalTest, ForceColorAndForceGrayTogether) {
   EXPECT_THAT(Refusal("force_color: true force_gray: true", datum_),
-              Refuses(ErrorCode::kConfig, "force_color and force_gray exclude each other"));
+              Refuses(ErrorCode::kConfig, "force_color and force_gray cannot both be given"));
 }
 
 TEST_F(TransformRefusalTest, AMeanOfAnotherShapeNamingBoth) {

@@ -178,7 +178,7 @@ TEST_F(WindowListTest, RefusesBadFieldsAndWindows) {
   EXPECT_THAT(Refusal("batch_size: 1", "crop_size: 2 mean_value: 1 mean_value: 2"),
               Refuses(ErrorCode::kConfig, "2 mean values for 3 channels"));
   EXPECT_THAT(Refusal("batch_size: 1", "crop_size: 2 mean_value: 1 mean_file: 'm'"),
-              Refuses(ErrorCode::kConfig, "mean_file and mean_value exclude each other"));
+              Refuses(ErrorCode::kConfig, "mean_file and mean_value cannot both be given"));
   EXPECT_THAT(Refusal("batch_size: 1", "crop_size: 2 img_rand_resize_lower: 3"),
               Refuses(ErrorCode::kConfig, "img_rand_resize_lower is not supported"));
   EXPECT_THAT(Refusal(""), Refuses(ErrorCode::kConfig, "batch_size is 0"));

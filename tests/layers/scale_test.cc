@@ -55,6 +55,8 @@ TEST(ScaleTest, RefusesAxesThatDoNotFit) {
       RefusalOf(Scale("axis: 3"), {{2, 3}}),
       HasSubstr("net.prototxt:4:15: layer 'it' (Scale): axis is 3, but the input (2, 3) has "
                 "2 axes"));
+  EXPECT_THAT(RefusalOf(Scale("num_axes: 2147483647"), {{2, 3}}),
+              HasSubstr("num_axes is 2147483647; from axis 1 on"));
   EXPECT_THAT(RefusalOf(Scale("num_axes: 2"), {{2, 3}}),
               HasSubstr("num_axes is 2; from axis 1 on, the input (2, 3) has 1 (or -1: all of "
                         "them)"));

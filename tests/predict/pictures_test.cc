@@ -115,7 +115,7 @@ TEST_F(PicturesTest, RefusesWhatDoesNotFit) {
   options.mean_values = {1, 2};
   EXPECT_THAT(Refusal({1, 3, 4, 4}, options).second, HasSubstr("2 values for 3 channels"));
   options.mean_file = Mean({1, 1, 4, 4}, std::vector<float>(16, 1));
-  EXPECT_THAT(Refusal({1, 3, 4, 4}, options).second, HasSubstr("exclude each other"));
+  EXPECT_THAT(Refusal({1, 3, 4, 4}, options).second, HasSubstr("cannot both be given"));
   options.mean_values.clear();
   EXPECT_THAT(Refusal({1, 3, 4, 4}, options).second,
               HasSubstr("the mean is 1x4x4, and the net takes 3 channels"));

@@ -9,6 +9,10 @@
 
 #include "small_run.h"
 #include "support/error_of.h"
+#include "support/faulty_ops.h"
+#include "support/in_child.h"
+#include "trainer/base/atomic_file.h"
+#include "trainer/base/file.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -39,11 +43,10 @@ size_t FilesOf(const std::string& folder, const std::string& start) {
 class KeptSnapshotsTest : public testing::Test {
  protected:
   // `fields`: of keep_last and its like.
-  std::unique_ptr<KeptSnapshots> Keep(const std::string& fields,
-                                      const std::vector<std::string>& outputs = {"accuracy",
-                                                                                 "loss"}) {
+  std::unique_ptr<KeptSnapshots> Keep(const std::string& fields, FileOps& ops = FileOps::Posix()) {
+    const std::vector<std::string> outputs = {"accuracy", "loss"};
     run_ = std::make_unique<SmallRun>(kFields + fields, SmallNet(), TrainOptions{}, folder_.path());
-    return std::make_unique<KeptSnapshots>(run_->spec, outputs);
+    return std::make_unique<KeptSnapshots>(run_->spec, outputs, ops);
   }
   std::string Prefix() const { return folder_ / "s"; }
   // The iterations of the best that its state names.
@@ -136,6 +139,28 @@ TEST_F(KeptSnapshotsTest, WhatCannotBeRemovedIsTriedAgain) {
   WriteText(state, "x");
   Save(*kept, 30);
   EXPECT_THAT(Found(Prefix()), ElementsAre(30));
+}
+
+TEST_F(KeptSnapshotsTest, AKillWhileItRemovesLeavesNoWeightsWithoutAState) {
+  bool lived = false;
+  for (int n = 0; !lived; ++n) {
+    ASSERT_LT(n, 50);
+    FaultyOps ops;
+    ops.fail_at = n;
+    ops.die = true;
+    const auto kept = Keep("keep_last: 1 ", ops);
+    lived = InChild([&] {
+              Save(*kept, 10);
+              Save(*kept, 20);  // removes the 10th
+              return 0;
+            }) == 0;
+    RemoveStrayTemps(Prefix());  // as the next run begins
+    const SnapshotNames old = NamesFor(Prefix(), 10);
+    const bool weights = Exists(old.model) || Exists(old.averaged);
+    EXPECT_TRUE(!weights || Exists(old.state)) << "killed before call " << n;
+    EXPECT_TRUE(!lived || !Exists(old.state));
+    EXPECT_EQ(FilesOf(folder_.path(), ".s_iter_"), 0u) << "killed before call " << n;
+  }
 }
 
 TEST_F(KeptSnapshotsTest, RefusesAnOutputThatTheTestDoesNotHave) {

@@ -8,6 +8,14 @@ namespace {
 
 using testing::DoubleNear;
 
+TEST(ReplicaTimesTest, TheHiddenShareIsOfAllTheTimeOfSums) {
+  const TimeSpent replicas[] = {{10, 2, 0, 5}, {10, 1, 0, 4}};
+  int slowest = -1;
+  EXPECT_DOUBLE_EQ(Summarize(replicas, &slowest).hidden, 9.0 / 12);
+  const TimeSpent none[] = {{10, 2, 0, 0}, {10, 2, 0, -0.1}};
+  EXPECT_EQ(Summarize(none, &slowest).hidden, 0) << "the training threads made them";
+}
+
 TEST(ReplicaTimesTest, SharesAreMeansOverTheReplicas) {
   const TimeSpent replicas[] = {{10, 2, 1}, {10, 1.5, 0}, {10, 2.5, 0}};
   int slowest = 0;

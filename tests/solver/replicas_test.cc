@@ -4,13 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <thread>
 
-#include "small_run.h"
+#include "rows_run.h"
 #include "support/test_device.h"
-#include "support/thread_group.h"
 #include "trainer/base/text.h"
-#include "trainer/hdf5/appender.h"
 
 namespace trainer {
 namespace {
@@ -31,31 +28,8 @@ class ReplicasTest : public testing::TestWithParam<std::tuple<int, bool>> {
  protected:
   void SetUp() override { TRAINER_CPU_ONLY("the threads sum arrays of the host"); }
 
-  ReplicasTest() {
-    Hdf5Appender file(folder_ / "rows.h5");
-    std::vector<float> rows, labels;
-    for (int i = 0; i < 26 * 6; ++i) rows.push_back(static_cast<float>(i * i % 19) / 10 - 1);
-    for (int i = 0; i < 26; ++i) labels.push_back(static_cast<float>(i % 4));
-    file.Append("x", std::vector<int64_t>{26, 6}, rows);
-    file.Append("label", std::vector<int64_t>{26}, labels);
-    file.Flush();
-    WriteText(folder_ / "list.txt", folder_ / "rows.h5");
-  }
-
-  SolverSpec Spec(std::string net, const std::string& fields, int batch) const {
-    for (const auto& [name, value] : {std::pair<std::string, std::string>("BATCH", Join(batch)),
-                                      {"ROWS", folder_ / "list.txt"}}) {
-      for (size_t at = net.find(name); at != net.npos; at = net.find(name)) {
-        net.replace(at, name.size(), value);
-      }
-    }
-    WriteText(folder_ / "net.prototxt", net);
-    WriteText(
-        folder_ / "solver.prototxt",
-        Join("net: '", folder_ / "net.prototxt", "'\nsnapshot_prefix: '", folder_ / "s",
-             "'\nbase_lr: 0.1 lr_policy: 'fixed' momentum: 0.9 weight_decay: 0.01 display: 1 ",
-             fields));
-    return LoadSolver(folder_ / "solver.prototxt");
+  SolverSpec Spec(const std::string& net, const std::string& fields, int batch) const {
+    return folder_.Spec(net, "base_lr: 0.1 momentum: 0.9 weight_decay: 0.01 " + fields, batch);
   }
 
   static Learned Run(const SolverSpec& spec, TrainOptions options) {
@@ -63,30 +37,17 @@ class ReplicasTest : public testing::TestWithParam<std::tuple<int, bool>> {
     RecordingObserver observer;
     Solver solver(spec, options, *device, observer);
     EXPECT_EQ(solver.Solve(), SolveResult::kFinished);
-    Learned learned{{}, observer.losses, observer.tests, observer.snapshots};
-    for (const Param* param : solver.train_net().params()) {
-      const std::vector<float> weight = WeightOf(*device, *param);
-      learned.weights.insert(learned.weights.end(), weight.begin(), weight.end());
-    }
-    return learned;
+    return {WeightsOf(solver, *device), observer.losses, observer.tests, observer.snapshots};
   }
 
   static std::vector<Learned> RunAll(const SolverSpec& spec, int count, bool eager = true,
                                      const std::string& snapshot = "") {
-    Meeting meeting(count);
     std::vector<Learned> learned(static_cast<size_t>(count));
-    std::vector<std::jthread> threads;
-    for (int rank = 0; rank < count; ++rank) {
-      threads.emplace_back([&, rank] {
-        ThreadGroup group(meeting, rank, eager);
-        TrainOptions options;
-        options.group = &group;
-        options.snapshot = snapshot;
-        learned[static_cast<size_t>(rank)] = Run(spec, options);
-        learned[static_cast<size_t>(rank)].waited = group.waited;
-      });
-    }
-    threads.clear();
+    RunRanks(count, eager, snapshot, [&](const TrainOptions& options, ThreadGroup& group) {
+      Learned& own = learned[static_cast<size_t>(group.replica().rank)];
+      own = Run(spec, options);
+      own.waited = group.waited;
+    });
     return learned;
   }
 
@@ -106,7 +67,7 @@ class ReplicasTest : public testing::TestWithParam<std::tuple<int, bool>> {
     }
   }
 
-  TempFolder folder_;
+  RowsFolder folder_;
 };
 
 std::string NameOf(const testing::TestParamInfo<std::tuple<int, bool>>& test) {
@@ -155,19 +116,11 @@ TEST_P(ReplicasTest, StartFromTheWeightsOfRank0) {
   const auto [count, eager] = GetParam();
   const std::string fields = "max_iter: 1 random_seed: ";
   SolverSpec specs[] = {Spec(kNet, fields + "1 ", 3), Spec(kNet, fields + "2 ", 3)};
-  Meeting meeting(count);
   std::vector<Learned> learned(static_cast<size_t>(count));
-  {
-    std::vector<std::jthread> threads;
-    for (int rank = 0; rank < count; ++rank) {
-      threads.emplace_back([&, rank, sums_early = eager] {
-        ThreadGroup group(meeting, rank, sums_early);
-        TrainOptions options;
-        options.group = &group;
-        learned[static_cast<size_t>(rank)] = Run(specs[rank > 0], options);
-      });
-    }
-  }
+  RunRanks(count, eager, "", [&](const TrainOptions& options, ThreadGroup& group) {
+    const int rank = group.replica().rank;
+    learned[static_cast<size_t>(rank)] = Run(specs[rank > 0], options);
+  });
   for (const Learned& other : learned) EXPECT_EQ(other.weights, learned[0].weights);
 }
 

@@ -3,13 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <thread>
-
-#include "small_run.h"
+#include "rows_run.h"
 #include "support/test_device.h"
-#include "support/thread_group.h"
 #include "trainer/base/text.h"
-#include "trainer/hdf5/appender.h"
 
 namespace trainer {
 namespace {
@@ -29,29 +25,8 @@ class SharedTestsTest : public testing::TestWithParam<int> {
  protected:
   void SetUp() override { TRAINER_CPU_ONLY("the threads sum arrays of the host"); }
 
-  SharedTestsTest() {
-    Hdf5Appender file(folder_ / "rows.h5");
-    std::vector<float> rows, labels;
-    for (int i = 0; i < 26 * 6; ++i) rows.push_back(static_cast<float>(i * i % 19) / 10 - 1);
-    for (int i = 0; i < 26; ++i) labels.push_back(static_cast<float>(i % 4));
-    file.Append("x", std::vector<int64_t>{26, 6}, rows);
-    file.Append("label", std::vector<int64_t>{26}, labels);
-    file.Flush();
-    WriteText(folder_ / "list.txt", folder_ / "rows.h5");
-  }
-
-  SolverSpec Spec(std::string net, const std::string& fields, int batch) const {
-    for (const auto& [name, value] : {std::pair<std::string, std::string>("BATCH", Join(batch)),
-                                      {"ROWS", folder_ / "list.txt"}}) {
-      for (size_t at = net.find(name); at != net.npos; at = net.find(name)) {
-        net.replace(at, name.size(), value);
-      }
-    }
-    WriteText(folder_ / "net.prototxt", net);
-    WriteText(folder_ / "solver.prototxt",
-              Join("net: '", folder_ / "net.prototxt", "'\nsnapshot_prefix: '", folder_ / "s",
-                   "'\nlr_policy: 'fixed' random_seed: 3 display: 1 ", fields));
-    return LoadSolver(folder_ / "solver.prototxt");
+  SolverSpec Spec(const std::string& net, const std::string& fields, int batch) const {
+    return folder_.Spec(net, "random_seed: 3 " + fields, batch);
   }
 
   Learned Run(const SolverSpec& spec, const TrainOptions& options) const {
@@ -59,29 +34,20 @@ class SharedTestsTest : public testing::TestWithParam<int> {
     RecordingObserver observer;
     Solver solver(spec, options, *device, observer);
     EXPECT_EQ(solver.Solve(), SolveResult::kFinished);
-    Learned learned{{}, observer.losses, observer.tests, {}};
-    for (const Param* param : solver.train_net().params()) {
-      const std::vector<float> weight = WeightOf(*device, *param);
-      learned.weights.insert(learned.weights.end(), weight.begin(), weight.end());
-    }
-    return learned;
+    return {WeightsOf(solver, *device), observer.losses, observer.tests, {}};
   }
 
   // What rank 0 tells of; all have the same weights.
   Learned RunAll(const SolverSpec& spec, int count, const std::string& snapshot = "") const {
-    Meeting meeting(count);
     std::vector<Learned> learned(static_cast<size_t>(count));
-    {
-      std::vector<std::jthread> threads;
-      for (int rank = 0; rank < count; ++rank) {
-        threads.emplace_back([&, rank] {
-          ThreadGroup group(meeting, rank, true);
-          TrainOptions options;
-          options.group = count > 1 ? &group : nullptr;
-          options.snapshot = snapshot;
-          learned[static_cast<size_t>(rank)] = Run(spec, options);
-        });
-      }
+    if (count == 1) {
+      TrainOptions options;
+      options.snapshot = snapshot;
+      learned[0] = Run(spec, options);
+    } else {
+      RunRanks(count, true, snapshot, [&](const TrainOptions& options, ThreadGroup& group) {
+        learned[static_cast<size_t>(group.replica().rank)] = Run(spec, options);
+      });
     }
     for (size_t rank = 1; rank < learned.size(); ++rank) {
       EXPECT_THAT(learned[rank].weights, ElementsAreArray(learned[0].weights)) << "bit for bit";
@@ -103,7 +69,7 @@ class SharedTestsTest : public testing::TestWithParam<int> {
     return states;
   }
 
-  TempFolder folder_;
+  RowsFolder folder_;
 };
 
 INSTANTIATE_TEST_SUITE_P(Of, SharedTestsTest, testing::Values(2, 3, 4, 7));

@@ -36,10 +36,10 @@ SmallRun::SmallRun(const std::string& fields, const std::string& net, const Trai
   solver = std::make_unique<Solver>(spec, options, *device, observer);
 }
 
-std::vector<float> SmallRun::Weights() const {
+std::vector<float> WeightsOf(Solver& solver, const Device& device) {
   std::vector<float> all;
-  for (const Param* param : solver->train_net().params()) {
-    const std::vector<float> weight = WeightOf(*device, *param);
+  for (const Param* param : solver.train_net().params()) {
+    const std::vector<float> weight = WeightOf(device, *param);
     all.insert(all.end(), weight.begin(), weight.end());
   }
   return all;

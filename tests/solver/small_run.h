@@ -35,6 +35,9 @@ class RecordingObserver final : public Observer {
 // A net with data, dropout and a test phase. `batch` records of 6 numbers.
 std::string SmallNet(int batch = 8);
 
+// The weights of all parameters, one after the other.
+std::vector<float> WeightsOf(Solver& solver, const Device& device);
+
 // The solver of `fields` (beside net, random_seed and snapshot_prefix) on `net`.
 class SmallRun {
  public:
@@ -43,7 +46,7 @@ class SmallRun {
                     std::unique_ptr<Device> on = MakeTestDevice(2));
 
   SolveResult Solve() { return solver->Solve(); }
-  std::vector<float> Weights() const;
+  std::vector<float> Weights() const { return WeightsOf(*solver, *device); }
   std::string PathOf(const std::string& name) const { return folder_path + "/" + name; }
 
   std::unique_ptr<TempFolder> own_folder;

@@ -4,14 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <thread>
 
-#include "small_run.h"
+#include "rows_run.h"
 #include "support/error_of.h"
 #include "support/test_device.h"
-#include "support/thread_group.h"
 #include "trainer/base/text.h"
-#include "trainer/hdf5/appender.h"
 #include "trainer/steps/part_sums.h"
 
 namespace trainer {
@@ -33,28 +30,10 @@ class VirtualRanksTest : public testing::Test {
  protected:
   void SetUp() override { TRAINER_CPU_ONLY("the threads sum arrays of the host"); }
 
-  VirtualRanksTest() {
-    Hdf5Appender file(folder_ / "rows.h5");
-    std::vector<float> rows, labels;
-    for (int i = 0; i < 26 * 6; ++i) rows.push_back(static_cast<float>(i * i % 19) / 10 - 1);
-    for (int i = 0; i < 26; ++i) labels.push_back(static_cast<float>(i % 4));
-    file.Append("x", std::vector<int64_t>{26, 6}, rows);
-    file.Append("label", std::vector<int64_t>{26}, labels);
-    file.Flush();
-    WriteText(folder_ / "list.txt", folder_ / "rows.h5");
-  }
-
-  SolverSpec Spec(std::string net, const std::string& fields, int virtual_ranks) const {
-    for (size_t at = net.find("ROWS"); at != net.npos; at = net.find("ROWS")) {
-      net.replace(at, 4, folder_ / "list.txt");
-    }
-    WriteText(folder_ / "net.prototxt", net);
-    WriteText(folder_ / "solver.prototxt",
-              Join("net: '", folder_ / "net.prototxt", "'\nsnapshot_prefix: '", folder_ / "s",
-                   "'\nbase_lr: 0.1 lr_policy: 'fixed' momentum: 0.9 weight_decay: 0.01 "
-                   "display: 1 random_seed: 3 virtual_ranks: ",
-                   virtual_ranks, " ", fields));
-    return LoadSolver(folder_ / "solver.prototxt");
+  SolverSpec Spec(const std::string& net, const std::string& fields, int virtual_ranks) const {
+    return folder_.Spec(net, Join("base_lr: 0.1 momentum: 0.9 weight_decay: 0.01 random_seed: 3 "
+                                  "virtual_ranks: ",
+                                  virtual_ranks, " ", fields));
   }
 
   static void Run(const SolverSpec& spec, const TrainOptions& options, int rank, Left& left) {
@@ -62,11 +41,7 @@ class VirtualRanksTest : public testing::Test {
     RecordingObserver observer;
     Solver solver(spec, options, *device, observer);
     EXPECT_EQ(solver.Solve(), SolveResult::kFinished);
-    std::vector<float>& weights = left.weights[static_cast<size_t>(rank)];
-    for (const Param* param : solver.train_net().params()) {
-      const std::vector<float> weight = WeightOf(*device, *param);
-      weights.insert(weights.end(), weight.begin(), weight.end());
-    }
+    left.weights[static_cast<size_t>(rank)] = WeightsOf(solver, *device);
     if (rank != 0) return;
     left.losses = observer.losses;
     left.outputs = observer.outputs;
@@ -86,17 +61,9 @@ class VirtualRanksTest : public testing::Test {
       Run(spec, options, 0, left);
       return left;
     }
-    Meeting meeting(ranks);
-    std::vector<std::jthread> threads;
-    for (int rank = 0; rank < ranks; ++rank) {
-      threads.emplace_back([&, rank] {
-        ThreadGroup group(meeting, rank, ranks == 2);
-        TrainOptions own = options;
-        own.group = &group;
-        Run(spec, own, rank, left);
-      });
-    }
-    threads.clear();
+    RunRanks(ranks, ranks == 2, snapshot, [&](const TrainOptions& own, ThreadGroup& group) {
+      Run(spec, own, group.replica().rank, left);
+    });
     return left;
   }
 
@@ -123,7 +90,7 @@ class VirtualRanksTest : public testing::Test {
     }
   }
 
-  TempFolder folder_;
+  RowsFolder folder_;
 };
 
 const char kRows[] = R"(

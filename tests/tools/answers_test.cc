@@ -93,6 +93,12 @@ TEST(ClassifyTest, GivesTheNetsScoresHighestFirst) {
   }
 }
 
+TEST(ClassifyTest, WithoutLabelsSaysTheNumberOfTheClass) {
+  const AnswerJob job;
+  const Outcome outcome = job.Classify({"--top=1", "0.pgm"});
+  EXPECT_TRUE(Finds(outcome.out, R"(\n[01]\.\d{4} - "class \d"\n)")) << outcome.out << outcome.err;
+}
+
 TEST(ClassifyTest, PrintsAsCaffesExampleDoes) {
   const AnswerJob job;
   WriteText(job.folder() / "names.txt", "nil\nunit\npair\n3\n4\n5\n6\n7\n8\nnine lives\n");

@@ -60,7 +60,7 @@ TEST(AutoResumeTest, ExcludesSnapshot) {
   const Job job;
   job.Write();
   ExpectRefused(job, job.Train({kAuto, "--snapshot=snap_iter_10.solverstate"}), 64,
-                "--snapshot and --resume exclude each other");
+                "--snapshot and --resume cannot both be given");
 }
 
 }  // namespace

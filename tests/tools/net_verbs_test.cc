@@ -84,7 +84,9 @@ TEST(DeployTest, TurnsDataToInputAndTheLossToProbabilities) {
   const Outcome outcome =
       RunIn(job, {"deploy", "--model=net.prototxt", "--out=deploy.prototxt", "--batch=3"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_EQ(ReadText(job.folder() / "deploy.prototxt"), R"(name: "small"
+  EXPECT_EQ(ReadText(job.folder() / "deploy.prototxt"),
+            R"(# To prepare images as its training did: trainer classify --scale=0.00390625
+name: "small"
 layer {
   name: "data"
   type: "Input"

@@ -107,8 +107,8 @@ TEST_F(PlanRanksTest, FitsTwoMeasuredRates) {
 }
 
 TEST_F(PlanRanksTest, RefusesWhatMakesNoSense) {
-  ExpectRefusal({"--ranks=two"}, 64, "--ranks: 'two' is no number of ranks");
-  ExpectRefusal({"--ranks=2,0"}, 64, "--ranks: '0' is no number of ranks between 1 and 65536");
+  ExpectRefusal({"--ranks=two"}, 64, "--ranks: 'two' is not a number of ranks");
+  ExpectRefusal({"--ranks=2,0"}, 64, "--ranks: '0' is not a number of ranks between 1 and 65536");
   ExpectRefusal({"--ranks=2", "--link=10GbF"}, 64, "Did you mean '10GbE'? Known are 1GbE, ");
   ExpectRefusal({"--ranks=2", "--compute=fast"}, 64, "one of V100, A100, H100, H200");
   ExpectRefusal({"--ranks=2", "--compute=-1"}, 64, "give milliseconds");
@@ -124,15 +124,14 @@ TEST_F(PlanRanksTest, RefusesAFileThatHoldsNoSums) {
   };
   const std::vector<std::string> plan = {"--ranks=2", "--compute=5", "--link=link.json"};
   write("nothing");
-  ExpectRefusal(plan, 65,
-                "link.json: this is no JSON; this is to be a file of 'trainer bench-comm");
+  ExpectRefusal(plan, 65, "link.json: this is not JSON; expected is a file of 'trainer bench-comm");
   write("{\"kind\": \"cake\"}");
   ExpectRefusal(plan, 65, "there are no sums over ranks");
   const std::string start = "{\"kind\": \"sums over ranks\", \"ranks\": 2, \"machines\": 2, ";
   write(start + "\"sums\": []}");
   ExpectRefusal(plan, 65, "there is no number 'ranks_per_machine'");
   write(start + "\"ranks_per_machine\": 1, \"overlap_cost\": 0, \"sums\": []}");
-  ExpectRefusal(plan, 65, "these are no sums of two ranks or more");
+  ExpectRefusal(plan, 65, "these are not sums of two ranks or more");
   write(start + "\"ranks_per_machine\": 0, \"overlap_cost\": 0, \"sums\": []}");
   ExpectRefusal(plan, 65, "'ranks_per_machine' is 0");
 }

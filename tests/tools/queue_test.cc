@@ -203,7 +203,8 @@ TEST_F(QueueTest, ARefusedRequeueIsAWarning) {
 TEST_F(QueueTest, OutsideOfSlurmRequeueIsAWarning) {
   const Outcome outcome = Run({"--requeue", "--max_wall=5s"}, {});
   EXPECT_EQ(outcome.exit_code, 75) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("--requeue: this is no Slurm job (SLURM_JOB_ID is not set)"));
+  EXPECT_THAT(outcome.err,
+              HasSubstr("--requeue: this is not a Slurm job (SLURM_JOB_ID is not set)"));
 }
 
 // The number of one task of an array is also that of the whole array, which must be left alone.

@@ -12,9 +12,11 @@ namespace trainer {
 namespace {
 
 using testing::AllOf;
+using testing::ContainsRegex;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 using RanksTest = RankJob;
 using LongRanksTest = LongRankJob;
@@ -105,7 +107,7 @@ TEST_F(LongRanksTest, StopWhenTheirLauncherIsAskedTo) {
   ExpectAllGone();
 }
 
-TEST_F(LongRanksTest, EndWith82WhenOneIsKilled) {
+TEST_F(LongRanksTest, EndWith82WhenOneIsKilledAndNameItsHostAndIteration) {
   for (const size_t victim : {0u, 1u}) {
     processes_.clear();
     const auto program = Start({"--ranks=2"});
@@ -114,7 +116,9 @@ TEST_F(LongRanksTest, EndWith82WhenOneIsKilled) {
     EXPECT_EQ(outcome.exit_code, 82) << outcome.err;
     ASSERT_EQ(outcome.Errors().size(), 1u) << outcome.err;
     EXPECT_THAT(outcome.Errors()[0],
-                AllOf(HasSubstr(victim == 0 ? "rank 0 " : "rank 1 "), HasSubstr("signal 9")));
+                ContainsRegex("rank " + std::to_string(victim) + " \\([^ ]+, process " +
+                              std::to_string(processes_[victim]) +
+                              "\\) was ended by signal 9 .*; its last iteration was [0-9]+"));
     for (const std::string& lock : job_.Files(".")) unlink((job_.folder() / lock).c_str());
     ExpectAllGone();
   }
@@ -127,6 +131,31 @@ TEST_F(LongRanksTest, EndWith82WhenOneIsSilent) {
   EXPECT_EQ(outcome.exit_code, 82) << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr("Waiting for rank 1 ("));
   EXPECT_THAT(outcome.Errors(), ElementsAre(AllOf(HasSubstr("rank 1 ("), HasSubstr("silent for"))));
+  ExpectAllGone();
+}
+
+// As a queue suspends a job and lets it go on, one process after the other.
+TEST_F(LongRanksTest, GoOnAfterAllWereStoppedForLongerThanThePeerTimeout) {
+  const auto program = Start({"--ranks=2", "--peer_warning=1", "--peer_timeout=2"});
+  processes_.push_back(program->pid());
+  constexpr int kTurn = 300'000;  // so that rank 0 waits for rank 1, before and after
+  const std::vector<size_t> last_first = {1, 0, 2};
+  for (const size_t i : last_first) {
+    kill(processes_[i], SIGSTOP);
+    usleep(kTurn);
+  }
+  usleep(3'000'000);
+  for (const pid_t process : processes_) {
+    kill(process, SIGCONT);
+    usleep(kTurn);
+  }
+  processes_.pop_back();
+  program->WaitForLine("Iteration ");
+  program->WaitForLine("Iteration ");
+  program->Signal(SIGTERM);
+  const Outcome outcome = program->Wait();
+  EXPECT_EQ(outcome.exit_code, 75) << outcome.err;
+  EXPECT_THAT(outcome.err, Not(HasSubstr("silent")));
   ExpectAllGone();
 }
 

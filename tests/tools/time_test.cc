@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <regex>
+
 #include "job.h"
 
 namespace trainer {
@@ -27,8 +29,8 @@ TEST(TimeTest, PrintsLayersAndTotalsOfANet) {
     EXPECT_THAT(outcome.out, HasSubstr(std::string("\n") + row + " "));
   }
   // GFLOP/s, GB/s and the share of the peak, forward and backward.
-  EXPECT_TRUE(
-      Finds(outcome.out, R"(\nip +InnerProduct +(\S+ +){5}(\d+\.\d +\d+\.\d +\d+\.\d% +){2})"))
+  EXPECT_TRUE(Finds(outcome.out,
+                    R"(\nip +InnerProduct +(\S+ +){5}(\d+\.\d +\d+\.\d +(\d+\.\d%|cache) +){2})"))
       << outcome.out;
   EXPECT_TRUE(Finds(outcome.out, R"(\nPeak of this machine: \d+\.\d GFLOP/s, \d+\.\d GB/s\. )"));
   EXPECT_THAT(outcome.out, Not(HasSubstr("\nupdate ")));
@@ -43,7 +45,7 @@ TEST(TimeTest, GivesAllFiguresAsJson) {
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, StartsWith("{\n  \"net\": \"small\",\n  \"iterations\": 2,\n"));
   const std::string work = R"("flops": 250880,\n +"bytes": 82216,\n +"gflops_per_s": \S+,\n)"
-                           R"( +"gbytes_per_s": \S+,\n +"percent_of_peak": \d)";
+                           R"( +"gbytes_per_s": \S+,\n +"percent_of_peak": (\d|null))";
   EXPECT_TRUE(Finds(outcome.out, R"("name": "ip",\n +"type": "InnerProduct",\n[^}]*)" + work))
       << outcome.out;
   EXPECT_TRUE(Finds(outcome.out, R"("peak": \{\n +"gflops_per_s": \d\S+,\n +"gbytes_per_s": \d)"));
@@ -94,6 +96,32 @@ TEST(TimeTest, MeasuresTheUpdateOfASolverAndSavesNothing) {
   EXPECT_THAT(outcome.out, HasSubstr("\nupdate "));
   EXPECT_THAT(outcome.out, HasSubstr("\ntraining iteration "));
   EXPECT_THAT(job.Files("snap"), ElementsAre());
+}
+
+// The figures of one column of the layers' table, or of one row of the totals.
+std::vector<double> FiguresIn(const std::string& text, const std::string& pattern) {
+  std::vector<double> figures;
+  const std::regex regex(pattern);
+  for (std::sregex_iterator at(text.begin(), text.end(), regex), end; at != end; ++at) {
+    figures.push_back(std::stod((*at)[1]));
+  }
+  return figures;
+}
+
+TEST(TimeTest, TheTotalsAreTheSumsOfTheLayersAndNoPeakIsAboveAHundred) {
+  const Job job;
+  job.Write();
+  const Outcome outcome =
+      RunProgram({"time", "--model=net.prototxt", "--iterations=3"}, job.options());
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const std::string layer = R"((?:^|\n)(?:digits|ip|loss) +\w+ +\S+ +(\d+\.\d+))";
+  const std::vector<double> layers = FiguresIn(outcome.out, layer);
+  ASSERT_EQ(layers.size(), 3u) << outcome.out;
+  const std::vector<double> whole = FiguresIn(outcome.out, R"(\nforward +\S+ +(\d+\.\d+))");
+  ASSERT_EQ(whole.size(), 1u) << outcome.out;
+  EXPECT_NEAR(layers[0] + layers[1] + layers[2], whole[0], 0.0021);  // each is rounded
+  for (const double percent : FiguresIn(outcome.out, R"((\d+\.\d)%)")) EXPECT_LE(percent, 100);
+  EXPECT_THAT(outcome.out, HasSubstr("\nImplementations: 'onednn ...' is a kernel of oneDNN"));
 }
 
 TEST(TimeTest, ATestNetHasNoBackwardPass) {

@@ -16,9 +16,10 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
 
-const char* const kVerbs[] = {"check",    "classify", "dataset", "deploy", "device_query", "draw",
-                              "features", "job",      "layers",  "plan",   "show",         "solver",
-                              "test",     "time",     "train",   "upgrade"};
+const char* const kVerbs[] = {"check",        "classify", "completion", "dataset", "deploy",
+                              "device_query", "draw",     "features",   "job",     "layers",
+                              "man",          "plan",     "show",       "solver",  "test",
+                              "time",         "train",    "upgrade"};
 
 size_t WidestLine(const std::string& text) {
   std::istringstream lines(text);
@@ -127,7 +128,7 @@ TEST(UsageTest, RefusesArgumentsThatAreNoFlags) {
 
 TEST(UsageTest, RefusesWhatExcludesEachOther) {
   ExpectRefused({"train", "--solver=x", "--snapshot=a", "--weights=b"}, 64,
-                "--snapshot and --weights exclude each other");
+                "--snapshot and --weights cannot both be given");
   ExpectRefused({"plan"}, 64, "needs either --solver=FILE or --model=FILE");
   ExpectRefused({"time", "--solver=x", "--model=y"}, 64,
                 "needs either --solver=FILE or --model=FILE");

@@ -13,6 +13,8 @@ class ReplicaWatch {
   // How long the thread that trains has been in the group's calls: what the exchange costs it, most
   // of it waiting.
   virtual double SecondsSpent() const = 0;
+  // How long sums were made on another thread while that one computed.
+  virtual double SecondsHidden() const = 0;
 };
 
 }  // namespace trainer

@@ -63,6 +63,10 @@ class SnapshotWriter {
   double seconds() const { return seconds_; }
   // Whether something is not written yet.
   bool busy() const { return busy_; }
+  // What the end of a run has to expect: how often a snapshot may still be written, the last one
+  // included, and the pauses between. A disk that refused the newest one may refuse the last, too.
+  int TriesAhead() const;
+  std::chrono::milliseconds PausesAhead() const;
 
  private:
   enum class State { kIdle, kReady, kWriting, kPausing, kFailed };
@@ -88,7 +92,7 @@ class SnapshotWriter {
   std::exception_ptr failure_;
   std::atomic<int> count_{0};
   std::atomic<double> seconds_{0};
-  std::atomic<bool> busy_{false}, failed_{false};
+  std::atomic<bool> busy_{false}, failed_{false}, refused_{false};
   std::thread thread_;
 };
 

@@ -39,6 +39,7 @@ struct ReplicasReport {
   // Shares of the time, means over the replicas: computing, in the exchange of sums (mostly waiting
   // for them), waiting for data.
   double computing = 0, exchange = 0, data = 0;
+  double hidden = 0;  // the share of the sums' time that passed beside computing
   // The replica for which the others waited, where that cost them much; else "".
   std::string slowest;
   double cost = 0;          // the share of the others' time that they waited for it

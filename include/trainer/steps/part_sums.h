@@ -60,6 +60,9 @@ class PartSums final : public GradientSink {
 // The same tree over numbers of the host: neighbours are added first.
 float TreeSum(std::span<const float> values);
 
+// Bytes of the gradients of a training net.
+size_t GradientBytes(const Net& net);
+
 // How many copies of all gradients a rank holds for `parts` parts, and how many bytes these and all
 // else take that it holds because it computes several: for a net that is perhaps only planned.
 int ExtraGradients(int parts, int iter_size);

@@ -41,7 +41,7 @@ class CpuDevice final : public Device {
     if (memory == nullptr) {
       throw Error(ErrorCode::kResource,
                   Join("no ", bytes >> 20, " MiB of host memory (", bytes,
-                       " bytes) to be had; lower batch_size or ask for more memory"));
+                       " bytes) available; lower batch_size or ask for more memory"));
     }
     return memory;
   }

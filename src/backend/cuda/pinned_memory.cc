@@ -18,7 +18,7 @@ std::byte* NewBlock(int gpu, size_t bytes) {
     GetRuntime()->GetLastError();
     throw Error(ErrorCode::kResource,
                 Join("no ", bytes >> 20, " MiB of page-locked host memory (", bytes,
-                     " bytes) to be had for copies to the GPU; lower batch_size or the number of "
+                     " bytes) available for copies to the GPU; lower batch_size or the number of "
                      "batches read ahead, or ask for more memory"));
   }
   Check(status, "allocating page-locked host memory (cudaHostAlloc)");

@@ -59,6 +59,9 @@ class StagedGroup final : public GradientGroup, public ReplicaWatch {
     return watch_ == nullptr ? Join("rank ", rank) : watch_->NameOf(rank);
   }
   double SecondsSpent() const override { return watch_ == nullptr ? 0 : watch_->SecondsSpent(); }
+  double SecondsHidden() const override {
+    return watch_ == nullptr ? 0 : watch_->SecondsHidden();
+  }
 
  protected:
   void Begin() override {

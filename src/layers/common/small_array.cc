@@ -14,7 +14,7 @@ int ReadAxis(const LayerSpec& spec, std::string_view param, int axis, const Shap
 
 Shape LearnedShape(const LayerSpec& spec, std::string_view param, int axis, int num_axes,
                    const Shape& large) {
-  if (num_axes < -1 || axis + num_axes > large.Rank()) {
+  if (num_axes < -1 || num_axes > large.Rank() - axis) {
     spec.FailIn(param, "num_axes",
                 Join("num_axes is ", num_axes, "; from axis ", axis, " on, the input ", Dims(large),
                      " has ", large.Rank() - axis, " (or -1: all of them)"));
