@@ -62,8 +62,9 @@ std::vector<Flag> WithRankFlags(std::vector<Flag> flags) {
       {.name = "exchange",
        .value = "WAY",
        .fallback = "auto",
-       .help = "how GPUs' gradients are summed: nccl, host, or auto: by NCCL where it is found",
-       .choices = "auto|nccl|host"},
+       .help = "how GPUs' gradients are summed: nccl, mpi (one that takes GPUs' memory), host, or "
+               "auto: the first of these that can",
+       .choices = "auto|nccl|mpi|host"},
       {.name = "sync_batch_norm",
        .kind = FlagKind::kSwitch,
        .help = "every BatchNorm of the training net takes its moments over the batches of all "

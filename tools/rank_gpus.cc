@@ -53,27 +53,53 @@ bool RequireOwnGpus(const Flags& flags, World& world, const DeviceChoice& choice
   return shared > 0;
 }
 
+namespace {
+
+// What keeps gradients from being summed where they are; "" where nothing does.
+std::string WhyByHost(const std::string& way, const World& world,
+                      const caffe::SolverParameter& solver, WireType wire, bool shared) {
+  if (way == "host") return "as --exchange=host asks";
+  if (shared) return "as ranks share a GPU";
+  const bool rounds = wire != WireType::kF32 && !world.DescribeSent().empty();
+  if (rounds) return Join("as gradients travel as ", NameOf(wire));
+  if (solver.virtual_ranks() <= 1) return "";
+  return "as virtual_ranks need one order of sums, which neither NCCL nor MPI keeps";
+}
+
+}  // namespace
+
 std::unique_ptr<ReplicaGroup> MakeGpuGroup(const Flags& flags, World& world, const Device& device,
                                            const caffe::SolverParameter& solver, WireType wire,
                                            bool shared) {
-  const GpuGroupOptions options = {&world.group(), [&world] { world.Poll(); },
-                                   world.bucket_floats()};
-  const std::string& way = flags.Text("exchange");
-  const bool rounds = wire != WireType::kF32 && !world.DescribeSent().empty();
-  std::string why = way == "host" ? "as --exchange=host asks"
-                    : shared      ? "as ranks share a GPU"
-                    : rounds      ? Join("as gradients travel as ", NameOf(wire))
-                    : solver.virtual_ranks() > 1
-                        ? "as virtual_ranks need one order of sums, which NCCL does not keep"
-                        : "";
-  std::unique_ptr<ReplicaGroup> group;
-  if (why.empty()) group = MakeNcclGroup(device, options, &why);
-  if (group != nullptr) {
-    LOG(INFO) << "Gradients of the GPUs are summed by NCCL (" << EscapeControl(why) << ")";
-    return group;
+  GpuGroupOptions options = {&world.group(), [&world] { world.Poll(); }, world.bucket_floats()};
+  if (world.mpi_takes_gpu_memory()) {
+    options.sum_by_mpi = [&world](std::span<float> values, const std::function<void()>& use_gpu) {
+      world.SumByMpi(values, use_gpu);
+    };
   }
-  if (way == "nccl") throw Error(ErrorCode::kUnavailable, "--exchange=nccl: not possible " + why);
-  LOG(INFO) << "Gradients of the GPUs are summed by the host: " << EscapeControl(why);
+  const std::string& way = flags.Text("exchange");
+  const std::string by_host = WhyByHost(way, world, solver, wire, shared);
+  std::vector<std::string> why;
+  if (!by_host.empty()) why.push_back(by_host);
+  std::string note;
+  const auto take = [&](const char* name, const char* who, const auto& make) {
+    if (!by_host.empty() || (way != "auto" && way != name)) return std::unique_ptr<ReplicaGroup>();
+    std::unique_ptr<ReplicaGroup> group = make(device, options, &note);
+    if (group == nullptr) {
+      why.push_back(note);
+    } else {
+      LOG(INFO) << "Gradients of the GPUs are summed by " << who << " (" << EscapeControl(note)
+                << ")";
+    }
+    return group;
+  };
+  if (auto group = take("nccl", "NCCL", MakeNcclGroup)) return group;
+  if (auto group = take("mpi", "MPI", MakeMpiGroup)) return group;
+  if (way == "nccl" || way == "mpi") {
+    throw Error(ErrorCode::kUnavailable, Join("--exchange=", way, ": not possible ", JoinList(why),
+                                              "; take --exchange=auto"));
+  }
+  LOG(INFO) << "Gradients of the GPUs are summed by the host: " << EscapeControl(JoinList(why));
   return MakeStagedGroup(device, options);
 }
 

@@ -48,4 +48,21 @@ std::unique_ptr<ReplicaGroup> MakeNcclGroup(const Device& device, const GpuGroup
   return Registered().make_nccl_group(device, options, note);
 }
 
+namespace {
+
+MpiGroupMaker& OfMpi() {
+  static MpiGroupMaker maker = nullptr;
+  return maker;
+}
+
+}  // namespace
+
+void SetMpiGroupMaker(MpiGroupMaker maker) { OfMpi() = maker; }
+
+std::unique_ptr<ReplicaGroup> MakeMpiGroup(const Device& device, const GpuGroupOptions& options,
+                                           std::string* note) {
+  if (OfMpi() == nullptr) throw Error(ErrorCode::kUnavailable, kNotBuilt);
+  return OfMpi()(device, options, note);
+}
+
 }  // namespace trainer

@@ -32,7 +32,8 @@ struct Table {
   decltype(&MPI_Error_string) Error_string = nullptr;
   decltype(&MPI_Iprobe) Iprobe = nullptr;
   decltype(&MPI_Recv) Recv = nullptr;
-#ifdef OPEN_MPI  // objects, whose addresses are the handles
+  int (*Query_cuda_support)() = nullptr;  // not in every library
+#ifdef OPEN_MPI                           // objects, whose addresses are the handles
   void* ompi_mpi_comm_world = nullptr;
   void* ompi_mpi_byte = nullptr;
   void* ompi_mpi_float = nullptr;
@@ -99,6 +100,7 @@ Table OpenLibrary() {
   Find(library, "MPI_Error_string", &table.Error_string);
   Find(library, "MPI_Iprobe", &table.Iprobe);
   Find(library, "MPI_Recv", &table.Recv);
+  table.Query_cuda_support = reinterpret_cast<int (*)()>(dlsym(library, "MPIX_Query_cuda_support"));
 #ifdef OPEN_MPI
   Find(library, "ompi_mpi_comm_world", &table.ompi_mpi_comm_world);
   Find(library, "ompi_mpi_byte", &table.ompi_mpi_byte);
@@ -140,6 +142,10 @@ class Library final : public MpiLibrary {
     for (int r = 0; r < count_; ++r)
       parts.push_back(all.substr(static_cast<size_t>(r) * bytes, bytes));
     return parts;
+  }
+
+  bool TakesGpuMemory() const override {
+    return mpi_.Query_cuda_support != nullptr && mpi_.Query_cuda_support() == 1;
   }
 
   void AllReduce(std::span<float> values) override {

@@ -25,7 +25,9 @@ class MpiLibrary {
   virtual std::string Version() = 0;
   // What each rank gave, by rank; all give as many bytes.
   virtual std::vector<std::string> AllGather(const std::string& own) = 0;
-  // The library's own sum, to compare with.
+  // Whether it takes addresses of a GPU's memory, too: it was built with CUDA, and found it.
+  virtual bool TakesGpuMemory() const { return false; }
+  // The library's own sum: to compare with, and for numbers in a GPU's memory.
   virtual void AllReduce(std::span<float> values) = 0;
 
   // Messages under way, by number.

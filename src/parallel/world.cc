@@ -48,6 +48,8 @@ class WorldOfRanks final : public World {
   size_t bucket_floats() const override { return BucketFloats(); }
   void Poll() override { pump().Poll(); }
   std::optional<double> AllReduceByMpi(std::span<float> values) override;
+  bool mpi_takes_gpu_memory() const override { return takes_gpu_memory_; }
+  void SumByMpi(std::span<float> values, const std::function<void()>& use_gpu) override;
   void Finish() override;
 
   // All that needs the other ranks.
@@ -62,6 +64,7 @@ class WorldOfRanks final : public World {
   Pump& pump() { return link_ == nullptr ? static_cast<Pump&>(own_pump_) : thread_pump_; }
   size_t BucketFloats() const { return std::max<size_t>(1, bucket_bytes_ / sizeof(float)); }
   void ShareCores();
+  void RunOnMpi(const std::function<void()>& task);
   void StartPump();
   void StopPump();
   void Tell(const Error& error) const;
@@ -80,6 +83,7 @@ class WorldOfRanks final : public World {
   ExchangeSpeed speed_;
   size_t bucket_bytes_ = 0;
   std::string mpi_version_, warning_;
+  bool takes_gpu_memory_ = false;
   bool finished_ = false;
   bool serving_ = false;
 };
@@ -125,7 +129,12 @@ WorldOfRanks::WorldOfRanks(Place place, std::unique_ptr<MpiThread> thread,
 }
 
 void WorldOfRanks::Begin(const WorldSettings& settings) {
-  if (mpi_ != nullptr) thread_->Run([&] { mpi_version_ = mpi_->Version(); });
+  if (mpi_ != nullptr) {
+    thread_->Run([&] {
+      mpi_version_ = mpi_->Version();
+      takes_gpu_memory_ = mpi_->TakesGpuMemory();
+    });
+  }
   StartPump();
   ShareCores();
   speed_ = MeasureExchange(*exchange_);
@@ -193,15 +202,27 @@ std::string WorldOfRanks::DescribeSent() const {
 // The thread that calls MPI leaves the sums for it.
 std::optional<double> WorldOfRanks::AllReduceByMpi(std::span<float> values) {
   if (mpi_ == nullptr) return std::nullopt;
-  StopPump();
   int64_t time = 0;
-  thread_->Run([&] {
+  RunOnMpi([&] {
     const int64_t begin = MonotonicNs();
     mpi_->AllReduce(values);
     time = MonotonicNs() - begin;
   });
-  StartPump();
   return static_cast<double>(time) * 1e-9;
+}
+
+void WorldOfRanks::SumByMpi(std::span<float> values, const std::function<void()>& use_gpu) {
+  RunOnMpi([&] {
+    use_gpu();
+    mpi_->AllReduce(values);
+  });
+}
+
+// No sum of the host is under way.
+void WorldOfRanks::RunOnMpi(const std::function<void()>& task) {
+  StopPump();
+  thread_->Run(task);
+  StartPump();
 }
 
 void WorldOfRanks::StartPump() {

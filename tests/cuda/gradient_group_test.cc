@@ -206,6 +206,46 @@ TEST_F(GradientGroupTest, FindsOutThatNcclFailed) {
   EXPECT_THAT(text, HasSubstr("ncclAllReduce failed"));
 }
 
+// MPI as one built with CUDA would sum: the memory of the emulated GPU lets itself be read by
+// copies alone.
+TEST_F(GradientGroupTest, HandsMpiTheMemoryOfTheGpuWhereItTakesThat) {
+  const OnDevice<float> gradients(device(), kSlices * kSlice);
+  GpuGroupOptions options = Options();
+  int uses = 0;
+  std::vector<size_t> sums;
+  options.sum_by_mpi = [&](std::span<float> values, const std::function<void()>& use_gpu) {
+    use_gpu();
+    ++uses;
+    sums.push_back(values.size());
+    std::vector<float> host(values.size());
+    device().CopyToHost(host.data(), values.data(), values.size_bytes());
+    for (float& value : host) value *= 3;
+    device().CopyToDevice(values.data(), host.data(), values.size_bytes());
+  };
+  for (const uint64_t seed : {1, 2, 3, 4}) {
+    emulated_gpu::SetSeed(seed);
+    twins_.count = 1;
+    std::string note;
+    const auto group = MakeMpiGroup(device(), options, &note);
+    ASSERT_NE(group, nullptr) << note;
+    for (const float first : {1.0f, 50.0f}) {
+      twins_.calls.clear();
+      sums.clear();
+      Backward(*group, gradients.data(), first);
+      ExpectSums(*group, gradients, first, 3);
+      EXPECT_THAT(twins_.calls, ElementsAre("sum")) << "the ranks meet before MPI waits";
+      EXPECT_THAT(sums, ElementsAre(2 * kSlice, 2 * kSlice, kSlice)) << "by buckets";
+    }
+  }
+  EXPECT_THAT(emulated_gpu::Problems(), IsEmpty());
+}
+
+TEST_F(GradientGroupTest, LeavesAnMpiAloneThatTakesNoMemoryOfGpus) {
+  std::string note;
+  EXPECT_EQ(MakeMpiGroup(device(), Options(), &note), nullptr);
+  EXPECT_THAT(note, HasSubstr("no MPI here that takes memory of GPUs"));
+}
+
 TEST_F(GradientGroupTest, ListsGpusWithoutUsingThem) {
   emulated_gpu::Options options;
   options.devices.resize(3);

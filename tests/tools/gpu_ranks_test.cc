@@ -175,6 +175,10 @@ TEST_F(GpuRanksTest, OfMpirunTakeTheGpuOfTheirNumber) {
   const Outcome outcome = Train({"--gpu=1,2", "--set", "max_iter=3"}, "gpus=3", launcher);
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.err, AllOf(HasSubstr("): 0000:02:00.0"), HasSubstr("): 0000:03:00.0")));
+  // Debian's MPI knows nothing of GPUs, as it says itself.
+  const Outcome refused = Train({"--gpu=1,2", "--exchange=mpi"}, "gpus=3", launcher);
+  EXPECT_EQ(refused.exit_code, 69) << refused.err;
+  EXPECT_THAT(refused.Errors(), ElementsAre(HasSubstr("no MPI here that takes memory of GPUs")));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,9 +21,13 @@ struct GpuGroupOptions {
   ReplicaGroup* host = nullptr;  // sums numbers of the host; outlives the group
   std::function<void()> poll;    // goes on with the sums of `host` that have begun
   size_t bucket_floats = 1;      // slices are joined until they have so many numbers
+  // MPI's sum over the ranks of numbers in the GPU's memory, done when it returns. It calls
+  // `use_gpu` on the thread that calls MPI, before that. Empty where MPI takes no such memory.
+  std::function<void(std::span<float> values, const std::function<void()>& use_gpu)> sum_by_mpi =
+      nullptr;
 };
 
-// Both take gradients from the memory of `device`, a GPU, which outlives them, and put the sums
+// All take gradients from the memory of `device`, a GPU, which outlives them, and put the sums
 // there. They work beside its computations: a bucket begins when the computations that made it are
 // done, and its update when its sum is there. All else they leave to `host`. Every rank makes one
 // at the same point of its calls.
@@ -34,5 +39,14 @@ std::unique_ptr<ReplicaGroup> MakeStagedGroup(const Device& device, const GpuGro
 // `*note` says why.
 std::unique_ptr<ReplicaGroup> MakeNcclGroup(const Device& device, const GpuGroupOptions& options,
                                             std::string* note);
+
+// By MPI, from GPU to GPU, while computations go on: where all ranks have a `sum_by_mpi`. Else on
+// all ranks null, and `*note` says why.
+std::unique_ptr<ReplicaGroup> MakeMpiGroup(const Device& device, const GpuGroupOptions& options,
+                                           std::string* note);
+
+// What MakeMpiGroup calls, of src/backend/cuda, by a static object as GpuBackend (gpu.h).
+using MpiGroupMaker = decltype(&MakeMpiGroup);
+void SetMpiGroupMaker(MpiGroupMaker maker);
 
 }  // namespace trainer

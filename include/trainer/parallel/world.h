@@ -2,8 +2,10 @@
 // The ranks of one run: processes that train one model together, on one machine or several.
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -68,6 +70,10 @@ class World {
 
   // MPI's own sum, to compare with: the seconds that it took, or nothing where there is no MPI.
   virtual std::optional<double> AllReduceByMpi(std::span<float> values) = 0;
+  // Whether MPI sums numbers that are in a GPU's memory, and that sum, over all ranks in MPI's own
+  // order. `use_gpu` is called first, on the thread that calls MPI.
+  virtual bool mpi_takes_gpu_memory() const = 0;
+  virtual void SumByMpi(std::span<float> values, const std::function<void()>& use_gpu) = 0;
   // Returns when all ranks have called it: what they had to do is done. Without it LeaveWorld (see
   // failure.h) ends the others.
   virtual void Finish() = 0;

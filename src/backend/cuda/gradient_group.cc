@@ -51,4 +51,9 @@ void GradientGroup::Broadcast(std::span<float> values) {
   host().Broadcast(values);
 }
 
+bool IsZeroOnAll(ReplicaGroup& host, float value) {
+  host.Sum({&value, 1});
+  return value == 0;
+}
+
 }  // namespace trainer::cuda

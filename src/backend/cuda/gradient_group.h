@@ -1,5 +1,5 @@
 #pragma once
-// What sums of a GPU's gradients by way of the host and by NCCL share.
+// What sums of a GPU's gradients by way of the host, by NCCL and by MPI share.
 
 #include <vector>
 
@@ -38,6 +38,7 @@ class GradientGroup : public ReplicaGroup {
   const CudaDevice& device() const { return device_; }
   ReplicaGroup& host() const { return *options_.host; }
   void Poll() const { options_.poll(); }
+  const GpuGroupOptions& options() const { return options_; }
   // Of this pass, so far.
   const std::vector<std::span<float>>& buckets() const { return buckets_; }
 
@@ -52,8 +53,13 @@ class GradientGroup : public ReplicaGroup {
   size_t finished_ = 0;            // buckets
 };
 
+// Whether `value` is 0 on all ranks.
+bool IsZeroOnAll(ReplicaGroup& host, float value);
+
 std::unique_ptr<ReplicaGroup> MakeStaged(const Device& device, const GpuGroupOptions& options);
 std::unique_ptr<ReplicaGroup> MakeNccl(const Device& device, const GpuGroupOptions& options,
                                        std::string* note);
+std::unique_ptr<ReplicaGroup> MakeMpi(const Device& device, const GpuGroupOptions& options,
+                                      std::string* note);
 
 }  // namespace trainer::cuda

@@ -94,12 +94,6 @@ class NcclGroup final : public GradientGroup {
   Communicator comm_;  // last: ends before the queue, which could wait for ever
 };
 
-// Whether `value` is 0 on all ranks.
-bool IsZeroOnAll(ReplicaGroup& host, float value) {
-  host.Sum({&value, 1});
-  return value == 0;
-}
-
 // Rank 0's, byte by byte; false where it could not make one.
 bool ShareId(ReplicaGroup& host, nccl::UniqueId* id, std::string* why) {
   int result = nccl::kSuccess;

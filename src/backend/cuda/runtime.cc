@@ -23,6 +23,7 @@ const Runtime* GetRuntime() { return Registered(); }
 
 void SetRuntime(const Runtime* runtime) {
   Registered() = runtime;
+  SetMpiGroupMaker(runtime == nullptr ? nullptr : MakeMpi);
   if (runtime == nullptr) return SetGpuBackend({});
   SetGpuBackend({.find = FindAll,
                  .make = MakeOne,

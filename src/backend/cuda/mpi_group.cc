@@ -1,0 +1,66 @@
+// Gradients of GPUs that MPI sums in their memory.
+
+#include <deque>
+#include <thread>
+
+#include "cuda/gradient_group.h"
+#include "cuda/order.h"
+
+namespace trainer::cuda {
+namespace {
+
+// A bucket is summed where it is waited for, when the computations that made it are done; those
+// behind it go on meanwhile.
+class MpiGroup final : public GradientGroup {
+ public:
+  using GradientGroup::GradientGroup;
+
+  std::string WhyNoTree() const override {
+    return "MPI adds in an order of its own; use --exchange=host";
+  }
+
+ protected:
+  void Begin() override {
+    const size_t i = buckets().size() - 1;
+    if (i >= computed_.size()) computed_.emplace_back();
+    met_ = false;
+    computed_[i].Set(device().stream());
+  }
+
+  // Before MPI waits for the other ranks they have met on the host: one that died or hangs before
+  // that is missed there, where it is noticed.
+  void Finish(size_t i) override {
+    if (!met_) {
+      float one = 1;
+      host().Sum({&one, 1});
+      met_ = true;
+    }
+    while (!computed_[i].IsReached()) {
+      Poll();
+      std::this_thread::yield();
+    }
+    options().sum_by_mpi(buckets()[i], [this] { device().Use(); });
+  }
+
+  void BeforeHost() override { met_ = true; }
+
+ private:
+  bool met_ = false;           // the other ranks, since the last bucket began
+  std::deque<Mark> computed_;  // by bucket
+};
+
+}  // namespace
+
+std::unique_ptr<ReplicaGroup> MakeMpi(const Device& device, const GpuGroupOptions& options,
+                                      std::string* note) {
+  const auto& gpu = dynamic_cast<const CudaDevice&>(device);
+  const bool can = options.sum_by_mpi != nullptr;
+  *note = can ? "the MPI of another rank takes no memory of GPUs"
+              : "there is no MPI here that takes memory of GPUs";
+  if (!IsZeroOnAll(*options.host, can ? 0.0f : 1.0f)) return nullptr;
+  *note = "in their memory";
+  gpu.Use();
+  return std::make_unique<MpiGroup>(gpu, options);
+}
+
+}  // namespace trainer::cuda
