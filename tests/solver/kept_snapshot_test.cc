@@ -90,8 +90,8 @@ TEST_F(KeptSnapshotTest, IsWrittenAgainAsItWasRead) {
   EXPECT_EQ(own.progress(0).layers(1).state(), kept.progress(0).layers(1).state());
 }
 
-// To 1e-4, since other processors add in another order: a bias that batch norm takes away again has a
-// gradient of rounding errors alone. On the processor that made the files the numbers are equal.
+// To 1e-4, since other processors add in another order: a bias that batch norm takes away again has
+// a gradient of rounding errors alone. On the processor that made the files the numbers are equal.
 TEST_F(KeptSnapshotTest, GoesOnAsTheProgramDidThatWroteIt) {
   const float bound = TestsOnGpu() ? 1e-3f : 1e-4f;
   solver_->Solve();
