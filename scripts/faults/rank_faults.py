@@ -69,33 +69,32 @@ class RankFaults:
                 "the weights are not those of a run without a fault")
 
     def dead(self, run, rank, moment):
-        process = self.await_rank(run, rank, moment)
-        if process is None:
-            return False
-        begin = time.monotonic()
-        send(process, signal.SIGKILL)
-        code = run.wait(DEAD_SECONDS)
-        if code == 0:
-            return False  # it had done its work already
-        self.ends.append(time.monotonic() - begin)
-        self.check_end(run, rank, process, code, 137 if self.args.mpirun else PEER_LOST)
-        return True
+        expected = 137 if self.args.mpirun else PEER_LOST
+        return self.strike(run, rank, moment, signal.SIGKILL, DEAD_SECONDS, expected) is not None
 
     def silent(self, run, rank, moment):
-        process = self.await_rank(run, rank, moment)
+        process = self.strike(run, rank, moment, signal.SIGSTOP, self.args.peer_timeout + 60,
+                              PEER_LOST)
         if process is None:
             return False
-        begin = time.monotonic()
-        send(process, signal.SIGSTOP)
-        code = run.wait(self.args.peer_timeout + 60)
-        if code == 0:
-            return False
-        self.ends.append(time.monotonic() - begin)
-        self.check_end(run, rank, process, code, PEER_LOST)
         warned = run.found(rf"Waiting for rank {rank} \(\S+, process {process}\), silent for (\S+) s")
         require(warned, f"no warning names rank {rank}, process {process}")
         require(float(warned[0][1]) >= self.args.peer_warning, "the warning comes too soon")
         return True
+
+    def strike(self, run, rank, moment, number, seconds, expected):
+        """Sends a signal that must end the run; the rank's process, None where it had ended."""
+        process = self.await_rank(run, rank, moment)
+        if process is None:
+            return None
+        begin = time.monotonic()
+        send(process, number)
+        code = run.wait(seconds)
+        if code == 0:
+            return None  # it had done its work already
+        self.ends.append(time.monotonic() - begin)
+        self.check_end(run, rank, process, code, expected)
+        return process
 
     def slow(self, run, rank, _):
         """Ten times slower from its first iteration on, and never ended for it."""
