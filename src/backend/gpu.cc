@@ -48,21 +48,10 @@ std::unique_ptr<ReplicaGroup> MakeNcclGroup(const Device& device, const GpuGroup
   return Registered().make_nccl_group(device, options, note);
 }
 
-namespace {
-
-MpiGroupMaker& OfMpi() {
-  static MpiGroupMaker maker = nullptr;
-  return maker;
-}
-
-}  // namespace
-
-void SetMpiGroupMaker(MpiGroupMaker maker) { OfMpi() = maker; }
-
 std::unique_ptr<ReplicaGroup> MakeMpiGroup(const Device& device, const GpuGroupOptions& options,
                                            std::string* note) {
-  if (OfMpi() == nullptr) throw Error(ErrorCode::kUnavailable, kNotBuilt);
-  return OfMpi()(device, options, note);
+  if (Registered().make_mpi_group == nullptr) throw Error(ErrorCode::kUnavailable, kNotBuilt);
+  return Registered().make_mpi_group(device, options, note);
 }
 
 }  // namespace trainer

@@ -57,6 +57,9 @@ struct GpuBackend {
   std::unique_ptr<ReplicaGroup> (*make_nccl_group)(const Device& device,
                                                    const GpuGroupOptions& options,
                                                    std::string* note) = nullptr;
+  std::unique_ptr<ReplicaGroup> (*make_mpi_group)(const Device& device,
+                                                  const GpuGroupOptions& options,
+                                                  std::string* note) = nullptr;
 };
 void SetGpuBackend(const GpuBackend& backend);
 

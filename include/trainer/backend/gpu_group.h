@@ -45,8 +45,4 @@ std::unique_ptr<ReplicaGroup> MakeNcclGroup(const Device& device, const GpuGroup
 std::unique_ptr<ReplicaGroup> MakeMpiGroup(const Device& device, const GpuGroupOptions& options,
                                            std::string* note);
 
-// What MakeMpiGroup calls, of src/backend/cuda, by a static object as GpuBackend (gpu.h).
-using MpiGroupMaker = decltype(&MakeMpiGroup);
-void SetMpiGroupMaker(MpiGroupMaker maker);
-
 }  // namespace trainer

@@ -23,13 +23,13 @@ const Runtime* GetRuntime() { return Registered(); }
 
 void SetRuntime(const Runtime* runtime) {
   Registered() = runtime;
-  SetMpiGroupMaker(runtime == nullptr ? nullptr : MakeMpi);
   if (runtime == nullptr) return SetGpuBackend({});
   SetGpuBackend({.find = FindAll,
                  .make = MakeOne,
                  .list = ListAll,
                  .make_staged_group = MakeStaged,
-                 .make_nccl_group = MakeNccl});
+                 .make_nccl_group = MakeNccl,
+                 .make_mpi_group = MakeMpi});
 }
 
 void UseGpu(int id) {
