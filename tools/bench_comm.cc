@@ -3,8 +3,11 @@
 #include <optional>
 #include <ranges>
 
+#include "bench_values.h"
 #include "link_file.h"
+#include "net_sums.h"
 #include "rank_flags.h"
+#include "shared_flags.h"
 #include "stopwatch.h"
 #include "table.h"
 #include "trainer/base/error.h"
@@ -16,53 +19,11 @@
 namespace trainer {
 namespace {
 
-// Numbers in memory for gradients, and what they are to be.
-class Values {
- public:
-  Values(ReplicaGroup& group, size_t bytes)
-      : group_(group), bytes_(bytes), data_(group.memory()->allocate(bytes, kAlignment)) {}
-  ~Values() { group_.memory()->deallocate(data_, bytes_, kAlignment); }
-  Values(const Values&) = delete;
-  Values& operator=(const Values&) = delete;
-
-  std::span<float> span() { return {static_cast<float*>(data_), bytes_ / sizeof(float)}; }
-
-  // As a backward pass does: buffers that stay in a cache flatter whoever sums them.
-  void Write(int round) {
-    const std::span<float> values = span();
-    const auto rank = static_cast<float>(group_.replica().rank + round % 16);
-    for (size_t i = 0; i < values.size(); ++i) values[i] = rank + static_cast<float>(i % 8);
-  }
-  void Check(int round) {
-    const std::span<float> values = span();
-    const auto ranks = static_cast<size_t>(group_.replica().count);
-    const size_t of_ranks = ranks * (ranks - 1) / 2 + ranks * static_cast<size_t>(round % 16);
-    for (const size_t i : {size_t{0}, values.size() / 2, values.size() - 1}) {
-      if (values[i] == static_cast<float>(of_ranks + ranks * (i % 8))) continue;
-      throw Error(ErrorCode::kInternal, Join("number ", i, " of a sum over ranks is wrong"));
-    }
-  }
-
- private:
-  static constexpr size_t kAlignment = 64;
-
-  ReplicaGroup& group_;
-  size_t bytes_;
-  void* data_;
-};
-
 // What was measured of one size, in milliseconds.
 struct Timed {
   size_t bytes = 0;
   Samples own, mpi;
 };
-
-// All ranks stand at the same point; rank 0 says whether to go on.
-bool Meet(ReplicaGroup& group, bool go_on = true) {
-  float stops = group.replica().rank == 0 && !go_on ? 1.0f : 0.0f;
-  group.Sum({&stops, 1});
-  return stops == 0;
-}
 
 // Sums of one size, ours and MPI's in turns. On a slow link the rounds end after some seconds.
 Timed MeasureSums(World& world, size_t bytes, int rounds) {
@@ -138,10 +99,13 @@ class BenchComm final : public Verb {
             "prints the median time and bytes of gradients per second: through shared memory "
             "within a machine, by messages between machines. Under mpirun, MPI's own "
             "MPI_Allreduce is measured in turns with it. On a slow link a size gets fewer rounds "
-            "than --rounds. --json keeps what was measured for 'trainer plan --ranks'.",
+            "than --rounds. With --solver, the gradients of its net are summed, too: in buckets, "
+            "as training does, and by one MPI_Allreduce for each parameter. --json keeps what was "
+            "measured for 'trainer plan --ranks'.",
         .examples =
             "trainer bench-comm --ranks=2\n"
             "mpirun -np 2 trainer bench-comm --mib=64\n"
+            "mpirun -np 2 trainer bench-comm --solver=s.prototxt\n"
             "mpirun --host a,b trainer bench-comm --mib=16 --json=link.json",
         .flags = AllFlags(),
     };
@@ -166,31 +130,39 @@ class BenchComm final : public Verb {
       measured.overlap_cost = MeasureOverlapCost(*world, timed);
       break;
     }
+    std::optional<NetSums> of_net;
+    if (flags.Has("solver")) of_net = SumGradients(*world, SolverOf(flags), flags.Whole("rounds"));
     world->Finish();
     if (world->group().replica().rank != 0) return 0;
     Print(*world, wire, all, measured);
+    if (of_net) std::cout << Wrap(of_net->ToString(), 0) << "\n";
     if (flags.Has("json")) WriteSums(flags.Text("json"), measured, MpiSeconds(all));
     return 0;
   }
 
  private:
   static std::vector<Flag> AllFlags() {
-    std::vector<Flag> flags = {{.name = "mib",
-                                .kind = FlagKind::kWhole,
-                                .value = "N",
-                                .fallback = "256",
-                                .help = "the largest size, in MiB",
-                                .min = 1,
-                                .max = 16384},
-                               {.name = "rounds",
-                                .kind = FlagKind::kWhole,
-                                .value = "N",
-                                .fallback = "15",
-                                .help = "sums of each size",
-                                .min = 1},
-                               {.name = "json",
-                                .value = "FILE",
-                                .help = "write what was measured, for 'trainer plan --link=FILE'"}};
+    std::vector<Flag> flags = {
+        {.name = "mib",
+         .kind = FlagKind::kWhole,
+         .value = "N",
+         .fallback = "256",
+         .help = "the largest size, in MiB",
+         .min = 1,
+         .max = 16384},
+        {.name = "rounds",
+         .kind = FlagKind::kWhole,
+         .value = "N",
+         .fallback = "15",
+         .help = "sums of each size",
+         .min = 1},
+        {.name = "solver", .value = "FILE", .help = "also sum the gradients of this solver's net"},
+        LevelFlag(),
+        StageFlag(),
+        SetFlag(),
+        {.name = "json",
+         .value = "FILE",
+         .help = "write what was measured, for 'trainer plan --link=FILE'"}};
     const std::vector<Flag> more = RankFlags();
     flags.insert(flags.end(), more.begin(), more.end());
     return flags;

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
-# What snapshots cost a training: CaffeNet (244 MB of weights, as much momentum), trained with and
-# without a snapshot, in turns.
+# What a snapshot costs a training: CaffeNet (244 MB of weights, as much momentum).
 #   scripts/bench/snapshot_cost.sh build/release/trainer [ROUNDS]
-# Prints, per round: the time to copy, the time to write and read back (of which training waits for
-# the first alone), and what the iterations in that time took longer than without a snapshot.
+# Prints, per round: the time to copy, for which training stops, the time to write and read back,
+# and how much longer iterations take meanwhile than before and after it.
 set -euo pipefail
 trainer="$(realpath "${1:-build/release/trainer}")"
 rounds="${2:-3}"
@@ -30,47 +29,38 @@ base_lr: 0.0001
 momentum: 0.9
 lr_policy: "fixed"
 display: 1
-max_iter: 40
+max_iter: 480
 random_seed: 1
 snapshot_prefix: "$work/snap"
 snapshot_after_train: false
 SOLVER
 
-# The log of a run whose snapshot comes after the 10th and the 20th iteration, or never.
-run() {
-  "$trainer" train --solver="$work/solver.prototxt" --v=1 --set snapshot="$1" 2>&1 |
-    tee "$work/log_$1" >/dev/null
-  rm -f "$work"/snap_iter_*
-}
-
 for ((round = 1; round <= rounds; ++round)); do
-  run 0
-  run 20
-  python3 - "$work/log_0" "$work/log_20" "$round" <<'PYTHON'
+  "$trainer" train --solver="$work/solver.prototxt" --v=1 --set snapshot=160 2>&1 |
+    tee "$work/log" >/dev/null
+  rm -f "$work"/snap_iter_*
+  python3 - "$work/log" "$round" <<'PYTHON'
 import re
 import statistics
 import sys
 
-
-def times(path):
-    """The seconds of each iteration, by number."""
-    found = re.findall(r"Iteration (\d+) \(\S+ iter/s, (\S+)s/1 iters\)", open(path).read())
-    return {int(number): float(seconds) for number, seconds in found}
-
-
-plain, saving = times(sys.argv[1]), times(sys.argv[2])
-usual = statistics.median(list(plain.values())[5:])
-copy, write = map(float, re.search(r"iteration 20 took (\S+) s to copy and (\S+) s to write",
-                                   open(sys.argv[2]).read()).groups())
-# The iterations from the copy on until the file is written.
-lost, passed, number = 0.0, 0.0, 20
-while passed < copy + write and number in saving:
-    passed += saving[number]
-    lost += saving[number] - usual
+START = 160  # the iteration of the first snapshot
+text = open(sys.argv[1]).read()
+found = re.findall(r"Iteration (\d+) \(\S+ iter/s, (\S+)s/1 iters\)", text)
+times = {int(number): float(seconds) for number, seconds in found}
+copy, write = map(float, re.search(rf"iteration {START} took (\S+) s to copy and (\S+) s to write",
+                                   text).groups())
+meanwhile, number = [], START + 1
+while sum(meanwhile) < write:
+    meanwhile.append(times[number])
     number += 1
-print(f"round {sys.argv[3]}: copy {copy:.3f} s, write {write:.2f} s; iterations take {usual:.3f} s; "
-      f"while the snapshot was made they lost {lost:.3f} s, "
-      f"{100 * lost / (copy + write):.1f} % of that time; waiting for the copy alone: "
-      f"{100 * copy / (copy + write):.1f} %")
+# As many iterations on both sides, so that a machine that slows down by and by counts for nothing.
+side = min(len(meanwhile), 2 * START - number)
+usual = statistics.mean([times[i] for i in range(START - side, START)]
+                        + [times[i] for i in range(number, number + side)])
+lost = sum(meanwhile) - usual * len(meanwhile)
+print(f"round {sys.argv[2]}: copy {copy:.3f} s, write {write:.1f} s; an iteration takes {usual:.3f} s, "
+      f"{statistics.mean(meanwhile):.3f} s while the snapshot is written: {lost:+.2f} s; with the "
+      f"copy {100 * (copy + lost) / (copy + write):+.1f} % of the time of the snapshot")
 PYTHON
 done

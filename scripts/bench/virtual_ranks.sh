@@ -7,23 +7,11 @@ trainer="$(realpath "$1")"
 shift
 [ $# -gt 0 ] || set -- lenet cifar10_full resnet50
 cd "$(dirname "$0")/../.."
+# shellcheck source=scripts/bench/noise.sh
+source scripts/bench/noise.sh
 folder="$(mktemp -d)"
 trap 'rm -rf "$folder"' EXIT
 export OMP_NUM_THREADS=1
-
-# An LMDB of noise, and its mean.
-make_images() {
-  local root="$folder/images$1" side="$1" i
-  [ -d "$root" ] && return
-  mkdir "$root"
-  for i in $(seq 0 46); do
-    { printf 'P6\n%d %d\n255\n' "$side" "$side"; head -c $((3 * side * side)) /dev/urandom; } \
-      >"$root/$i.ppm"
-    echo "$i.ppm $((i % 10))" >>"$root/list.txt"
-  done
-  "$trainer" dataset images "$root" "$root/list.txt" "$root/lmdb" >/dev/null 2>&1
-  "$trainer" dataset mean "$root/lmdb" "$root/mean.binaryproto" >/dev/null 2>&1
-}
 
 train() { # NET NAME FLAGS...
   local net="$1" name="$2"
@@ -45,12 +33,10 @@ for net in "$@"; do
   side=32 batch=8
   [ "$net" = lenet ] && side=28
   [ "$net" = resnet50 ] && side=256 batch=2
-  make_images "$side"
+  make_noise "$trainer" "$folder" "$side"
   mkdir "$folder/$net"
-  sed -E -e "s#source: \"[^\"]*\"#source: \"$folder/images$side/lmdb\"#" \
-    -e "s#mean_file: \"[^\"]*\"#mean_file: \"$folder/images$side/mean.binaryproto\"#" \
-    -e "s#batch_size: [0-9]+#batch_size: $batch#" \
-    "models/$net/train_test.prototxt" >"$folder/$net/net.prototxt"
+  noise_net "models/$net/train_test.prototxt" "$folder" "$side" "$batch" \
+    >"$folder/$net/net.prototxt"
   sed -E -e '/^(net|snapshot|snapshot_prefix|max_iter|test_iter|test_interval|iter_size|display|random_seed|average_loss):/d' \
     "models/$net/solver.prototxt" >"$folder/$net/solver.prototxt"
   cat >>"$folder/$net/solver.prototxt" <<EOF

@@ -6,12 +6,17 @@
 #include <utility>
 
 #include "trainer/base/error.h"
+#include "trainer/base/paced_ops.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
 namespace {
 
 constexpr int kHurriedTries = 3;
+
+// Of the time, what a snapshot that nobody waits for may compute. The file of a large net takes a
+// minute so, in place of two seconds; the training loses no more than before it is asked for.
+constexpr double kBackgroundShare = 0.03;
 
 // What the disk, its rights or its folder are to blame for, so that it may pass; else "".
 std::string DiskTrouble(const std::exception_ptr& failure) {
@@ -42,9 +47,14 @@ SnapshotWriter::~SnapshotWriter() {
   {
     const std::lock_guard lock(mutex_);
     ending_ = true;
+    Hurry();
   }
-  changed_.notify_all();
   if (thread_.joinable()) thread_.join();
+}
+
+void SnapshotWriter::Hurry() {
+  hurried_ = true;
+  changed_.notify_all();
 }
 
 void SnapshotWriter::SetState(State state) {
@@ -57,6 +67,7 @@ void SnapshotWriter::SetState(State state) {
 SnapshotContent& SnapshotWriter::Next() {
   ThrowFailure();
   std::unique_lock lock(mutex_);
+  Hurry();
   changed_.wait(lock, [this] { return state_ != State::kReady && state_ != State::kWriting; });
   if (state_ == State::kPausing) SetState(State::kIdle);
   lock.unlock();
@@ -68,6 +79,7 @@ void SnapshotWriter::Start() {
   if (!thread_.joinable()) thread_ = std::thread([this] { Work(); });
   const std::lock_guard lock(mutex_);
   tries_ = 0;
+  hurried_ = false;
   SetState(State::kReady);
 }
 
@@ -76,7 +88,7 @@ void SnapshotWriter::Wait() {
     std::unique_lock lock(mutex_);
     waited_for_ = true;
     hurried_tries_ = 0;
-    changed_.notify_all();
+    Hurry();
     changed_.wait(lock, [this] { return state_ == State::kIdle || state_ == State::kFailed; });
     waited_for_ = false;
   }
@@ -85,6 +97,7 @@ void SnapshotWriter::Wait() {
 
 void SnapshotWriter::Settle() {
   std::unique_lock lock(mutex_);
+  Hurry();
   changed_.wait(lock, [this] { return state_ != State::kReady && state_ != State::kWriting; });
 }
 
@@ -157,14 +170,25 @@ bool SnapshotWriter::PausesFor(std::unique_lock<std::mutex>& lock,
   return state_ == State::kPausing && (!ending_ || waited_for_);
 }
 
-std::exception_ptr SnapshotWriter::Write() {
+void SnapshotWriter::Rest(std::chrono::nanoseconds time) {
   const auto start = std::chrono::steady_clock::now();
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, time, [this] { return hurried_; });
+  rested_ += std::chrono::steady_clock::now() - start;
+}
+
+std::exception_ptr SnapshotWriter::Write() {
+  using Seconds = std::chrono::duration<double>;
+  const auto start = std::chrono::steady_clock::now();
+  rested_ = {};
+  PacedOps ops(kBackgroundShare, [this](std::chrono::nanoseconds time) { Rest(time); });
   try {
     const SnapshotNames names =
-        SaveSnapshot(prefix_, content_.iter, content_.model, content_.state, FileOps::Posix(),
+        SaveSnapshot(prefix_, content_.iter, content_.model, content_.state, ops,
                      content_.has_averaged ? &content_.averaged : nullptr, format_);
-    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
-    seconds_ = passed.count();
+    const auto passed = std::chrono::steady_clock::now() - start;
+    seconds_ = Seconds(passed).count();
+    busy_seconds_ = Seconds(passed - rested_).count();
     on_written_(names);
     ++count_;
   } catch (...) {

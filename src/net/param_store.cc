@@ -8,6 +8,7 @@ namespace trainer {
 namespace {
 
 constexpr size_t kAlignment = 64;
+constexpr size_t kScratchFloats = size_t{1} << 16;
 
 }  // namespace
 
@@ -93,9 +94,17 @@ void ParamStore::Export(const Param& param, const float* device_values,
     device_.CopyToHost(host.data(), device_values, host.size_bytes());
     return;
   }
-  std::vector<float> memory(host.size());
-  device_.CopyToHost(memory.data(), device_values, host.size_bytes());
-  TransposeMatrices(memory, host, layout.height * layout.width, layout.channels);
+  // Some matrices at a time, in scratch that the cache holds: to touch fresh memory for all of them
+  // takes longer than the copy.
+  const int64_t rows = layout.height * layout.width;
+  const auto matrix = static_cast<size_t>(rows * layout.channels);
+  const size_t most = std::max<size_t>(1, kScratchFloats / matrix) * matrix;
+  std::vector<float> memory(std::min(most, host.size()));
+  for (size_t at = 0; at < host.size(); at += most) {
+    const std::span<float> part = host.subspan(at, std::min(most, host.size() - at));
+    device_.CopyToHost(memory.data(), device_values + at, part.size_bytes());
+    TransposeMatrices(std::span(memory).first(part.size()), part, rows, layout.channels);
+  }
 }
 
 void ParamStore::Import(const Param& param, std::span<const float> host,

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "graph.h"
+#include "trainer/base/huge_pages.h"
 #include "trainer/base/text.h"
 #include "trainer/config/blob.h"
 #include "trainer/layers/blob_forms.h"
@@ -49,22 +50,30 @@ void CheckBlobs(const caffe::LayerParameter& layer, const StepInfo& step, const 
                    "). Rename the layer to train it from scratch"));
 }
 
+void ExportValues(const ParamStore& store, const Param& param, const float* from,
+                  google::protobuf::RepeatedField<float>* to) {
+  const auto count = static_cast<int>(param.count());
+  to->Clear();
+  if (from == nullptr) return to->Resize(count, 0.0f);
+  to->Reserve(count);
+  AdviseHugePages(to->mutable_data(), static_cast<size_t>(count) * sizeof(float));
+  to->AddNAlreadyReserved(count);
+  store.Export(param, from, {to->mutable_data(), static_cast<size_t>(count)});
+}
+
 void AddBlob(const Param& param, const ParamStore& store, bool diff, caffe::LayerParameter& layer) {
   caffe::BlobProto* blob = layer.add_blobs();
-  for (const int64_t dim : param.shape.dims()) blob->mutable_shape()->add_dim(dim);
-  const auto count = static_cast<int>(param.count());
-  auto write = [&](const float* from, google::protobuf::RepeatedField<float>* to) {
-    to->Clear();
-    if (from == nullptr) return to->Resize(count, 0.0f);
-    to->Reserve(count);
-    to->AddNAlreadyReserved(count);
-    store.Export(param, from, {to->mutable_data(), static_cast<size_t>(count)});
-  };
-  write(param.weight, blob->mutable_data());
-  if (diff) write(param.grad, blob->mutable_diff());
+  ExportBlob(store, param, param.weight, blob);
+  if (diff) ExportValues(store, param, param.grad, blob->mutable_diff());
 }
 
 }  // namespace
+
+void ExportBlob(const ParamStore& store, const Param& param, const float* device_values,
+                caffe::BlobProto* blob) {
+  for (const int64_t dim : param.shape.dims()) blob->mutable_shape()->add_dim(dim);
+  ExportValues(store, param, device_values, blob->mutable_data());
+}
 
 caffe::NetParameter WeightsOf(const Net& net, bool diff) {
   caffe::NetParameter proto;

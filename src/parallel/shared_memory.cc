@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "trainer/base/error.h"
+#include "trainer/base/huge_pages.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -93,7 +94,7 @@ void SharedMemory::Map() {
                 Join("cannot map ", bytes_, " bytes of memory that ranks share: ", why));
   }
   data_ = static_cast<char*>(at);
-  madvise(data_, bytes_, MADV_HUGEPAGE);  // a wish
+  AdviseHugePages(data_, bytes_);
 }
 
 }  // namespace trainer

@@ -240,13 +240,7 @@ void Solver::StateTo(caffe::SolverState* proto) const {
   const std::vector<Param*>& params = train_net_->params();
   for (const std::vector<float*>& history : rule_->history()) {
     for (size_t i = 0; i < params.size(); ++i) {
-      caffe::BlobProto* blob = state.add_history();
-      for (const int64_t dim : params[i]->shape.dims()) blob->mutable_shape()->add_dim(dim);
-      const auto count = static_cast<int>(params[i]->count());
-      blob->mutable_data()->Reserve(count);
-      blob->mutable_data()->AddNAlreadyReserved(count);
-      params_.Export(*params[i], history[i],
-                     {blob->mutable_data()->mutable_data(), static_cast<size_t>(count)});
+      ExportBlob(params_, *params[i], history[i], state.add_history());
     }
   }
 }

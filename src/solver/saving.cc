@@ -127,9 +127,10 @@ void Solver::TakeNoteOfWritten() {
   if (writer_->count() == noted_) return;
   noted_ = writer_->count();
   saved_iter_ = started_.iter;
-  budget_->NoteSnapshot(copy_seconds_ + writer_->seconds());
+  budget_->NoteSnapshot(copy_seconds_ + writer_->busy_seconds());
   VLOG(1) << "The snapshot of iteration " << started_.iter << " took " << copy_seconds_
-          << " s to copy and " << writer_->seconds() << " s to write";
+          << " s to copy and " << writer_->seconds() << " s to write, " << writer_->busy_seconds()
+          << " s of them busy";
   observer_.OnSnapshot(started_);
 }
 

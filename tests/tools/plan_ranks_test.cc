@@ -151,6 +151,15 @@ TEST_F(PlanRanksTest, TakesWhatBenchCommMeasured) {
   EXPECT_GT(json["predictions"][0]["exposed_ms"].number, 0);
 }
 
+TEST_F(PlanRanksTest, BenchCommSumsTheGradientsOfANet) {
+  const Outcome bench =
+      Run({"bench-comm", "--ranks=2", "--mib=1", "--rounds=1", "--solver=solver.prototxt"});
+  ASSERT_EQ(bench.exit_code, 0) << bench.err;
+  EXPECT_TRUE(Finds(bench.out, R"(\d+ parameters, [\d.]+ \w+ of gradients;\s+summed\s+in buckets)"))
+      << bench.out;
+  ExpectLinesOf80(bench.out);
+}
+
 TEST_F(PlanRanksTest, TakesALinkBetweenMachines) {
   if (std::system("mpirun --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "there is no mpirun";
   const std::vector<std::string> command = {"bench-comm", "--mib=1", "--rounds=3",

@@ -30,7 +30,8 @@ struct RetryPauses {
 };
 
 // Used by one thread, the trainer's; writes on one of its own, which starts with the first
-// snapshot.
+// snapshot. As long as nobody waits for it, that one computes a small share of the time, so that
+// the training keeps its cores; as soon as somebody does, it writes as fast as it can.
 //
 // A write that finds no room, no right or no disk is a warning, and is tried again, after growing
 // pauses, until it succeeds or the next snapshot takes its place. Whoever waits for it has it tried
@@ -59,8 +60,9 @@ class SnapshotWriter {
 
   // How many were written. Any thread.
   int count() const { return count_; }
-  // The time that the last of them took, in seconds.
+  // The time that the last of them took, in seconds: all of it, and what it takes without rests.
   double seconds() const { return seconds_; }
+  double busy_seconds() const { return busy_seconds_; }
   // Whether something is not written yet.
   bool busy() const { return busy_; }
   // What the end of a run has to expect: how often a snapshot may still be written, the last one
@@ -76,6 +78,8 @@ class SnapshotWriter {
   bool PausesFor(std::unique_lock<std::mutex>& lock, const std::exception_ptr& failure);
   void SetState(State state);
   std::exception_ptr Write();
+  void Rest(std::chrono::nanoseconds time);
+  void Hurry();  // with the lock held
 
   const std::string prefix_;
   const SnapshotFormat format_;
@@ -87,11 +91,13 @@ class SnapshotWriter {
   std::condition_variable changed_;
   State state_ = State::kIdle;
   bool ending_ = false, waited_for_ = false;
-  int tries_ = 0;          // of the snapshot in hand
-  int hurried_tries_ = 0;  // those that somebody waits for
+  bool hurried_ = false;                // somebody waits until nothing is being written
+  std::chrono::nanoseconds rested_{0};  // of the try in hand; the writing thread's own
+  int tries_ = 0;                       // of the snapshot in hand
+  int hurried_tries_ = 0;               // those that somebody waits for
   std::exception_ptr failure_;
   std::atomic<int> count_{0};
-  std::atomic<double> seconds_{0};
+  std::atomic<double> seconds_{0}, busy_seconds_{0};
   std::atomic<bool> busy_{false}, failed_{false}, refused_{false};
   std::thread thread_;
 };

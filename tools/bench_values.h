@@ -1,0 +1,54 @@
+#pragma once
+// What benchmarks of sums over ranks sum.
+
+#include <span>
+
+#include "trainer/base/error.h"
+#include "trainer/base/replica_group.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+
+// Numbers in memory for gradients, and what they are to be.
+class Values {
+ public:
+  Values(ReplicaGroup& group, size_t bytes)
+      : group_(group), bytes_(bytes), data_(group.memory()->allocate(bytes, kAlignment)) {}
+  ~Values() { group_.memory()->deallocate(data_, bytes_, kAlignment); }
+  Values(const Values&) = delete;
+  Values& operator=(const Values&) = delete;
+
+  std::span<float> span() { return {static_cast<float*>(data_), bytes_ / sizeof(float)}; }
+
+  // As a backward pass does: buffers that stay in a cache flatter whoever sums them.
+  void Write(int round) {
+    const std::span<float> values = span();
+    const auto rank = static_cast<float>(group_.replica().rank + round % 16);
+    for (size_t i = 0; i < values.size(); ++i) values[i] = rank + static_cast<float>(i % 8);
+  }
+  void Check(int round) {
+    const std::span<float> values = span();
+    const auto ranks = static_cast<size_t>(group_.replica().count);
+    const size_t of_ranks = ranks * (ranks - 1) / 2 + ranks * static_cast<size_t>(round % 16);
+    for (const size_t i : {size_t{0}, values.size() / 2, values.size() - 1}) {
+      if (values[i] == static_cast<float>(of_ranks + ranks * (i % 8))) continue;
+      throw Error(ErrorCode::kInternal, Join("number ", i, " of a sum over ranks is wrong"));
+    }
+  }
+
+ private:
+  static constexpr size_t kAlignment = 64;
+
+  ReplicaGroup& group_;
+  size_t bytes_;
+  void* data_;
+};
+
+// All ranks stand at the same point; rank 0 says whether to go on.
+inline bool Meet(ReplicaGroup& group, bool go_on = true) {
+  float stops = group.replica().rank == 0 && !go_on ? 1.0f : 0.0f;
+  group.Sum({&stops, 1});
+  return stops == 0;
+}
+
+}  // namespace trainer
