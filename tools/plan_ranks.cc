@@ -66,6 +66,7 @@ Cluster ClusterOf(const Flags& flags) {
 StepOptions OptionsOf(const Flags& flags) {
   StepOptions options;
   options.bucket_bytes = static_cast<size_t>(flags.Whole("bucket_size")) * 1024;
+  if (!flags.Has("jitter")) return options;  // measured, or none
   const std::optional<double> jitter = ParseNumber(flags.Text("jitter"));
   if (!jitter || !(*jitter >= 0 && *jitter <= 100)) {
     throw Error(ErrorCode::kUsage, Join("--jitter=", EscapeControl(flags.Text("jitter")),
@@ -158,6 +159,9 @@ class WorkSource {
     plan_->net = subject.net->name();
     plan_->work = MeasuredWork(*subject.net, times, passes_);
     plan_->source = Join("measured here, ", subject.device->Describe());
+    if (flags_.Has("jitter")) return;
+    const Samples& step = times.step.empty() ? times.pass : times.step;
+    plan_->options.jitter = step.ExcessOfTwo() / step.Mean() / ExpectedMax(2);
   }
 
   void Plan(const NetSpec& spec, const caffe::NetState& state) {
@@ -216,8 +220,8 @@ std::vector<Flag> WithPlanRanksFlags(std::vector<Flag> flags) {
        .min = 1},
       {.name = "jitter",
        .value = "PERCENT",
-       .fallback = "0",
-       .help = "by how much (standard deviation) a rank's time moves: all wait for the slowest"},
+       .help = "by how much (standard deviation) a rank's time moves: all wait for the slowest; "
+               "without it as measured here, else 0"},
       {.name = "bucket_size",
        .kind = FlagKind::kWhole,
        .value = "KIB",

@@ -103,7 +103,8 @@ std::string GpuNames() {
   return names;
 }
 
-// The clock around each layer takes time of its own: the pass without it counts.
+// The clock around each layer takes time of its own: the pass without it counts. Layers have their
+// usual share (medians) of the average.
 StepWork MeasuredWork(const Net& net, const Times& times, int passes) {
   constexpr double kMs = 1e-3;
   const double clocked = times.forward.Median() + times.backward.Median();
@@ -121,7 +122,8 @@ StepWork MeasuredWork(const Net& net, const Times& times, int passes) {
   StepWork work = WorkOf(net, layers, passes);
   const double update = times.step.Median() - passes * times.pass.Median();
   work.update = times.step.empty() ? 0 : std::max(0.0, kMs * update);
-  return work;
+  const Samples& whole_step = times.step.empty() ? times.pass : times.step;
+  return Scaled(work, whole_step.Mean() / whole_step.Median());
 }
 
 StepWork EstimatedWork(const Net& net, const Peak& gpu, int passes, int states_per_weight) {

@@ -23,7 +23,8 @@ struct Peak {
 const Peak* FindGpu(const std::string& name);
 std::string GpuNames();
 
-// From the times of `trainer time`. `passes`: iter_size.
+// From the times of `trainer time`, on average: what holds up one iteration holds up all ranks.
+// `passes`: iter_size.
 StepWork MeasuredWork(const Net& net, const Times& times, int passes);
 
 // The least time that products or memory of a GPU need for each layer, divided by the part that

@@ -62,9 +62,11 @@ void MpiLink::AddPiece(std::span<float> own) {
   AddParts(parts_, own.data(), own.size());
 }
 
-// MPI makes progress where it is asked. Where the cores compute meanwhile it is asked less often.
+// MPI makes progress where it is asked, and each question costs the core that computes meanwhile some
+// microseconds. So it is asked the less often the longer the wait has lasted; a sum takes a sixteenth
+// longer at most, and what arrives within the longest pause fits into the system's buffers.
 void MpiLink::Wait() {
-  constexpr int64_t kSpin = 20'000;  // nanoseconds
+  constexpr int64_t kSpin = 20'000, kLongestPause = 200'000;  // nanoseconds
   RankSlot& slot = block_.slot(local_);
   const int64_t begin = MonotonicNs();
   int missing = -1;
@@ -80,7 +82,8 @@ void MpiLink::Wait() {
       Beat();  // others may wait for this one, which waits
     }
     if (may_sleep_()) {
-      std::this_thread::sleep_for(std::chrono::microseconds(20));
+      const int64_t pause = std::clamp((now - begin) / 16, kSpin, kLongestPause);
+      std::this_thread::sleep_for(std::chrono::nanoseconds(pause));
     } else {
       std::this_thread::yield();
     }
