@@ -11,6 +11,7 @@
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
+#include "trainer/data/staged.h"
 
 namespace trainer {
 namespace {
@@ -98,8 +99,9 @@ std::unique_ptr<Cursor> OpenCursor(const std::string& backend, const std::string
                               : Join("the folder has no file ", marker, " and looks like an ",
                                      other, " database; write backend: ", other));
   }
-  if (access == CursorAccess::kExclusive && HasRecordHost()) return OpenHostedCursor(backend, path);
-  return registry.Make(backend, path);
+  const std::string read = ReadPathOf(path);
+  if (access == CursorAccess::kExclusive && HasRecordHost()) return OpenHostedCursor(backend, read);
+  return registry.Make(backend, read);
 }
 
 std::string QuoteKey(std::string_view key) {
