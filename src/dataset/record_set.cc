@@ -1,6 +1,7 @@
 #include "trainer/dataset/record_set.h"
 
 #include "record_kinds.h"
+#include "trainer/base/atomic_file.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
@@ -60,6 +61,7 @@ std::unique_ptr<RecordReader> OpenRecords(const std::string& path) {
 }
 
 std::unique_ptr<RecordWriter> MakeRecords(const RecordOutput& output) {
+  RemoveStrayTemps(output.path);  // of a run that was killed
   if (IsHdf5Name(output.path)) return MakeHdf5Records(output.path);
   if (output.path.ends_with(".tar")) return MakeTarRecords(output.path, output.shard_bytes);
   return std::make_unique<DatabaseWriter>(output);

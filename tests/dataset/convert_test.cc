@@ -10,7 +10,10 @@
 
 #include "data/test_data.h"
 #include "support/file_size_limit.h"
+#include "support/in_child.h"
 #include "trainer/base/command.h"
+#include "trainer/data/datum.h"
+#include "trainer/dataset/check_records.h"
 #include "trainer/hdf5/reader.h"
 
 namespace trainer {
@@ -182,6 +185,62 @@ TEST_F(ConvertTest, ADamagedSourceLeavesNothing) {
     EXPECT_THAT(Catch([&] { Convert("db", name); }), Refuses(ErrorCode::kData, "record 'a'"));
   }
   EXPECT_THAT(Names(), ElementsAre("db"));
+}
+
+TEST_F(ConvertTest, WhatAKilledConversionLeftIsHiddenAndGoesWithTheNextOne) {
+  WriteDb("LMDB", folder_ / "db", PixelRecords(3));
+  for (const std::string name : {"new", "new.h5", "new.tar"}) {
+    const int status = InChild([&] {
+      const auto writer = MakeRecords({folder_ / name});
+      writer->Put({"00000000", PixelRecords(1)[0].second});
+      return raise(SIGKILL);
+    });
+    EXPECT_EQ(status, 128 + SIGKILL);
+    ASSERT_EQ(Names().size(), 2u);
+    EXPECT_THAT(Names()[0], testing::StartsWith("." + name + ".tmp."));
+    Convert("db", name);
+    EXPECT_THAT(Names()[0], testing::Not(testing::StartsWith(".")));
+    for (const char* type : {"new", "new.h5", "new.txt", "new.tar"}) {
+      std::filesystem::remove_all(folder_ / type);
+    }
+  }
+}
+
+TEST_F(ConvertTest, ATarFileKeepsTheOrderOfItsRecordsInADatabase) {
+  Records records;
+  for (const auto& [key, value] : PixelRecords(20)) {
+    records.emplace_back(key + "_" + std::string(1, static_cast<char>('z' - records.size())), value);
+  }
+  WriteDb("LMDB", folder_ / "db", records);
+  Convert("db", "db.tar", "LMDB", 4000);
+  ASSERT_GE(Names().size(), 3u);
+  EXPECT_EQ(Convert("db-*.tar", "again"), 20);
+  const Records again = ReadAll(folder_ / "again");
+  ASSERT_EQ(again.size(), records.size());
+  for (size_t i = 0; i < records.size(); ++i) {
+    EXPECT_EQ(again[i].first, records[i].first);
+    DatumParser before, after;
+    const DatumView& want = before.Parse("it", "k", records[i].second);
+    const DatumView& got = after.Parse("it", "k", again[i].second);
+    EXPECT_EQ(got.bytes, want.bytes);  // a PNG loses nothing
+    EXPECT_EQ(got.label, want.label);
+  }
+}
+
+TEST_F(ConvertTest, TarFilesAreCheckedAndMeasuredAsOtherSets) {
+  WriteDb("LMDB", folder_ / "db", PixelRecords(20));
+  Convert("db", "db.tar");
+  const RecordsReport report = CheckRecords(folder_ / "db.tar", {.write_crc = true});
+  EXPECT_EQ(report.kind, "TAR");
+  EXPECT_EQ(report.records, 20);
+  EXPECT_EQ(report.bad, 0);
+  EXPECT_EQ(report.encoded, 20);
+  std::string bytes = ReadBytes(folder_ / "db.tar");
+  const size_t at = bytes.find("IDAT");
+  ASSERT_NE(at, std::string::npos);
+  bytes[at + 10] = static_cast<char>(bytes[at + 10] ^ 1);
+  WriteBytes(folder_ / "db.tar", bytes);
+  EXPECT_EQ(CheckRecords(folder_ / "db.tar").bad, 1);
 }
 
 // --- split ---
