@@ -1,10 +1,13 @@
 #include "trainer/dataset/dataset.h"
 
 #include <iostream>
+#include <optional>
 
 #include "dataset_task.h"
 #include "shared_flags.h"
+#include "table.h"
 #include "trainer/base/text.h"
+#include "trainer/base/threads.h"
 #include "verb.h"
 
 namespace trainer {
@@ -26,14 +29,6 @@ void ConvertIdx(const Flags& flags) {
   const std::vector<std::string>& words = flags.words();
   const int64_t records = WriteIdx(words[1], words[2], words[3], BackendName(flags));
   std::cout << words[3] << ": " << records << " records\n";
-}
-
-void Describe(const Flags& flags) {
-  const DatabaseInfo info = DescribeDatabase(flags.words()[1]);
-  Print(info, std::cout);
-  if (info.bad == 0) return;
-  throw Error(ErrorCode::kData, Join(info.first_error, "; of ", info.records, " records ", info.bad,
-                                     info.bad == 1 ? " is" : " are", " unusable"));
 }
 
 const RegisterDatasetTask kDigits(
@@ -64,20 +59,21 @@ const RegisterDatasetTask kIdx("idx", {.wanted = "IMAGES LABELS DB",
                                                   "\\\n    train-labels-idx1-ubyte.gz mnist_lmdb",
                                        .run = ConvertIdx});
 
-const RegisterDatasetTask kInfo(
-    "info",
-    {.wanted = "DB",
-     .words = 1,
-     .text = "info reads a database from end to end and counts records, shapes and labels. It "
-             "ends with 65 when a record cannot be used.",
-     .example = "trainer dataset info data/digits/train_lmdb",
-     .run = Describe});
-
-void ConvertCifar10(const Flags& flags) {
-  const Cifar10Files made = WriteCifar10(flags.words()[1], flags.words()[2], BackendName(flags));
+void PrintCifar(const Cifar10Files& made) {
   std::cout << made.train << ": " << made.train_records << " records\n"
             << made.test << ": " << made.test_records << " records\n"
             << made.mean << ": mean of the training images\n";
+}
+
+void ConvertCifar10(const Flags& flags) {
+  PrintCifar(WriteCifar10(flags.words()[1], flags.words()[2], BackendName(flags)));
+}
+
+void ConvertCifar100(const Flags& flags) {
+  const bool coarse = flags.Text("cifar100_labels") == "coarse";
+  PrintCifar(WriteCifar100(flags.words()[1], flags.words()[2],
+                           coarse ? Cifar100Labels::kCoarse : Cifar100Labels::kFine,
+                           BackendName(flags)));
 }
 
 void MakePairs(const Flags& flags) {
@@ -94,6 +90,19 @@ const RegisterDatasetTask kCifar10(
                         "DIR/mean.binaryproto of the folder that holds data_batch_1.bin and so on.",
                 .example = "trainer dataset cifar10 cifar-10-batches-bin data/cifar10",
                 .run = ConvertCifar10});
+
+const RegisterDatasetTask kCifar100(
+    "cifar100", {.wanted = "BATCHES DIR",
+                 .words = 2,
+                 .text = "cifar100 makes DIR/cifar100_train_lmdb, DIR/cifar100_test_lmdb and "
+                         "DIR/mean.binaryproto of the folder that holds train.bin and test.bin.",
+                 .example = "trainer dataset cifar100 cifar-100-binary data/cifar100",
+                 .flags = {{.name = "cifar100_labels",
+                            .value = "fine|coarse",
+                            .fallback = "fine",
+                            .help = "cifar100: the 100 classes, or their 20 groups",
+                            .choices = "fine|coarse"}},
+                 .run = ConvertCifar100});
 
 const RegisterDatasetTask kPairs(
     "pairs", {.wanted = "DB PAIRS",
@@ -121,8 +130,15 @@ struct Page {
                               .kind = FlagKind::kWhole,
                               .value = "N",
                               .fallback = "1",
-                              .help = "digits: which set to draw; images: which order; "
-                                      "pairs: which pairs"}};
+                              .help = "digits: which set to draw; images, pack, tar: which order; "
+                                      "pairs: which pairs; split, --val: which records"},
+                             {.name = "threads",
+                              .kind = FlagKind::kWhole,
+                              .value = "N",
+                              .fallback = "0",
+                              .help = "threads that decode and encode; 0: as many as this process "
+                                      "was given cores",
+                              .max = 1024}};
   size_t words = 0;
 
   Page() {
@@ -141,7 +157,7 @@ class Dataset final : public Verb {
  public:
   VerbDoc Doc() const override {
     static const Page kPage;
-    return {.summary = "make a data set, describe one, or compute its mean",
+    return {.summary = "make, convert, check and measure data sets",
             .usage = kPage.usage,
             .text = kPage.text,
             .examples = kPage.examples,
@@ -161,7 +177,8 @@ class Dataset final : public Verb {
                                           JoinList(names), ".", DidYouMean(words[0], names)));
     }
     const auto& [name, task] = *found;
-    if (words.size() != task.words + 1) {
+    const size_t least = task.min_words == 0 ? task.words : task.min_words;
+    if (words.size() > task.words + 1 || words.size() < least + 1) {
       throw Error(ErrorCode::kUsage,
                   Join("usage: trainer dataset ", name, " ", task.wanted, " [flags]"));
     }
@@ -173,4 +190,23 @@ class Dataset final : public Verb {
 const RegisterVerb<Dataset> kDataset("dataset");
 
 }  // namespace
+
+RecordOutput OutputOf(const Flags& flags, const std::string& path) {
+  RecordOutput output{path, BackendName(flags)};
+  const std::string& size = flags.Text("shard_size");
+  if (size.empty()) return output;
+  const std::optional<uint64_t> bytes = ParseBytes(size);
+  if (!bytes || *bytes == 0) {
+    throw Error(ErrorCode::kUsage, Join("--shard_size=", EscapeControl(size),
+                                        ": not a size; write 256MiB, 1GiB, ..."));
+  }
+  output.shard_bytes = *bytes;
+  return output;
+}
+
+int ThreadsOf(const Flags& flags) {
+  const int threads = flags.Whole("threads");
+  return threads > 0 ? threads : AvailableThreads();
+}
+
 }  // namespace trainer

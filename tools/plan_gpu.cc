@@ -1,7 +1,6 @@
 #include "plan_gpu.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <utility>
@@ -17,25 +16,6 @@ namespace trainer {
 namespace {
 
 constexpr char kAny[] = "any";  // --gpu alone
-
-constexpr std::pair<std::string_view, double> kUnits[] = {
-    {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40},
-    {"KB", 1e3},     {"MB", 1e6},     {"GB", 1e9},     {"TB", 1e12},
-    {"K", 0x1p10},   {"M", 0x1p20},   {"G", 0x1p30},   {"T", 0x1p40}};
-
-// "1.5GiB" in bytes.
-std::optional<size_t> ParseBytes(std::string_view text) {
-  for (const auto& [unit, factor] : kUnits) {
-    if (!text.ends_with(unit)) continue;
-    const std::string_view digits = text.substr(0, text.size() - unit.size());
-    double value = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    const bool whole = error == std::errc() && end == digits.data() + digits.size();
-    if (!whole || !(value > 0) || value * factor > 0x1p60) return std::nullopt;
-    return static_cast<size_t>(value * factor);
-  }
-  return std::nullopt;
-}
 
 bool IsNumber(const std::string& text) {
   return text == "all" || text.find_first_not_of("0123456789,") == std::string::npos;

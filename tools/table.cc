@@ -11,6 +11,11 @@
 namespace trainer {
 namespace {
 
+constexpr std::pair<std::string_view, double> kByteUnits[] = {
+    {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40},
+    {"KB", 1e3},     {"MB", 1e6},     {"GB", 1e9},     {"TB", 1e12},
+    {"K", 0x1p10},   {"M", 0x1p20},   {"G", 0x1p30},   {"T", 0x1p40}};
+
 bool LooksLikeNumber(const std::string& cell) {
   return cell.empty() || cell == "-" || std::isdigit(static_cast<unsigned char>(cell[0]));
 }
@@ -96,6 +101,19 @@ std::string Bytes(size_t bytes) {
     ++unit;
   }
   return Fixed(value, value < 10 ? 2 : 1) + " " + kUnits[unit];
+}
+
+std::optional<size_t> ParseBytes(std::string_view text) {
+  for (const auto& [unit, factor] : kByteUnits) {
+    if (!text.ends_with(unit)) continue;
+    const std::string_view digits = text.substr(0, text.size() - unit.size());
+    double value = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    const bool whole = error == std::errc() && end == digits.data() + digits.size();
+    if (!whole || !(value > 0) || value * factor > 0x1p60) return std::nullopt;
+    return static_cast<size_t>(value * factor);
+  }
+  return std::nullopt;
 }
 
 }  // namespace trainer

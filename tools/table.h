@@ -1,6 +1,7 @@
 #pragma once
 // Text laid out for a terminal.
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,5 +32,7 @@ std::string Fixed(double value, int decimals);
 
 // "1.5 MiB", "812 B".
 std::string Bytes(size_t bytes);
+// "1.5GiB", "16G", "2GB" in bytes; nothing for any other text.
+std::optional<size_t> ParseBytes(std::string_view text);
 
 }  // namespace trainer

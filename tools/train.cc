@@ -7,6 +7,7 @@
 #include "run_memory.h"
 #include "run_start.h"
 #include "shared_flags.h"
+#include "stage_data.h"
 #include "trainer/base/atomic_file.h"
 #include "trainer/base/text.h"
 #include "trainer/base/threads.h"
@@ -97,13 +98,14 @@ class Train final : public Verb {
             "trainer train --solver=s.prototxt --resume=auto\n"
             "trainer train --solver=s.prototxt --resume=auto --max_wall=4:00:00\n"
             "srun trainer train --solver=s.prototxt --resume=auto --requeue\n"
+            "srun trainer train --solver=s.prototxt --stage_data=auto\n"
             "trainer train --solver=s.prototxt --weights=base.caffemodel\n"
             "trainer train --solver=s.prototxt --set base_lr=0.05\n"
             "trainer train --solver=s.prototxt --ranks=4 --global_batch\n"
             "trainer train --solver=s.prototxt --ranks=4 --set virtual_ranks=8\n"
             "mpirun -np 8 trainer train --solver=s.prototxt --scale_lr\n"
             "trainer train --solver=s.prototxt --gpu=all",
-        .flags = WithRankFlags(WithDeviceFlags(
+        .flags = WithStagingFlags(WithRankFlags(WithDeviceFlags(
             {{.name = "solver", .value = "FILE", .help = "the solver", .required = true},
              SnapshotFlag(),
              AllowOutsideFlag(),
@@ -127,11 +129,12 @@ class Train final : public Verb {
               .value = "SECONDS",
               .fallback = "0",
               .help = "how long to wait for another run that writes the same snapshots"},
+             BadRecordsFlag(),
              PhaseFlag(),
              LevelFlag(),
              StageFlag(),
              SetFlag(),
-             MemoryFlag()})),
+             MemoryFlag()}))),
     };
   }
 
@@ -142,9 +145,11 @@ class Train final : public Verb {
                   "--phase=TEST: training is phase TRAIN; 'trainer test' runs a net's TEST phase");
     }
     CheckMaxWall(flags);
+    ApplyBadRecords(flags);
     const std::vector<int> gpus = GpusOf(flags).value_or(std::vector<int>());
     if (const int ranks = RanksToStart(flags, gpus)) return LaunchRanks(ranks);
     SignalWatch signals(ReadEffects(flags));
+    const auto copies = StageData(flags);
     World* const world = JoinRanks(flags, flags.Whole("lock_wait"));
     const bool first = world == nullptr || world->group().replica().rank == 0;
     const auto host = world == nullptr ? nullptr : ShareDatabases(*world, flags);

@@ -61,7 +61,7 @@ std::string VerbsForFile(const std::string& path) {
   if (path.ends_with(".prototxt")) {
     return Join("trainer train --solver=", path, "' for a solver, 'trainer show --model=", path);
   }
-  return IsDirectory(path) ? Join("trainer dataset info ", path) : "";
+  return IsDirectory(path) ? Join("trainer dataset check ", path) : "";
 }
 
 void CheckVerb(const std::string& name) {

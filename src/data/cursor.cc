@@ -11,6 +11,7 @@
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
+#include "trainer/data/staged.h"
 
 namespace trainer {
 namespace {
@@ -74,6 +75,7 @@ void CursorMarkers::Add(const std::string& backend, const std::string& marker,
 std::string DetectBackend(const std::string& path) {
   for (const auto& [backend, marker] : Markers()) {
     std::error_code ignored;
+    if (marker.file.empty()) continue;
     if (fs::exists(fs::path(path) / marker.file, ignored)) return backend;
   }
   return "";
@@ -85,10 +87,11 @@ std::unique_ptr<Cursor> OpenCursor(const std::string& backend, const std::string
     throw Error(ErrorCode::kUsage, Join("unknown database backend '", EscapeControl(backend),
                                         "'; known: ", JoinList(registry.Names())));
   }
+  const auto& [marker, access] = Markers().at(backend);
+  if (marker.empty()) return registry.Make(backend, path);
   CheckFolder(path);
   CheckEntries(path);
   std::error_code failure;
-  const auto& [marker, access] = Markers().at(backend);
   if (!fs::exists(fs::path(path) / marker, failure)) {
     if (failure) throw Error(ErrorCode::kNoPermission, {path}, "the folder may not be entered");
     const std::string other = DetectBackend(path);
@@ -98,8 +101,9 @@ std::unique_ptr<Cursor> OpenCursor(const std::string& backend, const std::string
                               : Join("the folder has no file ", marker, " and looks like an ",
                                      other, " database; write backend: ", other));
   }
-  if (access == CursorAccess::kExclusive && HasRecordHost()) return OpenHostedCursor(backend, path);
-  return registry.Make(backend, path);
+  const std::string read = ReadPathOf(path);
+  if (access == CursorAccess::kExclusive && HasRecordHost()) return OpenHostedCursor(backend, read);
+  return registry.Make(backend, read);
 }
 
 std::string QuoteKey(std::string_view key) {

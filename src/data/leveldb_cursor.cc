@@ -54,7 +54,7 @@ std::string HolderOf(const std::string& path) {
         Join(ours ? "a writer of this process" : HolderOf(path),
              " holds the database, and LevelDB lets one process in at a time: wait until "
              "it ends, or give each job a copy of the folder; LMDB takes many readers ('trainer "
-             "dataset copy' makes one of it) (",
+             "dataset convert' makes one of it) (",
              reason, ")"));
   }
   if (Contains(reason, "Permission denied") || Contains(reason, "Read-only file system")) {

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "lmdb_extents.h"
 #include "lmdb_file.h"
 #include "lmdb_map.h"
 #include "trainer/base/error.h"
@@ -71,7 +72,7 @@ Env OpenEnv(const std::string& path) {
 
 class LmdbCursor final : public Cursor {
  public:
-  explicit LmdbCursor(const std::string& path) : Cursor(path) {
+  explicit LmdbCursor(const std::string& path) : Cursor(path), extents_(path) {
     CheckLmdbFile(path);
     const FaultNote note(path);  // opening holds locks
     {
@@ -199,6 +200,7 @@ class LmdbCursor final : public Cursor {
     }
     key_ = key;
     value_ = value;
+    extents_.Passed(map_->OffsetOf(value.mv_data));
     return rc;
   }
 
@@ -240,6 +242,7 @@ class LmdbCursor final : public Cursor {
   int64_t file_bytes_ = 0, records_ = 0;
   int64_t passed_ = kUnknown;  // records from the first to this one, where each was visited
   MDB_dbi dbi_ = 0;
+  LmdbExtents extents_;
   std::unique_ptr<LmdbMap> map_;
   Env env_;
   std::unique_ptr<MDB_txn, AbortTxn> txn_;

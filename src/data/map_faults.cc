@@ -136,7 +136,7 @@ FaultNote::FaultNote(const std::string& path) : text_(EscapeControl(path)) {
 const char* FaultText(int signal) {
   return signal == SIGBUS
              ? "the database file became shorter while it was read (SIGBUS), or its disk fails; is "
-               "something writing or copying it? 'trainer dataset info DB' checks it"
+               "something writing or copying it? 'trainer dataset check DB' checks it"
              : "the database is damaged: one of its pages leads outside the file (SIGSEGV); copy "
                "it "
                "or make it again";

@@ -1,3 +1,5 @@
+// CIFAR-10 and CIFAR-100, the binary versions.
+
 #include <string>
 
 #include "trainer/base/error.h"
@@ -9,63 +11,92 @@
 namespace trainer {
 namespace {
 
-constexpr int kSide = 32, kChannels = 3, kClasses = 10;
-constexpr size_t kPixels = size_t{kChannels} * kSide * kSide, kRecord = 1 + kPixels;
+constexpr int kSide = 32, kChannels = 3;
+constexpr size_t kPixels = size_t{kChannels} * kSide * kSide;
 constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
 constexpr int kKeyDigits = 5;
 
-// A batch file: records of a label byte and the pixels, red, green and blue plane.
+// A record is some bytes, one of them its label, and the pixels: red, green and blue plane.
 // Source: www.cs.toronto.edu/~kriz/cifar.html.
-void AddBatch(const std::string& path, NewDatabase& database) {
+struct BatchForm {
+  const char* name;
+  size_t bytes_before = 1;  // the pixels
+  size_t label_at = 0;
+  int classes = 10;
+};
+
+void AddBatch(const std::string& path, const BatchForm& form, NewDatabase& database) {
+  const size_t record = form.bytes_before + kPixels;
   const std::string content = ReadFile(path, kMaxBytes);
-  if (content.empty() || content.size() % kRecord != 0) {
+  if (content.empty() || content.size() % record != 0) {
     throw Error(
         ErrorCode::kData, {path},
-        Join("its ", content.size(), " bytes are not a multiple of the record size, ", kRecord,
-             " bytes; is it a batch file of CIFAR-10's binary version, and complete?"));
+        Join("its ", content.size(), " bytes are not a multiple of the record size, ", record,
+             " bytes; is it a batch file of ", form.name, "'s binary version, and complete?"));
   }
   caffe::Datum datum;
   datum.set_channels(kChannels);
   datum.set_height(kSide);
   datum.set_width(kSide);
-  for (size_t at = 0; at < content.size(); at += kRecord) {
+  for (size_t at = 0; at < content.size(); at += record) {
     const auto* bytes = reinterpret_cast<const unsigned char*>(content.data() + at);
-    if (bytes[0] >= kClasses) {
+    const int label = bytes[form.label_at];
+    if (label >= form.classes) {
       throw Error(ErrorCode::kData, {path},
-                  Join("record ", at / kRecord, " has the label ", int{bytes[0]},
-                       "; CIFAR-10's labels are 0 to 9"));
+                  Join("record ", at / record, " has the label ", label, "; ", form.name,
+                       "'s labels are 0 to ", form.classes - 1));
     }
-    datum.set_label(bytes[0]);
-    datum.set_data(bytes + 1, kPixels);
+    datum.set_label(label);
+    datum.set_data(bytes + form.bytes_before, kPixels);
     database.Put(datum);
   }
 }
 
-}  // namespace
+// The files of a set, below `batches`; those of training after the first one may end anywhere.
+struct BatchFiles {
+  std::vector<std::string> train;
+  std::string test;
+};
 
-Cifar10Files WriteCifar10(const std::string& batches, const std::string& folder,
-                          const std::string& backend) {
-  for (const char* name : {"data_batch_1.bin", "test_batch.bin"}) {
-    OpenForReading(JoinPath(batches, name));  // before anything is made
+Cifar10Files Write(const BatchFiles& files, const BatchForm& form, const std::string& folder,
+                   const std::string& set, const std::string& backend) {
+  for (const std::string& path : {files.train.front(), files.test}) {
+    OpenForReading(path);  // before anything is made
   }
   const NewFolders folders(folder);
   const std::string suffix = DatabaseSuffix(backend);
-  Cifar10Files made{JoinPath(folder, "cifar10_train" + suffix),
-                    JoinPath(folder, "cifar10_test" + suffix),
-                    JoinPath(folder, "mean.binaryproto")};
+  Cifar10Files made{JoinPath(folder, set + "_train" + suffix),
+                    JoinPath(folder, set + "_test" + suffix), JoinPath(folder, "mean.binaryproto")};
   NewDatabase train(backend, made.train, kKeyDigits), test(backend, made.test, kKeyDigits);
-  for (int i = 1;; ++i) {
-    const std::string path = JoinPath(batches, Join("data_batch_", i, ".bin"));
-    if (i > 1 && !Exists(path)) break;
-    AddBatch(path, train);
-  }
-  AddBatch(JoinPath(batches, "test_batch.bin"), test);
+  for (const std::string& path : files.train) AddBatch(path, form, train);
+  AddBatch(files.test, form, test);
   train.Finish();
   test.Finish();
   WriteMean(made.train, made.mean);
   made.train_records = train.records();
   made.test_records = test.records();
   return made;
+}
+
+}  // namespace
+
+Cifar10Files WriteCifar10(const std::string& batches, const std::string& folder,
+                          const std::string& backend) {
+  BatchFiles files{{}, JoinPath(batches, "test_batch.bin")};
+  for (int i = 1;; ++i) {
+    std::string path = JoinPath(batches, Join("data_batch_", i, ".bin"));
+    if (i > 1 && !Exists(path)) break;
+    files.train.push_back(std::move(path));
+  }
+  return Write(files, {.name = "CIFAR-10"}, folder, "cifar10", backend);
+}
+
+Cifar10Files WriteCifar100(const std::string& batches, const std::string& folder,
+                           Cifar100Labels labels, const std::string& backend) {
+  const bool fine = labels == Cifar100Labels::kFine;
+  const BatchForm form{"CIFAR-100", 2, fine ? size_t{1} : size_t{0}, fine ? 100 : 20};
+  return Write({{JoinPath(batches, "train.bin")}, JoinPath(batches, "test.bin")}, form, folder,
+               "cifar100", backend);
 }
 
 }  // namespace trainer

@@ -1,90 +1,24 @@
 #include <glog/logging.h>
 
+#include <map>
+#include <optional>
 #include <tuple>
 #include <utility>
 
+#include "image_converter.h"
+#include "ordered_work.h"
+#include "trainer/base/atomic_file.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
-#include "trainer/base/lower_case.h"
 #include "trainer/base/permutation.h"
+#include "trainer/base/progress.h"
 #include "trainer/base/text.h"
-#include "trainer/data/image_list.h"
+#include "trainer/dataset/class_folders.h"
 #include "trainer/dataset/dataset.h"
-#include "trainer/dataset/new_database.h"
+#include "trainer/dataset/images.h"
 
 namespace trainer {
 namespace {
-
-// The part of a name after its last dot, in small letters.
-std::string TypeOf(const std::string& path) {
-  const std::string name = FileNameOf(path);
-  const size_t dot = name.rfind('.');
-  const std::string type = dot == std::string::npos ? "" : LowerCase(name.substr(dot + 1));
-  return type == "jpeg" ? "jpg" : type;
-}
-
-class Converter {
- public:
-  explicit Converter(const ImagesOptions& options) : options_(options) {
-    reading_.root = options.root;
-    if (!reading_.root.empty() && reading_.root.back() != '/') reading_.root += '/';
-    reading_.colors = options.gray ? Colors::kGray : Colors::kColor;
-    reading_.height = options.height;
-    reading_.width = options.width;
-  }
-
-  // False when the file cannot be read.
-  bool Convert(const ListedImage& listed, caffe::Datum* datum) try {
-    ReadListedImage(options_.list, listed, reading_, &raw_, &image_);
-    datum->Clear();
-    datum->set_label(listed.label);
-    if (options_.encoded || !options_.encode_type.empty()) {
-      datum->set_encoded(true);
-      datum->set_data(Encoded(listed));
-    } else {
-      datum->set_channels(image_.channels);
-      datum->set_height(image_.height);
-      datum->set_width(image_.width);
-      datum->set_data(image_.pixels.data(), image_.pixels.size());
-    }
-    return true;
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::kData && error.code() != ErrorCode::kNoInput &&
-        error.code() != ErrorCode::kNoPermission) {
-      throw;
-    }
-    LOG(ERROR) << error.what();
-    return false;
-  }
-
-  void CheckSize(const ListedImage& listed) {
-    if (height_ == 0) std::tie(height_, width_) = std::pair(image_.height, image_.width);
-    if (image_.height == height_ && image_.width == width_) return;
-    throw Error(
-        ErrorCode::kData, {options_.list, listed.line},
-        Join("the image is ", image_.width, "x", image_.height, " pixels, but the first one ",
-             width_, "x", height_, "; resize them, or leave --check_size out"));
-  }
-
- private:
-  // The file as it is where that gives the wanted picture.
-  std::string Encoded(const ListedImage& listed) {
-    const std::string type = TypeOf(listed.path);
-    const std::string& wanted = options_.encode_type.empty() ? type : options_.encode_type;
-    if (options_.height == 0 && type == wanted) {
-      Image stored;
-      DecodeImage(raw_, Colors::kAsStored, {options_.list, listed.line}, "the image", &stored);
-      if (stored.channels == image_.channels) return raw_;
-    }
-    return EncodeImage(image_, wanted);
-  }
-
-  const ImagesOptions& options_;
-  ImageReading reading_;
-  std::string raw_;
-  Image image_;
-  int height_ = 0, width_ = 0;  // of the first picture
-};
 
 void Shuffle(uint64_t seed, std::vector<ListedImage>* images) {
   std::vector<uint32_t> order;
@@ -95,37 +29,192 @@ void Shuffle(uint64_t seed, std::vector<ListedImage>* images) {
   *images = std::move(shuffled);
 }
 
+void CheckOptions(const ImagesOptions& options) {
+  const auto refuse = [](const std::string& why) { throw Error(ErrorCode::kUsage, why); };
+  if ((options.height == 0) != (options.width == 0)) {
+    refuse("--resize_height and --resize_width belong together");
+  }
+  if (options.height == 0 && options.fit != ImageFit::kExact) {
+    refuse("--resize_mode needs the size: --resize_height and --resize_width");
+  }
+  const bool one_size =
+      options.check_size || (options.height > 0 && options.fit != ImageFit::kShort);
+  if (!options.mean.empty() && !one_size) {
+    refuse(
+        "--mean needs images of one size: give --resize_height and --resize_width, with "
+        "--resize_mode=exact or pad, or --check_size");
+  }
+  const std::string kind = KindOfSet(options.output.path);
+  if (!options.mean.empty() && (kind == "TAR" || kind == "HDF5")) {
+    refuse("--mean is that of a database; make one, or leave it out");
+  }
+}
+
+// Of a file of labels: the names of the classes, one a line.
+std::string LabelsText(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += name + "\n";
+  return text;
+}
+
+// A file with the same names may be there.
+void RefuseOtherLabels(const std::string& path, const std::string& text) {
+  if (!Exists(path) || ReadFile(path, uint64_t{1} << 30) == text) return;
+  throw Error(ErrorCode::kCannotCreate, {path},
+              "names other classes and is not overwritten; remove it, or give another --labels");
+}
+
+void RequireRecords(const ImagesOptions& options, const std::string& where, size_t listed,
+                    const ImagesResult& result) {
+  if (result.records > 0 && (options.validation.empty() || result.validation_records > 0)) return;
+  throw Error(ErrorCode::kData, {where},
+              Join(result.records > 0 ? "none of the images for validation, of " : "none of the ",
+                   listed, " images could be read; is the folder before their paths right?"));
+}
+
+// Where the pictures go: one set, or two.
+class Writers {
+ public:
+  Writers(const ImagesOptions& options, const std::string& validation_path, std::vector<bool> drawn)
+      : writer_(MakeRecords(options.output)), drawn_(std::move(drawn)) {
+    if (drawn_.empty()) return;
+    RecordOutput output = options.output;
+    output.path = validation_path;
+    validation_ = MakeRecords(output);
+  }
+
+  bool IsForValidation(size_t index) const { return !drawn_.empty() && drawn_[index]; }
+  RecordWriter& For(size_t index) { return IsForValidation(index) ? *validation_ : *writer_; }
+  void Finish() {
+    writer_->Finish();
+    if (validation_) validation_->Finish();
+  }
+
+ private:
+  std::unique_ptr<RecordWriter> writer_, validation_;
+  std::vector<bool> drawn_;  // which pictures are for validation; none: no second set
+};
+
+class Writing {
+ public:
+  Writing(const ImagesOptions& options, const std::string& where, Writers* writers)
+      : options_(options), where_(where), converter_(options, where), writers_(*writers) {}
+
+  ImagesResult Run(const std::vector<ListedImage>& images) {
+    Progress progress(Join("Writing ", options_.output.path), "images",
+                      static_cast<int64_t>(images.size()));
+    size_t next = 0;
+    OrderedWork<ConvertedImage> work(
+        options_.threads,
+        [&](ConvertedImage* image) {
+          image->index = next++;
+          return image->index < images.size();
+        },
+        [&](ConvertedImage* image) { Prepare(images[image->index], image); });
+    while (const ConvertedImage* const image = work.Next()) {
+      Put(images[image->index], *image);
+      progress.Add(1, image->raw.size());
+    }
+    for (const auto& [label, one] : classes_) result_.classes.push_back(one);
+    return std::move(result_);
+  }
+
+ private:
+  void Prepare(const ListedImage& listed, ConvertedImage* image) {
+    converter_.Convert(listed, image);
+    if (!image->problem.empty()) return;
+    image->record.key = NumberedKey(static_cast<int64_t>(image->index)) + "_" + listed.path;
+    writers_.For(image->index).Prepare(&image->record);
+  }
+
+  void Put(const ListedImage& listed, const ConvertedImage& image) {
+    if (!image.problem.empty()) {
+      LOG(ERROR) << image.problem;
+      ++result_.skipped;
+      return;
+    }
+    if (options_.check_size) CheckSize(listed, image);
+    writers_.For(image.index).Put(image.record);
+    ImagesResult::Class& one = classes_[listed.label];
+    one.label = listed.label;
+    const bool validation = writers_.IsForValidation(image.index);
+    ++(validation ? one.validation_records : one.records);
+    ++(validation ? result_.validation_records : result_.records);
+  }
+
+  void CheckSize(const ListedImage& listed, const ConvertedImage& image) {
+    if (height_ == 0) std::tie(height_, width_) = std::pair(image.height, image.width);
+    if (image.height == height_ && image.width == width_) return;
+    throw Error(ErrorCode::kData, {where_, listed.line},
+                Join(listed.line > 0 ? "" : Join("'", EscapeControl(listed.path), "': "),
+                     "the image is ", image.width, "x", image.height, " pixels, but the first one ",
+                     width_, "x", height_, "; resize them, or leave --check_size out"));
+  }
+
+  const ImagesOptions& options_;
+  const std::string& where_;
+  ImageConverter converter_;
+  Writers& writers_;
+  ImagesResult result_;
+  std::map<int32_t, ImagesResult::Class> classes_;
+  int height_ = 0, width_ = 0;  // of the first picture
+};
+
+std::vector<bool> DrawValidation(const ImagesOptions& options,
+                                 const std::vector<ListedImage>& images) {
+  if (options.validation.empty()) return {};
+  std::vector<int32_t> labels;
+  for (const ListedImage& image : images) labels.push_back(image.label);
+  return DrawShare(labels, options.validation, true, options.seed);
+}
+
 }  // namespace
 
-ImagesResult WriteImages(const ImagesOptions& options) {
-  if ((options.height == 0) != (options.width == 0)) {
-    throw Error(ErrorCode::kUsage, "--resize_height and --resize_width belong together");
+std::string ValidationPath(const std::string& path) {
+  const std::string folder = FolderOf(path);
+  std::string name = FileNameOf(path);
+  const size_t train = name.find("train"), dot = name.rfind('.');
+  if (train != std::string::npos) {
+    name.replace(train, 5, "val");
+  } else {
+    name.insert(dot == std::string::npos ? name.size() : dot, "_val");
   }
-  std::vector<ListedImage> images = ReadImageList(options.list);
+  return JoinPath(folder, name);
+}
+
+ImagesResult WriteImages(const ImagesOptions& options) {
+  CheckOptions(options);
+  const bool folders = options.list.empty();
+  const std::string& where = folders ? options.root : options.list;
+  ClassFolders found;
+  if (folders) {
+    found = FindClassFolders(options.root);
+    LOG_IF(INFO, found.others > 0) << found.others << " other files were passed over.";
+  }
+  std::vector<ListedImage> images = folders ? std::move(found.images) : ReadImageList(options.list);
   if (options.shuffle) Shuffle(options.seed, &images);
   LOG(INFO) << "A total of " << images.size() << " images.";
-  NewDatabase database(options.backend, options.database);
-  Converter converter(options);
-  caffe::Datum datum;
-  ImagesResult result;
-  for (size_t i = 0; i < images.size(); ++i) {
-    if (!converter.Convert(images[i], &datum)) {
-      ++result.skipped;
-      continue;
+  std::string validation = options.validation.empty()        ? ""
+                           : options.validation_path.empty() ? ValidationPath(options.output.path)
+                                                             : options.validation_path;
+  const std::string labels = !folders ? ""
+                             : options.labels.empty()
+                                 ? JoinPath(FolderOf(options.output.path), "labels.txt")
+                                 : options.labels;
+  if (folders) RefuseOtherLabels(labels, LabelsText(found.names));
+  Writers writers(options, validation, DrawValidation(options, images));
+  ImagesResult result = Writing(options, where, &writers).Run(images);
+  RequireRecords(options, where, images.size(), result);
+  result.validation_path = std::move(validation);
+  result.labels = labels;
+  if (folders) {
+    WriteWhole(labels, LabelsText(found.names));
+    for (ImagesResult::Class& one : result.classes) {
+      one.name = found.names[static_cast<size_t>(one.label)];
     }
-    if (options.check_size) converter.CheckSize(images[i]);
-    database.Put(static_cast<int64_t>(i), "_" + images[i].path, datum);
-    if (database.records() % 1000 == 0)
-      LOG(INFO) << "Processed " << database.records() << " files.";
   }
-  if (database.records() == 0) {
-    throw Error(ErrorCode::kData, {options.list},
-                Join("none of the ", images.size(),
-                     " images could be read; is the folder before "
-                     "their paths right?"));
-  }
-  database.Finish();
-  result.records = database.records();
+  writers.Finish();
+  if (!options.mean.empty()) WriteMean(options.output.path, options.mean);
   return result;
 }
 

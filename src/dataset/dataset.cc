@@ -6,7 +6,6 @@
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
 #include "trainer/data/cursor.h"
-#include "trainer/data/datum.h"
 #include "trainer/dataset/digits.h"
 #include "trainer/dataset/idx.h"
 #include "trainer/dataset/new_database.h"
@@ -37,19 +36,6 @@ void WriteDigitSet(const DigitsOptions& options, const std::string& path, uint32
     database.Put(datum);
   }
   database.Finish();
-}
-
-void AddRecord(const Cursor& cursor, DatumParser& parser, DatabaseInfo& info) {
-  ++info.records;
-  info.bytes += cursor.Value().size();
-  info.last_key = cursor.Key();
-  try {
-    const DatumView& datum = parser.Parse(cursor.path(), cursor.Key(), cursor.Value());
-    ++info.shapes[Join(datum.ShapeText(), datum.bytes.empty() ? " floats" : " bytes")];
-    datum.has_label ? ++info.labels[datum.label] : ++info.unlabelled;
-  } catch (const Error& error) {
-    if (info.bad++ == 0) info.first_error = error.what();
-  }
 }
 
 }  // namespace
@@ -100,29 +86,6 @@ std::string BackendOf(const std::string& path) {
                 "the folder holds neither data.mdb (LMDB) nor CURRENT (LevelDB), so no database");
   }
   return "LMDB";  // opening explains what is wrong with the path
-}
-
-DatabaseInfo DescribeDatabase(const std::string& path) {
-  DatabaseInfo info;
-  info.backend = BackendOf(path);
-  const auto cursor = OpenCursor(info.backend, path);
-  DatumParser parser;
-  info.first_key = cursor->Key();
-  do {
-    AddRecord(*cursor, parser, info);
-  } while (!cursor->Next());
-  return info;
-}
-
-void Print(const DatabaseInfo& info, std::ostream& out) {
-  out << "backend: " << info.backend << "\nrecords: " << info.records << "\nbytes: " << info.bytes
-      << "\nfirst key: " << EscapeControl(info.first_key)
-      << "\nlast key: " << EscapeControl(info.last_key) << "\n";
-  for (const auto& [shape, count] : info.shapes) out << "shape: " << shape << ", " << count << "\n";
-  for (const auto& [label, count] : info.labels) out << "label: " << label << ", " << count << "\n";
-  if (info.unlabelled > 0) out << "without label: " << info.unlabelled << "\n";
-  out << "unusable: " << info.bad << "\n";
-  if (info.bad > 0) out << "first error: " << info.first_error << "\n";
 }
 
 }  // namespace trainer

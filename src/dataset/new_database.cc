@@ -1,5 +1,6 @@
 #include "trainer/dataset/new_database.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +13,27 @@
 #include "trainer/base/text.h"
 
 namespace trainer {
+namespace {
+
+// Removes what killed processes of this machine left of the same database: folders of its hidden
+// name, which ends in the number of a process.
+void RemoveStrays(const std::string& temp) {
+  const std::string name = FileNameOf(temp);
+  const std::string mark = name.substr(0, name.find_last_not_of("0123456789") + 1);
+  std::error_code failed;
+  std::filesystem::directory_iterator entry(FolderOf(temp), failed);
+  for (; !failed && entry != std::filesystem::directory_iterator(); entry.increment(failed)) {
+    const std::string other = entry->path().filename().string();
+    if (!other.starts_with(mark) || other.size() == mark.size()) continue;
+    const std::string number = other.substr(mark.size());
+    if (number.size() > 9 || number.find_first_not_of("0123456789") != std::string::npos) continue;
+    if (kill(std::stoi(number), 0) == 0 || errno != ESRCH) continue;
+    std::error_code ignored;
+    std::filesystem::remove_all(entry->path(), ignored);
+  }
+}
+
+}  // namespace
 
 NewDatabase::NewDatabase(const std::string& backend, std::string path, int digits)
     : path_(std::move(path)), digits_(digits) {
@@ -21,6 +43,7 @@ NewDatabase::NewDatabase(const std::string& backend, std::string path, int digit
     throw Error(ErrorCode::kCannotCreate, {path_},
                 "exists already and is not overwritten; remove it or choose another name");
   }
+  RemoveStrays(temp_);
   writer_ = CreateDb(backend, temp_);
 }
 

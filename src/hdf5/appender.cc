@@ -46,9 +46,10 @@ void Hdf5Appender::Check(bool done) const {
   if (!done) ThrowHdf5(ErrorCode::kInternal, path_, "cannot write", "please report it");
 }
 
-void Hdf5Appender::Make(const std::string& name, std::span<const int64_t> dims) {
+void Hdf5Appender::Make(const std::string& name, std::span<const int64_t> dims,
+                        const Element& element) {
   std::vector<hsize_t> now(dims.begin(), dims.end()), most = now, chunk = now;
-  uint64_t row_bytes = sizeof(float);
+  uint64_t row_bytes = element.bytes;
   for (const int64_t dim : dims.subspan(1)) row_bytes *= static_cast<uint64_t>(dim);
   most[0] = H5S_UNLIMITED;
   chunk[0] = std::clamp<uint64_t>(kChunkBytes / std::max<uint64_t>(row_bytes, 1), 1, 1024);
@@ -58,7 +59,7 @@ void Hdf5Appender::Make(const std::string& name, std::span<const int64_t> dims) 
   Check(H5Pset_chunk(properties.get(), static_cast<int>(chunk.size()), chunk.data()) >= 0);
   const Hdf5Handle links(H5Pcreate(H5P_LINK_CREATE));
   Check(H5Pset_create_intermediate_group(links.get(), 1) >= 0);
-  Hdf5Handle array(H5Dcreate2(file_.get(), name.c_str(), H5T_IEEE_F32LE, space.get(), links.get(),
+  Hdf5Handle array(H5Dcreate2(file_.get(), name.c_str(), element.stored, space.get(), links.get(),
                               properties.get(), H5P_DEFAULT));
   Check(array.valid());
   arrays_.emplace(name, std::move(array));
@@ -67,8 +68,20 @@ void Hdf5Appender::Make(const std::string& name, std::span<const int64_t> dims) 
 void Hdf5Appender::Append(const std::string& name, std::span<const int64_t> dims,
                           std::span<const float> values) {
   const Hdf5Lock lock;
-  if (!arrays_.contains(name)) Make(name, dims);
-  if (values.empty()) return;
+  AppendAs(name, dims, {H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, sizeof(float)}, values.size(),
+           values.data());
+}
+
+void Hdf5Appender::Append(const std::string& name, std::span<const int64_t> dims,
+                          std::span<const uint8_t> values) {
+  const Hdf5Lock lock;
+  AppendAs(name, dims, {H5T_STD_U8LE, H5T_NATIVE_UINT8, 1}, values.size(), values.data());
+}
+
+void Hdf5Appender::AppendAs(const std::string& name, std::span<const int64_t> dims,
+                            const Element& element, size_t count, const void* values) {
+  if (!arrays_.contains(name)) Make(name, dims, element);
+  if (count == 0) return;
   const Hdf5Handle& array = arrays_.at(name);
   uint64_t& rows = rows_[name];
   std::vector<hsize_t> start(dims.size(), 0), size(dims.begin(), dims.end()), all = size;
@@ -79,8 +92,7 @@ void Hdf5Appender::Append(const std::string& name, std::span<const int64_t> dims
   const Hdf5Handle memory(H5Screate_simple(static_cast<int>(size.size()), size.data(), nullptr));
   Check(H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, start.data(), nullptr, size.data(),
                             nullptr) >= 0 &&
-        H5Dwrite(array.get(), H5T_NATIVE_FLOAT, memory.get(), space.get(), H5P_DEFAULT,
-                 values.data()) >= 0);
+        H5Dwrite(array.get(), element.held, memory.get(), space.get(), H5P_DEFAULT, values) >= 0);
   rows = all[0];
 }
 

@@ -23,8 +23,7 @@ std::vector<uint8_t> Interleaved(const Image& image) {
   throw Error(ErrorCode::kResource, Join("cannot encode an image: ", what));
 }
 
-std::string EncodeJpeg(const Image& image) {
-  constexpr int kQuality = 95;
+std::string EncodeJpeg(const Image& image, int quality) {
   const bool gray = image.channels == 1;
   const std::unique_ptr<void, int (*)(tjhandle)> handle(tjInitCompress(), tjDestroy);
   if (handle == nullptr) Fail("no memory");
@@ -32,7 +31,7 @@ std::string EncodeJpeg(const Image& image) {
   unsigned long size = 0;
   const int failed = tjCompress2(handle.get(), Interleaved(image).data(), image.width, 0,
                                  image.height, gray ? TJPF_GRAY : TJPF_BGR, &bytes, &size,
-                                 gray ? TJSAMP_GRAY : TJSAMP_420, kQuality, TJFLAG_ACCURATEDCT);
+                                 gray ? TJSAMP_GRAY : TJSAMP_420, quality, TJFLAG_ACCURATEDCT);
   const std::unique_ptr<unsigned char, void (*)(unsigned char*)> owner(bytes, tjFree);
   if (failed != 0) Fail(tjGetErrorStr2(handle.get()));
   return {reinterpret_cast<const char*>(bytes), size};
@@ -56,8 +55,8 @@ std::string EncodePng(const Image& image) {
 
 }  // namespace
 
-std::string EncodeImage(const Image& image, const std::string& type) {
-  if (type == "jpg" || type == "jpeg") return EncodeJpeg(image);
+std::string EncodeImage(const Image& image, const std::string& type, int quality) {
+  if (type == "jpg" || type == "jpeg") return EncodeJpeg(image, quality);
   if (type == "png") return EncodePng(image);
   throw Error(ErrorCode::kUsage,
               Join("images are not encoded as '", EscapeControl(type), "'; choose jpg or png"));

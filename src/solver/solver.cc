@@ -166,6 +166,12 @@ bool Solver::StopsNow() const {
   return time_was_up_ || (signals_ != nullptr && signals_->StopRequested());
 }
 
+// Sums over the replicas; empty where this one is alone.
+std::function<void(std::span<float>)> Solver::SumOverReplicas() const {
+  if (group_ == nullptr) return {};
+  return [group = group_](std::span<float> values) { group->Sum(values); };
+}
+
 // The strongest request of any replica, of which this one's is `own`.
 Request Solver::Agree(Request own) {
   if (group_ == nullptr) return own;
@@ -211,8 +217,11 @@ void Solver::Report(float rate) {
   report.outputs = outputs;
   observer_.OnIteration(report);
   const std::string note = clock_->cores().Note(report.seconds);
+  const std::string data = clock_->data().Note(*train_net_, report.seconds);
   if (times_ && report.iterations > 0) observer_.OnReplicas(times_->Report());
-  if (!note.empty()) observer_.OnNote(note);
+  for (const std::string& text : {note, data}) {
+    if (!text.empty()) observer_.OnNote(text);
+  }
 }
 
 // Every element of every output, in Caffe's numbering.

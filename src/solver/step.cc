@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "trainer/base/text.h"
+#include "trainer/net/bad_records.h"
 #include "trainer/solver/lr_policy.h"
 #include "trainer/solver/solver.h"
 
@@ -40,6 +41,7 @@ void Solver::RunStep(bool ahead) {
   train_net_->SetDebugInfo(debug_info && IsDisplayed() && replica_.rank == 0);
   Frame frame(*this);
   rule_->Step(*objective_, frame);
+  CountBadRecords(*train_net_, SumOverReplicas());
   ++state_.iter;
   if (group_ != nullptr) group_->NoteProgress(state_.iter);
   if (average_) average_->Add(state_.iter);

@@ -108,5 +108,33 @@ TEST_P(Cifar10Test, NeverOverwrites) {
   EXPECT_THAT(Refusal(), Refuses(ErrorCode::kCannotCreate, "exists already"));
 }
 
+// --- CIFAR-100 ---
+
+TEST_P(Cifar10Test, Cifar100TakesTheFineOrTheCoarseLabel) {
+  const std::string coarse(1, 19);
+  WriteBytes(folder_ / "in/train.bin", coarse + Record(99, 1, 2, 3) + coarse + Record(0, 4, 5, 6));
+  WriteBytes(folder_ / "in/test.bin", std::string(1, 3) + Record(42, 7, 8, 9));
+  const Cifar10Files fine =
+      WriteCifar100(folder_ / "in", folder_ / "fine", Cifar100Labels::kFine, GetParam());
+  EXPECT_THAT(fine.train, HasSubstr("/fine/cifar100_train_l"));
+  EXPECT_EQ(fine.train_records, 2);
+  EXPECT_EQ(OpenCursor(GetParam(), fine.train)->Value(),
+            MakeDatum(3, 32, 32, Record(99, 1, 2, 3).substr(1), 99).SerializeAsString());
+  const Cifar10Files groups =
+      WriteCifar100(folder_ / "in", folder_ / "coarse", Cifar100Labels::kCoarse, GetParam());
+  EXPECT_EQ(OpenCursor(GetParam(), groups.test)->Value(),
+            MakeDatum(3, 32, 32, Record(42, 7, 8, 9).substr(1), 3).SerializeAsString());
+}
+
+TEST_P(Cifar10Test, Cifar100RefusesFilesOfCifar10) {
+  WriteBytes(folder_ / "in/train.bin", Record(1, 1, 1, 1));
+  WriteBytes(folder_ / "in/test.bin", Record(1, 1, 1, 1));
+  EXPECT_THAT(Catch([&] { WriteCifar100(folder_ / "in", folder_ / "out"); }),
+              Refuses(ErrorCode::kData,
+                      "not a multiple of the record size, 3074 bytes; is it a "
+                      "batch file of CIFAR-100's"));
+  ExpectNothingMade();
+}
+
 }  // namespace
 }  // namespace trainer

@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <sstream>
-
 #include "data/test_data.h"
 #include "support/file_size_limit.h"
 #include "trainer/dataset/digits.h"
@@ -13,9 +11,7 @@ namespace trainer {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::IsEmpty;
-using testing::Pair;
 
 std::vector<std::string> NamesIn(const std::string& folder) {
   std::vector<std::string> names;
@@ -111,49 +107,6 @@ TEST_P(DatasetTest, RefusesCountsThatKeysCannotOrder) {
     EXPECT_THAT(Catch([&] { WriteDigits(options); }),
                 Refuses(ErrorCode::kUsage, "number of test images is " + std::to_string(count)));
   }
-}
-
-TEST_P(DatasetTest, DescribesADatabase) {
-  Records records = NumberedRecords(5);
-  records[4].second = MakeDatum(1, 1, 1, "x", 3).SerializeAsString();
-  records.emplace_back("a", MakeDatum(2, 1, 1, "xy", -1).SerializeAsString());
-  records.emplace_back("b", "\xff");
-  records.emplace_back("c", "\xff");
-  caffe::Datum floats = MakeDatum(1, 1, 1, "", 0);
-  floats.add_float_data(1);
-  floats.clear_label();
-  records.emplace_back("d", floats.SerializeAsString());
-  WriteDb(GetParam(), folder_ / "db", records);
-  const DatabaseInfo info = DescribeDatabase(folder_ / "db");
-  EXPECT_EQ(info.backend, GetParam());
-  EXPECT_EQ(info.records, 9);
-  EXPECT_EQ(info.first_key, "00000000");
-  EXPECT_EQ(info.last_key, "d");
-  uint64_t bytes = 0;
-  for (const auto& record : records) bytes += record.second.size();
-  EXPECT_EQ(info.bytes, bytes);
-  EXPECT_THAT(info.shapes,
-              ElementsAre(Pair("1x1x1 bytes", 5), Pair("1x1x1 floats", 1), Pair("2x1x1 bytes", 1)));
-  EXPECT_THAT(info.labels,
-              ElementsAre(Pair(-1, 1), Pair(0, 1), Pair(1, 1), Pair(2, 1), Pair(3, 2)));
-  EXPECT_EQ(info.unlabelled, 1);
-  EXPECT_EQ(info.bad, 2);
-  EXPECT_THAT(info.first_error, HasSubstr("record 'b' is not a Datum"));
-  std::ostringstream out;
-  Print(info, out);
-  EXPECT_THAT(out.str(), HasSubstr("records: 9\n"));
-  EXPECT_THAT(out.str(), HasSubstr("shape: 1x1x1 bytes, 5\n"));
-  EXPECT_THAT(out.str(), HasSubstr("label: 3, 2\n"));
-  EXPECT_THAT(out.str(), HasSubstr("unusable: 2\n"));
-}
-
-TEST(DescribeDatabaseTest, RefusesWhatIsNoDatabase) {
-  TempFolder folder;
-  EXPECT_THAT(Catch([&] { DescribeDatabase(folder / "none"); }),
-              Refuses(ErrorCode::kNoInput, "no such database"));
-  std::filesystem::create_directory(folder / "empty");
-  EXPECT_THAT(Catch([&] { DescribeDatabase(folder / "empty"); }),
-              Refuses(ErrorCode::kNoInput, "holds neither data.mdb"));
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 // Databases of pictures, and their mean.
 
+#include "trainer/dataset/images.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +29,7 @@ class ImagesTest : public testing::Test {
     ImagesOptions options;
     options.root = folder_ / "";
     options.list = list_;
-    options.database = folder_ / database;
+    options.output.path = folder_ / database;
     return options;
   }
   std::vector<std::pair<std::string, caffe::Datum>> Read(const std::string& database = "db") const {

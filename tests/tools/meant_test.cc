@@ -61,7 +61,7 @@ TEST_F(MeantTest, AFileInThePlaceOfTheVerbIsToldWhatTakesIt) {
                "--model=solver.prototxt' for a net");
   ExpectAnswer({"x.caffemodel"}, "'x.caffemodel' stands", "trainer test --model=NET --weights=x");
   ExpectAnswer({"x.solverstate"}, "'x.solverstate' stands", "--snapshot=x.solverstate");
-  ExpectAnswer({"data"}, "'data' stands", "trainer dataset info data");
+  ExpectAnswer({"data"}, "'data' stands", "trainer dataset check data");
 }
 
 TEST_F(MeantTest, ABareFileIsToldItsFlag) {

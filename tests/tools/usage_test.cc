@@ -17,7 +17,7 @@ using testing::IsEmpty;
 using testing::StartsWith;
 
 const char* const kVerbs[] = {"check",        "classify", "completion", "dataset", "deploy",
-                              "device_query", "draw",     "features",   "job",     "layers",
+                              "device_query", "doctor",   "draw",     "features",   "job",     "layers",
                               "man",          "plan",     "show",       "solver",  "test",
                               "time",         "train",    "upgrade"};
 

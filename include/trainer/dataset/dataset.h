@@ -1,9 +1,7 @@
 #pragma once
-// What `trainer dataset` does: makes databases, describes them and computes their mean.
+// What `trainer dataset` makes of files of known sets, and the mean of a database.
 
 #include <cstdint>
-#include <map>
-#include <ostream>
 #include <string>
 #include <vector>
 
@@ -43,6 +41,13 @@ struct Cifar10Files {
 Cifar10Files WriteCifar10(const std::string& batches, const std::string& folder,
                           const std::string& backend = "LMDB");
 
+enum class Cifar100Labels { kFine, kCoarse };  // 100 classes, 20 groups of classes
+
+// The same of CIFAR-100's train.bin and test.bin: cifar100_train_lmdb, ...
+Cifar10Files WriteCifar100(const std::string& batches, const std::string& folder,
+                           Cifar100Labels labels = Cifar100Labels::kFine,
+                           const std::string& backend = "LMDB");
+
 // As many pairs as `database` has images, each of two images drawn at random: twice the channels,
 // label 1 when the two labels are the same, else 0. A function of the database and the seed. Keeps
 // all images in memory. Returns the number. Errors also: those of OpenCursor and DatumParser; kData
@@ -50,36 +55,9 @@ Cifar10Files WriteCifar10(const std::string& batches, const std::string& folder,
 int64_t WritePairs(const std::string& database, const std::string& pairs,
                    const std::string& backend = "LMDB", uint64_t seed = 1);
 
-// The records of a database, with their keys, in another one, whose kind may be another. Returns
-// their number. Errors also: those of OpenCursor.
-int64_t CopyDatabase(const std::string& database, const std::string& copy,
-                     const std::string& backend = "LMDB");
-
 // The kind of database in the folder. Throws kNoInput when it is a folder without one; LMDB for a
 // path that is no folder.
 std::string BackendOf(const std::string& path);
-
-struct ImagesOptions {
-  std::string root, list, database;  // `root` is put before each path of the list, with a '/'
-  std::string backend = "LMDB";
-  bool gray = false;          // 1 channel instead of 3
-  int height = 0, width = 0;  // every picture is resized to this; 0: not
-  bool shuffle = false;       // the order in which they are written
-  uint64_t seed = 1;          // of that order
-  bool check_size = false;    // refuse pictures of different sizes
-  bool encoded = false;       // keep the files' bytes, or JPEG or PNG where they had to be changed
-  std::string encode_type;    // "jpg" or "png" for all; implies encoded
-};
-
-struct ImagesResult {
-  int64_t records = 0;
-  int64_t skipped = 0;  // files that could not be read; each is logged
-};
-
-// The pictures of a list, as convert_imageset makes them: keys "%08d_<path>", the number being that
-// of the list's entry in the order of writing. Errors: those of ReadImageList, NewDatabase,
-// DbWriter; kData when no picture could be read, or check_size finds another size.
-ImagesResult WriteImages(const ImagesOptions& options);
 
 struct MeanResult {
   int64_t records = 0;
@@ -91,25 +69,5 @@ struct MeanResult {
 // channels, height, width). Sums are doubles. Errors: those of OpenCursor, DatumParser, AtomicFile;
 // kData for records of different shapes.
 MeanResult WriteMean(const std::string& database, const std::string& output);
-
-// A database read from end to end.
-struct DatabaseInfo {
-  std::string backend;
-  int64_t records = 0;
-  uint64_t bytes = 0;  // of all values
-  std::string first_key, last_key;
-  std::map<std::string, int64_t> shapes;  // "1x28x28 bytes" or "... floats" -> records
-  std::map<int32_t, int64_t> labels;
-  int64_t unlabelled = 0;
-  int64_t bad = 0;          // records that cannot be used
-  std::string first_error;  // of the first such record
-};
-
-// Errors: those of OpenCursor, and kNoInput for a folder without a database. Bad records are
-// counted, not thrown.
-DatabaseInfo DescribeDatabase(const std::string& path);
-
-// As lines "name: value".
-void Print(const DatabaseInfo& info, std::ostream& out);
 
 }  // namespace trainer

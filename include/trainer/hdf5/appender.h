@@ -17,8 +17,9 @@ enum class Hdf5Creation {
   kNew,      // kCannotCreate when anything of that name is there
 };
 
-// A new HDF5 file with datasets of floats that grow along their first axis. After each Flush the
-// file is whole. One thread. Errors: as ThrowFileError for the disk, kInternal for the library.
+// A new HDF5 file with datasets of floats or bytes that grow along their first axis. After each
+// Flush the file is whole. One thread. Errors: as ThrowFileError for the disk, kInternal for the
+// library.
 class Hdf5Appender {
  public:
   // Makes the file. Messages call it `shown`, or `path` where that is "".
@@ -32,13 +33,22 @@ class Hdf5Appender {
   // same in each call. `values` is row-major. A name with slashes is in groups, which are made.
   void Append(const std::string& name, std::span<const int64_t> dims,
               std::span<const float> values);
+  void Append(const std::string& name, std::span<const int64_t> dims,
+              std::span<const uint8_t> values);
   void Flush();
   // Flushes and closes the file; nothing can be added after it. The destructor does the same but
   // tells no error.
   void Close();
 
  private:
-  void Make(const std::string& name, std::span<const int64_t> dims);
+  // An element as the library calls it, in the file and in memory.
+  struct Element {
+    int64_t stored, held;
+    size_t bytes;
+  };
+  void AppendAs(const std::string& name, std::span<const int64_t> dims, const Element& element,
+                size_t count, const void* values);
+  void Make(const std::string& name, std::span<const int64_t> dims, const Element& element);
   void Check(bool done) const;
 
   std::string path_;  // as messages call it

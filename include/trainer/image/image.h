@@ -64,8 +64,8 @@ enum class Interpolation { kNearest, kLinear, kCubic, kArea };
 void ResizeImage(const ImageView& from, const Box& box, int height, int width, Image* to,
                  Interpolation how = Interpolation::kLinear);
 
-// The bytes of a file of `type` "jpg" (quality 95, as OpenCV writes) or "png". `image` has 1 or 3
-// channels. Throws kUsage for another type, kResource when a library fails.
-std::string EncodeImage(const Image& image, const std::string& type);
+// The bytes of a file of `type` "jpg" or "png". `image` has 1 or 3 channels. `quality` of a JPEG: 1
+// to 100, 95 as OpenCV writes. Throws kUsage for another type, kResource when a library fails.
+std::string EncodeImage(const Image& image, const std::string& type, int quality = 95);
 
 }  // namespace trainer

@@ -1,0 +1,26 @@
+#pragma once
+// A checksum for each record of a set, in a file of its own: databases have none, so that a flipped
+// bit in one reads as another picture.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trainer/dataset/record_set.h"
+
+namespace trainer {
+
+// records.crc32c in a database's folder; NAME.crc32c beside any other set.
+std::string ChecksumPath(const std::string& set);
+
+// CRC32C of key and value.
+uint32_t ChecksumOf(const StoredRecord& record);
+
+// Format: "trainer crc32c\n", the number of records (64 bits, little-endian, as all numbers), the
+// checksum of each (32 bits) in the order of reading, the checksum of all that (32 bits).
+void WriteChecksums(const std::string& path, const std::vector<uint32_t>& checksums);
+
+// Throws as ReadFile does; kData for anything else.
+std::vector<uint32_t> ReadChecksums(const std::string& path);
+
+}  // namespace trainer

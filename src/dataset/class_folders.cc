@@ -1,0 +1,93 @@
+#include "trainer/dataset/class_folders.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <filesystem>
+
+#include "trainer/base/error.h"
+#include "trainer/base/file.h"
+#include "trainer/base/lower_case.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void FailRead(const std::string& folder, const std::error_code& failed) {
+  ThrowFileError(FileUse::kInput, "read the folder", AbsolutePath(folder), failed.value());
+}
+
+// The names in a folder, in byte order, without hidden ones.
+std::vector<std::string> NamesIn(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code failed;
+  fs::directory_iterator entry(folder, failed);
+  for (; !failed && entry != fs::directory_iterator(); entry.increment(failed)) {
+    std::string name = entry->path().filename().string();
+    if (!name.starts_with('.')) names.push_back(std::move(name));
+  }
+  if (failed) FailRead(folder, failed);
+  std::ranges::sort(names);
+  return names;
+}
+
+bool IsPicture(const std::string& name) {
+  static constexpr std::array<std::string_view, 5> kTypes{".jpg", ".jpeg", ".png", ".pgm", ".ppm"};
+  const std::string lower = LowerCase(name);
+  return std::ranges::any_of(kTypes, [&](std::string_view type) { return lower.ends_with(type); });
+}
+
+// The pictures of a class. A folder is entered only where it is no link, so that none leads back.
+void AddPictures(const std::string& root, const std::string& below, int32_t label,
+                 ClassFolders* found) {
+  for (const std::string& name : NamesIn(JoinPath(root, below))) {
+    const std::string path = below + "/" + name, full = JoinPath(root, path);
+    std::error_code ignored;
+    if (IsDirectory(full)) {
+      if (!fs::is_symlink(full, ignored)) AddPictures(root, path, label, found);
+    } else if (IsPicture(name)) {
+      found->images.push_back({path, label, 0});
+    } else {
+      ++found->others;
+    }
+  }
+}
+
+}  // namespace
+
+ClassFolders FindClassFolders(const std::string& folder) {
+  if (!IsDirectory(folder)) {
+    throw Error(ErrorCode::kNoInput, {AbsolutePath(folder)},
+                Exists(folder) ? "is no folder; give the folder that holds one for each class"
+                               : "there is no such folder");
+  }
+  ClassFolders found;
+  bool pictures = false;
+  for (const std::string& name : NamesIn(folder)) {
+    if (IsDirectory(JoinPath(folder, name))) {
+      found.names.push_back(name);
+    } else {
+      pictures |= IsPicture(name);
+      ++found.others;
+    }
+  }
+  if (found.names.empty()) {
+    throw Error(ErrorCode::kData, {folder},
+                Join("holds no folders", pictures ? ", but pictures" : "",
+                     "; put the pictures of each class into a folder of the class's name, or give "
+                     "a list: trainer dataset images ROOT LIST DB"));
+  }
+  for (size_t i = 0; i < found.names.size(); ++i) {
+    const size_t before = found.images.size();
+    AddPictures(folder, found.names[i], static_cast<int32_t>(i), &found);
+    if (found.images.size() > before) continue;
+    throw Error(ErrorCode::kData, {JoinPath(folder, found.names[i])},
+                "the folder of this class holds no JPEG, PNG, PGM or PPM files; remove it, so that "
+                "labels have no gap");
+  }
+  return found;
+}
+
+}  // namespace trainer

@@ -1,0 +1,191 @@
+#include "trainer/dataset/reading_rate.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <memory>
+
+#include "ordered_work.h"
+#include "trainer/base/error.h"
+#include "trainer/base/file.h"
+#include "trainer/base/permutation.h"
+#include "trainer/data/cursor.h"
+#include "trainer/data/datum.h"
+#include "trainer/data/hdf5_rows.h"
+#include "trainer/dataset/record_set.h"
+
+namespace trainer {
+namespace {
+
+constexpr size_t kMostKeys = 1000000;  // that are drawn from
+
+class Stopwatch {
+ public:
+  double Seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point start_ = Clock::now();
+};
+
+// The share of a file's pages that the system holds in memory; -1 where it does not say.
+double CachedShare(int fd, uint64_t bytes) {
+  const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  if (bytes == 0) return 0;
+  void* const map = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd, 0);
+  if (map == MAP_FAILED) return -1;
+  std::vector<unsigned char> held((bytes + page - 1) / page);
+  const bool told = mincore(map, bytes, held.data()) == 0;
+  munmap(map, bytes);
+  if (!told) return -1;
+  const auto count = std::ranges::count_if(held, [](unsigned char one) { return (one & 1) != 0; });
+  return static_cast<double>(count) / static_cast<double>(held.size());
+}
+
+// Has the system forget the files; returns what it did not forget.
+double ForgetFiles(const std::vector<std::string>& files) {
+  double held = 0, all = 0;
+  if (files.empty()) return -1;
+  for (const std::string& path : files) {
+    const FileHandle file = OpenForReading(path);
+    fdatasync(file.get());  // only what is on the disk can be forgotten
+    posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED);
+    const uint64_t bytes = FileSize(path);
+    const double share = CachedShare(file.get(), bytes);
+    if (share < 0) return -1;
+    held += share * static_cast<double>(bytes);
+    all += static_cast<double>(bytes);
+  }
+  return all > 0 ? held / all : 0;
+}
+
+class Measuring {
+ public:
+  Measuring(const std::string& path, const ReadingOptions& options)
+      : path_(path), options_(options), files_(FilesOfSet(path)) {}
+
+  std::vector<ReadingRate> Run() {
+    InOrder(true);
+    InOrder(false);
+    const std::string kind = KindOfSet(path_);
+    if (kind != "HDF5") {
+      AtRandom(kind, true);
+      AtRandom(kind, false);
+    }
+    Decoded(1);
+    if (options_.threads > 1) Decoded(options_.threads);
+    return std::move(rates_);
+  }
+
+ private:
+  ReadingRate Begin(const std::string& order, bool cold) const {
+    ReadingRate rate;
+    rate.order = order;
+    rate.cold = cold;
+    if (cold) rate.cached = ForgetFiles(files_);
+    return rate;
+  }
+
+  // The warm one reads what the cold one has read before it.
+  void InOrder(bool cold) {
+    ReadingRate rate = Begin("one after the other", cold);
+    const int64_t most = cold ? -1 : rates_.back().records;
+    const Stopwatch clock;
+    const std::unique_ptr<RecordReader> reader = OpenRecords(path_);
+    StoredRecord record;
+    while (rate.records != most && (rate.seconds = clock.Seconds()) < options_.seconds &&
+           reader->Next(&record)) {
+      ++rate.records;
+      rate.bytes += record.value.size();
+      if (cold && keys_.size() < kMostKeys) keys_.push_back(record.key);
+    }
+    rate.seconds = clock.Seconds();
+    rates_.push_back(rate);
+  }
+
+  void AtRandom(const std::string& backend, bool cold) {
+    ReadingRate rate = Begin("at random", cold);
+    const int64_t most = cold ? static_cast<int64_t>(keys_.size()) : rates_.back().records;
+    std::vector<uint32_t> order;
+    Permute({1, 0}, 0, 0, keys_.size(), &order);
+    const Stopwatch clock;
+    const std::unique_ptr<Cursor> cursor = OpenCursor(backend, path_);
+    std::string value;
+    while (rate.records != most && (rate.seconds = clock.Seconds()) < options_.seconds) {
+      cursor->Seek(keys_[order[static_cast<size_t>(rate.records)]]);
+      value = cursor->Value();  // a copy touches all its pages
+      ++rate.records;
+      rate.bytes += value.size();
+    }
+    rate.seconds = clock.Seconds();
+    rates_.push_back(rate);
+  }
+
+  struct Decoding {
+    StoredRecord record;
+    DatumParser parser{Colors::kAsStored};
+  };
+
+  void Decoded(int threads) {
+    ReadingRate rate = Begin("decoded", false);
+    rate.threads = threads;
+    const Stopwatch clock;
+    const std::unique_ptr<RecordReader> reader = OpenRecords(path_);
+    const int64_t most = rates_[1].records;
+    int64_t read = 0;
+    OrderedWork<Decoding> work(
+        threads,
+        [&](Decoding* one) {
+          return read++ < most && clock.Seconds() < options_.seconds && reader->Next(&one->record);
+        },
+        [&](Decoding* one) { one->parser.Parse(path_, one->record.key, one->record.value); });
+    while (const Decoding* const one = work.Next()) {
+      ++rate.records;
+      rate.bytes += one->record.value.size();
+    }
+    rate.seconds = clock.Seconds();
+    rates_.push_back(rate);
+  }
+
+  const std::string& path_;
+  const ReadingOptions& options_;
+  std::vector<std::string> files_, keys_;
+  std::vector<ReadingRate> rates_;
+};
+
+}  // namespace
+
+std::vector<std::string> FilesOfSet(const std::string& path) {
+  if (!IsDirectory(path)) {
+    if (!Exists(path)) return {};  // a pattern
+    if (KindOfSet(path) != "HDF5" || !path.ends_with(".txt")) return {path};
+    std::vector<std::string> files;
+    for (const ListedHdf5& file : ReadHdf5List(path)) files.push_back(file.path);
+    return files;
+  }
+  std::vector<std::string> files;
+  std::error_code failed;
+  std::filesystem::directory_iterator entry(path, failed);
+  for (; !failed && entry != std::filesystem::directory_iterator(); entry.increment(failed)) {
+    // Locks and logs are not read.
+    const std::string name = entry->path().filename().string();
+    std::error_code ignored;
+    if (entry->is_regular_file(ignored) && name != "lock.mdb" && !name.starts_with("LO")) {
+      files.push_back(entry->path().string());
+    }
+  }
+  if (failed)
+    ThrowFileError(FileUse::kInput, "read the folder", AbsolutePath(path), failed.value());
+  std::ranges::sort(files);
+  return files;
+}
+
+std::vector<ReadingRate> MeasureReading(const std::string& path, const ReadingOptions& options) {
+  return Measuring(path, options).Run();
+}
+
+}  // namespace trainer

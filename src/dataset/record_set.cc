@@ -1,0 +1,86 @@
+#include "trainer/dataset/record_set.h"
+
+#include "record_kinds.h"
+#include "trainer/base/atomic_file.h"
+#include "trainer/base/error.h"
+#include "trainer/base/file.h"
+#include "trainer/base/text.h"
+#include "trainer/data/cursor.h"
+#include "trainer/dataset/dataset.h"
+#include "trainer/dataset/new_database.h"
+
+namespace trainer {
+namespace {
+
+class CursorReader final : public RecordReader {
+ public:
+  CursorReader(const std::string& backend, const std::string& path)
+      : cursor_(OpenCursor(backend, path)) {}
+
+  bool Next(StoredRecord* record) override {
+    if (started_ && cursor_->Next()) return false;
+    started_ = true;
+    record->key = cursor_->Key();
+    record->value = cursor_->Value();
+    return true;
+  }
+  int64_t Count() const override { return std::max<int64_t>(cursor_->Count(), 0); }
+
+ private:
+  std::unique_ptr<Cursor> cursor_;
+  bool started_ = false;
+};
+
+class DatabaseWriter final : public RecordWriter {
+ public:
+  explicit DatabaseWriter(const RecordOutput& output) : database_(output.backend, output.path) {}
+
+  void Put(const StoredRecord& record) override { database_.Put(record.key, record.value); }
+  void Finish() override { database_.Finish(); }
+
+ private:
+  NewDatabase database_;
+};
+
+bool IsHdf5Name(const std::string& path) {
+  return path.ends_with(".h5") || path.ends_with(".hdf5");
+}
+
+}  // namespace
+
+std::string KindOfSet(const std::string& path) {
+  if (IsDirectory(path)) return BackendOf(path);
+  if (IsHdf5Name(path) || path.ends_with(".txt")) return "HDF5";
+  return path.ends_with(".tar") ? "TAR" : "LMDB";
+}
+
+std::unique_ptr<RecordReader> OpenRecords(const std::string& path) {
+  const std::string kind = KindOfSet(path);
+  if (kind == "HDF5") return OpenHdf5Records(path);
+  return std::make_unique<CursorReader>(kind, path);
+}
+
+std::unique_ptr<RecordWriter> MakeRecords(const RecordOutput& output) {
+  RemoveStrayTemps(output.path);  // of a run that was killed
+  if (IsHdf5Name(output.path)) return MakeHdf5Records(output.path);
+  if (output.path.ends_with(".tar")) return MakeTarRecords(output.path, output.shard_bytes);
+  return std::make_unique<DatabaseWriter>(output);
+}
+
+void RefuseExisting(const std::string& path) {
+  if (!Exists(path)) return;
+  throw Error(ErrorCode::kCannotCreate, {path},
+              "exists already and is not overwritten; remove it or choose another name");
+}
+
+std::string NumberedKey(int64_t number) {
+  constexpr size_t kDigits = 8;
+  const std::string digits = std::to_string(number);
+  if (digits.size() > kDigits) {
+    throw Error(ErrorCode::kUsage,
+                Join("record ", number, ": keys of ", kDigits, " digits keep no more in order"));
+  }
+  return std::string(kDigits - digits.size(), '0') + digits;
+}
+
+}  // namespace trainer

@@ -1,0 +1,305 @@
+#include "trainer/dataset/staging.h"
+
+#include <fcntl.h>
+#include <glog/logging.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <thread>
+#include <utility>
+
+#include "trainer/base/atomic_file.h"
+#include "trainer/base/error.h"
+#include "trainer/base/file.h"
+#include "trainer/base/file_system.h"
+#include "trainer/base/host_memory.h"
+#include "trainer/base/progress.h"
+#include "trainer/base/text.h"
+#include "trainer/dataset/reading_rate.h"
+
+namespace trainer {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kMostTries = 600;
+constexpr std::chrono::milliseconds kPause(50);
+constexpr size_t kReadBytes = size_t{8} << 20;
+constexpr uint64_t kSpareBytes = uint64_t{64} << 20;  // that stay free beside the copy
+
+// The state of a database: its files, and a name that no other state has.
+struct Source {
+  std::string path;  // canonical
+  std::vector<std::string> files;
+  uint64_t bytes = 0;
+  std::string name;
+};
+
+Source LookAt(const std::string& path) {
+  std::error_code failed;
+  Source source{fs::canonical(path, failed).string(), {}, 0, ""};
+  if (failed) ThrowFileError(FileUse::kInput, "find", AbsolutePath(path), failed.value());
+  source.files = FilesOfSet(source.path);
+  std::string state = source.path;
+  for (const std::string& file : source.files) {
+    struct stat facts {};
+    if (stat(file.c_str(), &facts) != 0) {
+      ThrowFileError(FileUse::kInput, "look at", file, errno);
+    }
+    source.bytes += static_cast<uint64_t>(facts.st_size);
+    state += Join("\n", FileNameOf(file), " ", facts.st_size, " ", facts.st_mtim.tv_sec, " ",
+                  facts.st_mtim.tv_nsec);
+  }
+  source.name = Join(FileNameOf(source.path), "-", std::hex, std::hash<std::string>()(state));
+  return source;
+}
+
+// Why a folder is of no use, for the log.
+struct Unusable {
+  std::string why;
+};
+// The folder that was named is somebody else's.
+struct Foreign {
+  Error error;
+};
+
+// The user's own folder below `base`, made where it is not there.
+std::string PrivateFolder(const std::string& base, bool named) {
+  const std::string path = JoinPath(base, Join("trainer-stage-", geteuid()));
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
+    throw Unusable{Join("cannot make ", path, ": ", std::strerror(errno))};
+  }
+  struct stat facts {};
+  if (lstat(path.c_str(), &facts) != 0) throw Unusable{Join(path, ": ", std::strerror(errno))};
+  if (S_ISDIR(facts.st_mode) && facts.st_uid == geteuid() && (facts.st_mode & 077) == 0)
+    return path;
+  const std::string why = "is no folder of this user alone; somebody else may have made it";
+  if (named) {
+    throw Foreign{{ErrorCode::kNoPermission, {path}, why + ": remove it, or name another folder"}};
+  }
+  throw Unusable{path + " " + why};
+}
+
+void RequireRoom(const std::string& folder, uint64_t bytes) {
+  uint64_t free = 0;
+  if (FileOps::Posix().FreeBytes(folder, &free) != 0) {
+    throw Unusable{Join(folder, ": ", std::strerror(errno))};
+  }
+  const uint64_t needed = bytes + kSpareBytes;
+  if (free < needed) {
+    throw Unusable{
+        Join(folder, " has ", free >> 20, " MiB free, and the copy needs ", needed >> 20)};
+  }
+  // What lies in memory is the run's to use.
+  const HostMemory memory = ReadHostMemory();
+  if (FileSystemAt(folder).kind == FileSystemKind::kMemory && memory.total > 0 &&
+      bytes > memory.available / 2) {
+    throw Unusable{Join(folder, " lies in memory, of which ", memory.available >> 20,
+                        " MiB are left; the copy may take half")};
+  }
+}
+
+// The lock on a copy: shared by those that read it, alone for the one that makes or removes it.
+class CopyLock {
+ public:
+  // Throws Unusable.
+  explicit CopyLock(const std::string& path) : path_(path) { Open(); }
+  ~CopyLock() {
+    if (fd_ >= 0) close(fd_);
+  }
+  CopyLock(const CopyLock&) = delete;
+  CopyLock& operator=(const CopyLock&) = delete;
+
+  // Waits while another process holds it alone. False where the file was removed meanwhile, by the
+  // last user of the copy: it is then another file.
+  bool Share() {
+    if (flock(fd_, LOCK_SH | LOCK_NB) != 0) {
+      LOG(INFO) << EscapeControl(path_) << ": another process copies this data set; waiting for it";
+      while (flock(fd_, LOCK_SH) != 0 && errno == EINTR) {
+      }
+    }
+    struct stat held {
+    }, there{};
+    const bool same =
+        fstat(fd_, &held) == 0 && stat(path_.c_str(), &there) == 0 && held.st_ino == there.st_ino;
+    if (!same) Open();
+    return same;
+  }
+  // Without waiting. Another process may have had it in between.
+  bool TakeAlone() const { return flock(fd_, LOCK_EX | LOCK_NB) == 0; }
+  int Release() { return std::exchange(fd_, -1); }
+
+ private:
+  void Open() {
+    if (fd_ >= 0) close(fd_);
+    fd_ = open(path_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd_ < 0) throw Unusable{Join("cannot make ", path_, ": ", std::strerror(errno))};
+  }
+
+  const std::string& path_;
+  int fd_ = -1;
+};
+
+constexpr char kMark[] = ".complete";  // in a copy that was compared with its database
+
+// A LevelDB changes its files when it is opened, an LMDB does not.
+bool IsComplete(const std::string& copy, const Source& source) {
+  if (!Exists(JoinPath(copy, kMark))) return false;
+  for (const std::string& file : source.files) {
+    const std::string name = FileNameOf(file);
+    if (name != "data.mdb" && name != "CURRENT") continue;
+    struct stat wanted {
+    }, found{};
+    if (stat(file.c_str(), &wanted) != 0) return false;
+    if (lstat(JoinPath(copy, name).c_str(), &found) != 0) return false;
+    if (name == "data.mdb" && found.st_size != wanted.st_size) return false;
+  }
+  return true;
+}
+
+void CopyFile(const std::string& from, const std::string& to, Progress* progress) {
+  FileHandle file = OpenForReading(from);
+  posix_fadvise(file.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
+  std::vector<char> part(kReadBytes);
+  AtomicFile copy(to);
+  for (;;) {
+    const ssize_t got = FileOps::Posix().Read(file.get(), part.data(), part.size());
+    if (got < 0) ThrowFileError(FileUse::kInput, "read", from, errno);
+    if (got == 0) break;
+    copy.Append(part.data(), static_cast<size_t>(got));
+    progress->Add(got >> 20);
+  }
+  copy.Commit();  // reads it back and compares
+}
+
+// A folder under another name until it is whole.
+void CopyFolder(const Source& source, const std::string& copy) {
+  const std::string partial = copy + ".partial";
+  fs::remove_all(partial);
+  fs::remove_all(copy);
+  if (mkdir(partial.c_str(), 0700) != 0) {
+    throw Unusable{Join("cannot make ", partial, ": ", std::strerror(errno))};
+  }
+  try {
+    Progress progress(Join("Copying ", source.path, " to ", FolderOf(copy)), "MiB",
+                      static_cast<int64_t>(source.bytes >> 20));
+    for (const std::string& file : source.files) {
+      CopyFile(file, JoinPath(partial, FileNameOf(file)), &progress);
+    }
+    if (LookAt(source.path).name != source.name) {
+      throw Unusable{"the database changed while it was copied"};
+    }
+    WriteWhole(JoinPath(partial, kMark), "");
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove_all(partial, ignored);
+    throw;
+  }
+  if (rename(partial.c_str(), copy.c_str()) != 0) {
+    throw Unusable{Join("cannot rename ", partial, ": ", std::strerror(errno))};
+  }
+}
+
+std::unique_ptr<StagedCopy> StageIn(const std::string& base, const Source& source,
+                                    const StagingOptions& options) {
+  const std::string folder = PrivateFolder(base, options.folder != "auto");
+  const std::string copy = JoinPath(folder, source.name), lock_path = copy + ".lock";
+  CopyLock lock(lock_path);
+  for (int tries = 0; tries < kMostTries; ++tries) {
+    if (!lock.Share()) continue;
+    if (IsComplete(copy, source)) {
+      return std::make_unique<StagedCopy>(copy, lock_path, lock.Release(), options.keep);
+    }
+    if (!lock.TakeAlone()) {  // others look, too
+      std::this_thread::sleep_for(kPause);
+      continue;
+    }
+    if (IsComplete(copy, source)) continue;
+    try {
+      RequireRoom(folder, source.bytes);
+      CopyFolder(source, copy);
+    } catch (...) {  // nothing stays; the lock is still this process's alone
+      unlink(lock_path.c_str());
+      rmdir(folder.c_str());
+      throw;
+    }
+    LOG(INFO) << EscapeControl(Join("Copied ", source.path, " (", source.bytes >> 20, " MiB) to ",
+                                    copy, ", compared by checksum"));
+  }
+  throw Unusable{Join(copy, " is damaged, and in use by others")};
+}
+
+void WarnNotStaged(const std::string& source, const std::string& why) {
+  LOG(WARNING) << EscapeControl(
+      Join(source, ": not copied to this machine (", why, "); it is read where it lies"));
+}
+
+}  // namespace
+
+std::vector<std::string> StagingFolders() {
+  std::vector<std::string> folders;
+  for (const char* name : {"SLURM_TMPDIR", "LSCRATCH", "RAMDISK", "TMPDIR"}) {
+    const char* const value = std::getenv(name);
+    if (value != nullptr && *value != '\0') folders.emplace_back(value);
+  }
+  folders.emplace_back("/tmp");
+  return folders;
+}
+
+StagedCopy::StagedCopy(std::string path, std::string lock_path, int lock, bool keep)
+    : path_(std::move(path)), lock_path_(std::move(lock_path)), lock_(lock), keep_(keep) {}
+
+StagedCopy::~StagedCopy() {
+  // Whoever gets the lock for itself is the last one.
+  if (!keep_ && flock(lock_, LOCK_EX | LOCK_NB) == 0) {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+    unlink(lock_path_.c_str());
+    rmdir(FolderOf(path_).c_str());  // fails where another copy is in it
+  }
+  close(lock_);
+}
+
+std::unique_ptr<StagedCopy> StageDatabase(const std::string& path, const StagingOptions& options) {
+  const bool automatic = options.folder == "auto";
+  const FileSystem lies = FileSystemAt(path);
+  if (automatic && (lies.kind == FileSystemKind::kLocal || lies.kind == FileSystemKind::kMemory)) {
+    LOG(INFO) << EscapeControl(
+        Join(path, " lies on this machine (", lies.name, "): it is read from there"));
+    return nullptr;
+  }
+  std::string reasons;
+  const auto add = [&](const std::string& why) { reasons += (reasons.empty() ? "" : "; ") + why; };
+  try {
+    const Source source = LookAt(path);
+    if (source.files.empty()) throw Error(ErrorCode::kNoInput, {path}, "holds no files");
+    for (const std::string& folder : automatic ? StagingFolders() : std::vector{options.folder}) {
+      try {
+        if (automatic && FileSystemAt(folder).kind == FileSystemKind::kNetwork) {
+          throw Unusable{Join(folder, " lies behind the network, too")};
+        }
+        return StageIn(folder, source, options);
+      } catch (const Unusable& unusable) {
+        add(unusable.why);
+      } catch (const Error& error) {
+        add(error.what());
+      }
+    }
+  } catch (const fs::filesystem_error& error) {
+    add(error.what());
+  } catch (const Foreign& foreign) {
+    throw foreign.error;
+  } catch (const Error& error) {
+    add(error.what());  // of the database itself: who opens it says more
+  }
+  WarnNotStaged(path, reasons);
+  return nullptr;
+}
+
+}  // namespace trainer

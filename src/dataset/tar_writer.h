@@ -1,0 +1,33 @@
+#pragma once
+// Tar files in the form of POSIX.1-1988 (ustar); names that do not fit there get a header of
+// POSIX.1-2001 (pax) before them. Checked with GNU tar and Python's tarfile in tests.
+
+#include <string>
+#include <string_view>
+
+#include "trainer/base/atomic_file.h"
+
+namespace trainer {
+
+// One tar file of regular files, which exists under its name only when it is whole. The same
+// members give the same bytes: no times, no owners. One thread. Errors: those of AtomicFile; kData
+// for a member of 8 GiB or more, and for a name that is empty or has a zero byte.
+class TarWriter {
+ public:
+  explicit TarWriter(const std::string& path) : file_(path) {}
+
+  void Add(std::string_view name, std::string_view content);
+  // Ends the file; it is not in its place yet.
+  void Finish();
+  // After Finish: gives it its name. The caller syncs the folder.
+  void Place() { file_.Place(); }
+
+  uint64_t size() const { return file_.size(); }
+
+ private:
+  void AddMember(char type, std::string_view name, std::string_view content);
+
+  AtomicFile file_;
+};
+
+}  // namespace trainer

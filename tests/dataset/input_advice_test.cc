@@ -1,0 +1,101 @@
+#include "trainer/dataset/input_advice.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace trainer {
+namespace {
+
+using testing::ElementsAre;
+using testing::Field;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// Fast enough for a net that takes 1000 records per second.
+InputFacts Fast() {
+  InputFacts facts;
+  facts.path = "train_lmdb";
+  facts.kind = "LMDB";
+  facts.where = {FileSystemKind::kLocal, "ext4"};
+  facts.bytes = uint64_t{1} << 30;
+  facts.cold = 5000;
+  facts.warm = 50000;
+  facts.decoded = 2000;
+  facts.consumed = 1000;
+  return facts;
+}
+
+MachineFacts Machine() { return {.cores = 4, .granted = 4, .machine = 4, .memory = uint64_t{8} << 30}; }
+
+std::vector<std::string> Texts(const InputFacts& facts, const MachineFacts& machine = Machine()) {
+  std::vector<std::string> texts;
+  for (const InputAdvice& one : AdviseOnInput({facts}, machine)) texts.push_back(one.text);
+  return texts;
+}
+
+TEST(InputAdviceTest, NothingIsToBeDoneWhereTheNetIsSlowest) { EXPECT_THAT(Texts(Fast()), IsEmpty()); }
+
+TEST(InputAdviceTest, ASlowNetworkFileSystemIsToBeCopiedFrom) {
+  InputFacts facts = Fast();
+  facts.where = {FileSystemKind::kNetwork, "NFS"};
+  facts.cold = 200;
+  EXPECT_THAT(Texts(facts),
+              ElementsAre("train_lmdb: it lies on NFS; copy it to this machine: trainer train "
+                          "--stage_data=auto (up to 5 times faster)"));
+}
+
+TEST(InputAdviceTest, ALargeFileWithOneStripeIsToBeSpread) {
+  InputFacts facts = Fast();
+  facts.where = {FileSystemKind::kNetwork, "Lustre"};
+  facts.cold = 500;
+  facts.stripes = 1;
+  facts.largest_file = uint64_t{4} << 30;
+  EXPECT_THAT(Texts(facts), ElementsAre(HasSubstr("--stage_data=auto (up to 2 times"),
+                                        HasSubstr("one stripe); spread it: lfs migrate -c 4")));
+  facts.stripes = 4;
+  EXPECT_THAT(Texts(facts), ElementsAre(HasSubstr("--stage_data=auto")));
+}
+
+TEST(InputAdviceTest, SlowDecodingTakesMoreThreadsAsFarAsThereAreCores) {
+  InputFacts facts = Fast();
+  facts.decoded = 350;
+  EXPECT_THAT(Texts(facts), ElementsAre("train_lmdb: decoding takes 2.9 threads and has 1; set "
+                                        "data_param.threads: 3 (up to 2.9 times faster)"));
+  facts.decoded = 125;
+  EXPECT_THAT(Texts(facts), ElementsAre(HasSubstr("takes 8 cores of 4; store the pictures smaller"),
+                                        HasSubstr("set data_param.threads: 4 (up to 4 times")));
+}
+
+TEST(InputAdviceTest, ASetThatTheMemoryCannotHoldIsReadFromTheDiskInEveryEpoch) {
+  InputFacts facts = Fast();
+  facts.bytes = uint64_t{100} << 30;
+  facts.cold = 250;
+  EXPECT_THAT(Texts(facts), ElementsAre(HasSubstr("do not fit into the 8192 MiB")));
+  facts.cold = 2000;  // and that is fast enough
+  EXPECT_THAT(Texts(facts), IsEmpty());
+}
+
+TEST(InputAdviceTest, TheGreatestGainComesFirst) {
+  InputFacts facts = Fast();
+  facts.where = {FileSystemKind::kNetwork, "NFS"};
+  facts.kind = "LEVELDB";
+  facts.cold = 100;
+  MachineFacts machine = Machine();
+  machine.cores = 2;
+  machine.machine = 64;
+  const std::vector<InputAdvice> all = AdviseOnInput({facts}, machine);
+  ASSERT_EQ(all.size(), 4u);
+  EXPECT_THAT(all[0], Field(&InputAdvice::gain, 10));
+  EXPECT_THAT(all[1].text, HasSubstr("uses 2 of the 4 cores"));
+  for (size_t i = 1; i < all.size(); ++i) EXPECT_LE(all[i].gain, all[i - 1].gain);
+}
+
+TEST(InputAdviceTest, SingleFilesAreToBePacked) {
+  InputFacts facts = Fast();
+  facts.kind = "files";
+  facts.cold = facts.warm = facts.decoded = 0;
+  EXPECT_THAT(Texts(facts), ElementsAre(HasSubstr("pack them: trainer dataset pack")));
+}
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,123 @@
+// Data sets by the program: checked, converted, copied to the machine that trains, diagnosed.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "job.h"
+#include "records.h"
+
+namespace trainer {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+Outcome Dataset(const Job& job, std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "dataset");
+  return RunProgram(arguments, job.options());
+}
+
+TEST(DatasetCheckTest, ABadRecordIsNamedAndEndsWith65) {
+  const Job job;
+  PutRecord(job, "data/train_lmdb", 3, "no record");
+  const Outcome outcome = Dataset(job, {"check", "data/train_lmdb"});
+  EXPECT_EQ(outcome.exit_code, 65);
+  EXPECT_THAT(outcome.out, HasSubstr("unusable: 1\n"));
+  EXPECT_THAT(outcome.Errors(), testing::ElementsAre(AllOf(
+                                    HasSubstr("record '00000003' is not a Datum"),
+                                    HasSubstr("records 1 is unusable"))));
+}
+
+TEST(DatasetCheckTest, ChecksumsFindAChangedRecord) {
+  const Job job;
+  const Outcome written = Dataset(job, {"check", "data/train_lmdb", "--write_crc"});
+  EXPECT_EQ(written.exit_code, 0) << written.err;
+  EXPECT_THAT(written.out, HasSubstr("checksums: written to data/train_lmdb/records.crc32c"));
+  std::filesystem::copy(job.folder() / "data/train_lmdb/records.crc32c", job.folder() / "kept");
+  PutRecord(job, "data/train_lmdb", 3, DigitOf(1).SerializeAsString());
+  std::filesystem::copy(job.folder() / "kept", job.folder() / "data/train_lmdb/records.crc32c");
+  const Outcome outcome = Dataset(job, {"check", "data/train_lmdb"});
+  EXPECT_EQ(outcome.exit_code, 65);
+  EXPECT_THAT(outcome.err, HasSubstr("record '00000003' differs from its checksum"));
+}
+
+TEST(DatasetConvertTest, NetsTrainFromTheHdf5FileThatConvertMakes) {
+  Job job;
+  ASSERT_EQ(Dataset(job, {"convert", "data/train_lmdb", "data/train.h5"}).exit_code, 0);
+  const Outcome again = Dataset(job, {"convert", "data/train_lmdb", "data/train.h5"});
+  EXPECT_EQ(again.exit_code, 73);
+  WriteText(job.folder() / "net.prototxt", R"(
+      layer { name: 'd' type: 'HDF5Data' top: 'data' top: 'label'
+              hdf5_data_param { source: 'data/train.txt' batch_size: 5 } }
+      layer { name: 'ip' type: 'InnerProduct' bottom: 'data' top: 'ip'
+              inner_product_param { num_output: 10 weight_filler { type: 'xavier' } } }
+      layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' })");
+  const Outcome outcome = RunProgram({"time", "--model=net.prototxt", "--iterations=1"}, job.options());
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+}
+
+TEST(DatasetBenchTest, PrintsATableOfRates) {
+  const Job job;
+  const Outcome outcome = Dataset(job, {"bench", "data/train_lmdb", "--seconds=1"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  for (const char* part : {"read  ", "records/s", "one after the other", "at random", "decoded"}) {
+    EXPECT_THAT(outcome.out, HasSubstr(part));
+  }
+}
+
+// --- --stage_data ---
+
+class StageDataTest : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Of, StageDataTest, testing::Values("LMDB", "LEVELDB"),
+                         [](const auto& one) { return std::string(one.param); });
+
+TEST_P(StageDataTest, ARunFromACopyWritesTheSameSnapshotsAndRemovesTheCopy) {
+  Job job(GetParam());
+  job.Write();
+  ASSERT_EQ(job.Train().exit_code, 0);
+  const std::vector<std::string> names = job.Files("snap");
+  ASSERT_GE(names.size(), 4u);
+  std::vector<std::string> first;
+  for (const std::string& name : names) first.push_back(ReadText(job.folder() / name));
+  std::filesystem::create_directory(job.folder() / "local");
+  const Outcome alone = job.Train({"--stage_data=local"});
+  EXPECT_EQ(alone.exit_code, 0) << alone.err;
+  EXPECT_THAT(alone.err, HasSubstr("compared by checksum"));
+  for (size_t i = 0; i < names.size(); ++i) {
+    EXPECT_EQ(ReadText(job.folder() / names[i]), first[i]) << names[i];
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(job.folder() / "local"));
+  const Outcome ranks = job.Train({"--stage_data=local", "--global_batch", "--ranks=2"});
+  EXPECT_EQ(ranks.exit_code, 0) << ranks.err;
+  EXPECT_THAT(ranks.err, testing::Not(HasSubstr("not copied")));
+  EXPECT_TRUE(std::filesystem::is_empty(job.folder() / "local"));
+}
+
+TEST_P(StageDataTest, ARunWithoutRoomForACopyReadsTheDatabaseWhereItLies) {
+  Job job(GetParam());
+  job.Write();
+  const Outcome outcome = job.Train({"--stage_data=nowhere"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("not copied to this machine (cannot make"));
+}
+
+// --- doctor ---
+
+TEST(DoctorTest, TellsRatesAndAdvice) {
+  Job job;
+  job.Write();
+  const Outcome outcome = RunProgram(
+      {"doctor", "--solver=solver.prototxt", "--iterations=2", "--seconds=1"}, job.options());
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  for (const char* part : {"machine: 1 cores used", "iteration without waiting: ", "lies on",
+                           "net takes", "read cold", "data/train_lmdb", "advice, by what it gains:"}) {
+    EXPECT_THAT(outcome.out, HasSubstr(part));
+  }
+  EXPECT_THAT(job.Files("snap"), IsEmpty());
+}
+
+}  // namespace
+}  // namespace trainer

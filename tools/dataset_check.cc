@@ -1,0 +1,53 @@
+#include <iostream>
+
+#include "dataset_task.h"
+#include "trainer/base/error.h"
+#include "trainer/base/text.h"
+#include "trainer/dataset/check_records.h"
+
+namespace trainer {
+namespace {
+
+void CheckSet(const Flags& flags) {
+  CheckRecordsOptions options;
+  options.threads = ThreadsOf(flags);
+  options.write_crc = flags.Switch("write_crc");
+  const RecordsReport report = CheckRecords(flags.words()[1], options);
+  Print(report, std::cout);
+  if (report.bad == 0) return;
+  throw Error(ErrorCode::kData, Join(report.errors.front(), "; of ", report.records, " records ",
+                                     report.bad, report.bad == 1 ? " is" : " are", " unusable"));
+}
+
+const RegisterDatasetTask kCheck(
+    "check",
+    {.wanted = "SET",
+     .words = 1,
+     .text =
+         "check reads a database, an HDF5 file or a tar file from end to end, decodes every "
+         "record, and counts shapes, labels and what comes twice. It names records that cannot "
+         "be used, and ends with 65 when there are any. Databases have no checksums of their "
+         "own: --write_crc writes one for each record (records.crc32c in the folder, or "
+         "NAME.crc32c), with which later checks compare, so that a single flipped bit is found.",
+     .example = "trainer dataset check data/digits/train_lmdb\n"
+                "trainer dataset check data/digits/train_lmdb --write_crc",
+     .flags = {{.name = "write_crc",
+                .kind = FlagKind::kSwitch,
+                .help =
+                    "check: write the records' checksums, in place of older ones; images, pack, "
+                    "tar, convert, split: those of the sets that are made"}},
+     .run = CheckSet});
+
+}  // namespace
+
+void WriteChecksumsOf(const Flags& flags, const std::string& path) {
+  if (!flags.Switch("write_crc")) return;
+  CheckRecordsOptions options;
+  options.threads = ThreadsOf(flags);
+  options.write_crc = true;
+  const RecordsReport report = CheckRecords(path, options);
+  if (report.bad > 0) throw Error(ErrorCode::kData, report.errors.front());
+  std::cout << path << ": checksums " << report.checksums << "\n";
+}
+
+}  // namespace trainer

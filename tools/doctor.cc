@@ -1,0 +1,206 @@
+// Where the input of a training run loses time: what is measured, and what would help.
+
+#include <glog/logging.h>
+#include <unistd.h>
+
+#include <iostream>
+
+#include "device_flags.h"
+#include "shared_flags.h"
+#include "table.h"
+#include "time_measure.h"
+#include "trainer/base/file.h"
+#include "trainer/base/host_memory.h"
+#include "trainer/base/text.h"
+#include "trainer/base/threads.h"
+#include "trainer/config/prototxt.h"
+#include "trainer/data/cursor.h"
+#include "trainer/dataset/input_advice.h"
+#include "trainer/dataset/reading_rate.h"
+#include "trainer/solver/solver.h"
+#include "verb.h"
+
+namespace trainer {
+namespace {
+
+// A source of the training net.
+struct Source {
+  std::string layer;
+  InputFacts facts;
+  double batch = 0;  // records of an iteration
+};
+
+std::optional<Source> SourceOf(const LayerSpec& layer) {
+  const caffe::LayerParameter& proto = layer.proto();
+  Source source;
+  source.layer = layer.name();
+  std::string path;
+  if (layer.type() == "Data") {
+    path = proto.data_param().source();
+    source.facts.kind = caffe::DataParameter::DB_Name(proto.data_param().backend());
+    source.batch = proto.data_param().batch_size();
+  } else if (layer.type() == "HDF5Data") {
+    path = proto.hdf5_data_param().source();
+    source.facts.kind = "HDF5";
+    source.batch = proto.hdf5_data_param().batch_size();
+  } else if (layer.type() == "ImageData" || layer.type() == "WindowData") {
+    const bool images = layer.type() == "ImageData";
+    path = images ? proto.image_data_param().source() : proto.window_data_param().source();
+    source.facts.kind = "files";
+    source.batch = images ? proto.image_data_param().batch_size()
+                          : proto.window_data_param().batch_size();
+  }
+  if (path.empty()) return std::nullopt;
+  source.facts.path = ResolvePath(path, layer.Where().file);
+  return source;
+}
+
+// Where it lies, and how fast it is read and decoded.
+void Measure(double seconds, InputFacts* facts) {
+  facts->where = FileSystemAt(facts->path);
+  if (facts->kind == "files") return;
+  std::string largest;
+  for (const std::string& file : FilesOfSet(facts->path)) {
+    const uint64_t bytes = FileSize(file);
+    facts->bytes += bytes;
+    if (bytes < facts->largest_file) continue;
+    facts->largest_file = bytes;
+    largest = file;
+  }
+  if (facts->where.name == "Lustre") facts->stripes = LustreStripes(largest);
+  const std::vector<ReadingRate> rates = MeasureReading(facts->path, {seconds, 1});
+  facts->cold = rates[0].RecordsPerSecond();
+  facts->warm = rates[1].RecordsPerSecond();
+  facts->decoded = rates.back().RecordsPerSecond();
+}
+
+// The seconds of an iteration that does not wait for data. Notes the threads that decode.
+double IterationSeconds(const Flags& flags, std::vector<Source>* sources) {
+  const int iterations = flags.Whole("iterations");
+  const SolverSpec spec = TrainingOnly(SolverOf(flags), iterations + 1);
+  const std::unique_ptr<Device> device = MakeLoggedDevice(ChooseDevice(flags, spec));
+  TrainOptions options;
+  options.saves = false;
+  options.memory = ParseMemoryMode(flags);
+  ObserverList nobody;
+  Solver solver(spec, options, *device, nobody);
+  Net& net = solver.train_net();
+  const Times times = MeasureTimes({&net, &solver, device.get(), true}, iterations);
+  for (int i = 0; i < net.NumLayers(); ++i) {
+    const WaitCounters* const waits = net.GetLayer(i).Waits();
+    for (Source& source : *sources) {
+      if (waits != nullptr && source.layer == net.LayerAt(i).name()) {
+        source.facts.threads = waits->threads;
+      }
+    }
+  }
+  const double step = times.step.Median(), waited = times.wait_ms * spec.proto.iter_size();
+  // Where it waited nearly all the time the rest is not known well: a tenth is taken.
+  return std::max(step - waited, step / 10) / 1e3;
+}
+
+MachineFacts LookAtMachine() {
+  MachineFacts machine;
+  const ThreadFacts threads = ReadThreadFacts();
+  ThreadFacts granted = threads;
+  granted.omp = granted.slurm = 0;
+  machine.cores = AvailableThreads();
+  machine.granted = ChooseThreads(granted);
+  machine.machine = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  machine.memory = ReadHostMemory().available;
+  return machine;
+}
+
+std::string RateText(double rate) { return rate > 0 ? Fixed(rate, 0) : "-"; }
+
+void Print(const std::vector<Source>& sources, const MachineFacts& machine, double seconds) {
+  std::cout << "machine: " << machine.cores << " cores used, " << machine.granted << " given, "
+            << machine.machine << " there; " << Bytes(machine.memory) << " of memory left\n"
+            << "iteration without waiting: " << Fixed(1e3 * seconds, 2) << " ms\n\n";
+  Table places({"layer", "source", "kind", "size", "lies on", "stripes"});
+  Table rates({"records/s", "net takes", "read cold", "read warm", "decoded by 1", "threads"});
+  for (const Source& source : sources) {
+    const InputFacts& facts = source.facts;
+    places.Add({source.layer, EscapeControl(facts.path), facts.kind,
+                facts.bytes > 0 ? Bytes(facts.bytes) : "-", facts.where.name,
+                facts.stripes > 0 ? Join(facts.stripes) : "-"});
+    rates.Add({source.layer, RateText(facts.consumed), RateText(facts.cold), RateText(facts.warm),
+               RateText(facts.decoded), Join(facts.threads)});
+  }
+  std::cout << places.ToString() << "\n" << rates.ToString() << "\n";
+}
+
+void PrintAdvice(const std::vector<InputAdvice>& all) {
+  std::cout << "advice, by what it gains:\n";
+  if (all.empty()) std::cout << "  none: reading and decoding are faster than the net\n";
+  for (size_t i = 0; i < all.size(); ++i) {
+    std::cout << Wrap(Join("  ", i + 1, ". ", all[i].text), 5) << "\n";
+  }
+}
+
+class Doctor final : public Verb {
+ public:
+  VerbDoc Doc() const override {
+    return {
+        .summary = "find what keeps training waiting for data",
+        .usage = "trainer doctor --solver=FILE [flags]",
+        .text =
+            "Measures how fast the training net takes records, how fast its sources are read, from "
+            "the disk and from memory, and decoded, and looks where they lie: on which file system, "
+            "in how many stripes of Lustre. Then it says what would help, by the gain that follows "
+            "from these figures. Nothing is written. Read cold means that the system was told to "
+            "forget the files; a server behind a network may still hold them.",
+        .examples = "trainer doctor --solver=models/lenet/solver.prototxt\n"
+                    "srun trainer doctor --solver=s.prototxt --gpu=0",
+        .flags = WithDeviceFlags(
+            {{.name = "solver", .value = "FILE", .help = "the solver", .required = true},
+             {.name = "iterations",
+              .kind = FlagKind::kWhole,
+              .value = "N",
+              .fallback = "10",
+              .help = "how many iterations to measure",
+              .min = 1},
+             {.name = "seconds",
+              .kind = FlagKind::kWhole,
+              .value = "N",
+              .fallback = "2",
+              .help = "at most, of each measurement of reading",
+              .min = 1,
+              .max = 3600},
+             LevelFlag(),
+             StageFlag(),
+             SetFlag(),
+             MemoryFlag()}),
+    };
+  }
+
+  int Run(const Flags& flags) override {
+    std::vector<Source> sources;
+    {
+      const SolverSpec spec = SolverOf(flags);
+      static_cast<void>(ChooseDevice(flags, spec));  // before anything is measured
+      for (const LayerSpec& layer : FilterLayers(*spec.train.net, spec.train.state)) {
+        if (std::optional<Source> source = SourceOf(layer)) {
+          source->batch *= spec.proto.iter_size();
+          sources.push_back(std::move(*source));
+        }
+      }
+    }
+    for (Source& source : sources) Measure(flags.Whole("seconds"), &source.facts);
+    const double seconds = IterationSeconds(flags, &sources);
+    const MachineFacts machine = LookAtMachine();
+    std::vector<InputFacts> facts;
+    for (Source& source : sources) {
+      source.facts.consumed = source.batch / seconds;
+      facts.push_back(source.facts);
+    }
+    Print(sources, machine, seconds);
+    PrintAdvice(AdviseOnInput(facts, machine));
+    return 0;
+  }
+};
+
+const RegisterVerb<Doctor> kDoctor("doctor");
+
+}  // namespace
+}  // namespace trainer

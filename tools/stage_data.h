@@ -1,0 +1,21 @@
+#pragma once
+// --stage_data: databases are read from a copy on this machine.
+
+#include <memory>
+#include <vector>
+
+#include "flags.h"
+#include "trainer/dataset/staging.h"
+
+namespace trainer {
+
+// --stage_data and --stage_keep.
+std::vector<Flag> WithStagingFlags(std::vector<Flag> flags);
+
+// Copies the databases that the Data layers of --solver read, as --stage_data says, and has them
+// read from there as long as the result lives. Before ranks join: those of a machine wait for the
+// one that copies, and other machines must not take that for silence. Throws kNoPermission as
+// StageDatabase does; what is wrong with the solver is for its reader to say.
+std::vector<std::unique_ptr<StagedCopy>> StageData(const Flags& flags);
+
+}  // namespace trainer
