@@ -126,7 +126,7 @@ Json Environment(const SolverSpec& spec, const Device& device, const Replica& re
 
 void WarnOfLog(const std::string& path, const std::string& why) {
   if (why.empty()) return;
-  LOG(WARNING) << EscapeControl(Join("the log cannot be kept in ", path, ": ", why));
+  WarnOfRunFolder(Join("the log cannot be kept in ", AbsolutePath(path), ": ", why));
 }
 
 bool WantsView(const Flags& flags) {
@@ -198,7 +198,7 @@ void WriteRunFacts(const std::string& folder, const SolverSpec& spec, const Devi
           TextOf(solver.has_net_param() ? solver.net_param() : solver.train_net_param()));
     write("environment.json", Environment(spec, device, replica).ToString());
   } catch (const Error& e) {
-    LOG(WARNING) << e.what() << ". The run goes on without it";
+    WarnOfRunFolder(e.what());
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
+#include "trainer/observe/run_folder.h"
 
 namespace trainer {
 namespace {
@@ -17,6 +18,13 @@ namespace {
 std::atomic<bool> g_told{false};
 
 }  // namespace
+
+void WarnOfRunFolder(const std::string& what) {
+  if (g_told.exchange(true)) return;
+  LOG(WARNING)
+      << EscapeControl(what)
+      << ". The run goes on; what is missing in its folder is written when that works again";
+}
 
 AppendFile::~AppendFile() {
   Write();
@@ -78,10 +86,8 @@ bool AppendFile::Write() {
 void AppendFile::Failed(int error) {
   next_ = Clock::now() + limits_.retry;
   failing_ = true;
-  if (g_told.exchange(true)) return;
-  LOG(WARNING) << EscapeControl(
-      Join("cannot write ", AbsolutePath(path_), ": ", std::generic_category().message(error),
-           ". The run goes on; what is missing is written when that works again"));
+  WarnOfRunFolder(
+      Join("cannot write ", AbsolutePath(path_), ": ", std::generic_category().message(error)));
 }
 
 }  // namespace trainer

@@ -7,6 +7,9 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
 #include <map>
 
 #include "append_file.h"
@@ -31,10 +34,21 @@ std::string HostName() {
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "host";
 }
 
-// Readers look for "tfevents" and take the files in the order of their names.
-std::string FileName() {
-  return Join("events.out.tfevents.", static_cast<int64_t>(Now()), ".", HostName(), ".", getpid(),
-              ".0");
+constexpr char kHead[] = "events.out.tfevents.";
+
+// Readers look for "tfevents" and take the files in the order of their names, which begin with the
+// second of their start: of two starts in one second the later is named after the next.
+std::string FileName(const std::string& folder) {
+  auto second = static_cast<int64_t>(Now());
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(kHead)) {
+      second = std::max<int64_t>(second,
+                                 1 + std::strtoll(name.c_str() + std::strlen(kHead), nullptr, 10));
+    }
+  }
+  return Join(kHead, second, ".", HostName(), ".", getpid(), ".0");
 }
 
 // The same name for each element is a graph of its own: "prob[3]".
@@ -52,7 +66,7 @@ std::vector<std::string> Tags(std::span<const ReportedValue> outputs) {
 class EventsObserver final : public Observer {
  public:
   EventsObserver(const std::string& folder, const RunFacts& facts)
-      : folder_(folder), file_(JoinPath(folder, FileName())), facts_(facts) {}
+      : folder_(folder), file_(JoinPath(folder, FileName(folder))), facts_(facts) {}
 
   ~EventsObserver() override {
     if (!ended_) End(false);

@@ -60,7 +60,7 @@ void DropFrom(const std::string& path, int64_t first, const std::string& head) {
     }
     if (kept.size() + head.size() < text.size()) WriteWhole(path, head + kept);
   } catch (const Error& e) {
-    LOG(WARNING) << e.what() << ". The run goes on";
+    WarnOfRunFolder(e.what());
   }
 }
 

@@ -41,7 +41,7 @@ TEST(LiveLineTest, AWideTerminalHasWholeWords) {
 
 TEST(LiveLineTest, EightyColumnsHaveEveryField) {
   EXPECT_EQ(LiveLine(Busy(), 79),
-            "12300/100000  ep 13  loss 0.01235  rate 0.00993  24310 img/s  0:14:37 left");
+            "12300/100000  12%  ep 13  loss 0.01235  rate 0.00993  24310 img/s  0:14:37 left");
 }
 
 TEST(LiveLineTest, TheLeastImportantGivesWayFirstAndNothingIsLonger) {

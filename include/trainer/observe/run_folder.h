@@ -36,6 +36,9 @@ struct RunFacts {
   std::vector<std::string> metrics;  // outputs of tests: "test0/accuracy"
 };
 
+// Says why a file of the folder cannot be written, once until one can be written again.
+void WarnOfRunFolder(const std::string& what);
+
 // metrics.jsonl, one JSON object a line, and metrics.csv with iter,time,name,value. A run that goes
 // on from iteration N drops what its files had from there on: those of a run that was cut off
 // behind its last snapshot.
