@@ -153,8 +153,11 @@ std::string LayerTimes(const RunHistory& run) {
 }
 
 std::string Confusion(const RunHistory& run) {
-  const std::optional<Struct> json = JsonOfRun(run, "confusion.json");
-  const Value* const classes = json ? Field(*json, "classes") : nullptr;
+  const std::optional<Struct> file = JsonOfRun(run, "confusion.json");
+  const Value* const inside = file ? Field(*file, "confusion") : nullptr;
+  if (inside == nullptr) return "";
+  const Struct& json = inside->struct_value();
+  const Value* const classes = Field(json, "classes");
   if (classes == nullptr) return "";
   std::vector<std::string> names;
   std::vector<std::vector<std::string>> rows;
@@ -166,7 +169,7 @@ std::string Confusion(const RunHistory& run) {
                     Plain(Number(one, "precision"))});
   }
   std::vector<Struct> cells;
-  if (const Value* const matrix = Field(*json, "matrix")) {
+  if (const Value* const matrix = Field(json, "matrix")) {
     for (const Value& value : matrix->list_value().values()) cells.push_back(value.struct_value());
   }
   std::erase_if(cells, [](const Struct& c) { return Number(c, "label") == Number(c, "answer"); });
@@ -182,7 +185,7 @@ std::string Confusion(const RunHistory& run) {
     mistakes.push_back({Plain(Number(cells[i], "count")), name_of(Number(cells[i], "label")),
                         name_of(Number(cells[i], "answer"))});
   }
-  std::string html = Join("<h3>Classes, accuracy ", Plain(Number(*json, "accuracy")), "</h3>\n",
+  std::string html = Join("<h3>Classes, accuracy ", Plain(Number(json, "accuracy")), "</h3>\n",
                           TableHtml({"class", "records", "recall", "precision"}, rows));
   if (mistakes.empty()) return html;
   return html + "<h3>Most frequent mistakes</h3>\n" +

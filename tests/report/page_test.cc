@@ -46,7 +46,7 @@ Chart Falling() {
 
 TEST(ChartTest, PointsStandWhereTheAxesSay) {
   const std::string svg = ChartSvg(Falling());
-  EXPECT_THAT(svg, HasSubstr("points=\"64.0,34.0 346.0,183.3 628.0,258.0\""));
+  EXPECT_THAT(svg, HasSubstr("points=\"64.0,34.0 346.0,184.7 628.0,260.0\""));
   EXPECT_THAT(svg, HasSubstr(">100</text>"));
   EXPECT_THAT(svg, HasSubstr("loss &lt;of&gt; a &amp; b"));
   ExpectBalanced(svg);
@@ -139,9 +139,9 @@ TEST_F(PageTest, ShowsWhatElseIsInTheFolder) {
                                          "backward": {"median_ms": 2.5}}]})");
   WriteText(
       run.path + "/confusion.json",
-      R"({"accuracy": 0.5, "classes": [{"class": 0, "name": "cat", "records": 2, "recall": 0.5},
+      R"({"confusion": {"accuracy": 0.5, "classes": [{"class": 0, "name": "cat", "records": 2, "recall": 0.5},
                 {"class": 1, "name": "dog", "records": 2, "recall": 0.5}],
-                "matrix": [{"label": 0, "answer": 0, "count": 7}, {"label": 0, "answer": 1, "count": 3}]})");
+                "matrix": [{"label": 0, "answer": 0, "count": 7}, {"label": 0, "answer": 1, "count": 3}]}})");
   const std::string page = ReportPage({run});
   ExpectBalanced(page);
   EXPECT_THAT(page, HasSubstr("data:image/png;base64,UE5H"));
