@@ -1,11 +1,8 @@
-#include <dnnl.h>
-#include <unistd.h>
-
-#include <fstream>
 #include <iostream>
 
 #include "device_flags.h"
 #include "json.h"
+#include "machine_facts.h"
 #include "shared_flags.h"
 #include "table.h"
 #include "trainer/backend/gpu.h"
@@ -16,42 +13,12 @@
 namespace trainer {
 namespace {
 
-#ifdef NDEBUG
-constexpr const char* kBuild = "optimised build, GCC " __VERSION__;
-#else
-constexpr const char* kBuild = "debug build, GCC " __VERSION__;
-#endif
-
-// The processor's name as Linux tells it, or "unknown".
-std::string ProcessorName() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);) {
-    if (!line.starts_with("model name")) continue;
-    const size_t colon = line.find(": ");
-    if (colon != std::string::npos) return EscapeControl(line.substr(colon + 2));
-  }
-  return "unknown";
-}
-
-std::string OneDnnVersion() {
-  const dnnl_version_t& version = *dnnl_version();
-  const char* runtime = version.cpu_runtime == DNNL_RUNTIME_OMP   ? "OpenMP"
-                        : version.cpu_runtime == DNNL_RUNTIME_TBB ? "TBB"
-                        : version.cpu_runtime == DNNL_RUNTIME_SEQ ? "no"
-                                                                  : "unknown";
-  return Join(version.major, ".", version.minor, ".", version.patch, ", ", runtime, " threads");
-}
-
 // "13.0", or "none"
 std::string CudaVersion(int version) {
   return version == 0 ? "none" : Join(version / 1000, ".", version % 1000 / 10);
 }
 
 std::string OrNone(const std::string& text) { return text.empty() ? "not found" : text; }
-
-size_t HostBytes() {
-  return static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
-}
 
 // Lines "name:   text", the text wrapped behind the names.
 class Lines {
@@ -104,7 +71,7 @@ void Print(const Device& cpu, const GpuSupport& support) {
   Lines::Add("threads", DescribeThreads());
   Lines::Add("memory", Bytes(HostBytes()));
   Lines::Add("oneDNN", OneDnnVersion());
-  Lines::Add("program", Join("trainer ", TRAINER_VERSION, ", ", kBuild));
+  Lines::Add("program", Join("trainer ", TRAINER_VERSION, ", ", BuildKind()));
   if (support.built) {
     Lines::Add(
         "CUDA",

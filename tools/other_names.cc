@@ -21,7 +21,7 @@ constexpr std::string_view kShow = "trainer show --model=NET";
 constexpr std::string_view kUpgrade = "trainer upgrade OLD NEW";
 constexpr std::string_view kResume = "trainer train --solver=FILE --resume=auto";
 constexpr std::string_view kDeploy = "trainer deploy --model=NET --out=FILE";
-constexpr std::string_view kLog = "trainer train --solver=FILE 2>&1 | tee FILE.log";
+constexpr std::string_view kLog = "trainer log FILE --out=DIR";
 
 // Names of Caffe's programs and scripts without .py and .sh, and verbs of other trainers.
 constexpr auto kNames = std::to_array<std::pair<std::string_view, std::string_view>>({
@@ -50,7 +50,8 @@ constexpr auto kNames = std::to_array<std::pair<std::string_view, std::string_vi
     {"make_imagenet_mean", kMean},
     {"net_speed_benchmark", "trainer time --model=NET"},
     {"parse_log", kLog},
-    {"plot", kDraw},
+    {"plot", kLog},
+    {"plot_log", kLog},
     {"plot_training_log", kLog},
     {"predict", kClassify},
     {"profile", "trainer time --model=NET"},
@@ -60,6 +61,7 @@ constexpr auto kNames = std::to_array<std::pair<std::string_view, std::string_vi
     {"score", kTest},
     {"summarize", kShow},
     {"summary", kShow},
+    {"tensorboard", "trainer train --solver=FILE --run=DIR, then tensorboard --logdir=DIR"},
     {"test_net", kTest},
     {"train_net", kTrain},
     {"upgrade_net_proto_binary", kUpgrade},

@@ -3,11 +3,9 @@
 #include <glog/logging.h>
 #include <google/protobuf/text_format.h>
 
-#include <fstream>
-
+#include "machine_facts.h"
 #include "rank_data.h"
 #include "rank_flags.h"
-#include "trainer/base/crc32c.h"
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
 #include "trainer/base/threads.h"
@@ -16,16 +14,6 @@
 
 namespace trainer {
 namespace {
-
-std::string Program() {
-  std::ifstream file("/proc/self/exe", std::ios::binary);
-  std::vector<char> part(1 << 20);
-  uint32_t hash = 0;
-  while (file.read(part.data(), static_cast<std::streamsize>(part.size())) || file.gcount() > 0) {
-    hash = Crc32c(part.data(), static_cast<size_t>(file.gcount()), hash);
-  }
-  return Join("trainer " TRAINER_VERSION ", checksum ", std::hex, hash);
-}
 
 std::string Texts(const SolverSpec& spec) {
   std::string text;
@@ -48,7 +36,7 @@ void RequireEqualRanks(World& world, const SolverSpec& spec, const Device& devic
   for (const NetUse& test : spec.tests) data += Lines(DescribeSources(test));  // tests are shared
   RequireAgreement(
       world.group(), world.names(),
-      {{"the program", Program()},
+      {{"the program", ProgramIdentity()},
        {"the solver and its nets", Texts(spec)},
        {"the data", data},
        {"the number of threads", Join(AvailableThreads())},

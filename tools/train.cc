@@ -18,6 +18,7 @@
 #include "trainer/parallel/launch.h"
 #include "trainer/solver/solver.h"
 #include "verb.h"
+#include "watching.h"
 
 namespace trainer {
 namespace {
@@ -76,6 +77,9 @@ class Train final : public Verb {
             "saves and ends with 75 while there is time for that, by the longest iteration, test "
             "and snapshot so far. The same command with --resume=auto goes on, and ends with 0 at "
             "once when the run is finished; --requeue has Slurm start it again.\n"
+            "--run=DIR keeps what 'trainer status', 'trainer report' and TensorBoard show. On a "
+            "terminal one live line stands for Caffe's log, which goes to DIR/train.log, to "
+            "--log_dir or to <snapshot_prefix>.log; --log=caffe shows it.\n"
             "A signal's EFFECT is stop (finish the iteration, save a snapshot, end), snapshot "
             "(save one and go on) or none. A second SIGINT or SIGTERM ends the program at "
             "once, and so does the first before the first iteration.\n"
@@ -100,6 +104,7 @@ class Train final : public Verb {
             "srun trainer train --solver=s.prototxt --resume=auto --requeue\n"
             "srun trainer train --solver=s.prototxt --stage_data=auto\n"
             "trainer train --solver=s.prototxt --weights=base.caffemodel\n"
+            "trainer train --solver=s.prototxt --run=runs/first\n"
             "trainer train --solver=s.prototxt --set base_lr=0.05\n"
             "trainer train --solver=s.prototxt --ranks=4 --global_batch\n"
             "trainer train --solver=s.prototxt --ranks=4 --set virtual_ranks=8\n"
@@ -122,6 +127,8 @@ class Train final : public Verb {
               .fallback = "75",
               .help = "exit code when a signal or the time limit stopped the run",
               .max = 255},
+             RunFolderFlag(),
+             LogFlag(),
              MaxWallFlag(),
              RequeueFlag(),
              {.name = "lock_wait",
@@ -178,6 +185,7 @@ class Train final : public Verb {
       LOG(INFO) << start.done;
       return std::nullopt;
     }
+    const std::unique_ptr<LiveView> view = BeginWatching(flags, spec, replica);
     const std::unique_ptr<Device> device = MakeLoggedDevice(choice);
     LOG(INFO) << DescribeThreads();
     LOG(INFO) << "Initializing solver from parameters: \n" << spec.proto.DebugString();
@@ -205,6 +213,13 @@ class Train final : public Verb {
     options.signals = &signals;
     ObserverList observers;
     observers.Add(ObserverRegistry::Get().Make("log"));
+    if (view) observers.Add(view->MakeObserver());
+    options.shows_numbers = flags.Has("run");
+    if (replica.rank == 0) {
+      const std::string folder = RunFolderOf(flags, spec);
+      WriteRunFacts(folder, spec, *device, replica);
+      WatchInFolder(folder, spec, &observers);
+    }
     Solver solver(spec, options, *device, observers);
     RequireMemory(spec, *device, replica, solver);
     if (!flags.Each("set").empty() && replica.rank == 0) WriteResolved(spec);

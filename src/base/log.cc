@@ -121,6 +121,16 @@ class FileSink final : public google::LogSink {
 // What the user asked for, before QuietLog.
 int g_min_level = google::INFO;
 
+// Lines of this severity and above.
+void LogToStderrFrom(int severity) {
+  if (FLAGS_log_dir.empty()) {  // otherwise glog would choose a folder for files of its own
+    for (int file = 0; file < google::NUM_SEVERITIES; ++file) google::SetLogDestination(file, "");
+  }
+  FLAGS_logtostderr = false;
+  FLAGS_alsologtostderr = false;
+  FLAGS_stderrthreshold = severity;
+}
+
 // Loggers and sinks belong to glog, which uses them until the process ends.
 void WatchWrites() {
   google::base::Logger* info = nullptr;
@@ -160,15 +170,18 @@ void LogToFile(const std::string& path) {
   const int fd = FileOps::Posix().Open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (fd < 0) ThrowFileError(FileUse::kOutput, "write a log", path, errno);
   google::AddLogSink(new FileSink(fd, path));
-  if (FLAGS_log_dir.empty()) {  // otherwise glog would choose a folder for files of its own
-    for (int severity = 0; severity < google::NUM_SEVERITIES; ++severity) {
-      google::SetLogDestination(severity, "");
-    }
-  }
-  FLAGS_logtostderr = false;
-  FLAGS_alsologtostderr = false;
-  FLAGS_stderrthreshold = google::WARNING;
+  LogToStderrFrom(google::WARNING);
   FLAGS_minloglevel = g_min_level;
 }
+
+std::string AlsoLogToFile(const std::string& path) {
+  const int fd = FileOps::Posix().Open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (fd < 0) return std::generic_category().message(errno);
+  google::AddLogSink(new FileSink(fd, path));
+  return "";
+}
+
+void HideLog() { LogToStderrFrom(google::NUM_SEVERITIES); }
+void ShowLog() { LogToStderrFrom(google::INFO); }
 
 }  // namespace trainer

@@ -227,4 +227,10 @@ void CheckSnapshotLock(const std::string& prefix, const LockTimes& times) {
   if (found && DeathOf(*found, WallClock(), times).empty()) Refuse(path, prefix, *found, times);
 }
 
+std::optional<LockHolder> SnapshotLockHolder(const std::string& prefix, const LockTimes& times) {
+  const std::optional<Found> found = Look(SnapshotLockPath(prefix));
+  if (!found || !DeathOf(*found, WallClock(), times).empty()) return std::nullopt;
+  return LockHolder{found->owner.host, found->owner.pid};
+}
+
 }  // namespace trainer

@@ -35,6 +35,14 @@ DataWork Since(const DataWork& now, const DataWork& before, double seconds) {
   return work;
 }
 
+// The first layer that reads records, or -1.
+int FirstReader(const Net& net) {
+  for (int i = 0; i < net.NumLayers(); ++i) {
+    if (net.GetLayer(i).Waits() != nullptr) return i;
+  }
+  return -1;
+}
+
 }  // namespace
 
 double SecondsWaitedForData(const Net& net) {
@@ -94,6 +102,18 @@ std::string DataWaits::Note(const Net& net, double seconds) {
   const std::string text = DescribeWork(worst);
   if (!text.empty()) quiet_seconds_ = kQuietSeconds;
   return text;
+}
+
+int64_t EpochOf(const Net& net) {
+  const int reader = FirstReader(net);
+  return reader < 0 ? -1 : EpochOf(net.GetLayer(reader));
+}
+
+int64_t RecordsPerPass(const Net& net) {
+  const int reader = FirstReader(net);
+  if (reader < 0) return 0;
+  const Shape& shape = net.Output(reader, 0).shape;
+  return shape.Rank() == 0 ? 1 : shape[0];
 }
 
 }  // namespace trainer

@@ -15,6 +15,15 @@ std::string LossPart(const ReportedValue& output) {
   return Join(" (* ", output.loss_weight, " = ", output.loss_weight * output.value, " loss)");
 }
 
+// " (12.5 iter/s, 8s/100 iters)". Nothing is known of it where a run has just been resumed; at
+// iteration 0 the zeros of Caffe's log stand.
+std::string Speed(const IterationReport& report) {
+  if (report.iterations == 0 && report.iter > 0) return "";
+  const double rate = report.seconds > 0 ? report.iterations / report.seconds : 0;
+  return Join(" (", static_cast<float>(rate), " iter/s, ", static_cast<float>(report.seconds), "s/",
+              report.iterations, " iters)");
+}
+
 std::string Percent(double share) { return Join(std::lround(share * 100), " %"); }
 
 class LogObserver final : public Observer {
@@ -29,10 +38,7 @@ class LogObserver final : public Observer {
       LOG(INFO) << Join("Iteration ", report.iter, ", loss = ", report.loss);
       return;
     }
-    const double rate = report.seconds > 0 ? report.iterations / report.seconds : 0;
-    LOG(INFO) << Join("Iteration ", report.iter, " (", static_cast<float>(rate), " iter/s, ",
-                      static_cast<float>(report.seconds), "s/", report.iterations,
-                      " iters), loss = ", report.loss);
+    LOG(INFO) << Join("Iteration ", report.iter, Speed(report), ", loss = ", report.loss);
     for (size_t i = 0; i < report.outputs.size(); ++i) {
       const ReportedValue& output = report.outputs[i];
       LOG(INFO) << Join("    Train net output #", i, ": ", output.name, " = ", output.value,

@@ -11,9 +11,10 @@ namespace trainer {
 // Seconds and iterations between reports, by the monotonic clock.
 class Solver::Clock {
  public:
-  void Restart() {
+  // The run begins with iteration `iter`.
+  void Restart(int iter) {
     start_ = std::chrono::steady_clock::now();
-    last_iter_ = -1;
+    last_iter_ = iter;
   }
 
   // Seconds since the last call, or since Restart.
@@ -24,9 +25,9 @@ class Solver::Clock {
     return passed.count();
   }
 
-  // Iterations since the last call; 0 the first time.
+  // Iterations since the last call, or since Restart.
   int IterationsSince(int iter) {
-    const int iterations = last_iter_ < 0 ? 0 : iter - last_iter_;
+    const int iterations = iter - last_iter_;
     last_iter_ = iter;
     return iterations;
   }
@@ -36,7 +37,7 @@ class Solver::Clock {
 
  private:
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  int last_iter_ = -1;
+  int last_iter_ = 0;
   CoreShare cores_;
   DataWaits data_;
 };

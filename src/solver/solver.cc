@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <random>
+#include <utility>
 
 #include "clock.h"
 #include "kept_snapshots.h"
@@ -11,6 +12,7 @@
 #include "time_budget.h"
 #include "trainer/base/text.h"
 #include "trainer/checkpoint/snapshot_writer.h"
+#include "trainer/net/data_waits.h"
 #include "trainer/net/join_replicas.h"
 #include "virtual_ranks.h"
 
@@ -58,6 +60,7 @@ Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device
       parts_(std::make_unique<BatchParts>(PartsOf(spec, options.group))),
       params_(device, GradientMemory(options, device)),
       rule_(MakeStepRule(spec)),
+      shows_numbers_(options.shows_numbers),
       clock_(std::make_unique<Clock>()) {
   std::optional<LoadedState> loaded;
   if (!options.snapshot.empty()) loaded = ReadState(options.snapshot, options.allow_outside);
@@ -131,8 +134,10 @@ void Solver::BuildTrainNet(const TrainOptions& options) {
 }
 
 SolveResult Solver::Solve() {
-  observer_.OnStart({train_net_->name(), proto_.lr_policy(), state_.iter, proto_.max_iter()});
-  clock_->Restart();
+  observer_.OnStart({train_net_->name(), proto_.lr_policy(), state_.iter, proto_.max_iter(),
+                     RecordsPerIteration()});
+  clock_->Restart(state_.iter);
+  data_waited_ = SecondsWaitedForData(*train_net_);
   last_snapshot_ = std::chrono::steady_clock::now();
   if (signals_ != nullptr) signals_->BeginRun();
   bool stopped = false;
@@ -145,6 +150,7 @@ SolveResult Solver::Solve() {
     StepAhead();
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
     budget_->NoteIteration(passed.count());
+    observer_.OnStep(state_.iter);
     NoteWritten();
     const Request request = Agree(OwnRequest(false));
     const bool scheduled = proto_.snapshot() > 0 && state_.iter % proto_.snapshot() == 0;
@@ -212,6 +218,9 @@ void Solver::Report(float rate) {
   report.rate = rate;
   report.seconds = clock_->Lap();
   report.iterations = clock_->IterationsSince(state_.iter);
+  report.epoch = EpochOf(*train_net_);
+  const double waited = SecondsWaitedForData(*train_net_);
+  report.data_seconds = waited - std::exchange(data_waited_, waited);
   const std::vector<ReportedValue> outputs =
       parts_->count > 1 ? std::move(first_outputs_) : ReadOutputs(*train_net_);
   report.outputs = outputs;

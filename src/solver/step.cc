@@ -36,7 +36,7 @@ float Solver::Step() {
 void Solver::StepAhead() { RunStep(true); }
 
 void Solver::RunStep(bool ahead) {
-  ahead_ = ahead && objective_->RunsAhead() && !IsDisplayed();
+  ahead_ = ahead && objective_->RunsAhead() && !IsDisplayed() && !ShowsNumbers();
   const bool debug_info = proto_.debug_info() || spec_.train.net->proto.debug_info();
   train_net_->SetDebugInfo(debug_info && IsDisplayed() && replica_.rank == 0);
   Frame frame(*this);
@@ -54,6 +54,7 @@ UpdateRates Solver::BeginStep(float loss) {
   AddLoss(loss);
   const UpdateRates rates = NextRates();
   if (IsDisplayed()) Report(rates.rate);
+  if (ShowsNumbers()) ShowNumbers();
   return rates;
 }
 

@@ -43,6 +43,15 @@ TEST_F(LogObserverTest, TheFirstIterationClaimsNoSpeed) {
   EXPECT_EQ(collected_.lines.at(0), "Iteration 0 (0 iter/s, 0.5s/0 iters), loss = 0");
 }
 
+TEST_F(LogObserverTest, TheFirstLineOfAResumedRunClaimsNoSpeed) {
+  IterationReport report;
+  report.iter = 500;
+  report.seconds = 0.5;
+  report.loss = 2.5;
+  log_->OnIteration(report);
+  EXPECT_EQ(collected_.lines.at(0), "Iteration 500, loss = 2.5");
+}
+
 TEST_F(LogObserverTest, SeveralReplicasHaveALineOfTheirTime) {
   ReplicasReport report;
   report.computing = 0.725;

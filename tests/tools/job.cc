@@ -139,7 +139,7 @@ std::vector<std::string> LogFrom(const Outcome& outcome, const std::string& from
     const bool from_reader = line.find("prefetch") != std::string::npos;
     const bool waiting = line.find("Waiting for data") != std::string::npos;
     if (!begun || from_reader || waiting) continue;
-    lines.push_back(std::regex_replace(std::regex_replace(line, prefix, ""), rate, " (rate)"));
+    lines.push_back(std::regex_replace(std::regex_replace(line, prefix, ""), rate, ""));
   }
   return lines;
 }

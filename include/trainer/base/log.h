@@ -23,4 +23,13 @@ void QuietLog();
 // Throws kCannotCreate, kNoPermission or kIo where it cannot be opened.
 void LogToFile(const std::string& path);
 
+// From here on all lines also go to the end of this file, until the process ends. "" or why it
+// cannot be opened. A line that it does not take later is a warning, once.
+std::string AlsoLogToFile(const std::string& path);
+
+// Lines no longer go to stderr, since somebody else shows there what matters; errors that end the
+// process still do. ShowLog undoes it.
+void HideLog();
+void ShowLog();
+
 }  // namespace trainer

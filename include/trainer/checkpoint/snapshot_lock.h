@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -55,5 +56,13 @@ class SnapshotLock {
 
 // Throws kCannotCreate when a run that is not dead holds the lock of `prefix`. Writes nothing.
 void CheckSnapshotLock(const std::string& prefix, const LockTimes& times = {});
+
+// Who holds the lock of `prefix`, unless that run is dead.
+struct LockHolder {
+  std::string host;
+  int process = 0;
+};
+std::optional<LockHolder> SnapshotLockHolder(const std::string& prefix,
+                                             const LockTimes& times = {});
 
 }  // namespace trainer

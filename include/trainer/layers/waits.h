@@ -1,5 +1,6 @@
 #pragma once
 
+#include "trainer/data/position.h"
 #include "trainer/data/read_ahead.h"
 #include "trainer/layers/layer.h"
 
@@ -9,6 +10,11 @@ namespace trainer {
 inline double SecondsWaitedFor(const Layer& layer) {
   const WaitCounters* const waits = layer.Waits();
   return waits == nullptr ? 0 : waits->wait_seconds + waits->first_wait_seconds;
+}
+
+// How often a data layer came back to its first record.
+inline int64_t EpochOf(const Layer& layer) {
+  return static_cast<int64_t>(Position::Decode(layer.SaveState()).epoch);
 }
 
 }  // namespace trainer

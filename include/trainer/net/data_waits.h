@@ -1,4 +1,5 @@
 #pragma once
+// How far the data of a net is read, and how long that kept it waiting.
 
 #include <string>
 #include <vector>
@@ -34,5 +35,11 @@ class DataWaits {
   double seconds_ = 0;            // since then
   double quiet_seconds_ = 0;      // for how long no further note is due
 };
+
+// How often its first layer that reads records came back to the first one; -1 without such a layer.
+int64_t EpochOf(const Net& net);
+
+// The images or records of a pass: the first axis of what that layer gives out; 0 without one.
+int64_t RecordsPerPass(const Net& net);
 
 }  // namespace trainer

@@ -2,6 +2,7 @@
 // What watches a run. Observers get plain structs and know no solver; one file in src/observe/
 // each.
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -21,15 +22,18 @@ struct ReportedValue {
 struct RunStart {
   std::string net, lr_policy;
   int first_iter = 0, max_iter = 0;
+  int64_t records = 0;  // that an iteration takes, over all replicas; 0: unknown
 };
 
 // A training iteration at the display interval, before its update.
 struct IterationReport {
   int iter = 0;
-  float loss = 0;      // smoothed over average_loss iterations
-  double seconds = 0;  // since the last report, or since the start
-  int iterations = 0;  // in those seconds; 0 in the first report
-  float rate = 0;      // the learning rate of this update
+  float loss = 0;           // smoothed over average_loss iterations
+  double seconds = 0;       // since the last report, or since the start
+  int iterations = 0;       // in those seconds; 0 where the run began with this one
+  float rate = 0;           // the learning rate of this update
+  double data_seconds = 0;  // of `seconds`, in which this replica waited for data
+  int64_t epoch = -1;       // how often reading came back to the first record; -1: unknown
   std::span<const ReportedValue> outputs;
   bool after_last = false;  // the extra forward pass after the last update: only the loss counts
 };
@@ -60,12 +64,36 @@ struct SnapshotReport {
   std::string averaged;      // the file of averaged weights, or ""
 };
 
+// A parameter in an iteration before which a test is due, so with the weights that were tested.
+// From a solver that shows numbers (TrainOptions::shows_numbers).
+struct ParamReport {
+  int iter = 0;
+  std::string name;  // "conv1/0": the layer and the parameter's number in it
+  std::span<const int64_t> shape;
+  // In the order of files where there are four axes, else of memory.
+  std::span<const float> weights;
+  std::span<const float> gradients;  // sums over passes and replicas; empty: not learned
+  float gradient_scale = 1;          // that makes means of them
+};
+
+// The first images of a batch that the net was trained on, (N, C, H, W). As ParamReport.
+struct BatchReport {
+  int iter = 0;
+  std::string blob;
+  std::span<const int64_t> shape;
+  std::span<const float> numbers;
+};
+
 // Called on the training thread, in order. Must be quick and must not throw for trouble of its own.
 class Observer {
  public:
   virtual ~Observer() = default;
   virtual void OnStart(const RunStart&) {}
   virtual void OnIteration(const IterationReport&) {}
+  // After each iteration: how many were done. Must cost next to nothing.
+  virtual void OnStep(int /*iter*/) {}
+  virtual void OnParam(const ParamReport&) {}
+  virtual void OnBatch(const BatchReport&) {}
   // After OnIteration, with several replicas.
   virtual void OnReplicas(const ReplicasReport&) {}
   virtual void OnTestStart(int /*iter*/, int /*net*/) {}
@@ -97,6 +125,15 @@ class ObserverList final : public Observer {
   }
   void OnIteration(const IterationReport& e) override {
     All([&](Observer& o) { o.OnIteration(e); });
+  }
+  void OnStep(int iter) override {
+    All([&](Observer& o) { o.OnStep(iter); });
+  }
+  void OnParam(const ParamReport& e) override {
+    All([&](Observer& o) { o.OnParam(e); });
+  }
+  void OnBatch(const BatchReport& e) override {
+    All([&](Observer& o) { o.OnBatch(e); });
   }
   void OnReplicas(const ReplicasReport& e) override {
     All([&](Observer& o) { o.OnReplicas(e); });

@@ -35,6 +35,9 @@ struct TrainOptions {
   std::chrono::milliseconds longest_retry = std::chrono::minutes(5);
   // false: the run writes no file: no snapshot, whose folder is left alone, and nothing of layers.
   bool saves = true;
+  // Weights, gradients and images are shown to the observers (OnParam, OnBatch), which costs copies
+  // of them whenever a test is due. The same for all replicas.
+  bool shows_numbers = false;
   // How this replica reaches those that train the same model; null: the run is alone. Each replica
   // makes a solver with the same files and options, and calls it alike. Gradients are those of the
   // solver's device: for one that RunsLater, the group takes them from its memory (gpu_group.h).
@@ -158,6 +161,10 @@ class Solver {
   bool WeightsAreFinite();
   std::string FirstNonFiniteParam() const;
   bool TestIsDue() const;
+  bool ShowsNumbers() const;
+  void ShowNumbers();
+  void ShowBatch();
+  int64_t RecordsPerIteration() const;
   void PrepareSnapshots(const TrainOptions& options);
   void NoteWritten();
   void TakeNoteOfWritten();
@@ -198,6 +205,9 @@ class Solver {
   int saved_iter_ = -1;    // of the last snapshot that is known to be on the disk
   int started_iter_ = -1;  // of the last snapshot that was begun or restored
   bool time_was_up_ = false;
+  bool shows_numbers_ = false;
+  bool showed_batch_ = false;
+  double data_waited_ = 0;  // seconds, until the last report
   std::optional<std::chrono::seconds> snapshot_every_;
   std::chrono::steady_clock::time_point last_snapshot_;  // or the start
   SnapshotReport started_;                               // what was begun last

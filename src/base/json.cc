@@ -1,4 +1,4 @@
-#include "json.h"
+#include "trainer/base/json.h"
 
 #include <charconv>
 #include <cmath>
@@ -59,6 +59,18 @@ std::string Json::Dump(size_t indent) const {
     out += items_[i].Dump(indent + 2);
   }
   return out + line + (object ? '}' : ']');
+}
+
+std::string Json::OneLine() const {
+  if (kind_ == Kind::kLiteral) return text_;
+  const bool object = kind_ == Kind::kObject;
+  std::string out(1, object ? '{' : '[');
+  for (size_t i = 0; i < items_.size(); ++i) {
+    out += i == 0 ? "" : ", ";
+    if (object) out += keys_[i] + ": ";
+    out += items_[i].OneLine();
+  }
+  return out + (object ? '}' : ']');
 }
 
 }  // namespace trainer

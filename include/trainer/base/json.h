@@ -1,0 +1,48 @@
+#pragma once
+// JSON for programs that read what a verb prints (RFC 8259).
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace trainer {
+
+// A value. Objects keep the order in which their members were set.
+class Json {
+ public:
+  Json() : text_("null") {}
+  Json(bool value) : text_(value ? "true" : "false") {}  // NOLINT: these stand for JSON literals
+  Json(int64_t value) : text_(std::to_string(value)) {}
+  Json(int value) : Json(static_cast<int64_t>(value)) {}
+  Json(size_t value) : text_(std::to_string(value)) {}
+  Json(double value);  // null when it is not finite
+  Json(float value);   // the same, with as many digits as a float has
+  Json(std::string_view value);
+  Json(const std::string& value) : Json(std::string_view(value)) {}
+  Json(const char* value) : Json(std::string_view(value)) {}
+
+  static Json Object() { return Json(Kind::kObject); }
+  static Json Array() { return Json(Kind::kArray); }
+
+  Json& Set(std::string_view key, Json value);
+  Json& Push(Json value);
+
+  // Indented by two blanks a level, with a newline at the end.
+  std::string ToString() const { return Dump(0) + "\n"; }
+  // On one line, with a newline at the end.
+  std::string ToLine() const { return OneLine() + "\n"; }
+
+ private:
+  enum class Kind { kLiteral, kObject, kArray };
+  explicit Json(Kind kind) : kind_(kind) {}
+  std::string Dump(size_t indent) const;
+  std::string OneLine() const;
+
+  Kind kind_ = Kind::kLiteral;
+  std::string text_;
+  std::vector<std::string> keys_;
+  std::vector<Json> items_;
+};
+
+}  // namespace trainer

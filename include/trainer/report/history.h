@@ -1,0 +1,60 @@
+#pragma once
+// A run as its log or its metrics tell it afterwards.
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trainer/base/error.h"
+
+namespace trainer {
+
+// The outputs of a net at an iteration.
+struct HistoryRow {
+  double iter = 0;
+  double seconds = 0;  // since the run began; pauses between its starts are left out
+  double rate = 0;     // the last one that was told before; NaN: none
+  std::vector<std::pair<std::string, double>> outputs;
+};
+
+struct HistoryPoint {
+  double iter = 0, value = 0;
+};
+
+struct RunHistory {
+  std::string path;  // as given
+  std::string net;
+  std::vector<HistoryRow> train;
+  std::vector<std::vector<HistoryRow>> tests;  // by test net
+  std::vector<HistoryPoint> loss, rate;        // of displayed iterations
+  // Of runs with a folder alone. Shares are of the time.
+  std::vector<HistoryPoint> images_per_second, iterations_per_second, data_wait;
+  std::vector<HistoryPoint> ranks_computing, ranks_exchange, ranks_data;
+
+  int64_t first_iter = 0, last_iter = 0, max_iter = 0;  // of the last start; 0: unknown
+  int64_t starts = 0;
+  double seconds = 0;                         // that it trained, over all starts
+  double start_seconds = 0;                   // of the last start
+  double last_time = 0;                       // when it told something last, since 1970
+  bool ended = false, stopped_early = false;  // said so
+  std::string model;                          // the newest snapshot
+};
+
+// A log of this program or of Caffe: lines with the prefix of glog, also with the year. Where the
+// file holds several starts, what a later one repeats replaces what was there. Throws kData where
+// nothing of a training is told.
+RunHistory ReadTrainingLog(const std::string& path);
+// metrics.jsonl. What the line of a start withdraws is left out, and so is a line that is cut off.
+RunHistory ReadMetrics(const std::string& path);
+// The metrics of a run's folder, or a file of either kind. Throws kNoInput, kData.
+RunHistory ReadRun(const std::string& path);
+
+// Drops what is told of iteration `iter` and later ones.
+void DropFrom(double iter, RunHistory* history);
+
+// The table that Caffe's parse_log.py makes of rows: NumIters,Seconds,LearningRate and the outputs
+// of the first row. Numbers as Python writes them.
+std::string TableOf(const std::vector<HistoryRow>& rows);
+
+}  // namespace trainer

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+namespace trainer {
+
+// Limits of buckets from below, ascending, and how many values each has.
+struct HistogramBuckets {
+  std::vector<double> limits, counts;
+};
+
+// How often which values occur. A value's bucket is its sign, its exponent and the first two bits
+// of its fraction: four buckets for each power of two, found without a comparison, so that weights
+// can be counted while a run trains. What is not finite is left out.
+class Histogram {
+ public:
+  // Adds values times `scale`.
+  void Add(std::span<const float> values, float scale = 1);
+
+  int64_t count() const { return count_; }
+  double min() const { return count_ == 0 ? 0 : min_; }
+  double max() const { return count_ == 0 ? 0 : max_; }
+  double sum() const { return sum_; }
+  double sum_of_squares() const { return squares_; }
+  // From the first to the last that has a value; one of none where there are no values.
+  HistogramBuckets Buckets() const;
+
+ private:
+  static constexpr int kShift = 21;  // bits of a float below those that are its bucket
+  static constexpr size_t kHalf = size_t{1} << (31 - kShift);
+  // Neighbouring values go to different copies, so that none waits for the one before.
+  static constexpr size_t kCopies = 4;
+
+  int64_t CountOf(size_t bucket) const;
+
+  std::array<std::array<uint32_t, 2 * kHalf>, kCopies> counts_{};
+  int64_t count_ = 0;
+  double min_ = std::numeric_limits<double>::infinity();
+  double max_ = -std::numeric_limits<double>::infinity();
+  double sum_ = 0, squares_ = 0;
+};
+
+}  // namespace trainer

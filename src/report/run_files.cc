@@ -1,0 +1,57 @@
+#include "run_files.h"
+
+#include <google/protobuf/util/json_util.h>
+
+#include <sstream>
+
+#include "trainer/base/file.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+
+std::optional<std::string> FileOfRun(const RunHistory& run, const std::string& name) {
+  constexpr uint64_t kMostBytes = 64 << 20;
+  const std::string path = JoinPath(run.path, name);
+  if (!IsDirectory(run.path) || !Exists(path)) return std::nullopt;
+  return ReadFile(path, kMostBytes);
+}
+
+std::optional<google::protobuf::Struct> JsonOfRun(const RunHistory& run, const std::string& name) {
+  const std::optional<std::string> text = FileOfRun(run, name);
+  google::protobuf::Struct json;
+  if (!text || !google::protobuf::util::JsonStringToMessage(*text, &json).ok()) {
+    return std::nullopt;
+  }
+  return json;
+}
+
+// The program wrote it: a field a line, those of messages indented.
+std::map<std::string, std::string> SettingsOfRun(const RunHistory& run) {
+  std::map<std::string, std::string> settings;
+  std::istringstream lines(FileOfRun(run, "solver.prototxt").value_or(""));
+  for (std::string line; std::getline(lines, line);) {
+    const size_t colon = line.find(": ");
+    if (colon == std::string::npos || line[0] == ' ') continue;
+    std::string& value = settings[line.substr(0, colon)];
+    value += (value.empty() ? "" : " ") + line.substr(colon + 2);
+  }
+  return settings;
+}
+
+std::string Base64(const std::string& bytes) {
+  constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  for (size_t at = 0; at < bytes.size(); at += 3) {
+    const size_t count = std::min<size_t>(3, bytes.size() - at);
+    uint32_t word = 0;
+    for (size_t i = 0; i < 3; ++i) {
+      word = word << 8 | (i < count ? static_cast<unsigned char>(bytes[at + i]) : 0u);
+    }
+    for (size_t i = 0; i < 4; ++i) {
+      text += i <= count ? kDigits[word >> (18 - 6 * i) & 63] : '=';
+    }
+  }
+  return text;
+}
+
+}  // namespace trainer

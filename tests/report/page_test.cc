@@ -1,0 +1,163 @@
+// Curves and the page about runs.
+
+#include "trainer/report/page.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <regex>
+
+#include "run_files.h"
+#include "support/temp_folder.h"
+#include "trainer/report/chart.h"
+
+namespace trainer {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+size_t Count(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+// What opens closes again.
+void ExpectBalanced(const std::string& html) {
+  for (const char* tag : {"svg", "table", "tr", "td", "th", "text", "div", "title", "style", "h2",
+                          "figure", "details", "polyline", "circle", "html", "body"}) {
+    const std::regex opened(std::string("<") + tag + "[ >]");
+    const auto begin = std::sregex_iterator(html.begin(), html.end(), opened);
+    EXPECT_EQ(static_cast<size_t>(std::distance(begin, std::sregex_iterator())),
+              Count(html, std::string("</") + tag + ">"))
+        << tag;
+  }
+}
+
+Chart Falling() {
+  Chart chart;
+  chart.title = "loss <of> a & b";
+  chart.series.push_back({"a", {{0, 2}, {100, 1}, {200, 0.5}}, 0});
+  return chart;
+}
+
+TEST(ChartTest, PointsStandWhereTheAxesSay) {
+  const std::string svg = ChartSvg(Falling());
+  EXPECT_THAT(svg, HasSubstr("points=\"64.0,34.0 346.0,184.7 628.0,260.0\""));
+  EXPECT_THAT(svg, HasSubstr(">100</text>"));
+  EXPECT_THAT(svg, HasSubstr("loss &lt;of&gt; a &amp; b"));
+  ExpectBalanced(svg);
+}
+
+TEST(ChartTest, ALogarithmicAxisHasPowersOfTen) {
+  Chart chart = Falling();
+  chart.logarithmic = true;
+  chart.series[0].points = {{0, 100}, {1, 0.001}};
+  const std::string svg = ChartSvg(chart);
+  for (const char* tick : {">100<", ">1<", ">0.001<"}) EXPECT_THAT(svg, HasSubstr(tick));
+  chart.series[0].points.push_back({2, 0});  // has no logarithm
+  EXPECT_THAT(ChartSvg(chart), Not(HasSubstr(">0.001<")));
+}
+
+TEST(ChartTest, OneValueAndNoValueAreDrawn) {
+  Chart chart = Falling();
+  chart.series[0].points = {{5, 1}};
+  EXPECT_THAT(ChartSvg(chart), AllOf(HasSubstr("<circle"), Not(HasSubstr("nan"))));
+  chart.series[0].points.clear();
+  EXPECT_EQ(ChartSvg(chart), "");
+}
+
+TEST(ChartTest, ManyPointsAreThinnedButKeepTheirExtremes) {
+  Chart chart = Falling();
+  chart.series[0].points.clear();
+  for (int i = 0; i < 100000; ++i)
+    chart.series[0].points.push_back({1.0 * i, i == 777 ? 9.0 : 1.0});
+  const std::string svg = ChartSvg(chart);
+  EXPECT_LT(svg.size(), 40000u);
+  EXPECT_THAT(svg, HasSubstr(",34.0"));  // the top: 9
+}
+
+TEST(ChartTest, AFileOfChartsStandsAlone) {
+  const std::string file = ChartsFile({Falling(), Falling()});
+  EXPECT_THAT(file,
+              StartsWith("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"640\" height=\"600\""));
+  EXPECT_THAT(file, HasSubstr("prefers-color-scheme:dark"));
+  ExpectBalanced(file);
+}
+
+class PageTest : public testing::Test {
+ protected:
+  // A run's folder.
+  RunHistory Run(const std::string& name, const std::string& rate) {
+    const std::string folder = folder_ / name;
+    std::filesystem::create_directory(folder);
+    WriteText(folder + "/metrics.jsonl",
+              R"({"event": "start", "iter": 0, "max_iter": 100, "net": "<LeNet>", "records": 64}
+{"event": "train", "iter": 0, "seconds": 1, "loss": 2.5, "rate": 0.01, "data_wait": 0.125, "images_per_second": 640}
+{"event": "ranks", "iter": 50, "seconds": 2, "computing": 0.75, "exchange": 0.25, "data": 0}
+{"event": "test", "iter": 50, "seconds": 2, "net": 0, "outputs": {"accuracy": 0.875}}
+{"event": "end", "iter": 100, "seconds": 3, "stopped_early": false}
+)");
+    WriteText(folder + "/solver.prototxt",
+              "base_lr: " + rate + "\nmomentum: 0.9\nnet_param {\n  name: \"x\"\n}\n");
+    return ReadRun(folder);
+  }
+  TempFolder folder_;
+};
+
+TEST_F(PageTest, NeedsNothingButItself) {
+  const std::string page = ReportPage({Run("a", "0.01")});
+  ExpectBalanced(page);
+  EXPECT_THAT(page, HasSubstr("&lt;LeNet&gt;"));
+  EXPECT_THAT(page, HasSubstr("accuracy 0.875"));
+  for (const char* title : {"training loss", "test: accuracy", "learning rate", "images per second",
+                            "waiting for data", "where the time of the ranks goes"}) {
+    EXPECT_THAT(page, HasSubstr(title));
+  }
+  for (const char* outside : {"src=\"http", "href=", "<script", "@import", "url("}) {
+    EXPECT_THAT(page, Not(HasSubstr(outside)));
+  }
+}
+
+TEST_F(PageTest, SeveralRunsShowWhatDiffers) {
+  const std::string page = ReportPage({Run("a", "0.01"), Run("b", "0.1")});
+  ExpectBalanced(page);
+  EXPECT_THAT(page, HasSubstr("<tr><td>base_lr</td><td>0.01</td><td>0.1</td></tr>"));
+  EXPECT_THAT(page, Not(HasSubstr("<td>momentum</td>")));
+  EXPECT_THAT(page, HasSubstr("class=\"curve c1\""));
+}
+
+TEST_F(PageTest, ShowsWhatElseIsInTheFolder) {
+  const RunHistory run = Run("a", "0.01");
+  WriteText(run.path + "/filters.png", "PNG");
+  WriteText(run.path + "/environment.json",
+            R"({"program": "trainer 1", "command": ["trainer", "a b"]})");
+  WriteText(run.path + "/time.json", R"({"layers": [{"name": "conv1", "forward": {"median_ms": 1.5},
+                                         "backward": {"median_ms": 2.5}}]})");
+  WriteText(
+      run.path + "/confusion.json",
+      R"({"confusion": {"accuracy": 0.5, "classes": [{"class": 0, "name": "cat", "records": 2, "recall": 0.5},
+                {"class": 1, "name": "dog", "records": 2, "recall": 0.5}],
+                "matrix": [{"label": 0, "answer": 0, "count": 7}, {"label": 0, "answer": 1, "count": 3}]}})");
+  const std::string page = ReportPage({run});
+  ExpectBalanced(page);
+  EXPECT_THAT(page, HasSubstr("data:image/png;base64,UE5H"));
+  EXPECT_THAT(page, HasSubstr("trainer a b"));
+  EXPECT_THAT(page, HasSubstr("<td>conv1</td><td>4 ms</td>"));
+  EXPECT_THAT(page, HasSubstr("<tr><td>3</td><td>cat</td><td>dog</td></tr>"));
+  EXPECT_THAT(page, Not(HasSubstr("<td>7</td>")));
+}
+
+TEST(Base64Test, EveryLengthIsPadded) {
+  EXPECT_EQ(Base64(""), "");
+  EXPECT_EQ(Base64("M"), "TQ==");
+  EXPECT_EQ(Base64("Ma"), "TWE=");
+  EXPECT_EQ(Base64("Man"), "TWFu");
+  EXPECT_EQ(Base64("\xff\xfe\xfd"), "//79");
+}
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,266 @@
+"""What others see of a run: TensorBoard, a browser and a terminal.
+
+    watching_test.py TRAINER tensorboard    its own reader finds every value of a run that was
+                                            cut off and resumed
+    watching_test.py TRAINER report         the page is HTML without anything from outside, and a
+                                            browser, where there is one, draws it light and narrow
+    watching_test.py TRAINER live           the view in tmux, at 80 and at 200 columns
+
+Ends with 77 where the other program is not there. TRAINER_PYTHON may name a Python that has
+tensorboard.
+"""
+
+import html.parser
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+SKIPPED = 77
+NET = """name: "small"
+layer { name: "digits" type: "Data" top: "data" top: "label" include { phase: TRAIN }
+  transform_param { scale: 0.00390625 }
+  data_param { source: "data/train_lmdb" backend: LMDB batch_size: 16 } }
+layer { name: "digits" type: "Data" top: "data" top: "label" include { phase: TEST }
+  transform_param { scale: 0.00390625 }
+  data_param { source: "data/test_lmdb" backend: LMDB batch_size: 16 } }
+layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
+  convolution_param { num_output: 8 kernel_size: 5 stride: 2 weight_filler { type: "xavier" } } }
+layer { name: "relu" type: "ReLU" bottom: "conv" top: "conv" }
+layer { name: "ip" type: "InnerProduct" bottom: "conv" top: "ip"
+  inner_product_param { num_output: 10 weight_filler { type: "xavier" } } }
+layer { name: "accuracy" type: "Accuracy" bottom: "ip" bottom: "label" top: "accuracy"
+  include { phase: TEST } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+"""
+SOLVER = """net: "net.prototxt"
+test_iter: 2 test_interval: 10 base_lr: 0.05 lr_policy: "fixed" momentum: 0.9
+display: 5 max_iter: 40 snapshot: 10 snapshot_prefix: "snap" random_seed: 7
+"""
+
+
+class Job:
+    def __init__(self, trainer, folder):
+        self.trainer, self.folder = trainer, pathlib.Path(folder)
+        (self.folder / "net.prototxt").write_text(NET)
+        (self.folder / "solver.prototxt").write_text(SOLVER)
+        self.run("dataset", "digits", "data", "--train=100", "--test=40")
+
+    def run(self, *words):
+        done = subprocess.run([self.trainer, *words], cwd=self.folder, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        assert done.returncode == 0, done.stdout
+        return done.stdout
+
+    def train(self, *words):
+        return self.run("train", "--solver=solver.prototxt", *words)
+
+
+def test_tensorboard(job):
+    """40 iterations, cut off behind the snapshot of iteration 20 and resumed from it."""
+    try:
+        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    except ImportError:
+        python = os.environ.get("TRAINER_PYTHON")
+        if python and pathlib.Path(sys.executable) != pathlib.Path(python):
+            os.execv(python, [python, *sys.argv])
+        print("tensorboard is not installed")
+        sys.exit(SKIPPED)
+    job.train("--run=run", "--set", "max_iter=30")
+    job.train("--run=run", "--snapshot=snap_iter_20.solverstate")
+    events = EventAccumulator(str(job.folder / "run"), size_guidance={
+        "scalars": 0, "histograms": 0, "images": 0, "tensors": 0})
+    events.Reload()
+    lines = [json.loads(line) for line in (job.folder / "run/metrics.jsonl").open()]
+    trained = {line["iter"]: line for line in lines if line["event"] == "train"}
+    tested = {line["iter"]: line for line in lines if line["event"] == "test"}
+    assert sorted(trained) == list(range(0, 41, 5)), sorted(trained)
+    assert sorted(tested) == [0, 10, 20, 30, 40], sorted(tested)
+
+    def scalars(tag):
+        return [(e.step, e.value) for e in events.Scalars(tag)]
+
+    def same(found, wanted):
+        assert len(found) == len(wanted), (found, wanted)
+        for (step, value), (iteration, number) in zip(found, wanted):
+            assert step == iteration and abs(value - number) <= 1e-6 * abs(number), (found, wanted)
+
+    same(scalars("train/loss"), [(i, trained[i]["loss"]) for i in sorted(trained)])
+    same(scalars("train/output/loss"), [(i, trained[i]["outputs"]["loss"]) for i in range(0, 40, 5)])
+    same(scalars("train/rate"), [(i, 0.05) for i in range(0, 40, 5)])
+    same(scalars("test0/accuracy"), [(i, tested[i]["outputs"]["accuracy"]) for i in sorted(tested)])
+    assert [step for step, _ in scalars("speed/images_per_second")] == [5, 10, 15, 25, 30, 35]
+    tags = events.Tags()
+    for kind in ("weights", "gradients"):
+        for param in ("conv/0", "conv/1", "ip/0", "ip/1"):
+            found = events.Histograms(f"{kind}/{param}")
+            assert [e.step for e in found] == [0, 10, 20, 30], [e.step for e in found]
+    weights = events.Histograms("weights/conv/0")[0].histogram_value
+    assert weights.num == 8 * 25 and sum(weights.bucket) == 200, weights
+    assert weights.min < 0 < weights.max and len(weights.bucket) == len(weights.bucket_limit)
+    assert [e.step for e in events.Images("filters/conv/0")] == [0, 10, 20, 30]
+    image = events.Images("images/data/0")[0]
+    assert image.encoded_image_string[:8] == b"\x89PNG\r\n\x1a\n" and image.width > 28, image.width
+    assert sum(tag.startswith("images/data/") for tag in tags["images"]) == 8
+    graph = events.Graph()
+    from tensorboard.compat.proto.graph_pb2 import GraphDef
+    if not isinstance(graph, GraphDef):
+        graph = GraphDef.FromString(graph)
+    nodes = {node.name: node for node in graph.node}
+    assert list(nodes["loss"].input) == ["ip", "digits:1"], nodes["loss"]
+    assert list(nodes["ip"].input) == ["relu"] and nodes["relu"].op == "ReLU"
+    plugins = events.PluginTagToContent("hparams")
+    assert set(plugins) == {"_hparams_/experiment", "_hparams_/session_start_info",
+                            "_hparams_/session_end_info"}, plugins
+    from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
+    start = HParamsPluginData.FromString(plugins["_hparams_/session_start_info"])
+    hparams = start.session_start_info.hparams
+    assert abs(hparams["base_lr"].number_value - 0.05) < 1e-9, hparams
+    assert hparams["lr_policy"].string_value == "fixed"
+    end = HParamsPluginData.FromString(plugins["_hparams_/session_end_info"])
+    assert end.session_end_info.status == 1
+    text = events.Tensors("net")[0].tensor_proto.string_val[0].decode()
+    assert 'type: "Convolution"' in text, text
+    print(f"{len(tags['scalars'])} scalars, {len(tags['histograms'])} histograms, "
+          f"{len(tags['images'])} images, the graph, texts and hparams are found")
+
+
+class Reader(html.parser.HTMLParser):
+    """Checks that elements close in order and that nothing comes from outside."""
+
+    VOID = {"meta", "img", "rect", "line"}
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.seen = [], set()
+
+    def handle_starttag(self, tag, attributes):
+        self.seen.add(tag)
+        for name, value in attributes:
+            assert name not in ("href", "onclick"), (tag, name)
+            assert name != "src" or value.startswith("data:"), (tag, value)
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.seen.add(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open and self.open[-1] == tag, (tag, self.open)
+        self.open.pop()
+
+
+def screenshots(job, page):
+    browser = shutil.which("chromium") or shutil.which("chromium-browser")
+    if not browser:
+        print("no browser: the page was parsed, not drawn")
+        return
+    for name, size in (("wide", "1280,1600"), ("narrow", "390,1600")):
+        picture = job.folder / f"{name}.png"
+        subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+                        f"--window-size={size}", f"--screenshot={picture}", page.as_uri()],
+                       check=True, capture_output=True, timeout=200)
+        assert picture.stat().st_size > 10000, name
+        keep = os.environ.get("TRAINER_KEEP")
+        if keep:
+            shutil.copy(picture, keep)
+
+
+def test_report(job):
+    job.train("--run=first")
+    job.train("--run=second", "--set", "base_lr=0.01", "--set", "snapshot_prefix=other")
+    with (job.folder / "first/time.json").open("w") as out:
+        out.write(subprocess.run([job.trainer, "time", "--solver=solver.prototxt", "--iterations=3",
+                                  "--json"], cwd=job.folder, stdout=subprocess.PIPE, text=True,
+                                 stderr=subprocess.DEVNULL, check=True).stdout)
+    with (job.folder / "first/confusion.json").open("w") as out:
+        out.write(subprocess.run([job.trainer, "test", "--model=net.prototxt", "--iterations=2",
+                                  "--weights=snap_iter_40.caffemodel", "--confusion", "--json"],
+                                 cwd=job.folder, stdout=subprocess.PIPE, text=True,
+                                 stderr=subprocess.DEVNULL, check=True).stdout)
+    job.run("report", "first", "second", "--out=page.html")
+    text = (job.folder / "page.html").read_text()
+    reader = Reader()
+    reader.feed(text)
+    reader.close()
+    assert not reader.open, reader.open
+    assert {"svg", "polyline", "img", "table", "details"} <= reader.seen, reader.seen
+    for part in ("Settings that differ", "base_lr", "filters of the first convolution",
+                 "Time per layer", "Classes, accuracy", "images per second"):
+        assert part in text, part
+    screenshots(job, job.folder / "page.html")
+
+
+def tmux(server, *words):
+    return subprocess.run(["tmux", "-L", server, *words], text=True, capture_output=True, check=True,
+                          timeout=60).stdout
+
+
+def screen(server, part, seconds=60):
+    """The screen once it shows `part`."""
+    for _ in range(seconds * 10):
+        text = tmux(server, "capture-pane", "-p", "-t", "view")
+        if part in text:
+            return text
+        time.sleep(0.1)
+    raise AssertionError(f"'{part}' is not on the screen:\n{text}")
+
+
+def live_lines(text):
+    return [line for line in text.split("\n") if " left" in line]
+
+
+def test_live(job):
+    if not shutil.which("tmux"):
+        print("tmux is not installed")
+        sys.exit(SKIPPED)
+    solver = job.folder / "solver.prototxt"
+    solver.write_text(SOLVER.replace("max_iter: 40", "max_iter: 100000000").replace(
+        "test_interval: 10", "test_interval: 10000").replace("snapshot: 10", "").replace(
+        "display: 5", "display: 500"))
+    server = f"trainer-{os.getpid()}"
+    command = f"cd {job.folder} && {job.trainer} train --solver=solver.prototxt"
+    tmux(server, "-f", "/dev/null", "new-session", "-d", "-s", "view", "-x", "80", "-y", "24")
+    try:
+        tmux(server, "send-keys", "-t", "view", f"PS1='$ '; clear; {command}", "Enter")
+        text = screen(server, "img/s")
+        line = live_lines(text)
+        assert len(line) == 1 and len(line[0]) < 80, text
+        for part in ("/100000000", "ep ", "loss ", "rate ", "img/s", " left"):
+            assert part in line[0], line
+        assert "log: snap.log" in text and "training small: 100000000 iterations" in text, text
+        tmux(server, "resize-window", "-t", "view", "-x", "200", "-y", "24")
+        text = screen(server, "images/s")
+        line = live_lines(text)
+        assert len(line) == 1 and "iteration " in line[0] and "[" in line[0], text
+        tmux(server, "resize-window", "-t", "view", "-x", "60", "-y", "24")
+        text = screen(server, "img/s")
+        time.sleep(0.5)
+        text = tmux(server, "capture-pane", "-p", "-t", "view")
+        assert len(live_lines(text)) == 1 and "images/s" not in text, text
+        tmux(server, "resize-window", "-t", "view", "-x", "200", "-y", "24")
+        screen(server, "test accuracy")
+        tmux(server, "send-keys", "-t", "view", "C-c")
+        text = screen(server, "stopped at iteration")
+        assert "saved snap_iter_" in text and "--resume=auto" in text, text
+        assert not live_lines(text), text
+        print(text.rstrip())
+    finally:
+        tmux(server, "kill-server")
+    log = (job.folder / "snap.log").read_text()
+    assert "Solving small" in log and "Train net output #0" in log and "Setting up conv" in log
+
+
+def main(arguments):
+    trainer = pathlib.Path(arguments[0]).resolve()
+    with tempfile.TemporaryDirectory() as folder:
+        job = Job(trainer, folder)
+        {"tensorboard": test_tensorboard, "report": test_report, "live": test_live}[arguments[1]](job)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

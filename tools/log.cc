@@ -1,0 +1,113 @@
+#include <cmath>
+#include <iostream>
+#include <limits>
+
+#include "shared_flags.h"
+#include "table.h"
+#include "trainer/base/atomic_file.h"
+#include "trainer/base/error.h"
+#include "trainer/base/file.h"
+#include "trainer/base/text.h"
+#include "trainer/observe/live_view.h"
+#include "trainer/report/chart.h"
+#include "trainer/report/history.h"
+#include "verb.h"
+
+namespace trainer {
+namespace {
+
+std::string Number(double value) { return Join(static_cast<float>(value)); }
+
+// The tests of a run as a table for people, and how far its training came.
+void Print(const RunHistory& run) {
+  std::cout << EscapeControl(run.path) << ": iterations " << run.first_iter << " to "
+            << run.last_iter << " in " << ClockText(run.seconds);
+  if (!run.loss.empty()) {
+    std::cout << ", loss " << Number(run.loss.front().value) << " to "
+              << Number(run.loss.back().value);
+  }
+  std::cout << "\n";
+  for (size_t net = 0; net < run.tests.size(); ++net) {
+    const std::vector<HistoryRow>& rows = run.tests[net];
+    if (rows.empty()) continue;
+    std::vector<std::string> head = {"iteration", "time"};
+    for (const auto& [name, value] : rows[0].outputs) head.push_back(EscapeControl(name));
+    Table table(head);
+    for (const HistoryRow& row : rows) {
+      std::vector<std::string> cells = {Number(row.iter), ClockText(row.seconds)};
+      for (const auto& [name, value] : row.outputs) cells.push_back(Number(value));
+      cells.resize(head.size());
+      table.Add(cells);
+    }
+    std::cout << "\n" << (net == 0 ? "" : Join("test net ", net, "\n")) << table.ToString();
+  }
+}
+
+class Log final : public Verb {
+ public:
+  VerbDoc Doc() const override {
+    return {.summary = "tables and curves of logs, of this program and of Caffe",
+            .usage = "trainer log FILE... [--out=DIR] [--force]",
+            .text =
+                "Prints the tests that each FILE tells of: the log of a run ('trainer train ... 2> "
+                "FILE'; Caffe's as well), or a run's folder or metrics.jsonl.\n"
+                "With --out, each FILE becomes DIR/FILE.train and DIR/FILE.test, the tables that "
+                "Caffe's parse_log.py writes (NumIters,Seconds,LearningRate and the outputs), and "
+                "DIR/FILE.svg with the curves; a second test net is FILE.test1. Several files are "
+                "drawn over each other in DIR/curves.svg, too.",
+            .examples =
+                "trainer log train.log\n"
+                "trainer log train.log --out=.\n"
+                "trainer log old.log new.log --out=tables --force",
+            .flags = {{.name = "out", .value = "DIR", .help = "write tables and curves here"},
+                      {.name = "force",
+                       .kind = FlagKind::kSwitch,
+                       .help = "replace files of --out that are there already"}},
+            .max_words = std::numeric_limits<int>::max()};
+  }
+
+  int Run(const Flags& flags) override {
+    if (flags.words().empty()) {
+      throw Error(ErrorCode::kUsage,
+                  "'trainer log' needs a FILE: what 'trainer train' or 'caffe "
+                  "train' wrote to the standard error");
+    }
+    std::vector<RunHistory> runs;
+    for (const std::string& path : flags.words()) runs.push_back(ReadRun(path));
+    if (flags.Has("out")) {
+      for (const RunHistory& run : runs) WriteTables(flags, run);
+      if (runs.size() > 1) Write(flags, "curves.svg", ChartsFile(ChartsOf(runs)));
+    } else {
+      for (size_t i = 0; i < runs.size(); ++i) {
+        if (i > 0) std::cout << "\n";
+        Print(runs[i]);
+      }
+    }
+    return 0;
+  }
+
+ private:
+  static void WriteTables(const Flags& flags, const RunHistory& run) {
+    const std::string name = NameOf(run);
+    Write(flags, name + ".train", TableOf(run.train));
+    for (size_t net = 0; net < run.tests.size(); ++net) {
+      Write(flags, name + ".test" + (net == 0 ? "" : Join(net)), TableOf(run.tests[net]));
+    }
+    Write(flags, name + ".svg", ChartsFile(ChartsOf({run})));
+  }
+
+  static void Write(const Flags& flags, const std::string& name, const std::string& text) {
+    const std::string path = JoinPath(flags.Text("out"), name);
+    if (Exists(path) && !flags.Switch("force")) {
+      throw Error(ErrorCode::kCannotCreate, {path},
+                  "the file is there already; give another --out, or --force to replace it");
+    }
+    WriteWhole(path, text);
+    std::cout << "wrote " << EscapeControl(path) << "\n";
+  }
+};
+
+const RegisterVerb<Log> kLog("log");
+
+}  // namespace
+}  // namespace trainer

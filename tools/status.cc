@@ -1,0 +1,198 @@
+#include <google/protobuf/struct.pb.h>
+#include <google/protobuf/util/json_util.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <iostream>
+#include <limits>
+
+#include "json.h"
+#include "shared_flags.h"
+#include "table.h"
+#include "trainer/base/error.h"
+#include "trainer/base/file.h"
+#include "trainer/base/text.h"
+#include "trainer/checkpoint/snapshot_lock.h"
+#include "trainer/observe/live_view.h"
+#include "trainer/observe/run_folder.h"
+#include "trainer/report/chart.h"
+#include "trainer/report/history.h"
+#include "verb.h"
+
+namespace trainer {
+namespace {
+
+// Where a run is and who runs it, as its folder says.
+struct RunStatus {
+  RunHistory history;
+  std::string state;  // running, finished, stopped, dead or unknown
+  std::string host, process;
+  double left = -1;    // seconds; -1: unknown
+  double silent = -1;  // seconds since it told something
+};
+
+// The folder itself, or those in it that are of runs.
+std::vector<std::string> RunsIn(const std::string& folder) {
+  if (Exists(JoinPath(folder, kMetricsName))) return {folder};
+  std::vector<std::string> runs;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const std::string path = entry.path().string();
+    if (Exists(JoinPath(path, kMetricsName))) runs.push_back(path);
+  }
+  std::ranges::sort(runs);
+  if (runs.empty()) {
+    throw Error(ErrorCode::kNoInput, {AbsolutePath(folder)},
+                Join("no run here: neither this folder nor one in it has a ", kMetricsName,
+                     ", which 'trainer train --run=DIR' writes"));
+  }
+  return runs;
+}
+
+google::protobuf::Struct EnvironmentOf(const std::string& folder) {
+  constexpr uint64_t kMost = 1 << 20;
+  google::protobuf::Struct json;
+  const std::string path = JoinPath(folder, "environment.json");
+  if (Exists(path)) {
+    const auto ignored = google::protobuf::util::JsonStringToMessage(ReadFile(path, kMost), &json);
+    static_cast<void>(ignored);
+  }
+  return json;
+}
+
+std::string StateOf(const RunHistory& history, const google::protobuf::Struct& environment) {
+  const auto& fields = environment.fields();
+  if (history.ended) return history.stopped_early ? "stopped" : "finished";
+  const auto prefix = fields.find("snapshot_prefix"), saves = fields.find("saves"),
+             process = fields.find("process"), host = fields.find("host");
+  const auto end = fields.end();
+  if (prefix == end || saves == end || process == end || host == end) return "unknown";
+  if (!saves->second.bool_value()) return "unknown";  // no lock tells
+  const auto holder = SnapshotLockHolder(prefix->second.string_value());
+  const bool own = holder && holder->host == host->second.string_value() &&
+                   holder->process == static_cast<int>(process->second.number_value());
+  return own ? "running" : "dead";
+}
+
+RunStatus StatusOf(const std::string& folder) {
+  RunStatus status;
+  status.history = ReadRun(folder);
+  const RunHistory& run = status.history;
+  const google::protobuf::Struct environment = EnvironmentOf(folder);
+  status.state = StateOf(run, environment);
+  const auto host = environment.fields().find("host"),
+             process = environment.fields().find("process");
+  if (host != environment.fields().end()) status.host = host->second.string_value();
+  if (process != environment.fields().end()) status.process = Join(process->second.number_value());
+  const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
+  if (run.last_time > 0) status.silent = std::max(0.0, now.count() - run.last_time);
+  const auto done = static_cast<double>(run.last_iter - run.first_iter);
+  if (status.state == "running" && done > 0) {
+    const double each = (run.seconds - run.start_seconds) / done;
+    status.left = std::max(0.0, each * static_cast<double>(run.max_iter - run.last_iter) -
+                                    std::max(status.silent, 0.0));
+  }
+  return status;
+}
+
+std::string Percent(const RunHistory& run) {
+  if (run.max_iter <= 0) return "-";
+  return Join(100 * run.last_iter / run.max_iter, " %");
+}
+
+std::string TestText(const RunHistory& run) {
+  if (run.tests.empty() || run.tests[0].empty()) return "-";
+  const HistoryRow& row = run.tests[0].back();
+  std::string text;
+  constexpr size_t kMost = 2;
+  for (size_t i = 0; i < std::min(row.outputs.size(), kMost); ++i) {
+    text += Join(i == 0 ? "" : ", ", row.outputs[i].first, " ",
+                 static_cast<float>(row.outputs[i].second));
+  }
+  return EscapeControl(text);
+}
+
+Json ToJson(const RunStatus& status) {
+  const RunHistory& run = status.history;
+  Json json =
+      Json::Object()
+          .Set("run", run.path)
+          .Set("state", status.state)
+          .Set("net", run.net)
+          .Set("iter", run.last_iter)
+          .Set("max_iter", run.max_iter)
+          .Set("seconds", run.seconds)
+          .Set("loss", run.loss.empty() ? Json() : Json(run.loss.back().value))
+          .Set("images_per_second",
+               run.images_per_second.empty() ? Json() : Json(run.images_per_second.back().value))
+          .Set("seconds_left", status.left < 0 ? Json() : Json(status.left))
+          .Set("seconds_silent", status.silent < 0 ? Json() : Json(status.silent))
+          .Set("host", status.host)
+          .Set("process", status.process)
+          .Set("model", run.model);
+  Json test = Json::Object();
+  if (!run.tests.empty() && !run.tests[0].empty()) {
+    for (const auto& [name, value] : run.tests[0].back().outputs) test.Set(name, value);
+  }
+  return json.Set("test", std::move(test));
+}
+
+void Print(const std::vector<RunStatus>& runs) {
+  Table table(
+      {"run", "state", "iteration", "of", "done", "loss", "last test", "left", "last word"});
+  for (const RunStatus& status : runs) {
+    const RunHistory& run = status.history;
+    table.Add({EscapeControl(NameOf(run)), status.state, Join(run.last_iter), Join(run.max_iter),
+               Percent(run),
+               run.loss.empty() ? "-" : Join(static_cast<float>(run.loss.back().value)),
+               TestText(run), status.left < 0 ? "-" : ClockText(status.left),
+               status.silent < 0 ? "-" : ClockText(status.silent) + " ago"});
+  }
+  std::cout << table.ToString();
+}
+
+class Status final : public Verb {
+ public:
+  VerbDoc Doc() const override {
+    return {
+        .summary = "show how far runs are, from another shell",
+        .usage = "trainer status DIR... [--json]",
+        .text =
+            "DIR is the folder of 'trainer train --run=DIR', or one that holds such folders. A run "
+            "is running, finished, stopped (it saved and can go on), or dead: it ended without a "
+            "word. That follows from the lock beside its snapshots; of a run on another machine it "
+            "is known five minutes after its last sign of life, and unknown of a run that saves no "
+            "snapshots.",
+        .examples =
+            "trainer status runs/first\ntrainer status runs\n"
+            "trainer status runs --json",
+        .flags = {JsonFlag()},
+        .max_words = std::numeric_limits<int>::max()};
+  }
+
+  int Run(const Flags& flags) override {
+    if (flags.words().empty()) {
+      throw Error(ErrorCode::kUsage,
+                  "'trainer status' needs a DIR: the folder of 'trainer train --run=DIR'");
+    }
+    std::vector<RunStatus> runs;
+    for (const std::string& word : flags.words()) {
+      for (const std::string& folder : RunsIn(word)) runs.push_back(StatusOf(folder));
+    }
+    if (flags.Switch("json")) {
+      Json list = Json::Array();
+      for (const RunStatus& status : runs) list.Push(ToJson(status));
+      std::cout << list.ToString();
+    } else {
+      Print(runs);
+    }
+    return 0;
+  }
+};
+
+const RegisterVerb<Status> kStatus("status");
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,222 @@
+#include "watching.h"
+
+#include <glog/logging.h>
+#include <google/protobuf/text_format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "json.h"
+#include "machine_facts.h"
+#include "trainer/base/atomic_file.h"
+#include "trainer/base/file.h"
+#include "trainer/base/log.h"
+#include "trainer/base/text.h"
+#include "trainer/base/threads.h"
+#include "trainer/config/resolved.h"
+#include "trainer/observe/run_folder.h"
+#include "trainer/solver/solver.h"
+
+namespace trainer {
+namespace {
+
+constexpr char kBeside[] = "auto";
+
+using google::protobuf::FieldDescriptor;
+
+std::string TextOf(const google::protobuf::Message& message) {
+  std::string text;
+  google::protobuf::TextFormat::PrintToString(message, &text);
+  return text;
+}
+
+// The fields of the solver that are set and make a difference between runs.
+std::vector<Setting> SettingsOf(const caffe::SolverParameter& solver) {
+  static const std::set<std::string> kPaths = {"net", "train_net", "test_net", "weights",
+                                               "snapshot_prefix"};
+  std::vector<const FieldDescriptor*> fields;
+  solver.GetReflection()->ListFields(solver, &fields);
+  std::vector<Setting> settings;
+  for (const FieldDescriptor* field : fields) {
+    if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE || kPaths.contains(field->name())) {
+      continue;
+    }
+    Setting setting{field->name(), "", false};
+    const int count = field->is_repeated() ? solver.GetReflection()->FieldSize(solver, field) : 1;
+    for (int i = 0; i < count; ++i) {
+      std::string value;
+      google::protobuf::TextFormat::PrintFieldValueToString(solver, field,
+                                                            field->is_repeated() ? i : -1, &value);
+      setting.value += (i == 0 ? "" : " ") + value;
+    }
+    const auto type = field->cpp_type();
+    const bool text = type == FieldDescriptor::CPPTYPE_STRING;
+    if (text && setting.value.size() >= 2) {
+      setting.value = setting.value.substr(1, setting.value.size() - 2);
+    }
+    setting.is_number = count == 1 && !text && type != FieldDescriptor::CPPTYPE_ENUM &&
+                        type != FieldDescriptor::CPPTYPE_BOOL;
+    settings.push_back(setting);
+  }
+  return settings;
+}
+
+std::vector<NetLayer> LayersOf(const NetUse& use) {
+  std::vector<NetLayer> layers;
+  for (const LayerSpec& layer : FilterLayers(*use.net, use.state)) {
+    const caffe::LayerParameter& proto = layer.proto();
+    layers.push_back({proto.name(),
+                      proto.type(),
+                      {proto.bottom().begin(), proto.bottom().end()},
+                      {proto.top().begin(), proto.top().end()}});
+  }
+  return layers;
+}
+
+// The tops that no layer reads.
+std::set<std::string> OutputsOf(const NetUse& use) {
+  std::set<std::string> outputs;
+  for (const NetLayer& layer : LayersOf(use)) {
+    for (const std::string& input : layer.inputs) outputs.erase(input);
+    outputs.insert(layer.outputs.begin(), layer.outputs.end());
+  }
+  return outputs;
+}
+
+std::vector<std::string> CommandLine() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> words;
+  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
+  return words;
+}
+
+Json Environment(const SolverSpec& spec, const Device& device, const Replica& replica) {
+  Json command = Json::Array();
+  for (const std::string& word : CommandLine()) command.Push(word);
+  char host[256] = {};
+  gethostname(host, sizeof host - 1);
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  Json json = Json::Object()
+                  .Set("program", ProgramIdentity())
+                  .Set("build", BuildKind())
+                  .Set("command", std::move(command))
+                  .Set("folder", AbsolutePath("."))
+                  .Set("solver", AbsolutePath(spec.file))
+                  .Set("snapshot_prefix", AbsolutePath(spec.proto.snapshot_prefix()))
+                  .Set("saves", SavesSnapshots(spec.proto))
+                  .Set("host", std::string(host))
+                  .Set("process", static_cast<int64_t>(getpid()))
+                  .Set("started", std::chrono::duration_cast<std::chrono::seconds>(now).count())
+                  .Set("ranks", replica.count)
+                  .Set("device", device.Describe())
+                  .Set("processor", ProcessorName())
+                  .Set("threads", DescribeThreads())
+                  .Set("memory_bytes", HostBytes())
+                  .Set("onednn", OneDnnVersion());
+  for (const char* variable : {"SLURM_JOB_ID", "PBS_JOBID"}) {
+    const char* const job = std::getenv(variable);
+    if (job != nullptr) json.Set("batch_job", std::string(job));
+  }
+  return json;
+}
+
+void WarnOfLog(const std::string& path, const std::string& why) {
+  if (why.empty()) return;
+  WarnOfRunFolder(Join("the log cannot be kept in ", AbsolutePath(path), ": ", why));
+}
+
+bool WantsView(const Flags& flags) {
+  if (flags.Has("log")) return flags.Text("log") == "live";
+  const bool asked = flags.Text("logtostderr") == "true" || flags.Text("alsologtostderr") == "true";
+  return isatty(STDERR_FILENO) == 1 && !asked;
+}
+
+}  // namespace
+
+Flag RunFolderFlag() {
+  return {.name = "run",
+          .value = "DIR",
+          .help =
+              "keep what the run tells in this folder, which is made: solver, net, environment, "
+              "log, metrics.jsonl and .csv, TensorBoard's events; without DIR in "
+              "<snapshot_prefix>_run",
+          .bare = kBeside};
+}
+
+Flag LogFlag() {
+  return {.name = "log",
+          .value = "FORM",
+          .help =
+              "on the standard error, caffe: Caffe's log; live: one line that is always up to "
+              "date, with tests, snapshots and warnings above it. On a terminal live, else "
+              "caffe",
+          .choices = "caffe|live"};
+}
+
+std::string RunFolderOf(const Flags& flags, const SolverSpec& spec) {
+  const std::string& folder = flags.Text("run");
+  return folder == kBeside ? spec.proto.snapshot_prefix() + "_run" : folder;
+}
+
+std::unique_ptr<LiveView> BeginWatching(const Flags& flags, const SolverSpec& spec,
+                                        const Replica& replica) {
+  if (replica.rank != 0) return nullptr;
+  const std::string folder = RunFolderOf(flags, spec);
+  std::string log;
+  if (!folder.empty()) {
+    std::error_code ignored;  // the log's failure says it
+    std::filesystem::create_directories(folder, ignored);
+    log = JoinPath(folder, "train.log");
+    WarnOfLog(log, AlsoLogToFile(log));
+  }
+  if (!WantsView(flags)) return nullptr;
+  if (log.empty() && FLAGS_log_dir.empty() && SavesSnapshots(spec.proto)) {
+    log = spec.proto.snapshot_prefix() + ".log";
+    WarnOfLog(log, AlsoLogToFile(log));
+  }
+  TerminalSettings terminal = TerminalOf(STDERR_FILENO);
+  if (isatty(STDERR_FILENO) != 1) terminal.redraws = terminal.escapes = false;
+  terminal.log_lines = FLAGS_v > 0;
+  terminal.log_path = log;
+  return std::make_unique<LiveView>(terminal);
+}
+
+void WriteRunFacts(const std::string& folder, const SolverSpec& spec, const Device& device,
+                   const Replica& replica) {
+  if (folder.empty()) return;
+  const caffe::SolverParameter solver = ResolvedSolver(spec);
+  const auto write = [&](const char* name, const std::string& text) {
+    WriteWhole(JoinPath(folder, name), text);
+  };
+  try {
+    write("solver.prototxt", TextOf(solver));
+    write("net.prototxt",
+          TextOf(solver.has_net_param() ? solver.net_param() : solver.train_net_param()));
+    write("environment.json", Environment(spec, device, replica).ToString());
+  } catch (const Error& e) {
+    WarnOfRunFolder(e.what());
+  }
+}
+
+void WatchInFolder(const std::string& folder, const SolverSpec& spec, ObserverList* observers) {
+  if (folder.empty()) return;
+  RunFacts facts;
+  facts.layers = LayersOf(spec.train);
+  facts.settings = SettingsOf(spec.proto);
+  facts.solver = TextOf(spec.proto);
+  const caffe::SolverParameter resolved = ResolvedSolver(spec);
+  facts.net = TextOf(resolved.has_net_param() ? resolved.net_param() : resolved.train_net_param());
+  for (size_t i = 0; i < spec.tests.size(); ++i) {
+    for (const std::string& output : OutputsOf(spec.tests[i])) {
+      facts.metrics.push_back(Join("test", i, "/", output));
+    }
+  }
+  observers->Add(MakeMetricsObserver(folder));
+  observers->Add(MakeEventsObserver(folder, facts));
+}
+
+}  // namespace trainer
