@@ -14,7 +14,7 @@
 #include "trainer/base/text.h"
 #include "trainer/base/threads.h"
 #include "trainer/config/prototxt.h"
-#include "trainer/data/cursor.h"
+#include "trainer/data/read_ahead.h"
 #include "trainer/dataset/input_advice.h"
 #include "trainer/dataset/reading_rate.h"
 #include "trainer/solver/solver.h"
@@ -47,8 +47,8 @@ std::optional<Source> SourceOf(const LayerSpec& layer) {
     const bool images = layer.type() == "ImageData";
     path = images ? proto.image_data_param().source() : proto.window_data_param().source();
     source.facts.kind = "files";
-    source.batch = images ? proto.image_data_param().batch_size()
-                          : proto.window_data_param().batch_size();
+    source.batch =
+        images ? proto.image_data_param().batch_size() : proto.window_data_param().batch_size();
   }
   if (path.empty()) return std::nullopt;
   source.facts.path = ResolvePath(path, layer.Where().file);
@@ -146,12 +146,14 @@ class Doctor final : public Verb {
         .usage = "trainer doctor --solver=FILE [flags]",
         .text =
             "Measures how fast the training net takes records, how fast its sources are read, from "
-            "the disk and from memory, and decoded, and looks where they lie: on which file system, "
+            "the disk and from memory, and decoded, and looks where they lie: on which file "
+            "system, "
             "in how many stripes of Lustre. Then it says what would help, by the gain that follows "
             "from these figures. Nothing is written. Read cold means that the system was told to "
             "forget the files; a server behind a network may still hold them.",
-        .examples = "trainer doctor --solver=models/lenet/solver.prototxt\n"
-                    "srun trainer doctor --solver=s.prototxt --gpu=0",
+        .examples =
+            "trainer doctor --solver=models/lenet/solver.prototxt\n"
+            "srun trainer doctor --solver=s.prototxt --gpu=0",
         .flags = WithDeviceFlags(
             {{.name = "solver", .value = "FILE", .help = "the solver", .required = true},
              {.name = "iterations",
