@@ -212,14 +212,7 @@ class Train final : public Verb {
     options.memory = ParseMemoryMode(flags);
     options.signals = &signals;
     ObserverList observers;
-    observers.Add(ObserverRegistry::Get().Make("log"));
-    if (view) observers.Add(view->MakeObserver());
-    options.shows_numbers = flags.Has("run");
-    if (replica.rank == 0) {
-      const std::string folder = RunFolderOf(flags, spec);
-      WriteRunFacts(folder, spec, *device, replica);
-      WatchInFolder(folder, spec, &observers);
-    }
+    options.shows_numbers = AddWatchers(flags, spec, *device, replica, view.get(), &observers);
     Solver solver(spec, options, *device, observers);
     RequireMemory(spec, *device, replica, solver);
     if (!flags.Each("set").empty() && replica.rank == 0) WriteResolved(spec);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -135,6 +136,44 @@ bool WantsView(const Flags& flags) {
   return isatty(STDERR_FILENO) == 1 && !asked;
 }
 
+// The folder of --run, or "".
+std::string RunFolderOf(const Flags& flags, const SolverSpec& spec) {
+  const std::string& folder = flags.Text("run");
+  return folder == kBeside ? spec.proto.snapshot_prefix() + "_run" : folder;
+}
+
+void WriteRunFacts(const std::string& folder, const SolverSpec& spec, const Device& device,
+                   const Replica& replica) {
+  const caffe::SolverParameter solver = ResolvedSolver(spec);
+  const auto write = [&](const char* name, const std::string& text) {
+    WriteWhole(JoinPath(folder, name), text);
+  };
+  try {
+    write("solver.prototxt", TextOf(solver));
+    write("net.prototxt",
+          TextOf(solver.has_net_param() ? solver.net_param() : solver.train_net_param()));
+    write("environment.json", Environment(spec, device, replica).ToString());
+  } catch (const Error& e) {
+    WarnOfRunFolder(e.what());
+  }
+}
+
+void WatchInFolder(const std::string& folder, const SolverSpec& spec, ObserverList* observers) {
+  RunFacts facts;
+  facts.layers = LayersOf(spec.train);
+  facts.settings = SettingsOf(spec.proto);
+  facts.solver = TextOf(spec.proto);
+  const caffe::SolverParameter resolved = ResolvedSolver(spec);
+  facts.net = TextOf(resolved.has_net_param() ? resolved.net_param() : resolved.train_net_param());
+  for (size_t i = 0; i < spec.tests.size(); ++i) {
+    for (const std::string& output : OutputsOf(spec.tests[i])) {
+      facts.metrics.push_back(Join("test", i, "/", output));
+    }
+  }
+  observers->Add(MakeMetricsObserver(folder));
+  observers->Add(MakeEventsObserver(folder, facts));
+}
+
 }  // namespace
 
 Flag RunFolderFlag() {
@@ -155,11 +194,6 @@ Flag LogFlag() {
               "date, with tests, snapshots and warnings above it. On a terminal live, else "
               "caffe",
           .choices = "caffe|live"};
-}
-
-std::string RunFolderOf(const Flags& flags, const SolverSpec& spec) {
-  const std::string& folder = flags.Text("run");
-  return folder == kBeside ? spec.proto.snapshot_prefix() + "_run" : folder;
 }
 
 std::unique_ptr<LiveView> BeginWatching(const Flags& flags, const SolverSpec& spec,
@@ -185,38 +219,16 @@ std::unique_ptr<LiveView> BeginWatching(const Flags& flags, const SolverSpec& sp
   return std::make_unique<LiveView>(terminal);
 }
 
-void WriteRunFacts(const std::string& folder, const SolverSpec& spec, const Device& device,
-                   const Replica& replica) {
-  if (folder.empty()) return;
-  const caffe::SolverParameter solver = ResolvedSolver(spec);
-  const auto write = [&](const char* name, const std::string& text) {
-    WriteWhole(JoinPath(folder, name), text);
-  };
-  try {
-    write("solver.prototxt", TextOf(solver));
-    write("net.prototxt",
-          TextOf(solver.has_net_param() ? solver.net_param() : solver.train_net_param()));
-    write("environment.json", Environment(spec, device, replica).ToString());
-  } catch (const Error& e) {
-    WarnOfRunFolder(e.what());
+bool AddWatchers(const Flags& flags, const SolverSpec& spec, const Device& device,
+                 const Replica& replica, LiveView* view, ObserverList* observers) {
+  observers->Add(ObserverRegistry::Get().Make("log"));
+  if (view != nullptr) observers->Add(view->MakeObserver());
+  const std::string folder = RunFolderOf(flags, spec);
+  if (replica.rank == 0 && !folder.empty()) {
+    WriteRunFacts(folder, spec, device, replica);
+    WatchInFolder(folder, spec, observers);
   }
-}
-
-void WatchInFolder(const std::string& folder, const SolverSpec& spec, ObserverList* observers) {
-  if (folder.empty()) return;
-  RunFacts facts;
-  facts.layers = LayersOf(spec.train);
-  facts.settings = SettingsOf(spec.proto);
-  facts.solver = TextOf(spec.proto);
-  const caffe::SolverParameter resolved = ResolvedSolver(spec);
-  facts.net = TextOf(resolved.has_net_param() ? resolved.net_param() : resolved.train_net_param());
-  for (size_t i = 0; i < spec.tests.size(); ++i) {
-    for (const std::string& output : OutputsOf(spec.tests[i])) {
-      facts.metrics.push_back(Join("test", i, "/", output));
-    }
-  }
-  observers->Add(MakeMetricsObserver(folder));
-  observers->Add(MakeEventsObserver(folder, facts));
+  return !folder.empty();
 }
 
 }  // namespace trainer

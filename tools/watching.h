@@ -13,11 +13,9 @@
 
 namespace trainer {
 
+// --run: without a value the folder is beside the snapshots, <snapshot_prefix>_run.
 Flag RunFolderFlag();
 Flag LogFlag();
-
-// The folder of --run, or "". Without a value it is beside the snapshots: <snapshot_prefix>_run.
-std::string RunFolderOf(const Flags& flags, const SolverSpec& spec);
 
 // From here on the log also goes where the run keeps it, and on a terminal the view takes its
 // place. Null where Caffe's log is shown: into files and pipes, with --log=caffe, of other ranks
@@ -25,12 +23,10 @@ std::string RunFolderOf(const Flags& flags, const SolverSpec& spec);
 std::unique_ptr<LiveView> BeginWatching(const Flags& flags, const SolverSpec& spec,
                                         const Replica& replica);
 
-// Writes what the folder says about the run before it begins: the solver and net in force and the
-// environment. Trouble with the disk is a warning.
-void WriteRunFacts(const std::string& folder, const SolverSpec& spec, const Device& device,
-                   const Replica& replica);
-
-// Adds the observers of the folder, if there is one.
-void WatchInFolder(const std::string& folder, const SolverSpec& spec, ObserverList* observers);
+// Adds those who watch: the log, the view (null: none) and, on rank 0, the folder of --run, to
+// which the solver and net in force and the environment are written first. Trouble with the disk is
+// a warning. Returns TrainOptions::shows_numbers, on all ranks alike.
+bool AddWatchers(const Flags& flags, const SolverSpec& spec, const Device& device,
+                 const Replica& replica, LiveView* view, ObserverList* observers);
 
 }  // namespace trainer

@@ -100,6 +100,7 @@ std::string ClockText(double seconds) {
 
 std::string LiveLine(const LiveState& state, int width) {
   const auto room = static_cast<size_t>(std::max(width, 1));
+  if (state.max_iter == 0) return state.doing.substr(0, room);
   std::vector<Field> fields = FieldsOf(state);
   std::string line = JoinFields(fields, false);
   if (line.size() > room) line = JoinFields(fields, true);

@@ -116,11 +116,12 @@ class MetricsObserver final : public Observer {
 
   void OnReplicas(const ReplicasReport& report) override {
     Json line = Line("ranks", iter_)
-                    .Set("computing", report.computing)
-                    .Set("exchange", report.exchange)
-                    .Set("data", report.data)
-                    .Set("hidden", report.hidden);
-    if (!report.slowest.empty()) line.Set("slowest", report.slowest).Set("cost", report.cost);
+                    .Set("computing", static_cast<float>(report.computing))
+                    .Set("exchange", static_cast<float>(report.exchange))
+                    .Set("data", static_cast<float>(report.data))
+                    .Set("hidden", static_cast<float>(report.hidden));
+    if (!report.slowest.empty())
+      line.Set("slowest", report.slowest).Set("cost", static_cast<float>(report.cost));
     Write(line);
     Row("ranks/computing", static_cast<float>(report.computing));
     Row("ranks/exchange", static_cast<float>(report.exchange));

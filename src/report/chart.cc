@@ -68,7 +68,7 @@ std::vector<double> Ticks(const Axis& axis) {
   const double factor = rough / power;
   const double step = power * (factor < 1.5 ? 1 : factor < 3.5 ? 2 : factor < 7.5 ? 5 : 10);
   for (double i = std::ceil(axis.low / step - 1e-9); i * step <= axis.high + 1e-9 * step; ++i) {
-    ticks.push_back(i * step);
+    ticks.push_back(i * step + 0.0);  // not -0
   }
   return ticks;
 }

@@ -226,12 +226,14 @@ constexpr char kPageStyle[] =
     "h1{font-size:1.5rem}h2{font-size:1.2rem;margin-top:2rem}h3{font-size:1rem}"
     ".wide{overflow-x:auto}table{border-collapse:collapse}"
     "th,td{text-align:left;padding:.25rem .7rem;border-bottom:1px solid var(--faint);"
-    "vertical-align:top}"
-    ".charts{display:grid;gap:1rem;grid-template-columns:repeat(auto-fit,minmax(min(100%,30rem),"
+    "vertical-align:top;white-space:nowrap}details td{white-space:normal}"
+    ".charts{margin-top:1.5rem;display:grid;gap:1rem;grid-template-columns:repeat(auto-fit,minmax("
+    "min(100%,30rem),"
     "1fr))}"
     ".charts svg{width:100%;height:auto}"
     ".pictures{display:flex;flex-wrap:wrap;gap:1rem}figure{margin:0}"
-    "img{max-width:100%;image-rendering:pixelated}figcaption{font-size:.85rem}"
+    "img{max-width:100%;min-width:min(14rem,100%);image-rendering:pixelated}figcaption{font-size:."
+    "85rem}"
     ".bars{min-width:10rem}.bar{height:.8rem;margin-top:.3rem;background:var(--c0)}\n";
 
 }  // namespace

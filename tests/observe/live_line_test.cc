@@ -52,6 +52,12 @@ TEST(LiveLineTest, TheLeastImportantGivesWayFirstAndNothingIsLonger) {
   EXPECT_EQ(LiveLine(Busy(), 12), "12300/100000");
 }
 
+TEST(LiveLineTest, NothingIsCountedBeforeTheRunSaysHowFarItGoes) {
+  LiveState state;
+  state.doing = "preparing";
+  EXPECT_EQ(LiveLine(state, 80), "preparing");
+}
+
 TEST(LiveLineTest, ATimeIsNotClaimedBeforeTheFirstIteration) {
   LiveState state;
   state.iter = state.first_iter = 500;

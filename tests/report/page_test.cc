@@ -47,7 +47,7 @@ Chart Falling() {
 TEST(ChartTest, PointsStandWhereTheAxesSay) {
   const std::string svg = ChartSvg(Falling());
   EXPECT_THAT(svg, HasSubstr("points=\"64.0,34.0 346.0,184.7 628.0,260.0\""));
-  EXPECT_THAT(svg, HasSubstr(">100</text>"));
+  EXPECT_THAT(svg, AllOf(HasSubstr(">0</text>"), HasSubstr(">100</text>"), Not(HasSubstr(">-0<"))));
   EXPECT_THAT(svg, HasSubstr("loss &lt;of&gt; a &amp; b"));
   ExpectBalanced(svg);
 }

@@ -94,7 +94,14 @@ def test_tensorboard(job):
     same(scalars("train/rate"), [(i, 0.05) for i in range(0, 40, 5)])
     same(scalars("test0/accuracy"), [(i, tested[i]["outputs"]["accuracy"]) for i in sorted(tested)])
     assert [step for step, _ in scalars("speed/images_per_second")] == [5, 10, 15, 25, 30, 35]
+    check_pictures(events)
+    check_settings(events)
     tags = events.Tags()
+    print(f"{len(tags['scalars'])} scalars, {len(tags['histograms'])} histograms, "
+          f"{len(tags['images'])} images, the graph, texts and hparams are found")
+
+
+def check_pictures(events):
     for kind in ("weights", "gradients"):
         for param in ("conv/0", "conv/1", "ip/0", "ip/1"):
             found = events.Histograms(f"{kind}/{param}")
@@ -105,7 +112,10 @@ def test_tensorboard(job):
     assert [e.step for e in events.Images("filters/conv/0")] == [0, 10, 20, 30]
     image = events.Images("images/data/0")[0]
     assert image.encoded_image_string[:8] == b"\x89PNG\r\n\x1a\n" and image.width > 28, image.width
-    assert sum(tag.startswith("images/data/") for tag in tags["images"]) == 8
+    assert sum(tag.startswith("images/data/") for tag in events.Tags()["images"]) == 8
+
+
+def check_settings(events):
     graph = events.Graph()
     from tensorboard.compat.proto.graph_pb2 import GraphDef
     if not isinstance(graph, GraphDef):
@@ -125,8 +135,6 @@ def test_tensorboard(job):
     assert end.session_end_info.status == 1
     text = events.Tensors("net")[0].tensor_proto.string_val[0].decode()
     assert 'type: "Convolution"' in text, text
-    print(f"{len(tags['scalars'])} scalars, {len(tags['histograms'])} histograms, "
-          f"{len(tags['images'])} images, the graph, texts and hparams are found")
 
 
 class Reader(html.parser.HTMLParser):
