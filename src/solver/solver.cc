@@ -7,6 +7,7 @@
 
 #include "clock.h"
 #include "kept_snapshots.h"
+#include "patience.h"
 #include "replica_times.h"
 #include "time_budget.h"
 #include "trainer/base/text.h"
@@ -135,11 +136,13 @@ SolveResult Solver::Solve() {
   clock_->Restart();
   last_snapshot_ = std::chrono::steady_clock::now();
   if (signals_ != nullptr) signals_->BeginRun();
-  bool stopped = false;
+  bool stopped = false, no_better = false;
   if (times_) times_->Restart();
   while (state_.iter < proto_.max_iter()) {
-    stopped = TestIsDue() && (state_.iter > 0 || proto_.test_initialization()) && !TestAll();
-    if (stopped) break;
+    const bool tests = TestIsDue() && (state_.iter > 0 || proto_.test_initialization());
+    stopped = tests && !TestAll();
+    no_better = tests && !stopped && PatienceIsOver();
+    if (stopped || no_better) break;
     if (StopsNow()) break;
     const auto start = std::chrono::steady_clock::now();
     StepAhead();
@@ -155,7 +158,7 @@ SolveResult Solver::Solve() {
   CatchUp();
   stopped = stopped || StopsNow();
   SaveLast(stopped);
-  if (!stopped) Finish();
+  if (!stopped && !no_better) Finish();
   observer_.OnEnd(stopped);
   return stopped ? SolveResult::kStopped : SolveResult::kFinished;
 }
