@@ -1,68 +1,13 @@
-#include <algorithm>
 #include <iostream>
 
-#include "device_flags.h"
-#include "job_scripts.h"
-#include "plan_parts.h"
+#include "job_request.h"
 #include "shared_flags.h"
-#include "trainer/base/duration.h"
 #include "trainer/base/error.h"
-#include "trainer/base/file.h"
 #include "trainer/base/text.h"
 #include "verb.h"
 
 namespace trainer {
 namespace {
-
-constexpr size_t kGiB = size_t{1} << 30;
-
-int CeilDiv(double amount, double unit) {
-  return static_cast<int>(std::min(1e6, amount / unit)) + 1;
-}
-
-// A core has enough to do with so many multiply-adds of a forward pass; with less, cores wait for
-// each other most of the time.
-int UsefulCores(int64_t macs) { return std::clamp(CeilDiv(static_cast<double>(macs), 5e7), 1, 32); }
-
-// Of a rank: what the plan counts, a quarter more for what it does not, and the program with its
-// libraries and batches.
-int MemoryGiB(const std::vector<PlannedPart>& parts, int ranks) {
-  double bytes = 0.5 * static_cast<double>(kGiB);
-  for (const PlannedPart& part : parts) bytes += 1.25 * static_cast<double>(part.bytes);
-  return CeilDiv(bytes * ranks, static_cast<double>(kGiB));
-}
-
-// Before the end of the time, for a program that could not ask the queue: two snapshots, one of
-// which is being written, on a slow disk.
-int WarningSeconds(const PlannedTotals& totals) {
-  const double bytes = static_cast<double>(totals.weights) * (1 + totals.states_per_weight);
-  return 30 + 30 * CeilDiv(2 * bytes / 50e6, 30);
-}
-
-// "net" of "models/net/solver.prototxt"; of a solver without a folder its own name.
-std::string NameOf(const std::string& solver) {
-  const std::string folder = FileNameOf(FolderOf(solver));
-  std::string name = folder.empty() || folder == "." ? FileNameOf(solver) : folder;
-  name = name.substr(0, name.find('.'));
-  for (char& letter : name) {
-    if (!std::isalnum(static_cast<unsigned char>(letter)) && letter != '_') letter = '-';
-  }
-  return name.empty() ? "train" : name;
-}
-
-// As a word of the shell.
-std::string Quoted(const std::string& text) {
-  const bool plain = std::ranges::all_of(text, [](unsigned char c) {
-    return std::isalnum(c) ||
-           std::string_view("._-/:=,+@%").find(static_cast<char>(c)) != std::string_view::npos;
-  });
-  if (plain && !text.empty()) return text;
-  std::string quoted = "'";
-  for (const char letter : text) {
-    quoted += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
-  }
-  return quoted + "'";
-}
 
 Flag Number(std::string_view name, std::string_view fallback, std::string_view help, int min) {
   return {.name = name,
@@ -128,13 +73,8 @@ class JobVerb final : public Verb {
     JobRequest job = ReadRequest(flags);
     Refuse(job);
     const SolverSpec spec = SolverOf(flags);
-    PlanTarget target;
-    target.device = MakeDevice();
-    const PlannedRun run = PlanRun(spec, target);
-    job.snapshot_prefix = Quoted(spec.proto.snapshot_prefix());
-    if (job.cores == 0) job.cores = UsefulCores(run.macs / job.ranks());
-    job.memory_gib = MemoryGiB(PartsOf(run.totals, target), job.ranks_per_node);
-    job.warning_seconds = WarningSeconds(run.totals);
+    job.snapshot_prefix = ShellWord(spec.proto.snapshot_prefix());
+    FitToNet(spec, &job);
     std::cout << JobScript(job);
     return 0;
   }
@@ -145,42 +85,30 @@ class JobVerb final : public Verb {
     const std::string& system = flags.Text("system");
     if (system == "pbs") job.system = JobSystem::kPbs;
     if (system == "mpirun") job.system = JobSystem::kMpirun;
-    job.solver = Quoted(flags.Text("solver"));
-    job.name = NameOf(flags.Text("solver"));
+    job.solver = ShellWord(flags.Text("solver"));
+    job.name = JobName(flags.Text("solver"));
     job.nodes = flags.Whole("nodes");
     job.ranks_per_node = flags.Whole("ranks_per_node");
     job.cores = flags.Whole("cores");
-    job.time = TimeOf(flags.Text("time"));
-    job.partition = Quoted(flags.Text("partition"));
+    job.time = SlotTime(flags.Text("time"));
+    job.partition = ShellWord(flags.Text("partition"));
     if (!flags.Has("partition")) job.partition.clear();
     job.mpirun = flags.Switch("mpirun");
     job.seeds = flags.Whole("seeds");
     job.preemptable = flags.Switch("preemptable");
     job.gpu = flags.Switch("gpu");
-    if (flags.Has("container")) job.container = Quoted(flags.Text("container"));
+    if (flags.Has("container")) job.container = ShellWord(flags.Text("container"));
     for (const std::string& change : flags.Each("set")) {
-      job.changes.push_back("--set " + Quoted(change));
+      job.changes.push_back("--set " + ShellWord(change));
     }
     for (const char* name : {"level", "stage"}) {
       const std::string& given = flags.Text(name);
       if (!given.empty() && given != "0") {
-        job.changes.push_back(Join("--", name, "=", Quoted(given)));
+        job.changes.push_back(Join("--", name, "=", ShellWord(given)));
       }
     }
     job.command = CommandOf(flags, job);
     return job;
-  }
-
-  // As both systems read it.
-  static std::string TimeOf(const std::string& text) {
-    const auto time = ParseWallTime(text);
-    if (!time || time->count() < 60) {
-      throw Error(ErrorCode::kUsage,
-                  Join("--time=", EscapeControl(text),
-                       ": a time of a minute or more is written 4:00:00, 1-12:00:00 (a day and a "
-                       "half), 90 (minutes), 90m or 1h30m"));
-    }
-    return WallTimeText(*time);
   }
 
   static void Refuse(const JobRequest& job) {
@@ -203,7 +131,7 @@ class JobVerb final : public Verb {
         {"time", "4:00:00"}, {"partition", ""}, {"seeds", "0"},          {"container", ""}};
     for (const auto& [name, value] : usual) {
       const std::string& given = flags.Text(name);
-      if (given != value) text += Join(" --", name, "=", Quoted(given));
+      if (given != value) text += Join(" --", name, "=", ShellWord(given));
     }
     for (const char* name : {"mpirun", "preemptable", "gpu"}) {
       if (flags.Switch(name)) text += Join(" --", name);

@@ -64,7 +64,7 @@ code=$?
 )";
 
 constexpr char kSlurmTail[] =
-    R"(
+    R"(@AFTER@
 # 75: stopped in time, all is saved. 82: a rank was lost; the last snapshot is good. Any other code
 # ends the job: 0 is success, the rest would only come again. A job that is being cancelled, or was
 # queued again by Slurm itself, is not RUNNING any more.
@@ -138,6 +138,7 @@ std::string TrainCommand(const JobRequest& job, const std::string& indent) {
   if (job.preemptable) more("--set snapshot_every=15m --set keep_last=2");
   for (const std::string& change : job.changes) more(change);
   if (job.seeds > 0) more("--set random_seed=\"$seed\" --set snapshot_prefix=\"$prefix\"");
+  if (!job.runs.empty()) more("\"${changes[@]}\" >>\"$folder/log\" 2>&1");
   return text;
 }
 
@@ -155,9 +156,15 @@ std::string Launch(const JobRequest& job) {
   return Join("srun ", job.ranks() > 1 ? "--mpi=pmix " : "", TrainCommand(job, "  "));
 }
 
+// Of an array; 0 of a job of one run.
+size_t Tasks(const JobRequest& job) {
+  return job.runs.empty() ? static_cast<size_t>(job.seeds) : job.runs.size();
+}
+
 std::string What(const JobRequest& job) {
   std::string what = job.seeds > 0 ? Join(job.seeds, " runs with seeds of their own, each on ")
-                                   : std::string("One run on ");
+                     : !job.runs.empty() ? Join(job.runs.size(), " runs of a sweep, each on ")
+                                         : std::string("One run on ");
   what += job.nodes > 1 ? Join(job.nodes, " nodes") : std::string("one node");
   if (job.ranks() > 1) what += Join(", as ", job.ranks(), " ranks that train one model");
   if (job.gpu) what += ", on a GPU";
@@ -168,9 +175,10 @@ std::string What(const JobRequest& job) {
 
 // Lines of #SBATCH that not every job has.
 std::string MoreOptions(const JobRequest& job) {
-  std::string more =
-      job.seeds > 0 ? Join("#SBATCH --output=%x_%A_%a.log\n#SBATCH --array=1-", job.seeds, "\n")
-                    : std::string("#SBATCH --output=%x_%j.log\n");
+  const size_t tasks = Tasks(job);
+  std::string more = tasks > 0
+                         ? Join("#SBATCH --output=%x_%A_%a.log\n#SBATCH --array=1-", tasks, "\n")
+                         : std::string("#SBATCH --output=%x_%j.log\n");
   if (!job.partition.empty()) more += Join("#SBATCH --partition=", job.partition, "\n");
   if (job.gpu) more += "#SBATCH --gpus-per-task=1\n";
   return more;
@@ -182,6 +190,14 @@ std::string Variables(const JobRequest& job) {
   if (job.seeds > 0) {
     text += Join("seed=$SLURM_ARRAY_TASK_ID\nprefix=", job.snapshot_prefix, "_seed_$seed\n");
   }
+  if (job.runs.empty()) return text;
+  text += "case $SLURM_ARRAY_TASK_ID in\n";
+  for (size_t i = 0; i < job.runs.size(); ++i) {
+    const ArrayRun& run = job.runs[i];
+    text += Join("  ", i + 1, ")\n    folder=", run.folder, "\n    changes=(", run.changes,
+                 ")\n    ;;\n");
+  }
+  text += "esac\nmkdir -p \"$folder\" || exit 73\n";
   return text;
 }
 
@@ -216,7 +232,8 @@ std::string JobScript(const JobRequest& job) {
       {"BATCH", job.mpirun ? "B:" : ""},
       {"WARNING", Join(job.warning_seconds)},
       // The number of one task of an array is also that of the whole array.
-      {"JOB", job.seeds > 0 ? "${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID" : "$SLURM_JOB_ID"},
+      {"JOB", Tasks(job) > 0 ? "${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID" : "$SLURM_JOB_ID"},
+      {"AFTER", job.runs.empty() ? "" : Join("echo \"", kExitLine, "$code\" >>\"$folder/log\"\n")},
       {"VARIABLES", Variables(job)}};
   return WithoutUnused(Filled(text, values));
 }

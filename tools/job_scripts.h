@@ -8,6 +8,14 @@ namespace trainer {
 
 enum class JobSystem { kSlurm, kPbs, kMpirun };
 
+// The last line of a log of a sweep's run, before the exit code.
+inline constexpr char kExitLine[] = "The run ended with exit code ";
+
+// One task of an array.
+struct ArrayRun {
+  std::string folder, changes;  // of its log; more flags of the training; as words of the shell
+};
+
 struct JobRequest {
   JobSystem system = JobSystem::kSlurm;
   std::string command;          // that prints this script
@@ -23,6 +31,7 @@ struct JobRequest {
   std::string partition;     // or ""
   bool preemptable = false, gpu = false;
   std::string container;             // an image of Apptainer, or ""
+  std::vector<ArrayRun> runs;        // an array of these, which keep logs of their own; or none
   std::vector<std::string> changes;  // more flags of the training, as words of the shell
 
   int ranks() const { return nodes * ranks_per_node; }

@@ -1,9 +1,11 @@
 // The program: understands the command line, runs the verb, and turns whatever it throws into one
 // line of text and an exit code.
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <iostream>
@@ -22,7 +24,14 @@
 namespace trainer {
 namespace {
 
+// Whether the standard output is a pipe whose reader wants no more, as `head` does.
+bool ReaderHasLeft() {
+  pollfd output = {STDOUT_FILENO, POLLOUT, 0};
+  return poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0;
+}
+
 int Run(const std::vector<std::string>& arguments) {
+  std::signal(SIGPIPE, SIG_IGN);  // of every output, help too
   const Command command = ParseCommand(arguments);
   int code = 0;
   if (command.verb == nullptr) {
@@ -33,7 +42,8 @@ int Run(const std::vector<std::string>& arguments) {
     code = command.verb->Run(command.flags);
   }
   std::cout.flush();
-  if (!std::cout) throw Error(ErrorCode::kIo, "cannot write to the standard output");
+  if (!std::cout && !ReaderHasLeft())
+    throw Error(ErrorCode::kIo, "cannot write to the standard output");
   return code;
 }
 

@@ -14,6 +14,8 @@
 
 namespace trainer {
 
+struct TrainOptions;
+
 // --ranks, --bucket_size, --peer_timeout, --peer_warning and --exchange_type.
 std::vector<Flag> RankFlags();
 // The flags of a verb that trains: `flags`, those, --global_batch, --scale_lr, --sync_batch_norm,
@@ -61,5 +63,15 @@ bool RequireOwnGpus(const Flags& flags, World& world, const DeviceChoice& choice
 std::unique_ptr<ReplicaGroup> MakeGpuGroup(const Flags& flags, World& world, const Device& device,
                                            const caffe::SolverParameter& solver, WireType wire,
                                            bool shared);
+
+// Where on its machine a rank is; of a run alone `world` is null.
+RankOnMachine PlaceOf(const Flags& flags, const World* world);
+
+// What ranks do before they make a solver for `device`: compares them and sets what of `options` is
+// about them. Returns the group that `options` then names, where that is not the world's. Throws as
+// RequireEqualRanks and RequireOwnGpus do.
+std::unique_ptr<ReplicaGroup> PrepareRanks(const Flags& flags, World& world, const SolverSpec& spec,
+                                           const Device& device, const DeviceChoice& choice,
+                                           WireType wire, TrainOptions* options);
 
 }  // namespace trainer

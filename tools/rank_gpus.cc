@@ -8,6 +8,7 @@
 #include "trainer/backend/gpu_group.h"
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
+#include "trainer/solver/solver.h"
 
 namespace trainer {
 namespace {
@@ -101,6 +102,27 @@ std::unique_ptr<ReplicaGroup> MakeGpuGroup(const Flags& flags, World& world, con
   }
   LOG(INFO) << "Gradients of the GPUs are summed by the host: " << EscapeControl(JoinList(why));
   return MakeStagedGroup(device, options);
+}
+
+RankOnMachine PlaceOf(const Flags& flags, const World* world) {
+  if (world == nullptr) return {0, 1, false};
+  const World::Locals& locals = world->locals();
+  return {locals.local, locals.count, flags.Switch("share_gpu")};
+}
+
+std::unique_ptr<ReplicaGroup> PrepareRanks(const Flags& flags, World& world, const SolverSpec& spec,
+                                           const Device& device, const DeviceChoice& choice,
+                                           WireType wire, TrainOptions* options) {
+  RequireEqualRanks(world, spec, device, choice.gpu);
+  const std::string how = world.SetWire(wire);
+  if (!how.empty()) LOG(INFO) << how;
+  options->before_snapshot = [&world] { world.ForgetResiduals(); };
+  if (choice.kind != DeviceKind::kCuda) return nullptr;
+  const bool shared = RequireOwnGpus(flags, world, choice);
+  std::unique_ptr<ReplicaGroup> group =
+      MakeGpuGroup(flags, world, device, spec.proto, wire, shared);
+  options->group = group.get();
+  return group;
 }
 
 }  // namespace trainer

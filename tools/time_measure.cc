@@ -81,6 +81,8 @@ Times MeasureTimes(const Subject& subject, int iterations) {
 
 SolverSpec TrainingOnly(SolverSpec spec, int iterations) {
   spec.tests.clear();
+  spec.proto.set_keep_best(0);  // it compares tests, and so does patience
+  spec.proto.set_patience(0);
   spec.proto.set_snapshot(0);
   spec.proto.set_snapshot_after_train(false);
   spec.proto.set_display(0);

@@ -191,15 +191,7 @@ class Train final : public Verb {
     LOG(INFO) << "Initializing solver from parameters: \n" << spec.proto.DebugString();
     std::unique_ptr<ReplicaGroup> gpu_group;
     if (world != nullptr) {
-      RequireEqualRanks(*world, spec, *device, choice.gpu);
-      const std::string how = world->SetWire(wire);
-      if (!how.empty()) LOG(INFO) << how;
-      options.before_snapshot = [world] { world->ForgetResiduals(); };
-      if (choice.kind == DeviceKind::kCuda) {
-        const bool shared = RequireOwnGpus(flags, *world, choice);
-        gpu_group = MakeGpuGroup(flags, *world, *device, spec.proto, wire, shared);
-        options.group = gpu_group.get();
-      }
+      gpu_group = PrepareRanks(flags, *world, spec, *device, choice, wire, &options);
     }
     if (replica.rank == 0) options.end = EndOfRun(flags);
     options.snapshot = start.state;
@@ -256,12 +248,6 @@ class Train final : public Verb {
     const std::string signal = signals.StopSignal();
     if (!signal.empty()) return signal;
     return solver.TimeWasUp() ? "The time limit" : "A signal to another rank";
-  }
-
-  static RankOnMachine PlaceOf(const Flags& flags, const World* world) {
-    if (world == nullptr) return {0, 1, false};
-    const World::Locals& locals = world->locals();
-    return {locals.local, locals.count, flags.Switch("share_gpu")};
   }
 
   static std::string StateName(const SolverSpec& spec, int iter) {

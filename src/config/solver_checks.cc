@@ -260,15 +260,17 @@ class Checker {
     }
     AtLeast("keep_last", 0);
     AtLeast("keep_best", 0);
+    AtLeast("patience", 0);
     if (proto_.keep_best() > 0 && proto_.keep_last() == 0) {
       solver_.Fail("keep_best",
                    "keep_best is given without keep_last: nothing is removed then; add keep_last, "
                    "such as keep_last: 2");
     }
-    if (proto_.has_best_output() && proto_.keep_best() == 0) {
+    if (proto_.has_best_output() && proto_.keep_best() == 0 && proto_.patience() == 0) {
       solver_.Fail("best_output",
-                   "best_output is given without keep_best, the number of snapshots with the best "
-                   "tests that stay; add keep_best: 1, or remove the line");
+                   "best_output is given without keep_best or patience, which compare it: add "
+                   "keep_best: 1 for snapshots of the best tests that stay, patience: 5 to end a "
+                   "run after 5 tests without a better one, or remove the line");
     }
   }
 

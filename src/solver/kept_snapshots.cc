@@ -10,44 +10,16 @@
 
 #include "trainer/base/atomic_file.h"
 #include "trainer/base/file.h"
-#include "trainer/base/lower_case.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
-namespace {
-
-// The output to compare: best_output, else accuracy, else the first.
-std::string OutputOf(const SolverSpec& spec, const std::vector<std::string>& outputs) {
-  const std::string& wanted = spec.proto.best_output();
-  if (spec.tests.empty()) {
-    spec.Fail("keep_best",
-              "keep_best needs tests to compare, and the solver has no test net; give test_iter "
-              "and test_interval, or remove the line");
-  }
-  const auto has = [&](const std::string& name) { return std::ranges::count(outputs, name) > 0; };
-  if (wanted.empty()) return has("accuracy") || outputs.empty() ? "accuracy" : outputs.front();
-  if (!has(wanted)) {
-    spec.Fail("best_output", Join("the first test net has no output '", EscapeControl(wanted), "'.",
-                                  DidYouMean(wanted, outputs), " It has ", JoinList(outputs)));
-  }
-  return wanted;
-}
-
-bool NamesALoss(const std::string& name) {
-  return LowerCase(name).find("loss") != std::string::npos;
-}
-
-}  // namespace
-
 KeptSnapshots::KeptSnapshots(const SolverSpec& spec, const std::vector<std::string>& outputs,
                              FileOps& ops)
     : ops_(ops),
       prefix_(spec.proto.snapshot_prefix()),
       keep_last_(spec.proto.keep_last()),
       keep_best_(spec.proto.keep_best()) {
-  if (keep_best_ == 0) return;
-  output_ = OutputOf(spec, outputs);
-  lower_is_better_ = NamesALoss(output_);
+  if (keep_best_ > 0) score_ = ScoreFor("keep_best", spec, outputs);
 }
 
 void KeptSnapshots::Adopt(const caffe::SolverState& state) {
@@ -72,16 +44,13 @@ void KeptSnapshots::Adopt(const caffe::SolverState& state) {
 }
 
 void KeptSnapshots::NoteTest(const TestReport& report) {
-  if (output_.empty() || report.net != 0 || report.interrupted) return;
+  const ReportedValue* const value = score_ ? score_->In(report) : nullptr;
+  if (value == nullptr) return;
   const std::lock_guard lock(mutex_);
-  for (const ReportedValue& value : report.outputs) {
-    if (value.name != output_) continue;
-    tested_ = true;
-    test_iter_ = report.iter;
-    test_value_ = value.value;
-    if (own_.contains(test_iter_) || begun_ == test_iter_) scores_[test_iter_] = test_value_;
-    return;
-  }
+  tested_ = true;
+  test_iter_ = report.iter;
+  test_value_ = value->value;
+  if (own_.contains(test_iter_) || begun_ == test_iter_) scores_[test_iter_] = test_value_;
 }
 
 // The best of `iters` that have a score, the best first; of equal ones the earlier.
@@ -92,14 +61,14 @@ std::vector<int> KeptSnapshots::Best(const std::vector<int>& iters) const {
   }
   std::ranges::sort(best, [this](int a, int b) {
     const float x = scores_.at(a), y = scores_.at(b);
-    return Better(x, y) || (!Better(y, x) && a < b);
+    return score_->Better(x, y) || (!score_->Better(y, x) && a < b);
   });
   if (best.size() > static_cast<size_t>(keep_best_)) best.resize(static_cast<size_t>(keep_best_));
   return best;
 }
 
 void KeptSnapshots::Begin(int iter, caffe::SolverState* state) {
-  if (output_.empty()) return;
+  if (!score_) return;
   const std::lock_guard lock(mutex_);
   begun_ = iter;
   if (tested_) scores_[iter] = test_value_;

@@ -3,12 +3,14 @@
 
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "trainer/checkpoint/snapshot_files.h"
 #include "trainer/config/solver_spec.h"
 #include "trainer/observe/observer.h"
+#include "trainer/solver/test_score.h"
 
 namespace trainer {
 
@@ -35,15 +37,13 @@ class KeptSnapshots {
   void Written(const SnapshotNames& names);
 
  private:
-  bool Better(float a, float b) const { return lower_is_better_ ? a < b : a > b; }
   std::vector<int> Best(const std::vector<int>& iters) const;
   bool Remove(const SnapshotNames& names) const;
 
   FileOps& ops_;
   const std::string prefix_;
   const int keep_last_, keep_best_;
-  std::string output_;  // "" where nothing is compared
-  bool lower_is_better_ = false;
+  std::optional<TestScore> score_;  // nothing where snapshots are not compared
   std::mutex mutex_;
   std::map<int, SnapshotNames> own_;  // on the disk, by iteration
   std::map<int, float> scores_;       // of those, and of the one that is being written

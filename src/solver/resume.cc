@@ -6,6 +6,7 @@
 #include <set>
 
 #include "kept_snapshots.h"
+#include "patience.h"
 #include "trainer/base/text.h"
 #include "trainer/base/thread_team.h"
 #include "trainer/config/blob.h"
@@ -125,6 +126,7 @@ void Solver::Restore(const LoadedState& loaded, const std::string& file) {
   RestoreProgress(state);
   saved_iter_ = started_iter_ = state_.iter;
   if (kept_) kept_->Adopt(state);
+  if (patience_) patience_->Adopt(state);
   if (state_.iter >= proto_.max_iter()) {
     LOG(INFO) << "The snapshot is of iteration " << state_.iter << " and max_iter is "
               << proto_.max_iter() << ": nothing is left to do";

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "kept_snapshots.h"
+#include "patience.h"
 #include "replica_times.h"
 #include "time_budget.h"
 #include "trainer/base/atomic_file.h"
@@ -53,13 +54,12 @@ void Solver::PrepareSnapshots(const TrainOptions& options) {
   const bool first = replica_.rank == 0;
   budget_ = std::make_unique<TimeBudget>(first ? options.end : std::nullopt, SnapshotBytes());
   if (!first) return;
-  if (proto_.keep_last() > 0) {
-    std::vector<std::string> outputs;
-    if (!test_nets_.empty()) {
-      for (const NetOutput& output : test_nets_[0]->outputs()) outputs.push_back(output.name);
-    }
-    kept_ = std::make_unique<KeptSnapshots>(spec_, outputs);
+  std::vector<std::string> outputs;
+  if (!test_nets_.empty()) {
+    for (const NetOutput& output : test_nets_[0]->outputs()) outputs.push_back(output.name);
   }
+  if (proto_.keep_last() > 0) kept_ = std::make_unique<KeptSnapshots>(spec_, outputs);
+  if (proto_.patience() > 0) patience_ = std::make_unique<Patience>(spec_, outputs);
   RetryPauses pauses;
   pauses.first = options.first_retry;
   pauses.longest = options.longest_retry;
@@ -104,6 +104,7 @@ std::string Solver::StartSnapshot() {
   content.has_averaged = average_ != nullptr;
   if (average_) average_->ToProto(&content.averaged);
   if (kept_) kept_->Begin(state_.iter, &content.state);
+  if (patience_) patience_->ToState(&content.state);
   const SnapshotNames names = NamesFor(proto_.snapshot_prefix(), state_.iter, FormatOf(proto_));
   started_ = {};
   started_.iter = state_.iter;

@@ -8,6 +8,7 @@
 
 #include "clock.h"
 #include "kept_snapshots.h"
+#include "patience.h"
 #include "replica_times.h"
 #include "time_budget.h"
 #include "trainer/base/text.h"
@@ -140,11 +141,13 @@ SolveResult Solver::Solve() {
   data_waited_ = SecondsWaitedForData(*train_net_);
   last_snapshot_ = std::chrono::steady_clock::now();
   if (signals_ != nullptr) signals_->BeginRun();
-  bool stopped = false;
+  bool stopped = false, no_better = false;
   if (times_) times_->Restart();
   while (state_.iter < proto_.max_iter()) {
-    stopped = TestIsDue() && (state_.iter > 0 || proto_.test_initialization()) && !TestAll();
-    if (stopped) break;
+    const bool tests = TestIsDue() && (state_.iter > 0 || proto_.test_initialization());
+    stopped = tests && !TestAll();
+    no_better = tests && !stopped && PatienceIsOver();
+    if (stopped || no_better) break;
     if (StopsNow()) break;
     const auto start = std::chrono::steady_clock::now();
     StepAhead();
@@ -161,7 +164,7 @@ SolveResult Solver::Solve() {
   CatchUp();
   stopped = stopped || StopsNow();
   SaveLast(stopped);
-  if (!stopped) Finish();
+  if (!stopped && !no_better) Finish();
   observer_.OnEnd(stopped);
   return stopped ? SolveResult::kStopped : SolveResult::kFinished;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "kept_snapshots.h"
+#include "patience.h"
 #include "replica_times.h"
 #include "time_budget.h"
 #include "trainer/net/bad_records.h"
@@ -48,6 +49,13 @@ bool Solver::TestAll() {
   }
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
   budget_->NoteTest(passed.count());
+  return true;
+}
+
+// After a test: whether too many were no better than the best, as rank 0 alone knows.
+bool Solver::PatienceIsOver() {
+  if (proto_.patience() == 0 || !OfRank0(patience_ && patience_->IsOver())) return false;
+  if (patience_) observer_.OnNote(patience_->Describe());
   return true;
 }
 
@@ -165,6 +173,7 @@ bool Solver::RunTest(int index) {
   report.interrupted = request == Request::kStop;
   report.outputs = run.Means();
   if (kept_) kept_->NoteTest(report);
+  if (patience_) patience_->NoteTest(report);
   if (replica_.rank == 0) observer_.OnTest(report);
   return !report.interrupted;
 }

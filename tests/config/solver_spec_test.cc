@@ -349,9 +349,11 @@ TEST_F(SolverSpecTest, RefusesKeptSnapshotsThatWouldNotBeKept) {
   EXPECT_THAT(RestRefusal(rest + "keep_best: 2"),
               StartsWith("s.prototxt:3:1: keep_best is given without keep_last"));
   EXPECT_THAT(RestRefusal(rest + "best_output: 'accuracy'"),
-              StartsWith("s.prototxt:3:1: best_output is given without keep_best"));
+              StartsWith("s.prototxt:3:1: best_output is given without keep_best or patience"));
   EXPECT_THAT(RestRefusal(rest + "keep_last: -1"),
               StartsWith("s.prototxt:3:1: keep_last is -1; it must be at least 0"));
+  EXPECT_THAT(RestRefusal(rest + "patience: -1"),
+              StartsWith("s.prototxt:3:1: patience is -1; it must be at least 0"));
 }
 
 TEST_F(SolverSpecTest, RefusesFormsInWhichGradientsDoNotTravel) {

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "job.h"
+#include "stub_commands.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -27,31 +28,21 @@ class QueueTest : public testing::Test {
     job_.solver = Edited(job_.solver, "snapshot: 10", "snapshot: 0");
     job_.solver = Edited(job_.solver, "test_interval: 10", "test_interval: 100000000");
     job_.Write();
-    std::filesystem::create_directory(job_.folder() / "bin");
   }
 
-  // A command that does `lines` after it noted its arguments in the file <name>.asked.
   void Command(const std::string& name, const std::string& lines) const {
-    const std::string path = job_.folder() / "bin/" + name;
-    WriteText(path, Join("#!/bin/sh\necho \"$@\" >> '", job_.folder().path(), "/", name,
-                         ".asked'\n", lines, "\n"));
-    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+    commands_.Add(name, lines);
   }
   // squeue with this state and time left.
   void Squeue(const std::string& state, const std::string& left) const {
     Command("squeue", Join("case \"$*\" in *%T*) echo ", state, ";; *) echo ", left, ";; esac"));
   }
-  // The arguments of each call.
-  std::vector<std::string> Asked(const std::string& name) const {
-    const std::string path = job_.folder() / name + ".asked";
-    return std::filesystem::exists(path) ? SplitList(ReadText(path), '\n')
-                                         : std::vector<std::string>();
-  }
+  std::vector<std::string> Asked(const std::string& name) const { return commands_.Asked(name); }
 
   Outcome Run(const std::vector<std::string>& more, const std::vector<std::string>& env) const {
     RunOptions options = job_.options();
     options.env.insert(options.env.end(), env.begin(), env.end());
-    options.env.push_back(Join("PATH=", job_.folder().path(), "/bin:/usr/bin:/bin"));
+    options.env.push_back(commands_.Path());
     return RunProgram(job_.TrainCommand(more), options);
   }
   // That the run stopped by itself with one snapshot.
@@ -65,6 +56,7 @@ class QueueTest : public testing::Test {
   }
 
   Job job_;
+  const StubCommands commands_{job_.folder()};
 };
 
 TEST_F(QueueTest, MaxWallEndsTheRunInTimeWithASnapshot) {

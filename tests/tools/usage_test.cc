@@ -16,10 +16,10 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
 
-const char* const kVerbs[] = {"check",        "classify", "completion", "dataset", "deploy",
-                              "device_query", "doctor",   "draw",     "features",   "job",     "layers",
-                              "man",          "plan",     "show",       "solver",  "test",
-                              "time",         "train",    "upgrade"};
+const char* const kVerbs[] = {
+    "check",    "classify", "completion", "dataset", "deploy", "device_query", "doctor", "draw",
+    "features", "find-lr",  "job",        "layers",  "log",    "man",          "plan",   "report",
+    "show",     "solver",   "status",     "sweep",   "test",   "time",         "train",  "upgrade"};
 
 size_t WidestLine(const std::string& text) {
   std::istringstream lines(text);
@@ -165,6 +165,20 @@ TEST(UsageTest, ReportsThatStdoutCannotBeWritten) {
   const Outcome outcome = RunProgram({"device_query"}, {.stdout_path = "/dev/full"});
   EXPECT_EQ(outcome.exit_code, 74);
   EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr("cannot write to the standard output")));
+}
+
+// As `trainer solver | head` leaves it: a pipe that nobody reads.
+TEST(OutputTest, AReaderThatLeftEndsNothingAndIsNoFault) {
+  RunOptions options;
+  options.launcher = {"bash", "-c", "exec 9> >(exit); wait $!; exec \"$@\" >&9", "bash"};
+  for (const std::string verb : {"solver", "layers", "man", "help", "--version", "completion"}) {
+    const Outcome outcome = RunProgram({verb}, options);
+    EXPECT_EQ(outcome.exit_code, 0) << verb;
+    EXPECT_EQ(outcome.err, "") << verb;
+  }
+  const Outcome checked = RunProgram({"check", "--solver=no.prototxt"}, options);
+  EXPECT_EQ(checked.exit_code, 66) << "the verb's own status";
+  EXPECT_THAT(checked.err, testing::Not(HasSubstr("standard output")));
 }
 
 }  // namespace

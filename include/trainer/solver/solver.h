@@ -60,6 +60,7 @@ void CheckSnapshotPaths(const caffe::SolverParameter& solver);
 enum class SolveResult { kFinished, kStopped };
 
 class KeptSnapshots;
+class Patience;
 class SnapshotWriter;
 class TimeBudget;
 
@@ -76,11 +77,11 @@ class Solver {
          Observer& observer);
   ~Solver();
 
-  // Runs from the current iteration to max_iter, with tests, reports and snapshots on the way,
-  // which are written beside the training. One that cannot be written is a warning and tried again,
-  // the last one's error is thrown; throws kDiverged before the update when the loss is not finite
-  // or, in iterations that are reported, a weight; where the loss is taken late, before the next
-  // update and before any test or snapshot.
+  // Runs from the current iteration to max_iter, or to a test after which `patience` ends the run,
+  // with tests, reports and snapshots on the way, which are written beside the training. One that
+  // cannot be written is a warning and tried again, the last one's error is thrown; throws
+  // kDiverged before the update when the loss is not finite or, in iterations that are reported, a
+  // weight; where the loss is taken late, before the next update and before any test or snapshot.
   SolveResult Solve();
 
   // One iteration: a step of the step rule. Returns the loss that it started from.
@@ -157,6 +158,7 @@ class Solver {
   [[noreturn]] void Diverge(int iter, float loss, const std::string& where);
   bool TestAll();
   bool RunTest(int index);
+  bool PatienceIsOver();
   std::vector<ReportedValue> ReadOutputs(const Net& net) const;
   bool WeightsAreFinite();
   std::string FirstNonFiniteParam() const;
@@ -215,6 +217,7 @@ class Solver {
   int noted_ = 0;  // snapshots that the writer wrote and that were reported
   std::unique_ptr<TimeBudget> budget_;
   std::unique_ptr<KeptSnapshots> kept_;     // null on other ranks than 0
+  std::unique_ptr<Patience> patience_;      // likewise, and without patience
   std::unique_ptr<SnapshotWriter> writer_;  // likewise; writes with kept_
   std::unique_ptr<Clock> clock_;
   std::unique_ptr<ReplicaTimes> times_;  // null for a run alone

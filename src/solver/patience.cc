@@ -1,0 +1,55 @@
+#include "patience.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "trainer/base/text.h"
+
+namespace trainer {
+
+Patience::Patience(const SolverSpec& spec, const std::vector<std::string>& outputs)
+    : patience_(spec.proto.patience()),
+      interval_(std::max(spec.proto.test_interval(), 1)),
+      score_(ScoreFor("patience", spec, outputs)) {}
+
+void Patience::Adopt(const caffe::SolverState& state) {
+  for (const caffe::ScoredSnapshot& one : state.best()) {
+    const bool first = !best_ || score_.Better(one.value(), best_->value) ||
+                       (one.value() == best_->value && one.iter() < best_->iter);
+    if (first) best_ = Test{one.iter(), one.value()};
+  }
+}
+
+void Patience::NoteTest(const TestReport& report) {
+  const ReportedValue* const value = score_.In(report);
+  if (value == nullptr) return;
+  last_ = Test{report.iter, value->value};
+  const bool first = !best_ || std::isnan(best_->value);
+  if (first || score_.Better(last_->value, best_->value)) best_ = last_;
+}
+
+void Patience::ToState(caffe::SolverState* state) const {
+  if (!best_) return;
+  const bool there = std::ranges::any_of(
+      state->best(), [this](const auto& one) { return one.iter() == best_->iter; });
+  if (there) return;
+  caffe::ScoredSnapshot* const entry = state->add_best();
+  entry->set_iter(best_->iter);
+  entry->set_value(best_->value);
+}
+
+int Patience::TestsWithoutBetter() const {
+  return last_->iter / interval_ - best_->iter / interval_;
+}
+
+bool Patience::IsOver() const { return last_ && best_ && TestsWithoutBetter() >= patience_; }
+
+std::string Patience::Describe() const {
+  const int tests = TestsWithoutBetter();
+  return EscapeControl(Join(
+      "The last ", tests == 1 ? std::string("test") : Join(tests, " tests"), " gave no better ",
+      score_.output, " (patience: ", patience_, "): the best was ", best_->value, " at iteration ",
+      best_->iter, ", the last ", last_->value, " at iteration ", last_->iter, ". The run ends"));
+}
+
+}  // namespace trainer

@@ -1,0 +1,42 @@
+#pragma once
+// patience: a run ends when so many tests were not better than the best one before them.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "state.pb.h"
+#include "trainer/solver/test_score.h"
+
+namespace trainer {
+
+class Patience {
+ public:
+  // `outputs`: the names of the outputs of the first test net. Throws as ScoreFor does.
+  Patience(const SolverSpec& spec, const std::vector<std::string>& outputs);
+
+  // Takes the best test so far from a snapshot; where it holds none, the next test is the first.
+  void Adopt(const caffe::SolverState& state);
+  void NoteTest(const TestReport& report);
+  // Writes the best test into a snapshot, among the scores of keep_best.
+  void ToState(caffe::SolverState* state) const;
+
+  // Whether the last test was at least the `patience`-th after the best one. Tests are counted by
+  // their iterations, so that a resumed run counts those of its former selves.
+  bool IsOver() const;
+  // The best test and the last one, for the log.
+  std::string Describe() const;
+
+ private:
+  struct Test {
+    int iter = 0;
+    float value = 0;
+  };
+  int TestsWithoutBetter() const;
+
+  const int patience_, interval_;
+  const TestScore score_;
+  std::optional<Test> best_, last_;
+};
+
+}  // namespace trainer

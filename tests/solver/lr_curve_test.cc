@@ -1,0 +1,99 @@
+// What losses at rising rates say of the rate to train with.
+
+#include "trainer/solver/lr_curve.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "trainer/solver/lr_policy.h"
+
+namespace trainer {
+namespace {
+
+using testing::DoubleNear;
+using testing::FloatNear;
+
+constexpr int kPoints = 200;
+
+double RateOf(int i) { return 1e-6 * std::pow(1e6, i / (kPoints - 1.0)); }
+
+// Losses that are flat, fall fastest at 0.003, are lowest at about 0.05 and rise far beyond, with
+// noise that no average over few points hides.
+double LossOf(int i) {
+  const double x = std::log10(RateOf(i));
+  const double noise = 0.05 * std::sin(37.0 * i) + 0.03 * std::cos(11.0 * i);
+  return 2.3 - 1.8 / (1 + std::exp(-4 * (x + 2.5))) + std::exp(8 * (x + 0.8)) + noise;
+}
+
+LrCurve CurveOf(double (*loss)(int), int points = kPoints) {
+  LrCurve curve;
+  for (int i = 0; i < points && !curve.HasDiverged(); ++i) curve.Add(RateOf(i), loss(i));
+  return curve;
+}
+
+TEST(LrCurveTest, FindsWhereTheLossFallsSteepestUnderNoise) {
+  const std::vector<LrCurve::Point> points = CurveOf(LossOf).Points();
+  const LrCurve::Advice advice = LrCurve::AdviceOf(points);
+  ASSERT_TRUE(advice.steepest);
+  EXPECT_THAT(std::log10(points[*advice.steepest].rate), DoubleNear(-2.5, 0.25));
+  EXPECT_THAT(std::log10(points[advice.lowest].rate), DoubleNear(-1.2, 0.3));
+  EXPECT_FALSE(advice.still_falling);
+}
+
+TEST(LrCurveTest, EndsWhereTheLossDiverges) {
+  const LrCurve curve = CurveOf(LossOf);
+  EXPECT_TRUE(curve.HasDiverged());
+  EXPECT_LT(curve.size(), static_cast<size_t>(kPoints));
+  EXPECT_GT(RateOf(static_cast<int>(curve.size()) - 1), 0.1);
+}
+
+TEST(LrCurveTest, OneHighLossIsNoDivergence) {
+  const LrCurve curve = CurveOf([](int i) { return i == 50 ? 9.0 : 2.3; });
+  EXPECT_EQ(curve.size(), static_cast<size_t>(kPoints));
+}
+
+TEST(LrCurveTest, GivesNoAdviceWhereTheLossDoesNotFall) {
+  const auto flat = CurveOf([](int i) { return 2.3 + 0.1 * std::sin(37.0 * i); }).Points();
+  EXPECT_FALSE(LrCurve::AdviceOf(flat).steepest);
+  const auto rising = CurveOf([](int i) { return 2.3 + 0.01 * i; }).Points();
+  EXPECT_FALSE(LrCurve::AdviceOf(rising).steepest);
+}
+
+TEST(LrCurveTest, SaysThatTheLossStillFallsAtTheEnd) {
+  const auto points = CurveOf([](int i) { return 2.3 - 0.01 * i; }).Points();
+  const LrCurve::Advice advice = LrCurve::AdviceOf(points);
+  EXPECT_TRUE(advice.still_falling);
+  EXPECT_TRUE(advice.steepest);
+}
+
+TEST(LrCurveTest, LossesBelowZeroFallAndDivergeAlike) {
+  const LrCurve curve = CurveOf([](int i) { return LossOf(i) - 5; });
+  EXPECT_TRUE(curve.HasDiverged());
+  const auto points = curve.Points();
+  ASSERT_TRUE(LrCurve::AdviceOf(points).steepest);
+  EXPECT_THAT(std::log10(points[*LrCurve::AdviceOf(points).steepest].rate), DoubleNear(-2.5, 0.25));
+}
+
+TEST(RaiseRateTest, RisesByOneFactorWhateverPolicyTheSolverHas) {
+  caffe::SolverParameter solver;
+  solver.set_lr_policy("poly");
+  solver.set_power(2);
+  solver.set_min_lr(0.01f);
+  solver.set_warmup_iter(20);
+  solver.set_momentum_policy("poly");
+  solver.set_momentum(0.9f);
+  solver.set_max_momentum(0.99f);
+  RaiseRate(1e-6, 1, 200, &solver);
+  EXPECT_THAT(LearningRate(solver, 0, 0), FloatNear(1e-6f, 1e-11f));
+  EXPECT_THAT(LearningRate(solver, 199, 0), FloatNear(1, 1e-3f));
+  for (const int i : {0, 50, 150}) {
+    EXPECT_THAT(LearningRate(solver, i + 1, 0) / LearningRate(solver, i, 0),
+                FloatNear(static_cast<float>(std::pow(1e6, 1 / 199.0)), 1e-4f));
+  }
+  EXPECT_EQ(RatesOf(solver, 199, 0).momentum, 0.9f);
+}
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,50 @@
+// patience, as users see it: how the run ends, also of several ranks, and what the next one does.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "job.h"
+
+namespace trainer {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// A rate of 0 and tests of the whole set: no test is better than the first.
+class PatienceTest : public testing::Test {
+ protected:
+  PatienceTest() {
+    job_.solver = Edited(job_.solver, "base_lr: 0.05", "base_lr: 0\npatience: 2");
+    job_.solver = Edited(job_.solver, "max_iter: 20", "max_iter: 100");
+    job_.solver = Edited(job_.solver, "test_iter: 3", "test_iter: 5");
+    job_.net = Edited(job_.net, "test_lmdb\" backend: LMDB batch_size: 16",
+                      "test_lmdb\" backend: LMDB batch_size: 8");
+    job_.solver = Edited(job_.solver, "snapshot: 10", "snapshot: 0");
+  }
+  void ExpectEndedAt20(const Outcome& outcome) const {
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr("The last 2 tests gave no better accuracy (patience: 2): "
+                                       "the best was "));
+    EXPECT_THAT(outcome.err, HasSubstr(" at iteration 0, the last "));
+    EXPECT_THAT(job_.Files("snap_iter_"),
+                ElementsAre("snap_iter_20.caffemodel", "snap_iter_20.solverstate"));
+  }
+
+  Job job_;
+};
+
+TEST_F(PatienceTest, EndsTheRunWithZeroAndTheNextOneAtOnce) {
+  ExpectEndedAt20(job_.Train());
+  ExpectEndedAt20(job_.Train({"--resume=auto"}));
+  const Outcome on = job_.Train({"--resume=auto", "--set", "patience=0", "--set", "max_iter=30"});
+  EXPECT_EQ(on.exit_code, 0) << on.err;
+  EXPECT_THAT(job_.Files("snap_iter_30.caffemodel"), testing::SizeIs(1));
+}
+
+TEST_F(PatienceTest, RanksEndTogether) {
+  ExpectEndedAt20(job_.Train({"--ranks=2", "--global_batch"}));
+}
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,40 @@
+#pragma once
+// Commands of a batch system as scripts that note what they were asked.
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "support/temp_folder.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+
+// In the folder `bin` of `folder`.
+class StubCommands {
+ public:
+  explicit StubCommands(const TempFolder& folder) : folder_(folder.path()) {
+    std::filesystem::create_directory(folder_ + "/bin");
+  }
+
+  // A command that does `lines` after it noted its arguments.
+  void Add(const std::string& name, const std::string& lines) const {
+    const std::string path = Join(folder_, "/bin/", name);
+    WriteText(path,
+              Join("#!/bin/sh\necho \"$@\" >> '", folder_, "/", name, ".asked'\n", lines, "\n"));
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  }
+  // The arguments of each call.
+  std::vector<std::string> Asked(const std::string& name) const {
+    const std::string path = Join(folder_, "/", name, ".asked");
+    return std::filesystem::exists(path) ? SplitList(ReadText(path), '\n')
+                                         : std::vector<std::string>();
+  }
+  // For the environment of what runs them.
+  std::string Path() const { return Join("PATH=", folder_, "/bin:/usr/bin:/bin"); }
+
+ private:
+  const std::string folder_;
+};
+
+}  // namespace trainer

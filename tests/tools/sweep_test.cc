@@ -1,0 +1,193 @@
+// `trainer sweep`: several settings in turn, and what becomes of runs that fail or are stopped.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+
+#include "job.h"
+#include "stub_commands.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+class SweepTest : public testing::Test {
+ protected:
+  SweepTest() { job_.Write(); }
+  std::vector<std::string> Command(const std::vector<std::string>& more) const {
+    std::vector<std::string> command = {"sweep", "--solver=solver.prototxt"};
+    command.insert(command.end(), more.begin(), more.end());
+    return command;
+  }
+  Outcome Sweep(const std::vector<std::string>& more) const {
+    return RunProgram(Command(more), job_.options());
+  }
+  // The first words of the table's rows.
+  static std::vector<std::string> Rows(const Outcome& outcome) {
+    std::vector<std::string> rows;
+    for (const std::string& line : SplitList(outcome.out, '\n')) {
+      const std::string word = line.substr(0, line.find(' '));
+      if (word.find_first_not_of("0123456789.e-") == std::string::npos) rows.push_back(word);
+    }
+    return rows;
+  }
+  std::string Log(const std::string& name) const {
+    return ReadText(job_.folder() / "snap_sweep/" + name + "/log");
+  }
+  bool HasFile(const std::string& name) const {
+    return std::filesystem::exists(job_.folder() / "snap_sweep/" + name);
+  }
+
+  Job job_;
+};
+
+TEST_F(SweepTest, RunsEveryCombinationInAFolderOfItsOwnAndNamesTheBest) {
+  const Outcome outcome =
+      Sweep({"--set", "base_lr=0,0.05", "--set", "momentum=0.5,0.9", "--set", "display=10"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  for (const char* run : {"base_lr=0,momentum=0.5", "base_lr=0,momentum=0.9",
+                          "base_lr=0.05,momentum=0.5", "base_lr=0.05,momentum=0.9"}) {
+    EXPECT_TRUE(HasFile(Join(run, "/snap_iter_20.caffemodel"))) << run;
+    EXPECT_THAT(Log(run), AllOf(HasSubstr("Iteration 10 "), Not(HasSubstr("Iteration 5 ")),
+                                HasSubstr("\nThe run ended with exit code 0\n")));
+  }
+  const std::vector<std::string> rows = Rows(outcome);
+  ASSERT_EQ(rows.size(), 4u) << outcome.out;
+  EXPECT_EQ(rows[0], "0.05");
+  EXPECT_EQ(rows[3], "0");
+  EXPECT_THAT(outcome.out, HasSubstr("base_lr  momentum  best accuracy  at  last accuracy"));
+  EXPECT_THAT(outcome.out, HasSubstr("\nBest: base_lr=0.05 momentum="));
+  EXPECT_THAT(job_.Files("snap_iter"), testing::IsEmpty());
+}
+
+TEST_F(SweepTest, ARunThatFailsIsNotedAndTheOthersGoOn) {
+  // An axis that the data do not have: nets are built by the run alone.
+  const Outcome outcome = Sweep({"--set", "layer[ip].inner_product_param.axis=7,1"});
+  EXPECT_EQ(outcome.exit_code, 78) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("failed (78)"));
+  EXPECT_THAT(outcome.out, HasSubstr("finished"));
+  EXPECT_THAT(outcome.out, HasSubstr("layer[ip].inner_product_param.axis=7: "));
+}
+
+TEST_F(SweepTest, ALossThatDivergesIsAResult) {
+  const std::vector<std::string> more = {"--set", "base_lr=1e30,0.05", "--set",
+                                         "clip_gradients=-1"};
+  const Outcome outcome = Sweep(more);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("diverged"));
+  EXPECT_EQ(Rows(outcome)[0], "0.05");
+  EXPECT_THAT(Sweep(more).err, HasSubstr("base_lr=1e30: diverged before; to run it again remove "
+                                         "snap_sweep/base_lr=1e30"));
+}
+
+TEST_F(SweepTest, FinishedRunsAreNotRunAgainAndValuesMayBeAdded) {
+  ASSERT_EQ(Sweep({"--set", "base_lr=0.01,0.05"}).exit_code, 0);
+  const std::string log = Log("base_lr=0.05");
+  const Outcome more = Sweep({"--set", "base_lr=0.02,0.01,0.05"});
+  EXPECT_EQ(more.exit_code, 0) << more.err;
+  EXPECT_EQ(Log("base_lr=0.05"), log);
+  EXPECT_TRUE(HasFile("base_lr=0.02/snap_iter_20.caffemodel"));
+  EXPECT_EQ(Rows(more).size(), 3u);
+}
+
+TEST_F(SweepTest, AStoppedSweepGoesOnWhereItWas) {
+  job_.solver = Edited(job_.solver, "max_iter: 20", "max_iter: 100000000");
+  job_.solver = Edited(job_.solver, "test_interval: 10", "test_interval: 100000000");
+  job_.solver = Edited(job_.solver, "display: 5", "display: 1000");
+  job_.solver = Edited(job_.solver, "snapshot: 10", "snapshot: 0");
+  job_.Write();
+  const std::vector<std::string> more = {"--set", "base_lr=0.01,0.05"};
+  Program sweep(Command(more), job_.options());
+  sweep.WaitForLine("Run 1 of 2, base_lr=0.01: its log is ");
+  const std::string log = job_.folder() / "snap_sweep/base_lr=0.01/log";
+  for (int i = 0; i < 600; ++i) {  // until it trains
+    if (std::filesystem::exists(log) && ReadText(log).find("Iteration 1000 ") != std::string::npos)
+      break;
+    usleep(100'000);
+  }
+  sweep.Signal(SIGTERM);
+  const Outcome stopped = sweep.Wait();
+  EXPECT_EQ(stopped.exit_code, 75) << stopped.err;
+  EXPECT_THAT(stopped.out, AllOf(HasSubstr("stopped"), HasSubstr("not begun")));
+  EXPECT_THAT(Log("base_lr=0.01"), HasSubstr("SIGTERM stopped the run at iteration "));
+  const Outcome rest = Sweep({"--set", "base_lr=0.01,0.05", "--max_wall=4s"});
+  EXPECT_EQ(rest.exit_code, 75) << rest.err;
+  EXPECT_THAT(Log("base_lr=0.01"), HasSubstr("Resuming from snap_sweep/base_lr=0.01/snap_iter_"));
+}
+
+TEST_F(SweepTest, ResultsOfAnotherSolverAreNotTaken) {
+  ASSERT_EQ(Sweep({"--set", "base_lr=0.01,0.05", "--set", "max_iter=5"}).exit_code, 0);
+  std::filesystem::remove(job_.folder() / "snap_sweep/base_lr=0.05/log");  // as if it were to run
+  const Outcome outcome = Sweep({"--set", "base_lr=0.01,0.05", "--set", "max_iter=10"});
+  EXPECT_EQ(outcome.exit_code, 73);
+  EXPECT_THAT(outcome.Errors(), ElementsAre(AllOf(HasSubstr("snap_sweep/base_lr=0.01/settings"),
+                                                  HasSubstr("which changed since"))));
+}
+
+TEST_F(SweepTest, WhatIsWrongWithOneRunIsSaidBeforeAny) {
+  const auto refused = [&](const std::vector<std::string>& more, int code,
+                           const std::string& part) {
+    const Outcome outcome = Sweep(more);
+    EXPECT_EQ(outcome.exit_code, code) << outcome.err;
+    EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr(part)));
+  };
+  refused({"--set", "base_lr=0.1"}, 64, "give several values, as in --set base_lr=0.1,0.01");
+  refused({}, 64, "there is nothing to compare");
+  refused({"--set", "base_lr=0.1,0.1"}, 64, "the list has a value twice");
+  refused({"--set", "base_lr=0.1,,0.2"}, 64, "a value of the list is empty");
+  refused({"--set", "base_lr=0.1,soon"}, 64, "(the run with base_lr=soon)");
+  refused({"--set", "gamma=0.1,-1"}, 78, "(the run with gamma=-1)");
+  EXPECT_FALSE(std::filesystem::exists(job_.folder() / "snap_sweep"));
+}
+
+TEST_F(SweepTest, NamesThatAreNoFoldersGetAChecksum) {
+  const Outcome outcome = Sweep({"--set", "layer[ip].param=[{lr_mult: 1}],[{lr_mult: 2}]", "--set",
+                                 "max_iter=2", "--out=runs"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  const auto begin = std::filesystem::directory_iterator(job_.folder() / "runs");
+  EXPECT_EQ(std::distance(begin, std::filesystem::directory_iterator()), 2);
+}
+
+TEST_F(SweepTest, ForSlurmItPrintsAnArrayWhoseLogsTheTableReads) {
+  const Outcome script = Sweep({"--set", "base_lr=0.01,0.05", "--set", "max_iter=5",
+                                "--system=slurm", "--time=90", "--weights=a b.caffemodel"});
+  ASSERT_EQ(script.exit_code, 0) << script.err;
+  EXPECT_THAT(script.out,
+              AllOf(HasSubstr("#SBATCH --array=1-2\n"), HasSubstr("#SBATCH --time=1:30:00\n"),
+                    HasSubstr("2 runs of a sweep"), HasSubstr("folder=snap_sweep/base_lr=0.05\n"),
+                    HasSubstr("'--weights=a b.caffemodel'")));
+  EXPECT_FALSE(std::filesystem::exists(job_.folder() / "snap_sweep"));
+  const Outcome plain =
+      Sweep({"--set", "base_lr=0.01,0.05", "--set", "max_iter=5", "--system=slurm"});
+  WriteText(job_.folder() / "job.sh", plain.out);
+  const StubCommands commands(job_.folder());  // Slurm, as far as the script asks it
+  commands.Add("srun", "exec \"$@\"");
+  for (const char* task : {"1", "2"}) {
+    const std::string command =
+        Join("cd '", job_.folder().path(), "' && ", commands.Path(), " TRAINER='", ProgramPath(),
+             "' OMP_NUM_THREADS=1 SLURM_ARRAY_TASK_ID=", task, " bash job.sh");
+    EXPECT_EQ(std::system(command.c_str()), 0);
+  }
+  const Outcome table = Sweep({"--set", "base_lr=0.01,0.05", "--set", "max_iter=5", "--table"});
+  EXPECT_EQ(table.exit_code, 0) << table.err;
+  EXPECT_EQ(Rows(table).size(), 2u) << table.out;
+  EXPECT_THAT(table.out, HasSubstr("finished"));
+}
+
+TEST_F(SweepTest, EachRunMayHaveSeveralRanks) {
+  const Outcome outcome =
+      Sweep({"--set", "base_lr=0.01,0.05", "--ranks=2", "--global_batch", "--set", "max_iter=5"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(Log("base_lr=0.05"), HasSubstr("sums through shared memory"));
+}
+
+}  // namespace
+}  // namespace trainer

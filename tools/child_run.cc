@@ -1,0 +1,98 @@
+#include "child_run.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <set>
+#include <system_error>
+
+#include "trainer/base/error.h"
+#include "trainer/base/file.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+constexpr std::array kHandedOn = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+
+sigset_t Signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : kHandedOn) sigaddset(&set, signal);
+  sigaddset(&set, SIGCHLD);
+  return set;
+}
+
+// In the child. In a group of processes of its own, so that what a terminal sends arrives once.
+[[noreturn]] void Become(const std::vector<std::string>& arguments, int log, pid_t parent) {
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGTERM);  // it does not outlive this process
+  if (getppid() != parent) _exit(static_cast<int>(ErrorCode::kStopped));
+  const sigset_t signals = Signals();
+  sigprocmask(SIG_UNBLOCK, &signals, nullptr);
+  const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  dup2(nothing, STDIN_FILENO);
+  dup2(log, STDOUT_FILENO);
+  dup2(log, STDERR_FILENO);
+  std::vector<char*> words = {const_cast<char*>("trainer")};
+  for (const std::string& word : arguments) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  execv("/proc/self/exe", words.data());
+  std::fprintf(stderr, "error: cannot start: %s\n", std::strerror(errno));
+  _exit(static_cast<int>(ErrorCode::kResource));
+}
+
+}  // namespace
+
+Children::Children() {
+  const sigset_t signals = Signals();
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
+}
+
+Children::~Children() {
+  const sigset_t signals = Signals();
+  sigprocmask(SIG_UNBLOCK, &signals, nullptr);
+}
+
+ChildEnd Children::Run(const std::vector<std::string>& arguments, const std::string& log) {
+  FileOps& ops = FileOps::Posix();
+  const FileHandle file(ops, ops.Open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  if (file.get() < 0) ThrowFileError(FileUse::kOutput, "write a log", log, errno);
+  const pid_t parent = getpid(), child = fork();
+  if (child == 0) Become(arguments, file.get(), parent);
+  if (child < 0) {
+    throw Error(ErrorCode::kResource,
+                Join("cannot start a run: ", std::generic_category().message(errno)));
+  }
+  const sigset_t signals = Signals();
+  std::set<int> handed_on;
+  for (int status = 0;;) {
+    if (waitpid(child, &status, WNOHANG) == child) {
+      if (WIFEXITED(status)) return {WEXITSTATUS(status), 0, false};
+      return {0, WTERMSIG(status), handed_on.contains(WTERMSIG(status))};
+    }
+    const timespec time = {1, 0};
+    const int signal = sigtimedwait(&signals, nullptr, &time);
+    if (signal <= 0 || signal == SIGCHLD) continue;
+    handed_on.insert(signal);
+    kill(child, signal);
+  }
+}
+
+int Children::PendingStop() const {
+  sigset_t pending;
+  sigpending(&pending);
+  for (const int signal : kHandedOn) {
+    if (signal != SIGHUP && sigismember(&pending, signal) == 1) return signal;
+  }
+  return 0;
+}
+
+}  // namespace trainer

@@ -1,0 +1,179 @@
+#include <glog/logging.h>
+
+#include <charconv>
+#include <iostream>
+
+#include "find_lr_report.h"
+#include "rank_flags.h"
+#include "run_memory.h"
+#include "run_start.h"
+#include "shared_flags.h"
+#include "time_measure.h"
+#include "trainer/base/atomic_file.h"
+#include "trainer/base/error.h"
+#include "trainer/base/text.h"
+#include "trainer/parallel/launch.h"
+#include "trainer/solver/lr_curve.h"
+#include "trainer/solver/lr_policy.h"
+#include "trainer/solver/solver.h"
+#include "verb.h"
+
+namespace trainer {
+namespace {
+
+// A rate that a flag names.
+double RateOf(const Flags& flags, const char* name) {
+  const std::string& text = flags.Text(name);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  if (!whole || !(value >= 1e-30 && value <= 1e30)) {
+    throw Error(ErrorCode::kUsage,
+                Join("--", name, "=", EscapeControl(text),
+                     ": a learning rate is a number above 0, such as 1e-6 or 0.1"));
+  }
+  return value;
+}
+
+void CheckFlags(const Flags& flags) {
+  if (RateOf(flags, "from") >= RateOf(flags, "to")) {
+    throw Error(ErrorCode::kUsage, Join("--from=", flags.Text("from"), " --to=", flags.Text("to"),
+                                        ": the rate rises, so --to must be above --from"));
+  }
+  if (flags.Switch("scale_lr")) {
+    throw Error(ErrorCode::kUsage,
+                "--scale_lr: find-lr tries rates for the whole batch of the ranks as they are; "
+                "leave it out, and train with the rate that it finds without --scale_lr");
+  }
+  const std::string& out = flags.Text("out");
+  if (out.empty()) return;
+  if (!out.ends_with(".svg") && !out.ends_with(".csv")) {
+    throw Error(ErrorCode::kUsage, Join("--out=", EscapeControl(out),
+                                        " must end in .svg, for a picture, or .csv, for a table"));
+  }
+  RefuseToReplace(flags);
+}
+
+class FindLr final : public Verb {
+ public:
+  VerbDoc Doc() const override {
+    return {
+        .summary = "find the learning rate to start with",
+        .usage = "trainer find-lr --solver=FILE [--from=RATE --to=RATE] [flags]",
+        .text =
+            "Trains with a rate that rises by one factor in each iteration, from --from to --to, "
+            "until the loss diverges. Prints the losses, smoothed over neighbouring iterations, "
+            "and the rate at which they fall steepest: a good base_lr. The solver's own rate, "
+            "lr_policy and warm-up have no effect; its momentum and batch do, as in training, "
+            "also of several ranks and on a GPU. No snapshot is written.",
+        .examples =
+            "trainer find-lr --solver=models/lenet/solver.prototxt\n"
+            "trainer find-lr --solver=s.prototxt --from=1e-4 --to=10 --iterations=400\n"
+            "trainer find-lr --solver=s.prototxt --out=rates.svg\n"
+            "trainer find-lr --solver=s.prototxt --ranks=4 --global_batch",
+        .flags = WithRankFlags(WithDeviceFlags(
+            {{.name = "solver", .value = "FILE", .help = "the solver", .required = true},
+             {.name = "from", .value = "RATE", .fallback = "1e-6", .help = "the first rate"},
+             {.name = "to", .value = "RATE", .fallback = "1", .help = "the last rate"},
+             {.name = "iterations",
+              .kind = FlagKind::kWhole,
+              .value = "N",
+              .fallback = "200",
+              .help = "from the first rate to the last",
+              .min = LrCurve::kFewest},
+             {.name = "out",
+              .value = "FILE",
+              .help = "write the curve, too: a picture (.svg) or a table (.csv)"},
+             ForceFlag(),
+             StartWeightsFlag(),
+             LevelFlag(),
+             StageFlag(),
+             SetFlag(),
+             MemoryFlag(),
+             JsonFlag()})),
+    };
+  }
+
+  int Run(const Flags& flags) override {
+    CheckFlags(flags);
+    const std::vector<int> gpus = GpusOf(flags).value_or(std::vector<int>());
+    if (const int ranks = RanksToStart(flags, gpus)) return LaunchRanks(ranks);
+    World* const world = JoinRanks(flags);
+    const auto host = world == nullptr ? nullptr : ShareDatabases(*world, flags);
+    const LrReport report = Measure(flags, world);
+    if (world == nullptr || world->group().replica().rank == 0) Tell(flags, report);
+    if (world != nullptr) world->Finish();
+    return 0;
+  }
+
+ private:
+  // As `train` does it, on every rank; the losses are those of all.
+  static LrReport Measure(const Flags& flags, World* world) {
+    SolverSpec spec = TrainingOnly(SolverOf(flags), flags.Whole("iterations"));
+    const WireType wire = TakeWire(flags, &spec);
+    const DeviceChoice choice = ChooseDevice(flags, spec, PlaceOf(flags, world));
+    TrainOptions options;
+    options.saves = false;
+    if (world != nullptr) options.group = &world->group();
+    const Replica replica = ReplicaOf(options);
+    ScaleForRanks(flags, replica, &spec);
+    RaiseRate(RateOf(flags, "from"), RateOf(flags, "to"), flags.Whole("iterations"), &spec.proto);
+    const std::unique_ptr<Device> device = MakeLoggedDevice(choice);
+    std::unique_ptr<ReplicaGroup> group;
+    if (world != nullptr)
+      group = PrepareRanks(flags, *world, spec, *device, choice, wire, &options);
+    options.weights = WeightFiles(flags, spec);
+    RequireFiles(options.weights);
+    options.memory = ParseMemoryMode(flags);
+    ObserverList nobody;
+    Solver solver(spec, options, *device, nobody);
+    RequireMemory(spec, *device, replica, solver);
+    return Raise(spec, &solver);
+  }
+
+  // All ranks see the same losses, and so end after the same iteration.
+  static LrReport Raise(const SolverSpec& spec, Solver* solver) {
+    LrCurve curve;
+    LrReport report;
+    report.solver = spec.file;
+    const int iterations = spec.proto.max_iter();
+    while (solver->iter() < iterations && !report.diverged) {
+      const int iter = solver->iter();
+      const float rate = LearningRate(spec.proto, iter, 0);
+      try {
+        const float loss = solver->Step();
+        curve.Add(rate, loss);
+        if (iter % std::max(1, iterations / 10) == 0) {
+          LOG(INFO) << "Iteration " << iter << ", lr = " << rate << ", loss = " << loss;
+        }
+        report.diverged = curve.HasDiverged();
+      } catch (const Error& error) {
+        if (error.code() != ErrorCode::kDiverged) throw;
+        report.diverged = true;
+      }
+    }
+    if (curve.size() < LrCurve::kFewest) {
+      throw Error(ErrorCode::kDiverged,
+                  Join("the loss diverges within ", curve.size(), " iterations, at the rate ",
+                       LearningRate(spec.proto, static_cast<int>(curve.size()), 0),
+                       ": try a lower --from, and check the data's scale"));
+    }
+    report.points = curve.Points();
+    return report;
+  }
+
+  static void Tell(const Flags& flags, const LrReport& report) {
+    const std::string& out = flags.Text("out");
+    if (!out.empty()) WriteWhole(out, out.ends_with(".svg") ? report.ToSvg() : report.ToCsv());
+    if (flags.Switch("json")) {
+      std::cout << report.ToJson().ToString();
+    } else {
+      std::cout << report.ToTable() << "\n" << report.Advice() << "\n";
+    }
+  }
+};
+
+const RegisterVerb<FindLr> kFindLr("find-lr");
+
+}  // namespace
+}  // namespace trainer

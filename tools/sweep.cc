@@ -1,0 +1,295 @@
+#include <glog/logging.h>
+#include <google/protobuf/text_format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+
+#include "batch_job.h"
+#include "child_run.h"
+#include "device_flags.h"
+#include "given_flags.h"
+#include "job_request.h"
+#include "shared_flags.h"
+#include "sweep_runs.h"
+#include "trainer/base/atomic_file.h"
+#include "trainer/base/error.h"
+#include "trainer/base/file.h"
+#include "trainer/base/text.h"
+#include "trainer/config/alternatives.h"
+#include "trainer/config/overrides.h"
+#include "trainer/config/resolved.h"
+#include "trainer/parallel/environment.h"
+#include "verb.h"
+
+namespace trainer {
+namespace {
+
+// The flags of `train` that each run gets as they are.
+std::vector<Flag> FlagsOfRuns() {
+  std::vector<Flag> flags = VerbRegistry::Get().Make("train")->Doc().flags;
+  std::erase_if(flags, [](const Flag& flag) {
+    static constexpr std::string_view kOwn[] = {"solver",        "set",       "snapshot",
+                                                "allow_outside", "resume",    "max_wall",
+                                                "phase",         "lock_wait", "stop_exit_code"};
+    return std::ranges::find(kOwn, flag.name) != std::end(kOwn);
+  });
+  return flags;
+}
+
+std::vector<Flag> OwnFlags() {
+  return {
+      {.name = "solver", .value = "FILE", .help = "the solver", .required = true},
+      {.name = "set",
+       .kind = FlagKind::kEach,
+       .value = "KEY=VALUES",
+       .help = "as of train, with several values to try, separated by commas: "
+               "base_lr=0.1,0.01; lists in brackets: stepvalue=[100,200],[300]"},
+      {.name = "out",
+       .value = "DIR",
+       .help = "where each run gets a folder; else <snapshot_prefix>_sweep"},
+      {.name = "table", .kind = FlagKind::kSwitch, .help = "only print the table of what is there"},
+      {.name = "system",
+       .value = "SYSTEM",
+       .fallback = "here",
+       .help = "here, or slurm: print a batch script with a task for each run",
+       .choices = "here|slurm"},
+      {.name = "time",
+       .value = "TIME",
+       .fallback = "4:00:00",
+       .help = "of one slot of Slurm, as of trainer job"},
+      {.name = "partition", .value = "NAME", .help = "of Slurm, to run in"},
+      MaxWallFlag(),
+      {.name = "stop_exit_code",
+       .kind = FlagKind::kWhole,
+       .value = "N",
+       .fallback = "75",
+       .help = "exit code when a signal or the time limit stopped the sweep",
+       .max = 255}};
+}
+
+std::string SolverText(const SolverSpec& spec) {
+  std::string text;
+  google::protobuf::TextFormat::PrintToString(ResolvedSolver(spec), &text);
+  return text;
+}
+
+class Sweep final : public Verb {
+ public:
+  VerbDoc Doc() const override {
+    std::vector<Flag> flags = OwnFlags();
+    for (const Flag& flag : FlagsOfRuns()) flags.push_back(flag);
+    return {
+        .summary = "train with several settings in turn, and compare",
+        .usage = "trainer sweep --solver=FILE --set KEY=VALUE,VALUE [--set ...] [flags]",
+        .text =
+            "Trains with each combination of the values, one run after the other, each in a "
+            "folder of its own with its snapshots and the file log. At the end a table, the best "
+            "test first: of best_output, else of accuracy, else of the first output of the first "
+            "test net.\n"
+            "A run that fails is noted, and the others go on. A sweep that was stopped goes on "
+            "when the same command is given again: runs that are finished, or whose loss "
+            "diverged, are not run again, and the others go on from their snapshots. Values may "
+            "be added.\n"
+            "With --system=slurm nothing is run: the script that is printed runs all at once, as "
+            "the tasks of an array, and --table prints the table afterwards.",
+        .examples =
+            "trainer sweep --solver=s.prototxt --set base_lr=0.1,0.01,0.001\n"
+            "trainer sweep --solver=s.prototxt --set base_lr=0.1,0.01 --set momentum=0.9,0.99\n"
+            "trainer sweep --solver=s.prototxt --set base_lr=0.1,0.01 --set max_iter=500\n"
+            "trainer sweep --solver=s.prototxt --set random_seed=1,2,3 --gpu=0 --out=seeds\n"
+            "trainer sweep --solver=s.prototxt --set base_lr=0.1,0.01 --system=slurm > job.sh\n"
+            "trainer sweep --solver=s.prototxt --set base_lr=0.1,0.01 --table",
+        .flags = flags,
+    };
+  }
+
+  int Run(const Flags& flags) override {
+    if (ReadRankEnvironment().count > 1) {
+      throw Error(ErrorCode::kUsage,
+                  "a sweep starts its runs by itself, so start it without mpirun; for runs of "
+                  "several ranks give --ranks, or --system=slurm");
+    }
+    CheckMaxWall(flags);
+    if (flags.Has("out") && flags.Text("out").ends_with('/')) {
+      throw Error(ErrorCode::kUsage, Join("--out=", flags.Text("out"), ": leave out the last '/'"));
+    }
+    const std::vector<std::string>& assignments = flags.Each("set");
+    std::vector<std::string> first;
+    for (const std::string& assignment : assignments) first.push_back(Alternatives(assignment)[0]);
+    const SolverSpec spec = Load(flags, first);
+    const std::string& prefix = spec.proto.snapshot_prefix();
+    const std::string folder = flags.Has("out") ? flags.Text("out") : prefix + "_sweep";
+    const std::vector<SweepRun> runs = RunsOf(assignments, folder, prefix);
+    for (const SweepRun& run : runs) static_cast<void>(LoadRun(flags, run));  // before any of them
+    if (flags.Text("system") == "slurm") {
+      std::cout << JobScript(ArrayOf(flags, runs, spec));
+      return 0;
+    }
+    const std::string& output = spec.proto.best_output();
+    if (flags.Switch("table")) {
+      Tell(runs, output);
+      return 0;
+    }
+    const int code = TrainAll(flags, runs, output);
+    Tell(runs, output);
+    return code;
+  }
+
+ private:
+  static SolverSpec Load(const Flags& flags, const std::vector<std::string>& changes) {
+    Overrides overrides(changes);
+    return LoadSolver(flags.Text("solver"), StateFlagsOf(flags), &overrides);
+  }
+  static SolverSpec LoadRun(const Flags& flags, const SweepRun& run) {
+    try {
+      return Load(flags, run.changes);
+    } catch (const Error& error) {
+      throw Error(error.code(), Join(error.what(), " (the run with ", run.Name(), ")"));
+    }
+  }
+
+  // The exit code of the sweep: that of the first run that failed; 80 where all diverged.
+  static int TrainAll(const Flags& flags, const std::vector<SweepRun>& runs,
+                      const std::string& output) {
+    const bool limited = flags.Has("max_wall") && flags.Text("max_wall") != "none";
+    const auto end = limited ? EndOfRun(flags) : std::nullopt;
+    Children children;
+    int failure = 0;
+    size_t diverged = 0;
+    for (size_t i = 0; i < runs.size(); ++i) {
+      const SweepRun& run = runs[i];
+      const std::string name = Join("Run ", i + 1, " of ", runs.size(), ", ", run.Name());
+      SweepResult result = ReadResult(run, output);
+      if (result.IsOver()) {
+        LOG(INFO) << name << ": " << result.State() << " before; to run it again remove "
+                  << EscapeControl(run.folder);
+      } else {
+        LOG(INFO) << name << ": its log is " << EscapeControl(run.log);
+        const ChildEnd ended = TrainOne(flags, run, end, &children);
+        if (ended.code == kStop || ended.handed_on) return Stopped(flags, name, ended);
+        result = ReadResult(run, output);
+        LOG(INFO) << name << ": " << Summary(result);
+      }
+      const int code = result.exit_code.value_or(0);
+      diverged += code == static_cast<int>(ErrorCode::kDiverged) ? 1 : 0;
+      if (failure == 0 && !result.IsOver()) failure = code;
+    }
+    if (diverged == runs.size()) return static_cast<int>(ErrorCode::kDiverged);
+    return failure;
+  }
+
+  // Where the time is over before it begins, nothing is started.
+  static ChildEnd TrainOne(const Flags& flags, const SweepRun& run,
+                           std::optional<std::chrono::steady_clock::time_point> end,
+                           Children* children) {
+    MakeFolder(flags, run);
+    std::vector<std::string> words = {"train", Join("--solver=", flags.Text("solver")),
+                                      "--resume=auto"};
+    for (std::string& word : GivenFlags(FlagsOfRuns(), flags)) words.push_back(std::move(word));
+    for (const std::string& change : run.changes) words.insert(words.end(), {"--set", change});
+    if (end) {
+      const auto left =
+          std::chrono::duration_cast<std::chrono::seconds>(*end - std::chrono::steady_clock::now());
+      if (left.count() < 1) return {kStop};
+      words.push_back(Join("--max_wall=", left.count(), "s"));
+    }
+    if (children->PendingStop() != 0) return {kStop};
+    const ChildEnd ended = children->Run(words, run.log);
+    NoteExit(run, ended.signal == 0 ? ended.code : 128 + ended.signal);
+    return ended;
+  }
+
+  // Throws kCannotCreate where the folder has the run of another solver or net, whose result this
+  // one would take for its own.
+  static void MakeFolder(const Flags& flags, const SweepRun& run) {
+    std::error_code error;
+    std::filesystem::create_directories(run.folder, error);
+    if (error) {
+      throw Error(ErrorCode::kCannotCreate, {run.folder},
+                  Join("cannot make this folder: ", error.message()));
+    }
+    const std::string path = JoinPath(run.folder, "settings.prototxt");
+    const std::string settings = SolverText(LoadRun(flags, run));
+    if (IsMissing(path)) return WriteWhole(path, settings);
+    constexpr uint64_t kMost = uint64_t{1} << 30;
+    if (ReadFile(path, kMost) == settings) return;
+    throw Error(ErrorCode::kCannotCreate, {path},
+                "the folder holds a run of another solver or net, which changed since: give "
+                "another --out, or remove the folder to run it again");
+  }
+
+  static std::string Summary(const SweepResult& result) {
+    std::string text = result.State();
+    if (result.best) {
+      text += Join(", best ", EscapeControl(result.output), " ", result.best->value,
+                   " at iteration ", result.best->iter);
+    }
+    if (!result.IsOver() && !result.problem.empty()) text += ": " + EscapeControl(result.problem);
+    return text;
+  }
+
+  static int Stopped(const Flags& flags, const std::string& name, const ChildEnd& ended) {
+    LOG(INFO) << name << ": "
+              << (ended.signal == 0 ? std::string("stopped")
+                                    : Join("ended by signal ", ended.signal))
+              << "; the same command goes on from there";
+    return flags.Whole("stop_exit_code");
+  }
+
+  static void Tell(const std::vector<SweepRun>& runs, const std::string& output) {
+    std::vector<SweepRow> rows;
+    for (const SweepRun& run : runs) rows.emplace_back(run, ReadResult(run, output));
+    SortByScore(&rows);
+    std::cout << SweepTable(rows);
+    for (const auto& [run, result] : rows) {
+      if (result.IsOver() || result.problem.empty()) continue;
+      std::cout << run.Name() << ": " << EscapeControl(result.problem) << "\n";
+    }
+    if (!rows[0].second.best) return;
+    std::cout << "\nBest: " << rows[0].first.Name() << ", in "
+              << EscapeControl(rows[0].first.folder) << "\n";
+  }
+
+  // As `trainer job` asks for one run. Ranks of a run are started by its own --ranks.
+  static JobRequest ArrayOf(const Flags& flags, const std::vector<SweepRun>& runs,
+                            const SolverSpec& spec) {
+    JobRequest job;
+    job.solver = ShellWord(flags.Text("solver"));
+    job.name = JobName(flags.Text("solver"));
+    job.time = SlotTime(flags.Text("time"));
+    if (flags.Has("partition")) job.partition = ShellWord(flags.Text("partition"));
+    job.gpu = flags.Has("gpu");
+    if (job.gpu && GpuOf(flags).value_or(0) != 0) {
+      throw Error(ErrorCode::kUsage,
+                  "--gpu: a task of Slurm sees its own GPU as number 0; give --gpu=0");
+    }
+    job.cores = 0;
+    FitToNet(spec, &job, std::max(1, flags.Whole("ranks")));
+    job.command = Join("trainer sweep --solver=", job.solver);
+    for (const std::string& set : flags.Each("set")) job.command += " --set " + ShellWord(set);
+    std::vector<Flag> table = OwnFlags();
+    for (const std::string& word : GivenFlags(table, flags)) {
+      if (!word.starts_with("--solver=")) job.command += " " + ShellWord(word);
+    }
+    for (const std::string& word : GivenFlags(FlagsOfRuns(), flags)) {
+      job.command += " " + ShellWord(word);
+      if (!word.starts_with("--gpu") && word != "--requeue") job.changes.push_back(ShellWord(word));
+    }
+    for (const SweepRun& run : runs) {
+      std::string changes;
+      for (const std::string& change : run.changes) {
+        changes += Join(changes.empty() ? "" : " ", "--set ", ShellWord(change));
+      }
+      job.runs.push_back({ShellWord(run.folder), changes});
+    }
+    return job;
+  }
+
+  static constexpr int kStop = static_cast<int>(ErrorCode::kStopped);
+};
+
+const RegisterVerb<Sweep> kSweep("sweep");
+
+}  // namespace
+}  // namespace trainer
