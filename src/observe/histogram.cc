@@ -7,39 +7,57 @@ namespace trainer {
 namespace {
 
 constexpr uint32_t kExponent = 0x7f800000u;
+constexpr size_t kLanes = 16;
 
-bool IsFinite(uint32_t bits) { return (bits & kExponent) != kExponent; }
+// What values add up to, in lanes so that compilers make vectors of them. What is not finite adds
+// nothing.
+struct Lanes {
+  std::array<float, kLanes> sum{}, squares{}, low, high;
 
-// What a block of values adds up to. A sum of a few hundred floats is exact enough, and compilers
-// make vectors of it.
-struct Sums {
-  float sum = 0, squares = 0;
+  Lanes() {
+    low.fill(std::numeric_limits<float>::infinity());
+    high.fill(-std::numeric_limits<float>::infinity());
+  }
+  void Add(size_t lane, float value) {
+    const bool finite = (std::bit_cast<uint32_t>(value) & kExponent) != kExponent;
+    const float counted = finite ? value : 0;
+    sum[lane] += counted;
+    squares[lane] += counted * counted;
+    low[lane] = finite && value < low[lane] ? value : low[lane];
+    high[lane] = finite && value > high[lane] ? value : high[lane];
+  }
 };
 
 }  // namespace
 
+// Floats add up a few hundred values exactly enough, doubles the rest.
 void Histogram::Add(std::span<const float> values, float scale) {
-  constexpr size_t kBlock = 256;
+  constexpr size_t kBlock = 64 * kLanes;
   for (size_t at = 0; at < values.size(); at += kBlock) {
     const std::span<const float> block = values.subspan(at, std::min(kBlock, values.size() - at));
-    Sums sums;
-    float low = std::numeric_limits<float>::infinity(), high = -low;
-    for (size_t i = 0; i < block.size(); ++i) {
-      const float value = block[i] * scale;
-      const auto bits = std::bit_cast<uint32_t>(value);
-      if (!IsFinite(bits)) continue;
-      ++counts_[i % kCopies][bits >> kShift];
-      ++count_;
-      sums.sum += value;
-      sums.squares += value * value;
-      low = std::min(low, value);
-      high = std::max(high, value);
+    Lanes lanes;
+    size_t i = 0;
+    for (; i + kLanes <= block.size(); i += kLanes) {
+      for (size_t lane = 0; lane < kLanes; ++lane) lanes.Add(lane, block[i + lane] * scale);
     }
-    sum_ += sums.sum;
-    squares_ += sums.squares;
-    min_ = std::min<double>(min_, low);
-    max_ = std::max<double>(max_, high);
+    for (; i < block.size(); ++i) lanes.Add(0, block[i] * scale);
+    for (size_t j = 0; j < block.size(); ++j) {
+      ++counts_[j % kCopies][std::bit_cast<uint32_t>(block[j] * scale) >> kShift];
+    }
+    for (size_t lane = 0; lane < kLanes; ++lane) {
+      sum_ += lanes.sum[lane];
+      squares_ += lanes.squares[lane];
+      min_ = std::min<double>(min_, lanes.low[lane]);
+      max_ = std::max<double>(max_, lanes.high[lane]);
+    }
   }
+}
+
+int64_t Histogram::count() const {
+  int64_t count = 0;
+  for (size_t bucket = 0; bucket < kFinite; ++bucket)
+    count += CountOf(bucket) + CountOf(kHalf + bucket);
+  return count;
 }
 
 int64_t Histogram::CountOf(size_t bucket) const {
@@ -50,28 +68,35 @@ int64_t Histogram::CountOf(size_t bucket) const {
 
 // Negative numbers stand behind the positive ones, with the smallest first.
 HistogramBuckets Histogram::Buckets() const {
-  HistogramBuckets all;
+  constexpr size_t kSmall = size_t{12} << (23 - kShift);  // below the largest: twelve powers of two
   const auto edge = [](size_t bucket) {
     return static_cast<double>(
         std::bit_cast<float>(std::min(static_cast<uint32_t>(bucket) << kShift, kExponent - 1)));
   };
-  for (size_t b = kHalf; b-- > 0;) {
-    all.limits.push_back(b == 0 ? 0 : -edge(b));
-    all.counts.push_back(static_cast<double>(CountOf(kHalf + b)));
+  size_t top = kFinite;
+  while (top > 0 && CountOf(top - 1) + CountOf(kHalf + top - 1) == 0) --top;
+  if (top == 0) return {{0}, {0}};
+  const size_t least = top > kSmall ? top - kSmall : 0;
+  HistogramBuckets all;
+  const auto add = [&all](double limit, int64_t count) {
+    all.limits.push_back(limit);
+    all.counts.push_back(static_cast<double>(count));
+  };
+  for (size_t b = top; b-- > least;) add(b == 0 ? 0 : -edge(b), CountOf(kHalf + b));
+  int64_t small = 0;
+  for (size_t b = 0; b < least; ++b) small += CountOf(b) + CountOf(kHalf + b);
+  if (least > 0) add(edge(least), small);
+  for (size_t b = least; b < top; ++b) add(edge(b + 1), CountOf(b));
+  // Without what is empty at the ends, but for one bucket that gives the first its lower limit.
+  while (all.counts.back() == 0) {
+    all.counts.pop_back();
+    all.limits.pop_back();
   }
-  for (size_t b = 0; b < kHalf; ++b) {
-    all.limits.push_back(edge(b + 1));
-    all.counts.push_back(static_cast<double>(CountOf(b)));
-  }
-  const auto used = [](double n) { return n > 0; };
-  const auto first = std::ranges::find_if(all.counts, used);
-  if (first == all.counts.end()) return {{0}, {0}};
-  const auto last = std::ranges::find_if(all.counts.rbegin(), all.counts.rend(), used).base();
-  // One empty bucket before the first, which gives that one its lower limit.
-  const auto from = std::max<std::ptrdiff_t>(first - all.counts.begin() - 1, 0);
-  const auto to = last - all.counts.begin();
-  return {{all.limits.begin() + from, all.limits.begin() + to},
-          {all.counts.begin() + from, all.counts.begin() + to}};
+  const auto used = std::ranges::find_if(all.counts, [](double n) { return n > 0; });
+  const auto empty = std::max<std::ptrdiff_t>(used - all.counts.begin() - 1, 0);
+  all.counts.erase(all.counts.begin(), all.counts.begin() + empty);
+  all.limits.erase(all.limits.begin(), all.limits.begin() + empty);
+  return all;
 }
 
 }  // namespace trainer

@@ -21,24 +21,25 @@ class Histogram {
   // Adds values times `scale`.
   void Add(std::span<const float> values, float scale = 1);
 
-  int64_t count() const { return count_; }
-  double min() const { return count_ == 0 ? 0 : min_; }
-  double max() const { return count_ == 0 ? 0 : max_; }
+  int64_t count() const;
+  double min() const { return min_ > max_ ? 0 : min_; }
+  double max() const { return min_ > max_ ? 0 : max_; }
   double sum() const { return sum_; }
   double sum_of_squares() const { return squares_; }
-  // From the first to the last that has a value; one of none where there are no values.
+  // From the first to the last that has a value; those within 1/4096 of the largest around zero are
+  // one. One bucket of none where there are no values.
   HistogramBuckets Buckets() const;
 
  private:
   static constexpr int kShift = 21;  // bits of a float below those that are its bucket
   static constexpr size_t kHalf = size_t{1} << (31 - kShift);
+  static constexpr size_t kFinite = size_t{0xff} << (23 - kShift);  // buckets of each sign
   // Neighbouring values go to different copies, so that none waits for the one before.
   static constexpr size_t kCopies = 4;
 
   int64_t CountOf(size_t bucket) const;
 
   std::array<std::array<uint32_t, 2 * kHalf>, kCopies> counts_{};
-  int64_t count_ = 0;
   double min_ = std::numeric_limits<double>::infinity();
   double max_ = -std::numeric_limits<double>::infinity();
   double sum_ = 0, squares_ = 0;

@@ -54,6 +54,20 @@ TEST(HistogramTest, WhatIsNotFiniteIsLeftOut) {
   EXPECT_TRUE(std::isfinite(histogram.Buckets().limits.back()));
 }
 
+TEST(HistogramTest, SmallValuesShareABucketAroundZero) {
+  std::vector<float> values;
+  for (int i = -126; i <= 0; ++i) {
+    values.push_back(std::ldexp(1.0f, i));
+    values.push_back(-std::ldexp(1.0f, i));
+  }
+  Histogram histogram;
+  histogram.Add(values);
+  const HistogramBuckets buckets = histogram.Buckets();
+  EXPECT_EQ(Total(buckets), 2 * 127);
+  EXPECT_LT(buckets.limits.size(), 110u);
+  EXPECT_TRUE(std::is_sorted(buckets.limits.begin(), buckets.limits.end()));
+}
+
 TEST(HistogramTest, NoValuesAreOneEmptyBucket) {
   EXPECT_THAT(Histogram().Buckets().counts, ElementsAre(0));
   EXPECT_EQ(Histogram().min(), 0);
