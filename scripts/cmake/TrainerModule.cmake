@@ -134,7 +134,6 @@ function(trainer_program name folder)
   target_precompile_headers(${name}_files REUSE_FROM trainer_headers)
   target_compile_definitions(${name}_files PRIVATE TRAINER_VERSION="${PROJECT_VERSION}")
   trainer_executable(${name} ${name}_files)
-  install(TARGETS ${name})
 endfunction()
 
 # trainer_executable(<name> <object libraries>): these and every module. It looks for libraries in lib

@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# Makes a package of Debian 12 of the program, build/packages/trainer_*.deb. What it depends on,
+# dpkg-shlibdeps finds.
+#   scripts/packaging/deb.sh            builds the preset release first (TRAINER_PRESET)
+#   scripts/packaging/deb.sh --packed   packs what is built
+#   scripts/packaging/deb.sh --try      also installs it in a new Debian made by debootstrap and trains
+#                                       there, with or without --packed; needs root and Debian's mirror
+set -euo pipefail
+# shellcheck source=scripts/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"
+packages="$root/build/packages"
+
+fail() {
+  printf 'deb: %s\n' "$@" >&2
+  exit 1
+}
+
+pack() {
+  command -v dpkg-shlibdeps >/dev/null || fail "dpkg-shlibdeps is missing: apt-get install dpkg-dev"
+  rm -rf "$packages"
+  cpack --config "build/$preset/CPackConfig.cmake" -B "$packages" >"build/$preset-deb.log" 2>&1 || {
+    tail -n 20 "build/$preset-deb.log" >&2
+    fail "CPack failed; the whole text is in $root/build/$preset-deb.log"
+  }
+  rm -rf "$packages/_CPack_Packages"
+  deb="$(find "$packages" -name '*.deb')"
+  say "deb: $deb"
+  dpkg-deb --field "$deb" Package Version Architecture Installed-Size Depends Recommends
+}
+
+# Nothing of the machine's own libraries can help there.
+try_in_debian() {
+  command -v debootstrap >/dev/null || fail "debootstrap is missing: apt-get install debootstrap"
+  debian="$(mktemp -d)"
+  trap 'umount "$debian/proc" 2>/dev/null || true; rm -rf --one-file-system "$debian"' EXIT
+  debootstrap --variant=minbase bookworm "$debian" >"$packages/debootstrap.log" 2>&1 ||
+    fail "debootstrap failed; see $packages/debootstrap.log"
+  mount -t proc proc "$debian/proc" 2>/dev/null || true
+  cp "$deb" "$debian/tmp/trainer.deb"
+  chroot "$debian" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y --no-install-recommends /tmp/trainer.deb >"$packages/install.log" 2>&1 ||
+    fail "apt-get could not install it; see $packages/install.log"
+  say "deb: installed in $(chroot "$debian" cat /etc/debian_version | sed 's/^/Debian /')"
+  chroot "$debian" env -i PATH=/usr/bin:/bin bash -euc '
+    cd /tmp
+    trainer --version
+    mkdir -p data run
+    trainer dataset digits data/digits --train=500 --test=200 2>/dev/null
+    ln -s /usr/share/trainer/models models
+    mkdir -p run/lenet
+    trainer train --solver=models/lenet/solver.prototxt --set max_iter=50 --set display=50 2>log
+    grep "Optimization Done" log >/dev/null
+    test -s /usr/share/man/man1/trainer.1.gz || echo "no manual page: this Debian leaves them out"
+    apt-get purge -y trainer >/dev/null 2>&1
+    ! command -v trainer'
+  say "deb: trained there, and was removed"
+}
+
+[[ " $* " == *" --packed "* ]] || TRAINER_TARGETS=trainer build
+pack
+[[ " $* " != *" --try "* ]] || try_in_debian
