@@ -18,6 +18,7 @@
 #include "trainer/data/cursor.h"
 #include "trainer/data/hdf5_rows.h"
 #include "trainer/data/image_list.h"
+#include "trainer/data/prefetcher.h"
 #include "trainer/hdf5/reader.h"
 
 namespace trainer {
@@ -72,8 +73,7 @@ std::string KeyBetween(const std::string& first, const std::string& last, size_t
   return key;
 }
 
-void DescribeDatabase(const std::string& path, SourceFacts* facts) {
-  const std::string backend = DetectBackend(path);
+void DescribeDatabase(const std::string& path, const std::string& backend, SourceFacts* facts) {
   if (backend.empty()) {
     facts->content = "a folder without a database";
     return;
@@ -126,8 +126,11 @@ void DescribeRows(const std::string& path, const LayerSpec& layer, SourceFacts* 
 
 void Describe(const LayerSpec& layer, SourceFacts* facts) {
   const std::string path = ResolvePath(facts->path, layer.Where().file);
+  const bool tar = facts->is_source && layer.type() == "Data" &&
+                   layer.proto().data_param().backend() == caffe::DataParameter::TAR;
   try {
-    if (IsDirectory(path)) return DescribeDatabase(path, facts);
+    if (tar) return DescribeDatabase(DatabasePath(layer), "TAR", facts);
+    if (IsDirectory(path)) return DescribeDatabase(path, DetectBackend(path), facts);
     if (facts->is_source && layer.type() == "ImageData") return DescribeList(path, layer, facts);
     if (facts->is_source && layer.type() == "HDF5Data") return DescribeRows(path, layer, facts);
     facts->content = Join(FileSize(path), " bytes, checksum ", Hex(SumOfFile(path, kPartOfOne, 0)));

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <set>
 
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
 #include "trainer/checkpoint/model_file.h"
+#include "trainer/data/bad_records.h"
 #include "trainer/net/load_weights.h"
 
 namespace trainer {
@@ -70,6 +72,33 @@ Flag SetFlag() {
 Flag ForceFlag() {
   return {
       .name = "force", .kind = FlagKind::kSwitch, .help = "replace --out when it is there already"};
+}
+
+Flag BadRecordsFlag() {
+  return {.name = "bad_records",
+          .value = "WHAT",
+          .fallback = "stop",
+          .help =
+              "what a record does that cannot be decoded: stop the run, or skip=N: up to N of "
+              "them in an epoch are named and skipped"};
+}
+
+void ApplyBadRecords(const Flags& flags) {
+  constexpr std::string_view kSkip = "skip=";
+  const std::string& what = flags.Text("bad_records");
+  if (what == "stop") return SkipBadRecords(-1);
+  int most = -1;
+  const char* const last = what.data() + what.size();
+  if (what.starts_with(kSkip)) {
+    const auto [stop, error] = std::from_chars(what.data() + kSkip.size(), last, most);
+    if (error != std::errc() || stop != last) most = -1;
+  }
+  if (most < 0) {
+    throw Error(ErrorCode::kUsage, Join("--bad_records='", EscapeControl(what),
+                                        "': it must be stop, or skip= and how many at most, such "
+                                        "as skip=100"));
+  }
+  SkipBadRecords(most);
 }
 
 void RefuseToReplace(const Flags& flags) {

@@ -21,6 +21,10 @@ Flag IterationsFlag();
 Flag JsonFlag();
 Flag SetFlag();
 Flag ForceFlag();
+Flag BadRecordsFlag();
+
+// Tells the readers of data what --bad_records says. Before nets are made.
+void ApplyBadRecords(const Flags& flags);
 
 StateFlags StateFlagsOf(const Flags& flags);
 caffe::NetState NetStateOf(const Flags& flags, caffe::Phase phase);

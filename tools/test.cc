@@ -8,6 +8,7 @@
 #include "json.h"
 #include "shared_flags.h"
 #include "trainer/base/text.h"
+#include "trainer/net/bad_records.h"
 #include "trainer/net/net.h"
 #include "trainer/net/output_counts.h"
 #include "trainer/predict/class_names.h"
@@ -169,6 +170,7 @@ class Test final : public Verb {
              {.name = "labels",
               .value = "FILE",
               .help = "for --confusion: the classes' names, one in each line"},
+             BadRecordsFlag(),
              JsonFlag(),
              LevelFlag(),
              StageFlag(),
@@ -180,6 +182,7 @@ class Test final : public Verb {
   int Run(const Flags& flags) override {
     static_cast<void>(ChooseDevice(flags));  // before the files are read
     RequireFiles(flags.List("weights"));
+    ApplyBadRecords(flags);
     const NetSpec spec = ModelOf(flags);
     const std::unique_ptr<Device> device = MakeLoggedDevice(ChooseDevice(flags, spec));
     ParamStore params(*device);
@@ -205,6 +208,7 @@ class Test final : public Verb {
     double loss = 0;
     for (int batch = 0; batch < batches; ++batch) {
       loss += net.Forward();
+      CountBadRecords(net, nullptr);
       scores.Add(net, batch);
       if (confusion) AddBatch(net, comparison->Batch(), &matrix);
     }

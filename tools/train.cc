@@ -127,6 +127,7 @@ class Train final : public Verb {
               .value = "SECONDS",
               .fallback = "0",
               .help = "how long to wait for another run that writes the same snapshots"},
+             BadRecordsFlag(),
              PhaseFlag(),
              LevelFlag(),
              StageFlag(),
@@ -142,6 +143,7 @@ class Train final : public Verb {
                   "--phase=TEST: training is phase TRAIN; 'trainer test' runs a net's TEST phase");
     }
     CheckMaxWall(flags);
+    ApplyBadRecords(flags);
     const std::vector<int> gpus = GpusOf(flags).value_or(std::vector<int>());
     if (const int ranks = RanksToStart(flags, gpus)) return LaunchRanks(ranks);
     SignalWatch signals(ReadEffects(flags));

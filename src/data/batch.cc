@@ -9,6 +9,7 @@ Batch MakeBatch(std::span<const Shape> shapes, std::pmr::memory_resource* memory
     const bool bytes = form == BatchForm::kBytes && batch.buffers_.empty();
     batch.buffers_.emplace_back(bytes ? 0 : static_cast<size_t>(shape.Count()), memory);
   }
+  batch.numbers_.resize(shapes.empty() ? 0 : static_cast<size_t>(shapes[0][0]));
   if (form == BatchForm::kBytes) {
     const auto count = static_cast<size_t>(shapes[0].Count());
     const auto items = static_cast<size_t>(shapes[0][0]);

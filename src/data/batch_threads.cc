@@ -2,23 +2,33 @@
 
 #include <glog/logging.h>
 
-#include <chrono>
 #include <utility>
 
+#include "stage_clock.h"
 #include "trainer/base/error.h"
+#include "trainer/base/text.h"
+#include "trainer/data/bad_records.h"
 
 namespace trainer {
 
 BatchThreads::BatchThreads(RecordFeed* feed, std::vector<std::unique_ptr<Decoder>> decoders,
-                           Form form, int64_t depth, size_t records_at_once)
+                           Number number, Form form, int64_t depth, RecordsAtOnce at_once,
+                           int most_bad)
     : feed_(*feed),
       decoders_(std::move(decoders)),
+      number_(number),
       form_(std::move(form)),
       depth_(depth),
-      records_at_once_(records_at_once),
+      at_once_(at_once),
+      most_bad_(most_bad),
+      tuner_(static_cast<int>(decoders_.size())),
       free_(static_cast<size_t>(depth) + 1),
       full_(static_cast<size_t>(depth) + 1),
-      works_(static_cast<size_t>(depth) + 1) {}
+      wanted_(number == Number::kFixed ? decoders_.size() : 1),
+      works_(static_cast<size_t>(depth) + 1) {
+  if (most_bad >= 0) feed_.NotePlaces();
+  counters_.threads = static_cast<int>(wanted_.load());
+}
 
 const Batch& BatchThreads::Next() {
   if (stopped_) throw Error(ErrorCode::kInternal, "a data source that was stopped is read");
@@ -43,51 +53,94 @@ void BatchThreads::Start() {
   for (int64_t i = 0; i <= depth_; ++i) {
     free_.Push(MakeBatch(form_.shapes, form_.memory, form_.elements));
   }
-  const std::stop_token stop = stop_.get_token();
-  if (decoders_.size() == 1) {
-    threads_.emplace_back([this, stop] { RunAlone(stop); });
-    return;
+  threads_.reserve(decoders_.size());
+  if (wanted_ > 1) {
+    feed_.KeepRecords();
+    return StartThreads(wanted_);
   }
-  for (const auto& decoder : decoders_) {
-    threads_.emplace_back([this, stop, to = decoder.get()] { RunBesideOthers(to, stop); });
+  alone_ = true;
+  threads_.emplace_back([this, stop = stop_.get_token()] { RunAlone(stop); });
+}
+
+void BatchThreads::StartThreads(size_t count) {
+  while (threads_.size() < count) {
+    threads_.emplace_back(
+        [this, stop = stop_.get_token(), i = threads_.size()] { RunBesideOthers(i, stop); });
   }
 }
 
 Batch BatchThreads::Wait(bool first) {
-  if (!full_.WouldWait()) return full_.Pop();
-  if (!first && LogsWait(++counters_.waits)) LOG(INFO) << "Waiting for data";
-  const auto begin = std::chrono::steady_clock::now();
+  const bool waits = full_.WouldWait();
+  if (waits && !first && LogsWait(++counters_.waits)) LOG(INFO) << "Waiting for data";
+  const double begin = waits ? StageNow() : 0;
   Batch batch = full_.Pop();
-  const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
-  (first ? counters_.first_wait_seconds : counters_.wait_seconds) += waited.count();
+  const double waited = waits ? StageNow() - begin : 0;
+  (first ? counters_.first_wait_seconds : counters_.wait_seconds) += waited;
+  counters_.stages.read += batch.stages.read;
+  counters_.stages.decode += batch.stages.decode;
+  counters_.stages.augment += batch.stages.augment;
+  if (number_ == Number::kAutomatic && decoders_.size() > 1) Tune(first, waited);
   return batch;
 }
 
+void BatchThreads::Tune(bool first, double waited) {
+  const double now = StageNow();
+  const double period = now - std::exchange(last_taken_, now);
+  if (first) return;
+  const StageSeconds& all = counters_.stages;
+  tuner_.Note(period, waited, (all.decode + all.augment) / counters_.threads > all.read);
+  if (tuner_.threads() == counters_.threads) return;
+  counters_.threads = tuner_.threads();
+  wanted_ = static_cast<size_t>(tuner_.threads());
+  VLOG(1) << "Batches are decoded by " << counters_.threads << " threads from here on";
+  StartThreads(wanted_);
+}
+
+// A new batch in a buffer that was used before.
+void BatchThreads::Clear(Batch* batch) {
+  batch->bad = 0;
+  batch->stages = {};
+}
+
+// Some batches are enough, and looking at the clock takes as long as a small record.
+bool BatchThreads::IsMeasured(uint64_t batch) { return batch % 4 == 0; }
+
 void BatchThreads::RunAlone(const std::stop_token& stop) try {
-  std::vector<RawRecord> records(records_at_once_);
-  while (!stop.stop_requested()) {
-    Batch batch = free_.Pop(stop);
-    while (feed_.fetched() < feed_.batch_size()) {
-      std::exception_ptr failure;
-      const size_t fetched = feed_.Fetch(records, &failure);
-      decoders_[0]->Decode({records.data(), fetched}, &batch);
-      if (failure) std::rethrow_exception(failure);
+  {
+    const std::lock_guard lock(taking_);
+    std::vector<RawRecord> records(at_once_.alone);
+    for (uint64_t number = 0; wanted_ == 1 && !stop.stop_requested(); ++number) {
+      Batch batch = free_.Pop(stop);
+      Clear(&batch);
+      const bool measured = IsMeasured(number);
+      while (feed_.fetched() < feed_.batch_size()) {
+        std::exception_ptr failure;
+        const size_t fetched = Fetch(records, measured, &batch.stages, &failure);
+        batch.bad +=
+            Decode({records.data(), fetched}, decoders_[0].get(), measured, &batch.stages, &batch);
+        if (failure) std::rethrow_exception(failure);
+      }
+      if (feed_.source().Completes()) feed_.source().Complete(&batch);
+      batch.next = feed_.EndBatch();
+      full_.Push(std::move(batch), stop);
     }
-    batch.next = feed_.EndBatch();
-    full_.Push(std::move(batch), stop);
+    alone_ = false;
+    feed_.KeepRecords();
   }
+  RunBesideOthers(0, stop);
 } catch (const Closed&) {
 } catch (...) {
   full_.Fail(std::current_exception());
 }
 
-void BatchThreads::RunBesideOthers(Decoder* decoder, const std::stop_token& stop) try {
-  std::vector<RawRecord> records(records_at_once_);
-  while (!stop.stop_requested()) {
-    const Part part = Take(records, stop);
+void BatchThreads::RunBesideOthers(size_t index, const std::stop_token& stop) try {
+  std::vector<RawRecord> records(at_once_.beside_others);
+  while (!stop.stop_requested() && index < wanted_) {
+    Part part = Take(records, stop);
     std::exception_ptr error;
     try {
-      decoder->Decode({records.data(), part.records}, &part.work->batch);
+      part.bad = Decode({records.data(), part.records}, decoders_[index].get(), part.measured,
+                        &part.stages, &part.work->batch);
     } catch (...) {
       error = std::current_exception();
     }
@@ -99,14 +152,16 @@ void BatchThreads::RunBesideOthers(Decoder* decoder, const std::stop_token& stop
 }
 
 BatchThreads::Part BatchThreads::Take(std::span<RawRecord> records, const std::stop_token& stop) {
-  const std::lock_guard lock(fetching_);
-  if (fetch_failed_) throw Closed{};
+  const std::lock_guard lock(taking_);
+  if (fetch_failed_ || alone_) throw Closed{};  // alone: the only thread met an error
   if (feed_.fetched() == 0) fetched_ = Begin(free_.Pop(stop));
   Part part;
   part.work = fetched_;
   part.first = feed_.fetched();
+  part.measured = IsMeasured(begun_);
+  const std::lock_guard feeding(feeding_);
   try {
-    part.records = feed_.Fetch(records, &part.failure);
+    part.records = Fetch(records, part.measured, &part.stages, &part.failure);
     const bool ended = !part.failure && feed_.fetched() == feed_.batch_size();
     if (ended) fetched_->batch.next = feed_.EndBatch();
   } catch (...) {
@@ -120,13 +175,15 @@ BatchThreads::Work* BatchThreads::Begin(Batch batch) {
   const std::lock_guard lock(finishing_);
   Work& work = works_[begun_++ % works_.size()];
   work.batch = std::move(batch);
+  Clear(&work.batch);
   work.unfinished = feed_.batch_size();
+  work.is_complete = false;
   work.error = nullptr;
   return &work;
 }
 
 void BatchThreads::Finish(const Part& part, const std::exception_ptr& error) {
-  const std::lock_guard lock(finishing_);
+  std::unique_lock lock(finishing_);
   Work& work = *part.work;
   const auto note = [&](const std::exception_ptr& what, int64_t at) {
     if (!what || (work.error && work.bad_record < at)) return;
@@ -136,9 +193,22 @@ void BatchThreads::Finish(const Part& part, const std::exception_ptr& error) {
   const int64_t end = part.first + static_cast<int64_t>(part.records);
   note(part.failure, end);
   note(error, part.first);
+  work.batch.bad += part.bad;
+  work.batch.stages.read += part.stages.read;
+  work.batch.stages.decode += part.stages.decode;
+  work.batch.stages.augment += part.stages.augment;
   work.unfinished -= (part.failure ? feed_.batch_size() : end) - part.first;
-  while (given_out_ < begun_ && works_[given_out_ % works_.size()].unfinished == 0) {
-    GiveOut(&works_[given_out_++ % works_.size()]);
+  if (work.unfinished > 0) return;
+  if (feed_.source().Completes() && !work.error) {
+    lock.unlock();  // nobody else has to do with a batch whose records are all there
+    feed_.source().Complete(&work.batch);
+    lock.lock();
+  }
+  work.is_complete = true;
+  while (given_out_ < begun_ && works_[given_out_ % works_.size()].is_complete) {
+    Work& next = works_[given_out_++ % works_.size()];
+    next.is_complete = false;
+    GiveOut(&next);
   }
 }
 
@@ -146,6 +216,69 @@ void BatchThreads::GiveOut(Work* work) {
   if (failed_) return;
   failed_ = work->error != nullptr;
   failed_ ? full_.Fail(work->error) : full_.Push(std::move(work->batch));
+}
+
+size_t BatchThreads::Fetch(std::span<RawRecord> records, bool measured, StageSeconds* stages,
+                           std::exception_ptr* failure) {
+  if (!measured) return feed_.Fetch(records, failure);
+  const double begin = StageNow();
+  const size_t fetched = feed_.Fetch(records, failure);
+  stages->read += StageNow() - begin;
+  return fetched;
+}
+
+// Returns how many of the records were bad.
+int64_t BatchThreads::Decode(std::span<const RawRecord> records, Decoder* decoder, bool measured,
+                             StageSeconds* stages, Batch* batch) {
+  if (!measured) return DecodeGood(records, decoder, batch);
+  const double begin = StageNow();
+  const int64_t bad = DecodeGood(records, decoder, batch);
+  const double seconds = StageNow() - begin, augment = seconds * decoder->AugmentShare();
+  stages->augment += augment;
+  stages->decode += seconds - augment;
+  return bad;
+}
+
+int64_t BatchThreads::DecodeGood(std::span<const RawRecord> records, Decoder* decoder,
+                                 Batch* batch) {
+  try {
+    decoder->Decode(records, batch);
+    return 0;
+  } catch (const Error& error) {
+    if (most_bad_ < 0 || !IsOfOneRecord(error)) throw;
+  }
+  int64_t bad = 0;
+  for (const RawRecord& record : records) {
+    try {
+      decoder->Decode({&record, 1}, batch);
+    } catch (const Error& error) {
+      if (!IsOfOneRecord(error)) throw;
+      ++bad;
+      Replace(record, error, decoder, batch);
+    }
+  }
+  return bad;
+}
+
+// Which record comes in the place of a bad one depends on neither threads nor ranks: the next good
+// one in the order of the epoch.
+void BatchThreads::Replace(const RawRecord& bad, const Error& why, Decoder* decoder, Batch* batch) {
+  LOG(WARNING) << "skipped record number " << bad.number
+               << " for the next one that is good: " << why.what();
+  RawRecord other;
+  other.slot = bad.slot;
+  for (uint64_t steps = 1;; ++steps) {
+    {
+      const std::lock_guard lock(feeding_);
+      feed_.FetchBehind(bad.place, steps, &other);
+    }
+    try {
+      return decoder->Decode({&other, 1}, batch);
+    } catch (const Error& error) {
+      const bool too_many = steps > static_cast<uint64_t>(most_bad_) + 1;
+      if (too_many || !IsOfOneRecord(error)) throw;
+    }
+  }
 }
 
 }  // namespace trainer

@@ -1,6 +1,7 @@
 #pragma once
 // Threads that fill batches ahead of the thread that uses them.
 
+#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -10,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "decode_tuner.h"
 #include "record_feed.h"
 #include "trainer/base/channel.h"
 #include "trainer/data/batch.h"
@@ -19,14 +21,16 @@
 
 namespace trainer {
 
-// One thread for each decoder. A single one fetches and decodes by itself, without locks. Of
-// several, each takes the next few records from the feed, one thread at a time, and decodes them
-// into their slots beside the others; batches are given out in order. The bytes of a batch do not
-// depend on the number of threads, nor does the error that ends the reading: that of the first bad
-// record, after the batches before it.
+class Error;
+
+// One thread for each decoder, or, of an automatic number, as many as help. A single one fetches
+// and decodes by itself, without locks. Of several, each takes the next few records from the feed,
+// one thread at a time, and decodes them into their slots beside the others; batches are given out
+// in order. The bytes of a batch do not depend on the number of threads, nor does the error that
+// ends the reading: that of the first bad record, after the batches before it.
 //
 // The public members are for one thread, the consumer; the others start with the first Next and end
-// with Stop or the object. Nothing is allocated once all buffers were used.
+// with Stop or the object. Nothing is allocated once all buffers were used and all threads started.
 class BatchThreads {
  public:
   // What a batch is made like: see MakeBatch.
@@ -35,10 +39,15 @@ class BatchThreads {
     std::pmr::memory_resource* memory = nullptr;
     BatchForm elements = BatchForm::kNumbers;
   };
+  // How many records a thread fetches before it decodes them.
+  struct RecordsAtOnce {
+    size_t alone = 1, beside_others = 1;
+  };
+  enum class Number { kFixed, kAutomatic };
 
-  // `depth` batches are kept ready.
-  BatchThreads(RecordFeed* feed, std::vector<std::unique_ptr<Decoder>> decoders, Form form,
-               int64_t depth, size_t records_at_once);
+  // `depth` batches are kept ready. `most_bad`: as MostBadRecords.
+  BatchThreads(RecordFeed* feed, std::vector<std::unique_ptr<Decoder>> decoders, Number number,
+               Form form, int64_t depth, RecordsAtOnce at_once, int most_bad);
   ~BatchThreads() { Stop(); }
   BatchThreads(const BatchThreads&) = delete;
   BatchThreads& operator=(const BatchThreads&) = delete;
@@ -58,8 +67,9 @@ class BatchThreads {
   // A batch that is being filled by several threads.
   struct Work {
     Batch batch;
-    int64_t unfinished = 0;  // records
-    int64_t bad_record = 0;  // the number in the batch of the first one with an error
+    int64_t unfinished = 0;    // records
+    bool is_complete = false;  // and to be given out
+    int64_t bad_record = 0;    // the number in the batch of the first one with an error
     std::exception_ptr error;
   };
   // The records that one thread has taken.
@@ -68,35 +78,60 @@ class BatchThreads {
     int64_t first = 0;  // its number in the batch
     size_t records = 0;
     std::exception_ptr failure;  // nothing could be fetched after them
+    int64_t bad = 0;             // of them
+    bool measured = false;
+    StageSeconds stages;
   };
 
   void Start();
+  void StartThreads(size_t count);
   Batch Wait(bool first);
+  void Tune(bool first, double waited);
   void RunAlone(const std::stop_token& stop);
-  void RunBesideOthers(Decoder* decoder, const std::stop_token& stop);
+  void RunBesideOthers(size_t index, const std::stop_token& stop);
   Part Take(std::span<RawRecord> records, const std::stop_token& stop);
   Work* Begin(Batch batch);
   void Finish(const Part& part, const std::exception_ptr& error);
   void GiveOut(Work* work);
+  static void Clear(Batch* batch);
+  static bool IsMeasured(uint64_t batch);
+  size_t Fetch(std::span<RawRecord> records, bool measured, StageSeconds* stages,
+               std::exception_ptr* failure);
+  int64_t Decode(std::span<const RawRecord> records, Decoder* decoder, bool measured,
+                 StageSeconds* stages, Batch* batch);
+  int64_t DecodeGood(std::span<const RawRecord> records, Decoder* decoder, Batch* batch);
+  void Replace(const RawRecord& bad, const Error& why, Decoder* decoder, Batch* batch);
 
   RecordFeed& feed_;
   std::vector<std::unique_ptr<Decoder>> decoders_;
+  const Number number_;
   Form form_;
   int64_t depth_;
-  size_t records_at_once_;
+  RecordsAtOnce at_once_;
+  int most_bad_;
 
   // The consumer's.
   Batch current_;
   bool has_current_ = false, stopped_ = false;
   WaitCounters counters_;
+  DecodeTuner tuner_;
+  double last_taken_ = 0;
 
   Channel<Batch> free_, full_;
+  std::atomic<size_t> wanted_;  // threads
 
-  std::mutex fetching_;  // guards the feed, and these:
+  // Who takes records next, maybe waiting for a batch to put them in; guards these. A thread that
+  // is alone holds it all the time.
+  std::mutex taking_;
+  bool alone_ = false;
   Work* fetched_ = nullptr;
   bool fetch_failed_ = false;
 
-  std::mutex finishing_;  // guards these; taken after fetching_ where both are
+  // The feed, for a short time. A thread that looks for another record in the place of a bad one
+  // must not wait until a batch is free: the one that it works on may be the next.
+  std::mutex feeding_;  // taken after taking_ where both are
+
+  std::mutex finishing_;  // guards these; taken after the others where several are
   std::vector<Work> works_;
   uint64_t begun_ = 0, given_out_ = 0;  // batch n is works_[n % size]
   bool failed_ = false;

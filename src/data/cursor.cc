@@ -74,6 +74,7 @@ void CursorMarkers::Add(const std::string& backend, const std::string& marker,
 std::string DetectBackend(const std::string& path) {
   for (const auto& [backend, marker] : Markers()) {
     std::error_code ignored;
+    if (marker.file.empty()) continue;
     if (fs::exists(fs::path(path) / marker.file, ignored)) return backend;
   }
   return "";
@@ -85,10 +86,11 @@ std::unique_ptr<Cursor> OpenCursor(const std::string& backend, const std::string
     throw Error(ErrorCode::kUsage, Join("unknown database backend '", EscapeControl(backend),
                                         "'; known: ", JoinList(registry.Names())));
   }
+  const auto& [marker, access] = Markers().at(backend);
+  if (marker.empty()) return registry.Make(backend, path);
   CheckFolder(path);
   CheckEntries(path);
   std::error_code failure;
-  const auto& [marker, access] = Markers().at(backend);
   if (!fs::exists(fs::path(path) / marker, failure)) {
     if (failure) throw Error(ErrorCode::kNoPermission, {path}, "the folder may not be entered");
     const std::string other = DetectBackend(path);

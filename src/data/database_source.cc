@@ -1,9 +1,16 @@
 #include <glog/logging.h>
 
+#include <charconv>
 #include <utility>
 
+#include "shuffled_reader.h"
+#include "tar_index.h"
+#include "touch_pages.h"
+#include "trainer/base/error.h"
+#include "trainer/base/file.h"
 #include "trainer/base/text.h"
 #include "trainer/config/named_file.h"
+#include "trainer/config/prototxt.h"
 #include "trainer/data/image_source.h"
 #include "trainer/data/prefetcher.h"
 
@@ -35,6 +42,7 @@ class DatabaseSource final : public ImageSource {
   void Fetch(RawRecord* record) override {
     record->key = cursor_->Key();
     record->value = cursor_->Value();
+    if (RecordsStayValid()) TouchPages(record->value);
   }
   bool RecordsStayValid() const override { return cursor_->RecordsStayValid(); }
 
@@ -65,6 +73,92 @@ class DatabaseSource final : public ImageSource {
   Colors colors_;
 };
 
+// Takes "<word> <number> " off the front.
+bool TakeField(std::string_view& text, std::string_view word, uint64_t* number) {
+  if (!text.starts_with(word)) return false;
+  text.remove_prefix(word.size());
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, *number);
+  if (error != std::errc()) return false;
+  text.remove_prefix(static_cast<size_t>(stop - text.data()));
+  return true;
+}
+
+// The same records in another order each epoch.
+class ShuffledSource final : public ImageSource {
+ public:
+  ShuffledSource(std::unique_ptr<Cursor> cursor, uint64_t window, const PhiloxKey& key,
+                 Transform transform)
+      : ImageSource(std::move(transform)),
+        reader_(std::move(cursor), window, key),
+        colors_(this->transform().colors()) {}
+
+  const std::string& path() const override { return reader_.path(); }
+  const ShuffleForm& form() const { return reader_.form(); }
+
+  void Fetch(RawRecord* record) override {
+    const ShuffledReader::Record at = reader_.Get(epoch_, place_);
+    record->key = at.key;
+    record->value = at.value;
+  }
+  bool RecordsStayValid() const override { return reader_.RecordsStayValid(); }
+
+  uint64_t Advance(uint64_t count) override {
+    place_ += count;
+    const uint64_t ended = place_ / form().records;
+    place_ %= form().records;
+    epoch_ += ended;
+    return ended;
+  }
+  void ReadsEvery(uint64_t count) override { reader_.ReadsEvery(count); }
+
+  // The order of the epoch is made again of these numbers and the seed.
+  std::string Key() const override {
+    return Join("shuffled ", epoch_, " place ", place_, " of ", form().records, " extent ",
+                form().extent, " window ", form().window);
+  }
+
+  std::string Name() const override {
+    return Join("record ", QuoteKey(reader_.Get(epoch_, place_).key), " of ", path());
+  }
+
+  void Seek(const Position& position) override {
+    if (position.key.empty()) {
+      epoch_ = place_ = 0;
+      return;
+    }
+    std::string_view rest = position.key;
+    uint64_t epoch = 0, place = 0;
+    ShuffleForm was;
+    if (!TakeField(rest, "shuffled ", &epoch) || !TakeField(rest, " place ", &place) ||
+        !TakeField(rest, " of ", &was.records) || !TakeField(rest, " extent ", &was.extent) ||
+        !TakeField(rest, " window ", &was.window) || !rest.empty() || place >= was.records ||
+        was.extent < 1 || was.window < 1) {
+      throw Error(ErrorCode::kBadSnapshot, {path()},
+                  Join("the snapshot stopped at ", QuoteKey(position.key),
+                       ", which is no place in a shuffled epoch; leave data_param.shuffle as it "
+                       "was, or start from the weights with --weights"));
+    }
+    if (was.records != form().records) {
+      throw Error(ErrorCode::kBadSnapshot, {path()},
+                  Join("the database has ", form().records, " records, and had ", was.records,
+                       " when the snapshot was made; use the one it was made with"));
+    }
+    reader_.SetForm(was);
+    epoch_ = epoch;
+    place_ = place;
+  }
+
+ private:
+  std::unique_ptr<RecordParser> MakeParser() const override {
+    return std::make_unique<DatumRecordParser>(reader_.path(), colors_);
+  }
+
+  mutable ShuffledReader reader_;  // what it has read changes no record that it gives
+  Colors colors_;
+  uint64_t epoch_ = 0, place_ = 0;
+};
+
 }  // namespace
 
 std::unique_ptr<RecordSource> MakeDatabaseSource(std::unique_ptr<Cursor> cursor,
@@ -74,9 +168,33 @@ std::unique_ptr<RecordSource> MakeDatabaseSource(std::unique_ptr<Cursor> cursor,
 
 std::unique_ptr<Cursor> OpenLayersDatabase(const LayerSpec& layer) {
   const caffe::DataParameter& param = layer.proto().data_param();
-  return ReadNamedFile(layer, "data_param", "source", param.source(), [&](const std::string& path) {
+  const auto open = [&](const std::string& path) {
     return OpenCursor(caffe::DataParameter::DB_Name(param.backend()), path);
-  });
+  };
+  const std::string path = DatabasePath(layer);
+  if (!IsFilePattern(path)) return ReadNamedFile(layer, "data_param", "source", path, open);
+  try {
+    return open(path);
+  } catch (const Error& error) {
+    ThrowAtField(layer, "data_param", "source", error);
+  }
+}
+
+std::string DatabasePath(const LayerSpec& layer) {
+  const caffe::DataParameter& param = layer.proto().data_param();
+  const std::string& source = param.source();
+  if (param.backend() != caffe::DataParameter::TAR || !IsFilePattern(source)) {
+    return ResolvePath(source, layer.Where().file);
+  }
+  const auto is_there = [](const std::string& pattern) {
+    try {
+      return Exists(ListTarFiles(pattern).front());
+    } catch (const Error&) {  // the pattern itself is for the reader to refuse
+      return false;
+    }
+  };
+  const std::string beside = JoinPath(FolderOf(layer.Where().file), source);
+  return !is_there(source) && is_there(beside) ? beside : source;
 }
 
 std::unique_ptr<Prefetcher> MakePrefetcher(const LayerSpec& layer, const ReadingEnv& env) {
@@ -84,11 +202,17 @@ std::unique_ptr<Prefetcher> MakePrefetcher(const LayerSpec& layer, const Reading
   const caffe::DataParameter& param = layer.proto().data_param();
   if (param.source().empty()) layer.FailIn(kParam, "source", "source, the database, is missing");
   const PrefetchOptions options = ReadPrefetchOptions(layer, kParam, param.batch_size(), env);
-  LOG_IF(WARNING, param.shuffle())
-      << layer.WhereIn(kParam, "shuffle").ToString() << ": layer '" << layer.name()
-      << "': shuffle is ignored: records come in the order of their keys";
   Transform transform(layer, env.phase, env.key);
-  auto source = MakeDatabaseSource(OpenLayersDatabase(layer), std::move(transform));
+  std::unique_ptr<Cursor> cursor = OpenLayersDatabase(layer);
+  if (!param.shuffle()) {
+    return std::make_unique<Prefetcher>(MakeDatabaseSource(std::move(cursor), std::move(transform)),
+                                        options);
+  }
+  auto source = std::make_unique<ShuffledSource>(std::move(cursor), param.shuffle_window(), env.key,
+                                                 std::move(transform));
+  const ShuffleForm& form = source->form();
+  LOG(INFO) << "Shuffling data: " << form.records << " records, " << form.window
+            << " at a time, read in runs of " << form.extent;
   return std::make_unique<Prefetcher>(std::move(source), options);
 }
 

@@ -2,8 +2,10 @@
 
 #include <utility>
 
+#include "stage_clock.h"
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
+#include "trainer/data/bad_records.h"
 
 namespace trainer {
 
@@ -16,22 +18,44 @@ class ImageSource::ImageDecoder final : public Decoder {
     for (const RawRecord& record : records) DecodeOne(record, batch);
   }
 
+  double AugmentShare() const override { return measured_ > 0 ? augment_seconds_ / measured_ : 0; }
+
  private:
   void DecodeOne(const RawRecord& record, Batch* batch) {
+    constexpr uint64_t kOfSo = 16;  // one record of so many is measured
+    const bool measured = seen_++ % kOfSo == 0;
+    const double begin = measured ? StageNow() : 0;
     const DatumView& datum = parser_->Parse(record);
+    const double parsed = measured ? StageNow() : 0;
     CheckShape(datum, record);
     Write(datum, record, batch);
+    if (measured) {
+      const double end = StageNow();
+      augment_seconds_ += end - parsed;
+      measured_ += end - begin;
+    }
     if (batch->num_outputs() < 2) return;
     if (!datum.has_label) {
       throw Error(ErrorCode::kData, {source_.path()},
                   Join("record ", QuoteKey(record.key),
                        " has no label; remove the layer's second top, or label the records"));
     }
-    batch->output(1)[static_cast<size_t>(record.slot)] = static_cast<float>(datum.label);
+    const int classes = source_.transform_.mix_classes();
+    if (classes == 0) {
+      batch->output(1)[static_cast<size_t>(record.slot)] = static_cast<float>(datum.label);
+      return;
+    }
+    if (datum.label < 0 || datum.label >= classes) {
+      throw Error(ErrorCode::kData, {source_.path()},
+                  Join("record ", QuoteKey(record.key), " has label ", datum.label,
+                       ", and mixup_classes is ", classes, ": labels are 0 to ", classes - 1));
+    }
+    batch->output(1)[static_cast<size_t>(record.slot * classes)] = static_cast<float>(datum.label);
+    batch->numbers()[static_cast<size_t>(record.slot)] = record.number;
   }
 
   void Write(const DatumView& datum, const RawRecord& record, Batch* batch) const {
-    const int64_t at = record.slot * source_.image_.Count();
+    const int64_t at = record.slot * source_.transform_.crops() * source_.image_.Count();
     if (!batch->holds_bytes()) {
       source_.transform_.Apply(datum, record.number, batch->output(0).data() + at);
       return;
@@ -42,8 +66,8 @@ class ImageSource::ImageDecoder final : public Decoder {
                        QuoteKey(source_.first_key_),
                        " bytes; this device takes one kind: store all records alike"));
     }
-    batch->windows()[static_cast<size_t>(record.slot)] =
-        source_.transform_.Cut(datum, record.number, batch->pixels().data() + at);
+    source_.transform_.Cut(datum, record.number, batch->pixels().data() + at,
+                           batch->windows().data() + record.slot * source_.transform_.crops());
   }
 
   void CheckShape(const DatumView& datum, const RawRecord& record) {
@@ -63,20 +87,58 @@ class ImageSource::ImageDecoder final : public Decoder {
   const ImageSource& source_;
   std::unique_ptr<RecordParser> parser_;
   ImageShape last_stored_;  // of the last record, checked already
+  uint64_t seen_ = 0;       // records
+  double augment_seconds_ = 0, measured_ = 0;
 };
 
 std::vector<Shape> ImageSource::Shapes(int64_t batch_size, bool labels) {
-  RawRecord record;
-  Fetch(&record);
-  const std::unique_ptr<RecordParser> parser = MakeParser();
-  const DatumView& first = parser->Parse(record);
-  first_key_ = record.key;
-  first_stored_ = {first.channels, first.height, first.width};
-  image_ = transform_.OutShape(first, QuoteKey(first_key_));
-  if (!first.bytes.empty()) numbers_ = transform_.Numbers();
-  std::vector<Shape> shapes{{batch_size, image_.channels, image_.height, image_.width}};
-  if (labels) shapes.push_back({batch_size});
+  LookAtFirst();
+  std::vector<Shape> shapes{
+      {batch_size * transform_.crops(), image_.channels, image_.height, image_.width}};
+  const int classes = transform_.mix_classes();
+  if (labels) shapes.push_back(classes > 0 ? Shape{batch_size, classes} : Shape{batch_size});
+  if (classes > 0 && !labels) {
+    throw Error(ErrorCode::kConfig, {path()},
+                "mixup needs labels to mix: give the layer a second top");
+  }
+  part_items_ = batch_size;
   return shapes;
+}
+
+// The first record says what all are like; where bad ones are skipped, the first good one.
+void ImageSource::LookAtFirst() {
+  RawRecord record;
+  const std::unique_ptr<RecordParser> parser = MakeParser();
+  std::exception_ptr failure;  // of the first record
+  for (int bad = 0;; ++bad) {
+    Fetch(&record);
+    try {
+      const DatumView& first = parser->Parse(record);
+      first_key_ = record.key;
+      first_stored_ = {first.channels, first.height, first.width};
+      image_ = transform_.OutShape(first, QuoteKey(first_key_));
+      if (!first.bytes.empty() && transform_.mix_classes() == 0) numbers_ = transform_.Numbers();
+      if (bad > 0) Seek(First());
+      return;
+    } catch (const Error& error) {
+      if (!failure) failure = std::current_exception();
+      if (bad > MostBadRecords() || !IsOfOneRecord(error)) std::rethrow_exception(failure);
+    }
+    Advance(1);
+  }
+}
+
+// The batches of several parts follow each other, and each is mixed by itself.
+void ImageSource::Complete(Batch* batch) const {
+  const auto classes = static_cast<size_t>(transform_.mix_classes());
+  if (classes == 0) return;
+  const auto items = static_cast<size_t>(part_items_);
+  const size_t pixels = batch->output(0).size() / batch->numbers().size();
+  for (size_t at = 0; at < batch->numbers().size(); at += items) {
+    transform_.Mix(batch->numbers().subspan(at, items),
+                   batch->output(0).subspan(at * pixels, items * pixels),
+                   batch->output(1).subspan(at * classes, items * classes));
+  }
 }
 
 std::unique_ptr<Decoder> ImageSource::MakeDecoder() const {

@@ -21,14 +21,18 @@ bool TakeNumber(std::string_view& text, uint64_t* number) {
 
 }  // namespace
 
-std::string Position::Encode() const { return Join("1 ", record, " ", epoch, " ", key); }
+std::string Position::Encode() const {
+  if (bad > 0) return Join("2 ", record, " ", epoch, " ", bad, " ", key);
+  return Join("1 ", record, " ", epoch, " ", key);
+}
 
 Position Position::Decode(const std::string& text) {
   Position position;
   uint64_t version = 0;
   std::string_view rest = text;
-  if (!TakeNumber(rest, &version) || version != 1 || !TakeNumber(rest, &position.record) ||
-      !TakeNumber(rest, &position.epoch)) {
+  if (!TakeNumber(rest, &version) || version < 1 || version > 2 ||
+      !TakeNumber(rest, &position.record) || !TakeNumber(rest, &position.epoch) ||
+      (version == 2 && !TakeNumber(rest, &position.bad))) {
     throw Error(ErrorCode::kBadSnapshot, Join("the position in the data set, ", QuoteKey(text),
                                               ", is not one of this "
                                               "program's"));

@@ -7,6 +7,8 @@
 #include "record_feed.h"
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
+#include "trainer/base/threads.h"
+#include "trainer/data/bad_records.h"
 #include "trainer/data/image_source.h"
 
 namespace trainer {
@@ -14,12 +16,20 @@ namespace {
 
 // How many records one thread fetches before it decodes them. Alone it takes as many as the source
 // keeps for it; beside others few, so that a batch is spread over all threads.
-size_t RecordsAtOnce(const RecordSource& source, const PrefetchOptions& options) {
+BatchThreads::RecordsAtOnce AtOnce(const RecordSource& source, const PrefetchOptions& options,
+                                   int threads) {
   constexpr int64_t kMost = 256;
-  const int64_t threads = options.decode_threads, batch = options.batch_size * options.parts;
-  const int64_t alone = source.RecordsStayValid() ? batch : 1;
-  const int64_t records = threads == 1 ? alone : batch / (4 * threads);
-  return static_cast<size_t>(std::clamp(records, int64_t{1}, kMost));
+  const int64_t batch = options.batch_size * options.parts;
+  const auto within = [&](int64_t n) {
+    return static_cast<size_t>(std::clamp(n, int64_t{1}, kMost));
+  };
+  return {within(source.RecordsStayValid() ? batch : 1), within(batch / (4 * threads))};
+}
+
+// How many may be of use: more than one core's work is rarely less than this process computes.
+int MostThreads() {
+  constexpr int kMost = 32;
+  return std::min(AvailableThreads(), kMost);
 }
 
 // Those of all parts, one after the other.
@@ -46,17 +56,22 @@ Prefetcher::Prefetcher(std::unique_ptr<RecordSource> source, const PrefetchOptio
       pixel_numbers_(options.bytes ? source_->pixel_numbers() : nullptr),
       position_(source_->First()),
       feed_(std::make_unique<RecordFeed>(*source_, options.batch_size, options.replica,
-                                         options.parts, options.decode_threads > 1)) {
+                                         options.parts, false)) {
+  const bool automatic = options.decode_threads == 0;
+  const int threads = automatic ? MostThreads() : options.decode_threads;
   std::vector<std::unique_ptr<Decoder>> decoders;
-  for (int i = 0; i < options.decode_threads; ++i) decoders.push_back(source_->MakeDecoder());
+  for (int i = 0; i < threads; ++i) decoders.push_back(source_->MakeDecoder());
   const BatchForm elements = pixel_numbers_ == nullptr ? BatchForm::kNumbers : BatchForm::kBytes;
   threads_ = std::make_unique<BatchThreads>(
       feed_.get(), std::move(decoders),
+      automatic ? BatchThreads::Number::kAutomatic : BatchThreads::Number::kFixed,
       BatchThreads::Form{OfAllParts(shapes_, parts_), options.memory, elements}, Depth(options),
-      RecordsAtOnce(*source_, options));
+      AtOnce(*source_, options, threads), options.most_bad);
 }
 
 Prefetcher::~Prefetcher() = default;
+
+const std::string& Prefetcher::path() const { return source_->path(); }
 
 const WaitCounters& Prefetcher::counters() const { return threads_->counters(); }
 
@@ -96,6 +111,7 @@ PrefetchOptions OptionsOf(const ReadingEnv& env) {
   options.decode_threads = env.decode_threads;
   options.memory = env.host_memory;
   options.bytes = env.bytes;
+  options.most_bad = MostBadRecords();
   if (env.phase != caffe::TRAIN) return options;
   options.replica = env.replica;
   options.parts = env.parts;
@@ -114,7 +130,15 @@ PrefetchOptions ReadPrefetchOptions(const LayerSpec& layer, std::string_view par
     layer.FailIn("data_param", "prefetch",
                  Join("prefetch is ", depth, "; it must be 1 to ", kMaxDepth));
   }
+  constexpr uint32_t kMostThreads = 256;
+  const caffe::DataParameter& data = layer.proto().data_param();
+  const uint32_t threads = std::max(data.threads(), data.parser_threads());
+  if (threads > kMostThreads) {
+    layer.FailIn("data_param", data.threads() == threads ? "threads" : "parser_threads",
+                 Join("threads is ", threads, "; it must be at most ", kMostThreads));
+  }
   PrefetchOptions options = OptionsOf(env);
+  if (threads > 0) options.decode_threads = static_cast<int>(threads);
   options.batch_size = batch_size;
   options.depth = depth;
   options.labels = layer.proto().top_size() > 1;

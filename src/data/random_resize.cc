@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "trainer/base/permutation.h"
+#include "record_draws.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -44,31 +44,13 @@ Interpolation Read(caffe::ResizeParameter::Interp_mode mode) {
   }
 }
 
+Interpolation DrawOne(const caffe::ResizeParameter& param, RecordDraws* draws) {
+  const int modes = param.interp_mode_size();
+  if (modes == 0) return Interpolation::kLinear;
+  return Read(param.interp_mode(modes == 1 ? 0 : static_cast<int>(draws->Below(modes))));
+}
+
 }  // namespace
-
-// The random numbers of one record. Pass 0 is that of its crop and flip.
-class RandomResize::Draws {
- public:
-  Draws(const PhiloxKey& key, uint64_t number) : key_(key), number_(number) {}
-
-  uint32_t Word() {
-    if (used_ % 4 == 0) block_ = PhiloxBlock(key_, 1 + used_ / 4, number_);
-    return block_.x[used_++ % 4];
-  }
-  int64_t Below(int64_t n) { return UniformBelow(Word(), n); }
-  double Within(double low, double high) { return low + (high - low) * UniformFloat(Word()); }
-  Interpolation One(const caffe::ResizeParameter& param) {
-    const int modes = param.interp_mode_size();
-    if (modes == 0) return Interpolation::kLinear;
-    return Read(param.interp_mode(modes == 1 ? 0 : static_cast<int>(Below(modes))));
-  }
-
- private:
-  PhiloxKey key_;
-  uint64_t number_;
-  uint32_t used_ = 0;
-  Philox4 block_ = {};
-};
 
 RandomResize::RandomResize(const LayerSpec& layer)
     : layer_(layer),
@@ -188,7 +170,8 @@ void RandomResize::Check(const DatumView& datum, const std::string& record) cons
 void RandomResize::Apply(const DatumView& datum, const PhiloxKey& key, uint64_t number,
                          Image* to) const {
   const ImageView image = PictureOf(datum);
-  Draws draws(key, number);
+  constexpr uint32_t kFirstPass = 1;
+  RecordDraws draws(key, number, kFirstPass);
   if (sides_) {
     const caffe::RandomResizeParameter& param = param_.random_resize_param();
     const int64_t least =
@@ -196,29 +179,30 @@ void RandomResize::Apply(const DatumView& datum, const PhiloxKey& key, uint64_t 
     const int64_t greatest =
         param.max_size() > 0 ? param.max_size() : std::max(image.height, image.width);
     const int64_t side = least + draws.Below(greatest - least + 1);
-    return ResizeShorterSide(image, side, draws.One(param.resize_param()), to);
+    return ResizeShorterSide(image, side, DrawOne(param.resize_param(), &draws), to);
   }
   const caffe::RandomAspectRatioParameter& param = param_.random_aspect_ratio_param();
   for (uint32_t i = 0; i < param.max_attempt(); ++i) {
-    if (TakePart(image, draws, to)) return;
+    if (TakePart(image, &draws, to)) return;
   }
-  ResizeShorterSide(image, param_.crop_size(), draws.One(param.resize_param()), to);
+  ResizeShorterSide(image, param_.crop_size(), DrawOne(param.resize_param(), &draws), to);
 }
 
 // One attempt; false when the part does not fit.
-bool RandomResize::TakePart(const ImageView& image, Draws& draws, Image* to) const {
+bool RandomResize::TakePart(const ImageView& image, RecordDraws* draws, Image* to) const {
   const caffe::RandomAspectRatioParameter& param = param_.random_aspect_ratio_param();
   const double change = param.aspect_ratio_change();
-  const double share = draws.Within(param.min_area_ratio(), param.max_area_ratio());
-  const double factor = draws.Within(change, 1 / change);
+  const double share = draws->Within(param.min_area_ratio(), param.max_area_ratio());
+  const double factor = draws->Within(change, 1 / change);
   const double side = std::sqrt(share * static_cast<double>(image.Plane()));
   int height = static_cast<int>(side * factor), width = static_cast<int>(side / factor);
-  if (draws.Word() >> 31 != 0) std::swap(height, width);
+  if (draws->Word() >> 31 != 0) std::swap(height, width);
   if (height < 1 || width < 1 || height > image.height || width > image.width) return false;
-  const int top = static_cast<int>(draws.Below(image.height - height + 1));
-  const int left = static_cast<int>(draws.Below(image.width - width + 1));
+  const int top = static_cast<int>(draws->Below(image.height - height + 1));
+  const int left = static_cast<int>(draws->Below(image.width - width + 1));
   const int crop = static_cast<int>(param_.crop_size());
-  ResizeImage(image, {left, top, width, height}, crop, crop, to, draws.One(param.resize_param()));
+  ResizeImage(image, {left, top, width, height}, crop, crop, to,
+              DrawOne(param.resize_param(), draws));
   return true;
 }
 

@@ -25,12 +25,23 @@ size_t RecordFeed::Fetch(std::span<RawRecord> records, std::exception_ptr* failu
       source_.Fetch(&record);
       record.number = at_.record;
       record.slot = part * part_size_ + fetched_ / parts;
+      if (places_) record.place = Here();
       if (keep_) record.Keep();
     }
   } catch (...) {
     *failure = std::current_exception();
   }
   return fetched;
+}
+
+void RecordFeed::FetchBehind(const Position& place, uint64_t steps, RawRecord* record) {
+  const Position here = Here();
+  source_.Seek(place);
+  source_.Advance(steps);
+  source_.Fetch(record);
+  record->number = place.record + steps;
+  record->Keep();
+  source_.Seek(here);
 }
 
 Position RecordFeed::EndBatch() {

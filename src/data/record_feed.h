@@ -30,12 +30,19 @@ class RecordFeed {
     source_.ReadsEvery(parts == 1 ? count_ : 1);
   }
 
+  // From here on records are copied where the source would not keep them.
+  void KeepRecords() { keep_ = !source_.RecordsStayValid(); }
+  // From here on records know their places, as FetchBehind needs.
+  void NotePlaces() { places_ = true; }
+
   // Shares whole batches. Only for one replica of the records, before anything is read;
   // `share.rank` must have a batch.
   void Share(const BatchShare& share) { share_ = share; }
 
   int64_t batch_size() const { return part_size_ * static_cast<int64_t>(parts_); }  // of all parts
   int64_t fetched() const { return fetched_; }  // records of this batch
+
+  const RecordSource& source() const { return source_; }
 
   // Begins a batch at this position.
   void Seek(const Position& position);
@@ -44,6 +51,10 @@ class RecordFeed {
   // error ends them and goes to `failure`, so that those before it can be decoded first.
   size_t Fetch(std::span<RawRecord> records, std::exception_ptr* failure);
 
+  // Fetches and keeps the record that comes `steps` after the one at `place`, and stays where it
+  // is.
+  void FetchBehind(const Position& place, uint64_t steps, RawRecord* record);
+
   // After the last record of a batch: goes to where the next one begins.
   Position EndBatch();
 
@@ -51,6 +62,7 @@ class RecordFeed {
   std::string NameOfItem(const Position& position, int64_t item);
 
  private:
+  Position Here() const { return {at_.record, at_.epoch, source_.Key()}; }
   void Advance(uint64_t records);
   uint64_t FirstOfBatch() const;
   void EndRound();
@@ -58,7 +70,7 @@ class RecordFeed {
   RecordSource& source_;
   int64_t part_size_;
   uint64_t rank_, count_, parts_;
-  bool keep_;
+  bool keep_, places_ = false;
   BatchShare share_;
   int64_t round_ = 0;  // the first batch of the present round, of the period
   Position at_;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "mixup.h"
 #include "pixels.h"
 #include "trainer/base/error.h"
 #include "trainer/base/permutation.h"
@@ -22,7 +23,9 @@ Transform::Transform(const LayerSpec& layer, caffe::Phase phase, const PhiloxKey
     : layer_(layer),
       param_(layer.proto().transform_param()),
       resize_(layer),
+      augment_(layer, phase),
       random_crop_(phase == caffe::TRAIN && (param_.crop_size() > 0 || param_.crop_h() > 0)),
+      mixes_(phase == caffe::TRAIN && param_.mixup() > 0),
       key_(key),
       mean_values_(param_.mean_value().begin(), param_.mean_value().end()) {
   if (param_.force_color() && param_.force_gray()) {
@@ -33,6 +36,7 @@ Transform::Transform(const LayerSpec& layer, caffe::Phase phase, const PhiloxKey
                  "mean_file and mean_value cannot both be given; remove one of them");
   }
   CheckSupported();
+  if (phase == caffe::TEST) crops_ = static_cast<int>(param_.test_crops());
   if (param_.random_seed() >= 0) key_.seed = static_cast<uint64_t>(param_.random_seed());
   MeanImage mean = ReadMeanImage(layer);
   mean_path_ = mean.path;
@@ -45,6 +49,24 @@ void Transform::CheckSupported() const {
   if ((param_.crop_h() == 0) != (param_.crop_w() == 0)) {
     layer_.FailIn(kParam, param_.crop_h() == 0 ? "crop_w" : "crop_h",
                   "crop_h and crop_w belong together; give both, or crop_size");
+  }
+  const uint32_t crops = param_.test_crops();
+  if (crops != 1 && crops != 5 && crops != 10) {
+    layer_.FailIn(kParam, "test_crops", Join("test_crops is ", crops, "; it must be 1, 5 or 10"));
+  }
+  if (crops > 1 && param_.crop_size() == 0 && param_.crop_h() == 0) {
+    layer_.FailIn(kParam, "test_crops", "test_crops needs a crop_size: what is cut from corners");
+  }
+  constexpr float kMostAlpha = 100;
+  if (!(param_.mixup() >= 0 && param_.mixup() <= kMostAlpha)) {
+    layer_.FailIn(
+        kParam, "mixup",
+        Join("mixup is ", param_.mixup(), "; it must be 0 to ", kMostAlpha, ", e.g. 0.2"));
+  }
+  if (param_.mixup() > 0 && (param_.mixup_classes() < 2 || param_.mixup_classes() > 1u << 20)) {
+    layer_.FailIn(kParam, "mixup",
+                  Join("mixup needs mixup_classes, the number of classes, which is ",
+                       param_.mixup_classes(), "; the labels become a share for each of them"));
   }
 }
 
@@ -63,6 +85,7 @@ ImageShape Transform::OutShape(const DatumView& datum, const std::string& record
                        " is ", in.ToString(), "); give one, or one per channel"));
   }
   const ImageShape out = Window(in);
+  augment_.Check(datum, record);
   if (resize_.active()) {
     resize_.Check(datum, record);
     return out;
@@ -87,29 +110,65 @@ ImageShape Transform::Window(const ImageShape& in) const {
 }
 
 void Transform::Apply(const DatumView& datum, uint64_t number, float* out) const {
-  if (resize_.active()) {
-    Image resized;
-    resize_.Apply(datum, key_, number, &resized);
-    Convert(resized.pixels.data(), ViewOf(resized), number, out);
-  } else if (datum.bytes.empty()) {
-    Convert(datum.floats.data(), datum, number, out);
-  } else {
-    Convert(reinterpret_cast<const uint8_t*>(datum.bytes.data()), datum, number, out);
-  }
-}
-
-PixelWindow Transform::Cut(const DatumView& datum, uint64_t number, uint8_t* out) const {
-  Image resized;
+  Image resized, changed;
   DatumView from = datum;
   if (resize_.active()) {
     resize_.Apply(datum, key_, number, &resized);
     from = ViewOf(resized);
   }
-  const Choice choice = Choose(from, number);
-  const auto* const pixels = reinterpret_cast<const uint8_t*>(from.bytes.data());
-  const PixelJob<uint8_t> job = JobOf(pixels, from, choice);
-  InterleavePixels(job, out);
-  return {static_cast<int32_t>(job.in - pixels), choice.mirror ? 1 : 0};
+  for (int crop = 0; crop < crops_; ++crop) {
+    const Choice choice = Choose(from, number, crop);
+    if (from.bytes.empty()) {
+      Convert(from.floats.data(), from, choice, out);
+    } else {
+      Augmented(from, choice, number, &changed, &from);
+      Convert(reinterpret_cast<const uint8_t*>(from.bytes.data()), from, choice, out);
+    }
+    out += choice.shape.Count();
+  }
+}
+
+void Transform::Cut(const DatumView& datum, uint64_t number, uint8_t* out,
+                    PixelWindow* windows) const {
+  Image resized, changed;
+  DatumView from = datum;
+  if (resize_.active()) {
+    resize_.Apply(datum, key_, number, &resized);
+    from = ViewOf(resized);
+  }
+  for (int crop = 0; crop < crops_; ++crop) {
+    const Choice choice = Choose(from, number, crop);
+    Augmented(from, choice, number, &changed, &from);
+    const auto* const pixels = reinterpret_cast<const uint8_t*>(from.bytes.data());
+    const PixelJob<uint8_t> job = JobOf(pixels, from, choice);
+    InterleavePixels(job, out);
+    out += choice.shape.Count();
+    windows[crop] = {static_cast<int32_t>(job.in - pixels), choice.mirror ? 1 : 0};
+  }
+}
+
+// Where images are changed at random: a copy of the record, changed in the window.
+void Transform::Augmented(const DatumView& datum, const Choice& choice, uint64_t number,
+                          Image* changed, DatumView* from) const {
+  if (!augment_.active()) return;
+  changed->channels = datum.channels;
+  changed->height = datum.height;
+  changed->width = datum.width;
+  changed->pixels.assign(datum.bytes.begin(), datum.bytes.end());
+  PixelPart part;
+  part.row = datum.width;
+  part.plane = changed->Plane();
+  part.pixels = changed->pixels.data() + choice.top * part.row + choice.left;
+  part.channels = datum.channels;
+  part.height = choice.shape.height;
+  part.width = choice.shape.width;
+  augment_.Apply(key_, number, part);
+  *from = ViewOf(*changed);
+}
+
+void Transform::Mix(std::span<const uint64_t> numbers, std::span<float> images,
+                    std::span<float> labels) const {
+  MixItems(key_, param_.mixup(), numbers, mix_classes(), images, labels);
 }
 
 PixelNumbers Transform::Numbers() const {
@@ -123,12 +182,21 @@ PixelNumbers Transform::Numbers() const {
 }
 
 // The window of record `number`, which is `datum`.
-Transform::Choice Transform::Choose(const DatumView& datum, uint64_t number) const {
+Transform::Choice Transform::Choose(const DatumView& datum, uint64_t number, int crop) const {
+  constexpr int kMiddle = 4, kPlaces = 5;
   Choice choice;
   choice.shape = Window({datum.channels, datum.height, datum.width});
   const int64_t height = choice.shape.height, width = choice.shape.width;
   choice.top = (datum.height - height) / 2;
   choice.left = (datum.width - width) / 2;
+  if (crops_ > 1) {
+    choice.mirror = crop >= kPlaces;
+    const int place = crop % kPlaces;
+    if (place == kMiddle) return choice;
+    choice.top = place < 2 ? 0 : datum.height - height;
+    choice.left = place % 2 == 0 ? 0 : datum.width - width;
+    return choice;
+  }
   if (!param_.mirror() && !random_crop_) return choice;
   const Philox4 random = PhiloxBlock(key_, 0, number);
   choice.mirror = param_.mirror() && (random.x[0] >> 31) != 0;
@@ -153,9 +221,10 @@ PixelJob<T> Transform::JobOf(const T* in, const DatumView& datum, const Choice& 
 }
 
 template <class T>
-void Transform::Convert(const T* in, const DatumView& datum, uint64_t number, float* out) const {
+void Transform::Convert(const T* in, const DatumView& datum, const Choice& choice,
+                        float* out) const {
   static constexpr float kNoMean = 0;
-  PixelJob<T> job = JobOf(in, datum, Choose(datum, number));
+  PixelJob<T> job = JobOf(in, datum, choice);
   if (!mean_image_.empty()) job.mean_image = mean_image_.data() + (job.in - in);
   job.scale = param_.scale();
   job.out = out;

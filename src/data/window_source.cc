@@ -241,11 +241,14 @@ std::unique_ptr<Prefetcher> MakeWindowPrefetcher(const LayerSpec& layer, const R
   if (param.source().empty()) layer.FailIn(kParam, "source", "source, the list, is missing");
   const PrefetchOptions prefetch = ReadPrefetchOptions(layer, kParam, param.batch_size(), env);
   const Transform checked(layer, env.phase, env.key);  // refuses what transform_param may not hold
-  for (const char* field : {"random_resize_param", "random_aspect_ratio_param"}) {
+  for (const char* field :
+       {"random_resize_param", "random_aspect_ratio_param", "color_jitter_param", "lighting",
+        "random_erasing_param", "mixup", "test_crops"}) {
     const auto& transform = layer.proto().transform_param();
     const auto* known = caffe::TransformationParameter::descriptor()->FindFieldByName(field);
     if (!transform.GetReflection()->HasField(transform, known)) continue;
-    layer.FailIn("transform_param", field, "windows have boxes of their own; remove this field");
+    layer.FailIn("transform_param", field,
+                 "windows are cut and scaled by boxes of their own; remove this field");
   }
   WindowSet set;
   set.options = ReadOptions(layer, prefetch);

@@ -71,7 +71,7 @@ void RecordAudit::Check(const std::string& name, const DatumView& datum) {
   if (labels_ && !datum.has_label) {
     fail(ErrorCode::kData, "has no label; remove the layer's second top, or label the records");
   }
-  out_.resize(static_cast<size_t>(shape.Count()));
+  out_.resize(static_cast<size_t>(transform_.crops() * shape.Count()));
   transform_.Apply(datum, 0, out_.data());
   const auto bad = std::ranges::find_if(out_, [](float value) { return !std::isfinite(value); });
   if (bad != out_.end()) {

@@ -7,6 +7,7 @@
 #include "trainer/base/text.h"
 #include "trainer/config/prototxt.h"
 #include "trainer/data/cursor.h"
+#include "trainer/data/prefetcher.h"
 
 namespace trainer {
 namespace {
@@ -64,8 +65,9 @@ class DatabaseAudit {
  public:
   DatabaseAudit(const LayerSpec& layer, caffe::Phase phase, const AuditLimits& limits)
       : limits_(limits),
-        path_(ResolvePath(layer.proto().data_param().source(), layer.Where().file)),
+        path_(DatabasePath(layer)),
         wants_labels_(layer.proto().top_size() > 1),
+        shuffled_(layer.proto().data_param().shuffle()),
         records_(Transform(layer, phase, {}), path_, wants_labels_, limits, &audit_),
         labels_(&audit_),
         cursor_(
@@ -76,7 +78,7 @@ class DatabaseAudit {
   }
 
   DataAudit Run() {
-    const uint64_t bytes = FolderBytes(path_);
+    const uint64_t bytes = std::max(FolderBytes(path_), cursor_->StoredBytes());
     caffe::Datum first;
     const bool encoded = first.ParseFromString(std::string(cursor_->Value())) && first.encoded();
     try {
@@ -110,7 +112,7 @@ class DatabaseAudit {
       Look();
     } while (!cursor_->Next());
     audit_.records = looked_;
-    labels_.EndOfAll(false);
+    labels_.EndOfAll(shuffled_);
   }
 
   void ReadSome(uint64_t bytes) {
@@ -137,7 +139,7 @@ class DatabaseAudit {
   const AuditLimits& limits_;
   DataAudit audit_;
   std::string path_;
-  bool wants_labels_;
+  bool wants_labels_, shuffled_;
   RecordAudit records_;
   LabelCounter labels_;
   std::unique_ptr<Cursor> cursor_;

@@ -3,6 +3,7 @@
 #include "common/checks.h"
 #include "common/labels.h"
 #include "common/loss_total.h"
+#include "common/share_rows.h"
 #include "common/softmax_row.h"
 #include "trainer/backend/carve.h"
 #include "trainer/base/text.h"
@@ -113,8 +114,9 @@ class SoftmaxWithLoss final : public Layer, public UsesReplicas {
     const Shape& scores = plan.In(0);
     const int axis =
         AxisIn(spec_, "softmax_param", "axis", spec_.proto().softmax_param().axis(), scores);
-    RequireLabels(plan, spec_, axis);
     rows_ = AxisRows(scores, axis);
+    shares_ = rows_.length > 1 && plan.In(1) == scores;
+    shares_ ? CheckShares() : RequireLabels(plan, spec_, axis);
     rule_ = LabelRuleOf(spec_, rows_.length);
     if (!weights_.empty() && static_cast<int64_t>(weights_.size()) != rows_.length) {
       spec_.FailIn("loss_param", "class_weight",
@@ -142,6 +144,13 @@ class SoftmaxWithLoss final : public Layer, public UsesReplicas {
 
   void Forward(const RunContext& run) override {
     const Buffers buffers = BuffersOf(run);
+    if (shares_) {
+      MapRows(run.device(), rows_.count, rows_.length,
+              ShareLossRow{run.In(0).f32(), run.In(1).f32(), buffers.prob, buffers.loss, rows_,
+                           SmoothShare{smoothing_}, kMostLoss});
+      total_.Forward(run.device(), buffers.loss, buffers.head, run.Out(0).f32(), nullptr);
+      return;
+    }
     MapRows(run.device(), rows_.count, rows_.length,
             LossRow{run.In(0).f32(), run.In(1).f32(), buffers.prob, buffers.loss,
                     buffers.row_weights, rows_, rule_, Target{buffers.weights, smoothing_}});
@@ -156,6 +165,13 @@ class SoftmaxWithLoss final : public Layer, public UsesReplicas {
   void Backward(const RunContext& run) override {
     RefuseProbabilityGradient(run, spec_);
     const Buffers buffers = BuffersOf(run);
+    if (shares_) {
+      MapRows(run.device(), rows_.count, rows_.length,
+              ShareGradientRow{buffers.prob, run.In(1).f32(), run.GradOut(0).f32(),
+                               &buffers.head->normalizer, run.GradIn(0).f32(), rows_,
+                               SmoothShare{smoothing_}});
+      return;
+    }
     MapRows(run.device(), rows_.count, rows_.length,
             LossGradientRow{buffers.prob, run.In(1).f32(), run.GradOut(0).f32(),
                             &buffers.head->normalizer, run.GradIn(0).f32(), rows_, rule_,
@@ -163,6 +179,17 @@ class SoftmaxWithLoss final : public Layer, public UsesReplicas {
   }
 
  private:
+  // What is said of labels alone.
+  void CheckShares() const {
+    const caffe::LossParameter& loss = spec_.proto().loss_param();
+    const char* const field = loss.has_ignore_label() ? "ignore_label" : "class_weight";
+    if (!loss.has_ignore_label() && weights_.empty()) return;
+    spec_.FailIn("loss_param", field,
+                 Join(field,
+                      " belongs to labels, and bottom 1 has a share for each score here; "
+                      "leave it out"));
+  }
+
   // The weights of classes and rows are null where there are none.
   struct Buffers {
     LossHead* head;
@@ -187,6 +214,7 @@ class SoftmaxWithLoss final : public Layer, public UsesReplicas {
   std::vector<float> weights_;  // per class, or empty
   float smoothing_ = 0;
   bool own_probabilities_ = true;
+  bool shares_ = false;  // of the classes, in place of labels
 };
 
 const RegisterLayer<SoftmaxWithLoss> kSoftmaxWithLoss(
@@ -195,6 +223,8 @@ const RegisterLayer<SoftmaxWithLoss> kSoftmaxWithLoss(
          "Cross entropy of softmax(scores) and class labels: -sum log p[label] / normalizer.\n"
          "bottom 0: scores, classes along softmax_param's axis (default 1). bottom 1: labels, one "
          "per row of scores, fractions cut (0.5 is class 0), checked at every pass.\n"
+         "Where bottom 1 has the scores' shape it holds a share for each class of each row, as "
+         "mixup makes them (transform_param): the loss is -sum share * log p / normalizer.\n"
          "top 0: the loss, a scalar. top 1 (optional): the probabilities.\n"
          "normalizer, by loss_param.normalization: FULL the number of labels; VALID (default) of "
          "those that are not ignore_label; BATCH_SIZE of items; NONE 1; never less than 1.\n"

@@ -157,6 +157,7 @@ class StepMaker {
     env.reading.key = {env_.options.seed, StreamOf(key, env.reading.phase)};
     env.reading.replica = env_.options.replica;
     env.reading.parts = env_.options.parts;
+    env.reading.decode_threads = 0;
     env.reading.host_memory = &env_.device.HostMemory();
     env.reading.bytes = env_.device.PrefersBytes();
     return ForLayer(spec, [&] {

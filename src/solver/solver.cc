@@ -211,8 +211,11 @@ void Solver::Report(float rate) {
   report.outputs = outputs;
   observer_.OnIteration(report);
   const std::string note = clock_->cores().Note(report.seconds);
+  const std::string data = clock_->data().Note(*train_net_, report.seconds);
   if (times_ && report.iterations > 0) observer_.OnReplicas(times_->Report());
-  if (!note.empty()) observer_.OnNote(note);
+  for (const std::string& text : {note, data}) {
+    if (!text.empty()) observer_.OnNote(text);
+  }
 }
 
 // Every element of every output, in Caffe's numbering.

@@ -6,7 +6,9 @@
 
 #include "kept_snapshots.h"
 #include "replica_times.h"
+#include "sum_over.h"
 #include "time_budget.h"
+#include "trainer/net/bad_records.h"
 #include "trainer/net/output_counts.h"
 #include "trainer/net/share_batches.h"
 #include "trainer/solver/solver.h"
@@ -115,6 +117,9 @@ class Solver::TestRun {
     if (group != nullptr) {
       group->NoteProgress(solver_.state_.iter);
       if (shared_) group->Sum(numbers_);
+    }
+    if (net_ != nullptr) {
+      CountBadRecords(*net_, SumOver(shared_ ? group : nullptr));
     }
     return solver_.Agree(own);
   }

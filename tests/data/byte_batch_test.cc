@@ -62,7 +62,8 @@ TEST(ByteBatchTest, AWindowOfBytesAndItsNumbersAreWhatTheTransformWrites) {
         std::vector<float> whole(static_cast<size_t>(image.Count()));
         std::vector<uint8_t> pixels(whole.size());
         transform.Apply(datum, number, whole.data());
-        const PixelWindow window = transform.Cut(datum, number, pixels.data());
+        PixelWindow window;
+        transform.Cut(datum, number, pixels.data(), &window);
         for (int64_t i = 0; i < image.Count(); ++i) {
           ASSERT_EQ(NumberOf(numbers, window, image, pixels, i), whole[static_cast<size_t>(i)])
               << fields << channels << " channels, record " << number << ", element " << i;

@@ -85,11 +85,19 @@ TEST_F(MakePrefetcherTest, RefusesBadFieldsAtTheirLines) {
   EXPECT_THAT(Refusal("batch_size: 4294967295").code, static_cast<int>(ErrorCode::kConfig));
 }
 
-TEST_F(MakePrefetcherTest, WarnsThatShuffleIsIgnored) {
-  const LogLines log;
-  Make("data_param { source: \"" + Database(6) +
-       "\" backend: LMDB batch_size: 2 shuffle: true cache: true }");
-  EXPECT_THAT(log.Get(), ElementsAre(HasSubstr("shuffle is ignored")));
+TEST_F(MakePrefetcherTest, TakesAsManyThreadsAsTheFieldSays) {
+  const std::string source = Database(6);
+  const auto threads = [&](const std::string& field) {
+    return Make("data_param { source: \"" + source + "\" backend: LMDB batch_size: 2 " + field +
+                " }")
+        ->counters()
+        .threads;
+  };
+  EXPECT_EQ(threads("threads: 3"), 3);
+  EXPECT_EQ(threads("parser_threads: 2"), 2);
+  EXPECT_EQ(threads(""), 1);
+  EXPECT_THAT(Refusal("batch_size: 1 threads: 257"),
+              Refuses(ErrorCode::kConfig, "threads is 257; it must be at most 256"));
 }
 
 }  // namespace

@@ -3,8 +3,10 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "data/tar_text.h"
 #include "data/test_data.h"
 #include "trainer/base/text.h"
 #include "trainer/data/hdf5_rows.h"
@@ -19,7 +21,9 @@ namespace trainer {
 class EverySource {
  public:
   static std::vector<std::string> Kinds() {
-    return {"LMDB", "LEVELDB", "images", "images in random order", "rows", "rows in random order"};
+    return {"LMDB", "LMDB in random order", "LEVELDB", "LEVELDB in random order",
+            "TAR",  "TAR in random order",  "images",  "images in random order",
+            "rows", "rows in random order"};
   }
 
   explicit EverySource(int records) {
@@ -30,12 +34,15 @@ class EverySource {
       }
       WriteDb(backend, folder_ / backend, all);
     }
-    std::string list;
+    std::string list, tar;
     for (int i = 0; i < records; ++i) {
-      const std::string name = Join("p", i, ".ppm");
-      WriteBytes(folder_ / name, "P6 5 4 255\n" + Pixels(i));
+      const std::string name = Join("p", i, ".ppm"), picture = "P6 5 4 255\n" + Pixels(i);
+      WriteBytes(folder_ / name, picture);
       list += Join(name, " ", i, "\n");
+      tar += TarEntryText(name, picture) + TarEntryText(Join("p", i, ".cls"), Join(i));
+      if (i == records / 2) WriteBytes(folder_ / "tar-0.tar", std::exchange(tar, "") + TarEnd());
     }
+    WriteBytes(folder_ / "tar-1.tar", tar + TarEnd());
     WriteBytes(folder_ / "images", list);
     WriteRows(records);
   }
@@ -61,8 +68,11 @@ class EverySource {
                     "' root_folder: '" + (folder_ / "") + "'" + tail);
       return MakeImagePrefetcher(layer, env);
     }
-    const LayerSpec& layer = KeptLayer(tops + "type: 'Data' data_param { backend: " + kind +
-                                       " source: '" + (folder_ / kind) + "'" + tail);
+    const std::string backend = kind.substr(0, kind.find(' '));
+    const std::string source = backend == "TAR" ? "tar-{0..1}.tar" : backend;
+    const std::string window = random.empty() ? "" : " shuffle_window: 5";
+    const LayerSpec& layer = KeptLayer(tops + "type: 'Data' data_param { backend: " + backend +
+                                       " source: '" + (folder_ / source) + "'" + window + tail);
     return MakePrefetcher(layer, env);
   }
 

@@ -183,8 +183,10 @@ TEST(OldPositionsTest, ThoseOfOneReplicaGoOnAsTheyDid) {
   const EverySource source(kRecords);
   for (const std::string& kind : EverySource::Kinds()) {
     const bool random = kind.ends_with("order");
+    if (random && !kind.starts_with("images") && !kind.starts_with("rows")) continue;  // new
     const std::string saved = kind.starts_with("images") ? "1 15 1 epoch 1 line 3 p2.ppm"
                               : kind.starts_with("rows") ? "1 15 1 13"
+                              : kind == "TAR"            ? "1 15 1 tar-0.tar/p2"
                                                          : "1 15 1 00000002";
     const auto resumed = source.Make(kind, 4);
     resumed->Restore(Position::Decode(saved));

@@ -43,6 +43,39 @@ TEST(SoftmaxLossTest, HandValues) {
   ExpectNear(loss.InputGradient(), {-0.75f, 0.75f, 0.375f, -0.375f}, 1e-6f);
 }
 
+// --- Shares of the classes in place of labels, as mixup makes them ---
+
+TEST(SoftmaxLossTest, HandValuesOfShares) {
+  LayerRunner loss(Loss(), {{2, 2}, {2, 2}});
+  loss.SetInput(0, {0, 0, 0, std::log(3.0f)});
+  loss.SetInput(1, {0.25f, 0.75f, 0.5f, 0.5f});
+  // Row 0: log 2. Row 1: -(log 1/4 + log 3/4) / 2.
+  const float second = (std::log(4.0f) + std::log(4.0f / 3)) / 2;
+  ExpectNear(loss.Forward(), {(std::log(2.0f) + second) / 2}, 1e-6f);
+  loss.Backward({{3}});
+  ExpectNear(loss.InputGradient(), {0.375f, -0.375f, -0.375f, 0.375f}, 1e-6f);
+}
+
+TEST(SoftmaxLossTest, SharesOfOneClassAreItsLabel) {
+  for (const char* fields : {"", "label_smoothing: 0.3", "normalization: NONE"}) {
+    LayerRunner labels(Loss(fields), {{3, 4}, {3}}), shares(Loss(fields), {{3, 4}, {3, 4}});
+    labels.SetInput(1, {2, 0, 3});
+    shares.SetInput(1, {0, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0, 1});
+    const std::vector<float> scores = {1, -2, 0.5f, 3, 0, 0, 1, 2, -1, 4, 2, 0};
+    ExpectNear(shares.Forward(scores), labels.Forward(scores), 1e-5f);
+    labels.Backward({{2}});
+    shares.Backward({{2}});
+    ExpectNear(shares.InputGradient(), labels.InputGradient(), 1e-5f);
+  }
+}
+
+TEST(SoftmaxLossTest, RefusesWhatIsSaidOfLabelsWithShares) {
+  EXPECT_THAT(RefusalOf(Loss("ignore_label: 1"), {{2, 3}, {2, 3}}),
+              HasSubstr("ignore_label belongs to labels, and bottom 1 has a share for each score"));
+  EXPECT_THAT(RefusalOf(Loss("class_weight: 1 class_weight: 1 class_weight: 1"), {{2, 3}, {2, 3}}),
+              HasSubstr("class_weight belongs to labels"));
+}
+
 TEST(SoftmaxLossTest, HandValuesOfASureMistakeEndWhereCaffesDo) {
   LayerRunner loss(Loss(), {{1, 2}, {1}});
   loss.SetInput(1, {1});

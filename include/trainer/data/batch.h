@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "trainer/data/position.h"
+#include "trainer/data/read_ahead.h"
 #include "trainer/tensor/shape.h"
 
 namespace trainer {
@@ -47,7 +48,12 @@ class Batch {
   std::span<PixelWindow> windows() { return bytes_->windows; }
   std::span<const PixelWindow> windows() const { return bytes_->windows; }
 
-  Position next;  // after this batch
+  // Of each item: which record of training it is. For sources that mix items.
+  std::span<uint64_t> numbers() { return numbers_; }
+
+  Position next;        // after this batch
+  int64_t bad = 0;      // records that were bad, in whose places others are
+  StageSeconds stages;  // what making it took, where that was measured
 
  private:
   friend Batch MakeBatch(std::span<const Shape> shapes, std::pmr::memory_resource* memory,
@@ -58,6 +64,7 @@ class Batch {
   };
   // Pointed to, so that moving a batch copies none of it, whatever memory it is in.
   std::vector<std::pmr::vector<float>> buffers_;
+  std::vector<uint64_t> numbers_;
   std::unique_ptr<Bytes> bytes_;
 };
 

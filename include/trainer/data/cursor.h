@@ -47,6 +47,8 @@ class Cursor {
 
   // How many records there are, where that is known without reading them; else -1.
   virtual int64_t Count() const { return -1; }
+  // The bytes of all values, where the database is no folder; else 0.
+  virtual uint64_t StoredBytes() const { return 0; }
 
  private:
   std::string path_;
@@ -55,8 +57,9 @@ class Cursor {
 using CursorRegistry = Registry<Cursor, const std::string&>;
 
 // Opens the database in folder `path` read only, at its first record. `backend` is a name that
-// data_param takes: "LMDB", "LEVELDB". One database may be open several times in this process; of
-// ranks see record_host.h.
+// data_param takes: "LMDB", "LEVELDB", "TAR"; the last one has files in place of a folder, see
+// tar_index.h, and its records come in the order in which they lie there. One database may be open
+// several times in this process; of ranks see record_host.h.
 //
 // Throws kNoInput: no such folder, or no database in it (saying whose it is, if another backend's).
 // kNoPermission: it may not be read. kIo: another process holds it (LevelDB). kData: empty,
@@ -69,7 +72,8 @@ std::string DetectBackend(const std::string& path);
 // Whether one process at a time may open a database.
 enum class CursorAccess { kShared, kExclusive };
 
-// const RegisterCursor<LmdbCursor> kLmdb("LMDB", "data.mdb");  the file that marks its folders
+// const RegisterCursor<LmdbCursor> kLmdb("LMDB", "data.mdb");  the file that marks its folders, or
+// "" for a backend that looks for its files itself.
 struct CursorMarkers {
   static void Add(const std::string& backend, const std::string& marker, CursorAccess access);
 };

@@ -22,14 +22,17 @@ class RecordParser {
   virtual const DatumView& Parse(const RawRecord& record) = 0;
 };
 
-// Output 0: the images as `transform` makes them (N, C, H, W); output 1: the labels (N). Errors of
-// the decoders: kData also for another shape than the first record's, for no label, and in batches
-// of bytes for a record that holds floats.
+// Output 0: the images as `transform` makes them (N, C, H, W), of several crops those of a record
+// behind each other; output 1: the labels (N), of mixed images shares of the classes (N, classes).
+// Errors of the decoders: kData also for another shape than the first record's, for no label, and
+// in batches of bytes for a record that holds floats.
 class ImageSource : public RecordSource {
  public:
   std::vector<Shape> Shapes(int64_t batch_size, bool labels) final;
   const PixelNumbers* pixel_numbers() const final { return numbers_ ? &*numbers_ : nullptr; }
   std::unique_ptr<Decoder> MakeDecoder() const final;
+  bool Completes() const final { return transform_.mix_classes() > 0; }
+  void Complete(Batch* batch) const final;
 
  protected:
   explicit ImageSource(Transform transform) : transform_(std::move(transform)) {}
@@ -38,11 +41,13 @@ class ImageSource : public RecordSource {
 
  private:
   class ImageDecoder;
+  void LookAtFirst();
 
   Transform transform_;
   std::string first_key_;                // of the record that gave the shapes:
   ImageShape first_stored_, image_;      // its own and that of its transformed image
   std::optional<PixelNumbers> numbers_;  // where it held bytes
+  int64_t part_items_ = 0;               // of the batch of one part
 };
 
 // The Datum records of a database; encoded ones are decoded to the transform's colors.

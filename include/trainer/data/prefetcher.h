@@ -31,11 +31,12 @@ struct PrefetchOptions {
   int64_t batch_size = 1;
   int64_t depth = 4;  // batches ready ahead
   bool labels = true;
-  Replica replica;                              // which of the records are read: see Next
-  int parts = 1;                                // of neighbouring replicas, that one the first
-  int decode_threads = 1;                       // what they make does not depend on their number
+  Replica replica;         // which of the records are read: see Next
+  int parts = 1;           // of neighbouring replicas, that one the first
+  int decode_threads = 1;  // what they make does not depend on it; 0: automatic
   std::pmr::memory_resource* memory = nullptr;  // of the batches; null: the heap
   bool bytes = false;                           // as ReadingEnv::bytes
+  int most_bad = -1;                            // as MostBadRecords
 };
 
 // One source of batches. Errors of the threads name the record and come out of Next, after the
@@ -50,6 +51,8 @@ class Prefetcher {
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
 
+  // The database or list, for messages.
+  const std::string& path() const;
   // Of the outputs of each part of a batch.
   int num_outputs() const { return static_cast<int>(shapes_.size()); }
   const Shape& shape(int i = 0) const { return shapes_[static_cast<size_t>(i)]; }
@@ -105,6 +108,10 @@ PrefetchOptions OptionsOf(const ReadingEnv& env);
 // out of range.
 PrefetchOptions ReadPrefetchOptions(const LayerSpec& layer, std::string_view param,
                                     uint32_t batch_size, const ReadingEnv& env);
+
+// Where the database of a Data layer is, or its tar files: as written, else beside the layer's
+// file.
+std::string DatabasePath(const LayerSpec& layer);
 
 // The database that a Data layer's data_param names. Throws as OpenCursor does, at the layer's
 // line.

@@ -9,6 +9,8 @@
 
 namespace trainer {
 
+class RecordDraws;
+
 class RandomResize {
  public:
   // Throws kConfig at the field's line: both of them, no crop, sizes below the crop, ranges that
@@ -24,13 +26,12 @@ class RandomResize {
   void Apply(const DatumView& datum, const PhiloxKey& key, uint64_t number, Image* to) const;
 
  private:
-  class Draws;
   void CheckSides() const;
   void CheckParts() const;
   void CheckWords(const caffe::ResizeParameter& param) const;
   const char* Param() const { return sides_ ? "random_resize_param" : "random_aspect_ratio_param"; }
   int64_t CropSide() const;
-  bool TakePart(const ImageView& image, Draws& draws, Image* to) const;
+  bool TakePart(const ImageView& image, RecordDraws* draws, Image* to) const;
 
   LayerSpec layer_;
   caffe::TransformationParameter param_;

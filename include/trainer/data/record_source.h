@@ -23,6 +23,7 @@ struct RawRecord {
 
   uint64_t number = 0;  // counted since training began, the records of all replicas included
   int64_t slot = 0;     // index in its batch, through all parts of it (see Prefetcher::Next)
+  Position place;       // where it is, in a run that skips bad records
 
   // Written by the source for its own decoders.
   std::string_view key;    // names the record in messages
@@ -44,6 +45,8 @@ class Decoder {
   // Fills the records' slots of the batch, in the order of the records. Throws at the first bad
   // one: kData, kNoInput, kIo, ..., naming the source and the record.
   virtual void Decode(std::span<const RawRecord> records, Batch* batch) = 0;
+  // The share of the time so far, 0 to 1, that went into making numbers of decoded records.
+  virtual double AugmentShare() const { return 0; }
 };
 
 // An endless row of records, epoch after epoch. Reading goes forward; only Seek may go back. Used
@@ -83,6 +86,9 @@ class RecordSource {
   // Asked after Shapes: what makes numbers of bytes, where the decoders fill batches of bytes, too.
   virtual const PixelNumbers* pixel_numbers() const { return nullptr; }
   virtual std::unique_ptr<Decoder> MakeDecoder() const = 0;
+  // Whether Complete has something to do, when all records of a batch are decoded. Any thread.
+  virtual bool Completes() const { return false; }
+  virtual void Complete(Batch* batch) const { static_cast<void>(batch); }
 
  protected:
   // For Seek.

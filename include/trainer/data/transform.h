@@ -2,12 +2,14 @@
 // What transform_param asks for, applied to one record.
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "trainer/base/philox.h"
 #include "trainer/config/layer_spec.h"
+#include "trainer/data/augment.h"
 #include "trainer/data/batch.h"
 #include "trainer/data/datum.h"
 #include "trainer/data/random_resize.h"
@@ -33,6 +35,9 @@ struct ImageShape {
 //   random_resize_param, random_aspect_ratio_param (Intel Caffe): the record gets another size
 //               before that, in TEST nets too
 //   mirror      flips left and right with probability 1/2, in TEST nets too
+//   test_crops  TEST: 5 gives the four corners and the middle one, in reading order, 10 these
+//               mirrored, too; `mirror` then does not count
+//   color_jitter_param, lighting, random_erasing_param: see Augment
 // random_seed, where given, takes the place of the key's seed.
 // Random choices depend on the key and the record's number only: nothing to save for a resume.
 // The layer's net file must outlive it. Const members may be called from any thread.
@@ -51,14 +56,24 @@ class Transform {
   // RandomResize::Check.
   ImageShape OutShape(const DatumView& datum, const std::string& record) const;
 
-  // Writes (H, W, C) floats. `number` counts records since training began. OutShape must have
-  // accepted a datum of this shape.
+  // How many images are made of a record.
+  int crops() const { return crops_; }
+
+  // Writes (H, W, C) floats, of each crop behind the other. `number` counts records since training
+  // began. OutShape must have accepted a datum of this shape.
   void Apply(const DatumView& datum, uint64_t number, float* out) const;
 
   // In two parts, of which the second may be done elsewhere: the same window of a record of bytes,
   // as it is, and what makes of it the numbers that Apply would write, bit for bit.
-  PixelWindow Cut(const DatumView& datum, uint64_t number, uint8_t* out) const;
+  // `windows`: one for each crop.
+  void Cut(const DatumView& datum, uint64_t number, uint8_t* out, PixelWindow* windows) const;
   PixelNumbers Numbers() const;
+
+  // mixup: the number of classes of the labels, or 0 where images are not mixed.
+  int mix_classes() const { return mixes_ ? static_cast<int>(param_.mixup_classes()) : 0; }
+  // Mixes a batch that is complete: see MixItems.
+  void Mix(std::span<const uint64_t> numbers, std::span<float> images,
+           std::span<float> labels) const;
 
  private:
   void CheckSupported() const;
@@ -68,17 +83,21 @@ class Transform {
     int64_t top = 0, left = 0;
     bool mirror = false;
   };
-  Choice Choose(const DatumView& datum, uint64_t number) const;
+  Choice Choose(const DatumView& datum, uint64_t number, int crop) const;
+  void Augmented(const DatumView& datum, const Choice& choice, uint64_t number, Image* changed,
+                 DatumView* from) const;
   ImageShape Window(const ImageShape& in) const;
   template <class T>
   static PixelJob<T> JobOf(const T* in, const DatumView& datum, const Choice& choice);
   template <class T>
-  void Convert(const T* in, const DatumView& datum, uint64_t number, float* out) const;
+  void Convert(const T* in, const DatumView& datum, const Choice& choice, float* out) const;
 
   LayerSpec layer_;
   caffe::TransformationParameter param_;
   RandomResize resize_;
-  bool random_crop_;
+  Augment augment_;
+  bool random_crop_, mixes_;
+  int crops_ = 1;
   PhiloxKey key_;
   std::string mean_path_;
   ImageShape mean_shape_;

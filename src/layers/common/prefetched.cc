@@ -6,6 +6,10 @@
 #include <iterator>
 #include <utility>
 
+#include "trainer/base/error.h"
+#include "trainer/base/text.h"
+#include "trainer/data/bad_records.h"
+
 namespace trainer {
 
 Prefetched::Prefetched(std::unique_ptr<Prefetcher> prefetcher)
@@ -26,7 +30,10 @@ void Prefetched::Prepare(PrepareContext& plan) {
 void Prefetched::Forward(const RunContext& run) {
   part_ = run.part();
   if (stage_ != nullptr) return prefetcher_->parts() > 1 ? StagePart(run) : StageAhead(run);
-  if (part_ == 0) batch_ = &prefetcher_->Next();
+  if (part_ == 0) {
+    batch_ = &prefetcher_->Next();
+    bad_ += batch_->bad;
+  }
   for (int i = 0; i < run.NumOut(); ++i) {
     const Tensor& out = run.Out(i);
     run.device().CopyToDevice(out.data, batch_->output(i).data() + part_ * out.Count(),
@@ -43,6 +50,7 @@ void Prefetched::NotePositions() {
 void Prefetched::StagePart(const RunContext& run) {
   if (part_ == 0) {
     batch_ = &TakeNext();
+    bad_ += batch_->bad;
     NotePositions();
   }
   stage_->Send(*batch_, part_, run.Staging());
@@ -50,7 +58,12 @@ void Prefetched::StagePart(const RunContext& run) {
 }
 
 void Prefetched::StageAhead(const RunContext& run) {
-  if (!sent_) stage_->Send(TakeNext(), 0, run.Staging());
+  if (!sent_) {
+    const Batch& batch = TakeNext();
+    stage_->Send(batch, 0, run.Staging());
+    bad_sent_ = batch.bad;
+  }
+  bad_ += bad_sent_;
   sent_ = false;
   NotePositions();
   // Where the threads are late, the next pass takes it: waiting here would keep this one from being
@@ -59,6 +72,7 @@ void Prefetched::StageAhead(const RunContext& run) {
   stage_->Unpack(run);
   if (next == nullptr) return;
   stage_->Send(*next, 0, run.Staging());
+  bad_sent_ = next->bad;
   sent_ = true;
 }
 
@@ -69,13 +83,40 @@ const Batch& Prefetched::TakeNext() {
   return prefetcher_->Next();
 }
 
+// After the last batch that a pass used.
+const Position& Prefetched::Here() const {
+  return stage_ == nullptr ? prefetcher_->position() : after_;
+}
+
 std::string Prefetched::SaveState() const {
-  return (stage_ == nullptr ? prefetcher_->position() : after_).Encode();
+  Position position = Here();
+  position.bad = position.epoch == bad_epoch_ ? static_cast<uint64_t>(bad_in_epoch_) : 0;
+  return position.Encode();
 }
 
 void Prefetched::RestoreState(const std::string& state) {
   prefetcher_->Restore(Position::Decode(state));
   after_ = prefetcher_->position();
+  bad_epoch_ = after_.epoch;
+  bad_in_epoch_ = static_cast<int64_t>(after_.bad);
+}
+
+bool Prefetched::SkipsBadRecords() const { return MostBadRecords() >= 0; }
+
+int64_t Prefetched::TakeBadRecords() { return std::exchange(bad_, 0); }
+
+// A batch counts for the epoch in which it ends.
+void Prefetched::AddBadRecords(int64_t of_all) {
+  const uint64_t epoch = Here().epoch;
+  if (epoch != bad_epoch_) bad_in_epoch_ = 0;
+  bad_epoch_ = epoch;
+  bad_in_epoch_ += of_all;
+  const int most = MostBadRecords();
+  if (bad_in_epoch_ <= most) return;
+  throw Error(
+      ErrorCode::kData, {prefetcher_->path()},
+      Join(bad_in_epoch_, " bad records in one epoch, and --bad_records=skip=", most, " allows ",
+           most, "; the warnings above name them: mend or remove them, or allow more"));
 }
 
 std::string Prefetched::NameOfItem(int64_t item, uint32_t batches_ago) {

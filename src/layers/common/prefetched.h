@@ -6,6 +6,7 @@
 
 #include "batch_stage.h"
 #include "trainer/data/prefetcher.h"
+#include "trainer/layers/counts_bad_records.h"
 #include "trainer/layers/items.h"
 #include "trainer/layers/layer.h"
 #include "trainer/layers/takes_share.h"
@@ -14,7 +15,7 @@ namespace trainer {
 
 // Output i is output i of the prefetcher's batches, or of the part of one that the pass computes.
 // On a device that runs later a batch of one part is copied while the pass before it computes.
-class Prefetched : public Layer, public NamesItems, public TakesShare {
+class Prefetched : public Layer, public NamesItems, public TakesShare, public CountsBadRecords {
  public:
   explicit Prefetched(std::unique_ptr<Prefetcher> prefetcher);
 
@@ -27,12 +28,16 @@ class Prefetched : public Layer, public NamesItems, public TakesShare {
   void TakeShare(const BatchShare& share) override { prefetcher_->Share(share); }
   std::string NameOfItem(int64_t item, uint32_t batches_ago) override;
   const WaitCounters* Waits() const override { return &prefetcher_->counters(); }
+  bool SkipsBadRecords() const override;
+  int64_t TakeBadRecords() override;
+  void AddBadRecords(int64_t of_all) override;
 
  protected:
   const Prefetcher& prefetcher() const { return *prefetcher_; }
 
  private:
   const Batch& TakeNext();
+  const Position& Here() const;
   void NotePositions();
   void StagePart(const RunContext& run);
   void StageAhead(const RunContext& run);
@@ -40,9 +45,13 @@ class Prefetched : public Layer, public NamesItems, public TakesShare {
   std::unique_ptr<Prefetcher> prefetcher_;
   const Batch* batch_ = nullptr;  // that the last pass used, where it was not copied ahead
   int part_ = 0;                  // of it
+  int64_t bad_ = 0;               // records in the batches that were used since they were counted
+  uint64_t bad_epoch_ = 0;
+  int64_t bad_in_epoch_ = 0;  // of all replicas
   // Null where batches are not copied ahead, and these are not used then:
   std::unique_ptr<BatchStage> stage_;
   bool sent_ = false;          // a batch that no pass has used yet
+  int64_t bad_sent_ = 0;       // records in it
   Position after_;             // the last batch that a pass used
   Position before_[kAgo + 1];  // it, and before those that were used before it
 };

@@ -1,0 +1,22 @@
+#include "trainer/data/bad_records.h"
+
+#include <atomic>
+
+#include "trainer/base/error.h"
+
+namespace trainer {
+namespace {
+
+std::atomic<int> most_bad_records{-1};
+
+}  // namespace
+
+void SkipBadRecords(int most) { most_bad_records = most; }
+int MostBadRecords() { return most_bad_records; }
+
+bool IsOfOneRecord(const Error& error) {
+  return error.code() == ErrorCode::kData || error.code() == ErrorCode::kNoInput ||
+         error.code() == ErrorCode::kConfig;
+}
+
+}  // namespace trainer

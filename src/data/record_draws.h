@@ -1,0 +1,41 @@
+#pragma once
+// The random numbers that belong to one record.
+
+#include <cmath>
+#include <cstdint>
+#include <numbers>
+
+#include "trainer/base/permutation.h"
+#include "trainer/base/philox.h"
+
+namespace trainer {
+
+// Numbers of the passes from `first_pass` on, four of each; pass 0 is that of a record's crop and
+// flip.
+class RecordDraws {
+ public:
+  RecordDraws(const PhiloxKey& key, uint64_t number, uint32_t first_pass)
+      : key_(key), number_(number), first_pass_(first_pass) {}
+
+  uint32_t Word() {
+    if (used_ % 4 == 0) block_ = PhiloxBlock(key_, first_pass_ + used_ / 4, number_);
+    return block_.x[used_++ % 4];
+  }
+  int64_t Below(int64_t n) { return UniformBelow(Word(), n); }
+  double Within(double low, double high) { return low + (high - low) * UniformFloat(Word()); }
+  // Uniform, neither 0 nor 1.
+  double Unit() { return (static_cast<double>(Word()) + 0.5) * 0x1p-32; }
+  // By Box and Muller.
+  double Normal() {
+    const double radius = std::sqrt(-2 * std::log(Unit()));
+    return radius * std::cos(2 * std::numbers::pi * Unit());
+  }
+
+ private:
+  PhiloxKey key_;
+  uint64_t number_;
+  uint32_t first_pass_, used_ = 0;
+  Philox4 block_ = {};
+};
+
+}  // namespace trainer

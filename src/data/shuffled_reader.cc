@@ -1,0 +1,161 @@
+#include "shuffled_reader.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "touch_pages.h"
+#include "trainer/base/error.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+// The mean of the first records: of content, so that copies of a database give the same.
+double MeanBytes(Cursor& cursor) {
+  constexpr int kLooked = 64;
+  double bytes = 0;
+  int looked = 0;
+  cursor.SeekFirst();
+  do {
+    bytes += static_cast<double>(cursor.Value().size());
+    ++looked;
+  } while (looked < kLooked && !cursor.Next());
+  cursor.SeekFirst();
+  return bytes / looked;
+}
+
+uint64_t CountRecords(Cursor& cursor) {
+  if (cursor.Count() >= 0) return static_cast<uint64_t>(cursor.Count());
+  uint64_t records = 1;
+  cursor.SeekFirst();
+  while (!cursor.Next()) ++records;
+  return records;
+}
+
+}  // namespace
+
+ShuffledReader::ShuffledReader(std::unique_ptr<Cursor> cursor, uint64_t window,
+                               const PhiloxKey& key)
+    : cursor_(std::move(cursor)), key_(key) {
+  const double mean = MeanBytes(*cursor_);
+  form_ = ChooseShuffle(CountRecords(*cursor_), mean, window);
+  FindExtents();
+}
+
+void ShuffledReader::SetForm(const ShuffleForm& form) {
+  if (form == form_) return;
+  form_ = form;
+  now_.is_set = next_.is_set = false;
+  orders_[0].reset();
+  orders_[1].reset();
+  FindExtents();
+}
+
+void ShuffledReader::FindExtents() {
+  first_keys_.clear();
+  cursor_->SeekFirst();
+  first_keys_.emplace_back(cursor_->Key());
+  at_ = 0;
+  if (form_.extent >= form_.records) return;
+  uint64_t record = 1;
+  for (; !cursor_->Next(); ++record) {
+    if (record % form_.extent == 0) first_keys_.emplace_back(cursor_->Key());
+  }
+  if (record == form_.records) return;
+  throw Error(ErrorCode::kData, {path()},
+              Join("the database has ", record, " records and says that it has ", form_.records,
+                   "; copy it or make it again"));
+}
+
+const ExtentOrder& ShuffledReader::OrderOf(uint64_t epoch) {
+  std::optional<ExtentOrder>& order = orders_[epoch % 2];
+  if (!order || order->epoch() != epoch) order.emplace(form_, key_, epoch);
+  return *order;
+}
+
+void ShuffledReader::GoTo(uint64_t record) {
+  const uint64_t first = record / form_.extent * form_.extent;
+  if (record < at_ || first > at_) {
+    if (!cursor_->Seek(first_keys_[static_cast<size_t>(record / form_.extent)])) {
+      throw Error(ErrorCode::kData, {path()}, "a record has vanished while the database was read");
+    }
+    at_ = first;
+  }
+  for (; at_ < record; ++at_) cursor_->Next();
+}
+
+void ShuffledReader::Begin(uint64_t epoch, uint64_t number, uint64_t residue, Window* window) {
+  std::vector<uint32_t> order;
+  OrderWindow(form_, key_, epoch, number, &order);
+  window->is_set = true;
+  window->epoch = epoch;
+  window->number = number;
+  window->residue = residue;
+  window->coming.resize(order.size());
+  for (uint32_t i = 0; i < order.size(); ++i) window->coming[order[i]] = i;
+  window->kept.resize(std::max(window->kept.size(), order.size()));
+  for (Kept& kept : window->kept) kept.is_there = false;
+  window->read = window->begun_at = 0;
+}
+
+void ShuffledReader::ReadUpTo(uint64_t places, Window* window) {
+  const uint64_t first = FirstOf(window->number);
+  const uint64_t before = window->epoch * form_.records + first;
+  const ExtentOrder& order = OrderOf(window->epoch);
+  for (; window->read < std::min(places, window->size()); ++window->read) {
+    const uint32_t place = window->coming[static_cast<size_t>(window->read)];
+    if (place < window->begun_at || (before + place) % every_ != window->residue) continue;
+    GoTo(order.RecordAt(first + window->read));
+    Kept& kept = window->kept[place];
+    if (RecordsStayValid()) {
+      kept.key_view = cursor_->Key();
+      kept.value_view = cursor_->Value();
+      TouchPages(kept.value_view);
+    } else {
+      kept.key_view = kept.key = cursor_->Key();
+      kept.value_view = kept.value = cursor_->Value();
+    }
+    kept.is_there = true;
+  }
+}
+
+// As much of the next window as was given out of this one.
+void ShuffledReader::ReadAhead(uint64_t place) {
+  const bool last = FirstOf(now_.number + 1) >= form_.records;
+  const uint64_t epoch = now_.epoch + (last ? 1 : 0), number = last ? 0 : now_.number + 1;
+  if (!next_.Is(epoch, number)) Begin(epoch, number, now_.residue, &next_);
+  const uint64_t given = place + 1 - now_.begun_at, all = now_.size() - now_.begun_at;
+  ReadUpTo((next_.size() * given + all - 1) / all, &next_);
+}
+
+ShuffledReader::Record ShuffledReader::Get(uint64_t epoch, uint64_t place) {
+  const uint64_t number = place / form_.window, in_window = place % form_.window;
+  if (every_ == 0) return GetAlone(epoch, number, in_window);
+  const uint64_t residue = (epoch * form_.records + place) % every_;
+  if (!now_.Is(epoch, number)) {
+    if (next_.Is(epoch, number) && next_.residue == residue) {
+      std::swap(now_, next_);
+      next_.is_set = false;
+    } else {
+      Begin(epoch, number, residue, &now_);
+      now_.begun_at = in_window;
+    }
+    ReadUpTo(now_.size(), &now_);
+  }
+  const Kept& kept = now_.kept[static_cast<size_t>(in_window)];
+  if (kept.is_there) {
+    if (residue == now_.residue) ReadAhead(in_window);
+    return {kept.key_view, kept.value_view};
+  }
+  return GetAlone(epoch, number, in_window);
+}
+
+ShuffledReader::Record ShuffledReader::GetAlone(uint64_t epoch, uint64_t number,
+                                                uint64_t in_window) {
+  std::vector<uint32_t> order;
+  OrderWindow(form_, key_, epoch, number, &order);
+  GoTo(OrderOf(epoch).RecordAt(FirstOf(number) + order[static_cast<size_t>(in_window)]));
+  return {cursor_->Key(), cursor_->Value()};
+}
+
+}  // namespace trainer

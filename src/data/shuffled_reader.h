@@ -1,0 +1,78 @@
+#pragma once
+// A database's records in a shuffled order, read by extents.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "shuffled_order.h"
+#include "trainer/data/cursor.h"
+
+namespace trainer {
+
+// Gives the record at any place of any epoch. Those of the window that is being read are in memory,
+// and those of the next one come in as reading goes on, so that the database is read evenly and
+// from front to back within extents; others are read one by one. Used by one thread at a time.
+class ShuffledReader {
+ public:
+  // `window`: as in ChooseShuffle. Goes through the keys once, unless one window holds all.
+  ShuffledReader(std::unique_ptr<Cursor> cursor, uint64_t window, const PhiloxKey& key);
+
+  const std::string& path() const { return cursor_->path(); }
+  const ShuffleForm& form() const { return form_; }
+  // Of a snapshot: its order goes on. The number of records must be the same.
+  void SetForm(const ShuffleForm& form);
+
+  // From here on records whose number, epochs before included, is equal modulo `count` are wanted,
+  // and the others are not kept.
+  void ReadsEvery(uint64_t count) { every_ = count; }
+
+  struct Record {
+    std::string_view key, value;  // until the next call, or as long as the reader
+  };
+  Record Get(uint64_t epoch, uint64_t place);
+  bool RecordsStayValid() const { return cursor_->RecordsStayValid(); }
+
+ private:
+  struct Kept {
+    std::string key, value;
+    std::string_view key_view, value_view;
+    bool is_there = false;
+  };
+  // Some consecutive places of an epoch.
+  struct Window {
+    bool is_set = false;
+    uint64_t epoch = 0, number = 0;
+    uint64_t residue = 0;          // of the wanted records
+    std::vector<uint32_t> coming;  // by place in reading order: the place in shuffled order
+    std::vector<Kept> kept;        // by place in shuffled order
+    uint64_t read = 0;             // places in reading order that were passed
+    uint64_t begun_at = 0;         // the place from which on it is given out
+
+    uint64_t size() const { return coming.size(); }
+    bool Is(uint64_t e, uint64_t n) const { return is_set && epoch == e && number == n; }
+  };
+
+  void FindExtents();
+  void Begin(uint64_t epoch, uint64_t number, uint64_t residue, Window* window);
+  void ReadUpTo(uint64_t places, Window* window);
+  void ReadAhead(uint64_t place);
+  void GoTo(uint64_t record);
+  Record GetAlone(uint64_t epoch, uint64_t number, uint64_t in_window);
+  const ExtentOrder& OrderOf(uint64_t epoch);
+  uint64_t FirstOf(uint64_t window) const { return window * form_.window; }
+
+  std::unique_ptr<Cursor> cursor_;
+  PhiloxKey key_;
+  ShuffleForm form_;
+  uint64_t every_ = 0;                    // 0: nobody reads on yet
+  std::vector<std::string> first_keys_;   // of the extents
+  uint64_t at_ = 0;                       // the cursor's record
+  std::optional<ExtentOrder> orders_[2];  // of an epoch and the next one
+  Window now_, next_;
+};
+
+}  // namespace trainer

@@ -1,0 +1,118 @@
+// Which files a TAR source names.
+
+#include <glob.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "tar_index.h"
+#include "trainer/base/error.h"
+#include "trainer/base/file.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+constexpr size_t kMostFiles = 100000;
+constexpr uint64_t kMostText = 1 << 24;  // bytes of a list
+
+bool TakeNumber(std::string_view text, uint64_t* number) {
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, *number);
+  return !text.empty() && error == std::errc() && stop == end;
+}
+
+// "0000..0146" and "a,b": what a pair of braces stands for.
+std::vector<std::string> Choices(const std::string& source, std::string_view inside) {
+  const size_t dots = inside.find("..");
+  uint64_t first = 0, last = 0;
+  if (dots != std::string_view::npos && TakeNumber(inside.substr(0, dots), &first) &&
+      TakeNumber(inside.substr(dots + 2), &last)) {
+    if (last < first || last - first >= kMostFiles) {
+      throw Error(ErrorCode::kData, {source},
+                  Join("{", EscapeControl(inside), "} must count up, and not beyond ", kMostFiles,
+                       " files"));
+    }
+    std::vector<std::string> numbers;
+    for (uint64_t n = first; n <= last; ++n) {
+      std::string digits = Join(n);
+      if (digits.size() < dots) digits.insert(0, dots - digits.size(), '0');
+      numbers.push_back(digits);
+    }
+    return numbers;
+  }
+  return SplitList(inside);
+}
+
+std::vector<std::string> ExpandBraces(const std::string& source, const std::string& pattern) {
+  const size_t open = pattern.find('{'), close = pattern.find('}', open);
+  if (open == std::string::npos || close == std::string::npos) return {pattern};
+  std::vector<std::string> all;
+  const std::string_view inside(pattern.data() + open + 1, close - open - 1);
+  for (const std::string& choice : Choices(source, inside)) {
+    const std::string one = pattern.substr(0, open) + choice + pattern.substr(close + 1);
+    for (std::string& name : ExpandBraces(source, one)) {
+      if (all.size() >= kMostFiles) {
+        throw Error(ErrorCode::kData, {source},
+                    Join("the pattern stands for more than ", kMostFiles, " files"));
+      }
+      all.push_back(std::move(name));
+    }
+  }
+  return all;
+}
+
+bool HasWildcard(const std::string& name) { return name.find_first_of("*?[") != name.npos; }
+
+std::vector<std::string> ExpandWildcards(const std::string& pattern) {
+  if (!HasWildcard(pattern)) return {pattern};
+  glob_t found{};
+  std::vector<std::string> names;
+  if (glob(pattern.c_str(), 0, nullptr, &found) == 0) {
+    names.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  }
+  globfree(&found);
+  return names;
+}
+
+// A tar file has bytes that no text has, in its first header at the latest.
+bool IsText(const std::string& path) {
+  const FileHandle file = OpenForReading(path);
+  char head[512];
+  const ssize_t got = FileOps::Posix().Read(file.get(), head, sizeof head);
+  if (got <= 0) return false;
+  const std::string_view text(head, static_cast<size_t>(got));
+  return text.find('\0') == std::string_view::npos && text.substr(0, 2) != "\x1f\x8b";
+}
+
+std::vector<std::string> ReadList(const std::string& path) {
+  std::vector<std::string> names;
+  for (const std::string& line : SplitList(ReadFile(path, kMostText), '\n')) {
+    const std::string beside = JoinPath(FolderOf(path), line);
+    names.push_back(Exists(line) || !Exists(beside) ? line : beside);
+  }
+  if (!names.empty()) return names;
+  throw Error(ErrorCode::kData, {path}, "the list of tar files is empty");
+}
+
+}  // namespace
+
+bool IsFilePattern(const std::string& source) {
+  return !Exists(source) && source.find_first_of("{*?[") != std::string::npos;
+}
+
+std::vector<std::string> ListTarFiles(const std::string& source) {
+  if (!IsFilePattern(source)) {
+    return IsText(source) ? ReadList(source) : std::vector<std::string>{source};
+  }
+  std::vector<std::string> files;
+  for (const std::string& name : ExpandBraces(source, source)) {
+    for (std::string& file : ExpandWildcards(name)) files.push_back(std::move(file));
+  }
+  if (!files.empty()) return files;
+  throw Error(
+      ErrorCode::kNoInput, {source},
+      Join("no file has a name like that (looked in ", AbsolutePath(FolderOf(source)), ")"));
+}
+
+}  // namespace trainer

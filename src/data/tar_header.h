@@ -1,0 +1,69 @@
+#pragma once
+// The entries of a tar file, one after the other: POSIX ustar and pax, GNU's long names.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trainer/base/file.h"
+
+namespace trainer {
+
+// Reads parts of one file. Errors of the system throw kIo.
+class TarFile {
+ public:
+  // Throws as OpenForReading does.
+  explicit TarFile(const std::string& path);
+
+  const std::string& path() const { return path_; }
+  uint64_t bytes() const { return bytes_; }
+  // `count` bytes from `at`, which must be inside the file; throws kData where the file became
+  // shorter meanwhile.
+  void Read(uint64_t at, size_t count, char* to) const;
+
+ private:
+  std::string path_;
+  FileHandle file_;
+  uint64_t bytes_;
+};
+
+struct TarEntry {
+  std::string name;
+  uint64_t at = 0, bytes = 0;  // of its content in the file
+  bool is_file = false;        // an ordinary one: no folder, link, device
+};
+
+// Goes through the headers of a file; of contents it reads no more than comes with them.
+class TarReader {
+ public:
+  explicit TarReader(const TarFile& file) : file_(file) {}
+
+  // False at the end of the archive. Throws kData, naming the file and the place: no tar archive, a
+  // compressed one, a header with a wrong checksum, an entry that reaches beyond the end of the
+  // file, an archive without an end, names and extended headers that are too long, sparse files.
+  bool Next(TarEntry* entry);
+
+  // The content of an entry, for small ones.
+  std::string Content(const TarEntry& entry);
+
+ private:
+  struct Extended {
+    std::string name;
+    uint64_t bytes = 0;
+    bool has_bytes = false;
+  };
+  struct Header;
+
+  const char* Look(uint64_t at, size_t count);
+  bool ReadHeader(Header* header);
+  std::string ReadExtension(const Header& header);
+  void TakePax(const std::string& records, Extended* extended) const;
+  [[noreturn]] void Fail(const std::string& what) const;
+
+  const TarFile& file_;
+  uint64_t at_ = 0;         // of the next header
+  uint64_t buffer_at_ = 0;  // in the file, of buffer_
+  std::vector<char> buffer_;
+};
+
+}  // namespace trainer

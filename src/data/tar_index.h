@@ -1,0 +1,60 @@
+#pragma once
+// The samples of tar files, by WebDataset's names: files that lie one behind the other and share
+// their name up to the first dot are a sample, "a/0001.jpg" its image and "a/0001.cls" its label.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace trainer {
+
+// The files that a source names: one tar file, a pattern such as train-{0000..0146}.tar or
+// train-*.tar, or a text file with a name on each line, which count from the working folder first,
+// then from the text's. Throws kNoInput where nothing matches, kData for too many.
+std::vector<std::string> ListTarFiles(const std::string& source);
+
+// Whether a name stands for several files.
+bool IsFilePattern(const std::string& source);
+
+class TarIndex {
+ public:
+  struct Sample {
+    uint64_t at = 0;     // of the image in its file
+    uint64_t bytes = 0;  // of the image
+    int32_t label = 0;
+    bool has_label = false;
+    uint32_t shard = 0;
+    uint64_t key_at = 0;
+    uint32_t key_bytes = 0;
+  };
+
+  // Reads the headers of all files once. Throws as TarReader does; kData for a sample with a label
+  // and no image, with two images, a label that is no whole number, and for no samples at all.
+  TarIndex(const std::string& source, std::vector<std::string> files);
+
+  const std::vector<std::string>& files() const { return files_; }
+  size_t count() const { return samples_.size(); }
+  const Sample& operator[](size_t i) const { return samples_[i]; }
+  uint64_t bytes() const { return bytes_; }  // of all images
+
+  // The name of a sample, which no other one has: "train-0003.tar/a/0001".
+  std::string KeyOf(size_t i) const;
+  // The sample of that name, or count().
+  size_t Find(std::string_view key) const;
+
+ private:
+  void ReadShard(uint32_t shard);
+  void Add(const Sample& sample, std::string_view key);
+  std::string_view NameOf(const Sample& sample) const {
+    return std::string_view(names_).substr(sample.key_at, sample.key_bytes);
+  }
+
+  std::vector<std::string> files_, shard_keys_;
+  std::vector<size_t> first_of_shard_;
+  std::vector<Sample> samples_;
+  std::string names_;
+  uint64_t bytes_ = 0;
+};
+
+}  // namespace trainer

@@ -1,0 +1,128 @@
+// How many threads decode, and how the stages are measured: with clocks of the test's own.
+
+#include "decode_tuner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "data/test_data.h"
+#include "stage_clock.h"
+#include "trainer/data/image_source.h"
+#include "trainer/data/prefetcher.h"
+
+namespace trainer {
+namespace {
+
+// Batches of which each takes one thread a second and the consumer half of one; decoding scales up
+// to `scales_to` threads.
+int ThreadsAfter(int most, int scales_to, bool decoding_is_slower, double consumer = 0.25) {
+  DecodeTuner tuner(most);
+  for (int i = 0; i < 2000; ++i) {
+    const double made = 1.0 / std::min(tuner.threads(), scales_to);
+    const double period = std::max(made, consumer);
+    tuner.Note(period, period - consumer, decoding_is_slower);
+  }
+  return tuner.threads();
+}
+
+TEST(DecodeTunerTest, AddsThreadsAsLongAsTheyHelp) {
+  EXPECT_EQ(ThreadsAfter(1, 8, true), 1);
+  EXPECT_EQ(ThreadsAfter(2, 8, true), 2);
+  EXPECT_EQ(ThreadsAfter(8, 8, true), 4);  // the consumer needs no more
+  EXPECT_EQ(ThreadsAfter(8, 3, true), 3);  // a fourth one did not help, and went again
+  EXPECT_EQ(ThreadsAfter(8, 1, true), 1);
+}
+
+TEST(DecodeTunerTest, AddsNoneWhereReadingIsTheBottleneckOrNobodyWaits) {
+  EXPECT_EQ(ThreadsAfter(8, 8, false), 1);
+  EXPECT_EQ(ThreadsAfter(8, 8, true, 1.0), 1);
+}
+
+TEST(DecodeTunerTest, APauseBetweenBatchesChangesNothing) {
+  DecodeTuner tuner(4);
+  for (int i = 0; i < 500; ++i) {
+    const double period = 1.0 / tuner.threads();
+    tuner.Note(i % 20 == 0 ? 1000 : period, period - 0.05, true);
+  }
+  EXPECT_EQ(tuner.threads(), 1);  // waiting is a small part of the time now
+  DecodeTuner rarely(4);
+  for (int i = 0; i < 500; ++i) {
+    const double period = 1.0 / rarely.threads();
+    rarely.Note(i % 30 == 0 ? 3 * period : period, period - 0.05, true);
+  }
+  EXPECT_EQ(rarely.threads(), 4);
+}
+
+std::atomic<int64_t> fake_now{0};  // milliseconds
+double FakeNow() { return static_cast<double>(fake_now) * 1e-3; }
+
+// A source whose stages take as long as the test says, by the test's clock.
+class SlowSource final : public ImageSource {
+ public:
+  SlowSource(int read_ms, int decode_ms)
+      : ImageSource(Transform(KeptLayer("name: 'd' type: 'Data'"), caffe::TRAIN, {})),
+        read_ms_(read_ms),
+        decode_ms_(decode_ms) {}
+
+  const std::string& path() const override { return path_; }
+  void Fetch(RawRecord* record) override {
+    fake_now += read_ms_;
+    record->key = "k";
+  }
+  uint64_t Advance(uint64_t) override { return 0; }
+  std::string Key() const override { return "k"; }
+  void Seek(const Position&) override {}
+
+ private:
+  struct Parser final : public RecordParser {
+    explicit Parser(int ms) : decode_ms(ms) {}
+    const DatumView& Parse(const RawRecord&) override {
+      fake_now += decode_ms;
+      view.channels = view.height = view.width = 1;
+      view.floats = {&pixel, 1};
+      return view;
+    }
+    int decode_ms;
+    float pixel = 0;
+    DatumView view;
+  };
+  std::unique_ptr<RecordParser> MakeParser() const override {
+    return std::make_unique<Parser>(decode_ms_);
+  }
+  std::string path_ = "slow";
+  int read_ms_, decode_ms_;
+};
+
+class StageTest : public testing::Test {
+ protected:
+  StageTest() { SetStageClock(FakeNow); }
+  ~StageTest() override { SetStageClock(nullptr); }
+
+  static StageSeconds Stages(int read_ms, int decode_ms, int threads) {
+    PrefetchOptions options;
+    options.batch_size = 8;
+    options.labels = false;
+    options.decode_threads = threads;
+    Prefetcher source(std::make_unique<SlowSource>(read_ms, decode_ms), options);
+    for (int i = 0; i < 40; ++i) source.Next();
+    return source.counters().stages;
+  }
+};
+
+TEST_F(StageTest, ReadingAndDecodingAreToldApart) {
+  const StageSeconds slow_disk = Stages(90, 10, 1);
+  EXPECT_NEAR(slow_disk.read / (slow_disk.read + slow_disk.decode), 0.9, 1e-6);
+  const StageSeconds slow_codec = Stages(5, 95, 1);
+  EXPECT_NEAR(slow_codec.decode / (slow_codec.read + slow_codec.decode), 0.95, 1e-6);
+  EXPECT_NEAR(slow_codec.augment, 0, 1e-6);
+}
+
+TEST_F(StageTest, AlsoWhereSeveralThreadsDecode) {
+  const StageSeconds slow_disk = Stages(90, 0, 3);
+  EXPECT_GT(slow_disk.read, 0);
+}
+
+}  // namespace
+}  // namespace trainer

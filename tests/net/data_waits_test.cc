@@ -1,0 +1,47 @@
+#include "trainer/net/data_waits.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace trainer {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+DataWork Work(double waited, double read, double decode, double augment, int threads, int cores) {
+  return {"data", 100, waited, read, decode, augment, threads, cores};
+}
+
+TEST(DescribeWorkTest, SaysNothingWhereWaitingIsAFewPercent) {
+  EXPECT_EQ(DescribeWork(Work(4, 90, 5, 5, 1, 2)), "");
+  EXPECT_EQ(DescribeWork({}), "");
+}
+
+TEST(DescribeWorkTest, ASlowDiskIsNamedWithItsShare) {
+  EXPECT_THAT(DescribeWork(Work(60, 80, 15, 5, 1, 2)),
+              AllOf(HasSubstr("Waiting for data took 60 % of the time: layer 'data'"),
+                    HasSubstr("reads (80 % of its work), decodes (15 %) and transforms (5 %)"),
+                    HasSubstr("with 1 thread."), HasSubstr("Reading is the bottleneck: ")));
+}
+
+TEST(DescribeWorkTest, ReadingIsNotSharedByThreadsAndDecodingIs) {
+  EXPECT_THAT(DescribeWork(Work(30, 40, 60, 0, 1, 4)), HasSubstr("Decoding is the bottleneck"));
+  EXPECT_THAT(DescribeWork(Work(30, 40, 60, 0, 4, 4)), HasSubstr("Reading is the bottleneck"));
+}
+
+TEST(DescribeWorkTest, TellsWhetherMoreCoresAreThere) {
+  EXPECT_THAT(DescribeWork(Work(30, 1, 90, 9, 2, 8)),
+              AllOf(HasSubstr("store the images smaller"),
+                    HasSubstr("set data_param.threads (there are 8 cores)")));
+  EXPECT_THAT(DescribeWork(Work(30, 1, 9, 90, 2, 2)),
+              AllOf(HasSubstr("Transforming is the bottleneck, and there are 2 cores"),
+                    HasSubstr("ask for less in transform_param"), HasSubstr("ask for more cores")));
+}
+
+TEST(DescribeWorkTest, AnotherDeviceOfDataIsLateWithoutStages) {
+  EXPECT_THAT(DescribeWork(Work(50, 0, 0, 0, 1, 1)), HasSubstr("layer 'data' is late"));
+}
+
+}  // namespace
+}  // namespace trainer
