@@ -78,8 +78,9 @@ Flag BadRecordsFlag() {
   return {.name = "bad_records",
           .value = "WHAT",
           .fallback = "stop",
-          .help = "what a record does that cannot be decoded: stop the run, or skip=N: up to N of "
-                  "them in an epoch are named and skipped"};
+          .help =
+              "what a record does that cannot be decoded: stop the run, or skip=N: up to N of "
+              "them in an epoch are named and skipped"};
 }
 
 void ApplyBadRecords(const Flags& flags) {

@@ -49,9 +49,9 @@ void Augment::CheckColors() const {
   check("saturation", jitter.saturation(), kMost);
   check("hue", jitter.hue(), 0.5f);
   if (!(param_.lighting() >= 0 && param_.lighting() <= kMost)) {
-    layer_.FailIn(kTransform, "lighting",
-                  Join("lighting is ", param_.lighting(), "; it must be 0 to ", kMost,
-                       ", e.g. 0.1"));
+    layer_.FailIn(
+        kTransform, "lighting",
+        Join("lighting is ", param_.lighting(), "; it must be 0 to ", kMost, ", e.g. 0.1"));
   }
 }
 

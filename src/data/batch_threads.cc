@@ -107,7 +107,7 @@ bool BatchThreads::IsMeasured(uint64_t batch) { return batch % 4 == 0; }
 
 void BatchThreads::RunAlone(const std::stop_token& stop) try {
   {
-    const std::lock_guard lock(fetching_);
+    const std::lock_guard lock(taking_);
     std::vector<RawRecord> records(at_once_.alone);
     for (uint64_t number = 0; wanted_ == 1 && !stop.stop_requested(); ++number) {
       Batch batch = free_.Pop(stop);
@@ -116,8 +116,8 @@ void BatchThreads::RunAlone(const std::stop_token& stop) try {
       while (feed_.fetched() < feed_.batch_size()) {
         std::exception_ptr failure;
         const size_t fetched = Fetch(records, measured, &batch.stages, &failure);
-        batch.bad += Decode({records.data(), fetched}, decoders_[0].get(), measured, &batch.stages,
-                            &batch);
+        batch.bad +=
+            Decode({records.data(), fetched}, decoders_[0].get(), measured, &batch.stages, &batch);
         if (failure) std::rethrow_exception(failure);
       }
       if (feed_.source().Completes()) feed_.source().Complete(&batch);
@@ -152,13 +152,14 @@ void BatchThreads::RunBesideOthers(size_t index, const std::stop_token& stop) tr
 }
 
 BatchThreads::Part BatchThreads::Take(std::span<RawRecord> records, const std::stop_token& stop) {
-  const std::lock_guard lock(fetching_);
+  const std::lock_guard lock(taking_);
   if (fetch_failed_ || alone_) throw Closed{};  // alone: the only thread met an error
   if (feed_.fetched() == 0) fetched_ = Begin(free_.Pop(stop));
   Part part;
   part.work = fetched_;
   part.first = feed_.fetched();
   part.measured = IsMeasured(begun_);
+  const std::lock_guard feeding(feeding_);
   try {
     part.records = Fetch(records, part.measured, &part.stages, &part.failure);
     const bool ended = !part.failure && feed_.fetched() == feed_.batch_size();
@@ -267,10 +268,10 @@ void BatchThreads::Replace(const RawRecord& bad, const Error& why, Decoder* deco
   RawRecord other;
   other.slot = bad.slot;
   for (uint64_t steps = 1;; ++steps) {
-    std::unique_lock lock(fetching_, std::defer_lock);
-    if (!alone_) lock.lock();  // else this thread holds it
-    feed_.FetchBehind(bad.place, steps, &other);
-    if (lock) lock.unlock();
+    {
+      const std::lock_guard lock(feeding_);
+      feed_.FetchBehind(bad.place, steps, &other);
+    }
     try {
       return decoder->Decode({&other, 1}, batch);
     } catch (const Error& error) {

@@ -69,7 +69,7 @@ class BatchThreads {
     Batch batch;
     int64_t unfinished = 0;    // records
     bool is_complete = false;  // and to be given out
-    int64_t bad_record = 0;  // the number in the batch of the first one with an error
+    int64_t bad_record = 0;    // the number in the batch of the first one with an error
     std::exception_ptr error;
   };
   // The records that one thread has taken.
@@ -120,13 +120,18 @@ class BatchThreads {
   Channel<Batch> free_, full_;
   std::atomic<size_t> wanted_;  // threads
 
-  // Guards the feed, and these. A thread that is alone holds it all the time.
-  std::mutex fetching_;
+  // Who takes records next, maybe waiting for a batch to put them in; guards these. A thread that
+  // is alone holds it all the time.
+  std::mutex taking_;
   bool alone_ = false;
   Work* fetched_ = nullptr;
   bool fetch_failed_ = false;
 
-  std::mutex finishing_;  // guards these; taken after fetching_ where both are
+  // The feed, for a short time. A thread that looks for another record in the place of a bad one
+  // must not wait until a batch is free: the one that it works on may be the next.
+  std::mutex feeding_;  // taken after taking_ where both are
+
+  std::mutex finishing_;  // guards these; taken after the others where several are
   std::vector<Work> works_;
   uint64_t begun_ = 0, given_out_ = 0;  // batch n is works_[n % size]
   bool failed_ = false;

@@ -205,11 +205,11 @@ std::unique_ptr<Prefetcher> MakePrefetcher(const LayerSpec& layer, const Reading
   Transform transform(layer, env.phase, env.key);
   std::unique_ptr<Cursor> cursor = OpenLayersDatabase(layer);
   if (!param.shuffle()) {
-    return std::make_unique<Prefetcher>(
-        MakeDatabaseSource(std::move(cursor), std::move(transform)), options);
+    return std::make_unique<Prefetcher>(MakeDatabaseSource(std::move(cursor), std::move(transform)),
+                                        options);
   }
-  auto source = std::make_unique<ShuffledSource>(std::move(cursor), param.shuffle_window(),
-                                                 env.key, std::move(transform));
+  auto source = std::make_unique<ShuffledSource>(std::move(cursor), param.shuffle_window(), env.key,
+                                                 std::move(transform));
   const ShuffleForm& form = source->form();
   LOG(INFO) << "Shuffling data: " << form.records << " records, " << form.window
             << " at a time, read in runs of " << form.extent;

@@ -26,7 +26,7 @@ class DecodeTuner {
   void EndWindow(bool decoding_is_slower);
 
   int most_, threads_ = 1;
-  bool added_ = false;       // the last window ended with one thread more
+  bool added_ = false;        // the last window ended with one thread more
   double period_before_ = 0;  // of a batch, with one thread fewer
   size_t seen_ = 0;
   double all_ = 0, waited_ = 0;

@@ -18,9 +18,7 @@ class ImageSource::ImageDecoder final : public Decoder {
     for (const RawRecord& record : records) DecodeOne(record, batch);
   }
 
-  double AugmentShare() const override {
-    return measured_ > 0 ? augment_seconds_ / measured_ : 0;
-  }
+  double AugmentShare() const override { return measured_ > 0 ? augment_seconds_ / measured_ : 0; }
 
  private:
   void DecodeOne(const RawRecord& record, Batch* batch) {

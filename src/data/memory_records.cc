@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <climits>
 #include <charconv>
+#include <climits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,9 +29,7 @@ struct MemoryRecords {
   std::string bytes;
   std::vector<int32_t> labels;  // empty: all are 0
 
-  size_t ImageBytes() const {
-    return static_cast<size_t>(int64_t{channels} * height * width);
-  }
+  size_t ImageBytes() const { return static_cast<size_t>(int64_t{channels} * height * width); }
   uint64_t count() const { return bytes.size() / ImageBytes(); }
 };
 
@@ -46,8 +44,8 @@ class MemoryParser final : public RecordParser {
 
   const DatumView& Parse(const RawRecord& record) override {
     const auto at = static_cast<size_t>(record.index);
-    view_.bytes = std::string_view(records_.bytes)
-                      .substr(at * records_.ImageBytes(), records_.ImageBytes());
+    view_.bytes =
+        std::string_view(records_.bytes).substr(at * records_.ImageBytes(), records_.ImageBytes());
     view_.label = records_.labels.empty() ? 0 : records_.labels[at];
     return view_;
   }
@@ -176,8 +174,7 @@ void ReadLabels(const LayerSpec& layer, MemoryRecords* records) {
 // Shapes for planning alone.
 class NoRecords final : public RecordSource {
  public:
-  explicit NoRecords(const MemoryRecords& like)
-      : image_{like.channels, like.height, like.width} {}
+  explicit NoRecords(const MemoryRecords& like) : image_{like.channels, like.height, like.width} {}
 
   const std::string& path() const override { return path_; }
   void Fetch(RawRecord*) override { Fail(); }

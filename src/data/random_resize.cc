@@ -201,7 +201,8 @@ bool RandomResize::TakePart(const ImageView& image, RecordDraws* draws, Image* t
   const int top = static_cast<int>(draws->Below(image.height - height + 1));
   const int left = static_cast<int>(draws->Below(image.width - width + 1));
   const int crop = static_cast<int>(param_.crop_size());
-  ResizeImage(image, {left, top, width, height}, crop, crop, to, DrawOne(param.resize_param(), draws));
+  ResizeImage(image, {left, top, width, height}, crop, crop, to,
+              DrawOne(param.resize_param(), draws));
   return true;
 }
 

@@ -51,7 +51,8 @@ class RecordFeed {
   // error ends them and goes to `failure`, so that those before it can be decoded first.
   size_t Fetch(std::span<RawRecord> records, std::exception_ptr* failure);
 
-  // Fetches and keeps the record that comes `steps` after the one at `place`, and stays where it is.
+  // Fetches and keeps the record that comes `steps` after the one at `place`, and stays where it
+  // is.
   void FetchBehind(const Position& place, uint64_t steps, RawRecord* record);
 
   // After the last record of a batch: goes to where the next one begins.

@@ -19,9 +19,10 @@ ShuffleForm ChooseShuffle(uint64_t records, double mean_bytes, uint64_t window) 
   const double bytes = std::max(mean_bytes, 1.0);
   ShuffleForm form;
   form.records = records;
-  form.window = window > 0 ? window
-                           : static_cast<uint64_t>(std::clamp(kWindowBytes / bytes, kLeastWindow,
-                                                              kMostWindow));
+  form.window =
+      window > 0
+          ? window
+          : static_cast<uint64_t>(std::clamp(kWindowBytes / bytes, kLeastWindow, kMostWindow));
   form.window = std::clamp<uint64_t>(form.window, 1, records);
   const auto extent = static_cast<uint64_t>(std::max(kExtentBytes / bytes, 1.0));
   // A window draws from several extents, unless it is all there is.

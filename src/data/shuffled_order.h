@@ -16,8 +16,8 @@ struct ShuffleForm {
   bool operator==(const ShuffleForm&) const = default;
 };
 
-// Of records with so many bytes each, the extents that are worth a jump on any disk, and a window of
-// `window` records (0: as many as may be held in memory).
+// Of records with so many bytes each, the extents that are worth a jump on any disk, and a window
+// of `window` records (0: as many as may be held in memory).
 ShuffleForm ChooseShuffle(uint64_t records, double mean_bytes, uint64_t window);
 
 // One epoch's order: in which order extents are read. Places count from 0 in the order of reading.

@@ -46,11 +46,11 @@ class ShuffledReader {
   struct Window {
     bool is_set = false;
     uint64_t epoch = 0, number = 0;
-    uint64_t residue = 0;           // of the wanted records
-    std::vector<uint32_t> coming;   // by place in reading order: the place in shuffled order
-    std::vector<Kept> kept;         // by place in shuffled order
-    uint64_t read = 0;              // places in reading order that were passed
-    uint64_t begun_at = 0;          // the place from which on it is given out
+    uint64_t residue = 0;          // of the wanted records
+    std::vector<uint32_t> coming;  // by place in reading order: the place in shuffled order
+    std::vector<Kept> kept;        // by place in shuffled order
+    uint64_t read = 0;             // places in reading order that were passed
+    uint64_t begun_at = 0;         // the place from which on it is given out
 
     uint64_t size() const { return coming.size(); }
     bool Is(uint64_t e, uint64_t n) const { return is_set && epoch == e && number == n; }
@@ -68,9 +68,9 @@ class ShuffledReader {
   std::unique_ptr<Cursor> cursor_;
   PhiloxKey key_;
   ShuffleForm form_;
-  uint64_t every_ = 0;                   // 0: nobody reads on yet
-  std::vector<std::string> first_keys_;  // of the extents
-  uint64_t at_ = 0;                      // the cursor's record
+  uint64_t every_ = 0;                    // 0: nobody reads on yet
+  std::vector<std::string> first_keys_;   // of the extents
+  uint64_t at_ = 0;                       // the cursor's record
   std::optional<ExtentOrder> orders_[2];  // of an epoch and the next one
   Window now_, next_;
 };

@@ -28,8 +28,7 @@ class TarCursor final : public Cursor {
   explicit TarCursor(const std::string& source)
       : Cursor(source), index_(source, ListTarFiles(source)) {
     LOG(INFO) << EscapeControl(source) << ": " << index_.count() << " images in "
-              << index_.files().size()
-              << (index_.files().size() == 1 ? " tar file" : " tar files");
+              << index_.files().size() << (index_.files().size() == 1 ? " tar file" : " tar files");
     GoTo(0);
   }
 
@@ -84,8 +83,7 @@ class TarCursor final : public Cursor {
     PutNumber(sample.bytes, &value_);
     const size_t head = value_.size();
     value_.resize(head + static_cast<size_t>(sample.bytes));
-    FileOf(sample.shard)
-        .Read(sample.at, static_cast<size_t>(sample.bytes), value_.data() + head);
+    FileOf(sample.shard).Read(sample.at, static_cast<size_t>(sample.bytes), value_.data() + head);
     has_value_ = true;
   }
 

@@ -110,9 +110,9 @@ std::vector<std::string> ListTarFiles(const std::string& source) {
     for (std::string& file : ExpandWildcards(name)) files.push_back(std::move(file));
   }
   if (!files.empty()) return files;
-  throw Error(ErrorCode::kNoInput, {source},
-              Join("no file has a name like that (looked in ", AbsolutePath(FolderOf(source)),
-                   ")"));
+  throw Error(
+      ErrorCode::kNoInput, {source},
+      Join("no file has a name like that (looked in ", AbsolutePath(FolderOf(source)), ")"));
 }
 
 }  // namespace trainer

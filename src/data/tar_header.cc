@@ -16,8 +16,8 @@ namespace trainer {
 namespace {
 
 constexpr size_t kBlock = 512;
-constexpr size_t kAhead = 4096;                   // bytes that come with a header
-constexpr uint64_t kMostExtension = 1 << 20;      // bytes of a long name or a pax header
+constexpr size_t kAhead = 4096;                     // bytes that come with a header
+constexpr uint64_t kMostExtension = 1 << 20;        // bytes of a long name or a pax header
 constexpr uint64_t kMostBytes = uint64_t{1} << 62;  // that an entry may claim
 
 uint64_t ToBlocks(uint64_t bytes) { return (bytes + kBlock - 1) / kBlock * kBlock; }
@@ -65,7 +65,9 @@ bool IsZero(const char* block) {
 const char* CompressionOf(std::string_view head) {
   if (head.starts_with("\x1f\x8b")) return "gzip";
   if (head.starts_with("BZh")) return "bzip2";
-  if (head.starts_with("\xfd" "7zXZ")) return "xz";
+  if (head.starts_with("\xfd"
+                       "7zXZ"))
+    return "xz";
   if (head.starts_with("\x28\xb5\x2f\xfd")) return "zstd";
   return nullptr;
 }
@@ -124,7 +126,8 @@ bool TarReader::ReadHeader(Header* header) {
   if (!HasGoodChecksum(block)) {
     const char* const packed = CompressionOf({block, kBlock});
     if (at_ == 0 && packed != nullptr) {
-      Fail(Join("the archive is compressed by ", packed, "; unpack it: records of it could not be "
+      Fail(Join("the archive is compressed by ", packed,
+                "; unpack it: records of it could not be "
                 "found"));
     }
     Fail(at_ == 0 ? "the file is no tar archive" : "the archive is damaged: no header of an entry");
@@ -132,8 +135,8 @@ bool TarReader::ReadHeader(Header* header) {
   header->type = block[156];
   const bool posix = std::memcmp(block + 257, "ustar\0", 6) == 0;
   const std::string_view prefix = posix ? Field(block, 345, 155) : std::string_view();
-  header->name = prefix.empty() ? std::string(Field(block, 0, 100))
-                                : Join(prefix, "/", Field(block, 0, 100));
+  header->name =
+      prefix.empty() ? std::string(Field(block, 0, 100)) : Join(prefix, "/", Field(block, 0, 100));
   if (!ReadNumber(block, 124, 12, &header->bytes)) Fail("the archive is damaged: no size");
   return true;
 }

@@ -61,8 +61,8 @@ class TarReader {
   [[noreturn]] void Fail(const std::string& what) const;
 
   const TarFile& file_;
-  uint64_t at_ = 0;            // of the next header
-  uint64_t buffer_at_ = 0;     // in the file, of buffer_
+  uint64_t at_ = 0;         // of the next header
+  uint64_t buffer_at_ = 0;  // in the file, of buffer_
   std::vector<char> buffer_;
 };
 

@@ -52,17 +52,16 @@ void Transform::CheckSupported() const {
   }
   const uint32_t crops = param_.test_crops();
   if (crops != 1 && crops != 5 && crops != 10) {
-    layer_.FailIn(kParam, "test_crops",
-                  Join("test_crops is ", crops, "; it must be 1, 5 or 10"));
+    layer_.FailIn(kParam, "test_crops", Join("test_crops is ", crops, "; it must be 1, 5 or 10"));
   }
   if (crops > 1 && param_.crop_size() == 0 && param_.crop_h() == 0) {
     layer_.FailIn(kParam, "test_crops", "test_crops needs a crop_size: what is cut from corners");
   }
   constexpr float kMostAlpha = 100;
   if (!(param_.mixup() >= 0 && param_.mixup() <= kMostAlpha)) {
-    layer_.FailIn(kParam, "mixup",
-                  Join("mixup is ", param_.mixup(), "; it must be 0 to ", kMostAlpha,
-                       ", e.g. 0.2"));
+    layer_.FailIn(
+        kParam, "mixup",
+        Join("mixup is ", param_.mixup(), "; it must be 0 to ", kMostAlpha, ", e.g. 0.2"));
   }
   if (param_.mixup() > 0 && (param_.mixup_classes() < 2 || param_.mixup_classes() > 1u << 20)) {
     layer_.FailIn(kParam, "mixup",

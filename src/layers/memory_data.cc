@@ -24,9 +24,7 @@ class MemoryData final : public Prefetched {
         "ImageData to read images from the disk, or Input for a net without data");
   }
 
-  const WaitCounters* Waits() const override {
-    return has_source_ ? Prefetched::Waits() : nullptr;
-  }
+  const WaitCounters* Waits() const override { return has_source_ ? Prefetched::Waits() : nullptr; }
 
  private:
   LayerSpec spec_;

@@ -185,7 +185,8 @@ class SoftmaxWithLoss final : public Layer, public UsesReplicas {
     const char* const field = loss.has_ignore_label() ? "ignore_label" : "class_weight";
     if (!loss.has_ignore_label() && weights_.empty()) return;
     spec_.FailIn("loss_param", field,
-                 Join(field, " belongs to labels, and bottom 1 has a share for each score here; "
+                 Join(field,
+                      " belongs to labels, and bottom 1 has a share for each score here; "
                       "leave it out"));
   }
 

@@ -56,8 +56,8 @@ std::string DescribeWork(const DataWork& work) {
   const double share = work.seconds > 0 ? work.waited / work.seconds : 0;
   const double all = work.read + work.decode + work.augment;
   if (share < kWorthSaying) return "";
-  std::string text = Join("Waiting for data took ", Percent(share), " of the time: layer '",
-                          work.layer, "'");
+  std::string text =
+      Join("Waiting for data took ", Percent(share), " of the time: layer '", work.layer, "'");
   if (!(all > 0)) return text + " is late";
   text += Join(" reads (", Percent(work.read / all), " of its work), decodes (",
                Percent(work.decode / all), ") and transforms (", Percent(work.augment / all),
@@ -69,23 +69,23 @@ std::string DescribeWork(const DataWork& work) {
            "store the images smaller, or train again when they are in the page cache";
   }
   const std::string what = work.decode >= work.augment ? "Decoding" : "Transforming";
-  const std::string cure = work.decode >= work.augment
-                               ? "store the images smaller or as raw pixels"
-                               : "ask for less in transform_param";
+  const std::string cure = work.decode >= work.augment ? "store the images smaller or as raw pixels"
+                                                       : "ask for less in transform_param";
   if (work.threads < work.cores) {
-    return text + what + Join(" is the bottleneck: ", cure,
-                              ", or set data_param.threads (there are ", work.cores, " cores)");
+    return text + what +
+           Join(" is the bottleneck: ", cure, ", or set data_param.threads (there are ", work.cores,
+                " cores)");
   }
-  return text + what + Join(" is the bottleneck, and there are ", work.cores,
-                            work.cores == 1 ? " core" : " cores", ": ", cure,
-                            ", or ask for more cores");
+  return text + what +
+         Join(" is the bottleneck, and there are ", work.cores,
+              work.cores == 1 ? " core" : " cores", ": ", cure, ", or ask for more cores");
 }
 
 std::string DataWaits::Note(const Net& net, double seconds) {
-  constexpr double kQuietSeconds = 60;
+  constexpr double kLeastSeconds = 5, kQuietSeconds = 60;
   seconds_ += seconds;
   quiet_seconds_ = std::max(0.0, quiet_seconds_ - seconds);
-  if (quiet_seconds_ > 0) return "";
+  if (seconds_ < kLeastSeconds || quiet_seconds_ > 0) return "";
   std::vector<DataWork> now;
   for (int i = 0; i < net.NumLayers(); ++i) {
     const WaitCounters* const counters = net.GetLayer(i).Waits();

@@ -175,12 +175,6 @@ bool Solver::StopsNow() const {
   return time_was_up_ || (signals_ != nullptr && signals_->StopRequested());
 }
 
-// Sums over the replicas; empty where this one is alone.
-std::function<void(std::span<float>)> Solver::SumOverReplicas() const {
-  if (group_ == nullptr) return {};
-  return [group = group_](std::span<float> values) { group->Sum(values); };
-}
-
 // The strongest request of any replica, of which this one's is `own`.
 Request Solver::Agree(Request own) {
   if (group_ == nullptr) return own;

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "sum_over.h"
 #include "trainer/base/text.h"
 #include "trainer/net/bad_records.h"
 #include "trainer/solver/lr_policy.h"
@@ -41,7 +42,7 @@ void Solver::RunStep(bool ahead) {
   train_net_->SetDebugInfo(debug_info && IsDisplayed() && replica_.rank == 0);
   Frame frame(*this);
   rule_->Step(*objective_, frame);
-  CountBadRecords(*train_net_, SumOverReplicas());
+  CountBadRecords(*train_net_, SumOver(group_));
   ++state_.iter;
   if (group_ != nullptr) group_->NoteProgress(state_.iter);
   if (average_) average_->Add(state_.iter);

@@ -7,6 +7,7 @@
 #include "kept_snapshots.h"
 #include "patience.h"
 #include "replica_times.h"
+#include "sum_over.h"
 #include "time_budget.h"
 #include "trainer/net/bad_records.h"
 #include "trainer/net/output_counts.h"
@@ -126,7 +127,7 @@ class Solver::TestRun {
       if (shared_) group->Sum(numbers_);
     }
     if (net_ != nullptr) {
-      CountBadRecords(*net_, shared_ ? solver_.SumOverReplicas() : nullptr);
+      CountBadRecords(*net_, SumOver(shared_ ? group : nullptr));
     }
     return solver_.Agree(own);
   }

@@ -50,10 +50,10 @@ class BadRecordsTest : public testing::TestWithParam<std::string> {
     const std::string size = Join(" batch_size: ", batch_size);
     const ReadingEnv env{caffe::TRAIN, {1, 2}, replica, threads};
     if (kind == "images") {
-      return MakeImagePrefetcher(KeptLayer(tops + "type: 'ImageData' image_data_param { source: '" +
-                                           (folder_ / "list") + "' root_folder: '" + (folder_ / "") +
-                                           "'" + size + " }"),
-                                 env);
+      return MakeImagePrefetcher(
+          KeptLayer(tops + "type: 'ImageData' image_data_param { source: '" + (folder_ / "list") +
+                    "' root_folder: '" + (folder_ / "") + "'" + size + " }"),
+          env);
     }
     return MakePrefetcher(KeptLayer(tops + "type: 'Data' data_param { backend: " + kind +
                                     " source: '" + (folder_ / kind) + "'" + size + shuffle + " }"),

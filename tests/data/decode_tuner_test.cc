@@ -30,8 +30,8 @@ int ThreadsAfter(int most, int scales_to, bool decoding_is_slower, double consum
 TEST(DecodeTunerTest, AddsThreadsAsLongAsTheyHelp) {
   EXPECT_EQ(ThreadsAfter(1, 8, true), 1);
   EXPECT_EQ(ThreadsAfter(2, 8, true), 2);
-  EXPECT_EQ(ThreadsAfter(8, 8, true), 4);   // the consumer needs no more
-  EXPECT_EQ(ThreadsAfter(8, 3, true), 3);   // a fourth one did not help, and went again
+  EXPECT_EQ(ThreadsAfter(8, 8, true), 4);  // the consumer needs no more
+  EXPECT_EQ(ThreadsAfter(8, 3, true), 3);  // a fourth one did not help, and went again
   EXPECT_EQ(ThreadsAfter(8, 1, true), 1);
 }
 

@@ -21,9 +21,9 @@ namespace trainer {
 class EverySource {
  public:
   static std::vector<std::string> Kinds() {
-    return {"LMDB",   "LMDB in random order",   "LEVELDB", "LEVELDB in random order",
-            "TAR",    "TAR in random order",    "images",  "images in random order",
-            "rows",   "rows in random order"};
+    return {"LMDB", "LMDB in random order", "LEVELDB", "LEVELDB in random order",
+            "TAR",  "TAR in random order",  "images",  "images in random order",
+            "rows", "rows in random order"};
   }
 
   explicit EverySource(int records) {

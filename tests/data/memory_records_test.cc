@@ -22,9 +22,10 @@ class MemoryRecordsTest : public testing::Test {
                                    Replica replica = {}) const {
     ReadingEnv env{caffe::TRAIN, {1, 2}, replica, 1};
     return MakeMemoryPrefetcher(
-        KeptLayer("name: 'd' type: 'MemoryData' top: 'x' top: 'y' memory_data_param { batch_size: 2 "
-                  "channels: 1 height: 1 width: 2 " +
-                  fields + " } transform_param { " + transform + " }"),
+        KeptLayer(
+            "name: 'd' type: 'MemoryData' top: 'x' top: 'y' memory_data_param { batch_size: 2 "
+            "channels: 1 height: 1 width: 2 " +
+            fields + " } transform_param { " + transform + " }"),
         env);
   }
   std::string Source(const std::string& bytes) const {
@@ -64,7 +65,9 @@ TEST_F(MemoryRecordsTest, ReadsTheStandardInput) {
   close(kept);
   close(file);
   EXPECT_EQ(Numbers(source->Next().output(0)), (std::vector<float>{'a', 'b', 'c', 'd'}));
-  EXPECT_THAT(Catch([&] { Make("source: '-'", "", Replica{0, 2}); }),
+  EXPECT_THAT(Catch([&] {
+                Make("source: '-'", "", Replica{0, 2});
+              }),
               Refuses(ErrorCode::kConfig, "several ranks cannot share the standard input"));
 }
 
@@ -81,7 +84,9 @@ TEST_F(MemoryRecordsTest, RefusesFilesThatDoNotFit) {
   EXPECT_THAT(Catch([&] { Make("labels: 'l'"); }),
               Refuses(ErrorCode::kConfig, "labels without a source"));
   const auto source = Make(Source("abcdef"));
-  EXPECT_THAT(Catch([&] { source->Restore({1, 0, "image 1 of 4"}); }),
+  EXPECT_THAT(Catch([&] {
+                source->Restore({1, 0, "image 1 of 4"});
+              }),
               Refuses(ErrorCode::kBadSnapshot, "this data set does not have"));
 }
 

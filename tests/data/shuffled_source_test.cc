@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -82,7 +83,9 @@ class ShuffledSourceTest : public testing::TestWithParam<std::string> {
 INSTANTIATE_TEST_SUITE_P(Backends, ShuffledSourceTest,
                          testing::Values("LMDB in random order", "LEVELDB in random order",
                                          "TAR in random order"),
-                         [](const auto& info) { return info.param.substr(0, info.param.find(' ')); });
+                         [](const auto& kind) {
+                           return kind.param.substr(0, kind.param.find(' '));
+                         });
 
 TEST_P(ShuffledSourceTest, GivesEachRecordOnceInEveryEpochInANewOrder) {
   const auto source = Make(1);
@@ -145,11 +148,15 @@ TEST_P(ShuffledSourceTest, KeepsTheWindowOfTheSnapshot) {
 
 TEST_P(ShuffledSourceTest, RefusesPositionsOfOtherData) {
   const auto source = Make(4);
-  EXPECT_THAT(Catch([&] { source->Restore({12, 0, "shuffled 0 place 12 of 24 extent 1 window 5"}); }),
+  EXPECT_THAT(Catch([&] {
+                source->Restore({12, 0, "shuffled 0 place 12 of 24 extent 1 window 5"});
+              }),
               Refuses(ErrorCode::kBadSnapshot, "has 23 records, and had 24 when the snapshot"));
   for (const char* key : {"00000003", "shuffled 0 place 24 of 23 extent 1 window 5",
                           "shuffled 0 place 1 of 23 extent 0 window 5"}) {
-    EXPECT_THAT(Catch([&] { source->Restore({12, 0, key}); }),
+    EXPECT_THAT(Catch([&] {
+                  source->Restore({12, 0, key});
+                }),
                 Refuses(ErrorCode::kBadSnapshot, "is no place in a shuffled epoch"));
   }
 }

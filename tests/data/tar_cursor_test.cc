@@ -91,7 +91,8 @@ TEST_F(TarCursorTest, ReadsWhatTarWritesWithLongNames) {
     const std::string command = Join("cd '", folder_ / "", "' && tar --format=", format, " -cf ",
                                      format, ".tar ", name, ".cls ", name, ".jpg");
     ASSERT_EQ(std::system(command.c_str()), 0);
-    EXPECT_THAT(All(folder_ / Join(format, ".tar")), ElementsAre(Join(format, ".tar/", name, " 5")));
+    EXPECT_THAT(All(folder_ / Join(format, ".tar")),
+                ElementsAre(Join(format, ".tar/", name, " 5")));
   }
 }
 

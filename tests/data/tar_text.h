@@ -17,7 +17,10 @@ inline std::string TarEntryText(const std::string& name, const std::string& cont
   header.replace(124, 12, std::string(size, 12));
   header.replace(148, 8, 8, ' ');
   header[156] = type;
-  header.replace(257, 8, std::string("ustar\0" "00", 8));
+  header.replace(257, 8,
+                 std::string("ustar\0"
+                             "00",
+                             8));
   unsigned sum = 0;
   for (const char c : header) sum += static_cast<unsigned char>(c);
   char digits[8];

@@ -10,7 +10,6 @@ namespace {
 
 using testing::HasSubstr;
 
-
 TEST(MemoryDataTest, HasShapesButRefusesToRun) {
   LayerRunner data(
       R"(type: "MemoryData" memory_data_param { batch_size: 2 channels: 3 height: 4 width: 5 })",
@@ -27,11 +26,12 @@ TEST(MemoryDataTest, HandValuesOfAFile) {
   const TempFolder folder;
   WriteBytes(folder / "images", std::string("\1\2\3\4\5\6\7\10", 8));
   WriteBytes(folder / "labels", "3\n4\n");
-  LayerRunner data("type: \"MemoryData\" memory_data_param { batch_size: 1 channels: 2 height: 1 "
-                   "width: 2 source: '" +
-                       (folder / "images") + "' labels: '" + (folder / "labels") +
-                       "' } transform_param { scale: 2 }",
-                   {}, {.outputs = 2});
+  LayerRunner data(
+      "type: \"MemoryData\" memory_data_param { batch_size: 1 channels: 2 height: 1 "
+      "width: 2 source: '" +
+          (folder / "images") + "' labels: '" + (folder / "labels") +
+          "' } transform_param { scale: 2 }",
+      {}, {.outputs = 2});
   data.Forward();
   EXPECT_THAT(data.Output(0), testing::ElementsAre(2, 4, 6, 8));  // (N, C, H, W)
   EXPECT_THAT(data.Output(1), testing::ElementsAre(3));

@@ -36,8 +36,7 @@ TEST(DescribeWorkTest, TellsWhetherMoreCoresAreThere) {
                     HasSubstr("set data_param.threads (there are 8 cores)")));
   EXPECT_THAT(DescribeWork(Work(30, 1, 9, 90, 2, 2)),
               AllOf(HasSubstr("Transforming is the bottleneck, and there are 2 cores"),
-                    HasSubstr("ask for less in transform_param"),
-                    HasSubstr("ask for more cores")));
+                    HasSubstr("ask for less in transform_param"), HasSubstr("ask for more cores")));
 }
 
 TEST(DescribeWorkTest, AnotherDeviceOfDataIsLateWithoutStages) {

@@ -54,9 +54,10 @@ TEST_F(BadRecordsRunTest, SkippedOnesAreNamedAndTheRunEndsWell) {
 TEST_F(BadRecordsRunTest, MoreThanAllowedInAnEpochEndTheRun) {
   const Outcome outcome = job_.Train({"--bad_records=skip=2"});
   EXPECT_EQ(outcome.exit_code, 65) << outcome.err;
-  EXPECT_THAT(outcome.Errors(),
-              Contains(AllOf(HasSubstr("data/train_lmdb: 3 bad records in one epoch"),
-                             HasSubstr("skip=2"), HasSubstr("mend or remove them, or allow more"))));
+  EXPECT_THAT(
+      outcome.Errors(),
+      Contains(AllOf(HasSubstr("data/train_lmdb: 3 bad records in one epoch"), HasSubstr("skip=2"),
+                     HasSubstr("mend or remove them, or allow more"))));
 }
 
 TEST_F(BadRecordsRunTest, AResumeGoesOnWithTheSameRecordsAndTheSameCount) {
@@ -69,8 +70,8 @@ TEST_F(BadRecordsRunTest, AResumeGoesOnWithTheSameRecordsAndTheSameCount) {
   EXPECT_EQ(Weights(), whole);
   // The snapshot of iteration 2 is behind two of the epoch's three.
   Job& job = job_;
-  job.solver = Edited(Edited(job.solver, "snapshot: 10", "snapshot: 2"), "max_iter: 20",
-                      "max_iter: 2");
+  job.solver =
+      Edited(Edited(job.solver, "snapshot: 10", "snapshot: 2"), "max_iter: 20", "max_iter: 2");
   job.Write();
   ASSERT_EQ(job.Train({"--bad_records=skip=2"}).exit_code, 0);
   job.solver = Edited(job.solver, "max_iter: 2\n", "max_iter: 20\n");

@@ -14,7 +14,7 @@ class RecordDraws;
 
 // A part of an image of bytes (C, H, W) that may be changed; blue, green, red.
 struct PixelPart {
-  uint8_t* pixels = nullptr;  // its first one
+  uint8_t* pixels = nullptr;   // its first one
   int64_t row = 0, plane = 0;  // bytes from one row, one channel to the next
   int channels = 0;
   int64_t height = 0, width = 0;
@@ -24,8 +24,9 @@ struct PixelPart {
 // All that is drawn depends on the key and the record's number alone.
 //   brightness  x * f;  contrast  m + (x - m) * f, m the mean grey of the part;
 //   saturation  g + (x - g) * f, g the pixel's grey;  hue  turned by f of the whole circle:
-//   in a random order, each clipped to 0 to 255 (f = 1 + u, u uniform in [-limit, limit]; hue f = u)
-//   lighting    x + 255 * sum_k a_k l_k v_k, a_k normal with this deviation, l and v the eigenvalues
+//   in a random order, each clipped to 0 to 255 (f = 1 + u, u uniform in [-limit, limit]; hue f =
+//   u) lighting    x + 255 * sum_k a_k l_k v_k, a_k normal with this deviation, l and v the
+//   eigenvalues
 //               and -vectors of ImageNet's colors: Krizhevsky and others 2012, section 4.1
 //   erasing     a rectangle of a random share of the area and log-uniform aspect, 10 attempts:
 //               Zhong and others 2017 (arXiv:1708.04896)

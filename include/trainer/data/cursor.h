@@ -58,8 +58,8 @@ using CursorRegistry = Registry<Cursor, const std::string&>;
 
 // Opens the database in folder `path` read only, at its first record. `backend` is a name that
 // data_param takes: "LMDB", "LEVELDB", "TAR"; the last one has files in place of a folder, see
-// tar_index.h, and its records come in the order in which they lie there. One database may be open several times in this process; of
-// ranks see record_host.h.
+// tar_index.h, and its records come in the order in which they lie there. One database may be open
+// several times in this process; of ranks see record_host.h.
 //
 // Throws kNoInput: no such folder, or no database in it (saying whose it is, if another backend's).
 // kNoPermission: it may not be read. kIo: another process holds it (LevelDB). kData: empty,

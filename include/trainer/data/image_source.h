@@ -23,9 +23,9 @@ class RecordParser {
 };
 
 // Output 0: the images as `transform` makes them (N, C, H, W), of several crops those of a record
-// behind each other; output 1: the labels (N), of mixed images shares of the classes (N, classes). Errors of
-// the decoders: kData also for another shape than the first record's, for no label, and in batches
-// of bytes for a record that holds floats.
+// behind each other; output 1: the labels (N), of mixed images shares of the classes (N, classes).
+// Errors of the decoders: kData also for another shape than the first record's, for no label, and
+// in batches of bytes for a record that holds floats.
 class ImageSource : public RecordSource {
  public:
   std::vector<Shape> Shapes(int64_t batch_size, bool labels) final;

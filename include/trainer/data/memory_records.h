@@ -17,8 +17,8 @@ bool HasMemoryRecords(const LayerSpec& layer);
 //
 // Throws kConfig at the field's line: a size out of range, labels without a source, the standard
 // input with several ranks; kNoInput, kNoPermission, kIo of the files; kData for a number of bytes
-// that is no multiple of an image's, no images, another number of labels than of images, and a label
-// that is no whole number.
+// that is no multiple of an image's, no images, another number of labels than of images, and a
+// label that is no whole number.
 std::unique_ptr<Prefetcher> MakeMemoryPrefetcher(const LayerSpec& layer, const ReadingEnv& env);
 
 }  // namespace trainer

@@ -31,9 +31,9 @@ struct PrefetchOptions {
   int64_t batch_size = 1;
   int64_t depth = 4;  // batches ready ahead
   bool labels = true;
-  Replica replica;                              // which of the records are read: see Next
-  int parts = 1;                                // of neighbouring replicas, that one the first
-  int decode_threads = 1;                       // what they make does not depend on it; 0: automatic
+  Replica replica;         // which of the records are read: see Next
+  int parts = 1;           // of neighbouring replicas, that one the first
+  int decode_threads = 1;  // what they make does not depend on it; 0: automatic
   std::pmr::memory_resource* memory = nullptr;  // of the batches; null: the heap
   bool bytes = false;                           // as ReadingEnv::bytes
   int most_bad = -1;                            // as MostBadRecords
@@ -109,7 +109,8 @@ PrefetchOptions OptionsOf(const ReadingEnv& env);
 PrefetchOptions ReadPrefetchOptions(const LayerSpec& layer, std::string_view param,
                                     uint32_t batch_size, const ReadingEnv& env);
 
-// Where the database of a Data layer is, or its tar files: as written, else beside the layer's file.
+// Where the database of a Data layer is, or its tar files: as written, else beside the layer's
+// file.
 std::string DatabasePath(const LayerSpec& layer);
 
 // The database that a Data layer's data_param names. Throws as OpenCursor does, at the layer's

@@ -14,9 +14,9 @@ double SecondsWaitedForData(const Net& net);
 // What one data layer's threads did in some time.
 struct DataWork {
   std::string layer;
-  double seconds = 0, waited = 0;               // all; that the net waited for this layer
-  double read = 0, decode = 0, augment = 0;     // of all threads together, as far as measured
-  int threads = 1, cores = 1;                   // that decode; that this process may use
+  double seconds = 0, waited = 0;            // all; that the net waited for this layer
+  double read = 0, decode = 0, augment = 0;  // of all threads together, as far as measured
+  int threads = 1, cores = 1;                // that decode; that this process may use
 };
 
 // Says that a run waited for a data layer: for what share of the time, which stage keeps it, and
@@ -27,7 +27,7 @@ std::string DescribeWork(const DataWork& work);
 class DataWaits {
  public:
   // To be called at each report, with the seconds since the last one. A line when a good part of
-  // them passed in waiting, at most once a minute; else "".
+  // the last five seconds or more passed in waiting, at most once a minute; else "".
   std::string Note(const Net& net, double seconds);
 
  private:

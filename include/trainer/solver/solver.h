@@ -179,7 +179,6 @@ class Solver {
   bool IsDisplayed() const;
   bool StopsNow() const;
   Request Agree(Request own);
-  std::function<void(std::span<float>)> SumOverReplicas() const;
   bool OfRank0(bool value);
 
   const SolverSpec& spec_;

@@ -31,9 +31,8 @@ struct ShareLossRow {
     const RowSoftmax softmax = RowSoftmax::Write(row, x + at, prob + at, step);
     const float top = softmax.top;
     const float all = row.Sum([&](int64_t i) { return smooth.Of(row, share[at + i * step]); });
-    const float own = row.Sum([&](int64_t i) {
-      return smooth.Of(row, share[at + i * step]) * (x[at + i * step] - top);
-    });
+    const float own = row.Sum(
+        [&](int64_t i) { return smooth.Of(row, share[at + i * step]) * (x[at + i * step] - top); });
     row.Once([&] {
       const float nll = all * logf(softmax.sum) - own;
       loss[row.index] = nll > all * most ? all * most : nll;

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <functional>
+#include <span>
+
+#include "trainer/base/replica_group.h"
+
+namespace trainer {
+
+// Sums over the replicas of a group; empty where there is none.
+inline std::function<void(std::span<float>)> SumOver(ReplicaGroup* group) {
+  if (group == nullptr) return {};
+  return [group](std::span<float> values) { group->Sum(values); };
+}
+
+}  // namespace trainer
