@@ -2,6 +2,7 @@
 
 #include <glog/logging.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "stage_clock.h"
@@ -102,6 +103,12 @@ void BatchThreads::Clear(Batch* batch) {
   batch->stages = {};
 }
 
+// All, and those of the epoch in which the batch ends.
+void BatchThreads::NoteBad(const std::vector<uint64_t>& epochs, Batch* batch) {
+  batch->bad = static_cast<int64_t>(epochs.size());
+  batch->next.bad = static_cast<uint64_t>(std::ranges::count(epochs, batch->next.epoch));
+}
+
 // Some batches are enough, and looking at the clock takes as long as a small record.
 bool BatchThreads::IsMeasured(uint64_t batch) { return batch % 4 == 0; }
 
@@ -112,16 +119,20 @@ void BatchThreads::RunAlone(const std::stop_token& stop) try {
     for (uint64_t number = 0; wanted_ == 1 && !stop.stop_requested(); ++number) {
       Batch batch = free_.Pop(stop);
       Clear(&batch);
+      std::vector<uint64_t> bad;
       const bool measured = IsMeasured(number);
       while (feed_.fetched() < feed_.batch_size()) {
         std::exception_ptr failure;
         const size_t fetched = Fetch(records, measured, &batch.stages, &failure);
-        batch.bad +=
-            Decode({records.data(), fetched}, decoders_[0].get(), measured, &batch.stages, &batch);
+        for (const uint64_t epoch : Decode({records.data(), fetched}, decoders_[0].get(), measured,
+                                           &batch.stages, &batch)) {
+          bad.push_back(epoch);
+        }
         if (failure) std::rethrow_exception(failure);
       }
       if (feed_.source().Completes()) feed_.source().Complete(&batch);
       batch.next = feed_.EndBatch();
+      NoteBad(bad, &batch);
       full_.Push(std::move(batch), stop);
     }
     alone_ = false;
@@ -178,6 +189,7 @@ BatchThreads::Work* BatchThreads::Begin(Batch batch) {
   Clear(&work.batch);
   work.unfinished = feed_.batch_size();
   work.is_complete = false;
+  work.bad.clear();
   work.error = nullptr;
   return &work;
 }
@@ -193,12 +205,13 @@ void BatchThreads::Finish(const Part& part, const std::exception_ptr& error) {
   const int64_t end = part.first + static_cast<int64_t>(part.records);
   note(part.failure, end);
   note(error, part.first);
-  work.batch.bad += part.bad;
+  work.bad.insert(work.bad.end(), part.bad.begin(), part.bad.end());
   work.batch.stages.read += part.stages.read;
   work.batch.stages.decode += part.stages.decode;
   work.batch.stages.augment += part.stages.augment;
   work.unfinished -= (part.failure ? feed_.batch_size() : end) - part.first;
   if (work.unfinished > 0) return;
+  NoteBad(work.bad, &work.batch);
   if (feed_.source().Completes() && !work.error) {
     lock.unlock();  // nobody else has to do with a batch whose records are all there
     feed_.source().Complete(&work.batch);
@@ -227,33 +240,33 @@ size_t BatchThreads::Fetch(std::span<RawRecord> records, bool measured, StageSec
   return fetched;
 }
 
-// Returns how many of the records were bad.
-int64_t BatchThreads::Decode(std::span<const RawRecord> records, Decoder* decoder, bool measured,
-                             StageSeconds* stages, Batch* batch) {
+// Returns the epochs of the records that were bad.
+std::vector<uint64_t> BatchThreads::Decode(std::span<const RawRecord> records, Decoder* decoder,
+                                           bool measured, StageSeconds* stages, Batch* batch) {
   if (!measured) return DecodeGood(records, decoder, batch);
   const double begin = StageNow();
-  const int64_t bad = DecodeGood(records, decoder, batch);
+  std::vector<uint64_t> bad = DecodeGood(records, decoder, batch);
   const double seconds = StageNow() - begin, augment = seconds * decoder->AugmentShare();
   stages->augment += augment;
   stages->decode += seconds - augment;
   return bad;
 }
 
-int64_t BatchThreads::DecodeGood(std::span<const RawRecord> records, Decoder* decoder,
-                                 Batch* batch) {
+std::vector<uint64_t> BatchThreads::DecodeGood(std::span<const RawRecord> records, Decoder* decoder,
+                                               Batch* batch) {
   try {
     decoder->Decode(records, batch);
-    return 0;
+    return {};
   } catch (const Error& error) {
     if (most_bad_ < 0 || !IsOfOneRecord(error)) throw;
   }
-  int64_t bad = 0;
+  std::vector<uint64_t> bad;
   for (const RawRecord& record : records) {
     try {
       decoder->Decode({&record, 1}, batch);
     } catch (const Error& error) {
       if (!IsOfOneRecord(error)) throw;
-      ++bad;
+      bad.push_back(record.place.epoch);
       Replace(record, error, decoder, batch);
     }
   }

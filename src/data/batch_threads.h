@@ -67,9 +67,10 @@ class BatchThreads {
   // A batch that is being filled by several threads.
   struct Work {
     Batch batch;
-    int64_t unfinished = 0;    // records
-    bool is_complete = false;  // and to be given out
-    int64_t bad_record = 0;    // the number in the batch of the first one with an error
+    int64_t unfinished = 0;     // records
+    bool is_complete = false;   // and to be given out
+    std::vector<uint64_t> bad;  // the epochs of bad records
+    int64_t bad_record = 0;     // the number in the batch of the first one with an error
     std::exception_ptr error;
   };
   // The records that one thread has taken.
@@ -78,7 +79,7 @@ class BatchThreads {
     int64_t first = 0;  // its number in the batch
     size_t records = 0;
     std::exception_ptr failure;  // nothing could be fetched after them
-    int64_t bad = 0;             // of them
+    std::vector<uint64_t> bad;   // of them: their epochs
     bool measured = false;
     StageSeconds stages;
   };
@@ -94,12 +95,14 @@ class BatchThreads {
   void Finish(const Part& part, const std::exception_ptr& error);
   void GiveOut(Work* work);
   static void Clear(Batch* batch);
+  static void NoteBad(const std::vector<uint64_t>& epochs, Batch* batch);
   static bool IsMeasured(uint64_t batch);
   size_t Fetch(std::span<RawRecord> records, bool measured, StageSeconds* stages,
                std::exception_ptr* failure);
-  int64_t Decode(std::span<const RawRecord> records, Decoder* decoder, bool measured,
-                 StageSeconds* stages, Batch* batch);
-  int64_t DecodeGood(std::span<const RawRecord> records, Decoder* decoder, Batch* batch);
+  std::vector<uint64_t> Decode(std::span<const RawRecord> records, Decoder* decoder, bool measured,
+                               StageSeconds* stages, Batch* batch);
+  std::vector<uint64_t> DecodeGood(std::span<const RawRecord> records, Decoder* decoder,
+                                   Batch* batch);
   void Replace(const RawRecord& bad, const Error& why, Decoder* decoder, Batch* batch);
 
   RecordFeed& feed_;

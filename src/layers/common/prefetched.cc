@@ -11,6 +11,14 @@
 #include "trainer/data/bad_records.h"
 
 namespace trainer {
+namespace {
+
+// The bad records of a batch; of one in which an epoch ends, those of the next epoch.
+int64_t BadOf(const Batch& batch, uint64_t epoch_before) {
+  return batch.next.epoch == epoch_before ? batch.bad : static_cast<int64_t>(batch.next.bad);
+}
+
+}  // namespace
 
 Prefetched::Prefetched(std::unique_ptr<Prefetcher> prefetcher)
     : prefetcher_(std::move(prefetcher)), after_(prefetcher_->position()) {}
@@ -31,8 +39,9 @@ void Prefetched::Forward(const RunContext& run) {
   part_ = run.part();
   if (stage_ != nullptr) return prefetcher_->parts() > 1 ? StagePart(run) : StageAhead(run);
   if (part_ == 0) {
+    const uint64_t epoch = prefetcher_->position().epoch;
     batch_ = &prefetcher_->Next();
-    bad_ += batch_->bad;
+    bad_ += BadOf(*batch_, epoch);
   }
   for (int i = 0; i < run.NumOut(); ++i) {
     const Tensor& out = run.Out(i);
@@ -49,8 +58,9 @@ void Prefetched::NotePositions() {
 
 void Prefetched::StagePart(const RunContext& run) {
   if (part_ == 0) {
+    const uint64_t epoch = prefetcher_->position().epoch;
     batch_ = &TakeNext();
-    bad_ += batch_->bad;
+    bad_ += BadOf(*batch_, epoch);
     NotePositions();
   }
   stage_->Send(*batch_, part_, run.Staging());
@@ -59,20 +69,22 @@ void Prefetched::StagePart(const RunContext& run) {
 
 void Prefetched::StageAhead(const RunContext& run) {
   if (!sent_) {
+    const uint64_t epoch = prefetcher_->position().epoch;
     const Batch& batch = TakeNext();
     stage_->Send(batch, 0, run.Staging());
-    bad_sent_ = batch.bad;
+    bad_sent_ = BadOf(batch, epoch);
   }
   bad_ += bad_sent_;
   sent_ = false;
   NotePositions();
   // Where the threads are late, the next pass takes it: waiting here would keep this one from being
   // computed. An error, too, waits for the pass that it belongs to.
+  const uint64_t epoch = prefetcher_->position().epoch;
   const Batch* const next = prefetcher_->IsReady() ? &TakeNext() : nullptr;
   stage_->Unpack(run);
   if (next == nullptr) return;
   stage_->Send(*next, 0, run.Staging());
-  bad_sent_ = next->bad;
+  bad_sent_ = BadOf(*next, epoch);
   sent_ = true;
 }
 
@@ -105,7 +117,7 @@ bool Prefetched::SkipsBadRecords() const { return MostBadRecords() >= 0; }
 
 int64_t Prefetched::TakeBadRecords() { return std::exchange(bad_, 0); }
 
-// A batch counts for the epoch in which it ends.
+// What comes with the first batch of an epoch counts from its first record on.
 void Prefetched::AddBadRecords(int64_t of_all) {
   const uint64_t epoch = Here().epoch;
   if (epoch != bad_epoch_) bad_in_epoch_ = 0;
