@@ -134,8 +134,8 @@ std::string LrReport::ToCsv() const {
   std::string text = "iteration,rate,loss,smoothed\n";
   for (size_t i = 0; i < points.size(); ++i) {
     const Point& point = points[i];
-    text += Join(i, ",", Short(point.rate, 8), ",", Short(point.loss, 8), ",",
-                 Short(point.smooth, 8), "\n");
+    text += Join(i, ",", Short(point.rate, 6), ",", Short(point.loss, 7), ",",
+                 Short(point.smooth, 7), "\n");
   }
   return text;
 }

@@ -95,10 +95,10 @@ class Sweep final : public Verb {
             "the tasks of an array, and --table prints the table afterwards.",
         .examples =
             "trainer sweep --solver=s.prototxt --set base_lr=0.1,0.01,0.001\n"
-            "trainer sweep --solver=s.prototxt --set base_lr=0.1,0.01 --set momentum=0.9,0.99\n"
+            "trainer sweep --solver=s.prototxt --set base_lr=0.1,0.01 --set momentum=0.9,0.5\n"
             "trainer sweep --solver=s.prototxt --set base_lr=0.1,0.01 --set max_iter=500\n"
             "trainer sweep --solver=s.prototxt --set random_seed=1,2,3 --gpu=0 --out=seeds\n"
-            "trainer sweep --solver=s.prototxt --set base_lr=0.1,0.01 --system=slurm > job.sh\n"
+            "trainer sweep --solver=s.prototxt --set base_lr=0.1,0.01 --system=slurm > j.sh\n"
             "trainer sweep --solver=s.prototxt --set base_lr=0.1,0.01 --table",
         .flags = flags,
     };
@@ -160,6 +160,7 @@ class Sweep final : public Verb {
     for (size_t i = 0; i < runs.size(); ++i) {
       const SweepRun& run = runs[i];
       const std::string name = Join("Run ", i + 1, " of ", runs.size(), ", ", run.Name());
+      MakeFolder(flags, run);
       SweepResult result = ReadResult(run, output);
       if (result.IsOver()) {
         LOG(INFO) << name << ": " << result.State() << " before; to run it again remove "
@@ -183,7 +184,6 @@ class Sweep final : public Verb {
   static ChildEnd TrainOne(const Flags& flags, const SweepRun& run,
                            std::optional<std::chrono::steady_clock::time_point> end,
                            Children* children) {
-    MakeFolder(flags, run);
     std::vector<std::string> words = {"train", Join("--solver=", flags.Text("solver")),
                                       "--resume=auto"};
     for (std::string& word : GivenFlags(FlagsOfRuns(), flags)) words.push_back(std::move(word));

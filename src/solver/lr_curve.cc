@@ -76,15 +76,18 @@ std::vector<Point> LrCurve::Points() const {
   return points;
 }
 
+// Lines through points of one side alone tell little, so the ends are left out.
 LrCurve::Advice LrCurve::AdviceOf(const std::vector<Point>& points) {
+  const auto reach = static_cast<std::ptrdiff_t>(Reach(points.size()));
+  const auto begin = points.begin() + reach, end = points.end() - reach;
+  const auto lowest = std::min_element(
+      begin, end, [](const Point& a, const Point& b) { return a.smooth < b.smooth; });
   Advice advice;
-  const auto lowest = std::ranges::min_element(points, {}, &Point::smooth);
   advice.lowest = static_cast<size_t>(lowest - points.begin());
-  advice.still_falling = advice.lowest + Reach(points.size()) >= points.size();
-  const double fall = points.front().smooth - lowest->smooth;
-  if (fall <= 2 * Noise(points, advice.lowest + 1)) return advice;
+  advice.still_falling = end - lowest <= reach;
+  if (begin->smooth - lowest->smooth <= 2 * Noise(points, advice.lowest + 1)) return advice;
   const auto steepest = std::min_element(
-      points.begin(), lowest + 1, [](const Point& a, const Point& b) { return a.slope < b.slope; });
+      begin, lowest + 1, [](const Point& a, const Point& b) { return a.slope < b.slope; });
   advice.steepest = static_cast<size_t>(steepest - points.begin());
   return advice;
 }

@@ -57,6 +57,9 @@ TEST(LrCurveTest, OneHighLossIsNoDivergence) {
 TEST(LrCurveTest, GivesNoAdviceWhereTheLossDoesNotFall) {
   const auto flat = CurveOf([](int i) { return 2.3 + 0.1 * std::sin(37.0 * i); }).Points();
   EXPECT_FALSE(LrCurve::AdviceOf(flat).steepest);
+  // Few points, whose ends happen to lie far apart.
+  const auto few = CurveOf([](int i) { return 2.35 + 0.1 * std::sin(3.7 * i + 1.6); }, 60).Points();
+  EXPECT_FALSE(LrCurve::AdviceOf(few).steepest);
   const auto rising = CurveOf([](int i) { return 2.3 + 0.01 * i; }).Points();
   EXPECT_FALSE(LrCurve::AdviceOf(rising).steepest);
 }

@@ -59,7 +59,7 @@ TEST_F(FindLrTest, ALossThatIsNotFiniteEndsTheCurve) {
 TEST_F(FindLrTest, SaysWhereTheRangeIsWrong) {
   EXPECT_THAT(Find({"--from=1e-12", "--to=1e-11"}).out,
               HasSubstr("No advice: the loss falls nowhere between the rates 1e-12 and 1e-11"));
-  EXPECT_THAT(Find({"--from=1e-6", "--to=0.003"}).out, HasSubstr("try a higher --to than 0.003"));
+  EXPECT_THAT(Find({"--from=1e-4", "--to=0.03"}).out, HasSubstr("try a higher --to than 0.03"));
 }
 
 TEST_F(FindLrTest, RanksFindWhatOneFinds) {
