@@ -95,7 +95,7 @@ class Sweep final : public Verb {
             "the tasks of an array, and --table prints the table afterwards.",
         .examples =
             "trainer sweep --solver=s.prototxt --set base_lr=0.1,0.01,0.001\n"
-            "trainer sweep --solver=s.prototxt --set base_lr=0.1,0.01 --set momentum=0.9,0.5\n"
+            "trainer sweep --solver=s.prototxt --set base_lr=0.1,0.01 --set momentum=0,0.9\n"
             "trainer sweep --solver=s.prototxt --set base_lr=0.1,0.01 --set max_iter=500\n"
             "trainer sweep --solver=s.prototxt --set random_seed=1,2,3 --gpu=0 --out=seeds\n"
             "trainer sweep --solver=s.prototxt --set base_lr=0.1,0.01 --system=slurm > j.sh\n"
