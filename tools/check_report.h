@@ -9,8 +9,8 @@
 
 #include "device_flags.h"
 #include "findings.h"
-#include "json.h"
 #include "trainer/base/host_memory.h"
+#include "trainer/base/json.h"
 #include "trainer/dataset/audit.h"
 #include "trainer/net/net.h"
 #include "trainer/predict/label_uses.h"

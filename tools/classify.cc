@@ -4,10 +4,10 @@
 #include <numeric>
 
 #include "device_flags.h"
-#include "json.h"
 #include "picture_flags.h"
 #include "shared_flags.h"
 #include "table.h"
+#include "trainer/base/json.h"
 #include "trainer/base/text.h"
 #include "trainer/predict/class_names.h"
 #include "verb.h"

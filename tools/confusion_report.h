@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "json.h"
+#include "trainer/base/json.h"
 #include "trainer/predict/confusion.h"
 
 namespace trainer {

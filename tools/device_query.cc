@@ -1,11 +1,11 @@
 #include <iostream>
 
 #include "device_flags.h"
-#include "json.h"
 #include "machine_facts.h"
 #include "shared_flags.h"
 #include "table.h"
 #include "trainer/backend/gpu.h"
+#include "trainer/base/json.h"
 #include "trainer/base/text.h"
 #include "trainer/base/threads.h"
 #include "verb.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "json.h"
+#include "trainer/base/json.h"
 #include "trainer/solver/lr_curve.h"
 
 namespace trainer {

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "flags.h"
-#include "json.h"
 #include "trainer/base/error_group.h"
+#include "trainer/base/json.h"
 
 namespace trainer {
 

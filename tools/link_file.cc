@@ -3,10 +3,10 @@
 #include <google/protobuf/struct.pb.h>
 #include <google/protobuf/util/json_util.h>
 
-#include "json.h"
 #include "trainer/base/atomic_file.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
+#include "trainer/base/json.h"
 #include "trainer/base/text.h"
 
 namespace trainer {

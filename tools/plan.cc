@@ -2,12 +2,12 @@
 #include <iostream>
 #include <map>
 
-#include "json.h"
 #include "plan_gpu.h"
 #include "plan_parts.h"
 #include "plan_ranks.h"
 #include "shared_flags.h"
 #include "table.h"
+#include "trainer/base/json.h"
 #include "trainer/base/text.h"
 #include "trainer/net/net.h"
 #include "trainer/steps/part_sums.h"

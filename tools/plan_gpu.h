@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "flags.h"
-#include "json.h"
 #include "trainer/backend/device.h"
+#include "trainer/base/json.h"
 #include "trainer/net/net.h"
 
 namespace trainer {

@@ -2,9 +2,9 @@
 
 #include <sstream>
 
-#include "json.h"
 #include "table.h"
 #include "time_line.h"
+#include "trainer/base/json.h"
 #include "trainer/base/text.h"
 
 namespace trainer {

@@ -1,9 +1,9 @@
 #include <iostream>
 
 #include "device_flags.h"
-#include "json.h"
 #include "shared_flags.h"
 #include "table.h"
+#include "trainer/base/json.h"
 #include "trainer/base/text.h"
 #include "trainer/net/net.h"
 #include "verb.h"

@@ -8,11 +8,11 @@
 #include <iostream>
 #include <limits>
 
-#include "json.h"
 #include "shared_flags.h"
 #include "table.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
+#include "trainer/base/json.h"
 #include "trainer/base/text.h"
 #include "trainer/checkpoint/snapshot_lock.h"
 #include "trainer/observe/live_view.h"

@@ -29,9 +29,9 @@ namespace {
 std::vector<Flag> FlagsOfRuns() {
   std::vector<Flag> flags = VerbRegistry::Get().Make("train")->Doc().flags;
   std::erase_if(flags, [](const Flag& flag) {
-    static constexpr std::string_view kOwn[] = {"solver",        "set",       "snapshot",
-                                                "allow_outside", "resume",    "max_wall",
-                                                "phase",         "lock_wait", "stop_exit_code"};
+    static constexpr std::string_view kOwn[] = {
+        "solver",   "set",   "snapshot",  "allow_outside",  "resume",
+        "max_wall", "phase", "lock_wait", "stop_exit_code", "run"};
     return std::ranges::find(kOwn, flag.name) != std::end(kOwn);
   });
   return flags;

@@ -5,8 +5,8 @@
 
 #include "confusion_report.h"
 #include "device_flags.h"
-#include "json.h"
 #include "shared_flags.h"
+#include "trainer/base/json.h"
 #include "trainer/base/text.h"
 #include "trainer/net/bad_records.h"
 #include "trainer/net/net.h"

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "json.h"
 #include "stopwatch.h"
 #include "trainer/backend/peak.h"
+#include "trainer/base/json.h"
 #include "trainer/net/net.h"
 
 namespace trainer {

@@ -11,10 +11,10 @@
 #include <fstream>
 #include <set>
 
-#include "json.h"
 #include "machine_facts.h"
 #include "trainer/base/atomic_file.h"
 #include "trainer/base/file.h"
+#include "trainer/base/json.h"
 #include "trainer/base/log.h"
 #include "trainer/base/text.h"
 #include "trainer/base/threads.h"

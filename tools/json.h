@@ -1,4 +1,0 @@
-#pragma once
-// For the verbs that print JSON.
-
-#include "trainer/base/json.h"
