@@ -39,8 +39,8 @@ uint64_t LmdbExtents::Passed(uint64_t offset) {
   part_.resize(kPartBytes);
   uint64_t at = begin_;
   while (at < end_) {
-    const ssize_t got = pread(fd_, part_.data(), std::min(kPartBytes, end_ - at),
-                              static_cast<off_t>(at));
+    const ssize_t got =
+        pread(fd_, part_.data(), std::min(kPartBytes, end_ - at), static_cast<off_t>(at));
     if (got <= 0) break;
     at += static_cast<uint64_t>(got);
   }

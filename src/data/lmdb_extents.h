@@ -23,8 +23,8 @@ class LmdbExtents {
   LmdbExtents& operator=(const LmdbExtents&) = delete;
 
   // A record begins at `offset`. Reads the next extent where records have gone on into it, and
-  // nothing after a jump, as random reads would cost an extent each. Returns how many bytes it read.
-  // A read that fails is left to LMDB's own.
+  // nothing after a jump, as random reads would cost an extent each. Returns how many bytes it
+  // read. A read that fails is left to LMDB's own.
   uint64_t Passed(uint64_t offset);
 
  private:

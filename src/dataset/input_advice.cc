@@ -78,11 +78,14 @@ class Advising {
   void OnForm() {
     if (facts_.kind == "files") {
       const bool network = facts_.where.kind == FileSystemKind::kNetwork;
-      Add(1, Join("each picture is a file of its own", network ? Join(" on ", facts_.where.name) : "",
-                  "; pack them: trainer dataset pack ROOT LIST SET"));
+      Add(1,
+          Join("each picture is a file of its own", network ? Join(" on ", facts_.where.name) : "",
+               "; pack them: trainer dataset pack ROOT LIST SET"));
     }
     if (facts_.kind == "LEVELDB") {
-      Add(1, "a LevelDB is read by one process at a time; trainer dataset convert makes an LMDB of it");
+      Add(1,
+          "a LevelDB is read by one process at a time; trainer dataset convert makes an LMDB of "
+          "it");
     }
   }
 
@@ -128,10 +131,10 @@ void OnCores(const MachineFacts& machine, std::vector<InputAdvice>* all) {
 }  // namespace
 
 double SuppliedRate(const InputFacts& facts, const MachineFacts& machine, int threads) {
-  const double read = FitsMemory(facts, machine) && facts.warm > 0 &&
-                              facts.where.kind != FileSystemKind::kNetwork
-                          ? facts.warm
-                          : facts.cold;
+  const double read =
+      FitsMemory(facts, machine) && facts.warm > 0 && facts.where.kind != FileSystemKind::kNetwork
+          ? facts.warm
+          : facts.cold;
   return Least(read, facts.decoded * threads);
 }
 

@@ -62,9 +62,10 @@ void MpiLink::AddPiece(std::span<float> own) {
   AddParts(parts_, own.data(), own.size());
 }
 
-// MPI makes progress where it is asked, and each question costs the core that computes meanwhile some
-// microseconds. So it is asked the less often the longer the wait has lasted; a sum takes a sixteenth
-// longer at most, and what arrives within the longest pause fits into the system's buffers.
+// MPI makes progress where it is asked, and each question costs the core that computes meanwhile
+// some microseconds. So it is asked the less often the longer the wait has lasted; a sum takes a
+// sixteenth longer at most, and what arrives within the longest pause fits into the system's
+// buffers.
 void MpiLink::Wait() {
   constexpr int64_t kSpin = 20'000, kLongestPause = 200'000;  // nanoseconds
   RankSlot& slot = block_.slot(local_);

@@ -209,7 +209,8 @@ TEST_F(ConvertTest, WhatAKilledConversionLeftIsHiddenAndGoesWithTheNextOne) {
 TEST_F(ConvertTest, ATarFileKeepsTheOrderOfItsRecordsInADatabase) {
   Records records;
   for (const auto& [key, value] : PixelRecords(20)) {
-    records.emplace_back(key + "_" + std::string(1, static_cast<char>('z' - records.size())), value);
+    records.emplace_back(key + "_" + std::string(1, static_cast<char>('z' - records.size())),
+                         value);
   }
   WriteDb("LMDB", folder_ / "db", records);
   Convert("db", "db.tar", "LMDB", 4000);

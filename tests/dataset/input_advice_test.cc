@@ -25,7 +25,9 @@ InputFacts Fast() {
   return facts;
 }
 
-MachineFacts Machine() { return {.cores = 4, .granted = 4, .machine = 4, .memory = uint64_t{8} << 30}; }
+MachineFacts Machine() {
+  return {.cores = 4, .granted = 4, .machine = 4, .memory = uint64_t{8} << 30};
+}
 
 std::vector<std::string> Texts(const InputFacts& facts, const MachineFacts& machine = Machine()) {
   std::vector<std::string> texts;
@@ -33,7 +35,9 @@ std::vector<std::string> Texts(const InputFacts& facts, const MachineFacts& mach
   return texts;
 }
 
-TEST(InputAdviceTest, NothingIsToBeDoneWhereTheNetIsSlowest) { EXPECT_THAT(Texts(Fast()), IsEmpty()); }
+TEST(InputAdviceTest, NothingIsToBeDoneWhereTheNetIsSlowest) {
+  EXPECT_THAT(Texts(Fast()), IsEmpty());
+}
 
 TEST(InputAdviceTest, ASlowNetworkFileSystemIsToBeCopiedFrom) {
   InputFacts facts = Fast();

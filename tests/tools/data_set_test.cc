@@ -26,9 +26,9 @@ TEST(DatasetCheckTest, ABadRecordIsNamedAndEndsWith65) {
   const Outcome outcome = Dataset(job, {"check", "data/train_lmdb"});
   EXPECT_EQ(outcome.exit_code, 65);
   EXPECT_THAT(outcome.out, HasSubstr("unusable: 1\n"));
-  EXPECT_THAT(outcome.Errors(), testing::ElementsAre(AllOf(
-                                    HasSubstr("record '00000003' is not a Datum"),
-                                    HasSubstr("records 1 is unusable"))));
+  EXPECT_THAT(outcome.Errors(),
+              testing::ElementsAre(AllOf(HasSubstr("record '00000003' is not a Datum"),
+                                         HasSubstr("records 1 is unusable"))));
 }
 
 TEST(DatasetCheckTest, ChecksumsFindAChangedRecord) {
@@ -55,7 +55,8 @@ TEST(DatasetConvertTest, NetsTrainFromTheHdf5FileThatConvertMakes) {
       layer { name: 'ip' type: 'InnerProduct' bottom: 'data' top: 'ip'
               inner_product_param { num_output: 10 weight_filler { type: 'xavier' } } }
       layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' })");
-  const Outcome outcome = RunProgram({"time", "--model=net.prototxt", "--iterations=1"}, job.options());
+  const Outcome outcome =
+      RunProgram({"time", "--model=net.prototxt", "--iterations=1"}, job.options());
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
 }
 
@@ -112,8 +113,9 @@ TEST(DoctorTest, TellsRatesAndAdvice) {
   const Outcome outcome = RunProgram(
       {"doctor", "--solver=solver.prototxt", "--iterations=2", "--seconds=1"}, job.options());
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  for (const char* part : {"machine: 1 cores used", "iteration without waiting: ", "lies on",
-                           "net takes", "read cold", "data/train_lmdb", "advice, by what it gains:"}) {
+  for (const char* part :
+       {"machine: 1 cores used", "iteration without waiting: ", "lies on", "net takes", "read cold",
+        "data/train_lmdb", "advice, by what it gains:"}) {
     EXPECT_THAT(outcome.out, HasSubstr(part));
   }
   EXPECT_THAT(job.Files("snap"), IsEmpty());
