@@ -144,7 +144,7 @@ const char* NameOf(Limit limit) {
     case Limit::kCompute:
       return "compute";
     case Limit::kStraggler:
-      return "slowest rank";
+      return "slowest";
     case Limit::kLatency:
       return "latency";
     case Limit::kBandwidth:

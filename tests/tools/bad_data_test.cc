@@ -58,7 +58,7 @@ TEST_F(DamagedPageTest, EveryHeaderOfAllOnesEndsWithTheDatabasesName) {
   for (size_t page = 2; page < pages; ++page) {
     const size_t offset = page * kPage + 12;
     Damage(offset, "\xff\xff");
-    ExpectNamed(RunProgram({"dataset", "info", "data/train_lmdb"}, job_.options()), offset);
+    ExpectNamed(RunProgram({"dataset", "check", "data/train_lmdb"}, job_.options()), offset);
     if (page % 8 != 2 && page + 2 < pages) continue;  // the root is among the last
     ExpectNamed(RunProgram({"check", "--solver=solver.prototxt"}, job_.options()), offset);
     ExpectNamed(RunProgram(job_.TrainCommand(), job_.options()), offset);
@@ -76,7 +76,7 @@ TEST_F(DamagedPageTest, DamageAnywhereEndsWithTheDatabasesName) {
     const size_t page = 2 + below(good_.size() / kPage - 2);
     const size_t offset = page * kPage + below(i % 2 == 0 ? 16 : 64);
     Damage(offset, std::string(1 + below(4), static_cast<char>(below(256))));
-    ExpectNamed(RunProgram({"dataset", "info", "data/train_lmdb"}, job_.options()), offset);
+    ExpectNamed(RunProgram({"dataset", "check", "data/train_lmdb"}, job_.options()), offset);
   }
 }
 
@@ -113,7 +113,7 @@ TEST(SharedLevelDbTest, OneThatAnotherProcessHoldsIsNoReasonToRequeue) {
   job.Write();
   Program holder(job.TrainCommand(), job.options());
   holder.WaitForLine("Iteration 0 (");
-  const Outcome outcome = RunProgram({"dataset", "info", "data/train_leveldb"}, job.options());
+  const Outcome outcome = RunProgram({"dataset", "check", "data/train_leveldb"}, job.options());
   EXPECT_EQ(outcome.exit_code, 74);
   EXPECT_THAT(outcome.Errors(),
               ElementsAre(AllOf(StartsWith("data/train_leveldb: process "),
@@ -125,7 +125,7 @@ TEST(SharedLevelDbTest, OneThatAnotherProcessHoldsIsNoReasonToRequeue) {
 TEST(DatasetInfoTest, EndsWithAnErrorWhenRecordsAreUnusable) {
   const Job job;
   PutRecord(job, "data/test_lmdb", 39, "no datum");
-  const Outcome outcome = RunProgram({"dataset", "info", "data/test_lmdb"}, job.options());
+  const Outcome outcome = RunProgram({"dataset", "check", "data/test_lmdb"}, job.options());
   EXPECT_EQ(outcome.exit_code, 65);
   EXPECT_THAT(outcome.out, HasSubstr("\nunusable: 1\n"));
   EXPECT_THAT(outcome.Errors(),
@@ -278,7 +278,7 @@ TEST_P(StrangeFileTest, RefusedAsAFileOfTheCommandLine) {
   ExpectStrange({"upgrade", path_, "out"});
   ExpectStrange({"dataset", "images", ".", path_, "out"});
   ExpectStrange({"dataset", "idx", path_, path_, "out"});
-  ExpectStrange({"dataset", "info", path_}, 65, "not a folder");
+  ExpectStrange({"dataset", "check", path_}, 65, "not a folder");
   EXPECT_THAT(job_.Files("out"), IsEmpty());
 }
 
@@ -310,7 +310,7 @@ TEST_P(StrangeFileTest, RefusedAsAFileOfADatabase) {
     WriteText(folder + "/CURRENT", "MANIFEST-000001\n");
     std::filesystem::remove(folder + "/" + marker);
     std::filesystem::create_symlink(path_, folder + "/" + marker);
-    ExpectStrange({"dataset", "info", "database"}, 65, "a database is made of files only");
+    ExpectStrange({"dataset", "check", "database"}, 65, "a database is made of files only");
   }
 }
 

@@ -188,14 +188,14 @@ TEST(BadDatabaseTest, ATruncatedLmdbIsRefused) {
 TEST(BadDatabaseTest, ADamagedLevelDbBlockIsRefused) {
   Job job("LEVELDB");
   // Opening it once turns the log of a small database into a table.
-  ASSERT_EQ(RunProgram({"dataset", "info", "data/train_leveldb"}, job.options()).exit_code, 0);
+  ASSERT_EQ(RunProgram({"dataset", "check", "data/train_leveldb"}, job.options()).exit_code, 0);
   Damage(job.folder() / "data/train_leveldb", false);
   ExpectRefused(job, job.Train(), 65, "", "data/train_leveldb");
 }
 
 TEST(BadDatabaseTest, ATruncatedLevelDbIsRefused) {
   Job job("LEVELDB");
-  ASSERT_EQ(RunProgram({"dataset", "info", "data/train_leveldb"}, job.options()).exit_code, 0);
+  ASSERT_EQ(RunProgram({"dataset", "check", "data/train_leveldb"}, job.options()).exit_code, 0);
   Damage(job.folder() / "data/train_leveldb", true);
   ExpectRefused(job, job.Train(), 65, "", "data/train_leveldb");
 }

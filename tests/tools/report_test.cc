@@ -131,8 +131,8 @@ TEST(DatasetTest, MakesAndDescribesBothKindsOfDatabase) {
         {"dataset", "digits", "d", "--train=30", "--test=20", "--backend", backend}, options);
     EXPECT_EQ(made.exit_code, 0) << made.err;
     EXPECT_EQ(made.out, "d/train_" + ending + ": 30 records\nd/test_" + ending + ": 20 records\n");
-    const Outcome info = RunProgram({"dataset", "info", "d/train_" + ending}, options);
-    EXPECT_THAT(info.out, HasSubstr("backend: " + backend + "\nrecords: 30\n"));
+    const Outcome info = RunProgram({"dataset", "check", "d/train_" + ending}, options);
+    EXPECT_THAT(info.out, HasSubstr("kind: " + backend + "\nrecords: 30\n"));
     EXPECT_THAT(info.out, HasSubstr("1x28x28"));
   }
 }
@@ -147,7 +147,7 @@ TEST(DatasetTest, ConvertsFilesOfMnist) {
   const Outcome made = RunProgram({"dataset", "idx", "images", "labels", "db"}, options);
   EXPECT_EQ(made.exit_code, 0) << made.err;
   EXPECT_EQ(made.out, "db: 2 records\n");
-  EXPECT_THAT(RunProgram({"dataset", "info", "db"}, options).out, HasSubstr("label: 9, 1\n"));
+  EXPECT_THAT(RunProgram({"dataset", "check", "db"}, options).out, HasSubstr("label: 9, 1\n"));
 }
 
 TEST(DatasetTest, ConvertsFilesOfCifar10) {
@@ -161,7 +161,7 @@ TEST(DatasetTest, ConvertsFilesOfCifar10) {
   EXPECT_EQ(made.out,
             "db/cifar10_train_lmdb: 2 records\ndb/cifar10_test_lmdb: 1 records\n"
             "db/mean.binaryproto: mean of the training images\n");
-  const Outcome info = RunProgram({"dataset", "info", "db/cifar10_train_lmdb"}, options);
+  const Outcome info = RunProgram({"dataset", "check", "db/cifar10_train_lmdb"}, options);
   EXPECT_THAT(info.out, HasSubstr("3x32x32"));
   EXPECT_THAT(info.out, HasSubstr("label: 7, 1\n"));
 }
@@ -174,8 +174,8 @@ TEST(DatasetTest, MakesPairs) {
       RunProgram({"dataset", "pairs", "d/train_lmdb", "p", "--backend=leveldb"}, options);
   EXPECT_EQ(made.exit_code, 0) << made.err;
   EXPECT_EQ(made.out, "p: 40 records\n");
-  const Outcome info = RunProgram({"dataset", "info", "p"}, options);
-  EXPECT_THAT(info.out, HasSubstr("backend: LEVELDB\nrecords: 40\n"));
+  const Outcome info = RunProgram({"dataset", "check", "p"}, options);
+  EXPECT_THAT(info.out, HasSubstr("kind: LEVELDB\nrecords: 40\n"));
   EXPECT_THAT(info.out, HasSubstr("2x28x28"));
 }
 
@@ -189,7 +189,7 @@ TEST(DatasetTest, ConvertsPicturesAndComputesTheirMean) {
   EXPECT_EQ(made.exit_code, 0) << made.err;
   EXPECT_EQ(made.out, "db: 2 records\nskipped: 1 unreadable files\n");
   EXPECT_THAT(made.err, HasSubstr("list:3: cannot read the image: "));
-  EXPECT_THAT(RunProgram({"dataset", "info", "db"}, options).out,
+  EXPECT_THAT(RunProgram({"dataset", "check", "db"}, options).out,
               HasSubstr("first key: 00000000_a b.pgm\n"));
   const Outcome mean = RunProgram({"dataset", "mean", "db", "mean.binaryproto"}, options);
   EXPECT_EQ(mean.exit_code, 0) << mean.err;
@@ -207,7 +207,7 @@ TEST(DatasetTest, DoesNotOverwrite) {
 }
 
 TEST(DatasetTest, NamesAMissingDatabase) {
-  const Outcome outcome = RunProgram({"dataset", "info", "/absent/db"});
+  const Outcome outcome = RunProgram({"dataset", "check", "/absent/db"});
   EXPECT_EQ(outcome.exit_code, 66);
   EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr("/absent/db")));
 }

@@ -121,7 +121,9 @@ TEST(UsageTest, RefusesArgumentsThatAreNoFlags) {
                 "unexpected argument 'solver.prototxt'");
   ExpectRefused({"train", "--solver=x", "--", "--gpu=0"}, 64, "unexpected argument '--gpu=0'");
   ExpectRefused({"dataset"}, 64,
-                "needs one of: cifar10, copy, digits, idx, images, info, mean, pairs");
+                "needs one of: bench, check, cifar10, cifar100, convert, digits, idx, images, "
+                "mean, pack, pairs, "
+                "split, tar");
   ExpectRefused({"dataset", "digit", "d"}, 64, "Did you mean 'digits'?");
   ExpectRefused({"dataset", "idx", "d"}, 64, "usage: trainer dataset idx IMAGES LABELS DB");
 }
