@@ -15,6 +15,7 @@ namespace trainer {
 inline void PutRecord(const Job& job, const std::string& database, int index,
                       const std::string& value) {
   const std::string path = job.folder() / database, copy = path + "_copy";
+  std::filesystem::remove_all(copy);  // of an earlier call
   std::filesystem::rename(path, copy);
   const std::string backend = DetectBackend(copy);
   const auto cursor = OpenCursor(backend, copy);
