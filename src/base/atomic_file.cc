@@ -12,6 +12,7 @@
 
 #include "trainer/base/crc32c.h"
 #include "trainer/base/file.h"
+#include "trainer/base/process_life.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -36,7 +37,7 @@ pid_t OwnerOf(const std::string& name) {
   return error == std::errc() && stop == end && pid > 0 ? pid : 0;
 }
 
-bool IsGone(pid_t pid) { return pid == getpid() || (kill(pid, 0) != 0 && errno == ESRCH); }
+bool IsGone(pid_t pid) { return pid == getpid() || ProcessHasEnded(pid); }
 
 std::string Amount(uint64_t bytes) {
   if (bytes < 1000000) return Join(bytes, " bytes");

@@ -1,0 +1,12 @@
+#pragma once
+// Whether another process of this machine still runs.
+
+#include <sys/types.h>
+
+namespace trainer {
+
+// Whether there is no such process, or it has ended and only waits to be reaped by its parent: in
+// containers the first process often never does that.
+bool ProcessHasEnded(pid_t pid);
+
+}  // namespace trainer
