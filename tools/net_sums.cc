@@ -1,6 +1,5 @@
 #include "net_sums.h"
 
-#include <algorithm>
 #include <optional>
 
 #include "bench_values.h"
@@ -11,16 +10,11 @@
 namespace trainer {
 namespace {
 
-// How many numbers the gradient of each parameter has in memory, in the order in which backward
-// finishes them.
+// How many numbers the gradient of each parameter has in memory.
 std::vector<size_t> GradientLengths(const Net& net) {
-  std::vector<const Param*> params;
-  for (const Param* param : net.params()) {
-    if (param->lr_mult != 0) params.push_back(param);
-  }
-  std::ranges::stable_sort(params, std::ranges::greater(), &Param::last_adder);
   std::vector<size_t> lengths;
-  for (const Param* param : params) {
+  for (const Param* param : net.params()) {
+    if (param->lr_mult == 0) continue;
     lengths.push_back(static_cast<size_t>(ParamStore::Padded(param->count())));
   }
   return lengths;

@@ -160,7 +160,7 @@ class WorkSource {
     plan_->work = MeasuredWork(*subject.net, times, passes_);
     plan_->source = Join("measured here, ", subject.device->Describe());
     if (flags_.Has("jitter")) return;
-    const Samples& step = times.step.empty() ? times.pass : times.step;
+    const Samples& step = times.Iteration();
     plan_->options.jitter = step.ExcessOfTwo() / step.Mean() / ExpectedMax(2);
   }
 

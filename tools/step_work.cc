@@ -122,7 +122,7 @@ StepWork MeasuredWork(const Net& net, const Times& times, int passes) {
   StepWork work = WorkOf(net, layers, passes);
   const double update = times.step.Median() - passes * times.pass.Median();
   work.update = times.step.empty() ? 0 : std::max(0.0, kMs * update);
-  const Samples& whole_step = times.step.empty() ? times.pass : times.step;
+  const Samples& whole_step = times.Iteration();
   return Scaled(work, whole_step.Mean() / whole_step.Median());
 }
 

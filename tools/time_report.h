@@ -25,6 +25,8 @@ struct Times {
   size_t update_bytes = 0;    // that a solver's update moves at least
   MachinePeak peak;
 
+  // A solver's iteration, or forward and backward where there is no solver.
+  const Samples& Iteration() const { return step.empty() ? pass : step; }
   double UpdateMs() const { return std::max(0.0, step.Median() - pass.Median()); }
 };
 

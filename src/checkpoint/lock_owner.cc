@@ -1,17 +1,15 @@
 #include "lock_owner.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <array>
-#include <cerrno>
 #include <charconv>
 #include <cstdlib>
 #include <fstream>
 #include <random>
 #include <sstream>
-#include <vector>
 
+#include "trainer/base/process_life.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -28,23 +26,6 @@ std::string LinkTarget(const char* path) {
   std::array<char, 256> target = {};
   const ssize_t length = readlink(path, target.data(), target.size());
   return length > 0 ? std::string(target.data(), static_cast<size_t>(length)) : std::string();
-}
-
-struct ProcessState {
-  bool known = false, zombie = false;
-  std::string started;
-};
-
-// From /proc/<pid>/stat: "pid (name) state ..."; the start time is field 22.
-ProcessState StateOf(int pid) {
-  const std::string line = FirstLine(Join("/proc/", pid, "/stat"));
-  const size_t name_end = line.rfind(')');
-  if (name_end == std::string::npos) return {};
-  std::istringstream rest(line.substr(name_end + 1));
-  std::vector<std::string> fields;
-  for (std::string field; rest >> field;) fields.push_back(field);
-  if (fields.size() < 20) return {};
-  return {true, fields[0] == "Z" || fields[0] == "X", fields[19]};
 }
 
 std::string HostName() {
@@ -74,7 +55,7 @@ LockOwner LockOwner::Self() {
   owner.machine = OneLine(
       Join(FirstLine("/proc/sys/kernel/random/boot_id"), " ", LinkTarget("/proc/self/ns/pid")));
   owner.pid = getpid();
-  owner.started = StateOf(owner.pid).started;
+  owner.started = ProcessStart(owner.pid);
   owner.job = OneLine(BatchJob());
   std::random_device random;
   owner.token = Join(random(), "-", random());
@@ -111,10 +92,10 @@ std::string LockOwner::Describe() const {
 LockOwner::Life LockOwner::Look() const {
   const LockOwner self = Self();
   if (pid <= 0 || machine != self.machine || host != self.host) return Life::kUnknown;
-  if (kill(pid, 0) != 0 && errno == ESRCH) return Life::kGone;
-  const ProcessState state = StateOf(pid);
-  if (!state.known || started.empty()) return state.zombie ? Life::kGone : Life::kRuns;
-  return state.zombie || state.started != started ? Life::kGone : Life::kRuns;
+  if (ProcessHasEnded(pid)) return Life::kGone;
+  const std::string start = ProcessStart(pid);
+  if (start.empty() || started.empty()) return Life::kRuns;
+  return start != started ? Life::kGone : Life::kRuns;
 }
 
 }  // namespace trainer
