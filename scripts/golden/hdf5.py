@@ -75,12 +75,19 @@ def bad(file):
     loop["again"] = loop
 
 
+def large_chunk(file):
+    """4 MiB in one chunk, more than libhdf5 keeps in memory unasked; row i holds i modulo 251."""
+    values = np.repeat((np.arange(4096) % 251).astype(np.uint8)[:, None], 1024, axis=1)
+    file.create_dataset("data", data=values, chunks=values.shape, compression="gzip")
+
+
 def main():
     write("hdf5_weights.h5", weights)
     write("hdf5_latest.h5", weights, libver="latest", userblock_size=1024)
     write("hdf5_state.h5", state)
     write("hdf5_rows_a.h5", rows(0, 5))
     write("hdf5_rows_b.h5", rows(5, 3))
+    write("hdf5_large_chunk.h5", large_chunk)
     write("hdf5_bad.h5", bad)
     with h5py.File(FOLDER / "hdf5_loop.h5", "w") as file:
         weights(file)

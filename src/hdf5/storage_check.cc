@@ -82,4 +82,14 @@ std::string StorageProblem(hid_t data, std::span<const hsize_t> dims, size_t ele
   }
 }
 
+uint64_t ChunkBytes(hid_t data, size_t element_bytes) {
+  const Hdf5Handle properties(H5Dget_create_plist(data));
+  if (H5Pget_layout(properties.get()) != H5D_CHUNKED) return 0;
+  std::array<hsize_t, H5S_MAX_RANK> chunk{};
+  const int axes = H5Pget_chunk(properties.get(), static_cast<int>(chunk.size()), chunk.data());
+  uint64_t bytes = element_bytes;
+  for (int i = 0; i < axes; ++i) bytes *= chunk[static_cast<size_t>(i)];
+  return bytes;
+}
+
 }  // namespace trainer

@@ -13,4 +13,7 @@ namespace trainer {
 std::string StorageProblem(hid_t data, std::span<const hsize_t> dims, size_t element_bytes,
                            uint64_t wanted, uint64_t file_bytes);
 
+// Of one chunk, decompressed; 0 where the dataset is not stored in chunks.
+uint64_t ChunkBytes(hid_t data, size_t element_bytes);
+
 }  // namespace trainer

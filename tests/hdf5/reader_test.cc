@@ -5,10 +5,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "support/error_of.h"
 #include "support/hdf5_floats.h"
 #include "support/source_folder.h"
 #include "support/temp_folder.h"
+#include "trainer/base/file.h"
 
 namespace trainer {
 namespace {
@@ -42,6 +45,35 @@ TEST(Hdf5ReaderTest, ReadsCompressedRowsAndWholeNumbers) {
   }
   EXPECT_FALSE(reader.Array("label").is_float());
   EXPECT_THAT(Floats(reader.Array("label")), ElementsAre(0, 1, 2, 3, 4));
+}
+
+// What this process has read of files so far.
+uint64_t BytesRead() {
+  std::ifstream io("/proc/self/io");
+  std::string name;
+  uint64_t bytes = 0;
+  io >> name >> bytes;
+  return bytes;
+}
+
+TEST(Hdf5ReaderTest, ALargeChunkIsReadOnceForAllItsRows) {
+  const Hdf5Reader reader(kGolden + "hdf5_large_chunk.h5");
+  const Hdf5Array data = reader.Array("data");
+  std::vector<float> rows(64 * 1024);
+  const uint64_t before = BytesRead();
+  for (int64_t row = 0; row < 4096; row += 64) {
+    data.ReadRows(row, 64, rows);
+    EXPECT_EQ(rows.front(), static_cast<float>(row % 251));
+    EXPECT_EQ(rows.back(), static_cast<float>((row + 63) % 251));
+  }
+  EXPECT_LT(BytesRead() - before, 3 * FileSize(kGolden + "hdf5_large_chunk.h5"));
+}
+
+TEST(Hdf5ReaderTest, RefusesABufferOfAnotherSizeThanItsRows) {
+  const Hdf5Reader reader(kGolden + "hdf5_rows_a.h5");
+  std::vector<float> rows(23);
+  EXPECT_EQ(ErrorOf([&] { reader.Array("image").ReadRows(1, 2, rows); }).first,
+            ErrorCode::kInternal);
 }
 
 TEST(Hdf5ReaderTest, FindsTheSignatureBehindAUserBlockAndNowhereElse) {

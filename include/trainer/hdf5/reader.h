@@ -84,6 +84,7 @@ class Hdf5Reader {
   std::vector<std::string> NamesIn(const Hdf5Handle& object, const std::string& group) const;
   void CheckLink(const std::string& name) const;
   Hdf5Handle OpenDataset(const std::string& name) const;
+  Hdf5Handle OpenToHold(const std::string& name, uint64_t chunk_bytes) const;
   [[noreturn]] void Refuse(const std::string& group, const std::string& name) const;
   [[noreturn]] void Fail(const std::string& name, const std::string& problem) const;
 
