@@ -39,6 +39,11 @@ bool IsPicture(const std::string& name) {
   return std::ranges::any_of(kTypes, [&](std::string_view type) { return lower.ends_with(type); });
 }
 
+std::string TypeOf(const std::string& name) {
+  const std::string type = fs::path(name).extension().string();
+  return type.empty() ? "without a type" : LowerCase(type);
+}
+
 // The pictures of a class. A folder is entered only where it is no link, so that none leads back.
 void AddPictures(const std::string& root, const std::string& below, int32_t label,
                  ClassFolders* found) {
@@ -50,7 +55,7 @@ void AddPictures(const std::string& root, const std::string& below, int32_t labe
     } else if (IsPicture(name)) {
       found->images.push_back({path, label, 0});
     } else {
-      ++found->others;
+      ++found->others[TypeOf(name)];
     }
   }
 }
@@ -70,7 +75,7 @@ ClassFolders FindClassFolders(const std::string& folder) {
       found.names.push_back(name);
     } else {
       pictures |= IsPicture(name);
-      ++found.others;
+      ++found.others[TypeOf(name)];
     }
   }
   if (found.names.empty()) {
@@ -88,6 +93,20 @@ ClassFolders FindClassFolders(const std::string& folder) {
                 "labels have no gap");
   }
   return found;
+}
+
+std::string OthersText(const ClassFolders& found) {
+  if (found.others.empty()) return "";
+  constexpr size_t kMostTypes = 8;
+  int files = 0;
+  std::vector<std::string> types;
+  for (const auto& [type, count] : found.others) {
+    files += count;
+    if (types.size() < kMostTypes) types.push_back(Join(type, " ", count));
+  }
+  if (found.others.size() > kMostTypes) types.emplace_back("...");
+  return Join("Passed over ", files, files == 1 ? " other file (" : " other files (",
+              JoinList(types), "); images are .jpg, .jpeg, .png, .pgm and .ppm");
 }
 
 }  // namespace trainer

@@ -189,7 +189,7 @@ ImagesResult WriteImages(const ImagesOptions& options) {
   ClassFolders found;
   if (folders) {
     found = FindClassFolders(options.root);
-    LOG_IF(INFO, found.others > 0) << found.others << " other files were passed over.";
+    LOG_IF(INFO, !found.others.empty()) << EscapeControl(OthersText(found));
   }
   std::vector<ListedImage> images = folders ? std::move(found.images) : ReadImageList(options.list);
   if (options.shuffle) Shuffle(options.seed, &images);

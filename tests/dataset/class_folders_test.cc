@@ -61,7 +61,8 @@ class ClassFoldersTest : public testing::Test {
 TEST_F(ClassFoldersTest, LabelsAreTheNamesInByteOrder) {
   const ClassFolders found = FindClassFolders(folder_ / "in");
   EXPECT_THAT(found.names, ElementsAre("cat", "dog"));
-  EXPECT_EQ(found.others, 1);
+  EXPECT_EQ(OthersText(found),
+            "Passed over 1 other file (.txt 1); images are .jpg, .jpeg, .png, .pgm and .ppm");
   std::vector<std::string> lines;
   for (const ListedImage& image : found.images) {
     lines.push_back(image.path + " " + std::to_string(image.label));
