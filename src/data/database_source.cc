@@ -24,6 +24,9 @@ class DatumRecordParser final : public RecordParser {
   const DatumView& Parse(const RawRecord& record) override {
     return parser_.Parse(path_, record.key, record.value);
   }
+  const DatumView& ParsePart(const RawRecord& record, const ChoosePart& choose) override {
+    return parser_.Parse(path_, record.key, record.value, &choose);
+  }
 
  private:
   const std::string& path_;

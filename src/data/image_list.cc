@@ -52,6 +52,24 @@ std::pair<int64_t, int64_t> WantedSize(const ImageReading& reading, const Image&
   return {std::llround(image.height * factor), std::llround(image.width * factor)};
 }
 
+// How messages name a file of a list.
+struct File {
+  SourceRef where;
+  std::string what;
+};
+
+File ReadListedFile(const std::string& list, const ListedImage& listed, const ImageReading& reading,
+                    std::string* raw) {
+  constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
+  const std::string path = reading.root + listed.path;
+  try {
+    *raw = ReadFile(path, kMaxBytes);
+  } catch (const Error& error) {
+    throw Error(error.code(), {list, listed.line}, Join("cannot read the image: ", error.what()));
+  }
+  return {{list, listed.line}, Join("image '", EscapeControl(path), "'")};
+}
+
 }  // namespace
 
 std::vector<ListedImage> ReadImageList(const std::string& path) {
@@ -74,27 +92,25 @@ std::vector<ListedImage> ReadImageList(const std::string& path) {
 
 void ReadListedImage(const std::string& list, const ListedImage& listed,
                      const ImageReading& reading, std::string* raw, Image* image) {
-  constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
-  const SourceRef where{list, listed.line};
-  const std::string path = reading.root + listed.path;
-  try {
-    *raw = ReadFile(path, kMaxBytes);
-  } catch (const Error& error) {
-    throw Error(error.code(), where, Join("cannot read the image: ", error.what()));
-  }
-  const std::string what = Join("image '", EscapeControl(path), "'");
-  DecodeImage(*raw, reading.colors, where, what, image);
+  const File file = ReadListedFile(list, listed, reading, raw);
+  DecodeImage(*raw, reading.colors, file.where, file.what, image);
   const auto [height, width] = WantedSize(reading, *image);
   if (height == image->height && width == image->width) return;
   if (height > kMaxPixels / width) {
-    throw Error(ErrorCode::kData, where,
-                Join(what, " is ", image->width, "x", image->height, " pixels and would get ",
+    throw Error(ErrorCode::kData, file.where,
+                Join(file.what, " is ", image->width, "x", image->height, " pixels and would get ",
                      width, "x", height, "; at most ", kMaxPixels, " are made"));
   }
   Image resized;
   ResizeImage(*image, {0, 0, image->width, image->height}, static_cast<int>(height),
               static_cast<int>(width), &resized);
   *image = std::move(resized);
+}
+
+void ReadListedPart(const std::string& list, const ListedImage& listed, const ImageReading& reading,
+                    const ChoosePart& choose, std::string* raw, Image* image, HeldPart* held) {
+  const File file = ReadListedFile(list, listed, reading, raw);
+  DecodePart(*raw, reading.colors, choose, file.where, file.what, image, held);
 }
 
 }  // namespace trainer

@@ -45,15 +45,25 @@ class ListedImageParser final : public RecordParser {
       : list_(list), images_(images), reading_(reading) {}
 
   const DatumView& Parse(const RawRecord& record) override {
-    const ListedImage& listed = images_[record.index];
-    ReadListedImage(list_, listed, reading_, &raw_, &image_);
-    view_ = ViewOf(image_);
-    view_.label = listed.label;
+    ReadListedImage(list_, images_[record.index], reading_, &raw_, &image_);
+    return Labelled(ViewOf(image_), record);
+  }
+
+  const DatumView& ParsePart(const RawRecord& record, const ChoosePart& choose) override {
+    if (reading_.Resizes()) return Parse(record);
+    HeldPart held;
+    ReadListedPart(list_, images_[record.index], reading_, choose, &raw_, &image_, &held);
+    return Labelled(ViewOf(image_, held), record);
+  }
+
+ private:
+  const DatumView& Labelled(const DatumView& view, const RawRecord& record) {
+    view_ = view;
+    view_.label = images_[record.index].label;
     view_.has_label = true;
     return view_;
   }
 
- private:
   const std::string& list_;
   const std::vector<ListedImage>& images_;
   const ImageReading& reading_;

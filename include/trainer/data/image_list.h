@@ -31,6 +31,8 @@ struct ImageReading {
   Colors colors = Colors::kColor;
   int height = 0, width = 0;  // resized to this; 0: not
   int short_side = 0;  // the shorter side is resized to this, the other in proportion; 0: not
+
+  bool Resizes() const { return height > 0 || short_side > 0; }
 };
 
 // What an ImageData layer's image_data_param asks for. Throws kConfig at the field's line:
@@ -42,6 +44,10 @@ ImageReading ReadImageReading(const LayerSpec& layer);
 // bring above kMaxPixels.
 void ReadListedImage(const std::string& list, const ListedImage& listed,
                      const ImageReading& reading, std::string* raw, Image* image);
+
+// As much of a file as `choose` asks for: see DecodePart. For a reading that does not resize.
+void ReadListedPart(const std::string& list, const ListedImage& listed, const ImageReading& reading,
+                    const ChoosePart& choose, std::string* raw, Image* image, HeldPart* held);
 
 // The source that an ImageData layer's image_data_param and transform_param ask for. An order is
 // drawn for each epoch from the key and the epoch's number. Throws as ReadPrefetchOptions and

@@ -20,6 +20,11 @@ class RecordParser {
   virtual ~RecordParser() = default;
   // The image and its label; valid until the next call, and no longer than the record.
   virtual const DatumView& Parse(const RawRecord& record) = 0;
+  // The same, of which only the part is needed that `choose` says.
+  virtual const DatumView& ParsePart(const RawRecord& record, const ChoosePart& choose) {
+    static_cast<void>(choose);
+    return Parse(record);
+  }
 };
 
 // Output 0: the images as `transform` makes them (N, C, H, W), of several crops those of a record
