@@ -5,7 +5,6 @@
 
 #include "record_checks.h"
 #include "shuffled_reader.h"
-#include "tar_index.h"
 #include "touch_pages.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
@@ -14,6 +13,7 @@
 #include "trainer/config/prototxt.h"
 #include "trainer/data/image_source.h"
 #include "trainer/data/prefetcher.h"
+#include "trainer/data/tar_files.h"
 
 namespace trainer {
 namespace {

@@ -40,7 +40,7 @@ ListedImage ParseLine(const std::string& list, std::string_view text, int line) 
                      EscapeControl(text.substr(0, 200)),
                      "'; a line is a path, a space and an integer label"));
   }
-  return {std::string(Trim(text.substr(0, blank))), *label, line};
+  return {std::string(Trim(text.substr(0, blank))), *label, line, 0};
 }
 
 // (height, width) of the picture after resizing.
@@ -63,7 +63,8 @@ File ReadListedFile(const std::string& list, const ListedImage& listed, const Im
   constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
   const std::string path = reading.root + listed.path;
   try {
-    *raw = ReadFile(path, kMaxBytes);
+    reading.pack == nullptr ? void(*raw = ReadFile(path, kMaxBytes))
+                            : reading.pack->Read(listed.number, raw);
   } catch (const Error& error) {
     throw Error(error.code(), {list, listed.line}, Join("cannot read the image: ", error.what()));
   }
@@ -81,7 +82,9 @@ std::vector<ListedImage> ReadImageList(const std::string& path) {
     const size_t end = std::min(rest.find('\n'), rest.size());
     const std::string_view text = Trim(rest.substr(0, end));
     rest.remove_prefix(std::min(end + 1, rest.size()));
-    if (!text.empty()) images.push_back(ParseLine(path, text, line));
+    if (text.empty()) continue;
+    images.push_back(ParseLine(path, text, line));
+    images.back().number = images.size() - 1;
   }
   if (images.empty()) {
     throw Error(ErrorCode::kData, {path},

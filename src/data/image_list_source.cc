@@ -13,6 +13,7 @@
 #include "trainer/config/named_file.h"
 #include "trainer/data/image_list.h"
 #include "trainer/data/image_source.h"
+#include "trainer/data/staged.h"
 
 namespace trainer {
 namespace {
@@ -188,6 +189,8 @@ std::unique_ptr<Prefetcher> MakeImagePrefetcher(const LayerSpec& layer, const Re
         list = path;
         return ReadImageList(path);
       });
+  const FilePack* const pack = PackOf(list, options.reading.root);
+  if (pack != nullptr && pack->size() == images.size()) options.reading.pack = pack;
   LOG_IF(INFO, param.shuffle()) << "Shuffling data";
   LOG(INFO) << "A total of " << images.size() << " images.";
   if (param.rand_skip() > 0) {

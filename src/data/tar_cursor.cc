@@ -12,6 +12,7 @@
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
 #include "trainer/data/cursor.h"
+#include "trainer/data/tar_files.h"
 
 namespace trainer {
 namespace {

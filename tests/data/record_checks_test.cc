@@ -66,7 +66,7 @@ TEST_F(RecordChecksTest, ARecordThatDiffersEndsTheRunWithItsName) {
     const Thrown thrown = Catch([&] {
       for (int i = 0; i < 3; ++i) source->Next();
     });
-    const std::string name = kind.starts_with("TAR") ? "'p17'" : "'00000017'";
+    const std::string name = kind.starts_with("TAR") ? "'tar-1.tar/p17'" : "'00000017'";
     EXPECT_THAT(thrown, Refuses(ErrorCode::kData,
                                 "record " + name + " differs from its checksum in "))
         << kind;

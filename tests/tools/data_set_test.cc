@@ -105,6 +105,17 @@ TEST_P(StageDataTest, ARunWithoutRoomForACopyReadsTheDatabaseWhereItLies) {
   EXPECT_THAT(outcome.err, HasSubstr("not copied to this machine (cannot make"));
 }
 
+TEST(StageDataTest, ARunThatIsOverCopiesNothing) {
+  Job job;
+  job.Write();
+  ASSERT_EQ(job.Train().exit_code, 0);
+  std::filesystem::create_directory(job.folder() / "local");
+  const Outcome outcome = job.Train({"--stage_data=local", "--stage_keep", "--resume=auto"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("nothing is left to do"));
+  EXPECT_TRUE(std::filesystem::is_empty(job.folder() / "local"));
+}
+
 // --- doctor ---
 
 TEST(DoctorTest, TellsRatesAndAdvice) {
