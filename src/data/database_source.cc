@@ -186,6 +186,12 @@ std::unique_ptr<RecordSource> MakeDatabaseSource(std::unique_ptr<Cursor> cursor,
   return std::make_unique<DatabaseSource>(std::move(cursor), std::move(transform), nullptr);
 }
 
+std::unique_ptr<RecordSource> MakeShuffledSource(std::unique_ptr<Cursor> cursor, uint64_t window,
+                                                 const PhiloxKey& key, Transform transform) {
+  return std::make_unique<ShuffledSource>(std::move(cursor), window, key, std::move(transform),
+                                          nullptr);
+}
+
 std::unique_ptr<Cursor> OpenLayersDatabase(const LayerSpec& layer) {
   const caffe::DataParameter& param = layer.proto().data_param();
   const auto open = [&](const std::string& path) {

@@ -71,10 +71,10 @@ RandomResize::RandomResize(const LayerSpec& layer, caffe::Phase phase)
                        " the images get many; give "
                        "mean_value instead"));
   }
-  if (kind_ == Kind::kSides) return CheckSides();
-  if (kind_ == Kind::kParts) return CheckParts();
-  CheckCrop();
-  if (phase == caffe::TRAIN) return;
+  if (kind_ == Kind::kSides) CheckSides();
+  if (kind_ == Kind::kParts) CheckParts();
+  if (kind_ == Kind::kCrop) CheckCrop();
+  if (kind_ != Kind::kCrop || phase == caffe::TRAIN) return;
   const uint32_t side = param_.random_resized_crop_param().test_size();
   test_side_ = side > 0 ? int64_t{side} : int64_t{param_.crop_size()} * 8 / 7;
 }

@@ -12,6 +12,7 @@
 #include "trainer/data/checksum_file.h"
 #include "trainer/data/cursor.h"
 #include "trainer/data/datum.h"
+#include "trainer/dataset/record_set.h"
 
 namespace trainer {
 namespace {

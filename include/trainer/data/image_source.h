@@ -58,5 +58,8 @@ class ImageSource : public RecordSource {
 // The Datum records of a database; encoded ones are decoded to the transform's colors.
 std::unique_ptr<RecordSource> MakeDatabaseSource(std::unique_ptr<Cursor> cursor,
                                                  Transform transform);
+// The same in another order each epoch: see ShuffledReader.
+std::unique_ptr<RecordSource> MakeShuffledSource(std::unique_ptr<Cursor> cursor, uint64_t window,
+                                                 const PhiloxKey& key, Transform transform);
 
 }  // namespace trainer
