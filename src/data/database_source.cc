@@ -52,6 +52,7 @@ class DatabaseSource final : public ImageSource {
   const std::string& path() const override { return cursor_->path(); }
 
   void Fetch(RawRecord* record) override {
+    if (std::exchange(ended_, false)) cursor_->CheckUnchanged();
     record->key = cursor_->Key();
     record->value = cursor_->Value();
     record->index = number_.now();
@@ -63,6 +64,7 @@ class DatabaseSource final : public ImageSource {
     uint64_t epochs = 0;
     number_.Advance(count);
     for (; count > 0; --count) epochs += cursor_->Next() ? 1 : 0;
+    ended_ |= epochs > 0;
     return epochs;
   }
 
@@ -88,6 +90,7 @@ class DatabaseSource final : public ImageSource {
   Colors colors_;
   std::unique_ptr<RecordChecks> checks_;
   StoredNumber number_;
+  bool ended_ = false;  // an epoch, after which nothing was fetched
 };
 
 // Takes "<word> <number> " off the front.
@@ -115,6 +118,7 @@ class ShuffledSource final : public ImageSource {
   const ShuffleForm& form() const { return reader_.form(); }
 
   void Fetch(RawRecord* record) override {
+    if (std::exchange(ended_, false)) reader_.CheckUnchanged();
     const ShuffledReader::Record at = reader_.Get(epoch_, place_);
     record->key = at.key;
     record->value = at.value;
@@ -127,6 +131,7 @@ class ShuffledSource final : public ImageSource {
     const uint64_t ended = place_ / form().records;
     place_ %= form().records;
     epoch_ += ended;
+    ended_ |= ended > 0;
     return ended;
   }
   void ReadsEvery(uint64_t count) override { reader_.ReadsEvery(count); }
@@ -177,6 +182,7 @@ class ShuffledSource final : public ImageSource {
   Colors colors_;
   std::unique_ptr<RecordChecks> checks_;
   uint64_t epoch_ = 0, place_ = 0;
+  bool ended_ = false;  // an epoch, after which nothing was fetched
 };
 
 }  // namespace

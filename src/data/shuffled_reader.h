@@ -36,6 +36,7 @@ class ShuffledReader {
   };
   Record Get(uint64_t epoch, uint64_t place);
   bool RecordsStayValid() const { return cursor_->RecordsStayValid(); }
+  void CheckUnchanged() const { cursor_->CheckUnchanged(); }
 
  private:
   struct Kept {
