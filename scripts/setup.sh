@@ -8,7 +8,7 @@ set -euo pipefail
 
 packages=(build-essential cmake ninja-build ccache pkg-config git python3
   protobuf-compiler libprotobuf-dev libdnnl-dev liblmdb-dev libleveldb-dev libgoogle-glog-dev
-  libgflags-dev zlib1g-dev libhdf5-dev libturbojpeg0-dev libpng-dev libgtest-dev libgmock-dev
+  libgflags-dev zlib1g-dev libhdf5-dev libjpeg62-turbo-dev libpng-dev libgtest-dev libgmock-dev
   libbenchmark-dev libopenmpi-dev openmpi-bin)
 
 # A tool that was installed by other means counts as well.

@@ -3,7 +3,10 @@
 #include <glog/logging.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <functional>
 #include <iostream>
+#include <optional>
 
 #include "device_flags.h"
 #include "shared_flags.h"
@@ -14,7 +17,9 @@
 #include "trainer/base/text.h"
 #include "trainer/base/threads.h"
 #include "trainer/config/prototxt.h"
+#include "trainer/data/image_list.h"
 #include "trainer/data/read_ahead.h"
+#include "trainer/data/window_list.h"
 #include "trainer/dataset/input_advice.h"
 #include "trainer/dataset/reading_rate.h"
 #include "trainer/solver/solver.h"
@@ -28,50 +33,78 @@ struct Source {
   std::string layer;
   InputFacts facts;
   double batch = 0;  // records of an iteration
+  // Its files, all of them, and how fast they are read.
+  std::function<std::vector<std::string>()> files;
+  std::function<std::vector<ReadingRate>(const ReadingOptions&)> rates;
 };
+
+// The pictures that a list names, in its order.
+std::vector<std::string> PicturesOf(const std::vector<ListedImage>& images,
+                                    const std::string& root) {
+  std::vector<std::string> files;
+  for (const ListedImage& image : images) files.push_back(root + image.path);
+  return files;
+}
 
 std::optional<Source> SourceOf(const LayerSpec& layer) {
   const caffe::LayerParameter& proto = layer.proto();
   Source source;
   source.layer = layer.name();
-  std::string path;
+  const auto take = [&](const std::string& kind, const std::string& path, uint32_t batch) {
+    source.facts.kind = kind;
+    source.facts.path = path.empty() ? "" : ResolvePath(path, layer.Where().file);
+    source.batch = batch;
+  };
   if (layer.type() == "Data") {
-    path = proto.data_param().source();
-    source.facts.kind = caffe::DataParameter::DB_Name(proto.data_param().backend());
-    source.batch = proto.data_param().batch_size();
+    const caffe::DataParameter& param = proto.data_param();
+    take(caffe::DataParameter::DB_Name(param.backend()), param.source(), param.batch_size());
   } else if (layer.type() == "HDF5Data") {
-    path = proto.hdf5_data_param().source();
-    source.facts.kind = "HDF5";
-    source.batch = proto.hdf5_data_param().batch_size();
-  } else if (layer.type() == "ImageData" || layer.type() == "WindowData") {
-    const bool images = layer.type() == "ImageData";
-    path = images ? proto.image_data_param().source() : proto.window_data_param().source();
-    source.facts.kind = "files";
-    source.batch =
-        images ? proto.image_data_param().batch_size() : proto.window_data_param().batch_size();
+    take("HDF5", proto.hdf5_data_param().source(), proto.hdf5_data_param().batch_size());
+  } else if (layer.type() == "ImageData") {
+    take("files", proto.image_data_param().source(), proto.image_data_param().batch_size());
+  } else if (layer.type() == "WindowData") {
+    take("files", proto.window_data_param().source(), proto.window_data_param().batch_size());
   }
+  const std::string path = source.facts.path;
   if (path.empty()) return std::nullopt;
-  source.facts.path = ResolvePath(path, layer.Where().file);
+  source.files = [path] { return FilesOfSet(path); };
+  source.rates = [path](const ReadingOptions& options) { return MeasureReading(path, options); };
+  if (layer.type() == "HDF5Data") {
+    source.rates = [layer](const ReadingOptions& options) { return MeasureRows(layer, options); };
+  } else if (source.facts.kind == "files") {
+    const bool windows = layer.type() == "WindowData";
+    source.files = [path, windows, proto] {
+      return windows ? PicturesOf(ReadWindowList(path).images,
+                                  proto.window_data_param().root_folder())
+                     : PicturesOf(ReadImageList(path), proto.image_data_param().root_folder());
+    };
+    source.rates = [files = source.files](const ReadingOptions& options) {
+      return MeasureFiles(files(), options);
+    };
+  }
   return source;
 }
 
-// Where it lies, and how fast it is read and decoded.
-void Measure(double seconds, InputFacts* facts) {
-  facts->where = FileSystemAt(facts->path);
-  if (facts->kind == "files") return;
+// Where it lies, and how fast it is read and decoded. Of a long list some files are looked at.
+void Measure(double seconds, Source* source) {
+  constexpr size_t kLookedAt = 1000;
+  InputFacts& facts = source->facts;
+  const std::vector<std::string> files = source->files();
+  facts.where = FileSystemAt(files.empty() ? facts.path : files[0]);
   std::string largest;
-  for (const std::string& file : FilesOfSet(facts->path)) {
-    const uint64_t bytes = FileSize(file);
-    facts->bytes += bytes;
-    if (bytes < facts->largest_file) continue;
-    facts->largest_file = bytes;
-    largest = file;
+  const size_t step = files.size() / kLookedAt + 1;
+  for (size_t i = 0; i < files.size(); i += step) {
+    const uint64_t bytes = FileSize(files[i]);
+    facts.bytes += bytes * std::min(step, files.size() - i);
+    if (bytes < facts.largest_file) continue;
+    facts.largest_file = bytes;
+    largest = files[i];
   }
-  if (facts->where.name == "Lustre") facts->stripes = LustreStripes(largest);
-  const std::vector<ReadingRate> rates = MeasureReading(facts->path, {seconds, 1});
-  facts->cold = rates[0].RecordsPerSecond();
-  facts->warm = rates[1].RecordsPerSecond();
-  facts->decoded = rates.back().RecordsPerSecond();
+  if (facts.where.name == "Lustre") facts.stripes = LustreStripes(largest);
+  const std::vector<ReadingRate> rates = source->rates({seconds, 1});
+  facts.cold = rates[0].RecordsPerSecond();
+  facts.warm = rates[1].RecordsPerSecond();
+  facts.decoded = rates.back().RecordsPerSecond();
 }
 
 // The seconds of an iteration that does not wait for data. Notes the threads that decode.
@@ -188,7 +221,7 @@ class Doctor final : public Verb {
         }
       }
     }
-    for (Source& source : sources) Measure(flags.Whole("seconds"), &source.facts);
+    for (Source& source : sources) Measure(flags.Whole("seconds"), &source);
     const double seconds = IterationSeconds(flags, &sources);
     const MachineFacts machine = LookAtMachine();
     std::vector<InputFacts> facts;

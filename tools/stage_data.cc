@@ -2,25 +2,61 @@
 
 #include <glog/logging.h>
 
-#include <set>
+#include <functional>
+#include <map>
+#include <optional>
 
 #include "shared_flags.h"
 #include "trainer/base/attempt.h"
 #include "trainer/base/text.h"
+#include "trainer/checkpoint/snapshot_files.h"
 #include "trainer/config/prototxt.h"
 #include "trainer/data/staged.h"
 
 namespace trainer {
 namespace {
 
-// The databases that a net reads.
-void AddSources(const NetUse& use, std::set<std::string>* sources) {
-  for (const LayerSpec& layer : FilterLayers(*use.net, use.state)) {
-    const caffe::DataParameter& param = layer.proto().data_param();
-    if (layer.type() != "Data" || param.source().empty()) continue;
-    if (param.backend() == caffe::DataParameter::TAR) continue;  // is read in its order as it is
-    sources->insert(ResolvePath(param.source(), layer.Where().file));
+// What nets read, each with what copies it.
+using Sources = std::map<std::string, std::function<std::unique_ptr<StagedCopy>()>>;
+
+void AddSource(const LayerSpec& layer, const StagingOptions& options, Sources* sources) {
+  const auto find = [&](const std::string& path) {
+    return ResolvePath(path, layer.Where().file);
+  };
+  const caffe::DataParameter& data = layer.proto().data_param();
+  const caffe::ImageDataParameter& images = layer.proto().image_data_param();
+  const std::string& rows = layer.proto().hdf5_data_param().source();
+  // Tar files are read in their order as they are.
+  if (layer.type() == "Data" && !data.source().empty() &&
+      data.backend() != caffe::DataParameter::TAR) {
+    const std::string path = find(data.source());
+    (*sources)[path] = [=] {
+      auto copy = StageDatabase(path, options);
+      if (copy != nullptr) ReadInstead(path, copy->path());
+      return copy;
+    };
+  } else if (layer.type() == "HDF5Data" && !rows.empty()) {
+    const std::string list = find(rows);
+    (*sources)[list] = [=] { return StageHdf5List(list, options); };
+  } else if (layer.type() == "ImageData" && !images.source().empty()) {
+    const std::string list = find(images.source()), root = images.root_folder();
+    (*sources)[Join(list, " below ", root)] = [=] { return StageImageList(list, root, options); };
   }
+}
+
+void AddSources(const NetUse& use, const StagingOptions& options, Sources* sources) {
+  for (const LayerSpec& layer : FilterLayers(*use.net, use.state)) {
+    AddSource(layer, options, sources);
+  }
+}
+
+// Whether --resume=auto is going to find that the run is over: a copy would be made for nothing.
+bool IsFinished(const Flags& flags, const SolverSpec& spec) {
+  const std::vector<SnapshotNames> snapshots = FindSnapshots(spec.proto.snapshot_prefix());
+  const auto is_last = [&](int iter) { return iter >= spec.proto.max_iter(); };
+  if (!flags.Has("resume") || snapshots.empty() || !is_last(snapshots.front().iter)) return false;
+  const std::optional<LoadedState> newest = NewestSnapshot(spec.proto.snapshot_prefix());
+  return newest && is_last(newest->state.iter());
 }
 
 }  // namespace
@@ -31,9 +67,10 @@ std::vector<Flag> WithStagingFlags(std::vector<Flag> flags) {
   flags.push_back({.name = "stage_data",
                    .value = "auto|DIR|off",
                    .fallback = "off",
-                   .help = "copy databases to this machine first, once for all its ranks, and read "
-                           "the copy: below DIR, or, auto, where they lie behind a network, below "
-                           "$SLURM_TMPDIR, $LSCRATCH, $RAMDISK, $TMPDIR or /tmp"});
+                   .help = "copy databases, and the files that lists name, to this machine first, "
+                           "once for all its ranks, and read the copy: below DIR, or, auto, where "
+                           "they lie behind a network, below $SLURM_TMPDIR, $LSCRATCH, $RAMDISK, "
+                           "$TMPDIR or /tmp"});
   flags.push_back({.name = "stage_keep",
                    .kind = FlagKind::kSwitch,
                    .help = "leave such copies for later runs, which use them while the database "
@@ -45,21 +82,21 @@ std::vector<std::unique_ptr<StagedCopy>> StageData(const Flags& flags) {
   std::vector<std::unique_ptr<StagedCopy>> copies;
   const StagingOptions options{flags.Text("stage_data"), flags.Switch("stage_keep")};
   if (options.folder == "off") return copies;
-  std::set<std::string> sources;
+  Sources sources;
+  bool finished = false;
   ErrorList told_later;
   Attempt(&told_later, [&] {
     const SolverSpec spec = SolverOf(flags);
-    AddSources(spec.train, &sources);
-    for (const NetUse& test : spec.tests) AddSources(test, &sources);
+    AddSources(spec.train, options, &sources);
+    for (const NetUse& test : spec.tests) AddSources(test, options, &sources);
+    finished = IsFinished(flags, spec);
   });
-  for (const std::string& source : sources) {
-    auto copy = StageDatabase(source, options);
-    if (copy == nullptr) continue;
-    ReadInstead(source, copy->path());
-    copies.push_back(std::move(copy));
+  if (finished) return copies;
+  for (const auto& [name, stage] : sources) {
+    if (auto copy = stage()) copies.push_back(std::move(copy));
   }
   LOG_IF(INFO, sources.empty() && told_later.empty())
-      << "--stage_data: no Data layer reads an LMDB or a LevelDB; nothing is copied";
+      << "--stage_data: no layer reads an LMDB, a LevelDB or a list of files; nothing is copied";
   return copies;
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// --stage_data: databases are read from a copy on this machine.
+// --stage_data: data sets are read from a copy on this machine.
 
 #include <memory>
 #include <vector>
@@ -12,8 +12,9 @@ namespace trainer {
 // --stage_data and --stage_keep.
 std::vector<Flag> WithStagingFlags(std::vector<Flag> flags);
 
-// Copies the databases that the Data layers of --solver read, as --stage_data says, and has them
-// read from there as long as the result lives. Before ranks join: those of a machine wait for the
+// Copies what the Data, HDF5Data and ImageData layers of --solver read, as --stage_data says, and has
+// it read from there as long as the result lives. Nothing where --resume=auto is going to find that
+// nothing is left to do. Before ranks join: those of a machine wait for the
 // one that copies, and other machines must not take that for silence. Throws kNoPermission as
 // StageDatabase does; what is wrong with the solver is for its reader to say.
 std::vector<std::unique_ptr<StagedCopy>> StageData(const Flags& flags);

@@ -32,8 +32,8 @@ NET = """name: "input"
 layer {{
   name: "images" type: "Data" top: "data" top: "label"
   transform_param {{ crop_size: {crop} mirror: true mean_value: 104 mean_value: 117 mean_value: 123
-    scale: 0.0171 random_aspect_ratio_param {{ min_area_ratio: 0.08 aspect_ratio_change: 0.866 }} }}
-  data_param {{ backend: {backend} source: "{source}" batch_size: {batch} }}
+    scale: 0.0171 random_resized_crop_param {{ }} }}
+  data_param {{ backend: {backend} source: "{source}" batch_size: {batch} {threads} }}
 }}
 layer {{ name: "end" type: "Silence" bottom: "data" bottom: "label" }}
 """
@@ -70,9 +70,9 @@ def make_data(trainer, folder, count):
 
 
 class Trainer:
-    def __init__(self, binary, folder, backend, source):
-        self.net = folder / f"{backend}.prototxt"
-        self.net.write_text(NET.format(crop=CROP, batch=BATCH, backend=backend,
+    def __init__(self, binary, folder, backend, source, threads=""):
+        self.net = folder / f"{backend}{len(threads)}.prototxt"
+        self.net.write_text(NET.format(crop=CROP, batch=BATCH, backend=backend, threads=threads,
                                        source=folder / source))
         self.binary = binary
 
@@ -162,7 +162,8 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         make_data(binary, folder, args.images)
-        runs = {"trainer, LMDB": Trainer(binary, folder, "LMDB", "lmdb"),
+        runs = {"trainer, LMDB": Trainer(binary, folder, "LMDB", "lmdb", f"threads: {WORKERS}"),
+                "trainer, automatic": Trainer(binary, folder, "LMDB", "lmdb"),
                 "trainer, tar": Trainer(binary, folder, "TAR", "images.tar")}
         for title, make in (("torchvision, LMDB", torchvision_loader),
                             ("webdataset, tar", webdataset_loader)):

@@ -19,7 +19,7 @@ endfunction()
 trainer_library(dnnl::dnnl dnnl.h dnnl)
 trainer_library(lmdb::lmdb lmdb.h lmdb)
 trainer_library(leveldb::leveldb leveldb/db.h leveldb)
-trainer_library(turbojpeg::turbojpeg turbojpeg.h turbojpeg)
+trainer_library(jpeg::jpeg jpeglib.h jpeg)
 
 # oneDNN's parallel regions run on the program's own threads: src/backend/cpu/openmp.cc stands in for
 # libgomp, with the functions that Debian's oneDNN calls. A build of oneDNN that calls others would

@@ -89,7 +89,8 @@ void BatchThreads::Tune(bool first, double waited) {
   const double period = now - std::exchange(last_taken_, now);
   if (first) return;
   const StageSeconds& all = counters_.stages;
-  tuner_.Note(period, waited, (all.decode + all.augment) / counters_.threads > all.read);
+  const bool decoding_is_slower = (all.decode + all.augment) / counters_.threads > all.read;
+  tuner_.Note(period, waited, decoding_is_slower, full_.Count());
   if (tuner_.threads() == counters_.threads) return;
   counters_.threads = tuner_.threads();
   wanted_ = static_cast<size_t>(tuner_.threads());

@@ -58,7 +58,7 @@ class BatchThreads {
   // The next batch; the former one is taken back.
   const Batch& Next();
   // Whether Next would give a batch without waiting.
-  bool IsReady() const { return full_.HasValue(); }
+  bool IsReady() const { return full_.Count() > 0; }
 
   // Ends the threads, and with them what Next gives. The last batch stays, and the feed is free.
   void Stop();

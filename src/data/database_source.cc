@@ -3,8 +3,8 @@
 #include <charconv>
 #include <utility>
 
+#include "record_checks.h"
 #include "shuffled_reader.h"
-#include "tar_index.h"
 #include "touch_pages.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
@@ -13,42 +13,58 @@
 #include "trainer/config/prototxt.h"
 #include "trainer/data/image_source.h"
 #include "trainer/data/prefetcher.h"
+#include "trainer/data/tar_files.h"
 
 namespace trainer {
 namespace {
 
 class DatumRecordParser final : public RecordParser {
  public:
-  DatumRecordParser(const std::string& path, Colors colors) : path_(path), parser_(colors) {}
+  // `checks` may be null.
+  DatumRecordParser(const std::string& path, Colors colors, const RecordChecks* checks)
+      : path_(path), parser_(colors), checks_(checks) {}
 
   const DatumView& Parse(const RawRecord& record) override {
+    if (checks_ != nullptr) checks_->Check(path_, record);
     return parser_.Parse(path_, record.key, record.value);
+  }
+  const DatumView& ParsePart(const RawRecord& record, const ChoosePart& choose) override {
+    if (checks_ != nullptr) checks_->Check(path_, record);
+    return parser_.Parse(path_, record.key, record.value, &choose);
   }
 
  private:
   const std::string& path_;
   DatumParser parser_;
+  const RecordChecks* checks_;
 };
 
 class DatabaseSource final : public ImageSource {
  public:
-  DatabaseSource(std::unique_ptr<Cursor> cursor, Transform transform)
+  DatabaseSource(std::unique_ptr<Cursor> cursor, Transform transform,
+                 std::unique_ptr<RecordChecks> checks)
       : ImageSource(std::move(transform)),
         cursor_(std::move(cursor)),
-        colors_(this->transform().colors()) {}
+        colors_(this->transform().colors()),
+        checks_(std::move(checks)),
+        number_(checks_ == nullptr ? 0 : checks_->records()) {}
 
   const std::string& path() const override { return cursor_->path(); }
 
   void Fetch(RawRecord* record) override {
+    if (std::exchange(ended_, false)) cursor_->CheckUnchanged();
     record->key = cursor_->Key();
     record->value = cursor_->Value();
+    record->index = number_.now();
     if (RecordsStayValid()) TouchPages(record->value);
   }
   bool RecordsStayValid() const override { return cursor_->RecordsStayValid(); }
 
   uint64_t Advance(uint64_t count) override {
     uint64_t epochs = 0;
+    number_.Advance(count);
     for (; count > 0; --count) epochs += cursor_->Next() ? 1 : 0;
+    ended_ |= epochs > 0;
     return epochs;
   }
 
@@ -62,15 +78,19 @@ class DatabaseSource final : public ImageSource {
     } else if (!cursor_->Seek(position.key)) {
       FailSeek(position);
     }
+    number_.Seek(position, cursor_.get());
   }
 
  private:
   std::unique_ptr<RecordParser> MakeParser() const override {
-    return std::make_unique<DatumRecordParser>(cursor_->path(), colors_);
+    return std::make_unique<DatumRecordParser>(cursor_->path(), colors_, checks_.get());
   }
 
   std::unique_ptr<Cursor> cursor_;
   Colors colors_;
+  std::unique_ptr<RecordChecks> checks_;
+  StoredNumber number_;
+  bool ended_ = false;  // an epoch, after which nothing was fetched
 };
 
 // Takes "<word> <number> " off the front.
@@ -88,18 +108,21 @@ bool TakeField(std::string_view& text, std::string_view word, uint64_t* number) 
 class ShuffledSource final : public ImageSource {
  public:
   ShuffledSource(std::unique_ptr<Cursor> cursor, uint64_t window, const PhiloxKey& key,
-                 Transform transform)
+                 Transform transform, std::unique_ptr<RecordChecks> checks)
       : ImageSource(std::move(transform)),
         reader_(std::move(cursor), window, key),
-        colors_(this->transform().colors()) {}
+        colors_(this->transform().colors()),
+        checks_(std::move(checks)) {}
 
   const std::string& path() const override { return reader_.path(); }
   const ShuffleForm& form() const { return reader_.form(); }
 
   void Fetch(RawRecord* record) override {
+    if (std::exchange(ended_, false)) reader_.CheckUnchanged();
     const ShuffledReader::Record at = reader_.Get(epoch_, place_);
     record->key = at.key;
     record->value = at.value;
+    record->index = at.number;
   }
   bool RecordsStayValid() const override { return reader_.RecordsStayValid(); }
 
@@ -108,6 +131,7 @@ class ShuffledSource final : public ImageSource {
     const uint64_t ended = place_ / form().records;
     place_ %= form().records;
     epoch_ += ended;
+    ended_ |= ended > 0;
     return ended;
   }
   void ReadsEvery(uint64_t count) override { reader_.ReadsEvery(count); }
@@ -151,19 +175,27 @@ class ShuffledSource final : public ImageSource {
 
  private:
   std::unique_ptr<RecordParser> MakeParser() const override {
-    return std::make_unique<DatumRecordParser>(reader_.path(), colors_);
+    return std::make_unique<DatumRecordParser>(reader_.path(), colors_, checks_.get());
   }
 
   mutable ShuffledReader reader_;  // what it has read changes no record that it gives
   Colors colors_;
+  std::unique_ptr<RecordChecks> checks_;
   uint64_t epoch_ = 0, place_ = 0;
+  bool ended_ = false;  // an epoch, after which nothing was fetched
 };
 
 }  // namespace
 
 std::unique_ptr<RecordSource> MakeDatabaseSource(std::unique_ptr<Cursor> cursor,
                                                  Transform transform) {
-  return std::make_unique<DatabaseSource>(std::move(cursor), std::move(transform));
+  return std::make_unique<DatabaseSource>(std::move(cursor), std::move(transform), nullptr);
+}
+
+std::unique_ptr<RecordSource> MakeShuffledSource(std::unique_ptr<Cursor> cursor, uint64_t window,
+                                                 const PhiloxKey& key, Transform transform) {
+  return std::make_unique<ShuffledSource>(std::move(cursor), window, key, std::move(transform),
+                                          nullptr);
 }
 
 std::unique_ptr<Cursor> OpenLayersDatabase(const LayerSpec& layer) {
@@ -204,12 +236,14 @@ std::unique_ptr<Prefetcher> MakePrefetcher(const LayerSpec& layer, const Reading
   const PrefetchOptions options = ReadPrefetchOptions(layer, kParam, param.batch_size(), env);
   Transform transform(layer, env.phase, env.key);
   std::unique_ptr<Cursor> cursor = OpenLayersDatabase(layer);
+  std::unique_ptr<RecordChecks> checks = ReadChecksOf(DatabasePath(layer), *cursor);
   if (!param.shuffle()) {
-    return std::make_unique<Prefetcher>(MakeDatabaseSource(std::move(cursor), std::move(transform)),
-                                        options);
+    return std::make_unique<Prefetcher>(
+        std::make_unique<DatabaseSource>(std::move(cursor), std::move(transform), std::move(checks)),
+        options);
   }
   auto source = std::make_unique<ShuffledSource>(std::move(cursor), param.shuffle_window(), env.key,
-                                                 std::move(transform));
+                                                 std::move(transform), std::move(checks));
   const ShuffleForm& form = source->form();
   LOG(INFO) << "Shuffling data: " << form.records << " records, " << form.window
             << " at a time, read in runs of " << form.extent;

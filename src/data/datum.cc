@@ -85,6 +85,15 @@ DatumView ViewOf(const Image& image) {
   return view;
 }
 
+DatumView ViewOf(const Image& image, const HeldPart& held) {
+  DatumView view = ViewOf(image);
+  if (view.height == held.picture_height && view.width == held.picture_width) return view;
+  view.part = {held.top, held.left, view.height, view.width, held.shrink};
+  view.height = held.picture_height;
+  view.width = held.picture_width;
+  return view;
+}
+
 // False when the bytes are not a Datum. Unknown fields are skipped, the last of repeated scalars
 // counts: protobuf's rules.
 bool DatumParser::Decode(std::string_view value) {
@@ -130,7 +139,7 @@ bool DatumParser::Decode(std::string_view value) {
 }
 
 const DatumView& DatumParser::Parse(const std::string& path, std::string_view key,
-                                    std::string_view value) {
+                                    std::string_view value, const ChoosePart* choose) {
   const auto fail = [&](const std::string& what) {
     throw Error(ErrorCode::kData, {path}, Join("record ", QuoteKey(key), " ", what));
   };
@@ -145,12 +154,18 @@ const DatumView& DatumParser::Parse(const std::string& path, std::string_view ke
     fail("holds data and float_data both; which one counts is not defined");
   }
   if (encoded_ && view_.floats.empty()) {
-    DecodeImage(view_.bytes, colors_, {path}, Join("record ", QuoteKey(key)), &image_);
-    const DatumView image = ViewOf(image_);
-    view_.channels = image.channels;
-    view_.height = image.height;
-    view_.width = image.width;
-    view_.bytes = image.bytes;
+    const std::string what = Join("record ", QuoteKey(key));
+    HeldPart held;
+    if (choose == nullptr) {
+      DecodeImage(view_.bytes, colors_, {path}, what, &image_);
+    } else {
+      DecodePart(view_.bytes, colors_, *choose, {path}, what, &image_, &held);
+    }
+    DatumView image = choose == nullptr ? ViewOf(image_) : ViewOf(image_, held);
+    image.label = view_.label;
+    image.has_label = view_.has_label;
+    view_ = image;
+    return view_;
   }
   const int64_t want = CountOf(view_);
   const size_t have = view_.bytes.empty() ? view_.floats.size() : view_.bytes.size();

@@ -11,6 +11,7 @@
 #include "trainer/config/blob.h"
 #include "trainer/config/prototxt.h"
 #include "trainer/data/hdf5_rows.h"
+#include "trainer/data/staged.h"
 
 namespace trainer {
 namespace {
@@ -46,7 +47,7 @@ Hdf5Files::Hdf5Files(std::string list, std::vector<std::string> datasets)
 
 // Takes the rows' shapes from the first file and compares the others with it.
 void Hdf5Files::Inspect(File* file) try {
-  const Hdf5Reader reader(file->path);
+  const Hdf5Reader reader(ReadPathOf(file->path));
   const bool first = file == &files_.front();
   for (size_t i = 0; i < datasets_.size(); ++i) {
     const Hdf5Array array = reader.Array(datasets_[i]);

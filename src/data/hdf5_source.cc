@@ -13,6 +13,7 @@
 #include "trainer/base/text.h"
 #include "trainer/config/named_file.h"
 #include "trainer/data/hdf5_rows.h"
+#include "trainer/data/staged.h"
 #include "trainer/tensor/plain_order.h"
 
 namespace trainer {
@@ -72,7 +73,7 @@ class RowDecoder final : public Decoder {
     if (open_file_ == file) return;
     arrays_.clear();
     open_file_ = SIZE_MAX;
-    reader_ = std::make_unique<Hdf5Reader>(files_.path(file));
+    reader_ = std::make_unique<Hdf5Reader>(ReadPathOf(files_.path(file)));
     arrays_ = files_.ArraysOf(*reader_, file);
     open_file_ = file;
   }

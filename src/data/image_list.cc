@@ -40,7 +40,7 @@ ListedImage ParseLine(const std::string& list, std::string_view text, int line) 
                      EscapeControl(text.substr(0, 200)),
                      "'; a line is a path, a space and an integer label"));
   }
-  return {std::string(Trim(text.substr(0, blank))), *label, line};
+  return {std::string(Trim(text.substr(0, blank))), *label, line, 0};
 }
 
 // (height, width) of the picture after resizing.
@@ -50,6 +50,25 @@ std::pair<int64_t, int64_t> WantedSize(const ImageReading& reading, const Image&
   const double factor =
       static_cast<double>(reading.short_side) / std::min(image.height, image.width);
   return {std::llround(image.height * factor), std::llround(image.width * factor)};
+}
+
+// How messages name a file of a list.
+struct File {
+  SourceRef where;
+  std::string what;
+};
+
+File ReadListedFile(const std::string& list, const ListedImage& listed, const ImageReading& reading,
+                    std::string* raw) {
+  constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
+  const std::string path = reading.root + listed.path;
+  try {
+    reading.pack == nullptr ? void(*raw = ReadFile(path, kMaxBytes))
+                            : reading.pack->Read(listed.number, raw);
+  } catch (const Error& error) {
+    throw Error(error.code(), {list, listed.line}, Join("cannot read the image: ", error.what()));
+  }
+  return {{list, listed.line}, Join("image '", EscapeControl(path), "'")};
 }
 
 }  // namespace
@@ -63,7 +82,9 @@ std::vector<ListedImage> ReadImageList(const std::string& path) {
     const size_t end = std::min(rest.find('\n'), rest.size());
     const std::string_view text = Trim(rest.substr(0, end));
     rest.remove_prefix(std::min(end + 1, rest.size()));
-    if (!text.empty()) images.push_back(ParseLine(path, text, line));
+    if (text.empty()) continue;
+    images.push_back(ParseLine(path, text, line));
+    images.back().number = images.size() - 1;
   }
   if (images.empty()) {
     throw Error(ErrorCode::kData, {path},
@@ -74,27 +95,25 @@ std::vector<ListedImage> ReadImageList(const std::string& path) {
 
 void ReadListedImage(const std::string& list, const ListedImage& listed,
                      const ImageReading& reading, std::string* raw, Image* image) {
-  constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
-  const SourceRef where{list, listed.line};
-  const std::string path = reading.root + listed.path;
-  try {
-    *raw = ReadFile(path, kMaxBytes);
-  } catch (const Error& error) {
-    throw Error(error.code(), where, Join("cannot read the image: ", error.what()));
-  }
-  const std::string what = Join("image '", EscapeControl(path), "'");
-  DecodeImage(*raw, reading.colors, where, what, image);
+  const File file = ReadListedFile(list, listed, reading, raw);
+  DecodeImage(*raw, reading.colors, file.where, file.what, image);
   const auto [height, width] = WantedSize(reading, *image);
   if (height == image->height && width == image->width) return;
   if (height > kMaxPixels / width) {
-    throw Error(ErrorCode::kData, where,
-                Join(what, " is ", image->width, "x", image->height, " pixels and would get ",
+    throw Error(ErrorCode::kData, file.where,
+                Join(file.what, " is ", image->width, "x", image->height, " pixels and would get ",
                      width, "x", height, "; at most ", kMaxPixels, " are made"));
   }
   Image resized;
   ResizeImage(*image, {0, 0, image->width, image->height}, static_cast<int>(height),
               static_cast<int>(width), &resized);
   *image = std::move(resized);
+}
+
+void ReadListedPart(const std::string& list, const ListedImage& listed, const ImageReading& reading,
+                    const ChoosePart& choose, std::string* raw, Image* image, HeldPart* held) {
+  const File file = ReadListedFile(list, listed, reading, raw);
+  DecodePart(*raw, reading.colors, choose, file.where, file.what, image, held);
 }
 
 }  // namespace trainer

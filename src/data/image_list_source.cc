@@ -13,6 +13,7 @@
 #include "trainer/config/named_file.h"
 #include "trainer/data/image_list.h"
 #include "trainer/data/image_source.h"
+#include "trainer/data/staged.h"
 
 namespace trainer {
 namespace {
@@ -45,15 +46,25 @@ class ListedImageParser final : public RecordParser {
       : list_(list), images_(images), reading_(reading) {}
 
   const DatumView& Parse(const RawRecord& record) override {
-    const ListedImage& listed = images_[record.index];
-    ReadListedImage(list_, listed, reading_, &raw_, &image_);
-    view_ = ViewOf(image_);
-    view_.label = listed.label;
+    ReadListedImage(list_, images_[record.index], reading_, &raw_, &image_);
+    return Labelled(ViewOf(image_), record);
+  }
+
+  const DatumView& ParsePart(const RawRecord& record, const ChoosePart& choose) override {
+    if (reading_.Resizes()) return Parse(record);
+    HeldPart held;
+    ReadListedPart(list_, images_[record.index], reading_, choose, &raw_, &image_, &held);
+    return Labelled(ViewOf(image_, held), record);
+  }
+
+ private:
+  const DatumView& Labelled(const DatumView& view, const RawRecord& record) {
+    view_ = view;
+    view_.label = images_[record.index].label;
     view_.has_label = true;
     return view_;
   }
 
- private:
   const std::string& list_;
   const std::vector<ListedImage>& images_;
   const ImageReading& reading_;
@@ -178,6 +189,8 @@ std::unique_ptr<Prefetcher> MakeImagePrefetcher(const LayerSpec& layer, const Re
         list = path;
         return ReadImageList(path);
       });
+  const FilePack* const pack = PackOf(list, options.reading.root);
+  if (pack != nullptr && pack->size() == images.size()) options.reading.pack = pack;
   LOG_IF(INFO, param.shuffle()) << "Shuffling data";
   LOG(INFO) << "A total of " << images.size() << " images.";
   if (param.rand_skip() > 0) {

@@ -25,7 +25,10 @@ class ImageSource::ImageDecoder final : public Decoder {
     constexpr uint64_t kOfSo = 16;  // one record of so many is measured
     const bool measured = seen_++ % kOfSo == 0;
     const double begin = measured ? StageNow() : 0;
-    const DatumView& datum = parser_->Parse(record);
+    const ChoosePart choose = [&](int height, int width) {
+      return source_.transform_.Need(height, width, record.number);
+    };
+    const DatumView& datum = parser_->ParsePart(record, choose);
     const double parsed = measured ? StageNow() : 0;
     CheckShape(datum, record);
     Write(datum, record, batch);

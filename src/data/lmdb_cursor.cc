@@ -11,10 +11,12 @@
 #include <string>
 #include <string_view>
 
+#include "file_state.h"
 #include "lmdb_extents.h"
 #include "lmdb_file.h"
 #include "lmdb_map.h"
 #include "trainer/base/error.h"
+#include "trainer/base/file.h"
 #include "trainer/base/text.h"
 #include "trainer/data/cursor.h"
 #include "trainer/data/map_faults.h"
@@ -72,7 +74,8 @@ Env OpenEnv(const std::string& path) {
 
 class LmdbCursor final : public Cursor {
  public:
-  explicit LmdbCursor(const std::string& path) : Cursor(path), extents_(path) {
+  explicit LmdbCursor(const std::string& path)
+      : Cursor(path), state_({JoinPath(path, "data.mdb")}), extents_(path) {
     CheckLmdbFile(path);
     const FaultNote note(path);  // opening holds locks
     {
@@ -123,6 +126,7 @@ class LmdbCursor final : public Cursor {
   bool SeekAtLeast(std::string_view key) override { return Find(key, MDB_SET_RANGE); }
 
   int64_t Count() const override { return records_; }
+  void CheckUnchanged() const override { state_.Check(path()); }
 
  private:
   static constexpr int64_t kUnknown = -1;
@@ -242,6 +246,7 @@ class LmdbCursor final : public Cursor {
   int64_t file_bytes_ = 0, records_ = 0;
   int64_t passed_ = kUnknown;  // records from the first to this one, where each was visited
   MDB_dbi dbi_ = 0;
+  FileState state_;
   LmdbExtents extents_;
   std::unique_ptr<LmdbMap> map_;
   Env env_;

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "record_draws.h"
+#include "resized_crop.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -12,23 +14,21 @@ namespace {
 constexpr char kTransform[] = "transform_param";
 constexpr uint32_t kMaxSide = 1u << 16, kMaxAttempts = 1000;
 
-ImageView PictureOf(const DatumView& datum) {
-  return {datum.channels, datum.height, datum.width,
-          reinterpret_cast<const uint8_t*>(datum.bytes.data())};
-}
-
 // The longer side, in proportion.
 int Longer(int longer, int shorter, int64_t side) {
+  constexpr float kTooLong = 2e9f;  // Check refuses it
   const float ratio = static_cast<float>(longer) / static_cast<float>(shorter);
-  return static_cast<int>(ratio * static_cast<float>(side));
+  return static_cast<int>(std::min(ratio * static_cast<float>(side), kTooLong));
 }
 
-void ResizeShorterSide(const ImageView& image, int64_t side, Interpolation how, Image* to) {
+// All of a picture, its shorter side resized to `side`.
+RandomResize::Choice ShorterSide(int height, int width, int64_t side, Interpolation how) {
   const int same = static_cast<int>(side);
-  const bool tall = image.height > image.width;
-  const int height = tall ? Longer(image.height, image.width, side) : same;
-  const int width = tall ? same : Longer(image.width, image.height, side);
-  ResizeImage(image, {0, 0, image.width, image.height}, height, width, to, how);
+  const bool tall = height > width;
+  return {{0, 0, width, height},
+          tall ? Longer(height, width, side) : same,
+          tall ? same : Longer(width, height, side),
+          how};
 }
 
 Interpolation Read(caffe::ResizeParameter::Interp_mode mode) {
@@ -52,23 +52,36 @@ Interpolation DrawOne(const caffe::ResizeParameter& param, RecordDraws* draws) {
 
 }  // namespace
 
-RandomResize::RandomResize(const LayerSpec& layer)
-    : layer_(layer),
-      param_(layer.proto().transform_param()),
-      sides_(param_.has_random_resize_param()),
-      parts_(param_.has_random_aspect_ratio_param()) {
-  if (!active()) return;
-  if (sides_ && parts_) {
-    layer_.FailIn(kTransform, "random_aspect_ratio_param",
-                  "random_resize_param and random_aspect_ratio_param are both given; keep one");
+RandomResize::RandomResize(const LayerSpec& layer, caffe::Phase phase)
+    : layer_(layer), param_(layer.proto().transform_param()) {
+  const std::pair<Kind, bool> given[] = {{Kind::kSides, param_.has_random_resize_param()},
+                                         {Kind::kParts, param_.has_random_aspect_ratio_param()},
+                                         {Kind::kCrop, param_.has_random_resized_crop_param()}};
+  for (const auto& [kind, is_given] : given) {
+    if (!is_given) continue;
+    const std::string before = active() ? Param() : "";
+    kind_ = kind;
+    if (before.empty()) continue;
+    layer_.FailIn(kTransform, Param(), Join(before, " and ", Param(), " are both given; keep one"));
   }
+  if (!active()) return;
   if (param_.has_mean_file()) {
     layer_.FailIn(kTransform, "mean_file",
                   Join("a mean image has one size, but with ", Param(),
                        " the images get many; give "
                        "mean_value instead"));
   }
-  sides_ ? CheckSides() : CheckParts();
+  if (kind_ == Kind::kSides) CheckSides();
+  if (kind_ == Kind::kParts) CheckParts();
+  if (kind_ == Kind::kCrop) CheckCrop();
+  if (kind_ != Kind::kCrop || phase == caffe::TRAIN) return;
+  const uint32_t side = param_.random_resized_crop_param().test_size();
+  test_side_ = side > 0 ? int64_t{side} : int64_t{param_.crop_size()} * 8 / 7;
+}
+
+const char* RandomResize::Param() const {
+  if (kind_ == Kind::kSides) return "random_resize_param";
+  return kind_ == Kind::kParts ? "random_aspect_ratio_param" : "random_resized_crop_param";
 }
 
 int64_t RandomResize::CropSide() const {
@@ -109,21 +122,29 @@ void RandomResize::CheckSides() const {
   }
 }
 
-void RandomResize::CheckParts() const {
-  const caffe::RandomAspectRatioParameter& param = param_.random_aspect_ratio_param();
+void RandomResize::CheckCropSide() const {
   const auto refuse = [&](const std::string& what) { layer_.FailIn(kTransform, Param(), what); };
-  CheckWords(param.resize_param());
   if (param_.crop_size() == 0 || param_.crop_h() > 0) {
-    refuse("random_aspect_ratio_param needs crop_size, the side that the parts are resized to");
+    refuse(Join(Param(), " needs crop_size, the side that the parts are resized to"));
   }
   if (param_.crop_size() > kMaxSide) {
     refuse(Join("crop_size is ", param_.crop_size(), "; at most ", kMaxSide, " pixels are taken"));
   }
-  const float least = param.min_area_ratio(), greatest = param.max_area_ratio();
-  if (!(least > 0 && least <= greatest && greatest <= 1)) {
-    refuse(Join("min_area_ratio is ", least, " and max_area_ratio ", greatest,
-                "; both are shares of the area above 0 up to 1, and the first is not more"));
-  }
+}
+
+void RandomResize::CheckAreas(float least, float greatest) const {
+  if (least > 0 && least <= greatest && greatest <= 1) return;
+  layer_.FailIn(kTransform, Param(),
+                Join("min_area_ratio is ", least, " and max_area_ratio ", greatest,
+                     "; both are shares of the area above 0 up to 1, and the first is not more"));
+}
+
+void RandomResize::CheckParts() const {
+  const caffe::RandomAspectRatioParameter& param = param_.random_aspect_ratio_param();
+  const auto refuse = [&](const std::string& what) { layer_.FailIn(kTransform, Param(), what); };
+  CheckWords(param.resize_param());
+  CheckCropSide();
+  CheckAreas(param.min_area_ratio(), param.max_area_ratio());
   const float change = param.aspect_ratio_change();
   if (!(change >= 0.01f && change <= 1)) {
     refuse(Join("aspect_ratio_change is ", change, "; it must be within 0.01 and 1, e.g. 0.75"));
@@ -133,19 +154,41 @@ void RandomResize::CheckParts() const {
   }
 }
 
+void RandomResize::CheckCrop() const {
+  constexpr float kLeast = 0.01f, kGreatest = 100;
+  const caffe::RandomResizedCropParameter& param = param_.random_resized_crop_param();
+  const auto refuse = [&](const std::string& what) { layer_.FailIn(kTransform, Param(), what); };
+  CheckCropSide();
+  CheckAreas(param.min_area_ratio(), param.max_area_ratio());
+  const float least = param.min_aspect(), greatest = param.max_aspect();
+  if (!(least >= kLeast && least <= greatest && greatest <= kGreatest)) {
+    refuse(Join("min_aspect is ", least, " and max_aspect ", greatest, "; both are width by height, ",
+                kLeast, " to ", kGreatest, ", and the first is not more"));
+  }
+  const uint32_t side = param.test_size();
+  if (side > 0 && (side < param_.crop_size() || side > kMaxSide)) {
+    refuse(Join("test_size is ", side, "; it must be at least crop_size, ", param_.crop_size(),
+                ", and at most ", kMaxSide));
+  }
+}
+
 void RandomResize::Check(const DatumView& datum, const std::string& record) const {
   if (datum.bytes.empty()) {
     layer_.FailWith(ErrorCode::kData, Join("record ", record, " holds numbers of type float; ",
                                            Param(), " resizes pixels of 8 bits only"));
   }
+  CheckSizes(datum, record);
+}
+
+void RandomResize::CheckSizes(const DatumView& datum, const std::string& record) const {
   const int64_t shorter = std::min(datum.height, datum.width);
   const int64_t longer = std::max(datum.height, datum.width);
   const auto refuse = [&](const std::string& what) {
     layer_.FailIn(kTransform, Param(),
                   Join("record ", record, " is ", datum.ShapeText(), "; ", what));
   };
-  int64_t greatest = param_.crop_size();
-  if (sides_) {
+  int64_t greatest = std::max(test_side_, int64_t{param_.crop_size()});
+  if (kind_ == Kind::kSides) {
     const int64_t min = param_.random_resize_param().min_size();
     const int64_t max = param_.random_resize_param().max_size();
     const int64_t least = min > 0 ? min : shorter;
@@ -167,43 +210,62 @@ void RandomResize::Check(const DatumView& datum, const std::string& record) cons
   }
 }
 
-void RandomResize::Apply(const DatumView& datum, const PhiloxKey& key, uint64_t number,
-                         Image* to) const {
-  const ImageView image = PictureOf(datum);
+RandomResize::Choice RandomResize::Choose(int height, int width, const PhiloxKey& key,
+                                          uint64_t number) const {
   constexpr uint32_t kFirstPass = 1;
   RecordDraws draws(key, number, kFirstPass);
-  if (sides_) {
-    const caffe::RandomResizeParameter& param = param_.random_resize_param();
-    const int64_t least =
-        param.min_size() > 0 ? param.min_size() : std::min(image.height, image.width);
-    const int64_t greatest =
-        param.max_size() > 0 ? param.max_size() : std::max(image.height, image.width);
-    const int64_t side = least + draws.Below(greatest - least + 1);
-    return ResizeShorterSide(image, side, DrawOne(param.resize_param(), &draws), to);
-  }
-  const caffe::RandomAspectRatioParameter& param = param_.random_aspect_ratio_param();
-  for (uint32_t i = 0; i < param.max_attempt(); ++i) {
-    if (TakePart(image, &draws, to)) return;
-  }
-  ResizeShorterSide(image, param_.crop_size(), DrawOne(param.resize_param(), &draws), to);
+  if (kind_ == Kind::kSides) return DrawSide(height, width, &draws);
+  return kind_ == Kind::kParts ? DrawPart(height, width, &draws)
+                               : DrawCrop(height, width, &draws);
 }
 
-// One attempt; false when the part does not fit.
-bool RandomResize::TakePart(const ImageView& image, RecordDraws* draws, Image* to) const {
+RandomResize::Choice RandomResize::DrawSide(int height, int width, RecordDraws* draws) const {
+  const caffe::RandomResizeParameter& param = param_.random_resize_param();
+  const int64_t least = param.min_size() > 0 ? param.min_size() : std::min(height, width);
+  const int64_t greatest = param.max_size() > 0 ? param.max_size() : std::max(height, width);
+  const int64_t side = least + draws->Below(std::max<int64_t>(greatest - least, 0) + 1);
+  return ShorterSide(height, width, side, DrawOne(param.resize_param(), draws));
+}
+
+RandomResize::Choice RandomResize::DrawPart(int height, int width, RecordDraws* draws) const {
   const caffe::RandomAspectRatioParameter& param = param_.random_aspect_ratio_param();
   const double change = param.aspect_ratio_change();
-  const double share = draws->Within(param.min_area_ratio(), param.max_area_ratio());
-  const double factor = draws->Within(change, 1 / change);
-  const double side = std::sqrt(share * static_cast<double>(image.Plane()));
-  int height = static_cast<int>(side * factor), width = static_cast<int>(side / factor);
-  if (draws->Word() >> 31 != 0) std::swap(height, width);
-  if (height < 1 || width < 1 || height > image.height || width > image.width) return false;
-  const int top = static_cast<int>(draws->Below(image.height - height + 1));
-  const int left = static_cast<int>(draws->Below(image.width - width + 1));
   const int crop = static_cast<int>(param_.crop_size());
-  ResizeImage(image, {left, top, width, height}, crop, crop, to,
-              DrawOne(param.resize_param(), draws));
-  return true;
+  for (uint32_t i = 0; i < param.max_attempt(); ++i) {
+    const double share = draws->Within(param.min_area_ratio(), param.max_area_ratio());
+    const double factor = draws->Within(change, 1 / change);
+    const double side = std::sqrt(share * static_cast<double>(int64_t{height} * width));
+    int tall = static_cast<int>(side * factor), wide = static_cast<int>(side / factor);
+    if (draws->Word() >> 31 != 0) std::swap(tall, wide);
+    if (tall < 1 || wide < 1 || tall > height || wide > width) continue;
+    const int top = static_cast<int>(draws->Below(height - tall + 1));
+    const int left = static_cast<int>(draws->Below(width - wide + 1));
+    return {{left, top, wide, tall}, crop, crop, DrawOne(param.resize_param(), draws)};
+  }
+  return ShorterSide(height, width, crop, DrawOne(param.resize_param(), draws));
+}
+
+RandomResize::Choice RandomResize::DrawCrop(int height, int width, RecordDraws* draws) const {
+  if (test_side_ > 0) {
+    const auto scaled = [&](int side) {
+      return static_cast<int>(test_side_ * side / std::min(height, width));
+    };
+    return {{0, 0, width, height}, scaled(height), scaled(width), Interpolation::kSmooth};
+  }
+  const int crop = static_cast<int>(param_.crop_size());
+  return {DrawResizedCrop(height, width, param_.random_resized_crop_param(), draws), crop, crop,
+          Interpolation::kSmooth};
+}
+
+void RandomResize::Apply(const DatumView& datum, const Choice& choice, Image* to) {
+  const DatumView::Part held = datum.Held();
+  const ImageView image{datum.channels, held.height, held.width,
+                        reinterpret_cast<const uint8_t*>(datum.bytes.data())};
+  const Box& box = choice.box;
+  const double shrink = held.shrink;
+  const Region region{box.left / shrink - held.left, box.top / shrink - held.top,
+                      box.width / shrink, box.height / shrink};
+  ResizeRegion(image, region, choice.height, choice.width, to, choice.how);
 }
 
 }  // namespace trainer

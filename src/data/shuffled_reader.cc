@@ -115,6 +115,7 @@ void ShuffledReader::ReadUpTo(uint64_t places, Window* window) {
       kept.key_view = kept.key = cursor_->Key();
       kept.value_view = kept.value = cursor_->Value();
     }
+    kept.number = at_;
     kept.is_there = true;
   }
 }
@@ -145,7 +146,7 @@ ShuffledReader::Record ShuffledReader::Get(uint64_t epoch, uint64_t place) {
   const Kept& kept = now_.kept[static_cast<size_t>(in_window)];
   if (kept.is_there) {
     if (residue == now_.residue) ReadAhead(in_window);
-    return {kept.key_view, kept.value_view};
+    return {kept.key_view, kept.value_view, kept.number};
   }
   return GetAlone(epoch, number, in_window);
 }
@@ -155,7 +156,7 @@ ShuffledReader::Record ShuffledReader::GetAlone(uint64_t epoch, uint64_t number,
   std::vector<uint32_t> order;
   OrderWindow(form_, key_, epoch, number, &order);
   GoTo(OrderOf(epoch).RecordAt(FirstOf(number) + order[static_cast<size_t>(in_window)]));
-  return {cursor_->Key(), cursor_->Value()};
+  return {cursor_->Key(), cursor_->Value(), at_};
 }
 
 }  // namespace trainer

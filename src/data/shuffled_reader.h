@@ -32,14 +32,17 @@ class ShuffledReader {
 
   struct Record {
     std::string_view key, value;  // until the next call, or as long as the reader
+    uint64_t number = 0;          // in the order of the database
   };
   Record Get(uint64_t epoch, uint64_t place);
   bool RecordsStayValid() const { return cursor_->RecordsStayValid(); }
+  void CheckUnchanged() const { cursor_->CheckUnchanged(); }
 
  private:
   struct Kept {
     std::string key, value;
     std::string_view key_view, value_view;
+    uint64_t number = 0;
     bool is_there = false;
   };
   // Some consecutive places of an epoch.

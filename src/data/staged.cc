@@ -2,6 +2,8 @@
 
 #include <filesystem>
 #include <map>
+#include <memory>
+#include <utility>
 
 namespace trainer {
 namespace {
@@ -9,6 +11,12 @@ namespace {
 std::map<std::string, std::string>& Copies() {
   static std::map<std::string, std::string> copies;
   return copies;
+}
+
+// By list and root.
+std::map<std::pair<std::string, std::string>, std::unique_ptr<FilePack>>& Packs() {
+  static std::map<std::pair<std::string, std::string>, std::unique_ptr<FilePack>> packs;
+  return packs;
 }
 
 std::string Canonical(const std::string& path) {
@@ -27,6 +35,16 @@ std::string ReadPathOf(const std::string& path) {
   if (Copies().empty()) return path;
   const auto found = Copies().find(Canonical(path));
   return found == Copies().end() ? path : found->second;
+}
+
+void ReadPackInstead(const std::string& list, const std::string& root, const std::string& folder) {
+  Packs()[{Canonical(list), root}] = std::make_unique<FilePack>(folder);
+}
+
+const FilePack* PackOf(const std::string& list, const std::string& root) {
+  if (Packs().empty()) return nullptr;
+  const auto found = Packs().find({Canonical(list), root});
+  return found == Packs().end() ? nullptr : found->second.get();
 }
 
 }  // namespace trainer

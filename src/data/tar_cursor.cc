@@ -7,11 +7,13 @@
 #include <string>
 #include <string_view>
 
+#include "file_state.h"
 #include "tar_header.h"
 #include "tar_index.h"
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
 #include "trainer/data/cursor.h"
+#include "trainer/data/tar_files.h"
 
 namespace trainer {
 namespace {
@@ -26,7 +28,7 @@ void PutNumber(uint64_t number, std::string* out) {
 class TarCursor final : public Cursor {
  public:
   explicit TarCursor(const std::string& source)
-      : Cursor(source), index_(source, ListTarFiles(source)) {
+      : Cursor(source), index_(source, ListTarFiles(source)), state_(index_.files()) {
     LOG(INFO) << EscapeControl(source) << ": " << index_.count() << " images in "
               << index_.files().size() << (index_.files().size() == 1 ? " tar file" : " tar files");
     GoTo(0);
@@ -62,6 +64,7 @@ class TarCursor final : public Cursor {
 
   int64_t Count() const override { return static_cast<int64_t>(index_.count()); }
   uint64_t StoredBytes() const override { return index_.bytes(); }
+  void CheckUnchanged() const override { state_.Check(path()); }
 
  private:
   static constexpr size_t kOpenFiles = 16;
@@ -103,6 +106,7 @@ class TarCursor final : public Cursor {
   };
 
   TarIndex index_;
+  FileState state_;
   size_t at_ = 0;
   std::string key_;
   // A value is read when it is asked for, which changes no record that this cursor shows.

@@ -1,11 +1,10 @@
-// Which files a TAR source names.
+#include "trainer/data/tar_files.h"
 
 #include <glob.h>
 
 #include <algorithm>
 #include <charconv>
 
-#include "tar_index.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"

@@ -22,7 +22,7 @@ std::string ImageShape::ToString() const { return Join(channels, "x", height, "x
 Transform::Transform(const LayerSpec& layer, caffe::Phase phase, const PhiloxKey& key)
     : layer_(layer),
       param_(layer.proto().transform_param()),
-      resize_(layer),
+      resize_(layer, phase),
       augment_(layer, phase),
       random_crop_(phase == caffe::TRAIN && (param_.crop_size() > 0 || param_.crop_h() > 0)),
       mixes_(phase == caffe::TRAIN && param_.mixup() > 0),
@@ -109,15 +109,33 @@ ImageShape Transform::Window(const ImageShape& in) const {
   return in;
 }
 
+PartNeed Transform::Need(int height, int width, uint64_t number) const {
+  const PartNeed whole{{0, 0, width, height}};
+  if (resize_.active()) {
+    const RandomResize::Choice choice = resize_.Choose(height, width, key_, number);
+    return {choice.box, choice.height, choice.width};
+  }
+  const ImageShape in{1, height, width};
+  const ImageShape out = Window(in);
+  const bool fits = out.height <= height && out.width <= width;
+  if (crops_ > 1 || !mean_image_.empty() || !fits) return whole;
+  const Choice choice = Choose(in, number, 0);
+  return {{static_cast<int>(choice.left), static_cast<int>(choice.top), static_cast<int>(out.width),
+           static_cast<int>(out.height)}};
+}
+
+// The record as it is resized at random, or itself.
+DatumView Transform::Resized(const DatumView& datum, uint64_t number, Image* to) const {
+  if (!resize_.active()) return datum;
+  RandomResize::Apply(datum, resize_.Choose(datum.height, datum.width, key_, number), to);
+  return ViewOf(*to);
+}
+
 void Transform::Apply(const DatumView& datum, uint64_t number, float* out) const {
   Image resized, changed;
-  DatumView from = datum;
-  if (resize_.active()) {
-    resize_.Apply(datum, key_, number, &resized);
-    from = ViewOf(resized);
-  }
+  DatumView from = Resized(datum, number, &resized);
   for (int crop = 0; crop < crops_; ++crop) {
-    const Choice choice = Choose(from, number, crop);
+    const Choice choice = Choose({from.channels, from.height, from.width}, number, crop);
     if (from.bytes.empty()) {
       Convert(from.floats.data(), from, choice, out);
     } else {
@@ -131,19 +149,14 @@ void Transform::Apply(const DatumView& datum, uint64_t number, float* out) const
 void Transform::Cut(const DatumView& datum, uint64_t number, uint8_t* out,
                     PixelWindow* windows) const {
   Image resized, changed;
-  DatumView from = datum;
-  if (resize_.active()) {
-    resize_.Apply(datum, key_, number, &resized);
-    from = ViewOf(resized);
-  }
+  DatumView from = Resized(datum, number, &resized);
   for (int crop = 0; crop < crops_; ++crop) {
-    const Choice choice = Choose(from, number, crop);
+    const Choice choice = Choose({from.channels, from.height, from.width}, number, crop);
     Augmented(from, choice, number, &changed, &from);
-    const auto* const pixels = reinterpret_cast<const uint8_t*>(from.bytes.data());
-    const PixelJob<uint8_t> job = JobOf(pixels, from, choice);
-    InterleavePixels(job, out);
+    InterleavePixels(JobOf(reinterpret_cast<const uint8_t*>(from.bytes.data()), from, choice), out);
     out += choice.shape.Count();
-    windows[crop] = {static_cast<int32_t>(job.in - pixels), choice.mirror ? 1 : 0};
+    windows[crop] = {static_cast<int32_t>(choice.top * from.width + choice.left),
+                     choice.mirror ? 1 : 0};
   }
 }
 
@@ -151,19 +164,17 @@ void Transform::Cut(const DatumView& datum, uint64_t number, uint8_t* out,
 void Transform::Augmented(const DatumView& datum, const Choice& choice, uint64_t number,
                           Image* changed, DatumView* from) const {
   if (!augment_.active()) return;
-  changed->channels = datum.channels;
-  changed->height = datum.height;
-  changed->width = datum.width;
   changed->pixels.assign(datum.bytes.begin(), datum.bytes.end());
+  const PixelJob<uint8_t> window = JobOf(changed->pixels.data(), datum, choice);
   PixelPart part;
-  part.row = datum.width;
-  part.plane = changed->Plane();
-  part.pixels = changed->pixels.data() + choice.top * part.row + choice.left;
+  part.row = window.in_row;
+  part.plane = window.in_plane;
+  part.pixels = changed->pixels.data() + (window.in - changed->pixels.data());
   part.channels = datum.channels;
   part.height = choice.shape.height;
   part.width = choice.shape.width;
   augment_.Apply(key_, number, part);
-  *from = ViewOf(*changed);
+  from->bytes = {reinterpret_cast<const char*>(changed->pixels.data()), changed->pixels.size()};
 }
 
 void Transform::Mix(std::span<const uint64_t> numbers, std::span<float> images,
@@ -181,38 +192,39 @@ PixelNumbers Transform::Numbers() const {
   return numbers;
 }
 
-// The window of record `number`, which is `datum`.
-Transform::Choice Transform::Choose(const DatumView& datum, uint64_t number, int crop) const {
+// The window of record `number`, which has the shape `in`.
+Transform::Choice Transform::Choose(const ImageShape& in, uint64_t number, int crop) const {
   constexpr int kMiddle = 4, kPlaces = 5;
   Choice choice;
-  choice.shape = Window({datum.channels, datum.height, datum.width});
+  choice.shape = Window(in);
   const int64_t height = choice.shape.height, width = choice.shape.width;
-  choice.top = (datum.height - height) / 2;
-  choice.left = (datum.width - width) / 2;
+  choice.top = (in.height - height) / 2;
+  choice.left = (in.width - width) / 2;
   if (crops_ > 1) {
     choice.mirror = crop >= kPlaces;
     const int place = crop % kPlaces;
     if (place == kMiddle) return choice;
-    choice.top = place < 2 ? 0 : datum.height - height;
-    choice.left = place % 2 == 0 ? 0 : datum.width - width;
+    choice.top = place < 2 ? 0 : in.height - height;
+    choice.left = place % 2 == 0 ? 0 : in.width - width;
     return choice;
   }
   if (!param_.mirror() && !random_crop_) return choice;
   const Philox4 random = PhiloxBlock(key_, 0, number);
   choice.mirror = param_.mirror() && (random.x[0] >> 31) != 0;
   if (!random_crop_) return choice;
-  choice.top = UniformBelow(random.x[1], datum.height - height + 1);
-  choice.left = UniformBelow(random.x[2], datum.width - width + 1);
+  choice.top = UniformBelow(random.x[1], in.height - height + 1);
+  choice.left = UniformBelow(random.x[2], in.width - width + 1);
   return choice;
 }
 
 // The pixels of a window of `datum`, which starts at `in`; what is made of them is left open.
 template <class T>
 PixelJob<T> Transform::JobOf(const T* in, const DatumView& datum, const Choice& choice) {
+  const DatumView::Part held = datum.Held();
   PixelJob<T> job;
-  job.in_row = datum.width;
-  job.in_plane = int64_t{datum.height} * datum.width;
-  job.in = in + choice.top * job.in_row + choice.left;
+  job.in_row = held.width;
+  job.in_plane = int64_t{held.height} * held.width;
+  job.in = in + (choice.top - held.top) * job.in_row + (choice.left - held.left);
   job.channels = choice.shape.channels;
   job.height = choice.shape.height;
   job.width = choice.shape.width;

@@ -3,15 +3,16 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "checksum_file.h"
 #include "datum.pb.h"
 #include "ordered_work.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
 #include "trainer/base/progress.h"
 #include "trainer/base/text.h"
+#include "trainer/data/checksum_file.h"
 #include "trainer/data/cursor.h"
 #include "trainer/data/datum.h"
+#include "trainer/dataset/record_set.h"
 
 namespace trainer {
 namespace {
@@ -35,7 +36,7 @@ struct Examined {
 
 void Examine(const std::string& path, Examined* one) {
   one->problem.clear();
-  one->checksum = ChecksumOf(one->record);
+  one->checksum = ChecksumOf(one->record.key, one->record.value);
   one->hash = std::hash<std::string>()(one->record.value);
   try {
     const DatumView& datum = one->parser.Parse(path, one->record.key, one->record.value);

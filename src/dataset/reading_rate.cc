@@ -13,9 +13,12 @@
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
 #include "trainer/base/permutation.h"
+#include "trainer/config/prototxt.h"
 #include "trainer/data/cursor.h"
 #include "trainer/data/datum.h"
 #include "trainer/data/hdf5_rows.h"
+#include "trainer/data/prefetcher.h"
+#include "trainer/data/tar_files.h"
 #include "trainer/dataset/record_set.h"
 
 namespace trainer {
@@ -158,11 +161,75 @@ class Measuring {
   std::vector<ReadingRate> rates_;
 };
 
+// Files spread over a list, as many as are worth measuring.
+std::vector<std::string> Sample(const std::vector<std::string>& files) {
+  constexpr size_t kMost = 2000;
+  std::vector<std::string> sample;
+  for (size_t i = 0; i < std::min(files.size(), kMost); ++i) {
+    sample.push_back(files[files.size() <= kMost ? i : i * files.size() / kMost]);
+  }
+  return sample;
+}
+
+ReadingRate ReadFiles(const std::vector<std::string>& files, double seconds, bool cold,
+                      bool decode) {
+  ReadingRate rate;
+  rate.order = decode ? "decoded" : "one after the other";
+  rate.cold = cold;
+  if (cold) rate.cached = ForgetFiles(files);
+  Image image;
+  const Stopwatch clock;
+  for (const std::string& file : files) {
+    if ((rate.seconds = clock.Seconds()) >= seconds) break;
+    const std::string bytes = ReadFile(file, uint64_t{1} << 30);
+    if (decode) DecodeImage(bytes, Colors::kColor, {file}, "this picture", &image);
+    rate.bytes += bytes.size();
+    ++rate.records;
+  }
+  rate.seconds = clock.Seconds();
+  return rate;
+}
+
+ReadingRate ReadRows(const LayerSpec& layer, double seconds, bool cold) {
+  ReadingRate rate;
+  rate.order = "one after the other";
+  rate.cold = cold;
+  const std::string list = ResolvePath(layer.proto().hdf5_data_param().source(), layer.Where().file);
+  if (cold) rate.cached = ForgetFiles(FilesOfSet(list));
+  const Stopwatch clock;
+  const auto rows = MakeRowPrefetcher(layer, {caffe::TEST, {}, {}, 1});
+  while (rate.records == 0 || (rate.seconds = clock.Seconds()) < seconds) {
+    const Batch& batch = rows->Next();
+    rate.records += rows->shape(0)[0];
+    for (int i = 0; i < batch.num_outputs(); ++i) rate.bytes += batch.output(i).size_bytes();
+    if (rows->position().epoch > 0) break;
+  }
+  rate.seconds = clock.Seconds();
+  return rate;
+}
+
 }  // namespace
+
+std::vector<ReadingRate> MeasureFiles(const std::vector<std::string>& files,
+                                      const ReadingOptions& options) {
+  std::vector<std::string> sample = Sample(files);
+  std::vector<ReadingRate> rates{ReadFiles(sample, options.seconds, true, false)};
+  sample.resize(static_cast<size_t>(rates[0].records));  // the others read what was read cold
+  rates.push_back(ReadFiles(sample, options.seconds, false, false));
+  rates.push_back(ReadFiles(sample, options.seconds, false, true));
+  return rates;
+}
+
+std::vector<ReadingRate> MeasureRows(const LayerSpec& layer, const ReadingOptions& options) {
+  std::vector<ReadingRate> rates;
+  for (const bool cold : {true, false}) rates.push_back(ReadRows(layer, options.seconds, cold));
+  return rates;
+}
 
 std::vector<std::string> FilesOfSet(const std::string& path) {
   if (!IsDirectory(path)) {
-    if (!Exists(path)) return {};  // a pattern
+    if (IsFilePattern(path)) return ListTarFiles(path);
+    if (!Exists(path)) return {};
     if (KindOfSet(path) != "HDF5" || !path.ends_with(".txt")) return {path};
     std::vector<std::string> files;
     for (const ListedHdf5& file : ReadHdf5List(path)) files.push_back(file.path);

@@ -14,6 +14,7 @@
 #include <thread>
 #include <utility>
 
+#include "staging_source.h"
 #include "trainer/base/atomic_file.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
@@ -21,7 +22,8 @@
 #include "trainer/base/host_memory.h"
 #include "trainer/base/progress.h"
 #include "trainer/base/text.h"
-#include "trainer/dataset/reading_rate.h"
+#include "trainer/data/hdf5_rows.h"
+#include "trainer/data/staged.h"
 
 namespace trainer {
 namespace {
@@ -30,35 +32,11 @@ namespace fs = std::filesystem;
 
 constexpr int kMostTries = 600;
 constexpr std::chrono::milliseconds kPause(50);
-constexpr size_t kReadBytes = size_t{8} << 20;
+constexpr char kAuto[] = "auto";
 constexpr uint64_t kSpareBytes = uint64_t{64} << 20;  // that stay free beside the copy
 
-// The state of a database: its files, and a name that no other state has.
-struct Source {
-  std::string path;  // canonical
-  std::vector<std::string> files;
-  uint64_t bytes = 0;
-  std::string name;
-};
-
-Source LookAt(const std::string& path) {
-  std::error_code failed;
-  Source source{fs::canonical(path, failed).string(), {}, 0, ""};
-  if (failed) ThrowFileError(FileUse::kInput, "find", AbsolutePath(path), failed.value());
-  source.files = FilesOfSet(source.path);
-  std::string state = source.path;
-  for (const std::string& file : source.files) {
-    struct stat facts {};
-    if (stat(file.c_str(), &facts) != 0) {
-      ThrowFileError(FileUse::kInput, "look at", file, errno);
-    }
-    source.bytes += static_cast<uint64_t>(facts.st_size);
-    state += Join("\n", FileNameOf(file), " ", facts.st_size, " ", facts.st_mtim.tv_sec, " ",
-                  facts.st_mtim.tv_nsec);
-  }
-  source.name = Join(FileNameOf(source.path), "-", std::hex, std::hash<std::string>()(state));
-  return source;
-}
+// Looks at a data set, again each time it is called.
+using FindSource = std::function<StagingSource()>;
 
 // Why a folder is of no use, for the log.
 struct Unusable {
@@ -148,38 +126,13 @@ class CopyLock {
 
 constexpr char kMark[] = ".complete";  // in a copy that was compared with its database
 
-// A LevelDB changes its files when it is opened, an LMDB does not.
-bool IsComplete(const std::string& copy, const Source& source) {
-  if (!Exists(JoinPath(copy, kMark))) return false;
-  for (const std::string& file : source.files) {
-    const std::string name = FileNameOf(file);
-    if (name != "data.mdb" && name != "CURRENT") continue;
-    struct stat wanted {
-    }, found{};
-    if (stat(file.c_str(), &wanted) != 0) return false;
-    if (lstat(JoinPath(copy, name).c_str(), &found) != 0) return false;
-    if (name == "data.mdb" && found.st_size != wanted.st_size) return false;
-  }
-  return true;
+bool IsComplete(const std::string& copy, const StagingSource& source) {
+  return Exists(JoinPath(copy, kMark)) && source.is_whole(copy);
 }
 
-void CopyFile(const std::string& from, const std::string& to, Progress* progress) {
-  FileHandle file = OpenForReading(from);
-  posix_fadvise(file.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
-  std::vector<char> part(kReadBytes);
-  AtomicFile copy(to);
-  for (;;) {
-    const ssize_t got = FileOps::Posix().Read(file.get(), part.data(), part.size());
-    if (got < 0) ThrowFileError(FileUse::kInput, "read", from, errno);
-    if (got == 0) break;
-    copy.Append(part.data(), static_cast<size_t>(got));
-    progress->Add(got >> 20);
-  }
-  copy.Commit();  // reads it back and compares
-}
-
-// A folder under another name until it is whole.
-void CopyFolder(const Source& source, const std::string& copy) {
+// A folder under another name until it is whole. `again`: the state of the data set now.
+void CopyFolder(const StagingSource& source, uint64_t bytes, const FindSource& again,
+                const std::string& copy) {
   const std::string partial = copy + ".partial";
   fs::remove_all(partial);
   fs::remove_all(copy);
@@ -188,13 +141,13 @@ void CopyFolder(const Source& source, const std::string& copy) {
   }
   try {
     Progress progress(Join("Copying ", source.path, " to ", FolderOf(copy)), "MiB",
-                      static_cast<int64_t>(source.bytes >> 20));
-    for (const std::string& file : source.files) {
-      CopyFile(file, JoinPath(partial, FileNameOf(file)), &progress);
-    }
-    if (LookAt(source.path).name != source.name) {
-      throw Unusable{"the database changed while it was copied"};
-    }
+                      static_cast<int64_t>(bytes >> 20));
+    uint64_t copied = 0;
+    source.copy(partial, [&](uint64_t more) {
+      progress.Add(static_cast<int64_t>((copied + more) >> 20) - static_cast<int64_t>(copied >> 20));
+      copied += more;
+    });
+    if (again().name != source.name) throw Unusable{"the data set changed while it was copied"};
     WriteWhole(JoinPath(partial, kMark), "");
   } catch (...) {
     std::error_code ignored;
@@ -206,9 +159,9 @@ void CopyFolder(const Source& source, const std::string& copy) {
   }
 }
 
-std::unique_ptr<StagedCopy> StageIn(const std::string& base, const Source& source,
-                                    const StagingOptions& options) {
-  const std::string folder = PrivateFolder(base, options.folder != "auto");
+std::unique_ptr<StagedCopy> StageIn(const std::string& base, const StagingSource& source,
+                                    const FindSource& again, const StagingOptions& options) {
+  const std::string folder = PrivateFolder(base, options.folder != kAuto);
   const std::string copy = JoinPath(folder, source.name), lock_path = copy + ".lock";
   CopyLock lock(lock_path);
   for (int tries = 0; tries < kMostTries; ++tries) {
@@ -221,15 +174,17 @@ std::unique_ptr<StagedCopy> StageIn(const std::string& base, const Source& sourc
       continue;
     }
     if (IsComplete(copy, source)) continue;
+    uint64_t bytes = 0;
     try {
-      RequireRoom(folder, source.bytes);
-      CopyFolder(source, copy);
+      bytes = source.bytes();
+      RequireRoom(folder, bytes);
+      CopyFolder(source, bytes, again, copy);
     } catch (...) {  // nothing stays; the lock is still this process's alone
       unlink(lock_path.c_str());
       rmdir(folder.c_str());
       throw;
     }
-    LOG(INFO) << EscapeControl(Join("Copied ", source.path, " (", source.bytes >> 20, " MiB) to ",
+    LOG(INFO) << EscapeControl(Join("Copied ", source.path, " (", bytes >> 20, " MiB) to ",
                                     copy, ", compared by checksum"));
   }
   throw Unusable{Join(copy, " is damaged, and in use by others")};
@@ -238,6 +193,50 @@ std::unique_ptr<StagedCopy> StageIn(const std::string& base, const Source& sourc
 void WarnNotStaged(const std::string& source, const std::string& why) {
   LOG(WARNING) << EscapeControl(
       Join(source, ": not copied to this machine (", why, "); it is read where it lies"));
+}
+
+std::vector<std::string> FoldersOf(const StagingOptions& options) {
+  return options.folder == kAuto ? StagingFolders() : std::vector{options.folder};
+}
+
+// What makes a copy of the data set at `path`, or finds it; null, after a line of the log, where it
+// is read where it lies. `file` gives a file of it.
+std::unique_ptr<StagedCopy> Stage(const std::string& path,
+                                  const std::function<std::string()>& file, const FindSource& find,
+                                  const StagingOptions& options) {
+  const bool automatic = options.folder == kAuto;
+  std::string reasons;
+  const auto add = [&](const std::string& why) { reasons += (reasons.empty() ? "" : "; ") + why; };
+  try {
+    const FileSystem lies = FileSystemAt(file());
+    if (automatic &&
+        (lies.kind == FileSystemKind::kLocal || lies.kind == FileSystemKind::kMemory)) {
+      LOG(INFO) << EscapeControl(
+          Join(path, " lies on this machine (", lies.name, "): it is read from there"));
+      return nullptr;
+    }
+    const StagingSource source = find();
+    for (const std::string& folder : FoldersOf(options)) {
+      try {
+        if (automatic && FileSystemAt(folder).kind == FileSystemKind::kNetwork) {
+          throw Unusable{Join(folder, " lies behind the network, too")};
+        }
+        return StageIn(folder, source, find, options);
+      } catch (const Unusable& unusable) {
+        add(unusable.why);
+      } catch (const Error& error) {
+        add(error.what());
+      }
+    }
+  } catch (const fs::filesystem_error& error) {
+    add(error.what());
+  } catch (const Foreign& foreign) {
+    throw foreign.error;
+  } catch (const Error& error) {
+    add(error.what());  // of the data set itself: who opens it says more
+  }
+  WarnNotStaged(path, reasons);
+  return nullptr;
 }
 
 }  // namespace
@@ -267,39 +266,26 @@ StagedCopy::~StagedCopy() {
 }
 
 std::unique_ptr<StagedCopy> StageDatabase(const std::string& path, const StagingOptions& options) {
-  const bool automatic = options.folder == "auto";
-  const FileSystem lies = FileSystemAt(path);
-  if (automatic && (lies.kind == FileSystemKind::kLocal || lies.kind == FileSystemKind::kMemory)) {
-    LOG(INFO) << EscapeControl(
-        Join(path, " lies on this machine (", lies.name, "): it is read from there"));
-    return nullptr;
+  return Stage(path, [&] { return path; }, [&] { return DatabaseToStage(path); }, options);
+}
+
+std::unique_ptr<StagedCopy> StageHdf5List(const std::string& list, const StagingOptions& options) {
+  const auto first = [&] { return ReadHdf5List(list)[0].path; };
+  auto copy = Stage(list, first, [&] { return Hdf5ListToStage(list); }, options);
+  if (copy == nullptr) return nullptr;
+  const std::vector<ListedHdf5> files = ReadHdf5List(list);
+  for (size_t i = 0; i < files.size(); ++i) {
+    ReadInstead(files[i].path, JoinPath(copy->path(), NameInCopy(i, files[i].path)));
   }
-  std::string reasons;
-  const auto add = [&](const std::string& why) { reasons += (reasons.empty() ? "" : "; ") + why; };
-  try {
-    const Source source = LookAt(path);
-    if (source.files.empty()) throw Error(ErrorCode::kNoInput, {path}, "holds no files");
-    for (const std::string& folder : automatic ? StagingFolders() : std::vector{options.folder}) {
-      try {
-        if (automatic && FileSystemAt(folder).kind == FileSystemKind::kNetwork) {
-          throw Unusable{Join(folder, " lies behind the network, too")};
-        }
-        return StageIn(folder, source, options);
-      } catch (const Unusable& unusable) {
-        add(unusable.why);
-      } catch (const Error& error) {
-        add(error.what());
-      }
-    }
-  } catch (const fs::filesystem_error& error) {
-    add(error.what());
-  } catch (const Foreign& foreign) {
-    throw foreign.error;
-  } catch (const Error& error) {
-    add(error.what());  // of the database itself: who opens it says more
-  }
-  WarnNotStaged(path, reasons);
-  return nullptr;
+  return copy;
+}
+
+std::unique_ptr<StagedCopy> StageImageList(const std::string& list, const std::string& root,
+                                           const StagingOptions& options) {
+  const auto first = [&] { return root + ReadImageList(list)[0].path; };
+  auto copy = Stage(list, first, [&] { return ImageListToStage(list, root); }, options);
+  if (copy != nullptr) ReadPackInstead(list, root, copy->path());
+  return copy;
 }
 
 }  // namespace trainer

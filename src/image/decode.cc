@@ -19,17 +19,66 @@ const char* ForeignFormat(std::string_view bytes) {
   return nullptr;
 }
 
-void Decode(std::string_view bytes, Colors colors, Image* image) {
+void Decode(std::string_view bytes, Colors colors, const ChoosePart* choose, Image* image,
+            HeldPart* held) {
   if (bytes.empty()) throw BadImage("is empty");
-  if (HasAt(bytes, 0, "\xff\xd8")) return DecodeJpeg(bytes, colors, image);
-  if (HasAt(bytes, 0, "\x89PNG\r\n\x1a\n")) return DecodePng(bytes, colors, image);
-  if (HasAt(bytes, 0, "P5") || HasAt(bytes, 0, "P6")) return DecodeNetpbm(bytes, colors, image);
+  if (HasAt(bytes, 0, "\xff\xd8")) return DecodeJpeg(bytes, colors, choose, image, held);
+  const bool png = HasAt(bytes, 0, "\x89PNG\r\n\x1a\n");
+  if (png || HasAt(bytes, 0, "P5") || HasAt(bytes, 0, "P6")) {
+    png ? DecodePng(bytes, colors, image) : DecodeNetpbm(bytes, colors, image);
+    *held = {0, 0, 1, image->height, image->width};
+    return;
+  }
   if (const char* name = ForeignFormat(bytes)) {
     throw BadImage(Join("is a ", name, " file, which is not read; convert it to JPEG or PNG"));
   }
   throw BadImage(
       "is not an image: its first bytes are neither JPEG's nor PNG's nor those of a binary PGM or "
       "PPM");
+}
+
+void DecodeAt(std::string_view bytes, Colors colors, const ChoosePart* choose,
+              const SourceRef& place, const std::string& what, Image* image, HeldPart* held) {
+  try {
+    Decode(bytes, colors, choose, image, held);
+  } catch (const BadImage& bad) {
+    throw Error(ErrorCode::kData, place, Join(what, " ", bad.what()));
+  }
+}
+
+// A row of interleaved bytes to three planes.
+[[gnu::always_inline]] inline void Split(const uint8_t* __restrict in, int width, int64_t plane,
+                                         uint8_t* __restrict out) {
+  uint8_t* __restrict const second = out + plane;
+  uint8_t* __restrict const third = out + 2 * plane;
+  for (int x = 0; x < width; ++x) {
+    out[x] = in[3 * x];
+    second[x] = in[3 * x + 1];
+    third[x] = in[3 * x + 2];
+  }
+}
+
+void SplitBaseline(const uint8_t* in, int width, int64_t plane, uint8_t* out) {
+  Split(in, width, plane, out);
+}
+
+using SplitFunction = void (*)(const uint8_t* in, int width, int64_t plane, uint8_t* out);
+
+#if defined(__x86_64__) && defined(__GNUC__)
+[[gnu::target("avx2")]] void SplitAvx2(const uint8_t* in, int width, int64_t plane, uint8_t* out) {
+  Split(in, width, plane, out);
+}
+SplitFunction ChooseSplit() {
+  __builtin_cpu_init();
+  return __builtin_cpu_supports("avx2") ? SplitAvx2 : SplitBaseline;
+}
+#else
+SplitFunction ChooseSplit() { return SplitBaseline; }
+#endif
+
+void SplitThree(const uint8_t* in, int width, int64_t plane, uint8_t* out) {
+  static const SplitFunction kSplit = ChooseSplit();
+  kSplit(in, width, plane, out);
 }
 
 }  // namespace
@@ -44,35 +93,54 @@ void CheckSize(int64_t height, int64_t width) {
   }
 }
 
-void FromInterleaved(const uint8_t* bytes, int channels, int height, int width, Colors colors,
-                     Image* image) {
-  const bool to_gray = colors == Colors::kGray && channels >= 3;
-  const int kept = colors == Colors::kAsStored ? channels : colors == Colors::kColor ? 3 : 1;
-  image->channels = kept;
+void SetForm(int channels, int height, int width, Colors colors, Image* image) {
+  image->channels = colors == Colors::kAsStored ? channels : colors == Colors::kColor ? 3 : 1;
   image->height = height;
   image->width = width;
-  const auto plane = static_cast<size_t>(image->Plane());
-  image->pixels.resize(plane * static_cast<size_t>(kept));
-  uint8_t* out = image->pixels.data();
-  if (to_gray) {
-    for (size_t i = 0; i < plane; ++i, bytes += channels) {
-      out[i] = GrayOf(bytes[0], bytes[1], bytes[2]);
-    }
+  image->pixels.resize(static_cast<size_t>(image->Plane()) * static_cast<size_t>(image->channels));
+}
+
+void PutRow(const uint8_t* bytes, int channels, Colors colors, int y, Image* image) noexcept {
+  const int width = image->width;
+  uint8_t* out = image->pixels.data() + int64_t{y} * width;
+  if (channels == 3 && image->channels == 3) return SplitThree(bytes, width, image->Plane(), out);
+  if (colors == Colors::kGray && channels >= 3) {
+    for (int x = 0; x < width; ++x, bytes += channels) out[x] = GrayOf(bytes[0], bytes[1], bytes[2]);
     return;
   }
-  for (int c = 0; c < kept; ++c, out += plane) {
-    const uint8_t* from = bytes + (channels == 1 ? 0 : c);
-    for (size_t i = 0; i < plane; ++i) out[i] = from[i * static_cast<size_t>(channels)];
+  for (int c = 0; c < image->channels; ++c, out += image->Plane()) {
+    const uint8_t* const from = bytes + (channels == 1 ? 0 : c);
+    for (int x = 0; x < width; ++x) out[x] = from[int64_t{x} * channels];
   }
+}
+
+void FromInterleaved(const uint8_t* bytes, int channels, int height, int width, Colors colors,
+                     Image* image) {
+  SetForm(channels, height, width, colors, image);
+  for (int y = 0; y < height; ++y, bytes += int64_t{width} * channels) {
+    PutRow(bytes, channels, colors, y, image);
+  }
+}
+
+int ShrinkOf(const PartNeed& need) {
+  for (int shrink = 8; shrink > 1 && need.height > 0; shrink /= 2) {
+    if (need.box.height >= int64_t{need.height} * shrink &&
+        need.box.width >= int64_t{need.width} * shrink) {
+      return shrink;
+    }
+  }
+  return 1;
 }
 
 void DecodeImage(std::string_view bytes, Colors colors, const SourceRef& place,
                  const std::string& what, Image* image) {
-  try {
-    Decode(bytes, colors, image);
-  } catch (const BadImage& bad) {
-    throw Error(ErrorCode::kData, place, Join(what, " ", bad.what()));
-  }
+  HeldPart whole;
+  DecodeAt(bytes, colors, nullptr, place, what, image, &whole);
+}
+
+void DecodePart(std::string_view bytes, Colors colors, const ChoosePart& choose,
+                const SourceRef& place, const std::string& what, Image* image, HeldPart* held) {
+  DecodeAt(bytes, colors, &choose, place, what, image, held);
 }
 
 }  // namespace trainer

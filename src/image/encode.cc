@@ -1,8 +1,9 @@
 #include <png.h>
-#include <turbojpeg.h>
 
+#include <cstdlib>
 #include <memory>
 
+#include "jpeg_errors.h"
 #include "trainer/base/text.h"
 #include "trainer/image/image.h"
 
@@ -23,18 +24,50 @@ std::vector<uint8_t> Interleaved(const Image& image) {
   throw Error(ErrorCode::kResource, Join("cannot encode an image: ", what));
 }
 
-std::string EncodeJpeg(const Image& image, int quality) {
-  const bool gray = image.channels == 1;
-  const std::unique_ptr<void, int (*)(tjhandle)> handle(tjInitCompress(), tjDestroy);
-  if (handle == nullptr) Fail("no memory");
+struct JpegWriting {
+  jpeg_compress_struct jpeg = {};
+  const Image* image = nullptr;
+  int quality = 0;
+  uint8_t* pixels = nullptr;  // interleaved
   unsigned char* bytes = nullptr;
   unsigned long size = 0;
-  const int failed = tjCompress2(handle.get(), Interleaved(image).data(), image.width, 0,
-                                 image.height, gray ? TJPF_GRAY : TJPF_BGR, &bytes, &size,
-                                 gray ? TJSAMP_GRAY : TJSAMP_420, quality, TJFLAG_ACCURATEDCT);
-  const std::unique_ptr<unsigned char, void (*)(unsigned char*)> owner(bytes, tjFree);
-  if (failed != 0) Fail(tjGetErrorStr2(handle.get()));
-  return {reinterpret_cast<const char*>(bytes), size};
+};
+
+// Colours at half the size, as most programs write them.
+void WriteJpeg(JpegWriting* task) {
+  jpeg_compress_struct& jpeg = task->jpeg;
+  const bool gray = task->image->channels == 1;
+  jpeg_create_compress(&jpeg);
+  jpeg_mem_dest(&jpeg, &task->bytes, &task->size);
+  jpeg.image_width = static_cast<JDIMENSION>(task->image->width);
+  jpeg.image_height = static_cast<JDIMENSION>(task->image->height);
+  jpeg.input_components = gray ? 1 : 3;
+  jpeg.in_color_space = gray ? JCS_GRAYSCALE : JCS_EXT_BGR;
+  jpeg_set_defaults(&jpeg);
+  jpeg_set_quality(&jpeg, task->quality, TRUE);
+  jpeg_start_compress(&jpeg, TRUE);
+  while (jpeg.next_scanline < jpeg.image_height) {
+    const size_t row = size_t{jpeg.image_width} * static_cast<size_t>(jpeg.input_components);
+    JSAMPROW line = task->pixels + jpeg.next_scanline * row;
+    jpeg_write_scanlines(&jpeg, &line, 1);
+  }
+  jpeg_finish_compress(&jpeg);
+}
+
+std::string EncodeJpeg(const Image& image, int quality) {
+  JpegErrors errors = {};
+  JpegWriting task;
+  std::vector<uint8_t> pixels = Interleaved(image);
+  task.image = &image;
+  task.quality = quality;
+  task.pixels = pixels.data();
+  task.jpeg.err = PrepareErrors(&errors);
+  const bool done =
+      Guarded(&errors, [](void* of) { WriteJpeg(static_cast<JpegWriting*>(of)); }, &task);
+  const std::unique_ptr<unsigned char, void (*)(void*)> owner(task.bytes, std::free);
+  jpeg_destroy_compress(&task.jpeg);
+  if (!done) Fail(errors.text);
+  return {reinterpret_cast<const char*>(task.bytes), task.size};
 }
 
 std::string EncodePng(const Image& image) {

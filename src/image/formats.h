@@ -13,15 +13,23 @@ struct BadImage : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-void DecodeJpeg(std::string_view bytes, Colors colors, Image* image);
+// As DecodePart; `choose` may be null: the whole picture.
+void DecodeJpeg(std::string_view bytes, Colors colors, const ChoosePart* choose, Image* image,
+                HeldPart* held);
 void DecodePng(std::string_view bytes, Colors colors, Image* image);
 void DecodeNetpbm(std::string_view bytes, Colors colors, Image* image);
 
 // Refuses no pixels and more than kMaxPixels.
 void CheckSize(int64_t height, int64_t width);
 
-// Fills `image` from rows of `channels` interleaved bytes, in grey where `colors` asks for it. One
-// channel becomes three where a colour picture is wanted.
+// Makes room for a picture of this size, whose file has so many channels.
+void SetForm(int channels, int height, int width, Colors colors, Image* image);
+
+// Fills row `y` of an image that SetForm made, from interleaved bytes. One channel becomes three
+// where a colour picture is wanted.
+void PutRow(const uint8_t* bytes, int channels, Colors colors, int y, Image* image) noexcept;
+
+// Fills `image` from rows of `channels` interleaved bytes.
 void FromInterleaved(const uint8_t* bytes, int channels, int height, int width, Colors colors,
                      Image* image);
 

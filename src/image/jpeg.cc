@@ -1,10 +1,9 @@
-#include <turbojpeg.h>
-
 #include <memory>
 #include <utility>
 
 #include "formats.h"
 #include "jpeg_markers.h"
+#include "jpeg_reader.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -12,11 +11,8 @@ namespace {
 
 constexpr int64_t kMaxScans = 100;  // progressive pictures have about ten
 
-struct Close {
-  void operator()(void* handle) const { tjDestroy(handle); }
-};
-
-// Refuses what would take memory or time on the header's word alone.
+// Refuses what would take memory or time on the header's word alone, and what has no end: rows
+// below a part are not decoded, so nobody else may see that they are missing.
 void CheckClaims(const JpegMarkers& jpeg, size_t bytes) {
   // A block of 8x8 takes a bit at least, and sampling may spread it over four times the area.
   constexpr size_t kPixelsPerByte = 8 * 64 * 8;
@@ -31,12 +27,13 @@ void CheckClaims(const JpegMarkers& jpeg, size_t bytes) {
     throw BadImage(Join("is a JPEG file of ", jpeg.scans, " scans for ", jpeg.width, "x",
                         jpeg.height, " pixels, more than any image needs; save it again"));
   }
+  if (!jpeg.ended) throw BadImage("is a JPEG file that is cut short: its end is missing");
 }
 
 // Adobe's CMYK is stored inverted: a channel of 255 is no ink.
-void CmykToBgr(std::vector<uint8_t>* pixels) {
-  uint8_t* out = pixels->data();
-  for (const uint8_t* in = out; in != pixels->data() + pixels->size(); in += 4, out += 3) {
+void CmykToBgr(uint8_t* pixels, int width) {
+  const uint8_t* in = pixels;
+  for (uint8_t* out = pixels; out != pixels + 3 * width; in += 4, out += 3) {
     const int black = in[3];
     const auto mix = [black](int ink) {
       return static_cast<uint8_t>(black - ((255 - ink) * black >> 8));
@@ -68,9 +65,41 @@ void TurnUpright(int n, Image* image) {
   }
 }
 
+int DividedUp(int n, int by) { return (n + by - 1) / by; }
+
+// The part of the picture at 1/shrink of its size that `need` touches.
+JpegPart PartOf(const PartNeed& need) {
+  JpegPart part;
+  part.shrink = ShrinkOf(need);
+  const Box& box = need.box;
+  part.top = box.top / part.shrink;
+  part.left = box.left / part.shrink;
+  part.height = DividedUp(box.top + box.height, part.shrink) - part.top;
+  part.width = DividedUp(box.left + box.width, part.shrink) - part.left;
+  return part;
+}
+
+// Puts rows into the planes of an image.
+class Planes final : public JpegRows {
+ public:
+  Planes(int channels, Colors colors, Image* image)
+      : channels_(channels), colors_(colors), image_(image) {}
+  void Put(uint8_t* row) noexcept override {
+    if (channels_ == 4) CmykToBgr(row, image_->width);
+    PutRow(row, channels_ == 4 ? 3 : channels_, colors_, y_++, image_);
+  }
+
+ private:
+  int channels_;
+  Colors colors_;
+  Image* image_;
+  int y_ = 0;
+};
+
 }  // namespace
 
-void DecodeJpeg(std::string_view bytes, Colors colors, Image* image) {
+void DecodeJpeg(std::string_view bytes, Colors colors, const ChoosePart* choose, Image* image,
+                HeldPart* held) {
   const JpegMarkers jpeg = ReadJpegMarkers(bytes);
   CheckClaims(jpeg, bytes.size());
   const bool cmyk = jpeg.components == 4;
@@ -80,19 +109,22 @@ void DecodeJpeg(std::string_view bytes, Colors colors, Image* image) {
         "to RGB");
   }
   const bool gray = colors == Colors::kGray || (colors == Colors::kAsStored && jpeg.components < 3);
-  const int format = cmyk ? TJPF_CMYK : gray ? TJPF_GRAY : TJPF_BGR;
   const int channels = cmyk ? 4 : gray ? 1 : 3;
-  std::vector<uint8_t> pixels(static_cast<size_t>(jpeg.height) * jpeg.width * channels);
-  const std::unique_ptr<void, Close> handle(tjInitDecompress());
-  if (handle == nullptr) throw Error(ErrorCode::kResource, "cannot start the JPEG decoder");
-  const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
-  if (tjDecompress2(handle.get(), data, bytes.size(), pixels.data(), jpeg.width, 0, jpeg.height,
-                    format, TJFLAG_ACCURATEDCT | TJFLAG_STOPONWARNING | TJFLAG_LIMITSCANS) != 0) {
-    throw BadImage(Join("is a damaged JPEG file: ", tjGetErrorStr2(handle.get())));
+  const int orientation = colors == Colors::kAsStored ? 1 : jpeg.orientation;
+  PartNeed need{{0, 0, jpeg.width, jpeg.height}};
+  if (choose != nullptr && orientation == 1) need = (*choose)(jpeg.height, jpeg.width);
+  JpegPart part = PartOf(need);
+  part.space = cmyk ? JCS_CMYK : gray ? JCS_GRAYSCALE : JCS_EXT_BGR;
+  SetForm(channels == 4 ? 3 : channels, part.height, part.width, colors, image);
+  Planes planes(channels, colors, image);
+  thread_local std::unique_ptr<JpegReader> reader;
+  if (reader == nullptr) reader = std::make_unique<JpegReader>();
+  if (const char* const why = reader->Read(bytes, part, &planes)) {
+    throw BadImage(Join("is a damaged JPEG file: ", why));
   }
-  if (cmyk) CmykToBgr(&pixels);
-  FromInterleaved(pixels.data(), cmyk ? 3 : channels, jpeg.height, jpeg.width, colors, image);
-  if (colors != Colors::kAsStored) TurnUpright(jpeg.orientation, image);
+  TurnUpright(orientation, image);
+  *held = {part.top, part.left, part.shrink, jpeg.height, jpeg.width};
+  if (orientation >= 5) std::swap(held->picture_height, held->picture_width);
 }
 
 }  // namespace trainer

@@ -77,12 +77,13 @@ JpegMarkers ReadJpegMarkers(std::string_view bytes) {
       at = next;
       continue;
     }
-    if (marker == 0xD9) break;  // the end of the picture
+    if (marker == 0xD9) break;
     const size_t length = std::max<size_t>(in.Word(at + 2), 2);
     if (marker == 0xDA) ++found.scans;
     ReadSegment(marker, bytes.substr(at + 4, length - 2), &found);
     at += 2 + length;
   }
+  found.ended = bytes.find("\xff\xd9", at) != std::string_view::npos;
   return found;
 }
 

@@ -11,6 +11,7 @@ struct JpegMarkers {
   int components = 0;
   bool huffman = false;  // else arithmetic coding
   bool adobe = false;    // Adobe's marker is there
+  bool ended = false;    // the marker of the end is there
   int orientation = 1;   // Exif: 1 is upright, 2 to 8 are mirrored and rotated
   int64_t scans = 0;
 };

@@ -13,16 +13,33 @@ struct Tap {
   int low = 0, high = 0, weight = 0;
 };
 
-// The centre of output i is at (i + 0.5) * from / to - 0.5; outside the first and last centre the
+// A part of a row or column: it begins `offset` past the edge of the first element that it touches.
+struct Span {
+  Span(double begin, double size)
+      : first(static_cast<int>(begin)),
+        offset(begin - first),
+        length(size),
+        elements(static_cast<int>(std::ceil(offset + length - kSliver))) {}
+  // Of an element, below which a part does not reach into it.
+  static constexpr double kSliver = 1e-9;
+
+  int first;              // element
+  double offset, length;  // in elements
+  int elements;           // that it touches
+};
+
+// The centre of output i is at (i + 0.5) * length / to - 0.5; outside the first and last centre the
 // border's own value counts.
-std::vector<Tap> Taps(int from, int to) {
+std::vector<Tap> Taps(const Span& span, int to) {
   std::vector<Tap> taps(static_cast<size_t>(to));
-  const double step = static_cast<double>(from) / to;
+  const double step = span.length / to;
+  const int last = span.elements - 1;
   for (int i = 0; i < to; ++i) {
-    const double at = std::clamp((i + 0.5) * step - 0.5, 0.0, static_cast<double>(from - 1));
+    const double at =
+        std::clamp(span.offset + (i + 0.5) * step - 0.5, 0.0, static_cast<double>(last));
     Tap& tap = taps[static_cast<size_t>(i)];
     tap.low = static_cast<int>(at);
-    tap.high = std::min(tap.low + 1, from - 1);
+    tap.high = std::min(tap.low + 1, last);
     tap.weight = static_cast<int>(std::lround((at - tap.low) * (1 << kBits)));
   }
   return taps;
@@ -30,12 +47,20 @@ std::vector<Tap> Taps(int from, int to) {
 
 int Blend(int low, int high, int weight) { return (low << kBits) + (high - low) * weight; }
 
-void ResizeLinear(const ImageView& from, const Box& box, int height, int width, Image* to) {
-  const std::vector<Tap> rows = Taps(box.height, height), columns = Taps(box.width, width);
+// The part of a picture that is resized.
+struct Spans {
+  Span rows, columns;
+  // Its first pixel of channel c.
+  const uint8_t* Corner(const ImageView& from, int c) const {
+    return from.pixels + c * from.Plane() + int64_t{rows.first} * from.width + columns.first;
+  }
+};
+
+void ResizeLinear(const ImageView& from, const Spans& part, int height, int width, Image* to) {
+  const std::vector<Tap> rows = Taps(part.rows, height), columns = Taps(part.columns, width);
   uint8_t* out = to->pixels.data();
   for (int c = 0; c < from.channels; ++c) {
-    const uint8_t* corner =
-        from.pixels + c * from.Plane() + int64_t{box.top} * from.width + box.left;
+    const uint8_t* corner = part.Corner(from, c);
     for (const Tap& row : rows) {
       const uint8_t* low = corner + int64_t{row.low} * from.width;
       const uint8_t* high = corner + int64_t{row.high} * from.width;
@@ -71,20 +96,21 @@ double CubicWeight(double t) {
 }
 
 // Elements beyond the border count as the border's own.
-void AddCubic(int i, int from, double step, Parts* list) {
-  const double at = (i + 0.5) * step - 0.5;
+void AddCubic(int i, const Span& span, double step, Parts* list) {
+  const double at = span.offset + (i + 0.5) * step - 0.5;
   const int low = static_cast<int>(std::floor(at));
   for (int k = low - 1; k <= low + 2; ++k) {
-    list->Add(std::clamp(k, 0, from - 1), CubicWeight(at - k));
+    list->Add(std::clamp(k, 0, span.elements - 1), CubicWeight(at - k));
   }
 }
 
 // What output i covers of each element.
-void AddArea(int i, int from, double step, Parts* list) {
-  const double begin = i * step, end = std::min((i + 1) * step, static_cast<double>(from));
-  for (int k = static_cast<int>(begin); k < from && k < end; ++k) {
+void AddArea(int i, const Span& span, double step, Parts* list) {
+  const double begin = span.offset + i * step;
+  const double end = span.offset + std::min((i + 1) * step, span.length);
+  for (int k = static_cast<int>(begin); k < span.elements && k < end; ++k) {
     const double covered = std::min<double>(k + 1, end) - std::max<double>(k, begin);
-    if (covered > 1e-9) list->Add(k, covered / (end - begin));
+    if (covered > Span::kSliver) list->Add(k, covered / (end - begin));
   }
 }
 
@@ -97,18 +123,34 @@ void AddGrownArea(int i, int from, int to, double step, Parts* list) {
   list->Add(std::min(low + 1, from - 1), weight);
 }
 
-Parts PartsOf(Interpolation how, int from, int to, bool shrinks) {
+// A triangle around the centre of output i, as wide as two outputs or two elements, whichever is
+// more; what reaches beyond the border does not count.
+void AddTriangle(int i, const Span& span, double step, Parts* list) {
+  const double reach = std::max(step, 1.0), centre = span.offset + (i + 0.5) * step;
+  const int begin = std::max(static_cast<int>(std::floor(centre - reach)), 0);
+  const int end = std::min(static_cast<int>(std::ceil(centre + reach)), span.elements);
+  const auto weight = [&](int k) { return std::max(0.0, 1 - std::fabs(k + 0.5 - centre) / reach); };
+  double sum = 0;
+  for (int k = begin; k < end; ++k) sum += weight(k);
+  for (int k = begin; k < end; ++k) {
+    if (weight(k) > 0) list->Add(k, weight(k) / sum);
+  }
+}
+
+Parts PartsOf(Interpolation how, const Span& span, int to, bool shrinks) {
   Parts list;
-  const double step = static_cast<double>(from) / to;
+  const double step = span.length / to;
   for (int i = 0; i < to; ++i) {
     if (how == Interpolation::kNearest) {
-      list.Add(std::min(static_cast<int>(i * step), from - 1), 1);
+      list.Add(std::min(static_cast<int>(span.offset + i * step), span.elements - 1), 1);
     } else if (how == Interpolation::kCubic) {
-      AddCubic(i, from, step, &list);
+      AddCubic(i, span, step, &list);
+    } else if (how == Interpolation::kSmooth) {
+      AddTriangle(i, span, step, &list);
     } else if (shrinks) {
-      AddArea(i, from, step, &list);
+      AddArea(i, span, step, &list);
     } else {
-      AddGrownArea(i, from, to, step, &list);
+      AddGrownArea(i, span.elements, to, step, &list);
     }
     list.end.push_back(list.parts.size());
   }
@@ -116,16 +158,15 @@ Parts PartsOf(Interpolation how, int from, int to, bool shrinks) {
 }
 
 // First rows are joined, then the columns of that one row.
-void ResizeByParts(const ImageView& from, const Box& box, int height, int width, Image* to,
+void ResizeByParts(const ImageView& from, const Spans& part, int height, int width, Image* to,
                    Interpolation how) {
-  const bool shrinks = box.height >= height && box.width >= width;
-  const Parts rows = PartsOf(how, box.height, height, shrinks);
-  const Parts columns = PartsOf(how, box.width, width, shrinks);
-  std::vector<float> joined(static_cast<size_t>(box.width));
+  const bool shrinks = part.rows.length >= height && part.columns.length >= width;
+  const Parts rows = PartsOf(how, part.rows, height, shrinks);
+  const Parts columns = PartsOf(how, part.columns, width, shrinks);
+  std::vector<float> joined(static_cast<size_t>(part.columns.elements));
   uint8_t* out = to->pixels.data();
   for (int c = 0; c < from.channels; ++c) {
-    const uint8_t* corner =
-        from.pixels + c * from.Plane() + int64_t{box.top} * from.width + box.left;
+    const uint8_t* corner = part.Corner(from, c);
     for (size_t i = 0; i < rows.end.size(); ++i) {
       std::fill(joined.begin(), joined.end(), 0.0f);
       for (size_t k = rows.Begin(i); k < rows.end[i]; ++k) {
@@ -145,14 +186,22 @@ void ResizeByParts(const ImageView& from, const Box& box, int height, int width,
 
 }  // namespace
 
-void ResizeImage(const ImageView& from, const Box& box, int height, int width, Image* to,
-                 Interpolation how) {
+void ResizeRegion(const ImageView& from, const Region& region, int height, int width, Image* to,
+                  Interpolation how) {
   to->channels = from.channels;
   to->height = height;
   to->width = width;
   to->pixels.resize(static_cast<size_t>(from.channels) * static_cast<size_t>(to->Plane()));
-  if (how == Interpolation::kLinear) return ResizeLinear(from, box, height, width, to);
-  ResizeByParts(from, box, height, width, to, how);
+  const Spans part{{region.top, region.height}, {region.left, region.width}};
+  if (how == Interpolation::kLinear) return ResizeLinear(from, part, height, width, to);
+  ResizeByParts(from, part, height, width, to, how);
+}
+
+void ResizeImage(const ImageView& from, const Box& box, int height, int width, Image* to,
+                 Interpolation how) {
+  const Region region{static_cast<double>(box.left), static_cast<double>(box.top),
+                      static_cast<double>(box.width), static_cast<double>(box.height)};
+  ResizeRegion(from, region, height, width, to, how);
 }
 
 }  // namespace trainer

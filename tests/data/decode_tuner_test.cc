@@ -22,7 +22,7 @@ int ThreadsAfter(int most, int scales_to, bool decoding_is_slower, double consum
   for (int i = 0; i < 2000; ++i) {
     const double made = 1.0 / std::min(tuner.threads(), scales_to);
     const double period = std::max(made, consumer);
-    tuner.Note(period, period - consumer, decoding_is_slower);
+    tuner.Note(period, period - consumer, decoding_is_slower, 0);
   }
   return tuner.threads();
 }
@@ -40,19 +40,54 @@ TEST(DecodeTunerTest, AddsNoneWhereReadingIsTheBottleneckOrNobodyWaits) {
   EXPECT_EQ(ThreadsAfter(8, 8, true, 1.0), 1);
 }
 
+// After how many batches of `seconds` each, of which nearly all is waiting, a second thread joins.
+int BatchesUntilASecondThread(double seconds) {
+  DecodeTuner tuner(2);
+  int batches = 0;
+  while (tuner.threads() == 1 && batches < 1000) {
+    tuner.Note(seconds, 0.9 * seconds, true, 0);
+    ++batches;
+  }
+  return batches;
+}
+
+TEST(DecodeTunerTest, SlowBatchesBringTheSecondThreadAfterAFew) {
+  EXPECT_EQ(BatchesUntilASecondThread(0.2), 1 + 4);  // the first does not count
+  EXPECT_EQ(BatchesUntilASecondThread(0.05), 1 + 6);
+  EXPECT_EQ(BatchesUntilASecondThread(0.0001), 1 + 24);
+}
+
+TEST(DecodeTunerTest, BatchesThatFewerThreadsMadeDoNotCount) {
+  for (const size_t ready : {0, 3}) {
+    DecodeTuner tuner(8);
+    for (int i = 0; i < 5; ++i) tuner.Note(1, 0.9, true, ready);
+    ASSERT_EQ(tuner.threads(), 2);
+    // What was ready, and the one that was being made; then a window of four.
+    for (size_t i = 0; i < ready + 1 + 3; ++i) tuner.Note(0.5, 0.4, true, 0);
+    EXPECT_EQ(tuner.threads(), 2);
+    tuner.Note(0.5, 0.4, true, 0);
+    EXPECT_EQ(tuner.threads(), 3);
+  }
+}
+
+TEST(DecodeTunerTest, AFewSlowBatchesTakeNoThreadBack) {
+  DecodeTuner tuner(2);
+  for (int i = 0; i < 5; ++i) tuner.Note(1, 0.9, true, 0);
+  for (int i = 0; i < 11; ++i) tuner.Note(i < 8 ? 1.1 : 0.5, 0.4, true, 0);
+  EXPECT_EQ(tuner.threads(), 2);
+  for (int i = 0; i < 100; ++i) tuner.Note(0.5, 0.4, true, 0);
+  EXPECT_EQ(tuner.threads(), 2);
+}
+
 TEST(DecodeTunerTest, APauseBetweenBatchesChangesNothing) {
-  DecodeTuner tuner(4);
-  for (int i = 0; i < 500; ++i) {
-    const double period = 1.0 / tuner.threads();
-    tuner.Note(i % 20 == 0 ? 1000 : period, period - 0.05, true);
+  for (const double pause : {3.0, 1000.0}) {
+    DecodeTuner tuner(4);
+    for (int i = 0; i < 500; ++i) {
+      const double period = 1.0 / tuner.threads();
+      tuner.Note(i % 20 == 0 ? pause : period, period - 0.05, true, 0);
+    }
+    EXPECT_EQ(tuner.threads(), 4);
   }
-  EXPECT_EQ(tuner.threads(), 1);  // waiting is a small part of the time now
-  DecodeTuner rarely(4);
-  for (int i = 0; i < 500; ++i) {
-    const double period = 1.0 / rarely.threads();
-    rarely.Note(i % 30 == 0 ? 3 * period : period, period - 0.05, true);
-  }
-  EXPECT_EQ(rarely.threads(), 4);
 }
 
 std::atomic<int64_t> fake_now{0};  // milliseconds

@@ -91,6 +91,9 @@ class EverySource {
     return MakeWindowPrefetcher(layer, env);
   }
 
+  // Where the sets are, with a slash at its end.
+  std::string folder() const { return folder_ / ""; }
+
   // The numbers of the records of the next batches.
   static std::vector<int> Records(Prefetcher& source, int batches) {
     std::vector<int> numbers;

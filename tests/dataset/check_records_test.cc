@@ -5,7 +5,7 @@
 
 #include <sstream>
 
-#include "checksum_file.h"
+#include "trainer/data/checksum_file.h"
 #include "data/test_data.h"
 
 namespace trainer {

@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "data/tar_text.h"
 #include "data/test_data.h"
+#include "trainer/base/text.h"
+#include "trainer/hdf5/appender.h"
 
 namespace trainer {
 namespace {
@@ -28,6 +31,53 @@ TEST(ReadingRateTest, MeasuresEveryOrderOfADatabaseOnTheSameRecords) {
   }
 }
 
+TEST(ReadingRateTest, TarFilesOfAPatternAreReadColdToo) {
+  const TempFolder folder;
+  for (const char* name : {"a-0.tar", "a-1.tar"}) {
+    std::string tar;
+    for (int i = 0; i < 8; ++i) {
+      tar += TarEntryText(Join(i, ".ppm"), "P6 5 4 255\n" + std::string(60, 'x'));
+      tar += TarEntryText(Join(i, ".cls"), "1");
+    }
+    WriteBytes(folder / name, tar + TarEnd());
+  }
+  const std::vector<ReadingRate> rates = MeasureReading(folder / "a-{0..1}.tar", {60, 1});
+  ASSERT_EQ(rates.size(), 5u);
+  for (const ReadingRate& rate : rates) EXPECT_EQ(rate.records, 16) << rate.order;
+  EXPECT_TRUE(rates[0].cold);
+  EXPECT_GE(rates[0].cached, 0);  // it is known what the system still held
+}
+
+TEST(ReadingRateTest, MeasuresFilesOfALongListBySomeOfThem) {
+  const TempFolder folder;
+  const std::string picture = "P6 5 4 255\n" + std::string(60, 'x');
+  WriteBytes(folder / "a.ppm", picture);
+  const std::vector<ReadingRate> rates =
+      MeasureFiles(std::vector<std::string>(5000, folder / "a.ppm"), {60, 1});
+  ASSERT_EQ(rates.size(), 3u);
+  EXPECT_TRUE(rates[0].cold);
+  EXPECT_EQ(rates[2].order, "decoded");
+  for (const ReadingRate& rate : rates) {
+    EXPECT_EQ(rate.records, 2000) << rate.order;
+    EXPECT_EQ(rate.bytes, 2000 * picture.size()) << rate.order;
+  }
+}
+
+TEST(ReadingRateTest, MeasuresTheRowsThatALayerReads) {
+  const TempFolder folder;
+  Hdf5Appender file(folder / "rows.h5");
+  file.Append("numbers", std::vector<int64_t>{12, 5}, std::vector<float>(60));
+  file.Flush();
+  WriteBytes(folder / "list.txt", folder / "rows.h5");
+  const LayerSpec& layer =
+      KeptLayer("name: 'd' type: 'HDF5Data' top: 'numbers' hdf5_data_param { batch_size: 4 source: '" +
+                (folder / "list.txt") + "' }");
+  for (const ReadingRate& rate : MeasureRows(layer, {60, 1})) {
+    EXPECT_EQ(rate.records, 12);
+    EXPECT_EQ(rate.bytes, 12u * 5 * sizeof(float));
+  }
+}
+
 TEST(FilesOfSetTest, AreThoseThatHoldRecords) {
   const TempFolder folder;
   WriteDb("LMDB", folder / "lmdb", NumberedRecords(1));
@@ -38,7 +88,13 @@ TEST(FilesOfSetTest, AreThoseThatHoldRecords) {
   }
   WriteBytes(folder / "some.tar", "");
   EXPECT_THAT(FilesOfSet(folder / "some.tar"), testing::ElementsAre(folder / "some.tar"));
-  EXPECT_THAT(FilesOfSet(folder / "some-*.tar"), testing::IsEmpty());
+  WriteBytes(folder / "some-1.tar", "");
+  WriteBytes(folder / "some-2.tar", "");
+  EXPECT_THAT(FilesOfSet(folder / "some-{1..2}.tar"),
+              testing::ElementsAre(folder / "some-1.tar", folder / "some-2.tar"));
+  EXPECT_THAT(FilesOfSet(folder / "some-*.tar"), testing::SizeIs(2));
+  EXPECT_THAT(Catch([&] { FilesOfSet(folder / "none-*.tar"); }),
+              Refuses(ErrorCode::kNoInput, "no file has a name like that"));
 }
 
 }  // namespace

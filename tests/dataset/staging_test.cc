@@ -9,7 +9,11 @@
 #include "data/test_data.h"
 #include "support/file_size_limit.h"
 #include "support/in_child.h"
+#include "trainer/base/text.h"
+#include "trainer/data/hdf5_rows.h"
+#include "trainer/data/image_list.h"
 #include "trainer/data/staged.h"
+#include "trainer/hdf5/appender.h"
 
 namespace trainer {
 namespace {
@@ -161,6 +165,98 @@ TEST_P(StagingTest, AutoLeavesADatabaseOfThisMachineWhereItLies) {
   const auto copy = StageDatabase(source_, options_);
   if (copy != nullptr) GTEST_SKIP() << "the tests' folder is on no disk of this machine";
   EXPECT_THAT(log.Get(), Contains(HasSubstr("lies on this machine (")));
+}
+
+// --- Lists of files ---
+
+class StagedListTest : public testing::Test {
+ protected:
+  StagedListTest() { std::filesystem::create_directory(options_.folder); }
+
+  // Pictures of one grey each, in a list in which one comes twice.
+  void WritePictures() {
+    std::string list;
+    for (int i = 0; i < 12; ++i) {
+      const std::string name = Join("a picture ", i, ".pgm");
+      WriteBytes(folder_ / name, "P5 2 2 255\n" + std::string(4, static_cast<char>(10 * i)));
+      list += Join(name, " ", i, "\n");
+    }
+    WriteBytes(list_, list + "a picture 3.pgm 3\n");
+  }
+  const LayerSpec& ImageLayer() const {
+    return KeptLayer(
+        "name: 'd' type: 'ImageData' top: 'x' top: 'y' image_data_param { shuffle: true "
+        "batch_size: 13 source: '" + list_ + "' root_folder: '" + (folder_ / "") + "' }");
+  }
+  static std::vector<float> FirstBatch(const LayerSpec& layer, bool rows) {
+    const ReadingEnv env{caffe::TRAIN, {1, 2}, {}, 1};
+    const auto source = rows ? MakeRowPrefetcher(layer, env) : MakeImagePrefetcher(layer, env);
+    return Numbers(source->Next().output(0));
+  }
+
+  TempFolder folder_;
+  std::string list_ = folder_ / "list.txt";
+  StagingOptions options_{folder_ / "local"};
+};
+
+TEST_F(StagedListTest, PicturesOfAListAreReadOutOfAPackInTheSameOrder) {
+  WritePictures();
+  const std::vector<float> want = FirstBatch(ImageLayer(), false);
+  const auto copy = StageImageList(list_, folder_ / "", options_);
+  ASSERT_NE(copy, nullptr);
+  for (int i = 0; i < 12; ++i) std::filesystem::remove(folder_ / Join("a picture ", i, ".pgm"));
+  EXPECT_EQ(FirstBatch(ImageLayer(), false), want);
+}
+
+TEST_F(StagedListTest, AKeptPackIsUsedAgainUntilTheListChanges) {
+  WritePictures();
+  options_.keep = true;
+  const std::string first = StageImageList(list_, folder_ / "", options_)->path();
+  EXPECT_EQ(StageImageList(list_, folder_ / "", options_)->path(), first);
+  std::filesystem::resize_file(first + "/files", 20);  // as a disk may lose the end of a file
+  const auto again = StageImageList(list_, folder_ / "", options_);
+  EXPECT_EQ(again->path(), first);
+  EXPECT_EQ(std::filesystem::file_size(first + "/files"), 13u * (11 + 4));
+  WriteBytes(list_, "a picture 5.pgm 5\n");
+  EXPECT_NE(StageImageList(list_, folder_ / "", options_)->path(), first);
+}
+
+TEST_F(StagedListTest, AMissingPictureIsAWarningAndTheListIsReadWhereItLies) {
+  WritePictures();
+  std::filesystem::remove(folder_ / "a picture 7.pgm");
+  const LogLines log;
+  EXPECT_EQ(StageImageList(list_, folder_ / "", options_), nullptr);
+  EXPECT_THAT(log.Get(), Contains(testing::AllOf(HasSubstr("not copied to this machine"),
+                                                 HasSubstr("a picture 7.pgm"))));
+  EXPECT_TRUE(std::filesystem::is_empty(options_.folder));
+}
+
+TEST_F(StagedListTest, Hdf5FilesOfAListAreReadFromTheirCopies) {
+  std::string list;
+  for (const char* name : {"one", "two"}) {
+    std::filesystem::create_directory(folder_ / name);
+    const std::string path = folder_ / Join(name, "/rows.h5");  // two files of one name
+    Hdf5Appender file(path);
+    file.Append("x", std::vector<int64_t>{3, 1}, std::vector<float>(3, name[0]));
+    file.Flush();
+    list += path + "\n";
+  }
+  WriteBytes(list_, list);
+  const LayerSpec& layer = KeptLayer(
+      "name: 'd' type: 'HDF5Data' top: 'x' hdf5_data_param { batch_size: 6 source: '" + list_ +
+      "' }");
+  const std::vector<float> want = FirstBatch(layer, true);
+  const auto copy = StageHdf5List(list_, options_);
+  ASSERT_NE(copy, nullptr);
+  for (const char* name : {"one", "two"}) std::filesystem::remove(folder_ / Join(name, "/rows.h5"));
+  EXPECT_EQ(FirstBatch(layer, true), want);
+}
+
+TEST_F(StagedListTest, AListThatIsNotThereIsForItsReaderToReport) {
+  const LogLines log;
+  EXPECT_EQ(StageImageList(list_, "", options_), nullptr);
+  EXPECT_EQ(StageHdf5List(list_, options_), nullptr);
+  EXPECT_THAT(log.Get(), Contains(HasSubstr("not copied to this machine")));
 }
 
 TEST(ReadInsteadTest, ACopyIsReadUnderEveryNameOfTheDatabase) {

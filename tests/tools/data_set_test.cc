@@ -44,6 +44,21 @@ TEST(DatasetCheckTest, ChecksumsFindAChangedRecord) {
   EXPECT_THAT(outcome.err, HasSubstr("record '00000003' differs from its checksum"));
 }
 
+TEST(DatasetCheckTest, TrainingNamesARecordThatDiffersFromItsChecksum) {
+  Job job;
+  job.Write();
+  ASSERT_EQ(Dataset(job, {"check", "data/train_lmdb", "--write_crc"}).exit_code, 0);
+  ASSERT_EQ(job.Train().exit_code, 0);
+  std::filesystem::copy(job.folder() / "data/train_lmdb/records.crc32c", job.folder() / "kept");
+  PutRecord(job, "data/train_lmdb", 3, DigitOf(1).SerializeAsString());
+  std::filesystem::copy(job.folder() / "kept", job.folder() / "data/train_lmdb/records.crc32c");
+  const Outcome outcome = job.Train();
+  EXPECT_EQ(outcome.exit_code, 65);
+  EXPECT_THAT(outcome.Errors(),
+              testing::ElementsAre(HasSubstr("record '00000003' differs from its checksum in ")));
+  EXPECT_EQ(job.Train({"--bad_records=skip=9"}).exit_code, 0);
+}
+
 TEST(DatasetConvertTest, NetsTrainFromTheHdf5FileThatConvertMakes) {
   Job job;
   ASSERT_EQ(Dataset(job, {"convert", "data/train_lmdb", "data/train.h5"}).exit_code, 0);
@@ -103,6 +118,17 @@ TEST_P(StageDataTest, ARunWithoutRoomForACopyReadsTheDatabaseWhereItLies) {
   const Outcome outcome = job.Train({"--stage_data=nowhere"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr("not copied to this machine (cannot make"));
+}
+
+TEST(FinishedRunTest, ARunThatIsOverCopiesNothing) {
+  Job job;
+  job.Write();
+  ASSERT_EQ(job.Train().exit_code, 0);
+  std::filesystem::create_directory(job.folder() / "local");
+  const Outcome outcome = job.Train({"--stage_data=local", "--stage_keep", "--resume=auto"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("nothing is left to do"));
+  EXPECT_TRUE(std::filesystem::is_empty(job.folder() / "local"));
 }
 
 // --- doctor ---

@@ -57,10 +57,10 @@ class Channel {
     return count_ == 0 && !failure_;
   }
 
-  // Whether Pop would give a value now.
-  bool HasValue() const {
+  // How many values Pop would give now without waiting.
+  size_t Count() const {
     const std::lock_guard lock(mutex_);
-    return count_ > 0;
+    return count_;
   }
 
  private:

@@ -45,6 +45,9 @@ class Cursor {
   // that reads ahead goes by.
   virtual void ReadsEvery(uint64_t count) { static_cast<void>(count); }
 
+  // Throws kData where the files were changed since they were opened, as far as that can be told.
+  virtual void CheckUnchanged() const {}
+
   // How many records there are, where that is known without reading them; else -1.
   virtual int64_t Count() const { return -1; }
   // The bytes of all values, where the database is no folder; else 0.

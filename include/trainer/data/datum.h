@@ -2,6 +2,7 @@
 // One record of a database: Caffe's Datum message.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,6 +21,14 @@ struct DatumView {
   std::string_view bytes;
   std::span<const float> floats;
 
+  // Of an image that was decoded in part: what `bytes` holds of it, (C, part's height, width). See
+  // HeldPart.
+  struct Part {
+    int32_t top = 0, left = 0, height = 0, width = 0, shrink = 1;
+  };
+  std::optional<Part> part;
+  Part Held() const { return part.value_or(Part{0, 0, height, width, 1}); }
+
   // "3x256x256"
   std::string ShapeText() const;
 };
@@ -35,7 +44,9 @@ class DatumParser {
   // `value`. An encoded image has the shape that it decodes to, whatever the record says. Throws
   // kData: not a Datum, no numbers, bytes and floats both, a count that is not C*H*W, and an image
   // that DecodeImage refuses.
-  const DatumView& Parse(const std::string& path, std::string_view key, std::string_view value);
+  // `choose`, where it is not null, says which part of an encoded image is wanted.
+  const DatumView& Parse(const std::string& path, std::string_view key, std::string_view value,
+                         const ChoosePart* choose = nullptr);
 
  private:
   bool Decode(std::string_view value);
@@ -49,5 +60,6 @@ class DatumParser {
 
 // The image as a record without a label.
 DatumView ViewOf(const Image& image);
+DatumView ViewOf(const Image& image, const HeldPart& held);
 
 }  // namespace trainer

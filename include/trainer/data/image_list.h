@@ -9,6 +9,7 @@
 #include "trainer/base/philox.h"
 #include "trainer/base/replica.h"
 #include "trainer/config/layer_spec.h"
+#include "trainer/data/file_pack.h"
 #include "trainer/data/prefetcher.h"
 #include "trainer/image/image.h"
 
@@ -17,7 +18,8 @@ namespace trainer {
 struct ListedImage {
   std::string path;  // as the list has it
   int32_t label = 0;
-  int line = 0;  // from 1
+  int line = 0;      // from 1
+  size_t number = 0;  // in its list, from 0
 };
 
 // Reads lines "path label", split at the last blank, so that paths may hold blanks; lines may end
@@ -30,7 +32,10 @@ struct ImageReading {
   std::string root;  // put before each path, as it is written
   Colors colors = Colors::kColor;
   int height = 0, width = 0;  // resized to this; 0: not
+  const FilePack* pack = nullptr;  // that is read instead of the files, where there is one
   int short_side = 0;  // the shorter side is resized to this, the other in proportion; 0: not
+
+  bool Resizes() const { return height > 0 || short_side > 0; }
 };
 
 // What an ImageData layer's image_data_param asks for. Throws kConfig at the field's line:
@@ -42,6 +47,10 @@ ImageReading ReadImageReading(const LayerSpec& layer);
 // bring above kMaxPixels.
 void ReadListedImage(const std::string& list, const ListedImage& listed,
                      const ImageReading& reading, std::string* raw, Image* image);
+
+// As much of a file as `choose` asks for: see DecodePart. For a reading that does not resize.
+void ReadListedPart(const std::string& list, const ListedImage& listed, const ImageReading& reading,
+                    const ChoosePart& choose, std::string* raw, Image* image, HeldPart* held);
 
 // The source that an ImageData layer's image_data_param and transform_param ask for. An order is
 // drawn for each epoch from the key and the epoch's number. Throws as ReadPrefetchOptions and

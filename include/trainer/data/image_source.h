@@ -20,6 +20,11 @@ class RecordParser {
   virtual ~RecordParser() = default;
   // The image and its label; valid until the next call, and no longer than the record.
   virtual const DatumView& Parse(const RawRecord& record) = 0;
+  // The same, of which only the part is needed that `choose` says.
+  virtual const DatumView& ParsePart(const RawRecord& record, const ChoosePart& choose) {
+    static_cast<void>(choose);
+    return Parse(record);
+  }
 };
 
 // Output 0: the images as `transform` makes them (N, C, H, W), of several crops those of a record
@@ -53,5 +58,8 @@ class ImageSource : public RecordSource {
 // The Datum records of a database; encoded ones are decoded to the transform's colors.
 std::unique_ptr<RecordSource> MakeDatabaseSource(std::unique_ptr<Cursor> cursor,
                                                  Transform transform);
+// The same in another order each epoch: see ShuffledReader.
+std::unique_ptr<RecordSource> MakeShuffledSource(std::unique_ptr<Cursor> cursor, uint64_t window,
+                                                 const PhiloxKey& key, Transform transform);
 
 }  // namespace trainer

@@ -1,5 +1,6 @@
 #pragma once
-// Intel Caffe's random sizes, random_resize_param and random_aspect_ratio_param.
+// Pictures of other sizes: Intel Caffe's random_resize_param and random_aspect_ratio_param, and
+// random_resized_crop_param.
 
 #include <string>
 
@@ -13,29 +14,47 @@ class RecordDraws;
 
 class RandomResize {
  public:
-  // Throws kConfig at the field's line: both of them, no crop, sizes below the crop, ranges that
+  // Throws kConfig at the field's line: several of them, no crop, sizes below the crop, ranges that
   // are none, a mean image (which has one size), words that are not in this build.
-  explicit RandomResize(const LayerSpec& layer);
+  RandomResize(const LayerSpec& layer, caffe::Phase phase);
 
-  bool active() const { return sides_ || parts_; }
+  bool active() const { return kind_ != Kind::kNone; }
 
   // Throws kConfig or kData for a record that cannot be resized; `record` names it.
   void Check(const DatumView& datum, const std::string& record) const;
 
-  // Resizes a record that Check accepted. The choices depend on key and number alone.
-  void Apply(const DatumView& datum, const PhiloxKey& key, uint64_t number, Image* to) const;
+  // What is made of a picture of this size: `box` is resized to height x width.
+  struct Choice {
+    Box box;
+    int height = 0, width = 0;
+    Interpolation how = Interpolation::kLinear;
+  };
+  // Depends on the size, key and number alone. For any size, also of records that Check refuses.
+  Choice Choose(int height, int width, const PhiloxKey& key, uint64_t number) const;
+
+  // Resizes a record that Check accepted, which holds the choice's box at least.
+  static void Apply(const DatumView& datum, const Choice& choice, Image* to);
 
  private:
+  enum class Kind { kNone, kSides, kParts, kCrop };
+
   void CheckSides() const;
   void CheckParts() const;
+  void CheckCrop() const;
+  void CheckCropSide() const;
+  void CheckAreas(float least, float greatest) const;
   void CheckWords(const caffe::ResizeParameter& param) const;
-  const char* Param() const { return sides_ ? "random_resize_param" : "random_aspect_ratio_param"; }
+  void CheckSizes(const DatumView& datum, const std::string& record) const;
+  const char* Param() const;
   int64_t CropSide() const;
-  bool TakePart(const ImageView& image, RecordDraws* draws, Image* to) const;
+  Choice DrawSide(int height, int width, RecordDraws* draws) const;
+  Choice DrawPart(int height, int width, RecordDraws* draws) const;
+  Choice DrawCrop(int height, int width, RecordDraws* draws) const;
 
   LayerSpec layer_;
   caffe::TransformationParameter param_;
-  bool sides_ = false, parts_ = false;  // which of the two
+  Kind kind_ = Kind::kNone;
+  int64_t test_side_ = 0;  // kCrop in TEST: of the shorter side; 0 in TRAIN
 };
 
 }  // namespace trainer

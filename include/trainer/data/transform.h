@@ -32,8 +32,8 @@ struct ImageShape {
 //   mean_value  one for all channels or one per channel
 //   crop_size   TRAIN: a window at a random position; TEST: the middle one, rounded up and left;
 //               crop_h and crop_w (NVIDIA Caffe) instead of it give a window that is not square
-//   random_resize_param, random_aspect_ratio_param (Intel Caffe): the record gets another size
-//               before that, in TEST nets too
+//   random_resize_param, random_aspect_ratio_param (Intel Caffe), random_resized_crop_param: the
+//               record gets another size before that, in TEST nets too
 //   mirror      flips left and right with probability 1/2, in TEST nets too
 //   test_crops  TEST: 5 gives the four corners and the middle one, in reading order, 10 these
 //               mirrored, too; `mirror` then does not count
@@ -55,6 +55,10 @@ class Transform {
   // line: smaller than crop_size, a mean file of another shape, a wrong number of mean values; as
   // RandomResize::Check.
   ImageShape OutShape(const DatumView& datum, const std::string& record) const;
+
+  // Which part of an encoded record of this size Apply and Cut need. Without an opinion on sizes
+  // that OutShape refuses.
+  PartNeed Need(int height, int width, uint64_t number) const;
 
   // How many images are made of a record.
   int crops() const { return crops_; }
@@ -83,7 +87,8 @@ class Transform {
     int64_t top = 0, left = 0;
     bool mirror = false;
   };
-  Choice Choose(const DatumView& datum, uint64_t number, int crop) const;
+  Choice Choose(const ImageShape& in, uint64_t number, int crop) const;
+  DatumView Resized(const DatumView& datum, uint64_t number, Image* to) const;
   void Augmented(const DatumView& datum, const Choice& choice, uint64_t number, Image* changed,
                  DatumView* from) const;
   ImageShape Window(const ImageShape& in) const;

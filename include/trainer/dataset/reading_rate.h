@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "trainer/config/layer_spec.h"
+
 namespace trainer {
 
 struct ReadingRate {
@@ -31,7 +33,14 @@ struct ReadingOptions {
 // by all. Errors: those of OpenRecords, and of records that cannot be decoded.
 std::vector<ReadingRate> MeasureReading(const std::string& path, const ReadingOptions& options);
 
-// The files that hold a set's records; none of a pattern that names tar files.
+// The same of pictures that are files of their own: read one after the other, cold and warm, and
+// decoded by one thread. Of a long list a part that is spread over it is read.
+std::vector<ReadingRate> MeasureFiles(const std::vector<std::string>& files,
+                                      const ReadingOptions& options);
+// The rows that an HDF5Data layer reads, cold and warm; reading them makes numbers of them, too.
+std::vector<ReadingRate> MeasureRows(const LayerSpec& layer, const ReadingOptions& options);
+
+// The files that hold a set's records. Throws as ListTarFiles does.
 std::vector<std::string> FilesOfSet(const std::string& path);
 
 }  // namespace trainer

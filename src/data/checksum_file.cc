@@ -1,4 +1,4 @@
-#include "checksum_file.h"
+#include "trainer/data/checksum_file.h"
 
 #include <cstring>
 #include <string_view>
@@ -27,11 +27,11 @@ std::string ChecksumPath(const std::string& set) {
   return IsDirectory(set) ? JoinPath(set, "records.crc32c") : set + ".crc32c";
 }
 
-uint32_t ChecksumOf(const StoredRecord& record) {
-  const uint64_t length = record.key.size();  // so that no byte changes sides unseen
+uint32_t ChecksumOf(std::string_view key, std::string_view value) {
+  const uint64_t length = key.size();  // so that no byte changes sides unseen
   uint32_t crc = Crc32c(&length, sizeof length);
-  crc = Crc32c(record.key.data(), record.key.size(), crc);
-  return Crc32c(record.value.data(), record.value.size(), crc);
+  crc = Crc32c(key.data(), key.size(), crc);
+  return Crc32c(value.data(), value.size(), crc);
 }
 
 void WriteChecksums(const std::string& path, const std::vector<uint32_t>& checksums) {

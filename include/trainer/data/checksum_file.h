@@ -4,9 +4,8 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
-
-#include "trainer/dataset/record_set.h"
 
 namespace trainer {
 
@@ -14,7 +13,7 @@ namespace trainer {
 std::string ChecksumPath(const std::string& set);
 
 // CRC32C of key and value.
-uint32_t ChecksumOf(const StoredRecord& record);
+uint32_t ChecksumOf(std::string_view key, std::string_view value);
 
 // Format: "trainer crc32c\n", the number of records (64 bits, little-endian, as all numbers), the
 // checksum of each (32 bits) in the order of reading, the checksum of all that (32 bits).

@@ -1,0 +1,17 @@
+#pragma once
+// Which tar files a source names.
+
+#include <string>
+#include <vector>
+
+namespace trainer {
+
+// The files that a source names: one tar file, a pattern such as train-{0000..0146}.tar or
+// train-*.tar, or a text file with a name on each line, which count from the working folder first,
+// then from the text's. Throws kNoInput where nothing matches, kData for too many.
+std::vector<std::string> ListTarFiles(const std::string& source);
+
+// Whether a name stands for several files.
+bool IsFilePattern(const std::string& source);
+
+}  // namespace trainer

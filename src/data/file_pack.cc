@@ -1,0 +1,70 @@
+#include "trainer/data/file_pack.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "trainer/base/atomic_file.h"
+#include "trainer/base/error.h"
+#include "trainer/base/file_ops.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+constexpr char kFiles[] = "files", kIndex[] = "index";
+constexpr uint64_t kMaxFileBytes = uint64_t{1} << 30;
+constexpr uint64_t kMaxIndexBytes = uint64_t{1} << 34;
+
+}  // namespace
+
+FilePack::FilePack(const std::string& folder)
+    : path_(JoinPath(folder, kFiles)), file_(OpenForReading(path_)) {
+  const std::string index = ReadFile(JoinPath(folder, kIndex), kMaxIndexBytes);
+  ends_.resize(index.size() / sizeof(uint64_t));
+  std::memcpy(ends_.data(), index.data(), ends_.size() * sizeof(uint64_t));
+  if (index.size() % sizeof(uint64_t) != 0 || ends_.empty() || ends_.back() != FileSize(path_)) {
+    throw Error(ErrorCode::kData, {folder}, "is no whole pack of files");
+  }
+}
+
+void FilePack::Read(size_t i, std::string* bytes) const {
+  const uint64_t begin = i == 0 ? 0 : ends_[i - 1];
+  bytes->resize(static_cast<size_t>(ends_[i] - begin));
+  for (size_t read = 0; read < bytes->size();) {
+    const ssize_t got = pread(file_.get(), bytes->data() + read, bytes->size() - read,
+                              static_cast<off_t>(begin + read));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) ThrowFileError(FileUse::kInput, "read", path_, errno);
+    if (got == 0) throw Error(ErrorCode::kData, {path_}, "was cut short while it was read");
+    read += static_cast<size_t>(got);
+  }
+}
+
+void WriteFilePack(const std::vector<std::string>& files, const std::string& folder,
+                   const std::function<void(uint64_t bytes)>& done) {
+  AtomicFile pack(JoinPath(folder, kFiles));
+  std::string index;
+  uint64_t end = 0;
+  for (const std::string& file : files) {
+    const std::string bytes = ReadFile(file, kMaxFileBytes);
+    pack.Append(bytes.data(), bytes.size());
+    end += bytes.size();
+    index.append(reinterpret_cast<const char*>(&end), sizeof end);
+    done(bytes.size());
+  }
+  pack.Commit();
+  WriteWhole(JoinPath(folder, kIndex), index);
+}
+
+bool IsWholePack(const std::string& folder) {
+  try {
+    const FilePack pack(folder);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+}  // namespace trainer

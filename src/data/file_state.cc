@@ -1,0 +1,31 @@
+#include "file_state.h"
+
+#include "trainer/base/error.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+
+FileState::FileState(const std::vector<std::string>& files) {
+  for (const std::string& path : files) {
+    File file{path, {}};
+    if (stat(path.c_str(), &file.facts) == 0) files_.push_back(file);
+  }
+}
+
+void FileState::Check(const std::string& set) const {
+  for (const File& file : files_) {
+    struct stat now {};
+    const struct stat& then = file.facts;
+    if (stat(file.path.c_str(), &now) == 0 && now.st_ino == then.st_ino &&
+        now.st_size == then.st_size && now.st_mtim.tv_sec == then.st_mtim.tv_sec &&
+        now.st_mtim.tv_nsec == then.st_mtim.tv_nsec) {
+      continue;
+    }
+    throw Error(ErrorCode::kData, {set},
+                Join("'", EscapeControl(file.path), "' was changed while it was read, so that the "
+                     "next epoch would be of other data; train from a copy that nobody writes, and "
+                     "go on from the last snapshot"));
+  }
+}
+
+}  // namespace trainer

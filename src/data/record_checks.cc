@@ -1,0 +1,61 @@
+#include "record_checks.h"
+
+#include <glog/logging.h>
+
+#include "trainer/base/error.h"
+#include "trainer/base/file.h"
+#include "trainer/base/text.h"
+#include "trainer/data/checksum_file.h"
+
+namespace trainer {
+
+void RecordChecks::Check(const std::string& set, const RawRecord& record) const {
+  if (record.index >= wanted_.size()) {
+    throw Error(ErrorCode::kData, {set},
+                Join("record ", QuoteKey(record.key), " is number ", record.index + 1, ", and ",
+                     path_, " holds ", wanted_.size(), " checksums"));
+  }
+  if (ChecksumOf(record.key, record.value) == wanted_[static_cast<size_t>(record.index)]) return;
+  throw Error(ErrorCode::kData, {set},
+              Join("record ", QuoteKey(record.key), " differs from its checksum in ", path_,
+                   ": it was changed, or damaged, after that was written; copy the data set again"));
+}
+
+std::unique_ptr<RecordChecks> ReadChecksOf(const std::string& path, const Cursor& cursor) {
+  const std::string file = ChecksumPath(path);
+  if (!Exists(file)) return nullptr;
+  std::vector<uint32_t> wanted = ReadChecksums(file);
+  const int64_t records = cursor.Count();
+  if (records >= 0 && static_cast<uint64_t>(records) != wanted.size()) {
+    throw Error(ErrorCode::kData, {path},
+                Join("holds ", records, " records, and ", file, " the checksums of ", wanted.size(),
+                     "; if the set was changed on purpose, write them again: trainer dataset check "
+                     "SET --write_crc"));
+  }
+  LOG(INFO) << EscapeControl(Join(path, ": records are compared with ", file));
+  return std::make_unique<RecordChecks>(file, std::move(wanted));
+}
+
+void StoredNumber::Advance(uint64_t count) {
+  read_on_ = true;
+  if (records_ > 0) now_ = (now_ + count) % records_;
+}
+
+void StoredNumber::Seek(const Position& position, Cursor* cursor) {
+  if (records_ == 0) return;
+  const uint64_t passed = position.record % records_;
+  if (position.key.empty()) {
+    read_on_ = false;
+    now_ = 0;
+    of_first_ = (records_ - passed) % records_;
+  } else if (read_on_) {
+    now_ = (of_first_ + passed) % records_;
+  } else {
+    cursor->SeekFirst();
+    for (now_ = 0; cursor->Key() != position.key; ++now_) cursor->Next();
+    now_ %= records_;
+    of_first_ = (now_ + records_ - passed) % records_;
+  }
+}
+
+}  // namespace trainer

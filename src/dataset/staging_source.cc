@@ -1,0 +1,146 @@
+#include "staging_source.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <filesystem>
+
+#include "trainer/base/atomic_file.h"
+#include "trainer/base/error.h"
+#include "trainer/base/file.h"
+#include "trainer/base/text.h"
+#include "trainer/data/file_pack.h"
+#include "trainer/data/hdf5_rows.h"
+#include "trainer/dataset/reading_rate.h"
+
+namespace trainer {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kReadBytes = size_t{8} << 20;
+
+struct stat FactsOf(const std::string& file) {
+  struct stat facts {};
+  if (stat(file.c_str(), &facts) != 0) ThrowFileError(FileUse::kInput, "look at", file, errno);
+  return facts;
+}
+
+std::string Canonical(const std::string& path) {
+  std::error_code failed;
+  const fs::path found = fs::canonical(path, failed);
+  if (failed) ThrowFileError(FileUse::kInput, "find", AbsolutePath(path), failed.value());
+  return found.string();
+}
+
+// The size and the time of the last change, as part of a state.
+std::string StateOf(const std::string& file) {
+  const struct stat facts = FactsOf(file);
+  return Join("\n", file, " ", facts.st_size, " ", facts.st_mtim.tv_sec, " ",
+              facts.st_mtim.tv_nsec);
+}
+
+std::string NameOf(const std::string& path, const std::string& state) {
+  return Join(FileNameOf(path), "-", std::hex, std::hash<std::string>()(state));
+}
+
+void CopyFile(const std::string& from, const std::string& to,
+              const std::function<void(uint64_t)>& done) {
+  FileHandle file = OpenForReading(from);
+  posix_fadvise(file.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
+  std::vector<char> part(kReadBytes);
+  AtomicFile copy(to);
+  for (;;) {
+    const ssize_t got = FileOps::Posix().Read(file.get(), part.data(), part.size());
+    if (got < 0) ThrowFileError(FileUse::kInput, "read", from, errno);
+    if (got == 0) break;
+    copy.Append(part.data(), static_cast<size_t>(got));
+    done(static_cast<uint64_t>(got));
+  }
+  copy.Commit();  // reads it back and compares
+}
+
+bool HasSize(const std::string& file, off_t bytes) {
+  struct stat facts {};
+  return lstat(file.c_str(), &facts) == 0 && facts.st_size == bytes;
+}
+
+// Files that are copied under names of their own.
+StagingSource FilesToStage(const std::string& path, const std::vector<std::string>& files,
+                           const std::function<std::string(size_t)>& name) {
+  StagingSource source{path, "", nullptr, nullptr, nullptr};
+  std::string state = path;
+  uint64_t bytes = 0;
+  for (const std::string& file : files) {
+    state += StateOf(file);
+    bytes += static_cast<uint64_t>(FactsOf(file).st_size);
+  }
+  source.name = NameOf(path, state);
+  source.bytes = [bytes] { return bytes; };
+  source.copy = [files, name](const std::string& folder,
+                              const std::function<void(uint64_t)>& done) {
+    for (size_t i = 0; i < files.size(); ++i) CopyFile(files[i], JoinPath(folder, name(i)), done);
+  };
+  return source;
+}
+
+}  // namespace
+
+StagingSource DatabaseToStage(const std::string& path) {
+  const std::string found = Canonical(path);
+  const std::vector<std::string> files = FilesOfSet(found);
+  if (files.empty()) throw Error(ErrorCode::kNoInput, {path}, "holds no files");
+  StagingSource source =
+      FilesToStage(found, files, [files](size_t i) { return FileNameOf(files[i]); });
+  // A LevelDB changes its files when it is opened, an LMDB does not.
+  source.is_whole = [files](const std::string& folder) {
+    for (const std::string& file : files) {
+      const std::string name = FileNameOf(file), copy = JoinPath(folder, name);
+      if (name == "CURRENT" && !Exists(copy)) return false;
+      if (name == "data.mdb" && !HasSize(copy, FactsOf(file).st_size)) return false;
+    }
+    return true;
+  };
+  return source;
+}
+
+std::string NameInCopy(size_t file, const std::string& path) {
+  return Join(file, "-", FileNameOf(path));
+}
+
+StagingSource Hdf5ListToStage(const std::string& list) {
+  std::vector<std::string> files;
+  for (const ListedHdf5& file : ReadHdf5List(list)) files.push_back(file.path);
+  const auto name = [files](size_t i) { return NameInCopy(i, files[i]); };
+  StagingSource source = FilesToStage(Canonical(list), files, name);
+  source.is_whole = [files, name](const std::string& folder) {
+    for (size_t i = 0; i < files.size(); ++i) {
+      if (!HasSize(JoinPath(folder, name(i)), FactsOf(files[i]).st_size)) return false;
+    }
+    return true;
+  };
+  return source;
+}
+
+StagingSource ImageListToStage(const std::string& list, const std::string& root) {
+  const std::string found = Canonical(list);
+  StagingSource source{found, NameOf(found, root + StateOf(found)), nullptr, nullptr, nullptr};
+  const auto files = [found, root] {
+    std::vector<std::string> paths;
+    for (const ListedImage& image : ReadImageList(found)) paths.push_back(root + image.path);
+    return paths;
+  };
+  source.bytes = [files] {
+    uint64_t bytes = 0;
+    for (const std::string& file : files()) bytes += static_cast<uint64_t>(FactsOf(file).st_size);
+    return bytes;
+  };
+  source.copy = [files](const std::string& folder, const std::function<void(uint64_t)>& done) {
+    WriteFilePack(files(), folder, done);
+  };
+  source.is_whole = IsWholePack;
+  return source;
+}
+
+}  // namespace trainer

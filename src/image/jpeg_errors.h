@@ -1,0 +1,26 @@
+#pragma once
+// Errors of libjpeg-turbo, which leave its calls by longjmp.
+
+#include <cstdio>  // jpeglib.h needs it
+
+#include <jpeglib.h>
+
+#include <csetjmp>
+
+namespace trainer {
+
+struct JpegErrors {
+  jpeg_error_mgr manager;  // first, as the library hands on its address
+  std::jmp_buf back;
+  char text[JMSG_LENGTH_MAX];  // of the last error
+};
+
+// What a jpeg_decompress_struct or jpeg_compress_struct gets as `err`. Warnings are errors: the
+// library warns where it makes up pixels in place of damaged ones.
+jpeg_error_mgr* PrepareErrors(JpegErrors* errors);
+
+// Calls step(argument); false where the library met an error. No C++ object that needs a destructor
+// may be alive in `step` while it calls the library.
+bool Guarded(JpegErrors* errors, void (*step)(void*), void* argument);
+
+}  // namespace trainer

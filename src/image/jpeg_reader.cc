@@ -1,0 +1,93 @@
+#include "jpeg_reader.h"
+
+#include <algorithm>
+
+#include "trainer/base/error.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+constexpr int kRowsAtOnce = 16;
+
+}  // namespace
+
+struct JpegReader::Task {
+  jpeg_decompress_struct* jpeg = nullptr;
+  std::string_view bytes;
+  const JpegPart* part = nullptr;
+  JpegRows* rows = nullptr;
+  uint8_t* pixels = nullptr;  // kRowsAtOnce rows
+  size_t row_bytes = 0;       // from one of them to the next
+  JDIMENSION column = 0;      // of the picture, with which they begin
+};
+
+JpegReader::JpegReader() {
+  jpeg_.err = PrepareErrors(&errors_);
+  const auto make = [](void* jpeg) {
+    jpeg_create_decompress(static_cast<jpeg_decompress_struct*>(jpeg));
+  };
+  if (!Guarded(&errors_, make, &jpeg_)) {
+    throw Error(ErrorCode::kResource, Join("cannot start the JPEG decoder: ", errors_.text));
+  }
+}
+
+JpegReader::~JpegReader() { jpeg_destroy_decompress(&jpeg_); }
+
+void JpegReader::Begin(Task* task) {
+  jpeg_decompress_struct& jpeg = *task->jpeg;
+  const JpegPart& part = *task->part;
+  jpeg_mem_src(&jpeg, reinterpret_cast<const uint8_t*>(task->bytes.data()), task->bytes.size());
+  jpeg_read_header(&jpeg, TRUE);
+  jpeg.out_color_space = part.space;
+  jpeg.dct_method = JDCT_ISLOW;
+  jpeg.scale_num = 1;
+  jpeg.scale_denom = static_cast<unsigned>(part.shrink);
+  jpeg_start_decompress(&jpeg);
+  // In several scans all of a picture is read before the first row comes out, and what was not sent
+  // yet is guessed from blocks further away than the margin: these are decoded whole.
+  const auto left = static_cast<JDIMENSION>(part.left), right = left + part.width;
+  if (!jpeg_has_multiple_scans(&jpeg)) {
+    const auto margin = static_cast<JDIMENSION>(2 * jpeg.max_h_samp_factor);
+    const JDIMENSION end = std::min(jpeg.output_width, right + margin);
+    task->column = left > margin ? left - margin : 0;
+    JDIMENSION width = end - task->column;
+    jpeg_crop_scanline(&jpeg, &task->column, &width);
+  }
+}
+
+void JpegReader::CopyRows(Task* task) {
+  jpeg_decompress_struct& jpeg = *task->jpeg;
+  const JpegPart& part = *task->part;
+  const auto top = static_cast<JDIMENSION>(part.top), end = top + part.height;
+  const size_t skipped =
+      (static_cast<size_t>(part.left) - task->column) * static_cast<size_t>(jpeg.output_components);
+  JSAMPROW lines[kRowsAtOnce];
+  for (int i = 0; i < kRowsAtOnce; ++i) lines[i] = task->pixels + task->row_bytes * i;
+  if (top > 0 && !jpeg_has_multiple_scans(&jpeg)) jpeg_skip_scanlines(&jpeg, top);
+  while (jpeg.output_scanline < end) {
+    const JDIMENSION first = jpeg.output_scanline;
+    const JDIMENSION wanted = std::min<JDIMENSION>(kRowsAtOnce, end - first);
+    const JDIMENSION read = jpeg_read_scanlines(&jpeg, lines, wanted);
+    for (JDIMENSION i = 0; i < read; ++i) {
+      if (first + i >= top) task->rows->Put(lines[i] + skipped);
+    }
+  }
+  // What follows the last row is looked at where nothing was left out.
+  if (end == jpeg.output_height) jpeg_finish_decompress(&jpeg);
+}
+
+const char* JpegReader::Read(std::string_view bytes, const JpegPart& part, JpegRows* rows) {
+  Task task{.jpeg = &jpeg_, .bytes = bytes, .part = &part, .rows = rows};
+  bool good = Guarded(&errors_, [](void* of) { Begin(static_cast<Task*>(of)); }, &task);
+  if (good) {
+    task.row_bytes = size_t{jpeg_.output_width} * static_cast<size_t>(jpeg_.output_components);
+    pixels_.resize(task.row_bytes * kRowsAtOnce);
+    task.pixels = pixels_.data();
+    good = Guarded(&errors_, [](void* of) { CopyRows(static_cast<Task*>(of)); }, &task);
+  }
+  jpeg_abort_decompress(&jpeg_);
+  return good ? nullptr : errors_.text;
+}
+
+}  // namespace trainer

@@ -1,0 +1,245 @@
+// Input against what could be reached: JPEG decoding against libjpeg-turbo's own interface, LevelDB
+// against its own iterator, a shuffled epoch against reading each key, from a cold cache.
+
+#include <benchmark/benchmark.h>
+#include <fcntl.h>
+#include <leveldb/db.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#if TRAINER_TURBOJPEG
+#include <turbojpeg.h>
+#endif
+
+#include "datum.pb.h"
+#include "trainer/base/permutation.h"
+#include "trainer/data/cursor.h"
+#include "trainer/data/image_source.h"
+#include "trainer/dataset/db_writer.h"
+#include "trainer/dataset/reading_rate.h"
+#include "trainer/image/image.h"
+
+namespace trainer {
+namespace {
+
+constexpr int kHeight = 375, kWidth = 500;
+
+// Slopes, edges and grain, about as many bytes as photographs of ImageNet have.
+const std::string& Photograph() {
+  static const std::string file = [] {
+    Image image{3, kHeight, kWidth, {}};
+    uint32_t noise = 1;
+    for (int c = 0; c < 3; ++c) {
+      for (int y = 0; y < kHeight; ++y) {
+        for (int x = 0; x < kWidth; ++x) {
+          noise = noise * 1664525 + 1013904223;
+          const double wave = 90 * std::sin(0.03 * x + c) * std::cos(0.02 * y - c);
+          const int edge = (x / 60 + y / 50) % 2 == 0 ? 12 : -12;
+          image.pixels.push_back(static_cast<uint8_t>(
+              128 + wave + edge + static_cast<int>(noise >> 28) - 8));
+        }
+      }
+    }
+    return EncodeImage(image, "jpg", 90);
+  }();
+  return file;
+}
+
+void CountPictures(benchmark::State& state) {
+  state.SetItemsProcessed(state.iterations());
+  state.counters["KiB"] = static_cast<double>(Photograph().size()) / 1024;
+}
+
+void JpegWhole(benchmark::State& state) {
+  Image image;
+  for (auto _ : state) {
+    DecodeImage(Photograph(), Colors::kAsStored, {"bench"}, "it", &image);
+    benchmark::DoNotOptimize(image.pixels.data());
+  }
+  CountPictures(state);
+}
+
+// The middle part of so many percent of each side, for a size of 1/argument 1 of it (0: as it is).
+void JpegPart(benchmark::State& state) {
+  const int height = kHeight * static_cast<int>(state.range(0)) / 100;
+  const int width = kWidth * static_cast<int>(state.range(0)) / 100;
+  const int by = static_cast<int>(state.range(1));
+  const ChoosePart choose = [&](int, int) {
+    return PartNeed{{(kWidth - width) / 2, (kHeight - height) / 2, width, height},
+                    by == 0 ? 0 : height / by,
+                    by == 0 ? 0 : width / by};
+  };
+  Image image;
+  HeldPart held;
+  for (auto _ : state) {
+    DecodePart(Photograph(), Colors::kAsStored, choose, {"bench"}, "it", &image, &held);
+    benchmark::DoNotOptimize(image.pixels.data());
+  }
+  CountPictures(state);
+}
+
+#if TRAINER_TURBOJPEG
+void JpegTurbo(benchmark::State& state) {
+  const std::unique_ptr<void, int (*)(tjhandle)> handle(tjInitDecompress(), tjDestroy);
+  std::vector<uint8_t> pixels(size_t{kHeight} * kWidth * 3);
+  const auto* bytes = reinterpret_cast<const unsigned char*>(Photograph().data());
+  for (auto _ : state) {
+    const int failed = tjDecompress2(handle.get(), bytes, Photograph().size(), pixels.data(), kWidth,
+                                     0, kHeight, TJPF_BGR, TJFLAG_ACCURATEDCT);
+    if (failed != 0) state.SkipWithError(tjGetErrorStr2(handle.get()));
+    benchmark::DoNotOptimize(pixels.data());
+  }
+  CountPictures(state);
+}
+BENCHMARK(JpegTurbo);
+#endif
+
+// A database of records of 12 KiB, in a folder that goes with the program.
+class ColdDatabase {
+ public:
+  static constexpr int kRecords = 8000;
+
+  explicit ColdDatabase(const std::string& backend) : backend_(backend) {
+    std::string name = std::filesystem::temp_directory_path() / "trainer_input_XXXXXX";
+    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
+    folder_ = name;
+    const auto writer = CreateDb(backend, path());
+    caffe::Datum datum;
+    datum.set_channels(3);
+    datum.set_height(64);
+    datum.set_width(64);
+    std::string pixels(size_t{3} * 64 * 64, '\0');
+    for (int i = 0; i < kRecords; ++i) {
+      for (size_t p = 0; p < pixels.size(); ++p) pixels[p] = static_cast<char>(p * 31 + p / 97 + i);
+      datum.set_data(pixels);
+      char key[16];
+      std::snprintf(key, sizeof key, "%08d", i);
+      writer->Put(key, datum.SerializeAsString());
+    }
+    writer->Commit();
+  }
+  ~ColdDatabase() {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
+  std::string path() const { return folder_ + "/db"; }
+
+  void Forget() const {
+    for (const std::string& file : FilesOfSet(path())) {
+      const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+      fdatasync(fd);
+      posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+      close(fd);
+    }
+  }
+
+ private:
+  std::string backend_, folder_;
+};
+
+ColdDatabase& Lmdb() {
+  static ColdDatabase database("LMDB");
+  return database;
+}
+ColdDatabase& LevelDb() {
+  static ColdDatabase database("LEVELDB");
+  return database;
+}
+
+int64_t Touch(std::string_view value) {
+  int64_t sum = 0;
+  for (size_t i = 0; i < value.size(); i += 512) sum += value[i];
+  return sum;
+}
+
+// An epoch in shuffled order, as a Data layer reads it, without decoding.
+void ShuffledEpochCold(benchmark::State& state) {
+  caffe::LayerParameter layer;
+  for (auto _ : state) {
+    state.PauseTiming();
+    Lmdb().Forget();
+    state.ResumeTiming();
+    const auto source =
+        MakeShuffledSource(OpenCursor("LMDB", Lmdb().path()), 0, {1, 2},
+                           Transform({layer, SourceRef{"bench", 1, 1}}, caffe::TRAIN, {}));
+    source->ReadsEvery(1);
+    RawRecord record;
+    int64_t sum = 0;
+    for (int i = 0; i < ColdDatabase::kRecords; ++i, source->Advance(1)) {
+      source->Fetch(&record);
+      sum += Touch(record.value);
+    }
+    benchmark::DoNotOptimize(sum);
+  }
+  state.SetItemsProcessed(state.iterations() * ColdDatabase::kRecords);
+}
+
+// The same records, each asked for by its key in a random order.
+void RandomKeysCold(benchmark::State& state) {
+  std::vector<uint32_t> order;
+  Permute({1, 2}, 0, 0, ColdDatabase::kRecords, &order);
+  for (auto _ : state) {
+    state.PauseTiming();
+    Lmdb().Forget();
+    state.ResumeTiming();
+    const auto cursor = OpenCursor("LMDB", Lmdb().path());
+    int64_t sum = 0;
+    for (const uint32_t record : order) {
+      char key[16];
+      std::snprintf(key, sizeof key, "%08u", record);
+      cursor->Seek(key);
+      sum += Touch(cursor->Value());
+    }
+    benchmark::DoNotOptimize(sum);
+  }
+  state.SetItemsProcessed(state.iterations() * ColdDatabase::kRecords);
+}
+
+void LevelDbByCursor(benchmark::State& state) {
+  const auto cursor = OpenCursor("LEVELDB", LevelDb().path());
+  int64_t sum = 0;
+  for (auto _ : state) {
+    sum += Touch(cursor->Value());
+    cursor->Next();
+  }
+  benchmark::DoNotOptimize(sum);
+  state.SetItemsProcessed(state.iterations());
+}
+
+// With what the cursor asks of it, too: each block compared with its checksum.
+void LevelDbByIterator(benchmark::State& state) {
+  leveldb::Options options;
+  options.paranoid_checks = true;
+  leveldb::DB* raw = nullptr;
+  if (!leveldb::DB::Open(options, LevelDb().path(), &raw).ok()) {
+    return state.SkipWithError("cannot open the LevelDB");
+  }
+  const std::unique_ptr<leveldb::DB> database(raw);
+  leveldb::ReadOptions reading;
+  reading.verify_checksums = true;
+  const std::unique_ptr<leveldb::Iterator> at(database->NewIterator(reading));
+  at->SeekToFirst();
+  int64_t sum = 0;
+  for (auto _ : state) {
+    sum += Touch({at->value().data(), at->value().size()});
+    at->Next();
+    if (!at->Valid()) at->SeekToFirst();
+  }
+  benchmark::DoNotOptimize(sum);
+  state.SetItemsProcessed(state.iterations());
+}
+
+BENCHMARK(JpegWhole);
+BENCHMARK(JpegPart)->Args({30, 0})->Args({60, 0})->Args({100, 2})->Args({100, 4});
+BENCHMARK(LevelDbByCursor);
+BENCHMARK(LevelDbByIterator);
+BENCHMARK(ShuffledEpochCold)->Iterations(1)->UseRealTime()->Unit(benchmark::kMillisecond);
+BENCHMARK(RandomKeysCold)->Iterations(1)->UseRealTime()->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,154 @@
+// Batches of JPEG records, of which only the parts are decoded that are used, against the same
+// records decoded whole.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "data/test_data.h"
+#include "support/golden.h"
+#include "trainer/base/text.h"
+#include "trainer/data/image_list.h"
+#include "trainer/data/prefetcher.h"
+#include "trainer/data/transform.h"
+
+namespace trainer {
+namespace {
+
+constexpr PhiloxKey kKey{1, 2};
+const char* const kNames[] = {"full", "across", "half", "restarts"};  // 101 x 75 pixels
+
+caffe::Datum Encoded(const std::string& bytes, int label) {
+  caffe::Datum datum;
+  datum.set_data(bytes);
+  datum.set_encoded(true);
+  datum.set_label(label);
+  return datum;
+}
+
+class DecodedPartsTest : public testing::Test {
+ protected:
+  DecodedPartsTest() {
+    Records records;
+    std::string list;
+    for (int i = 0; i < 4; ++i) {
+      const std::string bytes = Picture(Join("waves_", kNames[i], ".jpg"));
+      records.emplace_back(Key8(i), Encoded(bytes, i).SerializeAsString());
+      WriteBytes(folder_ / Join(i, ".jpg"), bytes);
+      list += Join(i, ".jpg ", i, "\n");
+    }
+    WriteDb("LMDB", folder_ / "lmdb", records);
+    WriteBytes(folder_ / "list", list);
+  }
+
+  const LayerSpec& Layer(const std::string& transform, bool listed = false) const {
+    const std::string tops = "name: 'd' top: 'x' top: 'y' transform_param { " + transform + " } ";
+    if (!listed) {
+      return KeptLayer(tops + "type: 'Data' data_param { backend: LMDB source: '" +
+                       (folder_ / "lmdb") + "' batch_size: 4 }");
+    }
+    return KeptLayer(tops + "type: 'ImageData' image_data_param { batch_size: 4 source: '" +
+                     (folder_ / "list") + "' root_folder: '" + (folder_ / "") + "' }");
+  }
+
+  // Three batches as the net gets them.
+  std::vector<float> Batches(const LayerSpec& layer, caffe::Phase phase, bool bytes = false) const {
+    ReadingEnv env{phase, kKey, {}, 1};
+    env.bytes = bytes;
+    const auto source = layer.type() == "Data" ? MakePrefetcher(layer, env)
+                                               : MakeImagePrefetcher(layer, env);
+    std::vector<float> all;
+    for (int i = 0; i < 3; ++i) {
+      const Batch& batch = source->Next();
+      if (batch.holds_bytes()) {
+        all.insert(all.end(), batch.pixels().begin(), batch.pixels().end());
+      } else {
+        all.insert(all.end(), batch.output(0).begin(), batch.output(0).end());
+      }
+    }
+    return all;
+  }
+
+  // The same of records that were decoded whole.
+  static std::vector<float> Whole(const LayerSpec& layer, caffe::Phase phase) {
+    const Transform transform(layer, phase, kKey);
+    std::vector<float> all;
+    for (uint64_t number = 0; number < 12; ++number) {
+      Image image;
+      DecodeImage(Picture(Join("waves_", kNames[number % 4], ".jpg")), Colors::kColor, {}, "it",
+                  &image);
+      std::vector<float> out(
+          static_cast<size_t>(transform.OutShape(ViewOf(image), "'r'").Count() * transform.crops()));
+      transform.Apply(ViewOf(image), number, out.data());
+      all.insert(all.end(), out.begin(), out.end());
+    }
+    return all;
+  }
+
+  TempFolder folder_;
+};
+
+TEST_F(DecodedPartsTest, GiveTheNumbersOfWholePictures) {
+  for (const char* fields :
+       {"crop_size: 32", "crop_size: 32 mirror: true scale: 0.5 mean_value: 9",
+        "crop_h: 11 crop_w: 60", "crop_size: 75", "crop_size: 16 test_crops: 5", "mirror: true",
+        "crop_size: 30 color_jitter_param { brightness: 0.4 } random_erasing_param { }",
+        "crop_size: 60 random_resized_crop_param { min_area_ratio: 0.2 }",
+        "crop_size: 60 mirror: true random_aspect_ratio_param { min_area_ratio: 0.3 }",
+        "crop_size: 60 random_resize_param { min_size: 60 max_size: 90 }"}) {
+    for (const caffe::Phase phase : {caffe::TRAIN, caffe::TEST}) {
+      const std::vector<float> whole = Whole(Layer(fields), phase);
+      EXPECT_EQ(Batches(Layer(fields), phase), whole) << fields;
+      EXPECT_EQ(Batches(Layer(fields, true), phase), whole) << fields;
+    }
+  }
+}
+
+TEST_F(DecodedPartsTest, GiveTheBytesOfWholePictures) {
+  for (const char* fields : {"crop_size: 32", "crop_size: 32 mirror: true",
+                             "crop_size: 30 random_erasing_param { }",
+                             "crop_size: 60 random_resized_crop_param { min_area_ratio: 0.2 }"}) {
+    EXPECT_EQ(Batches(Layer(fields), caffe::TRAIN, true), Whole(Layer(fields), caffe::TRAIN))
+        << fields;
+  }
+}
+
+TEST_F(DecodedPartsTest, AShrunkPartIsNearTheOneOfTheWholePicture) {
+  const std::string fields = "crop_size: 12 random_resized_crop_param { min_area_ratio: 0.3 }";
+  const std::vector<float> whole = Whole(Layer(fields), caffe::TRAIN);
+  const std::vector<float> part = Batches(Layer(fields), caffe::TRAIN);
+  ASSERT_EQ(part.size(), whole.size());
+  EXPECT_NE(part, whole);
+  double sum = 0;
+  for (size_t i = 0; i < part.size(); ++i) sum += std::fabs(part[i] - whole[i]);
+  EXPECT_LT(sum / static_cast<double>(part.size()), 4);  // of 255
+}
+
+TEST_F(DecodedPartsTest, DamageBelowThePartIsNotSeenAndADamagedPartIsABadRecord) {
+  std::string bytes = Picture("waves_restarts.jpg");
+  bytes[bytes.find("\xff\xd2") + 1] = '\xd6';  // after 48 of 75 rows
+  WriteDb("LMDB", folder_ / "bad", {{"00000000", Encoded(bytes, 0).SerializeAsString()}});
+  int refused = 0;
+  const Transform transform(Layer("crop_size: 8"), caffe::TRAIN, kKey);
+  for (uint64_t number = 0; number < 100; ++number) {
+    const ChoosePart choose = [&](int height, int width) {
+      return transform.Need(height, width, number);
+    };
+    Image image;
+    HeldPart held;
+    const Thrown thrown =
+        Catch([&] { DecodePart(bytes, Colors::kColor, choose, {}, "it", &image, &held); });
+    const PartNeed need = transform.Need(75, 101, number);
+    const bool above = need.box.top + need.box.height <= 31, below = need.box.top >= 48;
+    if (above || below) {
+      EXPECT_EQ(thrown.code, below ? 65 : 0) << need.box.top;
+    }
+    refused += thrown.code == 65;
+  }
+  EXPECT_GT(refused, 20);
+  EXPECT_LT(refused, 80);
+}
+
+}  // namespace
+}  // namespace trainer
