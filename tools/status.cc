@@ -1,6 +1,3 @@
-#include <google/protobuf/struct.pb.h>
-#include <google/protobuf/util/json_util.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -8,6 +5,7 @@
 #include <iostream>
 #include <limits>
 
+#include "run_environment.h"
 #include "shared_flags.h"
 #include "table.h"
 #include "trainer/base/error.h"
@@ -49,17 +47,6 @@ std::vector<std::string> RunsIn(const std::string& folder) {
                      ", which 'trainer train --run=DIR' writes"));
   }
   return runs;
-}
-
-google::protobuf::Struct EnvironmentOf(const std::string& folder) {
-  constexpr uint64_t kMost = 1 << 20;
-  google::protobuf::Struct json;
-  const std::string path = JoinPath(folder, "environment.json");
-  if (Exists(path)) {
-    const auto ignored = google::protobuf::util::JsonStringToMessage(ReadFile(path, kMost), &json);
-    static_cast<void>(ignored);
-  }
-  return json;
 }
 
 std::string StateOf(const RunHistory& history, const google::protobuf::Struct& environment) {
