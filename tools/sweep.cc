@@ -84,7 +84,9 @@ class Sweep final : public Verb {
         .usage = "trainer sweep --solver=FILE --set KEY=VALUE,VALUE [--set ...] [flags]",
         .text =
             "Trains with each combination of the values, one run after the other, each in a "
-            "folder of its own with its snapshots and the file log. At the end a table, the best "
+            "folder of its own with its snapshots, the file log and what 'trainer train --run' "
+            "keeps: "
+            "'trainer report' and TensorBoard compare these folders. At the end a table, the best "
             "test first: of best_output, else of accuracy, else of the first output of the first "
             "test net.\n"
             "A run that fails is noted, and the others go on. A sweep that was stopped goes on "
@@ -185,7 +187,7 @@ class Sweep final : public Verb {
                            std::optional<std::chrono::steady_clock::time_point> end,
                            Children* children) {
     std::vector<std::string> words = {"train", Join("--solver=", flags.Text("solver")),
-                                      "--resume=auto"};
+                                      "--resume=auto", "--run=" + run.folder};
     for (std::string& word : GivenFlags(FlagsOfRuns(), flags)) words.push_back(std::move(word));
     for (const std::string& change : run.changes) words.insert(words.end(), {"--set", change});
     if (end) {
