@@ -128,7 +128,7 @@ Json ToJson(const RunStatus& status) {
 
 void Print(const std::vector<RunStatus>& runs) {
   Table table(
-      {"run", "state", "iteration", "of", "done", "loss", "last test", "left", "last word"});
+      {"run", "state", "iteration", "of", "done", "loss", "last test", "left", "last update"});
   for (const RunStatus& status : runs) {
     const RunHistory& run = status.history;
     table.Add({EscapeControl(NameOf(run)), status.state, Join(run.last_iter), Join(run.max_iter),
@@ -144,12 +144,13 @@ class Status final : public Verb {
  public:
   VerbDoc Doc() const override {
     return {
-        .summary = "show how far runs are, from another shell",
+        .summary = "show the progress of runs, from another shell",
         .usage = "trainer status DIR... [--json]",
         .text =
             "DIR is the folder of 'trainer train --run=DIR', or one that holds such folders. A run "
-            "is running, finished, stopped (it saved and can go on), or dead: it ended without a "
-            "word. That follows from the lock beside its snapshots; of a run on another machine it "
+            "is running, finished, stopped (it saved and can go on), or dead: its process is "
+            "gone and did not say why. That follows from the lock beside its snapshots; of a run "
+            "on another machine it "
             "is known five minutes after its last sign of life, and unknown of a run that saves no "
             "snapshots.",
         .examples =

@@ -57,8 +57,8 @@ std::vector<Flag> OwnFlags() {
       {.name = "time",
        .value = "TIME",
        .fallback = "4:00:00",
-       .help = "of one slot of Slurm, as of trainer job"},
-      {.name = "partition", .value = "NAME", .help = "of Slurm, to run in"},
+       .help = "time limit of each task of Slurm, as for trainer job"},
+      {.name = "partition", .value = "NAME", .help = "the partition of Slurm to run in"},
       MaxWallFlag(),
       {.name = "stop_exit_code",
        .kind = FlagKind::kWhole,
@@ -109,7 +109,7 @@ class Sweep final : public Verb {
   int Run(const Flags& flags) override {
     if (ReadRankEnvironment().count > 1) {
       throw Error(ErrorCode::kUsage,
-                  "a sweep starts its runs by itself, so start it without mpirun; for runs of "
+                  "a sweep starts its runs itself, so start it without mpirun; for runs of "
                   "several ranks give --ranks, or --system=slurm");
     }
     CheckMaxWall(flags);

@@ -182,7 +182,8 @@ Flag RunFolderFlag() {
   return {.name = "run",
           .value = "DIR",
           .help =
-              "keep what the run tells in this folder, which is made: solver, net, environment, "
+              "keep a record of the run in this folder, which is created if needed: solver, net, "
+              "environment, "
               "log, metrics.jsonl and .csv, TensorBoard's events; without DIR in "
               "<snapshot_prefix>_run",
           .bare = kBeside};

@@ -225,7 +225,7 @@ RunHistory ReadTrainingLog(const std::string& path) {
   reader.Finish();
   if (history.loss.empty() && history.train.empty() && history.tests.empty()) {
     throw Error(ErrorCode::kData, {AbsolutePath(path)},
-                "this log tells of no training: no line has 'Iteration N, loss = ...'. Give what "
+                "this is not a log of training: no line has 'Iteration N, loss = ...'. Give what "
                 "'trainer train' or 'caffe train' wrote to the standard error");
   }
   return history;
