@@ -30,15 +30,15 @@ pack_program() {
 train_alone() (
   mkdir -p "$1/moved/run/lenet"
   mv "$1/bundle" "$1/moved/"
-  cd "$1/moved"
+  cd "$1/moved" || return
   ln -s bundle/models models
-  env -i bundle/trainer dataset digits data/digits --train=200 --test=100 2>log &&
-    env -i bundle/trainer train --solver=models/lenet/solver.prototxt --set max_iter=5 \
-      --set test_iter=1 2>log || {
+  if ! env -i bundle/trainer dataset digits data/digits --train=200 --test=100 2>log ||
+    ! env -i bundle/trainer train --solver=models/lenet/solver.prototxt --set max_iter=5 \
+      --set test_iter=1 2>log; then
     tail -n 5 log >&2
     say "bundle: does not train without an environment" >&2
     return 1
-  }
+  fi
   say "bundle: trains without an environment, moved elsewhere"
 )
 

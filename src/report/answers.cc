@@ -34,6 +34,13 @@ std::string ClassName(const std::vector<std::string>& names, double number) {
   return known ? names[static_cast<size_t>(number)] : Plain(number);
 }
 
+// "-" where there is nothing to share.
+std::string Percent(const Struct& json, const char* name) {
+  const Value* const value = Field(json, name);
+  if (value == nullptr || !value->has_number_value()) return "-";
+  return Plain(std::round(1000 * value->number_value()) / 10) + " %";
+}
+
 // Lines are labels, columns answers; the stronger a field's colour, the larger its share of the
 // line.
 std::string MatrixHtml(const std::vector<std::string>& names, const std::vector<Struct>& cells) {
@@ -99,11 +106,11 @@ std::string ConfusionHtml(const RunHistory& run) {
   for (const Struct& one : ListOf(json, "classes")) {
     const std::string name = Text(one, "name");
     names.push_back(name.empty() ? Plain(Number(one, "class")) : name);
-    rows.push_back({names.back(), Plain(Number(one, "records")), Plain(Number(one, "recall")),
-                    Plain(Number(one, "precision"))});
+    rows.push_back({names.back(), Plain(Number(one, "records")), Percent(one, "recall"),
+                    Percent(one, "precision")});
   }
   const std::vector<Struct> cells = ListOf(json, "matrix");
-  return Join("<h3>Classes, accuracy ", Plain(Number(json, "accuracy")), "</h3>\n",
+  return Join("<h3>Classes, accuracy ", Percent(json, "accuracy"), "</h3>\n",
               TableHtml({"class", "records", "recall", "precision"}, rows),
               names.size() <= kMostOfMatrix ? MatrixHtml(names, cells) : "",
               MistakesHtml(names, cells));
@@ -120,10 +127,11 @@ std::string WorstHtml(const RunHistory& run) {
     };
     const std::string label = name("label_name", "label"), answer = name("answer_name", "answer");
     const long percent = std::lround(100 * Number(picture, "confidence"));
-    figures += FigureHtml(
-        Text(picture, "png"),
-        Join(label, label == answer ? ", recognised" : ", taken for " + answer, " (", percent,
-             " %); loss ", LossOf(picture), ", record ", Plain(Number(picture, "record"))));
+    figures +=
+        FigureHtml(Text(picture, "png"),
+                   {label == answer ? label + ", recognised" : Join(label, ", taken for ", answer),
+                    Join(percent, " %, loss ", LossOf(picture)),
+                    "record " + Plain(Number(picture, "record"))});
   }
   if (figures.empty()) return "";
   return "<h3>Images with the highest loss</h3>\n<div class=\"pictures worst\">\n" + figures +

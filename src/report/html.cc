@@ -45,14 +45,19 @@ std::string TableHtml(const std::vector<std::string>& head,
   return html + "</table></div>\n";
 }
 
-std::string FigureHtml(const std::string& png, const std::string& caption) {
-  return Join("<figure><img alt=\"", EscapeHtml(caption), "\" src=\"data:image/png;base64,",
-              EscapeHtml(png), "\"><figcaption>", EscapeHtml(caption), "</figcaption></figure>\n");
+std::string FigureHtml(const std::string& png, const std::vector<std::string>& caption) {
+  std::string plain, lines;
+  for (const std::string& line : caption) {
+    plain += (plain.empty() ? "" : ", ") + EscapeHtml(line);
+    lines += (lines.empty() ? "" : "<br>") + EscapeHtml(line);
+  }
+  return Join("<figure><img alt=\"", plain, "\" src=\"data:image/png;base64,", EscapeHtml(png),
+              "\"><figcaption>", lines, "</figcaption></figure>\n");
 }
 
 std::string PictureOfRun(const RunHistory& run, const char* file, const std::string& caption) {
   const std::optional<std::string> png = FileOfRun(run, file);
-  return png ? FigureHtml(Base64(*png), caption) : "";
+  return png ? FigureHtml(Base64(*png), {caption}) : "";
 }
 
 std::string Base64(const std::string& bytes) {

@@ -23,8 +23,8 @@ std::string Plain(double value);
 std::string TableHtml(const std::vector<std::string>& head,
                       const std::vector<std::vector<std::string>>& rows);
 
-// `png` in base 64.
-std::string FigureHtml(const std::string& png, const std::string& caption);
+// `png` in base 64, the caption in lines.
+std::string FigureHtml(const std::string& png, const std::vector<std::string>& caption);
 // A picture of the run's folder; "" where it is missing.
 std::string PictureOfRun(const RunHistory& run, const char* file, const std::string& caption);
 

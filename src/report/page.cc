@@ -53,7 +53,7 @@ std::string RunsTable(const std::vector<RunHistory>& runs) {
         {NameOf(run), run.net, StateOf(run),
          run.max_iter > 0 ? Join(run.last_iter, " of ", run.max_iter) : Join(run.last_iter),
          ClockText(run.seconds), LastOf(run.loss), LastTest(run),
-         run.images_per_second.empty() ? "" : Plain(MeanOf(run.images_per_second)),
+         run.images_per_second.empty() ? "" : Join(std::lround(MeanOf(run.images_per_second))),
          run.data_wait.empty() ? "" : Join(std::lround(100 * MeanOf(run.data_wait)), " %")});
   }
   return TableHtml({"run", "net", "state", "iteration", "time", "last loss", "last test",
@@ -109,9 +109,10 @@ std::string LayerTimes(const RunHistory& run) {
   std::string html = "<h3>Time per layer, forward and backward</h3>\n<div class=\"wide\"><table>\n";
   for (const Bar& bar : bars) {
     const int percent = most > 0 ? static_cast<int>(std::lround(100 * bar.ms / most)) : 0;
-    html += Join("<tr><td>", EscapeHtml(bar.name), "</td><td>", Plain(bar.ms),
-                 " ms</td><td class=\"bars\"><div class=\"bar\" style=\"width:", percent,
-                 "%\"></div></td></tr>\n");
+    html +=
+        Join("<tr><td>", EscapeHtml(bar.name), "</td><td>", Plain(std::round(1000 * bar.ms) / 1000),
+             " ms</td><td class=\"bars\"><div class=\"bar\" style=\"width:", percent,
+             "%\"></div></td></tr>\n");
   }
   return html + "</table></div>\n";
 }
@@ -159,9 +160,11 @@ constexpr char kPageStyle[] =
     "img{max-width:100%;min-width:min(14rem,100%);image-rendering:pixelated}figcaption{font-size:."
     "85rem}"
     ".matrix td,.matrix th{text-align:right;padding:.25rem .5rem}"
-    ".matrix .hit{background:color-mix(in srgb,var(--c2) var(--share),transparent)}"
-    ".matrix .miss{background:color-mix(in srgb,var(--c1) var(--share),transparent)}"
-    ".worst figure{width:9rem}.worst img{width:100%;min-width:0}"
+    ".matrix .hit{background:color-mix(in srgb,var(--c2) calc(.7*var(--share)),transparent)}"
+    ".matrix .miss{background:color-mix(in srgb,var(--c1) calc(.7*var(--share)),transparent)}"
+    "@media(max-width:600px){.charts text{font-size:15px}.charts .title{font-size:17px}}"
+    ".worst figure{width:9rem}.worst "
+    "img{width:100%;min-width:0}"
     ".bars{min-width:10rem}.bar{height:.8rem;margin-top:.3rem;background:var(--c0)}\n";
 
 }  // namespace

@@ -103,7 +103,7 @@ TEST_F(PrefetcherTest, LogsEachRestartWithVerbosity1) {
     Prefetcher source(Options(4, 4), Plain());
     Labels(source, 3);
   }
-  EXPECT_THAT(log.Get(), Not(Contains(kRestart)));
+  EXPECT_THAT(log.Get(), testing::Not(testing::Contains(kRestart)));
   const int before = std::exchange(FLAGS_v, 1);
   {
     Prefetcher source(Options(4, 4), Plain());

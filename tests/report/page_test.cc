@@ -176,9 +176,9 @@ TEST_F(PageTest, ShowsTheWorstImagesWithLabelAndAnswer) {
                               "answer_name": "cat", "loss": null, "confidence": 0.5, "png": "\"><b>"}]})");
   const std::string page = ReportPage({run});
   ExpectBalanced(page);
-  EXPECT_THAT(page, HasSubstr("<img alt=\"7, taken for 1 (96 %); loss 3.21, record 17\" "
+  EXPECT_THAT(page, HasSubstr("<img alt=\"7, taken for 1, 96 %, loss 3.21, record 17\" "
                               "src=\"data:image/png;base64,UE5H\">"));
-  EXPECT_THAT(page, HasSubstr(">cat, recognised (50 %); loss not finite, record 3<"));
+  EXPECT_THAT(page, HasSubstr(">cat, recognised<br>50 %, loss not finite<br>record 3<"));
   EXPECT_THAT(page, Not(HasSubstr("<b>")));
 }
 

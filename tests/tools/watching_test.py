@@ -165,7 +165,7 @@ def check_settings(events):
 class Reader(html.parser.HTMLParser):
     """Checks that elements close in order and that nothing comes from outside."""
 
-    VOID = {"meta", "img", "rect", "line"}
+    VOID = {"meta", "img", "rect", "line", "br"}
 
     def __init__(self):
         super().__init__()
