@@ -26,8 +26,25 @@ pack_program() {
   done < <(ldd "$program" | awk '/=> \// { print $3 }')
 }
 
+# train_alone FOLDER: there is a copy of the bundle in it.
+train_alone() (
+  mkdir -p "$1/moved/run/lenet"
+  mv "$1/bundle" "$1/moved/"
+  cd "$1/moved" || return
+  ln -s bundle/models models
+  if ! env -i bundle/trainer dataset digits data/digits --train=200 --test=100 2>log ||
+    ! env -i bundle/trainer train --solver=models/lenet/solver.prototxt --set max_iter=5 \
+      --set test_iter=1 2>log; then
+    tail -n 5 log >&2
+    say "bundle: does not train without an environment" >&2
+    return 1
+  fi
+  say "bundle: trains without an environment, moved elsewhere"
+)
+
 # Starts its trainer where nothing else is: an empty root that holds the bundle and the C library,
-# or, where that takes rights we do not have, an empty environment.
+# or, where that takes rights we do not have, an empty environment. Then, moved to another folder and
+# without an environment, it trains for some iterations.
 try_alone() {
   local alone library version where
   alone="$(mktemp -d)"
@@ -47,5 +64,6 @@ try_alone() {
     version="$(cd "$alone" && env -i bundle/trainer --version)"
   fi
   say "bundle: starts $where: $version"
+  [[ ! -d "$bundle/models/lenet" ]] || train_alone "$alone"
   rm -rf "$alone"
 }

@@ -114,7 +114,7 @@ TimeLeft ReadSqueue(const std::string& out) {
   if (time) return {time, "squeue", ""};
   if (text == "UNLIMITED" || text == "NOT_SET") return {std::nullopt, "squeue", ""};
   return {std::nullopt, "squeue",
-          Join("squeue answers '", EscapeControl(text.substr(0, 100)), "', which is no time")};
+          Join("squeue answers '", EscapeControl(text.substr(0, 100)), "', which is not a time")};
 }
 
 // Torque tells what is left in seconds; PBS the limit and, some minutes late, what was used.
@@ -133,7 +133,7 @@ TimeLeft ReadQstat(const std::string& out) {
     if (name == "resources_used.walltime") used = ParseWallTime(value);
   }
   if (limit) return {*limit - used.value_or(seconds(0)), "qstat", ""};
-  return {std::nullopt, "qstat", "qstat tells no walltime of the job"};
+  return {std::nullopt, "qstat", "qstat does not show the walltime of the job"};
 }
 
 TimeLeft AskQueue(const BatchJob& job) {

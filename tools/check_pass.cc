@@ -105,7 +105,8 @@ void ReportLoss(const CheckedNet& checked, const Net& net, float loss, std::opti
   } else {
     findings->Warn(Join(place.ToString(), ": ", what,
                         fresh ? ". Tests before the weights are trained will say so too; that may "
-                                "end by itself (test_initialization: false leaves out the first)"
+                                "go away with training (test_initialization: false skips the "
+                                "first)"
                               : ". Check the data's scale and the weights"));
   }
 }

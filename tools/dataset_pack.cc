@@ -16,8 +16,8 @@ void Pack(const Flags& flags) {
 void Tar(const Flags& flags) {
   const std::string& path = flags.words().back();
   if (!path.ends_with(".tar")) {
-    throw Error(ErrorCode::kUsage,
-                Join("'", EscapeControl(path), "' is no name of a tar file; call it NAME.tar"));
+    throw Error(ErrorCode::kUsage, Join("'", EscapeControl(path),
+                                        "' is not the name of a tar file; call it NAME.tar"));
   }
   Pack(flags);
 }

@@ -26,7 +26,7 @@ Shape ParseShape(const Flags& flags) {
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), dim);
     if (error != std::errc() || end != word.data() + word.size() || dim < 1) {
       throw Error(ErrorCode::kUsage, Join("--shape=", flags.Text("shape"), ": '", word,
-                                          "' is not a length; write it as --shape=3,227,227"));
+                                          "' is not a length; write it as in --shape=3,227,227"));
     }
     dims.push_back(dim);
   }
@@ -51,7 +51,7 @@ std::map<std::string, Shape> PlannedShapes(const NetSpec& spec, const caffe::Net
   return shapes;
 } catch (const Error& e) {
   throw Error(e.code(), Join(e.what(),
-                             " (the net's data tells the shape of its input; without it "
+                             " (the net's data has the shape of its input; without it "
                              "give the shape of one item, e.g. --shape=3,227,227)"));
 }
 
@@ -76,7 +76,7 @@ class Deploy final : public Verb {
             "Takes the net of phase TEST: data layers become Input layers, the loss becomes the "
             "probabilities that it is computed from, and what is only needed for training or "
             "scoring goes. Layer names stay, so that the trained weights fit.\n"
-            "What transform_param did to images in training is no part of the net: the first "
+            "What transform_param did to images in training is not part of the net: the first "
             "lines of the file say which flags of 'trainer classify' do it.",
         .examples =
             "trainer deploy --model=models/lenet/train_test.prototxt --out=deploy.prototxt\n"

@@ -68,7 +68,7 @@ std::string ProgramHelp() {
   }
   out +=
       "\n"
-      "'trainer help VERB' tells more; 'trainer --version' prints the version.\n"
+      "'trainer help VERB' explains one; 'trainer --version' prints the version.\n"
       "Results go to stdout, the log to stderr.\n";
   return out;
 }

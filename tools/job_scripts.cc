@@ -138,7 +138,7 @@ std::string TrainCommand(const JobRequest& job, const std::string& indent) {
   if (job.preemptable) more("--set snapshot_every=15m --set keep_last=2");
   for (const std::string& change : job.changes) more(change);
   if (job.seeds > 0) more("--set random_seed=\"$seed\" --set snapshot_prefix=\"$prefix\"");
-  if (!job.runs.empty()) more("\"${changes[@]}\" >>\"$folder/log\" 2>&1");
+  if (!job.runs.empty()) more("\"${changes[@]}\" --run=\"$folder\" >>\"$folder/log\" 2>&1");
   return text;
 }
 

@@ -18,8 +18,8 @@ std::vector<Flag> RankFlags() {
            .kind = FlagKind::kWhole,
            .value = "N",
            .fallback = "0",
-           .help = "start N ranks on this machine that train together; mpirun and srun start "
-                   "them by themselves",
+           .help = "start N ranks on this machine that train one model; under mpirun and srun "
+                   "leave this out",
            .max = 1024},
           {.name = "bucket_size",
            .kind = FlagKind::kWhole,

@@ -22,10 +22,11 @@ class Report final : public Verb {
             "this program or of Caffe. The page holds all that it shows and needs no network: "
             "curves of the losses, tests and rates, images per second, waiting for data, where the "
             "time of ranks went, settings that differ, and of a folder its environment, first "
-            "filters and images. It is light or dark as the browser is.\n"
+            "filters and images. It follows the browser's light or dark scheme.\n"
             "What else is known is shown where it is in the folder: time.json, by 'trainer time "
-            "--solver=S --json > RUN/time.json', and confusion.json, by 'trainer test --model=NET "
-            "--weights=W --confusion --json > RUN/confusion.json'.",
+            "--solver=S --json > RUN/time.json', and the classes that were taken for others and "
+            "the "
+            "images with the highest loss, by 'trainer test --run=RUN'.",
         .examples =
             "trainer report runs/first --out=first.html\n"
             "trainer report runs/first runs/second old.log --out=compared.html --force",

@@ -63,7 +63,7 @@ Flag SetFlag() {
           .kind = FlagKind::kEach,
           .value = "KEY=VALUE",
           .help =
-              "change a field, many times if need be: base_lr=0.05; of a layer: "
+              "change a field; may be given several times: base_lr=0.05; of a layer: "
               "layer[conv1].convolution_param.num_output=64, of its TRAIN or TEST form: "
               "layer[data,TRAIN].data_param.batch_size=8; a list: stepvalue=[100,200], one of it: "
               "stepvalue[0]=50, none: test_iter="};
@@ -79,7 +79,8 @@ Flag BadRecordsFlag() {
           .value = "WHAT",
           .fallback = "stop",
           .help =
-              "what a record does that cannot be decoded: stop the run, or skip=N: up to N of "
+              "what happens at a record that cannot be decoded: stop ends the run; with skip=N up "
+              "to N of "
               "them in an epoch are named and skipped"};
 }
 

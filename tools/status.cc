@@ -1,6 +1,3 @@
-#include <google/protobuf/struct.pb.h>
-#include <google/protobuf/util/json_util.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -8,6 +5,7 @@
 #include <iostream>
 #include <limits>
 
+#include "run_environment.h"
 #include "shared_flags.h"
 #include "table.h"
 #include "trainer/base/error.h"
@@ -49,17 +47,6 @@ std::vector<std::string> RunsIn(const std::string& folder) {
                      ", which 'trainer train --run=DIR' writes"));
   }
   return runs;
-}
-
-google::protobuf::Struct EnvironmentOf(const std::string& folder) {
-  constexpr uint64_t kMost = 1 << 20;
-  google::protobuf::Struct json;
-  const std::string path = JoinPath(folder, "environment.json");
-  if (Exists(path)) {
-    const auto ignored = google::protobuf::util::JsonStringToMessage(ReadFile(path, kMost), &json);
-    static_cast<void>(ignored);
-  }
-  return json;
 }
 
 std::string StateOf(const RunHistory& history, const google::protobuf::Struct& environment) {
@@ -141,7 +128,7 @@ Json ToJson(const RunStatus& status) {
 
 void Print(const std::vector<RunStatus>& runs) {
   Table table(
-      {"run", "state", "iteration", "of", "done", "loss", "last test", "left", "last word"});
+      {"run", "state", "iteration", "of", "done", "loss", "last test", "left", "last update"});
   for (const RunStatus& status : runs) {
     const RunHistory& run = status.history;
     table.Add({EscapeControl(NameOf(run)), status.state, Join(run.last_iter), Join(run.max_iter),
@@ -157,12 +144,13 @@ class Status final : public Verb {
  public:
   VerbDoc Doc() const override {
     return {
-        .summary = "show how far runs are, from another shell",
+        .summary = "show the progress of runs, from another shell",
         .usage = "trainer status DIR... [--json]",
         .text =
             "DIR is the folder of 'trainer train --run=DIR', or one that holds such folders. A run "
-            "is running, finished, stopped (it saved and can go on), or dead: it ended without a "
-            "word. That follows from the lock beside its snapshots; of a run on another machine it "
+            "is running, finished, stopped (it saved and can go on), or dead: its process is "
+            "gone and did not say why. That follows from the lock beside its snapshots; of a run "
+            "on another machine it "
             "is known five minutes after its last sign of life, and unknown of a run that saves no "
             "snapshots.",
         .examples =

@@ -57,8 +57,8 @@ std::vector<Flag> OwnFlags() {
       {.name = "time",
        .value = "TIME",
        .fallback = "4:00:00",
-       .help = "of one slot of Slurm, as of trainer job"},
-      {.name = "partition", .value = "NAME", .help = "of Slurm, to run in"},
+       .help = "time limit of each task of Slurm, as for trainer job"},
+      {.name = "partition", .value = "NAME", .help = "the partition of Slurm to run in"},
       MaxWallFlag(),
       {.name = "stop_exit_code",
        .kind = FlagKind::kWhole,
@@ -84,7 +84,9 @@ class Sweep final : public Verb {
         .usage = "trainer sweep --solver=FILE --set KEY=VALUE,VALUE [--set ...] [flags]",
         .text =
             "Trains with each combination of the values, one run after the other, each in a "
-            "folder of its own with its snapshots and the file log. At the end a table, the best "
+            "folder of its own with its snapshots, the file log and what 'trainer train --run' "
+            "keeps: "
+            "'trainer report' and TensorBoard compare these folders. At the end a table, the best "
             "test first: of best_output, else of accuracy, else of the first output of the first "
             "test net.\n"
             "A run that fails is noted, and the others go on. A sweep that was stopped goes on "
@@ -107,7 +109,7 @@ class Sweep final : public Verb {
   int Run(const Flags& flags) override {
     if (ReadRankEnvironment().count > 1) {
       throw Error(ErrorCode::kUsage,
-                  "a sweep starts its runs by itself, so start it without mpirun; for runs of "
+                  "a sweep starts its runs itself, so start it without mpirun; for runs of "
                   "several ranks give --ranks, or --system=slurm");
     }
     CheckMaxWall(flags);
@@ -185,7 +187,7 @@ class Sweep final : public Verb {
                            std::optional<std::chrono::steady_clock::time_point> end,
                            Children* children) {
     std::vector<std::string> words = {"train", Join("--solver=", flags.Text("solver")),
-                                      "--resume=auto"};
+                                      "--resume=auto", "--run=" + run.folder};
     for (std::string& word : GivenFlags(FlagsOfRuns(), flags)) words.push_back(std::move(word));
     for (const std::string& change : run.changes) words.insert(words.end(), {"--set", change});
     if (end) {

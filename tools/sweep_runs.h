@@ -1,5 +1,5 @@
 #pragma once
-// The runs of a sweep: their settings, folders and logs, and what the logs say of them.
+// The runs of a sweep: their settings, folders and logs, and what became of them.
 
 #include <optional>
 #include <string>
@@ -25,7 +25,7 @@ struct SweepRun {
 std::vector<SweepRun> RunsOf(const std::vector<std::string>& assignments, const std::string& folder,
                              const std::string& prefix);
 
-// A run as its log tells it. A log holds one start after the other, each closed by a line with the
+// What became of a run. Its log holds one start after the other, each closed by a line with the
 // exit code unless the machine went down.
 struct SweepResult {
   struct Score {
@@ -35,7 +35,7 @@ struct SweepResult {
   bool begun = false;            // there is a log
   std::optional<int> exit_code;  // of the last start; nothing: it runs, or was killed
   std::string problem;           // the last error line, without "error: "
-  int iter = 0;                  // the last that the log names
+  int iter = 0;                  // the last that its metrics name
   std::optional<float> loss;     // the last one of training
   std::string output;            // of the first test net that is compared, or ""
   bool lower_is_better = false;  // of that output
@@ -47,7 +47,8 @@ struct SweepResult {
   std::string State() const;  // "finished", "diverged", "failed (74)", "stopped", "not begun", ...
 };
 
-// `best_output` as in the solver. Throws as OpenForReading does, but for a log that is missing.
+// Of its log and its metrics.jsonl. `best_output` as in the solver. Throws as OpenForReading does,
+// but for files that are missing, and as ReadMetrics.
 SweepResult ReadResult(const SweepRun& run, const std::string& best_output);
 
 // Closes a log. Throws the errors of files.

@@ -3,16 +3,20 @@
 #include <iostream>
 #include <optional>
 
-#include "confusion_report.h"
 #include "device_flags.h"
 #include "shared_flags.h"
+#include "test_answers.h"
+#include "test_subject.h"
+#include "trainer/base/atomic_file.h"
+#include "trainer/base/file.h"
 #include "trainer/base/json.h"
 #include "trainer/base/text.h"
+#include "trainer/checkpoint/model_file.h"
 #include "trainer/net/bad_records.h"
+#include "trainer/net/load_weights.h"
 #include "trainer/net/net.h"
 #include "trainer/net/output_counts.h"
-#include "trainer/predict/class_names.h"
-#include "trainer/predict/label_uses.h"
+#include "trainer/observe/run_folder.h"
 #include "verb.h"
 
 namespace trainer {
@@ -67,57 +71,6 @@ class Scores {
   std::vector<float> host_;
 };
 
-// Which answers and labels of the net are compared.
-class Comparison {
- public:
-  Comparison(const Flags& flags, const Net& net) : net_(net) {
-    if (flags.Has("scores") != flags.Has("label")) {
-      throw Error(ErrorCode::kUsage, "--scores and --label belong together; give both blobs");
-    }
-    if (flags.Has("scores")) {
-      scores_ = Known(flags, "scores");
-      labels_ = Known(flags, "label");
-      return;
-    }
-    const std::vector<LabelUse> uses = LabelUses(net);
-    for (const char* type : {"Accuracy", "SoftmaxWithLoss"}) {
-      for (const LabelUse& use : uses) {
-        if (!use_ && net.LayerAt(use.layer).type() == type) use_ = use;
-      }
-    }
-    if (use_) return;
-    throw Error(ErrorCode::kConfig, {flags.Text("model")},
-                "the net has neither an Accuracy nor a SoftmaxWithLoss layer, whose scores could "
-                "be compared; name the blobs with --scores and --label");
-  }
-
-  // As they are after a pass.
-  ScoredLabels Batch() const {
-    if (!use_) return {net_.Value(scores_), net_.Value(labels_), 1, false, 0, labels_};
-    return {net_.Input(use_->layer, 0),
-            net_.Input(use_->layer, 1),
-            use_->axis,
-            use_->has_ignore,
-            use_->ignore,
-            use_->labels};
-  }
-
-  int64_t Classes() const {
-    const ScoredLabels batch = Batch();
-    return batch.axis < batch.scores.shape.Rank() ? batch.scores.shape[batch.axis] : 1;
-  }
-
- private:
-  std::string Known(const Flags& flags, const char* flag) const {
-    CheckBlobs(net_, flag, {flags.Text(flag)});
-    return flags.Text(flag);
-  }
-
-  const Net& net_;
-  std::optional<LabelUse> use_;
-  std::string scores_, labels_;  // named by flags
-};
-
 // A net whose inputs nobody fills gives numbers, but they say nothing.
 void WarnOfEmptyInputs(const Net& net) {
   std::vector<std::string> zeros;
@@ -147,19 +100,30 @@ class Test final : public Verb {
             "--confusion counts which class was taken for which: the class of the highest score "
             "against the label, of the first Accuracy layer or else the first SoftmaxWithLoss. Of "
             "many classes the worst are printed; --json prints all, 'matrix' being the cells that "
-            "are not 0.",
+            "are not 0.\n"
+            "--run=DIR takes the test net and the newest weights of 'trainer train --run=DIR' and "
+            "as many batches as its solver's test_iter, counts as --confusion does, and leaves "
+            "confusion.json and worst.json, the images with the highest loss, in DIR, where "
+            "'trainer report' finds them. Start it where the run was started.",
         .examples =
             "trainer test --model=models/lenet/train_test.prototxt \\\n"
             "    --iterations=40 --weights=run/lenet/lenet_iter_2000.caffemodel\n"
             "trainer test --model=net.prototxt --weights=net.caffemodel \\\n"
-            "    --iterations=100 --confusion --labels=names.txt",
+            "    --iterations=100 --confusion --labels=names.txt\n"
+            "trainer test --run=runs/first",
         .flags = WithDeviceFlags(
-            {{.name = "model", .value = "FILE", .help = "the net", .required = true},
+            {{.name = "model", .value = "FILE", .help = "the net"},
              {.name = "weights",
               .value = "FILES",
-              .help = ".caffemodel files, separated by commas",
-              .required = true},
-             IterationsFlag(),
+              .help = ".caffemodel files, separated by commas"},
+             {.name = "run",
+              .value = "DIR",
+              .help = "the folder of a run, in place of --model and --weights"},
+             {.name = "iterations",
+              .kind = FlagKind::kWhole,
+              .value = "N",
+              .help = "how many batches (50, or of a run its test_iter)",
+              .min = 1},
              {.name = "confusion",
               .kind = FlagKind::kSwitch,
               .help = "print each class's hits and what it was taken for"},
@@ -181,51 +145,54 @@ class Test final : public Verb {
 
   int Run(const Flags& flags) override {
     static_cast<void>(ChooseDevice(flags));  // before the files are read
-    RequireFiles(flags.List("weights"));
     ApplyBadRecords(flags);
-    const NetSpec spec = ModelOf(flags);
-    const std::unique_ptr<Device> device = MakeLoggedDevice(ChooseDevice(flags, spec));
+    const TestSubject subject = SubjectOf(flags);
+    const std::unique_ptr<Device> device = MakeLoggedDevice(ChooseDevice(flags, subject.net()));
     ParamStore params(*device);
     NetOptions options;
-    options.state = NetStateOf(flags, caffe::TEST);
-    const bool confusion = flags.Switch("confusion");
-    options.memory = confusion ? MemoryMode::kSeparate : ParseMemoryMode(flags);
+    options.state = subject.state;
+    const bool compares = flags.Switch("confusion") || !subject.folder.empty();
+    options.memory = compares ? MemoryMode::kSeparate : ParseMemoryMode(flags);
     options.output_files = OutputFiles::kNew;
-    Net net(spec, options, *device, params);
+    Net net(subject.net(), options, *device, params);
     WarnOfEmptyInputs(net);
-    std::optional<Comparison> comparison;
-    std::vector<std::string> names;
-    if (confusion) {
-      comparison.emplace(flags, net);
-      if (flags.Has("labels")) names = ReadClassNames(flags.Text("labels"), comparison->Classes());
-    }
-    ConfusionMatrix matrix(confusion ? comparison->Classes() : 0);
+    std::optional<TestAnswers> answers;
+    if (compares) answers.emplace(flags, net, subject.file);
     Net* const nets[] = {&net};
-    LoadWeights(flags, nets);
-    const int batches = flags.Whole("iterations");
-    LOG(INFO) << "Running for " << batches << " iterations.";
+    WeightLoading loading(nets);
+    for (const std::string& file : subject.weights) loading.Copy(ReadModel(file), file);
+    loading.Finish();
+    LOG(INFO) << "Running for " << subject.batches << " iterations.";
     Scores scores;
     double loss = 0;
-    for (int batch = 0; batch < batches; ++batch) {
+    for (int batch = 0; batch < subject.batches; ++batch) {
       loss += net.Forward();
       CountBadRecords(net, nullptr);
       scores.Add(net, batch);
-      if (confusion) AddBatch(net, comparison->Batch(), &matrix);
+      if (answers) answers->AddBatch();
     }
-    LOG(INFO) << Join("Loss: ", static_cast<float>(loss / batches));
-    scores.Log(batches);
-    if (flags.Switch("json")) {
-      Json json = Json::Object()
-                      .Set("net", net.name())
-                      .Set("iterations", batches)
-                      .Set("loss", loss / batches)
-                      .Set("outputs", scores.ToJson(batches));
-      if (confusion) json.Set("confusion", ConfusionJson(matrix, names));
-      std::cout << json.ToString();
-    } else if (confusion) {
-      std::cout << ConfusionText(matrix, names);
-    }
+    loss /= subject.batches;
+    LOG(INFO) << Join("Loss: ", static_cast<float>(loss));
+    scores.Log(subject.batches);
+    Json json = Json::Object()
+                    .Set("net", net.name())
+                    .Set("iterations", subject.batches)
+                    .Set("loss", loss)
+                    .Set("outputs", scores.ToJson(subject.batches));
+    if (answers) json.Set("confusion", answers->Confusion());
+    if (flags.Switch("json")) std::cout << json.ToString();
+    if (answers && !flags.Switch("json")) std::cout << answers->Text();
+    if (!subject.folder.empty()) Keep(subject.folder, json, answers->Worst());
     return 0;
+  }
+
+ private:
+  static void Keep(const std::string& folder, const Json& test, const Json& worst) {
+    for (const auto& [name, json] : {std::pair(kConfusionName, &test), {kWorstName, &worst}}) {
+      const std::string path = JoinPath(folder, name);
+      WriteWhole(path, json->ToString());
+      LOG(INFO) << "Wrote " << EscapeControl(path);
+    }
   }
 };
 

@@ -9,6 +9,7 @@
 #include "shared_flags.h"
 #include "stage_data.h"
 #include "trainer/base/atomic_file.h"
+#include "trainer/base/log.h"
 #include "trainer/base/text.h"
 #include "trainer/base/threads.h"
 #include "trainer/checkpoint/snapshot_files.h"
@@ -188,7 +189,8 @@ class Train final : public Verb {
     const std::unique_ptr<LiveView> view = BeginWatching(flags, spec, replica);
     const std::unique_ptr<Device> device = MakeLoggedDevice(choice);
     LOG(INFO) << DescribeThreads();
-    LOG(INFO) << "Initializing solver from parameters: \n" << spec.proto.DebugString();
+    LOG_IF(INFO, LogsDetails()) << "Initializing solver from parameters: \n"
+                                << spec.proto.DebugString();
     std::unique_ptr<ReplicaGroup> gpu_group;
     if (world != nullptr) {
       gpu_group = PrepareRanks(flags, *world, spec, *device, choice, wire, &options);

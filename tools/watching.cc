@@ -103,6 +103,8 @@ Json Environment(const SolverSpec& spec, const Device& device, const Replica& re
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   Json json = Json::Object()
                   .Set("program", ProgramIdentity())
+                  .Set("version", TRAINER_VERSION)
+                  .Set("commit", BuildCommit())
                   .Set("build", BuildKind())
                   .Set("command", std::move(command))
                   .Set("folder", AbsolutePath("."))
@@ -149,10 +151,10 @@ void WriteRunFacts(const std::string& folder, const SolverSpec& spec, const Devi
     WriteWhole(JoinPath(folder, name), text);
   };
   try {
-    write("solver.prototxt", TextOf(solver));
+    write(kSolverName, TextOf(solver));
     write("net.prototxt",
           TextOf(solver.has_net_param() ? solver.net_param() : solver.train_net_param()));
-    write("environment.json", Environment(spec, device, replica).ToString());
+    write(kEnvironmentName, Environment(spec, device, replica).ToString());
   } catch (const Error& e) {
     WarnOfRunFolder(e.what());
   }
@@ -180,7 +182,8 @@ Flag RunFolderFlag() {
   return {.name = "run",
           .value = "DIR",
           .help =
-              "keep what the run tells in this folder, which is made: solver, net, environment, "
+              "keep a record of the run in this folder, which is created if needed: solver, net, "
+              "environment, "
               "log, metrics.jsonl and .csv, TensorBoard's events; without DIR in "
               "<snapshot_prefix>_run",
           .bare = kBeside};
@@ -190,14 +193,16 @@ Flag LogFlag() {
   return {.name = "log",
           .value = "FORM",
           .help =
-              "on the standard error, caffe: Caffe's log; live: one line that is always up to "
-              "date, with tests, snapshots and warnings above it. On a terminal live, else "
-              "caffe",
+              "on the standard error, caffe: every line of Caffe's log; live: one line that is "
+              "always up to date, with tests, snapshots and warnings above it. Without the flag: "
+              "live on a terminal, else Caffe's log without what it tells of each layer and each "
+              "epoch",
           .choices = "caffe|live"};
 }
 
 std::unique_ptr<LiveView> BeginWatching(const Flags& flags, const SolverSpec& spec,
                                         const Replica& replica) {
+  if (flags.Text("log") == "caffe") LogDetails();
   if (replica.rank != 0) return nullptr;
   const std::string folder = RunFolderOf(flags, spec);
   std::string log;

@@ -129,7 +129,13 @@ endfunction()
 function(trainer_program name folder)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cc)
   get_property(modules GLOBAL PROPERTY TRAINER_MODULES)
-  add_library(${name}_files OBJECT ${sources})
+  # Looked at in each build; the file changes only when the commit does.
+  set(commit ${PROJECT_BINARY_DIR}/commit.cc)
+  add_custom_target(${name}_commit BYPRODUCTS ${commit}
+    COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR} -DOUTPUT=${commit}
+            -P ${PROJECT_SOURCE_DIR}/scripts/cmake/WriteCommit.cmake VERBATIM)
+  add_library(${name}_files OBJECT ${sources} ${commit})
+  add_dependencies(${name}_files ${name}_commit)
   target_link_libraries(${name}_files PRIVATE ${modules} trainer_flags glog::glog gflags)
   target_precompile_headers(${name}_files REUSE_FROM trainer_headers)
   target_compile_definitions(${name}_files PRIVATE TRAINER_VERSION="${PROJECT_VERSION}")

@@ -37,6 +37,7 @@ try_in_debian() {
     fail "debootstrap failed; see $packages/debootstrap.log"
   mount -t proc proc "$debian/proc" 2>/dev/null || true
   cp "$deb" "$debian/tmp/trainer.deb"
+  list_files >"$packages/files_before"
   chroot "$debian" env DEBIAN_FRONTEND=noninteractive \
     apt-get install -y --no-install-recommends /tmp/trainer.deb >"$packages/install.log" 2>&1 ||
     fail "apt-get could not install it; see $packages/install.log"
@@ -50,10 +51,29 @@ try_in_debian() {
     mkdir -p run/lenet
     trainer train --solver=models/lenet/solver.prototxt --set max_iter=50 --set display=50 2>log
     grep "Optimization Done" log >/dev/null
-    test -s /usr/share/man/man1/trainer.1.gz || echo "no manual page: this Debian leaves them out"
-    apt-get purge -y trainer >/dev/null 2>&1
-    test ! -e /usr/bin/trainer'
-  say "deb: trained there, and was removed"
+    test -s /usr/share/man/man1/trainer.1.gz || echo "no manual page: this Debian leaves them out"'
+  say "deb: trained there"
+  remove_in_debian
+}
+
+# Files and folders of the new Debian, but for the records of its package manager and what the
+# trial itself wrote.
+list_files() {
+  (cd "$debian" && find . -xdev \( -path ./proc -o -path ./tmp -o -path ./var/cache -o -path ./var/log \
+    -o -path ./var/lib/apt -o -path ./var/lib/dpkg -o -path ./etc/ld.so.cache \) -prune -o -print | sort)
+}
+
+# With its dependencies, so that all that is left is what somebody forgot.
+remove_in_debian() {
+  local owned left
+  owned="$(chroot "$debian" dpkg -L trainer | wc -l)"
+  chroot "$debian" env DEBIAN_FRONTEND=noninteractive apt-get purge --autoremove -y trainer \
+    >"$packages/remove.log" 2>&1 || fail "apt-get could not remove it; see $packages/remove.log"
+  ! chroot "$debian" dpkg -s trainer >/dev/null 2>&1 || fail "dpkg still knows it"
+  left="$(list_files | comm -13 "$packages/files_before" - | awk '/trainer/ || ++count <= 20')"
+  if grep -q trainer <<<"$left"; then fail "left behind:" "$left"; fi
+  say "deb: removed with its $owned files and folders; nothing of it is left"
+  [[ -z "$left" ]] || say "deb: of its dependencies stayed: $(tr '\n' ' ' <<<"$left")"
 }
 
 [[ " $* " == *" --packed "* ]] || TRAINER_TARGETS=trainer build

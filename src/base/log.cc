@@ -118,6 +118,8 @@ class FileSink final : public google::LogSink {
   std::atomic<bool> told_{false};
 };
 
+std::atomic<bool> g_details{false};
+
 // What the user asked for, before QuietLog.
 int g_min_level = google::INFO;
 
@@ -180,6 +182,9 @@ std::string AlsoLogToFile(const std::string& path) {
   google::AddLogSink(new FileSink(fd, path));
   return "";
 }
+
+bool LogsDetails() { return FLAGS_v > 0 || g_details; }
+void LogDetails() { g_details = true; }
 
 void HideLog() { LogToStderrFrom(google::NUM_SEVERITIES); }
 void ShowLog() { LogToStderrFrom(google::INFO); }

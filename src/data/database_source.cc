@@ -158,10 +158,11 @@ class ShuffledSource final : public ImageSource {
         !TakeField(rest, " of ", &was.records) || !TakeField(rest, " extent ", &was.extent) ||
         !TakeField(rest, " window ", &was.window) || !rest.empty() || place >= was.records ||
         was.extent < 1 || was.window < 1) {
-      throw Error(ErrorCode::kBadSnapshot, {path()},
-                  Join("the snapshot stopped at ", QuoteKey(position.key),
-                       ", which is no place in a shuffled epoch; leave data_param.shuffle as it "
-                       "was, or start from the weights with --weights"));
+      throw Error(
+          ErrorCode::kBadSnapshot, {path()},
+          Join("the snapshot stopped at ", QuoteKey(position.key),
+               ", which is not a position in a shuffled epoch; leave data_param.shuffle as it "
+               "was, or start from the weights with --weights"));
     }
     if (was.records != form().records) {
       throw Error(ErrorCode::kBadSnapshot, {path()},

@@ -121,7 +121,7 @@ std::vector<int32_t> ParseLabels(const std::string& path, const std::string& tex
     const auto [stop, error] = std::from_chars(at, end, label);
     if (error != std::errc() || (stop < end && !blank(*stop))) {
       throw Error(ErrorCode::kData, {path},
-                  Join("label ", line, " is no whole number of 32 bits; write one on each line"));
+                  Join("label ", line, " is not a 32-bit integer; write one on each line"));
     }
     labels.push_back(label);
     at = stop;
@@ -155,8 +155,8 @@ void ReadImages(const LayerSpec& layer, const ReadingEnv& env, MemoryRecords* re
   if (!records->bytes.empty() && records->bytes.size() % image == 0) return;
   ThrowAtField(layer, kParam, "source",
                Error(ErrorCode::kData, {records->path},
-                     Join(records->bytes.size(), " bytes are no whole number of images of ", image,
-                          " bytes (channels * height * width); check the sizes")));
+                     Join(records->bytes.size(), " bytes are not a whole number of images of ",
+                          image, " bytes (channels * height * width); check the sizes")));
 }
 
 void ReadLabels(const LayerSpec& layer, MemoryRecords* records) {

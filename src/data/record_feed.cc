@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "trainer/base/log.h"
+
 namespace trainer {
 
 void RecordFeed::Seek(const Position& position) {
@@ -84,7 +86,8 @@ void RecordFeed::Advance(uint64_t records) {
   uint64_t ended = source_.Advance(records);
   at_.record += records;
   at_.epoch += ended;
-  for (; ended > 0; --ended) LOG(INFO) << "Restarting data prefetching from start.";
+  for (; ended > 0; --ended)
+    LOG_IF(INFO, LogsDetails()) << "Restarting data prefetching from start.";
 }
 
 }  // namespace trainer

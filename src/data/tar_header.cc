@@ -130,7 +130,8 @@ bool TarReader::ReadHeader(Header* header) {
                 "; unpack it: records of it could not be "
                 "found"));
     }
-    Fail(at_ == 0 ? "the file is no tar archive" : "the archive is damaged: no header of an entry");
+    Fail(at_ == 0 ? "the file is not a tar archive"
+                  : "the archive is damaged: no header of an entry");
   }
   header->type = block[156];
   const bool posix = std::memcmp(block + 257, "ustar\0", 6) == 0;

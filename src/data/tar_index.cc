@@ -93,7 +93,7 @@ void TarIndex::ReadShard(uint32_t shard) {
       const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), label);
       if (words.size() != 1 || error != std::errc() || stop != word.data() + word.size()) {
         fail(Join(EscapeControl(entry.name), " holds '", EscapeControl(text),
-                  "'; a label is one whole number of 32 bits"));
+                  "'; a label is one 32-bit integer"));
       }
       sample.label = label;
     } else if (IsImage(extension)) {

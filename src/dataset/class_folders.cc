@@ -65,8 +65,9 @@ void AddPictures(const std::string& root, const std::string& below, int32_t labe
 ClassFolders FindClassFolders(const std::string& folder) {
   if (!IsDirectory(folder)) {
     throw Error(ErrorCode::kNoInput, {AbsolutePath(folder)},
-                Exists(folder) ? "is no folder; give the folder that holds one for each class"
-                               : "there is no such folder");
+                Exists(folder)
+                    ? "is not a folder; give the folder that holds a folder for each class"
+                    : "there is no such folder");
   }
   ClassFolders found;
   bool pictures = false;

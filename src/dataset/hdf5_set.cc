@@ -86,8 +86,8 @@ class Hdf5Rows {
       return static_cast<int32_t>(label);
     throw Error(ErrorCode::kData, {reader_.path()},
                 Join("row ", row, " has the label ", label,
-                     ", which is no whole number; records of "
-                     "other sets hold whole numbers alone"));
+                     ", which is not an integer; records of other sets hold "
+                     "integers only"));
   }
 
   Hdf5Reader reader_;

@@ -57,7 +57,7 @@ std::string PrivateFolder(const std::string& base, bool named) {
   if (lstat(path.c_str(), &facts) != 0) throw Unusable{Join(path, ": ", std::strerror(errno))};
   if (S_ISDIR(facts.st_mode) && facts.st_uid == geteuid() && (facts.st_mode & 077) == 0)
     return path;
-  const std::string why = "is no folder of this user alone; somebody else may have made it";
+  const std::string why = "does not belong to this user alone; somebody else may have made it";
   if (named) {
     throw Foreign{{ErrorCode::kNoPermission, {path}, why + ": remove it, or name another folder"}};
   }

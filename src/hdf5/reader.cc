@@ -181,7 +181,7 @@ Hdf5Array Hdf5Reader::Array(const std::string& name) const {
   const H5T_class_t kind = H5Tget_class(type.get());
   const size_t bytes = H5Tget_size(type.get());
   if ((kind != H5T_FLOAT && kind != H5T_INTEGER) || bytes < 1 || bytes > kMaxNumberBytes) {
-    Fail(name, "holds no plain numbers; store it as floats or whole numbers");
+    Fail(name, "does not hold plain numbers; store it as floats or integers");
   }
   array.is_float_ = kind == H5T_FLOAT;
   const Hdf5Handle space(H5Dget_space(array.data_.get()));

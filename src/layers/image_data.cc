@@ -14,7 +14,7 @@ const RegisterLayer<ImageData> kImageData(
     "ImageData",
     {.text =
          "Images and labels from files named in a list.\n"
-         "source: lines 'path label', split at the last blank; root_folder is put before each "
+         "source: lines 'path label', split at the last space; root_folder is put before each "
          "path as it is written. JPEG, PNG, binary PGM and PPM. new_height and new_width (or "
          "short_side) resize. With shuffle each epoch has an order of its own, drawn from the "
          "seed and the epoch's number. Replicas share the list.\n"

@@ -115,7 +115,7 @@ Net::Net(const NetSpec& spec, const NetOptions& options, const Device& device, P
   if (options_.keeps_batch)
     kept_states_ = std::make_unique<KeptStates>(*graph_, *program_, device_);
   log.Gradients(*graph_);
-  log.End(*graph_, outputs());
+  log.End(*this, options_.state);
 }
 
 Net::~Net() = default;

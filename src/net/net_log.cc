@@ -102,13 +102,24 @@ void NetLog::Gradients(const Graph& graph) const {
   }
 }
 
-void NetLog::End(const Graph& graph, const std::vector<NetOutput>& outputs) const {
+void NetLog::End(const Net& net, const caffe::NetState& state) const {
+  if (sums_up_) {
+    const auto layers = std::ranges::count_if(net.graph().steps, [](const StepInfo& step) {
+      return step.spec.type() != "Split" && step.spec.type() != "Cast";
+    });
+    int64_t weights = 0;
+    for (const Param* param : net.params()) weights += param->count();
+    LOG(INFO) << EscapeControl(Join("Net ", net.name(), ", phase ",
+                                    caffe::Phase_Name(state.phase()), ": ", layers, " layers, ",
+                                    weights, " weights"));
+  }
   if (!on_) return;
-  for (const NetOutput& output : outputs) {
+  const MemoryPlan& plan = net.memory_plan();
+  for (const NetOutput& output : net.outputs()) {
     LOG(INFO) << "This network produces output " << output.name;
   }
   LOG(INFO) << "Network initialization done.";
-  VLOG(1) << "Memory: " << graph.plan.arena_bytes << " bytes shared, " << graph.plan.separate_bytes
+  VLOG(1) << "Memory: " << plan.arena_bytes << " bytes shared, " << plan.separate_bytes
           << " without sharing";
 }
 

@@ -1,17 +1,18 @@
 #pragma once
-// The lines that log readers expect while a net is built. See Caffe's net.cpp for their meaning:
-// tools key on the text, so it stays as it is.
+// The lines about a net that is built: Caffe's, whose meaning is that of its net.cpp and whose text
+// stays as it is, where LogsDetails; else one.
 
 #include <string>
 #include <vector>
 
 #include "graph.h"
+#include "trainer/base/log.h"
 
 namespace trainer {
 
 class NetLog {
  public:
-  explicit NetLog(bool on) : on_(on) {}
+  explicit NetLog(bool on) : on_(on && LogsDetails()), sums_up_(on && !LogsDetails()) {}
 
   // Why a layer is left out of this phase.
   void Rules(const NetSpec& spec, const caffe::NetState& state) const;
@@ -19,10 +20,10 @@ class NetLog {
              const caffe::NetState& state) const;
   void Layers(const Graph& graph) const;
   void Gradients(const Graph& graph) const;
-  void End(const Graph& graph, const std::vector<NetOutput>& outputs) const;
+  void End(const Net& net, const caffe::NetState& state) const;
 
  private:
-  bool on_;
+  bool on_, sums_up_;
 };
 
 }  // namespace trainer

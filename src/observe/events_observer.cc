@@ -14,9 +14,9 @@
 
 #include "append_file.h"
 #include "event_records.h"
-#include "mosaic.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
+#include "trainer/observe/mosaic.h"
 #include "trainer/observe/run_folder.h"
 
 namespace trainer {

@@ -108,7 +108,7 @@ void Watch::LookAtPeer(int local, int64_t silent) {
   const std::string& name = names_[static_cast<size_t>(rank)];
   const std::string last = Join("; its last iteration was ", other.iterations.load());
   if (IsGone(other.process.load())) {
-    return GiveUp(rank, Join(name, " has ended without a word", last,
+    return GiveUp(rank, Join(name, " has ended without an error message", last,
                              ". Go on from the newest snapshot (--resume=auto)"));
   }
   if (other.link_since.load() != 0) return;  // another machine keeps it waiting

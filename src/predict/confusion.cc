@@ -1,6 +1,8 @@
 #include "trainer/predict/confusion.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
@@ -9,8 +11,8 @@
 namespace trainer {
 namespace {
 
-// The class that `count` scores, `step` apart, stand for; see AddBatch.
-int64_t AnswerOf(const float* scores, int64_t count, int64_t step, int64_t label) {
+// The class that `count` scores, `step` apart, stand for; see AnswersOf.
+int64_t ClassOf(const float* scores, int64_t count, int64_t step, int64_t label) {
   const float own = scores[label * step];
   int64_t best = label;
   for (int64_t c = 0; c < count; ++c) {
@@ -19,6 +21,30 @@ int64_t AnswerOf(const float* scores, int64_t count, int64_t step, int64_t label
     if (best == label || !(score <= scores[best * step])) best = c;
   }
   return best;
+}
+
+// Where the scores are probabilities already, they add up to 1.
+void SetLoss(const float* scores, int64_t count, int64_t step, LabelAnswer* answer) {
+  constexpr double kNear = 1e-3;
+  double highest = -std::numeric_limits<double>::infinity(), sum = 0;
+  bool negative = false;
+  for (int64_t c = 0; c < count; ++c) {
+    const double score = scores[c * step];
+    highest = std::max(highest, score);
+    sum += score;
+    negative = negative || score < 0;
+  }
+  const double own = scores[answer->label * step], best = scores[answer->answer * step];
+  if (!negative && std::abs(sum - 1) < kNear) {
+    answer->loss = -std::log(std::max(own, double{std::numeric_limits<float>::min()}));
+    answer->confidence = best;
+    return;
+  }
+  double total = 0;
+  for (int64_t c = 0; c < count; ++c) total += std::exp(scores[c * step] - highest);
+  const double loss = std::log(total) + highest - own;
+  answer->loss = std::isnan(loss) ? std::numeric_limits<double>::infinity() : loss;
+  answer->confidence = std::exp(best - highest) / total;
 }
 
 }  // namespace
@@ -63,9 +89,8 @@ std::vector<ConfusionMatrix::Cell> ConfusionMatrix::Worst(size_t most) const {
   return cells;
 }
 
-void AddBatch(const Net& net, const ScoredLabels& batch, ConfusionMatrix* matrix) {
+std::vector<LabelAnswer> AnswersOf(const Net& net, const ScoredLabels& batch, int64_t classes) {
   const Shape& shape = batch.scores.shape;
-  const int64_t classes = matrix->classes();
   const bool fits = batch.axis < shape.Rank() && shape[batch.axis] == classes &&
                     batch.labels.Count() * classes == shape.Count();
   if (!fits) {
@@ -80,6 +105,7 @@ void AddBatch(const Net& net, const ScoredLabels& batch, ConfusionMatrix* matrix
   net.ReadPlain(batch.labels, labels);
   const LabelRule rule{classes, batch.has_ignore, static_cast<int>(batch.ignore)};
   const int64_t inner = shape.Count(batch.axis + 1);
+  std::vector<LabelAnswer> answers;
   for (size_t i = 0; i < labels.size(); ++i) {
     const float value = labels[i];
     const int label = rule.Read(value);
@@ -91,8 +117,11 @@ void AddBatch(const Net& net, const ScoredLabels& batch, ConfusionMatrix* matrix
     }
     const auto row = static_cast<int64_t>(i);
     const float* first = scores.data() + row / inner * classes * inner + row % inner;
-    matrix->Add(label, AnswerOf(first, classes, inner, label));
+    LabelAnswer answer{row, label, ClassOf(first, classes, inner, label)};
+    SetLoss(first, classes, inner, &answer);
+    answers.push_back(answer);
   }
+  return answers;
 }
 
 }  // namespace trainer

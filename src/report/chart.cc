@@ -115,7 +115,7 @@ std::string AxesSvg(const Axis& x, const Axis& y, const std::string& x_label) {
 
 // Names in a row above the curves; what does not fit is left out, the curves' titles have it.
 std::string LegendSvg(const Chart& chart) {
-  constexpr double kLetter = 6.6;
+  constexpr double kLetter = 8;  // of the larger type on narrow pages
   std::string svg;
   double x = kWidth - kRight;
   for (auto series = chart.series.rbegin(); series != chart.series.rend(); ++series) {

@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <functional>
 #include <set>
 
+#include "answers.h"
+#include "html.h"
 #include "run_files.h"
 #include "trainer/base/text.h"
 #include "trainer/observe/live_view.h"
@@ -17,36 +18,6 @@ namespace {
 
 using google::protobuf::Struct;
 using google::protobuf::Value;
-
-const Value* Field(const Struct& json, const std::string& name) {
-  const auto found = json.fields().find(name);
-  return found == json.fields().end() ? nullptr : &found->second;
-}
-
-double Number(const Struct& json, const std::string& name) {
-  const Value* const value = Field(json, name);
-  return value == nullptr ? 0 : value->number_value();
-}
-
-std::string Plain(double value) { return Join(static_cast<float>(value)); }
-
-std::string Cell(const std::string& text, const char* tag = "td") {
-  return Join("<", tag, ">", EscapeHtml(text), "</", tag, ">");
-}
-
-std::string TableRow(const std::vector<std::string>& cells, const char* tag = "td") {
-  std::string row = "<tr>";
-  for (const std::string& cell : cells) row += Cell(cell, tag);
-  return row + "</tr>\n";
-}
-
-// Wide tables scroll by themselves on narrow screens.
-std::string TableHtml(const std::vector<std::string>& head,
-                      const std::vector<std::vector<std::string>>& rows) {
-  std::string html = "<div class=\"wide\"><table>\n" + TableRow(head, "th");
-  for (const auto& row : rows) html += TableRow(row);
-  return html + "</table></div>\n";
-}
 
 std::string StateOf(const RunHistory& run) {
   if (run.ended && !run.stopped_early) return "finished";
@@ -82,7 +53,7 @@ std::string RunsTable(const std::vector<RunHistory>& runs) {
         {NameOf(run), run.net, StateOf(run),
          run.max_iter > 0 ? Join(run.last_iter, " of ", run.max_iter) : Join(run.last_iter),
          ClockText(run.seconds), LastOf(run.loss), LastTest(run),
-         run.images_per_second.empty() ? "" : Plain(MeanOf(run.images_per_second)),
+         run.images_per_second.empty() ? "" : Join(std::lround(MeanOf(run.images_per_second))),
          run.data_wait.empty() ? "" : Join(std::lround(100 * MeanOf(run.data_wait)), " %")});
   }
   return TableHtml({"run", "net", "state", "iteration", "time", "last loss", "last test",
@@ -112,16 +83,9 @@ std::string DifferencesTable(const std::vector<RunHistory>& runs) {
   return "<h2>Settings that differ</h2>\n" + TableHtml(head, rows);
 }
 
-std::string Picture(const RunHistory& run, const char* file, const std::string& caption) {
-  const std::optional<std::string> png = FileOfRun(run, file);
-  if (!png) return "";
-  return Join("<figure><img alt=\"", EscapeHtml(caption), "\" src=\"data:image/png;base64,",
-              Base64(*png), "\"><figcaption>", EscapeHtml(caption), "</figcaption></figure>\n");
-}
-
 // Each layer's milliseconds as bars, by what `trainer time --json` measured.
 std::string LayerTimes(const RunHistory& run) {
-  const std::optional<Struct> json = JsonOfRun(run, "time.json");
+  const std::optional<Struct> json = JsonOfRun(run, kTimesName);
   const Value* const layers = json ? Field(*json, "layers") : nullptr;
   if (layers == nullptr) return "";
   struct Bar {
@@ -145,59 +109,20 @@ std::string LayerTimes(const RunHistory& run) {
   std::string html = "<h3>Time per layer, forward and backward</h3>\n<div class=\"wide\"><table>\n";
   for (const Bar& bar : bars) {
     const int percent = most > 0 ? static_cast<int>(std::lround(100 * bar.ms / most)) : 0;
-    html += Join("<tr><td>", EscapeHtml(bar.name), "</td><td>", Plain(bar.ms),
-                 " ms</td><td class=\"bars\"><div class=\"bar\" style=\"width:", percent,
-                 "%\"></div></td></tr>\n");
+    html +=
+        Join("<tr><td>", EscapeHtml(bar.name), "</td><td>", Plain(std::round(1000 * bar.ms) / 1000),
+             " ms</td><td class=\"bars\"><div class=\"bar\" style=\"width:", percent,
+             "%\"></div></td></tr>\n");
   }
   return html + "</table></div>\n";
 }
 
-std::string Confusion(const RunHistory& run) {
-  const std::optional<Struct> file = JsonOfRun(run, "confusion.json");
-  const Value* const inside = file ? Field(*file, "confusion") : nullptr;
-  if (inside == nullptr) return "";
-  const Struct& json = inside->struct_value();
-  const Value* const classes = Field(json, "classes");
-  if (classes == nullptr) return "";
-  std::vector<std::string> names;
-  std::vector<std::vector<std::string>> rows;
-  for (const Value& value : classes->list_value().values()) {
-    const Struct& one = value.struct_value();
-    const Value* const name = Field(one, "name");
-    names.push_back(name == nullptr ? Plain(Number(one, "class")) : name->string_value());
-    rows.push_back({names.back(), Plain(Number(one, "records")), Plain(Number(one, "recall")),
-                    Plain(Number(one, "precision"))});
-  }
-  std::vector<Struct> cells;
-  if (const Value* const matrix = Field(json, "matrix")) {
-    for (const Value& value : matrix->list_value().values()) cells.push_back(value.struct_value());
-  }
-  std::erase_if(cells, [](const Struct& c) { return Number(c, "label") == Number(c, "answer"); });
-  std::ranges::stable_sort(cells, std::greater<>(),
-                           [](const Struct& c) { return Number(c, "count"); });
-  constexpr size_t kMost = 20;
-  std::vector<std::vector<std::string>> mistakes;
-  const auto name_of = [&](double number) {
-    const auto at = static_cast<size_t>(std::max(number, 0.0));
-    return at < names.size() ? names[at] : Plain(number);
-  };
-  for (size_t i = 0; i < std::min(cells.size(), kMost); ++i) {
-    mistakes.push_back({Plain(Number(cells[i], "count")), name_of(Number(cells[i], "label")),
-                        name_of(Number(cells[i], "answer"))});
-  }
-  std::string html = Join("<h3>Classes, accuracy ", Plain(Number(json, "accuracy")), "</h3>\n",
-                          TableHtml({"class", "records", "recall", "precision"}, rows));
-  if (mistakes.empty()) return html;
-  return html + "<h3>Most frequent mistakes</h3>\n" +
-         TableHtml({"times", "class", "taken for"}, mistakes);
-}
-
 std::string EnvironmentTable(const RunHistory& run) {
-  const std::optional<Struct> json = JsonOfRun(run, "environment.json");
+  const std::optional<Struct> json = JsonOfRun(run, kEnvironmentName);
   if (!json) return "";
   std::vector<std::vector<std::string>> rows;
-  for (const char* name : {"program", "build", "command", "folder", "host", "ranks", "device",
-                           "processor", "threads", "onednn", "batch_job"}) {
+  for (const char* name : {"program", "commit", "build", "command", "folder", "host", "ranks",
+                           "device", "processor", "threads", "onednn", "batch_job"}) {
     const Value* const value = Field(*json, name);
     if (value == nullptr) continue;
     std::string text =
@@ -211,11 +136,11 @@ std::string EnvironmentTable(const RunHistory& run) {
 }
 
 std::string Details(const RunHistory& run) {
-  const std::string pictures = Picture(run, kFiltersName, "filters of the first convolution") +
-                               Picture(run, kImagesName, "images of the first batch");
+  const std::string pictures = PictureOfRun(run, kFiltersName, "filters of the first convolution") +
+                               PictureOfRun(run, kImagesName, "images of the first batch");
   const std::string html =
       (pictures.empty() ? "" : "<div class=\"pictures\">" + pictures + "</div>") + LayerTimes(run) +
-      Confusion(run) + EnvironmentTable(run);
+      ConfusionHtml(run) + WorstHtml(run) + EnvironmentTable(run);
   return html.empty() ? "" : "<h2>" + EscapeHtml(NameOf(run)) + "</h2>\n" + html;
 }
 
@@ -234,6 +159,12 @@ constexpr char kPageStyle[] =
     ".pictures{display:flex;flex-wrap:wrap;gap:1rem}figure{margin:0}"
     "img{max-width:100%;min-width:min(14rem,100%);image-rendering:pixelated}figcaption{font-size:."
     "85rem}"
+    ".matrix td,.matrix th{text-align:right;padding:.25rem .5rem}"
+    ".matrix .hit{background:color-mix(in srgb,var(--c2) calc(.7*var(--share)),transparent)}"
+    ".matrix .miss{background:color-mix(in srgb,var(--c1) calc(.7*var(--share)),transparent)}"
+    "@media(max-width:600px){.charts text{font-size:15px}.charts .title{font-size:17px}}"
+    ".worst figure{width:9rem}.worst "
+    "img{width:100%;min-width:0}"
     ".bars{min-width:10rem}.bar{height:.8rem;margin-top:.3rem;background:var(--c0)}\n";
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
+#include "trainer/observe/run_folder.h"
 
 namespace trainer {
 
@@ -28,7 +29,7 @@ std::optional<google::protobuf::Struct> JsonOfRun(const RunHistory& run, const s
 // The program wrote it: a field a line, those of messages indented.
 std::map<std::string, std::string> SettingsOfRun(const RunHistory& run) {
   std::map<std::string, std::string> settings;
-  std::istringstream lines(FileOfRun(run, "solver.prototxt").value_or(""));
+  std::istringstream lines(FileOfRun(run, kSolverName).value_or(""));
   for (std::string line; std::getline(lines, line);) {
     const size_t colon = line.find(": ");
     if (colon == std::string::npos || line[0] == ' ') continue;
@@ -36,22 +37,6 @@ std::map<std::string, std::string> SettingsOfRun(const RunHistory& run) {
     value += (value.empty() ? "" : " ") + line.substr(colon + 2);
   }
   return settings;
-}
-
-std::string Base64(const std::string& bytes) {
-  constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  for (size_t at = 0; at < bytes.size(); at += 3) {
-    const size_t count = std::min<size_t>(3, bytes.size() - at);
-    uint32_t word = 0;
-    for (size_t i = 0; i < 3; ++i) {
-      word = word << 8 | (i < count ? static_cast<unsigned char>(bytes[at + i]) : 0u);
-    }
-    for (size_t i = 0; i < 4; ++i) {
-      text += i <= count ? kDigits[word >> (18 - 6 * i) & 63] : '=';
-    }
-  }
-  return text;
 }
 
 }  // namespace trainer

@@ -18,7 +18,4 @@ std::optional<google::protobuf::Struct> JsonOfRun(const RunHistory& run, const s
 // The fields of solver.prototxt that stand by themselves: "base_lr" -> "0.01".
 std::map<std::string, std::string> SettingsOfRun(const RunHistory& run);
 
-// For a picture inside of a page.
-std::string Base64(const std::string& bytes);
-
 }  // namespace trainer

@@ -41,6 +41,7 @@ std::optional<double> NumberAfter(std::string_view line, std::string_view key) {
   if (!rest) return std::nullopt;
   if (rest->starts_with('+')) rest->remove_prefix(1);
   const std::optional<double> number = TakeNumber<double>(&*rest);
+  if (rest->starts_with('#')) return std::nullopt;  // Windows writes 1.#QNAN and 1.#INF
   return number && std::isfinite(*number) ? number : std::nullopt;
 }
 
@@ -52,15 +53,28 @@ int64_t DayNumber(int64_t year, int month, int day) {
   return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
 }
 
-// When lines were written, by the prefix of glog: "I0102 03:04:05.678901", or "I20260102 ...".
+// Where the prefix of glog, "I0102 03:04:05.678901" or "I20260102 ...", has its blank. What stands
+// before it (blanks of a quoted log, the rank that mpirun writes) is passed over.
+size_t FindBlank(std::string_view line) {
+  constexpr size_t kFarthest = 40;
+  for (size_t at = 0; at < std::min(line.size(), kFarthest); ++at) {
+    if (std::string_view("IWEF").find(line[at]) == std::string_view::npos) continue;
+    const size_t blank = line.find(' ', at);
+    if (blank == std::string_view::npos) break;
+    const std::string_view date = line.substr(at + 1, blank - at - 1);
+    if ((date.size() == 4 || date.size() == 8) && std::ranges::all_of(date, IsDigit)) return blank;
+  }
+  return std::string_view::npos;
+}
+
+// When lines were written, by the prefix of glog.
 class LineTimes {
  public:
   // Microseconds, or nothing for a line without the prefix. A month before that of the line before
   // is the next year's.
   std::optional<int64_t> Read(std::string_view line) {
-    const size_t blank = line.find(' ');
-    if (blank != 5 && blank != 9) return std::nullopt;
-    if (!std::ranges::all_of(line.substr(1, blank - 1), IsDigit)) return std::nullopt;
+    const size_t blank = FindBlank(line);
+    if (blank == std::string_view::npos) return std::nullopt;
     const std::string_view date = line.substr(blank - 4, 4);
     const int month = (date[0] - '0') * 10 + date[1] - '0',
               day = (date[2] - '0') * 10 + date[3] - '0';
@@ -101,8 +115,8 @@ class LogReader {
     if (const auto loss = NumberAfter(line, ", loss = ")) AddLoss(*loss);
     if (const auto output = After(line, "Train net output #")) AddOutput(*output, &history_.train);
     if (const auto output = After(line, "Test net output #")) AddTest(*output);
-    if (const auto model = After(line, "Snapshotting to binary proto file "))
-      history_.model = *model;
+    if (const auto score = After(line, "Test score #")) AddScore(*score);
+    if (const auto model = After(line, "] Snapshotting to ")) SetModel(*model);
     if (line.find("Optimization Done.") != std::string_view::npos) history_.ended = true;
     if (line.find("Optimization stopped early.") != std::string_view::npos) {
       history_.stopped_early = true;
@@ -145,6 +159,21 @@ class LogReader {
     if (net_ >= kMost) return;
     if (history_.tests.size() <= net_) history_.tests.resize(net_ + 1);
     AddOutput(text, &history_.tests[net_]);
+  }
+
+  // "0: 0.98", as Caffe wrote outputs without their names until 2014.
+  void AddScore(std::string_view text) {
+    const size_t colon = text.find(": ");
+    if (colon == std::string_view::npos) return;
+    AddTest(Join("0: score[", text.substr(0, colon), "] = ", text.substr(colon + 2)));
+  }
+
+  // The words before the file's name came and changed over the years.
+  void SetModel(std::string_view text) {
+    for (const std::string_view kind : {"binary proto file ", "HDF5 file "}) {
+      if (text.starts_with(kind)) text.remove_prefix(kind.size());
+    }
+    history_.model = text;
   }
 
   // "0: accuracy = 0.98"; an output of several elements has its last one.
@@ -196,7 +225,7 @@ RunHistory ReadTrainingLog(const std::string& path) {
   reader.Finish();
   if (history.loss.empty() && history.train.empty() && history.tests.empty()) {
     throw Error(ErrorCode::kData, {AbsolutePath(path)},
-                "this log tells of no training: no line has 'Iteration N, loss = ...'. Give what "
+                "this is not a log of training: no line has 'Iteration N, loss = ...'. Give what "
                 "'trainer train' or 'caffe train' wrote to the standard error");
   }
   return history;

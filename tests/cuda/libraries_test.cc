@@ -50,7 +50,7 @@ TEST(CudaLibrariesTest, ABrokenOneSaysWhatTheLoaderSays) {
 TEST(CudaLibrariesTest, OneOfAnotherVersionIsRefused) {
   const OpenedLibrary old = OpenLibrary(Some({"libz.so.1"}, "zlibCompileFlags", {9}), {});
   EXPECT_EQ(old.handle, nullptr);
-  EXPECT_THAT(old.problem, HasSubstr("cuSome 9 is needed, and what was found is version 0.1."));
+  EXPECT_THAT(old.problem, HasSubstr("cuSome 9 is needed; the version found is 0.1."));
 }
 
 TEST(CudaLibrariesTest, OneWithoutAVersionIsRefused) {

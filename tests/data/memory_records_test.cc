@@ -73,12 +73,12 @@ TEST_F(MemoryRecordsTest, ReadsTheStandardInput) {
 
 TEST_F(MemoryRecordsTest, RefusesFilesThatDoNotFit) {
   EXPECT_THAT(Catch([&] { Make(Source("abc")); }),
-              Refuses(ErrorCode::kData, "3 bytes are no whole number of images of 2 bytes"));
+              Refuses(ErrorCode::kData, "3 bytes are not a whole number of images of 2 bytes"));
   EXPECT_THAT(Catch([&] { Make(Source("")); }), Refuses(ErrorCode::kData, "0 bytes are no whole"));
   EXPECT_THAT(Catch([&] { Make(Source("abcd") + Labels("1\n")); }),
               Refuses(ErrorCode::kData, "1 labels for 2 images"));
   EXPECT_THAT(Catch([&] { Make(Source("abcd") + Labels("1\n2.5\n")); }),
-              Refuses(ErrorCode::kData, "label 2 is no whole number of 32 bits"));
+              Refuses(ErrorCode::kData, "label 2 is not a 32-bit integer"));
   EXPECT_THAT(Catch([&] { Make("source: 'nothing'"); }),
               Refuses(ErrorCode::kNoInput, "source 'nothing' is not there"));
   EXPECT_THAT(Catch([&] { Make("labels: 'l'"); }),

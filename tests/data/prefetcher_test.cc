@@ -1,9 +1,11 @@
 #include "trainer/data/prefetcher.h"
 
+#include <glog/logging.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "data/test_data.h"
 
@@ -95,12 +97,19 @@ TEST_F(PrefetcherTest, TransformsAsOneThreadWould) {
   }
 }
 
-TEST_F(PrefetcherTest, LogsEachRestart) {
+TEST_F(PrefetcherTest, LogsEachRestartWithVerbosity1) {
   const LogLines log;
   {
     Prefetcher source(Options(4, 4), Plain());
     Labels(source, 3);
   }
+  EXPECT_THAT(log.Get(), testing::Not(testing::Contains(kRestart)));
+  const int before = std::exchange(FLAGS_v, 1);
+  {
+    Prefetcher source(Options(4, 4), Plain());
+    Labels(source, 3);
+  }
+  FLAGS_v = before;
   const auto lines = log.Get();
   EXPECT_GE(std::count(lines.begin(), lines.end(), kRestart), 3);
 }

@@ -157,7 +157,7 @@ TEST_P(ShuffledSourceTest, RefusesPositionsOfOtherData) {
     EXPECT_THAT(Catch([&] {
                   source->Restore({12, 0, key});
                 }),
-                Refuses(ErrorCode::kBadSnapshot, "is no place in a shuffled epoch"));
+                Refuses(ErrorCode::kBadSnapshot, "is not a position in a shuffled epoch"));
   }
 }
 

@@ -149,13 +149,13 @@ TEST_P(StagingTest, AFolderThatOthersMayEnterOrALinkIsRefused) {
   std::filesystem::create_directory(Private());
   chmod(Private().c_str(), 0755);
   EXPECT_THAT(Catch([&] { StageDatabase(source_, options_); }),
-              Refuses(ErrorCode::kNoPermission, "is no folder of this user alone"));
+              Refuses(ErrorCode::kNoPermission, "does not belong to this user alone"));
   std::filesystem::remove(Private());
   std::filesystem::create_directory(folder_ / "elsewhere");
   chmod((folder_ / "elsewhere").c_str(), 0700);
   std::filesystem::create_directory_symlink(folder_ / "elsewhere", Private());
   EXPECT_THAT(Catch([&] { StageDatabase(source_, options_); }),
-              Refuses(ErrorCode::kNoPermission, "is no folder of this user alone"));
+              Refuses(ErrorCode::kNoPermission, "does not belong to this user alone"));
   EXPECT_TRUE(std::filesystem::is_empty(folder_ / "elsewhere"));
 }
 

@@ -116,9 +116,10 @@ INSTANTIATE_TEST_SUITE_P(
                     BadCase{"late", "needs 4398046511104 bytes by its shape"},
                     BadCase{"outside", "keeps its numbers in another file"},
                     BadCase{"virtual", "is put together from other files"},
-                    BadCase{"words", "holds no plain numbers"},
-                    BadCase{"truth", "holds no plain numbers"},
-                    BadCase{"pairs", "holds no plain numbers"}, BadCase{"none", "has no shape"}));
+                    BadCase{"words", "does not hold plain numbers"},
+                    BadCase{"truth", "does not hold plain numbers"},
+                    BadCase{"pairs", "does not hold plain numbers"},
+                    BadCase{"none", "has no shape"}));
 
 TEST(Hdf5ReaderTest, RefusesALinkInAListing) {
   const Hdf5Reader reader(kGolden + "hdf5_bad.h5");

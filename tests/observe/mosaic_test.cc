@@ -1,4 +1,4 @@
-#include "mosaic.h"
+#include "trainer/observe/mosaic.h"
 
 #include <gtest/gtest.h>
 

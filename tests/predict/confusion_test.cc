@@ -64,7 +64,7 @@ TEST(ConfusionMatrixTest, ListsCellsAndTheWorstMistakes) {
 }
 
 // A net of nothing but two inputs.
-class AddBatchTest : public testing::Test {
+class AnswersTest : public testing::Test {
  protected:
   void Run(const std::string& shapes, const std::vector<float>& scores,
            const std::vector<float>& labels, int axis, ConfusionMatrix* matrix) {
@@ -73,13 +73,31 @@ class AddBatchTest : public testing::Test {
     const std::vector<InputBlob> inputs = InputBlobs(*small.net);
     small.net->WritePlain(scores, inputs[0].value);
     small.net->WritePlain(labels, inputs[1].value);
-    AddBatch(*small.net, {inputs[0].value, inputs[1].value, axis, has_ignore_, 255, "y"}, matrix);
+    answers_ =
+        AnswersOf(*small.net, {inputs[0].value, inputs[1].value, axis, has_ignore_, 255, "y"},
+                  matrix->classes());
+    for (const LabelAnswer& answer : answers_) matrix->Add(answer.label, answer.answer);
   }
 
   bool has_ignore_ = false;
+  std::vector<LabelAnswer> answers_;
 };
 
-TEST_F(AddBatchTest, TheHighestScoreIsTheAnswer) {
+TEST_F(AnswersTest, TheLossIsThatOfSoftmaxOrOfProbabilities) {
+  ConfusionMatrix matrix(2);
+  const float third = std::log(2.0f);  // against 0: one third and two thirds
+  Run("shape { dim: 3 dim: 2 } shape { dim: 3 }", {0, third, 0.25, 0.75, 1, NAN}, {0, 1, 0}, 1,
+      &matrix);
+  ASSERT_EQ(answers_.size(), 3u);
+  EXPECT_NEAR(answers_[0].loss, std::log(3), 1e-6);
+  EXPECT_NEAR(answers_[0].confidence, 2.0 / 3, 1e-6);
+  EXPECT_NEAR(answers_[1].loss, -std::log(0.75), 1e-6);
+  EXPECT_NEAR(answers_[1].confidence, 0.75, 1e-6);
+  EXPECT_TRUE(std::isinf(answers_[2].loss));
+  EXPECT_EQ(answers_[2].place, 2);
+}
+
+TEST_F(AnswersTest, TheHighestScoreIsTheAnswer) {
   ConfusionMatrix matrix(3);
   Run("shape { dim: 3 dim: 3 } shape { dim: 3 }", {1, 3, 2, 5, 0, 1, -1, -2, -3}, {1, 2, 0}, 1,
       &matrix);
@@ -87,7 +105,7 @@ TEST_F(AddBatchTest, TheHighestScoreIsTheAnswer) {
               ElementsAre(ElementsAre(0, 0, 1), ElementsAre(1, 1, 1), ElementsAre(2, 0, 1)));
 }
 
-TEST_F(AddBatchTest, TiesAndNumbersThatAreNoneAreMisses) {
+TEST_F(AnswersTest, TiesAndNumbersThatAreNoneAreMisses) {
   const float nan = NAN;
   ConfusionMatrix matrix(3);
   Run("shape { dim: 4 dim: 3 } shape { dim: 4 }", {1, 1, 0, 0, 0, 0, nan, 1, 0, 1, 0, nan},
@@ -96,7 +114,7 @@ TEST_F(AddBatchTest, TiesAndNumbersThatAreNoneAreMisses) {
               ElementsAre(ElementsAre(0, 1, 2), ElementsAre(0, 2, 1), ElementsAre(1, 0, 1)));
 }
 
-TEST_F(AddBatchTest, EveryPixelOfAnImageCountsButIgnoredLabels) {
+TEST_F(AnswersTest, EveryPixelOfAnImageCountsButIgnoredLabels) {
   has_ignore_ = true;
   ConfusionMatrix matrix(2);
   // Class 0 and then class 1 of the pixels a b / c d.
@@ -106,7 +124,7 @@ TEST_F(AddBatchTest, EveryPixelOfAnImageCountsButIgnoredLabels) {
               ElementsAre(ElementsAre(0, 0, 1), ElementsAre(1, 0, 1), ElementsAre(1, 1, 1)));
 }
 
-TEST_F(AddBatchTest, RefusesWhatDoesNotFit) {
+TEST_F(AnswersTest, RefusesWhatDoesNotFit) {
   ConfusionMatrix matrix(3);
   const std::string shapes = "shape { dim: 1 dim: 3 } shape { dim: 1 }";
   for (const float label : {3.0f, -1.0f, 3.5f, static_cast<float>(NAN)}) {

@@ -113,10 +113,106 @@ TEST_F(HistoryTest, TestNetsHaveTablesOfTheirOwn) {
   EXPECT_THAT(run.tests[1].at(0).outputs, ElementsAre(Pair("a", 2)));
 }
 
+// Each of these is a log in the words of another version; numbers and names are made up.
+
+// Of 2013: the rate before the loss, tests without a number, outputs without names.
+TEST_F(HistoryTest, ALogOf2013HasScoresWithoutNames) {
+  const RunHistory run = Log(R"(I0317 21:52:49.300000 2008298256 solver.cpp:47] Solving quick
+I0317 21:53:12.100000 2008298256 solver.cpp:208] Iteration 100, lr = 0.002
+I0317 21:53:12.300000 2008298256 solver.cpp:65] Iteration 100, loss = 1.75
+I0317 21:54:41.300000 2008298256 solver.cpp:87] Iteration 500, Testing net
+I0317 21:54:47.300000 2008298256 solver.cpp:114] Test score #0: 0.5625
+I0317 21:54:47.300000 2008298256 solver.cpp:114] Test score #1: 1.25
+I0317 21:54:48.300000 2008298256 solver.cpp:129] Snapshotting to quick_iter_500
+I0317 21:54:48.400000 2008298256 solver.cpp:136] Snapshotting solver state to quick_iter_500.solverstate
+)");
+  EXPECT_EQ(TableOf(run.tests.at(0)),
+            "NumIters,Seconds,LearningRate,score[0],score[1]\r\n"
+            "500.0,118.0,0.002,0.5625,1.25\r\n");
+  EXPECT_THAT(run.loss, ElementsAre(Field(&HistoryPoint::value, 1.75)));
+  EXPECT_EQ(run.model, "quick_iter_500");
+}
+
+// Of 2014: tests have numbers, snapshots are called .caffemodel.
+TEST_F(HistoryTest, ALogOf2014HasSeveralTestNetsAndItsSnapshots) {
+  const RunHistory run = Log(R"(I1113 06:24:10.000000 10024 solver.cpp:160] Solving two
+I1113 06:24:17.000000 10024 solver.cpp:247] Iteration 0, Testing net (#0)
+I1113 06:24:17.200000 10024 solver.cpp:298]     Test net output #0: acc = 0.125
+I1113 06:24:17.200000 10024 solver.cpp:298]     Test net output #1: loss = 37.5 (* 1 = 37.5 loss)
+I1113 06:24:17.200000 10024 solver.cpp:247] Iteration 0, Testing net (#1)
+I1113 06:24:17.400000 10024 solver.cpp:298]     Test net output #0: acc = 0.25
+I1113 06:24:17.500000 10024 solver.cpp:191] Iteration 0, loss = 38
+I1113 06:24:17.500000 10024 solver.cpp:206]     Train net output #0: loss = 38 (* 1 = 38 loss)
+I1113 06:24:17.500000 10024 solver.cpp:403] Iteration 0, lr = 1e-05
+I1113 06:24:20.000000 10024 solver.cpp:334] Snapshotting to models/two_iter_1.caffemodel
+)");
+  ASSERT_THAT(run.tests, SizeIs(2));
+  EXPECT_THAT(run.tests[0].at(0).outputs, ElementsAre(Pair("acc", 0.125), Pair("loss", 37.5)));
+  EXPECT_THAT(run.tests[1].at(0).outputs, ElementsAre(Pair("acc", 0.25)));
+  EXPECT_EQ(run.rate.at(0).value, 1e-05);
+  EXPECT_EQ(run.model, "models/two_iter_1.caffemodel");
+}
+
+TEST_F(HistoryTest, ALogOfNvidiasCaffeHasEpochsAndMomentum) {
+  const RunHistory run = Log(R"(I0329 06:59:50.000000 1 solver.cpp:447] Solving net
+I0329 06:59:54.000000 1 solver.cpp:334] Iteration 100 (512.5 iter/s, 0.195s/98 iter), 1.2/30ep, loss = 2.1875
+I0329 06:59:54.000000 1 solver.cpp:356]     Train net output #0: loss = 2.1875 (* 1 = 2.1875 loss)
+I0329 06:59:54.000000 1 sgd_solver.cpp:161] Iteration 100, lr = 0.0125, m = 0.9, wd = 0.0005, gs = 1
+)");
+  EXPECT_EQ(TableOf(run.train),
+            "NumIters,Seconds,LearningRate,loss\r\n"
+            "100.0,4.0,nan,2.1875\r\n");
+  EXPECT_EQ(run.rate.at(0).value, 0.0125);
+  EXPECT_EQ(run.loss.at(0).value, 2.1875);
+}
+
+// As mpirun --tag-output passes it on, for Intel's.
+TEST_F(HistoryTest, ARankBeforeThePrefixIsPassedOver) {
+  const RunHistory run =
+      Log("[1,0]<stderr>:I0601 08:00:00.000000  1 solver.cpp:1] Solving a\n"
+          "[1,0]<stderr>:I0601 08:00:04.000000  1 solver.cpp:1] Iteration 20, Testing net (#0)\n"
+          "[1,0]<stderr>:I0601 08:00:05.000000  1 solver.cpp:1]     Test net output #0: a = 0.5\n");
+  EXPECT_EQ(run.tests.at(0).at(0).seconds, 5);
+}
+
+TEST_F(HistoryTest, QuotedLogsAreIndentedAndMayLackTheTime) {
+  const RunHistory run =
+      Log("    I1203 solver.cpp:204] Iteration 100, lr = 0.01\n"
+          "    I1203 solver.cpp:66] Iteration 100, loss = 0.25\n"
+          "    ...\n"
+          "    I1203 solver.cpp:84] Testing net\n"
+          "    I1203 solver.cpp:111] Test score #0: 0.9785\n");
+  EXPECT_THAT(run.tests.at(0).at(0).outputs, ElementsAre(Pair("score[0]", 0.9785)));
+  const RunHistory timed =
+      Log("    I1203 10:00:00.000000 1 solver.cpp:204] Solving a\n"
+          "    I1203 10:00:02.000000 1 solver.cpp:204] Iteration 0, loss = 1\n");
+  EXPECT_EQ(timed.seconds, 2);
+}
+
+TEST_F(HistoryTest, LossesThatAreNotNumbersAreLeftOutAlsoAsWindowsWritesThem) {
+  const std::string line = "I0101 00:00:00.000000 1 solver.cpp:1] ";
+  std::string text = line + "Solving a\n";
+  for (const char* loss : {"1.#QNAN", "-1.#IND", "1.#INF", "-nan", "nan(ind)", "inf", "0.5"}) {
+    text += line + "Iteration 10, loss = " + loss + "\r\n";
+  }
+  EXPECT_THAT(Log(text).loss, ElementsAre(Field(&HistoryPoint::value, 0.5)));
+}
+
+// An output of several elements has a line for each, of the same name.
+TEST_F(HistoryTest, OfSeveralElementsTheLastCountsAsInParseLog) {
+  const std::string line = "I0101 00:00:00.000000 1 solver.cpp:1] ";
+  const RunHistory run = Log(line + "Solving a\n" + line + "Iteration 0, Testing net (#0)\n" +
+                             line + "    Test net output #0: per_class = 0.5\n" + line +
+                             "    Test net output #1: per_class = 0.75\n" + line +
+                             "    Test net output #2: loss = 0.25 (* 1 = 0.25 loss)\n");
+  EXPECT_THAT(run.tests.at(0).at(0).outputs,
+              ElementsAre(Pair("per_class", 0.75), Pair("loss", 0.25)));
+}
+
 TEST_F(HistoryTest, AFileThatTellsOfNoTrainingIsRefused) {
   const auto [code, what] = ErrorOf([&] { Log("hello\n"); });
   EXPECT_EQ(code, ErrorCode::kData);
-  EXPECT_THAT(what, HasSubstr("tells of no training"));
+  EXPECT_THAT(what, HasSubstr("not a log of training"));
 }
 
 constexpr char kMetrics[] =

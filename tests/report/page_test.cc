@@ -151,6 +151,37 @@ TEST_F(PageTest, ShowsWhatElseIsInTheFolder) {
   EXPECT_THAT(page, Not(HasSubstr("<td>7</td>")));
 }
 
+TEST_F(PageTest, ShowsTheConfusionMatrixOfFewClasses) {
+  const RunHistory run = Run("a", "0.01");
+  WriteText(
+      run.path + "/confusion.json",
+      R"({"confusion": {"accuracy": 0.5, "classes": [{"class": 0, "name": "<cat>"}, {"class": 1}],
+                "matrix": [{"label": 0, "answer": 0, "count": 6}, {"label": 0, "answer": 1, "count": 2},
+                           {"label": 9, "answer": 0, "count": 1}]}})");
+  const std::string page = ReportPage({run});
+  ExpectBalanced(page);
+  EXPECT_THAT(page,
+              HasSubstr("<tr><th>&lt;cat&gt;</th><td class=\"hit\" style=\"--share:75%\">6</td>"
+                        "<td class=\"miss\" style=\"--share:25%\">2</td></tr>"));
+  EXPECT_THAT(page, HasSubstr("<tr><th>1</th><td></td><td></td></tr>"));
+}
+
+TEST_F(PageTest, ShowsTheWorstImagesWithLabelAndAnswer) {
+  const RunHistory run = Run("a", "0.01");
+  WriteText(
+      run.path + "/worst.json",
+      R"({"pictures": [{"record": 17, "label": 7, "answer": 1, "loss": 3.21049, "confidence": 0.961,
+                              "png": "UE5H"},
+                             {"record": 3, "label": 2, "answer": 2, "label_name": "cat",
+                              "answer_name": "cat", "loss": null, "confidence": 0.5, "png": "\"><b>"}]})");
+  const std::string page = ReportPage({run});
+  ExpectBalanced(page);
+  EXPECT_THAT(page, HasSubstr("<img alt=\"7, taken for 1, 96 %, loss 3.21, record 17\" "
+                              "src=\"data:image/png;base64,UE5H\">"));
+  EXPECT_THAT(page, HasSubstr(">cat, recognised<br>50 %, loss not finite<br>record 3<"));
+  EXPECT_THAT(page, Not(HasSubstr("<b>")));
+}
+
 TEST(Base64Test, EveryLengthIsPadded) {
   EXPECT_EQ(Base64(""), "");
   EXPECT_EQ(Base64("M"), "TQ==");

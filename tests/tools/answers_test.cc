@@ -272,6 +272,57 @@ TEST(ConfusionTest, ComparesNamedBlobsAndThoseOfALoss) {
   ExpectRefused(job, run({}), 78, "net.prototxt", "name the blobs with --scores and --label");
 }
 
+// Of a run's folder.
+struct TestRunTest : testing::Test {
+  Outcome Test(const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> command = {"test", "--run=run"};
+    command.insert(command.end(), more.begin(), more.end());
+    return RunProgram(command, job.options());
+  }
+  Job job;
+};
+
+TEST_F(TestRunTest, LeavesConfusionAndWorstImagesForTheReport) {
+  job.Write();
+  ASSERT_EQ(job.Train({"--run=run"}).exit_code, 0);
+  const Outcome outcome = Test({"--iterations=2"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, StartsWith("accuracy "));
+  const JsonValue worst = ReadJson(ReadText(job.folder() / "run/worst.json"));
+  const JsonValue confusion = ReadJson(ReadText(job.folder() / "run/confusion.json"));
+  EXPECT_EQ(confusion["confusion"]["records"].number, 32);
+  const auto& pictures = worst["pictures"].items;
+  ASSERT_EQ(pictures.size(), 24u);
+  for (size_t i = 0; i + 1 < pictures.size(); ++i) {
+    EXPECT_GE(pictures[i]["loss"].number, pictures[i + 1]["loss"].number);
+  }
+  EXPECT_NE(pictures[0]["label"].number, pictures[0]["answer"].number);
+  EXPECT_THAT(pictures[0]["png"].text, StartsWith("iVBORw0KGgo"));
+  ASSERT_EQ(RunProgram({"report", "run", "--out=page.html"}, job.options()).exit_code, 0);
+  EXPECT_THAT(ReadText(job.folder() / "page.html"), HasSubstr("Images with the highest loss"));
+}
+
+TEST_F(TestRunTest, TakesTheNewestWeightsAndTheBatchesOfTheSolver) {
+  job.Write();
+  ASSERT_EQ(job.Train({"--run=run"}).exit_code, 0);
+  const Outcome outcome = Test();
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_TRUE(Finds(outcome.err, "Running for [0-9]+ iterations")) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("snap_iter_20.caffemodel"));
+  ExpectRefused(job, Test({"--model=net.prototxt"}), 64, "--run and --model both name a net");
+}
+
+TEST_F(TestRunTest, SaysWhatIsMissing) {
+  job.Write();
+  ExpectRefused(job, Test(), 66, (job.folder() / "run").c_str());
+  ASSERT_EQ(job.Train({"--run=run", "--set", "snapshot_after_train=false", "--set", "snapshot=0"})
+                .exit_code,
+            0);
+  ExpectRefused(job, Test(), 66, (job.folder() / "run").c_str(), "has saved no snapshot yet");
+  ExpectRefused(job, RunProgram({"test"}, job.options()), 64, "'trainer test' needs --model=FILE",
+                "or --run=DIR");
+}
+
 TEST(TestJsonTest, GivesTheMeansOfAllOutputs) {
   const AnswerJob job;
   const Outcome outcome = job.Run("test", {"--model=net.prototxt", "--iterations=3", "--json"});

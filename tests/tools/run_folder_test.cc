@@ -200,7 +200,8 @@ TEST_F(RunFolderTest, TheViewInAPipeIsAFewLines) {
   EXPECT_THAT(outcome.err,
               AllOf(Not(HasSubstr("\r")), Not(HasSubstr("\033")), Not(HasSubstr("Setting up"))));
   EXPECT_THAT(outcome.ErrLines(), SizeIs(testing::Lt(20u)));
-  EXPECT_THAT(Read("snap.log"), AllOf(HasSubstr("Setting up ip"), HasSubstr("Optimization Done.")));
+  EXPECT_THAT(Read("snap.log"),
+              AllOf(HasSubstr("Net small, phase TRAIN"), HasSubstr("Optimization Done.")));
 }
 
 TEST_F(RunFolderTest, AnErrorStandsBelowTheView) {

@@ -15,8 +15,8 @@ using testing::Not;
 TEST(SetTest, TrainsWithTheChangesAndWritesWhatWasInForce) {
   const Job job;
   job.Write();
-  const Outcome outcome =
-      job.Train({"--set", "max_iter=3", "--set=layer[digits,TRAIN].data_param.batch_size=8"});
+  const Outcome outcome = job.Train(
+      {"--set", "max_iter=3", "--set=layer[digits,TRAIN].data_param.batch_size=8", "--log=caffe"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr("Top shape: 8 1 28 28"));
   const std::vector<std::string> written = job.Files("snap_resolved");

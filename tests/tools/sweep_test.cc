@@ -58,6 +58,7 @@ TEST_F(SweepTest, RunsEveryCombinationInAFolderOfItsOwnAndNamesTheBest) {
     EXPECT_TRUE(HasFile(Join(run, "/snap_iter_20.caffemodel"))) << run;
     EXPECT_THAT(Log(run), AllOf(HasSubstr("Iteration 10 "), Not(HasSubstr("Iteration 5 ")),
                                 HasSubstr("\nThe run ended with exit code 0\n")));
+    EXPECT_TRUE(HasFile(Join(run, "/metrics.jsonl"))) << run;
   }
   const std::vector<std::string> rows = Rows(outcome);
   ASSERT_EQ(rows.size(), 4u) << outcome.out;
@@ -86,6 +87,18 @@ TEST_F(SweepTest, ALossThatDivergesIsAResult) {
   EXPECT_EQ(Rows(outcome)[0], "0.05");
   EXPECT_THAT(Sweep(more).err, HasSubstr("base_lr=1e30: diverged before; to run it again remove "
                                          "snap_sweep/base_lr=1e30"));
+}
+
+TEST_F(SweepTest, TheTableIsOfTheMetricsWhateverTheLogTells) {
+  ASSERT_EQ(Sweep({"--set", "base_lr=0.01,0.05", "--minloglevel=1"}).exit_code, 0);
+  EXPECT_THAT(Log("base_lr=0.05"), Not(HasSubstr("Iteration")));
+  const std::string metrics = job_.folder() / "snap_sweep/base_lr=0.01/metrics.jsonl";
+  WriteText(metrics, ReadText(metrics) +
+                         R"({"event": "test", "iter": 20, "net": 0, "outputs": {"accuracy": 2}})"
+                         "\n");
+  const Outcome table = Sweep({"--set", "base_lr=0.01,0.05", "--table"});
+  EXPECT_EQ(Rows(table)[0], "0.01") << table.out;
+  EXPECT_TRUE(Finds(table.out, "0.01 +2 +20 +2 +20 +finished")) << table.out;
 }
 
 TEST_F(SweepTest, FinishedRunsAreNotRunAgainAndValuesMayBeAdded) {
@@ -179,7 +192,7 @@ TEST_F(SweepTest, ForSlurmItPrintsAnArrayWhoseLogsTheTableReads) {
   const Outcome table = Sweep({"--set", "base_lr=0.01,0.05", "--set", "max_iter=5", "--table"});
   EXPECT_EQ(table.exit_code, 0) << table.err;
   EXPECT_EQ(Rows(table).size(), 2u) << table.out;
-  EXPECT_THAT(table.out, HasSubstr("finished"));
+  EXPECT_THAT(table.out, AllOf(HasSubstr("finished"), HasSubstr("best accuracy")));
 }
 
 TEST_F(SweepTest, EachRunMayHaveSeveralRanks) {

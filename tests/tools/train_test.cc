@@ -47,7 +47,7 @@ std::string Field(const std::string& line, int number) {
 
 TEST(TrainTest, LogsTheLinesOfCaffeInTheirOrder) {
   const Job job;
-  const Outcome outcome = job.Train();
+  const Outcome outcome = job.Train({"--log=caffe"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_EQ(outcome.out, "");
   ExpectInOrder(
@@ -94,6 +94,23 @@ TEST(TrainTest, LogsTheLinesOfCaffeInTheirOrder) {
        "] Iteration 20, Testing net (#0)\n",
        "] Optimization Done.\n",
        "] Optimization Done.\n"});
+}
+
+TEST(TrainTest, WithoutTheFlagAPipeHasALineForEachNetAndNoneForLayersAndEpochs) {
+  const Job job;
+  const Outcome outcome = job.Train({"--set", "max_iter=40"});  // several epochs
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  ExpectInOrder(outcome.err, {"] Net small, phase TRAIN: 3 layers, 7850 weights\n",
+                              "] Net small, phase TEST: ", "] Iteration 0 ("});
+  for (const char* text : {"Creating Layer", "Top shape", "needs backward",
+                           "prefetching from start", "Initializing", "layer {"}) {
+    EXPECT_EQ(outcome.err.find(text), std::string::npos) << text;
+  }
+  EXPECT_LT(outcome.err.find("Iteration 0"), 2000u) << "the first test is on the first screen";
+  const Outcome all = job.Train({"--set", "max_iter=40", "--v=1"});
+  for (const char* text : {"Creating Layer", "Top shape", "prefetching from start", "layer {"}) {
+    EXPECT_NE(all.err.find(text), std::string::npos) << text;
+  }
 }
 
 TEST(TrainTest, LogsWhatReadersOfCaffesLogSearchFor) {

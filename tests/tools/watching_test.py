@@ -6,19 +6,23 @@
                                             browser, where there is one, draws it light and narrow
     watching_test.py TRAINER live           the view in tmux, at 80 and at 200 columns
 
-Ends with 77 where the other program is not there. TRAINER_PYTHON may name a Python that has
-tensorboard.
+Ends with 77 where the other program is not there. For tensorboard it looks at TRAINER_PYTHON, the
+Python that runs this, an active environment, the interpreter of a tensorboard in the path, and
+environments called venv or .venv in the tree and beside it.
 """
 
 import html.parser
+import importlib.util
 import json
 import os
 import pathlib
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
 import time
+import zlib
 
 SKIPPED = 77
 NET = """name: "small"
@@ -60,16 +64,37 @@ class Job:
         return self.run("train", "--solver=solver.prototxt", *words)
 
 
+def pythons():
+    """Where a Python may be that has tensorboard."""
+    yield os.environ.get("TRAINER_PYTHON")
+    yield sys.executable
+    if "VIRTUAL_ENV" in os.environ:
+        yield os.environ["VIRTUAL_ENV"] + "/bin/python"
+    script = shutil.which("tensorboard")
+    if script:
+        first = pathlib.Path(script).read_bytes().split(b"\n")[0].decode(errors="replace")
+        yield first[2:].split(" ")[0] if first.startswith("#!") else None
+    root = pathlib.Path(__file__).resolve().parents[2]
+    for folder in (root, root.parent):
+        for name in ("venv", ".venv"):
+            yield str(folder / name / "bin/python")
+
+
+def go_on_with_tensorboard():
+    """Starts again with a Python that has tensorboard, unless this one has it."""
+    if importlib.util.find_spec("tensorboard"):
+        return
+    for python in pythons():
+        if python and shutil.which(python) and subprocess.run(
+                [python, "-c", "import tensorboard"], capture_output=True, check=False).returncode == 0:
+            os.execv(python, [python, *sys.argv])
+    print("tensorboard is not installed")
+    sys.exit(SKIPPED)
+
+
 def test_tensorboard(job):
     """40 iterations, cut off behind the snapshot of iteration 20 and resumed from it."""
-    try:
-        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-    except ImportError:
-        python = os.environ.get("TRAINER_PYTHON")
-        if python and pathlib.Path(sys.executable) != pathlib.Path(python):
-            os.execv(python, [python, *sys.argv])
-        print("tensorboard is not installed")
-        sys.exit(SKIPPED)
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
     job.train("--run=run", "--set", "max_iter=30")
     job.train("--run=run", "--snapshot=snap_iter_20.solverstate")
     events = EventAccumulator(str(job.folder / "run"), size_guidance={
@@ -140,7 +165,7 @@ def check_settings(events):
 class Reader(html.parser.HTMLParser):
     """Checks that elements close in order and that nothing comes from outside."""
 
-    VOID = {"meta", "img", "rect", "line"}
+    VOID = {"meta", "img", "rect", "line", "br"}
 
     def __init__(self):
         super().__init__()
@@ -162,20 +187,39 @@ class Reader(html.parser.HTMLParser):
         self.open.pop()
 
 
+def corner(picture):
+    """The grey level of a PNG's upper left pixel, to which no filter adds anything."""
+    data, pixels, at = picture.read_bytes(), b"", 8
+    while at < len(data):
+        length, kind = struct.unpack(">I4s", data[at:at + 8])
+        if kind == b"IDAT":
+            pixels += data[at + 8:at + 8 + length]
+        at += 12 + length
+    return sum(zlib.decompress(pixels)[1:4]) / 3
+
+
 def screenshots(job, page):
     browser = shutil.which("chromium") or shutil.which("chromium-browser")
     if not browser:
         print("no browser: the page was parsed, not drawn")
         return
-    for name, size in (("wide", "1280,1600"), ("narrow", "390,1600")):
-        picture = job.folder / f"{name}.png"
-        subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
-                        f"--window-size={size}", f"--screenshot={picture}", page.as_uri()],
-                       check=True, capture_output=True, timeout=200)
-        assert picture.stat().st_size > 10000, name
-        keep = os.environ.get("TRAINER_KEEP")
-        if keep:
-            shutil.copy(picture, keep)
+    for scheme, look in enumerate(("dark", "light")):
+        for width in (1280, 390):
+            draw(job, page, browser, f"{look}_{width}",
+                 [f"--blink-settings=preferredColorScheme={scheme}", f"--window-size={width},3600"])
+
+
+def draw(job, page, browser, name, flags):
+    picture = job.folder / f"{name}.png"
+    subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+                    *flags, f"--screenshot={picture}", page.as_uri()],
+                   check=True, capture_output=True, timeout=200)
+    assert picture.stat().st_size > 10000, name
+    level = corner(picture)
+    assert level < 60 if name.startswith("dark") else level > 200, (name, level)
+    keep = os.environ.get("TRAINER_KEEP")
+    if keep:
+        shutil.copy(picture, keep)
 
 
 def test_report(job):
@@ -185,11 +229,7 @@ def test_report(job):
         out.write(subprocess.run([job.trainer, "time", "--solver=solver.prototxt", "--iterations=3",
                                   "--json"], cwd=job.folder, stdout=subprocess.PIPE, text=True,
                                  stderr=subprocess.DEVNULL, check=True).stdout)
-    with (job.folder / "first/confusion.json").open("w") as out:
-        out.write(subprocess.run([job.trainer, "test", "--model=net.prototxt", "--iterations=2",
-                                  "--weights=snap_iter_40.caffemodel", "--confusion", "--json"],
-                                 cwd=job.folder, stdout=subprocess.PIPE, text=True,
-                                 stderr=subprocess.DEVNULL, check=True).stdout)
+    job.run("test", "--run=first")
     job.run("report", "first", "second", "--out=page.html")
     text = (job.folder / "page.html").read_text()
     reader = Reader()
@@ -198,7 +238,8 @@ def test_report(job):
     assert not reader.open, reader.open
     assert {"svg", "polyline", "img", "table", "details"} <= reader.seen, reader.seen
     for part in ("Settings that differ", "base_lr", "filters of the first convolution",
-                 "Time per layer", "Classes, accuracy", "images per second"):
+                 "Time per layer", "Classes, accuracy", "Confusion matrix",
+                 "Images with the highest loss", "images per second"):
         assert part in text, part
     screenshots(job, job.folder / "page.html")
 
@@ -260,11 +301,13 @@ def test_live(job):
     finally:
         tmux(server, "kill-server")
     log = (job.folder / "snap.log").read_text()
-    assert "Solving small" in log and "Train net output #0" in log and "Setting up conv" in log
+    assert "Solving small" in log and "Train net output #0" in log and "Net small, phase TEST" in log
 
 
 def main(arguments):
     trainer = pathlib.Path(arguments[0]).resolve()
+    if arguments[1] == "tensorboard":
+        go_on_with_tensorboard()
     with tempfile.TemporaryDirectory() as folder:
         job = Job(trainer, folder)
         {"tensorboard": test_tensorboard, "report": test_report, "live": test_live}[arguments[1]](job)

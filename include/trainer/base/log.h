@@ -27,6 +27,12 @@ void LogToFile(const std::string& path);
 // cannot be opened. A line that it does not take later is a warning, once.
 std::string AlsoLogToFile(const std::string& path);
 
+// Whether the log has Caffe's lines about each layer of a net, all fields of the solver and each
+// epoch of a data set, of which no program that reads logs of training asks for: with --v=1, and
+// from LogDetails on.
+bool LogsDetails();
+void LogDetails();
+
 // Lines no longer go to stderr, since somebody else shows there what matters; errors that end the
 // process still do. ShowLog undoes it.
 void HideLog();

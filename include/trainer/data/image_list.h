@@ -22,7 +22,7 @@ struct ListedImage {
   size_t number = 0;  // in its list, from 0
 };
 
-// Reads lines "path label", split at the last blank, so that paths may hold blanks; lines may end
+// Reads lines "path label", split at the last space, so that paths may hold blanks; lines may end
 // as Windows ends them, and empty ones are skipped. Throws kNoInput, kNoPermission, kIo; kData with
 // the line for a missing path or a label that is no whole number of 32 bits; kData without lines.
 std::vector<ListedImage> ReadImageList(const std::string& path);

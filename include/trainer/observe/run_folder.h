@@ -11,10 +11,16 @@
 namespace trainer {
 
 // Names in the folder.
+inline constexpr char kSolverName[] = "solver.prototxt";
+inline constexpr char kEnvironmentName[] = "environment.json";
 inline constexpr char kMetricsName[] = "metrics.jsonl";
 inline constexpr char kMetricsTableName[] = "metrics.csv";
 inline constexpr char kFiltersName[] = "filters.png";
 inline constexpr char kImagesName[] = "images.png";
+// What `trainer test --run` and `trainer time` leave there for reports.
+inline constexpr char kConfusionName[] = "confusion.json";
+inline constexpr char kWorstName[] = "worst.json";
+inline constexpr char kTimesName[] = "time.json";
 
 // A layer of the net as the graph shows it: blobs by name.
 struct NetLayer {

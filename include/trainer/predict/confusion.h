@@ -63,9 +63,20 @@ struct ScoredLabels {
   std::string label_name;  // for messages
 };
 
-// Adds one batch: the answer is the class with the highest score. Another class that scores as high
-// as the label's, or a score that is not a number, is a miss, as for an Accuracy layer. Throws
-// kData for a label that is no class, kConfig for scores and labels that do not fit each other.
-void AddBatch(const Net& net, const ScoredLabels& batch, ConfusionMatrix* matrix);
+// What the net answered for a label.
+struct LabelAnswer {
+  int64_t place = 0;  // of the label in the batch
+  int64_t label = 0, answer = 0;
+  double loss = 0;        // minus the logarithm of the label's probability; not finite for
+                          // scores that are not numbers
+  double confidence = 0;  // the probability of the answer
+};
+
+// The answers of one batch, without labels that do not count: the answer is the class with the
+// highest score. Another class that scores as high as the label's, or a score that is not a number,
+// is a miss, as for an Accuracy layer. Scores that do not add up to 1 become probabilities by
+// softmax. Throws kData for a label that is no class, kConfig for scores and labels that do not fit
+// each other.
+std::vector<LabelAnswer> AnswersOf(const Net& net, const ScoredLabels& batch, int64_t classes);
 
 }  // namespace trainer

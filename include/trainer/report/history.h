@@ -41,9 +41,10 @@ struct RunHistory {
   std::string model;                          // the newest snapshot
 };
 
-// A log of this program or of Caffe: lines with the prefix of glog, also with the year. Where the
-// file holds several starts, what a later one repeats replaces what was there. Throws kData where
-// nothing of a training is told.
+// A log of this program or of Caffe, in the forms of 2013 to 2020 and of NVIDIA's and Intel's:
+// lines with the prefix of glog, also with the year. Outputs of tests that have no names are
+// score[0], score[1], ... Where the file holds several starts, what a later one repeats replaces
+// what was there. Throws kData where nothing of a training is told.
 RunHistory ReadTrainingLog(const std::string& path);
 // metrics.jsonl. What the line of a start withdraws is left out, and so is a line that is cut off.
 RunHistory ReadMetrics(const std::string& path);

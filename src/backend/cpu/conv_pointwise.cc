@@ -164,7 +164,7 @@ class ScatteredBackwardData final : public ConvBackwardData {
 };
 
 Offer<ConvBackwardWeight> TakeWeight(const Device& device, const ConvDesc& desc) {
-  if (!IsPointwise(desc)) return Declines{"it is no 1 x 1 kernel without groups and pad"};
+  if (!IsPointwise(desc)) return Declines{"it is not a 1 x 1 kernel without groups and padding"};
   if (desc.dtype != DType::kBF16)
     return Declines{"in f32 the library's own gradient is the faster"};
   if (desc.in_channels % 16 != 0 || desc.out_channels % 16 != 0) {
@@ -174,7 +174,7 @@ Offer<ConvBackwardWeight> TakeWeight(const Device& device, const ConvDesc& desc)
 }
 
 Offer<ConvBackwardData> TakeData(const Device&, const ConvDesc& desc) {
-  if (!IsPointwise(desc)) return Declines{"it is no 1 x 1 kernel without groups and pad"};
+  if (!IsPointwise(desc)) return Declines{"it is not a 1 x 1 kernel without groups and padding"};
   if (!HasStride(desc)) return Declines{"the stride is 1"};
   ConvDesc dense = desc;
   dense.in = desc.Out();

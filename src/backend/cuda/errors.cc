@@ -62,7 +62,7 @@ std::string WhyLost(int status, int id, const std::string& what) {
            "; nothing more can be computed on it. ");
   if (status == kErrorEccUncorrectable) {
     return first +
-           "Its memory is damaged ('nvidia-smi -q -d ECC' tells more): go on from the last "
+           "Its memory is damaged ('nvidia-smi -q -d ECC' shows more): go on from the last "
            "snapshot on another GPU, and have this one reset";
   }
   return first +

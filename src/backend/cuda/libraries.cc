@@ -245,8 +245,8 @@ OpenedLibrary OpenLibrary(const LibraryKind& kind, const std::vector<std::string
   const size_t version = VersionBy(version_call, kind.version_by_pointer);
   library.description = Join(VersionText(version), " in ", FolderOf(handle));
   if (std::ranges::find(kind.majors, version / 10000) == kind.majors.end()) {
-    library.problem = Join(kind.title, " is needed, and what was found is version ",
-                           library.description, WhatToDo(kind));
+    library.problem =
+        Join(kind.title, " is needed; the version found is ", library.description, WhatToDo(kind));
     return library;
   }
   library.handle = handle;

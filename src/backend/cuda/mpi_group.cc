@@ -16,7 +16,7 @@ class MpiGroup final : public GradientGroup {
   using GradientGroup::GradientGroup;
 
   std::string WhyNoTree() const override {
-    return "MPI adds in an order of its own; use --exchange=host";
+    return "MPI adds in an order of its own choice; use --exchange=host";
   }
 
  protected:

@@ -52,7 +52,7 @@ class NcclGroup final : public GradientGroup {
       : GradientGroup(device, options), comm_(comm) {}
 
   std::string WhyNoTree() const override {
-    return "NCCL adds in an order of its own; use --exchange=host";
+    return "NCCL adds in an order of its own choice; use --exchange=host";
   }
 
  protected:

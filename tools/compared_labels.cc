@@ -1,0 +1,46 @@
+#include "compared_labels.h"
+
+#include "shared_flags.h"
+#include "trainer/base/error.h"
+
+namespace trainer {
+
+ComparedLabels::ComparedLabels(const Flags& flags, const Net& net, const std::string& file)
+    : net_(net) {
+  if (flags.Has("scores") != flags.Has("label")) {
+    throw Error(ErrorCode::kUsage, "--scores and --label belong together; give both blobs");
+  }
+  if (flags.Has("scores")) {
+    for (const char* flag : {"scores", "label"}) CheckBlobs(net_, flag, {flags.Text(flag)});
+    scores_ = flags.Text("scores");
+    labels_ = flags.Text("label");
+    return;
+  }
+  const std::vector<LabelUse> uses = LabelUses(net);
+  for (const char* type : {"Accuracy", "SoftmaxWithLoss"}) {
+    for (const LabelUse& use : uses) {
+      if (!use_ && net.LayerAt(use.layer).type() == type) use_ = use;
+    }
+  }
+  if (use_) return;
+  throw Error(ErrorCode::kConfig, {file},
+              "the net has neither an Accuracy nor a SoftmaxWithLoss layer, whose scores could "
+              "be compared; name the blobs with --scores and --label");
+}
+
+ScoredLabels ComparedLabels::Batch() const {
+  if (!use_) return {net_.Value(scores_), net_.Value(labels_), 1, false, 0, labels_};
+  return {net_.Input(use_->layer, 0),
+          net_.Input(use_->layer, 1),
+          use_->axis,
+          use_->has_ignore,
+          use_->ignore,
+          use_->labels};
+}
+
+int64_t ComparedLabels::Classes() const {
+  const ScoredLabels batch = Batch();
+  return batch.axis < batch.scores.shape.Rank() ? batch.scores.shape[batch.axis] : 1;
+}
+
+}  // namespace trainer
