@@ -243,8 +243,7 @@ std::unique_ptr<Prefetcher> MakeWindowPrefetcher(const LayerSpec& layer, const R
   const Transform checked(layer, env.phase, env.key);  // refuses what transform_param may not hold
   for (const char* field :
        {"random_resize_param", "random_aspect_ratio_param", "random_resized_crop_param",
-        "color_jitter_param", "lighting",
-        "random_erasing_param", "mixup", "test_crops"}) {
+        "color_jitter_param", "lighting", "random_erasing_param", "mixup", "test_crops"}) {
     const auto& transform = layer.proto().transform_param();
     const auto* known = caffe::TransformationParameter::descriptor()->FindFieldByName(field);
     if (!transform.GetReflection()->HasField(transform, known)) continue;

@@ -1,11 +1,10 @@
 #pragma once
 // Errors of libjpeg-turbo, which leave its calls by longjmp.
 
-#include <cstdio>  // jpeglib.h needs it
-
 #include <jpeglib.h>
 
 #include <csetjmp>
+#include <cstdio>  // jpeglib.h needs it
 
 namespace trainer {
 
