@@ -1,10 +1,13 @@
 #pragma once
 // Errors of libjpeg-turbo, which leave its calls by longjmp.
 
+// clang-format off: jpeglib.h needs what <cstdio> declares.
 #include <jpeglib.h>
 
+#include <cstdio>
+// clang-format on
+
 #include <csetjmp>
-#include <cstdio>  // jpeglib.h needs it
 
 namespace trainer {
 

@@ -12,6 +12,7 @@
 #include "trainer/data/image_list.h"
 #include "trainer/data/prefetcher.h"
 #include "trainer/data/transform.h"
+#include "trainer/data/window_list.h"
 
 namespace trainer {
 namespace {
@@ -112,6 +113,37 @@ TEST_F(DecodedPartsTest, GiveTheBytesOfWholePictures) {
     EXPECT_EQ(Batches(Layer(fields), caffe::TRAIN, true), Whole(Layer(fields), caffe::TRAIN))
         << fields;
   }
+}
+
+TEST_F(DecodedPartsTest, WindowsAreThoseOfWholePictures) {
+  Image whole;
+  DecodeImage(Picture("waves_half.jpg"), Colors::kColor, {}, "it", &whole);
+  std::string pixels = Join("P6 ", whole.width, " ", whole.height, " 255\n");
+  for (int64_t i = 0; i < whole.Plane(); ++i) {
+    for (const int c : {2, 1, 0}) {
+      pixels += static_cast<char>(whole.pixels[static_cast<size_t>(c * whole.Plane() + i)]);
+    }
+  }
+  WriteBytes(folder_ / "whole.ppm", pixels);
+  WriteBytes(folder_ / "part.jpg", Picture("waves_half.jpg"));
+  std::vector<std::vector<float>> batches;
+  for (const char* name : {"whole.ppm", "part.jpg"}) {
+    const std::string list = folder_ / Join(name, ".txt");
+    WriteBytes(list, Join("# 0\n", folder_ / name,
+                          "\n3\n75\n101\n4\n1 0.9 10 12 40 60\n2 0.8 61 3 100 74\n"
+                          "3 0.7 33 33 35 34\n0 0.1 0 0 50 20\n"));
+    const LayerSpec& layer = KeptLayer(
+        "name: 'd' type: 'WindowData' top: 'x' top: 'y' transform_param { crop_size: 20 mirror: "
+        "true } window_data_param { batch_size: 8 fg_fraction: 0.5 context_pad: 2 source: '" +
+        list + "' }");
+    const auto source = MakeWindowPrefetcher(layer, {caffe::TRAIN, kKey, {}, 1});
+    std::vector<float>& all = batches.emplace_back();
+    for (int i = 0; i < 5; ++i) {
+      const std::vector<float> batch = Numbers(source->Next().output(0));
+      all.insert(all.end(), batch.begin(), batch.end());
+    }
+  }
+  EXPECT_EQ(batches[1], batches[0]);
 }
 
 // On a slope every place has its own grey, so that a part that is off by a pixel shows.
