@@ -74,9 +74,9 @@ std::optional<Source> SourceOf(const LayerSpec& layer) {
   } else if (source.facts.kind == "files") {
     const bool windows = layer.type() == "WindowData";
     source.files = [path, windows, proto] {
-      return windows ? PicturesOf(ReadWindowList(path).images,
-                                  proto.window_data_param().root_folder())
-                     : PicturesOf(ReadImageList(path), proto.image_data_param().root_folder());
+      return windows
+                 ? PicturesOf(ReadWindowList(path).images, proto.window_data_param().root_folder())
+                 : PicturesOf(ReadImageList(path), proto.image_data_param().root_folder());
     };
     source.rates = [files = source.files](const ReadingOptions& options) {
       return MeasureFiles(files(), options);

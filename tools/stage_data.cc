@@ -20,9 +20,7 @@ namespace {
 using Sources = std::map<std::string, std::function<std::unique_ptr<StagedCopy>()>>;
 
 void AddSource(const LayerSpec& layer, const StagingOptions& options, Sources* sources) {
-  const auto find = [&](const std::string& path) {
-    return ResolvePath(path, layer.Where().file);
-  };
+  const auto find = [&](const std::string& path) { return ResolvePath(path, layer.Where().file); };
   const caffe::DataParameter& data = layer.proto().data_param();
   const caffe::ImageDataParameter& images = layer.proto().image_data_param();
   const std::string& rows = layer.proto().hdf5_data_param().source();

@@ -12,11 +12,11 @@ namespace trainer {
 // --stage_data and --stage_keep.
 std::vector<Flag> WithStagingFlags(std::vector<Flag> flags);
 
-// Copies what the Data, HDF5Data and ImageData layers of --solver read, as --stage_data says, and has
-// it read from there as long as the result lives. Nothing where --resume=auto is going to find that
-// nothing is left to do. Before ranks join: those of a machine wait for the
-// one that copies, and other machines must not take that for silence. Throws kNoPermission as
-// StageDatabase does; what is wrong with the solver is for its reader to say.
+// Copies what the Data, HDF5Data and ImageData layers of --solver read, as --stage_data says, and
+// has it read from there as long as the result lives. Nothing where --resume=auto is going to find
+// that nothing is left to do. Before ranks join: those of a machine wait for the one that copies,
+// and other machines must not take that for silence. Throws kNoPermission as StageDatabase does;
+// what is wrong with the solver is for its reader to say.
 std::vector<std::unique_ptr<StagedCopy>> StageData(const Flags& flags);
 
 }  // namespace trainer

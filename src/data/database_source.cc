@@ -240,7 +240,8 @@ std::unique_ptr<Prefetcher> MakePrefetcher(const LayerSpec& layer, const Reading
   std::unique_ptr<RecordChecks> checks = ReadChecksOf(DatabasePath(layer), *cursor);
   if (!param.shuffle()) {
     return std::make_unique<Prefetcher>(
-        std::make_unique<DatabaseSource>(std::move(cursor), std::move(transform), std::move(checks)),
+        std::make_unique<DatabaseSource>(std::move(cursor), std::move(transform),
+                                         std::move(checks)),
         options);
   }
   auto source = std::make_unique<ShuffledSource>(std::move(cursor), param.shuffle_window(), env.key,

@@ -22,7 +22,8 @@ void FileState::Check(const std::string& set) const {
       continue;
     }
     throw Error(ErrorCode::kData, {set},
-                Join("'", EscapeControl(file.path), "' was changed while it was read, so that the "
+                Join("'", EscapeControl(file.path),
+                     "' was changed while it was read, so that the "
                      "next epoch would be of other data; train from a copy that nobody writes, and "
                      "go on from the last snapshot"));
   }

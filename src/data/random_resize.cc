@@ -162,8 +162,9 @@ void RandomResize::CheckCrop() const {
   CheckAreas(param.min_area_ratio(), param.max_area_ratio());
   const float least = param.min_aspect(), greatest = param.max_aspect();
   if (!(least >= kLeast && least <= greatest && greatest <= kGreatest)) {
-    refuse(Join("min_aspect is ", least, " and max_aspect ", greatest, "; both are width by height, ",
-                kLeast, " to ", kGreatest, ", and the first is not more"));
+    refuse(Join("min_aspect is ", least, " and max_aspect ", greatest,
+                "; both are width by height, ", kLeast, " to ", kGreatest,
+                ", and the first is not more"));
   }
   const uint32_t side = param.test_size();
   if (side > 0 && (side < param_.crop_size() || side > kMaxSide)) {
@@ -215,8 +216,7 @@ RandomResize::Choice RandomResize::Choose(int height, int width, const PhiloxKey
   constexpr uint32_t kFirstPass = 1;
   RecordDraws draws(key, number, kFirstPass);
   if (kind_ == Kind::kSides) return DrawSide(height, width, &draws);
-  return kind_ == Kind::kParts ? DrawPart(height, width, &draws)
-                               : DrawCrop(height, width, &draws);
+  return kind_ == Kind::kParts ? DrawPart(height, width, &draws) : DrawCrop(height, width, &draws);
 }
 
 RandomResize::Choice RandomResize::DrawSide(int height, int width, RecordDraws* draws) const {

@@ -16,9 +16,10 @@ void RecordChecks::Check(const std::string& set, const RawRecord& record) const 
                      path_, " holds ", wanted_.size(), " checksums"));
   }
   if (ChecksumOf(record.key, record.value) == wanted_[static_cast<size_t>(record.index)]) return;
-  throw Error(ErrorCode::kData, {set},
-              Join("record ", QuoteKey(record.key), " differs from its checksum in ", path_,
-                   ": it was changed, or damaged, after that was written; copy the data set again"));
+  throw Error(
+      ErrorCode::kData, {set},
+      Join("record ", QuoteKey(record.key), " differs from its checksum in ", path_,
+           ": it was changed, or damaged, after that was written; copy the data set again"));
 }
 
 std::unique_ptr<RecordChecks> ReadChecksOf(const std::string& path, const Cursor& cursor) {

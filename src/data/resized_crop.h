@@ -7,10 +7,10 @@
 
 namespace trainer {
 
-// Draws a part of a picture with the distribution of torchvision's RandomResizedCrop: a share of the
-// area, uniform; width by height, uniform in its logarithm; ten attempts until it fits, at a uniform
-// place; then the middle, as large as the shapes allow.
-// Source: Szegedy and others 2014 (arXiv:1409.4842), section 6.
+// Draws a part of a picture with the distribution of torchvision's RandomResizedCrop: a share of
+// the area, uniform; width by height, uniform in its logarithm; ten attempts until it fits, at a
+// uniform place; then the middle, as large as the shapes allow. Source: Szegedy and others 2014
+// (arXiv:1409.4842), section 6.
 Box DrawResizedCrop(int height, int width, const caffe::RandomResizedCropParameter& param,
                     RecordDraws* draws);
 

@@ -66,17 +66,28 @@ class WindowParser final : public RecordParser {
  private:
   void Fill(const Window& window, bool mirror) {
     const ListedImage& listed = set_.list.images[window.image];
-    ReadListedImage(options_.list, listed, {.root = options_.root}, &raw_, &image_);
-    const WindowRegion region =
-        FitWindow(window, image_.height, image_.width, options_.crop, mirror);
-    const Box& from = region.from;
-    if (from.left < 0 || from.top < 0 || from.width < 1 || from.height < 1 ||
-        from.left + from.width > image_.width || from.top + from.height > image_.height) {
-      throw Error(
-          ErrorCode::kData, {options_.list, window.line},
-          Join("the window ", window.BoxText(), " reaches outside '", EscapeControl(listed.path),
-               "', which has ", image_.width, "x", image_.height, " pixels"));
+    WindowRegion region;
+    HeldPart held;
+    const auto inside = [&](int height, int width) {
+      const Box& box = region.from;
+      return box.left >= 0 && box.top >= 0 && box.width >= 1 && box.height >= 1 &&
+             box.left + box.width <= width && box.top + box.height <= height;
+    };
+    const ChoosePart choose = [&](int height, int width) {
+      region = FitWindow(window, height, width, options_.crop, mirror);
+      return PartNeed{inside(height, width) ? region.from : Box{0, 0, width, height}};
+    };
+    ReadListedPart(options_.list, listed, {.root = options_.root}, choose, &raw_, &image_, &held);
+    const int height = held.picture_height, width = held.picture_width;
+    region = FitWindow(window, height, width, options_.crop, mirror);
+    if (!inside(height, width)) {
+      throw Error(ErrorCode::kData, {options_.list, window.line},
+                  Join("the window ", window.BoxText(), " reaches outside '",
+                       EscapeControl(listed.path), "', which has ", width, "x", height, " pixels"));
     }
+    Box from = region.from;
+    from.left -= held.left;
+    from.top -= held.top;
     std::ranges::fill(values_, 0.f);
     if (region.width < 1 || region.height < 1) return;  // a sliver that rounding took away
     ResizeImage(image_, from, region.height, region.width, &part_);
@@ -243,8 +254,7 @@ std::unique_ptr<Prefetcher> MakeWindowPrefetcher(const LayerSpec& layer, const R
   const Transform checked(layer, env.phase, env.key);  // refuses what transform_param may not hold
   for (const char* field :
        {"random_resize_param", "random_aspect_ratio_param", "random_resized_crop_param",
-        "color_jitter_param", "lighting",
-        "random_erasing_param", "mixup", "test_crops"}) {
+        "color_jitter_param", "lighting", "random_erasing_param", "mixup", "test_crops"}) {
     const auto& transform = layer.proto().transform_param();
     const auto* known = caffe::TransformationParameter::descriptor()->FindFieldByName(field);
     if (!transform.GetReflection()->HasField(transform, known)) continue;

@@ -194,7 +194,8 @@ ReadingRate ReadRows(const LayerSpec& layer, double seconds, bool cold) {
   ReadingRate rate;
   rate.order = "one after the other";
   rate.cold = cold;
-  const std::string list = ResolvePath(layer.proto().hdf5_data_param().source(), layer.Where().file);
+  const std::string list =
+      ResolvePath(layer.proto().hdf5_data_param().source(), layer.Where().file);
   if (cold) rate.cached = ForgetFiles(FilesOfSet(list));
   const Stopwatch clock;
   const auto rows = MakeRowPrefetcher(layer, {caffe::TEST, {}, {}, 1});

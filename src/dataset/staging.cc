@@ -144,7 +144,8 @@ void CopyFolder(const StagingSource& source, uint64_t bytes, const FindSource& a
                       static_cast<int64_t>(bytes >> 20));
     uint64_t copied = 0;
     source.copy(partial, [&](uint64_t more) {
-      progress.Add(static_cast<int64_t>((copied + more) >> 20) - static_cast<int64_t>(copied >> 20));
+      progress.Add(static_cast<int64_t>((copied + more) >> 20) -
+                   static_cast<int64_t>(copied >> 20));
       copied += more;
     });
     if (again().name != source.name) throw Unusable{"the data set changed while it was copied"};
@@ -184,8 +185,8 @@ std::unique_ptr<StagedCopy> StageIn(const std::string& base, const StagingSource
       rmdir(folder.c_str());
       throw;
     }
-    LOG(INFO) << EscapeControl(Join("Copied ", source.path, " (", bytes >> 20, " MiB) to ",
-                                    copy, ", compared by checksum"));
+    LOG(INFO) << EscapeControl(Join("Copied ", source.path, " (", bytes >> 20, " MiB) to ", copy,
+                                    ", compared by checksum"));
   }
   throw Unusable{Join(copy, " is damaged, and in use by others")};
 }
@@ -201,9 +202,8 @@ std::vector<std::string> FoldersOf(const StagingOptions& options) {
 
 // What makes a copy of the data set at `path`, or finds it; null, after a line of the log, where it
 // is read where it lies. `file` gives a file of it.
-std::unique_ptr<StagedCopy> Stage(const std::string& path,
-                                  const std::function<std::string()>& file, const FindSource& find,
-                                  const StagingOptions& options) {
+std::unique_ptr<StagedCopy> Stage(const std::string& path, const std::function<std::string()>& file,
+                                  const FindSource& find, const StagingOptions& options) {
   const bool automatic = options.folder == kAuto;
   std::string reasons;
   const auto add = [&](const std::string& why) { reasons += (reasons.empty() ? "" : "; ") + why; };
@@ -266,12 +266,14 @@ StagedCopy::~StagedCopy() {
 }
 
 std::unique_ptr<StagedCopy> StageDatabase(const std::string& path, const StagingOptions& options) {
-  return Stage(path, [&] { return path; }, [&] { return DatabaseToStage(path); }, options);
+  return Stage(
+      path, [&] { return path; }, [&] { return DatabaseToStage(path); }, options);
 }
 
 std::unique_ptr<StagedCopy> StageHdf5List(const std::string& list, const StagingOptions& options) {
   const auto first = [&] { return ReadHdf5List(list)[0].path; };
-  auto copy = Stage(list, first, [&] { return Hdf5ListToStage(list); }, options);
+  auto copy = Stage(
+      list, first, [&] { return Hdf5ListToStage(list); }, options);
   if (copy == nullptr) return nullptr;
   const std::vector<ListedHdf5> files = ReadHdf5List(list);
   for (size_t i = 0; i < files.size(); ++i) {
@@ -283,7 +285,8 @@ std::unique_ptr<StagedCopy> StageHdf5List(const std::string& list, const Staging
 std::unique_ptr<StagedCopy> StageImageList(const std::string& list, const std::string& root,
                                            const StagingOptions& options) {
   const auto first = [&] { return root + ReadImageList(list)[0].path; };
-  auto copy = Stage(list, first, [&] { return ImageListToStage(list, root); }, options);
+  auto copy = Stage(
+      list, first, [&] { return ImageListToStage(list, root); }, options);
   if (copy != nullptr) ReadPackInstead(list, root, copy->path());
   return copy;
 }

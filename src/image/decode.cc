@@ -105,7 +105,8 @@ void PutRow(const uint8_t* bytes, int channels, Colors colors, int y, Image* ima
   uint8_t* out = image->pixels.data() + int64_t{y} * width;
   if (channels == 3 && image->channels == 3) return SplitThree(bytes, width, image->Plane(), out);
   if (colors == Colors::kGray && channels >= 3) {
-    for (int x = 0; x < width; ++x, bytes += channels) out[x] = GrayOf(bytes[0], bytes[1], bytes[2]);
+    for (int x = 0; x < width; ++x, bytes += channels)
+      out[x] = GrayOf(bytes[0], bytes[1], bytes[2]);
     return;
   }
   for (int c = 0; c < image->channels; ++c, out += image->Plane()) {

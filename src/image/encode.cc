@@ -62,8 +62,8 @@ std::string EncodeJpeg(const Image& image, int quality) {
   task.quality = quality;
   task.pixels = pixels.data();
   task.jpeg.err = PrepareErrors(&errors);
-  const bool done =
-      Guarded(&errors, [](void* of) { WriteJpeg(static_cast<JpegWriting*>(of)); }, &task);
+  const bool done = Guarded(
+      &errors, [](void* of) { WriteJpeg(static_cast<JpegWriting*>(of)); }, &task);
   const std::unique_ptr<unsigned char, void (*)(void*)> owner(task.bytes, std::free);
   jpeg_destroy_compress(&task.jpeg);
   if (!done) Fail(errors.text);

@@ -27,7 +27,7 @@ void CheckClaims(const JpegMarkers& jpeg, size_t bytes) {
     throw BadImage(Join("is a JPEG file of ", jpeg.scans, " scans for ", jpeg.width, "x",
                         jpeg.height, " pixels, more than any image needs; save it again"));
   }
-  if (!jpeg.ended) throw BadImage("is a JPEG file that is cut short: its end is missing");
+  if (!jpeg.ended) throw BadImage("is a damaged JPEG file: it is cut short, its end is missing");
 }
 
 // Adobe's CMYK is stored inverted: a channel of 255 is no ink.

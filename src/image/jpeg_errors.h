@@ -1,9 +1,11 @@
 #pragma once
 // Errors of libjpeg-turbo, which leave its calls by longjmp.
 
-#include <cstdio>  // jpeglib.h needs it
-
+// clang-format off: jpeglib.h needs what <cstdio> declares.
 #include <jpeglib.h>
+
+#include <cstdio>
+// clang-format on
 
 #include <csetjmp>
 

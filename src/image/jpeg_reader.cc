@@ -79,12 +79,14 @@ void JpegReader::CopyRows(Task* task) {
 
 const char* JpegReader::Read(std::string_view bytes, const JpegPart& part, JpegRows* rows) {
   Task task{.jpeg = &jpeg_, .bytes = bytes, .part = &part, .rows = rows};
-  bool good = Guarded(&errors_, [](void* of) { Begin(static_cast<Task*>(of)); }, &task);
+  bool good = Guarded(
+      &errors_, [](void* of) { Begin(static_cast<Task*>(of)); }, &task);
   if (good) {
     task.row_bytes = size_t{jpeg_.output_width} * static_cast<size_t>(jpeg_.output_components);
     pixels_.resize(task.row_bytes * kRowsAtOnce);
     task.pixels = pixels_.data();
-    good = Guarded(&errors_, [](void* of) { CopyRows(static_cast<Task*>(of)); }, &task);
+    good = Guarded(
+        &errors_, [](void* of) { CopyRows(static_cast<Task*>(of)); }, &task);
   }
   jpeg_abort_decompress(&jpeg_);
   return good ? nullptr : errors_.text;

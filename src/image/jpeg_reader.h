@@ -35,9 +35,9 @@ class JpegReader {
   JpegReader& operator=(const JpegReader&) = delete;
 
   // The pixels are those that decoding the whole picture gives, bit for bit: colours are stored at
-  // half the size and made from their neighbours, so a margin is decoded around the part. Rows below
-  // are not looked at where the file allows that. Null, or why the file is damaged: any warning of
-  // the library counts. Valid until the next call.
+  // half the size and made from their neighbours, so a margin is decoded around the part. Rows
+  // below are not looked at where the file allows that. Null, or why the file is damaged: any
+  // warning of the library counts. Valid until the next call.
   const char* Read(std::string_view bytes, const JpegPart& part, JpegRows* rows);
 
  private:

@@ -40,8 +40,8 @@ const std::string& Photograph() {
           noise = noise * 1664525 + 1013904223;
           const double wave = 90 * std::sin(0.03 * x + c) * std::cos(0.02 * y - c);
           const int edge = (x / 60 + y / 50) % 2 == 0 ? 12 : -12;
-          image.pixels.push_back(static_cast<uint8_t>(
-              128 + wave + edge + static_cast<int>(noise >> 28) - 8));
+          image.pixels.push_back(
+              static_cast<uint8_t>(128 + wave + edge + static_cast<int>(noise >> 28) - 8));
         }
       }
     }
@@ -89,8 +89,8 @@ void JpegTurbo(benchmark::State& state) {
   std::vector<uint8_t> pixels(size_t{kHeight} * kWidth * 3);
   const auto* bytes = reinterpret_cast<const unsigned char*>(Photograph().data());
   for (auto _ : state) {
-    const int failed = tjDecompress2(handle.get(), bytes, Photograph().size(), pixels.data(), kWidth,
-                                     0, kHeight, TJPF_BGR, TJFLAG_ACCURATEDCT);
+    const int failed = tjDecompress2(handle.get(), bytes, Photograph().size(), pixels.data(),
+                                     kWidth, 0, kHeight, TJPF_BGR, TJFLAG_ACCURATEDCT);
     if (failed != 0) state.SkipWithError(tjGetErrorStr2(handle.get()));
     benchmark::DoNotOptimize(pixels.data());
   }

@@ -23,8 +23,8 @@ class RecordChecksTest : public testing::Test {
   ~RecordChecksTest() override { SkipBadRecords(-1); }
 
   static std::vector<std::string> Kinds() {
-    return {"LMDB",    "LMDB in random order", "LEVELDB", "LEVELDB in random order",
-            "TAR",     "TAR in random order"};
+    return {"LMDB", "LMDB in random order", "LEVELDB", "LEVELDB in random order",
+            "TAR",  "TAR in random order"};
   }
 
   std::string SetOf(const std::string& kind) const {
@@ -67,8 +67,8 @@ TEST_F(RecordChecksTest, ARecordThatDiffersEndsTheRunWithItsName) {
       for (int i = 0; i < 3; ++i) source->Next();
     });
     const std::string name = kind.starts_with("TAR") ? "'tar-1.tar/p17'" : "'00000017'";
-    EXPECT_THAT(thrown, Refuses(ErrorCode::kData,
-                                "record " + name + " differs from its checksum in "))
+    EXPECT_THAT(thrown,
+                Refuses(ErrorCode::kData, "record " + name + " differs from its checksum in "))
         << kind;
   }
 }
@@ -85,7 +85,8 @@ TEST_F(RecordChecksTest, ARecordThatDiffersIsSkippedLikeAnyBadOne) {
     const auto before = source_.Make(kind, 10);
     EverySource::Records(*before, 1);
     later->Restore(before->position());
-    EXPECT_EQ(EverySource::Records(*later, 8), std::vector<int>(records.begin() + 10, records.end()))
+    EXPECT_EQ(EverySource::Records(*later, 8),
+              std::vector<int>(records.begin() + 10, records.end()))
         << kind;
   }
 }

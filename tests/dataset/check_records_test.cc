@@ -5,8 +5,8 @@
 
 #include <sstream>
 
-#include "trainer/data/checksum_file.h"
 #include "data/test_data.h"
+#include "trainer/data/checksum_file.h"
 
 namespace trainer {
 namespace {

@@ -69,9 +69,9 @@ TEST(ReadingRateTest, MeasuresTheRowsThatALayerReads) {
   file.Append("numbers", std::vector<int64_t>{12, 5}, std::vector<float>(60));
   file.Flush();
   WriteBytes(folder / "list.txt", folder / "rows.h5");
-  const LayerSpec& layer =
-      KeptLayer("name: 'd' type: 'HDF5Data' top: 'numbers' hdf5_data_param { batch_size: 4 source: '" +
-                (folder / "list.txt") + "' }");
+  const LayerSpec& layer = KeptLayer(
+      "name: 'd' type: 'HDF5Data' top: 'numbers' hdf5_data_param { batch_size: 4 source: '" +
+      (folder / "list.txt") + "' }");
   for (const ReadingRate& rate : MeasureRows(layer, {60, 1})) {
     EXPECT_EQ(rate.records, 12);
     EXPECT_EQ(rate.bytes, 12u * 5 * sizeof(float));

@@ -186,7 +186,8 @@ class StagedListTest : public testing::Test {
   const LayerSpec& ImageLayer() const {
     return KeptLayer(
         "name: 'd' type: 'ImageData' top: 'x' top: 'y' image_data_param { shuffle: true "
-        "batch_size: 13 source: '" + list_ + "' root_folder: '" + (folder_ / "") + "' }");
+        "batch_size: 13 source: '" +
+        list_ + "' root_folder: '" + (folder_ / "") + "' }");
   }
   static std::vector<float> FirstBatch(const LayerSpec& layer, bool rows) {
     const ReadingEnv env{caffe::TRAIN, {1, 2}, {}, 1};
@@ -242,9 +243,9 @@ TEST_F(StagedListTest, Hdf5FilesOfAListAreReadFromTheirCopies) {
     list += path + "\n";
   }
   WriteBytes(list_, list);
-  const LayerSpec& layer = KeptLayer(
-      "name: 'd' type: 'HDF5Data' top: 'x' hdf5_data_param { batch_size: 6 source: '" + list_ +
-      "' }");
+  const LayerSpec& layer =
+      KeptLayer("name: 'd' type: 'HDF5Data' top: 'x' hdf5_data_param { batch_size: 6 source: '" +
+                list_ + "' }");
   const std::vector<float> want = FirstBatch(layer, true);
   const auto copy = StageHdf5List(list_, options_);
   ASSERT_NE(copy, nullptr);

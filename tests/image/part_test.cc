@@ -235,9 +235,11 @@ TEST(PartTest, APictureCutShortIsRefusedWhateverThePartIs) {
     const Thrown thrown = Catch([&] { DecodeBox(whole.substr(0, length), {0, 0, 8, 8}); });
     ASSERT_EQ(thrown.code, 65) << length;
   }
-  EXPECT_THAT(Catch([&] { DecodeBox(whole.substr(0, whole.size() - 2), {0, 0, 8, 8}); }),
-              Refuses(ErrorCode::kData, "record '7' is a JPEG file that is cut short: its end is "
-                                        "missing"));
+  EXPECT_THAT(Catch([&] {
+                DecodeBox(whole.substr(0, whole.size() - 2), {0, 0, 8, 8});
+              }),
+              Refuses(ErrorCode::kData,
+                      "record '7' is a damaged JPEG file: it is cut short, its end is missing"));
 }
 
 // The numbers of restart markers come in turns; a wrong one is a warning where it is met.

@@ -18,7 +18,7 @@ namespace trainer {
 struct ListedImage {
   std::string path;  // as the list has it
   int32_t label = 0;
-  int line = 0;      // from 1
+  int line = 0;       // from 1
   size_t number = 0;  // in its list, from 0
 };
 
@@ -31,7 +31,7 @@ std::vector<ListedImage> ReadImageList(const std::string& path);
 struct ImageReading {
   std::string root;  // put before each path, as it is written
   Colors colors = Colors::kColor;
-  int height = 0, width = 0;  // resized to this; 0: not
+  int height = 0, width = 0;       // resized to this; 0: not
   const FilePack* pack = nullptr;  // that is read instead of the files, where there is one
   int short_side = 0;  // the shorter side is resized to this, the other in proportion; 0: not
 

@@ -8,15 +8,15 @@
 
 namespace trainer {
 
-// From here on OpenCursor opens `copy` where the database `source` is meant, under whatever path, and
-// so do readers of HDF5 files. Before threads that read.
+// From here on OpenCursor opens `copy` where the database `source` is meant, under whatever path,
+// and so do readers of HDF5 files. Before threads that read.
 void ReadInstead(const std::string& source, const std::string& copy);
 
 // The copy of the database or file at `path`, or `path`.
 std::string ReadPathOf(const std::string& path);
 
-// From here on the files that an image list names below `root` are read out of the pack in `folder`.
-// Before threads that read. Throws as FilePack does.
+// From here on the files that an image list names below `root` are read out of the pack in
+// `folder`. Before threads that read. Throws as FilePack does.
 void ReadPackInstead(const std::string& list, const std::string& root, const std::string& folder);
 
 // That pack, which stays until the program ends, or null.

@@ -43,8 +43,8 @@ class StagedCopy {
 // folder of somebody else.
 std::unique_ptr<StagedCopy> StageDatabase(const std::string& source, const StagingOptions& options);
 
-// The same of the files that a list of HDF5 files names, and of those that an image list names, which
-// are packed into one, in the list's order. From then on they are read out of the copy.
+// The same of the files that a list of HDF5 files names, and of those that an image list names,
+// which are packed into one, in the list's order. From then on they are read out of the copy.
 std::unique_ptr<StagedCopy> StageHdf5List(const std::string& list, const StagingOptions& options);
 std::unique_ptr<StagedCopy> StageImageList(const std::string& list, const std::string& root,
                                            const StagingOptions& options);

@@ -70,8 +70,8 @@ struct HeldPart {
 // are those of the whole picture bit for bit; a part that is going to be resized is decoded at
 // 1/ShrinkOf(need) of its size, where each pixel is a mean over the block that it stands for.
 // Pictures of several scans, those that have to be turned upright, and other formats are decoded
-// whole. A file without its end is refused; other damage is seen in the rows down to the part's last
-// one alone.
+// whole. A file without its end is refused; other damage is seen in the rows down to the part's
+// last one alone.
 void DecodePart(std::string_view bytes, Colors colors, const ChoosePart& choose,
                 const SourceRef& place, const std::string& what, Image* image, HeldPart* held);
 
