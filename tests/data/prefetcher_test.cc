@@ -98,15 +98,16 @@ TEST_F(PrefetcherTest, TransformsAsOneThreadWould) {
 }
 
 TEST_F(PrefetcherTest, LogsEachRestartWithVerbosity1) {
+  const PrefetchOptions options = Options(4, 4);
   const LogLines log;
   {
-    Prefetcher source(Options(4, 4), Plain());
+    Prefetcher source(options, Plain());
     Labels(source, 3);
   }
   EXPECT_THAT(log.Get(), testing::Not(testing::Contains(kRestart)));
   const int before = std::exchange(FLAGS_v, 1);
   {
-    Prefetcher source(Options(4, 4), Plain());
+    Prefetcher source(options, Plain());
     Labels(source, 3);
   }
   FLAGS_v = before;

@@ -130,7 +130,7 @@ TEST_F(TarCursorTest, RefusesWhatItCannotRead) {
               Refuses(ErrorCode::kData, "sample a has no image"));
   for (const char* label : {"", "x", "1 2", "1.5", "3000000000"}) {
     EXPECT_THAT(Refusal(TarEntryText("a.jpg", "x") + TarEntryText("a.cls", label) + TarEnd()),
-                Refuses(ErrorCode::kData, "a label is one whole number"))
+                Refuses(ErrorCode::kData, "a label is one 32-bit integer"))
         << label;
   }
   EXPECT_THAT(Refusal(TarEnd()), Refuses(ErrorCode::kData, "no images in it: a sample is a file"));

@@ -90,8 +90,7 @@ TEST_F(SweepTest, ALossThatDivergesIsAResult) {
 }
 
 TEST_F(SweepTest, TheTableIsOfTheMetricsWhateverTheLogTells) {
-  ASSERT_EQ(Sweep({"--set", "base_lr=0.01,0.05", "--minloglevel=1"}).exit_code, 0);
-  EXPECT_THAT(Log("base_lr=0.05"), Not(HasSubstr("Iteration")));
+  ASSERT_EQ(Sweep({"--set", "base_lr=0.01,0.05"}).exit_code, 0);
   const std::string metrics = job_.folder() / "snap_sweep/base_lr=0.01/metrics.jsonl";
   WriteText(metrics, ReadText(metrics) +
                          R"({"event": "test", "iter": 20, "net": 0, "outputs": {"accuracy": 2}})"
