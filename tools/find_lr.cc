@@ -79,7 +79,7 @@ class FindLr final : public Verb {
               .kind = FlagKind::kWhole,
               .value = "N",
               .fallback = "200",
-              .help = "from the first rate to the last",
+              .help = "how many, from the first rate to the last",
               .min = LrCurve::kFewest},
              {.name = "out",
               .value = "FILE",

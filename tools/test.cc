@@ -93,7 +93,7 @@ class Test final : public Verb {
   VerbDoc Doc() const override {
     return {
         .summary = "score trained weights on a net's test data",
-        .usage = "trainer test --model=FILE --weights=FILES [flags]",
+        .usage = "trainer test (--model=FILE --weights=FILES | --run=DIR) [flags]",
         .text =
             "Runs the TEST phase of the net and logs each batch's outputs and, at the end, "
             "their means.\n"

@@ -9,24 +9,47 @@ namespace {
 constexpr uint32_t kExponent = 0x7f800000u;
 constexpr size_t kLanes = 16;
 
-// What values add up to, in lanes so that compilers make vectors of them. What is not finite adds
-// nothing.
+// What values add up to, in lanes, so that compilers make vectors of them.
 struct Lanes {
   std::array<float, kLanes> sum{}, squares{}, low, high;
+  std::array<float, kLanes> probe{};  // not 0 once a value was not finite
 
   Lanes() {
     low.fill(std::numeric_limits<float>::infinity());
     high.fill(-std::numeric_limits<float>::infinity());
   }
   void Add(size_t lane, float value) {
-    const bool finite = (std::bit_cast<uint32_t>(value) & kExponent) != kExponent;
-    const float counted = finite ? value : 0;
-    sum[lane] += counted;
-    squares[lane] += counted * counted;
-    low[lane] = finite && value < low[lane] ? value : low[lane];
-    high[lane] = finite && value > high[lane] ? value : high[lane];
+    sum[lane] += value;
+    squares[lane] += value * value;
+    low[lane] = value < low[lane] ? value : low[lane];
+    high[lane] = value > high[lane] ? value : high[lane];
+    probe[lane] += value - value;
+  }
+  bool finite() const {
+    return std::ranges::all_of(probe, [](float p) { return p == 0; });
   }
 };
+
+Lanes AddUp(std::span<const float> values, float scale) {
+  Lanes lanes;
+  size_t i = 0;
+  for (; i + kLanes <= values.size(); i += kLanes) {
+    for (size_t lane = 0; lane < kLanes; ++lane) lanes.Add(lane, values[i + lane] * scale);
+  }
+  for (; i < values.size(); ++i) lanes.Add(0, values[i] * scale);
+  return lanes;
+}
+
+bool IsFinite(float value) { return (std::bit_cast<uint32_t>(value) & kExponent) != kExponent; }
+
+// The same without what is not finite, of which few blocks have any.
+Lanes AddUpFinite(std::span<const float> values, float scale) {
+  std::vector<float> finite;
+  for (const float value : values) {
+    if (IsFinite(value * scale)) finite.push_back(value);
+  }
+  return AddUp(finite, scale);
+}
 
 }  // namespace
 
@@ -35,12 +58,8 @@ void Histogram::Add(std::span<const float> values, float scale) {
   constexpr size_t kBlock = 64 * kLanes;
   for (size_t at = 0; at < values.size(); at += kBlock) {
     const std::span<const float> block = values.subspan(at, std::min(kBlock, values.size() - at));
-    Lanes lanes;
-    size_t i = 0;
-    for (; i + kLanes <= block.size(); i += kLanes) {
-      for (size_t lane = 0; lane < kLanes; ++lane) lanes.Add(lane, block[i + lane] * scale);
-    }
-    for (; i < block.size(); ++i) lanes.Add(0, block[i] * scale);
+    Lanes lanes = AddUp(block, scale);
+    if (!lanes.finite()) lanes = AddUpFinite(block, scale);
     for (size_t j = 0; j < block.size(); ++j) {
       ++counts_[j % kCopies][std::bit_cast<uint32_t>(block[j] * scale) >> kShift];
     }

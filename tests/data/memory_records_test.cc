@@ -74,7 +74,8 @@ TEST_F(MemoryRecordsTest, ReadsTheStandardInput) {
 TEST_F(MemoryRecordsTest, RefusesFilesThatDoNotFit) {
   EXPECT_THAT(Catch([&] { Make(Source("abc")); }),
               Refuses(ErrorCode::kData, "3 bytes are not a whole number of images of 2 bytes"));
-  EXPECT_THAT(Catch([&] { Make(Source("")); }), Refuses(ErrorCode::kData, "0 bytes are not a whole"));
+  EXPECT_THAT(Catch([&] { Make(Source("")); }),
+              Refuses(ErrorCode::kData, "0 bytes are not a whole"));
   EXPECT_THAT(Catch([&] { Make(Source("abcd") + Labels("1\n")); }),
               Refuses(ErrorCode::kData, "1 labels for 2 images"));
   EXPECT_THAT(Catch([&] { Make(Source("abcd") + Labels("1\n2.5\n")); }),
