@@ -97,7 +97,7 @@ TEST_F(RecordChecksTest, AnotherNumberOfRecordsIsRefusedAtOnce) {
               Refuses(ErrorCode::kData, "holds 30 records, and "));
   WriteBytes(ChecksumPath(SetOf("LMDB")), "damaged");
   EXPECT_THAT(Catch([&] { source_.Make("LMDB", 10); }),
-              Refuses(ErrorCode::kData, "is no file of checksums, or damaged"));
+              Refuses(ErrorCode::kData, "is not a file of checksums, or it is damaged"));
 }
 
 }  // namespace

@@ -75,10 +75,11 @@ class SetUpSignalTest : public testing::Test {
   SetUpSignalTest() { job_.Write(); }
 
   // Sends `signal` while the program builds its nets.
-  Outcome Signalled(int signal, const std::vector<std::string>& more = {}) {
+  Outcome Signalled(int signal, std::vector<std::string> more = {}) {
     FullLog log(job_.folder() / "log");
     RunOptions options = job_.options();
     options.stderr_path = log.path();
+    more.emplace_back("--v=1");  // a line for each layer
     Program program(job_.TrainCommand(more), options);
     EXPECT_TRUE(log.AwaitFull(program));
     EXPECT_THAT(job_.Files("."), ElementsAre(".snap.lock"));
@@ -106,7 +107,7 @@ TEST_F(SetUpSignalTest, ASignalThatShallDoNothingDoesNothing) {
   FullLog log(job_.folder() / "log");
   RunOptions options = job_.options();
   options.stderr_path = log.path();
-  Program program(job_.TrainCommand({"--sigterm_effect=none"}), options);
+  Program program(job_.TrainCommand({"--sigterm_effect=none", "--v=1"}), options);
   EXPECT_TRUE(log.AwaitFull(program));
   program.Signal(SIGTERM);
   Outcome outcome;
