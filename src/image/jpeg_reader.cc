@@ -8,7 +8,7 @@
 namespace trainer {
 namespace {
 
-constexpr int kRowsAtOnce = 16;
+constexpr int kRowsAtOnce = 4;  // stay in the cache until they are put in place
 
 }  // namespace
 

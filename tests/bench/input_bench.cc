@@ -41,7 +41,7 @@ const std::string& Photograph() {
           const double wave = 90 * std::sin(0.03 * x + c) * std::cos(0.02 * y - c);
           const int edge = (x / 60 + y / 50) % 2 == 0 ? 12 : -12;
           image.pixels.push_back(
-              static_cast<uint8_t>(128 + wave + edge + static_cast<int>(noise >> 28) - 8));
+              static_cast<uint8_t>(128 + wave + edge + static_cast<int>(noise >> 27) - 16));
         }
       }
     }

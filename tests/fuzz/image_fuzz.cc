@@ -1,4 +1,4 @@
-// A picture, decoded in each of the three ways and resized as ImageData does.
+// A picture, decoded in each of the three ways and resized as ImageData does, and a part of it.
 
 #include "fuzz/fuzz_target.h"
 #include "trainer/image/image.h"
@@ -11,6 +11,15 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       const std::string_view bytes(reinterpret_cast<const char*>(data), size);
       trainer::DecodeImage(bytes, colors, {"db"}, "record 'key'", &image);
       trainer::ResizeImage(image, {0, 0, image.width, image.height}, 3, 5, &small);
+    });
+    trainer::ExpectRefusalOrSuccess([&] {
+      static trainer::Image part;
+      trainer::HeldPart held;
+      const trainer::ChoosePart middle = [](int height, int width) {
+        return trainer::PartNeed{{width / 3, height / 3, (width + 2) / 3, (height + 2) / 3}, 3, 5};
+      };
+      const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+      trainer::DecodePart(bytes, colors, middle, {"db"}, "record 'key'", &part, &held);
     });
   }
   return 0;
