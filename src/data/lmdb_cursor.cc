@@ -125,6 +125,10 @@ class LmdbCursor final : public Cursor {
   bool Seek(std::string_view key) override { return Find(key, MDB_SET_KEY); }
   bool SeekAtLeast(std::string_view key) override { return Find(key, MDB_SET_RANGE); }
 
+  void WillRead(std::string_view value, uint64_t bytes) override {
+    extents_.WillRead(map_->OffsetOf(value.data()), bytes);
+  }
+
   int64_t Count() const override { return records_; }
   void CheckUnchanged() const override { state_.Check(path()); }
 

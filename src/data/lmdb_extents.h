@@ -13,11 +13,12 @@ class LmdbExtents {
  public:
   static constexpr uint64_t kBytes = uint64_t{8} << 20;  // of an extent
 
-  // Of a database on a network file system; elsewhere it does nothing, as the system reads ahead
-  // well there.
+  // Of a database. Where it is not on a network file system, Passed does nothing, as the system
+  // reads ahead well there.
   explicit LmdbExtents(const std::string& path);
-  // Of an open file, wherever it lies.
-  LmdbExtents(int fd, uint64_t file_bytes) : fd_(fd), file_bytes_(file_bytes) {}
+  // Of an open file, as if it were behind a network.
+  LmdbExtents(int fd, uint64_t file_bytes)
+      : fd_(fd), is_behind_network_(true), file_bytes_(file_bytes) {}
   ~LmdbExtents();
   LmdbExtents(const LmdbExtents&) = delete;
   LmdbExtents& operator=(const LmdbExtents&) = delete;
@@ -27,9 +28,16 @@ class LmdbExtents {
   // read. A read that fails is left to LMDB's own.
   uint64_t Passed(uint64_t offset);
 
+  // The bytes from there on are going to be read. Behind a network they are read here; a disk of
+  // this machine begins to. From the first call on Passed does nothing: what is read in order is
+  // known.
+  void WillRead(uint64_t offset, uint64_t bytes);
+
  private:
+  uint64_t Read(uint64_t begin, uint64_t end);
+
   int fd_ = -1;
-  bool owns_ = false;
+  bool owns_ = false, is_behind_network_ = false, is_told_ = false;
   uint64_t file_bytes_ = 0;
   uint64_t begin_ = 0, end_ = 0;  // of what was read last; after a jump, where it led
   std::vector<char> part_;

@@ -37,8 +37,8 @@ uint64_t CountRecords(Cursor& cursor) {
 ShuffledReader::ShuffledReader(std::unique_ptr<Cursor> cursor, uint64_t window,
                                const PhiloxKey& key)
     : cursor_(std::move(cursor)), key_(key) {
-  const double mean = MeanBytes(*cursor_);
-  form_ = ChooseShuffle(CountRecords(*cursor_), mean, window);
+  mean_bytes_ = MeanBytes(*cursor_);
+  form_ = ChooseShuffle(CountRecords(*cursor_), mean_bytes_, window);
   FindExtents();
 }
 
@@ -53,13 +53,20 @@ void ShuffledReader::SetForm(const ShuffleForm& form) {
 
 void ShuffledReader::FindExtents() {
   first_keys_.clear();
+  first_values_.clear();
+  read_extent_.reset();
+  next_extent_.reset();
+  const auto note = [this] {
+    first_keys_.emplace_back(cursor_->Key());
+    if (RecordsStayValid()) first_values_.push_back(cursor_->Value());
+  };
   cursor_->SeekFirst();
-  first_keys_.emplace_back(cursor_->Key());
+  note();
   at_ = 0;
   if (form_.extent >= form_.records) return;
   uint64_t record = 1;
   for (; !cursor_->Next(); ++record) {
-    if (record % form_.extent == 0) first_keys_.emplace_back(cursor_->Key());
+    if (record % form_.extent == 0) note();
   }
   if (record == form_.records) return;
   throw Error(ErrorCode::kData, {path()},
@@ -71,6 +78,33 @@ const ExtentOrder& ShuffledReader::OrderOf(uint64_t epoch) {
   std::optional<ExtentOrder>& order = orders_[epoch % 2];
   if (!order || order->epoch() != epoch) order.emplace(form_, key_, epoch);
   return *order;
+}
+
+// Where the next one follows in memory, up to its begin, which counts what is between records.
+uint64_t ShuffledReader::BytesOf(uint64_t extent) const {
+  const auto mean = static_cast<uint64_t>(mean_bytes_ * static_cast<double>(form_.extent));
+  const auto at = static_cast<size_t>(extent);
+  if (at + 1 == first_values_.size()) return mean;
+  const auto address = [](std::string_view value) {
+    return reinterpret_cast<uintptr_t>(value.data());
+  };
+  const uint64_t begin = address(first_values_[at]), end = address(first_values_[at + 1]);
+  return end > begin && end - begin < 4 * mean ? end - begin : mean;
+}
+
+// The extent at a place of the order, and the one after it, which comes in while this one is used.
+void ShuffledReader::Announce(const ExtentOrder& order, uint64_t place) {
+  const uint64_t extent = order.RecordAt(place) / form_.extent;
+  if (first_values_.empty() || extent == read_extent_) return;
+  const auto tell = [&](uint64_t one) {
+    cursor_->WillRead(first_values_[static_cast<size_t>(one)], BytesOf(one));
+  };
+  if (extent != next_extent_) tell(extent);
+  read_extent_ = extent;
+  next_extent_.reset();
+  if (place + form_.extent >= form_.records) return;
+  next_extent_ = order.RecordAt(place + form_.extent) / form_.extent;
+  tell(*next_extent_);
 }
 
 void ShuffledReader::GoTo(uint64_t record) {
@@ -105,6 +139,7 @@ void ShuffledReader::ReadUpTo(uint64_t places, Window* window) {
   for (; window->read < std::min(places, window->size()); ++window->read) {
     const uint32_t place = window->coming[static_cast<size_t>(window->read)];
     if (place < window->begun_at || (before + place) % every_ != window->residue) continue;
+    Announce(order, first + window->read);
     GoTo(order.RecordAt(first + window->read));
     Kept& kept = window->kept[place];
     if (RecordsStayValid()) {

@@ -63,6 +63,8 @@ class ShuffledReader {
   void Begin(uint64_t epoch, uint64_t number, uint64_t residue, Window* window);
   void ReadUpTo(uint64_t places, Window* window);
   void ReadAhead(uint64_t place);
+  uint64_t BytesOf(uint64_t extent) const;
+  void Announce(const ExtentOrder& order, uint64_t place);
   void GoTo(uint64_t record);
   Record GetAlone(uint64_t epoch, uint64_t number, uint64_t in_window);
   const ExtentOrder& OrderOf(uint64_t epoch);
@@ -71,10 +73,13 @@ class ShuffledReader {
   std::unique_ptr<Cursor> cursor_;
   PhiloxKey key_;
   ShuffleForm form_;
-  uint64_t every_ = 0;                    // 0: nobody reads on yet
-  std::vector<std::string> first_keys_;   // of the extents
-  uint64_t at_ = 0;                       // the cursor's record
-  std::optional<ExtentOrder> orders_[2];  // of an epoch and the next one
+  uint64_t every_ = 0;                                 // 0: nobody reads on yet
+  std::vector<std::string> first_keys_;                // of the extents
+  std::vector<std::string_view> first_values_;         // the same, where they stay valid
+  double mean_bytes_ = 0;                              // of a record
+  std::optional<uint64_t> read_extent_, next_extent_;  // that were announced
+  uint64_t at_ = 0;                                    // the cursor's record
+  std::optional<ExtentOrder> orders_[2];               // of an epoch and the next one
   Window now_, next_;
 };
 

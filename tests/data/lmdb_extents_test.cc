@@ -48,6 +48,16 @@ TEST_F(LmdbExtentsTest, RecordsAtRandomBringInNothing) {
   EXPECT_EQ(extents.Passed(8192), 0u);
 }
 
+TEST_F(LmdbExtentsTest, OfExtentsThatAreAnnouncedNothingElseIsRead) {
+  LmdbExtents extents(fd_, kSize);
+  extents.WillRead(kExtent, kExtent / 8);
+  for (uint64_t at = kExtent; at < kExtent + kExtent / 8; at += 5000) {
+    EXPECT_EQ(extents.Passed(at), 0u);
+  }
+  extents.WillRead(kSize - 100, kExtent);
+  extents.WillRead(2 * kSize, kExtent);
+}
+
 TEST_F(LmdbExtentsTest, AFileThatEndsEarlyOrIsGoneDoesNotMatter) {
   LmdbExtents extents(fd_, 100 * kExtent);
   EXPECT_EQ(extents.Passed(kSize - 100), 0u);

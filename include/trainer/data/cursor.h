@@ -45,6 +45,12 @@ class Cursor {
   // that reads ahead goes by.
   virtual void ReadsEvery(uint64_t count) { static_cast<void>(count); }
 
+  // About `bytes` from this value on, one that stays valid, are going to be read in order: what is
+  // on a disk may be fetched meanwhile.
+  virtual void WillRead(std::string_view value, uint64_t bytes) {
+    static_cast<void>(value), static_cast<void>(bytes);
+  }
+
   // Throws kData where the files were changed since they were opened, as far as that can be told.
   virtual void CheckUnchanged() const {}
 
