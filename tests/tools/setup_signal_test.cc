@@ -74,8 +74,9 @@ class SetUpSignalTest : public testing::Test {
  protected:
   SetUpSignalTest() { job_.Write(); }
 
-  // Sends `signal` while the program builds its nets.
-  Outcome Signalled(int signal, const std::vector<std::string>& more = {}) {
+  // Sends `signal` while the program builds its nets, of which Caffe's whole log tells much.
+  Outcome Signalled(int signal, std::vector<std::string> more = {}) {
+    more.push_back("--log=caffe");
     FullLog log(job_.folder() / "log");
     RunOptions options = job_.options();
     options.stderr_path = log.path();
@@ -106,7 +107,7 @@ TEST_F(SetUpSignalTest, ASignalThatShallDoNothingDoesNothing) {
   FullLog log(job_.folder() / "log");
   RunOptions options = job_.options();
   options.stderr_path = log.path();
-  Program program(job_.TrainCommand({"--sigterm_effect=none"}), options);
+  Program program(job_.TrainCommand({"--sigterm_effect=none", "--log=caffe"}), options);
   EXPECT_TRUE(log.AwaitFull(program));
   program.Signal(SIGTERM);
   Outcome outcome;
