@@ -74,12 +74,12 @@ class SetUpSignalTest : public testing::Test {
  protected:
   SetUpSignalTest() { job_.Write(); }
 
-  // Sends `signal` while the program builds its nets.
+  // Sends `signal` while the program builds its nets, of which Caffe's whole log tells much.
   Outcome Signalled(int signal, std::vector<std::string> more = {}) {
+    more.push_back("--log=caffe");
     FullLog log(job_.folder() / "log");
     RunOptions options = job_.options();
     options.stderr_path = log.path();
-    more.emplace_back("--v=1");  // a line for each layer
     Program program(job_.TrainCommand(more), options);
     EXPECT_TRUE(log.AwaitFull(program));
     EXPECT_THAT(job_.Files("."), ElementsAre(".snap.lock"));
@@ -107,7 +107,7 @@ TEST_F(SetUpSignalTest, ASignalThatShallDoNothingDoesNothing) {
   FullLog log(job_.folder() / "log");
   RunOptions options = job_.options();
   options.stderr_path = log.path();
-  Program program(job_.TrainCommand({"--sigterm_effect=none", "--v=1"}), options);
+  Program program(job_.TrainCommand({"--sigterm_effect=none", "--log=caffe"}), options);
   EXPECT_TRUE(log.AwaitFull(program));
   program.Signal(SIGTERM);
   Outcome outcome;
