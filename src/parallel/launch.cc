@@ -137,6 +137,7 @@ class Launcher {
       return;
     }
     if (block_.failure().code != 0) return;  // which this rank, or another, has said
+    if (WIFSIGNALED(status) && WTERMSIG(status) != handed_on_ && slot.apart != 0) return;
     // Ended by what was handed on, or for a reason that it told: it speaks for all.
     const bool by_signal = WIFSIGNALED(status) && WTERMSIG(status) == handed_on_;
     const bool told = code >= static_cast<int>(ErrorCode::kUsage) &&
