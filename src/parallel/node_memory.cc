@@ -4,7 +4,9 @@
 #include <thread>
 #include <utility>
 
+#include "trainer/base/error.h"
 #include "trainer/base/process_life.h"
+#include "trainer/base/text.h"
 #include "trainer/parallel/failure.h"
 
 namespace trainer {
@@ -41,10 +43,20 @@ void NodeMemory::ThrowIfFailed() {
 }
 
 void NodeMemory::AwaitOthers() {
+  constexpr std::chrono::milliseconds kPause{2};
   for (int rank = 0; rank < block_.locals(); ++rank) {
-    while (block_.slot(rank).state != RankState::kFinished && !HasEnded(rank)) {
+    const RankSlot& slot = block_.slot(rank);
+    std::chrono::milliseconds waited{0};
+    uint32_t progress = slot.progress;
+    while (rank != local_ && slot.state != RankState::kFinished && !HasEnded(rank)) {
       ThrowIfFailed();
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      std::this_thread::sleep_for(kPause);
+      waited = progress == slot.progress ? waited + kPause : std::chrono::milliseconds(0);
+      progress = slot.progress;
+      if (waited < peer_timeout_) continue;
+      throw Error(ErrorCode::kPeerLost,
+                  Join("the training is over and saved, but ", NameOf(rank),
+                       " has been silent since. The run ends (--peer_timeout)"));
     }
   }
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <list>
 #include <string>
@@ -15,8 +16,12 @@ class NodeMemory final : public PeerMemory {
  public:
   // `meet` returns when all ranks have called it. All must outlive the object.
   NodeMemory(const NodeBlock& block, int local, const std::vector<std::string>& names,
-             std::function<void()> meet)
-      : block_(block), local_(local), names_(names), meet_(std::move(meet)) {}
+             std::chrono::milliseconds peer_timeout, std::function<void()> meet)
+      : block_(block),
+        local_(local),
+        names_(names),
+        peer_timeout_(peer_timeout),
+        meet_(std::move(meet)) {}
 
   std::byte* Allocate(size_t bytes) override;
   void GoApart() override;
@@ -25,13 +30,15 @@ class NodeMemory final : public PeerMemory {
   std::string NameOf(int rank) const override { return names_[static_cast<size_t>(rank)]; }
 
   bool IsApart() const { return apart_; }
-  // Returns when each other rank has finished, or ended.
+  // Returns when each other rank has finished, or ended. Throws kPeerLost for one that does neither
+  // within the time-out.
   void AwaitOthers();
 
  private:
   const NodeBlock& block_;
   int local_;
   const std::vector<std::string>& names_;
+  std::chrono::milliseconds peer_timeout_;
   std::function<void()> meet_;
   std::list<SharedMemory> blocks_;
   bool apart_ = false;

@@ -123,10 +123,8 @@ class Solver::TestRun {
   Request Exchange() {
     const Request own = solver_.OwnRequest(true);
     ReplicaGroup* const group = solver_.group_;
-    if (group != nullptr) {
-      group->NoteProgress(solver_.state_.iter);
-      if (shared_) group->Sum(numbers_);
-    }
+    if (solver_.seat_) solver_.seat_->group.NoteProgress(solver_.state_.iter);
+    if (group != nullptr && shared_) group->Sum(numbers_);
     if (net_ != nullptr) {
       CountBadRecords(*net_, SumOver(shared_ ? group : nullptr));
     }

@@ -46,7 +46,6 @@ void ApartStrategy::Prepare(const StrategySeat& seat) {
   board_ = new (peers().Allocate(sizeof(Board))) Board;
   tallies_ = reinterpret_cast<Tally*>(peers().Allocate(sizeof(Tally) * Index(ranks())));
   if (LaysDown()) places_ = ShareFloats(numbers_->all() * Index(ranks()));
-  own_.resize(numbers_->weights());
   Share();
 }
 
@@ -137,22 +136,25 @@ void ApartStrategy::LookForDead() {
     gone_[Index(other)] = true;
     if (rank() != 0) continue;
     LOG(WARNING) << peers().NameOf(other) << " has ended without a word after "
-                 << tally(other).steps.load() << " steps; the others go on without it";
+                 << tally(other).steps.load()
+                 << " steps, and is left behind: the others make those that it would have made";
   }
 }
 
 // Returns, too, where the rank is gone, or silent for a minute.
 template <class Ready>
 void ApartStrategy::AwaitRank(int rank, const Ready& ready) {
-  const int64_t begin = MonotonicNs();
+  int64_t waited = 0, seen = MonotonicNs();
   while (!ready() && IsAtWork(rank)) {
     peers().ThrowIfFailed();
     LookForDead();
-    if (MonotonicNs() - begin > kPatience) {
-      LOG(WARNING) << peers().NameOf(rank) << " has been silent for a minute: it is not waited for";
-      return;
-    }
     std::this_thread::sleep_for(kPause);
+    const int64_t now = MonotonicNs();
+    waited += std::min(now - seen, kLookInterval);  // longer, this process was stopped itself
+    seen = now;
+    if (waited < kPatience) continue;
+    LOG(WARNING) << peers().NameOf(rank) << " has been silent for a minute: it is not waited for";
+    return;
   }
 }
 
@@ -184,6 +186,7 @@ std::span<const float> ApartStrategy::LaidDown(int rank) const {
 }
 
 void ApartStrategy::Swap(std::span<const float> weights) {
+  own_.resize(weights.size());
   numbers_->Read(own_);
   numbers_->Write(weights);
   swapped_ = true;
@@ -199,9 +202,13 @@ std::vector<std::string> ApartStrategy::RankStates() {
   Collect();
   std::vector<std::string> states;
   for (int other = 0; other < ranks(); ++other) {
-    const std::span<const float> numbers = LaidDown(other);
-    const auto weight = static_cast<float>(tally(other).weight);
-    states.push_back(numbers.empty() ? "" : BytesOf(numbers) + BytesOf({&weight, 1}));
+    const std::span<const float> laid = LaidDown(other);
+    states.emplace_back();
+    if (laid.empty()) continue;
+    std::vector<float> numbers(laid.begin(), laid.end());
+    numbers.push_back(
+        static_cast<float>(Settle(other, std::span(numbers).first(numbers_->weights()))));
+    states.back() = BytesOf(numbers);
   }
   return states;
 }

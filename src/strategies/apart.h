@@ -58,6 +58,9 @@ class ApartStrategy : public Strategy {
   virtual bool LaysDown() const { return true; }
   virtual double OwnWeight() const { return 1; }
   virtual void TakeWeight(double) {}
+  // Adds to a copy of what a rank has laid down what it has not received yet, and returns what goes
+  // with it then.
+  virtual double Settle(int rank, std::span<float> /*weights*/) { return tally(rank).weight; }
 
   const StrategySeat& seat() const { return *seat_; }
   PeerMemory& peers() const { return *seat_->peers; }

@@ -81,16 +81,28 @@ class Gossip final : public ApartStrategy {
     Inbox& inbox = inboxes_[rank()];
     numbers().Read(own_);
     const SharedLockScope lock(inbox.lock, rank(), peers());
-    if (inbox.broken != 0) Empty(rank());
     const std::span<const float> sum = SumOf(rank());
-    const auto whole = static_cast<float>(share_ + inbox.share);
-    const auto share = static_cast<float>(share_);
-    for (size_t i = 0; i < sum.size(); ++i) own_[i] = (share * own_[i] + sum[i]) / whole;
     NoteExchange(static_cast<int64_t>(inbox.messages * sum.size_bytes()),
                  std::max<int64_t>(0, taken() - inbox.taken));
-    share_ += inbox.share;
+    share_ = TakeIn(rank(), share_, own_);
     Empty(rank());
     numbers().Write(own_);
+  }
+
+  // What is in an inbox becomes a part of weights that have `share`; returns the share of both.
+  // With its lock.
+  double TakeIn(int of, double share, std::span<float> weights) {
+    if (inboxes_[of].broken != 0) Empty(of);
+    const std::span<const float> sum = SumOf(of);
+    const double whole = share + inboxes_[of].share;
+    const auto own = static_cast<float>(share / whole), other = static_cast<float>(1 / whole);
+    for (size_t i = 0; i < sum.size(); ++i) weights[i] = own * weights[i] + other * sum[i];
+    return whole;
+  }
+
+  double Settle(int of, std::span<float> weights) override {
+    const SharedLockScope lock(inboxes_[of].lock, rank(), peers());
+    return TakeIn(of, tally(of).weight, weights);
   }
 
   // With its lock.

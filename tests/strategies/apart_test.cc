@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <numeric>
 #include <regex>
 #include <sstream>
@@ -24,19 +25,10 @@ using testing::Pointwise;
 
 class ApartTest : public testing::TestWithParam<const char*>, public StrategyRun {
  protected:
-  SolverSpec Apart(const std::string& fields, const std::string& param = "period: 3") const {
-    return Spec(Join(fields, " strategy: '", GetParam(), "' strategy_param { ", param, " }"));
-  }
-
-  // No rank comes further than rank 0, and a little.
-  OnStep BehindRank0() {
-    first_ = 0;
-    return [this](int rank, int iter) {
-      if (rank == 0) first_ = iter, first_.notify_all();
-      for (int seen = first_; rank != 0 && iter < kOver && seen + 2 < iter; seen = first_) {
-        first_.wait(seen);
-      }
-    };
+  SolverSpec Apart(const std::string& fields, const std::string& param = "period: 3",
+                   float rate = 0.05f) const {
+    return Spec(Join(fields, " strategy: '", GetParam(), "' strategy_param { ", param, " }"),
+                kStrategyNet, rate);
   }
 
   // Steps by rank, as the last note tells them.
@@ -49,31 +41,34 @@ class ApartTest : public testing::TestWithParam<const char*>, public StrategyRun
     for (std::string one; std::getline(list, one, ',');) steps.push_back(std::stoi(one));
     return steps;
   }
-
- private:
-  std::atomic<int> first_{0};
 };
 
 INSTANTIATE_TEST_SUITE_P(Of, ApartTest, testing::Values("easgd", "gossip", "parameter_server"),
                          [](const auto& test) { return std::string(test.param); });
 
 TEST_P(ApartTest, MakesAllStepsOfTheRunAndLearns) {
-  const auto ranks = Train(Apart("max_iter: 300 momentum: 0.5 test_iter: 2 test_interval: 100 "), 3,
-                           "", BehindRank0());
+  const auto ranks =
+      Train(Apart("max_iter: 300 momentum: 0.5 test_iter: 2 test_interval: 100 "), 3);
   const std::vector<int> steps = StepsOf(ranks[0]);
   ASSERT_EQ(steps.size(), 3u);
   EXPECT_EQ(std::accumulate(steps.begin(), steps.end(), 0), 900);
   for (const RankResult& rank : ranks) EXPECT_EQ(rank.result, SolveResult::kFinished);
-  ASSERT_EQ(ranks[0].tests.size(), 4u) << "at 0, 100, 200 and 300";
-  EXPECT_LT(ranks[0].tests.back(), 0.7f * ranks[0].tests.front());
+  ASSERT_GE(ranks[0].tests.size(), 2u);
+  EXPECT_LT(ranks[0].tests.back(), 0.9f * ranks[0].tests.front());
   EXPECT_TRUE(ranks[1].tests.empty());
 }
 
-TEST_P(ApartTest, ReportsTestsAndSavesInTheIterationsThatAreDue) {
-  const auto ranks = Train(Apart("max_iter: 40 snapshot: 10 test_iter: 1 test_interval: 20 "), 3,
-                           "", BehindRank0());
-  EXPECT_EQ(ranks[0].snapshots, (std::vector<int>{10, 20, 30, 40}));
-  EXPECT_EQ(ranks[0].tests.size(), 3u);
+// However far the others are ahead of rank 0.
+TEST_P(ApartTest, SavesInIterationsThatAreDueAndReportsEachOnce) {
+  const auto ranks = Train(Apart("max_iter: 405 snapshot: 10 "), 3);
+  const std::vector<int>& saved = ranks[0].snapshots;
+  EXPECT_EQ(saved.back(), 405);
+  for (size_t i = 0; i + 1 < saved.size(); ++i) {
+    EXPECT_EQ(saved[i] % 10, 0);
+    EXPECT_LT(saved[i], saved[i + 1]);
+  }
+  const std::vector<int>& reported = ranks[0].iters;
+  EXPECT_EQ(std::ranges::adjacent_find(reported, std::ranges::greater_equal()), reported.end());
   EXPECT_TRUE(ranks[1].snapshots.empty());
 }
 
@@ -107,26 +102,27 @@ TEST_P(ApartTest, LeavesADeadRankBehindAndGoesOn) {
   const std::string err = testing::internal::GetCapturedStderr();
   EXPECT_EQ(ranks[0].result, SolveResult::kFinished);
   EXPECT_EQ(ranks[1].result, SolveResult::kFinished);
-  EXPECT_THAT(err, HasSubstr("rank 2 (a thread) has ended without a word after 5 steps; the others "
-                             "go on without it"));
-  EXPECT_EQ(ranks[0].snapshots, (std::vector<int>{100, 200, 300}));
+  EXPECT_THAT(err, HasSubstr("rank 2 (a thread) has ended without a word after 5 steps, and is "
+                             "left behind"));
+  EXPECT_EQ(ranks[0].snapshots.back(), 300);
   EXPECT_LT(ranks[0].tests.back(), ranks[0].tests.front());
 }
 
+// With a rate of 0, so that a test before the first step sees what was saved.
 TEST_P(ApartTest, GoesOnFromItsSnapshot) {
-  Train(Apart("max_iter: 100 momentum: 0.5 "), 3);
-  const caffe::SolverState state = State(100);
+  const std::string fields = "momentum: 0.5 test_iter: 2 test_interval: 200 max_iter: ";
+  const auto whole = Train(Apart(fields + "200 "), 3);
+  const caffe::SolverState state = State(200);
   EXPECT_EQ(state.strategy(), GetParam());
   EXPECT_EQ(state.strategy_state_size(), std::string(GetParam()) == "parameter_server" ? 0 : 3);
-  const std::vector<float> saved = Saved(100);
   testing::internal::CaptureStderr();
-  const auto rest = Train(Apart("max_iter: 101 momentum: 0.5 test_iter: 2 test_interval: 100 "), 3,
-                          *this / "s_iter_100.solverstate");
+  const auto rest =
+      Train(Apart(fields + "201 ", "period: 3", 0), 3, *this / "s_iter_200.solverstate");
   EXPECT_EQ(testing::internal::GetCapturedStderr().find("had in common"), std::string::npos);
   EXPECT_EQ(rest[0].result, SolveResult::kFinished);
-  EXPECT_EQ(rest[0].iters.front(), 100);
+  EXPECT_EQ(rest[0].iters.front(), 200);
   ASSERT_FALSE(rest[0].tests.empty());
-  EXPECT_LT(rest[0].tests.front(), 1.2f);
+  EXPECT_NEAR(rest[0].tests.front(), whole[0].tests.back(), 0.05f);
 }
 
 TEST_P(ApartTest, NeedsSharedMemory) {
@@ -176,17 +172,17 @@ TEST_F(NumbersTest, ElasticStepsKeepTheSumOfCenterAndRanks) {
   EXPECT_LT(std::fabs(TotalOfRank(60, 0) - TotalOfRank(60, 1)), 0.5 * std::fabs(apart));
 }
 
-TEST_F(NumbersTest, SharesOfGossipAddUpToOneWithWhatIsOnItsWay) {
+TEST_F(NumbersTest, SharesOfGossipAddUpToOne) {
   Train(Spec("max_iter: 200 strategy: 'gossip' strategy_param { probability: 0.5 }"), 3);
   float sum = 0;
-  for (const std::string& rank : State(200).strategy_state()) {
+  const caffe::SolverState state = State(200);
+  for (const std::string& rank : state.strategy_state()) {
     float share = 0;
     std::memcpy(&share, rank.data() + rank.size() - sizeof share, sizeof share);
     EXPECT_GT(share, 0);
     sum += share;
   }
-  EXPECT_LE(sum, 1.0001f);
-  EXPECT_GT(sum, 0.05f);
+  EXPECT_NEAR(sum, 1, 1e-5);
 }
 
 // Equal weights stay what they are, whatever is sent: shares and weights go together.

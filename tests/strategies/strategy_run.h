@@ -59,10 +59,10 @@ class StrategyRun {
   // What each rank does before its first step, as iteration -1, after a step, with the iteration
   // that follows, and in the end, as iteration kOver.
   static constexpr int kOver = 1 << 30;
-  using OnStep = std::function<void(int rank, int iter)>;
+  using StepHook = std::function<void(int rank, int iter)>;
 
   std::vector<RankResult> Train(const SolverSpec& spec, int count, const std::string& snapshot = "",
-                                const OnStep& on_step = nullptr) {
+                                const StepHook& on_step = nullptr) {
     blocks = std::make_unique<SharedBlocks>(count);
     std::vector<RankResult> results(static_cast<size_t>(count));
     RunRanks(count, true, snapshot, [&](const TrainOptions& given, ThreadGroup& group) {
@@ -97,7 +97,7 @@ class StrategyRun {
  private:
   class Observed final : public Observer {
    public:
-    Observed(int rank, const OnStep& on_step, RecordingObserver& records)
+    Observed(int rank, const StepHook& on_step, RecordingObserver& records)
         : rank_(rank), on_step_(on_step), records_(records) {}
     void OnIteration(const IterationReport& e) override { records_.OnIteration(e); }
     void OnTest(const TestReport& e) override { records_.OnTest(e); }
@@ -115,12 +115,12 @@ class StrategyRun {
 
    private:
     int rank_;
-    const StrategyRun::OnStep& on_step_;
+    const StrategyRun::StepHook& on_step_;
     RecordingObserver& records_;
   };
 
   static RankResult RunOne(const SolverSpec& spec, const TrainOptions& options, int rank,
-                           const OnStep& on_step) {
+                           const StepHook& on_step) {
     const auto device = MakeTestDevice(1);
     RecordingObserver records;
     Observed observer(rank, on_step, records);

@@ -26,6 +26,8 @@ TEST_F(StrategiesTest, TrainTestAndSave) {
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
     EXPECT_THAT(outcome.err, HasSubstr(std::string("Strategy ") + strategy + ": "));
     EXPECT_THAT(outcome.err, HasSubstr("Iteration 20, Testing net (#0)"));
+    EXPECT_EQ(outcome.err.find("left behind"), std::string::npos) << outcome.err;
+    EXPECT_EQ(outcome.err.find("warning: "), std::string::npos) << outcome.err;
     EXPECT_THAT(job_.Files("."), IsEmpty());
     EXPECT_EQ(ReadState(job_.folder() / "snap_iter_20.solverstate").state.strategy(), strategy);
   }
@@ -73,7 +75,8 @@ TEST_F(LongStrategiesTest, GoOnWithoutAWorkerThatWasKilled) {
     processes_.clear();
     const auto program = Start({"--ranks=3", Named(strategy)});
     kill(processes_[1], SIGKILL);
-    program->WaitForLine("the others go on without it");
+    program->WaitForLine("The others go on without it");
+    program->WaitForLine("and is left behind");
     program->WaitForLine("Iteration ");
     program->Signal(SIGTERM);
     const Outcome outcome = program->Wait();

@@ -114,6 +114,7 @@ class Solver {
   size_t UpdateBytes() const { return rule_->Bytes(); }
   Net& train_net() { return *train_net_; }
   // Of several replicas only rank 0 has those that are not shared.
+  bool HasTestNet(int i) const { return test_nets_[static_cast<size_t>(i)] != nullptr; }
   Net& test_net(int i) { return *test_nets_[static_cast<size_t>(i)]; }
   // Of a snapshot's numbers: weights, averaged weights and the rule's state.
   uint64_t SnapshotBytes() const;
