@@ -34,8 +34,8 @@ std::optional<WireType> WireOf(const Flags& flags);
 // The same, or what the solver says; the solver's field is set to it.
 WireType TakeWire(const Flags& flags, SolverSpec* spec);
 
-// --strategy, and what it makes of the solver. Throws kUsage for a strategy of several ranks in a run
-// alone.
+// --strategy, and what it makes of the solver. Throws kUsage for a strategy of several ranks in a
+// run alone.
 Flag StrategyFlag();
 void TakeStrategy(const Flags& flags, const Replica& replica, SolverSpec* spec);
 
