@@ -29,19 +29,13 @@ class ParameterServer final : public ApartStrategy {
 
   // All parts are this rank's until the update is stored.
   void BeforeUpdate() override {
-    const size_t first = numbers().first_average();
-    const std::span<float> weights = std::span(own_).first(numbers().weights());
-    if (first < weights.size()) numbers().Read(weights);
-    averages_.assign(weights.begin() + static_cast<std::ptrdiff_t>(first), weights.end());
+    numbers().Read(averages_, numbers().first_average());
     Load();
-    for (size_t i = 0; i < averages_.size(); ++i) {
-      own_[first + i] += (averages_[i] - own_[first + i]) / static_cast<float>(ranks());
-    }
+    AverageAverages();
     age_ = version() - seen_;
     const bool is_late = bound_ >= 0 && age_ > bound_;
     drops_ = is_late && late_ == caffe::StrategyParameter::DROP;
     if (is_late && late_ == caffe::StrategyParameter::SCALE) ScaleGradients();
-    numbers().Write(own_);
   }
 
  private:
@@ -63,7 +57,7 @@ class ParameterServer final : public ApartStrategy {
     shared_ = ShareFloats(numbers().all());
     locks_ = ShareLocks(static_cast<size_t>(servers_));
     version_ = reinterpret_cast<std::atomic<int64_t>*>(peers().Allocate(sizeof(*version_)));
-    own_.resize(numbers().all());
+    averages_.resize(numbers().weights() - numbers().first_average());
     if (rank() == 0) numbers().Read(shared_);
   }
 
@@ -74,24 +68,37 @@ class ParameterServer final : public ApartStrategy {
   void VisitParts(const Use& use) {
     const auto parts = static_cast<size_t>(servers_);
     for (size_t part = 0; part < parts; ++part) {
-      const size_t begin = own_.size() * part / parts, end = own_.size() * (part + 1) / parts;
-      use(locks_[part], shared_.subspan(begin, end - begin),
-          std::span(own_).subspan(begin, end - begin));
+      const size_t begin = shared_.size() * part / parts, end = shared_.size() * (part + 1) / parts;
+      use(locks_[part], shared_.subspan(begin, end - begin), begin);
     }
   }
 
   void Load() {
-    VisitParts([&](SharedLock& lock, std::span<float> shared, std::span<float> own) {
+    VisitParts([&](SharedLock& lock, std::span<float> part, size_t begin) {
       lock.Acquire(rank(), peers());
-      std::ranges::copy(shared, own.begin());
+      numbers().Write(part, begin);
     });
   }
 
   void Store() {
-    VisitParts([&](SharedLock& lock, std::span<float> shared, std::span<float> own) {
-      std::ranges::copy(own, shared.begin());
+    VisitParts([&](SharedLock& lock, std::span<float> part, size_t begin) {
+      numbers().Read(part, begin);
       lock.Release();
     });
+  }
+
+  void Release() {
+    for (int part = 0; part < servers_; ++part) locks_[part].Release();
+  }
+
+  // Of batches: what this rank's last one changed becomes a part of what all have.
+  void AverageAverages() {
+    const size_t first = numbers().first_average();
+    for (size_t i = 0; i < averages_.size(); ++i) {
+      const float all = shared_[first + i];
+      averages_[i] = all + (averages_[i] - all) / static_cast<float>(ranks());
+    }
+    numbers().Write(averages_, first);
   }
 
   void ScaleGradients() {
@@ -102,19 +109,23 @@ class ParameterServer final : public ApartStrategy {
     seat().device.CopyToDevice(gradients.data(), gradients_.data(), gradients.size_bytes());
   }
 
-  // The update is made, of what is in own_.
   void Exchange(int64_t steps) override {
     if (drops_) {
-      numbers().Write(own_);
+      Reload();
       ++tally(rank()).dropped;
     } else {
-      numbers().Read(own_);
-      ++*version_;
+      seen_ = ++*version_;
+      Store();
     }
-    seen_ = version();
-    Store();
     NoteExchange(2 * static_cast<int64_t>(numbers().weights() * sizeof(float)), age_);
     AwaitSlowest(steps);
+  }
+
+  // With all locks, which are free then.
+  void Reload() {
+    seen_ = version();
+    numbers().Write(shared_);
+    Release();
   }
 
   // By the bound no rank is more steps ahead of another one at work.
@@ -137,8 +148,7 @@ class ParameterServer final : public ApartStrategy {
   void EnterConsensus() override {
     Load();
     seen_ = version();
-    numbers().Write(own_);
-    Store();
+    Release();
   }
 
   const SolverSpec& spec_;

@@ -11,36 +11,38 @@ namespace trainer {
 
 RankNumbers::RankNumbers(const StrategySeat& seat)
     : seat_(seat), weights_(seat.objective.Weights()), averages_(seat.objective.Averages().size()) {
-  VisitStates([&](float*, size_t count) { states_ += count; });
+  VisitArrays([&](float*, size_t begin, size_t count) { all_ = begin + count; });
 }
 
 template <class Visit>
-void RankNumbers::VisitStates(const Visit& visit) const {
+void RankNumbers::VisitArrays(const Visit& visit) const {
+  visit(weights_.data(), size_t{0}, weights_.size());
+  size_t begin = weights_.size();
   const std::vector<Param*>& params = seat_.objective.params();
   for (const std::vector<float*>& kind : seat_.rule.history()) {
     for (size_t i = 0; i < kind.size(); ++i) {
-      if (kind[i] != nullptr) visit(kind[i], static_cast<size_t>(params[i]->count()));
+      if (kind[i] == nullptr) continue;
+      const auto count = static_cast<size_t>(params[i]->count());
+      visit(kind[i], begin, count);
+      begin += count;
     }
   }
 }
 
-void RankNumbers::Read(std::span<float> to) const {
-  seat_.device.CopyToHost(to.data(), weights_.data(), weights_.size_bytes());
-  if (to.size() == weights()) return;
-  float* next = to.data() + weights();
-  VisitStates([&](const float* state, size_t count) {
-    seat_.device.CopyToHost(next, state, count * sizeof(float));
-    next += count;
+void RankNumbers::Read(std::span<float> to, size_t begin) const {
+  VisitArrays([&](const float* array, size_t first, size_t count) {
+    const size_t from = std::max(first, begin), end = std::min(first + count, begin + to.size());
+    if (from >= end) return;
+    seat_.device.CopyToHost(&to[from - begin], array + (from - first),
+                            (end - from) * sizeof(float));
   });
 }
 
-void RankNumbers::Write(std::span<const float> from) const {
-  seat_.device.CopyToDevice(weights_.data(), from.data(), weights_.size_bytes());
-  if (from.size() == weights()) return;
-  const float* next = from.data() + weights();
-  VisitStates([&](float* state, size_t count) {
-    seat_.device.CopyToDevice(state, next, count * sizeof(float));
-    next += count;
+void RankNumbers::Write(std::span<const float> from, size_t begin) const {
+  VisitArrays([&](float* array, size_t first, size_t count) {
+    const size_t at = std::max(first, begin), end = std::min(first + count, begin + from.size());
+    if (at >= end) return;
+    seat_.device.CopyToDevice(array + (at - first), &from[at - begin], (end - at) * sizeof(float));
   });
 }
 

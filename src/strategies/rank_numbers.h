@@ -15,21 +15,22 @@ class RankNumbers {
   explicit RankNumbers(const StrategySeat& seat);
 
   size_t weights() const { return weights_.size(); }
-  size_t all() const { return weights() + states_; }
+  size_t all() const { return all_; }
   // Running averages are the last of the weights: forward passes write them, no update does.
   size_t first_average() const { return weights() - averages_; }
 
-  // As many numbers as `to` or `from` has: the weights, or all.
-  void Read(std::span<float> to) const;
-  void Write(std::span<const float> from) const;
+  // As many numbers as `to` or `from` has, from number `begin` on.
+  void Read(std::span<float> to, size_t begin = 0) const;
+  void Write(std::span<const float> from, size_t begin = 0) const;
 
  private:
+  // Calls visit(array, its first number among all, its length).
   template <class Visit>
-  void VisitStates(const Visit& visit) const;
+  void VisitArrays(const Visit& visit) const;
 
   const StrategySeat& seat_;
   std::span<float> weights_;
-  size_t states_ = 0, averages_ = 0;
+  size_t all_ = 0, averages_ = 0;
 };
 
 // Numbers as a record of a snapshot.

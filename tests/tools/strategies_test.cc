@@ -112,8 +112,9 @@ TEST_F(StrategiesTest, OfSeveralMachines) {
     GTEST_SKIP() << "there is no mpirun here";
   const std::vector<std::string> mpirun = {"mpirun", "--allow-run-as-root", "--oversubscribe",
                                            "-np", "1"};
-  const auto on_two = [&](const char* strategy) {
-    const std::vector<std::string> more = {Named(strategy), "--set", "strategy_param.period=3"};
+  const auto on_two = [&](const char* strategy, const char* type) {
+    const std::vector<std::string> more = {Named(strategy), "--set", "strategy_param.period=3",
+                                           std::string("--exchange_type=") + type};
     const std::vector<std::string> command = job_.TrainCommand(more);
     std::vector<std::string> launcher = mpirun;
     launcher.insert(launcher.end(), {"-x", "TRAINER_MACHINE=a", ProgramPath()});
@@ -124,10 +125,13 @@ TEST_F(StrategiesTest, OfSeveralMachines) {
   ASSERT_EQ(Train({"--ranks=2", "--strategy=local", "--set", "strategy_param.period=3"}).exit_code,
             0);
   const std::vector<float> one_machine = Weights(kLast);
-  const Outcome outcome = on_two("local");
+  const Outcome outcome = on_two("local", "f32");
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   ExpectNear(Weights(kLast), one_machine, 1e-5f);
-  const Outcome refused = on_two("easgd");
+  const std::string bytes = Bytes(kLast);
+  ASSERT_EQ(on_two("local", "bf16").exit_code, 0);
+  EXPECT_EQ(Bytes(kLast), bytes) << "gradients may be rounded, weights not";
+  const Outcome refused = on_two("easgd", "f32");
   EXPECT_EQ(refused.exit_code, 69) << refused.err;
   EXPECT_THAT(refused.err, HasSubstr("needs ranks that share the memory of one machine"));
 }
