@@ -74,7 +74,7 @@ def kill_later(process, seconds, over):
 
 
 def train(args, name, solver, kill_at=None):
-    """The exit code, seconds from the first iteration on, and the log."""
+    """The exit code, seconds from the first iteration to the last test, and the log."""
     command = [args.trainer, "train", f"--solver={solver}", f"--ranks={args.ranks}",
                f"--strategy={name}", f"--set=strategy_param.period={args.period}",
                f"--set=strategy_param.probability={args.probability}", *settings(args, name)]
@@ -94,7 +94,7 @@ def train(args, name, solver, kill_at=None):
                 if kill_at is not None:
                     victim = processes[random.randrange(1, args.ranks)]
                     threading.Thread(target=kill_later, args=(victim, kill_at, over)).start()
-            if "Optimization Done" in line:
+            if f"Iteration {args.iterations}, Testing net" in line:
                 end = time.monotonic()
                 over.set()
     over.set()
