@@ -116,11 +116,9 @@ RankWishes ApartStrategy::Agree(const RankWishes& own) {
 
 void ApartStrategy::End(bool stopped) {
   if (stopped) board_->stop = 1;
-  if (rank() != 0) {
-    LayDown();
-    tally(rank()).done = 1;
-    return;
-  }
+  LayDown();
+  tally(rank()).done = 1;  // from here on nobody waits for its steps
+  if (rank() != 0) return;
   board_->taken = int64_t{ranks()} * spec_.proto.max_iter();
   for (int other = 1; other < ranks(); ++other) {
     AwaitRank(other, [&] { return tally(other).done != 0; });

