@@ -34,6 +34,11 @@ std::optional<WireType> WireOf(const Flags& flags);
 // The same, or what the solver says; the solver's field is set to it.
 WireType TakeWire(const Flags& flags, SolverSpec* spec);
 
+// --strategy, and what it makes of the solver. Throws kUsage for a strategy of several ranks in a
+// run alone.
+Flag StrategyFlag();
+void TakeStrategy(const Flags& flags, const Replica& replica, SolverSpec* spec);
+
 // JoinWorld, with the flags; logs how sums travel, and ranks other than 0 log warnings alone from
 // here on. Warns of tasks of a batch system that nothing joins. Null in a run alone. A rank may
 // wait `patience` seconds for something else before it is silent.

@@ -17,7 +17,9 @@ PlannedTotals TotalsOf(const SolverSpec& spec, Solver& solver) {
   const Net& train = solver.train_net();
   PlannedTotals totals;
   totals.AddNet(train);
-  for (int i = 0; i < solver.NumTestNets(); ++i) totals.AddNet(solver.test_net(i));
+  for (int i = 0; i < solver.NumTestNets(); ++i) {
+    if (solver.HasTestNet(i)) totals.AddNet(solver.test_net(i));
+  }
   for (const Param* param : train.params()) {
     totals.weights += static_cast<size_t>(ParamStore::Padded(param->count())) * sizeof(float);
   }

@@ -86,6 +86,7 @@ SolverSpec TrainingOnly(SolverSpec spec, int iterations) {
   spec.proto.set_snapshot(0);
   spec.proto.set_snapshot_after_train(false);
   spec.proto.set_display(0);
+  spec.proto.set_strategy("synchronous");  // whose steps are those of every strategy
   spec.proto.set_max_iter(std::max(spec.proto.max_iter(), iterations));
   return spec;
 }

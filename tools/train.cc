@@ -94,6 +94,8 @@ class Train final : public Verb {
             "records; with --global_batch for all together. A rank that fails ends all. With "
             "virtual_ranks: V in the solver every batch has V parts, and 1, 2, 4, ... up to V "
             "ranks train the same weights bit for bit.\n"
+            "--strategy says how ranks train together: in place of summing gradients in each step "
+            "they may make steps of their own, see docs/strategies.md.\n"
             "--gpu=0,1 and --gpu=all start a rank for each GPU. Ranks that were started "
             "otherwise take the GPU that has their number on their machine, or the only one "
             "that they see.",
@@ -109,6 +111,7 @@ class Train final : public Verb {
             "trainer train --solver=s.prototxt --set base_lr=0.05\n"
             "trainer train --solver=s.prototxt --ranks=4 --global_batch\n"
             "trainer train --solver=s.prototxt --ranks=4 --set virtual_ranks=8\n"
+            "trainer train --solver=s.prototxt --ranks=4 --strategy=easgd\n"
             "mpirun -np 8 trainer train --solver=s.prototxt --scale_lr\n"
             "trainer train --solver=s.prototxt --gpu=all",
         .flags = WithStagingFlags(WithRankFlags(WithDeviceFlags(
@@ -130,6 +133,7 @@ class Train final : public Verb {
               .max = 255},
              RunFolderFlag(),
              LogFlag(),
+             StrategyFlag(),
              MaxWallFlag(),
              RequeueFlag(),
              {.name = "lock_wait",
@@ -176,8 +180,12 @@ class Train final : public Verb {
     const WireType wire = TakeWire(flags, &spec);
     const DeviceChoice choice = ChooseDevice(flags, spec, PlaceOf(flags, world));
     TrainOptions options;
-    if (world != nullptr) options.group = &world->group();
+    if (world != nullptr) {
+      options.group = &world->group();
+      options.peers = world->peers();
+    }
     const Replica replica = ReplicaOf(options);
+    TakeStrategy(flags, replica, &spec);
     LogOfRank(flags, replica, spec);
     ScaleForRanks(flags, replica, &spec);
     const std::unique_ptr<SnapshotLock> lock = LockSnapshots(flags, spec, replica);

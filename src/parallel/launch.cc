@@ -146,16 +146,17 @@ class Launcher {
       block_.Claim({told ? code : 128 + handed_on_, rank});
       return;
     }
-    if (!block_.Claim({static_cast<int>(ErrorCode::kPeerLost), rank})) return;
+    const bool left_behind = WIFSIGNALED(status) && slot.apart != 0;
+    if (!left_behind && !block_.Claim({static_cast<int>(ErrorCode::kPeerLost), rank})) return;
     const std::string how =
         WIFSIGNALED(status)
             ? Join("was ended by signal ", WTERMSIG(status), " (", strsignal(WTERMSIG(status)), ")")
             : Join("ended with exit code ", code, " before the run was over");
-    std::fprintf(stderr,
-                 "error: %s %s; its last iteration was %d. Go on from the newest snapshot "
-                 "(--resume=auto)\n",
-                 RankName(rank, OwnCard().host, slot.process).c_str(), how.c_str(),
-                 slot.iterations.load());
+    std::fprintf(
+        stderr, "%s: %s %s; its last iteration was %d. %s\n", left_behind ? "warning" : "error",
+        RankName(rank, OwnCard().host, slot.process).c_str(), how.c_str(), slot.iterations.load(),
+        left_behind ? "The others go on without it"
+                    : "Go on from the newest snapshot (--resume=auto)");
   }
 
   void SendAll(int signal) const {

@@ -21,6 +21,7 @@ struct RankSlot {
   alignas(64) std::atomic<uint32_t> bell;
   alignas(64) std::atomic<RankState> state;
   std::atomic<int32_t> process;
+  std::atomic<uint32_t> apart;         // the others go on when it dies
   std::atomic<int32_t> rank;           // of all machines
   std::atomic<int32_t> iterations;     // done
   std::atomic<uint32_t> progress;      // changes while the rank does anything

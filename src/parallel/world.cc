@@ -10,6 +10,7 @@
 #include "mpi_link.h"
 #include "mpi_server.h"
 #include "mpi_thread.h"
+#include "node_memory.h"
 #include "own_pump.h"
 #include "place.h"
 #include "rank_cores.h"
@@ -33,6 +34,7 @@ class WorldOfRanks final : public World {
   ~WorldOfRanks() override { StopPump(); }
 
   ReplicaGroup& group() override { return *exchange_; }
+  PeerMemory* peers() override { return link_ == nullptr ? &memory_ : nullptr; }
   const std::vector<std::string>& names() const override { return place_.names; }
   RankSeat seat() const override {
     return {place_.map.node, place_.map.local, place_.block->locals(), place_.map.nodes()};
@@ -79,6 +81,7 @@ class WorldOfRanks final : public World {
   ThreadPump thread_pump_;
   OwnPump own_pump_;
   std::unique_ptr<Exchange> exchange_;
+  NodeMemory memory_;
   Watch watch_;
   ExchangeSpeed speed_;
   size_t bucket_bytes_ = 0;
@@ -122,6 +125,11 @@ WorldOfRanks::WorldOfRanks(Place place, std::unique_ptr<MpiThread> thread,
                      if (link_ != nullptr) link_->Beat();
                    }),
       own_pump_(sum_, waiter_),
+      memory_(*place_.block, place_.map.local, place_.names, settings.peer_timeout,
+              [this] {
+                float one = 1;
+                exchange_->Sum({&one, 1});
+              }),
       watch_(*place_.block, place_.map.local, place_.names,
              {settings.warn_after, settings.peer_timeout}) {
   exchange_ = std::make_unique<Exchange>(place_.replica, pump(), slot(), gradients_, place_.names);
@@ -239,9 +247,14 @@ void WorldOfRanks::StopPump() {
 }
 
 void WorldOfRanks::Finish() {
-  float one = 1;
-  exchange_->Sum({&one, 1});
-  slot().state = RankState::kFinished;
+  if (memory_.IsApart()) {
+    slot().state = RankState::kFinished;
+    memory_.AwaitOthers();
+  } else {
+    float one = 1;
+    exchange_->Sum({&one, 1});
+    slot().state = RankState::kFinished;
+  }
   finished_ = true;
   StopPump();
   if (mpi_ == nullptr) return;

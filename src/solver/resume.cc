@@ -237,6 +237,7 @@ void Solver::StateTo(caffe::SolverState* proto) const {
   const std::string step_state = rule_->SaveState();
   if (!step_state.empty()) state.set_step_state(step_state);
   SaveNet(kTrain, *train_net_, state);
+  RankStatesTo(&state);
   if (replica_.rank != 0) return;
   for (size_t i = 0; i < test_nets_.size(); ++i) SaveNet(NetKey(i), *test_nets_[i], state);
   const std::vector<Param*>& params = train_net_->params();

@@ -3,6 +3,7 @@
 #include <glog/logging.h>
 
 #include <bit>
+#include <climits>
 #include <optional>
 
 #include "kept_snapshots.h"
@@ -79,6 +80,7 @@ std::string Solver::StartSnapshot() {
   CatchUp();
   if (before_snapshot_) before_snapshot_();
   const ReplicaTimes::Pause pause(times_.get());
+  const ConsensusScope consensus(*strategy_);
   const WeightAverage::Scope raw(average_.get(), false);  // a signal may ask during a test
   started_iter_ = state_.iter;
   last_snapshot_ = std::chrono::steady_clock::now();
@@ -151,6 +153,7 @@ void Solver::SettleSnapshot() {
 
 // The last snapshot has no next one: whatever was begun must be on the disk when the run ends.
 void Solver::SaveLast(bool stopped) {
+  if (!IsAttended()) return;
   const bool begun = OfRank0(started_iter_ == state_.iter);
   if (!begun && (stopped || proto_.snapshot_after_train())) StartSnapshot();
   AwaitSnapshot();
@@ -192,6 +195,12 @@ uint64_t Solver::SnapshotBytes() const {
 
 // What would make every snapshot fail, wherever it goes.
 void Solver::CheckSnapshotForm() const {
+  constexpr size_t kMost = INT_MAX;
+  if (strategy_->StateBytes() > kMost) {
+    spec_.Fail("strategy", Join("the states of all ranks would take ", strategy_->StateBytes(),
+                                " bytes of a snapshot, and a protobuf file has 2 GiB - 1 at most; "
+                                "use fewer ranks, or strategy: \"synchronous\""));
+  }
   if (FormatOf(proto_) == SnapshotFormat::kHdf5) {
     std::vector<std::string> names;
     for (int i = 0; i < train_net_->NumLayers(); ++i) {

@@ -58,6 +58,7 @@ Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device
       group_(options.group),
       before_snapshot_(options.before_snapshot),
       replica_(ReplicaOf(options)),
+      strategy_(MakeStrategy(spec, replica_.count)),
       parts_(std::make_unique<BatchParts>(PartsOf(spec, options.group))),
       params_(device, GradientMemory(options, device)),
       rule_(MakeStepRule(spec)),
@@ -73,7 +74,8 @@ Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device
   }
   BuildTrainNet(options);
   const auto* const watch = dynamic_cast<const ReplicaWatch*>(group_);
-  if (watch != nullptr) times_ = std::make_unique<ReplicaTimes>(*group_, *watch, *train_net_);
+  if (watch != nullptr && strategy_->StepsTogether())
+    times_ = std::make_unique<ReplicaTimes>(*group_, *watch, *train_net_);
   objective_ =
       std::make_unique<Objective>(device_, *train_net_, params_, proto_.iter_size(), group_);
   objective_->OnFirstPart([this] {
@@ -92,7 +94,10 @@ Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device
   } else {
     LoadWeights(options.weights);
   }
-  if (group_ != nullptr) ShareWeights();
+  if (group_ != nullptr) {
+    ShareWeights();
+    BeginStrategy(options, loaded ? &*loaded : nullptr);
+  }
   if (!SavesSnapshots(proto_) || replica_.rank != 0) return;
   CheckSnapshotForm();
   if (options.saves) CheckSnapshotFolder();
@@ -129,7 +134,7 @@ void Solver::BuildTrainNet(const TrainOptions& options) {
               << " KiB more for their sums";
     return;  // each counts its own part of the batch alone
   }
-  if (group_ == nullptr) return;
+  if (group_ == nullptr || !strategy_->StepsTogether()) return;
   const auto sum = [this](std::span<float> values) { group_->Sum(values); };
   JoinReplicas(*train_net_, {replica_.count, sum});
 }
@@ -142,6 +147,7 @@ SolveResult Solver::Solve() {
   last_snapshot_ = std::chrono::steady_clock::now();
   if (signals_ != nullptr) signals_->BeginRun();
   bool stopped = false, no_better = false;
+  double unmet = 0;  // seconds since the ranks last met
   if (times_) times_->Restart();
   while (state_.iter < proto_.max_iter()) {
     const bool tests = TestIsDue() && (state_.iter > 0 || proto_.test_initialization());
@@ -152,17 +158,24 @@ SolveResult Solver::Solve() {
     const auto start = std::chrono::steady_clock::now();
     StepAhead();
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
-    budget_->NoteIteration(passed.count());
+    unmet += passed.count();
     observer_.OnStep(state_.iter);
     NoteWritten();
-    const Request request = Agree(OwnRequest(false));
-    const bool scheduled = proto_.snapshot() > 0 && state_.iter % proto_.snapshot() == 0;
+    Request request = Request::kNone;
+    if (strategy_->MeetsAfter(state_.iter)) {
+      budget_->NoteIteration(std::exchange(unmet, 0));
+      request = Agree(OwnRequest(false));
+    }
     stopped = request == Request::kStop;
     if (stopped) break;
+    const bool scheduled = IsDue(proto_.snapshot()) && IsAttended();
     if (scheduled || request == Request::kSnapshot) StartSnapshot();
   }
   CatchUp();
   stopped = stopped || StopsNow();
+  strategy_->End(stopped);
+  const std::string exchanged = replica_.rank == 0 ? strategy_->Describe() : "";
+  if (!exchanged.empty()) observer_.OnNote(exchanged);
   SaveLast(stopped);
   if (!stopped && !no_better) Finish();
   observer_.OnEnd(stopped);
@@ -177,7 +190,10 @@ bool Solver::StopsNow() const {
 
 // The strongest request of any replica, of which this one's is `own`.
 Request Solver::Agree(Request own) {
-  if (group_ == nullptr) return own;
+  if (group_ == nullptr) {
+    const RankWishes wishes = strategy_->Agree({own == Request::kStop, own == Request::kSnapshot});
+    return wishes.stop ? Request::kStop : wishes.snapshot ? Request::kSnapshot : Request::kNone;
+  }
   float wishes[] = {own == Request::kSnapshot ? 1.0f : 0.0f, own == Request::kStop ? 1.0f : 0.0f};
   group_->Sum(wishes);
   if (wishes[1] > 0) return Request::kStop;
@@ -204,9 +220,12 @@ void Solver::Finish() {
   if (TestIsDue()) TestAll();
 }
 
-bool Solver::IsDisplayed() const {
-  return proto_.display() > 0 && state_.iter % proto_.display() == 0;
+// Ranks that go apart may make several steps in one iteration.
+bool Solver::IsDue(int interval) const {
+  return interval > 0 && state_.iter % interval == 0 && state_.iter != last_iter_;
 }
+
+bool Solver::IsDisplayed() const { return IsDue(proto_.display()); }
 
 void Solver::Report(float rate) {
   IterationReport report;

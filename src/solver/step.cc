@@ -18,14 +18,19 @@ class Solver::Frame final : public StepFrame {
 
   UpdateRates Begin(float loss) override {
     solver_.CatchUp();
-    return solver_.BeginStep(loss);
+    return BeforeUpdate(solver_.BeginStep(loss));
   }
-  UpdateRates BeginStarted() override { return solver_.BeginStartedStep(); }
+  UpdateRates BeginStarted() override { return BeforeUpdate(solver_.BeginStartedStep()); }
   void Note(const std::string& text) override {
     if (!text.empty()) solver_.observer_.OnNote(text);
   }
 
  private:
+  UpdateRates BeforeUpdate(const UpdateRates& rates) {
+    solver_.strategy_->BeforeUpdate();
+    return rates;
+  }
+
   Solver& solver_;
 };
 
@@ -37,14 +42,14 @@ float Solver::Step() {
 void Solver::StepAhead() { RunStep(true); }
 
 void Solver::RunStep(bool ahead) {
+  objective_->SumOver(strategy_->SumsGradients(state_.iter) ? group_ : nullptr);
   ahead_ = ahead && objective_->RunsAhead() && !IsDisplayed() && !ShowsNumbers();
   const bool debug_info = proto_.debug_info() || spec_.train.net->proto.debug_info();
   train_net_->SetDebugInfo(debug_info && IsDisplayed() && replica_.rank == 0);
   Frame frame(*this);
   rule_->Step(*objective_, frame);
-  CountBadRecords(*train_net_, SumOver(group_));
-  ++state_.iter;
-  if (group_ != nullptr) group_->NoteProgress(state_.iter);
+  CountBadRecords(*train_net_, SumOver(strategy_->StepsTogether() ? group_ : nullptr));
+  Advance();
   if (average_) average_->Add(state_.iter);
 }
 

@@ -25,9 +25,10 @@ void Solver::BuildTestNets(const TrainOptions& options) {
     auto net = std::make_unique<Net>(*spec_.tests[i].net, net_options, device_, params_);
     if (proto_.debug_info() && replica_.rank == 0) net->SetDebugInfo(true);
     const BatchShare share{replica_.rank, replica_.count, proto_.test_iter(static_cast<int>(i))};
-    shared_tests_[i] = replica_.count > 1 && ShareBatches(*net, share);
+    const bool shares = replica_.count > 1 && !strategy_->GoesApart();
+    shared_tests_[i] = shares && ShareBatches(*net, share);
     if (shared_tests_[i] || replica_.rank == 0) test_nets_[i] = std::move(net);
-    if (replica_.count == 1 || shared_tests_[i]) continue;
+    if (!shares || shared_tests_[i]) continue;
     LOG(INFO) << "Test net (#" << i
               << ") is computed by rank 0 alone: what it computes depends on "
                  "the batches before, or it writes files";
@@ -35,14 +36,14 @@ void Solver::BuildTestNets(const TrainOptions& options) {
 }
 
 bool Solver::TestIsDue() const {
-  return !spec_.tests.empty() && proto_.test_interval() > 0 &&
-         state_.iter % proto_.test_interval() == 0;
+  return !spec_.tests.empty() && IsDue(proto_.test_interval()) && IsAttended();
 }
 
 // With the averaged weights, if there are any. False when it was time to stop meanwhile.
 bool Solver::TestAll() {
   CatchUp();
   const ReplicaTimes::Pause pause(times_.get());
+  const ConsensusScope consensus(*strategy_);
   const WeightAverage::Scope averaged(average_.get(), true);
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < static_cast<int>(spec_.tests.size()); ++i) {
@@ -122,10 +123,8 @@ class Solver::TestRun {
   Request Exchange() {
     const Request own = solver_.OwnRequest(true);
     ReplicaGroup* const group = solver_.group_;
-    if (group != nullptr) {
-      group->NoteProgress(solver_.state_.iter);
-      if (shared_) group->Sum(numbers_);
-    }
+    if (solver_.seat_) solver_.seat_->group.NoteProgress(solver_.state_.iter);
+    if (group != nullptr && shared_) group->Sum(numbers_);
     if (net_ != nullptr) {
       CountBadRecords(*net_, SumOver(shared_ ? group : nullptr));
     }

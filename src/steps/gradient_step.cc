@@ -21,6 +21,7 @@ class GradientStep final : public StepRule {
   void Step(Objective& objective, StepFrame& frame) override {
     objective.Start(NetBatch::kNext);
     const UpdateRates rates = frame.BeginStarted();
+    update_->SetReplicas(objective.NumReplicas());
     if (!update_->AppliesInRanges()) objective.Gradients();  // waits for all sums
     frame.Note(update_->Begin(rates));
     for (int i = 0; i < objective.NumRanges(); ++i) update_->Apply(objective.SummedRange(i));

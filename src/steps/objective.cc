@@ -20,6 +20,13 @@ Objective::Objective(const Device& device, Net& net, ParamStore& params, int ite
   for (Started& started : started_) started.sums.resize(static_cast<size_t>(sums_.parts()));
 }
 
+void Objective::SumOver(ReplicaGroup* group) {
+  if (group == group_) return;
+  group_ = group;
+  sums_.SumOver(group);
+  arrived_ = NumRanges();
+}
+
 float Objective::Evaluate(NetBatch batch) {
   Start(batch);
   ReadPasses();

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/base/peer_memory.h"
 #include "trainer/base/replica_group.h"
 #include "trainer/parallel/wire_type.h"
 
@@ -36,6 +37,8 @@ class World {
   static World* Get();
 
   virtual ReplicaGroup& group() = 0;
+  // Null where there are several machines.
+  virtual PeerMemory* peers() = 0;
   // "rank 1 (node7, process 4711)", by rank.
   virtual const std::vector<std::string>& names() const = 0;
   virtual RankSeat seat() const = 0;

@@ -16,6 +16,7 @@
 #include "trainer/solver/signals.h"
 #include "trainer/solver/weight_average.h"
 #include "trainer/steps/step_rule.h"
+#include "trainer/strategies/strategy.h"
 
 namespace trainer {
 
@@ -42,6 +43,8 @@ struct TrainOptions {
   // makes a solver with the same files and options, and calls it alike. Gradients are those of the
   // solver's device: for one that RunsLater, the group takes them from its memory (gpu_group.h).
   ReplicaGroup* group = nullptr;
+  // Memory that the replicas share, for strategies that need it; null: they share none.
+  PeerMemory* peers = nullptr;
   // Called by each replica before a snapshot, while no sum is under way: what a resumed run would
   // not have, this one must not have from here on either.
   std::function<void()> before_snapshot;
@@ -111,6 +114,7 @@ class Solver {
   size_t UpdateBytes() const { return rule_->Bytes(); }
   Net& train_net() { return *train_net_; }
   // Of several replicas only rank 0 has those that are not shared.
+  bool HasTestNet(int i) const { return test_nets_[static_cast<size_t>(i)] != nullptr; }
   Net& test_net(int i) { return *test_nets_[static_cast<size_t>(i)]; }
   // Of a snapshot's numbers: weights, averaged weights and the rule's state.
   uint64_t SnapshotBytes() const;
@@ -134,6 +138,11 @@ class Solver {
   void BuildTestNets(const TrainOptions& options);
   void LoadWeights(const std::vector<std::string>& files);
   void ShareWeights();
+  void BeginStrategy(const TrainOptions& options, const LoadedState* loaded);
+  void RestoreRank(const caffe::SolverState& state);
+  void RankStatesTo(caffe::SolverState* state) const;
+  bool IsAttended() const;
+  void Advance();
   std::vector<Param*> ParamsOfTests() const;
   void RequireEqualWeights(uint32_t own_hash);
   void Restore(const LoadedState& loaded, const std::string& file);
@@ -176,6 +185,7 @@ class Solver {
   bool SnapshotTimeIsUp() const;
   Request OwnRequest(bool in_test);
   void Finish();
+  bool IsDue(int interval) const;
   bool IsDisplayed() const;
   bool StopsNow() const;
   Request Agree(Request own);
@@ -186,9 +196,11 @@ class Solver {
   const Device& device_;
   Observer& observer_;
   SignalWatch* signals_;
-  ReplicaGroup* group_;  // null for a run alone
+  ReplicaGroup* group_;  // null for a run alone, and once ranks go apart
   std::function<void()> before_snapshot_;
   Replica replica_;
+  std::unique_ptr<Strategy> strategy_;
+  std::optional<StrategySeat> seat_;         // which it refers to, where there are other ranks
   std::unique_ptr<const BatchParts> parts_;  // of each batch that this replica computes
   ParamStore params_;
   std::unique_ptr<Net> train_net_;
@@ -199,6 +211,7 @@ class Solver {
   std::unique_ptr<WeightAverage> average_;  // null without ema_decay
   uint64_t seed_ = 0;
   Progress state_;
+  int last_iter_ = -1;                        // of the step before
   std::vector<ReportedValue> first_outputs_;  // of part 0, where this rank computes several
   bool ahead_ = false;                        // whether this step may leave its loss for later
   std::optional<int> unread_iter_;            // the iteration whose loss is started and not taken

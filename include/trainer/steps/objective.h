@@ -25,6 +25,10 @@ class Objective {
   const Device& device() const { return device_; }
   Net& net() { return net_; }
 
+  // From the next evaluation on losses and gradients are those of the replicas of `group`, which
+  // was given to the constructor, or, with null, those of this net alone.
+  void SumOver(ReplicaGroup* group);
+
   // The loss at the present weights, the mean over the passes, and its gradient: Gradients() hold
   // their sum afterwards, and nothing from before. NetBatch::kSame only for a step rule that
   // EvaluatesAgain().
@@ -43,6 +47,8 @@ class Objective {
   // parameters. Those that have a gradient come first: element i of Gradients() is the derivative
   // by element i of Weights(), times the number of passes and replicas that it sums.
   std::span<float> Weights() { return params_.Weights(); }
+  // The last of them: running averages, which forward passes write.
+  std::span<float> Averages() { return params_.Averages(); }
   std::span<float> Gradients();
   float GradientScale() const;  // what makes the mean of that sum
   // The same parameter by parameter, in the order of a snapshot; grad is null for one that is not

@@ -20,6 +20,9 @@ class PartSums final : public GradientSink {
   // For the training net of `params`. All must outlive the object; `group` may be null.
   PartSums(const Device& device, Net& net, ParamStore& params, int iter_size, ReplicaGroup* group);
 
+  // In place of the constructor's group from the next evaluation on: null, or the same one.
+  void SumOver(ReplicaGroup* group) { group_ = group; }
+
   int parts() const { return net_.parts(); }  // of this rank
   int total() const { return net_.parts() * (group_ == nullptr ? 1 : group_->replica().count); }
 

@@ -30,6 +30,9 @@ class WeightUpdate {
   WeightUpdate(const SolverSpec& spec, std::unique_ptr<Rule> rule, const Device& device,
                const std::vector<Param*>& params, std::span<float> gradients, int replicas = 1);
 
+  // Of how many replicas the gradients are sums from the next Begin on.
+  void SetReplicas(int replicas) { replicas_ = replicas; }
+
   // Whether no parameter's update depends on another's gradient: not with clip_gradients, which
   // needs the norm of all.
   bool AppliesInRanges() const { return proto_.clip_gradients() < 0; }

@@ -1,0 +1,64 @@
+#include "node_memory.h"
+
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "trainer/base/error.h"
+#include "trainer/base/process_life.h"
+#include "trainer/base/text.h"
+#include "trainer/parallel/failure.h"
+
+namespace trainer {
+
+std::byte* NodeMemory::Allocate(size_t bytes) {
+  RankSlot& first = block_.slot(0);
+  SharedMemory own;
+  if (local_ == 0) {
+    own = SharedMemory(bytes);
+    first.memory_fd = own.fd();
+  }
+  meet_();
+  if (local_ != 0) own = SharedMemory(first.process.load(), first.memory_fd.load(), bytes);
+  meet_();
+  own.CloseDescriptor();
+  blocks_.push_back(std::move(own));
+  return reinterpret_cast<std::byte*>(blocks_.back().data());
+}
+
+// Rank 0 tests and saves: without it nothing would be left of the run.
+void NodeMemory::GoApart() {
+  meet_();
+  apart_ = true;
+  if (local_ != 0) block_.slot(local_).apart = 1;
+}
+
+bool NodeMemory::HasEnded(int rank) {
+  return block_.slot(rank).state != RankState::kFinished &&
+         ProcessHasEnded(block_.slot(rank).process.load());
+}
+
+void NodeMemory::ThrowIfFailed() {
+  if (block_.failure().code != 0) throw EndedByPeer(block_.failure().code);
+}
+
+void NodeMemory::AwaitOthers() {
+  constexpr std::chrono::milliseconds kPause{2};
+  for (int rank = 0; rank < block_.locals(); ++rank) {
+    const RankSlot& slot = block_.slot(rank);
+    std::chrono::milliseconds waited{0};
+    uint32_t progress = slot.progress;
+    while (rank != local_ && slot.state != RankState::kFinished && !HasEnded(rank)) {
+      ThrowIfFailed();
+      std::this_thread::sleep_for(kPause);
+      waited = progress == slot.progress ? waited + kPause : std::chrono::milliseconds(0);
+      progress = slot.progress;
+      if (waited < peer_timeout_) continue;
+      throw Error(ErrorCode::kPeerLost,
+                  Join("the training is over and saved, but ", NameOf(rank),
+                       " has been silent since. The run ends (--peer_timeout)"));
+    }
+  }
+}
+
+}  // namespace trainer

@@ -1,0 +1,51 @@
+// The ranks of a run, as their strategy has them train.
+
+#include <glog/logging.h>
+
+#include "trainer/base/text.h"
+#include "trainer/solver/solver.h"
+
+namespace trainer {
+
+// The last calls that all ranks make together, where they go apart.
+void Solver::BeginStrategy(const TrainOptions& options, const LoadedState* loaded) {
+  seat_.emplace(StrategySeat{device_, *objective_, *rule_, *group_, options.peers, seed_});
+  strategy_->Prepare(*seat_);
+  if (loaded != nullptr) RestoreRank(loaded->state);
+  strategy_->Start(state_.iter);
+  if (strategy_->GoesApart()) group_ = nullptr;
+}
+
+// Of a snapshot of other ranks, or of none, the weights that they have in common are what is left.
+void Solver::RestoreRank(const caffe::SolverState& state) {
+  const bool same =
+      state.strategy() == proto_.strategy() && static_cast<int>(state.replicas()) == replica_.count;
+  if (same && state.strategy_state_size() == replica_.count) {
+    strategy_->RestoreRank(state.strategy_state(replica_.rank));
+  } else if (!same && state.strategy_state_size() > 0 && replica_.rank == 0) {
+    LOG(WARNING) << EscapeControl(
+        Join("The snapshot was made by ", state.replicas(), " ranks with strategy '",
+             state.strategy(), "', and ", replica_.count, " with '", proto_.strategy(),
+             "' go on: all start from the weights that those had in common"));
+  }
+}
+
+void Solver::RankStatesTo(caffe::SolverState* state) const {
+  if (replica_.count == 1 || strategy_->StepsTogether()) return;
+  state->set_strategy(proto_.strategy());
+  for (std::string& rank : strategy_->RankStates()) {
+    state->add_strategy_state(std::move(rank));
+  }
+}
+
+// Whether this rank takes part in tests and snapshots.
+bool Solver::IsAttended() const { return replica_.rank == 0 || !strategy_->GoesApart(); }
+
+void Solver::Advance() {
+  last_iter_ = state_.iter;
+  state_.iter = strategy_->NextIteration(state_.iter);
+  if (seat_) seat_->group.NoteProgress(last_iter_ + 1);
+  strategy_->AfterStep(last_iter_ + 1);
+}
+
+}  // namespace trainer

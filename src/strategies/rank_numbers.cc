@@ -1,0 +1,66 @@
+#include "rank_numbers.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "trainer/base/error.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+
+RankNumbers::RankNumbers(const StrategySeat& seat)
+    : seat_(seat), weights_(seat.objective.Weights()), averages_(seat.objective.Averages().size()) {
+  VisitArrays([&](float*, size_t begin, size_t count) { all_ = begin + count; });
+}
+
+template <class Visit>
+void RankNumbers::VisitArrays(const Visit& visit) const {
+  visit(weights_.data(), size_t{0}, weights_.size());
+  size_t begin = weights_.size();
+  const std::vector<Param*>& params = seat_.objective.params();
+  for (const std::vector<float*>& kind : seat_.rule.history()) {
+    for (size_t i = 0; i < kind.size(); ++i) {
+      if (kind[i] == nullptr) continue;
+      const auto count = static_cast<size_t>(params[i]->count());
+      visit(kind[i], begin, count);
+      begin += count;
+    }
+  }
+}
+
+void RankNumbers::Read(std::span<float> to, size_t begin) const {
+  VisitArrays([&](const float* array, size_t first, size_t count) {
+    const size_t from = std::max(first, begin), end = std::min(first + count, begin + to.size());
+    if (from >= end) return;
+    seat_.device.CopyToHost(&to[from - begin], array + (from - first),
+                            (end - from) * sizeof(float));
+  });
+}
+
+void RankNumbers::Write(std::span<const float> from, size_t begin) const {
+  VisitArrays([&](float* array, size_t first, size_t count) {
+    const size_t at = std::max(first, begin), end = std::min(first + count, begin + from.size());
+    if (at >= end) return;
+    seat_.device.CopyToDevice(array + (at - first), &from[at - begin], (end - at) * sizeof(float));
+  });
+}
+
+std::string BytesOf(std::span<const float> numbers) {
+  return {reinterpret_cast<const char*>(numbers.data()), numbers.size_bytes()};
+}
+
+void ReadNumbers(std::string_view bytes, std::span<float> numbers) {
+  if (bytes.size() != numbers.size_bytes()) {
+    throw Error(ErrorCode::kBadSnapshot,
+                Join("the state of a rank has ", bytes.size(), " bytes, and ", numbers.size_bytes(),
+                     " are expected: the snapshot is of another solver, or damaged; start from its "
+                     "weights with --weights"));
+  }
+  std::memcpy(numbers.data(), bytes.data(), bytes.size());
+  if (!std::ranges::all_of(numbers, [](float number) { return std::isfinite(number); })) {
+    throw Error(ErrorCode::kBadSnapshot, "the state of a rank holds numbers that are not finite");
+  }
+}
+
+}  // namespace trainer

@@ -1,0 +1,275 @@
+// Ranks that do not wait for each other: elastic averaging, gossip, a parameter server.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <numeric>
+#include <regex>
+#include <sstream>
+
+#include "strategy_run.h"
+#include "support/error_of.h"
+
+namespace trainer {
+namespace {
+
+using testing::ElementsAreArray;
+using testing::FloatNear;
+using testing::HasSubstr;
+using testing::Pointwise;
+
+class ApartTest : public testing::TestWithParam<const char*>, public StrategyRun {
+ protected:
+  SolverSpec Apart(const std::string& fields, const std::string& param = "period: 3",
+                   float rate = 0.05f) const {
+    return Spec(Join(fields, " strategy: '", GetParam(), "' strategy_param { ", param, " }"), net_,
+                rate);
+  }
+
+  // From here on a net whose loss is soon near 0.
+  void LearnSomethingEasy() { net_ = kDrawnNet; }
+
+  // Steps by rank, as the last note tells them.
+  static std::vector<int> StepsOf(const RankResult& first) {
+    std::vector<int> steps;
+    std::smatch found;
+    const std::string& note = first.notes.back();
+    EXPECT_TRUE(std::regex_search(note, found, std::regex("steps by rank ([0-9, ]+);"))) << note;
+    std::istringstream list(found[1]);
+    for (std::string one; std::getline(list, one, ',');) steps.push_back(std::stoi(one));
+    return steps;
+  }
+
+ private:
+  const char* net_ = kStrategyNet;
+};
+
+INSTANTIATE_TEST_SUITE_P(Of, ApartTest, testing::Values("easgd", "gossip", "parameter_server"),
+                         [](const auto& test) { return std::string(test.param); });
+
+TEST_P(ApartTest, MakesAllStepsOfTheRunAndLearns) {
+  LearnSomethingEasy();
+  const auto ranks =
+      Train(Apart("max_iter: 300 momentum: 0.5 test_iter: 2 test_interval: 100 "), 3);
+  const std::vector<int> steps = StepsOf(ranks[0]);
+  ASSERT_EQ(steps.size(), 3u);
+  EXPECT_EQ(std::accumulate(steps.begin(), steps.end(), 0), 900);
+  for (const RankResult& rank : ranks) EXPECT_EQ(rank.result, SolveResult::kFinished);
+  ASSERT_GE(ranks[0].tests.size(), 2u);
+  EXPECT_LT(ranks[0].tests.back(), 1.2f) << "log(4) at first";
+  EXPECT_TRUE(ranks[1].tests.empty());
+}
+
+// However far the others are ahead of rank 0.
+TEST_P(ApartTest, SavesInIterationsThatAreDueAndReportsEachOnce) {
+  const auto ranks = Train(Apart("max_iter: 405 snapshot: 10 "), 3);
+  const std::vector<int>& saved = ranks[0].snapshots;
+  EXPECT_EQ(saved.back(), 405);
+  for (size_t i = 0; i + 1 < saved.size(); ++i) {
+    EXPECT_EQ(saved[i] % 10, 0);
+    EXPECT_LT(saved[i], saved[i + 1]);
+  }
+  const std::vector<int>& reported = ranks[0].iters;
+  EXPECT_EQ(std::ranges::adjacent_find(reported, std::ranges::greater_equal()), reported.end());
+  EXPECT_TRUE(ranks[1].snapshots.empty());
+}
+
+// Rank 1 makes its second step when rank 0 has come to iteration 30.
+TEST_P(ApartTest, HoldsNobodyUpByASlowRank) {
+  std::atomic<int> first{0};
+  const auto ranks = Train(Apart("max_iter: 40 "), 3, "", [&](int rank, int iter) {
+    if (rank == 0) first = iter, first.notify_all();
+    if (rank != 1 || iter < 0) return;
+    for (int seen = first; seen < 30; seen = first) first.wait(seen);
+  });
+  EXPECT_EQ(ranks[0].result, SolveResult::kFinished);
+  const std::vector<int> steps = StepsOf(ranks[0]);
+  EXPECT_EQ(steps[0] + steps[1] + steps[2], 120);
+  EXPECT_LT(steps[1], 33);
+}
+
+// Rank 2 is never heard of again after its fifth step.
+TEST_P(ApartTest, LeavesADeadRankBehindAndGoesOn) {
+  LearnSomethingEasy();
+  std::atomic<bool> over{false};
+  const SolverSpec spec = Apart("max_iter: 300 snapshot: 100 test_iter: 2 test_interval: 300 ");
+  std::atomic<int> steps{0};
+  testing::internal::CaptureStderr();
+  const auto ranks = Train(spec, 3, "", [&](int rank, int iter) {
+    if (rank == 2 && iter >= 0 && ++steps == 5) {
+      blocks->End(2);
+      over.wait(false);
+    }
+    if (rank == 0 && iter == kOver) over = true, over.notify_all();
+  });
+  const std::string err = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(ranks[0].result, SolveResult::kFinished);
+  EXPECT_EQ(ranks[1].result, SolveResult::kFinished);
+  EXPECT_THAT(err, HasSubstr("rank 2 (a thread) has ended without a word after 5 steps, and is "
+                             "left behind"));
+  EXPECT_EQ(ranks[0].snapshots.back(), 300);
+  EXPECT_LT(ranks[0].tests.back(), 1.2f) << "log(4) at first";
+}
+
+// With a rate of 0, so that a test before the first step sees what was saved.
+TEST_P(ApartTest, GoesOnFromItsSnapshot) {
+  const std::string fields = "momentum: 0.5 test_iter: 2 test_interval: 200 max_iter: ";
+  const auto whole = Train(Apart(fields + "200 "), 3);
+  const caffe::SolverState state = State(200);
+  EXPECT_EQ(state.strategy(), GetParam());
+  EXPECT_EQ(state.strategy_state_size(), std::string(GetParam()) == "parameter_server" ? 0 : 3);
+  testing::internal::CaptureStderr();
+  const auto rest =
+      Train(Apart(fields + "201 ", "period: 3", 0), 3, *this / "s_iter_200.solverstate");
+  EXPECT_EQ(testing::internal::GetCapturedStderr().find("had in common"), std::string::npos);
+  EXPECT_EQ(rest[0].result, SolveResult::kFinished);
+  EXPECT_EQ(rest[0].iters.front(), 200);
+  ASSERT_FALSE(rest[0].tests.empty());
+  EXPECT_NEAR(rest[0].tests.front(), whole[0].tests.back(), 0.05f);
+}
+
+TEST_P(ApartTest, NeedsSharedMemory) {
+  const SolverSpec spec = Apart("max_iter: 5 ");
+  RunRanks(2, true, "", [&](const TrainOptions& options, ThreadGroup&) {
+    const auto device = MakeTestDevice(1);
+    RecordingObserver observer;
+    const auto [code, message] = ErrorOf([&] { Solver(spec, options, *device, observer); });
+    EXPECT_EQ(code, ErrorCode::kUnavailable);
+    EXPECT_THAT(message, HasSubstr("needs ranks that share the memory of one machine"));
+  });
+}
+
+class NumbersTest : public testing::Test, public StrategyRun {
+ protected:
+  static double Total(std::span<const float> numbers) {
+    return std::accumulate(numbers.begin(), numbers.end(), 0.0);
+  }
+  // The sum of a rank's own weights in a snapshot.
+  double TotalOfRank(int iter, int rank) const {
+    const std::string bytes = State(iter).strategy_state(rank);
+    std::vector<float> numbers(bytes.size() / sizeof(float));
+    std::memcpy(numbers.data(), bytes.data(), bytes.size());
+    return Total(std::span(numbers).first(numbers.size() - 1 - Saved(iter).size()));
+  }
+};
+
+TEST_F(NumbersTest, TheCenterOfEasgdIsWhatIsSaved) {
+  const std::string alone = " strategy: 'easgd' strategy_param { period: 1000 }";
+  Train(Spec("max_iter: 1" + alone, kDrawnNet), 2);
+  const std::vector<float> start = Saved(1);
+  const auto ranks = Train(Spec("max_iter: 20" + alone, kDrawnNet), 2);
+  EXPECT_THAT(Saved(20), ElementsAreArray(start)) << "nobody has moved it";
+  EXPECT_NE(ranks[0].weights, ranks[1].weights);
+}
+
+// What one side of the distance gains the other side loses: with a rate of 0 the sum of center and
+// ranks stays.
+TEST_F(NumbersTest, ElasticStepsKeepTheSumOfCenterAndRanks) {
+  const std::string strategy = " strategy: 'easgd' strategy_param { ";
+  Train(Spec("max_iter: 20" + strategy + "period: 1000 }", kDrawnNet), 2);
+  const double center = Total(Saved(20)), before = center + TotalOfRank(20, 0) + TotalOfRank(20, 1);
+  Train(Spec("max_iter: 60" + strategy + "period: 1 elasticity: 0.3 }", kDrawnNet, 0), 2,
+        *this / "s_iter_20.solverstate");
+  EXPECT_NEAR(Total(Saved(60)) + TotalOfRank(60, 0) + TotalOfRank(60, 1), before, 1e-3);
+  EXPECT_NE(Total(Saved(60)), center) << "it has moved";
+}
+
+TEST_F(NumbersTest, SharesOfGossipAddUpToOne) {
+  Train(Spec("max_iter: 200 strategy: 'gossip' strategy_param { probability: 0.5 }"), 3);
+  float sum = 0;
+  const caffe::SolverState state = State(200);
+  for (const std::string& rank : state.strategy_state()) {
+    float share = 0;
+    std::memcpy(&share, rank.data() + rank.size() - sizeof share, sizeof share);
+    EXPECT_GT(share, 0);
+    sum += share;
+  }
+  EXPECT_NEAR(sum, 1, 1e-5);
+}
+
+// Equal weights stay what they are, whatever is sent: shares and weights go together.
+TEST_F(NumbersTest, GossipOfEqualWeightsChangesNothing) {
+  const auto start = Train(Spec("max_iter: 1", kDrawnNet, 0), 1);
+  const auto ranks = Train(
+      Spec("max_iter: 100 strategy: 'gossip' strategy_param { probability: 1 }", kDrawnNet, 0), 3);
+  for (const RankResult& rank : ranks) {
+    EXPECT_THAT(rank.weights, Pointwise(FloatNear(1e-5f), start[0].weights));
+  }
+  std::vector<float> saved = Saved(100), weights = start[0].weights;
+  std::ranges::sort(saved);
+  std::ranges::sort(weights);
+  EXPECT_THAT(saved, Pointwise(FloatNear(1e-5f), weights));
+}
+
+// Each of its gradients is of the weights of now, as if nobody else were there.
+TEST_F(NumbersTest, AParameterServerOfOneWorkerLearnsWhatARunAloneLearns) {
+  std::atomic<bool> over{false};
+  const std::string fields = "momentum: 0.9 weight_decay: 0.01 ";
+  const std::string server =
+      "max_iter: 6 strategy: 'parameter_server' strategy_param { servers: 2 }";
+  const auto ranks = Train(Spec(fields + server, kDrawnNet), 2, "", [&](int rank, int iter) {
+    if (rank == 1 && iter < 0) {
+      blocks->End(1);
+      over.wait(false);
+    }
+    if (rank == 0 && iter == kOver) over = true, over.notify_all();
+  });
+  // Of the 12 steps rank 1 would have made its first one.
+  const auto alone = Train(Spec(fields + "max_iter: 11", kDrawnNet), 1);
+  std::vector<float> saved = Saved(6), weights = alone[0].weights;
+  std::ranges::sort(saved);
+  std::ranges::sort(weights);
+  EXPECT_THAT(saved, ElementsAreArray(weights));
+}
+
+// Rank 1 has its weights from the start, and makes its first gradient of them when the others have
+// made four updates.
+TEST_F(NumbersTest, GradientsBehindTheBoundAreLate) {
+  for (const char* late : {"APPLY", "SCALE", "DROP"}) {
+    std::atomic<int> steps{0};
+    const auto ranks = Train(Spec(Join("max_iter: 30 strategy: 'parameter_server' strategy_param { "
+                                       "staleness: 2 late: ",
+                                       late, " }")),
+                             3, "", [&](int rank, int iter) {
+                               if (rank != 1 && iter >= 0) ++steps, steps.notify_all();
+                               if (rank != 1 || iter >= 0) return;
+                               for (int seen = steps; seen < 4; seen = steps) steps.wait(seen);
+                             });
+    EXPECT_EQ(ranks[0].result, SolveResult::kFinished);
+    const bool told = ranks[0].notes.back().find("late gradients left out") != std::string::npos;
+    EXPECT_EQ(told, std::string(late) == "DROP") << ranks[0].notes.back();
+  }
+}
+
+// Rank 0 is through with its steps, of which it has made fewer, and waits for the others.
+TEST_F(NumbersTest, ABoundEndsWithTheStepsOfRank0) {
+  for (int run = 0; run < 10; ++run) {
+    const auto ranks = Train(Spec("max_iter: 7 strategy: 'parameter_server' "
+                                  "strategy_param { staleness: 0 late: APPLY }"),
+                             3);
+    EXPECT_EQ(ranks[0].result, SolveResult::kFinished);
+  }
+}
+
+TEST_F(NumbersTest, MoreServersThanRanksAreRefused) {
+  const SolverSpec spec =
+      Spec("max_iter: 5 strategy: 'parameter_server' strategy_param { servers: 3 }");
+  SharedBlocks shared(2);
+  RunRanks(2, true, "", [&](const TrainOptions& given, ThreadGroup& group) {
+    ThreadPeers peers(shared, group.replica().rank);
+    TrainOptions options = given;
+    options.peers = &peers;
+    const auto device = MakeTestDevice(1);
+    RecordingObserver observer;
+    const auto [code, message] = ErrorOf([&] { Solver(spec, options, *device, observer); });
+    EXPECT_EQ(code, ErrorCode::kUsage);
+    EXPECT_THAT(message, HasSubstr("strategy_param.servers is 3, but there are 2 ranks"));
+  });
+}
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,140 @@
+// Strategies as users name them, with processes that are killed.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "rank_job.h"
+#include "trainer/checkpoint/solver_state.h"
+
+namespace trainer {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+using StrategiesTest = RankJob;
+
+constexpr const char* kApart[] = {"easgd", "gossip", "parameter_server"};
+
+std::string Named(const char* strategy) { return std::string("--strategy=") + strategy; }
+
+TEST_F(StrategiesTest, TrainTestAndSave) {
+  for (const char* strategy : {"local", "easgd", "gossip", "parameter_server"}) {
+    const Outcome outcome =
+        Train({"--ranks=2", Named(strategy), "--set", "strategy_param.period=3"});
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(std::string("Strategy ") + strategy + ": "));
+    EXPECT_THAT(outcome.err, HasSubstr("Iteration 20, Testing net (#0)"));
+    EXPECT_EQ(outcome.err.find("left behind"), std::string::npos) << outcome.err;
+    EXPECT_EQ(outcome.err.find("warning: "), std::string::npos) << outcome.err;
+    EXPECT_THAT(job_.Files("."), IsEmpty());
+    EXPECT_EQ(ReadState(job_.folder() / "snap_iter_20.solverstate").state.strategy(), strategy);
+  }
+}
+
+TEST_F(StrategiesTest, LocalGoesOnBitForBitInProcesses) {
+  const std::string local = "--strategy=local", period = "strategy_param.period=3";
+  ASSERT_EQ(Train({"--ranks=2", local, "--set", period}).exit_code, 0);
+  const std::string whole = Bytes(kLast), state = Bytes("snap_iter_20.solverstate");
+  const Outcome rest =
+      Train({"--ranks=2", local, "--set", period, "--snapshot=snap_iter_10.solverstate"});
+  ASSERT_EQ(rest.exit_code, 0) << rest.err;
+  EXPECT_EQ(Bytes(kLast), whole);
+  EXPECT_EQ(Bytes("snap_iter_20.solverstate"), state);
+}
+
+TEST_F(StrategiesTest, NeedSeveralRanks) {
+  const Outcome outcome = Train({"--strategy=easgd"});
+  EXPECT_EQ(outcome.exit_code, 64);
+  EXPECT_THAT(outcome.Errors(),
+              ElementsAre(HasSubstr("strategy 'easgd' is for several ranks, and "
+                                    "this run has one: start more with --ranks=N")));
+}
+
+TEST_F(StrategiesTest, RefuseMoreServersThanRanksOnce) {
+  const Outcome outcome =
+      Train({"--ranks=2", "--strategy=parameter_server", "--set", "strategy_param.servers=3"});
+  EXPECT_EQ(outcome.exit_code, 64);
+  EXPECT_THAT(outcome.Errors(),
+              ElementsAre(HasSubstr("strategy_param.servers is 3, but there are 2 "
+                                    "ranks")));
+}
+
+TEST_F(StrategiesTest, OfAnUnknownNameAreRefused) {
+  EXPECT_EQ(Train({"--ranks=2", "--strategy=esgd"}).exit_code, 64);
+  const Outcome outcome = Train({"--ranks=2", "--set", "strategy='esgd'"});
+  EXPECT_EQ(outcome.exit_code, 78);
+  EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr("unknown strategy 'esgd'. Did you mean")));
+}
+
+using LongStrategiesTest = LongRankJob;
+
+TEST_F(LongStrategiesTest, GoOnWithoutAWorkerThatWasKilled) {
+  for (const char* strategy : kApart) {
+    processes_.clear();
+    const auto program = Start({"--ranks=3", Named(strategy)});
+    kill(processes_[1], SIGKILL);
+    program->WaitForLine("The others go on without it");
+    program->WaitForLine("and is left behind");
+    program->WaitForLine("Iteration ");
+    program->Signal(SIGTERM);
+    const Outcome outcome = program->Wait();
+    EXPECT_EQ(outcome.exit_code, 75) << outcome.err;
+    EXPECT_THAT(outcome.Errors(), IsEmpty());
+    EXPECT_EQ(job_.Files("snap_iter").size(), 2u);
+    ExpectAllGone();
+    for (const std::string& file : job_.Files("snap_iter")) unlink((job_.folder() / file).c_str());
+  }
+}
+
+TEST_F(LongStrategiesTest, EndWithRank0) {
+  const auto program = Start({"--ranks=2", "--strategy=easgd"});
+  kill(processes_[0], SIGKILL);
+  const Outcome outcome = program->Wait();
+  EXPECT_EQ(outcome.exit_code, 82) << outcome.err;
+  EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr("rank 0 (")));
+  for (const std::string& lock : job_.Files(".")) unlink((job_.folder() / lock).c_str());
+  ExpectAllGone();
+}
+
+TEST_F(LongStrategiesTest, StopTogetherWhenOneRankIsAskedTo) {
+  const auto program = Start({"--ranks=2", "--strategy=gossip"});
+  kill(processes_[1], SIGTERM);
+  const Outcome outcome = program->Wait();
+  EXPECT_EQ(outcome.exit_code, 75) << outcome.err;
+  EXPECT_EQ(job_.Files("snap_iter").size(), 2u);
+  ExpectAllGone();
+}
+
+TEST_F(StrategiesTest, OfSeveralMachines) {
+  if (std::system("mpirun --version >/dev/null 2>&1") != 0)
+    GTEST_SKIP() << "there is no mpirun here";
+  const std::vector<std::string> mpirun = {"mpirun", "--allow-run-as-root", "--oversubscribe",
+                                           "-np", "1"};
+  const auto on_two = [&](const char* strategy, const char* type) {
+    const std::vector<std::string> more = {Named(strategy), "--set", "strategy_param.period=3",
+                                           std::string("--exchange_type=") + type};
+    const std::vector<std::string> command = job_.TrainCommand(more);
+    std::vector<std::string> launcher = mpirun;
+    launcher.insert(launcher.end(), {"-x", "TRAINER_MACHINE=a", ProgramPath()});
+    launcher.insert(launcher.end(), command.begin(), command.end());
+    launcher.insert(launcher.end(), {":", "-np", "1", "-x", "TRAINER_MACHINE=b"});
+    return Train(more, launcher);
+  };
+  ASSERT_EQ(Train({"--ranks=2", "--strategy=local", "--set", "strategy_param.period=3"}).exit_code,
+            0);
+  const std::vector<float> one_machine = Weights(kLast);
+  const Outcome outcome = on_two("local", "f32");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  ExpectNear(Weights(kLast), one_machine, 1e-5f);
+  const std::string bytes = Bytes(kLast);
+  ASSERT_EQ(on_two("local", "bf16").exit_code, 0);
+  EXPECT_EQ(Bytes(kLast), bytes) << "gradients may be rounded, weights not";
+  const Outcome refused = on_two("easgd", "f32");
+  EXPECT_EQ(refused.exit_code, 69) << refused.err;
+  EXPECT_THAT(refused.err, HasSubstr("needs ranks that share the memory of one machine"));
+}
+
+}  // namespace
+}  // namespace trainer
