@@ -3,16 +3,18 @@
 #include "rank_flags.h"
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
+#include "trainer/strategies/strategy.h"
 
 namespace trainer {
 
 Flag StrategyFlag() {
+  static const std::string kNames = JoinList(StrategyRegistry::Get().Names(), "|");
   return {.name = "strategy",
           .value = "NAME",
           .help =
               "how ranks train together, see docs/strategies.md; wins over the solver's "
               "strategy. --set strategy_param.period=20 and the like set what belongs to it",
-          .choices = "synchronous|local|easgd|gossip|parameter_server"};
+          .choices = kNames};
 }
 
 void TakeStrategy(const Flags& flags, const Replica& replica, SolverSpec* spec) {
