@@ -66,26 +66,24 @@ class WindowParser final : public RecordParser {
  private:
   void Fill(const Window& window, bool mirror) {
     const ListedImage& listed = set_.list.images[window.image];
-    WindowRegion region;
     HeldPart held;
-    const auto inside = [&](int height, int width) {
-      const Box& box = region.from;
+    const auto inside = [](const Box& box, int height, int width) {
       return box.left >= 0 && box.top >= 0 && box.width >= 1 && box.height >= 1 &&
              box.left + box.width <= width && box.top + box.height <= height;
     };
     const ChoosePart choose = [&](int height, int width) {
-      region = FitWindow(window, height, width, options_.crop, mirror);
-      return PartNeed{inside(height, width) ? region.from : Box{0, 0, width, height}};
+      const Box box = FitWindow(window, height, width, options_.crop, mirror).from;
+      return PartNeed{inside(box, height, width) ? box : Box{0, 0, width, height}};
     };
     ReadListedPart(options_.list, listed, {.root = options_.root}, choose, &raw_, &image_, &held);
     const int height = held.picture_height, width = held.picture_width;
-    region = FitWindow(window, height, width, options_.crop, mirror);
-    if (!inside(height, width)) {
+    const WindowRegion region = FitWindow(window, height, width, options_.crop, mirror);
+    Box from = region.from;
+    if (!inside(from, height, width)) {
       throw Error(ErrorCode::kData, {options_.list, window.line},
                   Join("the window ", window.BoxText(), " reaches outside '",
                        EscapeControl(listed.path), "', which has ", width, "x", height, " pixels"));
     }
-    Box from = region.from;
     from.left -= held.left;
     from.top -= held.top;
     std::ranges::fill(values_, 0.f);
