@@ -69,6 +69,10 @@ ssize_t FileOps::Read(int fd, void* to, size_t bytes) {
   return Retry([&] { return read(fd, to, bytes); });
 }
 
+ssize_t FileOps::ReadAt(int fd, void* to, size_t bytes, uint64_t at) {
+  return Retry([&] { return pread(fd, to, bytes, static_cast<off_t>(at)); });
+}
+
 ssize_t FileOps::Write(int fd, const void* from, size_t bytes) {
   return Retry([&] { return write(fd, from, bytes); });
 }
@@ -110,9 +114,10 @@ FileOps& FileOps::Posix() {
 
 void ThrowFileError(FileUse use, const std::string& doing, const std::string& path,
                     int errno_value) {
-  throw Error(CodeOf(use, errno_value), {path},
-              Join("cannot ", doing, ": ", std::generic_category().message(errno_value),
-                   Cure(use, errno_value)));
+  throw FileError(CodeOf(use, errno_value), {path},
+                  Join("cannot ", doing, ": ", std::generic_category().message(errno_value),
+                       Cure(use, errno_value)),
+                  errno_value);
 }
 
 }  // namespace trainer

@@ -57,6 +57,9 @@ class BatchThreads {
 
   // The next batch; the former one is taken back.
   const Batch& Next();
+  // Waits until the next `count` batches are ready, or as many as are read ahead. Throws what Next
+  // would throw for one of them.
+  void Await(int64_t count);
   // Whether Next would give a batch without waiting.
   bool IsReady() const { return full_.Count() > 0; }
 
@@ -84,9 +87,10 @@ class BatchThreads {
     StageSeconds stages;
   };
 
-  void Start();
+  void StartOnce();
   void StartThreads(size_t count);
-  Batch Wait(bool first);
+  void Wait(int64_t count);
+  void NoteStages(const Batch& batch);
   void Tune(bool first, double waited);
   void RunAlone(const std::stop_token& stop);
   void RunBesideOthers(size_t index, const std::stop_token& stop);
@@ -119,6 +123,8 @@ class BatchThreads {
   WaitCounters counters_;
   DecodeTuner tuner_;
   double last_taken_ = 0;
+  double waited_ = 0;  // for the next batch
+  bool took_ = false;  // a batch
 
   Channel<Batch> free_, full_;
   std::atomic<size_t> wanted_;  // threads

@@ -5,6 +5,7 @@
 #include <lmdb.h>
 #include <sys/stat.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <memory>
@@ -19,6 +20,7 @@
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
 #include "trainer/data/cursor.h"
+#include "trainer/data/db_lock.h"
 #include "trainer/data/map_faults.h"
 
 namespace trainer {
@@ -34,6 +36,8 @@ struct CloseCursor {
   void operator()(MDB_cursor* cursor) const { mdb_cursor_close(cursor); }
 };
 using Env = std::unique_ptr<MDB_env, CloseEnv>;
+
+std::atomic<DbLock> db_lock{DbLock::kAuto};
 
 // What LMDB throws on: it would abort the process where its own checks meet a damaged page.
 void ThrowOnAssert(MDB_env* env, const char* message) {
@@ -57,12 +61,12 @@ Env OpenWith(const std::string& path, unsigned flags, int* rc) {
 
 // NOTLS: the reader's slot belongs to the transaction, so that the cursor may change threads.
 Env OpenEnv(const std::string& path) {
-  constexpr unsigned kFlags = MDB_RDONLY | MDB_NOTLS;
+  const unsigned flags = MDB_RDONLY | MDB_NOTLS | (db_lock == DbLock::kOff ? MDB_NOLOCK : 0u);
   int rc = 0;
-  Env env = OpenWith(path, kFlags, &rc);
-  if (IsLockTrouble(rc)) {
+  Env env = OpenWith(path, flags, &rc);
+  if (IsLockTrouble(rc) && (flags & MDB_NOLOCK) == 0) {
     const int reason = rc;
-    env = OpenWith(path, kFlags | MDB_NOLOCK, &rc);
+    env = OpenWith(path, flags | MDB_NOLOCK, &rc);
     LOG_IF(WARNING, rc == MDB_SUCCESS)
         << path << ": no lock on lock.mdb (" << mdb_strerror(reason)
         << "); reading without one, so nothing may write to the database meanwhile";
@@ -214,6 +218,7 @@ class LmdbCursor final : public Cursor {
 
   // Without a record's name: reading its key could fault again.
   [[noreturn]] void FailFault(int signal) const {
+    ThrowIfMapLost();
     throw Error(ErrorCode::kData, {path()}, FaultText(signal));
   }
 
@@ -262,4 +267,7 @@ class LmdbCursor final : public Cursor {
 const RegisterCursor<LmdbCursor> kLmdb("LMDB", "data.mdb");
 
 }  // namespace
+
+void SetDbLock(DbLock lock) { db_lock = lock; }
+
 }  // namespace trainer

@@ -97,6 +97,8 @@ const Batch& Prefetcher::Next() {
   return batch;
 }
 
+void Prefetcher::Await(int64_t batches) { threads_->Await(batches); }
+
 bool Prefetcher::IsReady() const { return threads_->IsReady(); }
 
 std::string Prefetcher::NameOfItem(const Position& position, int64_t item) try {

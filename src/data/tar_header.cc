@@ -1,10 +1,8 @@
 #include "tar_header.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <string_view>
@@ -80,23 +78,13 @@ struct TarReader::Header {
   char type = '0';
 };
 
-TarFile::TarFile(const std::string& path)
-    : path_(path), file_(OpenForReading(path)), bytes_(FileSize(path)) {
-  posix_fadvise(file_.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
+TarFile::TarFile(const std::string& path) : file_(path) {
+  posix_fadvise(file_.fd(), 0, 0, POSIX_FADV_SEQUENTIAL);
 }
 
 void TarFile::Read(uint64_t at, size_t count, char* to) const {
-  while (count > 0) {
-    const ssize_t got = pread(file_.get(), to, count, static_cast<off_t>(at));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) ThrowFileError(FileUse::kInput, "read", path_, errno);
-    if (got == 0) {
-      throw Error(ErrorCode::kData, {path_}, "the file became shorter while it was read");
-    }
-    at += static_cast<uint64_t>(got);
-    to += got;
-    count -= static_cast<size_t>(got);
-  }
+  if (file_.Read(at, count, to) == count) return;
+  throw Error(ErrorCode::kData, {path()}, "the file became shorter while it was read");
 }
 
 void TarReader::Fail(const std::string& what) const {

@@ -44,6 +44,14 @@ class Channel {
     return value;
   }
 
+  // Waits until there are `count` values, at most the capacity; throws the exception given to Fail
+  // where there are fewer.
+  void Await(size_t count) {
+    std::unique_lock lock(mutex_);
+    filled_.wait(lock, [&] { return count_ >= count || failure_; });
+    if (count_ < count) std::rethrow_exception(failure_);
+  }
+
   // Ends the stream: what the producer threw is thrown again by Pop.
   void Fail(std::exception_ptr failure) {
     const std::lock_guard lock(mutex_);
