@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -79,8 +80,9 @@ Env OpenEnv(const std::string& path) {
 class LmdbCursor final : public Cursor {
  public:
   explicit LmdbCursor(const std::string& path)
-      : Cursor(path), state_({JoinPath(path, "data.mdb")}), extents_(path) {
+      : Cursor(path), state_({JoinPath(path, "data.mdb")}) {
     CheckLmdbFile(path);
+    extents_.emplace(path);
     const FaultNote note(path);  // opening holds locks
     {
       const std::lock_guard lock(LmdbMap::Mutex());
@@ -130,7 +132,7 @@ class LmdbCursor final : public Cursor {
   bool SeekAtLeast(std::string_view key) override { return Find(key, MDB_SET_RANGE); }
 
   void WillRead(std::string_view value, uint64_t bytes) override {
-    extents_.WillRead(map_->OffsetOf(value.data()), bytes);
+    extents_->WillRead(map_->OffsetOf(value.data()), bytes);
   }
 
   int64_t Count() const override { return records_; }
@@ -212,7 +214,7 @@ class LmdbCursor final : public Cursor {
     }
     key_ = key;
     value_ = value;
-    extents_.Passed(map_->OffsetOf(value.mv_data));
+    extents_->Passed(map_->OffsetOf(value.mv_data));
     return rc;
   }
 
@@ -256,7 +258,7 @@ class LmdbCursor final : public Cursor {
   int64_t passed_ = kUnknown;  // records from the first to this one, where each was visited
   MDB_dbi dbi_ = 0;
   FileState state_;
-  LmdbExtents extents_;
+  std::optional<LmdbExtents> extents_;
   std::unique_ptr<LmdbMap> map_;
   Env env_;
   std::unique_ptr<MDB_txn, AbortTxn> txn_;

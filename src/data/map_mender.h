@@ -19,8 +19,8 @@ struct MendableMap {
   std::string path;
   const void* start = nullptr;
   size_t bytes = 0;
-  std::optional<FileStamp> stamp;  // what the file must be like; nothing: any that is long enough
-  std::string lost;                // the error, once it did not come back
+  std::optional<FileStamp> stamp = {};  // what the file must be like; nothing: any that is long enough
+  std::string lost = {};                // the error, once it did not come back
 };
 
 enum class Mending {

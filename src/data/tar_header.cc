@@ -48,12 +48,14 @@ bool ReadNumber(const char* block, size_t at, size_t size, uint64_t* number) {
 // The sum of all bytes, those of the checksum counted as blanks.
 bool HasGoodChecksum(const char* block) {
   constexpr size_t kAt = 148, kSize = 8;
-  uint64_t want = 0, sum = 0;
+  uint64_t want = 0;
   if (!ReadNumber(block, kAt, kSize, &want)) return false;
-  for (size_t i = 0; i < kBlock; ++i) {
-    sum += i >= kAt && i < kAt + kSize ? ' ' : static_cast<unsigned char>(block[i]);
-  }
-  return sum == want;
+  const auto sum_of = [block](size_t from, size_t end) {
+    uint32_t sum = 0;
+    for (size_t i = from; i < end; ++i) sum += static_cast<unsigned char>(block[i]);
+    return sum;
+  };
+  return sum_of(0, kAt) + kSize * ' ' + sum_of(kAt + kSize, kBlock) == want;
 }
 
 bool IsZero(const char* block) {
@@ -78,7 +80,7 @@ struct TarReader::Header {
   char type = '0';
 };
 
-TarFile::TarFile(const std::string& path) : file_(path) {
+TarFile::TarFile(const std::string& path, FileOps& ops) : file_(path, ops) {
   posix_fadvise(file_.fd(), 0, 0, POSIX_FADV_SEQUENTIAL);
 }
 
