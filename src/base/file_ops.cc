@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <system_error>
 
+#include "trainer/base/file_error.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -67,10 +68,6 @@ int FileOps::Open(const std::string& path, int flags, mode_t mode) {
 
 ssize_t FileOps::Read(int fd, void* to, size_t bytes) {
   return Retry([&] { return read(fd, to, bytes); });
-}
-
-ssize_t FileOps::ReadAt(int fd, void* to, size_t bytes, uint64_t at) {
-  return Retry([&] { return pread(fd, to, bytes, static_cast<off_t>(at)); });
 }
 
 ssize_t FileOps::Write(int fd, const void* from, size_t bytes) {

@@ -16,7 +16,19 @@ FileStamp StampOf(int fd, const std::string& path) {
   return {static_cast<uint64_t>(facts.st_size), facts.st_mtim.tv_sec, facts.st_mtim.tv_nsec};
 }
 
-SteadyFile::SteadyFile(const std::string& path, FileOps& ops)
+ssize_t PlaceOps::ReadAt(int fd, void* to, size_t bytes, uint64_t at) {
+  for (;;) {
+    const ssize_t got = pread(fd, to, bytes, static_cast<off_t>(at));
+    if (got >= 0 || errno != EINTR) return got;
+  }
+}
+
+PlaceOps& PlaceOps::Posix() {
+  static PlaceOps ops;
+  return ops;
+}
+
+SteadyFile::SteadyFile(const std::string& path, PlaceOps& ops)
     : path_(path),
       ops_(ops),
       file_(OpenForReading(path, ops)),

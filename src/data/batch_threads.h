@@ -89,7 +89,7 @@ class BatchThreads {
 
   void StartOnce();
   void StartThreads(size_t count);
-  void Wait(int64_t count);
+  void Wait(size_t count);
   void NoteStages(const Batch& batch);
   void Tune(bool first, double waited);
   void RunAlone(const std::stop_token& stop);

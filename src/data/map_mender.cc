@@ -103,7 +103,7 @@ void MapAgain(const Target& target) {
     throw Error(ErrorCode::kData, {target.file}, "the file was changed while it was read");
   }
   char byte = 0;
-  if (FileOps::Posix().ReadAt(file.get(), &byte, 1, target.touched) < 0 ||
+  if (PlaceOps::Posix().ReadAt(file.get(), &byte, 1, target.touched) < 0 ||
       mmap(target.start, target.bytes, PROT_READ, MAP_SHARED | MAP_FIXED, file.get(),
            static_cast<off_t>(target.offset)) == MAP_FAILED) {
     ThrowFileError(FileUse::kInput, "read", target.file, errno);

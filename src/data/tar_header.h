@@ -13,7 +13,7 @@ namespace trainer {
 class TarFile {
  public:
   // Throws as OpenForReading does.
-  explicit TarFile(const std::string& path, FileOps& ops = FileOps::Posix());
+  explicit TarFile(const std::string& path, PlaceOps& ops = PlaceOps::Posix());
 
   const std::string& path() const { return file_.path(); }
   uint64_t bytes() const { return file_.bytes(); }

@@ -170,7 +170,7 @@ TEST_F(TarCursorTest, AFileThatBecameShorterIsNamed) {
 
 // A file system on which an archive of pictures "00000000.pgm", ... without bytes is kept: what its
 // headers would be is made when they are read.
-class ManyEntries : public FileOps {
+class ManyEntries : public PlaceOps {
  public:
   explicit ManyEntries(uint64_t entries) : entries_(entries), header_(TarEntryText(Name(0), "")) {}
 

@@ -30,9 +30,6 @@ class FaultyOps : public FileOps {
   ssize_t Read(int fd, void* to, size_t bytes) override {
     return Fails("read") ? -1 : FileOps::Read(fd, to, bytes);
   }
-  ssize_t ReadAt(int fd, void* to, size_t bytes, uint64_t at) override {
-    return Fails("pread") ? -1 : FileOps::ReadAt(fd, to, bytes, at);
-  }
   ssize_t Write(int fd, const void* from, size_t bytes) override {
     if (!Fails("write")) return FileOps::Write(fd, from, bytes);
     if (write_half) FileOps::Write(fd, from, bytes / 2);

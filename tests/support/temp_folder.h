@@ -12,12 +12,11 @@
 
 namespace trainer {
 
-// A new folder that goes away with its content. Others may look into it.
+// A new folder that goes away with its content.
 class TempFolder {
  public:
   TempFolder() : path_(testing::TempDir() + "trainer_XXXXXX") {
     if (mkdtemp(path_.data()) == nullptr) ADD_FAILURE() << "mkdtemp failed for " << path_;
-    std::filesystem::permissions(path_, std::filesystem::perms(0755));
   }
   ~TempFolder() {
     std::error_code ignored;

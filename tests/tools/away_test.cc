@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <system_error>
 
-#include "data/every_source.h"
 #include "job.h"
+#include "trainer/base/text.h"
 
 namespace trainer {
 namespace {
@@ -20,84 +20,68 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-constexpr int kRecords = 40;
-
 std::string TextOf(int error) { return std::generic_category().message(error); }
 
 // One source of records, and how it is read.
 struct Kind {
   const char* name;
-  std::string data;  // the data layer's own message, of %d for the folder
-  const char* part;  // of the path of what goes away
+  std::string type, data;  // of the data layer, and its own message
+  std::string part;        // of the path of what goes away
+  int error = ESTALE;      // with which calls fail meanwhile
   bool network = false;
-  int error = ESTALE;  // with which calls fail meanwhile
 };
 
 std::vector<Kind> Kinds() {
-  const std::string batch = "batch_size: 4 shuffle: true ";
+  const std::string size = " batch_size: 4", random = size + " shuffle: true";
+  const std::string lmdb = "data_param { backend: LMDB source: 'data/train_lmdb'";
   return {
-      {"Lmdb", "Data data_param { backend: LMDB source: '%dLMDB' batch_size: 4 }", "LMDB", false,
-       EIO},
-      {"LmdbInRandomOrder",
-       "Data data_param { backend: LMDB source: '%dLMDB' shuffle_window: 8 " + batch + "}",
-       "LMDB/data.mdb", false, ENOENT},
-      {"LmdbBehindANetwork", "Data data_param { backend: LMDB source: '%dLMDB' batch_size: 4 }",
-       "LMDB/data.mdb", true},
-      {"LevelDb", "Data data_param { backend: LEVELDB source: '%dLEVELDB' batch_size: 4 }",
-       "LEVELDB/", false},
-      {"Tar", "Data data_param { backend: TAR source: '%dtar-{0..1}.tar' batch_size: 4 }", "/tar-",
-       false},
-      {"Images", "ImageData image_data_param { source: '%dimages' root_folder: '%d' " + batch + "}",
-       ".ppm", false, EHOSTUNREACH},
-      {"Rows", "HDF5Data hdf5_data_param { source: '%drows' " + batch + "}", ".h5"},
-      {"Windows",
-       "WindowData window_data_param { source: '%dwindows' batch_size: 4 fg_fraction: 0.5 } "
-       "transform_param { crop_size: 3 mirror: true }",
-       ".ppm", false, ETIMEDOUT},
+      {"Lmdb", "Data", lmdb + size + " }", "data/train_lmdb", EIO},
+      {"LmdbInRandomOrder", "Data", lmdb + random + " shuffle_window: 16 }",
+       "data/train_lmdb/data.mdb", ENOENT},
+      {"LmdbBehindANetwork", "Data", lmdb + size + " }", "data/train_lmdb/data.mdb", ESTALE, true},
+      {"LevelDb", "Data", "data_param { backend: LEVELDB source: 'data/leveldb'" + size + " }",
+       "data/leveldb/"},
+      {"Tar", "Data", "data_param { backend: TAR source: 'data/digits.tar'" + size + " }",
+       "data/digits.tar"},
+      {"Images", "ImageData",
+       "image_data_param { source: 'list' root_folder: 'pictures/'" + random + " }", ".ppm",
+       EHOSTUNREACH},
+      {"Rows", "HDF5Data", "hdf5_data_param { source: 'data/rows'" + random + " }", ".h5"},
+      {"Windows", "WindowData",
+       "window_data_param { source: 'windows' fg_fraction: 0.5" + size +
+           " } transform_param { crop_size: 3 mirror: true }",
+       ".ppm", ETIMEDOUT},
   };
 }
 
 // A run that reads the records of one kind.
 class AwayJob {
  public:
-  explicit AwayJob(const Kind& kind) : source_(kRecords) {
-    source_.MakeWindows(4);
-    CopyPictures();
-    std::string data = kind.data;
-    for (size_t at; (at = data.find("%d")) != std::string::npos;) {
-      data.replace(at, 2, source_.folder());
-    }
-    const std::string type = data.substr(0, data.find(' '));
-    job_.net = "layer { name: 'd' top: 'x' top: 'y' type: '" + type + "' " +
-               data.substr(type.size()) +
-               " }\nlayer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'ip' "
-               "inner_product_param { num_output: 40 weight_filler { type: 'xavier' } } }\n"
-               "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'y' }\n";
-    Solve(kIterations, "snap");
+  explicit AwayJob(const Kind& kind) : kind_(kind) {
+    MakeSet();
+    job_.net =
+        Join("layer { name: 'd' top: 'data' top: 'label' type: '", kind.type, "' ", kind.data,
+             " }\nlayer { name: 'ip' type: 'InnerProduct' bottom: 'data' top: 'ip' "
+             "inner_product_param { num_output: 40 weight_filler { type: 'xavier' } } }\n"
+             "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' "
+             "}\n");
+    Solve("snap");
     options_ = job_.options();
-    options_.env.push_back("LD_PRELOAD=" TRAINER_FAULTY_IO);
-    options_.env.push_back("ASAN_OPTIONS=verify_asan_link_order=0");
-    options_.env.push_back("FAULTY_IO_PATH=" + std::string(kind.part));
-    options_.env.push_back("FAULTY_IO_SWITCH=" + Switch());
-    options_.env.push_back(Join("FAULTY_IO_ERROR=", kind.error));
-    if (kind.network) options_.env.push_back("FAULTY_IO_NETWORK=1");
+    for (const std::string& variable :
+         {std::string("LD_PRELOAD=" TRAINER_FAULTY_IO),
+          std::string("ASAN_OPTIONS=verify_asan_link_order=0"), "FAULTY_IO_PATH=" + kind.part,
+          "FAULTY_IO_SWITCH=" + Switch(), Join("FAULTY_IO_ERROR=", kind.error),
+          std::string("FAULTY_IO_NETWORK=") + (kind.network ? "1" : "")}) {
+      options_.env.push_back(variable);
+    }
   }
 
-  // The rate is too small for a difference to vanish, and for the loss to grow.
-  void Solve(int iterations, const std::string& prefix) {
-    job_.solver = Join(
-        "net: 'net.prototxt' base_lr: 1e-7 lr_policy: 'fixed' momentum: 0.9 "
-        "display: 100 random_seed: 3 max_iter: ",
-        iterations, " snapshot_prefix: '", prefix, "'\n");
-    job_.Write();
-  }
-
-  void GoAway() const { WriteBytes(Switch(), ""); }
+  void GoAway() const { WriteText(Switch(), ""); }
   void ComeBack() const { std::filesystem::remove(Switch()); }
 
   // The weights after all iterations of a run without a fault.
   std::string Undisturbed() {
-    Solve(kIterations, "whole");
+    Solve("whole");
     EXPECT_EQ(job_.Train().exit_code, 0);
     return Weights("whole");
   }
@@ -105,23 +89,61 @@ class AwayJob {
     return ReadText(job_.folder() / Join(prefix, "_iter_", kIterations, ".caffemodel"));
   }
 
-  std::string pictures() const { return source_.folder() + "pictures"; }
+  std::string pictures() const { return job_.folder() / "pictures"; }
   Job& job() { return job_; }
   const RunOptions& options() const { return options_; }
 
+ private:
+  // Enough that none is over before its data are gone.
   static constexpr int kIterations = 20000;
 
- private:
-  void CopyPictures() const {
-    std::filesystem::create_directory(pictures());
-    for (int i = 0; i < kRecords; ++i) {
-      const std::string name = Join("p", i, ".ppm");
-      std::filesystem::copy(source_.folder() + name, pictures() + "/" + name);
-    }
-  }
   std::string Switch() const { return job_.folder() / "away"; }
 
-  EverySource source_;
+  // The rate is too small for the loss to grow.
+  void Solve(const std::string& prefix) {
+    job_.solver = Join(
+        "net: 'net.prototxt' base_lr: 1e-7 lr_policy: 'fixed' momentum: 0.9 "
+        "display: 100 random_seed: 3 max_iter: ",
+        kIterations, " snapshot_prefix: '", prefix, "'\n");
+    job_.Write();
+  }
+
+  void Convert(const std::string& from, const std::string& to) const {
+    const Outcome made =
+        RunProgram({"dataset", "convert", from, to, "--backend=leveldb"}, job_.options());
+    EXPECT_EQ(made.exit_code, 0) << made.err;
+  }
+
+  void MakeSet() const {
+    const std::string name = kind_.name;
+    if (name == "LevelDb") Convert("data/train_lmdb", "data/leveldb");
+    if (name == "Tar") Convert("data/train_lmdb", "data/digits.tar");
+    if (name == "Rows") {
+      Convert("data/train_lmdb", "data/one.h5");
+      Convert("data/test_lmdb", "data/two.h5");
+      WriteText(job_.folder() / "data/rows", "data/one.h5\ndata/two.h5\n");
+    }
+    if (kind_.part == ".ppm") MakePictures();
+  }
+
+  void MakePictures() const {
+    constexpr int kPictures = 40;
+    std::string list;
+    std::filesystem::create_directory(pictures());
+    for (int i = 0; i < kPictures; ++i) {
+      std::string pixels;
+      for (int p = 0; p < 60; ++p) pixels += static_cast<char>(i * 31 + p * 7);
+      const std::string name = Join("p", i, ".ppm");
+      WriteText(pictures() + "/" + name, "P6 5 4 255\n" + pixels);
+      list += Join(name, " ", i, "\n");
+    }
+    WriteText(job_.folder() / "list", list);
+    WriteText(job_.folder() / "windows",
+              "# 0\npictures/p1.ppm\n3\n4\n5\n2\n1 0.9 0 0 2 2\n0 0.1 2 0 4 1\n"
+              "# 1\npictures/p2.ppm\n3\n4\n5\n2\n2 0.8 1 1 4 3\n0 0.1 0 0 3 3\n");
+  }
+
+  Kind kind_;
   Job job_;
   RunOptions options_;
 };
@@ -207,15 +229,8 @@ TEST(AwayRunTest, OfSeveralRanksAllSaveAndStop) {
   EXPECT_EQ(away.job().Train({"--resume=auto", "--ranks=2"}).exit_code, 0);
 }
 
-// A list of images in a folder of their own.
-Kind ImagesInAFolder() {
-  Kind kind = KindOf("Images");
-  kind.data = Edited(kind.data, "root_folder: '%d'", "root_folder: '%dpictures/'");
-  return kind;
-}
-
 TEST(AwayRunTest, AFolderThatIsMovedAwayAndBackIsWaitedFor) {
-  AwayJob away(ImagesInAFolder());
+  AwayJob away(KindOf("Images"));
   const std::string folder = away.pictures();
   Program program(away.job().TrainCommand(), away.job().options());
   program.WaitForLine("Iteration 100 (");
@@ -230,7 +245,7 @@ TEST(AwayRunTest, AFolderThatIsMovedAwayAndBackIsWaitedFor) {
 
 // An empty folder is left, as of a mount that is gone.
 TEST(AwayRunTest, AFileSystemThatIsNotMountedForAWhileIsWaitedFor) {
-  AwayJob away(ImagesInAFolder());
+  AwayJob away(KindOf("Images"));
   const std::string folder = away.pictures(), full = folder + "_full";
   std::filesystem::rename(folder, full);
   std::filesystem::create_directory(folder);
@@ -251,7 +266,7 @@ TEST(AwayRunTest, AFileSystemThatIsNotMountedForAWhileIsWaitedFor) {
 
 // One that the list names and nobody has seen is missing: no patience brings it.
 TEST(AwayRunTest, AFileThatWasNeverThereIsMissingAtOnce) {
-  AwayJob away(ImagesInAFolder());
+  AwayJob away(KindOf("Images"));
   std::filesystem::remove(away.pictures() + "/p17.ppm");
   const Outcome outcome = away.job().Train();
   EXPECT_EQ(outcome.exit_code, 66) << outcome.err;

@@ -20,7 +20,6 @@ class FileOps {
 
   virtual int Open(const std::string& path, int flags, mode_t mode);
   virtual ssize_t Read(int fd, void* to, size_t bytes);
-  virtual ssize_t ReadAt(int fd, void* to, size_t bytes, uint64_t at);  // pread
   virtual ssize_t Write(int fd, const void* from, size_t bytes);
   virtual int Fsync(int fd);
   virtual int Close(int fd);
@@ -38,23 +37,9 @@ class FileOps {
 
 enum class FileUse { kInput, kOutput };
 
-// An error that the system reported, with its number: what may be tried again is told by it (see
-// io_wait.h).
-class FileError final : public Error {
- public:
-  FileError(ErrorCode code, const SourceRef& place, const std::string& message, int errno_value)
-      : Error(code, place, message), errno_value_(errno_value) {}
-
-  int errno_value() const { return errno_value_; }
-
- private:
-  int errno_value_;
-};
-
-// Throws, as a FileError, what `errno_value`, met while `doing` ("open", "write to", ...) something
-// with `path`, means to the user: kNoPermission; kNoInput or kCannotCreate for a missing file or
-// folder; otherwise kIo. The message names the call, the system's text and, where there is one, the
-// cure.
+// Throws what `errno_value`, met while `doing` ("open", "write to", ...) something with `path`,
+// means to the user: kNoPermission; kNoInput or kCannotCreate for a missing file or folder;
+// otherwise kIo. The message names the call, the system's text and, where there is one, the cure.
 [[noreturn]] void ThrowFileError(FileUse use, const std::string& doing, const std::string& path,
                                  int errno_value);
 

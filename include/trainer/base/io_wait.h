@@ -7,7 +7,7 @@
 #include <stop_token>
 #include <type_traits>
 
-#include "trainer/base/file_ops.h"
+#include "trainer/base/file_error.h"
 
 namespace trainer {
 

@@ -10,6 +10,15 @@
 
 namespace trainer {
 
+// The calls of FileOps and the one that reads at a place, as a seam for tests.
+class PlaceOps : public FileOps {
+ public:
+  // As pread, retried when a signal interrupts it.
+  virtual ssize_t ReadAt(int fd, void* to, size_t bytes, uint64_t at);
+
+  static PlaceOps& Posix();
+};
+
 // Size and time of the last change: whether a file that was opened again is the same one.
 struct FileStamp {
   uint64_t bytes = 0;
@@ -25,7 +34,7 @@ FileStamp StampOf(int fd, const std::string& path);
 class SteadyFile {
  public:
   // Throws as OpenForReading does.
-  explicit SteadyFile(const std::string& path, FileOps& ops = FileOps::Posix());
+  explicit SteadyFile(const std::string& path, PlaceOps& ops = PlaceOps::Posix());
 
   const std::string& path() const { return path_; }
   uint64_t bytes() const { return stamp_.bytes; }
@@ -40,7 +49,7 @@ class SteadyFile {
   void Reopen() const;
 
   std::string path_;
-  FileOps& ops_;
+  PlaceOps& ops_;
   FileHandle file_;  // its number stays, whatever file is behind it
   FileStamp stamp_;
 };
