@@ -25,8 +25,7 @@ constinit thread_local const std::stop_token* thread_stop = nullptr;
 std::atomic<int> waiting{0};
 
 bool IsAskedToEnd() {
-  bool (*const asked)() = end_asked;
-  return (asked != nullptr && asked()) || (thread_stop != nullptr && thread_stop->stop_requested());
+  return IoWaitsEnd() || (thread_stop != nullptr && thread_stop->stop_requested());
 }
 
 double Seconds(std::chrono::steady_clock::duration time) {
@@ -38,6 +37,11 @@ double Seconds(std::chrono::steady_clock::duration time) {
 void SetIoTimeout(milliseconds timeout) { timeout_ms = timeout.count(); }
 milliseconds IoTimeout() { return milliseconds(timeout_ms); }
 void EndIoWaitsWhen(bool (*asked)()) { end_asked = asked; }
+
+bool IoWaitsEnd() {
+  bool (*const asked)() = end_asked;
+  return asked != nullptr && asked();
+}
 
 IoStopScope::IoStopScope(const std::stop_token& stop) : outer_(thread_stop) { thread_stop = &stop; }
 IoStopScope::~IoStopScope() { thread_stop = outer_; }

@@ -3,6 +3,7 @@
 #include <glog/logging.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "stage_clock.h"
@@ -13,6 +14,12 @@
 #include "trainer/data/map_faults.h"
 
 namespace trainer {
+
+namespace {
+
+constexpr std::chrono::milliseconds kTurn{100};  // in which a request to end is noticed
+
+}  // namespace
 
 BatchThreads::BatchThreads(RecordFeed* feed, std::vector<std::unique_ptr<Decoder>> decoders,
                            Number number, Form form, int64_t depth, RecordsAtOnce at_once,
@@ -38,7 +45,7 @@ const Batch& BatchThreads::Next() {
   StartOnce();
   if (has_current_) free_.Push(std::move(current_));
   has_current_ = false;
-  Wait(1);
+  Wait(1, false);
   current_ = full_.Pop();
   has_current_ = true;
   NoteStages(current_);
@@ -47,7 +54,7 @@ const Batch& BatchThreads::Next() {
 
 void BatchThreads::Await(int64_t count) {
   StartOnce();
-  Wait(static_cast<size_t>(std::min(count, depth_)));
+  Wait(static_cast<size_t>(std::min(count, depth_)), true);
 }
 
 void BatchThreads::Stop() {
@@ -79,11 +86,16 @@ void BatchThreads::StartThreads(size_t count) {
   }
 }
 
-void BatchThreads::Wait(size_t count) {
+void BatchThreads::Wait(size_t count, bool until_end) {
   if (full_.Count() >= count) return;
   if (took_ && full_.WouldWait() && LogsWait(++counters_.waits)) LOG(INFO) << "Waiting for data";
   const double begin = StageNow();
-  full_.Await(count);
+  while (!full_.Await(count, kTurn)) {
+    if (until_end && IoWaitsEnd()) {
+      throw Error(ErrorCode::kIo, {feed_.source().path()},
+                  "no batch came before the program was asked to end");
+    }
+  }
   const double waited = StageNow() - begin;
   (took_ ? counters_.wait_seconds : counters_.first_wait_seconds) += waited;
   waited_ += waited;

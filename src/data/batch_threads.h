@@ -58,7 +58,7 @@ class BatchThreads {
   // The next batch; the former one is taken back.
   const Batch& Next();
   // Waits until the next `count` batches are ready, or as many as are read ahead. Throws what Next
-  // would throw for one of them.
+  // would throw for one of them, and kIo when the program is asked to end meanwhile (io_wait.h).
   void Await(int64_t count);
   // Whether Next would give a batch without waiting.
   bool IsReady() const { return full_.Count() > 0; }
@@ -89,7 +89,7 @@ class BatchThreads {
 
   void StartOnce();
   void StartThreads(size_t count);
-  void Wait(size_t count);
+  void Wait(size_t count, bool until_end);
   void NoteStages(const Batch& batch);
   void Tune(bool first, double waited);
   void RunAlone(const std::stop_token& stop);

@@ -195,7 +195,7 @@ bool Solver::HasInput(Net& net, int passes) {
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kIo) throw;
     lost_input_ = error.what();
-    observer_.OnNote(Join("The data cannot be read any more: ", lost_input_));
+    if (!StopWasAsked()) observer_.OnNote(Join("The data cannot be read any more: ", lost_input_));
     return false;
   }
 }

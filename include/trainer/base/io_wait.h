@@ -19,6 +19,8 @@ std::chrono::milliseconds IoTimeout();
 // All waits of this process end early when `asked` says so, which may be called from any thread at
 // any time; null: they do not.
 void EndIoWaitsWhen(bool (*asked)());
+// Whether it says so now.
+bool IoWaitsEnd();
 
 // Waits of this thread end early when a stop is requested.
 class IoStopScope {
