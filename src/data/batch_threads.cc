@@ -22,22 +22,21 @@ constexpr std::chrono::milliseconds kTurn{100};  // in which a request to end is
 }  // namespace
 
 BatchThreads::BatchThreads(RecordFeed* feed, std::vector<std::unique_ptr<Decoder>> decoders,
-                           Number number, Form form, int64_t depth, RecordsAtOnce at_once,
-                           int most_bad)
+                           int first, Form form, int64_t depth, RecordsAtOnce at_once, int most_bad)
     : feed_(*feed),
       decoders_(std::move(decoders)),
-      number_(number),
       form_(std::move(form)),
       depth_(depth),
       at_once_(at_once),
+      tunes_(static_cast<size_t>(first) < decoders_.size()),
       most_bad_(most_bad),
-      tuner_(static_cast<int>(decoders_.size())),
+      tuner_(first, static_cast<int>(decoders_.size())),
       free_(static_cast<size_t>(depth) + 1),
       full_(static_cast<size_t>(depth) + 1),
-      wanted_(number == Number::kFixed ? decoders_.size() : 1),
+      wanted_(static_cast<size_t>(first)),
       works_(static_cast<size_t>(depth) + 1) {
   if (most_bad >= 0) feed_.NotePlaces();
-  counters_.threads = static_cast<int>(wanted_.load());
+  counters_.threads = first;
 }
 
 const Batch& BatchThreads::Next() {
@@ -108,7 +107,7 @@ void BatchThreads::NoteStages(const Batch& batch) {
   counters_.stages.augment += batch.stages.augment;
   const bool first = !std::exchange(took_, true);
   const double waited = std::exchange(waited_, 0);
-  if (number_ == Number::kAutomatic && decoders_.size() > 1) Tune(first, waited);
+  if (tunes_) Tune(first, waited);
 }
 
 void BatchThreads::Tune(bool first, double waited) {

@@ -23,7 +23,7 @@ namespace trainer {
 
 class Error;
 
-// One thread for each decoder, or, of an automatic number, as many as help. A single one fetches
+// One thread for each decoder, or as many as help. A single one fetches
 // and decodes by itself, without locks. Of several, each takes the next few records from the feed,
 // one thread at a time, and decodes them into their slots beside the others; batches are given out
 // in order. The bytes of a batch do not depend on the number of threads, nor does the error that
@@ -43,10 +43,10 @@ class BatchThreads {
   struct RecordsAtOnce {
     size_t alone = 1, beside_others = 1;
   };
-  enum class Number { kFixed, kAutomatic };
 
-  // `depth` batches are kept ready. `most_bad`: as MostBadRecords.
-  BatchThreads(RecordFeed* feed, std::vector<std::unique_ptr<Decoder>> decoders, Number number,
+  // Begins with `first` threads, at most as many as there are decoders. `depth` batches are kept
+  // ready. `most_bad`: as MostBadRecords.
+  BatchThreads(RecordFeed* feed, std::vector<std::unique_ptr<Decoder>> decoders, int first,
                Form form, int64_t depth, RecordsAtOnce at_once, int most_bad);
   ~BatchThreads() { Stop(); }
   BatchThreads(const BatchThreads&) = delete;
@@ -111,10 +111,10 @@ class BatchThreads {
 
   RecordFeed& feed_;
   std::vector<std::unique_ptr<Decoder>> decoders_;
-  const Number number_;
   Form form_;
   int64_t depth_;
   RecordsAtOnce at_once_;
+  bool tunes_;  // the number of threads
   int most_bad_;
 
   // The consumer's.
