@@ -46,6 +46,8 @@ bool IoWaitsEnd() {
 IoStopScope::IoStopScope(const std::stop_token& stop) : outer_(thread_stop) { thread_stop = &stop; }
 IoStopScope::~IoStopScope() { thread_stop = outer_; }
 
+const std::stop_token* IoStopOfThread() { return thread_stop; }
+
 bool MayPass(int errno_value, FileWas was) {
   switch (errno_value) {
     case EIO:

@@ -29,6 +29,7 @@ struct Desk {
   std::atomic<bool> taken{false};
   std::atomic<bool> answered{false};
   uintptr_t address = 0;
+  const std::stop_token* stop = nullptr;  // of the thread that asked
   Mending answer = Mending::kUnfit;
 };
 
@@ -115,6 +116,8 @@ Mending Mend(Desk& desk, uintptr_t address) {
   Target target;
   MendableMap* const map = Find(desk, address, &target);
   if (map == nullptr) return Mending::kUnfit;
+  std::optional<IoStopScope> asker;
+  if (desk.stop != nullptr) asker.emplace(*desk.stop);
   try {
     ReadPatiently(FileWas::kThere, [&] { MapAgain(target); });
     return Mending::kDone;
@@ -171,6 +174,7 @@ Mending MendPage(uintptr_t address) {
   if (desk == nullptr || desk->process != getpid()) return Mending::kUnfit;
   while (desk->taken.exchange(true)) Nap();
   desk->address = address;
+  desk->stop = IoStopOfThread();
   desk->answered = false;
   sem_post(&desk->asked);
   while (!desk->answered) Nap();

@@ -158,15 +158,16 @@ SolveResult Solver::Solve() {
     if (StopsNow()) break;
     const auto start = std::chrono::steady_clock::now();
     StepAhead();
-    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
-    unmet += passed.count();
     observer_.OnStep(state_.iter);
     NoteWritten();
+    const bool meets = strategy_->MeetsAfter(state_.iter);
+    const bool goes_on = state_.iter < proto_.max_iter() && !StopWasAsked();
+    if (meets && goes_on) HasInput(*train_net_, proto_.iter_size());
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
+    unmet += passed.count();
     Request request = Request::kNone;
-    if (strategy_->MeetsAfter(state_.iter)) {
+    if (meets) {
       budget_->NoteIteration(std::exchange(unmet, 0));
-      const bool goes_on = state_.iter < proto_.max_iter() && !StopWasAsked();
-      if (goes_on) HasInput(*train_net_, proto_.iter_size());
       request = Agree(OwnRequest(false));
     }
     stopped = request == Request::kStop;
