@@ -37,6 +37,8 @@ class MendingScope {
   MendingScope(const MendingScope&) = delete;
   MendingScope& operator=(const MendingScope&) = delete;
 
+  bool IsLost() const;
+
  private:
   std::list<MendableMap>::iterator map_;
 };
