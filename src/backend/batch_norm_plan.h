@@ -48,7 +48,7 @@ class BatchNormPasses final : public BatchNormPlan, public JoinsMeans {
   void Moments(ConstTensor x, const BatchNormStats& at, std::span<std::byte> scratch) override {
     Expect(x);
     float* const sums = Sums(scratch);
-    WithType(desc_.dtype, [&](auto tag) {
+    loops_.WithType(desc_.dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
       const T* in = x.As<T>();
       loops_.SumPairs(pixels_, Deviations<T>{in}, sums);
@@ -66,7 +66,7 @@ class BatchNormPasses final : public BatchNormPlan, public JoinsMeans {
     Expect(in.x);
     Expect(in.y);
     if (desc_.other) Expect(in.other);
-    WithType(desc_.dtype, [&](auto tag) {
+    loops_.WithType(desc_.dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
       desc_.relu ? Write<T, true>(in, at) : Write<T, false>(in, at);
     });
@@ -75,7 +75,7 @@ class BatchNormPasses final : public BatchNormPlan, public JoinsMeans {
   void Backward(const BatchNormGradients& in, const BatchNormStats& at,
                 std::span<std::byte> scratch) override {
     Expect(in.dy);
-    WithType(desc_.dtype, [&](auto tag) {
+    loops_.WithType(desc_.dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
       const T* dy = in.dy.As<T>();
       const Run<T> run = {in, at, Means(scratch), Sums(scratch)};

@@ -60,7 +60,7 @@ std::vector<Param*> ListParams(const Graph& graph) {
 std::unique_ptr<const Graph> MakeGraph(const NetSpec& spec, const std::vector<LayerSpec>& layers,
                                        const BuildEnv& env, const NetLog& log) {
   auto graph = std::make_unique<Graph>();
-  DescribeLayers(layers, ChooseTypes(spec, layers), env, *graph);
+  DescribeLayers(layers, ChooseTypes(spec, layers, env.device), env, *graph);
   log.Layers(*graph);
   FuseLayers(env, *graph);
   PlanGradients(env.options, *graph);

@@ -33,6 +33,7 @@ class CudaDevice final : public Device {
   void Use() const { UseGpu(options_.id); }
 
   DeviceKind kind() const override { return DeviceKind::kCuda; }
+  bool Stores(DType) const override { return true; }
   // "NVIDIA H200, 139 GiB, compute 9.0"
   std::string Describe() const override { return description_; }
   size_t FreeBytes() const override;
