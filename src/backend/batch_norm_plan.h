@@ -57,8 +57,7 @@ class BatchNormPasses final : public BatchNormPlan, public JoinsMeans {
   }
 
   void Forward(const BatchNormTensors& in, const BatchNormStats& at) override {
-    loops_.ForEach(Channels(), InverseRoot{at.inverse, desc_.eps});
-    loops_.ForEach(Channels(), FactorOf{at.inverse, {in.scale, in.shift}, at.factor});
+    loops_.ForEach(Channels(), FactorOf{at.inverse, desc_.eps, {in.scale, in.shift}, at.factor});
     Recompute(in, at);
   }
 
@@ -161,11 +160,8 @@ class BatchNormPasses final : public BatchNormPlan, public JoinsMeans {
     if (!NeedsSums(run.in)) return;
     float *const mean_g = run.means, *const mean_gz = mean_g + Channels();
     loops_.SumPairs(pixels_, GradientSums<G, Z>{g, z}, run.sums);
-    loops_.ForEach(Channels(), MeansOfChunks{run.sums, pixels_, mean_g, mean_gz});
-    const auto pixels = static_cast<float>(pixels_.rows.count);
-    float *const to_scale = run.in.dscale, *const to_shift = run.in.dshift;
-    if (to_scale != nullptr) loops_.ForEach(Channels(), AddProduct{mean_gz, pixels, to_scale});
-    if (to_shift != nullptr) loops_.ForEach(Channels(), AddProduct{mean_g, pixels, to_shift});
+    loops_.ForEach(Channels(),
+                   MeansOfChunks{run.sums, pixels_, mean_g, mean_gz, run.in.dshift, run.in.dscale});
     if (join_ && !desc_.stored && run.in.dx.data != nullptr) join_(mean_g, 2 * Channels());
   }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <initializer_list>
 #include <map>
 #include <optional>
@@ -248,6 +249,12 @@ class Checker {
     const std::string field = "default_forward_type";
     const std::string fault = StorageFault(field, proto_.default_forward_type());
     if (proto_.has_default_forward_type() && !fault.empty()) solver_.Fail(field, fault);
+    if (!(proto_.loss_scale() >= 0 && std::isfinite(proto_.loss_scale()))) {
+      solver_.Fail("loss_scale", Join("loss_scale is ", proto_.loss_scale(),
+                                      "; it is a factor above 0, such as 1024, or 0: found while "
+                                      "training"));
+    }
+    AtLeast("loss_scale_window", 1);
   }
 
   void CheckSnapshots() const {

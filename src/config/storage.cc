@@ -2,6 +2,8 @@
 
 #include <glog/logging.h>
 
+#include <algorithm>
+
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -94,6 +96,11 @@ void CheckStorage(const NetSpec& net) {
     }
   }
   if (net.proto.global_grad_scale() == 1 && !net.proto.global_grad_scale_adaptive()) return;
+  const auto takes_scale = [](const LayerSpec& layer) {
+    return layer.proto().forward_type() == caffe::FLOAT16;
+  };
+  if (net.proto.default_forward_type() == caffe::FLOAT16) return;
+  if (std::ranges::any_of(net.layers, takes_scale)) return;
   const char* field =
       net.proto.has_global_grad_scale() ? "global_grad_scale" : "global_grad_scale_adaptive";
   LOG(INFO) << net.Where(field).ToString() << ": " << field

@@ -7,6 +7,7 @@
 #include "net_log.h"
 #include "plain.h"
 #include "run_state.h"
+#include "trainer/backend/recording.h"
 #include "trainer/base/error_group.h"
 #include "trainer/base/text.h"
 #include "trainer/config/net_layers.h"
@@ -111,6 +112,7 @@ Net::Net(const NetSpec& spec, const NetOptions& options, const Device& device, P
   state_ = std::make_unique<RunState>(*graph_, *program_, env);
   runs_ahead_ = device_.RunsLater() && options_.parts == 1 &&
                 std::ranges::none_of(graph_->steps, &StepInfo::shapes_vary);
+  PrepareToRecord();
   KeepPartStates();
   if (options_.keeps_batch)
     kept_states_ = std::make_unique<KeptStates>(*graph_, *program_, device_);
@@ -137,7 +139,8 @@ void Net::StartForward(NetBatch batch) {
         DebugInfo(*graph_, device_).Forward(StepId(i), state_->Of(StepId(i)).forward);
     }
   }
-  program_->exchange().Send(state_->losses());
+  program_->exchange().Gather(state_->losses());
+  program_->exchange().Send();
 }
 
 void Net::BeginPass() {
@@ -193,7 +196,8 @@ void Net::CheckFault(int i, uint64_t word, uint32_t batches_ago) const {
 
 float Net::Loss() {
   RequireNoneStarted();
-  program_->exchange().Send(state_->losses());
+  program_->exchange().Gather(state_->losses());
+  program_->exchange().Send();
   return TakeLoss();
 }
 

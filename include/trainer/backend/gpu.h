@@ -40,6 +40,7 @@ struct GpuOptions {
   int id = 0;
   bool tf32 = false;           // products of f32 numbers rounded to 10 bits of fraction
   bool deterministic = false;  // repeat bit for bit
+  bool graphs = true;          // record passes and play them again: see recording.h
 };
 
 // Throws kUnavailable where the GPU cannot be used: what is missing, or which GPUs there are.

@@ -8,13 +8,14 @@
 #include "cuda/cudnn.h"
 #include "cuda/runtime.h"
 #include "trainer/backend/gpu.h"
+#include "trainer/backend/recording.h"
 
 namespace trainer::cuda {
 
 class PinnedMemory;
 class ConvAlgorithms;
 
-class CudaDevice final : public Device {
+class CudaDevice final : public Device, public Recorder {
  public:
   // Throws as MakeGpuDevice does.
   explicit CudaDevice(const GpuOptions& options);
@@ -50,6 +51,9 @@ class CudaDevice final : public Device {
   std::pmr::memory_resource& HostMemory() const override;
   std::unique_ptr<CopyQueue> MakeCopyQueue() const override;
   std::unique_ptr<HostRead> MakeHostRead() const override;
+
+  bool Records() const override { return options_.graphs; }
+  std::unique_ptr<Recording> Record(const std::function<void()>& queue) const override;
 
   std::unique_ptr<GemmPlan> MakeGemm(const GemmDesc& desc) const override;
   std::unique_ptr<ConvPlan> MakeConv(const ConvDesc& desc) const override;

@@ -10,12 +10,17 @@
 #include "trainer/layers/items.h"
 #include "trainer/layers/layer.h"
 #include "trainer/layers/takes_share.h"
+#include "trainer/layers/works_on_host.h"
 
 namespace trainer {
 
 // Output i is output i of the prefetcher's batches, or of the part of one that the pass computes.
 // On a device that runs later a batch of one part is copied while the pass before it computes.
-class Prefetched : public Layer, public NamesItems, public TakesShare, public CountsBadRecords {
+class Prefetched : public Layer,
+                   public NamesItems,
+                   public TakesShare,
+                   public CountsBadRecords,
+                   public WorksOnHost {
  public:
   explicit Prefetched(std::unique_ptr<Prefetcher> prefetcher);
 
