@@ -4,6 +4,7 @@
 #include "batch_job.h"
 #include "device_flags.h"
 #include "rank_flags.h"
+#include "reading_flags.h"
 #include "run_memory.h"
 #include "run_start.h"
 #include "shared_flags.h"
@@ -114,7 +115,7 @@ class Train final : public Verb {
             "trainer train --solver=s.prototxt --ranks=4 --strategy=easgd\n"
             "mpirun -np 8 trainer train --solver=s.prototxt --scale_lr\n"
             "trainer train --solver=s.prototxt --gpu=all",
-        .flags = WithStagingFlags(WithRankFlags(WithDeviceFlags(
+        .flags = WithReadingFlags(WithStagingFlags(WithRankFlags(WithDeviceFlags(
             {{.name = "solver", .value = "FILE", .help = "the solver", .required = true},
              SnapshotFlag(),
              AllowOutsideFlag(),
@@ -151,7 +152,7 @@ class Train final : public Verb {
              LevelFlag(),
              StageFlag(),
              SetFlag(),
-             MemoryFlag()}))),
+             MemoryFlag()})))),
     };
   }
 
@@ -163,6 +164,7 @@ class Train final : public Verb {
     }
     CheckMaxWall(flags);
     ApplyBadRecords(flags);
+    ApplyReadingFlags(flags);
     const std::vector<int> gpus = GpusOf(flags).value_or(std::vector<int>());
     if (const int ranks = RanksToStart(flags, gpus)) return LaunchRanks(ranks);
     SignalWatch signals(ReadEffects(flags));

@@ -82,6 +82,7 @@ class ImageListSource final : public ImageSource {
         images_(std::move(images)),
         options_(std::move(options)),
         order_key_(key) {
+    options_.reading.seen = std::make_shared<SeenFiles>(images_.size());
     SeekFirst();
   }
 
@@ -138,7 +139,7 @@ class ImageListSource final : public ImageSource {
 
   const std::string list_;
   const std::vector<ListedImage> images_;
-  const ListOptions options_;
+  ListOptions options_;
   PhiloxKey order_key_;
   std::vector<uint32_t> order_;  // of the epoch: indices into images_
   uint32_t epoch_ = 0;

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string>
 
+#include "map_mender.h"
 #include "trainer/data/map_faults.h"
 
 namespace trainer {
@@ -35,6 +36,7 @@ class LmdbMap {
  private:
   const char* start_ = nullptr;
   std::unique_ptr<MappedFile> named_;
+  std::unique_ptr<MendingScope> mending_;
 };
 
 }  // namespace trainer

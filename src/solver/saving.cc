@@ -166,6 +166,7 @@ bool Solver::SnapshotTimeIsUp() const {
 
 // What this replica wants: signals, and of rank 0 what the time asks for.
 Request Solver::OwnRequest(bool in_test) {
+  if (!lost_input_.empty()) return Request::kStop;
   const auto now = std::chrono::steady_clock::now();
   const int snapshots = writer_ ? writer_->TriesAhead() : 1;
   const auto done = writer_ ? now + writer_->PausesAhead() : now;

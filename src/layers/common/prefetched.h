@@ -6,6 +6,7 @@
 
 #include "batch_stage.h"
 #include "trainer/data/prefetcher.h"
+#include "trainer/layers/awaits_batches.h"
 #include "trainer/layers/counts_bad_records.h"
 #include "trainer/layers/items.h"
 #include "trainer/layers/layer.h"
@@ -20,7 +21,11 @@ class Prefetched : public Layer,
                    public NamesItems,
                    public TakesShare,
                    public CountsBadRecords,
+<<<<<<< HEAD
                    public WorksOnHost {
+=======
+                   public AwaitsBatches {
+>>>>>>> h1
  public:
   explicit Prefetched(std::unique_ptr<Prefetcher> prefetcher);
 
@@ -30,6 +35,7 @@ class Prefetched : public Layer,
 
   std::string SaveState() const override;
   void RestoreState(const std::string& state) override;
+  void AwaitBatches(int passes) override;
   void TakeShare(const BatchShare& share) override { prefetcher_->Share(share); }
   std::string NameOfItem(int64_t item, uint32_t batches_ago) override;
   const WaitCounters* Waits() const override { return &prefetcher_->counters(); }
