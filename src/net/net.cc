@@ -12,6 +12,7 @@
 #include "trainer/base/text.h"
 #include "trainer/config/net_layers.h"
 #include "trainer/layers/filler.h"
+#include "trainer/layers/param_start.h"
 #include "trainer/layers/items.h"
 
 namespace trainer {
@@ -41,7 +42,11 @@ void FillParams(const Graph& graph, uint64_t seed, const ParamStore& store) {
     host.assign(static_cast<size_t>(param->count()), 0.0f);
     const LayerSpec& spec = graph.steps[StepId(param->owner_step)].spec;
     const PhiloxKey key{seed, StreamOf(Join(param->layer, ":", param->index), caffe::TRAIN)};
-    Attempt(&errors, [&] { Fill(param->filler, param->shape, key, 0, spec, host); });
+    const auto* const own =
+        dynamic_cast<const StartsParams*>(graph.steps[StepId(param->owner_step)].layer.get());
+    if (own == nullptr || !own->Start(param->index, host)) {
+      Attempt(&errors, [&] { Fill(param->filler, param->shape, key, 0, spec, host); });
+    }
     store.Import(*param, host, param->weight);
   }
   if (!errors.empty()) ThrowAll(std::move(errors));

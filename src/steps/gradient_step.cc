@@ -56,7 +56,11 @@ class GradientStep final : public StepRule {
 }  // namespace
 
 std::unique_ptr<StepRule> MakeGradientStep(const SolverSpec& spec) {
-  return std::make_unique<GradientStep>(spec, MakeRule(spec, StepRuleRegistry::Get().Names()));
+  return MakeGradientStep(spec, MakeRule(spec, StepRuleRegistry::Get().Names()));
+}
+
+std::unique_ptr<StepRule> MakeGradientStep(const SolverSpec& spec, std::unique_ptr<Rule> rule) {
+  return std::make_unique<GradientStep>(spec, std::move(rule));
 }
 
 }  // namespace trainer

@@ -39,6 +39,8 @@ class StepRule {
   // Whether Step evaluates the objective again on the same batch. The net then keeps its batch, and
   // iter_size must be 1.
   virtual bool EvaluatesAgain() const { return false; }
+  // Sets what the training net must know of the rule before it is built.
+  virtual void Adapt(NetOptions&) const {}
   // Takes memory for `objective`, which outlives the rule.
   virtual void Prepare(Objective& objective) = 0;
 
