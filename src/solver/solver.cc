@@ -123,11 +123,8 @@ void Solver::BuildTrainNet(const TrainOptions& options) {
   net_options.replica = parts_->first;
   net_options.parts = parts_->count;
   net_options.keeps_batch = rule_->EvaluatesAgain();
-<<<<<<< HEAD
   net_options.record = group_ == nullptr;  // else sums begin within a pass
-=======
   rule_->Adapt(net_options);
->>>>>>> h5
   net_options.states_per_weight = rule_->StatesPerWeight() + (proto_.ema_decay() > 0 ? 1 : 0) +
                                   ExtraGradients(parts_->count, proto_.iter_size());
   LOG(INFO) << "Creating training net from " << spec_.train.description;

@@ -21,11 +21,8 @@ class Prefetched : public Layer,
                    public NamesItems,
                    public TakesShare,
                    public CountsBadRecords,
-<<<<<<< HEAD
-                   public WorksOnHost {
-=======
+                   public WorksOnHost,
                    public AwaitsBatches {
->>>>>>> h1
  public:
   explicit Prefetched(std::unique_ptr<Prefetcher> prefetcher);
 
