@@ -35,6 +35,8 @@ class CudaDevice final : public Device {
   DeviceKind kind() const override { return DeviceKind::kCuda; }
   // "NVIDIA H200, 139 GiB, compute 9.0"
   std::string Describe() const override { return description_; }
+  // What one GPU has in common with others of its kind, and parts of a GPU with parts of that size.
+  const std::string& Model() const { return model_; }
   size_t FreeBytes() const override;
 
   void* Allocate(size_t bytes) const override;
@@ -65,7 +67,7 @@ class CudaDevice final : public Device {
   void Release() noexcept;
 
   GpuOptions options_;
-  std::string description_;
+  std::string description_, model_;
   cuda::Stream stream_ = nullptr;
   float* partials_ = nullptr;
   std::unique_ptr<PinnedMemory> pinned_;
