@@ -19,8 +19,9 @@ namespace trainer::cuda {
 CudaDevice::CudaDevice(const GpuOptions& options) : options_(options) {
   const GpuInfo gpu = GpuForUse(options.id);
   description_ = DescribeGpu(gpu);
+  model_ = Join(gpu.name, ", ", gpu.multiprocessors, " multiprocessors");
   pinned_ = std::make_unique<PinnedMemory>(options.id);
-  conv_algorithms_ = std::make_unique<ConvAlgorithms>();
+  conv_algorithms_ = std::make_unique<ConvAlgorithms>(*this);
   for (const std::string& sentence : OpenLibraries().missing) LOG(WARNING) << sentence << '.';
   try {
     Check(GetRuntime()->StreamCreateWithFlags(&stream_, kStreamNonBlocking),

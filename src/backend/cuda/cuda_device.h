@@ -37,6 +37,8 @@ class CudaDevice final : public Device, public Recorder {
   bool Stores(DType) const override { return true; }
   // "NVIDIA H200, 139 GiB, compute 9.0"
   std::string Describe() const override { return description_; }
+  // What one GPU has in common with others of its kind, and parts of a GPU with parts of that size.
+  const std::string& Model() const { return model_; }
   size_t FreeBytes() const override;
 
   void* Allocate(size_t bytes) const override;
@@ -70,7 +72,7 @@ class CudaDevice final : public Device, public Recorder {
   void Release() noexcept;
 
   GpuOptions options_;
-  std::string description_;
+  std::string description_, model_;
   cuda::Stream stream_ = nullptr;
   float* partials_ = nullptr;
   std::unique_ptr<PinnedMemory> pinned_;

@@ -58,6 +58,7 @@ const bool kRegistered = [] {
   trainer::cuda::SetCublasLt(&TheCublasLt());
   trainer::cuda::SetCudnn(&TheCudnn());
   trainer::cuda::SetNccl(&TheNccl());
+  trainer::cuda::SetNvml(&TheNvml());
   hooks = {.launch = calls::Launch, .sync = Sync, .warp = Warp};
   return true;
 }();
