@@ -132,6 +132,11 @@ class Train final : public Verb {
               .fallback = "75",
               .help = "exit code when a signal or the time limit stopped the run",
               .max = 255},
+             {.name = "gpu_graph",
+              .kind = FlagKind::kSwitch,
+              .fallback = "true",
+              .help = "start a pass on a GPU as one call, a CUDA graph, where all shapes hold; "
+                      "--nogpu_graph: each kernel by itself"},
              RunFolderFlag(),
              LogFlag(),
              StrategyFlag(),
@@ -180,7 +185,8 @@ class Train final : public Verb {
                                             World* world) {
     SolverSpec spec = SolverOf(flags);
     const WireType wire = TakeWire(flags, &spec);
-    const DeviceChoice choice = ChooseDevice(flags, spec, PlaceOf(flags, world));
+    DeviceChoice choice = ChooseDevice(flags, spec, PlaceOf(flags, world));
+    choice.gpu.graphs = flags.Switch("gpu_graph");
     TrainOptions options;
     if (world != nullptr) {
       options.group = &world->group();

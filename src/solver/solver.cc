@@ -123,6 +123,8 @@ void Solver::BuildTrainNet(const TrainOptions& options) {
   net_options.replica = parts_->first;
   net_options.parts = parts_->count;
   net_options.keeps_batch = rule_->EvaluatesAgain();
+  net_options.record = group_ == nullptr;  // else sums begin within a pass
+  rule_->Adapt(net_options);
   net_options.states_per_weight = rule_->StatesPerWeight() + (proto_.ema_decay() > 0 ? 1 : 0) +
                                   ExtraGradients(parts_->count, proto_.iter_size());
   LOG(INFO) << "Creating training net from " << spec_.train.description;
@@ -269,6 +271,10 @@ void Solver::Report(float rate) {
   const std::vector<ReportedValue> outputs =
       parts_->count > 1 ? std::move(first_outputs_) : ReadOutputs(*train_net_);
   report.outputs = outputs;
+  if (const std::optional<LossScaleState> scale = rule_->LossScale()) {
+    report.loss_scale = scale->factor;
+    report.skipped_steps = static_cast<int64_t>(scale->skipped);
+  }
   observer_.OnIteration(report);
   const std::string note = clock_->cores().Note(report.seconds);
   const std::string data = clock_->data().Note(*train_net_, report.seconds);

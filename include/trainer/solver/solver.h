@@ -166,6 +166,7 @@ class Solver {
   void AddLoss(float loss);
   float SmoothLoss(float loss);
   void Report(float rate);
+  void Note(const std::string& text);
   [[noreturn]] void Diverge(int iter, float loss, const std::string& where);
   bool TestAll();
   bool RunTest(int index);

@@ -11,6 +11,7 @@
 #include "trainer/layers/items.h"
 #include "trainer/layers/layer.h"
 #include "trainer/layers/takes_share.h"
+#include "trainer/layers/works_on_host.h"
 
 namespace trainer {
 
@@ -20,6 +21,7 @@ class Prefetched : public Layer,
                    public NamesItems,
                    public TakesShare,
                    public CountsBadRecords,
+                   public WorksOnHost,
                    public AwaitsBatches {
  public:
   explicit Prefetched(std::unique_ptr<Prefetcher> prefetcher);
