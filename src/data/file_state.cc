@@ -3,6 +3,7 @@
 #include <cerrno>
 
 #include "trainer/base/error.h"
+#include "trainer/base/file_ops.h"
 #include "trainer/base/io_wait.h"
 #include "trainer/base/text.h"
 

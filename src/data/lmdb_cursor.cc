@@ -101,6 +101,14 @@ class LmdbCursor final : public Cursor {
     SeekFirst();
   }
 
+  // Closing touches the lock's file, too, which is lost where the database is: then nothing is.
+  ~LmdbCursor() override {
+    if (map_ == nullptr || !map_->IsLost()) return;
+    static_cast<void>(cursor_.release());
+    static_cast<void>(txn_.release());
+    static_cast<void>(env_.release());
+  }
+
   std::string_view Key() const override { return View(key_); }
   std::string_view Value() const override { return View(value_); }
   // They are parts of the map, which nothing changes during the transaction.

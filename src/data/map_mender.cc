@@ -169,6 +169,11 @@ MendingScope::~MendingScope() {
   desk.maps.erase(map_);
 }
 
+bool MendingScope::IsLost() const {
+  const std::lock_guard lock(TheDesk().mutex);
+  return !map_->lost.empty();
+}
+
 Mending MendPage(uintptr_t address) {
   Desk* const desk = open_desk;
   if (desk == nullptr || desk->process != getpid()) return Mending::kUnfit;

@@ -19,7 +19,7 @@ struct MendableMap {
   std::string path;
   const void* start = nullptr;
   size_t bytes = 0;
-  std::optional<FileStamp> stamp = {};  // what the file must be like; nothing: any that is long enough
+  std::optional<FileStamp> stamp = {};  // of the file; nothing: any that is long enough will do
   std::string lost = {};                // the error, once it did not come back
 };
 
@@ -36,6 +36,8 @@ class MendingScope {
   ~MendingScope();
   MendingScope(const MendingScope&) = delete;
   MendingScope& operator=(const MendingScope&) = delete;
+
+  bool IsLost() const;
 
  private:
   std::list<MendableMap>::iterator map_;

@@ -35,7 +35,7 @@ std::vector<Kind> Kinds() {
   const std::string size = " batch_size: 4", random = size + " shuffle: true";
   const std::string lmdb = "data_param { backend: LMDB source: 'data/train_lmdb'";
   return {
-      {"Lmdb", "Data", lmdb + size + " }", "data/train_lmdb", EIO},
+      {"Lmdb", "Data", lmdb + size + " }", "data/train_lmdb/data.mdb", EIO},
       {"LmdbInRandomOrder", "Data", lmdb + random + " shuffle_window: 16 }",
        "data/train_lmdb/data.mdb", ENOENT},
       {"LmdbBehindANetwork", "Data", lmdb + size + " }", "data/train_lmdb/data.mdb", ESTALE, true},
@@ -95,7 +95,7 @@ class AwayJob {
 
  private:
   // Enough that none is over before its data are gone.
-  static constexpr int kIterations = 20000;
+  static constexpr int kIterations = 3000;
 
   std::string Switch() const { return job_.folder() / "away"; }
 

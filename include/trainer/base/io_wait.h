@@ -34,7 +34,7 @@ class IoStopScope {
   const std::stop_token* outer_;
 };
 
-// What the innermost IoStopScope of this thread looks at, or null: for one that waits on its behalf.
+// What the innermost IoStopScope of this thread looks at, or null: for whoever waits on its behalf.
 const std::stop_token* IoStopOfThread();
 
 // What is known of a file. One that this run has read and that is missing now has lost its server

@@ -55,7 +55,7 @@ struct ImageReading {
 
   // Which files of the list were read before, so that one that is missing now may come back; null:
   // a file that is missing is.
-  std::shared_ptr<SeenFiles> seen;
+  SeenFiles* seen = nullptr;
 
   bool Resizes() const { return height > 0 || short_side > 0; }
 };

@@ -76,30 +76,43 @@ bool FailsLock(const std::string& path) {
 struct Map {
   void* start;
   size_t bytes;
+  std::string path;
 };
 std::mutex maps_mutex;
 std::vector<Map> maps;  // of files that are concerned
 
+// A file without bytes, of the same name.
+int Empty(const std::string& path) {
+  char folder[] = "/tmp/faulty_io_XXXXXX";
+  if (mkdtemp(folder) == nullptr) return -1;
+  const std::string file = folder + path.substr(path.rfind('/'));
+  const int fd = Real<int (*)(const char*, int, ...)>("open")(file.c_str(), O_RDWR | O_CREAT, 0600);
+  unlink(file.c_str());
+  rmdir(folder);
+  return fd;
+}
+
 // Takes the pages away once, when the switch is first seen: a file without bytes is behind them.
 void TakePagesAway() {
   while (!IsAway()) usleep(500);
-  const int empty = memfd_create("away", 0);
   const std::lock_guard lock(maps_mutex);
   for (const Map& map : maps) {
+    const int empty = Empty(map.path);
     Real<decltype(&mmap)>("mmap")(map.start, map.bytes, PROT_READ, MAP_SHARED | MAP_FIXED, empty,
                                   0);
+    close(empty);
   }
   maps.clear();
 }
 
-void Note(void* start, size_t bytes) {
+void Note(void* start, size_t bytes, const std::string& path) {
   const std::lock_guard lock(maps_mutex);
   static const bool watches = [] {
     std::thread(TakePagesAway).detach();
     return true;
   }();
   static_cast<void>(watches);
-  maps.push_back({start, bytes});
+  maps.push_back({start, bytes, path});
 }
 
 int Open(const char* name, const char* path, int flags, mode_t mode) {
@@ -170,8 +183,9 @@ int fcntl64(int fd, int command, ...) {
 
 void* mmap(void* at, size_t bytes, int protection, int flags, int fd, off_t offset) {
   void* const start = Real<decltype(&mmap)>("mmap")(at, bytes, protection, flags, fd, offset);
-  if (fd >= 0 && start != MAP_FAILED && (flags & MAP_FIXED) == 0 && IsConcerned(PathOf(fd))) {
-    Note(start, bytes);
+  if (fd >= 0 && start != MAP_FAILED && (flags & MAP_FIXED) == 0) {
+    const std::string path = PathOf(fd);
+    if (IsConcerned(path)) Note(start, bytes, path);
   }
   return start;
 }
