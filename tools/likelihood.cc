@@ -45,8 +45,8 @@ const BoltzmannMachine& ChooseMachine(const std::vector<BoltzmannMachine>& machi
   }
   if (name.empty() && machines.size() == 1) return machines[0];
   if (name.empty()) {
-    throw Error(ErrorCode::kUsage, Join("the net has several RBM layers: say which with --layer: ",
-                                        JoinList(names)));
+    throw Error(ErrorCode::kUsage,
+                Join("the net has several RBM layers: say which with --layer: ", JoinList(names)));
   }
   const auto found = std::ranges::find(names, name);
   if (found == names.end()) {
@@ -74,7 +74,7 @@ class Likelihood final : public Verb {
             "batches count (a Parzen window; Breuleux, Bengio and Vincent, 2011).",
         .examples =
             "trainer likelihood --model=models/rbm/train_test.prototxt \\\n"
-            "    --weights=run/rbm/cd1_iter_60000.caffemodel --iterations=100\n"
+            "    --weights=run/rbm/pcd_iter_60000.caffemodel --iterations=100\n"
             "trainer likelihood --model=data.prototxt --blob=data \\\n"
             "    --samples=samples.h5 --iterations=100",
         .flags = WithDeviceFlags(
@@ -126,8 +126,9 @@ class Likelihood final : public Verb {
     static_cast<void>(ChooseDevice(flags));
     const bool parzen = flags.Has("samples");
     if (!parzen && !flags.Has("weights")) {
-      throw Error(ErrorCode::kUsage, "--weights is missing: the weights of the RBM layer, or give "
-                                     "--samples for a Parzen window");
+      throw Error(ErrorCode::kUsage,
+                  "--weights is missing: the weights of the RBM layer, or give "
+                  "--samples for a Parzen window");
     }
     RequireFiles(flags.List("weights"));
     const NetSpec spec = ModelOf(flags);
@@ -268,9 +269,9 @@ class Likelihood final : public Verb {
                        .Set("log_likelihood", likelihood)
                        .ToString();
     } else {
-      std::cout << "sigma          " << Join(static_cast<float>(widths[0]))
-                << "\nlog-likelihood " << Nats(likelihood) << " nats per record, the mean of "
-                << counted * rows << " records\n";
+      std::cout << "sigma          " << Join(static_cast<float>(widths[0])) << "\nlog-likelihood "
+                << Nats(likelihood) << " nats per record, the mean of " << counted * rows
+                << " records\n";
     }
     return 0;
   }

@@ -28,8 +28,8 @@ std::vector<Feed> FeedsOf(const Flags& flags) {
   for (const std::string& item : flags.List("feed")) {
     const size_t colon = item.find(':');
     if (colon == std::string::npos || colon == 0 || colon + 1 == item.size()) {
-      throw Error(ErrorCode::kUsage, Join("--feed: '", EscapeControl(item),
-                                          "' is not of the form OUTPUT:INPUT"));
+      throw Error(ErrorCode::kUsage,
+                  Join("--feed: '", EscapeControl(item), "' is not of the form OUTPUT:INPUT"));
     }
     feeds.push_back({item.substr(0, colon), item.substr(colon + 1)});
   }
@@ -52,8 +52,7 @@ class Machines final : public Sampler {
   Machines(const Flags& flags, Net& net)
       : machines_(FindMachines(net)),
         shape_(net.Input(machines_.front().layer, 0).shape),
-        chains_(flags.Text("start") == "data" ? static_cast<int>(shape_[0])
-                                              : flags.Whole("count")),
+        chains_(flags.Text("start") == "data" ? static_cast<int>(shape_[0]) : flags.Whole("count")),
         gibbs_(net.device(), machines_, chains_, static_cast<uint64_t>(flags.Whole("seed"))) {
     if (flags.Text("start") != "data") return;
     net.Forward();
@@ -92,10 +91,9 @@ class Passes final : public Sampler {
                     Join("--feed: '", EscapeControl(feed.to), "' is no top of an Input layer"));
       }
       if (net.Value(feed.from).Count() != input->value.Count()) {
-        throw Error(ErrorCode::kUsage,
-                    Join("--feed: '", EscapeControl(feed.from), "' has ",
-                         net.Value(feed.from).Count(), " numbers, and '", EscapeControl(feed.to),
-                         "' ", input->value.Count()));
+        throw Error(ErrorCode::kUsage, Join("--feed: '", EscapeControl(feed.from), "' has ",
+                                            net.Value(feed.from).Count(), " numbers, and '",
+                                            EscapeControl(feed.to), "' ", input->value.Count()));
       }
       feeds_.push_back(feed);
     }
@@ -140,13 +138,12 @@ std::vector<int64_t> PictureDims(const Flags& flags, std::vector<int64_t> dims) 
     for (const std::string& length : flags.List("shape")) {
       shape.push_back(std::strtol(length.c_str(), nullptr, 10));
     }
-    const bool fits =
-        shape.size() == 4 && shape[1] > 0 && shape[2] > 0 && shape[3] > 0 &&
-        shape[1] * shape[2] * shape[3] == width;
+    const bool fits = shape.size() == 4 && shape[1] > 0 && shape[2] > 0 && shape[3] > 0 &&
+                      shape[1] * shape[2] * shape[3] == width;
     if (fits) return shape;
-    throw Error(ErrorCode::kUsage, Join("--shape=", EscapeControl(flags.Text("shape")),
-                                        " is not C,H,W of a sample, which has ", width,
-                                        " numbers"));
+    throw Error(ErrorCode::kUsage,
+                Join("--shape=", EscapeControl(flags.Text("shape")),
+                     " is not C,H,W of a sample, which has ", width, " numbers"));
   }
   if (dims.size() == 4) return dims;
   const auto side = static_cast<int64_t>(std::lround(std::sqrt(static_cast<double>(width))));
@@ -189,11 +186,11 @@ class Sample final : public Verb {
             "--count samples are there, each --every passes give a batch of them. Noise layers "
             "with in_test draw in each pass.",
         .examples =
-            "trainer sample --model=models/rbm/train_test.prototxt --stage=sample \\\n"
-            "    --weights=run/rbm/cd1_iter_60000.caffemodel --out=digits.png\n"
+            "trainer sample --model=models/rbm/train_test.prototxt \\\n"
+            "    --weights=run/rbm/pcd_iter_60000.caffemodel --out=digits.png\n"
             "trainer sample --model=models/gsn/sample.prototxt \\\n"
-            "    --weights=run/gsn/gsn_iter_60000.caffemodel --blob=p \\\n"
-            "    --feed=x_next:x,h1_next:h1,h2_next:h2 --steps=100 --out=digits.png",
+            "    --weights=run/gsn/gsn_iter_12000.caffemodel --blob=p \\\n"
+            "    --feed=x_next:x,h2_next:h2 --steps=100 --out=digits.png",
         .flags = WithDeviceFlags(
             {{.name = "model", .value = "FILE", .help = "the net", .required = true},
              {.name = "weights",

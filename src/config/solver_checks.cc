@@ -245,13 +245,15 @@ class Checker {
     }
     for (int i = 0; i < steps.size(); ++i) {
       if (steps[i] <= (i == 0 ? 0 : steps[i - 1])) {
-        solver_.Fail("momentum_stepvalue",
-                     Join("momentum_stepvalue is ", steps[i],
-                          "; the values must be at least 1 and rise"), i);
+        solver_.Fail(
+            "momentum_stepvalue",
+            Join("momentum_stepvalue is ", steps[i], "; the values must be at least 1 and rise"),
+            i);
       }
       if (!(values[i] >= 0 && values[i] < 1)) {
-        solver_.Fail("momentum_value", Join("momentum_value is ", values[i],
-                                            "; it must be at least 0 and below 1"), i);
+        solver_.Fail("momentum_value",
+                     Join("momentum_value is ", values[i], "; it must be at least 0 and below 1"),
+                     i);
       }
     }
   }

@@ -36,9 +36,8 @@ class Gram final : public Layer {
     images_ = in[0];
     channels_ = in[1];
     places_ = in[2] * in[3];
-    factor_ = spec_.proto().gram_param().normalize()
-                  ? 1 / static_cast<float>(channels_ * places_)
-                  : 1.0f;
+    factor_ =
+        spec_.proto().gram_param().normalize() ? 1 / static_cast<float>(channels_ * places_) : 1.0f;
     plan.Out(0, {images_, channels_, channels_});
     plan.KeepInput(0);
     scratch_ = {};
@@ -46,8 +45,8 @@ class Gram final : public Layer {
   }
 
   void Prepare(PrepareContext& plan) override {
-    forward_ = plan.device().MakeGemm(
-        {.m = channels_, .n = channels_, .k = places_, .trans_a = true});
+    forward_ =
+        plan.device().MakeGemm({.m = channels_, .n = channels_, .k = places_, .trans_a = true});
     size_t most = forward_->ScratchBytes();
     if (plan.training()) {
       backward_ = plan.device().MakeGemm({.m = places_, .n = channels_, .k = channels_});

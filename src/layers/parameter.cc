@@ -44,7 +44,8 @@ class Parameter final : public Layer,
       Refuse(Join("the folder of '", path, "' does not exist; create it (mkdir -p)"));
     }
     if (files != OutputFiles::kResume && !picture_.NamesIteration() && Exists(path)) {
-      Refuse(Join("'", path, "' is there already, and a net replaces no file of another run; move "
+      Refuse(Join("'", path,
+                  "' is there already, and a net replaces no file of another run; move "
                   "it away, or give another name"));
     }
   }
@@ -67,7 +68,6 @@ class Parameter final : public Layer,
     ForEach(run.device(), dy.Count(),
             AddGradient{dy.f32(), run.GradParam(0), PlainOrder(dy.shape)});
   }
-
 
   void WriteAtSnapshot(const RunContext& run, int iter) override {
     if (!writes_) return;

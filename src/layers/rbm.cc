@@ -9,6 +9,7 @@
 #include "trainer/backend/reduce.h"
 #include "trainer/base/text.h"
 #include "trainer/layers/items.h"
+#include "trainer/layers/learns_from_chains.h"
 
 namespace trainer {
 namespace {
@@ -33,9 +34,9 @@ struct SquaredDifference {
   HD float operator()(int64_t i) const { return (a[i] - b[i]) * (a[i] - b[i]); }
 };
 
-class Rbm final : public Layer {
+class Rbm final : public Layer, public LearnsFromChains {
  public:
-  Rbm(const LayerSpec& spec, const LayerEnv&) : spec_(spec), chain_(g_dev_chain) {
+  explicit Rbm(const LayerSpec& spec) : spec_(spec) {
     const caffe::RBMParameter& param = spec.proto().rbm_param();
     down_ = param.output() == caffe::RBMParameter::VISIBLE;
     sample_ = param.sample();
@@ -54,6 +55,8 @@ class Rbm final : public Layer {
     }
   }
 
+  void UseChains(const ChainOptions& options) override { chain_ = options; }
+
   void Describe(DescribeContext& plan) override {
     const caffe::RBMParameter& param = spec_.proto().rbm_param();
     const Shape& in = plan.In(0);
@@ -64,8 +67,9 @@ class Rbm final : public Layer {
     const int64_t made[] = {down_ ? units_.visible : units_.hidden};
     const Shape out = in.Replace(axis, in.Rank(), made);
     if (IsPermuted(out)) {
-      spec_.FailIn(kParam, "axis", Join("the top would have shape ", Dims(out),
-                                        ", an image; use axis 1, or put a Reshape layer before"));
+      spec_.FailIn(kParam, "axis",
+                   Join("the top would have shape ", Dims(out),
+                        ", an image; use axis 1, or put a Reshape layer before"));
     }
     plan.Param("weight", {units_.hidden, units_.visible}, param.weight_filler());
     plan.Param("hidden bias", {units_.hidden}, param.hidden_bias_filler());
@@ -165,8 +169,9 @@ class Rbm final : public Layer {
     const std::string field = down_ ? "num_visible" : "num_output";
     const int64_t made = down_ ? param.num_visible() : param.num_output();
     if (made < 1) {
-      spec_.FailIn(kParam, field, Join(field, " must be at least 1: it is the number of ",
-                                       down_ ? "visible" : "hidden", " units"));
+      spec_.FailIn(kParam, field,
+                   Join(field, " must be at least 1: it is the number of ",
+                        down_ ? "visible" : "hidden", " units"));
     }
     if (down_ && param.has_num_output() && param.num_output() != inputs) {
       spec_.FailIn(kParam, "num_output",

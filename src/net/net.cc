@@ -12,8 +12,8 @@
 #include "trainer/base/text.h"
 #include "trainer/config/net_layers.h"
 #include "trainer/layers/filler.h"
-#include "trainer/layers/param_start.h"
 #include "trainer/layers/items.h"
+#include "trainer/layers/param_start.h"
 
 namespace trainer {
 

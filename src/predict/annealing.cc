@@ -92,8 +92,9 @@ class Annealing {
     device.CopyToDevice(base_.data(), bias.data(), bias.size() * sizeof(float));
     log_z_base_ = static_cast<double>(machine.units.hidden) * std::numbers::ln2;
     for (const float b : bias) {
-      log_z_base_ += machine.units.gaussian ? 0.5 * std::log(2 * std::numbers::pi)
-                                            : std::max(b, 0.0f) + std::log1p(std::exp(-std::fabs(b)));
+      log_z_base_ += machine.units.gaussian
+                         ? 0.5 * std::log(2 * std::numbers::pi)
+                         : std::max(b, 0.0f) + std::log1p(std::exp(-std::fabs(b)));
     }
   }
 
@@ -105,8 +106,8 @@ class Annealing {
       const double before = Beta(step - 1, options_.steps), beta = Beta(step, options_.steps);
       products_.HiddenInputs(machine_.weights, visible_.data(), hidden_.data(), scratch);
       MapRows(device_, options_.chains, machine_.units.hidden + machine_.units.visible,
-              WeighRow{visible_.data(), hidden_.data(), machine_.weights.visible_bias,
-                       base_.data(), weights_.data(), machine_.units, static_cast<float>(before),
+              WeighRow{visible_.data(), hidden_.data(), machine_.weights.visible_bias, base_.data(),
+                       weights_.data(), machine_.units, static_cast<float>(before),
                        static_cast<float>(beta)});
       if (step == options_.steps) break;
       const Tensor hidden(hidden_.data(), {options_.chains, machine_.units.hidden});

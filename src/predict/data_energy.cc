@@ -20,11 +20,11 @@ DataEnergy MeasureData(Net& net, const BoltzmannMachine& machine, int batches) {
   for (int i = 0; i < batches; ++i) {
     net.Forward();
     CopyToPlain(device, input, visible.data());
-    products.HiddenInputs(machine.weights, visible.data(), hidden.data(),
-                          {reinterpret_cast<std::byte*>(scratch.data()),
-                           scratch.size() * sizeof(float)});
-    MeanFreeEnergy(device, units, rows, visible.data(), machine.weights.visible_bias,
-                   hidden.data(), energy.data());
+    products.HiddenInputs(
+        machine.weights, visible.data(), hidden.data(),
+        {reinterpret_cast<std::byte*>(scratch.data()), scratch.size() * sizeof(float)});
+    MeanFreeEnergy(device, units, rows, visible.data(), machine.weights.visible_bias, hidden.data(),
+                   energy.data());
     float of_batch = 0;
     device.CopyToHost(&of_batch, energy.data(), sizeof(of_batch));
     data.free_energy += of_batch / batches;

@@ -24,8 +24,8 @@ double LogOthers(const SumSide& side, const std::vector<double>& inputs) {
   double sum = 0;
   for (size_t k = 0; k < inputs.size(); ++k) {
     const double x = inputs[k], b = side.other_bias[k];
-    sum += side.others_gaussian ? 0.5 * (x * x - b * b + std::log(2 * std::numbers::pi))
-                                : Softplus(x);
+    sum +=
+        side.others_gaussian ? 0.5 * (x * x - b * b + std::log(2 * std::numbers::pi)) : Softplus(x);
   }
   return sum;
 }
@@ -69,8 +69,11 @@ double SumPartition(const Device& device, const BoltzmannMachine& machine) {
   if (summed > kMostSummed) {
     throw Error(ErrorCode::kUsage,
                 Join("the exact sum is over 2^", summed, " states of the ",
-                     over_hidden ? "hidden" : "visible", " units of '", machine.name, "', and at "
-                     "most ", kMostSummed, " units can be summed over; leave --exact out to "
+                     over_hidden ? "hidden" : "visible", " units of '", machine.name,
+                     "', and at "
+                     "most ",
+                     kMostSummed,
+                     " units can be summed over; leave --exact out to "
                      "estimate it"));
   }
   const std::vector<double> w = Read(device, machine.weights.w, units.hidden * units.visible);

@@ -11,18 +11,18 @@ constexpr uint32_t kStream = 0x474942;
 
 }  // namespace
 
-GibbsSampler::GibbsSampler(const Device& device, std::vector<BoltzmannMachine> machines,
-                           int chains, uint64_t seed)
+GibbsSampler::GibbsSampler(const Device& device, std::vector<BoltzmannMachine> machines, int chains,
+                           uint64_t seed)
     : device_(device), chains_(chains), seed_(seed) {
   int64_t most_hidden = 0;
   size_t most_scratch = 0;
   for (BoltzmannMachine& machine : machines) {
     const BoltzmannUnits units = machine.units;
     if (!levels_.empty() && Top().machine.units.hidden != units.visible) {
-      throw Error(ErrorCode::kConfig,
-                  Join("layer '", machine.name, "' has ", units.visible, " visible units, but '",
-                       Top().machine.name, "' before it has ", Top().machine.units.hidden,
-                       " hidden ones"));
+      throw Error(
+          ErrorCode::kConfig,
+          Join("layer '", machine.name, "' has ", units.visible, " visible units, but '",
+               Top().machine.name, "' before it has ", Top().machine.units.hidden, " hidden ones"));
     }
     levels_.push_back(std::make_unique<Level>(
         Level{std::move(machine), BoltzmannProducts(device, units, chains),

@@ -22,11 +22,10 @@ std::vector<BoltzmannMachine> FindMachines(const Net& net) {
     const caffe::RBMParameter& param = spec.proto().rbm_param();
     if (spec.type() != "RBM" || param.output() != caffe::RBMParameter::HIDDEN) continue;
     const Param& w = ParamOf(net, spec, 0);
-    machines.push_back(
-        {i,
-         spec.name(),
-         {w.shape[1], w.shape[0], param.visible() == caffe::RBMParameter::GAUSSIAN},
-         {w.weight, ParamOf(net, spec, 1).weight, ParamOf(net, spec, 2).weight}});
+    machines.push_back({i,
+                        spec.name(),
+                        {w.shape[1], w.shape[0], param.visible() == caffe::RBMParameter::GAUSSIAN},
+                        {w.weight, ParamOf(net, spec, 1).weight, ParamOf(net, spec, 2).weight}});
   }
   return machines;
 }

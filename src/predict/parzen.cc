@@ -37,9 +37,7 @@ struct DensityRow {
     };
     const float top = row.Max(exponent);
     const float sum = row.Sum([&](int64_t i) { return Exp(exponent(i) - top); });
-    row.Once([&] {
-      densities[row.index] = top + logf(sum / static_cast<float>(samples));
-    });
+    row.Once([&] { densities[row.index] = top + logf(sum / static_cast<float>(samples)); });
   }
 };
 
@@ -62,7 +60,8 @@ ParzenWindow::ParzenWindow(const Device& device, std::span<const float> samples,
       product_(device.MakeGemm({.m = rows, .n = samples_, .k = width, .trans_b = true})),
       scratch_(device, product_->ScratchBytes() / sizeof(float) + 1) {
   device.CopyToDevice(sample_values_.data(), samples.data(), samples.size_bytes());
-  MapRows(device, samples_, width, SquaresRow{sample_values_.data(), sample_squares_.data(), width});
+  MapRows(device, samples_, width,
+          SquaresRow{sample_values_.data(), sample_squares_.data(), width});
 }
 
 std::vector<double> ParzenWindow::MeanLogDensities(std::span<const float> records,

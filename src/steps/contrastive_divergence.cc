@@ -1,6 +1,5 @@
 #include "gradient_step.h"
 #include "trainer/base/text.h"
-#include "trainer/layers/chain_options.h"
 
 namespace trainer {
 namespace {
@@ -18,7 +17,9 @@ class ContrastiveDivergenceStep final : public StepRule {
   explicit ContrastiveDivergenceStep(const SolverSpec& spec)
       : spec_(spec), step_(MakeGradientStep(spec, RuleRegistry::Get().Make("SGD", spec))) {
     const caffe::ContrastiveDivergenceParameter& param = spec.proto.cd_param();
-    const auto fail = [&](const auto&... text) { spec.Fail("cd_param", Join("cd_param: ", text...)); };
+    const auto fail = [&](const auto&... text) {
+      spec.Fail("cd_param", Join("cd_param: ", text...));
+    };
     if (param.steps() < 1) fail("steps is ", param.steps(), "; a chain makes at least 1 step");
     if (param.chains() < 0) fail("chains is ", param.chains(), "; it must be 0 or more");
     if (param.chains() > 0 && !param.persistent()) {
@@ -38,9 +39,9 @@ class ContrastiveDivergenceStep final : public StepRule {
 
   int StatesPerWeight() const override { return step_->StatesPerWeight(); }
 
-  void Adapt(NetOptions&) const override {
+  void Adapt(NetOptions& options) const override {
     const caffe::ContrastiveDivergenceParameter& param = spec_.proto.cd_param();
-    g_dev_chain = {.steps = param.steps(),
+    options.chain = {.steps = param.steps(),
                      .persistent = param.persistent(),
                      .chains = param.chains(),
                      .sparsity_target = param.sparsity_target(),

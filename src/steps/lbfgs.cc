@@ -42,8 +42,8 @@ struct Subtract {
 // steps s and changes of the gradient y tell, by two loops over them from gamma I, gamma = s y / y
 // y of the newest; a line search along it. The loss is that of the batch, the same one in all
 // evaluations of a step, plus weight_decay |w|^2 / 2. Source: Nocedal and Wright, "Numerical
-// Optimization", algorithms 7.4 and 7.5; how steps begin and which pairs are kept: Byrd, Lu, Nocedal
-// and Zhu, SIAM Journal on Scientific Computing 16, 1995.
+// Optimization", algorithms 7.4 and 7.5; how steps begin and which pairs are kept: Byrd, Lu,
+// Nocedal and Zhu, SIAM Journal on Scientific Computing 16, 1995.
 class Lbfgs final : public StepRule {
  public:
   explicit Lbfgs(const SolverSpec& spec) : spec_(spec), param_(spec.proto.lbfgs_param()) {
@@ -62,8 +62,9 @@ class Lbfgs final : public StepRule {
       fail("c1 is ", param_.c1(), " and c2 ", param_.c2(), "; it must be 0 < c1 < c2 < 1");
     }
     if (spec.proto.clip_gradients() >= 0) {
-      spec.Fail("clip_gradients",
-                "clip_gradients is given, but LBFGS needs the loss's own gradient; remove the line");
+      spec.Fail(
+          "clip_gradients",
+          "clip_gradients is given, but LBFGS needs the loss's own gradient; remove the line");
     }
   }
 
@@ -252,8 +253,10 @@ void Lbfgs::RestoreState(const std::string& state) {
                     state.size() == fixed + 2 * static_cast<size_t>(head[0]) * bytes;
   if (!fits) {
     throw Error(ErrorCode::kBadSnapshot,
-                Join("the snapshot holds ", state.size(), " bytes of L-BFGS's state, which is not "
-                     "what a run with history ", param_.history(), " and ", count_,
+                Join("the snapshot holds ", state.size(),
+                     " bytes of L-BFGS's state, which is not "
+                     "what a run with history ",
+                     param_.history(), " and ", count_,
                      " learned numbers leaves; resume with the lbfgs_param and the net that it was "
                      "made with"));
   }

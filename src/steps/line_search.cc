@@ -8,10 +8,10 @@ namespace trainer {
 namespace {
 
 constexpr double kLongest = 1e10;
-constexpr double kReach = 4;         // how far a step may go beyond the last one, as a factor
+constexpr double kReach = 4;  // how far a step may go beyond the last one, as a factor
 constexpr double kLeastReach = 1.1;
-constexpr double kShrink = 0.66;     // of the interval in two steps, at least
-constexpr double kNarrow = 0.1;      // relative width of an interval that is small enough
+constexpr double kShrink = 0.66;  // of the interval in two steps, at least
+constexpr double kNarrow = 0.1;   // relative width of an interval that is small enough
 
 // The step at which the line through the slopes at a and b is zero.
 template <class Point>

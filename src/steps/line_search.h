@@ -34,8 +34,8 @@ class LineSearch {
   Point best_, other_;  // ends of the interval; before it is found, `other_` is the start
   double start_value_, start_slope_, least_slope_, c2_;
   double step_;
-  double low_ = 0, high_;                // for the next step
-  double width_, width_before_;          // of the interval, and two steps ago
+  double low_ = 0, high_;        // for the next step
+  double width_, width_before_;  // of the interval, and two steps ago
   bool bracketed_ = false, first_stage_ = true;
 };
 

@@ -12,7 +12,6 @@
 #include "support/net_text.h"
 #include "support/test_device.h"
 #include "trainer/base/text.h"
-#include "trainer/layers/chain_options.h"
 
 namespace trainer {
 namespace {
@@ -32,7 +31,7 @@ class Machine {
             loss_weight, " rbm_param { num_output: ", hidden, " ", fields, " } }"))),
         params_(*device_) {
     NetOptions options = QuietOptions(caffe::TRAIN);
-    g_dev_chain = chain;
+    options.chain = chain;
     net_.emplace(spec_, options, *device_, params_);
   }
 
@@ -132,7 +131,8 @@ Exact Enumerate(int visible, int hidden, const std::vector<float>& w, const std:
 }
 
 TEST(ContrastiveDivergenceTest, PersistentChainsGiveTheGradientOfTheLikelihood) {
-  const std::vector<float> w = {0.5f, -0.75f, 0.25f, 1, -0.5f, 0.75f, -1, 0.5f, 0.25f, 0.5f, -0.5f, 1};
+  const std::vector<float> w = {0.5f, -0.75f, 0.25f, 1,    -0.5f, 0.75f,
+                                -1,   0.5f,   0.25f, 0.5f, -0.5f, 1};
   const std::vector<float> c = {0.25f, -0.5f, 0}, b = {-0.25f, 0.5f, 0.25f, -0.5f};
   const std::vector<float> data = {1, 0, 0, 1, 1, 1, 0, 0};
   const Exact exact = Enumerate(4, 3, w, c, b, data);
@@ -187,10 +187,12 @@ TEST(ContrastiveDivergenceTest, RefusesALossOfTheFreeEnergy) {
       "loss_weight: 0 loss_weight: 0\nloss_weight: 1 rbm_param { num_output: 2 } }");
   const std::unique_ptr<Device> device = MakeTestDevice();
   ParamStore params(*device);
-  const auto [code, text] = ErrorOf([&] { Net(spec, QuietOptions(caffe::TRAIN), *device, params); });
+  const auto [code, text] =
+      ErrorOf([&] { Net(spec, QuietOptions(caffe::TRAIN), *device, params); });
   EXPECT_EQ(code, ErrorCode::kConfig);
-  EXPECT_THAT(text, HasSubstr("net.prototxt:4:1: layer 'rbm' (RBM): the third top, the free energy, "
-                              "is only reported"));
+  EXPECT_THAT(text,
+              HasSubstr("net.prototxt:4:1: layer 'rbm' (RBM): the third top, the free energy, "
+                        "is only reported"));
 }
 
 TEST(ContrastiveDivergenceTest, GaussianUnitsLearnTheMeanOfTheData) {

@@ -61,8 +61,7 @@ TEST(NoiseTest, HandValuesOfBernoulliAreDrawnWithTheInputAsProbability) {
   std::vector<float> x(kCount, 0.25f);
   std::fill(x.begin(), x.begin() + kCount / 3, 1.0f);
   std::fill(x.begin() + kCount / 3, x.begin() + kCount / 3 * 2, 0.0f);
-  LayerRunner noise(NoiseOf("kind: BERNOULLI"), {{kCount}},
-                    {.training = false});
+  LayerRunner noise(NoiseOf("kind: BERNOULLI"), {{kCount}}, {.training = false});
   const std::vector<float> y = noise.Forward(x);
   EXPECT_THAT(std::vector<float>(y.begin(), y.begin() + kCount / 3), Each(1));
   EXPECT_THAT(std::vector<float>(y.begin() + kCount / 3, y.begin() + kCount / 3 * 2), Each(0));

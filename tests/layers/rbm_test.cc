@@ -68,8 +68,9 @@ TEST(RbmTest, HandValuesOfGaussianFreeEnergy) {
 }
 
 TEST(RbmTest, ImagesEqualFlatInputs) {
-  const std::string fields = "type: \"RBM\"\nrbm_param { num_output: 3 weight_filler { type: "
-                             "\"xavier\" } }";
+  const std::string fields =
+      "type: \"RBM\"\nrbm_param { num_output: 3 weight_filler { type: "
+      "\"xavier\" } }";
   LayerRunner image(fields, {{2, 3, 2, 2}}), flat(fields, {{2, 12}});
   std::vector<float> x;
   for (int i = 0; i < 24; ++i) x.push_back(static_cast<float>(i % 9) / 8);
@@ -98,7 +99,8 @@ TEST(RbmTest, GradientMatchesDifferences) {
   for (const std::string& fields : {kUp + "}", kUp + "visible: GAUSSIAN }"}) {
     LayerRunner rbm(fields, {{4, 3}});
     SetWeights(rbm);
-    rbm.SetInput(0, {0.875f, 0.5f, 0.25f, 0.125f, 0.625f, 0.5f, 0.75f, 0.25f, 0.5f, 0.5f, 0.25f, 0.75f});
+    rbm.SetInput(
+        0, {0.875f, 0.5f, 0.25f, 0.125f, 0.625f, 0.5f, 0.75f, 0.25f, 0.5f, 0.5f, 0.25f, 0.75f});
     rbm.ExpectGradient();
   }
 }
@@ -133,8 +135,9 @@ TEST(RbmTest, GradientOfASampleIsThatOfItsMean) {
 
 TEST(RbmTest, InPlaceEqualsNotInPlace) {
   const std::vector<float> x(9, 0.5f);
-  ExpectInPlaceEqual("type: \"RBM\"\nrbm_param { num_output: 3 weight_filler { type: \"xavier\" } }",
-                     {{3, 3}}, {x});
+  ExpectInPlaceEqual(
+      "type: \"RBM\"\nrbm_param { num_output: 3 weight_filler { type: \"xavier\" } }", {{3, 3}},
+      {x});
 }
 
 TEST(RbmTest, RefusesMissingNumbersOfUnits) {

@@ -25,7 +25,8 @@ struct SmallMachine {
         spec(NetFromText(Join(
             "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 4 dim: ", visible,
             " } } } layer { name: 'rbm' type: 'RBM' bottom: 'x' top: 'h' rbm_param { num_output: ",
-            hidden, " weight_filler { type: 'gaussian' std: 0.7 } hidden_bias_filler { type: "
+            hidden,
+            " weight_filler { type: 'gaussian' std: 0.7 } hidden_bias_filler { type: "
             "'uniform' min: -1 max: 1 } visible_bias_filler { type: 'uniform' min: -1 max: 1 } ",
             fields, " } }"))),
         params(*device),
@@ -40,9 +41,7 @@ struct SmallMachine {
     options.memory = MemoryMode::kSeparate;
     return options;
   }
-  std::vector<float> Values(const char* param) {
-    return WeightOf(*device, *params.Find(param));
-  }
+  std::vector<float> Values(const char* param) { return WeightOf(*device, *params.Find(param)); }
   // -free energy of visible units.
   double LogP(const std::vector<double>& v) {
     const std::vector<float> w = Values("rbm:0"), c = Values("rbm:1"), b = Values("rbm:2");
@@ -122,8 +121,9 @@ TEST(DataEnergyTest, IsTheMeanOfWhatTheLayerReads) {
                        small.net.Value("x"));
   const DataEnergy data = MeasureData(small.net, small.machine, 2);
   EXPECT_EQ(data.records, 8);
-  const double expected = -(small.LogP({1, 0, 0}) + small.LogP({1, 1, 0}) +
-                            small.LogP({0, 0, 1}) + small.LogP({1, 1, 1})) / 4;
+  const double expected = -(small.LogP({1, 0, 0}) + small.LogP({1, 1, 0}) + small.LogP({0, 0, 1}) +
+                            small.LogP({1, 1, 1})) /
+                          4;
   EXPECT_NEAR(data.free_energy, expected, 1e-5);
   EXPECT_THAT(data.means, testing::ElementsAre(0.75f, 0.5f, 0.5f));
 }
@@ -151,8 +151,9 @@ TEST(GibbsSamplerTest, ChainsHaveTheMeansOfTheMachine) {
 
 TEST(GibbsSamplerTest, RefusesMachinesThatDoNotFit) {
   SmallMachine first(4, 3), second(4, 3);
-  const auto [code, text] =
-      ErrorOf([&] { GibbsSampler(*first.device, {first.machine, second.machine}, 2, 1); });
+  const auto [code, text] = ErrorOf([&] {
+    GibbsSampler(*first.device, {first.machine, second.machine}, 2, 1);
+  });
   EXPECT_EQ(code, ErrorCode::kConfig);
   EXPECT_THAT(text, HasSubstr("has 4 visible units, but 'rbm' before it has 3 hidden ones"));
 }

@@ -27,9 +27,8 @@ const std::string kFields =
     "test_iter: 2 ";
 
 TEST(ContrastiveDivergenceRunTest, ResumesBitForBit) {
-  for (const char* chains :
-       {"cd_param { steps: 2 }", "cd_param { persistent: true chains: 3 }",
-        "cd_param { persistent: true sparsity_target: 0.1 } iter_size: 2"}) {
+  for (const char* chains : {"cd_param { steps: 2 }", "cd_param { persistent: true chains: 3 }",
+                             "cd_param { persistent: true sparsity_target: 0.1 } iter_size: 2"}) {
     const std::string fields = Join(kFields, chains, " ");
     SmallRun whole(fields + "max_iter: 20 ", kNet);
     whole.Solve();

@@ -18,14 +18,13 @@ const std::string kFields =
     "type: \"LBFGS\" base_lr: 1 lr_policy: \"fixed\" display: 1 lbfgs_param { c1: 1e-3 } ";
 
 std::string Number(const std::string& name, float start, bool learned = true) {
-  return Join("layer { name: '", name, "' type: 'Parameter' top: '", name, "' param { lr_mult: ",
-              learned ? 1 : 0, " } parameter_param { shape { dim: 1 } filler { value: ", start,
-              " } } } ");
+  return Join("layer { name: '", name, "' type: 'Parameter' top: '", name,
+              "' param { lr_mult: ", learned ? 1 : 0,
+              " } parameter_param { shape { dim: 1 } filler { value: ", start, " } } } ");
 }
 
 // 100 (y - x^2)^2 + (1 - x)^2; a EuclideanLoss is half a square.
-const std::string kRosenbrock =
-    Number("x", -1.2f) + Number("y", 1) + Number("one", 1, false) + R"(
+const std::string kRosenbrock = Number("x", -1.2f) + Number("y", 1) + Number("one", 1, false) + R"(
 layer { name: "square" type: "Power" bottom: "x" top: "x2" power_param { power: 2 } }
 layer { name: "valley" type: "EuclideanLoss" bottom: "y" bottom: "x2" top: "valley" loss_weight: 200 }
 layer { name: "slope" type: "EuclideanLoss" bottom: "one" bottom: "x" top: "slope" loss_weight: 2 }
@@ -135,9 +134,8 @@ TEST(LbfgsTest, RefusesTheStateOfAnotherHistory) {
   first.Solve();
   TrainOptions options;
   options.snapshot = first.PathOf("s_iter_3.solverstate");
-  const auto [code, text] = ErrorOf([&] {
-    SmallRun(kFields + "max_iter: 4 lbfgs_param { history: 4 } ", kRosenbrock, options);
-  });
+  const auto [code, text] = ErrorOf(
+      [&] { SmallRun(kFields + "max_iter: 4 lbfgs_param { history: 4 } ", kRosenbrock, options); });
   EXPECT_EQ(code, ErrorCode::kBadSnapshot);
   EXPECT_THAT(text, HasSubstr("bytes of L-BFGS's state, which is not what a run with history 4"));
 }

@@ -17,16 +17,17 @@ using testing::ElementsAreArray;
 using testing::HasSubstr;
 
 std::string Picture(const std::string& name, const std::string& fields, int lr_mult) {
-  return Join("layer { name: '", name, "' type: 'Parameter' top: '", name, "' param { lr_mult: ",
-              lr_mult, " } parameter_param { ", fields, " } }\n");
+  return Join("layer { name: '", name, "' type: 'Parameter' top: '", name,
+              "' param { lr_mult: ", lr_mult, " } parameter_param { ", fields, " } }\n");
 }
 
 std::string Branch(const std::string& name) {
-  return Join("layer { name: 'conv_", name, "' type: 'Convolution' bottom: '", name, "' top: 'conv_",
-              name, "' param { name: 'w' lr_mult: 0 } param { name: 'b' lr_mult: 0 } "
+  return Join("layer { name: 'conv_", name, "' type: 'Convolution' bottom: '", name,
+              "' top: 'conv_", name,
+              "' param { name: 'w' lr_mult: 0 } param { name: 'b' lr_mult: 0 } "
               "convolution_param { num_output: 5 kernel_size: 3 pad: 1 weight_filler { type: "
-              "'xavier' } } }\nlayer { name: 'relu_", name, "' type: 'ReLU' bottom: 'conv_", name,
-              "' top: 'conv_", name, "' }\n");
+              "'xavier' } } }\nlayer { name: 'relu_",
+              name, "' type: 'ReLU' bottom: 'conv_", name, "' top: 'conv_", name, "' }\n");
 }
 
 const std::string kShape = "shape { dim: 1 dim: 3 dim: 7 dim: 6 } ";
@@ -72,7 +73,8 @@ TEST(NeuralStyleTest, GoldenValuesOfTheLossesAndThePicturesGradient) {
     net.ReadPlain(output.value, {&losses[output.name], 1});
   }
   for (const auto& [output, number] : {std::pair("style_loss", "style"),
-                                       {"content_loss", "content"}, {"variation", "variation"}}) {
+                                       {"content_loss", "content"},
+                                       {"variation", "variation"}}) {
     const double expected = golden.Number(number);
     EXPECT_NEAR(losses[output], expected, 1e-5 * std::max(1.0, expected)) << output;
   }
@@ -153,8 +155,7 @@ TEST_F(PicturesTest, RefusesPicturesThatCannotBe) {
   EXPECT_THAT(refusal("shape { dim: 2 dim: 3 dim: 8 dim: 6 }").second,
               HasSubstr("that of a picture is (1, 1, H, W) or (1, 3, H, W)"));
   EXPECT_THAT(refusal("mean_value: 1").second, HasSubstr("mean_value is given 4 times"));
-  EXPECT_THAT(refusal("filler { value: 1 }").second,
-              HasSubstr("filler and image are both given"));
+  EXPECT_THAT(refusal("filler { value: 1 }").second, HasSubstr("filler and image are both given"));
 }
 
 }  // namespace

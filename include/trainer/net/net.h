@@ -9,6 +9,7 @@
 
 #include "trainer/base/replica_group.h"
 #include "trainer/config/net_spec.h"
+#include "trainer/layers/chain_options.h"
 #include "trainer/layers/file_writer.h"
 #include "trainer/layers/layer.h"
 #include "trainer/net/param_store.h"
@@ -38,6 +39,7 @@ struct NetOptions {
   int parts = 1;
   bool keeps_batch = false;  // for Forward on NetBatch::kSame, at the price of some memory
   bool record = false;       // StartPass records passes, where the device can and they are alike
+  ChainOptions chain;        // of layers that learn from samples of their own model
   MemoryMode memory = MemoryMode::kShared;
   bool recompute = false;  // as the net's `recompute` says, or this
   bool fuse = true;        // compute layers along with the one before them; never with kSeparate

@@ -49,13 +49,9 @@ struct FreeEnergyTerm {
 
 BoltzmannProducts::BoltzmannProducts(const Device& device, const BoltzmannUnits& units,
                                      int64_t rows)
-    : up_(device.MakeGemm({.m = rows,
-                           .n = units.hidden,
-                           .k = units.visible,
-                           .trans_b = true,
-                           .bias = true})),
-      down_(device.MakeGemm(
-          {.m = rows, .n = units.visible, .k = units.hidden, .bias = true})) {}
+    : up_(device.MakeGemm(
+          {.m = rows, .n = units.hidden, .k = units.visible, .trans_b = true, .bias = true})),
+      down_(device.MakeGemm({.m = rows, .n = units.visible, .k = units.hidden, .bias = true})) {}
 
 size_t BoltzmannProducts::ScratchBytes() const {
   return std::max(up_->ScratchBytes(), down_->ScratchBytes());

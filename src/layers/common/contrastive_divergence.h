@@ -45,7 +45,7 @@ class ContrastiveDivergence {
   ChainOptions options_;
   BoltzmannUnits units_;
   int64_t records_, chains_;
-  Slot<float> visible_, hidden_;        // of records, then of chains
+  Slot<float> visible_, hidden_;         // of records, then of chains
   Slot<float> kept_chains_, kept_mean_;  // of the layer's state
   std::unique_ptr<BoltzmannProducts> products_;
   std::unique_ptr<GemmPlan> gradient_;

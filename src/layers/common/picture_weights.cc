@@ -25,8 +25,9 @@ PictureWeights::PictureWeights(const LayerSpec& spec) : param_(spec.proto().para
   if (param_.has_image()) ReadStart(spec);
   if (param_.has_image() || param_.has_picture() || param_.mean_value_size() > 0) CheckShape(spec);
   if (param_.has_picture() && !param_.picture().ends_with(".png")) {
-    spec.FailIn(kParam, "picture", Join("picture is '", EscapeControl(param_.picture()),
-                                        "'; its name must end in .png"));
+    spec.FailIn(
+        kParam, "picture",
+        Join("picture is '", EscapeControl(param_.picture()), "'; its name must end in .png"));
   }
 }
 
@@ -34,13 +35,15 @@ void PictureWeights::CheckShape(const LayerSpec& spec) const {
   const bool is_picture =
       shape_.Rank() == 4 && shape_[0] == 1 && (shape_[1] == 1 || shape_[1] == 3);
   if (param_.has_shape() && !is_picture) {
-    spec.FailIn(kParam, "shape", Join("shape is ", Dims(shape_),
-                                      "; that of a picture is (1, 1, H, W) or (1, 3, H, W)"));
+    spec.FailIn(
+        kParam, "shape",
+        Join("shape is ", Dims(shape_), "; that of a picture is (1, 1, H, W) or (1, 3, H, W)"));
   }
   const int means = param_.mean_value_size();
   if (is_picture && means > 1 && means != shape_[1]) {
-    spec.FailIn(kParam, "mean_value", Join("mean_value is given ", means, " times for ", shape_[1],
-                                           " channels; give one, or one per channel"));
+    spec.FailIn(kParam, "mean_value",
+                Join("mean_value is given ", means, " times for ", shape_[1],
+                     " channels; give one, or one per channel"));
   }
 }
 
