@@ -3,6 +3,7 @@
 #include <glog/logging.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "kept_snapshots.h"
@@ -49,6 +50,20 @@ void AddOtherParts(const std::string& all, caffe::LayerProgress* entry) {
   const size_t bytes = entry->state().size();
   for (size_t at = bytes; at + bytes <= all.size(); at += bytes) {
     entry->add_other_ranks(all.substr(at, bytes));
+  }
+}
+
+// Weights and states are f32 in every snapshot, so that a run may go on with its values in another
+// type; what it has of the other run's factor on the loss is said.
+void NoteOtherScale(const caffe::SolverState& state, const std::optional<LossScaleState>& scale) {
+  if (state.has_loss_scale() == scale.has_value()) return;
+  if (scale) {
+    LOG(INFO) << "The snapshot's run did not multiply its loss by a factor; this run does, as "
+                 "gradients in FLOAT16 need it, and begins with "
+              << scale->factor;
+  } else {
+    LOG(INFO) << "The snapshot's run multiplied its loss by " << state.loss_scale().factor()
+              << ", as gradients in FLOAT16 need it; this run goes on without such a factor";
   }
 }
 
@@ -126,6 +141,7 @@ void Solver::Restore(const LoadedState& loaded, const std::string& file) {
     const caffe::LossScale& scale = state.loss_scale();
     rule_->RestoreLossScale({scale.factor(), scale.good(), scale.skipped()});
   }
+  NoteOtherScale(state, rule_->LossScale());
   WarnOfOtherParts(state, spec_, parts_->first.count, TeamSize());
   RestoreProgress(state);
   saved_iter_ = started_iter_ = state_.iter;

@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "trainer/net/storage.h"
 #include "trainer/steps/loss_scale.h"
 
 namespace trainer {
@@ -16,7 +17,7 @@ class GradientStep final : public StepRule {
   int StatesPerWeight() const override { return states_; }
 
   void Prepare(Objective& objective) override {
-    const auto scale = LossScaleOf(spec_, false);
+    const auto scale = LossScaleOf(spec_, NeedsLossScale(objective.net()));
     update_.emplace(spec_, std::move(rule_), objective.device(), objective.params(),
                     objective.Gradients(), objective.NumReplicas(), scale);
     if (scale) objective.net().ScaleLoss(update_->decision()->loss_scale());
