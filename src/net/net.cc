@@ -61,6 +61,7 @@ std::unique_ptr<const Graph> MakeGraph(const NetSpec& spec, const std::vector<La
                                        const BuildEnv& env, const NetLog& log) {
   auto graph = std::make_unique<Graph>();
   DescribeLayers(layers, ChooseTypes(spec, layers), env, *graph);
+  ConnectEdges(env.options.edges, *graph);
   log.Layers(*graph);
   FuseLayers(env, *graph);
   PlanGradients(env.options, *graph);
@@ -69,7 +70,7 @@ std::unique_ptr<const Graph> MakeGraph(const NetSpec& spec, const std::vector<La
   PrepareLayers(env, *graph);
   PlanRecompute(env.options, *graph);
   PlanMemory(env.options, *graph);
-  RequireFit(*graph, env);
+  if (!env.options.any_size) RequireFit(*graph, env);
   return graph;
 }
 
@@ -107,9 +108,8 @@ Net::Net(const NetSpec& spec, const NetOptions& options, const Device& device, P
   params_.Allocate(options_.training);
   FillParams(*graph_, options_.seed, params_);
   ListSlices();
-  program_ = std::make_unique<const Program>(*graph_, options_, device_);
-  state_ = std::make_unique<RunState>(*graph_, *program_, env);
-  runs_ahead_ = device_.RunsLater() && options_.parts == 1 &&
+  MakeSlots(env);
+  runs_ahead_ = device_.RunsLater() && options_.parts == 1 && options_.slots == 1 &&
                 std::ranges::none_of(graph_->steps, &StepInfo::shapes_vary);
   KeepPartStates();
   if (options_.keeps_batch)

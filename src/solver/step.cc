@@ -48,7 +48,7 @@ void Solver::RunStep(bool ahead) {
   train_net_->SetDebugInfo(debug_info && IsDisplayed() && replica_.rank == 0);
   Frame frame(*this);
   rule_->Step(*objective_, frame);
-  CountBadRecords(*train_net_, SumOver(strategy_->StepsTogether() ? group_ : nullptr));
+  CountBadRecords(*train_net_, SumOver(strategy_->StepsTogether() ? DataGroup() : nullptr));
   Advance();
   if (average_) average_->Add(state_.iter);
 }

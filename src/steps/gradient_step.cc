@@ -15,7 +15,7 @@ class GradientStep final : public StepRule {
 
   void Prepare(Objective& objective) override {
     update_.emplace(spec_, std::move(rule_), objective.device(), objective.params(),
-                    objective.Gradients(), objective.NumReplicas());
+                    objective.Gradients(), objective.NumReplicas(), objective.state_memory());
   }
 
   void Step(Objective& objective, StepFrame& frame) override {
@@ -23,9 +23,15 @@ class GradientStep final : public StepRule {
     const UpdateRates rates = frame.BeginStarted();
     update_->SetReplicas(objective.NumReplicas());
     if (!update_->AppliesInRanges()) objective.Gradients();  // waits for all sums
-    frame.Note(update_->Begin(rates));
+    frame.Note(
+        update_->Begin(rates, [&](float squares) { return objective.SumOverParts(squares); }));
     for (int i = 0; i < objective.NumRanges(); ++i) update_->Apply(objective.SummedRange(i));
     if (update_->ClearsGradients()) objective.GradientsAreZero();
+  }
+
+  bool SetShare(const Replica& replica) override {
+    update_->SetShare(replica);
+    return true;
   }
 
   const std::vector<std::vector<float*>>& history() const override { return update_->history(); }

@@ -21,7 +21,7 @@ size_t CountOf(const std::vector<Param*>& params) {
 
 WeightUpdate::WeightUpdate(const SolverSpec& spec, std::unique_ptr<Rule> rule, const Device& device,
                            const std::vector<Param*>& params, std::span<float> gradients,
-                           int replicas)
+                           int replicas, std::pmr::memory_resource* memory)
     : proto_(spec.proto),
       rule_(std::move(rule)),
       device_(device),
@@ -30,7 +30,7 @@ WeightUpdate::WeightUpdate(const SolverSpec& spec, std::unique_ptr<Rule> rule, c
       squares_(device, 2 * params.size() + 1),
       host_squares_(squares_.size()) {
   for (int kind = 0; kind < rule_->StatesPerWeight(); ++kind) {
-    float* next = states_.emplace_back(device, CountOf(params)).data();
+    float* next = states_.emplace_back(device, CountOf(params), memory).data();
     std::vector<float*>& history = history_.emplace_back();
     for (const Param* param : params) {
       history.push_back(next);
@@ -44,10 +44,23 @@ WeightUpdate::WeightUpdate(const SolverSpec& spec, std::unique_ptr<Rule> rule, c
                     [](const Entry& entry) { return entry.param->grad; });
 }
 
-std::string WeightUpdate::Begin(const UpdateRates& rates) {
+// An entry is that replica's in whose part its middle lies.
+void WeightUpdate::SetShare(const Replica& replica) {
+  int64_t all = 0, before = 0;
+  for (const Entry& entry : entries_) all += entry.param->count();
+  others_.clear();
+  for (const Entry& entry : entries_) {
+    const int64_t middle = before + entry.param->count() / 2;
+    others_.push_back(middle * replica.count / all != replica.rank);
+    before += entry.param->count();
+  }
+}
+
+std::string WeightUpdate::Begin(const UpdateRates& rates,
+                                const std::function<float(float)>& total) {
   rates_ = rates;
   std::string note;
-  clip_ = ClipFactor(&note);
+  clip_ = ClipFactor(total, &note);
   return note;
 }
 
@@ -71,6 +84,10 @@ void WeightUpdate::Apply(std::span<const float> range) {
     ReadSquares(2 * first, 2 * last);
   }
   for (size_t i = last; i-- > first;) {
+    if (!others_.empty() && others_[i]) {
+      LeaveToOthers(i);
+      continue;
+    }
     if (NeedsNorms() && !ReadsTogether()) {
       SumSquares(i, i + 1);
       ReadSquares(2 * i, 2 * i + 2);
@@ -93,6 +110,13 @@ void WeightUpdate::SumSquares(size_t first, size_t last) {
 void WeightUpdate::ReadSquares(size_t first, size_t last) {
   device_.CopyToHost(&host_squares_[first], squares_.data() + first,
                      (last - first) * sizeof(float));
+}
+
+void WeightUpdate::LeaveToOthers(size_t entry) {
+  const Param& param = *entries_[entry].param;
+  if (ClearsGradients()) {
+    device_.Zero(param.grad, static_cast<size_t>(param.count()) * sizeof(float));
+  }
 }
 
 void WeightUpdate::Step(size_t entry) {
@@ -127,14 +151,15 @@ size_t WeightUpdate::Bytes() const {
 
 // Of the mean over the replicas, as if they were one with a larger batch. A norm that is not a
 // number clips nothing, as in Caffe.
-float WeightUpdate::ClipFactor(std::string* note) {
+float WeightUpdate::ClipFactor(const std::function<float(float)>& total, std::string* note) {
   const float limit = proto_.clip_gradients();
   if (limit < 0) return 1;
   const size_t all = 2 * entries_.size();
   SumOfSquares(device_, gradients_, squares_.data() + all);
   if (ReadsTogether()) SumSquares(0, entries_.size());
   ReadSquares(ReadsTogether() ? 0 : all, all + 1);
-  const float norm = std::sqrt(host_squares_[all]) / static_cast<float>(replicas_);
+  const float squares = total ? total(host_squares_[all]) : host_squares_[all];
+  const float norm = std::sqrt(squares) / static_cast<float>(replicas_);
   if (!(norm > limit)) return 1;
   const float factor = limit / norm;
   *note = Join("Gradient clipping: scaling down gradients (L2 norm ", norm, " > ", limit,

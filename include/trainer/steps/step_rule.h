@@ -41,6 +41,10 @@ class StepRule {
   // Takes memory for `objective`, which outlives the rule.
   virtual void Prepare(Objective& objective) = 0;
 
+  // From the next step on this replica moves one of replica.count parts of the weights, and the
+  // others theirs: all share their memory. False where the rule cannot.
+  virtual bool SetShare(const Replica& /*replica*/) { return false; }
+
   // One step: evaluates the objective as often as it likes, calls frame.Begin, moves the weights.
   virtual void Step(Objective& objective, StepFrame& frame) = 0;
 

@@ -1,6 +1,8 @@
 #pragma once
 // One update of the parameters by an update rule: clipping, decay, local rates, the rule.
 
+#include <functional>
+#include <memory_resource>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,19 +28,25 @@ class WeightUpdate {
  public:
   // `gradients` is the memory of all gradients of `params`, with zeros between them: sums over
   // iter_size passes and `replicas` replicas. All arguments must outlive the object. The rule's
-  // state begins at zero.
+  // state begins at zero; it lies in `memory`, where that is not null.
   WeightUpdate(const SolverSpec& spec, std::unique_ptr<Rule> rule, const Device& device,
-               const std::vector<Param*>& params, std::span<float> gradients, int replicas = 1);
+               const std::vector<Param*>& params, std::span<float> gradients, int replicas = 1,
+               std::pmr::memory_resource* memory = nullptr);
 
   // Of how many replicas the gradients are sums from the next Begin on.
   void SetReplicas(int replicas) { replicas_ = replicas; }
+
+  // From the next Begin on only about one of replica.count parts of the weights is updated, by
+  // parameter: where replicas share the memory of weights and states, each does its own part.
+  void SetShare(const Replica& replica);
 
   // Whether no parameter's update depends on another's gradient: not with clip_gradients, which
   // needs the norm of all.
   bool AppliesInRanges() const { return proto_.clip_gradients() < 0; }
 
-  // Returns what to log when it clipped, else "".
-  std::string Begin(const UpdateRates& rates);
+  // Returns what to log when it clipped, else "". `total`, where it is not empty, makes of the sum
+  // of squares of these gradients that of all, of which other ranks have a part.
+  std::string Begin(const UpdateRates& rates, const std::function<float(float)>& total = {});
   // Updates the parameters whose gradients are in `range`, which divides none. In Caffe's order:
   // the sum is clipped and becomes a mean, the decay is added, the rule moves the weights. The
   // gradients are zero afterwards where ClearsGradients().
@@ -63,12 +71,13 @@ class WeightUpdate {
     size_t number;
   };
 
-  float ClipFactor(std::string* note);
+  float ClipFactor(const std::function<float(float)>& total, std::string* note);
   bool NeedsNorms() const { return proto_.larc() || rule_->NeedsNorms(); }
   bool ReadsTogether() const { return NeedsNorms() && device_.RunsLater(); }
   void SumSquares(size_t first, size_t last);
   void ReadSquares(size_t first, size_t last);
   void Step(size_t entry);
+  void LeaveToOthers(size_t entry);
   float LocalRate(const ParamSlice& slice, float lr_mult) const;
 
   const caffe::SolverParameter& proto_;
@@ -77,6 +86,7 @@ class WeightUpdate {
   std::span<float> gradients_;
   int replicas_;
   std::vector<Entry> entries_;        // by the address of the gradient
+  std::vector<bool> others_;          // by entry: whether another replica updates it; or empty
   std::vector<DeviceFloats> states_;  // one per state kind
   std::vector<std::vector<float*>> history_;
   // Sums of squares: of entry i's weights at 2 i and its gradients at 2 i + 1; then of all
