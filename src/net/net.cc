@@ -57,6 +57,12 @@ std::vector<Param*> ListParams(const Graph& graph) {
   return params;
 }
 
+// Those of a part of a larger net were connected, and got their splits, with the whole of it.
+std::vector<LayerSpec> LayersOf(const NetSpec& spec, const NetOptions& options) {
+  const bool is_part = !options.edges.in.empty() || !options.edges.out.empty();
+  return is_part ? spec.layers : ConnectedLayers(spec, options.state);
+}
+
 std::unique_ptr<const Graph> MakeGraph(const NetSpec& spec, const std::vector<LayerSpec>& layers,
                                        const BuildEnv& env, const NetLog& log) {
   auto graph = std::make_unique<Graph>();
@@ -93,7 +99,7 @@ Net::Net(const NetSpec& spec, const NetOptions& options, const Device& device, P
   options_.fuse = options.fuse && !debug_;
   const NetLog log(options_.log);
   log.Rules(spec, options_.state);
-  const std::vector<LayerSpec> layers = ConnectedLayers(spec, options_.state);
+  const std::vector<LayerSpec> layers = LayersOf(spec, options_);
   if (layers.empty()) {
     throw Error(
         ErrorCode::kConfig, {spec.file},

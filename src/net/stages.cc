@@ -17,6 +17,11 @@ constexpr double kOperationsPerByte = 10;
 
 size_t At(int i) { return static_cast<size_t>(i); }
 
+bool IsInPlace(const StepInfo& step) {
+  const caffe::LayerParameter& layer = step.spec.proto();
+  return layer.bottom_size() > 0 && layer.top_size() > 0 && layer.bottom(0) == layer.top(0);
+}
+
 // A plan of the whole net, and which layer of its file each step belongs to.
 class WholeNet {
  public:
@@ -179,7 +184,7 @@ std::vector<LayerCost> Cutter::Costs(const std::vector<int>& chain) const {
   for (const StepId id : graph.steps.Ids()) {
     LayerCost& cost = costs[At(place[At(fused.LayerOf(id))])];
     cost.time += WorkOf(fused.net(), id.number);
-    cost.may_cut = cost.may_cut && !graph.steps[id].fused_into;
+    cost.may_cut = cost.may_cut && !graph.steps[id].fused_into && !IsInPlace(graph.steps[id]);
     for (const Param* param : graph.steps[id].params()) {
       if (std::ranges::find(counted, param) != counted.end()) continue;
       counted.push_back(param);

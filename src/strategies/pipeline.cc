@@ -17,7 +17,9 @@
 #include "checks.h"
 #include "stage_channel.h"
 #include "trainer/base/error.h"
+#include "trainer/base/text.h"
 #include "trainer/strategies/pipeline_plan.h"
+#include "trainer/strategies/strategy.h"
 
 namespace trainer {
 namespace {

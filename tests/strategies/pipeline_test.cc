@@ -120,7 +120,7 @@ TEST_F(PipelineTest, SavesFilesThatAnyNumberOfStagesGoesOnFrom) {
   Train(Staged(fields + "snapshot: 3 "), 4);
   const std::string state = *this / "s_iter_3.solverstate";
   EXPECT_EQ(State(3).history_size(), State(8).history_size());
-  EXPECT_EQ(State(3).replicas(), 0u) << "no replicas made it";
+  EXPECT_FALSE(State(3).has_replicas()) << "no replicas made it";
   for (const int ranks : {4, 2}) {
     Train(Staged(fields, ranks), ranks, state);
     EXPECT_THAT(Saved(8), Pointwise(FloatNear(1e-5f), weights)) << ranks;

@@ -25,6 +25,8 @@ class SharedBlocks {
 
   // Has the threads believe that the process of a rank has ended.
   void End(int rank) { ended_[static_cast<size_t>(rank)] = true; }
+  // How many blocks were allocated.
+  size_t count() const { return blocks_.size(); }
 
  private:
   friend class ThreadPeers;

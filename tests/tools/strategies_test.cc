@@ -33,6 +33,16 @@ TEST_F(StrategiesTest, TrainTestAndSave) {
   }
 }
 
+TEST_F(StrategiesTest, CentralStorageIsSynchronousBitForBitInProcesses) {
+  ASSERT_EQ(Train({"--ranks=2"}).exit_code, 0);
+  const std::string whole = Bytes(kLast);
+  const Outcome outcome = Train({"--ranks=2", "--strategy=central_storage"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("Strategy central_storage: "));
+  EXPECT_EQ(Bytes(kLast), whole);
+  EXPECT_THAT(job_.Files("."), IsEmpty());
+}
+
 TEST_F(StrategiesTest, LocalGoesOnBitForBitInProcesses) {
   const std::string local = "--strategy=local", period = "strategy_param.period=3";
   ASSERT_EQ(Train({"--ranks=2", local, "--set", period}).exit_code, 0);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "trainer/backend/device_floats.h"
+#include "trainer/base/replica.h"
 #include "trainer/net/param_store.h"
 #include "trainer/rules/rule.h"
 
