@@ -235,7 +235,7 @@ void Solver::StateTo(caffe::SolverState* proto) const {
   if (proto_.virtual_ranks() > 1) {
     state.set_virtual_ranks(static_cast<uint32_t>(proto_.virtual_ranks()));
   } else if (replica_.count > 1 && division_ == nullptr) {
-    state.set_replicas(static_cast<uint32_t>(replica_.count));
+    state.set_replicas(static_cast<uint32_t>(parts_->first.count));
   }
   state.set_threads(static_cast<uint32_t>(TeamSize()));
   const std::string step_state = rule_->SaveState();

@@ -67,6 +67,8 @@ Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device
       rule_(MakeStepRule(spec_)),
       shows_numbers_(options.shows_numbers),
       clock_(std::make_unique<Clock>()) {
+  const int workers = strategy_->Workers(replica_.count);
+  if (workers < replica_.count) parts_->first = {std::min(replica_.rank, workers - 1), workers};
   std::optional<LoadedState> loaded;
   if (!options.snapshot.empty()) loaded = ReadState(options.snapshot, options.allow_outside);
   if (proto_.random_seed() >= 0) {
@@ -156,7 +158,9 @@ SolveResult Solver::Solve() {
   bool stopped = false, no_better = false;
   double unmet = 0;  // seconds since the ranks last met
   if (times_) times_->Restart();
-  while (state_.iter < proto_.max_iter()) {
+  const bool serves = replica_.rank >= strategy_->Workers(replica_.count);
+  if (serves) strategy_->Serve([this] { return OwnRequest(false) == Request::kStop; });
+  while (!serves && state_.iter < proto_.max_iter()) {
     const bool tests = TestIsDue() && (state_.iter > 0 || proto_.test_initialization());
     stopped = tests && !TestAll();
     no_better = tests && !stopped && PatienceIsOver();
@@ -184,7 +188,7 @@ SolveResult Solver::Solve() {
   const std::string exchanged = replica_.rank == 0 ? strategy_->Describe() : "";
   if (!exchanged.empty()) observer_.OnNote(exchanged);
   SaveLast(stopped);
-  if (!stopped && !no_better) Finish();
+  if (!stopped && !no_better && !serves) Finish();
   observer_.OnEnd(stopped);
   return stopped ? SolveResult::kStopped : SolveResult::kFinished;
 }

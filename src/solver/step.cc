@@ -27,7 +27,7 @@ class Solver::Frame final : public StepFrame {
 
  private:
   UpdateRates BeforeUpdate(const UpdateRates& rates) {
-    solver_.strategy_->BeforeUpdate();
+    solver_.strategy_->BeforeUpdate(rates);
     return rates;
   }
 

@@ -21,16 +21,21 @@ class GradientStep final : public StepRule {
   void Step(Objective& objective, StepFrame& frame) override {
     objective.Start(NetBatch::kNext);
     const UpdateRates rates = frame.BeginStarted();
-    update_->SetReplicas(objective.NumReplicas());
-    if (!update_->AppliesInRanges()) objective.Gradients();  // waits for all sums
-    frame.Note(
-        update_->Begin(rates, [&](float squares) { return objective.SumOverParts(squares); }));
-    for (int i = 0; i < objective.NumRanges(); ++i) update_->Apply(objective.SummedRange(i));
-    if (update_->ClearsGradients()) objective.GradientsAreZero();
+    frame.Note(ApplyGradients(objective, rates));
   }
 
-  bool SetShare(const Replica& replica) override {
-    update_->SetShare(replica);
+  std::string ApplyGradients(Objective& objective, const UpdateRates& rates) override {
+    update_->SetReplicas(objective.NumReplicas());
+    if (!update_->AppliesInRanges()) objective.Gradients();  // waits for all sums
+    std::string note =
+        update_->Begin(rates, [&](float squares) { return objective.SumOverParts(squares); });
+    for (int i = 0; i < objective.NumRanges(); ++i) update_->Apply(objective.SummedRange(i));
+    if (update_->ClearsGradients()) objective.GradientsAreZero();
+    return note;
+  }
+
+  bool SetShare(const std::vector<bool>& own) override {
+    update_->SetShare(own);
     return true;
   }
 

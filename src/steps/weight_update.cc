@@ -44,16 +44,9 @@ WeightUpdate::WeightUpdate(const SolverSpec& spec, std::unique_ptr<Rule> rule, c
                     [](const Entry& entry) { return entry.param->grad; });
 }
 
-// An entry is that replica's in whose part its middle lies.
-void WeightUpdate::SetShare(const Replica& replica) {
-  int64_t all = 0, before = 0;
-  for (const Entry& entry : entries_) all += entry.param->count();
+void WeightUpdate::SetShare(const std::vector<bool>& own) {
   others_.clear();
-  for (const Entry& entry : entries_) {
-    const int64_t middle = before + entry.param->count() / 2;
-    others_.push_back(middle * replica.count / all != replica.rank);
-    before += entry.param->count();
-  }
+  for (const Entry& entry : entries_) others_.push_back(!own[entry.number]);
 }
 
 std::string WeightUpdate::Begin(const UpdateRates& rates,

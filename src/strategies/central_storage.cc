@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "param_shares.h"
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
 #include "trainer/strategies/strategy.h"
@@ -56,7 +57,7 @@ class CentralStorage final : public Strategy {
 
   void Prepare(const StrategySeat& seat) override {
     seat_ = &seat;
-    if (seat.rule.SetShare(seat.group.replica())) return;
+    if (seat.rule.SetShare(OwnParams(seat.objective.params(), seat.group.replica()))) return;
     spec_.Fail("type", Join("a solver of type ", spec_.proto.type(),
                             " moves all weights at once, and with strategy 'central_storage' each "
                             "rank moves a part; take an update rule such as SGD"));

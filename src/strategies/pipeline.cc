@@ -66,9 +66,9 @@ class Pipeline final : public Strategy, public NetDivision, public PassSchedule 
   template <class Visit>
   size_t VisitChannels(const Visit& visit) const;
   void OpenChannels();
-  float Forward(Net& net, const NetTraffic& traffic);
+  float Forward(Net& net, int number);
   void Backward(Net& net);
-  void Send(const StageChannel& channel, const Tensor& value);
+  void Send(const StageChannel& channel, const Tensor& value) const;
   void Receive(const StageChannel& channel, const Tensor& value) const;
 
   int rank_ = 0;
@@ -77,7 +77,8 @@ class Pipeline final : public Strategy, public NetDivision, public PassSchedule 
   const StrategySeat* seat_ = nullptr;
   std::vector<NetTraffic> traffic_;      // by net
   std::vector<StageChannel> collected_;  // by rank, from each to rank 0
-  int64_t sent_bytes_ = 0;
+  std::vector<int64_t> forwards_;        // by net, so far
+  int64_t backwards_ = 0;
   int passes_ = 0;  // of an iteration
 };
 
@@ -154,6 +155,7 @@ void Pipeline::OpenChannels() {
   const size_t for_one = StageChannel::Bytes(kCollected, kSlots);
   std::byte* const memory = peers().Allocate(for_values + for_one * Index(plan_.stages));
   traffic_.resize(plan_.nets.size());
+  forwards_.resize(plan_.nets.size());
   std::vector<size_t> taken(plan_.nets.size()), given(plan_.nets.size());
   VisitChannels([&](size_t net, const StagedValue& value, bool backward, int slots, size_t at) {
     const int from = backward ? value.to : value.from, to = backward ? value.from : value.to;
@@ -176,14 +178,13 @@ void Pipeline::OpenChannels() {
   }
 }
 
-void Pipeline::Send(const StageChannel& channel, const Tensor& value) {
+void Pipeline::Send(const StageChannel& channel, const Tensor& value) const {
   if (value.Bytes() != channel.message()) {
     throw Error(ErrorCode::kInternal,
                 "a value of another size than planned goes to the next stage");
   }
   channel.Send(
       [&](std::byte* place) { seat_->device.CopyToHost(place, value.data, value.Bytes()); });
-  sent_bytes_ += static_cast<int64_t>(value.Bytes());
 }
 
 void Pipeline::Receive(const StageChannel& channel, const Tensor& value) const {
@@ -195,9 +196,11 @@ void Pipeline::Receive(const StageChannel& channel, const Tensor& value) const {
   });
 }
 
-float Pipeline::Forward(Net& net, const NetTraffic& traffic) {
+float Pipeline::Forward(Net& net, int number) {
+  const NetTraffic& traffic = traffic_[Index(number)];
   for (const Crossing& in : traffic.values_in) Receive(in.channel, net.EdgeIn(in.edge));
   const float loss = net.Forward();
+  ++forwards_[Index(number)];
   for (const Crossing& out : traffic.values_out) Send(out.channel, net.EdgeOut(out.edge));
   return loss;
 }
@@ -206,6 +209,7 @@ void Pipeline::Backward(Net& net) {
   const NetTraffic& traffic = traffic_[0];
   for (const Crossing& in : traffic.gradients_in) Receive(in.channel, net.EdgeOutGradient(in.edge));
   net.Backward();
+  ++backwards_;
   for (const Crossing& out : traffic.gradients_out) Send(out.channel, net.EdgeInGradient(out.edge));
 }
 
@@ -218,7 +222,7 @@ float Pipeline::Run(int passes) {
   for (int next = 0, done = 0; done < passes;) {
     if (next < passes && next - done < under_way) {
       slot(next++);
-      loss += Forward(net, traffic_[0]);
+      loss += Forward(net, 0);
     } else {
       slot(done++);
       Backward(net);
@@ -228,14 +232,14 @@ float Pipeline::Run(int passes) {
   return SumOverParts(loss);
 }
 
-float Pipeline::RunForward() { return SumOverParts(Forward(seat_->objective.net(), traffic_[0])); }
+float Pipeline::RunForward() { return SumOverParts(Forward(seat_->objective.net(), 0)); }
 
 float Pipeline::SumOverParts(float own) {
   seat_->group.Sum({&own, 1});
   return own;
 }
 
-float Pipeline::ForwardTest(Net& part, int net) { return Forward(part, traffic_[Index(net)]); }
+float Pipeline::ForwardTest(Net& part, int net) { return Forward(part, net); }
 
 // Its length, then the bytes, in messages of one size.
 void Pipeline::Collect(const std::string& own,
@@ -266,9 +270,17 @@ void Pipeline::Collect(const std::string& own,
   }
 }
 
+// All stages make the same passes.
 std::string Pipeline::Describe() const {
+  int64_t bytes = 0;
+  for (size_t net = 0; net < plan_.nets.size(); ++net) {
+    for (const StagedValue& value : plan_.nets[net].values) {
+      const int64_t passes = forwards_[net] + (net == 0 && value.has_gradient ? backwards_ : 0);
+      bytes += passes * static_cast<int64_t>(value.bytes());
+    }
+  }
   return Join("Strategy pipeline: ", plan_.stages, " stages, ", plan_.micro_batches,
-              " micro-batches; ", sent_bytes_ / 1024, " KiB sent by rank 0");
+              " micro-batches; ", bytes / 1024, " KiB sent");
 }
 
 const RegisterStrategy<Pipeline> kPipeline("pipeline");

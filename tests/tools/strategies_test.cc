@@ -71,6 +71,16 @@ TEST_F(StrategiesTest, RefuseMoreServersThanRanksOnce) {
                                     "ranks")));
 }
 
+TEST_F(StrategiesTest, RefuseServersThatLeaveNobodyToTrain) {
+  const Outcome outcome =
+      Train({"--ranks=2", "--strategy=parameter_server", "--set",
+             "strategy_param.dedicated_servers=true", "--set", "strategy_param.servers=2"});
+  EXPECT_EQ(outcome.exit_code, 64);
+  EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr("strategy_param.servers is 2, and with "
+                                                      "dedicated_servers none of the 2 ranks is "
+                                                      "left to train")));
+}
+
 TEST_F(StrategiesTest, OfAnUnknownNameAreRefused) {
   EXPECT_EQ(Train({"--ranks=2", "--strategy=esgd"}).exit_code, 64);
   const Outcome outcome = Train({"--ranks=2", "--set", "strategy='esgd'"});
@@ -104,6 +114,17 @@ TEST_F(LongStrategiesTest, EndWithRank0) {
   const Outcome outcome = program->Wait();
   EXPECT_EQ(outcome.exit_code, 82) << outcome.err;
   EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr("rank 0 (")));
+  for (const std::string& lock : job_.Files(".")) unlink((job_.folder() / lock).c_str());
+  ExpectAllGone();
+}
+
+TEST_F(LongStrategiesTest, EndWithAServerThatHeldWeights) {
+  const auto program = Start({"--ranks=3", "--strategy=parameter_server", "--set",
+                              "strategy_param.dedicated_servers=true"});
+  kill(processes_[2], SIGKILL);
+  const Outcome outcome = program->Wait();
+  EXPECT_EQ(outcome.exit_code, 82) << outcome.err;
+  EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr(", which held weights, has ended")));
   for (const std::string& lock : job_.Files(".")) unlink((job_.folder() / lock).c_str());
   ExpectAllGone();
 }

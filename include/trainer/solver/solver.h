@@ -214,8 +214,8 @@ class Solver {
   ReplicaGroup* group_;  // null for a run alone, and once ranks go apart
   std::function<void()> before_snapshot_;
   Replica replica_;
-  std::optional<StrategySeat> seat_;         // which it refers to, where there are other ranks
-  std::unique_ptr<const BatchParts> parts_;  // of each batch that this replica computes
+  std::optional<StrategySeat> seat_;   // which it refers to, where there are other ranks
+  std::unique_ptr<BatchParts> parts_;  // of each batch that this replica computes
   ParamStore params_;
   std::unique_ptr<Net> train_net_;
   std::vector<std::unique_ptr<Net>> test_nets_;  // null where rank 0 tests alone, on the others

@@ -41,9 +41,14 @@ class StepRule {
   // Takes memory for `objective`, which outlives the rule.
   virtual void Prepare(Objective& objective) = 0;
 
-  // From the next step on this replica moves one of replica.count parts of the weights, and the
-  // others theirs: all share their memory. False where the rule cannot.
-  virtual bool SetShare(const Replica& /*replica*/) { return false; }
+  // From the next step on only the parameters with own[i] are moved, by the order of
+  // Objective::params(): other ranks move the others. False where the rule cannot.
+  virtual bool SetShare(const std::vector<bool>& /*own*/) { return false; }
+  // The last part of a step alone: moves the weights by the gradients that are there. For a rule
+  // that takes a share. Returns what to log, or "".
+  virtual std::string ApplyGradients(Objective& /*objective*/, const UpdateRates& /*rates*/) {
+    return "";
+  }
 
   // One step: evaluates the objective as often as it likes, calls frame.Begin, moves the weights.
   virtual void Step(Objective& objective, StepFrame& frame) = 0;

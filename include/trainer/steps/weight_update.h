@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "trainer/backend/device_floats.h"
-#include "trainer/base/replica.h"
 #include "trainer/net/param_store.h"
 #include "trainer/rules/rule.h"
 
@@ -37,9 +36,8 @@ class WeightUpdate {
   // Of how many replicas the gradients are sums from the next Begin on.
   void SetReplicas(int replicas) { replicas_ = replicas; }
 
-  // From the next Begin on only about one of replica.count parts of the weights is updated, by
-  // parameter: where replicas share the memory of weights and states, each does its own part.
-  void SetShare(const Replica& replica);
+  // From the next Begin on only the parameters with own[i] are updated, in the order of `params`.
+  void SetShare(const std::vector<bool>& own);
 
   // Whether no parameter's update depends on another's gradient: not with clip_gradients, which
   // needs the norm of all.

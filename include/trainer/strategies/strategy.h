@@ -83,8 +83,15 @@ class Strategy {
   // After `updates` updates of a run that begins or goes on. All ranks call it.
   virtual void Start(int /*updates*/) {}
 
-  // In a step, when its gradients are evaluated and no weight has changed.
-  virtual void BeforeUpdate() {}
+  // Of so many ranks those that make steps, the first ones; the others Serve.
+  virtual int Workers(int ranks) const { return ranks; }
+  // Of a rank that makes no steps: does what those need that make them, until they are over.
+  // stops() tells whether this rank is asked to stop all.
+  virtual void Serve(const std::function<bool()>& /*stops*/) {}
+
+  // In a step, when its gradients are evaluated and no weight has changed, with what the update
+  // goes by.
+  virtual void BeforeUpdate(const UpdateRates& /*rates*/) {}
   // Behind a step; `updates` were done with it.
   virtual void AfterStep(int /*updates*/) {}
   // The number of the iteration behind `iter`.
