@@ -80,9 +80,9 @@ struct Graph {
   IdVector<StepId, StepInfo> steps;
   IdVector<ValueId, ValueInfo> values;
   IdVector<BlockId, Block> blocks;
-  std::map<std::string, ValueId> newest;  // blob name -> its last value
+  std::map<std::string, ValueId> newest;     // blob name -> its last value
   std::vector<ValueId> edges_in, edges_out;  // of NetOptions::edges
-  std::vector<Param*> fresh;              // parameters that this net added to the store
+  std::vector<Param*> fresh;                 // parameters that this net added to the store
   MemoryPlan plan;
 
   int ForwardTime(StepId step) const { return step.number; }

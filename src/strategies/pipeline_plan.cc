@@ -91,7 +91,10 @@ SolverSpec SpecOfStage(const SolverSpec& spec, PipelinePlan* plan, int stage) {
   own.proto = spec.proto;
   own.proto.set_iter_size(spec.proto.iter_size() * plan->micro_batches);
   own.file = spec.file;
-  own.text = spec.text;
+  if (spec.text != nullptr) {  // read again for its lines: the fields are those of `spec`
+    caffe::SolverParameter unused;
+    own.text = ParseTextString(spec.file, spec.text->content, &unused);
+  }
   const auto take = [&](size_t net, const NetUse& use) {
     own.nets.push_back(std::move(plan->nets[net].nets[static_cast<size_t>(stage)]));
     return NetUse{&own.nets.back(), use.state, use.description};

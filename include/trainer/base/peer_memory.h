@@ -21,9 +21,9 @@ class PeerMemory {
   virtual bool HasEnded(int rank) = 0;
   // Throws EndedByPeer where a rank failed, and said so.
   virtual void ThrowIfFailed() = 0;
-  // Calls `ready` until it is true: for a while without a pause, then whenever a rank rings for this
-  // one, and now and then. Throws EndedByPeer where a rank failed, and kPeerLost where `rank`, which
-  // keeps this one waiting, has ended or has done nothing for too long.
+  // Calls `ready` until it is true: for a while without a pause, then whenever a rank rings for
+  // this one, and now and then. Throws EndedByPeer where a rank failed, and kPeerLost where `rank`,
+  // which keeps this one waiting, has ended or has done nothing for too long.
   virtual void Await(int rank, const std::function<bool()>& ready) = 0;
   // This rank is at work, and another one that awaits something should look again.
   virtual void Ring(int rank) = 0;

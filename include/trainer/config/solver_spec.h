@@ -30,7 +30,7 @@ struct NetUse {
 struct SolverSpec {
   caffe::SolverParameter proto;
   std::string file;
-  std::shared_ptr<const ParsedText> text;
+  std::unique_ptr<ParsedText> text;
   std::deque<NetSpec> nets;  // each file once, though several uses may share it
   NetUse train;
   std::vector<NetUse> tests;
