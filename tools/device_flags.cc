@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 #include <numeric>
 
 #include "trainer/backend/gpu_group.h"
 #include "trainer/base/error.h"
+#include "trainer/base/file.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -27,6 +29,37 @@ Flag DeterministicFlag() {
           .help = "repeat bit for bit on a GPU too, perhaps slower"};
 }
 
+Flag GpuCacheFlag() {
+  return {.name = "gpu_cache",
+          .value = "FILE|off",
+          .help =
+              "where a GPU's fastest convolution algorithms are kept once they were measured, for "
+              "later runs and other processes (in the user's cache folder, "
+              "trainer/convolutions)"};
+}
+
+std::string Variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// "" where there is no folder for it.
+std::string UsualGpuCache() {
+  constexpr char kFile[] = "trainer/convolutions";
+  const std::string cache = Variable("XDG_CACHE_HOME"), home = Variable("HOME");
+  if (cache.starts_with('/')) return JoinPath(cache, kFile);
+  return home.starts_with('/') ? JoinPath(home, std::string(".cache/") + kFile) : "";
+}
+
+void TakeGpuCache(const Flags& flags, GpuOptions* gpu) {
+  gpu->algorithm_file_asked = flags.Has("gpu_cache");
+  if (!gpu->algorithm_file_asked) {
+    gpu->algorithm_file = UsualGpuCache();
+  } else if (flags.Text("gpu_cache") != "off") {
+    gpu->algorithm_file = flags.Text("gpu_cache");
+  }
+}
+
 bool IsGpuNumber(const std::string& id) {
   return id.size() <= 4 &&
          std::ranges::all_of(id, [](unsigned char c) { return std::isdigit(c) != 0; });
@@ -41,11 +74,12 @@ std::vector<int> AllGpus() {
 
 std::string WrittenFlag(const Flags& flags) { return "--gpu=" + flags.Text("gpu"); }
 
-// --tf32 and --deterministic, and the GPU where there is one.
+// --tf32, --deterministic and --gpu_cache, and the GPU where there is one.
 DeviceChoice ChoiceOf(const Flags& flags, const std::optional<int>& gpu) {
   DeviceChoice choice;
   choice.gpu.tf32 = flags.Switch("tf32");
   choice.gpu.deterministic = flags.Switch("deterministic");
+  TakeGpuCache(flags, &choice.gpu);
   if (!gpu) return choice;
   choice.kind = DeviceKind::kCuda;
   choice.gpu.id = *gpu;
@@ -88,7 +122,8 @@ void TakeMath(const Flags& flags, const NetSpec* net, DeviceChoice* choice) {
 }  // namespace
 
 std::vector<Flag> WithDeviceFlags(std::vector<Flag> flags) {
-  for (const Flag& flag : {GpuFlag(), Tf32Flag(), DeterministicFlag()}) flags.push_back(flag);
+  for (const Flag& flag : {GpuFlag(), Tf32Flag(), DeterministicFlag(), GpuCacheFlag()})
+    flags.push_back(flag);
   return flags;
 }
 

@@ -14,7 +14,7 @@
 
 namespace trainer {
 
-// The flags of a verb that computes: `flags`, --gpu, --tf32 and --deterministic.
+// The flags of a verb that computes: `flags`, --gpu, --tf32, --deterministic and --gpu_cache.
 std::vector<Flag> WithDeviceFlags(std::vector<Flag> flags);
 Flag GpuFlag();
 

@@ -82,6 +82,8 @@ PlannedRun PlanRun(const SolverSpec& spec, const PlanTarget& target) {
   options.plan_only = true;
   options.training = true;
   options.state = spec.train.state;
+  const std::unique_ptr<StepRule> rule = MakeStepRule(spec);
+  rule->Adapt(options);
   const Net train(*spec.train.net, options, *target.device, params);
   run.totals.AddNet(train);
   for (int i = 0; i < train.NumLayers(); ++i) run.macs += train.GetLayer(i).Macs();
@@ -93,7 +95,7 @@ PlannedRun PlanRun(const SolverSpec& spec, const PlanTarget& target) {
   run.totals.weights = params.PlannedBytes();
   run.totals.gradients = GradientBytes(train);
   run.totals.SetParts(train, spec.proto);
-  run.totals.states_per_weight = MakeStepRule(spec)->StatesPerWeight();
+  run.totals.states_per_weight = rule->StatesPerWeight();
   run.totals.saved_per_weight = SavedPerWeight(spec.proto, run.totals.states_per_weight);
   return run;
 }

@@ -4,6 +4,7 @@
 #include "batch_job.h"
 #include "device_flags.h"
 #include "rank_flags.h"
+#include "reading_flags.h"
 #include "run_memory.h"
 #include "run_start.h"
 #include "shared_flags.h"
@@ -115,7 +116,7 @@ class Train final : public Verb {
             "trainer train --solver=s.prototxt --ranks=2 --strategy=pipeline --stages=auto\n"
             "mpirun -np 8 trainer train --solver=s.prototxt --scale_lr\n"
             "trainer train --solver=s.prototxt --gpu=all",
-        .flags = WithStagingFlags(WithRankFlags(WithDeviceFlags(
+        .flags = WithReadingFlags(WithStagingFlags(WithRankFlags(WithDeviceFlags(
             {{.name = "solver", .value = "FILE", .help = "the solver", .required = true},
              SnapshotFlag(),
              AllowOutsideFlag(),
@@ -132,6 +133,11 @@ class Train final : public Verb {
               .fallback = "75",
               .help = "exit code when a signal or the time limit stopped the run",
               .max = 255},
+             {.name = "gpu_graph",
+              .kind = FlagKind::kSwitch,
+              .fallback = "true",
+              .help = "start a pass on a GPU as one call, a CUDA graph, where all shapes hold; "
+                      "--nogpu_graph: each kernel by itself"},
              RunFolderFlag(),
              LogFlag(),
              StrategyFlag(),
@@ -148,7 +154,7 @@ class Train final : public Verb {
              LevelFlag(),
              StageFlag(),
              SetFlag(),
-             MemoryFlag()}))),
+             MemoryFlag()})))),
     };
   }
 
@@ -160,6 +166,7 @@ class Train final : public Verb {
     }
     CheckMaxWall(flags);
     ApplyBadRecords(flags);
+    ApplyReadingFlags(flags);
     const std::vector<int> gpus = GpusOf(flags).value_or(std::vector<int>());
     if (const int ranks = RanksToStart(flags, gpus)) return LaunchRanks(ranks);
     SignalWatch signals(ReadEffects(flags));
@@ -180,7 +187,8 @@ class Train final : public Verb {
                                             World* world) {
     SolverSpec spec = SolverOf(flags);
     const WireType wire = TakeWire(flags, &spec);
-    const DeviceChoice choice = ChooseDevice(flags, spec, PlaceOf(flags, world));
+    DeviceChoice choice = ChooseDevice(flags, spec, PlaceOf(flags, world));
+    choice.gpu.graphs = flags.Switch("gpu_graph");
     TrainOptions options;
     if (world != nullptr) {
       options.group = &world->group();

@@ -1,6 +1,7 @@
 #include "trainer/backend/gpu.h"
 
 #include "trainer/backend/gpu_group.h"
+#include "trainer/backend/gpu_monitor.h"
 #include "trainer/base/error.h"
 
 namespace trainer {
@@ -32,6 +33,14 @@ std::unique_ptr<Device> MakeGpuDevice(const GpuOptions& options) {
 
 std::vector<std::string> ListGpus() {
   return Registered().list == nullptr ? std::vector<std::string>() : Registered().list();
+}
+
+std::unique_ptr<GpuMonitor> MakeGpuMonitor(const Device& device, std::string* why) {
+  if (Registered().make_monitor != nullptr && device.kind() == DeviceKind::kCuda) {
+    return Registered().make_monitor(device, why);
+  }
+  *why = "the device is no GPU";
+  return nullptr;
 }
 
 std::unique_ptr<ReplicaGroup> MakeStagedGroup(const Device& device,

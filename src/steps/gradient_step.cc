@@ -1,7 +1,10 @@
 #include "gradient_step.h"
 
+#include <functional>
 #include <optional>
 #include <utility>
+
+#include "trainer/steps/loss_scale.h"
 
 namespace trainer {
 namespace {
@@ -14,29 +17,42 @@ class GradientStep final : public StepRule {
   int StatesPerWeight() const override { return states_; }
 
   void Prepare(Objective& objective) override {
+    const auto scale = LossScaleOf(spec_, false);
     update_.emplace(spec_, std::move(rule_), objective.device(), objective.params(),
-                    objective.Gradients(), objective.NumReplicas(), objective.state_memory());
+                    objective.Gradients(), objective.NumReplicas(), scale,
+                    objective.state_memory());
+    if (scale) objective.net().ScaleLoss(update_->decision()->loss_scale());
   }
 
   void Step(Objective& objective, StepFrame& frame) override {
     objective.Start(NetBatch::kNext);
     const UpdateRates rates = frame.BeginStarted();
-    frame.Note(ApplyGradients(objective, rates));
+    ApplyGradients(objective, rates);
+    if (!objective.device().RunsLater()) frame.Note(update_->TakeNote());
   }
 
-  std::string ApplyGradients(Objective& objective, const UpdateRates& rates) override {
+  void ApplyGradients(Objective& objective, const UpdateRates& rates) override {
     update_->SetReplicas(objective.NumReplicas());
     if (!update_->AppliesInRanges()) objective.Gradients();  // waits for all sums
-    std::string note =
-        update_->Begin(rates, [&](float squares) { return objective.SumOverParts(squares); });
+    const auto total = [&](float squares) { return objective.SumOverParts(squares); };
+    update_->Begin(rates, objective.IsPart() ? total : std::function<float(float)>());
     for (int i = 0; i < objective.NumRanges(); ++i) update_->Apply(objective.SummedRange(i));
     if (update_->ClearsGradients()) objective.GradientsAreZero();
-    return note;
   }
 
   bool SetShare(const std::vector<bool>& own) override {
     update_->SetShare(own);
     return true;
+  }
+
+  std::string TakeNote() override { return update_->TakeNote(); }
+  std::optional<LossScaleState> LossScale() override {
+    UpdateDecision* const decision = update_->decision();
+    if (decision == nullptr || decision->loss_scale() == nullptr) return std::nullopt;
+    return decision->State();
+  }
+  void RestoreLossScale(const LossScaleState& state) override {
+    if (LossScale()) update_->decision()->Restore(state);
   }
 
   const std::vector<std::vector<float*>>& history() const override { return update_->history(); }
@@ -52,7 +68,11 @@ class GradientStep final : public StepRule {
 }  // namespace
 
 std::unique_ptr<StepRule> MakeGradientStep(const SolverSpec& spec) {
-  return std::make_unique<GradientStep>(spec, MakeRule(spec, StepRuleRegistry::Get().Names()));
+  return MakeGradientStep(spec, MakeRule(spec, StepRuleRegistry::Get().Names()));
+}
+
+std::unique_ptr<StepRule> MakeGradientStep(const SolverSpec& spec, std::unique_ptr<Rule> rule) {
+  return std::make_unique<GradientStep>(spec, std::move(rule));
 }
 
 }  // namespace trainer

@@ -18,6 +18,8 @@ namespace {
 constexpr int kPatienceMs = 60000;
 
 // For runs under mpirun: Open MPI never frees some of its memory, which LeakSanitizer reports.
+// What is remembered for later runs is not the user's, whatever the tests are run as.
+char g_no_cache[] = "XDG_CACHE_HOME=/dev/null";
 char g_no_leaks[] = "ASAN_OPTIONS=strict_string_checks=1:detect_leaks=0";
 
 // In the child: only calls that are allowed after fork.
@@ -36,6 +38,7 @@ char g_no_leaks[] = "ASAN_OPTIONS=strict_string_checks=1:detect_leaks=0";
   const rlimit file_limit = {options.file_limit, options.file_limit};
   if (options.file_limit > 0 && setrlimit(RLIMIT_FSIZE, &file_limit) != 0) _exit(125);
   if (options.as_nobody && (setgid(65534) != 0 || setuid(65534) != 0)) _exit(125);
+  putenv(g_no_cache);
   if (!options.launcher.empty()) putenv(g_no_leaks);
   for (const std::string& variable : options.env) putenv(const_cast<char*>(variable.c_str()));
   execvp(argv[0], argv);

@@ -11,6 +11,7 @@
 
 namespace trainer {
 
+class GpuMonitor;
 class ReplicaGroup;
 
 struct GpuInfo {
@@ -40,13 +41,18 @@ struct GpuOptions {
   int id = 0;
   bool tf32 = false;           // products of f32 numbers rounded to 10 bits of fraction
   bool deterministic = false;  // repeat bit for bit
+  bool graphs = true;          // record passes and play them again: see recording.h
+  // Where the algorithms of convolutions are kept that were chosen by measuring: one file for all
+  // processes, GPUs and nets; "": nowhere. `asked`: the user named it, who is told of trouble.
+  std::string algorithm_file = "";
+  bool algorithm_file_asked = false;
 };
 
 // Throws kUnavailable where the GPU cannot be used: what is missing, or which GPUs there are.
 std::unique_ptr<Device> MakeGpuDevice(const GpuOptions& options);
 
 // How src/backend/cuda enters a program, by a static object; a build without it has none. The
-// functions are those of this header and of gpu_group.h.
+// functions are those of this header, of gpu_group.h and of gpu_monitor.h.
 struct GpuGroupOptions;
 struct GpuBackend {
   GpuSupport (*find)() = nullptr;
@@ -60,6 +66,7 @@ struct GpuBackend {
   std::unique_ptr<ReplicaGroup> (*make_mpi_group)(const Device& device,
                                                   const GpuGroupOptions& options,
                                                   std::string* note) = nullptr;
+  std::unique_ptr<GpuMonitor> (*make_monitor)(const Device& device, std::string* why) = nullptr;
 };
 void SetGpuBackend(const GpuBackend& backend);
 

@@ -45,8 +45,9 @@ class Objective {
   // From the next evaluation on; `schedule` outlives the object. Each evaluation is of new batches,
   // and its loss is that of the whole net.
   void RunBy(PassSchedule& schedule) { schedule_ = &schedule; }
-  // A part's share of a sum over all weights, as the sum: the same number where the net is whole.
-  float SumOverParts(float own) { return schedule_ ? schedule_->SumOverParts(own) : own; }
+  bool IsPart() const { return schedule_ != nullptr; }
+  // Of a part: the sum of a number over all parts of the net.
+  float SumOverParts(float own) { return schedule_->SumOverParts(own); }
 
   // The loss at the present weights, the mean over the passes, and its gradient: Gradients() hold
   // their sum afterwards, and nothing from before. NetBatch::kSame only for a step rule that

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <span>
+#include <sstream>
 
+#include "cuda/nvml.h"
 #include "trainer/backend/carve.h"
 #include "trainer/base/text.h"
 
@@ -77,6 +79,59 @@ std::optional<ConvAlgorithm> ByMeasuring(ConvProblem& problem, const ConvDirecti
                      &reason);
 }
 
+// The problem's key among those of other options.
+std::string FileKey(const ConvProblem& problem, const ConvDirection& direction) {
+  const GpuOptions& options = problem.device().options();
+  return Join(problem.Key(direction.name), options.tf32 ? " tf32" : "",
+              options.deterministic ? " deterministic" : "");
+}
+
+// Another process may have chosen it with more memory free than there is now.
+bool Fits(const ConvProblem& problem, const ConvAlgorithm& algorithm) {
+  return problem.InBytes() + problem.FilterBytes() + problem.OutBytes() + algorithm.workspace <=
+         problem.device().FreeBytes();
+}
+
+// What the file has, if the library still takes it.
+std::optional<ConvAlgorithm> FromFile(ConvProblem& problem, const ConvDirection& direction,
+                                      AlgorithmFile& file) {
+  const auto text = file.Find(FileKey(problem, direction));
+  if (!text) return std::nullopt;
+  ConvAlgorithm algorithm;
+  std::istringstream words(*text);
+  if (!(words >> algorithm.algo >> algorithm.math_type >> algorithm.fused)) return std::nullopt;
+  algorithm.math_type = problem.AllowedMath(algorithm.math_type);
+  problem.SetMath(algorithm.math_type);
+  if (direction.workspace(problem, algorithm.algo, &algorithm.workspace) != cudnn::kSuccess ||
+      algorithm.workspace > kMostConvWorkspace || !Fits(problem, algorithm)) {
+    return std::nullopt;
+  }
+  return algorithm;
+}
+
+// A choice that was not measured for lack of memory is not put into the file.
+std::optional<ConvAlgorithm> ChooseAnew(ConvProblem& problem, const ConvDirection& direction,
+                                        AlgorithmFile& file, std::string* reason,
+                                        const std::function<void(ConvAlgorithm&)>& finish) {
+  size_t most = 0;
+  std::optional<ConvAlgorithm> chosen = ByHeuristics(problem, direction, &most, reason);
+  if (!chosen) return chosen;
+  bool lasting = problem.device().options().deterministic;
+  if (!lasting) {
+    if (const auto measured = ByMeasuring(problem, direction, most)) {
+      chosen = measured;
+      lasting = true;
+    }
+  }
+  problem.SetMath(chosen->math_type);
+  if (finish) finish(*chosen);
+  if (lasting) {
+    file.Add(FileKey(problem, direction),
+             Join(chosen->algo, ' ', chosen->math_type, ' ', chosen->fused));
+  }
+  return chosen;
+}
+
 }  // namespace
 
 // A workspace that there is no room for is halved: most algorithms need little.
@@ -113,6 +168,16 @@ TrialMemory::~TrialMemory() {
   if (memory_ != nullptr) GetRuntime()->Free(memory_);
 }
 
+AlgorithmFile& ConvAlgorithms::file() {
+  const GpuOptions& options = device_.options();
+  if (!file_) {
+    const std::string identity =
+        Join(device_.Model(), ", driver ", DriverVersion(), ", cuDNN ", GetCudnn()->GetVersion());
+    file_.emplace(options.algorithm_file, identity, options.algorithm_file_asked);
+  }
+  return *file_;
+}
+
 std::optional<ConvAlgorithm> ChooseAlgorithm(ConvProblem& problem, const ConvDirection& direction,
                                              std::string* reason,
                                              const std::function<void(ConvAlgorithm&)>& finish) {
@@ -123,15 +188,13 @@ std::optional<ConvAlgorithm> ChooseAlgorithm(ConvProblem& problem, const ConvDir
     return *before;
   }
   problem.device().Use();
-  size_t most = 0;
-  std::optional<ConvAlgorithm> chosen = ByHeuristics(problem, direction, &most, reason);
-  if (!chosen) return chosen;
-  if (!problem.device().options().deterministic) {
-    if (const auto measured = ByMeasuring(problem, direction, most)) chosen = measured;
+  std::optional<ConvAlgorithm> chosen = FromFile(problem, direction, known.file());
+  if (!chosen) {
+    const AlgorithmFile::Turn turn(known.file());
+    chosen = FromFile(problem, direction, known.file());
+    if (!chosen) chosen = ChooseAnew(problem, direction, known.file(), reason, finish);
   }
-  problem.SetMath(chosen->math_type);
-  if (finish) finish(*chosen);
-  known.Add(key, *chosen);
+  if (chosen) known.Add(key, *chosen);
   return chosen;
 }
 

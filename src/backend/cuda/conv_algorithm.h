@@ -1,13 +1,15 @@
 #pragma once
 // Which of its algorithms cuDNN computes a direction of a convolution with: its own first choice,
 // or the fastest as measured once for each shape, where there is memory for the trial and results
-// need not repeat bit for bit from run to run.
+// need not repeat bit for bit from run to run. What was chosen is kept in a file: see
+// GpuOptions::algorithm_file.
 
 #include <functional>
 #include <map>
 #include <optional>
 #include <string>
 
+#include "cuda/algorithm_file.h"
 #include "cuda/conv_problem.h"
 
 namespace trainer::cuda {
@@ -18,16 +20,21 @@ struct ConvAlgorithm {
   bool fused = false;  // forward: with bias and ReLU in one call
 };
 
-// By ConvProblem::Key.
+// By ConvProblem::Key, those of this device.
 class ConvAlgorithms {
  public:
+  explicit ConvAlgorithms(const CudaDevice& device) : device_(device) {}
   const ConvAlgorithm* Find(const std::string& key) const {
     const auto found = known_.find(key);
     return found == known_.end() ? nullptr : &found->second;
   }
   void Add(const std::string& key, const ConvAlgorithm& algorithm) { known_[key] = algorithm; }
+  // Those of all runs with such a GPU. To be asked where cuDNN is there.
+  AlgorithmFile& file();
 
  private:
+  const CudaDevice& device_;
+  std::optional<AlgorithmFile> file_;
   std::map<std::string, ConvAlgorithm> known_;
 };
 

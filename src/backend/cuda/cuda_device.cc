@@ -12,14 +12,16 @@
 #include "cuda/pinned_memory.h"
 #include "cuda/plans.h"
 #include "cuda/primitives.h"
+#include "cuda/recording.h"
 
 namespace trainer::cuda {
 
 CudaDevice::CudaDevice(const GpuOptions& options) : options_(options) {
   const GpuInfo gpu = GpuForUse(options.id);
   description_ = DescribeGpu(gpu);
+  model_ = Join(gpu.name, ", ", gpu.multiprocessors, " multiprocessors");
   pinned_ = std::make_unique<PinnedMemory>(options.id);
-  conv_algorithms_ = std::make_unique<ConvAlgorithms>();
+  conv_algorithms_ = std::make_unique<ConvAlgorithms>(*this);
   for (const std::string& sentence : OpenLibraries().missing) LOG(WARNING) << sentence << '.';
   try {
     Check(GetRuntime()->StreamCreateWithFlags(&stream_, kStreamNonBlocking),
@@ -129,6 +131,9 @@ void* CudaDevice::Stream() const {
 std::pmr::memory_resource& CudaDevice::HostMemory() const { return *pinned_; }
 std::unique_ptr<CopyQueue> CudaDevice::MakeCopyQueue() const { return MakeCopyStream(*this); }
 std::unique_ptr<HostRead> CudaDevice::MakeHostRead() const { return MakeRead(*this); }
+std::unique_ptr<Recording> CudaDevice::Record(const std::function<void()>& queue) const {
+  return CaptureGraph(*this, queue);
+}
 
 std::unique_ptr<GemmPlan> CudaDevice::MakeGemm(const GemmDesc& desc) const {
   CheckGemm(desc);

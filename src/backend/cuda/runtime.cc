@@ -3,6 +3,7 @@
 #include "cuda/cuda_device.h"
 #include "cuda/errors.h"
 #include "cuda/gradient_group.h"
+#include "cuda/nvml.h"
 
 namespace trainer::cuda {
 namespace {
@@ -29,7 +30,8 @@ void SetRuntime(const Runtime* runtime) {
                  .list = ListAll,
                  .make_staged_group = MakeStaged,
                  .make_nccl_group = MakeNccl,
-                 .make_mpi_group = MakeMpi});
+                 .make_mpi_group = MakeMpi,
+                 .make_monitor = MakeMonitor});
 }
 
 void UseGpu(int id) {

@@ -31,6 +31,15 @@ struct DeviceOptions {
   int multiprocessors = 4;
 };
 
+// What NVML tells of every GPU of the machine.
+struct NvmlOptions {
+  bool there = false;
+  unsigned busy = 90, memory_busy = 40;  // percent
+  unsigned milliwatts = 300000, milliwatts_limit = 700000;
+  unsigned celsius = 60, clock_mhz = 1900, most_clock_mhz = 1980;
+  unsigned long long reasons = 0;  // of a lower clock, as in cuda/nvml.h
+};
+
 struct Options {
   std::vector<DeviceOptions> devices = {DeviceOptions{}};
   int first_bus = 1;                    // the PCI address of the first one; the others follow
@@ -38,6 +47,7 @@ struct Options {
   size_t cublas_lt_version = 130100, cudnn_version = 91900;
   // Whether the ReLU in cuDNN's fused convolution gives NaN for NaN.
   bool fused_relu_keeps_nan = true;
+  NvmlOptions nvml = {};
 };
 
 // A new machine: no injected or sticky errors, no problems, counters of 0. What was queued is
@@ -73,6 +83,12 @@ void SetStickyError(int error);
 // Calls of cuBLASLt and cuDNN whose names begin so are refused as not supported, until Reset:
 // "cudnnConvolutionBackward", or "cublasLt".
 void RefuseLibraryCalls(const std::string& prefix);
+
+// Kernels of more blocks, and calls of cuBLASLt and cuDNN, are checked, queued and counted, and
+// then do nothing: for counting what nets do that would take an emulated GPU minutes. No bound at
+// first
+// (~0).
+void SetMostBlocks(uint64_t blocks);
 
 // Since Reset or ResetCounters.
 struct Counters {

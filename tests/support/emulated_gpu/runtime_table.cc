@@ -45,6 +45,7 @@ constexpr trainer::cuda::Runtime kRuntime = {
     EMULATED_GPU_CALL(EventElapsedTime),
     EMULATED_GPU_CALL(StreamBeginCapture),
     EMULATED_GPU_CALL(StreamEndCapture),
+    EMULATED_GPU_CALL(GraphGetNodes),
     EMULATED_GPU_CALL(GraphInstantiate),
     EMULATED_GPU_CALL(GraphLaunch),
     EMULATED_GPU_CALL(GraphExecDestroy),
@@ -57,6 +58,7 @@ const bool kRegistered = [] {
   trainer::cuda::SetCublasLt(&TheCublasLt());
   trainer::cuda::SetCudnn(&TheCudnn());
   trainer::cuda::SetNccl(&TheNccl());
+  trainer::cuda::SetNvml(&TheNvml());
   hooks = {.launch = calls::Launch, .sync = Sync, .warp = Warp};
   return true;
 }();

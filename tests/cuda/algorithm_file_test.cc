@@ -1,0 +1,264 @@
+// The file that convolution algorithms are kept in, and devices that choose by it.
+
+#include "cuda/algorithm_file.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "cuda/conv_run.h"
+#include "cuda/cudnn.h"
+#include "cuda/gpu_testing.h"
+#include "support/log_collector.h"
+#include "support/temp_folder.h"
+#include "trainer/base/file.h"
+
+namespace trainer {
+namespace {
+
+using cuda::AlgorithmFile;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::Optional;
+using testing::StartsWith;
+
+constexpr uint64_t kMost = 1 << 20;
+
+void AddTo(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::app | std::ios::binary) << text;
+}
+
+class AlgorithmFileTest : public testing::Test {
+ protected:
+  AlgorithmFile Open(const std::string& identity = "GPU") const {
+    return AlgorithmFile(path_, identity, true);
+  }
+
+  TempFolder folder_;
+  const std::string path_ = folder_ / "cache/trainer/convolutions";
+};
+
+TEST_F(AlgorithmFileTest, WhatOneAddsOthersFind) {
+  AlgorithmFile first = Open(), second = Open();
+  EXPECT_EQ(first.Find("forward 1"), std::nullopt);
+  {
+    const AlgorithmFile::Turn turn(first);
+    first.Add("forward 1", "6 1 0");
+  }
+  EXPECT_THAT(first.Find("forward 1"), Optional(std::string("6 1 0")));
+  EXPECT_THAT(second.Find("forward 1"), Optional(std::string("6 1 0")));
+  EXPECT_EQ(second.Find("forward 2"), std::nullopt);
+  EXPECT_EQ(Open("another GPU, or another driver").Find("forward 1"), std::nullopt);
+}
+
+TEST_F(AlgorithmFileTest, ADamagedLineIsLeftOutAndTheFileIsMended) {
+  {
+    AlgorithmFile file = Open();
+    const AlgorithmFile::Turn turn(file);
+    file.Add("a", "1");
+    file.Add("b", "2");
+  }
+  const std::string whole = ReadFile(path_, kMost);
+  std::string damaged = whole;
+  damaged[damaged.find("\ta\t1") + 3] = '7';
+  std::ofstream(path_, std::ios::binary) << damaged;
+  LogCollector log;
+  AlgorithmFile file = Open();
+  EXPECT_EQ(file.Find("a"), std::nullopt);
+  EXPECT_THAT(file.Find("b"), Optional(std::string("2")));
+  EXPECT_THAT(log.lines, ElementsAre(HasSubstr("/convolutions: damaged; what is whole")));
+  EXPECT_THAT(ReadFile(path_, kMost), Not(HasSubstr("\ta\t")));
+  EXPECT_THAT(Open().Find("b"), Optional(std::string("2")));
+  EXPECT_EQ(log.lines.size(), 1u);
+}
+
+// As a process leaves it that is killed while it writes.
+TEST_F(AlgorithmFileTest, ALineThatWasCutOffCostsNoOther) {
+  {
+    AlgorithmFile file = Open();
+    const AlgorithmFile::Turn turn(file);
+    file.Add("a", "1");
+  }
+  AddTo(path_, "0123abcd\tGPU\tb");
+  LogCollector log;
+  AlgorithmFile file = Open();
+  EXPECT_THAT(file.Find("a"), Optional(std::string("1")));
+  EXPECT_THAT(log.lines, IsEmpty());
+  {
+    const AlgorithmFile::Turn turn(file);
+    file.Add("c", "3");
+  }
+  AlgorithmFile later = Open();
+  EXPECT_THAT(later.Find("c"), Optional(std::string("3")));
+  EXPECT_THAT(later.Find("a"), Optional(std::string("1")));
+  EXPECT_THAT(log.lines, ElementsAre(HasSubstr("damaged")));
+}
+
+TEST_F(AlgorithmFileTest, AnotherFileStaysAsItIs) {
+  const std::string path = folder_ / "net.prototxt", text = "name: \"net\"\nlayer {\n}\n";
+  AddTo(path, text);
+  LogCollector log;
+  AlgorithmFile file(path, "GPU", true);
+  EXPECT_EQ(file.Find("a"), std::nullopt);
+  {
+    const AlgorithmFile::Turn turn(file);
+    file.Add("a", "1");
+  }
+  EXPECT_THAT(file.Find("a"), Optional(std::string("1")));
+  EXPECT_EQ(ReadFile(path, kMost), text);
+  EXPECT_THAT(log.lines,
+              ElementsAre(HasSubstr("this is no file of convolution algorithms, and stays")));
+}
+
+TEST_F(AlgorithmFileTest, WithoutAPlaceToWriteItIsInMemoryAlone) {
+  LogCollector log;
+  AlgorithmFile asked("/dev/null/cache/convolutions", "GPU", true);
+  AlgorithmFile usual("/dev/null/cache/convolutions", "GPU", false);
+  for (AlgorithmFile* file : {&asked, &usual}) {
+    const AlgorithmFile::Turn turn(*file);
+    file->Add("a", "1");
+    EXPECT_THAT(file->Find("a"), Optional(std::string("1")));
+  }
+  EXPECT_THAT(log.lines, ElementsAre(HasSubstr("cannot be written: Not a directory")));
+}
+
+// Each process notes that it measured; the lock lets one of them.
+TEST_F(AlgorithmFileTest, OfSeveralProcessesOneMeasures) {
+  constexpr int kProcesses = 6;
+  const std::string measured = folder_ / "measured";
+  std::vector<pid_t> children;
+  for (int i = 0; i < kProcesses; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      AlgorithmFile file = Open();
+      for (int key = 0; key < 20; ++key) {
+        const std::string name = std::to_string(key);
+        if (file.Find(name)) continue;
+        const AlgorithmFile::Turn turn(file);
+        if (file.Find(name)) continue;
+        AddTo(measured, name + "\n");
+        file.Add(name, "1");
+      }
+      _exit(0);
+    }
+    children.push_back(child);
+  }
+  for (const pid_t child : children) {
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+  std::ifstream lines(measured);
+  EXPECT_EQ(std::count(std::istreambuf_iterator<char>(lines), {}, '\n'), 20);
+  AlgorithmFile file = Open();
+  for (int key = 0; key < 20; ++key) EXPECT_NE(file.Find(std::to_string(key)), std::nullopt);
+}
+
+// How often cuDNN was asked to measure a forward pass.
+class MeasuredOnceTest : public EmulatedGpu {
+ protected:
+  MeasuredOnceTest() : real_(cuda::GetCudnn()) {
+    static const cuda::Cudnn* real;
+    real = real_;
+    changed_ = *real_;
+    Measured() = 0;
+    changed_.FindConvolutionForwardAlgorithmEx = [](auto... args) {
+      ++Measured();
+      return real->FindConvolutionForwardAlgorithmEx(args...);
+    };
+    cuda::SetCudnn(&changed_);
+  }
+  ~MeasuredOnceTest() override { cuda::SetCudnn(real_); }
+
+  static int& Measured() {
+    static int count;
+    return count;
+  }
+  std::unique_ptr<Device> Make(GpuOptions options = {}) const {
+    options.algorithm_file = folder_ / "convolutions";
+    options.algorithm_file_asked = true;
+    return MakeGpuDevice(options);
+  }
+  ConvDesc desc_ = Image(2, 3, 9, 8, 6, 3, 1, 1);
+  TempFolder folder_;
+
+ private:
+  const cuda::Cudnn* real_;
+  cuda::Cudnn changed_;
+};
+
+TEST_F(MeasuredOnceTest, AnotherRunTakesWhatTheFileHas) {
+  const std::string first = Make()->MakeConv(desc_)->Implementation();
+  EXPECT_EQ(Measured(), 1);
+  const auto again = Make();
+  EXPECT_EQ(again->MakeConv(desc_)->Implementation(), first);
+  EXPECT_EQ(Measured(), 1);
+  const ConvRun run(desc_);
+  EXPECT_LE(ConvRun::Difference(run.On(*again), run.ByReference()), 2e-5f);
+  EXPECT_EQ(Measured(), 1);
+  desc_.batch = 3;
+  (void)again->MakeConv(desc_);
+  EXPECT_EQ(Measured(), 2);
+}
+
+TEST_F(MeasuredOnceTest, AnotherDriverLibraryOrGpuMeasuresAnew) {
+  (void)Make()->MakeConv(desc_);
+  emulated_gpu::Options other;
+  other.driver = 13010;
+  emulated_gpu::Reset(other);
+  (void)Make()->MakeConv(desc_);
+  EXPECT_EQ(Measured(), 2);
+  other.cudnn_version = 92000;
+  emulated_gpu::Reset(other);
+  (void)Make()->MakeConv(desc_);
+  EXPECT_EQ(Measured(), 3);
+  other.devices[0].name = "Another GPU";
+  emulated_gpu::Reset(other);
+  (void)Make()->MakeConv(desc_);
+  (void)Make()->MakeConv(desc_);
+  EXPECT_EQ(Measured(), 4);
+}
+
+TEST_F(MeasuredOnceTest, OptionsThatChangeTheChoiceHaveTheirOwn) {
+  (void)Make()->MakeConv(desc_);
+  (void)Make({.tf32 = true})->MakeConv(desc_);
+  EXPECT_EQ(Measured(), 2);
+  (void)Make({.deterministic = true})->MakeConv(desc_);  // measures nothing
+  EXPECT_EQ(Measured(), 2);
+  EXPECT_THAT(ReadFile(folder_ / "convolutions", kMost), HasSubstr(" deterministic\t"));
+}
+
+TEST_F(MeasuredOnceTest, WhatDoesNotFitIsChosenAnew) {
+  (void)Make()->MakeConv(desc_);
+  emulated_gpu::Options small;
+  small.devices[0].memory_bytes = size_t{1} << 21;
+  emulated_gpu::Reset(small);
+  const auto device = Make();
+  void* const rest = device->Allocate(device->FreeBytes() - 4096);
+  EXPECT_THAT(device->MakeConv(desc_)->Implementation(), StartsWith("cuDNN algorithm "));
+  device->Free(rest);
+}
+
+TEST_F(MeasuredOnceTest, AnAlgorithmThatTheLibraryDoesNotKnowIsChosenAnew) {
+  (void)Make()->MakeConv(desc_);
+  const std::string text = ReadFile(folder_ / "convolutions", kMost);
+  const size_t line = text.find("\tforward ");
+  ASSERT_NE(line, std::string::npos);
+  const std::string key = text.substr(line + 1, text.find('\t', line + 1) - line - 1);
+  const size_t begin = text.rfind('\n', line) + 1;
+  const std::string identity = text.substr(begin + 9, line - begin - 9);
+  AlgorithmFile file(folder_ / "convolutions", identity, true);
+  {
+    const AlgorithmFile::Turn turn(file);
+    file.Add(key, "99 0 0");
+  }
+  EXPECT_THAT(Make()->MakeConv(desc_)->Implementation(), StartsWith("cuDNN algorithm "));
+  EXPECT_EQ(Measured(), 2);
+}
+
+}  // namespace
+}  // namespace trainer
