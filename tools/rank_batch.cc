@@ -1,34 +1,18 @@
 // The batch and the rate of several ranks.
 
 #include <glog/logging.h>
-#include <google/protobuf/descriptor.h>
 
 #include <algorithm>
-#include <functional>
 #include <set>
 
 #include "rank_flags.h"
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
+#include "trainer/config/batch_size.h"
+#include "trainer/strategies/strategy.h"
 
 namespace trainer {
 namespace {
-
-using google::protobuf::FieldDescriptor;
-using google::protobuf::Message;
-
-// Calls visit(message, field) for each batch_size that the layer gives.
-void VisitBatches(caffe::LayerParameter* layer,
-                  const std::function<void(Message*, const FieldDescriptor*)>& visit) {
-  std::vector<const FieldDescriptor*> fields;
-  layer->GetReflection()->ListFields(*layer, &fields);
-  for (const FieldDescriptor* field : fields) {
-    if (field->is_repeated() || field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
-    Message* const param = layer->GetReflection()->MutableMessage(layer, field);
-    const FieldDescriptor* const batch = param->GetDescriptor()->FindFieldByName("batch_size");
-    if (batch != nullptr && param->GetReflection()->HasField(*param, batch)) visit(param, batch);
-  }
-}
 
 // The layers of the training net, where they stand in the file's list.
 std::vector<LayerSpec*> TrainingLayers(SolverSpec* spec) {
@@ -55,25 +39,25 @@ std::string Sharers(const SolverSpec& spec, int parts) {
 
 void DivideBatches(int ranks, SolverSpec* spec) {
   for (LayerSpec* layer : TrainingLayers(spec)) {
-    VisitBatches(&layer->mutable_proto(), [&](Message* param, const FieldDescriptor* field) {
-      const uint32_t batch = param->GetReflection()->GetUInt32(*param, field);
-      if (batch % static_cast<uint32_t>(ranks) != 0) {
+    ChangeBatchSizes(&layer->mutable_proto(), false, [&](int64_t batch) {
+      if (batch % ranks != 0) {
         throw Error(
             ErrorCode::kUsage, layer->Where(),
             Join("--global_batch: layer '", layer->name(), "' has batch_size ", batch, ", which ",
                  Sharers(*spec, ranks), " cannot divide; choose a multiple of ", ranks));
       }
-      param->GetReflection()->SetUInt32(param, field, batch / static_cast<uint32_t>(ranks));
+      return batch / ranks;
     });
   }
 }
 
 // Of the first layer that gives one; 0 where none does.
-uint32_t BatchOf(SolverSpec* spec) {
-  uint32_t batch = 0;
+int64_t BatchOf(SolverSpec* spec) {
+  int64_t batch = 0;
   for (LayerSpec* layer : TrainingLayers(spec)) {
-    VisitBatches(&layer->mutable_proto(), [&](Message* param, const FieldDescriptor* field) {
-      if (batch == 0) batch = param->GetReflection()->GetUInt32(*param, field);
+    ChangeBatchSizes(&layer->mutable_proto(), false, [&](int64_t size) {
+      if (batch == 0) batch = size;
+      return size;
     });
   }
   return batch;
@@ -112,7 +96,10 @@ void ScaleForRanks(const Flags& flags, const Replica& replica, SolverSpec* spec)
                 "its rate is right as well");
   }
   if (flags.Switch("sync_batch_norm") && replica.count > 1) SynchronizeBatchNorms(spec);
-  const int parts = std::max(replica.count, spec->proto.virtual_ranks());
+  const auto strategy = MakeStrategy(*spec, replica.count);
+  const bool is_divided = strategy->division() != nullptr;  // then all compute one batch
+  const int sharers = is_divided ? 1 : strategy->Workers(replica.count);
+  const int parts = std::max(sharers, spec->proto.virtual_ranks());
   if (parts == 1) return;
   if (global) DivideBatches(parts, spec);
   if (scales) ScaleRate(parts, &spec->proto);

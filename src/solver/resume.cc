@@ -75,11 +75,15 @@ void Solver::LoadWeights(const std::vector<std::string>& files) {
     if (net != nullptr) nets.push_back(net.get());
   }
   WeightLoading loading(nets);
+  bool any = false;
   for (const std::string& file : files) {
     LOG(INFO) << "Finetuning from " << file;
-    loading.Copy(ReadModel(file), file);
+    const caffe::NetParameter model = OwnPart(ReadModel(file));
+    if (division_ != nullptr && model.layer().empty()) continue;
+    loading.Copy(model, file);
+    any = true;
   }
-  if (!files.empty()) loading.Finish();
+  if (any) loading.Finish();
   if (average_) average_->Restart();
 }
 
@@ -90,7 +94,7 @@ std::vector<std::string> Solver::StateDifferences(const caffe::SolverState& stat
     differences.push_back(Join("this state is of a solver of type '", state.solver_type(),
                                "', and the solver here is '", proto_.type(), "'"));
   }
-  const size_t expected = train_net_->params().size() * rule_->history().size();
+  const size_t expected = WholeParams() * rule_->history().size();
   if (static_cast<size_t>(state.history_size()) != expected) {
     differences.push_back(Join("it holds ", state.history_size(),
                                " history blobs, and this solver needs ", expected));
@@ -101,7 +105,7 @@ std::vector<std::string> Solver::StateDifferences(const caffe::SolverState& stat
 // Copies a snapshot's weights, which must be those of this net and of nothing else.
 void Solver::CopyAll(const std::string& weights, const std::string& file,
                      std::vector<std::string> differences) {
-  const caffe::NetParameter model = ReadModel(weights);
+  const caffe::NetParameter model = OwnPart(ReadModel(weights));
   try {
     for (const std::string& difference : Differences(model, weights, *train_net_)) {
       differences.push_back(Join("its weights '", weights, "': ", difference));
@@ -159,7 +163,7 @@ void Solver::RestoreHistory(const caffe::SolverState& state, const std::string& 
   const std::vector<std::vector<float*>>& history = rule_->history();
   for (size_t kind = 0; kind < history.size(); ++kind) {
     for (size_t i = 0; i < params.size(); ++i) {
-      const auto index = static_cast<int>(kind * params.size() + i);
+      const int index = HistoryIndex(kind, i);
       const BlobData blob = ReadBlob(state.history(index), {file}, Join("history blob ", index),
                                      ErrorCode::kBadSnapshot);
       if (!FitsShape(blob, params[i]->shape.dims())) {
@@ -250,8 +254,8 @@ void Solver::StateTo(caffe::SolverState* proto) const {
   // With virtual ranks nothing in a snapshot tells how many ranks there were.
   if (proto_.virtual_ranks() > 1) {
     state.set_virtual_ranks(static_cast<uint32_t>(proto_.virtual_ranks()));
-  } else if (replica_.count > 1) {
-    state.set_replicas(static_cast<uint32_t>(replica_.count));
+  } else if (replica_.count > 1 && division_ == nullptr) {
+    state.set_replicas(static_cast<uint32_t>(parts_->first.count));
   }
   state.set_threads(static_cast<uint32_t>(TeamSize()));
   const std::string step_state = rule_->SaveState();
@@ -265,10 +269,14 @@ void Solver::StateTo(caffe::SolverState* proto) const {
   RankStatesTo(&state);
   if (replica_.rank != 0) return;
   for (size_t i = 0; i < test_nets_.size(); ++i) SaveNet(NetKey(i), *test_nets_[i], state);
+  HistoryTo(&state);
+}
+
+void Solver::HistoryTo(caffe::SolverState* state) const {
   const std::vector<Param*>& params = train_net_->params();
   for (const std::vector<float*>& history : rule_->history()) {
     for (size_t i = 0; i < params.size(); ++i) {
-      ExportBlob(params_, *params[i], history[i], state.add_history());
+      ExportBlob(params_, *params[i], history[i], state->add_history());
     }
   }
 }
