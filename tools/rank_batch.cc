@@ -1,12 +1,10 @@
 // The batch and the rate of several ranks.
 
 #include <glog/logging.h>
-#include <google/protobuf/descriptor.h>
 
 #include <algorithm>
-#include <functional>
-#include <set>
 
+#include "batch_size.h"
 #include "rank_flags.h"
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
@@ -14,69 +12,21 @@
 namespace trainer {
 namespace {
 
-using google::protobuf::FieldDescriptor;
-using google::protobuf::Message;
-
-// Calls visit(message, field) for each batch_size that the layer gives.
-void VisitBatches(caffe::LayerParameter* layer,
-                  const std::function<void(Message*, const FieldDescriptor*)>& visit) {
-  std::vector<const FieldDescriptor*> fields;
-  layer->GetReflection()->ListFields(*layer, &fields);
-  for (const FieldDescriptor* field : fields) {
-    if (field->is_repeated() || field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
-    Message* const param = layer->GetReflection()->MutableMessage(layer, field);
-    const FieldDescriptor* const batch = param->GetDescriptor()->FindFieldByName("batch_size");
-    if (batch != nullptr && param->GetReflection()->HasField(*param, batch)) visit(param, batch);
-  }
-}
-
-// The layers of the training net, where they stand in the file's list.
-std::vector<LayerSpec*> TrainingLayers(SolverSpec* spec) {
-  std::set<std::string> kept;
-  const auto key = [](const LayerSpec& layer) {
-    return Join(layer.name(), "\n", layer.Where().ToString());
-  };
-  for (const LayerSpec& layer : FilterLayers(*spec->train.net, spec->train.state)) {
-    kept.insert(key(layer));
-  }
-  std::vector<LayerSpec*> layers;
-  for (NetSpec& net : spec->nets) {
-    for (LayerSpec& layer : net.layers) {
-      if (&net == spec->train.net && kept.contains(key(layer))) layers.push_back(&layer);
-    }
-  }
-  return layers;
-}
-
 // "4 ranks", "4 virtual ranks"
 std::string Sharers(const SolverSpec& spec, int parts) {
   return Join(parts, spec.proto.virtual_ranks() > 1 ? " virtual ranks" : " ranks");
 }
 
 void DivideBatches(int ranks, SolverSpec* spec) {
-  for (LayerSpec* layer : TrainingLayers(spec)) {
-    VisitBatches(&layer->mutable_proto(), [&](Message* param, const FieldDescriptor* field) {
-      const uint32_t batch = param->GetReflection()->GetUInt32(*param, field);
-      if (batch % static_cast<uint32_t>(ranks) != 0) {
-        throw Error(
-            ErrorCode::kUsage, layer->Where(),
-            Join("--global_batch: layer '", layer->name(), "' has batch_size ", batch, ", which ",
-                 Sharers(*spec, ranks), " cannot divide; choose a multiple of ", ranks));
-      }
-      param->GetReflection()->SetUInt32(param, field, batch / static_cast<uint32_t>(ranks));
-    });
+  for (const GivenBatch& given : GivenBatches(spec)) {
+    if (given.Get() % static_cast<uint32_t>(ranks) != 0) {
+      throw Error(
+          ErrorCode::kUsage, given.layer->Where(),
+          Join("--global_batch: layer '", given.layer->name(), "' has batch_size ", given.Get(),
+               ", which ", Sharers(*spec, ranks), " cannot divide; choose a multiple of ", ranks));
+    }
+    given.Set(given.Get() / static_cast<uint32_t>(ranks));
   }
-}
-
-// Of the first layer that gives one; 0 where none does.
-uint32_t BatchOf(SolverSpec* spec) {
-  uint32_t batch = 0;
-  for (LayerSpec* layer : TrainingLayers(spec)) {
-    VisitBatches(&layer->mutable_proto(), [&](Message* param, const FieldDescriptor* field) {
-      if (batch == 0) batch = param->GetReflection()->GetUInt32(*param, field);
-    });
-  }
-  return batch;
 }
 
 void ScaleRate(int ranks, caffe::SolverParameter* solver) {
@@ -116,7 +66,7 @@ void ScaleForRanks(const Flags& flags, const Replica& replica, SolverSpec* spec)
   if (parts == 1) return;
   if (global) DivideBatches(parts, spec);
   if (scales) ScaleRate(parts, &spec->proto);
-  const auto batch = static_cast<uint64_t>(BatchOf(spec));
+  const auto batch = static_cast<uint64_t>(BatchSizeOf(spec));
   if (batch == 0) return;
   const auto passes = static_cast<uint64_t>(spec->proto.iter_size());
   LOG(INFO) << "Batch of an iteration: " << batch * passes * static_cast<uint64_t>(parts) << " ("

@@ -69,6 +69,7 @@ std::unique_ptr<const Graph> MakeGraph(const NetSpec& spec, const std::vector<La
   PrepareLayers(env, *graph);
   PlanRecompute(env.options, *graph);
   PlanMemory(env.options, *graph);
+  FitValues(env.options, *graph);
   RequireFit(*graph, env);
   return graph;
 }
