@@ -43,6 +43,9 @@ ALLOWED = {
     "src/layers/common/filler.cc": (
         r"\bParallelRanges\b|parallel_for\.h",
         "fills an array of the host, which is then copied to the device"),
+    "src/layers/noise.cc": (
+        r"\.kind\(\)",
+        "a field of its message is called so"),
     "src/layers/detection_output.cc": (
         r"\bParallel(Ranges|For)\b|parallel_for\.h",
         "sorts and compares boxes in arrays of the host; how many stay decides a shape"),

@@ -2,6 +2,7 @@
 
 #include "check_report.h"
 #include "device_flags.h"
+#include "reading_flags.h"
 #include "run_start.h"
 #include "shared_flags.h"
 #include "trainer/base/text.h"
@@ -105,7 +106,7 @@ class Check final : public Verb {
             "trainer check --solver=s.prototxt --snapshot=run/net_iter_500.solverstate\n"
             "trainer check --solver=s.prototxt --set base_lr=0.05 --json\n"
             "trainer check --model=net.prototxt --weights=net.caffemodel --phase=TEST",
-        .flags = WithDeviceFlags(
+        .flags = WithReadingFlags(WithDeviceFlags(
             {{.name = "solver", .value = "FILE", .help = "check a run of this solver"},
              {.name = "model", .value = "FILE", .help = "check this net alone"},
              SnapshotFlag(),
@@ -116,11 +117,12 @@ class Check final : public Verb {
              PhaseFlag(),
              LevelFlag(),
              StageFlag(),
-             SetFlag()}),
+             SetFlag()})),
     };
   }
 
   int Run(const Flags& flags) override {
+    ApplyReadingFlags(flags);
     if (flags.Has("solver") == flags.Has("model")) {
       throw Error(ErrorCode::kUsage, "'trainer check' needs either --solver=FILE or --model=FILE");
     }

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "dataset_task.h"
+#include "reading_flags.h"
 #include "shared_flags.h"
 #include "table.h"
 #include "trainer/base/text.h"
@@ -148,6 +149,7 @@ struct Page {
       flags.insert(flags.end(), task.flags.begin(), task.flags.end());
       words = std::max(words, task.words + 1);
     }
+    flags = WithReadingFlags(std::move(flags));
     text.pop_back();
     examples.pop_back();
   }
@@ -182,6 +184,7 @@ class Dataset final : public Verb {
       throw Error(ErrorCode::kUsage,
                   Join("usage: trainer dataset ", name, " ", task.wanted, " [flags]"));
     }
+    ApplyReadingFlags(flags);
     task.run(flags);
     return 0;
   }

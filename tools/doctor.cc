@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "device_flags.h"
+#include "reading_flags.h"
 #include "shared_flags.h"
 #include "table.h"
 #include "time_measure.h"
@@ -187,7 +188,7 @@ class Doctor final : public Verb {
         .examples =
             "trainer doctor --solver=models/lenet/solver.prototxt\n"
             "srun trainer doctor --solver=s.prototxt --gpu=0",
-        .flags = WithDeviceFlags(
+        .flags = WithReadingFlags(WithDeviceFlags(
             {{.name = "solver", .value = "FILE", .help = "the solver", .required = true},
              {.name = "iterations",
               .kind = FlagKind::kWhole,
@@ -205,11 +206,12 @@ class Doctor final : public Verb {
              LevelFlag(),
              StageFlag(),
              SetFlag(),
-             MemoryFlag()}),
+             MemoryFlag()})),
     };
   }
 
   int Run(const Flags& flags) override {
+    ApplyReadingFlags(flags);
     std::vector<Source> sources;
     {
       const SolverSpec spec = SolverOf(flags);

@@ -4,6 +4,7 @@
 
 #include "device_flags.h"
 #include "picture_flags.h"
+#include "reading_flags.h"
 #include "shared_flags.h"
 #include "trainer/base/text.h"
 #include "trainer/predict/blob_writer.h"
@@ -67,7 +68,7 @@ class Features final : public Verb {
             "    --input=images.h5 --blobs=prob --out=prob.h5\n"
             "trainer features --model=net.prototxt --weights=net.caffemodel \\\n"
             "    --blobs=fc6,fc7 --backend=lmdb --out=fc6_lmdb,fc7_lmdb",
-        .flags = WithDeviceFlags(
+        .flags = WithReadingFlags(WithDeviceFlags(
             {{.name = "model", .value = "FILE", .help = "the net", .required = true},
              {.name = "weights",
               .value = "FILES",
@@ -102,7 +103,7 @@ class Features final : public Verb {
              PhaseFlag("TEST"),
              LevelFlag(),
              StageFlag(),
-             SetFlag()}),
+             SetFlag()})),
         .max_words = std::numeric_limits<int>::max()};
     const std::vector<Flag> pictures = PictureFlags();
     doc.flags.insert(doc.flags.end(), pictures.begin(), pictures.end());
@@ -110,6 +111,7 @@ class Features final : public Verb {
   }
 
   int Run(const Flags& flags) override {
+    ApplyReadingFlags(flags);
     static_cast<void>(ChooseDevice(flags));  // before the files are read
     RequireFiles(flags.List("weights"));
     const NetSpec spec = ModelOf(flags);

@@ -6,6 +6,7 @@
 #include "batch_flag.h"
 #include "find_lr_report.h"
 #include "rank_flags.h"
+#include "reading_flags.h"
 #include "run_memory.h"
 #include "run_start.h"
 #include "shared_flags.h"
@@ -76,7 +77,7 @@ class FindLr final : public Verb {
             "trainer find-lr --solver=s.prototxt --from=1e-4 --to=10 --iterations=400\n"
             "trainer find-lr --solver=s.prototxt --out=rates.svg\n"
             "trainer find-lr --solver=s.prototxt --ranks=4 --global_batch",
-        .flags = WithRankFlags(WithDeviceFlags(
+        .flags = WithReadingFlags(WithRankFlags(WithDeviceFlags(
             {{.name = "solver", .value = "FILE", .help = "the solver", .required = true},
              {.name = "from", .value = "RATE", .fallback = "1e-6", .help = "the first rate"},
              {.name = "to", .value = "RATE", .fallback = "1", .help = "the last rate"},
@@ -96,11 +97,12 @@ class FindLr final : public Verb {
              SetFlag(),
              BatchFlag(),
              MemoryFlag(),
-             JsonFlag()})),
+             JsonFlag()}))),
     };
   }
 
   int Run(const Flags& flags) override {
+    ApplyReadingFlags(flags);
     CheckFlags(flags);
     const std::vector<int> gpus = GpusOf(flags).value_or(std::vector<int>());
     if (const int ranks = RanksToStart(flags, gpus)) return LaunchRanks(ranks);

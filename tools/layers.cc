@@ -36,7 +36,7 @@ std::string_view TextOf(Storage storage) {
     case Storage::kF32:
       return "f32 only";
     case Storage::kChosen:
-      return "f32, or bf16 where forward_type says BFLOAT16";
+      return "f32, or 16 bits where forward_type says BFLOAT16 or FLOAT16";
     case Storage::kFollows:
       return "that of the layers after it, or what forward_type says";
     default:

@@ -93,10 +93,10 @@ int Guarded(const std::vector<std::string>& arguments) {
 
 // The last resort for a memory-mapped database that was cut or damaged: checks at opening cannot
 // see that. Only what a signal handler may call.
-void EndOnMapFault(const char* line, size_t bytes) {
+void EndOnMapFault(const char* line, size_t bytes, ErrorCode code) {
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line, bytes);
   RemoveOwnFile();
-  _exit(static_cast<int>(ErrorCode::kData));
+  _exit(static_cast<int>(code));
 }
 
 }  // namespace

@@ -275,6 +275,8 @@ class Plan final : public Verb {
     NetOptions options = Options(flags, spec.train.state);
     options.training = true;
     options.most_value_bytes = MostValueBytes(flags, spec, *target.device);
+    const std::unique_ptr<StepRule> rule = MakeStepRule(spec);
+    rule->Adapt(options);
     Report report(flags.Switch("json"), target);
     const Net train(*spec.train.net, options, *target.device, params);
     report.Add("training net", train);
@@ -286,7 +288,7 @@ class Plan final : public Verb {
                  Net(*spec.tests[i].net, options, *target.device, params));
     }
     PlannedTotals totals = {.weights = params.PlannedBytes(), .gradients = GradientBytes(train)};
-    totals.states_per_weight = MakeStepRule(spec)->StatesPerWeight();
+    totals.states_per_weight = rule->StatesPerWeight();
     totals.saved_per_weight = SavedPerWeight(spec.proto, totals.states_per_weight);
     totals.SetParts(train, spec.proto);
     return report.Finish(totals);

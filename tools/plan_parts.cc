@@ -92,6 +92,7 @@ PlannedRun PlanRun(const SolverSpec& spec, const Device& device, size_t most_val
   options.keeps_batch = rule->EvaluatesAgain();
   options.most_value_bytes = most_value_bytes;
   options.state = spec.train.state;
+  rule->Adapt(options);
   const Net train(*spec.train.net, options, device, params);
   run.totals.AddNet(train);
   run.train_values = train.memory_plan().arena_bytes;

@@ -13,8 +13,8 @@ namespace {
 
 struct Row {
   const LayerSpec* layer = nullptr;
-  std::vector<Shape> outputs;
-  int64_t params = 0;  // those that the layer owns
+  std::vector<Tensor> outputs;  // shapes and types alone
+  int64_t params = 0;           // those that the layer owns
   int64_t macs = 0;
   size_t bytes = 0;  // of its outputs, were each to have its own memory
 };
@@ -27,7 +27,7 @@ std::vector<Row> RowsOf(const Net& net) {
     row.macs = net.GetLayer(i).Macs();
     for (const std::string& top : row.layer->proto().top()) {
       const Tensor value = net.Value(top);
-      row.outputs.push_back(value.shape);
+      row.outputs.push_back(value);
       row.bytes += static_cast<size_t>(value.shape.Count()) * SizeOf(value.dtype);
     }
     for (const Param* param : net.params()) {
@@ -51,8 +51,9 @@ Row Total(const std::vector<Row>& rows) {
 std::string OutputsText(const Row& row) {
   std::vector<std::string> texts;
   for (int i = 0; i < row.layer->proto().top_size(); ++i) {
-    texts.push_back(
-        Join(row.layer->proto().top(i), " ", row.outputs[static_cast<size_t>(i)].ToString()));
+    const Tensor& output = row.outputs[static_cast<size_t>(i)];
+    texts.push_back(Join(row.layer->proto().top(i), " ", output.shape.ToString()));
+    if (output.dtype != DType::kF32) texts.back() += Join(" ", NameOf(output.dtype));
   }
   return JoinList(texts);
 }
@@ -87,9 +88,11 @@ void PrintJson(const Net& net, const std::vector<Row>& rows) {
   for (const Row& row : rows) {
     Json outputs = Json::Array();
     for (int i = 0; i < row.layer->proto().top_size(); ++i) {
+      const Tensor& output = row.outputs[static_cast<size_t>(i)];
       outputs.Push(Json::Object()
                        .Set("name", row.layer->proto().top(i))
-                       .Set("shape", ShapeJson(row.outputs[static_cast<size_t>(i)])));
+                       .Set("shape", ShapeJson(output.shape))
+                       .Set("storage", NameOf(output.dtype)));
     }
     layers.Push(Json::Object()
                     .Set("name", row.layer->name())

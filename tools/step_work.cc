@@ -31,7 +31,7 @@ struct LayerSeconds {
 // A layer that another one computes moves nothing of its own.
 LayerSeconds LeastTime(const Net& net, int i, const Peak& peak) {
   const caffe::LayerParameter& layer = net.LayerAt(i).proto();
-  const bool half = layer.top_size() > 0 && net.Value(layer.top(0)).dtype == DType::kBF16;
+  const bool half = layer.top_size() > 0 && net.Value(layer.top(0)).dtype != DType::kF32;
   const double flops = half ? peak.bf16_flops : peak.f32_flops;
   const double work = 2.0 * static_cast<double>(net.GetLayer(i).Macs()) / flops;
   const LayerTraffic traffic = TrafficOf(net, i);

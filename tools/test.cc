@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "device_flags.h"
+#include "reading_flags.h"
 #include "shared_flags.h"
 #include "test_answers.h"
 #include "test_subject.h"
@@ -111,7 +112,7 @@ class Test final : public Verb {
             "trainer test --model=net.prototxt --weights=net.caffemodel \\\n"
             "    --iterations=100 --confusion --labels=names.txt\n"
             "trainer test --run=runs/first",
-        .flags = WithDeviceFlags(
+        .flags = WithReadingFlags(WithDeviceFlags(
             {{.name = "model", .value = "FILE", .help = "the net"},
              {.name = "weights",
               .value = "FILES",
@@ -139,11 +140,12 @@ class Test final : public Verb {
              LevelFlag(),
              StageFlag(),
              SetFlag(),
-             MemoryFlag()}),
+             MemoryFlag()})),
     };
   }
 
   int Run(const Flags& flags) override {
+    ApplyReadingFlags(flags);
     static_cast<void>(ChooseDevice(flags));  // before the files are read
     ApplyBadRecords(flags);
     const TestSubject subject = SubjectOf(flags);

@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "device_flags.h"
+#include "reading_flags.h"
 #include "shared_flags.h"
 #include "time_measure.h"
 #include "trainer/base/text.h"
@@ -38,7 +39,7 @@ class Time final : public Verb {
         .examples =
             "trainer time --solver=models/lenet/solver.prototxt --iterations=20\n"
             "trainer time --model=models/lenet/train_test.prototxt --phase=TEST",
-        .flags = WithDeviceFlags(
+        .flags = WithReadingFlags(WithDeviceFlags(
             {{.name = "solver", .value = "FILE", .help = "measure this solver's iteration"},
              {.name = "model", .value = "FILE", .help = "measure this net"},
              {.name = "weights", .value = "FILE", .help = "a .caffemodel to load first"},
@@ -48,11 +49,12 @@ class Time final : public Verb {
              StageFlag(),
              SetFlag(),
              MemoryFlag(),
-             JsonFlag()}),
+             JsonFlag()})),
     };
   }
 
   int Run(const Flags& flags) override {
+    ApplyReadingFlags(flags);
     if (flags.Has("solver") == flags.Has("model")) {
       throw Error(ErrorCode::kUsage, "'trainer time' needs either --solver=FILE or --model=FILE");
     }

@@ -6,6 +6,7 @@
 #include "device_flags.h"
 #include "memory_limit.h"
 #include "rank_flags.h"
+#include "reading_flags.h"
 #include "run_memory.h"
 #include "run_start.h"
 #include "shared_flags.h"
@@ -117,7 +118,7 @@ class Train final : public Verb {
             "trainer train --solver=s.prototxt --ranks=4 --strategy=easgd\n"
             "mpirun -np 8 trainer train --solver=s.prototxt --scale_lr\n"
             "trainer train --solver=s.prototxt --gpu=all",
-        .flags = WithStagingFlags(WithRankFlags(WithDeviceFlags(
+        .flags = WithReadingFlags(WithStagingFlags(WithRankFlags(WithDeviceFlags(
             {{.name = "solver", .value = "FILE", .help = "the solver", .required = true},
              SnapshotFlag(),
              AllowOutsideFlag(),
@@ -134,6 +135,11 @@ class Train final : public Verb {
               .fallback = "75",
               .help = "exit code when a signal or the time limit stopped the run",
               .max = 255},
+             {.name = "gpu_graph",
+              .kind = FlagKind::kSwitch,
+              .fallback = "true",
+              .help = "start a pass on a GPU as one call, a CUDA graph, where all shapes hold; "
+                      "--nogpu_graph: each kernel by itself"},
              RunFolderFlag(),
              LogFlag(),
              StrategyFlag(),
@@ -150,7 +156,7 @@ class Train final : public Verb {
              StageFlag(),
              SetFlag(),
              BatchFlag(),
-             MemoryLimitFlag()}))),
+             MemoryLimitFlag()})))),
     };
   }
 
@@ -162,6 +168,7 @@ class Train final : public Verb {
     }
     CheckMaxWall(flags);
     ApplyBadRecords(flags);
+    ApplyReadingFlags(flags);
     const std::vector<int> gpus = GpusOf(flags).value_or(std::vector<int>());
     if (const int ranks = RanksToStart(flags, gpus)) return LaunchRanks(ranks);
     SignalWatch signals(ReadEffects(flags));
@@ -182,7 +189,8 @@ class Train final : public Verb {
                                             World* world) {
     SolverSpec spec = SolverOf(flags);
     const WireType wire = TakeWire(flags, &spec);
-    const DeviceChoice choice = ChooseDevice(flags, spec, PlaceOf(flags, world));
+    DeviceChoice choice = ChooseDevice(flags, spec, PlaceOf(flags, world));
+    choice.gpu.graphs = flags.Switch("gpu_graph");
     TrainOptions options;
     if (world != nullptr) {
       options.group = &world->group();
@@ -230,10 +238,7 @@ class Train final : public Verb {
     LOG(INFO) << "Optimization Done.";
     const std::string sent = world == nullptr ? "" : world->DescribeSent();
     if (!sent.empty()) LOG(INFO) << "Gradients sent to other machines by this rank: " << sent;
-    if (result == SolveResult::kStopped) {
-      LOG(INFO) << WhatStopped(solver, signals) << " stopped the run at iteration " << solver.iter()
-                << "; --snapshot=" << StateName(spec, solver.iter()) << " goes on from there";
-    }
+    if (result == SolveResult::kStopped) TellOfStop(spec, solver, signals);
     return result;
   }
 
@@ -267,8 +272,10 @@ class Train final : public Verb {
     return solver.TimeWasUp() ? "The time limit" : "A signal to another rank";
   }
 
-  static std::string StateName(const SolverSpec& spec, int iter) {
-    return NamesFor(spec.proto.snapshot_prefix(), iter).state;
+  static void TellOfStop(const SolverSpec& spec, const Solver& solver, const SignalWatch& signals) {
+    LOG(INFO) << WhatStopped(solver, signals) << " stopped the run at iteration " << solver.iter()
+              << "; --snapshot=" << NamesFor(spec.proto.snapshot_prefix(), solver.iter()).state
+              << " goes on from there";
   }
 };
 

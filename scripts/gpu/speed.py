@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Training steps on one GPU: trainer and PyTorch, in turns.
 
-    speed.py --trainer=TRAINER [--nets=resnet50,googlenet] [--modes=f32,tf32,bf16] [--rounds=3]
+    speed.py --trainer=TRAINER [--nets=resnet50,googlenet] [--modes=f32,tf32,bf16,f16] [--rounds=3]
              [--seconds=150] [--json=FILE]
 
 A step is forward, backward and update, on batches that are made on the GPU: trainer's DummyData
 draws them anew in every step, PyTorch (scripts/peer_nets.py) takes a few that lie there. PyTorch
 runs at the best of NCHW and channels_last, with cudnn.benchmark and its fused SGD; TF32 is off for
-f32 and on for tf32, and bf16 is autocast. Ends early when the seconds are over, and says what is
+f32 and on for tf32; bf16 and f16 are autocast, f16 with a GradScaler. Ends early when the seconds are over, and says what is
 missing then. Needs PyTorch with CUDA.
 """
 
@@ -31,7 +31,9 @@ from peer_nets import PEERS  # noqa: E402
 BATCHES = {"resnet50": 128, "googlenet": 128, "caffenet": 256, "cifar10_quick": 100,
            "mobilenet_v2": 128}
 FLAGS = {"f32": ["--notf32"], "tf32": ["--tf32"],
-         "bf16": ["--notf32", "--set", "default_forward_type=BFLOAT16"]}
+         "bf16": ["--notf32", "--set", "default_forward_type=BFLOAT16"],
+         "f16": ["--notf32", "--set", "default_forward_type=FLOAT16"]}
+AUTOCAST = {"bf16": torch.bfloat16, "f16": torch.float16}
 RATE_LINE = re.compile(r"Iteration (\d+) \(([\d.e+-]+) iter/s")
 SAMPLE_SECONDS = 1.5
 
@@ -96,6 +98,7 @@ class Peer:
                         for _ in range(2)]
         self.optimizer = torch.optim.SGD(self.module.parameters(), lr=1e-4, momentum=0.9,
                                          weight_decay=1e-4, fused=True)
+        self.scaler = torch.amp.GradScaler("cuda", enabled=mode == "f16")
 
     def milliseconds(self, steps):
         tf32 = self.mode == "tf32"
@@ -105,10 +108,12 @@ class Peer:
         begin = time.perf_counter()
         for i in range(steps):
             self.optimizer.zero_grad()
-            with torch.autocast("cuda", dtype=torch.bfloat16, enabled=self.mode == "bf16"):
+            with torch.autocast("cuda", dtype=AUTOCAST.get(self.mode, torch.float16),
+                                enabled=self.mode in AUTOCAST):
                 loss = self.module(*self.batches[i % 2])
-            loss.backward()
-            self.optimizer.step()
+            self.scaler.scale(loss).backward()
+            self.scaler.step(self.optimizer)
+            self.scaler.update()
         torch.cuda.synchronize()
         return (time.perf_counter() - begin) * 1000 / steps
 
@@ -144,7 +149,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--trainer", required=True)
     parser.add_argument("--nets", default=",".join(BATCHES), help="with commas between")
-    parser.add_argument("--modes", default="f32,tf32,bf16", help="with commas between")
+    parser.add_argument("--modes", default="f32,tf32,bf16,f16", help="with commas between")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=150, help="to end within")
     parser.add_argument("--json", help="write the figures to this file too")

@@ -81,6 +81,11 @@ def gpu_losses_bf16(bundle, result, seconds):
                  ["--gpu=0", "--set", "default_forward_type=BFLOAT16"], loose=10)
 
 
+def gpu_losses_f16(bundle, result, seconds):
+    check_losses(bundle, result, seconds, BATCHES,
+                 ["--gpu=0", "--set", "default_forward_type=FLOAT16"], loose=10)
+
+
 def run_shard(bundle, program, shard, shards, timeout):
     """(tests, failures, skipped, names of the failed), as GoogleTest counts them."""
     report = bundle.folder / f"{program}_{shard}.json"
@@ -269,6 +274,7 @@ ALL = (
     Step(device_tests, 130, ("gpu", "tests")),
     Step(gpu_losses, 60, ("gpu",)),
     Step(gpu_losses_bf16, 40, ("gpu",)),
+    Step(gpu_losses_f16, 40, ("gpu",)),
     Step(repeats, 40, ("gpu",)),
     Step(two_gpus, 40, ("gpu", "two gpus")),
     Step(stops, 20, ("gpu",)),

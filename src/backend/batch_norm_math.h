@@ -68,11 +68,12 @@ struct MomentsOfChunks {
   }
 };
 
-// The mean over all pixels of both sums.
+// The mean over all pixels of both sums; what is not null gets the sums themselves added.
 struct MeansOfChunks {
   const float* sums;
   PixelChunks in;
   float *a, *b;
+  float *add_a, *add_b;
 
   HD void operator()(int64_t c) const {
     const int64_t channels = in.rows.length;
@@ -84,15 +85,23 @@ struct MeansOfChunks {
     const auto pixels = static_cast<double>(in.rows.count);
     a[c] = static_cast<float>(sum_a / pixels);
     b[c] = static_cast<float>(sum_b / pixels);
+    const auto count = static_cast<float>(in.rows.count);
+    if (add_a != nullptr) add_a[c] += a[c] * count;
+    if (add_b != nullptr) add_b[c] += b[c] * count;
   }
 };
 
-// factor = scale / sqrt(variance + eps)
+// inverse = 1 / sqrt(variance + eps), factor = scale * inverse. `inverse` holds the variance
+// before.
 struct FactorOf {
-  const float* inverse;
+  float* inverse;
+  float eps;
   ChannelAffine affine;
   float* factor;
-  HD void operator()(int64_t c) const { factor[c] = inverse[c] * affine.Scale(c); }
+  HD void operator()(int64_t c) const {
+    InverseRoot{inverse, eps}(c);
+    factor[c] = inverse[c] * affine.Scale(c);
+  }
 };
 
 // y from x. kRelu: whether negative numbers become 0.
@@ -190,13 +199,6 @@ struct ScaledGradient {
   G g;
   const float* factor;
   HD float operator()(int64_t at, int64_t c) const { return g(at, c) * factor[c]; }
-};
-
-struct AddProduct {
-  const float* mean;
-  float pixels;
-  float* to;
-  HD void operator()(int64_t c) const { to[c] += mean[c] * pixels; }
 };
 
 }  // namespace trainer

@@ -48,7 +48,7 @@ class BatchNormPasses final : public BatchNormPlan, public JoinsMeans {
   void Moments(ConstTensor x, const BatchNormStats& at, std::span<std::byte> scratch) override {
     Expect(x);
     float* const sums = Sums(scratch);
-    WithType(desc_.dtype, [&](auto tag) {
+    loops_.WithType(desc_.dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
       const T* in = x.As<T>();
       loops_.SumPairs(pixels_, Deviations<T>{in}, sums);
@@ -57,8 +57,7 @@ class BatchNormPasses final : public BatchNormPlan, public JoinsMeans {
   }
 
   void Forward(const BatchNormTensors& in, const BatchNormStats& at) override {
-    loops_.ForEach(Channels(), InverseRoot{at.inverse, desc_.eps});
-    loops_.ForEach(Channels(), FactorOf{at.inverse, {in.scale, in.shift}, at.factor});
+    loops_.ForEach(Channels(), FactorOf{at.inverse, desc_.eps, {in.scale, in.shift}, at.factor});
     Recompute(in, at);
   }
 
@@ -66,7 +65,7 @@ class BatchNormPasses final : public BatchNormPlan, public JoinsMeans {
     Expect(in.x);
     Expect(in.y);
     if (desc_.other) Expect(in.other);
-    WithType(desc_.dtype, [&](auto tag) {
+    loops_.WithType(desc_.dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
       desc_.relu ? Write<T, true>(in, at) : Write<T, false>(in, at);
     });
@@ -75,7 +74,7 @@ class BatchNormPasses final : public BatchNormPlan, public JoinsMeans {
   void Backward(const BatchNormGradients& in, const BatchNormStats& at,
                 std::span<std::byte> scratch) override {
     Expect(in.dy);
-    WithType(desc_.dtype, [&](auto tag) {
+    loops_.WithType(desc_.dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
       const T* dy = in.dy.As<T>();
       const Run<T> run = {in, at, Means(scratch), Sums(scratch)};
@@ -161,11 +160,8 @@ class BatchNormPasses final : public BatchNormPlan, public JoinsMeans {
     if (!NeedsSums(run.in)) return;
     float *const mean_g = run.means, *const mean_gz = mean_g + Channels();
     loops_.SumPairs(pixels_, GradientSums<G, Z>{g, z}, run.sums);
-    loops_.ForEach(Channels(), MeansOfChunks{run.sums, pixels_, mean_g, mean_gz});
-    const auto pixels = static_cast<float>(pixels_.rows.count);
-    float *const to_scale = run.in.dscale, *const to_shift = run.in.dshift;
-    if (to_scale != nullptr) loops_.ForEach(Channels(), AddProduct{mean_gz, pixels, to_scale});
-    if (to_shift != nullptr) loops_.ForEach(Channels(), AddProduct{mean_g, pixels, to_shift});
+    loops_.ForEach(Channels(),
+                   MeansOfChunks{run.sums, pixels_, mean_g, mean_gz, run.in.dshift, run.in.dscale});
     if (join_ && !desc_.stored && run.in.dx.data != nullptr) join_(mean_g, 2 * Channels());
   }
 

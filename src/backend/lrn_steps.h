@@ -28,7 +28,7 @@ class LrnInSteps final : public LrnPlan {
   void Forward(ConstTensor x, Tensor y, std::span<std::byte> workspace) override {
     for (const ConstTensor& tensor : {x, ConstTensor(y)}) Expect(tensor);
     auto* const base = reinterpret_cast<float*>(workspace.data());
-    WithType(desc_.dtype, [&](auto tag) {
+    loops_.WithType(desc_.dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
       const T* in = x.As<T>();
       SumNeighbours(SquareOf<T>{in}, base);
@@ -43,7 +43,7 @@ class LrnInSteps final : public LrnPlan {
     const auto* const base = reinterpret_cast<const float*>(workspace.data());
     auto* const share = reinterpret_cast<float*>(scratch.data());
     float* const sums = desc_.dtype == DType::kF32 ? dx.f32() : share + Count();
-    WithType(desc_.dtype, [&](auto tag) {
+    loops_.WithType(desc_.dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
       const T *in = x.As<T>(), *grad = dy.As<T>();
       loops_.ForEach(Count(), LrnShare<T, Power>{in, grad, base, share, power_});

@@ -101,6 +101,7 @@ class PlanDevice final : public Device {
  public:
   DeviceKind kind() const override { return DeviceKind::kCuda; }
   std::string Describe() const override { return "a GPU, planned only"; }
+  bool Stores(DType) const override { return true; }
   size_t FreeBytes() const override { return std::numeric_limits<size_t>::max() / 2; }
 
   void* Allocate(size_t) const override { Fail(); }

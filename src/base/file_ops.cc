@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <system_error>
 
+#include "trainer/base/file_error.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -110,9 +111,10 @@ FileOps& FileOps::Posix() {
 
 void ThrowFileError(FileUse use, const std::string& doing, const std::string& path,
                     int errno_value) {
-  throw Error(CodeOf(use, errno_value), {path},
-              Join("cannot ", doing, ": ", std::generic_category().message(errno_value),
-                   Cure(use, errno_value)));
+  throw FileError(CodeOf(use, errno_value), {path},
+                  Join("cannot ", doing, ": ", std::generic_category().message(errno_value),
+                       Cure(use, errno_value)),
+                  errno_value);
 }
 
 }  // namespace trainer

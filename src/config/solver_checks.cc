@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <initializer_list>
 #include <map>
 #include <optional>
@@ -176,7 +177,7 @@ class Checker {
                    "\"run/net\", or remove the line to name them after the solver");
     }
     OneOf("regularization_type", proto_.regularization_type(), {"L1", "L2"});
-    OneOf("momentum_policy", proto_.momentum_policy(), {"fixed", "opt", "poly"});
+    OneOf("momentum_policy", proto_.momentum_policy(), {"fixed", "multistep", "opt", "poly"});
     OneOf("weight_decay_policy", proto_.weight_decay_policy(), {"fixed", "poly"});
     OneOf("larc_policy", proto_.larc_policy(), {"clip", "scale"});
     if (proto_.eval_type() != "classification") {
@@ -222,6 +223,39 @@ class Checker {
     if (proto_.momentum_policy() == "poly") InUnit("max_momentum");
     if (proto_.momentum_policy() == "opt" && proto_.has_max_momentum()) InUnit("max_momentum");
     InUnit("ema_decay");
+    CheckMomentumSteps();
+  }
+
+  void CheckMomentumSteps() const {
+    const auto& steps = proto_.momentum_stepvalue();
+    const auto& values = proto_.momentum_value();
+    if (proto_.momentum_policy() != "multistep") {
+      for (const char* name : {"momentum_stepvalue", "momentum_value"}) {
+        if (Given(name)) {
+          solver_.Fail(name, Join(name, " is given without momentum_policy: \"multistep\""), 0);
+        }
+      }
+      return;
+    }
+    if (steps.empty() || steps.size() != values.size()) {
+      solver_.Fail("momentum_policy",
+                   Join("momentum_policy 'multistep' needs as many momentum_stepvalue as "
+                        "momentum_value, at least one: there are ",
+                        steps.size(), " and ", values.size()));
+    }
+    for (int i = 0; i < steps.size(); ++i) {
+      if (steps[i] <= (i == 0 ? 0 : steps[i - 1])) {
+        solver_.Fail(
+            "momentum_stepvalue",
+            Join("momentum_stepvalue is ", steps[i], "; the values must be at least 1 and rise"),
+            i);
+      }
+      if (!(values[i] >= 0 && values[i] < 1)) {
+        solver_.Fail("momentum_value",
+                     Join("momentum_value is ", values[i], "; it must be at least 0 and below 1"),
+                     i);
+      }
+    }
   }
 
   // At least 0 and below 1.
@@ -248,6 +282,12 @@ class Checker {
     const std::string field = "default_forward_type";
     const std::string fault = StorageFault(field, proto_.default_forward_type());
     if (proto_.has_default_forward_type() && !fault.empty()) solver_.Fail(field, fault);
+    if (!(proto_.loss_scale() >= 0 && std::isfinite(proto_.loss_scale()))) {
+      solver_.Fail("loss_scale", Join("loss_scale is ", proto_.loss_scale(),
+                                      "; it is a factor above 0, such as 1024, or 0: found while "
+                                      "training"));
+    }
+    AtLeast("loss_scale_window", 1);
   }
 
   void CheckSnapshots() const {

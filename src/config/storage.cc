@@ -2,6 +2,8 @@
 
 #include <glog/logging.h>
 
+#include <algorithm>
+
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -16,8 +18,6 @@ constexpr const char* kLayerFields[] = {"forward_type", "backward_type", "forwar
 
 bool IsMath(const std::string& field) { return field.ends_with("_math"); }
 bool IsBackward(const std::string& field) { return field.find("backward") != std::string::npos; }
-
-caffe::Type Stored(caffe::Type type) { return type == caffe::FLOAT16 ? caffe::BFLOAT16 : type; }
 
 caffe::Type Value(const Message& message, const char* field) {
   const auto* known = message.GetDescriptor()->FindFieldByName(field);
@@ -34,14 +34,10 @@ class Remarks {
   // `value` stands in `field` where outputs are stored as `storage`.
   void Look(const SourceRef& where, const std::string& field, caffe::Type value,
             caffe::Type storage) {
-    if (!IsMath(field) && value == caffe::FLOAT16) {
-      Add(taken_, where,
-          "FLOAT16 is taken as BFLOAT16, which has the size of FLOAT16 and the range of FLOAT");
-    }
     if (IsMath(field) && value != caffe::FLOAT) {
       Add(math_, where, Join(field, " has no effect: sums are FLOAT"));
     }
-    if (!IsMath(field) && IsBackward(field) && Stored(value) != storage) {
+    if (!IsMath(field) && IsBackward(field) && value != storage) {
       Add(backward_, where,
           Join(field, " has no effect: gradients are stored as what they belong to, ",
                caffe::Type_Name(storage)));
@@ -55,7 +51,7 @@ class Remarks {
     LOG(INFO) << EscapeControl(Join(where.ToString(), ": ", text));
   }
 
-  bool taken_ = false, math_ = false, backward_ = false;
+  bool math_ = false, backward_ = false;
 };
 
 }  // namespace
@@ -64,16 +60,21 @@ std::string StorageFault(const std::string& field, caffe::Type type) {
   if (type == caffe::FLOAT || type == caffe::FLOAT16 || type == caffe::BFLOAT16) return "";
   const std::string is = Join(field, " is ", caffe::Type_Name(type), "; ");
   if (IsMath(field)) return is + "all sums are FLOAT here: remove the field";
-  return is + "numbers are stored as FLOAT or BFLOAT16 (FLOAT16 is taken as BFLOAT16)";
+  return is + "numbers are stored as FLOAT, FLOAT16 or BFLOAT16";
 }
 
 caffe::Type StorageOf(const NetSpec& net, const LayerSpec& layer) {
   const bool own = layer.proto().has_forward_type();
   const caffe::Type type = own ? layer.proto().forward_type() : net.proto.default_forward_type();
   const std::string fault = StorageFault(own ? "forward_type" : "default_forward_type", type);
-  if (fault.empty()) return Stored(type);
+  if (fault.empty()) return type;
   if (own) layer.Fail("forward_type", fault);
   throw Error(ErrorCode::kConfig, net.Where("default_forward_type"), fault);
+}
+
+SourceRef StoragePlace(const NetSpec& net, const LayerSpec& layer) {
+  return layer.proto().has_forward_type() ? layer.Where("forward_type")
+                                          : net.Where("default_forward_type");
 }
 
 void CheckStorage(const NetSpec& net) {
@@ -83,7 +84,7 @@ void CheckStorage(const NetSpec& net) {
     const caffe::Type value = Value(net.proto, field);
     const std::string fault = StorageFault(field, value);
     if (!fault.empty()) throw Error(ErrorCode::kConfig, net.Where(field), fault);
-    remarks.Look(net.Where(field), field, value, Stored(net.proto.default_forward_type()));
+    remarks.Look(net.Where(field), field, value, net.proto.default_forward_type());
   }
   for (const LayerSpec& layer : net.layers) {
     for (const char* field : kLayerFields) {
@@ -95,6 +96,11 @@ void CheckStorage(const NetSpec& net) {
     }
   }
   if (net.proto.global_grad_scale() == 1 && !net.proto.global_grad_scale_adaptive()) return;
+  const auto takes_scale = [](const LayerSpec& layer) {
+    return layer.proto().forward_type() == caffe::FLOAT16;
+  };
+  if (net.proto.default_forward_type() == caffe::FLOAT16) return;
+  if (std::ranges::any_of(net.layers, takes_scale)) return;
   const char* field =
       net.proto.has_global_grad_scale() ? "global_grad_scale" : "global_grad_scale_adaptive";
   LOG(INFO) << net.Where(field).ToString() << ": " << field

@@ -3,43 +3,57 @@
 #include <glog/logging.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "stage_clock.h"
 #include "trainer/base/error.h"
+#include "trainer/base/io_wait.h"
 #include "trainer/base/text.h"
 #include "trainer/data/bad_records.h"
+#include "trainer/data/map_faults.h"
 
 namespace trainer {
 
+namespace {
+
+constexpr std::chrono::milliseconds kTurn{100};  // in which a request to end is noticed
+
+}  // namespace
+
 BatchThreads::BatchThreads(RecordFeed* feed, std::vector<std::unique_ptr<Decoder>> decoders,
-                           Number number, Form form, int64_t depth, RecordsAtOnce at_once,
-                           int most_bad)
+                           int first, Form form, int64_t depth, RecordsAtOnce at_once, int most_bad)
     : feed_(*feed),
       decoders_(std::move(decoders)),
-      number_(number),
       form_(std::move(form)),
       depth_(depth),
       at_once_(at_once),
+      tunes_(static_cast<size_t>(first) < decoders_.size()),
       most_bad_(most_bad),
-      tuner_(static_cast<int>(decoders_.size())),
+      tuner_(first, static_cast<int>(decoders_.size())),
       free_(static_cast<size_t>(depth) + 1),
       full_(static_cast<size_t>(depth) + 1),
-      wanted_(number == Number::kFixed ? decoders_.size() : 1),
+      wanted_(static_cast<size_t>(first)),
       works_(static_cast<size_t>(depth) + 1) {
   if (most_bad >= 0) feed_.NotePlaces();
-  counters_.threads = static_cast<int>(wanted_.load());
+  counters_.threads = first;
 }
 
 const Batch& BatchThreads::Next() {
   if (stopped_) throw Error(ErrorCode::kInternal, "a data source that was stopped is read");
-  const bool first = !started();
-  if (first) Start();
+  StartOnce();
   if (has_current_) free_.Push(std::move(current_));
   has_current_ = false;
-  current_ = Wait(first);
+  Wait(1, false);
+  current_ = full_.Pop();
   has_current_ = true;
+  NoteStages(current_);
   return current_;
+}
+
+void BatchThreads::Await(int64_t count) {
+  StartOnce();
+  Wait(static_cast<size_t>(std::min(count, depth_)), true);
 }
 
 void BatchThreads::Stop() {
@@ -50,7 +64,8 @@ void BatchThreads::Stop() {
   }
 }
 
-void BatchThreads::Start() {
+void BatchThreads::StartOnce() {
+  if (started()) return;
   for (int64_t i = 0; i <= depth_; ++i) {
     free_.Push(MakeBatch(form_.shapes, form_.memory, form_.elements));
   }
@@ -70,18 +85,29 @@ void BatchThreads::StartThreads(size_t count) {
   }
 }
 
-Batch BatchThreads::Wait(bool first) {
-  const bool waits = full_.WouldWait();
-  if (waits && !first && LogsWait(++counters_.waits)) LOG(INFO) << "Waiting for data";
-  const double begin = waits ? StageNow() : 0;
-  Batch batch = full_.Pop();
-  const double waited = waits ? StageNow() - begin : 0;
-  (first ? counters_.first_wait_seconds : counters_.wait_seconds) += waited;
+void BatchThreads::Wait(size_t count, bool until_end) {
+  if (full_.Count() >= count) return;
+  if (took_ && full_.WouldWait() && LogsWait(++counters_.waits)) LOG(INFO) << "Waiting for data";
+  const double begin = StageNow();
+  while (!full_.Await(count, kTurn)) {
+    if (until_end && IoWaitsEnd()) {
+      throw Error(ErrorCode::kIo, {feed_.source().path()},
+                  "no batch came before the program was asked to end");
+    }
+  }
+  const double waited = StageNow() - begin;
+  (took_ ? counters_.wait_seconds : counters_.first_wait_seconds) += waited;
+  waited_ += waited;
+}
+
+// Of a batch that was taken.
+void BatchThreads::NoteStages(const Batch& batch) {
   counters_.stages.read += batch.stages.read;
   counters_.stages.decode += batch.stages.decode;
   counters_.stages.augment += batch.stages.augment;
-  if (number_ == Number::kAutomatic && decoders_.size() > 1) Tune(first, waited);
-  return batch;
+  const bool first = !std::exchange(took_, true);
+  const double waited = std::exchange(waited_, 0);
+  if (tunes_) Tune(first, waited);
 }
 
 void BatchThreads::Tune(bool first, double waited) {
@@ -114,6 +140,8 @@ void BatchThreads::NoteBad(const std::vector<uint64_t>& epochs, Batch* batch) {
 bool BatchThreads::IsMeasured(uint64_t batch) { return batch % 4 == 0; }
 
 void BatchThreads::RunAlone(const std::stop_token& stop) try {
+  const IoStopScope waits(stop);
+  const LostMapScope reads;
   {
     const std::lock_guard lock(taking_);
     std::vector<RawRecord> records(at_once_.alone);
@@ -146,6 +174,8 @@ void BatchThreads::RunAlone(const std::stop_token& stop) try {
 }
 
 void BatchThreads::RunBesideOthers(size_t index, const std::stop_token& stop) try {
+  const IoStopScope waits(stop);
+  const LostMapScope reads;
   std::vector<RawRecord> records(at_once_.beside_others);
   while (!stop.stop_requested() && index < wanted_) {
     Part part = Take(records, stop);
@@ -234,10 +264,10 @@ void BatchThreads::GiveOut(Work* work) {
 
 size_t BatchThreads::Fetch(std::span<RawRecord> records, bool measured, StageSeconds* stages,
                            std::exception_ptr* failure) {
-  if (!measured) return feed_.Fetch(records, failure);
-  const double begin = StageNow();
+  const double begin = measured ? StageNow() : 0;
   const size_t fetched = feed_.Fetch(records, failure);
-  stages->read += StageNow() - begin;
+  if (measured) stages->read += StageNow() - begin;
+  ThrowIfMapLost();
   return fetched;
 }
 
@@ -257,8 +287,10 @@ std::vector<uint64_t> BatchThreads::DecodeGood(std::span<const RawRecord> record
                                                Batch* batch) {
   try {
     decoder->Decode(records, batch);
+    ThrowIfMapLost();
     return {};
   } catch (const Error& error) {
+    ThrowIfMapLost();
     if (most_bad_ < 0 || !IsOfOneRecord(error)) throw;
   }
   std::vector<uint64_t> bad;
@@ -266,6 +298,7 @@ std::vector<uint64_t> BatchThreads::DecodeGood(std::span<const RawRecord> record
     try {
       decoder->Decode({&record, 1}, batch);
     } catch (const Error& error) {
+      ThrowIfMapLost();
       if (!IsOfOneRecord(error)) throw;
       bad.push_back(record.place.epoch);
       Replace(record, error, decoder, batch);

@@ -23,7 +23,7 @@ namespace trainer {
 
 class Error;
 
-// One thread for each decoder, or, of an automatic number, as many as help. A single one fetches
+// One thread for each decoder, or as many as help. A single one fetches
 // and decodes by itself, without locks. Of several, each takes the next few records from the feed,
 // one thread at a time, and decodes them into their slots beside the others; batches are given out
 // in order. The bytes of a batch do not depend on the number of threads, nor does the error that
@@ -43,10 +43,10 @@ class BatchThreads {
   struct RecordsAtOnce {
     size_t alone = 1, beside_others = 1;
   };
-  enum class Number { kFixed, kAutomatic };
 
-  // `depth` batches are kept ready. `most_bad`: as MostBadRecords.
-  BatchThreads(RecordFeed* feed, std::vector<std::unique_ptr<Decoder>> decoders, Number number,
+  // Begins with `first` threads, at most as many as there are decoders. `depth` batches are kept
+  // ready. `most_bad`: as MostBadRecords.
+  BatchThreads(RecordFeed* feed, std::vector<std::unique_ptr<Decoder>> decoders, int first,
                Form form, int64_t depth, RecordsAtOnce at_once, int most_bad);
   ~BatchThreads() { Stop(); }
   BatchThreads(const BatchThreads&) = delete;
@@ -57,6 +57,9 @@ class BatchThreads {
 
   // The next batch; the former one is taken back.
   const Batch& Next();
+  // Waits until the next `count` batches are ready, or as many as are read ahead. Throws what Next
+  // would throw for one of them, and kIo when the program is asked to end meanwhile (io_wait.h).
+  void Await(int64_t count);
   // Whether Next would give a batch without waiting.
   bool IsReady() const { return full_.Count() > 0; }
 
@@ -84,9 +87,10 @@ class BatchThreads {
     StageSeconds stages;
   };
 
-  void Start();
+  void StartOnce();
   void StartThreads(size_t count);
-  Batch Wait(bool first);
+  void Wait(size_t count, bool until_end);
+  void NoteStages(const Batch& batch);
   void Tune(bool first, double waited);
   void RunAlone(const std::stop_token& stop);
   void RunBesideOthers(size_t index, const std::stop_token& stop);
@@ -107,10 +111,10 @@ class BatchThreads {
 
   RecordFeed& feed_;
   std::vector<std::unique_ptr<Decoder>> decoders_;
-  const Number number_;
   Form form_;
   int64_t depth_;
   RecordsAtOnce at_once_;
+  bool tunes_;  // the number of threads
   int most_bad_;
 
   // The consumer's.
@@ -119,6 +123,8 @@ class BatchThreads {
   WaitCounters counters_;
   DecodeTuner tuner_;
   double last_taken_ = 0;
+  double waited_ = 0;  // for the next batch
+  bool took_ = false;  // a batch
 
   Channel<Batch> free_, full_;
   std::atomic<size_t> wanted_;  // threads

@@ -1,15 +1,20 @@
 #include "trainer/data/cursor.h"
 
+#include <glog/logging.h>
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <future>
 #include <map>
+#include <thread>
 
 #include "hosted_cursor.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
+#include "trainer/base/io_wait.h"
 #include "trainer/base/text.h"
 #include "trainer/data/staged.h"
 
@@ -36,6 +41,7 @@ void CheckFolder(const std::string& path) {
     if (error == EACCES) {
       throw Error(ErrorCode::kNoPermission, {path}, "the folder above it may not be entered");
     }
+    if (MayPass(error, FileWas::kUnknown)) ThrowFileError(FileUse::kInput, "open", path, error);
     throw Error(
         ErrorCode::kNoInput, {path},
         Join("no such database: ", std::strerror(error), " (looked for ", AbsolutePath(path), ")"));
@@ -65,6 +71,47 @@ void CheckEntries(const std::string& path) {
   }
 }
 
+std::unique_ptr<Cursor> Open(const std::string& backend, const std::string& path) {
+  const auto& [marker, access] = Markers().at(backend);
+  if (marker.empty()) return CursorRegistry::Get().Make(backend, path);
+  CheckFolder(path);
+  CheckEntries(path);
+  std::error_code failure;
+  if (!fs::exists(fs::path(path) / marker, failure)) {
+    if (failure) ThrowFileError(FileUse::kInput, "enter the folder", path, failure.value());
+    const std::string other = DetectBackend(path);
+    throw Error(ErrorCode::kNoInput, {path},
+                other.empty() ? Join("the folder has no file ", marker, ", so it is not an ",
+                                     backend, " database")
+                              : Join("the folder has no file ", marker, " and looks like an ",
+                                     other, " database; write backend: ", other));
+  }
+  const std::string read = ReadPathOf(path);
+  if (access == CursorAccess::kExclusive && HasRecordHost()) return OpenHostedCursor(backend, read);
+  return CursorRegistry::Get().Make(backend, read);
+}
+
+// The same in a thread of its own: a server, or its lock daemon, that does not answer holds a call
+// without end. The thread is then left to it.
+std::unique_ptr<Cursor> OpenInTime(const std::string& backend, const std::string& path) {
+  constexpr std::chrono::seconds kLong{10};
+  const std::chrono::milliseconds timeout = IoTimeout();
+  if (timeout.count() == 0) return Open(backend, path);
+  std::packaged_task<std::unique_ptr<Cursor>()> task([=] { return Open(backend, path); });
+  std::future<std::unique_ptr<Cursor>> cursor = task.get_future();
+  std::thread(std::move(task)).detach();
+  if (timeout > kLong && cursor.wait_for(kLong) != std::future_status::ready) {
+    LOG(WARNING) << EscapeControl(path) << ": opening the database takes long: the file system or "
+                 << "its locks do not answer";
+  }
+  if (cursor.wait_for(timeout) == std::future_status::ready) return cursor.get();
+  throw Error(ErrorCode::kIo, {path},
+              Join("opening the database has not come back within ", timeout.count() / 1000.0,
+                   " s (--io_timeout): the file system or its locks do not answer; mend the mount, "
+                   "or copy the database to a disk of this machine. An LMDB that nothing writes to "
+                   "needs no lock: --db_lock=off"));
+}
+
 }  // namespace
 
 void CursorMarkers::Add(const std::string& backend, const std::string& marker,
@@ -87,23 +134,7 @@ std::unique_ptr<Cursor> OpenCursor(const std::string& backend, const std::string
     throw Error(ErrorCode::kUsage, Join("unknown database backend '", EscapeControl(backend),
                                         "'; known: ", JoinList(registry.Names())));
   }
-  const auto& [marker, access] = Markers().at(backend);
-  if (marker.empty()) return registry.Make(backend, path);
-  CheckFolder(path);
-  CheckEntries(path);
-  std::error_code failure;
-  if (!fs::exists(fs::path(path) / marker, failure)) {
-    if (failure) throw Error(ErrorCode::kNoPermission, {path}, "the folder may not be entered");
-    const std::string other = DetectBackend(path);
-    throw Error(ErrorCode::kNoInput, {path},
-                other.empty() ? Join("the folder has no file ", marker, ", so it is not an ",
-                                     backend, " database")
-                              : Join("the folder has no file ", marker, " and looks like an ",
-                                     other, " database; write backend: ", other));
-  }
-  const std::string read = ReadPathOf(path);
-  if (access == CursorAccess::kExclusive && HasRecordHost()) return OpenHostedCursor(backend, read);
-  return registry.Make(backend, read);
+  return ReadPatiently(FileWas::kUnknown, [&] { return OpenInTime(backend, path); });
 }
 
 std::string QuoteKey(std::string_view key) {

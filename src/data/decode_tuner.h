@@ -6,13 +6,13 @@
 
 namespace trainer {
 
-// Begins with one thread. While the consumer waits for batches and decoding is the slower stage,
+// While the consumer waits for batches and decoding is the slower stage,
 // it adds one after each window of batches; one that did not make batches come faster goes again,
 // and that was the last change. Only speed depends on it, never what batches hold.
 class DecodeTuner {
  public:
-  // At most so many threads: the cores that this process may use.
-  explicit DecodeTuner(int most) : most_(most) {}
+  // Begins with `first` threads. At most so many: the cores that this process may use.
+  DecodeTuner(int first, int most) : most_(most), threads_(first) {}
 
   int threads() const { return threads_; }
 
@@ -30,7 +30,7 @@ class DecodeTuner {
   void EndWindow(bool decoding_is_slower, size_t ready);
   bool MadeFaster(double period) const;
 
-  int most_, threads_ = 1;
+  int most_, threads_;
   bool added_ = false;        // the last window ended with one thread more
   double period_before_ = 0;  // of a batch, with one thread fewer
   size_t settling_ = 1;       // batches that do not count yet; the first is slower than others

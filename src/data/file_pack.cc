@@ -1,8 +1,5 @@
 #include "trainer/data/file_pack.h"
 
-#include <unistd.h>
-
-#include <cerrno>
 #include <cstring>
 
 #include "trainer/base/atomic_file.h"
@@ -19,12 +16,11 @@ constexpr uint64_t kMaxIndexBytes = uint64_t{1} << 34;
 
 }  // namespace
 
-FilePack::FilePack(const std::string& folder)
-    : path_(JoinPath(folder, kFiles)), file_(OpenForReading(path_)) {
+FilePack::FilePack(const std::string& folder) : file_(JoinPath(folder, kFiles)) {
   const std::string index = ReadFile(JoinPath(folder, kIndex), kMaxIndexBytes);
   ends_.resize(index.size() / sizeof(uint64_t));
   std::memcpy(ends_.data(), index.data(), ends_.size() * sizeof(uint64_t));
-  if (index.size() % sizeof(uint64_t) != 0 || ends_.empty() || ends_.back() != FileSize(path_)) {
+  if (index.size() % sizeof(uint64_t) != 0 || ends_.empty() || ends_.back() != file_.bytes()) {
     throw Error(ErrorCode::kData, {folder}, "is no whole pack of files");
   }
 }
@@ -32,14 +28,8 @@ FilePack::FilePack(const std::string& folder)
 void FilePack::Read(size_t i, std::string* bytes) const {
   const uint64_t begin = i == 0 ? 0 : ends_[i - 1];
   bytes->resize(static_cast<size_t>(ends_[i] - begin));
-  for (size_t read = 0; read < bytes->size();) {
-    const ssize_t got = pread(file_.get(), bytes->data() + read, bytes->size() - read,
-                              static_cast<off_t>(begin + read));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) ThrowFileError(FileUse::kInput, "read", path_, errno);
-    if (got == 0) throw Error(ErrorCode::kData, {path_}, "was cut short while it was read");
-    read += static_cast<size_t>(got);
-  }
+  if (file_.Read(begin, bytes->size(), bytes->data()) == bytes->size()) return;
+  throw Error(ErrorCode::kData, {file_.path()}, "was cut short while it was read");
 }
 
 void WriteFilePack(const std::vector<std::string>& files, const std::string& folder,

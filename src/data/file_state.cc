@@ -1,6 +1,10 @@
 #include "file_state.h"
 
+#include <cerrno>
+
 #include "trainer/base/error.h"
+#include "trainer/base/file_ops.h"
+#include "trainer/base/io_wait.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -12,15 +16,25 @@ FileState::FileState(const std::vector<std::string>& files) {
   }
 }
 
+namespace {
+
+bool IsSame(const struct stat& now, const struct stat& then) {
+  return now.st_ino == then.st_ino && now.st_size == then.st_size &&
+         now.st_mtim.tv_sec == then.st_mtim.tv_sec && now.st_mtim.tv_nsec == then.st_mtim.tv_nsec;
+}
+
+}  // namespace
+
 void FileState::Check(const std::string& set) const {
   for (const File& file : files_) {
-    struct stat now {};
-    const struct stat& then = file.facts;
-    if (stat(file.path.c_str(), &now) == 0 && now.st_ino == then.st_ino &&
-        now.st_size == then.st_size && now.st_mtim.tv_sec == then.st_mtim.tv_sec &&
-        now.st_mtim.tv_nsec == then.st_mtim.tv_nsec) {
-      continue;
-    }
+    const struct stat now = ReadPatiently(FileWas::kThere, [&] {
+      struct stat facts {};
+      if (stat(file.path.c_str(), &facts) != 0) {
+        ThrowFileError(FileUse::kInput, "look at", file.path, errno);
+      }
+      return facts;
+    });
+    if (IsSame(now, file.facts)) continue;
     throw Error(ErrorCode::kData, {set},
                 Join("'", EscapeControl(file.path),
                      "' was changed while it was read, so that the "

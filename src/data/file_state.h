@@ -14,7 +14,8 @@ class FileState {
   // Files that cannot be looked at are left out: who reads them says so.
   explicit FileState(const std::vector<std::string>& files);
 
-  // Throws kData, naming the set and the file, where one was replaced, changed or removed.
+  // Throws kData, naming the set and the file, where one was replaced or changed. One that is
+  // missing is looked for again, as ReadPatiently does.
   void Check(const std::string& set) const;
 
  private:

@@ -1,9 +1,11 @@
 #include "trainer/data/image_source.h"
 
+#include <chrono>
 #include <utility>
 
 #include "stage_clock.h"
 #include "trainer/base/error.h"
+#include "trainer/base/paced_ops.h"
 #include "trainer/base/text.h"
 #include "trainer/data/bad_records.h"
 
@@ -116,7 +118,9 @@ void ImageSource::LookAtFirst() {
   for (int bad = 0;; ++bad) {
     Fetch(&record);
     try {
+      const std::chrono::nanoseconds begin = ThreadTime();
       const DatumView& first = parser->Parse(record);
+      decode_seconds_ = std::chrono::duration<double>(ThreadTime() - begin).count();
       first_key_ = record.key;
       first_stored_ = {first.channels, first.height, first.width};
       image_ = transform_.OutShape(first, QuoteKey(first_key_));

@@ -6,6 +6,8 @@
 #include <leveldb/db.h>
 #include <sys/stat.h>
 
+#include <cerrno>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -13,10 +15,13 @@
 #include <string_view>
 #include <utility>
 
+#include "map_mender.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
+#include "trainer/base/io_wait.h"
 #include "trainer/base/text.h"
 #include "trainer/data/cursor.h"
+#include "trainer/data/map_faults.h"
 
 namespace trainer {
 namespace {
@@ -64,7 +69,7 @@ std::string HolderOf(const std::string& path) {
                      reason, ")"));
   }
   if (IsDiskTrouble(status)) {
-    throw Error(ErrorCode::kIo, {path}, Join("cannot open the database: ", reason));
+    throw FileError(ErrorCode::kIo, {path}, Join("cannot open the database: ", reason), EIO);
   }
   throw Error(ErrorCode::kData, {path},
               Join("the database is damaged or unfinished; copy or make it again (", reason, ")"));
@@ -80,6 +85,9 @@ class SharedDb {
     const std::lock_guard lock(Mutex());
     Open& open = AllOpen()[id_];
     if (open.users == 0) {
+      std::error_code failed;
+      const auto folder = std::filesystem::canonical(path, failed);
+      open.mending = std::make_unique<MendingScope>(MendableMap{.path = folder.string()});
       leveldb::Options options;
       options.create_if_missing = false;
       options.paranoid_checks = true;
@@ -112,6 +120,7 @@ class SharedDb {
  private:
   using Id = std::pair<dev_t, ino_t>;  // of the folder
   struct Open {
+    std::unique_ptr<MendingScope> mending;  // of the tables that LevelDB maps
     std::unique_ptr<leveldb::DB> db;
     int users = 0;
   };
@@ -133,12 +142,10 @@ class SharedDb {
 class LevelDbCursor final : public Cursor {
  public:
   explicit LevelDbCursor(const std::string& path) : Cursor(path), db_(path) {
-    leveldb::ReadOptions read;
-    read.verify_checksums = true;
+    read_.verify_checksums = true;
     // Each record is read once per epoch, but for ranks that read through this process: these go
     // through the same blocks at about the same time.
-    read.fill_cache = db_.users() > 1;
-    iterator_.reset(db_->NewIterator(read));
+    read_.fill_cache = db_.users() > 1;
     SeekFirst();
   }
 
@@ -146,24 +153,25 @@ class LevelDbCursor final : public Cursor {
   std::string_view Value() const override { return View(iterator_->value()); }
 
   void SeekFirst() override {
-    iterator_->SeekToFirst();
     last_.clear();
-    CheckMove("at its first record");
+    Move("at its first record", [this] { iterator_->SeekToFirst(); });
     if (!iterator_->Valid()) {
       throw Error(ErrorCode::kData, {path()}, "the database is empty: it holds no records");
     }
   }
 
   void SeekLast() override {
-    iterator_->SeekToLast();
     last_.clear();
-    CheckMove("at its last record");
+    Move("at its last record", [this] { iterator_->SeekToLast(); });
   }
 
   bool Next() override {
     last_ = Key();
-    iterator_->Next();
-    CheckMove("after");
+    bool is_there = true;
+    Move("after", [&] {
+      if (!std::exchange(is_there, false)) iterator_->Seek(last_);
+      if (iterator_->Valid()) iterator_->Next();
+    });
     if (iterator_->Valid()) return false;
     SeekFirst();
     return true;
@@ -177,31 +185,50 @@ class LevelDbCursor final : public Cursor {
   // Goes to the first record that is not before `key`.
   bool Find(std::string_view key) {
     last_ = Key();
-    iterator_->Seek({key.data(), key.size()});
-    CheckMove("on the way from");
+    const std::string wanted(key);
+    Move("on the way from", [&] { iterator_->Seek(wanted); });
     return iterator_->Valid() || Return();
   }
 
   // Back to where Find started.
   bool Return() {
-    iterator_->Seek(last_);
-    CheckMove("at");
+    Move("at", [this] { iterator_->Seek(last_); });
     return false;
   }
 
   static std::string_view View(const leveldb::Slice& slice) { return {slice.data(), slice.size()}; }
 
+  // Makes a step, again with a new iterator where the disk failed: one that failed stays so.
+  template <class Step>
+  void Move(const char* where, const Step& step) {
+    ReadPatiently(FileWas::kThere, [&] {
+      if (iterator_ == nullptr || !iterator_->status().ok()) {
+        iterator_.reset(db_->NewIterator(read_));
+      }
+      step();
+      CheckMove(where);
+    });
+  }
+
   // A damaged block is skipped silently unless the status is asked for after every move.
   void CheckMove(const char* where) const {
+    ThrowIfMapLost();  // its zeros would be damage
     const leveldb::Status status = iterator_->status();
     if (status.ok()) return;
     const std::string record = last_.empty() ? "" : Join(" record ", QuoteKey(last_));
-    throw Error(IsDiskTrouble(status) ? ErrorCode::kIo : ErrorCode::kData, {path()},
+    const std::string reason = EscapeControl(status.ToString());
+    if (IsDiskTrouble(status) || status.IsNotFound()) {
+      throw FileError(ErrorCode::kIo, {path()},
+                      Join("the database cannot be read ", where, record, " (", reason, ")"),
+                      status.IsNotFound() ? ENOENT : EIO);
+    }
+    throw Error(ErrorCode::kData, {path()},
                 Join("the database is damaged ", where, record, "; copy it or make it again (",
-                     EscapeControl(status.ToString()), ")"));
+                     reason, ")"));
   }
 
   SharedDb db_;  // outlives the iterator
+  leveldb::ReadOptions read_;
   std::unique_ptr<leveldb::Iterator> iterator_;
   std::string last_;  // key of the record before the current move, for messages
 };

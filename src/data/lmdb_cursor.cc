@@ -5,9 +5,11 @@
 #include <lmdb.h>
 #include <sys/stat.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -19,6 +21,7 @@
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
 #include "trainer/data/cursor.h"
+#include "trainer/data/db_lock.h"
 #include "trainer/data/map_faults.h"
 
 namespace trainer {
@@ -34,6 +37,8 @@ struct CloseCursor {
   void operator()(MDB_cursor* cursor) const { mdb_cursor_close(cursor); }
 };
 using Env = std::unique_ptr<MDB_env, CloseEnv>;
+
+std::atomic<DbLock> db_lock{DbLock::kAuto};
 
 // What LMDB throws on: it would abort the process where its own checks meet a damaged page.
 void ThrowOnAssert(MDB_env* env, const char* message) {
@@ -57,12 +62,12 @@ Env OpenWith(const std::string& path, unsigned flags, int* rc) {
 
 // NOTLS: the reader's slot belongs to the transaction, so that the cursor may change threads.
 Env OpenEnv(const std::string& path) {
-  constexpr unsigned kFlags = MDB_RDONLY | MDB_NOTLS;
+  const unsigned flags = MDB_RDONLY | MDB_NOTLS | (db_lock == DbLock::kOff ? MDB_NOLOCK : 0u);
   int rc = 0;
-  Env env = OpenWith(path, kFlags, &rc);
-  if (IsLockTrouble(rc)) {
+  Env env = OpenWith(path, flags, &rc);
+  if (IsLockTrouble(rc) && (flags & MDB_NOLOCK) == 0) {
     const int reason = rc;
-    env = OpenWith(path, kFlags | MDB_NOLOCK, &rc);
+    env = OpenWith(path, flags | MDB_NOLOCK, &rc);
     LOG_IF(WARNING, rc == MDB_SUCCESS)
         << path << ": no lock on lock.mdb (" << mdb_strerror(reason)
         << "); reading without one, so nothing may write to the database meanwhile";
@@ -75,8 +80,9 @@ Env OpenEnv(const std::string& path) {
 class LmdbCursor final : public Cursor {
  public:
   explicit LmdbCursor(const std::string& path)
-      : Cursor(path), state_({JoinPath(path, "data.mdb")}), extents_(path) {
+      : Cursor(path), state_({JoinPath(path, "data.mdb")}) {
     CheckLmdbFile(path);
+    extents_.emplace(path);
     const FaultNote note(path);  // opening holds locks
     {
       const std::lock_guard lock(LmdbMap::Mutex());
@@ -93,6 +99,14 @@ class LmdbCursor final : public Cursor {
     Check(mdb_cursor_open(txn, dbi_, &cursor), "cannot open a cursor");
     cursor_.reset(cursor);
     SeekFirst();
+  }
+
+  // Closing touches the lock's file, too, which is lost where the database is: then nothing is.
+  ~LmdbCursor() override {
+    if (map_ == nullptr || !map_->IsLost()) return;
+    static_cast<void>(cursor_.release());
+    static_cast<void>(txn_.release());
+    static_cast<void>(env_.release());
   }
 
   std::string_view Key() const override { return View(key_); }
@@ -126,7 +140,7 @@ class LmdbCursor final : public Cursor {
   bool SeekAtLeast(std::string_view key) override { return Find(key, MDB_SET_RANGE); }
 
   void WillRead(std::string_view value, uint64_t bytes) override {
-    extents_.WillRead(map_->OffsetOf(value.data()), bytes);
+    extents_->WillRead(map_->OffsetOf(value.data()), bytes);
   }
 
   int64_t Count() const override { return records_; }
@@ -208,12 +222,13 @@ class LmdbCursor final : public Cursor {
     }
     key_ = key;
     value_ = value;
-    extents_.Passed(map_->OffsetOf(value.mv_data));
+    extents_->Passed(map_->OffsetOf(value.mv_data));
     return rc;
   }
 
   // Without a record's name: reading its key could fault again.
   [[noreturn]] void FailFault(int signal) const {
+    ThrowIfMapLost();
     throw Error(ErrorCode::kData, {path()}, FaultText(signal));
   }
 
@@ -251,7 +266,7 @@ class LmdbCursor final : public Cursor {
   int64_t passed_ = kUnknown;  // records from the first to this one, where each was visited
   MDB_dbi dbi_ = 0;
   FileState state_;
-  LmdbExtents extents_;
+  std::optional<LmdbExtents> extents_;
   std::unique_ptr<LmdbMap> map_;
   Env env_;
   std::unique_ptr<MDB_txn, AbortTxn> txn_;
@@ -262,4 +277,7 @@ class LmdbCursor final : public Cursor {
 const RegisterCursor<LmdbCursor> kLmdb("LMDB", "data.mdb");
 
 }  // namespace
+
+void SetDbLock(DbLock lock) { db_lock = lock; }
+
 }  // namespace trainer

@@ -1,8 +1,6 @@
 #include "lmdb_extents.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 
@@ -16,16 +14,9 @@ constexpr uint64_t kPageBytes = 4096;
 
 }  // namespace
 
-LmdbExtents::LmdbExtents(const std::string& path) {
+LmdbExtents::LmdbExtents(const std::string& path) : file_(path + "/data.mdb") {
   is_behind_network_ = FileSystemAt(path).kind == FileSystemKind::kNetwork;
-  fd_ = open((path + "/data.mdb").c_str(), O_RDONLY | O_CLOEXEC);
-  owns_ = fd_ >= 0;
-  struct stat facts {};
-  if (owns_ && fstat(fd_, &facts) == 0) file_bytes_ = static_cast<uint64_t>(facts.st_size);
-}
-
-LmdbExtents::~LmdbExtents() {
-  if (owns_) close(fd_);
+  file_bytes_ = file_.bytes();
 }
 
 uint64_t LmdbExtents::Passed(uint64_t offset) {
@@ -43,8 +34,9 @@ void LmdbExtents::WillRead(uint64_t offset, uint64_t bytes) {
   is_told_ = true;
   if (is_behind_network_) {
     Read(offset / kPageBytes * kPageBytes, std::min(offset + bytes, file_bytes_));
-  } else if (fd_ >= 0) {
-    posix_fadvise(fd_, static_cast<off_t>(offset), static_cast<off_t>(bytes), POSIX_FADV_WILLNEED);
+  } else {
+    posix_fadvise(file_.fd(), static_cast<off_t>(offset), static_cast<off_t>(bytes),
+                  POSIX_FADV_WILLNEED);
   }
 }
 
@@ -52,10 +44,9 @@ uint64_t LmdbExtents::Read(uint64_t begin, uint64_t end) {
   part_.resize(kPartBytes);
   uint64_t at = begin;
   while (at < end) {
-    const ssize_t got =
-        pread(fd_, part_.data(), std::min(kPartBytes, end - at), static_cast<off_t>(at));
-    if (got <= 0) break;
-    at += static_cast<uint64_t>(got);
+    const uint64_t got = file_.Read(at, std::min(kPartBytes, end - at), part_.data());
+    if (got == 0) break;
+    at += got;
   }
   return at - begin;
 }

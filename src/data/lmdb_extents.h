@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "trainer/base/steady_file.h"
+
 namespace trainer {
 
 // Brings the file of an LMDB that is read in order into the system's memory in large reads, before
@@ -16,16 +18,13 @@ class LmdbExtents {
   // Of a database. Where it is not on a network file system, Passed does nothing, as the system
   // reads ahead well there.
   explicit LmdbExtents(const std::string& path);
-  // Of an open file, as if it were behind a network.
-  LmdbExtents(int fd, uint64_t file_bytes)
-      : fd_(fd), is_behind_network_(true), file_bytes_(file_bytes) {}
-  ~LmdbExtents();
-  LmdbExtents(const LmdbExtents&) = delete;
-  LmdbExtents& operator=(const LmdbExtents&) = delete;
+  // Of a file, as if it were behind a network.
+  LmdbExtents(const std::string& file, uint64_t file_bytes)
+      : file_(file), is_behind_network_(true), file_bytes_(file_bytes) {}
 
   // A record begins at `offset`. Reads the next extent where records have gone on into it, and
   // nothing after a jump, as random reads would cost an extent each. Returns how many bytes it
-  // read. A read that fails is left to LMDB's own.
+  // read. Throws as SteadyFile::Read does.
   uint64_t Passed(uint64_t offset);
 
   // The bytes from there on are going to be read. Behind a network they are read here; a disk of
@@ -36,8 +35,8 @@ class LmdbExtents {
  private:
   uint64_t Read(uint64_t begin, uint64_t end);
 
-  int fd_ = -1;
-  bool owns_ = false, is_behind_network_ = false, is_told_ = false;
+  SteadyFile file_;
+  bool is_behind_network_ = false, is_told_ = false;
   uint64_t file_bytes_ = 0;
   uint64_t begin_ = 0, end_ = 0;  // of what was read last; after a jump, where it led
   std::vector<char> part_;

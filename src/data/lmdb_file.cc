@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "trainer/base/error.h"
+#include "trainer/base/io_wait.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -27,8 +28,11 @@ void FailLmdb(const std::string& path, const std::string& what, int rc) {
                 "126 readers hold the database already; stop one, or remove lock.mdb when none is "
                 "running");
   }
-  const bool io = rc == EIO || rc == ESTALE || rc == EMFILE || rc == ENFILE;
-  throw Error(io ? ErrorCode::kIo : ErrorCode::kData, {path}, Join(what, ": ", mdb_strerror(rc)));
+  const std::string message = Join(what, ": ", mdb_strerror(rc));
+  if (MayPass(rc, FileWas::kUnknown) || rc == EMFILE || rc == ENFILE) {
+    throw FileError(ErrorCode::kIo, {path}, message, rc);
+  }
+  throw Error(ErrorCode::kData, {path}, message);
 }
 
 namespace {

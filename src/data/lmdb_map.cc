@@ -2,12 +2,10 @@
 
 #include <unistd.h>
 
-#include <charconv>
-#include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <set>
-#include <sstream>
+
+#include "memory_maps.h"
 
 namespace trainer {
 namespace {
@@ -18,32 +16,14 @@ std::set<const char*>& Owned() {
   return owned;
 }
 
-// A line of /proc/self/maps: "start-end permissions offset device inode path".
-struct Region {
-  uintptr_t start = 0, end = 0;
-  std::string permissions, offset, path;
-};
-
-bool Parse(const std::string& line, Region* region) {
-  std::istringstream words(line);
-  std::string range, device, inode;
-  if (!(words >> range >> region->permissions >> region->offset >> device >> inode)) return false;
-  std::getline(words >> std::ws, region->path);
-  const char* const end = range.data() + range.size();
-  const auto low = std::from_chars(range.data(), end, region->start, 16);
-  if (low.ec != std::errc() || low.ptr == end) return false;
-  return std::from_chars(low.ptr + 1, end, region->end, 16).ec == std::errc();
-}
-
 // The map of `file` from its start, of this size, that is nobody's.
 const char* FindNew(const std::string& file, size_t bytes) {
-  std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);) {
-    Region region;
-    if (!Parse(line, &region) || region.end - region.start != bytes) continue;
-    const bool from_start = region.offset.find_first_not_of('0') == std::string::npos;
-    const auto* const start = reinterpret_cast<const char*>(region.start);
-    if (from_start && region.path == file && !Owned().contains(start)) return start;
+  for (const MemoryMap& map : ListMemoryMaps()) {
+    const auto* const start = reinterpret_cast<const char*>(map.start);
+    if (map.file == file && map.offset == 0 && map.end - map.start == bytes &&
+        !Owned().contains(start)) {
+      return start;
+    }
   }
   return nullptr;
 }
@@ -66,6 +46,10 @@ LmdbMap::LmdbMap(const std::string& path, MDB_env* env) {
   if (start_ == nullptr) return;
   Owned().insert(start_);
   named_ = std::make_unique<MappedFile>(path, start_, bytes);
+  int fd = -1;
+  if (mdb_env_get_fd(env, &fd) != MDB_SUCCESS) return;
+  mending_ = std::make_unique<MendingScope>(
+      MendableMap{.path = file, .start = start_, .bytes = bytes, .stamp = StampOf(fd, path)});
 }
 
 LmdbMap::~LmdbMap() {

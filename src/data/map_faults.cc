@@ -6,6 +6,7 @@
 #include <deque>
 #include <mutex>
 
+#include "map_mender.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -22,6 +23,7 @@ struct Slot {
 namespace {
 
 constinit thread_local FaultFrame* innermost = nullptr;
+constinit thread_local bool looks_for_lost = false;
 constinit std::atomic<Slot*> first_slot = nullptr;
 EndOnFault end_on_fault = nullptr;
 struct sigaction old_segv, old_bus;
@@ -55,7 +57,7 @@ const char* DatabaseAt(uintptr_t address) {
 }
 
 // Puts "error: <database>: <text>" together without memory of its own beyond the stack's.
-void End(const char* database, const char* text) {
+void End(const char* database, const char* text, ErrorCode code) {
   constexpr size_t kLongest = 4000;
   char line[kLongest + 1];
   size_t used = 0;
@@ -69,7 +71,7 @@ void End(const char* database, const char* text) {
   }
   add(text);
   line[used++] = '\n';
-  end_on_fault(line, used);
+  end_on_fault(line, used, code);
 }
 
 // Back to what was there before us. A fault happens again on return; a signal that was sent does
@@ -82,21 +84,36 @@ void PassOn(int signal, bool sent) {
 void OnFault(int signal, siginfo_t* info, void*) {
   if (info->si_code <= 0) return PassOn(signal, true);
   const int error = errno;
+  const auto address = reinterpret_cast<uintptr_t>(info->si_addr);
+  const Mending mending = signal == SIGBUS ? MendPage(address) : Mending::kUnfit;
   FaultFrame* const frame = innermost;
+  const bool repeats = mending == Mending::kDone || (mending == Mending::kLost && looks_for_lost &&
+                                                     (frame == nullptr || !frame->jumps));
+  if (repeats) {
+    errno = error;
+    return;
+  }
   if (frame != nullptr && frame->jumps) {
     frame->jumps = false;
     frame->signal = signal;
     errno = error;
     siglongjmp(frame->jump, 1);
   }
-  const char* database = frame != nullptr && frame->text != nullptr
-                             ? frame->text
-                             : DatabaseAt(reinterpret_cast<uintptr_t>(info->si_addr));
+  const char* database =
+      frame != nullptr && frame->text != nullptr ? frame->text : DatabaseAt(address);
   if (database == nullptr && signal != SIGBUS) return PassOn(signal, false);
-  End(database, database == nullptr
-                    ? "a file became shorter while it was read (SIGBUS), or its disk fails; is "
-                      "something writing or copying it?"
-                    : FaultText(signal));
+  if (mending == Mending::kLost) {
+    return End(database,
+               "its file cannot be read any more (SIGBUS) and did not come back in time "
+               "(--io_timeout)",
+               ErrorCode::kIo);
+  }
+  End(database,
+      database == nullptr
+          ? "a file became shorter while it was read (SIGBUS), or its disk fails; is "
+            "something writing or copying it?"
+          : FaultText(signal),
+      ErrorCode::kData);
 }
 
 }  // namespace
@@ -128,6 +145,9 @@ MappedFile::~MappedFile() {
 
 FaultFrame::FaultFrame() : outer(innermost) { innermost = this; }
 FaultFrame::~FaultFrame() { innermost = outer; }
+
+LostMapScope::LostMapScope() : outer_(looks_for_lost) { looks_for_lost = true; }
+LostMapScope::~LostMapScope() { looks_for_lost = outer_; }
 
 FaultNote::FaultNote(const std::string& path) : text_(EscapeControl(path)) {
   frame_.text = text_.c_str();

@@ -32,6 +32,13 @@ int MostThreads() {
   return std::min(AvailableThreads(), kMost);
 }
 
+// Of an automatic number: two where a batch takes one of them long, which the other halves.
+int FirstThreads(const RecordSource& source, const PrefetchOptions& options, int most) {
+  constexpr double kLong = 5e-3;
+  const double batch = source.DecodeSeconds() * static_cast<double>(options.batch_size);
+  return std::min(batch >= kLong ? 2 : 1, most);
+}
+
 // Those of all parts, one after the other.
 std::vector<Shape> OfAllParts(std::vector<Shape> shapes, int parts) {
   for (Shape& shape : shapes) shape = shape.With(0, shape[0] * parts);
@@ -64,7 +71,7 @@ Prefetcher::Prefetcher(std::unique_ptr<RecordSource> source, const PrefetchOptio
   const BatchForm elements = pixel_numbers_ == nullptr ? BatchForm::kNumbers : BatchForm::kBytes;
   threads_ = std::make_unique<BatchThreads>(
       feed_.get(), std::move(decoders),
-      automatic ? BatchThreads::Number::kAutomatic : BatchThreads::Number::kFixed,
+      automatic ? FirstThreads(*source_, options, threads) : threads,
       BatchThreads::Form{OfAllParts(shapes_, parts_), options.memory, elements}, Depth(options),
       AtOnce(*source_, options, threads), options.most_bad);
 }
@@ -96,6 +103,8 @@ const Batch& Prefetcher::Next() {
   position_ = batch.next;
   return batch;
 }
+
+void Prefetcher::Await(int64_t batches) { threads_->Await(batches); }
 
 bool Prefetcher::IsReady() const { return threads_->IsReady(); }
 

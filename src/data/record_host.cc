@@ -14,6 +14,7 @@
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
 #include "trainer/data/cursor.h"
+#include "trainer/data/map_faults.h"
 
 namespace trainer {
 namespace {
@@ -33,6 +34,7 @@ class Connection {
   static constexpr size_t kFlushAt = 1 << 16;  // bytes of keys
 
   void Serve() {
+    const LostMapScope reads;
     constexpr std::chrono::milliseconds kForEver{-1};
     const auto get = [&](void* to, size_t bytes) {
       return wire_.Get(to, bytes, kForEver) == RecordWire::Result::kDone;

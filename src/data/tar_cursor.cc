@@ -94,7 +94,8 @@ class TarCursor final : public Cursor {
   const TarFile& FileOf(uint32_t shard) const {
     Open& open = open_[shard % kOpenFiles];
     if (open.file == nullptr || open.shard != shard) {
-      open.file = std::make_unique<TarFile>(index_.files()[shard]);
+      open.file = ReadPatiently(FileWas::kThere,
+                                [&] { return std::make_unique<TarFile>(index_.files()[shard]); });
       open.shard = shard;
     }
     return *open.file;

@@ -1,10 +1,8 @@
 #include "tar_header.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <string_view>
@@ -50,12 +48,14 @@ bool ReadNumber(const char* block, size_t at, size_t size, uint64_t* number) {
 // The sum of all bytes, those of the checksum counted as blanks.
 bool HasGoodChecksum(const char* block) {
   constexpr size_t kAt = 148, kSize = 8;
-  uint64_t want = 0, sum = 0;
+  uint64_t want = 0;
   if (!ReadNumber(block, kAt, kSize, &want)) return false;
-  for (size_t i = 0; i < kBlock; ++i) {
-    sum += i >= kAt && i < kAt + kSize ? ' ' : static_cast<unsigned char>(block[i]);
-  }
-  return sum == want;
+  const auto sum_of = [block](size_t from, size_t end) {
+    uint32_t sum = 0;
+    for (size_t i = from; i < end; ++i) sum += static_cast<unsigned char>(block[i]);
+    return sum;
+  };
+  return sum_of(0, kAt) + kSize * ' ' + sum_of(kAt + kSize, kBlock) == want;
 }
 
 bool IsZero(const char* block) {
@@ -80,23 +80,13 @@ struct TarReader::Header {
   char type = '0';
 };
 
-TarFile::TarFile(const std::string& path)
-    : path_(path), file_(OpenForReading(path)), bytes_(FileSize(path)) {
-  posix_fadvise(file_.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
+TarFile::TarFile(const std::string& path, PlaceOps& ops) : file_(path, ops) {
+  posix_fadvise(file_.fd(), 0, 0, POSIX_FADV_SEQUENTIAL);
 }
 
 void TarFile::Read(uint64_t at, size_t count, char* to) const {
-  while (count > 0) {
-    const ssize_t got = pread(file_.get(), to, count, static_cast<off_t>(at));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) ThrowFileError(FileUse::kInput, "read", path_, errno);
-    if (got == 0) {
-      throw Error(ErrorCode::kData, {path_}, "the file became shorter while it was read");
-    }
-    at += static_cast<uint64_t>(got);
-    to += got;
-    count -= static_cast<size_t>(got);
-  }
+  if (file_.Read(at, count, to) == count) return;
+  throw Error(ErrorCode::kData, {path()}, "the file became shorter while it was read");
 }
 
 void TarReader::Fail(const std::string& what) const {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/base/file.h"
+#include "trainer/base/steady_file.h"
 
 namespace trainer {
 
@@ -13,18 +13,16 @@ namespace trainer {
 class TarFile {
  public:
   // Throws as OpenForReading does.
-  explicit TarFile(const std::string& path);
+  explicit TarFile(const std::string& path, PlaceOps& ops = PlaceOps::Posix());
 
-  const std::string& path() const { return path_; }
-  uint64_t bytes() const { return bytes_; }
+  const std::string& path() const { return file_.path(); }
+  uint64_t bytes() const { return file_.bytes(); }
   // `count` bytes from `at`, which must be inside the file; throws kData where the file became
   // shorter meanwhile.
   void Read(uint64_t at, size_t count, char* to) const;
 
  private:
-  std::string path_;
-  FileHandle file_;
-  uint64_t bytes_;
+  SteadyFile file_;
 };
 
 struct TarEntry {

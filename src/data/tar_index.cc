@@ -42,8 +42,9 @@ bool IsImage(std::string_view extension) {
 
 }  // namespace
 
-TarIndex::TarIndex(const std::string& source, std::vector<std::string> files)
-    : files_(std::move(files)) {
+TarIndex::TarIndex(const std::string& source, std::vector<std::string> files, uint64_t most,
+                   PlaceOps& ops)
+    : files_(std::move(files)), entries_left_(most) {
   std::map<std::string, int> seen;
   for (const std::string& file : files_) {
     const std::string name = FileNameOf(file);
@@ -52,7 +53,7 @@ TarIndex::TarIndex(const std::string& source, std::vector<std::string> files)
   }
   for (uint32_t shard = 0; shard < files_.size(); ++shard) {
     first_of_shard_.push_back(samples_.size());
-    ReadShard(shard);
+    ReadShard(shard, ops);
   }
   first_of_shard_.push_back(samples_.size());
   if (!samples_.empty()) return;
@@ -61,8 +62,8 @@ TarIndex::TarIndex(const std::string& source, std::vector<std::string> files)
               "beside it its label as 0001.cls");
 }
 
-void TarIndex::ReadShard(uint32_t shard) {
-  const TarFile file(files_[shard]);
+void TarIndex::ReadShard(uint32_t shard, PlaceOps& ops) {
+  const TarFile file(files_[shard], ops);
   TarReader reader(file);
   Pending sample;
   const auto fail = [&](const std::string& what) {
@@ -73,11 +74,18 @@ void TarIndex::ReadShard(uint32_t shard) {
       if (sample.label) fail(Join("sample ", EscapeControl(sample.key), " has no image"));
       return;
     }
-    Add({sample.image->at, sample.image->bytes, sample.label.value_or(0), sample.label.has_value(),
-         shard, 0, 0},
-        sample.key);
+    Sample found;
+    found.at = sample.image->at;
+    found.bytes = static_cast<uint32_t>(sample.image->bytes);
+    found.label = sample.label.value_or(0);
+    found.has_label = sample.label.has_value();
+    found.shard = shard;
+    Add(found, sample.key);
   };
   for (TarEntry entry; reader.Next(&entry);) {
+    if (entries_left_-- == 0) {
+      fail("the tar files hold too many entries; pack files with fewer into each set");
+    }
     if (!entry.is_file) continue;
     const auto [key, extension] = SplitName(entry.name);
     if (key != sample.key) {
@@ -111,7 +119,7 @@ void TarIndex::ReadShard(uint32_t shard) {
 void TarIndex::Add(const Sample& sample, std::string_view key) {
   samples_.push_back(sample);
   samples_.back().key_at = names_.size();
-  samples_.back().key_bytes = static_cast<uint32_t>(key.size());
+  samples_.back().key_bytes = static_cast<uint32_t>(key.size()) & 0x7fffffffu;
   names_ += key;
   bytes_ += sample.bytes;
 }

@@ -7,23 +7,31 @@
 #include <string_view>
 #include <vector>
 
+#include "trainer/base/steady_file.h"
+
 namespace trainer {
 
 class TarIndex {
  public:
+  // 32 bytes: there may be many millions.
   struct Sample {
-    uint64_t at = 0;     // of the image in its file
-    uint64_t bytes = 0;  // of the image
-    int32_t label = 0;
-    bool has_label = false;
-    uint32_t shard = 0;
+    uint64_t at = 0;  // of the image in its file
     uint64_t key_at = 0;
-    uint32_t key_bytes = 0;
+    uint32_t bytes = 0;  // of the image
+    int32_t label = 0;
+    uint32_t shard = 0;
+    uint32_t key_bytes : 31 = 0;
+    uint32_t has_label : 1 = 0;
   };
 
+  // Of all files together. The index of so many takes some gigabytes of memory.
+  static constexpr uint64_t kMostEntries = 100'000'000;
+
   // Reads the headers of all files once. Throws as TarReader does; kData for a sample with a label
-  // and no image, with two images, a label that is no whole number, and for no samples at all.
-  TarIndex(const std::string& source, std::vector<std::string> files);
+  // and no image, with two images, a label that is no whole number, for no samples at all, and for
+  // more entries than `most`.
+  TarIndex(const std::string& source, std::vector<std::string> files, uint64_t most = kMostEntries,
+           PlaceOps& ops = PlaceOps::Posix());
 
   const std::vector<std::string>& files() const { return files_; }
   size_t count() const { return samples_.size(); }
@@ -36,7 +44,7 @@ class TarIndex {
   size_t Find(std::string_view key) const;
 
  private:
-  void ReadShard(uint32_t shard);
+  void ReadShard(uint32_t shard, PlaceOps& ops);
   void Add(const Sample& sample, std::string_view key);
   std::string_view NameOf(const Sample& sample) const {
     return std::string_view(names_).substr(sample.key_at, sample.key_bytes);
@@ -47,6 +55,7 @@ class TarIndex {
   std::vector<Sample> samples_;
   std::string names_;
   uint64_t bytes_ = 0;
+  uint64_t entries_left_;
 };
 
 }  // namespace trainer

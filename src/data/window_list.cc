@@ -99,7 +99,8 @@ void ReadBlock(const std::string& path, Words& words, WindowList* list) {
   if (words.Take("'# index'") != "#") words.Fail("an image's block begins with '# index'");
   words.TakeNumber<int64_t>("the image's index");
   const int line = words.line();
-  list->images.push_back({std::string(words.TakeLine("the image's path")), 0, line});
+  list->images.push_back(
+      {std::string(words.TakeLine("the image's path")), 0, line, list->images.size()});
   for (const char* what : {"the number of channels", "the height", "the width"}) {
     const int at = words.line();
     if (words.TakeNumber<int64_t>(what) >= 1) continue;

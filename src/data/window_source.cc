@@ -36,6 +36,7 @@ struct WindowSet {
   WindowOptions options;
   WindowList list;
   std::vector<size_t> foreground, background;  // indices into list.windows
+  std::unique_ptr<SeenFiles> seen;             // of list.images
 };
 
 // Draws a window by the record's number and its slot, and cuts it out.
@@ -44,6 +45,7 @@ class WindowParser final : public RecordParser {
   explicit WindowParser(const WindowSet& set)
       : options_(set.options),
         set_(set),
+        reading_{.root = options_.root, .seen = set.seen.get()},
         values_(kChannels * static_cast<size_t>(options_.crop.size * options_.crop.size)) {}
 
   const DatumView& Parse(const RawRecord& record) override {
@@ -75,7 +77,7 @@ class WindowParser final : public RecordParser {
       const Box box = FitWindow(window, height, width, options_.crop, mirror).from;
       return PartNeed{inside(box, height, width) ? box : Box{0, 0, width, height}};
     };
-    ReadListedPart(options_.list, listed, {.root = options_.root}, choose, &raw_, &image_, &held);
+    ReadListedPart(options_.list, listed, reading_, choose, &raw_, &image_, &held);
     const int height = held.picture_height, width = held.picture_width;
     const WindowRegion region = FitWindow(window, height, width, options_.crop, mirror);
     Box from = region.from;
@@ -116,6 +118,7 @@ class WindowParser final : public RecordParser {
 
   const WindowOptions& options_;
   const WindowSet& set_;
+  const ImageReading reading_;
   std::string raw_;
   Image image_, part_;
   std::vector<float> values_;  // (C, H, W)
@@ -267,6 +270,7 @@ std::unique_ptr<Prefetcher> MakeWindowPrefetcher(const LayerSpec& layer, const R
   const float fg = ReadThreshold(layer, "fg_threshold", param.fg_threshold());
   const float bg = ReadThreshold(layer, "bg_threshold", param.bg_threshold());
   set.list = ReadNamedFile(layer, kParam, "source", param.source(), ReadWindowList);
+  set.seen = std::make_unique<SeenFiles>(set.list.images.size());
   for (size_t i = 0; i < set.list.windows.size(); ++i) {
     const Window& window = set.list.windows[i];
     if (window.overlap < fg) {

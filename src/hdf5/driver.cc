@@ -95,6 +95,16 @@ hid_t Driver() {
 
 }  // namespace
 
+// A damaged file can point anywhere.
+bool ReadStorage::Read(uint64_t at, size_t bytes, void* to) try {
+  const uint64_t read = at < Size() ? file_.Read(at, bytes, to) : 0;
+  std::memset(static_cast<char*>(to) + read, 0, static_cast<size_t>(bytes - read));
+  return true;
+} catch (...) {  // the library is C
+  if (!failure_) failure_ = std::current_exception();
+  return false;
+}
+
 FileStorage::FileStorage(FileHandle file) : file_(std::move(file)) {
   struct stat info {};
   if (fstat(file_.get(), &info) != 0) {

@@ -6,10 +6,11 @@
 
 #include <array>
 #include <cstdint>
+#include <exception>
 #include <map>
 #include <string>
 
-#include "trainer/base/file.h"
+#include "trainer/base/steady_file.h"
 #include "trainer/hdf5/handle.h"
 
 namespace trainer {
@@ -27,6 +28,26 @@ class Hdf5Storage {
   // the storage asks it for its error.
   virtual void Write(uint64_t at, size_t bytes, const void* from) = 0;
   virtual void Resize(uint64_t bytes) = 0;
+};
+
+// An open file that is read alone.
+class ReadStorage final : public Hdf5Storage {
+ public:
+  explicit ReadStorage(const std::string& path) : file_(path) {}
+
+  // Throws what the first read that failed has thrown, if one has.
+  void ThrowFailure() const {
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
+  uint64_t Size() const override { return file_.bytes(); }
+  bool Read(uint64_t at, size_t bytes, void* to) override;
+  void Write(uint64_t, size_t, const void*) override {}
+  void Resize(uint64_t) override {}
+
+ private:
+  SteadyFile file_;
+  std::exception_ptr failure_;
 };
 
 // An open file.

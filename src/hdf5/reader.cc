@@ -31,12 +31,10 @@ herr_t AddName(hid_t, const char* name, const H5L_info_t*, void* names) {
 }  // namespace
 
 bool IsHdf5(const std::string& path) {
-  FileStorage file(OpenForReading(path));
+  ReadStorage file(path);
   std::string head(kSignature.size(), '\0');
   for (uint64_t at = 0; at + head.size() <= file.Size(); at = std::max(2 * at, kFirstUserBlock)) {
-    if (!file.Read(at, head.size(), head.data())) {
-      ThrowFileError(FileUse::kInput, "read", AbsolutePath(path), file.error());
-    }
+    if (!file.Read(at, head.size(), head.data())) file.ThrowFailure();
     if (head == kSignature) return true;
   }
   return false;
@@ -52,22 +50,18 @@ Hdf5Reader::Hdf5Reader(const std::string& path, ErrorCode damaged)
     throw Error(damaged_, {path_},
                 "not an HDF5 file, or its beginning is damaged; give another file");
   }
-  storage_ = std::make_unique<FileStorage>(OpenForReading(path));
+  storage_ = std::make_unique<ReadStorage>(path);
   const Hdf5Lock lock;
   const Hdf5Handle access = AccessTo(*storage_, path_);
   file_ = Hdf5Handle(H5Fopen(path_.c_str(), H5F_ACC_RDONLY, access.get()));
   if (file_.valid()) return;
-  if (storage_->error() != 0) {
-    ThrowFileError(FileUse::kInput, "read", AbsolutePath(path), storage_->error());
-  }
+  storage_->ThrowFailure();
   ThrowHdf5(damaged_, path_, "this HDF5 file cannot be opened",
             "it was cut short, damaged or is still being written: copy it again or give another");
 }
 
 void Hdf5Reader::Fail(const std::string& name, const std::string& problem) const {
-  if (storage_->error() != 0) {
-    ThrowFileError(FileUse::kInput, "read", AbsolutePath(path_), storage_->error());
-  }
+  storage_->ThrowFailure();
   throw Error(damaged_, {path_}, Join(Quoted(name), " ", problem));
 }
 
@@ -228,9 +222,7 @@ std::string Hdf5Reader::Text(const std::string& name) const {
 }
 
 void Hdf5Array::Fail() const {
-  if (storage_->error() != 0) {
-    ThrowFileError(FileUse::kInput, "read", AbsolutePath(file_), storage_->error());
-  }
+  storage_->ThrowFailure();
   ThrowHdf5(damaged_, file_, Join(Quoted(name_), " cannot be read"),
             "the file is damaged or uses a compression that this program does not have");
 }

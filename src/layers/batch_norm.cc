@@ -209,8 +209,7 @@ class BatchNorm final : public Layer, public UsesReplicas {
       return ForEach(run.device(), 1, SetToOne{run.Param(2)});
     }
     ForEach(run.device(), channels_,
-            UpdateSums{run.Param(0), run.Param(1), mean, variance, keep, unbias});
-    ForEach(run.device(), 1, UpdateFactor{run.Param(2), keep});
+            UpdateSums{run.Param(0), run.Param(1), run.Param(2), mean, variance, keep, unbias});
   }
 
   LayerSpec spec_;

@@ -8,6 +8,7 @@
 #include "common/decode_box.h"
 #include "trainer/backend/parallel_for.h"
 #include "trainer/base/text.h"
+#include "trainer/layers/works_on_host.h"
 
 namespace trainer {
 namespace {
@@ -63,7 +64,7 @@ void NoteWhatIsLeftOut(const LayerSpec& spec) {
   if (param.visualize()) note("visualize", " is left out: a net shows no pictures");
 }
 
-class DetectionOutput final : public Layer {
+class DetectionOutput final : public Layer, public WorksOnHost {
  public:
   explicit DetectionOutput(const LayerSpec& spec) : spec_(spec) {
     CheckFields(spec);

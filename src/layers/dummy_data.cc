@@ -4,13 +4,14 @@
 #include "trainer/backend/layout.h"
 #include "trainer/base/text.h"
 #include "trainer/layers/filler.h"
+#include "trainer/layers/works_on_host.h"
 
 namespace trainer {
 namespace {
 
 constexpr char kParam[] = "dummy_data_param";
 
-class DummyData final : public Layer {
+class DummyData final : public Layer, public WorksOnHost {
  public:
   explicit DummyData(const LayerSpec& spec) : spec_(spec) {}
 

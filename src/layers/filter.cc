@@ -5,6 +5,7 @@
 #include "trainer/backend/carve.h"
 #include "trainer/backend/map.h"
 #include "trainer/base/text.h"
+#include "trainer/layers/works_on_host.h"
 
 namespace trainer {
 namespace {
@@ -23,7 +24,7 @@ struct TakeRows {
   }
 };
 
-class Filter final : public Layer {
+class Filter final : public Layer, public WorksOnHost {
  public:
   explicit Filter(const LayerSpec& spec) : spec_(spec) {}
 

@@ -13,6 +13,7 @@
 #include "trainer/hdf5/appender.h"
 #include "trainer/layers/file_writer.h"
 #include "trainer/layers/layer.h"
+#include "trainer/layers/works_on_host.h"
 #include "trainer/tensor/plain_order.h"
 
 namespace trainer {
@@ -66,7 +67,7 @@ std::string Numbered(const std::string& path, int number) {
   return Join(path.substr(0, end), "_", number, path.substr(end));
 }
 
-class Hdf5Output final : public Layer, public FileWriter {
+class Hdf5Output final : public Layer, public FileWriter, public WorksOnHost {
  public:
   explicit Hdf5Output(const LayerSpec& spec)
       : spec_(spec), path_(spec.proto().hdf5_output_param().file_name()) {

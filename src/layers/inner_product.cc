@@ -10,7 +10,7 @@ constexpr char kParam[] = "inner_product_param";
 
 // y (m, n) = x (m, k) * weight^T + bias. An image flattened whole keeps its memory order: then the
 // columns of the weight are in that order. Otherwise images are copied to and from row-major order.
-// With x and y in bf16, so is the weight that multiplies: a copy in scratch memory.
+// With x and y in 16 bits, so is the weight that multiplies: a copy in scratch memory.
 class InnerProduct final : public Layer {
  public:
   explicit InnerProduct(const LayerSpec& spec) : spec_(spec) {}

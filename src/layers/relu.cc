@@ -13,10 +13,13 @@ struct ReluForward {
   HD float operator()(float x) const { return x > 0 ? x : slope * x; }
 };
 
-// `v` is the input, or the output, which has the same sign unless the slope is negative.
+// `v` is the input, or the output, which has the same sign unless the slope is negative. With slope
+// 0 an infinite dy is no reason for NaN.
 struct ReluBackward {
   float slope;
-  HD float operator()(float dy, float v) const { return v > 0 ? dy : slope * dy; }
+  HD float operator()(float dy, float v) const {
+    return v > 0 ? dy : slope != 0 ? slope * dy : 0.0f;
+  }
 };
 
 // With a Dropout fused into it: what it dropped is 0, as is what the ReLU cut off.

@@ -1,7 +1,10 @@
+#include <glog/logging.h>
+
 #include <algorithm>
 #include <optional>
 
 #include "graph.h"
+#include "trainer/base/text.h"
 #include "trainer/config/storage.h"
 
 namespace trainer {
@@ -10,8 +13,12 @@ namespace {
 // Chooses from the last layer to the first, since some take the type of their readers.
 class TypeChooser {
  public:
-  TypeChooser(const NetSpec& net, const std::vector<LayerSpec>& layers)
-      : net_(net), layers_(layers), readers_(layers.size()), chosen_(layers.size()) {
+  TypeChooser(const NetSpec& net, const std::vector<LayerSpec>& layers, const Device& device)
+      : net_(net),
+        layers_(layers),
+        stores_f16_(device.Stores(DType::kF16)),
+        readers_(layers.size()),
+        chosen_(layers.size()) {
     std::map<std::string, size_t> newest;  // blob name -> its layer
     for (size_t i = 0; i < layers.size(); ++i) {
       const caffe::LayerParameter& layer = layers[i].proto();
@@ -39,10 +46,23 @@ class TypeChooser {
     return found == LayerDocs().end() ? LayerDoc() : found->second;
   }
 
+  DType WishOf(const LayerSpec& layer) const {
+    const caffe::Type type = StorageOf(net_, layer);
+    if (type == caffe::FLOAT) return DType::kF32;
+    if (type == caffe::BFLOAT16 || stores_f16_) {
+      return type == caffe::BFLOAT16 ? DType::kBF16 : DType::kF16;
+    }
+    LOG_FIRST_N(INFO, 1) << EscapeControl(
+        Join(StoragePlace(net_, layer).ToString(),
+             ": FLOAT16 is taken as BFLOAT16 here, which has its size and the range of FLOAT; GPUs "
+             "store FLOAT16 itself"));
+    return DType::kBF16;
+  }
+
   std::optional<DType> Choose(size_t i) const {
     const LayerSpec& layer = layers_[i];
     const Storage storage = DocOf(layer).storage;
-    const DType wish = StorageOf(net_, layer) == caffe::BFLOAT16 ? DType::kBF16 : DType::kF32;
+    const DType wish = WishOf(layer);
     const auto& weights = layer.proto().loss_weight();
     const bool is_loss = std::ranges::any_of(weights, [](float weight) { return weight != 0; });
     if (storage == Storage::kF32 || is_loss) return DType::kF32;
@@ -67,6 +87,7 @@ class TypeChooser {
 
   const NetSpec& net_;
   const std::vector<LayerSpec>& layers_;
+  bool stores_f16_;
   std::vector<std::vector<Reader>> readers_;
   std::vector<std::optional<DType>> chosen_;
 };
@@ -74,8 +95,9 @@ class TypeChooser {
 }  // namespace
 
 std::vector<std::optional<DType>> ChooseTypes(const NetSpec& net,
-                                              const std::vector<LayerSpec>& layers) {
-  return TypeChooser(net, layers).Run();
+                                              const std::vector<LayerSpec>& layers,
+                                              const Device& device) {
+  return TypeChooser(net, layers, device).Run();
 }
 
 }  // namespace trainer

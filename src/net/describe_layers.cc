@@ -7,6 +7,7 @@
 #include "trainer/base/text.h"
 #include "trainer/layers/cast.h"
 #include "trainer/layers/file_writer.h"
+#include "trainer/layers/learns_from_chains.h"
 
 namespace trainer {
 namespace {
@@ -164,6 +165,9 @@ class StepMaker {
       std::unique_ptr<Layer> layer = MakeLayer(spec, env);
       if (auto* writer = dynamic_cast<FileWriter*>(layer.get())) {
         writer->Allow(env_.options.output_files);
+      }
+      if (auto* learner = dynamic_cast<LearnsFromChains*>(layer.get())) {
+        learner->UseChains(env_.options.chain);
       }
       return layer;
     });

@@ -54,19 +54,23 @@ uint64_t PassExchange::TakeFault(StepId step) {
   return word;
 }
 
-void PassExchange::Send(std::span<const NetOutput> losses) {
-  if (NumSent() == Net::kPassesAhead) {
-    throw Error(ErrorCode::kInternal, "a pass is started, and the losses before were not taken");
-  }
+void PassExchange::Gather(std::span<const NetOutput> losses) {
   float* to = losses_;
   for (const NetOutput& loss : losses) {
     const int64_t count = loss.value.Count();
     if (count > 0) device_.Copy(BlockCopy(sizeof(float), 1, count, 0, 0), loss.value.data, to);
     to += count;
   }
+  num_losses_ = static_cast<size_t>(to - losses_);
+}
+
+void PassExchange::Send() {
+  if (NumSent() == Net::kPassesAhead) {
+    throw Error(ErrorCode::kInternal, "a pass is started, and the losses before were not taken");
+  }
   Slot& slot = SlotOf(sent_++);
   slot.pass = pass_.value;
-  slot.losses = static_cast<size_t>(to - losses_);
+  slot.losses = num_losses_;
   const size_t fault_bytes = steps_ * sizeof(uint64_t);
   slot.read->Start(slot.words.data(), fault_words_, fault_bytes + slot.losses * sizeof(float));
   device_.Fill(fault_words_, 0xff, fault_bytes);

@@ -35,9 +35,11 @@ class PassExchange {
   // Waits for the steps so far. The fault word of one step, which is then clear.
   uint64_t TakeFault(StepId step);
 
-  // Queues the way of the pass's numbers to the host, and clears all fault words: the numbers of
-  // `losses`, f32 on the device. Throws kInternal where Net::kPassesAhead passes are on their way.
-  void Send(std::span<const NetOutput> losses);
+  // Queues copies of `losses`, f32 on the device, to beside the fault words. The same in each pass.
+  void Gather(std::span<const NetOutput> losses);
+  // Queues the way of fault words and losses to the host, behind Gather, and clears the fault
+  // words. Throws kInternal where Net::kPassesAhead passes are on their way.
+  void Send();
   // Waits for the oldest pass that was sent. Holds until as many passes were sent again.
   struct Results {
     uint32_t pass = 0;
@@ -63,6 +65,7 @@ class PassExchange {
   size_t steps_;
   uint64_t* fault_words_ = nullptr;
   float* losses_ = nullptr;
+  size_t num_losses_ = 0;  // that were gathered
   PassNumber pass_;
   uint32_t counted_ = 0;  // the number that the device has
   std::vector<Slot> slots_;

@@ -7,6 +7,7 @@
 
 #include "debug_info.h"
 #include "run_state.h"
+#include "scaled_loss.h"
 
 namespace trainer {
 namespace {
@@ -59,6 +60,7 @@ void Net::ListSlices() {
 }
 
 void Net::Backward(GradientSink* sink) {
+  if (loss_scale_ != nullptr) ScaleLossGradients(*graph_, *program_, device_, loss_scale_);
   size_t next = 0;
   const auto tell = [&](int layer) {
     for (; next < slices_.size() && slices_[next].layer >= layer; ++next) {

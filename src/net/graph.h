@@ -104,9 +104,11 @@ struct BuildEnv {
 };
 
 // The type that each layer wants its inputs and outputs stored as; none: as the inputs come, f32
-// where they differ. Throws kConfig for a type that the files must not ask for.
+// where they differ. bf16 stands in for f16 where the device does not store that, which the log
+// says. Throws kConfig for a type that the files must not ask for.
 std::vector<std::optional<DType>> ChooseTypes(const NetSpec& net,
-                                              const std::vector<LayerSpec>& layers);
+                                              const std::vector<LayerSpec>& layers,
+                                              const Device& device);
 
 // Makes and describes every layer, in order, with a Cast in front of each input that comes in
 // another type than `types` says. Fills steps, values, parameters.

@@ -7,11 +7,13 @@
 #include "net_log.h"
 #include "plain.h"
 #include "run_state.h"
+#include "trainer/backend/recording.h"
 #include "trainer/base/error_group.h"
 #include "trainer/base/text.h"
 #include "trainer/config/net_layers.h"
 #include "trainer/layers/filler.h"
 #include "trainer/layers/items.h"
+#include "trainer/layers/param_start.h"
 
 namespace trainer {
 
@@ -40,7 +42,11 @@ void FillParams(const Graph& graph, uint64_t seed, const ParamStore& store) {
     host.assign(static_cast<size_t>(param->count()), 0.0f);
     const LayerSpec& spec = graph.steps[StepId(param->owner_step)].spec;
     const PhiloxKey key{seed, StreamOf(Join(param->layer, ":", param->index), caffe::TRAIN)};
-    Attempt(&errors, [&] { Fill(param->filler, param->shape, key, 0, spec, host); });
+    const auto* const own =
+        dynamic_cast<const StartsParams*>(graph.steps[StepId(param->owner_step)].layer.get());
+    if (own == nullptr || !own->Start(param->index, host)) {
+      Attempt(&errors, [&] { Fill(param->filler, param->shape, key, 0, spec, host); });
+    }
     store.Import(*param, host, param->weight);
   }
   if (!errors.empty()) ThrowAll(std::move(errors));
@@ -60,7 +66,7 @@ std::vector<Param*> ListParams(const Graph& graph) {
 std::unique_ptr<const Graph> MakeGraph(const NetSpec& spec, const std::vector<LayerSpec>& layers,
                                        const BuildEnv& env, const NetLog& log) {
   auto graph = std::make_unique<Graph>();
-  DescribeLayers(layers, ChooseTypes(spec, layers), env, *graph);
+  DescribeLayers(layers, ChooseTypes(spec, layers, env.device), env, *graph);
   log.Layers(*graph);
   FuseLayers(env, *graph);
   PlanGradients(env.options, *graph);
@@ -112,6 +118,7 @@ Net::Net(const NetSpec& spec, const NetOptions& options, const Device& device, P
   state_ = std::make_unique<RunState>(*graph_, *program_, env);
   runs_ahead_ = device_.RunsLater() && options_.parts == 1 &&
                 std::ranges::none_of(graph_->steps, &StepInfo::shapes_vary);
+  PrepareToRecord();
   KeepPartStates();
   if (options_.keeps_batch)
     kept_states_ = std::make_unique<KeptStates>(*graph_, *program_, device_);
@@ -138,7 +145,8 @@ void Net::StartForward(NetBatch batch) {
         DebugInfo(*graph_, device_).Forward(StepId(i), state_->Of(StepId(i)).forward);
     }
   }
-  program_->exchange().Send(state_->losses());
+  program_->exchange().Gather(state_->losses());
+  program_->exchange().Send();
 }
 
 void Net::BeginPass() {
@@ -194,7 +202,8 @@ void Net::CheckFault(int i, uint64_t word, uint32_t batches_ago) const {
 
 float Net::Loss() {
   RequireNoneStarted();
-  program_->exchange().Send(state_->losses());
+  program_->exchange().Gather(state_->losses());
+  program_->exchange().Send();
   return TakeLoss();
 }
 

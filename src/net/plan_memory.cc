@@ -41,6 +41,13 @@ class MemoryPlanner {
     fixed_.push_back(false);
     return graph_.blocks.Add(std::move(block));
   }
+  // For a value or its gradient; the note says where it is not stored in f32.
+  BlockId ValueBlock(BlockKind kind, std::string name, const ValueInfo& value, int first,
+                     int last) {
+    const BlockId id = NewBlock(kind, std::move(name), value.shape, value.bytes(), first, last);
+    if (value.dtype != DType::kF32) graph_.blocks[id].note = NameOf(value.dtype);
+    return id;
+  }
   void Extend(BlockId block, int first, int last) {
     graph_.blocks[block].first = std::min(graph_.blocks[block].first, first);
     graph_.blocks[block].last = std::max(graph_.blocks[block].last, last);
@@ -156,10 +163,9 @@ void MemoryPlanner::PlaceTwice(StepId s) {
     for (const StepId reader : Value(view).readers) last_reader = std::max(last_reader, reader);
     last = std::max(last, LastUse(view));
   }
-  value.block = NewBlock(BlockKind::kValue, value.name, value.shape, value.bytes(),
-                         graph_.ForwardTime(s), graph_.ForwardTime(last_reader));
-  value.backward_block =
-      NewBlock(BlockKind::kValue, value.name + " again", value.shape, value.bytes(), first, last);
+  value.block = ValueBlock(BlockKind::kValue, value.name, value, graph_.ForwardTime(s),
+                           graph_.ForwardTime(last_reader));
+  value.backward_block = ValueBlock(BlockKind::kValue, value.name + " again", value, first, last);
   if (Step(s).needs.scratch > 0) {
     Step(s).recompute_scratch =
         NewBlock(BlockKind::kScratch, Step(s).spec.name() + " scratch again", {},
@@ -190,8 +196,7 @@ void MemoryPlanner::PlaceOutputs(StepId s) {
     const int first = value.persists ? 0 : graph_.ForwardTime(s), last = LastUse(step.out[i]);
     const bool in_place = !value.view_of && i == 0 && MayOverwriteInput(s);
     if (!value.view_of && !in_place) {
-      value.block =
-          NewBlock(BlockKind::kValue, value.name, value.shape, value.bytes(), first, last);
+      value.block = ValueBlock(BlockKind::kValue, value.name, value, first, last);
     } else {
       value.block = Value(in_place ? step.in[0] : value.view_of).block;
       Extend(value.block, first, last);
@@ -237,8 +242,8 @@ void MemoryPlanner::PlaceLossGradients(StepId s) {
   for (const ValueId out : step.out) {
     ValueInfo& value = Value(out);
     if (value.loss_weight == 0 || !value.has_grad || !step.needs_backward) continue;
-    value.grad_block = NewBlock(BlockKind::kGradient, value.name + " gradient", value.shape,
-                                value.bytes(), 0, graph_.End());
+    value.grad_block =
+        ValueBlock(BlockKind::kGradient, value.name + " gradient", value, 0, graph_.End());
     fixed_.back() = true;
   }
 }
@@ -256,8 +261,8 @@ void MemoryPlanner::PlaceGradients(StepId s) {
     if (value.grad_block) {
       Extend(value.grad_block, first, last);
     } else {
-      value.grad_block = NewBlock(BlockKind::kGradient, value.name + " gradient", value.shape,
-                                  value.bytes(), first, last);
+      value.grad_block =
+          ValueBlock(BlockKind::kGradient, value.name + " gradient", value, first, last);
     }
   }
 }

@@ -1,7 +1,10 @@
 #include "trainer/net/states.h"
 
+#include <exception>
+
 #include "program.h"
 #include "trainer/base/text.h"
+#include "trainer/layers/writes_at_snapshots.h"
 
 namespace trainer {
 namespace {
@@ -55,6 +58,20 @@ void Restore(Net& net, uint32_t passes, const std::vector<LayerState>& states) {
     }
   }
   net.SetPart(0);
+}
+
+void WriteLayerFiles(Net& net, int iter) {
+  std::exception_ptr failure;
+  for (const StepId id : net.graph().steps.Ids()) {
+    auto* const writer = dynamic_cast<WritesAtSnapshots*>(net.graph().steps[id].layer.get());
+    if (writer == nullptr) continue;
+    try {
+      writer->WriteAtSnapshot(net.program().Of(id).forward, iter);
+    } catch (const Error&) {
+      failure = std::current_exception();
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
 }
 
 }  // namespace trainer

@@ -100,6 +100,10 @@ class EventsObserver final : public Observer {
       summary.Scalar("train/output/" + tags[i], report.outputs[i].value);
     }
     if (!report.after_last) summary.Scalar("train/rate", report.rate);
+    if (report.loss_scale > 0) {
+      summary.Scalar("train/loss_scale", report.loss_scale);
+      summary.Scalar("train/skipped_steps", static_cast<float>(report.skipped_steps));
+    }
     if (!report.after_last && report.iterations > 0 && report.seconds > 0) {
       const double speed = report.iterations / report.seconds;
       summary.Scalar("speed/iterations_per_second", static_cast<float>(speed));

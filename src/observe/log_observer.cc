@@ -45,6 +45,10 @@ class LogObserver final : public Observer {
                         LossPart(output));
     }
     LOG(INFO) << Join("Iteration ", report.iter, ", lr = ", report.rate);
+    if (report.loss_scale > 0) {
+      LOG(INFO) << Join("    Loss scale: ", report.loss_scale, ", ", report.skipped_steps,
+                        " updates skipped");
+    }
   }
 
   void OnReplicas(const ReplicasReport& report) override {

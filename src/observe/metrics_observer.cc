@@ -181,6 +181,11 @@ class MetricsObserver final : public Observer {
   void AddSpeed(const IterationReport& report, Json* line) {
     line->Set("rate", report.rate);
     Row("train/rate", report.rate);
+    if (report.loss_scale > 0) {
+      line->Set("loss_scale", report.loss_scale).Set("skipped_steps", report.skipped_steps);
+      Row("train/loss_scale", report.loss_scale);
+      Row("train/skipped_steps", static_cast<float>(report.skipped_steps));
+    }
     if (report.epoch >= 0) line->Set("epoch", report.epoch);
     if (report.iterations == 0 || !(report.seconds > 0)) return;
     const double speed = report.iterations / report.seconds;

@@ -31,17 +31,6 @@ TRAINER_INLINE float PowerOf2(int exponent) {
   return FloatOf(static_cast<uint32_t>(exponent + kBias) << kFractionBits);
 }
 
-// IEEE binary16 of a number below 2^16, an infinity or NaN; to nearest even.
-TRAINER_INLINE uint16_t ToHalf(float value) {
-  const uint32_t bits = BitsOf(value), sign = (bits >> 16) & 0x8000u, size = bits & 0x7fffffffu;
-  const uint32_t normal = (size + 0xfffu + ((size >> 13) & 1u) - 0x38000000u) >> 13;
-  // Below 2^-14 the last place is 2^-24, that of floats in [0.5, 1).
-  const uint32_t small = BitsOf(FloatOf(size) + 0.5f) - 0x3f000000u;
-  const uint32_t special = size > kInf ? 0x7e00u : 0x7c00u;
-  const uint32_t half = size >= kInf ? special : size < 0x38800000u ? small : normal;
-  return static_cast<uint16_t>(sign | half);
-}
-
 // The exponent of a power of two that brings the largest finite number to [2^14, 2^15).
 TRAINER_INLINE int ScaleOf(const float* values, size_t count) {
   uint32_t largest = 0;

@@ -18,12 +18,17 @@ struct AdaDeltaStep {
   }
 };
 
+struct MakeAdaDelta {
+  float delta;
+  HD AdaDeltaStep operator()(const StepRates& r) const { return {r.rate, r.momentum, delta}; }
+};
+
 class AdaDelta final : public Rule {
  public:
   explicit AdaDelta(const SolverSpec& spec) : delta_(spec.proto.delta()) {}
   int StatesPerWeight() const override { return 2; }
-  void Step(const Device& device, const ParamSlice& slice) override {
-    UpdateWeights<2>(device, slice, AdaDeltaStep{slice.rate, slice.momentum, delta_});
+  void Step(const Device& device, const UpdatePart& part) override {
+    UpdateWeights<2>(device, part, MakeAdaDelta{delta_});
   }
 
  private:

@@ -15,14 +15,19 @@ struct AdaGradStep {
   }
 };
 
+struct MakeAdaGrad {
+  float delta;
+  HD AdaGradStep operator()(const StepRates& r) const { return {r.rate, delta}; }
+};
+
 class AdaGrad final : public Rule {
  public:
   explicit AdaGrad(const SolverSpec& spec) : delta_(spec.proto.delta()) {
     RefuseMomentum(spec, "AdaGrad");
   }
   int StatesPerWeight() const override { return 1; }
-  void Step(const Device& device, const ParamSlice& slice) override {
-    UpdateWeights<1>(device, slice, AdaGradStep{slice.rate, delta_});
+  void Step(const Device& device, const UpdatePart& part) override {
+    UpdateWeights<1>(device, part, MakeAdaGrad{delta_});
   }
 
  private:

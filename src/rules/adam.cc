@@ -19,17 +19,24 @@ struct AdamStep {
   }
 };
 
+struct MakeAdam {
+  double correction;
+  float beta2, delta;
+  HD AdamStep operator()(const StepRates& r) const {
+    return {static_cast<float>(r.rate * correction), r.momentum, beta2, delta};
+  }
+};
+
 class Adam final : public Rule {
  public:
   explicit Adam(const SolverSpec& spec)
       : beta2_(spec.proto.momentum2()), delta_(spec.proto.delta()) {}
   int StatesPerWeight() const override { return 2; }
-  void Step(const Device& device, const ParamSlice& slice) override {
-    const double t = slice.iter + 1;
-    const float beta1 = slice.momentum;
+  void Step(const Device& device, const UpdatePart& part) override {
+    const double t = part.numbers.iter + 1;
+    const float beta1 = part.numbers.momentum;
     const double correction = std::sqrt(1 - std::pow(beta2_, t)) / (1 - std::pow(beta1, t));
-    UpdateWeights<2>(device, slice,
-                     AdamStep{static_cast<float>(slice.rate * correction), beta1, beta2_, delta_});
+    UpdateWeights<2>(device, part, MakeAdam{correction, beta2_, delta_});
   }
 
  private:

@@ -21,6 +21,13 @@ struct AdamWStep {
   }
 };
 
+struct MakeAdamW {
+  float beta2, delta, m_correction, v_correction;
+  HD AdamWStep operator()(const StepRates& r) const {
+    return {r.rate, r.momentum, beta2, delta, r.decay_l2, m_correction, v_correction};
+  }
+};
+
 class AdamW final : public Rule {
  public:
   explicit AdamW(const SolverSpec& spec)
@@ -28,15 +35,13 @@ class AdamW final : public Rule {
     RefuseL1(spec, "AdamW");
   }
   int StatesPerWeight() const override { return 2; }
-  void Step(const Device& device, const ParamSlice& slice) override {
-    const double t = slice.iter + 1;
-    const float beta1 = slice.momentum;
-    ParamSlice plain = slice;
-    plain.decay_l1 = plain.decay_l2 = 0;
-    UpdateWeights<2>(device, plain,
-                     AdamWStep{slice.rate, beta1, beta2_, delta_, slice.decay_l2,
-                               static_cast<float>(1 / (1 - std::pow(beta1, t))),
-                               static_cast<float>(1 / (1 - std::pow(beta2_, t)))});
+  void Step(const Device& device, const UpdatePart& part) override {
+    const double t = part.numbers.iter + 1;
+    const float beta1 = part.numbers.momentum;
+    UpdateWeights<2>(device, part,
+                     MakeAdamW{beta2_, delta_, static_cast<float>(1 / (1 - std::pow(beta1, t))),
+                               static_cast<float>(1 / (1 - std::pow(beta2_, t)))},
+                     Decay::kOfTheRule);
   }
 
  private:

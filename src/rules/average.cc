@@ -1,6 +1,6 @@
 #include "trainer/rules/average.h"
 
-#include "trainer/backend/map.h"
+#include "trainer/backend/map_segments.h"
 
 namespace trainer {
 namespace {
@@ -24,18 +24,30 @@ struct Swap {
   }
 };
 
+// The same for every parameter.
+template <class F>
+struct Same {
+  F f;
+  HD F operator()(int) const { return f; }
+};
+
+template <class F>
+void ForAll(const Device& device, const Segments& averages, F f) {
+  UpdateSegments<2>(device, averages, 0, averages.size(), Same<F>{f});
+}
+
 }  // namespace
 
-void BlendAverage(const Device& device, float keep, int64_t count, float* average, float* weight) {
-  Update(device, Blend{keep}, count, average, weight);
+void BlendAverage(const Device& device, float keep, const Segments& averages) {
+  ForAll(device, averages, Blend{keep});
 }
 
-void StartAverage(const Device& device, int64_t count, float* average, float* weight) {
-  Update(device, Start{}, count, average, weight);
+void StartAverage(const Device& device, const Segments& averages) {
+  ForAll(device, averages, Start());
 }
 
-void SwapAverage(const Device& device, int64_t count, float* average, float* weight) {
-  Update(device, Swap{}, count, average, weight);
+void SwapAverage(const Device& device, const Segments& averages) {
+  ForAll(device, averages, Swap());
 }
 
 }  // namespace trainer

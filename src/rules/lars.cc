@@ -18,6 +18,15 @@ struct LarsStep {
   }
 };
 
+struct MakeLars {
+  float trust;
+  HD float Local(const StepRates& r) const {
+    if (!r.decays || r.weight_norm == 0 || r.grad_norm == 0) return 1;
+    return trust * r.weight_norm / (r.grad_norm + r.decay_l2 * r.weight_norm);
+  }
+  HD LarsStep operator()(const StepRates& r) const { return {r.rate * Local(r), r.momentum}; }
+};
+
 class Lars final : public Rule {
  public:
   explicit Lars(const SolverSpec& spec) : trust_(spec.proto.trust_coefficient()) {
@@ -33,16 +42,11 @@ class Lars final : public Rule {
   }
   int StatesPerWeight() const override { return 1; }
   bool NeedsNorms() const override { return true; }
-  void Step(const Device& device, const ParamSlice& slice) override {
-    UpdateWeights<1>(device, slice, LarsStep{slice.rate * LocalRate(slice), slice.momentum});
+  void Step(const Device& device, const UpdatePart& part) override {
+    UpdateWeights<1>(device, part, MakeLars{trust_});
   }
 
  private:
-  float LocalRate(const ParamSlice& slice) const {
-    if (!slice.decays || slice.weight_norm == 0 || slice.grad_norm == 0) return 1;
-    return trust_ * slice.weight_norm / (slice.grad_norm + slice.decay_l2 * slice.weight_norm);
-  }
-
   float trust_;
 };
 

@@ -17,12 +17,16 @@ struct NesterovStep {
   }
 };
 
+struct MakeNesterov {
+  HD NesterovStep operator()(const StepRates& r) const { return {r.rate, r.momentum}; }
+};
+
 class Nesterov final : public Rule {
  public:
   explicit Nesterov(const SolverSpec&) {}
   int StatesPerWeight() const override { return 1; }
-  void Step(const Device& device, const ParamSlice& slice) override {
-    UpdateWeights<1>(device, slice, NesterovStep{slice.rate, slice.momentum});
+  void Step(const Device& device, const UpdatePart& part) override {
+    UpdateWeights<1>(device, part, MakeNesterov());
   }
 };
 

@@ -15,6 +15,11 @@ struct RmsPropStep {
   }
 };
 
+struct MakeRmsProp {
+  float decay, delta;
+  HD RmsPropStep operator()(const StepRates& r) const { return {r.rate, decay, delta}; }
+};
+
 class RmsProp final : public Rule {
  public:
   explicit RmsProp(const SolverSpec& spec)
@@ -25,8 +30,8 @@ class RmsProp final : public Rule {
     }
   }
   int StatesPerWeight() const override { return 1; }
-  void Step(const Device& device, const ParamSlice& slice) override {
-    UpdateWeights<1>(device, slice, RmsPropStep{slice.rate, decay_, delta_});
+  void Step(const Device& device, const UpdatePart& part) override {
+    UpdateWeights<1>(device, part, MakeRmsProp{decay_, delta_});
   }
 
  private:

@@ -14,12 +14,16 @@ struct SagStep {
   }
 };
 
+struct MakeSag {
+  HD SagStep operator()(const StepRates& r) const { return {r.rate, r.momentum}; }
+};
+
 class Sag final : public Rule {
  public:
   explicit Sag(const SolverSpec&) {}
   int StatesPerWeight() const override { return 1; }
-  void Step(const Device& device, const ParamSlice& slice) override {
-    UpdateWeights<1>(device, slice, SagStep{slice.rate, slice.momentum});
+  void Step(const Device& device, const UpdatePart& part) override {
+    UpdateWeights<1>(device, part, MakeSag());
   }
 };
 

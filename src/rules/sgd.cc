@@ -13,12 +13,16 @@ struct SgdStep {
   }
 };
 
+struct MakeSgd {
+  HD SgdStep operator()(const StepRates& r) const { return {r.rate, r.momentum}; }
+};
+
 class Sgd final : public Rule {
  public:
   explicit Sgd(const SolverSpec&) {}
   int StatesPerWeight() const override { return 1; }
-  void Step(const Device& device, const ParamSlice& slice) override {
-    UpdateWeights<1>(device, slice, SgdStep{slice.rate, slice.momentum});
+  void Step(const Device& device, const UpdatePart& part) override {
+    UpdateWeights<1>(device, part, MakeSgd());
   }
 };
 

@@ -2,10 +2,56 @@
 // What the rules share: one pass over weights, gradients and states. Only files of this module
 // include it; it holds device code, see map.h.
 
-#include "trainer/backend/map.h"
+#include <cmath>
+
+#include "trainer/backend/map_segments.h"
 #include "trainer/rules/rule.h"
 
 namespace trainer {
+
+// One parameter in one update.
+struct StepRates {
+  float rate = 0;  // learning rate times lr_mult, or what larc puts there
+  float momentum = 0;
+  float grad_scale = 1;                  // what makes the mean gradient, clipped
+  float decay_l1 = 0, decay_l2 = 0;      // weight_decay times decay_mult
+  bool decays = true;                    // decay_mult is not 0: no bias and no scale of a norm
+  float weight_norm = 0, grad_norm = 0;  // 2-norms, of that gradient without decay; only for a
+                                         // rule that needs them
+};
+
+// NVIDIA Caffe's larc: local = (1 - momentum) * larc_eta * |w| / |g|, or 1 where a norm is 0, takes
+// the factor of a positive lr_mult; the rate is then rate * local (scale) or the lesser of both
+// (clip). g is the averaged and clipped gradient without decay.
+// Source: Ginsburg, Gitman and You, "Large batch training of convolutional networks with layer-wise
+// adaptive rate scaling", 2018.
+HD float LocalRate(const UpdateNumbers& u, const StepRates& r, float lr_mult) {
+  if (u.larc == Larc::kNone) return u.rate * lr_mult;
+  float local = lr_mult;
+  if (lr_mult > 0) {
+    const bool known = r.weight_norm > 0 && r.grad_norm > 0;
+    local = known ? (1 - r.momentum) * u.larc_eta * r.weight_norm / r.grad_norm : 1;
+  }
+  if (u.larc == Larc::kScale) return u.rate * local;
+  return local < u.rate ? local : u.rate;
+}
+
+HD StepRates RatesOf(const UpdateNumbers& u, int parameter) {
+  const ParamMults mults = u.mults[parameter];
+  const float decay = u.weight_decay * mults.decay;
+  StepRates r;
+  r.momentum = u.momentum;
+  r.grad_scale = (u.words == nullptr ? 1.0f : u.words->grad_factor) / u.passes;
+  r.decays = mults.decay != 0;
+  r.decay_l1 = u.l1 ? decay : 0;
+  r.decay_l2 = u.l1 ? 0 : decay;
+  if (u.weight_squares != nullptr) {
+    r.weight_norm = sqrtf(u.weight_squares[parameter]);
+    r.grad_norm = r.grad_scale * sqrtf(u.grad_squares[parameter]);
+  }
+  r.rate = LocalRate(u, r, mults.lr);
+  return r;
+}
 
 // The gradient a rule works on: averaged, clipped, with the weight decay's gradient added
 // (L2: lambda w, L1: lambda sign w), in that order, as in Caffe.
@@ -17,57 +63,47 @@ struct Regularized {
   }
 };
 
+// Where the weight decay goes: into the gradient, or where the rule puts it.
+enum class Decay { kInGradient, kOfTheRule };
+
 namespace rule_internal {
 
 template <class F>
-struct Stateless {
+struct ElementStep {
   F step;
   Regularized g;
-  bool clear;
-  HD void operator()(float& w, float& grad) const {
-    step(w, g(grad, w));
+  bool skip, clear;
+  template <class... States>
+  HD void operator()(float& w, float& grad, States&... states) const {
+    if (!skip) step(w, states..., g(grad, w));
     if (clear) grad = 0;
   }
 };
 
-template <class F>
-struct OneState {
-  F step;
-  Regularized g;
-  bool clear;
-  HD void operator()(float& w, float& grad, float& a) const {
-    step(w, a, g(grad, w));
-    if (clear) grad = 0;
-  }
-};
-
-template <class F>
-struct TwoStates {
-  F step;
-  Regularized g;
-  bool clear;
-  HD void operator()(float& w, float& grad, float& a, float& b) const {
-    step(w, a, b, g(grad, w));
-    if (clear) grad = 0;
+template <class Make>
+struct StepOfParameter {
+  UpdateNumbers numbers;
+  Make make;
+  bool decays;
+  HD auto operator()(int parameter) const {
+    const StepRates r = RatesOf(numbers, parameter);
+    const bool skip = numbers.words != nullptr && numbers.words->skip != 0;
+    const Regularized g{r.grad_scale, decays ? r.decay_l1 : 0, decays ? r.decay_l2 : 0};
+    return ElementStep<decltype(make(r))>{make(r), g, skip, numbers.clear_grad};
   }
 };
 
 }  // namespace rule_internal
 
-// Runs step(w, [state...], g) for every weight in one pass over memory, with g regularised and the
-// gradient cleared on the way.
-template <int kStates, class F>
-void UpdateWeights(const Device& device, const ParamSlice& p, F step) {
-  const Regularized g{p.grad_scale, p.decay_l1, p.decay_l2};
-  if constexpr (kStates == 0) {
-    Update(device, rule_internal::Stateless<F>{step, g, p.clear_grad}, p.count, p.weight, p.grad);
-  } else if constexpr (kStates == 1) {
-    Update(device, rule_internal::OneState<F>{step, g, p.clear_grad}, p.count, p.weight, p.grad,
-           p.state[0]);
-  } else {
-    Update(device, rule_internal::TwoStates<F>{step, g, p.clear_grad}, p.count, p.weight, p.grad,
-           p.state[0], p.state[1]);
-  }
+// make(rates of a parameter) is a functor. Calls it for every weight of the parameters, as
+// step(w, [state...], g), in one pass over memory, with g regularised and the gradient cleared on
+// the way.
+template <int kStates, class Make>
+void UpdateWeights(const Device& device, const UpdatePart& part, Make make,
+                   Decay decay = Decay::kInGradient) {
+  UpdateSegments<2 + kStates>(
+      device, part.parameters, part.first, part.last,
+      rule_internal::StepOfParameter<Make>{part.numbers, make, decay == Decay::kInGradient});
 }
 
 }  // namespace trainer

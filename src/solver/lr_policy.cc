@@ -114,6 +114,11 @@ float Momentum(const caffe::SolverParameter& solver, int iter, float rate) {
     const float root = 1 - std::sqrt(rate) / 2;
     return std::min(root * root, solver.has_max_momentum() ? solver.max_momentum() : INFINITY);
   }
+  if (policy == "multistep") {
+    const int steps = static_cast<int>(
+        std::ranges::count_if(solver.momentum_stepvalue(), [&](int step) { return step <= iter; }));
+    return steps == 0 ? solver.momentum() : solver.momentum_value(steps - 1);
+  }
   return solver.momentum();
 }
 

@@ -122,6 +122,10 @@ void Solver::Restore(const LoadedState& loaded, const std::string& file) {
   } catch (const Error& error) {
     throw Error(ErrorCode::kBadSnapshot, {file}, error.what());
   }
+  if (state.has_loss_scale()) {
+    const caffe::LossScale& scale = state.loss_scale();
+    rule_->RestoreLossScale({scale.factor(), scale.good(), scale.skipped()});
+  }
   WarnOfOtherParts(state, spec_, parts_->first.count, TeamSize());
   RestoreProgress(state);
   saved_iter_ = started_iter_ = state_.iter;
@@ -236,6 +240,11 @@ void Solver::StateTo(caffe::SolverState* proto) const {
   state.set_threads(static_cast<uint32_t>(TeamSize()));
   const std::string step_state = rule_->SaveState();
   if (!step_state.empty()) state.set_step_state(step_state);
+  if (const std::optional<LossScaleState> scale = rule_->LossScale()) {
+    state.mutable_loss_scale()->set_factor(scale->factor);
+    state.mutable_loss_scale()->set_good(scale->good);
+    state.mutable_loss_scale()->set_skipped(scale->skipped);
+  }
   SaveNet(kTrain, *train_net_, state);
   RankStatesTo(&state);
   if (replica_.rank != 0) return;

@@ -15,6 +15,7 @@
 #include "trainer/base/text.h"
 #include "trainer/checkpoint/snapshot_files.h"
 #include "trainer/checkpoint/snapshot_writer.h"
+#include "trainer/net/states.h"
 #include "trainer/net/weights.h"
 #include "trainer/solver/solver.h"
 
@@ -115,6 +116,11 @@ std::string Solver::StartSnapshot() {
   if (average_) started_.averaged = names.averaged;
   observer_.OnSnapshotStart(started_);
   writer_->Start();
+  try {
+    WriteLayerFiles(*train_net_, state_.iter);
+  } catch (const Error& error) {
+    LOG(WARNING) << error.what() << "; the next snapshot writes it again";
+  }
   copy_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return names.model;
 }
@@ -166,6 +172,7 @@ bool Solver::SnapshotTimeIsUp() const {
 
 // What this replica wants: signals, and of rank 0 what the time asks for.
 Request Solver::OwnRequest(bool in_test) {
+  if (!lost_input_.empty()) return Request::kStop;
   const auto now = std::chrono::steady_clock::now();
   const int snapshots = writer_ ? writer_->TriesAhead() : 1;
   const auto done = writer_ ? now + writer_->PausesAhead() : now;

@@ -45,13 +45,15 @@ void Solver::ShowNumbers() {
   const std::span<float> gradients = objective_->Gradients();
   showed_batch_ = showed_batch_ || replica_.rank != 0;
   if (replica_.rank != 0) return;
+  const std::optional<LossScaleState> scale = rule_->LossScale();
+  const float factor = scale ? scale->factor : 1;
   std::vector<float> weights, sums;
   for (const Param* param : train_net_->params()) {
     ParamReport report;
     report.iter = state_.iter;
     report.name = Join(param->layer, "/", param->index);
     report.shape = param->shape.dims();
-    report.gradient_scale = objective_->GradientScale();
+    report.gradient_scale = objective_->GradientScale() / factor;
     weights.resize(static_cast<size_t>(param->count()));
     if (param->shape.IsImage()) {
       params_.Export(*param, param->weight, weights);

@@ -13,6 +13,7 @@
 #include "time_budget.h"
 #include "trainer/base/text.h"
 #include "trainer/checkpoint/snapshot_writer.h"
+#include "trainer/net/await_batches.h"
 #include "trainer/net/data_waits.h"
 #include "trainer/net/join_replicas.h"
 #include "virtual_ranks.h"
@@ -123,6 +124,8 @@ void Solver::BuildTrainNet(const TrainOptions& options) {
   net_options.replica = parts_->first;
   net_options.parts = parts_->count;
   net_options.keeps_batch = rule_->EvaluatesAgain();
+  net_options.record = group_ == nullptr;  // else sums begin within a pass
+  rule_->Adapt(net_options);
   net_options.states_per_weight = rule_->StatesPerWeight() + (proto_.ema_decay() > 0 ? 1 : 0) +
                                   ExtraGradients(parts_->count, proto_.iter_size());
   LOG(INFO) << "Creating training net from " << spec_.train.description;
@@ -158,12 +161,15 @@ SolveResult Solver::Solve() {
     if (StopsNow()) break;
     const auto start = std::chrono::steady_clock::now();
     StepAhead();
-    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
-    unmet += passed.count();
     observer_.OnStep(state_.iter);
     NoteWritten();
+    const bool meets = strategy_->MeetsAfter(state_.iter);
+    const bool goes_on = state_.iter < proto_.max_iter() && !StopWasAsked();
+    if (meets && goes_on) HasInput(*train_net_, proto_.iter_size());
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
+    unmet += passed.count();
     Request request = Request::kNone;
-    if (strategy_->MeetsAfter(state_.iter)) {
+    if (meets) {
       budget_->NoteIteration(std::exchange(unmet, 0));
       request = Agree(OwnRequest(false));
     }
@@ -178,14 +184,39 @@ SolveResult Solver::Solve() {
   const std::string exchanged = replica_.rank == 0 ? strategy_->Describe() : "";
   if (!exchanged.empty()) observer_.OnNote(exchanged);
   SaveLast(stopped);
+  if (!StopWasAsked()) ThrowLostInput();
   if (!stopped && !no_better) Finish();
   observer_.OnEnd(stopped);
   return stopped ? SolveResult::kStopped : SolveResult::kFinished;
 }
 
+// Whether the batches of the next passes are there. Where they cannot be read any more, this
+// replica asks for a stop, while all of them are between two steps and can be saved.
+bool Solver::HasInput(Net& net, int passes) {
+  try {
+    AwaitBatches(net, passes);
+    return true;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kIo) throw;
+    lost_input_ = error.what();
+    if (!StopWasAsked()) observer_.OnNote(Join("The data cannot be read any more: ", lost_input_));
+    return false;
+  }
+}
+
+void Solver::ThrowLostInput() const {
+  if (lost_input_.empty()) return;
+  throw Error(
+      ErrorCode::kIo,
+      Join(lost_input_, saved_iter_ < 0 ? std::string()
+                                        : Join(". The run is saved at iteration ", saved_iter_,
+                                               ": --resume=auto goes on from there")));
+}
+
 // Several replicas stop after a step, when all know of it.
-bool Solver::StopsNow() const {
-  if (group_ != nullptr) return false;
+bool Solver::StopsNow() const { return group_ == nullptr && StopWasAsked(); }
+
+bool Solver::StopWasAsked() const {
   return time_was_up_ || (signals_ != nullptr && signals_->StopRequested());
 }
 
@@ -241,6 +272,10 @@ void Solver::Report(float rate) {
   const std::vector<ReportedValue> outputs =
       parts_->count > 1 ? std::move(first_outputs_) : ReadOutputs(*train_net_);
   report.outputs = outputs;
+  if (const std::optional<LossScaleState> scale = rule_->LossScale()) {
+    report.loss_scale = scale->factor;
+    report.skipped_steps = static_cast<int64_t>(scale->skipped);
+  }
   observer_.OnIteration(report);
   const std::string note = clock_->cores().Note(report.seconds);
   const std::string data = clock_->data().Note(*train_net_, report.seconds);

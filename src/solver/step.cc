@@ -21,9 +21,7 @@ class Solver::Frame final : public StepFrame {
     return BeforeUpdate(solver_.BeginStep(loss));
   }
   UpdateRates BeginStarted() override { return BeforeUpdate(solver_.BeginStartedStep()); }
-  void Note(const std::string& text) override {
-    if (!text.empty()) solver_.observer_.OnNote(text);
-  }
+  void Note(const std::string& text) override { solver_.Note(text); }
 
  private:
   UpdateRates BeforeUpdate(const UpdateRates& rates) {
@@ -74,11 +72,17 @@ UpdateRates Solver::BeginStartedStep() {
 }
 
 void Solver::CatchUp() {
-  if (!unread_iter_) return;
-  const int iter = *std::exchange(unread_iter_, std::nullopt);
-  const float loss = objective_->TakeLoss();
-  if (!std::isfinite(loss)) Diverge(iter, loss, "");  // its update has spoilt all weights alike
-  AddLoss(loss);
+  if (unread_iter_) {
+    const int iter = *std::exchange(unread_iter_, std::nullopt);
+    const float loss = objective_->TakeLoss();
+    if (!std::isfinite(loss)) Diverge(iter, loss, "");  // its update has spoilt all weights alike
+    AddLoss(loss);
+  }
+  Note(rule_->TakeNote());
+}
+
+void Solver::Note(const std::string& text) {
+  if (!text.empty()) observer_.OnNote(text);
 }
 
 void Solver::AddLoss(float loss) {

@@ -11,41 +11,43 @@ namespace {
 
 size_t LearnedCount(const Net& net) {
   int64_t count = 0;
-  for (const Param* param : net.params()) count += param->grad == nullptr ? 0 : param->count();
+  for (const Param* param : net.params()) {
+    count += param->grad == nullptr ? 0 : ParamStore::Padded(param->count());
+  }
   return static_cast<size_t>(count);
+}
+
+std::vector<Segment> ListAverages(const Net& net, float* next) {
+  std::vector<Segment> list;
+  for (const Param* param : net.params()) {
+    if (param->grad == nullptr) continue;
+    list.push_back({param->count(), {next, param->weight}});
+    next += ParamStore::Padded(param->count());
+  }
+  return list;
 }
 
 }  // namespace
 
 WeightAverage::WeightAverage(float decay, const Device& device, const Net& net)
-    : decay_(decay), device_(device), net_(net), memory_(device, LearnedCount(net)) {
-  float* next = memory_.data();
-  for (Param* param : net.params()) {
-    if (param->grad == nullptr) continue;
-    entries_.push_back({param, next});
-    next += param->count();
-  }
+    : decay_(decay),
+      device_(device),
+      net_(net),
+      memory_(device, LearnedCount(net)),
+      averages_(device, ListAverages(net, memory_.data())) {
   Restart();
 }
 
-void WeightAverage::Restart() {
-  for (const Entry& e : entries_) {
-    StartAverage(device_, e.param->count(), e.average, e.param->weight);
-  }
-}
+void WeightAverage::Restart() { StartAverage(device_, averages_); }
 
 void WeightAverage::Add(int updates) {
   const float keep =
       std::min(decay_, static_cast<float>(1 + updates) / static_cast<float>(10 + updates));
-  for (const Entry& e : entries_) {
-    BlendAverage(device_, keep, e.param->count(), e.average, e.param->weight);
-  }
+  BlendAverage(device_, keep, averages_);
 }
 
 void WeightAverage::Swap() {
-  for (const Entry& e : entries_) {
-    SwapAverage(device_, e.param->count(), e.average, e.param->weight);
-  }
+  SwapAverage(device_, averages_);
   in_use_ = !in_use_;
 }
 

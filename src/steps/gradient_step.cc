@@ -3,6 +3,8 @@
 #include <optional>
 #include <utility>
 
+#include "trainer/steps/loss_scale.h"
+
 namespace trainer {
 namespace {
 
@@ -14,8 +16,10 @@ class GradientStep final : public StepRule {
   int StatesPerWeight() const override { return states_; }
 
   void Prepare(Objective& objective) override {
+    const auto scale = LossScaleOf(spec_, false);
     update_.emplace(spec_, std::move(rule_), objective.device(), objective.params(),
-                    objective.Gradients(), objective.NumReplicas());
+                    objective.Gradients(), objective.NumReplicas(), scale);
+    if (scale) objective.net().ScaleLoss(update_->decision()->loss_scale());
   }
 
   void Step(Objective& objective, StepFrame& frame) override {
@@ -23,9 +27,20 @@ class GradientStep final : public StepRule {
     const UpdateRates rates = frame.BeginStarted();
     update_->SetReplicas(objective.NumReplicas());
     if (!update_->AppliesInRanges()) objective.Gradients();  // waits for all sums
-    frame.Note(update_->Begin(rates));
+    update_->Begin(rates);
     for (int i = 0; i < objective.NumRanges(); ++i) update_->Apply(objective.SummedRange(i));
     if (update_->ClearsGradients()) objective.GradientsAreZero();
+    if (!objective.device().RunsLater()) frame.Note(update_->TakeNote());
+  }
+
+  std::string TakeNote() override { return update_->TakeNote(); }
+  std::optional<LossScaleState> LossScale() override {
+    UpdateDecision* const decision = update_->decision();
+    if (decision == nullptr || decision->loss_scale() == nullptr) return std::nullopt;
+    return decision->State();
+  }
+  void RestoreLossScale(const LossScaleState& state) override {
+    if (LossScale()) update_->decision()->Restore(state);
   }
 
   const std::vector<std::vector<float*>>& history() const override { return update_->history(); }
@@ -41,7 +56,11 @@ class GradientStep final : public StepRule {
 }  // namespace
 
 std::unique_ptr<StepRule> MakeGradientStep(const SolverSpec& spec) {
-  return std::make_unique<GradientStep>(spec, MakeRule(spec, StepRuleRegistry::Get().Names()));
+  return MakeGradientStep(spec, MakeRule(spec, StepRuleRegistry::Get().Names()));
+}
+
+std::unique_ptr<StepRule> MakeGradientStep(const SolverSpec& spec, std::unique_ptr<Rule> rule) {
+  return std::make_unique<GradientStep>(spec, std::move(rule));
 }
 
 }  // namespace trainer

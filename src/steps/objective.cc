@@ -59,10 +59,15 @@ void Objective::RunPasses(NetBatch batch) {
   for (int pass = 0; pass < iter_size_; ++pass) {
     for (int part = 0; part < sums_.parts(); ++part) {
       sums_.Begin(pass, part);
-      net_.StartForward(batch);
-      const bool looks = part == 0 && pass + 1 == iter_size_ && sums_.parts() > 1;
-      if (looks && look_) look_();
-      net_.Backward(sums_.SinkOf(pass, part));
+      GradientSink* const sink = sums_.SinkOf(pass, part);
+      if (batch == NetBatch::kNext && sink == nullptr && sums_.parts() == 1) {
+        net_.StartPass();
+      } else {
+        net_.StartForward(batch);
+        const bool looks = part == 0 && pass + 1 == iter_size_ && sums_.parts() > 1;
+        if (looks && look_) look_();
+        net_.Backward(sink);
+      }
       sums_.End(pass, part);
       while (net_.NumStarted() > (net_.RunsAhead() ? 1 : 0)) ReadPass();
     }

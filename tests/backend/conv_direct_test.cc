@@ -47,7 +47,7 @@ INSTANTIATE_TEST_SUITE_P(Of, ConvDirectTest,
                          testing::Combine(testing::Values(Image(3, 5, 9, 8, 40, 3, 1, 1, 1, 2),
                                                           Rectified(), FourAxes(),
                                                           Image(2, 12, 9, 8, 12, 3, 2, 1, 12)),
-                                          testing::Values(DType::kF32, DType::kBF16)));
+                                          testing::Values(DType::kF32, DType::kBF16, DType::kF16)));
 
 TEST_P(ConvDirectTest, EqualsTheReferenceInAllDirections) {
   ConvDesc desc = std::get<0>(GetParam());
@@ -57,7 +57,7 @@ TEST_P(ConvDirectTest, EqualsTheReferenceInAllDirections) {
   EXPECT_EQ(plan->Implementation(), "direct");
   const auto reference = MakeReferenceConv(desc);
   GuardedBytes scratch(plan->ScratchBytes()), reference_scratch(reference->ScratchBytes(), true);
-  const float bound = desc.dtype == DType::kF32 ? 2e-5f : 1e-2f;
+  const float bound = BoundOf(desc.dtype, 2e-5f, 1e-2f);
   const Values x = Values::Random(desc.InShape(), desc.dtype, 1);
   const Values dy = Values::Random(desc.OutShape(), desc.dtype, 2);
   const Values weight = Values::Random(desc.WeightShape(), DType::kF32, 3);

@@ -143,8 +143,8 @@ class ConvPlanTest : public testing::TestWithParam<std::tuple<ConvCase, DType>> 
     reference_ = MakeReferenceConv(desc_);
     scratch_ = std::make_unique<GuardedBytes>(plan_->ScratchBytes());
     reference_scratch_ = std::make_unique<GuardedBytes>(reference_->ScratchBytes(), true);
-    // bf16 keeps 8 bits, and the library rounds the weight as well.
-    bound_ = desc_.dtype == DType::kF32 ? 2e-5f : 2e-2f;
+    // bf16 keeps 8 bits, f16 11, and the library rounds the weight as well.
+    bound_ = BoundOf(desc_.dtype, 2e-5f, 2e-2f);
   }
   void TearDown() override { EXPECT_TRUE(scratch_->Intact()) << plan_->Implementation(); }
 
@@ -222,7 +222,7 @@ TEST_P(ConvPlanTest, RepeatsBitForBit) {
 
 INSTANTIATE_TEST_SUITE_P(Of, ConvPlanTest,
                          testing::Combine(testing::ValuesIn(kCases),
-                                          testing::Values(DType::kF32, DType::kBF16)),
+                                          testing::ValuesIn(StoredTypes())),
                          NameOfCase);
 
 }  // namespace

@@ -98,14 +98,18 @@ TEST_F(CopyTest, WhatIsWrittenPastTheCachesIsTheSame) {
 
 TEST_F(CopyTest, ConvertsBetweenStorageTypes) {
   const Values x = Values::Random({40001}, DType::kF32, 1);
-  const Values narrow = Values::Unset(Shape{40001}, DType::kBF16), back = Values::Unset({40001});
-  device_.Convert(x, narrow);
-  device_.Convert(narrow, back);
-  for (int64_t i = 0; i < x.size(); ++i) {
-    BFloat16 rounded;
-    Store(rounded, x[i]);
-    ASSERT_EQ(narrow[i], Load(rounded));
-    ASSERT_EQ(back[i], narrow[i]);
+  for (const DType type : StoredTypes()) {
+    const Values narrow = Values::Unset(Shape{40001}, type), back = Values::Unset({40001});
+    device_.Convert(x, narrow);
+    device_.Convert(narrow, back);
+    WithType(type, [&](auto tag) {
+      for (int64_t i = 0; i < x.size(); ++i) {
+        typename decltype(tag)::Type rounded;
+        Store(rounded, x[i]);
+        ASSERT_EQ(narrow[i], Load(rounded));
+        ASSERT_EQ(back[i], narrow[i]);
+      }
+    });
   }
 }
 

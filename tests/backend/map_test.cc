@@ -81,15 +81,19 @@ TEST_P(MapTest, UpdatesSeveralArraysInOnePass) {
   }
 }
 
-TEST_P(MapTest, ComputesBFloat16InFloat) {
-  std::vector<BFloat16> numbers(static_cast<size_t>(n_));
-  for (size_t i = 0; i < numbers.size(); ++i) Store(numbers[i], static_cast<float>(i % 200));
-  const OnDevice<BFloat16> x(*device_, numbers), to(*device_, numbers.size());
-  Map(*device_, Affine{0.5f, 1}, Tensor{to.data(), {n_}, DType::kBF16},
-      Tensor{x.data(), {n_}, DType::kBF16});
-  const std::vector<BFloat16> y = to.Read();
-  for (size_t i = 0; i < y.size(); ++i) {
-    ASSERT_EQ(Load(y[i]), 0.5f * static_cast<float>(i % 200) + 1);
+TEST_P(MapTest, ComputesEveryTypeInFloat) {
+  for (const DType type : StoredTypes()) {
+    WithType(type, [&](auto tag) {
+      using T = typename decltype(tag)::Type;
+      std::vector<T> numbers(static_cast<size_t>(n_));
+      for (size_t i = 0; i < numbers.size(); ++i) Store(numbers[i], static_cast<float>(i % 200));
+      const OnDevice<T> x(*device_, numbers), to(*device_, numbers.size());
+      Map(*device_, Affine{0.5f, 1}, Tensor{to.data(), {n_}, type}, Tensor{x.data(), {n_}, type});
+      const std::vector<T> y = to.Read();
+      for (size_t i = 0; i < y.size(); ++i) {
+        ASSERT_EQ(Load(y[i]), 0.5f * static_cast<float>(i % 200) + 1) << NameOf(type);
+      }
+    });
   }
 }
 

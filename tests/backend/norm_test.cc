@@ -18,9 +18,9 @@ using testing::ThrowsMessage;
 class NormTest : public testing::TestWithParam<DType> {
  protected:
   const Device& device_ = PlanDevice();
-  float Bound() const { return GetParam() == DType::kF32 ? 2e-5f : 2e-2f; }
+  float Bound() const { return BoundOf(GetParam(), 2e-5f, 2e-2f); }
 };
-INSTANTIATE_TEST_SUITE_P(Types, NormTest, testing::Values(DType::kF32, DType::kBF16),
+INSTANTIATE_TEST_SUITE_P(Types, NormTest, testing::ValuesIn(StoredTypes()),
                          [](const auto& tested) { return std::string(NameOf(tested.param)); });
 
 TEST_P(NormTest, SoftmaxAndItsGradientAreThoseOfTheFormula) {
@@ -223,7 +223,7 @@ TEST_P(NormTest, BatchNormAndItsGradientsAreThoseOfTheFormula) {
                    << (relu ? " relu" : "") << (affine ? " affine" : ""));
       BatchNormCase tested(desc, affine);
       tested.Run(device_);
-      tested.ExpectFormula(GetParam() == DType::kF32 ? 1e-4f : 3e-2f);
+      tested.ExpectFormula(BoundOf(GetParam(), 1e-4f, 3e-2f));
     }
   }
 }

@@ -129,7 +129,7 @@ class PoolPlanTest : public testing::TestWithParam<std::tuple<PoolCase, DType>> 
   // NaN equals NaN. Averages may differ by the rounding of 1 / area and of what is stored.
   void ExpectSame(PoolMethod method, const Values& got, const Values& want) const {
     const bool sums = method == PoolMethod::kAverage;
-    const float bound = !sums ? 0.0f : dtype() == DType::kF32 ? 1e-6f : 1.0f / 128;
+    const float bound = !sums ? 0.0f : BoundOf(dtype(), 1e-6f, 1.0f / 128);
     for (int64_t i = 0; i < want.size(); ++i) {
       if (std::isnan(got[i]) && std::isnan(want[i])) continue;
       if (got[i] == want[i]) continue;
@@ -164,7 +164,7 @@ TEST_P(PoolPlanTest, MaxOfNanAndInfinityHasNoWinnerOutside) {
 
 INSTANTIATE_TEST_SUITE_P(Of, PoolPlanTest,
                          testing::Combine(testing::ValuesIn(kCases),
-                                          testing::Values(DType::kF32, DType::kBF16)),
+                                          testing::ValuesIn(StoredTypes())),
                          NameOfCase);
 
 TEST(PoolTest, AllNanGivesTheSmallestFloatNoWinnerAndNoGradient) {

@@ -33,7 +33,7 @@ class SumsTest : public testing::TestWithParam<DType> {
     }
   }
 };
-INSTANTIATE_TEST_SUITE_P(Types, SumsTest, testing::Values(DType::kF32, DType::kBF16),
+INSTANTIATE_TEST_SUITE_P(Types, SumsTest, testing::ValuesIn(StoredTypes()),
                          [](const auto& tested) { return std::string(NameOf(tested.param)); });
 
 TEST_P(SumsTest, EachChannelHasItsOwnInAnyMemoryOrder) {

@@ -30,5 +30,34 @@ TEST(HalfTest, EveryPatternOfBitsIsTheNumberOfItsDefinition) {
   }
 }
 
+// Between neighbours a and b the middle decides, which goes to the one whose last bit is 0. What
+// would come behind 65504 is 65536, and stands for infinity.
+TEST(HalfTest, EveryNumberGoesToTheNearestHalfAndTheMiddleToTheEvenOne) {
+  for (uint32_t bits = 0; bits < 0x7c00; ++bits) {
+    const auto low = static_cast<uint16_t>(bits), high = static_cast<uint16_t>(bits + 1);
+    const double next = high == 0x7c00 ? 65536 : Defined(high);
+    const auto middle = static_cast<float>((Defined(low) + next) / 2);
+    for (const float sign : {1.0f, -1.0f}) {
+      const auto with_sign = [&](uint16_t half) {
+        return static_cast<uint16_t>(half | (sign < 0 ? 0x8000u : 0u));
+      };
+      ASSERT_EQ(ToHalf(sign * static_cast<float>(Defined(low))), with_sign(low));
+      ASSERT_EQ(ToHalf(sign * std::nextafter(middle, 0.0f)), with_sign(low)) << bits;
+      ASSERT_EQ(ToHalf(sign * std::nextafter(middle, 1e6f)), with_sign(high)) << bits;
+      ASSERT_EQ(ToHalf(sign * middle), with_sign(bits % 2 == 0 ? low : high)) << bits;
+    }
+  }
+}
+
+TEST(HalfTest, WhatIsTooLargeIsInfiniteAndNanStays) {
+  EXPECT_EQ(ToHalf(65519.996f), 0x7bff);
+  for (const float large : {65520.0f, 1e6f, 3e38f, HUGE_VALF}) {
+    EXPECT_EQ(ToHalf(large), 0x7c00) << large;
+    EXPECT_EQ(ToHalf(-large), 0xfc00) << large;
+  }
+  EXPECT_TRUE(std::isnan(FromHalf(ToHalf(std::nanf("")))));
+  EXPECT_EQ(ToHalf(1e-40f), 0);
+}
+
 }  // namespace
 }  // namespace trainer

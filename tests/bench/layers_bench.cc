@@ -97,15 +97,15 @@ void RuleStep(benchmark::State& state, const std::string& type) {
   const auto rule = MakeRule(spec);
   const int arrays = 2 + rule->StatesPerWeight();
   std::vector<float> numbers(static_cast<size_t>(arrays * kWeights), 0.01f);
-  ParamSlice slice;
-  slice.count = kWeights;
-  slice.weight = numbers.data();
-  slice.grad = slice.weight + kWeights;
-  for (int i = 0; i < rule->StatesPerWeight(); ++i)
-    slice.state[i] = slice.grad + (i + 1) * kWeights;
-  slice.rate = 0.01f;
-  slice.decay_l2 = 0.0005f;
-  for (auto _ : state) rule->Step(*device, slice);
+  Segment segment{kWeights, {}};
+  for (int i = 0; i < arrays; ++i) segment.array[i] = numbers.data() + i * kWeights;
+  const Segments parameters(*device, {segment});
+  const ParamMults mults;
+  UpdateNumbers update;
+  update.rate = 0.01f;
+  update.weight_decay = 0.0005f;
+  update.mults = &mults;
+  for (auto _ : state) rule->Step(*device, {parameters, 0, 1, update});
   state.counters["GB/s"] = benchmark::Counter(
       2.0 * arrays * kWeights * sizeof(float) * 1e-9 * static_cast<double>(state.iterations()),
       benchmark::Counter::kIsRate);

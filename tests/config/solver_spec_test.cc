@@ -279,6 +279,14 @@ TEST_F(SolverSpecTest, MomentaAndAveragesLieBetweenZeroAndOne) {
   EXPECT_THAT(RestRefusal(poly + "momentum_power: -1"), HasSubstr("momentum_power is -1; it must"));
   EXPECT_THAT(RestRefusal(kRest + std::string("momentum_policy: 'optimal'")),
               HasSubstr("unknown momentum_policy 'optimal'."));
+  const std::string steps = std::string(kRest) + "momentum_policy: 'multistep' ";
+  EXPECT_THAT(RestRefusal(steps), HasSubstr("at least one: there are 0 and 0"));
+  EXPECT_THAT(RestRefusal(steps + "momentum_stepvalue: [5, 5] momentum_value: [0.5, 0.9]"),
+              HasSubstr("momentum_stepvalue is 5; the values must be at least 1 and rise"));
+  EXPECT_THAT(RestRefusal(steps + "momentum_stepvalue: 5 momentum_value: 1"),
+              HasSubstr("momentum_value is 1; it must be at least 0 and below 1"));
+  EXPECT_THAT(RestRefusal(std::string(kRest) + "momentum_value: 0.5"),
+              HasSubstr("momentum_value is given without momentum_policy: \"multistep\""));
   EXPECT_THAT(RestRefusal(kRest + std::string("ema_decay: 1")),
               EndsWith("ema_decay is 1; it must be at least 0 and below 1"));
   EXPECT_THAT(RestRefusal(kRest + std::string("max_weight_decay: -1")),

@@ -44,22 +44,21 @@ layer { name: "b" type: "T" top: "b" forward_type: FLOAT }
 layer { name: "c" type: "T" top: "c" forward_type: FLOAT16 })"));
   EXPECT_EQ(StorageOf(net, net.layers[0]), caffe::BFLOAT16);
   EXPECT_EQ(StorageOf(net, net.layers[1]), caffe::FLOAT);
-  EXPECT_EQ(StorageOf(net, net.layers[2]), caffe::BFLOAT16);
+  EXPECT_EQ(StorageOf(net, net.layers[2]), caffe::FLOAT16);
+  EXPECT_EQ(Short(StoragePlace(net, net.layers[0]).ToString()), "net.prototxt:1:1");
+  EXPECT_EQ(Short(StoragePlace(net, net.layers[2]).ToString()), "net.prototxt:4:38");
   const NetSpec plain = LoadNet(Write(R"(layer { name: "a" type: "T" top: "a" })"));
   EXPECT_EQ(StorageOf(plain, plain.layers[0]), caffe::FLOAT);
 }
 
-// The head of a net file of NVIDIA Caffe.
-TEST_F(StorageTest, Float16IsTakenAsBFloat16WithOneLine) {
-  EXPECT_THAT(
-      Lines(R"(name: "n"
+TEST_F(StorageTest, TheHeadOfANetFileOfNvidiaCaffeCallsForNoRemark) {
+  EXPECT_THAT(Lines(R"(name: "n"
 default_forward_type: FLOAT16
 default_backward_type: FLOAT16
 default_forward_math: FLOAT
 default_backward_math: FLOAT
 layer { name: "a" type: "T" top: "a" forward_type: FLOAT16 backward_type: FLOAT16 })"),
-      ElementsAre("net.prototxt:2:1: FLOAT16 is taken as BFLOAT16, which has the size of FLOAT16 "
-                  "and the range of FLOAT"));
+              IsEmpty());
   EXPECT_THAT(Lines("default_forward_type: BFLOAT16 default_backward_type: BFLOAT16"), IsEmpty());
 }
 
@@ -81,17 +80,17 @@ layer { name: "a" type: "T" top: "a"
 
 TEST_F(StorageTest, RefusesOtherTypesAtTheirLines) {
   EXPECT_EQ(Refusal("name: 'n'\n  default_forward_type: INT"),
-            "net.prototxt:2:3: default_forward_type is INT; numbers are stored as FLOAT or "
-            "BFLOAT16 (FLOAT16 is taken as BFLOAT16)");
+            "net.prototxt:2:3: default_forward_type is INT; numbers are stored as FLOAT, "
+            "FLOAT16 or BFLOAT16");
   EXPECT_EQ(Refusal("default_backward_math: DOUBLE"),
             "net.prototxt:1:1: default_backward_math is DOUBLE; all sums are FLOAT here: remove "
             "the field");
   EXPECT_EQ(Refusal("layer { name: 'a' type: 'T' top: 'a'\nforward_type: DOUBLE }"),
-            "net.prototxt:2:1: layer 'a' (T): forward_type is DOUBLE; numbers are stored as FLOAT "
-            "or BFLOAT16 (FLOAT16 is taken as BFLOAT16)");
+            "net.prototxt:2:1: layer 'a' (T): forward_type is DOUBLE; numbers are stored as "
+            "FLOAT, FLOAT16 or BFLOAT16");
   EXPECT_EQ(Refusal("layer { name: 'a' type: 'T' top: 'a'\nbackward_type: BOOL }"),
-            "net.prototxt:2:1: layer 'a' (T): backward_type is BOOL; numbers are stored as FLOAT "
-            "or BFLOAT16 (FLOAT16 is taken as BFLOAT16)");
+            "net.prototxt:2:1: layer 'a' (T): backward_type is BOOL; numbers are stored as "
+            "FLOAT, FLOAT16 or BFLOAT16");
 }
 
 class SolverStorageTest : public StorageTest {
@@ -129,8 +128,8 @@ TEST_F(SolverStorageTest, TheCommandLineSetsIt) {
 TEST_F(SolverStorageTest, RefusesOtherTypesAtTheirLines) {
   Write(R"(layer { name: "a" type: "T" top: "a" })");
   EXPECT_EQ(Short(CatchConfig([&] { Load("\ndefault_forward_type: UINT "); }).text),
-            "s.prototxt:2:1: default_forward_type is UINT; numbers are stored as FLOAT or BFLOAT16 "
-            "(FLOAT16 is taken as BFLOAT16)");
+            "s.prototxt:2:1: default_forward_type is UINT; numbers are stored as FLOAT, FLOAT16 or "
+            "BFLOAT16");
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // What cuDNN is asked for, and what happens where it declines. That every convolution is right,
-// with f32 and bf16, is what backend_test shows on a GPU; here it is so with algorithms that were
-// measured.
+// in every storage type, is what backend_test shows on a GPU; here it is so with algorithms that
+// were measured.
 
 #include "cuda/conv_run.h"
 #include "cuda/cudnn.h"
@@ -69,12 +69,12 @@ class CudnnTest : public EmulatedGpu {
             WithRelu(Image(2, 3, 9, 8, 6, 3, 1, 1)),
             WithRelu(Image(2, 3, 9, 8, 6, 3), false)};
   }
-  static float Bound(DType dtype) { return dtype == DType::kF32 ? 2e-5f : 2e-2f; }
+  static float Bound(DType dtype) { return BoundOf(dtype, 2e-5f, 2e-2f); }
 };
 
 TEST_F(CudnnTest, MeasuredAlgorithmsMatchTheReference) {
   for (ConvDesc desc : AllKinds()) {
-    for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
       desc.dtype = dtype;
       const ConvRun run(desc);
       EXPECT_LE(ConvRun::Difference(run.On(device()), run.ByReference()), Bound(dtype))
@@ -92,7 +92,7 @@ TEST_F(CudnnTest, WeightsMayLieAnywhere) {
 }
 
 TEST_F(CudnnTest, ImagesAreComputedByIt) {
-  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
     ConvDesc desc = Image(2, 8, 9, 8, 6, 3, 1, 1);
     desc.dtype = dtype;
     const auto plan = device().MakeConv(desc);
@@ -210,7 +210,7 @@ TEST_F(CudnnTest, FourSpatialAxesAreDeclined) {
 // Whether ReLU is part of the library's call, and it drops NaN or not: NaN stays.
 TEST_F(CudnnTest, ReluKeepsNan) {
   for (const bool library_keeps : {true, false}) {
-    for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
       End();
       emulated_gpu::Reset({.fused_relu_keeps_nan = library_keeps});
       ConvDesc desc = WithRelu(Image(1, 2, 4, 4, 3, 1));

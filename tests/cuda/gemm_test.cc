@@ -76,8 +76,10 @@ TEST_F(CublasTest, OperandsMayLieAnywhere) {
 
 TEST_F(CublasTest, ABiasOn16BitsComesBeforeTheProduct) {
   GemmDesc desc = kSome;
-  desc.dtype = desc.out_dtype = DType::kBF16;
-  EXPECT_EQ(device().MakeGemm(desc)->Implementation(), "cublasLt, after the bias");
+  for (const DType type : {DType::kBF16, DType::kF16}) {
+    desc.dtype = desc.out_dtype = type;
+    EXPECT_EQ(device().MakeGemm(desc)->Implementation(), "cublasLt, after the bias");
+  }
 }
 
 TEST_F(CublasTest, DeterministicResultsRepeat) {

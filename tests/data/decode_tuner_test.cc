@@ -17,8 +17,9 @@ namespace {
 
 // Batches of which each takes one thread a second and the consumer half of one; decoding scales up
 // to `scales_to` threads.
-int ThreadsAfter(int most, int scales_to, bool decoding_is_slower, double consumer = 0.25) {
-  DecodeTuner tuner(most);
+int ThreadsAfter(int most, int scales_to, bool decoding_is_slower, double consumer = 0.25,
+                 int first = 1) {
+  DecodeTuner tuner(first, most);
   for (int i = 0; i < 2000; ++i) {
     const double made = 1.0 / std::min(tuner.threads(), scales_to);
     const double period = std::max(made, consumer);
@@ -35,6 +36,13 @@ TEST(DecodeTunerTest, AddsThreadsAsLongAsTheyHelp) {
   EXPECT_EQ(ThreadsAfter(8, 1, true), 1);
 }
 
+TEST(DecodeTunerTest, BeginsWithAsManyAsItIsTold) {
+  EXPECT_EQ(DecodeTuner(2, 8).threads(), 2);
+  EXPECT_EQ(ThreadsAfter(8, 8, true, 0.25, 2), 4);
+  EXPECT_EQ(ThreadsAfter(2, 8, true, 0.25, 2), 2);
+  EXPECT_EQ(ThreadsAfter(8, 8, false, 0.25, 2), 2);
+}
+
 TEST(DecodeTunerTest, AddsNoneWhereReadingIsTheBottleneckOrNobodyWaits) {
   EXPECT_EQ(ThreadsAfter(8, 8, false), 1);
   EXPECT_EQ(ThreadsAfter(8, 8, true, 1.0), 1);
@@ -42,7 +50,7 @@ TEST(DecodeTunerTest, AddsNoneWhereReadingIsTheBottleneckOrNobodyWaits) {
 
 // After how many batches of `seconds` each, of which nearly all is waiting, a second thread joins.
 int BatchesUntilASecondThread(double seconds) {
-  DecodeTuner tuner(2);
+  DecodeTuner tuner(1, 2);
   int batches = 0;
   while (tuner.threads() == 1 && batches < 1000) {
     tuner.Note(seconds, 0.9 * seconds, true, 0);
@@ -59,7 +67,7 @@ TEST(DecodeTunerTest, SlowBatchesBringTheSecondThreadAfterAFew) {
 
 TEST(DecodeTunerTest, BatchesThatFewerThreadsMadeDoNotCount) {
   for (const size_t ready : {0, 3}) {
-    DecodeTuner tuner(8);
+    DecodeTuner tuner(1, 8);
     for (int i = 0; i < 5; ++i) tuner.Note(1, 0.9, true, ready);
     ASSERT_EQ(tuner.threads(), 2);
     // What was ready, and the one that was being made; then a window of four.
@@ -71,7 +79,7 @@ TEST(DecodeTunerTest, BatchesThatFewerThreadsMadeDoNotCount) {
 }
 
 TEST(DecodeTunerTest, AFewSlowBatchesTakeNoThreadBack) {
-  DecodeTuner tuner(2);
+  DecodeTuner tuner(1, 2);
   for (int i = 0; i < 5; ++i) tuner.Note(1, 0.9, true, 0);
   for (int i = 0; i < 11; ++i) tuner.Note(i < 8 ? 1.1 : 0.5, 0.4, true, 0);
   EXPECT_EQ(tuner.threads(), 2);
@@ -81,7 +89,7 @@ TEST(DecodeTunerTest, AFewSlowBatchesTakeNoThreadBack) {
 
 TEST(DecodeTunerTest, APauseBetweenBatchesChangesNothing) {
   for (const double pause : {3.0, 1000.0}) {
-    DecodeTuner tuner(4);
+    DecodeTuner tuner(1, 4);
     for (int i = 0; i < 500; ++i) {
       const double period = 1.0 / tuner.threads();
       tuner.Note(i % 20 == 0 ? pause : period, period - 0.05, true, 0);

@@ -133,7 +133,7 @@ TEST_F(LmdbCursorTest, SurvivesAnyDamagedByteOfTheHeaders) {
 int ReadInChild(const std::function<void(const std::function<void()>&)>& damage_and_read) {
   return InChild([&] {
     alarm(100);
-    HandleMapFaults([](const char*, size_t) { _exit(65); });
+    HandleMapFaults([](const char*, size_t, ErrorCode) { _exit(65); });
     int wrong = 0;
     damage_and_read([&] { ++wrong; });
     return wrong == 0 ? 0 : 1;
@@ -228,7 +228,7 @@ TEST_F(LmdbCursorTest, NamesADatabaseThatBecameShorterUnderARecord) {
   static std::string expected;
   expected = "error: " + path_ + ": the database file became shorter";
   EXPECT_EQ(InChild([&] {
-              HandleMapFaults([](const char* line, size_t bytes) {
+              HandleMapFaults([](const char* line, size_t bytes, ErrorCode) {
                 _exit(std::string(line, bytes).starts_with(expected) ? 65 : 1);
               });
               const auto cursor = OpenCursor("LMDB", path_);
@@ -244,7 +244,7 @@ TEST_F(LmdbCursorTest, OtherFaultsEndTheProcessAsBefore) {
   if (kSanitized) GTEST_SKIP() << "sanitizers watch what handlers of faults do";
   const auto run = [&](const std::function<void()>& fault) {
     return InChild([&] {
-      HandleMapFaults([](const char*, size_t) { _exit(65); });
+      HandleMapFaults([](const char*, size_t, ErrorCode) { _exit(65); });
       const auto cursor = OpenCursor("LMDB", path_);
       cursor->Next();
       fault();

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <cstring>
 
 #include "data/tar_text.h"
 #include "data/test_data.h"
+#include "tar_index.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -164,6 +166,75 @@ TEST_F(TarCursorTest, AFileThatBecameShorterIsNamed) {
   cursor->SeekLast();
   EXPECT_THAT(Catch([&] { cursor->Value(); }),
               Refuses(ErrorCode::kData, "the file became shorter while it was read"));
+}
+
+// A file system on which an archive of pictures "00000000.pgm", ... without bytes is kept: what its
+// headers would be is made when they are read.
+class ManyEntries : public PlaceOps {
+ public:
+  explicit ManyEntries(uint64_t entries) : entries_(entries), header_(TarEntryText(Name(0), "")) {}
+
+  static std::string Name(uint64_t i) { return Key8(static_cast<int>(i)) + ".pgm"; }
+
+  ssize_t ReadAt(int, void* to, size_t bytes, uint64_t at) override {
+    EXPECT_EQ((at | bytes) % kBlock, 0u);
+    for (size_t done = 0; done < bytes; done += kBlock) {
+      Fill((at + done) / kBlock, static_cast<char*>(to) + done);
+    }
+    return static_cast<ssize_t>(bytes);
+  }
+
+ private:
+  static constexpr uint64_t kBlock = 512;
+
+  // The checksum grows by what the digits of the name do.
+  void Fill(uint64_t entry, char* to) const {
+    if (entry >= entries_) {
+      std::memset(to, 0, kBlock);
+      return;
+    }
+    std::memcpy(to, header_.data(), kBlock);
+    unsigned sum = 0;
+    for (int digit = 7; digit >= 0; --digit, entry /= 10) {
+      to[digit] = static_cast<char>('0' + entry % 10);
+      sum += static_cast<unsigned>(entry % 10);
+    }
+    unsigned whole = 0;
+    for (int i = 148; i < 154; ++i) whole = whole * 8 + static_cast<unsigned>(to[i] - '0');
+    whole += sum;
+    for (int i = 153; i >= 148; --i, whole /= 8) to[i] = static_cast<char>('0' + whole % 8);
+  }
+
+  uint64_t entries_;
+  std::string header_;
+};
+
+class ManyEntriesTest : public TarCursorTest {
+ protected:
+  // Has the size of an archive of so many, and takes no room.
+  std::string Sparse(uint64_t entries) const {
+    const std::string path = Write("many.tar", "");
+    std::filesystem::resize_file(path, (entries + 2) * 512);
+    return path;
+  }
+};
+
+TEST_F(ManyEntriesTest, TenMillionNamesAreIndexed) {
+  constexpr uint64_t kEntries = 10'000'000;
+  ManyEntries ops(kEntries);
+  const std::string path = Sparse(kEntries);
+  const TarIndex index(path, {path}, TarIndex::kMostEntries, ops);
+  EXPECT_EQ(index.count(), kEntries);
+  EXPECT_EQ(index.KeyOf(kEntries - 1), "many.tar/09999999");
+  EXPECT_EQ(index.Find("many.tar/08765432"), 8765432u);
+}
+
+TEST_F(ManyEntriesTest, MoreThanTheMostAreRefusedBeforeTheyTakeMemory) {
+  ManyEntries ops(1000);
+  const std::string path = Sparse(1000);
+  EXPECT_EQ(TarIndex(path, {path}, 1000, ops).count(), 1000u);
+  EXPECT_THAT(Catch([&] { TarIndex(path, {path}, 999, ops); }),
+              Refuses(ErrorCode::kData, "the tar files hold too many entries"));
 }
 
 }  // namespace

@@ -158,11 +158,17 @@ TEST_F(CublasLtTest, TakesBfloat16WithAResultOfEitherType) {
 }
 
 TEST_F(CublasLtTest, RefusesWhatItHasNoKernelFor) {
+  constexpr int kReal64F = 1;
   auto *f32 = Layout(lt::kReal32F, 4, 4), *bf16 = Layout(lt::kReal16BF, 4, 4),
        *f16 = Layout(lt::kReal16F, 4, 4), *other = Layout(lt::kReal32F, 4, 5);
   EXPECT_EQ(Find(f32, f32, bf16), lt::kNotSupported);
   EXPECT_EQ(Find(f32, bf16, f32), lt::kNotSupported);
-  EXPECT_EQ(Find(f16, f16, f16), lt::kInvalidValue);
+  EXPECT_EQ(Find(f32, f32, f16), lt::kNotSupported);
+  EXPECT_EQ(Find(f16, bf16, f32), lt::kNotSupported);
+  EXPECT_EQ(Find(f16, f16, bf16), lt::kNotSupported);
+  EXPECT_EQ(Find(f16, f16, f16), 0);
+  EXPECT_EQ(Find(f16, f16, f32), 0);
+  EXPECT_EQ(Find(Layout(kReal64F, 4, 4), f32, f32), lt::kInvalidValue);
   EXPECT_EQ(Find(f32, f32, other), lt::kInvalidValue);
   SetDesc<int32_t>(lt::kDescEpilogue, lt::kEpilogueBias);
   EXPECT_EQ(Find(f32, f32, f32), 0);
@@ -174,6 +180,7 @@ TEST_F(CublasLtTest, RefusesWhatItHasNoKernelFor) {
   old.devices[0].major = 7;
   Reset(old);
   EXPECT_EQ(Find(bf16, bf16, bf16), lt::kNotSupported);
+  EXPECT_EQ(Find(f16, f16, f16), 0);
   EXPECT_EQ(Find(f32, f32, f32), 0);
 }
 

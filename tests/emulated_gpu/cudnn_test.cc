@@ -256,6 +256,9 @@ TEST_F(CudnnTest, OldDevicesHaveNoBfloat16) {
   old.devices[0].major = 7;
   Reset(old);
   EXPECT_EQ(cudnn::CategoryOf(conv.Heuristics(0)), cudnn::kNotSupported);
+  shape.type = cudnn::kDataHalf;
+  ConvOnDevice half(shape, stream_, handle_);
+  EXPECT_EQ(half.Heuristics(0), 0);
 }
 
 TEST_F(CudnnTest, ATestRefusesCallsOrLetsThemFail) {

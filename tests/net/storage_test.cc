@@ -1,5 +1,7 @@
 // Storage types inside a net: which layer computes in which, and the casts between them.
 
+#include "trainer/net/storage.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -162,6 +164,30 @@ TEST(NetStorageTest, AWeightedOutputIsF32) {
   EXPECT_THAT(b.Read(b.net->Gradient("sum")), testing::Each(0.3f));
 }
 
+// A GPU stores f16, the CPU takes bf16 in its place.
+TEST(NetStorageTest, Float16IsF16WhereTheDeviceStoresIt) {
+  const Built b("default_forward_type: FLOAT16\n" + kData + Ip("ip1", "x") +
+                Ip("ip2", "ip1", "forward_type: BFLOAT16") + Loss("ip2"));
+  const DType half = TestsOnGpu() ? DType::kF16 : DType::kBF16;
+  EXPECT_EQ(b.net->Value("ip1").dtype, half);
+  EXPECT_EQ(b.net->Gradient("ip1").dtype, half);
+  EXPECT_EQ(b.net->Value("ip2").dtype, DType::kBF16);
+  if (TestsOnGpu()) {
+    EXPECT_THAT(b.Casts(), ElementsAre("x as f16", "ip1 as bf16", "ip2 as f32"));
+  } else {
+    EXPECT_THAT(b.Casts(), ElementsAre("x as bf16", "ip2 as f32"));
+  }
+  EXPECT_EQ(NeedsLossScale(*b.net), TestsOnGpu());
+}
+
+TEST(NetStorageTest, OnlyGradientsInF16NeedALossScale) {
+  const std::string half = "default_forward_type: FLOAT16\n";
+  const std::string loss = Loss("ip");
+  EXPECT_FALSE(NeedsLossScale(*Built(kBf16 + kData + Ip("ip", "x") + loss).net));
+  EXPECT_FALSE(NeedsLossScale(*Built(kData + Ip("ip", "x") + loss).net));
+  EXPECT_FALSE(NeedsLossScale(*Built(half + kData + Ip("ip", "x") + loss, caffe::TEST).net));
+}
+
 // bf16 holds 8 bits: 1 + 2^-7 is the next number after 1.
 TEST(NetStorageTest, HandValuesOfCastsRoundToNearestEven) {
   Built b(kBf16 +
@@ -190,6 +216,27 @@ TEST(NetStorageTest, WeightsGoOutAsTheyAreAndCastsDoNot) {
   for (const caffe::LayerParameter& layer : saved.layer()) names.push_back(layer.name());
   EXPECT_THAT(names, ElementsAre("data", "ip", "loss"));
   EXPECT_EQ(saved.layer(1).blobs(0).data(0), 1 + 0x1p-20f);
+}
+
+// f16 holds 11 bits, and nothing beyond 65504.
+TEST(NetStorageTest, HandValuesOfCastsToF16RoundAndOverflow) {
+  if (!TestsOnGpu()) GTEST_SKIP() << "the CPU stores no f16";
+  Built b(
+      "default_forward_type: FLOAT16\n"
+      "layer { name: 'x' type: 'TestSource' top: 'x' parameter_param { shape { dim: 5 } } }"
+      "layer { name: 'y' type: 'Power' bottom: 'x' top: 'y' power_param { scale: 2 } }"
+      "layer { name: 'end' type: 'TestLoss' bottom: 'y' top: 'end' loss_weight: 1 }");
+  EXPECT_THAT(b.Steps(), ElementsAre("x", "x as f16", "y", "y as f32", "end"));
+  const float ulp = 0x1p-10f, inf = std::numeric_limits<float>::infinity();
+  WriteFloats(*b.device, std::vector<float>{1 + ulp / 2, 1 + ulp * 3 / 2, 30000, 0x1p-25f, -40000},
+              b.params.Find("x:0")->weight);
+  auto* end = dynamic_cast<TestLoss*>(&b.net->GetLayer(4));
+  ASSERT_NE(end, nullptr);
+  end->inputs()[0].gradients = {1 + ulp / 2, 3 * (1 + ulp), 65519, 65520, 0x1p-26f};
+  b.net->Forward();
+  EXPECT_THAT(end->inputs()[0].values, ElementsAre(2, 2 + 4 * ulp, 60000, 0, -inf));
+  b.net->Backward();
+  EXPECT_THAT(GradOf(*b.device, *b.params.Find("x:0")), ElementsAre(2, 6 + 8 * ulp, inf, inf, 0));
 }
 
 // The layers after a Filter, casts among them, are described again for fewer rows.

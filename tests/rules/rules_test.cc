@@ -134,14 +134,13 @@ TEST(RuleTest, LeavesTheGradientWhenAskedTo) {
   const auto device = MakeTestDevice(1);
   const OnDevice<float> weight(*device, std::vector<float>{2}), state(*device, 1);
   const OnDevice<float> grad(*device, std::vector<float>{0.5f});
-  ParamSlice slice;
-  slice.count = 1;
-  slice.weight = weight.data();
-  slice.grad = grad.data();
-  slice.state[0] = state.data();
-  slice.rate = 1;
-  slice.clear_grad = false;
-  MakeRule(spec)->Step(*device, slice);
+  const OnDevice<ParamMults> mults(*device, 1);
+  const Segments parameters(*device, {{1, {weight.data(), grad.data(), state.data()}}});
+  UpdateNumbers numbers;
+  numbers.rate = 1;
+  numbers.clear_grad = false;
+  numbers.mults = mults.data();
+  MakeRule(spec)->Step(*device, {parameters, 0, 1, numbers});
   EXPECT_THAT(weight.Read(), testing::ElementsAre(1.5f));
   EXPECT_THAT(grad.Read(), testing::ElementsAre(0.5f));
 }

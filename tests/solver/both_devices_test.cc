@@ -56,6 +56,26 @@ layer { name: "ip" type: "InnerProduct" bottom: "sum" top: "ip"
 layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
 )";
 
+// cifar10_quick, but for smaller images and fewer channels.
+constexpr char kQuick[] = R"(
+layer { name: "rows" type: "HDF5Data" top: "x" top: "label" hdf5_data_param { source: "ROWS" batch_size: 8 } }
+layer { name: "conv1" type: "Convolution" bottom: "x" top: "conv1" param { lr_mult: 1 } param { lr_mult: 2 }
+        convolution_param { num_output: 6 pad: 2 kernel_size: 5 weight_filler { type: "xavier" } } }
+layer { name: "pool1" type: "Pooling" bottom: "conv1" top: "pool1"
+        pooling_param { pool: MAX kernel_size: 3 stride: 2 } }
+layer { name: "relu1" type: "ReLU" bottom: "pool1" top: "pool1" }
+layer { name: "conv2" type: "Convolution" bottom: "pool1" top: "conv2" param { lr_mult: 1 } param { lr_mult: 2 }
+        convolution_param { num_output: 6 pad: 2 kernel_size: 5 weight_filler { type: "xavier" } } }
+layer { name: "relu2" type: "ReLU" bottom: "conv2" top: "conv2" }
+layer { name: "pool2" type: "Pooling" bottom: "conv2" top: "pool2"
+        pooling_param { pool: AVE kernel_size: 3 stride: 2 } }
+layer { name: "ip1" type: "InnerProduct" bottom: "pool2" top: "ip1" param { lr_mult: 1 } param { lr_mult: 2 }
+        inner_product_param { num_output: 12 weight_filler { type: "xavier" } } }
+layer { name: "ip2" type: "InnerProduct" bottom: "ip1" top: "ip2" param { lr_mult: 1 } param { lr_mult: 2 }
+        inner_product_param { num_output: 4 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip2" bottom: "label" top: "loss" }
+)";
+
 class BothDevicesTest : public testing::TestWithParam<const char*> {
  protected:
   static constexpr int kSide = 14, kImages = 40;
@@ -112,9 +132,10 @@ class BothDevicesTest : public testing::TestWithParam<const char*> {
   TempFolder folder_;
   std::unique_ptr<Device> cpu_, gpu_;
 };
-INSTANTIATE_TEST_SUITE_P(On, BothDevicesTest, testing::Values(kLeNet, kNormNet),
+INSTANTIATE_TEST_SUITE_P(On, BothDevicesTest, testing::Values(kLeNet, kNormNet, kQuick),
                          [](const auto& net) {
-                           return std::string(net.index == 0 ? "LeNet" : "NormNet");
+                           constexpr const char* kNames[] = {"LeNet", "NormNet", "Quick"};
+                           return std::string(kNames[net.index]);
                          });
 
 constexpr float kRounding = 2e-3f;  // what differs in the last place grows from step to step
@@ -142,6 +163,32 @@ TEST_P(BothDevicesTest, ASnapshotOfOneIsResumedOnTheOther) {
         rest, Pointwise(FloatNear(kRounding), std::vector<float>(whole.begin() + 15, whole.end())))
         << (gpu_first ? "from the GPU to the CPU" : "from the CPU to the GPU");
   }
+}
+
+// Steps are small enough for the nets' values to part slowly.
+const std::string kSmallSteps = "base_lr: 0.005 momentum: 0.9 snapshot: 25 ";
+const std::string kInF16 = kSmallSteps + "default_forward_type: FLOAT16 ";
+constexpr float kRoundingOfF16 = 2e-2f;
+
+TEST_P(BothDevicesTest, InF16AGpuLearnsWhatF32Learns) {
+  const std::vector<float> cpu = Train(*cpu_, "cpu", 50, kSmallSteps);
+  const std::vector<float> gpu = Train(*gpu_, "gpu", 50, kInF16);
+  EXPECT_LT(cpu.back(), cpu.front()) << "it learns";
+  EXPECT_THAT(gpu, Pointwise(FloatNear(kRoundingOfF16), cpu));
+  EXPECT_NE(gpu, Train(*gpu_, "f32", 50, kSmallSteps)) << "it is stored in f16";
+}
+
+TEST_P(BothDevicesTest, ASnapshotInF16IsResumedInAnyTypeOfTheOther) {
+  const std::vector<float> whole = Train(*cpu_, "cpu", 50, kSmallSteps);
+  const std::vector<float> wanted(whole.begin() + 25, whole.end());
+  Train(*gpu_, "gpu", 25, kInF16);
+  for (const char* type : {"", "default_forward_type: BFLOAT16 "}) {
+    EXPECT_THAT(Train(*cpu_, "rest", 50, kSmallSteps + type, SnapshotOf("gpu", 25)),
+                Pointwise(FloatNear(*type == 0 ? kRoundingOfF16 : 8 * kRoundingOfF16), wanted))
+        << "on the CPU, " << type;
+  }
+  EXPECT_THAT(Train(*gpu_, "rest", 50, kInF16, SnapshotOf("cpu", 25)),
+              Pointwise(FloatNear(kRoundingOfF16), wanted));
 }
 
 TEST_P(BothDevicesTest, PartsOfABatchAreComputedAlike) {

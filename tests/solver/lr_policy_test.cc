@@ -152,6 +152,20 @@ TEST(MomentumTest, FollowsItsPolicy) {
   EXPECT_FLOAT_EQ(Momentum(solver, 50, 0.25f), 0.5f);
 }
 
+TEST(MomentumTest, ChangesAtItsSteps) {
+  caffe::SolverParameter solver = Policy("fixed");
+  solver.set_momentum(0.5f);
+  solver.set_momentum_policy("multistep");
+  for (const auto& [step, value] : {std::pair(10, 0.75f), {20, 0.9f}}) {
+    solver.add_momentum_stepvalue(step);
+    solver.add_momentum_value(value);
+  }
+  EXPECT_EQ(Momentum(solver, 9, 0.1f), 0.5f);
+  EXPECT_EQ(Momentum(solver, 10, 0.1f), 0.75f);
+  EXPECT_EQ(Momentum(solver, 19, 0.1f), 0.75f);
+  EXPECT_EQ(Momentum(solver, 20, 0.1f), 0.9f);
+}
+
 TEST(WeightDecayTest, FollowsItsPolicy) {
   caffe::SolverParameter solver = Policy("fixed");
   solver.set_weight_decay(0.5f);

@@ -29,7 +29,7 @@ std::string Changed(std::string fields, const std::string& from, const std::stri
 
 class SolverResumeTest : public testing::TestWithParam<const char*> {};
 
-INSTANTIATE_TEST_SUITE_P(In, SolverResumeTest, testing::Values("FLOAT", "BFLOAT16"),
+INSTANTIATE_TEST_SUITE_P(In, SolverResumeTest, testing::Values("FLOAT", "BFLOAT16", "FLOAT16"),
                          [](const auto& type) { return type.param; });
 
 TEST_P(SolverResumeTest, TwentyIterationsEqualTenAndAResumeOfTen) {
@@ -56,10 +56,10 @@ TEST_P(SolverResumeTest, TwentyIterationsEqualTenAndAResumeOfTen) {
   EXPECT_THAT(second.observer.tests, ElementsAreArray(rest(whole.observer.tests, 4)));
 }
 
-TEST(SolverTest, WeightsOfABf16RunAreF32) {
-  SmallRun run(kFields + "default_forward_type: BFLOAT16 ");
+TEST(SolverTest, WeightsOfA16BitRunAreF32) {
+  SmallRun run(kFields + "default_forward_type: FLOAT16 ");
   run.Solve();
-  EXPECT_EQ(run.solver->train_net().Value("ip1").dtype, DType::kBF16);
+  EXPECT_EQ(run.solver->train_net().Value("ip1").dtype, TestsOnGpu() ? DType::kF16 : DType::kBF16);
   caffe::NetParameter saved;
   ASSERT_TRUE(saved.ParseFromString(ReadText(run.PathOf("s_iter_20.caffemodel"))));
   const caffe::BlobProto& weight = saved.layer(1).blobs(0);

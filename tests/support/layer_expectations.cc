@@ -6,6 +6,7 @@
 
 #include "support/layer_checks.h"
 #include "support/layer_runner.h"
+#include "support/test_device.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -182,9 +183,15 @@ void ExpectBf16Near(const std::string& prototxt, const std::vector<Shape>& input
                     const Bf16Use& use, const RunnerOptions& options) {
   LayerChecks::Get().Made(TypeIn(prototxt), LayerCheck::kBf16);
   const auto expected = RunWithMadeUp(prototxt, inputs, use, options);
-  const auto actual = RunWithMadeUp(prototxt + " forward_type: BFLOAT16", inputs, use, options);
-  for (size_t i = 0; i < expected.size(); ++i) {
-    ExpectNear(actual[i], expected[i], use.bound, Join("result ", i));
+  for (const DType type : StoredTypes()) {
+    if (type == DType::kF32) continue;
+    const char* const name = type == DType::kF16 ? "FLOAT16" : "BFLOAT16";
+    const auto actual =
+        RunWithMadeUp(Join(prototxt, " forward_type: ", name), inputs, use, options);
+    for (size_t i = 0; i < expected.size(); ++i) {
+      ExpectNear(actual[i], expected[i], BoundOf(type, 1e-5f, use.bound),
+                 Join(name, ", result ", i));
+    }
   }
 }
 

@@ -37,6 +37,11 @@ bool TestsOnGpu() {
   return wanted != nullptr && std::string(wanted) == "gpu";
 }
 
+std::vector<DType> StoredTypes() {
+  if (!TestsOnGpu()) return {DType::kF32, DType::kBF16};
+  return {DType::kF32, DType::kBF16, DType::kF16};
+}
+
 std::unique_ptr<Device> MakeTestDevice(int threads) {
   return TestsOnGpu() ? MakeGpuDevice({.deterministic = true}) : MakeCpuDevice(threads);
 }

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <vector>
@@ -13,6 +14,12 @@
 namespace trainer {
 
 bool TestsOnGpu();
+// The types that it stores: f32 and bf16, on a GPU f16, too.
+std::vector<DType> StoredTypes();
+// How far a result in storage of `type` may be off: f16 keeps three bits more than bf16.
+inline float BoundOf(DType type, float f32, float bf16) {
+  return type == DType::kF32 ? f32 : type == DType::kBF16 ? bf16 : std::max(f32, bf16 / 8);
+}
 
 // `threads`: of a CPU. On an emulated GPU, whatever it had to say against a test fails that test.
 std::unique_ptr<Device> MakeTestDevice(int threads = 2);

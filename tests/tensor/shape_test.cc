@@ -94,5 +94,22 @@ TEST(BFloat16Test, RoundsToNearestEvenAndKeepsNan) {
   EXPECT_NE(Load(nan), Load(nan));
 }
 
+TEST(Float16Test, RoundsTo11BitsAndOverflows) {
+  Float16 fine, large, nan;
+  Store(fine, 1 + 0x1p-11f + 0x1p-20f);
+  Store(large, 70000.0f);
+  Store(nan, std::numeric_limits<float>::quiet_NaN());
+  EXPECT_EQ(Load(fine), 1 + 0x1p-10f);
+  EXPECT_EQ(Load(large), std::numeric_limits<float>::infinity());
+  EXPECT_NE(Load(nan), Load(nan));
+}
+
+TEST(StorageTypeTest, TheCpuRefusesF16) {
+  EXPECT_EQ(NameOf(DType::kF16), "f16");
+  EXPECT_EQ(SizeOf(DType::kF16), 2u);
+  EXPECT_THAT([] { WithCpuType(DType::kF16, [](auto) {}); },
+              testing::ThrowsMessage<Error>(testing::HasSubstr("on a device that does not")));
+}
+
 }  // namespace
 }  // namespace trainer

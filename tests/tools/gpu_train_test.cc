@@ -56,10 +56,22 @@ TEST_F(GpuTrainTest, AdamAndAveragedWeightsLearnAsOnTheCpu) {
 }
 
 TEST_F(GpuTrainTest, In16BitsLearnsToo) {
-  const std::vector<std::string> flags = {"--set", "default_forward_type=BFLOAT16"};
-  const Outcome gpu = job_.TrainOnGpu(flags);
-  ASSERT_EQ(gpu.exit_code, 0) << gpu.err;
-  EXPECT_THAT(Losses(gpu), testing::Pointwise(testing::DoubleNear(0.1), Losses(job_.Train(flags))));
+  for (const char* type : {"BFLOAT16", "FLOAT16"}) {
+    const std::vector<std::string> flags = {"--set", std::string("default_forward_type=") + type};
+    const Outcome gpu = job_.TrainOnGpu(flags), cpu = job_.Train(flags);
+    ASSERT_EQ(gpu.exit_code, 0) << gpu.err;
+    EXPECT_THAT(Losses(gpu), testing::Pointwise(testing::DoubleNear(0.1), Losses(cpu))) << type;
+    EXPECT_THAT(gpu.err, Not(HasSubstr("is taken as")));
+  }
+}
+
+TEST_F(GpuTrainTest, TheCpuTakesFloat16AsBFloat16AndSaysSoOnce) {
+  job_.net = "default_forward_type: FLOAT16\n" + job_.net;
+  const Outcome cpu = job_.Train({"--set", "max_iter=1"});
+  ASSERT_EQ(cpu.exit_code, 0) << cpu.err;
+  const std::string said = "net.prototxt:1:1: FLOAT16 is taken as BFLOAT16 here, ";
+  ASSERT_THAT(cpu.err, HasSubstr(said));
+  EXPECT_EQ(cpu.err.find(said), cpu.err.rfind(said));
 }
 
 TEST_F(GpuTrainTest, TheFlagWinsOverTheSolver) {

@@ -36,6 +36,19 @@ TEST(ShowTest, PrintsShapesParametersAndWork) {
   EXPECT_TRUE(Finds(outcome.out, R"(together +7850 +0\.25)")) << outcome.out;
 }
 
+TEST(ShowTest, SaysWhatIsStoredIn16Bits) {
+  const Job job;
+  job.Write();
+  const std::vector<std::string> command = {"show", "--model=net.prototxt", "--set",
+                                            "default_forward_type=BFLOAT16"};
+  const Outcome outcome = RunIn(job, command);
+  EXPECT_TRUE(Finds(outcome.out, R"(ip +InnerProduct +ip 16 10 \(160\) bf16 +7850)"))
+      << outcome.out;
+  std::vector<std::string> as_json = command;
+  as_json.push_back("--json");
+  EXPECT_THAT(RunIn(job, as_json).out, HasSubstr("\"storage\": \"bf16\""));
+}
+
 TEST(ShowTest, PrintsJson) {
   const Job job;
   job.Write();

@@ -66,6 +66,9 @@ class Device {
   // Whether batches should come as the bytes that they were stored as, to be made numbers of here:
   // the way to the device is slower than its memory. Unless overridden, where it RunsLater.
   virtual bool PrefersBytes() const { return RunsLater(); }
+  // Whether its loops and plans take tensors of `type`. Where they do not take f16, bf16 stands in:
+  // of the same size, and wider in range. Unless overridden, every type but f16.
+  virtual bool Stores(DType type) const { return type != DType::kF16; }
   // Bytes that Allocate could give now: what is free on a device of its own. Unless overridden, all
   // memory of this machine, whose system makes room.
   virtual size_t FreeBytes() const;

@@ -80,7 +80,11 @@ void ForEach(const Device& device, int64_t n, F f) {
   }
 #endif
   (void)device;
-  ParallelFor(n, f);
+  if constexpr (kOnCpu<F>) {
+    ParallelFor(n, f);
+  } else {
+    RefuseF16();
+  }
 }
 
 // out[i] = f(i, in[i]...), i counted in memory order. `out` may be one of the inputs.
@@ -101,8 +105,13 @@ void MapIndexed(const Device& device, F f, const Tensor& out, const Ins&... ins)
       }
 #endif
       (void)device;
-      ParallelFor(
-          n, [=](int64_t i) __attribute__((always_inline)) { Store(to[i], f(i, Load(in[i])...)); });
+      if constexpr (kOnCpu<T>) {
+        ParallelFor(
+            n, [=](int64_t i)
+                   __attribute__((always_inline)) { Store(to[i], f(i, Load(in[i])...)); });
+      } else {
+        RefuseF16();
+      }
     };
     run(out.template As<T>(), ins.template As<T>()...);
   });

@@ -64,17 +64,21 @@ void MapRandom(const Device& device, const PhiloxKey& key, const uint32_t* pass,
     T* const to = y.As<T>();
     int64_t done = 0;
 #ifdef TRAINER_DEVICE_CODE
-    if (device.kind() == DeviceKind::kCuda) {
-      ForEach(device, n / 4, map_random_internal::Blocks<1, T, F>{key, pass, f, from, to});
+    if (device.kind() == DeviceKind::kCuda && n >= 4) {
+      using Four = map_random_internal::Blocks<1, T, F>;
+      Launch(device, map_internal::ForEachKernel<Four>, map_internal::Blocks(n / 4),
+             map_internal::kBlock, Four{key, pass, f, from, to}, n / 4);
       done = n / 4 * 4;
     }
 #endif
-    if (device.kind() == DeviceKind::kCpu) {
-      constexpr int kBlocks = map_random_internal::kCpuBlocks;
-      const int64_t runs = n / (4 * kBlocks);
-      ParallelFor(runs, map_random_internal::Blocks<kBlocks, T, F>{key, pass, f, from, to},
-                  GrainOf(16 * kBlocks));
-      done = runs * 4 * kBlocks;
+    if constexpr (kOnCpu<T>) {
+      if (device.kind() == DeviceKind::kCpu) {
+        constexpr int kBlocks = map_random_internal::kCpuBlocks;
+        const int64_t runs = n / (4 * kBlocks);
+        ParallelFor(runs, map_random_internal::Blocks<kBlocks, T, F>{key, pass, f, from, to},
+                    GrainOf(16 * kBlocks));
+        done = runs * 4 * kBlocks;
+      }
     }
     ForEach(device, n - done, map_random_internal::Tail<T, F>{key, pass, f, from, to, done});
   });

@@ -79,7 +79,11 @@ void MapRows(const Device& device, int64_t rows, int64_t length, F f) {
   }
 #endif
   (void)device;
-  CpuRows(rows, length, f);
+  if constexpr (kOnCpu<F>) {
+    CpuRows(rows, length, f);
+  } else {
+    RefuseF16();
+  }
 }
 
 }  // namespace trainer

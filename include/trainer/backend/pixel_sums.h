@@ -88,12 +88,15 @@ void SumChunks(const Device& device, const PixelChunks& in, F f, float* out) {
     return;
   }
 #endif
-  const int64_t groups =
-      (in.rows.length + pixel_sums_internal::kLanes - 1) / pixel_sums_internal::kLanes;
-  const pixel_sums_internal::ChunkSums<F> task{f, in, out, groups};
-  const int64_t tasks = in.chunks * groups;
   (void)device;
-  ParallelFor(tasks, task, GrainOf(in.chunk_rows * pixel_sums_internal::kLanes));
+  if constexpr (kOnCpu<F>) {
+    constexpr int kLanes = pixel_sums_internal::kLanes;
+    const int64_t groups = (in.rows.length + kLanes - 1) / kLanes;
+    ParallelFor(in.chunks * groups, pixel_sums_internal::ChunkSums<F>{f, in, out, groups},
+                GrainOf(in.chunk_rows * kLanes));
+  } else {
+    RefuseF16();
+  }
 }
 
 // f(offset in memory, channel, chunk * channels + channel) for every element.

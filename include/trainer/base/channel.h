@@ -1,6 +1,7 @@
 #pragma once
 // A bounded blocking queue between two threads. It carries values one way and an exception too.
 
+#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -42,6 +43,15 @@ class Channel {
     --count_;
     room_.notify_one();
     return value;
+  }
+
+  // Waits until there are `count` values, at most the capacity, but no longer than `most`. Returns
+  // whether they are there; throws the exception given to Fail where they will not be.
+  bool Await(size_t count, std::chrono::nanoseconds most) {
+    std::unique_lock lock(mutex_);
+    filled_.wait_for(lock, most, [&] { return count_ >= count || failure_; });
+    if (count_ < count && failure_) std::rethrow_exception(failure_);
+    return count_ >= count;
   }
 
   // Ends the stream: what the producer threw is thrown again by Pop.

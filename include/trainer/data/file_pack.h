@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/base/file.h"
+#include "trainer/base/steady_file.h"
 
 namespace trainer {
 
@@ -22,8 +22,7 @@ class FilePack {
   void Read(size_t i, std::string* bytes) const;
 
  private:
-  std::string path_;
-  FileHandle file_;
+  SteadyFile file_;
   std::vector<uint64_t> ends_;  // of each file; the next one begins there
 };
 

@@ -36,6 +36,7 @@ class ImageSource : public RecordSource {
   std::vector<Shape> Shapes(int64_t batch_size, bool labels) final;
   const PixelNumbers* pixel_numbers() const final { return numbers_ ? &*numbers_ : nullptr; }
   std::unique_ptr<Decoder> MakeDecoder() const final;
+  double DecodeSeconds() const final { return decode_seconds_; }
   bool Completes() const final { return transform_.mix_classes() > 0; }
   void Complete(Batch* batch) const final;
 
@@ -52,6 +53,7 @@ class ImageSource : public RecordSource {
   std::string first_key_;                // of the record that gave the shapes:
   ImageShape first_stored_, image_;      // its own and that of its transformed image
   std::optional<PixelNumbers> numbers_;  // where it held bytes
+  double decode_seconds_ = 0;            // of that record
   int64_t part_items_ = 0;               // of the batch of one part
 };
 

@@ -74,6 +74,10 @@ class Prefetcher {
   // batches of as many replicas follow each other in it, along the first axis.
   const Batch& Next();
   int parts() const { return parts_; }
+  // Waits until the next `batches` are ready, or as many as are read ahead, and throws what Next
+  // would throw for one of them, and kIo when the program is asked to end (io_wait.h). What was
+  // taken and position() stay.
+  void Await(int64_t batches);
   // Whether Next would give a batch without waiting.
   bool IsReady() const;
 

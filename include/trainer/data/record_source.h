@@ -86,6 +86,8 @@ class RecordSource {
   // Asked after Shapes: what makes numbers of bytes, where the decoders fill batches of bytes, too.
   virtual const PixelNumbers* pixel_numbers() const { return nullptr; }
   virtual std::unique_ptr<Decoder> MakeDecoder() const = 0;
+  // The time that a processor took to decode the first record, as Shapes did; 0: unknown.
+  virtual double DecodeSeconds() const { return 0; }
   // Whether Complete has something to do, when all records of a batch are decoded. Any thread.
   virtual bool Completes() const { return false; }
   virtual void Complete(Batch* batch) const { static_cast<void>(batch); }

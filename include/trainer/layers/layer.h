@@ -178,7 +178,7 @@ struct LayerArity {
 // How inputs may be stored. The net casts what comes as something else.
 enum class Storage : uint8_t {
   kF32,      // f32 only
-  kChosen,   // f32 or bf16, one type for all of them: the one that the files choose (forward_type)
+  kChosen,   // f32, bf16 or f16, one type for all: the one that the files choose (forward_type)
   kFollows,  // the same for a layer that only moves numbers: what its readers take, where they
              // agree
   kAny,      // as it comes

@@ -9,6 +9,7 @@
 
 #include "trainer/base/replica_group.h"
 #include "trainer/config/net_spec.h"
+#include "trainer/layers/chain_options.h"
 #include "trainer/layers/file_writer.h"
 #include "trainer/layers/layer.h"
 #include "trainer/net/param_store.h"
@@ -17,6 +18,7 @@ namespace trainer {
 
 struct Graph;
 class KeptStates;
+class Recording;
 class Program;
 class RunState;
 
@@ -36,6 +38,8 @@ struct NetOptions {
   // the other: see Net::SetPart.
   int parts = 1;
   bool keeps_batch = false;  // for Forward on NetBatch::kSame, at the price of some memory
+  bool record = false;       // StartPass records passes, where the device can and they are alike
+  ChainOptions chain;        // of layers that learn from samples of their own model
   MemoryMode memory = MemoryMode::kShared;
   bool recompute = false;  // as the net's `recompute` says, or this
   // Bytes that values and scratch may take together; 0: any. Where they take more, outputs that the
@@ -114,6 +118,10 @@ class Net {
   void StartForward(NetBatch batch = NetBatch::kNext);
   float TakeLoss();
   int NumStarted() const;
+  // StartForward on the next batch, and Backward without a sink; on a net that records as one call
+  // of the device from the second such pass on, for all behind the last layer that WorksOnHost.
+  // The numbers are the same bit for bit.
+  void StartPass();
   // Whether a pass may be started before the loss of the one before is taken: where a device runs
   // later, all shapes hold and there is one part.
   bool RunsAhead() const { return runs_ahead_; }
@@ -128,6 +136,9 @@ class Net {
   // as soon as it is final; after the last line of debug_info where that is on, whose gradients
   // are the net's own.
   void Backward(GradientSink* sink = nullptr);
+  // From the next Backward on the loss's gradient is multiplied by *factor, one float on the
+  // device, and so are all others. Null: it is not.
+  void ScaleLoss(const float* factor) { loss_scale_ = factor; }
   // Every parameter with a gradient is in one slice, by the order in which backward finishes them.
   const std::vector<GradientSlice>& gradient_slices() const { return slices_; }
 
@@ -189,6 +200,10 @@ class Net {
   void KeepPartStates();
   void ComputeAgain();
   void RequireNoneStarted() const;
+  void PrepareToRecord();
+  bool Records() const;
+  void Record();
+  void RunAlike();
   // With several parts of the first alone.
   bool LogsDebugInfo() const { return debug_ && part_ == 0; }
 
@@ -211,6 +226,11 @@ class Net {
   uint32_t passes_ = 0;
   bool debug_ = false;
   bool runs_ahead_ = false;
+  const float* loss_scale_ = nullptr;
+  // Of a net that records: the first layer of what is recorded, and that; null before.
+  int first_recorded_ = 0;
+  bool records_ = false, had_pass_ = false;
+  std::unique_ptr<Recording> recording_;
 };
 
 // The stream of random numbers that belongs to `name` in `phase`.

@@ -25,4 +25,8 @@ std::vector<LayerState> SaveLayerStates(Net& net);
 // kBadSnapshot for what another net left.
 void Restore(Net& net, uint32_t passes, const std::vector<LayerState>& states);
 
+// Tells the layers that write a file of their own at every snapshot, after iteration `iter`. Throws
+// what writing throws, the other layers' files written all the same.
+void WriteLayerFiles(Net& net, int iter);
+
 }  // namespace trainer

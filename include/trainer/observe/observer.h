@@ -28,12 +28,14 @@ struct RunStart {
 // A training iteration at the display interval, before its update.
 struct IterationReport {
   int iter = 0;
-  float loss = 0;           // smoothed over average_loss iterations
-  double seconds = 0;       // since the last report, or since the start
-  int iterations = 0;       // in those seconds; 0 where the run began with this one
-  float rate = 0;           // the learning rate of this update
-  double data_seconds = 0;  // of `seconds`, in which this replica waited for data
-  int64_t epoch = -1;       // how often reading came back to the first record; -1: unknown
+  float loss = 0;             // smoothed over average_loss iterations
+  double seconds = 0;         // since the last report, or since the start
+  int iterations = 0;         // in those seconds; 0 where the run began with this one
+  float rate = 0;             // the learning rate of this update
+  double data_seconds = 0;    // of `seconds`, in which this replica waited for data
+  int64_t epoch = -1;         // how often reading came back to the first record; -1: unknown
+  float loss_scale = 0;       // the factor on the loss's gradient; 0: there is none
+  int64_t skipped_steps = 0;  // updates left out so far, since scaled gradients were not finite
   std::span<const ReportedValue> outputs;
   bool after_last = false;  // the extra forward pass after the last update: only the loss counts
 };

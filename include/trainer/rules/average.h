@@ -1,15 +1,16 @@
 #pragma once
-// The loops of a running average of weights. All arrays are f32 on the device, `count` long.
+// The loops of a running average of weights. The arrays of a segment are the averages and the
+// weights of a parameter, f32 on the device.
 
-#include "trainer/backend/device.h"
+#include "trainer/backend/segments.h"
 
 namespace trainer {
 
 // average = keep * average + (1 - keep) * weight
-void BlendAverage(const Device& device, float keep, int64_t count, float* average, float* weight);
+void BlendAverage(const Device& device, float keep, const Segments& averages);
 // average = weight
-void StartAverage(const Device& device, int64_t count, float* average, float* weight);
+void StartAverage(const Device& device, const Segments& averages);
 // The two are exchanged.
-void SwapAverage(const Device& device, int64_t count, float* average, float* weight);
+void SwapAverage(const Device& device, const Segments& averages);
 
 }  // namespace trainer

@@ -5,28 +5,57 @@
 #include <memory>
 #include <string_view>
 
-#include "trainer/backend/device.h"
+#include "trainer/backend/segments.h"
 #include "trainer/base/registry.h"
 #include "trainer/base/text.h"
 #include "trainer/config/solver_spec.h"
 
 namespace trainer {
 
-// One parameter at one iteration. All arrays are f32 on the device, `count` long.
-struct ParamSlice {
-  int64_t count = 0;
-  float* weight = nullptr;
-  float* grad = nullptr;                 // the sum over iter_size passes and replicas
-  float* state[2] = {};                  // as many as StatesPerWeight()
-  float rate = 0;                        // learning rate times lr_mult, or what larc puts there
-  float momentum = 0;                    // of this iteration, by momentum_policy
-  float grad_scale = 1;                  // what makes the mean of that sum, times a clip's factor
-  float decay_l1 = 0, decay_l2 = 0;      // weight_decay times decay_mult
-  bool decays = true;                    // decay_mult is not 0: no bias and no scale of a norm
-  float weight_norm = 0, grad_norm = 0;  // 2-norms, of the averaged and clipped gradient without
-                                         // decay; only for a rule that needs them
-  bool clear_grad = true;                // set grad to zero in the same pass
-  int iter = 0;                          // updates done before this one
+// The multipliers of one parameter.
+struct ParamMults {
+  float lr = 1, decay = 1;
+};
+
+// What all gradients together say of an update, found by Decide (rules/decide.h).
+struct UpdateWords {
+  float norm = 0;         // of the mean gradient over the replicas, before it is clipped
+  float grad_factor = 1;  // what gradients are multiplied with: the clip's over the loss's
+  uint32_t skip = 0;      // 1: a gradient is not finite, nothing moves
+  // The loss scale: see steps/loss_scale.h.
+  float loss_scale = 1;   // of the next backward pass
+  uint32_t good = 0;      // updates since it changed or one was skipped
+  uint32_t skipped = 0;   // updates since training began
+  uint32_t in_a_row = 0;  // of them, the last ones
+};
+
+enum class Larc : int { kNone, kScale, kClip };
+
+// One update, as far as it is the same for all parameters. Pointers are to the device's memory.
+struct UpdateNumbers {
+  int iter = 0;        // updates done before this one
+  float rate = 0;      // the learning rate
+  float momentum = 0;  // of this iteration, by momentum_policy
+  float weight_decay = 0;
+  float passes = 1;        // that gradients are sums over: iter_size times the replicas
+  bool l1 = false;         // the decay is that of the sum of absolute values
+  bool clear_grad = true;  // set gradients to zero in the same pass
+  Larc larc = Larc::kNone;
+  float larc_eta = 0;
+  // By parameter:
+  const ParamMults* mults = nullptr;
+  // Sums of squares of its weights and its gradient; null where neither the rule nor larc needs
+  // norms.
+  const float *weight_squares = nullptr, *grad_squares = nullptr;
+  const UpdateWords* words = nullptr;  // null: gradients are neither clipped nor scaled
+};
+
+// Some parameters of an update: those of [first, last). The arrays of a segment are the weights,
+// the sum of their gradients over `passes`, and as many states as StatesPerWeight().
+struct UpdatePart {
+  const Segments& parameters;
+  int first = 0, last = 0;
+  UpdateNumbers numbers;
 };
 
 // Used by one thread.
@@ -36,9 +65,9 @@ class Rule {
   // Numbers of state per weight, 0 to 2, all zero at the start. Their order is that of a
   // solverstate: every parameter's first, then every parameter's second.
   virtual int StatesPerWeight() const = 0;
-  // Whether Step reads weight_norm and grad_norm, which cost two passes over memory.
+  // Whether Step reads weight_squares and grad_squares, which cost two passes over memory.
   virtual bool NeedsNorms() const { return false; }
-  virtual void Step(const Device& device, const ParamSlice& slice) = 0;
+  virtual void Step(const Device& device, const UpdatePart& part) = 0;
 };
 
 using RuleRegistry = Registry<Rule, const SolverSpec&>;

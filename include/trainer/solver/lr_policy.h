@@ -26,10 +26,11 @@ float LearningRate(const caffe::SolverParameter& solver, int iter, int current_s
 // Whether a multistep policy takes its next step before update `iter`: at most one per iteration.
 bool TakesStep(const caffe::SolverParameter& solver, int iter, int current_step);
 
-// The momentum of update `iter`, whose learning rate is `rate`, NVIDIA Caffe's formulas:
-//   fixed  momentum
-//   poly   momentum + (max_momentum - momentum) * (iter / max_iter) ^ momentum_power
-//   opt    (1 - sqrt(rate) / 2) ^ 2, at most max_momentum when that is given
+// The momentum of update `iter`, whose learning rate is `rate`, NVIDIA Caffe's formulas and one:
+//   fixed      momentum
+//   poly       momentum + (max_momentum - momentum) * (iter / max_iter) ^ momentum_power
+//   opt        (1 - sqrt(rate) / 2) ^ 2, at most max_momentum when that is given
+//   multistep  momentum; from iteration momentum_stepvalue(i) on momentum_value(i)
 float Momentum(const caffe::SolverParameter& solver, int iter, float rate);
 
 // The weight decay of update `iter`, before a parameter's decay_mult:

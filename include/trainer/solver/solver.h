@@ -82,10 +82,12 @@ class Solver {
   ~Solver();
 
   // Runs from the current iteration to max_iter, or to a test after which `patience` ends the run,
-  // with tests, reports and snapshots on the way, which are written beside the training. One that
-  // cannot be written is a warning and tried again, the last one's error is thrown; throws
-  // kDiverged before the update when the loss is not finite or, in iterations that are reported, a
-  // weight; where the loss is taken late, before the next update and before any test or snapshot.
+  // with tests, reports and snapshots on the way, which are written beside the training. Where the
+  // data of the next step or test cannot be read any more (kIo), all replicas save and stop, and
+  // that error is thrown unless a stop was asked for meanwhile. A snapshot that cannot be written
+  // is a warning and tried again, the last one's error is thrown; throws kDiverged before the
+  // update when the loss is not finite or, in iterations that are reported, a weight; where the
+  // loss is taken late, before the next update and before any test or snapshot.
   SolveResult Solve();
 
   // One iteration: a step of the step rule. Returns the loss that it started from.
@@ -165,6 +167,7 @@ class Solver {
   void AddLoss(float loss);
   float SmoothLoss(float loss);
   void Report(float rate);
+  void Note(const std::string& text);
   [[noreturn]] void Diverge(int iter, float loss, const std::string& where);
   bool TestAll();
   bool RunTest(int index);
@@ -189,6 +192,9 @@ class Solver {
   bool IsDue(int interval) const;
   bool IsDisplayed() const;
   bool StopsNow() const;
+  bool StopWasAsked() const;
+  bool HasInput(Net& net, int passes);
+  void ThrowLostInput() const;
   Request Agree(Request own);
   bool OfRank0(bool value);
 
@@ -220,6 +226,7 @@ class Solver {
   int saved_iter_ = -1;    // of the last snapshot that is known to be on the disk
   int started_iter_ = -1;  // of the last snapshot that was begun or restored
   bool time_was_up_ = false;
+  std::string lost_input_;  // the error, where data could not be read any more
   bool shows_numbers_ = false;
   bool showed_batch_ = false;
   double data_waited_ = 0;  // seconds, until the last report

@@ -2,9 +2,9 @@
 // A running average of the weights beside the weights themselves, for tests.
 
 #include <span>
-#include <vector>
 
 #include "trainer/backend/device_floats.h"
+#include "trainer/backend/segments.h"
 #include "trainer/net/net.h"
 
 namespace trainer {
@@ -45,18 +45,13 @@ class WeightAverage {
   };
 
  private:
-  struct Entry {
-    Param* param;
-    float* average;
-  };
-
   void Swap();
 
   float decay_;
   const Device& device_;
   const Net& net_;
   DeviceFloats memory_;
-  std::vector<Entry> entries_;
+  Segments averages_;
   bool in_use_ = false;  // the average is in the memory of the weights
 };
 

@@ -3,6 +3,7 @@
 
 #include <concepts>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,11 +39,21 @@ class StepRule {
   // Whether Step evaluates the objective again on the same batch. The net then keeps its batch, and
   // iter_size must be 1.
   virtual bool EvaluatesAgain() const { return false; }
+  // Sets what the training net must know of the rule before it is built.
+  virtual void Adapt(NetOptions&) const {}
   // Takes memory for `objective`, which outlives the rule.
   virtual void Prepare(Objective& objective) = 0;
 
   // One step: evaluates the objective as often as it likes, calls frame.Begin, moves the weights.
   virtual void Step(Objective& objective, StepFrame& frame) = 0;
+
+  // What there is to log of the last step and was not known in it, once; else "".
+  virtual std::string TakeNote() { return ""; }
+
+  // Where the rule scales the loss: the factor as the last step left it, for reports and snapshots.
+  virtual std::optional<LossScaleState> LossScale() { return std::nullopt; }
+  // Before the first step of a run that goes on; without effect where the loss is not scaled.
+  virtual void RestoreLossScale(const LossScaleState&) {}
 
   // What a snapshot holds of the rule: StatesPerWeight() arrays, each as one pointer per parameter
   // (on the device, in the order of its weights), and a record of its own for all else. They are

@@ -1,6 +1,7 @@
 #pragma once
 // One update of the parameters by an update rule: clipping, decay, local rates, the rule.
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "trainer/backend/device_floats.h"
 #include "trainer/net/param_store.h"
 #include "trainer/rules/rule.h"
+#include "trainer/steps/update_decision.h"
 
 namespace trainer {
 
@@ -21,30 +23,37 @@ struct UpdateRates {
 //
 // An update is Begin and then Apply for disjoint ranges of the gradients until all are covered,
 // each as soon as its sums over the replicas are there. Where AppliesInRanges() is false all of
-// them must be there before Begin.
+// them must be there before Begin. The host waits for no number of the device: norms stay there,
+// and all parameters of a range are one launch.
 class WeightUpdate {
  public:
   // `gradients` is the memory of all gradients of `params`, with zeros between them: sums over
-  // iter_size passes and `replicas` replicas. All arguments must outlive the object. The rule's
-  // state begins at zero.
+  // iter_size passes and `replicas` replicas, times decision()->loss_scale() where there is a
+  // `scale`. All arguments must outlive the object. The rule's state begins at zero.
   WeightUpdate(const SolverSpec& spec, std::unique_ptr<Rule> rule, const Device& device,
-               const std::vector<Param*>& params, std::span<float> gradients, int replicas = 1);
+               const std::vector<Param*>& params, std::span<float> gradients, int replicas = 1,
+               const std::optional<LossScaleOptions>& scale = std::nullopt);
 
   // Of how many replicas the gradients are sums from the next Begin on.
   void SetReplicas(int replicas) { replicas_ = replicas; }
 
   // Whether no parameter's update depends on another's gradient: not with clip_gradients, which
-  // needs the norm of all.
-  bool AppliesInRanges() const { return proto_.clip_gradients() < 0; }
+  // needs the norm of all, nor with a loss scale.
+  bool AppliesInRanges() const { return !decision_; }
 
-  // Returns what to log when it clipped, else "".
-  std::string Begin(const UpdateRates& rates);
+  void Begin(const UpdateRates& rates);
   // Updates the parameters whose gradients are in `range`, which divides none. In Caffe's order:
   // the sum is clipped and becomes a mean, the decay is added, the rule moves the weights. The
   // gradients are zero afterwards where ClearsGradients().
   void Apply(std::span<const float> range);
-  // Begin, and Apply for all.
+  // Begin, Apply for all, and TakeNote.
   std::string Apply(const UpdateRates& rates);
+
+  // What there is to log of the last update, once: that it clipped or was skipped; else "". Waits
+  // for the device where that update was queued just now.
+  std::string TakeNote() { return decision_ ? decision_->TakeNote() : ""; }
+  // Null where AppliesInRanges().
+  UpdateDecision* decision() { return decision_ ? &*decision_ : nullptr; }
 
   // Not with snapshot_diff, which saves them.
   bool ClearsGradients() const { return !proto_.snapshot_diff(); }
@@ -57,34 +66,25 @@ class WeightUpdate {
   size_t Bytes() const;
 
  private:
-  // A parameter that is updated, and its number among all.
-  struct Entry {
-    const Param* param;
-    size_t number;
-  };
-
-  float ClipFactor(std::string* note);
+  void MakeStates(const std::vector<Param*>& params);
+  void ListParameters(const std::vector<Param*>& params);
   bool NeedsNorms() const { return proto_.larc() || rule_->NeedsNorms(); }
-  bool ReadsTogether() const { return NeedsNorms() && device_.RunsLater(); }
-  void SumSquares(size_t first, size_t last);
-  void ReadSquares(size_t first, size_t last);
-  void Step(size_t entry);
-  float LocalRate(const ParamSlice& slice, float lr_mult) const;
+  void SumSquares(int first, int last);
+  void Step(int first, int last);
 
   const caffe::SolverParameter& proto_;
   std::unique_ptr<Rule> rule_;
   const Device& device_;
   std::span<float> gradients_;
   int replicas_;
-  std::vector<Entry> entries_;        // by the address of the gradient
   std::vector<DeviceFloats> states_;  // one per state kind
   std::vector<std::vector<float*>> history_;
-  // Sums of squares: of entry i's weights at 2 i and its gradients at 2 i + 1; then of all
-  // gradients.
-  DeviceFloats squares_;
-  std::vector<float> host_squares_;
-  UpdateRates rates_;  // of this update
-  float clip_ = 1;
+  // The parameters that are updated, by the address of the gradient, and for each its multipliers
+  // and the sums of squares of its gradient and its weights.
+  std::optional<Segments> parameters_;
+  std::optional<DeviceFloats> mults_, grad_squares_, weight_squares_;
+  std::optional<UpdateDecision> decision_;
+  UpdateNumbers numbers_;  // of this update
 };
 
 }  // namespace trainer

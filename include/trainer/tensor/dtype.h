@@ -4,21 +4,30 @@
 #include <bit>
 #include <cstdint>
 #include <string_view>
+#include <type_traits>
 
 #include "trainer/base/error.h"
+#include "trainer/base/half.h"
 #include "trainer/base/host_device.h"
 
 namespace trainer {
 
-enum class DType : uint8_t { kF32, kBF16 };
+enum class DType : uint8_t { kF32, kBF16, kF16 };
 
 // bfloat16: the upper half of a float.
 struct BFloat16 {
   uint16_t bits = 0;
 };
 
+// IEEE 754 binary16: three bits of fraction more, but nothing beyond 65504. See Device::Stores.
+struct Float16 {
+  uint16_t bits = 0;
+};
+
 inline size_t SizeOf(DType type) { return type == DType::kF32 ? 4 : 2; }
-inline std::string_view NameOf(DType type) { return type == DType::kF32 ? "f32" : "bf16"; }
+inline std::string_view NameOf(DType type) {
+  return type == DType::kF32 ? "f32" : type == DType::kF16 ? "f16" : "bf16";
+}
 
 HD float Load(const float& stored) { return stored; }
 HD float Load(const BFloat16& stored) {
@@ -28,6 +37,7 @@ HD float Load(const BFloat16& stored) {
   } word = {static_cast<uint32_t>(stored.bits) << 16};
   return word.value;
 }
+HD float Load(const Float16& stored) { return FromHalf(stored.bits); }
 
 HD void Store(float& to, float value) { to = value; }
 HD void Store(BFloat16& to, float value) {
@@ -39,17 +49,47 @@ HD void Store(BFloat16& to, float value) {
   const uint32_t quiet_nan = (word.bits >> 16) | 0x40u;
   to.bits = static_cast<uint16_t>(value != value ? quiet_nan : rounded >> 16);
 }
+HD void Store(Float16& to, float value) { to.bits = ToHalf(value); }
 
 template <class T>
 struct TypeTag {
   using Type = T;
 };
 
-// Calls f(TypeTag<T>{}) with the storage type T of `type`.
+// Whether this program has code for devices that store f16. The CPU does not: it takes bf16, of the
+// same size, whose range needs no factor on the loss.
+#if defined(TRAINER_CUDA) || defined(TRAINER_CUDA_EMULATED)
+inline constexpr bool kStoresF16 = true;
+#else
+inline constexpr bool kStoresF16 = false;
+#endif
+
+// Whether the CPU has loops for functors of type F, or numbers of that type: not where a parameter
+// of the template F is Float16, itself or deeper down, so that no such loop is compiled.
 template <class F>
-decltype(auto) WithType(DType type, F&& f) {
+inline constexpr bool kOnCpu = !std::is_same_v<F, Float16>;
+template <template <class...> class F, class... Ts>
+inline constexpr bool kOnCpu<F<Ts...>> = (kOnCpu<Ts> && ...);
+
+[[noreturn]] inline void RefuseF16() {
+  throw Error(ErrorCode::kInternal, "numbers in f16 on a device that does not store them");
+}
+
+// Calls f(TypeTag<T>{}) with the storage type T of `type`, which the CPU stores.
+template <class F>
+decltype(auto) WithCpuType(DType type, F&& f) {
+  if (type == DType::kF16) RefuseF16();
   if (type == DType::kBF16) return f(TypeTag<BFloat16>{});
   return f(TypeTag<float>{});
+}
+
+// The same for a storage type of any device.
+template <class F>
+decltype(auto) WithType(DType type, F&& f) {
+  if constexpr (kStoresF16) {
+    if (type == DType::kF16) return f(TypeTag<Float16>{});
+  }
+  return WithCpuType(type, f);
 }
 
 }  // namespace trainer

@@ -9,7 +9,7 @@ namespace {
 
 // y = max(0, y); NaN stays.
 void Rectify(void* y, int64_t count, DType dtype) {
-  WithType(dtype, [&](auto tag) {
+  WithCpuType(dtype, [&](auto tag) {
     using T = typename decltype(tag)::Type;
     T* const at = static_cast<T*>(y);
     ParallelFor(
@@ -59,7 +59,7 @@ class DepthwisePass {
     const int64_t pixel = channels_ * static_cast<int64_t>(SizeOf(dtype_));
     const bool stream = Streams(target, TargetLines() * target_width_ * pixel, pixel);
     const Operands operands = {source, packed, start, zeros, target, stream};
-    WithType(dtype_, [&](auto type) {
+    WithCpuType(dtype_, [&](auto type) {
       WithLanes(channels_, [&](auto lanes) {
         using T = typename decltype(type)::Type;
         using V = typename decltype(lanes)::Type;

@@ -26,7 +26,7 @@ class DepthwiseBackwardWeight final : public ConvBackwardWeight {
   void Run(const void* x, const void* dy, float* dweight, float* dbias,
            std::span<std::byte> scratch) override {
     float* sums = reinterpret_cast<float*>(scratch.data());
-    WithType(desc_.dtype, [&](auto type) {
+    WithCpuType(desc_.dtype, [&](auto type) {
       WithLanes(channels_, [&](auto lanes) {
         using T = typename decltype(type)::Type;
         using V = typename decltype(lanes)::Type;

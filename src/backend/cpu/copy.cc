@@ -95,8 +95,8 @@ void Copy(const CopyDesc& desc, const void* from, void* to) {
 }
 
 void Convert(const ConstTensor& from, const Tensor& to) {
-  WithType(from.dtype, [&](auto in) {
-    WithType(to.dtype, [&](auto out) {
+  WithCpuType(from.dtype, [&](auto in) {
+    WithCpuType(to.dtype, [&](auto out) {
       using In = typename decltype(in)::Type;
       using Out = typename decltype(out)::Type;
       const In* const source = from.As<In>();

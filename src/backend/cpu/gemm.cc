@@ -85,8 +85,8 @@ class LoopGemm final : public GemmPlan {
   std::string Implementation() const override { return "loops"; }
   void Run(const void* a, const void* b, const float* bias, void* c,
            std::span<std::byte>) override {
-    WithType(desc_.dtype, [&](auto in) {
-      WithType(desc_.out_dtype, [&](auto out) {
+    WithCpuType(desc_.dtype, [&](auto in) {
+      WithCpuType(desc_.out_dtype, [&](auto out) {
         using In = typename decltype(in)::Type;
         using Out = typename decltype(out)::Type;
         Multiply(static_cast<const In*>(a), static_cast<const In*>(b), bias, static_cast<Out*>(c));

@@ -6,6 +6,11 @@
 namespace trainer::cpu {
 
 struct Loops {
+  // f(TypeTag<T>{}) with the storage type T of `type`.
+  template <class F>
+  void WithType(DType type, const F& f) const {
+    WithCpuType(type, f);
+  }
   // f(i) for each i of [0, n).
   template <class F>
   void ForEach(int64_t n, F f) const {

@@ -15,7 +15,7 @@ class LrnOnePass final : public LrnPlan {
 
   void Forward(ConstTensor x, Tensor y, std::span<std::byte>) override {
     for (const ConstTensor& tensor : {x, ConstTensor(y)}) Expect(tensor);
-    WithType(desc_.dtype, [&](auto tag) {
+    WithCpuType(desc_.dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
       Run<T>(x.As<T>(), nullptr, y.As<T>());
     });
@@ -24,7 +24,7 @@ class LrnOnePass final : public LrnPlan {
   void Backward(ConstTensor x, ConstTensor dy, Tensor dx, std::span<const std::byte>,
                 std::span<std::byte>) override {
     for (const ConstTensor& tensor : {x, dy, ConstTensor(dx)}) Expect(tensor);
-    WithType(desc_.dtype, [&](auto tag) {
+    WithCpuType(desc_.dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
       Run<T>(x.As<T>(), dy.As<T>(), dx.As<T>());
     });

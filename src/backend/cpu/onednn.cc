@@ -69,7 +69,10 @@ void Check(dnnl_status_t status, std::string_view call) {
   throw Error(ErrorCode::kInternal, message);
 }
 
-dnnl_data_type_t TypeOf(DType type) { return type == DType::kF32 ? dnnl_f32 : dnnl_bf16; }
+dnnl_data_type_t TypeOf(DType type) {
+  if (type == DType::kF16) RefuseF16();
+  return type == DType::kF32 ? dnnl_f32 : dnnl_bf16;
+}
 
 dnnl_memory_desc_t Strided(const Dims& dims, const Dims& strides, DType type) {
   dnnl_memory_desc_t md;

@@ -15,7 +15,7 @@ class AveragePool final : public FastPool {
 
   void Forward(ConstTensor x, Tensor y, std::span<std::byte>) override {
     Expect(x, y, 0, 0);
-    WithType(desc_.dtype, [&](auto type) {
+    WithCpuType(desc_.dtype, [&](auto type) {
       WithLanes(desc_.channels, [&](auto lanes) {
         using T = typename decltype(type)::Type;
         ForwardRows<T, typename decltype(lanes)::Type>(x.As<T>(), y.As<T>());
@@ -25,7 +25,7 @@ class AveragePool final : public FastPool {
 
   void Backward(ConstTensor dy, Tensor dx, std::span<const std::byte>) override {
     Expect(dx, dy, 0, 0);
-    WithType(desc_.dtype, [&](auto type) {
+    WithCpuType(desc_.dtype, [&](auto type) {
       WithLanes(desc_.channels, [&](auto lanes) {
         using T = typename decltype(type)::Type;
         BackwardRows<T, typename decltype(lanes)::Type>(dy.As<T>(), dx.As<T>());

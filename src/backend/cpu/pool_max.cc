@@ -18,7 +18,7 @@ class MaxPool final : public FastPool {
   void Forward(ConstTensor x, Tensor y, std::span<std::byte> workspace) override {
     Expect(x, y, workspace.size(), WorkspaceBytes());
     W* winners = desc_.training ? reinterpret_cast<W*>(workspace.data()) : nullptr;
-    WithType(desc_.dtype, [&](auto type) {
+    WithCpuType(desc_.dtype, [&](auto type) {
       WithLanes(desc_.channels, [&](auto lanes) {
         using T = typename decltype(type)::Type;
         ForwardRows<T, typename decltype(lanes)::Type>(x.As<T>(), y.As<T>(), winners);
@@ -29,7 +29,7 @@ class MaxPool final : public FastPool {
   void Backward(ConstTensor dy, Tensor dx, std::span<const std::byte> workspace) override {
     Expect(dx, dy, workspace.size(), WorkspaceBytes());
     const W* winners = reinterpret_cast<const W*>(workspace.data());
-    WithType(desc_.dtype, [&](auto type) {
+    WithCpuType(desc_.dtype, [&](auto type) {
       WithLanes(desc_.channels, [&](auto lanes) {
         using T = typename decltype(type)::Type;
         using V = typename decltype(lanes)::Type;
@@ -42,7 +42,7 @@ class MaxPool final : public FastPool {
   void Winners(std::span<const std::byte> workspace, Tensor mask) override {
     const W* winners = reinterpret_cast<const W*>(workspace.data());
     const int64_t channels = desc_.channels, kernel_w = desc_.kernel_w, in_w = desc_.in_w;
-    WithType(mask.dtype, [&](auto type) {
+    WithCpuType(mask.dtype, [&](auto type) {
       using T = typename decltype(type)::Type;
       for (int64_t row = 0; row < desc_.batch * desc_.out_h; ++row) {
         ForWindows<Lanes<1>>(row, [&](const Grid& grid, auto, auto) {

@@ -79,7 +79,7 @@ class CpuSoftmax final : public SoftmaxPlan {
   void Forward(ConstTensor x, Tensor y) override {
     Expect(x);
     Expect(y);
-    WithType(desc_.dtype, [&](auto tag) {
+    WithCpuType(desc_.dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
       const T* in = x.As<T>();
       T* out = y.As<T>();
@@ -93,7 +93,7 @@ class CpuSoftmax final : public SoftmaxPlan {
 
   void Backward(ConstTensor y, ConstTensor dy, Tensor dx) override {
     for (const ConstTensor& tensor : {y, dy, ConstTensor(dx)}) Expect(tensor);
-    WithType(desc_.dtype, [&](auto tag) {
+    WithCpuType(desc_.dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
       const T *out = y.As<T>(), *grad = dy.As<T>();
       T* to = dx.As<T>();

@@ -46,7 +46,7 @@ struct ChannelRow {
 
 void AddChannelSums(const ChannelSumsDesc& desc, const ConstTensor& x, const ConstTensor* times,
                     float* to) {
-  WithType(x.dtype, [&](auto tag) {
+  WithCpuType(x.dtype, [&](auto tag) {
     using T = typename decltype(tag)::Type;
     const T* const by = times == nullptr ? nullptr : times->As<T>();
     if (desc.inner == 1) return AddColumns(desc.outer, desc.channels, x.As<T>(), by, to);

@@ -12,6 +12,7 @@
 #include "cuda/pinned_memory.h"
 #include "cuda/plans.h"
 #include "cuda/primitives.h"
+#include "cuda/recording.h"
 
 namespace trainer::cuda {
 
@@ -130,6 +131,9 @@ void* CudaDevice::Stream() const {
 std::pmr::memory_resource& CudaDevice::HostMemory() const { return *pinned_; }
 std::unique_ptr<CopyQueue> CudaDevice::MakeCopyQueue() const { return MakeCopyStream(*this); }
 std::unique_ptr<HostRead> CudaDevice::MakeHostRead() const { return MakeRead(*this); }
+std::unique_ptr<Recording> CudaDevice::Record(const std::function<void()>& queue) const {
+  return CaptureGraph(*this, queue);
+}
 
 std::unique_ptr<GemmPlan> CudaDevice::MakeGemm(const GemmDesc& desc) const {
   CheckGemm(desc);

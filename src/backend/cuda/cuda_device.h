@@ -8,13 +8,14 @@
 #include "cuda/cudnn.h"
 #include "cuda/runtime.h"
 #include "trainer/backend/gpu.h"
+#include "trainer/backend/recording.h"
 
 namespace trainer::cuda {
 
 class PinnedMemory;
 class ConvAlgorithms;
 
-class CudaDevice final : public Device {
+class CudaDevice final : public Device, public Recorder {
  public:
   // Throws as MakeGpuDevice does.
   explicit CudaDevice(const GpuOptions& options);
@@ -33,6 +34,7 @@ class CudaDevice final : public Device {
   void Use() const { UseGpu(options_.id); }
 
   DeviceKind kind() const override { return DeviceKind::kCuda; }
+  bool Stores(DType) const override { return true; }
   // "NVIDIA H200, 139 GiB, compute 9.0"
   std::string Describe() const override { return description_; }
   // What one GPU has in common with others of its kind, and parts of a GPU with parts of that size.
@@ -51,6 +53,9 @@ class CudaDevice final : public Device {
   std::pmr::memory_resource& HostMemory() const override;
   std::unique_ptr<CopyQueue> MakeCopyQueue() const override;
   std::unique_ptr<HostRead> MakeHostRead() const override;
+
+  bool Records() const override { return options_.graphs; }
+  std::unique_ptr<Recording> Record(const std::function<void()>& queue) const override;
 
   std::unique_ptr<GemmPlan> MakeGemm(const GemmDesc& desc) const override;
   std::unique_ptr<ConvPlan> MakeConv(const ConvDesc& desc) const override;

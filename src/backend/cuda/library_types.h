@@ -13,6 +13,8 @@ inline int CudaTypeOf(DType type) {
       return cublas_lt::kReal32F;
     case DType::kBF16:
       return cublas_lt::kReal16BF;
+    case DType::kF16:
+      return cublas_lt::kReal16F;
   }
   return -1;
 }
@@ -23,6 +25,8 @@ inline int CudnnTypeOf(DType type) {
       return cudnn::kDataFloat;
     case DType::kBF16:
       return cudnn::kDataBFloat16;
+    case DType::kF16:
+      return cudnn::kDataHalf;
   }
   return -1;
 }

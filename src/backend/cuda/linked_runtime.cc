@@ -79,6 +79,7 @@ Runtime Linked() {
   r.EventElapsedTime = AsInt<cudaEventElapsedTime>::Call;
   r.StreamBeginCapture = AsInt<cudaStreamBeginCapture>::Call;
   r.StreamEndCapture = AsInt<cudaStreamEndCapture>::Call;
+  r.GraphGetNodes = AsInt<cudaGraphGetNodes>::Call;
   r.GraphInstantiate = [](GraphExec* exec, Graph graph) {
     return static_cast<int>(cudaGraphInstantiate(exec, graph, 0));
   };

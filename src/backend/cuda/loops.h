@@ -172,6 +172,12 @@ class Loops {
 
   const Device& device() const { return *device_; }
 
+  // f(TypeTag<T>{}) with the storage type T of `type`.
+  template <class F>
+  void WithType(DType type, const F& f) const {
+    trainer::WithType(type, f);
+  }
+
   // f(i) for each i of [0, n).
   template <class F>
   void ForEach(int64_t n, F f) const {

@@ -9,6 +9,7 @@ struct CUstream_st;
 struct CUevent_st;
 struct CUgraph_st;
 struct CUgraphExec_st;
+struct CUgraphNode_st;
 
 namespace trainer::cuda {
 
@@ -87,6 +88,8 @@ struct Runtime {
 
   int (*StreamBeginCapture)(Stream stream, int mode);
   int (*StreamEndCapture)(Stream stream, Graph* graph);
+  // Their number alone, where `nodes` is null.
+  int (*GraphGetNodes)(Graph graph, CUgraphNode_st** nodes, size_t* count);
   int (*GraphInstantiate)(GraphExec* exec, Graph graph);
   int (*GraphLaunch)(GraphExec exec, Stream stream);
   int (*GraphExecDestroy)(GraphExec exec);

@@ -15,20 +15,17 @@ inline bool LearnsScaleAndBias(const caffe::BatchNormParameter& param) {
   return param.scale_bias() || param.has_scale_filler() || param.has_bias_filler();
 }
 
-// The stored sums forget the past by `keep` per batch; the variance is made unbiased.
+// The stored sums, and that of their weights, forget the past by `keep` per batch; the variance is
+// made unbiased.
 struct UpdateSums {
-  float *mean_sum, *variance_sum;
+  float *mean_sum, *variance_sum, *factor;
   const float *mean, *variance;
   float keep, unbias;
   HD void operator()(int64_t c) const {
     mean_sum[c] = mean_sum[c] * keep + mean[c];
     variance_sum[c] = variance_sum[c] * keep + variance[c] * unbias;
+    if (c == 0) *factor = *factor * keep + 1;
   }
-};
-struct UpdateFactor {
-  float* factor;
-  float keep;
-  HD void operator()(int64_t) const { *factor = *factor * keep + 1; }
 };
 
 // The stored sums divided by the sum of their weights; 0 where nothing was summed yet.

@@ -100,6 +100,12 @@ const Position& Prefetched::Here() const {
   return stage_ == nullptr ? prefetcher_->position() : after_;
 }
 
+// One that was sent ahead is the first of them.
+void Prefetched::AwaitBatches(int passes) {
+  if (sent_) --passes;
+  if (passes > 0) prefetcher_->Await(passes);
+}
+
 std::string Prefetched::SaveState() const {
   Position position = Here();
   position.bad = position.epoch == bad_epoch_ ? static_cast<uint64_t>(bad_in_epoch_) : 0;

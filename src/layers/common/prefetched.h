@@ -6,16 +6,23 @@
 
 #include "batch_stage.h"
 #include "trainer/data/prefetcher.h"
+#include "trainer/layers/awaits_batches.h"
 #include "trainer/layers/counts_bad_records.h"
 #include "trainer/layers/items.h"
 #include "trainer/layers/layer.h"
 #include "trainer/layers/takes_share.h"
+#include "trainer/layers/works_on_host.h"
 
 namespace trainer {
 
 // Output i is output i of the prefetcher's batches, or of the part of one that the pass computes.
 // On a device that runs later a batch of one part is copied while the pass before it computes.
-class Prefetched : public Layer, public NamesItems, public TakesShare, public CountsBadRecords {
+class Prefetched : public Layer,
+                   public NamesItems,
+                   public TakesShare,
+                   public CountsBadRecords,
+                   public WorksOnHost,
+                   public AwaitsBatches {
  public:
   explicit Prefetched(std::unique_ptr<Prefetcher> prefetcher);
 
@@ -25,6 +32,7 @@ class Prefetched : public Layer, public NamesItems, public TakesShare, public Co
 
   std::string SaveState() const override;
   void RestoreState(const std::string& state) override;
+  void AwaitBatches(int passes) override;
   void TakeShare(const BatchShare& share) override { prefetcher_->Share(share); }
   std::string NameOfItem(int64_t item, uint32_t batches_ago) override;
   const WaitCounters* Waits() const override { return &prefetcher_->counters(); }

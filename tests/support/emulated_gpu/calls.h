@@ -53,6 +53,7 @@ int EventElapsedTime(float* milliseconds, Event start, Event end);
 
 int StreamBeginCapture(Stream stream, int mode);
 int StreamEndCapture(Stream stream, Graph* graph);
+int GraphGetNodes(Graph graph, CUgraphNode_st** nodes, size_t* count);
 int GraphInstantiate(GraphExec* exec, Graph graph);
 int GraphLaunch(GraphExec exec, Stream stream);
 int GraphExecDestroy(GraphExec exec);

@@ -158,7 +158,8 @@ int StartProduct(lt::Handle handle, lt::MatmulDesc* desc, const void* alpha, con
     if (needed > 0) std::memset(workspace, 0xff, needed);
     Multiply(p);
   };
-  const int queued = Queue(stream, {.run = run, .devices = 1u << handle->device});
+  const int queued =
+      Queue(stream, {.run = run, .devices = 1u << handle->device, .blocks = kManyBlocks});
   return queued == 0 ? 0 : lt::kExecutionFailed;
 }
 

@@ -1,6 +1,8 @@
 // Objects of the emulated cuBLASLt, and its table.
 
+#include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "support/emulated_gpu/cublas_lt.h"
 #include "support/emulated_gpu/tables.h"
@@ -150,11 +152,15 @@ int MatmulPreferenceSetAttribute(lt::MatmulPreference* preference, int attribute
 }
 
 bool Read(const lt::MatrixLayout* from, Layout* to) {
-  if (!Get().layouts.Has(from) || (from->type != lt::kReal32F && from->type != lt::kReal16BF)) {
-    return false;
-  }
-  *to = {from->type == lt::kReal32F ? trainer::DType::kF32 : trainer::DType::kBF16,
-         static_cast<int64_t>(from->rows), static_cast<int64_t>(from->columns), from->leading};
+  constexpr std::pair<int, trainer::DType> kTypes[] = {{lt::kReal32F, trainer::DType::kF32},
+                                                       {lt::kReal16F, trainer::DType::kF16},
+                                                       {lt::kReal16BF, trainer::DType::kBF16}};
+  if (!Get().layouts.Has(from)) return false;
+  const auto* const type =
+      std::ranges::find(kTypes, from->type, &std::pair<int, trainer::DType>::first);
+  if (type == std::end(kTypes)) return false;
+  *to = {type->second, static_cast<int64_t>(from->rows), static_cast<int64_t>(from->columns),
+         from->leading};
   return to->rows > 0 && to->columns > 0 && to->leading >= to->rows;
 }
 
@@ -180,16 +186,16 @@ int Describe(lt::Handle handle, const lt::MatmulDesc* desc, const lt::MatrixLayo
   const bool fits = depth == (p.transpose_b ? p.b.columns : p.b.rows) && p.d.rows == rows &&
                     p.d.columns == columns && p.c.rows == rows && p.c.columns == columns;
   if (!fits) return lt::kInvalidValue;
-  const bool bf16 = p.a.type == trainer::DType::kBF16;
+  const bool half = p.a.type != trainer::DType::kF32, bf16 = p.a.type == trainer::DType::kBF16;
   const DeviceOptions& gpu = OptionsOf(handle->device);
   const bool takes = p.a.type == p.b.type && p.c.type == p.d.type &&
-                     (bf16 || p.d.type == p.a.type) && desc->scale_type == lt::kReal32F &&
-                     (gpu.major >= 8 || (!bf16 && !p.tf32)) &&
-                     (desc->compute_type == lt::kCompute32F || (p.tf32 && !bf16));
+                     (p.d.type == p.a.type || (half && p.d.type == trainer::DType::kF32)) &&
+                     desc->scale_type == lt::kReal32F && (gpu.major >= 8 || (!bf16 && !p.tf32)) &&
+                     (desc->compute_type == lt::kCompute32F || (p.tf32 && !half));
   if (!takes) return lt::kNotSupported;
   if (desc->epilogue == lt::kEpilogueDefault) return 0;
   if (desc->epilogue != lt::kEpilogueBias) return lt::kNotSupported;
-  // One number of the result's type for each row. bf16 is not emulated: nobody uses it.
+  // One number of the result's type for each row. 16 bits are not emulated: nobody uses them.
   const bool same = desc->bias_type == -1 || desc->bias_type == d->type;
   return same && p.d.type == trainer::DType::kF32 ? 0 : lt::kNotSupported;
 }

@@ -112,7 +112,8 @@ int Run(Handle handle, Convolving what, int algo, void* workspace, size_t worksp
     if (needed > 0) std::memset(workspace, 0xff, needed);
     Convolve(what);
   };
-  const int queued = Queue(handle->stream, {.run = run, .devices = 1u << handle->device});
+  const int queued =
+      Queue(handle->stream, {.run = run, .devices = 1u << handle->device, .blocks = kManyBlocks});
   return queued == 0 ? 0 : Refuse(cudnn::kExecutionFailed, "the capture is invalid");
 }
 
@@ -184,7 +185,7 @@ int MeasureAlgorithms(Direction direction, Handle handle, Tensor x, Filter w, Co
     std::memset(result, 0xff, bytes);
     if (workspace_bytes > 0) std::memset(workspace, 0xff, workspace_bytes);
   };
-  Queue(handle->stream, {.run = run, .devices = 1u << handle->device});
+  Queue(handle->stream, {.run = run, .devices = 1u << handle->device, .blocks = kManyBlocks});
   FinishStream(handle->stream);
   ++TheCounters().synchronizations;
   std::vector<AlgoPerf> all = AllResults(c);

@@ -196,7 +196,8 @@ int CheckTypes(CudnnTable::Handle handle, const cudnn::TensorDesc& x, const cudn
     return Refuse(cudnn::kBadParam, "tensors and weights of more than one data type");
   }
   if (conv.compute_type != cudnn::kDataFloat ||
-      (x.type != cudnn::kDataFloat && x.type != cudnn::kDataBFloat16)) {
+      (x.type != cudnn::kDataFloat && x.type != cudnn::kDataHalf &&
+       x.type != cudnn::kDataBFloat16)) {
     return Refuse(kUnsupportedType,
                   Join("data type ", x.type, ", computed as ", conv.compute_type));
   }
@@ -240,7 +241,9 @@ int Describe(Direction direction, CudnnTable::Handle handle, CudnnTable::Tensor 
   Convolution& c = *described;
   c = {};
   c.direction = direction;
-  c.type = x->type == cudnn::kDataFloat ? trainer::DType::kF32 : trainer::DType::kBF16;
+  c.type = x->type == cudnn::kDataFloat  ? trainer::DType::kF32
+           : x->type == cudnn::kDataHalf ? trainer::DType::kF16
+                                         : trainer::DType::kBF16;
   c.nhwc = x->format == cudnn::kNhwc;
   c.axes = static_cast<int>(axes) - 2;
   c.math_type = conv->math_type;

@@ -84,6 +84,12 @@ void SetStickyError(int error);
 // "cudnnConvolutionBackward", or "cublasLt".
 void RefuseLibraryCalls(const std::string& prefix);
 
+// Kernels of more blocks, and calls of cuBLASLt and cuDNN, are checked, queued and counted, and
+// then do nothing: for counting what nets do that would take an emulated GPU minutes. No bound at
+// first
+// (~0).
+void SetMostBlocks(uint64_t blocks);
+
 // Since Reset or ResetCounters.
 struct Counters {
   int64_t launches = 0, copies = 0, copied_bytes = 0, fills = 0;

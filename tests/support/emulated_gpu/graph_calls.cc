@@ -54,7 +54,7 @@ void RunNodes(const Nodes& nodes) {
     }
     const size_t n = ready[TheRandom().Below(ready.size())];
     OpenDevices(nodes[n].work.devices);
-    if (nodes[n].work.run) nodes[n].work.run();
+    if (nodes[n].work.run && IsToRun(nodes[n].work)) nodes[n].work.run();
     done[n] = true;
   }
 }
@@ -119,6 +119,15 @@ int StreamEndCapture(Stream stream, Graph* graph) {
   }
   Live<CUgraph_st>().push_back(std::make_unique<CUgraph_st>(CUgraph_st{capture->nodes}));
   *graph = Live<CUgraph_st>().back().get();
+  return 0;
+}
+
+int GraphGetNodes(Graph graph, CUgraphNode_st** nodes, size_t* count) {
+  const Call call(CallKind::kCapture);
+  if (call.error() != 0) return call.error();
+  if (const int error = Check(graph, "cudaGraphGetNodes")) return error;
+  if (nodes != nullptr) return Fail(kInvalidValue, "cudaGraphGetNodes: only counts here");
+  *count = graph->nodes.size();
   return 0;
 }
 

@@ -69,7 +69,8 @@ void Launch(KernelLaunch launch) {
                      [kernel = std::move(kernel)] {
                        if (!RunKernel(kernel)) Break(kLaunchFailure);
                      },
-                 .devices = 1u << stream->device});
+                 .devices = 1u << stream->device,
+                 .blocks = Count(launch.blocks)});
 }
 
 }  // namespace emulated_gpu::calls

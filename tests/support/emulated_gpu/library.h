@@ -50,15 +50,14 @@ bool IsOperand(int device, const void* memory, size_t bytes, const std::string& 
 
 // A number of a matrix or tensor in memory, as float.
 inline float LoadAt(trainer::DType type, const void* data, int64_t index) {
-  if (type == trainer::DType::kF32) return static_cast<const float*>(data)[index];
-  return trainer::Load(static_cast<const trainer::BFloat16*>(data)[index]);
+  return trainer::WithType(type, [&](auto tag) {
+    return trainer::Load(static_cast<const typename decltype(tag)::Type*>(data)[index]);
+  });
 }
 inline void StoreAt(trainer::DType type, void* data, int64_t index, float value) {
-  if (type == trainer::DType::kF32) {
-    static_cast<float*>(data)[index] = value;
-  } else {
-    trainer::Store(static_cast<trainer::BFloat16*>(data)[index], value);
-  }
+  trainer::WithType(type, [&](auto tag) {
+    trainer::Store(static_cast<typename decltype(tag)::Type*>(data)[index], value);
+  });
 }
 
 // With 10 bits of fraction, as tensor cores read f32 numbers where that is allowed.

@@ -45,6 +45,7 @@ constexpr trainer::cuda::Runtime kRuntime = {
     EMULATED_GPU_CALL(EventElapsedTime),
     EMULATED_GPU_CALL(StreamBeginCapture),
     EMULATED_GPU_CALL(StreamEndCapture),
+    EMULATED_GPU_CALL(GraphGetNodes),
     EMULATED_GPU_CALL(GraphInstantiate),
     EMULATED_GPU_CALL(GraphLaunch),
     EMULATED_GPU_CALL(GraphExecDestroy),

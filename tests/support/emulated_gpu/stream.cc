@@ -11,6 +11,8 @@ namespace {
 
 using trainer::Join;
 
+uint64_t most_blocks = kManyBlocks;
+
 struct Streams {
   std::vector<std::unique_ptr<CUstream_st>> streams;  // those destroyed too, until they are idle
   std::vector<std::unique_ptr<CUevent_st>> events;
@@ -33,7 +35,7 @@ bool IsBlocked(const CUstream_st& stream) {
 void RunFront(CUstream_st& stream) {
   const Work work = std::move(stream.queue.front());
   stream.queue.pop_front();
-  if (work.run && Broken() == 0) {
+  if (work.run && Broken() == 0 && IsToRun(work)) {
     OpenDevices(work.devices);
     work.run();
   }
@@ -149,6 +151,13 @@ int Queue(CUstream_st* stream, Work work) {
   capture.nodes.push_back({std::move(work), stream->frontier});
   stream->frontier = {capture.nodes.size() - 1};
   return 0;
+}
+
+bool IsToRun(const Work& work) { return work.blocks <= most_blocks; }
+
+void SetMostBlocks(uint64_t blocks) {
+  const std::scoped_lock lock(Mutex());
+  most_blocks = blocks;
 }
 
 void FinishStream(CUstream_st* stream) {

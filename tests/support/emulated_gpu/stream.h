@@ -26,6 +26,8 @@ struct Moment {
 };
 using MomentPointer = std::shared_ptr<Moment>;
 
+constexpr uint64_t kManyBlocks = ~uint64_t{0};
+
 // A piece of what a stream does, in order: waits for a moment, and for another process; runs a
 // function or a graph, reaches a moment. Any of them may be missing.
 struct Work {
@@ -33,6 +35,7 @@ struct Work {
   std::function<bool()> ready = nullptr;
   std::function<void()> run = nullptr;
   unsigned devices = 0;  // whose memory it uses
+  uint64_t blocks = 0;   // of a kernel; kManyBlocks of a library's call
   MomentPointer reached = nullptr;
 };
 
@@ -84,6 +87,9 @@ int CheckEvent(const void* event, const char* call);
 // Queues the work, or records it where the stream is captured: then 0, or the error of a capture
 // that is invalid.
 int Queue(CUstream_st* stream, Work work);
+
+// Whether SetMostBlocks lets it do something.
+bool IsToRun(const Work& work);
 
 // Runs what any order allows until all of the stream's work is done, the moment is reached, or all
 // of the device's work (-1: of all devices) is.

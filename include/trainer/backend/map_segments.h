@@ -1,0 +1,157 @@
+#pragma once
+// Loops over a list of segments, written once for both devices: on a GPU one launch for all of
+// them, on the CPU one loop for each.
+
+#include <utility>
+
+#include "trainer/backend/reduce.h"
+#include "trainer/backend/segments.h"
+
+namespace trainer {
+
+namespace segments_internal {
+
+#ifdef TRAINER_DEVICE_CODE
+struct alignas(16) Four {
+  float x[4];
+};
+
+template <int kArrays, class Step, size_t... A>
+__device__ void CallStep(const Step& step, Four (&values)[kArrays], int k,
+                         std::index_sequence<A...>) {
+  step(values[A].x[k]...);
+}
+
+// A block per chunk; a thread reads four neighbours of each array before it writes any.
+template <int kArrays, class F>
+__global__ void __launch_bounds__(map_internal::kBlock, 4)
+    UpdateSegmentsKernel(F f, const SegmentChunk* chunks, const Segment* list) {
+  constexpr std::make_index_sequence<kArrays> kAll;
+  const SegmentChunk chunk = chunks[blockIdx.x];
+  float* array[kArrays];
+#pragma unroll
+  for (int a = 0; a < kArrays; ++a) array[a] = list[chunk.segment].array[a];
+  const auto step = f(chunk.segment);
+  for (int64_t i = chunk.begin + 4 * threadIdx.x; i < chunk.end; i += 4 * blockDim.x) {
+    const int count = chunk.end - i < 4 ? static_cast<int>(chunk.end - i) : 4;
+    Four values[kArrays] = {};
+    if (chunk.aligned != 0 && count == 4) {
+#pragma unroll
+      for (int a = 0; a < kArrays; ++a) values[a] = *reinterpret_cast<const Four*>(array[a] + i);
+#pragma unroll
+      for (int k = 0; k < 4; ++k) CallStep(step, values, k, kAll);
+#pragma unroll
+      for (int a = 0; a < kArrays; ++a) *reinterpret_cast<Four*>(array[a] + i) = values[a];
+      continue;
+    }
+    for (int k = 0; k < count; ++k) {
+#pragma unroll
+      for (int a = 0; a < kArrays; ++a) values[a].x[0] = array[a][i + k];
+      CallStep(step, values, 0, kAll);
+#pragma unroll
+      for (int a = 0; a < kArrays; ++a) array[a][i + k] = values[a].x[0];
+    }
+  }
+}
+
+// A block per chunk: the sum of the terms of its elements.
+template <class Term>
+__device__ void SumChunk(const Term& term, const SegmentChunk& chunk, float* partial) {
+  float sum = 0;
+#pragma unroll 4
+  for (int64_t i = chunk.begin + threadIdx.x; i < chunk.end; i += blockDim.x) sum += term(i);
+  sum = reduce_internal::SumOfBlock(sum);
+  if (threadIdx.x == 0) *partial = sum;
+  __syncthreads();
+}
+
+template <class... Fs>
+__global__ void __launch_bounds__(map_internal::kBlock)
+    SumChunksKernel(const SegmentChunk* chunks, const Segment* list, int first, float* partials,
+                    Fs... fs) {
+  const int c = first + static_cast<int>(blockIdx.x);
+  const SegmentChunk chunk = chunks[c];
+  float* to = partials + int64_t{c} * Segments::kMostSums;
+  (SumChunk(fs(list[chunk.segment]), chunk, to++), ...);
+}
+
+// A block per segment and sum.
+template <int kThreads>
+__global__ void __launch_bounds__(kThreads)
+    SumSegmentKernel(const int32_t* first_chunks, const float* partials, int first, float* out0,
+                     float* out1) {
+  const int segment = first + static_cast<int>(blockIdx.x);
+  const int begin = first_chunks[segment], end = first_chunks[segment + 1];
+  double sum = 0;
+  for (int c = begin + static_cast<int>(threadIdx.x); c < end; c += kThreads) {
+    sum += partials[int64_t{c} * Segments::kMostSums + blockIdx.y];
+  }
+  sum = reduce_internal::SumOfBlock(sum);
+  if (threadIdx.x == 0) (blockIdx.y == 0 ? out0 : out1)[segment] = static_cast<float>(sum);
+}
+#endif
+
+template <class Step, class... Ts>
+void UpdateOnCpu(int64_t count, Step step, Ts*... p) {
+  ParallelFor(
+      count, [=](int64_t i) __attribute__((always_inline)) { step(p[i]...); });
+}
+template <class Step, size_t... A>
+void UpdateOnCpu(const Segment& segment, const Step& step, std::index_sequence<A...>) {
+  UpdateOnCpu(segment.count, step, segment.array[A]...);
+}
+
+}  // namespace segments_internal
+
+// For each segment i of [first, last), f(i) is a functor: it is called with references to the
+// elements number k of the segment's first kArrays arrays, for every k.
+template <int kArrays, class F>
+void UpdateSegments(const Device& device, const Segments& segments, int first, int last, F f) {
+  static_assert(kArrays <= Segment::kMostArrays);
+#ifdef TRAINER_DEVICE_CODE
+  if (device.kind() == DeviceKind::kCuda) {
+    const int begin = segments.FirstChunk(first), end = segments.FirstChunk(last);
+    if (end == begin) return;
+    Launch(device, segments_internal::UpdateSegmentsKernel<kArrays, F>,
+           static_cast<unsigned>(end - begin), map_internal::kBlock, f, segments.chunks() + begin,
+           segments.list());
+    return;
+  }
+#endif
+  (void)device;
+  // From the last to the first: what was written last is still in the caches.
+  for (int i = last; i-- > first;) {
+    segments_internal::UpdateOnCpu(segments[i], f(i), std::make_index_sequence<kArrays>());
+  }
+}
+
+// For each segment i of [first, last) and each sum m, out[m][i] = the sum of f(k) over the
+// segment's elements k, where f = fs_m(segment i). In chunks, whose sums are added as doubles, so
+// that the order of the additions depends on the list alone.
+template <class... Fs>
+void SumSegments(const Device& device, const Segments& segments, int first, int last,
+                 float* const (&out)[sizeof...(Fs)], Fs... fs) {
+  static_assert(sizeof...(Fs) <= Segments::kMostSums);
+  if (first == last) return;
+#ifdef TRAINER_DEVICE_CODE
+  if (device.kind() == DeviceKind::kCuda) {
+    const int begin = segments.FirstChunk(first), end = segments.FirstChunk(last);
+    if (end > begin) {
+      Launch(device, segments_internal::SumChunksKernel<Fs...>, static_cast<unsigned>(end - begin),
+             map_internal::kBlock, segments.chunks(), segments.list(), begin, segments.partials(),
+             fs...);
+    }
+    constexpr unsigned kSums = sizeof...(Fs);
+    Launch(device, segments_internal::SumSegmentKernel<map_internal::kBlock>,
+           dim3(static_cast<unsigned>(last - first), kSums), map_internal::kBlock,
+           segments.first_chunks(), segments.partials(), first, out[0], out[kSums - 1]);
+    return;
+  }
+#endif
+  for (int i = first; i < last; ++i) {
+    int m = 0;
+    (ReduceSum(device, segments[i].count, fs(segments[i]), 1, out[m++] + i), ...);
+  }
+}
+
+}  // namespace trainer

@@ -1,0 +1,58 @@
+#pragma once
+// Many arrays as one list, for kernels that treat all of them in one launch: see map_segments.h.
+
+#include <memory>
+#include <vector>
+
+#include "trainer/backend/device.h"
+
+namespace trainer {
+
+// Arrays of one length on the device, whose elements belong together.
+struct Segment {
+  static constexpr int kMostArrays = 4;
+  int64_t count = 0;
+  float* array[kMostArrays] = {};  // the first ones are there, the others null
+};
+
+// What a block of threads takes of a segment: elements [begin, end).
+struct SegmentChunk {
+  int32_t segment = 0;
+  int32_t aligned = 0;  // all arrays begin at 16 bytes
+  int64_t begin = 0, end = 0;
+};
+
+// A list that holds. A device that starts kernels has a copy, cut into chunks of like sizes.
+class Segments {
+ public:
+  static constexpr int64_t kChunk = 4096;
+  static constexpr int kMostSums = 2;  // of SumSegments
+
+  // The device must outlive it.
+  Segments(const Device& device, std::vector<Segment> segments);
+
+  int size() const { return static_cast<int>(segments_.size()); }
+  const Segment& operator[](int i) const { return segments_[static_cast<size_t>(i)]; }
+
+  // Of such a device alone, in its memory: the list, its chunks, and kMostSums numbers for each.
+  const Segment* list() const { return static_cast<const Segment*>(list_.get()); }
+  const SegmentChunk* chunks() const { return static_cast<const SegmentChunk*>(chunks_.get()); }
+  float* partials() const { return static_cast<float*>(partials_.get()); }
+  // For each segment the number of its first chunk, and at last that of all.
+  const int32_t* first_chunks() const { return static_cast<const int32_t*>(firsts_.get()); }
+  int FirstChunk(int segment) const { return first_chunk_[static_cast<size_t>(segment)]; }
+
+ private:
+  struct Free {
+    const Device* device;
+    void operator()(void* memory) const { device->Free(memory); }
+  };
+  using Memory = std::unique_ptr<void, Free>;
+  Memory Copy(const Device& device, const void* from, size_t bytes) const;
+
+  std::vector<Segment> segments_;
+  std::vector<int32_t> first_chunk_;
+  Memory list_, chunks_, firsts_, partials_;
+};
+
+}  // namespace trainer

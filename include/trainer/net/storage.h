@@ -1,0 +1,13 @@
+#pragma once
+// What follows from how the values of a net are stored.
+
+namespace trainer {
+
+class Net;
+
+// Whether the gradient of a value is stored in f16: small ones would become 0 there, so that the
+// loss is to be multiplied by a factor which gradients of weights are divided by again.
+// Source: P. Micikevicius et al., "Mixed precision training", ICLR 2018.
+bool NeedsLossScale(const Net& net);
+
+}  // namespace trainer

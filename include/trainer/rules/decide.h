@@ -1,0 +1,32 @@
+#pragma once
+// What all gradients together say of an update, found on the device: no number comes to the host
+// before the update is queued.
+
+#include "trainer/rules/rule.h"
+
+namespace trainer {
+
+// By parameter of [first, last): the sums of the squares of its gradient and, unless null, of its
+// weights.
+void SumSquares(const Device& device, const Segments& parameters, int first, int last,
+                float* grad_squares, float* weight_squares);
+
+struct DecideRules {
+  float clip = -1;  // the largest norm of the mean gradient over the replicas; negative: any
+  float replicas = 1;
+  bool scaled = false;     // gradients are multiplied by words->loss_scale
+  bool fixed = false;      // that factor never changes
+  uint32_t window = 2000;  // good updates after which it is doubled
+};
+
+// A factor is halved no further than to the first and doubled no further than to the second: the
+// smallest number of f16 is 2^-24.
+inline constexpr float kLeastLossScale = 1.0f / (1 << 24), kMostLossScale = 1 << 24;
+
+// Sets *words, on the device, from the sums of squares of all gradients. An update is skipped where
+// the sum of all is not finite, in scaled gradients alone: the factor is then halved. A norm that
+// is not a number clips nothing, as in Caffe.
+void Decide(const Device& device, const float* grad_squares, int parameters,
+            const DecideRules& rules, UpdateWords* words);
+
+}  // namespace trainer

@@ -1,0 +1,60 @@
+"""L-BFGS of SciPy, step by step: on Rosenbrock's function and on a small net, float64."""
+
+import numpy as np
+from scipy.optimize import minimize
+
+from golden_file import GoldenFile, grid
+
+SEED = 23
+STEPS = 20
+
+
+def trace(function, start):
+    """The loss before each step."""
+    losses = [function(start)[0]]
+    minimize(function, start, jac=True, method="L-BFGS-B", callback=lambda w:
+             losses.append(function(w)[0]),
+             options={"maxiter": STEPS, "maxcor": 10, "ftol": 0, "gtol": 0})
+    return np.array(losses)
+
+
+def rosenbrock(w):
+    x, y = w
+    return (100 * (y - x * x) ** 2 + (1 - x) ** 2,
+            np.array([-400 * x * (y - x * x) - 2 * (1 - x), 200 * (y - x * x)]))
+
+
+def main():
+    out = GoldenFile("lbfgs.txt", SEED, "Losses before each step of SciPy's L-BFGS-B, maxcor 10")
+    out.case("rosenbrock")
+    out.tensor("loss", trace(rosenbrock, np.array([-1.2, 1.0])))
+
+    rng = np.random.default_rng(SEED)
+    x, target = grid(rng, 12, 4), grid(rng, 12, 3, steps=16)
+    shapes = [(5, 4), (5,), (3, 5), (3,)]
+    start = [grid(rng, *shape, steps=16, unit=32) for shape in shapes]
+
+    def net(flat):
+        at, parts = 0, []
+        for shape in shapes:
+            size = int(np.prod(shape))
+            parts.append(flat[at:at + size].reshape(shape))
+            at += size
+        w1, b1, w2, b2 = parts
+        hidden = np.tanh(x @ w1.T + b1)
+        error = hidden @ w2.T + b2 - target
+        dhidden = error @ w2 / len(x) * (1 - hidden**2)
+        gradient = [dhidden.T @ x, dhidden.sum(0), error.T @ hidden / len(x), error.mean(0)]
+        return (error**2).sum() / (2 * len(x)), np.concatenate([g.ravel() for g in gradient])
+
+    out.case("net")
+    out.tensor("x", x)
+    out.tensor("target", target)
+    for name, values in zip(("weight1", "bias1", "weight2", "bias2"), start):
+        out.tensor(name, values)
+    out.tensor("loss", trace(net, np.concatenate([v.ravel() for v in start])))
+    out.save()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "cuda/cuda_device.h"
+
+namespace trainer::cuda {
+
+// As Recorder::Record: captures the device's queue as a CUDA graph.
+std::unique_ptr<Recording> CaptureGraph(const CudaDevice& device,
+                                        const std::function<void()>& queue);
+
+}  // namespace trainer::cuda

@@ -1,0 +1,106 @@
+#include "common/picture_weights.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/blob_shapes.h"
+#include "common/checks.h"
+#include "trainer/base/atomic_file.h"
+#include "trainer/base/file.h"
+#include "trainer/base/text.h"
+#include "trainer/config/named_file.h"
+#include "trainer/image/image.h"
+
+namespace trainer {
+namespace {
+
+constexpr char kParam[] = "parameter_param";
+constexpr char kNumber[] = "%d";
+constexpr uint64_t kMostBytes = uint64_t{1} << 30;
+
+}  // namespace
+
+PictureWeights::PictureWeights(const LayerSpec& spec) : param_(spec.proto().parameter_param()) {
+  if (param_.has_shape()) shape_ = ShapeOf(spec, kParam, "shape", param_.shape());
+  if (param_.has_image()) ReadStart(spec);
+  if (param_.has_image() || param_.has_picture() || param_.mean_value_size() > 0) CheckShape(spec);
+  if (param_.has_picture() && !param_.picture().ends_with(".png")) {
+    spec.FailIn(
+        kParam, "picture",
+        Join("picture is '", EscapeControl(param_.picture()), "'; its name must end in .png"));
+  }
+}
+
+void PictureWeights::CheckShape(const LayerSpec& spec) const {
+  const bool is_picture =
+      shape_.Rank() == 4 && shape_[0] == 1 && (shape_[1] == 1 || shape_[1] == 3);
+  if (param_.has_shape() && !is_picture) {
+    spec.FailIn(
+        kParam, "shape",
+        Join("shape is ", Dims(shape_), "; that of a picture is (1, 1, H, W) or (1, 3, H, W)"));
+  }
+  const int means = param_.mean_value_size();
+  if (is_picture && means > 1 && means != shape_[1]) {
+    spec.FailIn(kParam, "mean_value",
+                Join("mean_value is given ", means, " times for ", shape_[1],
+                     " channels; give one, or one per channel"));
+  }
+}
+
+void PictureWeights::ReadStart(const LayerSpec& spec) {
+  if (param_.has_filler()) {
+    spec.FailIn(kParam, "filler", "filler and image are both given; the start is one of them");
+  }
+  const bool gray = shape_.Rank() == 4 && shape_[1] == 1;
+  Image image = ReadNamedFile(spec, kParam, "image", param_.image(), [&](const std::string& path) {
+    Image decoded;
+    DecodeImage(ReadFile(path, kMostBytes), gray ? Colors::kGray : Colors::kColor, {path},
+                "the picture", &decoded);
+    return decoded;
+  });
+  if (!param_.has_shape()) shape_ = {1, image.channels, image.height, image.width};
+  CheckShape(spec);
+  const auto height = static_cast<int>(shape_[2]), width = static_cast<int>(shape_[3]);
+  if (image.height != height || image.width != width) {
+    Image resized;
+    ResizeImage(image, {0, 0, image.width, image.height}, height, width, &resized,
+                Interpolation::kSmooth);
+    std::swap(image, resized);
+  }
+  start_.resize(image.pixels.size());
+  for (size_t i = 0; i < start_.size(); ++i) {
+    start_[i] = image.pixels[i] - MeanOf(static_cast<int64_t>(i) / image.Plane());
+  }
+}
+
+float PictureWeights::MeanOf(int64_t channel) const {
+  const int means = param_.mean_value_size();
+  if (means == 0) return 0;
+  return param_.mean_value(means == 1 ? 0 : static_cast<int>(channel));
+}
+
+bool PictureWeights::NamesIteration() const {
+  return param_.picture().find(kNumber) != std::string::npos;
+}
+
+std::string PictureWeights::FileOf(int iter) const {
+  std::string path = param_.picture();
+  const size_t at = path.find(kNumber);
+  if (at != std::string::npos) path.replace(at, sizeof(kNumber) - 1, Join(iter));
+  return path;
+}
+
+void PictureWeights::Write(std::span<const float> weights, const std::string& path) const {
+  Image image;
+  image.channels = static_cast<int>(shape_[1]);
+  image.height = static_cast<int>(shape_[2]);
+  image.width = static_cast<int>(shape_[3]);
+  image.pixels.resize(weights.size());
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const float value = weights[i] + MeanOf(static_cast<int64_t>(i) / image.Plane());
+    image.pixels[i] = static_cast<uint8_t>(std::lround(std::clamp(value, 0.0f, 255.0f)));
+  }
+  WriteWhole(path, EncodeImage(image, "png"));
+}
+
+}  // namespace trainer

@@ -1,0 +1,109 @@
+#include "common/checks.h"
+#include "common/normal.h"
+#include "trainer/backend/map_random.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+constexpr char kParam[] = "noise_param";
+
+struct AddScaled {
+  float amount;
+  HD float operator()(float normal, float x) const { return x + amount * normal; }
+};
+
+// Half of the replaced become 0, half 1.
+struct SaltAndPepper {
+  float amount;
+  HD float operator()(uint32_t word, float x) const {
+    const float u = UniformFloat(word);
+    if (u >= amount) return x;
+    return u < 0.5f * amount ? 0.0f : 1.0f;
+  }
+};
+
+// What Masking makes of values and of gradients, and SaltAndPepper of gradients.
+struct ZeroSome {
+  float amount;
+  HD float operator()(uint32_t word, float x) const {
+    return UniformFloat(word) < amount ? 0.0f : x;
+  }
+};
+
+struct DrawBit {
+  HD float operator()(uint32_t word, float x) const { return UniformFloat(word) < x ? 1.0f : 0.0f; }
+};
+
+struct Same {
+  HD float operator()(float x) const { return x; }
+};
+
+class Noise final : public Layer {
+ public:
+  explicit Noise(const LayerSpec& spec) : spec_(spec), param_(spec.proto().noise_param()) {
+    const float amount = param_.amount();
+    const bool gaussian = param_.kind() == caffe::NoiseParameter::GAUSSIAN;
+    if (amount >= 0 && (gaussian || amount <= 1)) return;
+    spec.FailIn(kParam, "amount",
+                gaussian ? Join("amount is ", amount, "; a standard deviation is 0 or more")
+                         : Join("amount is ", amount, "; a probability is from 0 to 1"));
+  }
+
+  void Describe(DescribeContext& plan) override {
+    RequireF32(plan, spec_);
+    if (PassesOn(plan.phase())) return plan.OutIsView(0, 0, plan.In(0));
+    plan.Out(0, plan.In(0));
+    plan.AllowInPlace();
+    if (param_.kind() == caffe::NoiseParameter::BERNOULLI) plan.NoGradient(0);
+  }
+
+  void Forward(const RunContext& run) override {
+    if (PassesOn(run.phase())) return;
+    const float amount = param_.amount();
+    switch (param_.kind()) {
+      case caffe::NoiseParameter::GAUSSIAN:
+        return MapNormal(run.device(), run.key(), run.DevicePass(), AddScaled{amount},
+                         run.In(0).f32(), run.Out(0).f32(), run.In(0).Count());
+      case caffe::NoiseParameter::SALT_AND_PEPPER:
+        return Random(run, SaltAndPepper{amount}, run.In(0), run.Out(0));
+      case caffe::NoiseParameter::MASKING:
+        return Random(run, ZeroSome{amount}, run.In(0), run.Out(0));
+      case caffe::NoiseParameter::BERNOULLI:
+        return Random(run, DrawBit{}, run.In(0), run.Out(0));
+    }
+  }
+
+  // The words are a function of the pass, so they are drawn again.
+  void Backward(const RunContext& run) override {
+    if (PassesOn(run.phase()) || !run.WantsGradIn(0)) return;
+    if (param_.kind() == caffe::NoiseParameter::GAUSSIAN) {
+      return Map(run.device(), Same{}, run.GradIn(0), run.GradOut(0));
+    }
+    Random(run, ZeroSome{param_.amount()}, run.GradOut(0), run.GradIn(0));
+  }
+
+ private:
+  bool PassesOn(caffe::Phase phase) const { return phase == caffe::TEST && !param_.in_test(); }
+
+  template <class F>
+  static void Random(const RunContext& run, F f, const ConstTensor& x, const Tensor& y) {
+    MapRandom(run.device(), run.key(), run.DevicePass(), f, y, x);
+  }
+
+  LayerSpec spec_;
+  caffe::NoiseParameter param_;
+};
+
+const RegisterLayer<Noise> kNoise(
+    "Noise",
+    {.text = "The input with noise, in training; passes its input on in testing unless in_test.\n"
+             "GAUSSIAN adds a normal number with standard deviation `amount`; SALT_AND_PEPPER sets "
+             "a value to 0 or 1 with probability `amount`, MASKING to 0; BERNOULLI draws 1 with "
+             "the value as the probability, else 0. Values that were replaced get no gradient; "
+             "none goes through BERNOULLI. Any shape; may work in place. The noise depends on the "
+             "seed, the layer's name, the pass and the element only.",
+     .param = kParam});
+
+}  // namespace
+}  // namespace trainer

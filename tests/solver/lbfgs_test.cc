@@ -1,0 +1,144 @@
+// Runs of a solver of type LBFGS, against SciPy's.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "small_run.h"
+#include "support/error_of.h"
+#include "support/golden.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+using testing::ElementsAreArray;
+using testing::HasSubstr;
+
+const std::string kFields =
+    "type: \"LBFGS\" base_lr: 1 lr_policy: \"fixed\" display: 1 lbfgs_param { c1: 1e-3 } ";
+
+std::string Number(const std::string& name, float start, bool learned = true) {
+  return Join("layer { name: '", name, "' type: 'Parameter' top: '", name,
+              "' param { lr_mult: ", learned ? 1 : 0,
+              " } parameter_param { shape { dim: 1 } filler { value: ", start, " } } } ");
+}
+
+// 100 (y - x^2)^2 + (1 - x)^2; a EuclideanLoss is half a square.
+const std::string kRosenbrock = Number("x", -1.2f) + Number("y", 1) + Number("one", 1, false) + R"(
+layer { name: "square" type: "Power" bottom: "x" top: "x2" power_param { power: 2 } }
+layer { name: "valley" type: "EuclideanLoss" bottom: "y" bottom: "x2" top: "valley" loss_weight: 200 }
+layer { name: "slope" type: "EuclideanLoss" bottom: "one" bottom: "x" top: "slope" loss_weight: 2 }
+)";
+
+GoldenCase CaseOf(const std::string& name) {
+  for (const GoldenCase& golden : ReadGolden("lbfgs.txt")) {
+    if (golden.name == name) return golden;
+  }
+  throw Error(ErrorCode::kInternal, "no case " + name);
+}
+
+void ExpectLosses(const std::vector<float>& losses, const std::vector<float>& expected) {
+  ASSERT_EQ(losses.size(), expected.size());
+  for (size_t i = 0; i < losses.size(); ++i) {
+    EXPECT_NEAR(losses[i], expected[i], 1e-4 * std::max(1.0f, expected[i])) << "step " << i;
+  }
+}
+
+TEST(LbfgsTest, GoldenValuesOfRosenbrocksFunction) {
+  SmallRun run(kFields + "max_iter: 20 ", kRosenbrock);
+  run.Solve();
+  ExpectLosses(run.observer.losses, CaseOf("rosenbrock").Tensor("loss").values);
+}
+
+TEST(LbfgsTest, FindsTheMinimumOfRosenbrocksFunction) {
+  SmallRun run(kFields + "max_iter: 60 ", kRosenbrock);
+  run.Solve();
+  EXPECT_LT(run.observer.losses.back(), 1e-8);
+  EXPECT_NEAR(run.Weights()[0], 1, 1e-3);
+  EXPECT_NEAR(run.Weights()[1], 1, 1e-3);
+}
+
+TEST(LbfgsTest, GoldenValuesOfASmallNet) {
+  const GoldenCase golden = CaseOf("net");
+  const std::string given =
+      "layer { name: 'NAME' type: 'Parameter' top: 'NAME' param { lr_mult: 0 } parameter_param { "
+      "shape { dim: 12 dim: WIDTH } } } ";
+  std::string net;
+  for (const auto& [name, width] : {std::pair<std::string, int>("x", 4), {"target", 3}}) {
+    std::string layer = given;
+    while (layer.find("NAME") != std::string::npos) layer.replace(layer.find("NAME"), 4, name);
+    layer.replace(layer.find("WIDTH"), 5, Join(width));
+    net += layer;
+  }
+  net += R"(
+layer { name: "ip1" type: "InnerProduct" bottom: "x" top: "ip1" inner_product_param { num_output: 5 } }
+layer { name: "tanh" type: "TanH" bottom: "ip1" top: "tanh" }
+layer { name: "ip2" type: "InnerProduct" bottom: "tanh" top: "ip2" inner_product_param { num_output: 3 } }
+layer { name: "loss" type: "EuclideanLoss" bottom: "ip2" bottom: "target" top: "loss" }
+)";
+  SmallRun run(kFields + "max_iter: 20 ", net);
+  const std::vector<std::string> names = {"x", "target", "weight1", "bias1", "weight2", "bias2"};
+  const std::vector<Param*>& params = run.solver->train_net().params();
+  ASSERT_EQ(params.size(), names.size());
+  for (size_t i = 0; i < names.size(); ++i) {
+    WriteFloats(*run.device, golden.Tensor(names[i]).values, params[i]->weight);
+  }
+  run.Solve();
+  ExpectLosses(run.observer.losses, golden.Tensor("loss").values);
+}
+
+TEST(LbfgsTest, ResumesBitForBit) {
+  const std::string fields = kFields + "lbfgs_param { history: 3 } weight_decay: 0.001 ";
+  SmallRun whole(fields + "max_iter: 14 ");
+  whole.Solve();
+  SmallRun first(fields + "max_iter: 7 ");
+  first.Solve();
+  TrainOptions options;
+  options.snapshot = first.PathOf("s_iter_7.solverstate");
+  SmallRun second(fields + "max_iter: 14 ", SmallNet(), options, first.folder_path);
+  second.Solve();
+  EXPECT_THAT(second.Weights(), ElementsAreArray(whole.Weights()));
+  EXPECT_EQ(ReadText(second.PathOf("s_iter_14.solverstate")),
+            ReadText(whole.PathOf("s_iter_14.solverstate")));
+}
+
+// The minimum of (w - 1)^2 + 3 w^2 / 2 is at 2 / 5.
+TEST(LbfgsTest, WeightDecayIsPartOfWhatIsMinimised) {
+  const std::string net = Number("w", 5) + Number("one", 1, false) +
+                          "layer { name: 'loss' type: 'EuclideanLoss' bottom: 'w' bottom: 'one' "
+                          "top: 'loss' loss_weight: 2 } ";
+  SmallRun run(kFields + "max_iter: 8 weight_decay: 3 ", net);
+  run.Solve();
+  EXPECT_NEAR(run.Weights()[0], 0.4f, 1e-5);
+}
+
+TEST(LbfgsTest, RefusesFieldsThatMakeNoSense) {
+  const auto refusal = [](const std::string& fields) {
+    return ErrorOf([&] {
+             SmallRun("type: 'LBFGS' base_lr: 1 lr_policy: 'fixed' max_iter: 5\n" + fields + " ",
+                      kRosenbrock);
+           })
+        .second;
+  };
+  EXPECT_THAT(refusal("lbfgs_param { history: 0 }"),
+              HasSubstr(":5:1: lbfgs_param: history is 0; from 1 to 1000 pairs are kept"));
+  EXPECT_THAT(refusal("lbfgs_param { c1: 0.95 }"), HasSubstr("it must be 0 < c1 < c2 < 1"));
+  EXPECT_THAT(refusal("lbfgs_param { max_evaluations: 0 }"), HasSubstr("max_evaluations is 0"));
+  EXPECT_THAT(refusal("momentum: 0.9"), HasSubstr("momentum is 0.9, but LBFGS has none"));
+  EXPECT_THAT(refusal("clip_gradients: 1"), HasSubstr("LBFGS needs the loss's own gradient"));
+  EXPECT_THAT(refusal("iter_size: 2"), HasSubstr("LBFGS evaluates each batch more than once"));
+}
+
+TEST(LbfgsTest, RefusesTheStateOfAnotherHistory) {
+  SmallRun first(kFields + "max_iter: 3 ", kRosenbrock);
+  first.Solve();
+  TrainOptions options;
+  options.snapshot = first.PathOf("s_iter_3.solverstate");
+  const auto [code, text] = ErrorOf(
+      [&] { SmallRun(kFields + "max_iter: 4 lbfgs_param { history: 4 } ", kRosenbrock, options); });
+  EXPECT_EQ(code, ErrorCode::kBadSnapshot);
+  EXPECT_THAT(text, HasSubstr("bytes of L-BFGS's state, which is not what a run with history 4"));
+}
+
+}  // namespace
+}  // namespace trainer

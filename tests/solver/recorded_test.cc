@@ -1,0 +1,176 @@
+// Training on a GPU whose passes are recorded and played again: the same numbers bit for bit.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "small_run.h"
+#include "support/error_of.h"
+#include "support/log_collector.h"
+#include "trainer/backend/gpu.h"
+#include "trainer/base/text.h"
+
+#ifdef TRAINER_CUDA_EMULATED
+#include <emulated_gpu.h>
+#endif
+
+namespace trainer {
+namespace {
+
+using testing::ElementsAreArray;
+using testing::HasSubstr;
+
+std::unique_ptr<Device> Gpu(bool graphs) {
+  return MakeGpuDevice({.deterministic = true, .graphs = graphs});
+}
+
+// Convolutions, pools, LRN, batch norm with what is fused, dropout, two losses.
+const char kImages[] = R"(
+layer { name: "data" type: "DummyData" top: "x" top: "label" dummy_data_param {
+        shape { dim: 4 dim: 3 dim: 9 dim: 9 } shape { dim: 4 }
+        data_filler { type: "gaussian" } data_filler { type: "constant" value: 2 } } }
+layer { name: "conv1" type: "Convolution" bottom: "x" top: "conv1"
+        convolution_param { num_output: 6 kernel_size: 3 weight_filler { type: "msra" } } }
+layer { name: "relu1" type: "ReLU" bottom: "conv1" top: "conv1" }
+layer { name: "lrn" type: "LRN" bottom: "conv1" top: "lrn" lrn_param { local_size: 3 } }
+layer { name: "pool1" type: "Pooling" bottom: "lrn" top: "pool1"
+        pooling_param { pool: MAX kernel_size: 2 stride: 2 } }
+layer { name: "conv2" type: "Convolution" bottom: "pool1" top: "conv2"
+        convolution_param { num_output: 6 kernel_size: 3 pad: 1 bias_term: false
+                            weight_filler { type: "msra" } } }
+layer { name: "bn" type: "BatchNorm" bottom: "conv2" top: "bn" }
+layer { name: "scale" type: "Scale" bottom: "bn" top: "scale" scale_param { bias_term: true } }
+layer { name: "sum" type: "Eltwise" bottom: "scale" bottom: "pool1" top: "sum" }
+layer { name: "relu2" type: "ReLU" bottom: "sum" top: "sum" }
+layer { name: "drop" type: "Dropout" bottom: "sum" top: "sum" dropout_param { dropout_ratio: 0.2 } }
+layer { name: "ip" type: "InnerProduct" bottom: "sum" top: "ip"
+        inner_product_param { num_output: 4 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+layer { name: "ip2" type: "InnerProduct" bottom: "pool1" top: "ip2"
+        inner_product_param { num_output: 4 weight_filler { type: "xavier" } } }
+layer { name: "loss2" type: "SoftmaxWithLoss" bottom: "ip2" bottom: "label" top: "loss2"
+        loss_weight: 0.3 }
+)";
+
+const char kSequences[] = R"(
+layer { name: "data" type: "DummyData" top: "x" top: "cont" top: "wanted"
+  dummy_data_param { shape { dim: 3 dim: 4 dim: 5 } shape { dim: 3 dim: 4 }
+    shape { dim: 3 dim: 4 dim: 2 } data_filler { type: "gaussian" }
+    data_filler { type: "constant" value: 1 } data_filler { type: "gaussian" } } }
+layer { name: "lstm" type: "LSTM" bottom: "x" bottom: "cont" top: "lstm"
+  recurrent_param { num_output: 6 weight_filler { type: "xavier" } } }
+layer { name: "ip" type: "InnerProduct" bottom: "lstm" top: "ip"
+  inner_product_param { num_output: 2 axis: 2 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "EuclideanLoss" bottom: "ip" bottom: "wanted" top: "loss" }
+)";
+
+class RecordedTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (FindGpus().gpus.empty()) GTEST_SKIP() << "there is no GPU, not even an emulated one";
+  }
+};
+
+const std::string kFields =
+    "base_lr: 0.05 lr_policy: \"inv\" gamma: 0.1 power: 0.75 momentum: 0.9 "
+    "weight_decay: 0.001 display: 3 ";
+
+TEST_F(RecordedTest, ARunTellsAndLearnsTheSameBitForBit) {
+  for (const char* net : {kImages, kSequences}) {
+    for (const std::string more :
+         {"test_interval: 4 test_iter: 1 snapshot: 5 ", "iter_size: 2 ", "type: 'Adam' ",
+          "clip_gradients: 0.1 ", "type: 'LARS' ema_decay: 0.9 ", "loss_scale: 0 "}) {
+      const std::string fields = kFields + "max_iter: 11 " + more;
+      SmallRun plain(fields, net, {}, "", Gpu(false)), recorded(fields, net, {}, "", Gpu(true));
+      plain.Solve();
+      recorded.Solve();
+      EXPECT_EQ(recorded.observer.losses, plain.observer.losses) << more;
+      EXPECT_EQ(recorded.observer.tests, plain.observer.tests) << more;
+      EXPECT_EQ(recorded.observer.notes, plain.observer.notes) << more;
+      EXPECT_THAT(recorded.Weights(), ElementsAreArray(plain.Weights())) << more;
+    }
+  }
+}
+
+TEST_F(RecordedTest, AResumedRunGoesOnBitForBit) {
+  for (const char* net : {kImages, kSequences}) {
+    const std::string fields = kFields + "snapshot: 5 ";
+    SmallRun whole(fields + "max_iter: 12 ", net, {}, "", Gpu(true));
+    whole.Solve();
+    TrainOptions options;
+    options.snapshot = whole.PathOf("s_iter_5.solverstate");
+    SmallRun rest(fields + "max_iter: 12 ", net, options, whole.folder_path, Gpu(true));
+    rest.Solve();
+    EXPECT_THAT(rest.Weights(), ElementsAreArray(whole.Weights()));
+  }
+}
+
+TEST_F(RecordedTest, DebugInfoIsOfPassesThatAreNotRecorded) {
+  const std::string fields = kFields + "max_iter: 8 debug_info: true ";
+  SmallRun plain(fields, kImages, {}, "", Gpu(false)), recorded(fields, kImages, {}, "", Gpu(true));
+  plain.Solve();
+  recorded.Solve();
+  EXPECT_THAT(recorded.Weights(), ElementsAreArray(plain.Weights()));
+}
+
+TEST_F(RecordedTest, SaysOnceWhatWasRecorded) {
+  const LogCollector log;
+  SmallRun run(kFields + "max_iter: 6 ", kImages, {}, "", Gpu(true));
+  run.Solve();
+  int lines = 0;
+  for (const std::string& line : log.lines) {
+    if (line.find("Recorded a pass") == line.npos) continue;
+    EXPECT_THAT(line, HasSubstr("from layer 'conv1' on: "));
+    EXPECT_THAT(line, HasSubstr(" kernels, copies and fills are started as one"));
+    ++lines;
+  }
+  EXPECT_EQ(lines, 1);
+}
+
+#ifdef TRAINER_CUDA_EMULATED
+struct StepCounts {
+  int64_t graphs, kernels, copies, fills, allocations;
+};
+
+// Of one step in the steady state, which is not displayed.
+StepCounts CountStep(SmallRun& run) {
+  for (int i = 0; i < 5; ++i) run.solver->StepAhead();
+  emulated_gpu::ResetCounters();
+  run.solver->StepAhead();
+  const emulated_gpu::Counters now = emulated_gpu::Count();
+  return {now.graph_launches, now.launches + now.calls_to_libraries, now.copies, now.fills,
+          now.allocations + now.frees + now.host_allocations + now.host_frees};
+}
+
+TEST_F(RecordedTest, AStepIsOneGraphItsUpdateAndLittleMore) {
+  for (const std::string more : {"", "clip_gradients: 1 ", "type: 'LARS' ", "loss_scale: 64 "}) {
+    const std::string fields =
+        "base_lr: 0.01 lr_policy: \"fixed\" momentum: 0.9 max_iter: 50 " + more;
+    SmallRun run(fields, kImages, {}, "", Gpu(true));
+    const StepCounts counts = CountStep(run);
+    EXPECT_EQ(counts.graphs, 1) << more;
+    EXPECT_EQ(counts.allocations, 0) << more;
+    // The count of passes and what brings the numbers of DummyData into order; the update. With
+    // norms: their sums by chunk and by parameter; where one norm is of all, what it says.
+    const int64_t norms = more.empty() ? 0 : more == "type: 'LARS' " ? 2 : 3;
+    EXPECT_EQ(counts.kernels, 2 + 1 + norms) << more;
+    SmallRun plain(fields, kImages, {}, "", Gpu(false));
+    EXPECT_GT(CountStep(plain).kernels, 40);
+  }
+}
+
+// A layer that reads from the device in each pass and does not say so.
+TEST_F(RecordedTest, WhatCannotBeRecordedIsTrainedWithout) {
+  const std::string fields = kFields + "max_iter: 6 ";
+  SmallRun plain(fields, kImages, {}, "", Gpu(false)), broken(fields, kImages, {}, "", Gpu(true));
+  plain.Solve();
+  const LogCollector log;
+  broken.solver->Step();
+  emulated_gpu::InjectError(emulated_gpu::CallKind::kCapture, 1, 900);
+  broken.Solve();
+  EXPECT_THAT(log.lines, testing::Contains(HasSubstr("Passes of net '' are not recorded: ")));
+  EXPECT_THAT(broken.Weights(), ElementsAreArray(plain.Weights()));
+}
+#endif
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,325 @@
+// Disks and file servers that go away in the midst of an epoch, and locks that cannot be had.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mount.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+#include "job.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+std::string TextOf(int error) { return std::generic_category().message(error); }
+
+// One source of records, and how it is read.
+struct Kind {
+  const char* name;
+  std::string type, data;  // of the data layer, and its own message
+  std::string part;        // of the path of what goes away
+  int error = ESTALE;      // with which calls fail meanwhile
+  bool network = false;
+};
+
+std::vector<Kind> Kinds() {
+  const std::string size = " batch_size: 4", random = size + " shuffle: true";
+  const std::string lmdb = "data_param { backend: LMDB source: 'data/train_lmdb'";
+  return {
+      {"Lmdb", "Data", lmdb + size + " }", "data/train_lmdb/data.mdb", EIO},
+      {"LmdbInRandomOrder", "Data", lmdb + random + " shuffle_window: 16 }",
+       "data/train_lmdb/data.mdb", ENOENT},
+      {"LmdbBehindANetwork", "Data", lmdb + size + " }", "data/train_lmdb/data.mdb", ESTALE, true},
+      {"LevelDb", "Data", "data_param { backend: LEVELDB source: 'data/leveldb'" + size + " }",
+       "data/leveldb/"},
+      {"Tar", "Data", "data_param { backend: TAR source: 'data/digits.tar'" + size + " }",
+       "data/digits.tar"},
+      {"Images", "ImageData",
+       "image_data_param { source: 'list' root_folder: 'pictures/'" + random + " }", ".ppm",
+       EHOSTUNREACH},
+      {"Rows", "HDF5Data", "hdf5_data_param { source: 'data/rows'" + random + " }", ".h5"},
+      {"Windows", "WindowData",
+       "window_data_param { source: 'windows' fg_fraction: 0.5" + size +
+           " } transform_param { crop_size: 3 mirror: true }",
+       ".ppm", ETIMEDOUT},
+  };
+}
+
+// A run that reads the records of one kind.
+class AwayJob {
+ public:
+  explicit AwayJob(const Kind& kind) : kind_(kind) {
+    MakeSet();
+    job_.net =
+        Join("layer { name: 'd' top: 'data' top: 'label' type: '", kind.type, "' ", kind.data,
+             " }\nlayer { name: 'ip' type: 'InnerProduct' bottom: 'data' top: 'ip' "
+             "inner_product_param { num_output: 40 weight_filler { type: 'xavier' } } }\n"
+             "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' "
+             "}\n");
+    Solve("snap");
+    options_ = job_.options();
+    for (const std::string& variable :
+         {std::string("LD_PRELOAD=" TRAINER_FAULTY_IO),
+          std::string("ASAN_OPTIONS=verify_asan_link_order=0"), "FAULTY_IO_PATH=" + kind.part,
+          "FAULTY_IO_SWITCH=" + Switch(), Join("FAULTY_IO_ERROR=", kind.error),
+          std::string("FAULTY_IO_NETWORK=") + (kind.network ? "1" : "")}) {
+      options_.env.push_back(variable);
+    }
+  }
+
+  void GoAway() const { WriteText(Switch(), ""); }
+  void ComeBack() const { std::filesystem::remove(Switch()); }
+
+  // The weights after all iterations of a run without a fault.
+  std::string Undisturbed() {
+    Solve("whole");
+    EXPECT_EQ(job_.Train().exit_code, 0);
+    return Weights("whole");
+  }
+  std::string Weights(const std::string& prefix) const {
+    return ReadText(job_.folder() / Join(prefix, "_iter_", kIterations, ".caffemodel"));
+  }
+
+  std::string pictures() const { return job_.folder() / "pictures"; }
+  Job& job() { return job_; }
+  const RunOptions& options() const { return options_; }
+
+ private:
+  // Enough that none is over before its data are gone.
+  static constexpr int kIterations = 3000;
+
+  std::string Switch() const { return job_.folder() / "away"; }
+
+  // The rate is too small for the loss to grow.
+  void Solve(const std::string& prefix) {
+    job_.solver = Join(
+        "net: 'net.prototxt' base_lr: 1e-7 lr_policy: 'fixed' momentum: 0.9 "
+        "display: 100 random_seed: 3 max_iter: ",
+        kIterations, " snapshot_prefix: '", prefix, "'\n");
+    job_.Write();
+  }
+
+  void Convert(const std::string& from, const std::string& to) const {
+    const Outcome made =
+        RunProgram({"dataset", "convert", from, to, "--backend=leveldb"}, job_.options());
+    EXPECT_EQ(made.exit_code, 0) << made.err;
+  }
+
+  void MakeSet() const {
+    const std::string name = kind_.name;
+    if (name == "LevelDb") Convert("data/train_lmdb", "data/leveldb");
+    if (name == "Tar") Convert("data/train_lmdb", "data/digits.tar");
+    if (name == "Rows") {
+      Convert("data/train_lmdb", "data/one.h5");
+      Convert("data/test_lmdb", "data/two.h5");
+      WriteText(job_.folder() / "data/rows", "data/one.h5\ndata/two.h5\n");
+    }
+    if (kind_.part == ".ppm") MakePictures();
+  }
+
+  void MakePictures() const {
+    constexpr int kPictures = 40;
+    std::string list;
+    std::filesystem::create_directory(pictures());
+    for (int i = 0; i < kPictures; ++i) {
+      std::string pixels;
+      for (int p = 0; p < 60; ++p) pixels += static_cast<char>(i * 31 + p * 7);
+      const std::string name = Join("p", i, ".ppm");
+      WriteText(pictures() + "/" + name, "P6 5 4 255\n" + pixels);
+      list += Join(name, " ", i, "\n");
+    }
+    WriteText(job_.folder() / "list", list);
+    WriteText(job_.folder() / "windows",
+              "# 0\npictures/p1.ppm\n3\n4\n5\n2\n1 0.9 0 0 2 2\n0 0.1 2 0 4 1\n"
+              "# 1\npictures/p2.ppm\n3\n4\n5\n2\n2 0.8 1 1 4 3\n0 0.1 0 0 3 3\n");
+  }
+
+  Kind kind_;
+  Job job_;
+  RunOptions options_;
+};
+
+class AwayTest : public testing::TestWithParam<Kind> {};
+INSTANTIATE_TEST_SUITE_P(Of, AwayTest, testing::ValuesIn(Kinds()),
+                         [](const auto& one) { return one.param.name; });
+
+TEST_P(AwayTest, WhatComesBackInTimeIsReadOnAsIfNothingHadHappened) {
+  AwayJob away(GetParam());
+  Program program(away.job().TrainCommand(), away.options());
+  program.WaitForLine("Iteration 100 (");
+  away.GoAway();
+  EXPECT_THAT(program.WaitForLine("reading is tried again"),
+              AllOf(HasSubstr(GetParam().part), HasSubstr(TextOf(GetParam().error)),
+                    HasSubstr("; reading is tried again for up to 300 s (--io_timeout)")));
+  away.ComeBack();
+  program.WaitForLine("Reading goes on after");
+  const Outcome outcome = program.Wait();
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(away.Weights("snap"), away.Undisturbed());
+}
+
+TEST_P(AwayTest, WhatDoesNotComeBackEndsTheRunWithASnapshotThatGoesOn) {
+  AwayJob away(GetParam());
+  Program program(away.job().TrainCommand({"--io_timeout=1"}), away.options());
+  program.WaitForLine("Iteration 100 (");
+  away.GoAway();
+  const Outcome outcome = program.Wait();
+  EXPECT_EQ(outcome.exit_code, 74) << outcome.err;
+  EXPECT_THAT(outcome.Errors(),
+              ElementsAre(AllOf(HasSubstr(GetParam().part), HasSubstr("it was tried again for 1 s"),
+                                HasSubstr(". The run is saved at iteration "),
+                                HasSubstr("--resume=auto goes on from there"))));
+  away.ComeBack();
+  EXPECT_THAT(away.job().Files("snap_iter_"), SizeIs(2));
+  EXPECT_EQ(away.job().Train({"--resume=auto"}).exit_code, 0);
+  EXPECT_EQ(away.Weights("snap"), away.Undisturbed());
+}
+
+Kind KindOf(const std::string& name) {
+  for (const Kind& kind : Kinds()) {
+    if (kind.name == name) return kind;
+  }
+  return {};
+}
+
+TEST(AwayRunTest, ASignalEndsTheWaitAndTheRunIsSavedAsByAnyOther) {
+  AwayJob away(KindOf("Tar"));
+  Program program(away.job().TrainCommand(), away.options());
+  program.WaitForLine("Iteration 100 (");
+  away.GoAway();
+  program.WaitForLine("reading is tried again");
+  program.Signal(SIGTERM);
+  const Outcome outcome = program.Wait();
+  EXPECT_EQ(outcome.exit_code, 75) << outcome.err;
+  EXPECT_THAT(outcome.Errors(), IsEmpty());
+  EXPECT_THAT(away.job().Files("snap_iter_"), SizeIs(2));
+}
+
+TEST(AwayRunTest, WithoutPatienceTheRunIsSavedAtOnce) {
+  AwayJob away(KindOf("Tar"));
+  Program program(away.job().TrainCommand({"--io_timeout=0"}), away.options());
+  program.WaitForLine("Iteration 100 (");
+  away.GoAway();
+  const Outcome outcome = program.Wait();
+  EXPECT_EQ(outcome.exit_code, 74) << outcome.err;
+  EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr(". The run is saved at iteration ")));
+  EXPECT_THAT(away.job().Files("snap_iter_"), SizeIs(2));
+}
+
+// The data of one of several ranks: all save and stop together.
+TEST(AwayRunTest, OfSeveralRanksAllSaveAndStop) {
+  AwayJob away(KindOf("Images"));
+  Program program(away.job().TrainCommand({"--ranks=2", "--io_timeout=1"}), away.options());
+  program.WaitForLine("Iteration 100 (");
+  away.GoAway();
+  const Outcome outcome = program.Wait();
+  EXPECT_EQ(outcome.exit_code, 74) << outcome.err;
+  EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr(". The run is saved at iteration ")));
+  EXPECT_THAT(away.job().Files("snap_iter_"), SizeIs(2));
+  away.ComeBack();
+  EXPECT_EQ(away.job().Train({"--resume=auto", "--ranks=2"}).exit_code, 0);
+}
+
+TEST(AwayRunTest, AFolderThatIsMovedAwayAndBackIsWaitedFor) {
+  AwayJob away(KindOf("Images"));
+  const std::string folder = away.pictures();
+  Program program(away.job().TrainCommand(), away.job().options());
+  program.WaitForLine("Iteration 100 (");
+  std::filesystem::rename(folder, folder + "_away");
+  EXPECT_THAT(program.WaitForLine("reading is tried again"), HasSubstr(TextOf(ENOENT)));
+  std::filesystem::rename(folder + "_away", folder);
+  program.WaitForLine("Reading goes on after");
+  const Outcome outcome = program.Wait();
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(away.Weights("snap"), away.Undisturbed());
+}
+
+// An empty folder is left, as of a mount that is gone.
+TEST(AwayRunTest, AFileSystemThatIsNotMountedForAWhileIsWaitedFor) {
+  AwayJob away(KindOf("Images"));
+  const std::string folder = away.pictures(), full = folder + "_full";
+  std::filesystem::rename(folder, full);
+  std::filesystem::create_directory(folder);
+  if (mount(full.c_str(), folder.c_str(), nullptr, MS_BIND, nullptr) != 0) {
+    GTEST_SKIP() << "mounting needs root";
+  }
+  Program program(away.job().TrainCommand(), away.job().options());
+  program.WaitForLine("Iteration 100 (");
+  ASSERT_EQ(umount2(folder.c_str(), MNT_DETACH), 0);
+  program.WaitForLine("reading is tried again");
+  ASSERT_EQ(mount(full.c_str(), folder.c_str(), nullptr, MS_BIND, nullptr), 0);
+  program.WaitForLine("Reading goes on after");
+  const Outcome outcome = program.Wait();
+  umount2(folder.c_str(), MNT_DETACH);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(away.Weights("snap"), away.Undisturbed());
+}
+
+// One that the list names and nobody has seen is missing: no patience brings it.
+TEST(AwayRunTest, AFileThatWasNeverThereIsMissingAtOnce) {
+  AwayJob away(KindOf("Images"));
+  std::filesystem::remove(away.pictures() + "/p17.ppm");
+  const Outcome outcome = away.job().Train();
+  EXPECT_EQ(outcome.exit_code, 66) << outcome.err;
+  EXPECT_THAT(outcome.err, testing::Not(HasSubstr("tried again")));
+}
+
+class LockTest : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Of, LockTest, testing::Values(EACCES, EROFS, ENOLCK, ENOSYS, EAGAIN),
+                         [](const auto& one) { return Join("Error", one.param); });
+
+// Trains on an LMDB whose lock fails so.
+Outcome TrainWithLock(Job& job, const std::string& lock, const std::vector<std::string>& flags) {
+  job.Write();
+  RunOptions options = job.options();
+  options.env.push_back("LD_PRELOAD=" TRAINER_FAULTY_IO);
+  options.env.push_back("ASAN_OPTIONS=verify_asan_link_order=0");
+  options.env.push_back("FAULTY_IO_LOCK=" + lock);
+  return RunProgram(job.TrainCommand(flags), options);
+}
+
+int Count(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; ++at) ++count;
+  return count;
+}
+
+TEST_P(LockTest, ThatCannotBeHadIsAWarningForEachDatabase) {
+  Job job;
+  const Outcome outcome = TrainWithLock(job, Join(GetParam()), {});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  // LMDB itself goes on without a lock on a file system that it finds read-only.
+  const int warnings = GetParam() == EROFS ? 0 : 1;
+  for (const char* database : {"data/train_lmdb", "data/test_lmdb"}) {
+    EXPECT_EQ(Count(outcome.err, Join(database, ": no lock on lock.mdb (")), warnings)
+        << outcome.err;
+  }
+  EXPECT_EQ(Count(outcome.err, TextOf(GetParam())), 2 * warnings);
+}
+
+TEST_P(LockTest, IsNotAskedForWithDbLockOff) {
+  Job job;
+  const Outcome outcome = TrainWithLock(job, Join(GetParam()), {"--db_lock=off"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, testing::Not(HasSubstr("no lock on lock.mdb")));
+}
+
+TEST(HangingLockTest, EndsTheWaitWithASentence) {
+  Job job;
+  const Outcome outcome = TrainWithLock(job, "hang", {"--io_timeout=1"});
+  ExpectRefused(job, outcome, 74, "net.prototxt:",
+                "opening the database has not come back within 1 s (--io_timeout)");
+  EXPECT_THAT(outcome.err, HasSubstr("--db_lock=off"));
+}
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,205 @@
+// A library that is loaded before the others (LD_PRELOAD) and lets calls of the system fail, as
+// they do when a disk or a file server is away. The environment says how:
+//
+//   FAULTY_IO_PATH     files and folders whose path has this part are concerned
+//   FAULTY_IO_SWITCH   while this file exists, opening, reading and looking at them fails with
+//   FAULTY_IO_ERROR    this number; pages of theirs that are mapped cannot be read any more from
+//                      the moment on when the file appears
+//   FAULTY_IO_NETWORK  if set, all file systems say that they are NFS
+//   FAULTY_IO_LOCK     opening and locking lock.mdb fails with this number, or, "hang", never ends
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdarg>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+template <class Function>
+Function Real(const char* name) {
+  return reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
+}
+
+std::string Setting(const char* name) {
+  const char* const value = getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+bool IsConcerned(const std::string& path) {
+  static const std::string part = Setting("FAULTY_IO_PATH");
+  return !part.empty() && path.find(part) != std::string::npos;
+}
+
+bool IsAway() {
+  static const std::string file = Setting("FAULTY_IO_SWITCH");
+  return !file.empty() && access(file.c_str(), F_OK) == 0;
+}
+
+int AwayError() {
+  static const int error = atoi(Setting("FAULTY_IO_ERROR").c_str());
+  return error;
+}
+
+std::string PathOf(int fd) {
+  char path[4096];
+  const std::string link = "/proc/self/fd/" + std::to_string(fd);
+  const ssize_t bytes = readlink(link.c_str(), path, sizeof path);
+  return bytes < 0 ? "" : std::string(path, static_cast<size_t>(bytes));
+}
+
+// Whether the call is to fail, with errno.
+bool Fails(const std::string& path) {
+  if (!IsConcerned(path) || !IsAway()) return false;
+  errno = AwayError();
+  return true;
+}
+
+bool FailsLock(const std::string& path) {
+  static const std::string lock = Setting("FAULTY_IO_LOCK");
+  if (lock.empty() || !path.ends_with("lock.mdb")) return false;
+  while (lock == "hang") pause();
+  errno = atoi(lock.c_str());
+  return true;
+}
+
+struct Map {
+  void* start;
+  size_t bytes;
+  std::string path;
+};
+std::mutex maps_mutex;
+std::vector<Map> maps;  // of files that are concerned
+
+// A file without bytes, of the same name.
+int Empty(const std::string& path) {
+  char folder[] = "/tmp/faulty_io_XXXXXX";
+  if (mkdtemp(folder) == nullptr) return -1;
+  const std::string file = folder + path.substr(path.rfind('/'));
+  const int fd = Real<int (*)(const char*, int, ...)>("open")(file.c_str(), O_RDWR | O_CREAT, 0600);
+  unlink(file.c_str());
+  rmdir(folder);
+  return fd;
+}
+
+// Takes the pages away once, when the switch is first seen: a file without bytes is behind them.
+void TakePagesAway() {
+  while (!IsAway()) usleep(500);
+  const std::lock_guard lock(maps_mutex);
+  for (const Map& map : maps) {
+    const int empty = Empty(map.path);
+    Real<decltype(&mmap)>("mmap")(map.start, map.bytes, PROT_READ, MAP_SHARED | MAP_FIXED, empty,
+                                  0);
+    close(empty);
+  }
+  maps.clear();
+}
+
+void Note(void* start, size_t bytes, const std::string& path) {
+  const std::lock_guard lock(maps_mutex);
+  static const bool watches = [] {
+    std::thread(TakePagesAway).detach();
+    return true;
+  }();
+  static_cast<void>(watches);
+  maps.push_back({start, bytes, path});
+}
+
+int Open(const char* name, const char* path, int flags, mode_t mode) {
+  if (FailsLock(path) || Fails(path)) return -1;
+  return Real<int (*)(const char*, int, ...)>(name)(path, flags, mode);
+}
+
+}  // namespace
+
+extern "C" {
+
+int open(const char* path, int flags, ...) {
+  va_list more;
+  va_start(more, flags);
+  const auto mode = static_cast<mode_t>(va_arg(more, int));
+  va_end(more);
+  return Open("open", path, flags, mode);
+}
+
+int open64(const char* path, int flags, ...) {
+  va_list more;
+  va_start(more, flags);
+  const auto mode = static_cast<mode_t>(va_arg(more, int));
+  va_end(more);
+  return Open("open64", path, flags, mode);
+}
+
+ssize_t read(int fd, void* to, size_t bytes) {
+  return Fails(PathOf(fd)) ? -1 : Real<decltype(&read)>("read")(fd, to, bytes);
+}
+
+ssize_t pread(int fd, void* to, size_t bytes, off_t at) {
+  return Fails(PathOf(fd)) ? -1 : Real<decltype(&pread)>("pread")(fd, to, bytes, at);
+}
+
+ssize_t pread64(int fd, void* to, size_t bytes, off64_t at) {
+  return Fails(PathOf(fd)) ? -1 : Real<decltype(&pread64)>("pread64")(fd, to, bytes, at);
+}
+
+int stat(const char* path, struct stat* facts) {
+  return Fails(path) ? -1 : Real<int (*)(const char*, struct stat*)>("stat")(path, facts);
+}
+
+int statfs(const char* path, struct statfs* facts) {
+  constexpr long kNfs = 0x6969;
+  const int result = Real<int (*)(const char*, struct statfs*)>("statfs")(path, facts);
+  if (!Setting("FAULTY_IO_NETWORK").empty()) facts->f_type = kNfs;
+  return result;
+}
+
+int fcntl(int fd, int command, ...) {
+  va_list more;
+  va_start(more, command);
+  void* const argument = va_arg(more, void*);
+  va_end(more);
+  const bool locks = command == F_SETLK || command == F_SETLKW;
+  if (locks && FailsLock(PathOf(fd))) return -1;
+  return Real<int (*)(int, int, ...)>("fcntl")(fd, command, argument);
+}
+
+int fcntl64(int fd, int command, ...) {
+  va_list more;
+  va_start(more, command);
+  void* const argument = va_arg(more, void*);
+  va_end(more);
+  return fcntl(fd, command, argument);
+}
+
+void* mmap(void* at, size_t bytes, int protection, int flags, int fd, off_t offset) {
+  void* const start = Real<decltype(&mmap)>("mmap")(at, bytes, protection, flags, fd, offset);
+  if (fd >= 0 && start != MAP_FAILED && (flags & MAP_FIXED) == 0) {
+    const std::string path = PathOf(fd);
+    if (IsConcerned(path)) Note(start, bytes, path);
+  }
+  return start;
+}
+
+void* mmap64(void* at, size_t bytes, int protection, int flags, int fd, off64_t offset) {
+  return mmap(at, bytes, protection, flags, fd, offset);
+}
+
+int munmap(void* start, size_t bytes) {
+  {
+    const std::lock_guard lock(maps_mutex);
+    std::erase_if(maps, [&](const Map& map) { return map.start == start; });
+  }
+  return Real<decltype(&munmap)>("munmap")(start, bytes);
+}
+
+}  // extern "C"

@@ -1,0 +1,122 @@
+// Generative models as users train them, draw from them and ask how likely data are.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <regex>
+
+#include "job.h"
+#include "trainer/base/file.h"
+#include "trainer/base/text.h"
+#include "trainer/hdf5/reader.h"
+#include "trainer/image/image.h"
+
+namespace trainer {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr char kScale[] = "transform_param { scale: 0.0039215684 }";
+
+// A machine on the job's digits, its pixels drawn.
+class GenerativeTest : public testing::Test {
+ protected:
+  GenerativeTest() {
+    const auto data = [](const char* phase, const char* source) {
+      return Join("layer { name: 'data' type: 'Data' top: 'data' include { phase: ", phase, " } ",
+                  kScale, " data_param { source: 'data/", source,
+                  "_lmdb' backend: LMDB batch_size: 10 } }\n");
+    };
+    job_.net = data("TRAIN", "train") + data("TEST", "test") +
+               "layer { name: 'draw' type: 'Noise' bottom: 'data' top: 'x' noise_param { kind: "
+               "BERNOULLI in_test: true } }\n"
+               "layer { name: 'rbm' type: 'RBM' bottom: 'x' top: 'h' top: 'error' top: "
+               "'free_energy' loss_weight: 0 loss_weight: 1 loss_weight: 0\n"
+               "rbm_param { num_output: 8 weight_filler { type: 'gaussian' std: 0.01 } } }\n"
+               "layer { name: 'end' type: 'Silence' bottom: 'h' }\n";
+    job_.solver =
+        "net: 'net.prototxt' type: 'CD' cd_param { persistent: true } base_lr: 0.05 lr_policy: "
+        "'fixed' max_iter: 30 snapshot_prefix: 'rbm' random_seed: 1\n";
+    job_.Write();
+  }
+  Outcome Run(std::vector<std::string> arguments) const {
+    return RunProgram(arguments, job_.options());
+  }
+  static double NumberAfter(const std::string& text, const std::string& name) {
+    const size_t at = text.find(name);
+    EXPECT_NE(at, text.npos) << name << " in " << text;
+    return at == text.npos ? NAN : std::strtod(text.c_str() + at + name.size(), nullptr);
+  }
+
+  Job job_;
+};
+
+TEST_F(GenerativeTest, TheEstimatedLikelihoodIsThatOfTheExactSum) {
+  const Outcome trained = job_.Train();
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  const std::vector<std::string> ask = {"likelihood", "--model=net.prototxt",
+                                        "--weights=rbm_iter_30.caffemodel", "--iterations=3"};
+  std::vector<std::string> exact = ask, estimated = ask;
+  exact.push_back("--exact");
+  estimated.push_back("--steps=500");
+  const Outcome sum = Run(exact), annealed = Run(estimated);
+  ASSERT_EQ(sum.exit_code, 0) << sum.err;
+  ASSERT_EQ(annealed.exit_code, 0) << annealed.err;
+  EXPECT_THAT(sum.out, HasSubstr("rbm: 784 visible and 8 hidden units\n"));
+  EXPECT_THAT(sum.out, HasSubstr(", the sum over all states\n"));
+  EXPECT_NEAR(NumberAfter(annealed.out, "log-likelihood "), NumberAfter(sum.out, "log-likelihood "),
+              1);
+  EXPECT_LT(NumberAfter(sum.out, "log-likelihood "), -100);
+}
+
+TEST_F(GenerativeTest, SamplesAreASheetAndAFileWhoseLikelihoodCanBeAsked) {
+  ASSERT_EQ(job_.Train().exit_code, 0);
+  const std::vector<std::string> draw = {
+      "sample",         "--model=net.prototxt", "--weights=rbm_iter_30.caffemodel",
+      "--steps=5",      "--count=12",           "--samples=samples.h5",
+      "--out=sheet.png"};
+  const Outcome drawn = Run(draw);
+  ASSERT_EQ(drawn.exit_code, 0) << drawn.err;
+  Image sheet;
+  DecodeImage(ReadText(job_.folder() / "sheet.png"), Colors::kAsStored, {}, "sheet", &sheet);
+  EXPECT_EQ(sheet.channels, 1);
+  EXPECT_GT(sheet.width, 4 * 28);
+  const Hdf5Reader file(job_.folder() / "samples.h5");
+  EXPECT_THAT(file.Array("samples").dims(), testing::ElementsAre(12, 1, 28, 28));
+  const Outcome parzen = Run({"likelihood", "--model=net.prototxt", "--blob=data",
+                              "--samples=samples.h5", "--iterations=4", "--validation=2"});
+  ASSERT_EQ(parzen.exit_code, 0) << parzen.err;
+  EXPECT_THAT(parzen.out, HasSubstr("the mean of 20 records"));
+  const Outcome again = Run(draw);
+  EXPECT_EQ(again.exit_code, 73);
+  EXPECT_THAT(again.err, HasSubstr("sheet.png"));
+}
+
+TEST_F(GenerativeTest, AVisibleUnitOutsideZeroToOneNamesItsRecord) {
+  job_.net = Edited(job_.net, "bottom: 'x'", "bottom: 'data'");
+  for (int i = 0; i < 2; ++i) job_.net = Edited(job_.net, kScale, "");
+  job_.Write();
+  ExpectRefused(job_, job_.Train(), 65, "net.prototxt:4:1: layer 'rbm' (RBM): visible unit",
+                "of data/train_lmdb");
+}
+
+TEST_F(GenerativeTest, RefusesWhatHasNoLikelihoodAndNoSamples) {
+  job_.Train();
+  EXPECT_THAT(Run({"likelihood", "--model=net.prototxt"}).err, HasSubstr("--weights is missing"));
+  EXPECT_THAT(
+      Run({"likelihood", "--model=net.prototxt", "--weights=rbm_iter_30.caffemodel", "--layer=rmb"})
+          .err,
+      HasSubstr("--layer=rmb is no RBM layer. Did you mean 'rbm'?"));
+  EXPECT_THAT(Run({"sample", "--model=net.prototxt", "--weights=rbm_iter_30.caffemodel",
+                   "--out=s.png", "--blob=x", "--feed=x"})
+                  .err,
+              HasSubstr("--feed: 'x' is not of the form OUTPUT:INPUT"));
+  const Outcome shape = Run({"sample", "--model=net.prototxt", "--weights=rbm_iter_30.caffemodel",
+                             "--out=s.png", "--shape=1,2,3"});
+  EXPECT_EQ(shape.exit_code, 64);
+  EXPECT_THAT(shape.err, HasSubstr("is not C,H,W of a sample, which has 784 numbers"));
+}
+
+}  // namespace
+}  // namespace trainer
