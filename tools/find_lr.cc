@@ -3,6 +3,7 @@
 #include <charconv>
 #include <iostream>
 
+#include "batch_flag.h"
 #include "find_lr_report.h"
 #include "rank_flags.h"
 #include "reading_flags.h"
@@ -40,6 +41,10 @@ void CheckFlags(const Flags& flags) {
   if (RateOf(flags, "from") >= RateOf(flags, "to")) {
     throw Error(ErrorCode::kUsage, Join("--from=", flags.Text("from"), " --to=", flags.Text("to"),
                                         ": the rate rises, so --to must be above --from"));
+  }
+  if (WantsBestBatch(flags)) {
+    throw Error(ErrorCode::kUsage,
+                "--batch=auto: find-lr needs a number; 'trainer find-batch' says which");
   }
   if (flags.Switch("scale_lr")) {
     throw Error(ErrorCode::kUsage,
@@ -90,6 +95,7 @@ class FindLr final : public Verb {
              LevelFlag(),
              StageFlag(),
              SetFlag(),
+             BatchFlag(),
              MemoryFlag(),
              JsonFlag()}))),
     };
@@ -118,6 +124,7 @@ class FindLr final : public Verb {
     options.saves = false;
     if (world != nullptr) options.group = &world->group();
     const Replica replica = ReplicaOf(options);
+    TakeBatch(flags, replica, &spec);
     ScaleForRanks(flags, replica, &spec);
     RaiseRate(RateOf(flags, "from"), RateOf(flags, "to"), flags.Whole("iterations"), &spec.proto);
     const std::unique_ptr<Device> device = MakeLoggedDevice(choice);

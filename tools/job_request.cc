@@ -77,7 +77,7 @@ std::string SlotTime(const std::string& text) {
 void FitToNet(const SolverSpec& spec, JobRequest* job, int processes) {
   PlanTarget target;
   target.device = MakeDevice();
-  const PlannedRun run = PlanRun(spec, target);
+  const PlannedRun run = PlanRun(spec, *target.device);
   if (job->cores == 0) {
     job->cores = std::max(processes, UsefulCores(run.macs / job->ranks()));
   }

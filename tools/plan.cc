@@ -2,6 +2,8 @@
 #include <iostream>
 #include <map>
 
+#include "device_flags.h"
+#include "memory_limit.h"
 #include "plan_gpu.h"
 #include "plan_parts.h"
 #include "plan_ranks.h"
@@ -213,6 +215,8 @@ class Plan final : public Verb {
             "Then whether a run fits into what this process may take, and which batch would; where "
             "it does not, the exit code is 81, and 'trainer train' refuses it alike. --limit names "
             "the memory of another machine.\n"
+            "--memory=8GiB plans as 'trainer train --memory' does it: outputs marked 'again' are "
+            "computed a second time in backward so that the run fits.\n"
             "--gpu plans for a GPU, also on a machine that has none. With its memory, or the "
             "number "
             "of a GPU that is there, it says whether the run fits and which batch would; the exit "
@@ -240,7 +244,7 @@ class Plan final : public Verb {
              StrategyFlag(),
              StagesFlag(),
              JsonFlag(),
-             MemoryFlag()}),
+             MemoryLimitFlag()}),
     };
   }
 
@@ -249,8 +253,15 @@ class Plan final : public Verb {
       throw Error(ErrorCode::kUsage, "'trainer plan' needs either --solver=FILE or --model=FILE");
     }
     if (IsPipeline(flags)) return PlanStages(flags);
+    if (flags.Has("model") && MemoryLimit(flags, *MakeDevice())) {
+      throw Error(ErrorCode::kUsage, "--memory is for a run: give --solver");
+    }
     if (flags.Has("ranks")) return PlanRanks(flags);
-    const PlanTarget target = TargetOf(flags);
+    PlanTarget target = TargetOf(flags);
+    if (const auto limit = MemoryLimit(flags, *target.device)) {
+      target.room = *limit;
+      target.room_name = Join("--memory=", flags.Text("memory"));
+    }
     return flags.Has("solver") ? PlanSolver(flags, target) : PlanModel(flags, target);
   }
 
@@ -270,12 +281,14 @@ class Plan final : public Verb {
     ParamStore params(*target.device);
     NetOptions options = Options(flags, spec.train.state);
     options.training = true;
+    options.most_value_bytes = MostValueBytes(flags, spec, *target.device);
     const std::unique_ptr<StepRule> rule = MakeStepRule(spec);
     rule->Adapt(options);
     Report report(flags.Switch("json"), target);
     const Net train(*spec.train.net, options, *target.device, params);
     report.Add("training net", train);
     options.training = false;
+    options.most_value_bytes = 0;
     for (size_t i = 0; i < spec.tests.size(); ++i) {
       options.state = spec.tests[i].state;
       report.Add(Join("test net (#", i, ")"),

@@ -1,5 +1,7 @@
 #include "plan_parts.h"
 
+#include <algorithm>
+
 #include "trainer/backend/plan_device.h"
 #include "trainer/base/text.h"
 #include "trainer/solver/solver.h"
@@ -74,23 +76,34 @@ std::vector<PlannedPart> PartsOf(const PlannedTotals& totals, const PlanTarget& 
   return parts;
 }
 
-PlannedRun PlanRun(const SolverSpec& spec, const PlanTarget& target) {
+int CountComputedAgain(const Net& net) {
+  return static_cast<int>(std::ranges::count_if(net.memory_plan().blocks, [](const auto& block) {
+    return block.kind == BlockKind::kValue && block.name.ends_with(" again");
+  }));
+}
+
+PlannedRun PlanRun(const SolverSpec& spec, const Device& device, size_t most_value_bytes) {
   PlannedRun run;
-  ParamStore params(*target.device);
+  ParamStore params(device);
+  const auto rule = MakeStepRule(spec);
   NetOptions options;
   options.log = false;
   options.plan_only = true;
   options.training = true;
+  options.keeps_batch = rule->EvaluatesAgain();
+  options.most_value_bytes = most_value_bytes;
   options.state = spec.train.state;
-  const std::unique_ptr<StepRule> rule = MakeStepRule(spec);
   rule->Adapt(options);
-  const Net train(*spec.train.net, options, *target.device, params);
+  const Net train(*spec.train.net, options, device, params);
   run.totals.AddNet(train);
+  run.train_values = train.memory_plan().arena_bytes;
+  run.computed_again = CountComputedAgain(train);
   for (int i = 0; i < train.NumLayers(); ++i) run.macs += train.GetLayer(i).Macs();
-  options.training = false;
+  options.training = options.keeps_batch = false;
+  options.most_value_bytes = 0;
   for (const auto& test : spec.tests) {
     options.state = test.state;
-    run.totals.AddNet(Net(*test.net, options, *target.device, params));
+    run.totals.AddNet(Net(*test.net, options, device, params));
   }
   run.totals.weights = params.PlannedBytes();
   run.totals.gradients = GradientBytes(train);

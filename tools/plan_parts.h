@@ -30,12 +30,17 @@ struct PlannedTotals {
 
 std::vector<PlannedPart> PartsOf(const PlannedTotals& totals, const PlanTarget& target);
 
-// Of a whole run of `spec` on the target, and the multiply-adds of one forward pass of its training
-// net.
+// Of a whole run of `spec` on the device, and the multiply-adds of one forward pass of its training
+// net. `most_value_bytes`: of NetOptions, for that net.
 struct PlannedRun {
   PlannedTotals totals;
+  size_t train_values = 0;  // of the training net alone
+  int computed_again = 0;   // outputs of it
   int64_t macs = 0;
 };
-PlannedRun PlanRun(const SolverSpec& spec, const PlanTarget& target);
+PlannedRun PlanRun(const SolverSpec& spec, const Device& device, size_t most_value_bytes = 0);
+
+// How many outputs of the net are computed again in backward.
+int CountComputedAgain(const Net& net);
 
 }  // namespace trainer

@@ -3,34 +3,15 @@
 #include <glog/logging.h>
 
 #include <algorithm>
-#include <set>
 
+#include "batch_size.h"
 #include "rank_flags.h"
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
-#include "trainer/config/batch_size.h"
 #include "trainer/strategies/strategy.h"
 
 namespace trainer {
 namespace {
-
-// The layers of the training net, where they stand in the file's list.
-std::vector<LayerSpec*> TrainingLayers(SolverSpec* spec) {
-  std::set<std::string> kept;
-  const auto key = [](const LayerSpec& layer) {
-    return Join(layer.name(), "\n", layer.Where().ToString());
-  };
-  for (const LayerSpec& layer : FilterLayers(*spec->train.net, spec->train.state)) {
-    kept.insert(key(layer));
-  }
-  std::vector<LayerSpec*> layers;
-  for (NetSpec& net : spec->nets) {
-    for (LayerSpec& layer : net.layers) {
-      if (&net == spec->train.net && kept.contains(key(layer))) layers.push_back(&layer);
-    }
-  }
-  return layers;
-}
 
 // "4 ranks", "4 virtual ranks"
 std::string Sharers(const SolverSpec& spec, int parts) {
@@ -38,29 +19,15 @@ std::string Sharers(const SolverSpec& spec, int parts) {
 }
 
 void DivideBatches(int ranks, SolverSpec* spec) {
-  for (LayerSpec* layer : TrainingLayers(spec)) {
-    ChangeBatchSizes(&layer->mutable_proto(), false, [&](int64_t batch) {
-      if (batch % ranks != 0) {
-        throw Error(
-            ErrorCode::kUsage, layer->Where(),
-            Join("--global_batch: layer '", layer->name(), "' has batch_size ", batch, ", which ",
-                 Sharers(*spec, ranks), " cannot divide; choose a multiple of ", ranks));
-      }
-      return batch / ranks;
-    });
+  for (const GivenBatch& given : GivenBatches(spec)) {
+    if (given.Get() % static_cast<uint32_t>(ranks) != 0) {
+      throw Error(
+          ErrorCode::kUsage, given.layer->Where(),
+          Join("--global_batch: layer '", given.layer->name(), "' has batch_size ", given.Get(),
+               ", which ", Sharers(*spec, ranks), " cannot divide; choose a multiple of ", ranks));
+    }
+    given.Set(given.Get() / static_cast<uint32_t>(ranks));
   }
-}
-
-// Of the first layer that gives one; 0 where none does.
-int64_t BatchOf(SolverSpec* spec) {
-  int64_t batch = 0;
-  for (LayerSpec* layer : TrainingLayers(spec)) {
-    ChangeBatchSizes(&layer->mutable_proto(), false, [&](int64_t size) {
-      if (batch == 0) batch = size;
-      return size;
-    });
-  }
-  return batch;
 }
 
 void ScaleRate(int ranks, caffe::SolverParameter* solver) {
@@ -103,7 +70,7 @@ void ScaleForRanks(const Flags& flags, const Replica& replica, SolverSpec* spec)
   if (parts == 1) return;
   if (global) DivideBatches(parts, spec);
   if (scales) ScaleRate(parts, &spec->proto);
-  const auto batch = static_cast<uint64_t>(BatchOf(spec));
+  const auto batch = static_cast<uint64_t>(BatchSizeOf(spec));
   if (batch == 0) return;
   const auto passes = static_cast<uint64_t>(spec->proto.iter_size());
   LOG(INFO) << "Batch of an iteration: " << batch * passes * static_cast<uint64_t>(parts) << " ("

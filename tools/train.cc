@@ -1,8 +1,10 @@
 #include <glog/logging.h>
 #include <google/protobuf/text_format.h>
 
+#include "batch_flag.h"
 #include "batch_job.h"
 #include "device_flags.h"
+#include "memory_limit.h"
 #include "rank_flags.h"
 #include "reading_flags.h"
 #include "run_memory.h"
@@ -54,13 +56,14 @@ void WarnOfOlderSnapshots(const SolverSpec& spec) {
            "(--resume=auto would go on from the newest)"));
 }
 
-// What the changes of --set made of the files, beside the snapshots.
-void WriteResolved(const SolverSpec& spec) {
+// What the changes of --set and --batch made of the files, beside the snapshots.
+void WriteResolved(const Flags& flags, const SolverSpec& spec) {
+  if (flags.Each("set").empty() && !flags.Has("batch")) return;
   std::string text;
   google::protobuf::TextFormat::PrintToString(ResolvedSolver(spec), &text);
-  const std::string path = spec.proto.snapshot_prefix() + "_resolved.prototxt";
+  const std::string path = ResolvedName(spec);
   WriteWhole(path, text);
-  LOG(INFO) << EscapeControl(Join("Wrote solver and nets with the changes of --set to ", path));
+  LOG(INFO) << EscapeControl(Join("Wrote solver and nets with the changes of flags to ", path));
 }
 
 class Train final : public Verb {
@@ -73,8 +76,8 @@ class Train final : public Verb {
             "Paths in the solver and its nets count from the working folder first, then from "
             "the file that names them; snapshot_prefix, which is written, from the working folder "
             "alone. Its folder must exist.\n"
-            "With --set, the solver and nets in force are written beside the snapshots, as "
-            "<snapshot_prefix>_resolved.prototxt.\n"
+            "With --set or --batch, the solver and nets in force are written beside the "
+            "snapshots, as <snapshot_prefix>_resolved.prototxt.\n"
             "In a job of Slurm or PBS, or with --max_wall, the run watches the time itself: it "
             "saves and ends with 75 while there is time for that, by the longest iteration, test "
             "and snapshot so far. The same command with --resume=auto goes on, and ends with 0 at "
@@ -154,7 +157,8 @@ class Train final : public Verb {
              LevelFlag(),
              StageFlag(),
              SetFlag(),
-             MemoryFlag()})))),
+             BatchFlag(),
+             MemoryLimitFlag()})))),
     };
   }
 
@@ -197,6 +201,7 @@ class Train final : public Verb {
     const Replica replica = ReplicaOf(options);
     TakeStrategy(flags, replica, &spec);
     LogOfRank(flags, replica, spec);
+    TakeBatch(flags, replica, &spec);
     ScaleForRanks(flags, replica, &spec);
     const std::unique_ptr<SnapshotLock> lock = LockSnapshots(flags, spec, replica);
     const Start start = FindStart(flags, spec, world, replica);
@@ -207,6 +212,7 @@ class Train final : public Verb {
     const std::unique_ptr<LiveView> view = BeginWatching(flags, spec, replica);
     const std::unique_ptr<Device> device = MakeLoggedDevice(choice);
     LOG(INFO) << DescribeThreads();
+    TakeBestBatch(flags, *device, !start.state.empty(), &spec);
     LOG_IF(INFO, LogsDetails()) << "Initializing solver from parameters: \n"
                                 << spec.proto.DebugString();
     std::unique_ptr<ReplicaGroup> gpu_group;
@@ -222,21 +228,19 @@ class Train final : public Verb {
       if (replica.rank == 0) WarnOfOlderSnapshots(spec);
     }
     options.memory = ParseMemoryMode(flags);
+    options.most_value_bytes = MostValueBytes(flags, spec, *device);
     options.signals = &signals;
     ObserverList observers;
     options.shows_numbers = AddWatchers(flags, spec, *device, replica, view.get(), &observers);
     Solver solver(spec, options, *device, observers);
     RequireMemory(spec, *device, replica, solver);
-    if (!flags.Each("set").empty() && replica.rank == 0) WriteResolved(spec);
+    if (replica.rank == 0) WriteResolved(flags, spec);
     LOG(INFO) << "Starting Optimization";
     const SolveResult result = solver.Solve();
     LOG(INFO) << "Optimization Done.";
     const std::string sent = world == nullptr ? "" : world->DescribeSent();
     if (!sent.empty()) LOG(INFO) << "Gradients sent to other machines by this rank: " << sent;
-    if (result == SolveResult::kStopped) {
-      LOG(INFO) << WhatStopped(solver, signals) << " stopped the run at iteration " << solver.iter()
-                << "; --snapshot=" << StateName(spec, solver.iter()) << " goes on from there";
-    }
+    if (result == SolveResult::kStopped) TellOfStop(spec, solver, signals);
     return result;
   }
 
@@ -270,8 +274,10 @@ class Train final : public Verb {
     return solver.TimeWasUp() ? "The time limit" : "A signal to another rank";
   }
 
-  static std::string StateName(const SolverSpec& spec, int iter) {
-    return NamesFor(spec.proto.snapshot_prefix(), iter).state;
+  static void TellOfStop(const SolverSpec& spec, const Solver& solver, const SignalWatch& signals) {
+    LOG(INFO) << WhatStopped(solver, signals) << " stopped the run at iteration " << solver.iter()
+              << "; --snapshot=" << NamesFor(spec.proto.snapshot_prefix(), solver.iter()).state
+              << " goes on from there";
   }
 };
 

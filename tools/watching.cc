@@ -12,6 +12,7 @@
 #include <set>
 
 #include "machine_facts.h"
+#include "trainer/backend/gpu_monitor.h"
 #include "trainer/base/atomic_file.h"
 #include "trainer/base/file.h"
 #include "trainer/base/json.h"
@@ -19,6 +20,7 @@
 #include "trainer/base/text.h"
 #include "trainer/base/threads.h"
 #include "trainer/config/resolved.h"
+#include "trainer/observe/gpu_watch.h"
 #include "trainer/observe/run_folder.h"
 #include "trainer/solver/solver.h"
 
@@ -176,6 +178,19 @@ void WatchInFolder(const std::string& folder, const SolverSpec& spec, ObserverLi
   observers->Add(MakeEventsObserver(folder, facts));
 }
 
+// Of rank 0, as all else that is watched. The first of the observers: what it tells the others is
+// of the display before.
+void WatchGpu(const Device& device, const Replica& replica, ObserverList* observers) {
+  if (replica.rank != 0 || device.kind() == DeviceKind::kCpu) return;
+  std::string why;
+  std::unique_ptr<GpuMonitor> monitor = MakeGpuMonitor(device, &why);
+  if (monitor == nullptr) {
+    VLOG(1) << "The GPU is not watched: " << why;
+    return;
+  }
+  observers->Add(MakeGpuWatch(std::move(monitor), *observers));
+}
+
 }  // namespace
 
 Flag RunFolderFlag() {
@@ -226,6 +241,7 @@ std::unique_ptr<LiveView> BeginWatching(const Flags& flags, const SolverSpec& sp
 
 bool AddWatchers(const Flags& flags, const SolverSpec& spec, const Device& device,
                  const Replica& replica, LiveView* view, ObserverList* observers) {
+  WatchGpu(device, replica, observers);
   observers->Add(ObserverRegistry::Get().Make("log"));
   if (view != nullptr) observers->Add(view->MakeObserver());
   const std::string folder = RunFolderOf(flags, spec);

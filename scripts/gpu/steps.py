@@ -214,6 +214,37 @@ def memory(bundle, result, seconds):
         result.figures[name] = {"planned_bytes": guess, "taken_bytes": known}
 
 
+def filling(bundle, result, seconds):
+    """Algorithms measured once, what the driver tells, the largest batch, and less memory."""
+    job = Job(bundle.trainer, "resnet50", bundle.folder)
+    kept, watched = bundle.folder / "convolutions", bundle.folder / "watched"
+    flags = ["--gpu=0", f"--gpu_cache={kept}"]
+    times, texts = [], []
+    for _ in range(2):
+        begin = time.monotonic()
+        run(job.command(1, flags), seconds / 3)
+        times.append(time.monotonic() - begin)
+        texts.append(kept.read_text(encoding="utf-8"))
+    result.check(texts[0] == texts[1], "a second run measured convolutions again")
+    result.notes.append(f"the first run took {times[0]:.1f} s, the next one {times[1]:.1f} s")
+    small = Job(bundle.trainer, "cifar10_quick", bundle.folder)
+    run([*small.command(3000, ["--gpu=0", f"--run={watched}"]), "--set", "display=500"],
+        seconds / 4)
+    told = [json.loads(line) for line in
+            (watched / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    readings = [line for line in told if line["event"] == "gpu"]
+    result.check(any({"busy", "watts", "memory_bytes"} <= set(line) for line in readings),
+                 "the driver told nothing of the GPU")
+    result.notes += [str(line) for line in readings[-1:]]
+    solver = bundle.folder / "resnet50_solver.prototxt"
+    for more in ([], ["--memory=8GiB"]):
+        text = run([bundle.trainer, "find-batch", f"--solver={solver}", *flags, "--json",
+                    "--most=256", "--seconds=10", "--iterations=3", *more], seconds / 3)
+        found = json.JSONDecoder().raw_decode(text[text.index("{"):])[0]
+        result.check(found["largest"] > 0, f"find-batch {more}: {found}")
+        result.figures["find-batch " + " ".join(more)] = found
+
+
 def speed(bundle, result, seconds):
     """The table against PyTorch on the same GPU. No bound: the figures are to be read."""
     report = bundle.folder / "speed.json"
@@ -251,6 +282,7 @@ ALL = (
     Step(two_gpus, 40, ("gpu", "two gpus")),
     Step(stops, 20, ("gpu",)),
     Step(memory, 30, ("gpu",)),
+    Step(filling, 60, ("gpu",)),
     Step(sanitized, 60, ("gpu", "tests", "sanitizer")),
     Step(speed, 170, ("gpu", "torch")),
 )

@@ -20,6 +20,7 @@ class Bias final : public Layer {
     plan.AllowInPlace();
   }
 
+  bool RecomputesAtCost() const override { return true; }
   void Forward(const RunContext& run) override {
     const float* bias = small_.learned ? run.Param(0) : run.In(1).f32();
     ScaleShift(run.device(), small_.broadcast, run.In(0), nullptr, bias, run.Out(0));

@@ -26,6 +26,7 @@ class Concat final : public Layer {
     plan.Out(0, out, plan.InType(0));
   }
 
+  bool RecomputesAtCost() const override { return true; }
   void Forward(const RunContext& run) override {
     int64_t start = 0;
     for (int i = 0; run.NumIn() > 1 && i < run.NumIn(); ++i) {

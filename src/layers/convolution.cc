@@ -67,6 +67,7 @@ class Convolution final : public ConvLayer {
     return true;
   }
 
+  bool RecomputesAtCost() const override { return true; }
   void Forward(const RunContext& run) override {
     const Buffers buffers = BuffersOf(run);
     for (int i = 0; i < run.NumIn(); ++i) {

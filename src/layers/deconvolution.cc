@@ -31,6 +31,7 @@ class Deconvolution final : public ConvLayer {
     DescribePairs(plan, desc, desc.OutShape(), desc.InShape(), geometry.LayerShape(desc.InShape()));
   }
 
+  bool RecomputesAtCost() const override { return true; }
   void Forward(const RunContext& run) override {
     const Buffers buffers = BuffersOf(run);
     for (int i = 0; i < run.NumIn(); ++i) {

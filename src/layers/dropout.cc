@@ -24,6 +24,7 @@ class Dropout final : public Layer {
     plan.Out(0, plan.In(0), plan.InType(0));
     plan.AllowInPlace();
   }
+  bool RecomputesAtCost() const override { return true; }
   void Forward(const RunContext& run) override {
     if (run.phase() == caffe::TEST) return;
     Drop(run.device(), DropMask(param_, run), Same{}, run.In(0), run.Out(0));

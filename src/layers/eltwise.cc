@@ -83,6 +83,7 @@ class Eltwise final : public Layer {
     return true;
   }
 
+  bool RecomputesAtCost() const override { return true; }
   void Forward(const RunContext& run) override {
     const Device& device = run.device();
     const Tensor& y = run.Out(0);

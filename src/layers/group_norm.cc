@@ -89,6 +89,7 @@ class GroupNorm final : public Layer {
     plan.Scratch(layout.Bytes());
   }
 
+  bool RecomputesAtCost() const override { return true; }
   void Forward(const RunContext& run) override {
     float *const mean = first_.In(run.Workspace()), *const inverse = second_.In(run.Workspace());
     WithType(run.In(0).dtype, [&](auto tag) {

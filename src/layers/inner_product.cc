@@ -71,6 +71,7 @@ class InnerProduct final : public Layer {
     plan.Scratch(layout_.Bytes() + most);
   }
 
+  bool RecomputesAtCost() const override { return true; }
   void Forward(const RunContext& run) override {
     const Buffers buffers = BuffersOf(run);
     if (plain_in_) CopyToPlain(run.device(), run.In(0), buffers.x);

@@ -126,6 +126,7 @@ class LayerNorm final : public Layer {
     plan.Workspace(layout.Bytes());
   }
 
+  bool RecomputesAtCost() const override { return true; }
   void Forward(const RunContext& run) override {
     const std::span<std::byte> kept = run.Workspace();
     WithType(run.In(0).dtype, [&](auto tag) {

@@ -36,6 +36,7 @@ class Lrn final : public Layer {
     plan.Scratch(lrn_->ScratchBytes());
   }
 
+  bool RecomputesAtCost() const override { return true; }
   void Forward(const RunContext& run) override {
     lrn_->Forward(run.In(0), run.Out(0), run.Workspace());
   }

@@ -36,6 +36,7 @@ class Pooling final : public Layer {
     plan.Workspace(pool_->WorkspaceBytes());
   }
 
+  bool RecomputesAtCost() const override { return true; }
   void Forward(const RunContext& run) override {
     if (stochastic_) return ForwardStochastic(run);
     pool_->Forward(run.In(0), run.Out(0), run.Workspace());

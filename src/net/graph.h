@@ -33,6 +33,7 @@ struct ValueInfo {
 
   bool depends_on_learned = false;   // a gradient with respect to it would be of use
   bool has_grad = false;             // and a loss depends on it
+  bool may_drop = false;             // the plan's choice: computed again if that can be
   std::optional<int> recomputed_at;  // the backward time before which it is computed again
 
   // Chosen by PlanMemory. No gradient block: nobody computes the gradient. `backward_block` differs
@@ -60,6 +61,7 @@ struct StepInfo {
 
   DeviceNeeds needs;  // of Describe and Prepare together
   BlockId scratch, backward_scratch, workspace, state, constants, staging;
+  BlockId recompute_scratch;       // for its own output, where that is computed again
   std::vector<ValueId> recompute;  // what is computed again before this step runs backward
 
   explicit StepInfo(LayerSpec layer_spec) : spec(std::move(layer_spec)) {}
@@ -89,6 +91,13 @@ struct Graph {
   int BackwardTime(StepId step) const { return 2 * steps.size() - 1 - step.number; }
   StepId BackwardStepAt(int time) const { return StepId(2 * steps.size() - 1 - time); }
   int End() const { return 2 * steps.size(); }
+
+  // Whether the step reads its inputs again before its own backward, to compute its output again.
+  bool RunsTwice(const StepInfo& step) const {
+    return step.out.size() == 1 && values[step.out[0]].recomputed_at.has_value();
+  }
+  // The value and all that are views of it, or of its views, in order.
+  std::vector<ValueId> WithViews(ValueId value) const;
 };
 
 // What the functions that build a graph need beside it.
@@ -135,15 +144,25 @@ void KeepBatch(Graph& graph);
 void PrepareLayers(const BuildEnv& env, Graph& graph);
 
 // Decides which outputs are dropped after their last reader and computed again for backward: those
-// of layers that the file asks this of and that can, where a backward step needs them.
+// of layers that the file asks this of, or that the plan chose, and that can, where a backward step
+// needs them.
 void PlanRecompute(const NetOptions& options, Graph& graph);
+
+// Whether the step's output may be computed again for any amount of work.
+bool CanRecompute(const StepInfo& step, const NetOptions& options, const Graph& graph);
+
+// Where the plan takes more than NetOptions::most_value_bytes: chooses outputs that are computed
+// again so that it does not, for the least work that a greedy choice finds, and plans anew. Throws
+// kResource where that is not enough.
+void FitValues(const NetOptions& options, Graph& graph);
 
 // Throws at the layer of the largest part where the net takes more memory than the device has, its
 // share of weights, gradients and the update rule's state included, or than this process may take:
 // kResource where that may change with time, kConfig where it does not.
 void RequireFit(const Graph& graph, const BuildEnv& env);
 
-// Gives every value, gradient, workspace and scratch a block with a lifetime and an offset.
+// Gives every value, gradient, workspace and scratch a block with a lifetime and an offset. May
+// come again, with other values to be computed again.
 void PlanMemory(const NetOptions& options, Graph& graph);
 
 }  // namespace trainer

@@ -82,6 +82,7 @@ std::unique_ptr<const Graph> MakeGraph(const NetSpec& spec, const std::vector<La
   PrepareLayers(env, *graph);
   PlanRecompute(env.options, *graph);
   PlanMemory(env.options, *graph);
+  FitValues(env.options, *graph);
   if (!env.options.any_size) RequireFit(*graph, env);
   return graph;
 }

@@ -109,9 +109,13 @@ void NetLog::End(const Net& net, const caffe::NetState& state) const {
     });
     int64_t weights = 0;
     for (const Param* param : net.params()) weights += param->count();
-    LOG(INFO) << EscapeControl(Join("Net ", net.name(), ", phase ",
-                                    caffe::Phase_Name(state.phase()), ": ", layers, " layers, ",
-                                    weights, " weights"));
+    const auto again = std::ranges::count_if(
+        net.graph().values, [](const ValueInfo& value) { return value.recomputed_at.has_value(); });
+    LOG(INFO) << EscapeControl(
+        Join("Net ", net.name(), ", phase ", caffe::Phase_Name(state.phase()), ": ", layers,
+             " layers, ", weights, " weights",
+             again == 0 ? "" : Join(", ", again, again == 1 ? " output" : " outputs"),
+             again == 0 ? "" : " computed again in backward"));
   }
   if (!on_) return;
   const MemoryPlan& plan = net.memory_plan();

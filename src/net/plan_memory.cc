@@ -14,6 +14,7 @@ class MemoryPlanner {
   MemoryPlanner(const NetOptions& options, Graph& graph) : options_(options), graph_(graph) {}
 
   void Run() {
+    Forget();
     // Outputs in forward order and gradients in backward order, so that what a value or gradient
     // may share is placed before it.
     for (const StepId s : graph_.steps.Ids()) PlaceOutputs(s);
@@ -55,12 +56,14 @@ class MemoryPlanner {
     block.note += (block.note.empty() ? "" : ", ") + text;
   }
 
+  void Forget();
   void PlaceOutputs(StepId s);
   bool MayOverwriteInput(StepId s);
   bool IsNeededAfter(StepId s, ValueId value);
   bool BackwardReads(StepId s, ValueId value);
   int LastUse(ValueId value);
   void PlaceTwice(StepId s);
+  bool IsComputedAgain(ValueId id);
   void PlaceGradients(StepId s);
   BlockId SharedGradient(StepId s, size_t i);
   BlockId SharedByViews(const StepInfo& step, ValueId input, int* views);
@@ -76,10 +79,26 @@ class MemoryPlanner {
   std::vector<bool> fixed_;
 };
 
-// Whether step s reads the value's data when it runs backward, as an input or as an output.
+// What a plan before this one chose.
+void MemoryPlanner::Forget() {
+  graph_.blocks = {};
+  graph_.plan = {};
+  for (ValueInfo& value : graph_.values) {
+    value.block = value.backward_block = value.grad_block = {};
+  }
+  for (StepInfo& step : graph_.steps) {
+    step.scratch = step.backward_scratch = step.recompute_scratch = step.workspace = {};
+    step.state = step.constants = step.staging = {};
+    step.recompute.clear();
+  }
+}
+
+// Whether step s reads the value's data when it runs backward, as an input or as an output, or
+// computes its output again from it before that.
 bool MemoryPlanner::BackwardReads(StepId s, ValueId value) {
   const StepInfo& step = Step(s);
   if (!step.runs_backward) return false;
+  if (graph_.RunsTwice(step) && std::ranges::find(step.in, value) != step.in.end()) return true;
   for (size_t i = 0; i < step.in.size(); ++i) {
     if (step.in[i] == value && step.said.in[i].kept) return true;
   }
@@ -133,17 +152,31 @@ bool MemoryPlanner::MayOverwriteInput(StepId s) {
 }
 
 // One block for the readers in forward, one for those in backward, where the value is computed
-// again: between them its memory serves others.
+// again: between them its memory serves others. Its views are there, too.
 void MemoryPlanner::PlaceTwice(StepId s) {
   const ValueId id = Step(s).out[0];
   ValueInfo& value = Value(id);
   const int first = *value.recomputed_at;
-  const StepId last_reader = *std::max_element(value.readers.begin(), value.readers.end());
+  StepId last_reader = s;
+  int last = first;
+  for (const ValueId view : graph_.WithViews(id)) {
+    for (const StepId reader : Value(view).readers) last_reader = std::max(last_reader, reader);
+    last = std::max(last, LastUse(view));
+  }
   value.block = ValueBlock(BlockKind::kValue, value.name, value, graph_.ForwardTime(s),
                            graph_.ForwardTime(last_reader));
-  value.backward_block =
-      ValueBlock(BlockKind::kValue, value.name + " again", value, first, LastUse(id));
+  value.backward_block = ValueBlock(BlockKind::kValue, value.name + " again", value, first, last);
+  if (Step(s).needs.scratch > 0) {
+    Step(s).recompute_scratch =
+        NewBlock(BlockKind::kScratch, Step(s).spec.name() + " scratch again", {},
+                 Step(s).needs.scratch, first, first);
+  }
   Step(graph_.BackwardStepAt(first)).recompute.push_back(id);
+}
+
+bool MemoryPlanner::IsComputedAgain(ValueId id) {
+  while (Value(id).view_of) id = Value(id).view_of;
+  return Value(id).recomputed_at.has_value();
 }
 
 void MemoryPlanner::PlaceOutputs(StepId s) {
@@ -152,6 +185,11 @@ void MemoryPlanner::PlaceOutputs(StepId s) {
     ValueInfo& value = Value(step.out[i]);
     if (value.recomputed_at) {
       PlaceTwice(s);
+      continue;
+    }
+    if (value.view_of && IsComputedAgain(value.view_of)) {
+      value.block = Value(value.view_of).block;
+      value.backward_block = Value(value.view_of).backward_block;
       continue;
     }
     // What persists must be there before the first pass.

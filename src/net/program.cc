@@ -89,6 +89,7 @@ void Program::BindRecompute(ValueId id) {
   }
   again.out_[0].data = At(graph_.values[id].backward_block);
   again.scratch_ = {};
+  if (step.recompute_scratch) again.scratch_ = {At(step.recompute_scratch), step.needs.scratch};
 }
 
 void Program::WriteConstants() {

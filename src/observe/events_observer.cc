@@ -125,6 +125,14 @@ class EventsObserver final : public Observer {
     Add(summary, iter_);
   }
 
+  void OnGpu(const GpuReport& report) override {
+    SummaryEvent summary;
+    for (const ReportedValue& number : report.numbers) {
+      summary.Scalar("gpu/" + number.name, number.value);
+    }
+    Add(summary, report.iter);
+  }
+
   void OnTest(const TestReport& report) override {
     if (report.interrupted) return;
     iter_ = report.iter;

@@ -73,6 +73,10 @@ std::vector<Field> FieldsOf(const LiveState& state) {
     const std::string speed = Speed(state.iterations_per_second);
     add(speed + " iter/s", speed + " iter/s", 5);
   }
+  if (state.gpu_busy >= 0) {
+    add(Join("GPU ", std::lround(100 * state.gpu_busy), " %"),
+        Join("GPU ", std::lround(100 * state.gpu_busy), "%"), 1);
+  }
   const std::string left = TimeLeft(state);
   if (!left.empty()) add(left + " left", left + " left", 7);
   return fields;

@@ -72,6 +72,10 @@ class LiveView::Teller final : public Observer {
     Say(LiveLine(shown, kLineWidth));
   }
 
+  void OnGpu(const GpuReport& report) override {
+    drawing_.Change([&](LiveState& state) { state.gpu_busy = report.busy; });
+  }
+
   void OnTestStart(int, int) override { SetDoing("testing"); }
 
   void OnTest(const TestReport& report) override {

@@ -69,6 +69,8 @@ class LogObserver final : public Observer {
                       Percent(report.data), " waiting for data", slowest);
   }
 
+  void OnGpu(const GpuReport& report) override { VLOG(1) << "    GPU: " << report.text; }
+
   void OnTestStart(int iter, int net) override {
     LOG(INFO) << Join("Iteration ", iter, ", Testing net (#", net, ")");
   }

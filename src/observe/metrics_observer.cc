@@ -9,6 +9,7 @@
 #include <cstring>
 #include <functional>
 #include <optional>
+#include <utility>
 
 #include "append_file.h"
 #include "trainer/base/atomic_file.h"
@@ -126,6 +127,17 @@ class MetricsObserver final : public Observer {
     Row("ranks/computing", static_cast<float>(report.computing));
     Row("ranks/exchange", static_cast<float>(report.exchange));
     Row("ranks/data", static_cast<float>(report.data));
+  }
+
+  void OnGpu(const GpuReport& report) override {
+    const int iter = std::exchange(iter_, report.iter);
+    Json line = Line("gpu", report.iter);
+    for (const ReportedValue& number : report.numbers) {
+      line.Set(number.name, number.value);
+      Row("gpu/" + number.name, number.value);
+    }
+    Write(line);
+    iter_ = iter;
   }
 
   void OnTest(const TestReport& report) override {

@@ -39,6 +39,13 @@ TEST(LiveLineTest, AWideTerminalHasWholeWords) {
             "rate 0.009926  24310 images/s  0:14:37 left");
 }
 
+TEST(LiveLineTest, AGpuThatIsWatchedShowsHowBusyItIs) {
+  LiveState state = Busy();
+  state.gpu_busy = 0.934;
+  EXPECT_THAT(LiveLine(state, 199), HasSubstr("  24310 images/s  GPU 93 %  0:14:37 left"));
+  EXPECT_THAT(LiveLine(state, 79), AllOf(HasSubstr("  24310 img/s  "), Not(HasSubstr("GPU"))));
+}
+
 TEST(LiveLineTest, EightyColumnsHaveEveryField) {
   EXPECT_EQ(LiveLine(Busy(), 79),
             "12300/100000  12%  ep 13  loss 0.01235  rate 0.00993  24310 img/s  0:14:37 left");

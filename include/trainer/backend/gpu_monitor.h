@@ -9,13 +9,6 @@
 
 namespace trainer {
 
-class GpuMonitor {
- public:
-  virtual ~GpuMonitor() = default;
-  // A few milliseconds at most, as long as the GPU answers. One thread at a time. Never throws.
-  virtual GpuReading Read() = 0;
-};
-
 // Of a device that MakeGpuDevice made; may outlive it. Null where the driver's library (NVML,
 // libnvidia-ml.so.1) is not there or does not know the GPU: `*why` is a sentence.
 std::unique_ptr<GpuMonitor> MakeGpuMonitor(const Device& device, std::string* why);

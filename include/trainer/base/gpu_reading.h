@@ -20,4 +20,11 @@ struct GpuReading {
   bool by_hardware = false;  // something else outside of the chip
 };
 
+class GpuMonitor {
+ public:
+  virtual ~GpuMonitor() = default;
+  // A few milliseconds at most, as long as the GPU answers. One thread at a time. Never throws.
+  virtual GpuReading Read() = 0;
+};
+
 }  // namespace trainer

@@ -148,8 +148,11 @@ class Layer {
   virtual bool Fuse(std::span<const LayerSpec* const> next, const Device& device);
 
   // Recomputation: whether the outputs may be dropped after their last reader and computed again
-  // from the kept inputs when a backward step needs them, for little work and without Scratch.
+  // from the inputs when a backward step needs them, for little work: where the files ask for it.
   virtual bool Recomputes() const { return false; }
+  // The same for any amount of work: where a net would not fit into its memory otherwise. Of layers
+  // whose Recompute gives the numbers of Forward bit for bit and leaves no other trace.
+  virtual bool RecomputesAtCost() const { return Recomputes(); }
   virtual void Recompute(const RunContext& run) { Forward(run); }
 
   // The position of a data source, to be stored in a snapshot after the last Forward, and set

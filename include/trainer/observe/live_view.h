@@ -51,6 +51,7 @@ struct LiveState {
   float loss = 0, rate = 0;
   double images_per_second = 0, iterations_per_second = 0;  // 0: unknown
   double seconds = 0;                                       // since the first iteration began
+  double gpu_busy = -1;                                     // share of the time; -1: unknown
   std::string doing;                                        // "testing", "preparing", or ""
 };
 

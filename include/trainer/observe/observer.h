@@ -52,6 +52,14 @@ struct ReplicasReport {
   double slowest_data = 0;  // the share of its own time that it waited for data
 };
 
+// What the driver of the GPU told of it at the display of iteration `iter`.
+struct GpuReport {
+  int iter = 0;
+  std::string text;  // "93 % busy, 12.4 of 79.6 GiB, 412 of 700 W, 61 C"
+  double busy = -1;  // share of the last second or less in which it computed; -1: unknown
+  std::vector<ReportedValue> numbers;  // "busy" 0.93, "memory_bytes", "watts", "celsius", ...
+};
+
 struct TestReport {
   int iter = 0, net = 0;
   bool has_loss = false;  // test_compute_loss
@@ -98,6 +106,8 @@ class Observer {
   virtual void OnBatch(const BatchReport&) {}
   // After OnIteration, with several replicas.
   virtual void OnReplicas(const ReplicasReport&) {}
+  // Where somebody watches the GPU: before the OnIteration that follows, or the end.
+  virtual void OnGpu(const GpuReport&) {}
   virtual void OnTestStart(int /*iter*/, int /*net*/) {}
   virtual void OnTest(const TestReport&) {}
   virtual void OnSnapshotStart(const SnapshotReport&) {}
@@ -139,6 +149,9 @@ class ObserverList final : public Observer {
   }
   void OnReplicas(const ReplicasReport& e) override {
     All([&](Observer& o) { o.OnReplicas(e); });
+  }
+  void OnGpu(const GpuReport& e) override {
+    All([&](Observer& o) { o.OnGpu(e); });
   }
   void OnTestStart(int iter, int net) override {
     All([&](Observer& o) { o.OnTestStart(iter, net); });

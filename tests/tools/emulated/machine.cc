@@ -3,6 +3,8 @@
 //
 //   gpus=2 memory=64 driver=0       how many, MiB of each, the driver's version
 //   bus=3                           the PCI address of the first one
+//   busy=40 celsius=80 clock=1200   NVML is there and tells this; clock: of 1980 MHz
+//   reasons=4                       what holds the clock down, as NVML's bits
 //   fail=malloc:3:2                 the fourth call of the kind from the start of main returns 2
 //   break=launch:100:700            the 101st succeeds, and what it queued breaks the GPU with 700
 //
@@ -65,6 +67,15 @@ const bool kReady = [] {
       for (auto& gpu : options.devices) gpu.memory_bytes = static_cast<size_t>(number) << 20;
     } else if (name == "bus") {
       options.first_bus = number;
+    } else if (name == "busy") {
+      options.nvml.there = true;
+      options.nvml.busy = static_cast<unsigned>(number);
+    } else if (name == "celsius") {
+      options.nvml.celsius = static_cast<unsigned>(number);
+    } else if (name == "clock") {
+      options.nvml.clock_mhz = static_cast<unsigned>(number);
+    } else if (name == "reasons") {
+      options.nvml.reasons = static_cast<unsigned>(number);
     } else if (name == "driver") {
       options.driver = number;
     } else if (name == "fail" || name == "break") {

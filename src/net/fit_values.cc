@@ -1,0 +1,120 @@
+// Which outputs are computed again in backward so that a net's values fit into the memory that they
+// may take.
+
+#include <algorithm>
+#include <vector>
+
+#include "graph.h"
+#include "trainer/base/error.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+// An output that can be computed again, and what that costs, in bytes that move meanwhile.
+struct Candidate {
+  ValueId value;
+  double work = 0;
+};
+
+// What the layer reads, writes and computes, where a processor does some operations while a byte
+// comes from its memory.
+double WorkOf(const StepInfo& step, const Graph& graph) {
+  constexpr double kOperationsPerByte = 20;
+  double bytes = static_cast<double>(graph.values[step.out[0]].bytes());
+  for (const ValueId in : step.in) bytes += static_cast<double>(graph.values[in].bytes());
+  for (const Param* param : step.params()) bytes += 4.0 * static_cast<double>(param->count());
+  return bytes + 2.0 * static_cast<double>(step.layer->Macs()) / kOperationsPerByte;
+}
+
+class ValueFitter {
+ public:
+  ValueFitter(const NetOptions& options, Graph& graph) : options_(options), graph_(graph) {}
+
+  void Run() {
+    if (Bytes() <= options_.most_value_bytes) return;
+    const size_t kept = Bytes();
+    std::vector<Candidate> dropped = DropUntilFit(Candidates());
+    if (Bytes() > options_.most_value_bytes) Fail(kept, dropped.size());
+    KeepWhatMay(std::move(dropped));
+  }
+
+ private:
+  size_t Bytes() const { return graph_.plan.arena_bytes; }
+
+  // The most bytes for the least work first.
+  std::vector<Candidate> Candidates() const {
+    std::vector<Candidate> candidates;
+    for (const StepInfo& step : graph_.steps) {
+      if (!CanRecompute(step, options_, graph_)) continue;
+      if (graph_.values[step.out[0]].recomputed_at) continue;  // as the file asks
+      candidates.push_back({step.out[0], WorkOf(step, graph_)});
+    }
+    std::ranges::stable_sort(candidates, std::ranges::greater(), [&](const Candidate& it) {
+      return static_cast<double>(graph_.values[it.value].bytes()) / it.work;
+    });
+    return candidates;
+  }
+
+  void Plan(ValueId value, bool drop) {
+    graph_.values[value].may_drop = drop;
+    PlanRecompute(options_, graph_);
+    PlanMemory(options_, graph_);
+  }
+
+  // One that does not help by itself may help together with later ones, as all that are kept until
+  // the same step have to go; one that takes more than it gives does not.
+  std::vector<Candidate> DropUntilFit(const std::vector<Candidate>& candidates) {
+    std::vector<Candidate> dropped;
+    for (const Candidate& candidate : candidates) {
+      if (Bytes() <= options_.most_value_bytes) break;
+      const size_t before = Bytes();
+      Plan(candidate.value, true);
+      if (Bytes() > before || !graph_.values[candidate.value].recomputed_at) {
+        Plan(candidate.value, false);
+      } else {
+        dropped.push_back(candidate);
+      }
+    }
+    return dropped;
+  }
+
+  // Takes back what was dropped and need not have been, the most work first.
+  void KeepWhatMay(std::vector<Candidate> dropped) {
+    std::ranges::stable_sort(dropped, std::ranges::greater(), &Candidate::work);
+    for (const Candidate& candidate : dropped) {
+      Plan(candidate.value, false);
+      if (Bytes() > options_.most_value_bytes) Plan(candidate.value, true);
+    }
+  }
+
+  [[noreturn]] void Fail(size_t kept, size_t dropped) const {
+    constexpr size_t kShown = 3;
+    const auto mib = [](size_t bytes) { return Join((bytes + (1 << 20) - 1) >> 20, " MiB"); };
+    std::vector<const Block*> blocks;
+    for (const Block& block : graph_.blocks) blocks.push_back(&block);
+    std::ranges::stable_sort(blocks, std::ranges::greater(), &Block::bytes);
+    std::vector<std::string> largest;
+    for (const Block* block : std::span(blocks).first(std::min(kShown, blocks.size()))) {
+      largest.push_back(Join(block->name, " ", mib(block->bytes)));
+    }
+    throw Error(
+        ErrorCode::kResource,
+        Join("the values of the net take ", mib(Bytes()), " (", mib(kept),
+             " where nothing is computed again, as ", dropped,
+             dropped == 1 ? " output is" : " outputs are", " now) and ",
+             mib(options_.most_value_bytes), " are left for them; the largest: ", JoinList(largest),
+             "; give more --memory or a smaller batch ('trainer find-batch')"));
+  }
+
+  const NetOptions& options_;
+  Graph& graph_;
+};
+
+}  // namespace
+
+void FitValues(const NetOptions& options, Graph& graph) {
+  if (options.most_value_bytes > 0) ValueFitter(options, graph).Run();
+}
+
+}  // namespace trainer

@@ -1,0 +1,248 @@
+// `trainer find-batch`, --batch and --memory of `trainer train` and `trainer plan`.
+
+#include <regex>
+
+#include "gpu_job.h"
+#include "json_reader.h"
+#include "trainer/base/file.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+constexpr uint64_t kMost = 1 << 22;
+
+// A net whose values are most of what its run takes.
+class LargeJob : public GpuJob {
+ public:
+  LargeJob() {
+    net = Edited(net, "num_output: 4 kernel_size: 5 stride: 2", "num_output: 64 kernel_size: 3");
+  }
+};
+
+class FindBatchTest : public testing::Test {
+ protected:
+  FindBatchTest() { job_.Write(); }
+
+  Outcome Find(const std::vector<std::string>& more) const {
+    std::vector<std::string> command = {"find-batch", "--solver=solver.prototxt", "--iterations=1"};
+    command.insert(command.end(), more.begin(), more.end());
+    return RunProgram(command, job_.options());
+  }
+  Outcome Plan(const std::vector<std::string>& more) const {
+    std::vector<std::string> command = {"plan", "--solver=solver.prototxt"};
+    command.insert(command.end(), more.begin(), more.end());
+    return RunProgram(command, job_.options());
+  }
+  // The memory of the whole run as planned.
+  size_t PlannedBytes() const {
+    const std::string out = Plan({"--json"}).out;
+    std::smatch found;
+    EXPECT_TRUE(std::regex_search(out, found, std::regex("\"together\": (\\d+)"))) << out;
+    return std::stoull(found[1]);
+  }
+  static std::string Size(size_t bytes) { return Join(bytes / 1024, "K"); }
+
+  LargeJob job_;
+};
+
+TEST_F(FindBatchTest, PrintsEachBatchTheLargestAndTheOneToTake) {
+  const std::vector<std::string> before = job_.folder().Names();
+  const Outcome outcome = Find({"--most=8"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("batch  memory"), HasSubstr("images/s"),
+                                 HasSubstr("Batches up to 8 (--most) fit into "),
+                                 HasSubstr("The fastest is "), HasSubstr("--batch=")));
+  EXPECT_EQ(job_.folder().Names(), before);
+}
+
+TEST_F(FindBatchTest, TheLargestThatFitsFitsAndTheNextStepDoesNot) {
+  const size_t room = 3 * PlannedBytes();
+  const Outcome outcome = Find({"--seconds=0", "--json", "--memory=" + Size(room)});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  std::smatch found;
+  ASSERT_TRUE(std::regex_search(outcome.out, found, std::regex("\"largest\": (\\d+)")));
+  const int largest = std::stoi(found[1]);
+  EXPECT_GT(largest, 16 * 2);
+  EXPECT_THAT(outcome.out, HasSubstr("\"given\": 16"));
+  EXPECT_THAT(outcome.out, HasSubstr("\"largest_was_run\": false"));
+  const auto train = [&](int batch) {
+    return job_.Train({Join("--batch=", batch), "--memory=" + Size(room), "--set", "max_iter=1"});
+  };
+  EXPECT_EQ(train(largest).exit_code, 0);
+  EXPECT_EQ(train(largest + largest / 4).exit_code, 81);
+}
+
+TEST_F(FindBatchTest, WhereNoBatchFitsItSaysWhy) {
+  const Outcome outcome = Find({"--memory=16MiB"});
+  EXPECT_EQ(outcome.exit_code, 81);
+  EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr("not even a batch of 1 fits: ")));
+}
+
+TEST_F(FindBatchTest, ANetWithoutABatchSizeIsRefused) {
+  job_.net = Edited(job_.net, "batch_size: 16", "");
+  job_.Write();
+  const Outcome outcome = Find({});
+  EXPECT_NE(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr("batch_size")));
+}
+
+TEST_F(FindBatchTest, TrainTakesAnotherBatchAndKeepsRatesAndFiles) {
+  const Outcome outcome = job_.Train({"--batch=48"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err,
+              HasSubstr("--batch: batch_size 48 in place of 16; base_lr 0.05 and "
+                        "max_iter 20 stay as they are (3 times the batch often takes"));
+  EXPECT_THAT(ReadFile(job_.folder() / "snap_resolved.prototxt", kMost),
+              HasSubstr("batch_size: 48"));
+  EXPECT_EQ(ReadFile(job_.folder() / "net.prototxt", kMost), job_.net);
+  // As if it stood in the file.
+  const std::string weights = ReadFile(job_.folder() / "snap_iter_20.caffemodel", kMost);
+  job_.net = Edited(job_.net, "batch_size: 16", "batch_size: 48");
+  job_.Write();
+  ASSERT_EQ(job_.Train().exit_code, 0);
+  EXPECT_EQ(ReadFile(job_.folder() / "snap_iter_20.caffemodel", kMost), weights);
+}
+
+TEST_F(FindBatchTest, WhatIsNoBatchIsRefused) {
+  for (const char* batch : {"0", "-3", "12x", "fast", "99999999999"}) {
+    ExpectRefused(job_, job_.Train({Join("--batch=", batch)}), 64,
+                  Join("--batch=", batch, ": give the number of images of a batch"));
+  }
+  ExpectRefused(job_, job_.Train({"--batch=auto", "--set", "virtual_ranks=2"}), 64,
+                "--batch=auto is for a run of one rank");
+  ExpectRefused(job_, job_.Train({"--memory=much"}), 64, "--memory=much: give the memory of a run");
+}
+
+TEST_F(FindBatchTest, ARunThatGoesOnKeepsTheBatchThatWasFound) {
+  ASSERT_EQ(job_.Train({"--batch=48", "--set", "max_iter=10"}).exit_code, 0);
+  const Outcome outcome = job_.Train({"--batch=auto", "--resume=auto"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("--batch: batch_size 48, which snap_resolved.prototxt has, "
+                                     "in place of 16"));
+}
+
+TEST_F(FindBatchTest, LessMemoryTrainsTheSameWeights) {
+  const size_t whole = PlannedBytes(), less = whole - (whole - (size_t{17} << 20)) / 5;
+  ASSERT_EQ(job_.Train().exit_code, 0);
+  const std::string weights = ReadFile(job_.folder() / "snap_iter_20.caffemodel", kMost);
+  const Outcome outcome = job_.Train({"--memory=" + Size(less)});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_TRUE(Finds(outcome.err, ", \\d outputs? computed again in backward")) << outcome.err;
+  EXPECT_EQ(ReadFile(job_.folder() / "snap_iter_20.caffemodel", kMost), weights);
+}
+
+TEST_F(FindBatchTest, PlanShowsWhatIsComputedAgain) {
+  const size_t whole = PlannedBytes(), less = whole - (whole - (size_t{17} << 20)) / 5;
+  EXPECT_THAT(Plan({}).out, Not(HasSubstr(" again")));
+  const Outcome outcome = Plan({"--memory=" + Size(less)});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr(" again"), HasSubstr("fits into --memory=")));
+  const Outcome none = Plan({"--memory=1MiB"});
+  EXPECT_EQ(none.exit_code, 81);
+  EXPECT_THAT(none.Errors(),
+              ElementsAre(HasSubstr("--memory: the run may take 1.0 MiB and takes ")));
+  EXPECT_EQ(RunProgram({"plan", "--model=net.prototxt", "--memory=1GiB"}, job_.options()).exit_code,
+            64);
+}
+
+class GpuFillTest : public EmulatedGpuTest {};
+
+TEST_F(GpuFillTest, ARunOnTheGpuProvesTheLargestBatch) {
+  const Outcome outcome = job_.Run({"find-batch", "--solver=solver.prototxt", "--gpu=0",
+                                    "--iterations=1", "--json", "--most=24"},
+                                   "memory=64");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("\"largest\": 24"),
+                                 HasSubstr("\"largest_was_run\": true"), HasSubstr("\"best\": ")));
+}
+
+// The plan knows nothing of the calls that fail.
+TEST_F(GpuFillTest, ABatchThatRunsOutOfMemoryIsNotTaken) {
+  const Outcome plain = job_.Run({"find-batch", "--solver=solver.prototxt", "--gpu=0",
+                                  "--iterations=1", "--json", "--most=24"},
+                                 "memory=2");
+  EXPECT_EQ(plain.exit_code, 0) << plain.err;
+  EXPECT_THAT(plain.out, Not(HasSubstr("\"largest\": 24")));
+}
+
+TEST_F(GpuFillTest, TheAlgorithmsOfARunAreThoseOfTheNext) {
+  const Outcome first = job_.TrainOnGpu({"--gpu_cache=cache/convolutions"});
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  const std::string kept = ReadFile(job_.folder() / "cache/convolutions", kMost);
+  EXPECT_THAT(kept, AllOf(HasSubstr("Emulated GPU, 4 multiprocessors, driver 13.0, cuDNN 91900"),
+                          HasSubstr("\tforward "), HasSubstr("\tbackward")));
+  const Outcome second = job_.TrainOnGpu({"--gpu_cache=cache/convolutions"});
+  EXPECT_EQ(second.exit_code, 0);
+  EXPECT_EQ(ReadFile(job_.folder() / "cache/convolutions", kMost), kept);
+  const Outcome off = job_.TrainOnGpu({"--gpu_cache=off"});
+  EXPECT_EQ(off.exit_code, 0);
+  EXPECT_FALSE(Exists(job_.folder() / "off"));
+}
+
+TEST_F(GpuFillTest, TheUsualPlaceIsTheUsersCacheFolder) {
+  job_.Write();
+  RunOptions options = job_.gpu_options();
+  options.env.push_back("XDG_CACHE_HOME=" + job_.folder() / "own");
+  std::vector<std::string> command = job_.TrainCommand({"--gpu=0"});
+  ASSERT_EQ(RunProgram(command, options).exit_code, 0);
+  EXPECT_TRUE(Exists(job_.folder() / "own/trainer/convolutions"));
+}
+
+TEST_F(GpuFillTest, RanksShareTheFile) {
+  const Outcome outcome =
+      job_.Run(job_.TrainCommand({"--gpu=0,1", "--gpu_cache=shared"}), "gpus=2");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  std::istringstream lines(ReadFile(job_.folder() / "shared", kMost));
+  std::set<std::string> keys;
+  int count = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with('#')) continue;
+    ++count;
+    keys.insert(line.substr(0, line.rfind('\t')));
+  }
+  EXPECT_GT(count, 0);
+  EXPECT_EQ(keys.size(), static_cast<size_t>(count));
+}
+
+TEST_F(GpuFillTest, MetricsHaveWhatTheDriverTells) {
+  const Outcome outcome = job_.TrainOnGpu({"--run=run", "--v=1"}, "busy=42 celsius=77");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const std::string metrics = ReadFile(job_.folder() / "run/metrics.jsonl", kMost);
+  EXPECT_THAT(metrics, AllOf(HasSubstr("\"event\": \"gpu\""), HasSubstr("\"busy\": 0.42"),
+                             HasSubstr("\"celsius\": 77"), HasSubstr("\"memory_bytes\": ")));
+  EXPECT_THAT(outcome.err, HasSubstr("    GPU: 42 % busy, "));
+  EXPECT_THAT(ReadFile(job_.folder() / "run/metrics.csv", kMost), HasSubstr(",gpu/busy,0.42"));
+}
+
+TEST_F(GpuFillTest, WithoutNvmlARunIsNotWatchedAndGoesOn) {
+  const Outcome outcome = job_.TrainOnGpu({"--run=run", "--v=1"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("The GPU is not watched: "));
+  EXPECT_THAT(ReadFile(job_.folder() / "run/metrics.jsonl", kMost),
+              Not(HasSubstr("\"event\": \"gpu\"")));
+}
+
+TEST_F(GpuFillTest, LessMemoryOnTheGpuTrainsTheSameWeights) {
+  ASSERT_EQ(job_.TrainOnGpu().exit_code, 0);
+  const std::string weights = ReadFile(job_.folder() / "snap_iter_20.caffemodel", kMost);
+  bool again = false;
+  for (int kib = 400; kib > 100; kib -= 20) {
+    const Outcome outcome = job_.TrainOnGpu({Join("--memory=", kib, "K")});
+    if (outcome.exit_code == 81) break;
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    again = again || Finds(outcome.err, "computed again in backward");
+    EXPECT_EQ(ReadFile(job_.folder() / "snap_iter_20.caffemodel", kMost), weights) << kib;
+  }
+  EXPECT_TRUE(again);
+}
+
+}  // namespace
+}  // namespace trainer

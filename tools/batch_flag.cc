@@ -1,0 +1,103 @@
+#include "batch_flag.h"
+
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "batch_size.h"
+#include "memory_limit.h"
+#include "shared_flags.h"
+#include "trainer/base/error.h"
+#include "trainer/base/file.h"
+#include "trainer/base/host_memory.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+// The batch that is good to begin a run with is found in about this time.
+constexpr std::chrono::seconds kSearchTime{20};
+constexpr uint32_t kMost = 1024;
+
+uint32_t NumberOf(const std::string& text) {
+  uint32_t batch = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), batch);
+  if (error != std::errc() || end != text.data() + text.size() || batch == 0 || batch > 1 << 24) {
+    throw Error(ErrorCode::kUsage, Join("--batch=", EscapeControl(text),
+                                        ": give the number of images of a batch, such as 64, or "
+                                        "auto"));
+  }
+  return batch;
+}
+
+void Change(uint32_t batch, const std::string& why, SolverSpec* spec) {
+  const uint32_t before = BatchSizeOf(spec);
+  SetBatchSize(batch, spec);
+  LOG(INFO) << EscapeControl(
+      Join("--batch: batch_size ", batch, why, " in place of ", before, "; base_lr ",
+           spec->proto.base_lr(), " and max_iter ", spec->proto.max_iter(), " stay as they are",
+           batch == before ? ""
+                           : Join(" (", static_cast<float>(batch) / static_cast<float>(before),
+                                  " times the batch often takes as many times the rate, with a "
+                                  "warm-up: 'trainer find-lr --batch=",
+                                  batch, "' tries)")));
+}
+
+}  // namespace
+
+Flag BatchFlag() {
+  return {.name = "batch",
+          .value = "N|auto",
+          .help =
+              "in place of the batch_size of the training net's data layers; auto: the best by a "
+              "short 'trainer find-batch'. Rates and iterations stay"};
+}
+
+bool WantsBestBatch(const Flags& flags) { return flags.Text("batch") == "auto"; }
+
+void TakeBatch(const Flags& flags, const Replica& replica, SolverSpec* spec) {
+  if (!flags.Has("batch")) return;
+  if (!WantsBestBatch(flags)) return Change(NumberOf(flags.Text("batch")), "", spec);
+  if (replica.count > 1 || spec->proto.virtual_ranks() > 1) {
+    throw Error(ErrorCode::kUsage,
+                "--batch=auto is for a run of one rank; find the batch of a rank with 'trainer "
+                "find-batch', and give it with --batch=N");
+  }
+}
+
+void TakeBestBatch(const Flags& flags, const Device& device, bool resumes, SolverSpec* spec) {
+  if (!WantsBestBatch(flags)) return;
+  const std::string before = ResolvedName(*spec);
+  if (resumes && Exists(before)) {
+    SolverSpec resolved = LoadSolver(before);
+    return Change(BatchSizeOf(&resolved), Join(", which ", before, " has,"), spec);
+  }
+  BatchSearch search = SearchFor(flags, device);
+  search.most = std::max(kMost, BatchSizeOf(spec));
+  search.time = kSearchTime;
+  search.iterations = 5;
+  const BatchResults report = SearchBatches(search, device, spec);
+  const BatchFigures* const best = report.Best();
+  Change(best == nullptr ? report.largest : best->batch,
+         best == nullptr ? ", the largest that fits,"
+                         : Join(", the best with ", best->images_per_second, " images/s,"),
+         spec);
+}
+
+BatchSearch SearchFor(const Flags& flags, const Device& device) {
+  BatchSearch search;
+  const std::optional<size_t> limit = MemoryLimit(flags, device);
+  search.recomputes = limit.has_value();
+  search.memory = ParseMemoryMode(flags);
+  search.room = limit                ? *limit
+                : device.RunsLater() ? device.FreeBytes()
+                                     : static_cast<size_t>(ReadHostMemory().total);
+  return search;
+}
+
+std::string ResolvedName(const SolverSpec& spec) {
+  return spec.proto.snapshot_prefix() + "_resolved.prototxt";
+}
+
+}  // namespace trainer

@@ -1,0 +1,272 @@
+#include "find_batch_search.h"
+
+#include <glog/logging.h>
+
+#include <algorithm>
+
+#include "batch_size.h"
+#include "memory_limit.h"
+#include "plan_parts.h"
+#include "stopwatch.h"
+#include "trainer/backend/plan_device.h"
+#include "trainer/base/error.h"
+#include "trainer/base/text.h"
+#include "trainer/solver/solver.h"
+
+namespace trainer {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+class Searcher {
+ public:
+  Searcher(const BatchSearch& search, const Device& device, SolverSpec* spec)
+      : search_(search), device_(device), spec_(*spec), given_(BatchSizeOf(spec)) {
+    // The plan of each batch on the GPU itself would measure its convolutions.
+    if (device.RunsLater()) plan_device_ = MakePlanDevice();
+  }
+  ~Searcher() { SetBatchSize(given_, &spec_); }
+  Searcher(const Searcher&) = delete;
+  Searcher& operator=(const Searcher&) = delete;
+
+  BatchResults Run() {
+    BatchResults report;
+    report.given = given_;
+    BatchFigures largest = Largest();
+    report.largest = largest.batch;
+    report.largest_bytes = largest.bytes;
+    report.most_fits = largest.batch == search_.most;
+    RunSmaller(&report);
+    RunLargest(std::move(largest), &report);
+    return report;
+  }
+
+ private:
+  const Device& PlanningDevice() const { return plan_device_ ? *plan_device_ : device_; }
+
+  // Whether the layers' ratio allows the batch.
+  bool Set(uint32_t batch) {
+    try {
+      SetBatchSize(batch, &spec_);
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  }
+
+  // Nothing where it does not fit, or the net cannot have it.
+  std::optional<BatchFigures> Plan(uint32_t batch) {
+    if (!Set(batch)) return std::nullopt;
+    try {
+      return PlanOrThrow(batch);
+    } catch (const Error& error) {
+      why_not_ = error.what();
+      const bool expected =
+          error.code() == ErrorCode::kResource || error.code() == ErrorCode::kConfig;
+      if (!expected) throw;
+      return std::nullopt;
+    }
+  }
+
+  std::optional<BatchFigures> PlanOrThrow(uint32_t batch) {
+    const Device& device = PlanningDevice();
+    const size_t values =
+        search_.recomputes ? MostValueBytes(search_.room, spec_, device) : size_t{0};
+    const PlannedRun run = PlanRun(spec_, device, values);
+    const size_t bytes = Sum(PartsOf(run.totals, CountingTarget(device)));
+    if (bytes > search_.room) return std::nullopt;
+    return BatchFigures{.batch = batch, .bytes = bytes, .computed_again = run.computed_again};
+  }
+
+  // By doubling from the smallest that the net can have, then between the last two, to an eighth of
+  // a power of two at least.
+  BatchFigures Largest() {
+    std::optional<BatchFigures> fits;
+    uint32_t below = 0, above = 0;
+    for (uint32_t batch = 1; batch <= search_.most; batch *= 2) {
+      if (!Set(batch)) continue;
+      if (smallest_ == 0) smallest_ = batch;
+      const std::optional<BatchFigures> planned = Plan(batch);
+      if (!planned) {
+        above = batch;
+        break;
+      }
+      fits = planned;
+      below = batch;
+      if (batch > search_.most / 2) break;
+    }
+    if (!fits) FailForAll();
+    if (above == 0) above = search_.most + 1;
+    if (const auto most = above > search_.most ? Plan(search_.most) : std::nullopt) return *most;
+    const uint32_t step = std::max<uint32_t>(1, below / 8);
+    while (above - below > step) {
+      const uint32_t middle = below + (above - below) / 2 / step * step;
+      if (middle == below) break;
+      if (const auto planned = Plan(middle)) {
+        fits = planned;
+        below = middle;
+      } else {
+        above = middle;
+      }
+    }
+    return *fits;
+  }
+
+  [[noreturn]] void FailForAll() const {
+    throw Error(ErrorCode::kResource,
+                smallest_ == 0
+                    ? Join("no batch up to ", search_.most, " suits all data layers of the net")
+                    : Join("not even a batch of ", smallest_, " fits: ",
+                           why_not_.empty() ? "the run takes more memory than there is ('trainer "
+                                              "plan' shows what needs it)"
+                                            : why_not_));
+  }
+
+  // As `train` does it.
+  void Measure(BatchFigures* figures) {
+    if (!Set(figures->batch)) return;
+    TrainOptions options;
+    options.saves = false;
+    options.memory = search_.memory;
+    ObserverList nobody;
+    try {
+      if (search_.recomputes) {
+        options.most_value_bytes = MostValueBytes(search_.room, spec_, device_);
+      }
+      Solver solver(spec_, options, device_, nobody);
+      solver.Step();
+      solver.Step();
+      device_.Synchronize();
+      Samples samples;
+      for (int i = 0; i < search_.iterations; ++i) {
+        samples.Add(TimeMs([&] {
+          solver.Step();
+          device_.Synchronize();
+        }));
+      }
+      figures->ms = samples.Median();
+      const int64_t records = BatchOf(solver.train_net()) * spec_.proto.iter_size() *
+                              std::max(1, spec_.proto.virtual_ranks());
+      figures->images_per_second = 1e3 * static_cast<double>(records) / figures->ms;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kResource) throw;
+      figures->ran_out = true;
+    }
+  }
+
+  // How long a batch would take, by the last that was run, its net's making included.
+  double SecondsFor(uint32_t batch, const BatchResults& report) const {
+    if (report.batches.empty()) return 0;
+    const BatchFigures& last = report.batches.back();
+    return 1e-3 * last.ms * batch / last.batch * (search_.iterations + 2) + making_;
+  }
+  bool HasTimeFor(uint32_t batch, const BatchResults& report) const {
+    const std::chrono::duration<double> left = search_.time - (Clock::now() - begin_);
+    return SecondsFor(batch, report) < left.count();
+  }
+
+  bool RunOne(BatchFigures figures, BatchResults* report) {
+    const auto begin = Clock::now();
+    Measure(&figures);
+    const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    making_ = std::max(0.0, seconds - 1e-3 * figures.ms * (search_.iterations + 2));
+    LOG(INFO) << "Batch " << figures.batch << ": "
+              << (figures.ran_out ? "out of memory" : Join(figures.images_per_second, " images/s"));
+    const bool ran_out = figures.ran_out;
+    report->batches.push_back(std::move(figures));
+    return !ran_out;
+  }
+
+  // Until twice the batch was hardly faster twice.
+  void RunSmaller(BatchResults* report) {
+    constexpr double kGain = 1.03;
+    constexpr int kPatience = 2;
+    int slow = 0;
+    double fastest = 0;
+    for (uint32_t batch = smallest_; batch < report->largest && slow < kPatience; batch *= 2) {
+      if (!HasTimeFor(batch, *report)) break;
+      const std::optional<BatchFigures> planned = Plan(batch);
+      if (!planned) continue;
+      if (!RunOne(*planned, report)) {
+        ran_out_ = true;
+        return;
+      }
+      const double now = report->batches.back().images_per_second;
+      slow = now > kGain * fastest ? 0 : slow + 1;
+      fastest = std::max(fastest, now);
+    }
+  }
+
+  // Where less than was planned to fit did not.
+  void TakeLargestRun(BatchResults* report) const {
+    const BatchFigures* largest = nullptr;
+    for (const BatchFigures& figures : report->batches) {
+      if (!figures.ran_out) largest = &figures;
+    }
+    if (largest == nullptr) FailForAll();
+    report->largest = largest->batch;
+    report->largest_bytes = largest->bytes;
+    report->most_fits = false;
+    report->proved = true;
+  }
+
+  // A GPU's memory may be in pieces, and its libraries take what no plan knows: then a little less.
+  void RunLargest(BatchFigures largest, BatchResults* report) {
+    constexpr int kTries = 4;
+    if (ran_out_) return TakeLargestRun(report);
+    for (int i = 0; i < kTries; ++i) {
+      report->largest = largest.batch;
+      report->largest_bytes = largest.bytes;
+      if (!HasTimeFor(largest.batch, *report)) return;
+      if (RunOne(largest, report)) {
+        report->proved = true;
+        return;
+      }
+      report->most_fits = false;
+      const uint32_t less = largest.batch - std::max<uint32_t>(1, largest.batch / 10);
+      const std::optional<BatchFigures> planned = less > 0 ? Plan(less) : std::nullopt;
+      if (!planned) FailForAll();
+      largest = *planned;
+    }
+  }
+
+  const BatchSearch& search_;
+  const Device& device_;
+  SolverSpec& spec_;
+  const uint32_t given_;
+  std::unique_ptr<Device> plan_device_;
+  uint32_t smallest_ = 0;
+  bool ran_out_ = false;
+  double making_ = 0;
+  std::string why_not_;
+  const Clock::time_point begin_ = Clock::now();
+};
+
+}  // namespace
+
+const BatchFigures* BatchResults::Fastest() const {
+  const BatchFigures* fastest = nullptr;
+  for (const BatchFigures& figures : batches) {
+    if (figures.ms <= 0) continue;
+    if (fastest == nullptr || figures.images_per_second > fastest->images_per_second) {
+      fastest = &figures;
+    }
+  }
+  return fastest;
+}
+
+const BatchFigures* BatchResults::Best() const {
+  constexpr double kNearly = 0.97;
+  const BatchFigures* const fastest = Fastest();
+  for (const BatchFigures& figures : batches) {
+    if (fastest == nullptr || figures.ms <= 0) continue;
+    if (figures.images_per_second >= kNearly * fastest->images_per_second) return &figures;
+  }
+  return fastest;
+}
+
+BatchResults SearchBatches(const BatchSearch& search, const Device& device, SolverSpec* spec) {
+  return Searcher(search, device, spec).Run();
+}
+
+}  // namespace trainer

@@ -1,0 +1,59 @@
+#pragma once
+// Which batches of a solver fit into memory, and how fast they are.
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainer/backend/device.h"
+#include "trainer/base/json.h"
+#include "trainer/config/solver_spec.h"
+#include "trainer/net/net.h"
+
+namespace trainer {
+
+struct BatchSearch {
+  size_t room = 0;                        // bytes that the run may take
+  bool recomputes = false;                // outputs may be computed again so that it does
+  uint32_t most = 0;                      // the largest batch that is of interest
+  int iterations = 0;                     // measured for each batch
+  std::chrono::duration<double> time{0};  // for all of them, about
+  MemoryMode memory = MemoryMode::kShared;
+};
+
+// One batch, as the data layers' batch_size.
+struct BatchFigures {
+  uint32_t batch = 0;
+  size_t bytes = 0;        // that the run takes as planned
+  int computed_again = 0;  // outputs in backward
+  bool ran_out = false;    // of memory when it was run, whatever the plan says
+  double ms = 0;           // the median of an iteration; 0: not run
+  double images_per_second = 0;
+};
+
+struct BatchResults {
+  std::vector<BatchFigures> batches;  // that were planned to fit and run, smallest first
+  uint32_t given = 0;                 // by the solver's net
+  uint32_t largest = 0;               // that fits, as planned, up to BatchSearch::most
+  size_t largest_bytes = 0;
+  bool most_fits = false;  // the largest is BatchSearch::most
+  bool proved = false;     // the largest was run
+
+  // The fastest; null where none was run.
+  const BatchFigures* Fastest() const;
+  // The smallest that is nearly as fast, which leaves memory and steps to learn in.
+  const BatchFigures* Best() const;
+};
+
+// Plans batches until it knows the largest that fits, then trains for a few iterations with 1, 2,
+// 4, ... times the smallest until they get no faster, and with the largest where that is a matter
+// of seconds. `spec` is changed meanwhile and has its own batch again afterwards. Throws kResource
+// where no batch fits.
+BatchResults SearchBatches(const BatchSearch& search, const Device& device, SolverSpec* spec);
+
+// A table, and sentences of what to take.
+std::string ToText(const BatchResults& report, const BatchSearch& search, const SolverSpec& spec);
+Json ToJson(const BatchResults& report, const BatchSearch& search);
+
+}  // namespace trainer

@@ -1,0 +1,65 @@
+#include "memory_limit.h"
+
+#include <algorithm>
+
+#include "plan_parts.h"
+#include "table.h"
+#include "trainer/base/error.h"
+#include "trainer/base/host_memory.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+
+Flag MemoryLimitFlag() {
+  return {.name = "memory",
+          .value = "SIZE|auto",
+          .help =
+              "memory that the run may take, each rank of several, such as 8GiB, or auto: what "
+              "there is. Where it takes more, outputs of layers are dropped and computed again in "
+              "backward: the same numbers for more work"};
+}
+
+std::optional<size_t> MemoryLimit(const Flags& flags, const Device& device) {
+  const std::string& text = flags.Text("memory");
+  if (text.empty() || text == "shared" || text == "separate" || text == "poisoned") {
+    return std::nullopt;
+  }
+  if (text == "auto") {
+    return device.RunsLater() ? device.FreeBytes() : static_cast<size_t>(ReadHostMemory().total);
+  }
+  if (const std::optional<size_t> size = ParseBytes(text); size && *size > 0) return size;
+  throw Error(ErrorCode::kUsage, Join("--memory=", EscapeControl(text),
+                                      ": give the memory of a run, such as 8GiB, or auto"));
+}
+
+PlanTarget CountingTarget(const Device& device) {
+  PlanTarget target;
+  target.gpu = device.RunsLater();
+  return target;
+}
+
+size_t MostValueBytes(size_t limit, const SolverSpec& spec, const Device& device) {
+  const PlannedRun run = PlanRun(spec, device);
+  std::vector<PlannedPart> parts = PartsOf(run.totals, CountingTarget(device));
+  const size_t all = Sum(parts), rest = all - run.train_values;
+  if (all <= limit) return 0;
+  if (rest < limit) return limit - rest;
+  constexpr size_t kShown = 3;
+  std::ranges::stable_sort(parts, std::ranges::greater(), &PlannedPart::bytes);
+  std::vector<std::string> largest;
+  for (const PlannedPart& part : std::span(parts).first(std::min(kShown, parts.size()))) {
+    largest.push_back(Join(part.name, " ", Bytes(part.bytes)));
+  }
+  throw Error(ErrorCode::kResource,
+              Join("--memory: the run may take ", Bytes(limit), " and takes ", Bytes(rest),
+                   " without the values of its training net, which alone could be computed again; "
+                   "the largest parts: ",
+                   JoinList(largest), "; give it more"));
+}
+
+size_t MostValueBytes(const Flags& flags, const SolverSpec& spec, const Device& device) {
+  const std::optional<size_t> limit = MemoryLimit(flags, device);
+  return limit ? MostValueBytes(*limit, spec, device) : 0;
+}
+
+}  // namespace trainer
