@@ -4,6 +4,7 @@
 #include <functional>
 #include <utility>
 
+#include "trainer/rules/clip.h"
 #include "trainer/rules/decide.h"
 
 namespace trainer {
@@ -23,17 +24,19 @@ WeightUpdate::WeightUpdate(const SolverSpec& spec, std::unique_ptr<Rule> rule, c
       rule_(std::move(rule)),
       device_(device),
       gradients_(gradients),
-      replicas_(replicas) {
+      replicas_(replicas),
+      squares_(device, 1) {
   MakeStates(params);
   ListParameters(params);
   if (proto_.clip_gradients() >= 0 || scale) {
     decision_.emplace(device_, proto_.clip_gradients(), scale);
     numbers_.words = decision_->words();
   }
-  const auto count = static_cast<size_t>(parameters_->size());
-  if (decision_ || NeedsNorms())
+  if (NeedsNorms()) {
+    const auto count = static_cast<size_t>(parameters_->size());
     numbers_.grad_squares = grad_squares_.emplace(device, count).data();
-  if (NeedsNorms()) numbers_.weight_squares = weight_squares_.emplace(device, count).data();
+    numbers_.weight_squares = weight_squares_.emplace(device, count).data();
+  }
   numbers_.l1 = proto_.regularization_type() == "L1";
   numbers_.clear_grad = ClearsGradients();
   numbers_.larc = LarcOf(proto_);
@@ -86,8 +89,9 @@ void WeightUpdate::Begin(const UpdateRates& rates) {
   numbers_.passes = static_cast<float>(proto_.iter_size() * replicas_);
   if (!decision_) return;
   numbers_.iter -= static_cast<int>(decision_->Last().skipped);
-  SumSquares(0, parameters_->size());
-  decision_->Decide(grad_squares_->data(), parameters_->size(), replicas_, rates.iter);
+  SumOfSquares(device_, gradients_, squares_.data());
+  if (NeedsNorms()) SumSquares(0, parameters_->size());
+  decision_->Decide(squares_.data(), replicas_, rates.iter);
 }
 
 std::string WeightUpdate::Apply(const UpdateRates& rates) {
@@ -121,7 +125,7 @@ void WeightUpdate::Apply(std::span<const float> range) {
 
 void WeightUpdate::SumSquares(int first, int last) {
   trainer::SumSquares(device_, *parameters_, first, last, grad_squares_->data(),
-                      weight_squares_ ? weight_squares_->data() : nullptr);
+                      weight_squares_->data());
 }
 
 void WeightUpdate::Step(int first, int last) {
