@@ -109,11 +109,10 @@ struct StagesReport {
 };
 
 std::string StagesReport::ToText() const {
-  Table table({"stage", "layers", "work", "weights", "values", "memory", "of one rank"});
+  Table table({"stage", "begins with", "work", "weights", "values", "memory", "of one rank"});
   for (size_t stage = 0; stage < all.size(); ++stage) {
     const StageMemory& memory = all[stage];
-    table.Add({Join(stage), Join(memory.first, " - ", memory.last), Join(Share(memory), " %"),
-               Bytes(memory.totals.weights),
+    table.Add({Join(stage), memory.first, Join(Share(memory), " %"), Bytes(memory.totals.weights),
                Join(Bytes(memory.totals.values), " (", memory.slots, "x)"), Bytes(memory.sum),
                Fixed(Ratio(memory.sum, whole), 2)});
   }

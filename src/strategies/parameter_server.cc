@@ -56,6 +56,7 @@ class ParameterServer final : public ApartStrategy {
   // What a server does until no rank makes steps any more.
   void Serve(const std::function<bool()>& stops) override {
     const int server = rank() - workers();
+    seat().objective.SumOver(nullptr);  // each gradient is of one worker
     while (IsAnyAtWork()) {
       bool idle = true;
       for (int worker = 0; worker < workers(); ++worker) {
