@@ -7,6 +7,8 @@
 #include "plan_gpu.h"
 #include "plan_parts.h"
 #include "plan_ranks.h"
+#include "plan_stages.h"
+#include "rank_flags.h"
 #include "shared_flags.h"
 #include "table.h"
 #include "trainer/base/json.h"
@@ -221,13 +223,15 @@ class Plan final : public Verb {
             "code is 81 where it does not.\n"
             "--ranks predicts instead the time of an iteration on so many ranks, and what limits "
             "it: one rank's work is measured here, given or estimated (--compute); the exchange "
-            "of gradients is played event by event over --link, and drawn for the last number.",
+            "of gradients is played event by event over --link, and drawn for the last number.\n"
+            "With --strategy=pipeline it shows instead what each of so many stages holds.",
         .examples =
             "trainer plan --solver=models/lenet/solver.prototxt\n"
             "trainer plan --model=models/lenet/train_test.prototxt --phase=TEST\n"
             "trainer plan --solver=s.prototxt --gpu=16GiB\n"
             "trainer plan --solver=s.prototxt --ranks=2,4,8,16 --link=25GbE\n"
-            "trainer plan --solver=s.prototxt --ranks=4 --link=link.json",
+            "trainer plan --solver=s.prototxt --ranks=4 --link=link.json\n"
+            "trainer plan --solver=s.prototxt --ranks=4 --strategy=pipeline --stages=auto",
         .flags = WithPlanRanksFlags(
             {{.name = "solver", .value = "FILE", .help = "plan all nets of this solver"},
              {.name = "model", .value = "FILE", .help = "plan this net"},
@@ -237,6 +241,8 @@ class Plan final : public Verb {
              SetFlag(),
              PlanGpuFlag(),
              PlanLimitFlag(),
+             StrategyFlag(),
+             StagesFlag(),
              JsonFlag(),
              MemoryLimitFlag()}),
     };
@@ -246,6 +252,7 @@ class Plan final : public Verb {
     if (flags.Has("solver") == flags.Has("model")) {
       throw Error(ErrorCode::kUsage, "'trainer plan' needs either --solver=FILE or --model=FILE");
     }
+    if (IsPipeline(flags)) return PlanStages(flags);
     if (flags.Has("model") && MemoryLimit(flags, *MakeDevice())) {
       throw Error(ErrorCode::kUsage, "--memory is for a run: give --solver");
     }

@@ -36,8 +36,9 @@ int SavedPerWeight(const caffe::SolverParameter& solver, int states) {
 }
 
 void PlannedTotals::AddNet(const Net& net) {
-  values += net.memory_plan().arena_bytes;
-  staged += StagedBytes(net);
+  const auto slots = static_cast<size_t>(net.slots());
+  values += net.memory_plan().arena_bytes * slots;
+  staged += StagedBytes(net) * slots;
   ahead += AheadBytes(net);
 }
 

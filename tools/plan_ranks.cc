@@ -29,21 +29,6 @@ std::optional<double> ParseNumber(const std::string& text) {
   return value;
 }
 
-std::vector<int> RanksOf(const Flags& flags) {
-  constexpr double kMost = 65536;
-  std::vector<int> ranks;
-  for (const std::string& text : flags.List("ranks")) {
-    const std::optional<double> value = ParseNumber(text);
-    if (!value || *value < 1 || *value > kMost || *value != static_cast<int>(*value)) {
-      throw Error(ErrorCode::kUsage, Join("--ranks: '", text,
-                                          "' is not a number of ranks between 1 and 65536; give a "
-                                          "list such as 2,4,8"));
-    }
-    ranks.push_back(static_cast<int>(*value));
-  }
-  return ranks;
-}
-
 Cluster ClusterOf(const Flags& flags) {
   const std::string& name = flags.Text("link");
   Cluster cluster;
@@ -190,6 +175,21 @@ class WorkSource {
 };
 
 }  // namespace
+
+std::vector<int> RanksOf(const Flags& flags) {
+  constexpr double kMost = 65536;
+  std::vector<int> ranks;
+  for (const std::string& text : flags.List("ranks")) {
+    const std::optional<double> value = ParseNumber(text);
+    if (!value || *value < 1 || *value > kMost || *value != static_cast<int>(*value)) {
+      throw Error(ErrorCode::kUsage, Join("--ranks: '", text,
+                                          "' is not a number of ranks between 1 and 65536; give a "
+                                          "list such as 2,4,8"));
+    }
+    ranks.push_back(static_cast<int>(*value));
+  }
+  return ranks;
+}
 
 std::vector<Flag> WithPlanRanksFlags(std::vector<Flag> flags) {
   const std::vector<Flag> more = {

@@ -10,6 +10,9 @@ namespace trainer {
 // `flags` and those of a prediction.
 std::vector<Flag> WithPlanRanksFlags(std::vector<Flag> flags);
 
+// The numbers of --ranks. Throws kUsage.
+std::vector<int> RanksOf(const Flags& flags);
+
 // Prints the prediction for the solver or net of the flags. Returns the exit code.
 int PlanRanks(const Flags& flags);
 

@@ -8,6 +8,7 @@
 #include "rank_flags.h"
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
+#include "trainer/strategies/strategy.h"
 
 namespace trainer {
 namespace {
@@ -62,7 +63,10 @@ void ScaleForRanks(const Flags& flags, const Replica& replica, SolverSpec* spec)
                 "its rate is right as well");
   }
   if (flags.Switch("sync_batch_norm") && replica.count > 1) SynchronizeBatchNorms(spec);
-  const int parts = std::max(replica.count, spec->proto.virtual_ranks());
+  const auto strategy = MakeStrategy(*spec, replica.count);
+  const bool is_divided = strategy->division() != nullptr;  // then all compute one batch
+  const int sharers = is_divided ? 1 : strategy->Workers(replica.count);
+  const int parts = std::max(sharers, spec->proto.virtual_ranks());
   if (parts == 1) return;
   if (global) DivideBatches(parts, spec);
   if (scales) ScaleRate(parts, &spec->proto);

@@ -37,6 +37,8 @@ WireType TakeWire(const Flags& flags, SolverSpec* spec);
 // --strategy, and what it makes of the solver. Throws kUsage for a strategy of several ranks in a
 // run alone.
 Flag StrategyFlag();
+Flag StagesFlag();
+void TakeStages(const Flags& flags, SolverSpec* spec);
 void TakeStrategy(const Flags& flags, const Replica& replica, SolverSpec* spec);
 
 // JoinWorld, with the flags; logs how sums travel, and ranks other than 0 log warnings alone from

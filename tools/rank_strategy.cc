@@ -1,5 +1,7 @@
 // How the ranks of a run train together.
 
+#include <glog/logging.h>
+
 #include "rank_flags.h"
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
@@ -17,9 +19,44 @@ Flag StrategyFlag() {
           .choices = kNames};
 }
 
+Flag StagesFlag() {
+  return {.name = "stages",
+          .value = "auto",
+          .help =
+              "strategy pipeline: cut the net by cost; without it the layers' `stage` says "
+              "where. --set strategy_param.micro_batches=8 sets the parts of a batch",
+          .choices = "auto"};
+}
+
+void TakeStages(const Flags& flags, SolverSpec* spec) {
+  const std::string& stages = flags.Text("stages");
+  if (stages.empty()) return;
+  if (spec->proto.strategy() != "pipeline") {
+    throw Error(ErrorCode::kUsage,
+                Join("--stages=", stages, " is for strategy 'pipeline', and this run takes '",
+                     EscapeControl(spec->proto.strategy()), "': add --strategy=pipeline"));
+  }
+  spec->proto.mutable_strategy_param()->set_stages(stages);
+}
+
+// Where no strategy reads it.
+void NoteStages(const SolverSpec& spec) {
+  if (spec.proto.strategy() == "pipeline") return;
+  for (const LayerSpec& layer : FilterLayers(*spec.train.net, spec.train.state)) {
+    if (!layer.proto().has_stage()) continue;
+    LOG(WARNING) << EscapeControl(Join(layer.Where("stage").ToString(),
+                                       ": `stage` has no effect "
+                                       "with strategy '",
+                                       spec.proto.strategy(), "': --strategy=pipeline goes by it"));
+    return;
+  }
+}
+
 void TakeStrategy(const Flags& flags, const Replica& replica, SolverSpec* spec) {
   const std::string& name = flags.Text("strategy");
   if (!name.empty()) spec->proto.set_strategy(name);
+  TakeStages(flags, spec);
+  if (replica.rank == 0) NoteStages(*spec);
   if (replica.count > 1 || spec->proto.strategy() == "synchronous") return;
   throw Error(ErrorCode::kUsage, name.empty() ? spec->Where("strategy") : SourceRef{},
               Join("strategy '", EscapeControl(spec->proto.strategy()),

@@ -116,6 +116,7 @@ class Train final : public Verb {
             "trainer train --solver=s.prototxt --ranks=4 --global_batch\n"
             "trainer train --solver=s.prototxt --ranks=4 --set virtual_ranks=8\n"
             "trainer train --solver=s.prototxt --ranks=4 --strategy=easgd\n"
+            "trainer train --solver=s.prototxt --ranks=2 --strategy=pipeline --stages=auto\n"
             "mpirun -np 8 trainer train --solver=s.prototxt --scale_lr\n"
             "trainer train --solver=s.prototxt --gpu=all",
         .flags = WithReadingFlags(WithStagingFlags(WithRankFlags(WithDeviceFlags(
@@ -143,6 +144,7 @@ class Train final : public Verb {
              RunFolderFlag(),
              LogFlag(),
              StrategyFlag(),
+             StagesFlag(),
              MaxWallFlag(),
              RequeueFlag(),
              {.name = "lock_wait",

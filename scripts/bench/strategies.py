@@ -3,15 +3,17 @@
 
     strategies.py [--trainer=build/release/trainer] [--ranks=4] [--iterations=1000] [--rate=0.01]
                   [--period=10] [--probability=0.1] [--digits=60000] [--only=local,easgd]
-                  [--slow] [--kills=20]
+                  [--mnist=FOLDER] [--slow] [--kills=20]
 
-Each run sees iterations * 64 drawn digits, all ranks together; tests take 10,000 others. The bytes
+Each run sees iterations * 64 drawn digits, all ranks together; tests take 10,000 others. With
+--mnist they are those of MNIST, from a folder with its four files. The bytes
 are those that all ranks sent, of synchronous replicas as a ring sends them. With --slow the last
 rank runs half of the time: it is stopped for 20 ms and goes on for 20 ms, in turns. With --kills each
 strategy trains so many times more, and a rank other than 0 is killed at a random time of each run:
 the table then says how the runs ended and the least accuracy of those that went on.
 
-All learn by the same recipe but the parameter server, whose stale gradients act like more momentum
+The stages of the pipeline are chosen by cost, and its batches are as large as those of all others
+together. All learn by the same recipe but the parameter server, whose stale gradients act like more momentum
 than the 0.9 of the others and make it diverge: it has none, and a rate by which a record moves the
 weights as far.
 """
@@ -30,7 +32,8 @@ import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-NAMES = ("synchronous", "local", "easgd", "gossip", "parameter_server")
+NAMES = ("synchronous", "local", "easgd", "gossip", "parameter_server", "pipeline",
+         "central_storage")
 TURN = 0.02  # seconds that a slow rank is stopped, and goes on
 BATCH = 64
 RANK = re.compile(r"rank (\d+) \([^,]+, process (\d+)\)")
@@ -38,11 +41,24 @@ ACCURACY = re.compile(r"Test net output #\d+: accuracy = ([\d.]+)")
 SENT = re.compile(r"Strategy \w+: .*?(\d+) KiB sent(?:; staleness ([\d.e+-]+) .*?, (\d+) at most)?")
 
 
+def make_digits(args, folder):
+    if args.mnist is None:
+        subprocess.run([args.trainer, "dataset", "digits", folder, f"--train={args.digits}",
+                        "--test=10000", "--minloglevel=1"], check=True)
+        return
+    folder.mkdir()
+    for part, name in (("train", "train"), ("t10k", "test")):
+        files = [next(args.mnist.glob(f"{part}-{what}*")) for what in ("images", "labels")]
+        subprocess.run([args.trainer, "dataset", "idx", *files, folder / f"{name}_lmdb",
+                        "--minloglevel=1"], check=True)
+
+
 def make_solver(args, folder):
     net = (ROOT / "models/lenet/train_test.prototxt").read_text()
     net = net.replace("data/digits/", f"{folder}/digits/")
-    (folder / "net.prototxt").write_text(net.replace("batch_size: 64",
-                                                     f"batch_size: {BATCH // args.ranks}"))
+    for name, batch in (("net", BATCH // args.ranks), ("whole", BATCH)):
+        (folder / f"{name}.prototxt").write_text(net.replace("batch_size: 64",
+                                                             f"batch_size: {batch}"))
     (folder / "solver.prototxt").write_text(
         f'net: "{folder}/net.prototxt"\nbase_lr: {args.rate}\nmomentum: 0.9\n'
         'weight_decay: 0.0005\nlr_policy: "inv" gamma: 0.0001 power: 0.75\nrandom_seed: 1\n'
@@ -102,6 +118,8 @@ def train(args, name, solver, kill_at=None):
 
 
 def settings(args, name):
+    if name == "pipeline":  # its ranks see one batch together
+        return ["--stages=auto", f"--set=net='{args.folder}/whole.prototxt'"]
     if name != "parameter_server":
         return []
     return ["--set=momentum=0", f"--set=base_lr={args.rate * 10 / args.ranks}"]
@@ -149,6 +167,7 @@ def main():
     parser.add_argument("--period", type=int, default=10)
     parser.add_argument("--probability", type=float, default=0.1)
     parser.add_argument("--digits", type=int, default=60000)
+    parser.add_argument("--mnist", type=pathlib.Path)
     parser.add_argument("--slow", action="store_true")
     parser.add_argument("--kills", type=int, default=0)
     parser.add_argument("--only", default=",".join(NAMES))
@@ -156,8 +175,8 @@ def main():
     random.seed(1)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        subprocess.run([args.trainer, "dataset", "digits", folder / "digits",
-                        f"--train={args.digits}", "--test=10000", "--minloglevel=1"], check=True)
+        make_digits(args, folder / "digits")
+        args.folder = folder
         solver = make_solver(args, folder)
         print("| strategy | accuracy, % | seconds | MiB sent | staleness, mean | most |")
         print("|---|---|---|---|---|---|")

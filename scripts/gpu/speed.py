@@ -4,8 +4,8 @@
     speed.py --trainer=TRAINER [--nets=resnet50,googlenet] [--modes=f32,tf32,bf16,f16] [--rounds=3]
              [--seconds=150] [--json=FILE]
 
-A step is forward, backward and update, on batches that are made on the GPU: trainer's DummyData
-draws them anew in every step, PyTorch (scripts/peer_nets.py) takes a few that lie there. PyTorch
+A step is forward, backward and update, on batches that lie on the GPU: trainer's DummyData holds
+one, PyTorch (scripts/peer_nets.py) takes two in turns. PyTorch
 runs at the best of NCHW and channels_last, with cudnn.benchmark and its fused SGD; TF32 is off for
 f32 and on for tf32; bf16 and f16 are autocast, f16 with a GradScaler. Ends early when the seconds are over, and says what is
 missing then. Needs PyTorch with CUDA.
@@ -41,7 +41,7 @@ DATA = """layer {{
   name: "data" type: "DummyData" top: "data" top: "label"
   dummy_data_param {{
     shape {{ {shape} }} shape {{ dim: {batch} }}
-    data_filler {{ type: "gaussian" std: 1 }} data_filler {{ type: "constant" value: 1 }}
+    data_filler {{ type: "constant" value: 0.5 }} data_filler {{ type: "constant" value: 1 }}
   }}
 }}
 """

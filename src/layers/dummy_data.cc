@@ -42,17 +42,17 @@ class DummyData final : public Layer, public WorksOnHost {
   void Prepare(PrepareContext& plan) override { upload_.Prepare(plan.device(), host_.Bytes()); }
 
   void Forward(const RunContext& run) override {
-    if (std::ranges::all_of(outputs_, &Output::done)) return;
+    if (AllAreWritten(run)) return;
     const std::span<std::byte> host = upload_.Host();
     for (int i = 0; i < run.NumOut(); ++i) {
       Output& out = outputs_[static_cast<size_t>(i)];
-      if (out.done) continue;
+      if (out.IsWritten(run.Out(i).data)) continue;
       Draw(out, i, run.key(), run.pass(), host);
       void* const scratch = run.Scratch().data();
       upload_.Send(scratch, out.values.offset,
                    static_cast<size_t>(out.shape.Count()) * sizeof(float));
       CopyFromPlain(run.device(), scratch, run.Out(i));
-      out.done = out.filler.type() == "constant";
+      if (out.filler.type() == "constant") out.written.push_back(run.Out(i).data);
     }
   }
 
@@ -60,9 +60,20 @@ class DummyData final : public Layer, public WorksOnHost {
   struct Output {
     Shape shape;
     caffe::FillerParameter filler;
-    Slot<float> values;  // row-major, in the host's memory
-    bool done = false;   // a constant that was written
+    Slot<float> values;                // row-major, in the host's memory
+    std::vector<const void*> written;  // where a constant is in memory
+    bool IsWritten(const void* memory) const {
+      return std::ranges::find(written, memory) != written.end();
+    }
   };
+
+  bool AllAreWritten(const RunContext& run) const {
+    bool all = true;
+    for (int i = 0; i < run.NumOut(); ++i) {
+      all = all && outputs_[static_cast<size_t>(i)].IsWritten(run.Out(i).data);
+    }
+    return all;
+  }
 
   void Draw(const Output& out, int i, PhiloxKey key, uint32_t pass,
             std::span<std::byte> host) const {

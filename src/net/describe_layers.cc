@@ -76,6 +76,13 @@ void Connect(StepInfo& step, StepId id, std::vector<ValueId> inputs, Graph& grap
   }
 }
 
+// What comes from another net is stored as it is there.
+DType TypeOf(const StepInfo& step, const std::string& blob, DType said, const NetEdges& edges) {
+  if (edges.in.empty() || step.spec.type() != "Input") return said;
+  const auto edge = std::ranges::find(edges.in, blob, &NetEdges::Edge::blob);
+  return edge == edges.in.end() ? said : edge->dtype;
+}
+
 // Asks the layer, and makes what it says that of its step and of the values that it writes.
 void DescribeStep(StepId id, const BuildEnv& env, Graph& graph) {
   StepInfo& step = graph.steps[id];
@@ -94,7 +101,7 @@ void DescribeStep(StepId id, const BuildEnv& env, Graph& graph) {
     const Description::Output& said = step.said.out[i];
     ValueInfo& value = graph.values[step.out[i]];
     value.shape = said.shape;
-    value.dtype = said.dtype;
+    value.dtype = TypeOf(step, value.name, said.dtype, env.options.edges);
     value.view_of = said.view_of < 0 ? ValueId() : step.in[static_cast<size_t>(said.view_of)];
     value.persists = said.persists;
     value.may_shrink = said.may_shrink || inputs_may_shrink;

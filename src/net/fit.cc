@@ -29,7 +29,9 @@ Needs NeedsOf(const Graph& graph, const BuildEnv& env) {
   for (const Block& block : graph.blocks) {
     if (block.kind == BlockKind::kStaging) needs.staging += block.bytes;
   }
-  needs.values = graph.plan.arena_bytes - needs.staging;
+  const auto slots = static_cast<size_t>(env.options.slots);
+  needs.staging *= slots;
+  needs.values = graph.plan.arena_bytes * slots - needs.staging;
   needs.weights = env.params.PlannedBytes() - env.params.WeightBytes();
   if (!env.options.training) return needs;
   needs.gradients = needs.weights;

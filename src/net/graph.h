@@ -27,6 +27,9 @@ struct ValueInfo {
   bool stays_f32 = false;
   float loss_weight = 0;
   bool is_output = false;  // nobody reads it
+  bool goes_on = false;    // of NetEdges::out: another net reads it
+  // Of NetEdges: another net gives the gradient of this value, or takes it.
+  bool gets_gradient = false, gives_gradient = false;
 
   bool depends_on_learned = false;   // a gradient with respect to it would be of use
   bool has_grad = false;             // and a loss depends on it
@@ -79,8 +82,9 @@ struct Graph {
   IdVector<StepId, StepInfo> steps;
   IdVector<ValueId, ValueInfo> values;
   IdVector<BlockId, Block> blocks;
-  std::map<std::string, ValueId> newest;  // blob name -> its last value
-  std::vector<Param*> fresh;              // parameters that this net added to the store
+  std::map<std::string, ValueId> newest;     // blob name -> its last value
+  std::vector<ValueId> edges_in, edges_out;  // of NetOptions::edges
+  std::vector<Param*> fresh;                 // parameters that this net added to the store
   MemoryPlan plan;
 
   int ForwardTime(StepId step) const { return step.number; }
@@ -115,6 +119,9 @@ std::vector<std::optional<DType>> ChooseTypes(const NetSpec& net,
 void DescribeLayers(const std::vector<LayerSpec>& layers,
                     const std::vector<std::optional<DType>>& types, const BuildEnv& env,
                     Graph& graph);
+
+// Finds the values that `edges` name, the outer sides of a part of a larger net.
+void ConnectEdges(const NetEdges& edges, Graph& graph);
 
 // Fuses layers into the one before them where no other layer reads what is between them.
 void FuseLayers(const BuildEnv& env, Graph& graph);

@@ -63,10 +63,17 @@ std::vector<Param*> ListParams(const Graph& graph) {
   return params;
 }
 
+// Those of a part of a larger net were connected, and got their splits, with the whole of it.
+std::vector<LayerSpec> LayersOf(const NetSpec& spec, const NetOptions& options) {
+  const bool is_part = !options.edges.in.empty() || !options.edges.out.empty();
+  return is_part ? spec.layers : ConnectedLayers(spec, options.state);
+}
+
 std::unique_ptr<const Graph> MakeGraph(const NetSpec& spec, const std::vector<LayerSpec>& layers,
                                        const BuildEnv& env, const NetLog& log) {
   auto graph = std::make_unique<Graph>();
   DescribeLayers(layers, ChooseTypes(spec, layers, env.device), env, *graph);
+  ConnectEdges(env.options.edges, *graph);
   log.Layers(*graph);
   FuseLayers(env, *graph);
   PlanGradients(env.options, *graph);
@@ -76,7 +83,7 @@ std::unique_ptr<const Graph> MakeGraph(const NetSpec& spec, const std::vector<La
   PlanRecompute(env.options, *graph);
   PlanMemory(env.options, *graph);
   FitValues(env.options, *graph);
-  RequireFit(*graph, env);
+  if (!env.options.any_size) RequireFit(*graph, env);
   return graph;
 }
 
@@ -99,7 +106,7 @@ Net::Net(const NetSpec& spec, const NetOptions& options, const Device& device, P
   options_.fuse = options.fuse && !debug_;
   const NetLog log(options_.log);
   log.Rules(spec, options_.state);
-  const std::vector<LayerSpec> layers = ConnectedLayers(spec, options_.state);
+  const std::vector<LayerSpec> layers = LayersOf(spec, options_);
   if (layers.empty()) {
     throw Error(
         ErrorCode::kConfig, {spec.file},
@@ -114,9 +121,8 @@ Net::Net(const NetSpec& spec, const NetOptions& options, const Device& device, P
   params_.Allocate(options_.training);
   FillParams(*graph_, options_.seed, params_);
   ListSlices();
-  program_ = std::make_unique<const Program>(*graph_, options_, device_);
-  state_ = std::make_unique<RunState>(*graph_, *program_, env);
-  runs_ahead_ = device_.RunsLater() && options_.parts == 1 &&
+  MakeSlots(env);
+  runs_ahead_ = device_.RunsLater() && options_.parts == 1 && options_.slots == 1 &&
                 std::ranges::none_of(graph_->steps, &StepInfo::shapes_vary);
   PrepareToRecord();
   KeepPartStates();

@@ -59,27 +59,31 @@ void ParamStore::Allocate(bool training) {
   const auto rest = std::ranges::stable_partition(fresh, learns);
   std::ranges::stable_sort(fresh.begin(), rest.begin(), std::greater<>(), &Param::last_adder);
   const auto averages = std::ranges::stable_partition(rest, std::logical_not<>(), &Param::averages);
-  int64_t weights = 0, grads = 0;
+  int64_t weights = 0, grads = 0, tail = 0;
   for (const Param* param : fresh) {
     weights += Padded(param->count());
     if (learns(param)) grads += Padded(param->count());
   }
+  for (const Param* param : averages) tail += Padded(param->count());
   if (weights == 0) return;
-  float* weight = AllocateFloats(static_cast<size_t>(weights), nullptr);
+  const bool apart = training && weight_memory_ != nullptr;
+  float* weight = AllocateFloats(static_cast<size_t>(apart ? weights - tail : weights),
+                                 apart ? weight_memory_ : nullptr);
+  float* average =
+      apart ? AllocateFloats(static_cast<size_t>(tail), nullptr) : weight + (weights - tail);
   float* grad =
       grads > 0 ? AllocateFloats(static_cast<size_t>(grads), training ? gradient_memory_ : nullptr)
                 : nullptr;
   weight_bytes_ += static_cast<size_t>(weights) * sizeof(float);
   if (training) {
-    weights_ = {weight, static_cast<size_t>(weights)};
+    weights_ = {weight, static_cast<size_t>(apart ? weights - tail : weights)};
     gradients_ = {grad, static_cast<size_t>(grads)};
-    int64_t tail = 0;
-    for (const Param* param : averages) tail += Padded(param->count());
-    averages_ = weights_.last(static_cast<size_t>(tail));
+    averages_ = {average, static_cast<size_t>(tail)};
   }
   for (Param* param : fresh) {
-    param->weight = weight;
-    weight += Padded(param->count());
+    float*& next = param->averages ? average : weight;
+    param->weight = next;
+    next += Padded(param->count());
     if (!learns(param)) continue;
     param->grad = grad;
     grad += Padded(param->count());

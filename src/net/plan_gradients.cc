@@ -50,7 +50,9 @@ void SweepForward(bool force, Graph& graph) {
       learns = learns || step.wants_grad[i];
     }
     step.needs_backward = learns;
-    for (const ValueId out : step.out) graph.values[out].depends_on_learned = learns;
+    for (const ValueId out : step.out) {
+      graph.values[out].depends_on_learned = learns || graph.values[out].gives_gradient;
+    }
   }
 }
 
@@ -61,7 +63,7 @@ void SweepBackward(Graph& graph) {
     int grads = 0, views = 0;
     for (const ValueId out : step.out) {
       ValueInfo& value = graph.values[out];
-      value.has_grad = value.has_grad || value.loss_weight != 0;
+      value.has_grad = value.has_grad || value.loss_weight != 0 || value.gets_gradient;
       grads += value.has_grad;
       views += static_cast<bool>(value.view_of);
     }

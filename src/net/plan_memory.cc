@@ -236,15 +236,18 @@ BlockId MemoryPlanner::SharedGradient(StepId s, size_t i) {
   return in.shape == out.shape && in.dtype == out.dtype ? out.grad_block : BlockId();
 }
 
-// The gradient of a weighted output is its weight: a constant, written before the first pass.
+// The gradient of a weighted output is its weight: a constant, written before the first pass. That
+// of a value that goes on to another net is written before each backward pass.
 void MemoryPlanner::PlaceLossGradients(StepId s) {
   const StepInfo& step = Step(s);
   for (const ValueId out : step.out) {
     ValueInfo& value = Value(out);
-    if (value.loss_weight == 0 || !value.has_grad || !step.needs_backward) continue;
+    const bool given = value.gets_gradient;
+    if ((value.loss_weight == 0 && !given) || !value.has_grad || !step.needs_backward) continue;
     value.grad_block =
-        ValueBlock(BlockKind::kGradient, value.name + " gradient", value, 0, graph_.End());
-    fixed_.back() = true;
+        ValueBlock(BlockKind::kGradient, value.name + " gradient", value,
+                   given ? graph_.steps.size() : 0, given ? graph_.BackwardTime(s) : graph_.End());
+    fixed_.back() = !given;
   }
 }
 

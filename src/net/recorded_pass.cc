@@ -53,11 +53,12 @@ void Net::Record() {
     records_ = false;
     return;
   }
-  LOG(INFO) << "Recorded a pass of net '" << name_ << "'"
-            << (first_recorded_ < NumLayers()
-                    ? Join(" from layer '", LayerAt(first_recorded_).proto().name(), "' on")
-                    : std::string(" from backward on"))
-            << ": " << recording_->NumOperations()
+  int first = first_recorded_;
+  while (first < NumLayers() && LayerAt(first).type() == "Split") ++first;  // which no user wrote
+  const std::string from =
+      first < NumLayers() ? Join("layer '", LayerAt(first).name(), "'") : "backward";
+  LOG(INFO) << "Recorded a pass of net '" << name_ << "' from " << from
+            << " on: " << recording_->NumOperations()
             << " kernels, copies and fills are started as one";
 }
 

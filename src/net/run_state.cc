@@ -46,7 +46,8 @@ void RunState::CollectOutputs() {
       const ValueInfo& value = graph_.values[out];
       const NetOutput output{
           value.name, {program_.At(value.block), value.shape, value.dtype}, value.loss_weight};
-      if (value.is_output && !value.name.starts_with('(')) outputs_.push_back(output);
+      if (value.is_output && !value.goes_on && !value.name.starts_with('('))
+        outputs_.push_back(output);
       if (value.loss_weight != 0) losses_.push_back(output);
     }
   }

@@ -50,6 +50,12 @@ void CheckBlobs(const caffe::LayerParameter& layer, const StepInfo& step, const 
                    "). Rename the layer to train it from scratch"));
 }
 
+// Whether it stands for the layers of other parts of a net.
+bool IsEdge(const Graph& graph, const StepInfo& step) {
+  return std::ranges::any_of(
+      graph.edges_in, [&](ValueId edge) { return !step.out.empty() && step.out[0] == edge; });
+}
+
 void ExportValues(const ParamStore& store, const Param& param, const float* from,
                   google::protobuf::RepeatedField<float>* to) {
   const auto count = static_cast<int>(param.count());
@@ -85,7 +91,7 @@ void WeightsTo(const Net& net, bool diff, caffe::NetParameter* proto) {
   proto->Clear();
   proto->set_name(net.name());
   for (const StepInfo& step : net.graph().steps) {
-    if (step.is_cast) continue;
+    if (step.is_cast || IsEdge(net.graph(), step)) continue;
     caffe::LayerParameter* layer = proto->add_layer();
     *layer = step.spec.proto();
     layer->clear_blobs();

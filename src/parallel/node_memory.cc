@@ -6,6 +6,7 @@
 
 #include "trainer/base/error.h"
 #include "trainer/base/process_life.h"
+#include "trainer/base/spin.h"
 #include "trainer/base/text.h"
 #include "trainer/parallel/failure.h"
 
@@ -40,6 +41,48 @@ bool NodeMemory::HasEnded(int rank) {
 
 void NodeMemory::ThrowIfFailed() {
   if (block_.failure().code != 0) throw EndedByPeer(block_.failure().code);
+}
+
+// Since when a rank has done nothing that this one could see.
+struct NodeMemory::Silence {
+  uint32_t progress = 0;
+  int64_t since = 0, looked = 0;
+};
+
+void NodeMemory::Await(int rank, const std::function<bool()>& ready) {
+  Silence silence;
+  waiter_.Until([&] {
+    if (ready()) return true;
+    LookAt(rank, &silence);
+    return false;
+  });
+}
+
+void NodeMemory::LookAt(int rank, Silence* silence) {
+  constexpr int64_t kInterval = 100'000'000, kStopped = 1'000'000'000;  // nanoseconds
+  const int64_t now = MonotonicNs(), passed = now - silence->looked;
+  if (passed < kInterval) return;
+  const RankSlot& slot = block_.slot(rank);
+  // One that waits itself is kept by another; and after a pause this process was stopped.
+  const bool moves = slot.progress != silence->progress || slot.waiting_since != 0;
+  if (moves || passed > kStopped) silence->since = now;
+  silence->looked = now;
+  silence->progress = slot.progress;
+  const std::string last = Join("; its last iteration was ", slot.iterations.load());
+  if (HasEnded(rank)) {
+    throw Error(ErrorCode::kPeerLost,
+                Join(NameOf(rank), " has ended without an error message", last,
+                     ". Go on from the newest snapshot (--resume=auto)"));
+  }
+  if (now - silence->since < std::chrono::nanoseconds(peer_timeout_).count()) return;
+  throw Error(ErrorCode::kPeerLost,
+              Join(NameOf(rank), " has been silent for ", peer_timeout_.count() / 1000, " s", last,
+                   ". The run ends (--peer_timeout)"));
+}
+
+void NodeMemory::Ring(int rank) {
+  block_.slot(local_).progress.fetch_add(1, std::memory_order_relaxed);
+  if (block_.slot(rank).sleeping.load() != 0) block_.Ring(rank);
 }
 
 void NodeMemory::AwaitOthers() {

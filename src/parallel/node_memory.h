@@ -8,6 +8,7 @@
 
 #include "node_block.h"
 #include "trainer/base/peer_memory.h"
+#include "waiter.h"
 
 namespace trainer {
 
@@ -15,10 +16,12 @@ namespace trainer {
 class NodeMemory final : public PeerMemory {
  public:
   // `meet` returns when all ranks have called it. All must outlive the object.
-  NodeMemory(const NodeBlock& block, int local, const std::vector<std::string>& names,
-             std::chrono::milliseconds peer_timeout, std::function<void()> meet)
+  NodeMemory(const NodeBlock& block, int local, Waiter& waiter,
+             const std::vector<std::string>& names, std::chrono::milliseconds peer_timeout,
+             std::function<void()> meet)
       : block_(block),
         local_(local),
+        waiter_(waiter),
         names_(names),
         peer_timeout_(peer_timeout),
         meet_(std::move(meet)) {}
@@ -27,6 +30,8 @@ class NodeMemory final : public PeerMemory {
   void GoApart() override;
   bool HasEnded(int rank) override;
   void ThrowIfFailed() override;
+  void Await(int rank, const std::function<bool()>& ready) override;
+  void Ring(int rank) override;
   std::string NameOf(int rank) const override { return names_[static_cast<size_t>(rank)]; }
 
   bool IsApart() const { return apart_; }
@@ -35,8 +40,12 @@ class NodeMemory final : public PeerMemory {
   void AwaitOthers();
 
  private:
+  struct Silence;
+  void LookAt(int rank, Silence* silence);
+
   const NodeBlock& block_;
   int local_;
+  Waiter& waiter_;
   const std::vector<std::string>& names_;
   std::chrono::milliseconds peer_timeout_;
   std::function<void()> meet_;

@@ -125,7 +125,7 @@ WorldOfRanks::WorldOfRanks(Place place, std::unique_ptr<MpiThread> thread,
                      if (link_ != nullptr) link_->Beat();
                    }),
       own_pump_(sum_, waiter_),
-      memory_(*place_.block, place_.map.local, place_.names, settings.peer_timeout,
+      memory_(*place_.block, place_.map.local, waiter_, place_.names, settings.peer_timeout,
               [this] {
                 float one = 1;
                 exchange_->Sum({&one, 1});

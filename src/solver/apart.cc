@@ -4,6 +4,7 @@
 
 #include "trainer/base/text.h"
 #include "trainer/solver/solver.h"
+#include "virtual_ranks.h"
 
 namespace trainer {
 
@@ -18,8 +19,7 @@ void Solver::BeginStrategy(const TrainOptions& options, const LoadedState* loade
 
 // Of a snapshot of other ranks, or of none, the weights that they have in common are what is left.
 void Solver::RestoreRank(const caffe::SolverState& state) {
-  const bool same =
-      state.strategy() == proto_.strategy() && static_cast<int>(state.replicas()) == replica_.count;
+  const bool same = state.strategy() == proto_.strategy() && PartsIn(state) == parts_->first.count;
   if (same && state.strategy_state_size() == replica_.count) {
     strategy_->RestoreRank(state.strategy_state(replica_.rank));
   } else if (!same && state.strategy_state_size() > 0 && replica_.rank == 0) {

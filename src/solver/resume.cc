@@ -3,6 +3,7 @@
 #include <glog/logging.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "kept_snapshots.h"
@@ -52,6 +53,20 @@ void AddOtherParts(const std::string& all, caffe::LayerProgress* entry) {
   }
 }
 
+// Weights and states are f32 in every snapshot, so that a run may go on with its values in another
+// type; what it has of the other run's factor on the loss is said.
+void NoteOtherScale(const caffe::SolverState& state, const std::optional<LossScaleState>& scale) {
+  if (state.has_loss_scale() == scale.has_value()) return;
+  if (scale) {
+    LOG(INFO) << "The snapshot's run did not multiply its loss by a factor; this run does, as "
+                 "gradients in FLOAT16 need it, and begins with "
+              << scale->factor;
+  } else {
+    LOG(INFO) << "The snapshot's run multiplied its loss by " << state.loss_scale().factor()
+              << ", as gradients in FLOAT16 need it; this run goes on without such a factor";
+  }
+}
+
 }  // namespace
 
 void Solver::LoadWeights(const std::vector<std::string>& files) {
@@ -60,11 +75,15 @@ void Solver::LoadWeights(const std::vector<std::string>& files) {
     if (net != nullptr) nets.push_back(net.get());
   }
   WeightLoading loading(nets);
+  bool any = false;
   for (const std::string& file : files) {
     LOG(INFO) << "Finetuning from " << file;
-    loading.Copy(ReadModel(file), file);
+    const caffe::NetParameter model = OwnPart(ReadModel(file));
+    if (division_ != nullptr && model.layer().empty()) continue;
+    loading.Copy(model, file);
+    any = true;
   }
-  if (!files.empty()) loading.Finish();
+  if (any) loading.Finish();
   if (average_) average_->Restart();
 }
 
@@ -75,7 +94,7 @@ std::vector<std::string> Solver::StateDifferences(const caffe::SolverState& stat
     differences.push_back(Join("this state is of a solver of type '", state.solver_type(),
                                "', and the solver here is '", proto_.type(), "'"));
   }
-  const size_t expected = train_net_->params().size() * rule_->history().size();
+  const size_t expected = WholeParams() * rule_->history().size();
   if (static_cast<size_t>(state.history_size()) != expected) {
     differences.push_back(Join("it holds ", state.history_size(),
                                " history blobs, and this solver needs ", expected));
@@ -86,7 +105,7 @@ std::vector<std::string> Solver::StateDifferences(const caffe::SolverState& stat
 // Copies a snapshot's weights, which must be those of this net and of nothing else.
 void Solver::CopyAll(const std::string& weights, const std::string& file,
                      std::vector<std::string> differences) {
-  const caffe::NetParameter model = ReadModel(weights);
+  const caffe::NetParameter model = OwnPart(ReadModel(weights));
   try {
     for (const std::string& difference : Differences(model, weights, *train_net_)) {
       differences.push_back(Join("its weights '", weights, "': ", difference));
@@ -126,6 +145,7 @@ void Solver::Restore(const LoadedState& loaded, const std::string& file) {
     const caffe::LossScale& scale = state.loss_scale();
     rule_->RestoreLossScale({scale.factor(), scale.good(), scale.skipped()});
   }
+  NoteOtherScale(state, rule_->LossScale());
   WarnOfOtherParts(state, spec_, parts_->first.count, TeamSize());
   RestoreProgress(state);
   saved_iter_ = started_iter_ = state_.iter;
@@ -143,7 +163,7 @@ void Solver::RestoreHistory(const caffe::SolverState& state, const std::string& 
   const std::vector<std::vector<float*>>& history = rule_->history();
   for (size_t kind = 0; kind < history.size(); ++kind) {
     for (size_t i = 0; i < params.size(); ++i) {
-      const auto index = static_cast<int>(kind * params.size() + i);
+      const int index = HistoryIndex(kind, i);
       const BlobData blob = ReadBlob(state.history(index), {file}, Join("history blob ", index),
                                      ErrorCode::kBadSnapshot);
       if (!FitsShape(blob, params[i]->shape.dims())) {
@@ -234,8 +254,8 @@ void Solver::StateTo(caffe::SolverState* proto) const {
   // With virtual ranks nothing in a snapshot tells how many ranks there were.
   if (proto_.virtual_ranks() > 1) {
     state.set_virtual_ranks(static_cast<uint32_t>(proto_.virtual_ranks()));
-  } else if (replica_.count > 1) {
-    state.set_replicas(static_cast<uint32_t>(replica_.count));
+  } else if (replica_.count > 1 && division_ == nullptr) {
+    state.set_replicas(static_cast<uint32_t>(parts_->first.count));
   }
   state.set_threads(static_cast<uint32_t>(TeamSize()));
   const std::string step_state = rule_->SaveState();
@@ -249,10 +269,14 @@ void Solver::StateTo(caffe::SolverState* proto) const {
   RankStatesTo(&state);
   if (replica_.rank != 0) return;
   for (size_t i = 0; i < test_nets_.size(); ++i) SaveNet(NetKey(i), *test_nets_[i], state);
+  HistoryTo(&state);
+}
+
+void Solver::HistoryTo(caffe::SolverState* state) const {
   const std::vector<Param*>& params = train_net_->params();
   for (const std::vector<float*>& history : rule_->history()) {
     for (size_t i = 0; i < params.size(); ++i) {
-      ExportBlob(params_, *params[i], history[i], state.add_history());
+      ExportBlob(params_, *params[i], history[i], state->add_history());
     }
   }
 }

@@ -58,7 +58,7 @@ void Solver::PrepareSnapshots(const TrainOptions& options) {
   if (!first) return;
   std::vector<std::string> outputs;
   if (!test_nets_.empty()) {
-    for (const NetOutput& output : test_nets_[0]->outputs()) outputs.push_back(output.name);
+    outputs = OutputNames(1);
   }
   if (proto_.keep_last() > 0) kept_ = std::make_unique<KeptSnapshots>(spec_, outputs);
   if (proto_.patience() > 0) patience_ = std::make_unique<Patience>(spec_, outputs);
@@ -87,6 +87,10 @@ std::string Solver::StartSnapshot() {
   last_snapshot_ = std::chrono::steady_clock::now();
   if (replica_.rank != 0) {
     saved_iter_ = state_.iter;
+    if (division_ != nullptr) {
+      GivePart();
+      return "";
+    }
     caffe::SolverState own;  // of which rank 0 takes what is this rank's own
     StateTo(&own);
     return "";
@@ -96,6 +100,10 @@ std::string Solver::StartSnapshot() {
   const auto start = std::chrono::steady_clock::now();
   content.iter = state_.iter;
   WeightsTo(*train_net_, proto_.snapshot_diff(), &content.model);
+  StateTo(&content.state);
+  content.has_averaged = average_ != nullptr;
+  if (average_) average_->ToProto(&content.averaged);
+  if (division_ != nullptr) CollectParts(&content);
   const std::string broken = BrokenIn(content.model);
   if (!broken.empty()) {
     throw Error(ErrorCode::kDiverged,
@@ -103,9 +111,6 @@ std::string Solver::StartSnapshot() {
                      " are not finite, so no snapshot is written. Try a lower base_lr or "
                      "clip_gradients"));
   }
-  StateTo(&content.state);
-  content.has_averaged = average_ != nullptr;
-  if (average_) average_->ToProto(&content.averaged);
   if (kept_) kept_->Begin(state_.iter, &content.state);
   if (patience_) patience_->ToState(&content.state);
   const SnapshotNames names = NamesFor(proto_.snapshot_prefix(), state_.iter, FormatOf(proto_));
@@ -197,7 +202,7 @@ void CheckSnapshotPaths(const caffe::SolverParameter& solver) {
 }
 
 uint64_t Solver::SnapshotBytes() const {
-  return params_.WeightBytes() * (1 + rule_->history().size() + (average_ ? 1 : 0));
+  return WholeWeightBytes() * (1 + rule_->history().size() + (average_ ? 1 : 0));
 }
 
 // What would make every snapshot fail, wherever it goes.
@@ -215,7 +220,7 @@ void Solver::CheckSnapshotForm() const {
     }
     CheckHdf5Names(names);
   } else {
-    CheckModelBytes(params_.WeightBytes() * (proto_.snapshot_diff() ? 2 : 1));
+    CheckModelBytes(WholeWeightBytes() * (proto_.snapshot_diff() ? 2 : 1));
   }
 }
 

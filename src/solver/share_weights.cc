@@ -13,6 +13,8 @@ void Solver::ShareWeights() {
   constexpr size_t kPart = 1 << 18;  // floats
   std::vector<float> host;
   uint32_t hash = 0;
+  float all_are_here = 1;  // and write no weights any more, which may be in common memory
+  group_->Sum({&all_are_here, 1});
   const auto share = [&](float* values, size_t count) {
     for (size_t begin = 0; begin < count; begin += kPart) {
       host.resize(std::min(kPart, count - begin));
@@ -24,6 +26,9 @@ void Solver::ShareWeights() {
     }
   };
   share(params_.Weights().data(), params_.Weights().size());
+  if (params_.weight_memory() != nullptr) {
+    share(params_.Averages().data(), params_.Averages().size());
+  }
   const std::vector<Param*>& params = train_net_->params();
   for (const std::vector<float*>& state : rule_->history()) {
     for (size_t i = 0; i < state.size(); ++i) {

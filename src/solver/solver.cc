@@ -38,8 +38,9 @@ uint64_t FreshSeed(ReplicaGroup* group) {
 
 // Where replicas sum gradients in memory of the host: of a device that is done when a call returns,
 // so that they see what it computed.
-std::pmr::memory_resource* GradientMemory(const TrainOptions& options, const Device& device) {
-  if (options.group == nullptr || device.RunsLater()) return nullptr;
+std::pmr::memory_resource* GradientMemory(const TrainOptions& options, const Device& device,
+                                          bool sums) {
+  if (options.group == nullptr || device.RunsLater() || !sums) return nullptr;
   return options.group->memory();
 }
 
@@ -51,20 +52,24 @@ Replica ReplicaOf(const TrainOptions& options) {
 
 Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device& device,
                Observer& observer)
-    : spec_(spec),
-      proto_(spec.proto),
+    : strategy_(MakeStrategy(spec, ReplicaOf(options).count)),
+      division_(strategy_->division()),
+      spec_(division_ == nullptr ? spec : division_->Divide(spec, device, ReplicaOf(options))),
+      proto_(spec_.proto),
       device_(device),
       observer_(observer),
       signals_(options.signals),
       group_(options.group),
       before_snapshot_(options.before_snapshot),
       replica_(ReplicaOf(options)),
-      strategy_(MakeStrategy(spec, replica_.count)),
-      parts_(std::make_unique<BatchParts>(PartsOf(spec, options.group))),
-      params_(device, GradientMemory(options, device)),
-      rule_(MakeStepRule(spec)),
+      parts_(std::make_unique<BatchParts>(PartsOf(spec_, DataGroup()))),
+      params_(device, GradientMemory(options, device, division_ == nullptr),
+              strategy_->WeightMemory(device, options.peers)),
+      rule_(MakeStepRule(spec_)),
       shows_numbers_(options.shows_numbers),
       clock_(std::make_unique<Clock>()) {
+  const int workers = strategy_->Workers(replica_.count);
+  if (workers < replica_.count) parts_->first = {std::min(replica_.rank, workers - 1), workers};
   std::optional<LoadedState> loaded;
   if (!options.snapshot.empty()) loaded = ReadState(options.snapshot, options.allow_outside);
   if (proto_.random_seed() >= 0) {
@@ -75,12 +80,12 @@ Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device
   }
   BuildTrainNet(options);
   const auto* const watch = dynamic_cast<const ReplicaWatch*>(group_);
-  if (watch != nullptr && strategy_->StepsTogether())
+  if (watch != nullptr && strategy_->StepsTogether() && division_ == nullptr)
     times_ = std::make_unique<ReplicaTimes>(*group_, *watch, *train_net_);
   objective_ =
-      std::make_unique<Objective>(device_, *train_net_, params_, proto_.iter_size(), group_);
+      std::make_unique<Objective>(device_, *train_net_, params_, proto_.iter_size(), DataGroup());
   objective_->OnFirstPart([this] {
-    if (IsDisplayed()) first_outputs_ = ReadOutputs(*train_net_);
+    if (IsDisplayed()) first_outputs_ = ReadOutputs(*train_net_, kTrainNet);
   });
   rule_->Prepare(*objective_);
   BuildTestNets(options);
@@ -96,7 +101,7 @@ Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device
     LoadWeights(options.weights);
   }
   if (group_ != nullptr) {
-    ShareWeights();
+    if (division_ == nullptr) ShareWeights();
     BeginStrategy(options, loaded ? &*loaded : nullptr);
   }
   if (!SavesSnapshots(proto_) || replica_.rank != 0) return;
@@ -106,18 +111,22 @@ Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device
 
 Solver::~Solver() = default;
 
-NetOptions Solver::CommonOptions(const TrainOptions& options) const {
+// The replicas among which batches are shared; null where one rank reads them for all.
+ReplicaGroup* Solver::DataGroup() const { return division_ == nullptr ? group_ : nullptr; }
+
+NetOptions Solver::CommonOptions(const TrainOptions& options, int net) const {
   NetOptions net_options;
+  if (division_ != nullptr) division_->SetOptions(net, &net_options);
   net_options.seed = seed_;
   net_options.memory = options.memory;
-  if (options.saves && replica_.rank == 0) {
+  if (options.saves && (replica_.rank == 0 || division_ != nullptr)) {
     net_options.output_files = options.snapshot.empty() ? OutputFiles::kNew : OutputFiles::kResume;
   }
   return net_options;
 }
 
 void Solver::BuildTrainNet(const TrainOptions& options) {
-  NetOptions net_options = CommonOptions(options);
+  NetOptions net_options = CommonOptions(options, kTrainNet);
   net_options.state = spec_.train.state;
   net_options.training = true;
   net_options.most_value_bytes = options.most_value_bytes;
@@ -138,7 +147,7 @@ void Solver::BuildTrainNet(const TrainOptions& options) {
               << " KiB more for their sums";
     return;  // each counts its own part of the batch alone
   }
-  if (group_ == nullptr || !strategy_->StepsTogether()) return;
+  if (DataGroup() == nullptr || !strategy_->StepsTogether()) return;
   const auto sum = [this](std::span<float> values) { group_->Sum(values); };
   JoinReplicas(*train_net_, {replica_.count, sum});
 }
@@ -153,7 +162,9 @@ SolveResult Solver::Solve() {
   bool stopped = false, no_better = false;
   double unmet = 0;  // seconds since the ranks last met
   if (times_) times_->Restart();
-  while (state_.iter < proto_.max_iter()) {
+  const bool serves = replica_.rank >= strategy_->Workers(replica_.count);
+  if (serves) strategy_->Serve([this] { return OwnRequest(false) == Request::kStop; });
+  while (!serves && state_.iter < proto_.max_iter()) {
     const bool tests = TestIsDue() && (state_.iter > 0 || proto_.test_initialization());
     stopped = tests && !TestAll();
     no_better = tests && !stopped && PatienceIsOver();
@@ -185,7 +196,7 @@ SolveResult Solver::Solve() {
   if (!exchanged.empty()) observer_.OnNote(exchanged);
   SaveLast(stopped);
   if (!StopWasAsked()) ThrowLostInput();
-  if (!stopped && !no_better) Finish();
+  if (!stopped && !no_better && !serves) Finish();
   observer_.OnEnd(stopped);
   return stopped ? SolveResult::kStopped : SolveResult::kFinished;
 }
@@ -270,7 +281,7 @@ void Solver::Report(float rate) {
   const double waited = SecondsWaitedForData(*train_net_);
   report.data_seconds = waited - std::exchange(data_waited_, waited);
   const std::vector<ReportedValue> outputs =
-      parts_->count > 1 ? std::move(first_outputs_) : ReadOutputs(*train_net_);
+      parts_->count > 1 ? std::move(first_outputs_) : ReadOutputs(*train_net_, kTrainNet);
   report.outputs = outputs;
   if (const std::optional<LossScaleState> scale = rule_->LossScale()) {
     report.loss_scale = scale->factor;
@@ -285,8 +296,10 @@ void Solver::Report(float rate) {
   }
 }
 
-// Every element of every output, in Caffe's numbering.
-std::vector<ReportedValue> Solver::ReadOutputs(const Net& net) const {
+// Every element of every output, in Caffe's numbering. Where this rank has a part of the net, of
+// all parts; all ranks call it.
+std::vector<ReportedValue> Solver::ReadOutputs(const Net& net, int number) const {
+  if (division_ != nullptr) return SumOutputs(LayOutOutputs(net, number));
   std::vector<ReportedValue> values;
   std::vector<float> host;
   for (const NetOutput& output : net.outputs()) {

@@ -25,7 +25,7 @@ class Solver::Frame final : public StepFrame {
 
  private:
   UpdateRates BeforeUpdate(const UpdateRates& rates) {
-    solver_.strategy_->BeforeUpdate();
+    solver_.strategy_->BeforeUpdate(rates);
     return rates;
   }
 
@@ -46,7 +46,7 @@ void Solver::RunStep(bool ahead) {
   train_net_->SetDebugInfo(debug_info && IsDisplayed() && replica_.rank == 0);
   Frame frame(*this);
   rule_->Step(*objective_, frame);
-  CountBadRecords(*train_net_, SumOver(strategy_->StepsTogether() ? group_ : nullptr));
+  CountBadRecords(*train_net_, SumOver(strategy_->StepsTogether() ? DataGroup() : nullptr));
   Advance();
   if (average_) average_->Add(state_.iter);
 }

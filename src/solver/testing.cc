@@ -16,8 +16,8 @@
 
 namespace trainer {
 void Solver::BuildTestNets(const TrainOptions& options) {
-  NetOptions net_options = CommonOptions(options);
   for (size_t i = 0; i < spec_.tests.size(); ++i) {
+    NetOptions net_options = CommonOptions(options, static_cast<int>(i) + 1);
     test_nets_.emplace_back();
     shared_tests_.push_back(false);
     LOG(INFO) << "Creating test net (#" << i << ") specified by " << spec_.tests[i].description;
@@ -25,9 +25,10 @@ void Solver::BuildTestNets(const TrainOptions& options) {
     auto net = std::make_unique<Net>(*spec_.tests[i].net, net_options, device_, params_);
     if (proto_.debug_info() && replica_.rank == 0) net->SetDebugInfo(true);
     const BatchShare share{replica_.rank, replica_.count, proto_.test_iter(static_cast<int>(i))};
-    const bool shares = replica_.count > 1 && !strategy_->GoesApart();
+    const bool shares = replica_.count > 1 && !strategy_->GoesApart() && division_ == nullptr;
     shared_tests_[i] = shares && ShareBatches(*net, share);
-    if (shared_tests_[i] || replica_.rank == 0) test_nets_[i] = std::move(net);
+    const bool computes = shared_tests_[i] || division_ != nullptr || replica_.rank == 0;
+    if (computes) test_nets_[i] = std::move(net);
     if (!shares || shared_tests_[i]) continue;
     LOG(INFO) << "Test net (#" << i
               << ") is computed by rank 0 alone: what it computes depends on "
@@ -66,6 +67,7 @@ class Solver::TestRun {
  public:
   TestRun(Solver& solver, int index)
       : solver_(solver),
+        number_(index + 1),
         net_(solver.test_nets_[static_cast<size_t>(index)].get()),
         shared_(solver.shared_tests_[static_cast<size_t>(index)]),
         batches_(solver.proto_.test_iter(index)),
@@ -75,6 +77,7 @@ class Solver::TestRun {
 
   // The next round. Returns the strongest request of any replica meanwhile.
   Request Round() {
+    if (solver_.division_ != nullptr) return RoundOfStages();
     const int rank = solver_.replica_.rank;
     const int count = shared_ ? std::min(solver_.replica_.count, batches_ - done_) : 1;
     numbers_.clear();
@@ -103,6 +106,22 @@ class Solver::TestRun {
   }
 
  private:
+  // Some batches, which follow each other through the parts of the net.
+  Request RoundOfStages() {
+    constexpr int kPerRank = 4;
+    const int count = std::min(kPerRank * solver_.replica_.count, batches_ - done_);
+    numbers_.clear();
+    for (int batch = 0; batch < count; ++batch) {
+      numbers_.push_back(solver_.division_->ForwardTest(*net_, number_));
+      values_ = solver_.LayOutOutputs(*net_, number_);
+      for (const ReportedValue& value : values_) numbers_.push_back(value.value);
+    }
+    done_ += count;
+    const Request request = Exchange();
+    AddUp(count);
+    return request;
+  }
+
   // The loss and all outputs of a batch.
   size_t Width() const {
     size_t width = 1;
@@ -115,7 +134,7 @@ class Solver::TestRun {
   void Compute(size_t at) {
     if (!solver_.HasInput(*net_, 1)) return;
     numbers_[at] = net_->Forward();
-    values_ = solver_.ReadOutputs(*net_);
+    values_ = solver_.ReadOutputs(*net_, number_);
     if (!shared_) numbers_.resize(1 + values_.size());  // their sizes may change
     for (size_t i = 0; i < values_.size(); ++i) numbers_[at + 1 + i] = values_[i].value;
   }
@@ -125,7 +144,7 @@ class Solver::TestRun {
     const Request own = solver_.OwnRequest(true);
     ReplicaGroup* const group = solver_.group_;
     if (solver_.seat_) solver_.seat_->group.NoteProgress(solver_.state_.iter);
-    if (group != nullptr && shared_) group->Sum(numbers_);
+    if (group != nullptr && (shared_ || solver_.division_ != nullptr)) group->Sum(numbers_);
     if (net_ != nullptr) {
       CountBadRecords(*net_, SumOver(shared_ ? group : nullptr));
     }
@@ -147,6 +166,7 @@ class Solver::TestRun {
   }
 
   Solver& solver_;
+  int number_;
   Net* net_;  // null where rank 0 tests alone, on the others
   bool shared_;
   int batches_, done_ = 0;

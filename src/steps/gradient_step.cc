@@ -1,8 +1,10 @@
 #include "gradient_step.h"
 
+#include <functional>
 #include <optional>
 #include <utility>
 
+#include "trainer/net/storage.h"
 #include "trainer/steps/loss_scale.h"
 
 namespace trainer {
@@ -16,21 +18,32 @@ class GradientStep final : public StepRule {
   int StatesPerWeight() const override { return states_; }
 
   void Prepare(Objective& objective) override {
-    const auto scale = LossScaleOf(spec_, false);
+    const auto scale = LossScaleOf(spec_, NeedsLossScale(objective.net()));
     update_.emplace(spec_, std::move(rule_), objective.device(), objective.params(),
-                    objective.Gradients(), objective.NumReplicas(), scale);
+                    objective.Gradients(), objective.NumReplicas(), scale,
+                    objective.state_memory());
     if (scale) objective.net().ScaleLoss(update_->decision()->loss_scale());
   }
 
   void Step(Objective& objective, StepFrame& frame) override {
     objective.Start(NetBatch::kNext);
     const UpdateRates rates = frame.BeginStarted();
+    ApplyGradients(objective, rates);
+    if (!objective.device().RunsLater()) frame.Note(update_->TakeNote());
+  }
+
+  void ApplyGradients(Objective& objective, const UpdateRates& rates) override {
     update_->SetReplicas(objective.NumReplicas());
     if (!update_->AppliesInRanges()) objective.Gradients();  // waits for all sums
-    update_->Begin(rates);
+    const auto total = [&](float squares) { return objective.SumOverParts(squares); };
+    update_->Begin(rates, objective.IsPart() ? total : std::function<float(float)>());
     for (int i = 0; i < objective.NumRanges(); ++i) update_->Apply(objective.SummedRange(i));
     if (update_->ClearsGradients()) objective.GradientsAreZero();
-    if (!objective.device().RunsLater()) frame.Note(update_->TakeNote());
+  }
+
+  bool SetShare(const std::vector<bool>& own) override {
+    update_->SetShare(own);
+    return true;
   }
 
   std::string TakeNote() override { return update_->TakeNote(); }

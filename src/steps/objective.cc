@@ -48,7 +48,7 @@ void Objective::Start(NetBatch batch) {
   std::ranges::fill(started.sums, 0.0f);
   started.unread = iter_size_ * sums_.parts();
   try {
-    RunPasses(batch);
+    schedule_ == nullptr ? RunPasses(batch) : RunScheduled(batch, &started);
   } catch (...) {  // there is no loss to be taken
     num_started_ = 0;
     throw;
@@ -74,6 +74,14 @@ void Objective::RunPasses(NetBatch batch) {
   }
 }
 
+void Objective::RunScheduled(NetBatch batch, Started* started) {
+  if (batch == NetBatch::kSame) {
+    throw Error(ErrorCode::kInternal, "a part of a net cannot evaluate a batch again");
+  }
+  started->sums[0] = schedule_->Run(iter_size_);
+  started->unread = 0;
+}
+
 // The oldest pass that was started.
 void Objective::ReadPass() {
   Started& of = started_[started_[0].unread > 0 ? 0 : 1];
@@ -97,6 +105,7 @@ float Objective::TakeOldest() {
 }
 
 float Objective::Loss(NetBatch batch) {
+  if (schedule_ != nullptr) return schedule_->RunForward();
   ReadPasses();
   std::vector<float> losses;
   for (int part = 0; part < sums_.parts(); ++part) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <utility>
 
 #include "trainer/rules/decide.h"
@@ -18,21 +19,22 @@ Larc LarcOf(const caffe::SolverParameter& proto) {
 
 WeightUpdate::WeightUpdate(const SolverSpec& spec, std::unique_ptr<Rule> rule, const Device& device,
                            const std::vector<Param*>& params, std::span<float> gradients,
-                           int replicas, const std::optional<LossScaleOptions>& scale)
+                           int replicas, const std::optional<LossScaleOptions>& scale,
+                           std::pmr::memory_resource* memory)
     : proto_(spec.proto),
       rule_(std::move(rule)),
       device_(device),
       gradients_(gradients),
       replicas_(replicas) {
-  MakeStates(params);
+  MakeStates(params, memory);
   ListParameters(params);
   if (proto_.clip_gradients() >= 0 || scale) {
     decision_.emplace(device_, proto_.clip_gradients(), scale);
     numbers_.words = decision_->words();
   }
   const auto count = static_cast<size_t>(parameters_->size());
-  if (decision_ || NeedsNorms())
-    numbers_.grad_squares = grad_squares_.emplace(device, count).data();
+  if (decision_ || NeedsNorms())  // and one more, for what other ranks have
+    numbers_.grad_squares = grad_squares_.emplace(device, count + 1).data();
   if (NeedsNorms()) numbers_.weight_squares = weight_squares_.emplace(device, count).data();
   numbers_.l1 = proto_.regularization_type() == "L1";
   numbers_.clear_grad = ClearsGradients();
@@ -41,11 +43,12 @@ WeightUpdate::WeightUpdate(const SolverSpec& spec, std::unique_ptr<Rule> rule, c
 }
 
 // Each parameter's begins at a line of the caches.
-void WeightUpdate::MakeStates(const std::vector<Param*>& params) {
+void WeightUpdate::MakeStates(const std::vector<Param*>& params,
+                              std::pmr::memory_resource* memory) {
   int64_t count = 0;
   for (const Param* param : params) count += ParamStore::Padded(param->count());
   for (int kind = 0; kind < rule_->StatesPerWeight(); ++kind) {
-    float* next = states_.emplace_back(device_, static_cast<size_t>(count)).data();
+    float* next = states_.emplace_back(device_, static_cast<size_t>(count), memory).data();
     std::vector<float*>& history = history_.emplace_back();
     for (const Param* param : params) {
       history.push_back(next);
@@ -55,7 +58,7 @@ void WeightUpdate::MakeStates(const std::vector<Param*>& params) {
 }
 
 void WeightUpdate::ListParameters(const std::vector<Param*>& params) {
-  std::vector<size_t> learned;
+  std::vector<size_t>& learned = numbers_of_;
   for (size_t i = 0; i < params.size(); ++i) {
     if (params[i]->grad != nullptr) learned.push_back(i);
   }
@@ -78,7 +81,12 @@ void WeightUpdate::ListParameters(const std::vector<Param*>& params) {
   numbers_.mults = reinterpret_cast<const ParamMults*>(mults_->data());
 }
 
-void WeightUpdate::Begin(const UpdateRates& rates) {
+void WeightUpdate::SetShare(const std::vector<bool>& own) {
+  others_.clear();
+  for (const size_t number : numbers_of_) others_.push_back(!own[number]);
+}
+
+void WeightUpdate::Begin(const UpdateRates& rates, const std::function<float(float)>& total) {
   numbers_.iter = rates.iter;
   numbers_.rate = rates.rate;
   numbers_.momentum = rates.momentum;
@@ -87,7 +95,18 @@ void WeightUpdate::Begin(const UpdateRates& rates) {
   if (!decision_) return;
   numbers_.iter -= static_cast<int>(decision_->Last().skipped);
   SumSquares(0, parameters_->size());
-  decision_->Decide(grad_squares_->data(), parameters_->size(), replicas_, rates.iter);
+  if (total) AddOtherSquares(total);
+  const int squares = parameters_->size() + (total ? 1 : 0);
+  decision_->Decide(grad_squares_->data(), squares, replicas_, rates.iter);
+}
+
+void WeightUpdate::AddOtherSquares(const std::function<float(float)>& total) {
+  const auto count = static_cast<size_t>(parameters_->size());
+  std::vector<float> squares(count);
+  device_.CopyToHost(squares.data(), grad_squares_->data(), count * sizeof(float));
+  const float own = std::accumulate(squares.begin(), squares.end(), 0.0f);
+  const float others = total(own) - own;
+  device_.CopyToDevice(grad_squares_->data() + count, &others, sizeof(others));
 }
 
 std::string WeightUpdate::Apply(const UpdateRates& rates) {
@@ -107,6 +126,7 @@ void WeightUpdate::Apply(std::span<const float> range) {
     return first;
   };
   const int first = parameter_at(range.data()), last = parameter_at(range.data() + range.size());
+  if (!others_.empty()) return ApplyShare(first, last);
   if (!NeedsNorms() || decision_) return Step(first, last);
   if (device_.RunsLater()) {
     SumSquares(first, last);
@@ -116,6 +136,18 @@ void WeightUpdate::Apply(std::span<const float> range) {
   for (int i = last; i-- > first;) {
     SumSquares(i, i + 1);
     Step(i, i + 1);
+  }
+}
+
+void WeightUpdate::ApplyShare(int first, int last) {
+  for (int i = last; i-- > first;) {
+    if (!others_[static_cast<size_t>(i)]) {
+      if (NeedsNorms() && !decision_) SumSquares(i, i + 1);
+      Step(i, i + 1);
+    } else if (ClearsGradients()) {
+      const Segment& other = (*parameters_)[i];
+      device_.Zero(other.array[1], static_cast<size_t>(other.count) * sizeof(float));
+    }
   }
 }
 

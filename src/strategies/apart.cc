@@ -67,11 +67,19 @@ void ApartStrategy::RestoreRank(const std::string& state) {
 }
 
 void ApartStrategy::Start(int updates) {
-  if (rank() == 0) board_->taken = int64_t{ranks()} * (updates + 1);
+  if (rank() == 0) board_->taken = int64_t{workers()} * (updates + 1);
   peers().GoApart();
 }
 
 bool ApartStrategy::Stops() const { return board_->stop != 0; }
+
+void ApartStrategy::StopAll() { board_->stop = 1; }
+
+bool ApartStrategy::IsAnyAtWork() const {
+  bool any = false;
+  for (int other = 0; other < workers(); ++other) any = any || IsAtWork(other);
+  return any;
+}
 
 int64_t ApartStrategy::taken() const { return board_->taken.load(std::memory_order_relaxed); }
 
@@ -89,9 +97,9 @@ void ApartStrategy::AfterStep(int) {
 
 int ApartStrategy::NextIteration(int iter) {
   const int64_t step = board_->taken.fetch_add(1);
-  const int64_t all = int64_t{ranks()} * spec_.proto.max_iter();
+  const int64_t all = int64_t{workers()} * spec_.proto.max_iter();
   if (step >= all) return spec_.proto.max_iter();
-  const auto next = static_cast<int>(step / ranks());
+  const auto next = static_cast<int>(step / workers());
   return rank() == 0 ? LastDue(iter, next) : next;
 }
 
@@ -119,7 +127,7 @@ void ApartStrategy::End(bool stopped) {
   LayDown();
   tally(rank()).done = 1;  // from here on nobody waits for its steps
   if (rank() != 0) return;
-  board_->taken = int64_t{ranks()} * spec_.proto.max_iter();
+  board_->taken = int64_t{workers()} * spec_.proto.max_iter();
   for (int other = 1; other < ranks(); ++other) {
     AwaitRank(other, [&] { return tally(other).done != 0; });
   }
@@ -131,6 +139,12 @@ void ApartStrategy::LookForDead() {
   for (int other = 0; other < ranks(); ++other) {
     if (other == rank() || !IsAtWork(other) || !peers().HasEnded(other)) continue;
     if (tally(other).done != 0) continue;
+    if (other >= workers()) {
+      throw Error(ErrorCode::kPeerLost,
+                  Join(peers().NameOf(other),
+                       ", which held weights, has ended without an error "
+                       "message. Go on from the newest snapshot (--resume=auto)"));
+    }
     gone_[Index(other)] = true;
     if (rank() != 0) continue;
     LOG(WARNING) << peers().NameOf(other) << " has ended without a word after "

@@ -66,14 +66,19 @@ class ApartStrategy : public Strategy {
   PeerMemory& peers() const { return *seat_->peers; }
   int rank() const { return replica_.rank; }
   int ranks() const { return replica_.count; }
+  // Ranks that make steps, the first ones.
+  int workers() const { return Workers(replica_.count); }
   const RankNumbers& numbers() const { return *numbers_; }
   Tally& tally(int rank) const { return tallies_[rank]; }
   // Steps that all ranks have begun.
   int64_t taken() const;
   // Whether a rank still makes steps.
   bool IsAtWork(int rank) const { return tally(rank).done == 0 && !gone_[Index(rank)]; }
+  // Whether any rank still makes steps.
+  bool IsAnyAtWork() const;
   bool IsGone(int rank) const { return gone_[Index(rank)]; }
   bool Stops() const;  // all shall
+  void StopAll();
   // Now and then: who has ended without a word is gone.
   void LookForDead();
   // An array that all ranks see.

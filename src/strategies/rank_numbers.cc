@@ -38,6 +38,27 @@ void RankNumbers::Read(std::span<float> to, size_t begin) const {
   });
 }
 
+void RankNumbers::ReadParams(const std::vector<bool>& own, std::span<float> all) const {
+  const std::vector<Param*>& params = seat_.objective.params();
+  const auto read = [&](const float* from, size_t count, size_t at) {
+    seat_.device.CopyToHost(&all[at], from, count * sizeof(float));
+  };
+  for (size_t i = 0; i < params.size(); ++i) {
+    const auto count = static_cast<size_t>(params[i]->count());
+    if (own[i])
+      read(params[i]->weight, count, static_cast<size_t>(params[i]->weight - weights_.data()));
+  }
+  size_t at = weights_.size();
+  for (const std::vector<float*>& kind : seat_.rule.history()) {
+    for (size_t i = 0; i < kind.size(); ++i) {
+      if (kind[i] == nullptr) continue;
+      const auto count = static_cast<size_t>(params[i]->count());
+      if (own[i]) read(kind[i], count, at);
+      at += count;
+    }
+  }
+}
+
 void RankNumbers::Write(std::span<const float> from, size_t begin) const {
   VisitArrays([&](float* array, size_t first, size_t count) {
     const size_t at = std::max(first, begin), end = std::min(first + count, begin + from.size());

@@ -22,6 +22,8 @@ class RankNumbers {
   // As many numbers as `to` or `from` has, from number `begin` on.
   void Read(std::span<float> to, size_t begin = 0) const;
   void Write(std::span<const float> from, size_t begin = 0) const;
+  // What belongs to the parameters with own[i], by their order, to its places among all numbers.
+  void ReadParams(const std::vector<bool>& own, std::span<float> all) const;
 
  private:
   // Calls visit(array, its first number among all, its length).

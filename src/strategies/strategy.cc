@@ -5,10 +5,34 @@
 namespace trainer {
 namespace {
 
+std::string NameOf(const SolverSpec& spec) {
+  return Join("strategy '", spec.proto.strategy(), "'");
+}
+
+void RequireOwnMoments(const SolverSpec& spec) {
+  for (const LayerSpec& layer : FilterLayers(*spec.train.net, spec.train.state)) {
+    if (!layer.proto().batch_norm_param().synchronized()) continue;
+    layer.FailIn("batch_norm_param", "synchronized",
+                 Join("synchronized is true, but with ", NameOf(spec),
+                      " the batches of other ranks are not known; remove one of the two"));
+  }
+}
+
+// Where ranks have parts of a net, none has parts of a batch.
+void RequireWholeBatches(const SolverSpec& spec) {
+  if (spec.proto.virtual_ranks() > 1) {
+    spec.Fail("virtual_ranks",
+              Join("virtual_ranks is ", spec.proto.virtual_ranks(), ", but with ", NameOf(spec),
+                   " all ranks compute one batch; set virtual_ranks: 1, or "
+                   "strategy: \"synchronous\""));
+  }
+  RequireOwnMoments(spec);
+}
+
 // What is a matter of one step of all ranks, or of one set of weights.
 void RequireOwnSteps(const SolverSpec& spec) {
   const caffe::SolverParameter& solver = spec.proto;
-  const std::string name = Join("strategy '", solver.strategy(), "'");
+  const std::string name = NameOf(spec);
   if (solver.virtual_ranks() > 1) {
     spec.Fail("virtual_ranks",
               Join("virtual_ranks is ", solver.virtual_ranks(), ", but with ", name,
@@ -20,12 +44,7 @@ void RequireOwnSteps(const SolverSpec& spec) {
                                 " tests and snapshots already take what the weights of all ranks "
                                 "have in common; remove one of the two"));
   }
-  for (const LayerSpec& layer : FilterLayers(*spec.train.net, spec.train.state)) {
-    if (!layer.proto().batch_norm_param().synchronized()) continue;
-    layer.FailIn("batch_norm_param", "synchronized",
-                 Join("synchronized is true, but with ", name,
-                      " the batches of other ranks are not known; remove one of the two"));
-  }
+  RequireOwnMoments(spec);
 }
 
 }  // namespace
@@ -40,6 +59,7 @@ std::unique_ptr<Strategy> MakeStrategy(const SolverSpec& spec, int ranks) {
   }
   std::unique_ptr<Strategy> strategy = registry.Make(name, spec);
   if (!strategy->StepsTogether()) RequireOwnSteps(spec);
+  if (strategy->division() != nullptr) RequireWholeBatches(spec);
   return ranks > 1 ? std::move(strategy) : registry.Make("synchronous", spec);
 }
 

@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "small_run.h"
+#include "support/log_collector.h"
 #include "trainer/backend/gpu.h"
 #include "trainer/base/text.h"
 #include "trainer/hdf5/appender.h"
@@ -11,6 +14,7 @@
 namespace trainer {
 namespace {
 
+using testing::Contains;
 using testing::FloatNear;
 using testing::Pointwise;
 
@@ -110,10 +114,21 @@ class BothDevicesTest : public testing::TestWithParam<const char*> {
     return folder_ / Join(name, "_iter_", iter, ".solverstate");
   }
 
+  // The factor on the loss at each iteration, 0 without one; the steps skipped.
+  struct LossObserver final : Observer {
+    void OnIteration(const IterationReport& e) override {
+      losses.push_back(e.loss);
+      factors.push_back(e.loss_scale);
+      skipped = static_cast<size_t>(e.skipped_steps);
+    }
+    std::vector<float> losses, factors;
+    size_t skipped = 0;
+  };
+
   // The losses of a run up to `max_iter` whose snapshots are called `name`.
   std::vector<float> Train(const Device& device, const std::string& name, int max_iter,
                            const std::string& fields, const std::string& snapshot = "") {
-    std::string net = GetParam();
+    std::string net = net_head_ + GetParam();
     net.replace(net.find("ROWS"), 4, folder_ / "list.txt");
     WriteText(folder_ / "net.prototxt", net);
     WriteText(
@@ -121,16 +136,18 @@ class BothDevicesTest : public testing::TestWithParam<const char*> {
         Join("net: '", folder_ / "net.prototxt", "' snapshot_prefix: '", folder_ / name,
              "' random_seed: 5 lr_policy: 'fixed' display: 1 max_iter: ", max_iter, " ", fields));
     const SolverSpec spec = LoadSolver(folder_ / "solver.prototxt");
-    RecordingObserver observer;
+    observer_ = {};
     TrainOptions options;
     options.snapshot = snapshot;
-    Solver solver(spec, options, device, observer);
+    Solver solver(spec, options, device, observer_);
     EXPECT_EQ(solver.Solve(), SolveResult::kFinished);
-    return observer.losses;
+    return observer_.losses;
   }
 
   TempFolder folder_;
   std::unique_ptr<Device> cpu_, gpu_;
+  std::string net_head_;   // of the next run
+  LossObserver observer_;  // of the last run
 };
 INSTANTIATE_TEST_SUITE_P(On, BothDevicesTest, testing::Values(kLeNet, kNormNet, kQuick),
                          [](const auto& net) {
@@ -168,11 +185,14 @@ TEST_P(BothDevicesTest, ASnapshotOfOneIsResumedOnTheOther) {
 // Steps are small enough for the nets' values to part slowly.
 const std::string kSmallSteps = "base_lr: 0.005 momentum: 0.9 snapshot: 25 ";
 const std::string kInF16 = kSmallSteps + "default_forward_type: FLOAT16 ";
+const std::string kFixed = "loss_scale: 128 ";  // so that no step is skipped
 constexpr float kRoundingOfF16 = 2e-2f;
 
 TEST_P(BothDevicesTest, InF16AGpuLearnsWhatF32Learns) {
   const std::vector<float> cpu = Train(*cpu_, "cpu", 50, kSmallSteps);
-  const std::vector<float> gpu = Train(*gpu_, "gpu", 50, kInF16);
+  const std::vector<float> gpu = Train(*gpu_, "gpu", 50, kInF16 + kFixed);
+  EXPECT_THAT(observer_.factors, testing::Each(128));
+  EXPECT_EQ(observer_.skipped, 0u);
   EXPECT_LT(cpu.back(), cpu.front()) << "it learns";
   EXPECT_THAT(gpu, Pointwise(FloatNear(kRoundingOfF16), cpu));
   EXPECT_NE(gpu, Train(*gpu_, "f32", 50, kSmallSteps)) << "it is stored in f16";
@@ -181,14 +201,39 @@ TEST_P(BothDevicesTest, InF16AGpuLearnsWhatF32Learns) {
 TEST_P(BothDevicesTest, ASnapshotInF16IsResumedInAnyTypeOfTheOther) {
   const std::vector<float> whole = Train(*cpu_, "cpu", 50, kSmallSteps);
   const std::vector<float> wanted(whole.begin() + 25, whole.end());
-  Train(*gpu_, "gpu", 25, kInF16);
+  Train(*gpu_, "gpu", 25, kInF16 + kFixed);
   for (const char* type : {"", "default_forward_type: BFLOAT16 "}) {
+    const LogCollector log;
     EXPECT_THAT(Train(*cpu_, "rest", 50, kSmallSteps + type, SnapshotOf("gpu", 25)),
                 Pointwise(FloatNear(*type == 0 ? kRoundingOfF16 : 8 * kRoundingOfF16), wanted))
         << "on the CPU, " << type;
+    EXPECT_THAT(log.lines, Contains("The snapshot's run multiplied its loss by 128, as gradients "
+                                    "in FLOAT16 need it; this run goes on without such a factor"));
   }
-  EXPECT_THAT(Train(*gpu_, "rest", 50, kInF16, SnapshotOf("cpu", 25)),
+  const LogCollector log;
+  EXPECT_THAT(Train(*gpu_, "rest", 50, kInF16 + kFixed, SnapshotOf("cpu", 25)),
               Pointwise(FloatNear(kRoundingOfF16), wanted));
+  EXPECT_THAT(log.lines,
+              Contains("The snapshot's run did not multiply its loss by a factor; this "
+                       "run does, as gradients in FLOAT16 need it, and begins with 128"));
+}
+
+// Gradients that a huge factor makes infinite.
+TEST_P(BothDevicesTest, AfterAnOverflowInF16TheStepIsSkippedTheFactorHalvedAndTheRunGoesOn) {
+  net_head_ = "global_grad_scale: 1073741824 global_grad_scale_adaptive: true\n";
+  const std::vector<float> losses = Train(*gpu_, "gpu", 50, kInF16);
+  const size_t skipped = observer_.skipped;
+  EXPECT_GT(skipped, 3u);
+  EXPECT_LT(skipped, 30u);
+  EXPECT_EQ(observer_.factors.back(), std::ldexp(1073741824.0f, -static_cast<int>(skipped)));
+  EXPECT_LT(losses.back(), losses[skipped]) << "it learns";
+  EXPECT_THAT(losses, testing::Each(testing::Lt(10.0f)));  // nor NaN
+}
+
+TEST_P(BothDevicesTest, ARunInF16GoesOnBitForBit) {
+  const std::vector<float> whole = Train(*gpu_, "whole", 50, kInF16);
+  const std::vector<float> rest = Train(*gpu_, "rest", 50, kInF16, SnapshotOf("whole", 25));
+  EXPECT_EQ(rest, std::vector<float>(whole.begin() + 25, whole.end()));
 }
 
 TEST_P(BothDevicesTest, PartsOfABatchAreComputedAlike) {

@@ -74,10 +74,10 @@ int RecordedOperations(const LogCollector& log) {
 
 class GpuCountsTest : public testing::TestWithParam<Model> {};
 INSTANTIATE_TEST_SUITE_P(Of, GpuCountsTest,
-                         testing::Values(Model{"lenet", {1, 28, 28}, 0},
-                                         Model{"caffenet", {3, 227, 227}, 0},
-                                         Model{"googlenet", {3, 224, 224}, 0},
-                                         Model{"resnet50", {3, 224, 224}, 0}),
+                         testing::Values(Model{"lenet", {1, 28, 28}, 36},
+                                         Model{"caffenet", {3, 227, 227}, 82},
+                                         Model{"googlenet", {3, 224, 224}, 638},
+                                         Model{"resnet50", {3, 224, 224}, 667}),
                          [](const auto& model) { return std::string(model.param.folder); });
 
 TEST_P(GpuCountsTest, AStepIsOneGraphOneUpdateAndNoWait) {

@@ -165,7 +165,7 @@ TEST_F(RecordedTest, WhatCannotBeRecordedIsTrainedWithout) {
   plain.Solve();
   const LogCollector log;
   broken.solver->Step();
-  emulated_gpu::InjectError(emulated_gpu::CallKind::kCapture, 1, 900);
+  emulated_gpu::InjectError(emulated_gpu::CallKind::kCapture, 2, 900);
   broken.Solve();
   EXPECT_THAT(log.lines, testing::Contains(HasSubstr("Passes of net '' are not recorded: ")));
   EXPECT_THAT(broken.Weights(), ElementsAreArray(plain.Weights()));

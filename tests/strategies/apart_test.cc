@@ -51,6 +51,11 @@ class ApartTest : public testing::TestWithParam<const char*>, public StrategyRun
 INSTANTIATE_TEST_SUITE_P(Of, ApartTest, testing::Values("easgd", "gossip", "parameter_server"),
                          [](const auto& test) { return std::string(test.param); });
 
+class StrategyRunTest : public testing::Test, public StrategyRun {};
+
+const std::string kDedicated =
+    "strategy: 'parameter_server' strategy_param { dedicated_servers: true ";
+
 TEST_P(ApartTest, MakesAllStepsOfTheRunAndLearns) {
   LearnSomethingEasy();
   const auto ranks =
@@ -62,6 +67,35 @@ TEST_P(ApartTest, MakesAllStepsOfTheRunAndLearns) {
   ASSERT_GE(ranks[0].tests.size(), 2u);
   EXPECT_LT(ranks[0].tests.back(), 1.2f) << "log(4) at first";
   EXPECT_TRUE(ranks[1].tests.empty());
+}
+
+// One rank that makes steps and one that applies its gradients are one rank, bit for bit.
+TEST_F(StrategyRunTest, WithOneWorkerADedicatedServerIsARunAlone) {
+  for (const char* rule :
+       {"momentum: 0.9 weight_decay: 0.01 ", "type: 'Adam' ", "clip_gradients: 0.05 "}) {
+    const std::string fields = Join("max_iter: 12 snapshot: 5 ", rule);
+    Train(Spec(fields, kDrawnNet), 1);
+    const std::vector<float> alone = Saved(12), before = Saved(5);
+    Train(Spec(fields + kDedicated + "servers: 1 } ", kDrawnNet), 2);
+    EXPECT_THAT(Saved(12), ElementsAreArray(alone)) << rule;
+    EXPECT_THAT(Saved(5), ElementsAreArray(before)) << rule;
+    Train(Spec(fields + kDedicated + "servers: 2 } ", kDrawnNet), 3);
+    EXPECT_THAT(Saved(12), ElementsAreArray(alone)) << rule << "of two servers";
+    Train(Spec(fields + kDedicated + "servers: 1 } ", kDrawnNet), 2,
+          *this / "s_iter_5.solverstate");
+    EXPECT_THAT(Saved(12), ElementsAreArray(alone)) << rule << "resumed";
+  }
+}
+
+TEST_F(StrategyRunTest, DedicatedServersMakeNoSteps) {
+  const auto ranks = Train(Spec("max_iter: 300 momentum: 0.5 test_iter: 2 test_interval: 100 " +
+                                    kDedicated + "servers: 2 } ",
+                                kDrawnNet),
+                           4);
+  const std::string& note = ranks[0].notes.back();
+  EXPECT_THAT(note, testing::ContainsRegex("steps by rank [1-9][0-9]*, [1-9][0-9]*, 0, 0;"));
+  EXPECT_LT(ranks[0].tests.back(), 1.2f) << "log(4) at first";
+  for (const RankResult& rank : ranks) EXPECT_EQ(rank.result, SolveResult::kFinished);
 }
 
 // However far the others are ahead of rank 0.

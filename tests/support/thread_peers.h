@@ -4,11 +4,15 @@
 #include <algorithm>
 #include <atomic>
 #include <barrier>
+#include <chrono>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "trainer/base/error.h"
 #include "trainer/base/peer_memory.h"
 #include "trainer/base/text.h"
 
@@ -21,6 +25,8 @@ class SharedBlocks {
 
   // Has the threads believe that the process of a rank has ended.
   void End(int rank) { ended_[static_cast<size_t>(rank)] = true; }
+  // How many blocks were allocated.
+  size_t count() const { return blocks_.size(); }
 
  private:
   friend class ThreadPeers;
@@ -48,6 +54,13 @@ class ThreadPeers final : public PeerMemory {
   void GoApart() override { blocks_.barrier_.arrive_and_wait(); }
   bool HasEnded(int rank) override { return blocks_.ended_[static_cast<size_t>(rank)]; }
   void ThrowIfFailed() override {}
+  void Await(int rank, const std::function<bool()>& ready) override {
+    while (!ready()) {
+      if (HasEnded(rank)) throw Error(ErrorCode::kPeerLost, NameOf(rank) + " has ended");
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+  }
+  void Ring(int) override {}
   std::string NameOf(int rank) const override { return Join("rank ", rank, " (a thread)"); }
 
  private:

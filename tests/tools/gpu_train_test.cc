@@ -108,6 +108,30 @@ TEST_F(GpuTrainTest, NvidiasChoiceOfMathIsTakenAsTf32) {
   EXPECT_THAT(job_.TrainOnGpu(one).err, HasSubstr("is taken as --notf32"));
 }
 
+TEST_F(GpuTrainTest, PassesAreRecordedAndLearnTheSameBitForBit) {
+  const Outcome recorded = job_.TrainOnGpu({"--deterministic"});
+  ASSERT_EQ(recorded.exit_code, 0) << recorded.err;
+  EXPECT_TRUE(
+      Finds(recorded.err, R"(\] Recorded a pass of net '\w*' from layer 'conv' on: \d+ kernels, )"))
+      << recorded.err;
+  const std::string weights = Weights(20);
+  const Outcome plain = job_.TrainOnGpu({"--deterministic", "--nogpu_graph"});
+  ASSERT_EQ(plain.exit_code, 0) << plain.err;
+  EXPECT_THAT(plain.err, Not(HasSubstr("Recorded a pass")));
+  EXPECT_EQ(Losses(plain), Losses(recorded));
+  EXPECT_EQ(Weights(20), weights);
+}
+
+TEST_F(GpuTrainTest, ScalesTheLossAndSaysSo) {
+  const Outcome plain = job_.TrainOnGpu({"--deterministic"});
+  const std::string weights = Weights(20);
+  const Outcome scaled = job_.TrainOnGpu({"--deterministic", "--set", "loss_scale=256"});
+  ASSERT_EQ(scaled.exit_code, 0) << scaled.err;
+  EXPECT_THAT(scaled.err, HasSubstr("    Loss scale: 256, 0 updates skipped"));
+  EXPECT_EQ(Losses(scaled), Losses(plain));
+  EXPECT_EQ(Weights(20), weights);
+}
+
 TEST_F(GpuTrainTest, GoesOnBitForBitAndOnTheOtherDevice) {
   const Outcome whole = job_.TrainOnGpu({"--deterministic"});
   ASSERT_EQ(whole.exit_code, 0) << whole.err;

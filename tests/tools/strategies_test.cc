@@ -33,6 +33,16 @@ TEST_F(StrategiesTest, TrainTestAndSave) {
   }
 }
 
+TEST_F(StrategiesTest, CentralStorageIsSynchronousBitForBitInProcesses) {
+  ASSERT_EQ(Train({"--ranks=2"}).exit_code, 0);
+  const std::string whole = Bytes(kLast);
+  const Outcome outcome = Train({"--ranks=2", "--strategy=central_storage"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("Strategy central_storage: "));
+  EXPECT_EQ(Bytes(kLast), whole);
+  EXPECT_THAT(job_.Files("."), IsEmpty());
+}
+
 TEST_F(StrategiesTest, LocalGoesOnBitForBitInProcesses) {
   const std::string local = "--strategy=local", period = "strategy_param.period=3";
   ASSERT_EQ(Train({"--ranks=2", local, "--set", period}).exit_code, 0);
@@ -59,6 +69,16 @@ TEST_F(StrategiesTest, RefuseMoreServersThanRanksOnce) {
   EXPECT_THAT(outcome.Errors(),
               ElementsAre(HasSubstr("strategy_param.servers is 3, but there are 2 "
                                     "ranks")));
+}
+
+TEST_F(StrategiesTest, RefuseServersThatLeaveNobodyToTrain) {
+  const Outcome outcome =
+      Train({"--ranks=2", "--strategy=parameter_server", "--set",
+             "strategy_param.dedicated_servers=true", "--set", "strategy_param.servers=2"});
+  EXPECT_EQ(outcome.exit_code, 64);
+  EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr("strategy_param.servers is 2, and with "
+                                                      "dedicated_servers none of the 2 ranks is "
+                                                      "left to train")));
 }
 
 TEST_F(StrategiesTest, OfAnUnknownNameAreRefused) {
@@ -94,6 +114,17 @@ TEST_F(LongStrategiesTest, EndWithRank0) {
   const Outcome outcome = program->Wait();
   EXPECT_EQ(outcome.exit_code, 82) << outcome.err;
   EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr("rank 0 (")));
+  for (const std::string& lock : job_.Files(".")) unlink((job_.folder() / lock).c_str());
+  ExpectAllGone();
+}
+
+TEST_F(LongStrategiesTest, EndWithAServerThatHeldWeights) {
+  const auto program = Start({"--ranks=3", "--strategy=parameter_server", "--set",
+                              "strategy_param.dedicated_servers=true"});
+  kill(processes_[2], SIGKILL);
+  const Outcome outcome = program->Wait();
+  EXPECT_EQ(outcome.exit_code, 82) << outcome.err;
+  EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr(", which held weights, has ended")));
   for (const std::string& lock : job_.Files(".")) unlink((job_.folder() / lock).c_str());
   ExpectAllGone();
 }

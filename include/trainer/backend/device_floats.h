@@ -1,16 +1,23 @@
 #pragma once
 
+#include <memory>
+#include <memory_resource>
 #include <span>
 
 #include "trainer/backend/device.h"
 
 namespace trainer {
 
-// An array of f32 on a device, zero at first, that goes with its owner.
+// An array of f32 on a device, zero at first, that goes with its owner. With `from`, in memory of
+// the host, for a device that computes there.
 class DeviceFloats {
  public:
-  DeviceFloats(const Device& device, size_t count)
-      : device_(&device), count_(count), data_(device.Allocate(count * sizeof(float)), {&device}) {
+  DeviceFloats(const Device& device, size_t count, std::pmr::memory_resource* from = nullptr)
+      : device_(&device),
+        count_(count),
+        data_(from == nullptr ? device.Allocate(count * sizeof(float))
+                              : from->allocate(count * sizeof(float), kAlignment),
+              {&device, from, count * sizeof(float)}) {
     Clear();
   }
   void Clear() { device_->Zero(data_.get(), count_ * sizeof(float)); }
@@ -20,9 +27,14 @@ class DeviceFloats {
   std::span<float> span() const { return {data(), count_}; }
 
  private:
+  static constexpr size_t kAlignment = 64;
   struct Free {
     const Device* device;
-    void operator()(void* block) const { device->Free(block); }
+    std::pmr::memory_resource* from;
+    size_t bytes;
+    void operator()(void* block) const {
+      from == nullptr ? device->Free(block) : from->deallocate(block, bytes, kAlignment);
+    }
   };
   const Device* device_;
   size_t count_;

@@ -2,6 +2,7 @@
 // Memory that the ranks of one machine share, for those who do not wait for each other's calls.
 
 #include <cstddef>
+#include <functional>
 #include <string>
 
 namespace trainer {
@@ -20,6 +21,12 @@ class PeerMemory {
   virtual bool HasEnded(int rank) = 0;
   // Throws EndedByPeer where a rank failed, and said so.
   virtual void ThrowIfFailed() = 0;
+  // Calls `ready` until it is true: for a while without a pause, then whenever a rank rings for
+  // this one, and now and then. Throws EndedByPeer where a rank failed, and kPeerLost where `rank`,
+  // which keeps this one waiting, has ended or has done nothing for too long.
+  virtual void Await(int rank, const std::function<bool()>& ready) = 0;
+  // This rank is at work, and another one that awaits something should look again.
+  virtual void Ring(int rank) = 0;
   // A rank in messages: "rank 1 (node7, process 4711)".
   virtual std::string NameOf(int rank) const = 0;
 };

@@ -16,6 +16,7 @@
 
 namespace trainer {
 
+struct BuildEnv;
 struct Graph;
 class KeptStates;
 class Recording;
@@ -26,6 +27,18 @@ enum class MemoryMode {
   kShared,    // values share memory when their lifetimes allow
   kSeparate,  // every value has its own block and nothing is in place: for finding wrong lifetimes
   kPoisoned,  // shared, and what is no longer needed is filled with NaN
+};
+
+// Where a net is a part of a larger one: what it takes from the parts before it and gives to those
+// behind it. See Net::EdgeIn.
+struct NetEdges {
+  struct Edge {
+    std::string blob;
+    DType dtype = DType::kF32;
+    bool has_gradient = false;  // which goes the other way
+  };
+  std::vector<Edge> in;   // tops of Input layers
+  std::vector<Edge> out;  // blobs, as their last layer here writes them; no outputs of the net
 };
 
 struct NetOptions {
@@ -53,6 +66,12 @@ struct NetOptions {
   OutputFiles output_files = OutputFiles::kNone;  // whether layers may write files
   // Only plans: takes no memory, so that the net cannot run and its values have shapes alone.
   bool plan_only = false;
+  // Only plans a net that parts of are run elsewhere: it may be larger than the device.
+  bool any_size = false;
+  // So many batches may be under way, forward and not yet backward, each in a slot of its own: see
+  // Net::SetSlot. Values and scratch are there as many times.
+  int slots = 1;
+  NetEdges edges;
 };
 
 // A value that no layer reads: what a run reports. `loss_weight` is 0 for a plain output.
@@ -132,6 +151,17 @@ class Net {
   void SetPart(int part);
   int parts() const { return options_.parts; }
 
+  // From here on passes are made, and values read, in memory of slot `slot`: a backward pass is
+  // that of the last forward pass of its slot. For nets whose layers keep no state.
+  void SetSlot(int slot);
+  int slots() const { return options_.slots; }
+  // In the present slot, edge `i` of NetOptions::edges: what a forward pass needs there before it,
+  // or leaves; and the gradient, which a backward pass leaves or needs. Null data without one.
+  const Tensor& EdgeIn(size_t i) const;
+  Tensor EdgeInGradient(size_t i) const;
+  const Tensor& EdgeOut(size_t i) const;
+  Tensor EdgeOutGradient(size_t i) const;
+
   // Adds to the parameter gradients. After a Forward. `sink`, where not null, is told of each slice
   // as soon as it is final; after the last line of debug_info where that is on, whose gradients
   // are the net's own.
@@ -198,6 +228,7 @@ class Net {
   void CheckFault(int i, uint64_t word, uint32_t batches_ago) const;
   void ListSlices();
   void KeepPartStates();
+  void MakeSlots(const BuildEnv& env);
   void ComputeAgain();
   void RequireNoneStarted() const;
   void PrepareToRecord();
@@ -212,11 +243,13 @@ class Net {
   const Device& device_;
   ParamStore& params_;
   // What runs, what was planned, and what differs from pass to pass; the first and the last are
-  // null where the net only plans. In this order, so that layers which fill memory of the program
+  // empty where the net only plans. In this order, so that layers which fill memory of the program
   // ahead of a pass end before it does.
-  std::unique_ptr<const Program> program_;
+  std::vector<std::unique_ptr<const Program>> programs_;  // by slot
   std::unique_ptr<const Graph> graph_;
-  std::unique_ptr<RunState> state_;
+  std::vector<std::unique_ptr<RunState>> states_;
+  const Program* program_ = nullptr;  // of the present slot
+  RunState* state_ = nullptr;
   std::vector<Param*> learnable_;
   std::vector<Param*> finished_;  // those with a gradient, in the order of slices_
   std::vector<GradientSlice> slices_;

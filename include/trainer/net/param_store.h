@@ -44,9 +44,11 @@ struct Param {
 class ParamStore {
  public:
   // With `gradient_memory`, which must outlive the store, gradients lie there: memory of the host,
-  // for a device that computes on it.
-  explicit ParamStore(const Device& device, std::pmr::memory_resource* gradient_memory = nullptr)
-      : device_(device), gradient_memory_(gradient_memory) {}
+  // for a device that computes on it. Likewise the weights of the training net, but for running
+  // averages, with `weight_memory`.
+  explicit ParamStore(const Device& device, std::pmr::memory_resource* gradient_memory = nullptr,
+                      std::pmr::memory_resource* weight_memory = nullptr)
+      : device_(device), gradient_memory_(gradient_memory), weight_memory_(weight_memory) {}
   ~ParamStore();
   ParamStore(const ParamStore&) = delete;
   ParamStore& operator=(const ParamStore&) = delete;
@@ -60,6 +62,8 @@ class ParamStore {
   void Allocate(bool training);
 
   const Device& device() const { return device_; }
+  // Where the weights of the training net lie; null: in the device's own memory.
+  std::pmr::memory_resource* weight_memory() const { return weight_memory_; }
 
   // Between memory and row-major host order.
   void Export(const Param& param, const float* device_values, std::span<float> host) const;
@@ -77,7 +81,8 @@ class ParamStore {
   // the gradient of element i of the second.
   std::span<float> Gradients() const { return gradients_; }
   std::span<float> Weights() const { return weights_; }
-  // The last part of Weights(): the running averages that the training net's forward passes write.
+  // The running averages that the training net's forward passes write: the last part of Weights(),
+  // but with `weight_memory` an array of their own.
   std::span<float> Averages() const { return averages_; }
 
  private:
@@ -91,6 +96,7 @@ class ParamStore {
 
   const Device& device_;
   std::pmr::memory_resource* gradient_memory_;
+  std::pmr::memory_resource* weight_memory_;
   std::deque<Param> params_;
   std::map<std::string, Param*> by_key_;
   size_t allocated_ = 0;  // parameters that have memory

@@ -21,6 +21,7 @@
 namespace trainer {
 
 struct BatchParts;
+struct SnapshotContent;
 class ReplicaTimes;
 
 struct TrainOptions {
@@ -132,11 +133,12 @@ class Solver {
     std::vector<float> recent_losses;  // the window of average_loss
     size_t loss_position = 0;
   };
+  static constexpr int kTrainNet = 0;  // as NetDivision counts nets; test net i is i + 1
   class Clock;
   class Frame;
   class TestRun;
 
-  NetOptions CommonOptions(const TrainOptions& options) const;
+  NetOptions CommonOptions(const TrainOptions& options, int net) const;
   void BuildTrainNet(const TrainOptions& options);
   void BuildTestNets(const TrainOptions& options);
   void LoadWeights(const std::vector<std::string>& files);
@@ -155,6 +157,15 @@ class Solver {
   void RestoreHistory(const caffe::SolverState& state, const std::string& file);
   void RestoreProgress(const caffe::SolverState& state);
   void StateTo(caffe::SolverState* proto) const;
+  void HistoryTo(caffe::SolverState* state) const;
+  void GivePart();
+  void CollectParts(SnapshotContent* content);
+  caffe::NetParameter OwnPart(caffe::NetParameter model) const;
+  int HistoryIndex(size_t kind, size_t param) const;
+  size_t WholeParams() const;
+  uint64_t WholeWeightBytes() const;
+  std::vector<std::string> OutputNames(int net) const;
+  ReplicaGroup* DataGroup() const;
   void SaveNet(const std::string& name, Net& net, caffe::SolverState& state) const;
   void RestoreNet(const caffe::SolverState& state, const std::string& name, Net& net) const;
   void CheckSnapshotForm() const;
@@ -172,7 +183,9 @@ class Solver {
   bool TestAll();
   bool RunTest(int index);
   bool PatienceIsOver();
-  std::vector<ReportedValue> ReadOutputs(const Net& net) const;
+  std::vector<ReportedValue> ReadOutputs(const Net& net, int number) const;
+  std::vector<ReportedValue> SumOutputs(std::vector<ReportedValue> values) const;
+  std::vector<ReportedValue> LayOutOutputs(const Net& net, int number) const;
   bool WeightsAreFinite();
   std::string FirstNonFiniteParam() const;
   bool TestIsDue() const;
@@ -198,7 +211,9 @@ class Solver {
   Request Agree(Request own);
   bool OfRank0(bool value);
 
-  const SolverSpec& spec_;
+  std::unique_ptr<Strategy> strategy_;
+  NetDivision* division_;   // of strategy_; null where this rank has whole nets
+  const SolverSpec& spec_;  // of this rank's nets
   const caffe::SolverParameter& proto_;
   const Device& device_;
   Observer& observer_;
@@ -206,9 +221,8 @@ class Solver {
   ReplicaGroup* group_;  // null for a run alone, and once ranks go apart
   std::function<void()> before_snapshot_;
   Replica replica_;
-  std::unique_ptr<Strategy> strategy_;
-  std::optional<StrategySeat> seat_;         // which it refers to, where there are other ranks
-  std::unique_ptr<const BatchParts> parts_;  // of each batch that this replica computes
+  std::optional<StrategySeat> seat_;   // which it refers to, where there are other ranks
+  std::unique_ptr<BatchParts> parts_;  // of each batch that this replica computes
   ParamStore params_;
   std::unique_ptr<Net> train_net_;
   std::vector<std::unique_ptr<Net>> test_nets_;  // null where rank 0 tests alone, on the others

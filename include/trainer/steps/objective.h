@@ -13,6 +13,19 @@
 
 namespace trainer {
 
+// Who runs the passes of an evaluation where this net is a part of a larger one.
+class PassSchedule {
+ public:
+  virtual ~PassSchedule() = default;
+  // Runs `passes` passes forward and backward on the next batches, which add to the gradients of
+  // this net. Returns the sum of the losses of the whole net.
+  virtual float Run(int passes) = 0;
+  // One pass forward; returns its loss.
+  virtual float RunForward() = 0;
+  // The sum of a number over all parts of the net.
+  virtual float SumOverParts(float own) = 0;
+};
+
 // The loss of a training net and its gradient, on a new batch or once more on the last one. Over
 // several replicas, parts of this net and of other ranks', the loss is the mean of theirs and
 // gradients are summed (part_sums.h); all ranks call alike. Used by one thread.
@@ -29,6 +42,13 @@ class Objective {
   // was given to the constructor, or, with null, those of this net alone.
   void SumOver(ReplicaGroup* group);
 
+  // From the next evaluation on; `schedule` outlives the object. Each evaluation is of new batches,
+  // and its loss is that of the whole net.
+  void RunBy(PassSchedule& schedule) { schedule_ = &schedule; }
+  bool IsPart() const { return schedule_ != nullptr; }
+  // Of a part: the sum of a number over all parts of the net.
+  float SumOverParts(float own) { return schedule_->SumOverParts(own); }
+
   // The loss at the present weights, the mean over the passes, and its gradient: Gradients() hold
   // their sum afterwards, and nothing from before. NetBatch::kSame only for a step rule that
   // EvaluatesAgain().
@@ -39,7 +59,7 @@ class Objective {
   static constexpr int kAhead = 2;
   void Start(NetBatch batch);
   float TakeLoss();
-  bool RunsAhead() const { return group_ == nullptr && net_.RunsAhead(); }
+  bool RunsAhead() const { return group_ == nullptr && schedule_ == nullptr && net_.RunsAhead(); }
   // The loss of one pass alone; leaves the gradients.
   float Loss(NetBatch batch);
 
@@ -47,7 +67,9 @@ class Objective {
   // parameters. Those that have a gradient come first: element i of Gradients() is the derivative
   // by element i of Weights(), times the number of passes and replicas that it sums.
   std::span<float> Weights() { return params_.Weights(); }
-  // The last of them: running averages, which forward passes write.
+  // Where a rule's state is to lie; null: in the device's own memory.
+  std::pmr::memory_resource* state_memory() const { return params_.weight_memory(); }
+  // Running averages, which forward passes write: see ParamStore::Averages.
   std::span<float> Averages() { return params_.Averages(); }
   std::span<float> Gradients();
   float GradientScale() const;  // what makes the mean of that sum
@@ -83,6 +105,7 @@ class Objective {
     int unread = 0;  // passes of all parts
   };
   void RunPasses(NetBatch batch);
+  void RunScheduled(NetBatch batch, Started* started);
   void ReadPass();
   void ReadPasses();
   float TakeOldest();
@@ -93,6 +116,7 @@ class Objective {
   int iter_size_;
   ReplicaGroup* group_;
   PartSums sums_;
+  PassSchedule* schedule_ = nullptr;
   DeviceFloats norm_;
   std::array<Started, kAhead> started_;
   int num_started_ = 0;

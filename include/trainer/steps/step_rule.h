@@ -44,6 +44,13 @@ class StepRule {
   // Takes memory for `objective`, which outlives the rule.
   virtual void Prepare(Objective& objective) = 0;
 
+  // From the next step on only the parameters with own[i] are moved, by the order of
+  // Objective::params(): other ranks move the others. False where the rule cannot.
+  virtual bool SetShare(const std::vector<bool>& /*own*/) { return false; }
+  // The last part of a step alone: moves the weights by the gradients that are there. For a rule
+  // that takes a share.
+  virtual void ApplyGradients(Objective& /*objective*/, const UpdateRates& /*rates*/) {}
+
   // One step: evaluates the objective as often as it likes, calls frame.Begin, moves the weights.
   virtual void Step(Objective& objective, StepFrame& frame) = 0;
 

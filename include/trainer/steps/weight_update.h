@@ -1,6 +1,8 @@
 #pragma once
 // One update of the parameters by an update rule: clipping, decay, local rates, the rule.
 
+#include <functional>
+#include <memory_resource>
 #include <optional>
 #include <span>
 #include <string>
@@ -29,19 +31,26 @@ class WeightUpdate {
  public:
   // `gradients` is the memory of all gradients of `params`, with zeros between them: sums over
   // iter_size passes and `replicas` replicas, times decision()->loss_scale() where there is a
-  // `scale`. All arguments must outlive the object. The rule's state begins at zero.
+  // `scale`. All arguments must outlive the object. The rule's state begins at zero; it lies in
+  // `memory`, where that is not null.
   WeightUpdate(const SolverSpec& spec, std::unique_ptr<Rule> rule, const Device& device,
                const std::vector<Param*>& params, std::span<float> gradients, int replicas = 1,
-               const std::optional<LossScaleOptions>& scale = std::nullopt);
+               const std::optional<LossScaleOptions>& scale = std::nullopt,
+               std::pmr::memory_resource* memory = nullptr);
 
   // Of how many replicas the gradients are sums from the next Begin on.
   void SetReplicas(int replicas) { replicas_ = replicas; }
+
+  // From the next Begin on only the parameters with own[i] are updated, in the order of `params`.
+  void SetShare(const std::vector<bool>& own);
 
   // Whether no parameter's update depends on another's gradient: not with clip_gradients, which
   // needs the norm of all, nor with a loss scale.
   bool AppliesInRanges() const { return !decision_; }
 
-  void Begin(const UpdateRates& rates);
+  // `total`, where it is not empty, makes of the sum of squares of these gradients that of all, of
+  // which other ranks have a part. It is asked where AppliesInRanges() is false.
+  void Begin(const UpdateRates& rates, const std::function<float(float)>& total = {});
   // Updates the parameters whose gradients are in `range`, which divides none. In Caffe's order:
   // the sum is clipped and becomes a mean, the decay is added, the rule moves the weights. The
   // gradients are zero afterwards where ClearsGradients().
@@ -66,10 +75,12 @@ class WeightUpdate {
   size_t Bytes() const;
 
  private:
-  void MakeStates(const std::vector<Param*>& params);
+  void MakeStates(const std::vector<Param*>& params, std::pmr::memory_resource* memory);
   void ListParameters(const std::vector<Param*>& params);
   bool NeedsNorms() const { return proto_.larc() || rule_->NeedsNorms(); }
   void SumSquares(int first, int last);
+  void AddOtherSquares(const std::function<float(float)>& total);
+  void ApplyShare(int first, int last);
   void Step(int first, int last);
 
   const caffe::SolverParameter& proto_;
@@ -82,6 +93,8 @@ class WeightUpdate {
   // The parameters that are updated, by the address of the gradient, and for each its multipliers
   // and the sums of squares of its gradient and its weights.
   std::optional<Segments> parameters_;
+  std::vector<size_t> numbers_of_;  // theirs among `params`
+  std::vector<bool> others_;        // which of them other replicas update; or empty
   std::optional<DeviceFloats> mults_, grad_squares_, weight_squares_;
   std::optional<UpdateDecision> decision_;
   UpdateNumbers numbers_;  // of this update

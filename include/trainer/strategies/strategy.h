@@ -2,7 +2,9 @@
 // How the ranks of a run train one model together. One file in src/strategies/ defines one.
 
 #include <concepts>
+#include <functional>
 #include <memory>
+#include <memory_resource>
 #include <string>
 #include <vector>
 
@@ -10,6 +12,7 @@
 #include "trainer/base/registry.h"
 #include "trainer/base/replica_group.h"
 #include "trainer/config/solver_spec.h"
+#include "trainer/net/stages.h"
 #include "trainer/steps/step_rule.h"
 
 namespace trainer {
@@ -24,6 +27,25 @@ struct StrategySeat {
   uint64_t seed;      // of the run
 };
 
+// Of a strategy in which each rank has a part of every net. Net 0 is the training net, net i + 1
+// the i-th test net.
+class NetDivision {
+ public:
+  virtual ~NetDivision() = default;
+  // The solver with the parts of this rank as its nets. Before Prepare: cuts them. Throws kConfig
+  // at the layer that cannot be cut so. `spec` and `device` must outlive the strategy.
+  virtual const SolverSpec& Divide(const SolverSpec& spec, const Device& device,
+                                   const Replica& replica) = 0;
+  virtual const StagedNet& Whole(int net) const = 0;
+  virtual void SetOptions(int net, NetOptions* options) const = 0;
+  // A forward pass of this rank's part of a test net, between those of the others; returns its
+  // loss. All ranks call it as often.
+  virtual float ForwardTest(Net& part, int net) = 0;
+  // On rank 0 calls take(bytes) with what each other rank gave, in their order.
+  virtual void Collect(const std::string& own,
+                       const std::function<void(const std::string& bytes)>& take) = 0;
+};
+
 struct RankWishes {
   bool stop = false, snapshot = false;
 };
@@ -34,6 +56,8 @@ class Strategy {
  public:
   virtual ~Strategy() = default;
 
+  // Null where each rank has whole nets.
+  virtual NetDivision* division() { return nullptr; }
   // Whether every step is one step of all ranks.
   virtual bool StepsTogether() const { return true; }
   // Whether the step after `updates` updates sums gradients and losses over the ranks.
@@ -44,6 +68,13 @@ class Strategy {
   // far all have come. Rank 0 then tests and saves alone.
   virtual bool GoesApart() const { return false; }
 
+  // Where the weights of the training net and the rule's state lie; null: in the device's own
+  // memory. Before Prepare, and all ranks take the same blocks in the same order. Throws
+  // kUnavailable.
+  virtual std::pmr::memory_resource* WeightMemory(const Device& /*device*/, PeerMemory* /*peers*/) {
+    return nullptr;
+  }
+
   // Takes memory. All ranks call it at the same point, with equal weights and rule states. `seat`
   // outlives the strategy. Throws kUsage or kUnavailable where these ranks cannot do it.
   virtual void Prepare(const StrategySeat& /*seat*/) {}
@@ -52,8 +83,15 @@ class Strategy {
   // After `updates` updates of a run that begins or goes on. All ranks call it.
   virtual void Start(int /*updates*/) {}
 
-  // In a step, when its gradients are evaluated and no weight has changed.
-  virtual void BeforeUpdate() {}
+  // Of so many ranks those that make steps, the first ones; the others Serve.
+  virtual int Workers(int ranks) const { return ranks; }
+  // Of a rank that makes no steps: does what those need that make them, until they are over.
+  // stops() tells whether this rank is asked to stop all.
+  virtual void Serve(const std::function<bool()>& /*stops*/) {}
+
+  // In a step, when its gradients are evaluated and no weight has changed, with what the update
+  // goes by.
+  virtual void BeforeUpdate(const UpdateRates& /*rates*/) {}
   // Behind a step; `updates` were done with it.
   virtual void AfterStep(int /*updates*/) {}
   // The number of the iteration behind `iter`.

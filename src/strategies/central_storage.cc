@@ -1,0 +1,87 @@
+// Weights and the rule's state are once in the memory of the machine, and all ranks compute with
+// them there. Gradients are summed as by synchronous replicas; then each rank updates its part of
+// the weights, for all. Every number is made as there, so that losses and weights are the same
+// bits.
+
+#include <algorithm>
+
+#include "param_shares.h"
+#include "trainer/base/error.h"
+#include "trainer/base/text.h"
+#include "trainer/strategies/strategy.h"
+
+namespace trainer {
+namespace {
+
+// Blocks that all ranks see, which stay until the run is over.
+class PeerBlocks final : public std::pmr::memory_resource {
+ public:
+  explicit PeerBlocks(PeerMemory& peers) : peers_(peers) {}
+  size_t bytes() const { return bytes_; }
+
+ private:
+  void* do_allocate(size_t bytes, size_t) override {
+    bytes_ += bytes;
+    return peers_.Allocate(std::max<size_t>(bytes, 1));
+  }
+  void do_deallocate(void*, size_t, size_t) override {}
+  bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
+
+  PeerMemory& peers_;
+  size_t bytes_ = 0;
+};
+
+class CentralStorage final : public Strategy {
+ public:
+  explicit CentralStorage(const SolverSpec& spec) : spec_(spec) {
+    if (spec.proto.ema_decay() > 0) {
+      spec.Fail("ema_decay", Join("ema_decay is ", spec.proto.ema_decay(),
+                                  ", but with strategy 'central_storage' all ranks share one set "
+                                  "of weights, which no rank can exchange for their average; "
+                                  "remove one of the two"));
+    }
+  }
+
+  std::pmr::memory_resource* WeightMemory(const Device& device, PeerMemory* peers) override {
+    if (peers == nullptr || device.RunsLater()) {
+      throw Error(ErrorCode::kUnavailable, spec_.Where("strategy"),
+                  Join("strategy 'central_storage' keeps weights where all ranks compute with "
+                       "them: in the memory of one machine, on its CPU, and ",
+                       peers == nullptr ? "these ranks share none"
+                                        : "this run computes on GPUs, with memory of their own",
+                       "; take strategy 'synchronous', which computes the same numbers"));
+    }
+    blocks_ = std::make_unique<PeerBlocks>(*peers);
+    return blocks_.get();
+  }
+
+  void Prepare(const StrategySeat& seat) override {
+    seat_ = &seat;
+    if (seat.rule.SetShare(OwnParams(seat.objective.params(), seat.group.replica()))) return;
+    spec_.Fail("type", Join("a solver of type ", spec_.proto.type(),
+                            " moves all weights at once, and with strategy 'central_storage' each "
+                            "rank moves a part; take an update rule such as SGD"));
+  }
+
+  // All parts are updated before anybody reads them.
+  void AfterStep(int) override {
+    float done = 1;
+    seat_->group.Sum({&done, 1});
+  }
+
+  std::string Describe() const override {
+    return Join("Strategy central_storage: ", blocks_->bytes() / 1024,
+                " KiB of weights and rule state, once for ", seat_->group.replica().count,
+                " ranks");
+  }
+
+ private:
+  const SolverSpec& spec_;
+  std::unique_ptr<PeerBlocks> blocks_;
+  const StrategySeat* seat_ = nullptr;
+};
+
+const RegisterStrategy<CentralStorage> kCentralStorage("central_storage");
+
+}  // namespace
+}  // namespace trainer

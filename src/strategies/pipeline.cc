@@ -1,0 +1,289 @@
+// Each rank computes the layers of one stage and has their weights and rule state alone. A batch is
+// cut into micro-batches that follow each other through the stages: a stage first lets as many in
+// as there are stages from it on, then computes one forward and one backward in turns, so that no
+// more than these are under way in it. The weights move when all micro-batches are through, so that
+// the result is that of one rank with as many passes (iter_size).
+// Sources: D. Narayanan et al., "PipeDream: generalized pipeline parallelism for DNN training",
+// SOSP 2019 (one forward, one backward); the same with a flush: "Memory-efficient
+// pipeline-parallel DNN training", ICML 2021.
+
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "checks.h"
+#include "stage_channel.h"
+#include "trainer/base/error.h"
+#include "trainer/base/text.h"
+#include "trainer/strategies/pipeline_plan.h"
+#include "trainer/strategies/strategy.h"
+
+namespace trainer {
+namespace {
+
+constexpr size_t kCollected = size_t{1} << 20;  // bytes of a message of Collect
+
+// A value that this rank takes or gives, and the edge of its net that it is.
+struct Crossing {
+  const StagedValue* value;
+  size_t edge;
+  StageChannel channel;
+};
+
+// What a rank exchanges in the passes of one net.
+struct NetTraffic {
+  std::vector<Crossing> values_in, values_out;        // forward
+  std::vector<Crossing> gradients_in, gradients_out;  // backward
+};
+
+class Pipeline final : public Strategy, public NetDivision, public PassSchedule {
+ public:
+  explicit Pipeline(const SolverSpec& spec);
+
+  NetDivision* division() override { return this; }
+  bool SumsGradients(int) const override { return false; }
+  void Prepare(const StrategySeat& seat) override;
+  std::string Describe() const override;
+
+  const SolverSpec& Divide(const SolverSpec& spec, const Device& device,
+                           const Replica& replica) override;
+  const StagedNet& Whole(int net) const override { return plan_.nets[Index(net)]; }
+  void SetOptions(int net, NetOptions* options) const override;
+  float ForwardTest(Net& part, int net) override;
+  void Collect(const std::string& own,
+               const std::function<void(const std::string& bytes)>& take) override;
+
+  float Run(int passes) override;
+  float RunForward() override;
+  float SumOverParts(float own) override;
+
+ private:
+  static size_t Index(int i) { return static_cast<size_t>(i); }
+  PeerMemory& peers() const { return *seat_->peers; }
+  template <class Visit>
+  size_t VisitChannels(const Visit& visit) const;
+  void OpenChannels();
+  float Forward(Net& net, int number);
+  void Backward(Net& net);
+  void Send(const StageChannel& channel, const Tensor& value) const;
+  void Receive(const StageChannel& channel, const Tensor& value) const;
+
+  int rank_ = 0;
+  PipelinePlan plan_;
+  std::optional<SolverSpec> own_;
+  const StrategySeat* seat_ = nullptr;
+  std::vector<NetTraffic> traffic_;      // by net
+  std::vector<StageChannel> collected_;  // by rank, from each to rank 0
+  std::vector<int64_t> forwards_;        // by net, so far
+  int64_t backwards_ = 0;
+  int passes_ = 0;  // of an iteration
+};
+
+Pipeline::Pipeline(const SolverSpec& spec) {
+  const caffe::StrategyParameter& param = spec.proto.strategy_param();
+  RequireAtLeast(spec, "micro_batches", param.micro_batches(), 0);
+  RequireField(spec, param.stages().empty() || param.stages() == "auto", "stages",
+               "'" + EscapeControl(param.stages()) + "'",
+               "\"auto\", or left out where the layers' `stage` says it");
+  if (StepRuleRegistry::Get().Has(spec.proto.type())) {
+    spec.Fail("type", Join("a solver of type ", spec.proto.type(),
+                           " needs all weights in one place, and in a pipeline each rank has those "
+                           "of its stage; take an update rule such as SGD"));
+  }
+}
+
+const SolverSpec& Pipeline::Divide(const SolverSpec& spec, const Device& device,
+                                   const Replica& replica) {
+  rank_ = replica.rank;
+  plan_ = PlanPipeline(spec, device, replica.count);
+  own_ = SpecOfStage(spec, &plan_, rank_);
+  passes_ = own_->proto.iter_size();
+  for (int stage = 0; stage < plan_.stages; ++stage) {
+    const std::vector<std::string>& layers = Whole(0).layers[Index(stage)];
+    LOG(INFO) << EscapeControl(Join("Stage ", stage, ": layers ", layers.front(), " to ",
+                                    layers.back(), ", ", Whole(0).weight_bytes[Index(stage)] / 1024,
+                                    " KiB of weights"));
+  }
+  LOG(INFO) << plan_.micro_batches << " micro-batches"
+            << (plan_.records > 0 ? Join(" of ", plan_.records, " records") : std::string())
+            << "; stages wait (p - 1) / (m + p - 1) = " << 100 * plan_.Bubble(passes_)
+            << " % of the time";
+  return *own_;
+}
+
+void Pipeline::SetOptions(int net, NetOptions* options) const {
+  options->edges = Whole(net).EdgesOf(rank_);
+  if (net == 0) options->slots = std::min(plan_.UnderWay(rank_), passes_);
+}
+
+void Pipeline::Prepare(const StrategySeat& seat) {
+  seat_ = &seat;
+  if (seat.peers == nullptr) {
+    throw Error(ErrorCode::kUnavailable,
+                "strategy 'pipeline' needs ranks that share the memory of one machine, which these "
+                "do not; start them with --ranks on one machine");
+  }
+  OpenChannels();
+  seat.objective.RunBy(*this);
+}
+
+// Calls visit(net, value, backward, slots) for each channel of values, in one order on all ranks,
+// where it gives the bytes that each takes.
+template <class Visit>
+size_t Pipeline::VisitChannels(const Visit& visit) const {
+  size_t bytes = 0;
+  for (size_t net = 0; net < plan_.nets.size(); ++net) {
+    for (const StagedValue& value : plan_.nets[net].values) {
+      const int slots = plan_.UnderWay(value.from);
+      for (const bool backward : {false, true}) {
+        if (backward && (net > 0 || !value.has_gradient)) continue;
+        visit(net, value, backward, slots, bytes);
+        bytes += StageChannel::Bytes(value.bytes(), slots);
+      }
+    }
+  }
+  return bytes;
+}
+
+// As many slots as micro-batches are under way between both stages: nobody waits for a free one.
+void Pipeline::OpenChannels() {
+  const size_t for_values = VisitChannels([](auto&&...) {});
+  constexpr int kSlots = 2;
+  const size_t for_one = StageChannel::Bytes(kCollected, kSlots);
+  std::byte* const memory = peers().Allocate(for_values + for_one * Index(plan_.stages));
+  traffic_.resize(plan_.nets.size());
+  forwards_.resize(plan_.nets.size());
+  std::vector<size_t> taken(plan_.nets.size()), given(plan_.nets.size());
+  VisitChannels([&](size_t net, const StagedValue& value, bool backward, int slots, size_t at) {
+    const int from = backward ? value.to : value.from, to = backward ? value.from : value.to;
+    const StageChannel channel(memory + at, value.bytes(), slots, from, to, peers());
+    NetTraffic& traffic = traffic_[net];
+    if (value.to == rank_) {
+      if (!backward) ++taken[net];
+      (backward ? traffic.gradients_out : traffic.values_in)
+          .push_back({&value, taken[net] - 1, channel});
+    }
+    if (value.from == rank_) {
+      if (!backward) ++given[net];
+      (backward ? traffic.gradients_in : traffic.values_out)
+          .push_back({&value, given[net] - 1, channel});
+    }
+  });
+  for (int rank = 0; rank < plan_.stages; ++rank) {
+    collected_.emplace_back(memory + for_values + for_one * Index(rank), kCollected, kSlots, rank,
+                            0, peers());
+  }
+}
+
+void Pipeline::Send(const StageChannel& channel, const Tensor& value) const {
+  if (value.Bytes() != channel.message()) {
+    throw Error(ErrorCode::kInternal,
+                "a value of another size than planned goes to the next stage");
+  }
+  channel.Send(
+      [&](std::byte* place) { seat_->device.CopyToHost(place, value.data, value.Bytes()); });
+}
+
+void Pipeline::Receive(const StageChannel& channel, const Tensor& value) const {
+  if (value.Bytes() != channel.message()) {
+    throw Error(ErrorCode::kInternal, "a value of another size than planned is expected");
+  }
+  channel.Receive([&](const std::byte* place) {
+    seat_->device.CopyToDevice(value.data, place, value.Bytes());
+  });
+}
+
+float Pipeline::Forward(Net& net, int number) {
+  const NetTraffic& traffic = traffic_[Index(number)];
+  for (const Crossing& in : traffic.values_in) Receive(in.channel, net.EdgeIn(in.edge));
+  const float loss = net.Forward();
+  ++forwards_[Index(number)];
+  for (const Crossing& out : traffic.values_out) Send(out.channel, net.EdgeOut(out.edge));
+  return loss;
+}
+
+void Pipeline::Backward(Net& net) {
+  const NetTraffic& traffic = traffic_[0];
+  for (const Crossing& in : traffic.gradients_in) Receive(in.channel, net.EdgeOutGradient(in.edge));
+  net.Backward();
+  ++backwards_;
+  for (const Crossing& out : traffic.gradients_out) Send(out.channel, net.EdgeInGradient(out.edge));
+}
+
+// One forward, one backward, once those that fit are under way.
+float Pipeline::Run(int passes) {
+  Net& net = seat_->objective.net();
+  const int under_way = std::min(plan_.UnderWay(rank_), passes);
+  const auto slot = [&](int pass) { net.SetSlot(pass % under_way); };
+  float loss = 0;
+  for (int next = 0, done = 0; done < passes;) {
+    if (next < passes && next - done < under_way) {
+      slot(next++);
+      loss += Forward(net, 0);
+    } else {
+      slot(done++);
+      Backward(net);
+    }
+  }
+  slot(passes - 1);  // whose outputs are reported
+  return SumOverParts(loss);
+}
+
+float Pipeline::RunForward() { return SumOverParts(Forward(seat_->objective.net(), 0)); }
+
+float Pipeline::SumOverParts(float own) {
+  seat_->group.Sum({&own, 1});
+  return own;
+}
+
+float Pipeline::ForwardTest(Net& part, int net) { return Forward(part, net); }
+
+// Its length, then the bytes, in messages of one size.
+void Pipeline::Collect(const std::string& own,
+                       const std::function<void(const std::string& bytes)>& take) {
+  if (rank_ > 0) {
+    const StageChannel& channel = collected_[Index(rank_)];
+    const uint64_t length = own.size();
+    channel.Send([&](std::byte* place) { std::memcpy(place, &length, sizeof length); });
+    for (size_t at = 0; at < own.size(); at += kCollected) {
+      channel.Send([&](std::byte* place) {
+        std::memcpy(place, own.data() + at, std::min(kCollected, own.size() - at));
+      });
+    }
+    return;
+  }
+  std::string bytes;
+  for (int rank = 1; rank < plan_.stages; ++rank) {
+    const StageChannel& channel = collected_[Index(rank)];
+    uint64_t length = 0;
+    channel.Receive([&](const std::byte* place) { std::memcpy(&length, place, sizeof length); });
+    bytes.resize(length);
+    for (size_t at = 0; at < length; at += kCollected) {
+      channel.Receive([&](const std::byte* place) {
+        std::memcpy(bytes.data() + at, place, std::min<size_t>(kCollected, length - at));
+      });
+    }
+    take(bytes);
+  }
+}
+
+// All stages make the same passes.
+std::string Pipeline::Describe() const {
+  int64_t bytes = 0;
+  for (size_t net = 0; net < plan_.nets.size(); ++net) {
+    for (const StagedValue& value : plan_.nets[net].values) {
+      const int64_t passes = forwards_[net] + (net == 0 && value.has_gradient ? backwards_ : 0);
+      bytes += passes * static_cast<int64_t>(value.bytes());
+    }
+  }
+  return Join("Strategy pipeline: ", plan_.stages, " stages, ", plan_.micro_batches,
+              " micro-batches; ", bytes / 1024, " KiB sent");
+}
+
+const RegisterStrategy<Pipeline> kPipeline("pipeline");
+
+}  // namespace
+}  // namespace trainer

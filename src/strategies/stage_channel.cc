@@ -1,0 +1,27 @@
+#include "stage_channel.h"
+
+namespace trainer {
+namespace {
+
+constexpr size_t kLine = 64;
+
+size_t Rounded(size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
+
+}  // namespace
+
+size_t StageChannel::Bytes(size_t message, int slots) {
+  return sizeof(Board) + Rounded(message) * static_cast<size_t>(slots);
+}
+
+StageChannel::StageChannel(std::byte* memory, size_t message, int slots, int from, int to,
+                           PeerMemory& peers)
+    : peers_(&peers),
+      from_(from),
+      to_(to),
+      slots_(static_cast<uint32_t>(slots)),
+      message_(message),
+      stride_(Rounded(message)),
+      board_(reinterpret_cast<Board*>(memory)),
+      places_(memory + sizeof(Board)) {}
+
+}  // namespace trainer

@@ -1,0 +1,139 @@
+// Runs whose loss is scaled.
+
+#include "trainer/steps/loss_scale.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "small_run.h"
+#include "support/error_of.h"
+#include "support/log_collector.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+
+const std::string kFields =
+    "base_lr: 0.1 lr_policy: \"fixed\" momentum: 0.9 weight_decay: 0.001 display: 2 ";
+
+TEST(LossScaleRunTest, APowerOfTwoChangesNoBitOfWhatARunLearns) {
+  for (const std::string more :
+       {"", "iter_size: 3 ", "type: 'Adam' ", "clip_gradients: 0.05 ", "ema_decay: 0.9 "}) {
+    SmallRun plain(kFields + "max_iter: 9 " + more);
+    SmallRun fixed(kFields + "max_iter: 9 loss_scale: 1024 " + more);
+    SmallRun found(kFields + "max_iter: 9 loss_scale: 0 loss_scale_window: 3 " + more);
+    for (SmallRun* run : {&plain, &fixed, &found}) run->Solve();
+    for (SmallRun* run : {&fixed, &found}) {
+      EXPECT_EQ(run->observer.losses, plain.observer.losses) << more;
+      EXPECT_EQ(run->observer.notes, plain.observer.notes) << more;
+      EXPECT_TRUE(run->Weights() == plain.Weights()) << more;
+    }
+  }
+}
+
+// The search begins where gradients overflow even in 32 bits.
+const std::string kOverflows =
+    "global_grad_scale: 1e24 global_grad_scale_adaptive: true " + SmallNet();
+const std::string kSearch = kFields + "loss_scale: 0 loss_scale_window: 4 snapshot: 10 ";
+
+TEST(LossScaleRunTest, ASearchSkipsAndGoesOnAndResumesBitForBit) {
+  const LogCollector log;
+  SmallRun whole(kSearch + "max_iter: 40 ", kOverflows);
+  whole.Solve();
+  EXPECT_THAT(whole.observer.notes,
+              Contains(HasSubstr("Iteration 0: gradients are not finite, nothing is updated; loss "
+                                 "scale 5e+23, 1 updates skipped so far")));
+  EXPECT_EQ(whole.observer.losses[0], whole.observer.losses[0]);
+  EXPECT_LT(whole.observer.losses.back(), whole.observer.losses.front()) << "it learns";
+  for (const int iter : {10, 30}) {
+    TrainOptions options;
+    options.snapshot = whole.PathOf(Join("s_iter_", iter, ".solverstate"));
+    SmallRun rest(kSearch + "max_iter: 40 ", kOverflows, options, whole.folder_path);
+    rest.Solve();
+    EXPECT_TRUE(rest.Weights() == whole.Weights()) << iter;
+    EXPECT_EQ(rest.observer.losses.back(), whole.observer.losses.back());
+  }
+}
+
+TEST(LossScaleRunTest, ADisplayTellsTheFactorAndHowManyStepsWereSkipped) {
+  class Scales final : public Observer {
+   public:
+    void OnIteration(const IterationReport& e) override {
+      if (!e.after_last) told.push_back({e.loss_scale, static_cast<float>(e.skipped_steps)});
+    }
+    std::vector<std::pair<float, float>> told;
+  };
+  SmallRun run(kSearch + "max_iter: 4 ", kOverflows);
+  Scales scales;
+  Solver solver(run.spec, {}, *run.device, scales);
+  solver.Solve();
+  EXPECT_THAT(scales.told, testing::ElementsAre(std::pair(1e24f, 0.0f), std::pair(2.5e23f, 2.0f)));
+  SmallRun plain(kFields + "max_iter: 4 ");
+  Scales none;
+  Solver(plain.spec, {}, *plain.device, none).Solve();
+  EXPECT_THAT(none.told, Contains(std::pair(0.0f, 0.0f)));
+}
+
+TEST(LossScaleRunTest, WeightsAreThoseOfTheStartWhileAllIsSkipped) {
+  SmallRun run(kFields + "max_iter: 60 loss_scale: 1e38 ");
+  const std::vector<float> start = run.Weights();
+  const auto [code, message] = ErrorOf([&] { run.Solve(); });
+  EXPECT_EQ(code, ErrorCode::kDiverged);
+  EXPECT_THAT(message, HasSubstr("scaled by 1e+38; give a smaller loss_scale, or 0"));
+  EXPECT_TRUE(run.Weights() == start);
+}
+
+std::optional<LossScaleOptions> OptionsOf(const std::string& solver, const std::string& net,
+                                          bool needs) {
+  SmallRun run(kFields + solver, net + SmallNet());
+  return LossScaleOf(run.spec, needs);
+}
+
+TEST(LossScaleRunTest, SolverAndNetSayHow) {
+  EXPECT_FALSE(OptionsOf("", "", false));
+  EXPECT_FALSE(OptionsOf("", "global_grad_scale: 1000 ", false)) << "nothing needs it";
+  const auto by_default = OptionsOf("", "", true);
+  ASSERT_TRUE(by_default);
+  EXPECT_EQ(by_default->factor, 65536);
+  EXPECT_FALSE(by_default->fixed);
+  EXPECT_EQ(by_default->window, 2000u);
+  const auto of_solver =
+      OptionsOf("loss_scale: 128 loss_scale_window: 7 ", "global_grad_scale: 1000 ", true);
+  EXPECT_EQ(of_solver->factor, 128);
+  EXPECT_TRUE(of_solver->fixed);
+  EXPECT_EQ(of_solver->window, 7u);
+  const auto of_net = OptionsOf("", "global_grad_scale: 1000 ", true);
+  EXPECT_EQ(of_net->factor, 1000);
+  EXPECT_TRUE(of_net->fixed);
+  const auto adaptive =
+      OptionsOf("", "global_grad_scale: 1000 global_grad_scale_adaptive: true ", true);
+  EXPECT_EQ(adaptive->factor, 1000);
+  EXPECT_FALSE(adaptive->fixed);
+  EXPECT_FALSE(OptionsOf("loss_scale: 0 ", "global_grad_scale: 1000 ", false)->fixed);
+}
+
+TEST(LossScaleRunTest, RefusesServersThatKnowNoFactor) {
+  SmallRun run(kFields);
+  run.spec.proto.set_strategy("parameter_server");
+  EXPECT_FALSE(LossScaleOf(run.spec, false));
+  const auto [code, message] = ErrorOf([&] { LossScaleOf(run.spec, true); });
+  EXPECT_EQ(code, ErrorCode::kConfig);
+  EXPECT_THAT(message, HasSubstr("strategy is parameter_server, and gradients in FLOAT16 take a "
+                                 "loss scale: servers would get scaled gradients"));
+}
+
+TEST(LossScaleRunTest, RefusesFactorsAndWindowsThatMakeNoSense) {
+  const auto refusal = [](const std::string& fields) {
+    return ErrorOf([&] { SmallRun(kFields + fields); }).second;
+  };
+  EXPECT_THAT(refusal("loss_scale: -2 "), HasSubstr("loss_scale is -2; it is a factor above 0"));
+  EXPECT_THAT(refusal("loss_scale: inf "), HasSubstr("loss_scale is inf"));
+  EXPECT_THAT(refusal("loss_scale_window: 0 "),
+              HasSubstr("loss_scale_window is 0; it must be at least 1"));
+}
+
+}  // namespace
+}  // namespace trainer

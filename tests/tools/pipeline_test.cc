@@ -1,0 +1,114 @@
+// A net in stages, as users cut and plan it.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "json_reader.h"
+#include "rank_job.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const std::string kPipeline = "--strategy=pipeline", kAuto = "--stages=auto";
+
+using PipelineJobTest = RankJob;
+
+// A batch of 16 in parts of 2, from four stages on of 1.
+TEST_F(PipelineJobTest, EndsWithTheWeightsOfOneRankAndGoesOnThere) {
+  ASSERT_EQ(Train({}).exit_code, 0);
+  const std::vector<float> one_rank = Weights(kLast);
+  for (const char* ranks : {"--ranks=2", "--ranks=4"}) {
+    const Outcome outcome = Train({ranks, kPipeline, kAuto});
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    ExpectNear(Weights(kLast), one_rank, 1e-4f);
+    EXPECT_THAT(outcome.err, HasSubstr("Stage 1: layers "));
+    EXPECT_THAT(outcome.err, HasSubstr("Iteration 20, Testing net (#0)"));
+    EXPECT_EQ(outcome.err.find("warning: "), std::string::npos) << outcome.err;
+    EXPECT_THAT(job_.Files("."), IsEmpty());
+  }
+  const Outcome rest = Train({"--snapshot=snap_iter_10.solverstate"});
+  ASSERT_EQ(rest.exit_code, 0) << rest.err;
+  ExpectNear(Weights(kLast), one_rank, 1e-4f);
+}
+
+TEST_F(PipelineJobTest, TakesTheStagesOfTheLayers) {
+  job_.net = Edited(job_.net, "name: \"ip1\"", "name: \"ip1\" stage: 1");
+  job_.Write();
+  const Outcome outcome = Train({"--ranks=2", kPipeline});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("Stage 0: layers conv1 to pool2, "));
+  EXPECT_THAT(outcome.err, HasSubstr("Stage 1: layers ip1 to loss, "));
+  const Outcome other = Train({"--ranks=2"});
+  EXPECT_EQ(other.exit_code, 0) << other.err;
+  EXPECT_THAT(other.err, HasSubstr("`stage` has no effect with strategy 'synchronous'"));
+}
+
+TEST_F(PipelineJobTest, SaysOnceWhatIsWrong) {
+  const Outcome none = Train({"--ranks=2", kPipeline});
+  EXPECT_EQ(none.exit_code, 78) << none.err;
+  EXPECT_THAT(none.Errors(), ElementsAre(HasSubstr("no layer says its stage, and 2 ranks")));
+  const Outcome alone = Train({kPipeline, kAuto});
+  EXPECT_EQ(alone.exit_code, 64) << alone.err;
+  const Outcome other = Train({"--ranks=2", kAuto});
+  EXPECT_EQ(other.exit_code, 64) << other.err;
+  EXPECT_THAT(other.Errors(),
+              ElementsAre(HasSubstr("--stages=auto is for strategy 'pipeline', and this run takes "
+                                    "'synchronous': add --strategy=pipeline")));
+  const Outcome many = Train({"--ranks=12", kPipeline, kAuto});
+  EXPECT_EQ(many.exit_code, 78) << many.err;
+  EXPECT_THAT(many.Errors(), ElementsAre(HasSubstr("the net cannot be cut into 12 stages")));
+}
+
+TEST_F(PipelineJobTest, IsPlannedBesideOneRank) {
+  const auto plan = [&](std::vector<std::string> more) {
+    std::vector<std::string> command = {"plan", "--solver=solver.prototxt", kPipeline, kAuto};
+    command.insert(command.end(), more.begin(), more.end());
+    return RunProgram(command, job_.options());
+  };
+  const Outcome text = plan({"--ranks=2,4"});
+  ASSERT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("2 stages, 8 micro-batches of 2 records"));
+  EXPECT_THAT(text.out, HasSubstr("bubble: (p - 1) / (m + p - 1) = 1 / 9 = 11.1 % of the time"));
+  EXPECT_THAT(text.out, HasSubstr("bubble: (p - 1) / (m + p - 1) = 3 / 19 = 15.8 % of the time"));
+  std::istringstream lines(text.out);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
+  const Outcome json = plan({"--ranks=2", "--json"});
+  ASSERT_EQ(json.exit_code, 0) << json.err;
+  ReadJson(json.out);
+  EXPECT_EQ(plan({}).exit_code, 64);
+}
+
+using LongPipelineTest = LongRankJob;
+
+TEST_F(LongPipelineTest, EndsWithASentenceWhenAStageIsKilled) {
+  for (const size_t victim : {0u, 1u, 2u}) {
+    processes_.clear();
+    const auto program = Start({"--ranks=3", kPipeline, kAuto});
+    kill(processes_[victim], SIGKILL);
+    const Outcome outcome = program->Wait();
+    EXPECT_EQ(outcome.exit_code, 82) << outcome.err;
+    EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr(Join("rank ", victim, " ("))));
+    for (const std::string& lock : job_.Files(".")) unlink((job_.folder() / lock).c_str());
+    ExpectAllGone();
+  }
+}
+
+TEST_F(LongPipelineTest, StopsAndSavesWhenAnyStageIsAskedTo) {
+  const auto program = Start({"--ranks=2", kPipeline, kAuto});
+  kill(processes_[1], SIGTERM);
+  const Outcome outcome = program->Wait();
+  EXPECT_EQ(outcome.exit_code, 75) << outcome.err;
+  EXPECT_THAT(outcome.Errors(), IsEmpty());
+  EXPECT_EQ(job_.Files("snap_iter").size(), 2u);
+  ExpectAllGone();
+}
+
+}  // namespace
+}  // namespace trainer
