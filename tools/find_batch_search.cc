@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "batch_size.h"
 #include "memory_limit.h"
 #include "plan_parts.h"
 #include "stopwatch.h"
@@ -12,6 +11,7 @@
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
 #include "trainer/solver/solver.h"
+#include "training_batch.h"
 
 namespace trainer {
 namespace {
