@@ -22,6 +22,7 @@ class Searcher {
  public:
   Searcher(const BatchSearch& search, const Device& device, SolverSpec* spec)
       : search_(search), device_(device), spec_(*spec), given_(BatchSizeOf(spec)) {
+    SetBatchSize(std::max<uint32_t>(given_, 1), spec);  // throws where there is none
     // The plan of each batch on the GPU itself would measure its convolutions.
     if (device.RunsLater()) plan_device_ = MakePlanDevice();
   }
