@@ -167,7 +167,7 @@ int PlanStages(const Flags& flags) {
   spec.proto.set_strategy("pipeline");
   TakeStages(flags, &spec);
   const PlanTarget target = TargetOf(flags);
-  const size_t whole = Sum(PartsOf(PlanRun(spec, target).totals, target));
+  const size_t whole = Sum(PartsOf(PlanRun(spec, *target.device).totals, target));
   Json all = Json::Array();
   std::string text;
   for (const int stages : RanksOf(flags)) {
