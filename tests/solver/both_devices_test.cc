@@ -149,11 +149,9 @@ class BothDevicesTest : public testing::TestWithParam<const char*> {
   std::string net_head_;   // of the next run
   LossObserver observer_;  // of the last run
 };
+constexpr const char* kNetNames[] = {"LeNet", "NormNet", "Quick"};
 INSTANTIATE_TEST_SUITE_P(On, BothDevicesTest, testing::Values(kLeNet, kNormNet, kQuick),
-                         [](const auto& net) {
-                           constexpr const char* kNames[] = {"LeNet", "NormNet", "Quick"};
-                           return std::string(kNames[net.index]);
-                         });
+                         [](const auto& net) { return std::string(kNetNames[net.index]); });
 
 constexpr float kRounding = 2e-3f;  // what differs in the last place grows from step to step
 
