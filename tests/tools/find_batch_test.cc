@@ -68,7 +68,7 @@ TEST_F(FindBatchTest, PrintsEachBatchTheLargestAndTheOneToTake) {
   const Outcome outcome = Find({"--most=8"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, AllOf(HasSubstr("batch  memory"), HasSubstr("images/s"),
-                                 HasSubstr("Batches up to 8 (--most) fit into "),
+                                 HasSubstr("A batch of 8 (--most) fits into "),
                                  HasSubstr("The fastest is "), HasSubstr("--batch=")));
   EXPECT_EQ(job_.folder().Names(), before);
 }
