@@ -119,7 +119,7 @@ TEST_F(FindBatchTest, TrainTakesAnotherBatchAndKeepsRatesAndFiles) {
   job_.net = Edited(job_.net, "batch_size: 16", "batch_size: 48");
   job_.Write();
   ASSERT_EQ(job_.Train().exit_code, 0);
-  EXPECT_EQ(ReadFile(job_.folder() / "snap_iter_20.caffemodel", kMost), weights);
+  EXPECT_TRUE(ReadFile(job_.folder() / "snap_iter_20.caffemodel", kMost) == weights);
 }
 
 TEST_F(FindBatchTest, WhatIsNoBatchIsRefused) {
@@ -147,7 +147,7 @@ TEST_F(FindBatchTest, LessMemoryTrainsTheSameWeights) {
   const Outcome outcome = job_.Train({"--memory=" + Size(less)});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_TRUE(Finds(outcome.err, ", \\d outputs? computed again in backward")) << outcome.err;
-  EXPECT_EQ(ReadFile(job_.folder() / "snap_iter_20.caffemodel", kMost), weights);
+  EXPECT_TRUE(ReadFile(job_.folder() / "snap_iter_20.caffemodel", kMost) == weights);
 }
 
 TEST_F(FindBatchTest, PlanShowsWhatIsComputedAgain) {
@@ -243,15 +243,16 @@ TEST_F(GpuFillTest, WithoutNvmlARunIsNotWatchedAndGoesOn) {
 
 TEST_F(GpuFillTest, LessMemoryOnTheGpuTrainsTheSameWeights) {
   const DeepJob deep(4);
-  ASSERT_EQ(deep.TrainOnGpu({"--set", "max_iter=3"}).exit_code, 0);
+  ASSERT_EQ(deep.TrainOnGpu({"--deterministic", "--set", "max_iter=3"}).exit_code, 0);
   const std::string weights = ReadFile(deep.folder() / "snap_iter_3.caffemodel", kMost);
   bool again = false;
-  for (int kib = 4096; kib > 256; kib = kib * 9 / 10) {
-    const Outcome outcome = deep.TrainOnGpu({"--set", "max_iter=3", Join("--memory=", kib, "K")});
+  for (int kib = 4096; kib > 256; kib = kib * 3 / 4) {
+    const Outcome outcome =
+        deep.TrainOnGpu({"--deterministic", "--set", "max_iter=3", Join("--memory=", kib, "K")});
     if (outcome.exit_code == 81) break;
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
     again = again || Finds(outcome.err, "computed again in backward");
-    EXPECT_EQ(ReadFile(deep.folder() / "snap_iter_3.caffemodel", kMost), weights) << kib;
+    EXPECT_TRUE(ReadFile(deep.folder() / "snap_iter_3.caffemodel", kMost) == weights) << kib;
   }
   EXPECT_TRUE(again);
 }
