@@ -151,8 +151,11 @@ TEST(LbfgsTest, RefusesTheStateOfAnotherHistory) {
   first.Solve();
   TrainOptions options;
   options.snapshot = first.PathOf("s_iter_3.solverstate");
-  const auto [code, text] = ErrorOf(
-      [&] { SmallRun(kFields + "max_iter: 4 lbfgs_param { history: 4 } ", kRosenbrock, options); });
+  const auto [code, text] = ErrorOf([&] {
+    SmallRun(
+        "type: \"LBFGS\" base_lr: 1 lr_policy: \"fixed\" max_iter: 4 lbfgs_param { history: 4 } ",
+        kRosenbrock, options);
+  });
   EXPECT_EQ(code, ErrorCode::kBadSnapshot);
   EXPECT_THAT(text, HasSubstr("bytes of L-BFGS's state, which is not what a run with history 4"));
 }
