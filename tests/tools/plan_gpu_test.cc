@@ -47,13 +47,9 @@ TEST_F(PlanGpuTest, ListsWhatTheRunHoldsAndWhatOfItIsAnEstimate) {
 TEST_F(PlanGpuTest, SaysWhatIsStoredIn16BitsThereAndHere) {
   const std::vector<std::string> f16 = {"--set", "default_forward_type=FLOAT16"};
   const Outcome cpu = Plan(f16), gpu = Plan({"--gpu", f16[0], f16[1]});
-  EXPECT_TRUE(Finds(cpu.out, R"(
-\d+ +320 +ip +16 10 \(160\) .* bf16)"))
-      << cpu.out;
+  EXPECT_TRUE(Finds(cpu.out, R"(\n *\d+ +320 +ip +16 10 \(160\) .* bf16)")) << cpu.out;
   EXPECT_THAT(cpu.err, HasSubstr("FLOAT16 is taken as BFLOAT16 here"));
-  EXPECT_TRUE(Finds(gpu.out, R"(
-\d+ +320 +ip +16 10 \(160\) .* f16)"))
-      << gpu.out;
+  EXPECT_TRUE(Finds(gpu.out, R"(\n *\d+ +320 +ip +16 10 \(160\) .* f16)")) << gpu.out;
   EXPECT_THAT(gpu.out + gpu.err, Not(HasSubstr("bf16")));
   EXPECT_THAT(Plan({"--gpu"}).out, Not(HasSubstr("f16")));
 }
