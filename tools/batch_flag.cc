@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <charconv>
 
-#include "batch_size.h"
 #include "memory_limit.h"
 #include "shared_flags.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
 #include "trainer/base/host_memory.h"
 #include "trainer/base/text.h"
+#include "training_batch.h"
 
 namespace trainer {
 namespace {

@@ -5,7 +5,6 @@
 #include "find_batch_search.h"
 #include "memory_limit.h"
 #include "shared_flags.h"
-#include "time_measure.h"
 #include "trainer/base/error.h"
 #include "verb.h"
 
@@ -63,7 +62,7 @@ class FindBatch final : public Verb {
 
   int Run(const Flags& flags) override {
     static_cast<void>(ChooseDevice(flags));  // before the files are read
-    SolverSpec spec = TrainingOnly(SolverOf(flags), flags.Whole("iterations") + 2);
+    SolverSpec spec = SolverOf(flags);
     const std::unique_ptr<Device> device = MakeLoggedDevice(ChooseDevice(flags, spec));
     BatchSearch search = SearchFor(flags, *device);
     search.most = static_cast<uint32_t>(flags.Whole("most"));

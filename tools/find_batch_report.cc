@@ -11,9 +11,9 @@ std::string Sentences(const BatchResults& report, const BatchSearch& search,
                       const SolverSpec& spec) {
   std::string text =
       report.most_fits
-          ? Join("Batches up to ", report.largest, " (--most) fit into ", Bytes(search.room))
+          ? Join("A batch of ", report.largest, " (--most) fits into ", Bytes(search.room))
           : Join("The largest batch that fits into ", Bytes(search.room), " is ", report.largest);
-  text += Join(", which takes ", Bytes(report.largest_bytes),
+  text += Join(": it takes ", Bytes(report.largest_bytes),
                report.proved ? ", as a run showed." : " by the plan; it was not run.");
   const BatchFigures* const fastest = report.Fastest();
   const BatchFigures* const best = report.Best();

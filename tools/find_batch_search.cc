@@ -4,24 +4,40 @@
 
 #include <algorithm>
 
-#include "batch_size.h"
 #include "memory_limit.h"
 #include "plan_parts.h"
 #include "stopwatch.h"
 #include "trainer/backend/plan_device.h"
 #include "trainer/base/error.h"
+#include "trainer/base/log.h"
 #include "trainer/base/text.h"
 #include "trainer/solver/solver.h"
+#include "training_batch.h"
 
 namespace trainer {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// Nets that are planned and made again and again tell nothing but warnings.
+class FewLines {
+ public:
+  FewLines() : before_(FLAGS_minloglevel) {
+    if (!LogsDetails()) FLAGS_minloglevel = std::max(before_, static_cast<int>(google::WARNING));
+  }
+  ~FewLines() { FLAGS_minloglevel = before_; }
+  FewLines(const FewLines&) = delete;
+  FewLines& operator=(const FewLines&) = delete;
+
+ private:
+  const int before_;
+};
+
 class Searcher {
  public:
   Searcher(const BatchSearch& search, const Device& device, SolverSpec* spec)
       : search_(search), device_(device), spec_(*spec), given_(BatchSizeOf(spec)) {
+    SetBatchSize(std::max<uint32_t>(given_, 1), spec);  // throws where there is none
     // The plan of each batch on the GPU itself would measure its convolutions.
     if (device.RunsLater()) plan_device_ = MakePlanDevice();
   }
@@ -57,6 +73,7 @@ class Searcher {
   // Nothing where it does not fit, or the net cannot have it.
   std::optional<BatchFigures> Plan(uint32_t batch) {
     if (!Set(batch)) return std::nullopt;
+    const FewLines few;
     try {
       return PlanOrThrow(batch);
     } catch (const Error& error) {
@@ -129,6 +146,7 @@ class Searcher {
     options.saves = false;
     options.memory = search_.memory;
     ObserverList nobody;
+    const FewLines few;
     try {
       if (search_.recomputes) {
         options.most_value_bytes = MostValueBytes(search_.room, spec_, device_);
@@ -177,10 +195,10 @@ class Searcher {
     return !ran_out;
   }
 
-  // Until twice the batch was hardly faster twice.
+  // Until twice the batch was hardly faster three times.
   void RunSmaller(BatchResults* report) {
     constexpr double kGain = 1.03;
-    constexpr int kPatience = 2;
+    constexpr int kPatience = 3;
     int slow = 0;
     double fastest = 0;
     for (uint32_t batch = smallest_; batch < report->largest && slow < kPatience; batch *= 2) {

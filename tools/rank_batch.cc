@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
-#include "batch_size.h"
 #include "rank_flags.h"
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
 #include "trainer/strategies/strategy.h"
+#include "training_batch.h"
 
 namespace trainer {
 namespace {
@@ -19,15 +19,13 @@ std::string Sharers(const SolverSpec& spec, int parts) {
 }
 
 void DivideBatches(int ranks, SolverSpec* spec) {
-  for (const GivenBatch& given : GivenBatches(spec)) {
-    if (given.Get() % static_cast<uint32_t>(ranks) != 0) {
-      throw Error(
-          ErrorCode::kUsage, given.layer->Where(),
-          Join("--global_batch: layer '", given.layer->name(), "' has batch_size ", given.Get(),
-               ", which ", Sharers(*spec, ranks), " cannot divide; choose a multiple of ", ranks));
-    }
-    given.Set(given.Get() / static_cast<uint32_t>(ranks));
-  }
+  ChangeTrainingBatches(spec, [&](const LayerSpec& layer, int64_t batch) {
+    if (batch % ranks == 0) return batch / ranks;
+    throw Error(
+        ErrorCode::kUsage, layer.Where(),
+        Join("--global_batch: layer '", layer.name(), "' has batch_size ", batch, ", which ",
+             Sharers(*spec, ranks), " cannot divide; choose a multiple of ", ranks));
+  });
 }
 
 void ScaleRate(int ranks, caffe::SolverParameter* solver) {

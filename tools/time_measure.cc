@@ -3,8 +3,12 @@
 #include <glog/logging.h>
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
+#include "trainer/backend/recording.h"
+#include "trainer/base/error.h"
+#include "trainer/layers/works_on_host.h"
 #include "trainer/net/data_waits.h"
 
 namespace trainer {
@@ -52,6 +56,31 @@ double MeasureLayers(const Subject& subject, Times& times) {
   return forward + backward;
 }
 
+// By recording once more what was measured, without doing it. Nothing where the device does not
+// record, or the layer waits for it.
+std::optional<int> CountOperations(const Subject& subject, const std::function<void()>& queue) {
+  const Recorder* const recorder = RecorderOf(*subject.device);
+  if (recorder == nullptr) return std::nullopt;
+  try {
+    return recorder->Record(queue)->NumOperations();
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+// Data layers bring batches by queues of their own.
+void CountOperations(const Subject& subject, Times& times) {
+  Net& net = *subject.net;
+  for (int i = 0; i < net.NumLayers(); ++i) {
+    const bool on_host = dynamic_cast<const WorksOnHost*>(&net.GetLayer(i)) != nullptr;
+    if (on_host || net.LayerAt(i).proto().bottom_size() == 0) continue;
+    LayerTimes& layer = times.layers[static_cast<size_t>(i)];
+    layer.forward_operations = CountOperations(subject, [&] { net.ForwardLayer(i); });
+    if (!subject.backward || !net.RunsBackward(i)) continue;
+    layer.backward_operations = CountOperations(subject, [&] { net.BackwardLayer(i); });
+  }
+}
+
 }  // namespace
 
 Times MeasureTimes(const Subject& subject, int iterations) {
@@ -76,6 +105,7 @@ Times MeasureTimes(const Subject& subject, int iterations) {
   }
   const int passes = subject.solver != nullptr ? 3 : 2;
   times.wait_ms = 1e3 * (SecondsWaitedForData(*subject.net) - waited) / (passes * iterations);
+  CountOperations(subject, times);
   return times;
 }
 

@@ -118,6 +118,29 @@ std::string LeastTimeText(const Net& net, const Times& times) {
          "\n";
 }
 
+// What the layers queue in an iteration; nothing where the device does not say.
+std::optional<int> OperationsOf(const Times& times) {
+  std::optional<int> sum;
+  for (const LayerTimes& layer : times.layers) {
+    for (const std::optional<int>& count : {layer.forward_operations, layer.backward_operations}) {
+      if (count) sum = sum.value_or(0) + *count;
+    }
+  }
+  return sum;
+}
+
+// "52 kernels, copies and fills ..., 0.021 ms each on average."
+std::string OperationsText(const Times& times) {
+  const std::optional<int> count = OperationsOf(times);
+  if (!count || *count == 0) return "";
+  return Wrap(Join("Its layers queue ", *count, " kernels, copies and fills, ",
+                   Fixed(times.pass.Median() / *count, 4),
+                   " ms each on average; what takes a few microseconds is not more than what the "
+                   "host needs to start it, unless a pass is one call (a recorded graph)."),
+              0) +
+         "\n";
+}
+
 std::string LayerTable(const Net& net, const Times& times) {
   Table table({"layer", "type", "fwd min", "fwd med", "bwd min", "bwd med", "share", "fwd GFLOP/s",
                "fwd GB/s", "fwd peak", "bwd GFLOP/s", "bwd GB/s", "bwd peak", "implementation"});
@@ -166,14 +189,16 @@ Json SamplesToJson(const Samples& samples) {
       .Set("mean_ms", samples.Mean());
 }
 
-Json DirectionToJson(const Samples& samples, const Work& work, const MachinePeak& peak) {
+Json DirectionToJson(const Samples& samples, const Work& work, const MachinePeak& peak,
+                     const std::optional<int>& operations) {
   const double ms = samples.Median();
   return SamplesToJson(samples)
       .Set("flops", work.flops)
       .Set("bytes", work.bytes)
       .Set("gflops_per_s", Optional(Rate(work.flops, ms)))
       .Set("gbytes_per_s", Optional(Rate(work.bytes, ms)))
-      .Set("percent_of_peak", Optional(OfPeak(work, ms, peak)));
+      .Set("percent_of_peak", Optional(OfPeak(work, ms, peak)))
+      .Set("operations", operations ? Json(*operations) : Json());
 }
 
 Json DeclinedToJson(const Layer& layer) {
@@ -204,8 +229,10 @@ Json LayerToJson(const Net& net, const Times& times, int i) {
       .Set("declined", DeclinedToJson(net.GetLayer(i)))
       .Set("computed_by", by < 0 ? Json() : Json(net.LayerAt(by).name()))
       .Set("percent_of_time", ShareOf(times, layer))
-      .Set("forward", DirectionToJson(layer.forward, ForwardWork(net, i), times.peak))
-      .Set("backward", DirectionToJson(layer.backward, BackwardWork(net, i), times.peak));
+      .Set("forward", DirectionToJson(layer.forward, ForwardWork(net, i), times.peak,
+                                      layer.forward_operations))
+      .Set("backward", DirectionToJson(layer.backward, BackwardWork(net, i), times.peak,
+                                       layer.backward_operations));
 }
 
 }  // namespace
@@ -264,6 +291,7 @@ Json TimesToJson(const Net& net, const Times& times, int iterations) {
                         .Set("flops", least.work.flops)
                         .Set("bytes", least.work.bytes)
                         .Set("ms", least.ms));
+  if (const auto operations = OperationsOf(times)) root.Set("operations", *operations);
   if (times.step.empty()) return root;
   const auto bytes = static_cast<double>(times.update_bytes);
   root.Set("training_iteration", SamplesToJson(times.step))

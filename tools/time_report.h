@@ -14,6 +14,8 @@ namespace trainer {
 
 struct LayerTimes {
   Samples forward, backward;
+  // Kernels, copies and fills that it queues on a device that records; empty: unknown.
+  std::optional<int> forward_operations, backward_operations;
 };
 
 struct Times {

@@ -5,17 +5,17 @@ BernoulliRBM and against PyTorch: the products, the sampling and the update of s
     scripts/bench/rbm.py [--trainer=build/release/trainer] [--threads=N] [--steps=2000]
 
 Needs numpy, torch and scikit-learn. All compute the same on made-up data with the same number of
-threads; `trainer` as it trains: the difference of two runs of other lengths, so that its start does
-not count. Prints milliseconds per step and both ratios; fails below 2 and 1.
+threads, in turns. Prints the best milliseconds per step of each and both ratios; fails below 2 and 1.
 """
 
 import argparse
 import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 import time
+
+from steps import Trainer
 
 BATCH, VISIBLE, HIDDEN = 100, 784, 500
 
@@ -28,7 +28,8 @@ layer {{ name: "end" type: "Silence" bottom: "h" }}
 """
 SOLVER = """
 net: "{net}" type: "CD" cd_param {{ steps: 1 }} base_lr: 0.01 lr_policy: "fixed" momentum: 0.5
-max_iter: {steps} random_seed: 1 snapshot_after_train: false
+max_iter: {steps} display: {display} random_seed: 1 snapshot_after_train: false
+snapshot_prefix: "{folder}/rbm"
 """
 
 
@@ -41,22 +42,13 @@ def arguments():
     return parser.parse_args()
 
 
-def trainer_run(options, folder, steps):
-    net = folder / "net.prototxt"
+def make_trainer(options, folder):
+    net, solver = folder / "net.prototxt", folder / "solver.prototxt"
     net.write_text(NET.format(batch=BATCH, visible=VISIBLE, hidden=HIDDEN))
-    solver = folder / "solver.prototxt"
-    solver.write_text(SOLVER.format(net=net, steps=steps))
-    start = time.perf_counter()
-    subprocess.run([options.trainer, "train", f"--solver={solver}"], check=True,
-                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                   env={**os.environ, "OMP_NUM_THREADS": str(options.threads)})
-    return time.perf_counter() - start
-
-
-def trainer_seconds(options, folder):
-    short = options.steps // 10
-    spent = trainer_run(options, folder, options.steps) - trainer_run(options, folder, short)
-    return spent / (options.steps - short)
+    # The first display interval warms up; five count.
+    solver.write_text(SOLVER.format(net=net, folder=folder, display=options.steps // 5,
+                                    steps=6 * (options.steps // 5) + 1))
+    return Trainer(options.trainer, solver, warm_up=options.steps // 5)
 
 
 def loop_seconds(step, steps):
@@ -100,11 +92,11 @@ def torch_seconds(options):
 def main():
     options = arguments()
     os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = str(options.threads)
-    options.trainer = str(pathlib.Path(options.trainer).resolve())
     seconds = {}
     with tempfile.TemporaryDirectory() as folder:
+        ours = make_trainer(options, pathlib.Path(folder))
         for _ in range(options.rounds):
-            for name, measure in (("trainer", lambda: trainer_seconds(options, pathlib.Path(folder))),
+            for name, measure in (("trainer", lambda: ours.milliseconds() / 1000),
                                   ("scikit-learn", lambda: sklearn_seconds(options)),
                                   ("PyTorch", lambda: torch_seconds(options))):
                 seconds[name] = min(seconds.get(name, 1e9), measure())

@@ -26,8 +26,11 @@ def rosenbrock(w):
 
 def main():
     out = GoldenFile("lbfgs.txt", SEED, "Losses before each step of SciPy's L-BFGS-B, maxcor 10")
-    out.case("rosenbrock")
-    out.tensor("loss", trace(rosenbrock, np.array([-1.2, 1.0])))
+    # From the usual start the path is so bent that float32 leaves it by 0.003 in 20 steps.
+    for name, start in (("bent", [-1.2, 1.0]), ("near", [0.0, 0.0]), ("far", [2.0, 2.0])):
+        out.case(name)
+        out.tensor("start", np.array(start))
+        out.tensor("loss", trace(rosenbrock, np.array(start)))
 
     rng = np.random.default_rng(SEED)
     x, target = grid(rng, 12, 4), grid(rng, 12, 3, steps=16)

@@ -49,9 +49,8 @@ class TypeChooser {
   DType WishOf(const LayerSpec& layer) const {
     const caffe::Type type = StorageOf(net_, layer);
     if (type == caffe::FLOAT) return DType::kF32;
-    if (type == caffe::BFLOAT16 || stores_f16_) {
-      return type == caffe::BFLOAT16 ? DType::kBF16 : DType::kF16;
-    }
+    if (type == caffe::BFLOAT16) return DType::kBF16;
+    if (stores_f16_) return DType::kF16;
     LOG_FIRST_N(INFO, 1) << EscapeControl(
         Join(StoragePlace(net_, layer).ToString(),
              ": FLOAT16 is taken as BFLOAT16 here, which has its size and the range of FLOAT; GPUs "

@@ -3,7 +3,6 @@
 #include <cfloat>
 #include <cmath>
 
-#include "trainer/backend/map_rows.h"
 #include "trainer/backend/map_segments.h"
 
 namespace trainer {
@@ -22,23 +21,18 @@ constexpr int kWeights = 0, kGradients = 1;
 
 struct DecideOnce {
   const float* squares;
-  int64_t parameters;
   DecideRules rules;
   UpdateWords* words;
 
-  template <class Row>
-  HD void operator()(const Row& row) const {
-    const float sum = row.Sum([&](int64_t i) { return squares[i]; });
-    row.Once([&] {
-      UpdateWords now = *words;
-      const float scale = rules.scaled ? now.loss_scale : 1.0f;
-      now.norm = sqrtf(sum) / rules.replicas / scale;
-      const bool clips = rules.clip >= 0 && now.norm > rules.clip;
-      now.grad_factor = (clips ? rules.clip / now.norm : 1.0f) / scale;
-      now.skip = 0;
-      if (rules.scaled) Count(sum <= FLT_MAX, now);
-      *words = now;
-    });
+  HD void operator()(int64_t) const {
+    UpdateWords now = *words;
+    const float scale = rules.scaled ? now.loss_scale : 1.0f;
+    now.norm = sqrtf(*squares) / rules.replicas / scale;
+    const bool clips = rules.clip >= 0 && now.norm > rules.clip;
+    now.grad_factor = (clips ? rules.clip / now.norm : 1.0f) / scale;
+    now.skip = 0;
+    if (rules.scaled) Count(*squares <= FLT_MAX, now);
+    *words = now;
   }
 
   HD void Count(bool finite, UpdateWords& now) const {
@@ -66,16 +60,13 @@ struct DecideOnce {
 
 void SumSquares(const Device& device, const Segments& parameters, int first, int last,
                 float* grad_squares, float* weight_squares) {
-  if (weight_squares == nullptr) {
-    return SumSegments(device, parameters, first, last, {grad_squares}, SquaresOf<kGradients>());
-  }
   SumSegments(device, parameters, first, last, {grad_squares, weight_squares},
               SquaresOf<kGradients>(), SquaresOf<kWeights>());
 }
 
-void Decide(const Device& device, const float* grad_squares, int parameters,
-            const DecideRules& rules, UpdateWords* words) {
-  MapRows(device, 1, parameters, DecideOnce{grad_squares, parameters, rules, words});
+void Decide(const Device& device, const float* squares, const DecideRules& rules,
+            UpdateWords* words) {
+  ForEach(device, 1, DecideOnce{squares, rules, words});
 }
 
 }  // namespace trainer

@@ -208,7 +208,7 @@ bool Solver::HasInput(Net& net, int passes) {
     AwaitBatches(net, passes);
     return true;
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::kIo) throw;
+    if (error.code() != ErrorCode::kIo) return true;  // the pass that needs the batch throws it
     lost_input_ = error.what();
     if (!StopWasAsked()) observer_.OnNote(Join("The data cannot be read any more: ", lost_input_));
     return false;

@@ -99,8 +99,8 @@ class Lbfgs final : public StepRule {
       SetDirection();
       slope = Dot(direction_->data(), gradient_->data());
     }
-    if (!(slope < 0)) return;  // the gradient is zero
-    const double first = kept_ > 0 ? 1 : std::min(1.0, 1 / std::sqrt(-slope));
+    if (!(slope < 0)) return;                                    // the gradient is zero
+    const double first = kept_ > 0 ? 1 : 1 / std::sqrt(-slope);  // of length 1
     LineSearch search(value, slope, rates.rate * first, param_.c1(), param_.c2());
     Search(objective, frame, value, search);
   }

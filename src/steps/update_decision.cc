@@ -35,7 +35,7 @@ UpdateDecision::UpdateDecision(const Device& device, float clip,
   device_.CopyToDevice(words_, &last_, sizeof(last_));
 }
 
-void UpdateDecision::Decide(const float* grad_squares, int parameters, int replicas, int iter) {
+void UpdateDecision::Decide(const float* squares, int replicas, int iter) {
   if (Last().in_a_row >= kMostInARow) {
     throw Error(ErrorCode::kDiverged,
                 Join("iteration ", iter, ": the last ", last_.in_a_row,
@@ -46,7 +46,7 @@ void UpdateDecision::Decide(const float* grad_squares, int parameters, int repli
   }
   iter_ = iter;
   rules_.replicas = static_cast<float>(replicas);
-  trainer::Decide(device_, grad_squares, parameters, rules_, words_);
+  trainer::Decide(device_, squares, rules_, words_);
   read_->Start(arriving_.data(), words_, sizeof(UpdateWords));
   decided_ = true;
   told_ = false;

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <functional>
-#include <numeric>
 #include <utility>
 
+#include "trainer/rules/clip.h"
 #include "trainer/rules/decide.h"
 
 namespace trainer {
@@ -25,17 +25,19 @@ WeightUpdate::WeightUpdate(const SolverSpec& spec, std::unique_ptr<Rule> rule, c
       rule_(std::move(rule)),
       device_(device),
       gradients_(gradients),
-      replicas_(replicas) {
+      replicas_(replicas),
+      squares_(device, 1) {
   MakeStates(params, memory);
   ListParameters(params);
   if (proto_.clip_gradients() >= 0 || scale) {
     decision_.emplace(device_, proto_.clip_gradients(), scale);
     numbers_.words = decision_->words();
   }
-  const auto count = static_cast<size_t>(parameters_->size());
-  if (decision_ || NeedsNorms())  // and one more, for what other ranks have
-    numbers_.grad_squares = grad_squares_.emplace(device, count + 1).data();
-  if (NeedsNorms()) numbers_.weight_squares = weight_squares_.emplace(device, count).data();
+  if (NeedsNorms()) {
+    const auto count = static_cast<size_t>(parameters_->size());
+    numbers_.grad_squares = grad_squares_.emplace(device, count).data();
+    numbers_.weight_squares = weight_squares_.emplace(device, count).data();
+  }
   numbers_.l1 = proto_.regularization_type() == "L1";
   numbers_.clear_grad = ClearsGradients();
   numbers_.larc = LarcOf(proto_);
@@ -94,19 +96,17 @@ void WeightUpdate::Begin(const UpdateRates& rates, const std::function<float(flo
   numbers_.passes = static_cast<float>(proto_.iter_size() * replicas_);
   if (!decision_) return;
   numbers_.iter -= static_cast<int>(decision_->Last().skipped);
-  SumSquares(0, parameters_->size());
+  SumOfSquares(device_, gradients_, squares_.data());
   if (total) AddOtherSquares(total);
-  const int squares = parameters_->size() + (total ? 1 : 0);
-  decision_->Decide(grad_squares_->data(), squares, replicas_, rates.iter);
+  if (NeedsNorms()) SumSquares(0, parameters_->size());
+  decision_->Decide(squares_.data(), replicas_, rates.iter);
 }
 
 void WeightUpdate::AddOtherSquares(const std::function<float(float)>& total) {
-  const auto count = static_cast<size_t>(parameters_->size());
-  std::vector<float> squares(count);
-  device_.CopyToHost(squares.data(), grad_squares_->data(), count * sizeof(float));
-  const float own = std::accumulate(squares.begin(), squares.end(), 0.0f);
-  const float others = total(own) - own;
-  device_.CopyToDevice(grad_squares_->data() + count, &others, sizeof(others));
+  float squares = 0;
+  device_.CopyToHost(&squares, squares_.data(), sizeof(squares));
+  squares = total(squares);
+  device_.CopyToDevice(squares_.data(), &squares, sizeof(squares));
 }
 
 std::string WeightUpdate::Apply(const UpdateRates& rates) {
@@ -153,7 +153,7 @@ void WeightUpdate::ApplyShare(int first, int last) {
 
 void WeightUpdate::SumSquares(int first, int last) {
   trainer::SumSquares(device_, *parameters_, first, last, grad_squares_->data(),
-                      weight_squares_ ? weight_squares_->data() : nullptr);
+                      weight_squares_->data());
 }
 
 void WeightUpdate::Step(int first, int last) {

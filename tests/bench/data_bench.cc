@@ -133,13 +133,15 @@ void TransformRecord(benchmark::State& state) {
   Count(state, source, state.iterations());
 }
 
-// Batches of 64 as the training thread gets them, when it does nothing else. Argument 3 as above.
+// Batches of 64 as the training thread gets them, when it does nothing else. Argument 3 as above;
+// argument 4: threads that read and decode.
 void PrefetcherBatches(benchmark::State& state) {
   const Source source(state);
   PrefetchOptions options;
   options.backend = source.backend;
   options.path = source.path;
   options.batch_size = 64;
+  options.decode_threads = static_cast<int>(state.range(4));
   Prefetcher prefetcher(options,
                         Transform(Layer(state.range(3) != 0, state.range(2)), caffe::TRAIN, {}));
   prefetcher.Next();
@@ -185,8 +187,8 @@ BENCHMARK(TransformRecord)
     ->ArgsProduct({{0}, {1}, {28}, {0, 1}})
     ->ArgsProduct({{0}, {3}, {256}, {0, 1}});
 BENCHMARK(PrefetcherBatches)
-    ->ArgsProduct({{0, 1}, {1}, {28}, {0, 1}})
-    ->ArgsProduct({{0, 1}, {3}, {256}, {0, 1}})
+    ->ArgsProduct({{0, 1}, {1}, {28}, {0, 1}, {1, 2}})
+    ->ArgsProduct({{0, 1}, {3}, {256}, {0, 1}, {1, 2}})
     ->UseRealTime();
 BENCHMARK(CopyBatch)->Args({1, 28})->Args({3, 256});
 BENCHMARK(ChannelRoundTrip)->UseRealTime();

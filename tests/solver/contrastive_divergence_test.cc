@@ -39,8 +39,9 @@ TEST(ContrastiveDivergenceRunTest, ResumesBitForBit) {
     SmallRun second(fields + "max_iter: 20 ", kNet, options, first.folder_path);
     second.Solve();
     EXPECT_THAT(second.Weights(), ElementsAreArray(whole.Weights())) << chains;
-    EXPECT_EQ(ReadText(second.PathOf("s_iter_20.solverstate")),
-              ReadText(whole.PathOf("s_iter_20.solverstate")))
+    const std::vector<float>& losses = whole.observer.losses;
+    EXPECT_THAT(second.observer.losses,
+                ElementsAreArray(std::vector<float>(losses.begin() + 10, losses.end())))
         << chains;
   }
 }
@@ -75,12 +76,12 @@ TEST(ContrastiveDivergenceRunTest, RefusesChainsThatMakeNoSense) {
 }
 
 TEST(ContrastiveDivergenceRunTest, RefusesTheChainsOfAnotherNumber) {
-  SmallRun first(kFields + "max_iter: 2 cd_param { persistent: true chains: 3 } ", kNet);
+  SmallRun first(kFields + "max_iter: 2 cd_param { persistent: true chains: 30 } ", kNet);
   first.Solve();
   TrainOptions options;
   options.snapshot = first.PathOf("s_iter_2.solverstate");
   const auto [code, text] = ErrorOf([&] {
-    SmallRun(kFields + "max_iter: 4 cd_param { persistent: true chains: 4 } ", kNet, options);
+    SmallRun(kFields + "max_iter: 4 cd_param { persistent: true chains: 40 } ", kNet, options);
   });
   EXPECT_EQ(code, ErrorCode::kBadSnapshot);
   EXPECT_THAT(text, HasSubstr("bytes of its state"));

@@ -150,7 +150,7 @@ TEST_F(RecordedTest, AStepIsOneGraphItsUpdateAndLittleMore) {
     EXPECT_EQ(counts.graphs, 1) << more;
     EXPECT_EQ(counts.allocations, 0) << more;
     // The count of passes and what brings the numbers of DummyData into order; the update. With
-    // norms: their sums by chunk and by parameter; where one norm is of all, what it says.
+    // norms: sums by chunk, and what is made of those; where one norm is of all, what it says.
     const int64_t norms = more.empty() ? 0 : more == "type: 'LARS' " ? 2 : 3;
     EXPECT_EQ(counts.kernels, 2 + 1 + norms) << more;
     SmallRun plain(fields, kImages, {}, "", Gpu(false));

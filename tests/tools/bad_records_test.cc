@@ -114,5 +114,15 @@ TEST_F(BadRecordsRunTest, AFlagThatSaysNothingIsRefused) {
   }
 }
 
+// Batches are waited for between steps: a bad one in the next step must not come first.
+TEST(BadRecordRunTest, ASnapshotThatIsDueBeforeABadRecordIsWritten) {
+  Job job;
+  PutRecord(job, "data/train_lmdb", 50, "garbage");
+  job.solver = Edited(job.solver, "snapshot: 10", "snapshot: 3");
+  const Outcome outcome = job.Train();  // 48 records are three batches
+  EXPECT_EQ(outcome.exit_code, 65) << outcome.err;
+  EXPECT_EQ(job.Files("snap_iter_3.solverstate").size(), 1u);
+}
+
 }  // namespace
 }  // namespace trainer

@@ -6,8 +6,7 @@
 
 namespace trainer {
 
-// By parameter of [first, last): the sums of the squares of its gradient and, unless null, of its
-// weights.
+// By parameter of [first, last): the sums of the squares of its gradient and of its weights.
 void SumSquares(const Device& device, const Segments& parameters, int first, int last,
                 float* grad_squares, float* weight_squares);
 
@@ -23,10 +22,10 @@ struct DecideRules {
 // smallest number of f16 is 2^-24.
 inline constexpr float kLeastLossScale = 1.0f / (1 << 24), kMostLossScale = 1 << 24;
 
-// Sets *words, on the device, from the sums of squares of all gradients. An update is skipped where
-// the sum of all is not finite, in scaled gradients alone: the factor is then halved. A norm that
-// is not a number clips nothing, as in Caffe.
-void Decide(const Device& device, const float* grad_squares, int parameters,
-            const DecideRules& rules, UpdateWords* words);
+// Sets *words, on the device, from *squares, the sum of the squares of all gradients. An update is
+// skipped where that is not finite, in scaled gradients alone: the factor is then halved. A norm
+// that is not a number clips nothing, as in Caffe.
+void Decide(const Device& device, const float* squares, const DecideRules& rules,
+            UpdateWords* words);
 
 }  // namespace trainer

@@ -35,9 +35,9 @@ class UpdateDecision {
   // `clip`: as DecideRules. Allocates on the device, which must outlive the object.
   UpdateDecision(const Device& device, float clip, const std::optional<LossScaleOptions>& scale);
 
-  // Queues the decision about the gradients of update `iter`, of which `grad_squares` are the sums
-  // of squares by parameter. Throws kDiverged when too many updates before it were skipped.
-  void Decide(const float* grad_squares, int parameters, int replicas, int iter);
+  // Queues the decision about the gradients of update `iter`, of which *squares is the sum of
+  // squares. Throws kDiverged when too many updates before it were skipped.
+  void Decide(const float* squares, int replicas, int iter);
 
   // On the device.
   const UpdateWords* words() const { return words_; }

@@ -90,8 +90,9 @@ class WeightUpdate {
   int replicas_;
   std::vector<DeviceFloats> states_;  // one per state kind
   std::vector<std::vector<float*>> history_;
+  DeviceFloats squares_;  // the sum of those of all gradients
   // The parameters that are updated, by the address of the gradient, and for each its multipliers
-  // and the sums of squares of its gradient and its weights.
+  // and, where norms are needed, the sums of squares of its gradient and its weights.
   std::optional<Segments> parameters_;
   std::vector<size_t> numbers_of_;  // theirs among `params`
   std::vector<bool> others_;        // which of them other replicas update; or empty

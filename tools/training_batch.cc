@@ -1,0 +1,71 @@
+#include "training_batch.h"
+
+#include <limits>
+#include <set>
+
+#include "trainer/base/error.h"
+#include "trainer/base/text.h"
+#include "trainer/config/batch_size.h"
+
+namespace trainer {
+
+std::vector<LayerSpec*> TrainingLayers(SolverSpec* spec) {
+  std::set<std::string> kept;
+  const auto key = [](const LayerSpec& layer) {
+    return Join(layer.name(), "\n", layer.Where().ToString());
+  };
+  for (const LayerSpec& layer : FilterLayers(*spec->train.net, spec->train.state)) {
+    kept.insert(key(layer));
+  }
+  std::vector<LayerSpec*> layers;
+  for (NetSpec& net : spec->nets) {
+    for (LayerSpec& layer : net.layers) {
+      if (&net == spec->train.net && kept.contains(key(layer))) layers.push_back(&layer);
+    }
+  }
+  return layers;
+}
+
+void ChangeTrainingBatches(SolverSpec* spec,
+                           const std::function<int64_t(const LayerSpec&, int64_t)>& change) {
+  for (LayerSpec* layer : TrainingLayers(spec)) {
+    ChangeBatchSizes(&layer->mutable_proto(), false,
+                     [&](int64_t size) { return change(*layer, size); });
+  }
+}
+
+// Zeros are refused where the net is built.
+uint32_t BatchSizeOf(SolverSpec* spec) {
+  int64_t first = 0;
+  ChangeTrainingBatches(spec, [&](const LayerSpec&, int64_t size) {
+    if (first == 0) first = size;
+    return size;
+  });
+  return static_cast<uint32_t>(first);
+}
+
+void SetBatchSize(uint32_t batch, SolverSpec* spec) {
+  const int64_t before = BatchSizeOf(spec);
+  if (before == 0) {
+    throw Error(ErrorCode::kUsage, {spec->train.net->file},
+                "no data layer of the training net has a batch_size that could be changed; change "
+                "the shapes in the file");
+  }
+  const auto scaled = [&](const LayerSpec& layer, int64_t size) {
+    if (size * batch % before == 0 &&
+        size * batch / before <= std::numeric_limits<int32_t>::max()) {
+      return size * batch / before;
+    }
+    throw Error(ErrorCode::kUsage, layer.Where(),
+                Join("layer '", layer.name(), "' has batch_size ", size, " beside another one's ",
+                     before, ": with ", batch,
+                     " there it would be no whole number; choose a multiple of ", before));
+  };
+  ChangeTrainingBatches(spec, [&](const LayerSpec& layer, int64_t size) {
+    static_cast<void>(scaled(layer, size));
+    return size;
+  });
+  ChangeTrainingBatches(spec, scaled);
+}
+
+}  // namespace trainer
