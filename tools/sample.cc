@@ -55,14 +55,11 @@ class Machines final : public Sampler {
         chains_(flags.Text("start") == "data" ? static_cast<int>(shape_[0]) : flags.Whole("count")),
         gibbs_(net.device(), machines_, chains_, static_cast<uint64_t>(flags.Whole("seed"))) {
     if (flags.Text("start") == "random") return;
-    if (flags.Text("start") == "zeros") {
-      const auto width = static_cast<size_t>(machines_.front().units.visible);
-      return gibbs_.StartAt(std::vector<float>(static_cast<size_t>(chains_) * width));
+    std::vector<float> values(static_cast<size_t>(chains_ * machines_.front().units.visible));
+    if (flags.Text("start") == "data") {
+      net.Forward();
+      net.ReadPlain(net.Input(machines_.front().layer, 0), values);
     }
-    net.Forward();
-    const ConstTensor& input = net.Input(machines_.front().layer, 0);
-    std::vector<float> values(static_cast<size_t>(input.Count()));
-    net.ReadPlain(input, values);
     gibbs_.StartAt(values);
   }
 
