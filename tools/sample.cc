@@ -54,11 +54,12 @@ class Machines final : public Sampler {
         shape_(net.Input(machines_.front().layer, 0).shape),
         chains_(flags.Text("start") == "data" ? static_cast<int>(shape_[0]) : flags.Whole("count")),
         gibbs_(net.device(), machines_, chains_, static_cast<uint64_t>(flags.Whole("seed"))) {
-    if (flags.Text("start") != "data") return;
-    net.Forward();
-    const ConstTensor& input = net.Input(machines_.front().layer, 0);
-    std::vector<float> values(static_cast<size_t>(input.Count()));
-    net.ReadPlain(input, values);
+    if (flags.Text("start") == "random") return;
+    std::vector<float> values(static_cast<size_t>(chains_ * machines_.front().units.visible));
+    if (flags.Text("start") == "data") {
+      net.Forward();
+      net.ReadPlain(net.Input(machines_.front().layer, 0), values);
+    }
     gibbs_.StartAt(values);
   }
 
@@ -96,6 +97,12 @@ class Passes final : public Sampler {
                                             EscapeControl(feed.to), "' ", input->value.Count()));
       }
       feeds_.push_back(feed);
+    }
+    if (flags.Text("start") == "data") {
+      throw Error(
+          ErrorCode::kUsage,
+          "--start=data is for nets with RBM layers; a net whose outputs are fed back starts "
+          "at random numbers or at zeros");
     }
     if (!inputs.empty() && flags.Text("start") == "random") {
       MakeRandomSource(static_cast<uint64_t>(flags.Whole("seed")), 1)->Fill(net);
@@ -180,7 +187,9 @@ class Sample final : public Verb {
             "--samples all of them to an HDF5 file as dataset 'samples'.\n"
             "Of a net with RBM layers: --count Markov chains of --steps Gibbs steps in the last "
             "one, then down through the others, as in a deep belief network; the pictures are "
-            "means. --start=data begins at the records of a batch instead of noise.\n"
+            "means. --start=data begins at the records of a batch instead of noise, --start=zeros "
+            "at "
+            "zeros.\n"
             "Of any other net: the blob --blob after --steps passes, each of which reads what the "
             "one before left: --feed=OUT:IN copies blob OUT to the Input layer's blob IN. Until "
             "--count samples are there, each --every passes give a batch of them. Noise layers "
@@ -190,7 +199,7 @@ class Sample final : public Verb {
             "    --weights=run/rbm/pcd_iter_60000.caffemodel --out=digits.png\n"
             "trainer sample --model=models/gsn/sample.prototxt \\\n"
             "    --weights=run/gsn/gsn_iter_12000.caffemodel --blob=p \\\n"
-            "    --feed=x_next:x,h2_next:h2 --steps=100 --out=digits.png",
+            "    --feed=x_next:x,h2_next:h2 --start=zeros --steps=100 --out=digits.png",
         .flags = WithDeviceFlags(
             {{.name = "model", .value = "FILE", .help = "the net", .required = true},
              {.name = "weights",
@@ -219,10 +228,10 @@ class Sample final : public Verb {
               .help = "steps between batches of samples",
               .min = 1},
              {.name = "start",
-              .value = "random|data",
+              .value = "random|zeros|data",
               .fallback = "random",
               .help = "where chains begin",
-              .choices = "random|data"},
+              .choices = "random|zeros|data"},
              {.name = "blob", .value = "NAME", .help = "the samples, of a net without RBM layers"},
              {.name = "feed", .value = "LIST", .help = "OUT:IN pairs, separated by commas"},
              {.name = "shape", .value = "C,H,W", .help = "of a sample, as a picture"},

@@ -260,8 +260,9 @@ std::string TimesToText(const Net& net, const Times& times) {
         Join("The update moves ", Bytes(times.update_bytes), " at ", Fixed(*rate, 1), " GB/s.\n");
   }
   return Join(LayerTable(net, times), "\n", TotalTable(times), "\nTimes in milliseconds.\n", update,
-              LeastTimeText(net, times), "Peak of this machine: ", Fixed(times.peak.gflops, 1),
-              " GFLOP/s, ", Fixed(times.peak.gbytes, 1),
+              LeastTimeText(net, times), OperationsText(times),
+              "Peak of this machine: ", Fixed(times.peak.gflops, 1), " GFLOP/s, ",
+              Fixed(times.peak.gbytes, 1),
               " GB/s. A layer's peak is the least time that its products\n"
               "or its memory take at these rates, in percent of its time; cache: its values come\n"
               "faster than memory gives them. Forward and backward of the whole net are the sums\n"

@@ -78,7 +78,10 @@ std::unique_ptr<Cursor> Open(const std::string& backend, const std::string& path
   CheckEntries(path);
   std::error_code failure;
   if (!fs::exists(fs::path(path) / marker, failure)) {
-    if (failure) ThrowFileError(FileUse::kInput, "enter the folder", path, failure.value());
+    if (failure && MayPass(failure.value(), FileWas::kUnknown)) {
+      ThrowFileError(FileUse::kInput, "enter the folder", path, failure.value());
+    }
+    if (failure) throw Error(ErrorCode::kNoPermission, {path}, "the folder may not be entered");
     const std::string other = DetectBackend(path);
     throw Error(ErrorCode::kNoInput, {path},
                 other.empty() ? Join("the folder has no file ", marker, ", so it is not an ",

@@ -98,13 +98,15 @@ class ValueFitter {
     for (const Block* block : std::span(blocks).first(std::min(kShown, blocks.size()))) {
       largest.push_back(Join(block->name, " ", mib(block->bytes)));
     }
-    throw Error(
-        ErrorCode::kResource,
-        Join("the values of the net take ", mib(Bytes()), " (", mib(kept),
-             " where nothing is computed again, as ", dropped,
-             dropped == 1 ? " output is" : " outputs are", " now) and ",
-             mib(options_.most_value_bytes), " are left for them; the largest: ", JoinList(largest),
-             "; give more --memory or a smaller batch ('trainer find-batch')"));
+    throw Error(ErrorCode::kResource,
+                Join("the values of the net take ", mib(Bytes()), " (", mib(kept),
+                     " where nothing is computed again, as ",
+                     dropped == 0   ? "nothing could be to save memory"
+                     : dropped == 1 ? "1 output is now"
+                                    : Join(dropped, " outputs are now"),
+                     ") and ", mib(options_.most_value_bytes),
+                     " are left for them; the largest: ", JoinList(largest),
+                     "; give more --memory or a smaller batch ('trainer find-batch')"));
   }
 
   const NetOptions& options_;

@@ -44,6 +44,13 @@ std::pmr::memory_resource* GradientMemory(const TrainOptions& options, const Dev
   return options.group->memory();
 }
 
+void AddLossScale(StepRule& rule, IterationReport* report) {
+  if (const std::optional<LossScaleState> scale = rule.LossScale()) {
+    report->loss_scale = scale->factor;
+    report->skipped_steps = static_cast<int64_t>(scale->skipped);
+  }
+}
+
 }  // namespace
 
 Replica ReplicaOf(const TrainOptions& options) {
@@ -258,6 +265,7 @@ void Solver::Finish() {
     report.iter = state_.iter;
     report.loss = SmoothLoss(objective_->Loss(NetBatch::kNext));
     report.after_last = true;
+    AddLossScale(*rule_, &report);
     observer_.OnIteration(report);
   }
   if (TestIsDue()) TestAll();
@@ -283,10 +291,7 @@ void Solver::Report(float rate) {
   const std::vector<ReportedValue> outputs =
       parts_->count > 1 ? std::move(first_outputs_) : ReadOutputs(*train_net_, kTrainNet);
   report.outputs = outputs;
-  if (const std::optional<LossScaleState> scale = rule_->LossScale()) {
-    report.loss_scale = scale->factor;
-    report.skipped_steps = static_cast<int64_t>(scale->skipped);
-  }
+  AddLossScale(*rule_, &report);
   observer_.OnIteration(report);
   const std::string note = clock_->cores().Note(report.seconds);
   const std::string data = clock_->data().Note(*train_net_, report.seconds);

@@ -88,7 +88,7 @@ TEST(LossScaleRunTest, WeightsAreThoseOfTheStartWhileAllIsSkipped) {
 
 std::optional<LossScaleOptions> OptionsOf(const std::string& solver, const std::string& net,
                                           bool needs) {
-  SmallRun run(kFields + solver, net + SmallNet());
+  SmallRun run(kFields + "max_iter: 1 " + solver, net + SmallNet());
   return LossScaleOf(run.spec, needs);
 }
 
@@ -116,7 +116,7 @@ TEST(LossScaleRunTest, SolverAndNetSayHow) {
 }
 
 TEST(LossScaleRunTest, RefusesServersThatKnowNoFactor) {
-  SmallRun run(kFields);
+  SmallRun run(kFields + "max_iter: 1 ");
   run.spec.proto.set_strategy("parameter_server");
   EXPECT_FALSE(LossScaleOf(run.spec, false));
   const auto [code, message] = ErrorOf([&] { LossScaleOf(run.spec, true); });
@@ -127,7 +127,7 @@ TEST(LossScaleRunTest, RefusesServersThatKnowNoFactor) {
 
 TEST(LossScaleRunTest, RefusesFactorsAndWindowsThatMakeNoSense) {
   const auto refusal = [](const std::string& fields) {
-    return ErrorOf([&] { SmallRun(kFields + fields); }).second;
+    return ErrorOf([&] { SmallRun(kFields + "max_iter: 1 " + fields); }).second;
   };
   EXPECT_THAT(refusal("loss_scale: -2 "), HasSubstr("loss_scale is -2; it is a factor above 0"));
   EXPECT_THAT(refusal("loss_scale: inf "), HasSubstr("loss_scale is inf"));

@@ -12,6 +12,7 @@
 #include "trainer/backend/layout.h"
 #include "trainer/backend/recording.h"
 #include "trainer/base/text.h"
+#include "trainer/layers/uses_replicas.h"
 #include "trainer/layers/works_on_host.h"
 
 namespace trainer {
@@ -25,10 +26,10 @@ template <class F>
 void RunLayer(Net& net, int i, const F& run) {
   const Recorder* const recorder = RecorderOf(net.device());
   const bool tested = net.LayerAt(i).name() == kLayer;
-  if (recorder == nullptr || !tested || !net.RunsAhead() ||
-      dynamic_cast<WorksOnHost*>(&net.GetLayer(i)) != nullptr) {
-    return run(i);
-  }
+  Layer* const layer = &net.GetLayer(i);
+  const bool on_host = dynamic_cast<WorksOnHost*>(layer) != nullptr ||
+                       dynamic_cast<UsesReplicas*>(layer) != nullptr;  // whose sums it may wait for
+  if (recorder == nullptr || !tested || !net.RunsAhead() || on_host) return run(i);
   recorder->Record([&] { run(i); })->Play();
 }
 

@@ -88,6 +88,12 @@ TEST_F(GenerativeTest, SamplesAreASheetAndAFileWhoseLikelihoodCanBeAsked) {
                               "--samples=samples.h5", "--iterations=4", "--validation=2"});
   ASSERT_EQ(parzen.exit_code, 0) << parzen.err;
   EXPECT_THAT(parzen.out, HasSubstr("the mean of 20 records"));
+  for (const char* start : {"--start=data", "--start=zeros"}) {
+    std::vector<std::string> other = draw;
+    other.push_back(start);
+    other.push_back("--force");
+    EXPECT_EQ(Run(other).exit_code, 0) << start;
+  }
   const Outcome again = Run(draw);
   EXPECT_EQ(again.exit_code, 73);
   EXPECT_THAT(again.err, HasSubstr("sheet.png"));
@@ -112,6 +118,10 @@ TEST_F(GenerativeTest, RefusesWhatHasNoLikelihoodAndNoSamples) {
                    "--out=s.png", "--blob=x", "--feed=x"})
                   .err,
               HasSubstr("--feed: 'x' is not of the form OUTPUT:INPUT"));
+  EXPECT_THAT(Run({"sample", "--model=net.prototxt", "--weights=rbm_iter_30.caffemodel",
+                   "--out=s.png", "--blob=x", "--start=data"})
+                  .err,
+              HasSubstr("--start=data is for nets with RBM layers"));
   const Outcome shape = Run({"sample", "--model=net.prototxt", "--weights=rbm_iter_30.caffemodel",
                              "--out=s.png", "--shape=1,2,3"});
   EXPECT_EQ(shape.exit_code, 64);

@@ -88,7 +88,7 @@ TEST_F(PipelineJobTest, IsPlannedBesideOneRank) {
 using LongPipelineTest = LongRankJob;
 
 TEST_F(LongPipelineTest, EndsWithASentenceWhenAStageIsKilled) {
-  for (const size_t victim : {0u, 1u, 2u}) {
+  for (const size_t victim : {0u, 1u}) {
     processes_.clear();
     const auto program = Start({"--ranks=3", kPipeline, kAuto});
     kill(processes_[victim], SIGKILL);

@@ -119,9 +119,9 @@ TEST_F(LongStrategiesTest, EndWithRank0) {
 }
 
 TEST_F(LongStrategiesTest, EndWithAServerThatHeldWeights) {
-  const auto program = Start({"--ranks=3", "--strategy=parameter_server", "--set",
+  const auto program = Start({"--ranks=2", "--strategy=parameter_server", "--set",
                               "strategy_param.dedicated_servers=true"});
-  kill(processes_[2], SIGKILL);
+  kill(processes_[1], SIGKILL);
   const Outcome outcome = program->Wait();
   EXPECT_EQ(outcome.exit_code, 82) << outcome.err;
   EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr(", which held weights, has ended")));
