@@ -159,7 +159,7 @@ TEST_F(FindBatchTest, PlanShowsWhatIsComputedAgain) {
   const Outcome none = Plan({"--memory=1MiB"});
   EXPECT_EQ(none.exit_code, 81);
   EXPECT_THAT(none.Errors(),
-              ElementsAre(HasSubstr("--memory: the run may take 1.0 MiB and takes ")));
+              ElementsAre(HasSubstr("--memory: the run may take 1.00 MiB and takes ")));
   EXPECT_EQ(RunProgram({"plan", "--model=net.prototxt", "--memory=1GiB"}, job_.options()).exit_code,
             64);
 }
