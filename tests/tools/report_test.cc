@@ -90,8 +90,8 @@ TEST(LayersTest, ExplainsAType) {
 TEST(SolverTest, ListsRulesAndFieldsAndExplainsOne) {
   const Outcome all = RunProgram({"solver"});
   EXPECT_EQ(all.exit_code, 0);
-  EXPECT_THAT(all.out, StartsWith("update rules (field type): AdaDelta, AdaGrad, Adam, AdamW, "
-                                  "LARS, Nesterov,\nRMSProp, SAG, SGD\n"));
+  EXPECT_THAT(all.out, StartsWith("update rules (field type): AdaDelta, AdaGrad, Adam, AdamW, CD, "
+                                  "LARS, LBFGS,\nNesterov, RMSProp, SAG, SGD\n"));
   EXPECT_THAT(all.out, HasSubstr("\n  ema_decay "));
   const Outcome one = RunProgram({"solver", "warmup_iter"});
   EXPECT_EQ(one.out,
