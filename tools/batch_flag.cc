@@ -9,7 +9,6 @@
 #include "shared_flags.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
-#include "trainer/base/host_memory.h"
 #include "trainer/base/text.h"
 #include "training_batch.h"
 
@@ -90,9 +89,7 @@ BatchSearch SearchFor(const Flags& flags, const Device& device) {
   const std::optional<size_t> limit = MemoryLimit(flags, device);
   search.recomputes = limit.has_value();
   search.memory = ParseMemoryMode(flags);
-  search.room = limit                ? *limit
-                : device.RunsLater() ? device.FreeBytes()
-                                     : static_cast<size_t>(ReadHostMemory().total);
+  search.room = limit ? *limit : MemoryFor(device);
   return search;
 }
 

@@ -182,10 +182,7 @@ class Classify final : public Verb {
             "trainer classify --model=deploy.prototxt --weights=net.caffemodel \\\n"
             "    --mean_value=104,117,123 --oversample --list=files.txt --json",
         .flags = {{.name = "model", .value = "FILE", .help = "the net", .required = true},
-                  {.name = "weights",
-                   .value = "FILES",
-                   .help = ".caffemodel files, separated by commas",
-                   .required = true},
+                  WeightsFlag(true),
                   {.name = "labels",
                    .value = "FILE",
                    .help = "the classes' names, one in each line"},

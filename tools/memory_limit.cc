@@ -19,14 +19,16 @@ Flag MemoryLimitFlag() {
               "backward: the same numbers for more work"};
 }
 
+size_t MemoryFor(const Device& device) {
+  return device.RunsLater() ? device.FreeBytes() : static_cast<size_t>(ReadHostMemory().total);
+}
+
 std::optional<size_t> MemoryLimit(const Flags& flags, const Device& device) {
   const std::string& text = flags.Text("memory");
   if (text.empty() || text == "shared" || text == "separate" || text == "poisoned") {
     return std::nullopt;
   }
-  if (text == "auto") {
-    return device.RunsLater() ? device.FreeBytes() : static_cast<size_t>(ReadHostMemory().total);
-  }
+  if (text == "auto") return MemoryFor(device);
   if (const std::optional<size_t> size = ParseBytes(text); size && *size > 0) return size;
   throw Error(ErrorCode::kUsage, Join("--memory=", EscapeControl(text),
                                       ": give the memory of a run, such as 8GiB, or auto"));

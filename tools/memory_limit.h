@@ -11,6 +11,9 @@ namespace trainer {
 
 Flag MemoryLimitFlag();
 
+// What a run on the device may take: what is free on a GPU, or what this process may take.
+size_t MemoryFor(const Device& device);
+
 // What the flag names, of `auto` what is there for the device. Nothing without the flag. Throws
 // kUsage for what is no size.
 std::optional<size_t> MemoryLimit(const Flags& flags, const Device& device);

@@ -54,6 +54,17 @@ Flag IterationsFlag() {
           .min = 1};
 }
 
+Flag WeightsFlag(bool required) {
+  return {.name = "weights",
+          .value = "FILES",
+          .help = ".caffemodel files, separated by commas",
+          .required = required};
+}
+
+Flag SeedFlag(std::string_view of) {
+  return {.name = "seed", .kind = FlagKind::kWhole, .value = "N", .fallback = "1", .help = of};
+}
+
 Flag JsonFlag() {
   return {.name = "json", .kind = FlagKind::kSwitch, .help = "print JSON, for programs"};
 }

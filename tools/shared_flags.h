@@ -18,6 +18,8 @@ Flag StageFlag();
 Flag PhaseFlag(std::string_view fallback = "TRAIN");
 Flag MemoryFlag();
 Flag IterationsFlag();
+Flag WeightsFlag(bool required = false);  // weights that are given for a net
+Flag SeedFlag(std::string_view of);       // help: what the seed is of
 Flag JsonFlag();
 Flag SetFlag();
 Flag ForceFlag();

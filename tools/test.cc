@@ -114,9 +114,7 @@ class Test final : public Verb {
             "trainer test --run=runs/first",
         .flags = WithReadingFlags(WithDeviceFlags(
             {{.name = "model", .value = "FILE", .help = "the net"},
-             {.name = "weights",
-              .value = "FILES",
-              .help = ".caffemodel files, separated by commas"},
+             WeightsFlag(),
              {.name = "run",
               .value = "DIR",
               .help = "the folder of a run, in place of --model and --weights"},

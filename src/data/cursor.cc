@@ -102,12 +102,16 @@ std::unique_ptr<Cursor> OpenInTime(const std::string& backend, const std::string
   if (timeout.count() == 0) return Open(backend, path);
   std::packaged_task<std::unique_ptr<Cursor>()> task([=] { return Open(backend, path); });
   std::future<std::unique_ptr<Cursor>> cursor = task.get_future();
-  std::thread(std::move(task)).detach();
+  std::thread thread(std::move(task));
   if (timeout > kLong && cursor.wait_for(kLong) != std::future_status::ready) {
     LOG(WARNING) << EscapeControl(path) << ": opening the database takes long: the file system or "
                  << "its locks do not answer";
   }
-  if (cursor.wait_for(timeout) == std::future_status::ready) return cursor.get();
+  if (cursor.wait_for(timeout) == std::future_status::ready) {
+    thread.join();  // it has nothing left to do, and holds nothing once it has ended
+    return cursor.get();
+  }
+  thread.detach();
   throw Error(ErrorCode::kIo, {path},
               Join("opening the database has not come back within ", timeout.count() / 1000.0,
                    " s (--io_timeout): the file system or its locks do not answer; mend the mount, "
