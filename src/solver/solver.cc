@@ -99,6 +99,9 @@ Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device
   LOG(INFO) << "Solver scaffolding done.";
   if (proto_.ema_decay() > 0) {
     average_ = std::make_unique<WeightAverage>(proto_.ema_decay(), device_, *train_net_);
+    // With other ranks more than the update may move weights.
+    update_averages_ =
+        replica_.count == 1 && rule_->KeepAverages(average_->PerParam(), proto_.ema_decay());
   }
   PrepareSnapshots(options);
   if (loaded) {
