@@ -6,9 +6,12 @@
 #include <vector>
 
 #include "line_search.h"
+#include "repeated_scale.h"
 #include "trainer/backend/map.h"
 #include "trainer/backend/reduce.h"
 #include "trainer/base/text.h"
+#include "trainer/net/storage.h"
+#include "trainer/steps/loss_scale.h"
 #include "trainer/steps/step_rule.h"
 
 namespace trainer {
@@ -82,12 +85,19 @@ class Lbfgs final : public StepRule {
     device_ = &device;
     coefficients_.resize(static_cast<size_t>(param_.history()));
     curvatures_.resize(coefficients_.size());
+    const auto scale = LossScaleOf(spec_, NeedsLossScale(objective.net()));
+    if (!scale) return;
+    scale_.emplace(device, *scale);
+    objective.net().ScaleLoss(scale_->on_device());
   }
 
   void Step(Objective& objective, StepFrame& frame) override {
+    if (scale_) scale_->BeginStep();
     const float loss = objective.Evaluate(NetBatch::kNext);
     const UpdateRates rates = frame.Begin(loss);
     decay_ = rates.weight_decay;
+    iter_ = rates.iter;
+    MakeFinite(objective, frame, loss);
     const double value = Complete(objective, loss);
     float* const gradients = objective.Gradients().data();
     Copy(objective.Weights().data(), weights_->data());
@@ -106,6 +116,12 @@ class Lbfgs final : public StepRule {
   }
 
   const std::vector<std::vector<float*>>& history() const override { return history_; }
+  std::optional<LossScaleState> LossScale() override {
+    return scale_ ? std::optional(scale_->state()) : std::nullopt;
+  }
+  void RestoreLossScale(const LossScaleState& state) override {
+    if (scale_) scale_->Restore(state);
+  }
   std::string SaveState() const override;
   void RestoreState(const std::string& state) override;
   size_t Bytes() const override { return (4 * pairs_.size() + 8) * count_ * sizeof(float); }
@@ -134,6 +150,7 @@ class Lbfgs final : public StepRule {
 
   void Forget() { kept_ = next_ = 0; }
 
+  void MakeFinite(Objective& objective, StepFrame& frame, float loss);
   double Complete(Objective& objective, float loss) const;
   void SetDirection();
   void Search(Objective& objective, StepFrame& frame, double value, LineSearch& search);
@@ -144,6 +161,8 @@ class Lbfgs final : public StepRule {
   const Device* device_ = nullptr;
   size_t count_ = 0;
   float decay_ = 0;
+  int iter_ = 0;
+  std::optional<RepeatedScale> scale_;
   std::vector<DeviceFloats> pairs_;  // s, y of place 0, then of place 1, ...
   int kept_ = 0, next_ = 0;          // pairs that are there; the place of the next one
   std::vector<double> curvatures_;   // s y, by place
@@ -153,9 +172,18 @@ class Lbfgs final : public StepRule {
   std::vector<std::vector<float*>> history_;  // none
 };
 
+// Where a scaled loss made the gradient overflow, that of the same batch with a smaller factor.
+void Lbfgs::MakeFinite(Objective& objective, StepFrame& frame, float loss) {
+  if (!scale_ || !std::isfinite(loss)) return;
+  while (!std::isfinite(objective.Norm(objective.Gradients()))) {
+    frame.Note(scale_->Halve(iter_));
+    objective.Evaluate(NetBatch::kSame);
+  }
+}
+
 // The mean of gradients that are sums, and the weight decay in both.
 double Lbfgs::Complete(Objective& objective, float loss) const {
-  const float scale = objective.GradientScale();
+  const float scale = objective.GradientScale() / (scale_ ? scale_->factor() : 1);
   float* const gradients = objective.Gradients().data();
   if (scale != 1) Update(*device_, Scale{scale}, Count(), gradients);
   if (decay_ == 0) return loss;
@@ -199,7 +227,9 @@ void Lbfgs::Search(Objective& objective, StepFrame& frame, double value, LineSea
     Update(*device_, StepAlong{static_cast<float>(step)}, Count(), weights,
            static_cast<const float*>(weights_->data()),
            static_cast<const float*>(direction_->data()));
-    const double now = Complete(objective, objective.Evaluate(NetBatch::kSame));
+    const float loss = objective.Evaluate(NetBatch::kSame);
+    MakeFinite(objective, frame, loss);
+    const double now = Complete(objective, loss);
     const float* const gradients = objective.Gradients().data();
     const auto outcome = search.Add(now, Dot(gradients, direction_->data()));
     const bool last = tries >= param_.max_evaluations();
