@@ -204,6 +204,7 @@ SolveResult Solver::Solve() {
   SaveLast(stopped);
   if (!StopWasAsked()) ThrowLostInput();
   if (!stopped && !no_better && !serves) Finish();
+  strategy_->Part();
   observer_.OnEnd(stopped);
   return stopped ? SolveResult::kStopped : SolveResult::kFinished;
 }

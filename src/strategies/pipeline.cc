@@ -121,7 +121,7 @@ void Pipeline::SetOptions(int net, NetOptions* options) const {
 
 void Pipeline::Prepare(const StrategySeat& seat) {
   seat_ = &seat;
-  if (seat.peers == nullptr) {
+  if (seat.peers == nullptr || seat.peers->post() != nullptr) {
     throw Error(ErrorCode::kUnavailable,
                 "strategy 'pipeline' needs ranks that share the memory of one machine, which these "
                 "do not; start them with --ranks on one machine");
