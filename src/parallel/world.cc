@@ -222,7 +222,7 @@ std::string WorldOfRanks::SetWire(WireType type) {
 }
 
 std::string WorldOfRanks::DescribeSent() const {
-  if (link_ == nullptr) return "";
+  if (link_ == nullptr || link_->plain_bytes() == 0) return "";
   return Join(DescribeBytes(link_->sent_bytes()), " (", DescribeBytes(link_->plain_bytes()),
               " as f32)");
 }

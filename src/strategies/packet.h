@@ -21,11 +21,14 @@ class Packet {
     std::memcpy(&bytes_[at], &value, sizeof value);
     return *this;
   }
-  // Room for numbers; until the next call.
+  // Room for numbers, and for any bytes; until the next call.
   std::span<float> Floats(size_t count) {
+    return {reinterpret_cast<float*>(Room(count * sizeof(float))), count};
+  }
+  std::byte* Room(size_t bytes) {
     const size_t at = bytes_.size();
-    bytes_.resize(at + count * sizeof(float));
-    return {reinterpret_cast<float*>(bytes_.data() + at), count};
+    bytes_.resize(at + bytes);
+    return bytes_.data() + at;
   }
   PeerPost::Bytes Take() { return std::move(bytes_); }
 
@@ -46,6 +49,7 @@ class PacketReader {
     return value;
   }
   // All that is left.
+  std::span<const std::byte> Rest() const { return bytes_; }
   std::span<const float> Floats() const {
     return {reinterpret_cast<const float*>(bytes_.data()), bytes_.size() / sizeof(float)};
   }
