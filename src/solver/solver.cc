@@ -99,6 +99,10 @@ Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device
   LOG(INFO) << "Solver scaffolding done.";
   if (proto_.ema_decay() > 0) {
     average_ = std::make_unique<WeightAverage>(proto_.ema_decay(), device_, *train_net_);
+    // One launch less, where launches are what it costs. With other ranks more than the update may
+    // move weights.
+    update_averages_ = device_.RunsLater() && replica_.count == 1 &&
+                       rule_->KeepAverages(average_->PerParam(), proto_.ema_decay());
   }
   PrepareSnapshots(options);
   if (loaded) {

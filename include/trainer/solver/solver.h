@@ -175,6 +175,7 @@ class Solver {
   UpdateRates BeginStep(float loss);
   UpdateRates BeginStartedStep();
   UpdateRates NextRates();
+  UpdateRates RatesAhead() const;
   void AddLoss(float loss);
   float SmoothLoss(float loss);
   void Report(float rate);
@@ -235,6 +236,7 @@ class Solver {
   std::unique_ptr<Objective> objective_;
   std::unique_ptr<StepRule> rule_;
   std::unique_ptr<WeightAverage> average_;  // null without ema_decay
+  bool update_averages_ = false;            // updates move it
   uint64_t seed_ = 0;
   Progress state_;
   int last_iter_ = -1;                        // of the step before
