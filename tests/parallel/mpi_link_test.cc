@@ -43,7 +43,8 @@ class Mailbox {
 
 class PostedMpi final : public MpiLibrary {
  public:
-  PostedMpi(Mailbox& mailbox, int rank, int count) : mailbox_(mailbox), rank_(rank), count_(count) {}
+  PostedMpi(Mailbox& mailbox, int rank, int count)
+      : mailbox_(mailbox), rank_(rank), count_(count) {}
   int rank() const override { return rank_; }
   int count() const override { return count_; }
   std::string Version() override { return "posted"; }
