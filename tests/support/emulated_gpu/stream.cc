@@ -152,9 +152,10 @@ int Queue(CUstream_st* stream, Work work) {
 void Run(const Work& work) {
   TheCounters().read_bytes += work.read_bytes;
   TheCounters().written_bytes += work.written_bytes;
-  if (!work.run || work.blocks > most_blocks) return;
+  const auto& run = work.blocks > most_blocks ? work.instead : work.run;
+  if (!run) return;
   OpenDevices(work.devices);
-  work.run();
+  run();
 }
 
 void SetMostBlocks(uint64_t blocks) {

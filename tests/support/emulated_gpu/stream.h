@@ -32,6 +32,7 @@ struct Work {
   MomentPointer after = nullptr;
   std::function<bool()> ready = nullptr;
   std::function<void()> run = nullptr;
+  std::function<void()> instead = nullptr;    // where SetMostBlocks forbids to run it
   unsigned devices = 0;                       // whose memory it uses
   uint64_t blocks = 0;                        // of a kernel; kManyBlocks of a library's call
   int64_t read_bytes = 0, written_bytes = 0;  // operands in device memory, but for a kernel's
@@ -87,7 +88,7 @@ int CheckEvent(const void* event, const char* call);
 // that is invalid.
 int Queue(CUstream_st* stream, Work work);
 
-// Counts the work's operands and does it, unless SetMostBlocks forbids that. The memory of its
+// Counts the work's operands and does it, or what is done instead. The memory of its
 // devices alone can be reached then.
 void Run(const Work& work);
 
