@@ -8,6 +8,7 @@
 #include "cuda/cudnn.h"
 #include "cuda/runtime.h"
 #include "trainer/backend/gpu.h"
+#include "trainer/backend/masks_and_sums.h"
 #include "trainer/backend/recording.h"
 #include "trainer/image/jpeg_unit.h"
 
@@ -17,7 +18,10 @@ class PinnedMemory;
 class ConvAlgorithms;
 class JpegDecoders;
 
-class CudaDevice final : public Device, public Recorder, public DecodesJpegs {
+class CudaDevice final : public Device,
+                         public Recorder,
+                         public MasksAndSums,
+                         public DecodesJpegs {
  public:
   // Throws as MakeGpuDevice does.
   explicit CudaDevice(const GpuOptions& options);
@@ -72,6 +76,8 @@ class CudaDevice final : public Device, public Recorder, public DecodesJpegs {
   void Convert(const ConstTensor& from, const Tensor& to) const override;
   void AddChannelSums(const ChannelSumsDesc& desc, const ConstTensor& x, const ConstTensor* times,
                       float* to) const override;
+  bool MaskAndAddChannelSums(const ChannelSumsDesc& desc, const ConstTensor& dy,
+                             const ConstTensor& y, const Tensor& g, float* to) const override;
 
  private:
   void Release() noexcept;
