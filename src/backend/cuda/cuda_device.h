@@ -18,10 +18,7 @@ class PinnedMemory;
 class ConvAlgorithms;
 class JpegDecoders;
 
-class CudaDevice final : public Device,
-                         public Recorder,
-                         public MasksAndSums,
-                         public DecodesJpegs {
+class CudaDevice final : public Device, public Recorder, public MasksAndSums, public DecodesJpegs {
  public:
   // Throws as MakeGpuDevice does.
   explicit CudaDevice(const GpuOptions& options);
