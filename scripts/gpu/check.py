@@ -60,7 +60,7 @@ def run_step(step, bundle, seconds):
         reason = "no time is left"
     if reason:
         return {"step": step.name, "left_out": reason}
-    seconds = min(step.seconds, seconds)
+    seconds = min(bundle.small(step.seconds, 10 * step.seconds), seconds)
     signal.setitimer(signal.ITIMER_REAL, seconds + GRACE)
     try:
         step.run(bundle, result, seconds)

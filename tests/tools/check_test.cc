@@ -49,8 +49,8 @@ TEST(CheckTest, TakesTheBatchAndTheMemoryThatTrainTakes) {
       ElementsAre(HasSubstr("batches of 25: 4 iterations an epoch"), HasSubstr("batches of 16")));
   const size_t all = PlannedBytes(job.Check({"--batch=100", "--json"}));
   EXPECT_GT(all, PlannedBytes(job.Check({"--json"})));
-  job.ExpectOne(1, "--batch=none: give the number of images of a batch", {"--batch=none"});
-  job.ExpectOne(1, "--memory=much: give the memory of a run", {"--memory=much"});
+  job.ExpectOne(64, "--batch=none: give the number of images of a batch", {"--batch=none"});
+  job.ExpectOne(64, "--memory=much: give the memory of a run", {"--memory=much"});
   job.ExpectOne(81, "--memory: the run may take 50.0 KiB and takes", {"--memory=50K"});
 }
 
