@@ -40,6 +40,27 @@ std::string Sentences(const BatchResults& report, const BatchSearch& search,
 
 }  // namespace
 
+const BatchFigures* BatchResults::Fastest() const {
+  const BatchFigures* fastest = nullptr;
+  for (const BatchFigures& figures : batches) {
+    if (!figures.runs()) continue;
+    if (fastest == nullptr || figures.ImagesPerSecond() > fastest->ImagesPerSecond()) {
+      fastest = &figures;
+    }
+  }
+  return fastest;
+}
+
+const BatchFigures* BatchResults::Best() const {
+  constexpr double kNearly = 0.97;
+  const BatchFigures* const fastest = Fastest();
+  for (const BatchFigures& figures : batches) {
+    if (fastest == nullptr || !figures.runs()) continue;
+    if (figures.ImagesPerSecond() >= kNearly * fastest->ImagesPerSecond()) return &figures;
+  }
+  return fastest;
+}
+
 std::string ToText(const BatchResults& report, const BatchSearch& search, const SolverSpec& spec) {
   const BatchFigures* const best = report.Best();
   Table table({"batch", "memory", "recomputed", "ms/iteration", "images/s", "median", ""});

@@ -281,27 +281,6 @@ class Searcher {
 
 }  // namespace
 
-const BatchFigures* BatchResults::Fastest() const {
-  const BatchFigures* fastest = nullptr;
-  for (const BatchFigures& figures : batches) {
-    if (!figures.runs()) continue;
-    if (fastest == nullptr || figures.ImagesPerSecond() > fastest->ImagesPerSecond()) {
-      fastest = &figures;
-    }
-  }
-  return fastest;
-}
-
-const BatchFigures* BatchResults::Best() const {
-  constexpr double kNearly = 0.97;
-  const BatchFigures* const fastest = Fastest();
-  for (const BatchFigures& figures : batches) {
-    if (fastest == nullptr || !figures.runs()) continue;
-    if (figures.ImagesPerSecond() >= kNearly * fastest->ImagesPerSecond()) return &figures;
-  }
-  return fastest;
-}
-
 BatchResults SearchBatches(const BatchSearch& search, const Device& device, SolverSpec* spec) {
   return Searcher(search, device, spec).Run();
 }

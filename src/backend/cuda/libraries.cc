@@ -4,7 +4,6 @@
 #include <link.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 
 #include "cuda/cublas_lt.h"
@@ -228,13 +227,6 @@ size_t VersionBy(void* call, VersionForm form) {
 }
 
 }  // namespace
-
-std::vector<std::string> UsualLibraryFolders() {
-  return LibraryFolders([](const char* name) {
-    const char* value = std::getenv(name);
-    return std::string(value == nullptr ? "" : value);
-  });
-}
 
 std::string SentenceWithout(const LibraryKind& kind) { return NotFound(kind, ""); }
 
