@@ -124,7 +124,7 @@ void ImageSource::LookAtFirst() {
       first_key_ = record.key;
       first_stored_ = {first.channels, first.height, first.width};
       image_ = transform_.OutShape(first, QuoteKey(first_key_));
-      if (!first.bytes.empty() && transform_.mix_classes() == 0) numbers_ = transform_.Numbers();
+      if (!first.bytes.empty()) numbers_ = transform_.Numbers();
       if (bad > 0) Seek(First());
       return;
     } catch (const Error& error) {
@@ -140,11 +140,15 @@ void ImageSource::Complete(Batch* batch) const {
   const auto classes = static_cast<size_t>(transform_.mix_classes());
   if (classes == 0) return;
   const auto items = static_cast<size_t>(part_items_);
-  const size_t pixels = batch->output(0).size() / batch->numbers().size();
+  const auto pixels = static_cast<size_t>(image_.Count());
   for (size_t at = 0; at < batch->numbers().size(); at += items) {
-    transform_.Mix(batch->numbers().subspan(at, items),
-                   batch->output(0).subspan(at * pixels, items * pixels),
-                   batch->output(1).subspan(at * classes, items * classes));
+    const auto numbers = batch->numbers().subspan(at, items);
+    const auto labels = batch->output(1).subspan(at * classes, items * classes);
+    if (batch->holds_bytes()) {
+      transform_.MixLabels(numbers, batch->shares().subspan(at, items), labels);
+    } else {
+      transform_.Mix(numbers, batch->output(0).subspan(at * pixels, items * pixels), labels);
+    }
   }
 }
 

@@ -7,10 +7,13 @@
 #include <vector>
 
 #include "line_search.h"
+#include "repeated_scale.h"
 #include "trainer/backend/map.h"
 #include "trainer/backend/reduce.h"
 #include "trainer/base/text.h"
 #include "trainer/net/passes_alike.h"
+#include "trainer/net/storage.h"
+#include "trainer/steps/loss_scale.h"
 #include "trainer/steps/step_rule.h"
 
 namespace trainer {
@@ -91,9 +94,14 @@ class Lbfgs final : public StepRule {
     alike_ = PassesAreAlike(objective.net());
     coefficients_.resize(static_cast<size_t>(param_.history()));
     curvatures_.resize(coefficients_.size());
+    const auto scale = LossScaleOf(spec_, NeedsLossScale(objective.net()));
+    if (!scale) return;
+    scale_.emplace(device, *scale);
+    objective.net().ScaleLoss(scale_->on_device());
   }
 
   void Step(Objective& objective, StepFrame& frame) override {
+    if (scale_) scale_->BeginStep();
     const double value = Start(objective, frame);
     Copy(objective.Weights().data(), weights_->data());
     Copy(objective.Gradients().data(), gradient_->data());
@@ -111,6 +119,12 @@ class Lbfgs final : public StepRule {
   }
 
   const std::vector<std::vector<float*>>& history() const override { return history_; }
+  std::optional<LossScaleState> LossScale() override {
+    return scale_ ? std::optional(scale_->state()) : std::nullopt;
+  }
+  void RestoreLossScale(const LossScaleState& state) override {
+    if (scale_) scale_->Restore(state);
+  }
   std::string SaveState() const override;
   void RestoreState(const std::string& state) override;
   size_t Bytes() const override { return (4 * pairs_.size() + 8) * count_ * sizeof(float); }
@@ -142,6 +156,7 @@ class Lbfgs final : public StepRule {
 
   void Forget() { kept_ = next_ = 0; }
 
+  void MakeFinite(Objective& objective, StepFrame& frame, float loss);
   bool IsKnown(Objective& objective) const;
   double Start(Objective& objective, StepFrame& frame);
   double Complete(Objective& objective, float loss) const;
@@ -154,6 +169,8 @@ class Lbfgs final : public StepRule {
   const Device* device_ = nullptr;
   size_t count_ = 0;
   float rate_ = 0, decay_ = 0;
+  int iter_ = 0;
+  std::optional<RepeatedScale> scale_;
   // Of the weights that the last step found, and a copy of them in weights_, where all passes are
   // alike; their gradient is still there.
   struct Found {
@@ -171,6 +188,15 @@ class Lbfgs final : public StepRule {
   std::vector<std::vector<float*>> history_;  // none
 };
 
+// Where a scaled loss made the gradient overflow, that of the same batch with a smaller factor.
+void Lbfgs::MakeFinite(Objective& objective, StepFrame& frame, float loss) {
+  if (!scale_ || !std::isfinite(loss)) return;
+  while (!std::isfinite(objective.Norm(objective.Gradients()))) {
+    frame.Note(scale_->Halve(iter_));
+    objective.Evaluate(NetBatch::kSame);
+  }
+}
+
 // Whether the last step's numbers are those of the weights: other ranks may have moved them since.
 bool Lbfgs::IsKnown(Objective& objective) const {
   if (!found_) return false;
@@ -185,16 +211,18 @@ double Lbfgs::Start(Objective& objective, StepFrame& frame) {
   const float loss = known ? found_->loss : objective.Evaluate(NetBatch::kNext);
   const UpdateRates rates = frame.Begin(loss);
   rate_ = rates.rate;
+  iter_ = rates.iter;
   if (known && rates.weight_decay == decay_) return std::exchange(found_, {})->value;
   if (known) objective.Evaluate(NetBatch::kSame);
   found_.reset();
   decay_ = rates.weight_decay;
+  MakeFinite(objective, frame, loss);
   return Complete(objective, loss);
 }
 
 // The mean of gradients that are sums, and the weight decay in both.
 double Lbfgs::Complete(Objective& objective, float loss) const {
-  const float scale = objective.GradientScale();
+  const float scale = objective.GradientScale() / (scale_ ? scale_->factor() : 1);
   float* const gradients = objective.Gradients().data();
   if (scale != 1) Update(*device_, Scale{scale}, Count(), gradients);
   if (decay_ == 0) return loss;
@@ -239,6 +267,7 @@ void Lbfgs::Search(Objective& objective, StepFrame& frame, double value, LineSea
            static_cast<const float*>(weights_->data()),
            static_cast<const float*>(direction_->data()));
     const float loss = objective.Evaluate(NetBatch::kSame);
+    MakeFinite(objective, frame, loss);
     const double now = Complete(objective, loss);
     const float* const gradients = objective.Gradients().data();
     const auto outcome = search.Add(now, Dot(gradients, direction_->data()));

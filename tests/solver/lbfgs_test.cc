@@ -178,6 +178,46 @@ TEST(LbfgsTest, WeightDecayIsPartOfWhatIsMinimised) {
   EXPECT_NEAR(run.Weights()[0], 0.4f, 1e-5);
 }
 
+TEST(LbfgsTest, ALossScaleThatIsAPowerOfTwoChangesNoBit) {
+  const std::string fields = kFields + "max_iter: 12 weight_decay: 0.01 ";
+  SmallRun plain(fields, kRosenbrock), fixed(fields + "loss_scale: 1024 ", kRosenbrock),
+      found(fields + "loss_scale: 0 loss_scale_window: 3 ", kRosenbrock);
+  for (SmallRun* run : {&plain, &fixed, &found}) run->Solve();
+  for (const SmallRun* run : {&fixed, &found}) {
+    EXPECT_EQ(run->observer.losses, plain.observer.losses);
+    EXPECT_EQ(run->observer.notes, plain.observer.notes);
+    EXPECT_TRUE(run->Weights() == plain.Weights());
+  }
+}
+
+// Where the factor makes gradients overflow the batch is evaluated again, and nothing is skipped.
+TEST(LbfgsTest, AFactorThatIsTooLargeIsHalvedAndResumesBitForBit) {
+  const std::string scaled = "global_grad_scale: 3e38 global_grad_scale_adaptive: true ";
+  const std::string fields = kFields + "loss_scale: 0 loss_scale_window: 4 ";
+  SmallRun whole(fields + "max_iter: 12 ", scaled + kRosenbrock);
+  whole.Solve();
+  EXPECT_THAT(whole.observer.notes,
+              testing::Contains(HasSubstr(
+                  "Iteration 0: gradients are not finite with the loss scaled by 3e+38; the batch "
+                  "is evaluated again with loss scale 1.5e+38")));
+  EXPECT_LT(whole.observer.losses.back(), whole.observer.losses.front());
+  SmallRun first(fields + "max_iter: 6 ", scaled + kRosenbrock);
+  first.Solve();
+  TrainOptions options;
+  options.snapshot = first.PathOf("s_iter_6.solverstate");
+  SmallRun second(fields + "max_iter: 12 ", scaled + kRosenbrock, options, first.folder_path);
+  second.Solve();
+  EXPECT_TRUE(second.Weights() == whole.Weights());
+}
+
+TEST(LbfgsTest, AFixedFactorThatIsTooLargeEndsTheRun) {
+  SmallRun run(kFields + "max_iter: 5 loss_scale: 3e38 ", kRosenbrock);
+  const auto [code, text] = ErrorOf([&] { run.Solve(); });
+  EXPECT_EQ(code, ErrorCode::kDiverged);
+  EXPECT_THAT(text, HasSubstr("iteration 0: gradients are not finite with the loss scaled by "
+                              "3e+38; give a smaller loss_scale, or 0"));
+}
+
 TEST(LbfgsTest, RefusesFieldsThatMakeNoSense) {
   const auto refusal = [](const std::string& fields) {
     return ErrorOf([&] {

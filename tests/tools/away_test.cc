@@ -191,6 +191,26 @@ Kind KindOf(const std::string& name) {
   return {};
 }
 
+// They meet every 40 iterations, and lose their data in between.
+TEST(AwayRunTest, RanksThatSeldomMeetSaveWhereTheyMeet) {
+  AwayJob away(KindOf("Tar"));
+  const std::vector<std::string> ranks = {"--ranks=2", "--strategy=local", "--set",
+                                          "strategy_param.period=40"};
+  std::vector<std::string> flags = ranks;
+  flags.push_back("--io_timeout=1");
+  Program program(away.job().TrainCommand(flags), away.options());
+  program.WaitForLine("Iteration 100 (");
+  away.GoAway();
+  const Outcome outcome = program.Wait();
+  EXPECT_EQ(outcome.exit_code, 74) << outcome.err;
+  EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr(". The run is saved at iteration ")));
+  away.ComeBack();
+  EXPECT_THAT(away.job().Files("snap_iter_"), SizeIs(2));
+  flags = ranks;
+  flags.push_back("--resume=auto");
+  EXPECT_EQ(away.job().Train(flags).exit_code, 0);
+}
+
 TEST(AwayRunTest, ASignalEndsTheWaitAndTheRunIsSavedAsByAnyOther) {
   AwayJob away(KindOf("Tar"));
   Program program(away.job().TrainCommand(), away.options());

@@ -75,9 +75,12 @@ class Transform {
 
   // mixup: the number of classes of the labels, or 0 where images are not mixed.
   int mix_classes() const { return mixes_ ? static_cast<int>(param_.mixup_classes()) : 0; }
-  // Mixes a batch that is complete: see MixItems.
+  // Mixes the images and labels of a batch that is complete, by the numbers of its records.
   void Mix(std::span<const uint64_t> numbers, std::span<float> images,
            std::span<float> labels) const;
+  // The same of images that are mixed elsewhere, out of bytes: gives the shares that they keep.
+  void MixLabels(std::span<const uint64_t> numbers, std::span<float> shares,
+                 std::span<float> labels) const;
 
  private:
   void CheckSupported() const;

@@ -170,5 +170,11 @@ void CudaDevice::AddChannelSums(const ChannelSumsDesc& desc, const ConstTensor& 
                                 const ConstTensor* times, float* to) const {
   cuda::AddChannelSums(*this, desc, x, times, to);
 }
+bool CudaDevice::MaskAndAddChannelSums(const ChannelSumsDesc& desc, const ConstTensor& dy,
+                                       const ConstTensor& y, const Tensor& g, float* to) const {
+  if (desc.inner != 1) return false;
+  cuda::MaskAndAddChannelSums(*this, desc, dy, y, g, to);
+  return true;
+}
 
 }  // namespace trainer::cuda

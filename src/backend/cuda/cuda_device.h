@@ -8,6 +8,7 @@
 #include "cuda/cudnn.h"
 #include "cuda/runtime.h"
 #include "trainer/backend/gpu.h"
+#include "trainer/backend/masks_and_sums.h"
 #include "trainer/backend/recording.h"
 
 namespace trainer::cuda {
@@ -15,7 +16,7 @@ namespace trainer::cuda {
 class PinnedMemory;
 class ConvAlgorithms;
 
-class CudaDevice final : public Device, public Recorder {
+class CudaDevice final : public Device, public Recorder, public MasksAndSums {
  public:
   // Throws as MakeGpuDevice does.
   explicit CudaDevice(const GpuOptions& options);
@@ -67,6 +68,8 @@ class CudaDevice final : public Device, public Recorder {
   void Convert(const ConstTensor& from, const Tensor& to) const override;
   void AddChannelSums(const ChannelSumsDesc& desc, const ConstTensor& x, const ConstTensor* times,
                       float* to) const override;
+  bool MaskAndAddChannelSums(const ChannelSumsDesc& desc, const ConstTensor& dy,
+                             const ConstTensor& y, const Tensor& g, float* to) const override;
 
  private:
   void Release() noexcept;

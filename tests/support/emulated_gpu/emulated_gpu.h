@@ -84,11 +84,15 @@ void SetStickyError(int error);
 // "cudnnConvolutionBackward", or "cublasLt".
 void RefuseLibraryCalls(const std::string& prefix);
 
-// Kernels of more blocks, and calls of cuBLASLt and cuDNN, are checked, queued and counted, and
-// then do nothing: for counting what nets do that would take an emulated GPU minutes. No bound at
-// first
-// (~0).
+// Kernels of more blocks are checked, queued and counted, and then do nothing: for counting what
+// nets do that would take an emulated GPU minutes. Calls of cuBLASLt and cuDNN count as kernels of
+// kManyBlocks. No bound at first (kManyBlocks).
+inline constexpr uint64_t kManyBlocks = ~uint64_t{0};
 void SetMostBlocks(uint64_t blocks);
+
+// Whether it is counted what kernels read and write in memory of devices: the pages of 4096 bytes
+// that each of them touches. Blocks then run in their order, and much slower. Not at first.
+void CountBytes(bool on);
 
 // Since Reset or ResetCounters.
 struct Counters {
@@ -100,6 +104,8 @@ struct Counters {
   int64_t streams = 0, events = 0, event_records = 0, event_waits = 0;
   int64_t captures = 0, graph_launches = 0, calls_to_libraries = 0;
   int64_t done = 0;  // pieces of work that ran
+  // In memory of devices: operands of copies, fills and libraries; by kernels see CountBytes.
+  int64_t read_bytes = 0, written_bytes = 0;
 };
 Counters Count();
 void ResetCounters();
