@@ -182,12 +182,16 @@ SolveResult Solver::Solve() {
     if (stopped || no_better) break;
     if (StopsNow()) break;
     const auto start = std::chrono::steady_clock::now();
-    StepAhead();
+    if (lost_input_.empty()) {
+      StepAhead();
+    } else {
+      Advance();  // without data, to where all ranks meet and stop
+    }
     observer_.OnStep(state_.iter);
     NoteWritten();
     const bool meets = strategy_->MeetsAfter(state_.iter);
     const bool goes_on = state_.iter < proto_.max_iter() && !StopWasAsked();
-    if (meets && goes_on) HasInput(*train_net_, proto_.iter_size());
+    if (goes_on && lost_input_.empty()) HasInput(*train_net_, proto_.iter_size());
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
     unmet += passed.count();
     Request request = Request::kNone;
@@ -208,6 +212,7 @@ SolveResult Solver::Solve() {
   SaveLast(stopped);
   if (!StopWasAsked()) ThrowLostInput();
   if (!stopped && !no_better && !serves) Finish();
+  strategy_->Part();
   observer_.OnEnd(stopped);
   return stopped ? SolveResult::kStopped : SolveResult::kFinished;
 }

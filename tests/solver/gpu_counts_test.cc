@@ -5,15 +5,12 @@
 
 #include <emulated_gpu.h>
 #include <gmock/gmock.h>
-#include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
+#include "made_up_model.h"
 #include "small_run.h"
 #include "support/log_collector.h"
-#include "support/source_folder.h"
 #include "trainer/backend/gpu.h"
-#include "trainer/base/file.h"
-#include "trainer/base/text.h"
 
 namespace trainer {
 namespace {
@@ -24,39 +21,6 @@ struct Model {
   int recorded;                // kernels, copies and fills of a step
 };
 void PrintTo(const Model& model, std::ostream* out) { *out << model.folder; }
-
-// The net of models/ on made-up numbers, in batches of 2, without its test phase and with small
-// inner products: what is started does not depend on these.
-std::string NetText(const Model& model) {
-  const std::string path = Join(SourceFolder(), "/models/", model.folder, "/train_test.prototxt");
-  caffe::NetParameter net, made;
-  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(ReadFile(path, 1 << 20), &net));
-  made = net;
-  made.clear_layer();
-  for (caffe::LayerParameter layer : net.layer()) {
-    if (layer.include_size() > 0 && layer.include(0).phase() == caffe::TEST) continue;
-    layer.clear_include();
-    if (layer.inner_product_param().num_output() > 1000) {
-      layer.mutable_inner_product_param()->set_num_output(32);
-    }
-    if (layer.type() == "Data") {
-      layer.set_type("DummyData");
-      layer.clear_data_param();
-      layer.clear_transform_param();
-      for (int i = 0; i < layer.top_size(); ++i) {
-        caffe::BlobShape& shape = *layer.mutable_dummy_data_param()->add_shape();
-        shape.add_dim(2);
-        for (const int64_t dim : model.image) {
-          if (i == 0) shape.add_dim(dim);
-        }
-      }
-    }
-    *made.add_layer() = layer;
-  }
-  std::string text;
-  google::protobuf::TextFormat::PrintToString(made, &text);
-  return text;
-}
 
 // While one lives, kernels of a block run, which bring the loss, and no others.
 struct OnlySmallKernels {
@@ -83,8 +47,10 @@ INSTANTIATE_TEST_SUITE_P(Of, GpuCountsTest,
 TEST_P(GpuCountsTest, AStepIsOneGraphAndNoWait) {
   const OnlySmallKernels small;
   const LogCollector log;
-  SmallRun run("base_lr: 0.01 lr_policy: \"fixed\" momentum: 0.9 weight_decay: 0.0005 max_iter: 90",
-               NetText(GetParam()), {}, "", MakeGpuDevice({.deterministic = true}));
+  SmallRun run(
+      "base_lr: 0.01 lr_policy: \"fixed\" momentum: 0.9 weight_decay: 0.0005 max_iter: 90",
+      NetText({.folder = GetParam().folder, .image = GetParam().image, .small_products = true}), {},
+      "", MakeGpuDevice({.deterministic = true}));
   for (int i = 0; i < 4; ++i) run.solver->StepAhead();
   constexpr int kSteps = 3;
   emulated_gpu::ResetCounters();

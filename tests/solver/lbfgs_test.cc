@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <span>
 
 #include "small_run.h"
@@ -42,6 +44,15 @@ GoldenCase CaseOf(const std::string& name) {
   throw Error(ErrorCode::kInternal, "no case " + name);
 }
 
+// Relative for losses above 1, else absolute.
+double Departure(std::span<const float> losses, std::span<const float> expected) {
+  double most = 0;
+  for (size_t i = 0; i < losses.size(); ++i) {
+    most = std::max<double>(most, std::fabs(losses[i] - expected[i]) / std::max(1.0f, expected[i]));
+  }
+  return most;
+}
+
 void ExpectLosses(std::span<const float> losses, std::span<const float> expected, double bound) {
   ASSERT_EQ(losses.size(), expected.size());
   for (size_t i = 0; i < losses.size(); ++i) {
@@ -57,8 +68,10 @@ TEST(LbfgsTest, GoldenValuesOfRosenbrocksFunction) {
     const std::vector<float>& losses = golden.Tensor("loss").values;
     SmallRun run(kFields + "max_iter: 20 ", Rosenbrock(start[0], start[1]));
     run.Solve();
-    const bool bent = name == std::string("bent");  // SciPy leaves its own path in float32
-    ExpectLosses(run.observer.losses, losses, bent ? 5e-3 : 1e-4);
+    // SciPy leaves its own path where the function rounds to float32: from the first start by
+    // 2e-3, from the others by less than 1e-4.
+    const double rounding = Departure(golden.Tensor("float32_loss").values, losses);
+    ExpectLosses(run.observer.losses, losses, std::max(1e-4, 2 * rounding));
     ExpectLosses(std::span(run.observer.losses).first(12), std::span(losses).first(12), 1e-4);
   }
 }
@@ -98,6 +111,42 @@ layer { name: "loss" type: "EuclideanLoss" bottom: "ip2" bottom: "target" top: "
   }
   run.Solve();
   ExpectLosses(run.observer.losses, golden.Tensor("loss").values, 1e-4);
+}
+
+// A step starts from what the last line search found: one pass is the first step's, one that of the
+// loss that is shown at the end.
+TEST(LbfgsTest, EvaluatesAStepsStartOnceWherePassesAreAlike) {
+  SmallRun run(kFields + "max_iter: 12 ", kRosenbrock);
+  run.Solve();
+  EXPECT_EQ(run.solver->train_net().passes(), 2u);
+  EXPECT_LT(run.observer.losses.back(), run.observer.losses.front());
+}
+
+TEST(LbfgsTest, EvaluatesAStepsStartAgainWhereTheDecayGrows) {
+  const std::string fields = kFields + "max_iter: 6 weight_decay: 0.001 ";
+  SmallRun fixed(fields, kRosenbrock);
+  fixed.Solve();
+  SmallRun growing(fields + "weight_decay_policy: 'poly' max_weight_decay: 1 ", kRosenbrock);
+  growing.Solve();
+  EXPECT_NE(growing.Weights(), fixed.Weights());
+}
+
+TEST(LbfgsTest, EvaluatesEachBatchWhereThereIsData) {
+  SmallRun run("type: \"LBFGS\" base_lr: 1 lr_policy: \"fixed\" display: 1 max_iter: 5 ");
+  run.Solve();
+  EXPECT_EQ(run.solver->train_net().passes(), 6u);
+}
+
+TEST(LbfgsTest, ResumesBitForBitWherePassesAreAlike) {
+  SmallRun whole(kFields + "max_iter: 14 ", kRosenbrock);
+  whole.Solve();
+  SmallRun first(kFields + "max_iter: 7 ", kRosenbrock);
+  first.Solve();
+  TrainOptions options;
+  options.snapshot = first.PathOf("s_iter_7.solverstate");
+  SmallRun second(kFields + "max_iter: 14 ", kRosenbrock, options, first.folder_path);
+  second.Solve();
+  EXPECT_THAT(second.Weights(), ElementsAreArray(whole.Weights()));
 }
 
 TEST(LbfgsTest, ResumesBitForBit) {
