@@ -15,7 +15,7 @@ struct Tiles {
 
   Tiles(int64_t numbers, int64_t length)
       : count(numbers), channels(length), tile(kTile / length * length) {}
-  int64_t Number() const { return (count + tile - 1) / tile; }
+  HD int64_t Number() const { return (count + tile - 1) / tile; }
 };
 
 // f(place in the tile, channel, which of the thread's places) for the thread's places.
@@ -25,6 +25,15 @@ __device__ void ForTile(int64_t length, int64_t channels, const F& f) {
   for (int k = 0; k < kShares; ++k) {
     const int i = k * map_internal::kBlock + static_cast<int>(threadIdx.x);
     if (i < length) f(i, i % static_cast<int>(channels), k);
+  }
+}
+
+// The same where no registers are kept for the places.
+template <class F>
+__device__ void ForTileInTurn(int64_t length, int64_t channels, const F& f) {
+#pragma unroll 2
+  for (int i = static_cast<int>(threadIdx.x); i < length; i += map_internal::kBlock) {
+    f(i, i % static_cast<int>(channels));
   }
 }
 
@@ -45,7 +54,7 @@ __global__ void __launch_bounds__(map_internal::kBlock)
   const SquareOf<float> square{numbers};
   for (int64_t t = blockIdx.x; t < tiles.Number(); t += gridDim.x) {
     const int64_t at = t * tiles.tile, length = LoadTile(x, tiles, at, numbers);
-    ForTile(length, tiles.channels, [&](int i, int c, int) {
+    ForTileInTurn(length, tiles.channels, [&](int i, int c) {
       const float base = k + factor * SumAround(square, i - c, c, tiles.channels, half);
       Store(y[at + i], numbers[i] * power.Norm(base));
     });
