@@ -95,7 +95,7 @@ uint64_t ShuffledReader::BytesOf(uint64_t extent) const {
 // The extent at a place of the order, and those after it, which come in while this one is used: a
 // disk is asked for several at a time, as each by itself leaves it waiting for most of the time.
 void ShuffledReader::Announce(const ExtentOrder& order, uint64_t place) {
-  static const uint64_t kAhead = getenv("H5A") ? atoi(getenv("H5A")) : 4;
+  constexpr uint64_t kAhead = 4;
   const uint64_t extent = order.RecordAt(place) / form_.extent;
   if (first_values_.empty() || extent == read_extent_) return;
   read_extent_ = extent;
