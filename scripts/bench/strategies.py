@@ -10,7 +10,8 @@ Each run sees iterations * 64 drawn digits, all ranks together; tests take 10,00
 are those that all ranks sent, of synchronous replicas as a ring sends them. With --slow the last
 rank runs half of the time: it is stopped for 20 ms and goes on for 20 ms, in turns. With --kills each
 strategy trains so many times more, and a rank other than 0 is killed at a random time of each run:
-the table then says how the runs ended and the least accuracy of those that went on.
+the table then says how the runs ended, the least accuracy of those that went on, and what the last
+of the others said.
 
 The stages of the pipeline are chosen by cost, and its batches are as large as those of all others
 together. All learn by the same recipe but the parameter server, whose stale gradients act like more momentum
@@ -36,6 +37,7 @@ NAMES = ("synchronous", "local", "easgd", "gossip", "parameter_server", "pipelin
          "central_storage")
 TURN = 0.02  # seconds that a slow rank is stopped, and goes on
 BATCH = 64
+KILLED = re.compile(r"error: (rank \d+ .* was ended by signal 9 .*)")
 RANK = re.compile(r"rank (\d+) \([^,]+, process (\d+)\)")
 ACCURACY = re.compile(r"Test net output #\d+: accuracy = ([\d.]+)")
 SENT = re.compile(r"Strategy \w+: .*?(\d+) KiB sent(?:; staleness ([\d.e+-]+) .*?, (\d+) at most)?")
@@ -147,15 +149,17 @@ def measure(args, name, solver, folder):
 
 def kill_many(args, name, solver, seconds):
     """A row: how runs ended in which a rank was killed."""
-    codes, accuracies = collections.Counter(), []
+    codes, accuracies, said = collections.Counter(), [], ""
     for _ in range(args.kills):
         code, _, log = train(args, name, solver, kill_at=random.uniform(0.02, 0.95) * seconds)
         codes[code] += 1
         if code == 0:
             accuracies.append(accuracy_of(log))
+        elif found := KILLED.search(log):
+            said = found.group(1)
     ends = ", ".join(f"{count} with {code}" for code, count in sorted(codes.items()))
     least = f"{min(accuracies):.2f}" if accuracies else ""
-    print(f"| {name} | {ends} | {least} |", flush=True)
+    print(f"| {name} | {ends} | {least} | {said} |", flush=True)
 
 
 def main():
@@ -183,8 +187,8 @@ def main():
         names = args.only.split(",")
         seconds = {name: measure(args, name, solver, folder) for name in names}
         if args.kills:
-            print("\n| strategy | runs with a killed rank ended | least accuracy, % |")
-            print("|---|---|---|")
+            print("\n| strategy | runs with a killed rank ended | least accuracy, % | said |")
+            print("|---|---|---|---|")
             for name in names:
                 kill_many(args, name, solver, seconds[name])
 

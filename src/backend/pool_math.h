@@ -65,6 +65,12 @@ struct MaxOfWindow {
   int32_t* winners;
 
   HD void operator()(int64_t n, int64_t oh, int64_t ow, int64_t c) const {
+    const int32_t winner = Put(n, oh, ow, c);
+    if (winners != nullptr) winners[PoolOut(d, n, oh, ow, c)] = winner;
+  }
+
+  // Writes y alone and returns the winner's place.
+  HD int32_t Put(int64_t n, int64_t oh, int64_t ow, int64_t c) const {
     float value = -FLT_MAX;
     int32_t winner = -1;
     ForWindow(d, PoolWindowAt(d, oh, ow), x, n, c, [&](int32_t place, float at) {
@@ -72,9 +78,8 @@ struct MaxOfWindow {
       value = at;
       winner = place;
     });
-    const int64_t out = PoolOut(d, n, oh, ow, c);
-    Store(y[out], value);
-    if (winners != nullptr) winners[out] = winner;
+    Store(y[PoolOut(d, n, oh, ow, c)], value);
+    return winner;
   }
 };
 

@@ -17,8 +17,9 @@ std::chrono::nanoseconds ThreadTime() {
   return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
-PacedOps::PacedOps(double share, std::function<void(std::chrono::nanoseconds)> rest)
-    : share_(share), rest_(std::move(rest)), computed_(ThreadTime()) {}
+PacedOps::PacedOps(double share, std::function<void(std::chrono::nanoseconds)> rest,
+                   std::function<std::chrono::nanoseconds()> clock)
+    : share_(share), rest_(std::move(rest)), clock_(std::move(clock)), computed_(clock_()) {}
 
 ssize_t PacedOps::Read(int fd, void* to, size_t bytes) {
   Rest();
@@ -31,11 +32,11 @@ ssize_t PacedOps::Write(int fd, const void* from, size_t bytes) {
 }
 
 void PacedOps::Rest() {
-  const std::chrono::nanoseconds computed = ThreadTime() - computed_;
+  const std::chrono::nanoseconds computed = clock_() - computed_;
   if (computed < kLeast) return;
   rest_(std::chrono::nanoseconds(
       static_cast<int64_t>(static_cast<double>(computed.count()) * (1 / share_ - 1))));
-  computed_ = ThreadTime();
+  computed_ = clock_();
 }
 
 }  // namespace trainer

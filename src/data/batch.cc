@@ -14,7 +14,8 @@ Batch MakeBatch(std::span<const Shape> shapes, std::pmr::memory_resource* memory
     const auto count = static_cast<size_t>(shapes[0].Count());
     const auto items = static_cast<size_t>(shapes[0][0]);
     batch.bytes_.reset(new Batch::Bytes{std::pmr::vector<uint8_t>(count, memory),
-                                        std::pmr::vector<PixelWindow>(items, memory)});
+                                        std::pmr::vector<PixelWindow>(items, memory),
+                                        std::pmr::vector<float>(items, memory)});
   }
   return batch;
 }

@@ -51,6 +51,11 @@ BatchThreads::BatchThreads(RecordFeed* feed, std::vector<std::unique_ptr<Decoder
   counters_.threads = first;
 }
 
+void BatchThreads::TakeTogether(size_t records) {
+  at_once_ = {records, records};
+  feed_.KeepRecords();
+}
+
 const Batch& BatchThreads::Next() {
   if (stopped_) throw Error(ErrorCode::kInternal, "a data source that was stopped is read");
   StartOnce();

@@ -57,6 +57,9 @@ class BatchThreads {
   bool started() const { return !threads_.empty(); }
   const WaitCounters& counters() const { return counters_; }
 
+  // How many records a thread takes in place of what it was made with. Before the first Next.
+  void TakeTogether(size_t records);
+
   // The next batch; the former one is taken back.
   const Batch& Next();
   // Waits until the next `count` batches are ready, or as many as are read ahead. Throws what Next

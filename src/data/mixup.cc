@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "record_draws.h"
+#include "trainer/data/pixel_number.h"
 
 namespace trainer {
 namespace {
@@ -27,7 +28,7 @@ double Gamma(double shape, RecordDraws* draws) {
 }
 
 void Mix(float share, std::span<float> item, std::span<const float> other) {
-  for (size_t i = 0; i < item.size(); ++i) item[i] = share * item[i] + (1 - share) * other[i];
+  for (size_t i = 0; i < item.size(); ++i) item[i] = MixedNumber(share, item[i], other[i]);
 }
 
 }  // namespace
@@ -38,28 +39,30 @@ double DrawMixShare(const PhiloxKey& key, uint64_t number, double alpha) {
   return own + other > 0 ? own / (own + other) : 1;
 }
 
-void MixItems(const PhiloxKey& key, double alpha, std::span<const uint64_t> numbers, int classes,
-              std::span<float> images, std::span<float> labels) {
-  const size_t count = numbers.size(), pixels = images.size() / count;
-  const auto width = static_cast<size_t>(classes);
+void DrawMixShares(const PhiloxKey& key, double alpha, std::span<const uint64_t> numbers,
+                   std::span<float> shares) {
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    shares[i] = numbers.size() == 1 ? 1 : static_cast<float>(DrawMixShare(key, numbers[i], alpha));
+  }
+}
+
+void MixItems(std::span<const float> shares, std::span<float> items) {
+  const size_t count = shares.size(), width = items.size() / count;
+  const std::vector<float> first(items.begin(), items.begin() + static_cast<int64_t>(width));
   for (size_t i = 0; i < count; ++i) {
-    const auto own = labels.subspan(i * width, width);
+    const bool last = i + 1 == count;
+    Mix(shares[i], items.subspan(i * width, width),
+        last ? std::span<const float>(first) : items.subspan((i + 1) * width, width));
+  }
+}
+
+void SpreadLabels(int classes, std::span<float> labels) {
+  const auto width = static_cast<size_t>(classes);
+  for (size_t at = 0; at < labels.size(); at += width) {
+    const std::span<float> own = labels.subspan(at, width);
     const auto label = static_cast<size_t>(own[0]);
     std::ranges::fill(own, 0.0f);
     own[label] = 1;
-  }
-  if (count < 2) return;
-  const std::vector<float> first(images.begin(), images.begin() + static_cast<int64_t>(pixels));
-  const std::vector<float> first_label(labels.begin(), labels.begin() + classes);
-  for (size_t i = 0; i < count; ++i) {
-    const auto share = static_cast<float>(DrawMixShare(key, numbers[i], alpha));
-    const bool last = i + 1 == count;
-    const std::span<const float> next =
-        last ? std::span<const float>(first) : images.subspan((i + 1) * pixels, pixels);
-    const std::span<const float> next_label =
-        last ? std::span<const float>(first_label) : labels.subspan((i + 1) * width, width);
-    Mix(share, images.subspan(i * pixels, pixels), next);
-    Mix(share, labels.subspan(i * width, width), next_label);
   }
 }
 

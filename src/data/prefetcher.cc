@@ -26,6 +26,9 @@ BatchThreads::RecordsAtOnce AtOnce(const RecordSource& source, const PrefetchOpt
   return {within(source.RecordsStayValid() ? batch : 1), within(batch / (4 * threads))};
 }
 
+// Whose pictures are decoded together.
+constexpr size_t kPicturesTogether = 128;
+
 // How many may be of use: more than one core's work is rarely less than this process computes.
 int MostThreads() {
   constexpr int kMost = 32;
@@ -87,6 +90,12 @@ Prefetcher::~Prefetcher() {
 const std::string& Prefetcher::path() const { return source_->path(); }
 
 const WaitCounters& Prefetcher::counters() const { return threads_->counters(); }
+
+bool Prefetcher::UseJpegUnits(const DecodesJpegs& device, std::string* why_not) {
+  if (!source_->UseJpegUnits(device, why_not)) return false;
+  threads_->TakeTogether(kPicturesTogether);
+  return true;
+}
 
 void Prefetcher::Restore(const Position& position) {
   if (threads_->started()) {

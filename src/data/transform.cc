@@ -179,12 +179,22 @@ void Transform::Augmented(const DatumView& datum, const Choice& choice, uint64_t
 
 void Transform::Mix(std::span<const uint64_t> numbers, std::span<float> images,
                     std::span<float> labels) const {
-  MixItems(key_, param_.mixup(), numbers, mix_classes(), images, labels);
+  std::vector<float> shares(numbers.size());
+  MixLabels(numbers, shares, labels);
+  MixItems(shares, images);
+}
+
+void Transform::MixLabels(std::span<const uint64_t> numbers, std::span<float> shares,
+                          std::span<float> labels) const {
+  DrawMixShares(key_, param_.mixup(), numbers, shares);
+  SpreadLabels(mix_classes(), labels);
+  MixItems(shares, labels);
 }
 
 PixelNumbers Transform::Numbers() const {
   PixelNumbers numbers;
   numbers.scale = param_.scale();
+  numbers.mixed = mixes_;
   numbers.mean = mean_image_.empty() ? mean_values_ : mean_image_;
   if (mean_image_.empty()) return numbers;
   numbers.mean_row = mean_shape_.width;

@@ -1,4 +1,5 @@
 #include "common/checks.h"
+#include "trainer/backend/join_parts.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -14,40 +15,39 @@ class Concat final : public Layer {
     const Shape& first = plan.In(0);
     const int axis = ReadAxis(first);
     int64_t length = 0;
-    lengths_.clear();
+    desc_.lengths.clear();
     for (int i = 0; i < plan.NumIn(); ++i) {
       CheckInput(plan, i, axis);
-      lengths_.push_back(plan.In(i)[axis]);
-      length += lengths_.back();
+      desc_.lengths.push_back(plan.In(i)[axis]);
+      length += desc_.lengths.back();
     }
     const Shape out = first.With(axis, length);
-    rows_ = AxisRows(out, axis);
+    const Rows rows = AxisRows(out, axis);
+    for (int64_t& block : desc_.lengths) block *= rows.inner;
+    desc_.element_bytes = SizeOf(plan.InType(0));
+    desc_.blocks = rows.count / std::max<int64_t>(1, rows.inner);
+    parts_.assign(desc_.lengths.size(), nullptr);
+    gradients_.assign(desc_.lengths.size(), nullptr);
     if (plan.NumIn() == 1) return plan.OutIsView(0, 0, out);
     plan.Out(0, out, plan.InType(0));
   }
 
   bool RecomputesAtCost() const override { return true; }
   void Forward(const RunContext& run) override {
-    int64_t start = 0;
-    for (int i = 0; run.NumIn() > 1 && i < run.NumIn(); ++i) {
-      const int64_t block = Block(i);
-      CopyDesc part = BlockCopy(SizeOf(run.Out(0).dtype), Blocks(), block, block, Step());
-      part.written_bytes = static_cast<int64_t>(run.Out(0).Bytes());
-      run.device().Copy(part, run.In(i).data, At(run.Out(0).As<std::byte>(), run, start));
-      start += block;
+    if (run.NumIn() == 1) return;
+    for (int i = 0; i < run.NumIn(); ++i) {
+      parts_[static_cast<size_t>(i)] = run.In(i).As<std::byte>();
     }
+    JoinParts(run.device(), desc_, parts_, run.Out(0).As<std::byte>());
   }
 
   void Backward(const RunContext& run) override {
-    int64_t start = 0;
-    for (int i = 0; run.NumIn() > 1 && i < run.NumIn(); ++i) {
-      const int64_t block = Block(i);
-      if (run.WantsGradIn(i)) {
-        run.device().Copy(BlockCopy(SizeOf(run.Out(0).dtype), Blocks(), block, Step(), block),
-                          At(run.GradOut(0).As<std::byte>(), run, start), run.GradIn(i).data);
-      }
-      start += block;
+    if (run.NumIn() == 1) return;
+    for (int i = 0; i < run.NumIn(); ++i) {
+      gradients_[static_cast<size_t>(i)] =
+          run.WantsGradIn(i) ? run.GradIn(i).As<std::byte>() : nullptr;
     }
+    CutParts(run.device(), desc_, run.GradOut(0).As<std::byte>(), gradients_);
   }
 
  private:
@@ -73,18 +73,10 @@ class Concat final : public Layer {
                i);
   }
 
-  // An input's part is one block per index of the axes before.
-  int64_t Blocks() const { return rows_.count / rows_.inner; }
-  int64_t Block(int i) const { return lengths_[static_cast<size_t>(i)] * rows_.inner; }
-  int64_t Step() const { return rows_.length * rows_.inner; }
-  template <class Byte>
-  static Byte* At(Byte* data, const RunContext& run, int64_t element) {
-    return data + element * static_cast<int64_t>(SizeOf(run.Out(0).dtype));
-  }
-
   LayerSpec spec_;
-  Rows rows_;
-  std::vector<int64_t> lengths_;
+  PartsDesc desc_;  // one block per index of the axes before
+  std::vector<const std::byte*> parts_;
+  std::vector<std::byte*> gradients_;
 };
 
 const RegisterLayer<Concat> kConcat(

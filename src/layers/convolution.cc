@@ -1,6 +1,7 @@
 #include "common/conv_layer.h"
 #include "common/plain_relu.h"
 #include "trainer/backend/map.h"
+#include "trainer/backend/masks_and_sums.h"
 
 namespace trainer {
 namespace {
@@ -82,13 +83,13 @@ class Convolution final : public ConvLayer {
     const Buffers buffers = BuffersOf(run);
     for (int i = 0; i < run.NumIn(); ++i) {
       if (HasNoGradient(run, i)) continue;
-      if (relu_) Map(device, WherePositive{}, run.UsableGradOut(i), run.GradOut(i), run.Out(i));
+      float* const dbias = relu_ && MaskAndSum(run, i) ? nullptr : run.GradParamIf(1);
       const ConstTensor dy = y_.Read(device, run.GradOut(i), buffers.y);
       if (run.GradParam(0) != nullptr) {
-        conv_->BackwardWeight(x_.Read(device, run.In(i), buffers.x), dy, run.GradParam(0),
-                              run.GradParamIf(1), buffers.rest);
-      } else if (run.GradParamIf(1) != nullptr) {
-        device.AddChannelSums(ChannelSumsDesc::Of(dy.shape, 1), dy, nullptr, run.GradParamIf(1));
+        conv_->BackwardWeight(x_.Read(device, run.In(i), buffers.x), dy, run.GradParam(0), dbias,
+                              buffers.rest);
+      } else if (dbias != nullptr) {
+        device.AddChannelSums(ChannelSumsDesc::Of(dy.shape, 1), dy, nullptr, dbias);
       }
       if (!run.WantsGradIn(i)) continue;
       conv_->BackwardData(dy, run.Param(0), x_.Place(run.GradIn(i), buffers.x), buffers.rest);
@@ -97,6 +98,21 @@ class Convolution final : public ConvLayer {
   }
 
  private:
+  // The ReLU's gradient. Whether the bias's gradient was computed on the way.
+  bool MaskAndSum(const RunContext& run, int i) const {
+    const ConstTensor dy = run.GradOut(i), y = run.Out(i);
+    const Tensor g = run.UsableGradOut(i);
+    const auto* const device = dynamic_cast<const MasksAndSums*>(&run.device());
+    // What the plan sees under other axes is not split into channels here.
+    if (device != nullptr && run.GradParamIf(1) != nullptr && y.shape == desc_.OutShape() &&
+        device->MaskAndAddChannelSums(ChannelSumsDesc::Of(y.shape, 1), dy, y, g,
+                                      run.GradParamIf(1))) {
+      return true;
+    }
+    Map(run.device(), WherePositive{}, g, dy, y);
+    return false;
+  }
+
   LayerSpec written_;  // differs from spec_ for a depthwise convolution
   bool relu_ = false;  // whether the ReLU that follows is fused into it
 };

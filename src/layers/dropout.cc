@@ -1,5 +1,6 @@
 #include "common/drop_mask.h"
 #include "trainer/base/text.h"
+#include "trainer/layers/draws_numbers.h"
 
 namespace trainer {
 namespace {
@@ -8,7 +9,7 @@ struct Same {
   HD float operator()(float x) const { return x; }
 };
 
-class Dropout final : public Layer {
+class Dropout final : public Layer, public DrawsNumbers {
  public:
   explicit Dropout(const LayerSpec& spec) : param_(spec.proto().dropout_param()) {
     const float ratio = param_.dropout_ratio();

@@ -2,6 +2,7 @@
 #include "common/normal.h"
 #include "trainer/backend/map_random.h"
 #include "trainer/base/text.h"
+#include "trainer/layers/draws_numbers.h"
 
 namespace trainer {
 namespace {
@@ -39,7 +40,7 @@ struct Same {
   HD float operator()(float x) const { return x; }
 };
 
-class Noise final : public Layer {
+class Noise final : public Layer, public DrawsNumbers {
  public:
   explicit Noise(const LayerSpec& spec) : spec_(spec), param_(spec.proto().noise_param()) {
     const float amount = param_.amount();

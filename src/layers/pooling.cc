@@ -2,11 +2,12 @@
 #include "common/pool_window.h"
 #include "common/stochastic_pool.h"
 #include "trainer/base/text.h"
+#include "trainer/layers/draws_numbers.h"
 
 namespace trainer {
 namespace {
 
-class Pooling final : public Layer {
+class Pooling final : public Layer, public DrawsNumbers {
  public:
   explicit Pooling(const LayerSpec& spec) : spec_(spec) {}
 
@@ -36,6 +37,7 @@ class Pooling final : public Layer {
     plan.Workspace(pool_->WorkspaceBytes());
   }
 
+  bool Draws() const override { return stochastic_; }
   bool RecomputesAtCost() const override { return true; }
   void Forward(const RunContext& run) override {
     if (stochastic_) return ForwardStochastic(run);

@@ -8,6 +8,7 @@
 #include "trainer/backend/map.h"
 #include "trainer/backend/reduce.h"
 #include "trainer/base/text.h"
+#include "trainer/layers/draws_numbers.h"
 #include "trainer/layers/items.h"
 #include "trainer/layers/learns_from_chains.h"
 
@@ -34,7 +35,7 @@ struct SquaredDifference {
   HD float operator()(int64_t i) const { return (a[i] - b[i]) * (a[i] - b[i]); }
 };
 
-class Rbm final : public Layer, public LearnsFromChains {
+class Rbm final : public Layer, public LearnsFromChains, public DrawsNumbers {
  public:
   explicit Rbm(const LayerSpec& spec) : spec_(spec) {
     const caffe::RBMParameter& param = spec.proto().rbm_param();

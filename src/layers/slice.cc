@@ -1,4 +1,5 @@
 #include "common/checks.h"
+#include "trainer/backend/join_parts.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -15,19 +16,23 @@ class Slice final : public Layer {
     const int axis = ReadAxis(in);
     rows_ = AxisRows(in, axis);
     starts_ = ReadStarts(plan.NumOut());
+    desc_ = {SizeOf(plan.InType(0)), rows_.count / std::max<int64_t>(1, rows_.inner), {}};
+    parts_.assign(static_cast<size_t>(plan.NumOut()), nullptr);
+    gradients_.assign(static_cast<size_t>(plan.NumOut()), nullptr);
     for (int i = 0; i < plan.NumOut(); ++i) {
       const Shape out = in.With(axis, Length(i));
+      desc_.lengths.push_back(Length(i) * rows_.inner);
       if (plan.NumOut() == 1) return plan.OutIsView(0, 0, out);
       plan.Out(i, out, plan.InType(0));
     }
   }
 
   void Forward(const RunContext& run) override {
-    for (int i = 0; run.NumOut() > 1 && i < run.NumOut(); ++i) {
-      const int64_t block = Length(i) * rows_.inner;
-      run.device().Copy(BlockCopy(SizeOf(run.In(0).dtype), Blocks(), block, Step(), block),
-                        At(run.In(0).As<std::byte>(), run, i), run.Out(i).data);
+    if (run.NumOut() == 1) return;
+    for (int i = 0; i < run.NumOut(); ++i) {
+      parts_[static_cast<size_t>(i)] = run.Out(i).As<std::byte>();
     }
+    CutParts(run.device(), desc_, run.In(0).As<std::byte>(), parts_);
   }
 
   void Backward(const RunContext& run) override {
@@ -37,12 +42,10 @@ class Slice final : public Layer {
     for (int i = 0; i < run.NumOut(); ++i) all = all && run.HasGradOut(i);
     if (!all) device.Zero(run.GradIn(0).data, run.GradIn(0).Bytes());
     for (int i = 0; i < run.NumOut(); ++i) {
-      if (!run.HasGradOut(i)) continue;
-      const int64_t block = Length(i) * rows_.inner;
-      CopyDesc part = BlockCopy(SizeOf(run.In(0).dtype), Blocks(), block, block, Step());
-      part.written_bytes = static_cast<int64_t>(run.GradIn(0).Bytes());
-      device.Copy(part, run.GradOut(i).data, At(run.GradIn(0).As<std::byte>(), run, i));
+      gradients_[static_cast<size_t>(i)] =
+          run.HasGradOut(i) ? run.GradOut(i).As<std::byte>() : nullptr;
     }
+    JoinParts(device, desc_, gradients_, run.GradIn(0).As<std::byte>());
   }
 
  private:
@@ -91,18 +94,12 @@ class Slice final : public Layer {
   int64_t Length(int i) const {
     return starts_[static_cast<size_t>(i) + 1] - starts_[static_cast<size_t>(i)];
   }
-  // A part is one block per index of the axes before.
-  int64_t Blocks() const { return rows_.count / rows_.inner; }
-  int64_t Step() const { return rows_.length * rows_.inner; }
-  template <class Byte>
-  Byte* At(Byte* data, const RunContext& run, int i) const {
-    const int64_t element = starts_[static_cast<size_t>(i)] * rows_.inner;
-    return data + element * static_cast<int64_t>(SizeOf(run.In(0).dtype));
-  }
-
   LayerSpec spec_;
   Rows rows_;
   std::vector<int64_t> starts_;
+  PartsDesc desc_;  // one block per index of the axes before
+  std::vector<std::byte*> parts_;
+  std::vector<const std::byte*> gradients_;
 };
 
 const RegisterLayer<Slice> kSlice(

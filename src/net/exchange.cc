@@ -10,6 +10,17 @@ struct CountUp {
   HD void operator()(int64_t) const { ++*pass; }
 };
 
+struct LayOutWord {
+  uint64_t *words, *to;
+  int64_t fault_words;
+  uint32_t* counts;  // or null
+  HD void operator()(int64_t i) const {
+    to[i] = words[i];
+    if (i < fault_words) words[i] = FaultWord::kNone;
+    if (i == 0 && counts != nullptr) ++*counts;
+  }
+};
+
 }  // namespace
 
 PassExchange::PassExchange(const Device& device, int steps, int64_t losses)
@@ -18,17 +29,18 @@ PassExchange::PassExchange(const Device& device, int steps, int64_t losses)
   slots_.reserve(Net::kPassesAhead);
   for (int i = 0; i < Net::kPassesAhead; ++i) slots_.emplace_back(device, words);
   const size_t bytes = words * sizeof(uint64_t);
-  fault_words_ = static_cast<uint64_t*>(device_.Allocate(bytes + sizeof(uint64_t)));
+  fault_words_ = static_cast<uint64_t*>(device_.Allocate(2 * bytes + sizeof(uint64_t)));
   losses_ = reinterpret_cast<float*>(fault_words_ + steps_);
-  pass_.on_device = reinterpret_cast<uint32_t*>(fault_words_ + words);
+  laid_out_ = fault_words_ + words;
+  pass_.on_device = reinterpret_cast<uint32_t*>(laid_out_ + words);
   static_assert(FaultWord::kNone == ~uint64_t{0}, "Fill writes it byte by byte");
-  device_.Fill(fault_words_, 0xff, bytes);
+  device_.Fill(fault_words_, 0xff, 2 * bytes);
   device_.Fill(pass_.on_device, 0, sizeof(uint32_t));
 }
 
 PassExchange::~PassExchange() { device_.Free(fault_words_); }
 
-// A number that follows the last one is counted, so that a recorded pass can be played again.
+// A recorded pass has counted already. A number that follows the last one is counted here.
 void PassExchange::Begin(uint32_t pass) {
   pass_.value = pass;
   pass_.repeats = false;
@@ -64,16 +76,23 @@ void PassExchange::Gather(std::span<const NetOutput> losses) {
   num_losses_ = static_cast<size_t>(to - losses_);
 }
 
-void PassExchange::Send() {
+void PassExchange::LayOut(bool counts) {
+  const auto losses = static_cast<int64_t>((num_losses_ + 1) / 2);
+  const auto steps = static_cast<int64_t>(steps_);
+  ForEach(device_, steps + losses,
+          LayOutWord{fault_words_, laid_out_, steps, counts ? pass_.on_device : nullptr});
+}
+
+void PassExchange::Send(bool counted) {
   if (NumSent() == Net::kPassesAhead) {
     throw Error(ErrorCode::kInternal, "a pass is started, and the losses before were not taken");
   }
   Slot& slot = SlotOf(sent_++);
   slot.pass = pass_.value;
   slot.losses = num_losses_;
-  const size_t fault_bytes = steps_ * sizeof(uint64_t);
-  slot.read->Start(slot.words.data(), fault_words_, fault_bytes + slot.losses * sizeof(float));
-  device_.Fill(fault_words_, 0xff, fault_bytes);
+  slot.read->Start(slot.words.data(), laid_out_,
+                   steps_ * sizeof(uint64_t) + slot.losses * sizeof(float));
+  if (counted) ++counted_;
 }
 
 PassExchange::Results PassExchange::Receive() {

@@ -14,6 +14,7 @@ namespace trainer {
 // The little memory by which host and device tell each other something in every pass: the pass's
 // number one way; the other way a word per step for a fault in its inputs, and the losses. It is
 // one block, so that the way back is one copy, and nothing goes up: the device counts by itself.
+// The block is laid out for the host when a pass is over, and is clear for the next pass then.
 class PassExchange {
  public:
   // `losses`: how many numbers all weighted outputs have.
@@ -37,9 +38,13 @@ class PassExchange {
 
   // Queues copies of `losses`, f32 on the device, to beside the fault words. The same in each pass.
   void Gather(std::span<const NetOutput> losses);
-  // Queues the way of fault words and losses to the host, behind Gather, and clears the fault
-  // words. Throws kInternal where Net::kPassesAhead passes are on their way.
-  void Send();
+  // Queues, behind Gather, that fault words and losses are laid out for the host and the fault
+  // words cleared; the pass's number becomes that of the next one where it `counts`. The same in
+  // each pass.
+  void LayOut(bool counts);
+  // Queues the way to the host, behind LayOut, which was queued just now, or recorded and played
+  // again. Throws kInternal where Net::kPassesAhead passes are on their way.
+  void Send(bool counted);
   // Waits for the oldest pass that was sent. Holds until as many passes were sent again.
   struct Results {
     uint32_t pass = 0;
@@ -65,6 +70,7 @@ class PassExchange {
   size_t steps_;
   uint64_t* fault_words_ = nullptr;
   float* losses_ = nullptr;
+  uint64_t* laid_out_ = nullptr;
   size_t num_losses_ = 0;  // that were gathered
   PassNumber pass_;
   uint32_t counted_ = 0;  // the number that the device has

@@ -151,8 +151,13 @@ void Net::StartForward(NetBatch batch) {
         DebugInfo(*graph_, device_).Forward(StepId(i), state_->Of(StepId(i)).forward);
     }
   }
+  SendLosses();
+}
+
+void Net::SendLosses() {
   program_->exchange().Gather(state_->losses());
-  program_->exchange().Send();
+  program_->exchange().LayOut(false);
+  program_->exchange().Send(false);
 }
 
 void Net::BeginPass() {
@@ -208,8 +213,7 @@ void Net::CheckFault(int i, uint64_t word, uint32_t batches_ago) const {
 
 float Net::Loss() {
   RequireNoneStarted();
-  program_->exchange().Gather(state_->losses());
-  program_->exchange().Send();
+  SendLosses();
   return TakeLoss();
 }
 

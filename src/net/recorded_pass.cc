@@ -23,43 +23,50 @@ void Net::PrepareToRecord() {
 
 bool Net::Records() const { return records_ && !debug_; }
 
-void Net::StartPass() {
+void Net::StartPass(const std::function<void()>* then) {
   // The first pass is not recorded: in it libraries take what they need and kernels are loaded.
   const bool plainly = !Records() || !std::exchange(had_pass_, true);
   if (plainly) {
     StartForward();
-    return Backward();
+    Backward();
+    if (then != nullptr) (*then)();
+    return;
   }
   BeginPass();
   for (int i = 0; i < first_recorded_; ++i) ForwardLayer(i);
-  if (recording_ == nullptr) Record();
-  recording_ != nullptr ? recording_->Play() : RunAlike();
-  program_->exchange().Send();
+  std::unique_ptr<Recording>& recording = then == nullptr ? pass_recording_ : step_recording_;
+  if (recording == nullptr) recording = Record(then);
+  recording != nullptr ? recording->Play() : RunAlike(then);
+  program_->exchange().Send(true);
 }
 
 // What is the same in each pass.
-void Net::RunAlike() {
+void Net::RunAlike(const std::function<void()>* then) {
   for (int i = first_recorded_; i < NumLayers(); ++i) ForwardLayer(i);
   program_->exchange().Gather(state_->losses());
   Backward();
+  if (then != nullptr) (*then)();
+  program_->exchange().LayOut(true);
 }
 
-// A net that cannot be recorded, whatever the reason, trains without that.
-void Net::Record() {
+// A net that cannot be recorded, whatever the reason, trains without that: null.
+std::unique_ptr<Recording> Net::Record(const std::function<void()>* then) {
+  std::unique_ptr<Recording> recording;
   try {
-    recording_ = RecorderOf(device_)->Record([this] { RunAlike(); });
+    recording = RecorderOf(device_)->Record([&] { RunAlike(then); });
   } catch (const Error& error) {
     LOG(WARNING) << "Passes of net '" << name_ << "' are not recorded: " << error.what();
     records_ = false;
-    return;
+    return nullptr;
   }
   int first = first_recorded_;
   while (first < NumLayers() && LayerAt(first).type() == "Split") ++first;  // which no user wrote
   const std::string from =
       first < NumLayers() ? Join("layer '", LayerAt(first).name(), "'") : "backward";
-  LOG(INFO) << "Recorded a pass of net '" << name_ << "' from " << from
-            << " on: " << recording_->NumOperations()
+  LOG(INFO) << "Recorded a " << (then == nullptr ? "pass" : "step") << " of net '" << name_
+            << "' from " << from << " on: " << recording->NumOperations()
             << " kernels, copies and fills are started as one";
+  return recording;
 }
 
 }  // namespace trainer

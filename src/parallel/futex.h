@@ -15,8 +15,9 @@ namespace trainer {
 // Sleeps unless `word` holds something else than `value`; returns after FutexWakeAll, after
 // `longest`, or for no reason.
 inline void FutexWait(std::atomic<uint32_t>& word, uint32_t value,
-                      std::chrono::milliseconds longest) {
-  const timespec time = {longest.count() / 1000, longest.count() % 1000 * 1'000'000};
+                      std::chrono::nanoseconds longest) {
+  constexpr int64_t kSecond = 1'000'000'000;
+  const timespec time = {longest.count() / kSecond, longest.count() % kSecond};
   syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAIT, value, &time, nullptr, 0);
 }
 

@@ -10,6 +10,7 @@
 #include <climits>
 #include <cstdlib>
 #include <list>
+#include <utility>
 
 namespace trainer {
 namespace {
@@ -32,6 +33,7 @@ struct Table {
   decltype(&MPI_Error_string) Error_string = nullptr;
   decltype(&MPI_Iprobe) Iprobe = nullptr;
   decltype(&MPI_Recv) Recv = nullptr;
+  decltype(&MPI_Get_count) Get_count = nullptr;
   int (*Query_cuda_support)() = nullptr;  // not in every library
 #ifdef OPEN_MPI                           // objects, whose addresses are the handles
   void* ompi_mpi_comm_world = nullptr;
@@ -100,6 +102,7 @@ Table OpenLibrary() {
   Find(library, "MPI_Error_string", &table.Error_string);
   Find(library, "MPI_Iprobe", &table.Iprobe);
   Find(library, "MPI_Recv", &table.Recv);
+  Find(library, "MPI_Get_count", &table.Get_count);
   table.Query_cuda_support = reinterpret_cast<int (*)()>(dlsym(library, "MPIX_Query_cuda_support"));
 #ifdef OPEN_MPI
   Find(library, "ompi_mpi_comm_world", &table.ompi_mpi_comm_world);
@@ -168,26 +171,56 @@ class Library final : public MpiLibrary {
           "MPI_Irecv");
   }
 
-  // A done request is null, which tests as done again.
   bool AllDone(int* missing) override {
     *missing = -1;
     for (Message& message : pending_) {
-      int done = 0;
-      Check(mpi_.Test(&message.request, &done, MPI_STATUS_IGNORE), "MPI_Test");
-      if (done == 0) *missing = message.rank;
+      if (!IsDone(&message.request)) *missing = message.rank;
     }
     if (*missing >= 0) return false;
     pending_.clear();
     return true;
   }
 
+  void Post(std::vector<std::byte> bytes, int rank, int tag) override {
+    posts_.push_back({{}, rank, std::move(bytes)});
+    Posted& post = posts_.back();
+    Check(mpi_.Isend(post.bytes.data(), Count(post.bytes.size()), mpi_.bytes(), rank, tag,
+                     mpi_.world(), &post.request),
+          "MPI_Isend");
+  }
+
+  bool PostsDone() override {
+    std::erase_if(posts_, [&](Posted& post) { return IsDone(&post.request); });
+    return posts_.empty();
+  }
+
+  // What a probe has found is received beside other work: a long message takes its time.
+  bool TakePosted(int tag, int* rank, std::vector<std::byte>* bytes) override {
+    int there = 0;
+    MPI_Status status;
+    Check(mpi_.Iprobe(MPI_ANY_SOURCE, tag, mpi_.world(), &there, &status), "MPI_Iprobe");
+    if (there != 0) {
+      int size = 0;
+      Check(mpi_.Get_count(&status, mpi_.bytes(), &size), "MPI_Get_count");
+      coming_.push_back({{}, status.MPI_SOURCE, std::vector<std::byte>(static_cast<size_t>(size))});
+      Posted& post = coming_.back();
+      Check(mpi_.Irecv(post.bytes.data(), size, mpi_.bytes(), post.rank, tag, mpi_.world(),
+                       &post.request),
+            "MPI_Irecv");
+    }
+    for (auto post = coming_.begin(); post != coming_.end(); ++post) {
+      if (!IsDone(&post->request)) continue;
+      *rank = post->rank;
+      *bytes = std::move(post->bytes);
+      coming_.erase(post);
+      return true;
+    }
+    return false;
+  }
+
   // Messages of a few bytes are buffered by MPI: nobody waits for them.
   void SendBeat(int rank) override {
-    std::erase_if(beats_, [&](MPI_Request& request) {
-      int done = 0;
-      Check(mpi_.Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
-      return done != 0;
-    });
+    std::erase_if(beats_, [&](MPI_Request& request) { return IsDone(&request); });
     beats_.emplace_back();
     Check(mpi_.Isend(&kBeat, 1, mpi_.bytes(), rank, kBeatTag, mpi_.world(), &beats_.back()),
           "MPI_Isend");
@@ -215,6 +248,19 @@ class Library final : public MpiLibrary {
     int rank;
   };
 
+  struct Posted {
+    MPI_Request request;
+    int rank;
+    std::vector<std::byte> bytes;
+  };
+
+  // A done request is null, which tests as done again.
+  bool IsDone(MPI_Request* request) const {
+    int done = 0;
+    Check(mpi_.Test(request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+    return done != 0;
+  }
+
   static int Count(size_t size) {
     if (size > INT_MAX) throw Error(ErrorCode::kInternal, "a message is too large for MPI");
     return static_cast<int>(size);
@@ -232,7 +278,8 @@ class Library final : public MpiLibrary {
   static constexpr int kBeatTag = 100;
 
   Table mpi_;
-  std::list<MPI_Request> beats_;  // under way
+  std::list<MPI_Request> beats_;      // under way
+  std::list<Posted> posts_, coming_;  // likewise
   int rank_ = 0, count_ = 1;
   std::vector<Message> pending_;
 };

@@ -1,5 +1,6 @@
 #include "node_memory.h"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 #include <utility>
@@ -15,28 +16,42 @@ namespace trainer {
 std::byte* NodeMemory::Allocate(size_t bytes) {
   RankSlot& first = block_.slot(0);
   SharedMemory own;
-  if (local_ == 0) {
+  if (map_.local == 0) {
     own = SharedMemory(bytes);
     first.memory_fd = own.fd();
   }
   meet_();
-  if (local_ != 0) own = SharedMemory(first.process.load(), first.memory_fd.load(), bytes);
+  if (map_.local != 0) own = SharedMemory(first.process.load(), first.memory_fd.load(), bytes);
   meet_();
   own.CloseDescriptor();
   blocks_.push_back(std::move(own));
   return reinterpret_cast<std::byte*>(blocks_.back().data());
 }
 
+int NodeMemory::MachineOf(int rank) const {
+  const auto has = [&](const std::vector<int>& ranks) {
+    return std::ranges::count(ranks, rank) > 0;
+  };
+  return static_cast<int>(std::ranges::find_if(map_.ranks, has) - map_.ranks.begin());
+}
+
+RankSlot& NodeMemory::SlotOf(int rank) const {
+  return block_.slot(static_cast<int>(std::ranges::find(map_.own(), rank) - map_.own().begin()));
+}
+
 // Rank 0 tests and saves: without it nothing would be left of the run.
-void NodeMemory::GoApart() {
+void NodeMemory::GoApart(bool needed) {
   meet_();
   apart_ = true;
-  if (local_ != 0) block_.slot(local_).apart = 1;
+  if (map_.own()[static_cast<size_t>(map_.local)] != 0 && !needed) {
+    block_.slot(map_.local).apart = 1;
+  }
 }
 
 bool NodeMemory::HasEnded(int rank) {
-  return block_.slot(rank).state != RankState::kFinished &&
-         ProcessHasEnded(block_.slot(rank).process.load());
+  if (!IsNear(rank)) return false;
+  const RankSlot& slot = SlotOf(rank);
+  return slot.state != RankState::kFinished && ProcessHasEnded(slot.process.load());
 }
 
 void NodeMemory::ThrowIfFailed() {
@@ -50,6 +65,11 @@ struct NodeMemory::Silence {
 };
 
 void NodeMemory::Await(int rank, const std::function<bool()>& ready) {
+  if (!IsNear(rank)) {
+    if (ready()) return;
+    const MpiPost::Waiting waiting(*post_, rank);
+    return waiter_.Until(ready);
+  }
   Silence silence;
   waiter_.Until([&] {
     if (ready()) return true;
@@ -62,9 +82,10 @@ void NodeMemory::LookAt(int rank, Silence* silence) {
   constexpr int64_t kInterval = 100'000'000, kStopped = 1'000'000'000;  // nanoseconds
   const int64_t now = MonotonicNs(), passed = now - silence->looked;
   if (passed < kInterval) return;
-  const RankSlot& slot = block_.slot(rank);
+  const RankSlot& slot = SlotOf(rank);
   // One that waits itself is kept by another; and after a pause this process was stopped.
-  const bool moves = slot.progress != silence->progress || slot.waiting_since != 0;
+  const bool moves =
+      slot.progress != silence->progress || slot.waiting_since != 0 || slot.link_since != 0;
   if (moves || passed > kStopped) silence->since = now;
   silence->looked = now;
   silence->progress = slot.progress;
@@ -81,17 +102,22 @@ void NodeMemory::LookAt(int rank, Silence* silence) {
 }
 
 void NodeMemory::Ring(int rank) {
-  block_.slot(local_).progress.fetch_add(1, std::memory_order_relaxed);
-  if (block_.slot(rank).sleeping.load() != 0) block_.Ring(rank);
+  block_.slot(map_.local).progress.fetch_add(1, std::memory_order_relaxed);
+  // Where there is a post, two threads of a rank sleep on one bell.
+  const RankSlot& slot = SlotOf(rank);
+  if (post_ != nullptr || slot.sleeping.load() != 0) {
+    block_.Ring(static_cast<int>(&slot - &block_.slot(0)));
+  }
 }
 
 void NodeMemory::AwaitOthers() {
   constexpr std::chrono::milliseconds kPause{2};
-  for (int rank = 0; rank < block_.locals(); ++rank) {
-    const RankSlot& slot = block_.slot(rank);
+  const int own = map_.own()[static_cast<size_t>(map_.local)];
+  for (const int rank : map_.own()) {
+    const RankSlot& slot = SlotOf(rank);
     std::chrono::milliseconds waited{0};
     uint32_t progress = slot.progress;
-    while (rank != local_ && slot.state != RankState::kFinished && !HasEnded(rank)) {
+    while (rank != own && slot.state != RankState::kFinished && !HasEnded(rank)) {
       ThrowIfFailed();
       std::this_thread::sleep_for(kPause);
       waited = progress == slot.progress ? waited + kPause : std::chrono::milliseconds(0);

@@ -6,28 +6,34 @@
 #include <string>
 #include <vector>
 
+#include "mpi_post.h"
 #include "node_block.h"
+#include "node_map.h"
 #include "trainer/base/peer_memory.h"
 #include "waiter.h"
 
 namespace trainer {
 
-// That of the ranks of one machine, which are all.
 class NodeMemory final : public PeerMemory {
  public:
-  // `meet` returns when all ranks have called it. All must outlive the object.
-  NodeMemory(const NodeBlock& block, int local, Waiter& waiter,
+  // `post` is null where all ranks are on one machine. `meet` returns when all ranks have called
+  // it. All must outlive the object.
+  NodeMemory(const NodeBlock& block, const NodeMap& map, Waiter& waiter, MpiPost* post,
              const std::vector<std::string>& names, std::chrono::milliseconds peer_timeout,
              std::function<void()> meet)
       : block_(block),
-        local_(local),
+        map_(map),
         waiter_(waiter),
+        post_(post),
         names_(names),
         peer_timeout_(peer_timeout),
         meet_(std::move(meet)) {}
 
   std::byte* Allocate(size_t bytes) override;
-  void GoApart() override;
+  int MachineOf(int rank) const override;
+  bool IsNear(int rank) const override { return MachineOf(rank) == map_.node; }
+  PeerPost* post() override { return post_; }
+  void GoApart(bool needed) override;
   bool HasEnded(int rank) override;
   void ThrowIfFailed() override;
   void Await(int rank, const std::function<bool()>& ready) override;
@@ -35,17 +41,19 @@ class NodeMemory final : public PeerMemory {
   std::string NameOf(int rank) const override { return names_[static_cast<size_t>(rank)]; }
 
   bool IsApart() const { return apart_; }
-  // Returns when each other rank has finished, or ended. Throws kPeerLost for one that does neither
-  // within the time-out.
+  // Returns when each other rank of this machine has finished, or ended. Throws kPeerLost for one
+  // that does neither within the time-out.
   void AwaitOthers();
 
  private:
   struct Silence;
   void LookAt(int rank, Silence* silence);
+  RankSlot& SlotOf(int rank) const;  // of this machine
 
   const NodeBlock& block_;
-  int local_;
+  const NodeMap& map_;
   Waiter& waiter_;
+  MpiPost* post_;
   const std::vector<std::string>& names_;
   std::chrono::milliseconds peer_timeout_;
   std::function<void()> meet_;

@@ -42,7 +42,8 @@ void ThreadPump::RunSums() {
       found = found || Next(&values);
       return found || stopped_;
     };
-    while (!waiter_.Doze(has_work)) while_idle_();
+    while (!waiter_.Doze(has_work, while_idle_())) {
+    }
     if (!found) return;
     const int64_t begin = MonotonicNs();
     Run(values);
@@ -57,10 +58,11 @@ void ThreadPump::RunSums() {
 void ThreadPump::Run(std::span<float> values) {
   sum_.Start(values);
   const auto advance = [&] { return sum_.Advance(); };
-  if (awaited_) return waiter_.Until(advance);
+  if (awaited_ && while_idle_() == Waiter::kLongestSleep) return waiter_.Until(advance);
   RankSlot& slot = block_.slot(local_);
   slot.waiting_since.store(MonotonicNs(), std::memory_order_relaxed);
-  while (!waiter_.Doze(advance)) while_idle_();
+  while (!waiter_.Doze(advance, while_idle_())) {
+  }
   slot.waiting_since.store(0, std::memory_order_relaxed);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <mutex>
@@ -16,8 +17,10 @@ namespace trainer {
 // waits for the most part, and one thread makes all calls of MPI.
 class ThreadPump final : public Pump {
  public:
-  // `while_idle` is called by the thread now and then while it has nothing to do.
-  ThreadPump(const NodeBlock& block, int local, NodeSum& sum, std::function<void()> while_idle)
+  // `while_idle` is called by the thread now and then while it has nothing to do, and returns for
+  // how long it may sleep until the next call.
+  ThreadPump(const NodeBlock& block, int local, NodeSum& sum,
+             std::function<std::chrono::nanoseconds()> while_idle)
       : block_(block),
         local_(local),
         sum_(sum),
@@ -44,7 +47,7 @@ class ThreadPump final : public Pump {
   const NodeBlock& block_;
   int local_;
   NodeSum& sum_;
-  std::function<void()> while_idle_;
+  std::function<std::chrono::nanoseconds()> while_idle_;
   Waiter waiter_;
   std::mutex mutex_;
   std::deque<std::span<float>> queue_;

@@ -15,6 +15,8 @@ class Waiter {
  public:
   Waiter(const NodeBlock& block, int local) : block_(block), slot_(block.slot(local)) {}
 
+  static constexpr std::chrono::milliseconds kLongestSleep{500};
+
   // More threads than cores: whoever spins takes the time from the one that it waits for.
   void SetCrowded() { crowded_ = true; }
 
@@ -30,13 +32,14 @@ class Waiter {
     slot_.waiting_since.store(0, std::memory_order_relaxed);
   }
 
-  // Sleeps until somebody rings, unless poll() is true; returns whether it is.
+  // Sleeps until somebody rings, for `longest` at most, unless poll() is true; returns whether it
+  // is.
   template <class Poll>
-  bool Doze(const Poll& poll) {
+  bool Doze(const Poll& poll, std::chrono::nanoseconds longest = kLongestSleep) {
     const uint32_t seen = slot_.bell.load();
     slot_.sleeping.store(1);
     const bool done = poll();
-    if (!done && !Failed()) FutexWait(slot_.bell, seen, std::chrono::milliseconds(500));
+    if (!done && !Failed()) FutexWait(slot_.bell, seen, longest);
     slot_.sleeping.store(0);
     if (!done) ThrowIfFailed();
     return done || Spin(poll, kCrowdedSpin);

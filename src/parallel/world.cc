@@ -8,6 +8,7 @@
 #include "bucket_size.h"
 #include "exchange.h"
 #include "mpi_link.h"
+#include "mpi_post.h"
 #include "mpi_server.h"
 #include "mpi_thread.h"
 #include "node_memory.h"
@@ -34,7 +35,7 @@ class WorldOfRanks final : public World {
   ~WorldOfRanks() override { StopPump(); }
 
   ReplicaGroup& group() override { return *exchange_; }
-  PeerMemory* peers() override { return link_ == nullptr ? &memory_ : nullptr; }
+  PeerMemory* peers() override { return &memory_; }
   const std::vector<std::string>& names() const override { return place_.names; }
   RankSeat seat() const override {
     return {place_.map.node, place_.map.local, place_.block->locals(), place_.map.nodes()};
@@ -76,7 +77,8 @@ class WorldOfRanks final : public World {
   std::unique_ptr<MpiLibrary> mpi_;
   Waiter waiter_;
   SharedGradients gradients_;
-  std::unique_ptr<MpiLink> link_;  // null on one machine
+  std::unique_ptr<MpiPost> post_;  // null on one machine
+  std::unique_ptr<MpiLink> link_;  // likewise
   NodeSum sum_;
   ThreadPump thread_pump_;
   OwnPump own_pump_;
@@ -96,14 +98,30 @@ std::unique_ptr<WorldOfRanks>& Own() {
   return world;
 }
 
-std::unique_ptr<MpiLink> MakeLink(MpiLibrary* mpi, const Place& place, const ThreadPump& pump) {
+void ThrowIfFailed(const NodeBlock& block) {
+  if (block.failure().code != 0) throw EndedByPeer(block.failure().code);
+}
+
+std::unique_ptr<MpiPost> MakePost(MpiLibrary* mpi, const Place& place) {
+  if (place.map.nodes() < 2) return nullptr;
+  const NodeBlock& block = *place.block;
+  const int local = place.map.local;
+  return std::make_unique<MpiPost>(
+      *mpi, block.slot(local), [&block, local] { block.Ring(local); },
+      [&block] { ThrowIfFailed(block); });
+}
+
+// Ranks of other machines are answered while sums are waited for.
+std::unique_ptr<MpiLink> MakeLink(MpiLibrary* mpi, const Place& place, const ThreadPump& pump,
+                                  MpiPost* post) {
   if (place.map.nodes() < 2) return nullptr;
   const NodeBlock& block = *place.block;
   return std::make_unique<MpiLink>(
       *mpi, block, place.map.local, place.map.Lanes(), place.map.node,
       [&pump] { return !pump.IsAwaited(); },
-      [&block] {
-        if (block.failure().code != 0) throw EndedByPeer(block.failure().code);
+      [&block, post] {
+        ThrowIfFailed(block);
+        if (post->IsOpen()) post->Poll();
       });
 }
 
@@ -118,14 +136,16 @@ WorldOfRanks::WorldOfRanks(Place place, std::unique_ptr<MpiThread> thread,
                    float one = 1;
                    exchange_->Sum({&one, 1});
                  }),
-      link_(MakeLink(mpi_.get(), place_, thread_pump_)),
+      post_(MakePost(mpi_.get(), place_)),
+      link_(MakeLink(mpi_.get(), place_, thread_pump_, post_.get())),
       sum_(*place_.block, place_.map.local, gradients_, link_.get()),
       thread_pump_(*place_.block, place_.map.local, sum_,
-                   [this] {
-                     if (link_ != nullptr) link_->Beat();
+                   [this]() -> std::chrono::nanoseconds {
+                     link_->Beat();
+                     return post_->IsOpen() ? post_->Poll() : Waiter::kLongestSleep;
                    }),
       own_pump_(sum_, waiter_),
-      memory_(*place_.block, place_.map.local, waiter_, place_.names, settings.peer_timeout,
+      memory_(*place_.block, place_.map, waiter_, post_.get(), place_.names, settings.peer_timeout,
               [this] {
                 float one = 1;
                 exchange_->Sum({&one, 1});
@@ -202,7 +222,7 @@ std::string WorldOfRanks::SetWire(WireType type) {
 }
 
 std::string WorldOfRanks::DescribeSent() const {
-  if (link_ == nullptr) return "";
+  if (link_ == nullptr || link_->plain_bytes() == 0) return "";
   return Join(DescribeBytes(link_->sent_bytes()), " (", DescribeBytes(link_->plain_bytes()),
               " as f32)");
 }
@@ -247,7 +267,7 @@ void WorldOfRanks::StopPump() {
 }
 
 void WorldOfRanks::Finish() {
-  if (memory_.IsApart()) {
+  if (memory_.IsApart() && post_ == nullptr) {
     slot().state = RankState::kFinished;
     memory_.AwaitOthers();
   } else {
@@ -259,6 +279,7 @@ void WorldOfRanks::Finish() {
   StopPump();
   if (mpi_ == nullptr) return;
   thread_->Run([&] {
+    if (post_ != nullptr) post_->Drain();
     if (link_ != nullptr) link_->TakeBeats();
     mpi_->Finish();
   });

@@ -19,11 +19,20 @@ struct AdamStep {
   }
 };
 
+struct Correct {
+  UpdateNumbers numbers;
+  float beta2;
+  HD void operator()(int64_t) const {
+    const double t = UpdateNumber(numbers), beta1 = numbers.now->rates.momentum;
+    numbers.now->of_rule[0] = sqrt(1 - pow(double{beta2}, t)) / (1 - pow(beta1, t));
+  }
+};
+
 struct MakeAdam {
-  double correction;
+  const RateWords* now;
   float beta2, delta;
   HD AdamStep operator()(const StepRates& r) const {
-    return {static_cast<float>(r.rate * correction), r.momentum, beta2, delta};
+    return {static_cast<float>(r.rate * now->of_rule[0]), r.momentum, beta2, delta};
   }
 };
 
@@ -32,11 +41,12 @@ class Adam final : public Rule {
   explicit Adam(const SolverSpec& spec)
       : beta2_(spec.proto.momentum2()), delta_(spec.proto.delta()) {}
   int StatesPerWeight() const override { return 2; }
+  bool CountsUpdates() const override { return true; }
+  void Begin(const Device& device, const UpdateNumbers& numbers) override {
+    ForEach(device, 1, Correct{numbers, beta2_});
+  }
   void Step(const Device& device, const UpdatePart& part) override {
-    const double t = part.numbers.iter + 1;
-    const float beta1 = part.numbers.momentum;
-    const double correction = std::sqrt(1 - std::pow(beta2_, t)) / (1 - std::pow(beta1, t));
-    UpdateWeights<2>(device, part, MakeAdam{correction, beta2_, delta_});
+    UpdateWeights<2>(device, part, MakeAdam{part.numbers.now, beta2_, delta_});
   }
 
  private:

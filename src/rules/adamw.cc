@@ -21,9 +21,22 @@ struct AdamWStep {
   }
 };
 
+struct Correct {
+  UpdateNumbers numbers;
+  float beta2;
+  HD void operator()(int64_t) const {
+    const double t = UpdateNumber(numbers), beta1 = numbers.now->rates.momentum;
+    numbers.now->of_rule[0] = 1 / (1 - pow(beta1, t));
+    numbers.now->of_rule[1] = 1 / (1 - pow(double{beta2}, t));
+  }
+};
+
 struct MakeAdamW {
-  float beta2, delta, m_correction, v_correction;
+  const RateWords* now;
+  float beta2, delta;
   HD AdamWStep operator()(const StepRates& r) const {
+    const auto m_correction = static_cast<float>(now->of_rule[0]);
+    const auto v_correction = static_cast<float>(now->of_rule[1]);
     return {r.rate, r.momentum, beta2, delta, r.decay_l2, m_correction, v_correction};
   }
 };
@@ -35,13 +48,12 @@ class AdamW final : public Rule {
     RefuseL1(spec, "AdamW");
   }
   int StatesPerWeight() const override { return 2; }
+  bool CountsUpdates() const override { return true; }
+  void Begin(const Device& device, const UpdateNumbers& numbers) override {
+    ForEach(device, 1, Correct{numbers, beta2_});
+  }
   void Step(const Device& device, const UpdatePart& part) override {
-    const double t = part.numbers.iter + 1;
-    const float beta1 = part.numbers.momentum;
-    UpdateWeights<2>(device, part,
-                     MakeAdamW{beta2_, delta_, static_cast<float>(1 / (1 - std::pow(beta1, t))),
-                               static_cast<float>(1 / (1 - std::pow(beta2_, t)))},
-                     Decay::kOfTheRule);
+    UpdateWeights<2>(device, part, MakeAdamW{part.numbers.now, beta2_, delta_}, Decay::kOfTheRule);
   }
 
  private:

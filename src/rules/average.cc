@@ -1,16 +1,12 @@
 #include "trainer/rules/average.h"
 
+#include <algorithm>
+
+#include "blend.h"
 #include "trainer/backend/map_segments.h"
 
 namespace trainer {
 namespace {
-
-struct Blend {
-  float keep;
-  HD void operator()(float& average, float& weight) const {
-    average = keep * average + (1 - keep) * weight;
-  }
-};
 
 struct Start {
   HD void operator()(float& average, float& weight) const { average = weight; }
@@ -37,6 +33,10 @@ void ForAll(const Device& device, const Segments& averages, F f) {
 }
 
 }  // namespace
+
+float AverageKeeps(float decay, int updates) {
+  return std::min(decay, static_cast<float>(1 + updates) / static_cast<float>(10 + updates));
+}
 
 void BlendAverage(const Device& device, float keep, const Segments& averages) {
   ForAll(device, averages, Blend{keep});

@@ -19,6 +19,16 @@ struct SquaresOf {
 };
 constexpr int kWeights = 0, kGradients = 1;
 
+struct Write {
+  UpdateRates rates;
+  float keep;
+  RateWords* to;
+  HD void operator()(int64_t) const {
+    to->rates = rates;
+    to->keep = keep;
+  }
+};
+
 struct DecideOnce {
   const float* squares;
   DecideRules rules;
@@ -62,6 +72,10 @@ void SumSquares(const Device& device, const Segments& parameters, int first, int
                 float* grad_squares, float* weight_squares) {
   SumSegments(device, parameters, first, last, {grad_squares, weight_squares},
               SquaresOf<kGradients>(), SquaresOf<kWeights>());
+}
+
+void WriteRates(const Device& device, const RateWords& rates, RateWords* words) {
+  ForEach(device, 1, Write{rates.rates, rates.keep, words});
 }
 
 void Decide(const Device& device, const float* squares, const DecideRules& rules,

@@ -3,7 +3,9 @@
 // include it; it holds device code, see map.h.
 
 #include <cmath>
+#include <type_traits>
 
+#include "blend.h"
 #include "trainer/backend/map_segments.h"
 #include "trainer/rules/rule.h"
 
@@ -26,21 +28,22 @@ struct StepRates {
 // Source: Ginsburg, Gitman and You, "Large batch training of convolutional networks with layer-wise
 // adaptive rate scaling", 2018.
 HD float LocalRate(const UpdateNumbers& u, const StepRates& r, float lr_mult) {
-  if (u.larc == Larc::kNone) return u.rate * lr_mult;
+  const float rate = u.now->rates.rate;
+  if (u.larc == Larc::kNone) return rate * lr_mult;
   float local = lr_mult;
   if (lr_mult > 0) {
     const bool known = r.weight_norm > 0 && r.grad_norm > 0;
     local = known ? (1 - r.momentum) * u.larc_eta * r.weight_norm / r.grad_norm : 1;
   }
-  if (u.larc == Larc::kScale) return u.rate * local;
-  return local < u.rate ? local : u.rate;
+  if (u.larc == Larc::kScale) return rate * local;
+  return local < rate ? local : rate;
 }
 
 HD StepRates RatesOf(const UpdateNumbers& u, int parameter) {
   const ParamMults mults = u.mults[parameter];
-  const float decay = u.weight_decay * mults.decay;
+  const float decay = u.now->rates.weight_decay * mults.decay;
   StepRates r;
-  r.momentum = u.momentum;
+  r.momentum = u.now->rates.momentum;
   r.grad_scale = (u.words == nullptr ? 1.0f : u.words->grad_factor) / u.passes;
   r.decays = mults.decay != 0;
   r.decay_l1 = u.l1 ? decay : 0;
@@ -51,6 +54,13 @@ HD StepRates RatesOf(const UpdateNumbers& u, int parameter) {
   }
   r.rate = LocalRate(u, r, mults.lr);
   return r;
+}
+
+// The number of this update among those that moved the weights, counted from 1. Of an update that
+// is skipped it has no meaning.
+HD int UpdateNumber(const UpdateNumbers& u) {
+  const uint32_t skipped = u.words == nullptr ? 0 : u.words->skipped;
+  return u.now->rates.iter - static_cast<int>(skipped) + 1;
 }
 
 // The gradient a rule works on: averaged, clipped, with the weight decay's gradient added
@@ -80,7 +90,19 @@ struct ElementStep {
   }
 };
 
-template <class Make>
+// The average follows the weight also where an update is skipped.
+template <class F>
+struct AveragedStep {
+  ElementStep<F> step;
+  Blend blend;
+  template <class... States>
+  HD void operator()(float& w, float& grad, float& average, States&... states) const {
+    step(w, grad, states...);
+    blend(average, w);
+  }
+};
+
+template <bool kAverages, class Make>
 struct StepOfParameter {
   UpdateNumbers numbers;
   Make make;
@@ -89,7 +111,12 @@ struct StepOfParameter {
     const StepRates r = RatesOf(numbers, parameter);
     const bool skip = numbers.words != nullptr && numbers.words->skip != 0;
     const Regularized g{r.grad_scale, decays ? r.decay_l1 : 0, decays ? r.decay_l2 : 0};
-    return ElementStep<decltype(make(r))>{make(r), g, skip, numbers.clear_grad};
+    const ElementStep<decltype(make(r))> step{make(r), g, skip, numbers.clear_grad};
+    if constexpr (kAverages) {
+      return AveragedStep<decltype(make(r))>{step, Blend{numbers.now->keep}};
+    } else {
+      return step;
+    }
   }
 };
 
@@ -101,9 +128,14 @@ struct StepOfParameter {
 template <int kStates, class Make>
 void UpdateWeights(const Device& device, const UpdatePart& part, Make make,
                    Decay decay = Decay::kInGradient) {
-  UpdateSegments<2 + kStates>(
-      device, part.parameters, part.first, part.last,
-      rule_internal::StepOfParameter<Make>{part.numbers, make, decay == Decay::kInGradient});
+  const auto update = [&](auto averages) {
+    constexpr bool kAverages = decltype(averages)::value;
+    const rule_internal::StepOfParameter<kAverages, Make> step{part.numbers, make,
+                                                               decay == Decay::kInGradient};
+    UpdateSegments<2 + kStates + (kAverages ? 1 : 0)>(device, part.parameters, part.first,
+                                                      part.last, step);
+  };
+  part.numbers.averages ? update(std::true_type()) : update(std::false_type());
 }
 
 }  // namespace trainer

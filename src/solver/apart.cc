@@ -11,6 +11,7 @@ namespace trainer {
 // The last calls that all ranks make together, where they go apart.
 void Solver::BeginStrategy(const TrainOptions& options, const LoadedState* loaded) {
   seat_.emplace(StrategySeat{device_, *objective_, *rule_, *group_, options.peers, seed_});
+  if (options.peers != nullptr) post_.reset(options.peers->post());
   strategy_->Prepare(*seat_);
   if (loaded != nullptr) RestoreRank(loaded->state);
   strategy_->Start(state_.iter);

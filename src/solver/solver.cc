@@ -99,6 +99,10 @@ Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device
   LOG(INFO) << "Solver scaffolding done.";
   if (proto_.ema_decay() > 0) {
     average_ = std::make_unique<WeightAverage>(proto_.ema_decay(), device_, *train_net_);
+    // One launch less, where launches are what it costs. With other ranks more than the update may
+    // move weights.
+    update_averages_ = device_.RunsLater() && replica_.count == 1 &&
+                       rule_->KeepAverages(average_->PerParam(), proto_.ema_decay());
   }
   PrepareSnapshots(options);
   if (loaded) {
@@ -178,12 +182,16 @@ SolveResult Solver::Solve() {
     if (stopped || no_better) break;
     if (StopsNow()) break;
     const auto start = std::chrono::steady_clock::now();
-    StepAhead();
+    if (lost_input_.empty()) {
+      StepAhead();
+    } else {
+      Advance();  // without data, to where all ranks meet and stop
+    }
     observer_.OnStep(state_.iter);
     NoteWritten();
     const bool meets = strategy_->MeetsAfter(state_.iter);
     const bool goes_on = state_.iter < proto_.max_iter() && !StopWasAsked();
-    if (meets && goes_on) HasInput(*train_net_, proto_.iter_size());
+    if (goes_on && lost_input_.empty()) HasInput(*train_net_, proto_.iter_size());
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
     unmet += passed.count();
     Request request = Request::kNone;
@@ -204,6 +212,7 @@ SolveResult Solver::Solve() {
   SaveLast(stopped);
   if (!StopWasAsked()) ThrowLostInput();
   if (!stopped && !no_better && !serves) Finish();
+  strategy_->Part();
   observer_.OnEnd(stopped);
   return stopped ? SolveResult::kStopped : SolveResult::kFinished;
 }

@@ -21,6 +21,10 @@ class Solver::Frame final : public StepFrame {
     return BeforeUpdate(solver_.BeginStep(loss));
   }
   UpdateRates BeginStarted() override { return BeforeUpdate(solver_.BeginStartedStep()); }
+  std::optional<UpdateRates> RatesAhead() override {
+    if (!solver_.ahead_ || solver_.replica_.count > 1) return std::nullopt;
+    return solver_.RatesAhead();
+  }
   void Note(const std::string& text) override { solver_.Note(text); }
 
  private:
@@ -48,7 +52,7 @@ void Solver::RunStep(bool ahead) {
   rule_->Step(*objective_, frame);
   CountBadRecords(*train_net_, SumOver(strategy_->StepsTogether() ? DataGroup() : nullptr));
   Advance();
-  if (average_) average_->Add(state_.iter);
+  if (average_ && !update_averages_) average_->Add(state_.iter);
 }
 
 UpdateRates Solver::BeginStep(float loss) {
@@ -62,8 +66,8 @@ UpdateRates Solver::BeginStep(float loss) {
   return rates;
 }
 
-// The loss of the step before is taken when this one is queued as far as its update: the device has
-// work meanwhile, and no more than one update follows a loss that ends the run.
+// The loss of the step before is taken when this one is queued: the device has work meanwhile, and
+// no more than two updates follow a loss that ends the run.
 UpdateRates Solver::BeginStartedStep() {
   CatchUp();
   if (!ahead_) return BeginStep(objective_->TakeLoss());
@@ -97,6 +101,12 @@ UpdateRates Solver::NextRates() {
         Join("MultiStep Status: Iteration ", state_.iter, ", step = ", state_.current_step));
   }
   return RatesOf(proto_, state_.iter, state_.current_step);
+}
+
+// What NextRates will return.
+UpdateRates Solver::RatesAhead() const {
+  const int taken = TakesStep(proto_, state_.iter, state_.current_step) ? 1 : 0;
+  return RatesOf(proto_, state_.iter, state_.current_step + taken);
 }
 
 // The mean of the last average_loss losses.

@@ -1,7 +1,5 @@
 #include "trainer/solver/weight_average.h"
 
-#include <algorithm>
-
 #include "trainer/net/weights.h"
 #include "trainer/rules/average.h"
 
@@ -41,9 +39,16 @@ WeightAverage::WeightAverage(float decay, const Device& device, const Net& net)
 void WeightAverage::Restart() { StartAverage(device_, averages_); }
 
 void WeightAverage::Add(int updates) {
-  const float keep =
-      std::min(decay_, static_cast<float>(1 + updates) / static_cast<float>(10 + updates));
-  BlendAverage(device_, keep, averages_);
+  BlendAverage(device_, AverageKeeps(decay_, updates), averages_);
+}
+
+std::vector<float*> WeightAverage::PerParam() const {
+  std::vector<float*> places;
+  int next = 0;
+  for (const Param* param : net_.params()) {
+    places.push_back(param->grad == nullptr ? nullptr : averages_[next++].array[0]);
+  }
+  return places;
 }
 
 void WeightAverage::Swap() {

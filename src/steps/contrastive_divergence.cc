@@ -65,6 +65,16 @@ class ContrastiveDivergenceStep final : public StepRule {
   }
 
   void Step(Objective& objective, StepFrame& frame) override { step_->Step(objective, frame); }
+  void ApplyGradients(Objective& objective, const UpdateRates& rates) override {
+    step_->ApplyGradients(objective, rates);
+  }
+  bool SetShare(const std::vector<bool>& own) override { return step_->SetShare(own); }
+  bool KeepAverages(const std::vector<float*>& averages, float decay) override {
+    return step_->KeepAverages(averages, decay);
+  }
+  std::string TakeNote() override { return step_->TakeNote(); }
+  std::optional<LossScaleState> LossScale() override { return step_->LossScale(); }
+  void RestoreLossScale(const LossScaleState& state) override { step_->RestoreLossScale(state); }
 
   const std::vector<std::vector<float*>>& history() const override { return step_->history(); }
   size_t Bytes() const override { return step_->Bytes(); }

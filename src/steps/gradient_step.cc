@@ -25,7 +25,9 @@ class GradientStep final : public StepRule {
     if (scale) objective.net().ScaleLoss(update_->decision()->loss_scale());
   }
 
+  // Where nothing comes between gradients and update, the device gets both as one.
   void Step(Objective& objective, StepFrame& frame) override {
+    if (const auto rates = frame.RatesAhead()) return StepAhead(objective, frame, *rates);
     objective.Start(NetBatch::kNext);
     const UpdateRates rates = frame.BeginStarted();
     ApplyGradients(objective, rates);
@@ -39,6 +41,11 @@ class GradientStep final : public StepRule {
     update_->Begin(rates, objective.IsPart() ? total : std::function<float(float)>());
     for (int i = 0; i < objective.NumRanges(); ++i) update_->Apply(objective.SummedRange(i));
     if (update_->ClearsGradients()) objective.GradientsAreZero();
+  }
+
+  bool KeepAverages(const std::vector<float*>& averages, float decay) override {
+    update_->KeepAverages(averages, decay);
+    return true;
   }
 
   bool SetShare(const std::vector<bool>& own) override {
@@ -60,10 +67,19 @@ class GradientStep final : public StepRule {
   size_t Bytes() const override { return update_->Bytes(); }
 
  private:
+  void StepAhead(Objective& objective, StepFrame& frame, const UpdateRates& rates) {
+    update_->SetRates(rates);
+    objective.Start(NetBatch::kNext, &queue_update_);
+    if (update_->ClearsGradients()) objective.GradientsAreZero();
+    frame.BeginStarted();
+    update_->Queued(rates.iter);
+  }
+
   const SolverSpec& spec_;
   int states_;
   std::unique_ptr<Rule> rule_;  // until it is the update's
   std::optional<WeightUpdate> update_;
+  const std::function<void()> queue_update_ = [this] { update_->Queue(); };
 };
 
 }  // namespace

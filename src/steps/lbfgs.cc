@@ -3,12 +3,17 @@
 #include <cstring>
 #include <limits>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "line_search.h"
+#include "repeated_scale.h"
 #include "trainer/backend/map.h"
 #include "trainer/backend/reduce.h"
 #include "trainer/base/text.h"
+#include "trainer/net/passes_alike.h"
+#include "trainer/net/storage.h"
+#include "trainer/steps/loss_scale.h"
 #include "trainer/steps/step_rule.h"
 
 namespace trainer {
@@ -17,6 +22,11 @@ namespace {
 struct Product {
   const float *a, *b;
   HD float operator()(int64_t i) const { return a[i] * b[i]; }
+};
+
+struct Distance {
+  const float *a, *b;
+  HD float operator()(int64_t i) const { return fabsf(a[i] - b[i]); }
 };
 
 struct AddScaled {
@@ -41,9 +51,10 @@ struct Subtract {
 // Limited-memory BFGS: the direction is -H g, with H the inverse Hessian that the last pairs of
 // steps s and changes of the gradient y tell, by two loops over them from gamma I, gamma = s y / y
 // y of the newest; a line search along it. The loss is that of the batch, the same one in all
-// evaluations of a step, plus weight_decay |w|^2 / 2. Source: Nocedal and Wright, "Numerical
-// Optimization", algorithms 7.4 and 7.5; how steps begin and which pairs are kept: Byrd, Lu,
-// Nocedal and Zhu, SIAM Journal on Scientific Computing 16, 1995.
+// evaluations of a step, plus weight_decay |w|^2 / 2. Where all passes are alike, a step begins
+// with what the last one found, and evaluates nothing for that. Source: Nocedal and Wright,
+// "Numerical Optimization", algorithms 7.4 and 7.5; how steps begin and which pairs are kept: Byrd,
+// Lu, Nocedal and Zhu, SIAM Journal on Scientific Computing 16, 1995.
 class Lbfgs final : public StepRule {
  public:
   explicit Lbfgs(const SolverSpec& spec) : spec_(spec), param_(spec.proto.lbfgs_param()) {
@@ -82,16 +93,19 @@ class Lbfgs final : public StepRule {
     device_ = &device;
     coefficients_.resize(static_cast<size_t>(param_.history()));
     curvatures_.resize(coefficients_.size());
+    const auto scale = LossScaleOf(spec_, NeedsLossScale(objective.net()));
+    // A factor that grows between two steps changes how the gradients between them were rounded.
+    alike_ = !scale && PassesAreAlike(objective.net());
+    if (!scale) return;
+    scale_.emplace(device, *scale);
+    objective.net().ScaleLoss(scale_->on_device());
   }
 
   void Step(Objective& objective, StepFrame& frame) override {
-    const float loss = objective.Evaluate(NetBatch::kNext);
-    const UpdateRates rates = frame.Begin(loss);
-    decay_ = rates.weight_decay;
-    const double value = Complete(objective, loss);
-    float* const gradients = objective.Gradients().data();
+    if (scale_) scale_->BeginStep();
+    const double value = Start(objective, frame);
     Copy(objective.Weights().data(), weights_->data());
-    Copy(gradients, gradient_->data());
+    Copy(objective.Gradients().data(), gradient_->data());
     SetDirection();
     double slope = Dot(direction_->data(), gradient_->data());
     if (!(slope < 0) && kept_ > 0) {  // rounding, or a loss that is not smooth
@@ -101,11 +115,17 @@ class Lbfgs final : public StepRule {
     }
     if (!(slope < 0)) return;                                    // the gradient is zero
     const double first = kept_ > 0 ? 1 : 1 / std::sqrt(-slope);  // of length 1
-    LineSearch search(value, slope, rates.rate * first, param_.c1(), param_.c2());
+    LineSearch search(value, slope, rate_ * first, param_.c1(), param_.c2());
     Search(objective, frame, value, search);
   }
 
   const std::vector<std::vector<float*>>& history() const override { return history_; }
+  std::optional<LossScaleState> LossScale() override {
+    return scale_ ? std::optional(scale_->state()) : std::nullopt;
+  }
+  void RestoreLossScale(const LossScaleState& state) override {
+    if (scale_) scale_->Restore(state);
+  }
   std::string SaveState() const override;
   void RestoreState(const std::string& state) override;
   size_t Bytes() const override { return (4 * pairs_.size() + 8) * count_ * sizeof(float); }
@@ -121,6 +141,9 @@ class Lbfgs final : public StepRule {
 
   double Dot(const float* a, const float* b) const {
     ReduceSum(*device_, Count(), Product{a, b}, 1, sum_->data());
+    return Sum();
+  }
+  float Sum() const {
     float sum = 0;
     device_->CopyToHost(&sum, sum_->data(), sizeof(sum));
     return sum;
@@ -134,16 +157,29 @@ class Lbfgs final : public StepRule {
 
   void Forget() { kept_ = next_ = 0; }
 
+  void MakeFinite(Objective& objective, StepFrame& frame, float loss);
+  bool IsKnown(Objective& objective) const;
+  double Start(Objective& objective, StepFrame& frame);
   double Complete(Objective& objective, float loss) const;
   void SetDirection();
   void Search(Objective& objective, StepFrame& frame, double value, LineSearch& search);
-  void Keep(const float* gradients, double step, double slope);
+  void Keep(const float* weights, const float* gradients, double fall);
 
   const SolverSpec& spec_;
   const caffe::LBFGSParameter& param_;
   const Device* device_ = nullptr;
   size_t count_ = 0;
-  float decay_ = 0;
+  float rate_ = 0, decay_ = 0;
+  int iter_ = 0;
+  std::optional<RepeatedScale> scale_;
+  // Of the weights that the last step found, and a copy of them in weights_, where all passes are
+  // alike; their gradient is still there.
+  struct Found {
+    float loss = 0;
+    double value = 0;  // with the weight decay
+  };
+  bool alike_ = false;
+  std::optional<Found> found_;
   std::vector<DeviceFloats> pairs_;  // s, y of place 0, then of place 1, ...
   int kept_ = 0, next_ = 0;          // pairs that are there; the place of the next one
   std::vector<double> curvatures_;   // s y, by place
@@ -153,9 +189,41 @@ class Lbfgs final : public StepRule {
   std::vector<std::vector<float*>> history_;  // none
 };
 
+// Where a scaled loss made the gradient overflow, that of the same batch with a smaller factor.
+void Lbfgs::MakeFinite(Objective& objective, StepFrame& frame, float loss) {
+  if (!scale_ || !std::isfinite(loss)) return;
+  while (!std::isfinite(objective.Norm(objective.Gradients()))) {
+    frame.Note(scale_->Halve(iter_));
+    objective.Evaluate(NetBatch::kSame);
+  }
+}
+
+// Whether the last step's numbers are those of the weights: other ranks may have moved them since.
+bool Lbfgs::IsKnown(Objective& objective) const {
+  if (!found_) return false;
+  ReduceSum(*device_, Count(), Distance{objective.Weights().data(), weights_->data()}, 1,
+            sum_->data());
+  return Sum() == 0;
+}
+
+// What the step starts from: returns the value, and leaves the gradient in the objective.
+double Lbfgs::Start(Objective& objective, StepFrame& frame) {
+  const bool known = IsKnown(objective);
+  const float loss = known ? found_->loss : objective.Evaluate(NetBatch::kNext);
+  const UpdateRates rates = frame.Begin(loss);
+  rate_ = rates.rate;
+  iter_ = rates.iter;
+  if (known && rates.weight_decay == decay_) return std::exchange(found_, {})->value;
+  if (known) objective.Evaluate(NetBatch::kSame);
+  found_.reset();
+  decay_ = rates.weight_decay;
+  MakeFinite(objective, frame, loss);
+  return Complete(objective, loss);
+}
+
 // The mean of gradients that are sums, and the weight decay in both.
 double Lbfgs::Complete(Objective& objective, float loss) const {
-  const float scale = objective.GradientScale();
+  const float scale = objective.GradientScale() / (scale_ ? scale_->factor() : 1);
   float* const gradients = objective.Gradients().data();
   if (scale != 1) Update(*device_, Scale{scale}, Count(), gradients);
   if (decay_ == 0) return loss;
@@ -199,13 +267,18 @@ void Lbfgs::Search(Objective& objective, StepFrame& frame, double value, LineSea
     Update(*device_, StepAlong{static_cast<float>(step)}, Count(), weights,
            static_cast<const float*>(weights_->data()),
            static_cast<const float*>(direction_->data()));
-    const double now = Complete(objective, objective.Evaluate(NetBatch::kSame));
+    const float loss = objective.Evaluate(NetBatch::kSame);
+    MakeFinite(objective, frame, loss);
+    const double now = Complete(objective, loss);
     const float* const gradients = objective.Gradients().data();
     const auto outcome = search.Add(now, Dot(gradients, direction_->data()));
     const bool last = tries >= param_.max_evaluations();
     if (outcome == LineSearch::Outcome::kGoOn && !last) continue;
     if (outcome == LineSearch::Outcome::kGoOn || !(now <= value)) break;
-    return Keep(gradients, step, first_slope);
+    Keep(weights, gradients, step * -first_slope);
+    if (!alike_) return;
+    found_ = {loss, now};
+    return Copy(weights, weights_->data());
   }
   Copy(weights_->data(), weights);
   frame.Note(Join("The line search found no step that meets its conditions; the weights stay",
@@ -213,14 +286,14 @@ void Lbfgs::Search(Objective& objective, StepFrame& frame, double value, LineSea
   Forget();
 }
 
-// Of the step that was made: a pair, unless the slope did not rise along it.
-void Lbfgs::Keep(const float* gradients, double step, double slope) {
+// Of the step that was made: a pair, unless the slope did not rise along it. s is what the weights
+// moved by as they were rounded, which y belongs to. `fall`: by how much the tangent fell.
+void Lbfgs::Keep(const float* weights, const float* gradients, double fall) {
   float *const s = Change(next_), *const y = Slope(next_);
-  Copy(direction_->data(), s);
-  Update(*device_, Scale{static_cast<float>(step)}, Count(), s);
+  Update(*device_, Subtract{}, Count(), s, weights, static_cast<const float*>(weights_->data()));
   Update(*device_, Subtract{}, Count(), y, gradients, static_cast<const float*>(gradient_->data()));
   const double curvature = Dot(s, y);
-  if (curvature <= std::numeric_limits<float>::epsilon() * -slope * step) return;
+  if (curvature <= std::numeric_limits<float>::epsilon() * fall) return;
   gamma_ = curvature / Dot(y, y);
   curvatures_[static_cast<size_t>(next_)] = curvature;
   next_ = (next_ + 1) % param_.history();

@@ -34,7 +34,7 @@ float Objective::Evaluate(NetBatch batch) {
   return TakeOldest();
 }
 
-void Objective::Start(NetBatch batch) {
+void Objective::Start(NetBatch batch, const std::function<void()>* then) {
   if (num_started_ == kAhead) {
     throw Error(ErrorCode::kInternal, "an evaluation is started, and two losses are not taken");
   }
@@ -48,20 +48,20 @@ void Objective::Start(NetBatch batch) {
   std::ranges::fill(started.sums, 0.0f);
   started.unread = iter_size_ * sums_.parts();
   try {
-    schedule_ == nullptr ? RunPasses(batch) : RunScheduled(batch, &started);
+    schedule_ == nullptr ? RunPasses(batch, then) : RunScheduled(batch, &started);
   } catch (...) {  // there is no loss to be taken
     num_started_ = 0;
     throw;
   }
 }
 
-void Objective::RunPasses(NetBatch batch) {
+void Objective::RunPasses(NetBatch batch, const std::function<void()>* then) {
   for (int pass = 0; pass < iter_size_; ++pass) {
     for (int part = 0; part < sums_.parts(); ++part) {
       sums_.Begin(pass, part);
       GradientSink* const sink = sums_.SinkOf(pass, part);
       if (batch == NetBatch::kNext && sink == nullptr && sums_.parts() == 1) {
-        net_.StartPass();
+        net_.StartPass(pass + 1 == iter_size_ ? then : nullptr);
       } else {
         net_.StartForward(batch);
         const bool looks = part == 0 && pass + 1 == iter_size_ && sums_.parts() > 1;

@@ -35,7 +35,12 @@ UpdateDecision::UpdateDecision(const Device& device, float clip,
   device_.CopyToDevice(words_, &last_, sizeof(last_));
 }
 
-void UpdateDecision::Decide(const float* squares, int replicas, int iter) {
+void UpdateDecision::Decide(const float* squares, int replicas) {
+  rules_.replicas = static_cast<float>(replicas);
+  trainer::Decide(device_, squares, rules_, words_);
+}
+
+void UpdateDecision::Read(int iter) {
   if (Last().in_a_row >= kMostInARow) {
     throw Error(ErrorCode::kDiverged,
                 Join("iteration ", iter, ": the last ", last_.in_a_row,
@@ -45,8 +50,6 @@ void UpdateDecision::Decide(const float* squares, int replicas, int iter) {
                      ". Try a lower base_lr or clip_gradients, and check the data's scale"));
   }
   iter_ = iter;
-  rules_.replicas = static_cast<float>(replicas);
-  trainer::Decide(device_, squares, rules_, words_);
   read_->Start(arriving_.data(), words_, sizeof(UpdateWords));
   decided_ = true;
   told_ = false;

@@ -4,11 +4,15 @@
 #include <functional>
 #include <utility>
 
+#include "trainer/rules/average.h"
 #include "trainer/rules/clip.h"
 #include "trainer/rules/decide.h"
 
 namespace trainer {
 namespace {
+
+constexpr size_t kRateFloats = sizeof(RateWords) / sizeof(float);
+static_assert(sizeof(RateWords) % sizeof(float) == 0);
 
 Larc LarcOf(const caffe::SolverParameter& proto) {
   if (!proto.larc()) return Larc::kNone;
@@ -26,7 +30,9 @@ WeightUpdate::WeightUpdate(const SolverSpec& spec, std::unique_ptr<Rule> rule, c
       device_(device),
       gradients_(gradients),
       replicas_(replicas),
-      squares_(device, 1) {
+      squares_(device, 1),
+      now_(device, kRateFloats) {
+  numbers_.now = reinterpret_cast<RateWords*>(now_.data());
   MakeStates(params, memory);
   ListParameters(params);
   if (proto_.clip_gradients() >= 0 || scale) {
@@ -66,21 +72,35 @@ void WeightUpdate::ListParameters(const std::vector<Param*>& params) {
   }
   std::ranges::sort(learned, std::less<const float*>(),
                     [&](size_t number) { return params[number]->grad; });
-  std::vector<Segment> segments;
+  params_ = params;
+  ListSegments();
   std::vector<ParamMults> mults;
   for (const size_t number : learned) {
-    const Param& param = *params[number];
-    Segment& segment = segments.emplace_back(Segment{param.count(), {param.weight, param.grad}});
-    for (size_t kind = 0; kind < history_.size(); ++kind) {
-      segment.array[2 + kind] = history_[kind][number];
-    }
-    mults.push_back({param.lr_mult, param.decay_mult});
+    mults.push_back({params[number]->lr_mult, params[number]->decay_mult});
   }
-  parameters_.emplace(device_, std::move(segments));
   mults_.emplace(device_, 2 * mults.size());
   static_assert(sizeof(ParamMults) == 2 * sizeof(float));
   device_.CopyToDevice(mults_->data(), mults.data(), mults.size() * sizeof(ParamMults));
   numbers_.mults = reinterpret_cast<const ParamMults*>(mults_->data());
+}
+
+void WeightUpdate::ListSegments() {
+  std::vector<Segment> segments;
+  for (const size_t number : numbers_of_) {
+    const Param& param = *params_[number];
+    Segment& segment = segments.emplace_back(Segment{param.count(), {param.weight, param.grad}});
+    float** next = segment.array + 2;
+    if (!averages_.empty()) *next++ = averages_[number];
+    for (const std::vector<float*>& state : history_) *next++ = state[number];
+  }
+  parameters_.emplace(device_, std::move(segments));
+}
+
+void WeightUpdate::KeepAverages(const std::vector<float*>& averages, float decay) {
+  averages_ = averages;
+  decay_ = decay;
+  numbers_.averages = true;
+  ListSegments();
 }
 
 void WeightUpdate::SetShare(const std::vector<bool>& own) {
@@ -89,17 +109,40 @@ void WeightUpdate::SetShare(const std::vector<bool>& own) {
 }
 
 void WeightUpdate::Begin(const UpdateRates& rates, const std::function<float(float)>& total) {
-  numbers_.iter = rates.iter;
-  numbers_.rate = rates.rate;
-  numbers_.momentum = rates.momentum;
-  numbers_.weight_decay = rates.weight_decay;
   numbers_.passes = static_cast<float>(proto_.iter_size() * replicas_);
-  if (!decision_) return;
-  numbers_.iter -= static_cast<int>(decision_->Last().skipped);
-  SumOfSquares(device_, gradients_, squares_.data());
-  if (total) AddOtherSquares(total);
-  if (NeedsNorms()) SumSquares(0, parameters_->size());
-  decision_->Decide(squares_.data(), replicas_, rates.iter);
+  SetRates(rates);
+  Decide(total);
+  Queued(rates.iter);
+}
+
+// Only what the update reads: where that is what the one before read nothing is written.
+void WeightUpdate::SetRates(const UpdateRates& rates) {
+  RateWords now{.rates = rates, .keep = 0};
+  if (!averages_.empty()) now.keep = AverageKeeps(decay_, rates.iter + 1);
+  if (!rule_->CountsUpdates()) now.rates.iter = 0;
+  if (now.rates == sent_.rates && now.keep == sent_.keep) return;
+  sent_ = now;
+  WriteRates(device_, now, numbers_.now);
+}
+
+void WeightUpdate::Decide(const std::function<float(float)>& total) {
+  if (decision_) {
+    SumOfSquares(device_, gradients_, squares_.data());
+    if (total) AddOtherSquares(total);
+    if (NeedsNorms()) SumSquares(0, parameters_->size());
+    decision_->Decide(squares_.data(), replicas_);
+  }
+  rule_->Begin(device_, numbers_);
+}
+
+void WeightUpdate::Queue() {
+  numbers_.passes = static_cast<float>(proto_.iter_size() * replicas_);
+  Decide({});
+  Apply(gradients_);
+}
+
+void WeightUpdate::Queued(int iter) {
+  if (decision_) decision_->Read(iter);
 }
 
 void WeightUpdate::AddOtherSquares(const std::function<float(float)>& total) {

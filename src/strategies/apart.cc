@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <chrono>
 #include <climits>
-#include <new>
 #include <thread>
 
+#include "packet.h"
 #include "trainer/base/error.h"
 #include "trainer/base/spin.h"
 #include "trainer/base/text.h"
@@ -19,16 +19,7 @@ constexpr int64_t kLookInterval = 100'000'000;  // nanoseconds
 constexpr int64_t kPatience = 60'000'000'000;   // likewise
 constexpr std::chrono::microseconds kPause{200};
 
-static_assert(std::atomic<int64_t>::is_always_lock_free);
-
 }  // namespace
-
-struct ApartStrategy::Board {
-  alignas(64) std::atomic<int64_t> taken;  // steps
-  alignas(64) std::atomic<uint32_t> stop;
-  std::atomic<uint32_t> snapshot;   // asked for
-  std::atomic<uint32_t> collected;  // requests of rank 0
-};
 
 ApartStrategy::ApartStrategy(const SolverSpec& spec) : spec_(spec) {}
 
@@ -38,15 +29,28 @@ void ApartStrategy::Prepare(const StrategySeat& seat) {
   if (seat.peers == nullptr) {
     throw Error(ErrorCode::kUnavailable, spec_.Where("strategy"),
                 Join("strategy '", spec_.proto.strategy(),
-                     "' needs ranks that share the memory of one machine, which these do not; take "
-                     "strategy 'local', which also waits less for the network, or one machine"));
+                     "' needs ranks that reach each other between their steps, which these do not; "
+                     "start them with --ranks or mpirun"));
   }
   numbers_.emplace(seat);
   gone_.resize(Index(ranks()));
-  board_ = new (peers().Allocate(sizeof(Board))) Board;
-  tallies_ = reinterpret_cast<Tally*>(peers().Allocate(sizeof(Tally) * Index(ranks())));
-  if (LaysDown()) places_ = ShareFloats(numbers_->all() * Index(ranks()));
+  board_ = std::make_unique<RunBoard>(peers(), replica_);
+  if (LaysDown()) places_ = ShareFloats(peers().IsNear(0) ? numbers_->all() * Index(ranks()) : 0);
+  if (LaysDown() && peers().post() != nullptr) {
+    kind_ = peers().post()->Serve([this](int from, std::span<const std::byte> request, auto*) {
+      PacketReader reader(request);
+      const auto begin = reader.Get<int64_t>();
+      std::ranges::copy(reader.Floats(), Place(from).begin() + begin);
+      return true;
+    });
+  }
   Share();
+}
+
+bool ApartStrategy::IsFirstNear() const {
+  int first = 0;
+  while (!peers().IsNear(first)) ++first;
+  return first == rank();
 }
 
 std::span<float> ApartStrategy::ShareFloats(size_t count) const {
@@ -67,36 +71,30 @@ void ApartStrategy::RestoreRank(const std::string& state) {
 }
 
 void ApartStrategy::Start(int updates) {
-  if (rank() == 0) board_->taken = int64_t{workers()} * (updates + 1);
-  peers().GoApart();
+  if (rank() == 0) board_->SetTaken(int64_t{workers()} * (updates + 1));
+  peers().GoApart(rank() >= workers());
 }
-
-bool ApartStrategy::Stops() const { return board_->stop != 0; }
-
-void ApartStrategy::StopAll() { board_->stop = 1; }
 
 bool ApartStrategy::IsAnyAtWork() const {
   bool any = false;
   for (int other = 0; other < workers(); ++other) any = any || IsAtWork(other);
-  return any;
+  return any && !board_->IsOver();
 }
-
-int64_t ApartStrategy::taken() const { return board_->taken.load(std::memory_order_relaxed); }
 
 void ApartStrategy::AfterStep(int) {
   peers().ThrowIfFailed();
   const int64_t steps = tally(rank()).steps.fetch_add(1) + 1;
   LookForDead();
   Exchange(steps);
-  const uint32_t asked = board_->collected.load();
-  if (asked != tally(rank()).delivered) {
-    LayDown();
-    tally(rank()).delivered = asked;
-  }
+  const int64_t asked = board_->requests();
+  if (asked == tally(rank()).delivered) return;
+  LayDown();
+  tally(rank()).delivered = asked;
+  board_->Update();
 }
 
 int ApartStrategy::NextIteration(int iter) {
-  const int64_t step = board_->taken.fetch_add(1);
+  const int64_t step = board_->TakeStep();
   const int64_t all = int64_t{workers()} * spec_.proto.max_iter();
   if (step >= all) return spec_.proto.max_iter();
   const auto next = static_cast<int>(step / workers());
@@ -117,20 +115,34 @@ int ApartStrategy::LastDue(int iter, int next) const {
 }
 
 RankWishes ApartStrategy::Agree(const RankWishes& own) {
-  if (own.stop) board_->stop = 1;
-  if (own.snapshot) board_->snapshot = 1;
-  return {board_->stop != 0, rank() == 0 && board_->snapshot.exchange(0) != 0};
+  if (own.stop) board_->StopAll();
+  if (own.snapshot) board_->WishSnapshot();
+  return {board_->Stops(), rank() == 0 && board_->TakeSnapshotWish()};
 }
 
 void ApartStrategy::End(bool stopped) {
-  if (stopped) board_->stop = 1;
+  if (stopped) board_->StopAll();
   LayDown();
   tally(rank()).done = 1;  // from here on nobody waits for its steps
+  board_->Update();
   if (rank() != 0) return;
-  board_->taken = int64_t{workers()} * spec_.proto.max_iter();
+  board_->SetTaken(int64_t{workers()} * spec_.proto.max_iter());
   for (int other = 1; other < ranks(); ++other) {
     AwaitRank(other, [&] { return tally(other).done != 0; });
   }
+  board_->SetOver();
+}
+
+// Ranks of one machine leave what they shared in its memory.
+void ApartStrategy::Part() {
+  float here = 1;
+  if (peers().post() != nullptr) seat_->group.Sum({&here, 1});
+}
+
+void ApartStrategy::LookAround() {
+  peers().ThrowIfFailed();
+  board_->UpdateNowAndThen();
+  LookForDead();
 }
 
 void ApartStrategy::LookForDead() {
@@ -158,8 +170,7 @@ template <class Ready>
 void ApartStrategy::AwaitRank(int rank, const Ready& ready) {
   int64_t waited = 0, seen = MonotonicNs();
   while (!ready() && IsAtWork(rank)) {
-    peers().ThrowIfFailed();
-    LookForDead();
+    LookAround();
     std::this_thread::sleep_for(kPause);
     const int64_t now = MonotonicNs();
     waited += std::min(now - seen, kLookInterval);  // longer, this process was stopped itself
@@ -177,23 +188,34 @@ std::span<float> ApartStrategy::Place(int rank) const {
 // In a consensus the weights of this rank are those that were put aside.
 void ApartStrategy::LayDown() {
   if (!LaysDown()) return;
+  tally(rank()).weight = OwnWeight();
+  if (!peers().IsNear(0)) return SendNumbers();
   const std::span<float> place = Place(rank());
   numbers_->Read(place);
   if (swapped_) std::ranges::copy(own_, place.begin());
-  tally(rank()).weight = OwnWeight();
+}
+
+// Of a rank of another machine, which makes no consensus.
+void ApartStrategy::SendNumbers() {
+  VisitMessages(numbers_->all(), [&](size_t begin, size_t end) {
+    Packet packet;
+    packet.Put(static_cast<int64_t>(begin));
+    numbers_->Read(packet.Floats(end - begin), begin);
+    peers().post()->Ask(0, kind_, packet.Take());
+  });
 }
 
 void ApartStrategy::Collect() {
-  const uint32_t asked = board_->collected.fetch_add(1) + 1;
+  const int64_t asked = board_->RequestNumbers();
   LayDown();
   tally(0).delivered = asked;
   for (int other = 1; other < ranks(); ++other) {
-    AwaitRank(other, [&] { return tally(other).delivered.load() == asked; });
+    AwaitRank(other, [&] { return tally(other).delivered == asked; });
   }
 }
 
 std::span<const float> ApartStrategy::LaidDown(int rank) const {
-  const bool there = tally(rank).delivered == board_->collected || tally(rank).done != 0;
+  const bool there = tally(rank).delivered == board_->requests() || tally(rank).done != 0;
   return there && !IsGone(rank) ? Place(rank) : std::span<float>();
 }
 

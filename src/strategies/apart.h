@@ -1,12 +1,13 @@
 #pragma once
 // What strategies have in common whose ranks do not wait for each other.
 
-#include <atomic>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "rank_numbers.h"
+#include "run_board.h"
 #include "shared_lock.h"
 #include "trainer/strategies/strategy.h"
 
@@ -33,24 +34,14 @@ class ApartStrategy : public Strategy {
   int NextIteration(int iter) final;
   RankWishes Agree(const RankWishes& own) final;
   void End(bool stopped) final;
+  void Part() final;
   std::vector<std::string> RankStates() final;
   size_t StateBytes() const final;
   std::string Describe() const final;
 
  protected:
-  // Of all ranks, for whom memory starts as zeros.
-  struct alignas(64) Tally {
-    std::atomic<uint32_t> delivered;  // the last request that it has answered
-    std::atomic<uint32_t> done;       // makes no more steps
-    std::atomic<int64_t> steps;
-    std::atomic<int64_t> exchanges, bytes;   // that it has sent
-    std::atomic<int64_t> staleness, oldest;  // summed over its exchanges; the most
-    std::atomic<int64_t> dropped;            // gradients
-    double weight;                           // as laid down; of gossip
-  };
-
   // Takes what it shares with the other ranks, all of which have equal weights and rule states;
-  // what rank 0 writes there is seen by all from their first step on.
+  // what is written there is seen by all from their first step on.
   virtual void Share() = 0;
   // Behind each step, with the number of those that this rank has made.
   virtual void Exchange(int64_t steps) = 0;
@@ -69,22 +60,22 @@ class ApartStrategy : public Strategy {
   // Ranks that make steps, the first ones.
   int workers() const { return Workers(replica_.count); }
   const RankNumbers& numbers() const { return *numbers_; }
-  Tally& tally(int rank) const { return tallies_[rank]; }
-  // Steps that all ranks have begun.
-  int64_t taken() const;
+  RunBoard& board() const { return *board_; }
+  Tally& tally(int rank) const { return board_->tally(rank); }
   // Whether a rank still makes steps.
   bool IsAtWork(int rank) const { return tally(rank).done == 0 && !gone_[Index(rank)]; }
   // Whether any rank still makes steps.
   bool IsAnyAtWork() const;
   bool IsGone(int rank) const { return gone_[Index(rank)]; }
-  bool Stops() const;  // all shall
-  void StopAll();
-  // Now and then: who has ended without a word is gone.
-  void LookForDead();
-  // An array that all ranks see.
+  // In a loop that waits for other ranks: now and then looks what they have noted, and who has
+  // ended without a word and is gone. Throws EndedByPeer.
+  void LookAround();
+  // An array that the ranks of this machine see.
   std::span<float> ShareFloats(size_t count) const;
-  // Locks that all ranks see.
+  // Locks that the ranks of this machine see.
   SharedLock* ShareLocks(size_t count) const;
+  // Whether this is the first rank of its machine, which fills what they share.
+  bool IsFirstNear() const;
   void NoteExchange(int64_t bytes, int64_t staleness);
 
   // On rank 0: all ranks lay down their numbers now.
@@ -97,11 +88,11 @@ class ApartStrategy : public Strategy {
   void LeaveConsensus() override;
 
  private:
-  struct Board;
-
   static size_t Index(int i) { return static_cast<size_t>(i); }
   std::span<float> Place(int rank) const;
   void LayDown();
+  void SendNumbers();
+  void LookForDead();
   int LastDue(int iter, int next) const;
   template <class Ready>
   void AwaitRank(int rank, const Ready& ready);
@@ -110,10 +101,10 @@ class ApartStrategy : public Strategy {
   const StrategySeat* seat_ = nullptr;
   Replica replica_;
   std::optional<RankNumbers> numbers_;
-  Board* board_ = nullptr;
-  Tally* tallies_ = nullptr;
-  std::span<float> places_;
-  std::vector<float> own_;  // weights, in a consensus
+  std::unique_ptr<RunBoard> board_;
+  std::span<float> places_;  // by rank, at the machine of rank 0
+  int kind_ = 0;             // of the message that brings numbers there
+  std::vector<float> own_;   // weights, in a consensus
   std::vector<bool> gone_;
   int64_t looked_ = 0;  // for dead ranks, when
   bool swapped_ = false;

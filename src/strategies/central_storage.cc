@@ -43,11 +43,12 @@ class CentralStorage final : public Strategy {
   }
 
   std::pmr::memory_resource* WeightMemory(const Device& device, PeerMemory* peers) override {
-    if (peers == nullptr || device.RunsLater()) {
+    const bool share = peers != nullptr && peers->post() == nullptr;
+    if (!share || device.RunsLater()) {
       throw Error(ErrorCode::kUnavailable, spec_.Where("strategy"),
                   Join("strategy 'central_storage' keeps weights where all ranks compute with "
                        "them: in the memory of one machine, on its CPU, and ",
-                       peers == nullptr ? "these ranks share none"
+                       !share ? "these ranks share none"
                                         : "this run computes on GPUs, with memory of their own",
                        "; take strategy 'synchronous', which computes the same numbers"));
     }

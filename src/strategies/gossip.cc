@@ -1,12 +1,14 @@
 // Gossip: after a step a rank sends, with some probability, its weights to another one that is
 // drawn, which takes the mean of both. How much either counts is kept by push-sum: a rank gives
 // half of its share away with the weights. Source: M. Blot, D. Picard, M. Cord, N. Thome, "Gossip
-// training for deep learning", 2016 (GoSGD; p).
+// training for deep learning", 2016 (GoSGD; p). What is sent is added to the inbox of the receiver,
+// which is in the memory of its machine.
 
 #include <algorithm>
 
 #include "apart.h"
 #include "checks.h"
+#include "packet.h"
 #include "trainer/base/philox.h"
 
 namespace trainer {
@@ -33,11 +35,38 @@ class Gossip final : public ApartStrategy {
 
  private:
   void Share() override {
-    inboxes_ =
-        reinterpret_cast<Inbox*>(peers().Allocate(sizeof(Inbox) * static_cast<size_t>(ranks())));
-    sums_ = ShareFloats(numbers().weights() * static_cast<size_t>(ranks()));
+    size_t near = 0;
+    for (int other = 0; other < ranks(); ++other) {
+      place_.push_back(near);
+      near += peers().IsNear(other) ? 1 : 0;
+    }
+    inboxes_ = reinterpret_cast<Inbox*>(peers().Allocate(sizeof(Inbox) * near));
+    sums_ = ShareFloats(numbers().weights() * near);
     own_.resize(numbers().weights());
     share_ = 1.0 / ranks();
+    if (peers().post() != nullptr) ServeOthers();
+  }
+
+  // To senders of other machines, and to rank 0, which looks what is on its way.
+  void ServeOthers() {
+    using Request = std::span<const std::byte>;
+    deposit_ = peers().post()->Serve([this](int, Request request, PeerPost::Bytes*) {
+      PacketReader sent(request);
+      const auto share = sent.Get<double>();
+      const auto taken = sent.Get<int64_t>();
+      Deposit(rank(), share, taken, sent.Floats());
+      return true;
+    });
+    look_ = peers().post()->Serve([this](int, Request, PeerPost::Bytes* reply) {
+      Inbox& inbox = InboxOf(rank());
+      const SharedLockScope lock(inbox.lock, rank(), peers());
+      const bool empty = inbox.messages == 0 || inbox.broken != 0;
+      Packet packet;
+      packet.Put(empty ? 0.0 : inbox.share);
+      if (!empty) std::ranges::copy(SumOf(rank()), packet.Floats(own_.size()).begin());
+      *reply = packet.Take();
+      return true;
+    });
   }
 
   double OwnWeight() const override { return share_; }
@@ -46,7 +75,7 @@ class Gossip final : public ApartStrategy {
   }
 
   void Exchange(int64_t steps) override {
-    if (inboxes_[rank()].messages.load(std::memory_order_relaxed) > 0) Receive();
+    if (InboxOf(rank()).messages.load(std::memory_order_relaxed) > 0) Receive();
     const PhiloxKey key{seat().seed, kStream + static_cast<uint32_t>(rank())};
     const Philox4 drawn = PhiloxBlock(key, 0, static_cast<uint64_t>(steps));
     if (UniformFloat(drawn.x[0]) < probability_) Send(drawn.x[1]);
@@ -63,51 +92,84 @@ class Gossip final : public ApartStrategy {
     if (there.empty() || share_ < kLeast) return;
     const int to = there[drawn % there.size()];
     share_ /= 2;
-    numbers().Read(own_);
-    Inbox& inbox = inboxes_[to];
+    if (peers().IsNear(to)) {
+      numbers().Read(own_);
+      return Deposit(to, share_, board().taken(), own_);
+    }
+    Packet packet;
+    packet.Put(share_).Put(board().taken());
+    numbers().Read(packet.Floats(own_.size()));
+    peers().post()->Ask(to, deposit_, packet.Take());
+  }
+
+  // Weights that have `share`, when all had taken so many steps, for a rank of this machine.
+  void Deposit(int to, double share, int64_t taken, std::span<const float> weights) {
+    Inbox& inbox = InboxOf(to);
     const SharedLockScope lock(inbox.lock, rank(), peers());
     const std::span<float> sum = SumOf(to);
     if (inbox.broken != 0) Empty(to);
     inbox.broken = 1;
-    const auto share = static_cast<float>(share_);
-    for (size_t i = 0; i < sum.size(); ++i) sum[i] += share * own_[i];
-    inbox.share += share_;
-    if (inbox.messages == 0) inbox.taken = taken();
+    const auto times = static_cast<float>(share);
+    for (size_t i = 0; i < sum.size(); ++i) sum[i] += times * weights[i];
+    inbox.share += share;
+    if (inbox.messages == 0) inbox.taken = taken;
     ++inbox.messages;
     inbox.broken = 0;
   }
 
   void Receive() {
-    Inbox& inbox = inboxes_[rank()];
+    Inbox& inbox = InboxOf(rank());
     numbers().Read(own_);
     const SharedLockScope lock(inbox.lock, rank(), peers());
     const std::span<const float> sum = SumOf(rank());
     NoteExchange(static_cast<int64_t>(inbox.messages * sum.size_bytes()),
-                 std::max<int64_t>(0, taken() - inbox.taken));
+                 std::max<int64_t>(0, board().taken() - inbox.taken));
     share_ = TakeIn(rank(), share_, own_);
     Empty(rank());
     numbers().Write(own_);
   }
 
-  // What is in an inbox becomes a part of weights that have `share`; returns the share of both.
-  // With its lock.
+  // What is in an inbox of this machine becomes a part of weights that have `share`; returns the
+  // share of both. With its lock.
   double TakeIn(int of, double share, std::span<float> weights) {
-    if (inboxes_[of].broken != 0) Empty(of);
-    const std::span<const float> sum = SumOf(of);
-    const double whole = share + inboxes_[of].share;
+    if (InboxOf(of).broken != 0) Empty(of);
+    return Add(SumOf(of), InboxOf(of).share, share, weights);
+  }
+
+  static double Add(std::span<const float> sum, double of_sum, double share,
+                    std::span<float> weights) {
+    const double whole = share + of_sum;
     const auto own = static_cast<float>(share / whole), other = static_cast<float>(1 / whole);
     for (size_t i = 0; i < sum.size(); ++i) weights[i] = own * weights[i] + other * sum[i];
     return whole;
   }
 
   double Settle(int of, std::span<float> weights) override {
-    const SharedLockScope lock(inboxes_[of].lock, rank(), peers());
-    return TakeIn(of, tally(of).weight, weights);
+    double whole = tally(of).weight;
+    VisitInbox(of, [&](std::span<const float> sum, double share) {
+      whole = Add(sum, share, whole, weights);
+    });
+    return whole;
+  }
+
+  // Calls use(sum, share) where there is anything in the inbox of a rank, of any machine.
+  template <class Use>
+  void VisitInbox(int of, const Use& use) {
+    if (peers().IsNear(of)) {
+      Inbox& inbox = InboxOf(of);
+      const SharedLockScope lock(inbox.lock, rank(), peers());
+      if (inbox.messages > 0 && inbox.broken == 0) use(SumOf(of), inbox.share);
+      return;
+    }
+    const PeerPost::Bytes reply = peers().post()->Ask(of, look_, {});
+    PacketReader there(reply);
+    const auto share = there.Get<double>();
+    if (share > 0) use(there.Floats(), share);
   }
 
   // With its lock.
   void Empty(int of) {
-    Inbox& inbox = inboxes_[of];
+    Inbox& inbox = InboxOf(of);
     std::ranges::fill(SumOf(of), 0.0f);
     inbox.share = 0;
     inbox.broken = 0;
@@ -127,21 +189,23 @@ class Gossip final : public ApartStrategy {
       const std::span<const float> laid = LaidDown(other);
       const double share = tally(other).weight;
       if (!laid.empty()) add(laid, static_cast<float>(share), share);
-      Inbox& inbox = inboxes_[other];
-      const SharedLockScope lock(inbox.lock, rank(), peers());
-      if (!IsGone(other) && inbox.broken == 0) add(SumOf(other), 1, inbox.share);
+      if (IsGone(other)) continue;
+      VisitInbox(other, [&](std::span<const float> sum, double on_way) { add(sum, 1, on_way); });
     }
     for (float& weight : mean) weight /= static_cast<float>(whole);
     Swap(mean);
   }
 
+  Inbox& InboxOf(int other) const { return inboxes_[place_[static_cast<size_t>(other)]]; }
   std::span<float> SumOf(int other) const {
-    return sums_.subspan(own_.size() * static_cast<size_t>(other), own_.size());
+    return sums_.subspan(own_.size() * place_[static_cast<size_t>(other)], own_.size());
   }
 
   float probability_;
-  Inbox* inboxes_ = nullptr;
-  std::span<float> sums_;  // by rank
+  std::vector<size_t> place_;   // of a rank among those of its machine
+  Inbox* inboxes_ = nullptr;    // of the ranks of this machine
+  std::span<float> sums_;       // likewise
+  int deposit_ = 0, look_ = 0;  // kinds of questions
   std::vector<float> own_;
   std::vector<int> there_;
   double share_ = 0;  // of this rank's weights, of all ranks' 1

@@ -12,24 +12,26 @@ T* ShareArray(PeerMemory& peers, size_t count) {
 
 }  // namespace
 
-GradientMail::GradientMail(PeerMemory& peers, int workers, int servers, size_t floats)
+GradientMail::GradientMail(PeerMemory& peers, int workers, const std::vector<int>& servers,
+                           size_t floats)
     : peers_(peers),
       workers_(workers),
       servers_(servers),
       floats_(floats),
       letters_(ShareArray<Letter>(peers, static_cast<size_t>(workers))),
-      answered_(ShareArray<std::atomic<uint32_t>>(peers, static_cast<size_t>(workers * servers))),
+      answered_(ShareArray<std::atomic<uint32_t>>(
+          peers, static_cast<size_t>(workers * (servers.back() + 1)))),
       gradients_(ShareArray<float>(peers, static_cast<size_t>(workers) * floats)) {}
 
 void GradientMail::Send(int worker, const UpdateRates& rates) {
   letters_[worker].rates = rates;
   letters_[worker].sent.fetch_add(1);
-  for (int server = 0; server < servers_; ++server) peers_.Ring(workers_ + server);
+  for (const int server : servers_) peers_.Ring(workers_ + server);
 }
 
 bool GradientMail::IsAnswered(int worker) const {
   const uint32_t sent = letters_[worker].sent.load();
-  for (int server = 0; server < servers_; ++server) {
+  for (const int server : servers_) {
     if (Answered(worker, server).load() != sent) return false;
   }
   return true;

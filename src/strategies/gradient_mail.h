@@ -11,12 +11,13 @@
 
 namespace trainer {
 
-// A place for one gradient of each worker, which every server reads and answers. Ranks 0 to workers
-// - 1 are the workers, the servers follow.
+// A place for one gradient of each worker, which every server of one machine reads and answers.
+// Ranks 0 to workers - 1 are the workers, the servers follow.
 class GradientMail {
  public:
-  // `floats`: numbers of a gradient. All ranks make one at the same point.
-  GradientMail(PeerMemory& peers, int workers, int servers, size_t floats);
+  // `servers`: those of the machine. `floats`: numbers of a gradient; 0 on other machines. All
+  // ranks make one at the same point.
+  GradientMail(PeerMemory& peers, int workers, const std::vector<int>& servers, size_t floats);
 
   // Where a worker's gradient is.
   std::span<float> Place(int worker) const {
@@ -40,14 +41,15 @@ class GradientMail {
     UpdateRates rates;
   };
   std::atomic<uint32_t>& Answered(int worker, int server) const {
-    return answered_[worker * servers_ + server];
+    return answered_[server * workers_ + worker];
   }
 
   PeerMemory& peers_;
-  int workers_, servers_;
+  int workers_;
+  std::vector<int> servers_;
   size_t floats_;
   Letter* letters_;                  // by worker
-  std::atomic<uint32_t>* answered_;  // by worker, then server: the number of the last one
+  std::atomic<uint32_t>* answered_;  // by server, then worker: the number of the last one
   float* gradients_;
 };
 

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "checks.h"
+#include "packet.h"
 #include "stage_channel.h"
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
@@ -25,12 +26,13 @@ namespace trainer {
 namespace {
 
 constexpr size_t kCollected = size_t{1} << 20;  // bytes of a message of Collect
+constexpr int kCollectedSlots = 2;
 
 // A value that this rank takes or gives, and the edge of its net that it is.
 struct Crossing {
   const StagedValue* value;
   size_t edge;
-  StageChannel channel;
+  StageChannel* channel;
 };
 
 // What a rank exchanges in the passes of one net.
@@ -63,21 +65,26 @@ class Pipeline final : public Strategy, public NetDivision, public PassSchedule 
  private:
   static size_t Index(int i) { return static_cast<size_t>(i); }
   PeerMemory& peers() const { return *seat_->peers; }
+  StageChannel* CollectedFrom(int rank) {
+    return &channels_[channels_.size() - Index(plan_.stages) + Index(rank)];
+  }
   template <class Visit>
-  size_t VisitChannels(const Visit& visit) const;
+  void VisitChannels(const Visit& visit) const;
   void OpenChannels();
+  int Serve();
+  void MakeChannels(std::byte* memory, int kind);
   float Forward(Net& net, int number);
   void Backward(Net& net);
-  void Send(const StageChannel& channel, const Tensor& value) const;
+  void Send(StageChannel* channel, const Tensor& value) const;
   void Receive(const StageChannel& channel, const Tensor& value) const;
 
   int rank_ = 0;
   PipelinePlan plan_;
   std::optional<SolverSpec> own_;
   const StrategySeat* seat_ = nullptr;
-  std::vector<NetTraffic> traffic_;      // by net
-  std::vector<StageChannel> collected_;  // by rank, from each to rank 0
-  std::vector<int64_t> forwards_;        // by net, so far
+  std::vector<StageChannel> channels_;  // of values, then from each rank to rank 0
+  std::vector<NetTraffic> traffic_;     // by net
+  std::vector<int64_t> forwards_;       // by net, so far
   int64_t backwards_ = 0;
   int passes_ = 0;  // of an iteration
 };
@@ -123,43 +130,44 @@ void Pipeline::Prepare(const StrategySeat& seat) {
   seat_ = &seat;
   if (seat.peers == nullptr) {
     throw Error(ErrorCode::kUnavailable,
-                "strategy 'pipeline' needs ranks that share the memory of one machine, which these "
-                "do not; start them with --ranks on one machine");
+                "strategy 'pipeline' needs ranks that send each other values, which these do not; "
+                "start them with --ranks or mpirun");
   }
   OpenChannels();
   seat.objective.RunBy(*this);
 }
 
-// Calls visit(net, value, backward, slots) for each channel of values, in one order on all ranks,
-// where it gives the bytes that each takes.
+// Calls visit(net, value, backward, slots) for each channel of values, in one order on all ranks.
 template <class Visit>
-size_t Pipeline::VisitChannels(const Visit& visit) const {
-  size_t bytes = 0;
+void Pipeline::VisitChannels(const Visit& visit) const {
   for (size_t net = 0; net < plan_.nets.size(); ++net) {
     for (const StagedValue& value : plan_.nets[net].values) {
-      const int slots = plan_.UnderWay(value.from);
       for (const bool backward : {false, true}) {
         if (backward && (net > 0 || !value.has_gradient)) continue;
-        visit(net, value, backward, slots, bytes);
-        bytes += StageChannel::Bytes(value.bytes(), slots);
+        visit(net, value, backward, plan_.UnderWay(value.from));
       }
     }
   }
-  return bytes;
 }
 
-// As many slots as micro-batches are under way between both stages: nobody waits for a free one.
+// Messages are in the memory of the machine that takes them.
 void Pipeline::OpenChannels() {
-  const size_t for_values = VisitChannels([](auto&&...) {});
-  constexpr int kSlots = 2;
-  const size_t for_one = StageChannel::Bytes(kCollected, kSlots);
-  std::byte* const memory = peers().Allocate(for_values + for_one * Index(plan_.stages));
+  size_t bytes = peers().IsNear(0)
+                     ? StageChannel::Bytes(kCollected, kCollectedSlots) * Index(plan_.stages)
+                     : 0;
+  VisitChannels([&](size_t, const StagedValue& value, bool backward, int slots) {
+    if (!peers().IsNear(backward ? value.from : value.to)) return;
+    bytes += StageChannel::Bytes(value.bytes(), slots);
+  });
+  std::byte* const memory = peers().Allocate(std::max<size_t>(bytes, 1));
+  MakeChannels(memory, Serve());
+  if (peers().post() != nullptr) SumOverParts(1);  // nobody posts before all can answer
+  size_t next = 0;
   traffic_.resize(plan_.nets.size());
   forwards_.resize(plan_.nets.size());
   std::vector<size_t> taken(plan_.nets.size()), given(plan_.nets.size());
-  VisitChannels([&](size_t net, const StagedValue& value, bool backward, int slots, size_t at) {
-    const int from = backward ? value.to : value.from, to = backward ? value.from : value.to;
-    const StageChannel channel(memory + at, value.bytes(), slots, from, to, peers());
+  VisitChannels([&](size_t net, const StagedValue& value, bool backward, int) {
+    StageChannel* const channel = &channels_[next++];
     NetTraffic& traffic = traffic_[net];
     if (value.to == rank_) {
       if (!backward) ++taken[net];
@@ -172,18 +180,37 @@ void Pipeline::OpenChannels() {
           .push_back({&value, given[net] - 1, channel});
     }
   });
-  for (int rank = 0; rank < plan_.stages; ++rank) {
-    collected_.emplace_back(memory + for_values + for_one * Index(rank), kCollected, kSlots, rank,
-                            0, peers());
-  }
 }
 
-void Pipeline::Send(const StageChannel& channel, const Tensor& value) const {
-  if (value.Bytes() != channel.message()) {
+// As many slots as micro-batches are under way between both stages: nobody waits for a free one.
+void Pipeline::MakeChannels(std::byte* memory, int kind) {
+  const auto make = [&](size_t message, int slots, int from, int to) {
+    channels_.emplace_back(memory, message, slots, from, to, peers(),
+                           StageChannel::Address{kind, static_cast<int64_t>(channels_.size())});
+    if (peers().IsNear(to)) memory += StageChannel::Bytes(message, slots);
+  };
+  VisitChannels([&](size_t, const StagedValue& value, bool backward, int slots) {
+    make(value.bytes(), slots, backward ? value.to : value.from, backward ? value.from : value.to);
+  });
+  for (int rank = 0; rank < plan_.stages; ++rank) make(kCollected, kCollectedSlots, rank, 0);
+}
+
+// The kind of the question that brings a message of another machine.
+int Pipeline::Serve() {
+  if (peers().post() == nullptr) return 0;
+  return peers().post()->Serve([this](int, std::span<const std::byte> request, PeerPost::Bytes*) {
+    PacketReader sent(request);
+    const auto channel = sent.Get<int64_t>();
+    return channels_[static_cast<size_t>(channel)].Deliver(sent.Rest());
+  });
+}
+
+void Pipeline::Send(StageChannel* channel, const Tensor& value) const {
+  if (value.Bytes() != channel->message()) {
     throw Error(ErrorCode::kInternal,
                 "a value of another size than planned goes to the next stage");
   }
-  channel.Send(
+  channel->Send(
       [&](std::byte* place) { seat_->device.CopyToHost(place, value.data, value.Bytes()); });
 }
 
@@ -198,7 +225,7 @@ void Pipeline::Receive(const StageChannel& channel, const Tensor& value) const {
 
 float Pipeline::Forward(Net& net, int number) {
   const NetTraffic& traffic = traffic_[Index(number)];
-  for (const Crossing& in : traffic.values_in) Receive(in.channel, net.EdgeIn(in.edge));
+  for (const Crossing& in : traffic.values_in) Receive(*in.channel, net.EdgeIn(in.edge));
   const float loss = net.Forward();
   ++forwards_[Index(number)];
   for (const Crossing& out : traffic.values_out) Send(out.channel, net.EdgeOut(out.edge));
@@ -207,7 +234,8 @@ float Pipeline::Forward(Net& net, int number) {
 
 void Pipeline::Backward(Net& net) {
   const NetTraffic& traffic = traffic_[0];
-  for (const Crossing& in : traffic.gradients_in) Receive(in.channel, net.EdgeOutGradient(in.edge));
+  for (const Crossing& in : traffic.gradients_in)
+    Receive(*in.channel, net.EdgeOutGradient(in.edge));
   net.Backward();
   ++backwards_;
   for (const Crossing& out : traffic.gradients_out) Send(out.channel, net.EdgeInGradient(out.edge));
@@ -245,7 +273,7 @@ float Pipeline::ForwardTest(Net& part, int net) { return Forward(part, net); }
 void Pipeline::Collect(const std::string& own,
                        const std::function<void(const std::string& bytes)>& take) {
   if (rank_ > 0) {
-    const StageChannel& channel = collected_[Index(rank_)];
+    StageChannel& channel = *CollectedFrom(rank_);
     const uint64_t length = own.size();
     channel.Send([&](std::byte* place) { std::memcpy(place, &length, sizeof length); });
     for (size_t at = 0; at < own.size(); at += kCollected) {
@@ -257,7 +285,7 @@ void Pipeline::Collect(const std::string& own,
   }
   std::string bytes;
   for (int rank = 1; rank < plan_.stages; ++rank) {
-    const StageChannel& channel = collected_[Index(rank)];
+    const StageChannel& channel = *CollectedFrom(rank);
     uint64_t length = 0;
     channel.Receive([&](const std::byte* place) { std::memcpy(&length, place, sizeof length); });
     bytes.resize(length);

@@ -38,25 +38,34 @@ void RankNumbers::Read(std::span<float> to, size_t begin) const {
   });
 }
 
-void RankNumbers::ReadParams(const std::vector<bool>& own, std::span<float> all) const {
+template <class Visit>
+void RankNumbers::VisitParams(const std::vector<bool>& own, const Visit& visit) const {
   const std::vector<Param*>& params = seat_.objective.params();
-  const auto read = [&](const float* from, size_t count, size_t at) {
-    seat_.device.CopyToHost(&all[at], from, count * sizeof(float));
-  };
   for (size_t i = 0; i < params.size(); ++i) {
-    const auto count = static_cast<size_t>(params[i]->count());
-    if (own[i])
-      read(params[i]->weight, count, static_cast<size_t>(params[i]->weight - weights_.data()));
+    float* const weight = params[i]->weight;
+    if (own[i]) visit(weight, static_cast<size_t>(weight - weights_.data()), params[i]->count());
   }
   size_t at = weights_.size();
   for (const std::vector<float*>& kind : seat_.rule.history()) {
     for (size_t i = 0; i < kind.size(); ++i) {
       if (kind[i] == nullptr) continue;
-      const auto count = static_cast<size_t>(params[i]->count());
-      if (own[i]) read(kind[i], count, at);
-      at += count;
+      if (own[i]) visit(kind[i], at, params[i]->count());
+      at += static_cast<size_t>(params[i]->count());
     }
   }
+}
+
+void RankNumbers::ReadParams(const std::vector<bool>& own, std::span<float> all) const {
+  VisitParams(own, [&](const float* array, size_t first, int64_t count) {
+    seat_.device.CopyToHost(&all[first], array, static_cast<size_t>(count) * sizeof(float));
+  });
+}
+
+void RankNumbers::WriteParams(const std::vector<bool>& own, std::span<const float> from) const {
+  VisitParams(own, [&](float* array, size_t first, int64_t count) {
+    if (first >= from.size()) return;
+    seat_.device.CopyToDevice(array, &from[first], static_cast<size_t>(count) * sizeof(float));
+  });
 }
 
 void RankNumbers::Write(std::span<const float> from, size_t begin) const {

@@ -24,11 +24,16 @@ class RankNumbers {
   void Write(std::span<const float> from, size_t begin = 0) const;
   // What belongs to the parameters with own[i], by their order, to its places among all numbers.
   void ReadParams(const std::vector<bool>& own, std::span<float> all) const;
+  // The other way; of `from`, the first ones of all numbers.
+  void WriteParams(const std::vector<bool>& own, std::span<const float> from) const;
 
  private:
   // Calls visit(array, its first number among all, its length).
   template <class Visit>
   void VisitArrays(const Visit& visit) const;
+  // Calls visit(array, its first number among all, its length) for what belongs to them.
+  template <class Visit>
+  void VisitParams(const std::vector<bool>& own, const Visit& visit) const;
 
   const StrategySeat& seat_;
   std::span<float> weights_;

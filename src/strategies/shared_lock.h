@@ -28,6 +28,12 @@ class SharedLock {
       std::this_thread::sleep_for(std::chrono::microseconds(50));
     }
   }
+  // Without waiting.
+  bool TryAcquire(int rank) {
+    uint32_t holder = 0;
+    return holder_.compare_exchange_strong(holder, static_cast<uint32_t>(rank + 1),
+                                           std::memory_order_acquire);
+  }
   void Release() { holder_.store(0, std::memory_order_release); }
 
  private:

@@ -1,5 +1,7 @@
 #include "stage_channel.h"
 
+#include <algorithm>
+
 namespace trainer {
 namespace {
 
@@ -14,7 +16,7 @@ size_t StageChannel::Bytes(size_t message, int slots) {
 }
 
 StageChannel::StageChannel(std::byte* memory, size_t message, int slots, int from, int to,
-                           PeerMemory& peers)
+                           PeerMemory& peers, const Address& address)
     : peers_(&peers),
       from_(from),
       to_(to),
@@ -22,6 +24,16 @@ StageChannel::StageChannel(std::byte* memory, size_t message, int slots, int fro
       message_(message),
       stride_(Rounded(message)),
       board_(reinterpret_cast<Board*>(memory)),
-      places_(memory + sizeof(Board)) {}
+      places_(memory + sizeof(Board)),
+      address_(address) {}
+
+bool StageChannel::Deliver(std::span<const std::byte> message) const {
+  const uint32_t number = board_->sent.load(std::memory_order_relaxed);
+  if (number - board_->taken.load() >= slots_) return false;
+  std::ranges::copy(message, Place(number));
+  board_->sent.store(number + 1);
+  peers_->Ring(to_);
+  return true;
+}
 
 }  // namespace trainer

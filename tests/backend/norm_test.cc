@@ -75,6 +75,7 @@ TEST_P(NormTest, LrnAndItsGradientAreThoseOfTheFormula) {
   for (LrnDesc d :
        {LrnDesc{.shape = {2, 12, 5, 4}}, LrnDesc{.shape = {2, 12, 5, 4}, .half = 1},
         LrnDesc{.shape = {1, 6, 3, 2}, .half = 20, .beta = 0.5f}, LrnDesc{.shape = {1, 1030, 2, 1}},
+        LrnDesc{.shape = {1, 1030, 3, 3}, .half = 3}, LrnDesc{.shape = {1, 4100, 1, 1}},
         LrnDesc{.shape = {2, 3, 6, 5}, .across = false, .half = 1}}) {
     d.factor = 0.2f;
     d.dtype = GetParam();

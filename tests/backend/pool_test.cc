@@ -199,7 +199,6 @@ TEST(PoolTest, EmptyLastWindowIsNanForAverageAndUnwonForMax) {
 }
 
 TEST(PoolTest, KeepsWinnersInOneByteAndOnlyForTraining) {
-  TRAINER_CPU_ONLY("its kernels pack the winners");
   PoolDesc desc = Square(2, 20, 24, 24, 2, 2);
   EXPECT_EQ(PlanDevice().MakePool(desc)->WorkspaceBytes(), 2u * 20 * 12 * 12);
   desc.training = false;

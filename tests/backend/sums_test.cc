@@ -6,6 +6,7 @@
 
 #include "backend/plan_testing.h"
 #include "trainer/backend/device.h"
+#include "trainer/backend/masks_and_sums.h"
 
 namespace trainer {
 namespace {
@@ -60,6 +61,34 @@ TEST_P(SumsTest, DoNotDependOnTheNumberOfThreads) {
     }
     EXPECT_EQ(one.ToVector(), other.ToVector());
   }
+}
+
+// Against the two steps that it joins; on devices that join them.
+TEST_P(SumsTest, TheGradientOfAReluIsSummedOnTheWay) {
+  const auto* const device = dynamic_cast<const MasksAndSums*>(&device_);
+  if (device == nullptr) return;
+  for (const Shape& shape : {Shape{3, 33, 5, 7}, Shape{2, 64, 40, 20}, Shape{40, 3}}) {
+    const Values dy = Values::Random(shape, GetParam(), 1),
+                 y = Values::Random(shape, GetParam(), 2);
+    const Values g = Values::Unset(shape, GetParam());
+    const Rows rows = AxisRows(shape, 1);
+    const Values sums = Values::Of({rows.length}, std::vector<float>(rows.length, 3));
+    ASSERT_TRUE(device->MaskAndAddChannelSums(ChannelSumsDesc::Of(shape, 1), dy, y, g, sums.f32()));
+    ASSERT_TRUE(
+        device->MaskAndAddChannelSums(ChannelSumsDesc::Of(shape, 1), dy, y, dy, sums.f32()));
+    for (int64_t c = 0; c < rows.length; ++c) {
+      double want = 3;
+      for (int64_t r = 0; r < rows.count; ++r) {
+        const int64_t at = rows.Start(r) + c * rows.inner;
+        ASSERT_EQ(g[at], y[at] > 0 ? dy[at] : 0) << "in place, and not";
+        want += 2 * double{g[at]};
+      }
+      ASSERT_NEAR(sums[c], want, 1e-3) << shape.ToString() << " channel " << c;
+    }
+  }
+  const Values x = Values::Random({2, 3, 4}, GetParam(), 1);
+  EXPECT_FALSE(device->MaskAndAddChannelSums(ChannelSumsDesc::Of({2, 3, 4}, 1), x, x, x, nullptr))
+      << "channels that are not neighbours";
 }
 
 }  // namespace

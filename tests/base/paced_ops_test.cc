@@ -6,40 +6,44 @@
 namespace trainer {
 namespace {
 
+using std::chrono::microseconds;
 using std::chrono::nanoseconds;
-
-// By the calling thread; the time that it took.
-nanoseconds Compute(nanoseconds at_least) {
-  const nanoseconds start = ThreadTime();
-  while (ThreadTime() - start < at_least) {
-  }
-  return ThreadTime() - start;
-}
 
 class PacedOpsTest : public testing::Test {
  protected:
   PacedOpsTest() : fd_(ops_.Open("/dev/null", O_WRONLY, 0)) {}
   ~PacedOpsTest() override { ops_.Close(fd_); }
 
+  void WriteAfter(nanoseconds computed) {
+    time_ += computed;
+    EXPECT_EQ(ops_.Write(fd_, "x", 1), 1);
+  }
+
+  nanoseconds time_ = std::chrono::seconds(5);  // that the thread has computed
   nanoseconds rested_{0};
-  PacedOps ops_{0.25, [this](nanoseconds time) { rested_ += time; }};
+  PacedOps ops_{0.25, [this](nanoseconds time) { rested_ += time; }, [this] { return time_; }};
   int fd_;
 };
 
 TEST_F(PacedOpsTest, RestsThreeTimesAsLongAsItComputesForAQuarterOfTheTime) {
-  nanoseconds computed{0};
-  for (int i = 0; i < 5; ++i) {
-    computed += Compute(std::chrono::milliseconds(2));
-    EXPECT_EQ(ops_.Write(fd_, "x", 1), 1);
-    EXPECT_GE(rested_, 3 * computed);
+  for (int i = 1; i <= 5; ++i) {
+    WriteAfter(std::chrono::milliseconds(2));
+    EXPECT_EQ(rested_, i * std::chrono::milliseconds(6));
   }
 }
 
-TEST_F(PacedOpsTest, DoesNotRestForNextToNothing) {
-  ops_.Write(fd_, "x", 1);
-  const nanoseconds before = rested_;
-  ops_.Write(fd_, "x", 1);
-  EXPECT_EQ(rested_, before);
+TEST_F(PacedOpsTest, RestsForSeveralShortTimesTogether) {
+  WriteAfter(microseconds(150));
+  EXPECT_EQ(rested_, nanoseconds(0)) << "shorter than what a rest costs";
+  WriteAfter(microseconds(150));
+  EXPECT_EQ(rested_, microseconds(900));
+}
+
+TEST(ThreadTimeTest, IsThatOfTheThread) {
+  const nanoseconds start = ThreadTime();
+  while (ThreadTime() == start) {
+  }
+  EXPECT_GT(ThreadTime(), start);
 }
 
 }  // namespace

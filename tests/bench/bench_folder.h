@@ -53,8 +53,8 @@ class BenchFolder {
   }
 
  private:
-  // In the other process: Ctrl-C and the terminal's end are for the first one, and so are its files,
-  // among them the pipes of other folders.
+  // In the other process: Ctrl-C and the terminal's end are for the first one, and so are its
+  // files, among them the pipes of other folders.
   [[noreturn]] void Remove(int end) const {
     setsid();
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, SIG_IGN);

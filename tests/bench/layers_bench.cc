@@ -101,9 +101,9 @@ void RuleStep(benchmark::State& state, const std::string& type) {
   for (int i = 0; i < arrays; ++i) segment.array[i] = numbers.data() + i * kWeights;
   const Segments parameters(*device, {segment});
   const ParamMults mults;
+  RateWords now{.rates = {.rate = 0.01f, .weight_decay = 0.0005f}};
   UpdateNumbers update;
-  update.rate = 0.01f;
-  update.weight_decay = 0.0005f;
+  update.now = &now;
   update.mults = &mults;
   for (auto _ : state) rule->Step(*device, {parameters, 0, 1, update});
   state.counters["GB/s"] = benchmark::Counter(

@@ -21,6 +21,7 @@ namespace trainer {
 namespace {
 
 using testing::ElementsAre;
+using testing::ElementsAreArray;
 using testing::HasSubstr;
 
 constexpr PhiloxKey kKey{17, 3};
@@ -334,9 +335,33 @@ TEST_F(CropBatchTest, PartsAreMixedByThemselves) {
   }
 }
 
-TEST_F(CropBatchTest, MixedBatchesAreNumbersAlsoWhereADevicePrefersBytes) {
-  EXPECT_NE(Data("", caffe::TRAIN, 1, 1, true)->pixel_numbers(), nullptr);
-  EXPECT_EQ(Data("mixup: 1 mixup_classes: 7", caffe::TRAIN, 1, 1, true)->pixel_numbers(), nullptr);
+TEST_F(CropBatchTest, MixedBatchesAreBytesWhereADevicePrefersThem) {
+  EXPECT_FALSE(Data("", caffe::TRAIN, 1, 1, true)->pixel_numbers()->mixed);
+  const std::string transform = "mixup: 1 mixup_classes: 7";
+  for (const int threads : {1, 3}) {
+    const auto plain = Data("", caffe::TRAIN, threads, 1, true);
+    const auto bytes = Data(transform, caffe::TRAIN, threads, 1, true);
+    const auto numbers = Data(transform, caffe::TRAIN, threads);
+    ASSERT_NE(bytes->pixel_numbers(), nullptr);
+    EXPECT_TRUE(bytes->pixel_numbers()->mixed);
+    for (uint64_t batch = 0; batch < 5; ++batch) {
+      const Batch &was = plain->Next(), &is = bytes->Next();
+      EXPECT_THAT(is.pixels(), ElementsAreArray(was.pixels())) << "as they were, and";
+      EXPECT_THAT(is.output(1), ElementsAreArray(numbers->Next().output(1)));
+      for (uint64_t i = 0; i < 3; ++i) {
+        EXPECT_EQ(is.shares()[i], static_cast<float>(DrawMixShare({1, 2}, batch * 3 + i, 1)));
+      }
+    }
+  }
+}
+
+TEST(MixupTest, AnImageAloneStaysAsItIs) {
+  const uint64_t number[] = {3};
+  float share[] = {0}, item[] = {1.5f, -2.0f};
+  DrawMixShares(kKey, 1, number, share);
+  EXPECT_EQ(share[0], 1.0f);
+  MixItems(share, item);
+  EXPECT_THAT(item, ElementsAre(1.5f, -2.0f));
 }
 
 TEST_F(CropBatchTest, ALabelThatIsNoClassIsNamed) {

@@ -127,6 +127,10 @@ TEST_F(DataAheadTest, BatchesAreThoseOfTheHostBitForBit) {
         mean_file + "crop_size: 3 ",
         mean_file + "crop_size: 4 mirror: true ",
         mean_file + "mirror: true ",
+        "mixup: 0.4 mixup_classes: 7 mean_value: 33.3 scale: 0.017 ",
+        "random_erasing_param { probability: 0.7 } mirror: true scale: 0.1 ",
+        mean_file + "mixup: 1 mixup_classes: 7 crop_size: 4 mirror: true ",
+        channels == 3 ? "color_jitter_param { brightness: 0.5 hue: 0.1 } lighting: 0.3 " : "",
         channels == 3 ? "mean_value: 1.5 mean_value: 2.25 mean_value: 100.7 mirror: true " : ""};
     for (const std::string& transform : transforms) {
       for (const caffe::Phase phase : {caffe::TRAIN, caffe::TEST}) {
@@ -146,8 +150,9 @@ TEST_F(DataAheadTest, BatchesAreThoseOfTheHostBitForBit) {
 }
 
 TEST_F(DataAheadTest, PartsOfABatchAreThoseOfSoManyReplicas) {
-  const std::string text =
-      NetText(Database(3), Join("mean_file: '", MeanFile(3), "' crop_size: 4 mirror: true "));
+  const std::string text = NetText(
+      Database(3),
+      Join("mean_file: '", MeanFile(3), "' crop_size: 4 mirror: true mixup: 1 mixup_classes: 7 "));
   const auto cpu = MakeCpuDevice(2), tests = MakeTestDevice(2);
   const LateDevice with_bytes(true), with_floats(false);
   const Device* const devices[] = {cpu.get(), tests.get(), &with_bytes, &with_floats};
@@ -251,6 +256,18 @@ TEST_F(DataAheadTest, BytesGoUpAsBytes) {
     EXPECT_GE(ahead.Staged()[0], batch);
     EXPECT_LE(ahead.Staged()[0], batch + 3 * 64) << "the plan counts what is staged";
   }
+}
+
+TEST_F(DataAheadTest, MixedImagesGoUpAsBytesAndShares) {
+  constexpr size_t kPixels = size_t{kBatch} * 3 * kHeight * kWidth, kClasses = 7;
+  const LateDevice device;
+  device.NewStep();
+  Made ahead(NetText(Database(3), "mixup: 1 mixup_classes: 7"), device);
+  for (int pass = 0; pass < 4; ++pass) ahead.Next();
+  const size_t batch =
+      kPixels + kBatch * (sizeof(PixelWindow) + sizeof(float) + kClasses * sizeof(float));
+  EXPECT_EQ(device.queued_bytes % batch, 0u);
+  EXPECT_LE(device.queued_bytes / batch, 5u);
 }
 
 class CountingDevice final : public WrappedDevice {

@@ -136,8 +136,9 @@ TEST(RuleTest, LeavesTheGradientWhenAskedTo) {
   const OnDevice<float> grad(*device, std::vector<float>{0.5f});
   const OnDevice<ParamMults> mults(*device, 1);
   const Segments parameters(*device, {{1, {weight.data(), grad.data(), state.data()}}});
+  const OnDevice<RateWords> now(*device, std::vector<RateWords>{{.rates = {.rate = 1}}});
   UpdateNumbers numbers;
-  numbers.rate = 1;
+  numbers.now = now.data();
   numbers.clear_grad = false;
   numbers.mults = mults.data();
   MakeRule(spec)->Step(*device, {parameters, 0, 1, numbers});

@@ -6,6 +6,7 @@
 #include "small_run.h"
 #include "support/error_of.h"
 #include "trainer/base/text.h"
+#include "trainer/checkpoint/solver_state.h"
 
 namespace trainer {
 namespace {
@@ -44,6 +45,20 @@ TEST(ContrastiveDivergenceRunTest, ResumesBitForBit) {
                 ElementsAreArray(std::vector<float>(losses.begin() + 10, losses.end())))
         << chains;
   }
+}
+
+// The gradient that the layer makes of chains is that of a loss, scaled with it.
+TEST(ContrastiveDivergenceRunTest, ALossScaleChangesNoBitAndIsInSnapshots) {
+  const std::string fields = kFields + "max_iter: 9 clip_gradients: 0.05 ";
+  SmallRun plain(fields, kNet), scaled(fields + "loss_scale: 0 loss_scale_window: 4 ", kNet);
+  plain.Solve();
+  scaled.Solve();
+  EXPECT_EQ(scaled.observer.losses, plain.observer.losses);
+  EXPECT_EQ(scaled.observer.notes, plain.observer.notes);
+  EXPECT_TRUE(scaled.Weights() == plain.Weights());
+  const LoadedState loaded = ReadState(scaled.PathOf("s_iter_9.solverstate"));
+  EXPECT_EQ(loaded.state.loss_scale().factor(), 4 * 65536);
+  EXPECT_EQ(loaded.state.loss_scale().good(), 1u);
 }
 
 TEST(ContrastiveDivergenceRunTest, TheChainsChangeWhatIsLearned) {

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <span>
 
 #include "small_run.h"
@@ -42,6 +44,15 @@ GoldenCase CaseOf(const std::string& name) {
   throw Error(ErrorCode::kInternal, "no case " + name);
 }
 
+// Relative for losses above 1, else absolute.
+double Departure(std::span<const float> losses, std::span<const float> expected) {
+  double most = 0;
+  for (size_t i = 0; i < losses.size(); ++i) {
+    most = std::max<double>(most, std::fabs(losses[i] - expected[i]) / std::max(1.0f, expected[i]));
+  }
+  return most;
+}
+
 void ExpectLosses(std::span<const float> losses, std::span<const float> expected, double bound) {
   ASSERT_EQ(losses.size(), expected.size());
   for (size_t i = 0; i < losses.size(); ++i) {
@@ -57,8 +68,10 @@ TEST(LbfgsTest, GoldenValuesOfRosenbrocksFunction) {
     const std::vector<float>& losses = golden.Tensor("loss").values;
     SmallRun run(kFields + "max_iter: 20 ", Rosenbrock(start[0], start[1]));
     run.Solve();
-    const bool bent = name == std::string("bent");  // SciPy leaves its own path in float32
-    ExpectLosses(run.observer.losses, losses, bent ? 5e-3 : 1e-4);
+    // SciPy leaves its own path where the function rounds to float32: from the first start by
+    // 2e-3, from the others by less than 1e-4.
+    const double rounding = Departure(golden.Tensor("float32_loss").values, losses);
+    ExpectLosses(run.observer.losses, losses, std::max(1e-4, 2 * rounding));
     ExpectLosses(std::span(run.observer.losses).first(12), std::span(losses).first(12), 1e-4);
   }
 }
@@ -100,6 +113,42 @@ layer { name: "loss" type: "EuclideanLoss" bottom: "ip2" bottom: "target" top: "
   ExpectLosses(run.observer.losses, golden.Tensor("loss").values, 1e-4);
 }
 
+// A step starts from what the last line search found: one pass is the first step's, one that of the
+// loss that is shown at the end.
+TEST(LbfgsTest, EvaluatesAStepsStartOnceWherePassesAreAlike) {
+  SmallRun run(kFields + "max_iter: 12 ", kRosenbrock);
+  run.Solve();
+  EXPECT_EQ(run.solver->train_net().passes(), 2u);
+  EXPECT_LT(run.observer.losses.back(), run.observer.losses.front());
+}
+
+TEST(LbfgsTest, EvaluatesAStepsStartAgainWhereTheDecayGrows) {
+  const std::string fields = kFields + "max_iter: 6 weight_decay: 0.001 ";
+  SmallRun fixed(fields, kRosenbrock);
+  fixed.Solve();
+  SmallRun growing(fields + "weight_decay_policy: 'poly' max_weight_decay: 1 ", kRosenbrock);
+  growing.Solve();
+  EXPECT_NE(growing.Weights(), fixed.Weights());
+}
+
+TEST(LbfgsTest, EvaluatesEachBatchWhereThereIsData) {
+  SmallRun run("type: \"LBFGS\" base_lr: 1 lr_policy: \"fixed\" display: 1 max_iter: 5 ");
+  run.Solve();
+  EXPECT_EQ(run.solver->train_net().passes(), 6u);
+}
+
+TEST(LbfgsTest, ResumesBitForBitWherePassesAreAlike) {
+  SmallRun whole(kFields + "max_iter: 14 ", kRosenbrock);
+  whole.Solve();
+  SmallRun first(kFields + "max_iter: 7 ", kRosenbrock);
+  first.Solve();
+  TrainOptions options;
+  options.snapshot = first.PathOf("s_iter_7.solverstate");
+  SmallRun second(kFields + "max_iter: 14 ", kRosenbrock, options, first.folder_path);
+  second.Solve();
+  EXPECT_THAT(second.Weights(), ElementsAreArray(whole.Weights()));
+}
+
 TEST(LbfgsTest, ResumesBitForBit) {
   const std::string fields =
       "type: \"LBFGS\" base_lr: 1 lr_policy: \"fixed\" display: 1 weight_decay: 0.001 lbfgs_param "
@@ -127,6 +176,46 @@ TEST(LbfgsTest, WeightDecayIsPartOfWhatIsMinimised) {
   SmallRun run(kFields + "max_iter: 8 weight_decay: 3 ", net);
   run.Solve();
   EXPECT_NEAR(run.Weights()[0], 0.4f, 1e-5);
+}
+
+TEST(LbfgsTest, ALossScaleThatIsAPowerOfTwoChangesNoBit) {
+  const std::string fields = kFields + "max_iter: 12 weight_decay: 0.01 ";
+  SmallRun plain(fields, kRosenbrock), fixed(fields + "loss_scale: 1024 ", kRosenbrock),
+      found(fields + "loss_scale: 0 loss_scale_window: 3 ", kRosenbrock);
+  for (SmallRun* run : {&plain, &fixed, &found}) run->Solve();
+  for (const SmallRun* run : {&fixed, &found}) {
+    EXPECT_EQ(run->observer.losses, plain.observer.losses);
+    EXPECT_EQ(run->observer.notes, plain.observer.notes);
+    EXPECT_TRUE(run->Weights() == plain.Weights());
+  }
+}
+
+// Where the factor makes gradients overflow the batch is evaluated again, and nothing is skipped.
+TEST(LbfgsTest, AFactorThatIsTooLargeIsHalvedAndResumesBitForBit) {
+  const std::string scaled = "global_grad_scale: 3e38 global_grad_scale_adaptive: true ";
+  const std::string fields = kFields + "loss_scale: 0 loss_scale_window: 4 ";
+  SmallRun whole(fields + "max_iter: 12 ", scaled + kRosenbrock);
+  whole.Solve();
+  EXPECT_THAT(whole.observer.notes,
+              testing::Contains(HasSubstr(
+                  "Iteration 0: gradients are not finite with the loss scaled by 3e+38; the batch "
+                  "is evaluated again with loss scale 1.5e+38")));
+  EXPECT_LT(whole.observer.losses.back(), whole.observer.losses.front());
+  SmallRun first(fields + "max_iter: 6 ", scaled + kRosenbrock);
+  first.Solve();
+  TrainOptions options;
+  options.snapshot = first.PathOf("s_iter_6.solverstate");
+  SmallRun second(fields + "max_iter: 12 ", scaled + kRosenbrock, options, first.folder_path);
+  second.Solve();
+  EXPECT_TRUE(second.Weights() == whole.Weights());
+}
+
+TEST(LbfgsTest, AFixedFactorThatIsTooLargeEndsTheRun) {
+  SmallRun run(kFields + "max_iter: 5 loss_scale: 3e38 ", kRosenbrock);
+  const auto [code, text] = ErrorOf([&] { run.Solve(); });
+  EXPECT_EQ(code, ErrorCode::kDiverged);
+  EXPECT_THAT(text, HasSubstr("iteration 0: gradients are not finite with the loss scaled by "
+                              "3e+38; give a smaller loss_scale, or 0"));
 }
 
 TEST(LbfgsTest, RefusesFieldsThatMakeNoSense) {

@@ -22,12 +22,21 @@ using testing::FloatNear;
 using testing::HasSubstr;
 using testing::Pointwise;
 
-class ApartTest : public testing::TestWithParam<const char*>, public StrategyRun {
+struct Case {
+  const char* strategy;
+  int per_machine;  // ranks of each machine
+  const char* name;
+};
+
+class ApartTest : public testing::TestWithParam<Case>, public StrategyRun {
  protected:
+  ApartTest() { per_machine = GetParam().per_machine; }
+
   SolverSpec Apart(const std::string& fields, const std::string& param = "period: 3",
                    float rate = 0.05f) const {
-    return Spec(Join(fields, " strategy: '", GetParam(), "' strategy_param { ", param, " }"), net_,
-                rate);
+    return Spec(
+        Join(fields, " strategy: '", GetParam().strategy, "' strategy_param { ", param, " }"), net_,
+        rate);
   }
 
   // From here on a net whose loss is soon near 0.
@@ -48,8 +57,17 @@ class ApartTest : public testing::TestWithParam<const char*>, public StrategyRun
   const char* net_ = kStrategyNet;
 };
 
-INSTANTIATE_TEST_SUITE_P(Of, ApartTest, testing::Values("easgd", "gossip", "parameter_server"),
-                         [](const auto& test) { return std::string(test.param); });
+constexpr int kAll = 1 << 30;
+INSTANTIATE_TEST_SUITE_P(
+    Of, ApartTest,
+    testing::Values(Case{"easgd", kAll, "easgd"}, Case{"gossip", kAll, "gossip"},
+                    Case{"parameter_server", kAll, "parameter_server"},
+                    Case{"easgd", 2, "easgd_of_machines"}, Case{"easgd", 1, "easgd_of_lone_ranks"},
+                    Case{"gossip", 2, "gossip_of_machines"},
+                    Case{"gossip", 1, "gossip_of_lone_ranks"},
+                    Case{"parameter_server", 2, "parameter_server_of_machines"},
+                    Case{"parameter_server", 1, "parameter_server_of_lone_ranks"}),
+    [](const auto& test) { return std::string(test.param.name); });
 
 class StrategyRunTest : public testing::Test, public StrategyRun {};
 
@@ -69,33 +87,42 @@ TEST_P(ApartTest, MakesAllStepsOfTheRunAndLearns) {
   EXPECT_TRUE(ranks[1].tests.empty());
 }
 
-// One rank that makes steps and one that applies its gradients are one rank, bit for bit.
+// One rank that makes steps and one that applies its gradients are one rank, bit for bit; on one
+// machine, and where each is alone.
 TEST_F(StrategyRunTest, WithOneWorkerADedicatedServerIsARunAlone) {
   for (const char* rule :
        {"momentum: 0.9 weight_decay: 0.01 ", "type: 'Adam' ", "clip_gradients: 0.05 "}) {
     const std::string fields = Join("max_iter: 12 snapshot: 5 ", rule);
+    per_machine = kAll;
     Train(Spec(fields, kDrawnNet), 1);
     const std::vector<float> alone = Saved(12), before = Saved(5);
-    Train(Spec(fields + kDedicated + "servers: 1 } ", kDrawnNet), 2);
-    EXPECT_THAT(Saved(12), ElementsAreArray(alone)) << rule;
-    EXPECT_THAT(Saved(5), ElementsAreArray(before)) << rule;
-    Train(Spec(fields + kDedicated + "servers: 2 } ", kDrawnNet), 3);
-    EXPECT_THAT(Saved(12), ElementsAreArray(alone)) << rule << "of two servers";
-    Train(Spec(fields + kDedicated + "servers: 1 } ", kDrawnNet), 2,
-          *this / "s_iter_5.solverstate");
-    EXPECT_THAT(Saved(12), ElementsAreArray(alone)) << rule << "resumed";
+    for (const int ranks_of_one : {kAll, 1}) {
+      per_machine = ranks_of_one;
+      Train(Spec(fields + kDedicated + "servers: 1 } ", kDrawnNet), 2);
+      EXPECT_THAT(Saved(12), ElementsAreArray(alone)) << rule;
+      EXPECT_THAT(Saved(5), ElementsAreArray(before)) << rule;
+      Train(Spec(fields + kDedicated + "servers: 2 } ", kDrawnNet), 3);
+      EXPECT_THAT(Saved(12), ElementsAreArray(alone)) << rule << "of two servers";
+      Train(Spec(fields + kDedicated + "servers: 1 } ", kDrawnNet), 2,
+            *this / "s_iter_5.solverstate");
+      EXPECT_THAT(Saved(12), ElementsAreArray(alone)) << rule << "resumed";
+    }
   }
 }
 
+// Two machines of two: a server beside a worker, and servers far from all workers.
 TEST_F(StrategyRunTest, DedicatedServersMakeNoSteps) {
-  const auto ranks = Train(Spec("max_iter: 300 momentum: 0.5 test_iter: 2 test_interval: 100 " +
-                                    kDedicated + "servers: 2 } ",
-                                kDrawnNet),
-                           4);
-  const std::string& note = ranks[0].notes.back();
-  EXPECT_THAT(note, testing::ContainsRegex("steps by rank [1-9][0-9]*, [1-9][0-9]*, 0, 0;"));
-  EXPECT_LT(ranks[0].tests.back(), 1.2f) << "log(4) at first";
-  for (const RankResult& rank : ranks) EXPECT_EQ(rank.result, SolveResult::kFinished);
+  for (const int ranks_of_one : {kAll, 3, 2, 1}) {
+    per_machine = ranks_of_one;
+    const auto ranks = Train(Spec("max_iter: 300 momentum: 0.5 test_iter: 2 test_interval: 100 " +
+                                      kDedicated + "servers: 2 } ",
+                                  kDrawnNet),
+                             4);
+    const std::string& note = ranks[0].notes.back();
+    EXPECT_THAT(note, testing::ContainsRegex("steps by rank [1-9][0-9]*, [1-9][0-9]*, 0, 0;"));
+    EXPECT_LT(ranks[0].tests.back(), 1.2f) << "log(4) at first";
+    for (const RankResult& rank : ranks) EXPECT_EQ(rank.result, SolveResult::kFinished);
+  }
 }
 
 // However far the others are ahead of rank 0.
@@ -128,6 +155,7 @@ TEST_P(ApartTest, HoldsNobodyUpByASlowRank) {
 
 // Rank 2 is never heard of again after its fifth step.
 TEST_P(ApartTest, LeavesADeadRankBehindAndGoesOn) {
+  if (per_machine < kAll) GTEST_SKIP() << "what starts ranks on several machines ends all of them";
   LearnSomethingEasy();
   std::atomic<bool> over{false};
   const SolverSpec spec = Apart("max_iter: 300 snapshot: 100 test_iter: 2 test_interval: 300 ");
@@ -154,8 +182,9 @@ TEST_P(ApartTest, GoesOnFromItsSnapshot) {
   const std::string fields = "momentum: 0.5 test_iter: 2 test_interval: 200 max_iter: ";
   const auto whole = Train(Apart(fields + "200 "), 3);
   const caffe::SolverState state = State(200);
-  EXPECT_EQ(state.strategy(), GetParam());
-  EXPECT_EQ(state.strategy_state_size(), std::string(GetParam()) == "parameter_server" ? 0 : 3);
+  const std::string strategy = GetParam().strategy;
+  EXPECT_EQ(state.strategy(), strategy);
+  EXPECT_EQ(state.strategy_state_size(), strategy == "parameter_server" ? 0 : 3);
   testing::internal::CaptureStderr();
   const auto rest =
       Train(Apart(fields + "201 ", "period: 3", 0), 3, *this / "s_iter_200.solverstate");
@@ -166,14 +195,14 @@ TEST_P(ApartTest, GoesOnFromItsSnapshot) {
   EXPECT_NEAR(rest[0].tests.front(), whole[0].tests.back(), 0.05f);
 }
 
-TEST_P(ApartTest, NeedsSharedMemory) {
+TEST_P(ApartTest, NeedsRanksThatReachEachOther) {
   const SolverSpec spec = Apart("max_iter: 5 ");
   RunRanks(2, true, "", [&](const TrainOptions& options, ThreadGroup&) {
     const auto device = MakeTestDevice(1);
     RecordingObserver observer;
     const auto [code, message] = ErrorOf([&] { Solver(spec, options, *device, observer); });
     EXPECT_EQ(code, ErrorCode::kUnavailable);
-    EXPECT_THAT(message, HasSubstr("needs ranks that share the memory of one machine"));
+    EXPECT_THAT(message, HasSubstr("needs ranks that reach each other between their steps"));
   });
 }
 
@@ -203,40 +232,52 @@ TEST_F(NumbersTest, TheCenterOfEasgdIsWhatIsSaved) {
 // What one side of the distance gains the other side loses: with a rate of 0 the sum of center and
 // ranks stays.
 TEST_F(NumbersTest, ElasticStepsKeepTheSumOfCenterAndRanks) {
-  const std::string strategy = " strategy: 'easgd' strategy_param { ";
-  Train(Spec("max_iter: 20" + strategy + "period: 1000 }", kDrawnNet), 2);
-  const double center = Total(Saved(20)), before = center + TotalOfRank(20, 0) + TotalOfRank(20, 1);
-  Train(Spec("max_iter: 60" + strategy + "period: 1 elasticity: 0.3 }", kDrawnNet, 0), 2,
-        *this / "s_iter_20.solverstate");
-  EXPECT_NEAR(Total(Saved(60)) + TotalOfRank(60, 0) + TotalOfRank(60, 1), before, 1e-3);
-  EXPECT_NE(Total(Saved(60)), center) << "it has moved";
+  for (const int ranks_of_one : {kAll, 1}) {
+    per_machine = ranks_of_one;
+    const std::string strategy = " strategy: 'easgd' strategy_param { ";
+    Train(Spec("max_iter: 20" + strategy + "period: 1000 }", kDrawnNet), 2);
+    const double center = Total(Saved(20)),
+                 before = center + TotalOfRank(20, 0) + TotalOfRank(20, 1);
+    Train(Spec("max_iter: 60" + strategy + "period: 1 elasticity: 0.3 }", kDrawnNet, 0), 2,
+          *this / "s_iter_20.solverstate");
+    EXPECT_NEAR(Total(Saved(60)) + TotalOfRank(60, 0) + TotalOfRank(60, 1), before, 1e-3);
+    EXPECT_NE(Total(Saved(60)), center) << "it has moved";
+  }
 }
 
 TEST_F(NumbersTest, SharesOfGossipAddUpToOne) {
-  Train(Spec("max_iter: 200 strategy: 'gossip' strategy_param { probability: 0.5 }"), 3);
-  float sum = 0;
-  const caffe::SolverState state = State(200);
-  for (const std::string& rank : state.strategy_state()) {
-    float share = 0;
-    std::memcpy(&share, rank.data() + rank.size() - sizeof share, sizeof share);
-    EXPECT_GT(share, 0);
-    sum += share;
+  for (const int ranks_of_one : {kAll, 2, 1}) {
+    per_machine = ranks_of_one;
+    Train(Spec("max_iter: 200 strategy: 'gossip' strategy_param { probability: 0.5 }"), 3);
+    float sum = 0;
+    const caffe::SolverState state = State(200);
+    for (const std::string& rank : state.strategy_state()) {
+      float share = 0;
+      std::memcpy(&share, rank.data() + rank.size() - sizeof share, sizeof share);
+      EXPECT_GT(share, 0);
+      sum += share;
+    }
+    EXPECT_NEAR(sum, 1, 1e-5);
   }
-  EXPECT_NEAR(sum, 1, 1e-5);
 }
 
 // Equal weights stay what they are, whatever is sent: shares and weights go together.
 TEST_F(NumbersTest, GossipOfEqualWeightsChangesNothing) {
-  const auto start = Train(Spec("max_iter: 1", kDrawnNet, 0), 1);
-  const auto ranks = Train(
-      Spec("max_iter: 100 strategy: 'gossip' strategy_param { probability: 1 }", kDrawnNet, 0), 3);
-  for (const RankResult& rank : ranks) {
-    EXPECT_THAT(rank.weights, Pointwise(FloatNear(1e-5f), start[0].weights));
+  for (const int ranks_of_one : {kAll, 2, 1}) {
+    per_machine = kAll;
+    const auto start = Train(Spec("max_iter: 1", kDrawnNet, 0), 1);
+    per_machine = ranks_of_one;
+    const auto ranks = Train(
+        Spec("max_iter: 100 strategy: 'gossip' strategy_param { probability: 1 }", kDrawnNet, 0),
+        3);
+    for (const RankResult& rank : ranks) {
+      EXPECT_THAT(rank.weights, Pointwise(FloatNear(1e-5f), start[0].weights));
+    }
+    std::vector<float> saved = Saved(100), weights = start[0].weights;
+    std::ranges::sort(saved);
+    std::ranges::sort(weights);
+    EXPECT_THAT(saved, Pointwise(FloatNear(1e-5f), weights));
   }
-  std::vector<float> saved = Saved(100), weights = start[0].weights;
-  std::ranges::sort(saved);
-  std::ranges::sort(weights);
-  EXPECT_THAT(saved, Pointwise(FloatNear(1e-5f), weights));
 }
 
 // Each of its gradients is of the weights of now, as if nobody else were there.
@@ -263,7 +304,9 @@ TEST_F(NumbersTest, AParameterServerOfOneWorkerLearnsWhatARunAloneLearns) {
 // Rank 1 has its weights from the start, and makes its first gradient of them when the others have
 // made four updates.
 TEST_F(NumbersTest, GradientsBehindTheBoundAreLate) {
-  for (const char* late : {"APPLY", "SCALE", "DROP"}) {
+  for (const auto& [late, ranks_of_one] :
+       {std::pair("APPLY", kAll), {"SCALE", kAll}, {"DROP", kAll}, {"SCALE", 1}, {"DROP", 1}}) {
+    per_machine = ranks_of_one;
     std::atomic<int> steps{0};
     const auto ranks = Train(Spec(Join("max_iter: 30 strategy: 'parameter_server' strategy_param { "
                                        "staleness: 2 late: ",
@@ -282,6 +325,7 @@ TEST_F(NumbersTest, GradientsBehindTheBoundAreLate) {
 // Rank 0 is through with its steps, of which it has made fewer, and waits for the others.
 TEST_F(NumbersTest, ABoundEndsWithTheStepsOfRank0) {
   for (int run = 0; run < 10; ++run) {
+    per_machine = run % 2 == 0 ? kAll : 1;
     const auto ranks = Train(Spec("max_iter: 7 strategy: 'parameter_server' "
                                   "strategy_param { staleness: 0 late: APPLY }"),
                              3);

@@ -87,6 +87,22 @@ TEST_F(PipelineTest, HasTheLossesTestsAndWeightsOfOneRank) {
   }
 }
 
+// Stages of one machine, of two, and each alone.
+TEST_F(PipelineTest, OfSeveralMachinesIsOneRankAsWell) {
+  const std::string fields = Join(kFields, "max_iter: 7 snapshot: 3 ");
+  const auto whole = Train(Whole(fields), 1);
+  const std::vector<float> weights = Saved(7);
+  for (const int ranks_of_one : {3, 2, 1}) {
+    per_machine = ranks_of_one;
+    const auto staged = Train(Staged(fields), 4);
+    ExpectEqualRuns(staged[0], whole[0]);
+    EXPECT_THAT(Saved(7), Pointwise(FloatNear(1e-5f), weights)) << ranks_of_one;
+    const std::vector<float> first = Saved(7);
+    Train(Staged(fields), 4, *this / "s_iter_3.solverstate");
+    EXPECT_THAT(Saved(7), ElementsAreArray(first)) << "resumed";
+  }
+}
+
 TEST_F(PipelineTest, ClipsByTheNormOfAllStages) {
   const std::string fields = "max_iter: 5 clip_gradients: 0.05 ";
   const auto whole = Train(Whole(fields), 1);

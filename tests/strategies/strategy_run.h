@@ -63,7 +63,7 @@ class StrategyRun {
 
   std::vector<RankResult> Train(const SolverSpec& spec, int count, const std::string& snapshot = "",
                                 const StepHook& on_step = nullptr) {
-    blocks = std::make_unique<SharedBlocks>(count);
+    blocks = std::make_unique<SharedBlocks>(count, per_machine);
     std::vector<RankResult> results(static_cast<size_t>(count));
     RunRanks(count, true, snapshot, [&](const TrainOptions& given, ThreadGroup& group) {
       const int rank = group.replica().rank;
@@ -93,6 +93,7 @@ class StrategyRun {
   }
 
   std::unique_ptr<SharedBlocks> blocks;
+  int per_machine = 1 << 30;  // ranks of each machine
 
  private:
   class Observed final : public Observer {

@@ -5,9 +5,14 @@
 #include <atomic>
 #include <barrier>
 #include <chrono>
+#include <condition_variable>
 #include <cstdlib>
 #include <functional>
+#include <list>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -18,41 +23,134 @@
 
 namespace trainer {
 
-// Of all threads of a run.
+// Of all threads of a run, of which so many at a time are a machine.
 class SharedBlocks {
  public:
-  explicit SharedBlocks(int ranks) : barrier_(ranks), ended_(static_cast<size_t>(ranks)) {}
+  explicit SharedBlocks(int ranks, int per_machine = 1 << 30)
+      : ranks_(ranks),
+        per_machine_(per_machine),
+        barrier_(ranks),
+        ended_(static_cast<size_t>(ranks)),
+        boxes_(static_cast<size_t>(ranks)) {}
 
   // Has the threads believe that the process of a rank has ended.
   void End(int rank) { ended_[static_cast<size_t>(rank)] = true; }
-  // How many blocks were allocated.
-  size_t count() const { return blocks_.size(); }
+  // How many blocks each machine has.
+  size_t count() const { return blocks_.at(0).size(); }
 
  private:
   friend class ThreadPeers;
+  friend class ThreadPost;
+  // What a rank answers.
+  struct Box {
+    std::mutex mutex;
+    std::vector<PeerPost::Answer> answers;
+  };
+  int MachineOf(int rank) const { return rank / per_machine_; }
+
+  int ranks_, per_machine_;
   std::barrier<> barrier_;
-  std::vector<std::unique_ptr<std::byte[], void (*)(void*)>> blocks_;
+  std::mutex mutex_;  // of blocks_
+  std::map<int, std::vector<std::unique_ptr<std::byte[], void (*)(void*)>>> blocks_;
   std::vector<std::atomic<bool>> ended_;
+  std::vector<Box> boxes_;
+};
+
+// Answers are given by a thread of the rank that asks.
+class ThreadPost final : public PeerPost {
+ public:
+  ThreadPost(SharedBlocks& blocks, int rank)
+      : blocks_(blocks), rank_(rank), thread_([this](const std::stop_token& stop) { Run(stop); }) {}
+
+  int Serve(Answer answer) override {
+    const std::lock_guard lock(own().mutex);
+    own().answers.push_back(std::move(answer));
+    return static_cast<int>(own().answers.size()) - 1;
+  }
+  void Forget() override {
+    const std::lock_guard lock(own().mutex);
+    own().answers.clear();
+  }
+  uint64_t Begin(int rank, int kind, Bytes request) override {
+    const std::lock_guard lock(mutex_);
+    questions_.push_back({++tickets_, rank, kind, std::move(request)});
+    changed_.notify_all();
+    return tickets_;
+  }
+  Bytes Await(uint64_t ticket) override {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return replies_.contains(ticket); });
+    return std::move(replies_.extract(ticket).mapped());
+  }
+
+ private:
+  struct Question {
+    uint64_t ticket;
+    int rank, kind;
+    Bytes request;
+  };
+  SharedBlocks::Box& own() { return blocks_.boxes_[static_cast<size_t>(rank_)]; }
+
+  void Run(const std::stop_token& stop) {
+    std::unique_lock lock(mutex_);
+    while (changed_.wait(lock, stop, [&] { return !questions_.empty(); })) {
+      AnswerAll();
+      lock.unlock();
+      std::this_thread::yield();
+      lock.lock();
+    }
+  }
+  // In the order of the questions.
+  void AnswerAll() {
+    std::erase_if(questions_, [&](const Question& question) {
+      SharedBlocks::Box& box = blocks_.boxes_[static_cast<size_t>(question.rank)];
+      const std::lock_guard lock(box.mutex);
+      const auto kind = static_cast<size_t>(question.kind);
+      Bytes reply;
+      if (kind >= box.answers.size() || !box.answers[kind](rank_, question.request, &reply)) {
+        return false;
+      }
+      replies_[question.ticket] = std::move(reply);
+      return true;
+    });
+    changed_.notify_all();
+  }
+
+  SharedBlocks& blocks_;
+  int rank_;
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  uint64_t tickets_ = 0;
+  std::list<Question> questions_;
+  std::map<uint64_t, Bytes> replies_;
+  std::jthread thread_;
 };
 
 class ThreadPeers final : public PeerMemory {
  public:
-  ThreadPeers(SharedBlocks& blocks, int rank) : blocks_(blocks), rank_(rank) {}
+  ThreadPeers(SharedBlocks& blocks, int rank) : blocks_(blocks), rank_(rank), post_(blocks, rank) {}
 
   std::byte* Allocate(size_t bytes) override {
-    if (rank_ == 0) {
+    const int machine = MachineOf(rank_);
+    if (rank_ % blocks_.per_machine_ == 0) {
       const size_t lines = (bytes + 63) / 64 * 64;
       auto* const block = static_cast<std::byte*>(std::aligned_alloc(64, lines));
       std::fill_n(block, lines, std::byte{0});
-      blocks_.blocks_.emplace_back(block, std::free);
+      const std::lock_guard lock(blocks_.mutex_);
+      blocks_.blocks_[machine].emplace_back(block, std::free);
     }
     blocks_.barrier_.arrive_and_wait();
-    std::byte* const block = blocks_.blocks_.back().get();
+    std::byte* const block = blocks_.blocks_.at(machine).back().get();
     blocks_.barrier_.arrive_and_wait();
     return block;
   }
-  void GoApart() override { blocks_.barrier_.arrive_and_wait(); }
-  bool HasEnded(int rank) override { return blocks_.ended_[static_cast<size_t>(rank)]; }
+  int MachineOf(int rank) const override { return blocks_.MachineOf(rank); }
+  bool IsNear(int rank) const override { return MachineOf(rank) == MachineOf(rank_); }
+  PeerPost* post() override { return MachineOf(blocks_.ranks_ - 1) > 0 ? &post_ : nullptr; }
+  void GoApart(bool) override { blocks_.barrier_.arrive_and_wait(); }
+  bool HasEnded(int rank) override {
+    return IsNear(rank) && blocks_.ended_[static_cast<size_t>(rank)];
+  }
   void ThrowIfFailed() override {}
   void Await(int rank, const std::function<bool()>& ready) override {
     while (!ready()) {
@@ -66,6 +164,7 @@ class ThreadPeers final : public PeerMemory {
  private:
   SharedBlocks& blocks_;
   int rank_;
+  ThreadPost post_;
 };
 
 }  // namespace trainer

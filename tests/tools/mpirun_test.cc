@@ -37,23 +37,17 @@ TEST_F(MpirunTest, RanksLearnWhatOneLearns) {
   ExpectNear(Weights(kLast), one, 1e-5f);
 }
 
-// The launcher of `first` ranks that count as one machine and `second` as another.
 TEST_F(MpirunTest, RanksOfSeveralMachinesLearnWhatOneLearns) {
   SKIP_WITHOUT_MPIRUN();
   ASSERT_EQ(Train({}).exit_code, 0);
   const std::vector<float> one = Weights(kLast);
-  const std::vector<std::string> command = job_.TrainCommand({"--global_batch"});
   for (const int each : {1, 2}) {
-    std::vector<std::string> launcher = MpiRun(each);
-    launcher.insert(launcher.end(), {"-x", "TRAINER_MACHINE=a", ProgramPath()});
-    launcher.insert(launcher.end(), command.begin(), command.end());
-    launcher.insert(launcher.end(), {":", "-np", std::to_string(each), "-x", "TRAINER_MACHINE=b"});
-    const Outcome outcome = Train({"--global_batch"}, launcher);
+    const Outcome outcome = TrainOnTwo({"--global_batch"}, each);
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
     EXPECT_THAT(outcome.err, HasSubstr(" ranks on 2 machines; sums through "));
     ExpectNear(Weights(kLast), one, 1e-5f);
     const std::string bytes = Bytes(kLast);
-    ASSERT_EQ(Train({"--global_batch"}, launcher).exit_code, 0);
+    ASSERT_EQ(TrainOnTwo({"--global_batch"}, each).exit_code, 0);
     EXPECT_EQ(Bytes(kLast), bytes);
   }
 }

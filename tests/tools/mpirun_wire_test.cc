@@ -20,18 +20,6 @@ class WireTest : public RankJob {
     }
   }
 
-  // Of two machines with `each` ranks.
-  Outcome TrainOnTwo(const std::vector<std::string>& more, int each = 1) const {
-    const std::vector<std::string> command = job_.TrainCommand(more);
-    const std::string ranks = std::to_string(each);
-    std::vector<std::string> launcher = {
-        "mpirun", "--allow-run-as-root", "--oversubscribe", "-np", ranks,
-        "-x",     "TRAINER_MACHINE=a",   ProgramPath()};
-    launcher.insert(launcher.end(), command.begin(), command.end());
-    launcher.insert(launcher.end(), {":", "-np", ranks, "-x", "TRAINER_MACHINE=b"});
-    return Train(more, launcher);
-  }
-
   // The last loss that the log shows.
   static double LastLoss(const Outcome& outcome) {
     static const std::regex pattern("Iteration \\d+.*, loss = ([-+.\\w]+)");

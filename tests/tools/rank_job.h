@@ -37,6 +37,21 @@ class RankJob : public testing::Test {
     return RunProgram(job_.TrainCommand(more), options);
   }
 
+  // By mpirun, of two machines with `each` ranks, which are processes of this one that take
+  // themselves for those of two.
+  static std::vector<std::string> TwoMachines(const std::vector<std::string>& command, int each) {
+    const std::string ranks = std::to_string(each);
+    std::vector<std::string> launcher = {
+        "mpirun", "--allow-run-as-root", "--oversubscribe", "-np", ranks,
+        "-x",     "TRAINER_MACHINE=a",   ProgramPath()};
+    launcher.insert(launcher.end(), command.begin(), command.end());
+    launcher.insert(launcher.end(), {":", "-np", ranks, "-x", "TRAINER_MACHINE=b"});
+    return launcher;
+  }
+  Outcome TrainOnTwo(const std::vector<std::string>& more, int each = 1) const {
+    return Train(more, TwoMachines(job_.TrainCommand(more), each));
+  }
+
   std::string Bytes(const std::string& name) const { return ReadText(job_.folder() / name); }
 
   // All weights of a snapshot, one after the other.

@@ -9,6 +9,7 @@
 namespace trainer {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -124,7 +125,9 @@ TEST_F(LongStrategiesTest, EndWithAServerThatHeldWeights) {
   kill(processes_[1], SIGKILL);
   const Outcome outcome = program->Wait();
   EXPECT_EQ(outcome.exit_code, 82) << outcome.err;
-  EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr(", which held weights, has ended")));
+  EXPECT_THAT(outcome.Errors(), ElementsAre(AllOf(HasSubstr("rank 1 ("), HasSubstr("ended"),
+                                                  HasSubstr("newest snapshot"))));
+  EXPECT_EQ(outcome.err.find("The others go on without it"), std::string::npos) << outcome.err;
   for (const std::string& lock : job_.Files(".")) unlink((job_.folder() / lock).c_str());
   ExpectAllGone();
 }
@@ -136,35 +139,6 @@ TEST_F(LongStrategiesTest, StopTogetherWhenOneRankIsAskedTo) {
   EXPECT_EQ(outcome.exit_code, 75) << outcome.err;
   EXPECT_EQ(job_.Files("snap_iter").size(), 2u);
   ExpectAllGone();
-}
-
-TEST_F(StrategiesTest, OfSeveralMachines) {
-  if (std::system("mpirun --version >/dev/null 2>&1") != 0)
-    GTEST_SKIP() << "there is no mpirun here";
-  const std::vector<std::string> mpirun = {"mpirun", "--allow-run-as-root", "--oversubscribe",
-                                           "-np", "1"};
-  const auto on_two = [&](const char* strategy, const char* type) {
-    const std::vector<std::string> more = {Named(strategy), "--set", "strategy_param.period=3",
-                                           std::string("--exchange_type=") + type};
-    const std::vector<std::string> command = job_.TrainCommand(more);
-    std::vector<std::string> launcher = mpirun;
-    launcher.insert(launcher.end(), {"-x", "TRAINER_MACHINE=a", ProgramPath()});
-    launcher.insert(launcher.end(), command.begin(), command.end());
-    launcher.insert(launcher.end(), {":", "-np", "1", "-x", "TRAINER_MACHINE=b"});
-    return Train(more, launcher);
-  };
-  ASSERT_EQ(Train({"--ranks=2", "--strategy=local", "--set", "strategy_param.period=3"}).exit_code,
-            0);
-  const std::vector<float> one_machine = Weights(kLast);
-  const Outcome outcome = on_two("local", "f32");
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  ExpectNear(Weights(kLast), one_machine, 1e-5f);
-  const std::string bytes = Bytes(kLast);
-  ASSERT_EQ(on_two("local", "bf16").exit_code, 0);
-  EXPECT_EQ(Bytes(kLast), bytes) << "gradients may be rounded, weights not";
-  const Outcome refused = on_two("easgd", "f32");
-  EXPECT_EQ(refused.exit_code, 69) << refused.err;
-  EXPECT_THAT(refused.err, HasSubstr("needs ranks that share the memory of one machine"));
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace trainer {
 
 // Arrays of one length on the device, whose elements belong together.
 struct Segment {
-  static constexpr int kMostArrays = 4;
+  static constexpr int kMostArrays = 5;
   int64_t count = 0;
   float* array[kMostArrays] = {};  // the first ones are there, the others null
 };

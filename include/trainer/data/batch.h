@@ -26,6 +26,7 @@ struct PixelWindow {
 // What makes numbers of a batch's bytes: (byte - mean) * scale.
 struct PixelNumbers {
   float scale = 1;
+  bool mixed = false;  // then each image with the next one of its part, by Batch::shares
   // None, one for all channels, one per channel, or an image of `mean_plane` elements per channel
   // in rows of `mean_row`, (C, H, W), out of which each image's window is cut.
   std::vector<float> mean;
@@ -41,12 +42,15 @@ class Batch {
   std::span<const float> output(int i) const { return buffers_[static_cast<size_t>(i)]; }
 
   // In place of output 0, which is then empty, a batch of form kBytes holds a byte for each of its
-  // elements, of which the source's PixelNumbers make numbers, and a window for each image.
+  // elements, of which the source's PixelNumbers make numbers, a window for each image, and the
+  // share that it keeps where it is mixed with the next one.
   bool holds_bytes() const { return bytes_ != nullptr; }
   std::span<uint8_t> pixels() { return bytes_->pixels; }
   std::span<const uint8_t> pixels() const { return bytes_->pixels; }
   std::span<PixelWindow> windows() { return bytes_->windows; }
   std::span<const PixelWindow> windows() const { return bytes_->windows; }
+  std::span<float> shares() { return bytes_->shares; }
+  std::span<const float> shares() const { return bytes_->shares; }
 
   // Of each item: which record of training it is. For sources that mix items.
   std::span<uint64_t> numbers() { return numbers_; }
@@ -61,6 +65,7 @@ class Batch {
   struct Bytes {
     std::pmr::vector<uint8_t> pixels;
     std::pmr::vector<PixelWindow> windows;
+    std::pmr::vector<float> shares;
   };
   // Pointed to, so that moving a batch copies none of it, whatever memory it is in.
   std::vector<std::pmr::vector<float>> buffers_;

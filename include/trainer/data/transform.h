@@ -60,6 +60,9 @@ class Transform {
   // that OutShape refuses.
   PartNeed Need(int height, int width, uint64_t number) const;
 
+  // Whether records are resized at random, of which Need then asks for less than all pixels.
+  bool resizes() const { return resize_.active(); }
+
   // How many images are made of a record.
   int crops() const { return crops_; }
 
@@ -75,9 +78,12 @@ class Transform {
 
   // mixup: the number of classes of the labels, or 0 where images are not mixed.
   int mix_classes() const { return mixes_ ? static_cast<int>(param_.mixup_classes()) : 0; }
-  // Mixes a batch that is complete: see MixItems.
+  // Mixes the images and labels of a batch that is complete, by the numbers of its records.
   void Mix(std::span<const uint64_t> numbers, std::span<float> images,
            std::span<float> labels) const;
+  // The same of images that are mixed elsewhere, out of bytes: gives the shares that they keep.
+  void MixLabels(std::span<const uint64_t> numbers, std::span<float> shares,
+                 std::span<float> labels) const;
 
  private:
   void CheckSupported() const;

@@ -2,6 +2,7 @@
 // A net ready to run: layers in order, the address of every value fixed before the first pass.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -137,10 +138,11 @@ class Net {
   void StartForward(NetBatch batch = NetBatch::kNext);
   float TakeLoss();
   int NumStarted() const;
-  // StartForward on the next batch, and Backward without a sink; on a net that records as one call
-  // of the device from the second such pass on, for all behind the last layer that WorksOnHost.
-  // The numbers are the same bit for bit.
-  void StartPass();
+  // StartForward on the next batch, and Backward without a sink; then `then`, where it is not null,
+  // which queues the same each time. On a net that records, all behind the last layer that
+  // WorksOnHost is one call of the device from the second such pass on, with `then` and without
+  // it. The numbers are the same bit for bit.
+  void StartPass(const std::function<void()>* then = nullptr);
   // Whether a pass may be started before the loss of the one before is taken: where a device runs
   // later, all shapes hold and there is one part.
   bool RunsAhead() const { return runs_ahead_; }
@@ -233,8 +235,9 @@ class Net {
   void RequireNoneStarted() const;
   void PrepareToRecord();
   bool Records() const;
-  void Record();
-  void RunAlike();
+  std::unique_ptr<Recording> Record(const std::function<void()>* then);
+  void RunAlike(const std::function<void()>* then);
+  void SendLosses();
   // With several parts of the first alone.
   bool LogsDebugInfo() const { return debug_ && part_ == 0; }
 
@@ -260,10 +263,11 @@ class Net {
   bool debug_ = false;
   bool runs_ahead_ = false;
   const float* loss_scale_ = nullptr;
-  // Of a net that records: the first layer of what is recorded, and that; null before.
+  // Of a net that records: the first layer of what is recorded; a pass, and a pass with what comes
+  // then, each null before it is recorded.
   int first_recorded_ = 0;
   bool records_ = false, had_pass_ = false;
-  std::unique_ptr<Recording> recording_;
+  std::unique_ptr<Recording> pass_recording_, step_recording_;
 };
 
 // The stream of random numbers that belongs to `name` in `phase`.

@@ -37,7 +37,6 @@ class World {
   static World* Get();
 
   virtual ReplicaGroup& group() = 0;
-  // Null where there are several machines.
   virtual PeerMemory* peers() = 0;
   // "rank 1 (node7, process 4711)", by rank.
   virtual const std::vector<std::string>& names() const = 0;

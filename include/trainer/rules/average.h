@@ -6,6 +6,11 @@
 
 namespace trainer {
 
+// What an average keeps of itself when it follows update number `updates`, counted from 1. The low
+// values of the first updates keep the weights that it begins as, which are random, from weighing
+// on it for 1 / (1 - decay) updates. Source: the ExponentialMovingAverage of TensorFlow.
+float AverageKeeps(float decay, int updates);
+
 // average = keep * average + (1 - keep) * weight
 void BlendAverage(const Device& device, float keep, const Segments& averages);
 // average = weight

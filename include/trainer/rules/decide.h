@@ -1,6 +1,6 @@
 #pragma once
-// What all gradients together say of an update, found on the device: no number comes to the host
-// before the update is queued.
+// The words of an update in the device's memory: what the host says of it, and what all gradients
+// together say, found on the device: no number comes to the host before the update is queued.
 
 #include "trainer/rules/rule.h"
 
@@ -9,6 +9,9 @@ namespace trainer {
 // By parameter of [first, last): the sums of the squares of its gradient and of its weights.
 void SumSquares(const Device& device, const Segments& parameters, int first, int last,
                 float* grad_squares, float* weight_squares);
+
+// Queues *words = rates, but for what the rule makes of them.
+void WriteRates(const Device& device, const RateWords& rates, RateWords* words);
 
 struct DecideRules {
   float clip = -1;  // the largest norm of the mean gradient over the replicas; negative: any

@@ -17,6 +17,21 @@ struct ParamMults {
   float lr = 1, decay = 1;
 };
 
+// What the solver's policies say of one update.
+struct UpdateRates {
+  int iter = 0;  // updates done before this one
+  float rate = 0, momentum = 0, weight_decay = 0;
+  bool operator==(const UpdateRates&) const = default;
+};
+
+// What differs from update to update and is known before it. It is in the device's memory, so that
+// an update can be recorded and played again.
+struct RateWords {
+  UpdateRates rates;
+  float keep = 0;          // what running averages keep of themselves, see rules/average.h
+  double of_rule[2] = {};  // what Rule::Begin makes of the rates, once for all weights
+};
+
 // What all gradients together say of an update, found by Decide (rules/decide.h).
 struct UpdateWords {
   float norm = 0;         // of the mean gradient over the replicas, before it is clipped
@@ -31,15 +46,14 @@ struct UpdateWords {
 
 enum class Larc : int { kNone, kScale, kClip };
 
-// One update, as far as it is the same for all parameters. Pointers are to the device's memory.
+// An update, as far as it is the same for all parameters. The same in every update: what differs
+// is where the pointers lead, in the device's memory.
 struct UpdateNumbers {
-  int iter = 0;        // updates done before this one
-  float rate = 0;      // the learning rate
-  float momentum = 0;  // of this iteration, by momentum_policy
-  float weight_decay = 0;
+  RateWords* now = nullptr;
   float passes = 1;        // that gradients are sums over: iter_size times the replicas
   bool l1 = false;         // the decay is that of the sum of absolute values
   bool clear_grad = true;  // set gradients to zero in the same pass
+  bool averages = false;   // weights have running averages, which follow in the same pass
   Larc larc = Larc::kNone;
   float larc_eta = 0;
   // By parameter:
@@ -51,7 +65,8 @@ struct UpdateNumbers {
 };
 
 // Some parameters of an update: those of [first, last). The arrays of a segment are the weights,
-// the sum of their gradients over `passes`, and as many states as StatesPerWeight().
+// the sum of their gradients over `passes`, their running averages where there are any, and as many
+// states as StatesPerWeight().
 struct UpdatePart {
   const Segments& parameters;
   int first = 0, last = 0;
@@ -67,6 +82,10 @@ class Rule {
   virtual int StatesPerWeight() const = 0;
   // Whether Step reads weight_squares and grad_squares, which cost two passes over memory.
   virtual bool NeedsNorms() const { return false; }
+  // Whether it goes by UpdateRates::iter.
+  virtual bool CountsUpdates() const { return false; }
+  // Before the Steps of an update: queues what makes now->of_rule.
+  virtual void Begin(const Device& /*device*/, const UpdateNumbers& /*numbers*/) {}
   virtual void Step(const Device& device, const UpdatePart& part) = 0;
 };
 

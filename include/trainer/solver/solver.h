@@ -45,7 +45,7 @@ struct TrainOptions {
   // makes a solver with the same files and options, and calls it alike. Gradients are those of the
   // solver's device: for one that RunsLater, the group takes them from its memory (gpu_group.h).
   ReplicaGroup* group = nullptr;
-  // Memory that the replicas share, for strategies that need it; null: they share none.
+  // What the replicas share beside it, for strategies that need it; null: nothing.
   PeerMemory* peers = nullptr;
   // Called by each replica before a snapshot, while no sum is under way: what a resumed run would
   // not have, this one must not have from here on either.
@@ -175,6 +175,7 @@ class Solver {
   UpdateRates BeginStep(float loss);
   UpdateRates BeginStartedStep();
   UpdateRates NextRates();
+  UpdateRates RatesAhead() const;
   void AddLoss(float loss);
   float SmoothLoss(float loss);
   void Report(float rate);
@@ -222,6 +223,11 @@ class Solver {
   std::function<void()> before_snapshot_;
   Replica replica_;
   std::optional<StrategySeat> seat_;   // which it refers to, where there are other ranks
+  // Before the strategy goes, whose memory answers are about.
+  struct ForgetAnswers {
+    void operator()(PeerPost* post) const { post->Forget(); }
+  };
+  std::unique_ptr<PeerPost, ForgetAnswers> post_;
   std::unique_ptr<BatchParts> parts_;  // of each batch that this replica computes
   ParamStore params_;
   std::unique_ptr<Net> train_net_;
@@ -230,6 +236,7 @@ class Solver {
   std::unique_ptr<Objective> objective_;
   std::unique_ptr<StepRule> rule_;
   std::unique_ptr<WeightAverage> average_;  // null without ema_decay
+  bool update_averages_ = false;            // updates move it
   uint64_t seed_ = 0;
   Progress state_;
   int last_iter_ = -1;                        // of the step before

@@ -10,19 +10,20 @@
 namespace trainer {
 
 // After update t (counted from 1): average = d_t average + (1 - d_t) w, where
-// d_t = min(ema_decay, (1 + t) / (10 + t)). It begins as the first weights; the lower d_t of the
-// first updates keeps those, which are random, from weighing on it for 1 / (1 - ema_decay)
-// iterations. Source of that: the ExponentialMovingAverage of TensorFlow; needs t alone, so that a
-// resumed run goes on alike. What no gradient moves, a batch norm's statistics above all, has no
-// average: readers of the averaged weights see it as it is. Used by one thread.
+// d_t = min(ema_decay, (1 + t) / (10 + t)), see AverageKeeps; that needs t alone, so that a resumed
+// run goes on alike. It begins as the first weights. What no gradient moves, a batch norm's
+// statistics above all, has no average: readers of the averaged weights see it as it is. Used by
+// one thread.
 class WeightAverage {
  public:
   // The average of `net`'s parameters, which begins as they are. `device` and the net must outlive
   // it; its memory is one float per weight that is trained.
   WeightAverage(float decay, const Device& device, const Net& net);
 
-  // After an update; `updates` have been done with it.
+  // After an update that did not write the averages itself; `updates` have been done with it.
   void Add(int updates);
+  // Where those of each parameter lie, in the order of Net::params(); null for one without.
+  std::vector<float*> PerParam() const;
 
   // Becomes what the weights are.
   void Restart();

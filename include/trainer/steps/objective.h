@@ -55,9 +55,10 @@ class Objective {
   float Evaluate(NetBatch batch);
   // The same without waiting for the loss, where RunsAhead(): TakeLoss gives it, of the oldest
   // evaluation that was started and not taken, at most kAhead. Both throw what Evaluate would have
-  // thrown.
+  // thrown. `then`, which only one that RunsAhead() may get, is queued behind the last pass of a
+  // new batch: see Net::StartPass.
   static constexpr int kAhead = 2;
-  void Start(NetBatch batch);
+  void Start(NetBatch batch, const std::function<void()>* then = nullptr);
   float TakeLoss();
   bool RunsAhead() const { return group_ == nullptr && schedule_ == nullptr && net_.RunsAhead(); }
   // The loss of one pass alone; leaves the gradients.
@@ -104,7 +105,7 @@ class Objective {
     std::vector<float> sums;
     int unread = 0;  // passes of all parts
   };
-  void RunPasses(NetBatch batch);
+  void RunPasses(NetBatch batch, const std::function<void()>* then);
   void RunScheduled(NetBatch batch, Started* started);
   void ReadPass();
   void ReadPasses();

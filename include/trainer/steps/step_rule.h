@@ -25,6 +25,9 @@ class StepFrame {
   // The same after Objective::Start, whose loss the solver takes: at once where it is asked for now
   // or the objective does not run ahead, else while the next step runs.
   virtual UpdateRates BeginStarted() = 0;
+  // What BeginStarted will return, where weights may change before it is called: nobody looks at
+  // anything of this step before, and the objective runs ahead. Asked before Objective::Start.
+  virtual std::optional<UpdateRates> RatesAhead() { return std::nullopt; }
   // A line for the log, unless empty.
   virtual void Note(const std::string& text) = 0;
 };
@@ -50,6 +53,12 @@ class StepRule {
   // The last part of a step alone: moves the weights by the gradients that are there. For a rule
   // that takes a share.
   virtual void ApplyGradients(Objective& /*objective*/, const UpdateRates& /*rates*/) {}
+
+  // From the next step on the rule's updates also move running averages of the weights, as
+  // WeightUpdate::KeepAverages. False where the rule cannot.
+  virtual bool KeepAverages(const std::vector<float*>& /*averages*/, float /*decay*/) {
+    return false;
+  }
 
   // One step: evaluates the objective as often as it likes, calls frame.Begin, moves the weights.
   virtual void Step(Objective& objective, StepFrame& frame) = 0;

@@ -35,9 +35,12 @@ class UpdateDecision {
   // `clip`: as DecideRules. Allocates on the device, which must outlive the object.
   UpdateDecision(const Device& device, float clip, const std::optional<LossScaleOptions>& scale);
 
-  // Queues the decision about the gradients of update `iter`, of which *squares is the sum of
-  // squares. Throws kDiverged when too many updates before it were skipped.
-  void Decide(const float* squares, int replicas, int iter);
+  // Queues the decision about gradients of which *squares is the sum of squares. The same each
+  // time, so that a device may record it.
+  void Decide(const float* squares, int replicas);
+  // After each decision, that of update `iter`, and before the next: starts its way to the host.
+  // Throws kDiverged when too many updates before it were skipped.
+  void Read(int iter);
 
   // On the device.
   const UpdateWords* words() const { return words_; }

@@ -15,18 +15,13 @@
 
 namespace trainer {
 
-// What the solver's policies say of one update.
-struct UpdateRates {
-  int iter = 0;  // updates done before this one
-  float rate = 0, momentum = 0, weight_decay = 0;
-};
-
 // Used by one thread. Allocates in its constructor only.
 //
 // An update is Begin and then Apply for disjoint ranges of the gradients until all are covered,
 // each as soon as its sums over the replicas are there. Where AppliesInRanges() is false all of
 // them must be there before Begin. The host waits for no number of the device: norms stay there,
-// and all parameters of a range are one launch.
+// and all parameters of a range are one launch. An update of all at once can also be recorded with
+// what makes its gradients, and played again: see Queue.
 class WeightUpdate {
  public:
   // `gradients` is the memory of all gradients of `params`, with zeros between them: sums over
@@ -44,6 +39,11 @@ class WeightUpdate {
   // From the next Begin on only the parameters with own[i] are updated, in the order of `params`.
   void SetShare(const std::vector<bool>& own);
 
+  // From the next Begin on each update also moves the running averages of the weights, with what
+  // AverageKeeps says for `decay`. In the order of `params`, on the device, which outlive the
+  // object; null for a parameter that is not updated.
+  void KeepAverages(const std::vector<float*>& averages, float decay);
+
   // Whether no parameter's update depends on another's gradient: not with clip_gradients, which
   // needs the norm of all, nor with a loss scale.
   bool AppliesInRanges() const { return !decision_; }
@@ -57,6 +57,13 @@ class WeightUpdate {
   void Apply(std::span<const float> range);
   // Begin, Apply for all, and TakeNote.
   std::string Apply(const UpdateRates& rates);
+
+  // The same in pieces: SetRates brings what is of this update alone to the device; Queue queues
+  // all of the rest, the same each time, so that a device may record it; Queued says that it was
+  // queued, or played again, as update `iter`.
+  void SetRates(const UpdateRates& rates);
+  void Queue();
+  void Queued(int iter);
 
   // What there is to log of the last update, once: that it clipped or was skipped; else "". Waits
   // for the device where that update was queued just now.
@@ -77,6 +84,8 @@ class WeightUpdate {
  private:
   void MakeStates(const std::vector<Param*>& params, std::pmr::memory_resource* memory);
   void ListParameters(const std::vector<Param*>& params);
+  void ListSegments();
+  void Decide(const std::function<float(float)>& total);
   bool NeedsNorms() const { return proto_.larc() || rule_->NeedsNorms(); }
   void SumSquares(int first, int last);
   void AddOtherSquares(const std::function<float(float)>& total);
@@ -90,15 +99,20 @@ class WeightUpdate {
   int replicas_;
   std::vector<DeviceFloats> states_;  // one per state kind
   std::vector<std::vector<float*>> history_;
-  DeviceFloats squares_;  // the sum of those of all gradients
+  DeviceFloats squares_;          // the sum of those of all gradients
+  DeviceFloats now_;              // RateWords
+  RateWords sent_;                // what they are, but for what the rule made of them
+  std::vector<float*> averages_;  // by number; or empty
+  float decay_ = 0;               // of the averages
   // The parameters that are updated, by the address of the gradient, and for each its multipliers
   // and, where norms are needed, the sums of squares of its gradient and its weights.
   std::optional<Segments> parameters_;
   std::vector<size_t> numbers_of_;  // theirs among `params`
-  std::vector<bool> others_;        // which of them other replicas update; or empty
+  std::vector<Param*> params_;
+  std::vector<bool> others_;  // which of them other replicas update; or empty
   std::optional<DeviceFloats> mults_, grad_squares_, weight_squares_;
   std::optional<UpdateDecision> decision_;
-  UpdateNumbers numbers_;  // of this update
+  UpdateNumbers numbers_;
 };
 
 }  // namespace trainer

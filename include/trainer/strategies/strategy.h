@@ -102,6 +102,10 @@ class Strategy {
   // Rank 0 waits for the others.
   virtual void End(bool /*stopped*/) {}
 
+  // All is done and saved: returns when no other rank needs anything of this one. All ranks call it
+  // last.
+  virtual void Part() {}
+
   // By rank, what each must have to go on but for the weights in the files, on rank 0; elsewhere
   // nothing. Within a ConsensusScope.
   virtual std::vector<std::string> RankStates() { return {}; }

@@ -1,81 +1,117 @@
 #include "candidates.h"
 #include "cuda/loops.h"
 #include "lrn_steps.h"
+#include "trainer/base/text.h"
 
 namespace trainer::cuda {
 namespace {
 
-// One row per pixel: base and y.
-template <class T, class Power>
-struct AcrossForward {
-  SquareOf<T> square;
-  LrnNormalize<T, Power> normalize;
-  int64_t channels, half;
+// What a block has in its own memory at a time: whole pixels, which are neighbours.
+constexpr int kTile = 4096;
+constexpr int kShares = kTile / map_internal::kBlock;  // of a tile, per thread
 
-  template <class Row>
-  HD void operator()(const Row& row) const {
-    const int64_t at = row.index * channels;
-    row.ForEach(
-        [&](int64_t c) { normalize.Put(at + c, SumAround(square, at, c, channels, half)); });
+struct Tiles {
+  int64_t count, channels, tile;  // tile: whole pixels, in numbers
+
+  Tiles(int64_t numbers, int64_t length)
+      : count(numbers), channels(length), tile(kTile / length * length) {}
+  int64_t Number() const { return (count + tile - 1) / tile; }
+};
+
+// f(place in the tile, channel, which of the thread's places) for the thread's places.
+template <class F>
+__device__ void ForTile(int64_t length, int64_t channels, const F& f) {
+#pragma unroll
+  for (int k = 0; k < kShares; ++k) {
+    const int i = k * map_internal::kBlock + static_cast<int>(threadIdx.x);
+    if (i < length) f(i, i % static_cast<int>(channels), k);
   }
-};
+}
 
+template <class T>
+__device__ int64_t LoadTile(const T* x, const Tiles& tiles, int64_t at, float* numbers) {
+  const int64_t rest = tiles.count - at, length = rest < tiles.tile ? rest : tiles.tile;
+  ForTile(length, tiles.channels, [&](int i, int, int) { numbers[i] = Load(x[at + i]); });
+  __syncthreads();
+  return length;
+}
+
+// y = x * base^-beta, base = k + factor * (sum of squares)
 template <class T, class Power>
-struct ShareOf {
-  LrnShare<T, Power> share;
-  HD float operator()(int64_t at) const { return share.Value(at); }
-};
-
-// One row per pixel: dx. What a channel adds to its neighbours' gradients is computed again for
-// each of them, from numbers that lie in the cache.
-template <class T, class Power>
-struct AcrossBackward {
-  ShareOf<T, Power> share;
-  LrnGradient<T, Power> gradient;
-  int64_t channels, half;
-
-  template <class Row>
-  HD void operator()(const Row& row) const {
-    const int64_t at = row.index * channels;
-    row.ForEach([&](int64_t c) { gradient.Put(at + c, SumAround(share, at, c, channels, half)); });
+__global__ void __launch_bounds__(map_internal::kBlock)
+    LrnForwardKernel(const T* x, T* y, Tiles tiles, int64_t half, float k, float factor,
+                     Power power) {
+  __shared__ float numbers[kTile];
+  const SquareOf<float> square{numbers};
+  for (int64_t t = blockIdx.x; t < tiles.Number(); t += gridDim.x) {
+    const int64_t at = t * tiles.tile, length = LoadTile(x, tiles, at, numbers);
+    ForTile(length, tiles.channels, [&](int i, int c, int) {
+      const float base = k + factor * SumAround(square, i - c, c, tiles.channels, half);
+      Store(y[at + i], numbers[i] * power.Norm(base));
+    });
+    __syncthreads();
   }
-};
+}
 
-// Sums across channels, one pass each way. Workspace: k + factor * (sum of squares) per element.
+// dx = dy * base^-beta - slope * x * (sum of the neighbours' dy * x * base^(-beta - 1)), the base
+// from x once more: cheaper than to keep it.
+template <class T, class Power>
+__global__ void __launch_bounds__(map_internal::kBlock)
+    LrnBackwardKernel(const T* x, const T* dy, T* dx, Tiles tiles, int64_t half, float k,
+                      float factor, float slope, Power power) {
+  __shared__ float numbers[kTile], shares[kTile];
+  const SquareOf<float> square{numbers};
+  const NumberOf share{shares};
+  for (int64_t t = blockIdx.x; t < tiles.Number(); t += gridDim.x) {
+    const int64_t at = t * tiles.tile, length = LoadTile(x, tiles, at, numbers);
+    float own[kShares];
+    ForTile(length, tiles.channels, [&](int i, int c, int n) {
+      const float base = k + factor * SumAround(square, i - c, c, tiles.channels, half);
+      float norm, steep;
+      power.Both(base, &norm, &steep);
+      const float grad = Load(dy[at + i]);
+      own[n] = grad * norm;
+      shares[i] = grad * numbers[i] * steep;
+    });
+    __syncthreads();
+    ForTile(length, tiles.channels, [&](int i, int c, int n) {
+      const float sum = SumAround(share, i - c, c, tiles.channels, half);
+      Store(dx[at + i], own[n] - slope * numbers[i] * sum);
+    });
+    __syncthreads();
+  }
+}
+
+// Sums across channels, one pass each way; nothing is kept.
 template <class Power>
 class LrnOnePass final : public LrnPlan {
  public:
   LrnOnePass(const Device& device, const LrnDesc& desc, Power power)
-      : loops_(device), desc_(desc), power_(power) {}
+      : device_(device), desc_(desc), power_(power), tiles_(desc.shape.Count(), desc.shape[1]) {}
 
   std::string Implementation() const override { return "one pass"; }
-  size_t WorkspaceBytes() const override {
-    return static_cast<size_t>(desc_.shape.Count()) * sizeof(float);
-  }
 
-  void Forward(ConstTensor x, Tensor y, std::span<std::byte> workspace) override {
+  void Forward(ConstTensor x, Tensor y, std::span<std::byte>) override {
     for (const ConstTensor& tensor : {x, ConstTensor(y)}) Expect(tensor);
-    auto* const base = reinterpret_cast<float*>(workspace.data());
+    if (tiles_.count == 0) return;
     WithType(desc_.dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
-      const T* in = x.As<T>();
-      ForPixels(AcrossForward<T, Power>{
-          {in}, {in, base, y.As<T>(), desc_.k, desc_.factor, power_}, desc_.shape[1], desc_.half});
+      Launch(device_, LrnForwardKernel<T, Power>, loops_internal::Blocks(tiles_.Number()),
+             map_internal::kBlock, x.As<T>(), y.As<T>(), tiles_, desc_.half, desc_.k, desc_.factor,
+             power_);
     });
   }
 
-  void Backward(ConstTensor x, ConstTensor dy, Tensor dx, std::span<const std::byte> workspace,
+  void Backward(ConstTensor x, ConstTensor dy, Tensor dx, std::span<const std::byte>,
                 std::span<std::byte>) override {
     for (const ConstTensor& tensor : {x, dy, ConstTensor(dx)}) Expect(tensor);
-    const auto* const base = reinterpret_cast<const float*>(workspace.data());
+    if (tiles_.count == 0) return;
     const float slope = 2 * desc_.factor * desc_.beta;
     WithType(desc_.dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
-      const T *in = x.As<T>(), *grad = dy.As<T>();
-      ForPixels(AcrossBackward<T, Power>{{{in, grad, base, nullptr, power_}},
-                                         {in, grad, base, nullptr, dx.As<T>(), power_, slope},
-                                         desc_.shape[1],
-                                         desc_.half});
+      Launch(device_, LrnBackwardKernel<T, Power>, loops_internal::Blocks(tiles_.Number()),
+             map_internal::kBlock, x.As<T>(), dy.As<T>(), dx.As<T>(), tiles_, desc_.half, desc_.k,
+             desc_.factor, slope, power_);
     });
   }
 
@@ -83,23 +119,18 @@ class LrnOnePass final : public LrnPlan {
   void Expect(const ConstTensor& tensor) const {
     ExpectPlanned("LRN", desc_.shape, desc_.dtype, tensor);
   }
-  template <class F>
-  void ForPixels(F f) const {
-    const Shape& s = desc_.shape;
-    loops_.ForRows(s[0] * s[2] * s[3], s[1], f);
-  }
 
-  Loops loops_;
+  const Device& device_;
   LrnDesc desc_;
   Power power_;
+  Tiles tiles_;
 };
-
-// The powers that are computed again for more neighbours cost more than a second pass.
-constexpr int64_t kMostHalf = 8;
 
 Offer<LrnPlan> TakeOnePass(const Device& device, const LrnDesc& desc) {
   if (!desc.across) return Declines{"it takes sums across channels only"};
-  if (desc.half > kMostHalf) return Declines{"the neighbours are too many for one pass"};
+  if (desc.shape[1] < 1 || desc.shape[1] > kTile) {
+    return Declines{Join("it takes up to ", kTile, " channels")};
+  }
   return WithLrnPower(desc.beta, [&](auto power) -> std::unique_ptr<LrnPlan> {
     return std::make_unique<LrnOnePass<decltype(power)>>(device, desc, power);
   });

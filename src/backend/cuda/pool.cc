@@ -29,24 +29,50 @@ struct CoveringWindows {
         w(at_w, d.out_w, d.kernel_w, d.stride_w, d.pad_w) {}
 };
 
-template <class T>
+// A winner is kept as its tap, its number in the window's rows one after the other; padding counts.
+template <class Tap>
+constexpr Tap kNoWinner = static_cast<Tap>(~Tap{0});
+
+HD int64_t TapAt(const PoolDesc& d, int64_t h, int64_t w, int64_t oh, int64_t ow) {
+  return (h + d.pad_h - oh * d.stride_h) * d.kernel_w + w + d.pad_w - ow * d.stride_w;
+}
+
+// y, and the winners' taps unless `taps` is null.
+template <class T, class Tap>
+struct MaxAndTap {
+  MaxOfWindow<T> max;
+  Tap* taps;
+
+  HD void operator()(int64_t n, int64_t oh, int64_t ow, int64_t c) const {
+    const int32_t place = max.Put(n, oh, ow, c);
+    if (taps == nullptr) return;
+    const PoolDesc& d = max.d;
+    Tap tap = kNoWinner<Tap>;
+    if (place >= 0) {
+      const auto width = static_cast<uint32_t>(d.in_w), h = static_cast<uint32_t>(place) / width;
+      tap = static_cast<Tap>(TapAt(d, h, static_cast<uint32_t>(place) - h * width, oh, ow));
+    }
+    taps[PoolOut(d, n, oh, ow, c)] = tap;
+  }
+};
+
+template <class T, class Tap>
 struct MaxGradient {
   PoolDesc d;
   const T* dy;
-  const int32_t* winners;
+  const Tap* taps;
   T* dx;
 
   HD void operator()(int64_t n, int64_t h, int64_t w, int64_t c) const {
     const CoveringWindows over(d, h, w);
-    const int64_t place = h * d.in_w + w;
     float sum = 0;
     for (int32_t oh = over.h.first; oh < over.h.last; ++oh) {
       for (int32_t ow = over.w.first; ow < over.w.last; ++ow) {
         const int64_t out = PoolOut(d, n, oh, ow, c);
-        if (winners[out] == place) sum += Load(dy[out]);
+        if (taps[out] == static_cast<Tap>(TapAt(d, h, w, oh, ow))) sum += Load(dy[out]);
       }
     }
-    Store(dx[PoolIn(d, n, place, c)], sum);
+    Store(dx[PoolIn(d, n, h * d.in_w + w, c)], sum);
   }
 };
 
@@ -68,14 +94,23 @@ struct AverageGradient {
   }
 };
 
-template <class T>
-struct WinnerToMask {
-  const int32_t* winners;
-  T* mask;
-  HD void operator()(int64_t i) const { Store(mask[i], static_cast<float>(winners[i])); }
+template <class Tap>
+struct TapToPlace {
+  PoolDesc d;
+  const Tap* taps;
+  float* places;
+
+  HD void operator()(int64_t n, int64_t oh, int64_t ow, int64_t c) const {
+    const int64_t out = PoolOut(d, n, oh, ow, c), tap = taps[out];
+    const int64_t h = oh * d.stride_h - d.pad_h + tap / d.kernel_w;
+    const int64_t w = ow * d.stride_w - d.pad_w + tap % d.kernel_w;
+    const bool won = taps[out] != kNoWinner<Tap>;
+    places[out] = won ? static_cast<float>(h * d.in_w + w) : -1.0f;
+  }
 };
 
-// A thread per output, or per input in backward. Workspace: the winners' places.
+// A thread per output, or per input in backward. Workspace: the winners' taps, in a byte each where
+// windows are as small as usual.
 class PoolOfThreads final : public PoolPlan {
  public:
   PoolOfThreads(const Device& device, const PoolDesc& desc) : loops_(device), desc_(desc) {}
@@ -83,33 +118,28 @@ class PoolOfThreads final : public PoolPlan {
   std::string Implementation() const override { return "a thread per output"; }
   size_t WorkspaceBytes() const override {
     if (desc_.method == PoolMethod::kAverage || !desc_.training) return 0;
-    return static_cast<size_t>(desc_.OutShape().Count()) * sizeof(int32_t);
+    return static_cast<size_t>(desc_.OutShape().Count()) * (HasSmallTaps() ? 1 : sizeof(uint32_t));
   }
 
   void Forward(ConstTensor x, Tensor y, std::span<std::byte> workspace) override {
     Expect(x, y);
-    auto* const winners =
-        WorkspaceBytes() > 0 ? reinterpret_cast<int32_t*>(workspace.data()) : nullptr;
-    WithType(desc_.dtype, [&](auto tag) {
-      using T = typename decltype(tag)::Type;
-      if (desc_.method == PoolMethod::kMax) {
-        ForOutputs(MaxOfWindow<T>{desc_, x.As<T>(), y.As<T>(), winners});
-      } else {
-        ForOutputs(AverageOfWindow<T>{desc_, x.As<T>(), y.As<T>()});
+    WithTypes([&]<class T, class Tap>(TypeTag<T>, TypeTag<Tap>) {
+      if (desc_.method == PoolMethod::kAverage) {
+        return ForOutputs(AverageOfWindow<T>{desc_, x.As<T>(), y.As<T>()});
       }
+      auto* const taps = WorkspaceBytes() > 0 ? reinterpret_cast<Tap*>(workspace.data()) : nullptr;
+      ForOutputs(MaxAndTap<T, Tap>{{desc_, x.As<T>(), y.As<T>(), nullptr}, taps});
     });
   }
 
   void Backward(ConstTensor dy, Tensor dx, std::span<const std::byte> workspace) override {
     Expect(dx, dy);
-    const auto* const winners = reinterpret_cast<const int32_t*>(workspace.data());
-    WithType(desc_.dtype, [&](auto tag) {
-      using T = typename decltype(tag)::Type;
-      if (desc_.method == PoolMethod::kMax) {
-        ForInputs(MaxGradient<T>{desc_, dy.As<T>(), winners, dx.As<T>()});
-      } else {
-        ForInputs(AverageGradient<T>{desc_, dy.As<T>(), dx.As<T>()});
+    WithTypes([&]<class T, class Tap>(TypeTag<T>, TypeTag<Tap>) {
+      if (desc_.method == PoolMethod::kAverage) {
+        return ForInputs(AverageGradient<T>{desc_, dy.As<T>(), dx.As<T>()});
       }
+      const auto* const taps = reinterpret_cast<const Tap*>(workspace.data());
+      ForInputs(MaxGradient<T, Tap>{desc_, dy.As<T>(), taps, dx.As<T>()});
     });
   }
 
@@ -117,14 +147,24 @@ class PoolOfThreads final : public PoolPlan {
     if (desc_.method == PoolMethod::kAverage) {
       throw Error(ErrorCode::kInternal, "an average pool has no winners");
     }
-    const auto* const winners = reinterpret_cast<const int32_t*>(workspace.data());
-    WithType(mask.dtype, [&](auto tag) {
-      using T = typename decltype(tag)::Type;
-      loops_.ForEach(mask.Count(), WinnerToMask<T>{winners, mask.As<T>()});
-    });
+    if (mask.dtype != DType::kF32) throw Error(ErrorCode::kInternal, "winners are told as f32");
+    const auto tell = [&](auto tag) {
+      using Tap = typename decltype(tag)::Type;
+      const auto* const taps = reinterpret_cast<const Tap*>(workspace.data());
+      ForOutputs(TapToPlace<Tap>{desc_, taps, mask.As<float>()});
+    };
+    HasSmallTaps() ? tell(TypeTag<uint8_t>{}) : tell(TypeTag<uint32_t>{});
   }
 
  private:
+  bool HasSmallTaps() const { return desc_.kernel_h * desc_.kernel_w <= kNoWinner<uint8_t>; }
+  // f of the type of the values and of that of the taps.
+  template <class F>
+  void WithTypes(const F& f) const {
+    WithType(desc_.dtype, [&](auto tag) {
+      HasSmallTaps() ? f(tag, TypeTag<uint8_t>{}) : f(tag, TypeTag<uint32_t>{});
+    });
+  }
   void Expect(const ConstTensor& x, const ConstTensor& y) const {
     ExpectPlanned("pooling", desc_.InShape(), desc_.dtype, x);
     ExpectPlanned("pooling", desc_.OutShape(), desc_.dtype, y);

@@ -13,14 +13,25 @@ struct Product {
   }
 };
 
+// dy where y > 0, else 0, which is also written to g.
+template <class T>
+struct MaskedThrough {
+  const T *dy, *y;
+  T* g;
+  HD float operator()(int64_t at) const {
+    const float value = Load(y[at]) > 0 ? Load(dy[at]) : 0.0f;
+    Store(g[at], value);
+    return value;
+  }
+};
+
 constexpr int kTileChannels = 32, kTileRows = 16;
 
-// Channels that are neighbours, seen as (rows, columns): a block sums kTileChannels columns of a
-// chunk of rows.
-template <class T>
+// Channels that are neighbours, seen as (rows, columns): a block sums f(place) over kTileChannels
+// columns of a chunk of rows.
+template <class F>
 __global__ void __launch_bounds__(kTileChannels* kTileRows)
-    ColumnsKernel(Product<T> f, int64_t rows, int64_t columns, int64_t chunk, float* out,
-                  bool add) {
+    ColumnsKernel(F f, int64_t rows, int64_t columns, int64_t chunk, float* out, bool add) {
   __shared__ float parts[kTileRows][kTileChannels];
   const int64_t c = int64_t{blockIdx.x} * kTileChannels + threadIdx.x;
   const int64_t begin = blockIdx.y * chunk, end = begin + chunk < rows ? begin + chunk : rows;
@@ -49,8 +60,8 @@ struct AddChunks {
   }
 };
 
-template <class T>
-void AddColumns(const Loops& loops, int64_t rows, int64_t columns, const Product<T>& f, float* to) {
+template <class F>
+void AddColumns(const Loops& loops, int64_t rows, int64_t columns, const F& f, float* to) {
   const int64_t tiles = (columns + kTileChannels - 1) / kTileChannels;
   // Enough blocks for any GPU, as far as their sums have room.
   const int64_t wish = std::min((rows + 63) / 64, (1024 + tiles - 1) / tiles);
@@ -58,7 +69,7 @@ void AddColumns(const Loops& loops, int64_t rows, int64_t columns, const Product
   const int64_t chunk = (rows + chunks - 1) / chunks, used = (rows + chunk - 1) / chunk;
   float* const partials = loops.device().Partials();
   const dim3 blocks(static_cast<unsigned>(tiles), static_cast<unsigned>(used));
-  Launch(loops.device(), ColumnsKernel<T>, blocks, dim3(kTileChannels, kTileRows), f, rows, columns,
+  Launch(loops.device(), ColumnsKernel<F>, blocks, dim3(kTileChannels, kTileRows), f, rows, columns,
          chunk, used == 1 ? to : partials, used == 1);
   if (used > 1) loops.ForEach(columns, AddChunks{partials, used, columns, to});
 }
@@ -92,6 +103,16 @@ void AddChannelSums(const Device& device, const ChannelSumsDesc& desc, const Con
     }
     Launch(device, ChannelKernel<T>, loops_internal::Blocks(desc.channels), map_internal::kBlock, f,
            desc, to);
+  });
+}
+
+void MaskAndAddChannelSums(const Device& device, const ChannelSumsDesc& desc, const ConstTensor& dy,
+                           const ConstTensor& y, const Tensor& g, float* to) {
+  if (desc.outer * desc.channels == 0) return;
+  WithType(g.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    AddColumns(Loops(device), desc.outer, desc.channels,
+               MaskedThrough<T>{dy.As<T>(), y.As<T>(), g.As<T>()}, to);
   });
 }
 

@@ -1,5 +1,7 @@
 #include "batch_stage.h"
 
+#include <type_traits>
+
 #include "trainer/backend/copy.h"
 #include "trainer/backend/map.h"
 #include "trainer/data/pixel_number.h"
@@ -11,9 +13,8 @@ struct WithOneMean {
   const uint8_t* pixel;
   const float* mean;  // null: 0
   float scale;
-  float* to;
-  HD void operator()(int64_t i) const {
-    to[i] = PixelNumber(pixel[i], mean == nullptr ? 0.0f : *mean, scale);
+  HD float operator()(int64_t i) const {
+    return PixelNumber(pixel[i], mean == nullptr ? 0.0f : *mean, scale);
   }
 };
 
@@ -22,8 +23,7 @@ struct WithChannelMeans {
   const float* mean;
   int64_t channels;
   float scale;
-  float* to;
-  HD void operator()(int64_t i) const { to[i] = PixelNumber(pixel[i], mean[i % channels], scale); }
+  HD float operator()(int64_t i) const { return PixelNumber(pixel[i], mean[i % channels], scale); }
 };
 
 struct WithMeanImage {
@@ -33,31 +33,57 @@ struct WithMeanImage {
   int64_t channels, width, item;  // of the output: elements of one image
   int64_t mean_row, mean_plane;
   float scale;
-  float* to;
-  HD void operator()(int64_t i) const {
+  HD float operator()(int64_t i) const {
     const PixelWindow from = window[i / item];
     const int64_t at = i % item, c = at % channels, w = at / channels % width;
     const int64_t h = at / (channels * width);
     const int64_t column = from.mirrored != 0 ? width - 1 - w : w;
-    to[i] = PixelNumber(pixel[i], mean[c * mean_plane + from.start + h * mean_row + column], scale);
+    return PixelNumber(pixel[i], mean[c * mean_plane + from.start + h * mean_row + column], scale);
   }
 };
 
+template <class Number>
+struct Plain {
+  Number number;  // (i): what element i of the batch is
+  float* to;
+  HD void operator()(int64_t i) const { to[i] = number(i); }
+};
+
+// Each image with the next one, the last with the first.
+template <class Number>
+struct Mixed {
+  Number number;
+  const float* share;
+  int64_t item, count;  // elements of one image, of all
+  float* to;
+  HD void operator()(int64_t i) const {
+    const int64_t next = i + item < count ? i + item : i + item - count;
+    to[i] = MixedNumber(share[i / item], number(i), number(next));
+  }
+};
+
+// `share`: null where images are not mixed.
 void MakeNumbers(const RunContext& run, const PixelNumbers& numbers, const uint8_t* pixels,
-                 const PixelWindow* windows) {
+                 const PixelWindow* windows, const float* share) {
   const Tensor& out = run.Out(0);
-  const Device& device = run.device();
+  const auto write = [&](const auto& number) {
+    using Number = std::decay_t<decltype(number)>;
+    if (share == nullptr) {
+      ForEach(run.device(), out.Count(), Plain<Number>{number, out.f32()});
+    } else {
+      ForEach(run.device(), out.Count(),
+              Mixed<Number>{number, share, out.shape.Count(1), out.Count(), out.f32()});
+    }
+  };
   const float* const mean = numbers.mean.empty() ? nullptr : run.Constants();
   const int64_t channels = out.shape[1], width = out.shape[3];
   if (numbers.mean_plane > 0) {
-    ForEach(device, out.Count(),
-            WithMeanImage{pixels, mean, windows, channels, width, out.shape.Count(1),
-                          numbers.mean_row, numbers.mean_plane, numbers.scale, out.f32()});
+    write(WithMeanImage{pixels, mean, windows, channels, width, out.shape.Count(1),
+                        numbers.mean_row, numbers.mean_plane, numbers.scale});
   } else if (numbers.mean.size() > 1) {
-    ForEach(device, out.Count(),
-            WithChannelMeans{pixels, mean, channels, numbers.scale, out.f32()});
+    write(WithChannelMeans{pixels, mean, channels, numbers.scale});
   } else {
-    ForEach(device, out.Count(), WithOneMean{pixels, mean, numbers.scale, out.f32()});
+    write(WithOneMean{pixels, mean, numbers.scale});
   }
 }
 
@@ -71,6 +97,7 @@ BatchStage::BatchStage(const Device& device, const Prefetcher& prefetcher)
     if (bytes) {
       pixels_ = layout_.Add<uint8_t>(shape.Count());
       windows_ = layout_.Add<PixelWindow>(shape[0]);
+      if (numbers_->mixed) shares_ = layout_.Add<float>(shape[0]);
     }
     outputs_.push_back(bytes ? Slot<float>() : layout_.Add<float>(shape.Count()));
   }
@@ -86,6 +113,7 @@ void BatchStage::Send(const Batch& batch, int part, std::span<std::byte> staging
   if (batch.holds_bytes()) {
     send(pixels_.In(staging), batch.pixels(), shapes_[0].Count());
     send(windows_.In(staging), batch.windows(), shapes_[0][0]);
+    if (numbers_->mixed) send(shares_.In(staging), batch.shares(), shapes_[0][0]);
   }
   for (int i = batch.holds_bytes() ? 1 : 0; i < batch.num_outputs(); ++i) {
     const auto at = static_cast<size_t>(i);
@@ -96,7 +124,8 @@ void BatchStage::Send(const Batch& batch, int part, std::span<std::byte> staging
 void BatchStage::Unpack(const RunContext& run) {
   copies_->ComputeAfterCopies();
   if (numbers_ != nullptr) {
-    MakeNumbers(run, *numbers_, pixels_.In(run.Staging()), windows_.In(run.Staging()));
+    MakeNumbers(run, *numbers_, pixels_.In(run.Staging()), windows_.In(run.Staging()),
+                numbers_->mixed ? shares_.In(run.Staging()) : nullptr);
   }
   for (int i = numbers_ != nullptr ? 1 : 0; i < run.NumOut(); ++i) {
     run.device().Copy(BlockCopy(sizeof(float), 1, run.Out(i).Count(), 0, 0),

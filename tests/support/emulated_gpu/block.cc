@@ -28,9 +28,12 @@ bool RunKernel(const Kernel& kernel) {
   in_kernel = true;
   const uint64_t blocks = uint64_t{kernel.blocks.x} * kernel.blocks.y * kernel.blocks.z;
   // Every block once: steps of a size that has no common factor with the number of blocks.
-  uint64_t step = 1 + TheRandom().Below(blocks);
-  while (std::gcd(step, blocks) != 1) ++step;
-  uint64_t b = TheRandom().Below(blocks);
+  uint64_t step = 1, b = 0;
+  if (!CountsBytes()) {
+    step += TheRandom().Below(blocks);
+    while (std::gcd(step, blocks) != 1) ++step;
+    b = TheRandom().Below(blocks);
+  }
   bool good = true;
   for (uint64_t i = 0; i < blocks && good; ++i, b = (b + step) % blocks) {
     good = run.Run(dim3(static_cast<unsigned>(b % kernel.blocks.x),

@@ -158,8 +158,13 @@ int StartProduct(lt::Handle handle, lt::MatmulDesc* desc, const void* alpha, con
     if (needed > 0) std::memset(workspace, 0xff, needed);
     Multiply(p);
   };
-  const int queued =
-      Queue(stream, {.run = run, .devices = 1u << handle->device, .blocks = kManyBlocks});
+  const size_t read = p.a.Bytes() + p.b.Bytes() + (p.beta != 0 ? p.c.Bytes() : 0) +
+                      (p.bias != nullptr ? static_cast<size_t>(p.d.rows) * sizeof(float) : 0);
+  const int queued = Queue(stream, {.run = run,
+                                    .devices = 1u << handle->device,
+                                    .blocks = kManyBlocks,
+                                    .read_bytes = static_cast<int64_t>(read),
+                                    .written_bytes = static_cast<int64_t>(p.d.Bytes())});
   return queued == 0 ? 0 : lt::kExecutionFailed;
 }
 

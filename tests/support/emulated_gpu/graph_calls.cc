@@ -53,8 +53,7 @@ void RunNodes(const Nodes& nodes) {
       }
     }
     const size_t n = ready[TheRandom().Below(ready.size())];
-    OpenDevices(nodes[n].work.devices);
-    if (nodes[n].work.run && IsToRun(nodes[n].work)) nodes[n].work.run();
+    Run(nodes[n].work);
     done[n] = true;
   }
 }

@@ -7,6 +7,7 @@
 #include "support/emulated_gpu/calls.h"
 #include "support/emulated_gpu/memory.h"
 #include "support/emulated_gpu/stream.h"
+#include "support/emulated_gpu/touched.h"
 #include "trainer/base/text.h"
 
 namespace emulated_gpu::calls {
@@ -56,6 +57,15 @@ int Check(const KernelLaunch& launch) {
   return 0;
 }
 
+bool RunCounted(const Kernel& kernel, int device) {
+  if (!CountsBytes()) return RunKernel(kernel);
+  const TouchedPages touched(1u << device);
+  const bool good = RunKernel(kernel);
+  TheCounters().read_bytes += touched.ReadBytes();
+  TheCounters().written_bytes += touched.WrittenBytes();
+  return good;
+}
+
 }  // namespace
 
 void Launch(KernelLaunch launch) {
@@ -66,8 +76,8 @@ void Launch(KernelLaunch launch) {
   const Stream stream = static_cast<Stream>(launch.stream);
   Kernel kernel{launch.blocks, launch.threads, std::move(launch.run)};
   Queue(stream, {.run =
-                     [kernel = std::move(kernel)] {
-                       if (!RunKernel(kernel)) Break(kLaunchFailure);
+                     [kernel = std::move(kernel), device = stream->device] {
+                       if (!RunCounted(kernel, device)) Break(kLaunchFailure);
                      },
                  .devices = 1u << stream->device,
                  .blocks = Count(launch.blocks)});

@@ -114,6 +114,10 @@ void* AllocateHost(size_t bytes) {
 const Allocation* FindDevice(const void* address) { return Find(Get().device, address); }
 const Allocation* FindHost(const void* address) { return Find(Get().host, address); }
 
+void ForDeviceAllocations(const std::function<void(const Allocation&)>& f) {
+  for (const auto& [address, a] : Get().device) f(a);
+}
+
 void FreeDeviceMemory(void* address) {
   Memory& memory = Get();
   const auto it = memory.device.find(Number(address));

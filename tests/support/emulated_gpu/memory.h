@@ -2,6 +2,7 @@
 // The memory of the emulated devices, and page-locked memory of the host.
 
 #include <cstddef>
+#include <functional>
 
 namespace emulated_gpu {
 
@@ -22,6 +23,8 @@ void* AllocateHost(size_t bytes);
 // The allocation that holds the address; null without one.
 const Allocation* FindDevice(const void* address);
 const Allocation* FindHost(const void* address);
+// By address.
+void ForDeviceAllocations(const std::function<void(const Allocation&)>& f);
 // `memory` must be what Allocate returned. Says what was written around it.
 void FreeDeviceMemory(void* memory);
 void FreeHostMemory(void* memory);

@@ -66,8 +66,9 @@ void CountCopy(size_t bytes) {
 // The bytes are read now.
 int QueueStagedCopy(void* to, const void* from, size_t bytes, Stream stream) {
   auto staged = std::make_shared<std::string>(static_cast<const char*>(from), bytes);
-  return Queue(stream,
-               {.run = [=] { std::memcpy(to, staged->data(), bytes); }, .devices = DeviceOf(to)});
+  return Queue(stream, {.run = [=] { std::memcpy(to, staged->data(), bytes); },
+                        .devices = DeviceOf(to),
+                        .written_bytes = static_cast<int64_t>(bytes)});
 }
 
 int RefusePageableInCapture(Stream stream) {
@@ -178,8 +179,11 @@ int MemcpyAsync(void* to, const void* from, size_t bytes, int kind, Stream strea
     if (const int refused = RefusePageableInCapture(stream)) return refused;
     if (kind == cuda::kHostToDevice) return QueueStagedCopy(to, from, bytes, stream);
   }
+  const auto count = static_cast<int64_t>(bytes);
   const Work copy{.run = [=] { std::memmove(to, from, bytes); },
-                  .devices = DeviceOf(to) | DeviceOf(from)};
+                  .devices = DeviceOf(to) | DeviceOf(from),
+                  .read_bytes = kind == cuda::kHostToDevice ? 0 : count,
+                  .written_bytes = kind == cuda::kDeviceToHost ? 0 : count};
   if (const int error = Queue(stream, copy)) return error;
   if (!pageable) return 0;
   ++TheCounters().synchronizations;
@@ -194,8 +198,9 @@ int MemsetAsync(void* memory, int value, size_t bytes, Stream stream) {
   if (bytes == 0) return 0;
   if (const int error = CheckDeviceRange(memory, bytes, "cudaMemsetAsync")) return error;
   ++TheCounters().fills;
-  return Queue(stream,
-               {.run = [=] { std::memset(memory, value, bytes); }, .devices = DeviceOf(memory)});
+  return Queue(stream, {.run = [=] { std::memset(memory, value, bytes); },
+                        .devices = DeviceOf(memory),
+                        .written_bytes = static_cast<int64_t>(bytes)});
 }
 
 }  // namespace emulated_gpu::calls

@@ -1,10 +1,12 @@
 #include "support/emulated_gpu/segfault.h"
 
 #include <signal.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "support/emulated_gpu/block.h"
 #include "support/emulated_gpu/memory.h"
+#include "support/emulated_gpu/touched.h"
 #include "trainer/base/text.h"
 
 namespace emulated_gpu {
@@ -14,9 +16,15 @@ using trainer::Join;
 
 struct sigaction previous;
 
+// Of the error code that x86 gives for a page.
+constexpr greg_t kWriteFault = 2;
+
 // Not safe in a signal's handler in general: the process ends here in any case, and it was not in
 // the middle of an allocation, since that touches no memory of a device.
-void Explain(int, siginfo_t* info, void*) {
+void Explain(int, siginfo_t* info, void* context) {
+  const auto& registers = static_cast<const ucontext_t*>(context)->uc_mcontext.gregs;
+  const bool writes = (registers[REG_ERR] & kWriteFault) != 0;
+  if (OpenTouchedPage(info->si_addr, writes)) return;  // the instruction runs again
   if (IsDeviceAddress(info->si_addr)) {
     const std::string who = InKernel() ? Join("device code, ", DescribeThread()) : "host code";
     const std::string line = Join("\nemulated GPU: ", who, " touched device memory at ",

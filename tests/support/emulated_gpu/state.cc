@@ -3,6 +3,8 @@
 #include <cstdlib>
 #include <vector>
 
+#include "support/emulated_gpu/tables.h"
+
 namespace emulated_gpu {
 namespace {
 
@@ -21,6 +23,7 @@ struct State {
   std::vector<std::string> problems;
   std::vector<Injection> injections;
   int broken = 0, breakdown = 0;
+  bool counts_bytes = false;
 
   State() {
     const char* const seed = std::getenv("TRAINER_EMULATED_GPU_SEED");
@@ -64,6 +67,7 @@ const DeviceOptions& OptionsOf(int device) {
   return index < devices.size() ? devices[index] : none;
 }
 Counters& TheCounters() { return Get().counters; }
+bool CountsBytes() { return Get().counts_bytes; }
 
 uint64_t Random::Next() {  // splitmix64
   uint64_t z = state_ += 0x9e3779b97f4a7c15u;
@@ -122,6 +126,8 @@ void ResetState(const Options& options) {
   state.problems.clear();
   state.injections.clear();
   state.broken = state.breakdown = 0;
+  trainer::cuda::SetNvjpeg(options.nvjpeg.there ? &TheNvjpeg() : nullptr);
+  state.counts_bytes = false;
   last_error = 0;
   current_device = 0;
 }
@@ -161,6 +167,11 @@ void SetStickyError(int error) {
 Counters Count() {
   const std::scoped_lock lock(Mutex());
   return Get().counters;
+}
+
+void CountBytes(bool on) {
+  const std::scoped_lock lock(Mutex());
+  Get().counts_bytes = on;
 }
 
 void ResetCounters() {

@@ -28,6 +28,7 @@ const Options& TheOptions();
 // Of a device that was there before a Reset took it away, those of none: no memory.
 const DeviceOptions& OptionsOf(int device);
 Counters& TheCounters();
+bool CountsBytes();
 void AddProblem(const std::string& sentence);
 
 // The error numbers of the CUDA runtime that the emulator gives and nobody else names.

@@ -31,14 +31,10 @@ bool IsBlocked(const CUstream_st& stream) {
   return work.ready && !work.ready();
 }
 
-// Runs the first piece. The memory of its devices alone can be reached then.
 void RunFront(CUstream_st& stream) {
   const Work work = std::move(stream.queue.front());
   stream.queue.pop_front();
-  if (work.run && Broken() == 0 && IsToRun(work)) {
-    OpenDevices(work.devices);
-    work.run();
-  }
+  if (Broken() == 0) Run(work);
   Get().milliseconds += 0.001;
   ++TheCounters().done;
   if (work.reached == nullptr) return;
@@ -153,7 +149,14 @@ int Queue(CUstream_st* stream, Work work) {
   return 0;
 }
 
-bool IsToRun(const Work& work) { return work.blocks <= most_blocks; }
+void Run(const Work& work) {
+  TheCounters().read_bytes += work.read_bytes;
+  TheCounters().written_bytes += work.written_bytes;
+  const auto& run = work.blocks > most_blocks ? work.instead : work.run;
+  if (!run) return;
+  OpenDevices(work.devices);
+  run();
+}
 
 void SetMostBlocks(uint64_t blocks) {
   const std::scoped_lock lock(Mutex());

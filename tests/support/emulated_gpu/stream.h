@@ -26,16 +26,16 @@ struct Moment {
 };
 using MomentPointer = std::shared_ptr<Moment>;
 
-constexpr uint64_t kManyBlocks = ~uint64_t{0};
-
 // A piece of what a stream does, in order: waits for a moment, and for another process; runs a
 // function or a graph, reaches a moment. Any of them may be missing.
 struct Work {
   MomentPointer after = nullptr;
   std::function<bool()> ready = nullptr;
   std::function<void()> run = nullptr;
-  unsigned devices = 0;  // whose memory it uses
-  uint64_t blocks = 0;   // of a kernel; kManyBlocks of a library's call
+  std::function<void()> instead = nullptr;    // where SetMostBlocks forbids to run it
+  unsigned devices = 0;                       // whose memory it uses
+  uint64_t blocks = 0;                        // of a kernel; kManyBlocks of a library's call
+  int64_t read_bytes = 0, written_bytes = 0;  // operands in device memory, but for a kernel's
   MomentPointer reached = nullptr;
 };
 
@@ -88,8 +88,9 @@ int CheckEvent(const void* event, const char* call);
 // that is invalid.
 int Queue(CUstream_st* stream, Work work);
 
-// Whether SetMostBlocks lets it do something.
-bool IsToRun(const Work& work);
+// Counts the work's operands and does it, or what is done instead. The memory of its
+// devices alone can be reached then.
+void Run(const Work& work);
 
 // Runs what any order allows until all of the stream's work is done, the moment is reached, or all
 // of the device's work (-1: of all devices) is.

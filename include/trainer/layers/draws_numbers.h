@@ -1,0 +1,13 @@
+#pragma once
+
+namespace trainer {
+
+// What a layer also is whose training pass may draw random numbers, so that another pass with the
+// same inputs and weights gives other outputs.
+class DrawsNumbers {
+ public:
+  virtual ~DrawsNumbers() = default;
+  virtual bool Draws() const { return true; }
+};
+
+}  // namespace trainer

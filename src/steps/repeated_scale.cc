@@ -1,0 +1,43 @@
+#include "repeated_scale.h"
+
+#include "trainer/base/error.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+
+RepeatedScale::RepeatedScale(const Device& device, const LossScaleOptions& options)
+    : device_(device), options_(options), memory_(device, 1) {
+  Set(options.factor);
+}
+
+void RepeatedScale::Set(float factor) {
+  state_.factor = factor;
+  device_.CopyToDevice(memory_.data(), &factor, sizeof(factor));
+}
+
+std::string RepeatedScale::Halve(int iter) {
+  const float before = state_.factor;
+  if (options_.fixed || before / 2 < kLeastLossScale) {
+    throw Error(ErrorCode::kDiverged,
+                Join("iteration ", iter, ": gradients are not finite with the loss scaled by ",
+                     before, options_.fixed ? "; give a smaller loss_scale, or 0" : "",
+                     ". Try a lower base_lr, and check the data's scale"));
+  }
+  Set(before / 2);
+  state_.good = 0;
+  return Join("Iteration ", iter, ": gradients are not finite with the loss scaled by ", before,
+              "; the batch is evaluated again with loss scale ", state_.factor);
+}
+
+void RepeatedScale::BeginStep() {
+  if (options_.fixed || ++state_.good < options_.window) return;
+  state_.good = 0;
+  if (state_.factor * 2 <= kMostLossScale) Set(state_.factor * 2);
+}
+
+void RepeatedScale::Restore(const LossScaleState& state) {
+  state_.good = state.good;
+  if (!options_.fixed) Set(state.factor);
+}
+
+}  // namespace trainer

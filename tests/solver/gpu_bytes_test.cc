@@ -1,0 +1,188 @@
+// What an iteration of usual nets reads and writes of a GPU's memory, counted by the emulated one,
+// against the least that passes over its tensors can: see LeastOf.
+
+#ifdef TRAINER_CUDA_EMULATED
+
+#include <emulated_gpu.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "made_up_model.h"
+#include "small_run.h"
+#include "trainer/backend/gpu.h"
+
+namespace trainer {
+namespace {
+
+// While one lives, kernels of more blocks do nothing, and libraries compute nothing.
+struct KernelsOf {
+  explicit KernelsOf(uint64_t most_blocks) { emulated_gpu::SetMostBlocks(most_blocks); }
+  ~KernelsOf() { emulated_gpu::SetMostBlocks(emulated_gpu::kManyBlocks); }
+};
+// While one lives, what kernels touch is counted.
+struct CountsBytes {
+  CountsBytes() { emulated_gpu::CountBytes(true); }
+  ~CountsBytes() { emulated_gpu::CountBytes(false); }
+};
+
+struct Moved {
+  double measured = 0, least = 0;  // bytes
+};
+// By what the layers are: "Convolution+ReLU".
+using MovedByType = std::map<std::string, Moved>;
+
+std::set<std::string> FusedInto(const Net& net, int i) {
+  std::set<std::string> types;
+  for (int k = 0; k < net.NumLayers(); ++k) {
+    if (net.FusedInto(k) == i) types.insert(net.LayerAt(k).type());
+  }
+  return types;
+}
+
+std::string TypeOf(const Net& net, int i) {
+  std::string type = net.LayerAt(i).type();
+  for (const std::string& fused : FusedInto(net, i)) type += "+" + fused;
+  return type;
+}
+
+// What layer i moves at least, forward and backward, where each kernel reads and writes its tensors
+// once. x, y: the inputs and outputs; w: the parameters in f32.
+//   convolutions, products   x + w -> y; x + dy -> dw; dy + w -> dx where that is wanted
+//     with a bias            dy -> db
+//     with a ReLU            in its place dy + y -> dy, db
+//   BatchNorm, Scale, ReLU   x; x -> y; x + dy; x + dy -> dx
+//     with a sum             x; x + other -> y; x + y + dy -> g; x + g -> dx
+//   pools                    x -> y and a byte per winner; dy and those -> dx
+//   LRN                      x -> y; x + dy -> dx
+//   ReLU, Dropout            x -> y; y + dy -> dx
+//   Concat                   x -> y; dy -> dx
+//   Split                    the gradients of all readers -> dx
+//   losses                   x -> p; p -> dx
+double LeastOf(const Net& net, int i) {
+  const caffe::LayerParameter& layer = net.LayerAt(i).proto();
+  if (net.FusedInto(i) >= 0 || layer.bottom_size() == 0) return 0;
+  const std::set<std::string> fused = FusedInto(net, i);
+  const std::string& type = layer.type();
+  double x = 0, w = 0;
+  for (int k = 0; k < layer.bottom_size(); ++k) {
+    x += static_cast<double>(net.Input(i, k).Bytes());
+  }
+  const auto y = static_cast<double>(net.Output(i, 0).Bytes());
+  for (const Param* param : net.params()) {
+    if (param->last_adder == i) w += sizeof(float) * static_cast<double>(param->count());
+  }
+  if (type == "Convolution" || type == "InnerProduct") {
+    const bool wants = net.Gradient(layer.bottom(0)).data != nullptr;
+    const bool bias = type == "Convolution" ? layer.convolution_param().bias_term()
+                                            : layer.inner_product_param().bias_term();
+    return (wants ? 3 : 2) * (x + w + y) + (fused.contains("ReLU") ? 3 * y : bias ? y : 0);
+  }
+  if (type == "BatchNorm") return fused.contains("Eltwise") ? 11 * y : 8 * y;
+  if (type == "Pooling") {
+    const bool max = layer.pooling_param().pool() == caffe::PoolingParameter::MAX;
+    const auto winners = static_cast<double>(net.Output(i, 0).Count());
+    return 2 * (x + y + (max ? winners : 0));
+  }
+  if (type == "LRN" || type == "ReLU" || type == "Dropout") return 5 * y;
+  if (type == "Concat") return 4 * y;
+  if (type == "Split") return (1 + layer.top_size()) * x;
+  if (type == "SoftmaxWithLoss") return 4 * x;
+  ADD_FAILURE() << "how much does a layer of type " << type << " move?";
+  return 0;
+}
+
+// One pass over a net whose passes before computed nothing.
+MovedByType MeasurePass(Net& net, const Device& device) {
+  MovedByType moved;
+  const KernelsOf all(emulated_gpu::kManyBlocks - 1);
+  const CountsBytes counts;
+  const auto add = [&](int i, auto&& run) {
+    device.Synchronize();
+    emulated_gpu::ResetCounters();
+    run();
+    device.Synchronize();
+    const emulated_gpu::Counters found = emulated_gpu::Count();
+    moved[TypeOf(net, i)].measured += static_cast<double>(found.read_bytes + found.written_bytes);
+  };
+  net.BeginPass();
+  for (int i = 0; i < net.NumLayers(); ++i) {
+    add(i, [&] { net.ForwardLayer(i); });
+    moved[TypeOf(net, i)].least += LeastOf(net, i);
+  }
+  for (int i = net.NumLayers(); i-- > 0;) {
+    add(i, [&] { net.BackwardLayer(i); });
+  }
+  moved.erase("DummyData");
+  return moved;
+}
+
+MovedByType MeasureModel(const MadeUpModel& model) {
+  const KernelsOf one_block(1);  // which bring the loss
+  SmallRun run("base_lr: 0.01 lr_policy: \"fixed\" momentum: 0.9 weight_decay: 0.0005 max_iter: 90",
+               NetText(model), {}, "", MakeGpuDevice({.deterministic = true}));
+  run.solver->Step();
+  return MeasurePass(run.solver->train_net(), *run.device);
+}
+
+// What batches of `batch` move: a part for each image and a part for the weights, which batches of
+// one and of two images tell apart.
+MovedByType MeasureForBatch(MadeUpModel model, int batch) {
+  model.batch = 1;
+  const MovedByType one = MeasureModel(model);
+  model.batch = 2;
+  MovedByType all = MeasureModel(model);
+  for (auto& [type, two] : all) {
+    const Moved& first = one.at(type);
+    two.measured = first.measured + (batch - 1) * (two.measured - first.measured);
+    two.least = first.least + (batch - 1) * (two.least - first.least);
+  }
+  return all;
+}
+
+std::string TableOf(const MovedByType& moved) {
+  std::ostringstream text;
+  for (const auto& [type, bytes] : moved) {
+    text << type << " " << 1e-6 * bytes.measured << " MB, at least " << 1e-6 * bytes.least
+         << (bytes.measured > 1.15 * bytes.least ? " (exceeds)\n" : "\n");
+  }
+  return text.str();
+}
+
+void ExpectNearTheLeast(const MovedByType& moved) {
+  Moved sum;
+  for (const auto& [type, bytes] : moved) {
+    sum.measured += bytes.measured;
+    sum.least += bytes.least;
+  }
+  EXPECT_LE(sum.measured, 1.15 * sum.least) << TableOf(moved);
+  // Else something was not counted.
+  EXPECT_GE(sum.measured, 0.95 * sum.least) << TableOf(moved);
+  testing::Test::RecordProperty("bytes", TableOf(moved));
+}
+
+TEST(GpuBytesTest, OfLeNet) {
+  ExpectNearTheLeast(MeasureModel({.folder = "lenet", .image = {1, 28, 28}, .batch = 64}));
+}
+
+TEST(GpuBytesTest, OfCaffeNet) {
+  ExpectNearTheLeast(
+      MeasureForBatch({.folder = "caffenet", .image = {3, 227, 227}, .small_products = true}, 256));
+}
+
+TEST(GpuBytesTest, OfGoogLeNet) {
+  ExpectNearTheLeast(MeasureForBatch({.folder = "googlenet", .image = {3, 224, 224}}, 32));
+}
+
+TEST(GpuBytesTest, OfResNet50InF16) {
+  ExpectNearTheLeast(
+      MeasureForBatch({.folder = "resnet50", .image = {3, 224, 224}, .type = caffe::FLOAT16}, 32));
+}
+
+}  // namespace
+}  // namespace trainer
+
+#endif
