@@ -64,7 +64,9 @@ class DatabaseSource final : public ImageSource {
     record->key = cursor_->Key();
     record->value = cursor_->Value();
     record->index = number_.now();
-    if (RecordsStayValid()) TouchPages(record->value);
+    if (!RecordsStayValid()) return;
+    TouchPages(record->value);
+    PrefetchLines(record->value);
   }
   bool RecordsStayValid() const override { return cursor_->RecordsStayValid(); }
 
@@ -131,6 +133,7 @@ class ShuffledSource final : public ImageSource {
     record->key = at.key;
     record->value = at.value;
     record->index = at.number;
+    if (RecordsStayValid()) PrefetchLines(record->value);
   }
   bool RecordsStayValid() const override { return reader_.RecordsStayValid(); }
 

@@ -79,7 +79,13 @@ Prefetcher::Prefetcher(std::unique_ptr<RecordSource> source, const PrefetchOptio
       AtOnce(*source_, options, threads), options.most_bad);
 }
 
-Prefetcher::~Prefetcher() = default;
+Prefetcher::~Prefetcher() {
+  threads_->Stop();
+  if (!threads_->HasLeft()) return;
+  static_cast<void>(threads_.release());
+  static_cast<void>(feed_.release());
+  static_cast<void>(source_.release());
+}
 
 const std::string& Prefetcher::path() const { return source_->path(); }
 
@@ -119,6 +125,7 @@ bool Prefetcher::IsReady() const { return threads_->IsReady(); }
 
 std::string Prefetcher::NameOfItem(const Position& position, int64_t item) try {
   threads_->Stop();
+  if (threads_->HasLeft()) return "";
   return feed_->NameOfItem(position, item);
 } catch (const Error&) {  // what is told is another error than this
   return "";

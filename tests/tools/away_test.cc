@@ -22,6 +22,8 @@ using testing::SizeIs;
 
 std::string TextOf(int error) { return std::generic_category().message(error); }
 
+constexpr int kHang = -1;  // in the place of an error: calls do not come back
+
 // One source of records, and how it is read.
 struct Kind {
   const char* name;
@@ -70,7 +72,8 @@ class AwayJob {
     for (const std::string& variable :
          {std::string("LD_PRELOAD=" TRAINER_FAULTY_IO),
           std::string("ASAN_OPTIONS=verify_asan_link_order=0"), "FAULTY_IO_PATH=" + kind.part,
-          "FAULTY_IO_SWITCH=" + Switch(), Join("FAULTY_IO_ERROR=", kind.error),
+          "FAULTY_IO_SWITCH=" + Switch(),
+          "FAULTY_IO_ERROR=" + (kind.error == kHang ? "hang" : Join(kind.error)),
           std::string("FAULTY_IO_NETWORK=") + (kind.network ? "1" : "")}) {
       options_.env.push_back(variable);
     }
@@ -189,6 +192,29 @@ Kind KindOf(const std::string& name) {
     if (kind.name == name) return kind;
   }
   return {};
+}
+
+class HangingReadTest : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Of, HangingReadTest,
+                         testing::Values("LmdbBehindANetwork", "Tar", "Images"),
+                         [](const auto& one) { return one.param; });
+
+TEST_P(HangingReadTest, EndsTheRunWithASnapshotThatGoesOn) {
+  Kind kind = KindOf(GetParam());
+  kind.error = kHang;
+  AwayJob away(kind);
+  Program program(away.job().TrainCommand({"--io_timeout=1"}), away.options());
+  program.WaitForLine("Iteration 100 (");
+  away.GoAway();
+  const Outcome outcome = program.Wait();
+  EXPECT_EQ(outcome.exit_code, 74) << outcome.err;
+  EXPECT_THAT(outcome.Errors(),
+              ElementsAre(AllOf(HasSubstr("a read has not come back within 1 s (--io_timeout)"),
+                                HasSubstr(". The run is saved at iteration "))));
+  away.ComeBack();
+  EXPECT_THAT(away.job().Files("snap_iter_"), SizeIs(2));
+  EXPECT_EQ(away.job().Train({"--resume=auto"}).exit_code, 0);
+  EXPECT_TRUE(away.Weights("snap") == away.Undisturbed());
 }
 
 // They meet every 40 iterations, and lose their data in between.
