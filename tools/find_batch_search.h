@@ -29,7 +29,7 @@ struct BatchFigures {
   size_t bytes = 0;        // that the run takes as planned
   int computed_again = 0;  // outputs in backward
   bool ran_out = false;    // of memory when it was run, whatever the plan says
-  Samples samples;         // of all rounds; none: not run
+  Samples samples = {};    // of all rounds; none: not run
   int64_t records = 0;     // of an iteration
 
   bool runs() const { return !samples.empty() && !ran_out; }
