@@ -44,6 +44,12 @@ std::pmr::memory_resource* GradientMemory(const TrainOptions& options, const Dev
   return options.group->memory();
 }
 
+// Whether an average is to be moved in the update: one launch less, where launches are what it
+// costs. With other ranks more than the update may move weights.
+bool MayFollow(const Device& device, const Replica& replica) {
+  return device.RunsLater() && replica.count == 1;
+}
+
 void AddLossScale(StepRule& rule, IterationReport* report) {
   if (const std::optional<LossScaleState> scale = rule.LossScale()) {
     report->loss_scale = scale->factor;
@@ -99,9 +105,7 @@ Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device
   LOG(INFO) << "Solver scaffolding done.";
   if (proto_.ema_decay() > 0) {
     average_ = std::make_unique<WeightAverage>(proto_.ema_decay(), device_, *train_net_);
-    // One launch less, where launches are what it costs. With other ranks more than the update may
-    // move weights.
-    update_averages_ = device_.RunsLater() && replica_.count == 1 &&
+    update_averages_ = MayFollow(device_, replica_) &&
                        rule_->KeepAverages(average_->PerParam(), proto_.ema_decay());
   }
   PrepareSnapshots(options);
