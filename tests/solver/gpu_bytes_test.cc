@@ -1,7 +1,8 @@
 // What an iteration of usual nets reads and writes of a GPU's memory, counted by the emulated one,
 // against the least that passes over its tensors can: see LeastOf.
 
-#ifdef TRAINER_CUDA_EMULATED
+// Whole images through all kernels: with a sanitizer that takes minutes.
+#if defined(TRAINER_CUDA_EMULATED) && !defined(__SANITIZE_ADDRESS__)
 
 #include <emulated_gpu.h>
 #include <gmock/gmock.h>
