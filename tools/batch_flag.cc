@@ -80,7 +80,7 @@ void TakeBestBatch(const Flags& flags, const Device& device, bool resumes, Solve
   const BatchFigures* const best = report.Best();
   Change(best == nullptr ? report.largest : best->batch,
          best == nullptr ? ", the largest that fits,"
-                         : Join(", the best with ", best->images_per_second, " images/s,"),
+                         : Join(", the best with ", best->ImagesPerSecond(), " images/s,"),
          spec);
 }
 

@@ -1,7 +1,9 @@
 #include <iostream>
 
+#include "batch_flag.h"
 #include "check_report.h"
 #include "device_flags.h"
+#include "memory_limit.h"
 #include "reading_flags.h"
 #include "run_start.h"
 #include "shared_flags.h"
@@ -105,6 +107,7 @@ class Check final : public Verb {
             "trainer check --solver=models/lenet/solver.prototxt\n"
             "trainer check --solver=s.prototxt --snapshot=run/net_iter_500.solverstate\n"
             "trainer check --solver=s.prototxt --set base_lr=0.05 --json\n"
+            "trainer check --solver=s.prototxt --batch=256 --memory=8GiB --gpu=0\n"
             "trainer check --model=net.prototxt --weights=net.caffemodel --phase=TEST",
         .flags = WithReadingFlags(WithDeviceFlags(
             {{.name = "solver", .value = "FILE", .help = "check a run of this solver"},
@@ -117,7 +120,9 @@ class Check final : public Verb {
              PhaseFlag(),
              LevelFlag(),
              StageFlag(),
-             SetFlag()})),
+             SetFlag(),
+             BatchFlag(),
+             MemoryLimitFlag()})),
     };
   }
 
@@ -130,6 +135,9 @@ class Check final : public Verb {
     static_cast<void>(ChooseDevice(flags));  // before the files are read
     if (flags.Has("model") && (flags.Has("snapshot") || flags.Has("resume"))) {
       throw Error(ErrorCode::kUsage, "--snapshot and --resume belong to --solver");
+    }
+    if (flags.Has("model") && (flags.Has("batch") || flags.Has("memory"))) {
+      throw Error(ErrorCode::kUsage, "--batch and --memory belong to --solver");
     }
     CheckReport report;
     {

@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "batch_flag.h"
 #include "check_report.h"
 #include "device_flags.h"
+#include "memory_limit.h"
 #include "plan_parts.h"
 #include "run_start.h"
 #include "shared_flags.h"
@@ -33,13 +35,14 @@ class SolverCheck {
     rule_ok_ = findings_.Try([&] { states_ = MakeStepRule(spec_)->StatesPerWeight(); });
     if (sound_) CheckRates();
     findings_.Try([&] { FindStart(); });
+    if (sound_ && rule_ok_) fits_limit_ = TakeSize();
     ListNets();
     const RunPlan plan = PlanNets(nets_, *device_.device, &report_);
     const bool fits =
         !plan.good() || CheckMemory(nets_, plan, MoreHolders(plan), device_, &report_);
     const std::vector<LayerAudit> audits = AuditNets(nets_, plan, &findings_);
     std::unique_ptr<Solver> solver;
-    if (plan.good() && fits && rule_ok_ && sound_) solver = MakeSolver();
+    if (plan.good() && fits && fits_limit_ && rule_ok_ && sound_) solver = MakeSolver();
     CheckFolder(solver ? solver->SnapshotBytes() : plan.weight_bytes * (1 + size_t(states_)));
     const std::set<size_t> bad = ReportData(nets_, audits, &report_);
     if (solver) RunPasses(*solver, bad);
@@ -52,6 +55,21 @@ class SolverCheck {
     spec_ = LoadSolver(flags_.Text("solver"), StateFlagsOf(flags_), &overrides, &errors);
     findings_.Add(errors);
     sound_ = errors.empty();
+  }
+
+  // --batch and --memory, as a run takes them. Other errors of nets are found when all are planned.
+  bool TakeSize() {
+    try {
+      TakeBatch(flags_, {}, &spec_);
+      TakeBestBatch(flags_, *device_.device, !state_.empty(), &spec_);
+      most_value_bytes_ = MostValueBytes(flags_, spec_, *device_.device);
+    } catch (const Error& error) {
+      const bool of_size =
+          error.code() == ErrorCode::kResource || error.code() == ErrorCode::kUsage;
+      if (of_size) findings_.Add(error);
+      return !of_size;
+    }
+    return true;
   }
 
   // Rates that are not finite would end the run; steps that never come are a slip.
@@ -101,6 +119,7 @@ class SolverCheck {
     CheckedNet train{"training net", spec_.train.net, {}, 0, batches};
     train.options.state = spec_.train.state;
     train.options.training = true;
+    train.options.most_value_bytes = most_value_bytes_;
     if (state_.empty()) train.options.output_files = OutputFiles::kLook;
     train.batches = int64_t{spec_.proto.max_iter()} * batches;
     nets_.push_back(train);
@@ -139,6 +158,7 @@ class SolverCheck {
     options.allow_outside = flags_.Switch("allow_outside");
     if (state_.empty()) options.weights = WeightFiles(flags_, spec_);
     options.saves = false;
+    options.most_value_bytes = most_value_bytes_;
     std::unique_ptr<Solver> solver;
     const auto make = [&] {
       solver = std::make_unique<Solver>(spec_, options, *device_.device, nobody_);
@@ -203,8 +223,10 @@ class SolverCheck {
   ObserverList nobody_;
   SolverSpec spec_;
   std::vector<CheckedNet> nets_;
-  std::string state_;  // to go on from
-  int states_ = 0;     // per weight
+  std::string state_;            // to go on from
+  int states_ = 0;               // per weight
+  size_t most_value_bytes_ = 0;  // of --memory
+  bool fits_limit_ = true;
   bool sound_ = false, rule_ok_ = false, start_ok_ = false, fresh_ = true;
 };
 

@@ -21,8 +21,11 @@ class FindBatch final : public Verb {
             "Plans the memory of larger and larger batches of the training net until they do not "
             "fit, and trains for a few iterations with 1, 2, 4, ... of them until they get no "
             "faster, data and update included; then with the largest, as far as that is a matter "
-            "of seconds. Prints memory and images per second of each, the largest that fits and "
-            "the one to take: the smallest that is nearly as fast as the fastest.\n"
+            "of seconds. Those that may be the fastest are run again in two more rounds, and the "
+            "best iteration of each counts, since what else the machine does only slows them "
+            "down. Prints memory, images per second and how far the median iteration is above the "
+            "best, the largest batch that fits and the one to take: the smallest that is nearly "
+            "as fast as the fastest.\n"
             "Without --memory the run may take what there is: what is free on the GPU, or what "
             "this process may take on the CPU. With it outputs of layers are computed again in "
             "backward where that makes a batch fit, as 'trainer train --memory' does it. Nothing "
@@ -50,7 +53,7 @@ class FindBatch final : public Verb {
               .kind = FlagKind::kWhole,
               .value = "N",
               .fallback = "10",
-              .help = "how many to measure with each batch",
+              .help = "how many to measure with each batch in each round",
               .min = 1},
              LevelFlag(),
              StageFlag(),

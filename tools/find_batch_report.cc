@@ -18,10 +18,10 @@ std::string Sentences(const BatchResults& report, const BatchSearch& search,
   const BatchFigures* const fastest = report.Fastest();
   const BatchFigures* const best = report.Best();
   if (fastest == nullptr) return text;
-  text += Join("\nThe fastest is ", fastest->batch, " with ", Fixed(fastest->images_per_second, 1),
+  text += Join("\nThe fastest is ", fastest->batch, " with ", Fixed(fastest->ImagesPerSecond(), 1),
                " images/s");
   if (best->batch != fastest->batch) {
-    const double share = best->images_per_second / fastest->images_per_second;
+    const double share = best->ImagesPerSecond() / fastest->ImagesPerSecond();
     text += Join("; ", best->batch, " has ", std::floor(100 * share), " % of that and leaves ",
                  "memory, and more steps for the same records");
   }
@@ -40,13 +40,36 @@ std::string Sentences(const BatchResults& report, const BatchSearch& search,
 
 }  // namespace
 
+const BatchFigures* BatchResults::Fastest() const {
+  const BatchFigures* fastest = nullptr;
+  for (const BatchFigures& figures : batches) {
+    if (!figures.runs()) continue;
+    if (fastest == nullptr || figures.ImagesPerSecond() > fastest->ImagesPerSecond()) {
+      fastest = &figures;
+    }
+  }
+  return fastest;
+}
+
+const BatchFigures* BatchResults::Best() const {
+  constexpr double kNearly = 0.97;
+  const BatchFigures* const fastest = Fastest();
+  for (const BatchFigures& figures : batches) {
+    if (fastest == nullptr || !figures.runs()) continue;
+    if (figures.ImagesPerSecond() >= kNearly * fastest->ImagesPerSecond()) return &figures;
+  }
+  return fastest;
+}
+
 std::string ToText(const BatchResults& report, const BatchSearch& search, const SolverSpec& spec) {
   const BatchFigures* const best = report.Best();
-  Table table({"batch", "memory", "recomputed", "ms/iteration", "images/s", ""});
+  Table table({"batch", "memory", "recomputed", "ms/iteration", "images/s", "median", ""});
   for (const BatchFigures& figures : report.batches) {
-    const bool runs = figures.ms > 0;
+    const bool runs = figures.runs();
     table.Add({Join(figures.batch), Bytes(figures.bytes), Join(figures.computed_again),
-               runs ? Fixed(figures.ms, 2) : "-", runs ? Fixed(figures.images_per_second, 1) : "-",
+               runs ? Fixed(figures.Ms(), 2) : "-",
+               runs ? Fixed(figures.ImagesPerSecond(), 1) : "-",
+               runs ? Join("+", std::lround(100 * figures.Spread()), " %") : "-",
                figures.ran_out                       ? "out of memory"
                : best != nullptr && &figures == best ? "best"
                                                      : ""});
@@ -62,9 +85,11 @@ Json ToJson(const BatchResults& report, const BatchSearch& search) {
                     .Set("bytes", figures.bytes)
                     .Set("computed_again", figures.computed_again)
                     .Set("out_of_memory", figures.ran_out);
-    if (figures.ms > 0) {
-      json.Set("ms", static_cast<float>(figures.ms))
-          .Set("images_per_second", static_cast<float>(figures.images_per_second));
+    if (figures.runs()) {
+      json.Set("ms", static_cast<float>(figures.Ms()))
+          .Set("median_ms", static_cast<float>(figures.samples.Median()))
+          .Set("measured", figures.samples.size())
+          .Set("images_per_second", static_cast<float>(figures.ImagesPerSecond()));
     }
     batches.Push(json);
   }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "stopwatch.h"
 #include "trainer/backend/device.h"
 #include "trainer/base/json.h"
 #include "trainer/config/solver_spec.h"
@@ -17,7 +18,7 @@ struct BatchSearch {
   size_t room = 0;                        // bytes that the run may take
   bool recomputes = false;                // outputs may be computed again so that it does
   uint32_t most = 0;                      // the largest batch that is of interest
-  int iterations = 0;                     // measured for each batch
+  int iterations = 0;                     // measured for each batch in each round
   std::chrono::duration<double> time{0};  // for all of them, about
   MemoryMode memory = MemoryMode::kShared;
 };
@@ -28,8 +29,15 @@ struct BatchFigures {
   size_t bytes = 0;        // that the run takes as planned
   int computed_again = 0;  // outputs in backward
   bool ran_out = false;    // of memory when it was run, whatever the plan says
-  double ms = 0;           // the median of an iteration; 0: not run
-  double images_per_second = 0;
+  Samples samples = {};    // of all rounds; none: not run
+  int64_t records = 0;     // of an iteration
+
+  bool runs() const { return !samples.empty() && !ran_out; }
+  // The best of an iteration: what others took of the machine meanwhile only ever adds to it.
+  double Ms() const { return samples.Min(); }
+  double ImagesPerSecond() const { return 1e3 * static_cast<double>(records) / Ms(); }
+  // By how much of the best the median is above it.
+  double Spread() const { return samples.Median() / Ms() - 1; }
 };
 
 struct BatchResults {
@@ -48,7 +56,9 @@ struct BatchResults {
 
 // Plans batches until it knows the largest that fits, then trains for a few iterations with 1, 2,
 // 4, ... times the smallest until they get no faster, and with the largest where that is a matter
-// of seconds. `spec` is changed meanwhile and has its own batch again afterwards. Throws kResource
+// of seconds. Those that may be the fastest are run again in two more rounds, each of which goes
+// through all of them, so that a minute in which somebody else computes decides nothing. `spec` is
+// changed meanwhile and has its own batch again afterwards. Throws kResource
 // where no batch fits.
 BatchResults SearchBatches(const BatchSearch& search, const Device& device, SolverSpec* spec);
 

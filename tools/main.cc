@@ -1,6 +1,7 @@
 // The program: understands the command line, runs the verb, and turns whatever it throws into one
 // line of text and an exit code.
 
+#include <glog/logging.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "trainer/base/error_group.h"
+#include "trainer/base/left_threads.h"
 #include "trainer/base/log.h"
 #include "trainer/base/own_file.h"
 #include "trainer/base/text.h"
@@ -99,10 +101,22 @@ void EndOnMapFault(const char* line, size_t bytes, ErrorCode code) {
   _exit(static_cast<int>(code));
 }
 
+// Without destructors, whose objects a thread may still use.
+void EndAtOnce(int code) {
+  std::cout.flush();
+  std::fflush(nullptr);
+  google::FlushLogFiles(google::GLOG_INFO);
+  RemoveOwnFile();
+  _exit(code);
+}
+
 }  // namespace
 }  // namespace trainer
 
 int main(int argc, char** argv) {
   trainer::HandleMapFaults(trainer::EndOnMapFault);
-  return trainer::LeaveWorld(trainer::Guarded(std::vector<std::string>(argv + 1, argv + argc)));
+  const int code =
+      trainer::LeaveWorld(trainer::Guarded(std::vector<std::string>(argv + 1, argv + argc)));
+  if (trainer::HasThreadsLeftBehind()) trainer::EndAtOnce(code);
+  return code;
 }

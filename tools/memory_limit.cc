@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "plan_parts.h"
+#include "plan_stages.h"
 #include "table.h"
 #include "trainer/base/error.h"
 #include "trainer/base/host_memory.h"
@@ -40,10 +41,11 @@ PlanTarget CountingTarget(const Device& device) {
   return target;
 }
 
-size_t MostValueBytes(size_t limit, const SolverSpec& spec, const Device& device) {
-  const PlannedRun run = PlanRun(spec, device);
-  std::vector<PlannedPart> parts = PartsOf(run.totals, CountingTarget(device));
-  const size_t all = Sum(parts), rest = all - run.train_values;
+namespace {
+
+// What is left of `limit` for the `train_values` among the parts; 0 where all of them fit.
+size_t LeftForValues(size_t limit, std::vector<PlannedPart> parts, size_t train_values) {
+  const size_t all = Sum(parts), rest = all - train_values;
   if (all <= limit) return 0;
   if (rest < limit) return limit - rest;
   constexpr size_t kShown = 3;
@@ -59,9 +61,22 @@ size_t MostValueBytes(size_t limit, const SolverSpec& spec, const Device& device
                    JoinList(largest), "; give it more"));
 }
 
-size_t MostValueBytes(const Flags& flags, const SolverSpec& spec, const Device& device) {
+}  // namespace
+
+size_t MostValueBytes(size_t limit, const SolverSpec& spec, const Device& device) {
+  const PlannedRun run = PlanRun(spec, device);
+  return LeftForValues(limit, PartsOf(run.totals, CountingTarget(device)), run.train_values);
+}
+
+size_t MostValueBytes(const Flags& flags, const SolverSpec& spec, const Device& device,
+                      const Replica& replica) {
   const std::optional<size_t> limit = MemoryLimit(flags, device);
-  return limit ? MostValueBytes(*limit, spec, device) : 0;
+  if (!limit) return 0;
+  if (replica.count == 1 || spec.proto.strategy() != "pipeline") {
+    return MostValueBytes(*limit, spec, device);
+  }
+  const StageParts stage = PartsOfStage(spec, device, replica.count, replica.rank);
+  return LeftForValues(*limit, stage.parts, stage.train_values) / static_cast<size_t>(stage.slots);
 }
 
 }  // namespace trainer

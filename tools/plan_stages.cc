@@ -4,6 +4,7 @@
 #include <cmath>
 #include <iostream>
 
+#include "memory_limit.h"
 #include "plan_parts.h"
 #include "plan_ranks.h"
 #include "rank_flags.h"
@@ -22,7 +23,9 @@ struct StageMemory {
   double work = 0;          // of a pass
   int slots = 1;
   PlannedTotals totals;
-  size_t exchanged = 0;  // memory of what goes from stage to stage, at the stage that gives it
+  std::vector<PlannedPart> parts;
+  size_t train_values = 0;  // of all slots
+  size_t exchanged = 0;     // memory of what goes from stage to stage, at the stage that gives it
   size_t sum = 0;
 };
 
@@ -39,15 +42,15 @@ size_t ExchangedBytes(const PipelinePlan& plan, int stage) {
 }
 
 // What the rank of a stage takes.
-StageMemory MemoryOf(const SolverSpec& whole, const PlanTarget& target, PipelinePlan& plan,
-                     int stage) {
+StageMemory MemoryOf(const SolverSpec& whole, const Device& device, const PlanTarget& target,
+                     PipelinePlan& plan, int stage) {
   StageMemory memory;
   const StagedNet& train = plan.nets.front();
   memory.first = train.layers[static_cast<size_t>(stage)].front();
   memory.last = train.layers[static_cast<size_t>(stage)].back();
   memory.exchanged = ExchangedBytes(plan, stage);
   const SolverSpec own = SpecOfStage(whole, &plan, stage);
-  ParamStore params(*target.device);
+  ParamStore params(device);
   const auto add = [&](size_t number, const NetUse& use) {
     NetOptions options;
     options.log = false;
@@ -56,9 +59,10 @@ StageMemory MemoryOf(const SolverSpec& whole, const PlanTarget& target, Pipeline
     options.training = number == 0;
     options.edges = plan.nets[number].EdgesOf(stage);
     if (number == 0) options.slots = std::min(plan.UnderWay(stage), own.proto.iter_size());
-    const Net net(*use.net, options, *target.device, params);
+    const Net net(*use.net, options, device, params);
     memory.totals.AddNet(net);
     if (number > 0) return;
+    memory.train_values = memory.totals.values;
     memory.slots = options.slots;
     memory.totals.gradients = GradientBytes(net);
     for (int i = 0; i < net.NumLayers(); ++i) memory.work += WorkOf(net, i);
@@ -68,11 +72,14 @@ StageMemory MemoryOf(const SolverSpec& whole, const PlanTarget& target, Pipeline
   memory.totals.weights = params.PlannedBytes();
   memory.totals.states_per_weight = MakeStepRule(own)->StatesPerWeight();
   const int saved = SavedPerWeight(own.proto, memory.totals.states_per_weight);
-  memory.sum = Sum(PartsOf(memory.totals, target)) + memory.exchanged;
-  // Rank 0 gathers what is saved, of all stages.
+  memory.parts = PartsOf(memory.totals, target);
+  memory.parts.push_back({"exchanged", "values for other stages", memory.exchanged, true});
   if (stage == 0) {
-    for (const size_t bytes : train.weight_bytes) memory.sum += bytes * static_cast<size_t>(saved);
+    size_t all = 0;
+    for (const size_t bytes : train.weight_bytes) all += bytes * static_cast<size_t>(saved);
+    memory.parts.push_back({"gathered", "what is saved, of all stages", all});
   }
+  memory.sum = Sum(memory.parts);
   return memory;
 }
 
@@ -86,7 +93,7 @@ struct StagesReport {
       : stages(count), whole(whole_bytes) {
     PipelinePlan plan = PlanPipeline(spec, *target.device, stages);
     for (int stage = 0; stage < stages; ++stage) {
-      all.push_back(MemoryOf(spec, target, plan, stage));
+      all.push_back(MemoryOf(spec, *target.device, target, plan, stage));
       work += all.back().work;
       largest = std::max(largest, all.back().sum);
     }
@@ -154,6 +161,12 @@ bool IsPipeline(const Flags& flags) {
   if (!name.empty()) return name == "pipeline";
   return flags.Has("ranks") && flags.Has("solver") &&
          SolverOf(flags).proto.strategy() == "pipeline";
+}
+
+StageParts PartsOfStage(const SolverSpec& spec, const Device& device, int stages, int stage) {
+  PipelinePlan plan = PlanPipeline(spec, device, stages);
+  StageMemory memory = MemoryOf(spec, device, CountingTarget(device), plan, stage);
+  return {std::move(memory.parts), memory.train_values, memory.slots};
 }
 
 int PlanStages(const Flags& flags) {

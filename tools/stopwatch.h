@@ -11,6 +11,7 @@ class Samples {
  public:
   void Add(double ms) { ms_.push_back(ms); }
   bool empty() const { return ms_.empty(); }
+  size_t size() const { return ms_.size(); }
   double Min() const { return ms_.empty() ? 0 : *std::ranges::min_element(ms_); }
   double Mean() const {
     double sum = 0;

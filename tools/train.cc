@@ -228,7 +228,7 @@ class Train final : public Verb {
       if (replica.rank == 0) WarnOfOlderSnapshots(spec);
     }
     options.memory = ParseMemoryMode(flags);
-    options.most_value_bytes = MostValueBytes(flags, spec, *device);
+    options.most_value_bytes = MostValueBytes(flags, spec, *device, replica);
     options.signals = &signals;
     ObserverList observers;
     options.shows_numbers = AddWatchers(flags, spec, *device, replica, view.get(), &observers);

@@ -3,9 +3,11 @@
 
     input_rates.py --build=build/release [--rounds=5] [--iterations=50] [--only=rates,waits]
 
-rates: raw records to batches against memcpy, MNIST's records to batches, LevelDB against its own
+rates: raw records to batches against memcpy, MNIST's records to batches, of which the other figure is
+memcpy of as many floats, LevelDB against its own
 iterator, JPEG decoding against turbojpeg, parts and reduced scale against the whole picture, a shuffled
-epoch against reads by key from a cold cache (the system was told to forget the file). waits: the share
+epoch against reads by key from a cold cache (the system was told to forget the file), each for a
+quarter of a minute at most. waits: the share
 of a training step in which LeNet (from an LMDB in the cache) and ResNet-50 (from JPEG, with random
 resized crops) wait for data. Medians of the rounds, which go through all in turns. Needs Python with
 NumPy and Pillow for `waits`, and build/release/tests/bench/trainer_bench for `rates`.
@@ -38,29 +40,35 @@ RATIOS = (
     ("shuffled epoch, cold / reads by key, cold", "ShuffledEpochCold/iterations:1/real_time",
      "RandomKeysCold/iterations:1/real_time", 2.0),
 )
-MNIST = ("MNIST's records to float batches, two threads, per second",
-         "PrefetcherBatches/0/1/28/0/2/real_time", 2.3e6)
+# What, the benchmark, the least rate; against a copy of as many bytes as a batch's floats.
+MNIST = (
+    ("MNIST's records to batches, one thread decodes", "PrefetcherBatches/0/1/28/0/1/real_time", 2.3e6),
+    ("MNIST's records to batches, two threads decode", "PrefetcherBatches/0/1/28/0/2/real_time", 2.3e6),
+)
+COPY = "CopyBatch/1/28"
 
 
 def benchmarks(build, rounds):
-    """Records per second of each benchmark: the median of the rounds and their spread."""
-    names = sorted({name for _, a, b, _ in RATIOS for name in (a, b)} | {MNIST[1]})
+    """Records per second of each benchmark, the median of the rounds; how far the disk is read ahead."""
+    names = sorted({name for _, a, b, _ in RATIOS for name in (a, b)}
+                   | {name for _, name, _ in MNIST} | {COPY})
     command = [str(build / "tests/bench/trainer_bench"), "--benchmark_format=json",
                f"--benchmark_filter=^({'|'.join(names)})$", f"--benchmark_repetitions={rounds}",
                "--benchmark_enable_random_interleaving=true"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         sys.exit(f"trainer_bench failed:\n{done.stderr[-2000:]}")
-    rates = {}
+    rates, read_ahead = {}, 0
     for run in json.loads(done.stdout)["benchmarks"]:
         if run["run_type"] == "iteration":
             name = run["run_name"].split("/repeats:")[0]
             rates.setdefault(name, []).append(run["items_per_second"])
-    return {name: statistics.median(values) for name, values in rates.items()}
+            read_ahead = max(read_ahead, run.get("read_ahead_KiB", 0))
+    return {name: statistics.median(values) for name, values in rates.items()}, read_ahead
 
 
 def print_rates(build, rounds):
-    rates = benchmarks(build, rounds)
+    rates, read_ahead = benchmarks(build, rounds)
     print(f"{'':52} {'per second':>12} {'against':>12} {'ratio':>7} {'aim':>6}")
     for what, name, other, aim in RATIOS:
         if name not in rates or other not in rates:
@@ -68,7 +76,10 @@ def print_rates(build, rounds):
             continue
         own, base = rates[name], rates[other]
         print(f"{what:52} {own:12.0f} {base:12.0f} {own / base:7.2f} {aim:6.2f}")
-    print(f"{MNIST[0]:52} {rates[MNIST[1]]:12.0f} {'':12} {'':7} {MNIST[2]:6.0f}")
+    for what, name, aim in MNIST:
+        print(f"{what:52} {rates[name]:12.0f} {rates[COPY]:12.0f} {rates[name] / rates[COPY]:7.2f} "
+              f"{aim / 1e6:4.1f} M")
+    print(f"The disk of the cold reads is read ahead by {read_ahead:.0f} KiB.")
 
 
 def wait_share(trainer, solver, iterations):

@@ -35,8 +35,8 @@ class Result:
 class Bundle:
     """Where the programs are, and what this machine has."""
 
-    def __init__(self, root, folder):
-        self.root, self.folder = root, folder
+    def __init__(self, root, folder, dry=False):
+        self.root, self.folder, self.dry = root, folder, dry
         self.trainer = root / "trainer"
         self.stored = losses.read(root / "scripts/gpu/losses.txt")
 
@@ -45,6 +45,10 @@ class Bundle:
         done = subprocess.run([self.trainer, "device_query", "--json"], text=True, timeout=60,
                               capture_output=True, check=False)
         return json.loads(done.stdout) if done.returncode == 0 else {}
+
+    def small(self, usual, dry):
+        """What a step takes, or takes where it only shows that it works."""
+        return dry if self.dry else usual
 
     @property
     def gpus(self):
@@ -64,7 +68,7 @@ class Bundle:
         if "sanitizer" in needs and not sanitizer():
             return "there is no compute-sanitizer of the CUDA toolkit"
         if "torch" in needs:
-            return lacks_torch()
+            return lacks_torch("True" if self.dry else "torch.cuda.is_available()")
         return ""
 
     def environment(self, **more):
@@ -77,7 +81,7 @@ def sanitizer():
 
 
 @functools.cache
-def lacks_torch():
-    ask = "import torch; assert torch.cuda.is_available(), 'PyTorch sees no GPU'"
+def lacks_torch(enough):
+    ask = f"import torch; assert {enough}, 'PyTorch sees no GPU'"
     done = subprocess.run([sys.executable, "-c", ask], text=True, capture_output=True, check=False)
     return "" if done.returncode == 0 else done.stderr.strip().splitlines()[-1]

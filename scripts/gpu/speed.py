@@ -2,13 +2,14 @@
 """Training steps on one GPU: trainer and PyTorch, in turns.
 
     speed.py --trainer=TRAINER [--nets=resnet50,googlenet] [--modes=f32,tf32,bf16,f16] [--rounds=3]
-             [--seconds=150] [--json=FILE]
+             [--seconds=150] [--json=FILE] [--dry]
 
 A step is forward, backward and update, on batches that lie on the GPU: trainer's DummyData holds
 one, PyTorch (scripts/peer_nets.py) takes two in turns. PyTorch
 runs at the best of NCHW and channels_last, with cudnn.benchmark and its fused SGD; TF32 is off for
-f32 and on for tf32; bf16 and f16 are autocast, f16 with a GradScaler. Ends early when the seconds are over, and says what is
-missing then. Needs PyTorch with CUDA.
+f32 and on for tf32; bf16 and f16 are autocast, f16 with a GradScaler. Ends early when the seconds
+are over, and says what is missing then. Needs PyTorch with CUDA; with --dry, which shows that all of
+this works, PyTorch computes on the CPU, with cifar10_quick, batches of two and one round.
 """
 
 import argparse
@@ -64,14 +65,14 @@ def layers_of(text):
 
 
 class OurNet:
-    def __init__(self, trainer, name, folder):
-        self.trainer, self.name, self.folder = trainer, name, folder
+    def __init__(self, trainer, name, folder, batch):
+        self.trainer, self.name, self.folder, self.batch = trainer, name, folder, batch
         text = (ROOT / f"models/{name}/train_test.prototxt").read_text(encoding="utf-8")
         head, layers = layers_of(text)
         kept = [layer for layer in layers if 'type: "Data"' not in layer and "TEST" not in layer]
-        shape = " ".join(f"dim: {n}" for n in (BATCHES[name], *PEERS[name].image))
+        shape = " ".join(f"dim: {n}" for n in (batch, *PEERS[name].image))
         self.net = folder / f"{name}.prototxt"
-        self.net.write_text(head + DATA.format(shape=shape, batch=BATCHES[name]) + "".join(kept),
+        self.net.write_text(head + DATA.format(shape=shape, batch=batch) + "".join(kept),
                             encoding="utf-8")
 
     def milliseconds(self, mode, display):
@@ -85,43 +86,47 @@ class OurNet:
 
 
 class Peer:
-    """A PyTorch module on the GPU at one setting."""
+    """A PyTorch module at one setting."""
 
-    def __init__(self, name, mode, layout):
+    def __init__(self, name, mode, layout, batch, device):
         torch.manual_seed(1)
-        self.mode = mode
+        self.mode, self.device = mode, device
         peer = PEERS[name]
-        self.module = peer.make().cuda().to(memory_format=layout)
-        shape = (BATCHES[name], *peer.image)
-        self.batches = [(torch.randn(shape, device="cuda").to(memory_format=layout),
-                         torch.randint(0, peer.classes, shape[:1], device="cuda"))
+        self.module = peer.make().to(device).to(memory_format=layout)
+        shape = (batch, *peer.image)
+        self.batches = [(torch.randn(shape, device=device).to(memory_format=layout),
+                         torch.randint(0, peer.classes, shape[:1], device=device))
                         for _ in range(2)]
         self.optimizer = torch.optim.SGD(self.module.parameters(), lr=1e-4, momentum=0.9,
                                          weight_decay=1e-4, fused=True)
-        self.scaler = torch.amp.GradScaler("cuda", enabled=mode == "f16")
+        self.scaler = torch.amp.GradScaler(device, enabled=mode == "f16")
+
+    def wait(self):
+        if self.device == "cuda":
+            torch.cuda.synchronize()
 
     def milliseconds(self, steps):
         tf32 = self.mode == "tf32"
         torch.backends.cudnn.benchmark = True
         torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = tf32
-        torch.cuda.synchronize()
+        self.wait()
         begin = time.perf_counter()
         for i in range(steps):
             self.optimizer.zero_grad()
-            with torch.autocast("cuda", dtype=AUTOCAST.get(self.mode, torch.float16),
+            with torch.autocast(self.device, dtype=AUTOCAST.get(self.mode, torch.float16),
                                 enabled=self.mode in AUTOCAST):
                 loss = self.module(*self.batches[i % 2])
             self.scaler.scale(loss).backward()
             self.scaler.step(self.optimizer)
             self.scaler.update()
-        torch.cuda.synchronize()
+        self.wait()
         return (time.perf_counter() - begin) * 1000 / steps
 
 
-def best_peer(name, mode):
+def best_peer(name, mode, batch, device):
     best = None
     for layout in (torch.contiguous_format, torch.channels_last):
-        peer = Peer(name, mode, layout)
+        peer = Peer(name, mode, layout, batch, device)
         peer.milliseconds(3)
         found = peer.milliseconds(5)
         if best is None or found < best[0]:
@@ -129,18 +134,19 @@ def best_peer(name, mode):
     return best
 
 
-def compare(ours, name, mode, rounds):
-    estimate, peer = best_peer(name, mode)
-    steps = max(5, int(SAMPLE_SECONDS * 1000 / estimate))
+def compare(ours, mode, rounds, device):
+    name, dry = ours.name, device == "cpu"
+    estimate, peer = best_peer(name, mode, ours.batch, device)
+    steps = 1 if dry else max(5, int(SAMPLE_SECONDS * 1000 / estimate))
     trainer_ms, pytorch_ms = [], []
     for _ in range(rounds):
         trainer_ms.append(ours.milliseconds(mode, steps))
         pytorch_ms.append(peer.milliseconds(steps))
-    figures = {"net": name, "mode": mode, "batch": BATCHES[name], "trainer_ms": trainer_ms,
+    figures = {"net": name, "mode": mode, "batch": ours.batch, "trainer_ms": trainer_ms,
                "pytorch_ms": pytorch_ms,
-               "pytorch_memory_mib": torch.cuda.max_memory_allocated() / 2**20,
+               "pytorch_memory_mib": 0 if dry else torch.cuda.max_memory_allocated() / 2**20,
                "ratio": statistics.median(trainer_ms) / statistics.median(pytorch_ms)}
-    print(f"{name:14} {BATCHES[name]:5} {mode:5} {statistics.median(trainer_ms):10.2f} "
+    print(f"{name:14} {ours.batch:5} {mode:5} {statistics.median(trainer_ms):10.2f} "
           f"{statistics.median(pytorch_ms):10.2f} {figures['ratio']:6.2f}", flush=True)
     return figures
 
@@ -153,28 +159,37 @@ def main():
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=150, help="to end within")
     parser.add_argument("--json", help="write the figures to this file too")
+    parser.add_argument("--dry", action="store_true", help="small, PyTorch on the CPU")
     args = parser.parse_args()
+    device = "cpu" if args.dry else "cuda"
+    if args.dry:
+        args.nets, args.rounds = "cifar10_quick", 1
+        gpu = f"dry run, torch {torch.__version__}"
+    else:
+        gpu = torch.cuda.get_device_name(0)
     begin, slowest = time.monotonic(), 0.0
-    print(f"{torch.cuda.get_device_name(0)}, torch {torch.__version__}, cuDNN "
-          f"{torch.backends.cudnn.version()}")
+    print(gpu if args.dry else f"{gpu}, torch {torch.__version__}, cuDNN "
+                               f"{torch.backends.cudnn.version()}")
     print(f"{'net':14} {'batch':>5} {'mode':5} {'trainer ms':>10} {'PyTorch ms':>10} {'ratio':>6}")
     figures, left_out = [], []
     with tempfile.TemporaryDirectory() as folder:
         for name in args.nets.split(","):
-            ours = OurNet(pathlib.Path(args.trainer).resolve(), name, pathlib.Path(folder))
+            ours = OurNet(pathlib.Path(args.trainer).resolve(), name, pathlib.Path(folder),
+                          2 if args.dry else BATCHES[name])
             for mode in args.modes.split(","):
                 started = time.monotonic()
                 if started - begin + slowest > args.seconds:
                     left_out.append(f"{name} {mode}")
                     continue
-                torch.cuda.reset_peak_memory_stats()
-                figures.append(compare(ours, name, mode, args.rounds))
+                if not args.dry:
+                    torch.cuda.reset_peak_memory_stats()
+                figures.append(compare(ours, mode, args.rounds, device))
                 slowest = max(slowest, time.monotonic() - started)
                 gc.collect()
                 torch.cuda.empty_cache()
                 if args.json:
                     pathlib.Path(args.json).write_text(json.dumps(
-                        {"gpu": torch.cuda.get_device_name(0), "torch": torch.__version__,
+                        {"gpu": gpu, "torch": torch.__version__,
                          "figures": figures}, indent=1), encoding="utf-8")
     if left_out:
         print(f"no time was left for: {', '.join(left_out)}")

@@ -62,10 +62,11 @@ def cpu_losses(bundle, result, seconds):
 
 def check_losses(bundle, result, seconds, nets, flags, loose=1.0):
     begin = time.monotonic()
+    iterations = bundle.small(losses.ITERATIONS, 2)
     for name in nets:
         left = seconds - (time.monotonic() - begin)
-        found = Job(bundle.trainer, name, bundle.folder).losses(losses.ITERATIONS, flags, left)
-        good, text = losses.difference(name, found, bundle.stored[name], loose)
+        found = Job(bundle.trainer, name, bundle.folder).losses(iterations, flags, left)
+        good, text = losses.difference(name, found, bundle.stored[name][:iterations], loose)
         result.check(good, f"{name}: {text}")
         result.figures[name] = found
         if good:
@@ -73,16 +74,16 @@ def check_losses(bundle, result, seconds, nets, flags, loose=1.0):
 
 
 def gpu_losses(bundle, result, seconds):
-    check_losses(bundle, result, seconds, BATCHES, ["--gpu=0"])
+    check_losses(bundle, result, seconds, bundle.small(BATCHES, ["lenet"]), ["--gpu=0"])
 
 
 def gpu_losses_bf16(bundle, result, seconds):
-    check_losses(bundle, result, seconds, BATCHES,
+    check_losses(bundle, result, seconds, bundle.small(BATCHES, ["lenet"]),
                  ["--gpu=0", "--set", "default_forward_type=BFLOAT16"], loose=10)
 
 
 def gpu_losses_f16(bundle, result, seconds):
-    check_losses(bundle, result, seconds, BATCHES,
+    check_losses(bundle, result, seconds, bundle.small(BATCHES, ["lenet"]),
                  ["--gpu=0", "--set", "default_forward_type=FLOAT16"], loose=10)
 
 
@@ -150,7 +151,7 @@ def weights_after(bundle, name, iterations, flags, seconds):
     job = Job(bundle.trainer, "lenet", bundle.folder)
     command = job.command(iterations, flags) + ["--set", f"snapshot_prefix={folder}/net", "--set",
                                                 "snapshot_after_train=true", "--set",
-                                                "snapshot=10"]
+                                                f"snapshot={iterations // 2}"]
     run(command, seconds)
     return (folder / f"net_iter_{iterations}.caffemodel").read_bytes()
 
@@ -158,26 +159,27 @@ def weights_after(bundle, name, iterations, flags, seconds):
 def repeats(bundle, result, seconds):
     """--deterministic repeats bit for bit, goes on from a snapshot so, and is the same without
     recorded passes."""
-    flags = ["--gpu=0", "--deterministic"]
-    once = weights_after(bundle, "once", 20, flags, seconds / 5)
-    result.check(once == weights_after(bundle, "twice", 20, flags, seconds / 5),
+    flags, count = ["--gpu=0", "--deterministic"], bundle.small(20, 4)
+    once = weights_after(bundle, "once", count, flags, seconds / 5)
+    result.check(once == weights_after(bundle, "twice", count, flags, seconds / 5),
                  "two runs with --deterministic differ")
-    result.check(once == weights_after(bundle, "plain", 20, [*flags, "--nogpu_graph"], seconds / 5),
-                 "a run with --nogpu_graph differs")
-    state = bundle.folder / "once/net_iter_10.solverstate"
-    resumed = weights_after(bundle, "resumed", 20, [*flags, f"--snapshot={state}"], seconds / 5)
+    result.check(once == weights_after(bundle, "plain", count, [*flags, "--nogpu_graph"],
+                                       seconds / 5), "a run with --nogpu_graph differs")
+    state = bundle.folder / f"once/net_iter_{count // 2}.solverstate"
+    resumed = weights_after(bundle, "resumed", count, [*flags, f"--snapshot={state}"], seconds / 5)
     result.check(once == resumed, "a resumed run with --deterministic differs")
-    weights_after(bundle, "other", 20, [f"--snapshot={state}"], seconds / 5)  # on the CPU
+    weights_after(bundle, "other", count, [f"--snapshot={state}"], seconds / 5)  # on the CPU
     result.check(True, "")
 
 
 def two_gpus(bundle, result, seconds):
     """LeNet on two GPUs, by NCCL and by the host: halves of a batch learn what one GPU learns."""
     job = Job(bundle.trainer, "lenet", bundle.folder)
-    one = job.losses(20, ["--gpu=0", "--deterministic"], seconds / 4)
+    count = bundle.small(20, 3)
+    one = job.losses(count, ["--gpu=0", "--deterministic"], seconds / 4)
     for way in ("nccl", "host"):
         flags = ["--gpu=0,1", "--deterministic", "--global_batch", f"--exchange={way}"]
-        two = job.losses(20, flags, seconds / 4)
+        two = job.losses(count, flags, seconds / 4)
         worst = max(abs(a - b) for a, b in zip(one, two))
         result.check(len(one) == len(two) and worst < 1e-3,
                      f"--exchange={way}: losses differ by {worst}")
@@ -192,18 +194,21 @@ def stops(bundle, result, seconds):
     command = job.command(1000000, ["--gpu=0", "--set", f"snapshot_prefix={folder}/net", "--set",
                                     "snapshot_after_train=true"])
     with subprocess.Popen(command, text=True, stderr=subprocess.PIPE) as process:
-        for line in process.stderr:
-            if "Iteration 5 " in line:
-                break
-        process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=seconds)
+        try:
+            for line in process.stderr:
+                if "Iteration 5 " in line:
+                    break
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=seconds)
+        finally:
+            process.kill()
     result.check(process.returncode == 75, f"SIGTERM ended the run with {process.returncode}")
     result.check(len(list(folder.glob("*.solverstate"))) == 1, "SIGTERM left no snapshot")
 
 
 def memory(bundle, result, seconds):
     """What `plan --gpu` says without the GPU, beside what it says with it."""
-    for name in ("resnet50", "googlenet"):
+    for name in bundle.small(("resnet50", "googlenet"), ("cifar10_quick",)):
         job = Job(bundle.trainer, name, bundle.folder)
         job.command(1)
         solver = bundle.folder / f"{name}_solver.prototxt"
@@ -216,30 +221,33 @@ def memory(bundle, result, seconds):
 
 def filling(bundle, result, seconds):
     """Algorithms measured once, what the driver tells, the largest batch, and less memory."""
-    job = Job(bundle.trainer, "resnet50", bundle.folder)
+    name = bundle.small("resnet50", "lenet")
+    job = Job(bundle.trainer, name, bundle.folder)
     kept, watched = bundle.folder / "convolutions", bundle.folder / "watched"
     flags = ["--gpu=0", f"--gpu_cache={kept}"]
     times, texts = [], []
     for _ in range(2):
         begin = time.monotonic()
-        run(job.command(1, flags), seconds / 3)
+        run(job.command(1, flags), seconds / 6)
         times.append(time.monotonic() - begin)
         texts.append(kept.read_text(encoding="utf-8"))
     result.check(texts[0] == texts[1], "a second run measured convolutions again")
     result.notes.append(f"the first run took {times[0]:.1f} s, the next one {times[1]:.1f} s")
-    small = Job(bundle.trainer, "cifar10_quick", bundle.folder)
-    run([*small.command(3000, ["--gpu=0", f"--run={watched}"]), "--set", "display=500"],
-        seconds / 4)
+    count = bundle.small(3000, 4)
+    small = Job(bundle.trainer, bundle.small("cifar10_quick", "lenet"), bundle.folder)
+    run([*small.command(count, ["--gpu=0", f"--run={watched}"]), "--set",
+         f"display={max(1, count // 6)}"], seconds / 6)
     told = [json.loads(line) for line in
             (watched / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     readings = [line for line in told if line["event"] == "gpu"]
     result.check(any({"busy", "watts", "memory_bytes"} <= set(line) for line in readings),
                  "the driver told nothing of the GPU")
     result.notes += [str(line) for line in readings[-1:]]
-    solver = bundle.folder / "resnet50_solver.prototxt"
+    solver = bundle.folder / f"{name}_solver.prototxt"
     for more in ([], ["--memory=8GiB"]):
         text = run([bundle.trainer, "find-batch", f"--solver={solver}", *flags, "--json",
-                    "--most=256", "--seconds=10", "--iterations=3", *more], seconds / 3)
+                    f"--most={bundle.small(256, 2)}", "--seconds=10", "--iterations=3", *more],
+                   seconds / 4)
         found = json.JSONDecoder().raw_decode(text[text.index("{"):])[0]
         result.check(found["largest"] > 0, f"find-batch {more}: {found}")
         result.figures["find-batch " + " ".join(more)] = found
@@ -247,15 +255,19 @@ def filling(bundle, result, seconds):
 
 def speed(bundle, result, seconds):
     """The table against PyTorch on the same GPU. No bound: the figures are to be read."""
-    report = bundle.folder / "speed.json"
-    done = subprocess.run(
-        [sys.executable, bundle.root / "scripts/gpu/speed.py", f"--trainer={bundle.trainer}",
-         f"--seconds={seconds - 20:.0f}", f"--json={report}"],
-        text=True, capture_output=True, timeout=seconds, check=False)
-    result.notes += done.stdout.splitlines()
-    result.check(done.returncode == 0, done.stderr.strip()[-500:])
-    if report.exists():
-        result.figures = json.loads(report.read_text(encoding="utf-8"))
+    report, table = bundle.folder / "speed.json", bundle.folder / "speed.txt"
+    try:
+        with table.open("w", encoding="utf-8") as out:
+            done = subprocess.run(
+                [sys.executable, bundle.root / "scripts/gpu/speed.py",
+                 f"--trainer={bundle.trainer}", f"--seconds={max(5, seconds - 20):.0f}",
+                 f"--json={report}", *bundle.small([], ["--dry"])],
+                text=True, stdout=out, stderr=subprocess.PIPE, timeout=seconds, check=False)
+        result.check(done.returncode == 0, done.stderr.strip()[-500:])
+    finally:  # what was measured counts, also where the time ran out
+        result.notes += table.read_text(encoding="utf-8").splitlines()
+        if report.exists():
+            result.figures = json.loads(report.read_text(encoding="utf-8"))
 
 
 @dataclasses.dataclass(frozen=True)

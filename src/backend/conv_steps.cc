@@ -2,13 +2,19 @@
 
 #include <algorithm>
 
+#include "trainer/backend/weight_copy.h"
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
 namespace {
 
-class ConvOfSteps final : public ConvPlan {
+template <class Step>
+TakesWeightCopy* AsTaker(const std::unique_ptr<Step>& step) {
+  return dynamic_cast<TakesWeightCopy*>(step.get());
+}
+
+class ConvOfSteps final : public ConvPlan, public TakesWeightCopy {
  public:
   ConvOfSteps(const ConvDesc& desc, std::unique_ptr<ConvForward> forward,
               std::unique_ptr<ConvBackwardData> data, std::unique_ptr<ConvBackwardWeight> weight)
@@ -26,6 +32,18 @@ class ConvOfSteps final : public ConvPlan {
     const std::string name = forward_->Name();
     if (data_->Name() == name && weight_->Name() == name) return name;
     return Join(name, ", data gradient ", data_->Name(), ", weight gradient ", weight_->Name());
+  }
+  // One for all directions that multiply by the form of the first that has any.
+  std::optional<WeightForm> CopyForm() const override {
+    for (const TakesWeightCopy* const taker : {AsTaker(forward_), AsTaker(data_)}) {
+      if (taker != nullptr && taker->CopyForm()) return taker->CopyForm();
+    }
+    return std::nullopt;
+  }
+  void UseWeightCopy(const void* copy, const bool* holds) override {
+    for (TakesWeightCopy* const taker : {AsTaker(forward_), AsTaker(data_)}) {
+      if (taker != nullptr && taker->CopyForm() == CopyForm()) taker->UseWeightCopy(copy, holds);
+    }
   }
   void Forward(ConstTensor x, const float* weight, const float* bias, Tensor y,
                std::span<std::byte> scratch) override {

@@ -1,14 +1,18 @@
 #include "batch_threads.h"
 
 #include <glog/logging.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
 #include "stage_clock.h"
+#include "stall_watch.h"
 #include "trainer/base/error.h"
 #include "trainer/base/io_wait.h"
+#include "trainer/base/left_threads.h"
+#include "trainer/base/spin.h"
 #include "trainer/base/text.h"
 #include "trainer/data/bad_records.h"
 #include "trainer/data/map_faults.h"
@@ -18,6 +22,13 @@ namespace trainer {
 namespace {
 
 constexpr std::chrono::milliseconds kTurn{100};  // in which a request to end is noticed
+// After which a thread that hangs is not waited for, where the reading is to end anyhow.
+constexpr std::chrono::milliseconds kLongestEnd{10'000};
+// A thread that waits for its turn to take records sleeps and is woken, which costs about as much
+// as this: where the records it took are decoded sooner, it takes more of them at once.
+constexpr double kLeastPart = 50e-6;  // seconds
+// The same is true of whoever takes batches: those of small records come sooner.
+constexpr int64_t kLongestWatch = 50'000;  // nanoseconds
 
 }  // namespace
 
@@ -31,12 +42,18 @@ BatchThreads::BatchThreads(RecordFeed* feed, std::vector<std::unique_ptr<Decoder
       tunes_(static_cast<size_t>(first) < decoders_.size()),
       most_bad_(most_bad),
       tuner_(first, static_cast<int>(decoders_.size())),
-      free_(static_cast<size_t>(depth) + 1),
+      free_(static_cast<size_t>(depth) + 1, ChannelOrder::kLastIn),
       full_(static_cast<size_t>(depth) + 1),
       wanted_(static_cast<size_t>(first)),
-      works_(static_cast<size_t>(depth) + 1) {
+      works_(static_cast<size_t>(depth) + 1),
+      ended_(decoders_.size()) {
   if (most_bad >= 0) feed_.NotePlaces();
   counters_.threads = first;
+}
+
+void BatchThreads::TakeTogether(size_t records) {
+  at_once_ = {records, records};
+  feed_.KeepRecords();
 }
 
 const Batch& BatchThreads::Next() {
@@ -58,10 +75,28 @@ void BatchThreads::Await(int64_t count) {
 
 void BatchThreads::Stop() {
   stopped_ = true;
+  if (left_) return;
   stop_.request_stop();  // of all, before one is waited for
+  StallWatch watch;
+  while (!ended_.Await(threads_.size(), kTurn)) {
+    if (watch.HaveStalled(threads_, std::min(IoTimeout(), kLongestEnd))) return LeaveBehind();
+  }
   for (std::jthread& thread : threads_) {
     if (thread.joinable()) thread.join();
   }
+}
+
+void BatchThreads::LeaveBehind() {
+  left_ = true;
+  NoteThreadLeftBehind();
+  stop_.request_stop();
+  for (std::jthread& thread : threads_) thread.detach();
+}
+
+// A thread that was left behind and whose call came back after all: what it was to fill may be
+// gone.
+void BatchThreads::StayIfLeft() const {
+  while (left_) pause();
 }
 
 void BatchThreads::StartOnce() {
@@ -75,13 +110,18 @@ void BatchThreads::StartOnce() {
     return StartThreads(wanted_);
   }
   alone_ = true;
-  threads_.emplace_back([this, stop = stop_.get_token()] { RunAlone(stop); });
+  threads_.emplace_back([this, stop = stop_.get_token()] {
+    RunAlone(stop);
+    ended_.Push(0);
+  });
 }
 
 void BatchThreads::StartThreads(size_t count) {
   while (threads_.size() < count) {
-    threads_.emplace_back(
-        [this, stop = stop_.get_token(), i = threads_.size()] { RunBesideOthers(i, stop); });
+    threads_.emplace_back([this, stop = stop_.get_token(), i = threads_.size()] {
+      RunBesideOthers(i, stop);
+      ended_.Push(0);
+    });
   }
 }
 
@@ -89,7 +129,15 @@ void BatchThreads::Wait(size_t count, bool until_end) {
   if (full_.Count() >= count) return;
   if (took_ && full_.WouldWait() && LogsWait(++counters_.waits)) LOG(INFO) << "Waiting for data";
   const double begin = StageNow();
+  Watch(count);
+  StallWatch watch;
   while (!full_.Await(count, kTurn)) {
+    if (left_ || watch.HaveStalled(threads_, IoTimeout())) {
+      if (!left_) LeaveBehind();
+      throw Error(ErrorCode::kIo, {feed_.source().path()},
+                  Join("a read has not come back within ", IoTimeout().count() / 1000.0,
+                       " s (--io_timeout): the disk or the file server does not answer"));
+    }
     if (until_end && IoWaitsEnd()) {
       throw Error(ErrorCode::kIo, {feed_.source().path()},
                   "no batch came before the program was asked to end");
@@ -98,6 +146,13 @@ void BatchThreads::Wait(size_t count, bool until_end) {
   const double waited = StageNow() - begin;
   (took_ ? counters_.wait_seconds : counters_.first_wait_seconds) += waited;
   waited_ += waited;
+}
+
+// Looks whether so many batches are ready, for as long as the cores are there for it.
+void BatchThreads::Watch(size_t count) const {
+  NoteWait();
+  const int64_t end = MonotonicNs() + std::min(kLongestWatch, SpinTime());
+  while (full_.Count() < count && MonotonicNs() < end) __builtin_ia32_pause();
 }
 
 // Of a batch that was taken.
@@ -176,9 +231,11 @@ void BatchThreads::RunAlone(const std::stop_token& stop) try {
 void BatchThreads::RunBesideOthers(size_t index, const std::stop_token& stop) try {
   const IoStopScope waits(stop);
   const LostMapScope reads;
-  std::vector<RawRecord> records(at_once_.beside_others);
+  std::vector<RawRecord> records(std::max(at_once_.alone, at_once_.beside_others));
+  size_t at_once = at_once_.beside_others;
   while (!stop.stop_requested() && index < wanted_) {
-    Part part = Take(records, stop);
+    Part part = Take({records.data(), at_once}, stop);
+    const double begin = StageNow();
     std::exception_ptr error;
     try {
       part.bad = Decode({records.data(), part.records}, decoders_[index].get(), part.measured,
@@ -186,6 +243,7 @@ void BatchThreads::RunBesideOthers(size_t index, const std::stop_token& stop) tr
     } catch (...) {
       error = std::current_exception();
     }
+    if (StageNow() - begin < kLeastPart) at_once = std::min(2 * at_once, records.size());
     Finish(part, error);
   }
 } catch (const Closed&) {
@@ -266,6 +324,7 @@ size_t BatchThreads::Fetch(std::span<RawRecord> records, bool measured, StageSec
                            std::exception_ptr* failure) {
   const double begin = measured ? StageNow() : 0;
   const size_t fetched = feed_.Fetch(records, failure);
+  StayIfLeft();
   if (measured) stages->read += StageNow() - begin;
   ThrowIfMapLost();
   return fetched;
@@ -287,6 +346,7 @@ std::vector<uint64_t> BatchThreads::DecodeGood(std::span<const RawRecord> record
                                                Batch* batch) {
   try {
     decoder->Decode(records, batch);
+    StayIfLeft();
     ThrowIfMapLost();
     return {};
   } catch (const Error& error) {

@@ -29,6 +29,8 @@ class Error;
 // in order. The bytes of a batch do not depend on the number of threads, nor does the error that
 // ends the reading: that of the first bad record, after the batches before it.
 //
+// A read that does not come back within --io_timeout ends the reading with kIo.
+//
 // The public members are for one thread, the consumer; the others start with the first Next and end
 // with Stop or the object. Nothing is allocated once all buffers were used and all threads started.
 class BatchThreads {
@@ -55,6 +57,9 @@ class BatchThreads {
   bool started() const { return !threads_.empty(); }
   const WaitCounters& counters() const { return counters_; }
 
+  // How many records a thread takes in place of what it was made with. Before the first Next.
+  void TakeTogether(size_t records);
+
   // The next batch; the former one is taken back.
   const Batch& Next();
   // Waits until the next `count` batches are ready, or as many as are read ahead. Throws what Next
@@ -63,8 +68,11 @@ class BatchThreads {
   // Whether Next would give a batch without waiting.
   bool IsReady() const { return full_.Count() > 0; }
 
-  // Ends the threads, and with them what Next gives. The last batch stays, and the feed is free.
+  // Ends the threads, and with them what Next gives. The last batch stays, and the feed is free,
+  // unless a thread hangs in a read: that is then left behind.
   void Stop();
+  // Whether one was, so that neither this nor what it uses may be destroyed.
+  bool HasLeft() const { return left_; }
 
  private:
   // A batch that is being filled by several threads.
@@ -90,6 +98,9 @@ class BatchThreads {
   void StartOnce();
   void StartThreads(size_t count);
   void Wait(size_t count, bool until_end);
+  void Watch(size_t count) const;
+  void LeaveBehind();
+  void StayIfLeft() const;
   void NoteStages(const Batch& batch);
   void Tune(bool first, double waited);
   void RunAlone(const std::stop_token& stop);
@@ -145,6 +156,8 @@ class BatchThreads {
   uint64_t begun_ = 0, given_out_ = 0;  // batch n is works_[n % size]
   bool failed_ = false;
 
+  Channel<char> ended_;  // one for each thread that has ended
+  std::atomic<bool> left_ = false;
   std::stop_source stop_;
   std::vector<std::jthread> threads_;
 };

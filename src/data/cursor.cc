@@ -15,6 +15,7 @@
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
 #include "trainer/base/io_wait.h"
+#include "trainer/base/left_threads.h"
 #include "trainer/base/text.h"
 #include "trainer/data/staged.h"
 
@@ -112,6 +113,7 @@ std::unique_ptr<Cursor> OpenInTime(const std::string& backend, const std::string
     return cursor.get();
   }
   thread.detach();
+  NoteThreadLeftBehind();
   throw Error(ErrorCode::kIo, {path},
               Join("opening the database has not come back within ", timeout.count() / 1000.0,
                    " s (--io_timeout): the file system or its locks do not answer; mend the mount, "

@@ -33,6 +33,14 @@ class DatumRecordParser final : public RecordParser {
     return parser_.Parse(path_, record.key, record.value, &choose);
   }
 
+  std::string_view Encoded(const RawRecord& record) override {
+    return parser_.Encoded(record.value);
+  }
+  const DatumView& ParseDecoded(const RawRecord& record, const ImageView& picture) override {
+    if (checks_ != nullptr) checks_->Check(path_, record);
+    return parser_.Parse(path_, record.key, record.value, nullptr, &picture);
+  }
+
  private:
   const std::string& path_;
   DatumParser parser_;
@@ -56,7 +64,9 @@ class DatabaseSource final : public ImageSource {
     record->key = cursor_->Key();
     record->value = cursor_->Value();
     record->index = number_.now();
-    if (RecordsStayValid()) TouchPages(record->value);
+    if (!RecordsStayValid()) return;
+    TouchPages(record->value);
+    PrefetchLines(record->value);
   }
   bool RecordsStayValid() const override { return cursor_->RecordsStayValid(); }
 
@@ -123,6 +133,7 @@ class ShuffledSource final : public ImageSource {
     record->key = at.key;
     record->value = at.value;
     record->index = at.number;
+    if (RecordsStayValid()) PrefetchLines(record->value);
   }
   bool RecordsStayValid() const override { return reader_.RecordsStayValid(); }
 

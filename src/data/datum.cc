@@ -76,12 +76,13 @@ int64_t CountOf(const DatumView& d) {
 
 std::string DatumView::ShapeText() const { return Join(channels, "x", height, "x", width); }
 
-DatumView ViewOf(const Image& image) {
+DatumView ViewOf(const ImageView& image) {
   DatumView view;
   view.channels = image.channels;
   view.height = image.height;
   view.width = image.width;
-  view.bytes = {reinterpret_cast<const char*>(image.pixels.data()), image.pixels.size()};
+  view.bytes = {reinterpret_cast<const char*>(image.pixels),
+                static_cast<size_t>(image.channels * image.Plane())};
   return view;
 }
 
@@ -138,8 +139,26 @@ bool DatumParser::Decode(std::string_view value) {
   return in.ConsumedEntireMessage();
 }
 
+std::string_view DatumParser::Encoded(std::string_view value) {
+  if (value.size() > INT_MAX || !Decode(value)) return {};
+  return encoded_ && view_.floats.empty() ? view_.bytes : std::string_view();
+}
+
+DatumView DatumParser::DecodeEncoded(const std::string& path, std::string_view key,
+                                     const ChoosePart* choose) {
+  const std::string what = Join("record ", QuoteKey(key));
+  if (choose == nullptr) {
+    DecodeImage(view_.bytes, colors_, {path}, what, &image_);
+    return ViewOf(image_);
+  }
+  HeldPart held;
+  DecodePart(view_.bytes, colors_, *choose, {path}, what, &image_, &held);
+  return ViewOf(image_, held);
+}
+
 const DatumView& DatumParser::Parse(const std::string& path, std::string_view key,
-                                    std::string_view value, const ChoosePart* choose) {
+                                    std::string_view value, const ChoosePart* choose,
+                                    const ImageView* decoded) {
   const auto fail = [&](const std::string& what) {
     throw Error(ErrorCode::kData, {path}, Join("record ", QuoteKey(key), " ", what));
   };
@@ -154,14 +173,7 @@ const DatumView& DatumParser::Parse(const std::string& path, std::string_view ke
     fail("holds data and float_data both; which one counts is not defined");
   }
   if (encoded_ && view_.floats.empty()) {
-    const std::string what = Join("record ", QuoteKey(key));
-    HeldPart held;
-    if (choose == nullptr) {
-      DecodeImage(view_.bytes, colors_, {path}, what, &image_);
-    } else {
-      DecodePart(view_.bytes, colors_, *choose, {path}, what, &image_, &held);
-    }
-    DatumView image = choose == nullptr ? ViewOf(image_) : ViewOf(image_, held);
+    DatumView image = decoded != nullptr ? ViewOf(*decoded) : DecodeEncoded(path, key, choose);
     image.label = view_.label;
     image.has_label = view_.has_label;
     view_ = image;

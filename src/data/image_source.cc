@@ -3,6 +3,7 @@
 #include <chrono>
 #include <utility>
 
+#include "jpegs_ahead.h"
 #include "stage_clock.h"
 #include "trainer/base/error.h"
 #include "trainer/base/paced_ops.h"
@@ -17,20 +18,38 @@ class ImageSource::ImageDecoder final : public Decoder {
       : source_(source), parser_(source.MakeParser()), last_stored_(source.first_stored_) {}
 
   void Decode(std::span<const RawRecord> records, Batch* batch) override {
-    for (const RawRecord& record : records) DecodeOne(record, batch);
+    if (source_.jpegs_ != nullptr) return DecodeTogether(records, batch);
+    for (const RawRecord& record : records) DecodeOne(record, std::nullopt, batch);
   }
 
   double AugmentShare() const override { return measured_ > 0 ? augment_seconds_ / measured_ : 0; }
 
  private:
-  void DecodeOne(const RawRecord& record, Batch* batch) {
-    constexpr uint64_t kOfSo = 16;  // one record of so many is measured
+  static constexpr uint64_t kOfSo = 16;  // one record of so many is measured
+
+  void DecodeTogether(std::span<const RawRecord> records, Batch* batch) {
+    if (ahead_ == nullptr) {
+      ahead_ =
+          std::make_unique<JpegsAhead>(source_.jpegs_->MakeJpegUnit(), source_.transform_.colors(),
+                                       static_cast<int>(source_.first_stored_.channels));
+    }
+    while (!records.empty()) {
+      const double begin = StageNow();
+      const size_t count = ahead_->Decode(records, parser_.get());
+      measured_ += (StageNow() - begin) / static_cast<double>(kOfSo);
+      for (size_t i = 0; i < count; ++i) DecodeOne(records[i], ahead_->Of(i), batch);
+      records = records.subspan(count);
+    }
+  }
+
+  void DecodeOne(const RawRecord& record, const std::optional<ImageView>& decoded, Batch* batch) {
     const bool measured = seen_++ % kOfSo == 0;
     const double begin = measured ? StageNow() : 0;
     const ChoosePart choose = [&](int height, int width) {
       return source_.transform_.Need(height, width, record.number);
     };
-    const DatumView& datum = parser_->ParsePart(record, choose);
+    const DatumView& datum =
+        decoded ? parser_->ParseDecoded(record, *decoded) : parser_->ParsePart(record, choose);
     const double parsed = measured ? StageNow() : 0;
     CheckShape(datum, record);
     Write(datum, record, batch);
@@ -91,6 +110,7 @@ class ImageSource::ImageDecoder final : public Decoder {
 
   const ImageSource& source_;
   std::unique_ptr<RecordParser> parser_;
+  std::unique_ptr<JpegsAhead> ahead_;
   ImageShape last_stored_;  // of the last record, checked already
   uint64_t seen_ = 0;       // records
   double augment_seconds_ = 0, measured_ = 0;
@@ -125,6 +145,7 @@ void ImageSource::LookAtFirst() {
       first_stored_ = {first.channels, first.height, first.width};
       image_ = transform_.OutShape(first, QuoteKey(first_key_));
       if (!first.bytes.empty()) numbers_ = transform_.Numbers();
+      first_encoded_ = !parser->Encoded(record).empty();  // after the last look at `first`
       if (bad > 0) Seek(First());
       return;
     } catch (const Error& error) {
@@ -133,6 +154,17 @@ void ImageSource::LookAtFirst() {
     }
     Advance(1);
   }
+}
+
+bool ImageSource::UseJpegUnits(const DecodesJpegs& device, std::string* why_not) {
+  if (ReadsPictureFiles()) *why_not = "each is in a file of its own; a database holds many";
+  if (!first_encoded_) return false;
+  if (transform_.resizes()) {
+    *why_not = "of pictures that are resized at random the processor decodes only what they need";
+    return false;
+  }
+  jpegs_ = &device;
+  return true;
 }
 
 // The batches of several parts follow each other, and each is mixed by itself.

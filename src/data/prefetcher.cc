@@ -26,6 +26,9 @@ BatchThreads::RecordsAtOnce AtOnce(const RecordSource& source, const PrefetchOpt
   return {within(source.RecordsStayValid() ? batch : 1), within(batch / (4 * threads))};
 }
 
+// Whose pictures are decoded together.
+constexpr size_t kPicturesTogether = 128;
+
 // How many may be of use: more than one core's work is rarely less than this process computes.
 int MostThreads() {
   constexpr int kMost = 32;
@@ -76,11 +79,23 @@ Prefetcher::Prefetcher(std::unique_ptr<RecordSource> source, const PrefetchOptio
       AtOnce(*source_, options, threads), options.most_bad);
 }
 
-Prefetcher::~Prefetcher() = default;
+Prefetcher::~Prefetcher() {
+  threads_->Stop();
+  if (!threads_->HasLeft()) return;
+  static_cast<void>(threads_.release());
+  static_cast<void>(feed_.release());
+  static_cast<void>(source_.release());
+}
 
 const std::string& Prefetcher::path() const { return source_->path(); }
 
 const WaitCounters& Prefetcher::counters() const { return threads_->counters(); }
+
+bool Prefetcher::UseJpegUnits(const DecodesJpegs& device, std::string* why_not) {
+  if (!source_->UseJpegUnits(device, why_not)) return false;
+  threads_->TakeTogether(kPicturesTogether);
+  return true;
+}
 
 void Prefetcher::Restore(const Position& position) {
   if (threads_->started()) {
@@ -110,6 +125,7 @@ bool Prefetcher::IsReady() const { return threads_->IsReady(); }
 
 std::string Prefetcher::NameOfItem(const Position& position, int64_t item) try {
   threads_->Stop();
+  if (threads_->HasLeft()) return "";
   return feed_->NameOfItem(position, item);
 } catch (const Error&) {  // what is told is another error than this
   return "";

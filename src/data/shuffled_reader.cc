@@ -55,7 +55,7 @@ void ShuffledReader::FindExtents() {
   first_keys_.clear();
   first_values_.clear();
   read_extent_.reset();
-  next_extent_.reset();
+  announced_.clear();
   const auto note = [this] {
     first_keys_.emplace_back(cursor_->Key());
     if (RecordsStayValid()) first_values_.push_back(cursor_->Value());
@@ -92,19 +92,21 @@ uint64_t ShuffledReader::BytesOf(uint64_t extent) const {
   return end > begin && end - begin < 4 * mean ? end - begin : mean;
 }
 
-// The extent at a place of the order, and the one after it, which comes in while this one is used.
+// The extent at a place of the order, and those after it, which come in while this one is used: a
+// disk is asked for several at a time, as each by itself leaves it waiting for most of the time.
 void ShuffledReader::Announce(const ExtentOrder& order, uint64_t place) {
+  constexpr uint64_t kAhead = 4;
   const uint64_t extent = order.RecordAt(place) / form_.extent;
   if (first_values_.empty() || extent == read_extent_) return;
-  const auto tell = [&](uint64_t one) {
-    cursor_->WillRead(first_values_[static_cast<size_t>(one)], BytesOf(one));
-  };
-  if (extent != next_extent_) tell(extent);
   read_extent_ = extent;
-  next_extent_.reset();
-  if (place + form_.extent >= form_.records) return;
-  next_extent_ = order.RecordAt(place + form_.extent) / form_.extent;
-  tell(*next_extent_);
+  std::vector<uint64_t> coming;
+  for (uint64_t at = place; at < form_.records && coming.size() <= kAhead; at += form_.extent) {
+    const uint64_t one = order.RecordAt(at) / form_.extent;
+    coming.push_back(one);
+    if (std::ranges::find(announced_, one) != announced_.end()) continue;
+    cursor_->WillRead(first_values_[static_cast<size_t>(one)], BytesOf(one));
+  }
+  announced_ = std::move(coming);
 }
 
 void ShuffledReader::GoTo(uint64_t record) {

@@ -73,13 +73,14 @@ class ShuffledReader {
   std::unique_ptr<Cursor> cursor_;
   PhiloxKey key_;
   ShuffleForm form_;
-  uint64_t every_ = 0;                                 // 0: nobody reads on yet
-  std::vector<std::string> first_keys_;                // of the extents
-  std::vector<std::string_view> first_values_;         // the same, where they stay valid
-  double mean_bytes_ = 0;                              // of a record
-  std::optional<uint64_t> read_extent_, next_extent_;  // that were announced
-  uint64_t at_ = 0;                                    // the cursor's record
-  std::optional<ExtentOrder> orders_[2];               // of an epoch and the next one
+  uint64_t every_ = 0;                          // 0: nobody reads on yet
+  std::vector<std::string> first_keys_;         // of the extents
+  std::vector<std::string_view> first_values_;  // the same, where they stay valid
+  double mean_bytes_ = 0;                       // of a record
+  std::optional<uint64_t> read_extent_;
+  std::vector<uint64_t> announced_;       // extents: that one and those that come next
+  uint64_t at_ = 0;                       // the cursor's record
+  std::optional<ExtentOrder> orders_[2];  // of an epoch and the next one
   Window now_, next_;
 };
 

@@ -3,9 +3,9 @@
 #include <sys/stat.h>
 
 #include <cerrno>
-#include <cstring>
 
 #include "trainer/base/error.h"
+#include "trainer/base/file_ops.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -18,10 +18,9 @@ std::unique_ptr<DbWriter> CreateDb(const std::string& backend, const std::string
   }
   if (mkdir(path.c_str(), 0777) != 0) {
     const int error = errno;
+    if (error != EEXIST) ThrowFileError(FileUse::kOutput, "create the folder", path, error);
     throw Error(ErrorCode::kCannotCreate, {path},
-                error == EEXIST ? std::string("exists already and is not overwritten; remove it or "
-                                              "choose another name")
-                                : Join("cannot make the folder: ", std::strerror(error)));
+                "exists already and is not overwritten; remove it or choose another name");
   }
   return registry.Make(backend, path);
 }

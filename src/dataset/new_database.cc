@@ -10,6 +10,7 @@
 #include "trainer/base/atomic_file.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
+#include "trainer/base/file_error.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -33,6 +34,25 @@ void RemoveStrays(const std::string& temp) {
   }
 }
 
+// Calls write(), of whose errors users see the name that they gave. LMDB knows of a full disk as
+// EIO alone.
+template <class Write>
+void NamingTarget(const std::string& path, const Write& write) {
+  constexpr uint64_t kLittle = uint64_t{1} << 20;
+  try {
+    write();
+  } catch (const FileError& error) {
+    ThrowFileError(FileUse::kOutput, "create the folder", path, error.errno_value());
+  } catch (const Error& error) {
+    uint64_t free = 0;
+    if (error.code() != ErrorCode::kIo || FileOps::Posix().FreeBytes(FolderOf(path), &free) != 0 ||
+        free > kLittle) {
+      throw;
+    }
+    ThrowFileError(FileUse::kOutput, "write", path, ENOSPC);
+  }
+}
+
 }  // namespace
 
 NewDatabase::NewDatabase(const std::string& backend, std::string path, int digits)
@@ -44,7 +64,7 @@ NewDatabase::NewDatabase(const std::string& backend, std::string path, int digit
                 "exists already and is not overwritten; remove it or choose another name");
   }
   RemoveStrays(temp_);
-  writer_ = CreateDb(backend, temp_);
+  NamingTarget(path_, [&] { writer_ = CreateDb(backend, temp_); });
 }
 
 NewDatabase::~NewDatabase() {
@@ -67,12 +87,12 @@ void NewDatabase::Put(int64_t number, const std::string& suffix, const caffe::Da
 }
 
 void NewDatabase::Put(std::string_view key, std::string_view value) {
-  writer_->Put(key, value);
+  NamingTarget(path_, [&] { writer_->Put(key, value); });
   ++records_;
 }
 
 void NewDatabase::Finish() {
-  writer_->Commit();
+  NamingTarget(path_, [&] { writer_->Commit(); });
   FileOps& ops = FileOps::Posix();
   if (ops.Rename(temp_, path_) != 0) ThrowFileError(FileUse::kOutput, "rename", path_, errno);
   writer_.reset();

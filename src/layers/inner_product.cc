@@ -1,6 +1,7 @@
 #include "common/checks.h"
 #include "trainer/backend/carve.h"
 #include "trainer/backend/layout.h"
+#include "trainer/backend/weight_copy.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -10,8 +11,9 @@ constexpr char kParam[] = "inner_product_param";
 
 // y (m, n) = x (m, k) * weight^T + bias. An image flattened whole keeps its memory order: then the
 // columns of the weight are in that order. Otherwise images are copied to and from row-major order.
-// With x and y in 16 bits, so is the weight that multiplies: a copy in scratch memory.
-class InnerProduct final : public Layer {
+// With x and y in 16 bits, so is the weight that multiplies: a copy, in scratch memory where nobody
+// keeps one.
+class InnerProduct final : public Layer, public TakesWeightCopy {
  public:
   explicit InnerProduct(const LayerSpec& spec) : spec_(spec) {}
 
@@ -71,6 +73,15 @@ class InnerProduct final : public Layer {
     plan.Scratch(layout_.Bytes() + most);
   }
 
+  std::optional<WeightForm> CopyForm() const override {
+    if (dtype_ == DType::kF32) return std::nullopt;
+    return WeightForm{dtype_, 1, 1, n_ * k_};
+  }
+  void UseWeightCopy(const void* copy, const bool* holds) override {
+    copy_ = copy;
+    copy_holds_ = holds;
+  }
+
   bool RecomputesAtCost() const override { return true; }
   void Forward(const RunContext& run) override {
     const Buffers buffers = BuffersOf(run);
@@ -121,6 +132,7 @@ class InnerProduct final : public Layer {
 
   const void* Weight(const RunContext& run, const Buffers& buffers) const {
     if (dtype_ == DType::kF32) return run.Param(0);
+    if (copy_ != nullptr && *copy_holds_) return copy_;
     const Shape shape{n_, k_};
     run.device().Convert(ConstTensor(run.Param(0), shape), {buffers.weight, shape, dtype_});
     return buffers.weight;
@@ -132,6 +144,8 @@ class InnerProduct final : public Layer {
   int64_t m_ = 0, n_ = 0, k_ = 0;
   bool plain_in_ = false, plain_out_ = false;
   DType dtype_ = DType::kF32;
+  const void* copy_ = nullptr;
+  const bool* copy_holds_ = nullptr;
   MemoryLayout layout_;
   Slot<std::byte> x_, y_, weight_;
   std::unique_ptr<GemmPlan> forward_, weight_gradient_, data_gradient_;

@@ -20,8 +20,8 @@ struct Part {
 
 // What the net adds to what the run has taken already, in bytes.
 struct Needs {
-  size_t values = 0, staging = 0, weights = 0, gradients = 0, rule = 0;
-  size_t Sum() const { return values + staging + weights + gradients + rule; }
+  size_t values = 0, staging = 0, weights = 0, gradients = 0, rule = 0, copies = 0;
+  size_t Sum() const { return values + staging + weights + gradients + rule + copies; }
 };
 
 Needs NeedsOf(const Graph& graph, const BuildEnv& env) {
@@ -36,6 +36,7 @@ Needs NeedsOf(const Graph& graph, const BuildEnv& env) {
   if (!env.options.training) return needs;
   needs.gradients = needs.weights;
   needs.rule = needs.weights * static_cast<size_t>(env.options.states_per_weight);
+  if (env.device.RunsLater()) needs.copies = WeightCopyBytes(graph);
   return needs;
 }
 
@@ -118,6 +119,7 @@ std::string Holders(const Needs& needs, const std::vector<Part>& blocks) {
   add("weights", needs.weights);
   add("their gradients", needs.gradients);
   add("the update rule's state", needs.rule);
+  add("weights as layers multiply by them", needs.copies);
   return JoinList(holders);
 }
 

@@ -120,6 +120,10 @@ void DescribeLayers(const std::vector<LayerSpec>& layers,
                     const std::vector<std::optional<DType>>& types, const BuildEnv& env,
                     Graph& graph);
 
+// Bytes of the copies that layers want of their weights: see net/weight_copies.h. Known once they
+// are prepared.
+size_t WeightCopyBytes(const Graph& graph);
+
 // Finds the values that `edges` name, the outer sides of a part of a larger net.
 void ConnectEdges(const NetEdges& edges, Graph& graph);
 

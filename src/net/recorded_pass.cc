@@ -24,8 +24,9 @@ void Net::PrepareToRecord() {
 bool Net::Records() const { return records_ && !debug_; }
 
 void Net::StartPass(const std::function<void()>* then) {
-  // The first pass is not recorded: in it libraries take what they need and kernels are loaded.
-  const bool plainly = !Records() || !std::exchange(had_pass_, true);
+  // The first one is not recorded: in it libraries take what they need and kernels are loaded.
+  bool& had = then == nullptr ? had_pass_ : had_step_;
+  const bool plainly = !Records() || !std::exchange(had, true);
   if (plainly) {
     StartForward();
     Backward();

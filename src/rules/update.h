@@ -133,7 +133,7 @@ void UpdateWeights(const Device& device, const UpdatePart& part, Make make,
     const rule_internal::StepOfParameter<kAverages, Make> step{part.numbers, make,
                                                                decay == Decay::kInGradient};
     UpdateSegments<2 + kStates + (kAverages ? 1 : 0)>(device, part.parameters, part.first,
-                                                      part.last, step);
+                                                      part.last, step, part.numbers.copies);
   };
   part.numbers.averages ? update(std::true_type()) : update(std::false_type());
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "trainer/net/storage.h"
+#include "trainer/net/weight_copies.h"
 #include "trainer/steps/loss_scale.h"
 
 namespace trainer {
@@ -23,10 +24,17 @@ class GradientStep final : public StepRule {
                     objective.Gradients(), objective.NumReplicas(), scale,
                     objective.state_memory());
     if (scale) objective.net().ScaleLoss(update_->decision()->loss_scale());
+    // With other replicas more than the update may move weights.
+    if (!objective.device().RunsLater() || objective.NumReplicas() > 1) return;
+    copies_.emplace(objective.net());
+    if (copies_->empty()) return copies_.reset();
+    update_->WriteCopies(copies_->by_param());
   }
 
   // Where nothing comes between gradients and update, the device gets both as one.
   void Step(Objective& objective, StepFrame& frame) override {
+    if (copies_ && !std::exchange(copied_, true)) copies_->Write();
+    const WeightCopies::Scope copies_hold(copies_ ? &*copies_ : nullptr);
     if (const auto rates = frame.RatesAhead()) return StepAhead(objective, frame, *rates);
     objective.Start(NetBatch::kNext);
     const UpdateRates rates = frame.BeginStarted();
@@ -79,6 +87,8 @@ class GradientStep final : public StepRule {
   int states_;
   std::unique_ptr<Rule> rule_;  // until it is the update's
   std::optional<WeightUpdate> update_;
+  std::optional<WeightCopies> copies_;  // which the update writes
+  bool copied_ = false;                 // and hold from the first step on
   const std::function<void()> queue_update_ = [this] { update_->Queue(); };
 };
 

@@ -91,10 +91,11 @@ class Lbfgs final : public StepRule {
     for (auto* const array : {&direction_, &weights_, &gradient_}) array->emplace(device, count_);
     sum_.emplace(device, 1);
     device_ = &device;
-    alike_ = PassesAreAlike(objective.net());
     coefficients_.resize(static_cast<size_t>(param_.history()));
     curvatures_.resize(coefficients_.size());
     const auto scale = LossScaleOf(spec_, NeedsLossScale(objective.net()));
+    // A factor that grows between two steps changes how the gradients between them were rounded.
+    alike_ = !scale && PassesAreAlike(objective.net());
     if (!scale) return;
     scale_.emplace(device, *scale);
     objective.net().ScaleLoss(scale_->on_device());

@@ -103,6 +103,13 @@ void WeightUpdate::KeepAverages(const std::vector<float*>& averages, float decay
   ListSegments();
 }
 
+void WeightUpdate::WriteCopies(const std::vector<WeightCopy>& copies) {
+  std::vector<WeightCopy> learned;
+  for (const size_t number : numbers_of_) learned.push_back(copies[number]);
+  copies_.emplace(device_, learned);
+  numbers_.copies = copies_->data();
+}
+
 void WeightUpdate::SetShare(const std::vector<bool>& own) {
   others_.clear();
   for (const size_t number : numbers_of_) others_.push_back(!own[number]);

@@ -2,7 +2,6 @@
 // temporary folder and lie in the page cache.
 
 #include <benchmark/benchmark.h>
-#include <stdlib.h>
 
 #include <cstring>
 #include <filesystem>
@@ -11,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "bench_folder.h"
 #include "datum.pb.h"
 #include "trainer/base/channel.h"
 #include "trainer/data/cursor.h"
@@ -22,20 +22,11 @@
 namespace trainer {
 namespace {
 
-// One database per backend and image size, made when first asked for, removed at the end.
+// One database per backend and image size, made when first asked for.
 class Databases {
  public:
-  Databases() {
-    std::string name = std::filesystem::temp_directory_path() / "trainer_bench_XXXXXX";
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
-    folder_ = name;
-  }
-  ~Databases() {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-  }
   std::string Get(const std::string& backend, int channels, int side) {
-    const std::string path = folder_ + "/" + backend + std::to_string(side);
+    const std::string path = folder_.path() + "/" + backend + std::to_string(side);
     if (!std::filesystem::exists(path)) Write(backend, channels, side, path);
     return path;
   }
@@ -59,7 +50,7 @@ class Databases {
     }
     writer->Commit();
   }
-  std::string folder_;
+  BenchFolder folder_;
 };
 
 Databases& Dbs() {

@@ -51,7 +51,7 @@ TEST_P(DbWriterTest, RefusesAnExistingFolder) {
 
 TEST_P(DbWriterTest, RefusesAFolderThatCannotBeMade) {
   EXPECT_THAT(Catch([&] { CreateDb(GetParam(), folder_ / "no/such/db"); }),
-              Refuses(ErrorCode::kCannotCreate, "cannot make the folder: No such file"));
+              Refuses(ErrorCode::kCannotCreate, "cannot create the folder: No such file"));
 }
 
 TEST_P(DbWriterTest, HonoursTheUmask) {

@@ -20,7 +20,7 @@ using testing::ElementsAreArray;
 using Values = std::vector<float>;
 
 // What is under way: bytes by sender, receiver and tag, in order.
-class Post {
+class Mailbox {
  public:
   void Put(int from, int to, int tag, std::span<const std::byte> bytes) {
     const std::lock_guard lock(mutex_);
@@ -43,25 +43,29 @@ class Post {
 
 class PostedMpi final : public MpiLibrary {
  public:
-  PostedMpi(Post& post, int rank, int count) : post_(post), rank_(rank), count_(count) {}
+  PostedMpi(Mailbox& mailbox, int rank, int count)
+      : mailbox_(mailbox), rank_(rank), count_(count) {}
   int rank() const override { return rank_; }
   int count() const override { return count_; }
   std::string Version() override { return "posted"; }
   std::vector<std::string> AllGather(const std::string&) override { return {}; }
   void AllReduce(std::span<float>) override {}
   void Send(std::span<const std::byte> bytes, int rank, int tag) override {
-    post_.Put(rank_, rank, tag, bytes);
+    mailbox_.Put(rank_, rank, tag, bytes);
   }
   void Receive(std::span<std::byte> bytes, int rank, int tag) override {
     awaited_.push_back({rank, tag, bytes});
   }
   bool AllDone(int* missing) override {
     std::erase_if(awaited_, [&](const Awaited& message) {
-      return post_.Take(message.rank, rank_, message.tag, message.bytes);
+      return mailbox_.Take(message.rank, rank_, message.tag, message.bytes);
     });
     *missing = awaited_.empty() ? -1 : awaited_[0].rank;
     return awaited_.empty();
   }
+  void Post(std::vector<std::byte>, int, int) override {}
+  bool TakePosted(int, int*, std::vector<std::byte>*) override { return false; }
+  bool PostsDone() override { return true; }
   void SendBeat(int) override {}
   bool TakeBeats(int) override { return false; }
   void Finish() override {}
@@ -72,7 +76,7 @@ class PostedMpi final : public MpiLibrary {
     int rank, tag;
     std::span<std::byte> bytes;
   };
-  Post& post_;
+  Mailbox& mailbox_;
   int rank_, count_;
   std::vector<Awaited> awaited_;
 };
@@ -92,7 +96,7 @@ struct Result {
 // step `cleared` residuals are forgotten.
 Result SumSteps(WireType type, int machines, size_t count, size_t bucket, int steps,
                 int cleared = -1) {
-  Post post;
+  Mailbox mailbox;
   Result result;
   result.of_machines.resize(static_cast<size_t>(machines));
   std::vector<std::jthread> threads;
@@ -100,7 +104,7 @@ Result SumSteps(WireType type, int machines, size_t count, size_t bucket, int st
   for (int m = 0; m < machines; ++m) lane[static_cast<size_t>(m)] = m;
   for (int m = 0; m < machines; ++m) {
     threads.emplace_back([&, m] {
-      PostedMpi mpi(post, m, machines);
+      PostedMpi mpi(mailbox, m, machines);
       const NodeBlock block(SharedMemory(NodeBlock::Bytes(1)), 1);
       MpiLink link(
           mpi, block, 0, {lane}, m, [] { return true; }, [] {});

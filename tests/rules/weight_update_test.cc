@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 
 #include "support/test_device.h"
 #include "support/wrapped_device.h"
@@ -93,6 +94,88 @@ TEST(WeightUpdateTest, TakesTheMeanOverReplicas) {
       EXPECT_THAT(Updated(*device, rule + clip, 5, 4, 4),
                   ElementsAreArray(Updated(*device, rule + clip, 5)))
           << rule << clip;
+    }
+  }
+}
+
+// Two parameters with averages, the second, which is longer than a chunk, with a copy.
+struct Followed {
+  static constexpr int64_t kFirst = 24, kSecond = 3 * 40 * 50;
+  static constexpr int kSteps = 3;
+  static constexpr float kDecay = 0.2f;  // what an average keeps after the first update
+
+  Followed(const Device& device, const std::string& fields, DType type)
+      : form{type, 3, 40, 50},
+        weights(device, Start()),
+        gradients(device, Start().size()),
+        averages(device, Start()),
+        copy(device, static_cast<size_t>(kSecond) * SizeOf(type)) {
+    SolverSpec spec;
+    spec.file = "solver.prototxt";
+    spec.text = ParseTextString(spec.file, "base_lr: 1 momentum: 0.5 " + fields, &spec.proto);
+    Param params[2];
+    for (int p = 0; p < 2; ++p) {
+      params[p].shape = Shape{p == 0 ? kFirst : kSecond};
+      params[p].weight = weights.data() + p * kFirst;
+      params[p].grad = gradients.data() + p * kFirst;
+    }
+    WeightUpdate update(spec, MakeRule(spec), device, {&params[0], &params[1]}, gradients.span());
+    update.KeepAverages({averages.data(), averages.data() + kFirst}, kDecay);
+    update.WriteCopies({{}, {copy.data(), form}});
+    for (int step = 0; step < kSteps; ++step) {
+      gradients.Write(Start());
+      update.Apply({step, 0.1f, 0.5f, 0.01f});
+      history.push_back(weights.Read());
+    }
+  }
+  static std::vector<float> Start() {
+    std::vector<float> start(kFirst + kSecond);
+    for (size_t i = 0; i < start.size(); ++i) start[i] = std::sin(static_cast<float>(i));
+    return start;
+  }
+
+  WeightForm form;
+  OnDevice<float> weights, gradients, averages;
+  OnDevice<std::byte> copy;
+  std::vector<std::vector<float>> history;  // the weights after each step
+};
+
+TEST(WeightUpdateTest, AveragesFollowInTheSamePass) {
+  const auto device = MakeTestDevice(1);
+  for (const char* rule : kRules) {
+    const Followed run(*device, rule, DType::kF32);
+    std::vector<float> expected = Followed::Start();
+    for (int step = 0; step < Followed::kSteps; ++step) {
+      const float keep = step == 0 ? 2.0f / 11 : Followed::kDecay;
+      for (size_t i = 0; i < expected.size(); ++i) {
+        expected[i] = keep * expected[i] + (1 - keep) * run.history[static_cast<size_t>(step)][i];
+      }
+    }
+    EXPECT_THAT(run.averages.Read(), testing::Pointwise(testing::FloatNear(1e-6f), expected))
+        << rule;
+  }
+}
+
+TEST(WeightUpdateTest, CopiesAreWrittenInTheSamePassInTheirOrderAndType) {
+  const auto device = MakeTestDevice(1);
+  for (const DType type : StoredTypes()) {
+    for (const char* rule : kRules) {
+      const Followed run(*device, rule, type);
+      std::vector<std::byte> expected(run.copy.size());
+      for (int64_t row = 0; row < 3; ++row) {
+        for (int64_t a = 0; a < 40; ++a) {
+          for (int64_t b = 0; b < 50; ++b) {
+            const auto from = static_cast<size_t>(Followed::kFirst + (row * 40 + a) * 50 + b);
+            const auto to = static_cast<size_t>((row * 50 + b) * 40 + a);
+            WithType(type, [&](auto tag) {
+              typename decltype(tag)::Type stored;
+              Store(stored, run.history.back()[from]);
+              std::memcpy(expected.data() + to * sizeof(stored), &stored, sizeof(stored));
+            });
+          }
+        }
+      }
+      EXPECT_TRUE(run.copy.Read() == expected) << rule << NameOf(type);
     }
   }
 }

@@ -60,7 +60,7 @@ std::string TypeOf(const Net& net, int i) {
 //   pools                    x -> y and a byte per winner; dy and those -> dx
 //   LRN                      x -> y; x + dy -> dx
 //   ReLU, Dropout            x -> y; y + dy -> dx
-//   Concat                   x -> y; dy -> dx
+//   Concat, Cast             x -> y; dy -> dx
 //   Split                    the gradients of all readers -> dx
 //   losses                   x -> p; p -> dx
 double LeastOf(const Net& net, int i) {
@@ -90,6 +90,7 @@ double LeastOf(const Net& net, int i) {
   }
   if (type == "LRN" || type == "ReLU" || type == "Dropout") return 5 * y;
   if (type == "Concat") return 4 * y;
+  if (type == "Cast") return 2 * (x + y);
   if (type == "Split") return (1 + layer.top_size()) * x;
   if (type == "SoftmaxWithLoss") return 4 * x;
   ADD_FAILURE() << "how much does a layer of type " << type << " move?";

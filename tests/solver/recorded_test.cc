@@ -77,26 +77,39 @@ const std::string kFields = "base_lr: 0.05 momentum: 0.9 weight_decay: 0.001 dis
 const std::string kPolicy = "lr_policy: \"inv\" gamma: 0.1 power: 0.75 ";
 const std::string kInv = kFields + kPolicy;
 
+void ExpectTheSame(const std::string& net, const std::string& more) {
+  const std::string policy = more.find("lr_policy") == more.npos ? kPolicy : "gamma: 0.1 ";
+  const std::string fields = kFields + policy + "max_iter: 11 " + more;
+  const std::string scaled = kTooLarge + net;
+  SmallRun plain(fields, scaled, {}, "", Gpu(false)), recorded(fields, scaled, {}, "", Gpu(true));
+  plain.Solve();
+  recorded.Solve();
+  EXPECT_EQ(recorded.observer.losses, plain.observer.losses) << more;
+  EXPECT_EQ(recorded.observer.tests, plain.observer.tests) << more;
+  EXPECT_EQ(recorded.observer.notes, plain.observer.notes) << more;
+  EXPECT_THAT(recorded.Weights(), ElementsAreArray(plain.Weights())) << more;
+}
+
 TEST_F(RecordedTest, ARunTellsAndLearnsTheSameBitForBit) {
-  for (const char* net : {kImages, kSequences}) {
-    for (const std::string more :
+  for (const char* const net : {kImages, kSequences}) {
+    for (const char* const more :
          {"test_interval: 4 test_iter: 1 snapshot: 5 ", "iter_size: 2 ", "type: 'Adam' ",
-          "clip_gradients: 0.1 ", "type: 'LARS' ema_decay: 0.9 ", "loss_scale: 0 ",
-          "type: 'AdamW' loss_scale: 0 loss_scale_window: 2 ",
-          "type: 'Adam' ema_decay: 0.9 clip_gradients: 0.1 iter_size: 2 ", "snapshot_diff: true ",
-          "lr_policy: 'multistep' stepvalue: 4 stepvalue: 7 clip_gradients: 0.1 "}) {
-      const std::string policy = more.find("lr_policy") == more.npos ? kPolicy : "gamma: 0.1 ";
-      const std::string fields = kFields + policy + "max_iter: 11 " + more;
-      const std::string scaled = Join(kTooLarge, net);
-      SmallRun plain(fields, scaled, {}, "", Gpu(false)),
-          recorded(fields, scaled, {}, "", Gpu(true));
-      plain.Solve();
-      recorded.Solve();
-      EXPECT_EQ(recorded.observer.losses, plain.observer.losses) << more;
-      EXPECT_EQ(recorded.observer.tests, plain.observer.tests) << more;
-      EXPECT_EQ(recorded.observer.notes, plain.observer.notes) << more;
-      EXPECT_THAT(recorded.Weights(), ElementsAreArray(plain.Weights())) << more;
+          "clip_gradients: 0.1 ", "type: 'LARS' ema_decay: 0.9 ", "loss_scale: 0 "}) {
+      ExpectTheSame(net, more);
     }
+  }
+  for (const char* const more :
+       {"type: 'AdamW' loss_scale: 0 loss_scale_window: 2 ", "snapshot_diff: true ",
+        "type: 'Adam' ema_decay: 0.9 clip_gradients: 0.1 iter_size: 2 ",
+        "lr_policy: 'multistep' stepvalue: 4 stepvalue: 7 clip_gradients: 0.1 "}) {
+    ExpectTheSame(kSequences, more);
+  }
+}
+
+TEST_F(RecordedTest, ARunIn16BitsTellsAndLearnsTheSameBitForBit) {
+  for (const std::string type : {"BFLOAT16", "FLOAT16"}) {
+    ExpectTheSame(Join("default_forward_type: ", type, " ", kImages),
+                  "test_interval: 4 test_iter: 1 ema_decay: 0.9 ");
   }
 }
 

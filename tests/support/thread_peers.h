@@ -5,12 +5,14 @@
 #include <atomic>
 #include <barrier>
 #include <chrono>
+#include <condition_variable>
 #include <cstdlib>
 #include <functional>
 #include <list>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -54,10 +56,11 @@ class SharedBlocks {
   std::vector<Box> boxes_;
 };
 
-// Answers are given by the thread that asks, when it awaits them.
+// Answers are given by a thread of the rank that asks.
 class ThreadPost final : public PeerPost {
  public:
-  ThreadPost(SharedBlocks& blocks, int rank) : blocks_(blocks), rank_(rank) {}
+  ThreadPost(SharedBlocks& blocks, int rank)
+      : blocks_(blocks), rank_(rank), thread_([this](const std::stop_token& stop) { Run(stop); }) {}
 
   int Serve(Answer answer) override {
     const std::lock_guard lock(own().mutex);
@@ -69,26 +72,15 @@ class ThreadPost final : public PeerPost {
     own().answers.clear();
   }
   uint64_t Begin(int rank, int kind, Bytes request) override {
+    const std::lock_guard lock(mutex_);
     questions_.push_back({++tickets_, rank, kind, std::move(request)});
+    changed_.notify_all();
     return tickets_;
   }
   Bytes Await(uint64_t ticket) override {
-    while (!replies_.contains(ticket)) {
-      AnswerAll();
-      std::this_thread::yield();
-    }
-    return replies_.extract(ticket).mapped();
-  }
-  // Those of one rank in their order.
-  void AnswerAll() {
-    std::erase_if(questions_, [&](const Question& question) {
-      SharedBlocks::Box& box = blocks_.boxes_[static_cast<size_t>(question.rank)];
-      const std::lock_guard lock(box.mutex);
-      const auto kind = static_cast<size_t>(question.kind);
-      return kind < box.answers.size() &&
-             box.answers[kind](rank_, question.request, &replies_[question.ticket]);
-    });
-    for (const Question& question : questions_) replies_.erase(question.ticket);
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return replies_.contains(ticket); });
+    return std::move(replies_.extract(ticket).mapped());
   }
 
  private:
@@ -99,11 +91,39 @@ class ThreadPost final : public PeerPost {
   };
   SharedBlocks::Box& own() { return blocks_.boxes_[static_cast<size_t>(rank_)]; }
 
+  void Run(const std::stop_token& stop) {
+    std::unique_lock lock(mutex_);
+    while (changed_.wait(lock, stop, [&] { return !questions_.empty(); })) {
+      AnswerAll();
+      lock.unlock();
+      std::this_thread::yield();
+      lock.lock();
+    }
+  }
+  // In the order of the questions.
+  void AnswerAll() {
+    std::erase_if(questions_, [&](const Question& question) {
+      SharedBlocks::Box& box = blocks_.boxes_[static_cast<size_t>(question.rank)];
+      const std::lock_guard lock(box.mutex);
+      const auto kind = static_cast<size_t>(question.kind);
+      Bytes reply;
+      if (kind >= box.answers.size() || !box.answers[kind](rank_, question.request, &reply)) {
+        return false;
+      }
+      replies_[question.ticket] = std::move(reply);
+      return true;
+    });
+    changed_.notify_all();
+  }
+
   SharedBlocks& blocks_;
   int rank_;
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
   uint64_t tickets_ = 0;
   std::list<Question> questions_;
   std::map<uint64_t, Bytes> replies_;
+  std::jthread thread_;
 };
 
 class ThreadPeers final : public PeerMemory {
@@ -135,7 +155,6 @@ class ThreadPeers final : public PeerMemory {
   void Await(int rank, const std::function<bool()>& ready) override {
     while (!ready()) {
       if (HasEnded(rank)) throw Error(ErrorCode::kPeerLost, NameOf(rank) + " has ended");
-      post_.AnswerAll();
       std::this_thread::sleep_for(std::chrono::microseconds(50));
     }
   }

@@ -1,4 +1,4 @@
-// Disks and file servers that go away in the midst of an epoch, and locks that cannot be had.
+// Disks and file servers that go away in the midst of an epoch.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,6 +21,8 @@ using testing::IsEmpty;
 using testing::SizeIs;
 
 std::string TextOf(int error) { return std::generic_category().message(error); }
+
+constexpr int kHang = -1;  // in the place of an error: calls do not come back
 
 // One source of records, and how it is read.
 struct Kind {
@@ -70,7 +72,8 @@ class AwayJob {
     for (const std::string& variable :
          {std::string("LD_PRELOAD=" TRAINER_FAULTY_IO),
           std::string("ASAN_OPTIONS=verify_asan_link_order=0"), "FAULTY_IO_PATH=" + kind.part,
-          "FAULTY_IO_SWITCH=" + Switch(), Join("FAULTY_IO_ERROR=", kind.error),
+          "FAULTY_IO_SWITCH=" + Switch(),
+          "FAULTY_IO_ERROR=" + (kind.error == kHang ? "hang" : Join(kind.error)),
           std::string("FAULTY_IO_NETWORK=") + (kind.network ? "1" : "")}) {
       options_.env.push_back(variable);
     }
@@ -191,6 +194,29 @@ Kind KindOf(const std::string& name) {
   return {};
 }
 
+class HangingReadTest : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Of, HangingReadTest,
+                         testing::Values("LmdbBehindANetwork", "Tar", "Images"),
+                         [](const auto& one) { return one.param; });
+
+TEST_P(HangingReadTest, EndsTheRunWithASnapshotThatGoesOn) {
+  Kind kind = KindOf(GetParam());
+  kind.error = kHang;
+  AwayJob away(kind);
+  Program program(away.job().TrainCommand({"--io_timeout=1"}), away.options());
+  program.WaitForLine("Iteration 100 (");
+  away.GoAway();
+  const Outcome outcome = program.Wait();
+  EXPECT_EQ(outcome.exit_code, 74) << outcome.err;
+  EXPECT_THAT(outcome.Errors(),
+              ElementsAre(AllOf(HasSubstr("a read has not come back within 1 s (--io_timeout)"),
+                                HasSubstr(". The run is saved at iteration "))));
+  away.ComeBack();
+  EXPECT_THAT(away.job().Files("snap_iter_"), SizeIs(2));
+  EXPECT_EQ(away.job().Train({"--resume=auto"}).exit_code, 0);
+  EXPECT_TRUE(away.Weights("snap") == away.Undisturbed());
+}
+
 // They meet every 40 iterations, and lose their data in between.
 TEST(AwayRunTest, RanksThatSeldomMeetSaveWhereTheyMeet) {
   AwayJob away(KindOf("Tar"));
@@ -291,54 +317,6 @@ TEST(AwayRunTest, AFileThatWasNeverThereIsMissingAtOnce) {
   const Outcome outcome = away.job().Train();
   EXPECT_EQ(outcome.exit_code, 66) << outcome.err;
   EXPECT_THAT(outcome.err, testing::Not(HasSubstr("tried again")));
-}
-
-class LockTest : public testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Of, LockTest, testing::Values(EACCES, EROFS, ENOLCK, ENOSYS, EAGAIN),
-                         [](const auto& one) { return Join("Error", one.param); });
-
-// Trains on an LMDB whose lock fails so.
-Outcome TrainWithLock(Job& job, const std::string& lock, const std::vector<std::string>& flags) {
-  job.Write();
-  RunOptions options = job.options();
-  options.env.push_back("LD_PRELOAD=" TRAINER_FAULTY_IO);
-  options.env.push_back("ASAN_OPTIONS=verify_asan_link_order=0");
-  options.env.push_back("FAULTY_IO_LOCK=" + lock);
-  return RunProgram(job.TrainCommand(flags), options);
-}
-
-int Count(const std::string& text, const std::string& part) {
-  int count = 0;
-  for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; ++at) ++count;
-  return count;
-}
-
-TEST_P(LockTest, ThatCannotBeHadIsAWarningForEachDatabase) {
-  Job job;
-  const Outcome outcome = TrainWithLock(job, Join(GetParam()), {});
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  // LMDB itself goes on without a lock on a file system that it finds read-only.
-  const int warnings = GetParam() == EROFS ? 0 : 1;
-  for (const char* database : {"data/train_lmdb", "data/test_lmdb"}) {
-    EXPECT_EQ(Count(outcome.err, Join(database, ": no lock on lock.mdb (")), warnings)
-        << outcome.err;
-  }
-  EXPECT_EQ(Count(outcome.err, TextOf(GetParam())), 2 * warnings);
-}
-
-TEST_P(LockTest, IsNotAskedForWithDbLockOff) {
-  Job job;
-  const Outcome outcome = TrainWithLock(job, Join(GetParam()), {"--db_lock=off"});
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(outcome.err, testing::Not(HasSubstr("no lock on lock.mdb")));
-}
-
-TEST(HangingLockTest, EndsTheWaitWithASentence) {
-  Job job;
-  const Outcome outcome = TrainWithLock(job, "hang", {"--io_timeout=1"});
-  ExpectRefused(job, outcome, 74, "net.prototxt:",
-                "opening the database has not come back within 1 s (--io_timeout)");
-  EXPECT_THAT(outcome.err, HasSubstr("--db_lock=off"));
 }
 
 }  // namespace

@@ -38,6 +38,22 @@ TEST(CheckTest, AGoodRunGivesFiguresAndAVerdict) {
   EXPECT_EQ(job.Everything(), before) << "nothing was written";
 }
 
+size_t PlannedBytes(const Outcome& outcome) {
+  return static_cast<size_t>(ReadJson(outcome.out)["figures"]["memory"]["planned_bytes"].number);
+}
+
+TEST(CheckTest, TakesTheBatchAndTheMemoryThatTrainTakes) {
+  const CheckJob job;
+  EXPECT_THAT(
+      Lines(job.Check({"--batch=25"}), "data "),
+      ElementsAre(HasSubstr("batches of 25: 4 iterations an epoch"), HasSubstr("batches of 16")));
+  const size_t all = PlannedBytes(job.Check({"--batch=100", "--json"}));
+  EXPECT_GT(all, PlannedBytes(job.Check({"--json"})));
+  job.ExpectOne(64, "--batch=none: give the number of images of a batch", {"--batch=none"});
+  job.ExpectOne(64, "--memory=much: give the memory of a run", {"--memory=much"});
+  job.ExpectOne(81, "--memory: the run may take 50.0 KiB and takes", {"--memory=50K"});
+}
+
 TEST(CheckTest, TheJsonHoldsTheSame) {
   CheckJob job;
   job.solver = Edited(job.solver, "lr_policy: \"inv\"\ngamma: 0.01\npower: 0.75",

@@ -73,6 +73,19 @@ TEST_F(FindBatchTest, PrintsEachBatchTheLargestAndTheOneToTake) {
   EXPECT_EQ(job_.folder().Names(), before);
 }
 
+TEST_F(FindBatchTest, WhatMayBeTheFastestIsRunInThreeRoundsAndTheBestCounts) {
+  const Outcome outcome = Find({"--most=2", "--seconds=200", "--json"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const JsonValue report = ReadJson(outcome.out);
+  int most = 0;
+  for (const JsonValue& batch : report["batches"].items) {
+    most = std::max(most, static_cast<int>(batch["measured"].number));
+    EXPECT_LE(batch["ms"].number, batch["median_ms"].number);
+  }
+  EXPECT_EQ(most, 3) << "--iterations=1 in each round";
+  EXPECT_THAT(Find({"--most=2"}).out, HasSubstr("images/s  median"));
+}
+
 TEST_F(FindBatchTest, TheLargestThatFitsFitsAndTheNextStepDoesNot) {
   const size_t room = 3 * PlannedBytes();
   const Outcome outcome = Find({"--seconds=0", "--json", "--memory=" + Size(room)});

@@ -92,6 +92,19 @@ TEST_F(FullDiskTest, ASnapshotOnTheWayThatFindsNoRoomIsTriedAgain) {
   EXPECT_EQ(States(), 1);
 }
 
+TEST_F(FullDiskTest, ADatabaseThatFindsNoRoomIsRefusedByTheNameThatWasGiven) {
+  for (const std::string backend : {"lmdb", "leveldb"}) {
+    const Outcome outcome = RunProgram(
+        {"dataset", "digits", Full() + "/digits", "--train=3000", "--backend=" + backend},
+        job_.options());
+    EXPECT_EQ(outcome.exit_code, 74) << outcome.err;
+    EXPECT_THAT(outcome.Errors(),
+                ElementsAre(AllOf(HasSubstr("/digits/train_" + backend + ": cannot write: "),
+                                  HasSubstr("No space left on device; the disk is full"))));
+    EXPECT_TRUE(std::filesystem::is_empty(Full()));
+  }
+}
+
 TEST_F(FullDiskTest, AScheduledSnapshotThatFindsNoRoomEndsNothing) {
   job_.solver = Edited(job_.solver, "max_iter: 20", "max_iter: 1000");
   job_.solver = Edited(job_.solver, "snapshot: 10", "snapshot: 100");

@@ -1,18 +1,25 @@
 """scripts/gpu/check.sh where there is no GPU: what runs, and why the rest is left out.
 
-    gpu_check_test.py TRAINER
+    gpu_check_test.py TRAINER [TRAINER_ON_AN_EMULATED_GPU]
 """
 
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TRAINER = sys.argv.pop(1)
+EMULATED = sys.argv.pop(1) if len(sys.argv) > 1 else ""
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(ROOT / "scripts/gpu"))
+import check as gpu_check  # noqa: E402
+import steps as gpu_steps  # noqa: E402
 NEED_A_GPU = {"device_tests", "gpu_losses", "gpu_losses_bf16", "gpu_losses_f16", "repeats",
               "two_gpus", "stops", "memory", "filling", "sanitized", "speed"}
 
@@ -61,6 +68,30 @@ class CheckWithoutAGpu(unittest.TestCase):
         done, report = self.check("--only=device_query,cpu_losses", "--seconds=1")
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertEqual({row["left_out"] for row in report["steps"]}, {"no time is left"})
+
+    def test_a_step_that_hangs_is_ended_and_the_next_one_runs(self):
+        def hang(_bundle, result, _seconds):
+            result.check(True, "")
+            while True:
+                time.sleep(1)
+
+        before = signal.signal(signal.SIGALRM, gpu_check.end_step)
+        self.addCleanup(signal.signal, signal.SIGALRM, before)
+        bundle = gpu_check.Bundle(self.bundle, self.bundle)
+        row = gpu_check.run_step(gpu_steps.Step(hang, 0.1), bundle, 60)
+        self.assertEqual((row["passed"], row["failed"]), (1, 1))
+        self.assertIn("took more than its 0 s", row["notes"])
+        row = gpu_check.run_step(gpu_steps.Step(lambda *_: None, 5), bundle, 60)
+        self.assertEqual(row["failed"], 0)
+
+    @unittest.skipUnless(EMULATED, "this build has no emulated GPU")
+    def test_the_steps_of_a_gpu_work_on_an_emulated_one(self):
+        (self.bundle / "trainer").unlink()
+        (self.bundle / "trainer").symlink_to(EMULATED)
+        done, report = self.check("--dry", "--only=device_query,gpu_losses_f16,stops,memory",
+                                  TRAINER_EMULATED_GPU="gpus=1")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual([row["step"] for row in report["steps"] if row.get("passed", 0) == 0], [])
 
     def test_refuses_an_unknown_step(self):
         done, _ = self.check("--only=sped")

@@ -108,16 +108,16 @@ TEST_F(GpuTrainTest, NvidiasChoiceOfMathIsTakenAsTf32) {
   EXPECT_THAT(job_.TrainOnGpu(one).err, HasSubstr("is taken as --notf32"));
 }
 
-TEST_F(GpuTrainTest, PassesAreRecordedAndLearnTheSameBitForBit) {
+TEST_F(GpuTrainTest, StepsAreRecordedAndLearnTheSameBitForBit) {
   const Outcome recorded = job_.TrainOnGpu({"--deterministic"});
   ASSERT_EQ(recorded.exit_code, 0) << recorded.err;
   EXPECT_TRUE(
-      Finds(recorded.err, R"(\] Recorded a pass of net '\w*' from layer 'conv' on: \d+ kernels, )"))
+      Finds(recorded.err, R"(\] Recorded a step of net '\w*' from layer 'conv' on: \d+ kernels, )"))
       << recorded.err;
   const std::string weights = Weights(20);
   const Outcome plain = job_.TrainOnGpu({"--deterministic", "--nogpu_graph"});
   ASSERT_EQ(plain.exit_code, 0) << plain.err;
-  EXPECT_THAT(plain.err, Not(HasSubstr("Recorded a pass")));
+  EXPECT_THAT(plain.err, Not(HasSubstr("Recorded a ")));
   EXPECT_EQ(Losses(plain), Losses(recorded));
   EXPECT_EQ(Weights(20), weights);
 }

@@ -85,6 +85,25 @@ TEST_F(PipelineJobTest, IsPlannedBesideOneRank) {
   EXPECT_EQ(plan({}).exit_code, 64);
 }
 
+TEST_F(PipelineJobTest, TheMemoryOfARankIsThatOfItsStage) {
+  const Outcome plan =
+      RunProgram({"plan", "--solver=solver.prototxt", kPipeline, kAuto, "--ranks=2", "--json"},
+                 job_.options());
+  ASSERT_EQ(plan.exit_code, 0) << plan.err;
+  const JsonValue planned = ReadJson(plan.out);
+  const auto largest = static_cast<size_t>(planned[0]["largest_bytes"].number);
+  EXPECT_LT(largest, planned[0]["one_rank_bytes"].number);
+  const auto train = [&](size_t bytes) {
+    return Train({"--ranks=2", kPipeline, kAuto, Join("--memory=", bytes / 1024 + 1, "K")});
+  };
+  const Outcome enough = train(largest);
+  EXPECT_EQ(enough.exit_code, 0) << enough.err;
+  EXPECT_EQ(enough.err.find("computed again in backward"), std::string::npos);
+  const Outcome little = train(1 << 20);
+  EXPECT_EQ(little.exit_code, 81) << little.err;
+  EXPECT_THAT(little.Errors(), ElementsAre(HasSubstr("--memory: the run may take 1.00 MiB and")));
+}
+
 using LongPipelineTest = LongRankJob;
 
 TEST_F(LongPipelineTest, EndsWithASentenceWhenAStageIsKilled) {

@@ -41,6 +41,7 @@ struct GpuOptions {
   int id = 0;
   bool tf32 = false;           // products of f32 numbers rounded to 10 bits of fraction
   bool deterministic = false;  // repeat bit for bit
+  bool decode_jpegs = false;   // JPEG pictures of records, by nvJPEG: see DecodesJpegs
   bool graphs = true;          // record passes and play them again: see recording.h
   // Where the algorithms of convolutions are kept that were chosen by measuring: one file for all
   // processes, GPUs and nets; "": nowhere. `asked`: the user named it, who is told of trouble.

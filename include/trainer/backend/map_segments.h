@@ -6,6 +6,7 @@
 
 #include "trainer/backend/reduce.h"
 #include "trainer/backend/segments.h"
+#include "trainer/backend/weight_copy.h"
 
 namespace trainer {
 
@@ -16,6 +17,18 @@ struct alignas(16) Four {
   float x[4];
 };
 
+__device__ inline void StoreCopy(const WeightCopy& copy, int64_t i, float value) {
+  const int64_t at = copy.form.PlaceOf(i);
+  switch (copy.form.dtype) {
+    case DType::kF32:
+      return Store(static_cast<float*>(copy.to)[at], value);
+    case DType::kBF16:
+      return Store(static_cast<BFloat16*>(copy.to)[at], value);
+    case DType::kF16:
+      return Store(static_cast<Float16*>(copy.to)[at], value);
+  }
+}
+
 template <int kArrays, class Step, size_t... A>
 __device__ void CallStep(const Step& step, Four (&values)[kArrays], int k,
                          std::index_sequence<A...>) {
@@ -25,9 +38,12 @@ __device__ void CallStep(const Step& step, Four (&values)[kArrays], int k,
 // A block per chunk; a thread reads four neighbours of each array before it writes any.
 template <int kArrays, class F>
 __global__ void __launch_bounds__(map_internal::kBlock, 4)
-    UpdateSegmentsKernel(F f, const SegmentChunk* chunks, const Segment* list) {
+    UpdateSegmentsKernel(F f, const SegmentChunk* chunks, const Segment* list,
+                         const WeightCopy* copies) {
   constexpr std::make_index_sequence<kArrays> kAll;
   const SegmentChunk chunk = chunks[blockIdx.x];
+  const WeightCopy* const copy =
+      copies == nullptr || copies[chunk.segment].to == nullptr ? nullptr : copies + chunk.segment;
   float* array[kArrays];
 #pragma unroll
   for (int a = 0; a < kArrays; ++a) array[a] = list[chunk.segment].array[a];
@@ -42,6 +58,7 @@ __global__ void __launch_bounds__(map_internal::kBlock, 4)
       for (int k = 0; k < 4; ++k) CallStep(step, values, k, kAll);
 #pragma unroll
       for (int a = 0; a < kArrays; ++a) *reinterpret_cast<Four*>(array[a] + i) = values[a];
+      for (int k = 0; k < 4 && copy != nullptr; ++k) StoreCopy(*copy, i + k, values[0].x[k]);
       continue;
     }
     for (int k = 0; k < count; ++k) {
@@ -50,6 +67,7 @@ __global__ void __launch_bounds__(map_internal::kBlock, 4)
       CallStep(step, values, 0, kAll);
 #pragma unroll
       for (int a = 0; a < kArrays; ++a) array[a][i + k] = values[a].x[0];
+      if (copy != nullptr) StoreCopy(*copy, i + k, values[0].x[0]);
     }
   }
 }
@@ -101,12 +119,30 @@ void UpdateOnCpu(const Segment& segment, const Step& step, std::index_sequence<A
   UpdateOnCpu(segment.count, step, segment.array[A]...);
 }
 
+template <class T>
+struct PutCopy {
+  WeightForm form;
+  const float* from;
+  T* to;
+  HD void operator()(int64_t i) const { Store(to[form.PlaceOf(i)], from[i]); }
+};
+
+inline void CopyOnCpu(const Segment& segment, const WeightCopy& copy) {
+  WithCpuType(copy.form.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    ParallelFor(segment.count, PutCopy<T>{copy.form, segment.array[0], static_cast<T*>(copy.to)});
+  });
+}
+
 }  // namespace segments_internal
 
 // For each segment i of [first, last), f(i) is a functor: it is called with references to the
-// elements number k of the segment's first kArrays arrays, for every k.
+// elements number k of the segment's first kArrays arrays, for every k. What it leaves in the first
+// array goes to copies[i], too, where that has a place; `copies` is in the device's memory, or
+// null.
 template <int kArrays, class F>
-void UpdateSegments(const Device& device, const Segments& segments, int first, int last, F f) {
+void UpdateSegments(const Device& device, const Segments& segments, int first, int last, F f,
+                    const WeightCopy* copies = nullptr) {
   static_assert(kArrays <= Segment::kMostArrays);
 #ifdef TRAINER_DEVICE_CODE
   if (device.kind() == DeviceKind::kCuda) {
@@ -114,7 +150,7 @@ void UpdateSegments(const Device& device, const Segments& segments, int first, i
     if (end == begin) return;
     Launch(device, segments_internal::UpdateSegmentsKernel<kArrays, F>,
            static_cast<unsigned>(end - begin), map_internal::kBlock, f, segments.chunks() + begin,
-           segments.list());
+           segments.list(), copies);
     return;
   }
 #endif
@@ -122,6 +158,9 @@ void UpdateSegments(const Device& device, const Segments& segments, int first, i
   // From the last to the first: what was written last is still in the caches.
   for (int i = last; i-- > first;) {
     segments_internal::UpdateOnCpu(segments[i], f(i), std::make_index_sequence<kArrays>());
+    if (copies != nullptr && copies[i].to != nullptr) {
+      segments_internal::CopyOnCpu(segments[i], copies[i]);
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // A bounded blocking queue between two threads. It carries values one way and an exception too.
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <exception>
@@ -15,19 +16,26 @@ namespace trainer {
 // Thrown out of a wait that a stop request ended.
 struct Closed {};
 
-// All members may be called from any thread. Values come out in the order they went in. Nothing is
-// allocated after construction.
+// In which order values come out of a channel: as they went in, or the last one first. Memory that
+// is used again and again should come out in the latter, while the caches still hold it.
+enum class ChannelOrder { kFirstIn, kLastIn };
+
+// All members may be called from any thread. Nothing is allocated after construction. It must
+// outlive the calls of all threads, also those that have done their part.
 template <class T>
 class Channel {
  public:
   // `capacity` values at most, at least 1.
-  explicit Channel(size_t capacity) : ring_(capacity) {}
+  explicit Channel(size_t capacity, ChannelOrder order = ChannelOrder::kFirstIn)
+      : order_(order), ring_(capacity) {}
 
   // Waits for room. Throws Closed when `stop` is requested.
   void Push(T value, const std::stop_token& stop = {}) {
-    std::unique_lock lock(mutex_);
-    if (!room_.wait(lock, stop, [&] { return count_ < ring_.size(); })) throw Closed{};
-    ring_[(first_ + count_++) % ring_.size()] = std::move(value);
+    {
+      std::unique_lock lock(mutex_);
+      Wait(room_, lock, stop, [&] { return count_ < ring_.size(); });
+      ring_[At(count_++)] = std::move(value);
+    }
     filled_.notify_one();
   }
 
@@ -35,12 +43,14 @@ class Channel {
   // Throws Closed when `stop` is requested.
   T Pop(const std::stop_token& stop = {}) {
     std::unique_lock lock(mutex_);
-    if (!filled_.wait(lock, stop, [&] { return count_ > 0 || failure_; })) throw Closed{};
+    Wait(filled_, lock, stop, [&] { return count_ > 0 || failure_; });
     if (count_ == 0) std::rethrow_exception(failure_);
-    T value = std::move(*ring_[first_]);
-    ring_[first_].reset();
-    first_ = (first_ + 1) % ring_.size();
+    std::optional<T>& from = ring_[order_ == ChannelOrder::kFirstIn ? first_ : At(count_ - 1)];
+    T value = std::move(*from);
+    from.reset();
+    if (order_ == ChannelOrder::kFirstIn) first_ = At(1);
     --count_;
+    lock.unlock();
     room_.notify_one();
     return value;
   }
@@ -68,16 +78,24 @@ class Channel {
   }
 
   // How many values Pop would give now without waiting.
-  size_t Count() const {
-    const std::lock_guard lock(mutex_);
-    return count_;
-  }
+  size_t Count() const { return count_; }
 
  private:
-  mutable std::mutex mutex_;
+  size_t At(size_t i) const { return (first_ + i) % ring_.size(); }
+
+  // A wait that is over already asks nothing of the stop token, which all threads share.
+  template <class IsOver>
+  static void Wait(std::condition_variable_any& what, std::unique_lock<std::mutex>& lock,
+                   const std::stop_token& stop, const IsOver& is_over) {
+    if (!is_over() && !what.wait(lock, stop, is_over)) throw Closed{};
+  }
+
+  const ChannelOrder order_;
+  mutable std::mutex mutex_;  // guards what follows; count_ may be read without it
   std::condition_variable_any filled_, room_;
   std::vector<std::optional<T>> ring_;
-  size_t first_ = 0, count_ = 0;
+  size_t first_ = 0;
+  std::atomic<size_t> count_ = 0;
   std::exception_ptr failure_;
 };
 

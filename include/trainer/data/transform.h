@@ -60,6 +60,9 @@ class Transform {
   // that OutShape refuses.
   PartNeed Need(int height, int width, uint64_t number) const;
 
+  // Whether records are resized at random, of which Need then asks for less than all pixels.
+  bool resizes() const { return resize_.active(); }
+
   // How many images are made of a record.
   int crops() const { return crops_; }
 

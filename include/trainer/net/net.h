@@ -140,8 +140,8 @@ class Net {
   int NumStarted() const;
   // StartForward on the next batch, and Backward without a sink; then `then`, where it is not null,
   // which queues the same each time. On a net that records, all behind the last layer that
-  // WorksOnHost is one call of the device from the second such pass on, with `then` and without
-  // it. The numbers are the same bit for bit.
+  // WorksOnHost is one call of the device from the second such pass on, counted with `then` and
+  // without it. The numbers are the same bit for bit.
   void StartPass(const std::function<void()>* then = nullptr);
   // Whether a pass may be started before the loss of the one before is taken: where a device runs
   // later, all shapes hold and there is one part.
@@ -266,7 +266,7 @@ class Net {
   // Of a net that records: the first layer of what is recorded; a pass, and a pass with what comes
   // then, each null before it is recorded.
   int first_recorded_ = 0;
-  bool records_ = false, had_pass_ = false;
+  bool records_ = false, had_pass_ = false, had_step_ = false;
   std::unique_ptr<Recording> pass_recording_, step_recording_;
 };
 

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "trainer/backend/segments.h"
+#include "trainer/backend/weight_copy.h"
 #include "trainer/base/registry.h"
 #include "trainer/base/text.h"
 #include "trainer/config/solver_spec.h"
@@ -61,6 +62,7 @@ struct UpdateNumbers {
   // Sums of squares of its weights and its gradient; null where neither the rule nor larc needs
   // norms.
   const float *weight_squares = nullptr, *grad_squares = nullptr;
+  const WeightCopy* copies = nullptr;  // which the update writes, too; null: none
   const UpdateWords* words = nullptr;  // null: gradients are neither clipped nor scaled
 };
 

@@ -44,6 +44,10 @@ class WeightUpdate {
   // object; null for a parameter that is not updated.
   void KeepAverages(const std::vector<float*>& averages, float decay);
 
+  // From the next Begin on each update writes these copies of the weights, too: one for each of
+  // `params`, see UpdateSegments.
+  void WriteCopies(const std::vector<WeightCopy>& copies);
+
   // Whether no parameter's update depends on another's gradient: not with clip_gradients, which
   // needs the norm of all, nor with a loss scale.
   bool AppliesInRanges() const { return !decision_; }
@@ -103,7 +107,8 @@ class WeightUpdate {
   DeviceFloats now_;              // RateWords
   RateWords sent_;                // what they are, but for what the rule made of them
   std::vector<float*> averages_;  // by number; or empty
-  float decay_ = 0;               // of the averages
+  std::optional<WeightCopyList> copies_;
+  float decay_ = 0;  // of the averages
   // The parameters that are updated, by the address of the gradient, and for each its multipliers
   // and, where norms are needed, the sums of squares of its gradient and its weights.
   std::optional<Segments> parameters_;

@@ -21,7 +21,7 @@ int Workspace(const ConvProblem& p, int algo, size_t* bytes) {
 }
 constexpr ConvDirection kDirection = {"data gradient", Heuristics, Measure, Workspace};
 
-class CudnnBackwardData final : public ConvBackwardData, CudnnStep {
+class CudnnBackwardData final : public ConvBackwardData, public CudnnStep {
  public:
   using CudnnStep::CudnnStep;
 

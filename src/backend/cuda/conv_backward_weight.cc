@@ -23,7 +23,7 @@ int Workspace(const ConvProblem& p, int algo, size_t* bytes) {
 }
 constexpr ConvDirection kDirection = {"weight gradient", Heuristics, Measure, Workspace};
 
-class CudnnBackwardWeight final : public ConvBackwardWeight, CudnnStep {
+class CudnnBackwardWeight final : public ConvBackwardWeight, public CudnnStep {
  public:
   using CudnnStep::CudnnStep;
 

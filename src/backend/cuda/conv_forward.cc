@@ -74,7 +74,7 @@ bool FusesAndKeepsNan(const ConvProblem& p, const ConvAlgorithm& algorithm) {
   });
 }
 
-class CudnnForward final : public ConvForward, CudnnStep {
+class CudnnForward final : public ConvForward, public CudnnStep {
  public:
   CudnnForward(const CudaDevice& device, const ConvDesc& desc)
       : CudnnStep(device, desc), activation_(desc.relu) {}

@@ -8,6 +8,7 @@
 #include "cuda/copy_queue.h"
 #include "cuda/errors.h"
 #include "cuda/find_gpus.h"
+#include "cuda/jpeg_unit.h"
 #include "cuda/libraries.h"
 #include "cuda/pinned_memory.h"
 #include "cuda/plans.h"
@@ -27,6 +28,7 @@ CudaDevice::CudaDevice(const GpuOptions& options) : options_(options) {
     Check(GetRuntime()->StreamCreateWithFlags(&stream_, kStreamNonBlocking),
           "making its queue (cudaStreamCreate)");
     partials_ = static_cast<float*>(Allocate(kPartials * sizeof(float)));
+    if (options.decode_jpegs) FindJpegDecoders();
   } catch (...) {
     Release();
     throw;
@@ -35,6 +37,16 @@ CudaDevice::CudaDevice(const GpuOptions& options) : options_(options) {
 
 CudaDevice::~CudaDevice() { Release(); }
 
+void CudaDevice::FindJpegDecoders() {
+  std::string why;
+  jpegs_ = JpegDecoders::Make(*this, &why);
+  if (jpegs_ == nullptr) {
+    LOG(WARNING) << "--gpu_decode: " << why << '.';
+  } else if (!jpegs_->hardware()) {
+    LOG(INFO) << "This GPU has no engine for JPEG that nvJPEG can use; its kernels decode pictures";
+  }
+}
+
 // A lost GPU refuses all of it, and takes it back when the process ends.
 void CudaDevice::Release() noexcept {
   const Runtime& runtime = *GetRuntime();
@@ -42,6 +54,7 @@ void CudaDevice::Release() noexcept {
   runtime.GetDevice(&now);
   if (now != options_.id) runtime.SetDevice(options_.id);
   if (stream_ != nullptr) runtime.StreamSynchronize(stream_);
+  jpegs_.reset();
   if (cudnn_ != nullptr) GetCudnn()->Destroy(cudnn_);
   if (cublas_lt_ != nullptr) GetCublasLt()->Destroy(cublas_lt_);
   if (partials_ != nullptr) runtime.Free(partials_);
@@ -134,6 +147,8 @@ std::unique_ptr<HostRead> CudaDevice::MakeHostRead() const { return MakeRead(*th
 std::unique_ptr<Recording> CudaDevice::Record(const std::function<void()>& queue) const {
   return CaptureGraph(*this, queue);
 }
+
+std::unique_ptr<JpegUnit> CudaDevice::MakeJpegUnit() const { return jpegs_->MakeUnit(); }
 
 std::unique_ptr<GemmPlan> CudaDevice::MakeGemm(const GemmDesc& desc) const {
   CheckGemm(desc);

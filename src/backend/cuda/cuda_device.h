@@ -10,13 +10,15 @@
 #include "trainer/backend/gpu.h"
 #include "trainer/backend/masks_and_sums.h"
 #include "trainer/backend/recording.h"
+#include "trainer/image/jpeg_unit.h"
 
 namespace trainer::cuda {
 
 class PinnedMemory;
 class ConvAlgorithms;
+class JpegDecoders;
 
-class CudaDevice final : public Device, public Recorder, public MasksAndSums {
+class CudaDevice final : public Device, public Recorder, public MasksAndSums, public DecodesJpegs {
  public:
   // Throws as MakeGpuDevice does.
   explicit CudaDevice(const GpuOptions& options);
@@ -58,6 +60,9 @@ class CudaDevice final : public Device, public Recorder, public MasksAndSums {
   bool Records() const override { return options_.graphs; }
   std::unique_ptr<Recording> Record(const std::function<void()>& queue) const override;
 
+  bool HasJpegUnits() const override { return jpegs_ != nullptr; }
+  std::unique_ptr<JpegUnit> MakeJpegUnit() const override;
+
   std::unique_ptr<GemmPlan> MakeGemm(const GemmDesc& desc) const override;
   std::unique_ptr<ConvPlan> MakeConv(const ConvDesc& desc) const override;
   std::unique_ptr<PoolPlan> MakePool(const PoolDesc& desc) const override;
@@ -73,6 +78,7 @@ class CudaDevice final : public Device, public Recorder, public MasksAndSums {
 
  private:
   void Release() noexcept;
+  void FindJpegDecoders();
 
   GpuOptions options_;
   std::string description_, model_;
@@ -80,6 +86,7 @@ class CudaDevice final : public Device, public Recorder, public MasksAndSums {
   float* partials_ = nullptr;
   std::unique_ptr<PinnedMemory> pinned_;
   std::unique_ptr<ConvAlgorithms> conv_algorithms_;
+  std::unique_ptr<JpegDecoders> jpegs_;
   mutable cublas_lt::Handle cublas_lt_ = nullptr;
   mutable cudnn::Handle cudnn_ = nullptr;
 };

@@ -8,13 +8,25 @@
 #include "cuda/library_types.h"
 #include "trainer/backend/carve.h"
 #include "trainer/backend/library_call.h"
+#include "trainer/backend/weight_copy.h"
 
 namespace trainer::cuda {
 
 // A problem with the algorithm chosen for one direction and what it needs of scratch.
-class CudnnStep {
+class CudnnStep : public TakesWeightCopy {
  public:
   CudnnStep(const CudaDevice& device, const ConvDesc& desc) : problem_(device, desc) {}
+
+  std::optional<WeightForm> CopyForm() const final {
+    const FilterOrder& order = problem_.order();
+    if (order.IsOurs()) return std::nullopt;
+    if (!order.channels_innermost) return WeightForm{order.dtype, 1, 1, order.Count()};
+    return WeightForm{order.dtype, order.filters, order.channels, order.taps};
+  }
+  void UseWeightCopy(const void* copy, const bool* holds) final {
+    copy_ = copy;
+    copy_holds_ = holds;
+  }
 
  protected:
   const ConvProblem& problem() const { return problem_; }
@@ -52,6 +64,7 @@ class CudnnStep {
   // The weights as the library needs them.
   const void* Filter(const float* weight, std::span<std::byte> memory) const {
     if (FitsLibrary(weight)) return weight;
+    if (copy_ != nullptr && *copy_holds_) return copy_;
     PutFilter(device(), problem_.order(), weight, FilterIn(memory));
     return FilterIn(memory);
   }
@@ -61,6 +74,8 @@ class CudnnStep {
   ConvAlgorithm algorithm_;
   MemoryLayout scratch_;
   Slot<std::byte> filter_, workspace_;
+  const void* copy_ = nullptr;
+  const bool* copy_holds_ = nullptr;
 };
 
 // The candidate of one direction. Step has `std::string Choose()`, which says why it cannot.

@@ -4,7 +4,6 @@
 #include <link.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 
 #include "cuda/cublas_lt.h"
@@ -193,19 +192,12 @@ LibraryKind NcclKind() {
           .install =
               "install it (Debian's package libnccl2 of NVIDIA, or 'pip install "
               "nvidia-nccl-cu13')",
-          .version_by_pointer = true};
-}
-
-std::vector<std::string> UsualFolders() {
-  return LibraryFolders([](const char* name) {
-    const char* value = std::getenv(name);
-    return std::string(value == nullptr ? "" : value);
-  });
+          .version_form = VersionForm::kPointer};
 }
 
 // cuBLASLt first: parts of cuDNN need it, and find it when it is open.
 Libraries Open() {
-  const std::vector<std::string> folders = UsualFolders();
+  const std::vector<std::string> folders = UsualLibraryFolders();
   Libraries libraries;
   OpenedLibrary lt = OpenLibrary(CublasLtKind(), folders);
   if (lt.handle != nullptr) All().cublas_lt = LoadCublasLt(lt);
@@ -219,14 +211,24 @@ Libraries Open() {
   return libraries;
 }
 
-size_t VersionBy(void* call, bool by_pointer) {
-  if (!by_pointer) return reinterpret_cast<size_t (*)()>(call)();
+size_t VersionBy(void* call, VersionForm form) {
+  if (form == VersionForm::kReturned) return reinterpret_cast<size_t (*)()>(call)();
   int version = 0;
-  reinterpret_cast<int (*)(int*)>(call)(&version);
+  if (form == VersionForm::kPointer) {
+    reinterpret_cast<int (*)(int*)>(call)(&version);
+    return static_cast<size_t>(version);
+  }
+  for (int property = 0; property < 3; ++property) {
+    int value = 0;
+    reinterpret_cast<int (*)(int, int*)>(call)(property, &value);
+    version = 100 * version + value;
+  }
   return static_cast<size_t>(version);
 }
 
 }  // namespace
+
+std::string SentenceWithout(const LibraryKind& kind) { return NotFound(kind, ""); }
 
 OpenedLibrary OpenLibrary(const LibraryKind& kind, const std::vector<std::string>& folders) {
   OpenedLibrary library;
@@ -242,9 +244,9 @@ OpenedLibrary OpenLibrary(const LibraryKind& kind, const std::vector<std::string
                            "without ", kind.version_call, WhatToDo(kind));
     return library;
   }
-  const size_t version = VersionBy(version_call, kind.version_by_pointer);
-  library.description = Join(VersionText(version), " in ", FolderOf(handle));
-  if (std::ranges::find(kind.majors, version / 10000) == kind.majors.end()) {
+  library.version = VersionBy(version_call, kind.version_form);
+  library.description = Join(VersionText(library.version), " in ", FolderOf(handle));
+  if (std::ranges::find(kind.majors, library.version / 10000) == kind.majors.end()) {
     library.problem =
         Join(kind.title, " is needed; the version found is ", library.description, WhatToDo(kind));
     return library;
@@ -272,7 +274,7 @@ std::string OpenNccl(std::string* description) {
     return All().nccl != nullptr ? "" : NotFound(NcclKind(), "");
   }
   static OpenedLibrary library = [] {
-    OpenedLibrary opened = OpenLibrary(NcclKind(), UsualFolders());
+    OpenedLibrary opened = OpenLibrary(NcclKind(), UsualLibraryFolders());
     if (opened.handle != nullptr) All().nccl = LoadNccl(opened);
     return opened;
   }();

@@ -22,22 +22,35 @@ Libraries OpenLibraries();
 // Only what is there. `environment` answers like getenv.
 std::vector<std::string> LibraryFolders(const std::function<std::string(const char*)>& environment);
 
+// These of this process.
+std::vector<std::string> UsualLibraryFolders();
+
+// How a library tells its version.
+enum class VersionForm {
+  kReturned,    // 10000 * major + 100 * minor + patch, as it returns
+  kPointer,     // written to an int, as NCCL's does
+  kProperties,  // major, minor and patch, asked for one by one, as nvJPEG's does
+};
+
 // How a library is found and judged.
 struct LibraryKind {
-  std::string title;                // "cuDNN 9"
-  std::vector<std::string> names;   // "libcudnn.so.9", the best first
-  std::string version_call;         // returns 10000 * major + 100 * minor + patch
-  std::vector<size_t> majors;       // those that will do
-  std::string without, install;     // the end of the sentence where it is missing
-  bool version_by_pointer = false;  // version_call writes it to an int, as NCCL's does
+  std::string title;               // "cuDNN 9"
+  std::vector<std::string> names;  // "libcudnn.so.9", the best first
+  std::string version_call;
+  std::vector<size_t> majors;    // those that will do
+  std::string without, install;  // the end of the sentence where it is missing
+  VersionForm version_form = VersionForm::kReturned;
 };
 
 // A library that was opened, or in `problem` why not. It stays open for good.
 struct OpenedLibrary {
   void* handle = nullptr;
+  size_t version = 0;       // 10000 * major + 100 * minor + patch
   std::string description;  // "9.19.0 in /usr/lib/x86_64-linux-gnu"
   std::string problem;
 };
+// What is said where a library of this kind is not found.
+std::string SentenceWithout(const LibraryKind& kind);
 OpenedLibrary OpenLibrary(const LibraryKind& kind, const std::vector<std::string>& folders);
 
 }  // namespace trainer::cuda

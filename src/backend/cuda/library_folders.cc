@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 
 #include "cuda/libraries.h"
@@ -67,6 +68,13 @@ std::vector<std::string> LibraryFolders(
   }
   for (const char* prefix : {"/usr/local", "/usr"}) folders.AddPythons(prefix);
   return folders.Take();
+}
+
+std::vector<std::string> UsualLibraryFolders() {
+  return LibraryFolders([](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string(value == nullptr ? "" : value);
+  });
 }
 
 }  // namespace trainer::cuda

@@ -32,7 +32,7 @@ class BatchStage {
   MemoryLayout layout_;
   Slot<uint8_t> pixels_;
   Slot<PixelWindow> windows_;
-  Slot<float> shares_;  // of images that are mixed
+  Slot<float> shares_;                // of images that are mixed
   std::vector<Slot<float>> outputs_;  // 0 unused where pixels stand for it
   std::unique_ptr<CopyQueue> copies_;
   bool first_ = true;

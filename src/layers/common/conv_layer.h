@@ -3,19 +3,27 @@
 #include "common/checks.h"
 #include "common/conv_geometry.h"
 #include "common/merged_axes.h"
+#include "trainer/backend/weight_copy.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
 
 // What a convolution and its transpose share: several bottoms of one shape with a top each, one
 // plan, and copies of what the plan sees under another number of axes.
-class ConvLayer : public Layer {
+class ConvLayer : public Layer, public TakesWeightCopy {
  public:
   explicit ConvLayer(const LayerSpec& spec) : spec_(spec) {}
 
   void Prepare(PrepareContext& plan) final {
     conv_ = plan.device().MakeConv(desc_);
     plan.Scratch(x_.Bytes() + y_.Bytes() + conv_->ScratchBytes());
+  }
+  std::optional<WeightForm> CopyForm() const final {
+    const auto* const taker = dynamic_cast<TakesWeightCopy*>(conv_.get());
+    return taker == nullptr ? std::nullopt : taker->CopyForm();
+  }
+  void UseWeightCopy(const void* copy, const bool* holds) final {
+    dynamic_cast<TakesWeightCopy&>(*conv_).UseWeightCopy(copy, holds);
   }
   std::string Implementation() const final { return conv_->Implementation(); }
   std::vector<std::string> Declined() const final { return conv_->Declined(); }

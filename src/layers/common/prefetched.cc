@@ -9,6 +9,7 @@
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
 #include "trainer/data/bad_records.h"
+#include "trainer/image/jpeg_unit.h"
 
 namespace trainer {
 namespace {
@@ -30,9 +31,21 @@ void Prefetched::Describe(DescribeContext& plan) {
 }
 
 void Prefetched::Prepare(PrepareContext& plan) {
+  if (const auto* units = dynamic_cast<const DecodesJpegs*>(&plan.device())) UseJpegUnits(*units);
   if (!plan.device().RunsLater() && prefetcher_->pixel_numbers() == nullptr) return;
   stage_ = std::make_unique<BatchStage>(plan.device(), *prefetcher_);
   plan.Staging(stage_->Bytes());
+}
+
+void Prefetched::UseJpegUnits(const DecodesJpegs& device) {
+  if (!device.HasJpegUnits() || asked_for_units_) return;
+  asked_for_units_ = true;
+  std::string why_not;
+  if (prefetcher_->UseJpegUnits(device, &why_not)) {
+    LOG(INFO) << "JPEG pictures of " << prefetcher_->path() << " are decoded on the GPU";
+  } else if (!why_not.empty()) {
+    LOG(INFO) << "Pictures of " << prefetcher_->path() << " are decoded on the host: " << why_not;
+  }
 }
 
 void Prefetched::Forward(const RunContext& run) {

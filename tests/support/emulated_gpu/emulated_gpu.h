@@ -40,6 +40,11 @@ struct NvmlOptions {
   unsigned long long reasons = 0;  // of a lower clock, as in cuda/nvml.h
 };
 
+struct NvjpegOptions {
+  bool there = true, engine = true;  // the library; a JPEG engine on each GPU
+  int leaves_out = -1;  // this picture of each call is not decoded, and nothing said of it
+};
+
 struct Options {
   std::vector<DeviceOptions> devices = {DeviceOptions{}};
   int first_bus = 1;                    // the PCI address of the first one; the others follow
@@ -48,6 +53,7 @@ struct Options {
   // Whether the ReLU in cuDNN's fused convolution gives NaN for NaN.
   bool fused_relu_keeps_nan = true;
   NvmlOptions nvml = {};
+  NvjpegOptions nvjpeg = {};
 };
 
 // A new machine: no injected or sticky errors, no problems, counters of 0. What was queued is
@@ -67,7 +73,7 @@ enum class CallKind {
   kSynchronize,
   kCreate,   // of streams and events
   kCapture,  // and what else has to do with graphs
-  kLibrary,  // cuBLASLt and cuDNN
+  kLibrary,  // cuBLASLt, cuDNN and nvJPEG
   kOther,
   kKinds
 };
@@ -80,7 +86,7 @@ void InjectBreakdown(CallKind kind, int n, int error);
 // All calls return `error` from now on.
 void SetStickyError(int error);
 
-// Calls of cuBLASLt and cuDNN whose names begin so are refused as not supported, until Reset:
+// Calls of these libraries whose names begin so are refused as not supported, until Reset:
 // "cudnnConvolutionBackward", or "cublasLt".
 void RefuseLibraryCalls(const std::string& prefix);
 
@@ -103,6 +109,7 @@ struct Counters {
   int64_t synchronizations = 0;
   int64_t streams = 0, events = 0, event_records = 0, event_waits = 0;
   int64_t captures = 0, graph_launches = 0, calls_to_libraries = 0;
+  int64_t decoded_pictures = 0;
   int64_t done = 0;  // pieces of work that ran
   // In memory of devices: operands of copies, fills and libraries; by kernels see CountBytes.
   int64_t read_bytes = 0, written_bytes = 0;

@@ -59,6 +59,7 @@ const bool kRegistered = [] {
   trainer::cuda::SetCudnn(&TheCudnn());
   trainer::cuda::SetNccl(&TheNccl());
   trainer::cuda::SetNvml(&TheNvml());
+  trainer::cuda::SetNvjpeg(&TheNvjpeg());
   hooks = {.launch = calls::Launch, .sync = Sync, .warp = Warp};
   return true;
 }();

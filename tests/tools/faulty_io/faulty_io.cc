@@ -3,7 +3,8 @@
 //
 //   FAULTY_IO_PATH     files and folders whose path has this part are concerned
 //   FAULTY_IO_SWITCH   while this file exists, opening, reading and looking at them fails with
-//   FAULTY_IO_ERROR    this number; pages of theirs that are mapped cannot be read any more from
+//   FAULTY_IO_ERROR    this number, or, "hang", never ends; pages of theirs that are mapped cannot
+//   be read any more from
 //                      the moment on when the file appears
 //   FAULTY_IO_NETWORK  if set, all file systems say that they are NFS
 //   FAULTY_IO_LOCK     opening and locking lock.mdb fails with this number, or, "hang", never ends
@@ -61,6 +62,7 @@ std::string PathOf(int fd) {
 // Whether the call is to fail, with errno.
 bool Fails(const std::string& path) {
   if (!IsConcerned(path) || !IsAway()) return false;
+  while (Setting("FAULTY_IO_ERROR") == "hang") pause();
   errno = AwayError();
   return true;
 }

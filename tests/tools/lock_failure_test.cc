@@ -1,0 +1,68 @@
+// Locks of databases that cannot be had.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <system_error>
+
+#include "job.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+using testing::HasSubstr;
+
+std::string TextOf(int error) { return std::generic_category().message(error); }
+
+class LockTest : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Of, LockTest, testing::Values(EACCES, EROFS, ENOLCK, ENOSYS, EAGAIN),
+                         [](const auto& one) { return Join("Error", one.param); });
+
+// Trains on an LMDB whose lock fails so.
+Outcome TrainWithLock(Job& job, const std::string& lock, const std::vector<std::string>& flags) {
+  job.Write();
+  RunOptions options = job.options();
+  options.env.push_back("LD_PRELOAD=" TRAINER_FAULTY_IO);
+  options.env.push_back("ASAN_OPTIONS=verify_asan_link_order=0");
+  options.env.push_back("FAULTY_IO_LOCK=" + lock);
+  return RunProgram(job.TrainCommand(flags), options);
+}
+
+int Count(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; ++at) ++count;
+  return count;
+}
+
+TEST_P(LockTest, ThatCannotBeHadIsAWarningForEachDatabase) {
+  Job job;
+  const Outcome outcome = TrainWithLock(job, Join(GetParam()), {});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  // LMDB itself goes on without a lock on a file system that it finds read-only.
+  const int warnings = GetParam() == EROFS ? 0 : 1;
+  for (const char* database : {"data/train_lmdb", "data/test_lmdb"}) {
+    EXPECT_EQ(Count(outcome.err, Join(database, ": no lock on lock.mdb (")), warnings)
+        << outcome.err;
+  }
+  EXPECT_EQ(Count(outcome.err, TextOf(GetParam())), 2 * warnings);
+}
+
+TEST_P(LockTest, IsNotAskedForWithDbLockOff) {
+  Job job;
+  const Outcome outcome = TrainWithLock(job, Join(GetParam()), {"--db_lock=off"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, testing::Not(HasSubstr("no lock on lock.mdb")));
+}
+
+TEST(HangingLockTest, EndsTheWaitWithASentence) {
+  Job job;
+  const Outcome outcome = TrainWithLock(job, "hang", {"--io_timeout=1"});
+  ExpectRefused(job, outcome, 74, "net.prototxt:",
+                "opening the database has not come back within 1 s (--io_timeout)");
+  EXPECT_THAT(outcome.err, HasSubstr("--db_lock=off"));
+}
+
+}  // namespace
+}  // namespace trainer

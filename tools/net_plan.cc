@@ -1,0 +1,144 @@
+#include "net_plan.h"
+
+#include <algorithm>
+#include <iostream>
+#include <map>
+
+#include "table.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+// "conv1" for a forward step, "conv1 back" for a backward one.
+std::string StepName(const Net& net, int step) {
+  const int layers = net.NumLayers();
+  if (step < layers) return net.LayerAt(step).name();
+  const int backward = 2 * layers - 1 - step;
+  return backward < 0 ? "the end" : net.LayerAt(backward).name() + " back";
+}
+
+const char* NameOf(BlockKind kind) {
+  switch (kind) {
+    case BlockKind::kGradient:
+      return "gradients";
+    case BlockKind::kWorkspace:
+      return "workspace";
+    case BlockKind::kConstants:
+      return "constants";
+    case BlockKind::kState:
+      return "state";
+    case BlockKind::kStaging:
+      return "staging";
+    case BlockKind::kScratch:
+      return "scratch";
+    default:
+      return "values";
+  }
+}
+
+// The step in which the most bytes are in use, and by which blocks, the largest first.
+struct Peak {
+  int step = 0;
+  size_t bytes = 0;
+  std::vector<const PlannedBlock*> holders;
+};
+
+Peak PeakOf(const MemoryPlan& plan) {
+  std::map<int, int64_t> changes;
+  for (const PlannedBlock& block : plan.blocks) {
+    changes[block.first] += static_cast<int64_t>(block.bytes);
+    changes[block.last + 1] -= static_cast<int64_t>(block.bytes);
+  }
+  Peak peak;
+  int64_t bytes = 0;
+  for (const auto& [step, change] : changes) {
+    bytes += change;
+    if (bytes <= static_cast<int64_t>(peak.bytes)) continue;
+    peak.bytes = static_cast<size_t>(bytes);
+    peak.step = step;
+  }
+  for (const PlannedBlock& block : plan.blocks) {
+    if (block.first <= peak.step && peak.step <= block.last) peak.holders.push_back(&block);
+  }
+  std::ranges::stable_sort(peak.holders, std::ranges::greater(), &PlannedBlock::bytes);
+  return peak;
+}
+
+std::map<std::string, size_t> BytesByKind(const Peak& peak) {
+  std::map<std::string, size_t> bytes;
+  for (const PlannedBlock* block : peak.holders) bytes[NameOf(block->kind)] += block->bytes;
+  return bytes;
+}
+
+void PrintPeak(const Net& net) {
+  constexpr size_t kShown = 10;
+  const Peak peak = PeakOf(net.memory_plan());
+  std::cout << "peak: " << Bytes(peak.bytes) << " in use at " << StepName(net, peak.step) << ", by";
+  const char* comma = " ";
+  for (const auto& [kind, bytes] : BytesByKind(peak)) {
+    std::cout << comma << kind << " " << Bytes(bytes);
+    comma = ", ";
+  }
+  std::cout << "\n\n";
+  Table table({"held at the peak", "bytes", "shape", "until"});
+  for (size_t i = 0; i < std::min(kShown, peak.holders.size()); ++i) {
+    const PlannedBlock& block = *peak.holders[i];
+    table.Add({block.name, Join(block.bytes), block.shape.Rank() == 0 ? "" : block.shape.ToString(),
+               StepName(net, block.last)});
+  }
+  std::cout << table.ToString() << "\n";
+}
+
+Json BlockJson(const Net& net, const PlannedBlock& block) {
+  Json shape = Json::Array();
+  for (const int64_t length : block.shape.dims()) shape.Push(length);
+  return Json::Object()
+      .Set("name", block.name)
+      .Set("kind", NameOf(block.kind))
+      .Set("shape", shape)
+      .Set("bytes", block.bytes)
+      .Set("offset", block.offset)
+      .Set("from", StepName(net, block.first))
+      .Set("to", StepName(net, block.last))
+      .Set("note", block.note);
+}
+
+}  // namespace
+
+void PrintNet(const std::string& title, const Net& net) {
+  const MemoryPlan& plan = net.memory_plan();
+  std::cout << title << ": " << net.name() << ", " << net.NumLayers() << " layers\n\n";
+  Table table({"offset", "bytes", "value", "shape", "from", "to", "note"});
+  for (const PlannedBlock& block : plan.blocks) {
+    table.Add({Join(block.offset), Join(block.bytes), block.name,
+               block.shape.Rank() == 0 ? "" : block.shape.ToString(), StepName(net, block.first),
+               StepName(net, block.last), block.note});
+  }
+  std::cout << table.ToString() << "\n";
+  PrintPeak(net);
+  std::cout << "values and scratch: " << Bytes(plan.arena_bytes) << " (" << plan.arena_bytes
+            << " bytes), " << Bytes(plan.separate_bytes) << " without sharing\n\n";
+}
+
+Json NetJson(const std::string& title, const Net& net) {
+  const MemoryPlan& plan = net.memory_plan();
+  const Peak peak = PeakOf(plan);
+  Json blocks = Json::Array(), holders = Json::Array(), kinds = Json::Object();
+  for (const PlannedBlock& block : plan.blocks) blocks.Push(BlockJson(net, block));
+  for (const PlannedBlock* block : peak.holders) holders.Push(block->name);
+  for (const auto& [kind, bytes] : BytesByKind(peak)) kinds.Set(kind, bytes);
+  return Json::Object()
+      .Set("net", title)
+      .Set("name", net.name())
+      .Set("arena_bytes", plan.arena_bytes)
+      .Set("separate_bytes", plan.separate_bytes)
+      .Set("peak", Json::Object()
+                       .Set("step", StepName(net, peak.step))
+                       .Set("bytes", peak.bytes)
+                       .Set("by_kind", kinds)
+                       .Set("holders", holders))
+      .Set("blocks", blocks);
+}
+
+}  // namespace trainer
