@@ -1,7 +1,8 @@
 // What an iteration of usual nets reads and writes of a GPU's memory, counted by the emulated one,
 // against the least that passes over its tensors can: see LeastOf.
 
-#ifdef TRAINER_CUDA_EMULATED
+// Whole images through all kernels: with a sanitizer that takes minutes.
+#if defined(TRAINER_CUDA_EMULATED) && !defined(__SANITIZE_ADDRESS__)
 
 #include <emulated_gpu.h>
 #include <gmock/gmock.h>
@@ -59,7 +60,7 @@ std::string TypeOf(const Net& net, int i) {
 //   pools                    x -> y and a byte per winner; dy and those -> dx
 //   LRN                      x -> y; x + dy -> dx
 //   ReLU, Dropout            x -> y; y + dy -> dx
-//   Concat                   x -> y; dy -> dx
+//   Concat, Cast             x -> y; dy -> dx
 //   Split                    the gradients of all readers -> dx
 //   losses                   x -> p; p -> dx
 double LeastOf(const Net& net, int i) {
@@ -89,6 +90,7 @@ double LeastOf(const Net& net, int i) {
   }
   if (type == "LRN" || type == "ReLU" || type == "Dropout") return 5 * y;
   if (type == "Concat") return 4 * y;
+  if (type == "Cast") return 2 * (x + y);
   if (type == "Split") return (1 + layer.top_size()) * x;
   if (type == "SoftmaxWithLoss") return 4 * x;
   ADD_FAILURE() << "how much does a layer of type " << type << " move?";

@@ -130,10 +130,14 @@ int Run(Handle handle, Convolving what, int algo, void* workspace, size_t worksp
     Convolve(what);
   };
   const Operands bytes = OperandsOf(what);
-  // What is not computed stays, but for what is no number in any case.
+  // In place of what is not computed: NaN where the second operand, in forward the weights, is
+  // that; else positive numbers, which a ReLU lets through.
   const auto skip = [=] {
-    const float first = LoadAt(what.conv.type, what.first, 0);
-    if (std::isnan(first)) std::memset(what.result, 0xff, static_cast<size_t>(bytes.written));
+    constexpr int kNan = 0xff, kPositive = 0x3c;  // in each byte of any storage type
+    const bool is_nan = std::isnan(LoadAt(what.conv.type, what.second, 0));
+    const bool forward = what.conv.direction == Direction::kForward;
+    std::memset(what.result, forward && is_nan ? kNan : kPositive,
+                static_cast<size_t>(bytes.written));
   };
   const int queued = Queue(handle->stream, {.run = run,
                                             .instead = skip,
