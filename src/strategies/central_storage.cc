@@ -49,7 +49,7 @@ class CentralStorage final : public Strategy {
                   Join("strategy 'central_storage' keeps weights where all ranks compute with "
                        "them: in the memory of one machine, on its CPU, and ",
                        !share ? "these ranks share none"
-                                        : "this run computes on GPUs, with memory of their own",
+                              : "this run computes on GPUs, with memory of their own",
                        "; take strategy 'synchronous', which computes the same numbers"));
     }
     blocks_ = std::make_unique<PeerBlocks>(*peers);

@@ -222,7 +222,7 @@ class Solver {
   ReplicaGroup* group_;  // null for a run alone, and once ranks go apart
   std::function<void()> before_snapshot_;
   Replica replica_;
-  std::optional<StrategySeat> seat_;   // which it refers to, where there are other ranks
+  std::optional<StrategySeat> seat_;  // which it refers to, where there are other ranks
   // Before the strategy goes, whose memory answers are about.
   struct ForgetAnswers {
     void operator()(PeerPost* post) const { post->Forget(); }
