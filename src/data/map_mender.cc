@@ -8,7 +8,6 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
-#include <ctime>
 #include <mutex>
 #include <thread>
 
@@ -24,10 +23,9 @@ struct Desk {
   std::mutex mutex;  // of maps
   std::list<MendableMap> maps;
   std::atomic<int> lost{0};  // of them
-  sem_t asked;
+  sem_t free, asked, answered;
   std::atomic<pid_t> process{0};  // whose thread it is: a fork has none
-  std::atomic<bool> taken{false};
-  std::atomic<bool> answered{false};
+  std::atomic<pthread_t> thread{};
   uintptr_t address = 0;
   const std::stop_token* stop = nullptr;  // of the thread that asked
   Mending answer = Mending::kUnfit;
@@ -36,7 +34,9 @@ struct Desk {
 Desk& TheDesk() {
   static Desk* const desk = [] {
     auto* made = new Desk;
+    sem_init(&made->free, 0, 1);
     sem_init(&made->asked, 0, 0);
+    sem_init(&made->answered, 0, 0);
     return made;
   }();
   return *desk;
@@ -44,9 +44,9 @@ Desk& TheDesk() {
 
 std::atomic<Desk*> open_desk{nullptr};  // for handlers
 
-void Nap() {
-  const timespec millisecond{0, 1'000'000};
-  nanosleep(&millisecond, nullptr);
+// Without using the core meanwhile: who watches for a read that hangs goes by that.
+void Await(sem_t* what) {
+  while (sem_wait(what) != 0) continue;
 }
 
 // A part of a file that is mapped.
@@ -135,11 +135,11 @@ void Serve(Desk& desk) {
   constexpr int kMostRepeats = 100;  // of a page that cannot be touched although it can be read
   uintptr_t last = 0;
   for (int repeats = 0;;) {
-    while (sem_wait(&desk.asked) != 0) continue;
+    Await(&desk.asked);
     repeats = desk.address == last ? repeats + 1 : 0;
     last = desk.address;
     desk.answer = repeats > kMostRepeats ? Mending::kUnfit : Mend(desk, desk.address);
-    desk.answered = true;
+    sem_post(&desk.answered);
   }
 }
 
@@ -148,7 +148,9 @@ void StartThread(Desk& desk) {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread([&desk] { Serve(desk); }).detach();
+  std::thread thread([&desk] { Serve(desk); });
+  desk.thread = thread.native_handle();
+  thread.detach();
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
@@ -177,15 +179,20 @@ bool MendingScope::IsLost() const {
 Mending MendPage(uintptr_t address) {
   Desk* const desk = open_desk;
   if (desk == nullptr || desk->process != getpid()) return Mending::kUnfit;
-  while (desk->taken.exchange(true)) Nap();
+  Await(&desk->free);
   desk->address = address;
   desk->stop = IoStopOfThread();
-  desk->answered = false;
   sem_post(&desk->asked);
-  while (!desk->answered) Nap();
+  Await(&desk->answered);
   const Mending answer = desk->answer;
-  desk->taken = false;
+  sem_post(&desk->free);
   return answer;
+}
+
+std::optional<pthread_t> MendingThread() {
+  const Desk* const desk = open_desk;
+  if (desk == nullptr || desk->process != getpid()) return std::nullopt;
+  return desk->thread;
 }
 
 void ThrowIfMapLost() {

@@ -4,6 +4,8 @@
 // ReadPatiently does, and maps it again at the same address, so that whoever met the fault repeats
 // its instruction and goes on.
 
+#include <pthread.h>
+
 #include <cstdint>
 #include <list>
 #include <optional>
@@ -45,5 +47,8 @@ class MendingScope {
 
 // For a signal handler: asks the thread to mend the page of `address` and waits for its answer.
 Mending MendPage(uintptr_t address);
+
+// The thread that mends pages, once there is one: who asked waits for it.
+std::optional<pthread_t> MendingThread();
 
 }  // namespace trainer

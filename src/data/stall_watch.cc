@@ -4,22 +4,30 @@
 #include <time.h>
 
 #include <algorithm>
+#include <optional>
+
+#include "map_mender.h"
 
 namespace trainer {
 namespace {
 
+std::chrono::nanoseconds RunTime(pthread_t thread) {
+  clockid_t clock;
+  timespec time{};
+  if (pthread_getcpuclockid(thread, &clock) != 0 || clock_gettime(clock, &time) != 0) {
+    return std::chrono::nanoseconds(0);
+  }
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
+// Of the threads, and of the one that they wait for where a page is to be mended.
 std::chrono::nanoseconds RunTime(std::span<std::jthread> threads) {
   std::chrono::nanoseconds sum{0};
   for (std::jthread& thread : threads) {
-    clockid_t clock;
-    timespec time{};
-    if (!thread.joinable() || pthread_getcpuclockid(thread.native_handle(), &clock) != 0 ||
-        clock_gettime(clock, &time) != 0) {
-      continue;
-    }
-    sum += std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+    if (thread.joinable()) sum += RunTime(thread.native_handle());
   }
-  return sum;
+  const std::optional<pthread_t> mender = MendingThread();
+  return mender ? sum + RunTime(*mender) : sum;
 }
 
 }  // namespace
