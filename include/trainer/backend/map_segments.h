@@ -37,7 +37,7 @@ __device__ void CallStep(const Step& step, Four (&values)[kArrays], int k,
 
 // A block per chunk; a thread reads four neighbours of each array before it writes any.
 template <int kArrays, class F>
-__global__ void __launch_bounds__(map_internal::kBlock, 4)
+__global__ void __launch_bounds__(map_internal::kBlock, 3)
     UpdateSegmentsKernel(F f, const SegmentChunk* chunks, const Segment* list,
                          const WeightCopy* copies) {
   constexpr std::make_index_sequence<kArrays> kAll;

@@ -65,7 +65,7 @@ __global__ void __launch_bounds__(map_internal::kBlock)
 // dx = dy * base^-beta - slope * x * (sum of the neighbours' dy * x * base^(-beta - 1)), the base
 // from x once more: cheaper than to keep it.
 template <class T, class Power>
-__global__ void __launch_bounds__(map_internal::kBlock)
+__global__ void __launch_bounds__(map_internal::kBlock, 2)
     LrnBackwardKernel(const T* x, const T* dy, T* dx, Tiles tiles, int64_t half, float k,
                       float factor, float slope, Power power) {
   __shared__ float numbers[kTile], shares[kTile];
