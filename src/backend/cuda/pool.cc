@@ -27,6 +27,16 @@ struct CoveringWindows {
   HD CoveringWindows(const PoolDesc& d, int64_t at_h, int64_t at_w)
       : h(at_h, d.out_h, d.kernel_h, d.stride_h, d.pad_h),
         w(at_w, d.out_w, d.kernel_w, d.stride_w, d.pad_w) {}
+
+  // The sum of what of(oh, ow) gives for each of them.
+  template <class F>
+  HD float Sum(const F& of) const {
+    float sum = 0;
+    for (int32_t oh = h.first; oh < h.last; ++oh) {
+      for (int32_t ow = w.first; ow < w.last; ++ow) sum += of(oh, ow);
+    }
+    return sum;
+  }
 };
 
 // A winner is kept as its tap, its number in the window's rows one after the other; padding counts.
@@ -64,14 +74,10 @@ struct MaxGradient {
   T* dx;
 
   HD void operator()(int64_t n, int64_t h, int64_t w, int64_t c) const {
-    const CoveringWindows over(d, h, w);
-    float sum = 0;
-    for (int32_t oh = over.h.first; oh < over.h.last; ++oh) {
-      for (int32_t ow = over.w.first; ow < over.w.last; ++ow) {
-        const int64_t out = PoolOut(d, n, oh, ow, c);
-        if (taps[out] == static_cast<Tap>(TapAt(d, h, w, oh, ow))) sum += Load(dy[out]);
-      }
-    }
+    const float sum = CoveringWindows(d, h, w).Sum([&](int32_t oh, int32_t ow) {
+      const int64_t out = PoolOut(d, n, oh, ow, c);
+      return taps[out] == static_cast<Tap>(TapAt(d, h, w, oh, ow)) ? Load(dy[out]) : 0.0f;
+    });
     Store(dx[PoolIn(d, n, h * d.in_w + w, c)], sum);
   }
 };
@@ -83,13 +89,9 @@ struct AverageGradient {
   T* dx;
 
   HD void operator()(int64_t n, int64_t h, int64_t w, int64_t c) const {
-    const CoveringWindows over(d, h, w);
-    float sum = 0;
-    for (int32_t oh = over.h.first; oh < over.h.last; ++oh) {
-      for (int32_t ow = over.w.first; ow < over.w.last; ++ow) {
-        sum += Load(dy[PoolOut(d, n, oh, ow, c)]) / PoolWindowAt(d, oh, ow).area;
-      }
-    }
+    const float sum = CoveringWindows(d, h, w).Sum([&](int32_t oh, int32_t ow) {
+      return Load(dy[PoolOut(d, n, oh, ow, c)]) / PoolWindowAt(d, oh, ow).area;
+    });
     Store(dx[PoolIn(d, n, h * d.in_w + w, c)], sum);
   }
 };
@@ -104,7 +106,7 @@ struct TapToPlace {
     const int64_t out = PoolOut(d, n, oh, ow, c), tap = taps[out];
     const int64_t h = oh * d.stride_h - d.pad_h + tap / d.kernel_w;
     const int64_t w = ow * d.stride_w - d.pad_w + tap % d.kernel_w;
-    const bool won = taps[out] != kNoWinner<Tap>;
+    const bool won = tap != kNoWinner<Tap>;
     places[out] = won ? static_cast<float>(h * d.in_w + w) : -1.0f;
   }
 };
