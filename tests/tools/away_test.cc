@@ -151,6 +151,14 @@ class AwayJob {
   RunOptions options_;
 };
 
+// The run has ended with a snapshot, and one that goes on from it ends like one without a fault.
+void ExpectSavedAndGoesOn(AwayJob* away) {
+  away->ComeBack();
+  EXPECT_THAT(away->job().Files("snap_iter_"), SizeIs(2));
+  EXPECT_EQ(away->job().Train({"--resume=auto"}).exit_code, 0);
+  EXPECT_TRUE(away->Weights("snap") == away->Undisturbed());
+}
+
 class AwayTest : public testing::TestWithParam<Kind> {};
 INSTANTIATE_TEST_SUITE_P(Of, AwayTest, testing::ValuesIn(Kinds()),
                          [](const auto& one) { return one.param.name; });
@@ -181,10 +189,7 @@ TEST_P(AwayTest, WhatDoesNotComeBackEndsTheRunWithASnapshotThatGoesOn) {
               ElementsAre(AllOf(HasSubstr(GetParam().part), HasSubstr("it was tried again for 1 s"),
                                 HasSubstr(". The run is saved at iteration "),
                                 HasSubstr("--resume=auto goes on from there"))));
-  away.ComeBack();
-  EXPECT_THAT(away.job().Files("snap_iter_"), SizeIs(2));
-  EXPECT_EQ(away.job().Train({"--resume=auto"}).exit_code, 0);
-  EXPECT_TRUE(away.Weights("snap") == away.Undisturbed());
+  ExpectSavedAndGoesOn(&away);
 }
 
 Kind KindOf(const std::string& name) {
@@ -211,10 +216,7 @@ TEST_P(HangingReadTest, EndsTheRunWithASnapshotThatGoesOn) {
   EXPECT_THAT(outcome.Errors(),
               ElementsAre(AllOf(HasSubstr("a read has not come back within 1 s (--io_timeout)"),
                                 HasSubstr(". The run is saved at iteration "))));
-  away.ComeBack();
-  EXPECT_THAT(away.job().Files("snap_iter_"), SizeIs(2));
-  EXPECT_EQ(away.job().Train({"--resume=auto"}).exit_code, 0);
-  EXPECT_TRUE(away.Weights("snap") == away.Undisturbed());
+  ExpectSavedAndGoesOn(&away);
 }
 
 // They meet every 40 iterations, and lose their data in between.
