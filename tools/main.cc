@@ -97,7 +97,7 @@ int Guarded(const std::vector<std::string>& arguments) {
 // see that. Only what a signal handler may call.
 void EndOnMapFault(const char* line, size_t bytes, ErrorCode code) {
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line, bytes);
-  RemoveOwnFile();
+  RemoveOwnFiles();
   _exit(static_cast<int>(code));
 }
 
@@ -106,7 +106,7 @@ void EndAtOnce(int code) {
   std::cout.flush();
   std::fflush(nullptr);
   google::FlushLogFiles(google::GLOG_INFO);
-  RemoveOwnFile();
+  RemoveOwnFiles();
   _exit(code);
 }
 

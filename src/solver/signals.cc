@@ -30,7 +30,7 @@ stack_t g_stack_before;
 
 // As if the signal were not handled.
 void End(int signal) {
-  RemoveOwnFile();
+  RemoveOwnFiles();
   std::signal(signal, SIG_DFL);
   raise(signal);
 }
@@ -41,7 +41,7 @@ bool IsWarning(int signal) { return signal == SIGUSR1 || signal == SIGUSR2; }
 void Stop(int signal) {
   if (!g_running) {
     if (!IsWarning(signal)) return End(signal);
-    RemoveOwnFile();
+    RemoveOwnFiles();
     _exit(g_stop_exit_code);
   }
   const int64_t now = MonotonicNs();
