@@ -54,10 +54,13 @@ std::string TempPathFor(const std::string& path) {
 AtomicFile::AtomicFile(const std::string& path, FileOps& ops)
     : path_(path), temp_(TempPathFor(path)), ops_(ops) {
   buffer_.reserve(kBufferBytes);
-  RememberOwnFile(AbsolutePath(temp_));
-  fd_ = ops_.Open(temp_, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0666);
+  int error = 0;
+  {
+    const OwnFileCreation creation(AbsolutePath(temp_));
+    fd_ = ops_.Open(temp_, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0666);
+    error = errno;
+  }
   if (fd_ < 0) {
-    const int error = errno;
     ForgetOwnFile(AbsolutePath(temp_));
     ThrowFileError(FileUse::kOutput, "create", AbsolutePath(path_), error);
   }

@@ -1,6 +1,7 @@
 #include "trainer/base/own_file.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <array>
@@ -22,6 +23,10 @@ struct Slot {
   std::atomic<bool> set;
 };
 std::array<Slot, 16> g_slots;
+
+std::atomic<bool> g_ending{false};
+std::atomic<int> g_creations{0};  // of all threads
+constinit thread_local bool creates = false;
 
 std::mutex& SlotMutex() {
   static auto* const mutex = new std::mutex;  // outlives every file
@@ -75,8 +80,29 @@ void ForgetOwnFile(const std::string& path) {
   if (Slot* slot = Find(path)) slot->set = false;
 }
 
+// Each side announces itself before it looks at the other, so that one of them sees the other.
+OwnFileCreation::OwnFileCreation(const std::string& path) {
+  creates = true;
+  ++g_creations;
+  if (g_ending) {
+    --g_creations;
+    for (;;) pause();
+  }
+  RememberOwnFile(path);
+}
+
+OwnFileCreation::~OwnFileCreation() {
+  --g_creations;
+  creates = false;
+}
+
 void RemoveOwnFiles() {
   const int before = errno;
+  g_ending = true;
+  // A disk may hang: then what is being created there may stay.
+  constexpr int kMostMs = 1000;
+  const int own = creates ? 1 : 0;  // the handler interrupted it
+  for (int ms = 0; g_creations > own && ms < kMostMs; ++ms) poll(nullptr, 0, 1);
   for (Slot& slot : g_slots) {
     if (slot.set.exchange(false) && IsOwn(slot)) unlink(slot.path.data());
   }

@@ -14,7 +14,18 @@ void RememberOwnFile(const std::string& path, const std::string& mark = "");
 // If it is remembered.
 void ForgetOwnFile(const std::string& path);
 
-// Removes the files that are remembered. Async-signal-safe; for handlers that end the process.
+// Around the call that creates the file `path`: remembers it, and no RemoveOwnFiles of another
+// thread looks between the two.
+class OwnFileCreation {
+ public:
+  explicit OwnFileCreation(const std::string& path);
+  ~OwnFileCreation();
+  OwnFileCreation(const OwnFileCreation&) = delete;
+  OwnFileCreation& operator=(const OwnFileCreation&) = delete;
+};
+
+// Removes the files that are remembered. Async-signal-safe; for handlers that end the process: from
+// now on a thread that would create another one waits for that end.
 void RemoveOwnFiles();
 
 }  // namespace trainer
