@@ -168,6 +168,7 @@ void Solver::SaveLast(bool stopped) {
   const bool begun = OfRank0(started_iter_ == state_.iter);
   if (!begun && (stopped || proto_.snapshot_after_train())) StartSnapshot();
   AwaitSnapshot();
+  OfRank0(true);  // a rank that ends with an error ends rank 0, too: none may before it has written
 }
 
 bool Solver::SnapshotTimeIsUp() const {

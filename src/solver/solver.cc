@@ -214,9 +214,9 @@ SolveResult Solver::Solve() {
   const std::string exchanged = replica_.rank == 0 ? strategy_->Describe() : "";
   if (!exchanged.empty()) observer_.OnNote(exchanged);
   SaveLast(stopped);
-  if (!StopWasAsked()) ThrowLostInput();
-  if (!stopped && !no_better && !serves) Finish();
+  if (!stopped && !no_better && !serves && lost_input_.empty()) Finish();
   strategy_->Part();
+  if (!StopWasAsked()) ThrowLostInput();
   observer_.OnEnd(stopped);
   return stopped ? SolveResult::kStopped : SolveResult::kFinished;
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <numeric>
 #include <regex>
@@ -137,6 +138,14 @@ TEST_P(ApartTest, SavesInIterationsThatAreDueAndReportsEachOnce) {
   const std::vector<int>& reported = ranks[0].iters;
   EXPECT_EQ(std::ranges::adjacent_find(reported, std::ranges::greater_equal()), reported.end());
   EXPECT_TRUE(ranks[1].snapshots.empty());
+}
+
+// A rank that had lost its data ended the run while rank 0 was writing the last snapshot.
+TEST_P(ApartTest, NoneEndsBeforeRank0HasWritten) {
+  Train(Apart("max_iter: 40 "), 3, "", [&](int, int iter) {
+    if (iter != kOver) return;
+    EXPECT_TRUE(std::filesystem::exists(*this / "s_iter_40.solverstate"));
+  });
 }
 
 // Rank 1 makes its second step when rank 0 has come to iteration 30.
