@@ -27,6 +27,16 @@ template <int V, class T>
 HD Neighbours<T, V> ReadTogether(const T* from, int64_t at) {
   return *reinterpret_cast<const Neighbours<T, V>*>(from + at);
 }
+template <int V, class T>
+HD void WriteTogether(const Neighbours<T, V>& values, T* to, int64_t at) {
+  *reinterpret_cast<Neighbours<T, V>*>(to + at) = values;
+}
+template <int V, class T>
+HD void StoreTogether(const float (&values)[V], T* to, int64_t at) {
+  Neighbours<T, V> rounded;
+  for (int v = 0; v < V; ++v) Store(rounded.values[v], values[v]);
+  WriteTogether(rounded, to, at);
+}
 // Of any array; zeros where there is none.
 template <int V, class T>
 HD Neighbours<T, V> ReadEach(const T* from, int64_t at) {
@@ -49,7 +59,7 @@ struct WrittenTogether {
 
   HD void Write() {
     for (int v = 0; v < V; ++v) Store(written.values[v], g(v, v));
-    *reinterpret_cast<Neighbours<T, V>*>(to) = written;
+    WriteTogether(written, to, 0);
   }
   HD float operator()(int64_t v, int64_t) const { return Load(written[v]); }
 };

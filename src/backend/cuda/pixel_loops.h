@@ -30,6 +30,11 @@ HD void AddTo(Pair& to, const Pair& value) {
 HD float SumIn(float value, int) { return value; }
 HD float SumIn(const Pair& value, int which) { return which == 0 ? value.a : value.b; }
 
+// The row, or the last one in its place: what is read of that is dropped. Where reading would
+// depend on a condition, each pixel that is read ahead would have its own copy of the channels'
+// numbers.
+HD int64_t RowWithin(int64_t row, int64_t end) { return row < end ? row : end - 1; }
+
 // A block sums up to kWarp groups of V channels of a chunk, blockDim.y pixels at a time; then it
 // adds the sums of its threads in their order. `add`: to what is in `out`, of one chunk.
 template <int V, class F>
@@ -48,11 +53,11 @@ __global__ void __launch_bounds__(map_internal::kBlock)
     const int64_t c = left + threadIdx.x * V, first = begin * channels + c;
     Sum sums[V] = {};
     for (int64_t r = begin + threadIdx.y; c < channels && r < end; r += kAhead * blockDim.y) {
-      ReadBy<F, V> ahead[kAhead] = {};
+      ReadBy<F, V> ahead[kAhead];
 #pragma unroll
       for (int k = 0; k < kAhead; ++k) {
-        const int64_t row = r + k * blockDim.y;
-        if (row < end) ahead[k] = f.template Read<V>({row * channels + c, first, c});
+        const int64_t row = RowWithin(r + k * blockDim.y, end);
+        ahead[k] = f.template Read<V>({row * channels + c, first, c});
       }
 #pragma unroll
       for (int k = 0; k < kAhead; ++k) {
@@ -143,11 +148,11 @@ __global__ void __launch_bounds__(map_internal::kBlock)
   int64_t r = int64_t{blockIdx.x} * blockDim.y + threadIdx.y;
   for (; r < pixels; r += kAhead * step) {
     for (int64_t c = int64_t{threadIdx.x} * V; c < channels; c += int64_t{blockDim.x} * V) {
-      ReadBy<F, V> ahead[kAhead] = {};
+      ReadBy<F, V> ahead[kAhead];
 #pragma unroll
       for (int k = 0; k < kAhead; ++k) {
-        const int64_t row = r + k * step;
-        if (row < pixels) ahead[k] = f.template Read<V>({row * channels + c, 0, c});
+        const int64_t row = RowWithin(r + k * step, pixels);
+        ahead[k] = f.template Read<V>({row * channels + c, 0, c});
       }
 #pragma unroll
       for (int k = 0; k < kAhead; ++k) {
@@ -155,7 +160,7 @@ __global__ void __launch_bounds__(map_internal::kBlock)
         Neighbours<T, V> result;
 #pragma unroll
         for (int v = 0; v < V; ++v) Store(result.values[v], ahead[k](v, v));
-        if (row < pixels) *reinterpret_cast<Neighbours<T, V>*>(to + row * channels + c) = result;
+        if (row < pixels) WriteTogether(result, to, row * channels + c);
       }
     }
   }
