@@ -6,12 +6,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <exception>
 #include <iostream>
 #include <new>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "trainer/base/error_group.h"
@@ -19,6 +21,7 @@
 #include "trainer/base/log.h"
 #include "trainer/base/own_file.h"
 #include "trainer/base/text.h"
+#include "trainer/base/watched_read.h"
 #include "trainer/data/map_faults.h"
 #include "trainer/parallel/failure.h"
 #include "verb.h"
@@ -110,11 +113,25 @@ void EndAtOnce(int code) {
   _exit(code);
 }
 
+// The main thread hangs in a read, and with it whatever it holds. Where the file that says that
+// this process is at work lies on the same server, removing it hangs, too.
+void EndOnHangingRead(const Error& error) {
+  int code = static_cast<int>(error.code());
+  if (IsFirstToFail(&code)) Say(error.what());
+  std::thread([code] {
+    std::this_thread::sleep_for(std::chrono::seconds(5));
+    _exit(code);
+  }).detach();
+  RemoveOwnFile();
+  _exit(LeaveWorld(code));
+}
+
 }  // namespace
 }  // namespace trainer
 
 int main(int argc, char** argv) {
   trainer::HandleMapFaults(trainer::EndOnMapFault);
+  trainer::EndHangingReadsWith(trainer::EndOnHangingRead);
   const int code =
       trainer::LeaveWorld(trainer::Guarded(std::vector<std::string>(argv + 1, argv + argc)));
   if (trainer::HasThreadsLeftBehind()) trainer::EndAtOnce(code);
