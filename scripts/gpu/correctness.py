@@ -182,12 +182,13 @@ def accuracy(bundle, result, seconds):
     """cifar10_quick by its own solver in three types, of several seeds: the means agree."""
     end = time.monotonic() + seconds
     train, test, mean, tests = cifar10_sets(bundle)
-    text = with_source(model("cifar10_quick"), train, 100, mean)
+    batch = bundle.small(100, 4)
+    text = with_source(model("cifar10_quick"), train, batch, mean)
     first, second = text.rsplit(str(train), 1)
     net = bundle.folder / "accuracy.prototxt"
     net.write_text(first + str(test) + second, encoding="utf-8")
     count = bundle.small(5000, 2)
-    settings = [f"net={net}", f"max_iter={count}", f"test_iter={tests // 100}",
+    settings = [f"net={net}", f"max_iter={count}", f"test_iter={bundle.small(tests // batch, 1)}",
                 f"test_interval={count}", "test_initialization=false", "snapshot=0",
                 "snapshot_after_train=false", f"stepvalue={count * 4 // 5}"]
     solver = bundle.root / "models/cifar10_quick/solver.prototxt"
