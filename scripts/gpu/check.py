@@ -18,7 +18,7 @@ from report import Report, Result, verdict
 TOTAL_SECONDS = 480
 MARGIN = 10  # seconds at the end in which no step runs
 GRACE = 3    # in which a step that kept to its time ends what it started
-DRY_FACTOR = 10  # a processor that plays a GPU is so much slower
+DRY_FACTOR = 100  # how much slower a busy processor may play a GPU
 LEAST = 4    # with which a step is worth to begin
 
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)

@@ -79,7 +79,7 @@ def stops(bundle, result, seconds):
     process = children.start(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
     try:
         for line in process.stderr:
-            if "Iteration 5 " in line:
+            if bundle.small("Iteration 5 ", "Iteration 1 ") in line:
                 break
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=seconds)
