@@ -44,6 +44,20 @@ def norm(x):
     return F.local_response_norm(x, 5, alpha=1e-4, beta=0.75, k=1)
 
 
+class LeNet(PeerNet):
+    def __init__(self):
+        super().__init__()
+        self.add_conv("conv1", 1, 20, 5)
+        self.add_conv("conv2", 20, 50, 5)
+        self.add_ip("ip1", 800, 500)
+        self.add_ip("ip2", 500, 10)
+
+    def loss(self, data, label):
+        x = F.max_pool2d(self.run("conv1", data), 2)
+        x = F.max_pool2d(self.run("conv2", x), 2)
+        return F.cross_entropy(self.run("ip2", self.run_relu("ip1", x.flatten(1))), label)
+
+
 class Cifar10Quick(PeerNet):
     def __init__(self):
         super().__init__()
@@ -272,6 +286,7 @@ class Peer:
 
 
 PEERS = {
+    "lenet": Peer(LeNet, (1, 28, 28), 10, 431_080, 0.0005, bias=(2, 1)),
     "cifar10_quick": Peer(Cifar10Quick, (3, 32, 32), 10, 145_578, 0.004, bias=(2, 1)),
     "alexnet": Peer(lambda: AlexNet(True), (3, 227, 227), 1000, 60_965_224, 0.0005),
     "caffenet": Peer(lambda: AlexNet(False), (3, 227, 227), 1000, 60_965_224, 0.0005),

@@ -11,12 +11,15 @@ of each. Prints medians, the spread and the ratio. Needs Python with torch.
 import argparse
 import pathlib
 import statistics
+import sys
 import tempfile
 
 import torch
-from torch import nn
 
 from steps import ROOT, Peer, Trainer, best_peer, describe, machine, settings, write_json
+
+sys.path.insert(0, str(ROOT / "scripts"))
+from peer_nets import LeNet  # noqa: E402
 
 BATCH, STEPS = 64, 100
 
@@ -36,18 +39,6 @@ def make_trainer(binary, data, folder):
                          folder=folder)
     (folder / "solver.prototxt").write_text(text)
     return Trainer(binary, folder / "solver.prototxt", warm_up=STEPS)
-
-
-class LeNet(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.scores = nn.Sequential(nn.Conv2d(1, 20, 5), nn.MaxPool2d(2), nn.Conv2d(20, 50, 5),
-                                    nn.MaxPool2d(2), nn.Flatten(), nn.Linear(800, 500), nn.ReLU(),
-                                    nn.Linear(500, 10))
-        self.loss = nn.CrossEntropyLoss()
-
-    def forward(self, data, label):
-        return self.loss(self.scores(data), label)
 
 
 def make_peer(setting):

@@ -180,8 +180,8 @@ def main():
     measure = measure_memory if args.memory else measure_time
     with tempfile.TemporaryDirectory() as folder:
         for name in args.nets.split(","):
-            if name not in PEERS:
-                parser.error(f"no net '{name}'; there are {', '.join(PEERS)}")
+            if name not in BATCHES:
+                parser.error(f"no net '{name}'; there are {', '.join(BATCHES)}")
             print(f"{name}, batches of {BATCHES[name]}", flush=True)
             ours = None
             if not args.pytorch_only:

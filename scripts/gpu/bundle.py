@@ -1,49 +1,40 @@
-"""What a step of check.py fills, and where it finds the programs and what the machine has."""
+"""Where the steps of check.py find programs, data and room, and what this machine has."""
 
-import dataclasses
+import ctypes
 import functools
 import json
 import os
 import shutil
-import subprocess
-import sys
+import tempfile
 
+import children
 import losses
+from generated import Data
 
 TESTS = ("backend_test", "layers_test", "rules_test", "net_test", "solver_test")
-
-
-@dataclasses.dataclass
-class Result:
-    passed: int = 0
-    failed: int = 0
-    skipped: int = 0
-    notes: list = dataclasses.field(default_factory=list)
-    figures: dict = dataclasses.field(default_factory=dict)
-
-    def check(self, good, text):
-        if good:
-            self.passed += 1
-        else:
-            self.fail(text)
-
-    def fail(self, text):
-        self.failed += 1
-        self.notes.append(text)
+WANTED_ROOM = 2 << 30  # bytes for generated data
 
 
 class Bundle:
-    """Where the programs are, and what this machine has."""
-
-    def __init__(self, root, folder, dry=False):
-        self.root, self.folder, self.dry = root, folder, dry
-        self.trainer = root / "trainer"
+    def __init__(self, root, folder, args):
+        """`folder` takes temporary files; `args` are those of check.py."""
+        self.root, self.folder, self.dry = root, folder, args.dry
+        self.trainer = args.trainer.resolve() if args.trainer else root / "trainer"
         self.stored = losses.read(root / "scripts/gpu/losses.txt")
+        self.data = Data(self.trainer, folder)
+        self.rates = {}  # (net, mode): images/s from memory, as the step `speed` measured them
+        self.peers = None  # PyTorch's, while they are kept
+        self.cifar10 = args.cifar10
+        self.python = None if args.python == "none" else args.python
+        self.put_result = lambda name, text: None  # writes a file beside the report's
+        # Caches of its own: what is measured or compiled here is nobody else's, and stays so.
+        os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder / "inductor")
+        os.environ["TRITON_CACHE_DIR"] = str(folder / "triton")
 
     @functools.cached_property
     def query(self):
-        done = subprocess.run([self.trainer, "device_query", "--json"], text=True, timeout=60,
-                              capture_output=True, check=False)
+        done = children.run([self.trainer, "device_query", "--json"], 60)
         return json.loads(done.stdout) if done.returncode == 0 else {}
 
     def small(self, usual, dry):
@@ -65,23 +56,49 @@ class Bundle:
             return "there is a GPU"
         if "tests" in needs and not (self.root / "tests" / TESTS[0]).exists():
             return "the bundle has no test programs"
-        if "sanitizer" in needs and not sanitizer():
+        if "sanitizer" in needs and not tool("compute-sanitizer"):
             return "there is no compute-sanitizer of the CUDA toolkit"
-        if "torch" in needs:
-            return lacks_torch("True" if self.dry else "torch.cuda.is_available()")
         return ""
 
     def environment(self, **more):
         return {**os.environ, "TRAINER_SOURCE_DIR": str(self.root), **more}
 
+    def used_memory(self):
+        """Bytes of the GPU's memory that all processes hold; None where the driver does not tell."""
+        return used_memory(self.gpus[0]["pci_bus"]) if self.gpus else None
 
-def sanitizer():
-    return shutil.which("compute-sanitizer") or shutil.which(
-        "compute-sanitizer", path="/usr/local/cuda/bin")
+
+def tool(name):
+    """A program of the CUDA toolkit, or None."""
+    return shutil.which(name) or shutil.which(name, path="/usr/local/cuda/bin")
 
 
-@functools.cache
-def lacks_torch(enough):
-    ask = f"import torch; assert {enough}, 'PyTorch sees no GPU'"
-    done = subprocess.run([sys.executable, "-c", ask], text=True, capture_output=True, check=False)
-    return "" if done.returncode == 0 else done.stderr.strip().splitlines()[-1]
+def roomy_folder(wanted=WANTED_ROOM):
+    """A folder for temporary files: the first with that much room, else the roomiest."""
+    folders = []
+    for name in (os.environ.get("TMPDIR"), "/tmp", "/var/tmp", "/dev/shm", os.getcwd()):
+        if not name or not os.access(name, os.W_OK | os.X_OK):
+            continue
+        free = shutil.disk_usage(name).free
+        if free >= wanted:
+            return name
+        folders.append((free, name))
+    return max(folders)[1] if folders else tempfile.gettempdir()
+
+
+class _Memory(ctypes.Structure):  # nvmlMemory_t
+    _fields_ = [(name, ctypes.c_ulonglong) for name in ("total", "free", "used")]
+
+
+def used_memory(pci_bus):
+    """What NVML says of the GPU at this address."""
+    try:
+        nvml = ctypes.CDLL("libnvidia-ml.so.1")
+        handle, memory = ctypes.c_void_p(), _Memory()
+        if (nvml.nvmlInit_v2() or
+                nvml.nvmlDeviceGetHandleByPciBusId_v2(pci_bus.encode(), ctypes.byref(handle)) or
+                nvml.nvmlDeviceGetMemoryInfo(handle, ctypes.byref(memory))):
+            return None
+    except (OSError, AttributeError):
+        return None
+    return memory.used

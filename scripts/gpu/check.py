@@ -1,44 +1,58 @@
 #!/usr/bin/env python3
-"""All that this machine's GPU can show of trainer, within eight minutes; see check.sh.
-
-    check.py [--root=BUNDLE] [--json=FILE] [--seconds=480] [--only=STEP,STEP] [--dry]
-
-Needs Python's standard library; the speed table needs PyTorch with CUDA, the sanitizer step
-compute-sanitizer of the CUDA toolkit. What cannot run is left out with its reason.
-"""
+"""All that this machine's GPU can show of trainer, within eight minutes; see check.sh."""
 
 import argparse
-import json
-import os
 import pathlib
-import platform
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 
+import children
+import speed
 import steps
-from bundle import Bundle, Result
+from bundle import Bundle, roomy_folder
+from report import Report, Result, verdict
 
 TOTAL_SECONDS = 480
-GRACE = 3  # seconds in which a step that kept to its time ends what it started
+MARGIN = 10  # seconds at the end in which no step runs
+GRACE = 3    # in which a step that kept to its time ends what it started
+DRY_FACTOR = 100  # how much slower a busy processor may play a GPU
+LEAST = 4    # with which a step is worth to begin
+
+ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class StepIsLate(Exception):
     """A step is ended, whatever it waits for."""
 
 
+class Interrupted(BaseException):
+    """The run is asked to end: what was found is kept."""
+
+
 def end_step(*_):
     raise StepIsLate
 
 
+def end_run(*_):
+    raise Interrupted
+
+
 def parse():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--root", default=str(pathlib.Path(__file__).resolve().parents[2]),
-                        help="the bundle")
-    parser.add_argument("--json", default="gpu_check.json", help="where the results go")
-    parser.add_argument("--seconds", type=float, default=TOTAL_SECONDS, help="for all steps")
+    parser.add_argument("--root", default=pathlib.Path(__file__).resolve().parents[2],
+                        type=pathlib.Path, help="the bundle; it may be read-only")
+    parser.add_argument("--trainer", type=pathlib.Path, help="the program (ROOT/trainer)")
+    parser.add_argument("--results", default="gpu_check", type=pathlib.Path,
+                        help="a folder for summary.txt, results.json and profile.txt (gpu_check)")
+    parser.add_argument("--seconds", type=float, default=TOTAL_SECONDS, help="for all steps (480)")
+    parser.add_argument("--cifar10", type=pathlib.Path, metavar="FOLDER",
+                        help="train.tar and test.tar with pictures of ten classes, for accuracies; "
+                             "without them digits that are drawn")
+    parser.add_argument("--python", default=sys.executable,
+                        help="a Python with PyTorch, to compare with; none: do not compare")
     parser.add_argument("--dry", action="store_true",
                         help="small nets and few iterations, PyTorch on the CPU: shows that the "
                              "steps work, with an emulated GPU, too")
@@ -48,82 +62,101 @@ def parse():
     for name in filter(None, args.only.split(",")):
         if name not in names:
             parser.error(f"no step '{name}'; there are {', '.join(names)}")
+    if args.cifar10 and not (args.cifar10 / "test.tar").is_file():
+        parser.error(f"--cifar10={args.cifar10}: there is no test.tar in it")
+    trainer = args.trainer or args.root / "trainer"
+    if not trainer.is_file():
+        parser.error(f"{trainer} is not there; give --trainer=PROGRAM, or --root=BUNDLE")
     return args
 
 
-def run_step(step, bundle, seconds):
+def time_of(step, later, left):
+    """Seconds for a step with so many left for it and the later ones: its own, and what earlier
+    ones did not need, but for what is the later ones' own."""
+    spare = left - sum(other.seconds for other in later)
+    return max(min(spare, 2 * step.seconds), min(step.seconds, left))
+
+
+def run_step(step, bundle, seconds, tell=lambda row: None):
     """What the step said, or why it is left out or failed, as a row of the report."""
     begin = time.monotonic()
-    result = Result()
-    reason = bundle.lacks(step.needs)
-    if not reason and seconds < 5:
-        reason = "no time is left"
+    reason = bundle.lacks(step.needs) or ("no time is left" if seconds < LEAST else "")
     if reason:
         return {"step": step.name, "left_out": reason}
-    seconds = min(bundle.small(step.seconds, 10 * step.seconds), seconds)
-    signal.setitimer(signal.ITIMER_REAL, seconds + GRACE)
+
+    def row(ended):
+        return result.row(step.name, time.monotonic() - begin, ended)
+
+    result = Result(lambda: tell(row(False)))
     try:
+        signal.setitimer(signal.ITIMER_REAL, seconds + GRACE)
         step.run(bundle, result, seconds)
     except subprocess.TimeoutExpired as late:
-        result.fail(f"took more than {late.timeout:.0f} s")
+        result.cut(f"took more than {late.timeout:.0f} s: not all of it was done")
     except StepIsLate:
-        result.fail(f"took more than its {seconds:.0f} s")
+        result.cut(f"took more than its {seconds:.0f} s: not all of it was done")
     except Exception as error:  # a step must not end the others
         result.fail(f"{type(error).__name__}: {error}")
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-    return {"step": step.name, "passed": result.passed, "failed": result.failed,
-            "skipped": result.skipped, "notes": result.notes, "figures": result.figures,
-            "seconds": round(time.monotonic() - begin, 1)}
+        children.end_all()
+    return row(True)
 
 
 def show(row):
-    if "left_out" in row:
-        print(f"left out  {row['step']}: {row['left_out']}", flush=True)
-        return
-    verdict = "FAILED" if row["failed"] else "passed"
-    counts = f"{row['passed']} passed, {row['failed']} failed"
-    if row["skipped"]:
-        counts += f", {row['skipped']} skipped"
-    print(f"{verdict:9} {row['step']}: {counts} ({row['seconds']:.0f} s)", flush=True)
-    for note in row["notes"]:
-        print(f"          {note}", flush=True)
+    print(verdict(row), flush=True)
+    for line in [*row.get("lines", ()), *row.get("notes", ())]:
+        print(f"          {line}", flush=True)
 
 
-def write_report(path, bundle, rows, seconds):
-    """Gives the totals. The file is whole at any time."""
-    totals = {key: sum(row.get(key, 0) for row in rows) for key in ("passed", "failed",
-                                                                     "skipped")}
-    totals["left_out"] = sum("left_out" in row for row in rows)
-    report = {"machine": platform.node(), "gpus": bundle.gpus, "cores": os.cpu_count(),
-              "seconds": round(seconds, 1), **totals, "steps": rows}
-    unfinished = path.with_name(path.name + ".part")
-    unfinished.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    unfinished.replace(path)
-    return totals
+def run_all(args, bundle, report, clock):
+    only = [name for name in args.only.split(",") if name]
+    todo = [step for step in steps.ALL if not only or step.name in only]
+    runnable = [step for step in todo if not bundle.lacks(step.needs)]
+    if any(step.run is speed.speed for step in runnable):
+        speed.start_peers(bundle)
+    for step in todo:
+        later = runnable[runnable.index(step) + 1:] if step in runnable else ()
+        slower = bundle.small(1, DRY_FACTOR)
+        seconds = slower * time_of(step, later, args.seconds - MARGIN - clock() / slower)
+        row = run_step(step, bundle, seconds, report.add)
+        report.add(row)
+        show(row)
+        if bundle.peers:
+            bundle.peers.go_on() if any(other.run is speed.speed for other in later) \
+                else bundle.peers.close()
 
 
 def main():
     args = parse()
-    only = [name for name in args.only.split(",") if name]
     begin = time.monotonic()
-    rows = []
-    path = pathlib.Path(args.json).resolve()
     signal.signal(signal.SIGALRM, end_step)
-    with tempfile.TemporaryDirectory() as folder:
-        bundle = Bundle(pathlib.Path(args.root).resolve(), pathlib.Path(folder),
-                        args.dry)
-        for step in steps.ALL:
-            if only and step.name not in only:
-                continue
-            row = run_step(step, bundle, args.seconds - (time.monotonic() - begin))
-            rows.append(row)
-            show(row)
-            write_report(path, bundle, rows, time.monotonic() - begin)
-        totals = write_report(path, bundle, rows, time.monotonic() - begin)
-    print(f"{totals['passed']} passed, {totals['failed']} failed; "
-          f"{totals['left_out']} steps left out; all of it is in {args.json}")
-    sys.exit(1 if totals["failed"] else 0)
+    for number in ENDING:
+        signal.signal(number, end_run)
+
+    def clock():
+        return time.monotonic() - begin
+
+    with tempfile.TemporaryDirectory(dir=roomy_folder(), ignore_cleanup_errors=True) as folder:
+        bundle = Bundle(args.root.resolve(), pathlib.Path(folder), args)
+        try:
+            report = Report(args.results.resolve(), bundle, clock)
+        except OSError as error:
+            sys.exit(f"check: no results can be written: {error}; give another --results=FOLDER")
+        bundle.put_result = report.put
+        try:
+            run_all(args, bundle, report, clock)
+        except Interrupted:
+            print("check: ended by a signal; what was found is kept", flush=True)
+        finally:
+            for number in ENDING:
+                signal.signal(number, signal.SIG_IGN)
+            children.end_all()
+            if bundle.peers:
+                bundle.peers.close()
+            report.write()
+    print(f"\n{report.summary()}All of it is in {args.results}")
+    sys.exit(1 if report.totals()["failed"] else 0)
 
 
 if __name__ == "__main__":

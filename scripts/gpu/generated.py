@@ -1,13 +1,14 @@
 """Nets of models/ on data that every machine makes alike: for comparisons between devices.
 
-Python's standard library alone. `Job(...)` writes a net with another source and batch, and a solver
-for it; `losses()` runs it and reads what the log says.
+Python's standard library alone. `Data` makes data sets, each once; `Job(...)` writes a net with such
+a source and another batch, and a solver for it; `losses()` runs it and reads what the log says.
 """
 
 import pathlib
 import random
 import re
-import subprocess
+
+import children
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]  # of the source tree, or of the bundle
 LOSS_LINE = re.compile(r"Iteration (\d+)\b.*?, loss = ([-+.\w]+)")
@@ -25,70 +26,105 @@ random_seed: 1 snapshot_prefix: "{folder}/net"
 """
 
 
-def run(command, timeout=None):
-    """The output of a program that must end well."""
-    done = subprocess.run([str(word) for word in command], text=True, capture_output=True,
-                          check=False, timeout=timeout)
-    if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(map(str, command[:3]))} ended with {done.returncode}: "
-                           f"{(done.stderr + done.stdout)[-1500:].strip()}")
-    return done.stdout + done.stderr
+class Data:
+    """Data sets in a folder for temporary files. Not for several threads before a set is made."""
 
+    def __init__(self, trainer, folder):
+        self.trainer, self.folder = trainer, pathlib.Path(folder)
 
-def make_images(trainer, folder, side, classes):
-    """An LMDB of noise on one colour per class, and its mean; the same bytes on every machine."""
-    root = folder / f"images{side}"
-    if (root / "mean.binaryproto").exists():
+    def dataset(self, *words, seconds=120):
+        children.run_well([self.trainer, "dataset", *words], seconds)
+
+    def noise(self, side, classes):
+        """An LMDB of noise on one colour per class, and its mean; the same bytes everywhere."""
+        root = self.folder / f"images{side}"
+        if (root / "mean.binaryproto").exists():
+            return root
+        root.mkdir(parents=True, exist_ok=True)
+        draw = random.Random(side)
+        lines = []
+        for i in range(200 if side == 32 else 48):
+            label = draw.randrange(classes)
+            colour = random.Random(label).randbytes(3)
+            noise = draw.randbytes(side * side * 3)
+            pixels = bytes((c + n) >> 1 for c, n in zip(colour * (side * side), noise))
+            (root / f"{i}.ppm").write_bytes(b"P6\n%d %d\n255\n" % (side, side) + pixels)
+            lines.append(f"{i}.ppm {label}\n")
+        (root / "list.txt").write_text("".join(lines), encoding="utf-8")
+        self.dataset("images", root, root / "list.txt", root / "lmdb")
+        self.dataset("mean", root / "lmdb", root / "mean.binaryproto")
         return root
-    root.mkdir(parents=True, exist_ok=True)
-    draw = random.Random(side)
-    lines = []
-    for i in range(200 if side == 32 else 48):
-        label = draw.randrange(classes)
-        colour = random.Random(label).randbytes(3)
-        noise = draw.randbytes(side * side * 3)
-        pixels = bytes((c + n) >> 1 for c, n in zip(colour * (side * side), noise))
-        (root / f"{i}.ppm").write_bytes(b"P6\n%d %d\n255\n" % (side, side) + pixels)
-        lines.append(f"{i}.ppm {label}\n")
-    (root / "list.txt").write_text("".join(lines), encoding="utf-8")
-    run([trainer, "dataset", "images", root, root / "list.txt", root / "lmdb"])
-    run([trainer, "dataset", "mean", root / "lmdb", root / "mean.binaryproto"])
-    return root
+
+    def digits(self, train=2000, test=100):
+        root = self.folder / f"digits{train}_{test}"
+        if not root.exists():
+            self.dataset("digits", root, f"--train={train}", f"--test={test}")
+        return root
+
+    def enlarged(self, name, count, side, flags=()):
+        """An LMDB of pictures of 256 x 256 with labels below 1000, made of noise of side x side."""
+        root = self.folder / name
+        if (root / "lmdb").exists():
+            return root / "lmdb"
+        root.mkdir(parents=True)
+        draw = random.Random(side)
+        for i in range(count):
+            pixels = draw.randbytes(side * side * 3)
+            (root / f"{i}.ppm").write_bytes(b"P6\n%d %d\n255\n" % (side, side) + pixels)
+        lines = [f"{i}.ppm {i % 1000}\n" for i in range(count)]
+        (root / "list.txt").write_text("".join(lines), encoding="utf-8")
+        self.dataset("images", root, root / "list.txt", root / "lmdb", "--resize_height=256",
+                     "--resize_width=256", *flags)
+        return root / "lmdb"
+
+    def pixels(self, count):
+        """Pixels, each picture of one colour: what DummyData's constant is, as records."""
+        return self.enlarged("pixels", count, 1)
+
+    def jpegs(self, count):
+        """JPEG files, of some 20 KB like photographs of that size."""
+        return self.enlarged("jpegs", count, 48, ("--encoded", "--encode_type=jpg"))
 
 
-def make_digits(trainer, folder):
-    root = folder / "digits"
-    if not root.exists():
-        run([trainer, "dataset", "digits", root, "--train=2000", "--test=100"])
-    return root
+def with_source(text, source, batch, mean=None):
+    """A net's text with another database and batch."""
+    text = re.sub(r'source: "[^"]*"', f'source: "{source}"', text)
+    if mean is not None:
+        text = re.sub(r'mean_file: "[^"]*"', f'mean_file: "{mean}"', text)
+    return re.sub(r"batch_size: \d+", f"batch_size: {batch}", text)
+
+
+def model(name):
+    return (ROOT / f"models/{name}/train_test.prototxt").read_text(encoding="utf-8")
 
 
 class Job:
-    """A net of models/ with generated data, in a folder for temporary files."""
+    """A net of models/ with generated data. Jobs that run at once need other tags."""
 
-    def __init__(self, trainer, name, folder):
-        self.trainer, self.name, self.folder = trainer, name, pathlib.Path(folder)
-        text = (ROOT / f"models/{name}/train_test.prototxt").read_text(encoding="utf-8")
-        if name == "lenet":
-            source = make_digits(trainer, self.folder) / "train_lmdb"
-        else:
-            images = make_images(trainer, self.folder, SIDES.get(name, 256),
-                                 CLASSES.get(name, 1000))
-            source = images / "lmdb"
-            text = re.sub(r'mean_file: "[^"]*"', f'mean_file: "{images}/mean.binaryproto"', text)
-        text = re.sub(r'source: "[^"]*"', f'source: "{source}"', text)
-        text = re.sub(r"batch_size: \d+", f"batch_size: {BATCHES[name]}", text)
-        self.net = self.folder / f"{name}.prototxt"
-        self.net.write_text(text, encoding="utf-8")
+    def __init__(self, data, name, tag=""):
+        self.trainer, self.name = data.trainer, name
+        self.folder = data.folder / f"{name}{tag}"
+        self.folder.mkdir(exist_ok=True)
+        source, mean = data.digits() / "train_lmdb", None
+        if name != "lenet":
+            images = data.noise(SIDES.get(name, 256), CLASSES.get(name, 1000))
+            source, mean = images / "lmdb", images / "mean.binaryproto"
+        self.net = self.folder / "net.prototxt"
+        self.solver = self.folder / "solver.prototxt"
+        self.net.write_text(with_source(model(name), source, BATCHES[name], mean), encoding="utf-8")
+        self.write_solver(1)
+
+    def write_solver(self, iterations):
+        self.solver.write_text(SOLVER.format(net=self.net, folder=self.folder,
+                                             rate=RATES[self.name], iterations=iterations),
+                               encoding="utf-8")
 
     def command(self, iterations, flags=()):
-        solver = self.folder / f"{self.name}_solver.prototxt"
-        solver.write_text(SOLVER.format(net=self.net, folder=self.folder, rate=RATES[self.name],
-                                        iterations=iterations), encoding="utf-8")
-        return [self.trainer, "train", f"--solver={solver}", *flags]
+        self.write_solver(iterations)
+        return [self.trainer, "train", f"--solver={self.solver}", *flags]
 
     def losses(self, iterations, flags=(), timeout=None):
         """The loss of each iteration, as the log has it."""
-        text = run(self.command(iterations, flags), timeout)
+        text = children.run_well(self.command(iterations, flags), timeout)
         found = {int(n): float(loss) for n, loss in LOSS_LINE.findall(text)}
         return [found[i] for i in range(iterations) if i in found]

@@ -15,7 +15,7 @@ import pathlib
 import sys
 import tempfile
 
-from generated import BATCHES, Job
+from generated import BATCHES, Data, Job
 
 ITERATIONS = 50
 FIRST = 10
@@ -48,11 +48,11 @@ def difference(name, found, stored, loose=1.0):
     return True, f"within {worst:.1e}, {stored[0]} to {stored[-1]}"
 
 
-def write(trainer, names, path, folder):
+def write(data, names, path):
     lines = ["# Losses of the CPU in f32, made by scripts/gpu/losses.py --write: one net per line."]
     stored = read(path) if pathlib.Path(path).exists() else {}
     for name in names:
-        stored[name] = Job(trainer, name, folder).losses(ITERATIONS)
+        stored[name] = Job(data, name).losses(ITERATIONS, timeout=3600)
         print(f"{name}: {stored[name][0]} to {stored[name][-1]}", flush=True)
     lines += [" ".join([name, *map(str, stored[name])]) for name in BATCHES if name in stored]
     pathlib.Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -71,11 +71,12 @@ def main():
     names = args.nets.split(",")
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
+        data = Data(trainer, folder)
         if args.write:
-            write(trainer, names, args.write, folder)
+            write(data, names, args.write)
         stored = read(args.compare) if args.compare else {}
         for name in names if args.compare else ():
-            found = Job(trainer, name, folder).losses(len(stored[name]), args.flags.split())
+            found = Job(data, name).losses(len(stored[name]), args.flags.split(), 3600)
             good, text = difference(name, found, stored[name], args.loose)
             failed += not good
             print(f"{name}: {'agrees ' if good else ''}{text}", flush=True)

@@ -1,42 +1,58 @@
-#!/usr/bin/env python3
-"""Training steps on one GPU: trainer and PyTorch, in turns.
+"""Training steps on one GPU, trainer and PyTorch in turns, and what feeds them.
 
-    speed.py --trainer=TRAINER [--nets=resnet50,googlenet] [--modes=f32,tf32,bf16,f16] [--rounds=3]
-             [--seconds=150] [--json=FILE] [--dry]
-
-A step is forward, backward and update, on batches that lie on the GPU: trainer's DummyData holds
-one, PyTorch (scripts/peer_nets.py) takes two in turns. PyTorch
-runs at the best of NCHW and channels_last, with cudnn.benchmark and its fused SGD; TF32 is off for
-f32 and on for tf32; bf16 and f16 are autocast, f16 with a GradScaler. Ends early when the seconds
-are over, and says what is missing then. Needs PyTorch with CUDA; with --dry, which shows that all of
-this works, PyTorch computes on the CPU, with cifar10_quick, batches of two and one round.
+A step is forward, backward and update, on one batch that lies on the GPU: trainer's DummyData and
+the peer's tensor hold the same numbers. PyTorch (peer.py) runs in channels_last, compiled, with
+autocast for 16 bits and its fused SGD; small nets with its CUDA graphs. trainer has TF32 off.
 """
 
-import argparse
-import gc
+import dataclasses
 import json
-import pathlib
 import re
 import statistics
-import sys
-import tempfile
 import time
 
-import torch
+import children
+from generated import model, with_source
+from peers import Peers
 
-from generated import ROOT, run
-
-sys.path.insert(0, str(ROOT / "scripts"))
-from peer_nets import PEERS  # noqa: E402
-
-BATCHES = {"resnet50": 128, "googlenet": 128, "caffenet": 256, "cifar10_quick": 100,
-           "mobilenet_v2": 128}
-FLAGS = {"f32": ["--notf32"], "tf32": ["--tf32"],
-         "bf16": ["--notf32", "--set", "default_forward_type=BFLOAT16"],
+FLAGS = {"f32": ["--notf32"], "bf16": ["--notf32", "--set", "default_forward_type=BFLOAT16"],
          "f16": ["--notf32", "--set", "default_forward_type=FLOAT16"]}
-AUTOCAST = {"bf16": torch.bfloat16, "f16": torch.float16}
+IMAGES = {"lenet": (1, 28, 28), "cifar10_quick": (3, 32, 32), "caffenet": (3, 227, 227),
+          "googlenet": (3, 224, 224), "resnet50": (3, 224, 224)}
 RATE_LINE = re.compile(r"Iteration (\d+) \(([\d.e+-]+) iter/s")
-SAMPLE_SECONDS = 1.5
+ROUNDS, SAMPLE_SECONDS = 2, 1.2
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A line of the table, and what is wanted of it."""
+    net: str
+    mode: str
+    batch: int
+    compile: str  # mode of torch.compile
+    least: float  # times PyTorch's speed
+    first: int  # steps of a first, short run
+
+    @property
+    def key(self):
+        return self.net, self.mode
+
+    def __str__(self):
+        return f"{self.net} {self.mode} bs{self.batch}"
+
+
+GRAPHS = "reduce-overhead"
+ROWS = (
+    Row("resnet50", "f16", 256, "default", 1.05, 4),
+    Row("lenet", "f16", 64, GRAPHS, 1.3, 300),
+    Row("cifar10_quick", "f16", 100, GRAPHS, 1.3, 300),
+    Row("googlenet", "f16", 128, "default", 1.2, 8),
+    Row("caffenet", "f16", 256, "default", 1.2, 8),
+    Row("lenet", "f32", 64, GRAPHS, 1.3, 300),
+    Row("cifar10_quick", "f32", 100, GRAPHS, 1.3, 300),
+    Row("resnet50", "bf16", 256, "default", 1.05, 4),
+)
+DRY_ROWS = (Row("lenet", "f16", 64, GRAPHS, 1.3, 2), Row("cifar10_quick", "f32", 100, GRAPHS, 1.3, 2))
 
 DATA = """layer {{
   name: "data" type: "DummyData" top: "data" top: "label"
@@ -53,147 +69,135 @@ random_seed: 1 snapshot_prefix: "{folder}/net"
 """
 
 
+def rows_of(bundle):
+    return bundle.small(ROWS, DRY_ROWS)
+
+
+def start_peers(bundle):
+    """PyTorch's processes begin to compile."""
+    if bundle.python:
+        bundle.peers = Peers(bundle, rows_of(bundle))
+
+
 def layers_of(text):
-    """(what stands before the layers, each layer's text): braces counted, comments left out."""
+    """(what stands before the layers, each layer's text): comments left out."""
     text = re.sub(r"#[^\n]*", "", text)
     head, rest = text.split("layer {", 1)
-    found = []
-    for part in re.split(r"^layer \{", "layer {" + rest, flags=re.MULTILINE):
-        if part.strip():
-            found.append("layer {" + part)
-    return head, found
+    parts = re.split(r"^layer \{", "layer {" + rest, flags=re.MULTILINE)
+    return head, ["layer {" + part for part in parts if part.strip()]
 
 
 class OurNet:
-    def __init__(self, trainer, name, folder, batch):
-        self.trainer, self.name, self.folder, self.batch = trainer, name, folder, batch
-        text = (ROOT / f"models/{name}/train_test.prototxt").read_text(encoding="utf-8")
-        head, layers = layers_of(text)
-        kept = [layer for layer in layers if 'type: "Data"' not in layer and "TEST" not in layer]
-        shape = " ".join(f"dim: {n}" for n in (batch, *PEERS[name].image))
-        self.net = folder / f"{name}.prototxt"
-        self.net.write_text(head + DATA.format(shape=shape, batch=batch) + "".join(kept),
-                            encoding="utf-8")
+    """A training net of models/ on a batch in memory, or on a database."""
 
-    def milliseconds(self, mode, display):
-        """Of a step; the first interval warms up."""
-        solver = self.folder / f"{self.name}_solver.prototxt"
-        solver.write_text(SOLVER.format(net=self.net, folder=self.folder, display=display,
-                                        iterations=3 * display + 1), encoding="utf-8")
-        text = run([self.trainer, "train", f"--solver={solver}", "--gpu=0", *FLAGS[mode]], 120)
+    def __init__(self, bundle, row, source=None):
+        self.bundle, self.row = bundle, row
+        self.batch = bundle.small(row.batch, 2)
+        self.folder = bundle.folder / f"{row.net}_{row.mode}_{source.parent.name if source else 'memory'}"
+        self.folder.mkdir(exist_ok=True)
+        self.net = self.folder / "net.prototxt"
+        self.net.write_text(self.text(source), encoding="utf-8")
+
+    def text(self, source):
+        head, layers = layers_of(model(self.row.net))
+        if source:
+            text = head + "".join(layer for layer in layers if "TEST" not in layer)
+            text = re.sub(r'mean_file: "[^"]*"', "mean_value: 128", text)
+            return with_source(text, source, self.batch)
+        shape = " ".join(f"dim: {n}" for n in (self.batch, *IMAGES[self.row.net]))
+        kept = [layer for layer in layers if 'type: "Data"' not in layer and "TEST" not in layer]
+        return head + DATA.format(shape=shape, batch=self.batch) + "".join(kept)
+
+    def solver(self, display):
+        """Three intervals of displays; the first of them warms up."""
+        path = self.folder / "solver.prototxt"
+        path.write_text(SOLVER.format(net=self.net, folder=self.folder, display=display,
+                                      iterations=3 * display + 1), encoding="utf-8")
+        return path
+
+    def milliseconds(self, display, timeout, flags=()):
+        """Of a step."""
+        text = children.run_well([self.bundle.trainer, "train", f"--solver={self.solver(display)}",
+                                  "--gpu=0", *FLAGS[self.row.mode], *flags], timeout)
         rates = [float(rate) for i, rate in RATE_LINE.findall(text) if int(i) > display]
         return 1000 / statistics.median(rates)
 
+    def calibrate(self, timeout):
+        """Steps that fill a sample. The run measures algorithms, which later ones find."""
+        first = self.bundle.small(self.row.first, 1)
+        return max(first, round(1000 * SAMPLE_SECONDS / self.milliseconds(first, timeout)))
 
-class Peer:
-    """A PyTorch module at one setting."""
-
-    def __init__(self, name, mode, layout, batch, device):
-        torch.manual_seed(1)
-        self.mode, self.device = mode, device
-        peer = PEERS[name]
-        self.module = peer.make().to(device).to(memory_format=layout)
-        shape = (batch, *peer.image)
-        self.batches = [(torch.randn(shape, device=device).to(memory_format=layout),
-                         torch.randint(0, peer.classes, shape[:1], device=device))
-                        for _ in range(2)]
-        self.optimizer = torch.optim.SGD(self.module.parameters(), lr=1e-4, momentum=0.9,
-                                         weight_decay=1e-4, fused=True)
-        self.scaler = torch.amp.GradScaler(device, enabled=mode == "f16")
-
-    def wait(self):
-        if self.device == "cuda":
-            torch.cuda.synchronize()
-
-    def milliseconds(self, steps):
-        tf32 = self.mode == "tf32"
-        torch.backends.cudnn.benchmark = True
-        torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = tf32
-        self.wait()
-        begin = time.perf_counter()
-        for i in range(steps):
-            self.optimizer.zero_grad()
-            with torch.autocast(self.device, dtype=AUTOCAST.get(self.mode, torch.float16),
-                                enabled=self.mode in AUTOCAST):
-                loss = self.module(*self.batches[i % 2])
-            self.scaler.scale(loss).backward()
-            self.scaler.step(self.optimizer)
-            self.scaler.update()
-        self.wait()
-        return (time.perf_counter() - begin) * 1000 / steps
+    def memory(self, display, timeout):
+        """Bytes of the GPU that a run holds, its context among them; None where the driver does not
+        tell."""
+        before = self.bundle.used_memory()
+        folder = self.folder / "watched"
+        self.milliseconds(display, timeout, [f"--run={folder}"])
+        lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+        told = [json.loads(line).get("memory_bytes") for line in lines if '"gpu"' in line]
+        held = [number for number in told if number is not None]
+        return max(held) - before if held and before is not None else None
 
 
-def best_peer(name, mode, batch, device):
-    best = None
-    for layout in (torch.contiguous_format, torch.channels_last):
-        peer = Peer(name, mode, layout, batch, device)
-        peer.milliseconds(3)
-        found = peer.milliseconds(5)
-        if best is None or found < best[0]:
-            best = (found, peer)
-    return best
+def speed(bundle, result, seconds):
+    """The table against PyTorch on the same GPU, in turns."""
+    end = time.monotonic() + seconds
+    peers = bundle.peers.peers if bundle.peers else {}
+    if bundle.peers:
+        bundle.peers.settle(bundle.small(seconds / 4, 600))
+    slowest = 0
+    for row in rows_of(bundle):
+        left = end - time.monotonic()
+        if left < slowest / 2 + 5:
+            result.cut(f"{row}: no time was left")
+            continue
+        begin = time.monotonic()
+        peer = peers.get(row.key)
+        try:
+            compare(bundle, result, row, peer if peer and peer.ready(0) else None, left)
+        except (RuntimeError, statistics.StatisticsError) as error:
+            result.fail(f"{row}: {error}")
+        if peer:
+            result.note(f"{row}: PyTorch is {peer.setting or 'not ready'}")
+            result.detail("versions", peer.versions)
+            peer.end()  # gives its memory back
+        slowest = max(slowest, time.monotonic() - begin)
 
 
-def compare(ours, mode, rounds, device):
-    name, dry = ours.name, device == "cpu"
-    estimate, peer = best_peer(name, mode, ours.batch, device)
-    steps = 1 if dry else max(5, int(SAMPLE_SECONDS * 1000 / estimate))
-    trainer_ms, pytorch_ms = [], []
-    for _ in range(rounds):
-        trainer_ms.append(ours.milliseconds(mode, steps))
-        pytorch_ms.append(peer.milliseconds(steps))
-    figures = {"net": name, "mode": mode, "batch": ours.batch, "trainer_ms": trainer_ms,
-               "pytorch_ms": pytorch_ms,
-               "pytorch_memory_mib": 0 if dry else torch.cuda.max_memory_allocated() / 2**20,
-               "ratio": statistics.median(trainer_ms) / statistics.median(pytorch_ms)}
-    print(f"{name:14} {ours.batch:5} {mode:5} {statistics.median(trainer_ms):10.2f} "
-          f"{statistics.median(pytorch_ms):10.2f} {figures['ratio']:6.2f}", flush=True)
-    return figures
+def compare(bundle, result, row, peer, seconds):
+    """One row: rates in turns, and memory."""
+    ours, end = OurNet(bundle, row), time.monotonic() + seconds
+
+    def left():
+        return end - time.monotonic()
+
+    steps = ours.calibrate(left())
+    our_ms, peer_ms, told = [], [], None
+    for _ in range(bundle.small(ROUNDS, 1)):
+        our_ms.append(ours.milliseconds(steps, left()))
+        sample = peer.sample(SAMPLE_SECONDS) if peer and peer.process else None
+        if sample:
+            told = sample
+            peer_ms.append(sample["ms"])
+    our_median = statistics.median(our_ms)
+    bundle.rates[row.key] = 1000 * ours.batch / our_median
+    result.measure(str(row), bundle.rates[row.key], "images/s")
+    result.check(True, "")
+    result.detail(str(row), {"trainer_ms": our_ms, "pytorch_ms": peer_ms, "pytorch": told,
+                             "setting": peer.setting if peer else "none"})
+    if peer_ms:
+        kind = "" if peer.setting.startswith("compile") else " (not compiled)"
+        result.measure(f"{row}, speed", statistics.median(peer_ms) / our_median,
+                       f"times PyTorch's{kind}", least=row.least)
+    compare_memory(result, row, ours, told, steps, left)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--trainer", required=True)
-    parser.add_argument("--nets", default=",".join(BATCHES), help="with commas between")
-    parser.add_argument("--modes", default="f32,tf32,bf16,f16", help="with commas between")
-    parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--seconds", type=float, default=150, help="to end within")
-    parser.add_argument("--json", help="write the figures to this file too")
-    parser.add_argument("--dry", action="store_true", help="small, PyTorch on the CPU")
-    args = parser.parse_args()
-    device = "cpu" if args.dry else "cuda"
-    if args.dry:
-        args.nets, args.rounds = "cifar10_quick", 1
-        gpu = f"dry run, torch {torch.__version__}"
-    else:
-        gpu = torch.cuda.get_device_name(0)
-    begin, slowest = time.monotonic(), 0.0
-    print(gpu if args.dry else f"{gpu}, torch {torch.__version__}, cuDNN "
-                               f"{torch.backends.cudnn.version()}")
-    print(f"{'net':14} {'batch':>5} {'mode':5} {'trainer ms':>10} {'PyTorch ms':>10} {'ratio':>6}")
-    figures, left_out = [], []
-    with tempfile.TemporaryDirectory() as folder:
-        for name in args.nets.split(","):
-            ours = OurNet(pathlib.Path(args.trainer).resolve(), name, pathlib.Path(folder),
-                          2 if args.dry else BATCHES[name])
-            for mode in args.modes.split(","):
-                started = time.monotonic()
-                if started - begin + slowest > args.seconds:
-                    left_out.append(f"{name} {mode}")
-                    continue
-                if not args.dry:
-                    torch.cuda.reset_peak_memory_stats()
-                figures.append(compare(ours, mode, args.rounds, device))
-                slowest = max(slowest, time.monotonic() - started)
-                gc.collect()
-                torch.cuda.empty_cache()
-                if args.json:
-                    pathlib.Path(args.json).write_text(json.dumps(
-                        {"gpu": gpu, "torch": torch.__version__,
-                         "figures": figures}, indent=1), encoding="utf-8")
-    if left_out:
-        print(f"no time was left for: {', '.join(left_out)}")
-
-
-if __name__ == "__main__":
-    main()
+def compare_memory(result, row, ours, told, steps, left):
+    """trainer's context counts, PyTorch's does not."""
+    if not told or "reserved_bytes" not in told or row.net in ("lenet", "cifar10_quick"):
+        return
+    held = ours.memory(steps, left())
+    if held is None:
+        return
+    result.detail(f"{row}, bytes held", held)
+    result.measure(f"{row}, memory", held / told["reserved_bytes"], "times PyTorch's", most=0.9)

@@ -157,8 +157,11 @@ void ImageSource::LookAtFirst() {
 }
 
 bool ImageSource::UseJpegUnits(const DecodesJpegs& device, std::string* why_not) {
-  if (ReadsPictureFiles()) *why_not = "each is in a file of its own; a database holds many";
-  if (!first_encoded_) return false;
+  if (!first_encoded_) {
+    *why_not = ReadsPictureFiles() ? "each picture is in a file of its own; a database holds many"
+                                   : "its records hold pixels, not encoded pictures";
+    return false;
+  }
   if (transform_.resizes()) {
     *why_not = "of pictures that are resized at random the processor decodes only what they need";
     return false;

@@ -44,7 +44,7 @@ void Prefetched::UseJpegUnits(const DecodesJpegs& device) {
   if (prefetcher_->UseJpegUnits(device, &why_not)) {
     LOG(INFO) << "JPEG pictures of " << prefetcher_->path() << " are decoded on the GPU";
   } else if (!why_not.empty()) {
-    LOG(INFO) << "Pictures of " << prefetcher_->path() << " are decoded on the host: " << why_not;
+    LOG(INFO) << "--gpu_decode has no effect on " << prefetcher_->path() << ": " << why_not;
   }
 }
 

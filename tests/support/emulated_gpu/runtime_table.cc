@@ -2,6 +2,7 @@
 
 #include "support/emulated_gpu/block.h"
 #include "support/emulated_gpu/calls.h"
+#include "support/emulated_gpu/state.h"
 #include "support/emulated_gpu/tables.h"
 
 namespace emulated_gpu {
@@ -59,7 +60,8 @@ const bool kRegistered = [] {
   trainer::cuda::SetCudnn(&TheCudnn());
   trainer::cuda::SetNccl(&TheNccl());
   trainer::cuda::SetNvml(&TheNvml());
-  trainer::cuda::SetNvjpeg(&TheNvjpeg());
+  // Another file may have called Reset before, as files begin in any order.
+  if (TheOptions().nvjpeg.there) trainer::cuda::SetNvjpeg(&TheNvjpeg());
   hooks = {.launch = calls::Launch, .sync = Sync, .warp = Warp};
   return true;
 }();

@@ -1,0 +1,74 @@
+"""Programs that steps start: each in a process group of its own, ended with all that it started."""
+
+import concurrent.futures
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+
+_groups = set()
+_lock = threading.Lock()
+
+
+def start(command, outlives_step=False, **options):
+    """A Popen whose whole group end_all() ends, unless it outlives its step."""
+    process = subprocess.Popen([str(word) for word in command], text=True, start_new_session=True,
+                               **options)
+    if not outlives_step:
+        with _lock:
+            _groups.add(process.pid)
+    return process
+
+
+def end(process):
+    """Kills its group, if it is there, and waits for the process."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    with _lock:
+        _groups.discard(process.pid)
+
+
+def end_all():
+    """Ends what is under way; who waits for it goes on."""
+    with _lock:
+        groups = set(_groups)
+    for group in groups:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(group, signal.SIGKILL)
+
+
+def run(command, timeout, **options):
+    """CompletedProcess with stdout and stderr. Throws subprocess.TimeoutExpired."""
+    process = start(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE, errors="replace", **options)
+    try:
+        out, err = process.communicate(timeout=max(0.1, timeout))
+    finally:
+        end(process)
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
+
+
+def run_well(command, timeout, **options):
+    """The output of a program that must end with 0."""
+    done = run(command, timeout, **options)
+    if done.returncode != 0:
+        words = " ".join(map(str, command[:3]))
+        raise RuntimeError(f"{words} ended with {done.returncode}: "
+                           f"{(done.stderr + done.stdout)[-1500:].strip()}")
+    return done.stdout + done.stderr
+
+
+@contextlib.contextmanager
+def threads(count):
+    """A pool whose threads wait for programs; these end with it, whatever ends it."""
+    pool = concurrent.futures.ThreadPoolExecutor(max(1, count))
+    try:
+        yield pool
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        end_all()
+        raise
+    finally:
+        pool.shutdown()

@@ -1,0 +1,224 @@
+"""Steps that show that the GPU computes what it should: tests, losses, accuracies."""
+
+import concurrent.futures
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import time
+
+import children
+import losses
+from bundle import TESTS, tool
+from generated import BATCHES, Job, model, with_source
+from speed import FLAGS
+
+SHARDS = {"layers_test": 5, "net_test": 3, "solver_test": 4, "backend_test": 3}
+LOST = re.compile(r"^\s+(/\S+)|=> (\S+)", re.MULTILINE)
+ENDED = re.compile(r"^\[ +(OK|FAILED|SKIPPED) +\] (\S+?)(?:,.*)? \(\d+ ms\)", re.MULTILINE)
+ACCURACY = re.compile(r"Test net output #\d+: accuracy = ([\d.]+)")
+LOOSE = {"f32": 1, "bf16": 10, "f16": 10}
+
+
+def self_contained(bundle, result, seconds):
+    """Every library that the programs load comes from the bundle, but for the C library's own."""
+    ldd = shutil.which("ldd")
+    programs = [bundle.trainer, *sorted((bundle.root / "tests").glob("*_test"))]
+    for program in programs if ldd else ():
+        text = children.run([ldd, program], seconds).stdout
+        outside = [path for pair in LOST.findall(text) for path in pair
+                   if path and not path.startswith(str(bundle.root))
+                   and not re.search(r"/(lib(c|m|dl|rt|pthread|resolv)|ld-linux[-\w]*)\.so", path)]
+        result.check(not outside and "not found" not in text,
+                     f"{program.name} loads {', '.join(outside) or 'what is not there'}")
+    done = children.run([bundle.trainer, "--version"], seconds, env={}, cwd=bundle.folder)
+    result.check(done.returncode == 0, f"with an empty environment: {done.stderr.strip()}")
+
+
+def device_query(bundle, result, seconds):
+    done = children.run([bundle.trainer, "device_query"], seconds)
+    result.check(done.returncode == 0, f"ended with {done.returncode}: {done.stderr.strip()}")
+    result.check(all(len(line) <= 80 for line in done.stdout.splitlines()),
+                 "a line is longer than 80 columns")
+    result.detail("lines", done.stdout.splitlines())
+
+
+def refusal(bundle, result, seconds):
+    """Without a GPU --gpu ends with 69 and one sentence."""
+    done = children.run(Job(bundle.data, "lenet").command(1, ["--gpu=0"]), seconds)
+    errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    result.check(done.returncode == 69 and len(errors) == 1, f"{done.returncode}: {done.stderr}")
+    for line in errors:
+        result.note(line)
+
+
+def cpu_losses(bundle, result, seconds):
+    compare_losses(bundle, result, seconds, [("lenet", "cpu")])
+
+
+def gpu_losses(bundle, result, seconds):
+    """Fifty iterations of five nets in three types against the CPU's in f32."""
+    nets = bundle.small(list(BATCHES), ["lenet"])
+    compare_losses(bundle, result, seconds, [(net, mode) for mode in FLAGS for net in nets])
+
+
+def compare_losses(bundle, result, seconds, runs):
+    """Several at once, as the host is most of the work of such short runs."""
+    end = time.monotonic() + seconds
+    count = bundle.small(losses.ITERATIONS, 2)
+    jobs = {(net, mode): Job(bundle.data, net, f"_{mode}") for net, mode in runs}
+
+    def run(net, mode):
+        flags = ["--gpu=0", *FLAGS[mode]] if mode in FLAGS else []
+        return jobs[net, mode].losses(count, flags, end - time.monotonic())
+
+    with children.threads(min(4, (os.cpu_count() or 2) // 2)) as pool:
+        waiting = {pool.submit(run, *key): key for key in runs}
+        for done in concurrent.futures.as_completed(waiting):
+            net, mode = waiting[done]
+            try:
+                found = done.result()
+            except (RuntimeError, subprocess.TimeoutExpired) as error:
+                result.fail(f"{net} {mode}: {error}"[:400])
+                continue
+            good, text = losses.difference(net, found, bundle.stored[net][:count],
+                                           LOOSE.get(mode, 1))
+            result.check(good, f"{net} {mode}: {text}")
+            result.detail(f"{net} {mode}", {"agrees": good, "said": text, "losses": found})
+
+
+def run_shard(bundle, program, shard, timeout):
+    """What a part of a program's tests printed, and how it ended; None: out of time."""
+    shards = SHARDS.get(program, 1)
+    out = bundle.folder / f"{program}_{shard}.txt"
+    env = bundle.environment(TRAINER_TEST_DEVICE="gpu", GTEST_TOTAL_SHARDS=str(shards),
+                             GTEST_SHARD_INDEX=str(shard), OMP_NUM_THREADS="2", GTEST_COLOR="no")
+    with out.open("wb") as file:
+        process = children.start([bundle.root / "tests" / program], cwd=bundle.root, env=env,
+                                 stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT)
+        try:
+            code = process.wait(timeout=max(0.1, timeout))
+        except subprocess.TimeoutExpired:
+            code = None
+        finally:
+            children.end(process)
+    return out.read_text(encoding="utf-8", errors="replace"), code
+
+
+def count_tests(result, name, text, code):
+    """What ended counts, also in a program that did not."""
+    told = dict((test, verdict) for verdict, test in ENDED.findall(text))
+    count = {verdict: sum(found == verdict for found in told.values())
+             for verdict in ("OK", "FAILED", "SKIPPED")}
+    result.count(count["OK"], count["FAILED"], count["SKIPPED"])
+    for test in [test for test, verdict in told.items() if verdict == "FAILED"][:20]:
+        why = text.split(f"[ RUN      ] {test}\n", 1)[-1].split("\n[  FAILED  ]", 1)[0]
+        result.note(f"{test}: {' '.join(why.split())[:300]}")
+    running = " ".join(re.findall(r"^\[ RUN +\] (\S+)", text, re.MULTILINE)[-1:])
+    if code is None:
+        result.cut(f"{name}: no time was left after {len(told)} tests, in {running}")
+    elif code not in (0, 1) or not told:
+        last = " ".join(text.split("\n")[-4:]).strip()[-300:]
+        result.fail(f"{name} ended with {code} in {running}: {last}")
+
+
+def device_tests(bundle, result, seconds):
+    """The tests of the layers, the backend and what uses them, on the GPU."""
+    end = time.monotonic() + seconds
+    shards = [(program, i) for i in range(max(SHARDS.values())) for program in TESTS
+              if i < SHARDS.get(program, 1) and (bundle.root / "tests" / program).exists()]
+    with children.threads(max(2, (os.cpu_count() or 2) // 2)) as pool:
+        waiting = {pool.submit(lambda shard: run_shard(bundle, *shard, end - time.monotonic()),
+                               shard): shard for shard in shards}
+        for done in concurrent.futures.as_completed(waiting):
+            program, shard = waiting[done]
+            count_tests(result, f"{program} {shard}", *done.result())
+
+
+def sanitized(bundle, result, seconds):
+    """Iterations of LeNet under memcheck, sums under racecheck and synccheck."""
+    sums = [bundle.root / "tests/backend_test", "--gtest_filter=*Sums*:*Reduce*"]
+    runs = {"memcheck": Job(bundle.data, "lenet", "_checked").command(3, ["--gpu=0"]),
+            "racecheck": sums, "synccheck": sums}
+
+    def run(name, command):
+        return children.run([tool("compute-sanitizer"), f"--tool={name}", "--error-exitcode=99",
+                             *command], seconds, cwd=bundle.root,
+                            env=bundle.environment(TRAINER_TEST_DEVICE="gpu"))
+
+    with children.threads(len(runs)) as pool:
+        waiting = {pool.submit(run, *item): item[0] for item in runs.items()}
+        for done in concurrent.futures.as_completed(waiting):
+            name = waiting[done]
+            try:
+                ended = done.result()
+            except subprocess.TimeoutExpired:
+                result.cut(f"{name}: no time was left")
+                continue
+            found = [line for line in (ended.stdout + ended.stderr).splitlines()
+                     if line.startswith("=========")]
+            result.check(ended.returncode == 0, f"{name}: {' '.join(found[-6:])[:600]}")
+
+
+def cifar10_sets(bundle):
+    """(training set, test set, mean, test images): the given images, or digits of which few are
+    learned from, so that there is something to get wrong."""
+    if bundle.cifar10 is None:
+        folder = bundle.data.digits(*bundle.small((2000, 5000), (200, 100)))
+        sets, tests = [folder / "train_lmdb", folder / "test_lmdb"], bundle.small(5000, 100)
+    else:
+        sets = [bundle.folder / "cifar10_train", bundle.folder / "cifar10_test"]
+        for part, to in zip(("train", "test"), sets):
+            if not to.exists():
+                bundle.data.dataset("convert", bundle.cifar10 / f"{part}.tar", to)
+        tests = 1000
+    mean = bundle.folder / "accuracy_mean.binaryproto"
+    bundle.data.dataset("mean", sets[0], mean)
+    return (*sets, mean, tests)
+
+
+def accuracy(bundle, result, seconds):
+    """cifar10_quick by its own solver in three types, of several seeds: the means agree."""
+    end = time.monotonic() + seconds
+    train, test, mean, tests = cifar10_sets(bundle)
+    batch = bundle.small(100, 4)
+    text = with_source(model("cifar10_quick"), train, batch, mean)
+    first, second = text.rsplit(str(train), 1)
+    net = bundle.folder / "accuracy.prototxt"
+    net.write_text(first + str(test) + second, encoding="utf-8")
+    count = bundle.small(5000, 2)
+    settings = [f"net={net}", f"max_iter={count}", f"test_iter={bundle.small(tests // batch, 1)}",
+                f"test_interval={count}", "test_initialization=false", "snapshot=0",
+                "snapshot_after_train=false", f"stepvalue={count * 4 // 5}"]
+    solver = bundle.root / "models/cifar10_quick/solver.prototxt"
+
+    def run(mode, seed):
+        folder = bundle.folder / f"accuracy_{mode}_{seed}"
+        folder.mkdir(exist_ok=True)
+        command = [bundle.trainer, "train", f"--solver={solver}", "--gpu=0", *FLAGS[mode]]
+        for setting in [*settings, f"snapshot_prefix={folder}/net", f"random_seed={seed}"]:
+            command += ["--set", setting]
+        return float(ACCURACY.findall(children.run_well(command, end - time.monotonic()))[-1])
+
+    found = {mode: [] for mode in FLAGS}
+    with children.threads(min(6, (os.cpu_count() or 2) // 2)) as pool:
+        waiting = {pool.submit(run, mode, seed): mode
+                   for seed in range(1, bundle.small(5, 2)) for mode in FLAGS}
+        for done in concurrent.futures.as_completed(waiting):
+            try:
+                found[waiting[done]].append(100 * done.result())
+                result.check(True, "")
+            except subprocess.TimeoutExpired:
+                result.cut("no time was left for all seeds")
+            except RuntimeError as error:
+                result.fail(str(error)[:400])
+    result.detail("percent", found)
+    for mode, percents in found.items():
+        if percents:
+            result.measure(f"cifar10_quick {mode}, mean of {len(percents)}",
+                           statistics.mean(percents), "% right")
+    for mode in ("bf16", "f16"):
+        if found[mode] and found["f32"]:
+            off = statistics.mean(found[mode]) - statistics.mean(found["f32"])
+            result.measure(f"cifar10_quick {mode} against f32", off, "points", least=-0.5)

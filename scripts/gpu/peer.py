@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""A net of models/ as PyTorch trains it, ready to be timed: a program that check.py starts.
+
+    peer.py --net=resnet50 --mode=f16 --batch=256 [--compile=default] [--device=cuda]
+
+Makes the module of scripts/peer_nets.py in channels_last with fused SGD, compiles it, trains for a
+few steps and then writes {"ready": ...}. For each number of seconds on a line of the standard input
+it trains for about so long and answers {"ms": of a step, ...}. bf16 and f16 are autocast, f16 with a
+GradScaler, f32 has no TF32. Where the compiler fails it goes on without, and says so. The batch
+is that of trainer's DummyData: 0.5 everywhere, so that a GPU whose clock depends on the bits that
+change has the same for both.
+"""
+
+import argparse
+import json
+import pathlib
+import sys
+import time
+
+import torch
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from peer_nets import PEERS  # noqa: E402
+
+AUTOCAST = {"bf16": torch.bfloat16, "f16": torch.float16}
+WARM_UP = 8  # steps: with CUDA graphs the first few run apart, then one records
+
+
+class Peer:
+    def __init__(self, args):
+        torch.manual_seed(1)
+        torch.backends.cudnn.benchmark = True
+        torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
+        self.mode, self.device = args.mode, args.device
+        peer = PEERS[args.net]
+        self.module = peer.make().to(self.device).to(memory_format=torch.channels_last)
+        self.data = torch.full((args.batch, *peer.image), 0.5, device=self.device).to(
+            memory_format=torch.channels_last)
+        self.label = torch.ones(args.batch, dtype=torch.int64, device=self.device)
+        self.optimizer = torch.optim.SGD(self.module.parameters(), lr=1e-4, momentum=0.9,
+                                         weight_decay=1e-4, fused=True)
+        self.scaler = torch.amp.GradScaler(self.device, enabled=self.mode == "f16")
+        self.setting = "eager"
+        self.loss = self.plain_loss
+
+    def plain_loss(self, data, label):
+        with torch.autocast(self.device, dtype=AUTOCAST.get(self.mode, torch.float16),
+                            enabled=self.mode in AUTOCAST):
+            return self.module(data, label)
+
+    def compile(self, how):
+        """Compiles and tries it; after a failure all is as before."""
+        begin = time.monotonic()
+        try:
+            if how == "aot_eager":  # the compiler's front alone, where seconds count
+                self.loss = torch.compile(self.plain_loss, backend=how)
+            else:
+                self.loss = torch.compile(self.plain_loss, mode=how)
+            self.train(2)
+            self.setting = f"compile, {how}, {time.monotonic() - begin:.0f} s"
+        except Exception as error:  # the compiler's own, or of what it needs
+            self.loss = self.plain_loss
+            lines = str(error).strip().splitlines() or [""]
+            self.setting = f"eager: no compile, {type(error).__name__}: {lines[0][:200]}"
+
+    def wait(self):
+        if self.device == "cuda":
+            torch.cuda.synchronize()
+
+    def train(self, steps):
+        """Milliseconds of a step."""
+        self.wait()
+        begin = time.perf_counter()
+        for _ in range(steps):
+            torch.compiler.cudagraph_mark_step_begin()
+            self.optimizer.zero_grad(set_to_none=True)
+            loss = self.loss(self.data, self.label)
+            self.scaler.scale(loss).backward()
+            self.scaler.step(self.optimizer)
+            self.scaler.update()
+        self.wait()
+        return (time.perf_counter() - begin) * 1000 / steps
+
+    def sample(self, seconds):
+        estimate = self.train(3)
+        steps = max(3, round(seconds * 1000 / estimate))
+        return {"ms": self.train(steps), "steps": steps, **self.memory()}
+
+    def memory(self):
+        if self.device != "cuda":
+            return {}
+        return {"allocated_bytes": torch.cuda.max_memory_allocated(),
+                "reserved_bytes": torch.cuda.max_memory_reserved()}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--net", required=True, choices=PEERS)
+    parser.add_argument("--mode", required=True, choices=("f32", "bf16", "f16"))
+    parser.add_argument("--batch", type=int, required=True)
+    parser.add_argument("--compile", default="default",
+                        help="mode of torch.compile, or no, or aot_eager")
+    parser.add_argument("--device", default="cuda")
+    args = parser.parse_args()
+
+    def say(**words):
+        print(json.dumps(words), flush=True)
+
+    peer = Peer(args)
+    if args.compile != "no":
+        peer.compile(args.compile)
+    peer.train(WARM_UP if args.device == "cuda" else 1)
+    if args.device == "cuda":  # what compiling and trying algorithms took is not the step's
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+        peer.train(2)
+    say(ready=True, setting=peer.setting, torch=torch.__version__,
+        cudnn=torch.backends.cudnn.version() if args.device == "cuda" else None)
+    for line in sys.stdin:
+        say(**peer.sample(float(line)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""PyTorch's nets for the speed table: a process for each, which compiles while other steps run.
+
+To compile ResNet-50 takes a minute or two of one core, so all begin with the first step of check.py,
+and those that are not ready when their figures are wanted are replaced by ones that do not compile.
+"""
+
+import json
+import os
+import pathlib
+import queue
+import subprocess
+import threading
+import time
+
+import children
+
+PROGRAM = pathlib.Path(__file__).resolve().with_name("peer.py")
+COMPILE_THREADS = 4
+PATIENCE = 20  # seconds for an answer, beside those that it trains for
+
+
+class Peer:
+    """One process. `setting` says how it computes, or why it does not, once ready() knows."""
+
+    def __init__(self, bundle, row, compiled=True):
+        self.row, self.bundle = row, bundle
+        self.setting, self.versions, self.process = "", {}, None
+        how = row.compile if compiled else "no"
+        self.command = [bundle.python, "-B", PROGRAM, f"--net={row.net}", f"--mode={row.mode}",
+                        f"--batch={bundle.small(row.batch, 2)}",
+                        f"--compile={bundle.small(how, 'aot_eager' if compiled else 'no')}",
+                        f"--device={bundle.small('cuda', 'cpu')}"]
+        self.log = bundle.folder / f"peer_{row.net}_{row.mode}.log"
+        self.lines, self.done = queue.Queue(), False
+
+    def start(self):
+        with self.log.open("w", encoding="utf-8") as log:
+            self.process = children.start(
+                self.command, outlives_step=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                stderr=log, env={**os.environ, "TORCHINDUCTOR_COMPILE_THREADS":
+                                 str(COMPILE_THREADS), "OMP_NUM_THREADS": "4"})
+        threading.Thread(target=self.read, args=(self.process,), daemon=True).start()
+
+    def read(self, process):
+        with process.stdout:
+            for line in process.stdout:
+                self.lines.put(line)
+        self.lines.put(None)
+
+    def answer(self, seconds):
+        """A line of it, or None when it ended; throws queue.Empty when the time is over."""
+        line = self.lines.get(timeout=max(0.05, seconds))
+        return None if line is None else json.loads(line)
+
+    def ready(self, seconds):
+        """Whether it can be asked, waiting so long. After an end `setting` says why not."""
+        if self.done:
+            return self.process is not None
+        try:
+            words = self.answer(seconds)
+        except queue.Empty:
+            return False
+        self.done = True
+        if words is None:
+            last = self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:]
+            self.setting = f"no PyTorch: {' '.join(last)[:300]}"
+            self.end()
+            return False
+        self.setting = words["setting"]
+        self.versions = {"torch": words["torch"], "cudnn": words["cudnn"]}
+        return True
+
+    def sample(self, seconds):
+        """{"ms": ..., ...}, or None where it failed."""
+        try:
+            self.process.stdin.write(f"{seconds}\n")
+            self.process.stdin.flush()
+            found = self.answer(10 * seconds + PATIENCE)
+        except (OSError, queue.Empty):
+            found = None
+        if found is None:
+            self.setting += " (ended on the way)"
+            self.end()
+        return found
+
+    def end(self):
+        if self.process is not None:
+            children.end(self.process)
+            self.process.stdin.close()
+        self.process = None
+
+
+class Peers:
+    """All of them. They are started in their order, as many at a time as the cores compile."""
+
+    def __init__(self, bundle, rows):
+        self.bundle = bundle
+        self.peers = {row.key: Peer(bundle, row) for row in rows}
+        self.waiting = list(self.peers.values())
+        self.most = max(1, (os.cpu_count() or 2) // 2)
+        self.go_on()
+
+    def go_on(self):
+        """Starts those whose turn has come. Called between steps."""
+        under_way = [peer for peer in self.peers.values()
+                     if peer not in self.waiting and not peer.done and not peer.ready(0)]
+        while self.waiting and len(under_way) < self.most:
+            peer = self.waiting.pop(0)
+            peer.start()
+            under_way.append(peer)
+
+    def settle(self, seconds):
+        """From here on nothing compiles: those that are not ready after the seconds are replaced by
+        ones that compute as they are written."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self.go_on()
+            late = [peer for peer in self.peers.values() if not peer.done]
+            if not late:
+                return
+            if late[0] not in self.waiting:
+                late[0].ready(min(1, end - time.monotonic()))
+        late = [key for key, peer in self.peers.items() if not peer.done]
+        for key in late:
+            self.peers[key].end()
+            self.peers[key] = Peer(self.bundle, self.peers[key].row, compiled=False)
+            self.peers[key].start()
+        self.waiting = []
+        for key in late:
+            self.peers[key].ready(30)
+
+    def close(self):
+        for peer in self.peers.values():
+            peer.end()

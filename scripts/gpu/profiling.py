@@ -1,0 +1,87 @@
+"""Where the time of a step goes: per layer as `trainer time` sees it, per kernel as ncu does."""
+
+import collections
+import csv
+import json
+import time
+
+import children
+from bundle import tool
+from speed import DRY_ROWS, FLAGS, ROWS, OurNet
+
+LAYERS = 12  # of a net, in the text
+METRICS = {"gpu__time_duration.sum": "ns",
+           "dram__throughput.avg.pct_of_peak_sustained_elapsed": "dram"}
+KERNELS = 700  # ResNet-50's step has some 650
+
+
+def profile(bundle, result, seconds):
+    """Layers of the large nets in f16 against the time that their bytes take; kernels of ResNet-50."""
+    end = time.monotonic() + seconds
+    text = []
+    for row in bundle.small([row for row in ROWS if row.mode == "f16" and row.batch >= 128],
+                            DRY_ROWS[:1]):
+        net = OurNet(bundle, row)
+        told = children.run_well(
+            [bundle.trainer, "time", f"--solver={net.solver(1)}", "--gpu=0", *FLAGS[row.mode],
+             f"--iterations={bundle.small(8, 1)}", "--json"], end - time.monotonic())
+        times = json.JSONDecoder().raw_decode(told[told.index("{"):])[0]
+        result.check(True, "")
+        share = times["least"]["ms"] / times["training_iteration"]["median_ms"]
+        result.measure(f"{row}, of the byte roofline", share, "",
+                       least=0.45 if row.net == "resnet50" else None)
+        result.detail(str(row), times)
+        text += [f"{row}: peaks {json.dumps(times['peak'])}, least {json.dumps(times['least'])}",
+                 *layer_lines(times), ""]
+        bundle.put_result("profile.txt", "\n".join(text) + "\n")
+    if tool("ncu") and not bundle.dry:
+        text += kernels(bundle, result, ROWS[0], end - time.monotonic())
+        bundle.put_result("profile.txt", "\n".join(text) + "\n")
+    else:
+        result.note("there is no ncu of the CUDA toolkit")
+
+
+def layer_lines(times):
+    """The layers that take most: share of the time, milliseconds and GB/s of both directions."""
+    layers = sorted(times["layers"], key=lambda layer: -layer["percent_of_time"])[:LAYERS]
+    lines = []
+    for layer in layers:
+        both = [layer[way] for way in ("forward", "backward")]
+        figures = "  ".join(f"{way['median_ms']:8.3f} ms {way['gbytes_per_s'] or 0:7.0f} GB/s"
+                            for way in both)
+        lines.append(f"{layer['percent_of_time']:5.1f}%  {figures}  {layer['name']} "
+                     f"({layer['type']}: {layer['implementation']})")
+    return lines
+
+
+def kernels(bundle, result, row, seconds):
+    """About one step's kernels under ncu: time, and share of the memory's rate."""
+    net, out = OurNet(bundle, row), bundle.folder / "ncu.csv"
+    command = [tool("ncu"), "--clock-control", "none", "--csv", "--page", "raw", "--log-file", out,
+               "--print-units", "base", "--metrics", ",".join(METRICS), "--launch-skip", KERNELS,
+               "--launch-count", KERNELS, bundle.trainer, "train", f"--solver={net.solver(2)}",
+               "--gpu=0", "--nogpu_graph", *FLAGS[row.mode]]
+    done = children.run(command, seconds)
+    text = out.read_text(encoding="utf-8", errors="replace") if out.exists() else ""
+    lines = [line for line in text.splitlines() if line.startswith('"')]
+    result.check(len(lines) > 2, f"ncu: {(text + done.stderr).strip()[-300:]}")
+    return kernel_lines(csv.DictReader(lines))
+
+
+def kernel_lines(rows):
+    """Kernels by name: their share, number, milliseconds and part of the memory's peak rate."""
+    kinds = collections.defaultdict(lambda: [0, 0.0, 0.0])
+    for row in rows:
+        try:
+            found = {kind: float(row[name].replace(",", "")) for name, kind in METRICS.items()}
+        except (KeyError, ValueError):  # the line of units
+            continue
+        kind = kinds[row.get("Kernel Name", "?")[:110]]
+        kind[0] += 1
+        kind[1] += found["ns"]
+        kind[2] += found["ns"] * found["dram"]
+    whole = sum(kind[1] for kind in kinds.values()) or 1
+    return [f"{100 * ns / whole:5.1f}% {count:4} x {ns / count / 1e6:8.4f} ms "
+            f"{weighted / ns if ns else 0:5.1f}% dram  {name}"
+            for name, (count, ns, weighted) in
+            sorted(kinds.items(), key=lambda item: -item[1][1])[:60]]

@@ -1,0 +1,147 @@
+"""What the steps of check.py found: a row for each, on the screen and in two files."""
+
+import dataclasses
+import json
+import os
+import platform
+
+MOST_TEXT = 500  # characters of a note
+NAMES = {True: "met", False: "MISSED", None: ""}
+
+
+@dataclasses.dataclass
+class Figure:
+    """What was measured, beside what is wanted of it, where something is."""
+    name: str
+    value: float
+    unit: str
+    least: float = None
+    most: float = None
+
+    @property
+    def met(self):
+        """None: nothing is wanted."""
+        if self.least is None and self.most is None:
+            return None
+        return ((self.least is None or self.value >= self.least) and
+                (self.most is None or self.value <= self.most))
+
+    def line(self):
+        bound = (f" (at least {self.least:g})" if self.least is not None else
+                 f" (at most {self.most:g})" if self.most is not None else "")
+        return f"{self.name}: {self.value:.4g} {self.unit}{bound} {NAMES[self.met]}".rstrip()
+
+
+class Result:
+    """A step fills it; each change is told at once, so that what a killed run found is kept."""
+
+    def __init__(self, changed=lambda: None):
+        self.passed = self.failed = self.skipped = 0
+        self.whole = True  # all of it was done
+        self.notes, self.figures, self.details = [], [], {}
+        self._changed = changed
+
+    def check(self, good, text):
+        if good:
+            self.passed += 1
+            self._changed()
+        else:
+            self.fail(text)
+
+    def count(self, passed, failed, skipped):
+        self.passed += passed
+        self.failed += failed
+        self.skipped += skipped
+        self._changed()
+
+    def fail(self, text):
+        self.failed += 1
+        self.note(text)
+
+    def cut(self, text):
+        """Not all of it was done."""
+        self.whole = False
+        self.note(text)
+
+    def note(self, text):
+        self.notes.append(" ".join(text.split())[:MOST_TEXT])
+        self._changed()
+
+    def measure(self, name, value, unit, least=None, most=None):
+        """A figure; one that misses its bound fails nothing, but is shown so."""
+        self.figures.append(Figure(name, value, unit, least, most))
+        self._changed()
+
+    def detail(self, key, value):
+        """For the JSON alone."""
+        self.details[key] = value
+        self._changed()
+
+    def row(self, step, seconds, ended):
+        figures = [{**dataclasses.asdict(figure), "met": figure.met} for figure in self.figures]
+        return {"step": step, "ended": ended, "passed": self.passed, "failed": self.failed,
+                "skipped": self.skipped, "whole": self.whole, "notes": self.notes, "figures": figures,
+                "lines": [figure.line() for figure in self.figures],
+                "details": self.details, "seconds": round(seconds, 1)}
+
+
+def verdict(row):
+    """One line: what became of a step."""
+    if "left_out" in row:
+        return f"left out  {row['step']}: {row['left_out']}"
+    word = ("FAILED" if row["failed"] else "under way" if not row["ended"] else
+            "passed" if row["whole"] else "in part")
+    counts = f"{row['passed']} passed, {row['failed']} failed"
+    if row["skipped"]:
+        counts += f", {row['skipped']} skipped"
+    return f"{word:9} {row['step']}: {counts} ({row['seconds']:.0f} s)"
+
+
+class Report:
+    """Rows, and the folder with summary.txt, one screen, and results.json, all of it. Both files
+    are whole at any time."""
+
+    def __init__(self, folder, bundle, clock):
+        self.folder, self.bundle, self.clock = folder, bundle, clock
+        self.rows = []
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def add(self, row):
+        """In the place of the row of the same step, if that was under way."""
+        self.rows = [other for other in self.rows if other["step"] != row["step"]] + [row]
+        self.write()
+
+    def totals(self):
+        rows = self.rows
+        totals = {key: sum(row.get(key, 0) for row in rows)
+                  for key in ("passed", "failed", "skipped")}
+        totals["left_out"] = sum("left_out" in row for row in rows)
+        met = [figure["met"] for row in rows for figure in row.get("figures", ())]
+        return {**totals, "met": met.count(True), "missed": met.count(False)}
+
+    def closing_line(self):
+        totals = self.totals()
+        return (f"{totals['passed']} passed, {totals['failed']} failed; "
+                f"{totals['met']} figures met, {totals['missed']} missed; "
+                f"{totals['left_out']} steps left out; {self.clock():.0f} s")
+
+    def summary(self):
+        lines = [", ".join(gpu["name"] for gpu in self.bundle.gpus) or "no GPU"]
+        for row in self.rows:
+            lines.append(verdict(row))
+            lines += [f"          {line}" for line in row.get("lines", ())]
+            if row.get("failed") or not row.get("whole", True):
+                lines += [f"          {note[:69]}" for note in row["notes"][:2]]
+        return "\n".join([*lines, self.closing_line()]) + "\n"
+
+    def write(self):
+        whole = {"machine": platform.node(), "gpus": self.bundle.gpus, "cores": os.cpu_count(),
+                 "cuda": self.bundle.query.get("cuda"), "seconds": round(self.clock(), 1),
+                 **self.totals(), "steps": self.rows}
+        self.put("results.json", json.dumps(whole, indent=1) + "\n")
+        self.put("summary.txt", self.summary())
+
+    def put(self, name, text):
+        unfinished = self.folder / (name + ".part")
+        unfinished.write_text(text, encoding="utf-8")
+        unfinished.replace(self.folder / name)

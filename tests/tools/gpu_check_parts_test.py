@@ -1,0 +1,231 @@
+"""The parts of scripts/gpu/check.py that need neither a GPU nor PyTorch.
+
+    gpu_check_parts_test.py
+"""
+
+import argparse
+import csv
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(ROOT / "scripts/gpu"))
+import bundle as gpu_bundle  # noqa: E402
+import check  # noqa: E402
+import children  # noqa: E402
+import correctness  # noqa: E402
+import peers as gpu_peers  # noqa: E402
+import profiling  # noqa: E402
+import report as gpu_report  # noqa: E402
+import speed  # noqa: E402
+import steps  # noqa: E402
+
+PATIENT = 240  # seconds, for what takes less than one where nothing else runs
+NEED_NO_GPU = ("refusal", "cpu_losses")
+
+
+def nothing(*_):
+    pass
+
+
+def hang(_bundle, result, _seconds):
+    result.check(True, "")
+    signal.setitimer(signal.ITIMER_REAL, 0.01)
+    while True:
+        time.sleep(1)
+
+
+def is_gone(stat):
+    try:
+        return stat.read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+class InAFolder(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        before = dict(os.environ)
+        self.addCleanup(lambda: (os.environ.clear(), os.environ.update(before)))
+
+    def wait_for(self, done):
+        end = time.monotonic() + PATIENT
+        while not done():
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.05)
+
+    def bundle(self, python="none", trainer="/bin/false"):
+        args = argparse.Namespace(dry=True, trainer=pathlib.Path(trainer), cifar10=None,
+                                  python=python)
+        return gpu_bundle.Bundle(ROOT, self.folder, args)
+
+
+class TimesTest(InAFolder):
+    def test_all_steps_of_a_gpu_fit_with_a_margin(self):
+        wanted = sum(step.seconds for step in steps.ALL if step.name not in NEED_NO_GPU)
+        self.assertLessEqual(wanted, check.TOTAL_SECONDS - check.MARGIN)
+
+    def test_a_step_takes_what_others_left_but_not_what_others_need(self):
+        first, second = steps.Step(nothing, 10), steps.Step(nothing, 30)
+        self.assertEqual(check.time_of(first, [second], 100), 20)
+        self.assertEqual(check.time_of(first, [second], 45), 15)
+        self.assertEqual(check.time_of(first, [second], 40), 10)
+        self.assertEqual(check.time_of(first, [second], 35), 10)
+        self.assertEqual(check.time_of(second, [], 7), 7)
+
+    def test_a_step_that_hangs_is_ended_and_the_next_one_runs(self):
+        before = signal.signal(signal.SIGALRM, check.end_step)
+        self.addCleanup(signal.signal, signal.SIGALRM, before)
+        told = []
+        row = check.run_step(steps.Step(hang, 4), self.bundle(), PATIENT, told.append)
+        self.assertEqual((row["passed"], row["failed"], row["whole"]), (1, 0, False))
+        self.assertEqual(told[0]["passed"], 1)
+        self.assertFalse(told[0]["ended"])
+        self.assertIn("took more than its 240 s", row["notes"][0])
+        self.assertIn("in part", gpu_report.verdict(row))
+        row = check.run_step(steps.Step(nothing, 5), self.bundle(), 60)
+        self.assertEqual((row["failed"], row["ended"]), (0, True))
+
+    def test_a_program_ends_with_all_that_it_started(self):
+        pids = self.folder / "pids"
+        process = children.start(["sh", "-c", f"sleep 600 & echo $! >{pids}.part; "
+                                  f"mv {pids}.part {pids}; while :; do sleep 1; done"])
+        self.wait_for(pids.exists)
+        children.end_all()
+        self.assertEqual(process.wait(PATIENT), -signal.SIGKILL)
+        stat = pathlib.Path(f"/proc/{pids.read_text().strip()}/stat")
+        self.wait_for(lambda: is_gone(stat))
+
+
+class ReportTest(InAFolder):
+    def test_a_figure_is_met_or_missed(self):
+        figures = [gpu_report.Figure("speed", 1.2345, "times", least=1.3),
+                   gpu_report.Figure("memory", 0.9, "times", most=0.9),
+                   gpu_report.Figure("rate", 12.0, "images/s")]
+        self.assertEqual([figure.line() for figure in figures],
+                         ["speed: 1.234 times (at least 1.3) MISSED",
+                          "memory: 0.9 times (at most 0.9) met", "rate: 12 images/s"])
+
+    def test_both_files_have_all_at_any_time(self):
+        told = gpu_report.Report(self.folder / "results", self.bundle(), lambda: 7.0)
+        result = gpu_report.Result(lambda: told.add(result.row("speed", 3, False)))
+        result.check(True, "")
+        result.measure("lenet, speed", 1.5, "times PyTorch's", least=1.3)
+        whole = json.loads((self.folder / "results/results.json").read_text())
+        self.assertEqual((whole["passed"], whole["met"]), (1, 1))
+        summary = (self.folder / "results/summary.txt").read_text()
+        self.assertIn("under way speed: 1 passed, 0 failed (3 s)\n"
+                      "          lenet, speed: 1.5 times PyTorch's (at least 1.3) met\n", summary)
+        result.fail("a sentence")
+        told.add(result.row("speed", 4, True))
+        summary = (self.folder / "results/summary.txt").read_text()
+        self.assertIn("FAILED    speed: 1 passed, 1 failed (4 s)", summary)
+        self.assertIn("          a sentence\n1 passed, 1 failed; 1 figures met, 0 missed; ", summary)
+
+    def test_a_run_that_is_ended_keeps_what_it_found(self):
+        results = self.folder / "results"
+        with subprocess.Popen(
+                [sys.executable, "-B", ROOT / "scripts/gpu/check.py", "--trainer=/bin/false",
+                 "--only=device_query,cpu_losses", f"--results={results}"],
+                stdout=subprocess.PIPE, text=True) as process:
+            process.stdout.readline()
+            process.send_signal(signal.SIGTERM)
+            out = process.communicate(timeout=PATIENT)[0]
+        self.assertIn("FAILED    device_query: ", out)
+        self.assertEqual(json.loads((results / "results.json").read_text())["failed"] > 0, True)
+
+    def test_results_that_cannot_be_written_are_a_sentence(self):
+        (self.folder / "file").write_text("")
+        done = subprocess.run(
+            [sys.executable, "-B", ROOT / "scripts/gpu/check.py", "--trainer=/bin/false",
+             f"--results={self.folder}/file/in"], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, r"^check: no results can be written: .*--results=FOLDER\n$")
+
+
+class OutputTest(unittest.TestCase):
+    def test_tests_count_that_ended_in_a_program_that_did_not(self):
+        text = ("[ RUN      ] A.One\n[       OK ] A.One (3 ms)\n"
+                "[ RUN      ] A.Two/0\nfile.cc:3: Failure\nValue of: x\n"
+                "[  FAILED  ] A.Two/0, where GetParam() = 8 (2 ms)\n"
+                "[ RUN      ] A.Three\nno GPU\n[  SKIPPED ] A.Three (0 ms)\n"
+                "[ RUN      ] A.Four\n")
+        result = gpu_report.Result()
+        correctness.count_tests(result, "a_test 0", text, None)
+        self.assertEqual((result.passed, result.failed, result.skipped), (1, 1, 1))
+        self.assertFalse(result.whole)
+        self.assertEqual(result.notes[1], "a_test 0: no time was left after 3 tests, in A.Four")
+        self.assertIn("A.Two/0: ", result.notes[0])
+        self.assertIn("Value of: x", result.notes[0])
+        result = gpu_report.Result()
+        correctness.count_tests(result, "a_test 0", text, -11)
+        self.assertEqual(result.failed, 2)
+        self.assertIn("a_test 0 ended with -11 in A.Four: ", result.notes[1])
+
+    def test_kernels_are_added_up_by_name(self):
+        lines = ['"ID","Kernel Name","gpu__time_duration.sum",'
+                 '"dram__throughput.avg.pct_of_peak_sustained_elapsed"', '"","","ns","%"',
+                 '"0","a","1,000","80"', '"1","b","500","10"', '"2","a","2,500","40"']
+        found = profiling.kernel_lines(csv.DictReader(lines))
+        self.assertEqual(found, [" 87.5%    2 x   0.0018 ms  51.4% dram  a",
+                                 " 12.5%    1 x   0.0005 ms  10.0% dram  b"])
+
+
+class PeersTest(InAFolder):
+    """Programs that speak as peer.py does stand for PyTorch."""
+
+    def peers(self, script):
+        python = self.folder / "python"
+        python.write_text("#!/bin/sh\n" + script)
+        python.chmod(0o755)
+        bundle = self.bundle(python=str(python))
+        patience, gpu_peers.PATIENCE = gpu_peers.PATIENCE, PATIENT
+        self.addCleanup(setattr, gpu_peers, "PATIENCE", patience)
+        peers = gpu_peers.Peers(bundle, speed.DRY_ROWS)
+        self.addCleanup(peers.close)
+        return peers
+
+    def test_are_asked_when_all_are_ready(self):
+        peers = self.peers('echo \'{"ready": true, "setting": "compile, x", "torch": "2", '
+                           '"cudnn": 9}\'; while read seconds; do echo "{\\"ms\\": 4}"; done')
+        peers.settle(PATIENT)
+        self.assertEqual([(peer.setting, peer.sample(0.1)) for peer in peers.peers.values()],
+                         2 * [("compile, x", {"ms": 4})])
+
+    def test_without_pytorch_say_so(self):
+        peers = self.peers("echo \"ModuleNotFoundError: No module named 'torch'\" >&2; exit 1")
+        peers.settle(PATIENT)
+        for peer in peers.peers.values():
+            self.assertFalse(peer.ready(0))
+            self.assertEqual(peer.setting,
+                             "no PyTorch: ModuleNotFoundError: No module named 'torch'")
+
+    def test_that_compile_for_too_long_are_replaced(self):
+        peers = self.peers('case "$*" in *compile=no*) echo \'{"ready": true, "setting": "eager", '
+                           '"torch": "2", "cudnn": 9}\';; esac; while read s; do :; done')
+        peers.settle(0.5)
+        for peer in peers.peers.values():
+            self.assertTrue(peer.ready(PATIENT))
+            self.assertEqual(peer.setting, "eager")
+
+    def test_that_end_on_the_way_are_told(self):
+        peers = self.peers('echo \'{"ready": true, "setting": "eager", "torch": "2", '
+                           '"cudnn": 9}\'; read s')
+        peers.settle(PATIENT)
+        for peer in peers.peers.values():
+            self.assertIsNone(peer.sample(0.1))
+            self.assertEqual(peer.setting, "eager (ended on the way)")
+
+
+if __name__ == "__main__":
+    unittest.main()
