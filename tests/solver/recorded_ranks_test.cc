@@ -169,11 +169,13 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "
 // With averages and copies of weights in 16 bits that the update writes.
 TEST_F(RecordedRanksTest, WithOneBatchForAllLearnWhatOneLearns) {
   for (const char* type : {"FLOAT", "BFLOAT16"}) {
-    for (const char* fields : {"momentum: 0.9 ema_decay: 0.9 ", "clip_gradients: 0.1 "}) {
+    for (const char* fields :
+         {"momentum: 0.9 ema_decay: 0.9 test_iter: 1 test_interval: 4 ", "clip_gradients: 0.1 "}) {
       Write(fields, Join("default_forward_type: ", type, " ", kConstant));
       const std::vector<Learned> one = Train({.ranks = 1}), two = Train({});
       EXPECT_THAT(two[1].weights, ElementsAreArray(one[0].weights)) << type << fields;
       EXPECT_EQ(two[0].losses, one[0].losses) << type << fields;
+      EXPECT_EQ(two[0].tests, one[0].tests) << type << fields;
     }
   }
 }
