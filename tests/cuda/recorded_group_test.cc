@@ -121,8 +121,8 @@ TEST_F(RecordedGroupTest, TheFirstSumBeginsBeforeTheLastGradientIsThere) {
     emulated_gpu::Peek(&last, gradients_.data() + kSlices * kSlice - 1, sizeof(last));
     overlaps = overlaps || (slice == 0 && last == -1);
   };
-  for (uint64_t seed = 1; seed <= 20; ++seed) {
-    emulated_gpu::SetSeed(seed);
+  for (uint64_t seed = 1; seed <= 20 && !overlaps; ++seed) {
+    emulated_gpu::SetSeed(1000 * seed);  // neighbours give nearly the same order
     SetFirst(static_cast<float>(seed));
     device().Fill(gradients_.data(), 0, kSlices * kSlice * sizeof(float));
     const float mark = -1;
@@ -213,8 +213,8 @@ TEST_F(RecordedGroupTest, AMarkLetsResultsBeReadBeforeTheRestIsDone) {
     for (int i = 0; i < 8; ++i) ForEach(device(), 1, WriteSlice{first_.data(), last, i});
   });
   bool early = false;
-  for (uint64_t seed = 1; seed <= 20; ++seed) {
-    emulated_gpu::SetSeed(seed);
+  for (uint64_t seed = 1; seed <= 20 && !early; ++seed) {
+    emulated_gpu::SetSeed(1000 * seed);
     const auto first = static_cast<float>(10 * seed);
     SetFirst(first);
     recording->Play();

@@ -255,8 +255,8 @@ TEST_F(GraphTest, RefusesALaunchWhoseEventIsGone) {
   Cuda().EventRecordWithFlags(event_, stream_, cuda::kEventRecordExternal);
   const cuda::GraphExec graph = End();
   Cuda().EventDestroy(event_);
-  event_ = NewEvent();
   EXPECT_EQ(Cuda().GraphLaunch(graph, stream_), 1);
+  event_ = NewEvent();
   EXPECT_THAT(Problems(), ElementsAre(HasSubstr("an event of the graph is there no more")));
   Cuda().GraphExecDestroy(graph);
 }

@@ -144,7 +144,7 @@ int Queue(CUstream_st* stream, Work work) {
     stream->queue.push_back(std::move(work));
     return 0;
   }
-  return QueueNode(stream, {.work = std::move(work)});
+  return QueueNode(stream, {.work = std::move(work), .after = {}});
 }
 
 int QueueNode(CUstream_st* stream, GraphNode node) {

@@ -116,7 +116,7 @@ int StreamWaitEvent(Stream stream, Event event, unsigned flags) {
   ++TheCounters().event_waits;
   if (flags == cuda::kEventWaitExternal) {
     if (const int error = RefuseOutsideCapture(stream, "cudaStreamWaitEvent")) return error;
-    return QueueNode(stream, {.awaits = event});
+    return QueueNode(stream, {.work = {}, .after = {}, .awaits = event});
   }
   if (event->capture != nullptr && HasEnded(*event->capture)) {
     return Fail(kCapturedEvent, "cudaStreamWaitEvent: the event's capture has ended");
@@ -163,7 +163,7 @@ int EventRecordWithFlags(Event event, Stream stream, unsigned flags) {
   ++TheCounters().event_records;
   if (flags == cuda::kEventRecordExternal) {
     if (const int error = RefuseOutsideCapture(stream, "cudaEventRecordWithFlags")) return error;
-    return QueueNode(stream, {.records = event});
+    return QueueNode(stream, {.work = {}, .after = {}, .records = event});
   }
   event->capture = stream->capture;
   event->nodes = stream->frontier;
