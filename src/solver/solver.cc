@@ -44,12 +44,6 @@ std::pmr::memory_resource* GradientMemory(const TrainOptions& options, const Dev
   return options.group->memory();
 }
 
-// Whether an average is to be moved in the update: one launch less, where launches are what it
-// costs. With other ranks more than the update may move weights.
-bool MayFollow(const Device& device, const Replica& replica) {
-  return device.RunsLater() && replica.count == 1;
-}
-
 void AddLossScale(StepRule& rule, IterationReport* report) {
   if (const std::optional<LossScaleState> scale = rule.LossScale()) {
     report->loss_scale = scale->factor;
@@ -100,12 +94,14 @@ Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device
   objective_->OnFirstPart([this] {
     if (IsDisplayed()) first_outputs_ = ReadOutputs(*train_net_, kTrainNet);
   });
+  objective_->SetUpdatesMoveAll(strategy_->UpdatesMoveAll());
   rule_->Prepare(*objective_);
   BuildTestNets(options);
   LOG(INFO) << "Solver scaffolding done.";
   if (proto_.ema_decay() > 0) {
     average_ = std::make_unique<WeightAverage>(proto_.ema_decay(), device_, *train_net_);
-    update_averages_ = MayFollow(device_, replica_) &&
+    // One launch less, where launches are what an average costs.
+    update_averages_ = device_.RunsLater() && objective_->UpdatesMoveAll() &&
                        rule_->KeepAverages(average_->PerParam(), proto_.ema_decay());
   }
   PrepareSnapshots(options);
@@ -148,7 +144,7 @@ void Solver::BuildTrainNet(const TrainOptions& options) {
   net_options.replica = parts_->first;
   net_options.parts = parts_->count;
   net_options.keeps_batch = rule_->EvaluatesAgain();
-  net_options.record = group_ == nullptr;  // else sums begin within a pass
+  net_options.record = true;
   rule_->Adapt(net_options);
   net_options.states_per_weight = rule_->StatesPerWeight() + (proto_.ema_decay() > 0 ? 1 : 0) +
                                   ExtraGradients(parts_->count, proto_.iter_size());

@@ -111,6 +111,37 @@ TEST_F(StrategyRunTest, WithOneWorkerADedicatedServerIsARunAlone) {
   }
 }
 
+// The factor is a power of two: of 2^80 the first updates are skipped, and not sent.
+TEST_F(StrategyRunTest, WithALossScaleADedicatedServerGetsWhatARunAloneLearnsFrom) {
+  const std::string large =
+      Join("global_grad_scale: 1.2089258196146292e24 global_grad_scale_adaptive: true ", kDrawnNet);
+  for (const char* rule :
+       {"loss_scale: 1024 momentum: 0.9 ", "loss_scale: 0 momentum: 0.9 ",
+        "loss_scale: 0 type: 'Adam' loss_scale_window: 2 clip_gradients: 0.05 "}) {
+    const std::string fields = Join("max_iter: 12 snapshot: 5 ", rule);
+    per_machine = kAll;
+    Train(Spec(fields, large), 1);
+    const std::vector<float> alone = Saved(12);
+    const caffe::SolverState state = State(12);
+    EXPECT_EQ(state.loss_scale().skipped() > 0, fields.find("loss_scale: 0") != fields.npos);
+    for (const char* snapshot : {"", "s_iter_5.solverstate"}) {
+      const std::string path = *snapshot == 0 ? "" : *this / snapshot;
+      const std::vector<RankResult> ranks =
+          Train(Spec(fields + kDedicated + "servers: 1 } ", large), 2, path);
+      EXPECT_THAT(Saved(12), ElementsAreArray(alone)) << rule << snapshot;
+      EXPECT_EQ(State(12).loss_scale().ShortDebugString(), state.loss_scale().ShortDebugString())
+          << rule << snapshot;
+    }
+  }
+}
+
+TEST_P(ApartTest, LearnsWithALossScaleOfEachRank) {
+  LearnSomethingEasy();
+  const auto ranks =
+      Train(Apart("max_iter: 300 momentum: 0.5 loss_scale: 0 test_iter: 2 test_interval: 100 "), 3);
+  EXPECT_LT(ranks[0].tests.back(), 1.2f) << "log(4) at first";
+}
+
 // Two machines of two: a server beside a worker, and servers far from all workers.
 TEST_F(StrategyRunTest, DedicatedServersMakeNoSteps) {
   for (const int ranks_of_one : {kAll, 3, 2, 1}) {
