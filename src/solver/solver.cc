@@ -44,6 +44,21 @@ std::pmr::memory_resource* GradientMemory(const TrainOptions& options, const Dev
   return options.group->memory();
 }
 
+std::unique_ptr<Objective> MakeObjective(Net& net, ParamStore& params,
+                                         const caffe::SolverParameter& solver, ReplicaGroup* group,
+                                         const Strategy& strategy) {
+  auto objective =
+      std::make_unique<Objective>(net.device(), net, params, solver.iter_size(), group);
+  objective->SetUpdatesMoveAll(strategy.UpdatesMoveAll());
+  return objective;
+}
+
+// Whether an average is to be moved in the update: one launch less, where launches are what it
+// costs.
+bool MayFollow(const Objective& objective) {
+  return objective.device().RunsLater() && objective.UpdatesMoveAll();
+}
+
 void AddLossScale(StepRule& rule, IterationReport* report) {
   if (const std::optional<LossScaleState> scale = rule.LossScale()) {
     report->loss_scale = scale->factor;
@@ -89,20 +104,17 @@ Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device
   const auto* const watch = dynamic_cast<const ReplicaWatch*>(group_);
   if (watch != nullptr && strategy_->StepsTogether() && division_ == nullptr)
     times_ = std::make_unique<ReplicaTimes>(*group_, *watch, *train_net_);
-  objective_ =
-      std::make_unique<Objective>(device_, *train_net_, params_, proto_.iter_size(), DataGroup());
+  objective_ = MakeObjective(*train_net_, params_, proto_, DataGroup(), *strategy_);
   objective_->OnFirstPart([this] {
     if (IsDisplayed()) first_outputs_ = ReadOutputs(*train_net_, kTrainNet);
   });
-  objective_->SetUpdatesMoveAll(strategy_->UpdatesMoveAll());
   rule_->Prepare(*objective_);
   BuildTestNets(options);
   LOG(INFO) << "Solver scaffolding done.";
   if (proto_.ema_decay() > 0) {
     average_ = std::make_unique<WeightAverage>(proto_.ema_decay(), device_, *train_net_);
-    // One launch less, where launches are what an average costs.
-    update_averages_ = device_.RunsLater() && objective_->UpdatesMoveAll() &&
-                       rule_->KeepAverages(average_->PerParam(), proto_.ema_decay());
+    update_averages_ =
+        MayFollow(*objective_) && rule_->KeepAverages(average_->PerParam(), proto_.ema_decay());
   }
   PrepareSnapshots(options);
   if (loaded) {

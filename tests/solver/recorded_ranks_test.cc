@@ -61,11 +61,12 @@ class RecordedRanksTest : public testing::Test {
   }
   void TearDown() override { emulated_gpu::Reset(); }
 
-  void Write(const std::string& fields, const std::string& net) const {
+  void Write(const std::string& fields, const std::string& net,
+             const std::string& common = kFields) const {
     WriteText(folder_ / "net.prototxt", net);
     WriteText(folder_ / "solver.prototxt",
               Join("net: '", folder_ / "net.prototxt", "' snapshot_prefix: '", folder_ / "s", "' ",
-                   kFields, fields));
+                   common, fields));
   }
 
   // Calls work(run, rank) on each rank.
@@ -215,7 +216,7 @@ class RankCountsTest : public RecordedRanksTest {
 };
 
 TEST_F(RankCountsTest, AStepIsOneGraphAndAnUpdateForEachBucket) {
-  Write("lr_policy: 'fixed' display: 0 max_iter: 90 ", kConstant);
+  Write("", kConstant, "base_lr: 0.05 lr_policy: 'fixed' momentum: 0.9 max_iter: 90 ");
   for (const int ranks : {2, 3}) {
     for (const auto& [bucket_floats, buckets] : {std::pair(size_t{1}, 2), {size_t{1} << 20, 1}}) {
       const Counted counts = CountSteps({.ranks = ranks, .bucket_floats = bucket_floats});
@@ -289,7 +290,7 @@ layer { name: "ip" type: "InnerProduct" bottom: "x" top: "ip"
         inner_product_param { num_output: 4 weight_filler { type: "xavier" } } }
 layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
 )");
-  const std::vector<Learned> recorded = ExpectTheSame(net, "display: 0 ");
+  const std::vector<Learned> recorded = ExpectTheSame(net, "momentum: 0.9 ");
   EXPECT_THAT(recorded[0].error, HasSubstr("label"));
   EXPECT_THAT(recorded[0].error, HasSubstr("row 18 "));
 }
