@@ -38,7 +38,7 @@ HD int64_t RowWithin(int64_t row, int64_t end) { return row < end ? row : end - 
 // A block sums up to kWarp groups of V channels of a chunk, blockDim.y pixels at a time; then it
 // adds the sums of its threads in their order. `add`: to what is in `out`, of one chunk.
 template <int V, class F>
-__global__ void __launch_bounds__(map_internal::kBlock)
+__global__ void __launch_bounds__(map_internal::kBlock, 2)
     SumChunksKernel(F f, PixelChunks in, float* out, bool add) {
   using Sum = decltype(f(0, 0, 0));
   constexpr int kSums = kSumsIn<Sum>, kAhead = map_internal::kAhead;
@@ -141,7 +141,7 @@ __global__ void __launch_bounds__(map_internal::kBlock)
 
 // `to` may be what f reads.
 template <int V, class T, class F>
-__global__ void __launch_bounds__(map_internal::kBlock)
+__global__ void __launch_bounds__(map_internal::kBlock, 2)
     MapPixelsKernel(F f, int64_t pixels, int64_t channels, T* to) {
   constexpr int kAhead = map_internal::kAhead;
   const int64_t step = int64_t{gridDim.x} * blockDim.y;
