@@ -224,7 +224,9 @@ TEST_P(HangingReadTest, EndsTheRunWithASnapshotThatGoesOn) {
 TEST(AwayRunTest, HangingRowsLeaveASnapshotInTheOtherFormat) {
   Kind kind = KindOf("Rows");
   kind.error = kHang;
+  kind.part = "data/one.h5";
   AwayJob away(kind);
+  WriteText(away.job().folder() / "data/rows", "data/one.h5\n");  // which stays open
   Program program(away.job().TrainCommand({"--io_timeout=1", "--set=snapshot_format=HDF5"}),
                   away.options());
   program.WaitForLine("Iteration 100 (");
