@@ -13,6 +13,7 @@
 #include <iostream>
 #include <new>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -78,6 +79,11 @@ int FailAll(const ErrorGroup& group) {
   return code;
 }
 
+bool IsForWantOfAThread(const std::exception& error) {
+  const auto* const of_system = dynamic_cast<const std::system_error*>(&error);
+  return of_system != nullptr && of_system->code() == std::errc::resource_unavailable_try_again;
+}
+
 int Guarded(const std::vector<std::string>& arguments) {
   try {
     return Run(arguments);
@@ -91,6 +97,11 @@ int Guarded(const std::vector<std::string>& arguments) {
     return Fail(ErrorCode::kResource,
                 "out of host memory: lower batch_size; 'trainer plan' shows what needs it");
   } catch (const std::exception& e) {
+    if (IsForWantOfAThread(e)) {
+      return Fail(ErrorCode::kResource,
+                  "the system refuses another thread: raise the limit of memory (ulimit -v), of "
+                  "processes (ulimit -u) or of the job");
+    }
     return Fail(ErrorCode::kInternal,
                 Join("internal error, please report it: ", EscapeControl(e.what())));
   }

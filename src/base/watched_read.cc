@@ -8,6 +8,7 @@
 #include <chrono>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -67,7 +68,10 @@ void LookFromHereOn(Reads& reads) {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread([&reads] { Look(reads); }).detach();
+  try {
+    std::thread([&reads] { Look(reads); }).detach();
+  } catch (const std::system_error&) {  // a process that may have no more threads goes on unwatched
+  }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 

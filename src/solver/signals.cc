@@ -21,6 +21,7 @@ constexpr int64_t kOneSignal = 500'000'000;  // nanoseconds within which the sam
 // Written by the handler: lock-free atomics are what a handler may touch.
 std::atomic<int> g_effects[kSignals.size()];
 std::atomic<bool> g_snapshot{false};
+std::atomic<int64_t> g_answered{0};  // until when a request for a snapshot is the last one's
 std::atomic<int> g_stop_signal{0};
 std::atomic<int64_t> g_stop_time{0};
 std::atomic<bool> g_running{false};  // there is an iteration to finish and something to save
@@ -55,7 +56,7 @@ void Handle(int signal) {
   for (size_t i = 0; i < kSignals.size(); ++i) {
     if (kSignals[i] != signal) continue;
     const auto effect = static_cast<Request>(g_effects[i].load());
-    if (effect == Request::kSnapshot) g_snapshot = true;
+    if (effect == Request::kSnapshot && MonotonicNs() > g_answered) g_snapshot = true;
     if (effect == Request::kStop) Stop(signal);
   }
 }
@@ -86,6 +87,7 @@ SignalWatch::SignalWatch(const SignalEffects& effects) : stack_(HandlerStackByte
   const Request by_signal[] = {effects.sigint, effects.sighup, effects.sigterm, effects.sigusr1,
                                effects.sigusr2};
   g_snapshot = false;
+  g_answered = 0;
   g_stop_signal = 0;
   g_stop_time = 0;
   g_running = false;
@@ -112,6 +114,11 @@ void SignalWatch::BeginRun() { g_running = true; }
 Request SignalWatch::Poll() {
   if (StopRequested()) return Request::kStop;
   return g_snapshot.exchange(false) ? Request::kSnapshot : Request::kNone;
+}
+
+void SignalWatch::NoteSnapshot() {
+  g_answered = MonotonicNs() + kOneSignal;
+  g_snapshot = false;
 }
 
 bool SignalWatch::StopRequested() const { return g_stop_signal.load() != 0; }

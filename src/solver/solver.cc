@@ -261,14 +261,18 @@ bool Solver::StopWasAsked() const {
 
 // The strongest request of any replica, of which this one's is `own`.
 Request Solver::Agree(Request own) {
+  RankWishes wishes = {own == Request::kStop, own == Request::kSnapshot};
   if (group_ == nullptr) {
-    const RankWishes wishes = strategy_->Agree({own == Request::kStop, own == Request::kSnapshot});
-    return wishes.stop ? Request::kStop : wishes.snapshot ? Request::kSnapshot : Request::kNone;
+    wishes = strategy_->Agree(wishes);
+  } else {
+    float sums[] = {wishes.stop ? 1.0f : 0.0f, wishes.snapshot ? 1.0f : 0.0f};
+    group_->Sum(sums);
+    wishes = {sums[0] > 0, sums[1] > 0};
   }
-  float wishes[] = {own == Request::kSnapshot ? 1.0f : 0.0f, own == Request::kStop ? 1.0f : 0.0f};
-  group_->Sum(wishes);
-  if (wishes[1] > 0) return Request::kStop;
-  return wishes[0] > 0 ? Request::kSnapshot : Request::kNone;
+  if (wishes.stop) return Request::kStop;
+  if (!wishes.snapshot) return Request::kNone;
+  if (signals_ != nullptr && replica_.count > 1) signals_->NoteSnapshot();
+  return Request::kSnapshot;
 }
 
 // What rank 0 thinks of it.

@@ -137,6 +137,15 @@ TEST(EndingTest, TheSameSignalTwiceAtOnceIsOneSignal) {
   EXPECT_EQ(watch.StopSignal(), "SIGTERM");
 }
 
+// Another rank got it first, and all of them agreed.
+TEST(EndingTest, ASnapshotThatRanksAgreedOnAnswersTheSignalOfThisOneToo) {
+  SignalWatch watch({});
+  watch.BeginRun();
+  raise(SIGHUP);
+  watch.NoteSnapshot();
+  EXPECT_EQ(watch.Poll(), Request::kNone);
+}
+
 TEST(SnapshotTimeTest, SnapshotsComeByTheClockToo) {
   SmallRun files(std::string(kFields) + "max_iter: 26 snapshot: 20 snapshot_every: \"1s\" ");
   SlowObserver observer(milliseconds(100));

@@ -202,7 +202,7 @@ Kind KindOf(const std::string& name) {
 
 class HangingReadTest : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Of, HangingReadTest,
-                         testing::Values("LmdbBehindANetwork", "Tar", "Images"),
+                         testing::Values("LmdbBehindANetwork", "Tar", "Images", "Rows"),
                          [](const auto& one) { return one.param; });
 
 TEST_P(HangingReadTest, EndsTheRunWithASnapshotThatGoesOn) {
@@ -217,6 +217,24 @@ TEST_P(HangingReadTest, EndsTheRunWithASnapshotThatGoesOn) {
   EXPECT_THAT(outcome.Errors(),
               ElementsAre(AllOf(HasSubstr("a read has not come back within 1 s (--io_timeout)"),
                                 HasSubstr(". The run is saved at iteration "))));
+  ExpectSavedAndGoesOn(&away);
+}
+
+// The read holds the HDF5 library, with which the snapshot was to be written.
+TEST(AwayRunTest, HangingRowsLeaveASnapshotInTheOtherFormat) {
+  Kind kind = KindOf("Rows");
+  kind.error = kHang;
+  kind.part = "data/one.h5";
+  AwayJob away(kind);
+  WriteText(away.job().folder() / "data/rows", "data/one.h5\n");  // which stays open
+  Program program(away.job().TrainCommand({"--io_timeout=1", "--set=snapshot_format=HDF5"}),
+                  away.options());
+  program.WaitForLine("Iteration 100 (");
+  away.GoAway();
+  const Outcome outcome = program.Wait();
+  EXPECT_EQ(outcome.exit_code, 74) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("is written in the binary format"));
+  EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr(". The run is saved at iteration ")));
   ExpectSavedAndGoesOn(&away);
 }
 
