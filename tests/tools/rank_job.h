@@ -107,7 +107,7 @@ class LongRankJob : public RankJob {
   // Waits for the end of what nobody here can wait for.
   void ExpectAllGone() const {
     for (const pid_t process : processes_) {
-      for (int i = 0; i < 600 && kill(process, 0) == 0; ++i) usleep(50'000);
+      for (int i = 0; i < 2400 && kill(process, 0) == 0; ++i) usleep(50'000);
       EXPECT_NE(kill(process, 0), 0) << "process " << process << " is still there";
     }
     EXPECT_THAT(job_.Files("."), testing::IsEmpty());
