@@ -119,8 +119,7 @@ TEST_F(LongRanksTest, EndWith82WhenOneIsKilledAndNameItsHostAndIteration) {
                 ContainsRegex("rank " + std::to_string(victim) + " \\([^ ]+, process " +
                               std::to_string(processes_[victim]) +
                               "\\) was ended by signal 9 .*; its last iteration was [0-9]+"));
-    for (const std::string& lock : job_.Files(".")) unlink((job_.folder() / lock).c_str());
-    ExpectAllGone();
+    RemoveWhatIsLeft();
   }
 }
 
