@@ -127,6 +127,8 @@ Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device
     if (division_ == nullptr) ShareWeights();
     BeginStrategy(options, loaded ? &*loaded : nullptr);
   }
+  budget_ = std::make_unique<TimeBudget>(replica_.rank == 0 ? options.end : std::nullopt,
+                                         SnapshotBytes());
   if (!SavesSnapshots(proto_) || replica_.rank != 0) return;
   CheckSnapshotForm();
   if (options.saves) CheckSnapshotFolder();
