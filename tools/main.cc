@@ -133,7 +133,7 @@ void EndOnHangingRead(const Error& error) {
     std::this_thread::sleep_for(std::chrono::seconds(5));
     _exit(code);
   }).detach();
-  RemoveOwnFile();
+  RemoveOwnFiles();
   _exit(LeaveWorld(code));
 }
 
