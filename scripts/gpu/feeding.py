@@ -15,7 +15,8 @@ def fed(bundle, result, seconds):
     """ResNet-50 from an LMDB of pixels and from JPEG files, decoded by the host and by nvJPEG,
     against a batch that stays on the GPU."""
     end = time.monotonic() + seconds
-    row, count = bundle.small(ROWS[0], SMALL_ROW), bundle.small(RECORDS, 4)
+    row = bundle.small(ROWS[0], SMALL_ROW)
+    count, size = bundle.small((RECORDS, 256), (4, 32))
 
     def rate(source=None, flags=()):
         net = OurNet(bundle, row, source)
@@ -29,7 +30,7 @@ def fed(bundle, result, seconds):
             ("an LMDB of pixels", bundle.data.pixels, [], 0.97),
             ("JPEG files by nvJPEG", bundle.data.jpegs, ["--gpu_decode"], 0.9),
             ("JPEG files", bundle.data.jpegs, [], None)):
-        found = rate(make(count), flags)
+        found = rate(make(count, size), flags)
         result.check(True, "")
         result.measure(f"{row} from {name}", found / memory, "of the rate from memory", least=least)
 

@@ -95,6 +95,8 @@ class OurNet:
         self.batch = bundle.small(row.batch, 2)
         self.folder = bundle.folder / f"{row.net}_{row.mode}_{source.parent.name if source else 'memory'}"
         self.folder.mkdir(exist_ok=True)
+        # Algorithms that earlier steps chose, when others used the GPU, are not for these runs.
+        self.flags = ["--gpu=0", f"--gpu_cache={bundle.folder}/measured", *FLAGS[row.mode]]
         self.net = self.folder / "net.prototxt"
         self.net.write_text(self.text(source), encoding="utf-8")
 
@@ -118,7 +120,7 @@ class OurNet:
     def milliseconds(self, display, timeout, flags=()):
         """Of a step."""
         text = children.run_well([self.bundle.trainer, "train", f"--solver={self.solver(display)}",
-                                  "--gpu=0", *FLAGS[self.row.mode], *flags], timeout)
+                                  *self.flags, *flags], timeout)
         rates = [float(rate) for i, rate in RATE_LINE.findall(text) if int(i) > display]
         return 1000 / statistics.median(rates)
 
@@ -172,10 +174,12 @@ def compare(bundle, result, row, peer, seconds):
         return end - time.monotonic()
 
     steps = ours.calibrate(left())
+    if peer:
+        peer.quiet()
     our_ms, peer_ms, told = [], [], None
     for _ in range(bundle.small(ROUNDS, 1)):
         our_ms.append(ours.milliseconds(steps, left()))
-        sample = peer.sample(SAMPLE_SECONDS) if peer and peer.process else None
+        sample = peer.sample(SAMPLE_SECONDS) if peer else None
         if sample:
             told = sample
             peer_ms.append(sample["ms"])
