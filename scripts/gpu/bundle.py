@@ -67,7 +67,7 @@ class Bundle:
         return {**os.environ, "TRAINER_SOURCE_DIR": str(self.root), **more}
 
     def used_memory(self):
-        """Bytes of the GPU's memory that all processes hold; None where the driver does not tell."""
+        """Bytes of the GPU's memory that are taken; None where the driver does not tell."""
         return used_memory(self.gpus[0]["pci_bus"]) if self.gpus else None
 
 

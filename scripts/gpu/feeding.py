@@ -20,7 +20,7 @@ def fed(bundle, result, seconds):
 
     def rate(source=None, flags=()):
         net = OurNet(bundle, row, source)
-        return 1000 * net.batch / net.milliseconds(bundle.small(8, 1), end - time.monotonic(), flags)
+        return 1000 * net.batch / net.milliseconds(bundle.small(8, 1), left(end), flags)
 
     memory = bundle.rates.get(row.key)
     if not memory:
@@ -36,7 +36,7 @@ def fed(bundle, result, seconds):
 
 
 def filling(bundle, result, seconds):
-    """Algorithms are measured once, the driver tells of the GPU, plans hold, and the largest batch."""
+    """Algorithms are measured once, the driver tells of the GPU, plans hold; the largest batch."""
     end = time.monotonic() + seconds
     measured_once(bundle, result, end)
     driver_tells(bundle, result, end)

@@ -4,12 +4,12 @@
     peer.py --net=resnet50 --mode=f16 --batch=256 [--compile=default] [--device=cuda]
 
 Makes the module of scripts/peer_nets.py in channels_last with fused SGD, compiles it, trains for a
-few steps and then writes {"ready": ...}. On the line "quiet" of the standard input, when nothing else
-uses the GPU, it has cuDNN choose its algorithms by measuring (cudnn.benchmark). For each number of
-seconds on a line it trains for about so long and answers {"ms": of a step, ...}. bf16 and f16 are
-autocast, f16 with a GradScaler, f32 has no TF32. Where the compiler fails it goes on without, and
-says so. The batch is that of trainer's DummyData: 0.5 everywhere, so that a GPU whose clock depends
-on the bits that change has the same for both.
+few steps and then writes {"ready": ...}. On the line "quiet" of the standard input, when nothing
+else uses the GPU, it has cuDNN choose its algorithms by measuring (cudnn.benchmark). For each
+number of seconds on a line it trains for about so long and answers {"ms": of a step, ...}. bf16
+and f16 are autocast, f16 with a GradScaler, f32 has no TF32. Where the compiler fails it goes on
+without, and says so. The batch is that of trainer's DummyData: 0.5 everywhere, so that a GPU whose
+clock depends on the bits that change has the same for both.
 """
 
 import argparse

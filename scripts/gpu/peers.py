@@ -1,7 +1,8 @@
 """PyTorch's nets for the speed table: a process for each, which compiles while other steps run.
 
-To compile ResNet-50 takes a minute or two of one core, so all begin with the first step of check.py,
-and those that are not ready when their figures are wanted are replaced by ones that do not compile.
+To compile ResNet-50 takes a minute or two of one core, so all begin with the first step of
+check.py, and those that are not ready when their figures are wanted are replaced by ones that do
+not compile.
 """
 
 import json

@@ -16,7 +16,7 @@ KERNELS = 700  # ResNet-50's step has some 650
 
 
 def profile(bundle, result, seconds):
-    """Layers of the large nets in f16 against the time that their bytes take; kernels of ResNet-50."""
+    """Layers of the large nets in f16 against the time of their bytes; kernels of ResNet-50."""
     end = time.monotonic() + seconds
     text = []
     for row in bundle.small([row for row in ROWS if row.mode == "f16" and row.batch >= 128],

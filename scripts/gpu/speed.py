@@ -52,7 +52,8 @@ ROWS = (
     Row("cifar10_quick", "f32", 100, GRAPHS, 1.3, 300),
     Row("resnet50", "bf16", 256, "default", 1.05, 4),
 )
-DRY_ROWS = (Row("lenet", "f16", 64, GRAPHS, 1.3, 2), Row("cifar10_quick", "f32", 100, GRAPHS, 1.3, 2))
+DRY_ROWS = (Row("lenet", "f16", 64, GRAPHS, 1.3, 2),
+            Row("cifar10_quick", "f32", 100, GRAPHS, 1.3, 2))
 
 DATA = """layer {{
   name: "data" type: "DummyData" top: "data" top: "label"
@@ -93,7 +94,8 @@ class OurNet:
     def __init__(self, bundle, row, source=None):
         self.bundle, self.row = bundle, row
         self.batch = bundle.small(row.batch, 2)
-        self.folder = bundle.folder / f"{row.net}_{row.mode}_{source.parent.name if source else 'memory'}"
+        name = source.parent.name if source else "memory"
+        self.folder = bundle.folder / f"{row.net}_{row.mode}_{name}"
         self.folder.mkdir(exist_ok=True)
         # Algorithms that earlier steps chose, when others used the GPU, are not for these runs.
         self.flags = ["--gpu=0", f"--gpu_cache={bundle.folder}/measured", *FLAGS[row.mode]]

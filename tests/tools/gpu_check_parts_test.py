@@ -130,7 +130,8 @@ class ReportTest(InAFolder):
         told.add(result.row("speed", 4, True))
         summary = (self.folder / "results/summary.txt").read_text()
         self.assertIn("FAILED    speed: 1 passed, 1 failed (4 s)", summary)
-        self.assertIn("          a sentence\n1 passed, 1 failed; 1 figures met, 0 missed; ", summary)
+        self.assertIn("          a sentence\n1 passed, 1 failed; 1 figures met, 0 missed; ",
+                      summary)
 
     def test_a_run_that_is_ended_keeps_what_it_found(self):
         results = self.folder / "results"
