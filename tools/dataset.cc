@@ -1,12 +1,15 @@
 #include "trainer/dataset/dataset.h"
 
+#include <algorithm>
 #include <iostream>
 #include <optional>
 
 #include "dataset_task.h"
 #include "reading_flags.h"
+#include "removes_temps.h"
 #include "shared_flags.h"
 #include "table.h"
+#include "trainer/base/file.h"
 #include "trainer/base/text.h"
 #include "trainer/base/threads.h"
 #include "verb.h"
@@ -106,9 +109,9 @@ const RegisterDatasetTask kCifar100(
                  .run = ConvertCifar100});
 
 const RegisterDatasetTask kPairs(
-    "pairs", {.wanted = "DB PAIRS",
+    "pairs", {.wanted = "SET PAIRS",
               .words = 2,
-              .text = "pairs puts two images of DB, drawn at random, into each record of PAIRS, "
+              .text = "pairs puts two images of SET, drawn at random, into each record of PAIRS, "
                       "with label 1 when they are of one class: data for a siamese net.",
               .example = "trainer dataset pairs data/digits/train_lmdb pairs_lmdb",
               .run = MakePairs});
@@ -155,6 +158,20 @@ struct Page {
   }
 };
 
+// Where a task may write: a word is the name of a set or a file, or a folder for several.
+std::vector<std::string> FoldersOf(const std::vector<std::string>& words, const Flags& flags) {
+  std::vector<std::string> folders;
+  for (size_t i = 1; i < words.size(); ++i) {
+    std::string path = words[i];
+    while (path.size() > 1 && path.back() == '/') path.pop_back();
+    folders.insert(folders.end(), {path, FolderOf(path)});
+  }
+  for (const char* flag : {"val_out", "labels", "mean"}) {
+    if (flags.Has(flag)) folders.push_back(FolderOf(flags.Text(flag)));
+  }
+  return folders;
+}
+
 class Dataset final : public Verb {
  public:
   VerbDoc Doc() const override {
@@ -184,7 +201,11 @@ class Dataset final : public Verb {
       throw Error(ErrorCode::kUsage,
                   Join("usage: trainer dataset ", name, " ", task.wanted, " [flags]"));
     }
+    if (std::ranges::count(words, "") > 0) {
+      throw Error(ErrorCode::kUsage, "one of the names is empty (''); is a variable not set?");
+    }
     ApplyReadingFlags(flags);
+    RemoveTempsOnSignal(FoldersOf(words, flags));
     task.run(flags);
     return 0;
   }

@@ -16,9 +16,9 @@ void ComputeMean(const Flags& flags) {
 }
 
 const RegisterDatasetTask kMean(
-    "mean", {.wanted = "DB FILE",
+    "mean", {.wanted = "SET FILE",
              .words = 2,
-             .text = "mean writes the mean of all records to FILE, a binaryproto for "
+             .text = "mean writes the mean of all records of SET to FILE, a binaryproto for "
                      "transform_param's mean_file, and prints it per channel for mean_value.",
              .example = "trainer dataset mean train_lmdb mean.binaryproto",
              .run = ComputeMean});

@@ -30,8 +30,9 @@ const RegisterDatasetTask kPack(
      .text =
          "pack puts many picture files, named as for images, into one large SET that network "
          "file systems read fast: a database, NAME.tar, or NAME.h5. The files stay as they are, "
-         "but for NAME.h5, which holds pixels: there they must be of one size. Each is decoded "
-         "once, and those that cannot be are left out.",
+         "but gray ones, which become color ones without --gray, and but for NAME.h5, which holds "
+         "pixels: there they must be of one size. Each is decoded once, and those that cannot be "
+         "are left out.",
      .example = "trainer dataset pack photos/ train_lmdb --shuffle",
      .run = Pack});
 

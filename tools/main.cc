@@ -6,12 +6,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <exception>
 #include <iostream>
 #include <new>
 #include <string>
+#include <system_error>
+#include <thread>
 #include <vector>
 
 #include "trainer/base/error_group.h"
@@ -19,6 +22,7 @@
 #include "trainer/base/log.h"
 #include "trainer/base/own_file.h"
 #include "trainer/base/text.h"
+#include "trainer/base/watched_read.h"
 #include "trainer/data/map_faults.h"
 #include "trainer/parallel/failure.h"
 #include "verb.h"
@@ -75,6 +79,11 @@ int FailAll(const ErrorGroup& group) {
   return code;
 }
 
+bool IsForWantOfAThread(const std::exception& error) {
+  const auto* const of_system = dynamic_cast<const std::system_error*>(&error);
+  return of_system != nullptr && of_system->code() == std::errc::resource_unavailable_try_again;
+}
+
 int Guarded(const std::vector<std::string>& arguments) {
   try {
     return Run(arguments);
@@ -88,6 +97,11 @@ int Guarded(const std::vector<std::string>& arguments) {
     return Fail(ErrorCode::kResource,
                 "out of host memory: lower batch_size; 'trainer plan' shows what needs it");
   } catch (const std::exception& e) {
+    if (IsForWantOfAThread(e)) {
+      return Fail(ErrorCode::kResource,
+                  "the system refuses another thread: raise the limit of memory (ulimit -v), of "
+                  "processes (ulimit -u) or of the job");
+    }
     return Fail(ErrorCode::kInternal,
                 Join("internal error, please report it: ", EscapeControl(e.what())));
   }
@@ -97,7 +111,7 @@ int Guarded(const std::vector<std::string>& arguments) {
 // see that. Only what a signal handler may call.
 void EndOnMapFault(const char* line, size_t bytes, ErrorCode code) {
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line, bytes);
-  RemoveOwnFile();
+  RemoveOwnFiles();
   _exit(static_cast<int>(code));
 }
 
@@ -106,8 +120,21 @@ void EndAtOnce(int code) {
   std::cout.flush();
   std::fflush(nullptr);
   google::FlushLogFiles(google::GLOG_INFO);
-  RemoveOwnFile();
+  RemoveOwnFiles();
   _exit(code);
+}
+
+// The main thread hangs in a read, and with it whatever it holds. Where the file that says that
+// this process is at work lies on the same server, removing it hangs, too.
+void EndOnHangingRead(const Error& error) {
+  int code = static_cast<int>(error.code());
+  if (IsFirstToFail(&code)) Say(error.what());
+  std::thread([code] {
+    std::this_thread::sleep_for(std::chrono::seconds(5));
+    _exit(code);
+  }).detach();
+  RemoveOwnFile();
+  _exit(LeaveWorld(code));
 }
 
 }  // namespace
@@ -115,6 +142,7 @@ void EndAtOnce(int code) {
 
 int main(int argc, char** argv) {
   trainer::HandleMapFaults(trainer::EndOnMapFault);
+  trainer::EndHangingReadsWith(trainer::EndOnHangingRead);
   const int code =
       trainer::LeaveWorld(trainer::Guarded(std::vector<std::string>(argv + 1, argv + argc)));
   if (trainer::HasThreadsLeftBehind()) trainer::EndAtOnce(code);

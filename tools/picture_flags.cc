@@ -7,6 +7,7 @@
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
+#include "trainer/base/text_file.h"
 
 namespace trainer {
 namespace {
@@ -103,7 +104,7 @@ std::vector<std::string> PicturesOf(const Flags& flags) {
   std::vector<std::string> paths = flags.words();
   if (!flags.Has("list")) return paths;
   const size_t before = paths.size();
-  std::istringstream lines(ReadFile(flags.Text("list"), kMaxBytes));
+  std::istringstream lines(ReadListFile(flags.Text("list"), kMaxBytes));
   for (std::string line; std::getline(lines, line);) {
     line.erase(line.find_last_not_of(" \t\r") + 1);
     if (!line.empty()) paths.push_back(PathIn(line));

@@ -157,9 +157,43 @@ SolverSpec SolverOf(const Flags& flags) {
   return LoadSolver(flags.Text("solver"), StateFlagsOf(flags), &overrides);
 }
 
+namespace {
+
+// The stages that the layers' rules name, in order.
+std::vector<std::string> StagesIn(const NetSpec& spec) {
+  std::set<std::string> stages;
+  for (const LayerSpec& layer : spec.layers) {
+    for (const auto* const rules : {&layer.proto().include(), &layer.proto().exclude()}) {
+      for (const caffe::NetStateRule& rule : *rules) {
+        stages.insert(rule.stage().begin(), rule.stage().end());
+        stages.insert(rule.not_stage().begin(), rule.not_stage().end());
+      }
+    }
+  }
+  return {stages.begin(), stages.end()};
+}
+
+// Stages of which no rule names one are a mistake where the rules name others.
+void RequireNamedStage(const Flags& flags, const NetSpec& spec) {
+  const std::vector<std::string> given = flags.List("stage"), named = StagesIn(spec);
+  if (given.empty() || named.empty()) return;
+  const auto is_named = [&](const std::string& stage) {
+    return std::ranges::find(named, stage) != named.end();
+  };
+  if (std::ranges::any_of(given, is_named)) return;
+  throw Error(ErrorCode::kUsage,
+              Join("--stage=", EscapeControl(flags.Text("stage")), ": no layer of ", spec.file,
+                   " asks for it.", DidYouMean(given[0], named), " Layers ask for ",
+                   EscapeControl(JoinList(named))));
+}
+
+}  // namespace
+
 NetSpec ModelOf(const Flags& flags) {
   Overrides overrides(flags.Each("set"));
-  return LoadNet(flags.Text("model"), &overrides);
+  NetSpec spec = LoadNet(flags.Text("model"), &overrides);
+  RequireNamedStage(flags, spec);
+  return spec;
 }
 
 StateFlags StateFlagsOf(const Flags& flags) { return {flags.Whole("level"), flags.List("stage")}; }

@@ -68,15 +68,15 @@ check_learn() {
 # $job.
 start_long() {
   hosts_mpirun 2 2 "$trainer" train --solver=solver.prototxt --set max_iter=100000000 \
-    --set display=1000 --peer_warning=2 --peer_timeout=5 >long.log 2>&1 &
+    --set display=1000 --peer_warning=5 --peer_timeout=20 >long.log 2>&1 &
   job=$!
   local i
-  for ((i = 0; i < 600; ++i)); do
+  for ((i = 0; i < 1800; ++i)); do
     ! grep -q 'Iteration 0' long.log || return 0
     kill -0 "$job" 2>/dev/null || fail "the run did not start" long.log
     sleep 0.1
   done
-  fail "the run did not start in a minute" long.log
+  fail "the run did not start in 3 minutes" long.log
 }
 
 # await_end SECONDS: waits for $job, whose exit code is $status, and for the processes of all hosts.
@@ -89,7 +89,7 @@ await_end() {
   ! kill -0 "$job" 2>/dev/null || fail "the run did not end in $1 s" long.log
   status=0
   wait "$job" || status=$?
-  for ((i = 0; i < 150; ++i)); do
+  for ((i = 0; i < 600; ++i)); do
     [[ -n "$(processes_on_hosts)" ]] || return 0
     sleep 0.1
   done
@@ -110,7 +110,7 @@ check_kill() {
   local process
   process="$(sed -n 's/.*rank 3 (host2, process \([0-9]*\)).*/\1/p' long.log | head -n 1)"
   kill -KILL "$process"
-  await_end 60
+  await_end 180
   expect_end 3 kill
 }
 
@@ -132,11 +132,11 @@ await_ranks() {
 check_link() {
   start_long
   ip link set "${hosts_id}v2" down
-  await_ranks 30
+  await_ranks 120
   grep -q 'error: .*host[12], .*silent' long.log || fail "no sentence says who was silent" long.log
   say "link: ranks ended: $(grep -m 1 'error: ' long.log)"
   ip link set "${hosts_id}v2" up
-  await_end 60
+  await_end 180
   ((status == 82)) || fail "the exit code is $status, not 82" long.log
   say "link: mpirun ended with $status once the link was back"
 }

@@ -3,7 +3,12 @@
 // as T. With the layers that it takes over:
 //   z = (x - mean) / sqrt(variance + eps);  y = max(0, z * scale + shift + other)
 // where scale, shift, `other` and the maximum with 0 may each be absent.
+//
+// X and C say how a functor has its tensors and its numbers per channel: as arrays, or as those of
+// a few neighbouring channels, which Read<V>(place) reads together; the result is called with their
+// numbers, 0 to V - 1, in place of places. Addresses() is what must be a multiple of V numbers.
 
+#include "neighbours.h"
 #include "trainer/backend/pixel_chunks.h"
 
 namespace trainer {
@@ -21,6 +26,20 @@ inline size_t BatchNormScratch(const PixelChunks& in) {
   return 2 * static_cast<size_t>((in.chunks + 1) * in.rows.length) * sizeof(float);
 }
 
+// How a GPU cuts a tensor for the sums of its channels: into enough pieces of work for any of them,
+// each a chunk of kChannelsOfBlock neighbouring channels.
+inline PixelChunks GpuChunks(const Shape& shape) {
+  PixelChunks in = WorkChunks(shape);
+  if (in.rows.inner != 1) return in;
+  constexpr int64_t kChannelsOfBlock = 128, kPieces = 1024, kLeastRows = 64;
+  const int64_t across =
+      std::max<int64_t>(1, (in.rows.length + kChannelsOfBlock - 1) / kChannelsOfBlock);
+  const int64_t wish = (kPieces + across - 1) / across;
+  in.chunk_rows = std::max(kLeastRows, (in.rows.count + wish - 1) / wish);
+  in.chunks = std::max<int64_t>(1, (in.rows.count + in.chunk_rows - 1) / in.chunk_rows);
+  return in;
+}
+
 // What a channel's numbers are multiplied with and shifted by; null where there is none.
 struct ChannelAffine {
   const float *scale = nullptr, *shift = nullptr;
@@ -31,18 +50,22 @@ struct ChannelAffine {
 
 // The sums of d and d^2, d the distance from the chunk's first pixel: what is squared stays of the
 // size of the deviations, so that the difference of the sums keeps its digits.
-template <class T>
+template <class T, class X = const T*>
 struct Deviations {
-  const T* x;
+  X x, origin;  // the same array
   HD Pair operator()(int64_t at, int64_t first, int64_t) const {
-    const float d = Load(x[at]) - Load(x[first]);
+    const float d = Load(x[at]) - Load(origin[first]);
     return {d, d * d};
   }
+  template <int V>
+  HD auto Read(const Place& p) const {
+    return Deviations<T, Neighbours<T, V>>{ReadTogether<V>(x, p.at),
+                                           ReadTogether<V>(origin, p.first)};
+  }
+  uintptr_t Addresses() const { return AddressOf(x); }
 };
 
 // The mean and the variance of a channel from its chunks' deviations.
-// Source: Chan, Golub, LeVeque, "Updating formulae and a pairwise algorithm for computing sample
-// variances" (1979).
 template <class T>
 struct MomentsOfChunks {
   const T* x;
@@ -50,21 +73,31 @@ struct MomentsOfChunks {
   PixelChunks in;
   float *mean, *variance;
 
-  HD void operator()(int64_t c) const {
-    const int64_t channels = in.rows.length;
-    double count = 0, middle = 0, squares = 0;
-    for (int64_t k = 0; k < in.chunks; ++k) {
-      const int64_t begin = k * in.chunk_rows, wish = begin + in.chunk_rows;
-      const double n = static_cast<double>((wish < in.rows.count ? wish : in.rows.count) - begin);
-      const double sum = sums[2 * k * channels + c], sum_squares = sums[(2 * k + 1) * channels + c];
-      const double own = Load(x[in.rows.Start(begin) + c * in.rows.inner]) + sum / n;
-      const double gap = own - middle, both = count + n;
-      squares += sum_squares - sum * sum / n + gap * gap * count * n / both;
-      middle += gap * n / both;
+  // Of a part of the pixels; `squares` of the distances from their mean.
+  // Source: Chan, Golub, LeVeque, "Updating formulae and a pairwise algorithm for computing sample
+  // variances" (1979).
+  struct Part {
+    double count = 0, mean = 0, squares = 0;
+
+    HD void Add(const Part& other) {
+      if (other.count == 0) return;
+      const double gap = other.mean - mean, both = count + other.count;
+      squares += other.squares + gap * gap * count * other.count / both;
+      mean += gap * other.count / both;
       count = both;
     }
-    mean[c] = static_cast<float>(middle);
-    variance[c] = static_cast<float>(squares > 0 ? squares / count : 0);
+  };
+  HD Part OfChunk(int64_t k, int64_t c) const {
+    const int64_t channels = in.rows.length, begin = k * in.chunk_rows;
+    const int64_t wish = begin + in.chunk_rows;
+    const double n = static_cast<double>((wish < in.rows.count ? wish : in.rows.count) - begin);
+    const double sum = sums[2 * k * channels + c], sum_squares = sums[(2 * k + 1) * channels + c];
+    const double own = Load(x[in.rows.Start(begin) + c * in.rows.inner]) + sum / n;
+    return {n, own, sum_squares - sum * sum / n};
+  }
+  HD void Finish(int64_t c, const Part& all) const {
+    mean[c] = static_cast<float>(all.mean);
+    variance[c] = static_cast<float>(all.squares > 0 ? all.squares / all.count : 0);
   }
 };
 
@@ -75,16 +108,22 @@ struct MeansOfChunks {
   float *a, *b;
   float *add_a, *add_b;
 
-  HD void operator()(int64_t c) const {
-    const int64_t channels = in.rows.length;
-    double sum_a = 0, sum_b = 0;
-    for (int64_t k = 0; k < in.chunks; ++k) {
-      sum_a += sums[2 * k * channels + c];
-      sum_b += sums[(2 * k + 1) * channels + c];
+  struct Part {
+    double a = 0, b = 0;
+
+    HD void Add(const Part& other) {
+      a += other.a;
+      b += other.b;
     }
+  };
+  HD Part OfChunk(int64_t k, int64_t c) const {
+    const int64_t channels = in.rows.length;
+    return {sums[2 * k * channels + c], sums[(2 * k + 1) * channels + c]};
+  }
+  HD void Finish(int64_t c, const Part& all) const {
     const auto pixels = static_cast<double>(in.rows.count);
-    a[c] = static_cast<float>(sum_a / pixels);
-    b[c] = static_cast<float>(sum_b / pixels);
+    a[c] = static_cast<float>(all.a / pixels);
+    b[c] = static_cast<float>(all.b / pixels);
     const auto count = static_cast<float>(in.rows.count);
     if (add_a != nullptr) add_a[c] += a[c] * count;
     if (add_b != nullptr) add_b[c] += b[c] * count;
@@ -105,48 +144,76 @@ struct FactorOf {
 };
 
 // y from x. kRelu: whether negative numbers become 0.
-template <class T, bool kRelu>
+template <class T, bool kRelu, class X = const T*, class C = const float*>
 struct Normalize {
-  const T* x;
-  const float *mean, *factor, *shift;
+  X x;
+  C mean, factor, shift;  // no shift: null
 
   HD float Value(int64_t at, int64_t c) const {
-    const float z = (Load(x[at]) - mean[c]) * factor[c];
-    return shift == nullptr ? z : z + shift[c];
+    return PlusIfThere((Load(x[at]) - mean[c]) * factor[c], shift, c);
   }
   HD float operator()(int64_t at, int64_t c) const {
     const float v = Value(at, c);
     return kRelu && v <= 0 ? 0.0f : v;
   }
+  template <int V>
+  HD auto Read(const Place& p) const {
+    return Normalize<T, kRelu, Neighbours<T, V>, Neighbours<float, V>>{
+        ReadTogether<V>(x, p.at), ReadTogether<V>(mean, p.c), ReadTogether<V>(factor, p.c),
+        ReadEach<V>(shift, p.c)};
+  }
+  uintptr_t Addresses() const { return AddressOf(x) | AddressOf(mean) | AddressOf(factor); }
 };
-template <class T, bool kRelu>
+template <class T, bool kRelu, class N = Normalize<T, false>, class X = const T*>
 struct NormalizeAndAdd {
-  Normalize<T, false> normalize;
-  const T* other;
+  N normalize;
+  X other;
   HD float operator()(int64_t at, int64_t c) const {
     const float v = normalize.Value(at, c) + Load(other[at]);
     return kRelu && v <= 0 ? 0.0f : v;
   }
+  template <int V>
+  HD auto Read(const Place& p) const {
+    return NormalizeAndAdd<T, kRelu, ReadBy<N, V>, Neighbours<T, V>>{normalize.template Read<V>(p),
+                                                                     ReadTogether<V>(other, p.at)};
+  }
+  uintptr_t Addresses() const { return normalize.Addresses() | AddressOf(other); }
 };
 
 // The gradient of z * scale + shift [+ other]: dy, where a maximum with 0 let y through.
-template <class T>
+template <class T, class X = const T*>
 struct PlainGradient {
-  const T* dy;
+  X dy;
   HD float operator()(int64_t at, int64_t) const { return Load(dy[at]); }
+  template <int V>
+  HD auto Read(const Place& p) const {
+    return PlainGradient<T, Neighbours<T, V>>{ReadTogether<V>(dy, p.at)};
+  }
+  uintptr_t Addresses() const { return AddressOf(dy); }
 };
-template <class T>
+template <class T, class X = const T*>
 struct MaskedByOutput {  // y itself is at hand
-  const T *dy, *y;
+  X dy, y;
   HD float operator()(int64_t at, int64_t) const { return Load(y[at]) > 0 ? Load(dy[at]) : 0.0f; }
+  template <int V>
+  HD auto Read(const Place& p) const {
+    return MaskedByOutput<T, Neighbours<T, V>>{ReadTogether<V>(dy, p.at), ReadTogether<V>(y, p.at)};
+  }
+  uintptr_t Addresses() const { return AddressOf(dy) | AddressOf(y); }
 };
-template <class T>
+template <class T, class N = Normalize<T, false>, class X = const T*>
 struct MaskedByInput {  // y is computed from x once more
-  const T* dy;
-  Normalize<T, false> normalize;
+  X dy;
+  N normalize;
   HD float operator()(int64_t at, int64_t c) const {
     return normalize.Value(at, c) > 0 ? Load(dy[at]) : 0.0f;
   }
+  template <int V>
+  HD auto Read(const Place& p) const {
+    return MaskedByInput<T, ReadBy<N, V>, Neighbours<T, V>>{ReadTogether<V>(dy, p.at),
+                                                            normalize.template Read<V>(p)};
+  }
+  uintptr_t Addresses() const { return AddressOf(dy) | normalize.Addresses(); }
 };
 // The same, written to `to` when it is computed. No element may be computed twice.
 template <class T, class G>
@@ -157,19 +224,35 @@ struct WrittenThrough {
     Store(to[at], g(at, c));
     return Load(to[at]);
   }
+  template <int V>
+  HD auto Read(const Place& p) const {
+    return WrittenTogether<T, V, ReadBy<G, V>>{g.template Read<V>(p), to + p.at};
+  }
+  uintptr_t Addresses() const { return g.Addresses() | AddressOf(to); }
 };
 
 // z: the output y where that is all, else from x.
-template <class T>
+template <class T, class X = const T*>
 struct NormalFromOutput {
-  const T* y;
+  X y;
   HD float operator()(int64_t at, int64_t) const { return Load(y[at]); }
+  template <int V>
+  HD auto Read(const Place& p) const {
+    return NormalFromOutput<T, Neighbours<T, V>>{ReadTogether<V>(y, p.at)};
+  }
+  uintptr_t Addresses() const { return AddressOf(y); }
 };
-template <class T>
+template <class T, class X = const T*, class C = const float*>
 struct NormalFromInput {
-  const T* x;
-  const float *mean, *inverse;
+  X x;
+  C mean, inverse;
   HD float operator()(int64_t at, int64_t c) const { return (Load(x[at]) - mean[c]) * inverse[c]; }
+  template <int V>
+  HD auto Read(const Place& p) const {
+    return NormalFromInput<T, Neighbours<T, V>, Neighbours<float, V>>{
+        ReadTogether<V>(x, p.at), ReadTogether<V>(mean, p.c), ReadTogether<V>(inverse, p.c)};
+  }
+  uintptr_t Addresses() const { return AddressOf(x) | AddressOf(mean) | AddressOf(inverse); }
 };
 
 // The sums of g and g * z.
@@ -181,24 +264,46 @@ struct GradientSums {
     const float v = g(at, c);
     return {v, v * z(at, c)};
   }
+  template <int V>
+  HD auto Read(const Place& p) const {
+    return GradientSums<ReadBy<G, V>, ReadBy<Z, V>>{g.template Read<V>(p), z.template Read<V>(p)};
+  }
+  HD void Write() { WriteWhereThatIsDue(g); }
+  uintptr_t Addresses() const { return g.Addresses() | z.Addresses(); }
 };
 
 // dx = (g - mean g - z * mean (g * z)) * scale / sqrt(variance + eps)
-template <class G, class Z>
+template <class G, class Z, class C = const float*>
 struct InputGradient {
   G g;
   Z z;
-  const float *factor, *mean_g, *mean_gz;
+  C factor, mean_g, mean_gz;
   HD float operator()(int64_t at, int64_t c) const {
     return (g(at, c) - mean_g[c] - z(at, c) * mean_gz[c]) * factor[c];
   }
+  template <int V>
+  HD auto Read(const Place& p) const {
+    return InputGradient<ReadBy<G, V>, ReadBy<Z, V>, Neighbours<float, V>>{
+        g.template Read<V>(p), z.template Read<V>(p), ReadTogether<V>(factor, p.c),
+        ReadTogether<V>(mean_g, p.c), ReadTogether<V>(mean_gz, p.c)};
+  }
+  uintptr_t Addresses() const {
+    return g.Addresses() | z.Addresses() | AddressOf(factor) | AddressOf(mean_g) |
+           AddressOf(mean_gz);
+  }
 };
 // Stored moments are constants.
-template <class G>
+template <class G, class C = const float*>
 struct ScaledGradient {
   G g;
-  const float* factor;
+  C factor;
   HD float operator()(int64_t at, int64_t c) const { return g(at, c) * factor[c]; }
+  template <int V>
+  HD auto Read(const Place& p) const {
+    return ScaledGradient<ReadBy<G, V>, Neighbours<float, V>>{g.template Read<V>(p),
+                                                              ReadTogether<V>(factor, p.c)};
+  }
+  uintptr_t Addresses() const { return g.Addresses() | AddressOf(factor); }
 };
 
 }  // namespace trainer

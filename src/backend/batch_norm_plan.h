@@ -27,12 +27,12 @@
 
 namespace trainer {
 
-// Loops runs functors over channels and pixels: see cpu/loops.h and cuda/loops.h.
+// Loops runs functors over channels and pixels: see cpu/loops.h and cuda/pixel_loops.h.
 template <class Loops>
 class BatchNormPasses final : public BatchNormPlan, public JoinsMeans {
  public:
   BatchNormPasses(const BatchNormDesc& desc, const Loops& loops)
-      : desc_(desc), pixels_(WorkChunks(desc.shape)), loops_(loops) {}
+      : desc_(desc), pixels_(loops.Chunks(desc.shape)), loops_(loops) {}
 
   void SetJoin(std::function<void(float* means, int64_t count)> join) override {
     join_ = std::move(join);
@@ -51,8 +51,8 @@ class BatchNormPasses final : public BatchNormPlan, public JoinsMeans {
     loops_.WithType(desc_.dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
       const T* in = x.As<T>();
-      loops_.SumPairs(pixels_, Deviations<T>{in}, sums);
-      loops_.ForEach(Channels(), MomentsOfChunks<T>{in, sums, pixels_, at.mean, at.inverse});
+      loops_.SumPairs(pixels_, Deviations<T>{in, in}, sums);
+      loops_.JoinChunks(pixels_, MomentsOfChunks<T>{in, sums, pixels_, at.mean, at.inverse});
     });
   }
 
@@ -160,8 +160,8 @@ class BatchNormPasses final : public BatchNormPlan, public JoinsMeans {
     if (!NeedsSums(run.in)) return;
     float *const mean_g = run.means, *const mean_gz = mean_g + Channels();
     loops_.SumPairs(pixels_, GradientSums<G, Z>{g, z}, run.sums);
-    loops_.ForEach(Channels(),
-                   MeansOfChunks{run.sums, pixels_, mean_g, mean_gz, run.in.dshift, run.in.dscale});
+    loops_.JoinChunks(
+        pixels_, MeansOfChunks{run.sums, pixels_, mean_g, mean_gz, run.in.dshift, run.in.dscale});
     if (join_ && !desc_.stored && run.in.dx.data != nullptr) join_(mean_g, 2 * Channels());
   }
 

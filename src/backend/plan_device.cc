@@ -57,7 +57,7 @@ class PlannedPool final : public PoolPlan {
 
 class PlannedBatchNorm final : public BatchNormPlan {
  public:
-  explicit PlannedBatchNorm(const BatchNormDesc& desc) : pixels_(WorkChunks(desc.shape)) {}
+  explicit PlannedBatchNorm(const BatchNormDesc& desc) : pixels_(GpuChunks(desc.shape)) {}
   std::string Implementation() const override { return kName; }
   size_t WorkspaceBytes() const override { return BatchNormWorkspace(pixels_); }
   size_t ScratchBytes() const override { return BatchNormScratch(pixels_); }

@@ -12,6 +12,7 @@
 
 #include "trainer/base/crc32c.h"
 #include "trainer/base/file.h"
+#include "trainer/base/own_file.h"
 #include "trainer/base/process_life.h"
 #include "trainer/base/text.h"
 
@@ -53,14 +54,24 @@ std::string TempPathFor(const std::string& path) {
 AtomicFile::AtomicFile(const std::string& path, FileOps& ops)
     : path_(path), temp_(TempPathFor(path)), ops_(ops) {
   buffer_.reserve(kBufferBytes);
-  fd_ = ops_.Open(temp_, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0666);
-  if (fd_ < 0) ThrowFileError(FileUse::kOutput, "create", AbsolutePath(path_), errno);
+  int error = 0;
+  {
+    const OwnFileCreation creation(AbsolutePath(temp_));
+    fd_ = ops_.Open(temp_, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0666);
+    error = errno;
+  }
+  if (fd_ < 0) {
+    ForgetOwnFile(AbsolutePath(temp_));
+    ThrowFileError(FileUse::kOutput, "create", AbsolutePath(path_), error);
+  }
   temp_exists_ = true;
 }
 
 AtomicFile::~AtomicFile() {
   if (fd_ >= 0) ops_.Close(fd_);
-  if (temp_exists_) ops_.Unlink(temp_);
+  if (!temp_exists_) return;
+  ops_.Unlink(temp_);
+  ForgetOwnFile(AbsolutePath(temp_));
 }
 
 void AtomicFile::Append(const void* data, size_t bytes) {
@@ -136,6 +147,7 @@ void AtomicFile::Place() {
                    errno);
   }
   temp_exists_ = false;
+  ForgetOwnFile(AbsolutePath(temp_));
 }
 
 void AtomicFile::Commit() {

@@ -15,7 +15,8 @@
 namespace trainer {
 namespace {
 
-constexpr std::string_view kStateSuffix = ".solverstate", kHdf5Suffix = ".h5";
+constexpr std::string_view kStateSuffix = ".solverstate", kWeightsSuffix = ".caffemodel",
+                           kHdf5Suffix = ".h5";
 
 // Renames the files in their order. When one cannot be renamed, those before it are undone: an
 // older file of the same name is kept under a second link until all are done.
@@ -53,16 +54,52 @@ void PlaceAll(std::span<AtomicFile* const> files, FileOps& ops) {
   }
 }
 
-// The iteration in `name` if it is one of `stem`'s states, else -1.
-int IterOf(std::string_view name, const std::string& stem) {
+// The iteration in `name` if it is one of `stem`'s files with this suffix, else -1.
+int IterOf(std::string_view name, const std::string& stem, std::string_view suffix) {
   if (name.ends_with(kHdf5Suffix)) name.remove_suffix(kHdf5Suffix.size());
-  if (!name.starts_with(stem) || !name.ends_with(kStateSuffix)) return -1;
+  if (!name.starts_with(stem) || !name.ends_with(suffix)) return -1;
   name.remove_prefix(stem.size());
-  if (name.size() <= kStateSuffix.size()) return -1;
-  name.remove_suffix(kStateSuffix.size());
+  if (name.size() <= suffix.size()) return -1;
+  name.remove_suffix(suffix.size());
   int iter = -1;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), iter);
   return error == std::errc() && end == name.data() + name.size() ? iter : -1;
+}
+
+// Those whose file with `suffix` exists, newest first.
+std::vector<SnapshotNames> FindBy(const std::string& prefix, std::string_view suffix) {
+  std::vector<SnapshotNames> found;
+  const std::string stem = FileNameOf(prefix) + "_iter_";
+  std::error_code failed;
+  std::filesystem::directory_iterator entry(FolderOf(prefix), failed);
+  for (; !failed && entry != std::filesystem::directory_iterator(); entry.increment(failed)) {
+    const std::string name = entry->path().filename().string();
+    const int iter = IterOf(name, stem, suffix);
+    if (iter < 0) continue;
+    SnapshotNames names =
+        NamesFor(prefix, iter,
+                 name.ends_with(kHdf5Suffix) ? SnapshotFormat::kHdf5 : SnapshotFormat::kBinary);
+    const std::string& file = suffix == kStateSuffix ? names.state : names.model;
+    if (FileNameOf(file) == name) found.push_back(std::move(names));  // no "_iter_007"
+  }
+  std::ranges::sort(found, [](const SnapshotNames& a, const SnapshotNames& b) {
+    return std::tie(b.iter, a.state) < std::tie(a.iter, b.state);
+  });
+  return found;
+}
+
+// A kill between the renames of a snapshot leaves them; so does whoever removes states.
+void WarnOfWeightsAlone(const std::string& prefix, const std::vector<SnapshotNames>& pairs,
+                        std::optional<int> from) {
+  for (const SnapshotNames& weights : FindBy(prefix, kWeightsSuffix)) {
+    if (from && weights.iter <= *from) return;
+    if (std::ranges::count(pairs, weights.iter, &SnapshotNames::iter) > 0) continue;
+    LOG(WARNING) << EscapeControl(Join(
+        weights.model, " has no state beside it, as after a run that was ended while it saved; ",
+        from ? Join("the newest whole snapshot is that of iteration ", *from)
+             : std::string("there is no whole snapshot")));
+    return;
+  }
 }
 
 }  // namespace
@@ -102,23 +139,7 @@ SnapshotNames SaveSnapshot(const std::string& prefix, int iter, caffe::NetParame
 }
 
 std::vector<SnapshotNames> FindSnapshots(const std::string& prefix) {
-  std::vector<SnapshotNames> found;
-  const std::string stem = FileNameOf(prefix) + "_iter_";
-  std::error_code failed;
-  std::filesystem::directory_iterator entry(FolderOf(prefix), failed);
-  for (; !failed && entry != std::filesystem::directory_iterator(); entry.increment(failed)) {
-    const std::string name = entry->path().filename().string();
-    const int iter = IterOf(name, stem);
-    if (iter < 0) continue;
-    SnapshotNames names =
-        NamesFor(prefix, iter,
-                 name.ends_with(kHdf5Suffix) ? SnapshotFormat::kHdf5 : SnapshotFormat::kBinary);
-    if (FileNameOf(names.state) == name) found.push_back(std::move(names));  // no "_iter_007"
-  }
-  std::ranges::sort(found, [](const SnapshotNames& a, const SnapshotNames& b) {
-    return std::tie(b.iter, a.state) < std::tie(a.iter, b.state);
-  });
-  return found;
+  return FindBy(prefix, kStateSuffix);
 }
 
 std::optional<LoadedState> NewestSnapshot(const std::string& prefix) {
@@ -126,13 +147,18 @@ std::optional<LoadedState> NewestSnapshot(const std::string& prefix) {
   std::string newest_problem;
   for (const SnapshotNames& names : found) {
     try {
-      return ReadState(names.state);
+      LoadedState newest = ReadState(names.state);
+      WarnOfWeightsAlone(prefix, found, names.iter);
+      return newest;
     } catch (const Error& e) {
       LOG(WARNING) << "Snapshot of iteration " << names.iter << " is not usable: " << e.what();
       if (newest_problem.empty()) newest_problem = e.what();
     }
   }
-  if (found.empty()) return std::nullopt;
+  if (found.empty()) {
+    WarnOfWeightsAlone(prefix, found, std::nullopt);
+    return std::nullopt;
+  }
   throw Error(ErrorCode::kBadSnapshot, Join("none of the ", found.size(), " snapshots of '", prefix,
                                             "' is usable; the newest: ", newest_problem,
                                             ". Move them away to start from the beginning"));

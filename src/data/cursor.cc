@@ -95,6 +95,17 @@ std::unique_ptr<Cursor> Open(const std::string& backend, const std::string& path
   return CursorRegistry::Get().Make(backend, read);
 }
 
+// Looks again and again, so that it can be seen that the thread that waits does not hang itself.
+bool IsReadyWithin(std::chrono::milliseconds time,
+                   const std::future<std::unique_ptr<Cursor>>& cursor) {
+  constexpr std::chrono::milliseconds kTurn{100};
+  const auto end = std::chrono::steady_clock::now() + time;
+  while (cursor.wait_for(kTurn) != std::future_status::ready) {
+    if (std::chrono::steady_clock::now() >= end) return false;
+  }
+  return true;
+}
+
 // The same in a thread of its own: a server, or its lock daemon, that does not answer holds a call
 // without end. The thread is then left to it.
 std::unique_ptr<Cursor> OpenInTime(const std::string& backend, const std::string& path) {
@@ -104,11 +115,11 @@ std::unique_ptr<Cursor> OpenInTime(const std::string& backend, const std::string
   std::packaged_task<std::unique_ptr<Cursor>()> task([=] { return Open(backend, path); });
   std::future<std::unique_ptr<Cursor>> cursor = task.get_future();
   std::thread thread(std::move(task));
-  if (timeout > kLong && cursor.wait_for(kLong) != std::future_status::ready) {
+  if (timeout > kLong && !IsReadyWithin(kLong, cursor)) {
     LOG(WARNING) << EscapeControl(path) << ": opening the database takes long: the file system or "
                  << "its locks do not answer";
   }
-  if (cursor.wait_for(timeout) == std::future_status::ready) {
+  if (IsReadyWithin(timeout, cursor)) {
     thread.join();  // it has nothing left to do, and holds nothing once it has ended
     return cursor.get();
   }

@@ -8,6 +8,7 @@
 
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
+#include "trainer/base/text_file.h"
 #include "trainer/config/blob.h"
 #include "trainer/config/prototxt.h"
 #include "trainer/data/hdf5_rows.h"
@@ -21,7 +22,7 @@ constexpr uint64_t kMaxListBytes = 1 << 28;
 }  // namespace
 
 std::vector<ListedHdf5> ReadHdf5List(const std::string& list) {
-  std::istringstream lines(ReadFile(list, kMaxListBytes));
+  std::istringstream lines(ReadListFile(list, kMaxListBytes));
   std::vector<ListedHdf5> files;
   std::string line, path;
   for (int number = 1; std::getline(lines, line); ++number) {

@@ -11,6 +11,7 @@
 #include "trainer/base/file.h"
 #include "trainer/base/io_wait.h"
 #include "trainer/base/text.h"
+#include "trainer/base/text_file.h"
 
 namespace trainer {
 namespace {
@@ -97,7 +98,7 @@ File ReadListedFile(const std::string& list, const ListedImage& listed, const Im
 
 std::vector<ListedImage> ReadImageList(const std::string& path) {
   constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
-  const std::string content = ReadFile(path, kMaxBytes);
+  const std::string content = ReadListFile(path, kMaxBytes);
   std::vector<ListedImage> images;
   std::string_view rest = content;
   for (int line = 1; !rest.empty(); ++line) {

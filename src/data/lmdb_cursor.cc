@@ -9,7 +9,9 @@
 #include <cerrno>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -60,6 +62,14 @@ Env OpenWith(const std::string& path, unsigned flags, int* rc) {
   return env;
 }
 
+// One warning for each database, however often it is opened.
+bool IsFirstWithoutLock(const std::string& path) {
+  static std::mutex mutex;
+  static std::set<std::string> known;
+  const std::lock_guard lock(mutex);
+  return known.insert(path).second;
+}
+
 // NOTLS: the reader's slot belongs to the transaction, so that the cursor may change threads.
 Env OpenEnv(const std::string& path) {
   const unsigned flags = MDB_RDONLY | MDB_NOTLS | (db_lock == DbLock::kOff ? MDB_NOLOCK : 0u);
@@ -68,7 +78,7 @@ Env OpenEnv(const std::string& path) {
   if (IsLockTrouble(rc) && (flags & MDB_NOLOCK) == 0) {
     const int reason = rc;
     env = OpenWith(path, flags | MDB_NOLOCK, &rc);
-    LOG_IF(WARNING, rc == MDB_SUCCESS)
+    LOG_IF(WARNING, rc == MDB_SUCCESS && IsFirstWithoutLock(path))
         << path << ": no lock on lock.mdb (" << mdb_strerror(reason)
         << "); reading without one, so nothing may write to the database meanwhile";
   }

@@ -28,6 +28,12 @@ void FailLmdb(const std::string& path, const std::string& what, int rc) {
                 "126 readers hold the database already; stop one, or remove lock.mdb when none is "
                 "running");
   }
+  if (rc == ENOMEM) {
+    throw Error(ErrorCode::kResource, {path},
+                Join(what,
+                     ": out of memory: the database is mapped into the address space as a "
+                     "whole; raise its limit (ulimit -v)"));
+  }
   const std::string message = Join(what, ": ", mdb_strerror(rc));
   if (MayPass(rc, FileWas::kUnknown) || rc == EMFILE || rc == ENFILE) {
     throw FileError(ErrorCode::kIo, {path}, message, rc);

@@ -8,6 +8,7 @@
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
 #include "trainer/base/threads.h"
+#include "trainer/base/watched_read.h"
 #include "trainer/data/bad_records.h"
 #include "trainer/data/image_source.h"
 
@@ -101,6 +102,7 @@ void Prefetcher::Restore(const Position& position) {
   if (threads_->started()) {
     throw Error(ErrorCode::kInternal, "a running data source cannot be moved");
   }
+  const WatchedRead watch(path());
   feed_->Seek(position);
   position_ = position;
 }

@@ -8,6 +8,7 @@
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
+#include "trainer/base/text_file.h"
 
 namespace trainer {
 namespace {
@@ -86,7 +87,7 @@ bool IsText(const std::string& path) {
 
 std::vector<std::string> ReadList(const std::string& path) {
   std::vector<std::string> names;
-  for (const std::string& line : SplitList(ReadFile(path, kMostText), '\n')) {
+  for (const std::string& line : SplitList(ReadListFile(path, kMostText), '\n')) {
     const std::string beside = JoinPath(FolderOf(path), line);
     names.push_back(Exists(line) || !Exists(beside) ? line : beside);
   }

@@ -8,6 +8,7 @@
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
+#include "trainer/base/text_file.h"
 
 namespace trainer {
 namespace {
@@ -138,7 +139,7 @@ std::string Window::BoxText() const { return Join(x1, " ", y1, " ", x2, " ", y2)
 
 WindowList ReadWindowList(const std::string& path) {
   constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
-  const std::string content = ReadFile(path, kMaxBytes);
+  const std::string content = ReadListFile(path, kMaxBytes);
   WindowList list;
   Words words(path, content);
   while (!words.AtEnd()) ReadBlock(path, words, &list);

@@ -44,6 +44,15 @@ std::string TypeOf(const std::string& name) {
   return type.empty() ? "without a type" : LowerCase(type);
 }
 
+// labels.txt has a line for each class.
+void RefuseLineBreak(const std::string& folder, const std::string& name) {
+  if (name.find_first_of("\r\n") == std::string::npos) return;
+  throw Error(ErrorCode::kData, {folder},
+              Join("the name of the class '", EscapeControl(name),
+                   "' holds a line break, and the file of the classes' names has one a line; "
+                   "rename the folder"));
+}
+
 // The pictures of a class. A folder is entered only where it is no link, so that none leads back.
 void AddPictures(const std::string& root, const std::string& below, int32_t label,
                  ClassFolders* found) {
@@ -73,6 +82,7 @@ ClassFolders FindClassFolders(const std::string& folder) {
   bool pictures = false;
   for (const std::string& name : NamesIn(folder)) {
     if (IsDirectory(JoinPath(folder, name))) {
+      RefuseLineBreak(folder, name);
       found.names.push_back(name);
     } else {
       pictures |= IsPicture(name);

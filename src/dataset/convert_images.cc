@@ -207,13 +207,19 @@ ImagesResult WriteImages(const ImagesOptions& options) {
   RequireRecords(options, where, images.size(), result);
   result.validation_path = std::move(validation);
   result.labels = labels;
+  const bool new_labels = folders && !Exists(labels);
   if (folders) {
-    WriteWhole(labels, LabelsText(found.names));
+    if (new_labels) WriteWhole(labels, LabelsText(found.names));
     for (ImagesResult::Class& one : result.classes) {
       one.name = found.names[static_cast<size_t>(one.label)];
     }
   }
-  writers.Finish();
+  try {
+    writers.Finish();
+  } catch (...) {
+    if (new_labels) FileOps::Posix().Unlink(labels);
+    throw;
+  }
   if (!options.mean.empty()) WriteMean(options.output.path, options.mean);
   return result;
 }

@@ -172,6 +172,8 @@ class Hdf5SetWriter final : public RecordWriter {
   void Finish() override {
     Write();
     file_->Close();
+    RefuseExisting(path_);  // made meanwhile
+    RefuseExisting(list_);
     PlaceWhole(temp_, path_);
     file_.reset();
     // What HDF5Data's source names.

@@ -112,7 +112,8 @@ std::string ImageConverter::Encoded(const ListedImage& listed, bool resized,
     DecodeImage(from.raw, Colors::kAsStored, {where_, listed.line}, "the image", &stored);
     if (stored.pixels == from.image.pixels) return from.raw;  // not where it is turned upright
   }
-  return EncodeImage(from.image, wanted, options_.quality);
+  const bool is_netpbm = wanted == "pgm" || wanted == "ppm";  // not encoded; PNG loses nothing
+  return EncodeImage(from.image, is_netpbm ? "png" : wanted, options_.quality);
 }
 
 }  // namespace trainer

@@ -7,6 +7,7 @@
 #include "trainer/data/cursor.h"
 #include "trainer/data/datum.h"
 #include "trainer/dataset/dataset.h"
+#include "trainer/dataset/record_set.h"
 
 namespace trainer {
 namespace {
@@ -47,28 +48,30 @@ void WriteFile(const DatumView& shape, const std::vector<double>& means,
 
 }  // namespace
 
-MeanResult WriteMean(const std::string& database, const std::string& output) {
-  const auto cursor = OpenCursor(BackendOf(database), database);
+MeanResult WriteMean(const std::string& set, const std::string& output) {
+  const auto reader = OpenRecords(set);
   DatumParser parser;
   DatumView shape;
   std::vector<double> sums;
   int64_t records = 0;
-  const std::string first_key(cursor->Key());
-  do {
-    const DatumView& datum = parser.Parse(cursor->path(), cursor->Key(), cursor->Value());
+  std::string first_key;
+  for (StoredRecord record; reader->Next(&record);) {
+    const DatumView& datum = parser.Parse(set, record.key, record.value);
     if (records == 0) {
+      first_key = record.key;
       shape = datum;
       sums.resize(datum.bytes.empty() ? datum.floats.size() : datum.bytes.size());
     }
     if (datum.ShapeText() != shape.ShapeText()) {
-      throw Error(ErrorCode::kData, {database},
-                  Join("record ", QuoteKey(cursor->Key()), " is ", datum.ShapeText(),
-                       ", but record ", QuoteKey(first_key), " is ", shape.ShapeText(),
+      throw Error(ErrorCode::kData, {set},
+                  Join("record ", QuoteKey(record.key), " is ", datum.ShapeText(), ", but record ",
+                       QuoteKey(first_key), " is ", shape.ShapeText(),
                        "; a mean needs one shape: resize the images"));
     }
     Add(datum, &sums);
     if (++records % 10000 == 0) LOG(INFO) << "Processed " << records << " files.";
-  } while (!cursor->Next());
+  }
+  if (records == 0) throw Error(ErrorCode::kData, {set}, "holds no records");
   const MeanResult result = Divide(shape, records, &sums);
   WriteFile(shape, sums, output);
   for (size_t c = 0; c < result.values.size(); ++c) {

@@ -1,12 +1,14 @@
 #include "trainer/dataset/new_database.h"
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
 
+#include "record_kinds.h"
 #include "trainer/base/atomic_file.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
@@ -34,10 +36,15 @@ void RemoveStrays(const std::string& temp) {
   }
 }
 
-// Calls write(), of whose errors users see the name that they gave. LMDB knows of a full disk as
-// EIO alone.
+bool HasFileLimit() {
+  rlimit limit{};
+  return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+}
+
+// Calls write(), of whose errors users see the name that they gave. LMDB knows of a full disk, and
+// of a file that may not grow, as EIO alone.
 template <class Write>
-void NamingTarget(const std::string& path, const Write& write) {
+void NamingTarget(const std::string& path, const std::string& temp, const Write& write) {
   constexpr uint64_t kLittle = uint64_t{1} << 20;
   try {
     write();
@@ -45,11 +52,14 @@ void NamingTarget(const std::string& path, const Write& write) {
     ThrowFileError(FileUse::kOutput, "create the folder", path, error.errno_value());
   } catch (const Error& error) {
     uint64_t free = 0;
-    if (error.code() != ErrorCode::kIo || FileOps::Posix().FreeBytes(FolderOf(path), &free) != 0 ||
-        free > kLittle) {
-      throw;
+    const bool cannot_write = error.code() == ErrorCode::kIo;
+    if (cannot_write && FileOps::Posix().FreeBytes(FolderOf(path), &free) == 0 && free <= kLittle) {
+      ThrowFileError(FileUse::kOutput, "write", path, ENOSPC);
     }
-    ThrowFileError(FileUse::kOutput, "write", path, ENOSPC);
+    if (cannot_write && HasFileLimit()) ThrowFileError(FileUse::kOutput, "write", path, EFBIG);
+    std::string message = error.what();
+    if (message.starts_with(temp)) message.replace(0, temp.size(), path);
+    throw Error(error.code(), message);
   }
 }
 
@@ -59,12 +69,9 @@ NewDatabase::NewDatabase(const std::string& backend, std::string path, int digit
     : path_(std::move(path)), digits_(digits) {
   while (path_.size() > 1 && path_.back() == '/') path_.pop_back();
   temp_ = TempPathFor(path_);
-  if (Exists(path_)) {
-    throw Error(ErrorCode::kCannotCreate, {path_},
-                "exists already and is not overwritten; remove it or choose another name");
-  }
+  RefuseExisting(path_);
   RemoveStrays(temp_);
-  NamingTarget(path_, [&] { writer_ = CreateDb(backend, temp_); });
+  NamingTarget(path_, temp_, [&] { writer_ = CreateDb(backend, temp_); });
 }
 
 NewDatabase::~NewDatabase() {
@@ -87,14 +94,18 @@ void NewDatabase::Put(int64_t number, const std::string& suffix, const caffe::Da
 }
 
 void NewDatabase::Put(std::string_view key, std::string_view value) {
-  NamingTarget(path_, [&] { writer_->Put(key, value); });
+  NamingTarget(path_, temp_, [&] { writer_->Put(key, value); });
   ++records_;
 }
 
 void NewDatabase::Finish() {
-  NamingTarget(path_, [&] { writer_->Commit(); });
+  NamingTarget(path_, temp_, [&] { writer_->Commit(); });
   FileOps& ops = FileOps::Posix();
-  if (ops.Rename(temp_, path_) != 0) ThrowFileError(FileUse::kOutput, "rename", path_, errno);
+  if (ops.Rename(temp_, path_) != 0) {
+    const int error = errno;
+    if (error == ENOTEMPTY || error == EEXIST) RefuseExisting(path_);  // made meanwhile
+    ThrowFileError(FileUse::kOutput, "rename", path_, error);
+  }
   writer_.reset();
   SyncFolder(FolderOf(path_));
 }

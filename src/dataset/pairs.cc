@@ -8,6 +8,7 @@
 #include "trainer/data/datum.h"
 #include "trainer/dataset/dataset.h"
 #include "trainer/dataset/new_database.h"
+#include "trainer/dataset/record_set.h"
 
 namespace trainer {
 namespace {
@@ -19,23 +20,24 @@ struct Labelled {
   int32_t label;
 };
 
-// All images of a database, which must be of one size.
+// All images of a set, which must be of one size.
 class Images {
  public:
-  explicit Images(const std::string& database) {
-    const auto cursor = OpenCursor(BackendOf(database), database);
+  explicit Images(const std::string& set) {
+    const auto reader = OpenRecords(set);
     DatumParser parser;
-    do {
-      const DatumView& datum = parser.Parse(cursor->path(), cursor->Key(), cursor->Value());
+    for (StoredRecord record; reader->Next(&record);) {
+      const DatumView& datum = parser.Parse(set, record.key, record.value);
       if (all_.empty()) {
         channels_ = datum.channels;
         height_ = datum.height;
         width_ = datum.width;
         shape_ = datum.ShapeText();
       }
-      Check(datum, *cursor);
+      Check(datum, set, record.key);
       all_.push_back({std::string(datum.bytes), datum.label});
-    } while (!cursor->Next());
+    }
+    if (all_.empty()) throw Error(ErrorCode::kData, {set}, "holds no records");
   }
 
   int64_t count() const { return static_cast<int64_t>(all_.size()); }
@@ -51,7 +53,7 @@ class Images {
   }
 
  private:
-  void Check(const DatumView& datum, const Cursor& cursor) const {
+  void Check(const DatumView& datum, const std::string& set, const std::string& key) const {
     std::string problem;
     if (datum.bytes.empty()) problem = "holds floats; pairs are made of images in bytes";
     if (!datum.has_label) problem = "has no label, so that nothing says which images are alike";
@@ -59,8 +61,7 @@ class Images {
       problem = Join("is ", datum.ShapeText(), ", but the first record is ", shape_);
     }
     if (problem.empty()) return;
-    throw Error(ErrorCode::kData, {cursor.path()},
-                Join("record ", QuoteKey(cursor.Key()), " ", problem));
+    throw Error(ErrorCode::kData, {set}, Join("record ", QuoteKey(key), " ", problem));
   }
 
   std::vector<Labelled> all_;
@@ -70,9 +71,9 @@ class Images {
 
 }  // namespace
 
-int64_t WritePairs(const std::string& database, const std::string& pairs,
-                   const std::string& backend, uint64_t seed) {
-  const Images images(database);
+int64_t WritePairs(const std::string& set, const std::string& pairs, const std::string& backend,
+                   uint64_t seed) {
+  const Images images(set);
   NewDatabase output(backend, pairs);
   caffe::Datum pair = images.EmptyPair();
   const PhiloxKey key{seed, kStream};

@@ -87,6 +87,7 @@ class TarSetWriter final : public RecordWriter {
 
   void Finish() override {
     shards_.back()->Finish();
+    for (const auto& shard : shards_) RefuseExisting(shard->path());  // made meanwhile
     for (const auto& shard : shards_) shard->Place();
     SyncFolder(FolderOf(path_));
   }

@@ -22,6 +22,7 @@ class TarWriter {
   // After Finish: gives it its name. The caller syncs the folder.
   void Place() { file_.Place(); }
 
+  const std::string& path() const { return file_.path(); }
   uint64_t size() const { return file_.size(); }
 
  private:

@@ -1,13 +1,37 @@
 #include "session.h"
 
+#include <atomic>
+#include <chrono>
+
+#include "trainer/base/left_threads.h"
 #include "trainer/base/text.h"
+#include "trainer/hdf5/held.h"
 
 namespace trainer {
 namespace {
 
-std::recursive_mutex& LibraryMutex() {
-  static std::recursive_mutex mutex;
+std::recursive_timed_mutex& LibraryMutex() {
+  static std::recursive_timed_mutex mutex;
   return mutex;
+}
+
+std::atomic<bool> held{false};  // for good
+
+// Reads of other threads that hold it come to an end; one of a thread that was left behind does
+// not.
+std::unique_lock<std::recursive_timed_mutex> LockLibrary() {
+  constexpr std::chrono::milliseconds kTurn{100};
+  constexpr int kMostTurns = 50;
+  std::unique_lock lock(LibraryMutex(), std::defer_lock);
+  for (int turns = 0; !lock.try_lock_for(held ? std::chrono::milliseconds(0) : kTurn);) {
+    if (HasThreadsLeftBehind() && ++turns > kMostTurns) held = true;
+    if (held) {
+      throw Error(ErrorCode::kIo,
+                  "the HDF5 library is held by a read that does not come back: the disk or the "
+                  "file server does not answer");
+    }
+  }
+  return lock;
 }
 
 herr_t TakeFirst(unsigned, const H5E_error2_t* entry, void* text) {
@@ -18,7 +42,9 @@ herr_t TakeFirst(unsigned, const H5E_error2_t* entry, void* text) {
 
 }  // namespace
 
-Hdf5Lock::Hdf5Lock() : lock_(LibraryMutex()) {
+bool Hdf5IsHeld() { return held; }
+
+Hdf5Lock::Hdf5Lock() : lock_(LockLibrary()) {
   static const bool ready = H5open() >= 0 && H5PLset_loading_state(0) >= 0;
   if (!ready) throw Error(ErrorCode::kInternal, "the HDF5 library could not be started");
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
@@ -26,8 +52,13 @@ Hdf5Lock::Hdf5Lock() : lock_(LibraryMutex()) {
 
 bool Hdf5Handle::Close() {
   if (id_ < 0) return true;
-  const Hdf5Lock lock;
-  return H5Idec_ref(std::exchange(id_, -1)) >= 0;
+  const hid_t id = std::exchange(id_, -1);
+  try {
+    const Hdf5Lock lock;
+    return H5Idec_ref(id) >= 0;
+  } catch (const Error&) {  // the process ends, and the handle with it
+    return false;
+  }
 }
 
 std::string Hdf5Reason() {

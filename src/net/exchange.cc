@@ -5,7 +5,7 @@
 namespace trainer {
 namespace {
 
-struct CountUp {
+struct Increment {
   uint32_t* pass;
   HD void operator()(int64_t) const { ++*pass; }
 };
@@ -45,7 +45,7 @@ void PassExchange::Begin(uint32_t pass) {
   pass_.value = pass;
   pass_.repeats = false;
   if (pass == counted_ + 1) {
-    ForEach(device_, 1, CountUp{pass_.on_device});
+    CountUp();
   } else if (pass != counted_) {
     device_.CopyToDevice(pass_.on_device, &pass_.value, sizeof(pass));
   }
@@ -83,22 +83,33 @@ void PassExchange::LayOut(bool counts) {
           LayOutWord{fault_words_, laid_out_, steps, counts ? pass_.on_device : nullptr});
 }
 
-void PassExchange::Send(bool counted) {
+void PassExchange::CountUp() { ForEach(device_, 1, Increment{pass_.on_device}); }
+
+RecordedMark* PassExchange::MarkOfLosses(const Recorder& recorder) {
+  if (mark_ == nullptr) {
+    mark_ = recorder.MakeMark();
+    for (Slot& slot : slots_) slot.read_at_mark = mark_->MakeRead();
+  }
+  return mark_.get();
+}
+
+void PassExchange::Send(bool counted, bool from_mark) {
   if (NumSent() == Net::kPassesAhead) {
     throw Error(ErrorCode::kInternal, "a pass is started, and the losses before were not taken");
   }
   Slot& slot = SlotOf(sent_++);
   slot.pass = pass_.value;
   slot.losses = num_losses_;
-  slot.read->Start(slot.words.data(), laid_out_,
-                   steps_ * sizeof(uint64_t) + slot.losses * sizeof(float));
+  slot.reading = (from_mark ? slot.read_at_mark : slot.read).get();
+  slot.reading->Start(slot.words.data(), laid_out_,
+                      steps_ * sizeof(uint64_t) + slot.losses * sizeof(float));
   if (counted) ++counted_;
 }
 
 PassExchange::Results PassExchange::Receive() {
   if (NumSent() == 0) throw Error(ErrorCode::kInternal, "a loss of no pass is asked for");
   Slot& slot = SlotOf(received_++);
-  slot.read->Wait();
+  slot.reading->Wait();
   return {slot.pass,
           {slot.words.data(), steps_},
           {reinterpret_cast<const float*>(slot.words.data() + steps_), slot.losses}};

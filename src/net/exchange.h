@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ids.h"
+#include "trainer/backend/recording.h"
 #include "trainer/net/net.h"
 
 namespace trainer {
@@ -42,9 +43,15 @@ class PassExchange {
   // words cleared; the pass's number becomes that of the next one where it `counts`. The same in
   // each pass.
   void LayOut(bool counts);
+  // Queues that the pass's number becomes that of the next one, where LayOut did not. The same in
+  // each pass.
+  void CountUp();
+  // Before a pass is recorded in which LayOut comes before the end: the mark to set behind it.
+  RecordedMark* MarkOfLosses(const Recorder& recorder);
   // Queues the way to the host, behind LayOut, which was queued just now, or recorded and played
-  // again. Throws kInternal where Net::kPassesAhead passes are on their way.
-  void Send(bool counted);
+  // again; `from_mark`: from where the mark was set in it, before the rest is done. Throws
+  // kInternal where Net::kPassesAhead passes are on their way.
+  void Send(bool counted, bool from_mark = false);
   // Waits for the oldest pass that was sent. Holds until as many passes were sent again.
   struct Results {
     uint32_t pass = 0;
@@ -62,7 +69,9 @@ class PassExchange {
     std::pmr::vector<uint64_t> words;  // fault words, then losses
     uint32_t pass = 0;
     size_t losses = 0;
-    std::unique_ptr<HostRead> read;  // last: ends before the words do
+    // Last: they end before the words do.
+    std::unique_ptr<HostRead> read, read_at_mark;
+    HostRead* reading = nullptr;
   };
   Slot& SlotOf(uint32_t number) { return slots_[number % slots_.size()]; }
 
@@ -74,6 +83,7 @@ class PassExchange {
   size_t num_losses_ = 0;  // that were gathered
   PassNumber pass_;
   uint32_t counted_ = 0;  // the number that the device has
+  std::unique_ptr<RecordedMark> mark_;
   std::vector<Slot> slots_;
   uint32_t sent_ = 0, received_ = 0;
 };

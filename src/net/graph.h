@@ -58,6 +58,7 @@ struct StepInfo {
   std::vector<bool> wants_grad;  // per input
   bool needs_backward = false;   // something in it or before it learns, and a loss depends on it
   bool runs_backward = false;    // and its Backward has something to do
+  bool of_batch = false;         // of a net that keeps it: see KeepBatch
 
   DeviceNeeds needs;  // of Describe and Prepare together
   BlockId scratch, backward_scratch, workspace, state, constants, staging;
@@ -141,7 +142,9 @@ void PlanGradients(const NetOptions& options, Graph& graph);
 // Finds out when the gradients of the net's own parameters are final, for their order in memory.
 void OrderGradients(Graph& graph);
 
-// Makes data layers' outputs persist until the next batch, for nets that keep it.
+// For nets that keep their batch: finds the layers whose outputs the batch alone decides, with its
+// random numbers and weights that are not learned. Only a new batch runs them; what others read of
+// them persists until then.
 void KeepBatch(Graph& graph);
 
 // Makes the device plans of every layer. Throws what the layers throw, all of it at once.

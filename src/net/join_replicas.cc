@@ -3,16 +3,30 @@
 #include <string>
 
 #include "graph.h"
+#include "trainer/base/text.h"
 
 namespace trainer {
 
-void JoinReplicas(const Net& net, const ReplicaSum& replicas) {
+namespace {
+
+// A sum on the host, in the middle of a pass, ends its being recorded.
+ReplicaSum WithoutRecording(Net& net, const StepInfo& step, const ReplicaSum& replicas) {
+  const std::string& name = step.spec.name();
+  return {replicas.count, [&net, &name, sum = replicas.sum](std::span<float> values) {
+            net.DoNotRecord(Join("layer '", name, "' sums over the ranks within each of them"));
+            sum(values);
+          }};
+}
+
+}  // namespace
+
+void JoinReplicas(Net& net, const ReplicaSum& replicas) {
   for (const StepInfo& step : net.graph().steps) {
     auto* const layer = dynamic_cast<UsesReplicas*>(step.layer.get());
     if (layer == nullptr) continue;
     const std::string need = layer->WhyItNeedsThem();
     if (!step.shapes_vary) {
-      layer->UseReplicas(replicas);
+      layer->UseReplicas(WithoutRecording(net, step, replicas));
     } else if (!need.empty()) {
       step.spec.Fail(need +
                      ", but its input changes in size from batch to batch and may be empty "

@@ -46,10 +46,13 @@ void WeightLoading::Copy(const caffe::NetParameter& model, const std::string& fi
   }
   const std::vector<std::string> given = LayersWithBlobs(model);
   if (wanted.empty()) {
-    throw Error(ErrorCode::kData, {file},
-                Join("no layer of this file has the name of a layer of the net. The file has: ",
-                     given.empty() ? "no weights at all" : FirstNames(given), ". The net has: ",
-                     with_weights_.empty() ? "no weights at all" : FirstNames(with_weights_)));
+    throw Error(
+        ErrorCode::kData, {file},
+        Join("no layer of this file has the name of a layer of the net. The file has: ",
+             given.empty() ? "no weights at all" : FirstNames(given), ". The net has: ",
+             with_weights_.empty() ? "no weights at all, by the phase, level and stage that were "
+                                     "chosen for it"
+                                   : FirstNames(with_weights_)));
   }
   LOG(INFO) << EscapeControl(Join("Loaded ", Layers(wanted.size()), " from ", file));
   std::vector<std::string> unused;

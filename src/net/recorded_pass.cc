@@ -23,39 +23,62 @@ void Net::PrepareToRecord() {
 
 bool Net::Records() const { return records_ && !debug_; }
 
-void Net::StartPass(const std::function<void()>* then) {
-  // The first one is not recorded: in it libraries take what they need and kernels are loaded.
-  bool& had = then == nullptr ? had_pass_ : had_step_;
-  const bool plainly = !Records() || !std::exchange(had, true);
-  if (plainly) {
+void Net::DoNotRecord(const std::string& why) {
+  if (records_) LOG(INFO) << "Passes of net '" << name_ << "' are not recorded: " << why;
+  records_ = false;
+}
+
+void Net::StartPass(GradientSink* sink, const std::function<void()>* then) {
+  PassRecording& kept = sink != nullptr   ? summed_recording_
+                        : then != nullptr ? step_recording_
+                                          : pass_recording_;
+  auto* const sums = dynamic_cast<SumsRecordedPasses*>(sink);
+  const bool can = Records() && (sink == nullptr || sums != nullptr);
+  // The first one is not recorded: in it libraries take what they need and kernels are loaded, and
+  // a group learns its buckets.
+  if (!can || !std::exchange(kept.had, true)) {
     StartForward();
-    Backward();
+    Backward(sink);
     if (then != nullptr) (*then)();
     return;
   }
   BeginPass();
   for (int i = 0; i < first_recorded_; ++i) ForwardLayer(i);
-  std::unique_ptr<Recording>& recording = then == nullptr ? pass_recording_ : step_recording_;
-  if (recording == nullptr) recording = Record(then);
-  recording != nullptr ? recording->Play() : RunAlike(then);
-  program_->exchange().Send(true);
+  if (kept.recording == nullptr) kept.recording = Record(sink, then);
+  const bool plays = kept.recording != nullptr;
+  plays ? kept.recording->Play() : RunAlike(sink, then, nullptr);
+  program_->exchange().Send(true, plays && sums != nullptr);
+  if (plays && sums != nullptr) sums->OnPlayed();
 }
 
-// What is the same in each pass.
-void Net::RunAlike(const std::function<void()>* then) {
+// What is the same in each pass. Where gradients are summed, losses are as well: they are there
+// for the host behind forward, and `losses`, where it is not null, marks that.
+void Net::RunAlike(GradientSink* sink, const std::function<void()>* then, RecordedMark* losses) {
+  PassExchange& exchange = program_->exchange();
   for (int i = first_recorded_; i < NumLayers(); ++i) ForwardLayer(i);
-  program_->exchange().Gather(state_->losses());
-  Backward();
+  exchange.Gather(state_->losses());
+  if (sink != nullptr) exchange.LayOut(false);
+  if (losses != nullptr) losses->Set();
+  Backward(sink);
   if (then != nullptr) (*then)();
-  program_->exchange().LayOut(true);
+  sink != nullptr ? exchange.CountUp() : exchange.LayOut(true);
 }
 
 // A net that cannot be recorded, whatever the reason, trains without that: null.
-std::unique_ptr<Recording> Net::Record(const std::function<void()>* then) {
+std::unique_ptr<Recording> Net::Record(GradientSink* sink, const std::function<void()>* then) {
+  const Recorder& recorder = *RecorderOf(device_);
+  auto* const sums = dynamic_cast<SumsRecordedPasses*>(sink);
   std::unique_ptr<Recording> recording;
   try {
-    recording = RecorderOf(device_)->Record([&] { RunAlike(then); });
+    RecordedMark* const losses =
+        sums == nullptr ? nullptr : program_->exchange().MarkOfLosses(recorder);
+    if (sums != nullptr) sums->BeginRecording();
+    recording = recorder.Record([&] {
+      RunAlike(sink, then, losses);
+      if (sums != nullptr) sums->EndRecording();
+    });
   } catch (const Error& error) {
+    if (sums != nullptr) sums->DropRecording();
     LOG(WARNING) << "Passes of net '" << name_ << "' are not recorded: " << error.what();
     records_ = false;
     return nullptr;
@@ -65,8 +88,9 @@ std::unique_ptr<Recording> Net::Record(const std::function<void()>* then) {
   const std::string from =
       first < NumLayers() ? Join("layer '", LayerAt(first).name(), "'") : "backward";
   LOG(INFO) << "Recorded a " << (then == nullptr ? "pass" : "step") << " of net '" << name_
-            << "' from " << from << " on: " << recording->NumOperations()
-            << " kernels, copies and fills are started as one";
+            << "' from " << from << " on: " << recording->NumOperations() << " kernels, copies"
+            << (sums == nullptr ? " and fills" : ", fills and marks where sums begin")
+            << " are started as one";
   return recording;
 }
 

@@ -1,5 +1,7 @@
 // A forward pass on the batch of the one before.
 
+#include <algorithm>
+
 #include "debug_info.h"
 #include "kept_states.h"
 #include "run_state.h"
@@ -7,16 +9,25 @@
 namespace trainer {
 namespace {
 
-// Brings a batch, or what stands for one. A Parameter layer has no inputs either, but its output
-// changes with the weights.
-bool IsSource(const StepInfo& step) { return step.in.empty() && step.params().empty(); }
+// A step whose state is put back for a repeated pass must move it on again.
+bool IsOfBatch(const StepInfo& step, const Graph& graph) {
+  if (step.fused_into || step.needs_backward) return false;
+  if (step.said.state_bytes > 0 && !step.in.empty()) return false;
+  const auto changes = [](const Param* param) { return param->lr_mult != 0 || param->averages; };
+  if (std::ranges::any_of(step.params(), changes)) return false;
+  return std::ranges::all_of(
+      step.in, [&](ValueId in) { return graph.steps[graph.values[in].writer].of_batch; });
+}
 
 }  // namespace
 
 void KeepBatch(Graph& graph) {
-  for (const StepInfo& step : graph.steps) {
-    if (step.fused_into || !IsSource(step)) continue;
-    for (const ValueId out : step.out) graph.values[out].persists = true;
+  for (StepInfo& step : graph.steps) step.of_batch = IsOfBatch(step, graph);
+  for (ValueInfo& value : graph.values) {
+    if (!graph.steps[value.writer].of_batch) continue;
+    const bool read_again = std::ranges::any_of(
+        value.readers, [&](StepId reader) { return !graph.steps[reader].of_batch; });
+    value.persists = value.persists || value.is_output || read_again;
   }
 }
 
@@ -54,7 +65,8 @@ void Net::ComputeAgain() {
   program_->exchange().Repeat();
   for (int i = 0; i < NumLayers(); ++i) {
     const StepId id(i);
-    if (!IsSource(graph_->steps[id]) || graph_->steps[id].fused_into) ForwardLayer(i);
+    if (graph_->steps[id].of_batch) continue;
+    ForwardLayer(i);
     if (debug_) DebugInfo(*graph_, device_).Forward(id, state_->Of(id).forward);
   }
 }

@@ -118,14 +118,22 @@ class Launcher {
     if (MonotonicNs() - failed_since_ > kPatience) SendAll(SIGKILL);
   }
 
+  // The others find a rank gone when it is no zombie any more: what is known here of its end is
+  // said before.
   void Reap() {
     for (int rank = 0; rank < block_.locals(); ++rank) {
       pid_t& process = processes_[static_cast<size_t>(rank)];
-      int status = 0;
-      if (process == 0 || waitpid(process, &status, WNOHANG) != process) continue;
+      siginfo_t end = {};
+      if (process == 0 ||
+          waitid(P_PID, static_cast<id_t>(process), &end, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+          end.si_pid != process) {
+        continue;
+      }
+      NoteEnd(rank, end.si_code == CLD_EXITED ? W_EXITCODE(end.si_status, 0)
+                                              : W_EXITCODE(0, end.si_status));
+      waitpid(process, nullptr, 0);
       process = 0;
       --living_;
-      NoteEnd(rank, status);
     }
   }
 

@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <mpi.h>
 
+#include <algorithm>
 #include <climits>
 #include <cstdlib>
 #include <list>
@@ -208,8 +209,10 @@ class Library final : public MpiLibrary {
                        &post.request),
             "MPI_Irecv");
     }
+    std::vector<int> late;  // senders of what is not there yet
     for (auto post = coming_.begin(); post != coming_.end(); ++post) {
-      if (!IsDone(&post->request)) continue;
+      if (!IsDone(&post->request)) late.push_back(post->rank);
+      if (std::ranges::count(late, post->rank) > 0) continue;
       *rank = post->rank;
       *bytes = std::move(post->bytes);
       coming_.erase(post);

@@ -37,8 +37,10 @@ class MpiLibrary {
   // their bytes before. The rank of one that is not, or -1, goes to `*missing`.
   virtual bool AllDone(int* missing) = 0;
 
-  // Messages of any length, that nobody waits for: sends one, whose bytes are kept until it has
-  // gone; takes one that is there, from any rank. PostsDone: whether all that were sent have gone.
+  // Messages of any length below 2 GiB, that nobody waits for: sends one, whose bytes are kept
+  // until it has gone; takes one that is there, from any rank, those of each in their order, though
+  // a short one may overtake a long one on its way. PostsDone: whether all that were sent have
+  // gone.
   virtual void Post(std::vector<std::byte> bytes, int rank, int tag) = 0;
   virtual bool TakePosted(int tag, int* rank, std::vector<std::byte>* bytes) = 0;
   virtual bool PostsDone() = 0;

@@ -62,10 +62,33 @@ MpiPost::Waiting::Waiting(MpiPost& post, int rank) : slot_(post.slot_) {
 MpiPost::Waiting::~Waiting() { slot_.link_since = 0; }
 
 void MpiPost::Post(Letter letter) {
-  const size_t size = letter.bytes.size();
-  letter.bytes.resize(size + sizeof(Label));
-  std::memcpy(letter.bytes.data() + size, &letter.label, sizeof(Label));
-  mpi_.Post(std::move(letter.bytes), letter.rank, kPostTag);
+  auto begin = letter.bytes.begin();
+  while (static_cast<size_t>(letter.bytes.end() - begin) > most_bytes_) {
+    const auto end = begin + static_cast<std::ptrdiff_t>(most_bytes_);
+    PostPart(letter.rank, {Form::kPart, 0, 0}, Bytes(begin, end));
+    begin = end;
+  }
+  letter.bytes.erase(letter.bytes.begin(), begin);
+  PostPart(letter.rank, letter.label, std::move(letter.bytes));
+}
+
+void MpiPost::PostPart(int rank, const Label& label, Bytes bytes) {
+  const size_t size = bytes.size();
+  bytes.resize(size + sizeof(Label));
+  std::memcpy(bytes.data() + size, &label, sizeof(Label));
+  mpi_.Post(std::move(bytes), rank, kPostTag);
+}
+
+// False where more parts of it follow, to which this one is kept.
+bool MpiPost::IsWhole(Letter* letter) {
+  const bool is_part = letter->label.form == Form::kPart;
+  if (!is_part && !begun_.contains(letter->rank)) return true;
+  Bytes& all = begun_[letter->rank];
+  all.insert(all.end(), letter->bytes.begin(), letter->bytes.end());
+  if (is_part) return false;
+  letter->bytes = std::move(all);
+  begun_.erase(letter->rank);
+  return true;
 }
 
 void MpiPost::SendWaiting() {
@@ -84,7 +107,7 @@ bool MpiPost::TakeAll() {
     const size_t size = letter.bytes.size() - sizeof(Label);
     std::memcpy(&letter.label, letter.bytes.data() + size, sizeof(Label));
     letter.bytes.resize(size);
-    Take(std::move(letter));
+    if (IsWhole(&letter)) Take(std::move(letter));
     letter = {};
     any = true;
   }
@@ -109,6 +132,8 @@ void MpiPost::Take(Letter letter) {
       Post({letter.rank, {Form::kHere, slot_.progress, waits ? 1u : 0u}, {}});
       break;
     }
+    case Form::kPart:  // joined by IsWhole
+      break;
     case Form::kHere:
       if (letter.rank != slot_.link_rank || slot_.link_since == 0) break;
       if (letter.label.ticket != 0 || letter.label.number != progress_) {

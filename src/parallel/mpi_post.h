@@ -21,9 +21,18 @@ namespace trainer {
 // no sign of life: it is asked for one now and then.
 class MpiPost final : public PeerPost {
  public:
-  // `wake` has the other thread call Poll soon; `check` throws when the run has failed.
-  MpiPost(MpiLibrary& mpi, RankSlot& slot, std::function<void()> wake, std::function<void()> check)
-      : mpi_(mpi), slot_(slot), wake_(std::move(wake)), check_(std::move(check)) {}
+  // Of a message of MPI, whose counts are ints.
+  static constexpr size_t kMostBytes = size_t{1} << 30;
+
+  // `wake` has the other thread call Poll soon; `check` throws when the run has failed. What is
+  // longer than `most_bytes` travels in parts.
+  MpiPost(MpiLibrary& mpi, RankSlot& slot, std::function<void()> wake, std::function<void()> check,
+          size_t most_bytes = kMostBytes)
+      : mpi_(mpi),
+        slot_(slot),
+        wake_(std::move(wake)),
+        check_(std::move(check)),
+        most_bytes_(most_bytes) {}
 
   int Serve(Answer answer) override;
   void Forget() override;
@@ -51,7 +60,8 @@ class MpiPost final : public PeerPost {
   void Drain();
 
  private:
-  enum class Form : uint32_t { kQuestion, kReply, kAreYouThere, kHere };
+  // kPart: more bytes of the same letter follow.
+  enum class Form : uint32_t { kQuestion, kReply, kAreYouThere, kHere, kPart };
   // Behind the bytes of each message.
   struct Label {
     Form form;
@@ -65,6 +75,8 @@ class MpiPost final : public PeerPost {
   };
 
   void Post(Letter letter);
+  void PostPart(int rank, const Label& label, Bytes bytes);
+  bool IsWhole(Letter* letter);
   void SendWaiting();
   bool TakeAll();
   void Take(Letter letter);
@@ -74,6 +86,7 @@ class MpiPost final : public PeerPost {
   MpiLibrary& mpi_;
   RankSlot& slot_;
   std::function<void()> wake_, check_;
+  size_t most_bytes_;
   std::atomic<bool> open_{false};
 
   std::mutex answering_;
@@ -87,6 +100,7 @@ class MpiPost final : public PeerPost {
   uint64_t tickets_ = 0;
 
   // Of the thread that calls MPI.
+  std::map<int, Bytes> begun_;   // by sender: parts of a letter
   std::list<Letter> questions_;  // that are not answered
   int64_t busy_ = 0;             // when something was done last
   int64_t asked_ = 0;            // for a sign of life

@@ -39,13 +39,14 @@ RankSlot& NodeMemory::SlotOf(int rank) const {
   return block_.slot(static_cast<int>(std::ranges::find(map_.own(), rank) - map_.own().begin()));
 }
 
-// Rank 0 tests and saves: without it nothing would be left of the run.
+// Rank 0 tests and saves: without it nothing would be left of the run. When any rank goes on, all
+// are marked: one may die before it has a core again.
 void NodeMemory::GoApart(bool needed) {
-  meet_();
-  apart_ = true;
   if (map_.own()[static_cast<size_t>(map_.local)] != 0 && !needed) {
     block_.slot(map_.local).apart = 1;
   }
+  meet_();
+  apart_ = true;
 }
 
 bool NodeMemory::HasEnded(int rank) {

@@ -61,7 +61,7 @@ void Watch::Loop() {
     }
     if (failed == 0) failed = now;
     if (now - failed > Ns(times_.grace)) {
-      RemoveOwnFile();
+      RemoveOwnFiles();
       _exit(failure.code);
     }
     std::this_thread::sleep_for(milliseconds(10));

@@ -354,15 +354,14 @@ World* JoinWorld(const WorldSettings& settings) {
 
 bool IsFirstToFail(int* code) {
   // The same error may stop every machine, or every rank before it has joined the others: the first
-  // one's message comes first, and ends the run.
-  constexpr std::chrono::milliseconds kTurn{500};
-  constexpr std::chrono::milliseconds kTurnOfMpirun{
-      2000};  // which looks after processes at leisure
+  // one's message comes first, and ends the run. mpirun looks after processes at leisure, the more
+  // so where other programs have the cores.
+  constexpr std::chrono::seconds kTurn{4};
   WorldOfRanks* const world = Own().get();
   if (world == nullptr) {
     const RankEnvironment environment = ReadRankEnvironment();
     const bool waits = environment.launcher == RankLauncher::kMpi && environment.rank > 0;
-    if (waits) std::this_thread::sleep_for(kTurnOfMpirun);
+    if (waits) std::this_thread::sleep_for(kTurn);
     return true;
   }
   if (world->finished()) return true;

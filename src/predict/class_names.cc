@@ -5,12 +5,13 @@
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
+#include "trainer/base/text_file.h"
 
 namespace trainer {
 
 std::vector<std::string> ReadClassNames(const std::string& path, int64_t classes) {
   constexpr uint64_t kMaxBytes = uint64_t{1} << 26;
-  std::istringstream lines(ReadFile(path, kMaxBytes));
+  std::istringstream lines(ReadListFile(path, kMaxBytes));
   std::vector<std::string> names;
   for (std::string line; std::getline(lines, line);) {
     line.erase(line.find_last_not_of(" \t\r") + 1);

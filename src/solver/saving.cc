@@ -4,7 +4,6 @@
 
 #include <bit>
 #include <climits>
-#include <optional>
 
 #include "kept_snapshots.h"
 #include "patience.h"
@@ -54,7 +53,6 @@ std::string BrokenIn(const caffe::NetParameter& model) {
 void Solver::PrepareSnapshots(const TrainOptions& options) {
   if (proto_.has_snapshot_every()) snapshot_every_ = ParseDuration(proto_.snapshot_every());
   const bool first = replica_.rank == 0;
-  budget_ = std::make_unique<TimeBudget>(first ? options.end : std::nullopt, SnapshotBytes());
   if (!first) return;
   std::vector<std::string> outputs;
   if (!test_nets_.empty()) {
@@ -168,6 +166,7 @@ void Solver::SaveLast(bool stopped) {
   const bool begun = OfRank0(started_iter_ == state_.iter);
   if (!begun && (stopped || proto_.snapshot_after_train())) StartSnapshot();
   AwaitSnapshot();
+  OfRank0(true);  // a rank that ends with an error ends rank 0, too: none may before it has written
 }
 
 bool Solver::SnapshotTimeIsUp() const {
@@ -201,8 +200,10 @@ void CheckSnapshotPaths(const caffe::SolverParameter& solver) {
   CheckNameLength(solver.ema_decay() > 0 ? longest.averaged : longest.model);
 }
 
+// With what each rank has of its own.
 uint64_t Solver::SnapshotBytes() const {
-  return WholeWeightBytes() * (1 + rule_->history().size() + (average_ ? 1 : 0));
+  return WholeWeightBytes() * (1 + rule_->history().size() + (average_ ? 1 : 0)) +
+         strategy_->StateBytes();
 }
 
 // What would make every snapshot fail, wherever it goes.

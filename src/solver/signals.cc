@@ -21,6 +21,7 @@ constexpr int64_t kOneSignal = 500'000'000;  // nanoseconds within which the sam
 // Written by the handler: lock-free atomics are what a handler may touch.
 std::atomic<int> g_effects[kSignals.size()];
 std::atomic<bool> g_snapshot{false};
+std::atomic<int64_t> g_answered{0};  // until when a request for a snapshot is the last one's
 std::atomic<int> g_stop_signal{0};
 std::atomic<int64_t> g_stop_time{0};
 std::atomic<bool> g_running{false};  // there is an iteration to finish and something to save
@@ -30,7 +31,7 @@ stack_t g_stack_before;
 
 // As if the signal were not handled.
 void End(int signal) {
-  RemoveOwnFile();
+  RemoveOwnFiles();
   std::signal(signal, SIG_DFL);
   raise(signal);
 }
@@ -41,7 +42,7 @@ bool IsWarning(int signal) { return signal == SIGUSR1 || signal == SIGUSR2; }
 void Stop(int signal) {
   if (!g_running) {
     if (!IsWarning(signal)) return End(signal);
-    RemoveOwnFile();
+    RemoveOwnFiles();
     _exit(g_stop_exit_code);
   }
   const int64_t now = MonotonicNs();
@@ -55,7 +56,7 @@ void Handle(int signal) {
   for (size_t i = 0; i < kSignals.size(); ++i) {
     if (kSignals[i] != signal) continue;
     const auto effect = static_cast<Request>(g_effects[i].load());
-    if (effect == Request::kSnapshot) g_snapshot = true;
+    if (effect == Request::kSnapshot && MonotonicNs() > g_answered) g_snapshot = true;
     if (effect == Request::kStop) Stop(signal);
   }
 }
@@ -86,6 +87,7 @@ SignalWatch::SignalWatch(const SignalEffects& effects) : stack_(HandlerStackByte
   const Request by_signal[] = {effects.sigint, effects.sighup, effects.sigterm, effects.sigusr1,
                                effects.sigusr2};
   g_snapshot = false;
+  g_answered = 0;
   g_stop_signal = 0;
   g_stop_time = 0;
   g_running = false;
@@ -112,6 +114,11 @@ void SignalWatch::BeginRun() { g_running = true; }
 Request SignalWatch::Poll() {
   if (StopRequested()) return Request::kStop;
   return g_snapshot.exchange(false) ? Request::kSnapshot : Request::kNone;
+}
+
+void SignalWatch::NoteSnapshot() {
+  g_answered = MonotonicNs() + kOneSignal;
+  g_snapshot = false;
 }
 
 bool SignalWatch::StopRequested() const { return g_stop_signal.load() != 0; }

@@ -44,10 +44,19 @@ std::pmr::memory_resource* GradientMemory(const TrainOptions& options, const Dev
   return options.group->memory();
 }
 
+std::unique_ptr<Objective> MakeObjective(Net& net, ParamStore& params,
+                                         const caffe::SolverParameter& solver, ReplicaGroup* group,
+                                         const Strategy& strategy) {
+  auto objective =
+      std::make_unique<Objective>(net.device(), net, params, solver.iter_size(), group);
+  objective->SetUpdatesMoveAll(strategy.UpdatesMoveAll());
+  return objective;
+}
+
 // Whether an average is to be moved in the update: one launch less, where launches are what it
-// costs. With other ranks more than the update may move weights.
-bool MayFollow(const Device& device, const Replica& replica) {
-  return device.RunsLater() && replica.count == 1;
+// costs.
+bool MayFollow(const Objective& objective) {
+  return objective.device().RunsLater() && objective.UpdatesMoveAll();
 }
 
 void AddLossScale(StepRule& rule, IterationReport* report) {
@@ -95,8 +104,7 @@ Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device
   const auto* const watch = dynamic_cast<const ReplicaWatch*>(group_);
   if (watch != nullptr && strategy_->StepsTogether() && division_ == nullptr)
     times_ = std::make_unique<ReplicaTimes>(*group_, *watch, *train_net_);
-  objective_ =
-      std::make_unique<Objective>(device_, *train_net_, params_, proto_.iter_size(), DataGroup());
+  objective_ = MakeObjective(*train_net_, params_, proto_, DataGroup(), *strategy_);
   objective_->OnFirstPart([this] {
     if (IsDisplayed()) first_outputs_ = ReadOutputs(*train_net_, kTrainNet);
   });
@@ -105,8 +113,8 @@ Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device
   LOG(INFO) << "Solver scaffolding done.";
   if (proto_.ema_decay() > 0) {
     average_ = std::make_unique<WeightAverage>(proto_.ema_decay(), device_, *train_net_);
-    update_averages_ = MayFollow(device_, replica_) &&
-                       rule_->KeepAverages(average_->PerParam(), proto_.ema_decay());
+    update_averages_ =
+        MayFollow(*objective_) && rule_->KeepAverages(average_->PerParam(), proto_.ema_decay());
   }
   PrepareSnapshots(options);
   if (loaded) {
@@ -119,6 +127,8 @@ Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device
     if (division_ == nullptr) ShareWeights();
     BeginStrategy(options, loaded ? &*loaded : nullptr);
   }
+  budget_ = std::make_unique<TimeBudget>(replica_.rank == 0 ? options.end : std::nullopt,
+                                         SnapshotBytes());
   if (!SavesSnapshots(proto_) || replica_.rank != 0) return;
   CheckSnapshotForm();
   if (options.saves) CheckSnapshotFolder();
@@ -148,7 +158,7 @@ void Solver::BuildTrainNet(const TrainOptions& options) {
   net_options.replica = parts_->first;
   net_options.parts = parts_->count;
   net_options.keeps_batch = rule_->EvaluatesAgain();
-  net_options.record = group_ == nullptr;  // else sums begin within a pass
+  net_options.record = true;
   rule_->Adapt(net_options);
   net_options.states_per_weight = rule_->StatesPerWeight() + (proto_.ema_decay() > 0 ? 1 : 0) +
                                   ExtraGradients(parts_->count, proto_.iter_size());
@@ -214,9 +224,9 @@ SolveResult Solver::Solve() {
   const std::string exchanged = replica_.rank == 0 ? strategy_->Describe() : "";
   if (!exchanged.empty()) observer_.OnNote(exchanged);
   SaveLast(stopped);
-  if (!StopWasAsked()) ThrowLostInput();
-  if (!stopped && !no_better && !serves) Finish();
+  if (!stopped && !no_better && !serves && lost_input_.empty()) Finish();
   strategy_->Part();
+  if (!StopWasAsked()) ThrowLostInput();
   observer_.OnEnd(stopped);
   return stopped ? SolveResult::kStopped : SolveResult::kFinished;
 }
@@ -253,14 +263,18 @@ bool Solver::StopWasAsked() const {
 
 // The strongest request of any replica, of which this one's is `own`.
 Request Solver::Agree(Request own) {
+  RankWishes wishes = {own == Request::kStop, own == Request::kSnapshot};
   if (group_ == nullptr) {
-    const RankWishes wishes = strategy_->Agree({own == Request::kStop, own == Request::kSnapshot});
-    return wishes.stop ? Request::kStop : wishes.snapshot ? Request::kSnapshot : Request::kNone;
+    wishes = strategy_->Agree(wishes);
+  } else {
+    float sums[] = {wishes.stop ? 1.0f : 0.0f, wishes.snapshot ? 1.0f : 0.0f};
+    group_->Sum(sums);
+    wishes = {sums[0] > 0, sums[1] > 0};
   }
-  float wishes[] = {own == Request::kSnapshot ? 1.0f : 0.0f, own == Request::kStop ? 1.0f : 0.0f};
-  group_->Sum(wishes);
-  if (wishes[1] > 0) return Request::kStop;
-  return wishes[0] > 0 ? Request::kSnapshot : Request::kNone;
+  if (wishes.stop) return Request::kStop;
+  if (!wishes.snapshot) return Request::kNone;
+  if (signals_ != nullptr && replica_.count > 1) signals_->NoteSnapshot();
+  return Request::kSnapshot;
 }
 
 // What rank 0 thinks of it.

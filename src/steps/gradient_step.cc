@@ -24,8 +24,7 @@ class GradientStep final : public StepRule {
                     objective.Gradients(), objective.NumReplicas(), scale,
                     objective.state_memory());
     if (scale) objective.net().ScaleLoss(update_->decision()->loss_scale());
-    // With other replicas more than the update may move weights.
-    if (!objective.device().RunsLater() || objective.NumReplicas() > 1) return;
+    if (!objective.device().RunsLater() || !objective.UpdatesMoveAll()) return;
     copies_.emplace(objective.net());
     if (copies_->empty()) return copies_.reset();
     update_->WriteCopies(copies_->by_param());
@@ -47,7 +46,9 @@ class GradientStep final : public StepRule {
     if (!update_->AppliesInRanges()) objective.Gradients();  // waits for all sums
     const auto total = [&](float squares) { return objective.SumOverParts(squares); };
     update_->Begin(rates, objective.IsPart() ? total : std::function<float(float)>());
-    for (int i = 0; i < objective.NumRanges(); ++i) update_->Apply(objective.SummedRange(i));
+    for (int i = 0, next = 0; i < objective.NumRanges(); i = next) {
+      update_->Apply(objective.SummedRanges(i, &next));
+    }
     if (update_->ClearsGradients()) objective.GradientsAreZero();
   }
 
@@ -69,6 +70,9 @@ class GradientStep final : public StepRule {
   }
   void RestoreLossScale(const LossScaleState& state) override {
     if (LossScale()) update_->decision()->Restore(state);
+  }
+  void ExpectUnscaled() override {
+    if (LossScale()) update_->decision()->EndScaling();
   }
 
   const std::vector<std::vector<float*>>& history() const override { return update_->history(); }

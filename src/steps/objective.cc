@@ -60,8 +60,8 @@ void Objective::RunPasses(NetBatch batch, const std::function<void()>* then) {
     for (int part = 0; part < sums_.parts(); ++part) {
       sums_.Begin(pass, part);
       GradientSink* const sink = sums_.SinkOf(pass, part);
-      if (batch == NetBatch::kNext && sink == nullptr && sums_.parts() == 1) {
-        net_.StartPass(pass + 1 == iter_size_ ? then : nullptr);
+      if (batch == NetBatch::kNext && sums_.parts() == 1) {
+        net_.StartPass(sink, pass + 1 == iter_size_ ? then : nullptr);
       } else {
         net_.StartForward(batch);
         const bool looks = part == 0 && pass + 1 == iter_size_ && sums_.parts() > 1;
@@ -121,7 +121,7 @@ void Objective::ReadPasses() {
 }
 
 std::span<float> Objective::Gradients() {
-  for (int i = arrived_; i < NumRanges(); ++i) SummedRange(i);
+  for (int i = arrived_; i < NumRanges(); ++i) Await(i);
   return params_.Gradients();
 }
 
@@ -141,13 +141,24 @@ int Objective::NumRanges() const {
   return group_ == nullptr ? 1 : static_cast<int>(net_.gradient_slices().size());
 }
 
-std::span<float> Objective::SummedRange(int i) {
+void Objective::Await(int i) {
+  if (group_ == nullptr || i < arrived_) return;
+  group_->WaitFor(i);
+  arrived_ = i + 1;
+}
+
+std::span<float> Objective::SummedRanges(int i, int* next) {
+  *next = i + 1;
   if (group_ == nullptr) return params_.Gradients();
-  if (i >= arrived_) {
-    group_->WaitFor(i);
-    arrived_ = i + 1;
+  Await(i);
+  const std::vector<GradientSlice>& slices = net_.gradient_slices();
+  std::span<float> range = slices[static_cast<size_t>(i)].values;
+  for (const int last = std::max(arrived_ - 1, group_->ArrivedWith(i)); *next <= last; ++*next) {
+    const std::span<float> more = slices[static_cast<size_t>(*next)].values;
+    if (range.data() + range.size() != more.data()) break;
+    range = {range.data(), range.size() + more.size()};
   }
-  return net_.gradient_slices()[static_cast<size_t>(i)].values;
+  return range;
 }
 
 float Objective::Norm(std::span<const float> values) {

@@ -89,4 +89,11 @@ void UpdateDecision::Restore(const LossScaleState& state) {
   device_.CopyToDevice(words_, &last_, sizeof(last_));
 }
 
+void UpdateDecision::EndScaling() {
+  Last();
+  rules_.fixed = true;
+  last_ = {};
+  device_.CopyToDevice(words_, &last_, sizeof(last_));
+}
+
 }  // namespace trainer

@@ -133,10 +133,18 @@ void ApartStrategy::End(bool stopped) {
   board_->SetOver();
 }
 
-// Ranks of one machine leave what they shared in its memory.
+// A rank that ends with an error ends rank 0, too: none may before it has written.
 void ApartStrategy::Part() {
-  float here = 1;
-  if (peers().post() != nullptr) seat_->group.Sum({&here, 1});
+  if (peers().post() != nullptr) {
+    float here = 1;
+    seat_->group.Sum({&here, 1});
+    return;
+  }
+  if (rank() == 0) board_->SetParted();
+  while (!board_->IsParted() && !peers().HasEnded(0)) {
+    LookAround();
+    std::this_thread::sleep_for(kPause);
+  }
 }
 
 void ApartStrategy::LookAround() {

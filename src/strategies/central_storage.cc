@@ -64,6 +64,9 @@ class CentralStorage final : public Strategy {
                             "rank moves a part; take an update rule such as SGD"));
   }
 
+  // The others move theirs.
+  bool UpdatesMoveAll() const override { return false; }
+
   // All parts are updated before anybody reads them.
   void AfterStep(int) override {
     float done = 1;

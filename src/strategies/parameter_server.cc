@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <functional>
 #include <optional>
 #include <thread>
@@ -51,7 +52,7 @@ class ParameterServer final : public ApartStrategy {
     const bool is_late = bound_ >= 0 && age_ > bound_;
     drops_ = is_late && late_ == caffe::StrategyParameter::DROP;
     if (is_late && late_ == caffe::StrategyParameter::SCALE) ScaleGradients();
-    if (server_ranks_ && !drops_) server_ranks_->Send(rates, averages_);
+    if (server_ranks_ && !drops_) Send(rates);
   }
 
   // What a server does until no rank makes steps any more.
@@ -99,9 +100,21 @@ class ParameterServer final : public ApartStrategy {
     }
   }
 
+  // Servers know nothing of a worker's loss scale, nor of the updates that it skips: it does not
+  // send a gradient that is not finite, which by the same norm its own update counts.
+  void Send(UpdateRates rates) {
+    Objective& objective = seat().objective;
+    const std::optional<LossScaleState> scale = seat().rule.LossScale();
+    if (!scale) return server_ranks_->Send(rates, averages_, 1);
+    if (!std::isfinite(objective.Norm(objective.Gradients()))) return;
+    rates.iter -= static_cast<int>(scale->skipped);
+    server_ranks_->Send(rates, averages_, scale->factor);
+  }
+
   // Servers have a part of the update each, the others none.
   void ShareOut() {
     server_ranks_.emplace(seat(), numbers(), workers(), servers_, [this] { LookAround(); });
+    if (rank() >= workers()) seat().rule.ExpectUnscaled();
     if (seat().rule.SetShare(server_ranks_->ParamsOf(rank() - workers()))) return;
     spec_.Fail("type", Join("a solver of type ", spec_.proto.type(),
                             " moves all weights at once, and with dedicated_servers each server "

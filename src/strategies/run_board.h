@@ -50,6 +50,10 @@ class RunBoard {
   void SetOver() { words_->over = 1; }
   bool IsOver() const { return words_->over != 0; }
 
+  // Of rank 0: it has written all that it was to write. Known on its machine.
+  void SetParted() { words_->parted = 1; }
+  bool IsParted() const { return words_->parted != 0; }
+
   // What this rank has noted becomes known to all, and what they have noted to it.
   void Update();
   // The same, where the last time was some milliseconds ago.
@@ -58,7 +62,7 @@ class RunBoard {
  private:
   struct alignas(64) Words {
     std::atomic<int64_t> taken;
-    alignas(64) std::atomic<int64_t> stop, snapshot, requests, over;
+    alignas(64) std::atomic<int64_t> stop, snapshot, requests, over, parted;
   };
 
   bool Answer(int from, std::span<const std::byte> request, PeerPost::Bytes* reply) const;

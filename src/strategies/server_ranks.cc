@@ -89,11 +89,14 @@ int64_t ServerRanks::Version() {
   return weights.version();
 }
 
-void ServerRanks::Send(const UpdateRates& rates, std::span<const float> averages) {
+void ServerRanks::Send(const UpdateRates& rates, std::span<const float> averages, float scale) {
   const std::span<float> gradients = seat_.objective.Gradients();
   const bool all_here = own_ != nullptr && machines_.size() == 1;
   const std::span<float> letter = all_here ? own_->mail->Place(rank_) : std::span(letter_);
   seat_.device.CopyToHost(letter.data(), gradients.data(), gradients.size_bytes());
+  if (scale != 1) {
+    for (float& gradient : letter.first(gradients.size())) gradient /= scale;
+  }
   std::ranges::copy(averages, letter.subspan(gradients.size()).begin());
   for (Machine& machine : machines_) {
     if (&machine != own_) {

@@ -29,8 +29,9 @@ class ServerRanks {
 
   // Of a worker. Updates that all have made so far.
   int64_t Version();
-  // Sends the gradients of the objective and the running averages, for an update by `rates`.
-  void Send(const UpdateRates& rates, std::span<const float> averages);
+  // Sends the gradients of the objective, divided by `scale`, and the running averages, for an
+  // update by `rates`.
+  void Send(const UpdateRates& rates, std::span<const float> averages, float scale);
   // Returns when all servers have applied them.
   void AwaitUpdate();
   // The weights of now become this rank's, and with_states the rule's state. Returns their version.

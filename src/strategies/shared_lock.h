@@ -11,7 +11,8 @@
 namespace trainer {
 
 // All zeros is a free one. That of a rank which died is taken over: what it was writing is numbers,
-// each the old one or the new one.
+// each the old one or the new one. Of a rank of another machine nobody knows that: one that holds a
+// lock and gives no sign of life ends the run.
 class SharedLock {
  public:
   void Acquire(int rank, PeerMemory& peers) {
@@ -24,6 +25,11 @@ class SharedLock {
         peers.ThrowIfFailed();
         const bool lost = peers.HasEnded(static_cast<int>(holder) - 1);
         if (lost && holder_.compare_exchange_strong(holder, own, std::memory_order_acquire)) return;
+      }
+      const int other = static_cast<int>(holder) - 1;
+      if (tries >= kMany && !peers.IsNear(other)) {
+        peers.Await(other, [&] { return holder_.load() != holder; });
+        continue;
       }
       std::this_thread::sleep_for(std::chrono::microseconds(50));
     }
@@ -38,6 +44,8 @@ class SharedLock {
 
  private:
   static constexpr int kSpins = 100, kLook = 200;
+  static constexpr int kMany = 20'000;  // a second or more
+
   std::atomic<uint32_t> holder_;  // its rank and one, 0: nobody
 };
 

@@ -229,7 +229,7 @@ TEST_F(SnapshotLockTest, GoesWithAProcessThatEndsInAHandler) {
   EXPECT_EQ(InChild([&] {
               const SnapshotLock lock(prefix_, kQuick);
               std::signal(SIGTERM, [](int) {
-                RemoveOwnFile();
+                RemoveOwnFiles();
                 _exit(9);
               });
               raise(SIGTERM);

@@ -7,6 +7,7 @@
 
 #include "backend/conv_images.h"
 #include "support/test_device.h"
+#include "trainer/backend/carve.h"
 #include "trainer/backend/conv.h"
 
 namespace trainer {
@@ -34,8 +35,9 @@ class ConvRun {
     const OnDevice<std::byte> y(device, dy.size()), dx(device, x.size());
     const OnDevice<float> weight(device, Behind(gap, weight_)), bias(device, Behind(gap, bias_));
     const OnDevice<float> dweight(device, Behind(gap, weight_)), dbias(device, Behind(gap, bias_));
-    const OnDevice<std::byte> scratch(device, plan->ScratchBytes());
-    const auto scratch_span = scratch.span();
+    // Where a memory plan may put it: at a multiple of kMemoryAlign and of no more.
+    const OnDevice<std::byte> scratch(device, plan->ScratchBytes() + kMemoryAlign);
+    const auto scratch_span = scratch.span().subspan(kMemoryAlign);
     plan->Forward({x.data(), desc_.InShape(), desc_.dtype}, weight.data() + gap,
                   desc_.bias ? bias.data() + gap : nullptr,
                   {y.data(), desc_.OutShape(), desc_.dtype}, scratch_span);

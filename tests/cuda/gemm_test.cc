@@ -5,6 +5,7 @@
 
 #include "cuda/cublas_lt.h"
 #include "cuda/gpu_testing.h"
+#include "trainer/backend/carve.h"
 
 namespace trainer {
 namespace {
@@ -31,8 +32,10 @@ class CublasTest : public EmulatedGpu {
     const OnDevice<float> b(gpu, Random(static_cast<int64_t>(gap) + desc.k * desc.n, 2));
     const OnDevice<float> bias(gpu, Random(static_cast<int64_t>(gap) + desc.n, 3));
     const OnDevice<float> c(gpu, gap + static_cast<size_t>(desc.m * desc.n));
-    const OnDevice<std::byte> scratch(gpu, plan->ScratchBytes());
-    plan->Run(a.data() + gap, b.data() + gap, bias.data() + gap, c.data() + gap, scratch.span());
+    // Where a memory plan may put it: at a multiple of kMemoryAlign and of no more.
+    const OnDevice<std::byte> scratch(gpu, plan->ScratchBytes() + kMemoryAlign);
+    plan->Run(a.data() + gap, b.data() + gap, bias.data() + gap, c.data() + gap,
+              scratch.span().subspan(kMemoryAlign));
     const std::vector<float> all = c.Read();
     return {all.begin() + static_cast<std::ptrdiff_t>(gap), all.end()};
   }

@@ -65,6 +65,14 @@ TEST_F(ImageListTest, SplitsAtTheLastBlank) {
   EXPECT_EQ(images[2].label, 7);
 }
 
+TEST_F(ImageListTest, AByteOrderMarkIsNoPartOfTheFirstName) {
+  const auto images =
+      ReadImageList(List("\xEF\xBB\xBF"
+                         "a.jpg 3\r\nb.jpg 4\r\n"));
+  ASSERT_EQ(images.size(), 2u);
+  EXPECT_EQ(images[0].path, "a.jpg");
+}
+
 TEST_F(ImageListTest, RefusesBadListsWithTheLine) {
   const auto refusal = [&](const std::string& text) {
     return Catch([&] { ReadImageList(List(text)); });

@@ -58,6 +58,13 @@ class ClassFoldersTest : public testing::Test {
   TempFolder folder_;
 };
 
+TEST_F(ClassFoldersTest, AClassWhoseNameHasALineBreakIsRefused) {
+  Add("two\nlines/x.png", "rgb.png");
+  EXPECT_THAT(
+      Catch([&] { WriteImages(Options()); }),
+      Refuses(ErrorCode::kData, "the name of the class 'two\\x0alines' holds a line break"));
+}
+
 TEST_F(ClassFoldersTest, LabelsAreTheNamesInByteOrder) {
   const ClassFolders found = FindClassFolders(folder_ / "in");
   EXPECT_THAT(found.names, ElementsAre("cat", "dog"));

@@ -30,6 +30,28 @@ Records ReadAll(const std::string& path) {
   return records;
 }
 
+// As by another process.
+TEST(ConvertTest, ASetThatWasMadeMeanwhileIsNotOverwritten) {
+  for (const std::string name : {"db", "set.tar", "set.h5"}) {
+    const TempFolder folder;
+    const std::string path = folder / name;
+    const auto writer = MakeRecords({path});
+    StoredRecord record{"00000000", MakeDatum(1, 1, 1, "x", 1).SerializeAsString()};
+    writer->Prepare(&record);
+    writer->Put(record);
+    if (name == "db") {
+      std::filesystem::create_directory(path);
+      WriteBytes(path + "/data.mdb", "another's");
+    } else {
+      WriteBytes(path, "another's");
+    }
+    EXPECT_THAT(Catch([&] { writer->Finish(); }),
+                Refuses(ErrorCode::kCannotCreate, "exists already and is not overwritten"))
+        << name;
+    EXPECT_EQ(ReadBytes(name == "db" ? path + "/data.mdb" : path), "another's");
+  }
+}
+
 // 3x4x5 bytes, of which none repeats another.
 Records PixelRecords(int count) {
   Records records;

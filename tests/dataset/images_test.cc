@@ -47,6 +47,20 @@ class ImagesTest : public testing::Test {
   std::string list_ = folder_ / "list.txt";
 };
 
+TEST_F(ImagesTest, APgmFileThatBecomesAColorImageIsStoredAsPng) {
+  WriteBytes(folder_ / "gray.pgm", "P5 2 1 255\nab");
+  WriteBytes(list_, "gray.pgm 3\n");
+  ImagesOptions options = Options();
+  options.encoded = true;
+  EXPECT_EQ(WriteImages(options).records, 1);
+  const std::string stored = Read()[0].second.data();
+  EXPECT_TRUE(stored.starts_with("\x89PNG"));
+  Image image;
+  DecodeImage(stored, Colors::kAsStored, {}, "it", &image);
+  EXPECT_EQ(image.channels, 3);
+  EXPECT_EQ(std::string(image.pixels.begin(), image.pixels.end()), "ababab");
+}
+
 TEST_F(ImagesTest, WritesPixelsUnderCaffesKeys) {
   const ImagesResult result = WriteImages(Options());
   EXPECT_EQ(result.records, 2);

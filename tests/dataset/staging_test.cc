@@ -222,6 +222,21 @@ TEST_F(StagedListTest, AKeptPackIsUsedAgainUntilTheListChanges) {
   EXPECT_NE(StageImageList(list_, folder_ / "", options_)->path(), first);
 }
 
+TEST_F(StagedListTest, AKeptPackIsNotUsedWhenAPictureHasChanged) {
+  WritePictures();
+  options_.keep = true;
+  const std::string first = StageImageList(list_, folder_ / "", options_)->path();
+  const std::filesystem::path picture = folder_ / "a picture 7.pgm";
+  WriteBytes(picture, "P5 2 2 255\n" + std::string(4, 'x'));
+  const auto later = std::filesystem::last_write_time(picture) + std::chrono::seconds(2);
+  std::filesystem::last_write_time(picture, later);
+  const std::vector<float> want = FirstBatch(ImageLayer(), false);
+  const auto again = StageImageList(list_, folder_ / "", options_);
+  ASSERT_NE(again, nullptr);
+  EXPECT_NE(again->path(), first);
+  EXPECT_EQ(FirstBatch(ImageLayer(), false), want);
+}
+
 TEST_F(StagedListTest, AMissingPictureIsAWarningAndTheListIsReadWhereItLies) {
   WritePictures();
   std::filesystem::remove(folder_ / "a picture 7.pgm");

@@ -233,9 +233,29 @@ TEST_F(CublasLtTest, RefusesOperandsOtherThanPromised) {
   small.workspace_size -= 1;
   EXPECT_EQ(Multiply(small, a.data(), square, a.data(), square, d.data(), square),
             lt::kInvalidValue);
+  const OnDevice<char> room(results_.front().workspace_size + 256);
+  const float alpha = 2, beta = 0;
+  for (const size_t offset : {0, 64, 128}) {
+    const lt::HeuristicResult& first = results_.front();
+    EXPECT_EQ(Lt().Matmul(handle_, desc_, &alpha, a.data(), square, a.data(), square, &beta,
+                          d.data(), square, d.data(), square, &first.algo, room.data() + offset,
+                          first.workspace_size, stream_),
+              offset == 0 ? 0 : lt::kInvalidValue);
+  }
+  EXPECT_THAT(Problems().back(), HasSubstr("128 bytes behind a multiple of 256 bytes"));
   const lt::HeuristicResult nothing = {};
   EXPECT_EQ(Multiply(nothing, a.data(), square, a.data(), square, d.data(), square),
             lt::kInvalidValue);
+}
+
+TEST_F(CublasLtTest, AHandleIsOfTheDeviceThatItWasMadeFor) {
+  Reset({.devices = {{}, {}}});
+  auto* const square = Layout(lt::kReal32F, 4, 4);
+  EXPECT_EQ(Find(square, square, square), 0);
+  Cuda().SetDevice(1);
+  EXPECT_EQ(Find(square, square, square), lt::kExecutionFailed);
+  EXPECT_THAT(Problems(), ElementsAre(HasSubstr("of device 0, and the thread uses device 1")));
+  Cuda().SetDevice(0);
 }
 
 TEST_F(CublasLtTest, ATestRefusesCallsOrLetsThemFail) {

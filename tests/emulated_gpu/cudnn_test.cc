@@ -245,6 +245,19 @@ TEST_F(CudnnTest, RefusesOperandsAndWorkspaces) {
   const OnDevice<float> more(conv.x_count() + 4);
   EXPECT_EQ(conv.ForwardFrom(more.data() + 1), 2003);
   EXPECT_EQ(conv.ForwardFrom(more.data() + 4), 0);
+  EXPECT_EQ(conv.ForwardInWorkspaceAt(256), 0);
+  EXPECT_EQ(conv.ForwardInWorkspaceAt(64), 2003);
+  EXPECT_THAT(Problems().back(), HasSubstr("64 bytes behind a multiple of 256 bytes"));
+}
+
+TEST_F(CudnnTest, AHandleIsOfTheDeviceThatItWasMadeFor) {
+  Reset({.devices = {{}, {}}});
+  ConvOnDevice conv(kImage, stream_, handle_);
+  EXPECT_EQ(conv.Forward(1), 0);
+  Cuda().SetDevice(1);
+  EXPECT_EQ(conv.Forward(1), cudnn::kExecutionFailed);
+  EXPECT_THAT(Problems(), ElementsAre(HasSubstr("of device 0, and the thread uses device 1")));
+  Cuda().SetDevice(0);
 }
 
 TEST_F(CudnnTest, OldDevicesHaveNoBfloat16) {

@@ -117,6 +117,9 @@ class ConvOnDevice {
   std::vector<float> Y() const { return y_data_.Values(); }
 
   int Forward(int algo, size_t workspace = 1 << 20) { return Run(algo, x_data_.data(), workspace); }
+  int ForwardInWorkspaceAt(size_t offset) {
+    return Run(1, x_data_.data(), (1 << 20) - offset, offset);
+  }
   int ForwardFrom(const float* x) { return Run(1, x, 1 << 20); }
   int Data(int algo) {
     return Dnn().ConvolutionBackwardData(handle_, &kOne, w_, w_data_.data(), y_, y_data_.data(),
@@ -194,9 +197,10 @@ class ConvOnDevice {
     ASSERT_EQ(to.bytes(), values.size() * sizeof(float));
     Cuda().MemcpyAsync(to.data(), values.data(), to.bytes(), cuda::kHostToDevice, stream_);
   }
-  int Run(int algo, const float* x, size_t workspace) {
+  int Run(int algo, const float* x, size_t workspace, size_t offset = 0) {
     return Dnn().ConvolutionForward(handle_, &kOne, x_, x, w_, w_data_.data(), conv_, algo,
-                                    workspace_.data(), workspace, &kZero, y_, y_data_.data());
+                                    workspace_.data() + offset, workspace, &kZero, y_,
+                                    y_data_.data());
   }
   std::vector<int> Working() const {
     std::vector<int> working;

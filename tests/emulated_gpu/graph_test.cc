@@ -171,6 +171,96 @@ TEST_F(GraphTest, OneCaptureAtATimeOnAStream) {
   Cuda().GraphExecDestroy(exec);
 }
 
+// What another stream finds that waits for the event: the number before or after the second sum.
+TEST_F(GraphTest, AnExternalEventIsReachedWithItsNodeInEachLaunch) {
+  std::set<int> found;
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    SetSeed(seed);
+    const OnDevice<int> number(1), seen(1);
+    Cuda().MemsetAsync(number.data(), 0, 4, stream_);
+    Begin();
+    Add(stream_, number, number, 5);
+    EXPECT_EQ(Cuda().EventRecordWithFlags(event_, stream_, cuda::kEventRecordExternal), 0);
+    Add(stream_, number, number, 100);
+    const cuda::GraphExec graph = End();
+    ASSERT_NE(graph, nullptr);
+    EXPECT_EQ(Cuda().EventQuery(event_), 0) << "nothing was recorded yet";
+    for (int launch = 1; launch <= 2; ++launch) {
+      EXPECT_EQ(Cuda().GraphLaunch(graph, stream_), 0);
+      EXPECT_EQ(Cuda().StreamWaitEvent(other_, event_, 0), 0);
+      Add(other_, number, seen, 0);
+      Cuda().StreamSynchronize(other_);
+      const int before = 105 * (launch - 1) + 5, value = seen.Values()[0];
+      EXPECT_TRUE(value == before || value == before + 100) << value;
+      found.insert(value - 105 * (launch - 1));
+      EXPECT_EQ(Cuda().EventSynchronize(event_), 0);
+      Cuda().StreamSynchronize(stream_);
+    }
+    Cuda().GraphExecDestroy(graph);
+  }
+  EXPECT_EQ(found, (std::set<int>{5, 105}));
+  EXPECT_THAT(Problems(), IsEmpty());
+}
+
+TEST_F(GraphTest, ALaunchWaitsForAnExternalEventAsItIsThen) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    SetSeed(seed);
+    const OnDevice<int> number(1), seen(1);
+    Begin();
+    EXPECT_EQ(Cuda().StreamWaitEvent(stream_, event_, cuda::kEventWaitExternal), 0);
+    Add(stream_, number, seen, 0);
+    const cuda::GraphExec graph = End();
+    ASSERT_NE(graph, nullptr);
+    for (const int value : {3, 8}) {
+      Start(other_, FillKernel<int>, 1, 1, number.data(), 1, value);
+      Cuda().EventRecord(event_, other_);
+      EXPECT_EQ(Cuda().GraphLaunch(graph, stream_), 0);
+      Cuda().StreamSynchronize(stream_);
+      EXPECT_THAT(seen.Values(), ElementsAre(value));
+    }
+    Cuda().GraphExecDestroy(graph);
+  }
+  EXPECT_THAT(Problems(), IsEmpty());
+}
+
+TEST_F(GraphTest, OnlyACaptureKnowsExternalEvents) {
+  EXPECT_EQ(Cuda().EventRecordWithFlags(event_, stream_, cuda::kEventRecordExternal), 1);
+  EXPECT_EQ(Cuda().StreamWaitEvent(stream_, event_, cuda::kEventWaitExternal), 1);
+  EXPECT_EQ(Cuda().EventRecordWithFlags(event_, stream_, 2), 1);
+  EXPECT_EQ(Cuda().StreamWaitEvent(stream_, event_, 2), 1);
+  EXPECT_THAT(Problems(), SizeIs(4));
+  EXPECT_THAT(Problems()[0], HasSubstr("a stream that is not captured"));
+}
+
+// Unlike one that is recorded without the flag, which makes another stream take part.
+TEST_F(GraphTest, AnExternalEventJoinsNoStreams) {
+  const OnDevice<int> number(1);
+  Begin();
+  Cuda().EventRecordWithFlags(event_, stream_, cuda::kEventRecordExternal);
+  const cuda::GraphExec graph = End();
+  EXPECT_EQ(Cuda().GraphLaunch(graph, stream_), 0);
+  Begin();
+  EXPECT_EQ(Cuda().StreamWaitEvent(other_, event_, 0), 0);
+  EXPECT_EQ(Cuda().StreamSynchronize(other_), 900) << "this thread captures";
+  ExpectInvalid(901);
+  Begin();
+  EXPECT_EQ(Cuda().StreamWaitEvent(stream_, event_, 0), 905);
+  ExpectInvalid(901);
+  EXPECT_EQ(Cuda().StreamSynchronize(other_), 0);
+  Cuda().GraphExecDestroy(graph);
+}
+
+TEST_F(GraphTest, RefusesALaunchWhoseEventIsGone) {
+  Begin();
+  Cuda().EventRecordWithFlags(event_, stream_, cuda::kEventRecordExternal);
+  const cuda::GraphExec graph = End();
+  Cuda().EventDestroy(event_);
+  EXPECT_EQ(Cuda().GraphLaunch(graph, stream_), 1);
+  event_ = NewEvent();
+  EXPECT_THAT(Problems(), ElementsAre(HasSubstr("an event of the graph is there no more")));
+  Cuda().GraphExecDestroy(graph);
+}
+
 TEST_F(GraphTest, AResetEndsCaptures) {
   Begin();
   Reset();

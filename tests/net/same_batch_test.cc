@@ -9,6 +9,7 @@
 #include "support/net_text.h"
 #include "support/temp_folder.h"
 #include "support/test_device.h"
+#include "trainer/backend/layout.h"
 #include "trainer/base/text.h"
 #include "trainer/hdf5/appender.h"
 #include "trainer/net/net.h"
@@ -39,6 +40,45 @@ layer { name: "lstm" type: "LSTM" bottom: "steps" bottom: "cont" top: "lstm"
 layer { name: "loss" type: "EuclideanLoss" bottom: "lstm" bottom: "target" top: "loss" }
 )";
 
+// A copy that counts its passes forward.
+class Counted final : public Layer {
+ public:
+  explicit Counted(const LayerSpec&) {}
+  void Describe(DescribeContext& plan) override { plan.Out(0, plan.In(0)); }
+  void Forward(const RunContext& run) override {
+    ++passes_;
+    CopyToPlain(run.device(), run.In(0), run.Out(0).f32());
+  }
+  void Backward(const RunContext& run) override {
+    CopyToPlain(run.device(), run.GradOut(0), run.GradIn(0).f32());
+  }
+  int passes() const { return passes_; }
+
+ private:
+  int passes_ = 0;
+};
+const RegisterLayer<Counted> kCounted("Counted", {.text = "", .param = "", .arity = {}});
+
+// What the weights of `ip` do not reach: layers with weights that stay as they are, in place, with
+// random numbers, with two readers, one of them in place, and a loss.
+constexpr char kFrozenNet[] = R"(
+layer { name: "rows" type: "HDF5Data" top: "x" hdf5_data_param { source: "LIST" batch_size: 4 shuffle: true } }
+layer { name: "fixed" type: "InnerProduct" bottom: "x" top: "fixed" param { lr_mult: 0 } param { lr_mult: 0 }
+        inner_product_param { num_output: 8 weight_filler { type: "xavier" } } }
+layer { name: "relu" type: "ReLU" bottom: "fixed" top: "fixed" }
+layer { name: "drop" type: "Dropout" bottom: "fixed" top: "fixed" }
+layer { name: "counted" type: "Counted" bottom: "fixed" top: "counted" }
+layer { name: "goal" type: "Parameter" top: "goal" param { lr_mult: 0 }
+        parameter_param { shape { dim: 4 dim: 8 } filler { type: "gaussian" } } }
+layer { name: "distance" type: "EuclideanLoss" bottom: "counted" bottom: "goal" top: "distance" }
+layer { name: "half" type: "Power" bottom: "counted" top: "half" power_param { scale: 0.5 } }
+layer { name: "exp" type: "Exp" bottom: "half" top: "half" }
+layer { name: "ip" type: "InnerProduct" bottom: "counted" top: "ip"
+        inner_product_param { num_output: 8 weight_filler { type: "xavier" } } }
+layer { name: "learned" type: "Counted" bottom: "ip" top: "learned" }
+layer { name: "loss" type: "EuclideanLoss" bottom: "learned" bottom: "half" top: "loss" }
+)";
+
 class SameBatchTest : public testing::TestWithParam<MemoryMode> {
  protected:
   SameBatchTest() {
@@ -48,7 +88,9 @@ class SameBatchTest : public testing::TestWithParam<MemoryMode> {
     file.Append("x", std::vector<int64_t>{10, 6}, rows);
     file.Flush();
     WriteText(folder_ / "list.txt", folder_ / "rows.h5");
-    std::string text = kNet;
+    Use(kNet);
+  }
+  void Use(std::string text) {
     text.replace(text.find("LIST"), 4, folder_ / "list.txt");
     spec_ = NetFromText(text);
   }
@@ -131,6 +173,51 @@ TEST_P(SameBatchTest, DoesNotChangeTheBatchesThatFollow) {
     made->net->Forward(NetBatch::kSame);
     made->net->Backward();
     EXPECT_EQ(Left(*made), Left(*plain));
+  }
+}
+
+TEST_P(SameBatchTest, ComputesOnceWhatTheBatchAloneDecides) {
+  Use(kFrozenNet);
+  const auto made = Make();
+  const auto counted = [&](int i) {
+    return dynamic_cast<Counted&>(made->net->GetLayer(i)).passes();
+  };
+  for (int batch = 1; batch <= 3; ++batch) {
+    made->net->Forward();
+    for (int again = 0; again < 2; ++again) {
+      made->net->Backward();
+      made->net->Forward(NetBatch::kSame);
+    }
+    for (int i = 0; i < made->net->NumLayers(); ++i) {
+      const std::string& name = made->net->LayerAt(i).name();
+      if (name == "counted") {
+        EXPECT_EQ(counted(i), batch);
+      } else if (name == "learned") {
+        EXPECT_EQ(counted(i), 3 * batch);
+      }
+    }
+  }
+}
+
+// Against a net that sees the changed weights from the start and computes everything.
+TEST_P(SameBatchTest, WhatIsComputedOnceIsThereForChangedWeights) {
+  Use(kFrozenNet);
+  const auto made = Make(), plain = Make(false);
+  for (int batch = 0; batch < 3; ++batch) {
+    made->net->Forward();
+    Gradients(*made);
+    for (Made* const net : {made.get(), plain.get()}) {
+      Param& param = *net->params.Find("ip:0");
+      std::vector<float> weight = WeightOf(*net->device, param);
+      for (float& number : weight) number += 0.25f;
+      WriteFloats(*net->device, weight, param.weight);
+    }
+    const float expected = plain->net->Forward();
+    const std::vector<float> gradients = Gradients(*plain);
+    for (int again = 0; again < 2; ++again) {
+      EXPECT_EQ(made->net->Forward(NetBatch::kSame), expected);
+      EXPECT_THAT(Gradients(*made), ElementsAreArray(gradients));
+    }
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <functional>
 #include <thread>
 
 #include "small_run.h"
@@ -44,19 +45,33 @@ class SlowObserver final : public Observer {
   milliseconds time_;
 };
 
+// Makes runs of 6, 12, ... seconds until one ends in its time with more than one iteration, which
+// other programs may keep short ones from. check(solver, observer) has the last one.
+void SolveInTime(const std::string& fields, milliseconds iteration,
+                 const std::function<void(const Solver&, const SlowObserver&)>& check) {
+  bool in_time = false;
+  for (seconds time(6); !in_time && time < seconds(100); time *= 2) {
+    SmallRun files(std::string(kFields) + fields);
+    SlowObserver observer(iteration);
+    TrainOptions options;
+    const auto end = steady_clock::now() + time;
+    options.end = end;
+    Solver solver(files.spec, options, *files.device, observer);
+    EXPECT_EQ(solver.Solve(), SolveResult::kStopped);
+    in_time = steady_clock::now() < end && solver.iter() > 1;
+    if (in_time) check(solver, observer);
+  }
+  EXPECT_TRUE(in_time);
+}
+
 TEST(EndingTest, ARunStopsWithASnapshotBeforeItsTimeIsOver) {
-  SmallRun files(std::string(kFields) + "max_iter: 1000000 ");
-  SlowObserver observer(milliseconds(50));
-  TrainOptions options;
-  const auto end = steady_clock::now() + seconds(5);
-  options.end = end;
-  Solver solver(files.spec, options, *files.device, observer);
-  EXPECT_EQ(solver.Solve(), SolveResult::kStopped);
-  EXPECT_LT(steady_clock::now(), end);
-  EXPECT_TRUE(solver.TimeWasUp());
-  EXPECT_GT(solver.iter(), 1);
-  EXPECT_THAT(observer.snapshots, ElementsAre(solver.iter()));
-  EXPECT_THAT(observer.notes, Contains(HasSubstr("The time of this run is nearly over: ")));
+  SolveInTime("max_iter: 1000000 ", milliseconds(50),
+              [](const Solver& solver, const SlowObserver& observer) {
+                EXPECT_TRUE(solver.TimeWasUp());
+                EXPECT_THAT(observer.snapshots, ElementsAre(solver.iter()));
+                EXPECT_THAT(observer.notes,
+                            Contains(HasSubstr("The time of this run is nearly over: ")));
+              });
 }
 
 TEST(EndingTest, AStoppedRunAndItsRestAreOneRunBitForBit) {
@@ -97,17 +112,11 @@ TEST(EndingTest, ARunThatIsDoneIsNotStoppedByItsTime) {
 }
 
 TEST(EndingTest, ATestIsCutWhenTheTimeIsOver) {
-  SmallRun files(std::string(kFields) +
-                 "max_iter: 10 test_interval: 5 test_iter: 100000000 test_initialization: false ");
-  SlowObserver observer(milliseconds(0));
-  TrainOptions options;
-  const auto end = steady_clock::now() + seconds(6);
-  options.end = end;
-  Solver solver(files.spec, options, *files.device, observer);
-  EXPECT_EQ(solver.Solve(), SolveResult::kStopped);
-  EXPECT_EQ(solver.iter(), 5);
-  EXPECT_LT(steady_clock::now(), end);
-  EXPECT_THAT(observer.snapshots, ElementsAre(5));
+  SolveInTime("max_iter: 10 test_interval: 2 test_iter: 100000000 test_initialization: false ",
+              milliseconds(0), [](const Solver& solver, const SlowObserver& observer) {
+                EXPECT_EQ(solver.iter(), 2);
+                EXPECT_THAT(observer.snapshots, ElementsAre(2));
+              });
 }
 
 TEST(EndingTest, Sigusr2SnapshotsAndStops) {
@@ -137,14 +146,25 @@ TEST(EndingTest, TheSameSignalTwiceAtOnceIsOneSignal) {
   EXPECT_EQ(watch.StopSignal(), "SIGTERM");
 }
 
+// Another rank got it first, and all of them agreed.
+TEST(EndingTest, ASnapshotThatRanksAgreedOnAnswersTheSignalOfThisOneToo) {
+  SignalWatch watch({});
+  watch.BeginRun();
+  raise(SIGHUP);
+  watch.NoteSnapshot();
+  EXPECT_EQ(watch.Poll(), Request::kNone);
+}
+
 TEST(SnapshotTimeTest, SnapshotsComeByTheClockToo) {
   SmallRun files(std::string(kFields) + "max_iter: 26 snapshot: 20 snapshot_every: \"1s\" ");
   SlowObserver observer(milliseconds(100));
   Solver solver(files.spec, {}, *files.device, observer);
+  const auto start = steady_clock::now();
   EXPECT_EQ(solver.Solve(), SolveResult::kFinished);
+  const auto lasted = std::chrono::duration_cast<seconds>(steady_clock::now() - start).count();
   // By the clock about the tenth, by number the 20th, which starts the clock anew, and the last.
   EXPECT_GE(observer.snapshots.size(), 3u);
-  EXPECT_LE(observer.snapshots.size(), 4u);
+  EXPECT_LE(observer.snapshots.size(), 2u + static_cast<size_t>(lasted));
   EXPECT_THAT(observer.snapshots, Contains(20));
   EXPECT_THAT(observer.snapshots, Contains(26));
 }

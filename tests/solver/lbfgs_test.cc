@@ -69,10 +69,23 @@ TEST(LbfgsTest, GoldenValuesOfRosenbrocksFunction) {
     SmallRun run(kFields + "max_iter: 20 ", Rosenbrock(start[0], start[1]));
     run.Solve();
     // SciPy leaves its own path where the function rounds to float32: from the first start by
-    // 2e-3, from the others by less than 1e-4.
+    // 2.4e-3, from the others by less than 1e-4.
     const double rounding = Departure(golden.Tensor("float32_loss").values, losses);
     ExpectLosses(run.observer.losses, losses, std::max(1e-4, 2 * rounding));
     ExpectLosses(std::span(run.observer.losses).first(12), std::span(losses).first(12), 1e-4);
+  }
+}
+
+// SciPy keeps its numbers in double, and leaves its path although it evaluates exactly what it is
+// asked for: only that was rounded to float32, as a net's weights are. So double within the rule
+// could not bring the first start's losses within 1e-4.
+TEST(LbfgsTest, RoundedWeightsAloneBendThePathOfTheFirstStart) {
+  for (const auto& [name, least, most] : {std::tuple("bent", 1e-3, 2e-3), {"near", 0.0, 1e-4}}) {
+    const GoldenCase golden = CaseOf(name);
+    const double departure =
+        Departure(golden.Tensor("float32_weights_loss").values, golden.Tensor("loss").values);
+    EXPECT_GT(departure, least) << name;
+    EXPECT_LT(departure, most) << name;
   }
 }
 

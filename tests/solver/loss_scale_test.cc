@@ -115,16 +115,6 @@ TEST(LossScaleRunTest, SolverAndNetSayHow) {
   EXPECT_FALSE(OptionsOf("loss_scale: 0 ", "global_grad_scale: 1000 ", false)->fixed);
 }
 
-TEST(LossScaleRunTest, RefusesServersThatKnowNoFactor) {
-  SmallRun run(kFields + "max_iter: 1 ");
-  run.spec.proto.set_strategy("parameter_server");
-  EXPECT_FALSE(LossScaleOf(run.spec, false));
-  const auto [code, message] = ErrorOf([&] { LossScaleOf(run.spec, true); });
-  EXPECT_EQ(code, ErrorCode::kConfig);
-  EXPECT_THAT(message, HasSubstr("strategy is parameter_server, and gradients in FLOAT16 take a "
-                                 "loss scale: servers would get scaled gradients"));
-}
-
 TEST(LossScaleRunTest, RefusesFactorsAndWindowsThatMakeNoSense) {
   const auto refusal = [](const std::string& fields) {
     return ErrorOf([&] { SmallRun(kFields + "max_iter: 1 " + fields); }).second;

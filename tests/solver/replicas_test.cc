@@ -136,6 +136,16 @@ TEST_P(ReplicasTest, OfRank0TellsOfTestsAndWritesAlone) {
   }
 }
 
+// A rank that had lost its data ended the run while rank 0 was writing the last snapshot.
+TEST_P(ReplicasTest, NoneEndsBeforeRank0HasWritten) {
+  const auto [count, eager] = GetParam();
+  const SolverSpec spec = Spec(kNet, "max_iter: 4 ", 3);
+  RunRanks(count, eager, "", [&](const TrainOptions& options, ThreadGroup&) {
+    Run(spec, options);
+    EXPECT_TRUE(std::filesystem::exists(folder_ / "s_iter_4.solverstate"));
+  });
+}
+
 // Each replica has sequences and masks of its own.
 const char kRecurrent[] = R"(
 layer { name: "noise" type: "DummyData" top: "x" top: "cont" top: "y"

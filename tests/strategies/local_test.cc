@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "strategy_run.h"
 #include "support/error_of.h"
 
@@ -91,6 +93,21 @@ TEST_F(LocalTest, InAnotherNumberOfRanksGoesOnFromTheMean) {
       HasSubstr("made by 4 ranks with strategy 'local', and 2 with 'local' go on: all start "
                 "from the weights that those had in common"));
   EXPECT_THAT(rest[0].weights, ElementsAreArray(rest[1].weights));
+}
+
+// So that a disk on which it finds no room is told of at the start.
+TEST_F(LocalTest, ExpectsASnapshotWithTheStatesOfAllRanks) {
+  for (const char* strategy : {"synchronous", "local", "easgd", "gossip", "parameter_server"}) {
+    const auto ranks =
+        Train(Spec(Join("max_iter: 5 momentum: 0.9 strategy_param { period: 4 } strategy: '",
+                        strategy, "'")),
+              3);
+    const uint64_t written = std::filesystem::file_size(*this / "s_iter_5.caffemodel") +
+                             std::filesystem::file_size(*this / "s_iter_5.solverstate");
+    constexpr uint64_t kNames = 1500;  // of layers, and the like
+    EXPECT_LE(ranks[0].snapshot_bytes, written) << strategy;
+    EXPECT_GE(ranks[0].snapshot_bytes + kNames, written) << strategy;
+  }
 }
 
 TEST_F(LocalTest, RefusesAStateOfAnotherSize) {

@@ -47,6 +47,7 @@ struct RankResult {
   std::vector<float> weights, losses, tests;
   std::vector<int> iters, snapshots;
   std::vector<std::string> notes;
+  uint64_t snapshot_bytes = 0;  // as expected before the first one
 };
 
 class StrategyRun {
@@ -127,6 +128,7 @@ class StrategyRun {
     Observed observer(rank, on_step, records);
     Solver solver(spec, options, *device, observer);
     RankResult result;
+    result.snapshot_bytes = solver.SnapshotBytes();
     result.result = solver.Solve();
     result.weights = WeightsOf(solver, *device);
     result.losses = records.losses;

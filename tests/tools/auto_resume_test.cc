@@ -46,6 +46,23 @@ TEST(AutoResumeTest, PassesOverADamagedSnapshotAndSaysSo) {
   EXPECT_THAT(outcome.err, HasSubstr("Resuming from snap_iter_10.solverstate"));
 }
 
+// As a kill between the two leaves them.
+TEST(AutoResumeTest, WeightsWithoutAStateArePassedOverAndReplaced) {
+  const Job job;
+  job.Write();
+  ASSERT_EQ(job.Train().exit_code, 0);
+  const std::string weights = job.folder() / "snap_iter_20.caffemodel";
+  const std::string expected = ReadText(weights);
+  std::filesystem::remove(job.folder() / "snap_iter_20.solverstate");
+  WriteText(weights, "another's");
+  const Outcome outcome = job.Train({kAuto});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("snap_iter_20.caffemodel has no state beside it"));
+  EXPECT_THAT(outcome.err, HasSubstr("the newest whole snapshot is that of iteration 10"));
+  EXPECT_THAT(outcome.err, HasSubstr("Resuming from snap_iter_10.solverstate"));
+  EXPECT_EQ(ReadText(weights), expected);
+}
+
 TEST(AutoResumeTest, DoesNotStartAgainWhenNoneIsUsable) {
   const Job job;
   job.Write();

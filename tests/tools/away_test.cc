@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/mount.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
@@ -201,7 +202,7 @@ Kind KindOf(const std::string& name) {
 
 class HangingReadTest : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Of, HangingReadTest,
-                         testing::Values("LmdbBehindANetwork", "Tar", "Images"),
+                         testing::Values("LmdbBehindANetwork", "Tar", "Images", "Rows"),
                          [](const auto& one) { return one.param; });
 
 TEST_P(HangingReadTest, EndsTheRunWithASnapshotThatGoesOn) {
@@ -217,6 +218,68 @@ TEST_P(HangingReadTest, EndsTheRunWithASnapshotThatGoesOn) {
               ElementsAre(AllOf(HasSubstr("a read has not come back within 1 s (--io_timeout)"),
                                 HasSubstr(". The run is saved at iteration "))));
   ExpectSavedAndGoesOn(&away);
+}
+
+// The read holds the HDF5 library, with which the snapshot was to be written.
+TEST(AwayRunTest, HangingRowsLeaveASnapshotInTheOtherFormat) {
+  Kind kind = KindOf("Rows");
+  kind.error = kHang;
+  kind.part = "data/one.h5";
+  AwayJob away(kind);
+  WriteText(away.job().folder() / "data/rows", "data/one.h5\n");  // which stays open
+  Program program(away.job().TrainCommand({"--io_timeout=1", "--set=snapshot_format=HDF5"}),
+                  away.options());
+  program.WaitForLine("Iteration 100 (");
+  away.GoAway();
+  const Outcome outcome = program.Wait();
+  EXPECT_EQ(outcome.exit_code, 74) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("is written in the binary format"));
+  EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr(". The run is saved at iteration ")));
+  ExpectSavedAndGoesOn(&away);
+}
+
+// What is away before the run begins.
+class HangingStartTest : public testing::TestWithParam<Kind> {};
+
+std::vector<Kind> KindsAwayAtTheStart() {
+  std::vector<Kind> kinds = Kinds();
+  for (const auto& [name, part] :
+       {std::pair("TheSolver", "solver.prototxt"), std::pair("TheNet", "net.prototxt"),
+        std::pair("TheList", "list")}) {
+    Kind kind = *std::ranges::find(kinds, std::string("Images"), &Kind::name);
+    kind.name = name;
+    kind.part = part;
+    kinds.push_back(kind);
+  }
+  for (Kind& kind : kinds) kind.error = kHang;
+  return kinds;
+}
+INSTANTIATE_TEST_SUITE_P(Of, HangingStartTest, testing::ValuesIn(KindsAwayAtTheStart()),
+                         [](const auto& one) { return one.param.name; });
+
+TEST_P(HangingStartTest, EndsTheRunBeforeItBegins) {
+  AwayJob away(GetParam());
+  away.GoAway();
+  const Outcome outcome = RunProgram(away.job().TrainCommand({"--io_timeout=1"}), away.options());
+  EXPECT_EQ(outcome.exit_code, 74) << outcome.err;
+  EXPECT_THAT(outcome.Errors(),
+              ElementsAre(HasSubstr("has not come back within 1 s (--io_timeout)")));
+  away.ComeBack();
+  EXPECT_THAT(away.job().Files("."), IsEmpty());
+}
+
+TEST(AwayRunTest, OfSeveralRanksOneSaysThatTheFirstRecordHangs) {
+  Kind kind = KindOf("Images");
+  kind.error = kHang;
+  AwayJob away(kind);
+  away.GoAway();
+  const Outcome outcome =
+      RunProgram(away.job().TrainCommand({"--ranks=2", "--io_timeout=1"}), away.options());
+  EXPECT_EQ(outcome.exit_code, 74) << outcome.err;
+  EXPECT_THAT(outcome.Errors(),
+              ElementsAre(HasSubstr("has not come back within 1 s (--io_timeout)")));
+  away.ComeBack();
+  EXPECT_THAT(away.job().Files("."), IsEmpty());
 }
 
 // They meet every 40 iterations, and lose their data in between.

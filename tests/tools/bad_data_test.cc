@@ -80,9 +80,11 @@ TEST_F(DamagedPageTest, DamageAnywhereEndsWithTheDatabasesName) {
   }
 }
 
+// A snapshot is being written at nearly any time, and nothing of it may be left.
 TEST_F(DamagedPageTest, AShortenedFileIsNamed) {
   job_.solver = Edited(Edited(job_.solver, "max_iter: 20", "max_iter: 100000000"), "display: 5",
                        "display: 1000");
+  job_.solver = Edited(job_.solver, "snapshot: 10", "snapshot: 1");
   job_.Write();
   Program run(job_.TrainCommand(), job_.options());
   run.WaitForLine("Iteration 0 (");

@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 
 #include "job.h"
@@ -12,6 +14,7 @@ namespace trainer {
 namespace {
 
 using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -82,6 +85,69 @@ TEST(DatasetBenchTest, PrintsATableOfRates) {
   for (const char* part : {"read  ", "records/s", "one after the other", "at random", "decoded"}) {
     EXPECT_THAT(outcome.out, HasSubstr(part));
   }
+}
+
+TEST(DatasetTest, AnEmptyNameIsRefusedBeforeAnythingIsRead) {
+  const Job job;
+  const Outcome outcome = Dataset(job, {"convert", "data/train_lmdb", ""});
+  EXPECT_EQ(outcome.exit_code, 64);
+  EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr("one of the names is empty ('')")));
+}
+
+TEST(DatasetTest, AFileThatMayNotGrowIsNamedAsTheUserNamedIt) {
+  const Job job;
+  RunOptions options = job.options();
+  options.file_limit = 30'000;
+  const Outcome outcome = RunProgram({"dataset", "digits", "more", "--train=500"}, options);
+  EXPECT_EQ(outcome.exit_code, 74) << outcome.err;
+  EXPECT_THAT(outcome.Errors(),
+              ElementsAre(AllOf(testing::StartsWith("more/train_lmdb: "), HasSubstr("ulimit -f"))));
+  EXPECT_FALSE(std::filesystem::exists(job.folder() / "more"));
+}
+
+// Where the program itself finds no room, its loader says so with 127.
+TEST(DatasetTest, NoLimitOfMemoryIsAnErrorOfTheProgram) {
+  const Job job;
+  RunOptions options = job.options();
+  for (size_t mib = 80; mib <= 200; mib += 20) {
+    options.memory_limit = mib << 20;
+    const Outcome outcome = RunProgram({"dataset", "check", "data/train_lmdb"}, options);
+    EXPECT_THAT(outcome.exit_code, testing::AnyOf(0, 81, 127)) << mib << " MiB: " << outcome.err;
+  }
+}
+
+// Hundreds of gigabytes, of a set that was to be large.
+TEST(DatasetTest, ASignalLeavesNothingOfAHalfMadeSet) {
+  const Job job;
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction action {};
+    sigaction(signal, nullptr, &action);
+    if (action.sa_handler == SIG_IGN) continue;  // of a shell's job in the background, say
+    Program program({"dataset", "digits", "half", "--train=100000000"}, job.options());
+    const std::string half = job.folder() / "half";
+    const auto begun = [&] {
+      return std::filesystem::exists(half) && !std::filesystem::is_empty(half);
+    };
+    for (int i = 0; i < 3000 && !begun(); ++i) usleep(20'000);
+    EXPECT_TRUE(begun());
+    program.Signal(signal);
+    const Outcome outcome = program.Wait();
+    EXPECT_EQ(outcome.signal, signal) << outcome.err;
+    EXPECT_TRUE(std::filesystem::is_empty(half));
+  }
+}
+
+TEST(DatasetTest, TheMeanOfATarFileIsThatOfItsDatabase) {
+  const Job job;
+  ASSERT_EQ(Dataset(job, {"convert", "data/train_lmdb", "set.tar"}).exit_code, 0);
+  const Outcome tar = Dataset(job, {"mean", "set.tar", "tar.mean"});
+  EXPECT_EQ(tar.exit_code, 0) << tar.err;
+  EXPECT_EQ(Dataset(job, {"mean", "data/train_lmdb", "lmdb.mean"}).exit_code, 0);
+  EXPECT_EQ(ReadText(job.folder() / "tar.mean"), ReadText(job.folder() / "lmdb.mean"));
+  EXPECT_EQ(Dataset(job, {"pairs", "set.tar", "tar_pairs"}).exit_code, 0);
+  EXPECT_EQ(Dataset(job, {"pairs", "data/train_lmdb", "lmdb_pairs"}).exit_code, 0);
+  EXPECT_EQ(ReadText(job.folder() / "tar_pairs/data.mdb").size(),
+            ReadText(job.folder() / "lmdb_pairs/data.mdb").size());
 }
 
 // --- --stage_data ---

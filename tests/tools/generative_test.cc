@@ -107,6 +107,28 @@ TEST_F(GenerativeTest, AVisibleUnitOutsideZeroToOneNamesItsRecord) {
                 "of data/train_lmdb");
 }
 
+TEST_F(GenerativeTest, RefusesAStageThatNoLayerAsksFor) {
+  job_.Train();
+  job_.net +=
+      "layer { name: 'a' type: 'Silence' bottom: 'x' include { stage: 'deep' } }\n"
+      "layer { name: 'b' type: 'Silence' bottom: 'x' exclude { stage: 'flat' not_stage: 'no' } }\n";
+  job_.Write();
+  const std::vector<std::string> ask = {"likelihood", "--model=net.prototxt", "--exact",
+                                        "--weights=rbm_iter_30.caffemodel", "--iterations=1"};
+  const auto with_stage = [&](const std::string& stage) {
+    std::vector<std::string> arguments = ask;
+    arguments.push_back("--stage=" + stage);
+    return Run(arguments);
+  };
+  const Outcome refused = with_stage("deeq");
+  EXPECT_EQ(refused.exit_code, 64);
+  EXPECT_THAT(refused.err,
+              HasSubstr("--stage=deeq: no layer of net.prototxt asks for it. Did you mean 'deep'? "
+                        "Layers ask for deep, flat, no"));
+  EXPECT_EQ(with_stage("deep").exit_code, 0);
+  EXPECT_EQ(with_stage("other,flat").exit_code, 0);
+}
+
 TEST_F(GenerativeTest, RefusesWhatHasNoLikelihoodAndNoSamples) {
   job_.Train();
   EXPECT_THAT(Run({"likelihood", "--model=net.prototxt"}).err, HasSubstr("--weights is missing"));

@@ -88,6 +88,22 @@ TEST_F(GpuRanksTest, RepeatBitForBitAndGoOnFromTheirSnapshot) {
   }
 }
 
+TEST_F(GpuRanksTest, LearnTheSameBitForBitWhetherPassesAreRecordedOrNot) {
+  for (const char* how : {"--exchange=host", "--exchange=nccl", "--strategy=local"}) {
+    const std::vector<std::string> common = {"--ranks=2", "--gpu=0,1", "--deterministic", how};
+    std::vector<std::string> plainly = common;
+    plainly.push_back("--nogpu_graph");
+    const Outcome plain = Train(plainly);
+    ASSERT_EQ(plain.exit_code, 0) << plain.err;
+    EXPECT_THAT(plain.err, testing::Not(HasSubstr("Recorded a")));
+    const std::string bytes = Bytes();
+    const Outcome recorded = Train(common);
+    ASSERT_EQ(recorded.exit_code, 0) << recorded.err;
+    EXPECT_THAT(recorded.err, HasSubstr("Recorded a pass of net"));
+    EXPECT_EQ(Bytes(), bytes) << how;
+  }
+}
+
 TEST_F(GpuRanksTest, NeedOneGpuEach) {
   for (const char* ranks : {"--ranks=4", "--ranks=2"}) {
     const Outcome outcome = Train({ranks, "--gpu=all"});

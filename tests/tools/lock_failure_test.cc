@@ -20,14 +20,18 @@ class LockTest : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Of, LockTest, testing::Values(EACCES, EROFS, ENOLCK, ENOSYS, EAGAIN),
                          [](const auto& one) { return Join("Error", one.param); });
 
-// Trains on an LMDB whose lock fails so.
-Outcome TrainWithLock(Job& job, const std::string& lock, const std::vector<std::string>& flags) {
-  job.Write();
+// Of runs in which the lock of an LMDB fails so.
+RunOptions OptionsWithLock(const Job& job, const std::string& lock) {
   RunOptions options = job.options();
   options.env.push_back("LD_PRELOAD=" TRAINER_FAULTY_IO);
   options.env.push_back("ASAN_OPTIONS=verify_asan_link_order=0");
   options.env.push_back("FAULTY_IO_LOCK=" + lock);
-  return RunProgram(job.TrainCommand(flags), options);
+  return options;
+}
+
+Outcome TrainWithLock(Job& job, const std::string& lock, const std::vector<std::string>& flags) {
+  job.Write();
+  return RunProgram(job.TrainCommand(flags), OptionsWithLock(job, lock));
 }
 
 int Count(const std::string& text, const std::string& part) {
@@ -54,6 +58,14 @@ TEST_P(LockTest, IsNotAskedForWithDbLockOff) {
   const Outcome outcome = TrainWithLock(job, Join(GetParam()), {"--db_lock=off"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.err, testing::Not(HasSubstr("no lock on lock.mdb")));
+}
+
+TEST(DatasetLockTest, ADatabaseThatIsOpenedManyTimesIsWarnedOfOnce) {
+  const Job job;
+  const Outcome outcome = RunProgram({"dataset", "bench", "data/train_lmdb", "--seconds=1"},
+                                     OptionsWithLock(job, Join(EACCES)));
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(Count(outcome.err, "data/train_lmdb: no lock on lock.mdb ("), 1) << outcome.err;
 }
 
 TEST(HangingLockTest, EndsTheWaitWithASentence) {

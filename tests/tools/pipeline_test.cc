@@ -114,8 +114,7 @@ TEST_F(LongPipelineTest, EndsWithASentenceWhenAStageIsKilled) {
     const Outcome outcome = program->Wait();
     EXPECT_EQ(outcome.exit_code, 82) << outcome.err;
     EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr(Join("rank ", victim, " ("))));
-    for (const std::string& lock : job_.Files(".")) unlink((job_.folder() / lock).c_str());
-    ExpectAllGone();
+    RemoveWhatIsLeft();
   }
 }
 

@@ -104,7 +104,7 @@ class RankAgreementTest : public RankJob {
     const auto begin = std::chrono::steady_clock::now();
     Outcome outcome = Train(more, {"mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to",
                                    "none", "-np", "2", "sh", "-c", script, "sh"});
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::minutes(4));
     return outcome;
   }
 };

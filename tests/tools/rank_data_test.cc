@@ -242,7 +242,7 @@ class LongRankDataTest : public RankDataTest {
   }
   void ExpectAllGone() const {
     for (const pid_t process : processes_) {
-      for (int i = 0; i < 600 && kill(process, 0) == 0; ++i) usleep(50'000);
+      for (int i = 0; i < 2400 && kill(process, 0) == 0; ++i) usleep(50'000);
       EXPECT_NE(kill(process, 0), 0) << "process " << process << " is still there";
     }
   }
@@ -267,7 +267,7 @@ TEST_F(LongRankDataTest, ALevelDbsReaderThatIsKilledEndsAllWith82) {
 
 TEST_F(LongRankDataTest, ALevelDbsReaderThatIsSilentEndsAllWith82) {
   const auto program =
-      Start({"--ranks=2", "--global_batch", "--peer_warning=1", "--peer_timeout=3"});
+      Start({"--ranks=2", "--global_batch", "--peer_warning=5", "--peer_timeout=20"});
   kill(processes_[0], SIGSTOP);
   const Outcome outcome = program->Wait();
   EXPECT_EQ(outcome.exit_code, 82) << outcome.err;

@@ -104,16 +104,26 @@ class LongRankJob : public RankJob {
     return program;
   }
 
-  // Waits for the end of what nobody here can wait for.
+  // Waits for the end of what nobody here can wait for, which leaves no temporary file.
   void ExpectAllGone() const {
-    for (const pid_t process : processes_) {
-      for (int i = 0; i < 600 && kill(process, 0) == 0; ++i) usleep(50'000);
-      EXPECT_NE(kill(process, 0), 0) << "process " << process << " is still there";
-    }
+    AwaitAllGone();
     EXPECT_THAT(job_.Files("."), testing::IsEmpty());
+  }
+  // The same of ranks that were killed, which leave a lock.
+  void RemoveWhatIsLeft() const {
+    AwaitAllGone();
+    for (const std::string& lock : job_.Files(".")) unlink((job_.folder() / lock).c_str());
   }
 
   std::vector<pid_t> processes_;
+
+ private:
+  void AwaitAllGone() const {
+    for (const pid_t process : processes_) {
+      for (int i = 0; i < 2400 && kill(process, 0) == 0; ++i) usleep(50'000);
+      EXPECT_NE(kill(process, 0), 0) << "process " << process << " is still there";
+    }
+  }
 };
 
 }  // namespace trainer

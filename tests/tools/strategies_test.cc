@@ -115,8 +115,7 @@ TEST_F(LongStrategiesTest, EndWithRank0) {
   const Outcome outcome = program->Wait();
   EXPECT_EQ(outcome.exit_code, 82) << outcome.err;
   EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr("rank 0 (")));
-  for (const std::string& lock : job_.Files(".")) unlink((job_.folder() / lock).c_str());
-  ExpectAllGone();
+  RemoveWhatIsLeft();
 }
 
 TEST_F(LongStrategiesTest, EndWithAServerThatHeldWeights) {
@@ -128,8 +127,7 @@ TEST_F(LongStrategiesTest, EndWithAServerThatHeldWeights) {
   EXPECT_THAT(outcome.Errors(), ElementsAre(AllOf(HasSubstr("rank 1 ("), HasSubstr("ended"),
                                                   HasSubstr("newest snapshot"))));
   EXPECT_EQ(outcome.err.find("The others go on without it"), std::string::npos) << outcome.err;
-  for (const std::string& lock : job_.Files(".")) unlink((job_.folder() / lock).c_str());
-  ExpectAllGone();
+  RemoveWhatIsLeft();
 }
 
 TEST_F(LongStrategiesTest, StopTogetherWhenOneRankIsAskedTo) {

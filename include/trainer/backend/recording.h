@@ -15,8 +15,37 @@ class Recording {
   virtual ~Recording() = default;
   // Queues all of it.
   virtual void Play() = 0;
-  // Kernels, copies and fills.
+  // Kernels, copies and fills, and marks.
   virtual int NumOperations() const = 0;
+};
+
+// A point in what is recorded. The device comes to it in each play, before the rest is done.
+class RecordedMark {
+ public:
+  virtual ~RecordedMark() = default;
+  // While the device records: behind what was queued so far.
+  virtual void Set() = 0;
+  // One whose Start, called right behind Recording::Play, copies what is there at the mark of that
+  // play, beside what follows it. What is queued afterwards finds it copied. The mark must outlive
+  // it.
+  virtual std::unique_ptr<HostRead> MakeRead() = 0;
+};
+
+// What a ReplicaGroup also is that can begin its sums of gradients within a recorded pass. Its
+// buckets are the same in each pass; in the first one it is told of them as ever.
+class SumsRecordedPasses {
+ public:
+  virtual ~SumsRecordedPasses() = default;
+  // From here on OnReady is called while the device records: it marks where the gradients of a
+  // bucket are final, and begins no sum.
+  virtual void BeginRecording() = 0;
+  // While the device records, behind the last slice: from here on OnReady begins sums again.
+  virtual void EndRecording() = 0;
+  // In place of EndRecording, or after it: there is no recording. As if no slice were ready.
+  virtual void DropRecording() = 0;
+  // The recording is played: begins the sums of all its slices, each when the device comes to its
+  // mark. They are then waited for as others are.
+  virtual void OnPlayed() = 0;
 };
 
 // What a device also is that records.
@@ -29,6 +58,7 @@ class Recorder {
   // nor allocate of it nor copy between it and the host: throws what the device says of that, or
   // what `queue` throws, and records nothing then.
   virtual std::unique_ptr<Recording> Record(const std::function<void()>& queue) const = 0;
+  virtual std::unique_ptr<RecordedMark> MakeMark() const = 0;
 };
 
 // Null for a device that does not record.

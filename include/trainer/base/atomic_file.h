@@ -12,9 +12,10 @@ namespace trainer {
 
 // Writes `.<name>.tmp.<host>.<pid>` in the target's folder and puts it in place with a rename, so
 // that a reader sees the old file or the whole new one. Unless it was put in place, the temporary
-// file is removed by the destructor; only a kill leaves it, see RemoveStrayTemps. Symbolic links
-// are not followed; permissions are 0666 less the umask. One thread. The FileOps must outlive it.
-// Errors of all members: as ThrowFileError, naming the target or the temporary file.
+// file is removed by the destructor, or by RemoveOwnFiles where a handler ends the process; only a
+// kill leaves it, see RemoveStrayTemps. Symbolic links are not followed; permissions are 0666 less
+// the umask. One thread. The FileOps must outlive it. Errors of all members: as ThrowFileError,
+// naming the target or the temporary file.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::string& path, FileOps& ops = FileOps::Posix());

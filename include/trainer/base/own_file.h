@@ -1,19 +1,31 @@
 #pragma once
-// A file that says "this process is at work" and must not outlive it, even when a signal ends it.
+// Files that must not outlive the process, even when a signal ends it: one that says "this process
+// is at work", and those that it has not finished writing. A table of fixed size, which a signal
+// handler may read; what does not fit (16 files, paths and marks below 4 KiB) is not remembered and
+// stays until somebody finds that its owner is gone. Any thread.
 
 #include <string>
 
 namespace trainer {
 
-// Remembers the file `path`, whose whole content is `mark`, for RemoveOwnFile; one at a time.
-// What is longer than 4 KiB is not remembered and stays until somebody finds that its owner is
-// gone.
-void RememberOwnFile(const std::string& path, const std::string& mark);
-// If it is the one that is remembered.
+// Remembers the file `path` for RemoveOwnFiles: with a `mark`, only while that is its whole
+// content; else it is another process's.
+void RememberOwnFile(const std::string& path, const std::string& mark = "");
+// If it is remembered.
 void ForgetOwnFile(const std::string& path);
 
-// Removes the file that is remembered, unless its content is not `mark` any more: then it is
-// another process's. Async-signal-safe; for handlers that end the process.
-void RemoveOwnFile();
+// Around the call that creates the file `path`: remembers it, and no RemoveOwnFiles of another
+// thread looks between the two.
+class OwnFileCreation {
+ public:
+  explicit OwnFileCreation(const std::string& path);
+  ~OwnFileCreation();
+  OwnFileCreation(const OwnFileCreation&) = delete;
+  OwnFileCreation& operator=(const OwnFileCreation&) = delete;
+};
+
+// Removes the files that are remembered. Async-signal-safe; for handlers that end the process: from
+// now on a thread that would create another one waits for that end.
+void RemoveOwnFiles();
 
 }  // namespace trainer

@@ -32,6 +32,8 @@ class ReplicaGroup : public GradientSink {
   // OnReady begins to sum a slice over all replicas, in place; nobody touches it until WaitFor,
   // which returns when the sum has arrived. Slices are waited for in their order.
   virtual void WaitFor(int slice) = 0;
+  // The last of the slices whose sums have arrived with that of `slice`, after WaitFor(slice).
+  virtual int ArrivedWith(int slice) const { return slice; }
   // Replaces each number, on the host, by its sum over all replicas, equal on each of them.
   virtual void Sum(std::span<float> values) = 0;
   // Sums, of slices too, are added as a binary tree over the ranks: those of neighbours, then of

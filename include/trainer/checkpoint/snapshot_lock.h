@@ -25,7 +25,7 @@ std::string SnapshotLockPath(const std::string& prefix);
 // While it lives, the file SnapshotLockPath(prefix) says who writes the snapshots: host, process,
 // its start time and the batch job. It is made with link(), which is atomic on network file systems
 // too, and touched every `beat` by a thread of its own. The destructor removes it, and so does
-// whoever ends the process through RemoveOwnFile.
+// whoever ends the process through RemoveOwnFiles.
 //
 // A lock whose owner is dead is taken over, with a warning. Dead is, of an owner of the same
 // machine (host, boot and process-number space), one whose process is gone or started at another

@@ -48,11 +48,11 @@ Cifar10Files WriteCifar100(const std::string& batches, const std::string& folder
                            Cifar100Labels labels = Cifar100Labels::kFine,
                            const std::string& backend = "LMDB");
 
-// As many pairs as `database` has images, each of two images drawn at random: twice the channels,
-// label 1 when the two labels are the same, else 0. A function of the database and the seed. Keeps
-// all images in memory. Returns the number. Errors also: those of OpenCursor and DatumParser; kData
+// As many pairs as `set` has images, each of two images drawn at random: twice the channels, label
+// 1 when the two labels are the same, else 0. A function of the set and the seed. Keeps all images
+// in memory. Returns the number. Errors also: those of OpenRecords and DatumParser; kData
 // for a record of floats, of another shape than the first, or without a label.
-int64_t WritePairs(const std::string& database, const std::string& pairs,
+int64_t WritePairs(const std::string& set, const std::string& pairs,
                    const std::string& backend = "LMDB", uint64_t seed = 1);
 
 // The kind of database in the folder. Throws kNoInput when it is a folder without one; LMDB for a
@@ -65,9 +65,9 @@ struct MeanResult {
   std::vector<float> values;  // of each channel
 };
 
-// Writes the mean of all records to a binaryproto file, as compute_image_mean does (num 1,
-// channels, height, width). Sums are doubles. Errors: those of OpenCursor, DatumParser, AtomicFile;
-// kData for records of different shapes.
-MeanResult WriteMean(const std::string& database, const std::string& output);
+// Writes the mean of all records of a set to a binaryproto file, as compute_image_mean does (num 1,
+// channels, height, width). Sums are doubles. Errors: those of OpenRecords, DatumParser,
+// AtomicFile; kData for records of different shapes.
+MeanResult WriteMean(const std::string& set, const std::string& output);
 
 }  // namespace trainer

@@ -20,6 +20,7 @@ namespace trainer {
 struct BuildEnv;
 struct Graph;
 class KeptStates;
+class RecordedMark;
 class Recording;
 class Program;
 class RunState;
@@ -138,11 +139,14 @@ class Net {
   void StartForward(NetBatch batch = NetBatch::kNext);
   float TakeLoss();
   int NumStarted() const;
-  // StartForward on the next batch, and Backward without a sink; then `then`, where it is not null,
-  // which queues the same each time. On a net that records, all behind the last layer that
-  // WorksOnHost is one call of the device from the second such pass on, counted with `then` and
-  // without it. The numbers are the same bit for bit.
-  void StartPass(const std::function<void()>* then = nullptr);
+  // StartForward on the next batch, and Backward with `sink`; then `then`, which queues the same
+  // each time. Both may be null, and one of them is. On a net that records, all behind the last
+  // layer that WorksOnHost is one call of the device from the second such pass on, counted with a
+  // `sink`, with `then` and with neither; a `sink` must be one that SumsRecordedPasses. The numbers
+  // are the same bit for bit.
+  void StartPass(GradientSink* sink = nullptr, const std::function<void()>* then = nullptr);
+  // No pass is recorded from here on, since `why`: "layer 'bn' ...". Logged where one would be.
+  void DoNotRecord(const std::string& why);
   // Whether a pass may be started before the loss of the one before is taken: where a device runs
   // later, all shapes hold and there is one part.
   bool RunsAhead() const { return runs_ahead_; }
@@ -235,8 +239,8 @@ class Net {
   void RequireNoneStarted() const;
   void PrepareToRecord();
   bool Records() const;
-  std::unique_ptr<Recording> Record(const std::function<void()>* then);
-  void RunAlike(const std::function<void()>* then);
+  std::unique_ptr<Recording> Record(GradientSink* sink, const std::function<void()>* then);
+  void RunAlike(GradientSink* sink, const std::function<void()>* then, RecordedMark* losses);
   void SendLosses();
   // With several parts of the first alone.
   bool LogsDebugInfo() const { return debug_ && part_ == 0; }
@@ -263,11 +267,15 @@ class Net {
   bool debug_ = false;
   bool runs_ahead_ = false;
   const float* loss_scale_ = nullptr;
-  // Of a net that records: the first layer of what is recorded; a pass, and a pass with what comes
-  // then, each null before it is recorded.
+  // Of a net that records: the first layer of what is recorded; a pass alone, with a sink, and with
+  // what comes then, each null before it is recorded.
+  struct PassRecording {
+    bool had = false;  // such a pass
+    std::unique_ptr<Recording> recording;
+  };
   int first_recorded_ = 0;
-  bool records_ = false, had_pass_ = false, had_step_ = false;
-  std::unique_ptr<Recording> pass_recording_, step_recording_;
+  bool records_ = false;
+  PassRecording pass_recording_, summed_recording_, step_recording_;
 };
 
 // The stream of random numbers that belongs to `name` in `phase`.

@@ -42,6 +42,9 @@ class SignalWatch {
   // The strongest request since the last call, and forgets a snapshot request. A stop request
   // stays. Async-signal-safe state only; any thread.
   Request Poll();
+  // Of several ranks, all of which a launcher signals: a snapshot was agreed on, which answers the
+  // same signal where it comes to this rank within half a second.
+  void NoteSnapshot();
   // Whether a stop is asked for, forgetting nothing.
   bool StopRequested() const;
   // The signal that asked for the stop: "SIGTERM".

@@ -80,10 +80,11 @@ class Objective {
   // Where each parameter's numbers start in an array with the layout of Weights().
   std::vector<float*> PerParam(std::span<float> like_weights) const;
 
-  // The ranges in which sums over the replicas arrive: one for a run alone. SummedRange waits for
-  // its sum; to be asked for in order. Gradients() waits for all.
+  // The ranges in which sums over the replicas arrive: one for a run alone. SummedRanges waits for
+  // that of range `i` and returns it, joined with those behind it that have arrived as well; *next
+  // is the first one that is not. To be asked for in order. Gradients() waits for all.
   int NumRanges() const;
-  std::span<float> SummedRange(int i);
+  std::span<float> SummedRanges(int i, int* next);
 
   // To be called when an update left all gradients zero: saves the next Evaluate a pass over them.
   void GradientsAreZero() { zero_ = true; }
@@ -98,6 +99,12 @@ class Objective {
   // How many replicas the sums are over.
   int NumReplicas() const { return sums_.total(); }
 
+  // Whether nothing but the updates of this rank's rule moves its weights between the first step
+  // and the last, as with synchronous ranks. To be said before the rule is prepared; so it is where
+  // nobody says it.
+  void SetUpdatesMoveAll(bool all) { updates_move_all_ = all; }
+  bool UpdatesMoveAll() const { return updates_move_all_; }
+
  private:
   // An evaluation that was started: by part the sum of the losses of its passes, as far as they are
   // read.
@@ -107,6 +114,7 @@ class Objective {
   };
   void RunPasses(NetBatch batch, const std::function<void()>* then);
   void RunScheduled(NetBatch batch, Started* started);
+  void Await(int i);
   void ReadPass();
   void ReadPasses();
   float TakeOldest();
@@ -123,6 +131,7 @@ class Objective {
   int num_started_ = 0;
   bool zero_ = true;  // the gradients
   int arrived_;       // ranges whose sums were waited for
+  bool updates_move_all_ = true;
   std::function<void()> look_;
 };
 

@@ -70,6 +70,9 @@ class StepRule {
   virtual std::optional<LossScaleState> LossScale() { return std::nullopt; }
   // Before the first step of a run that goes on; without effect where the loss is not scaled.
   virtual void RestoreLossScale(const LossScaleState&) {}
+  // What ApplyGradients gets from now on is not scaled: other ranks have made and divided it, and
+  // have counted what they skipped.
+  virtual void ExpectUnscaled() {}
 
   // What a snapshot holds of the rule: StatesPerWeight() arrays, each as one pointer per parameter
   // (on the device, in the order of its weights), and a record of its own for all else. They are

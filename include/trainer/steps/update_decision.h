@@ -55,6 +55,8 @@ class UpdateDecision {
   // Of a run with a loss scale.
   LossScaleState State();
   void Restore(const LossScaleState& state);
+  // From the next decision on gradients are not scaled, and no update was skipped.
+  void EndScaling();
 
  private:
   struct Free {

@@ -64,6 +64,9 @@ class Strategy {
   virtual bool SumsGradients(int /*updates*/) const { return true; }
   // Whether all ranks meet after so many updates. Only there they agree on what signals ask for.
   virtual bool MeetsAfter(int /*updates*/) const { return true; }
+  // Whether nothing but the updates of this rank's rule moves its weights after Start: where not,
+  // the other ranks' weights do as well.
+  virtual bool UpdatesMoveAll() const { return StepsTogether(); }
   // Whether no rank waits for a call of another one after Start, and each asks NextIteration how
   // far all have come. Rank 0 then tests and saves alone.
   virtual bool GoesApart() const { return false; }

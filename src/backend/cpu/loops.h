@@ -6,6 +6,8 @@
 namespace trainer::cpu {
 
 struct Loops {
+  // How a tensor is cut into chunks.
+  static PixelChunks Chunks(const Shape& shape) { return WorkChunks(shape); }
   // f(TypeTag<T>{}) with the storage type T of `type`.
   template <class F>
   void WithType(DType type, const F& f) const {
@@ -26,6 +28,16 @@ struct Loops {
   template <class F>
   void SumPairs(const PixelChunks& in, F f, float* out) const {
     cpu::SumPairs(in, f, out);
+  }
+  // f.Finish(channel, the sum of f.OfChunk(chunk, channel) over the chunks) for each channel.
+  template <class F>
+  void JoinChunks(const PixelChunks& in, F f) const {
+    ParallelFor(
+        in.rows.length, [=](int64_t c) __attribute__((always_inline)) {
+          typename F::Part all;
+          for (int64_t k = 0; k < in.chunks; ++k) all.Add(f.OfChunk(k, c));
+          f.Finish(c, all);
+        });
   }
   // to[at] = f(at, channel) for every element. `fresh`: `to` is none of what f reads, so that it
   // may be written past the caches.

@@ -1,25 +1,37 @@
 #include "cuda/bias_relu.h"
 
-#include "cuda/loops.h"
+#include "cuda/pixel_loops.h"
 
 namespace trainer::cuda {
 namespace {
 
-template <class T>
+template <class T, class Y = const T*, class C = const float*>
 struct BiasRelu {
-  const T* y;
-  const float* bias;
+  Y y;
+  C bias;  // or null
   bool relu;
 
   HD float operator()(int64_t at, int64_t channel) const {
-    const float value = bias == nullptr ? Load(y[at]) : Load(y[at]) + bias[channel];
+    const float value = PlusIfThere(Load(y[at]), bias, channel);
     return relu && value < 0 ? 0.0f : value;
   }
+  template <int V>
+  HD auto Read(const Place& p) const {
+    return BiasRelu<T, Neighbours<T, V>, Neighbours<float, V>>{ReadTogether<V>(y, p.at),
+                                                               ReadEach<V>(bias, p.c), relu};
+  }
+  uintptr_t Addresses() const { return AddressOf(y); }
 };
 
+template <class C = const float*>
 struct Bias {
-  const float* bias;
+  C bias;
   HD float operator()(int64_t, int64_t channel) const { return bias[channel]; }
+  template <int V>
+  HD auto Read(const Place& p) const {
+    return Bias<Neighbours<float, V>>{ReadEach<V>(bias, p.c)};
+  }
+  uintptr_t Addresses() const { return 0; }
 };
 
 }  // namespace
@@ -29,14 +41,14 @@ void AddBiasRelu(const Device& device, const Rows& rows, const float* bias, bool
   WithType(dtype, [&](auto tag) {
     using T = typename decltype(tag)::Type;
     T* const to = static_cast<T*>(y);
-    Loops(device).MapInPixels(PixelChunks{rows}, BiasRelu<T>{to, bias, relu}, to, false);
+    PixelLoops(device).MapInPixels(PixelChunks{rows}, BiasRelu<T>{to, bias, relu}, to, false);
   });
 }
 
 void SetBias(const Device& device, const Rows& rows, const float* bias, void* y, DType dtype) {
   WithType(dtype, [&](auto tag) {
     using T = typename decltype(tag)::Type;
-    Loops(device).MapInPixels(PixelChunks{rows}, Bias{bias}, static_cast<T*>(y), false);
+    PixelLoops(device).MapInPixels(PixelChunks{rows}, Bias<>{bias}, static_cast<T*>(y), false);
   });
 }
 

@@ -5,6 +5,7 @@
 #include <span>
 #include <sstream>
 
+#include "cuda/library_types.h"
 #include "cuda/nvml.h"
 #include "trainer/backend/carve.h"
 #include "trainer/base/text.h"
@@ -144,14 +145,15 @@ TrialMemory::TrialMemory(const ConvProblem& problem, unsigned char fill, size_t 
   const auto bias_at =
       layout.AddBytes(static_cast<size_t>(problem.desc().out_channels) * sizeof(float));
   problem.device().Use();
+  size_t bytes = 0;
   for (workspace_bytes = most_workspace;; workspace_bytes /= 2) {
-    if (runtime.Malloc(&memory_, layout.Bytes() + workspace_bytes) == kSuccess) break;
+    bytes = layout.Bytes() + WorkspaceRoom(workspace_bytes);
+    if (runtime.Malloc(&memory_, bytes) == kSuccess) break;
     runtime.GetLastError();
     memory_ = nullptr;
     if (workspace_bytes < (size_t{1} << 20)) return;
   }
-  const std::span<std::byte> all(static_cast<std::byte*>(memory_),
-                                 layout.Bytes() + workspace_bytes);
+  const std::span<std::byte> all(static_cast<std::byte*>(memory_), bytes);
   if (runtime.MemsetAsync(memory_, fill, layout.Bytes(), problem.device().stream()) != kSuccess) {
     runtime.Free(memory_);
     memory_ = nullptr;
@@ -161,7 +163,7 @@ TrialMemory::TrialMemory(const ConvProblem& problem, unsigned char fill, size_t 
   filter = filter_at.In(all);
   y = y_at.In(all);
   bias = bias_at.In(all);
-  workspace = layout.Rest(all).data();
+  workspace = WorkspaceIn(layout.Rest(all).data());
 }
 
 TrialMemory::~TrialMemory() {

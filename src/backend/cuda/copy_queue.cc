@@ -37,18 +37,22 @@ class CopyStream final : public CopyQueue {
   OwnStream stream_{"making a queue of copies (cudaStreamCreate)"};
 };
 
+// On the device's own queue; with a mark on another one.
 class Read final : public HostRead {
  public:
-  explicit Read(const CudaDevice& device) : device_(device) { device_.Use(); }
+  Read(const CudaDevice& device, Mark* mark, Stream queue)
+      : device_(device), mark_(mark), queue_(queue) {}
   ~Read() override {
     if (started_) done_.Wait();
   }
 
   void Start(void* host, const void* from, size_t bytes) override {
     device_.Use();
-    Check(GetRuntime()->MemcpyAsync(host, from, bytes, kDeviceToHost, device_.stream()),
+    if (mark_ != nullptr) mark_->MakeWait(queue_);
+    Check(GetRuntime()->MemcpyAsync(host, from, bytes, kDeviceToHost, queue_),
           "copying results to the host (cudaMemcpyAsync)");
-    done_.Set(device_.stream());
+    done_.Set(queue_);
+    if (mark_ != nullptr) done_.MakeWait(device_.stream());
     started_ = true;
   }
   void Wait() override {
@@ -60,6 +64,8 @@ class Read final : public HostRead {
 
  private:
   const CudaDevice& device_;
+  Mark* mark_;
+  Stream queue_;
   Mark done_;
   bool started_ = false;
 };
@@ -73,7 +79,12 @@ std::unique_ptr<CopyQueue> MakeCopyStream(const CudaDevice& device) {
 
 std::unique_ptr<HostRead> MakeRead(const CudaDevice& device) {
   device.Use();
-  return std::make_unique<Read>(device);
+  return std::make_unique<Read>(device, nullptr, device.stream());
+}
+
+std::unique_ptr<HostRead> MakeReadAt(const CudaDevice& device, Mark& mark, Stream queue) {
+  device.Use();
+  return std::make_unique<Read>(device, &mark, queue);
 }
 
 }  // namespace trainer::cuda

@@ -147,6 +147,7 @@ std::unique_ptr<HostRead> CudaDevice::MakeHostRead() const { return MakeRead(*th
 std::unique_ptr<Recording> CudaDevice::Record(const std::function<void()>& queue) const {
   return CaptureGraph(*this, queue);
 }
+std::unique_ptr<RecordedMark> CudaDevice::MakeMark() const { return MakeGraphMark(*this); }
 
 std::unique_ptr<JpegUnit> CudaDevice::MakeJpegUnit() const { return jpegs_->MakeUnit(); }
 

@@ -59,6 +59,7 @@ class CudaDevice final : public Device, public Recorder, public MasksAndSums, pu
 
   bool Records() const override { return options_.graphs; }
   std::unique_ptr<Recording> Record(const std::function<void()>& queue) const override;
+  std::unique_ptr<RecordedMark> MakeMark() const override;
 
   bool HasJpegUnits() const override { return jpegs_ != nullptr; }
   std::unique_ptr<JpegUnit> MakeJpegUnit() const override;

@@ -45,7 +45,7 @@ class CudnnStep : public TakesWeightCopy {
     if (!chosen) return reason;
     algorithm_ = *chosen;
     filter_ = scratch_.AddBytes(problem_.FilterBytes());
-    workspace_ = scratch_.AddBytes(algorithm_.workspace);
+    workspace_ = scratch_.AddBytes(WorkspaceRoom(algorithm_.workspace));
     return "";
   }
 
@@ -60,7 +60,9 @@ class CudnnStep : public TakesWeightCopy {
     return problem_.order().IsOurs() && IsAligned(weights);
   }
   std::byte* FilterIn(std::span<std::byte> memory) const { return filter_.In(memory); }
-  std::byte* WorkspaceIn(std::span<std::byte> memory) const { return workspace_.In(memory); }
+  std::byte* WorkspaceIn(std::span<std::byte> memory) const {
+    return cuda::WorkspaceIn(workspace_.In(memory));
+  }
   // The weights as the library needs them.
   const void* Filter(const float* weight, std::span<std::byte> memory) const {
     if (FitsLibrary(weight)) return weight;

@@ -150,7 +150,7 @@ class CublasGemm final : public GemmPlan {
     return desc_.bias && !fuses_ ? "cublasLt, then the bias" : "cublasLt";
   }
   size_t ScratchBytes() const override {
-    return std::max(vectors_->workspace(), elements_->workspace());
+    return WorkspaceRoom(std::max(vectors_->workspace(), elements_->workspace()));
   }
   void Run(const void* a, const void* b, const float* bias, void* c,
            std::span<std::byte> scratch) override {
@@ -160,7 +160,7 @@ class CublasGemm final : public GemmPlan {
         IsAligned(a) && IsAligned(b) && IsAligned(c) && (!fuses_ || IsAligned(bias));
     if (StartsFromBias(desc_)) SetBias(device_, {desc_.m, desc_.n, 1}, bias, c, desc_.out_dtype);
     (aligned ? *vectors_ : *elements_)
-        .Run(device_, a, b, fuses_ ? bias : nullptr, c, scratch.data());
+        .Run(device_, a, b, fuses_ ? bias : nullptr, c, WorkspaceIn(scratch.data()));
     if (desc_.bias && !fuses_ && !StartsFromBias(desc_)) {
       AddBiasRelu(device_, {desc_.m, desc_.n, 1}, bias, false, c, desc_.out_dtype);
     }

@@ -6,12 +6,8 @@ namespace trainer::cuda {
 
 void GradientGroup::OnReady(int slice, std::span<float> values) {
   if (slice == 0) {
-    if (finished_ != buckets_.size() || !joined_.empty()) {
-      throw Error(ErrorCode::kInternal, "sums of the pass before were not waited for");
-    }
-    buckets_.clear();
-    bucket_of_.clear();
-    finished_ = 0;
+    RequireAllFinished();
+    Clear();
   }
   if (joined_.data() + joined_.size() != values.data()) Flush();
   joined_ = joined_.empty() ? values : std::span(joined_.data(), joined_.size() + values.size());
@@ -24,13 +20,56 @@ void GradientGroup::Flush() {
   buckets_.push_back(joined_);
   joined_ = {};
   device_.Use();
-  Begin();
+  const size_t i = buckets_.size() - 1;
+  if (i >= computed_.size()) computed_.emplace_back();
+  if (recording_) return computed_[i].SetInRecording(device_.stream());
+  computed_[i].Set(device_.stream());
+  Begin(i);
+}
+
+void GradientGroup::RequireAllFinished() const {
+  if (finished_ == buckets_.size() && joined_.empty()) return;
+  throw Error(ErrorCode::kInternal, "sums of the pass before were not waited for");
+}
+
+void GradientGroup::Clear() {
+  buckets_.clear();
+  bucket_of_.clear();
+  joined_ = {};
+  finished_ = 0;
+}
+
+void GradientGroup::BeginRecording() { recording_ = true; }
+
+void GradientGroup::EndRecording() {
+  Flush();
+  recording_ = false;
+  finished_ = buckets_.size();  // none has begun
+}
+
+void GradientGroup::DropRecording() {
+  Clear();
+  recording_ = false;
+}
+
+void GradientGroup::OnPlayed() {
+  RequireAllFinished();
+  device_.Use();
+  finished_ = 0;
+  for (size_t i = 0; i < buckets_.size(); ++i) Begin(i);
 }
 
 void GradientGroup::WaitFor(int slice) {
   Flush();
   device_.Use();
   for (; finished_ <= bucket_of_[static_cast<size_t>(slice)]; ++finished_) Finish(finished_);
+}
+
+int GradientGroup::ArrivedWith(int slice) const {
+  const auto first = static_cast<size_t>(slice);
+  size_t last = first;
+  while (last + 1 < bucket_of_.size() && bucket_of_[last + 1] == bucket_of_[first]) ++last;
+  return static_cast<int>(last);
 }
 
 void GradientGroup::Sum(std::span<float> values) {

@@ -1,9 +1,11 @@
 #pragma once
 // What sums of a GPU's gradients by way of the host, by NCCL and by MPI share.
 
+#include <deque>
 #include <vector>
 
 #include "cuda/cuda_device.h"
+#include "cuda/order.h"
 #include "trainer/backend/gpu_group.h"
 
 namespace trainer::cuda {
@@ -11,7 +13,7 @@ namespace trainer::cuda {
 // Joins slices to buckets, which are the same in each pass, and leaves all else to the host's
 // group. All ranks begin the same sums in the same order: that of their calls, whatever the GPUs
 // have done by then.
-class GradientGroup : public ReplicaGroup {
+class GradientGroup : public ReplicaGroup, public SumsRecordedPasses {
  public:
   GradientGroup(const CudaDevice& device, const GpuGroupOptions& options)
       : device_(device), options_(options) {}
@@ -19,16 +21,22 @@ class GradientGroup : public ReplicaGroup {
   Replica replica() const final { return host().replica(); }
   void OnReady(int slice, std::span<float> values) final;
   void WaitFor(int slice) final;
+  int ArrivedWith(int slice) const final;
   void Sum(std::span<float> values) final;
   std::string WhyNoTree() const override { return host().WhyNoTree(); }
   std::vector<std::string> Gather(const std::string& own) final;
   void Broadcast(std::span<float> values) final;
   void NoteProgress(int iterations) final { host().NoteProgress(iterations); }
 
+  void BeginRecording() final;
+  void EndRecording() final;
+  void DropRecording() final;
+  void OnPlayed() final;
+
  protected:
-  // Begins the sum of the last of buckets(), whose numbers are there when the computations queued
-  // so far are done.
-  virtual void Begin() = 0;
+  // Begins the sum of bucket `i`, whose numbers are there when the computations have come to
+  // computed(i). Once for each, in their order.
+  virtual void Begin(size_t i) = 0;
   // Computations queued from now on see the sum of bucket `i`. Once for each, in their order, after
   // all have begun.
   virtual void Finish(size_t i) = 0;
@@ -41,8 +49,11 @@ class GradientGroup : public ReplicaGroup {
   const GpuGroupOptions& options() const { return options_; }
   // Of this pass, so far.
   const std::vector<std::span<float>>& buckets() const { return buckets_; }
+  Mark& computed(size_t i) { return computed_[i]; }
 
  private:
+  void RequireAllFinished() const;
+  void Clear();
   void Flush();
 
   const CudaDevice& device_;
@@ -50,7 +61,9 @@ class GradientGroup : public ReplicaGroup {
   std::span<float> joined_;  // of the bucket that is not full yet
   std::vector<std::span<float>> buckets_;
   std::vector<size_t> bucket_of_;  // by slice
+  std::deque<Mark> computed_;      // by bucket
   size_t finished_ = 0;            // buckets
+  bool recording_ = false;
 };
 
 // Whether `value` is 0 on all ranks.

@@ -3,6 +3,7 @@
 
 #include "cuda/cublas_lt.h"
 #include "cuda/cudnn.h"
+#include "trainer/backend/carve.h"
 #include "trainer/tensor/dtype.h"
 
 namespace trainer::cuda {
@@ -35,6 +36,17 @@ inline int CudnnTypeOf(DType type) {
 inline constexpr uintptr_t kVectorBytes = 16;
 inline bool IsAligned(const void* address) {
   return reinterpret_cast<uintptr_t>(address) % kVectorBytes == 0;
+}
+
+// cuBLASLt wants its workspace at a multiple of this, as cudaMalloc gives it; of cuDNN's nothing
+// else is known to work.
+inline constexpr size_t kWorkspaceAlign = 256;
+// What to ask for, so that memory aligned to kMemoryAlign has room for an aligned workspace.
+inline size_t WorkspaceRoom(size_t bytes) {
+  return bytes == 0 ? 0 : bytes + kWorkspaceAlign - kMemoryAlign;
+}
+inline std::byte* WorkspaceIn(std::byte* room) {
+  return room + -reinterpret_cast<uintptr_t>(room) % kWorkspaceAlign;
 }
 
 }  // namespace trainer::cuda

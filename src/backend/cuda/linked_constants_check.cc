@@ -87,6 +87,8 @@ SAME_NUMBER(kDeviceToHost, cudaMemcpyDeviceToHost);
 SAME_NUMBER(kDeviceToDevice, cudaMemcpyDeviceToDevice);
 SAME_NUMBER(kStreamNonBlocking, cudaStreamNonBlocking);
 SAME_NUMBER(kEventDisableTiming, cudaEventDisableTiming);
+SAME_NUMBER(kEventRecordExternal, cudaEventRecordExternal);
+SAME_NUMBER(kEventWaitExternal, cudaEventWaitExternal);
 SAME_NUMBER(kHostAllocPortable, cudaHostAllocPortable);
 SAME_NUMBER(kHostRegisterPortable, cudaHostRegisterPortable);
 SAME_NUMBER(kCaptureThreadLocal, cudaStreamCaptureModeThreadLocal);

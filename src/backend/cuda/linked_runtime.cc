@@ -74,6 +74,8 @@ Runtime Linked() {
   r.EventDestroy = AsInt<cudaEventDestroy>::Call;
   r.EventRecord =
       AsInt<static_cast<cudaError_t (*)(cudaEvent_t, cudaStream_t)>(cudaEventRecord)>::Call;
+  r.EventRecordWithFlags = AsInt<static_cast<cudaError_t (*)(cudaEvent_t, cudaStream_t, unsigned)>(
+      cudaEventRecordWithFlags)>::Call;
   r.EventSynchronize = AsInt<cudaEventSynchronize>::Call;
   r.EventQuery = AsInt<cudaEventQuery>::Call;
   r.EventElapsedTime = AsInt<cudaEventElapsedTime>::Call;

@@ -1,6 +1,5 @@
 // Gradients of GPUs that MPI sums in their memory.
 
-#include <deque>
 #include <thread>
 
 #include "cuda/gradient_group.h"
@@ -20,12 +19,7 @@ class MpiGroup final : public GradientGroup {
   }
 
  protected:
-  void Begin() override {
-    const size_t i = buckets().size() - 1;
-    if (i >= computed_.size()) computed_.emplace_back();
-    met_ = false;
-    computed_[i].Set(device().stream());
-  }
+  void Begin(size_t) override { met_ = false; }
 
   // Before MPI waits for the other ranks they have met on the host: one that died or hangs before
   // that is missed there, where it is noticed.
@@ -35,7 +29,7 @@ class MpiGroup final : public GradientGroup {
       host().Sum({&one, 1});
       met_ = true;
     }
-    while (!computed_[i].IsReached()) {
+    while (!computed(i).IsReached()) {
       Poll();
       std::this_thread::yield();
     }
@@ -45,8 +39,7 @@ class MpiGroup final : public GradientGroup {
   void BeforeHost() override { met_ = true; }
 
  private:
-  bool met_ = false;           // the other ranks, since the last bucket began
-  std::deque<Mark> computed_;  // by bucket
+  bool met_ = false;  // the other ranks, since the last bucket began
 };
 
 }  // namespace

@@ -56,13 +56,11 @@ class NcclGroup final : public GradientGroup {
   }
 
  protected:
-  void Begin() override {
-    const size_t i = buckets().size() - 1;
+  void Begin(size_t i) override {
     if (i >= summed_.size()) summed_.emplace_back();
     comm_.SetDone(false);
     met_ = false;
-    computed_.Set(device().stream());
-    computed_.MakeWait(queue_.get());
+    computed(i).MakeWait(queue_.get());
     comm_.Add(buckets()[i], queue_.get());
     summed_[i].Set(queue_.get());
   }
@@ -89,7 +87,6 @@ class NcclGroup final : public GradientGroup {
  private:
   bool met_ = false;  // the other ranks, since the last sum began
   std::deque<Mark> summed_;
-  Mark computed_;
   OwnStream queue_{"making a queue of sums (cudaStreamCreate)"};
   Communicator comm_;  // last: ends before the queue, which could wait for ever
 };

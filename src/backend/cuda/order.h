@@ -21,6 +21,11 @@ class Mark {
   void Set(Stream stream) {
     Check(GetRuntime()->EventRecord(event_, stream), "marking a queue (cudaEventRecord)");
   }
+  // While `stream` is captured: the graph sets it each time that it comes so far.
+  void SetInRecording(Stream stream) {
+    Check(GetRuntime()->EventRecordWithFlags(event_, stream, kEventRecordExternal),
+          "marking a queue that is recorded (cudaEventRecordWithFlags)");
+  }
   void MakeWait(Stream stream) {
     Check(GetRuntime()->StreamWaitEvent(stream, event_, 0),
           "making a queue wait (cudaStreamWaitEvent)");

@@ -1,6 +1,7 @@
 #include "candidates.h"
 #include "check.h"
 #include "cuda/loops.h"
+#include "neighbours.h"
 #include "pool_math.h"
 #include "trainer/base/error.h"
 
@@ -28,14 +29,12 @@ struct CoveringWindows {
       : h(at_h, d.out_h, d.kernel_h, d.stride_h, d.pad_h),
         w(at_w, d.out_w, d.kernel_w, d.stride_w, d.pad_w) {}
 
-  // The sum of what of(oh, ow) gives for each of them.
+  // f(oh, ow) for each of them.
   template <class F>
-  HD float Sum(const F& of) const {
-    float sum = 0;
+  HD void ForEach(const F& f) const {
     for (int32_t oh = h.first; oh < h.last; ++oh) {
-      for (int32_t ow = w.first; ow < w.last; ++ow) sum += of(oh, ow);
+      for (int32_t ow = w.first; ow < w.last; ++ow) f(oh, ow);
     }
-    return sum;
   }
 };
 
@@ -47,52 +46,100 @@ HD int64_t TapAt(const PoolDesc& d, int64_t h, int64_t w, int64_t oh, int64_t ow
   return (h + d.pad_h - oh * d.stride_h) * d.kernel_w + w + d.pad_w - ow * d.stride_w;
 }
 
+// The rules for the V channels from `group` * V on.
+
 // y, and the winners' taps unless `taps` is null.
-template <class T, class Tap>
+template <class T, class Tap, int V>
 struct MaxAndTap {
-  MaxOfWindow<T> max;
+  PoolDesc d;
+  const T* x;
+  T* y;
   Tap* taps;
 
-  HD void operator()(int64_t n, int64_t oh, int64_t ow, int64_t c) const {
-    const int32_t place = max.Put(n, oh, ow, c);
-    if (taps == nullptr) return;
-    const PoolDesc& d = max.d;
-    Tap tap = kNoWinner<Tap>;
-    if (place >= 0) {
-      const auto width = static_cast<uint32_t>(d.in_w), h = static_cast<uint32_t>(place) / width;
-      tap = static_cast<Tap>(TapAt(d, h, static_cast<uint32_t>(place) - h * width, oh, ow));
+  HD void operator()(int64_t n, int64_t oh, int64_t ow, int64_t group) const {
+    const PoolWindow window = PoolWindowAt(d, oh, ow);
+    const T* const from = x + PoolIn(d, n, 0, group * V);
+    float most[V];
+    Neighbours<Tap, V> winners;
+    for (int v = 0; v < V; ++v) {
+      most[v] = -FLT_MAX;
+      winners.values[v] = kNoWinner<Tap>;
     }
-    taps[PoolOut(d, n, oh, ow, c)] = tap;
+    for (int32_t h = window.h0; h < window.h1; ++h) {
+      for (int32_t w = window.w0; w < window.w1; ++w) {
+        const auto read = ReadTogether<V>(from, (h * d.in_w + w) * d.channels);
+        const auto tap = static_cast<Tap>(TapAt(d, h, w, oh, ow));
+        for (int v = 0; v < V; ++v) {
+          const float value = Load(read[v]);
+          if (!(value > most[v])) continue;
+          most[v] = value;
+          winners.values[v] = tap;
+        }
+      }
+    }
+    Neighbours<T, V> result;
+    for (int v = 0; v < V; ++v) Store(result.values[v], most[v]);
+    const int64_t out = PoolOut(d, n, oh, ow, group * V);
+    WriteTogether(result, y, out);
+    if (taps != nullptr) WriteTogether(winners, taps, out);
   }
 };
 
-template <class T, class Tap>
+template <class T, class Tap, int V>
 struct MaxGradient {
   PoolDesc d;
   const T* dy;
   const Tap* taps;
   T* dx;
 
-  HD void operator()(int64_t n, int64_t h, int64_t w, int64_t c) const {
-    const float sum = CoveringWindows(d, h, w).Sum([&](int32_t oh, int32_t ow) {
-      const int64_t out = PoolOut(d, n, oh, ow, c);
-      return taps[out] == static_cast<Tap>(TapAt(d, h, w, oh, ow)) ? Load(dy[out]) : 0.0f;
+  HD void operator()(int64_t n, int64_t h, int64_t w, int64_t group) const {
+    float sum[V] = {};
+    CoveringWindows(d, h, w).ForEach([&](int32_t oh, int32_t ow) {
+      const int64_t out = PoolOut(d, n, oh, ow, group * V);
+      const auto gradients = ReadTogether<V>(dy, out);
+      const auto winners = ReadTogether<V>(taps, out);
+      const auto tap = static_cast<Tap>(TapAt(d, h, w, oh, ow));
+      for (int v = 0; v < V; ++v) sum[v] += winners[v] == tap ? Load(gradients[v]) : 0.0f;
     });
-    Store(dx[PoolIn(d, n, h * d.in_w + w, c)], sum);
+    StoreTogether<V>(sum, dx, PoolIn(d, n, h * d.in_w + w, group * V));
   }
 };
 
-template <class T>
+template <class T, int V>
+struct Average {
+  PoolDesc d;
+  const T* x;
+  T* y;
+
+  HD void operator()(int64_t n, int64_t oh, int64_t ow, int64_t group) const {
+    const PoolWindow window = PoolWindowAt(d, oh, ow);
+    const T* const from = x + PoolIn(d, n, 0, group * V);
+    float sum[V] = {};
+    for (int32_t h = window.h0; h < window.h1; ++h) {
+      for (int32_t w = window.w0; w < window.w1; ++w) {
+        const auto read = ReadTogether<V>(from, (h * d.in_w + w) * d.channels);
+        for (int v = 0; v < V; ++v) sum[v] += Load(read[v]);
+      }
+    }
+    for (int v = 0; v < V; ++v) sum[v] /= window.area;
+    StoreTogether<V>(sum, y, PoolOut(d, n, oh, ow, group * V));
+  }
+};
+
+template <class T, int V>
 struct AverageGradient {
   PoolDesc d;
   const T* dy;
   T* dx;
 
-  HD void operator()(int64_t n, int64_t h, int64_t w, int64_t c) const {
-    const float sum = CoveringWindows(d, h, w).Sum([&](int32_t oh, int32_t ow) {
-      return Load(dy[PoolOut(d, n, oh, ow, c)]) / PoolWindowAt(d, oh, ow).area;
+  HD void operator()(int64_t n, int64_t h, int64_t w, int64_t group) const {
+    float sum[V] = {};
+    CoveringWindows(d, h, w).ForEach([&](int32_t oh, int32_t ow) {
+      const auto gradients = ReadTogether<V>(dy, PoolOut(d, n, oh, ow, group * V));
+      const float area = PoolWindowAt(d, oh, ow).area;
+      for (int v = 0; v < V; ++v) sum[v] += Load(gradients[v]) / area;
     });
-    Store(dx[PoolIn(d, n, h * d.in_w + w, c)], sum);
+    StoreTogether<V>(sum, dx, PoolIn(d, n, h * d.in_w + w, group * V));
   }
 };
 
@@ -111,8 +158,8 @@ struct TapToPlace {
   }
 };
 
-// A thread per output, or per input in backward. Workspace: the winners' taps, in a byte each where
-// windows are as small as usual.
+// A thread per output, or per input in backward, of a few channels. Workspace: the winners' taps,
+// in a byte each where windows are as small as usual.
 class PoolOfThreads final : public PoolPlan {
  public:
   PoolOfThreads(const Device& device, const PoolDesc& desc) : loops_(device), desc_(desc) {}
@@ -126,22 +173,28 @@ class PoolOfThreads final : public PoolPlan {
   void Forward(ConstTensor x, Tensor y, std::span<std::byte> workspace) override {
     Expect(x, y);
     WithTypes([&]<class T, class Tap>(TypeTag<T>, TypeTag<Tap>) {
-      if (desc_.method == PoolMethod::kAverage) {
-        return ForOutputs(AverageOfWindow<T>{desc_, x.As<T>(), y.As<T>()});
-      }
       auto* const taps = WorkspaceBytes() > 0 ? reinterpret_cast<Tap*>(workspace.data()) : nullptr;
-      ForOutputs(MaxAndTap<T, Tap>{{desc_, x.As<T>(), y.As<T>(), nullptr}, taps});
+      WithTogether({x.data, y.data, taps}, [&](auto together) {
+        constexpr int kV = decltype(together)::value;
+        if (desc_.method == PoolMethod::kAverage) {
+          return ForOutputs<kV>(Average<T, kV>{desc_, x.As<T>(), y.As<T>()});
+        }
+        ForOutputs<kV>(MaxAndTap<T, Tap, kV>{desc_, x.As<T>(), y.As<T>(), taps});
+      });
     });
   }
 
   void Backward(ConstTensor dy, Tensor dx, std::span<const std::byte> workspace) override {
     Expect(dx, dy);
     WithTypes([&]<class T, class Tap>(TypeTag<T>, TypeTag<Tap>) {
-      if (desc_.method == PoolMethod::kAverage) {
-        return ForInputs(AverageGradient<T>{desc_, dy.As<T>(), dx.As<T>()});
-      }
       const auto* const taps = reinterpret_cast<const Tap*>(workspace.data());
-      ForInputs(MaxGradient<T, Tap>{desc_, dy.As<T>(), taps, dx.As<T>()});
+      WithTogether({dy.data, dx.data, taps}, [&](auto together) {
+        constexpr int kV = decltype(together)::value;
+        if (desc_.method == PoolMethod::kAverage) {
+          return ForInputs<kV>(AverageGradient<T, kV>{desc_, dy.As<T>(), dx.As<T>()});
+        }
+        ForInputs<kV>(MaxGradient<T, Tap, kV>{desc_, dy.As<T>(), taps, dx.As<T>()});
+      });
     });
   }
 
@@ -153,7 +206,7 @@ class PoolOfThreads final : public PoolPlan {
     const auto tell = [&](auto tag) {
       using Tap = typename decltype(tag)::Type;
       const auto* const taps = reinterpret_cast<const Tap*>(workspace.data());
-      ForOutputs(TapToPlace<Tap>{desc_, taps, mask.As<float>()});
+      ForOutputs<1>(TapToPlace<Tap>{desc_, taps, mask.As<float>()});
     };
     HasSmallTaps() ? tell(TypeTag<uint8_t>{}) : tell(TypeTag<uint32_t>{});
   }
@@ -171,13 +224,23 @@ class PoolOfThreads final : public PoolPlan {
     ExpectPlanned("pooling", desc_.InShape(), desc_.dtype, x);
     ExpectPlanned("pooling", desc_.OutShape(), desc_.dtype, y);
   }
+  // f(how many channels a thread takes): several where all groups of so many are aligned.
   template <class F>
-  void ForOutputs(F f) const {
-    loops_.ForImages(desc_.batch, desc_.out_h, desc_.out_w, desc_.channels, f);
+  void WithTogether(std::initializer_list<const void*> arrays, const F& f) const {
+    constexpr int kMost = 4;
+    uintptr_t addresses = 0;
+    for (const void* array : arrays) addresses |= AddressOf(array);
+    const bool aligned = addresses % (kMost * sizeof(float)) == 0;
+    desc_.channels % kMost == 0 && aligned ? f(std::integral_constant<int, kMost>())
+                                           : f(std::integral_constant<int, 1>());
   }
-  template <class F>
+  template <int V, class F>
+  void ForOutputs(F f) const {
+    loops_.ForImages(desc_.batch, desc_.out_h, desc_.out_w, desc_.channels / V, f);
+  }
+  template <int V, class F>
   void ForInputs(F f) const {
-    loops_.ForImages(desc_.batch, desc_.in_h, desc_.in_w, desc_.channels, f);
+    loops_.ForImages(desc_.batch, desc_.in_h, desc_.in_w, desc_.channels / V, f);
   }
 
   Loops loops_;

@@ -1,6 +1,7 @@
 #include "cuda/recording.h"
 
-#include "cuda/errors.h"
+#include "cuda/copy_queue.h"
+#include "cuda/order.h"
 
 namespace trainer::cuda {
 namespace {
@@ -57,7 +58,31 @@ class Capture {
   bool ended_ = false;
 };
 
+class GraphMark final : public RecordedMark {
+ public:
+  explicit GraphMark(const CudaDevice& device) : device_(device) {}
+
+  void Set() override {
+    device_.Use();
+    mark_.SetInRecording(device_.stream());
+  }
+  std::unique_ptr<HostRead> MakeRead() override {
+    device_.Use();
+    return MakeReadAt(device_, mark_, queue_.get());
+  }
+
+ private:
+  const CudaDevice& device_;
+  Mark mark_;
+  OwnStream queue_{"making a queue of results (cudaStreamCreate)"};
+};
+
 }  // namespace
+
+std::unique_ptr<RecordedMark> MakeGraphMark(const CudaDevice& device) {
+  device.Use();
+  return std::make_unique<GraphMark>(device);
+}
 
 std::unique_ptr<Recording> CaptureGraph(const CudaDevice& device,
                                         const std::function<void()>& queue) {

@@ -8,4 +8,6 @@ namespace trainer::cuda {
 std::unique_ptr<Recording> CaptureGraph(const CudaDevice& device,
                                         const std::function<void()>& queue);
 
+std::unique_ptr<RecordedMark> MakeGraphMark(const CudaDevice& device);
+
 }  // namespace trainer::cuda

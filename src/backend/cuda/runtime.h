@@ -33,7 +33,8 @@ inline constexpr int kSuccess = 0, kErrorInvalidValue = 1, kErrorMemoryAllocatio
 inline constexpr int kHostToHost = 0, kHostToDevice = 1, kDeviceToHost = 2, kDeviceToDevice = 3;
 // Flags
 inline constexpr unsigned kStreamNonBlocking = 1, kEventDisableTiming = 2, kHostAllocPortable = 1,
-                          kHostRegisterPortable = 1;
+                          kHostRegisterPortable = 1, kEventRecordExternal = 1,
+                          kEventWaitExternal = 1;
 // cudaStreamCaptureMode
 inline constexpr int kCaptureThreadLocal = 1;
 // cudaDeviceAttr
@@ -82,6 +83,7 @@ struct Runtime {
   int (*EventCreateWithFlags)(Event* event, unsigned flags);
   int (*EventDestroy)(Event event);
   int (*EventRecord)(Event event, Stream stream);
+  int (*EventRecordWithFlags)(Event event, Stream stream, unsigned flags);
   int (*EventSynchronize)(Event event);
   int (*EventQuery)(Event event);
   int (*EventElapsedTime)(float* milliseconds, Event start, Event end);

@@ -62,9 +62,9 @@ class StagedGroup final : public GradientGroup, public ReplicaWatch {
   double SecondsHidden() const override { return watch_ == nullptr ? 0 : watch_->SecondsHidden(); }
 
  protected:
-  void Begin() override {
-    if (buckets().size() == 1) handed_ = 0;
-    if (staging_ != nullptr) CopyDown(buckets().size() - 1);
+  void Begin(size_t i) override {
+    if (i == 0) handed_ = 0;
+    if (staging_ != nullptr) CopyDown(i);
   }
   void Finish(size_t i) override {
     if (staging_ == nullptr) MakeStaging();
@@ -106,8 +106,7 @@ class StagedGroup final : public GradientGroup, public ReplicaWatch {
     if (i >= copies_.size() || copies_[i].count != buckets()[i].size()) {
       throw Error(ErrorCode::kInternal, "gradients differ from pass to pass");
     }
-    computed_.Set(device().stream());
-    computed_.MakeWait(down_.get());
+    computed(i).MakeWait(down_.get());
     Check(GetRuntime()->MemcpyAsync(Staged(i).data(), buckets()[i].data(),
                                     buckets()[i].size_bytes(), kDeviceToHost, down_.get()),
           "copying gradients from it (cudaMemcpyAsync)");
@@ -127,7 +126,7 @@ class StagedGroup final : public GradientGroup, public ReplicaWatch {
   std::unique_ptr<Staging> staging_;
   std::deque<Copy> copies_;  // by bucket
   size_t handed_ = 0;        // to the host's group, in this pass
-  Mark computed_, summed_;
+  Mark summed_;
   OwnStream down_{"making a queue of copies (cudaStreamCreate)"};
   OwnStream up_{"making a queue of copies (cudaStreamCreate)"};  // last: end before the memory does
 };

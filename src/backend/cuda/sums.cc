@@ -1,77 +1,74 @@
-#include "cuda/loops.h"
+#include "cuda/pixel_loops.h"
 #include "cuda/primitives.h"
 
 namespace trainer::cuda {
 namespace {
 
 // x, or x * times.
-template <class T>
+template <class T, class X = const T*>
 struct Product {
-  const T *x, *times;
-  HD float operator()(int64_t at) const {
-    return times == nullptr ? Load(x[at]) : Load(x[at]) * Load(times[at]);
+  X x, times;  // no times: null
+  bool has_times;
+
+  HD float operator()(int64_t at, int64_t = 0, int64_t = 0) const {
+    return has_times ? Load(x[at]) * Load(times[at]) : Load(x[at]);
   }
+  template <int V>
+  HD auto Read(const Place& p) const {
+    Product<T, Neighbours<T, V>> read = {ReadTogether<V>(x, p.at), {}, has_times};
+    if (has_times) read.times = ReadTogether<V>(times, p.at);
+    return read;
+  }
+  uintptr_t Addresses() const { return AddressOf(x) | AddressOf(times); }
 };
 
 // dy where y > 0, else 0, which is also written to g.
 template <class T>
 struct MaskedThrough {
-  const T *dy, *y;
-  T* g;
-  HD float operator()(int64_t at) const {
-    const float value = Load(y[at]) > 0 ? Load(dy[at]) : 0.0f;
-    Store(g[at], value);
-    return value;
+  WrittenThrough<T, MaskedByOutput<T>> masked;
+
+  HD float operator()(int64_t at, int64_t, int64_t c) const { return masked(at, c); }
+  template <int V>
+  HD auto Read(const Place& p) const {
+    return Near<V>{masked.template Read<V>(p)};
   }
+  uintptr_t Addresses() const { return masked.Addresses(); }
+
+ private:
+  template <int V>
+  struct Near {
+    ReadBy<WrittenThrough<T, MaskedByOutput<T>>, V> masked;
+    HD float operator()(int64_t v, int64_t, int64_t) const { return masked(v, v); }
+    HD void Write() { masked.Write(); }
+  };
 };
-
-constexpr int kTileChannels = 32, kTileRows = 16;
-
-// Channels that are neighbours, seen as (rows, columns): a block sums f(place) over kTileChannels
-// columns of a chunk of rows.
-template <class F>
-__global__ void __launch_bounds__(kTileChannels* kTileRows)
-    ColumnsKernel(F f, int64_t rows, int64_t columns, int64_t chunk, float* out, bool add) {
-  __shared__ float parts[kTileRows][kTileChannels];
-  const int64_t c = int64_t{blockIdx.x} * kTileChannels + threadIdx.x;
-  const int64_t begin = blockIdx.y * chunk, end = begin + chunk < rows ? begin + chunk : rows;
-  float sum = 0;
-  if (c < columns) {
-#pragma unroll 4
-    for (int64_t r = begin + threadIdx.y; r < end; r += kTileRows) sum += f(r * columns + c);
-  }
-  parts[threadIdx.y][threadIdx.x] = sum;
-  __syncthreads();
-  if (threadIdx.y != 0 || c >= columns) return;
-  for (int y = 1; y < kTileRows; ++y) sum += parts[y][threadIdx.x];
-  float* const to = out + blockIdx.y * columns + c;
-  *to = add ? *to + sum : sum;
-}
 
 // to[c] += the sum of column c over the chunks.
 struct AddChunks {
   const float* sums;
-  int64_t chunks, columns;
+  int64_t columns;
   float* to;
-  HD void operator()(int64_t c) const {
-    float sum = 0;
-    for (int64_t k = 0; k < chunks; ++k) sum += sums[k * columns + c];
-    to[c] += sum;
-  }
+
+  struct Part {
+    double sum = 0;
+    HD void Add(const Part& other) { sum += other.sum; }
+  };
+  HD Part OfChunk(int64_t k, int64_t c) const { return {sums[k * columns + c]}; }
+  HD void Finish(int64_t c, const Part& all) const { to[c] += static_cast<float>(all.sum); }
 };
 
+// Channels that are neighbours, seen as (rows, columns).
 template <class F>
-void AddColumns(const Loops& loops, int64_t rows, int64_t columns, const F& f, float* to) {
-  const int64_t tiles = (columns + kTileChannels - 1) / kTileChannels;
-  // Enough blocks for any GPU, as far as their sums have room.
-  const int64_t wish = std::min((rows + 63) / 64, (1024 + tiles - 1) / tiles);
-  const int64_t chunks = std::max<int64_t>(1, std::min(wish, Device::kPartials / columns));
-  const int64_t chunk = (rows + chunks - 1) / chunks, used = (rows + chunk - 1) / chunk;
+void AddColumns(const PixelLoops& loops, int64_t rows, int64_t columns, const F& f, float* to) {
+  PixelChunks in = GpuChunks({rows, columns});
+  // As far as their sums have room.
+  const int64_t most = std::max<int64_t>(1, Device::kPartials / columns);
+  if (in.chunks > most) in.chunk_rows = (rows + most - 1) / most;
+  in.chunks = (rows + in.chunk_rows - 1) / in.chunk_rows;
+  if (in.chunks == 1) return loops.SumNeighbours(in, f, to, true);
   float* const partials = loops.device().Partials();
-  const dim3 blocks(static_cast<unsigned>(tiles), static_cast<unsigned>(used));
-  Launch(loops.device(), ColumnsKernel<F>, blocks, dim3(kTileChannels, kTileRows), f, rows, columns,
-         chunk, used == 1 ? to : partials, used == 1);
-  if (used > 1) loops.ForEach(columns, AddChunks{partials, used, columns, to});
+  loops.SumNeighbours(in, f, partials, false);
+  loops.JoinChunks(in, AddChunks{partials, columns, to});
 }
 
 // Channels whose elements are neighbours: a block per channel.
@@ -97,9 +94,9 @@ void AddChannelSums(const Device& device, const ChannelSumsDesc& desc, const Con
   if (desc.outer * desc.channels * desc.inner == 0) return;
   WithType(x.dtype, [&](auto tag) {
     using T = typename decltype(tag)::Type;
-    const Product<T> f = {x.As<T>(), times == nullptr ? nullptr : times->As<T>()};
+    const Product<T> f = {x.As<T>(), times == nullptr ? nullptr : times->As<T>(), times != nullptr};
     if (desc.inner == 1) {
-      return AddColumns(Loops(device), desc.outer, desc.channels, f, to);
+      return AddColumns(PixelLoops(device), desc.outer, desc.channels, f, to);
     }
     Launch(device, ChannelKernel<T>, loops_internal::Blocks(desc.channels), map_internal::kBlock, f,
            desc, to);
@@ -111,8 +108,8 @@ void MaskAndAddChannelSums(const Device& device, const ChannelSumsDesc& desc, co
   if (desc.outer * desc.channels == 0) return;
   WithType(g.dtype, [&](auto tag) {
     using T = typename decltype(tag)::Type;
-    AddColumns(Loops(device), desc.outer, desc.channels,
-               MaskedThrough<T>{dy.As<T>(), y.As<T>(), g.As<T>()}, to);
+    AddColumns(PixelLoops(device), desc.outer, desc.channels,
+               MaskedThrough<T>{{{dy.As<T>(), y.As<T>()}, g.As<T>()}}, to);
   });
 }
 

@@ -30,14 +30,17 @@ struct WithMeanImage {
   const uint8_t* pixel;
   const float* mean;
   const PixelWindow* window;
-  int64_t channels, width, item;  // of the output: elements of one image
+  int64_t channels, width, item;  // of the output: elements of one image, fewer than 2^32
   int64_t mean_row, mean_plane;
   float scale;
   HD float operator()(int64_t i) const {
-    const PixelWindow from = window[i / item];
-    const int64_t at = i % item, c = at % channels, w = at / channels % width;
-    const int64_t h = at / (channels * width);
-    const int64_t column = from.mirrored != 0 ? width - 1 - w : w;
+    const int64_t image = i / item;
+    const PixelWindow from = window[image];
+    const auto at = static_cast<uint32_t>(i - image * item),
+               planes = static_cast<uint32_t>(channels);
+    const auto across = static_cast<uint32_t>(width);
+    const uint32_t place = at / planes, h = place / across, w = place - h * across;
+    const int64_t c = at - place * planes, column = from.mirrored != 0 ? width - 1 - w : w;
     return PixelNumber(pixel[i], mean[c * mean_plane + from.start + h * mean_row + column], scale);
   }
 };

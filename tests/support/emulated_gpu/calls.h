@@ -47,6 +47,7 @@ int StreamWaitEvent(Stream stream, Event event, unsigned flags);
 int EventCreateWithFlags(Event* event, unsigned flags);
 int EventDestroy(Event event);
 int EventRecord(Event event, Stream stream);
+int EventRecordWithFlags(Event event, Stream stream, unsigned flags);
 int EventSynchronize(Event event);
 int EventQuery(Event event);
 int EventElapsedTime(float* milliseconds, Event start, Event end);

@@ -153,6 +153,7 @@ int StartProduct(lt::Handle handle, lt::MatmulDesc* desc, const void* alpha, con
       !IsOperand(handle->device, workspace, needed, "the workspace of cublasLtMatmul")) {
     return lt::kExecutionFailed;
   }
+  if (needed > 0 && !IsWorkspaceAligned(workspace, "cublasLtMatmul")) return lt::kInvalidValue;
   if (const int status = CheckOperands(handle, p, algo->data[2])) return status;
   const auto run = [=] {
     if (needed > 0) std::memset(workspace, 0xff, needed);

@@ -172,6 +172,7 @@ int Describe(lt::Handle handle, const lt::MatmulDesc* desc, const lt::MatrixLayo
              const lt::MatrixLayout* b, const lt::MatrixLayout* c, const lt::MatrixLayout* d,
              Product* product) {
   if (!Get().contexts.Has(handle)) return lt::kNotInitialized;
+  if (!IsCurrent(handle->device, "cuBLASLt")) return lt::kExecutionFailed;
   if (!Get().descs.Has(desc) || !Read(a, &product->a) || !Read(b, &product->b) ||
       !Read(c, &product->c) || !Read(d, &product->d)) {
     return lt::kInvalidValue;

@@ -120,6 +120,9 @@ int Run(Handle handle, Convolving what, int algo, void* workspace, size_t worksp
   if (needed > 0 && !IsOperand(handle->device, workspace, needed, "the workspace of cuDNN")) {
     return Refuse(cudnn::kBadParam, "the workspace is not there");
   }
+  if (needed > 0 && !IsWorkspaceAligned(workspace, "cuDNN")) {
+    return Refuse(kMisaligned, "the workspace is not at a multiple of 256 bytes");
+  }
   if (const int status = CheckOperands(handle, what)) return status;
   if (CheckStream(handle->stream, "cuDNN") != 0) {
     return Refuse(cudnn::kExecutionFailed, "the handle has no stream");
@@ -208,6 +211,9 @@ int MeasureAlgorithms(Direction direction, Handle handle, Tensor x, Filter w, Co
   if (workspace_bytes > 0 &&
       !IsOperand(handle->device, workspace, workspace_bytes, "cuDNN's workspace")) {
     return Refuse(cudnn::kBadParam, "the workspace is not there");
+  }
+  if (workspace_bytes > 0 && !IsWorkspaceAligned(workspace, "cuDNN's measuring")) {
+    return Refuse(kMisaligned, "the workspace is not at a multiple of 256 bytes");
   }
   const size_t bytes = c.Bytes(direction == Direction::kForward ? c.OutCount()
                                : direction == Direction::kData  ? c.InCount()

@@ -227,6 +227,9 @@ int Describe(Direction direction, CudnnTable::Handle handle, CudnnTable::Tensor 
              CudnnTable::Filter w, CudnnTable::Convolution conv, CudnnTable::Tensor y,
              Convolution* described) {
   if (!IsLive(handle)) return Refuse(cudnn::kNotInitialized, "no such handle");
+  if (!IsCurrent(handle->device, "cuDNN")) {
+    return Refuse(cudnn::kExecutionFailed, "another device than the handle's is in use");
+  }
   const auto& tensors = All<cudnn::TensorDesc>();
   if (!tensors.Has(x) || !tensors.Has(y) || !All<cudnn::FilterDesc>().Has(w) ||
       !All<cudnn::ConvolutionDesc>().Has(conv)) {

@@ -40,22 +40,62 @@ void Destroy(T* handle) {
   std::erase_if(Live<T>(), [&](const auto& it) { return it.get() == handle; });
 }
 
-// In any order that the nodes allow.
-void RunNodes(const Nodes& nodes) {
-  std::vector<bool> done(nodes.size());
-  for (size_t left = nodes.size(); left > 0; --left) {
-    std::vector<size_t> ready;
-    for (size_t n = 0; n < nodes.size(); ++n) {
-      if (done[n]) continue;
-      const auto& after = nodes[n].after;
-      if (std::all_of(after.begin(), after.end(), [&](size_t a) { return done[a]; })) {
-        ready.push_back(n);
-      }
-    }
-    const size_t n = ready[TheRandom().Below(ready.size())];
-    Run(nodes[n].work);
-    done[n] = true;
+// One of the orders that the nodes allow.
+std::vector<size_t> AnyOrder(const Nodes& nodes) {
+  std::vector<size_t> order, waits(nodes.size()), ready;
+  std::vector<std::vector<size_t>> before(nodes.size());
+  for (size_t n = 0; n < nodes.size(); ++n) {
+    waits[n] = nodes[n].after.size();
+    for (const size_t a : nodes[n].after) before[a].push_back(n);
+    if (waits[n] == 0) ready.push_back(n);
   }
+  while (!ready.empty()) {
+    std::swap(ready[TheRandom().Below(ready.size())], ready.back());
+    order.push_back(ready.back());
+    ready.pop_back();
+    for (const size_t n : before[order.back()]) {
+      if (--waits[n] == 0) ready.push_back(n);
+    }
+  }
+  return order;
+}
+
+bool HasEvents(const Nodes& nodes) {
+  return std::any_of(nodes.begin(), nodes.end(), [](const GraphNode& node) {
+    return node.records != nullptr || node.awaits != nullptr;
+  });
+}
+
+// Of each launch of a graph that nobody looks into.
+void RunNodes(const Nodes& nodes) {
+  for (const size_t n : AnyOrder(nodes)) Run(nodes[n].work);
+}
+
+// Node by node, so that others go on between two of them. An event of a node is recorded by this
+// launch from now on; it is reached when the node is.
+void QueueNodes(CUstream_st* stream, const std::shared_ptr<const Nodes>& nodes) {
+  for (const size_t n : AnyOrder(*nodes)) {
+    const GraphNode& node = (*nodes)[n];
+    if (node.records != nullptr) {
+      node.records->capture = nullptr;
+      node.records->moment = std::make_shared<Moment>();
+      Queue(stream, {.reached = node.records->moment});
+    } else if (node.awaits != nullptr) {
+      Queue(stream, {.after = node.awaits->moment});
+    } else {
+      Queue(stream, {.run = [nodes, n] { Run((*nodes)[n].work); }});
+    }
+  }
+}
+
+int CheckEvents(const Nodes& nodes) {
+  for (const GraphNode& node : nodes) {
+    for (const CUevent_st* event : {node.records, node.awaits}) {
+      if (event == nullptr || IsEvent(event)) continue;
+      return Fail(kInvalidValue, "cudaGraphLaunch: an event of the graph is there no more");
+    }
+  }
+  return 0;
 }
 
 // Whether every node comes before what the origin does next.
@@ -147,13 +187,18 @@ int GraphLaunch(GraphExec exec, Stream stream) {
   if (call.error() != 0) return call.error();
   if (const int error = CheckStream(stream, "cudaGraphLaunch")) return error;
   if (const int error = Check(exec, "cudaGraphLaunch")) return error;
+  if (const int error = CheckEvents(*exec->nodes)) return error;
   ++TheCounters().graph_launches;
-  Work work{.run = [nodes = exec->nodes] { RunNodes(*nodes); }};
-  if (stream->capture == nullptr) {  // launches of one graph come after each other
-    work.after = std::exchange(exec->last, std::make_shared<Moment>());
-    work.reached = exec->last;
+  if (stream->capture != nullptr) {
+    if (HasEvents(*exec->nodes)) {
+      return Fail(kInvalidValue, "cudaGraphLaunch in a capture, of a graph with external events");
+    }
+    return Queue(stream, {.run = [nodes = exec->nodes] { RunNodes(*nodes); }});
   }
-  return Queue(stream, std::move(work));
+  // Launches of one graph come after each other.
+  Queue(stream, {.after = std::exchange(exec->last, std::make_shared<Moment>())});
+  QueueNodes(stream, exec->nodes);
+  return Queue(stream, {.reached = exec->last});
 }
 
 int GraphExecDestroy(GraphExec exec) {

@@ -41,6 +41,22 @@ bool IsOperand(int device, const void* memory, size_t bytes, const std::string& 
   return false;
 }
 
+bool IsWorkspaceAligned(const void* workspace, const std::string& what) {
+  const auto rest = reinterpret_cast<uintptr_t>(workspace) % 256;
+  if (rest != 0) {
+    AddProblem(trainer::Join("the workspace of ", what, ": ", rest,
+                             " bytes behind a multiple of 256 bytes"));
+  }
+  return rest == 0;
+}
+
+bool IsCurrent(int device, const std::string& what) {
+  if (device == CurrentDevice()) return true;
+  AddProblem(trainer::Join(what, ": the handle is of device ", device,
+                           ", and the thread uses device ", CurrentDevice()));
+  return false;
+}
+
 float RoundToTf32(float value) {
   uint32_t bits;
   std::memcpy(&bits, &value, sizeof(bits));

@@ -48,6 +48,14 @@ class Objects {
 // Whether the `bytes` there are in one allocation of the device: a problem where not.
 bool IsOperand(int device, const void* memory, size_t bytes, const std::string& what);
 
+// Whether a workspace is at a multiple of 256 bytes, as cublasLtMatmul needs it and as cudaMalloc
+// gives it to cuDNN: a problem where not.
+bool IsWorkspaceAligned(const void* workspace, const std::string& what);
+
+// Whether the calling thread uses the device that the library's handle was made for: a problem
+// where not, as the library would then start its kernels on another device.
+bool IsCurrent(int device, const std::string& what);
+
 // A number of a matrix or tensor in memory, as float.
 inline float LoadAt(trainer::DType type, const void* data, int64_t index) {
   return trainer::WithType(type, [&](auto tag) {

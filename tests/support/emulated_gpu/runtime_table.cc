@@ -41,6 +41,7 @@ constexpr trainer::cuda::Runtime kRuntime = {
     EMULATED_GPU_CALL(EventCreateWithFlags),
     EMULATED_GPU_CALL(EventDestroy),
     EMULATED_GPU_CALL(EventRecord),
+    EMULATED_GPU_CALL(EventRecordWithFlags),
     EMULATED_GPU_CALL(EventSynchronize),
     EMULATED_GPU_CALL(EventQuery),
     EMULATED_GPU_CALL(EventElapsedTime),

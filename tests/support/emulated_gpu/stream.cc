@@ -132,9 +132,11 @@ int CheckStream(const void* stream, const char* call) {
 }
 
 int CheckEvent(const void* event, const char* call) {
-  if (event != nullptr && IsLive(Get().events, event)) return 0;
+  if (event != nullptr && IsEvent(event)) return 0;
   return Fail(kInvalidResourceHandle, Join(call, ": there is no such event"));
 }
+
+bool IsEvent(const void* event) { return IsLive(Get().events, event); }
 
 int Queue(CUstream_st* stream, Work work) {
   if (stream->capture == nullptr) {
@@ -142,9 +144,14 @@ int Queue(CUstream_st* stream, Work work) {
     stream->queue.push_back(std::move(work));
     return 0;
   }
+  return QueueNode(stream, {.work = std::move(work), .after = {}});
+}
+
+int QueueNode(CUstream_st* stream, GraphNode node) {
   Capture& capture = *stream->capture;
   if (capture.invalid) return Fail(kCaptureInvalidated);
-  capture.nodes.push_back({std::move(work), stream->frontier});
+  node.after = stream->frontier;
+  capture.nodes.push_back(std::move(node));
   stream->frontier = {capture.nodes.size() - 1};
   return 0;
 }

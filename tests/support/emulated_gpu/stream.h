@@ -41,7 +41,9 @@ struct Work {
 
 struct GraphNode {
   Work work;
-  std::vector<size_t> after;  // nodes
+  std::vector<size_t> after;      // nodes
+  CUevent_st* records = nullptr;  // instead of work: an event that each launch records
+  CUevent_st* awaits = nullptr;   // or one that each launch waits for, as it is then
 };
 using Nodes = std::vector<GraphNode>;
 
@@ -83,10 +85,13 @@ void DestroyEvent(CUevent_st* event);
 // 0, or the error of a call that gets this handle, which is a problem then.
 int CheckStream(const void* stream, const char* call);
 int CheckEvent(const void* event, const char* call);
+bool IsEvent(const void* event);
 
 // Queues the work, or records it where the stream is captured: then 0, or the error of a capture
 // that is invalid.
 int Queue(CUstream_st* stream, Work work);
+// Records a node in the stream's capture, as Queue does.
+int QueueNode(CUstream_st* stream, GraphNode node);
 
 // Counts the work's operands and does it, or what is done instead. The memory of its
 // devices alone can be reached then.

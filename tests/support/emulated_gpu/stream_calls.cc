@@ -23,6 +23,12 @@ int RefuseCaptured(Event event, const char* call) {
   return Fail(kCapturedEvent, Join(call, " of an event that was recorded in a capture"));
 }
 
+// What the flag for events of others makes of a call that is not captured.
+int RefuseOutsideCapture(Stream stream, const char* call) {
+  if (stream->capture != nullptr) return 0;
+  return Fail(kInvalidValue, Join(call, " of an external event, on a stream that is not captured"));
+}
+
 int ErrorAfterWaiting() { return Broken() != 0 ? Fail(Broken()) : 0; }
 
 void Append(std::vector<size_t>& to, const std::vector<size_t>& nodes) {
@@ -104,8 +110,14 @@ int StreamWaitEvent(Stream stream, Event event, unsigned flags) {
   if (call.error() != 0) return call.error();
   if (const int error = CheckStream(stream, "cudaStreamWaitEvent")) return error;
   if (const int error = CheckEvent(event, "cudaStreamWaitEvent")) return error;
-  if (flags != 0) return Fail(kInvalidValue, Join("cudaStreamWaitEvent: flags ", flags));
+  if (flags > cuda::kEventWaitExternal) {
+    return Fail(kInvalidValue, Join("cudaStreamWaitEvent: flags ", flags));
+  }
   ++TheCounters().event_waits;
+  if (flags == cuda::kEventWaitExternal) {
+    if (const int error = RefuseOutsideCapture(stream, "cudaStreamWaitEvent")) return error;
+    return QueueNode(stream, {.work = {}, .after = {}, .awaits = event});
+  }
   if (event->capture != nullptr && HasEnded(*event->capture)) {
     return Fail(kCapturedEvent, "cudaStreamWaitEvent: the event's capture has ended");
   }
@@ -135,7 +147,9 @@ int EventDestroy(Event event) {
   return ErrorAfterWaiting();
 }
 
-int EventRecord(Event event, Stream stream) {
+int EventRecord(Event event, Stream stream) { return EventRecordWithFlags(event, stream, 0); }
+
+int EventRecordWithFlags(Event event, Stream stream, unsigned flags) {
   const Call call(CallKind::kOther);
   if (call.error() != 0) return call.error();
   if (const int error = CheckStream(stream, "cudaEventRecord")) return error;
@@ -143,7 +157,14 @@ int EventRecord(Event event, Stream stream) {
   if (event->device != stream->device) {
     return Fail(kInvalidResourceHandle, "cudaEventRecord: the event is another device's");
   }
+  if (flags > cuda::kEventRecordExternal) {
+    return Fail(kInvalidValue, Join("cudaEventRecordWithFlags: flags ", flags));
+  }
   ++TheCounters().event_records;
+  if (flags == cuda::kEventRecordExternal) {
+    if (const int error = RefuseOutsideCapture(stream, "cudaEventRecordWithFlags")) return error;
+    return QueueNode(stream, {.work = {}, .after = {}, .records = event});
+  }
   event->capture = stream->capture;
   event->nodes = stream->frontier;
   event->moment = nullptr;

@@ -1,0 +1,253 @@
+#pragma once
+// Loops over the pixels of a tensor whose functors can read several channels together, as those of
+// batch_norm_math.h. They are bound by the memory: a thread takes kTogether neighbouring channels
+// and reads a few pixels before it computes.
+
+#include "batch_norm_math.h"
+#include "cuda/loops.h"
+
+namespace trainer::cuda {
+
+namespace loops_internal {
+
+inline constexpr int kTogether = 4;
+
+// Threads of a block: x over groups of channels, as many as there are up to `most`, y over pixels.
+inline dim3 GroupThreads(int64_t groups, unsigned most) {
+  unsigned x = 1;
+  while (x < groups && x < most) x *= 2;
+  return {x, map_internal::kBlock / x};
+}
+
+// What a functor sums: a float, or a Pair.
+template <class Sum>
+inline constexpr int kSumsIn = sizeof(Sum) / sizeof(float);
+HD void AddTo(float& to, float value) { to += value; }
+HD void AddTo(Pair& to, const Pair& value) {
+  to.a += value.a;
+  to.b += value.b;
+}
+HD float SumIn(float value, int) { return value; }
+HD float SumIn(const Pair& value, int which) { return which == 0 ? value.a : value.b; }
+
+// The row, or the last one in its place: what is read of that is dropped. Where reading would
+// depend on a condition, each pixel that is read ahead would have its own copy of the channels'
+// numbers.
+HD int64_t RowWithin(int64_t row, int64_t end) { return row < end ? row : end - 1; }
+
+// A block sums up to kWarp groups of V channels of a chunk, blockDim.y pixels at a time; then it
+// adds the sums of its threads in their order. `add`: to what is in `out`, of one chunk.
+template <int V, class F>
+__global__ void __launch_bounds__(map_internal::kBlock, 2)
+    SumChunksKernel(F f, PixelChunks in, float* out, bool add) {
+  using Sum = decltype(f(0, 0, 0));
+  constexpr int kSums = kSumsIn<Sum>, kAhead = map_internal::kAhead;
+  __shared__ float parts[kSums][map_internal::kBlock * V];
+  const int64_t channels = in.rows.length;
+  const unsigned columns = blockDim.x * V, thread = threadIdx.y * blockDim.x + threadIdx.x;
+  const int64_t groups = (channels + columns - 1) / columns;
+  for (int64_t tile = blockIdx.x; tile < in.chunks * groups; tile += gridDim.x) {
+    const int64_t chunk = tile / groups, left = tile % groups * columns;
+    const int64_t begin = chunk * in.chunk_rows, wish = begin + in.chunk_rows;
+    const int64_t end = wish < in.rows.count ? wish : in.rows.count;
+    const int64_t c = left + threadIdx.x * V, first = begin * channels + c;
+    Sum sums[V] = {};
+    for (int64_t r = begin + threadIdx.y; c < channels && r < end; r += kAhead * blockDim.y) {
+      ReadBy<F, V> ahead[kAhead];
+#pragma unroll
+      for (int k = 0; k < kAhead; ++k) {
+        const int64_t row = RowWithin(r + k * blockDim.y, end);
+        ahead[k] = f.template Read<V>({row * channels + c, first, c});
+      }
+#pragma unroll
+      for (int k = 0; k < kAhead; ++k) {
+        if (r + k * blockDim.y >= end) continue;
+        WriteWhereThatIsDue(ahead[k]);
+#pragma unroll
+        for (int v = 0; v < V; ++v) AddTo(sums[v], ahead[k](v, v, v));
+      }
+    }
+#pragma unroll
+    for (int v = 0; v < V; ++v) {
+#pragma unroll
+      for (int s = 0; s < kSums; ++s) parts[s][thread * V + v] = SumIn(sums[v], s);
+    }
+    __syncthreads();
+    for (unsigned i = thread; i < kSums * columns; i += map_internal::kBlock) {
+      const unsigned s = i / columns, column = i % columns;
+      if (left + column >= channels) continue;
+      float all = 0;
+      for (unsigned y = 0; y < blockDim.y; ++y) all += parts[s][y * columns + column];
+      float* const to = out + (chunk * kSums + s) * channels + left + column;
+      *to = add ? *to + all : all;
+    }
+    __syncthreads();
+  }
+}
+
+// Where the pixels of a channel are neighbours: a block per channel of a chunk.
+template <class F>
+__global__ void __launch_bounds__(map_internal::kBlock)
+    ChannelPairsKernel(F f, PixelChunks in, float* out) {
+  const int64_t channels = in.rows.length, inner = in.rows.inner;
+  for (int64_t task = blockIdx.x; task < in.chunks * channels; task += gridDim.x) {
+    const int64_t chunk = task / channels, c = task % channels;
+    const int64_t begin = chunk * in.chunk_rows, wish = begin + in.chunk_rows;
+    const int64_t end = wish < in.rows.count ? wish : in.rows.count;
+    const int64_t first = in.rows.Start(begin) + c * inner;
+    Pair sum;
+    for (int64_t r = begin + threadIdx.x; r < end; r += blockDim.x) {
+      AddTo(sum, f(in.rows.Start(r) + c * inner, first, c));
+    }
+    const float a = reduce_internal::SumOfBlock(sum.a);
+    __syncthreads();
+    const float b = reduce_internal::SumOfBlock(sum.b);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      out[chunk * 2 * channels + c] = a;
+      out[(chunk * 2 + 1) * channels + c] = b;
+    }
+  }
+}
+
+// The part, of plain doubles, that the lane at distance `step` has.
+template <class Part>
+__device__ Part OfLane(const Part& part, int step) {
+  constexpr int kWords = sizeof(Part) / sizeof(double);
+  static_assert(sizeof(Part) == kWords * sizeof(double));
+  double words[kWords];
+  memcpy(words, &part, sizeof(part));
+#pragma unroll
+  for (int w = 0; w < kWords; ++w) words[w] = __shfl_xor_sync(~0u, words[w], step);
+  Part other;
+  memcpy(&other, words, sizeof(other));
+  return other;
+}
+
+// A warp per channel.
+template <class F>
+__global__ void __launch_bounds__(map_internal::kBlock)
+    JoinChunksKernel(F f, int64_t channels, int64_t chunks) {
+  const int64_t warps = int64_t{gridDim.x} * blockDim.x / kWarp;
+  const int lane = static_cast<int>(threadIdx.x % kWarp);
+  for (int64_t c = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / kWarp; c < channels;
+       c += warps) {
+    typename F::Part all;
+    for (int64_t k = lane; k < chunks; k += kWarp) all.Add(f.OfChunk(k, c));
+    for (int step = kWarp / 2; step > 0; step /= 2) all.Add(OfLane(all, step));
+    if (lane == 0) f.Finish(c, all);
+  }
+}
+
+// `to` may be what f reads.
+template <int V, class T, class F>
+__global__ void __launch_bounds__(map_internal::kBlock, 2)
+    MapPixelsKernel(F f, int64_t pixels, int64_t channels, T* to) {
+  constexpr int kAhead = map_internal::kAhead;
+  const int64_t step = int64_t{gridDim.x} * blockDim.y;
+  int64_t r = int64_t{blockIdx.x} * blockDim.y + threadIdx.y;
+  for (; r < pixels; r += kAhead * step) {
+    for (int64_t c = int64_t{threadIdx.x} * V; c < channels; c += int64_t{blockDim.x} * V) {
+      ReadBy<F, V> ahead[kAhead];
+#pragma unroll
+      for (int k = 0; k < kAhead; ++k) {
+        const int64_t row = RowWithin(r + k * step, pixels);
+        ahead[k] = f.template Read<V>({row * channels + c, 0, c});
+      }
+#pragma unroll
+      for (int k = 0; k < kAhead; ++k) {
+        const int64_t row = r + k * step;
+        Neighbours<T, V> result;
+#pragma unroll
+        for (int v = 0; v < V; ++v) Store(result.values[v], ahead[k](v, v));
+        if (row < pixels) WriteTogether(result, to, row * channels + c);
+      }
+    }
+  }
+}
+
+template <class T, class F>
+struct MapFlat {
+  F f;
+  T* to;
+  int64_t channels, inner;
+  HD void operator()(int64_t at) const { Store(to[at], f(at, at / inner % channels)); }
+};
+
+}  // namespace loops_internal
+
+// The device must outlive it.
+class PixelLoops : public Loops {
+ public:
+  using Loops::Loops;
+
+  // How a tensor is cut into chunks.
+  static PixelChunks Chunks(const Shape& shape) { return GpuChunks(shape); }
+
+  // out[chunk][0 or 1][channel] = the sums of a and b of f(place in memory, place of the chunk's
+  // first pixel, channel) over the chunk's pixels.
+  template <class F>
+  void SumPairs(const PixelChunks& in, F f, float* out) const {
+    const int64_t channels = in.rows.length;
+    if (in.chunks * channels == 0) return;
+    if (in.rows.inner == 1) return SumNeighbours(in, f, out, false);
+    Launch(device(), loops_internal::ChannelPairsKernel<F>,
+           loops_internal::Blocks(in.chunks * channels), map_internal::kBlock, f, in, out);
+  }
+
+  // out[chunk][channel] = the sum of f where that is a float; see SumPairs. Of channels that are
+  // neighbours. `add`: to what is there; of one chunk.
+  template <class F>
+  void SumNeighbours(const PixelChunks& in, F f, float* out, bool add) const {
+    const int64_t channels = in.rows.length;
+    WithTogether(channels, f.Addresses(), [&](auto together) {
+      constexpr int kV = decltype(together)::value;
+      const dim3 threads =
+          loops_internal::GroupThreads((channels + kV - 1) / kV, loops_internal::kWarp);
+      const int64_t columns = int64_t{threads.x} * kV;
+      Launch(device(), loops_internal::SumChunksKernel<kV, F>,
+             loops_internal::Blocks(in.chunks * ((channels + columns - 1) / columns)), threads, f,
+             in, out, add);
+    });
+  }
+
+  // f.Finish(channel, the sum of f.OfChunk(chunk, channel) over the chunks) for each channel.
+  template <class F>
+  void JoinChunks(const PixelChunks& in, F f) const {
+    if (in.rows.length == 0) return;
+    Launch(device(), loops_internal::JoinChunksKernel<F>,
+           map_internal::Blocks(in.rows.length * loops_internal::kWarp), map_internal::kBlock, f,
+           in.rows.length, in.chunks);
+  }
+
+  // to[at] = f(at, channel) for every element; f may read its own element of `to`.
+  template <class T, class F>
+  void MapInPixels(const PixelChunks& in, F f, T* to, bool) const {
+    const int64_t pixels = in.rows.count, channels = in.rows.length;
+    if (pixels * channels == 0) return;
+    if (in.rows.inner != 1) {
+      return ForEach(pixels * channels,
+                     loops_internal::MapFlat<T, F>{f, to, channels, in.rows.inner});
+    }
+    WithTogether(channels, f.Addresses() | AddressOf(to), [&](auto together) {
+      constexpr int kV = decltype(together)::value;
+      const dim3 threads =
+          loops_internal::GroupThreads((channels + kV - 1) / kV, map_internal::kBlock);
+      const int64_t rows = int64_t{map_internal::kAhead} * threads.y;
+      Launch(device(), loops_internal::MapPixelsKernel<kV, T, F>,
+             loops_internal::Blocks((pixels + rows - 1) / rows), threads, f, pixels, channels, to);
+    });
+  }
+
+ private:
+  // f(how many channels a thread takes): kTogether where every group of so many is aligned.
+  template <class F>
+  static void WithTogether(int64_t channels, uintptr_t addresses, const F& f) {
+    constexpr int kMost = loops_internal::kTogether;
+    const bool aligned = addresses % (kMost * sizeof(float)) == 0;
+    channels % kMost == 0 && aligned ? f(std::integral_constant<int, kMost>())
+                                     : f(std::integral_constant<int, 1>());
+  }
+};
+
+}  // namespace trainer::cuda

@@ -1,0 +1,128 @@
+// Kernels that take several neighbouring channels at once, on tensors that lie where they cannot.
+
+#include <cmath>
+#include <functional>
+#include <random>
+
+#include "cuda/gpu_testing.h"
+#include "trainer/backend/batch_norm.h"
+#include "trainer/backend/masks_and_sums.h"
+#include "trainer/backend/pool.h"
+
+namespace trainer {
+namespace {
+
+class AlignmentTest : public EmulatedGpu {
+ protected:
+  // A tensor of numbers in [-1, 1], `gap` elements behind the start of an allocation.
+  class Array {
+   public:
+    Array(const Device& gpu, const Shape& shape, size_t gap, uint32_t seed)
+        : shape_(shape), gap_(gap), values_(gpu, Random(gap + CountOf(shape), seed)) {}
+    operator Tensor() const { return {f32(), shape_}; }
+    operator ConstTensor() const { return {f32(), shape_}; }
+    float* f32() const { return values_.data() + gap_; }
+    void AddTo(std::vector<float>* all) const {
+      const std::vector<float> read = values_.Read();
+      all->insert(all->end(), read.end() - static_cast<int64_t>(CountOf(shape_)), read.end());
+    }
+
+   private:
+    static size_t CountOf(const Shape& shape) { return static_cast<size_t>(shape.Count()); }
+    // The same whatever the gap is.
+    static std::vector<float> Random(size_t count, uint32_t seed) {
+      std::mt19937 random(seed);
+      std::uniform_real_distribution<float> uniform(-1, 1);
+      std::vector<float> values(count);
+      for (size_t i = count; i-- > 0;) values[i] = uniform(random);
+      return values;
+    }
+
+    Shape shape_;
+    size_t gap_;
+    OnDevice<float> values_;
+  };
+
+  static void ExpectAlike(const std::function<std::vector<float>(size_t gap)>& run) {
+    const std::vector<float> want = run(0);
+    for (const size_t gap : {1, 2, 4}) {
+      const std::vector<float> got = run(gap);
+      ASSERT_EQ(got.size(), want.size());
+      for (size_t i = 0; i < want.size(); ++i)
+        ASSERT_NEAR(got[i], want[i], 2e-5f) << gap << ' ' << i;
+    }
+    EXPECT_THAT(emulated_gpu::Problems(), testing::IsEmpty());
+  }
+};
+
+TEST_F(AlignmentTest, BatchNormTakesTensorsAnywhere) {
+  for (const bool other : {false, true}) {
+    const BatchNormDesc desc{.shape = {4, 8, 5, 7}, .other = other, .relu = true};
+    ExpectAlike([&](size_t gap) {
+      const auto plan = device().MakeBatchNorm(desc);
+      const OnDevice<std::byte> kept(device(), plan->WorkspaceBytes());
+      const OnDevice<std::byte> scratch(device(), plan->ScratchBytes());
+      const BatchNormStats at = plan->StatsIn(kept.span());
+      const Array x(device(), desc.shape, gap, 1), added(device(), desc.shape, gap, 2);
+      const Array y(device(), desc.shape, gap, 3), dy(device(), desc.shape, gap, 4);
+      const Array dx(device(), desc.shape, gap, 5), dadded(device(), desc.shape, gap, 6);
+      const Array scale(device(), {8}, gap, 7), shift(device(), {8}, gap, 8);
+      const Array dscale(device(), {8}, gap, 9), dshift(device(), {8}, gap, 10);
+      plan->Moments(x, at, scratch.span());
+      plan->Forward({x, added, scale.f32(), shift.f32(), y}, at);
+      BatchNormGradients back{x,  y,  dy,           scale.f32(), shift.f32(),
+                              dx, {}, dscale.f32(), dshift.f32()};
+      if (other) back.dother = dadded;
+      plan->Backward(back, at, scratch.span());
+      std::vector<float> all;
+      for (const Array* array : {&y, &dx, &dadded, &dscale, &dshift}) array->AddTo(&all);
+      return all;
+    });
+  }
+}
+
+TEST_F(AlignmentTest, PoolsTakeTensorsAnywhere) {
+  for (const PoolMethod method : {PoolMethod::kMax, PoolMethod::kAverage}) {
+    const PoolDesc desc{.method = method,
+                        .batch = 2,
+                        .channels = 8,
+                        .in_h = 7,
+                        .in_w = 6,
+                        .out_h = 3,
+                        .out_w = 3,
+                        .kernel_h = 3,
+                        .kernel_w = 3,
+                        .stride_h = 2,
+                        .stride_w = 2};
+    ExpectAlike([&](size_t gap) {
+      const auto plan = device().MakePool(desc);
+      const OnDevice<std::byte> kept(device(), plan->WorkspaceBytes());
+      const Array x(device(), desc.InShape(), gap, 1), y(device(), desc.OutShape(), gap, 2);
+      const Array dy(device(), desc.OutShape(), gap, 3), dx(device(), desc.InShape(), gap, 4);
+      plan->Forward(x, y, kept.span());
+      plan->Backward(dy, dx, kept.span());
+      std::vector<float> all;
+      for (const Array* array : {&y, &dx}) array->AddTo(&all);
+      return all;
+    });
+  }
+}
+
+TEST_F(AlignmentTest, SumsOverChannelsTakeTensorsAnywhere) {
+  const Shape shape = {3, 12, 9, 11};
+  ExpectAlike([&](size_t gap) {
+    const Array x(device(), shape, gap, 1), y(device(), shape, gap, 2), g(device(), shape, gap, 3);
+    const Array sums(device(), {12}, gap, 4);
+    const auto desc = ChannelSumsDesc::Of(shape, 1);
+    const ConstTensor times = y;
+    device().AddChannelSums(desc, x, &times, sums.f32());
+    EXPECT_TRUE(dynamic_cast<const MasksAndSums&>(device()).MaskAndAddChannelSums(desc, x, y, g,
+                                                                                  sums.f32()));
+    std::vector<float> all;
+    for (const Array* array : {&g, &sums}) array->AddTo(&all);
+    return all;
+  });
+}
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,235 @@
+// Sums of gradients that a recorded pass makes.
+
+#include "cuda/gradient_group_testing.h"
+#include "trainer/backend/map.h"
+#include "trainer/backend/recording.h"
+
+namespace trainer {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// to[i] = *first + slice
+struct WriteSlice {
+  const float* first;
+  float* to;
+  int slice;
+  HD void operator()(int64_t i) const { to[i] = *first + static_cast<float>(slice); }
+};
+
+class RecordedGroupTest : public GradientGroupTest {
+ protected:
+  // Its gradients are a function of one number on the device, so that it can be recorded.
+  void QueuePass(ReplicaGroup& group) {
+    for (int i = 0; i <= kLast; ++i) {
+      float* const to = gradients_.data() + static_cast<size_t>(i) * kSlice;
+      ForEach(device(), kSlice, WriteSlice{first_.data(), to, i});
+      group.OnReady(i, {to, kSlice});
+    }
+  }
+
+  std::unique_ptr<Recording> Record(ReplicaGroup& group) {
+    auto& sums = dynamic_cast<SumsRecordedPasses&>(group);
+    sums.BeginRecording();
+    return RecorderOf(device())->Record([&] {
+      QueuePass(group);
+      sums.EndRecording();
+    });
+  }
+
+  void SetFirst(float value) { device().CopyToDevice(first_.data(), &value, sizeof(value)); }
+
+  void ExpectSums(ReplicaGroup& group, float first, float times) {
+    for (int i = 0; i <= kLast; ++i) group.WaitFor(i);
+    const std::vector<float> found = gradients_.Read();
+    for (size_t i = 0; i < kSlices * kSlice; ++i) {
+      ASSERT_EQ(found[i], times * (first + static_cast<float>(i / kSlice))) << i;
+    }
+  }
+
+  // A pass as ever, then two that are played.
+  void PlayTwice(ReplicaGroup& group, float times) {
+    SetFirst(1);
+    QueuePass(group);
+    ExpectSums(group, 1, times);
+    const std::unique_ptr<Recording> recording = Record(group);
+    for (const float first : {100.0f, -7.0f}) {
+      SetFirst(first);
+      recording->Play();
+      dynamic_cast<SumsRecordedPasses&>(group).OnPlayed();
+      ExpectSums(group, first, times);
+    }
+    SetFirst(3);
+    QueuePass(group);
+    ExpectSums(group, 3, times);
+  }
+
+  const OnDevice<float> gradients_{device(), kSlices*kSlice}, first_{device(), 1};
+};
+
+TEST_F(RecordedGroupTest, TheHostSumsWhatAPlayedPassMakes) {
+  for (const uint64_t seed : {1, 2, 3, 4, 5, 6}) {
+    emulated_gpu::SetSeed(seed);
+    PlayTwice(*MakeStagedGroup(device(), Options()), 2);
+  }
+  EXPECT_THAT(emulated_gpu::Problems(), IsEmpty());
+}
+
+TEST_F(RecordedGroupTest, NcclSumsWhatAPlayedPassMakes) {
+  twins_.count = 1;
+  for (const uint64_t seed : {1, 2, 3, 4}) {
+    emulated_gpu::SetSeed(seed);
+    std::string note;
+    const auto group = MakeNcclGroup(device(), Options(), &note);
+    ASSERT_NE(group, nullptr) << note;
+    PlayTwice(*group, 1);
+  }
+  EXPECT_THAT(emulated_gpu::Problems(), IsEmpty());
+}
+
+TEST_F(RecordedGroupTest, MpiSumsWhatAPlayedPassMakes) {
+  GpuGroupOptions options = Options();
+  options.sum_by_mpi = [&](std::span<float> values, const std::function<void()>&) {
+    std::vector<float> host(values.size());
+    device().CopyToHost(host.data(), values.data(), values.size_bytes());
+    for (float& value : host) value *= 3;
+    device().CopyToDevice(values.data(), host.data(), values.size_bytes());
+  };
+  twins_.count = 1;
+  for (const uint64_t seed : {1, 2, 3, 4}) {
+    emulated_gpu::SetSeed(seed);
+    std::string note;
+    const auto group = MakeMpiGroup(device(), options, &note);
+    ASSERT_NE(group, nullptr) << note;
+    PlayTwice(*group, 3);
+  }
+  EXPECT_THAT(emulated_gpu::Problems(), IsEmpty());
+}
+
+// Shown by what is there of the last slice when the host gets the first bucket.
+TEST_F(RecordedGroupTest, TheFirstSumBeginsBeforeTheLastGradientIsThere) {
+  const auto group = MakeStagedGroup(device(), Options());
+  SetFirst(1);
+  QueuePass(*group);
+  ExpectSums(*group, 1, 2);
+  const std::unique_ptr<Recording> recording = Record(*group);
+  bool overlaps = false;
+  twins_.on_ready = [&](int slice) {
+    float last = 0;
+    emulated_gpu::Peek(&last, gradients_.data() + kSlices * kSlice - 1, sizeof(last));
+    overlaps = overlaps || (slice == 0 && last == -1);
+  };
+  for (uint64_t seed = 1; seed <= 20 && !overlaps; ++seed) {
+    emulated_gpu::SetSeed(1000 * seed);  // neighbours give nearly the same order
+    SetFirst(static_cast<float>(seed));
+    device().Fill(gradients_.data(), 0, kSlices * kSlice * sizeof(float));
+    const float mark = -1;
+    device().CopyToDevice(gradients_.data() + kSlices * kSlice - 1, &mark, sizeof(mark));
+    device().Synchronize();
+    recording->Play();
+    dynamic_cast<SumsRecordedPasses&>(*group).OnPlayed();
+    ExpectSums(*group, static_cast<float>(seed), 2);
+  }
+  EXPECT_TRUE(overlaps);
+}
+
+TEST_F(RecordedGroupTest, APlayedPassIsOneLaunchAndTwoCopiesABucket) {
+  const auto group = MakeStagedGroup(device(), Options());
+  SetFirst(1);
+  QueuePass(*group);
+  ExpectSums(*group, 1, 2);
+  const std::unique_ptr<Recording> recording = Record(*group);
+  EXPECT_EQ(recording->NumOperations(), 5 + 3) << "kernels; marks of three buckets";
+  emulated_gpu::ResetCounters();
+  recording->Play();
+  dynamic_cast<SumsRecordedPasses&>(*group).OnPlayed();
+  group->WaitFor(kLast);
+  const emulated_gpu::Counters counters = emulated_gpu::Count();
+  EXPECT_EQ(counters.graph_launches, 1);
+  EXPECT_EQ(counters.launches, 0);
+  EXPECT_EQ(counters.copies, 6);
+  EXPECT_EQ(counters.synchronizations, 0);
+  EXPECT_EQ(counters.allocations + counters.host_allocations + counters.events, 0);
+}
+
+TEST_F(RecordedGroupTest, SlicesOfABucketHaveArrivedTogether) {
+  const auto group = MakeStagedGroup(device(), Options());
+  SetFirst(1);
+  QueuePass(*group);
+  group->WaitFor(0);
+  EXPECT_EQ(group->ArrivedWith(0), 1);
+  EXPECT_EQ(group->ArrivedWith(1), 1);
+  group->WaitFor(kLast);
+  EXPECT_EQ(group->ArrivedWith(3), 3);
+  EXPECT_EQ(group->ArrivedWith(kLast), kLast);
+}
+
+TEST_F(RecordedGroupTest, APassThatCannotBeRecordedLeavesNothingBehind) {
+  const auto group = MakeStagedGroup(device(), Options());
+  SetFirst(1);
+  QueuePass(*group);
+  ExpectSums(*group, 1, 2);
+  for (const auto& [call, name] : {std::pair(0, "cudaStreamBeginCapture"),
+                                   {2, "cudaGraphGetNodes"},
+                                   {3, "cudaGraphInstantiate"}}) {
+    emulated_gpu::InjectError(emulated_gpu::CallKind::kCapture, call, 900);
+    EXPECT_THAT(ErrorOf([&] { Record(*group); }).second, HasSubstr(name));
+    dynamic_cast<SumsRecordedPasses&>(*group).DropRecording();
+    SetFirst(2);
+    QueuePass(*group);
+    ExpectSums(*group, 2, 2);
+  }
+}
+
+TEST_F(RecordedGroupTest, RefusesToPlayBeforeAllSumsWereWaitedFor) {
+  const auto group = MakeStagedGroup(device(), Options());
+  auto& sums = dynamic_cast<SumsRecordedPasses&>(*group);
+  SetFirst(1);
+  QueuePass(*group);
+  ExpectSums(*group, 1, 2);
+  const std::unique_ptr<Recording> recording = Record(*group);
+  recording->Play();
+  sums.OnPlayed();
+  group->WaitFor(0);
+  recording->Play();
+  const auto [code, text] = ErrorOf([&] { sums.OnPlayed(); });
+  EXPECT_EQ(code, ErrorCode::kInternal);
+  EXPECT_THAT(text, HasSubstr("were not waited for"));
+}
+
+// Results of a pass that is under way still.
+TEST_F(RecordedGroupTest, AMarkLetsResultsBeReadBeforeTheRestIsDone) {
+  const Recorder& recorder = *RecorderOf(device());
+  const std::unique_ptr<RecordedMark> mark = recorder.MakeMark();
+  const std::unique_ptr<HostRead> read = mark->MakeRead();
+  std::pmr::vector<float> host(1, &device().HostMemory());
+  float* const number = gradients_.data();
+  float* const last = number + 1;
+  const std::unique_ptr<Recording> recording = recorder.Record([&] {
+    ForEach(device(), 1, WriteSlice{first_.data(), number, 0});
+    mark->Set();
+    for (int i = 0; i < 8; ++i) ForEach(device(), 1, WriteSlice{first_.data(), last, i});
+  });
+  bool early = false;
+  for (uint64_t seed = 1; seed <= 20 && !early; ++seed) {
+    emulated_gpu::SetSeed(1000 * seed);
+    const auto first = static_cast<float>(10 * seed);
+    SetFirst(first);
+    recording->Play();
+    read->Start(host.data(), number, sizeof(float));
+    device().Fill(number, 0, sizeof(float));  // behind the copy
+    read->Wait();
+    EXPECT_EQ(host[0], first);
+    float then = 0;
+    emulated_gpu::Peek(&then, last, sizeof(then));
+    early = early || then != first + 7;
+    device().Synchronize();
+  }
+  EXPECT_TRUE(early);
+  EXPECT_THAT(emulated_gpu::Problems(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace trainer

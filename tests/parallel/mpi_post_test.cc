@@ -1,0 +1,115 @@
+// Questions and replies between ranks, whose messages go from hand to hand.
+
+#include "mpi_post.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+
+namespace trainer {
+namespace {
+
+// What is under way between two ranks, by receiver.
+struct Wire {
+  std::deque<PeerPost::Bytes> to[2];
+  size_t longest = 0, messages = 0;
+};
+
+class WiredMpi final : public MpiLibrary {
+ public:
+  WiredMpi(Wire& wire, int rank) : wire_(wire), rank_(rank) {}
+  int rank() const override { return rank_; }
+  int count() const override { return 2; }
+  std::string Version() override { return "wired"; }
+  std::vector<std::string> AllGather(const std::string&) override { return {}; }
+  void AllReduce(std::span<float>) override {}
+  void Send(std::span<const std::byte>, int, int) override {}
+  void Receive(std::span<std::byte>, int, int) override {}
+  bool AllDone(int*) override { return true; }
+  void Post(std::vector<std::byte> bytes, int rank, int) override {
+    wire_.longest = std::max(wire_.longest, bytes.size());
+    ++wire_.messages;
+    wire_.to[rank].push_back(std::move(bytes));
+  }
+  bool TakePosted(int, int* rank, std::vector<std::byte>* bytes) override {
+    auto& own = wire_.to[rank_];
+    if (own.empty()) return false;
+    *rank = 1 - rank_;
+    *bytes = std::move(own.front());
+    own.pop_front();
+    return true;
+  }
+  bool PostsDone() override { return true; }
+  void SendBeat(int) override {}
+  bool TakeBeats(int) override { return false; }
+  void Finish() override {}
+  void Abort(int) override {}
+
+ private:
+  Wire& wire_;
+  int rank_;
+};
+
+PeerPost::Bytes Counted(size_t size, size_t first) {
+  PeerPost::Bytes bytes(size);
+  for (size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::byte>((first + i) % 251);
+  return bytes;
+}
+
+class MpiPostTest : public testing::Test {
+ protected:
+  static constexpr size_t kMost = 100, kLabel = 16;  // bytes of a message, and of what is behind
+
+  // The reply to a question that `size` bytes are asked with, which has twice as many.
+  PeerPost::Bytes Ask(size_t size) {
+    const uint64_t ticket = asks_.Begin(1, kind_, Counted(size, 7));
+    asks_.Poll();
+    answers_.Poll();
+    asks_.Poll();
+    return asks_.Await(ticket);
+  }
+
+  Wire wire_;
+  WiredMpi mpi_[2] = {{wire_, 0}, {wire_, 1}};
+  RankSlot slots_[2] = {};
+  MpiPost asks_{mpi_[0], slots_[0], [] {}, [] {}, kMost};
+  MpiPost answers_{mpi_[1], slots_[1], [] {}, [] {}, kMost};
+  std::vector<PeerPost::Bytes> asked_;
+  int kind_ = answers_.Serve([this](int, std::span<const std::byte> request, auto* reply) {
+    asked_.emplace_back(request.begin(), request.end());
+    *reply = Counted(2 * request.size(), 3);
+    return true;
+  });
+};
+
+TEST_F(MpiPostTest, CarriesWhatIsLongerThanAMessageInParts) {
+  for (const size_t size : {0u, 1u, 50u, 99u, 100u, 101u, 200u, 201u, 12345u}) {
+    asked_.clear();
+    wire_.messages = 0;
+    EXPECT_EQ(Ask(size), Counted(2 * size, 3)) << size;
+    ASSERT_EQ(asked_.size(), 1u) << size;
+    EXPECT_EQ(asked_[0], Counted(size, 7)) << size;
+    const auto messages = [](size_t bytes) { return bytes == 0 ? 1 : (bytes + kMost - 1) / kMost; };
+    EXPECT_EQ(wire_.messages, messages(size) + messages(2 * size)) << size;
+  }
+  EXPECT_EQ(wire_.longest, kMost + kLabel);
+}
+
+TEST_F(MpiPostTest, KeepsQuestionsInTheirOrder) {
+  std::vector<uint64_t> tickets;
+  for (const size_t size : {250u, 3u, 120u}) {
+    tickets.push_back(asks_.Begin(1, kind_, Counted(size, size)));
+  }
+  asks_.Poll();
+  answers_.Poll();
+  asks_.Poll();
+  ASSERT_EQ(asked_.size(), 3u);
+  EXPECT_EQ(asked_[0], Counted(250, 250));
+  EXPECT_EQ(asked_[1], Counted(3, 3));
+  EXPECT_EQ(asked_[2], Counted(120, 120));
+  for (const uint64_t ticket : tickets) EXPECT_FALSE(asks_.Await(ticket).empty());
+}
+
+}  // namespace
+}  // namespace trainer
