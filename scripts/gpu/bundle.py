@@ -5,6 +5,7 @@ import functools
 import json
 import os
 import shutil
+import sys
 import tempfile
 
 import children
@@ -27,6 +28,8 @@ class Bundle:
         self.cifar10 = args.cifar10
         self.python = None if args.python == "none" else args.python
         self.put_result = lambda name, text: None  # writes a file beside the report's
+        # The program looks for cuDNN and cuBLAS there: those that PyTorch uses.
+        os.environ["VIRTUAL_ENV"] = prefix_of(self.python)
         # Caches of its own: what is measured or compiled here is nobody else's, and stays so.
         os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder / "inductor")
@@ -64,8 +67,16 @@ class Bundle:
         return {**os.environ, "TRAINER_SOURCE_DIR": str(self.root), **more}
 
     def used_memory(self):
-        """Bytes of the GPU's memory that all processes hold; None where the driver does not tell."""
+        """Bytes of the GPU's memory that are taken; None where the driver does not tell."""
         return used_memory(self.gpus[0]["pci_bus"]) if self.gpus else None
+
+
+def prefix_of(python):
+    """The folder of a Python; of this one, where there is no other."""
+    if python is None or shutil.which(python) is None:
+        return sys.prefix
+    done = children.run([python, "-c", "import sys; print(sys.prefix)"], 60)
+    return done.stdout.strip() if done.returncode == 0 else sys.prefix
 
 
 def tool(name):

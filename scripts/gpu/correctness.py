@@ -42,6 +42,8 @@ def device_query(bundle, result, seconds):
     result.check(all(len(line) <= 80 for line in done.stdout.splitlines()),
                  "a line is longer than 80 columns")
     result.detail("lines", done.stdout.splitlines())
+    for missing in bundle.query.get("cuda", {}).get("missing", ()) if bundle.gpus else ():
+        result.fail(missing)  # its own, slower kernels would stand for it
 
 
 def refusal(bundle, result, seconds):

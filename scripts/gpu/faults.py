@@ -27,7 +27,8 @@ def weights_after(bundle, name, iterations, flags, end):
 def repeats(bundle, result, seconds):
     """--deterministic repeats bit for bit, goes on from a snapshot so, and is the same without
     recorded passes."""
-    end, flags, count = time.monotonic() + seconds, ["--gpu=0", "--deterministic"], bundle.small(20, 4)
+    end, count = time.monotonic() + seconds, bundle.small(20, 4)
+    flags = ["--gpu=0", "--deterministic"]
     state = bundle.folder / f"lenet_once/net_iter_{count // 2}.solverstate"
     with children.threads(3) as pool:
         runs = {name: pool.submit(weights_after, bundle, name, count, [*flags, *more], end)
@@ -91,9 +92,9 @@ def stops(bundle, result, seconds):
 
 def faults(bundle, result, seconds):
     """What goes wrong ends with its exit code and one sentence, and leaves no snapshot."""
-    huge = bundle.small(2000000, 200000)
+    huge, few = bundle.small(2000000, 200000), "layer[ip2].inner_product_param.num_output=3"
     cases = {"a GPU that is not there": (69, ["--gpu=63"]),
-             "labels that no output has": (65, ["--set", "layer[ip2].inner_product_param.num_output=3"]),
+             "labels that no output has": (65, ["--set", few]),
              "a loss that is not finite": (80, ["--set", "base_lr=1e30"]),
              "more than the memory": (81, [f"--batch={huge}"])}
 

@@ -15,11 +15,12 @@ def fed(bundle, result, seconds):
     """ResNet-50 from an LMDB of pixels and from JPEG files, decoded by the host and by nvJPEG,
     against a batch that stays on the GPU."""
     end = time.monotonic() + seconds
-    row, count = bundle.small(ROWS[0], SMALL_ROW), bundle.small(RECORDS, 4)
+    row = bundle.small(ROWS[0], SMALL_ROW)
+    count, size = bundle.small((RECORDS, 256), (4, 32))
 
     def rate(source=None, flags=()):
         net = OurNet(bundle, row, source)
-        return 1000 * net.batch / net.milliseconds(bundle.small(8, 1), end - time.monotonic(), flags)
+        return 1000 * net.batch / net.milliseconds(bundle.small(8, 1), left(end), flags)
 
     memory = bundle.rates.get(row.key)
     if not memory:
@@ -29,13 +30,13 @@ def fed(bundle, result, seconds):
             ("an LMDB of pixels", bundle.data.pixels, [], 0.97),
             ("JPEG files by nvJPEG", bundle.data.jpegs, ["--gpu_decode"], 0.9),
             ("JPEG files", bundle.data.jpegs, [], None)):
-        found = rate(make(count), flags)
+        found = rate(make(count, size), flags)
         result.check(True, "")
         result.measure(f"{row} from {name}", found / memory, "of the rate from memory", least=least)
 
 
 def filling(bundle, result, seconds):
-    """Algorithms are measured once, the driver tells of the GPU, plans hold, and the largest batch."""
+    """Algorithms are measured once, the driver tells of the GPU, plans hold; the largest batch."""
     end = time.monotonic() + seconds
     measured_once(bundle, result, end)
     driver_tells(bundle, result, end)

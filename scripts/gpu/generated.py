@@ -1,7 +1,8 @@
 """Nets of models/ on data that every machine makes alike: for comparisons between devices.
 
-Python's standard library alone. `Data` makes data sets, each once; `Job(...)` writes a net with such
-a source and another batch, and a solver for it; `losses()` runs it and reads what the log says.
+Python's standard library alone. `Data` makes data sets, each once; `Job(...)` writes a net with
+such a source and another batch, and a solver for it; `losses()` runs it and reads what the log
+says.
 """
 
 import pathlib
@@ -61,8 +62,8 @@ class Data:
             self.dataset("digits", root, f"--train={train}", f"--test={test}")
         return root
 
-    def enlarged(self, name, count, side, flags=()):
-        """An LMDB of pictures of 256 x 256 with labels below 1000, made of noise of side x side."""
+    def enlarged(self, name, count, side, size, flags=()):
+        """An LMDB of pictures of size x size with labels below 10, made of noise of side x side."""
         root = self.folder / name
         if (root / "lmdb").exists():
             return root / "lmdb"
@@ -71,19 +72,19 @@ class Data:
         for i in range(count):
             pixels = draw.randbytes(side * side * 3)
             (root / f"{i}.ppm").write_bytes(b"P6\n%d %d\n255\n" % (side, side) + pixels)
-        lines = [f"{i}.ppm {i % 1000}\n" for i in range(count)]
+        lines = [f"{i}.ppm {i % 10}\n" for i in range(count)]
         (root / "list.txt").write_text("".join(lines), encoding="utf-8")
-        self.dataset("images", root, root / "list.txt", root / "lmdb", "--resize_height=256",
-                     "--resize_width=256", *flags)
+        self.dataset("images", root, root / "list.txt", root / "lmdb", f"--resize_height={size}",
+                     f"--resize_width={size}", *flags)
         return root / "lmdb"
 
-    def pixels(self, count):
+    def pixels(self, count, size):
         """Pixels, each picture of one colour: what DummyData's constant is, as records."""
-        return self.enlarged("pixels", count, 1)
+        return self.enlarged("pixels", count, 1, size)
 
-    def jpegs(self, count):
-        """JPEG files, of some 20 KB like photographs of that size."""
-        return self.enlarged("jpegs", count, 48, ("--encoded", "--encode_type=jpg"))
+    def jpegs(self, count, size):
+        """JPEG files, of as many bytes as photographs: of 256 x 256 some 20 KB."""
+        return self.enlarged("jpegs", count, size // 5, size, ("--encoded", "--encode_type=jpg"))
 
 
 def with_source(text, source, batch, mean=None):

@@ -4,11 +4,12 @@
     peer.py --net=resnet50 --mode=f16 --batch=256 [--compile=default] [--device=cuda]
 
 Makes the module of scripts/peer_nets.py in channels_last with fused SGD, compiles it, trains for a
-few steps and then writes {"ready": ...}. For each number of seconds on a line of the standard input
-it trains for about so long and answers {"ms": of a step, ...}. bf16 and f16 are autocast, f16 with a
-GradScaler, f32 has no TF32. Where the compiler fails it goes on without, and says so. The batch
-is that of trainer's DummyData: 0.5 everywhere, so that a GPU whose clock depends on the bits that
-change has the same for both.
+few steps and then writes {"ready": ...}. On the line "quiet" of the standard input, when nothing
+else uses the GPU, it has cuDNN choose its algorithms by measuring (cudnn.benchmark). For each
+number of seconds on a line it trains for about so long and answers {"ms": of a step, ...}. bf16
+and f16 are autocast, f16 with a GradScaler, f32 has no TF32. Where the compiler fails it goes on
+without, and says so. The batch is that of trainer's DummyData: 0.5 everywhere, so that a GPU whose
+clock depends on the bits that change has the same for both.
 """
 
 import argparse
@@ -29,9 +30,8 @@ WARM_UP = 8  # steps: with CUDA graphs the first few run apart, then one records
 class Peer:
     def __init__(self, args):
         torch.manual_seed(1)
-        torch.backends.cudnn.benchmark = True
         torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
-        self.mode, self.device = args.mode, args.device
+        self.mode, self.device, self.how = args.mode, args.device, args.compile
         peer = PEERS[args.net]
         self.module = peer.make().to(self.device).to(memory_format=torch.channels_last)
         self.data = torch.full((args.batch, *peer.image), 0.5, device=self.device).to(
@@ -48,20 +48,43 @@ class Peer:
                             enabled=self.mode in AUTOCAST):
             return self.module(data, label)
 
-    def compile(self, how):
+    def compile(self):
         """Compiles and tries it; after a failure all is as before."""
         begin = time.monotonic()
         try:
-            if how == "aot_eager":  # the compiler's front alone, where seconds count
-                self.loss = torch.compile(self.plain_loss, backend=how)
+            if self.how == "aot_eager":  # the compiler's front alone, where seconds count
+                self.loss = torch.compile(self.plain_loss, backend=self.how)
             else:
-                self.loss = torch.compile(self.plain_loss, mode=how)
+                self.loss = torch.compile(self.plain_loss, mode=self.how)
             self.train(2)
-            self.setting = f"compile, {how}, {time.monotonic() - begin:.0f} s"
+            self.setting = f"compile, {self.how}, {time.monotonic() - begin:.0f} s"
         except Exception as error:  # the compiler's own, or of what it needs
             self.loss = self.plain_loss
             lines = str(error).strip().splitlines() or [""]
             self.setting = f"eager: no compile, {type(error).__name__}: {lines[0][:200]}"
+
+    def quiet(self):
+        """Algorithms are chosen by measuring. What a CUDA graph holds is compiled again, from the
+        compiler's cache, to be recorded with them."""
+        torch.backends.cudnn.benchmark = True
+        if self.setting.startswith("compile") and self.how == "reduce-overhead":
+            torch.compiler.reset()
+            self.compile()
+        self.warm_up()
+        return {"setting": self.setting}
+
+    def warm_up(self):
+        self.train(WARM_UP if self.device == "cuda" else 1)
+        if self.device == "cuda":  # what compiling and trying algorithms took is not the step's
+            torch.cuda.empty_cache()
+            torch.cuda.reset_peak_memory_stats()
+            self.train(2)
+        self.leave_memory()
+
+    def leave_memory(self):
+        """Of the GPU, to the other programs that are measured in turn."""
+        if self.device == "cuda":
+            torch.cuda.empty_cache()
 
     def wait(self):
         if self.device == "cuda":
@@ -84,7 +107,9 @@ class Peer:
     def sample(self, seconds):
         estimate = self.train(3)
         steps = max(3, round(seconds * 1000 / estimate))
-        return {"ms": self.train(steps), "steps": steps, **self.memory()}
+        found = {"ms": self.train(steps), "steps": steps, **self.memory()}
+        self.leave_memory()
+        return found
 
     def memory(self):
         if self.device != "cuda":
@@ -108,16 +133,12 @@ def main():
 
     peer = Peer(args)
     if args.compile != "no":
-        peer.compile(args.compile)
-    peer.train(WARM_UP if args.device == "cuda" else 1)
-    if args.device == "cuda":  # what compiling and trying algorithms took is not the step's
-        torch.cuda.empty_cache()
-        torch.cuda.reset_peak_memory_stats()
-        peer.train(2)
+        peer.compile()
+    peer.warm_up()
     say(ready=True, setting=peer.setting, torch=torch.__version__,
         cudnn=torch.backends.cudnn.version() if args.device == "cuda" else None)
     for line in sys.stdin:
-        say(**peer.sample(float(line)))
+        say(**(peer.quiet() if line.strip() == "quiet" else peer.sample(float(line))))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """PyTorch's nets for the speed table: a process for each, which compiles while other steps run.
 
-To compile ResNet-50 takes a minute or two of one core, so all begin with the first step of check.py,
-and those that are not ready when their figures are wanted are replaced by ones that do not compile.
+To compile ResNet-50 takes a minute or two of one core, so all begin with the first step of
+check.py, and those that are not ready when their figures are wanted are replaced by ones that do
+not compile.
 """
 
 import json
@@ -17,6 +18,7 @@ import children
 PROGRAM = pathlib.Path(__file__).resolve().with_name("peer.py")
 COMPILE_THREADS = 4
 PATIENCE = 20  # seconds for an answer, beside those that it trains for
+QUIET_SECONDS = 40  # in which it has chosen algorithms
 
 
 class Peer:
@@ -70,12 +72,23 @@ class Peer:
         self.versions = {"torch": words["torch"], "cudnn": words["cudnn"]}
         return True
 
+    def quiet(self):
+        """Nothing else uses the GPU from here on."""
+        found = self.ask("quiet", QUIET_SECONDS)
+        self.setting = found.get("setting", self.setting) if found else self.setting
+
     def sample(self, seconds):
         """{"ms": ..., ...}, or None where it failed."""
+        return self.ask(seconds, 10 * seconds + PATIENCE)
+
+    def ask(self, line, seconds):
+        """The answer, or None where it ended or gave none: then it is ended."""
+        if self.process is None:
+            return None
         try:
-            self.process.stdin.write(f"{seconds}\n")
+            self.process.stdin.write(f"{line}\n")
             self.process.stdin.flush()
-            found = self.answer(10 * seconds + PATIENCE)
+            found = self.answer(seconds)
         except (OSError, queue.Empty):
             found = None
         if found is None:

@@ -7,7 +7,7 @@ import time
 
 import children
 from bundle import tool
-from speed import DRY_ROWS, FLAGS, ROWS, OurNet
+from speed import DRY_ROWS, ROWS, OurNet
 
 LAYERS = 12  # of a net, in the text
 METRICS = {"gpu__time_duration.sum": "ns",
@@ -16,14 +16,14 @@ KERNELS = 700  # ResNet-50's step has some 650
 
 
 def profile(bundle, result, seconds):
-    """Layers of the large nets in f16 against the time that their bytes take; kernels of ResNet-50."""
+    """Layers of the large nets in f16 against the time of their bytes; kernels of ResNet-50."""
     end = time.monotonic() + seconds
     text = []
     for row in bundle.small([row for row in ROWS if row.mode == "f16" and row.batch >= 128],
                             DRY_ROWS[:1]):
         net = OurNet(bundle, row)
         told = children.run_well(
-            [bundle.trainer, "time", f"--solver={net.solver(1)}", "--gpu=0", *FLAGS[row.mode],
+            [bundle.trainer, "time", f"--solver={net.solver(1)}", *net.flags,
              f"--iterations={bundle.small(8, 1)}", "--json"], end - time.monotonic())
         times = json.JSONDecoder().raw_decode(told[told.index("{"):])[0]
         result.check(True, "")
@@ -60,7 +60,7 @@ def kernels(bundle, result, row, seconds):
     command = [tool("ncu"), "--clock-control", "none", "--csv", "--page", "raw", "--log-file", out,
                "--print-units", "base", "--metrics", ",".join(METRICS), "--launch-skip", KERNELS,
                "--launch-count", KERNELS, bundle.trainer, "train", f"--solver={net.solver(2)}",
-               "--gpu=0", "--nogpu_graph", *FLAGS[row.mode]]
+               "--nogpu_graph", *net.flags]
     done = children.run(command, seconds)
     text = out.read_text(encoding="utf-8", errors="replace") if out.exists() else ""
     lines = [line for line in text.splitlines() if line.startswith('"')]

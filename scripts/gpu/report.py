@@ -80,7 +80,8 @@ class Result:
     def row(self, step, seconds, ended):
         figures = [{**dataclasses.asdict(figure), "met": figure.met} for figure in self.figures]
         return {"step": step, "ended": ended, "passed": self.passed, "failed": self.failed,
-                "skipped": self.skipped, "whole": self.whole, "notes": self.notes, "figures": figures,
+                "skipped": self.skipped, "whole": self.whole, "notes": self.notes,
+                "figures": figures,
                 "lines": [figure.line() for figure in self.figures],
                 "details": self.details, "seconds": round(seconds, 1)}
 

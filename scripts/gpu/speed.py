@@ -52,7 +52,8 @@ ROWS = (
     Row("cifar10_quick", "f32", 100, GRAPHS, 1.3, 300),
     Row("resnet50", "bf16", 256, "default", 1.05, 4),
 )
-DRY_ROWS = (Row("lenet", "f16", 64, GRAPHS, 1.3, 2), Row("cifar10_quick", "f32", 100, GRAPHS, 1.3, 2))
+DRY_ROWS = (Row("lenet", "f16", 64, GRAPHS, 1.3, 2),
+            Row("cifar10_quick", "f32", 100, GRAPHS, 1.3, 2))
 
 DATA = """layer {{
   name: "data" type: "DummyData" top: "data" top: "label"
@@ -93,8 +94,11 @@ class OurNet:
     def __init__(self, bundle, row, source=None):
         self.bundle, self.row = bundle, row
         self.batch = bundle.small(row.batch, 2)
-        self.folder = bundle.folder / f"{row.net}_{row.mode}_{source.parent.name if source else 'memory'}"
+        name = source.parent.name if source else "memory"
+        self.folder = bundle.folder / f"{row.net}_{row.mode}_{name}"
         self.folder.mkdir(exist_ok=True)
+        # Algorithms that earlier steps chose, when others used the GPU, are not for these runs.
+        self.flags = ["--gpu=0", f"--gpu_cache={bundle.folder}/measured", *FLAGS[row.mode]]
         self.net = self.folder / "net.prototxt"
         self.net.write_text(self.text(source), encoding="utf-8")
 
@@ -118,7 +122,7 @@ class OurNet:
     def milliseconds(self, display, timeout, flags=()):
         """Of a step."""
         text = children.run_well([self.bundle.trainer, "train", f"--solver={self.solver(display)}",
-                                  "--gpu=0", *FLAGS[self.row.mode], *flags], timeout)
+                                  *self.flags, *flags], timeout)
         rates = [float(rate) for i, rate in RATE_LINE.findall(text) if int(i) > display]
         return 1000 / statistics.median(rates)
 
@@ -172,10 +176,12 @@ def compare(bundle, result, row, peer, seconds):
         return end - time.monotonic()
 
     steps = ours.calibrate(left())
+    if peer:
+        peer.quiet()
     our_ms, peer_ms, told = [], [], None
     for _ in range(bundle.small(ROUNDS, 1)):
         our_ms.append(ours.milliseconds(steps, left()))
-        sample = peer.sample(SAMPLE_SECONDS) if peer and peer.process else None
+        sample = peer.sample(SAMPLE_SECONDS) if peer else None
         if sample:
             told = sample
             peer_ms.append(sample["ms"])
