@@ -16,7 +16,7 @@ namespace trainer {
 namespace {
 
 // A host that ended says why itself, or whoever finds it dead: time for that comes first.
-constexpr std::chrono::seconds kTurn{1};
+constexpr std::chrono::seconds kTurn{4};
 
 struct Host {
   std::string name;

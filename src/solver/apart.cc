@@ -10,6 +10,7 @@ namespace trainer {
 
 // The last calls that all ranks make together, where they go apart.
 void Solver::BeginStrategy(const TrainOptions& options, const LoadedState* loaded) {
+  if (division_ == nullptr) ShareWeights();
   seat_.emplace(StrategySeat{device_, *objective_, *rule_, *group_, options.peers, seed_});
   if (options.peers != nullptr) post_.reset(options.peers->post());
   strategy_->Prepare(*seat_);

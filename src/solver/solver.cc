@@ -123,10 +123,7 @@ Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device
   } else {
     LoadWeights(options.weights);
   }
-  if (group_ != nullptr) {
-    if (division_ == nullptr) ShareWeights();
-    BeginStrategy(options, loaded ? &*loaded : nullptr);
-  }
+  if (group_ != nullptr) BeginStrategy(options, loaded ? &*loaded : nullptr);
   budget_ = std::make_unique<TimeBudget>(replica_.rank == 0 ? options.end : std::nullopt,
                                          SnapshotBytes());
   if (!SavesSnapshots(proto_) || replica_.rank != 0) return;
