@@ -111,11 +111,7 @@ Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device
   rule_->Prepare(*objective_);
   BuildTestNets(options);
   LOG(INFO) << "Solver scaffolding done.";
-  if (proto_.ema_decay() > 0) {
-    average_ = std::make_unique<WeightAverage>(proto_.ema_decay(), device_, *train_net_);
-    update_averages_ =
-        MayFollow(*objective_) && rule_->KeepAverages(average_->PerParam(), proto_.ema_decay());
-  }
+  PrepareAverage();
   PrepareSnapshots(options);
   if (loaded) {
     LOG(INFO) << "Resuming from " << options.snapshot;
@@ -132,6 +128,13 @@ Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device
 }
 
 Solver::~Solver() = default;
+
+void Solver::PrepareAverage() {
+  if (proto_.ema_decay() <= 0) return;
+  average_ = std::make_unique<WeightAverage>(proto_.ema_decay(), device_, *train_net_);
+  update_averages_ =
+      MayFollow(*objective_) && rule_->KeepAverages(average_->PerParam(), proto_.ema_decay());
+}
 
 // The replicas among which batches are shared; null where one rank reads them for all.
 ReplicaGroup* Solver::DataGroup() const { return division_ == nullptr ? group_ : nullptr; }

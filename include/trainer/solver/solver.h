@@ -194,6 +194,7 @@ class Solver {
   void ShowNumbers();
   void ShowBatch();
   int64_t RecordsPerIteration() const;
+  void PrepareAverage();
   void PrepareSnapshots(const TrainOptions& options);
   void NoteWritten();
   void TakeNoteOfWritten();
