@@ -31,7 +31,7 @@ Records ReadAll(const std::string& path) {
 }
 
 // As by another process.
-TEST(ConvertTest, ASetThatWasMadeMeanwhileIsNotOverwritten) {
+TEST(NewSetTest, ASetThatWasMadeMeanwhileIsNotOverwritten) {
   for (const std::string name : {"db", "set.tar", "set.h5"}) {
     const TempFolder folder;
     const std::string path = folder / name;

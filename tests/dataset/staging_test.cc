@@ -223,14 +223,17 @@ TEST_F(StagedListTest, AKeptPackIsUsedAgainUntilTheListChanges) {
 }
 
 TEST_F(StagedListTest, AKeptPackIsNotUsedWhenAPictureHasChanged) {
+  const std::filesystem::path picture = folder_ / "a picture 7.pgm";
+  const auto change = [&] { WriteBytes(picture, "P5 2 2 255\n" + std::string(4, 'x')); };
+  WritePictures();
+  change();
+  const std::vector<float> want = FirstBatch(ImageLayer(), false);
   WritePictures();
   options_.keep = true;
   const std::string first = StageImageList(list_, folder_ / "", options_)->path();
-  const std::filesystem::path picture = folder_ / "a picture 7.pgm";
-  WriteBytes(picture, "P5 2 2 255\n" + std::string(4, 'x'));
-  const auto later = std::filesystem::last_write_time(picture) + std::chrono::seconds(2);
-  std::filesystem::last_write_time(picture, later);
-  const std::vector<float> want = FirstBatch(ImageLayer(), false);
+  const auto before = std::filesystem::last_write_time(picture);
+  change();
+  std::filesystem::last_write_time(picture, before + std::chrono::seconds(2));
   const auto again = StageImageList(list_, folder_ / "", options_);
   ASSERT_NE(again, nullptr);
   EXPECT_NE(again->path(), first);

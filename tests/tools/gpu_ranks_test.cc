@@ -148,7 +148,7 @@ TEST_F(GpuRanksTest, SayOnceThatNcclIsNotPossible) {
 // A GPU that breaks ends all ranks with its code.
 TEST_F(GpuRanksTest, EndTogetherWhenAGpuIsLost) {
   for (const char* way : {"--exchange=host", "--exchange=nccl"}) {
-    const Outcome outcome = Train({"--gpu=0,1", way}, "gpus=2 break=launch:300:700");
+    const Outcome outcome = Train({"--gpu=0,1", way}, "gpus=2 break=launch:100:700");
     EXPECT_EQ(outcome.exit_code, 69) << outcome.err;
     EXPECT_EQ(outcome.Errors().size(), 1u) << outcome.err;
   }
