@@ -28,7 +28,7 @@ Streams& Get() {
 bool IsBlocked(const CUstream_st& stream) {
   const Work& work = stream.queue.front();
   if (work.after != nullptr && !work.after->reached) return true;
-  return work.ready && !work.ready();
+  return Broken() == 0 && work.ready && !work.ready();  // a lost GPU waits for nobody
 }
 
 void RunFront(CUstream_st& stream) {
