@@ -152,11 +152,6 @@ void CheckBlobs(const Net& net, const std::string& flag, const std::vector<std::
   }
 }
 
-SolverSpec SolverOf(const Flags& flags) {
-  Overrides overrides(flags.Each("set"));
-  return LoadSolver(flags.Text("solver"), StateFlagsOf(flags), &overrides);
-}
-
 namespace {
 
 // The stages that the layers' rules name, in order.
@@ -188,6 +183,13 @@ void RequireNamedStage(const Flags& flags, const NetSpec& spec) {
 }
 
 }  // namespace
+
+SolverSpec SolverOf(const Flags& flags) {
+  Overrides overrides(flags.Each("set"));
+  SolverSpec spec = LoadSolver(flags.Text("solver"), StateFlagsOf(flags), &overrides);
+  RequireNamedStage(flags, *spec.train.net);
+  return spec;
+}
 
 NetSpec ModelOf(const Flags& flags) {
   Overrides overrides(flags.Each("set"));

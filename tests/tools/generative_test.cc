@@ -127,6 +127,9 @@ TEST_F(GenerativeTest, RefusesAStageThatNoLayerAsksFor) {
                         "Layers ask for deep, flat, no"));
   EXPECT_EQ(with_stage("deep").exit_code, 0);
   EXPECT_EQ(with_stage("other,flat").exit_code, 0);
+  const Outcome trained = job_.Train({"--stage=deeq"});
+  EXPECT_EQ(trained.exit_code, 64);
+  EXPECT_THAT(trained.err, HasSubstr("no layer of net.prototxt asks for it. Did you mean 'deep'?"));
 }
 
 TEST_F(GenerativeTest, RefusesWhatHasNoLikelihoodAndNoSamples) {
