@@ -9,6 +9,9 @@ namespace trainer {
 namespace {
 
 constexpr int kRowsAtOnce = 4;  // stay in the cache until they are put in place
+// libjpeg-turbo writes rows that begin at a multiple of 16 or 32 bytes past the caches, from where
+// they would have to be read again. So none does.
+constexpr size_t kRowUnit = 32, kRowOffset = 1;
 
 }  // namespace
 
@@ -82,9 +85,11 @@ const char* JpegReader::Read(std::string_view bytes, const JpegPart& part, JpegR
   bool good = Guarded(
       &errors_, [](void* of) { Begin(static_cast<Task*>(of)); }, &task);
   if (good) {
-    task.row_bytes = size_t{jpeg_.output_width} * static_cast<size_t>(jpeg_.output_components);
-    pixels_.resize(task.row_bytes * kRowsAtOnce);
-    task.pixels = pixels_.data();
+    const size_t bytes_of_row =
+        size_t{jpeg_.output_width} * static_cast<size_t>(jpeg_.output_components);
+    task.row_bytes = (bytes_of_row + kRowUnit - 1) / kRowUnit * kRowUnit;
+    pixels_.resize(task.row_bytes * kRowsAtOnce + kRowOffset);
+    task.pixels = pixels_.data() + kRowOffset;
     good = Guarded(
         &errors_, [](void* of) { CopyRows(static_cast<Task*>(of)); }, &task);
   }

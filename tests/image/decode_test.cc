@@ -48,6 +48,24 @@ TEST(DecodeTest, GoldenValuesOfOpenCv) {
   EXPECT_EQ(compared, 78);
 }
 
+// Rows are put into planes 16 pixels at a time, and what is left one by one.
+TEST(DecodeTest, RowsOfAnyWidthBecomePlanes) {
+  for (int width = 1; width <= 67; ++width) {
+    std::string file = "P6 " + std::to_string(width) + " 2 255\n";
+    const size_t start = file.size(), row = static_cast<size_t>(width);
+    for (size_t i = 0; i < 6 * row; ++i) file += static_cast<char>(i * 37 + i / 256);
+    const Image image = Decode(file);
+    ASSERT_EQ(image.pixels.size(), 6 * row);
+    for (size_t at = 0; at < 2 * row; ++at) {
+      for (size_t c = 0; c < 3; ++c) {  // blue first
+        ASSERT_EQ(image.pixels[c * 2 * row + at],
+                  static_cast<uint8_t>(file[start + 3 * at + 2 - c]))
+            << width << " " << at << " " << c;
+      }
+    }
+  }
+}
+
 TEST(DecodeTest, ReusesTheImage) {
   Image image;
   DecodeImage(Picture("rgb.png"), Colors::kColor, {}, "it", &image);
