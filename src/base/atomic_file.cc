@@ -56,12 +56,12 @@ AtomicFile::AtomicFile(const std::string& path, FileOps& ops)
   buffer_.reserve(kBufferBytes);
   int error = 0;
   {
-    const OwnFileCreation creation(AbsolutePath(temp_));
+    const OwnFileCreation creation(temp_);
     fd_ = ops_.Open(temp_, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0666);
     error = errno;
   }
   if (fd_ < 0) {
-    ForgetOwnFile(AbsolutePath(temp_));
+    ForgetOwnFile(temp_);
     ThrowFileError(FileUse::kOutput, "create", AbsolutePath(path_), error);
   }
   temp_exists_ = true;
@@ -71,7 +71,7 @@ AtomicFile::~AtomicFile() {
   if (fd_ >= 0) ops_.Close(fd_);
   if (!temp_exists_) return;
   ops_.Unlink(temp_);
-  ForgetOwnFile(AbsolutePath(temp_));
+  ForgetOwnFile(temp_);
 }
 
 void AtomicFile::Append(const void* data, size_t bytes) {
@@ -147,7 +147,7 @@ void AtomicFile::Place() {
                    errno);
   }
   temp_exists_ = false;
-  ForgetOwnFile(AbsolutePath(temp_));
+  ForgetOwnFile(temp_);
 }
 
 void AtomicFile::Commit() {
