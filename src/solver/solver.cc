@@ -53,12 +53,6 @@ std::unique_ptr<Objective> MakeObjective(Net& net, ParamStore& params,
   return objective;
 }
 
-// Whether an average is to be moved in the update: one launch less, where launches are what it
-// costs.
-bool MayFollow(const Objective& objective) {
-  return objective.device().RunsLater() && objective.UpdatesMoveAll();
-}
-
 void AddLossScale(StepRule& rule, IterationReport* report) {
   if (const std::optional<LossScaleState> scale = rule.LossScale()) {
     report->loss_scale = scale->factor;
@@ -132,8 +126,8 @@ Solver::~Solver() = default;
 void Solver::PrepareAverage() {
   if (proto_.ema_decay() <= 0) return;
   average_ = std::make_unique<WeightAverage>(proto_.ema_decay(), device_, *train_net_);
-  update_averages_ =
-      MayFollow(*objective_) && rule_->KeepAverages(average_->PerParam(), proto_.ema_decay());
+  update_averages_ = objective_->UpdatesWriteAll() &&
+                     rule_->KeepAverages(average_->PerParam(), proto_.ema_decay());
 }
 
 // The replicas among which batches are shared; null where one rank reads them for all.

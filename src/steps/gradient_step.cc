@@ -24,7 +24,7 @@ class GradientStep final : public StepRule {
                     objective.Gradients(), objective.NumReplicas(), scale,
                     objective.state_memory());
     if (scale) objective.net().ScaleLoss(update_->decision()->loss_scale());
-    if (!objective.device().RunsLater() || !objective.UpdatesMoveAll()) return;
+    if (!objective.UpdatesWriteAll()) return;
     copies_.emplace(objective.net());
     if (copies_->empty()) return copies_.reset();
     update_->WriteCopies(copies_->by_param());

@@ -103,7 +103,9 @@ class Objective {
   // and the last, as with synchronous ranks. To be said before the rule is prepared; so it is where
   // nobody says it.
   void SetUpdatesMoveAll(bool all) { updates_move_all_ = all; }
-  bool UpdatesMoveAll() const { return updates_move_all_; }
+  // Whether what follows from the weights, copies and running averages, is to be written in the
+  // update: one launch less, where launches are what it costs and nothing else moves weights.
+  bool UpdatesWriteAll() const { return device_.RunsLater() && updates_move_all_; }
 
  private:
   // An evaluation that was started: by part the sum of the losses of its passes, as far as they are
