@@ -100,7 +100,12 @@ std::optional<ConvAlgorithm> FromFile(ConvProblem& problem, const ConvDirection&
   if (!text) return std::nullopt;
   ConvAlgorithm algorithm;
   std::istringstream words(*text);
-  if (!(words >> algorithm.algo >> algorithm.math_type >> algorithm.fused)) return std::nullopt;
+  int fusion = 0;
+  if (!(words >> algorithm.algo >> algorithm.math_type >> fusion) || fusion < 0 ||
+      fusion > static_cast<int>(ConvFusion::kDropsNan)) {
+    return std::nullopt;
+  }
+  algorithm.fusion = static_cast<ConvFusion>(fusion);
   algorithm.math_type = problem.AllowedMath(algorithm.math_type);
   problem.SetMath(algorithm.math_type);
   if (direction.workspace(problem, algorithm.algo, &algorithm.workspace) != cudnn::kSuccess ||
@@ -128,7 +133,7 @@ std::optional<ConvAlgorithm> ChooseAnew(ConvProblem& problem, const ConvDirectio
   if (finish) finish(*chosen);
   if (lasting) {
     file.Add(FileKey(problem, direction),
-             Join(chosen->algo, ' ', chosen->math_type, ' ', chosen->fused));
+             Join(chosen->algo, ' ', chosen->math_type, ' ', static_cast<int>(chosen->fusion)));
   }
   return chosen;
 }

@@ -14,10 +14,14 @@
 
 namespace trainer::cuda {
 
+// Whether a forward convolution has bias and ReLU in its call, and what becomes of NaN there. Kept
+// in files as these numbers.
+enum class ConvFusion { kNone = 0, kKeepsNan = 1, kDropsNan = 2 };
+
 struct ConvAlgorithm {
   int algo = 0, math_type = 0;
   size_t workspace = 0;
-  bool fused = false;  // forward: with bias and ReLU in one call
+  ConvFusion fusion = ConvFusion::kNone;
 };
 
 // By ConvProblem::Key, those of this device.
