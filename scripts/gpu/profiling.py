@@ -69,7 +69,7 @@ def fused_lines(times):
 
 
 def nan_line(chosen):
-    """What the trials of cuDNN's convolution with bias and ReLU gave for NaN, by the file of choices:
+    """What the trials of cuDNN's convolution with bias and ReLU gave for NaN, by the choices kept:
     lines 'checksum, GPU and libraries, key, algorithm math fusion' with tabs between."""
     texts = chosen.read_text(encoding="utf-8").splitlines() if chosen.exists() else []
     lines = [line.split("\t") for line in texts]

@@ -183,7 +183,11 @@ TEST_F(GpuTrainTest, OtherVerbsComputeThereToo) {
   ExpectClose(gpu_test, cpu_test);
   both({"features", net, weights, "--blobs=ip", "--out=f.h5", "--iterations=1", "--force"});
   const auto [cpu_time, gpu_time] = both({"time", "--solver=solver.prototxt", "--iterations=2"});
-  EXPECT_THAT(gpu_time.out, HasSubstr("conv"));
+  EXPECT_TRUE(Finds(gpu_time.out, R"(\nlayer [^\n]* kernels +bwd\n)")) << gpu_time.out;
+  EXPECT_TRUE(Finds(gpu_time.out, R"(\nconv( +[\d.]+%?)+ +\d+ +\d+\n)")) << gpu_time.out;
+  EXPECT_TRUE(Finds(gpu_time.out, R"(\ncuDNN algorithm \d[^\n]*\n(?:[^ ][^\n]*\n)?    conv\n)"))
+      << gpu_time.out;
+  EXPECT_FALSE(Finds(gpu_time.out, R"(\n[^\n]{81})")) << gpu_time.out;
   const auto [cpu_check, gpu_check] = both({"check", "--solver=solver.prototxt"});
   EXPECT_TRUE(Finds(gpu_check.out, R"(\nGPU memory +\S+ [KM]iB, \S+ [GM]iB are free: )"))
       << gpu_check.out;
