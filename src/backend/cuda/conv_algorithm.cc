@@ -115,10 +115,10 @@ std::optional<ConvAlgorithm> FromFile(ConvProblem& problem, const ConvDirection&
   return algorithm;
 }
 
-// A choice that was not measured for lack of memory is not put into the file.
+// A choice that was not measured or completed for lack of memory is not put into the file.
 std::optional<ConvAlgorithm> ChooseAnew(ConvProblem& problem, const ConvDirection& direction,
                                         AlgorithmFile& file, std::string* reason,
-                                        const std::function<void(ConvAlgorithm&)>& finish) {
+                                        const std::function<bool(ConvAlgorithm&)>& finish) {
   size_t most = 0;
   std::optional<ConvAlgorithm> chosen = ByHeuristics(problem, direction, &most, reason);
   if (!chosen) return chosen;
@@ -130,7 +130,7 @@ std::optional<ConvAlgorithm> ChooseAnew(ConvProblem& problem, const ConvDirectio
     }
   }
   problem.SetMath(chosen->math_type);
-  if (finish) finish(*chosen);
+  if (finish && !finish(*chosen)) lasting = false;
   if (lasting) {
     file.Add(FileKey(problem, direction),
              Join(chosen->algo, ' ', chosen->math_type, ' ', static_cast<int>(chosen->fusion)));
@@ -187,7 +187,7 @@ AlgorithmFile& ConvAlgorithms::file() {
 
 std::optional<ConvAlgorithm> ChooseAlgorithm(ConvProblem& problem, const ConvDirection& direction,
                                              std::string* reason,
-                                             const std::function<void(ConvAlgorithm&)>& finish) {
+                                             const std::function<bool(ConvAlgorithm&)>& finish) {
   ConvAlgorithms& known = problem.device().conv_algorithms();
   const std::string key = problem.Key(direction.name);
   if (const ConvAlgorithm* before = known.Find(key)) {

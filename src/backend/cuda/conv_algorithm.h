@@ -72,9 +72,10 @@ struct ConvDirection {
 };
 
 // Sets the problem's math type to the algorithm's. Where there is none, `reason` says why.
-// `finish`, if any, may change what was chosen before it is remembered.
+// `finish`, if any, completes what was chosen before it is remembered; false where it could not,
+// for lack of memory, so that later runs have to try again.
 std::optional<ConvAlgorithm> ChooseAlgorithm(
     ConvProblem& problem, const ConvDirection& direction, std::string* reason,
-    const std::function<void(ConvAlgorithm&)>& finish = nullptr);
+    const std::function<bool(ConvAlgorithm&)>& finish = nullptr);
 
 }  // namespace trainer::cuda

@@ -55,10 +55,10 @@ bool MayFuse(const ConvDesc& desc, const ConvAlgorithm& algorithm) {
 }
 
 // Whether the fused call works, and what it gives for an input of NaN: all bytes 0xff are that in
-// every storage type.
-ConvFusion TryFusing(const ConvProblem& p, const ConvAlgorithm& algorithm) {
+// every storage type. Nothing where there is no memory to try it.
+std::optional<ConvFusion> TryFusing(const ConvProblem& p, const ConvAlgorithm& algorithm) {
   const TrialMemory trial(p, 0xff, algorithm.workspace);
-  if (!trial || trial.workspace_bytes < algorithm.workspace) return ConvFusion::kNone;
+  if (!trial || trial.workspace_bytes < algorithm.workspace) return std::nullopt;
   const CudaDevice& device = p.device();
   device.Fill(trial.y, 0, p.OutBytes());
   const Activation activation(p.desc().relu);
@@ -84,7 +84,10 @@ class CudnnForward final : public ConvForward, public CudnnStep, public MayDropN
 
   std::string Choose() {
     std::string reason = ChooseFor(kDirection, [&](ConvAlgorithm& a) {
-      if (MayFuse(desc(), a)) a.fusion = TryFusing(problem(), a);
+      if (!MayFuse(desc(), a)) return true;
+      const std::optional<ConvFusion> tried = TryFusing(problem(), a);
+      a.fusion = tried.value_or(ConvFusion::kNone);
+      return tried.has_value();
     });
     if (CastsBias()) {
       bias_ = scratch().AddBytes(static_cast<size_t>(desc().out_channels) * problem().Size());
