@@ -138,7 +138,8 @@ std::vector<std::string> LogFrom(const Outcome& outcome, const std::string& from
     begun = begun || line.find(from) != std::string::npos;
     const bool from_reader = line.find("prefetch") != std::string::npos;
     const bool waiting = line.find("Waiting for data") != std::string::npos;
-    if (!begun || from_reader || waiting) continue;
+    const bool crowded = line.find("Other programs use") != std::string::npos;
+    if (!begun || from_reader || waiting || crowded) continue;
     lines.push_back(std::regex_replace(std::regex_replace(line, prefix, ""), rate, ""));
   }
   return lines;

@@ -41,7 +41,7 @@ void ExpectRefused(const Job& job, const Outcome& outcome, int code, const std::
                    const std::string& part = "");
 
 // The text after the log prefix of every line from the first that contains `from`, with times and
-// rates masked and without what other threads log.
+// rates masked and without what other threads log and what the machine's load decides.
 std::vector<std::string> LogFrom(const Outcome& outcome, const std::string& from);
 
 }  // namespace trainer
