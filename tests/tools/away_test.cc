@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <ostream>
 #include <system_error>
 
 #include "job.h"
@@ -33,6 +34,8 @@ struct Kind {
   int error = ESTALE;      // with which calls fail meanwhile
   bool network = false;
 };
+
+std::ostream& operator<<(std::ostream& out, const Kind& kind) { return out << kind.name; }
 
 std::vector<Kind> Kinds() {
   const std::string size = " batch_size: 4", random = size + " shuffle: true";

@@ -155,14 +155,10 @@ TEST(LogFolderTest, WithoutPermissionIsRefused) {
   using std::filesystem::perms;
   Job job;
   job.Write();
-  std::filesystem::permissions(job.folder().path(),
-                               perms::owner_all | perms::others_read | perms::others_exec);
-  RunOptions options = job.options();
-  options.as_nobody = geteuid() == 0;
   std::filesystem::create_directory(job.folder() / "closed");
-  std::filesystem::permissions(job.folder() / "closed",
-                               perms::owner_read | perms::owner_exec | perms::others_read);
-  const Outcome outcome = RunProgram(job.TrainCommand({"--log_dir=closed"}), options);
+  std::filesystem::permissions(job.folder() / "closed", perms::owner_read | perms::owner_exec);
+  const Outcome outcome =
+      RunProgram(job.TrainCommand({"--log_dir=closed"}), job.OptionsWithoutRoot());
   if (outcome.exit_code == 126) GTEST_SKIP() << "another user may not start the program";
   ExpectRefused(job, outcome, 77, "/", "cannot write a log here (--log_dir): Permission denied");
 }

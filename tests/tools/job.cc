@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <regex>
 
 namespace trainer {
@@ -99,6 +101,20 @@ void Job::Write() const {
 }
 
 RunOptions Job::options() const { return {.folder = folder_.path()}; }
+
+RunOptions Job::OptionsWithoutRoot() const {
+  RunOptions run = options();
+  run.as_nobody = geteuid() == 0;
+  if (!run.as_nobody) return run;
+  const auto give = [](const std::string& path) {
+    EXPECT_EQ(lchown(path.c_str(), kNobody, kNobody), 0) << path;
+  };
+  give(folder_.path());
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_.path())) {
+    give(entry.path().string());
+  }
+  return run;
+}
 
 std::vector<std::string> Job::TrainCommand(const std::vector<std::string>& more) const {
   std::vector<std::string> command = {"train", "--solver=solver.prototxt"};

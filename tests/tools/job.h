@@ -26,6 +26,10 @@ class Job {
   std::vector<std::string> TrainCommand(const std::vector<std::string>& more = {}) const;
   Outcome Train(const std::vector<std::string>& more = {}) const;
   RunOptions options() const;
+  // For runs that may write where permissions allow it, while root may everywhere: as nobody, to
+  // whom the folder and all that is in it now is given. Exit code 126 where nobody may not start
+  // it.
+  RunOptions OptionsWithoutRoot() const;
 
   const TempFolder& folder() const { return folder_; }
   // Names that begin with `prefix`, sorted.

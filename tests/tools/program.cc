@@ -39,7 +39,7 @@ char g_no_leaks[] = "ASAN_OPTIONS=strict_string_checks=1:detect_leaks=0";
   if (options.memory_limit > 0 && setrlimit(RLIMIT_AS, &limit) != 0) _exit(125);
   const rlimit file_limit = {options.file_limit, options.file_limit};
   if (options.file_limit > 0 && setrlimit(RLIMIT_FSIZE, &file_limit) != 0) _exit(125);
-  if (options.as_nobody && (setgid(65534) != 0 || setuid(65534) != 0)) _exit(125);
+  if (options.as_nobody && (setgid(kNobody) != 0 || setuid(kNobody) != 0)) _exit(125);
   putenv(g_no_cache);
   if (!options.launcher.empty()) putenv(g_no_leaks);
   for (const std::string& variable : options.env) putenv(const_cast<char*>(variable.c_str()));

@@ -9,6 +9,8 @@
 
 namespace trainer {
 
+constexpr int kNobody = 65534;  // the user and the group of that name
+
 // How a run ended.
 struct Outcome {
   int exit_code = -1;  // -1 when a signal ended it

@@ -185,10 +185,11 @@ TEST_F(SweepTest, ForSlurmItPrintsAnArrayWhoseLogsTheTableReads) {
   const StubCommands commands(job_.folder());  // Slurm, as far as the script asks it
   commands.Add("srun", "exec \"$@\"");
   for (const char* task : {"1", "2"}) {
-    const std::string command =
-        Join("cd '", job_.folder().path(), "' && ", commands.Path(), " TRAINER='", ProgramPath(),
-             "' OMP_NUM_THREADS=1 SLURM_ARRAY_TASK_ID=", task, " bash job.sh");
-    EXPECT_EQ(std::system(command.c_str()), 0);
+    RunOptions options = job_.options();
+    options.env.insert(options.env.end(), {commands.Path(), "TRAINER=" + ProgramPath(),
+                                           Join("SLURM_ARRAY_TASK_ID=", task)});
+    options.launcher = {"bash", "job.sh"};
+    EXPECT_EQ(RunProgram({}, options).exit_code, 0);
   }
   const Outcome table = Sweep({"--set", "base_lr=0.01,0.05", "--set", "max_iter=5", "--table"});
   EXPECT_EQ(table.exit_code, 0) << table.err;
