@@ -170,7 +170,7 @@ TEST_F(SnapshotLockTest, ThatWasTakenAwayIsSaidOnceAndLeftToItsOwner) {
 
 TEST_F(SnapshotLockTest, WaitsForTheOtherRunToEnd) {
   LockTimes times = kQuick;
-  times.wait = std::chrono::seconds(100);
+  times.wait = std::chrono::seconds(1000);
   Leave(Elsewhere());
   const AwaitedLog log;
   std::thread other([&] {
@@ -179,7 +179,7 @@ TEST_F(SnapshotLockTest, WaitsForTheOtherRunToEnd) {
   });
   const SnapshotLock lock(prefix_, times);
   other.join();
-  EXPECT_THAT(log.lines, ElementsAre(HasSubstr("waiting up to 100 s for it to end")));
+  EXPECT_THAT(log.lines, ElementsAre(HasSubstr("waiting up to 1000 s for it to end")));
 }
 
 TEST_F(SnapshotLockTest, AJobThatIsQueuedAgainOutwaitsItsFormerSelf) {
@@ -209,7 +209,7 @@ TEST_F(SnapshotLockTest, OneOfManyRunsGetsIt) {
       children.push_back(child);
       continue;
     }
-    alarm(60);
+    alarm(1000);
     int status = 0;
     try {
       const SnapshotLock lock(prefix_, kQuick);
