@@ -26,39 +26,41 @@ Image Noise() {
 // All pixels, row by row, a row of blue, one of green and one of red.
 class Collected final : public JpegRows {
  public:
-  Collected() : pixels(size_t{3} * kHeight * kWidth), at_(pixels.data()) {}
+  explicit Collected(YccConversion to_bgr)
+      : pixels(size_t{3} * kHeight * kWidth), to_bgr_(to_bgr), at_(pixels.data()) {}
   void Put(uint8_t* row) noexcept override {
     for (int c = 0; c < 3; ++c) {
       for (int x = 0; x < kWidth; ++x) *at_++ = row[3 * x + c];
     }
   }
   void PutYcc(const uint8_t* y, const uint8_t* cb, const uint8_t* cr) noexcept override {
-    YccToBgr(y, cb, cr, kWidth, at_, at_ + kWidth, at_ + 2 * kWidth);
+    to_bgr_(y, cb, cr, kWidth, at_, at_ + kWidth, at_ + 2 * kWidth);
     at_ += 3 * kWidth;
   }
   std::vector<uint8_t> pixels;
 
  private:
+  YccConversion to_bgr_;
   uint8_t* at_;
 };
 
-bool Compare(const JpegSampling& sampling) {
+template <int across, int down>
+bool Equal() {
+  static const bool kEqual = ComparePlanes({across, down}, YccToBgr);
+  return kEqual;
+}
+
+}  // namespace
+
+bool ComparePlanes(const JpegSampling& sampling, YccConversion to_bgr) {
   const std::string file = EncodeJpeg(Noise(), 100, sampling);
   const JpegPart all{.area = {0, 0, kHeight, kWidth}};
-  Collected rows, planes;
+  Collected rows(to_bgr), planes(to_bgr);
   JpegReader reader;
   return reader.Read(file, all, &rows, JpegWay::kRows) == nullptr &&
          reader.Read(file, all, &planes, JpegWay::kPlanes) == nullptr &&
          rows.pixels == planes.pixels;
 }
-
-template <int across, int down>
-bool Equal() {
-  static const bool kEqual = Compare({across, down});
-  return kEqual;
-}
-
-}  // namespace
 
 bool PlanesEqualRows(const JpegSampling& sampling) {
   if (sampling.across == 1 && sampling.down == 1) return Equal<1, 1>();

@@ -52,10 +52,11 @@ class JpegReader {
 
  private:
   struct Task;
-  static void ReadHeader(Task* task);
-  static void Start(Task* task);
-  static void CopyRows(Task* task);
-  static void CopyPlanes(Task* task);
+  // Steps of a Task, for Guarded.
+  static void ReadHeader(void* of);
+  static void Start(void* of);
+  static void CopyRows(void* of);
+  static void CopyPlanes(void* of);
   bool Steps(Task* task, JpegWay way);
 
   jpeg_decompress_struct jpeg_ = {};
