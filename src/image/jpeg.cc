@@ -74,7 +74,7 @@ JpegPart PartOf(const PartNeed& need) {
   JpegPart part;
   part.shrink = ShrinkOf(need);
   const Box& box = need.box;
-  JpegArea& area = part.area;
+  Box& area = part.area;
   area.top = box.top / part.shrink;
   area.left = box.left / part.shrink;
   area.height = DividedUp(box.top + box.height, part.shrink) - area.top;

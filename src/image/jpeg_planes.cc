@@ -7,7 +7,7 @@
 namespace trainer {
 namespace {
 
-constexpr int kMostRows = 2 * DCTSIZE;  // of a plane, for a row of blocks' worth of the picture
+constexpr int kMostRows = 2 * DCTSIZE;  // of a plane in a row of the picture's blocks
 
 int DividedUp(int n, int by) { return (n + by - 1) / by; }
 
@@ -87,7 +87,7 @@ const uint8_t* JpegPlanes::FullRow(int c, int y) {
   return reinterpret_cast<const uint8_t*>(out);
 }
 
-void JpegPlanes::Read(jpeg_decompress_struct* jpeg, const JpegArea& area, YccRows* rows) {
+void JpegPlanes::Read(jpeg_decompress_struct* jpeg, const Box& area, YccRows* rows) {
   const int end = area.top + area.height;
   int y = area.top;
   for (int blocks = 0; y < end; ++blocks) {

@@ -12,11 +12,6 @@
 
 namespace trainer {
 
-// A part of a picture, in pixels.
-struct JpegArea {
-  int top = 0, left = 0, height = 0, width = 0;
-};
-
 // Takes rows at full size, one after the other. Throws nothing. As YccToBgr reads them: up to a
 // multiple of kYccBlock.
 class YccRows {
@@ -36,12 +31,12 @@ class JpegPlanes {
   // For a picture whose header was read, and whose sampling is one of those. Throws std::bad_alloc.
   void MakeRoom(const jpeg_decompress_struct& jpeg);
   // After jpeg_start_decompress with `raw_data_out`: the rows of the area. May be left by longjmp.
-  void Read(jpeg_decompress_struct* jpeg, const JpegArea& area, YccRows* rows);
+  void Read(jpeg_decompress_struct* jpeg, const Box& area, YccRows* rows);
 
  private:
   struct Plane {
     int height = 0, width = 0;  // in samples
-    int rows = 0;               // of a row of blocks' worth of the picture: 8 or 16
+    int rows = 0;               // that the picture's rows of blocks have of it: 8 or 16
     size_t row_bytes = 0, first = 0;
   };
   // Of each plane the last 2 * `rows` rows are kept: neighbours of the next ones.

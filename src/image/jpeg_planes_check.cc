@@ -54,7 +54,7 @@ bool Equal() {
 
 bool ComparePlanes(const JpegSampling& sampling, YccConversion to_bgr) {
   const std::string file = EncodeJpeg(Noise(), 100, sampling);
-  const JpegPart all{.area = {0, 0, kHeight, kWidth}};
+  const JpegPart all{.area = {0, 0, kWidth, kHeight}};
   Collected rows(to_bgr), planes(to_bgr);
   JpegReader reader;
   return reader.Read(file, all, &rows, JpegWay::kRows) == nullptr &&

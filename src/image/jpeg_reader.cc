@@ -19,7 +19,7 @@ constexpr size_t kRowUnit = 32, kRowOffset = 1;
 // planes. In a file of several scans all are decoded in any case.
 bool SuitPlanes(jpeg_decompress_struct* jpeg, const JpegPart& part) {
   if (part.space != JCS_EXT_BGR || part.shrink != 1) return false;
-  const JpegArea& area = part.area;
+  const Box& area = part.area;
   const int64_t decoded = int64_t{area.top + area.height} * jpeg->image_width;
   return jpeg_has_multiple_scans(jpeg) != FALSE ||
          20 * int64_t{area.height} * area.width >= 17 * decoded;
@@ -87,7 +87,7 @@ void JpegReader::Start(void* of) {
 void JpegReader::CopyRows(void* of) {
   auto* const task = static_cast<Task*>(of);
   jpeg_decompress_struct& jpeg = *task->jpeg;
-  const JpegArea& area = task->part->area;
+  const Box& area = task->part->area;
   const auto top = static_cast<JDIMENSION>(area.top), end = top + area.height;
   const size_t skipped =
       (static_cast<size_t>(area.left) - task->column) * static_cast<size_t>(jpeg.output_components);
@@ -107,7 +107,7 @@ void JpegReader::CopyRows(void* of) {
 
 void JpegReader::CopyPlanes(void* of) {
   auto* const task = static_cast<Task*>(of);
-  const JpegArea& area = task->part->area;
+  const Box& area = task->part->area;
   task->planes->Read(task->jpeg, area, task->rows);
   FinishAt(static_cast<JDIMENSION>(area.top + area.height), task->jpeg);
 }

@@ -18,7 +18,7 @@ namespace trainer {
 struct JpegPart {
   J_COLOR_SPACE space = JCS_EXT_BGR;
   int shrink = 1;  // 1, 2, 4 or 8
-  JpegArea area;
+  Box area;
 };
 
 // Takes the rows of the part, from its first one on: those of JCS_EXT_BGR by Put or by PutYcc,

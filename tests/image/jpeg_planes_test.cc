@@ -61,7 +61,7 @@ class Collected final : public JpegRows {
   Pixels* to_;
 };
 
-Pixels Read(const std::string& file, const JpegArea& area, JpegWay way) {
+Pixels Read(const std::string& file, const Box& area, JpegWay way) {
   Pixels pixels;
   Collected rows(area.width, &pixels);
   JpegReader reader;
@@ -71,7 +71,7 @@ Pixels Read(const std::string& file, const JpegArea& area, JpegWay way) {
 }
 
 // Whether both ways make the same of the area, or refuse it for the same reason.
-testing::AssertionResult Alike(const std::string& file, const JpegArea& area) {
+testing::AssertionResult Alike(const std::string& file, const Box& area) {
   const Pixels rows = Read(file, area, JpegWay::kRows);
   const Pixels planes = Read(file, area, JpegWay::kPlanes);
   if (rows.why != planes.why) {
@@ -86,10 +86,10 @@ testing::AssertionResult Alike(const std::string& file, const JpegArea& area) {
   return testing::AssertionSuccess();
 }
 
-JpegArea SizeOf(const std::string& file) {
+Box SizeOf(const std::string& file) {
   Image image;
   DecodeImage(file, Colors::kAsStored, {"f"}, "it", &image);
-  return {0, 0, image.height, image.width};
+  return {0, 0, image.width, image.height};
 }
 
 TEST(JpegPlanesTest, PicturesOfAllSizesEqualLibjpegsRows) {
@@ -97,7 +97,7 @@ TEST(JpegPlanesTest, PicturesOfAllSizesEqualLibjpegsRows) {
     for (int height = 1; height <= 40; ++height) {
       for (int width = 5; width <= 75; width += height % 3 + 1) {
         const std::string file = EncodeJpeg(Noise(height, width), 90, sampling);
-        ASSERT_TRUE(Alike(file, {0, 0, height, width}))
+        ASSERT_TRUE(Alike(file, {0, 0, width, height}))
             << sampling.across << "x" << sampling.down << " " << height << "x" << width;
       }
     }
@@ -110,7 +110,7 @@ TEST(JpegPlanesTest, PartsAtAnyPlaceEqualLibjpegsRows) {
     for (int top = 0; top < 53; top += 4) {
       for (int left = 0; left < 71; left += 5) {
         for (const int size : {1, 2, 17, 40}) {
-          const JpegArea area{top, left, std::min(size, 53 - top), std::min(size, 71 - left)};
+          const Box area{left, top, std::min(size, 71 - left), std::min(size, 53 - top)};
           ASSERT_TRUE(Alike(file, area)) << top << " " << left << " " << size;
         }
       }
@@ -129,7 +129,7 @@ TEST(JpegPlanesTest, FilesOfOtherProgramsEqualLibjpegsRows) {
 // In a file of several scans that lacks some, what was not sent is guessed by smoothing.
 TEST(JpegPlanesTest, APictureThatLacksScansEqualsLibjpegsRows) {
   const std::string whole = Picture("progressive.jpg");
-  const JpegArea area = SizeOf(whole);
+  const Box area = SizeOf(whole);
   const auto next_scan = [&](size_t after) { return whole.find("\xff\xda", after + 2); };
   int scans = 1;
   for (size_t at = next_scan(next_scan(0)); at != std::string::npos; at = next_scan(at), ++scans) {
@@ -141,7 +141,7 @@ TEST(JpegPlanesTest, APictureThatLacksScansEqualsLibjpegsRows) {
 TEST(JpegPlanesTest, DamageHasTheSameConsequences) {
   for (const char* name : {"waves_half", "waves_restarts", "progressive", "rgb"}) {
     const std::string whole = Picture(Join(name, ".jpg"));
-    const JpegArea area = SizeOf(whole);
+    const Box area = SizeOf(whole);
     const size_t frame =
         whole.find(whole.find("\xff\xc2") == std::string::npos ? "\xff\xc0" : "\xff\xc2");
     for (size_t at = frame + 19; at < whole.size(); at += 5) {  // sizes and sampling stay
@@ -156,7 +156,7 @@ TEST(JpegPlanesTest, DamageHasTheSameConsequences) {
 // --- Who reads what ---
 
 // Whether the fastest way is by planes.
-bool ByPlanes(const std::string& file, const JpegArea& area) {
+bool ByPlanes(const std::string& file, const Box& area) {
   return Read(file, area, JpegWay::kBest).planes;
 }
 
@@ -164,10 +164,10 @@ TEST(JpegPlanesTest, WholePicturesAndLargePartsAreReadByPlanes) {
   for (const JpegSampling& sampling : kSamplings) {
     const std::string file = EncodeJpeg(Noise(100, 100), 90, sampling);
     EXPECT_TRUE(ByPlanes(file, {0, 0, 100, 100}));
-    EXPECT_TRUE(ByPlanes(file, {0, 0, 10, 100})) << "rows below are left out either way";
-    EXPECT_TRUE(ByPlanes(file, {0, 10, 100, 85}));
-    EXPECT_FALSE(ByPlanes(file, {0, 10, 100, 84}));
-    EXPECT_FALSE(ByPlanes(file, {16, 0, 84, 100}));
+    EXPECT_TRUE(ByPlanes(file, {0, 0, 100, 10})) << "rows below are left out either way";
+    EXPECT_TRUE(ByPlanes(file, {10, 0, 85, 100}));
+    EXPECT_FALSE(ByPlanes(file, {10, 0, 84, 100}));
+    EXPECT_FALSE(ByPlanes(file, {0, 16, 100, 84}));
   }
   const std::string scans = Picture("progressive.jpg");
   EXPECT_TRUE(ByPlanes(scans, {3, 3, 2, 2})) << "nothing of it can be left out";
@@ -179,7 +179,7 @@ TEST(JpegPlanesTest, OtherPicturesAreReadByRows) {
     EXPECT_FALSE(ByPlanes(EncodeJpeg(image, 90, sampling), {0, 0, 20, 20}))
         << sampling.across << "x" << sampling.down;
   }
-  EXPECT_FALSE(ByPlanes(EncodeJpeg(Noise(20, 4), 90), {0, 0, 20, 4})) << "no smoothing";
+  EXPECT_FALSE(ByPlanes(EncodeJpeg(Noise(20, 4), 90), {0, 0, 4, 20})) << "no smoothing";
   const std::string file = EncodeJpeg(image, 90);
   std::string rgb = file;
   rgb.replace(rgb.find("JFIF"), 4, "ABCD");
