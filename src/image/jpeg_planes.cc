@@ -43,7 +43,9 @@ void JpegPlanes::MakeRoom(const jpeg_decompress_struct& jpeg) {
     plane.width = DividedUp(static_cast<int>(jpeg.image_width), across);
     plane.rows = DCTSIZE * sampling_.down / down;
     // Whole blocks, also from any column of an area on, and what UpsampleAcross writes beside them.
-    plane.row_bytes = static_cast<size_t>(RoundedUp(plane.width) + 2 * kYccBlock);
+    // An odd number of blocks: at multiples of 2,048 bytes rows would push each other out of the
+    // cache.
+    plane.row_bytes = static_cast<size_t>((RoundedUp(plane.width) + 2 * kYccBlock) | kYccBlock);
     plane.first = bytes;
     bytes += plane.row_bytes * static_cast<size_t>(2 * plane.rows);
   }
