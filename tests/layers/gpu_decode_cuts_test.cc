@@ -66,6 +66,22 @@ TEST_F(GpuDecodeCutsTest, NumbersAreThoseOfPicturesThatAreCutOnTheHost) {
   }
 }
 
+TEST_F(GpuDecodeCutsTest, AMeanImageIsThatOfTheWindow) {
+  std::map<int, std::string> waves;
+  for (int i = 0; i < kRecords; ++i) {
+    waves[i] = Picture(i % 2 == 0 ? "waves_full.jpg" : "waves_half.jpg");
+  }
+  caffe::BlobProto mean;
+  for (const int dim : {1, 3, 75, 101}) mean.mutable_shape()->add_dim(dim);
+  for (int i = 0; i < 3 * 75 * 101; ++i) mean.add_data(static_cast<float>(i % 211) * 0.7f);
+  WriteBytes(folder_ / "mean", mean.SerializeAsString());
+  const std::string transform = "mean_file: '" + (folder_ / "mean") + "' scale: 0.25 mirror: true ";
+  const std::string database = Database(waves);
+  for (const char* crop : {"", "crop_size: 31"}) {
+    ExpectTheSame(database, transform + crop, "");
+  }
+}
+
 TEST_F(GpuDecodeCutsTest, TheLogSaysWhetherPicturesStay) {
   const std::string database = Database();
   const LogCollector log;

@@ -17,7 +17,7 @@ struct CutPixel {
   int64_t channels, width;
 
   HD void operator()(int64_t i, int64_t h, int64_t w, int64_t) const {
-    const PictureCut& cut = cuts[i];
+    const PictureCut cut = cuts[i];  // which a byte that is written might else be
     const int64_t row = cut.width, plane = row * cut.height;
     uint8_t* const to = cut.to + (h * width + w) * channels;
     for (int64_t c = 0; c < channels; ++c) {
