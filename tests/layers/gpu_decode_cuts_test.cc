@@ -24,6 +24,7 @@ class GpuDecodeCutsTest : public GpuDecodeTest {
   ~GpuDecodeCutsTest() override {
     gpu_.reset();
     EXPECT_THAT(emulated_gpu::Problems(), IsEmpty());
+    EXPECT_THAT(emulated_gpu::Leaks(), IsEmpty());
     emulated_gpu::Reset();
   }
 
