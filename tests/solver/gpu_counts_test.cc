@@ -44,7 +44,7 @@ INSTANTIATE_TEST_SUITE_P(Of, GpuCountsTest,
                                          Model{"caffenet", {3, 227, 227}, 65},
                                          Model{"googlenet", {3, 224, 224}, 429},
                                          Model{"resnet50", {3, 224, 224}, 635},
-                                         Model{"caffenet", {3, 227, 227}, 0, caffe::FLOAT16, 2}),
+                                         Model{"caffenet", {3, 227, 227}, 80, caffe::FLOAT16, 2}),
                          [](const auto& model) {
                            const bool f16 = model.param.type == caffe::FLOAT16;
                            return std::string(model.param.folder) + (f16 ? "_f16" : "");

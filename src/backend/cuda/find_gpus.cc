@@ -160,8 +160,7 @@ GpuSupport FindAll() {
   support.cudnn = libraries.cudnn;
   if (!OpenNccl(&support.nccl).empty()) support.nccl.clear();
   support.nvjpeg = DescribeNvjpeg();
-  std::string why;
-  if (GetNvml(&why) != nullptr) support.nvml = "of driver " + DriverVersion();
+  support.nvml = DescribeNvml();
   for (const std::string& sentence : libraries.missing) support.missing.push_back(sentence);
   return support;
 }

@@ -107,14 +107,27 @@ const Nvml* GetNvml(std::string* why) {
 
 void SetNvml(const Nvml* table) { Given() = table; }
 
-std::string DriverVersion() {
+namespace {
+
+// What NVML says, or "".
+std::string NvmlDriverVersion() {
   std::string why;
   const Nvml* const nvml = GetNvml(&why);
   char text[96] = "";
-  if (nvml != nullptr && nvml->SystemGetDriverVersion != nullptr &&
-      nvml->SystemGetDriverVersion(text, sizeof text) == nvml::kSuccess) {
-    return EscapeControl(text);
-  }
+  const bool told = nvml != nullptr && nvml->SystemGetDriverVersion != nullptr &&
+                    nvml->SystemGetDriverVersion(text, sizeof text) == nvml::kSuccess;
+  return told ? EscapeControl(text) : "";
+}
+
+}  // namespace
+
+std::string DescribeNvml() {
+  const std::string version = NvmlDriverVersion();
+  return version.empty() ? "" : "of driver " + version;
+}
+
+std::string DriverVersion() {
+  if (const std::string version = NvmlDriverVersion(); !version.empty()) return version;
   int number = 0;
   GetRuntime()->DriverGetVersion(&number);
   return Join(number / 1000, ".", number % 1000 / 10);

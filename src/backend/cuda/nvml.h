@@ -55,6 +55,8 @@ void SetNvml(const Nvml* table);
 
 // "580.82.07", or what CUDA says of it: "13.0".
 std::string DriverVersion();
+// "of driver 580.82.07", or "" where it is of no use.
+std::string DescribeNvml();
 
 // What gpu_monitor.h declares.
 std::unique_ptr<GpuMonitor> MakeMonitor(const trainer::Device& device, std::string* why);
