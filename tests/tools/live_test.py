@@ -5,6 +5,7 @@ Ends with 77 where there is no tmux.
 
 import os
 import pathlib
+import shlex
 import shutil
 import subprocess
 import sys
@@ -53,7 +54,8 @@ def watch(server, command):
     """The last screen of a run in a terminal whose width changes; None where rows of the live line
     were left as it became narrower: the program may have asked for the width just before and write
     just after that, which nothing prevents."""
-    tmux(server, "-f", "/dev/null", "new-session", "-d", "-s", "view", "-x", "80", "-y", "24")
+    tmux(server, "-f", "/dev/null", "new-session", "-d", "-s", "view", "-x", "80", "-y", "24",
+         "sh")
     tmux(server, "send-keys", "-t", "view", f"PS1='$ '; clear; {command}", "Enter")
     text = screen(server, "img/s")
     line = live_lines(text)
@@ -88,7 +90,8 @@ def test_live(job):
     for attempt in range(5):
         server = f"trainer-{os.getpid()}-{attempt}"
         try:  # a run before may not have ended yet: another prefix
-            text = watch(server, f"cd {job.folder} && {job.trainer} train --solver=solver.prototxt "
+            text = watch(server, f"cd {shlex.quote(str(job.folder))} && "
+                                 f"{shlex.quote(str(job.trainer))} train --solver=solver.prototxt "
                                  f"--set snapshot_prefix=snap{attempt}")
         finally:
             tmux(server, "kill-server")
