@@ -147,6 +147,16 @@ int open64(const char* path, int flags, ...) {
   return Open("open64", path, flags, mode);
 }
 
+// Of a folder that is listed.
+int openat(int folder, const char* path, int flags, ...) {
+  va_list more;
+  va_start(more, flags);
+  const auto mode = static_cast<mode_t>(va_arg(more, int));
+  va_end(more);
+  if (folder == AT_FDCWD && Fails(path)) return -1;
+  return Real<int (*)(int, const char*, int, ...)>("openat")(folder, path, flags, mode);
+}
+
 ssize_t read(int fd, void* to, size_t bytes) {
   return Fails(PathOf(fd)) ? -1 : Real<decltype(&read)>("read")(fd, to, bytes);
 }
