@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <filesystem>
 #include <future>
-#include <memory>
 
 #include "gzip.h"
 #include "trainer/base/atomic_file.h"
@@ -165,21 +164,21 @@ StagingSource TarFilesToStage(const std::string& tar) {
   for (const std::string& file : ListTarFiles(tar)) files.push_back(Canonical(file));
   const auto name = [files](size_t i) { return NameInCopy(i, files[i]); };
   StagingSource source = FilesToStage(files.size() == 1 ? files[0] : tar, files, name);
-  const auto packed = std::make_shared<std::vector<bool>>();
-  for (const std::string& file : files) packed->push_back(IsGzip(file));
-  if (std::ranges::find(*packed, true) != packed->end()) {
+  std::vector<bool> packed;
+  for (const std::string& file : files) packed.push_back(IsGzip(file));
+  if (std::ranges::find(packed, true) != packed.end()) {
     source.bytes = [files, packed] {
       uint64_t bytes = 0;
       for (size_t i = 0; i < files.size(); ++i) {
         const auto stored = static_cast<uint64_t>(FactsOf(files[i]).st_size);
-        bytes += (*packed)[i] ? std::max(stored, UnpackedBytes(files[i])) : stored;
+        bytes += packed[i] ? std::max(stored, UnpackedBytes(files[i])) : stored;
       }
       return bytes;
     };
     source.copy = [files, name, packed](const std::string& folder,
                                         const std::function<void(uint64_t)>& done) {
       for (size_t i = 0; i < files.size(); ++i) {
-        const auto copy = (*packed)[i] ? UnpackGzip : CopyFile;
+        const auto copy = packed[i] ? UnpackGzip : CopyFile;
         copy(files[i], JoinPath(folder, name(i)), done);
       }
     };
@@ -187,7 +186,7 @@ StagingSource TarFilesToStage(const std::string& tar) {
   source.is_whole = [files, name, packed](const std::string& folder) {
     for (size_t i = 0; i < files.size(); ++i) {
       const std::string copy = JoinPath(folder, name(i));
-      if ((*packed)[i] ? !Exists(copy) : !HasSize(copy, FactsOf(files[i]).st_size)) return false;
+      if (packed[i] ? !Exists(copy) : !HasSize(copy, FactsOf(files[i]).st_size)) return false;
     }
     return true;
   };

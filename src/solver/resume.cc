@@ -16,6 +16,7 @@
 #include "trainer/net/weights.h"
 #include "trainer/solver/solver.h"
 #include "virtual_ranks.h"
+#include "zero_weights.h"
 
 namespace trainer {
 namespace {
@@ -84,6 +85,7 @@ void Solver::LoadWeights(const std::vector<std::string>& files) {
     any = true;
   }
   if (any) loading.Finish();
+  WarnOfZeroWeights(params_, train_net_->params());
   if (average_) average_->Restart();
 }
 
