@@ -282,9 +282,11 @@ bool Solver::OfRank0(bool value) {
 // What Caffe does after the last update: one more forward pass and one more test, when due.
 void Solver::Finish() {
   if (IsDisplayed()) {
+    const float loss = objective_->Loss(NetBatch::kNext);
+    if (!std::isfinite(loss)) Diverge(state_.iter, loss, FirstNonFiniteParam());
     IterationReport report;
     report.iter = state_.iter;
-    report.loss = SmoothLoss(objective_->Loss(NetBatch::kNext));
+    report.loss = SmoothLoss(loss);
     report.after_last = true;
     AddLossScale(*rule_, &report);
     observer_.OnIteration(report);
