@@ -175,7 +175,7 @@ void Solver::RestoreHistory(const caffe::SolverState& state, const std::string& 
                                                "' has ", params[i]->shape.ToString())};
         Mismatch(file, difference);
       }
-      params_.Import(*params[i], blob.values, history[kind][i]);
+      HistoryStore(*rule_, params_).Import(*params[i], blob.values, history[kind][i]);
     }
   }
 }
@@ -278,7 +278,7 @@ void Solver::HistoryTo(caffe::SolverState* state) const {
   const std::vector<Param*>& params = train_net_->params();
   for (const std::vector<float*>& history : rule_->history()) {
     for (size_t i = 0; i < params.size(); ++i) {
-      ExportBlob(params_, *params[i], history[i], state->add_history());
+      ExportBlob(HistoryStore(*rule_, params_), *params[i], history[i], state->add_history());
     }
   }
 }

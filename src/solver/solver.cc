@@ -81,7 +81,7 @@ Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device
       parts_(std::make_unique<BatchParts>(PartsOf(spec_, DataGroup()))),
       params_(device, GradientMemory(options, device, division_ == nullptr),
               strategy_->WeightMemory(device, options.peers)),
-      rule_(MakeStepRule(spec_)),
+      rule_(strategy_->MakeRule(spec_, device)),
       shows_numbers_(options.shows_numbers),
       clock_(std::make_unique<Clock>()) {
   const int workers = strategy_->Workers(replica_.count);
