@@ -2,7 +2,8 @@
 
 namespace trainer {
 
-Batch MakeBatch(std::span<const Shape> shapes, std::pmr::memory_resource* memory, BatchForm form) {
+Batch MakeBatch(std::span<const Shape> shapes, std::pmr::memory_resource* memory, BatchForm form,
+                std::pmr::memory_resource* device_memory) {
   Batch batch;
   if (memory == nullptr) memory = std::pmr::get_default_resource();
   for (const Shape& shape : shapes) {
@@ -10,13 +11,18 @@ Batch MakeBatch(std::span<const Shape> shapes, std::pmr::memory_resource* memory
     batch.buffers_.emplace_back(bytes ? 0 : static_cast<size_t>(shape.Count()), memory);
   }
   batch.numbers_.resize(shapes.empty() ? 0 : static_cast<size_t>(shapes[0][0]));
-  if (form == BatchForm::kBytes) {
-    const auto count = static_cast<size_t>(shapes[0].Count());
-    const auto items = static_cast<size_t>(shapes[0][0]);
-    batch.bytes_.reset(new Batch::Bytes{std::pmr::vector<uint8_t>(count, memory),
-                                        std::pmr::vector<PixelWindow>(items, memory),
-                                        std::pmr::vector<float>(items, memory)});
-  }
+  if (form != BatchForm::kBytes) return batch;
+  const auto count = static_cast<size_t>(shapes[0].Count());
+  const auto images = static_cast<size_t>(shapes[0][0]);
+  batch.bytes_.reset(new Batch::Bytes{std::pmr::vector<uint8_t>(count, memory),
+                                      std::pmr::vector<PixelWindow>(images, memory),
+                                      std::pmr::vector<float>(images, memory),
+                                      {},
+                                      {}});
+  if (device_memory == nullptr) return batch;
+  batch.bytes_->device_pixels = {static_cast<uint8_t*>(device_memory->allocate(count)),
+                                 Batch::GiveBack{device_memory, count}};
+  batch.bytes_->on_device.resize(images);
   return batch;
 }
 

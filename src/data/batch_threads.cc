@@ -102,7 +102,7 @@ void BatchThreads::StayIfLeft() const {
 void BatchThreads::StartOnce() {
   if (started()) return;
   for (int64_t i = 0; i <= depth_; ++i) {
-    free_.Push(MakeBatch(form_.shapes, form_.memory, form_.elements));
+    free_.Push(MakeBatch(form_.shapes, form_.memory, form_.elements, form_.device_memory));
   }
   threads_.reserve(decoders_.size());
   if (wanted_ > 1) {

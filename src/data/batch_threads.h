@@ -40,6 +40,7 @@ class BatchThreads {
     std::vector<Shape> shapes;
     std::pmr::memory_resource* memory = nullptr;
     BatchForm elements = BatchForm::kNumbers;
+    std::pmr::memory_resource* device_memory = nullptr;
   };
   // How many records a thread fetches before it decodes them.
   struct RecordsAtOnce {
@@ -59,6 +60,8 @@ class BatchThreads {
 
   // How many records a thread takes in place of what it was made with. Before the first Next.
   void TakeTogether(size_t records);
+  // Batches have `memory` of a device for their pixels as well. Before the first Next.
+  void UseDeviceMemory(std::pmr::memory_resource* memory) { form_.device_memory = memory; }
 
   // The next batch; the former one is taken back.
   const Batch& Next();

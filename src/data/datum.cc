@@ -81,6 +81,7 @@ DatumView ViewOf(const ImageView& image) {
   view.channels = image.channels;
   view.height = image.height;
   view.width = image.width;
+  if (image.pixels == nullptr) return view;
   view.bytes = {reinterpret_cast<const char*>(image.pixels),
                 static_cast<size_t>(image.channels * image.Plane())};
   return view;

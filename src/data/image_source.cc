@@ -1,5 +1,6 @@
 #include "trainer/data/image_source.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -33,13 +34,56 @@ class ImageSource::ImageDecoder final : public Decoder {
           std::make_unique<JpegsAhead>(source_.jpegs_->MakeJpegUnit(), source_.transform_.colors(),
                                        static_cast<int>(source_.first_stored_.channels));
     }
+    JpegsAhead::ChooseCuts choose;
+    if (batch->has_device_pixels()) {
+      choose = [this, batch](const RawRecord& record, const PictureForm& form, PictureCuts* cuts) {
+        return ChooseCuts(record, form, batch, cuts);
+      };
+    }
     while (!records.empty()) {
       const double begin = StageNow();
-      const size_t count = ahead_->Decode(records, parser_.get());
+      const size_t count = ahead_->Decode(records, parser_.get(), choose);
       measured_ += (StageNow() - begin) / static_cast<double>(kOfSo);
       for (size_t i = 0; i < count; ++i) DecodeOne(records[i], ahead_->Of(i), batch);
       records = records.subspan(count);
     }
+  }
+
+  // Of a picture that the device is to cut into the record's place. What is wrong with the size of
+  // another is said where the host decodes it.
+  bool ChooseCuts(const RawRecord& record, const PictureForm& form, Batch* batch,
+                  PictureCuts* cuts) const {
+    const ImageShape in{form.channels, form.height, form.width};
+    if (in != last_stored_ && !FitsBatch(in)) return false;
+    const Place place = PlaceOf(record);
+    cuts->windows = batch->windows().subspan(place.image, place.images);
+    cuts->height = static_cast<int>(source_.image_.height);
+    cuts->width = static_cast<int>(source_.image_.width);
+    cuts->to = batch->device_pixels() + place.element;
+    source_.transform_.ChooseWindows(in, record.number, &batch->windows()[place.image]);
+    return true;
+  }
+
+  bool FitsBatch(const ImageShape& stored) const {
+    DatumView datum;
+    datum.channels = static_cast<int32_t>(stored.channels);
+    datum.height = static_cast<int32_t>(stored.height);
+    datum.width = static_cast<int32_t>(stored.width);
+    try {
+      return source_.transform_.OutShape(datum, "") == source_.image_;
+    } catch (const Error&) {
+      return false;
+    }
+  }
+
+  // Where the images of a record are in its batch.
+  struct Place {
+    size_t image, images, element;
+  };
+  Place PlaceOf(const RawRecord& record) const {
+    const int64_t crops = source_.transform_.crops(), image = record.slot * crops;
+    return {static_cast<size_t>(image), static_cast<size_t>(crops),
+            static_cast<size_t>(image * source_.image_.Count())};
   }
 
   void DecodeOne(const RawRecord& record, const std::optional<ImageView>& decoded, Batch* batch) {
@@ -52,7 +96,12 @@ class ImageSource::ImageDecoder final : public Decoder {
         decoded ? parser_->ParseDecoded(record, *decoded) : parser_->ParsePart(record, choose);
     const double parsed = measured ? StageNow() : 0;
     CheckShape(datum, record);
-    Write(datum, record, batch);
+    const bool on_device = decoded && decoded->pixels == nullptr;
+    if (batch->has_device_pixels()) {
+      const Place place = PlaceOf(record);
+      std::ranges::fill(batch->on_device().subspan(place.image, place.images), on_device ? 1 : 0);
+    }
+    if (!on_device) Write(datum, record, batch);
     if (measured) {
       const double end = StageNow();
       augment_seconds_ += end - parsed;
@@ -79,9 +128,9 @@ class ImageSource::ImageDecoder final : public Decoder {
   }
 
   void Write(const DatumView& datum, const RawRecord& record, Batch* batch) const {
-    const int64_t at = record.slot * source_.transform_.crops() * source_.image_.Count();
+    const Place place = PlaceOf(record);
     if (!batch->holds_bytes()) {
-      source_.transform_.Apply(datum, record.number, batch->output(0).data() + at);
+      source_.transform_.Apply(datum, record.number, batch->output(0).data() + place.element);
       return;
     }
     if (datum.bytes.empty()) {
@@ -90,8 +139,8 @@ class ImageSource::ImageDecoder final : public Decoder {
                        QuoteKey(source_.first_key_),
                        " bytes; this device takes one kind: store all records alike"));
     }
-    source_.transform_.Cut(datum, record.number, batch->pixels().data() + at,
-                           batch->windows().data() + record.slot * source_.transform_.crops());
+    source_.transform_.Cut(datum, record.number, batch->pixels().data() + place.element,
+                           batch->windows().data() + place.image);
   }
 
   void CheckShape(const DatumView& datum, const RawRecord& record) {

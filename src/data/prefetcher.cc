@@ -11,6 +11,7 @@
 #include "trainer/base/watched_read.h"
 #include "trainer/data/bad_records.h"
 #include "trainer/data/image_source.h"
+#include "trainer/image/jpeg_unit.h"
 
 namespace trainer {
 namespace {
@@ -95,7 +96,12 @@ const WaitCounters& Prefetcher::counters() const { return threads_->counters(); 
 bool Prefetcher::UseJpegUnits(const DecodesJpegs& device, std::string* why_not) {
   if (!source_->UseJpegUnits(device, why_not)) return false;
   threads_->TakeTogether(kPicturesTogether);
+  if (KeepsPicturesOnDevice()) threads_->UseDeviceMemory(&device.CutMemory());
   return true;
+}
+
+bool Prefetcher::KeepsPicturesOnDevice() const {
+  return pixel_numbers_ != nullptr && source_->CutsOnDevice();
 }
 
 void Prefetcher::Restore(const Position& position) {

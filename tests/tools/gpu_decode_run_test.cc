@@ -5,6 +5,7 @@
 #include "gpu_job.h"
 #include "records.h"
 #include "support/source_folder.h"
+#include "trainer/base/text.h"
 
 namespace trainer {
 namespace {
@@ -13,7 +14,8 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr char kDecoded[] = "] JPEG pictures of data/pictures are decoded on the GPU";
+constexpr char kDecoded[] =
+    "] JPEG pictures of data/pictures are decoded on the GPU and stay there";
 
 class GpuDecodeRunTest : public EmulatedGpuTest {
  protected:
@@ -42,6 +44,11 @@ class GpuDecodeRunTest : public EmulatedGpuTest {
   void MakeMixedPictures() {
     MakePictures({"waves_full.jpg", "progressive.jpg", "waves_half.jpg", "rgb.png", "rgb.jpg",
                   "waves_across.jpg"});
+  }
+  // As the net is: where pictures come to the host to be cut.
+  void CutOnTheHost() {
+    job_.net = Edited(job_.net, "crop_size: 7",
+                      "random_erasing_param { probability: 1e-30 } crop_size: 7");
   }
   std::string Weights() const { return ReadText(job_.folder() / "snap_iter_20.caffemodel"); }
   // The losses that the log tells of, of training and of tests.
@@ -89,6 +96,67 @@ TEST_F(GpuDecodeRunTest, GoesOnFromASnapshotOfTheHostAndTheReverse) {
     std::vector<std::string> more = gpu_first ? no : decode;
     more.push_back("--snapshot=snap_iter_10.solverstate");
     Learned(more);
+  }
+}
+
+TEST_F(GpuDecodeRunTest, LearnsWhatPicturesTeachThatAreCutOnTheHost) {
+  MakeMixedPictures();
+  const std::string net = job_.net;
+  for (const std::vector<std::string>& flags : {std::vector<std::string>{"--gpu=0"},
+                                                {"--gpu=0,1"},
+                                                {"--gpu=0", "--set", "virtual_ranks=4"},
+                                                {"--gpu=0", "--set", "iter_size=2"}}) {
+    const auto losses_of = [&](const std::string& said) {
+      std::vector<std::string> all = {"--gpu_decode", "--deterministic"};
+      all.insert(all.end(), flags.begin(), flags.end());
+      const Outcome outcome = job_.Run(job_.TrainCommand(all), "gpus=2");
+      EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+      EXPECT_THAT(outcome.err, HasSubstr(said));
+      return Losses(outcome.err);
+    };
+    const std::vector<std::string> losses = losses_of(kDecoded);
+    EXPECT_GT(losses.size(), 4u);
+    CutOnTheHost();
+    EXPECT_EQ(losses_of(" are decoded on the GPU; the host changes them at random"), losses);
+    job_.net = net;
+  }
+}
+
+TEST_F(GpuDecodeRunTest, AResumedRunIsTheWholeOneBitForBit) {
+  MakeMixedPictures();
+  const std::string whole = Learned({"--gpu_decode"});
+  EXPECT_TRUE(Learned({"--gpu_decode", "--snapshot=snap_iter_10.solverstate"}) == whole);
+}
+
+// From some of the net's on to the last one, for the pictures of batches and of decoding threads.
+TEST_F(GpuDecodeRunTest, EveryAllocationMayFail) {
+  MakeMixedPictures();
+  int for_pictures = 0;
+  for (int n = 8; n < 80; n += 3) {
+    SCOPED_TRACE(n);
+    const Outcome outcome =
+        job_.TrainOnGpu({"--gpu_decode", "--set", "max_iter=2", "--set", "test_interval=0"},
+                        Join("fail=malloc:", n, ":2"));
+    if (outcome.exit_code == 0) break;  // there are not so many
+    ExpectRefused(job_, outcome, 81, "", "lower batch_size");
+    for_pictures += outcome.err.find("for pictures that it decodes") != std::string::npos ? 1 : 0;
+  }
+  EXPECT_GT(for_pictures, 1);
+}
+
+TEST_F(GpuDecodeRunTest, AGpuLostOnTheWayLeavesTheLastSnapshot) {
+  MakeMixedPictures();
+  job_.solver = Edited(job_.solver, "max_iter: 20", "max_iter: 1000");
+  job_.solver = Edited(job_.solver, "test_interval: 10", "test_interval: 1000");
+  job_.solver = Edited(job_.solver, "snapshot: 10", "snapshot: 5");
+  for (const char* fault : {"launch:900:700", "copy:400:700"}) {
+    SCOPED_TRACE(fault);
+    const Outcome lost = job_.TrainOnGpu({"--gpu_decode"}, std::string("break=") + fault);
+    ExpectRefused(job_, lost, 69, "GPU 0 (Emulated GPU) failed while ", "cudaErrorIllegalAddress");
+    EXPECT_FALSE(job_.Files("snap").empty()) << lost.err;
+    const Outcome again = job_.TrainOnGpu({"--gpu_decode", "--resume=auto", "--set", "max_iter=1"});
+    EXPECT_EQ(again.exit_code, 0) << again.err;
+    EXPECT_THAT(again.err, HasSubstr("Already at iteration"));
   }
 }
 

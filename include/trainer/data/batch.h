@@ -10,18 +10,13 @@
 
 #include "trainer/data/position.h"
 #include "trainer/data/read_ahead.h"
+#include "trainer/image/pixel_window.h"
 #include "trainer/tensor/shape.h"
 
 namespace trainer {
 
 // How the elements of a batch's first output are stored.
 enum class BatchForm { kNumbers, kBytes };
-
-// Which part of its record an image of a batch is: the number of its first element in each channel
-// of the record, and whether it is mirrored.
-struct PixelWindow {
-  int32_t start = 0, mirrored = 0;
-};
 
 // What makes numbers of a batch's bytes: (byte - mean) * scale.
 struct PixelNumbers {
@@ -42,8 +37,8 @@ class Batch {
   std::span<const float> output(int i) const { return buffers_[static_cast<size_t>(i)]; }
 
   // In place of output 0, which is then empty, a batch of form kBytes holds a byte for each of its
-  // elements, of which the source's PixelNumbers make numbers, a window for each image, and the
-  // share that it keeps where it is mixed with the next one.
+  // elements, of which the source's PixelNumbers make numbers, the window of its record that each
+  // image is, and the share that it keeps where it is mixed with the next one.
   bool holds_bytes() const { return bytes_ != nullptr; }
   std::span<uint8_t> pixels() { return bytes_->pixels; }
   std::span<const uint8_t> pixels() const { return bytes_->pixels; }
@@ -51,6 +46,14 @@ class Batch {
   std::span<const PixelWindow> windows() const { return bytes_->windows; }
   std::span<float> shares() { return bytes_->shares; }
   std::span<const float> shares() const { return bytes_->shares; }
+
+  // Such a batch may have memory of a device for all of its pixels as well. An image that was made
+  // there has a 1 in on_device(), and what pixels() has in its place is anything.
+  bool has_device_pixels() const { return holds_bytes() && bytes_->device_pixels != nullptr; }
+  uint8_t* device_pixels() { return bytes_->device_pixels.get(); }
+  const uint8_t* device_pixels() const { return bytes_->device_pixels.get(); }
+  std::span<uint8_t> on_device() { return bytes_->on_device; }
+  std::span<const uint8_t> on_device() const { return bytes_->on_device; }
 
   // Of each item: which record of training it is. For sources that mix items.
   std::span<uint64_t> numbers() { return numbers_; }
@@ -61,11 +64,18 @@ class Batch {
 
  private:
   friend Batch MakeBatch(std::span<const Shape> shapes, std::pmr::memory_resource* memory,
-                         BatchForm form);
+                         BatchForm form, std::pmr::memory_resource* device_memory);
+  struct GiveBack {
+    std::pmr::memory_resource* memory;
+    size_t bytes;
+    void operator()(uint8_t* pixels) const { memory->deallocate(pixels, bytes); }
+  };
   struct Bytes {
     std::pmr::vector<uint8_t> pixels;
     std::pmr::vector<PixelWindow> windows;
     std::pmr::vector<float> shares;
+    std::unique_ptr<uint8_t, GiveBack> device_pixels;
+    std::vector<uint8_t> on_device;  // empty without device_pixels
   };
   // Pointed to, so that moving a batch copies none of it, whatever memory it is in.
   std::vector<std::pmr::vector<float>> buffers_;
@@ -74,8 +84,10 @@ class Batch {
 };
 
 // The one function that allocates a batch's buffers: one for each shape, zeros, in `memory` (null:
-// the heap), which a device that copies them gives.
+// the heap), which a device that copies them gives; and the pixels of form kBytes once more in
+// `device_memory`, which may be null and is not touched.
 Batch MakeBatch(std::span<const Shape> shapes, std::pmr::memory_resource* memory = nullptr,
-                BatchForm form = BatchForm::kNumbers);
+                BatchForm form = BatchForm::kNumbers,
+                std::pmr::memory_resource* device_memory = nullptr);
 
 }  // namespace trainer

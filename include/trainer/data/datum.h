@@ -62,7 +62,7 @@ class DatumParser {
   Image image_;
 };
 
-// The image as a record without a label.
+// The image as a record without a label; without numbers, where its pixels are null.
 DatumView ViewOf(const ImageView& image);
 DatumView ViewOf(const Image& image, const HeldPart& held);
 

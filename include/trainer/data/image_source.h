@@ -31,7 +31,8 @@ class RecordParser {
     static_cast<void>(record);
     return {};
   }
-  // As Parse, of a record whose picture was decoded by somebody else.
+  // As Parse, of a record whose picture was decoded by somebody else. Where its pixels are null,
+  // what is returned has no numbers.
   virtual const DatumView& ParseDecoded(const RawRecord& record, const ImageView& picture) {
     static_cast<void>(picture);
     return Parse(record);
@@ -51,6 +52,7 @@ class ImageSource : public RecordSource {
   bool Completes() const final { return transform_.mix_classes() > 0; }
   void Complete(Batch* batch) const final;
   bool UseJpegUnits(const DecodesJpegs& device, std::string* why_not) final;
+  bool CutsOnDevice() const final { return jpegs_ != nullptr && transform_.cuts_only(); }
 
  protected:
   explicit ImageSource(Transform transform) : transform_(std::move(transform)) {}

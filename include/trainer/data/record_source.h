@@ -96,6 +96,9 @@ class RecordSource {
     static_cast<void>(why_not);
     return false;
   }
+  // Asked after UseJpegUnits: whether the decoders have the pixels of batches of bytes made by the
+  // units, in memory of the device, where the batch has it.
+  virtual bool CutsOnDevice() const { return false; }
   // The time that a processor took to decode the first record, as Shapes did; 0: unknown.
   virtual double DecodeSeconds() const { return 0; }
   // Whether Complete has something to do, when all records of a batch are decoded. Any thread.

@@ -2,6 +2,8 @@
 
 #include <glog/logging.h>
 
+#include <utility>
+
 #include "check.h"
 #include "conv_steps.h"
 #include "cuda/conv_algorithm.h"
@@ -10,18 +12,37 @@
 #include "cuda/find_gpus.h"
 #include "cuda/jpeg_unit.h"
 #include "cuda/libraries.h"
+#include "cuda/picture_memory.h"
 #include "cuda/pinned_memory.h"
 #include "cuda/plans.h"
 #include "cuda/primitives.h"
 #include "cuda/recording.h"
 
 namespace trainer::cuda {
+namespace {
+
+thread_local const LaunchesOn* launches_on = nullptr;  // the innermost
+
+}  // namespace
+
+LaunchesOn::LaunchesOn(const CudaDevice& device, cuda::Stream stream)
+    : device_(device), stream_(stream), outer_(std::exchange(launches_on, this)) {}
+
+LaunchesOn::~LaunchesOn() { launches_on = outer_; }
+
+cuda::Stream LaunchesOn::QueueOf(const CudaDevice& device) {
+  for (const LaunchesOn* scope = launches_on; scope != nullptr; scope = scope->outer_) {
+    if (&scope->device_ == &device) return scope->stream_;
+  }
+  return device.stream();
+}
 
 CudaDevice::CudaDevice(const GpuOptions& options) : options_(options) {
   const GpuInfo gpu = GpuForUse(options.id);
   description_ = DescribeGpu(gpu);
   model_ = Join(gpu.name, ", ", gpu.multiprocessors, " multiprocessors");
   pinned_ = std::make_unique<PinnedMemory>(options.id);
+  picture_memory_ = std::make_unique<PictureMemory>(options.id);
   conv_algorithms_ = std::make_unique<ConvAlgorithms>(*this);
   for (const std::string& sentence : OpenLibraries().missing) LOG(WARNING) << sentence << '.';
   try {
@@ -138,7 +159,7 @@ void CudaDevice::Synchronize() const {
 // Asked before each launch, which goes to the GPU of the calling thread.
 void* CudaDevice::Stream() const {
   Use();
-  return stream_;
+  return LaunchesOn::QueueOf(*this);
 }
 
 std::pmr::memory_resource& CudaDevice::HostMemory() const { return *pinned_; }
@@ -150,6 +171,7 @@ std::unique_ptr<Recording> CudaDevice::Record(const std::function<void()>& queue
 std::unique_ptr<RecordedMark> CudaDevice::MakeMark() const { return MakeGraphMark(*this); }
 
 std::unique_ptr<JpegUnit> CudaDevice::MakeJpegUnit() const { return jpegs_->MakeUnit(); }
+std::pmr::memory_resource& CudaDevice::CutMemory() const { return *picture_memory_; }
 
 std::unique_ptr<GemmPlan> CudaDevice::MakeGemm(const GemmDesc& desc) const {
   CheckGemm(desc);

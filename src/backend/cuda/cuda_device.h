@@ -15,6 +15,7 @@
 namespace trainer::cuda {
 
 class PinnedMemory;
+class PictureMemory;
 class ConvAlgorithms;
 class JpegDecoders;
 
@@ -63,6 +64,7 @@ class CudaDevice final : public Device, public Recorder, public MasksAndSums, pu
 
   bool HasJpegUnits() const override { return jpegs_ != nullptr; }
   std::unique_ptr<JpegUnit> MakeJpegUnit() const override;
+  std::pmr::memory_resource& CutMemory() const override;
 
   std::unique_ptr<GemmPlan> MakeGemm(const GemmDesc& desc) const override;
   std::unique_ptr<ConvPlan> MakeConv(const ConvDesc& desc) const override;
@@ -86,10 +88,29 @@ class CudaDevice final : public Device, public Recorder, public MasksAndSums, pu
   cuda::Stream stream_ = nullptr;
   float* partials_ = nullptr;
   std::unique_ptr<PinnedMemory> pinned_;
+  std::unique_ptr<PictureMemory> picture_memory_;
   std::unique_ptr<ConvAlgorithms> conv_algorithms_;
   std::unique_ptr<JpegDecoders> jpegs_;
   mutable cublas_lt::Handle cublas_lt_ = nullptr;
   mutable cudnn::Handle cudnn_ = nullptr;
+};
+
+// While one lives, the kernels that its thread starts on the device go to `stream`, in place of the
+// device's own queue.
+class LaunchesOn {
+ public:
+  LaunchesOn(const CudaDevice& device, Stream stream);
+  ~LaunchesOn();
+  LaunchesOn(const LaunchesOn&) = delete;
+  LaunchesOn& operator=(const LaunchesOn&) = delete;
+
+  // Where the calling thread starts kernels on the device.
+  static Stream QueueOf(const CudaDevice& device);
+
+ private:
+  const CudaDevice& device_;
+  const Stream stream_;
+  const LaunchesOn* const outer_;
 };
 
 // What gpu.h declares, where there is a runtime.

@@ -1,15 +1,15 @@
-// Pictures are decoded on a queue of their own, beside the computations, and come back to the host
-// as bytes: there they are cropped, mirrored and changed as those that the host decoded, and go up
-// with their batch. Both ways together take a hundredth of the bus.
+// Pictures are decoded on a queue of their own, beside the computations. What is wanted of them is
+// cut out on the GPU, and stays there; or they come to the host as bytes.
 
 #include "cuda/jpeg_unit.h"
 
 #include <algorithm>
-#include <bit>
 #include <vector>
 
 #include "cuda/cuda_device.h"
 #include "cuda/order.h"
+#include "cuda/picture_cuts.h"
+#include "cuda/picture_memory.h"
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
 
@@ -17,9 +17,7 @@ namespace trainer::cuda {
 namespace {
 
 constexpr size_t kMost = size_t{64} << 20;  // memory of a unit, on the GPU and on the host
-constexpr size_t kFirst = size_t{1} << 20;
 constexpr size_t kAlign = 256;              // of a picture in it
-constexpr unsigned char kUnwritten = 0xA5;  // what the memory holds before
 
 [[noreturn]] void FailForMemory(const char* call) {
   throw Error(ErrorCode::kResource,
@@ -36,7 +34,12 @@ bool IsUnwritten(const uint8_t* row, int width) {
 class NvjpegUnit final : public JpegUnit {
  public:
   NvjpegUnit(const CudaDevice& device, const Nvjpeg& nvjpeg, nvjpeg::Handle handle)
-      : device_(device), nvjpeg_(nvjpeg), handle_(handle) {
+      : device_(device),
+        nvjpeg_(nvjpeg),
+        handle_(handle),
+        memory_(device.CutMemory()),
+        host_(device.HostMemory()),
+        cutter_(device) {
     if (const int status = nvjpeg_.JpegStateCreate(handle_, &state_); status != nvjpeg::kSuccess) {
       if (status == nvjpeg::kAllocatorFailure) FailForMemory("nvjpegJpegStateCreate");
       throw Error(ErrorCode::kUnavailable,
@@ -50,7 +53,6 @@ class NvjpegUnit final : public JpegUnit {
     runtime.SetDevice(device_.options().id);
     runtime.StreamSynchronize(stream_.get());
     nvjpeg_.JpegStateDestroy(state_);
-    GiveBack();
   }
   NvjpegUnit(const NvjpegUnit&) = delete;
   NvjpegUnit& operator=(const NvjpegUnit&) = delete;
@@ -59,21 +61,18 @@ class NvjpegUnit final : public JpegUnit {
     device_.Use();
     const size_t count = Place(tasks);
     if (pictures_.empty()) return count;
-    Reserve();
+    const bool cuts = pictures_[0].task->cuts.to != nullptr;
+    memory_.Reserve(used_);
+    cuts ? cutter_.Reserve(num_windows_) : host_.Reserve(used_);
     const Runtime& runtime = *GetRuntime();
-    Check(runtime.MemsetAsync(memory_, kUnwritten, used_, stream_.get()),
+    Check(runtime.MemsetAsync(memory_.data(), kUnwritten, used_, stream_.get()),
           "preparing memory for pictures (cudaMemsetAsync)");
     if (!Run(pictures_)) {  // each by itself, so that one that is bad decides nothing of others
       for (size_t i = 0; i < pictures_.size(); ++i) {
         pictures_[i].good = Run({&pictures_[i], 1});
       }
     }
-    Check(runtime.MemcpyAsync(host_, memory_, used_, kDeviceToHost, stream_.get()),
-          "copying pictures to the host (cudaMemcpyAsync)");
-    Wait();
-    for (const Picture& picture : pictures_) {
-      if (picture.good) picture.task->pixels = WrittenPixels(picture);
-    }
+    cuts ? CutWindows() : CopyToHost();
     return count;
   }
 
@@ -84,36 +83,21 @@ class NvjpegUnit final : public JpegUnit {
     bool good = true;  // as far as the library says
   };
 
-  // Room for what was placed; nothing is queued.
-  void Reserve() {
-    if (used_ <= bytes_) return;
-    GiveBack();
-    const size_t bytes = std::bit_ceil(std::max(used_, kFirst));
-    memory_ = static_cast<uint8_t*>(device_.Allocate(bytes));
-    bytes_ = bytes;
-    host_ = static_cast<uint8_t*>(device_.HostMemory().allocate(bytes, kAlign));
-  }
-
-  void GiveBack() noexcept {
-    if (host_ != nullptr) device_.HostMemory().deallocate(host_, bytes_, kAlign);
-    if (memory_ != nullptr) GetRuntime()->Free(memory_);
-    host_ = memory_ = nullptr;
-    bytes_ = 0;
-  }
-
   // Gives the first tasks their places, as many as there is room for. Those that do not fit at all
   // are left to others.
   size_t Place(std::span<JpegTask> tasks) {
     pictures_.clear();
-    used_ = 0;
+    used_ = num_windows_ = 0;
     for (size_t i = 0; i < tasks.size(); ++i) {
       JpegTask& task = tasks[i];
+      task.decoded = false;
       task.pixels = nullptr;
       const size_t bytes = (task.form.Bytes() + kAlign - 1) / kAlign * kAlign;
       if (task.bytes.empty() || bytes > kMost) continue;
       if (used_ + bytes > kMost) return i;
       pictures_.push_back({&task, used_});
       used_ += bytes;
+      num_windows_ += task.cuts.windows.size();
     }
     return tasks.size();
   }
@@ -125,13 +109,14 @@ class NvjpegUnit final : public JpegUnit {
     lengths_.clear();
     images_.clear();
     for (const Picture& picture : pictures) {
-      const auto& [bytes, form, pixels] = *picture.task;
+      const std::string_view bytes = picture.task->bytes;
+      const PictureForm& form = picture.task->form;
       data_.push_back(reinterpret_cast<const unsigned char*>(bytes.data()));
       lengths_.push_back(bytes.size());
       nvjpeg::Image& image = images_.emplace_back();
       const size_t plane = form.Bytes() / static_cast<size_t>(form.channels);
       for (int c = 0; c < form.channels; ++c) {
-        image.channel[c] = memory_ + picture.offset + static_cast<size_t>(c) * plane;
+        image.channel[c] = memory_.data() + picture.offset + static_cast<size_t>(c) * plane;
         image.pitch[c] = static_cast<size_t>(form.width);
       }
     }
@@ -159,13 +144,45 @@ class NvjpegUnit final : public JpegUnit {
           "decoding pictures (cudaStreamSynchronize)");
   }
 
-  const uint8_t* WrittenPixels(const Picture& picture) const {
+  void CutWindows() {
+    cutter_.Clear();
+    for (const Picture& picture : pictures_) {
+      if (!picture.good) continue;
+      const auto& [bytes, form, cuts, decoded, pixels] = *picture.task;
+      uint8_t* to = cuts.to;
+      for (const PixelWindow& window : cuts.windows) {
+        cutter_.Add({memory_.data() + picture.offset, to, form.height, form.width, window});
+        to += form.channels * cuts.height * cuts.width;
+      }
+    }
+    const JpegTask& first = *pictures_[0].task;
+    cutter_.Run(first.form.channels, first.cuts.height, first.cuts.width, stream_.get());
+    Wait();
+    size_t cut = 0;
+    for (const Picture& picture : pictures_) {
+      if (!picture.good) continue;
+      picture.task->decoded = cutter_.WasWritten(cut);
+      cut += picture.task->cuts.windows.size();
+    }
+  }
+
+  void CopyToHost() {
+    Check(GetRuntime()->MemcpyAsync(host_.data(), memory_.data(), used_, kDeviceToHost,
+                                    stream_.get()),
+          "copying pictures to the host (cudaMemcpyAsync)");
+    Wait();
+    for (const Picture& picture : pictures_) {
+      if (!picture.good || IsLeftOut(picture)) continue;
+      picture.task->decoded = true;
+      picture.task->pixels = host_.data() + picture.offset;
+    }
+  }
+
+  bool IsLeftOut(const Picture& picture) const {
     const PictureForm& form = picture.task->form;
-    const uint8_t* const pixels = host_ + picture.offset;
+    const uint8_t* const pixels = host_.data() + picture.offset;
     const size_t last_row = form.Bytes() - static_cast<size_t>(form.width);
-    const bool left_out =
-        IsUnwritten(pixels, form.width) || IsUnwritten(pixels + last_row, form.width);
-    return left_out ? nullptr : pixels;
+    return IsUnwritten(pixels, form.width) || IsUnwritten(pixels + last_row, form.width);
   }
 
   struct Initialized {
@@ -178,10 +195,11 @@ class NvjpegUnit final : public JpegUnit {
   const Nvjpeg& nvjpeg_;
   nvjpeg::Handle handle_;
   nvjpeg::State state_ = nullptr;
+  GrowingBlock memory_, host_;  // of the GPU; the same for the host where it gets all of it
+  size_t used_ = 0;             // of either
+  PictureCutter cutter_;
+  size_t num_windows_ = 0;
   OwnStream stream_{"making a queue for pictures (cudaStreamCreate)"};
-  uint8_t* memory_ = nullptr;  // of the GPU
-  uint8_t* host_ = nullptr;
-  size_t bytes_ = 0, used_ = 0;  // of either
   Initialized initialized_;
   std::vector<Picture> pictures_;
   std::vector<const unsigned char*> data_;

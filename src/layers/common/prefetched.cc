@@ -42,7 +42,9 @@ void Prefetched::UseJpegUnits(const DecodesJpegs& device) {
   asked_for_units_ = true;
   std::string why_not;
   if (prefetcher_->UseJpegUnits(device, &why_not)) {
-    LOG(INFO) << "JPEG pictures of " << prefetcher_->path() << " are decoded on the GPU";
+    LOG(INFO) << "JPEG pictures of " << prefetcher_->path() << " are decoded on the GPU"
+              << (prefetcher_->KeepsPicturesOnDevice() ? " and stay there"
+                                                       : "; the host changes them at random");
   } else if (!why_not.empty()) {
     LOG(INFO) << "--gpu_decode has no effect on " << prefetcher_->path() << ": " << why_not;
   }

@@ -103,6 +103,7 @@ void CountBytes(bool on);
 // Since Reset or ResetCounters.
 struct Counters {
   int64_t launches = 0, copies = 0, copied_bytes = 0, fills = 0;
+  int64_t bus_bytes = 0;  // of those that were copied, between the host and a device
   int64_t allocations = 0, frees = 0, host_allocations = 0, host_frees = 0;
   // Calls that returned when work was done: waiting calls, Free and FreeHost, copies to pageable
   // memory. Not EventQuery and StreamQuery.
