@@ -75,11 +75,14 @@ void Print(const Device& cpu, const GpuSupport& support) {
   if (support.built) {
     Lines::Add(
         "CUDA",
-        Join("runtime ", CudaVersion(support.runtime), ", driver for ", CudaVersion(support.driver),
+        Join("runtime ", CudaVersion(support.runtime),
+             support.driver == 0 ? ", no driver" : ", driver for " + CudaVersion(support.driver),
              support.architectures.empty() ? "" : ", code for ", support.architectures));
     Lines::Add("cuBLAS", OrNone(support.cublas));
     Lines::Add("cuDNN", OrNone(support.cudnn));
     Lines::Add("NCCL", OrNone(support.nccl));
+    Lines::Add("nvJPEG", OrNone(support.nvjpeg));
+    Lines::Add("NVML", OrNone(support.nvml));
   }
   for (const std::string& missing : support.missing) {
     Lines::Add(support.built ? "missing" : "CUDA", missing);
@@ -105,6 +108,8 @@ Json ToJson(const Device& cpu, const GpuSupport& support) {
                        .Set("cublas", support.cublas)
                        .Set("cudnn", support.cudnn)
                        .Set("nccl", support.nccl)
+                       .Set("nvjpeg", support.nvjpeg)
+                       .Set("nvml", support.nvml)
                        .Set("missing", std::move(missing)))
       .Set("gpus", std::move(gpus));
 }

@@ -32,8 +32,10 @@ class Time final : public Verb {
         .summary = "measure how long each layer of a net takes",
         .usage = "trainer time (--solver=FILE | --model=FILE [--phase=TEST]) [flags]",
         .text =
-            "Prints one line per layer, with the least and the median time of a forward and a "
-            "backward step, and then the times of the whole net. With --solver the update is "
+            "Prints the least and the median time of a forward and a backward step of each layer, "
+            "the times of the whole net, then rates, shares of the machine's peak, and what "
+            "computes "
+            "each layer; on a GPU kernels, copies and fills, too. With --solver the update is "
             "measured too. Nothing is saved. With --v=1 the log and the report name the "
             "implementations that were asked before the chosen ones, and why they declined.",
         .examples =

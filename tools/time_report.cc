@@ -6,34 +6,25 @@
 #include <iomanip>
 
 #include "table.h"
+#include "time_work.h"
 #include "trainer/base/text.h"
-#include "trainer/net/traffic.h"
 
 namespace trainer {
 namespace {
 
-// A layer's work in one direction: floating-point operations and bytes, 0 where not counted.
-struct Work {
-  double flops = 0, bytes = 0;
-};
-
-// Billions per second; nothing where nothing is counted or the clock saw nothing.
-std::optional<double> Rate(double work, double ms) {
-  if (work <= 0 || ms <= 0) return std::nullopt;
-  return 1e-6 * work / ms;
-}
-
-// The share of the machine's peak, in percent: the time that the products or the memory alone would
-// take, whichever is longer, in the time taken. Nothing where values came faster than memory gives
-// them, from caches, which have no such peak. The peak is measured at another moment: products that
-// were faster then ran at it.
-std::optional<double> OfPeak(const Work& work, double ms, const MachinePeak& peak) {
-  if (work.flops + work.bytes <= 0 || ms <= 0) return std::nullopt;
-  const double products = 1e-4 * work.flops / peak.gflops / ms;
-  const double memory = 1e-4 * work.bytes / peak.gbytes / ms;
-  if (memory > 100 && memory > products) return std::nullopt;
-  return std::min(100.0, std::max(products, memory));
-}
+constexpr char kAboutRates[] = R"(
+bwd: of the backward step; the columns before it are of the forward step. A
+layer's peak is the least time that its products or its memory take at the peaks
+of this machine, in percent of its time; cache: its values come faster than
+memory gives them. Forward and backward of the whole net are the sums of its
+layers.
+)";
+constexpr char kAboutImplementations[] = R"(
+Implementations: 'onednn ...' is a kernel of oneDNN by oneDNN's name for it,
+which ends in the processor's instructions; cublasLt and cuDNN are NVIDIA's; all
+others are loops of this program. 'trainer time --v=1' says why others were not
+taken.
+)";
 
 std::string PeakCell(const Work& work, double ms, const MachinePeak& peak) {
   const std::optional<double> share = OfPeak(work, ms, peak);
@@ -41,21 +32,8 @@ std::string PeakCell(const Work& work, double ms, const MachinePeak& peak) {
   return work.bytes > 0 && ms > 0 ? "cache" : "";
 }
 
-Work ForwardWork(const Net& net, int i) {
-  return {2.0 * static_cast<double>(net.GetLayer(i).Macs()),
-          static_cast<double>(TrafficOf(net, i).forward)};
-}
-
-// Backward computes the gradient of the weights and, if something before learns, that of the input.
-Work BackwardWork(const Net& net, int i) {
-  if (!net.RunsBackward(i)) return {};
-  const caffe::LayerParameter& layer = net.LayerAt(i).proto();
-  const bool input = layer.bottom_size() > 0 && net.Gradient(layer.bottom(0)).data != nullptr;
-  return {2.0 * static_cast<double>(net.GetLayer(i).Macs()) * (input ? 2 : 1),
-          static_cast<double>(TrafficOf(net, i).backward)};
-}
-
 std::string Cell(const std::optional<double>& value) { return value ? Fixed(*value, 1) : ""; }
+std::string Count(const std::optional<int>& value) { return value ? Join(*value) : ""; }
 
 // Of one direction, over all layers.
 double SumOf(const Times& times, Samples LayerTimes::*direction,
@@ -75,35 +53,8 @@ double ShareOf(const Times& times, const LayerTimes& layer) {
   return whole > 0 ? 100 * (layer.forward.Median() + layer.backward.Median()) / whole : 0;
 }
 
-// All layers forward and backward, and the update: work, and the least time that it takes at the
-// machine's peaks, where each layer and direction waits for its products or for its memory alone.
-struct LeastTime {
-  Work work;
-  double ms = 0;
-};
-
-double LeastMs(const Work& work, const MachinePeak& peak) {
-  if (peak.gflops <= 0 || peak.gbytes <= 0) return 0;
-  return 1e-6 * std::max(work.flops / peak.gflops, work.bytes / peak.gbytes);
-}
-
-LeastTime LeastTimeOf(const Net& net, const Times& times) {
-  LeastTime least;
-  const auto add = [&](const Work& work) {
-    least.work.flops += work.flops;
-    least.work.bytes += work.bytes;
-    least.ms += LeastMs(work, times.peak);
-  };
-  for (int i = 0; i < net.NumLayers(); ++i) {
-    add(ForwardWork(net, i));
-    if (!times.backward.empty()) add(BackwardWork(net, i));
-  }
-  add({0, static_cast<double>(times.update_bytes)});
-  return least;
-}
-
-// "An iteration computes 3.1 GFLOP and moves 0.4 GB at least: 9.8 ms at the peaks, 61 % of its 16.1
-// ms."
+// "An iteration computes 3.1 GFLOP and moves 0.4 GB at least: 9.8 ms at these peaks, 61 % of
+// its 16.1 ms."
 std::string LeastTimeText(const Net& net, const Times& times) {
   const LeastTime least = LeastTimeOf(net, times);
   const double ms = times.Iteration().Median();
@@ -111,22 +62,11 @@ std::string LeastTimeText(const Net& net, const Times& times) {
   return Wrap(Join("An iteration computes ", Fixed(1e-9 * least.work.flops, 3),
                    " GFLOP and moves at least ", Fixed(1e-6 * least.work.bytes, 1), " MB, ",
                    times.update_bytes > 0 ? "the update's included: " : "without an update: ",
-                   Fixed(least.ms, 3), " ms at the peaks below, ",
+                   Fixed(least.ms, 3), " ms at these peaks, ",
                    Fixed(std::min(100.0, 100 * least.ms / ms), 1), "% of its ", Fixed(ms, 3),
                    " ms."),
               0) +
          "\n";
-}
-
-// What the layers queue in an iteration; nothing where the device does not say.
-std::optional<int> OperationsOf(const Times& times) {
-  std::optional<int> sum;
-  for (const LayerTimes& layer : times.layers) {
-    for (const std::optional<int>& count : {layer.forward_operations, layer.backward_operations}) {
-      if (count) sum = sum.value_or(0) + *count;
-    }
-  }
-  return sum;
 }
 
 // "52 kernels, copies and fills ..., 0.021 ms each on average."
@@ -141,21 +81,61 @@ std::string OperationsText(const Times& times) {
          "\n";
 }
 
-std::string LayerTable(const Net& net, const Times& times) {
-  Table table({"layer", "type", "fwd min", "fwd med", "bwd min", "bwd med", "share", "fwd GFLOP/s",
-               "fwd GB/s", "fwd peak", "bwd GFLOP/s", "bwd GB/s", "bwd peak", "implementation"});
+std::string TimeTable(const Net& net, const Times& times) {
+  Table table({"layer", "type", "fwd min", "fwd med", "bwd min", "bwd med", "share"});
+  for (int i = 0; i < net.NumLayers(); ++i) {
+    const LayerTimes& layer = times.layers[static_cast<size_t>(i)];
+    table.Add({net.LayerAt(i).name(), net.LayerAt(i).type(), Fixed(layer.forward.Min(), 3),
+               Fixed(layer.forward.Median(), 3), Fixed(layer.backward.Min(), 3),
+               Fixed(layer.backward.Median(), 3), Fixed(ShareOf(times, layer), 1) + "%"});
+  }
+  return table.ToString();
+}
+
+// Rates and shares of the peak, of layers that have any; what is queued where the device tells.
+std::string RateTable(const Net& net, const Times& times) {
+  const bool counts = OperationsOf(times).has_value();
+  std::vector<std::string> head = {"layer", "GFLOP/s", "bwd", "GB/s", "bwd", "peak", "bwd"};
+  if (counts) head.insert(head.end(), {"kernels", "bwd"});
+  Table table(head);
   for (int i = 0; i < net.NumLayers(); ++i) {
     const LayerTimes& layer = times.layers[static_cast<size_t>(i)];
     const double forward = layer.forward.Median(), backward = layer.backward.Median();
     const Work ahead = ForwardWork(net, i), back = BackwardWork(net, i);
-    table.Add({net.LayerAt(i).name(), net.LayerAt(i).type(), Fixed(layer.forward.Min(), 3),
-               Fixed(forward, 3), Fixed(layer.backward.Min(), 3), Fixed(backward, 3),
-               Fixed(ShareOf(times, layer), 1) + "%", Cell(Rate(ahead.flops, forward)),
-               Cell(Rate(ahead.bytes, forward)), PeakCell(ahead, forward, times.peak),
-               Cell(Rate(back.flops, backward)), Cell(Rate(back.bytes, backward)),
-               PeakCell(back, backward, times.peak), net.GetLayer(i).Implementation()});
+    std::vector<std::string> row = {
+        Cell(Rate(ahead.flops, forward)),     Cell(Rate(back.flops, backward)),
+        Cell(Rate(ahead.bytes, forward)),     Cell(Rate(back.bytes, backward)),
+        PeakCell(ahead, forward, times.peak), PeakCell(back, backward, times.peak)};
+    if (std::ranges::all_of(row, &std::string::empty)) continue;
+    row.insert(row.begin(), net.LayerAt(i).name());
+    if (counts) {
+      row.push_back(Count(layer.forward_operations));
+      row.push_back(Count(layer.backward_operations));
+    }
+    table.Add(std::move(row));
   }
   return table.ToString();
+}
+
+// Each implementation, and below it the layers that have it, in the net's order.
+std::string ImplementationLines(const Net& net) {
+  std::vector<std::pair<std::string, std::string>> layers_by_name;
+  for (int i = 0; i < net.NumLayers(); ++i) {
+    const std::string name = net.GetLayer(i).Implementation();
+    if (name.empty() || net.FusedInto(i) >= 0) continue;
+    const auto found =
+        std::ranges::find(layers_by_name, name, &decltype(layers_by_name)::value_type::first);
+    if (found == layers_by_name.end()) {
+      layers_by_name.emplace_back(name, net.LayerAt(i).name());
+    } else {
+      found->second += " " + net.LayerAt(i).name();
+    }
+  }
+  std::string text;
+  for (const auto& [name, layers] : layers_by_name) {
+    text += Join(Wrap(name, 0), "\n    ", Wrap(layers, 4, 4), "\n");
+  }
+  return text;
 }
 
 std::string TotalTable(const Times& times) {
@@ -259,17 +239,11 @@ std::string TimesToText(const Net& net, const Times& times) {
     update =
         Join("The update moves ", Bytes(times.update_bytes), " at ", Fixed(*rate, 1), " GB/s.\n");
   }
-  return Join(LayerTable(net, times), "\n", TotalTable(times), "\nTimes in milliseconds.\n", update,
-              LeastTimeText(net, times), OperationsText(times),
+  return Join(TimeTable(net, times), "\n", TotalTable(times), "\nTimes in milliseconds.\n\n",
+              RateTable(net, times), kAboutRates,
               "Peak of this machine: ", Fixed(times.peak.gflops, 1), " GFLOP/s, ",
-              Fixed(times.peak.gbytes, 1),
-              " GB/s. A layer's peak is the least time that its products\n"
-              "or its memory take at these rates, in percent of its time; cache: its values come\n"
-              "faster than memory gives them. Forward and backward of the whole net are the sums\n"
-              "of its layers.\n"
-              "Implementations: 'onednn ...' is a kernel of oneDNN by oneDNN's name for it, which\n"
-              "ends in the processor's instructions; cublasLt and cudnn are NVIDIA's; all others\n"
-              "are loops of this program. 'trainer time --v=1' says why others were not taken.\n",
+              Fixed(times.peak.gbytes, 1), " GB/s.\n", update, LeastTimeText(net, times),
+              OperationsText(times), "\n", ImplementationLines(net), kAboutImplementations,
               VLOG_IS_ON(1) ? DeclinedText(net) : "");
 }
 

@@ -31,9 +31,12 @@ def profile(bundle, result, seconds):
         result.measure(f"{row}, of the byte roofline", share, "",
                        least=0.45 if row.net == "resnet50" else None)
         result.detail(str(row), times)
+        for line in fused_lines(times):
+            result.note(f"{row}: {line}")
         text += [f"{row}: peaks {json.dumps(times['peak'])}, least {json.dumps(times['least'])}",
                  *layer_lines(times), ""]
         bundle.put_result("profile.txt", "\n".join(text) + "\n")
+    result.note(nan_line(bundle.folder / "measured"))
     if tool("ncu") and not bundle.dry:
         text += kernels(bundle, result, ROWS[0], end - time.monotonic())
         bundle.put_result("profile.txt", "\n".join(text) + "\n")
@@ -52,6 +55,28 @@ def layer_lines(times):
         lines.append(f"{layer['percent_of_time']:5.1f}%  {figures}  {layer['name']} "
                      f"({layer['type']}: {layer['implementation']})")
     return lines
+
+
+def fused_lines(times):
+    """Whether cuDNN's own call adds bias and ReLU: not where its ReLU gives 0 for NaN, unless the
+    net is in f16."""
+    names = [layer["implementation"] for layer in times["layers"]]
+    for after in ("bias and ReLU", "bias"):
+        inside = sum(f" with {after}," in f"{name}," for name in names)
+        apart = sum(f", {after} apart" in name for name in names)
+        if inside + apart:
+            yield f"{after} in cuDNN's call: {inside} of {inside + apart} convolutions"
+
+
+def nan_line(chosen):
+    """What the trials of cuDNN's convolution with bias and ReLU gave for NaN, by the choices kept:
+    lines 'checksum, GPU and libraries, key, algorithm math fusion' with tabs between."""
+    texts = chosen.read_text(encoding="utf-8").splitlines() if chosen.exists() else []
+    lines = [line.split("\t") for line in texts]
+    found = collections.Counter(line[3].split()[-1] for line in lines
+                                if len(line) == 4 and line[2].startswith("forward "))
+    return (f"cuDNN's call with bias and ReLU keeps NaN for {found['1']} shapes, gives 0 for "
+            f"{found['2']}; {found['0']} have none")
 
 
 def kernels(bundle, result, row, seconds):

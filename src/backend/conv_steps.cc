@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "trainer/backend/dropped_nan.h"
 #include "trainer/backend/weight_copy.h"
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
@@ -14,7 +15,7 @@ TakesWeightCopy* AsTaker(const std::unique_ptr<Step>& step) {
   return dynamic_cast<TakesWeightCopy*>(step.get());
 }
 
-class ConvOfSteps final : public ConvPlan, public TakesWeightCopy {
+class ConvOfSteps final : public ConvPlan, public TakesWeightCopy, public MayDropNan {
  public:
   ConvOfSteps(const ConvDesc& desc, std::unique_ptr<ConvForward> forward,
               std::unique_ptr<ConvBackwardData> data, std::unique_ptr<ConvBackwardWeight> weight)
@@ -44,6 +45,10 @@ class ConvOfSteps final : public ConvPlan, public TakesWeightCopy {
     for (TakesWeightCopy* const taker : {AsTaker(forward_), AsTaker(data_)}) {
       if (taker != nullptr && taker->CopyForm() == CopyForm()) taker->UseWeightCopy(copy, holds);
     }
+  }
+  void AllowDroppedNan() override {
+    auto* const forward = dynamic_cast<MayDropNan*>(forward_.get());
+    if (forward != nullptr) forward->AllowDroppedNan();
   }
   void Forward(ConstTensor x, const float* weight, const float* bias, Tensor y,
                std::span<std::byte> scratch) override {

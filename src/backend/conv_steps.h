@@ -17,7 +17,8 @@ class ConvForward {
   virtual ~ConvForward() = default;
   virtual std::string Name() const = 0;
   virtual size_t ScratchBytes() const = 0;
-  // y = x * weight [+ bias], then max(0, y) where ConvDesc::relu asks for it; NaN stays.
+  // y = x * weight [+ bias], then max(0, y) where ConvDesc::relu asks for it; NaN stays, but for
+  // one that is a MayDropNan, too, and was told so.
   virtual void Run(const void* x, const float* weight, const float* bias, void* y,
                    std::span<std::byte> scratch) = 0;
 };

@@ -23,7 +23,10 @@ class GradientStep final : public StepRule {
     update_.emplace(spec_, std::move(rule_), objective.device(), objective.params(),
                     objective.Gradients(), objective.NumReplicas(), scale,
                     objective.state_memory());
-    if (scale) objective.net().ScaleLoss(update_->decision()->loss_scale());
+    if (scale) {
+      objective.net().ScaleLoss(update_->decision()->loss_scale());
+      LetGradientsTellOfNan(objective.net());
+    }
     if (!objective.UpdatesWriteAll()) return;
     copies_.emplace(objective.net());
     if (copies_->empty()) return copies_.reset();

@@ -99,6 +99,7 @@ class Lbfgs final : public StepRule {
     if (!scale) return;
     scale_.emplace(device, *scale);
     objective.net().ScaleLoss(scale_->on_device());
+    LetGradientsTellOfNan(objective.net());
   }
 
   void Step(Objective& objective, StepFrame& frame) override {

@@ -232,6 +232,17 @@ TEST_F(MeasuredOnceTest, OptionsThatChangeTheChoiceHaveTheirOwn) {
   EXPECT_THAT(ReadFile(folder_ / "convolutions", kMost), HasSubstr(" deterministic\t"));
 }
 
+TEST_F(MeasuredOnceTest, WhatCouldNotBeTriedForLackOfMemoryIsTriedByTheNextRun) {
+  desc_.relu = true;
+  const auto full = Make();
+  emulated_gpu::InjectError(emulated_gpu::CallKind::kMalloc, 1, cuda::kErrorMemoryAllocation);
+  EXPECT_THAT(full->MakeConv(desc_)->Implementation(), HasSubstr("bias and ReLU apart"));
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(Make()->MakeConv(desc_)->Implementation(), HasSubstr("with bias and ReLU"));
+    EXPECT_EQ(Measured(), 2);
+  }
+}
+
 TEST_F(MeasuredOnceTest, WhatDoesNotFitIsChosenAnew) {
   (void)Make()->MakeConv(desc_);
   emulated_gpu::Options small;

@@ -9,6 +9,7 @@
 #include "support/test_device.h"
 #include "trainer/backend/carve.h"
 #include "trainer/backend/conv.h"
+#include "trainer/backend/dropped_nan.h"
 
 namespace trainer {
 
@@ -29,8 +30,9 @@ class ConvRun {
   std::vector<float>& x() { return x_; }
 
   // `gap`: floats that the weights lie off the start of an allocation, as among others of a net.
-  ConvNumbers On(const Device& device, size_t gap = 0) const {
+  ConvNumbers On(const Device& device, size_t gap = 0, bool may_drop_nan = false) const {
     const auto plan = device.MakeConv(desc_);
+    if (may_drop_nan) dynamic_cast<MayDropNan&>(*plan).AllowDroppedNan();
     const OnDevice<std::byte> x(device, Stored(x_)), dy(device, Stored(dy_));
     const OnDevice<std::byte> y(device, dy.size()), dx(device, x.size());
     const OnDevice<float> weight(device, Behind(gap, weight_)), bias(device, Behind(gap, bias_));

@@ -224,7 +224,26 @@ TEST_F(CudnnTest, ReluKeepsNan) {
   }
 }
 
-TEST_F(CudnnTest, BiasAndReluArePartOfItsCallWhereItKeepsNan) {
+// In f16 that shows in the gradient of the weights.
+TEST_F(CudnnTest, ReluDropsNanInF16AloneWhereItMay) {
+  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
+    End();
+    emulated_gpu::Reset({.fused_relu_keeps_nan = false});
+    ConvDesc desc = WithRelu(Image(1, 2, 4, 4, 3, 1));
+    desc.dtype = dtype;
+    ConvRun run(desc);
+    EXPECT_LE(ConvRun::Difference(run.On(device(), 0, true), run.ByReference()), Bound(dtype));
+    run.x()[0] = INFINITY;
+    run.x()[1] = -INFINITY;
+    const ConvNumbers numbers = run.On(device(), 0, true);
+    const auto is_nan = [](float value) { return std::isnan(value); };
+    EXPECT_EQ(std::ranges::none_of(numbers.y, is_nan), dtype == DType::kF16);
+    EXPECT_TRUE(
+        std::ranges::any_of(numbers.dweight, [](float value) { return !std::isfinite(value); }));
+  }
+}
+
+TEST_F(CudnnTest, BiasAndReluArePartOfItsCallWhereItKeepsNanOrNeedNot) {
   static int fused;
   static const cuda::Cudnn* real;
   real = cuda::GetCudnn();
@@ -233,13 +252,21 @@ TEST_F(CudnnTest, BiasAndReluArePartOfItsCallWhereItKeepsNan) {
     ++fused;
     return real->ConvolutionBiasActivationForward(args...);
   };
+  ConvDesc desc = WithRelu(Image(2, 3, 9, 8, 6, 3, 1, 1));
+  desc.dtype = DType::kF16;
   for (const bool library_keeps : {true, false}) {
-    End();
-    emulated_gpu::Reset({.fused_relu_keeps_nan = library_keeps});
-    fused = 0;
-    (void)ConvRun(WithRelu(Image(2, 3, 9, 8, 6, 3, 1, 1))).On(device());
-    EXPECT_EQ(fused, library_keeps ? 2 : 1) << "the trial, and the call";
+    for (const bool may_drop : {true, false}) {
+      End();
+      emulated_gpu::Reset({.fused_relu_keeps_nan = library_keeps});
+      fused = 0;
+      (void)ConvRun(desc).On(device(), 0, may_drop);
+      EXPECT_EQ(fused, library_keeps || may_drop ? 2 : 1) << "the trial, and the call";
+    }
   }
+  const auto plan = device().MakeConv(desc);
+  EXPECT_THAT(plan->Implementation(), HasSubstr(", bias and ReLU apart, data gradient"));
+  dynamic_cast<MayDropNan&>(*plan).AllowDroppedNan();
+  EXPECT_THAT(plan->Implementation(), HasSubstr(" with bias and ReLU, data gradient"));
 }
 
 TEST_F(CudnnTest, NumbersAreRoundedOnlyWhereTheUserAllowsIt) {

@@ -131,6 +131,12 @@ MovedByType MeasureModel(const MadeUpModel& model, uint64_t blocks = 1) {
   return MeasurePass(run.solver->train_net(), *run.device);
 }
 
+// While one lives, the ReLU in cuDNN's convolutions gives 0 for NaN, as it may.
+struct ReluDropsNan {
+  ReluDropsNan() { emulated_gpu::Reset({.fused_relu_keeps_nan = false}); }
+  ~ReluDropsNan() { emulated_gpu::Reset(); }
+};
+
 // What batches of `batch` move: a part for each image and a part for the weights, which batches of
 // one and of two images tell apart.
 MovedByType MeasureForBatch(MadeUpModel model, int batch) {
@@ -175,6 +181,15 @@ TEST(GpuBytesTest, OfLeNet) {
 TEST(GpuBytesTest, OfCaffeNet) {
   ExpectNearTheLeast(
       MeasureForBatch({.folder = "caffenet", .image = {3, 227, 227}, .small_products = true}, 256));
+}
+
+TEST(GpuBytesTest, OfCaffeNetInF16WhereReluDropsNan) {
+  const ReluDropsNan drops;
+  ExpectNearTheLeast(MeasureForBatch({.folder = "caffenet",
+                                      .image = {3, 227, 227},
+                                      .small_products = true,
+                                      .type = caffe::FLOAT16},
+                                     256));
 }
 
 TEST(GpuBytesTest, OfGoogLeNet) {

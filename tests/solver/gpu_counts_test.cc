@@ -19,6 +19,8 @@ struct Model {
   const char* folder;
   std::vector<int64_t> image;  // (C, H, W)
   int recorded;                // kernels, copies and fills of a step
+  caffe::Type type = caffe::FLOAT;
+  int reads = 1;  // a step: losses and faults; with a loss scale what the update decided, too
 };
 void PrintTo(const Model& model, std::ostream* out) { *out << model.folder; }
 
@@ -41,16 +43,22 @@ INSTANTIATE_TEST_SUITE_P(Of, GpuCountsTest,
                          testing::Values(Model{"lenet", {1, 28, 28}, 34},
                                          Model{"caffenet", {3, 227, 227}, 65},
                                          Model{"googlenet", {3, 224, 224}, 429},
-                                         Model{"resnet50", {3, 224, 224}, 635}),
-                         [](const auto& model) { return std::string(model.param.folder); });
+                                         Model{"resnet50", {3, 224, 224}, 635},
+                                         Model{"caffenet", {3, 227, 227}, 0, caffe::FLOAT16, 2}),
+                         [](const auto& model) {
+                           const bool f16 = model.param.type == caffe::FLOAT16;
+                           return std::string(model.param.folder) + (f16 ? "_f16" : "");
+                         });
 
 TEST_P(GpuCountsTest, AStepIsOneGraphAndNoWait) {
   const OnlySmallKernels small;
   const LogCollector log;
-  SmallRun run(
-      "base_lr: 0.01 lr_policy: \"fixed\" momentum: 0.9 weight_decay: 0.0005 max_iter: 90",
-      NetText({.folder = GetParam().folder, .image = GetParam().image, .small_products = true}), {},
-      "", MakeGpuDevice({.deterministic = true}));
+  SmallRun run("base_lr: 0.01 lr_policy: \"fixed\" momentum: 0.9 weight_decay: 0.0005 max_iter: 90",
+               NetText({.folder = GetParam().folder,
+                        .image = GetParam().image,
+                        .small_products = true,
+                        .type = GetParam().type}),
+               {}, "", MakeGpuDevice({.deterministic = true}));
   for (int i = 0; i < 4; ++i) run.solver->StepAhead();
   constexpr int kSteps = 3;
   emulated_gpu::ResetCounters();
@@ -59,11 +67,11 @@ TEST_P(GpuCountsTest, AStepIsOneGraphAndNoWait) {
   EXPECT_EQ(counts.graph_launches, kSteps);
   EXPECT_EQ(counts.launches, 0);
   EXPECT_EQ(counts.calls_to_libraries, 0);
-  EXPECT_EQ(counts.copies, kSteps) << "losses and faults";
+  EXPECT_EQ(counts.copies, kSteps * GetParam().reads);
   EXPECT_EQ(counts.fills, 0);
   EXPECT_EQ(counts.allocations + counts.frees, 0);
   EXPECT_EQ(counts.host_allocations + counts.host_frees, 0);
-  EXPECT_EQ(counts.synchronizations, kSteps) << "for the loss of the step before";
+  EXPECT_EQ(counts.synchronizations, kSteps * GetParam().reads) << "for the step before";
   EXPECT_EQ(RecordedOperations(log), GetParam().recorded);
 }
 

@@ -155,7 +155,7 @@ class ReportTest(InAFolder):
         self.assertRegex(done.stderr, r"^check: no results can be written: .*--results=FOLDER\n$")
 
 
-class OutputTest(unittest.TestCase):
+class OutputTest(InAFolder):
     def test_tests_count_that_ended_in_a_program_that_did_not(self):
         text = ("[ RUN      ] A.One\n[       OK ] A.One (3 ms)\n"
                 "[ RUN      ] A.Two/0\nfile.cc:3: Failure\nValue of: x\n"
@@ -181,6 +181,24 @@ class OutputTest(unittest.TestCase):
         found = profiling.kernel_lines(csv.DictReader(lines))
         self.assertEqual(found, [" 87.5%    2 x   0.0018 ms  51.4% dram  a",
                                  " 12.5%    1 x   0.0005 ms  10.0% dram  b"])
+
+    def test_tells_what_becomes_of_bias_relu_and_nan(self):
+        names = ["cuDNN algorithm 1 with bias and ReLU, weight gradient cuDNN algorithm 0",
+                 "cuDNN algorithm 1, bias and ReLU apart, data gradient cuDNN algorithm 1",
+                 "cuDNN algorithm 0, bias apart, weight gradient cuDNN algorithm 0", "cublasLt"]
+        times = {"layers": [{"implementation": name} for name in names]}
+        self.assertEqual(list(profiling.fused_lines(times)),
+                         ["bias and ReLU in cuDNN's call: 1 of 2 convolutions",
+                          "bias in cuDNN's call: 0 of 1 convolutions"])
+        chosen = self.folder / "measured"
+        self.assertIn("for 0 shapes", profiling.nan_line(chosen))
+        chosen.write_text("# a head\n" + "".join(
+            f"0\tGPU, driver\t{key}\t{value}\n" for key, value in (
+                ("forward 1", "1 1 1"), ("forward 2", "1 1 2"), ("forward 3", "0 1 2"),
+                ("weight gradient 1", "1 1 0"))))
+        self.assertEqual(profiling.nan_line(chosen),
+                         "cuDNN's call with bias and ReLU keeps NaN for 1 shapes, gives 0 for 2; "
+                         "0 have none")
 
 
 class PeersTest(InAFolder):

@@ -37,6 +37,7 @@ TEST_F(GpuFaultTest, WithoutADriverTheSentenceSaysWhatIsMissing) {
   const Outcome query = job_.Run({"device_query"}, "driver=0");
   EXPECT_EQ(query.exit_code, 0) << query.err;
   EXPECT_TRUE(Finds(query.out, R"(\nmissing: +[a-z].*driver)")) << query.out;
+  EXPECT_TRUE(Finds(query.out, R"(\nCUDA: +runtime \S+, no driver)")) << query.out;
 }
 
 TEST_F(GpuFaultTest, AGpuThatIsNotThereIsRefusedWithThoseThatAre) {

@@ -183,7 +183,11 @@ TEST_F(GpuTrainTest, OtherVerbsComputeThereToo) {
   ExpectClose(gpu_test, cpu_test);
   both({"features", net, weights, "--blobs=ip", "--out=f.h5", "--iterations=1", "--force"});
   const auto [cpu_time, gpu_time] = both({"time", "--solver=solver.prototxt", "--iterations=2"});
-  EXPECT_THAT(gpu_time.out, HasSubstr("conv"));
+  EXPECT_TRUE(Finds(gpu_time.out, R"(\nlayer [^\n]* kernels +bwd\n)")) << gpu_time.out;
+  EXPECT_TRUE(Finds(gpu_time.out, R"(\nconv( +[\d.]+%?)+ +\d+ +\d+\n)")) << gpu_time.out;
+  EXPECT_TRUE(Finds(gpu_time.out, R"(\ncuDNN algorithm \d[^\n]*\n(?:[^ ][^\n]*\n)?    conv\n)"))
+      << gpu_time.out;
+  EXPECT_FALSE(Finds(gpu_time.out, R"(\n[^\n]{81})")) << gpu_time.out;
   const auto [cpu_check, gpu_check] = both({"check", "--solver=solver.prototxt"});
   EXPECT_TRUE(Finds(gpu_check.out, R"(\nGPU memory +\S+ [KM]iB, \S+ [GM]iB are free: )"))
       << gpu_check.out;
@@ -214,7 +218,11 @@ TEST_F(GpuTrainTest, DeviceQueryAndPlanShowIt) {
   EXPECT_TRUE(Finds(all.out, R"(\n  memory: +2\.00 GiB, 2\.00 GiB free)")) << all.out;
   EXPECT_TRUE(Finds(all.out, R"(\n  compute: +capability 8\.0, 4 multiprocessors)")) << all.out;
   EXPECT_TRUE(Finds(all.out, R"(\nCUDA: +runtime 13\.0, driver for 13\.0)")) << all.out;
-  EXPECT_TRUE(Finds(all.out, R"(\nNCCL: +emulated)")) << all.out;
+  EXPECT_TRUE(Finds(all.out, R"(\nNCCL: +emulated\nnvJPEG: +emulated\nNVML: +not found\n)"))
+      << all.out;
+  const Outcome watched = job_.Run({"device_query"}, "nvjpeg=0 busy=5");
+  EXPECT_TRUE(Finds(watched.out, R"(\nnvJPEG: +not found\nNVML: +of driver 580\.00\.01\n)"))
+      << watched.out;
   std::istringstream lines(all.out);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
   const Outcome one = job_.Run({"device_query", "--gpu=1", "--json"}, "gpus=2");

@@ -28,11 +28,13 @@ TEST(TimeTest, PrintsLayersAndTotalsOfANet) {
   for (const char* row : {"forward", "backward", "forward and backward", "waiting for data"}) {
     EXPECT_THAT(outcome.out, HasSubstr(std::string("\n") + row + " "));
   }
-  // GFLOP/s, GB/s and the share of the peak, forward and backward.
-  EXPECT_TRUE(Finds(outcome.out,
-                    R"(\nip +InnerProduct +(\S+ +){5}(\d+\.\d +\d+\.\d +(\d+\.\d%|cache) +){2})"))
+  // GFLOP/s, GB/s and the share of the peak, each forward and backward.
+  EXPECT_TRUE(Finds(outcome.out, R"(\nlayer +GFLOP/s +bwd +GB/s +bwd +peak +bwd\n)"
+                                 R"((digits .*\n)?ip( +\d+\.\d){4}( +(\d+\.\d%|cache)){2}\n)"))
       << outcome.out;
-  EXPECT_TRUE(Finds(outcome.out, R"(\nPeak of this machine: \d+\.\d GFLOP/s, \d+\.\d GB/s\. )"));
+  EXPECT_TRUE(Finds(outcome.out, R"(\nonednn [^\n]*\n    ip\n)")) << outcome.out;
+  EXPECT_FALSE(Finds(outcome.out, R"(\n[^\n]{81})")) << outcome.out;
+  EXPECT_TRUE(Finds(outcome.out, R"(\nPeak of this machine: \d+\.\d GFLOP/s, \d+\.\d GB/s\.\n)"));
   EXPECT_THAT(outcome.out, Not(HasSubstr("\nupdate ")));
 }
 

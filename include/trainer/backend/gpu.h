@@ -29,9 +29,10 @@ struct GpuSupport {
   bool built = false;           // with the code for GPUs
   std::string architectures;    // that the kernels are compiled for: "75 80 86 89 90a, PTX"
   int driver = 0, runtime = 0;  // 1000 * major + 10 * minor; 0: there is none
-  // "13.1.0 in /usr/lib/...", empty where it was not found. NCCL is for several GPUs only, and
-  // nothing is missing without it.
-  std::string cublas, cudnn, nccl;
+  // "13.1.0 in /usr/lib/...", empty where it was not found. Nothing is missing without the last
+  // three: NCCL is for several GPUs, nvJPEG for decode_jpegs, NVML ("of driver 580.82.07") tells
+  // how busy a GPU is.
+  std::string cublas, cudnn, nccl, nvjpeg, nvml;
   std::vector<std::string> missing;  // one sentence each, with what to do
   std::vector<GpuInfo> gpus;
 };

@@ -10,4 +10,8 @@ class Net;
 // Source: P. Micikevicius et al., "Mixed precision training", ICLR 2018.
 bool NeedsLossScale(const Net& net);
 
+// Says that updates of the net's weights are left out where gradients are not finite, so that
+// layers whose weights learn may lose NaN in their outputs: see MayDropNan.
+void LetGradientsTellOfNan(Net& net);
+
 }  // namespace trainer

@@ -100,7 +100,12 @@ std::optional<ConvAlgorithm> FromFile(ConvProblem& problem, const ConvDirection&
   if (!text) return std::nullopt;
   ConvAlgorithm algorithm;
   std::istringstream words(*text);
-  if (!(words >> algorithm.algo >> algorithm.math_type >> algorithm.fused)) return std::nullopt;
+  int fusion = 0;
+  if (!(words >> algorithm.algo >> algorithm.math_type >> fusion) || fusion < 0 ||
+      fusion > static_cast<int>(ConvFusion::kDropsNan)) {
+    return std::nullopt;
+  }
+  algorithm.fusion = static_cast<ConvFusion>(fusion);
   algorithm.math_type = problem.AllowedMath(algorithm.math_type);
   problem.SetMath(algorithm.math_type);
   if (direction.workspace(problem, algorithm.algo, &algorithm.workspace) != cudnn::kSuccess ||
@@ -110,10 +115,10 @@ std::optional<ConvAlgorithm> FromFile(ConvProblem& problem, const ConvDirection&
   return algorithm;
 }
 
-// A choice that was not measured for lack of memory is not put into the file.
+// A choice that was not measured or completed for lack of memory is not put into the file.
 std::optional<ConvAlgorithm> ChooseAnew(ConvProblem& problem, const ConvDirection& direction,
                                         AlgorithmFile& file, std::string* reason,
-                                        const std::function<void(ConvAlgorithm&)>& finish) {
+                                        const std::function<bool(ConvAlgorithm&)>& finish) {
   size_t most = 0;
   std::optional<ConvAlgorithm> chosen = ByHeuristics(problem, direction, &most, reason);
   if (!chosen) return chosen;
@@ -125,10 +130,10 @@ std::optional<ConvAlgorithm> ChooseAnew(ConvProblem& problem, const ConvDirectio
     }
   }
   problem.SetMath(chosen->math_type);
-  if (finish) finish(*chosen);
+  if (finish && !finish(*chosen)) lasting = false;
   if (lasting) {
     file.Add(FileKey(problem, direction),
-             Join(chosen->algo, ' ', chosen->math_type, ' ', chosen->fused));
+             Join(chosen->algo, ' ', chosen->math_type, ' ', static_cast<int>(chosen->fusion)));
   }
   return chosen;
 }
@@ -182,7 +187,7 @@ AlgorithmFile& ConvAlgorithms::file() {
 
 std::optional<ConvAlgorithm> ChooseAlgorithm(ConvProblem& problem, const ConvDirection& direction,
                                              std::string* reason,
-                                             const std::function<void(ConvAlgorithm&)>& finish) {
+                                             const std::function<bool(ConvAlgorithm&)>& finish) {
   ConvAlgorithms& known = problem.device().conv_algorithms();
   const std::string key = problem.Key(direction.name);
   if (const ConvAlgorithm* before = known.Find(key)) {

@@ -14,10 +14,14 @@
 
 namespace trainer::cuda {
 
+// Whether a forward convolution has bias and ReLU in its call, and what becomes of NaN there. Kept
+// in files as these numbers.
+enum class ConvFusion { kNone = 0, kKeepsNan = 1, kDropsNan = 2 };
+
 struct ConvAlgorithm {
   int algo = 0, math_type = 0;
   size_t workspace = 0;
-  bool fused = false;  // forward: with bias and ReLU in one call
+  ConvFusion fusion = ConvFusion::kNone;
 };
 
 // By ConvProblem::Key, those of this device.
@@ -68,9 +72,10 @@ struct ConvDirection {
 };
 
 // Sets the problem's math type to the algorithm's. Where there is none, `reason` says why.
-// `finish`, if any, may change what was chosen before it is remembered.
+// `finish`, if any, completes what was chosen before it is remembered; false where it could not,
+// for lack of memory, so that later runs have to try again.
 std::optional<ConvAlgorithm> ChooseAlgorithm(
     ConvProblem& problem, const ConvDirection& direction, std::string* reason,
-    const std::function<void(ConvAlgorithm&)>& finish = nullptr);
+    const std::function<bool(ConvAlgorithm&)>& finish = nullptr);
 
 }  // namespace trainer::cuda

@@ -1,8 +1,10 @@
-// cuDNN's forward convolution. Bias and ReLU are part of its call where that takes them and keeps
-// NaN, which a trial shows; else a pass of our own over the output follows.
+// cuDNN's forward convolution. Bias and ReLU are part of its call where that takes them and, as a
+// trial shows, keeps NaN, or nobody depends on that; else a pass of our own over the output
+// follows.
 
 #include "cuda/bias_relu.h"
 #include "cuda/cudnn_step.h"
+#include "trainer/backend/dropped_nan.h"
 
 namespace trainer::cuda {
 namespace {
@@ -52,36 +54,40 @@ bool MayFuse(const ConvDesc& desc, const ConvAlgorithm& algorithm) {
   return desc.bias && (desc.relu || algorithm.algo == cudnn::kForwardImplicitPrecompGemm);
 }
 
-// Whether the fused call works and gives NaN for an input of NaN, as it must: all bytes 0xff are
-// NaN in every storage type.
-bool FusesAndKeepsNan(const ConvProblem& p, const ConvAlgorithm& algorithm) {
+// Whether the fused call works, and what it gives for an input of NaN: all bytes 0xff are that in
+// every storage type. Nothing where there is no memory to try it.
+std::optional<ConvFusion> TryFusing(const ConvProblem& p, const ConvAlgorithm& algorithm) {
   const TrialMemory trial(p, 0xff, algorithm.workspace);
-  if (!trial || trial.workspace_bytes < algorithm.workspace) return false;
+  if (!trial || trial.workspace_bytes < algorithm.workspace) return std::nullopt;
   const CudaDevice& device = p.device();
   device.Fill(trial.y, 0, p.OutBytes());
   const Activation activation(p.desc().relu);
   if (activation.Run(p, algorithm, trial.x, trial.filter, trial.bias, trial.y, trial.workspace) !=
       cudnn::kSuccess) {
     GetRuntime()->GetLastError();
-    return false;
+    return ConvFusion::kNone;
   }
-  return WithType(p.desc().dtype, [&](auto tag) {
+  const bool keeps = WithType(p.desc().dtype, [&](auto tag) {
     using T = typename decltype(tag)::Type;
     T first;
     device.CopyToHost(&first, trial.y, sizeof(first));
     const float value = Load(first);
     return value != value;
   });
+  return keeps ? ConvFusion::kKeepsNan : ConvFusion::kDropsNan;
 }
 
-class CudnnForward final : public ConvForward, public CudnnStep {
+class CudnnForward final : public ConvForward, public CudnnStep, public MayDropNan {
  public:
   CudnnForward(const CudaDevice& device, const ConvDesc& desc)
       : CudnnStep(device, desc), activation_(desc.relu) {}
 
   std::string Choose() {
     std::string reason = ChooseFor(kDirection, [&](ConvAlgorithm& a) {
-      a.fused = MayFuse(desc(), a) && FusesAndKeepsNan(problem(), a);
+      if (!MayFuse(desc(), a)) return true;
+      const std::optional<ConvFusion> tried = TryFusing(problem(), a);
+      a.fusion = tried.value_or(ConvFusion::kNone);
+      return tried.has_value();
     });
     if (CastsBias()) {
       bias_ = scratch().AddBytes(static_cast<size_t>(desc().out_channels) * problem().Size());
@@ -89,7 +95,15 @@ class CudnnForward final : public ConvForward, public CudnnStep {
     return reason;
   }
 
-  std::string Name() const override { return Algorithm(); }
+  std::string Name() const override {
+    const std::string after = desc().bias && desc().relu ? "bias and ReLU"
+                              : desc().bias              ? "bias"
+                              : desc().relu              ? "ReLU"
+                                                         : "";
+    if (after.empty()) return Algorithm();
+    return Fuses() ? Join(Algorithm(), " with ", after) : Join(Algorithm(), ", ", after, " apart");
+  }
+  void AllowDroppedNan() override { may_drop_nan_ = desc().dtype == DType::kF16; }
   size_t ScratchBytes() const override { return Bytes(); }
   void Run(const void* x, const float* weight, const float* bias, void* y,
            std::span<std::byte> memory) override {
@@ -98,7 +112,7 @@ class CudnnForward final : public ConvForward, public CudnnStep {
     const ConvProblem& p = problem();
     const void* filter = Filter(weight, memory);
     std::byte* const workspace = WorkspaceIn(memory);
-    if (algorithm().fused) {
+    if (Fuses()) {
       CheckCudnn(activation_.Run(p, algorithm(), x, filter, Bias(bias, memory), y, workspace),
                  "convolving (cudnnConvolutionBiasActivationForward)");
       return;
@@ -114,7 +128,13 @@ class CudnnForward final : public ConvForward, public CudnnStep {
   }
 
  private:
-  bool CastsBias() const { return algorithm().fused && desc().dtype != DType::kF32; }
+  bool Fuses() const {
+    return algorithm().fusion == ConvFusion::kKeepsNan ||
+           (algorithm().fusion == ConvFusion::kDropsNan && may_drop_nan_);
+  }
+  bool CastsBias() const {
+    return algorithm().fusion != ConvFusion::kNone && desc().dtype != DType::kF32;
+  }
 
   // The library takes it in the tensors' type.
   const void* Bias(const float* bias, std::span<std::byte> memory) const {
@@ -126,6 +146,7 @@ class CudnnForward final : public ConvForward, public CudnnStep {
 
   Activation activation_;
   Slot<std::byte> bias_;
+  bool may_drop_nan_ = false;
 };
 
 const RegisterConvStep<ConvForward> kForward({DeviceKind::kCuda, rank::kLibrary, "cuDNN",

@@ -39,7 +39,7 @@ class CudnnStep : public TakesWeightCopy {
 
   // Why there is none, or "".
   std::string ChooseFor(const ConvDirection& direction,
-                        const std::function<void(ConvAlgorithm&)>& finish = nullptr) {
+                        const std::function<bool(ConvAlgorithm&)>& finish = nullptr) {
     std::string reason;
     const auto chosen = ChooseAlgorithm(problem_, direction, &reason, finish);
     if (!chosen) return reason;

@@ -7,6 +7,8 @@
 #include "cuda/errors.h"
 #include "cuda/libraries.h"
 #include "cuda/nccl.h"
+#include "cuda/nvjpeg.h"
+#include "cuda/nvml.h"
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
 
@@ -157,6 +159,9 @@ GpuSupport FindAll() {
   support.cublas = libraries.cublas;
   support.cudnn = libraries.cudnn;
   if (!OpenNccl(&support.nccl).empty()) support.nccl.clear();
+  support.nvjpeg = DescribeNvjpeg();
+  std::string why;
+  if (GetNvml(&why) != nullptr) support.nvml = "of driver " + DriverVersion();
   for (const std::string& sentence : libraries.missing) support.missing.push_back(sentence);
   return support;
 }

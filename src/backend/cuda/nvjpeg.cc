@@ -30,10 +30,11 @@ LibraryKind NvjpegKind() {
 }
 
 // Null with a sentence.
-const Nvjpeg* Load(std::string* why) {
+const Nvjpeg* Load(std::string* why, std::string* description) {
   static Nvjpeg table;
   const OpenedLibrary library = OpenLibrary(NvjpegKind(), UsualLibraryFolders());
   *why = library.problem;
+  *description = library.description;
   if (library.handle == nullptr) return nullptr;
   if (library.version < kLeastVersion) {
     *why = Join("nvJPEG 12.1 or later is needed; the version found is ", library.description,
@@ -59,18 +60,29 @@ const Nvjpeg* Load(std::string* why) {
   return complete ? &table : nullptr;
 }
 
-}  // namespace
-
-const Nvjpeg* GetNvjpeg(std::string* why) {
+const Nvjpeg* Get(std::string* why, std::string* description) {
   if (Given() != nullptr) return Given();
   if (!GetRuntime()->linked) {
     *why = SentenceWithout(NvjpegKind());
     return nullptr;
   }
-  static std::string problem;
-  static const Nvjpeg* const library = Load(&problem);
+  static std::string problem, found;
+  static const Nvjpeg* const library = Load(&problem, &found);
   *why = problem;
+  *description = found;
   return library;
+}
+
+}  // namespace
+
+const Nvjpeg* GetNvjpeg(std::string* why) {
+  std::string description;
+  return Get(why, &description);
+}
+
+std::string DescribeNvjpeg() {
+  std::string why, description = "emulated";
+  return Get(&why, &description) == nullptr ? "" : description;
 }
 
 void SetNvjpeg(const Nvjpeg* table) { Given() = table; }

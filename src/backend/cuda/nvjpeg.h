@@ -48,6 +48,8 @@ struct Nvjpeg {
 
 // Opened at the first call; null where it is not there, with one sentence of what to do.
 const Nvjpeg* GetNvjpeg(std::string* why);
+// "13.0.1 in /usr/lib/...", or "" where it is of no use.
+std::string DescribeNvjpeg();
 // In tests, in place of the library; null: not there.
 void SetNvjpeg(const Nvjpeg* table);
 

@@ -3,6 +3,7 @@
 #include "common/checks.h"
 #include "common/conv_geometry.h"
 #include "common/merged_axes.h"
+#include "trainer/backend/dropped_nan.h"
 #include "trainer/backend/weight_copy.h"
 #include "trainer/base/text.h"
 
@@ -10,12 +11,13 @@ namespace trainer {
 
 // What a convolution and its transpose share: several bottoms of one shape with a top each, one
 // plan, and copies of what the plan sees under another number of axes.
-class ConvLayer : public Layer, public TakesWeightCopy {
+class ConvLayer : public Layer, public TakesWeightCopy, public MayDropNan {
  public:
   explicit ConvLayer(const LayerSpec& spec) : spec_(spec) {}
 
   void Prepare(PrepareContext& plan) final {
     conv_ = plan.device().MakeConv(desc_);
+    if (may_drop_nan_) AllowDroppedNan();
     plan.Scratch(x_.Bytes() + y_.Bytes() + conv_->ScratchBytes());
   }
   std::optional<WeightForm> CopyForm() const final {
@@ -24,6 +26,10 @@ class ConvLayer : public Layer, public TakesWeightCopy {
   }
   void UseWeightCopy(const void* copy, const bool* holds) final {
     dynamic_cast<TakesWeightCopy&>(*conv_).UseWeightCopy(copy, holds);
+  }
+  void AllowDroppedNan() final {
+    may_drop_nan_ = true;
+    if (auto* const conv = dynamic_cast<MayDropNan*>(conv_.get())) conv->AllowDroppedNan();
   }
   std::string Implementation() const final { return conv_->Implementation(); }
   std::vector<std::string> Declined() const final { return conv_->Declined(); }
@@ -75,6 +81,7 @@ class ConvLayer : public Layer, public TakesWeightCopy {
 
  private:
   int64_t macs_ = 0;
+  bool may_drop_nan_ = false;
 };
 
 }  // namespace trainer

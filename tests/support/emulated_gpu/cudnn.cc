@@ -133,13 +133,13 @@ int Run(Handle handle, Convolving what, int algo, void* workspace, size_t worksp
     Convolve(what);
   };
   const Operands bytes = OperandsOf(what);
-  // In place of what is not computed: NaN where the second operand, in forward the weights, is
-  // that; else positive numbers, which a ReLU lets through.
+  // In place of what is not computed: NaN where the weights of a forward convolution are that and
+  // it keeps NaN; else positive numbers, which a ReLU lets through.
   const auto skip = [=] {
     constexpr int kNan = 0xff, kPositive = 0x3c;  // in each byte of any storage type
     const bool is_nan = std::isnan(LoadAt(what.conv.type, what.second, 0));
-    const bool forward = what.conv.direction == Direction::kForward;
-    std::memset(what.result, forward && is_nan ? kNan : kPositive,
+    const bool keeps = what.conv.direction == Direction::kForward && (!what.relu || what.keeps_nan);
+    std::memset(what.result, keeps && is_nan ? kNan : kPositive,
                 static_cast<size_t>(bytes.written));
   };
   const int queued = Queue(handle->stream, {.run = run,
