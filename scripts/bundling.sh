@@ -10,7 +10,7 @@ is_of_the_machine() { [[ "$1" =~ ^(ld-linux.*|lib(c|m|dl|rt|pthread|resolv))\.so
 # Copies a program without its symbols, and the libraries that it loads.
 pack_program() {
   local program="$1" to="$2" library
-  if ! readelf -d "$program" | grep -q '(RPATH).*[$]ORIGIN'; then
+  if ! readelf -d "$program" | grep '(RPATH).*[$]ORIGIN' >/dev/null; then
     say "bundle: $program does not look for libraries beside itself; build it again" >&2
     return 1
   fi

@@ -17,7 +17,8 @@ cp -r models "$folder"
 cd "$folder"
 mkdir -p data run/lenet
 "$trainer" dataset digits data/digits 2>&1 | tail -n 1
-if "$trainer" device_query | tee query | grep -q '^GPU 0:'; then
+"$trainer" device_query >query
+if grep -q '^GPU 0:' query; then
   say "there is a GPU: scripts/gpu/check.sh checks more"
 else
   grep -A 1 '^missing:' query

@@ -64,11 +64,11 @@ check_learn() {
   done
 }
 
-# start_long: a run on 2 hosts with 2 ranks each that would not end; its log is long.log, its process
-# $job.
+# start_long SECONDS: a run on 2 hosts with 2 ranks each that would not end, of ranks that wait so long
+# for each other; its log is long.log, its process $job.
 start_long() {
   hosts_mpirun 2 2 "$trainer" train --solver=solver.prototxt --set max_iter=100000000 \
-    --set display=1000 --peer_warning=5 --peer_timeout=20 >long.log 2>&1 &
+    --set display=1000 --peer_warning=5 --peer_timeout="$1" >long.log 2>&1 &
   job=$!
   local i
   for ((i = 0; i < 1800; ++i)); do
@@ -106,7 +106,7 @@ expect_end() {
 }
 
 check_kill() {
-  start_long
+  start_long 300
   local process
   process="$(sed -n 's/.*rank 3 (host2, process \([0-9]*\)).*/\1/p' long.log | head -n 1)"
   kill -KILL "$process"
@@ -130,9 +130,9 @@ await_ranks() {
 # mpirun and its daemon on the lost host do not notice, and wait as long as TCP does (a quarter of an
 # hour): they end when the link is back.
 check_link() {
-  start_long
+  start_long 45
   ip link set "${hosts_id}v2" down
-  await_ranks 120
+  await_ranks 240
   grep -q 'error: .*host[12], .*silent' long.log || fail "no sentence says who was silent" long.log
   say "link: ranks ended: $(grep -m 1 'error: ' long.log)"
   ip link set "${hosts_id}v2" up

@@ -249,10 +249,10 @@ case_gpu() {
   local job
   job="$(submit gpu slurm_gpu.sh)"
   await_state "$job" DONE 120
-  if "$program" device_query 2>/dev/null | grep -q '^GPU 0'; then
+  if "$program" device_query 2>/dev/null | grep '^GPU 0' >/dev/null; then
     [[ "$(state_of "$job")" == COMPLETED ]] || problem "gpu: $(state_of "$job")"
   else
-    scontrol -o show job "$job" | grep -q 'ExitCode=69:0' || problem "gpu: exit code is not 69"
+    scontrol -o show job "$job" | grep 'ExitCode=69:0' >/dev/null || problem "gpu: exit code is not 69"
     [[ "$(count_of "$job")" == 0 ]] || problem "gpu: queued again"
   fi
   ((failed)) || say "passed gpu"

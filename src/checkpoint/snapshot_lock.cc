@@ -14,6 +14,7 @@
 #include "trainer/base/file.h"
 #include "trainer/base/own_file.h"
 #include "trainer/base/text.h"
+#include "trainer/base/watched_read.h"
 
 namespace trainer {
 namespace {
@@ -154,6 +155,32 @@ void TakeAway(const std::string& prefix, const std::string& path, const Found& d
   ops.Unlink(aside);
 }
 
+// Makes the lock this process's, and gives nothing, or gives that of a run that is not dead.
+std::optional<Found> Take(const std::string& prefix, const std::string& path, const LockOwner& self,
+                          const LockTimes& times) {
+  const WatchedRead watch(path);
+  for (;;) {
+    const Candidate candidate(prefix, path, self);
+    if (candidate.Become(path)) return std::nullopt;
+    std::optional<Found> found = Look(path);
+    if (!found) continue;  // it went away in between
+    const std::string death = DeathOf(*found, candidate.now(), times);
+    if (death.empty()) return found;
+    LOG(WARNING) << EscapeControl(
+        Join("Took over the lock of '", prefix, "' from ", found->owner.Describe(), ", ", death));
+    TakeAway(prefix, path, *found);
+  }
+}
+
+// The owner of the lock of `prefix`, unless that run is dead.
+std::optional<Found> HolderOf(const std::string& prefix, const LockTimes& times) {
+  const std::string path = SnapshotLockPath(prefix);
+  const WatchedRead watch(path);
+  std::optional<Found> found = Look(path);
+  if (found && !DeathOf(*found, WallClock(), times).empty()) found.reset();
+  return found;
+}
+
 }  // namespace
 
 std::string SnapshotLockPath(const std::string& prefix) {
@@ -166,18 +193,8 @@ SnapshotLock::SnapshotLock(const std::string& prefix, const LockTimes& times)
   const LockOwner self = LockOwner::Self();
   mark_ = self.Text();
   const auto start = std::chrono::steady_clock::now();
-  for (bool told = false;;) {
-    const Candidate candidate(prefix, path_, self);
-    if (candidate.Become(path_)) break;
-    const std::optional<Found> found = Look(path_);
-    if (!found) continue;  // it went away in between
-    const std::string death = DeathOf(*found, candidate.now(), times_);
-    if (!death.empty()) {
-      LOG(WARNING) << EscapeControl(
-          Join("Took over the lock of '", prefix, "' from ", found->owner.Describe(), ", ", death));
-      TakeAway(prefix, path_, *found);
-      continue;
-    }
+  bool told = false;
+  while (const std::optional<Found> found = Take(prefix, path_, self, times_)) {
     const bool same_job = !self.job.empty() && found->owner.job == self.job;
     const milliseconds wait =
         same_job ? std::max(times_.wait, times_.stale + times_.beat) : times_.wait;
@@ -222,14 +239,13 @@ void SnapshotLock::Beat() {
 }
 
 void CheckSnapshotLock(const std::string& prefix, const LockTimes& times) {
-  const std::string path = SnapshotLockPath(prefix);
-  const std::optional<Found> found = Look(path);
-  if (found && DeathOf(*found, WallClock(), times).empty()) Refuse(path, prefix, *found, times);
+  const std::optional<Found> found = HolderOf(prefix, times);
+  if (found) Refuse(SnapshotLockPath(prefix), prefix, *found, times);
 }
 
 std::optional<LockHolder> SnapshotLockHolder(const std::string& prefix, const LockTimes& times) {
-  const std::optional<Found> found = Look(SnapshotLockPath(prefix));
-  if (!found || !DeathOf(*found, WallClock(), times).empty()) return std::nullopt;
+  const std::optional<Found> found = HolderOf(prefix, times);
+  if (!found) return std::nullopt;
   return LockHolder{found->owner.host, found->owner.pid};
 }
 

@@ -9,7 +9,6 @@
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
-#include "trainer/base/watched_read.h"
 #include "trainer/config/named_file.h"
 #include "trainer/config/prototxt.h"
 #include "trainer/data/image_source.h"
@@ -247,7 +246,6 @@ std::unique_ptr<Prefetcher> MakePrefetcher(const LayerSpec& layer, const Reading
   const caffe::DataParameter& param = layer.proto().data_param();
   if (param.source().empty()) layer.FailIn(kParam, "source", "source, the database, is missing");
   const PrefetchOptions options = ReadPrefetchOptions(layer, kParam, param.batch_size(), env);
-  const WatchedRead watch(param.source());
   Transform transform(layer, env.phase, env.key);
   std::unique_ptr<Cursor> cursor = OpenLayersDatabase(layer);
   std::unique_ptr<RecordChecks> checks = ReadChecksOf(DatabasePath(layer), *cursor);

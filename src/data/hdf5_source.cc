@@ -12,7 +12,6 @@
 #include "trainer/base/io_wait.h"
 #include "trainer/base/permutation.h"
 #include "trainer/base/text.h"
-#include "trainer/base/watched_read.h"
 #include "trainer/config/named_file.h"
 #include "trainer/data/hdf5_rows.h"
 #include "trainer/data/staged.h"
@@ -224,7 +223,6 @@ PrefetchOptions ReadOptions(const LayerSpec& layer, const ReadingEnv& env) {
 std::unique_ptr<Prefetcher> MakeRowPrefetcher(const LayerSpec& layer, const ReadingEnv& env) {
   PrefetchOptions options = ReadOptions(layer, env);
   const caffe::HDF5DataParameter& param = layer.proto().hdf5_data_param();
-  const WatchedRead watch(param.source());
   std::vector<std::string> tops(layer.proto().top().begin(), layer.proto().top().end());
   Hdf5Files files = ReadNamedFile(layer, kParam, "source", param.source(), [&](const auto& list) {
     LOG(INFO) << "Loading list of HDF5 filenames from: " << list;

@@ -10,7 +10,6 @@
 #include "trainer/base/error.h"
 #include "trainer/base/permutation.h"
 #include "trainer/base/text.h"
-#include "trainer/base/watched_read.h"
 #include "trainer/config/named_file.h"
 #include "trainer/data/image_list.h"
 #include "trainer/data/image_source.h"
@@ -184,7 +183,6 @@ std::unique_ptr<Prefetcher> MakeImagePrefetcher(const LayerSpec& layer, const Re
   const caffe::ImageDataParameter& param = layer.proto().image_data_param();
   if (param.source().empty()) layer.FailIn(kParam, "source", "source, the list, is missing");
   const PrefetchOptions prefetch = ReadPrefetchOptions(layer, kParam, param.batch_size(), env);
-  const WatchedRead watch(param.source());
   ListOptions options;
   options.reading = ReadImageReading(layer);
   options.shuffle = param.shuffle();

@@ -8,7 +8,6 @@
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
-#include "trainer/base/watched_read.h"
 #include "trainer/config/named_file.h"
 #include "trainer/data/image_source.h"
 #include "trainer/data/mean_file.h"
@@ -254,7 +253,6 @@ std::unique_ptr<Prefetcher> MakeWindowPrefetcher(const LayerSpec& layer, const R
   const caffe::WindowDataParameter& param = layer.proto().window_data_param();
   if (param.source().empty()) layer.FailIn(kParam, "source", "source, the list, is missing");
   const PrefetchOptions prefetch = ReadPrefetchOptions(layer, kParam, param.batch_size(), env);
-  const WatchedRead watch(param.source());
   const Transform checked(layer, env.phase, env.key);  // refuses what transform_param may not hold
   for (const char* field :
        {"random_resize_param", "random_aspect_ratio_param", "random_resized_crop_param",

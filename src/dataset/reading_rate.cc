@@ -94,6 +94,11 @@ class Measuring {
     return rate;
   }
 
+  // For one record there is time, however long it took to open the set.
+  bool HasTime(const Stopwatch& clock, const ReadingRate& rate) const {
+    return rate.records == 0 || clock.Seconds() < options_.seconds;
+  }
+
   // The warm one reads what the cold one has read before it.
   void InOrder(bool cold) {
     ReadingRate rate = Begin("one after the other", cold);
@@ -101,8 +106,7 @@ class Measuring {
     const Stopwatch clock;
     const std::unique_ptr<RecordReader> reader = OpenRecords(path_);
     StoredRecord record;
-    while (rate.records != most && (rate.seconds = clock.Seconds()) < options_.seconds &&
-           reader->Next(&record)) {
+    while (rate.records != most && HasTime(clock, rate) && reader->Next(&record)) {
       ++rate.records;
       rate.bytes += record.value.size();
       if (cold && keys_.size() < kMostKeys) keys_.push_back(record.key);
@@ -119,7 +123,7 @@ class Measuring {
     const Stopwatch clock;
     const std::unique_ptr<Cursor> cursor = OpenCursor(backend, path_);
     std::string value;
-    while (rate.records != most && (rate.seconds = clock.Seconds()) < options_.seconds) {
+    while (rate.records != most && HasTime(clock, rate)) {
       cursor->Seek(keys_[order[static_cast<size_t>(rate.records)]]);
       value = cursor->Value();  // a copy touches all its pages
       ++rate.records;
@@ -144,7 +148,8 @@ class Measuring {
     OrderedWork<Decoding> work(
         threads,
         [&](Decoding* one) {
-          return read++ < most && clock.Seconds() < options_.seconds && reader->Next(&one->record);
+          const bool in_time = read == 0 || clock.Seconds() < options_.seconds;
+          return read++ < most && in_time && reader->Next(&one->record);
         },
         [&](Decoding* one) { one->parser.Parse(path_, one->record.key, one->record.value); });
     while (const Decoding* const one = work.Next()) {
@@ -180,7 +185,7 @@ ReadingRate ReadFiles(const std::vector<std::string>& files, double seconds, boo
   Image image;
   const Stopwatch clock;
   for (const std::string& file : files) {
-    if ((rate.seconds = clock.Seconds()) >= seconds) break;
+    if (rate.records > 0 && clock.Seconds() >= seconds) break;
     const std::string bytes = ReadFile(file, uint64_t{1} << 30);
     if (decode) DecodeImage(bytes, Colors::kColor, {file}, "this picture", &image);
     rate.bytes += bytes.size();

@@ -47,8 +47,8 @@ void DecodeAt(std::string_view bytes, Colors colors, const ChoosePart* choose,
 }
 
 // A row of interleaved bytes to three planes.
-[[gnu::always_inline]] inline void Split(const uint8_t* __restrict in, int width, int64_t plane,
-                                         uint8_t* __restrict out) {
+__attribute__((target_clones("avx2", "default")))  // byte shuffles
+void SplitThree(const uint8_t* __restrict in, int width, int64_t plane, uint8_t* __restrict out) {
   uint8_t* __restrict const second = out + plane;
   uint8_t* __restrict const third = out + 2 * plane;
   for (int x = 0; x < width; ++x) {
@@ -56,29 +56,6 @@ void DecodeAt(std::string_view bytes, Colors colors, const ChoosePart* choose,
     second[x] = in[3 * x + 1];
     third[x] = in[3 * x + 2];
   }
-}
-
-void SplitBaseline(const uint8_t* in, int width, int64_t plane, uint8_t* out) {
-  Split(in, width, plane, out);
-}
-
-using SplitFunction = void (*)(const uint8_t* in, int width, int64_t plane, uint8_t* out);
-
-#if defined(__x86_64__) && defined(__GNUC__)
-[[gnu::target("avx2")]] void SplitAvx2(const uint8_t* in, int width, int64_t plane, uint8_t* out) {
-  Split(in, width, plane, out);
-}
-SplitFunction ChooseSplit() {
-  __builtin_cpu_init();
-  return __builtin_cpu_supports("avx2") ? SplitAvx2 : SplitBaseline;
-}
-#else
-SplitFunction ChooseSplit() { return SplitBaseline; }
-#endif
-
-void SplitThree(const uint8_t* in, int width, int64_t plane, uint8_t* out) {
-  static const SplitFunction kSplit = ChooseSplit();
-  kSplit(in, width, plane, out);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "formats.h"
 #include "jpeg_errors.h"
 #include "trainer/base/text.h"
 #include "trainer/image/image.h"
@@ -28,12 +29,12 @@ struct JpegWriting {
   jpeg_compress_struct jpeg = {};
   const Image* image = nullptr;
   int quality = 0;
+  JpegSampling sampling = {1, 1};
   uint8_t* pixels = nullptr;  // interleaved
   unsigned char* bytes = nullptr;
   unsigned long size = 0;
 };
 
-// Colours at half the size, as most programs write them.
 void WriteJpeg(JpegWriting* task) {
   jpeg_compress_struct& jpeg = task->jpeg;
   const bool gray = task->image->channels == 1;
@@ -45,6 +46,8 @@ void WriteJpeg(JpegWriting* task) {
   jpeg.in_color_space = gray ? JCS_GRAYSCALE : JCS_EXT_BGR;
   jpeg_set_defaults(&jpeg);
   jpeg_set_quality(&jpeg, task->quality, TRUE);
+  jpeg.comp_info[0].h_samp_factor = task->sampling.across;
+  jpeg.comp_info[0].v_samp_factor = task->sampling.down;
   jpeg_start_compress(&jpeg, TRUE);
   while (jpeg.next_scanline < jpeg.image_height) {
     const size_t row = size_t{jpeg.image_width} * static_cast<size_t>(jpeg.input_components);
@@ -52,22 +55,6 @@ void WriteJpeg(JpegWriting* task) {
     jpeg_write_scanlines(&jpeg, &line, 1);
   }
   jpeg_finish_compress(&jpeg);
-}
-
-std::string EncodeJpeg(const Image& image, int quality) {
-  JpegErrors errors = {};
-  JpegWriting task;
-  std::vector<uint8_t> pixels = Interleaved(image);
-  task.image = &image;
-  task.quality = quality;
-  task.pixels = pixels.data();
-  task.jpeg.err = PrepareErrors(&errors);
-  const bool done = Guarded(
-      &errors, [](void* of) { WriteJpeg(static_cast<JpegWriting*>(of)); }, &task);
-  const std::unique_ptr<unsigned char, void (*)(void*)> owner(task.bytes, std::free);
-  jpeg_destroy_compress(&task.jpeg);
-  if (!done) Fail(errors.text);
-  return {reinterpret_cast<const char*>(task.bytes), task.size};
 }
 
 std::string EncodePng(const Image& image) {
@@ -87,6 +74,23 @@ std::string EncodePng(const Image& image) {
 }
 
 }  // namespace
+
+std::string EncodeJpeg(const Image& image, int quality, const JpegSampling& sampling) {
+  JpegErrors errors = {};
+  JpegWriting task;
+  std::vector<uint8_t> pixels = Interleaved(image);
+  task.image = &image;
+  task.quality = quality;
+  if (image.channels == 3) task.sampling = sampling;
+  task.pixels = pixels.data();
+  task.jpeg.err = PrepareErrors(&errors);
+  const bool done = Guarded(
+      &errors, [](void* of) { WriteJpeg(static_cast<JpegWriting*>(of)); }, &task);
+  const std::unique_ptr<unsigned char, void (*)(void*)> owner(task.bytes, std::free);
+  jpeg_destroy_compress(&task.jpeg);
+  if (!done) Fail(errors.text);
+  return {reinterpret_cast<const char*>(task.bytes), task.size};
+}
 
 std::string EncodeImage(const Image& image, const std::string& type, int quality) {
   if (type == "jpg" || type == "jpeg") return EncodeJpeg(image, quality);

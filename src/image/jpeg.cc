@@ -6,6 +6,7 @@
 #include "jpeg_reader.h"
 #include "trainer/base/text.h"
 #include "trainer/image/jpeg_unit.h"
+#include "ycc.h"
 
 namespace trainer {
 namespace {
@@ -73,10 +74,11 @@ JpegPart PartOf(const PartNeed& need) {
   JpegPart part;
   part.shrink = ShrinkOf(need);
   const Box& box = need.box;
-  part.top = box.top / part.shrink;
-  part.left = box.left / part.shrink;
-  part.height = DividedUp(box.top + box.height, part.shrink) - part.top;
-  part.width = DividedUp(box.left + box.width, part.shrink) - part.left;
+  Box& area = part.area;
+  area.top = box.top / part.shrink;
+  area.left = box.left / part.shrink;
+  area.height = DividedUp(box.top + box.height, part.shrink) - area.top;
+  area.width = DividedUp(box.left + box.width, part.shrink) - area.left;
   return part;
 }
 
@@ -88,6 +90,11 @@ class Planes final : public JpegRows {
   void Put(uint8_t* row) noexcept override {
     if (channels_ == 4) CmykToBgr(row, image_->width);
     PutRow(row, channels_ == 4 ? 3 : channels_, colors_, y_++, image_);
+  }
+  void PutYcc(const uint8_t* y, const uint8_t* cb, const uint8_t* cr) noexcept override {
+    const int64_t plane = image_->Plane();
+    uint8_t* const out = image_->pixels.data() + int64_t{y_++} * image_->width;
+    YccToBgr(y, cb, cr, image_->width, out, out + plane, out + 2 * plane);
   }
 
  private:
@@ -134,7 +141,7 @@ void DecodeJpeg(std::string_view bytes, Colors colors, const ChoosePart* choose,
   if (choose != nullptr && orientation == 1) need = (*choose)(jpeg.height, jpeg.width);
   JpegPart part = PartOf(need);
   part.space = cmyk ? JCS_CMYK : gray ? JCS_GRAYSCALE : JCS_EXT_BGR;
-  SetForm(channels == 4 ? 3 : channels, part.height, part.width, colors, image);
+  SetForm(channels == 4 ? 3 : channels, part.area.height, part.area.width, colors, image);
   Planes planes(channels, colors, image);
   thread_local std::unique_ptr<JpegReader> reader;
   if (reader == nullptr) reader = std::make_unique<JpegReader>();
@@ -142,7 +149,7 @@ void DecodeJpeg(std::string_view bytes, Colors colors, const ChoosePart* choose,
     throw BadImage(Join("is a damaged JPEG file: ", why));
   }
   TurnUpright(orientation, image);
-  *held = {part.top, part.left, part.shrink, jpeg.height, jpeg.width};
+  *held = {part.area.top, part.area.left, part.shrink, jpeg.height, jpeg.width};
   if (orientation >= 5) std::swap(held->picture_height, held->picture_width);
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 // Rows of pixels out of a JPEG file: libjpeg-turbo's own interface, which reads parts of pictures.
+// Where the picture allows that, and it is no slower, the rows are made from libjpeg's planes
+// (`jpeg_planes.h`).
 
 #include <cstddef>
 #include <cstdint>
@@ -7,6 +9,7 @@
 #include <vector>
 
 #include "jpeg_errors.h"
+#include "jpeg_planes.h"
 
 namespace trainer {
 
@@ -15,15 +18,21 @@ namespace trainer {
 struct JpegPart {
   J_COLOR_SPACE space = JCS_EXT_BGR;
   int shrink = 1;  // 1, 2, 4 or 8
-  int top = 0, left = 0, height = 0, width = 0;
+  Box area;
 };
 
-// Takes the rows of the part, from its first one on. Throws nothing.
-class JpegRows {
+// Takes the rows of the part, from its first one on: those of JCS_EXT_BGR by Put or by PutYcc,
+// whose colours YccToBgr makes, others by Put. Throws nothing.
+class JpegRows : public YccRows {
  public:
-  virtual ~JpegRows() = default;
   // `row` holds the part's pixels, and may be written to.
   virtual void Put(uint8_t* row) noexcept = 0;
+};
+
+enum class JpegWay {
+  kBest,    // what is fastest
+  kRows,    // libjpeg's rows
+  kPlanes,  // libjpeg's planes, of a picture that has a JpegPlanes::SamplingOf
 };
 
 // Decodes one file after the other; its memory is reused. One thread at a time.
@@ -38,16 +47,22 @@ class JpegReader {
   // half the size and made from their neighbours, so a margin is decoded around the part. Rows
   // below are not looked at where the file allows that. Null, or why the file is damaged: any
   // warning of the library counts. Valid until the next call.
-  const char* Read(std::string_view bytes, const JpegPart& part, JpegRows* rows);
+  const char* Read(std::string_view bytes, const JpegPart& part, JpegRows* rows,
+                   JpegWay way = JpegWay::kBest);
 
  private:
   struct Task;
-  static void Begin(Task* task);
-  static void CopyRows(Task* task);
+  // Steps of a Task, for Guarded.
+  static void ReadHeader(void* of);
+  static void Start(void* of);
+  static void CopyRows(void* of);
+  static void CopyPlanes(void* of);
+  bool Steps(Task* task, JpegWay way);
 
   jpeg_decompress_struct jpeg_ = {};
   JpegErrors errors_ = {};
   std::vector<uint8_t> pixels_;  // of some rows
+  JpegPlanes planes_;
 };
 
 }  // namespace trainer

@@ -62,10 +62,15 @@ class Launcher {
   }
 
  private:
+  // Ranks read of each other in the block: none begins before all are in it.
   void Start() {
     const std::vector<std::string> command = OwnCommand();
     const int ranks = block_.locals();
     const std::vector<CoreSet> cores = SplitCores(OwnCores(), ranks);
+    if (pipe2(gate_, O_CLOEXEC) != 0) {
+      throw Error(ErrorCode::kResource,
+                  Join("cannot start ranks: ", std::generic_category().message(errno)));
+    }
     for (int rank = 0; rank < ranks; ++rank) {
       const pid_t process = fork();
       if (process == 0) Become(command, rank, cores);
@@ -79,6 +84,15 @@ class Launcher {
       processes_[static_cast<size_t>(rank)] = process;
       ++living_;
     }
+    for (const int fd : gate_) close(fd);
+  }
+
+  // In the child. Until nobody holds the end for writing any more.
+  void AwaitStart() const {
+    close(gate_[1]);
+    char nothing;
+    while (read(gate_[0], &nothing, 1) < 0 && errno == EINTR) {
+    }
   }
 
   // In the child. A group of processes of its own: what a terminal sends to that of the launcher
@@ -90,6 +104,7 @@ class Launcher {
     if (getppid() != launcher_) _exit(static_cast<int>(ErrorCode::kPeerLost));
     sigprocmask(SIG_SETMASK, &before_, nullptr);
     if (!cores.empty()) RunOn(cores[static_cast<size_t>(rank)]);
+    AwaitStart();
     fcntl(block_.fd(), F_SETFD, 0);
     setenv("TRAINER_WORLD", Join(rank, ":", block_.locals(), ":", block_.fd()).c_str(), 1);
     std::vector<char*> words;
@@ -183,6 +198,7 @@ class Launcher {
 
   const pid_t launcher_ = getpid();
   NodeBlock block_;
+  int gate_[2] = {-1, -1};        // a pipe, which is closed when all ranks are in the block
   std::vector<pid_t> processes_;  // 0: has ended
   sigset_t before_ = {};
   int living_ = 0;

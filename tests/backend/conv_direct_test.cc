@@ -37,20 +37,24 @@ ConvDesc Rectified() {
   return desc;
 }
 
-class ConvDirectTest : public testing::TestWithParam<std::tuple<ConvDesc, DType>> {
+const ConvCase kCases[] = {{"dilated", Image(3, 5, 9, 8, 40, 3, 1, 1, 1, 2)},
+                           {"rectified", Rectified()},
+                           {"four_axes", FourAxes()},
+                           {"depthwise", Image(2, 12, 9, 8, 12, 3, 2, 1, 12)}};
+
+class ConvDirectTest : public testing::TestWithParam<std::tuple<ConvCase, DType>> {
  protected:
   void SetUp() override {
     if (!TestsOnGpu()) GTEST_SKIP() << "about the kernels of a GPU";
   }
 };
 INSTANTIATE_TEST_SUITE_P(Of, ConvDirectTest,
-                         testing::Combine(testing::Values(Image(3, 5, 9, 8, 40, 3, 1, 1, 1, 2),
-                                                          Rectified(), FourAxes(),
-                                                          Image(2, 12, 9, 8, 12, 3, 2, 1, 12)),
-                                          testing::Values(DType::kF32, DType::kBF16, DType::kF16)));
+                         testing::Combine(testing::ValuesIn(kCases),
+                                          testing::Values(DType::kF32, DType::kBF16, DType::kF16)),
+                         NameOfCase);
 
 TEST_P(ConvDirectTest, EqualsTheReferenceInAllDirections) {
-  ConvDesc desc = std::get<0>(GetParam());
+  ConvDesc desc = std::get<0>(GetParam()).desc;
   desc.dtype = std::get<1>(GetParam());
   const auto plan = JoinConvSteps(desc, LastOf<ConvForward>(desc), LastOf<ConvBackwardData>(desc),
                                   LastOf<ConvBackwardWeight>(desc));

@@ -1,6 +1,12 @@
 #pragma once
 // Convolutions of images, for tests.
 
+#include <gtest/gtest.h>
+
+#include <ostream>
+#include <string>
+#include <tuple>
+
 #include "trainer/backend/conv.h"
 
 namespace trainer {
@@ -17,6 +23,17 @@ inline ConvDesc Image(int64_t n, int64_t c, int64_t h, int64_t w, int64_t m, int
           .stride = {stride, stride},
           .pad = {pad, pad},
           .dilation = {dilation, dilation}};
+}
+
+struct ConvCase {
+  const char* name;
+  ConvDesc desc;
+};
+inline void PrintTo(const ConvCase& c, std::ostream* out) { *out << c.name; }
+
+// The parameter's part in a test's name.
+inline std::string NameOfCase(const testing::TestParamInfo<std::tuple<ConvCase, DType>>& info) {
+  return std::get<0>(info.param).name + std::string(NameOf(std::get<1>(info.param)));
 }
 
 }  // namespace trainer

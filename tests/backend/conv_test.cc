@@ -1,19 +1,10 @@
 #include "trainer/backend/conv.h"
 
-#include <ostream>
-
 #include "backend/conv_images.h"
 #include "backend/plan_testing.h"
 #include "trainer/backend/device.h"
 
 namespace trainer {
-
-struct ConvCase {
-  const char* name;
-  ConvDesc desc;
-};
-void PrintTo(const ConvCase& c, std::ostream* out) { *out << c.name; }
-
 namespace {
 
 ConvDesc Without(ConvDesc desc, bool bias) {
@@ -129,10 +120,6 @@ const ConvCase kCases[] = {
     {"volume", Volume(1)},
     {"volume_groups", Volume(2)},
 };
-
-std::string NameOfCase(const testing::TestParamInfo<std::tuple<ConvCase, DType>>& info) {
-  return std::get<0>(info.param).name + std::string(NameOf(std::get<1>(info.param)));
-}
 
 // Every plan of the device against the reference, which reads the same rounded numbers.
 class ConvPlanTest : public testing::TestWithParam<std::tuple<ConvCase, DType>> {

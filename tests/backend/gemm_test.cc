@@ -5,6 +5,7 @@
 #include "backend/plan_testing.h"
 #include "trainer/backend/device.h"
 #include "trainer/base/error.h"
+#include "trainer/base/text.h"
 
 namespace trainer {
 namespace {
@@ -64,6 +65,13 @@ class GemmPlanTest : public testing::TestWithParam<std::tuple<Sizes, int, DType>
   GemmDesc desc_;
 };
 
+std::string NameOfCase(const testing::TestParamInfo<GemmPlanTest::ParamType>& one) {
+  const auto& [sizes, flags, type] = one.param;
+  const auto& [m, n, k] = sizes;
+  return Join(m, "x", n, "x", k, (flags & 1) != 0 ? "TransA" : "", (flags & 2) != 0 ? "TransB" : "",
+              (flags & 4) != 0 ? "Added" : "", (flags & 8) != 0 ? "Bias" : "", "_", NameOf(type));
+}
+
 TEST_P(GemmPlanTest, MatchesTheDefinition) { Check(DType::kF32, 1e-5f); }
 
 TEST_P(GemmPlanTest, RoundsTo16Bits) {
@@ -77,7 +85,8 @@ INSTANTIATE_TEST_SUITE_P(Of, GemmPlanTest,
                          testing::Combine(testing::Values(Sizes{1, 1, 1}, Sizes{64, 10, 500},
                                                           Sizes{7, 33, 129}, Sizes{1, 40, 17},
                                                           Sizes{50, 1, 64}, Sizes{100, 96, 200}),
-                                          testing::Range(0, 16), testing::ValuesIn(StoredTypes())));
+                                          testing::Range(0, 16), testing::ValuesIn(StoredTypes())),
+                         NameOfCase);
 
 TEST(GemmTest, RefusesEmptyMatrices) {
   EXPECT_THAT([] { PlanDevice().MakeGemm({.m = 0, .n = 2, .k = 3}); },

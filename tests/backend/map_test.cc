@@ -44,7 +44,8 @@ class MapTest : public testing::TestWithParam<int> {
   OnDevice<float> Put(const std::vector<float>& values) const { return {*device_, values}; }
   Tensor View(const OnDevice<float>& v) const { return {v.data(), {n_}, DType::kF32}; }
 };
-INSTANTIATE_TEST_SUITE_P(Counts, MapTest, testing::Values(0, 1, 15, 16, 17, 1000, 40001));
+INSTANTIATE_TEST_SUITE_P(Counts, MapTest, testing::Values(0, 1, 15, 16, 17, 1000, 40001),
+                         testing::PrintToStringParamName());
 
 TEST_P(MapTest, AppliesTheFunctorToEachElement) {
   const std::vector<float> x = Ramp();

@@ -7,41 +7,39 @@ namespace trainer {
 namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::seconds;
+using std::chrono::minutes;
 
 TEST(CommandTest, GivesWhatItWrote) {
-  const CommandResult result = RunCommand({"echo", "a b", "c"}, seconds(10));
+  const CommandResult result = RunCommand({"echo", "a b", "c"}, minutes(4));
   EXPECT_EQ(result.problem, "");
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(result.out, "a b c\n");
 }
 
 TEST(CommandTest, NamesWhatIsNotThere) {
-  EXPECT_EQ(RunCommand({"no_such_program_here"}, seconds(10)).problem,
+  EXPECT_EQ(RunCommand({"no_such_program_here"}, minutes(4)).problem,
             "no_such_program_here cannot be started: No such file or directory");
 }
 
 TEST(CommandTest, TellsTheCodeAndTheFirstLineOfAFailure) {
   const CommandResult result =
-      RunCommand({"sh", "-c", "echo wrong >&2; echo more; exit 3"}, seconds(10));
+      RunCommand({"sh", "-c", "echo wrong >&2; echo more; exit 3"}, minutes(4));
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_EQ(result.problem, "sh ended with code 3: wrong");
 }
 
 TEST(CommandTest, KillsWhatDoesNotAnswerInTime) {
-  const auto start = std::chrono::steady_clock::now();
-  EXPECT_EQ(RunCommand({"sleep", "60"}, milliseconds(200)).problem,
+  EXPECT_EQ(RunCommand({"sleep", "1000"}, milliseconds(200)).problem,
             "sleep did not answer within 0.2 s");
-  EXPECT_LT(std::chrono::steady_clock::now() - start, seconds(20));
 }
 
 TEST(CommandTest, KillsWhatClosesItsOutputAndGoesOn) {
-  EXPECT_EQ(RunCommand({"sh", "-c", "exec >&- 2>&-; exec sleep 60"}, milliseconds(300)).problem,
+  EXPECT_EQ(RunCommand({"sh", "-c", "exec >&- 2>&-; exec sleep 1000"}, milliseconds(300)).problem,
             "sh did not answer within 0.3 s");
 }
 
 TEST(CommandTest, KeepsOneMebibyteOfWhatItWrote) {
-  const CommandResult result = RunCommand({"sh", "-c", "head -c 3000000 /dev/zero"}, seconds(60));
+  const CommandResult result = RunCommand({"sh", "-c", "head -c 3000000 /dev/zero"}, minutes(4));
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(result.out.size(), size_t{1} << 20);
 }

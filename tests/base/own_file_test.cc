@@ -86,9 +86,9 @@ TEST_F(OwnFileTest, AFileThatIsBeingWrittenGoes) {
 TEST_F(OwnFileTest, NoneIsCreatedBesideTheEnd) {
   for (int i = 0; i < 20; ++i) {
     const auto left = LeftAfter([&] {
-      std::atomic<int> begun = 0;
+      static std::atomic<int> begun = 0;  // not of this frame: the threads go on behind its end
       for (int t = 0; t < 3; ++t) {
-        std::thread([&, t] {
+        std::thread([this, t] {
           for (;; ++begun) {
             const std::string path = folder_ / std::to_string(t);
             {

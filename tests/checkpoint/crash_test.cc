@@ -197,10 +197,9 @@ TEST_P(DiskFullTest, AReadOnlyFileSystemIsAPermissionMatter) {
   umount(folder.path().c_str());
 }
 
-const auto kFormats = testing::Values(SnapshotFormat::kBinary, SnapshotFormat::kHdf5);
-INSTANTIATE_TEST_SUITE_P(As, KillTest, kFormats);
-INSTANTIATE_TEST_SUITE_P(As, KillAtEveryCallTest, kFormats);
-INSTANTIATE_TEST_SUITE_P(As, DiskFullTest, kFormats);
+INSTANTIATE_TEST_SUITE_P(As, KillTest, BothFormats(), NameOfFormat);
+INSTANTIATE_TEST_SUITE_P(As, KillAtEveryCallTest, BothFormats(), NameOfFormat);
+INSTANTIATE_TEST_SUITE_P(As, DiskFullTest, BothFormats(), NameOfFormat);
 
 }  // namespace
 }  // namespace trainer

@@ -3,13 +3,23 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
 #include <vector>
 
 #include "net.pb.h"
 #include "state.pb.h"
+#include "trainer/checkpoint/snapshot_files.h"
 #include "trainer/config/blob.h"
 
 namespace trainer {
+
+// The formats that a test runs in, and how its name says which.
+inline auto BothFormats() {
+  return testing::Values(SnapshotFormat::kBinary, SnapshotFormat::kHdf5);
+}
+inline std::string NameOfFormat(const testing::TestParamInfo<SnapshotFormat>& format) {
+  return format.param == SnapshotFormat::kHdf5 ? "Hdf5" : "Binary";
+}
 
 // Two layers; every weight is `value`, or value + its index in the first blob.
 inline caffe::NetParameter SmallNet(float value, int weights = 6) {

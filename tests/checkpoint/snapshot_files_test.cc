@@ -57,11 +57,7 @@ class SnapshotTest : public testing::TestWithParam<SnapshotFormat> {
   const std::string prefix_ = folder_ / "tiny";
 };
 
-INSTANTIATE_TEST_SUITE_P(As, SnapshotTest,
-                         testing::Values(SnapshotFormat::kBinary, SnapshotFormat::kHdf5),
-                         [](const auto& test) {
-                           return test.param == SnapshotFormat::kHdf5 ? "Hdf5" : "Binary";
-                         });
+INSTANTIATE_TEST_SUITE_P(As, SnapshotTest, BothFormats(), NameOfFormat);
 
 TEST_P(SnapshotTest, WritesAPairUnderCaffesNames) {
   const SnapshotNames names = Save(prefix_, 500, 2);

@@ -40,7 +40,8 @@ class OldFileTest : public testing::TestWithParam<const char*> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Net, OldFileTest, testing::Values("v0", "v1"));
+INSTANTIATE_TEST_SUITE_P(Net, OldFileTest, testing::Values("v0", "v1"),
+                         [](const auto& one) { return std::string(one.param); });
 
 TEST_P(OldFileTest, BecomesWhatTheTableSaysOnDisk) {
   const UpgradedText upgraded = UpgradeText(GoldenPath(old_name()));

@@ -132,7 +132,7 @@ TEST_F(LmdbCursorTest, SurvivesAnyDamagedByteOfTheHeaders) {
 // and none was read in vain.
 int ReadInChild(const std::function<void(const std::function<void()>&)>& damage_and_read) {
   return InChild([&] {
-    alarm(100);
+    alarm(1000);
     HandleMapFaults([](const char*, size_t, ErrorCode) { _exit(65); });
     int wrong = 0;
     damage_and_read([&] { ++wrong; });

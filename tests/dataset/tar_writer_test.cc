@@ -24,7 +24,7 @@ class TarWriterTest : public testing::Test {
   CommandResult Tar(const std::string& how, const std::string& member = "") {
     std::vector<std::string> words{"tar", how, path_};
     if (!member.empty()) words.push_back(member);
-    return RunCommand(words, std::chrono::seconds(20));
+    return RunCommand(words, std::chrono::minutes(4));
   }
 
   TempFolder folder_;

@@ -152,7 +152,8 @@ class FitValuesTest : public testing::TestWithParam<std::string> {
     return GetParam() == "inception" ? InceptionNet() : ResidualNet();
   }
 };
-INSTANTIATE_TEST_SUITE_P(Nets, FitValuesTest, testing::Values("inception", "residual"));
+INSTANTIATE_TEST_SUITE_P(Nets, FitValuesTest, testing::Values("inception", "residual"),
+                         [](const auto& one) { return one.param; });
 
 TEST_P(FitValuesTest, LessMemoryGivesTheSameBits) {
   const std::string text = NetText();

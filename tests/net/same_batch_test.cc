@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "net/memory_modes.h"
 #include "support/error_of.h"
 #include "support/net_text.h"
 #include "support/temp_folder.h"
@@ -129,15 +130,7 @@ class SameBatchTest : public testing::TestWithParam<MemoryMode> {
   NetSpec spec_;
 };
 
-std::string NameOf(const testing::TestParamInfo<MemoryMode>& mode) {
-  const char* const names[] = {"Shared", "Separate", "Poisoned"};
-  return names[static_cast<size_t>(mode.param)];
-}
-
-INSTANTIATE_TEST_SUITE_P(In, SameBatchTest,
-                         testing::Values(MemoryMode::kShared, MemoryMode::kSeparate,
-                                         MemoryMode::kPoisoned),
-                         NameOf);
+INSTANTIATE_TEST_SUITE_P(In, SameBatchTest, AllMemoryModes(), NameOfMode);
 
 TEST_P(SameBatchTest, GivesTheSameLossAndGradientsBitForBit) {
   const auto made = Make();

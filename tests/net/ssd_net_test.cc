@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "net/memory_modes.h"
 #include "support/golden.h"
 #include "support/layer_runner.h"
 #include "support/net_text.h"
@@ -13,9 +14,7 @@ namespace trainer {
 namespace {
 
 class SsdNetTest : public testing::TestWithParam<MemoryMode> {};
-INSTANTIATE_TEST_SUITE_P(In, SsdNetTest,
-                         testing::Values(MemoryMode::kShared, MemoryMode::kSeparate,
-                                         MemoryMode::kPoisoned));
+INSTANTIATE_TEST_SUITE_P(In, SsdNetTest, AllMemoryModes(), NameOfMode);
 
 std::vector<float> HashValues(uint32_t stream, int64_t count, double bound) {
   std::vector<float> values;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "net/memory_modes.h"
 #include "support/error_of.h"
 #include "support/layer_runner.h"
 #include "support/net_text.h"
@@ -101,9 +102,7 @@ std::string Direct(int rows) {
 }
 
 class VaryingTest : public testing::TestWithParam<MemoryMode> {};
-INSTANTIATE_TEST_SUITE_P(In, VaryingTest,
-                         testing::Values(MemoryMode::kShared, MemoryMode::kSeparate,
-                                         MemoryMode::kPoisoned));
+INSTANTIATE_TEST_SUITE_P(In, VaryingTest, AllMemoryModes(), NameOfMode);
 
 TEST_P(VaryingTest, ANetBehindAFilterEqualsTheNetOfTheRowsThatPass) {
   constexpr int kRows = 6;

@@ -12,6 +12,8 @@
 #include <mutex>
 #include <thread>
 
+#include "trainer/base/text.h"
+
 namespace trainer {
 namespace {
 
@@ -130,9 +132,15 @@ Result SumSteps(WireType type, int machines, size_t count, size_t bucket, int st
 }
 
 class RoundedLinkTest : public testing::TestWithParam<std::tuple<WireType, int>> {};
+
+std::string NameOfCase(const testing::TestParamInfo<RoundedLinkTest::ParamType>& one) {
+  const auto& [type, machines] = one.param;
+  return Join(NameOf(type), "On", machines);
+}
 INSTANTIATE_TEST_SUITE_P(Of, RoundedLinkTest,
                          testing::Combine(testing::Values(WireType::kF16, WireType::kBF16),
-                                          testing::Values(2, 3, 5)));
+                                          testing::Values(2, 3, 5)),
+                         NameOfCase);
 
 TEST_P(RoundedLinkTest, GivesAllMachinesTheSameBits) {
   const auto [type, machines] = GetParam();

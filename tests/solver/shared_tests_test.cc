@@ -72,7 +72,8 @@ class SharedTestsTest : public testing::TestWithParam<int> {
   RowsFolder folder_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Of, SharedTestsTest, testing::Values(2, 3, 4, 7));
+INSTANTIATE_TEST_SUITE_P(Of, SharedTestsTest, testing::Values(2, 3, 4, 7),
+                         testing::PrintToStringParamName());
 
 const char kRows[] = R"(
 layer { name: "rows" type: "HDF5Data" top: "x" top: "label" include { phase: TRAIN }

@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <csignal>
 #include <filesystem>
@@ -128,8 +127,7 @@ TEST(DatasetTest, ASignalLeavesNothingOfAHalfMadeSet) {
     const auto begun = [&] {
       return std::filesystem::exists(half) && !std::filesystem::is_empty(half);
     };
-    for (int i = 0; i < 3000 && !begun(); ++i) usleep(20'000);
-    EXPECT_TRUE(begun());
+    EXPECT_TRUE(Await(begun));
     program.Signal(signal);
     const Outcome outcome = program.Wait();
     EXPECT_EQ(outcome.signal, signal) << outcome.err;

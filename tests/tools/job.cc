@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <regex>
 
 namespace trainer {
@@ -100,6 +102,20 @@ void Job::Write() const {
 
 RunOptions Job::options() const { return {.folder = folder_.path()}; }
 
+RunOptions Job::OptionsWithoutRoot() const {
+  RunOptions run = options();
+  run.as_nobody = geteuid() == 0;
+  if (!run.as_nobody) return run;
+  const auto give = [](const std::string& path) {
+    EXPECT_EQ(lchown(path.c_str(), kNobody, kNobody), 0) << path;
+  };
+  give(folder_.path());
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_.path())) {
+    give(entry.path().string());
+  }
+  return run;
+}
+
 std::vector<std::string> Job::TrainCommand(const std::vector<std::string>& more) const {
   std::vector<std::string> command = {"train", "--solver=solver.prototxt"};
   command.insert(command.end(), more.begin(), more.end());
@@ -138,7 +154,8 @@ std::vector<std::string> LogFrom(const Outcome& outcome, const std::string& from
     begun = begun || line.find(from) != std::string::npos;
     const bool from_reader = line.find("prefetch") != std::string::npos;
     const bool waiting = line.find("Waiting for data") != std::string::npos;
-    if (!begun || from_reader || waiting) continue;
+    const bool crowded = line.find("Other programs use") != std::string::npos;
+    if (!begun || from_reader || waiting || crowded) continue;
     lines.push_back(std::regex_replace(std::regex_replace(line, prefix, ""), rate, ""));
   }
   return lines;

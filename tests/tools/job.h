@@ -26,6 +26,10 @@ class Job {
   std::vector<std::string> TrainCommand(const std::vector<std::string>& more = {}) const;
   Outcome Train(const std::vector<std::string>& more = {}) const;
   RunOptions options() const;
+  // For runs that may write where permissions allow it, while root may everywhere: as nobody, to
+  // whom the folder and all that is in it now is given. Exit code 126 where nobody may not start
+  // it.
+  RunOptions OptionsWithoutRoot() const;
 
   const TempFolder& folder() const { return folder_; }
   // Names that begin with `prefix`, sorted.
@@ -41,7 +45,7 @@ void ExpectRefused(const Job& job, const Outcome& outcome, int code, const std::
                    const std::string& part = "");
 
 // The text after the log prefix of every line from the first that contains `from`, with times and
-// rates masked and without what other threads log.
+// rates masked and without what other threads log and what the machine's load decides.
 std::vector<std::string> LogFrom(const Outcome& outcome, const std::string& from);
 
 }  // namespace trainer

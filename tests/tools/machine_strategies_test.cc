@@ -150,7 +150,6 @@ class LongMachinesTest : public LongRankJob {
 
 TEST_F(LongMachinesTest, StopTogetherAndSaveWhenTheRankOfAnotherMachineIsAskedTo) {
   for (const char* strategy : {"easgd", "gossip", "parameter_server", "pipeline"}) {
-    processes_.clear();
     const std::vector<std::string> flags =
         strategy == std::string("pipeline")
             ? std::vector<std::string>{"--strategy=pipeline", "--stages=auto"}

@@ -108,7 +108,6 @@ using LongPipelineTest = LongRankJob;
 
 TEST_F(LongPipelineTest, EndsWithASentenceWhenAStageIsKilled) {
   for (const size_t victim : {0u, 1u}) {
-    processes_.clear();
     const auto program = Start({"--ranks=3", kPipeline, kAuto});
     kill(processes_[victim], SIGKILL);
     const Outcome outcome = program->Wait();

@@ -8,14 +8,16 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <csignal>
+#include <fstream>
 #include <regex>
 #include <sstream>
 
 namespace trainer {
 namespace {
 
-constexpr int kPatienceMs = 60000;
+constexpr int kPatienceMs = 300'000;
 
 // For runs under mpirun: Open MPI never frees some of its memory, which LeakSanitizer reports.
 // What is remembered for later runs is not the user's, whatever the tests are run as.
@@ -37,7 +39,7 @@ char g_no_leaks[] = "ASAN_OPTIONS=strict_string_checks=1:detect_leaks=0";
   if (options.memory_limit > 0 && setrlimit(RLIMIT_AS, &limit) != 0) _exit(125);
   const rlimit file_limit = {options.file_limit, options.file_limit};
   if (options.file_limit > 0 && setrlimit(RLIMIT_FSIZE, &file_limit) != 0) _exit(125);
-  if (options.as_nobody && (setgid(65534) != 0 || setuid(65534) != 0)) _exit(125);
+  if (options.as_nobody && (setgid(kNobody) != 0 || setuid(kNobody) != 0)) _exit(125);
   putenv(g_no_cache);
   if (!options.launcher.empty()) putenv(g_no_leaks);
   for (const std::string& variable : options.env) putenv(const_cast<char*>(variable.c_str()));
@@ -87,6 +89,10 @@ Program::Program(const std::vector<std::string>& arguments, const RunOptions& op
     ADD_FAILURE() << "no pipes";
     return;
   }
+  constexpr int kPage = 4096;
+  if (options.in_step) {
+    EXPECT_GE(fcntl(err[1], F_SETPIPE_SZ, kPage), 0);
+  }
   pid_ = fork();
   if (pid_ == 0) BecomeProgram(argv.data(), options, out[1], err[1]);
   close(out[1]);
@@ -116,17 +122,21 @@ bool Program::ReadSome() {
   return true;
 }
 
-std::string Program::WaitForLine(const std::string& text) {
+std::string Program::FindLine(const std::string& text) {
   for (;;) {
     for (size_t end; (end = outcome_.err.find('\n', seen_)) != std::string::npos;) {
       const std::string line = outcome_.err.substr(seen_, end - seen_);
       seen_ = end + 1;
       if (line.find(text) != std::string::npos) return line;
     }
-    if (err_ < 0 || !ReadSome()) break;
+    if (err_ < 0 || !ReadSome()) return "";
   }
-  ADD_FAILURE() << "no line with '" << text << "' in:\n" << outcome_.err;
-  return "";
+}
+
+std::string Program::WaitForLine(const std::string& text) {
+  std::string line = FindLine(text);
+  if (line.empty()) ADD_FAILURE() << "no line with '" << text << "' in:\n" << outcome_.err;
+  return line;
 }
 
 void Program::Signal(int signal) const { kill(pid_, signal); }
@@ -145,6 +155,24 @@ Outcome Program::Wait() {
   outcome_.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   outcome_.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   return outcome_;
+}
+
+bool Await(const std::function<bool()>& is_so) {
+  for (int i = 0; i < kPatienceMs / 10; ++i) {
+    if (is_so()) return true;
+    usleep(10'000);
+  }
+  return false;
+}
+
+// The state is behind the name, which may hold anything.
+bool HasEnded(pid_t process) {
+  if (kill(process, 0) != 0 && errno == ESRCH) return true;
+  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+  std::string stat;
+  if (!std::getline(file, stat, '\0')) return false;
+  const size_t name = stat.rfind(") ");
+  return name != std::string::npos && (stat[name + 2] == 'Z' || stat[name + 2] == 'X');
 }
 
 bool HasEmulatedGpu() { return TRAINER_EMULATED[0] != '\0'; }

@@ -9,6 +9,8 @@
 
 namespace trainer {
 
+constexpr int kNobody = 65534;  // the user and the group of that name
+
 // How a run ended.
 struct Outcome {
   int exit_code = -1;  // -1 when a signal ended it
@@ -31,6 +33,9 @@ struct RunOptions {
   size_t file_limit = 0;                                 // most bytes of a file; 0: no limit
   std::vector<std::string> launcher = {};                // a command that starts it: mpirun -np 2
   bool emulated_gpu = false;  // trainer_emulated; TRAINER_EMULATED_GPU in env describes its GPUs
+  // The run goes on as its log is read: of that a page is written ahead. Where a test changes
+  // something in the midst of a run, this one is not over before the test gets a core.
+  bool in_step = false;
 };
 
 // One run. The destructor kills what still runs.
@@ -41,9 +46,11 @@ class Program {
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
-  // Reads stderr until a line contains `text`, which it returns. When the output ends first, or a
-  // minute passes without any, the test fails and "" comes back.
+  // Reads stderr until a line contains `text`, which it returns. When the output ends first, or
+  // minutes pass without any, the test fails and "" comes back.
   std::string WaitForLine(const std::string& text);
+  // The same where the output may end first, which is no failure.
+  std::string FindLine(const std::string& text);
   void Signal(int signal) const;
   // Reads no more of stderr: what is written to it fails from here on.
   void CloseStderr();
@@ -59,6 +66,13 @@ class Program {
   Outcome outcome_;
   size_t seen_ = 0;  // bytes of err that WaitForLine went past
 };
+
+// Looks every few milliseconds whether it is so; false when it is not within minutes.
+bool Await(const std::function<bool()>& is_so);
+
+// Whether a process is no more, or is only left to be asked how it ended: that of an orphan is up
+// to the first process, and in some containers it asks nobody.
+bool HasEnded(pid_t process);
 
 // Whether this build has the program on an emulated GPU.
 bool HasEmulatedGpu();

@@ -222,57 +222,38 @@ TEST_F(RankDataTest, ADamagedLevelDbIsSaidOnce) {
 }
 
 // Runs that do not end by themselves.
-class LongRankDataTest : public RankDataTest {
+class LongRankDataTest : public RunsOfRanks<RankDataTest> {
  protected:
-  std::unique_ptr<Program> Start(const std::vector<std::string>& more) {
+  LongRankDataTest() {
     WriteKind("LEVELDB", 12);
     job_.solver = Edited(job_.solver, "max_iter: 1 ", "max_iter: 100000000 ");
     job_.solver = Edited(job_.solver, "snapshot: 1 ", "snapshot: 0 ");
     job_.solver = Edited(job_.solver, "display: 0", "display: 100");
     job_.Write();
-    auto program = std::make_unique<Program>(job_.TrainCommand(more), job_.options());
-    for (const char* rank : {"rank 0 (", "rank 1 ("}) {
-      const std::string line = program->WaitForLine(rank);
-      std::smatch found;
-      EXPECT_TRUE(std::regex_search(line, found, std::regex("process ([0-9]+)")));
-      processes_.push_back(std::stoi(found[1]));
-    }
-    program->WaitForLine("Iteration 100");
-    return program;
   }
-  void ExpectAllGone() const {
-    for (const pid_t process : processes_) {
-      for (int i = 0; i < 2400 && kill(process, 0) == 0; ++i) usleep(50'000);
-      EXPECT_NE(kill(process, 0), 0) << "process " << process << " is still there";
-    }
-  }
-
-  std::vector<pid_t> processes_;
 };
 
 TEST_F(LongRankDataTest, ALevelDbsReaderThatIsKilledEndsAllWith82) {
   for (const size_t victim : {0u, 1u}) {
-    processes_.clear();
-    for (const std::string& lock : job_.Files(".")) unlink((job_.folder() / lock).c_str());
-    std::filesystem::remove_all(job_.folder() / "LEVELDB");
     const auto program = Start({"--ranks=2", "--global_batch"});
     kill(processes_[victim], SIGKILL);
     const Outcome outcome = program->Wait();
     EXPECT_EQ(outcome.exit_code, 82) << outcome.err;
     EXPECT_THAT(outcome.Errors(),
                 ElementsAre(AllOf(HasSubstr(Join("rank ", victim, " ")), HasSubstr("signal 9"))));
-    ExpectAllGone();
+    RemoveWhatIsLeft();
   }
 }
 
 TEST_F(LongRankDataTest, ALevelDbsReaderThatIsSilentEndsAllWith82) {
+  int seconds = 20;
   const auto program =
-      Start({"--ranks=2", "--global_batch", "--peer_warning=5", "--peer_timeout=20"});
+      StartImpatient({"--ranks=2", "--global_batch", "--peer_warning=5"}, &seconds);
   kill(processes_[0], SIGSTOP);
   const Outcome outcome = program->Wait();
   EXPECT_EQ(outcome.exit_code, 82) << outcome.err;
   EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr("silent for")));
-  ExpectAllGone();
+  RemoveWhatIsLeft();
 }
 
 TEST_F(LongRankDataTest, ASignalStopsReadersOfALevelDbWithASnapshot) {

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <memory>
 #include <regex>
+#include <stdexcept>
 
 #include "job.h"
 #include "support/source_folder.h"
@@ -78,51 +79,82 @@ class RankJob : public testing::Test {
   Job job_;
 };
 
+// Ranks of a job whose runs do not end by themselves: started, interrupted and awaited.
+template <class JobOfRanks>
+class RunsOfRanks : public JobOfRanks {
+ protected:
+  // Started, with iterations done.
+  std::unique_ptr<Program> Start(const std::vector<std::string>& more,
+                                 std::vector<std::string> launcher = {}) {
+    if (auto program = TryToStart(more, std::move(launcher))) return program;
+    throw std::runtime_error("the run ended before its tenth iteration:\n" + ended_.err);
+  }
+
+  // The same, with ranks that wait `*seconds` for each other, at first. Where other programs have
+  // the cores, one may need longer to begin: then the run is started again, with more patience.
+  std::unique_ptr<Program> StartImpatient(std::vector<std::string> more, int* seconds) {
+    more.push_back("");
+    for (const int factor : {1, 10}) {
+      *seconds *= factor;
+      more.back() = "--peer_timeout=" + std::to_string(*seconds);
+      if (auto program = TryToStart(more, {})) return program;
+    }
+    throw std::runtime_error("the run ended before its tenth iteration:\n" + ended_.err);
+  }
+
+  // Waits for the end of what nobody here can wait for, which leaves no temporary file.
+  void ExpectAllGone() const {
+    AwaitAllGone();
+    EXPECT_THAT(this->job_.Files("."), testing::IsEmpty());
+  }
+  // The same of ranks that were killed, which leave a lock.
+  void RemoveWhatIsLeft() const {
+    AwaitAllGone();
+    for (const std::string& lock : this->job_.Files(".")) {
+      unlink((this->job_.folder() / lock).c_str());
+    }
+  }
+
+  std::vector<pid_t> processes_;
+
+ private:
+  // Null when the run ends before.
+  std::unique_ptr<Program> TryToStart(const std::vector<std::string>& more,
+                                      std::vector<std::string> launcher) {
+    processes_.clear();
+    RunOptions options = this->job_.options();
+    options.launcher = std::move(launcher);
+    auto program = std::make_unique<Program>(this->job_.TrainCommand(more), options);
+    for (const char* rank : {"rank 0 (", "rank 1 ("}) {
+      const std::string line = program->FindLine(rank);
+      std::smatch found;
+      if (!std::regex_search(line, found, std::regex("process ([1-9][0-9]*)"))) break;
+      processes_.push_back(std::stoi(found[1]));
+    }
+    if (processes_.size() == 2 && !program->FindLine("Iteration 10").empty()) return program;
+    program->Signal(SIGKILL);
+    ended_ = program->Wait();
+    return nullptr;
+  }
+
+  void AwaitAllGone() const {
+    for (const pid_t process : processes_) {
+      EXPECT_TRUE(Await([&] { return HasEnded(process); }))
+          << "process " << process << " is still there";
+    }
+  }
+
+  Outcome ended_;  // of a run that came to no iterations
+};
+
 // Runs of many iterations, which tests interrupt.
-class LongRankJob : public RankJob {
+class LongRankJob : public RunsOfRanks<RankJob> {
  protected:
   LongRankJob() {
     job_.solver = Edited(job_.solver, "max_iter: 20", "max_iter: 1000000");
     job_.solver = Edited(job_.solver, "test_interval: 10", "test_interval: 1000000");
     job_.solver = Edited(job_.solver, "snapshot: 10", "snapshot: 0");
     job_.Write();
-  }
-
-  // Started, with iterations done.
-  std::unique_ptr<Program> Start(const std::vector<std::string>& more,
-                                 std::vector<std::string> launcher = {}) {
-    RunOptions options = job_.options();
-    options.launcher = std::move(launcher);
-    auto program = std::make_unique<Program>(job_.TrainCommand(more), options);
-    for (const char* rank : {"rank 0 (", "rank 1 ("}) {
-      const std::string line = program->WaitForLine(rank);
-      std::smatch found;
-      EXPECT_TRUE(std::regex_search(line, found, std::regex("process ([0-9]+)")));
-      processes_.push_back(std::stoi(found[1]));
-    }
-    program->WaitForLine("Iteration 10");
-    return program;
-  }
-
-  // Waits for the end of what nobody here can wait for, which leaves no temporary file.
-  void ExpectAllGone() const {
-    AwaitAllGone();
-    EXPECT_THAT(job_.Files("."), testing::IsEmpty());
-  }
-  // The same of ranks that were killed, which leave a lock.
-  void RemoveWhatIsLeft() const {
-    AwaitAllGone();
-    for (const std::string& lock : job_.Files(".")) unlink((job_.folder() / lock).c_str());
-  }
-
-  std::vector<pid_t> processes_;
-
- private:
-  void AwaitAllGone() const {
-    for (const pid_t process : processes_) {
-      for (int i = 0; i < 2400 && kill(process, 0) == 0; ++i) usleep(50'000);
-      EXPECT_NE(kill(process, 0), 0) << "process " << process << " is still there";
-    }
   }
 };
 

@@ -109,7 +109,6 @@ TEST_F(LongRanksTest, StopWhenTheirLauncherIsAskedTo) {
 
 TEST_F(LongRanksTest, EndWith82WhenOneIsKilledAndNameItsHostAndIteration) {
   for (const size_t victim : {0u, 1u}) {
-    processes_.clear();
     const auto program = Start({"--ranks=2"});
     kill(processes_[victim], SIGKILL);
     const Outcome outcome = program->Wait();
@@ -123,8 +122,22 @@ TEST_F(LongRanksTest, EndWith82WhenOneIsKilledAndNameItsHostAndIteration) {
   }
 }
 
+// Rank 0 had joined and taken its names before rank 1 was started, and named it "process 0".
+TEST_F(RanksTest, KnowEachOthersProcessesHoweverSlowlyTheyAreStarted) {
+  RunOptions options = job_.options();
+  options.env.insert(options.env.end(), {"LD_PRELOAD=" TRAINER_FAULTY_IO, "FAULTY_IO_FORK=1000",
+                                         "ASAN_OPTIONS=verify_asan_link_order=0"});
+  const Outcome outcome = RunProgram(job_.TrainCommand({"--ranks=2"}), options);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  for (const char* rank : {"0", "1"}) {
+    EXPECT_THAT(outcome.err,
+                ContainsRegex(std::string("  rank ") + rank + " \\([^ ]+ process [1-9]"));
+  }
+}
+
 TEST_F(LongRanksTest, EndWith82WhenOneIsSilent) {
-  const auto program = Start({"--ranks=2", "--peer_warning=5", "--peer_timeout=20"});
+  int seconds = 20;
+  const auto program = StartImpatient({"--ranks=2", "--peer_warning=5"}, &seconds);
   kill(processes_[1], SIGSTOP);
   const Outcome outcome = program->Wait();
   EXPECT_EQ(outcome.exit_code, 82) << outcome.err;
@@ -135,7 +148,8 @@ TEST_F(LongRanksTest, EndWith82WhenOneIsSilent) {
 
 // As a queue suspends a job and lets it go on, one process after the other.
 TEST_F(LongRanksTest, GoOnAfterAllWereStoppedForLongerThanThePeerTimeout) {
-  const auto program = Start({"--ranks=2", "--peer_warning=10", "--peer_timeout=11"});
+  int seconds = 11;
+  const auto program = StartImpatient({"--ranks=2", "--peer_warning=10"}, &seconds);
   processes_.push_back(program->pid());
   constexpr int kTurn = 300'000;  // so that rank 0 waits for rank 1, before and after
   const std::vector<size_t> last_first = {1, 0, 2};
@@ -143,7 +157,7 @@ TEST_F(LongRanksTest, GoOnAfterAllWereStoppedForLongerThanThePeerTimeout) {
     kill(processes_[i], SIGSTOP);
     usleep(kTurn);
   }
-  usleep(12'000'000);
+  sleep(static_cast<unsigned>(seconds) + 1);
   for (const pid_t process : processes_) {
     kill(process, SIGCONT);
     usleep(kTurn);

@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <csignal>
 
@@ -71,8 +70,7 @@ TEST_F(SignalTest, SighupSavesAndGoesOn) {
   program.Signal(SIGHUP);
   program.WaitForLine("Snapshotting solver state");
   program.WaitForLine(" iters), loss = ");
-  for (int i = 0; i < 3000 && job_.Files("snap").size() < 2; ++i) usleep(20'000);
-  EXPECT_THAT(job_.Files("snap"), testing::SizeIs(2));
+  EXPECT_TRUE(Await([&] { return job_.Files("snap").size() == 2; }));
   program.Signal(SIGTERM);
   const Outcome outcome = program.Wait();
   ExpectSavedAndStopped(outcome, "SIGTERM", 75);

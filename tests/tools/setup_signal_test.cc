@@ -37,12 +37,11 @@ class FullLog {
   // Waits until the program cannot write on. False where the system does not tell.
   bool AwaitFull(const Program& program) const {
     const std::string place = "/proc/" + std::to_string(program.pid()) + "/wchan";
-    for (int tries = 0; tries < 60000; ++tries, usleep(1000)) {
+    return Await([&] {
       std::ifstream file(place);
       std::string function;
-      if (!(file >> function) || function.find("pipe_write") != std::string::npos) return true;
-    }
-    return false;
+      return !(file >> function) || function.find("pipe_write") != std::string::npos;
+    });
   }
 
   // Reads all that comes until the program ends.
@@ -132,7 +131,7 @@ TEST(VerbSignalTest, OtherVerbsEndAtOnce) {
     }
   }
   Program program({"dataset", "digits", "many", "--train=100000000"}, job.options());
-  while (!std::filesystem::exists(job.folder() / "many")) usleep(10000);
+  EXPECT_TRUE(Await([&] { return std::filesystem::exists(job.folder() / "many"); }));
   program.Signal(SIGTERM);
   EXPECT_EQ(program.Wait().signal, SIGTERM);
 }

@@ -93,7 +93,6 @@ using LongStrategiesTest = LongRankJob;
 
 TEST_F(LongStrategiesTest, GoOnWithoutAWorkerThatWasKilled) {
   for (const char* strategy : kApart) {
-    processes_.clear();
     const auto program = Start({"--ranks=3", Named(strategy)});
     kill(processes_[1], SIGKILL);
     program->WaitForLine("and is left behind");

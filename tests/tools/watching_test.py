@@ -1,10 +1,9 @@
-"""What others see of a run: TensorBoard, a browser and a terminal.
+"""What others see of a run: TensorBoard and a browser; a terminal: live_test.py.
 
     watching_test.py TRAINER tensorboard    its own reader finds every value of a run that was
                                             cut off and resumed
     watching_test.py TRAINER report         the page is HTML without anything from outside, and a
                                             browser, where there is one, draws it light and narrow
-    watching_test.py TRAINER live           the view in tmux, at 80 and at 200 columns
 
 Ends with 77 where the other program is not there. For tensorboard it looks at TRAINER_PYTHON, the
 Python that runs this, an active environment, the interpreter of a tensorboard in the path, and
@@ -21,7 +20,6 @@ import struct
 import subprocess
 import sys
 import tempfile
-import time
 import zlib
 
 SKIPPED = 77
@@ -244,73 +242,13 @@ def test_report(job):
     screenshots(job, job.folder / "page.html")
 
 
-def tmux(server, *words):
-    return subprocess.run(["tmux", "-L", server, *words], text=True, capture_output=True, check=True,
-                          timeout=60).stdout
-
-
-def screen(server, part, seconds=60):
-    """The screen once it shows `part`."""
-    for _ in range(seconds * 10):
-        text = tmux(server, "capture-pane", "-p", "-t", "view")
-        if part in text:
-            return text
-        time.sleep(0.1)
-    raise AssertionError(f"'{part}' is not on the screen:\n{text}")
-
-
-def live_lines(text):
-    return [line for line in text.split("\n") if " left" in line]
-
-
-def test_live(job):
-    if not shutil.which("tmux"):
-        print("tmux is not installed")
-        sys.exit(SKIPPED)
-    solver = job.folder / "solver.prototxt"
-    solver.write_text(SOLVER.replace("max_iter: 40", "max_iter: 100000000").replace(
-        "test_interval: 10", "test_interval: 10000").replace("snapshot: 10", "").replace(
-        "display: 5", "display: 500"))
-    server = f"trainer-{os.getpid()}"
-    command = f"cd {job.folder} && {job.trainer} train --solver=solver.prototxt"
-    tmux(server, "-f", "/dev/null", "new-session", "-d", "-s", "view", "-x", "80", "-y", "24")
-    try:
-        tmux(server, "send-keys", "-t", "view", f"PS1='$ '; clear; {command}", "Enter")
-        text = screen(server, "img/s")
-        line = live_lines(text)
-        assert len(line) == 1 and len(line[0]) < 80, text
-        for part in ("/100000000", "ep ", "loss ", "rate ", "img/s", " left"):
-            assert part in line[0], line
-        assert "log: snap.log" in text and "training small: 100000000 iterations" in text, text
-        tmux(server, "resize-window", "-t", "view", "-x", "200", "-y", "24")
-        text = screen(server, "images/s")
-        line = live_lines(text)
-        assert len(line) == 1 and "iteration " in line[0] and "[" in line[0], text
-        tmux(server, "resize-window", "-t", "view", "-x", "60", "-y", "24")
-        text = screen(server, "img/s")
-        time.sleep(0.5)
-        text = tmux(server, "capture-pane", "-p", "-t", "view")
-        assert len(live_lines(text)) == 1 and "images/s" not in text, text
-        tmux(server, "resize-window", "-t", "view", "-x", "200", "-y", "24")
-        screen(server, "test accuracy")
-        tmux(server, "send-keys", "-t", "view", "C-c")
-        text = screen(server, "stopped at iteration")
-        assert "saved snap_iter_" in text and "--resume=auto" in text, text
-        assert not live_lines(text), text
-        print(text.rstrip())
-    finally:
-        tmux(server, "kill-server")
-    log = (job.folder / "snap.log").read_text()
-    assert "Solving small" in log and "Train net output #0" in log and "Net small, phase TEST" in log
-
-
 def main(arguments):
     trainer = pathlib.Path(arguments[0]).resolve()
     if arguments[1] == "tensorboard":
         go_on_with_tensorboard()
     with tempfile.TemporaryDirectory() as folder:
         job = Job(trainer, folder)
-        {"tensorboard": test_tensorboard, "report": test_report, "live": test_live}[arguments[1]](job)
+        {"tensorboard": test_tensorboard, "report": test_report}[arguments[1]](job)
 
 
 if __name__ == "__main__":

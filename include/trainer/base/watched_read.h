@@ -19,7 +19,8 @@ using EndOnHang = void (*)(const Error& error);
 // with null, nobody looks.
 void EndHangingReadsWith(EndOnHang end);
 
-// While it lives, this thread reads `path`, and must come back. Of several the innermost is named.
+// While it lives, this thread reads `path`, or what that text names, and must come back. Of several
+// the innermost is named.
 // A thread of an IoStopScope has somebody who waits for it and can do better; there this does
 // nothing.
 class WatchedRead {

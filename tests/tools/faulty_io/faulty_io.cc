@@ -4,10 +4,13 @@
 //   FAULTY_IO_PATH     files and folders whose path has this part are concerned
 //   FAULTY_IO_SWITCH   while this file exists, opening, reading and looking at them fails with
 //   FAULTY_IO_ERROR    this number, or, "hang", never ends; pages of theirs that are mapped cannot
-//   be read any more from
-//                      the moment on when the file appears
+//                      be read any more from the moment on when the file appears; then there is
+//                      another one, with the ending .pages
 //   FAULTY_IO_NETWORK  if set, all file systems say that they are NFS
 //   FAULTY_IO_LOCK     opening and locking lock.mdb fails with this number, or, "hang", never ends
+//   FAULTY_IO_FORK     a process that has forked goes on after so many milliseconds, as where
+//   others
+//                      have the cores
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -105,6 +108,8 @@ void TakePagesAway() {
     close(empty);
   }
   maps.clear();
+  const std::string told = Setting("FAULTY_IO_SWITCH") + ".pages";
+  close(Real<int (*)(const char*, int, ...)>("open")(told.c_str(), O_WRONLY | O_CREAT, 0600));
 }
 
 void Note(void* start, size_t bytes, const std::string& path) {
@@ -140,6 +145,16 @@ int open64(const char* path, int flags, ...) {
   const auto mode = static_cast<mode_t>(va_arg(more, int));
   va_end(more);
   return Open("open64", path, flags, mode);
+}
+
+// Of a folder that is listed.
+int openat(int folder, const char* path, int flags, ...) {
+  va_list more;
+  va_start(more, flags);
+  const auto mode = static_cast<mode_t>(va_arg(more, int));
+  va_end(more);
+  if (folder == AT_FDCWD && Fails(path)) return -1;
+  return Real<int (*)(int, const char*, int, ...)>("openat")(folder, path, flags, mode);
 }
 
 ssize_t read(int fd, void* to, size_t bytes) {
@@ -194,6 +209,12 @@ void* mmap(void* at, size_t bytes, int protection, int flags, int fd, off_t offs
 
 void* mmap64(void* at, size_t bytes, int protection, int flags, int fd, off64_t offset) {
   return mmap(at, bytes, protection, flags, fd, offset);
+}
+
+pid_t fork() {
+  const pid_t child = Real<decltype(&fork)>("fork")();
+  if (child > 0) usleep(1000 * static_cast<useconds_t>(atoi(Setting("FAULTY_IO_FORK").c_str())));
+  return child;
 }
 
 int munmap(void* start, size_t bytes) {
