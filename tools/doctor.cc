@@ -19,6 +19,7 @@
 #include "trainer/base/threads.h"
 #include "trainer/config/prototxt.h"
 #include "trainer/data/image_list.h"
+#include "trainer/data/prefetcher.h"
 #include "trainer/data/read_ahead.h"
 #include "trainer/data/window_list.h"
 #include "trainer/dataset/input_advice.h"
@@ -58,7 +59,8 @@ std::optional<Source> SourceOf(const LayerSpec& layer) {
   };
   if (layer.type() == "Data") {
     const caffe::DataParameter& param = proto.data_param();
-    take(caffe::DataParameter::DB_Name(param.backend()), param.source(), param.batch_size());
+    take(caffe::DataParameter::DB_Name(param.backend()), "", param.batch_size());
+    if (!param.source().empty()) source.facts.path = DatabasePath(layer);
   } else if (layer.type() == "HDF5Data") {
     take("HDF5", proto.hdf5_data_param().source(), proto.hdf5_data_param().batch_size());
   } else if (layer.type() == "ImageData") {

@@ -8,6 +8,7 @@
 #include "device_flags.h"
 #include "shared_flags.h"
 #include "trainer/base/atomic_file.h"
+#include "trainer/base/lower_case.h"
 #include "trainer/base/text.h"
 #include "trainer/hdf5/appender.h"
 #include "trainer/observe/mosaic.h"
@@ -244,6 +245,10 @@ class Sample final : public Verb {
     static_cast<void>(ChooseDevice(flags));
     RequireFiles(flags.List("weights"));
     RefuseToReplace(flags);
+    if (!LowerCase(flags.Text("out")).ends_with(".png")) {
+      throw Error(ErrorCode::kUsage, Join("--out=", EscapeControl(flags.Text("out")),
+                                          ": the sheet is a PNG file; give a name that ends so"));
+    }
     const NetSpec spec = ModelOf(flags);
     const std::unique_ptr<Device> device = MakeDevice(ChooseDevice(flags, spec));
     ParamStore params(*device);

@@ -11,6 +11,7 @@
 #include "trainer/base/text.h"
 #include "trainer/checkpoint/snapshot_files.h"
 #include "trainer/config/prototxt.h"
+#include "trainer/data/prefetcher.h"
 #include "trainer/data/staged.h"
 
 namespace trainer {
@@ -24,9 +25,11 @@ void AddSource(const LayerSpec& layer, const StagingOptions& options, Sources* s
   const caffe::DataParameter& data = layer.proto().data_param();
   const caffe::ImageDataParameter& images = layer.proto().image_data_param();
   const std::string& rows = layer.proto().hdf5_data_param().source();
-  // Tar files are read in their order as they are.
-  if (layer.type() == "Data" && !data.source().empty() &&
-      data.backend() != caffe::DataParameter::TAR) {
+  if (layer.type() == "Data" && data.backend() == caffe::DataParameter::TAR) {
+    if (data.source().empty()) return;
+    const std::string tar = DatabasePath(layer);
+    (*sources)[tar] = [=] { return StageTarFiles(tar, options); };
+  } else if (layer.type() == "Data" && !data.source().empty()) {
     const std::string path = find(data.source());
     (*sources)[path] = [=] {
       auto copy = StageDatabase(path, options);
@@ -62,13 +65,14 @@ bool IsFinished(const Flags& flags, const SolverSpec& spec) {
 std::vector<Flag> WithStagingFlags(std::vector<Flag> flags) {
   // Off unless it is asked for: a copy takes time and room that nobody expects, and where the
   // system's memory holds the data set, or its file system is fast, it gains nothing.
-  flags.push_back({.name = "stage_data",
-                   .value = "auto|DIR|off",
-                   .fallback = "off",
-                   .help = "copy databases, and the files that lists name, to this machine first, "
-                           "once for all its ranks, and read the copy: below DIR, or, auto, where "
-                           "they lie behind a network, below $SLURM_TMPDIR, $LSCRATCH, $RAMDISK, "
-                           "$TMPDIR or /tmp"});
+  flags.push_back(
+      {.name = "stage_data",
+       .value = "auto|DIR|off",
+       .fallback = "off",
+       .help = "copy databases, tar files, and the files that lists name, to this machine "
+               "first, once for all its ranks, and read the copy: below DIR, or, auto, where "
+               "they lie behind a network, below $SLURM_TMPDIR, $LSCRATCH, $RAMDISK, "
+               "$TMPDIR or /tmp"});
   flags.push_back({.name = "stage_keep",
                    .kind = FlagKind::kSwitch,
                    .help = "leave such copies for later runs, which use them while the database "
@@ -94,7 +98,7 @@ std::vector<std::unique_ptr<StagedCopy>> StageData(const Flags& flags) {
     if (auto copy = stage()) copies.push_back(std::move(copy));
   }
   LOG_IF(INFO, sources.empty() && told_later.empty())
-      << "--stage_data: no layer reads an LMDB, a LevelDB or a list of files; nothing is copied";
+      << "--stage_data: no layer reads a database, tar files or a list of files; nothing is copied";
   return copies;
 }
 

@@ -1,6 +1,7 @@
 # cmake -DSOURCE=<tree> -DOUTPUT=<source.cc> -P WriteCommit.cmake
 # Writes a source whose function trainer::BuildCommit() returns the commit of the tree: "1a2b3c4d5e6f",
 # with " and changes" where files differ from it, or "unknown" outside of a repository.
+cmake_minimum_required(VERSION 3.25)
 set(commit unknown)
 find_program(git git)
 if(git AND EXISTS ${SOURCE}/.git)

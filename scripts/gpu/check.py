@@ -40,6 +40,11 @@ def end_run(*_):
     raise Interrupted
 
 
+def ignore_signals():
+    for number in ENDING:
+        signal.signal(number, signal.SIG_IGN)
+
+
 def parse():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--root", default=pathlib.Path(__file__).resolve().parents[2],
@@ -146,11 +151,12 @@ def main():
         bundle.put_result = report.put
         try:
             run_all(args, bundle, report, clock)
+            ignore_signals()
         except Interrupted:
+            ignore_signals()
             print("check: ended by a signal; what was found is kept", flush=True)
         finally:
-            for number in ENDING:
-                signal.signal(number, signal.SIG_IGN)
+            ignore_signals()
             children.end_all()
             if bundle.peers:
                 bundle.peers.close()

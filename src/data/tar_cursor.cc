@@ -13,6 +13,7 @@
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
 #include "trainer/data/cursor.h"
+#include "trainer/data/staged.h"
 #include "trainer/data/tar_files.h"
 
 namespace trainer {
@@ -24,11 +25,17 @@ void PutNumber(uint64_t number, std::string* out) {
   out->push_back(static_cast<char>(number));
 }
 
+std::vector<std::string> PathsRead(const std::vector<std::string>& files) {
+  std::vector<std::string> paths;
+  for (const std::string& file : files) paths.push_back(ReadPathOf(file));
+  return paths;
+}
+
 // A record is a Datum with the encoded image, as databases hold them.
 class TarCursor final : public Cursor {
  public:
   explicit TarCursor(const std::string& source)
-      : Cursor(source), index_(source, ListTarFiles(source)), state_(index_.files()) {
+      : Cursor(source), index_(source, ListTarFiles(source)), state_(PathsRead(index_.files())) {
     LOG(INFO) << EscapeControl(source) << ": " << index_.count() << " images in "
               << index_.files().size() << (index_.files().size() == 1 ? " tar file" : " tar files");
     GoTo(0);

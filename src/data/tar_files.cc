@@ -75,14 +75,24 @@ std::vector<std::string> ExpandWildcards(const std::string& pattern) {
   return names;
 }
 
-// A tar file has bytes that no text has, in its first header at the latest.
-bool IsText(const std::string& path) {
+constexpr std::string_view kGzip = "\x1f\x8b";
+
+// What a tar archive's first header has, as far as it is there.
+std::string ReadHead(const std::string& path) {
   const FileHandle file = OpenForReading(path);
-  char head[512];
-  const ssize_t got = FileOps::Posix().Read(file.get(), head, sizeof head);
-  if (got <= 0) return false;
-  const std::string_view text(head, static_cast<size_t>(got));
-  return text.find('\0') == std::string_view::npos && text.substr(0, 2) != "\x1f\x8b";
+  std::string head(512, ' ');
+  const ssize_t got = FileOps::Posix().Read(file.get(), head.data(), head.size());
+  head.resize(static_cast<size_t>(std::max<ssize_t>(got, 0)));
+  return head;
+}
+
+// A tar file has bytes that no text has, in its first header at the latest.
+bool IsText(const std::string& head) {
+  return !head.empty() && head.find('\0') == std::string::npos && !head.starts_with(kGzip);
+}
+
+bool IsTarName(std::string_view name) {
+  return name.ends_with(".tar") || name.ends_with(".tar.gz") || name.ends_with(".tgz");
 }
 
 std::vector<std::string> ReadList(const std::string& path) {
@@ -97,13 +107,26 @@ std::vector<std::string> ReadList(const std::string& path) {
 
 }  // namespace
 
+bool HoldsTarFiles(const std::string& path) {
+  constexpr size_t kMagicAt = 257;
+  if (IsTarName(path)) return true;
+  if (!Exists(path) || IsDirectory(path)) return false;
+  const std::string head = ReadHead(path);
+  if (IsText(head)) {
+    const std::vector<std::string> names = SplitList(head, '\n');
+    return !names.empty() && IsTarName(names[0]);
+  }
+  return head.starts_with(kGzip) ||
+         std::string_view(head).substr(std::min(head.size(), kMagicAt)).starts_with("ustar");
+}
+
 bool IsFilePattern(const std::string& source) {
   return !Exists(source) && source.find_first_of("{*?[") != std::string::npos;
 }
 
 std::vector<std::string> ListTarFiles(const std::string& source) {
   if (!IsFilePattern(source)) {
-    return IsText(source) ? ReadList(source) : std::vector<std::string>{source};
+    return IsText(ReadHead(source)) ? ReadList(source) : std::vector<std::string>{source};
   }
   std::vector<std::string> files;
   for (const std::string& name : ExpandBraces(source, source)) {

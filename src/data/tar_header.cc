@@ -9,6 +9,7 @@
 
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
+#include "trainer/data/staged.h"
 
 namespace trainer {
 namespace {
@@ -80,7 +81,7 @@ struct TarReader::Header {
   char type = '0';
 };
 
-TarFile::TarFile(const std::string& path, PlaceOps& ops) : file_(path, ops) {
+TarFile::TarFile(const std::string& path, PlaceOps& ops) : file_(ReadPathOf(path), ops) {
   posix_fadvise(file_.fd(), 0, 0, POSIX_FADV_SEQUENTIAL);
 }
 
@@ -116,9 +117,10 @@ bool TarReader::ReadHeader(Header* header) {
   if (!HasGoodChecksum(block)) {
     const char* const packed = CompressionOf({block, kBlock});
     if (at_ == 0 && packed != nullptr) {
-      Fail(Join("the archive is compressed by ", packed,
-                "; unpack it: records of it could not be "
-                "found"));
+      const bool gzip = std::string_view(packed) == "gzip";
+      Fail(Join("the archive is compressed by ", packed, ", so that no record of it can be found; ",
+                gzip ? "unpack it, or have a copy of it unpacked: trainer train --stage_data=DIR"
+                     : "unpack it"));
     }
     Fail(at_ == 0 ? "the file is not a tar archive"
                   : "the archive is damaged: no header of an entry");

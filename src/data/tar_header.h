@@ -9,7 +9,7 @@
 
 namespace trainer {
 
-// Reads parts of one file. Errors of the system throw kIo.
+// Reads parts of one file, or of its copy on this machine. Errors of the system throw kIo.
 class TarFile {
  public:
   // Throws as OpenForReading does.

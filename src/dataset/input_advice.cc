@@ -49,7 +49,7 @@ class Advising {
   }
 
   void OnPlace() {
-    if (facts_.where.kind == FileSystemKind::kNetwork && facts_.kind != "TAR") {
+    if (facts_.where.kind == FileSystemKind::kNetwork) {
       InputFacts local = facts_;
       local.cold = facts_.warm;
       const double gain = Gain(local, facts_.threads);

@@ -6,6 +6,7 @@
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
 #include "trainer/data/cursor.h"
+#include "trainer/data/tar_files.h"
 #include "trainer/dataset/dataset.h"
 #include "trainer/dataset/new_database.h"
 
@@ -50,8 +51,9 @@ bool IsHdf5Name(const std::string& path) {
 
 std::string KindOfSet(const std::string& path) {
   if (IsDirectory(path)) return BackendOf(path);
-  if (IsHdf5Name(path) || path.ends_with(".txt")) return "HDF5";
-  return path.ends_with(".tar") ? "TAR" : "LMDB";
+  if (IsHdf5Name(path)) return "HDF5";
+  if (HoldsTarFiles(path)) return "TAR";
+  return path.ends_with(".txt") ? "HDF5" : "LMDB";
 }
 
 std::unique_ptr<RecordReader> OpenRecords(const std::string& path) {

@@ -24,6 +24,7 @@
 #include "trainer/base/text.h"
 #include "trainer/data/hdf5_rows.h"
 #include "trainer/data/staged.h"
+#include "trainer/data/tar_files.h"
 
 namespace trainer {
 namespace {
@@ -168,6 +169,7 @@ std::unique_ptr<StagedCopy> StageIn(const std::string& base, const StagingSource
   for (int tries = 0; tries < kMostTries; ++tries) {
     if (!lock.Share()) continue;
     if (IsComplete(copy, source)) {
+      LOG(INFO) << EscapeControl(Join(source.path, ": read from its copy ", copy));
       return std::make_unique<StagedCopy>(copy, lock_path, lock.Release(), options.keep);
     }
     if (!lock.TakeAlone()) {  // others look, too
@@ -278,6 +280,19 @@ std::unique_ptr<StagedCopy> StageHdf5List(const std::string& list, const Staging
   const std::vector<ListedHdf5> files = ReadHdf5List(list);
   for (size_t i = 0; i < files.size(); ++i) {
     ReadInstead(files[i].path, JoinPath(copy->path(), NameInCopy(i, files[i].path)));
+  }
+  return copy;
+}
+
+std::unique_ptr<StagedCopy> StageTarFiles(const std::string& source,
+                                          const StagingOptions& options) {
+  auto copy = Stage(
+      source, [&] { return ListTarFiles(source).front(); }, [&] { return TarFilesToStage(source); },
+      options);
+  if (copy == nullptr) return nullptr;
+  const std::vector<std::string> files = ListTarFiles(source);
+  for (size_t i = 0; i < files.size(); ++i) {
+    ReadInstead(files[i], JoinPath(copy->path(), NameInCopy(i, files[i])));
   }
   return copy;
 }

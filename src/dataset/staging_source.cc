@@ -8,12 +8,14 @@
 #include <filesystem>
 #include <future>
 
+#include "gzip.h"
 #include "trainer/base/atomic_file.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
 #include "trainer/data/file_pack.h"
 #include "trainer/data/hdf5_rows.h"
+#include "trainer/data/tar_files.h"
 #include "trainer/dataset/reading_rate.h"
 
 namespace trainer {
@@ -151,6 +153,40 @@ StagingSource Hdf5ListToStage(const std::string& list) {
   source.is_whole = [files, name](const std::string& folder) {
     for (size_t i = 0; i < files.size(); ++i) {
       if (!HasSize(JoinPath(folder, name(i)), FactsOf(files[i]).st_size)) return false;
+    }
+    return true;
+  };
+  return source;
+}
+
+StagingSource TarFilesToStage(const std::string& tar) {
+  std::vector<std::string> files;
+  for (const std::string& file : ListTarFiles(tar)) files.push_back(Canonical(file));
+  const auto name = [files](size_t i) { return NameInCopy(i, files[i]); };
+  StagingSource source = FilesToStage(files.size() == 1 ? files[0] : tar, files, name);
+  std::vector<bool> packed;
+  for (const std::string& file : files) packed.push_back(IsGzip(file));
+  if (std::ranges::find(packed, true) != packed.end()) {
+    source.bytes = [files, packed] {
+      uint64_t bytes = 0;
+      for (size_t i = 0; i < files.size(); ++i) {
+        const auto stored = static_cast<uint64_t>(FactsOf(files[i]).st_size);
+        bytes += packed[i] ? std::max(stored, UnpackedBytes(files[i])) : stored;
+      }
+      return bytes;
+    };
+    source.copy = [files, name, packed](const std::string& folder,
+                                        const std::function<void(uint64_t)>& done) {
+      for (size_t i = 0; i < files.size(); ++i) {
+        const auto copy = packed[i] ? UnpackGzip : CopyFile;
+        copy(files[i], JoinPath(folder, name(i)), done);
+      }
+    };
+  }
+  source.is_whole = [files, name, packed](const std::string& folder) {
+    for (size_t i = 0; i < files.size(); ++i) {
+      const std::string copy = JoinPath(folder, name(i));
+      if (packed[i] ? !Exists(copy) : !HasSize(copy, FactsOf(files[i]).st_size)) return false;
     }
     return true;
   };

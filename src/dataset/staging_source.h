@@ -26,6 +26,8 @@ StagingSource DatabaseToStage(const std::string& path);
 // Copies the files of a list of HDF5 files as "0-<name>", "1-<name>", ...
 StagingSource Hdf5ListToStage(const std::string& list);
 std::string NameInCopy(size_t file, const std::string& path);
+// Copies the tar files that a source names; those that gzip has compressed are unpacked.
+StagingSource TarFilesToStage(const std::string& source);
 // Packs the files of an image list. Its state is the list's: files that are changed under their
 // names are not noticed, as looking at each takes as long as copying it where that is worth while.
 StagingSource ImageListToStage(const std::string& list, const std::string& root);

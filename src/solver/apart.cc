@@ -15,6 +15,11 @@ void Solver::BeginStrategy(const TrainOptions& options, const LoadedState* loade
   if (options.peers != nullptr) post_.reset(options.peers->post());
   strategy_->Prepare(*seat_);
   if (loaded != nullptr) RestoreRank(loaded->state);
+  if (loaded != nullptr && strategy_->GoesApart() && replica_.rank == 0) {
+    LOG(INFO) << "Strategy " << proto_.strategy()
+              << " goes by which rank comes first: this run goes on from the snapshot, but another "
+                 "one that does so will differ in its bits";
+  }
   strategy_->Start(state_.iter);
   if (strategy_->GoesApart()) group_ = nullptr;
 }

@@ -16,6 +16,7 @@
 #include "trainer/net/weights.h"
 #include "trainer/solver/solver.h"
 #include "virtual_ranks.h"
+#include "zero_weights.h"
 
 namespace trainer {
 namespace {
@@ -84,6 +85,7 @@ void Solver::LoadWeights(const std::vector<std::string>& files) {
     any = true;
   }
   if (any) loading.Finish();
+  WarnOfZeroWeights(params_, train_net_->params());
   if (average_) average_->Restart();
 }
 
@@ -173,7 +175,7 @@ void Solver::RestoreHistory(const caffe::SolverState& state, const std::string& 
                                                "' has ", params[i]->shape.ToString())};
         Mismatch(file, difference);
       }
-      params_.Import(*params[i], blob.values, history[kind][i]);
+      HistoryStore(*rule_, params_).Import(*params[i], blob.values, history[kind][i]);
     }
   }
 }
@@ -276,7 +278,7 @@ void Solver::HistoryTo(caffe::SolverState* state) const {
   const std::vector<Param*>& params = train_net_->params();
   for (const std::vector<float*>& history : rule_->history()) {
     for (size_t i = 0; i < params.size(); ++i) {
-      ExportBlob(params_, *params[i], history[i], state->add_history());
+      ExportBlob(HistoryStore(*rule_, params_), *params[i], history[i], state->add_history());
     }
   }
 }

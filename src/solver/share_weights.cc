@@ -15,16 +15,17 @@ void Solver::ShareWeights() {
   uint32_t hash = 0;
   float all_are_here = 1;  // and write no weights any more, which may be in common memory
   group_->Sum({&all_are_here, 1});
-  const auto share = [&](float* values, size_t count) {
+  const auto share_of = [&](const Device& device, float* values, size_t count) {
     for (size_t begin = 0; begin < count; begin += kPart) {
       host.resize(std::min(kPart, count - begin));
       const size_t bytes = host.size() * sizeof(float);
-      device_.CopyToHost(host.data(), values + begin, bytes);
+      device.CopyToHost(host.data(), values + begin, bytes);
       group_->Broadcast(host);
-      device_.CopyToDevice(values + begin, host.data(), bytes);
+      device.CopyToDevice(values + begin, host.data(), bytes);
       hash = Crc32c(host.data(), bytes, hash);
     }
   };
+  const auto share = [&](float* values, size_t count) { share_of(device_, values, count); };
   share(params_.Weights().data(), params_.Weights().size());
   if (params_.weight_memory() != nullptr) {
     share(params_.Averages().data(), params_.Averages().size());
@@ -32,7 +33,9 @@ void Solver::ShareWeights() {
   const std::vector<Param*>& params = train_net_->params();
   for (const std::vector<float*>& state : rule_->history()) {
     for (size_t i = 0; i < state.size(); ++i) {
-      if (state[i] != nullptr) share(state[i], static_cast<size_t>(params[i]->count()));
+      if (state[i] == nullptr) continue;
+      share_of(HistoryStore(*rule_, params_).device(), state[i],
+               static_cast<size_t>(params[i]->count()));
     }
   }
   for (const Param* param : ParamsOfTests()) {

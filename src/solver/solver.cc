@@ -81,7 +81,7 @@ Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device
       parts_(std::make_unique<BatchParts>(PartsOf(spec_, DataGroup()))),
       params_(device, GradientMemory(options, device, division_ == nullptr),
               strategy_->WeightMemory(device, options.peers)),
-      rule_(MakeStepRule(spec_)),
+      rule_(strategy_->MakeRule(spec_, device)),
       shows_numbers_(options.shows_numbers),
       clock_(std::make_unique<Clock>()) {
   const int workers = strategy_->Workers(replica_.count);
@@ -282,9 +282,11 @@ bool Solver::OfRank0(bool value) {
 // What Caffe does after the last update: one more forward pass and one more test, when due.
 void Solver::Finish() {
   if (IsDisplayed()) {
+    const float loss = objective_->Loss(NetBatch::kNext);
+    if (!std::isfinite(loss)) Diverge(state_.iter, loss, FirstNonFiniteParam());
     IterationReport report;
     report.iter = state_.iter;
-    report.loss = SmoothLoss(objective_->Loss(NetBatch::kNext));
+    report.loss = SmoothLoss(loss);
     report.after_last = true;
     AddLossScale(*rule_, &report);
     observer_.OnIteration(report);

@@ -10,6 +10,16 @@
 #include "trainer/solver/solver.h"
 
 namespace trainer {
+namespace {
+
+// What snapshots there are when the loss of iteration `iter` is not finite; `saved`: of the newest.
+std::string SnapshotWords(int saved, int iter) {
+  if (saved < 0) return ". There is no snapshot yet";
+  if (saved < iter) return Join(". The newest snapshot is of iteration ", saved);
+  return Join(". The snapshot of iteration ", saved, " has the weights that give it");
+}
+
+}  // namespace
 
 // The solver as a step rule sees it.
 class Solver::Frame final : public StepFrame {
@@ -130,8 +140,7 @@ void Solver::Diverge(int iter, float loss, const std::string& where) {
   throw Error(ErrorCode::kDiverged,
               Join("iteration ", iter, ": the loss is ", loss,
                    where.empty() ? "" : "; the weights of " + where + " are not finite",
-                   saved_iter_ < 0 ? std::string(". There is no snapshot yet")
-                                   : Join(". The newest snapshot is of iteration ", saved_iter_),
+                   SnapshotWords(saved_iter_, iter),
                    ". Try a lower base_lr or clip_gradients, and check the data's scale"));
 }
 

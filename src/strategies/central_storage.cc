@@ -1,13 +1,15 @@
-// Weights and the rule's state are once in the memory of the machine, and all ranks compute with
-// them there. Gradients are summed as by synchronous replicas; then each rank updates its part of
-// the weights, for all. Every number is made as there, so that losses and weights are the same
-// bits.
+// Weights and the rule's state are once in the memory of the machine. Gradients are summed as by
+// synchronous replicas; then each rank updates its part of the weights, for all. Ranks of the CPU
+// compute with the weights there; every number is made as by synchronous ones, so that losses and
+// weights are the same bits. GPUs have a copy of the weights, which they take after each update,
+// and the processor makes the updates.
 
 #include <algorithm>
 
 #include "param_shares.h"
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
+#include "trainer/steps/host_step.h"
 #include "trainer/strategies/strategy.h"
 
 namespace trainer {
@@ -44,16 +46,23 @@ class CentralStorage final : public Strategy {
 
   std::pmr::memory_resource* WeightMemory(const Device& device, PeerMemory* peers) override {
     const bool share = peers != nullptr && peers->post() == nullptr;
-    if (!share || device.RunsLater()) {
+    if (!share) {
       throw Error(ErrorCode::kUnavailable, spec_.Where("strategy"),
-                  Join("strategy 'central_storage' keeps weights where all ranks compute with "
-                       "them: in the memory of one machine, on its CPU, and ",
-                       !share ? "these ranks share none"
-                              : "this run computes on GPUs, with memory of their own",
-                       "; take strategy 'synchronous', which computes the same numbers"));
+                  "strategy 'central_storage' keeps weights in the memory of one machine, and "
+                  "these ranks share none; take strategy 'synchronous', which computes the same "
+                  "numbers");
     }
     blocks_ = std::make_unique<PeerBlocks>(*peers);
-    return blocks_.get();
+    return device.RunsLater() ? nullptr : blocks_.get();
+  }
+
+  std::unique_ptr<StepRule> MakeRule(const SolverSpec& spec, const Device& device) override {
+    const bool evaluates = StepRuleRegistry::Get().Has(spec.proto.type());
+    if (evaluates || !device.RunsLater()) return Strategy::MakeRule(spec, device);
+    auto step =
+        std::make_unique<HostStep>(spec, trainer::MakeRule(spec, StepRuleNames()), *blocks_);
+    host_ = step.get();
+    return step;
   }
 
   void Prepare(const StrategySeat& seat) override {
@@ -64,13 +73,19 @@ class CentralStorage final : public Strategy {
                             "rank moves a part; take an update rule such as SGD"));
   }
 
+  void Start(int) override {
+    if (host_ == nullptr) return;
+    if (seat_->group.replica().rank == 0) host_->GiveWeights();
+    AwaitAll();
+  }
+
   // The others move theirs.
   bool UpdatesMoveAll() const override { return false; }
 
   // All parts are updated before anybody reads them.
   void AfterStep(int) override {
-    float done = 1;
-    seat_->group.Sum({&done, 1});
+    AwaitAll();
+    if (host_ != nullptr) host_->TakeWeights();
   }
 
   std::string Describe() const override {
@@ -80,8 +95,14 @@ class CentralStorage final : public Strategy {
   }
 
  private:
+  void AwaitAll() {
+    float done = 1;
+    seat_->group.Sum({&done, 1});
+  }
+
   const SolverSpec& spec_;
   std::unique_ptr<PeerBlocks> blocks_;
+  HostStep* host_ = nullptr;  // where a GPU computes
   const StrategySeat* seat_ = nullptr;
 };
 

@@ -116,7 +116,8 @@ TEST_F(TarCursorTest, AnArchiveCutAtAnyByteIsRefusedByName) {
 
 TEST_F(TarCursorTest, RefusesWhatItCannotRead) {
   EXPECT_THAT(Refusal(std::string("\x1f\x8b\x08", 3) + std::string(600, '\1')),
-              Refuses(ErrorCode::kData, "compressed by gzip; unpack it"));
+              Refuses(ErrorCode::kData,
+                      "compressed by gzip, so that no record of it can be found; unpack it"));
   EXPECT_THAT(Refusal(std::string(100, '\0') + std::string(2000, '\1')),
               Refuses(ErrorCode::kData, "is not a tar archive"));
   std::string damaged = TarSample("a", 1, 1) + TarEnd();

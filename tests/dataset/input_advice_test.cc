@@ -58,6 +58,8 @@ TEST(InputAdviceTest, ALargeFileWithOneStripeIsToBeSpread) {
                                         HasSubstr("one stripe); spread it: lfs migrate -c 4")));
   facts.stripes = 4;
   EXPECT_THAT(Texts(facts), ElementsAre(HasSubstr("--stage_data=auto")));
+  facts.kind = "TAR";
+  EXPECT_THAT(Texts(facts), ElementsAre(HasSubstr("--stage_data=auto")));
 }
 
 TEST(InputAdviceTest, SlowDecodingTakesMoreThreadsAsFarAsThereAreCores) {

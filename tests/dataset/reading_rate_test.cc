@@ -93,6 +93,9 @@ TEST(FilesOfSetTest, AreThoseThatHoldRecords) {
   EXPECT_THAT(FilesOfSet(folder / "some-{1..2}.tar"),
               testing::ElementsAre(folder / "some-1.tar", folder / "some-2.tar"));
   EXPECT_THAT(FilesOfSet(folder / "some-*.tar"), testing::SizeIs(2));
+  WriteBytes(folder / "shards.txt", "some-1.tar\nsome-2.tar\n");
+  EXPECT_THAT(FilesOfSet(folder / "shards.txt"),
+              testing::ElementsAre(folder / "some-1.tar", folder / "some-2.tar"));
   EXPECT_THAT(Catch([&] { FilesOfSet(folder / "none-*.tar"); }),
               Refuses(ErrorCode::kNoInput, "no file has a name like that"));
 }

@@ -110,16 +110,21 @@ TEST_F(GpuDecodeCutsTest, BadRecordsAreReplacedAlike) {
   }
 }
 
+// It is not even decoded: its window would be outside of it.
 TEST_F(GpuDecodeCutsTest, ARecordThatIsTooSmallIsRefusedAsOnTheHost) {
-  Image small{3, 5, 9, std::vector<uint8_t>(3 * 5 * 9, 7)};
-  const std::string text =
-      NetOf(Database({{5, EncodeImage(small, "jpg")}}), "crop_size: 6", "threads: 1");
+  constexpr int kSmall = 5;
+  std::map<int, std::string> pictures;
+  for (int i = 0; i < kRecords; ++i) pictures[i] = Picture("waves_full.jpg");
+  pictures[kSmall] = EncodeImage({3, 5, 9, std::vector<uint8_t>(3 * 5 * 9, 7)}, "jpg");
+  const std::string text = NetOf(Database(pictures), "crop_size: 6", "threads: 1");
   Made host(text, *cpu_), gpu(text, *gpu_);
+  emulated_gpu::ResetCounters();
   ExpectAlike(&host, &gpu, 1);
   const auto error = ErrorOf([&] { host.Next(); });
   EXPECT_THAT(error.second,
               HasSubstr("a crop of 6x6 is larger than record '00000005', which is 3x5x9"));
   EXPECT_EQ(ErrorOf([&] { gpu.Next(); }), error);
+  EXPECT_EQ(emulated_gpu::Count().decoded_pictures, 2 * kBatch - 1);
 }
 
 TEST_F(GpuDecodeCutsTest, ATestNetHasAllItsCrops) {

@@ -162,6 +162,22 @@ TEST(SolverTest, AWeightThatIsNotFiniteStopsWhereTheLossHidesIt) {
   EXPECT_THAT(text, HasSubstr("the weights of layer 'conv' (parameter 0) are not finite"));
 }
 
+// The last update spoils the weights, and no step follows that would notice.
+TEST(SolverTest, ALossThatIsNotFiniteAfterTheLastUpdateIsNamed) {
+  const std::string net = R"(layer { name: "data" type: "DummyData" top: "x" top: "label"
+     dummy_data_param { shape { dim: 4 dim: 5 } shape { dim: 4 } data_filler { value: 1 } } }
+   layer { name: "low" type: "InnerProduct" bottom: "x" top: "low"
+     inner_product_param { num_output: 6 weight_filler { type: "xavier" } } }
+   layer { name: "high" type: "InnerProduct" bottom: "low" top: "high"
+     inner_product_param { num_output: 3 weight_filler { type: "xavier" } } }
+   layer { name: "loss" type: "SoftmaxWithLoss" bottom: "high" bottom: "label" top: "loss" })";
+  SmallRun run("base_lr: 1e30 lr_policy: \"fixed\" display: 1 max_iter: 1 ", net);
+  const auto [code, text] = ErrorOf([&] { run.Solve(); });
+  EXPECT_EQ(code, ErrorCode::kDiverged);
+  EXPECT_THAT(text, HasSubstr("iteration 1: the loss is "));
+  EXPECT_THAT(text, HasSubstr("The snapshot of iteration 1 has the weights that give it"));
+}
+
 class SolverSignalTest : public testing::Test {
  protected:
   // Raises a signal when iteration `at` is reported.

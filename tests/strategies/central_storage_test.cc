@@ -60,8 +60,8 @@ TEST(CentralStorageRefusalTest, NamesWhatItLacks) {
   const auto strategy = MakeStrategy(spec, 2);
   const auto [code, message] = ErrorOf([&] { strategy->WeightMemory(*device, nullptr); });
   EXPECT_EQ(code, ErrorCode::kUnavailable);
-  EXPECT_THAT(message, HasSubstr("in the memory of one machine, on its CPU, and these ranks share "
-                                 "none; take strategy 'synchronous'"));
+  EXPECT_THAT(message, HasSubstr("in the memory of one machine, and these ranks share none; take "
+                                 "strategy 'synchronous'"));
   const SolverSpec averaged = run.Spec("max_iter: 3 ema_decay: 0.9 " + kCentral);
   const auto [config, text] = ErrorOf([&] { MakeStrategy(averaged, 2); });
   EXPECT_EQ(config, ErrorCode::kConfig);

@@ -184,6 +184,32 @@ TEST_P(StageDataTest, ARunWithoutRoomForACopyReadsTheDatabaseWhereItLies) {
   EXPECT_THAT(outcome.err, HasSubstr("not copied to this machine (cannot make"));
 }
 
+TEST(StagedTarRunTest, ACompressedTarFileIsUnpackedAndTrainsAsTheOtherDoes) {
+  Job job;
+  job.Write();
+  ASSERT_EQ(Dataset(job, {"convert", "data/train_lmdb", "set.tar"}).exit_code, 0);
+  std::filesystem::create_directory(job.folder() / "local");
+  const auto train = [&](const std::string& stage) {
+    return job.Train({"--set", "layer[digits,TRAIN].data_param.backend=TAR", "--set",
+                      "layer[digits,TRAIN].data_param.source=set.tar", "--stage_data=" + stage});
+  };
+  const Outcome plain = train("off");
+  ASSERT_EQ(plain.exit_code, 0) << plain.err;
+  const std::string name = job.Files("snap").front(), want = ReadText(job.folder() / name);
+  // Under its old name, which snapshots have.
+  const std::string pack =
+      "cd '" + (job.folder() / "") + "' && gzip set.tar && mv set.tar.gz set.tar";
+  ASSERT_EQ(std::system(pack.c_str()), 0);
+  const Outcome packed = train("off");
+  EXPECT_EQ(packed.exit_code, 65) << packed.err;
+  EXPECT_THAT(packed.err,
+              HasSubstr("or have a copy of it unpacked: trainer train --stage_data=DIR"));
+  const Outcome staged = train("local");
+  EXPECT_EQ(staged.exit_code, 0) << staged.err;
+  EXPECT_TRUE(ReadText(job.folder() / name) == want);
+  EXPECT_TRUE(std::filesystem::is_empty(job.folder() / "local"));
+}
+
 TEST(FinishedRunTest, ARunThatIsOverCopiesNothing) {
   Job job;
   job.Write();
@@ -209,6 +235,20 @@ TEST(DoctorTest, TellsRatesAndAdvice) {
     EXPECT_THAT(outcome.out, HasSubstr(part));
   }
   EXPECT_THAT(job.Files("snap"), IsEmpty());
+}
+
+TEST(DoctorTest, MeasuresTarFilesThatATextLists) {
+  Job job;
+  job.Write();
+  ASSERT_EQ(Dataset(job, {"convert", "data/train_lmdb", "set.tar"}).exit_code, 0);
+  WriteText(job.folder() / "shards.txt", "set.tar\n");
+  const Outcome outcome =
+      RunProgram({"doctor", "--solver=solver.prototxt", "--iterations=2", "--seconds=1", "--set",
+                  "layer[digits,TRAIN].data_param.backend=TAR", "--set",
+                  "layer[digits,TRAIN].data_param.source=shards.txt"},
+                 job.options());
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("shards.txt  TAR"));
 }
 
 TEST(DoctorTest, MeasuresTheFilesOfAList) {

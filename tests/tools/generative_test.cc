@@ -107,6 +107,25 @@ TEST_F(GenerativeTest, AVisibleUnitOutsideZeroToOneNamesItsRecord) {
                 "of data/train_lmdb");
 }
 
+TEST_F(GenerativeTest, WarnsOfZeroWeightsThatDoNotLearn) {
+  const std::string below =
+      "layer { name: 'below' type: 'InnerProduct' bottom: 'data' top: 'low' param { lr_mult: 0 } "
+      "param { lr_mult: 0 } inner_product_param { num_output: 30 } }\n"
+      "layer { name: 'chance' type: 'Sigmoid' bottom: 'low' top: 'low' }\n";
+  const size_t at = job_.net.find("layer { name: 'draw'");
+  job_.net.insert(at, below);
+  job_.net.replace(job_.net.find("bottom: 'data' top: 'x'"), 14, "bottom: 'low'");
+  job_.Write();
+  const Outcome forgotten = job_.Train();
+  EXPECT_EQ(forgotten.exit_code, 0) << forgotten.err;
+  EXPECT_THAT(forgotten.err, HasSubstr("The weights of below are all zero and do not learn "
+                                       "(lr_mult: 0); name a file that has them: --weights"));
+  job_.net.replace(job_.net.find("num_output: 30"), 14,
+                   "num_output: 30 weight_filler { type: 'xavier' }");
+  job_.Write();
+  EXPECT_THAT(job_.Train().err, testing::Not(HasSubstr("all zero")));
+}
+
 TEST_F(GenerativeTest, RefusesAStageThatNoLayerAsksFor) {
   job_.Train();
   job_.net +=
@@ -147,6 +166,10 @@ TEST_F(GenerativeTest, RefusesWhatHasNoLikelihoodAndNoSamples) {
                    "--out=s.png", "--blob=x", "--start=data"})
                   .err,
               HasSubstr("--start=data is for nets with RBM layers"));
+  const Outcome jpeg =
+      Run({"sample", "--model=net.prototxt", "--weights=rbm_iter_30.caffemodel", "--out=s.jpg"});
+  EXPECT_EQ(jpeg.exit_code, 64);
+  EXPECT_THAT(jpeg.err, HasSubstr("--out=s.jpg: the sheet is a PNG file"));
   const Outcome shape = Run({"sample", "--model=net.prototxt", "--weights=rbm_iter_30.caffemodel",
                              "--out=s.png", "--shape=1,2,3"});
   EXPECT_EQ(shape.exit_code, 64);

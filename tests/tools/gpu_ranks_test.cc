@@ -104,6 +104,32 @@ TEST_F(GpuRanksTest, LearnTheSameBitForBitWhetherPassesAreRecordedOrNot) {
   }
 }
 
+TEST_F(GpuRanksTest, OfCentralStorageAreUpdatedByTheHost) {
+  for (const char* rule : {"type=SGD", "type=Adam", "type=LARS", "clip_gradients=0.1"}) {
+    const std::vector<std::string> common = {"--gpu=0,1", "--deterministic", "--set",
+                                             rule,        "--set",           "weight_decay=0.01"};
+    ASSERT_EQ(Train(common).exit_code, 0) << rule;
+    const std::vector<float> synchronous = Weights();
+    std::vector<std::string> central = common;
+    central.push_back("--strategy=central_storage");
+    const Outcome outcome = Train(central);
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr("KiB of weights and rule state, once for 2 ranks"));
+    EXPECT_THAT(Weights(), testing::Pointwise(testing::FloatNear(kRounding), synchronous)) << rule;
+    const std::string whole = Bytes();
+    central.push_back("--snapshot=snap_iter_10.solverstate");
+    ASSERT_EQ(Train(central).exit_code, 0) << rule;
+    EXPECT_EQ(Bytes(), whole) << rule;
+  }
+}
+
+TEST_F(GpuRanksTest, OfCentralStorageDoNotScaleTheirLoss) {
+  const Outcome outcome =
+      Train({"--gpu=0,1", "--strategy=central_storage", "--set", "loss_scale=8"});
+  EXPECT_EQ(outcome.exit_code, 69) << outcome.err;
+  EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr("does not scale the loss")));
+}
+
 TEST_F(GpuRanksTest, NeedOneGpuEach) {
   for (const char* ranks : {"--ranks=4", "--ranks=2"}) {
     const Outcome outcome = Train({ranks, "--gpu=all"});

@@ -7,12 +7,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <fstream>
 #include <regex>
 #include <sstream>
+#include <string_view>
 
 namespace trainer {
 namespace {
@@ -23,6 +26,19 @@ constexpr int kPatienceMs = 300'000;
 // What is remembered for later runs is not the user's, whatever the tests are run as.
 char g_no_cache[] = "XDG_CACHE_HOME=/dev/null";
 char g_no_leaks[] = "ASAN_OPTIONS=strict_string_checks=1:detect_leaks=0";
+
+// The tests may run in a job of a batch system, which is none of the runs that they start.
+void LeaveBatchJob() {
+  constexpr std::array kOfJobs = {"SLURM_", "PBS_", "PMI_", "PMIX_", "OMPI_COMM_WORLD_"};
+  std::vector<std::string> names;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view text = *variable;
+    const bool of_job = std::ranges::any_of(
+        kOfJobs, [&](std::string_view start) { return text.starts_with(start); });
+    if (of_job) names.emplace_back(text.substr(0, text.find('=')));
+  }
+  for (const std::string& name : names) unsetenv(name.c_str());
+}
 
 // In the child: only calls that are allowed after fork.
 [[noreturn]] void BecomeProgram(char* const* argv, const RunOptions& options, int out, int err) {
@@ -84,6 +100,7 @@ Program::Program(const std::vector<std::string>& arguments, const RunOptions& op
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
+  LeaveBatchJob();
   int out[2], err[2];
   if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0) {
     ADD_FAILURE() << "no pipes";

@@ -55,6 +55,17 @@ TEST_F(StrategiesTest, LocalGoesOnBitForBitInProcesses) {
   EXPECT_EQ(Bytes("snap_iter_20.solverstate"), state);
 }
 
+TEST_F(StrategiesTest, SayWhereAResumedRunDoesNotRepeatAnother) {
+  for (const auto& [strategy, repeats] : {std::pair("easgd", false), {"local", true}}) {
+    ASSERT_EQ(Train({"--ranks=2", Named(strategy)}).exit_code, 0);
+    const Outcome rest =
+        Train({"--ranks=2", Named(strategy), "--snapshot=snap_iter_10.solverstate"});
+    ASSERT_EQ(rest.exit_code, 0) << rest.err;
+    const bool says = rest.err.find("goes by which rank comes first") != std::string::npos;
+    EXPECT_NE(says, repeats) << strategy << rest.err;
+  }
+}
+
 TEST_F(StrategiesTest, NeedSeveralRanks) {
   const Outcome outcome = Train({"--strategy=easgd"});
   EXPECT_EQ(outcome.exit_code, 64);

@@ -11,6 +11,10 @@ namespace trainer {
 // then from the text's. Throws kNoInput where nothing matches, kData for too many.
 std::vector<std::string> ListTarFiles(const std::string& source);
 
+// Whether a file is a tar archive, perhaps compressed by gzip, or a text that lists some; a
+// pattern, or a file that is not there, by its name. Throws as OpenForReading does.
+bool HoldsTarFiles(const std::string& path);
+
 // Whether a name stands for several files.
 bool IsFilePattern(const std::string& source);
 

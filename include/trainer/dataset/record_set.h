@@ -24,8 +24,8 @@ class RecordReader {
 };
 
 // What a path holds, or will hold by its name: "LMDB", "LEVELDB", "HDF5" (a file, or a .txt that
-// lists some), "TAR" (a file, or a pattern of names). LMDB for a path without a type that is not
-// there.
+// lists some), "TAR" (a file, a pattern of names, or a text that lists some). LMDB for a path
+// without a type that is not there.
 std::string KindOfSet(const std::string& path);
 
 // Throws as OpenCursor, Hdf5Reader and ReadHdf5List do. HDF5 files hold the datasets data and,

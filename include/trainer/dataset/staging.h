@@ -43,6 +43,10 @@ class StagedCopy {
 // folder of somebody else.
 std::unique_ptr<StagedCopy> StageDatabase(const std::string& source, const StagingOptions& options);
 
+// The same of the tar files that a source names, of which those that gzip has compressed are
+// unpacked. From then on they are read from the copies.
+std::unique_ptr<StagedCopy> StageTarFiles(const std::string& source, const StagingOptions& options);
+
 // The same of the files that a list of HDF5 files names, and of those that an image list names,
 // which are packed into one, in the list's order. From then on they are read out of the copy.
 std::unique_ptr<StagedCopy> StageHdf5List(const std::string& list, const StagingOptions& options);

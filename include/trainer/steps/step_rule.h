@@ -37,7 +37,7 @@ class StepRule {
  public:
   virtual ~StepRule() = default;
 
-  // Floats of state per weight: the arrays that a snapshot holds.
+  // Floats of state per weight on the net's device.
   virtual int StatesPerWeight() const = 0;
   // Whether Step evaluates the objective again on the same batch. The net then keeps its batch, and
   // iter_size must be 1.
@@ -74,10 +74,12 @@ class StepRule {
   // have counted what they skipped.
   virtual void ExpectUnscaled() {}
 
-  // What a snapshot holds of the rule: StatesPerWeight() arrays, each as one pointer per parameter
-  // (on the device, in the order of its weights), and a record of its own for all else. They are
+  // What a snapshot holds of the rule: arrays, each as one pointer per parameter (on the device of
+  // history_store(), in the order of its weights), and a record of its own for all else. They are
   // filled and set before the first step of a run that goes on.
   virtual const std::vector<std::vector<float*>>& history() const = 0;
+  // Null: that of the net's parameters.
+  virtual const ParamStore* history_store() const { return nullptr; }
   virtual std::string SaveState() const { return ""; }
   // Throws kBadSnapshot for a record that it did not make.
   virtual void RestoreState(const std::string& state);
@@ -85,6 +87,11 @@ class StepRule {
   // Bytes that a step moves at least beside its evaluations.
   virtual size_t Bytes() const = 0;
 };
+
+// Whose device and orders the rule's history has, in a run whose net has the parameters of `net`.
+inline const ParamStore& HistoryStore(const StepRule& rule, const ParamStore& net) {
+  return rule.history_store() == nullptr ? net : *rule.history_store();
+}
 
 using StepRuleRegistry = Registry<StepRule, const SolverSpec&>;
 

@@ -78,6 +78,11 @@ class Strategy {
     return nullptr;
   }
 
+  // The step rule of the training net, which is made after WeightMemory was asked for.
+  virtual std::unique_ptr<StepRule> MakeRule(const SolverSpec& spec, const Device& /*device*/) {
+    return MakeStepRule(spec);
+  }
+
   // Takes memory. All ranks call it at the same point, with equal weights and rule states. `seat`
   // outlives the strategy. Throws kUsage or kUnavailable where these ranks cannot do it.
   virtual void Prepare(const StrategySeat& /*seat*/) {}

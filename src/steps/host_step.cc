@@ -1,0 +1,77 @@
+#include "trainer/steps/host_step.h"
+
+#include "trainer/base/error.h"
+#include "trainer/base/text.h"
+#include "trainer/net/storage.h"
+#include "trainer/steps/loss_scale.h"
+
+namespace trainer {
+
+HostStep::HostStep(const SolverSpec& spec, std::unique_ptr<Rule> rule,
+                   std::pmr::memory_resource& memory)
+    : spec_(spec), rule_(std::move(rule)), memory_(memory) {}
+
+void HostStep::Prepare(Objective& objective) {
+  if (LossScaleOf(spec_, NeedsLossScale(objective.net()))) {
+    throw Error(ErrorCode::kUnavailable, spec_.Where("type"),
+                "an update on the host does not scale the loss, which loss_scale or gradients in "
+                "FLOAT16 ask for; remove loss_scale, and store values as FLOAT or BFLOAT16");
+  }
+  net_device_ = &objective.device();
+  host_ = MakeCpuDevice();
+  store_.emplace(*host_, nullptr, &memory_);
+  for (const Param* param : objective.params()) {
+    Param copy = *param;
+    copy.weight = copy.grad = nullptr;
+    params_.push_back(&store_->Add(std::move(copy)));
+  }
+  store_->Allocate(true);
+  for (size_t i = 0; i < params_.size(); ++i) {
+    if (params_[i]->grad == nullptr) continue;
+    learned_.push_back({objective.params()[i], params_[i]});
+    numbers_.push_back(i);
+  }
+  update_.emplace(spec_, std::move(rule_), *host_, params_, store_->Gradients(),
+                  objective.NumReplicas(), std::nullopt, &memory_);
+}
+
+void HostStep::GiveWeights() {
+  for (const Pair& pair : learned_) {
+    net_device_->CopyToHost(pair.host->weight, pair.net->weight,
+                            static_cast<size_t>(pair.net->count()) * sizeof(float));
+  }
+}
+
+void HostStep::TakeWeights() {
+  for (const Pair& pair : learned_) {
+    net_device_->CopyToDevice(pair.net->weight, pair.host->weight,
+                              static_cast<size_t>(pair.net->count()) * sizeof(float));
+  }
+}
+
+void HostStep::Step(Objective& objective, StepFrame& frame) {
+  objective.Start(NetBatch::kNext);
+  ApplyGradients(objective, frame.BeginStarted());
+  frame.Note(update_->TakeNote());
+}
+
+// What all gradients decide, a clip, needs those of the other ranks' share, too.
+void HostStep::ApplyGradients(Objective& objective, const UpdateRates& rates) {
+  objective.Gradients();  // waits for all sums
+  for (const Pair& pair : learned_) {
+    if (!pair.own && update_->AppliesInRanges()) continue;
+    net_device_->CopyToHost(pair.host->grad, pair.net->grad,
+                            static_cast<size_t>(pair.net->count()) * sizeof(float));
+  }
+  update_->SetReplicas(objective.NumReplicas());
+  update_->Begin(rates);
+  update_->Apply(store_->Gradients());
+}
+
+bool HostStep::SetShare(const std::vector<bool>& own) {
+  for (size_t i = 0; i < learned_.size(); ++i) learned_[i].own = own[numbers_[i]];
+  update_->SetShare(own);
+  return true;
+}
+
+}  // namespace trainer
