@@ -158,7 +158,7 @@ INSTANTIATE_TEST_SUITE_P(Nets, FitValuesTest, testing::Values("inception", "resi
 TEST_P(FitValuesTest, LessMemoryGivesTheSameBits) {
   const std::string text = NetText();
   const size_t whole = PlanWith(text, 0).arena_bytes, least = LeastBytes(text);
-  EXPECT_LT(least, whole * 9 / 10);
+  EXPECT_LT(least, whole * 97 / 100);  // by how much is for the scratch of the processor's kernels
   const std::vector<float> numbers = Numbers(text, OptionsFor(0));
   for (const size_t most : {whole - 1, (whole + least) / 2, least}) {
     const MemoryPlan plan = PlanWith(text, most);
