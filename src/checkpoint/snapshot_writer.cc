@@ -85,15 +85,20 @@ void SnapshotWriter::Start() {
 }
 
 void SnapshotWriter::Wait() {
-  {
-    std::unique_lock lock(mutex_);
-    waited_for_ = true;
-    hurried_tries_ = 0;
-    Hurry();
-    changed_.wait(lock, [this] { return state_ == State::kIdle || state_ == State::kFailed; });
-    waited_for_ = false;
+  while (!WaitFor(std::chrono::hours(1))) {
   }
   ThrowFailure();
+}
+
+bool SnapshotWriter::WaitFor(std::chrono::milliseconds time) {
+  std::unique_lock lock(mutex_);
+  if (!waited_for_) hurried_tries_ = 0;
+  waited_for_ = true;
+  Hurry();
+  const bool done = changed_.wait_for(
+      lock, time, [this] { return state_ == State::kIdle || state_ == State::kFailed; });
+  if (done) waited_for_ = false;
+  return done;
 }
 
 void SnapshotWriter::Settle() {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
@@ -110,7 +111,8 @@ std::vector<std::string> ReadList(const std::string& path) {
 bool HoldsTarFiles(const std::string& path) {
   constexpr size_t kMagicAt = 257;
   if (IsTarName(path)) return true;
-  if (!Exists(path) || IsDirectory(path)) return false;
+  std::error_code failed;
+  if (!std::filesystem::is_regular_file(path, failed)) return false;
   const std::string head = ReadHead(path);
   if (IsText(head)) {
     const std::vector<std::string> names = SplitList(head, '\n');

@@ -7,6 +7,7 @@
 
 #include "bucket_size.h"
 #include "exchange.h"
+#include "futex.h"
 #include "mpi_link.h"
 #include "mpi_post.h"
 #include "mpi_server.h"
@@ -352,6 +353,19 @@ World* JoinWorld(const WorldSettings& settings) {
   return Own().get();
 }
 
+namespace {
+
+// Who misses another rank knows less than that one, which may be about to say why it ends.
+void LetTheOtherSpeak(const NodeBlock& block) {
+  constexpr std::chrono::seconds kTurn{10};
+  const auto end = std::chrono::steady_clock::now() + kTurn;
+  while (block.failure().code == 0 && std::chrono::steady_clock::now() < end) {
+    FutexWait(block.failure_word(), 0, std::chrono::milliseconds(100));
+  }
+}
+
+}  // namespace
+
 bool IsFirstToFail(int* code) {
   // The same error may stop every machine, or every rank before it has joined the others: the first
   // one's message comes first, and ends the run. mpirun looks after processes at leisure, the more
@@ -365,6 +379,7 @@ bool IsFirstToFail(int* code) {
     return true;
   }
   if (world->finished()) return true;
+  if (*code == static_cast<int>(ErrorCode::kPeerLost)) LetTheOtherSpeak(world->block());
   if (world->place().map.node > 0) std::this_thread::sleep_for(kTurn);
   if (world->block().Claim({*code, world->place().replica.rank})) return true;
   *code = world->block().failure().code;

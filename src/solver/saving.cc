@@ -165,8 +165,12 @@ void Solver::SaveLast(bool stopped) {
   if (!IsAttended()) return;
   const bool begun = OfRank0(started_iter_ == state_.iter);
   if (!begun && (stopped || proto_.snapshot_after_train())) StartSnapshot();
+  // A rank that ends with an error ends rank 0, too: none may before it has written. Rank 0 says
+  // again and again that it does, since one that is silent for long counts as lost.
+  while (OfRank0(writer_ && !writer_->WaitFor(std::chrono::seconds(1)))) {
+  }
   AwaitSnapshot();
-  OfRank0(true);  // a rank that ends with an error ends rank 0, too: none may before it has written
+  OfRank0(true);
 }
 
 bool Solver::SnapshotTimeIsUp() const {

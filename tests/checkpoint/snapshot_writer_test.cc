@@ -108,6 +108,16 @@ TEST_F(SnapshotWriterTest, WhoeverWaitsGetsTheErrorAfterThreeTries) {
   EXPECT_THAT(Found(), ElementsAre(2));
 }
 
+TEST_F(SnapshotWriterTest, WhoeverWaitsInTurnsGetsNoMoreTries) {
+  pauses_.first = std::chrono::hours(1);
+  SnapshotWriter writer = Writer();
+  Start(writer, 1);
+  while (!writer.WaitFor(milliseconds(1))) {
+  }
+  EXPECT_FALSE(writer.busy());
+  EXPECT_EQ(ErrorOf([&] { writer.Wait(); }).first, ErrorCode::kCannotCreate);
+}
+
 // So that a run that must end in time begins early enough.
 TEST_F(SnapshotWriterTest, ExpectsThreeTriesOfTheLastOneWhereTheDiskRefused) {
   pauses_.first = std::chrono::hours(1);

@@ -172,6 +172,17 @@ TEST_F(LongRanksTest, GoOnAfterAllWereStoppedForLongerThanThePeerTimeout) {
   ExpectAllGone();
 }
 
+// The others wait for the last snapshot, and took rank 0 for lost while it wrote: it was half done.
+TEST_F(RanksTest, WaitForALastSnapshotThatTakesLongerThanThePeerTimeout) {
+  RunOptions options = job_.options();
+  options.env.insert(options.env.end(), {"LD_PRELOAD=" TRAINER_FAULTY_IO, "FAULTY_IO_SYNC=6000",
+                                         "ASAN_OPTIONS=verify_asan_link_order=0"});
+  const Outcome outcome = RunProgram(
+      job_.TrainCommand({"--ranks=2", "--peer_warning=14", "--peer_timeout=15"}), options);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_TRUE(std::filesystem::exists(job_.folder() / "snap_iter_20.solverstate"));
+}
+
 TEST_F(LongRanksTest, EndWithTheirLauncher) {
   const auto program = Start({"--ranks=2"});
   program->Signal(SIGKILL);

@@ -11,6 +11,7 @@
 //   FAULTY_IO_FORK     a process that has forked goes on after so many milliseconds, as where
 //   others
 //                      have the cores
+//   FAULTY_IO_SYNC     writing a file to the disk takes so many milliseconds
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -38,6 +39,10 @@ Function Real(const char* name) {
 std::string Setting(const char* name) {
   const char* const value = getenv(name);
   return value == nullptr ? "" : value;
+}
+
+void Pause(const char* setting) {
+  usleep(1000 * static_cast<useconds_t>(atoi(Setting(setting).c_str())));
 }
 
 bool IsConcerned(const std::string& path) {
@@ -213,8 +218,13 @@ void* mmap64(void* at, size_t bytes, int protection, int flags, int fd, off64_t 
 
 pid_t fork() {
   const pid_t child = Real<decltype(&fork)>("fork")();
-  if (child > 0) usleep(1000 * static_cast<useconds_t>(atoi(Setting("FAULTY_IO_FORK").c_str())));
+  if (child > 0) Pause("FAULTY_IO_FORK");
   return child;
+}
+
+int fsync(int fd) {
+  Pause("FAULTY_IO_SYNC");
+  return Real<decltype(&fsync)>("fsync")(fd);
 }
 
 int munmap(void* start, size_t bytes) {
