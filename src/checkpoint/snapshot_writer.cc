@@ -102,9 +102,15 @@ bool SnapshotWriter::WaitFor(std::chrono::milliseconds time) {
 }
 
 void SnapshotWriter::Settle() {
+  while (!SettleFor(std::chrono::hours(1))) {
+  }
+}
+
+bool SnapshotWriter::SettleFor(std::chrono::milliseconds time) {
   std::unique_lock lock(mutex_);
   Hurry();
-  changed_.wait(lock, [this] { return state_ != State::kReady && state_ != State::kWriting; });
+  return changed_.wait_for(lock, time,
+                           [this] { return state_ != State::kReady && state_ != State::kWriting; });
 }
 
 int SnapshotWriter::TriesAhead() const {

@@ -75,8 +75,16 @@ std::string Solver::Snapshot() {
   return model;
 }
 
+// All ranks wait for the disk of rank 0, which says so again and again: one that is silent for long
+// counts as lost.
+void Solver::AwaitWriter(bool (SnapshotWriter::*wait)(std::chrono::milliseconds time)) {
+  while (OfRank0(writer_ && !(*writer_.*wait)(std::chrono::seconds(1)))) {
+  }
+}
+
 std::string Solver::StartSnapshot() {
   CatchUp();
+  AwaitWriter(&SnapshotWriter::SettleFor);  // the one before
   if (before_snapshot_) before_snapshot_();
   const ReplicaTimes::Pause pause(times_.get());
   const ConsensusScope consensus(*strategy_);
@@ -165,10 +173,8 @@ void Solver::SaveLast(bool stopped) {
   if (!IsAttended()) return;
   const bool begun = OfRank0(started_iter_ == state_.iter);
   if (!begun && (stopped || proto_.snapshot_after_train())) StartSnapshot();
-  // A rank that ends with an error ends rank 0, too: none may before it has written. Rank 0 says
-  // again and again that it does, since one that is silent for long counts as lost.
-  while (OfRank0(writer_ && !writer_->WaitFor(std::chrono::seconds(1)))) {
-  }
+  // A rank that ends with an error ends rank 0, too: none may before it has written.
+  AwaitWriter(&SnapshotWriter::WaitFor);
   AwaitSnapshot();
   OfRank0(true);
 }

@@ -53,10 +53,11 @@ class SnapshotWriter {
   void Start();
   // Returns when what was started is on the disk; throws where that fails.
   void Wait();
-  // As Wait, for so long at most, and throws nothing. Whether nothing is left to be written.
-  bool WaitFor(std::chrono::milliseconds time);
   // Returns when nothing is being written, whether it succeeded or not.
   void Settle();
+  // The same for so long at most, throwing nothing: whether it is so.
+  bool WaitFor(std::chrono::milliseconds time);
+  bool SettleFor(std::chrono::milliseconds time);
   // Throws what went wrong for other reasons than the disk.
   void ThrowFailure();
 

@@ -200,6 +200,7 @@ class Solver {
   void TakeNoteOfWritten();
   void SettleSnapshot();
   void AwaitSnapshot();
+  void AwaitWriter(bool (SnapshotWriter::*wait)(std::chrono::milliseconds time));
   void SaveLast(bool stopped);
   bool SnapshotTimeIsUp() const;
   Request OwnRequest(bool in_test);
