@@ -1,4 +1,5 @@
 #include "formats.h"
+#include "trainer/base/each_cpu.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -47,7 +48,7 @@ void DecodeAt(std::string_view bytes, Colors colors, const ChoosePart* choose,
 }
 
 // A row of interleaved bytes to three planes.
-__attribute__((target_clones("avx2", "default")))  // byte shuffles
+TRAINER_FOR_EACH_CPU("avx2")  // byte shuffles
 void SplitThree(const uint8_t* __restrict in, int width, int64_t plane, uint8_t* __restrict out) {
   uint8_t* __restrict const second = out + plane;
   uint8_t* __restrict const third = out + 2 * plane;

@@ -4,12 +4,14 @@
 #include <bit>
 #include <cstring>
 
+#include "trainer/base/each_cpu.h"
+
 namespace trainer {
 namespace {
 
 // Compiled for each kind of processor; whole numbers alone, so that all give the same bits. The
 // loops over the numbers of a block become vector instructions.
-#define TRAINER_FOR_EACH_CPU __attribute__((target_clones("avx2", "default")))
+#define TRAINER_BYTES TRAINER_FOR_EACH_CPU("avx2")
 #define TRAINER_INLINE __attribute__((always_inline)) inline
 
 // Two neighbouring bytes as one number.
@@ -84,14 +86,14 @@ TRAINER_INLINE void ConvertBlock(const uint8_t* __restrict y, const uint8_t* __r
 
 }  // namespace
 
-TRAINER_FOR_EACH_CPU
+TRAINER_BYTES
 void UpsampleAcross(uint8_t* in, int count, uint16_t* out) {
   in[-1] = in[0];
   in[count] = in[count - 1];
   for (int x = 0; x < count; x += kYccBlock) SplitBlock(in + x, 1, 2, 2, out + x);
 }
 
-TRAINER_FOR_EACH_CPU
+TRAINER_BYTES
 void UpsampleBoth(const uint8_t* near, const uint8_t* far, int count, uint16_t* columns,
                   uint16_t* out) {
   for (int x = 0; x < count; x += kYccBlock) AddRowsBlock(near + x, far + x, columns + x);
@@ -100,7 +102,7 @@ void UpsampleBoth(const uint8_t* near, const uint8_t* far, int count, uint16_t* 
   for (int x = 0; x < count; x += kYccBlock) SplitBlock(columns + x, 8, 7, 4, out + x);
 }
 
-TRAINER_FOR_EACH_CPU
+TRAINER_BYTES
 void YccToBgr(const uint8_t* y, const uint8_t* cb, const uint8_t* cr, int width, uint8_t* blue,
               uint8_t* green, uint8_t* red) {
   int x = 0;

@@ -4,6 +4,8 @@
 #include <bit>
 #include <cstring>
 
+#include "trainer/base/each_cpu.h"
+
 namespace trainer {
 namespace {
 
@@ -11,15 +13,15 @@ namespace {
 constexpr size_t kBlock = 1024;  // floats
 
 // Compiled for each kind of processor; additions alone, so that all give the same bits.
-#define TRAINER_FOR_EACH_CPU __attribute__((target_clones("avx512f", "avx2", "default")))
+#define TRAINER_ADDS TRAINER_FOR_EACH_CPU("avx512f", "avx2")
 
-TRAINER_FOR_EACH_CPU
+TRAINER_ADDS
 void AddPair(const float* a, const float* b, float* to, size_t count) {
   for (size_t i = 0; i < count; ++i) to[i] = a[i] + b[i];
 }
 
 // Two ranks: one pass over both, no block between.
-TRAINER_FOR_EACH_CPU
+TRAINER_ADDS
 void AddInBoth(float* __restrict a, float* __restrict b, size_t count) {
   for (size_t i = 0; i < count; ++i) {
     const float sum = a[i] + b[i];

@@ -7,13 +7,14 @@
 #include <cstring>
 #include <new>
 
+#include "trainer/base/each_cpu.h"
 #include "trainer/base/half.h"
 #include "trainer/tensor/dtype.h"
 
 namespace trainer {
 namespace {
 
-#define TRAINER_FOR_EACH_CPU __attribute__((target_clones("avx512f", "avx2", "default")))
+#define TRAINER_ROUNDS TRAINER_FOR_EACH_CPU("avx512f", "avx2")
 #define TRAINER_INLINE __attribute__((always_inline)) inline
 
 constexpr uint32_t kInf = 0x7f800000;
@@ -54,7 +55,7 @@ TRAINER_INLINE void EncodeHalfLine(const float* values, float* rest, size_t coun
   }
 }
 
-TRAINER_FOR_EACH_CPU
+TRAINER_ROUNDS
 void EncodeHalves(const float* values, float* rest, size_t count, uint16_t* to, int8_t* scales) {
   size_t i = 0;
   for (; i + kWireLine <= count; i += kWireLine) {
@@ -63,7 +64,7 @@ void EncodeHalves(const float* values, float* rest, size_t count, uint16_t* to, 
   if (i < count) EncodeHalfLine(values + i, rest + i, count - i, to + i, scales);
 }
 
-TRAINER_FOR_EACH_CPU
+TRAINER_ROUNDS
 void DecodeHalves(const uint16_t* from, const int8_t* scales, size_t count, float* values) {
   for (size_t line = 0; line < count; line += kWireLine) {
     const float down = PowerOf2(-scales[line / kWireLine]);
@@ -72,7 +73,7 @@ void DecodeHalves(const uint16_t* from, const int8_t* scales, size_t count, floa
   }
 }
 
-TRAINER_FOR_EACH_CPU
+TRAINER_ROUNDS
 void EncodeUpperHalves(const float* values, float* rest, size_t count, BFloat16* to) {
   for (size_t i = 0; i < count; ++i) {
     const float sum = values[i] + rest[i];
@@ -82,7 +83,7 @@ void EncodeUpperHalves(const float* values, float* rest, size_t count, BFloat16*
   }
 }
 
-TRAINER_FOR_EACH_CPU
+TRAINER_ROUNDS
 void DecodeUpperHalves(const BFloat16* from, size_t count, float* values) {
   for (size_t i = 0; i < count; ++i) values[i] = Load(from[i]);
 }
