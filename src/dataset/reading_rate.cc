@@ -236,8 +236,9 @@ std::vector<std::string> FilesOfSet(const std::string& path) {
   if (!IsDirectory(path)) {
     if (IsFilePattern(path)) return ListTarFiles(path);
     if (!Exists(path)) return {};
-    if (KindOfSet(path) == "TAR") return ListTarFiles(path);
-    if (KindOfSet(path) != "HDF5" || !path.ends_with(".txt")) return {path};
+    const std::string kind = KindOfSet(path);
+    if (kind == "TAR") return ListTarFiles(path);
+    if (kind != "HDF5" || !path.ends_with(".txt")) return {path};
     std::vector<std::string> files;
     for (const ListedHdf5& file : ReadHdf5List(path)) files.push_back(file.path);
     return files;

@@ -28,8 +28,7 @@ void HostStep::Prepare(Objective& objective) {
   store_->Allocate(true);
   for (size_t i = 0; i < params_.size(); ++i) {
     if (params_[i]->grad == nullptr) continue;
-    learned_.push_back({objective.params()[i], params_[i]});
-    numbers_.push_back(i);
+    learned_.push_back({objective.params()[i], params_[i], i});
   }
   update_.emplace(spec_, std::move(rule_), *host_, params_, store_->Gradients(),
                   objective.NumReplicas(), std::nullopt, &memory_);
@@ -69,7 +68,7 @@ void HostStep::ApplyGradients(Objective& objective, const UpdateRates& rates) {
 }
 
 bool HostStep::SetShare(const std::vector<bool>& own) {
-  for (size_t i = 0; i < learned_.size(); ++i) learned_[i].own = own[numbers_[i]];
+  for (Pair& pair : learned_) pair.own = own[pair.number];
   update_->SetShare(own);
   return true;
 }

@@ -55,7 +55,7 @@ class SnapshotWriter {
   void Wait();
   // Returns when nothing is being written, whether it succeeded or not.
   void Settle();
-  // The same for so long at most, throwing nothing: whether it is so.
+  // As Wait and Settle, for so long at most and throwing nothing: whether it is so.
   bool WaitFor(std::chrono::milliseconds time);
   bool SettleFor(std::chrono::milliseconds time);
   // Throws what went wrong for other reasons than the disk.

@@ -39,6 +39,7 @@ class HostStep final : public StepRule {
   // Of a parameter that learns.
   struct Pair {
     Param *net, *host;
+    size_t number;    // among all
     bool own = true;  // this rank's to move
   };
 
@@ -50,7 +51,6 @@ class HostStep final : public StepRule {
   std::optional<ParamStore> store_;
   std::vector<Param*> params_;  // as the objective has them
   std::vector<Pair> learned_;
-  std::vector<size_t> numbers_;  // theirs among all
   std::optional<WeightUpdate> update_;
 };
 

@@ -8,9 +8,7 @@
 //                      another one, with the ending .pages
 //   FAULTY_IO_NETWORK  if set, all file systems say that they are NFS
 //   FAULTY_IO_LOCK     opening and locking lock.mdb fails with this number, or, "hang", never ends
-//   FAULTY_IO_FORK     a process that has forked goes on after so many milliseconds, as where
-//   others
-//                      have the cores
+//   FAULTY_IO_FORK     a process that has forked goes on after so many milliseconds
 //   FAULTY_IO_SYNC     writing a file to the disk takes so many milliseconds
 
 #include <dlfcn.h>
