@@ -44,7 +44,7 @@ void CheckModel(const Flags& flags, CheckReport* report) {
   findings.Try([&] { CheckPass(checked, *net, device, !flags.Has("weights"), report); });
 }
 
-void Print(const CheckReport& report) {
+void PrintFindings(const CheckReport& report) {
   report.findings.Print(std::cout);
   for (const auto& [name, text] : report.lines) {
     std::cout << name << std::string(name.size() < 10 ? 10 - name.size() : 0, ' ') << "  " << text
@@ -141,7 +141,7 @@ class Check final : public Verb {
     }
     CheckReport report;
     {
-      const QuietLog quiet(flags, &report.findings);
+      const FindingsLog quiet(flags, &report.findings);
       if (flags.Has("solver")) {
         CheckSolverRun(flags, &report);
       } else {
@@ -149,12 +149,12 @@ class Check final : public Verb {
       }
     }
     const int code = report.findings.ExitCode();
-    flags.Switch("json") ? PrintJson(report) : Print(report);
+    flags.Switch("json") ? PrintJson(report) : PrintFindings(report);
     return code;
   }
 };
 
-const RegisterVerb<Check> kCheck("check");
+const RegisterVerb<Check> kCheckVerb("check");
 
 }  // namespace
 }  // namespace trainer

@@ -136,7 +136,7 @@ std::vector<size_t> Best(const std::vector<float>& scores, size_t count) {
   return order;
 }
 
-void Print(const Answer& answer, size_t top, const std::vector<std::string>& names) {
+void PrintAnswers(const Answer& answer, size_t top, const std::vector<std::string>& names) {
   if (!answer.error.empty()) {
     std::cout.flush();
     std::cerr << "error: " << answer.error << "\n";
@@ -149,7 +149,7 @@ void Print(const Answer& answer, size_t top, const std::vector<std::string>& nam
   }
 }
 
-Json ToJson(const Answer& answer, size_t top, const std::vector<std::string>& names) {
+Json AnswersJson(const Answer& answer, size_t top, const std::vector<std::string>& names) {
   Json json = Json::Object().Set("image", answer.path);
   if (!answer.error.empty()) return json.Set("error", answer.error).Set("exit_code", answer.code);
   Json list = Json::Array();
@@ -230,14 +230,15 @@ class Classify final : public Verb {
     int code = 0;
     classifier.Run(paths, [&](const Answer& answer) {
       if (code == 0) code = answer.code;
-      json ? static_cast<void>(list.Push(ToJson(answer, top, names))) : Print(answer, top, names);
+      json ? static_cast<void>(list.Push(AnswersJson(answer, top, names)))
+           : PrintAnswers(answer, top, names);
     });
     if (json) std::cout << Json::Object().Set("images", std::move(list)).ToString();
     return code;
   }
 };
 
-const RegisterVerb<Classify> kClassify("classify");
+const RegisterVerb<Classify> kClassifyVerb("classify");
 
 }  // namespace
 }  // namespace trainer

@@ -19,7 +19,7 @@ void CheckSet(const Flags& flags) {
                                      report.bad, report.bad == 1 ? " is" : " are", " unusable"));
 }
 
-const RegisterDatasetTask kCheck(
+const RegisterDatasetTask kDatasetCheckTask(
     "check",
     {.wanted = "SET",
      .words = 1,

@@ -29,7 +29,7 @@ void ConvertImages(const Flags& flags) {
 
 constexpr int64_t kMaxSide = 1 << 16;
 
-const RegisterDatasetTask kImages(
+const RegisterDatasetTask kDatasetImagesTask(
     "images",
     {.wanted = "ROOT LIST DB, or FOLDER DB",
      .words = 3,

@@ -15,7 +15,7 @@ void ComputeMean(const Flags& flags) {
   }
 }
 
-const RegisterDatasetTask kMean(
+const RegisterDatasetTask kDatasetMeanTask(
     "mean", {.wanted = "SET FILE",
              .words = 2,
              .text = "mean writes the mean of all records of SET to FILE, a binaryproto for "

@@ -154,7 +154,7 @@ class Deploy final : public Verb {
   }
 };
 
-const RegisterVerb<Deploy> kDeploy("deploy");
+const RegisterVerb<Deploy> kDeployVerb("deploy");
 
 }  // namespace
 }  // namespace trainer

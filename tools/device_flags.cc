@@ -46,7 +46,7 @@ Flag GpuCacheFlag() {
               "trainer/convolutions)"};
 }
 
-std::string Variable(const char* name) {
+std::string EnvironmentVariable(const char* name) {
   const char* const value = std::getenv(name);
   return value == nullptr ? "" : value;
 }
@@ -54,7 +54,8 @@ std::string Variable(const char* name) {
 // "" where there is no folder for it.
 std::string UsualGpuCache() {
   constexpr char kFile[] = "trainer/convolutions";
-  const std::string cache = Variable("XDG_CACHE_HOME"), home = Variable("HOME");
+  const std::string cache = EnvironmentVariable("XDG_CACHE_HOME"),
+                    home = EnvironmentVariable("HOME");
   if (cache.starts_with('/')) return JoinPath(cache, kFile);
   return home.starts_with('/') ? JoinPath(home, std::string(".cache/") + kFile) : "";
 }
@@ -117,7 +118,7 @@ void TakeMath(const Flags& flags, const NetSpec* net, DeviceChoice* choice) {
 }
 
 // Why the GPU is not there, behind who asked for it.
-[[noreturn]] void Refuse(const DeviceChoice& choice, const Error& error) {
+[[noreturn]] void RefuseDevice(const DeviceChoice& choice, const Error& error) {
   if (error.code() != ErrorCode::kUnavailable) throw error;
   if (!choice.flag.empty()) {
     throw Error(error.code(),
@@ -217,7 +218,7 @@ std::unique_ptr<Device> MakeDevice(const DeviceChoice& choice) {
   try {
     return MakeGpuDevice(choice.gpu);
   } catch (const Error& error) {
-    Refuse(choice, error);
+    RefuseDevice(choice, error);
   }
 }
 

@@ -89,7 +89,7 @@ std::optional<Source> SourceOf(const LayerSpec& layer) {
 }
 
 // Where it lies, and how fast it is read and decoded. Of a long list some files are looked at.
-void Measure(double seconds, Source* source) {
+void MeasureInput(double seconds, Source* source) {
   constexpr size_t kLookedAt = 1000;
   InputFacts& facts = source->facts;
   const std::vector<std::string> files = source->files();
@@ -149,7 +149,8 @@ MachineFacts LookAtMachine() {
 
 std::string RateText(double rate) { return rate > 0 ? Fixed(rate, 0) : "-"; }
 
-void Print(const std::vector<Source>& sources, const MachineFacts& machine, double seconds) {
+void PrintDiagnosis(const std::vector<Source>& sources, const MachineFacts& machine,
+                    double seconds) {
   std::cout << "machine: " << machine.cores << " cores used, " << machine.granted << " given, "
             << machine.machine << " there; " << Bytes(machine.memory) << " of memory left\n"
             << "iteration without waiting: " << Fixed(1e3 * seconds, 2) << " ms\n\n";
@@ -225,7 +226,7 @@ class Doctor final : public Verb {
         }
       }
     }
-    for (Source& source : sources) Measure(flags.Whole("seconds"), &source);
+    for (Source& source : sources) MeasureInput(flags.Whole("seconds"), &source);
     const double seconds = IterationSeconds(flags, &sources);
     const MachineFacts machine = LookAtMachine();
     std::vector<InputFacts> facts;
@@ -233,7 +234,7 @@ class Doctor final : public Verb {
       source.facts.consumed = source.batch / seconds;
       facts.push_back(source.facts);
     }
-    Print(sources, machine, seconds);
+    PrintDiagnosis(sources, machine, seconds);
     PrintAdvice(AdviseOnInput(facts, machine));
     return 0;
   }

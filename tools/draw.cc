@@ -229,7 +229,7 @@ class Draw final : public Verb {
   }
 };
 
-const RegisterVerb<Draw> kDraw("draw");
+const RegisterVerb<Draw> kDrawVerb("draw");
 
 }  // namespace
 }  // namespace trainer

@@ -157,7 +157,7 @@ class Features final : public Verb {
   }
 };
 
-const RegisterVerb<Features> kFeatures("features");
+const RegisterVerb<Features> kFeaturesVerb("features");
 
 }  // namespace
 }  // namespace trainer

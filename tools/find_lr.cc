@@ -24,7 +24,7 @@ namespace trainer {
 namespace {
 
 // A rate that a flag names.
-double RateOf(const Flags& flags, const char* name) {
+double RateAt(const Flags& flags, const char* name) {
   const std::string& text = flags.Text(name);
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -38,7 +38,7 @@ double RateOf(const Flags& flags, const char* name) {
 }
 
 void CheckFlags(const Flags& flags) {
-  if (RateOf(flags, "from") >= RateOf(flags, "to")) {
+  if (RateAt(flags, "from") >= RateAt(flags, "to")) {
     throw Error(ErrorCode::kUsage, Join("--from=", flags.Text("from"), " --to=", flags.Text("to"),
                                         ": the rate rises, so --to must be above --from"));
   }
@@ -126,7 +126,7 @@ class FindLr final : public Verb {
     const Replica replica = ReplicaOf(options);
     TakeBatch(flags, replica, &spec);
     ScaleForRanks(flags, replica, &spec);
-    RaiseRate(RateOf(flags, "from"), RateOf(flags, "to"), flags.Whole("iterations"), &spec.proto);
+    RaiseRate(RateAt(flags, "from"), RateAt(flags, "to"), flags.Whole("iterations"), &spec.proto);
     const std::unique_ptr<Device> device = MakeLoggedDevice(choice);
     std::unique_ptr<ReplicaGroup> group;
     if (world != nullptr)

@@ -90,7 +90,7 @@ Json Findings::ToJson() const {
   return list;
 }
 
-QuietLog::QuietLog(const Flags& flags, Findings* findings) : findings_(*findings) {
+FindingsLog::FindingsLog(const Flags& flags, Findings* findings) : findings_(*findings) {
   FLAGS_logtostderr = false;
   FLAGS_alsologtostderr = flags.Switch("alsologtostderr") || flags.Switch("logtostderr");
   FLAGS_stderrthreshold = google::NUM_SEVERITIES;
@@ -102,10 +102,10 @@ QuietLog::QuietLog(const Flags& flags, Findings* findings) : findings_(*findings
   google::AddLogSink(this);
 }
 
-QuietLog::~QuietLog() { google::RemoveLogSink(this); }
+FindingsLog::~FindingsLog() { google::RemoveLogSink(this); }
 
-void QuietLog::send(google::LogSeverity severity, const char*, const char*, int,
-                    const google::LogMessageTime&, const char* message, size_t length) {
+void FindingsLog::send(google::LogSeverity severity, const char*, const char*, int,
+                       const google::LogMessageTime&, const char* message, size_t length) {
   if (severity == google::WARNING) findings_.Warn(EscapeControl({message, length}));
 }
 

@@ -61,12 +61,12 @@ class Findings {
 
 // While it lives, the log does not go to the terminal, unless --alsologtostderr asks for it, and
 // its warnings are findings.
-class QuietLog : public google::LogSink {
+class FindingsLog : public google::LogSink {
  public:
-  QuietLog(const Flags& flags, Findings* findings);
-  ~QuietLog() override;
-  QuietLog(const QuietLog&) = delete;
-  QuietLog& operator=(const QuietLog&) = delete;
+  FindingsLog(const Flags& flags, Findings* findings);
+  ~FindingsLog() override;
+  FindingsLog(const FindingsLog&) = delete;
+  FindingsLog& operator=(const FindingsLog&) = delete;
 
   void send(google::LogSeverity severity, const char* path, const char* file, int line,
             const google::LogMessageTime& time, const char* message, size_t length) override;

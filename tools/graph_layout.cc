@@ -10,14 +10,14 @@ constexpr double kRowGap = 28, kColumnGap = 24, kMargin = 16;
 constexpr int kSweeps = 12;
 
 // A box, or the place where an edge crosses a row.
-struct Cell {
+struct GridCell {
   double width = 0, height = 0, x = 0;
   size_t row = 0;
   std::vector<size_t> above, below;
 };
 
-Cell Sized(double width, double height) {
-  Cell cell;
+GridCell Sized(double width, double height) {
+  GridCell cell;
   cell.width = width;
   cell.height = height;
   return cell;
@@ -138,7 +138,7 @@ class Layout {
 
   void Write() {
     double least = std::numeric_limits<double>::max(), most = std::numeric_limits<double>::lowest();
-    for (const Cell& cell : cells_) {
+    for (const GridCell& cell : cells_) {
       least = std::min(least, cell.x - cell.width / 2);
       most = std::max(most, cell.x + cell.width / 2);
     }
@@ -165,7 +165,7 @@ class Layout {
   }
 
   Drawing& drawing_;
-  std::vector<Cell> cells_;                 // the nodes first
+  std::vector<GridCell> cells_;             // the nodes first
   std::vector<std::vector<size_t>> rows_;   // cells from left to right
   std::vector<std::vector<size_t>> paths_;  // per edge: the cells between its ends
 };

@@ -9,7 +9,7 @@
 namespace trainer {
 namespace {
 
-Flag Number(std::string_view name, std::string_view fallback, std::string_view help, int min) {
+Flag JobNumber(std::string_view name, std::string_view fallback, std::string_view help, int min) {
   return {.name = name,
           .kind = FlagKind::kWhole,
           .value = "N",
@@ -44,9 +44,9 @@ class JobVerb final : public Verb {
                    .fallback = "slurm",
                    .help = "slurm, pbs, or mpirun with a file of hosts",
                    .choices = "slurm|pbs|mpirun"},
-                  Number("nodes", "1", "machines", 1),
-                  Number("ranks_per_node", "1", "ranks on each node", 1),
-                  Number("cores", "0", "cores of a rank; 0: as many as the net keeps busy", 0),
+                  JobNumber("nodes", "1", "machines", 1),
+                  JobNumber("ranks_per_node", "1", "ranks on each node", 1),
+                  JobNumber("cores", "0", "cores of a rank; 0: as many as the net keeps busy", 0),
                   {.name = "time",
                    .value = "TIME",
                    .fallback = "4:00:00",
@@ -57,7 +57,7 @@ class JobVerb final : public Verb {
                   {.name = "mpirun",
                    .kind = FlagKind::kSwitch,
                    .help = "start Slurm's ranks with mpirun, where srun has no PMIx"},
-                  Number("seeds", "0", "an array of N runs with the seeds 1 to N (Slurm)", 0),
+                  JobNumber("seeds", "0", "an array of N runs with the seeds 1 to N (Slurm)", 0),
                   {.name = "preemptable",
                    .kind = FlagKind::kSwitch,
                    .help = "more urgent jobs may end it at any time: snapshots by the clock"},

@@ -14,7 +14,7 @@ namespace {
 
 constexpr char kKind[] = "sums over ranks";
 
-[[noreturn]] void Refuse(const std::string& path, const std::string& why) {
+[[noreturn]] void RefuseLink(const std::string& path, const std::string& why) {
   throw Error(ErrorCode::kData, {path},
               Join(why, "; expected is a file of 'trainer bench-comm --json=FILE'"));
 }
@@ -22,7 +22,7 @@ constexpr char kKind[] = "sums over ranks";
 double Number(const std::string& path, const google::protobuf::Struct& json, const char* name) {
   const auto found = json.fields().find(name);
   if (found == json.fields().end() || !found->second.has_number_value()) {
-    Refuse(path, Join("there is no number '", name, "'"));
+    RefuseLink(path, Join("there is no number '", name, "'"));
   }
   return found->second.number_value();
 }
@@ -30,7 +30,7 @@ double Number(const std::string& path, const google::protobuf::Struct& json, con
 int Whole(const std::string& path, const google::protobuf::Struct& json, const char* name) {
   constexpr int kMost = 1 << 20;
   const double value = Number(path, json, name);
-  if (!(value >= 1 && value <= kMost)) Refuse(path, Join("'", name, "' is ", value));
+  if (!(value >= 1 && value <= kMost)) RefuseLink(path, Join("'", name, "' is ", value));
   return static_cast<int>(value);
 }
 
@@ -59,11 +59,11 @@ MeasuredSums ReadSums(const std::string& path) {
   constexpr uint64_t kMost = 1 << 20;
   google::protobuf::Struct json;
   const auto status = google::protobuf::util::JsonStringToMessage(ReadFile(path, kMost), &json);
-  if (!status.ok()) Refuse(path, "this is not JSON");
+  if (!status.ok()) RefuseLink(path, "this is not JSON");
   const auto kind = json.fields().find("kind"), sums = json.fields().find("sums");
   if (kind == json.fields().end() || kind->second.string_value() != kKind ||
       sums == json.fields().end()) {
-    Refuse(path, Join("there are no ", kKind));
+    RefuseLink(path, Join("there are no ", kKind));
   }
   MeasuredSums measured;
   measured.ranks = Whole(path, json, "ranks");

@@ -16,15 +16,15 @@
 namespace trainer {
 namespace {
 
-std::string Number(double value) { return Join(static_cast<float>(value)); }
+std::string LogNumber(double value) { return Join(static_cast<float>(value)); }
 
 // The tests of a run as a table for people, and how far its training came.
-void Print(const RunHistory& run) {
+void PrintTables(const RunHistory& run) {
   std::cout << EscapeControl(run.path) << ": iterations " << run.first_iter << " to "
             << run.last_iter << " in " << ClockText(run.seconds);
   if (!run.loss.empty()) {
-    std::cout << ", loss " << Number(run.loss.front().value) << " to "
-              << Number(run.loss.back().value);
+    std::cout << ", loss " << LogNumber(run.loss.front().value) << " to "
+              << LogNumber(run.loss.back().value);
   }
   std::cout << "\n";
   for (size_t net = 0; net < run.tests.size(); ++net) {
@@ -34,8 +34,8 @@ void Print(const RunHistory& run) {
     for (const auto& [name, value] : rows[0].outputs) head.push_back(EscapeControl(name));
     Table table(head);
     for (const HistoryRow& row : rows) {
-      std::vector<std::string> cells = {Number(row.iter), ClockText(row.seconds)};
-      for (const auto& [name, value] : row.outputs) cells.push_back(Number(value));
+      std::vector<std::string> cells = {LogNumber(row.iter), ClockText(row.seconds)};
+      for (const auto& [name, value] : row.outputs) cells.push_back(LogNumber(value));
       cells.resize(head.size());
       table.Add(cells);
     }
@@ -80,7 +80,7 @@ class Log final : public Verb {
     } else {
       for (size_t i = 0; i < runs.size(); ++i) {
         if (i > 0) std::cout << "\n";
-        Print(runs[i]);
+        PrintTables(runs[i]);
       }
     }
     return 0;
@@ -107,7 +107,7 @@ class Log final : public Verb {
   }
 };
 
-const RegisterVerb<Log> kLog("log");
+const RegisterVerb<Log> kLogVerb("log");
 
 }  // namespace
 }  // namespace trainer

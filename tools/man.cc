@@ -27,7 +27,7 @@ std::string Roff(std::string_view text) {
 }
 
 // Each line of `text` begins a line of the page.
-std::string Lines(std::string_view text) {
+std::string ManLines(std::string_view text) {
   std::string out;
   for (const std::string& line : SplitList(text, '\n')) {
     out += Join(out.empty() ? "" : "\n.br\n", Roff(line));
@@ -52,7 +52,7 @@ std::string FlagItems(std::span<const Flag> flags) {
 std::string VerbSection(const std::string& name) {
   const VerbDoc doc = VerbRegistry::Get().Make(name)->Doc();
   return Join(".SH ", Roff(name), "\n", Roff(doc.summary), "\n.PP\n", Literal(doc.usage), ".PP\n",
-              Lines(doc.text), "\n.PP\n", Literal(doc.examples), FlagItems(doc.flags));
+              ManLines(doc.text), "\n.PP\n", Literal(doc.examples), FlagItems(doc.flags));
 }
 
 class Man final : public Verb {

@@ -18,7 +18,7 @@ std::string StepName(const Net& net, int step) {
   return backward < 0 ? "the end" : net.LayerAt(backward).name() + " back";
 }
 
-const char* NameOf(BlockKind kind) {
+const char* ValueName(BlockKind kind) {
   switch (kind) {
     case BlockKind::kGradient:
       return "gradients";
@@ -38,19 +38,19 @@ const char* NameOf(BlockKind kind) {
 }
 
 // The step in which the most bytes are in use, and by which blocks, the largest first.
-struct Peak {
+struct MemoryPeak {
   int step = 0;
   size_t bytes = 0;
   std::vector<const PlannedBlock*> holders;
 };
 
-Peak PeakOf(const MemoryPlan& plan) {
+MemoryPeak PeakOf(const MemoryPlan& plan) {
   std::map<int, int64_t> changes;
   for (const PlannedBlock& block : plan.blocks) {
     changes[block.first] += static_cast<int64_t>(block.bytes);
     changes[block.last + 1] -= static_cast<int64_t>(block.bytes);
   }
-  Peak peak;
+  MemoryPeak peak;
   int64_t bytes = 0;
   for (const auto& [step, change] : changes) {
     bytes += change;
@@ -65,15 +65,15 @@ Peak PeakOf(const MemoryPlan& plan) {
   return peak;
 }
 
-std::map<std::string, size_t> BytesByKind(const Peak& peak) {
+std::map<std::string, size_t> BytesByKind(const MemoryPeak& peak) {
   std::map<std::string, size_t> bytes;
-  for (const PlannedBlock* block : peak.holders) bytes[NameOf(block->kind)] += block->bytes;
+  for (const PlannedBlock* block : peak.holders) bytes[ValueName(block->kind)] += block->bytes;
   return bytes;
 }
 
 void PrintPeak(const Net& net) {
   constexpr size_t kShown = 10;
-  const Peak peak = PeakOf(net.memory_plan());
+  const MemoryPeak peak = PeakOf(net.memory_plan());
   std::cout << "peak: " << Bytes(peak.bytes) << " in use at " << StepName(net, peak.step) << ", by";
   const char* comma = " ";
   for (const auto& [kind, bytes] : BytesByKind(peak)) {
@@ -95,7 +95,7 @@ Json BlockJson(const Net& net, const PlannedBlock& block) {
   for (const int64_t length : block.shape.dims()) shape.Push(length);
   return Json::Object()
       .Set("name", block.name)
-      .Set("kind", NameOf(block.kind))
+      .Set("kind", ValueName(block.kind))
       .Set("shape", shape)
       .Set("bytes", block.bytes)
       .Set("offset", block.offset)
@@ -123,7 +123,7 @@ void PrintNet(const std::string& title, const Net& net) {
 
 Json NetJson(const std::string& title, const Net& net) {
   const MemoryPlan& plan = net.memory_plan();
-  const Peak peak = PeakOf(plan);
+  const MemoryPeak peak = PeakOf(plan);
   Json blocks = Json::Array(), holders = Json::Array(), kinds = Json::Object();
   for (const PlannedBlock& block : plan.blocks) blocks.Push(BlockJson(net, block));
   for (const PlannedBlock* block : peak.holders) holders.Push(block->name);

@@ -13,7 +13,7 @@ namespace trainer {
 namespace {
 
 template <class T>
-T Number(const Flags& flags, const char* flag, const std::string& word, const char* kind) {
+T FlagNumber(const Flags& flags, const char* flag, const std::string& word, const char* kind) {
   T value{};
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
   if (error == std::errc() && end == word.data() + word.size() && std::isfinite(value))
@@ -23,7 +23,7 @@ T Number(const Flags& flags, const char* flag, const std::string& word, const ch
 }
 
 float Float(const Flags& flags, const char* flag) {
-  return Number<float>(flags, flag, flags.Text(flag), "a number");
+  return FlagNumber<float>(flags, flag, flags.Text(flag), "a number");
 }
 
 // "256" or "256,320"
@@ -31,7 +31,7 @@ void ReadSize(const Flags& flags, PictureOptions* options) {
   constexpr int kMost = 1 << 16;
   std::vector<int> sides;
   for (const std::string& word : flags.List("resize")) {
-    sides.push_back(Number<int>(flags, "resize", word, "a number of pixels"));
+    sides.push_back(FlagNumber<int>(flags, "resize", word, "a number of pixels"));
     if (sides.back() < 1 || sides.back() > kMost) {
       throw Error(ErrorCode::kUsage,
                   Join("--resize=", flags.Text("resize"), ": a side has 1 to ", kMost, " pixels"));
@@ -92,7 +92,7 @@ PictureOptions PictureOptionsOf(const Flags& flags) {
   options.oversample = flags.Switch("oversample");
   options.mean_file = flags.Text("mean");
   for (const std::string& word : flags.List("mean_value")) {
-    options.mean_values.push_back(Number<float>(flags, "mean_value", word, "a number"));
+    options.mean_values.push_back(FlagNumber<float>(flags, "mean_value", word, "a number"));
   }
   options.raw_scale = Float(flags, "raw_scale");
   options.scale = Float(flags, "scale");

@@ -169,7 +169,7 @@ class WorkSource {
 
   const Flags& flags_;
   RankPlan* plan_;
-  const Peak* gpu_ = nullptr;
+  const GpuSpec* gpu_ = nullptr;
   std::optional<double> given_ms_;
   int passes_ = 1, states_ = 1;
 };

@@ -124,7 +124,7 @@ void DescribeRows(const std::string& path, const LayerSpec& layer, SourceFacts* 
                         files.size() == 1 ? " file" : " files", ", checksum of parts ", Hex(sum));
 }
 
-void Describe(const LayerSpec& layer, SourceFacts* facts) {
+void DescribeData(const LayerSpec& layer, SourceFacts* facts) {
   const std::string path = ResolvePath(facts->path, layer.Where().file);
   const bool tar = facts->is_source && layer.type() == "Data" &&
                    layer.proto().data_param().backend() == caffe::DataParameter::TAR;
@@ -158,7 +158,7 @@ std::vector<SourceFacts> DescribeSources(const NetUse& use) {
         facts.is_source = file->name() == "source";
         const FieldDescriptor* const batch = param.GetDescriptor()->FindFieldByName("batch_size");
         if (batch != nullptr) facts.batch_size = param.GetReflection()->GetUInt32(param, batch);
-        Describe(layer, &facts);
+        DescribeData(layer, &facts);
         all.push_back(std::move(facts));
       }
     }

@@ -21,7 +21,7 @@ std::string Texts(const SolverSpec& spec) {
   return text;
 }
 
-std::string Lines(const std::vector<SourceFacts>& sources) {
+std::string FactLines(const std::vector<SourceFacts>& sources) {
   std::string lines;
   for (const SourceFacts& source : sources) lines += Join(source.path, ": ", source.content, "\n");
   return lines;
@@ -32,8 +32,9 @@ std::string Lines(const std::vector<SourceFacts>& sources) {
 void RequireEqualRanks(World& world, const SolverSpec& spec, const Device& device,
                        const GpuOptions& gpu) {
   const std::vector<SourceFacts> sources = DescribeSources(spec.train);
-  std::string data = Lines(sources);
-  for (const NetUse& test : spec.tests) data += Lines(DescribeSources(test));  // tests are shared
+  std::string data = FactLines(sources);
+  for (const NetUse& test : spec.tests)
+    data += FactLines(DescribeSources(test));  // tests are shared
   RequireAgreement(
       world.group(), world.names(),
       {{"the program", ProgramIdentity()},

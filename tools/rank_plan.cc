@@ -10,14 +10,14 @@
 namespace trainer {
 namespace {
 
-Cluster ClusterOf(const RankPlan& plan, int ranks) {
+Cluster PlannedCluster(const RankPlan& plan, int ranks) {
   Cluster cluster = plan.cluster;
   cluster.ranks = ranks;
   return cluster;
 }
 
 StepPrediction Predict(const RankPlan& plan, int ranks) {
-  return PredictStep(plan.work, ClusterOf(plan, ranks), plan.options);
+  return PredictStep(plan.work, PlannedCluster(plan, ranks), plan.options);
 }
 
 double ImagesPerSecond(const RankPlan& plan, const StepPrediction& step, int ranks) {
@@ -31,7 +31,7 @@ double Efficiency(const RankPlan& plan, const StepPrediction& step) {
 
 size_t BucketOf(const RankPlan& plan, int ranks) {
   const size_t given = plan.options.bucket_bytes;
-  return given > 0 ? given : BucketBytesOf(ClusterOf(plan, ranks));
+  return given > 0 ? given : BucketBytesOf(PlannedCluster(plan, ranks));
 }
 
 Json PredictionJson(const RankPlan& plan, int ranks) {
@@ -85,10 +85,10 @@ std::string RankPlanText(const RankPlan& plan) {
   for (const int ranks : plan.ranks) {
     const StepPrediction step = Predict(plan, ranks);
     const double images = ImagesPerSecond(plan, step, ranks);
-    table.Add({Join(ranks), Join(ClusterOf(plan, ranks).machines()), Fixed(step.seconds * 1e3, 2),
-               Fixed(images, images < 1000 ? 1 : 0), Fixed(100 * Efficiency(plan, step), 1) + " %",
-               Fixed(step.exposed * 1e3, 2), ranks == 1 ? "-" : Bytes(BucketOf(plan, ranks)),
-               NameOf(step.limit)});
+    table.Add({Join(ranks), Join(PlannedCluster(plan, ranks).machines()),
+               Fixed(step.seconds * 1e3, 2), Fixed(images, images < 1000 ? 1 : 0),
+               Fixed(100 * Efficiency(plan, step), 1) + " %", Fixed(step.exposed * 1e3, 2),
+               ranks == 1 ? "-" : Bytes(BucketOf(plan, ranks)), NameOf(step.limit)});
   }
   out << table.ToString() << "\nAn iteration on " << plan.ranks.back() << " ranks:\n"
       << DrawTimeLine(work, Predict(plan, plan.ranks.back()));

@@ -11,7 +11,7 @@
 namespace trainer {
 namespace {
 
-class Report final : public Verb {
+class ReportVerb final : public Verb {
  public:
   VerbDoc Doc() const override {
     return {
@@ -50,7 +50,7 @@ class Report final : public Verb {
   }
 };
 
-const RegisterVerb<Report> kReport("report");
+const RegisterVerb<ReportVerb> kReport("report");
 
 }  // namespace
 }  // namespace trainer

@@ -31,7 +31,7 @@ PlannedTotals TotalsOf(const SolverSpec& spec, Solver& solver) {
 }
 
 // "values of all nets 1.20 GiB, parameters 300.0 MiB, ..."
-std::string Largest(std::vector<PlannedPart> parts) {
+std::string LargestPart(std::vector<PlannedPart> parts) {
   constexpr size_t kShown = 3;
   std::ranges::stable_sort(parts, std::ranges::greater(), &PlannedPart::bytes);
   std::vector<std::string> texts;
@@ -60,7 +60,7 @@ void RequireMemory(const SolverSpec& spec, const Device& device, const Replica& 
   throw Error(
       ErrorCode::kResource,
       Join("the run takes ", Bytes(Sum(parts)), " of memory and ", given.limit, " has ",
-           Bytes(given.total), "; the largest parts: ", Largest(parts), ". ",
+           Bytes(given.total), "; the largest parts: ", LargestPart(parts), ". ",
            verdict.batch_that_fits > 0 ? Join("Batches of about ", verdict.batch_that_fits,
                                               " would fit in place of ", batch)
                                        : "No batch would fit",

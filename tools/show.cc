@@ -58,13 +58,13 @@ std::string OutputsText(const Row& row) {
   return JoinList(texts);
 }
 
-std::string Count(int64_t count) { return count == 0 ? "" : Join(count); }
+std::string CountText(int64_t count) { return count == 0 ? "" : Join(count); }
 
 void PrintTable(const Net& net, const std::vector<Row>& rows) {
   Table table({"layer", "type", "outputs", "parameters", "MFLOP", "memory"});
   auto add = [&](const std::string& name, const std::string& type, const std::string& outputs,
                  const Row& row) {
-    table.Add({name, type, outputs, Count(row.params),
+    table.Add({name, type, outputs, CountText(row.params),
                row.macs == 0 ? "" : Fixed(2e-6 * static_cast<double>(row.macs), 2),
                row.bytes == 0 ? "" : Bytes(row.bytes)});
   };
@@ -83,7 +83,7 @@ Json ShapeJson(const Shape& shape) {
   return dims;
 }
 
-void PrintJson(const Net& net, const std::vector<Row>& rows) {
+void PrintShowJson(const Net& net, const std::vector<Row>& rows) {
   Json layers = Json::Array();
   for (const Row& row : rows) {
     Json outputs = Json::Array();
@@ -143,12 +143,12 @@ class Show final : public Verb {
     options.plan_only = true;
     const Net net(spec, options, *device, params);
     const std::vector<Row> rows = RowsOf(net);
-    flags.Switch("json") ? PrintJson(net, rows) : PrintTable(net, rows);
+    flags.Switch("json") ? PrintShowJson(net, rows) : PrintTable(net, rows);
     return 0;
   }
 };
 
-const RegisterVerb<Show> kShow("show");
+const RegisterVerb<Show> kShowVerb("show");
 
 }  // namespace
 }  // namespace trainer

@@ -84,7 +84,7 @@ RunStatus StatusOf(const std::string& folder) {
   return status;
 }
 
-std::string Percent(const RunHistory& run) {
+std::string PercentDone(const RunHistory& run) {
   if (run.max_iter <= 0) return "-";
   return Join(100 * run.last_iter / run.max_iter, " %");
 }
@@ -101,7 +101,7 @@ std::string TestText(const RunHistory& run) {
   return EscapeControl(text);
 }
 
-Json ToJson(const RunStatus& status) {
+Json StatusJson(const RunStatus& status) {
   const RunHistory& run = status.history;
   Json json =
       Json::Object()
@@ -126,13 +126,13 @@ Json ToJson(const RunStatus& status) {
   return json.Set("test", std::move(test));
 }
 
-void Print(const std::vector<RunStatus>& runs) {
+void PrintStatus(const std::vector<RunStatus>& runs) {
   Table table(
       {"run", "state", "iteration", "of", "done", "loss", "last test", "left", "last update"});
   for (const RunStatus& status : runs) {
     const RunHistory& run = status.history;
     table.Add({EscapeControl(NameOf(run)), status.state, Join(run.last_iter), Join(run.max_iter),
-               Percent(run),
+               PercentDone(run),
                run.loss.empty() ? "-" : Join(static_cast<float>(run.loss.back().value)),
                TestText(run), status.left < 0 ? "-" : ClockText(status.left),
                status.silent < 0 ? "-" : ClockText(status.silent) + " ago"});
@@ -171,10 +171,10 @@ class Status final : public Verb {
     }
     if (flags.Switch("json")) {
       Json list = Json::Array();
-      for (const RunStatus& status : runs) list.Push(ToJson(status));
+      for (const RunStatus& status : runs) list.Push(StatusJson(status));
       std::cout << list.ToString();
     } else {
-      Print(runs);
+      PrintStatus(runs);
     }
     return 0;
   }

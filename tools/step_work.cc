@@ -14,7 +14,7 @@ namespace {
 constexpr double kLaunch = 4e-6;  // of a kernel, an order of magnitude
 
 // NVIDIA's data sheets (SXM variants, without sparsity): f32 through TF32 where there is TF32.
-constexpr Peak kGpus[] = {
+constexpr GpuSpec kGpus[] = {
     {"V100", 15.7e12, 125e12, 0.9e12, kLaunch, "NVLink3"},
     {"A100", 156e12, 312e12, 2.04e12, kLaunch, "NVLink3"},
     {"H100", 494e12, 989e12, 3.35e12, kLaunch, "NVLink4"},
@@ -29,7 +29,7 @@ struct LayerSeconds {
 };
 
 // A layer that another one computes moves nothing of its own.
-LayerSeconds LeastTime(const Net& net, int i, const Peak& peak) {
+LayerSeconds LeastTime(const Net& net, int i, const GpuSpec& peak) {
   const caffe::LayerParameter& layer = net.LayerAt(i).proto();
   const bool half = layer.top_size() > 0 && net.Value(layer.top(0)).dtype != DType::kF32;
   const double flops = half ? peak.bf16_flops : peak.f32_flops;
@@ -74,14 +74,14 @@ StepWork WorkOf(const Net& net, const std::vector<LayerSeconds>& layers, int pas
   return work;
 }
 
-double UpdateSeconds(const Net& net, const Peak& peak, int states_per_weight) {
+double UpdateSeconds(const Net& net, const GpuSpec& peak, int states_per_weight) {
   double weights = 0;
   for (const Param* param : net.params()) weights += static_cast<double>(param->count());
   constexpr int kFixed = 3;  // reads weight and gradient, writes the weight
   return weights * sizeof(float) * (kFixed + 2 * states_per_weight) / peak.bytes;
 }
 
-StepWork LeastWork(const Net& net, const Peak& peak, int passes, int states_per_weight) {
+StepWork LeastWork(const Net& net, const GpuSpec& peak, int passes, int states_per_weight) {
   std::vector<LayerSeconds> layers;
   for (int i = 0; i < net.NumLayers(); ++i) layers.push_back(LeastTime(net, i, peak));
   StepWork work = WorkOf(net, layers, passes);
@@ -91,15 +91,16 @@ StepWork LeastWork(const Net& net, const Peak& peak, int passes, int states_per_
 
 }  // namespace
 
-const Peak* FindGpu(const std::string& name) {
-  const auto found = std::ranges::find_if(
-      kGpus, [&](const Peak& gpu) { return LowerCase(std::string(gpu.name)) == LowerCase(name); });
+const GpuSpec* FindGpu(const std::string& name) {
+  const auto found = std::ranges::find_if(kGpus, [&](const GpuSpec& gpu) {
+    return LowerCase(std::string(gpu.name)) == LowerCase(name);
+  });
   return found == std::end(kGpus) ? nullptr : found;
 }
 
 std::string GpuNames() {
   std::string names;
-  for (const Peak& gpu : kGpus) names += (names.empty() ? "" : ", ") + std::string(gpu.name);
+  for (const GpuSpec& gpu : kGpus) names += (names.empty() ? "" : ", ") + std::string(gpu.name);
   return names;
 }
 
@@ -126,7 +127,7 @@ StepWork MeasuredWork(const Net& net, const Times& times, int passes) {
   return Scaled(work, whole_step.Mean() / whole_step.Median());
 }
 
-StepWork EstimatedWork(const Net& net, const Peak& gpu, int passes, int states_per_weight) {
+StepWork EstimatedWork(const Net& net, const GpuSpec& gpu, int passes, int states_per_weight) {
   return Scaled(LeastWork(net, gpu, passes, states_per_weight), 1 / kReached);
 }
 

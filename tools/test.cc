@@ -196,7 +196,7 @@ class Test final : public Verb {
   }
 };
 
-const RegisterVerb<Test> kTest("test");
+const RegisterVerb<Test> kTestVerb("test");
 
 }  // namespace
 }  // namespace trainer

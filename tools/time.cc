@@ -14,7 +14,7 @@
 namespace trainer {
 namespace {
 
-void Report(const Subject& subject, const Flags& flags) {
+void ReportTimes(const Subject& subject, const Flags& flags) {
   const int iterations = flags.Whole("iterations");
   Times times = MeasureTimes(subject, iterations);
   times.peak = MeasurePeak(*subject.device);
@@ -76,7 +76,7 @@ class Time final : public Verb {
     options.memory = ParseMemoryMode(flags);
     ObserverList nobody;
     Solver solver(spec, options, *device, nobody);
-    Report({&solver.train_net(), &solver, device.get(), true}, flags);
+    ReportTimes({&solver.train_net(), &solver, device.get(), true}, flags);
   }
 
   static void TimeModel(const Flags& flags) {
@@ -92,7 +92,7 @@ class Time final : public Verb {
     Net net(spec, options, *device, params);
     Net* const nets[] = {&net};
     LoadWeights(flags, nets);
-    Report({&net, nullptr, device.get(), options.training}, flags);
+    ReportTimes({&net, nullptr, device.get(), options.training}, flags);
   }
 };
 

@@ -281,7 +281,7 @@ class Train final : public Verb {
   }
 };
 
-const RegisterVerb<Train> kTrain("train");
+const RegisterVerb<Train> kTrainVerb("train");
 
 }  // namespace
 }  // namespace trainer

@@ -24,7 +24,7 @@ bool IsBinary(const std::string& path) {
          std::string::npos;
 }
 
-void Report(const std::string& kind, const Upgrades& upgrades, const std::string& out) {
+void ReportUpgrades(const std::string& kind, const Upgrades& upgrades, const std::string& out) {
   for (const std::string& text : upgrades.done) std::cout << EscapeControl(text) << "\n";
   for (const std::string& text : upgrades.warnings) {
     std::cout << "warning: " << EscapeControl(text) << "\n";
@@ -38,13 +38,13 @@ void UpgradeWeights(const std::string& in, const std::string& out) {
   Upgrades upgrades = UpgradeNet(&net, in);
   upgrades.Append(UpgradeBlobs(&net, in));
   WriteModel(out, net);
-  Report("weights", upgrades, out);
+  ReportUpgrades("weights", upgrades, out);
 }
 
 void UpgradeTextTo(const std::string& in, const std::string& out) {
   const UpgradedText upgraded = UpgradeText(in);
   WriteWhole(out, upgraded.text);
-  Report(upgraded.is_solver ? "a solver" : "a net", upgraded.upgrades, out);
+  ReportUpgrades(upgraded.is_solver ? "a solver" : "a net", upgraded.upgrades, out);
 }
 
 class Upgrade final : public Verb {
@@ -90,7 +90,7 @@ class Upgrade final : public Verb {
   }
 };
 
-const RegisterVerb<Upgrade> kUpgrade("upgrade");
+const RegisterVerb<Upgrade> kUpgradeVerb("upgrade");
 
 }  // namespace
 }  // namespace trainer

@@ -9,7 +9,9 @@
 namespace trainer {
 namespace {
 
-[[noreturn]] void Refuse(const std::string& message) { throw Error(ErrorCode::kUsage, message); }
+[[noreturn]] void RefuseWords(const std::string& message) {
+  throw Error(ErrorCode::kUsage, message);
+}
 
 const Flag* FindAnyFlag(const std::string& name, std::vector<std::string>* all) {
   // The tables that the pointer leads into.
@@ -42,9 +44,9 @@ size_t FindVerb(const std::vector<std::string>& arguments) {
     const Flag* flag = FindAnyFlag(text.name, &names);
     if (flag == nullptr) {
       const std::string near = Nearest(text.name, names);
-      Refuse(Join("no verb of trainer has a flag --", text.name, ".",
-                  near.empty() ? std::string(" 'trainer help' lists the verbs")
-                               : Join(" Did you mean --", near, "?")));
+      RefuseWords(Join("no verb of trainer has a flag --", text.name, ".",
+                       near.empty() ? std::string(" 'trainer help' lists the verbs")
+                                    : Join(" Did you mean --", near, "?")));
     }
     if (flag->kind != FlagKind::kSwitch) ++i;
   }
@@ -68,18 +70,19 @@ void CheckVerb(const std::string& name) {
   if (VerbRegistry::Get().Has(name)) return;
   const std::string command = CommandFor(name);
   if (!command.empty()) {
-    Refuse(Join("trainer has no verb '", name, "'; what it does elsewhere is here: ", command,
-                " ('trainer help' lists the verbs)"));
+    RefuseWords(Join("trainer has no verb '", name, "'; what it does elsewhere is here: ", command,
+                     " ('trainer help' lists the verbs)"));
   }
   const std::string meant = VerbsForFile(name);
   if (!meant.empty() && (Exists(name) || name.find('.') != std::string::npos)) {
-    Refuse(Join("'", name, "' stands where a verb is expected; say what to do with it, as in '",
-                meant, name.ends_with(".prototxt") ? "' for a net" : "'"));
+    RefuseWords(Join("'", name,
+                     "' stands where a verb is expected; say what to do with it, as in '", meant,
+                     name.ends_with(".prototxt") ? "' for a net" : "'"));
   }
   std::vector<std::string> names = VerbRegistry::Get().Names();
   names.emplace_back("help");
-  Refuse(Join("trainer has no verb '", name, "'.", DidYouMean(name, names),
-              " 'trainer help' lists the verbs"));
+  RefuseWords(Join("trainer has no verb '", name, "'.", DidYouMean(name, names),
+                   " 'trainer help' lists the verbs"));
 }
 
 bool WantsHelp(const std::vector<std::string>& arguments) {
@@ -115,25 +118,25 @@ void CheckRequired(const std::string& name, const VerbDoc& doc, const Flags& fla
   for (const std::string& word : flags.words()) {
     const std::string meant = FlagForWord(doc, flags, word);
     if (meant.empty()) continue;
-    Refuse(
+    RefuseWords(
         Join("'trainer ", name, "': unexpected argument '", word, "'. Did you mean ", meant, "?"));
   }
   for (const Flag& flag : doc.flags) {
     if (flag.required && !flags.Has(flag.name)) {
-      Refuse(Join("'trainer ", name, "' needs --", flag.name, "=", flag.value,
-                  ". Usage: ", doc.usage));
+      RefuseWords(Join("'trainer ", name, "' needs --", flag.name, "=", flag.value,
+                       ". Usage: ", doc.usage));
     }
   }
   const auto limit = static_cast<size_t>(doc.max_words);
   if (flags.words().size() > limit) {
-    Refuse(Join("'trainer ", name, "': unexpected argument '", flags.words()[limit],
-                "'. Usage: ", doc.usage));
+    RefuseWords(Join("'trainer ", name, "': unexpected argument '", flags.words()[limit],
+                     "'. Usage: ", doc.usage));
   }
 }
 
 std::string HelpFor(const std::vector<std::string>& topics) {
   if (topics.empty()) return ProgramHelp();
-  if (topics.size() > 1) Refuse("'trainer help' takes one verb");
+  if (topics.size() > 1) RefuseWords("'trainer help' takes one verb");
   if (topics[0] == "help") return ProgramHelp();
   CheckVerb(topics[0]);
   return VerbHelp(topics[0]);
@@ -150,7 +153,7 @@ Command ParseCommand(const std::vector<std::string>& arguments) {
   const size_t at = FindVerb(arguments);
   if (at == arguments.size()) {
     if (!arguments.empty() && !WantsHelp(arguments)) {
-      Refuse("no verb is given. 'trainer help' lists the verbs");
+      RefuseWords("no verb is given. 'trainer help' lists the verbs");
     }
     command.print = ProgramHelp();
     return command;

@@ -31,7 +31,7 @@ constexpr char kBeside[] = "auto";
 
 using google::protobuf::FieldDescriptor;
 
-std::string TextOf(const google::protobuf::Message& message) {
+std::string ValueText(const google::protobuf::Message& message) {
   std::string text;
   google::protobuf::TextFormat::PrintToString(message, &text);
   return text;
@@ -153,9 +153,9 @@ void WriteRunFacts(const std::string& folder, const SolverSpec& spec, const Devi
     WriteWhole(JoinPath(folder, name), text);
   };
   try {
-    write(kSolverName, TextOf(solver));
+    write(kSolverName, ValueText(solver));
     write("net.prototxt",
-          TextOf(solver.has_net_param() ? solver.net_param() : solver.train_net_param()));
+          ValueText(solver.has_net_param() ? solver.net_param() : solver.train_net_param()));
     write(kEnvironmentName, Environment(spec, device, replica).ToString());
   } catch (const Error& e) {
     WarnOfRunFolder(e.what());
@@ -166,9 +166,10 @@ void WatchInFolder(const std::string& folder, const SolverSpec& spec, ObserverLi
   RunFacts facts;
   facts.layers = LayersOf(spec.train);
   facts.settings = SettingsOf(spec.proto);
-  facts.solver = TextOf(spec.proto);
+  facts.solver = ValueText(spec.proto);
   const caffe::SolverParameter resolved = ResolvedSolver(spec);
-  facts.net = TextOf(resolved.has_net_param() ? resolved.net_param() : resolved.train_net_param());
+  facts.net =
+      ValueText(resolved.has_net_param() ? resolved.net_param() : resolved.train_net_param());
   for (size_t i = 0; i < spec.tests.size(); ++i) {
     for (const std::string& output : OutputsOf(spec.tests[i])) {
       facts.metrics.push_back(Join("test", i, "/", output));

@@ -10,34 +10,35 @@ namespace {
 constexpr const char* kNotBuilt =
     "this build has no CUDA; build it with -DTRAINER_CUDA=ON where nvcc is";
 
-GpuBackend& Registered() {
+GpuBackend& RegisteredBackend() {
   static GpuBackend backend;
   return backend;
 }
 
 }  // namespace
 
-void SetGpuBackend(const GpuBackend& backend) { Registered() = backend; }
+void SetGpuBackend(const GpuBackend& backend) { RegisteredBackend() = backend; }
 
 GpuSupport FindGpus() {
-  if (Registered().find != nullptr) return Registered().find();
+  if (RegisteredBackend().find != nullptr) return RegisteredBackend().find();
   GpuSupport none;
   none.missing = {kNotBuilt};
   return none;
 }
 
 std::unique_ptr<Device> MakeGpuDevice(const GpuOptions& options) {
-  if (Registered().make != nullptr) return Registered().make(options);
+  if (RegisteredBackend().make != nullptr) return RegisteredBackend().make(options);
   throw Error(ErrorCode::kUnavailable, kNotBuilt);
 }
 
 std::vector<std::string> ListGpus() {
-  return Registered().list == nullptr ? std::vector<std::string>() : Registered().list();
+  return RegisteredBackend().list == nullptr ? std::vector<std::string>()
+                                             : RegisteredBackend().list();
 }
 
 std::unique_ptr<GpuMonitor> MakeGpuMonitor(const Device& device, std::string* why) {
-  if (Registered().make_monitor != nullptr && device.kind() == DeviceKind::kCuda) {
-    return Registered().make_monitor(device, why);
+  if (RegisteredBackend().make_monitor != nullptr && device.kind() == DeviceKind::kCuda) {
+    return RegisteredBackend().make_monitor(device, why);
   }
   *why = "the device is no GPU";
   return nullptr;
@@ -45,22 +46,24 @@ std::unique_ptr<GpuMonitor> MakeGpuMonitor(const Device& device, std::string* wh
 
 std::unique_ptr<ReplicaGroup> MakeStagedGroup(const Device& device,
                                               const GpuGroupOptions& options) {
-  if (Registered().make_staged_group == nullptr) {
+  if (RegisteredBackend().make_staged_group == nullptr) {
     throw Error(ErrorCode::kUnavailable, kNotBuilt);
   }
-  return Registered().make_staged_group(device, options);
+  return RegisteredBackend().make_staged_group(device, options);
 }
 
 std::unique_ptr<ReplicaGroup> MakeNcclGroup(const Device& device, const GpuGroupOptions& options,
                                             std::string* note) {
-  if (Registered().make_nccl_group == nullptr) throw Error(ErrorCode::kUnavailable, kNotBuilt);
-  return Registered().make_nccl_group(device, options, note);
+  if (RegisteredBackend().make_nccl_group == nullptr)
+    throw Error(ErrorCode::kUnavailable, kNotBuilt);
+  return RegisteredBackend().make_nccl_group(device, options, note);
 }
 
 std::unique_ptr<ReplicaGroup> MakeMpiGroup(const Device& device, const GpuGroupOptions& options,
                                            std::string* note) {
-  if (Registered().make_mpi_group == nullptr) throw Error(ErrorCode::kUnavailable, kNotBuilt);
-  return Registered().make_mpi_group(device, options, note);
+  if (RegisteredBackend().make_mpi_group == nullptr)
+    throw Error(ErrorCode::kUnavailable, kNotBuilt);
+  return RegisteredBackend().make_mpi_group(device, options, note);
 }
 
 }  // namespace trainer

@@ -71,7 +71,7 @@ struct Sizes {
 };
 
 template <class F>
-std::pair<int64_t, double> Measure(Sizes sizes, const F& seconds_of) {
+std::pair<int64_t, double> MeasureRate(Sizes sizes, const F& seconds_of) {
   for (int64_t size = sizes.first;; size *= 2) {
     const double seconds = seconds_of(size);
     if (seconds >= kLongEnough || size >= sizes.most) return {size, seconds};
@@ -87,10 +87,10 @@ constexpr Sizes kGpuPass = {int64_t{1} << 20, int64_t{512} << 20};
 
 MachinePeak MeasurePeak(const Device& device) {
   const bool cpu = device.kind() == DeviceKind::kCpu;
-  const auto [size, product] = Measure(cpu ? kCpuProduct : kGpuProduct,
-                                       [&](int64_t n) { return ProductSeconds(device, n); });
+  const auto [size, product] = MeasureRate(cpu ? kCpuProduct : kGpuProduct,
+                                           [&](int64_t n) { return ProductSeconds(device, n); });
   const auto [count, pass] =
-      Measure(cpu ? kCpuPass : kGpuPass, [&](int64_t n) { return PassSeconds(device, n); });
+      MeasureRate(cpu ? kCpuPass : kGpuPass, [&](int64_t n) { return PassSeconds(device, n); });
   const auto edge = static_cast<double>(size);
   return {2e-9 * edge * edge * edge / product, 12e-9 * static_cast<double>(count) / pass};
 }

@@ -13,18 +13,18 @@ namespace {
   throw Error(ErrorCode::kInternal, "a device that only plans was asked to compute");
 }
 
-constexpr const char* kName = "planned only";
+constexpr const char* kPlanDeviceName = "planned only";
 
 class PlannedGemm final : public GemmPlan {
  public:
-  std::string Implementation() const override { return kName; }
+  std::string Implementation() const override { return kPlanDeviceName; }
   void Run(const void*, const void*, const float*, void*, std::span<std::byte>) override { Fail(); }
 };
 
 class PlannedConv final : public ConvPlan {
  public:
   explicit PlannedConv(const ConvDesc& desc) : scratch_(EstimatedConvScratch(desc)) {}
-  std::string Implementation() const override { return kName; }
+  std::string Implementation() const override { return kPlanDeviceName; }
   size_t ScratchBytes() const override { return scratch_; }
   void Forward(ConstTensor, const float*, const float*, Tensor, std::span<std::byte>) override {
     Fail();
@@ -45,7 +45,7 @@ class PlannedPool final : public PoolPlan {
       : workspace_(desc.method == PoolMethod::kAverage || !desc.training
                        ? 0
                        : static_cast<size_t>(desc.OutShape().Count()) * sizeof(int32_t)) {}
-  std::string Implementation() const override { return kName; }
+  std::string Implementation() const override { return kPlanDeviceName; }
   size_t WorkspaceBytes() const override { return workspace_; }
   void Forward(ConstTensor, Tensor, std::span<std::byte>) override { Fail(); }
   void Backward(ConstTensor, Tensor, std::span<const std::byte>) override { Fail(); }
@@ -58,7 +58,7 @@ class PlannedPool final : public PoolPlan {
 class PlannedBatchNorm final : public BatchNormPlan {
  public:
   explicit PlannedBatchNorm(const BatchNormDesc& desc) : pixels_(GpuChunks(desc.shape)) {}
-  std::string Implementation() const override { return kName; }
+  std::string Implementation() const override { return kPlanDeviceName; }
   size_t WorkspaceBytes() const override { return BatchNormWorkspace(pixels_); }
   size_t ScratchBytes() const override { return BatchNormScratch(pixels_); }
   BatchNormStats StatsIn(std::span<std::byte>) const override { Fail(); }
@@ -78,7 +78,7 @@ class PlannedLrn final : public LrnPlan {
  public:
   explicit PlannedLrn(const LrnDesc& desc)
       : workspace_(static_cast<size_t>(desc.shape.Count()) * sizeof(float)) {}
-  std::string Implementation() const override { return kName; }
+  std::string Implementation() const override { return kPlanDeviceName; }
   size_t WorkspaceBytes() const override { return workspace_; }
   void Forward(ConstTensor, Tensor, std::span<std::byte>) override { Fail(); }
   void Backward(ConstTensor, ConstTensor, Tensor, std::span<const std::byte>,
@@ -92,7 +92,7 @@ class PlannedLrn final : public LrnPlan {
 
 class PlannedSoftmax final : public SoftmaxPlan {
  public:
-  std::string Implementation() const override { return kName; }
+  std::string Implementation() const override { return kPlanDeviceName; }
   void Forward(ConstTensor, Tensor) override { Fail(); }
   void Backward(ConstTensor, ConstTensor, Tensor) override { Fail(); }
 };

@@ -56,13 +56,13 @@ class ReferenceLoops {
   std::vector<int64_t> read_;  // the position that each tap reads, per output position
 };
 
-constexpr const char* kName = "reference loops";
+constexpr const char* kReferenceConvName = "reference loops";
 
 class ReferenceForward final : public ConvForward {
  public:
   explicit ReferenceForward(const ConvDesc& desc) : loops_(desc) {}
 
-  std::string Name() const override { return kName; }
+  std::string Name() const override { return kReferenceConvName; }
   size_t ScratchBytes() const override { return 0; }
   void Run(const void* x, const float* weight, const float* bias, void* y,
            std::span<std::byte>) override {
@@ -90,7 +90,7 @@ class ReferenceBackwardWeight final : public ConvBackwardWeight {
  public:
   explicit ReferenceBackwardWeight(const ConvDesc& desc) : loops_(desc) {}
 
-  std::string Name() const override { return kName; }
+  std::string Name() const override { return kReferenceConvName; }
   size_t ScratchBytes() const override { return 0; }
   void Run(const void* x, const void* dy, float* dweight, float* dbias,
            std::span<std::byte>) override {
@@ -116,7 +116,7 @@ class ReferenceBackwardData final : public ConvBackwardData {
   explicit ReferenceBackwardData(const ConvDesc& desc)
       : loops_(desc), count_(desc.InShape().Count()), in_place_(desc.dtype == DType::kF32) {}
 
-  std::string Name() const override { return kName; }
+  std::string Name() const override { return kReferenceConvName; }
   // The sums, where they cannot be taken in position.
   size_t ScratchBytes() const override {
     return in_place_ ? 0 : static_cast<size_t>(count_) * sizeof(float);
@@ -142,16 +142,19 @@ class ReferenceBackwardData final : public ConvBackwardData {
 };
 
 template <class Step, class Made>
-Offer<Step> Take(const Device&, const ConvDesc& desc) {
+Offer<Step> TakeReferenceConv(const Device&, const ConvDesc& desc) {
   return std::make_unique<Made>(desc);
 }
 
-const RegisterConvStep<ConvForward> kForward({DeviceKind::kCpu, rank::kReference, kName,
-                                              Take<ConvForward, ReferenceForward>});
-const RegisterConvStep<ConvBackwardData> kData({DeviceKind::kCpu, rank::kReference, kName,
-                                                Take<ConvBackwardData, ReferenceBackwardData>});
-const RegisterConvStep<ConvBackwardWeight> kWeight(
-    {DeviceKind::kCpu, rank::kReference, kName, Take<ConvBackwardWeight, ReferenceBackwardWeight>});
+const RegisterConvStep<ConvForward> kReferenceConvForward(
+    {DeviceKind::kCpu, rank::kReference, kReferenceConvName,
+     TakeReferenceConv<ConvForward, ReferenceForward>});
+const RegisterConvStep<ConvBackwardData> kReferenceConvData(
+    {DeviceKind::kCpu, rank::kReference, kReferenceConvName,
+     TakeReferenceConv<ConvBackwardData, ReferenceBackwardData>});
+const RegisterConvStep<ConvBackwardWeight> kReferenceConvWeight(
+    {DeviceKind::kCpu, rank::kReference, kReferenceConvName,
+     TakeReferenceConv<ConvBackwardWeight, ReferenceBackwardWeight>});
 
 }  // namespace
 

@@ -20,7 +20,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kMost = size_t{1} << 20;
+constexpr size_t kCommandMost = size_t{1} << 20;
 
 // The command with its output in a pipe: its process, or 0 and the errno in `failure`. It gets the
 // signals' usual effects, whatever this program does with them.
@@ -60,7 +60,7 @@ bool ReadAll(int pipe, Clock::time_point until, std::string* out) {
     const ssize_t got = read(pipe, block, sizeof(block));
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return true;
-    out->append(block, std::min(static_cast<size_t>(got), kMost - out->size()));
+    out->append(block, std::min(static_cast<size_t>(got), kCommandMost - out->size()));
   }
 }
 

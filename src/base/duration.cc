@@ -10,13 +10,13 @@ namespace {
 using std::chrono::seconds;
 
 constexpr int64_t kMinute = 60, kHour = 60 * kMinute, kDay = 24 * kHour;
-constexpr int64_t kMost = 36500 * kDay;
+constexpr int64_t kDurationMost = 36500 * kDay;
 
 // Takes a whole number off the start of `text`.
 std::optional<int64_t> TakeNumber(std::string_view* text) {
   int64_t number = 0;
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
-  if (error != std::errc() || number < 0 || number > kMost) return std::nullopt;
+  if (error != std::errc() || number < 0 || number > kDurationMost) return std::nullopt;
   text->remove_prefix(static_cast<size_t>(end - text->data()));
   return number;
 }
@@ -52,18 +52,18 @@ std::vector<int64_t> NumbersOf(std::string_view text) {
 }  // namespace
 
 std::optional<seconds> ParseDuration(std::string_view text) {
-  int64_t sum = 0, last_unit = kMost;
+  int64_t sum = 0, last_unit = kDurationMost;
   if (text.empty()) return std::nullopt;
   while (!text.empty()) {
     const std::optional<int64_t> number = TakeNumber(&text);
     if (!number || text.empty()) return std::nullopt;
     const int64_t unit = UnitOf(text.front());
-    if (unit == 0 || unit >= last_unit || *number > kMost / unit) return std::nullopt;
+    if (unit == 0 || unit >= last_unit || *number > kDurationMost / unit) return std::nullopt;
     text.remove_prefix(1);
     sum += *number * unit;
     last_unit = unit;
   }
-  return sum <= kMost ? std::optional(seconds(sum)) : std::nullopt;
+  return sum <= kDurationMost ? std::optional(seconds(sum)) : std::nullopt;
 }
 
 std::optional<seconds> ParseWallTime(std::string_view text) {
@@ -82,11 +82,11 @@ std::optional<seconds> ParseWallTime(std::string_view text) {
   int64_t unit = dash != std::string_view::npos || numbers.size() == 3 ? kHour : kMinute;
   int64_t sum = 0;
   for (const int64_t number : numbers) {
-    if (number > kMost / unit) return std::nullopt;
+    if (number > kDurationMost / unit) return std::nullopt;
     sum += number * unit;
     unit /= 60;
   }
-  if (days > kMost / kDay || sum > kMost) return std::nullopt;
+  if (days > kDurationMost / kDay || sum > kDurationMost) return std::nullopt;
   return seconds(sum + days * kDay);
 }
 

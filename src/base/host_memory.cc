@@ -16,14 +16,14 @@
 namespace trainer {
 namespace {
 
-std::atomic<int> g_ranks{1};
+std::atomic<int> g_memory_ranks{1};
 
 // Takes the least limit.
 class Bounds {
  public:
   // `used` of `most` bytes are taken by all ranks, which share them.
   void AddShared(uint64_t most, uint64_t used, const std::string& who) {
-    const int ranks = g_ranks;
+    const int ranks = g_memory_ranks;
     const auto count = static_cast<uint64_t>(ranks);
     Add(most / count, used / count,
         ranks == 1 ? who : Join("each of ", ranks, " ranks' part of ", who));
@@ -131,7 +131,7 @@ void AddSlurm(Bounds* bounds) {
 
 }  // namespace
 
-void ShareMemory(int ranks) { g_ranks = std::max(1, ranks); }
+void ShareMemory(int ranks) { g_memory_ranks = std::max(1, ranks); }
 
 HostMemory ReadHostMemory(const std::string& root) {
   Bounds bounds;

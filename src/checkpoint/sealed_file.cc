@@ -21,7 +21,7 @@ namespace {
 
 namespace io = google::protobuf::io;
 
-constexpr uint64_t kMaxBytes = INT_MAX;  // protobuf's limit for one message
+constexpr uint64_t kSealedFileMaxBytes = INT_MAX;  // protobuf's limit for one message
 constexpr size_t kTagBytes = 3;
 constexpr size_t kHeadBytes = kTagBytes + 8;
 constexpr size_t kTailBytes = kTagBytes + 4;
@@ -76,7 +76,7 @@ Seal CheckSealed(const FileHandle& file, const std::string& path, uint64_t size,
     ThrowDamaged(path, Join("the file is cut short: only ", size, " bytes are there"));
   }
   const uint64_t stated = FromLittleEndian(std::string_view(head).substr(kTagBytes, 8));
-  if (BitsOffHead(head) == 0 && stated > size && stated <= kMaxBytes) {
+  if (BitsOffHead(head) == 0 && stated > size && stated <= kSealedFileMaxBytes) {
     ThrowDamaged(path, Join("the file is cut short: ", size, " of ", stated, " bytes are there"));
   }
   const Seal seal{static_cast<uint32_t>(FromLittleEndian(std::string_view(tail).substr(kTagBytes))),
@@ -98,7 +98,8 @@ bool SkipValue(io::CodedInputStream* in, uint32_t wire_type) {
     case 1:
       return in->Skip(8);
     case 2:
-      return in->ReadVarint32(&length) && length <= kMaxBytes && in->Skip(static_cast<int>(length));
+      return in->ReadVarint32(&length) && length <= kSealedFileMaxBytes &&
+             in->Skip(static_cast<int>(length));
     case 5:
       return in->Skip(4);
     default:
@@ -143,7 +144,7 @@ std::optional<Seal> CheckSeal(const std::string& path) {
   if (bits == 0 || (bits == 1 && tail.starts_with(TailTag()))) {
     return CheckSealed(file, path, size, head, tail);
   }
-  if (size > kMaxBytes) {
+  if (size > kSealedFileMaxBytes) {
     throw Error(ErrorCode::kData, {path},
                 Join("the file has ", size, " bytes; a protobuf file has 2 GiB - 1 at most"));
   }

@@ -21,7 +21,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr uint64_t kMaxBytes = 4096;
+constexpr uint64_t kSnapshotLockMaxBytes = 4096;
 
 // A lock as found.
 struct Found {
@@ -39,8 +39,8 @@ std::optional<Found> Look(const std::string& path) {
   struct stat info {};
   if (fstat(fd, &info) != 0) return std::nullopt;
   found.touched = info.st_mtim;
-  found.text.resize(kMaxBytes);
-  const ssize_t got = FileOps::Posix().Read(fd, found.text.data(), kMaxBytes);
+  found.text.resize(kSnapshotLockMaxBytes);
+  const ssize_t got = FileOps::Posix().Read(fd, found.text.data(), kSnapshotLockMaxBytes);
   found.text.resize(got > 0 ? static_cast<size_t>(got) : 0);
   found.owner = LockOwner::Parse(found.text);
   return found;
@@ -132,7 +132,7 @@ class Candidate {
     FileHandle file(ops, ops.Open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666));
     if (file.get() < 0 && errno == EEXIST) return false;
     if (file.get() < 0) Fail("create", path, errno);
-    const std::string text = ReadFile(temp_, kMaxBytes);
+    const std::string text = ReadFile(temp_, kSnapshotLockMaxBytes);
     if (ops.Write(file.get(), text.data(), text.size()) < 0) Fail("write", path, errno);
     return true;
   }

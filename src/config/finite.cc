@@ -13,7 +13,7 @@ namespace {
 
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
-using ParseTree = google::protobuf::TextFormat::ParseInfoTree;
+using FiniteTree = google::protobuf::TextFormat::ParseInfoTree;
 
 struct Fault {
   std::string text;  // "" for none
@@ -35,7 +35,7 @@ double FloatOf(const Message& message, const FieldDescriptor* field, int index) 
   }
 }
 
-Fault FindFault(const Message& message, const ParseTree* tree) {
+Fault FindFault(const Message& message, const FiniteTree* tree) {
   const auto& reflection = *message.GetReflection();
   std::vector<const FieldDescriptor*> fields;
   reflection.ListFields(message, &fields);
@@ -67,7 +67,7 @@ Fault FindFault(const Message& message, const ParseTree* tree) {
 
 }  // namespace
 
-void RequireFinite(const Message& message, const ParseTree* tree, const std::string& file) {
+void RequireFinite(const Message& message, const FiniteTree* tree, const std::string& file) {
   const Fault fault = FindFault(message, tree);
   if (fault.text.empty()) return;
   throw Error(ErrorCode::kConfig, {file, fault.line, fault.column}, fault.text);

@@ -13,7 +13,7 @@ namespace {
 
 using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
-using ParseTree = google::protobuf::TextFormat::ParseInfoTree;
+using LayerTree = google::protobuf::TextFormat::ParseInfoTree;
 
 const FieldDescriptor& FieldOf(const Descriptor& message, std::string_view name) {
   const FieldDescriptor* field = message.FindFieldByName(std::string(name));
@@ -31,7 +31,7 @@ const FieldDescriptor* OldField(const FieldDescriptor& field) {
 }
 
 // Line -1 when the file does not give the field.
-google::protobuf::TextFormat::ParseLocation Locate(const ParseTree& tree,
+google::protobuf::TextFormat::ParseLocation Locate(const LayerTree& tree,
                                                    const FieldDescriptor& field, int index) {
   const auto at = [&](const FieldDescriptor& f) {
     return tree.GetLocation(&f, f.is_repeated() ? std::max(index, 0) : -1);
@@ -41,11 +41,11 @@ google::protobuf::TextFormat::ParseLocation Locate(const ParseTree& tree,
   return found.line < 0 && old != nullptr ? at(*old) : found;
 }
 
-const ParseTree* Inner(const ParseTree& tree, const FieldDescriptor& field) {
+const LayerTree* Inner(const LayerTree& tree, const FieldDescriptor& field) {
   const auto in = [&](const FieldDescriptor& f) {
     return tree.GetTreeForNested(&f, f.is_repeated() ? 0 : -1);
   };
-  const ParseTree* found = in(field);
+  const LayerTree* found = in(field);
   const FieldDescriptor* old = OldField(field);
   return found == nullptr && old != nullptr && old->message_type() == field.message_type()
              ? in(*old)
@@ -68,7 +68,7 @@ SourceRef LayerSpec::WhereIn(std::string_view param, std::string_view field, int
   }
   const FieldDescriptor& inner = FieldOf(*outer.message_type(), field);
   if (tree_ == nullptr) return where_;
-  const ParseTree* nested = Inner(*tree_, outer);
+  const LayerTree* nested = Inner(*tree_, outer);
   if (nested == nullptr) return Where(param);
   const auto at = Locate(*nested, inner, index);
   return at.line < 0 ? Where(param) : SourceRef{where_.file, at.line + 1, at.column + 1};

@@ -41,7 +41,7 @@ int ParseIndex(const std::string& text) {
   return error == std::errc() && end == text.data() + text.size() ? index : -1;
 }
 
-std::vector<std::string> FieldNames(const google::protobuf::Descriptor* type) {
+std::vector<std::string> OverridableFields(const google::protobuf::Descriptor* type) {
   std::vector<std::string> names;
   for (int i = 0; i < type->field_count(); ++i) names.push_back(type->field(i)->name());
   return names;
@@ -101,7 +101,7 @@ void Overrides::Set(const Item& item, size_t depth, Message* message) {
   const FieldDescriptor* field = message->GetDescriptor()->FindFieldByName(part.field);
   if (field == nullptr) {
     Fail(item, Join("there is no field '", part.field, "'.",
-                    DidYouMean(part.field, FieldNames(message->GetDescriptor()))));
+                    DidYouMean(part.field, OverridableFields(message->GetDescriptor()))));
   }
   if (field->message_type() == nullptr) {
     Fail(item, Join("'", part.field, "' has no fields of its own"));
@@ -124,7 +124,7 @@ void Overrides::Assign(const Item& item, Message* message) {
   const FieldDescriptor* field = message->GetDescriptor()->FindFieldByName(part.field);
   if (field == nullptr) {
     Fail(item, Join("there is no field '", part.field, "'.",
-                    DidYouMean(part.field, FieldNames(message->GetDescriptor()))));
+                    DidYouMean(part.field, OverridableFields(message->GetDescriptor()))));
   }
   if (field->is_repeated() && part.index.empty() && item.value.empty()) {
     return reflection->ClearField(message, field);
@@ -158,7 +158,7 @@ void Overrides::Assign(const Item& item, Message* message) {
 void Overrides::ApplyTo(Message* message) {
   for (Item& item : items_) {
     if (message->GetDescriptor()->FindFieldByName(item.path[0].field) == nullptr) {
-      for (std::string& name : FieldNames(message->GetDescriptor())) {
+      for (std::string& name : OverridableFields(message->GetDescriptor())) {
         item.near.push_back(std::move(name));
       }
       continue;

@@ -13,7 +13,7 @@ namespace trainer {
 namespace {
 
 using New = caffe::V1LayerParameter;
-using Old = caffe::V0LayerParameter;
+using V0Layer = caffe::V0LayerParameter;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
@@ -146,7 +146,7 @@ Message* MessageOf(New::LayerType type, New* layer) {
 
 // Copies a field that is set in `old` to the field `name` of `to`. Enums keep their number; the
 // oldest form has one size where some messages now have a list.
-void CopyField(const Old& old, const FieldDescriptor& field, const char* name, Message* to) {
+void CopyField(const V0Layer& old, const FieldDescriptor& field, const char* name, Message* to) {
   const auto& from = *old.GetReflection();
   const auto& into = *to->GetReflection();
   const FieldDescriptor* target = to->GetDescriptor()->FindFieldByName(name);
@@ -174,7 +174,7 @@ void CopyField(const Old& old, const FieldDescriptor& field, const char* name, M
 }
 
 // Puts one field in its new place; false when it means nothing for this type.
-bool MoveField(const Old& old, const FieldDescriptor& field, New* layer) {
+bool MoveField(const V0Layer& old, const FieldDescriptor& field, New* layer) {
   const auto transform = TransformMoves().find(field.name());
   if (transform != TransformMoves().end()) {
     CopyField(old, field, transform->second, layer->mutable_transform_param());
@@ -192,7 +192,7 @@ bool MoveField(const Old& old, const FieldDescriptor& field, New* layer) {
   return false;
 }
 
-void MoveFields(const Old& old, const SourceRef& where, New* layer, Upgrades* upgrades) {
+void MoveFields(const V0Layer& old, const SourceRef& where, New* layer, Upgrades* upgrades) {
   static const std::set<std::string> common = {"name", "type", "blobs", "blobs_lr", "weight_decay"};
   std::vector<const FieldDescriptor*> set;
   old.GetReflection()->ListFields(old, &set);
@@ -205,7 +205,7 @@ void MoveFields(const Old& old, const SourceRef& where, New* layer, Upgrades* up
 }
 
 New Rewrite(const OldLayer& layer, Upgrades* upgrades) {
-  const Old& old = layer.proto.layer();
+  const V0Layer& old = layer.proto.layer();
   const auto type = Types().find(old.type());
   if (type == Types().end()) {
     std::vector<std::string> names;
@@ -231,7 +231,7 @@ bool IsPadding(const OldLayer& layer) {
 
 // Puts the pad of the padding layer `from` into `into`, which reads its output.
 void Fold(const OldLayer& from, int bottom, OldLayer* into) {
-  Old* reader = into->proto.mutable_layer();
+  V0Layer* reader = into->proto.mutable_layer();
   if (from.proto.bottom_size() != 1 || (reader->type() != "conv" && reader->type() != "pool")) {
     throw Error(
         ErrorCode::kConfig, from.where,

@@ -10,56 +10,56 @@
 namespace trainer {
 namespace {
 
-using Old = caffe::V1LayerParameter;
+using V1Layer = caffe::V1LayerParameter;
 
 const std::map<int, const char*>& TypeNames() {
   static const std::map<int, const char*> names = {
-      {Old::ABSVAL, "AbsVal"},
-      {Old::ACCURACY, "Accuracy"},
-      {Old::ARGMAX, "ArgMax"},
-      {Old::BNLL, "BNLL"},
-      {Old::CONCAT, "Concat"},
-      {Old::CONTRASTIVE_LOSS, "ContrastiveLoss"},
-      {Old::CONVOLUTION, "Convolution"},
-      {Old::DATA, "Data"},
-      {Old::DECONVOLUTION, "Deconvolution"},
-      {Old::DROPOUT, "Dropout"},
-      {Old::DUMMY_DATA, "DummyData"},
-      {Old::ELTWISE, "Eltwise"},
-      {Old::EUCLIDEAN_LOSS, "EuclideanLoss"},
-      {Old::EXP, "Exp"},
-      {Old::FLATTEN, "Flatten"},
-      {Old::HDF5_DATA, "HDF5Data"},
-      {Old::HDF5_OUTPUT, "HDF5Output"},
-      {Old::HINGE_LOSS, "HingeLoss"},
-      {Old::IM2COL, "Im2col"},
-      {Old::IMAGE_DATA, "ImageData"},
-      {Old::INFOGAIN_LOSS, "InfogainLoss"},
-      {Old::INNER_PRODUCT, "InnerProduct"},
-      {Old::LRN, "LRN"},
-      {Old::MEMORY_DATA, "MemoryData"},
-      {Old::MULTINOMIAL_LOGISTIC_LOSS, "MultinomialLogisticLoss"},
-      {Old::MVN, "MVN"},
-      {Old::POOLING, "Pooling"},
-      {Old::POWER, "Power"},
-      {Old::RELU, "ReLU"},
-      {Old::SIGMOID, "Sigmoid"},
-      {Old::SIGMOID_CROSS_ENTROPY_LOSS, "SigmoidCrossEntropyLoss"},
-      {Old::SILENCE, "Silence"},
-      {Old::SLICE, "Slice"},
-      {Old::SOFTMAX, "Softmax"},
-      {Old::SOFTMAX_LOSS, "SoftmaxWithLoss"},
-      {Old::SPLIT, "Split"},
-      {Old::TANH, "TanH"},
-      {Old::THRESHOLD, "Threshold"},
-      {Old::WINDOW_DATA, "WindowData"},
+      {V1Layer::ABSVAL, "AbsVal"},
+      {V1Layer::ACCURACY, "Accuracy"},
+      {V1Layer::ARGMAX, "ArgMax"},
+      {V1Layer::BNLL, "BNLL"},
+      {V1Layer::CONCAT, "Concat"},
+      {V1Layer::CONTRASTIVE_LOSS, "ContrastiveLoss"},
+      {V1Layer::CONVOLUTION, "Convolution"},
+      {V1Layer::DATA, "Data"},
+      {V1Layer::DECONVOLUTION, "Deconvolution"},
+      {V1Layer::DROPOUT, "Dropout"},
+      {V1Layer::DUMMY_DATA, "DummyData"},
+      {V1Layer::ELTWISE, "Eltwise"},
+      {V1Layer::EUCLIDEAN_LOSS, "EuclideanLoss"},
+      {V1Layer::EXP, "Exp"},
+      {V1Layer::FLATTEN, "Flatten"},
+      {V1Layer::HDF5_DATA, "HDF5Data"},
+      {V1Layer::HDF5_OUTPUT, "HDF5Output"},
+      {V1Layer::HINGE_LOSS, "HingeLoss"},
+      {V1Layer::IM2COL, "Im2col"},
+      {V1Layer::IMAGE_DATA, "ImageData"},
+      {V1Layer::INFOGAIN_LOSS, "InfogainLoss"},
+      {V1Layer::INNER_PRODUCT, "InnerProduct"},
+      {V1Layer::LRN, "LRN"},
+      {V1Layer::MEMORY_DATA, "MemoryData"},
+      {V1Layer::MULTINOMIAL_LOGISTIC_LOSS, "MultinomialLogisticLoss"},
+      {V1Layer::MVN, "MVN"},
+      {V1Layer::POOLING, "Pooling"},
+      {V1Layer::POWER, "Power"},
+      {V1Layer::RELU, "ReLU"},
+      {V1Layer::SIGMOID, "Sigmoid"},
+      {V1Layer::SIGMOID_CROSS_ENTROPY_LOSS, "SigmoidCrossEntropyLoss"},
+      {V1Layer::SILENCE, "Silence"},
+      {V1Layer::SLICE, "Slice"},
+      {V1Layer::SOFTMAX, "Softmax"},
+      {V1Layer::SOFTMAX_LOSS, "SoftmaxWithLoss"},
+      {V1Layer::SPLIT, "Split"},
+      {V1Layer::TANH, "TanH"},
+      {V1Layer::THRESHOLD, "Threshold"},
+      {V1Layer::WINDOW_DATA, "WindowData"},
   };
   return names;
 }
 
 // Fields of one name and one type move over as they are; that covers names, bottoms, tops, rules
 // and all ..._param messages.
-void CopyCommonFields(const Old& from, caffe::LayerParameter* to) {
+void CopyCommonFields(const V1Layer& from, caffe::LayerParameter* to) {
   caffe::LayerParameter copy;
   const auto& reflection = *from.GetReflection();
   std::vector<const google::protobuf::FieldDescriptor*> set;
@@ -85,14 +85,14 @@ void CopyCommonFields(const Old& from, caffe::LayerParameter* to) {
   *to->mutable_loss_weight() = from.loss_weight();
 }
 
-void CopyParams(const Old& from, caffe::LayerParameter* to) {
+void CopyParams(const V1Layer& from, caffe::LayerParameter* to) {
   const auto param = [&](int i) {
     while (to->param_size() <= i) to->add_param();
     return to->mutable_param(i);
   };
   for (int i = 0; i < from.param_size(); ++i) param(i)->set_name(from.param(i));
   for (int i = 0; i < from.blob_share_mode_size(); ++i) {
-    param(i)->set_share_mode(from.blob_share_mode(i) == Old::PERMISSIVE
+    param(i)->set_share_mode(from.blob_share_mode(i) == V1Layer::PERMISSIVE
                                  ? caffe::ParamSpec::PERMISSIVE
                                  : caffe::ParamSpec::STRICT);
   }
@@ -129,11 +129,11 @@ caffe::LayerParameter RewriteOld(const OldLayer& old) {
   layer.set_type(type->second);
   CopyCommonFields(old.proto, &layer);
   CopyParams(old.proto, &layer);
-  if (old.proto.type() == Old::DATA) MoveTransform(layer.mutable_data_param(), &layer);
-  if (old.proto.type() == Old::IMAGE_DATA) {
+  if (old.proto.type() == V1Layer::DATA) MoveTransform(layer.mutable_data_param(), &layer);
+  if (old.proto.type() == V1Layer::IMAGE_DATA) {
     MoveTransform(layer.mutable_image_data_param(), &layer);
   }
-  if (old.proto.type() == Old::WINDOW_DATA) {
+  if (old.proto.type() == V1Layer::WINDOW_DATA) {
     MoveTransform(layer.mutable_window_data_param(), &layer);
   }
   return layer;

@@ -13,8 +13,8 @@
 namespace trainer {
 namespace {
 
-constexpr char kTransform[] = "transform_param";
-constexpr uint32_t kFirstPass = 0x20000000;
+constexpr char kAugmentTransform[] = "transform_param";
+constexpr uint32_t kAugmentFirstPass = 0x20000000;
 
 // From 1 - limit, at least 0, to 1 + limit.
 float Factor(float limit, RecordDraws* draws) {
@@ -40,7 +40,7 @@ void Augment::CheckColors() const {
   const caffe::ColorJitterParameter& jitter = param_.color_jitter_param();
   const auto check = [&](const char* name, float value, float most) {
     if (value >= 0 && value <= most) return;
-    layer_.FailIn(kTransform, "color_jitter_param",
+    layer_.FailIn(kAugmentTransform, "color_jitter_param",
                   Join(name, " is ", value, "; it must be 0 to ", most));
   };
   constexpr float kMost = 10;
@@ -50,7 +50,7 @@ void Augment::CheckColors() const {
   check("hue", jitter.hue(), 0.5f);
   if (!(param_.lighting() >= 0 && param_.lighting() <= kMost)) {
     layer_.FailIn(
-        kTransform, "lighting",
+        kAugmentTransform, "lighting",
         Join("lighting is ", param_.lighting(), "; it must be 0 to ", kMost, ", e.g. 0.1"));
   }
 }
@@ -58,7 +58,7 @@ void Augment::CheckColors() const {
 void Augment::CheckErasing() const {
   const caffe::RandomErasingParameter& param = param_.random_erasing_param();
   const auto refuse = [&](const std::string& what) {
-    layer_.FailIn(kTransform, "random_erasing_param", what);
+    layer_.FailIn(kAugmentTransform, "random_erasing_param", what);
   };
   if (!(param.probability() >= 0 && param.probability() <= 1)) {
     refuse(Join("probability is ", param.probability(), "; it must be 0 to 1"));
@@ -88,25 +88,25 @@ void Augment::Check(const DatumView& datum, const std::string& record) const {
                          "of 8 bits only"));
   }
   if (colors_ && datum.channels != 1 && datum.channels != 3) {
-    layer_.FailIn(kTransform, "color_jitter_param",
+    layer_.FailIn(kAugmentTransform, "color_jitter_param",
                   Join("record ", record, " is ", datum.ShapeText(),
                        "; colors are those of 1 or 3 channels: set force_color"));
   }
   if (lighting_ && datum.channels != 3) {
-    layer_.FailIn(kTransform, "lighting",
+    layer_.FailIn(kAugmentTransform, "lighting",
                   Join("record ", record, " is ", datum.ShapeText(),
                        "; lighting needs 3 channels: set force_color"));
   }
   const int values = param_.random_erasing_param().value_size();
   if (erases_ && values > 1 && values != datum.channels) {
-    layer_.FailIn(kTransform, "random_erasing_param",
+    layer_.FailIn(kAugmentTransform, "random_erasing_param",
                   Join(values, " values for ", datum.channels, " channels (record ", record,
                        "); give one, or one per channel"));
   }
 }
 
 void Augment::Apply(const PhiloxKey& key, uint64_t number, const PixelPart& part) const {
-  RecordDraws draws(key, number, kFirstPass);
+  RecordDraws draws(key, number, kAugmentFirstPass);
   if (colors_ || lighting_) ChangeColors(&draws, part);
   if (erases_) Erase(&draws, part);
 }

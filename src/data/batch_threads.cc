@@ -21,7 +21,7 @@ namespace trainer {
 
 namespace {
 
-constexpr std::chrono::milliseconds kTurn{100};  // in which a request to end is noticed
+constexpr std::chrono::milliseconds kBatchThreadsTurn{100};  // in which a request to end is noticed
 // After which a thread that hangs is not waited for, where the reading is to end anyhow.
 constexpr std::chrono::milliseconds kLongestEnd{10'000};
 // A thread that waits for its turn to take records sleeps and is woken, which costs about as much
@@ -78,7 +78,7 @@ void BatchThreads::Stop() {
   if (left_) return;
   stop_.request_stop();  // of all, before one is waited for
   StallWatch watch;
-  while (!ended_.Await(threads_.size(), kTurn)) {
+  while (!ended_.Await(threads_.size(), kBatchThreadsTurn)) {
     if (watch.HaveStalled(threads_, std::min(IoTimeout(), kLongestEnd))) return LeaveBehind();
   }
   for (std::jthread& thread : threads_) {
@@ -131,7 +131,7 @@ void BatchThreads::Wait(size_t count, bool until_end) {
   const double begin = StageNow();
   Watch(count);
   StallWatch watch;
-  while (!full_.Await(count, kTurn)) {
+  while (!full_.Await(count, kBatchThreadsTurn)) {
     if (left_ || watch.HaveStalled(threads_, IoTimeout())) {
       if (!left_) LeaveBehind();
       throw Error(ErrorCode::kIo, {feed_.source().path()},

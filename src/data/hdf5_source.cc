@@ -20,7 +20,7 @@
 namespace trainer {
 namespace {
 
-constexpr char kParam[] = "hdf5_data_param";
+constexpr char kHdf5SourceParam[] = "hdf5_data_param";
 
 // A record's index names its file and its row there; both are below 2^32.
 constexpr int kRowBits = 32;
@@ -198,7 +198,7 @@ class Hdf5Source final : public RecordSource {
   int64_t row_ = 0;                               // in that file's order
 };
 
-PrefetchOptions ReadOptions(const LayerSpec& layer, const ReadingEnv& env) {
+PrefetchOptions ReadHdf5Options(const LayerSpec& layer, const ReadingEnv& env) {
   constexpr uint32_t kMaxBatch = 1u << 24;
   const caffe::HDF5DataParameter& param = layer.proto().hdf5_data_param();
   if (layer.proto().has_transform_param()) {
@@ -207,10 +207,10 @@ PrefetchOptions ReadOptions(const LayerSpec& layer, const ReadingEnv& env) {
                "numbers as the net shall see them");
   }
   if (param.source().empty()) {
-    layer.FailIn(kParam, "source", "source, the list of HDF5 files, is missing");
+    layer.FailIn(kHdf5SourceParam, "source", "source, the list of HDF5 files, is missing");
   }
   if (param.batch_size() < 1 || param.batch_size() > kMaxBatch) {
-    layer.FailIn(kParam, "batch_size",
+    layer.FailIn(kHdf5SourceParam, "batch_size",
                  Join("batch_size is ", param.batch_size(), "; it must be 1 to ", kMaxBatch));
   }
   PrefetchOptions options = OptionsOf(env);
@@ -221,13 +221,14 @@ PrefetchOptions ReadOptions(const LayerSpec& layer, const ReadingEnv& env) {
 }  // namespace
 
 std::unique_ptr<Prefetcher> MakeRowPrefetcher(const LayerSpec& layer, const ReadingEnv& env) {
-  PrefetchOptions options = ReadOptions(layer, env);
+  PrefetchOptions options = ReadHdf5Options(layer, env);
   const caffe::HDF5DataParameter& param = layer.proto().hdf5_data_param();
   std::vector<std::string> tops(layer.proto().top().begin(), layer.proto().top().end());
-  Hdf5Files files = ReadNamedFile(layer, kParam, "source", param.source(), [&](const auto& list) {
-    LOG(INFO) << "Loading list of HDF5 filenames from: " << list;
-    return Hdf5Files(list, tops);
-  });
+  Hdf5Files files =
+      ReadNamedFile(layer, kHdf5SourceParam, "source", param.source(), [&](const auto& list) {
+        LOG(INFO) << "Loading list of HDF5 filenames from: " << list;
+        return Hdf5Files(list, tops);
+      });
   LOG(INFO) << "Number of HDF5 files: " << files.count();
   auto source = std::make_unique<Hdf5Source>(std::move(files), param.shuffle(), env.key);
   return std::make_unique<Prefetcher>(std::move(source), options);

@@ -16,7 +16,7 @@ namespace trainer {
 namespace {
 
 // A host that ended says why itself, or whoever finds it dead: time for that comes first.
-constexpr std::chrono::seconds kTurn{4};
+constexpr std::chrono::seconds kHostedCursorTurn{4};
 
 struct Host {
   std::string name;
@@ -32,7 +32,7 @@ int Connect(const std::string& path) {
   const int socket = ConnectToHost(TheHost().name);
   if (socket >= 0) return socket;
   const int reason = errno;
-  std::this_thread::sleep_for(kTurn);
+  std::this_thread::sleep_for(kHostedCursorTurn);
   throw Error(ErrorCode::kPeerLost, {path},
               Join("cannot reach the rank that reads this database for all ranks of this machine: ",
                    std::generic_category().message(reason)));
@@ -148,7 +148,7 @@ class HostedCursor final : public Cursor {
   }
 
   [[noreturn]] void FailEnded() const {
-    std::this_thread::sleep_for(kTurn);
+    std::this_thread::sleep_for(kHostedCursorTurn);
     throw Error(ErrorCode::kPeerLost, {path()},
                 "the rank that read this database for all ranks of this machine has ended. Go on "
                 "from the newest snapshot (--resume=auto)");

@@ -18,11 +18,11 @@
 namespace trainer {
 namespace {
 
-constexpr char kParam[] = "image_data_param";
+constexpr char kImageListSourceParam[] = "image_data_param";
 constexpr uint32_t kSkipPass = 0xFFFFFFFF;  // epochs take the passes from 1 on
 
 // Takes "<word> <number> " off the front.
-bool TakeField(std::string_view& text, std::string_view word, uint32_t* number) {
+bool TakePathField(std::string_view& text, std::string_view word, uint32_t* number) {
   if (!text.starts_with(word)) return false;
   text.remove_prefix(word.size());
   const char* end = text.data() + text.size();
@@ -110,7 +110,8 @@ class ImageListSource final : public ImageSource {
     if (position.key.empty()) return SeekFirst();
     std::string_view rest = position.key;
     uint32_t epoch = 0, line = 0;
-    if (!TakeField(rest, "epoch ", &epoch) || !TakeField(rest, "line ", &line)) FailSeek(position);
+    if (!TakePathField(rest, "epoch ", &epoch) || !TakePathField(rest, "line ", &line))
+      FailSeek(position);
     const auto listed = std::ranges::find(images_, static_cast<int>(line), &ListedImage::line);
     if (listed == images_.end() || listed->path != rest) FailSeek(position);
     StartEpoch(epoch);
@@ -156,18 +157,19 @@ ImageReading ReadImageReading(const LayerSpec& layer) {
   constexpr uint32_t kMaxSide = 1u << 20;
   const caffe::ImageDataParameter& param = layer.proto().image_data_param();
   if ((param.new_height() == 0) != (param.new_width() == 0)) {
-    layer.FailIn(kParam, param.new_height() == 0 ? "new_width" : "new_height",
+    layer.FailIn(kImageListSourceParam, param.new_height() == 0 ? "new_width" : "new_height",
                  "new_height and new_width belong together; give both or none");
   }
   if (param.short_side() > 0 && param.new_height() > 0) {
-    layer.FailIn(kParam, "short_side",
+    layer.FailIn(kImageListSourceParam, "short_side",
                  "short_side excludes new_height and new_width; remove one or the others");
   }
   for (const auto& [field, side] :
        {std::pair("new_height", param.new_height()), std::pair("new_width", param.new_width()),
         std::pair("short_side", param.short_side())}) {
     if (side > kMaxSide) {
-      layer.FailIn(kParam, field, Join(field, " is ", side, "; it must be at most ", kMaxSide));
+      layer.FailIn(kImageListSourceParam, field,
+                   Join(field, " is ", side, "; it must be at most ", kMaxSide));
     }
   }
   ImageReading reading;
@@ -181,18 +183,20 @@ ImageReading ReadImageReading(const LayerSpec& layer) {
 
 std::unique_ptr<Prefetcher> MakeImagePrefetcher(const LayerSpec& layer, const ReadingEnv& env) {
   const caffe::ImageDataParameter& param = layer.proto().image_data_param();
-  if (param.source().empty()) layer.FailIn(kParam, "source", "source, the list, is missing");
-  const PrefetchOptions prefetch = ReadPrefetchOptions(layer, kParam, param.batch_size(), env);
+  if (param.source().empty())
+    layer.FailIn(kImageListSourceParam, "source", "source, the list, is missing");
+  const PrefetchOptions prefetch =
+      ReadPrefetchOptions(layer, kImageListSourceParam, param.batch_size(), env);
   ListOptions options;
   options.reading = ReadImageReading(layer);
   options.shuffle = param.shuffle();
   std::string list;
-  std::vector<ListedImage> images =
-      ReadNamedFile(layer, kParam, "source", param.source(), [&](const std::string& path) {
-        LOG(INFO) << "Opening file " << path;
-        list = path;
-        return ReadImageList(path);
-      });
+  std::vector<ListedImage> images = ReadNamedFile(layer, kImageListSourceParam, "source",
+                                                  param.source(), [&](const std::string& path) {
+                                                    LOG(INFO) << "Opening file " << path;
+                                                    list = path;
+                                                    return ReadImageList(path);
+                                                  });
   const FilePack* const pack = PackOf(list, options.reading.root);
   if (pack != nullptr && pack->size() == images.size()) options.reading.pack = pack;
   LOG_IF(INFO, param.shuffle()) << "Shuffling data";
@@ -200,7 +204,7 @@ std::unique_ptr<Prefetcher> MakeImagePrefetcher(const LayerSpec& layer, const Re
   if (param.rand_skip() > 0) {
     options.skip = UniformBelow(PhiloxWord(env.key, kSkipPass, 0), size_t{param.rand_skip()});
     if (param.rand_skip() > images.size()) {
-      layer.FailIn(kParam, "rand_skip",
+      layer.FailIn(kImageListSourceParam, "rand_skip",
                    Join("rand_skip is ", param.rand_skip(), ", but ", list, " has only ",
                         images.size(), " images; it must be at most that"));
     }

@@ -19,9 +19,9 @@
 namespace trainer {
 namespace {
 
-constexpr char kParam[] = "memory_data_param";
+constexpr char kMemoryRecordsParam[] = "memory_data_param";
 constexpr char kStandardInput[] = "-";
-constexpr uint64_t kMostBytes = uint64_t{1} << 40;
+constexpr uint64_t kMemoryRecordsMostBytes = uint64_t{1} << 40;
 
 struct MemoryRecords {
   std::string path;
@@ -131,7 +131,8 @@ std::vector<int32_t> ParseLabels(const std::string& path, const std::string& tex
 int Size(const LayerSpec& layer, const char* field, uint32_t value) {
   constexpr uint32_t kMost = 1u << 24;
   if (value < 1 || value > kMost) {
-    layer.FailIn(kParam, field, Join(field, " is ", value, "; it must be 1 to ", kMost));
+    layer.FailIn(kMemoryRecordsParam, field,
+                 Join(field, " is ", value, "; it must be 1 to ", kMost));
   }
   return static_cast<int>(value);
 }
@@ -140,20 +141,21 @@ void ReadImages(const LayerSpec& layer, const ReadingEnv& env, MemoryRecords* re
   const std::string& source = layer.proto().memory_data_param().source();
   if (source == kStandardInput) {
     if (env.replica.count > 1) {
-      layer.FailIn(kParam, "source",
+      layer.FailIn(kMemoryRecordsParam, "source",
                    "several ranks cannot share the standard input; write the images to a file");
     }
     records->path = "the standard input";
     records->bytes = ReadStandardInput();
   } else {
-    records->bytes = ReadNamedFile(layer, kParam, "source", source, [&](const std::string& path) {
-      records->path = path;
-      return ReadFile(path, kMostBytes);
-    });
+    records->bytes =
+        ReadNamedFile(layer, kMemoryRecordsParam, "source", source, [&](const std::string& path) {
+          records->path = path;
+          return ReadFile(path, kMemoryRecordsMostBytes);
+        });
   }
   const size_t image = records->ImageBytes();
   if (!records->bytes.empty() && records->bytes.size() % image == 0) return;
-  ThrowAtField(layer, kParam, "source",
+  ThrowAtField(layer, kMemoryRecordsParam, "source",
                Error(ErrorCode::kData, {records->path},
                      Join(records->bytes.size(), " bytes are not a whole number of images of ",
                           image, " bytes (channels * height * width); check the sizes")));
@@ -162,11 +164,12 @@ void ReadImages(const LayerSpec& layer, const ReadingEnv& env, MemoryRecords* re
 void ReadLabels(const LayerSpec& layer, MemoryRecords* records) {
   const std::string& labels = layer.proto().memory_data_param().labels();
   if (labels.empty()) return;
-  records->labels = ReadNamedFile(layer, kParam, "labels", labels, [&](const std::string& path) {
-    return ParseLabels(path, ReadFile(path, kMostBytes));
-  });
+  records->labels =
+      ReadNamedFile(layer, kMemoryRecordsParam, "labels", labels, [&](const std::string& path) {
+        return ParseLabels(path, ReadFile(path, kMemoryRecordsMostBytes));
+      });
   if (records->labels.size() == records->count()) return;
-  ThrowAtField(layer, kParam, "labels",
+  ThrowAtField(layer, kMemoryRecordsParam, "labels",
                Error(ErrorCode::kData, {labels},
                      Join(records->labels.size(), " labels for ", records->count(), " images")));
 }
@@ -207,15 +210,17 @@ std::unique_ptr<Prefetcher> MakeMemoryPrefetcher(const LayerSpec& layer, const R
   records.channels = Size(layer, "channels", param.channels());
   records.height = Size(layer, "height", param.height());
   records.width = Size(layer, "width", param.width());
-  const PrefetchOptions options = ReadPrefetchOptions(layer, kParam, param.batch_size(), env);
+  const PrefetchOptions options =
+      ReadPrefetchOptions(layer, kMemoryRecordsParam, param.batch_size(), env);
   if (!HasMemoryRecords(layer)) {
     if (!param.labels().empty()) {
-      layer.FailIn(kParam, "labels", "labels without a source: give the file of images, too");
+      layer.FailIn(kMemoryRecordsParam, "labels",
+                   "labels without a source: give the file of images, too");
     }
     return std::make_unique<Prefetcher>(std::make_unique<NoRecords>(records), options);
   }
   if (int64_t{records.channels} * records.height > INT_MAX / records.width) {
-    layer.FailIn(kParam, "width", "an image of these sizes has more than 2 GiB");
+    layer.FailIn(kMemoryRecordsParam, "width", "an image of these sizes has more than 2 GiB");
   }
   ReadImages(layer, env, &records);
   ReadLabels(layer, &records);

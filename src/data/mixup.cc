@@ -10,7 +10,7 @@
 namespace trainer {
 namespace {
 
-constexpr uint32_t kFirstPass = 0x28000000;
+constexpr uint32_t kMixupFirstPass = 0x28000000;
 
 // Marsaglia and Tsang 2000; for a shape below 1 by way of that above it.
 double Gamma(double shape, RecordDraws* draws) {
@@ -34,7 +34,7 @@ void Mix(float share, std::span<float> item, std::span<const float> other) {
 }  // namespace
 
 double DrawMixShare(const PhiloxKey& key, uint64_t number, double alpha) {
-  RecordDraws draws(key, number, kFirstPass);
+  RecordDraws draws(key, number, kMixupFirstPass);
   const double own = Gamma(alpha, &draws), other = Gamma(alpha, &draws);
   return own + other > 0 ? own / (own + other) : 1;
 }

@@ -11,7 +11,7 @@
 namespace trainer {
 namespace {
 
-constexpr char kTransform[] = "transform_param";
+constexpr char kRandomResizeTransform[] = "transform_param";
 constexpr uint32_t kMaxSide = 1u << 16, kMaxAttempts = 1000;
 
 // The longer side, in proportion.
@@ -62,11 +62,12 @@ RandomResize::RandomResize(const LayerSpec& layer, caffe::Phase phase)
     const std::string before = active() ? Param() : "";
     kind_ = kind;
     if (before.empty()) continue;
-    layer_.FailIn(kTransform, Param(), Join(before, " and ", Param(), " are both given; keep one"));
+    layer_.FailIn(kRandomResizeTransform, Param(),
+                  Join(before, " and ", Param(), " are both given; keep one"));
   }
   if (!active()) return;
   if (param_.has_mean_file()) {
-    layer_.FailIn(kTransform, "mean_file",
+    layer_.FailIn(kRandomResizeTransform, "mean_file",
                   Join("a mean image has one size, but with ", Param(),
                        " the images get many; give "
                        "mean_value instead"));
@@ -91,7 +92,7 @@ int64_t RandomResize::CropSide() const {
 void RandomResize::CheckWords(const caffe::ResizeParameter& param) const {
   const auto refuse = [&](const std::string& what) {
     layer_.FailIn(
-        kTransform, Param(),
+        kRandomResizeTransform, Param(),
         Join(what, " is not in this build; take LINEAR, CUBIC, AREA or NEAREST, and WARP"));
   };
   if (param.resize_mode() != caffe::ResizeParameter::WARP) {
@@ -104,7 +105,9 @@ void RandomResize::CheckWords(const caffe::ResizeParameter& param) const {
 
 void RandomResize::CheckSides() const {
   const caffe::RandomResizeParameter& param = param_.random_resize_param();
-  const auto refuse = [&](const std::string& what) { layer_.FailIn(kTransform, Param(), what); };
+  const auto refuse = [&](const std::string& what) {
+    layer_.FailIn(kRandomResizeTransform, Param(), what);
+  };
   CheckWords(param.resize_param());
   const int64_t crop = CropSide(), least = param.min_size(), greatest = param.max_size();
   if (crop == 0) refuse("random_resize_param needs a crop_size: one batch holds one shape");
@@ -123,7 +126,9 @@ void RandomResize::CheckSides() const {
 }
 
 void RandomResize::CheckCropSide() const {
-  const auto refuse = [&](const std::string& what) { layer_.FailIn(kTransform, Param(), what); };
+  const auto refuse = [&](const std::string& what) {
+    layer_.FailIn(kRandomResizeTransform, Param(), what);
+  };
   if (param_.crop_size() == 0 || param_.crop_h() > 0) {
     refuse(Join(Param(), " needs crop_size, the side that the parts are resized to"));
   }
@@ -134,14 +139,16 @@ void RandomResize::CheckCropSide() const {
 
 void RandomResize::CheckAreas(float least, float greatest) const {
   if (least > 0 && least <= greatest && greatest <= 1) return;
-  layer_.FailIn(kTransform, Param(),
+  layer_.FailIn(kRandomResizeTransform, Param(),
                 Join("min_area_ratio is ", least, " and max_area_ratio ", greatest,
                      "; both are shares of the area above 0 up to 1, and the first is not more"));
 }
 
 void RandomResize::CheckParts() const {
   const caffe::RandomAspectRatioParameter& param = param_.random_aspect_ratio_param();
-  const auto refuse = [&](const std::string& what) { layer_.FailIn(kTransform, Param(), what); };
+  const auto refuse = [&](const std::string& what) {
+    layer_.FailIn(kRandomResizeTransform, Param(), what);
+  };
   CheckWords(param.resize_param());
   CheckCropSide();
   CheckAreas(param.min_area_ratio(), param.max_area_ratio());
@@ -157,7 +164,9 @@ void RandomResize::CheckParts() const {
 void RandomResize::CheckCrop() const {
   constexpr float kLeast = 0.01f, kGreatest = 100;
   const caffe::RandomResizedCropParameter& param = param_.random_resized_crop_param();
-  const auto refuse = [&](const std::string& what) { layer_.FailIn(kTransform, Param(), what); };
+  const auto refuse = [&](const std::string& what) {
+    layer_.FailIn(kRandomResizeTransform, Param(), what);
+  };
   CheckCropSide();
   CheckAreas(param.min_area_ratio(), param.max_area_ratio());
   const float least = param.min_aspect(), greatest = param.max_aspect();
@@ -185,7 +194,7 @@ void RandomResize::CheckSizes(const DatumView& datum, const std::string& record)
   const int64_t shorter = std::min(datum.height, datum.width);
   const int64_t longer = std::max(datum.height, datum.width);
   const auto refuse = [&](const std::string& what) {
-    layer_.FailIn(kTransform, Param(),
+    layer_.FailIn(kRandomResizeTransform, Param(),
                   Join("record ", record, " is ", datum.ShapeText(), "; ", what));
   };
   int64_t greatest = std::max(test_side_, int64_t{param_.crop_size()});

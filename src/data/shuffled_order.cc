@@ -7,9 +7,10 @@
 namespace trainer {
 namespace {
 
-constexpr uint32_t kFirstPass = 0x40000000;  // transforms draw from the passes before it
+constexpr uint32_t kShuffledOrderFirstPass =
+    0x40000000;  // transforms draw from the passes before it
 
-uint32_t PassOf(uint64_t epoch) { return kFirstPass + static_cast<uint32_t>(epoch); }
+uint32_t PassOf(uint64_t epoch) { return kShuffledOrderFirstPass + static_cast<uint32_t>(epoch); }
 
 }  // namespace
 

@@ -17,7 +17,7 @@ namespace {
 constexpr size_t kMostFiles = 100000;
 constexpr uint64_t kMostText = 1 << 24;  // bytes of a list
 
-bool TakeNumber(std::string_view text, uint64_t* number) {
+bool TakeShardNumber(std::string_view text, uint64_t* number) {
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, *number);
   return !text.empty() && error == std::errc() && stop == end;
@@ -27,8 +27,8 @@ bool TakeNumber(std::string_view text, uint64_t* number) {
 std::vector<std::string> Choices(const std::string& source, std::string_view inside) {
   const size_t dots = inside.find("..");
   uint64_t first = 0, last = 0;
-  if (dots != std::string_view::npos && TakeNumber(inside.substr(0, dots), &first) &&
-      TakeNumber(inside.substr(dots + 2), &last)) {
+  if (dots != std::string_view::npos && TakeShardNumber(inside.substr(0, dots), &first) &&
+      TakeShardNumber(inside.substr(dots + 2), &last)) {
     if (last < first || last - first >= kMostFiles) {
       throw Error(ErrorCode::kData, {source},
                   Join("{", EscapeControl(inside), "} must count up, and not beyond ", kMostFiles,

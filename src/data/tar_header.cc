@@ -15,9 +15,9 @@ namespace trainer {
 namespace {
 
 constexpr size_t kBlock = 512;
-constexpr size_t kAhead = 4096;                     // bytes that come with a header
-constexpr uint64_t kMostExtension = 1 << 20;        // bytes of a long name or a pax header
-constexpr uint64_t kMostBytes = uint64_t{1} << 62;  // that an entry may claim
+constexpr size_t kAhead = 4096;                              // bytes that come with a header
+constexpr uint64_t kMostExtension = 1 << 20;                 // bytes of a long name or a pax header
+constexpr uint64_t kTarHeaderMostBytes = uint64_t{1} << 62;  // that an entry may claim
 
 uint64_t ToBlocks(uint64_t bytes) { return (bytes + kBlock - 1) / kBlock * kBlock; }
 
@@ -33,7 +33,7 @@ bool ReadNumber(const char* block, size_t at, size_t size, uint64_t* number) {
   *number = 0;
   if ((bytes[0] & 0x80) != 0) {
     for (size_t i = 0; i < size; ++i) {
-      if (*number >= kMostBytes >> 8) return false;
+      if (*number >= kTarHeaderMostBytes >> 8) return false;
       *number = *number << 8 | (i == 0 ? bytes[0] & 0x7f : bytes[i]);
     }
     return true;
@@ -196,7 +196,7 @@ bool TarReader::Next(TarEntry* entry) {
     entry->at = at_;
     entry->is_file = header.type == '0' || header.type == '\0' || header.type == '7';
     if (!entry->is_file && header.type >= '1' && header.type <= '6') entry->bytes = 0;
-    if (entry->bytes > kMostBytes || at_ + entry->bytes > file_.bytes()) {
+    if (entry->bytes > kTarHeaderMostBytes || at_ + entry->bytes > file_.bytes()) {
       Fail(Join("the archive is cut short: entry ", EscapeControl(entry->name), " has ",
                 entry->bytes, " bytes, more than are there; copy it again"));
     }

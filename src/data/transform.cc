@@ -13,7 +13,7 @@
 namespace trainer {
 namespace {
 
-constexpr char kParam[] = "transform_param";
+constexpr char kTransformParam[] = "transform_param";
 
 }  // namespace
 
@@ -29,10 +29,10 @@ Transform::Transform(const LayerSpec& layer, caffe::Phase phase, const PhiloxKey
       key_(key),
       mean_values_(param_.mean_value().begin(), param_.mean_value().end()) {
   if (param_.force_color() && param_.force_gray()) {
-    layer.FailIn(kParam, "force_gray", "force_color and force_gray cannot both be given");
+    layer.FailIn(kTransformParam, "force_gray", "force_color and force_gray cannot both be given");
   }
   if (param_.has_mean_file() && param_.mean_value_size() > 0) {
-    layer.FailIn(kParam, "mean_value",
+    layer.FailIn(kTransformParam, "mean_value",
                  "mean_file and mean_value cannot both be given; remove one of them");
   }
   CheckSupported();
@@ -47,24 +47,26 @@ Transform::Transform(const LayerSpec& layer, caffe::Phase phase, const PhiloxKey
 void Transform::CheckSupported() const {
   RefuseUnsupported(layer_);
   if ((param_.crop_h() == 0) != (param_.crop_w() == 0)) {
-    layer_.FailIn(kParam, param_.crop_h() == 0 ? "crop_w" : "crop_h",
+    layer_.FailIn(kTransformParam, param_.crop_h() == 0 ? "crop_w" : "crop_h",
                   "crop_h and crop_w belong together; give both, or crop_size");
   }
   const uint32_t crops = param_.test_crops();
   if (crops != 1 && crops != 5 && crops != 10) {
-    layer_.FailIn(kParam, "test_crops", Join("test_crops is ", crops, "; it must be 1, 5 or 10"));
+    layer_.FailIn(kTransformParam, "test_crops",
+                  Join("test_crops is ", crops, "; it must be 1, 5 or 10"));
   }
   if (crops > 1 && param_.crop_size() == 0 && param_.crop_h() == 0) {
-    layer_.FailIn(kParam, "test_crops", "test_crops needs a crop_size: what is cut from corners");
+    layer_.FailIn(kTransformParam, "test_crops",
+                  "test_crops needs a crop_size: what is cut from corners");
   }
   constexpr float kMostAlpha = 100;
   if (!(param_.mixup() >= 0 && param_.mixup() <= kMostAlpha)) {
     layer_.FailIn(
-        kParam, "mixup",
+        kTransformParam, "mixup",
         Join("mixup is ", param_.mixup(), "; it must be 0 to ", kMostAlpha, ", e.g. 0.2"));
   }
   if (param_.mixup() > 0 && (param_.mixup_classes() < 2 || param_.mixup_classes() > 1u << 20)) {
-    layer_.FailIn(kParam, "mixup",
+    layer_.FailIn(kTransformParam, "mixup",
                   Join("mixup needs mixup_classes, the number of classes, which is ",
                        param_.mixup_classes(), "; the labels become a share for each of them"));
   }
@@ -74,13 +76,13 @@ ImageShape Transform::OutShape(const DatumView& datum, const std::string& record
   const ImageShape in{datum.channels, datum.height, datum.width};
   if (!mean_image_.empty() && mean_shape_ != in) {
     layer_.FailIn(
-        kParam, "mean_file",
+        kTransformParam, "mean_file",
         Join("the mean in ", mean_path_, " is ", mean_shape_.ToString(), ", but record ", record,
              " is ", in.ToString(), "; compute the mean of this database (before cropping)"));
   }
   const int values = param_.mean_value_size();
   if (values > 1 && values != in.channels) {
-    layer_.FailIn(kParam, "mean_value",
+    layer_.FailIn(kTransformParam, "mean_value",
                   Join(values, " mean values for ", in.channels, " channels (record ", record,
                        " is ", in.ToString(), "); give one, or one per channel"));
   }
@@ -91,7 +93,7 @@ ImageShape Transform::OutShape(const DatumView& datum, const std::string& record
     return out;
   }
   if (out.height > in.height || out.width > in.width) {
-    layer_.FailIn(kParam, param_.crop_h() > 0 ? "crop_h" : "crop_size",
+    layer_.FailIn(kTransformParam, param_.crop_h() > 0 ? "crop_h" : "crop_size",
                   Join("a crop of ", out.height, "x", out.width, " is larger than record ", record,
                        ", which is ", in.ToString()));
   }

@@ -16,7 +16,7 @@
 namespace trainer {
 namespace {
 
-constexpr char kParam[] = "window_data_param";
+constexpr char kWindowSourceParam[] = "window_data_param";
 constexpr int kChannels = 3;  // Caffe reads every picture in colour here
 
 struct WindowOptions {
@@ -172,13 +172,13 @@ void ReadCrop(const LayerSpec& layer, WindowOptions* options) {
                       ": the side in pixels to which each window is scaled"));
   }
   if (param.context_pad() >= (size + 1) / 2) {
-    layer.FailIn(kParam, "context_pad",
+    layer.FailIn(kWindowSourceParam, "context_pad",
                  Join("context_pad is ", param.context_pad(), " on both sides of a crop of ", size,
                       " pixels; it must be below half of that"));
   }
   if (param.crop_mode() != "warp" && param.crop_mode() != "square") {
     layer.FailIn(
-        kParam, "crop_mode",
+        kWindowSourceParam, "crop_mode",
         Join("crop_mode is '", EscapeControl(param.crop_mode()), "'; it must be warp or square"));
   }
   options->crop = {static_cast<int>(size), static_cast<int>(param.context_pad()),
@@ -217,7 +217,7 @@ float ReadScale(const LayerSpec& layer) {
 
 float ReadThreshold(const LayerSpec& layer, const char* field, float value) {
   if (!(value >= 0 && value <= 1)) {
-    layer.FailIn(kParam, field, Join(field, " is ", value, "; it must be 0 to 1"));
+    layer.FailIn(kWindowSourceParam, field, Join(field, " is ", value, "; it must be 0 to 1"));
   }
   return value;
 }
@@ -225,7 +225,7 @@ float ReadThreshold(const LayerSpec& layer, const char* field, float value) {
 WindowOptions ReadOptions(const LayerSpec& layer, const PrefetchOptions& prefetch) {
   const caffe::WindowDataParameter& param = layer.proto().window_data_param();
   WindowOptions options;
-  options.list = FindNamedFile(layer, kParam, "source", param.source());
+  options.list = FindNamedFile(layer, kWindowSourceParam, "source", param.source());
   options.root = param.root_folder();
   ReadCrop(layer, &options);
   ReadMean(layer, &options);
@@ -251,8 +251,10 @@ void CheckEnough(const std::string& list, const char* kind, size_t have, int64_t
 
 std::unique_ptr<Prefetcher> MakeWindowPrefetcher(const LayerSpec& layer, const ReadingEnv& env) {
   const caffe::WindowDataParameter& param = layer.proto().window_data_param();
-  if (param.source().empty()) layer.FailIn(kParam, "source", "source, the list, is missing");
-  const PrefetchOptions prefetch = ReadPrefetchOptions(layer, kParam, param.batch_size(), env);
+  if (param.source().empty())
+    layer.FailIn(kWindowSourceParam, "source", "source, the list, is missing");
+  const PrefetchOptions prefetch =
+      ReadPrefetchOptions(layer, kWindowSourceParam, param.batch_size(), env);
   const Transform checked(layer, env.phase, env.key);  // refuses what transform_param may not hold
   for (const char* field :
        {"random_resize_param", "random_aspect_ratio_param", "random_resized_crop_param",
@@ -270,7 +272,7 @@ std::unique_ptr<Prefetcher> MakeWindowPrefetcher(const LayerSpec& layer, const R
   if (seed >= 0) set.options.key.seed = static_cast<uint64_t>(seed);
   const float fg = ReadThreshold(layer, "fg_threshold", param.fg_threshold());
   const float bg = ReadThreshold(layer, "bg_threshold", param.bg_threshold());
-  set.list = ReadNamedFile(layer, kParam, "source", param.source(), ReadWindowList);
+  set.list = ReadNamedFile(layer, kWindowSourceParam, "source", param.source(), ReadWindowList);
   set.seen = std::make_unique<SeenFiles>(set.list.images.size());
   for (size_t i = 0; i < set.list.windows.size(); ++i) {
     const Window& window = set.list.windows[i];

@@ -11,21 +11,21 @@
 namespace trainer {
 namespace {
 
-constexpr int kSide = 32, kChannels = 3;
-constexpr size_t kPixels = size_t{kChannels} * kSide * kSide;
+constexpr int kCifar10Side = 32, kChannels = 3;
+constexpr size_t kPixels = size_t{kChannels} * kCifar10Side * kCifar10Side;
 constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
 constexpr int kKeyDigits = 5;
 
 // A record is some bytes, one of them its label, and the pixels: red, green and blue plane.
 // Source: www.cs.toronto.edu/~kriz/cifar.html.
-struct BatchForm {
+struct RecordForm {
   const char* name;
   size_t bytes_before = 1;  // the pixels
   size_t label_at = 0;
   int classes = 10;
 };
 
-void AddBatch(const std::string& path, const BatchForm& form, NewDatabase& database) {
+void AddBatch(const std::string& path, const RecordForm& form, NewDatabase& database) {
   const size_t record = form.bytes_before + kPixels;
   const std::string content = ReadFile(path, kMaxBytes);
   if (content.empty() || content.size() % record != 0) {
@@ -36,8 +36,8 @@ void AddBatch(const std::string& path, const BatchForm& form, NewDatabase& datab
   }
   caffe::Datum datum;
   datum.set_channels(kChannels);
-  datum.set_height(kSide);
-  datum.set_width(kSide);
+  datum.set_height(kCifar10Side);
+  datum.set_width(kCifar10Side);
   for (size_t at = 0; at < content.size(); at += record) {
     const auto* bytes = reinterpret_cast<const unsigned char*>(content.data() + at);
     const int label = bytes[form.label_at];
@@ -58,7 +58,7 @@ struct BatchFiles {
   std::string test;
 };
 
-Cifar10Files Write(const BatchFiles& files, const BatchForm& form, const std::string& folder,
+Cifar10Files Write(const BatchFiles& files, const RecordForm& form, const std::string& folder,
                    const std::string& set, const std::string& backend) {
   for (const std::string& path : {files.train.front(), files.test}) {
     OpenForReading(path);  // before anything is made
@@ -94,7 +94,7 @@ Cifar10Files WriteCifar10(const std::string& batches, const std::string& folder,
 Cifar10Files WriteCifar100(const std::string& batches, const std::string& folder,
                            Cifar100Labels labels, const std::string& backend) {
   const bool fine = labels == Cifar100Labels::kFine;
-  const BatchForm form{"CIFAR-100", 2, fine ? size_t{1} : size_t{0}, fine ? 100 : 20};
+  const RecordForm form{"CIFAR-100", 2, fine ? size_t{1} : size_t{0}, fine ? 100 : 20};
   return Write({{JoinPath(batches, "train.bin")}, JoinPath(batches, "test.bin")}, form, folder,
                "cifar100", backend);
 }

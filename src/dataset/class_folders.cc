@@ -39,7 +39,7 @@ bool IsPicture(const std::string& name) {
   return std::ranges::any_of(kTypes, [&](std::string_view type) { return lower.ends_with(type); });
 }
 
-std::string TypeOf(const std::string& name) {
+std::string TypeOfFile(const std::string& name) {
   const std::string type = fs::path(name).extension().string();
   return type.empty() ? "without a type" : LowerCase(type);
 }
@@ -64,7 +64,7 @@ void AddPictures(const std::string& root, const std::string& below, int32_t labe
     } else if (IsPicture(name)) {
       found->images.push_back({path, label, 0});
     } else {
-      ++found->others[TypeOf(name)];
+      ++found->others[TypeOfFile(name)];
     }
   }
 }
@@ -86,7 +86,7 @@ ClassFolders FindClassFolders(const std::string& folder) {
       found.names.push_back(name);
     } else {
       pictures |= IsPicture(name);
-      ++found.others[TypeOf(name)];
+      ++found.others[TypeOfFile(name)];
     }
   }
   if (found.names.empty()) {

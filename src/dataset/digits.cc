@@ -14,16 +14,16 @@
 namespace trainer {
 namespace {
 
-constexpr int kSide = DigitImage::kSide;
-constexpr uint32_t kStream = 0x0d161700;  // set 0's; one stream per set
-constexpr int kSteps = 5;                 // straight pieces per pair of points
-constexpr int kGrid = 4;                  // corners of the field that bends the figure
+constexpr int kDigitsSide = DigitImage::kSide;
+constexpr uint32_t kDigitsStream = 0x0d161700;  // set 0's; one stream per set
+constexpr int kSteps = 5;                       // straight pieces per pair of points
+constexpr int kGrid = 4;                        // corners of the field that bends the figure
 
 // The numbers of one image, in a fixed order.
 class Dice {
  public:
   Dice(uint64_t seed, uint32_t set, uint64_t index)
-      : key_{seed, kStream + set}, block_(index << 16) {}
+      : key_{seed, kDigitsStream + set}, block_(index << 16) {}
 
   uint32_t Word() {
     if (next_ == 4) {
@@ -118,7 +118,7 @@ class Canvas {
         const double px = x + 0.5 - a.x, py = y + 0.5 - a.y;
         const double t = std::clamp((px * dx + py * dy) / length2, 0.0, 1.0);
         const double ex = px - t * dx, ey = py - t * dy;
-        double& depth = depth_[static_cast<size_t>(y * kSide + x)];
+        double& depth = depth_[static_cast<size_t>(y * kDigitsSide + x)];
         depth = std::max(depth, radius - std::sqrt(ex * ex + ey * ey));
       }
     }
@@ -127,8 +127,8 @@ class Canvas {
   double Depth(size_t pixel) const { return depth_[pixel]; }
 
  private:
-  static int Pixel(double at) { return std::clamp(static_cast<int>(at), 0, kSide - 1); }
-  std::array<double, kSide * kSide> depth_;
+  static int Pixel(double at) { return std::clamp(static_cast<int>(at), 0, kDigitsSide - 1); }
+  std::array<double, kDigitsSide * kDigitsSide> depth_;
 };
 
 // The curve of Catmull and Rom between p1 and p2.
@@ -167,7 +167,7 @@ void DrawStroke(const PenStroke& stroke, const Bend& bend, const AffineMap& to_p
 
 // A stray touch of the pen, anywhere.
 void DrawSpeck(Dice& dice, Canvas& canvas) {
-  const PenPoint from{dice.Uniform(1, kSide - 1), dice.Uniform(1, kSide - 1)};
+  const PenPoint from{dice.Uniform(1, kDigitsSide - 1), dice.Uniform(1, kDigitsSide - 1)};
   const PenPoint to{from.x + 2.5 * dice.Bell(), from.y + 2.5 * dice.Bell()};
   canvas.Line(from, to, dice.Uniform(0.3, 0.8));
 }

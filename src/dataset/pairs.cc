@@ -13,7 +13,7 @@
 namespace trainer {
 namespace {
 
-constexpr uint32_t kStream = 0x9a125000;
+constexpr uint32_t kPairsStream = 0x9a125000;
 
 struct Labelled {
   std::string pixels;
@@ -76,7 +76,7 @@ int64_t WritePairs(const std::string& set, const std::string& pairs, const std::
   const Images images(set);
   NewDatabase output(backend, pairs);
   caffe::Datum pair = images.EmptyPair();
-  const PhiloxKey key{seed, kStream};
+  const PhiloxKey key{seed, kPairsStream};
   for (int64_t i = 0; i < images.count(); ++i) {
     const Philox4 words = PhiloxBlock(key, 0, static_cast<uint64_t>(i));
     const Labelled& first = images.Pick(words.x[0]);

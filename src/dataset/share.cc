@@ -20,7 +20,7 @@ struct Stratum {
 };
 
 // How many of each stratum: together `wanted`.
-void Divide(size_t wanted, size_t all, std::map<int32_t, Stratum>* strata) {
+void DivideShare(size_t wanted, size_t all, std::map<int32_t, Stratum>* strata) {
   std::vector<Stratum*> by_rest;
   size_t given = 0;
   for (auto& [label, stratum] : *strata) {
@@ -77,7 +77,7 @@ std::vector<bool> DrawShare(std::span<const int32_t> labels, const SetShare& sha
   }
   std::map<int32_t, Stratum> strata;
   for (size_t i = 0; i < all; ++i) strata[stratified ? labels[i] : 0].members.push_back(i);
-  Divide(wanted, all, &strata);
+  DivideShare(wanted, all, &strata);
   std::vector<bool> drawn(all);
   std::vector<uint32_t> order;
   for (const auto& [label, stratum] : strata) {

@@ -34,7 +34,7 @@ std::string TarKey(const std::string& key) {
   return name;
 }
 
-std::string_view TypeOf(std::string_view image) {
+std::string_view TypeOfDatum(std::string_view image) {
   if (image.starts_with("\xff\xd8")) return "jpg";
   if (image.starts_with("\x89PNG")) return "png";
   return image.starts_with("P5") ? "pgm" : "ppm";
@@ -81,7 +81,7 @@ class TarSetWriter final : public RecordWriter {
       shards_.back()->Finish();
       NextShard();
     }
-    shards_.back()->Add(Join(key, ".", TypeOf(datum.data())), datum.data());
+    shards_.back()->Add(Join(key, ".", TypeOfDatum(datum.data())), datum.data());
     if (datum.has_label()) shards_.back()->Add(key + ".cls", std::to_string(datum.label()));
   }
 

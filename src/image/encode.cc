@@ -21,7 +21,7 @@ std::vector<uint8_t> Interleaved(const Image& image) {
   return out;
 }
 
-[[noreturn]] void Fail(const char* what) {
+[[noreturn]] void FailEncoding(const char* what) {
   throw Error(ErrorCode::kResource, Join("cannot encode an image: ", what));
 }
 
@@ -67,7 +67,7 @@ std::string EncodePng(const Image& image) {
   std::string bytes(size, '\0');
   if (png_image_write_to_memory(&png, bytes.data(), &size, 0, Interleaved(image).data(), 0,
                                 nullptr) == 0) {
-    Fail(png.message);
+    FailEncoding(png.message);
   }
   bytes.resize(size);
   return bytes;
@@ -88,7 +88,7 @@ std::string EncodeJpeg(const Image& image, int quality, const JpegSampling& samp
       &errors, [](void* of) { WriteJpeg(static_cast<JpegWriting*>(of)); }, &task);
   const std::unique_ptr<unsigned char, void (*)(void*)> owner(task.bytes, std::free);
   jpeg_destroy_compress(&task.jpeg);
-  if (!done) Fail(errors.text);
+  if (!done) FailEncoding(errors.text);
   return {reinterpret_cast<const char*>(task.bytes), task.size};
 }
 

@@ -9,9 +9,9 @@ namespace {
 
 constexpr int kMostRows = 2 * DCTSIZE;  // of a plane in a row of the picture's blocks
 
-int DividedUp(int n, int by) { return (n + by - 1) / by; }
+int CeilDiv(int n, int by) { return (n + by - 1) / by; }
 
-int RoundedUp(int n) { return DividedUp(n, kYccBlock) * kYccBlock; }
+int RoundedUp(int n) { return CeilDiv(n, kYccBlock) * kYccBlock; }
 
 }  // namespace
 
@@ -39,8 +39,8 @@ void JpegPlanes::MakeRoom(const jpeg_decompress_struct& jpeg) {
   for (int c = 0; c < 3; ++c) {
     const int across = c == 0 ? 1 : sampling_.across, down = c == 0 ? 1 : sampling_.down;
     Plane& plane = planes_[c];
-    plane.height = DividedUp(static_cast<int>(jpeg.image_height), down);
-    plane.width = DividedUp(static_cast<int>(jpeg.image_width), across);
+    plane.height = CeilDiv(static_cast<int>(jpeg.image_height), down);
+    plane.width = CeilDiv(static_cast<int>(jpeg.image_width), across);
     plane.rows = DCTSIZE * sampling_.down / down;
     // Whole blocks, also from any column of an area on, and what UpsampleAcross writes beside them.
     // An odd number of blocks: at multiples of 2,048 bytes rows would push each other out of the

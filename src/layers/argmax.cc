@@ -6,7 +6,7 @@
 namespace trainer {
 namespace {
 
-constexpr char kParam[] = "argmax_param";
+constexpr char kArgmaxParam[] = "argmax_param";
 
 // Whether element i with value a comes before j with b: the greater first, of equals the later one,
 // what is not a number last.
@@ -54,7 +54,7 @@ class ArgMax final : public Layer {
     RequireRank(plan, spec_, 0, 1, Shape::kMaxAxes, "at least one axis");
     const Shape& in = plan.In(0);
     if (param.has_axis()) {
-      const int axis = AxisIn(spec_, kParam, "axis", param.axis(), in);
+      const int axis = AxisIn(spec_, kArgmaxParam, "axis", param.axis(), in);
       rows_ = AxisRows(in, axis);
       CheckTop();
       out_ = {rows_.count, param.top_k(), rows_.inner};
@@ -85,7 +85,7 @@ class ArgMax final : public Layer {
     const int64_t top = spec_.proto().argmax_param().top_k();
     if (top >= 1 && top <= rows_.length) return;
     spec_.FailIn(
-        kParam, "top_k",
+        kArgmaxParam, "top_k",
         Join("top_k is ", top, "; of ", rows_.length, " numbers it may be 1 to ", rows_.length));
   }
 
@@ -119,7 +119,7 @@ const RegisterLayer<ArgMax> kArgMax(
          "bottom has more than 3.\n"
          "With `axis`: that axis gets the length top_k and holds the indices along it, or the "
          "values with out_max_val. No gradient.",
-     .param = kParam});
+     .param = kArgmaxParam});
 
 }  // namespace
 }  // namespace trainer

@@ -222,7 +222,7 @@ class BatchNorm final : public Layer, public UsesReplicas {
   Fused fused_;
 };
 
-const RegisterLayer<BatchNorm> kBatchNorm(
+const RegisterLayer<BatchNorm> kBatchNormVerb(
     "BatchNorm",
     {.text = "y = (x - mean) / sqrt(variance + eps), per channel. May work in place.\n"
              "bottom (N, C, ...). In training the moments are those of the batch, and averages of "

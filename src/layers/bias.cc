@@ -4,7 +4,7 @@
 namespace trainer {
 namespace {
 
-struct Same {
+struct SameBias {
   HD float operator()(float dy) const { return dy; }
 };
 
@@ -37,7 +37,7 @@ class Bias final : public Layer {
       AddRepetitions(run.device(), small_.broadcast, dy, nullptr, run.GradIn(1).f32());
     }
     if (!run.WantsGradIn(0) || run.GradIn(0).data == dy.data) return;
-    Map(run.device(), Same{}, run.GradIn(0), dy);
+    Map(run.device(), SameBias{}, run.GradIn(0), dy);
   }
 
  private:

@@ -5,7 +5,7 @@
 namespace trainer {
 namespace {
 
-constexpr char kParam[] = "concat_param";
+constexpr char kConcatParam[] = "concat_param";
 
 class Concat final : public Layer {
  public:
@@ -53,12 +53,12 @@ class Concat final : public Layer {
  private:
   int ReadAxis(const Shape& shape) const {
     const caffe::ConcatParameter& param = spec_.proto().concat_param();
-    if (!param.has_concat_dim()) return AxisIn(spec_, kParam, "axis", param.axis(), shape);
+    if (!param.has_concat_dim()) return AxisIn(spec_, kConcatParam, "axis", param.axis(), shape);
     if (param.has_axis()) {
-      spec_.FailIn(kParam, "concat_dim", "axis and concat_dim are both given; keep axis");
+      spec_.FailIn(kConcatParam, "concat_dim", "axis and concat_dim are both given; keep axis");
     }
     const auto axis = static_cast<int>(std::min<uint32_t>(param.concat_dim(), INT32_MAX));
-    return AxisIn(spec_, kParam, "concat_dim", axis, shape);
+    return AxisIn(spec_, kConcatParam, "concat_dim", axis, shape);
   }
 
   void CheckInput(const DescribeContext& plan, int i, int axis) const {
@@ -83,7 +83,7 @@ const RegisterLayer<Concat> kConcat(
     "Concat", {.text = "Concatenates its inputs along `axis` (default 1).\n"
                        "All other axes must agree. The top's axis is as long as the bottoms' "
                        "together.",
-               .param = kParam,
+               .param = kConcatParam,
                .arity = {.min_in = 1, .max_in = -1},
                .storage = Storage::kFollows});
 

@@ -6,7 +6,7 @@
 namespace trainer {
 namespace {
 
-constexpr char kParam[] = "convolution_param";
+constexpr char kConvolutionParam[] = "convolution_param";
 
 // A ReLU's gradient by its output.
 struct WherePositive {
@@ -17,11 +17,11 @@ struct WherePositive {
 // are the number of input channels.
 LayerSpec AsGroups(LayerSpec spec, const Shape& input) {
   caffe::ConvolutionParameter& param = *spec.mutable_proto().mutable_convolution_param();
-  const int64_t channels = input[AxisIn(spec, kParam, "axis", param.axis(), input)];
+  const int64_t channels = input[AxisIn(spec, kConvolutionParam, "axis", param.axis(), input)];
   const auto require = [&](const char* field, bool given, uint32_t value) {
     if (!given || value == channels) return;
     spec.FailIn(
-        kParam, field,
+        kConvolutionParam, field,
         Join(field, " is ", value,
              "; a depthwise convolution has one filter per input "
              "channel, of which ",
@@ -127,7 +127,7 @@ const RegisterLayer<Convolution> kConvolution(
              "bias_term is false. Several bottoms of one shape share them. The channels may be on "
              "another `axis` than 1: those before it count as one batch. More than 3 spatial axes "
              "are slow.",
-     .param = kParam,
+     .param = kConvolutionParam,
      .arity = {.min_in = 1, .max_in = -1, .min_out = 1, .max_out = -1},
      .storage = Storage::kChosen});
 
@@ -138,7 +138,7 @@ constexpr LayerDoc kDepthwiseDoc = {
         "num_output: C, both of which may be left out. Parameters: weight (C, 1, kernel...); "
         "bias (C) unless bias_term is false. ConvolutionDepthwise and DepthwiseConvolution are "
         "the same.",
-    .param = kParam,
+    .param = kConvolutionParam,
     .arity = {.min_in = 1, .max_in = -1, .min_out = 1, .max_out = -1},
     .storage = Storage::kChosen};
 const RegisterLayer<Convolution> kConvolutionDepthwise("ConvolutionDepthwise", kDepthwiseDoc);

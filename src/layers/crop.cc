@@ -4,7 +4,7 @@
 namespace trainer {
 namespace {
 
-constexpr char kParam[] = "crop_param";
+constexpr char kCropParam[] = "crop_param";
 
 class Crop final : public Layer {
  public:
@@ -12,7 +12,7 @@ class Crop final : public Layer {
 
   void Describe(DescribeContext& plan) override {
     const Shape &in = plan.In(0), &like = plan.In(1);
-    const int first = AxisIn(spec_, kParam, "axis", spec_.proto().crop_param().axis(), in);
+    const int first = AxisIn(spec_, kCropParam, "axis", spec_.proto().crop_param().axis(), in);
     if (like.Rank() != in.Rank()) {
       spec_.Fail("bottom",
                  Join("bottom '", spec_.proto().bottom(1), "' has shape ", Dims(like),
@@ -52,7 +52,7 @@ class Crop final : public Layer {
     if (offsets.empty()) return 0;
     if (offsets.size() == 1) return offsets[0];
     if (offsets.size() != count) {
-      spec_.FailIn(kParam, "offset",
+      spec_.FailIn(kCropParam, "offset",
                    Join("offset is given ", offsets.size(), " times for ", count,
                         " cropped axes; give one, or one per axis"),
                    0);
@@ -63,7 +63,7 @@ class Crop final : public Layer {
   void CheckFit(int axis, int64_t offset, int64_t length, int64_t whole) const {
     if (offset + length <= whole) return;
     spec_.FailIn(
-        kParam, "offset",
+        kCropParam, "offset",
         Join("on axis ", axis, ", ", length, " elements from offset ", offset,
              " on do not fit into the ", whole, " of bottom '", spec_.proto().bottom(0), "'"),
         0);
@@ -105,7 +105,7 @@ const RegisterLayer<Crop> kCrop(
          "The axes from `axis` (default 2) on get the lengths of bottom 1, from `offset` on (none: "
          "0; one for all; or one per cropped axis); those before stay. Only the shape of bottom 1 "
          "counts, it gets no gradient.",
-     .param = kParam,
+     .param = kCropParam,
      .arity = {.min_in = 2, .max_in = 2},
      .storage = Storage::kFollows,
      .second = Storage::kAny});

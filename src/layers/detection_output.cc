@@ -13,7 +13,7 @@
 namespace trainer {
 namespace {
 
-constexpr char kParam[] = "detection_output_param";
+constexpr char kDetectionOutputParam[] = "detection_output_param";
 constexpr int64_t kRow = 7;  // item, class, score, xmin, ymin, xmax, ymax
 
 // A box of an item.
@@ -28,34 +28,37 @@ struct Found {
   }
 };
 
-void CheckFields(const LayerSpec& spec) {
+void CheckDetectionFields(const LayerSpec& spec) {
   const caffe::DetectionOutputParameter& param = spec.proto().detection_output_param();
   if (!param.has_num_classes()) {
     spec.Fail("num_classes is not given; it counts the background too");
   }
   if (param.num_classes() < 1 || param.num_classes() > INT32_MAX) {
     spec.FailIn(
-        kParam, "num_classes",
+        kDetectionOutputParam, "num_classes",
         Join("num_classes is ", param.num_classes(), "; it must be at least 1 and below 2^31"));
   }
   if (std::isnan(param.confidence_threshold())) {
-    spec.FailIn(kParam, "confidence_threshold", "confidence_threshold is not a number");
+    spec.FailIn(kDetectionOutputParam, "confidence_threshold",
+                "confidence_threshold is not a number");
   }
   const float threshold = param.nms_param().nms_threshold(), eta = param.nms_param().eta();
   if (!(threshold >= 0)) {
-    spec.FailIn(kParam, "nms_param",
+    spec.FailIn(kDetectionOutputParam, "nms_param",
                 Join("nms_threshold is ", threshold, "; it must not be negative"));
   }
   if (!(eta > 0 && eta <= 1)) {
-    spec.FailIn(kParam, "nms_param", Join("eta is ", eta, "; it must be above 0 and at most 1"));
+    spec.FailIn(kDetectionOutputParam, "nms_param",
+                Join("eta is ", eta, "; it must be above 0 and at most 1"));
   }
 }
 
 void NoteWhatIsLeftOut(const LayerSpec& spec) {
   const caffe::DetectionOutputParameter& param = spec.proto().detection_output_param();
   const auto note = [&](const char* field, const char* text) {
-    LOG(WARNING) << EscapeControl(Join(spec.WhereIn(kParam, field).ToString(), ": layer '",
-                                       spec.name(), "' (", spec.type(), "): ", field, text));
+    LOG(WARNING) << EscapeControl(Join(spec.WhereIn(kDetectionOutputParam, field).ToString(),
+                                       ": layer '", spec.name(), "' (", spec.type(), "): ", field,
+                                       text));
   };
   if (!param.save_output_param().output_directory().empty()) {
     note("save_output_param",
@@ -67,7 +70,7 @@ void NoteWhatIsLeftOut(const LayerSpec& spec) {
 class DetectionOutput final : public Layer, public WorksOnHost {
  public:
   explicit DetectionOutput(const LayerSpec& spec) : spec_(spec) {
-    CheckFields(spec);
+    CheckDetectionFields(spec);
     NoteWhatIsLeftOut(spec);
     const caffe::DetectionOutputParameter& param = spec.proto().detection_output_param();
     classes_ = param.num_classes();
@@ -261,7 +264,7 @@ const RegisterLayer<DetectionOutput> kDetectionOutput(
          "keep_top_k of an item stay. Where no item has any, K is N and each row holds its item "
          "and -1. No gradient; no file is written and no picture shown, whatever "
          "save_output_param and visualize say.",
-     .param = kParam,
+     .param = kDetectionOutputParam,
      .arity = {.min_in = 3, .max_in = 4}});
 
 }  // namespace

@@ -9,7 +9,7 @@
 namespace trainer {
 namespace {
 
-constexpr char kParam[] = "dummy_data_param";
+constexpr char kDummyDataParam[] = "dummy_data_param";
 
 class DummyData final : public Layer, public WorksOnHost {
  public:
@@ -18,7 +18,7 @@ class DummyData final : public Layer, public WorksOnHost {
   void Describe(DescribeContext& plan) override {
     const caffe::DummyDataParameter& param = spec_.proto().dummy_data_param();
     if (!param.data_filler().empty()) {
-      CheckPerTop(spec_, kParam, "data_filler", param.data_filler_size());
+      CheckPerTop(spec_, kDummyDataParam, "data_filler", param.data_filler_size());
     }
     outputs_.clear();
     host_ = {};
@@ -86,11 +86,11 @@ class DummyData final : public Layer, public WorksOnHost {
     const caffe::DummyDataParameter& param = spec_.proto().dummy_data_param();
     if (!param.shape().empty()) {
       if (!param.num().empty()) {
-        spec_.FailIn(kParam, "num", "shape and num are both given; keep shape", 0);
+        spec_.FailIn(kDummyDataParam, "num", "shape and num are both given; keep shape", 0);
       }
-      CheckPerTop(spec_, kParam, "shape", param.shape_size());
+      CheckPerTop(spec_, kDummyDataParam, "shape", param.shape_size());
       const int at = param.shape_size() == 1 ? 0 : i;
-      return ShapeOf(spec_, kParam, "shape", param.shape(at), at);
+      return ShapeOf(spec_, kDummyDataParam, "shape", param.shape(at), at);
     }
     if (param.num().empty()) spec_.Fail("dummy_data_param has no shape; give one, or one per top");
     return {OldDim("num", param.num(), i), OldDim("channels", param.channels(), i),
@@ -103,9 +103,10 @@ class DummyData final : public Layer, public WorksOnHost {
       spec_.Fail(Join(field,
                       " is not given; write num, channels, height and "
                       "width, or shape"));
-    CheckPerTop(spec_, kParam, field, values.size());
+    CheckPerTop(spec_, kDummyDataParam, field, values.size());
     const uint32_t value = values[values.size() == 1 ? 0 : i];
-    if (value < 1) spec_.FailIn(kParam, field, Join(field, " is 0; it must be at least 1"), 0);
+    if (value < 1)
+      spec_.FailIn(kDummyDataParam, field, Join(field, " is 0; it must be at least 1"), 0);
     return value;
   }
 

@@ -6,7 +6,7 @@
 namespace trainer {
 namespace {
 
-struct Scale {
+struct ScaleByCoefficient {
   float by;
   HD float operator()(float x) const { return by * x; }
 };
@@ -115,7 +115,7 @@ class Eltwise final : public Layer {
     if (relu_) {
       return Map(run.device(), ScaleWherePositive{by}, run.GradIn(i), run.GradOut(0), run.Out(0));
     }
-    Map(run.device(), Scale{by}, run.GradIn(i), run.GradOut(0));
+    Map(run.device(), ScaleByCoefficient{by}, run.GradIn(i), run.GradOut(0));
   }
 
   // Products of the other inputs; or, when the user wants that, y / x.

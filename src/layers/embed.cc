@@ -9,7 +9,7 @@
 namespace trainer {
 namespace {
 
-constexpr char kParam[] = "embed_param";
+constexpr char kEmbedParam[] = "embed_param";
 
 struct TakeRow {
   const float *index, *weight, *bias;
@@ -89,7 +89,7 @@ class Embed final : public Layer {
   void RequireSize(const char* field, bool given, int64_t size, const char* meaning) const {
     if (!given) spec_.Fail(Join(field, " is not given; it is ", meaning));
     if (size < 1 || size > INT32_MAX) {
-      spec_.FailIn(kParam, field,
+      spec_.FailIn(kEmbedParam, field,
                    Join(field, " is ", size, "; it must be at least 1 and below 2^31"));
     }
   }
@@ -107,7 +107,7 @@ const RegisterLayer<Embed> kEmbed(
              "then num_output.\n"
              "Parameters: weight (input_dim, num_output); bias (num_output) unless bias_term is "
              "false. The indices get no gradient.",
-     .param = kParam});
+     .param = kEmbedParam});
 
 }  // namespace
 }  // namespace trainer

@@ -6,7 +6,7 @@
 namespace trainer {
 namespace {
 
-constexpr char kParam[] = "group_norm_param";
+constexpr char kGroupNormParam[] = "group_norm_param";
 
 // The statistics are arrays (N, C), equal within a group; factor and offset are null where nothing
 // is learned.
@@ -135,12 +135,13 @@ class GroupNorm final : public Layer {
   void CheckFields(int64_t channels) const {
     const caffe::GroupNormParameter& param = spec_.proto().group_norm_param();
     if (param.groups() == 0 || channels % param.groups() != 0) {
-      spec_.FailIn(kParam, "groups",
+      spec_.FailIn(kGroupNormParam, "groups",
                    Join("groups is ", param.groups(), "; it must divide the ", channels,
                         " channels of the input"));
     }
     if (!(param.eps() >= 0)) {
-      spec_.FailIn(kParam, "eps", Join("eps is ", param.eps(), "; it must not be negative"));
+      spec_.FailIn(kGroupNormParam, "eps",
+                   Join("eps is ", param.eps(), "; it must not be negative"));
     }
   }
 
@@ -169,7 +170,7 @@ const RegisterLayer<GroupNorm> kGroupNorm(
              "bottom (N, C, ...). `groups` (default 32) groups of C / groups neighbouring "
              "channels; with 1 group the item as a whole. scale and bias (C) are learned, 1 and 0 "
              "at first; scale_bias: false leaves them out.",
-     .param = kParam,
+     .param = kGroupNormParam,
      .storage = Storage::kChosen});
 
 }  // namespace

@@ -19,7 +19,7 @@
 namespace trainer {
 namespace {
 
-constexpr char kParam[] = "hdf5_output_param";
+constexpr char kHdf5OutputParam[] = "hdf5_output_param";
 constexpr std::array<const char*, 2> kDatasets = {"data", "label"};
 
 // As Caffe writes them: four axes, the last ones of length 1.
@@ -71,7 +71,8 @@ class Hdf5Output final : public Layer, public FileWriter, public WorksOnHost {
  public:
   explicit Hdf5Output(const LayerSpec& spec)
       : spec_(spec), path_(spec.proto().hdf5_output_param().file_name()) {
-    if (path_.empty()) spec.FailIn(kParam, "file_name", "file_name, the file to write, is missing");
+    if (path_.empty())
+      spec.FailIn(kHdf5OutputParam, "file_name", "file_name, the file to write, is missing");
   }
 
   void Allow(OutputFiles files) override {
@@ -82,14 +83,15 @@ class Hdf5Output final : public Layer, public FileWriter, public WorksOnHost {
     }
     claim_ = std::make_unique<Claim>(path_);
     if (!claim_->good()) {
-      spec_.FailIn(kParam, "file_name",
+      spec_.FailIn(kHdf5OutputParam, "file_name",
                    Join("another layer of this run writes '", path_,
                         "'; give each its own file, or this one an include rule for one phase"));
     }
     if (!Exists(path_)) return;
     if (files != OutputFiles::kResume) {
       Refuse(Join("'", path_, "' is there already, and a net replaces no file; move it away, or ",
-                  "name another with --set layer[", spec_.name(), "].", kParam, ".file_name=..."));
+                  "name another with --set layer[", spec_.name(), "].", kHdf5OutputParam,
+                  ".file_name=..."));
     }
     GoOnElsewhere();
   }
@@ -127,7 +129,7 @@ class Hdf5Output final : public Layer, public FileWriter, public WorksOnHost {
 
  private:
   [[noreturn]] void Refuse(const std::string& message) const {
-    ThrowAtField(spec_, kParam, "file_name", Error(ErrorCode::kCannotCreate, message));
+    ThrowAtField(spec_, kHdf5OutputParam, "file_name", Error(ErrorCode::kCannotCreate, message));
   }
 
   // The rows before the snapshot, and some after it, are in the file of the run that was stopped.
@@ -175,7 +177,7 @@ const RegisterLayer<Hdf5Output> kHdf5Output(
          "rows after the others. A file that is there already is refused before the first "
          "pass; a run that goes on from a snapshot then writes to NAME_2.h5, NAME_3.h5, ... "
          "Only 'trainer train' and 'trainer test' write it.",
-     .param = kParam,
+     .param = kHdf5OutputParam,
      .arity = {.min_in = 2, .max_in = 2, .min_out = 0, .max_out = 0}});
 
 }  // namespace

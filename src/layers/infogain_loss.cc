@@ -12,11 +12,11 @@
 namespace trainer {
 namespace {
 
-constexpr char kParam[] = "infogain_loss_param";
-constexpr float kLeast = 1e-20f;  // Caffe's floor of a probability
+constexpr char kInfogainLossParam[] = "infogain_loss_param";
+constexpr float kInfogainLossLeast = 1e-20f;  // Caffe's floor of a probability
 
 // One row: p = softmax(x), and the loss -sum_l gain[label][l] * log p_l.
-struct LossRow {
+struct InfogainLossRow {
   const float *x, *label, *gain;
   float *prob, *loss;
   Rows rows;
@@ -34,14 +34,14 @@ struct LossRow {
     }
     const float total = row.Sum([&](int64_t i) {
       const float p = Exp(x[at + i * step] - top) * scale;
-      return gain[c * row.length + i] * logf(p < kLeast ? kLeast : p);
+      return gain[c * row.length + i] * logf(p < kInfogainLossLeast ? kInfogainLossLeast : p);
     });
     row.Once([&] { loss[row.index] = -total; });
   }
 };
 
 // dx_i = (p_i * sum_l gain[label][l] - gain[label][i]) * weight / normalizer; 0 in ignored rows.
-struct LossGradientRow {
+struct InfogainGradientRow {
   const float *prob, *label, *gain, *weight, *normalizer;
   float* dx;
   Rows rows;
@@ -72,7 +72,7 @@ class InfogainLoss final : public Layer, public UsesReplicas {
     const bool file = spec.proto().infogain_loss_param().has_source();
     if (spec.proto().bottom_size() > 2) {
       if (!file) return;
-      spec.FailIn(kParam, "source",
+      spec.FailIn(kInfogainLossParam, "source",
                   "the matrix is given twice, by a third bottom and by source; keep one");
     }
     if (!file) {
@@ -80,7 +80,7 @@ class InfogainLoss final : public Layer, public UsesReplicas {
           "the matrix is missing; give it as a third bottom, or as infogain_loss_param.source, a "
           "binaryproto file");
     }
-    ReadNamedFile(spec, kParam, "source", spec.proto().infogain_loss_param().source(),
+    ReadNamedFile(spec, kInfogainLossParam, "source", spec.proto().infogain_loss_param().source(),
                   [this](const std::string& path) { ReadMatrix(path); });
   }
 
@@ -89,8 +89,8 @@ class InfogainLoss final : public Layer, public UsesReplicas {
   void Describe(DescribeContext& plan) override {
     RequireF32(plan, spec_);
     const Shape& scores = plan.In(0);
-    const int axis =
-        AxisIn(spec_, kParam, "axis", spec_.proto().infogain_loss_param().axis(), scores);
+    const int axis = AxisIn(spec_, kInfogainLossParam, "axis",
+                            spec_.proto().infogain_loss_param().axis(), scores);
     RequireLabels(plan, spec_, axis);
     rows_ = AxisRows(scores, axis);
     rule_ = LabelRuleOf(spec_, rows_.length);
@@ -116,8 +116,8 @@ class InfogainLoss final : public Layer, public UsesReplicas {
   void Forward(const RunContext& run) override {
     const Buffers buffers = BuffersOf(run);
     MapRows(run.device(), rows_.count, rows_.length,
-            LossRow{run.In(0).f32(), run.In(1).f32(), buffers.gain, buffers.prob, buffers.loss,
-                    rows_, rule_});
+            InfogainLossRow{run.In(0).f32(), run.In(1).f32(), buffers.gain, buffers.prob,
+                            buffers.loss, rows_, rule_});
     ReportBadLabels(run, rule_);
     total_.Forward(run.device(), buffers.loss, buffers.head, run.Out(0).f32());
   }
@@ -130,8 +130,8 @@ class InfogainLoss final : public Layer, public UsesReplicas {
     RefuseProbabilityGradient(run, spec_);
     const Buffers buffers = BuffersOf(run);
     MapRows(run.device(), rows_.count, rows_.length,
-            LossGradientRow{buffers.prob, run.In(1).f32(), buffers.gain, run.GradOut(0).f32(),
-                            &buffers.head->normalizer, run.GradIn(0).f32(), rows_, rule_});
+            InfogainGradientRow{buffers.prob, run.In(1).f32(), buffers.gain, run.GradOut(0).f32(),
+                                &buffers.head->normalizer, run.GradIn(0).f32(), rows_, rule_});
   }
 
  private:
@@ -157,7 +157,7 @@ class InfogainLoss final : public Layer, public UsesReplicas {
         Join("the matrix holds ", count, " numbers; ", k, " classes ask for ", k, " x ", k,
              given ? ", as shape " + Dims({k, k}) : " in " + source_);
     if (given) spec_.Fail("bottom", message, 2);
-    spec_.FailIn(kParam, "source", message);
+    spec_.FailIn(kInfogainLossParam, "source", message);
   }
 
   struct Buffers {
@@ -191,7 +191,7 @@ const RegisterLayer<InfogainLoss> kInfogainLoss(
          "file): H, classes x classes.\n"
          "top 0: the loss, a scalar, divided as loss_param.normalization says (default VALID). top "
          "1 (optional): the probabilities. With H the identity it is SoftmaxWithLoss.",
-     .param = kParam,
+     .param = kInfogainLossParam,
      .arity = {.min_in = 2, .max_in = 3, .min_out = 1, .max_out = 2}});
 
 }  // namespace

@@ -7,7 +7,7 @@
 namespace trainer {
 namespace {
 
-constexpr char kParam[] = "inner_product_param";
+constexpr char kInnerProductParam[] = "inner_product_param";
 
 // y (m, n) = x (m, k) * weight^T + bias. An image flattened whole keeps its memory order: then the
 // columns of the weight are in that order. Otherwise images are copied to and from row-major order.
@@ -20,10 +20,10 @@ class InnerProduct final : public Layer, public TakesWeightCopy {
   void Describe(DescribeContext& plan) override {
     const caffe::InnerProductParameter& param = spec_.proto().inner_product_param();
     const Shape& in = plan.In(0);
-    const int axis = AxisIn(spec_, kParam, "axis", param.axis(), in);
+    const int axis = AxisIn(spec_, kInnerProductParam, "axis", param.axis(), in);
     if (!param.has_num_output()) spec_.Fail("num_output is not given; it is the number of outputs");
     if (param.num_output() < 1) {
-      spec_.FailIn(kParam, "num_output", "num_output is 0; it must be at least 1");
+      spec_.FailIn(kInnerProductParam, "num_output", "num_output is 0; it must be at least 1");
     }
     n_ = param.num_output();
     dtype_ = plan.InType(0);

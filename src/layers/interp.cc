@@ -7,7 +7,7 @@
 namespace trainer {
 namespace {
 
-constexpr char kParam[] = "interp_param";
+constexpr char kInterpParam[] = "interp_param";
 constexpr int kLanes = 16;
 
 // One axis: output i is taken at start + i * ratio, between two inputs. The ends of both coincide.
@@ -89,7 +89,7 @@ struct Mix {
 
 // One row per input pixel, of blocks of channels: the outputs that it has a share in.
 template <class T>
-struct Collect {
+struct CollectInterp {
   const T* dy;
   T* dx;
   Pixels in;
@@ -169,7 +169,7 @@ class Interp final : public Layer {
       using T = typename decltype(tag)::Type;
       MapRows(run.device(), run.GradIn(0).shape[0] * in_.height * in_.width,
               (in_.channels + kLanes - 1) / kLanes,
-              Collect<T>{run.GradOut(0).As<T>(), run.GradIn(0).As<T>(), in_});
+              CollectInterp<T>{run.GradOut(0).As<T>(), run.GradIn(0).As<T>(), in_});
     });
   }
 
@@ -190,27 +190,27 @@ class Interp final : public Layer {
     if (param.has_height() != param.has_width()) {
       const char* given = param.has_height() ? "height" : "width";
       const char* other = param.has_height() ? "width" : "height";
-      spec_.FailIn(kParam, given, Join(given, " is given without ", other, "; give both"));
+      spec_.FailIn(kInterpParam, given, Join(given, " is given without ", other, "; give both"));
     }
     const char* factor_field = param.has_zoom_factor() ? "zoom_factor" : "shrink_factor";
     if (size && factor) {
-      spec_.FailIn(kParam, factor_field,
+      spec_.FailIn(kInterpParam, factor_field,
                    Join(factor_field, " and height and width are both given; keep one form"));
     }
     if (bottoms == 2 && (size || factor)) {
-      spec_.FailIn(kParam, size ? "height" : factor_field,
+      spec_.FailIn(kInterpParam, size ? "height" : factor_field,
                    Join(size ? "height" : factor_field,
                         " is given, and a second bottom for the size; keep one"));
     }
   }
   void RequireSize(const char* field, bool given, int32_t value) const {
     if (given && value < 1) {
-      spec_.FailIn(kParam, field, Join(field, " is ", value, "; it must be at least 1"));
+      spec_.FailIn(kInterpParam, field, Join(field, " is ", value, "; it must be at least 1"));
     }
   }
   void RequireCut(const char* field, int32_t value) const {
     if (value > 0) {
-      spec_.FailIn(kParam, field,
+      spec_.FailIn(kInterpParam, field,
                    Join(field, " is ", value, "; it may be 0, or below 0 to cut pixels off"));
     }
   }
@@ -220,7 +220,7 @@ class Interp final : public Layer {
     const int64_t cut = -int64_t{param.pad_beg()};
     const int64_t in = plan.In(0)[axis] - cut + param.pad_end();
     if (in < 1) {
-      spec_.FailIn(kParam, cut > 0 ? "pad_beg" : "pad_end",
+      spec_.FailIn(kInterpParam, cut > 0 ? "pad_beg" : "pad_end",
                    Join("pad_beg ", param.pad_beg(), " and pad_end ", param.pad_end(),
                         " leave nothing of axis ", axis, " of the input ", Dims(plan.In(0))));
     }
@@ -248,7 +248,7 @@ const RegisterLayer<Interp> kInterp(
          "zoom_factor, (H - 1) / shrink_factor + 1 rounded down and (H - 1) * zoom_factor + 1; or "
          "those of a second bottom, which gets no gradient. pad_beg and pad_end below 0 cut rows "
          "and columns off the bottom first.",
-     .param = kParam,
+     .param = kInterpParam,
      .arity = {.min_in = 1, .max_in = 2},
      .storage = Storage::kChosen,
      .second = Storage::kAny});

@@ -7,12 +7,12 @@
 namespace trainer {
 namespace {
 
-constexpr char kParam[] = "layer_norm_param";
+constexpr char kLayerNormParam[] = "layer_norm_param";
 
 // One row: its mean and 1 / sqrt(variance + eps), and y. factor and offset are null where nothing
 // is learned.
 template <class T>
-struct Standardize {
+struct LayerNormStandardize {
   const T* x;
   const float *factor, *offset;
   float *mean, *inverse;
@@ -43,7 +43,7 @@ struct Standardize {
 
 // dx = (dz - mean dz - z * mean (dz * z)) * inverse with dz = dy * factor, z the standardized x.
 template <class T>
-struct InputGradient {
+struct LayerNormInputGradient {
   const T *x, *dy;
   const float *factor, *mean, *inverse;
   T* dx;
@@ -103,10 +103,11 @@ class LayerNorm final : public Layer {
     const caffe::LayerNormParameter& param = spec_.proto().layer_norm_param();
     RequireRank(plan, spec_, 0, 1, Shape::kMaxAxes, "at least one axis");
     if (!(param.eps() >= 0)) {
-      spec_.FailIn(kParam, "eps", Join("eps is ", param.eps(), "; it must not be negative"));
+      spec_.FailIn(kLayerNormParam, "eps",
+                   Join("eps is ", param.eps(), "; it must not be negative"));
     }
     const Shape& in = plan.In(0);
-    const int axis = AxisIn(spec_, kParam, "axis", param.axis(), in);
+    const int axis = AxisIn(spec_, kLayerNormParam, "axis", param.axis(), in);
     // From C on, an image's rows are contiguous; after C its elements have the stride C.
     rows_ = {in.Count(0, axis), in.Count(axis), IsPermuted(in) && axis > 1 ? in[1] : 1};
     plan.Out(0, in, plan.InType(0));
@@ -132,9 +133,9 @@ class LayerNorm final : public Layer {
     WithType(run.In(0).dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
       MapRows(run.device(), rows_.count, rows_.length,
-              Standardize<T>{run.In(0).As<T>(), run.ParamIf(0), run.ParamIf(1), mean_.In(kept),
-                             inverse_.In(kept), run.Out(0).As<T>(), rows_,
-                             spec_.proto().layer_norm_param().eps()});
+              LayerNormStandardize<T>{run.In(0).As<T>(), run.ParamIf(0), run.ParamIf(1),
+                                      mean_.In(kept), inverse_.In(kept), run.Out(0).As<T>(), rows_,
+                                      spec_.proto().layer_norm_param().eps()});
     });
   }
 
@@ -152,7 +153,8 @@ class LayerNorm final : public Layer {
       }
       if (!run.WantsGradIn(0)) return;
       MapRows(run.device(), rows_.count, rows_.length,
-              InputGradient<T>{x, dy, run.ParamIf(0), mean, inverse, run.GradIn(0).As<T>(), rows_});
+              LayerNormInputGradient<T>{x, dy, run.ParamIf(0), mean, inverse, run.GradIn(0).As<T>(),
+                                        rows_});
     });
   }
 
@@ -167,7 +169,7 @@ const RegisterLayer<LayerNorm> kLayerNorm(
     {.text = "y = (x - mean) / sqrt(variance + eps) * scale + bias, over the axes from `axis` on.\n"
              "Any shape; `axis` (default 1) may be negative. scale and bias have the shape of "
              "those axes and are learned, 1 and 0 at first; scale_bias: false leaves them out.",
-     .param = kParam,
+     .param = kLayerNormParam,
      .storage = Storage::kChosen});
 
 }  // namespace

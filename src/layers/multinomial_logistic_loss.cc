@@ -4,7 +4,7 @@
 namespace trainer {
 namespace {
 
-constexpr float kLeast = 1e-20f;  // Caffe's floor of a probability
+constexpr float kMultinomialLogisticLossLeast = 1e-20f;  // Caffe's floor of a probability
 
 struct NegativeLog {
   const float *p, *label;
@@ -16,7 +16,8 @@ struct NegativeLog {
       loss[i] = kBadRow;
     } else {
       const float chosen = p[i * rule.classes + c];
-      loss[i] = -logf(chosen < kLeast ? kLeast : chosen);
+      loss[i] =
+          -logf(chosen < kMultinomialLogisticLossLeast ? kMultinomialLogisticLossLeast : chosen);
     }
   }
 };
@@ -28,7 +29,8 @@ struct NegativeLogGradient {
   HD float operator()(int64_t i, float p_i) const {
     const int c = rule.Read(label[i / rule.classes]);
     if (i % rule.classes != c) return 0;
-    return -*weight * scale / (p_i < kLeast ? kLeast : p_i);
+    return -*weight * scale /
+           (p_i < kMultinomialLogisticLossLeast ? kMultinomialLogisticLossLeast : p_i);
   }
 };
 

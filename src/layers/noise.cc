@@ -7,9 +7,9 @@
 namespace trainer {
 namespace {
 
-constexpr char kParam[] = "noise_param";
+constexpr char kNoiseParam[] = "noise_param";
 
-struct AddScaled {
+struct AddScaledNoise {
   float amount;
   HD float operator()(float normal, float x) const { return x + amount * normal; }
 };
@@ -32,11 +32,11 @@ struct ZeroSome {
   }
 };
 
-struct DrawBit {
+struct DrawNoiseBit {
   HD float operator()(uint32_t word, float x) const { return UniformFloat(word) < x ? 1.0f : 0.0f; }
 };
 
-struct Same {
+struct SameNoise {
   HD float operator()(float x) const { return x; }
 };
 
@@ -46,7 +46,7 @@ class Noise final : public Layer, public DrawsNumbers {
     const float amount = param_.amount();
     const bool gaussian = param_.kind() == caffe::NoiseParameter::GAUSSIAN;
     if (amount >= 0 && (gaussian || amount <= 1)) return;
-    spec.FailIn(kParam, "amount",
+    spec.FailIn(kNoiseParam, "amount",
                 gaussian ? Join("amount is ", amount, "; a standard deviation is 0 or more")
                          : Join("amount is ", amount, "; a probability is from 0 to 1"));
   }
@@ -64,14 +64,14 @@ class Noise final : public Layer, public DrawsNumbers {
     const float amount = param_.amount();
     switch (param_.kind()) {
       case caffe::NoiseParameter::GAUSSIAN:
-        return MapNormal(run.device(), run.key(), run.DevicePass(), AddScaled{amount},
+        return MapNormal(run.device(), run.key(), run.DevicePass(), AddScaledNoise{amount},
                          run.In(0).f32(), run.Out(0).f32(), run.In(0).Count());
       case caffe::NoiseParameter::SALT_AND_PEPPER:
         return Random(run, SaltAndPepper{amount}, run.In(0), run.Out(0));
       case caffe::NoiseParameter::MASKING:
         return Random(run, ZeroSome{amount}, run.In(0), run.Out(0));
       case caffe::NoiseParameter::BERNOULLI:
-        return Random(run, DrawBit{}, run.In(0), run.Out(0));
+        return Random(run, DrawNoiseBit{}, run.In(0), run.Out(0));
     }
   }
 
@@ -79,7 +79,7 @@ class Noise final : public Layer, public DrawsNumbers {
   void Backward(const RunContext& run) override {
     if (PassesOn(run.phase()) || !run.WantsGradIn(0)) return;
     if (param_.kind() == caffe::NoiseParameter::GAUSSIAN) {
-      return Map(run.device(), Same{}, run.GradIn(0), run.GradOut(0));
+      return Map(run.device(), SameNoise{}, run.GradIn(0), run.GradOut(0));
     }
     Random(run, ZeroSome{param_.amount()}, run.GradOut(0), run.GradIn(0));
   }
@@ -104,7 +104,7 @@ const RegisterLayer<Noise> kNoise(
              "the value as the probability, else 0. Values that were replaced get no gradient; "
              "none goes through BERNOULLI. Any shape; may work in place. The noise depends on the "
              "seed, the layer's name, the pass and the element only.",
-     .param = kParam});
+     .param = kNoiseParam});
 
 }  // namespace
 }  // namespace trainer

@@ -7,7 +7,7 @@
 namespace trainer {
 namespace {
 
-constexpr char kParam[] = "norm_param";
+constexpr char kNormalizeParam[] = "norm_param";
 
 // The vectors that get length 1, and the factor of each element. A vector is a row of `rows`, whose
 // element i has channel i / inner % channels; with one factor for all, channels is 1.
@@ -95,7 +95,8 @@ class Normalize final : public Layer {
     const caffe::NormalizeParameter& param = spec_.proto().norm_param();
     RequireRank(plan, spec_, 0, 2, Shape::kMaxAxes, "(N, C, ...)");
     if (!(param.eps() >= 0)) {
-      spec_.FailIn(kParam, "eps", Join("eps is ", param.eps(), "; it must not be negative"));
+      spec_.FailIn(kNormalizeParam, "eps",
+                   Join("eps is ", param.eps(), "; it must not be negative"));
     }
     const Shape& in = plan.In(0);
     const Rows pixels = AxisRows(in, 1);
@@ -165,7 +166,7 @@ const RegisterLayer<Normalize> kNormalize(
     {.text = "y = x / sqrt(sum x^2 + eps) * scale, the sum over an item's numbers (SSD).\n"
              "bottom (N, C, ...). across_spatial: false sums over the channels of one pixel only. "
              "Parameter: scale, one number, or (C) with channel_shared: false; it starts at 1.",
-     .param = kParam,
+     .param = kNormalizeParam,
      .storage = Storage::kChosen});
 
 }  // namespace

@@ -15,7 +15,7 @@
 namespace trainer {
 namespace {
 
-constexpr char kParam[] = "parameter_param";
+constexpr char kParameterParam[] = "parameter_param";
 
 struct AddGradient {
   const float* dy;
@@ -78,7 +78,7 @@ class Parameter final : public Layer,
 
  private:
   [[noreturn]] void Refuse(const std::string& message) const {
-    ThrowAtField(spec_, kParam, "picture", Error(ErrorCode::kCannotCreate, message));
+    ThrowAtField(spec_, kParameterParam, "picture", Error(ErrorCode::kCannotCreate, message));
   }
 
   LayerSpec spec_;
@@ -92,7 +92,7 @@ const RegisterLayer<Parameter> kParameter(
                           "or as `filler` says, or as the picture `image`, resized to the shape "
                           "where one is given, less mean_value. `picture` is written at every "
                           "snapshot: the weight plus mean_value as a PNG.",
-                  .param = kParam,
+                  .param = kParameterParam,
                   .arity = {.min_in = 0, .max_in = 0}});
 
 }  // namespace

@@ -4,7 +4,7 @@
 namespace trainer {
 namespace {
 
-constexpr char kParam[] = "permute_param";
+constexpr char kPermuteParam[] = "permute_param";
 
 // A tensor's axes in memory order, outermost first.
 std::vector<int> MemoryOrder(const Shape& shape) {
@@ -69,13 +69,13 @@ class Permute final : public Layer {
     std::vector<bool> used(static_cast<size_t>(in.Rank()), false);
     for (int i = 0; i < given.size(); ++i) {
       if (given[i] >= static_cast<uint32_t>(in.Rank())) {
-        spec_.FailIn(kParam, "order",
+        spec_.FailIn(kPermuteParam, "order",
                      Join("order names axis ", given[i], ", but the input ", Dims(in), " has ",
                           in.Rank(), in.Rank() == 1 ? " axis" : " axes", ", counted from 0"),
                      i);
       }
       if (used[given[i]]) {
-        spec_.FailIn(kParam, "order", Join("order names axis ", given[i], " twice"), i);
+        spec_.FailIn(kPermuteParam, "order", Join("order names axis ", given[i], " twice"), i);
       }
       used[given[i]] = true;
       order.push_back(static_cast<int>(given[i]));
@@ -100,7 +100,7 @@ const RegisterLayer<Permute> kPermute(
              "Axis i of the top is axis order[i] of the bottom, counted from 0; axes that order "
              "leaves out follow in their old order. The heads of SSD take order: 0 order: 2 "
              "order: 3 order: 1, from (N, C, H, W) to (N, H, W, C).",
-     .param = kParam,
+     .param = kPermuteParam,
      .storage = Storage::kFollows});
 
 }  // namespace

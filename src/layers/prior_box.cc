@@ -8,7 +8,7 @@
 namespace trainer {
 namespace {
 
-constexpr char kParam[] = "prior_box_param";
+constexpr char kPriorBoxParam[] = "prior_box_param";
 
 // Where the boxes are: in pixels but for the result.
 struct Grid {
@@ -64,7 +64,8 @@ class PriorBox final : public Layer {
                               param.step(),     param.step_h(),     param.step_w()};
     ReadPair(step, &grid_.step_h, &grid_.step_w);
     if (!std::isfinite(param.offset())) {
-      spec.FailIn(kParam, "offset", Join("offset is ", param.offset(), "; it must be a number"));
+      spec.FailIn(kPriorBoxParam, "offset",
+                  Join("offset is ", param.offset(), "; it must be a number"));
     }
     grid_.offset = param.offset();
     grid_.clip = param.clip();
@@ -107,7 +108,7 @@ class PriorBox final : public Layer {
       spec_.Fail("min_size is not given; it is the side of the smallest square in pixels");
     }
     if (!param.max_size().empty() && param.max_size_size() != param.min_size_size()) {
-      spec_.FailIn(kParam, "max_size",
+      spec_.FailIn(kPriorBoxParam, "max_size",
                    Join("max_size is given ", param.max_size_size(), " times and min_size ",
                         param.min_size_size(), "; give one for each, or none"),
                    0);
@@ -119,7 +120,7 @@ class PriorBox final : public Layer {
       if (!param.max_size().empty()) {
         const float most = ReadSide("max_size", param.max_size(i), i);
         if (param.max_size(i) <= param.min_size(i)) {
-          spec_.FailIn(kParam, "max_size",
+          spec_.FailIn(kPriorBoxParam, "max_size",
                        Join("max_size ", param.max_size(i), " is not above its min_size, ",
                             param.min_size(i)),
                        i);
@@ -133,7 +134,7 @@ class PriorBox final : public Layer {
   // The published nets were trained with whole pixels.
   float ReadSide(const char* field, float side, int i) const {
     if (!(side >= 1) || side > 1e9f) {
-      spec_.FailIn(kParam, field,
+      spec_.FailIn(kPriorBoxParam, field,
                    Join(field, " is ", side, "; it is a side in whole pixels, at least 1"), i);
     }
     return std::trunc(side);
@@ -150,7 +151,7 @@ class PriorBox final : public Layer {
     for (int i = 0; i < param.aspect_ratio_size(); ++i) {
       const float ratio = param.aspect_ratio(i);
       if (!(ratio > 0) || !std::isfinite(ratio) || !std::isfinite(1 / ratio)) {
-        spec_.FailIn(kParam, "aspect_ratio",
+        spec_.FailIn(kPriorBoxParam, "aspect_ratio",
                      Join("aspect_ratio is ", ratio, "; it is width over height, above 0"), i);
       }
       const auto known = [&](float other) { return std::fabs(ratio - other) < 1e-6f; };
@@ -165,12 +166,12 @@ class PriorBox final : public Layer {
   void ReadVariance(const caffe::PriorBoxParameter& param) {
     const int given = param.variance_size();
     if (given > 1 && given != 4) {
-      spec_.FailIn(kParam, "variance",
+      spec_.FailIn(kPriorBoxParam, "variance",
                    Join("variance is given ", given, " times; give one, or four"), 0);
     }
     for (int i = 0; i < given; ++i) {
       if (param.variance(i) > 0 && std::isfinite(param.variance(i))) continue;
-      spec_.FailIn(kParam, "variance",
+      spec_.FailIn(kPriorBoxParam, "variance",
                    Join("variance is ", param.variance(i), "; it must be above 0"), i);
     }
     for (int i = 0; i < 4; ++i) {
@@ -184,11 +185,11 @@ class PriorBox final : public Layer {
     if (pair.has_h || pair.has_w) {
       const char* given = pair.has_h ? pair.field_h : pair.field_w;
       if (pair.has) {
-        spec_.FailIn(kParam, given,
+        spec_.FailIn(kPriorBoxParam, given,
                      Join(given, " and ", pair.field, " are both given; keep one form"));
       }
       if (pair.has_h != pair.has_w) {
-        spec_.FailIn(kParam, given,
+        spec_.FailIn(kPriorBoxParam, given,
                      Join(given, " is given without ", pair.has_h ? pair.field_w : pair.field_h,
                           "; give both"));
       }
@@ -203,7 +204,7 @@ class PriorBox final : public Layer {
   float Positive(const char* field, T value) const {
     const auto number = static_cast<float>(value);
     if (!(number > 0) || !std::isfinite(number)) {
-      spec_.FailIn(kParam, field, Join(field, " is ", value, "; it must be above 0"));
+      spec_.FailIn(kPriorBoxParam, field, Join(field, " is ", value, "; it must be above 0"));
     }
     return number;
   }
@@ -225,7 +226,7 @@ const RegisterLayer<PriorBox> kPriorBox(
          "other than 1 (and 1 / r with flip) min_size * sqrt(r) x min_size / sqrt(r). Their "
          "centre is ((column + offset) * step_w, (row + offset) * step_h) pixels. Sizes are "
          "whole pixels: a fraction is cut off, as where the published nets were trained.",
-     .param = kParam,
+     .param = kPriorBoxParam,
      .arity = {.min_in = 2, .max_in = 2},
      .storage = Storage::kAny});
 

@@ -5,7 +5,7 @@
 namespace trainer {
 namespace {
 
-constexpr char kParam[] = "psroi_pooling_param";
+constexpr char kPsRoiPoolingParam[] = "psroi_pooling_param";
 constexpr float kLeastLength = 0.1f;  // of a region's side, in pixels
 
 // The cells of regions whose corners are rounded before they are scaled.
@@ -99,7 +99,7 @@ class PsRoiPooling final : public Layer {
           "spatial_scale is not given; it is the pixels of the input per unit of the regions, e.g. "
           "0.0625");
     }
-    cells_.scale = ReadSpatialScale(spec_, kParam, param.spatial_scale());
+    cells_.scale = ReadSpatialScale(spec_, kPsRoiPoolingParam, param.spatial_scale());
     const int64_t outputs = ReadSize("output_dim", param.has_output_dim(), param.output_dim(),
                                      "the number of output channels");
     cells_.side = ReadSize("group_size", param.has_group_size(), param.group_size(),
@@ -107,7 +107,7 @@ class PsRoiPooling final : public Layer {
     const Shape& in = plan.In(0);
     const int64_t wanted = CheckedChannels(outputs);
     if (in[1] != wanted) {
-      spec_.FailIn(kParam, "output_dim",
+      spec_.FailIn(kPsRoiPoolingParam, "output_dim",
                    Join("bottom '", spec_.proto().bottom(0), "' has ", in[1], " channels, but ",
                         "output_dim * group_size^2 is ", wanted));
     }
@@ -141,13 +141,13 @@ class PsRoiPooling final : public Layer {
   int64_t ReadSize(const char* field, bool given, int32_t value, const char* meaning) const {
     if (!given) spec_.Fail(Join(field, " is not given; it is ", meaning));
     if (value >= 1) return value;
-    spec_.FailIn(kParam, field, Join(field, " is ", value, "; it must be at least 1"));
+    spec_.FailIn(kPsRoiPoolingParam, field, Join(field, " is ", value, "; it must be at least 1"));
   }
   // output_dim * group_size^2, which 64 bits hold for any side up to 65536.
   int64_t CheckedChannels(int64_t outputs) const {
     if (cells_.side <= 65536) return outputs * cells_.side * cells_.side;
     spec_.FailIn(
-        kParam, "group_size",
+        kPsRoiPoolingParam, "group_size",
         Join("group_size is ", cells_.side, "; more than 65536 cells per side are not ", "taken"));
   }
   ScaledCells CellsOf(const RunContext& run) const {
@@ -172,7 +172,7 @@ const RegisterLayer<PsRoiPooling> kPsRoiPooling(
          "spatial_scale, 0.1 at least; cell i from floor(start + i * size) to ceil(start + (i + "
          "1) * size); pixels outside the image are cut off. An empty cell is 0.\n"
          "Regions are checked at every pass on the CPU (elsewhere a bad image gives NaN).",
-     .param = kParam,
+     .param = kPsRoiPoolingParam,
      .arity = {.min_in = 2, .max_in = 2}});
 
 }  // namespace

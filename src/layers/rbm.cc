@@ -15,7 +15,7 @@
 namespace trainer {
 namespace {
 
-constexpr char kParam[] = "rbm_param";
+constexpr char kRbmParam[] = "rbm_param";
 
 struct NoProbability {
   const float* visible;
@@ -30,7 +30,7 @@ struct LogisticGradient {
   HD float operator()(float dy, float mean) const { return dy * mean * (1 - mean); }
 };
 
-struct SquaredDifference {
+struct RbmSquaredDifference {
   const float *a, *b;
   HD float operator()(int64_t i) const { return (a[i] - b[i]) * (a[i] - b[i]); }
 };
@@ -61,14 +61,14 @@ class Rbm final : public Layer, public LearnsFromChains, public DrawsNumbers {
   void Describe(DescribeContext& plan) override {
     const caffe::RBMParameter& param = spec_.proto().rbm_param();
     const Shape& in = plan.In(0);
-    const int axis = AxisIn(spec_, kParam, "axis", param.axis(), in);
+    const int axis = AxisIn(spec_, kRbmParam, "axis", param.axis(), in);
     records_ = in.Count(0, axis);
     ReadUnits(in.Count(axis));
     plain_in_ = IsPermuted(in);
     const int64_t made[] = {down_ ? units_.visible : units_.hidden};
     const Shape out = in.Replace(axis, in.Rank(), made);
     if (IsPermuted(out)) {
-      spec_.FailIn(kParam, "axis",
+      spec_.FailIn(kRbmParam, "axis",
                    Join("the top would have shape ", Dims(out),
                         ", an image; use axis 1, or put a Reshape layer before"));
     }
@@ -170,12 +170,12 @@ class Rbm final : public Layer, public LearnsFromChains, public DrawsNumbers {
     const std::string field = down_ ? "num_visible" : "num_output";
     const int64_t made = down_ ? param.num_visible() : param.num_output();
     if (made < 1) {
-      spec_.FailIn(kParam, field,
+      spec_.FailIn(kRbmParam, field,
                    Join(field, " must be at least 1: it is the number of ",
                         down_ ? "visible" : "hidden", " units"));
     }
     if (down_ && param.has_num_output() && param.num_output() != inputs) {
-      spec_.FailIn(kParam, "num_output",
+      spec_.FailIn(kRbmParam, "num_output",
                    Join("num_output is ", param.num_output(), ", but the bottom has ", inputs,
                         " hidden units per record"));
     }
@@ -232,7 +232,7 @@ class Rbm final : public Layer, public LearnsFromChains, public DrawsNumbers {
     const int64_t count = records_ * units_.visible;
     products_->VisibleInputs(WeightsOf(run), hidden, means, rest);
     UnitMeans(run.device(), units_.gaussian, means, count);
-    ReduceSum(run.device(), count, SquaredDifference{visible, means},
+    ReduceSum(run.device(), count, RbmSquaredDifference{visible, means},
               1 / static_cast<float>(records_), run.Out(1).f32());
   }
 
@@ -291,7 +291,7 @@ const RegisterLayer<Rbm> kRbm(
          "a loss_weight on the error (loss_weight: 0 loss_weight: 1) the layer learns by "
          "contrastive divergence, as a solver of type \"CD\" says; no gradient of that goes to the "
          "bottom.",
-     .param = kParam,
+     .param = kRbmParam,
      .arity = {.max_out = 3}});
 
 }  // namespace

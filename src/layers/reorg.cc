@@ -6,7 +6,7 @@
 namespace trainer {
 namespace {
 
-constexpr char kParam[] = "reorg_param";
+constexpr char kReorgParam[] = "reorg_param";
 
 // Two orders of an item's numbers. By square: (C, H, stride, W, stride), the row-major order of an
 // image (C, H * stride, W * stride) cut into squares. By offset: (stride, stride, C, H, W), that of
@@ -56,7 +56,8 @@ class Reorg final : public Layer {
     if (!param.has_stride()) {
       spec.Fail("stride is not given; it is the side of the squares of pixels, 2 in YOLO v2");
     }
-    if (param.stride() < 1) spec.FailIn(kParam, "stride", "stride is 0; it must be at least 1");
+    if (param.stride() < 1)
+      spec.FailIn(kReorgParam, "stride", "stride is 0; it must be at least 1");
     reverse_ = param.reverse();
   }
 
@@ -66,13 +67,13 @@ class Reorg final : public Layer {
     const int64_t s = spec_.proto().reorg_param().stride();
     constexpr int64_t kMost = int64_t{1} << 24;  // no shape has as many channels as its square
     if (s > kMost || in[1] % (s * s) != 0) {
-      spec_.FailIn(kParam, "stride",
+      spec_.FailIn(kReorgParam, "stride",
                    Join("stride ", s, " needs a multiple of ", s, " * ", s,
                         " channels, but the input ", Dims(in), " has ", in[1]));
     }
     const int64_t area = s * s;
     if (!reverse_ && (in[2] % s != 0 || in[3] % s != 0)) {
-      spec_.FailIn(kParam, "stride",
+      spec_.FailIn(kReorgParam, "stride",
                    Join("stride ", s, " does not divide the ", in[2], "x", in[3],
                         " pixels of the input ", Dims(in)));
     }
@@ -117,7 +118,7 @@ const RegisterLayer<Reorg> kReorg(
              "squares: without reverse the bottom's numbers are read, in the order C, H, W, as "
              "an image (C / stride^2, H * stride, W * stride), whose squares become channels. "
              "stride^2 must divide C, and without reverse stride H and W.",
-     .param = kParam,
+     .param = kReorgParam,
      .storage = Storage::kFollows});
 
 }  // namespace

@@ -5,7 +5,7 @@
 namespace trainer {
 namespace {
 
-constexpr char kParam[] = "reshape_param";
+constexpr char kReshapeParam[] = "reshape_param";
 
 class Reshape final : public Layer {
  public:
@@ -16,12 +16,12 @@ class Reshape final : public Layer {
     const Shape& in = plan.In(0);
     const int axis = param.axis() < 0 ? in.Rank() + 1 + param.axis() : param.axis();
     if (axis < 0 || axis > in.Rank()) {
-      spec_.FailIn(kParam, "axis",
+      spec_.FailIn(kReshapeParam, "axis",
                    Join("axis is ", param.axis(), "; for an input of shape ", Dims(in),
                         " it may be ", -in.Rank() - 1, " to ", in.Rank()));
     }
     if (param.num_axes() < -1 || axis + std::max(param.num_axes(), 0) > in.Rank()) {
-      spec_.FailIn(kParam, "num_axes",
+      spec_.FailIn(kReshapeParam, "num_axes",
                    Join("num_axes is ", param.num_axes(), "; from axis ", axis, " on, the input ",
                         Dims(in), " has ", in.Rank() - axis, " (or -1: all of them)"));
     }
@@ -61,7 +61,7 @@ class Reshape final : public Layer {
     return result;
   }
   [[noreturn]] void Refuse(const std::string& message) const {
-    spec_.FailIn(kParam, "shape", message);
+    spec_.FailIn(kReshapeParam, "shape", message);
   }
 
   LayerSpec spec_;
@@ -76,7 +76,7 @@ const RegisterLayer<Reshape> kReshape(
          "copies the length of the same axis, one -1 is inferred. Numbers keep their row-major "
          "order (N, C, H, W): images of several channels and pixels are copied, all else is a "
          "view.",
-     .param = kParam,
+     .param = kReshapeParam,
      .storage = Storage::kFollows});
 
 }  // namespace

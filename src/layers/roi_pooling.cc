@@ -7,7 +7,7 @@
 namespace trainer {
 namespace {
 
-constexpr char kParam[] = "roi_pooling_param";
+constexpr char kRoiPoolingParam[] = "roi_pooling_param";
 
 // The cells of regions whose corners are rounded to whole pixels.
 struct RoundedCells {
@@ -104,7 +104,7 @@ class RoiPooling final : public Layer {
     PlanRegions(plan, spec_);
     cells_.rows = ReadSize("pooled_h", param.pooled_h());
     cells_.columns = ReadSize("pooled_w", param.pooled_w());
-    cells_.scale = ReadSpatialScale(spec_, kParam, param.spatial_scale());
+    cells_.scale = ReadSpatialScale(spec_, kRoiPoolingParam, param.spatial_scale());
     const Shape& in = plan.In(0);
     cells_.rule.classes = in[0];
     cells_.height = in[2];
@@ -138,7 +138,7 @@ class RoiPooling final : public Layer {
  private:
   int64_t ReadSize(const char* field, uint32_t value) const {
     if (value >= 1 && value <= INT32_MAX) return value;
-    spec_.FailIn(kParam, field,
+    spec_.FailIn(kRoiPoolingParam, field,
                  Join(field, " is ", value, "; it must be at least 1 and below 2^31, e.g. 7"));
   }
   RoundedCells CellsOf(const RunContext& run) const {
@@ -166,7 +166,7 @@ const RegisterLayer<RoiPooling> kRoiPooling(
          "+ 1) * L / n), so that cells may share pixels; pixels outside the image are cut off. "
          "An empty cell is 0.\n"
          "Regions are checked at every pass on the CPU (elsewhere a bad image gives NaN).",
-     .param = kParam,
+     .param = kRoiPoolingParam,
      .arity = {.min_in = 2, .max_in = 2}});
 
 }  // namespace

@@ -5,7 +5,7 @@
 namespace trainer {
 namespace {
 
-constexpr char kParam[] = "slice_param";
+constexpr char kSliceParam[] = "slice_param";
 
 class Slice final : public Layer {
  public:
@@ -51,12 +51,12 @@ class Slice final : public Layer {
  private:
   int ReadAxis(const Shape& shape) const {
     const caffe::SliceParameter& param = spec_.proto().slice_param();
-    if (!param.has_slice_dim()) return AxisIn(spec_, kParam, "axis", param.axis(), shape);
+    if (!param.has_slice_dim()) return AxisIn(spec_, kSliceParam, "axis", param.axis(), shape);
     if (param.has_axis()) {
-      spec_.FailIn(kParam, "slice_dim", "axis and slice_dim are both given; keep axis");
+      spec_.FailIn(kSliceParam, "slice_dim", "axis and slice_dim are both given; keep axis");
     }
     const auto axis = static_cast<int>(std::min<uint32_t>(param.slice_dim(), INT32_MAX));
-    return AxisIn(spec_, kParam, "slice_dim", axis, shape);
+    return AxisIn(spec_, kSliceParam, "slice_dim", axis, shape);
   }
 
   // Where each part starts, and the end of the last.
@@ -73,14 +73,14 @@ class Slice final : public Layer {
     }
     if (points.size() != parts - 1) {
       spec_.FailIn(
-          kParam, "slice_point",
+          kSliceParam, "slice_point",
           Join("slice_point is given ", points.size(), " times; ", parts, " tops need ", parts - 1),
           0);
     }
     for (int i = 0; i < points.size(); ++i) {
       const int64_t point = points[i];
       if (point <= starts.back() || point >= rows_.length) {
-        spec_.FailIn(kParam, "slice_point",
+        spec_.FailIn(kSliceParam, "slice_point",
                      Join("slice_point ", point, " is not between ", starts.back(), " and ",
                           rows_.length, ": the cuts must rise, and no part may be empty"),
                      i);
@@ -106,7 +106,7 @@ const RegisterLayer<Slice> kSlice(
     "Slice", {.text = "Cuts its input along `axis` (default 1) into one part per top.\n"
                       "slice_point gives the indices of the cuts, rising, one less than tops; "
                       "without it all parts are equal.",
-              .param = kParam,
+              .param = kSliceParam,
               .arity = {.min_in = 1, .max_in = 1, .min_out = 1, .max_out = -1},
               .storage = Storage::kFollows});
 

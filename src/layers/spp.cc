@@ -8,9 +8,9 @@
 namespace trainer {
 namespace {
 
-constexpr char kParam[] = "spp_param";
+constexpr char kSppParam[] = "spp_param";
 
-struct Add {
+struct AddLevel {
   HD float operator()(float a, float b) const { return a + b; }
 };
 
@@ -31,10 +31,10 @@ class Spp final : public Layer {
       spec.Fail("pyramid_height is not given; it is the number of levels");
     }
     if (param.pyramid_height() < 1) {
-      spec.FailIn(kParam, "pyramid_height", "pyramid_height is 0; it must be at least 1");
+      spec.FailIn(kSppParam, "pyramid_height", "pyramid_height is 0; it must be at least 1");
     }
     if (param.pool() == caffe::SPPParameter::STOCHASTIC) {
-      spec.FailIn(kParam, "pool", "STOCHASTIC pooling takes no padding; use MAX or AVE");
+      spec.FailIn(kSppParam, "pool", "STOCHASTIC pooling takes no padding; use MAX or AVE");
     }
   }
 
@@ -99,7 +99,7 @@ class Spp final : public Layer {
       CopyFromPlain(run.device(), plain, image);
       const Tensor& to = start == 0 ? run.GradIn(0) : part;
       level.pool->Backward(image, to, run.Workspace().subspan(level.kept_at));
-      if (start > 0) Map(run.device(), Add{}, run.GradIn(0), run.GradIn(0), part);
+      if (start > 0) Map(run.device(), AddLevel{}, run.GradIn(0), run.GradIn(0), part);
       start += length;
     }
   }
@@ -117,7 +117,7 @@ class Spp final : public Layer {
     const int64_t bins = int64_t{1} << level;
     const Bins h(in[2], bins), w(in[3], bins);
     if (h.pad >= h.size || w.pad >= w.size) {
-      spec_.FailIn(kParam, "pyramid_height",
+      spec_.FailIn(kSppParam, "pyramid_height",
                    Join("level ", level, " cuts images of ", in[2], "x", in[3], " into ", bins, "x",
                         bins, " bins, of which some would hold padding only; take at most ", level,
                         level == 1 ? " level" : " levels", ", or larger images"));
@@ -154,7 +154,7 @@ const RegisterLayer<Spp> kSpp(
              "kernel = stride = ceil(H / bins) and pad = (kernel * bins - H + 1) / 2 rounded down, "
              "W alike. The top is (N, C * (1 + 4 + 16 + ...)), level by level in the order C, H, "
              "W; with a single level it is the pooled image (N, C, 1, 1).",
-     .param = kParam});
+     .param = kSppParam});
 
 }  // namespace
 }  // namespace trainer

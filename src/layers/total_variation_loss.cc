@@ -22,7 +22,7 @@ struct Places {
   HD float Right(int64_t i) const { return Column(i) + 1 < width ? x[i + channels] - x[i] : 0.0f; }
 };
 
-struct Term {
+struct VariationTerm {
   Places places;
   float half_power;
   HD float operator()(int64_t i) const {
@@ -75,7 +75,7 @@ class TotalVariationLoss final : public Layer {
     plan.KeepInput(0);
   }
   void Forward(const RunContext& run) override {
-    ReduceSum(run.device(), run.In(0).Count(), Term{PlacesOf(run), half_power_}, factor_,
+    ReduceSum(run.device(), run.In(0).Count(), VariationTerm{PlacesOf(run), half_power_}, factor_,
               run.Out(0).f32());
   }
   void Backward(const RunContext& run) override {

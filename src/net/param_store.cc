@@ -7,7 +7,7 @@
 namespace trainer {
 namespace {
 
-constexpr size_t kAlignment = 64;
+constexpr size_t kParamStoreAlignment = 64;
 constexpr size_t kScratchFloats = size_t{1} << 16;
 
 }  // namespace
@@ -20,7 +20,7 @@ int64_t ParamStore::Padded(int64_t count) {
 ParamStore::~ParamStore() {
   for (const Block& block : blocks_) {
     if (block.from != nullptr) {
-      block.from->deallocate(block.memory, block.bytes, kAlignment);
+      block.from->deallocate(block.memory, block.bytes, kParamStoreAlignment);
     } else {
       device_.Free(block.memory);
     }
@@ -46,7 +46,8 @@ size_t ParamStore::PlannedBytes() const {
 
 float* ParamStore::AllocateFloats(size_t count, std::pmr::memory_resource* from) {
   const size_t bytes = count * sizeof(float);
-  void* memory = from == nullptr ? device_.Allocate(bytes) : from->allocate(bytes, kAlignment);
+  void* memory =
+      from == nullptr ? device_.Allocate(bytes) : from->allocate(bytes, kParamStoreAlignment);
   blocks_.push_back({memory, bytes, from});
   device_.Zero(memory, bytes);
   return static_cast<float*>(memory);

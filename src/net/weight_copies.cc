@@ -9,11 +9,11 @@
 namespace trainer {
 namespace {
 
-constexpr size_t kAlignment = 64;
+constexpr size_t kWeightCopiesAlignment = 64;
 
-size_t BytesOf(const WeightForm& form) {
+size_t CopyBytes(const WeightForm& form) {
   const size_t bytes = static_cast<size_t>(form.Count()) * SizeOf(form.dtype);
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  return (bytes + kWeightCopiesAlignment - 1) / kWeightCopiesAlignment * kWeightCopiesAlignment;
 }
 
 // A layer that reads a copy of a weight, and the form of that. Of layers that share a weight those
@@ -50,7 +50,7 @@ struct AllStay {
 
 size_t WeightCopyBytes(const Graph& graph) {
   std::map<const Param*, size_t> bytes;
-  for (const Taker& taker : FindTakers(graph)) bytes[taker.param] = BytesOf(taker.form);
+  for (const Taker& taker : FindTakers(graph)) bytes[taker.param] = CopyBytes(taker.form);
   size_t sum = 0;
   for (const auto& [param, of_param] : bytes) sum += of_param;
   return sum;
@@ -68,7 +68,7 @@ WeightCopies::WeightCopies(Net& net) : device_(net.device()), by_param_(net.para
     WeightCopy& copy = by_param_[static_cast<size_t>(found - net.params().begin())];
     if (copy.to == nullptr) {
       copy = {next, taker.form};
-      next += BytesOf(taker.form);
+      next += CopyBytes(taker.form);
       weights.push_back({taker.param->count(), {taker.param->weight}});
       copies.push_back(copy);
     }

@@ -17,14 +17,14 @@ std::string LossPart(const ReportedValue& output) {
 
 // " (12.5 iter/s, 8s/100 iters)". Nothing is known of it where a run has just been resumed; at
 // iteration 0 the zeros of Caffe's log stand.
-std::string Speed(const IterationReport& report) {
+std::string LogSpeed(const IterationReport& report) {
   if (report.iterations == 0 && report.iter > 0) return "";
   const double rate = report.seconds > 0 ? report.iterations / report.seconds : 0;
   return Join(" (", static_cast<float>(rate), " iter/s, ", static_cast<float>(report.seconds), "s/",
               report.iterations, " iters)");
 }
 
-std::string Percent(double share) { return Join(std::lround(share * 100), " %"); }
+std::string LogPercent(double share) { return Join(std::lround(share * 100), " %"); }
 
 class LogObserver final : public Observer {
  public:
@@ -38,7 +38,7 @@ class LogObserver final : public Observer {
       LOG(INFO) << Join("Iteration ", report.iter, ", loss = ", report.loss);
       return;
     }
-    LOG(INFO) << Join("Iteration ", report.iter, Speed(report), ", loss = ", report.loss);
+    LOG(INFO) << Join("Iteration ", report.iter, LogSpeed(report), ", loss = ", report.loss);
     for (size_t i = 0; i < report.outputs.size(); ++i) {
       const ReportedValue& output = report.outputs[i];
       LOG(INFO) << Join("    Train net output #", i, ": ", output.name, " = ", output.value,
@@ -54,19 +54,19 @@ class LogObserver final : public Observer {
   void OnReplicas(const ReplicasReport& report) override {
     std::string slowest;
     if (!report.slowest.empty()) {
-      slowest =
-          Join("; the others waited ", Percent(report.cost), " of their time for ", report.slowest);
+      slowest = Join("; the others waited ", LogPercent(report.cost), " of their time for ",
+                     report.slowest);
       if (report.slowest_data > report.cost / 2) {
-        slowest += Join(", which itself waited ", Percent(report.slowest_data), " for data");
+        slowest += Join(", which itself waited ", LogPercent(report.slowest_data), " for data");
       }
     }
     const std::string hidden =
         report.hidden > 0
-            ? Join(" (", Percent(report.hidden), " of their time was hidden behind computing)")
+            ? Join(" (", LogPercent(report.hidden), " of their time was hidden behind computing)")
             : "";
-    LOG(INFO) << Join("    Ranks: ", Percent(report.computing), " computing, ",
-                      Percent(report.exchange), " waiting for sums", hidden, ", ",
-                      Percent(report.data), " waiting for data", slowest);
+    LOG(INFO) << Join("    Ranks: ", LogPercent(report.computing), " computing, ",
+                      LogPercent(report.exchange), " waiting for sums", hidden, ", ",
+                      LogPercent(report.data), " waiting for data", slowest);
   }
 
   void OnGpu(const GpuReport& report) override { VLOG(1) << "    GPU: " << report.text; }

@@ -65,7 +65,7 @@ void DropFrom(const std::string& path, int64_t first, const std::string& head) {
   }
 }
 
-double Now() {
+double NowText() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return static_cast<double>(std::chrono::duration_cast<std::chrono::milliseconds>(now).count()) /
          1e3;
@@ -174,7 +174,7 @@ class MetricsObserver final : public Observer {
     return Json::Object()
         .Set("event", event)
         .Set("iter", iter)
-        .Set("time", Now())
+        .Set("time", NowText())
         .Set("seconds", static_cast<float>(passed.count()));
   }
 
@@ -206,7 +206,7 @@ class MetricsObserver final : public Observer {
     std::ranges::replace_if(
         name, [](char c) { return c == ',' || c == '"' || c == '\n'; }, '_');
     char text[64];
-    std::snprintf(text, sizeof text, "%.3f", Now());
+    std::snprintf(text, sizeof text, "%.3f", NowText());
     table_.Add(Join(iter_, ",", text, ",", name, ",", value, "\n"));
   }
 

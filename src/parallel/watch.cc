@@ -25,7 +25,7 @@ constexpr milliseconds kStopped{1000};
 
 int64_t Ns(milliseconds time) { return std::chrono::nanoseconds(time).count(); }
 
-double Seconds(int64_t ns) { return static_cast<double>(ns / 100'000'000) / 10; }
+double WatchSeconds(int64_t ns) { return static_cast<double>(ns / 100'000'000) / 10; }
 
 bool IsGone(pid_t process) { return process > 0 && kill(process, 0) != 0 && errno == ESRCH; }
 
@@ -113,11 +113,11 @@ void Watch::LookAtPeer(int local, int64_t silent) {
   }
   if (other.link_since.load() != 0) return;  // another machine keeps it waiting
   if (silent > Ns(times_.give_up)) {
-    return GiveUp(rank, Join(name, " has been silent for ", Seconds(silent), " s", last,
+    return GiveUp(rank, Join(name, " has been silent for ", WatchSeconds(silent), " s", last,
                              ". The run ends (--peer_timeout)"));
   }
   if (silent < Ns(times_.warn_after) || !IsFirstReport(local)) return;
-  LOG(WARNING) << "Waiting for " << name << ", silent for " << Seconds(silent) << " s" << last;
+  LOG(WARNING) << "Waiting for " << name << ", silent for " << WatchSeconds(silent) << " s" << last;
 }
 
 // Another machine's rank; MPI tells nothing of it but that its message is missing.
@@ -128,12 +128,12 @@ void Watch::LookAtLink(int64_t now) {
   const std::string& name = names_[static_cast<size_t>(rank)];
   const int64_t silent = now - std::max(since, awake_since_);
   if (silent > Ns(times_.give_up)) {
-    return GiveUp(rank, Join(name, " has been silent for ", Seconds(silent),
+    return GiveUp(rank, Join(name, " has been silent for ", WatchSeconds(silent),
                              " s; the last iteration here was ", own_.iterations.load(),
                              ". The run ends (--peer_timeout)"));
   }
   if (silent < Ns(times_.warn_after) || !IsFirstReport(local_)) return;
-  LOG(WARNING) << "Waiting for " << name << ", silent for " << Seconds(silent) << " s";
+  LOG(WARNING) << "Waiting for " << name << ", silent for " << WatchSeconds(silent) << " s";
 }
 
 void Watch::GiveUp(int rank, const std::string& message) const {

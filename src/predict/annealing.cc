@@ -32,7 +32,7 @@ struct TemperHidden {
   HD float operator()(float input) const { return Logistic(beta * input); }
 };
 
-HD float Softplus(float x) { return (x > 0 ? x : 0.0f) + log1pf(Exp(-fabsf(x))); }
+HD float AnnealedSoftplus(float x) { return (x > 0 ? x : 0.0f) + log1pf(Exp(-fabsf(x))); }
 
 // Adds log p(v at beta) - log p(v at before), not normalised, of each chain to its weight, which is
 // two floats: the sum and what rounding left out of it.
@@ -52,7 +52,7 @@ struct WeighRow {
     const float* const z = inputs + row.index * units.hidden;
     const float* const v = visible + row.index * units.visible;
     const float sum = row.Sum([&](int64_t i) {
-      if (i < units.hidden) return Softplus(beta * z[i]) - Softplus(before * z[i]);
+      if (i < units.hidden) return AnnealedSoftplus(beta * z[i]) - AnnealedSoftplus(before * z[i]);
       const int64_t k = i - units.hidden;
       return (beta - before) * VisibleTerm(v[k], k);
     });

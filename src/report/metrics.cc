@@ -15,7 +15,7 @@
 namespace trainer {
 namespace {
 
-constexpr uint64_t kMostBytes = uint64_t{1} << 30;
+constexpr uint64_t kMetricsMostBytes = uint64_t{1} << 30;
 
 using Line = google::protobuf::Struct;
 
@@ -123,7 +123,7 @@ class MetricsReader {
 }  // namespace
 
 RunHistory ReadMetrics(const std::string& path) {
-  const std::string text = ReadFile(path, kMostBytes);
+  const std::string text = ReadFile(path, kMetricsMostBytes);
   RunHistory history;
   history.path = path;
   MetricsReader reader(&history);

@@ -14,7 +14,7 @@
 namespace trainer {
 namespace {
 
-constexpr uint64_t kMostBytes = uint64_t{1} << 31;
+constexpr uint64_t kTrainingLogMostBytes = uint64_t{1} << 31;
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
@@ -211,7 +211,7 @@ class LogReader {
 }  // namespace
 
 RunHistory ReadTrainingLog(const std::string& path) {
-  const std::string text = ReadFile(path, kMostBytes);
+  const std::string text = ReadFile(path, kTrainingLogMostBytes);
   RunHistory history;
   history.path = path;
   LogReader reader(&history);

@@ -21,7 +21,7 @@ struct AdamWStep {
   }
 };
 
-struct Correct {
+struct CorrectDecoupled {
   UpdateNumbers numbers;
   float beta2;
   HD void operator()(int64_t) const {
@@ -50,7 +50,7 @@ class AdamW final : public Rule {
   int StatesPerWeight() const override { return 2; }
   bool CountsUpdates() const override { return true; }
   void Begin(const Device& device, const UpdateNumbers& numbers) override {
-    ForEach(device, 1, Correct{numbers, beta2_});
+    ForEach(device, 1, CorrectDecoupled{numbers, beta2_});
   }
   void Step(const Device& device, const UpdatePart& part) override {
     UpdateWeights<2>(device, part, MakeAdamW{part.numbers.now, beta2_, delta_}, Decay::kOfTheRule);

@@ -7,7 +7,7 @@
 namespace trainer {
 namespace {
 
-struct Square {
+struct SquareForNorm {
   const float* x;
   HD float operator()(int64_t i) const { return x[i] * x[i]; }
 };
@@ -15,7 +15,7 @@ struct Square {
 }  // namespace
 
 void SumOfSquares(const Device& device, std::span<const float> values, float* sum) {
-  ReduceSum(device, static_cast<int64_t>(values.size()), Square{values.data()}, 1, sum);
+  ReduceSum(device, static_cast<int64_t>(values.size()), SquareForNorm{values.data()}, 1, sum);
 }
 
 float L2Norm(const Device& device, std::span<const float> values, float* scratch) {

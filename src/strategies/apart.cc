@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kLookInterval = 100'000'000;  // nanoseconds
 constexpr int64_t kPatience = 60'000'000'000;   // likewise
-constexpr std::chrono::microseconds kPause{200};
+constexpr std::chrono::microseconds kApartPause{200};
 
 }  // namespace
 
@@ -143,7 +143,7 @@ void ApartStrategy::Part() {
   if (rank() == 0) board_->SetParted();
   while (!board_->IsParted() && !peers().HasEnded(0)) {
     LookAround();
-    std::this_thread::sleep_for(kPause);
+    std::this_thread::sleep_for(kApartPause);
   }
 }
 
@@ -179,7 +179,7 @@ void ApartStrategy::AwaitRank(int rank, const Ready& ready) {
   int64_t waited = 0, seen = MonotonicNs();
   while (!ready() && IsAtWork(rank)) {
     LookAround();
-    std::this_thread::sleep_for(kPause);
+    std::this_thread::sleep_for(kApartPause);
     const int64_t now = MonotonicNs();
     waited += std::min(now - seen, kLookInterval);  // longer, this process was stopped itself
     seen = now;

@@ -11,7 +11,7 @@
 namespace trainer {
 namespace {
 
-constexpr std::chrono::microseconds kPause{50};
+constexpr std::chrono::microseconds kServerRanksPause{50};
 
 // A part of a gradient.
 struct LetterPart {
@@ -138,7 +138,7 @@ void ServerRanks::AwaitUpdate() {
   for (const uint64_t ticket : std::exchange(tickets_, {})) peers_.post()->Await(ticket);
   while (own_ != nullptr && !own_->mail->IsAnswered(rank_)) {
     look_around_();
-    std::this_thread::sleep_for(kPause);
+    std::this_thread::sleep_for(kServerRanksPause);
   }
 }
 

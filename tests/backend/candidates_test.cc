@@ -49,7 +49,7 @@ const RegisterConvStep<ConvForward> kStub({DeviceKind::kCpu, rank::kOwn - 1, "st
 TEST(CandidatesTest, OneMoreFileAddsAConvolution) {
   TRAINER_CPU_ONLY("whose candidates it names");
   const auto device = MakeCpuDevice(1);
-  const ConvDesc desc = Image(1, 3, 4, 4, kStubOutputs, 3);
+  const ConvDesc desc = ImageConv(1, 3, 4, 4, kStubOutputs, 3);
   const auto plan = device->MakeConv(desc);
   EXPECT_THAT(plan->Implementation(), StartsWith("stub, data gradient "));
   const Values x = Values::Random(desc.InShape(), DType::kF32, 1);
@@ -65,7 +65,7 @@ TEST(CandidatesTest, OneMoreFileAddsAConvolution) {
 TEST(CandidatesTest, WhoDeclinesSaysWhy) {
   TRAINER_CPU_ONLY("whose candidates it names");
   const auto device = MakeCpuDevice(1);
-  const auto plan = device->MakeConv(Image(1, 16, 8, 8, 16, 3, 2, 1));
+  const auto plan = device->MakeConv(ImageConv(1, 16, 8, 8, 16, 3, 2, 1));
   EXPECT_THAT(plan->Declined(),
               AllOf(Contains("forward: stub: it takes 4099 outputs only"),
                     Contains("forward: own depthwise: the groups do not have one input and one "
@@ -79,7 +79,7 @@ TEST(CandidatesTest, WhoDeclinesSaysWhy) {
 TEST(CandidatesTest, ReferenceLoopsComeLastAndTakeEverything) {
   TRAINER_CPU_ONLY("whose candidates it names");
   const auto device = MakeCpuDevice(1);
-  ConvDesc desc = Image(1, 1, 2, 2, 1, 1);
+  ConvDesc desc = ImageConv(1, 1, 2, 2, 1, 1);
   desc.in = desc.kernel = desc.stride = desc.dilation = {1, 1, 1, 1};
   desc.pad = {0, 0, 0, 0};
   const auto plan = device->MakeConv(desc);

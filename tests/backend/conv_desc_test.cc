@@ -13,7 +13,7 @@ using testing::HasSubstr;
 using testing::ThrowsMessage;
 
 TEST(ConvDescTest, RoundsTheOutputDown) {
-  const ConvDesc desc = Image(2, 3, 11, 12, 5, 3, 2, 1, 1, 2);
+  const ConvDesc desc = ImageConv(2, 3, 11, 12, 5, 3, 2, 1, 1, 2);
   EXPECT_EQ(desc.Out(), (std::vector<int64_t>{5, 5}));
   EXPECT_EQ(desc.OutShape(), (Shape{2, 5, 5, 5}));
   EXPECT_EQ(desc.WeightShape(), (Shape{5, 3, 3, 3}));
@@ -22,27 +22,27 @@ TEST(ConvDescTest, RoundsTheOutputDown) {
 
 TEST(ConvDescTest, RefusesAKernelThatDoesNotFit) {
   const Device* const device = &PlanDevice();
-  EXPECT_THAT([&] { device->MakeConv(Image(1, 1, 3, 3, 1, 5)); },
+  EXPECT_THAT([&] { device->MakeConv(ImageConv(1, 1, 3, 3, 1, 5)); },
               ThrowsMessage<Error>(HasSubstr("a kernel of 5 with dilation 1 does not fit into a "
                                              "height of 3 padded by 0")));
 }
 
 TEST(ConvDescTest, RefusesGroupsThatDoNotDivide) {
   const Device* const device = &PlanDevice();
-  EXPECT_THAT([&] { device->MakeConv(Image(1, 4, 3, 3, 6, 1, 1, 0, 3)); },
+  EXPECT_THAT([&] { device->MakeConv(ImageConv(1, 4, 3, 3, 6, 1, 1, 0, 3)); },
               ThrowsMessage<Error>(HasSubstr("3 groups do not divide 4 input channels")));
 }
 
 TEST(ConvDescTest, RefusesLengthsBelowTheirLeast) {
   const Device* const device = &PlanDevice();
-  ConvDesc desc = Image(1, 1, 3, 3, 1, 2);
+  ConvDesc desc = ImageConv(1, 1, 3, 3, 1, 2);
   desc.stride[1] = 0;
   EXPECT_THAT([&] { device->MakeConv(desc); },
               ThrowsMessage<Error>(HasSubstr("the stride along the width is 0; it must be at least "
                                              "1")));
-  desc = Image(0, 1, 3, 3, 1, 2);
+  desc = ImageConv(0, 1, 3, 3, 1, 2);
   EXPECT_THAT([&] { device->MakeConv(desc); }, ThrowsMessage<Error>(HasSubstr("the batch is 0")));
-  desc = Image(1, 1, 3, 3, 1, 2);
+  desc = ImageConv(1, 1, 3, 3, 1, 2);
   desc.pad[0] = -1;
   EXPECT_THAT([&] { device->MakeConv(desc); },
               ThrowsMessage<Error>(HasSubstr("the pad along the height is -1")));
@@ -50,7 +50,7 @@ TEST(ConvDescTest, RefusesLengthsBelowTheirLeast) {
 
 TEST(ConvDescTest, RefusesOtherNumbersOfAxes) {
   const Device* const device = &PlanDevice();
-  ConvDesc desc = Image(1, 1, 3, 3, 1, 2);
+  ConvDesc desc = ImageConv(1, 1, 3, 3, 1, 2);
   desc.pad = {0};
   EXPECT_THAT([&] { device->MakeConv(desc); },
               ThrowsMessage<Error>(HasSubstr("have 2, 2, 2, 1 and 2 spatial axes")));
@@ -61,7 +61,7 @@ TEST(ConvDescTest, RefusesOtherNumbersOfAxes) {
 
 TEST(ConvPlanRefusalTest, NamesATensorOfAnotherShape) {
   const Device* const device = &PlanDevice();
-  const ConvDesc desc = Image(2, 16, 8, 8, 16, 3);
+  const ConvDesc desc = ImageConv(2, 16, 8, 8, 16, 3);
   const auto plan = device->MakeConv(desc);
   const Values x = Values::Of({2, 16, 8, 9}, {}), weight = Values::Of(desc.WeightShape(), {});
   const Values y = Values::Of(desc.OutShape(), {}), bias = Values::Of({16}, {});
@@ -73,7 +73,7 @@ TEST(ConvPlanRefusalTest, NamesATensorOfAnotherShape) {
 
 TEST(ConvPlanRefusalTest, SaysWhenScratchIsTooSmall) {
   const Device* const device = &PlanDevice();
-  const ConvDesc desc = Image(2, 16, 8, 8, 16, 3);
+  const ConvDesc desc = ImageConv(2, 16, 8, 8, 16, 3);
   const auto plan = device->MakeConv(desc);
   const Values x = Values::Of(desc.InShape(), {}), dy = Values::Of(desc.OutShape(), {});
   const Values dweight = Values::Of(desc.WeightShape(), {});

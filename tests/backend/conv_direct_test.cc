@@ -32,15 +32,15 @@ ConvDesc FourAxes() {
 }
 
 ConvDesc Rectified() {
-  ConvDesc desc = Image(2, 6, 7, 9, 9, 3, 2, 1, 3);
+  ConvDesc desc = ImageConv(2, 6, 7, 9, 9, 3, 2, 1, 3);
   desc.relu = true;
   return desc;
 }
 
-const ConvCase kCases[] = {{"dilated", Image(3, 5, 9, 8, 40, 3, 1, 1, 1, 2)},
-                           {"rectified", Rectified()},
-                           {"four_axes", FourAxes()},
-                           {"depthwise", Image(2, 12, 9, 8, 12, 3, 2, 1, 12)}};
+const ConvCase kConvDirectCases[] = {{"dilated", ImageConv(3, 5, 9, 8, 40, 3, 1, 1, 1, 2)},
+                                     {"rectified", Rectified()},
+                                     {"four_axes", FourAxes()},
+                                     {"depthwise", ImageConv(2, 12, 9, 8, 12, 3, 2, 1, 12)}};
 
 class ConvDirectTest : public testing::TestWithParam<std::tuple<ConvCase, DType>> {
  protected:
@@ -49,7 +49,7 @@ class ConvDirectTest : public testing::TestWithParam<std::tuple<ConvCase, DType>
   }
 };
 INSTANTIATE_TEST_SUITE_P(Of, ConvDirectTest,
-                         testing::Combine(testing::ValuesIn(kCases),
+                         testing::Combine(testing::ValuesIn(kConvDirectCases),
                                           testing::Values(DType::kF32, DType::kBF16, DType::kF16)),
                          NameOfCase);
 

@@ -12,7 +12,7 @@ ConvDesc Without(ConvDesc desc, bool bias) {
   return desc;
 }
 
-ConvDesc Rectangular() {
+ConvDesc RectangularConv() {
   return {.batch = 2,
           .in_channels = 5,
           .out_channels = 7,
@@ -24,14 +24,14 @@ ConvDesc Rectangular() {
 }
 
 ConvDesc DilatedRows() {
-  ConvDesc desc = Image(2, 5, 12, 10, 18, 3);
+  ConvDesc desc = ImageConv(2, 5, 12, 10, 18, 3);
   desc.dilation = {3, 1};
   desc.pad = {2, 1};
   return desc;
 }
 
 ConvDesc Depthwise(int64_t n, int64_t c, int64_t h, int64_t w, int64_t stride, int64_t pad) {
-  return Image(n, c, h, w, c, 3, stride, pad, c);
+  return ImageConv(n, c, h, w, c, 3, stride, pad, c);
 }
 
 // The rows in other steps than the columns.
@@ -45,7 +45,7 @@ ConvDesc DepthwiseRectangular() {
 
 // oneDNN's bf16 weight gradient of this is wrong.
 ConvDesc ShortInput() {
-  ConvDesc desc = Image(1, 4, 1, 2, 9, 1);
+  ConvDesc desc = ImageConv(1, 4, 1, 2, 9, 1);
   desc.kernel = {1, 4};
   desc.stride = {1, 3};
   desc.pad = {0, 3};
@@ -76,21 +76,21 @@ ConvDesc Volume(int64_t group) {
           .dilation = {1, 1, 2}};
 }
 
-const ConvCase kCases[] = {
-    {"lenet_first", Image(3, 1, 28, 28, 20, 5)},
-    {"lenet_second", Image(3, 20, 12, 12, 50, 5)},
-    {"one_image", Image(1, 20, 12, 12, 50, 5)},
-    {"colour", Image(2, 3, 16, 16, 32, 5, 1, 2)},
-    {"colour_stride", Image(2, 3, 43, 43, 24, 11, 4)},
-    {"one_channel_wide", Image(2, 1, 9, 33, 37, 3, 1, 1)},
-    {"one_channel_stride", Image(2, 1, 13, 13, 16, 3, 2, 1)},
-    {"same", Image(2, 32, 8, 8, 64, 3, 1, 1)},
-    {"same_groups", Image(2, 32, 8, 8, 64, 3, 1, 1, 2)},
-    {"odd_groups", Image(2, 6, 7, 9, 9, 3, 1, 1, 3)},
-    {"one_by_one", Image(2, 19, 6, 5, 13, 1)},
-    {"one_by_one_stride", Image(2, 16, 7, 7, 32, 1, 2)},
-    {"depthwise", Image(2, 12, 9, 8, 12, 3, 1, 1, 12)},
-    {"depthwise_twice", Image(2, 5, 9, 8, 10, 3, 2, 1, 5)},
+const ConvCase kConvCases[] = {
+    {"lenet_first", ImageConv(3, 1, 28, 28, 20, 5)},
+    {"lenet_second", ImageConv(3, 20, 12, 12, 50, 5)},
+    {"one_image", ImageConv(1, 20, 12, 12, 50, 5)},
+    {"colour", ImageConv(2, 3, 16, 16, 32, 5, 1, 2)},
+    {"colour_stride", ImageConv(2, 3, 43, 43, 24, 11, 4)},
+    {"one_channel_wide", ImageConv(2, 1, 9, 33, 37, 3, 1, 1)},
+    {"one_channel_stride", ImageConv(2, 1, 13, 13, 16, 3, 2, 1)},
+    {"same", ImageConv(2, 32, 8, 8, 64, 3, 1, 1)},
+    {"same_groups", ImageConv(2, 32, 8, 8, 64, 3, 1, 1, 2)},
+    {"odd_groups", ImageConv(2, 6, 7, 9, 9, 3, 1, 1, 3)},
+    {"one_by_one", ImageConv(2, 19, 6, 5, 13, 1)},
+    {"one_by_one_stride", ImageConv(2, 16, 7, 7, 32, 1, 2)},
+    {"depthwise", ImageConv(2, 12, 9, 8, 12, 3, 1, 1, 12)},
+    {"depthwise_twice", ImageConv(2, 5, 9, 8, 10, 3, 2, 1, 5)},
     {"depthwise_full_vectors", Depthwise(3, 32, 14, 14, 1, 1)},
     {"depthwise_rest_of_a_vector", Depthwise(2, 43, 9, 17, 1, 1)},
     {"depthwise_stride", Depthwise(2, 48, 15, 18, 2, 1)},
@@ -102,17 +102,17 @@ const ConvCase kCases[] = {
     {"depthwise_rectangular", DepthwiseRectangular()},
     {"depthwise_without_bias", Without(Depthwise(2, 16, 8, 8, 1, 1), false)},
     {"depthwise_beyond_the_caches", Depthwise(1, 16, 450, 450, 1, 1)},
-    {"depthwise_five", Image(2, 16, 9, 8, 16, 5, 1, 2, 16)},
-    {"dilated", Image(2, 8, 13, 12, 10, 3, 1, 2, 1, 2)},
-    {"dilated_stride", Image(2, 8, 15, 15, 10, 3, 2, 3, 1, 3)},
-    {"pad_beyond_kernel", Image(2, 4, 5, 5, 6, 2, 1, 3)},
-    {"whole_image", Image(2, 7, 6, 6, 11, 6)},
-    {"stride_leaves_a_rest", Image(2, 16, 10, 11, 16, 3, 3)},
-    {"rectangular", Rectangular()},
-    {"no_bias", Without(Image(2, 16, 9, 9, 24, 3, 1, 1), false)},
-    {"tail_with_pad_and_stride", Image(3, 20, 11, 9, 50, 3, 2, 1)},
-    {"tail_and_many_outputs", Image(5, 24, 7, 7, 113, 3, 1, 1)},
-    {"image_beyond_the_caches", Image(3, 3, 90, 90, 100, 7, 2, 3)},
+    {"depthwise_five", ImageConv(2, 16, 9, 8, 16, 5, 1, 2, 16)},
+    {"dilated", ImageConv(2, 8, 13, 12, 10, 3, 1, 2, 1, 2)},
+    {"dilated_stride", ImageConv(2, 8, 15, 15, 10, 3, 2, 3, 1, 3)},
+    {"pad_beyond_kernel", ImageConv(2, 4, 5, 5, 6, 2, 1, 3)},
+    {"whole_image", ImageConv(2, 7, 6, 6, 11, 6)},
+    {"stride_leaves_a_rest", ImageConv(2, 16, 10, 11, 16, 3, 3)},
+    {"rectangular", RectangularConv()},
+    {"no_bias", Without(ImageConv(2, 16, 9, 9, 24, 3, 1, 1), false)},
+    {"tail_with_pad_and_stride", ImageConv(3, 20, 11, 9, 50, 3, 2, 1)},
+    {"tail_and_many_outputs", ImageConv(5, 24, 7, 7, 113, 3, 1, 1)},
+    {"image_beyond_the_caches", ImageConv(3, 3, 90, 90, 100, 7, 2, 3)},
     {"dilated_rows", DilatedRows()},
     {"short_input", ShortInput()},
     {"line", Line(1)},
@@ -208,7 +208,7 @@ TEST_P(ConvPlanTest, RepeatsBitForBit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, ConvPlanTest,
-                         testing::Combine(testing::ValuesIn(kCases),
+                         testing::Combine(testing::ValuesIn(kConvCases),
                                           testing::ValuesIn(StoredTypes())),
                          NameOfCase);
 

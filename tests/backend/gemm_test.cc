@@ -65,7 +65,7 @@ class GemmPlanTest : public testing::TestWithParam<std::tuple<Sizes, int, DType>
   GemmDesc desc_;
 };
 
-std::string NameOfCase(const testing::TestParamInfo<GemmPlanTest::ParamType>& one) {
+std::string NameOfCaseGemm(const testing::TestParamInfo<GemmPlanTest::ParamType>& one) {
   const auto& [sizes, flags, type] = one.param;
   const auto& [m, n, k] = sizes;
   return Join(m, "x", n, "x", k, (flags & 1) != 0 ? "TransA" : "", (flags & 2) != 0 ? "TransB" : "",
@@ -86,7 +86,7 @@ INSTANTIATE_TEST_SUITE_P(Of, GemmPlanTest,
                                                           Sizes{7, 33, 129}, Sizes{1, 40, 17},
                                                           Sizes{50, 1, 64}, Sizes{100, 96, 200}),
                                           testing::Range(0, 16), testing::ValuesIn(StoredTypes())),
-                         NameOfCase);
+                         NameOfCaseGemm);
 
 TEST(GemmTest, RefusesEmptyMatrices) {
   EXPECT_THAT([] { PlanDevice().MakeGemm({.m = 0, .n = 2, .k = 3}); },

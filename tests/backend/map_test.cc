@@ -134,7 +134,7 @@ TEST_P(MapTest, RowsHaveTheirSumsAndMaxima) {
   }
 }
 
-struct Square {
+struct SquareMap {
   const float* x;
   HD float operator()(int64_t i) const { return x[i] * x[i]; }
 };
@@ -150,7 +150,7 @@ TEST_P(MapTest, SumsDoNotDependOnTheNumberOfThreads) {
   for (const int threads : {2, 1}) {
     const auto device = MakeTestDevice(threads);
     const OnDevice<float> in(*device, x), sum(*device, std::vector<float>{-1});
-    ReduceSum(*device, n_, Square{in.data()}, 3, sum.data());
+    ReduceSum(*device, n_, SquareMap{in.data()}, 3, sum.data());
     sums.push_back(sum.Read()[0]);
   }
   EXPECT_EQ(sums[0], sums[1]);

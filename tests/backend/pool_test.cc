@@ -30,8 +30,8 @@ int64_t OutOf(int64_t in, int64_t kernel, int64_t stride, int64_t pad) {
   return pad > 0 && (out - 1) * stride >= in + pad ? out - 1 : out;
 }
 
-PoolDesc Square(int64_t n, int64_t c, int64_t h, int64_t w, int64_t kernel, int64_t stride,
-                int64_t pad = 0) {
+PoolDesc SquarePool(int64_t n, int64_t c, int64_t h, int64_t w, int64_t kernel, int64_t stride,
+                    int64_t pad = 0) {
   return {.batch = n,
           .channels = c,
           .in_h = h,
@@ -46,7 +46,7 @@ PoolDesc Square(int64_t n, int64_t c, int64_t h, int64_t w, int64_t kernel, int6
           .pad_w = pad};
 }
 
-PoolDesc Rectangular() {
+PoolDesc RectangularPool() {
   return {.batch = 2,
           .channels = 17,
           .in_h = 9,
@@ -61,38 +61,38 @@ PoolDesc Rectangular() {
           .pad_w = 2};
 }
 
-const PoolCase kCases[] = {
-    {"lenet_first", Square(5, 20, 24, 24, 2, 2)},
-    {"lenet_second", Square(5, 50, 8, 8, 2, 2)},
-    {"overlapping", Square(2, 32, 13, 15, 3, 2)},
-    {"stride_one", Square(2, 16, 7, 7, 3, 1, 1)},
-    {"one_channel", Square(2, 1, 9, 9, 3, 2)},
-    {"three_channels", Square(2, 3, 9, 9, 3, 2, 1)},
-    {"seven_channels", Square(2, 7, 10, 9, 2, 2)},
-    {"odd_channels", Square(1, 33, 6, 7, 3, 3)},
-    {"gaps", Square(2, 18, 11, 11, 2, 3)},
-    {"empty_last_window", Square(2, 18, 6, 6, 1, 5)},
-    {"global", Square(3, 40, 7, 7, 7, 1)},
+const PoolCase kPoolCases[] = {
+    {"lenet_first", SquarePool(5, 20, 24, 24, 2, 2)},
+    {"lenet_second", SquarePool(5, 50, 8, 8, 2, 2)},
+    {"overlapping", SquarePool(2, 32, 13, 15, 3, 2)},
+    {"stride_one", SquarePool(2, 16, 7, 7, 3, 1, 1)},
+    {"one_channel", SquarePool(2, 1, 9, 9, 3, 2)},
+    {"three_channels", SquarePool(2, 3, 9, 9, 3, 2, 1)},
+    {"seven_channels", SquarePool(2, 7, 10, 9, 2, 2)},
+    {"odd_channels", SquarePool(1, 33, 6, 7, 3, 3)},
+    {"gaps", SquarePool(2, 18, 11, 11, 2, 3)},
+    {"empty_last_window", SquarePool(2, 18, 6, 6, 1, 5)},
+    {"global", SquarePool(3, 40, 7, 7, 7, 1)},
     {"window_of_255",
      [] {
-       PoolDesc desc = Square(1, 5, 15, 17, 15, 1);
+       PoolDesc desc = SquarePool(1, 5, 15, 17, 15, 1);
        desc.kernel_w = 17;
        desc.out_w = 1;
        return desc;
      }()},
-    {"window_of_256", Square(1, 17, 17, 16, 16, 1)},
-    {"rectangular", Rectangular()},
-    {"twelve_channels_stride_one", Square(2, 12, 7, 6, 3, 1, 1)},
-    {"many_channels", Square(2, 272, 9, 8, 3, 2)},
-    {"three_windows_over_a_place", Square(2, 40, 11, 12, 5, 2, 2)},
-    {"four_windows_over_a_place", Square(2, 40, 9, 9, 4, 1, 1)},
-    {"clipped_tiles", Square(2, 48, 7, 8, 3, 3)},
-    {"streamed", Square(1, 64, 225, 225, 3, 2)},
-    {"streamed_tiles", Square(1, 64, 225, 225, 2, 2)},
-    {"large", Square(4, 64, 40, 40, 3, 2)},
+    {"window_of_256", SquarePool(1, 17, 17, 16, 16, 1)},
+    {"rectangular", RectangularPool()},
+    {"twelve_channels_stride_one", SquarePool(2, 12, 7, 6, 3, 1, 1)},
+    {"many_channels", SquarePool(2, 272, 9, 8, 3, 2)},
+    {"three_windows_over_a_place", SquarePool(2, 40, 11, 12, 5, 2, 2)},
+    {"four_windows_over_a_place", SquarePool(2, 40, 9, 9, 4, 1, 1)},
+    {"clipped_tiles", SquarePool(2, 48, 7, 8, 3, 3)},
+    {"streamed", SquarePool(1, 64, 225, 225, 3, 2)},
+    {"streamed_tiles", SquarePool(1, 64, 225, 225, 2, 2)},
+    {"large", SquarePool(4, 64, 40, 40, 3, 2)},
 };
 
-std::string NameOfCase(const testing::TestParamInfo<std::tuple<PoolCase, DType>>& info) {
+std::string NameOfCasePool(const testing::TestParamInfo<std::tuple<PoolCase, DType>>& info) {
   return std::get<0>(info.param).name + std::string(NameOf(std::get<1>(info.param)));
 }
 
@@ -163,12 +163,12 @@ TEST_P(PoolPlanTest, MaxOfNanAndInfinityHasNoWinnerOutside) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, PoolPlanTest,
-                         testing::Combine(testing::ValuesIn(kCases),
+                         testing::Combine(testing::ValuesIn(kPoolCases),
                                           testing::ValuesIn(StoredTypes())),
-                         NameOfCase);
+                         NameOfCasePool);
 
 TEST(PoolTest, AllNanGivesTheSmallestFloatNoWinnerAndNoGradient) {
-  const auto plan = PlanDevice().MakePool(Square(1, 2, 4, 4, 2, 2));
+  const auto plan = PlanDevice().MakePool(SquarePool(1, 2, 4, 4, 2, 2));
   const Values x = Values::Unset({1, 2, 4, 4}), y = Values::Unset({1, 2, 2, 2});
   const Values mask = Values::Unset({1, 2, 2, 2});
   GuardedBytes kept(plan->WorkspaceBytes());
@@ -182,7 +182,7 @@ TEST(PoolTest, AllNanGivesTheSmallestFloatNoWinnerAndNoGradient) {
 }
 
 TEST(PoolTest, EmptyLastWindowIsNanForAverageAndUnwonForMax) {
-  PoolDesc desc = Square(1, 1, 6, 6, 1, 5);
+  PoolDesc desc = SquarePool(1, 1, 6, 6, 1, 5);
   desc.out_h = desc.out_w = 3;  // the third starts at 10
   const auto max = PlanDevice().MakePool(desc);
   const Values x = Values::Random({1, 1, 6, 6}, DType::kF32, 1), y = Values::Unset({1, 1, 3, 3});
@@ -199,7 +199,7 @@ TEST(PoolTest, EmptyLastWindowIsNanForAverageAndUnwonForMax) {
 }
 
 TEST(PoolTest, KeepsWinnersInOneByteAndOnlyForTraining) {
-  PoolDesc desc = Square(2, 20, 24, 24, 2, 2);
+  PoolDesc desc = SquarePool(2, 20, 24, 24, 2, 2);
   EXPECT_EQ(PlanDevice().MakePool(desc)->WorkspaceBytes(), 2u * 20 * 12 * 12);
   desc.training = false;
   const auto plan = PlanDevice().MakePool(desc);
@@ -212,7 +212,7 @@ TEST(PoolTest, KeepsWinnersInOneByteAndOnlyForTraining) {
 }
 
 TEST(PoolTest, RefusesWindowsOfPaddingOnly) {
-  PoolDesc desc = Square(1, 1, 6, 6, 2, 2);
+  PoolDesc desc = SquarePool(1, 1, 6, 6, 2, 2);
   desc.pad_w = 2;
   EXPECT_THAT([&] { PlanDevice().MakePool(desc); },
               ThrowsMessage<Error>(HasSubstr("a pad of 0 x 2 with a kernel of 2 x 2 makes windows "
@@ -220,11 +220,11 @@ TEST(PoolTest, RefusesWindowsOfPaddingOnly) {
 }
 
 TEST(PoolTest, RefusesLengthsBelowTheirLeast) {
-  PoolDesc desc = Square(1, 1, 6, 6, 2, 2);
+  PoolDesc desc = SquarePool(1, 1, 6, 6, 2, 2);
   desc.stride_w = 0;
   EXPECT_THAT([&] { PlanDevice().MakePool(desc); },
               ThrowsMessage<Error>(HasSubstr("the horizontal stride is 0; it must be at least 1")));
-  desc = Square(1, 1, 6, 6, 2, 2);
+  desc = SquarePool(1, 1, 6, 6, 2, 2);
   desc.kernel_h = 0;
   EXPECT_THAT([&] { PlanDevice().MakePool(desc); },
               ThrowsMessage<Error>(HasSubstr("the kernel's height is 0")));
@@ -232,7 +232,7 @@ TEST(PoolTest, RefusesLengthsBelowTheirLeast) {
 
 TEST(PoolTest, RefusesAWorkspaceThatIsTooSmallAndOtherShapes) {
   TRAINER_CPU_ONLY("the words are those of its plan");
-  const PoolDesc desc = Square(1, 4, 6, 6, 2, 2);
+  const PoolDesc desc = SquarePool(1, 4, 6, 6, 2, 2);
   const auto plan = PlanDevice().MakePool(desc);
   const Values x = Values::Unset(desc.InShape()), y = Values::Unset(desc.OutShape());
   EXPECT_THAT([&] { plan->Forward(x, y, {}); }, ThrowsMessage<Error>(HasSubstr("with 36 bytes")));
@@ -242,7 +242,7 @@ TEST(PoolTest, RefusesAWorkspaceThatIsTooSmallAndOtherShapes) {
 }
 
 TEST(PoolTest, AverageHasNoWinners) {
-  PoolDesc desc = Square(1, 4, 6, 6, 2, 2);
+  PoolDesc desc = SquarePool(1, 4, 6, 6, 2, 2);
   desc.method = PoolMethod::kAverage;
   const auto plan = PlanDevice().MakePool(desc);
   const Values mask = Values::Unset(desc.OutShape());

@@ -29,7 +29,7 @@ namespace {
 
 ConvDesc Padded(int64_t n, int64_t c, int64_t h, int64_t w, int64_t m, int64_t kernel, int64_t ph,
                 int64_t pw, int64_t group = 1) {
-  ConvDesc desc = Image(n, c, h, w, m, kernel, 1, 0, group);
+  ConvDesc desc = ImageConv(n, c, h, w, m, kernel, 1, 0, group);
   desc.pad = {ph, pw};
   return desc;
 }
@@ -39,7 +39,7 @@ ConvDesc WithoutBias(ConvDesc desc) {
   return desc;
 }
 
-const WinogradCase kCases[] = {
+const WinogradCase kWinogradCases[] = {
     {"one_tile", Padded(1, 16, 6, 6, 16, 3, 0, 0), 1},
     {"one_pixel", Padded(1, 16, 1, 1, 16, 3, 1, 1)},
     {"one_output", Padded(2, 16, 3, 3, 32, 3, 0, 0)},
@@ -165,8 +165,10 @@ TEST_P(WinogradTest, WeightGradientIsAdded) {
   EXPECT_TRUE(scratch.Intact());
 }
 
-std::string NameOfCase(const testing::TestParamInfo<WinogradCase>& info) { return info.param.name; }
-INSTANTIATE_TEST_SUITE_P(Cpu, WinogradTest, testing::ValuesIn(kCases), NameOfCase);
+std::string NameOfCaseWinograd(const testing::TestParamInfo<WinogradCase>& info) {
+  return info.param.name;
+}
+INSTANTIATE_TEST_SUITE_P(Cpu, WinogradTest, testing::ValuesIn(kWinogradCases), NameOfCaseWinograd);
 
 TEST(WinogradStepTest, RectifiesAndKeepsNaN) {
   TRAINER_CPU_ONLY("it has this kernel");

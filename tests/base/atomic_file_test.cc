@@ -28,7 +28,7 @@ void WriteOnce(const std::string& path, const std::string& content,
   file.Commit();
 }
 
-std::string HostAndPid(pid_t pid) {
+std::string HostAndPidAtomicFile(pid_t pid) {
   char host[256] = {};
   gethostname(host, sizeof(host) - 1);
   return Join(host, ".", pid);
@@ -56,7 +56,7 @@ TEST(AtomicFileTest, ShowsNothingBeforeCommitAndLeavesNothingWithout) {
     AtomicFile file(folder / "f");
     file.Append("abc", 3);
     EXPECT_THAT(folder.Names(), ElementsAre(FileNameOf(TempPathFor(folder / "f"))));
-    EXPECT_EQ(FileNameOf(file.temp_path()), ".f.tmp." + HostAndPid(getpid()));
+    EXPECT_EQ(FileNameOf(file.temp_path()), ".f.tmp." + HostAndPidAtomicFile(getpid()));
   }
   EXPECT_THAT(folder.Names(), IsEmpty());
 }

@@ -27,7 +27,7 @@ pid_t GonePid() {
   return pid;
 }
 
-std::string HostAndPid(pid_t pid) {
+std::string HostAndPidSnapshotFolder(pid_t pid) {
   char host[256] = {};
   gethostname(host, sizeof(host) - 1);
   return Join(host, ".", pid);
@@ -139,7 +139,7 @@ TEST(CheckWritableTest, TellsTheSameWithoutWriting) {
 
 TEST(CheckNameLengthTest, CountsTheHiddenNameToo) {
   const TempFolder folder;
-  const std::string tail = ".tmp." + HostAndPid(getpid());
+  const std::string tail = ".tmp." + HostAndPidSnapshotFolder(getpid());
   const size_t most = 255 - 1 - tail.size();  // names of 255 bytes, and a dot in front
   CheckNameLength(folder / std::string(most, 'n'));
   const auto [code, message] =
@@ -151,11 +151,11 @@ TEST(CheckNameLengthTest, CountsTheHiddenNameToo) {
 
 TEST(RemoveStrayTempsTest, RemovesOnlyWhatADeadProcessOfThisHostLeft) {
   const TempFolder folder;
-  const std::string dead = HostAndPid(GonePid());
+  const std::string dead = HostAndPidSnapshotFolder(GonePid());
   WriteText(folder / (".lenet_iter_5.caffemodel.tmp." + dead), "x");
-  WriteText(folder / (".lenet_iter_6.solverstate.tmp." + HostAndPid(getpid())), "x");
+  WriteText(folder / (".lenet_iter_6.solverstate.tmp." + HostAndPidSnapshotFolder(getpid())), "x");
   const std::vector<std::string> kept = {
-      ".lenet_iter_5.caffemodel.tmp." + HostAndPid(getppid()),
+      ".lenet_iter_5.caffemodel.tmp." + HostAndPidSnapshotFolder(getppid()),
       ".lenet_iter_5.caffemodel.tmp.otherhost.1",
       ".lenet_iter_5.caffemodel.tmp." + dead + "x",
       ".other_iter_5.caffemodel.tmp." + dead,

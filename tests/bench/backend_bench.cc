@@ -100,7 +100,7 @@ void RunPool(benchmark::State& state, const PoolDesc& desc, bool forward) {
 
 ConvDesc Square(int64_t n, int64_t c, int64_t size, int64_t m, int64_t kernel, int64_t stride = 1,
                 int64_t pad = 0, int64_t group = 1) {
-  return Image(n, c, size, size, m, kernel, stride, pad, group);
+  return ImageConv(n, c, size, size, m, kernel, stride, pad, group);
 }
 
 PoolDesc Halving(int64_t n, int64_t c, int64_t size, int64_t kernel, PoolMethod method) {

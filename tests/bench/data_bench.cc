@@ -97,7 +97,7 @@ void CursorParse(benchmark::State& state) {
   Count(state, source, state.iterations());
 }
 
-LayerSpec Layer(bool augment, int64_t side) {
+LayerSpec DataLayerSpec(bool augment, int64_t side) {
   caffe::LayerParameter proto;
   proto.mutable_transform_param()->set_scale(0.00390625f);
   if (augment) {
@@ -112,7 +112,7 @@ LayerSpec Layer(bool augment, int64_t side) {
 void TransformRecord(benchmark::State& state) {
   const Source source(state);
   const auto cursor = OpenCursor("LMDB", source.path);
-  const Transform transform(Layer(state.range(3) != 0, state.range(2)), caffe::TRAIN, {});
+  const Transform transform(DataLayerSpec(state.range(3) != 0, state.range(2)), caffe::TRAIN, {});
   DatumParser parser;
   const DatumView& datum = parser.Parse(source.path, cursor->Key(), cursor->Value());
   std::vector<float> out(static_cast<size_t>(source.bytes));
@@ -133,8 +133,8 @@ void PrefetcherBatches(benchmark::State& state) {
   options.path = source.path;
   options.batch_size = 64;
   options.decode_threads = static_cast<int>(state.range(4));
-  Prefetcher prefetcher(options,
-                        Transform(Layer(state.range(3) != 0, state.range(2)), caffe::TRAIN, {}));
+  Prefetcher prefetcher(
+      options, Transform(DataLayerSpec(state.range(3) != 0, state.range(2)), caffe::TRAIN, {}));
   prefetcher.Next();
   for (auto _ : state) benchmark::DoNotOptimize(prefetcher.Next().output(0).data());
   Count(state, source, state.iterations() * 64);

@@ -137,7 +137,7 @@ void LeNetPass(benchmark::State& state) {
 }
 BENCHMARK(LeNetPass)->UseRealTime()->Unit(benchmark::kMillisecond);
 
-const int kRegistered = [] {
+const int kLayersRegistered = [] {
   Register("relu", "type: \"ReLU\"", 2, 3);
   Register("sigmoid", "type: \"Sigmoid\"", 2, 3);
   Register("dropout", "type: \"Dropout\"", 2, 2);

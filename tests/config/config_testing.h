@@ -8,32 +8,11 @@
 #include <functional>
 #include <string>
 
+#include "support/temp_folder.h"
 #include "trainer/base/error.h"
 #include "trainer/config/net_spec.h"
 
 namespace trainer {
-
-// A folder that lives as long as the test.
-class TempFolder {
- public:
-  TempFolder() {
-    std::string pattern = testing::TempDir() + "config_XXXXXX";
-    if (mkdtemp(pattern.data()) == nullptr) ADD_FAILURE() << "cannot make " << pattern;
-    path_ = pattern;
-  }
-  ~TempFolder() { std::filesystem::remove_all(path_); }
-
-  // Writes a file and returns its path.
-  std::string Write(const std::string& name, const std::string& content) const {
-    const std::string file = path_ + "/" + name;
-    std::ofstream(file, std::ios::binary) << content;
-    return file;
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 // What an expected error says; a test fails when there is none.
 struct Caught {

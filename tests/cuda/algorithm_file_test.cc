@@ -183,7 +183,7 @@ class MeasuredOnceTest : public EmulatedGpu {
     options.algorithm_file_asked = true;
     return MakeGpuDevice(options);
   }
-  ConvDesc desc_ = Image(2, 3, 9, 8, 6, 3, 1, 1);
+  ConvDesc desc_ = ImageConv(2, 3, 9, 8, 6, 3, 1, 1);
   TempFolder folder_;
 
  private:

@@ -59,15 +59,15 @@ class CudnnTest : public EmulatedGpu {
     return desc;
   }
   static std::vector<ConvDesc> AllKinds() {
-    return {Image(2, 3, 9, 8, 6, 3, 1, 1),
-            Image(2, 8, 7, 7, 12, 1),
-            Image(2, 6, 9, 8, 9, 3, 2, 1, 3),
-            Image(2, 5, 8, 8, 5, 3, 1, 1, 5),
-            Image(2, 4, 13, 12, 6, 3, 1, 2, 1, 2),
+    return {ImageConv(2, 3, 9, 8, 6, 3, 1, 1),
+            ImageConv(2, 8, 7, 7, 12, 1),
+            ImageConv(2, 6, 9, 8, 9, 3, 2, 1, 3),
+            ImageConv(2, 5, 8, 8, 5, 3, 1, 1, 5),
+            ImageConv(2, 4, 13, 12, 6, 3, 1, 2, 1, 2),
             Line(),
             Volume(),
-            WithRelu(Image(2, 3, 9, 8, 6, 3, 1, 1)),
-            WithRelu(Image(2, 3, 9, 8, 6, 3), false)};
+            WithRelu(ImageConv(2, 3, 9, 8, 6, 3, 1, 1)),
+            WithRelu(ImageConv(2, 3, 9, 8, 6, 3), false)};
   }
   static float Bound(DType dtype) { return BoundOf(dtype, 2e-5f, 2e-2f); }
 };
@@ -85,7 +85,7 @@ TEST_F(CudnnTest, MeasuredAlgorithmsMatchTheReference) {
 }
 
 TEST_F(CudnnTest, WeightsMayLieAnywhere) {
-  for (ConvDesc desc : {Image(2, 8, 7, 7, 12, 1), Line(), Volume()}) {
+  for (ConvDesc desc : {ImageConv(2, 8, 7, 7, 12, 1), Line(), Volume()}) {
     const ConvRun run(desc);
     EXPECT_LE(ConvRun::Difference(run.On(device(), 3), run.ByReference()), 2e-5f);
   }
@@ -93,7 +93,7 @@ TEST_F(CudnnTest, WeightsMayLieAnywhere) {
 
 TEST_F(CudnnTest, ImagesAreComputedByIt) {
   for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
-    ConvDesc desc = Image(2, 8, 9, 8, 6, 3, 1, 1);
+    ConvDesc desc = ImageConv(2, 8, 9, 8, 6, 3, 1, 1);
     desc.dtype = dtype;
     const auto plan = device().MakeConv(desc);
     EXPECT_THAT(plan->Implementation(), StartsWith("cuDNN algorithm "));
@@ -111,9 +111,9 @@ TEST_F(CudnnTest, ShapesAreMeasuredOnce) {
     ++measured;
     return real->FindConvolutionForwardAlgorithmEx(args...);
   };
-  for (int i = 0; i < 3; ++i) (void)device().MakeConv(Image(2, 3, 9, 8, 6, 3, 1, 1));
+  for (int i = 0; i < 3; ++i) (void)device().MakeConv(ImageConv(2, 3, 9, 8, 6, 3, 1, 1));
   EXPECT_EQ(measured, 1);
-  (void)device().MakeConv(Image(2, 3, 9, 8, 6, 3, 2, 1));
+  (void)device().MakeConv(ImageConv(2, 3, 9, 8, 6, 3, 2, 1));
   EXPECT_EQ(measured, 2);
 }
 
@@ -122,7 +122,7 @@ TEST_F(CudnnTest, WithoutMemoryForATrialItsAdviceIsTaken) {
   measured = 0;
   ChangedCudnn changed;
   changed.table.FindConvolutionForwardAlgorithmEx = [](auto...) { return ++measured; };
-  const ConvDesc desc = Image(2, 3, 9, 8, 6, 3, 1, 1);
+  const ConvDesc desc = ImageConv(2, 3, 9, 8, 6, 3, 1, 1);
   (void)device();
   emulated_gpu::InjectError(emulated_gpu::CallKind::kMalloc, 0, cuda::kErrorMemoryAllocation);
   EXPECT_THAT(device().MakeConv(desc)->Implementation(), StartsWith("cuDNN algorithm 1"));
@@ -137,7 +137,7 @@ TEST_F(CudnnTest, DeterministicResultsRepeat) {
   ChangedCudnn changed;
   changed.table.FindConvolutionBackwardFilterAlgorithmEx = [](auto...) { return ++measured; };
   const auto gpu = MakeGpuDevice({.deterministic = true});
-  const ConvRun run(Image(2, 3, 9, 8, 6, 3, 1, 1));
+  const ConvRun run(ImageConv(2, 3, 9, 8, 6, 3, 1, 1));
   const ConvNumbers first = run.On(*gpu);
   for (int i = 0; i < 3; ++i) {
     const ConvNumbers again = run.On(*gpu);
@@ -162,7 +162,7 @@ TEST_F(CudnnTest, RandomAlgorithmsAreDeclinedWhereResultsMustRepeat) {
         return status;
       };
   const auto gpu = MakeGpuDevice({.deterministic = true});
-  EXPECT_THAT(gpu->MakeConv(Image(2, 3, 9, 8, 6, 3, 1, 1))->Declined(),
+  EXPECT_THAT(gpu->MakeConv(ImageConv(2, 3, 9, 8, 6, 3, 1, 1))->Declined(),
               Contains("data gradient: cuDNN: none of its algorithms repeats bit for bit"));
 }
 
@@ -174,8 +174,8 @@ TEST_F(CudnnTest, TooMuchWorkspaceIsDeclinedAndOwnKernelsCompute) {
         *bytes = size_t{2} << 30;
         return 0;
       };
-  const ConvRun run(Image(2, 3, 9, 8, 6, 3, 1, 1));
-  const auto plan = device().MakeConv(Image(2, 3, 9, 8, 6, 3, 1, 1));
+  const ConvRun run(ImageConv(2, 3, 9, 8, 6, 3, 1, 1));
+  const auto plan = device().MakeConv(ImageConv(2, 3, 9, 8, 6, 3, 1, 1));
   EXPECT_THAT(plan->Declined(),
               Contains("forward: cuDNN: its algorithms need 2048 MiB of workspace, more than 512"));
   EXPECT_THAT(plan->Implementation(), StartsWith("direct"));
@@ -185,8 +185,8 @@ TEST_F(CudnnTest, TooMuchWorkspaceIsDeclinedAndOwnKernelsCompute) {
 TEST_F(CudnnTest, WithoutTheLibraryOwnKernelsCompute) {
   const cuda::Cudnn* before = cuda::GetCudnn();
   cuda::SetCudnn(nullptr);
-  const ConvRun run(Image(2, 3, 9, 8, 6, 3, 1, 1));
-  EXPECT_THAT(device().MakeConv(Image(2, 3, 9, 8, 6, 3, 1, 1))->Declined(),
+  const ConvRun run(ImageConv(2, 3, 9, 8, 6, 3, 1, 1));
+  EXPECT_THAT(device().MakeConv(ImageConv(2, 3, 9, 8, 6, 3, 1, 1))->Declined(),
               Contains("forward: cuDNN: the library was not found"));
   EXPECT_LE(ConvRun::Difference(run.On(device()), run.ByReference()), 2e-5f);
   EXPECT_THAT(FindGpus().missing, Contains(HasSubstr("cuDNN 9 was not found (libcudnn.so.9); ")));
@@ -213,7 +213,7 @@ TEST_F(CudnnTest, ReluKeepsNan) {
     for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
       End();
       emulated_gpu::Reset({.fused_relu_keeps_nan = library_keeps});
-      ConvDesc desc = WithRelu(Image(1, 2, 4, 4, 3, 1));
+      ConvDesc desc = WithRelu(ImageConv(1, 2, 4, 4, 3, 1));
       desc.dtype = dtype;
       ConvRun run(desc);
       run.x()[0] = NAN;
@@ -229,7 +229,7 @@ TEST_F(CudnnTest, ReluDropsNanInF16AloneWhereItMay) {
   for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
     End();
     emulated_gpu::Reset({.fused_relu_keeps_nan = false});
-    ConvDesc desc = WithRelu(Image(1, 2, 4, 4, 3, 1));
+    ConvDesc desc = WithRelu(ImageConv(1, 2, 4, 4, 3, 1));
     desc.dtype = dtype;
     ConvRun run(desc);
     EXPECT_LE(ConvRun::Difference(run.On(device(), 0, true), run.ByReference()), Bound(dtype));
@@ -252,7 +252,7 @@ TEST_F(CudnnTest, BiasAndReluArePartOfItsCallWhereItKeepsNanOrNeedNot) {
     ++fused;
     return real->ConvolutionBiasActivationForward(args...);
   };
-  ConvDesc desc = WithRelu(Image(2, 3, 9, 8, 6, 3, 1, 1));
+  ConvDesc desc = WithRelu(ImageConv(2, 3, 9, 8, 6, 3, 1, 1));
   desc.dtype = DType::kF16;
   for (const bool library_keeps : {true, false}) {
     for (const bool may_drop : {true, false}) {
@@ -270,7 +270,7 @@ TEST_F(CudnnTest, BiasAndReluArePartOfItsCallWhereItKeepsNanOrNeedNot) {
 }
 
 TEST_F(CudnnTest, NumbersAreRoundedOnlyWhereTheUserAllowsIt) {
-  const ConvRun run(Image(2, 8, 9, 8, 6, 3, 1, 1));
+  const ConvRun run(ImageConv(2, 8, 9, 8, 6, 3, 1, 1));
   const auto rounding = MakeGpuDevice({.tf32 = true, .deterministic = true});
   EXPECT_LE(ConvRun::Difference(run.On(device()), run.ByReference()), 1e-5f);
   const float rounded = ConvRun::Difference(run.On(*rounding), run.ByReference());
@@ -279,7 +279,7 @@ TEST_F(CudnnTest, NumbersAreRoundedOnlyWhereTheUserAllowsIt) {
 }
 
 TEST_F(CudnnTest, AFailureNamesTheCallAndTheGpu) {
-  ConvDesc desc = Image(2, 3, 9, 8, 6, 3, 1, 1);
+  ConvDesc desc = ImageConv(2, 3, 9, 8, 6, 3, 1, 1);
   desc.bias = false;  // which may be part of another call
   const ConvRun run(desc);
   (void)run.On(device());

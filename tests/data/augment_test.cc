@@ -24,14 +24,14 @@ using testing::ElementsAre;
 using testing::ElementsAreArray;
 using testing::HasSubstr;
 
-constexpr PhiloxKey kKey{17, 3};
+constexpr PhiloxKey kAugmentKey{17, 3};
 
-Transform Make(const std::string& fields, caffe::Phase phase = caffe::TRAIN) {
+Transform MakeAugment(const std::string& fields, caffe::Phase phase = caffe::TRAIN) {
   return Transform(KeptLayer("name: 'd'\ntype: 'Data'\ntransform_param { " + fields + " }"), phase,
-                   kKey);
+                   kAugmentKey);
 }
 
-DatumView Bytes(int c, int h, int w, const std::string& bytes) {
+DatumView BytesOfAugment(int c, int h, int w, const std::string& bytes) {
   DatumView view;
   view.channels = c;
   view.height = h;
@@ -41,7 +41,8 @@ DatumView Bytes(int c, int h, int w, const std::string& bytes) {
 }
 
 // Element (h, w, c) of the result is h * width * channels + w * channels + c.
-std::vector<float> Apply(const Transform& transform, const DatumView& datum, uint64_t number = 0) {
+std::vector<float> ApplyAugment(const Transform& transform, const DatumView& datum,
+                                uint64_t number = 0) {
   const int64_t count = transform.OutShape(datum, "'r'").Count() * transform.crops();
   std::vector<float> out(static_cast<size_t>(count), -999.f);
   transform.Apply(datum, number, out.data());
@@ -94,7 +95,7 @@ TEST(ColorChangesTest, GoldenValuesOfPillowAndColorsys) {
 
 TEST(AugmentTest, ColorsAreAFunctionOfKeyAndNumberInTrainAlone) {
   const std::string pixels = Noise(3 * 6 * 7);
-  const DatumView datum = Bytes(3, 6, 7, pixels);
+  const DatumView datum = BytesOfAugment(3, 6, 7, pixels);
   for (const std::string& fields :
        {std::string("color_jitter_param { brightness: 0.4 }"),
         std::string("color_jitter_param { contrast: 0.4 }"),
@@ -103,12 +104,13 @@ TEST(AugmentTest, ColorsAreAFunctionOfKeyAndNumberInTrainAlone) {
         std::string("random_erasing_param { probability: 1 min_area_ratio: 0.1 }")}) {
     std::set<std::vector<float>> seen;
     for (uint64_t number = 0; number < 20; ++number) {
-      const auto out = Apply(Make(fields), datum, number);
-      EXPECT_EQ(out, Apply(Make(fields), datum, number)) << fields;
+      const auto out = ApplyAugment(MakeAugment(fields), datum, number);
+      EXPECT_EQ(out, ApplyAugment(MakeAugment(fields), datum, number)) << fields;
       seen.insert(out);
     }
     EXPECT_GT(seen.size(), 12u) << fields;
-    EXPECT_EQ(Apply(Make(fields, caffe::TEST), datum, 3), Apply(Make("", caffe::TEST), datum, 3));
+    EXPECT_EQ(ApplyAugment(MakeAugment(fields, caffe::TEST), datum, 3),
+              ApplyAugment(MakeAugment("", caffe::TEST), datum, 3));
   }
 }
 
@@ -116,21 +118,21 @@ TEST(AugmentTest, LeavesCropsAndFlipsAsTheyWere) {
   const std::string pixels = Noise(3 * 9 * 9);
   const std::string fields = "crop_size: 4 mirror: true mean_value: 10 scale: 0.5 ";
   for (uint64_t number = 0; number < 10; ++number) {
-    const auto plain = Apply(Make(fields), Bytes(3, 9, 9, pixels), number);
+    const auto plain = ApplyAugment(MakeAugment(fields), BytesOfAugment(3, 9, 9, pixels), number);
     // A factor of 1 and nothing else: the same numbers by way of floats and back.
-    EXPECT_EQ(
-        Apply(Make(fields + "color_jitter_param { hue: 1e-30 }"), Bytes(3, 9, 9, pixels), number),
-        plain);
+    EXPECT_EQ(ApplyAugment(MakeAugment(fields + "color_jitter_param { hue: 1e-30 }"),
+                           BytesOfAugment(3, 9, 9, pixels), number),
+              plain);
   }
 }
 
 TEST(AugmentTest, BrightnessIsUniformBetweenItsLimits) {
   const std::string pixels(1, 100);
-  const Transform transform = Make("color_jitter_param { brightness: 0.5 }");
+  const Transform transform = MakeAugment("color_jitter_param { brightness: 0.5 }");
   double sum = 0;
   float least = 999, most = 0;
   for (uint64_t number = 0; number < 2000; ++number) {
-    const float out = Apply(transform, Bytes(1, 1, 1, pixels), number)[0];
+    const float out = ApplyAugment(transform, BytesOfAugment(1, 1, 1, pixels), number)[0];
     sum += out;
     least = std::min(least, out);
     most = std::max(most, out);
@@ -142,12 +144,12 @@ TEST(AugmentTest, BrightnessIsUniformBetweenItsLimits) {
 
 TEST(AugmentTest, ErasesARectangleOfTheAskedAreaAndShape) {
   const std::string pixels(3 * 40 * 40, 100);
-  const Transform transform = Make(
+  const Transform transform = MakeAugment(
       "random_erasing_param { probability: 0.5 min_area_ratio: 0.1 max_area_ratio: 0.3 min_aspect: "
       "0.5 value: 7 value: 8 value: 9 }");
   int erased = 0;
   for (uint64_t number = 0; number < 400; ++number) {
-    const auto out = Apply(transform, Bytes(3, 40, 40, pixels), number);
+    const auto out = ApplyAugment(transform, BytesOfAugment(3, 40, 40, pixels), number);
     int top = 40, bottom = -1, left = 40, right = -1, count = 0;
     for (int h = 0; h < 40; ++h) {
       for (int w = 0; w < 40; ++w) {
@@ -172,12 +174,12 @@ TEST(AugmentTest, ErasesARectangleOfTheAskedAreaAndShape) {
 
 TEST(AugmentTest, BytesThatGoUpToADeviceAreChangedAlike) {
   const std::string pixels = Noise(3 * 8 * 8);
-  const DatumView datum = Bytes(3, 8, 8, pixels);
-  const Transform transform = Make(
+  const DatumView datum = BytesOfAugment(3, 8, 8, pixels);
+  const Transform transform = MakeAugment(
       "crop_size: 5 mirror: true mean_value: 20 scale: 0.25 lighting: 0.3 color_jitter_param { "
       "brightness: 0.4 contrast: 0.4 saturation: 0.4 hue: 0.1 } random_erasing_param { }");
   for (uint64_t number = 0; number < 20; ++number) {
-    const auto want = Apply(transform, datum, number);
+    const auto want = ApplyAugment(transform, datum, number);
     std::vector<uint8_t> bytes(want.size());
     PixelWindow window;
     transform.Cut(datum, number, bytes.data(), &window);
@@ -189,7 +191,7 @@ TEST(AugmentTest, BytesThatGoUpToADeviceAreChangedAlike) {
 
 TEST(AugmentTest, RefusesFieldsAndRecordsThatMakeNoSense) {
   const auto refusal = [](const std::string& fields) {
-    const Thrown thrown = Catch([&] { Make(fields); });
+    const Thrown thrown = Catch([&] { MakeAugment(fields); });
     EXPECT_EQ(thrown.code, static_cast<int>(ErrorCode::kConfig)) << thrown.text;
     EXPECT_THAT(thrown.text, HasSubstr("net.prototxt:3:"));
     return thrown.text;
@@ -210,15 +212,15 @@ TEST(AugmentTest, RefusesFieldsAndRecordsThatMakeNoSense) {
   EXPECT_THAT(refusal("test_crops: 5"), HasSubstr("test_crops needs a crop_size"));
   const std::string pixels(4 * 4, 'x');
   const auto record = [&](const std::string& fields, const DatumView& datum) {
-    return Catch([&] { Make(fields).OutShape(datum, "'r'"); });
+    return Catch([&] { MakeAugment(fields).OutShape(datum, "'r'"); });
   };
-  EXPECT_THAT(record("color_jitter_param { hue: 0.1 }", Bytes(4, 2, 2, pixels)),
+  EXPECT_THAT(record("color_jitter_param { hue: 0.1 }", BytesOfAugment(4, 2, 2, pixels)),
               Refuses(ErrorCode::kConfig, "record 'r' is 4x2x2; colors are those of 1 or 3"));
-  EXPECT_THAT(record("lighting: 0.1", Bytes(1, 4, 4, pixels)),
+  EXPECT_THAT(record("lighting: 0.1", BytesOfAugment(1, 4, 4, pixels)),
               Refuses(ErrorCode::kConfig, "lighting needs 3 channels: set force_color"));
-  EXPECT_THAT(record("random_erasing_param { value: 1 value: 2 }", Bytes(1, 4, 4, pixels)),
+  EXPECT_THAT(record("random_erasing_param { value: 1 value: 2 }", BytesOfAugment(1, 4, 4, pixels)),
               Refuses(ErrorCode::kConfig, "2 values for 1 channels"));
-  DatumView floats = Bytes(1, 4, 4, "");
+  DatumView floats = BytesOfAugment(1, 4, 4, "");
   const std::vector<float> numbers(16);
   floats.floats = numbers;
   EXPECT_THAT(record("random_erasing_param { }", floats),
@@ -230,15 +232,15 @@ TEST(AugmentTest, RefusesFieldsAndRecordsThatMakeNoSense) {
 TEST(TestCropsTest, AreTheCornersTheMiddleAndTheseMirrored) {
   std::string pixels;
   for (int i = 0; i < 16; ++i) pixels.push_back(static_cast<char>(i));
-  const DatumView datum = Bytes(1, 4, 4, pixels);
+  const DatumView datum = BytesOfAugment(1, 4, 4, pixels);
   const std::string fields = "crop_size: 2 mirror: true test_crops: ";
-  const auto five = Apply(Make(fields + "5", caffe::TEST), datum);
+  const auto five = ApplyAugment(MakeAugment(fields + "5", caffe::TEST), datum);
   EXPECT_THAT(five, ElementsAre(0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15, 5, 6, 9, 10));
-  const auto ten = Apply(Make(fields + "10", caffe::TEST), datum);
+  const auto ten = ApplyAugment(MakeAugment(fields + "10", caffe::TEST), datum);
   ASSERT_EQ(ten.size(), 40u);
   EXPECT_TRUE(std::equal(five.begin(), five.end(), ten.begin()));
   EXPECT_THAT(std::vector<float>(ten.begin() + 20, ten.begin() + 24), ElementsAre(1, 0, 5, 4));
-  EXPECT_EQ(Make(fields + "10", caffe::TRAIN).crops(), 1);
+  EXPECT_EQ(MakeAugment(fields + "10", caffe::TRAIN).crops(), 1);
 }
 
 class CropBatchTest : public testing::Test {
@@ -288,7 +290,7 @@ TEST(MixupTest, TheShareFollowsABetaDistribution) {
     double sum = 0, squares = 0;
     constexpr int kDraws = 4000;
     for (uint64_t number = 0; number < kDraws; ++number) {
-      const double share = DrawMixShare(kKey, number, alpha);
+      const double share = DrawMixShare(kAugmentKey, number, alpha);
       ASSERT_GE(share, 0);
       ASSERT_LE(share, 1);
       sum += share;
@@ -358,7 +360,7 @@ TEST_F(CropBatchTest, MixedBatchesAreBytesWhereADevicePrefersThem) {
 TEST(MixupTest, AnImageAloneStaysAsItIs) {
   const uint64_t number[] = {3};
   float share[] = {0}, item[] = {1.5f, -2.0f};
-  DrawMixShares(kKey, 1, number, share);
+  DrawMixShares(kAugmentKey, 1, number, share);
   EXPECT_EQ(share[0], 1.0f);
   MixItems(share, item);
   EXPECT_THAT(item, ElementsAre(1.5f, -2.0f));

@@ -16,7 +16,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr int kRecords = 12;
+constexpr int kBadRecordsRecords = 12;
 
 // Databases of pictures, some of which are cut off in the middle of the file.
 class BadRecordsTest : public testing::TestWithParam<std::string> {
@@ -28,7 +28,7 @@ class BadRecordsTest : public testing::TestWithParam<std::string> {
     Records records;
     std::string list, tar;
     const std::string good = Picture("rgb.jpg");
-    for (int i = 0; i < kRecords; ++i) {
+    for (int i = 0; i < kBadRecordsRecords; ++i) {
       const std::string picture = bad.contains(i) ? good.substr(0, good.size() - 30) : good;
       caffe::Datum datum;
       datum.set_encoded(true);
@@ -73,7 +73,7 @@ class BadRecordsTest : public testing::TestWithParam<std::string> {
   TempFolder folder_;
 };
 
-std::string NameOf(const testing::TestParamInfo<std::string>& info) {
+std::string NameOfBadRecords(const testing::TestParamInfo<std::string>& info) {
   std::string name = info.param;
   for (char& c : name) c = c == ' ' ? '_' : c;
   return name;
@@ -82,7 +82,7 @@ std::string NameOf(const testing::TestParamInfo<std::string>& info) {
 INSTANTIATE_TEST_SUITE_P(Sources, BadRecordsTest,
                          testing::Values("LMDB", "LEVELDB", "TAR", "images", "LMDB shuffled",
                                          "LEVELDB shuffled", "TAR shuffled"),
-                         NameOf);
+                         NameOfBadRecords);
 
 TEST_P(BadRecordsTest, TheNextGoodRecordComesInTheirPlace) {
   Write({});
@@ -144,7 +144,7 @@ TEST_P(BadRecordsTest, TheFirstRecordMayBeBad) {
 
 TEST_P(BadRecordsTest, ASetWithoutAGoodRecordEndsWithTheFirstOnesError) {
   std::set<int> all;
-  for (int i = 0; i < kRecords; ++i) all.insert(i);
+  for (int i = 0; i < kBadRecordsRecords; ++i) all.insert(i);
   Write(all);
   EXPECT_THAT(Catch([&] { Make(4); }), Refuses(ErrorCode::kData, "damaged JPEG"));
 }
@@ -154,7 +154,7 @@ TEST_P(BadRecordsTest, WithoutSkippingTheFirstOneEndsTheReading) {
   Write({5});
   EXPECT_THAT(Catch([&] {
                 const auto source = Make(1);
-                for (int i = 0; i < kRecords; ++i) source->Next();
+                for (int i = 0; i < kBadRecordsRecords; ++i) source->Next();
               }),
               Refuses(ErrorCode::kData, "damaged JPEG"));
 }

@@ -9,7 +9,7 @@
 namespace trainer {
 namespace {
 
-constexpr int kRecords = 20, kBatch = 5;
+constexpr int kChangedSetRecords = 20, kBatch = 5;
 
 class ChangedSetTest : public testing::TestWithParam<const char*> {
  protected:
@@ -22,7 +22,7 @@ class ChangedSetTest : public testing::TestWithParam<const char*> {
     return {good, thrown};
   }
 
-  EverySource source_{kRecords};
+  EverySource source_{kChangedSetRecords};
 };
 INSTANTIATE_TEST_SUITE_P(Of, ChangedSetTest,
                          testing::Values("LMDB", "LMDB in random order", "TAR",
@@ -42,7 +42,7 @@ TEST_P(ChangedSetTest, AFileThatWasReplacedIsNamedAfterTheEpoch) {
   const auto [good, thrown] = Read(*source);
   EXPECT_THAT(thrown, Refuses(ErrorCode::kData, "was changed while it was read"));
   EXPECT_THAT(thrown.text, testing::HasSubstr(file));
-  EXPECT_EQ(good, kRecords / kBatch);
+  EXPECT_EQ(good, kChangedSetRecords / kBatch);
 }
 
 TEST_P(ChangedSetTest, AFileThatStaysAsItWasIsReadOn) {
@@ -53,7 +53,7 @@ TEST_P(ChangedSetTest, AFileThatStaysAsItWasIsReadOn) {
 }
 
 TEST(ChangedLmdbTest, ARecordThatAnotherProgramAddsIsNoticed) {
-  EverySource all(kRecords);
+  EverySource all(kChangedSetRecords);
   const auto source = all.Make("LMDB", kBatch);
   MDB_env* env = nullptr;
   MDB_txn* txn = nullptr;

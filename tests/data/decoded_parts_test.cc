@@ -17,7 +17,7 @@
 namespace trainer {
 namespace {
 
-constexpr PhiloxKey kKey{1, 2};
+constexpr PhiloxKey kDecodedPartsKey{1, 2};
 const char* const kNames[] = {"full", "across", "half", "restarts"};  // 101 x 75 pixels
 
 caffe::Datum Encoded(const std::string& bytes, int label) {
@@ -55,7 +55,7 @@ class DecodedPartsTest : public testing::Test {
 
   // Three batches as the net gets them.
   std::vector<float> Batches(const LayerSpec& layer, caffe::Phase phase, bool bytes = false) const {
-    ReadingEnv env{phase, kKey, {}, 1};
+    ReadingEnv env{phase, kDecodedPartsKey, {}, 1};
     env.bytes = bytes;
     const auto source =
         layer.type() == "Data" ? MakePrefetcher(layer, env) : MakeImagePrefetcher(layer, env);
@@ -73,7 +73,7 @@ class DecodedPartsTest : public testing::Test {
 
   // The same of records that were decoded whole.
   static std::vector<float> Whole(const LayerSpec& layer, caffe::Phase phase) {
-    const Transform transform(layer, phase, kKey);
+    const Transform transform(layer, phase, kDecodedPartsKey);
     std::vector<float> all;
     for (uint64_t number = 0; number < 12; ++number) {
       Image image;
@@ -136,7 +136,7 @@ TEST_F(DecodedPartsTest, WindowsAreThoseOfWholePictures) {
         "name: 'd' type: 'WindowData' top: 'x' top: 'y' transform_param { crop_size: 20 mirror: "
         "true } window_data_param { batch_size: 8 fg_fraction: 0.5 context_pad: 2 source: '" +
         list + "' }");
-    const auto source = MakeWindowPrefetcher(layer, {caffe::TRAIN, kKey, {}, 1});
+    const auto source = MakeWindowPrefetcher(layer, {caffe::TRAIN, kDecodedPartsKey, {}, 1});
     std::vector<float>& all = batches.emplace_back();
     for (int i = 0; i < 5; ++i) {
       const std::vector<float> batch = Numbers(source->Next().output(0));
@@ -155,7 +155,8 @@ TEST_F(DecodedPartsTest, AShrunkPartOfASlopeIsThatOfTheWholePicture) {
   }
   const std::string bytes = EncodeImage(slope, "jpg", 98);
   const Transform transform(
-      Layer("crop_size: 12 random_resized_crop_param { min_area_ratio: 0.3 }"), caffe::TRAIN, kKey);
+      Layer("crop_size: 12 random_resized_crop_param { min_area_ratio: 0.3 }"), caffe::TRAIN,
+      kDecodedPartsKey);
   int shrunk = 0;
   for (uint64_t number = 0; number < 200; ++number) {
     const ChoosePart choose = [&](int height, int width) {
@@ -179,7 +180,7 @@ TEST_F(DecodedPartsTest, DamageBelowThePartIsNotSeenAndADamagedPartIsABadRecord)
   bytes[bytes.find("\xff\xd2") + 1] = '\xd6';  // after 48 of 75 rows
   WriteDb("LMDB", folder_ / "bad", {{"00000000", Encoded(bytes, 0).SerializeAsString()}});
   int refused = 0;
-  const Transform transform(Layer("crop_size: 8"), caffe::TRAIN, kKey);
+  const Transform transform(Layer("crop_size: 8"), caffe::TRAIN, kDecodedPartsKey);
   for (uint64_t number = 0; number < 100; ++number) {
     const ChoosePart choose = [&](int height, int width) {
       return transform.Need(height, width, number);

@@ -14,9 +14,9 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr PhiloxKey kKey{17, 3};
+constexpr PhiloxKey kRandomResizeKey{17, 3};
 
-DatumView Bytes(int c, int h, int w, const std::string& bytes) {
+DatumView BytesOfRandomResize(int c, int h, int w, const std::string& bytes) {
   DatumView view;
   view.channels = c;
   view.height = h;
@@ -25,20 +25,21 @@ DatumView Bytes(int c, int h, int w, const std::string& bytes) {
   return view;
 }
 
-std::vector<float> Apply(const Transform& transform, const DatumView& datum, uint64_t number = 0) {
+std::vector<float> ApplyRandomResize(const Transform& transform, const DatumView& datum,
+                                     uint64_t number = 0) {
   std::vector<float> out(static_cast<size_t>(transform.OutShape(datum, "'r'").Count()), -999.f);
   transform.Apply(datum, number, out.data());
   return out;
 }
 
-Transform Make(const std::string& fields, caffe::Phase phase = caffe::TEST) {
+Transform MakeRandomResize(const std::string& fields, caffe::Phase phase = caffe::TEST) {
   const LayerSpec& layer =
       KeptLayer("name: \"d\"\ntype: \"Data\"\ntransform_param { " + fields + " }");
-  return Transform(layer, phase, kKey);
+  return Transform(layer, phase, kRandomResizeKey);
 }
 
 // Row h, column w of a picture of one channel is 10 h + 2 w + 5: a part tells where it was cut.
-std::string Slope(int height, int width) {
+std::string SlopeOfRandomResize(int height, int width) {
   std::string bytes;
   for (int h = 0; h < height; ++h) {
     for (int w = 0; w < width; ++w) bytes.push_back(static_cast<char>(10 * h + 2 * w + 5));
@@ -47,9 +48,10 @@ std::string Slope(int height, int width) {
 }
 
 TEST(RandomResizeTest, AFixedSizeIsThatOfTheShorterSide) {
-  const std::string pixels = Slope(8, 16);
-  const auto out = Apply(Make("crop_size: 4 random_resize_param { min_size: 4 max_size: 4 }"),
-                         Bytes(1, 8, 16, pixels));
+  const std::string pixels = SlopeOfRandomResize(8, 16);
+  const auto out = ApplyRandomResize(
+      MakeRandomResize("crop_size: 4 random_resize_param { min_size: 4 max_size: 4 }"),
+      BytesOfRandomResize(1, 8, 16, pixels));
   // 4 x 8, of which the middle is columns 2 to 5; pixel (0, 2) is the mean of rows 0, 1 and columns
   // 4, 5.
   EXPECT_FLOAT_EQ(out[0], 5 + 2 * 4.5f + 5);
@@ -57,13 +59,13 @@ TEST(RandomResizeTest, AFixedSizeIsThatOfTheShorterSide) {
 }
 
 TEST(RandomResizeTest, DrawsEverySizeOfTheRangeInTestToo) {
-  const std::string pixels = Slope(8, 8);
+  const std::string pixels = SlopeOfRandomResize(8, 8);
   for (const caffe::Phase phase : {caffe::TRAIN, caffe::TEST}) {
     const Transform transform =
-        Make("crop_size: 2 random_resize_param { min_size: 2 max_size: 4 }", phase);
+        MakeRandomResize("crop_size: 2 random_resize_param { min_size: 2 max_size: 4 }", phase);
     std::map<int, int> steps;
     for (uint64_t number = 0; number < 600; ++number) {
-      const auto out = Apply(transform, Bytes(1, 8, 8, pixels), number);
+      const auto out = ApplyRandomResize(transform, BytesOfRandomResize(1, 8, 8, pixels), number);
       ++steps[static_cast<int>(out[2] - out[0])];  // 10 per row: 8 rows in 2, 3 or 4
     }
     int among = 0;
@@ -75,11 +77,11 @@ TEST(RandomResizeTest, DrawsEverySizeOfTheRangeInTestToo) {
 }
 
 TEST(RandomResizeTest, ZerosStandForTheSidesOfTheRecord) {
-  const std::string pixels = Slope(4, 8);
-  const Transform transform = Make("crop_size: 4 random_resize_param { }");
+  const std::string pixels = SlopeOfRandomResize(4, 8);
+  const Transform transform = MakeRandomResize("crop_size: 4 random_resize_param { }");
   std::set<float> steps;
   for (uint64_t number = 0; number < 100; ++number) {
-    const auto out = Apply(transform, Bytes(1, 4, 8, pixels), number);
+    const auto out = ApplyRandomResize(transform, BytesOfRandomResize(1, 4, 8, pixels), number);
     steps.insert(out[4] - out[0]);
   }
   EXPECT_EQ(*steps.rbegin(), 10);  // as it is
@@ -87,13 +89,13 @@ TEST(RandomResizeTest, ZerosStandForTheSidesOfTheRecord) {
 }
 
 TEST(RandomResizeTest, APartHasAShareOfTheAreaAndIsResizedToTheCrop) {
-  const std::string pixels = Slope(20, 20);
-  const Transform transform = Make(
+  const std::string pixels = SlopeOfRandomResize(20, 20);
+  const Transform transform = MakeRandomResize(
       "crop_size: 2 random_aspect_ratio_param { min_area_ratio: 0.25 max_area_ratio: 0.25 "
       "aspect_ratio_change: 0.5 }");
   std::set<float> heights;
   for (uint64_t number = 0; number < 500; ++number) {
-    const auto out = Apply(transform, Bytes(1, 20, 20, pixels), number);
+    const auto out = ApplyRandomResize(transform, BytesOfRandomResize(1, 20, 20, pixels), number);
     const float height = 2 * (out[2] - out[0]) / 10, width = 2 * (out[1] - out[0]) / 2;
     EXPECT_NEAR(height * width, 100, 35) << height << " " << width;  // whole pixels and greys
     heights.insert(height);
@@ -103,29 +105,33 @@ TEST(RandomResizeTest, APartHasAShareOfTheAreaAndIsResizedToTheCrop) {
 }
 
 TEST(RandomResizeTest, ThePartMovesAndTheChoiceDependsOnKeyAndNumberOnly) {
-  const std::string pixels = Slope(20, 20);
+  const std::string pixels = SlopeOfRandomResize(20, 20);
   const std::string fields =
       "crop_size: 3 random_aspect_ratio_param { min_area_ratio: 0.08 aspect_ratio_change: 0.75 "
       "resize_param { interp_mode: CUBIC } }";
   std::set<std::vector<float>> seen;
   for (uint64_t number = 0; number < 50; ++number) {
-    const auto out = Apply(Make(fields), Bytes(1, 20, 20, pixels), number);
-    EXPECT_EQ(out, Apply(Make(fields), Bytes(1, 20, 20, pixels), number));
+    const auto out =
+        ApplyRandomResize(MakeRandomResize(fields), BytesOfRandomResize(1, 20, 20, pixels), number);
+    EXPECT_EQ(out, ApplyRandomResize(MakeRandomResize(fields),
+                                     BytesOfRandomResize(1, 20, 20, pixels), number));
     seen.insert(out);
   }
   EXPECT_GT(seen.size(), 45u);
 }
 
 TEST(RandomResizeTest, TakesTheWholeImageWhenNoPartFits) {
-  const std::string pixels = Slope(2, 20);  // a square of its area is higher than it
-  const auto out = Apply(Make("crop_size: 2 random_aspect_ratio_param { min_area_ratio: 1 }"),
-                         Bytes(1, 2, 20, pixels));
-  EXPECT_EQ(out, Apply(Make("crop_size: 2"), Bytes(1, 2, 20, pixels)));
+  const std::string pixels = SlopeOfRandomResize(2, 20);  // a square of its area is higher than it
+  const auto out = ApplyRandomResize(
+      MakeRandomResize("crop_size: 2 random_aspect_ratio_param { min_area_ratio: 1 }"),
+      BytesOfRandomResize(1, 2, 20, pixels));
+  EXPECT_EQ(out, ApplyRandomResize(MakeRandomResize("crop_size: 2"),
+                                   BytesOfRandomResize(1, 2, 20, pixels)));
 }
 
 TEST(RandomResizeTest, RefusesWhatMakesNoSense) {
   const auto refusal = [](const std::string& fields) {
-    const Thrown thrown = Catch([&] { Make(fields); });
+    const Thrown thrown = Catch([&] { MakeRandomResize(fields); });
     EXPECT_EQ(thrown.code, static_cast<int>(ErrorCode::kConfig)) << thrown.text;
     return thrown.text;
   };
@@ -156,9 +162,9 @@ TEST(RandomResizeTest, RefusesWhatMakesNoSense) {
 
 TEST(RandomResizeTest, RefusesRecordsThatCannotBeResized) {
   const std::string pixels(60, 'x');
-  const DatumView record = Bytes(3, 4, 5, pixels);
+  const DatumView record = BytesOfRandomResize(3, 4, 5, pixels);
   const auto refusal = [](const std::string& fields, const DatumView& datum) {
-    return Catch([&] { Make(fields).OutShape(datum, "'00000003'"); });
+    return Catch([&] { MakeRandomResize(fields).OutShape(datum, "'00000003'"); });
   };
   const std::string sides = "crop_size: 5 random_resize_param { ";
   EXPECT_THAT(refusal(sides + "}", record),
@@ -167,10 +173,11 @@ TEST(RandomResizeTest, RefusesRecordsThatCannotBeResized) {
                       "give min_size"));
   EXPECT_THAT(refusal("crop_size: 2 random_resize_param { max_size: 3 }", record),
               Refuses(ErrorCode::kConfig, "sizes from 4 to 3 are none"));
-  EXPECT_THAT(refusal(sides + "min_size: 65536 }", Bytes(1, 1, 60, pixels)),
+  EXPECT_THAT(refusal(sides + "min_size: 65536 }", BytesOfRandomResize(1, 1, 60, pixels)),
               Refuses(ErrorCode::kConfig, "sizes from 65536 to 60 are none"));
-  EXPECT_THAT(refusal(sides + "min_size: 65536 max_size: 65536 }", Bytes(1, 1, 60, pixels)),
-              Refuses(ErrorCode::kConfig, "it would have more than 134217728 pixels"));
+  EXPECT_THAT(
+      refusal(sides + "min_size: 65536 max_size: 65536 }", BytesOfRandomResize(1, 1, 60, pixels)),
+      Refuses(ErrorCode::kConfig, "it would have more than 134217728 pixels"));
   const std::vector<float> numbers(60);
   DatumView floats = record;
   floats.bytes = {};

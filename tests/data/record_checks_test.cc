@@ -14,7 +14,7 @@
 namespace trainer {
 namespace {
 
-constexpr int kRecords = 30, kBad = 17;
+constexpr int kRecordChecksRecords = 30, kBad = 17;
 
 // The databases that EverySource reads, with checksums, of which that of record 17 is wrong.
 class RecordChecksTest : public testing::Test {
@@ -38,12 +38,12 @@ class RecordChecksTest : public testing::Test {
     EXPECT_EQ(CheckRecords(SetOf(kind), options).bad, 0);
     if (!with_bad) return;
     std::vector<uint32_t> sums = ReadChecksums(ChecksumPath(SetOf(kind)));
-    ASSERT_EQ(sums.size(), static_cast<size_t>(kRecords));
+    ASSERT_EQ(sums.size(), static_cast<size_t>(kRecordChecksRecords));
     sums[kBad] ^= 1;
     WriteChecksums(ChecksumPath(SetOf(kind)), sums);
   }
 
-  EverySource source_{kRecords};
+  EverySource source_{kRecordChecksRecords};
 };
 
 TEST_F(RecordChecksTest, GoodRecordsPassInEveryOrderAndAfterAnyStop) {
@@ -92,7 +92,7 @@ TEST_F(RecordChecksTest, ARecordThatDiffersIsSkippedLikeAnyBadOne) {
 }
 
 TEST_F(RecordChecksTest, AnotherNumberOfRecordsIsRefusedAtOnce) {
-  WriteChecksums(ChecksumPath(SetOf("LMDB")), std::vector<uint32_t>(kRecords - 1));
+  WriteChecksums(ChecksumPath(SetOf("LMDB")), std::vector<uint32_t>(kRecordChecksRecords - 1));
   EXPECT_THAT(Catch([&] { source_.Make("LMDB", 10); }),
               Refuses(ErrorCode::kData, "holds 30 records, and "));
   WriteBytes(ChecksumPath(SetOf("LMDB")), "damaged");

@@ -14,7 +14,7 @@ namespace {
 using testing::Each;
 using testing::ElementsAre;
 
-constexpr int kRecords = 13;
+constexpr int kReplicasRecords = 13;
 
 class ReplicasTest : public testing::TestWithParam<std::string> {
  protected:
@@ -29,7 +29,7 @@ class ReplicasTest : public testing::TestWithParam<std::string> {
     return i % period + count < period ? i + count : (i / period + 1) * period + rank;
   }
 
-  EverySource source_{kRecords};
+  EverySource source_{kReplicasRecords};
 };
 
 TEST_P(ReplicasTest, RecordKGoesToRankKModuloCountAcrossEpochs) {
@@ -95,7 +95,7 @@ TEST_P(ReplicasTest, ASnapshotGoesOnWithAnotherNumberOfReplicasAndBatchSize) {
     position = next;
     read += static_cast<size_t>(run.ranks * run.batch_size * run.batches);
     EXPECT_EQ(position.record, read);
-    EXPECT_EQ(position.epoch, read / kRecords);
+    EXPECT_EQ(position.epoch, read / kReplicasRecords);
   }
 }
 
@@ -171,16 +171,17 @@ TEST_P(ReplicasTest, NameTheRecordsOfASharedBatch) {
   EXPECT_EQ(source->NameOfItem(2), alone->NameOfItem(2));
 }
 
-std::string NameOf(const testing::TestParamInfo<std::string>& info) {
+std::string NameOfReplicas(const testing::TestParamInfo<std::string>& info) {
   std::string name = info.param;
   for (char& c : name) c = c == ' ' ? '_' : c;
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Sources, ReplicasTest, testing::ValuesIn(EverySource::Kinds()), NameOf);
+INSTANTIATE_TEST_SUITE_P(Sources, ReplicasTest, testing::ValuesIn(EverySource::Kinds()),
+                         NameOfReplicas);
 
 TEST(OldPositionsTest, ThoseOfOneReplicaGoOnAsTheyDid) {
-  const EverySource source(kRecords);
+  const EverySource source(kReplicasRecords);
   for (const std::string& kind : EverySource::Kinds()) {
     const bool random = kind.ends_with("order");
     if (random && !kind.starts_with("images") && !kind.starts_with("rows")) continue;  // new

@@ -16,7 +16,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr PhiloxKey kKey{13, 3};  // of scripts/golden/parts.py
+constexpr PhiloxKey kResizedCropKey{13, 3};  // of scripts/golden/parts.py
 constexpr uint32_t kFirstPass = 1;
 
 TEST(ResizedCropTest, GoldenValuesOfTorchvision) {
@@ -30,7 +30,7 @@ TEST(ResizedCropTest, GoldenValuesOfTorchvision) {
     const std::vector<float>& size = golden.Tensor("size").values;
     const std::vector<float>& parts = golden.Tensor("parts").values;
     for (size_t i = 0; i < parts.size() / 4; ++i, ++compared) {
-      RecordDraws draws(kKey, i, kFirstPass);
+      RecordDraws draws(kResizedCropKey, i, kFirstPass);
       const Box box =
           DrawResizedCrop(static_cast<int>(size[0]), static_cast<int>(size[1]), param, &draws);
       EXPECT_THAT((std::vector<int>{box.top, box.left, box.height, box.width}),
@@ -46,7 +46,7 @@ TEST(ResizedCropTest, AreasAreUniformAndAspectsUniformInTheirLogarithm) {
   constexpr int kRecords = 20000, kSide = 1000;
   int small = 0, wide = 0, areas[4] = {}, aspects[4] = {};
   for (uint64_t i = 0; i < kRecords; ++i) {
-    RecordDraws draws(kKey, i, kFirstPass);
+    RecordDraws draws(kResizedCropKey, i, kFirstPass);
     const Box box = DrawResizedCrop(kSide, kSide, param, &draws);
     const double share = static_cast<double>(box.width) * box.height / (kSide * kSide);
     if (share > 0.7) continue;  // below that every part fits
@@ -63,20 +63,21 @@ TEST(ResizedCropTest, AreasAreUniformAndAspectsUniformInTheirLogarithm) {
   }
 }
 
-Transform Make(const std::string& fields, caffe::Phase phase) {
+Transform MakeResizedCrop(const std::string& fields, caffe::Phase phase) {
   const LayerSpec& layer =
       KeptLayer("name: \"d\"\ntype: \"Data\"\ntransform_param { " + fields + " }");
-  return Transform(layer, phase, kKey);
+  return Transform(layer, phase, kResizedCropKey);
 }
 
-std::vector<float> Apply(const Transform& transform, const Image& image, uint64_t number = 0) {
+std::vector<float> ApplyResizedCrop(const Transform& transform, const Image& image,
+                                    uint64_t number = 0) {
   std::vector<float> out(static_cast<size_t>(transform.OutShape(ViewOf(image), "'r'").Count()));
   transform.Apply(ViewOf(image), number, out.data());
   return out;
 }
 
 // Row h, column w is 3 h + 2 w + 5.
-Image Slope(int height, int width) {
+Image SlopeOfResizedCrop(int height, int width) {
   Image image{1, height, width, {}};
   for (int h = 0; h < height; ++h) {
     for (int w = 0; w < width; ++w) {
@@ -87,17 +88,17 @@ Image Slope(int height, int width) {
 }
 
 TEST(ResizedCropTest, APartIsResizedToTheCrop) {
-  const Image image = Slope(40, 40);
-  const Transform transform =
-      Make("crop_size: 4 random_resized_crop_param { min_area_ratio: 0.25 max_area_ratio: 0.25 }",
-           caffe::TRAIN);
+  const Image image = SlopeOfResizedCrop(40, 40);
+  const Transform transform = MakeResizedCrop(
+      "crop_size: 4 random_resized_crop_param { min_area_ratio: 0.25 max_area_ratio: 0.25 }",
+      caffe::TRAIN);
   for (uint64_t number = 0; number < 200; ++number) {
-    RecordDraws draws(kKey, number, kFirstPass);
+    RecordDraws draws(kResizedCropKey, number, kFirstPass);
     caffe::RandomResizedCropParameter param;
     param.set_min_area_ratio(0.25f);
     param.set_max_area_ratio(0.25f);
     const Box box = DrawResizedCrop(40, 40, param, &draws);
-    const auto out = Apply(transform, image, number);
+    const auto out = ApplyResizedCrop(transform, image, number);
     ASSERT_EQ(out.size(), 16u);
     float mean = 0;
     for (const float value : out) mean += value / 16;
@@ -109,13 +110,13 @@ TEST(ResizedCropTest, APartIsResizedToTheCrop) {
 }
 
 TEST(ResizedCropTest, InTestTheMiddleOfAResizedImage) {
-  const Image image = Slope(16, 32);
+  const Image image = SlopeOfResizedCrop(16, 32);
   // 8 x 16, of which rows and columns 2 to 5 and 6 to 9 are taken.
   for (const char* fields : {"crop_size: 4 random_resized_crop_param { test_size: 8 }",
                              "crop_size: 7 random_resized_crop_param { }"}) {
-    const Transform transform = Make(fields, caffe::TEST);
-    const auto out = Apply(transform, image);
-    EXPECT_EQ(out, Apply(transform, image, 7)) << "nothing is random";
+    const Transform transform = MakeResizedCrop(fields, caffe::TEST);
+    const auto out = ApplyResizedCrop(transform, image);
+    EXPECT_EQ(out, ApplyResizedCrop(transform, image, 7)) << "nothing is random";
     const auto side = static_cast<size_t>(std::lround(std::sqrt(out.size())));
     const int top = (8 - static_cast<int>(side)) / 2, left = (16 - static_cast<int>(side)) / 2;
     EXPECT_NEAR(out[0], 5 + 3 * (2 * top + 0.5) + 2 * (2 * left + 0.5), 2) << fields;
@@ -126,7 +127,7 @@ TEST(ResizedCropTest, InTestTheMiddleOfAResizedImage) {
 
 TEST(ResizedCropTest, RefusesWhatMakesNoSense) {
   const auto refusal = [](const std::string& fields) {
-    const Thrown thrown = Catch([&] { Make(fields, caffe::TRAIN); });
+    const Thrown thrown = Catch([&] { MakeResizedCrop(fields, caffe::TRAIN); });
     EXPECT_EQ(thrown.code, static_cast<int>(ErrorCode::kConfig)) << thrown.text;
     return thrown.text;
   };
@@ -149,7 +150,8 @@ TEST(ResizedCropTest, RefusesWhatMakesNoSense) {
 
 TEST(ResizedCropTest, RefusesAnImageThatWouldGetTooLarge) {
   const Image sliver{1, 1, 60000, std::vector<uint8_t>(60000)};
-  const Transform transform = Make("crop_size: 200 random_resized_crop_param { }", caffe::TEST);
+  const Transform transform =
+      MakeResizedCrop("crop_size: 200 random_resized_crop_param { }", caffe::TEST);
   EXPECT_THAT(Catch([&] { transform.OutShape(ViewOf(sliver), "'r'"); }),
               Refuses(ErrorCode::kConfig, "it would have more than 134217728 pixels"));
 }

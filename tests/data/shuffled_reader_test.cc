@@ -12,7 +12,7 @@
 namespace trainer {
 namespace {
 
-constexpr size_t kRecords = 100, kBytes = 256 << 10;  // four records in an extent
+constexpr size_t kShuffledReaderRecords = 100, kBytes = 256 << 10;  // four records in an extent
 
 // Records of 256 KiB in one piece of memory, of which each holds its number; notes what is told and
 // read of it.
@@ -24,17 +24,17 @@ class MemoryCursor final : public Cursor {
   };
 
   explicit MemoryCursor(std::vector<Told>* told)
-      : Cursor("memory"), told_(*told), bytes_(kRecords * kBytes, '\0') {
-    for (size_t i = 0; i < kRecords; ++i) bytes_[i * kBytes] = static_cast<char>(i);
+      : Cursor("memory"), told_(*told), bytes_(kShuffledReaderRecords * kBytes, '\0') {
+    for (size_t i = 0; i < kShuffledReaderRecords; ++i) bytes_[i * kBytes] = static_cast<char>(i);
   }
 
   std::string_view Key() const override { return {bytes_.data() + at_ * kBytes, 1}; }
   std::string_view Value() const override { return {bytes_.data() + at_ * kBytes, kBytes}; }
   bool RecordsStayValid() const override { return true; }
   void SeekFirst() override { at_ = 0; }
-  void SeekLast() override { at_ = kRecords - 1; }
+  void SeekLast() override { at_ = kShuffledReaderRecords - 1; }
   bool Next() override {
-    at_ = (at_ + 1) % kRecords;
+    at_ = (at_ + 1) % kShuffledReaderRecords;
     return at_ == 0;
   }
   bool Seek(std::string_view key) override {
@@ -42,7 +42,7 @@ class MemoryCursor final : public Cursor {
     return true;
   }
   bool SeekAtLeast(std::string_view key) override { return Seek(key); }
-  int64_t Count() const override { return kRecords; }
+  int64_t Count() const override { return kShuffledReaderRecords; }
   void WillRead(std::string_view value, uint64_t bytes) override {
     told_.push_back({static_cast<size_t>(value[0]), bytes});
   }
@@ -59,14 +59,14 @@ TEST(ShuffledReaderTest, EachExtentOfAnEpochIsAnnouncedOnceBeforeItsRecords) {
   reader.ReadsEvery(1);
   ASSERT_EQ(reader.form().extent, 4u);
   std::set<size_t> announced;
-  for (uint64_t place = 0; place < kRecords; ++place) {
+  for (uint64_t place = 0; place < kShuffledReaderRecords; ++place) {
     const size_t record = static_cast<size_t>(reader.Get(0, place).value[0]);
     for (const MemoryCursor::Told& one : told) announced.insert(one.record);
     EXPECT_TRUE(announced.contains(record / 4 * 4)) << record;
   }
   const auto in_epoch = std::ranges::count_if(
       told, [](const MemoryCursor::Told& one) { return one.bytes == 4 * kBytes; });
-  EXPECT_EQ(announced.size(), kRecords / 4);
+  EXPECT_EQ(announced.size(), kShuffledReaderRecords / 4);
   EXPECT_GE(in_epoch, 25);
   EXPECT_LE(told.size(), 25u + 16u + 4u) << "and those of the next window, and four ahead of it";
 }

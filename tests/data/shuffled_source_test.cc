@@ -16,14 +16,14 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr PhiloxKey kKey{3, 4};
+constexpr PhiloxKey kShuffledSourceKey{3, 4};
 
 std::vector<uint64_t> EpochOf(const ShuffleForm& form, uint64_t epoch) {
-  const ExtentOrder extents(form, kKey, epoch);
+  const ExtentOrder extents(form, kShuffledSourceKey, epoch);
   std::vector<uint64_t> records;
   std::vector<uint32_t> order;
   for (uint64_t window = 0; window * form.window < form.records; ++window) {
-    OrderWindow(form, kKey, epoch, window, &order);
+    OrderWindow(form, kShuffledSourceKey, epoch, window, &order);
     for (const uint32_t at : order) records.push_back(extents.RecordAt(window * form.window + at));
   }
   return records;
@@ -50,11 +50,12 @@ TEST(ShuffledOrderTest, DiffersFromEpochToEpochAndFollowsFromTheKey) {
   const ShuffleForm form{100, 4, 32};
   EXPECT_EQ(EpochOf(form, 5), EpochOf(form, 5));
   EXPECT_NE(EpochOf(form, 5), EpochOf(form, 6));
-  EXPECT_NE(ExtentOrder(form, kKey, 0).RecordAt(0), ExtentOrder(form, {9, 4}, 0).RecordAt(0));
+  EXPECT_NE(ExtentOrder(form, kShuffledSourceKey, 0).RecordAt(0),
+            ExtentOrder(form, {9, 4}, 0).RecordAt(0));
 }
 
 TEST(ShuffledOrderTest, ReadsExtentsFromTheirStartToTheirEnd) {
-  const ExtentOrder order({50, 8, 16}, kKey, 3);
+  const ExtentOrder order({50, 8, 16}, kShuffledSourceKey, 3);
   int jumps = 0;
   for (uint64_t place = 1; place < 50; ++place) {
     jumps += order.RecordAt(place) != order.RecordAt(place - 1) + 1;

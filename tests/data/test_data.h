@@ -19,6 +19,7 @@
 
 #include "datum.pb.h"
 #include "support/source_folder.h"
+#include "support/temp_folder.h"
 #include "trainer/base/error.h"
 #include "trainer/config/layer_spec.h"
 #include "trainer/config/prototxt.h"
@@ -26,28 +27,6 @@
 #include "trainer/dataset/db_writer.h"
 
 namespace trainer {
-
-// A folder that goes away with the test. Others may enter it, so that AsNobody can.
-class TempFolder {
- public:
-  TempFolder() {
-    std::string name = testing::TempDir() + "/trainer_data_XXXXXX";
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
-    path_ = name;
-    std::filesystem::permissions(path_, std::filesystem::perms(0777));
-  }
-  ~TempFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
-
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
 
 using Records = std::vector<std::pair<std::string, std::string>>;
 

@@ -13,9 +13,9 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr PhiloxKey kKey{17, 3};
+constexpr PhiloxKey kTransformKey{17, 3};
 
-DatumView Bytes(int c, int h, int w, const std::string& bytes) {
+DatumView BytesOfTransform(int c, int h, int w, const std::string& bytes) {
   DatumView view;
   view.channels = c;
   view.height = h;
@@ -30,16 +30,17 @@ std::string Ramp(int count) {
   return bytes;
 }
 
-std::vector<float> Apply(const Transform& transform, const DatumView& datum, uint64_t number = 0) {
+std::vector<float> ApplyTransform(const Transform& transform, const DatumView& datum,
+                                  uint64_t number = 0) {
   std::vector<float> out(static_cast<size_t>(transform.OutShape(datum, "'r'").Count()), -999.f);
   transform.Apply(datum, number, out.data());
   return out;
 }
 
-Transform Make(const std::string& fields, caffe::Phase phase = caffe::TEST) {
+Transform MakeTransform(const std::string& fields, caffe::Phase phase = caffe::TEST) {
   const LayerSpec& layer =
       KeptLayer("name: \"d\"\ntype: \"Data\"\ntransform_param { " + fields + " }");
-  return Transform(layer, phase, kKey);
+  return Transform(layer, phase, kTransformKey);
 }
 
 // The definition, element by element, from a window and a flip that are given.
@@ -76,22 +77,24 @@ std::string WriteMean(const std::string& path, std::vector<int> legacy, std::vec
 
 TEST(TransformTest, InterleavesChannels) {
   const std::string pixels("\x01\x02\x03\x04\xff\xfe\xfd\xfc", 8);
-  EXPECT_THAT(Apply(Make(""), Bytes(2, 2, 2, pixels)), ElementsAre(1, 255, 2, 254, 3, 253, 4, 252));
+  EXPECT_THAT(ApplyTransform(MakeTransform(""), BytesOfTransform(2, 2, 2, pixels)),
+              ElementsAre(1, 255, 2, 254, 3, 253, 4, 252));
 }
 
 TEST(TransformTest, SubtractsTheMeanBeforeScaling) {
   const std::string pixels("\x0a\x14\x1e", 3);
-  EXPECT_THAT(Apply(Make("scale: 0.5 mean_value: 4"), Bytes(3, 1, 1, pixels)),
-              ElementsAre(3, 8, 13));
   EXPECT_THAT(
-      Apply(Make("scale: 2 mean_value: 1 mean_value: 2 mean_value: 3"), Bytes(3, 1, 1, pixels)),
-      ElementsAre(18, 36, 54));
+      ApplyTransform(MakeTransform("scale: 0.5 mean_value: 4"), BytesOfTransform(3, 1, 1, pixels)),
+      ElementsAre(3, 8, 13));
+  EXPECT_THAT(ApplyTransform(MakeTransform("scale: 2 mean_value: 1 mean_value: 2 mean_value: 3"),
+                             BytesOfTransform(3, 1, 1, pixels)),
+              ElementsAre(18, 36, 54));
 }
 
 TEST(TransformTest, CropsTheMiddleInTestRoundedUpAndLeft) {
   const std::string pixels = Ramp(5 * 6);
-  const auto out = Apply(Make("crop_size: 2"), Bytes(1, 5, 6, pixels));
-  EXPECT_EQ(out, Naive(Bytes(1, 5, 6, pixels), 1, 2, 2, 2, false, {}, {}, 1));
+  const auto out = ApplyTransform(MakeTransform("crop_size: 2"), BytesOfTransform(1, 5, 6, pixels));
+  EXPECT_EQ(out, Naive(BytesOfTransform(1, 5, 6, pixels), 1, 2, 2, 2, false, {}, {}, 1));
 }
 
 TEST(TransformTest, CutsTheMeanImageWithTheWindow) {
@@ -100,8 +103,8 @@ TEST(TransformTest, CutsTheMeanImageWithTheWindow) {
   for (int i = 0; i < 2 * 4 * 4; ++i) mean.push_back(0.25f * static_cast<float>(i));
   const std::string field = WriteMean(folder / "mean", {1, 2, 4, 4}, mean);
   const std::string pixels = Ramp(32);
-  const DatumView datum = Bytes(2, 4, 4, pixels);
-  EXPECT_EQ(Apply(Make(field + "crop_size: 2 scale: 0.125"), datum),
+  const DatumView datum = BytesOfTransform(2, 4, 4, pixels);
+  EXPECT_EQ(ApplyTransform(MakeTransform(field + "crop_size: 2 scale: 0.125"), datum),
             Naive(datum, 1, 1, 2, 2, false, mean, {}, 0.125f));
 }
 
@@ -111,7 +114,9 @@ TEST(TransformTest, FindsTheMeanFileBesideTheNet) {
   caffe::LayerParameter proto;
   proto.mutable_transform_param()->set_mean_file("m.binaryproto");
   const LayerSpec layer(proto, {folder / "net.prototxt", 1, 1});
-  EXPECT_THAT(Apply(Transform(layer, caffe::TEST, kKey), Bytes(1, 1, 1, "\x08")), ElementsAre(1));
+  EXPECT_THAT(ApplyTransform(Transform(layer, caffe::TEST, kTransformKey),
+                             BytesOfTransform(1, 1, 1, "\x08")),
+              ElementsAre(1));
 }
 
 // Every loop of the kernel against the definition, over sizes around the vector lengths.
@@ -130,9 +135,10 @@ TEST(TransformTest, AgreesWithTheDefinitionForAllShapesBitForBit) {
       const std::string file = WriteMean(folder / "mean", {1, channels, height, width}, mean);
       std::string value_field;
       for (const float v : values) value_field += "mean_value: " + std::to_string(v) + " ";
-      DatumView as_floats = Bytes(channels, height, width, "");
+      DatumView as_floats = BytesOfTransform(channels, height, width, "");
       as_floats.floats = floats;
-      for (const DatumView& datum : {Bytes(channels, height, width, pixels), as_floats}) {
+      for (const DatumView& datum :
+           {BytesOfTransform(channels, height, width, pixels), as_floats}) {
         for (const bool crop : {false, true}) {
           const int h = crop ? 3 : height, w = crop ? (width + 1) / 2 : width;
           const int top = (height - h) / 2, left = (width - w) / 2;
@@ -141,10 +147,10 @@ TEST(TransformTest, AgreesWithTheDefinitionForAllShapesBitForBit) {
                    : "mirror: true scale: 0.7";
           const auto check = [&](const std::string& fields, const std::vector<float>& image,
                                  const std::vector<float>& value) {
-            const Transform transform = Make(fields + size);
+            const Transform transform = MakeTransform(fields + size);
             std::set<bool> seen;
             for (uint64_t number = 0; number < 12; ++number) {
-              const auto out = Apply(transform, datum, number);
+              const auto out = ApplyTransform(transform, datum, number);
               const bool flipped = out == Naive(datum, top, left, h, w, true, image, value, 0.7f);
               const bool plain = out == Naive(datum, top, left, h, w, false, image, value, 0.7f);
               ASSERT_TRUE(flipped || plain) << channels << " " << width << " " << fields + size;
@@ -162,10 +168,10 @@ TEST(TransformTest, AgreesWithTheDefinitionForAllShapesBitForBit) {
 }
 
 TEST(TransformTest, MirrorsHalfOfTheRecordsInTestToo) {
-  const Transform transform = Make("mirror: true");
+  const Transform transform = MakeTransform("mirror: true");
   int flipped = 0;
   for (uint64_t number = 0; number < 1000; ++number) {
-    const auto out = Apply(transform, Bytes(1, 1, 2, "\x01\x02"), number);
+    const auto out = ApplyTransform(transform, BytesOfTransform(1, 1, 2, "\x01\x02"), number);
     ASSERT_EQ(out[0] + out[1], 3);
     flipped += out[0] == 2;
   }
@@ -174,11 +180,12 @@ TEST(TransformTest, MirrorsHalfOfTheRecordsInTestToo) {
 }
 
 TEST(TransformTest, CropsAtEveryPositionEquallyOftenInTraining) {
-  const Transform transform = Make("crop_size: 2", caffe::TRAIN);
+  const Transform transform = MakeTransform("crop_size: 2", caffe::TRAIN);
   const std::string pixels = Ramp(4 * 3);
-  const DatumView datum = Bytes(1, 4, 3, pixels);
+  const DatumView datum = BytesOfTransform(1, 4, 3, pixels);
   std::map<std::vector<float>, int> seen;
-  for (uint64_t number = 0; number < 6000; ++number) ++seen[Apply(transform, datum, number)];
+  for (uint64_t number = 0; number < 6000; ++number)
+    ++seen[ApplyTransform(transform, datum, number)];
   ASSERT_EQ(seen.size(), 6u);
   for (int top = 0; top < 3; ++top) {
     for (int left = 0; left < 2; ++left) {
@@ -190,15 +197,15 @@ TEST(TransformTest, CropsAtEveryPositionEquallyOftenInTraining) {
 }
 
 TEST(TransformTest, ChoicesDependOnKeyAndNumberOnly) {
-  const Transform one = Make("crop_size: 1 mirror: true", caffe::TRAIN);
-  const Transform same = Make("crop_size: 1 mirror: true", caffe::TRAIN);
-  const Transform own = Make("crop_size: 1 random_seed: 5", caffe::TRAIN);
+  const Transform one = MakeTransform("crop_size: 1 mirror: true", caffe::TRAIN);
+  const Transform same = MakeTransform("crop_size: 1 mirror: true", caffe::TRAIN);
+  const Transform own = MakeTransform("crop_size: 1 random_seed: 5", caffe::TRAIN);
   const std::string pixels = Ramp(64);
-  const DatumView datum = Bytes(1, 8, 8, pixels);
+  const DatumView datum = BytesOfTransform(1, 8, 8, pixels);
   int differ = 0;
   for (uint64_t number = 0; number < 100; ++number) {
-    EXPECT_EQ(Apply(one, datum, number), Apply(same, datum, number));
-    differ += Apply(one, datum, number) != Apply(own, datum, number);
+    EXPECT_EQ(ApplyTransform(one, datum, number), ApplyTransform(same, datum, number));
+    differ += ApplyTransform(one, datum, number) != ApplyTransform(own, datum, number);
   }
   EXPECT_GT(differ, 50);
 }
@@ -208,11 +215,11 @@ TEST(TransformTest, ChoicesDependOnKeyAndNumberOnly) {
 class TransformRefusalTest : public testing::Test {
  protected:
   Thrown Refusal(const std::string& fields, const DatumView& datum) {
-    return Catch([&] { Make(fields).OutShape(datum, "'00000003'"); });
+    return Catch([&] { MakeTransform(fields).OutShape(datum, "'00000003'"); });
   }
   TempFolder folder_;
   std::string pixels_ = Ramp(3 * 4 * 5);
-  DatumView datum_ = Bytes(3, 4, 5, pixels_);
+  DatumView datum_ = BytesOfTransform(3, 4, 5, pixels_);
 };
 
 TEST_F(TransformRefusalTest, MeanFileAndMeanValueTogether) {

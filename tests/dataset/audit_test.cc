@@ -17,7 +17,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Key;
 
-std::vector<std::string> Texts(const DataAudit& audit) {
+std::vector<std::string> TextsOfAudit(const DataAudit& audit) {
   std::vector<std::string> texts;
   for (const Error& error : audit.errors) texts.emplace_back(error.what());
   return texts;
@@ -105,7 +105,7 @@ TEST_F(AuditTest, BadRecordsAreNamedAndTheRestCounted) {
   for (size_t i : {8u, 9u, 10u}) records[i].second = "";
   WriteDb("LMDB", folder_ / "db", records);
   const DataAudit audit = Run(Data("db"));
-  EXPECT_THAT(Texts(audit),
+  EXPECT_THAT(TextsOfAudit(audit),
               ElementsAre(HasSubstr("record '00000001'"),
                           HasSubstr("record '00000003' gives a 1x2x2 image, but record '00000000' "
                                     "gave 1x1x1"),
@@ -120,7 +120,7 @@ TEST_F(AuditTest, BadRecordsAreNamedAndTheRestCounted) {
 TEST_F(AuditTest, TheTransformsRefusalIsARecordsError) {
   WriteDb("LMDB", folder_ / "db", NumberedRecords(3));
   const DataAudit audit = Run(Data("db", "LMDB", "transform_param { crop_size: 2 }"));
-  EXPECT_THAT(Texts(audit)[0], HasSubstr("a crop of 2x2 is larger than record '00000000'"));
+  EXPECT_THAT(TextsOfAudit(audit)[0], HasSubstr("a crop of 2x2 is larger than record '00000000'"));
 }
 
 TEST_F(AuditTest, RecordsInTheOrderOfTheirLabelsAreNoticed) {
@@ -141,7 +141,8 @@ TEST_F(AuditTest, ADamagedTableIsAnError) {
     bytes[bytes.size() / 2] = static_cast<char>(~bytes[bytes.size() / 2]);
     WriteBytes(entry.path().string(), bytes);
   }
-  EXPECT_THAT(Texts(Run(Data("db", "LEVELDB"))), ElementsAre(HasSubstr("the database is damaged")));
+  EXPECT_THAT(TextsOfAudit(Run(Data("db", "LEVELDB"))),
+              ElementsAre(HasSubstr("the database is damaged")));
 }
 
 TEST_F(AuditTest, OtherLayersReadNothing) {
@@ -182,17 +183,17 @@ TEST_F(ImageAuditTest, MissingAndBrokenFilesAreNamedByTheirLine) {
   limits.pictures = 2;  // the first and the last
   const DataAudit audit = Run(Images(list, "new_height: 4 new_width: 5"), limits);
   EXPECT_EQ(audit.examined, 2);
-  EXPECT_THAT(Texts(audit),
+  EXPECT_THAT(TextsOfAudit(audit),
               ElementsAre(HasSubstr("list.txt:2: the file '" + (folder_ / "none.png")),
                           HasSubstr("list.txt:44: the file '" + (folder_ / "gone.png"))));
   EXPECT_EQ(audit.errors[0].code(), ErrorCode::kNoInput);
   const DataAudit broken = Run(Images("text.jpg 0\nrgb.png 1\n", ""));
-  EXPECT_THAT(Texts(broken), ElementsAre(HasSubstr("list.txt:1: image")));
+  EXPECT_THAT(TextsOfAudit(broken), ElementsAre(HasSubstr("list.txt:1: image")));
 }
 
 TEST_F(ImageAuditTest, PicturesOfSeveralSizesAreRefused) {
   WriteBytes(folder_ / "small.pgm", "P5 2 1 255\nab");
-  EXPECT_THAT(Texts(Run(Images("rgb.png 0\nsmall.pgm 1\n", ""))),
+  EXPECT_THAT(TextsOfAudit(Run(Images("rgb.png 0\nsmall.pgm 1\n", ""))),
               ElementsAre(HasSubstr("record 'small.pgm' gives a 3x1x2 image, but record 'rgb.png' "
                                     "gave 3x7x11")));
 }
@@ -213,7 +214,7 @@ TEST_F(ImageAuditTest, WindowsGiveTheirLabelsAndPictures) {
           (folder_ / "windows.txt") + "' root_folder: '" + (folder_ / "") + "' }");
   EXPECT_THAT(audit.labels, ElementsAre(Key(0), Key(2)));
   EXPECT_EQ(audit.records, 0);
-  EXPECT_THAT(Texts(audit), ElementsAre(HasSubstr("none.png")));
+  EXPECT_THAT(TextsOfAudit(audit), ElementsAre(HasSubstr("none.png")));
 }
 
 class Hdf5AuditTest : public AuditTest {
@@ -240,7 +241,7 @@ TEST_F(Hdf5AuditTest, AllLabelsAndTheEndsOfTheDataAreRead) {
   EXPECT_EQ(audit.labels.at(2).first, "row 2 of 'label' in " + (folder_ / "rows.h5"));
   EXPECT_THAT(audit.errors, IsEmpty());
   const std::string bad = Rows({1, 2, INFINITY}, {0, NAN, 2});
-  EXPECT_THAT(Texts(Run(bad)),
+  EXPECT_THAT(TextsOfAudit(Run(bad)),
               ElementsAre(HasSubstr("row 2 of 'x'"), HasSubstr("the label in row 1 of 'label'")));
   EXPECT_THAT(Run(bad, {}, {}).labels, IsEmpty()) << "no loss reads them";
 }

@@ -22,7 +22,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-Records ReadAll(const std::string& path) {
+Records ReadAllConvert(const std::string& path) {
   Records records;
   const auto reader = OpenRecords(path);
   StoredRecord record;
@@ -89,7 +89,7 @@ TEST_F(ConvertTest, KeepsKeysAndBytesInAnyKindOfDatabase) {
     for (const std::string to : {"LMDB", "LEVELDB"}) {
       EXPECT_EQ(Convert(from, from + "_" + to, to), 3);
       EXPECT_EQ(KindOfSet(folder_ / (from + "_" + to)), to);
-      EXPECT_EQ(ReadAll(folder_ / (from + "_" + to)), records);
+      EXPECT_EQ(ReadAllConvert(folder_ / (from + "_" + to)), records);
     }
   }
 }
@@ -102,7 +102,7 @@ TEST_F(ConvertTest, ReplacesNothing) {
     EXPECT_EQ(thrown.code, 73);
     EXPECT_THAT(thrown.text, HasSubstr("exists already"));
   }
-  EXPECT_EQ(ReadAll(folder_ / "db").size(), 2u);
+  EXPECT_EQ(ReadAllConvert(folder_ / "db").size(), 2u);
   EXPECT_THAT(Names(), ElementsAre("db", "old.h5", "old.tar"));
 }
 
@@ -112,7 +112,7 @@ TEST_F(ConvertTest, BytesGoThroughHdf5AndBackUnchanged) {
   EXPECT_EQ(Convert("db", "db.h5"), 300);
   EXPECT_EQ(ReadBytes(folder_ / "db.txt"), "db.h5\n");
   EXPECT_EQ(Convert("db.txt", "again"), 300);
-  EXPECT_EQ(ReadAll(folder_ / "again"), records);
+  EXPECT_EQ(ReadAllConvert(folder_ / "again"), records);
   const Hdf5Reader file(folder_ / "db.h5");
   EXPECT_THAT(file.Array("data").dims(), ElementsAre(300, 3, 4, 5));
   EXPECT_FALSE(file.Array("data").is_float());  // a quarter of the size
@@ -130,7 +130,7 @@ TEST_F(ConvertTest, FloatsGoThroughHdf5AndBackUnchanged) {
   WriteDb("LMDB", folder_ / "db", records);
   Convert("db", "db.h5");
   Convert("db.h5", "again");
-  EXPECT_EQ(ReadAll(folder_ / "again"), records);
+  EXPECT_EQ(ReadAllConvert(folder_ / "again"), records);
 }
 
 TEST_F(ConvertTest, Hdf5RefusesTwoShapesByName) {
@@ -238,7 +238,7 @@ TEST_F(ConvertTest, ATarFileKeepsTheOrderOfItsRecordsInADatabase) {
   Convert("db", "db.tar", "LMDB", 4000);
   ASSERT_GE(Names().size(), 3u);
   EXPECT_EQ(Convert("db-*.tar", "again"), 20);
-  const Records again = ReadAll(folder_ / "again");
+  const Records again = ReadAllConvert(folder_ / "again");
   ASSERT_EQ(again.size(), records.size());
   for (size_t i = 0; i < records.size(); ++i) {
     EXPECT_EQ(again[i].first, records[i].first);
@@ -279,8 +279,8 @@ TEST_F(ConvertTest, SplitPutsEachRecordIntoOneOfTheTwoSets) {
       SplitRecords(folder_ / "db", {folder_ / "rest"}, {folder_ / "part", "LEVELDB"}, options);
   EXPECT_EQ(result.first, 80);
   EXPECT_EQ(result.second, 20);
-  Records rest = ReadAll(folder_ / "rest");
-  const Records part = ReadAll(folder_ / "part");
+  Records rest = ReadAllConvert(folder_ / "rest");
+  const Records part = ReadAllConvert(folder_ / "part");
   std::map<int, int> labels;
   for (const auto& [key, value] : part) {
     caffe::Datum datum;

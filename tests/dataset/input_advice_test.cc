@@ -29,21 +29,22 @@ MachineFacts Machine() {
   return {.cores = 4, .granted = 4, .machine = 4, .memory = uint64_t{8} << 30};
 }
 
-std::vector<std::string> Texts(const InputFacts& facts, const MachineFacts& machine = Machine()) {
+std::vector<std::string> TextsOfInputAdvice(const InputFacts& facts,
+                                            const MachineFacts& machine = Machine()) {
   std::vector<std::string> texts;
   for (const InputAdvice& one : AdviseOnInput({facts}, machine)) texts.push_back(one.text);
   return texts;
 }
 
 TEST(InputAdviceTest, NothingIsToBeDoneWhereTheNetIsSlowest) {
-  EXPECT_THAT(Texts(Fast()), IsEmpty());
+  EXPECT_THAT(TextsOfInputAdvice(Fast()), IsEmpty());
 }
 
 TEST(InputAdviceTest, ASlowNetworkFileSystemIsToBeCopiedFrom) {
   InputFacts facts = Fast();
   facts.where = {FileSystemKind::kNetwork, "NFS"};
   facts.cold = 200;
-  EXPECT_THAT(Texts(facts),
+  EXPECT_THAT(TextsOfInputAdvice(facts),
               ElementsAre("train_lmdb: it lies on NFS; copy it to this machine: trainer train "
                           "--stage_data=auto (up to 5 times faster)"));
 }
@@ -54,31 +55,34 @@ TEST(InputAdviceTest, ALargeFileWithOneStripeIsToBeSpread) {
   facts.cold = 500;
   facts.stripes = 1;
   facts.largest_file = uint64_t{4} << 30;
-  EXPECT_THAT(Texts(facts), ElementsAre(HasSubstr("--stage_data=auto (up to 2 times"),
-                                        HasSubstr("one stripe); spread it: lfs migrate -c 4")));
+  EXPECT_THAT(TextsOfInputAdvice(facts),
+              ElementsAre(HasSubstr("--stage_data=auto (up to 2 times"),
+                          HasSubstr("one stripe); spread it: lfs migrate -c 4")));
   facts.stripes = 4;
-  EXPECT_THAT(Texts(facts), ElementsAre(HasSubstr("--stage_data=auto")));
+  EXPECT_THAT(TextsOfInputAdvice(facts), ElementsAre(HasSubstr("--stage_data=auto")));
   facts.kind = "TAR";
-  EXPECT_THAT(Texts(facts), ElementsAre(HasSubstr("--stage_data=auto")));
+  EXPECT_THAT(TextsOfInputAdvice(facts), ElementsAre(HasSubstr("--stage_data=auto")));
 }
 
 TEST(InputAdviceTest, SlowDecodingTakesMoreThreadsAsFarAsThereAreCores) {
   InputFacts facts = Fast();
   facts.decoded = 350;
-  EXPECT_THAT(Texts(facts), ElementsAre("train_lmdb: decoding takes 2.9 threads and has 1; set "
-                                        "data_param.threads: 3 (up to 2.9 times faster)"));
+  EXPECT_THAT(TextsOfInputAdvice(facts),
+              ElementsAre("train_lmdb: decoding takes 2.9 threads and has 1; set "
+                          "data_param.threads: 3 (up to 2.9 times faster)"));
   facts.decoded = 125;
-  EXPECT_THAT(Texts(facts), ElementsAre(HasSubstr("takes 8 cores of 4; store the pictures smaller"),
-                                        HasSubstr("set data_param.threads: 4 (up to 4 times")));
+  EXPECT_THAT(TextsOfInputAdvice(facts),
+              ElementsAre(HasSubstr("takes 8 cores of 4; store the pictures smaller"),
+                          HasSubstr("set data_param.threads: 4 (up to 4 times")));
 }
 
 TEST(InputAdviceTest, ASetThatTheMemoryCannotHoldIsReadFromTheDiskInEveryEpoch) {
   InputFacts facts = Fast();
   facts.bytes = uint64_t{100} << 30;
   facts.cold = 250;
-  EXPECT_THAT(Texts(facts), ElementsAre(HasSubstr("do not fit into the 8192 MiB")));
+  EXPECT_THAT(TextsOfInputAdvice(facts), ElementsAre(HasSubstr("do not fit into the 8192 MiB")));
   facts.cold = 2000;  // and that is fast enough
-  EXPECT_THAT(Texts(facts), IsEmpty());
+  EXPECT_THAT(TextsOfInputAdvice(facts), IsEmpty());
 }
 
 TEST(InputAdviceTest, TheGreatestGainComesFirst) {
@@ -100,7 +104,7 @@ TEST(InputAdviceTest, SingleFilesAreToBePacked) {
   InputFacts facts = Fast();
   facts.kind = "files";
   facts.cold = facts.warm = facts.decoded = 0;
-  EXPECT_THAT(Texts(facts), ElementsAre(HasSubstr("pack them: trainer dataset pack")));
+  EXPECT_THAT(TextsOfInputAdvice(facts), ElementsAre(HasSubstr("pack them: trainer dataset pack")));
 }
 
 }  // namespace

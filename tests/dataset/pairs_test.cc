@@ -21,7 +21,7 @@ Records ThreeClasses() {
   return records;
 }
 
-std::vector<caffe::Datum> ReadAll(const std::string& backend, const std::string& path) {
+std::vector<caffe::Datum> ReadAllPairs(const std::string& backend, const std::string& path) {
   std::vector<caffe::Datum> all;
   const auto cursor = OpenCursor(backend, path);
   do {
@@ -47,7 +47,7 @@ INSTANTIATE_TEST_SUITE_P(Of, PairsTest, testing::Values("LMDB", "LEVELDB"),
 TEST_P(PairsTest, LabelsSayWhetherTheTwoImagesAreOfOneClass) {
   WriteDb(GetParam(), folder_ / "db", ThreeClasses());
   EXPECT_EQ(WritePairs(folder_ / "db", folder_ / "pairs", GetParam(), 1), kImages);
-  const auto pairs = ReadAll(GetParam(), folder_ / "pairs");
+  const auto pairs = ReadAllPairs(GetParam(), folder_ / "pairs");
   ASSERT_EQ(pairs.size(), size_t{kImages});
   std::set<int> labels, first, second;
   for (const caffe::Datum& pair : pairs) {
@@ -76,7 +76,7 @@ TEST_P(PairsTest, TheSeedAloneDecides) {
     const std::string path = folder_ / std::to_string(name++);
     WritePairs(folder_ / "db", path, GetParam(), seed);
     all.emplace_back();
-    for (const caffe::Datum& pair : ReadAll(GetParam(), path)) all.back() += pair.data();
+    for (const caffe::Datum& pair : ReadAllPairs(GetParam(), path)) all.back() += pair.data();
   }
   EXPECT_EQ(all[0], all[1]);
   EXPECT_NE(all[0], all[2]);

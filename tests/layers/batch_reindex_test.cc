@@ -9,10 +9,10 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr char kLayer[] = R"(type: "BatchReindex")";
+constexpr char kBatchReindexLayer[] = R"(type: "BatchReindex")";
 
 TEST(BatchReindexTest, HandValuesOfRepeatedAndLeftOutItems) {
-  LayerRunner layer(kLayer, {{3, 2}, {4}});
+  LayerRunner layer(kBatchReindexLayer, {{3, 2}, {4}});
   layer.SetInput(1, {2, 0, 2, 2});
   EXPECT_THAT(layer.Forward({1, 2, 3, 4, 5, 6}), ElementsAre(5, 6, 1, 2, 5, 6, 5, 6));
   layer.Backward({{1, 2, 3, 4, 5, 6, 7, 8}});
@@ -20,13 +20,13 @@ TEST(BatchReindexTest, HandValuesOfRepeatedAndLeftOutItems) {
 }
 
 TEST(BatchReindexTest, HandValuesOfImagesInPlainOrder) {
-  LayerRunner layer(kLayer, {{2, 2, 1, 2}, {1}});
+  LayerRunner layer(kBatchReindexLayer, {{2, 2, 1, 2}, {1}});
   layer.SetInput(1, {1});
   EXPECT_THAT(layer.Forward({1, 2, 3, 4, 5, 6, 7, 8}), ElementsAre(5, 6, 7, 8));
 }
 
 TEST(BatchReindexTest, GradientMatchesDifferences) {
-  LayerRunner layer(kLayer, {{3, 2, 2, 2}, {4}});
+  LayerRunner layer(kBatchReindexLayer, {{3, 2, 2, 2}, {4}});
   layer.SetInput(0, LayerRunner::SomeValues(24, 1));
   layer.SetInput(1, {1, 1, 0, 1});
   layer.ExpectGradient();
@@ -35,11 +35,11 @@ TEST(BatchReindexTest, GradientMatchesDifferences) {
 TEST(BatchReindexTest, GoldenValues) { ExpectGoldenFile("batch_reindex.txt"); }
 
 TEST(BatchReindexTest, InPlaceEqualsNotInPlace) {
-  ExpectInPlaceEqual(kLayer, {{2, 3, 4, 5}, {2}}, {{}, {1, 1}});
+  ExpectInPlaceEqual(kBatchReindexLayer, {{2, 3, 4, 5}, {2}}, {{}, {1, 1}});
 }
 
 TEST(BatchReindexTest, RefusesBadIndices) {
-  LayerRunner layer(kLayer, {{2, 3}, {2}});
+  LayerRunner layer(kBatchReindexLayer, {{2, 3}, {2}});
   layer.SetInput(1, {0, -1});
   EXPECT_THAT([&] { layer.Forward(); },
               testing::ThrowsMessage<Error>(HasSubstr(
@@ -48,7 +48,7 @@ TEST(BatchReindexTest, RefusesBadIndices) {
 }
 
 TEST(BatchReindexTest, RefusesIndicesOfSeveralAxes) {
-  EXPECT_THAT(RefusalOf(kLayer, {{2, 3}, {2, 1}}),
+  EXPECT_THAT(RefusalOf(kBatchReindexLayer, {{2, 3}, {2, 1}}),
               HasSubstr("bottom 'x1' has shape (2, 1); this layer takes one axis of indices"));
 }
 

@@ -73,9 +73,9 @@ class DataAheadTest : public testing::Test {
 };
 
 // A net of one data layer.
-struct Made {
-  Made(const std::string& text, const Device& device, caffe::Phase phase = caffe::TRAIN,
-       Replica replica = {}, int parts = 1)
+struct MadeDataAhead {
+  MadeDataAhead(const std::string& text, const Device& device, caffe::Phase phase = caffe::TRAIN,
+                Replica replica = {}, int parts = 1)
       : spec(NetFromText(text)), params(device) {
     NetOptions options;
     options.state = StateOf(phase);
@@ -136,8 +136,8 @@ TEST_F(DataAheadTest, BatchesAreThoseOfTheHostBitForBit) {
       for (const caffe::Phase phase : {caffe::TRAIN, caffe::TEST}) {
         const std::string text = NetText(Database(channels), transform);
         const LateDevice with_bytes(true), with_floats(false);
-        Made host(text, *cpu, phase), tested(text, *tests, phase), bytes(text, with_bytes, phase),
-            floats(text, with_floats, phase);
+        MadeDataAhead host(text, *cpu, phase), tested(text, *tests, phase),
+            bytes(text, with_bytes, phase), floats(text, with_floats, phase);
         for (int pass = 0; pass < 6; ++pass) {
           const std::vector<float> expected = host.Next();
           EXPECT_EQ(tested.Next(), expected) << channels << " channels, " << transform;
@@ -157,8 +157,9 @@ TEST_F(DataAheadTest, PartsOfABatchAreThoseOfSoManyReplicas) {
   const LateDevice with_bytes(true), with_floats(false);
   const Device* const devices[] = {cpu.get(), tests.get(), &with_bytes, &with_floats};
   for (const Device* device : devices) {
-    Made together(text, *device, caffe::TRAIN, {2, 4}, 2);
-    Made alone[] = {{text, *cpu, caffe::TRAIN, {2, 4}}, {text, *cpu, caffe::TRAIN, {3, 4}}};
+    MadeDataAhead together(text, *device, caffe::TRAIN, {2, 4}, 2);
+    MadeDataAhead alone[] = {{text, *cpu, caffe::TRAIN, {2, 4}},
+                             {text, *cpu, caffe::TRAIN, {3, 4}}};
     for (int pass = 0; pass < 5; ++pass) {
       for (int part = 0; part < 2; ++part) {
         together.net->SetPart(part);
@@ -176,7 +177,7 @@ TEST_F(DataAheadTest, APositionIsThatAfterTheBatchWhichWasUsed) {
   const auto cpu = MakeCpuDevice(2);
   const std::string text = NetText(Database(3), "mirror: true");
   const LateDevice device;
-  Made host(text, *cpu), ahead(text, device);
+  MadeDataAhead host(text, *cpu), ahead(text, device);
   EXPECT_EQ(ahead.State(), host.State());
   for (int pass = 0; pass < 5; ++pass) {
     host.Next();
@@ -184,7 +185,7 @@ TEST_F(DataAheadTest, APositionIsThatAfterTheBatchWhichWasUsed) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));  // the next one is read
     EXPECT_EQ(ahead.State(), host.State()) << "after pass " << pass;
   }
-  Made resumed(text, device);
+  MadeDataAhead resumed(text, device);
   Restore(*resumed.net, 5, SaveLayerStates(*ahead.net));
   EXPECT_EQ(resumed.State(), host.State());
   EXPECT_EQ(resumed.Next(), host.Next());
@@ -194,7 +195,7 @@ TEST_F(DataAheadTest, ABadRecordEndsThePassThatItBelongsTo) {
   const auto cpu = MakeCpuDevice(2);
   const std::string text = NetText(Database(1, {{6, "no datum"}}), "");
   const LateDevice device;
-  Made host(text, *cpu), ahead(text, device);
+  MadeDataAhead host(text, *cpu), ahead(text, device);
   for (int pass = 0; pass < 2; ++pass) {
     EXPECT_EQ(ahead.Next(), host.Next());
     std::this_thread::sleep_for(std::chrono::milliseconds(5));  // the threads have met it
@@ -207,7 +208,7 @@ TEST_F(DataAheadTest, ABadRecordEndsThePassThatItBelongsTo) {
 TEST_F(DataAheadTest, NamesTheItemsOfTheLastTwoBatchesOfPasses) {
   const LateDevice device;
   for (const uint32_t ago : {0u, 1u}) {
-    Made ahead(NetText(Database(1), ""), device);
+    MadeDataAhead ahead(NetText(Database(1), ""), device);
     for (int pass = 0; pass < 4; ++pass) ahead.Next();
     auto* const names = dynamic_cast<NamesItems*>(&ahead.net->GetLayer(0));
     ASSERT_NE(names, nullptr);
@@ -221,7 +222,7 @@ TEST_F(DataAheadTest, NamesTheItemsOfTheLastTwoBatchesOfPasses) {
 // batch is on its way when a pass begins, and no pass waits for what it queued itself.
 TEST_F(DataAheadTest, ABatchIsCopiedDuringThePassBefore) {
   const LateDevice device;
-  Made ahead(NetText(Database(3), ""), device);
+  MadeDataAhead ahead(NetText(Database(3), ""), device);
   ahead.Next();
   std::chrono::milliseconds pause(1);  // grows until the threads are in time
   for (int pass = 0, copied_ahead = 0; copied_ahead < 10; ++pass) {
@@ -249,7 +250,7 @@ TEST_F(DataAheadTest, BytesGoUpAsBytes) {
   const LateDevice with_bytes(true), with_floats(false);
   for (const LateDevice* device : {&with_bytes, &with_floats}) {
     device->NewStep();
-    Made ahead(NetText(Database(3), "mean_value: 3"), *device);
+    MadeDataAhead ahead(NetText(Database(3), "mean_value: 3"), *device);
     for (int pass = 0; pass < 4; ++pass) ahead.Next();
     const size_t batch = device == &with_bytes ? kPixels + kBatch * (sizeof(PixelWindow) + 4)
                                                : (kPixels + kBatch) * sizeof(float);
@@ -266,7 +267,7 @@ TEST_F(DataAheadTest, MixedImagesGoUpAsBytesAndShares) {
   constexpr size_t kPixels = size_t{kBatch} * 3 * kHeight * kWidth, kClasses = 7;
   const LateDevice device;
   device.NewStep();
-  Made ahead(NetText(Database(3), "mixup: 1 mixup_classes: 7"), device);
+  MadeDataAhead ahead(NetText(Database(3), "mixup: 1 mixup_classes: 7"), device);
   for (int pass = 0; pass < 4; ++pass) ahead.Next();
   const size_t batch =
       kPixels + kBatch * (sizeof(PixelWindow) + sizeof(float) + kClasses * sizeof(float));
@@ -292,7 +293,7 @@ class CountingDevice final : public WrappedDevice {
 TEST_F(DataAheadTest, OnTheCpuABatchIsCopiedOnceAndNothingIsStaged) {
   TRAINER_CPU_ONLY("another device stages its batches");
   const CountingDevice device;
-  Made host(NetText(Database(3), "mean_value: 3"), device);
+  MadeDataAhead host(NetText(Database(3), "mean_value: 3"), device);
   EXPECT_THAT(host.Staged(), testing::IsEmpty());
   for (int pass = 0; pass < 3; ++pass) {
     device.copies = device.inner_copies = 0;
@@ -313,13 +314,13 @@ TEST_F(DataAheadTest, ARecordOfFloatsAmongBytesIsRefusedWhereBytesGoUp) {
   for (int i = 0; i < kHeight * kWidth; ++i) floats.add_float_data(0.5f);
   const std::string text = NetText(Database(1, {{1, floats.SerializeAsString()}}), "");
   const LateDevice device;
-  Made ahead(text, device);
+  MadeDataAhead ahead(text, device);
   const auto [code, message] = ErrorOf([&] { ahead.Next(); });
   EXPECT_EQ(code, ErrorCode::kData);
   EXPECT_THAT(message, HasSubstr("record '00000001' holds floats and record '00000000' bytes; this "
                                  "device takes one kind: store all records alike"));
   const LateDevice takes_floats(false);
-  EXPECT_NO_THROW(Made(text, takes_floats).Next());
+  EXPECT_NO_THROW(MadeDataAhead(text, takes_floats).Next());
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr RunnerOptions kTest{.phase = caffe::TEST, .training = false};
+constexpr RunnerOptions kDetectionOutputTest{.phase = caffe::TEST, .training = false};
 
 std::string Detect(const std::string& fields) {
   return "type: \"DetectionOutput\"\ndetection_output_param { " + fields + " }";
@@ -23,7 +23,7 @@ class ThreeBoxes {
  public:
   explicit ThreeBoxes(const std::string& fields, int64_t items = 1, int64_t classes = 2)
       : layer_(Detect(fields + " num_classes: " + std::to_string(classes)),
-               {{items, 12}, {items, 3 * classes}, {1, 2, 12}}, kTest) {
+               {{items, 12}, {items, 3 * classes}, {1, 2, 12}}, kDetectionOutputTest) {
     layer_.SetInput(0, std::vector<float>(static_cast<size_t>(items * 12), 0.0f));
     layer_.SetInput(2, {0, 0, 3, 2, 3, 0, 6, 2, 6, 0, 9, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1});
   }
@@ -90,7 +90,8 @@ TEST(DetectionOutputTest, HandValuesOfScoresThatAreNoNumber) {
 }
 
 TEST(DetectionOutputTest, HandValuesOfAFourthBottomThatIsNotRead) {
-  LayerRunner layer(Detect("num_classes: 2"), {{1, 4}, {1, 2}, {1, 2, 4}, {1, 3, 8, 8}}, kTest);
+  LayerRunner layer(Detect("num_classes: 2"), {{1, 4}, {1, 2}, {1, 2, 4}, {1, 3, 8, 8}},
+                    kDetectionOutputTest);
   layer.SetInput(0, {0, 0, 0, 0});
   layer.SetInput(1, {0, 1});
   layer.SetInput(2, {0, 0, 0.5, 1, 1, 1, 1, 1});
@@ -102,7 +103,8 @@ TEST(DetectionOutputTest, HandValuesOfAFourthBottomThatIsNotRead) {
 TEST(DetectionOutputTest, GoldenValues) { ExpectGoldenFile("detection_output.txt"); }
 
 TEST(DetectionOutputTest, InPlaceEqualsNotInPlace) {
-  ExpectInPlaceEqual(Detect("num_classes: 2"), {{2, 12}, {2, 6}, {1, 2, 12}}, {}, kTest);
+  ExpectInPlaceEqual(Detect("num_classes: 2"), {{2, 12}, {2, 6}, {1, 2, 12}}, {},
+                     kDetectionOutputTest);
 }
 
 TEST(DetectionOutputTest, TakesWhatNamesFilesAndWritesNothing) {
@@ -119,7 +121,7 @@ TEST(DetectionOutputTest, TakesWhatNamesFilesAndWritesNothing) {
 
 TEST(DetectionOutputTest, RefusesBadFields) {
   const auto refusal = [](const std::string& fields) {
-    return RefusalOf(Detect(fields), {{1, 12}, {1, 6}, {1, 2, 12}}, kTest);
+    return RefusalOf(Detect(fields), {{1, 12}, {1, 6}, {1, 2, 12}}, kDetectionOutputTest);
   };
   EXPECT_THAT(refusal(""), HasSubstr("num_classes is not given; it counts the background too"));
   EXPECT_THAT(
@@ -136,19 +138,19 @@ TEST(DetectionOutputTest, RefusesBadFields) {
 
 TEST(DetectionOutputTest, RefusesInputsThatDoNotFit) {
   const std::string two = Detect("num_classes: 2");
-  EXPECT_THAT(RefusalOf(two, {{1, 12}, {1, 6}, {2, 12}}, kTest),
+  EXPECT_THAT(RefusalOf(two, {{1, 12}, {1, 6}, {2, 12}}, kDetectionOutputTest),
               HasSubstr("bottom 'x2' has shape (2, 12); the third bottom holds the boxes of "
                         "PriorBox layers, (1, 2, boxes * 4)"));
-  EXPECT_THAT(RefusalOf(two, {{1, 12}, {1, 9}, {1, 2, 12}}, kTest),
+  EXPECT_THAT(RefusalOf(two, {{1, 12}, {1, 9}, {1, 2, 12}}, kDetectionOutputTest),
               HasSubstr("bottom 'x1' has shape (1, 9); for the 3 boxes of bottom 'x2' it must be "
                         "(N, 3 * 2): num_classes per box"));
-  EXPECT_THAT(RefusalOf(two, {{1, 24}, {1, 6}, {1, 2, 12}}, kTest),
+  EXPECT_THAT(RefusalOf(two, {{1, 24}, {1, 6}, {1, 2, 12}}, kDetectionOutputTest),
               HasSubstr("bottom 'x0' has shape (1, 24); for the 3 boxes of bottom 'x2' it must be "
                         "(N, 3 * 4): 4 per box"));
   EXPECT_THAT(RefusalOf(Detect("num_classes: 2 share_location: false"),
-                        {{1, 12}, {1, 6}, {1, 2, 12}}, kTest),
+                        {{1, 12}, {1, 6}, {1, 2, 12}}, kDetectionOutputTest),
               HasSubstr("it must be (N, 3 * 8): 4 per box and class"));
-  EXPECT_THAT(RefusalOf(two, {{2, 12}, {1, 6}, {1, 2, 12}}, kTest),
+  EXPECT_THAT(RefusalOf(two, {{2, 12}, {1, 6}, {1, 2, 12}}, kDetectionOutputTest),
               HasSubstr("bottom 'x1' has 1 items and bottom 'x0' has 2"));
   EXPECT_THAT(RefusalOf(two + " propagate_down: true propagate_down: false propagate_down: false",
                         {{1, 12}, {1, 6}, {1, 2, 12}}),

@@ -126,7 +126,7 @@ TEST(FillerTest, NumbersDependOnStreamAndPassOnly) {
   EXPECT_NE(Filled(text, {100}), Filled(text, {100}, 1, 1));
 }
 
-std::string Refusal(const std::string& text, const Shape& shape = {2, 2}) {
+std::string RefusalFiller(const std::string& text, const Shape& shape = {2, 2}) {
   try {
     Filled(text, shape);
   } catch (const Error& error) {
@@ -138,19 +138,20 @@ std::string Refusal(const std::string& text, const Shape& shape = {2, 2}) {
 
 TEST(FillerTest, RefusesBadFillers) {
   EXPECT_THAT(
-      Refusal("type: 'xaver'"),
+      RefusalFiller("type: 'xaver'"),
       HasSubstr("net.prototxt:5:1: layer 'ip' (InnerProduct): filler: unknown type 'xaver'. "
                 "Did you mean 'xavier'? Known types: constant, uniform, gaussian, "
                 "positive_unitball, xavier, msra, bilinear"));
-  EXPECT_THAT(Refusal("type: 'gaussian' std: -1"), HasSubstr("std is -1; it must be 0 or more"));
-  EXPECT_THAT(Refusal("type: 'gaussian' sparse: -3"),
+  EXPECT_THAT(RefusalFiller("type: 'gaussian' std: -1"),
+              HasSubstr("std is -1; it must be 0 or more"));
+  EXPECT_THAT(RefusalFiller("type: 'gaussian' sparse: -3"),
               HasSubstr("sparse is -3; it counts the non-zero weights of one output, so it must "
                         "not be negative"));
-  EXPECT_THAT(Refusal("type: 'msra' sparse: 3"),
+  EXPECT_THAT(RefusalFiller("type: 'msra' sparse: 3"),
               HasSubstr("sparse belongs to type \"gaussian\", not to \"msra\"; remove it"));
-  EXPECT_THAT(Refusal("type: 'uniform' min: 2 max: 1"), HasSubstr("min 2 is above max 1"));
-  EXPECT_THAT(Refusal("value: inf"), HasSubstr("inf is not a finite number"));
-  EXPECT_THAT(Refusal("type: 'bilinear'", {1, 1, 3, 4}),
+  EXPECT_THAT(RefusalFiller("type: 'uniform' min: 2 max: 1"), HasSubstr("min 2 is above max 1"));
+  EXPECT_THAT(RefusalFiller("value: inf"), HasSubstr("inf is not a finite number"));
+  EXPECT_THAT(RefusalFiller("type: 'bilinear'", {1, 1, 3, 4}),
               HasSubstr("bilinear fills 4-D blobs with square kernels, this one is 1 1 3 4 (12); "
                         "use kernel_size, or another filler"));
 }

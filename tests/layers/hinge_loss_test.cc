@@ -10,8 +10,8 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-const NotChecked kNoImages("HingeLoss", LayerCheck::kImages,
-                           "takes one score per class, no image of more than one pixel");
+const NotChecked kHingeLossNoImages("HingeLoss", LayerCheck::kImages,
+                                    "takes one score per class, no image of more than one pixel");
 
 TEST(HingeLossTest, HandValues) {
   LayerRunner layer(R"(type: "HingeLoss")", {{2, 2}, {2}});

@@ -97,7 +97,7 @@ struct Across {
   }
 };
 
-void ExpectFormula(int64_t channels, int n, double beta, int64_t height = 5) {
+void ExpectLrnFormula(int64_t channels, int n, double beta, int64_t height = 5) {
   SCOPED_TRACE(Join(channels, " channels, size ", n, ", beta ", beta));
   const Shape shape = {1, channels, height, 7};
   const Across across = {height * 7, channels, n, 3, beta};
@@ -111,16 +111,16 @@ void ExpectFormula(int64_t channels, int n, double beta, int64_t height = 5) {
 
 TEST(LrnTest, GoldenValuesOfTheFormulaForManyWidths) {
   for (const int64_t channels : {1, 2, 3, 5, 16, 31, 64, 96, 300, 1024, 1025}) {
-    for (const int n : {1, 5, 7, 33}) ExpectFormula(channels, n, 0.75);
+    for (const int n : {1, 5, 7, 33}) ExpectLrnFormula(channels, n, 0.75);
   }
-  ExpectFormula(20, 35, 0.75);
-  ExpectFormula(20, 5, 1.5);
-  ExpectFormula(1030, 5, 0.5);
+  ExpectLrnFormula(20, 35, 0.75);
+  ExpectLrnFormula(20, 5, 1.5);
+  ExpectLrnFormula(1030, 5, 0.5);
 }
 
 TEST(LrnTest, GoldenValuesOfABatchLargerThanTheCaches) {
   TRAINER_CPU_ONLY("what it writes past its caches");
-  ExpectFormula(96, 5, 0.75, 5001);
+  ExpectLrnFormula(96, 5, 0.75, 5001);
 }
 
 TEST(LrnTest, TinyAndHugeSumsOfSquaresKeepTheirPower) {

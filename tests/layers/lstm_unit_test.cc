@@ -11,14 +11,14 @@ namespace {
 
 using testing::HasSubstr;
 
-const char kLayer[] = "type: \"LSTMUnit\"";
+const char kLstmUnitLayer[] = "type: \"LSTMUnit\"";
 
-const NotChecked kNoImages("LSTMUnit", LayerCheck::kImages, "takes three axes");
+const NotChecked kLstmUnitNoImages("LSTMUnit", LayerCheck::kImages, "takes three axes");
 
 TEST(LstmUnitTest, GoldenValues) { ExpectGoldenFile("lstm_unit.txt"); }
 
 TEST(LstmUnitTest, HandValuesOfASequenceThatGoesOnAndOneThatStarts) {
-  LayerRunner layer(kLayer, {{1, 2, 1}, {1, 2, 4}, {1, 2}}, {.outputs = 2});
+  LayerRunner layer(kLstmUnitLayer, {{1, 2, 1}, {1, 2, 4}, {1, 2}}, {.outputs = 2});
   layer.SetInput(1, {1, 2, 3, 0.5, 1, 2, 3, 0.5});
   layer.SetInput(2, {1, 0});
   layer.SetInput(0, {2, 2});
@@ -34,7 +34,7 @@ TEST(LstmUnitTest, HandValuesOfASequenceThatGoesOnAndOneThatStarts) {
 
 TEST(LstmUnitTest, GradientOfEitherOutputMatchesDifferences) {
   for (const int output : {0, 1}) {
-    LayerRunner layer(kLayer, {{1, 3, 2}, {1, 3, 8}, {1, 3}}, {.outputs = 2});
+    LayerRunner layer(kLstmUnitLayer, {{1, 3, 2}, {1, 3, 8}, {1, 3}}, {.outputs = 2});
     layer.SetInput(0, LayerRunner::SomeValues(6, 1));
     layer.SetInput(1, LayerRunner::SomeValues(24, 2));
     layer.SetInput(2, {1, 0, 1});
@@ -43,17 +43,18 @@ TEST(LstmUnitTest, GradientOfEitherOutputMatchesDifferences) {
 }
 
 TEST(LstmUnitTest, InPlaceEqualsNotInPlace) {
-  ExpectInPlaceEqual(kLayer, {{1, 2, 1}, {1, 2, 4}, {1, 2}}, {{}, {}, {1, 0}}, {.outputs = 2});
+  ExpectInPlaceEqual(kLstmUnitLayer, {{1, 2, 1}, {1, 2, 4}, {1, 2}}, {{}, {}, {1, 0}},
+                     {.outputs = 2});
 }
 
 TEST(LstmUnitTest, RefusesOtherShapes) {
   const RunnerOptions two = {.outputs = 2};
-  EXPECT_THAT(RefusalOf(kLayer, {{2, 3, 2}, {1, 3, 8}, {1, 3}}, two),
+  EXPECT_THAT(RefusalOf(kLstmUnitLayer, {{2, 3, 2}, {1, 3, 8}, {1, 3}}, two),
               HasSubstr("bottom 'x0' has shape (2, 3, 2); this layer takes (1, N, H), a state"));
-  EXPECT_THAT(RefusalOf(kLayer, {{1, 3, 2}, {1, 3, 6}, {1, 3}}, two),
+  EXPECT_THAT(RefusalOf(kLstmUnitLayer, {{1, 3, 2}, {1, 3, 6}, {1, 3}}, two),
               HasSubstr("bottom 'x1' has shape (1, 3, 6); this layer takes (1, 3, 8), four gates "
                         "per number of state"));
-  EXPECT_THAT(RefusalOf(kLayer, {{1, 3, 2}, {1, 3, 8}, {3}}, two),
+  EXPECT_THAT(RefusalOf(kLstmUnitLayer, {{1, 3, 2}, {1, 3, 8}, {3}}, two),
               HasSubstr("bottom 'x2' has shape (3); this layer takes (1, 3), 0 or 1 for each "
                         "sequence"));
 }

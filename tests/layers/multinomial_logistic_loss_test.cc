@@ -11,8 +11,9 @@ namespace {
 
 using testing::HasSubstr;
 
-const NotChecked kNoImages("MultinomialLogisticLoss", LayerCheck::kImages,
-                           "takes one score per class, no image of more than one pixel");
+const NotChecked kMultinomialLogisticLossNoImages(
+    "MultinomialLogisticLoss", LayerCheck::kImages,
+    "takes one score per class, no image of more than one pixel");
 
 TEST(MultinomialLogisticLossTest, HandValues) {
   LayerRunner layer(R"(type: "MultinomialLogisticLoss")", {{2, 2}, {2}});

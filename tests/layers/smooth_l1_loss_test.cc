@@ -9,12 +9,12 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-std::string Loss(const std::string& fields = "") {
+std::string LossSmoothL1Loss(const std::string& fields = "") {
   return "type: \"SmoothL1Loss\"\nsmooth_l1_loss_param { " + fields + " }";
 }
 
 TEST(SmoothL1LossTest, HandValuesOfTheSquareAndTheStraightPart) {
-  LayerRunner layer(Loss(), {{2, 2}, {2, 2}});
+  LayerRunner layer(LossSmoothL1Loss(), {{2, 2}, {2, 2}});
   layer.SetInput(0, {0.5, 3, 1, 1});
   layer.SetInput(1, {0, 0, 1, 3});
   layer.Forward();
@@ -25,7 +25,7 @@ TEST(SmoothL1LossTest, HandValuesOfTheSquareAndTheStraightPart) {
 }
 
 TEST(SmoothL1LossTest, HandValuesOfWeightsInsideAndOutside) {
-  LayerRunner layer(Loss("sigma: 2"), {{1, 2}, {1, 2}, {1, 2}, {1, 2}});
+  LayerRunner layer(LossSmoothL1Loss("sigma: 2"), {{1, 2}, {1, 2}, {1, 2}, {1, 2}});
   layer.SetInput(0, {1, 1});
   layer.SetInput(1, {0, 0});
   layer.SetInput(2, {0.125, 2});  // of the differences 1, which become 1 / 8 and 2
@@ -37,7 +37,7 @@ TEST(SmoothL1LossTest, HandValuesOfWeightsInsideAndOutside) {
 }
 
 TEST(SmoothL1LossTest, HandValuesOfInsideWeightsAlone) {
-  LayerRunner layer(Loss(), {{1, 2}, {1, 2}, {1, 2}});
+  LayerRunner layer(LossSmoothL1Loss(), {{1, 2}, {1, 2}, {1, 2}});
   layer.SetInput(0, {1, 5});
   layer.SetInput(1, {0, 0});
   layer.SetInput(2, {0.5, 0});
@@ -49,7 +49,7 @@ TEST(SmoothL1LossTest, GradientMatchesDifferences) {
   for (const char* fields : {"", "sigma: 0.5", "sigma: 3"}) {
     SCOPED_TRACE(fields);
     const Shape shape = {2, 3, 2, 2};
-    LayerRunner layer(Loss(fields), {shape, shape, shape, shape});
+    LayerRunner layer(LossSmoothL1Loss(fields), {shape, shape, shape, shape});
     for (int i = 0; i < 4; ++i) {
       layer.SetInput(i, LayerRunner::SomeValues(24, static_cast<uint32_t>(i) + 1));
     }
@@ -60,15 +60,15 @@ TEST(SmoothL1LossTest, GradientMatchesDifferences) {
 TEST(SmoothL1LossTest, GoldenValues) { ExpectGoldenFile("smooth_l1_loss.txt"); }
 
 TEST(SmoothL1LossTest, InPlaceEqualsNotInPlace) {
-  ExpectInPlaceEqual(Loss(), {{2, 3, 4, 5}, {2, 3, 4, 5}});
+  ExpectInPlaceEqual(LossSmoothL1Loss(), {{2, 3, 4, 5}, {2, 3, 4, 5}});
 }
 
 TEST(SmoothL1LossTest, RefusesBadInputsAndFields) {
-  EXPECT_THAT(RefusalOf(Loss(), {{2, 3}, {2, 3}, {2, 4}}),
+  EXPECT_THAT(RefusalOf(LossSmoothL1Loss(), {{2, 3}, {2, 3}, {2, 4}}),
               HasSubstr("bottom 'x2' has shape (2, 4) and bottom 'x0' has (2, 3); they must be "
                         "equal"));
   for (const char* sigma : {"0", "-1", "1e30", "1e-30"}) {
-    EXPECT_THAT(RefusalOf(Loss(std::string("sigma: ") + sigma), {{2, 3}, {2, 3}}),
+    EXPECT_THAT(RefusalOf(LossSmoothL1Loss(std::string("sigma: ") + sigma), {{2, 3}, {2, 3}}),
                 HasSubstr("; it must be above 0, and its square within the range of float"))
         << sigma;
   }

@@ -13,7 +13,7 @@ using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-std::string Loss(const std::string& fields = "") {
+std::string LossSoftmaxLoss(const std::string& fields = "") {
   return "type: \"SoftmaxWithLoss\"\nloss_param { " + fields + " }";
 }
 
@@ -32,7 +32,7 @@ std::string RunRefusal(const std::string& prototxt, const Shape& scores,
 }
 
 TEST(SoftmaxLossTest, HandValues) {
-  LayerRunner loss(Loss(), {{2, 2}, {2}}, {.outputs = 2});
+  LayerRunner loss(LossSoftmaxLoss(), {{2, 2}, {2}}, {.outputs = 2});
   loss.SetInput(0, {0, 0, 0, std::log(3.0f)});
   loss.SetInput(1, {0, 1});
   loss.Forward();
@@ -46,7 +46,7 @@ TEST(SoftmaxLossTest, HandValues) {
 // --- Shares of the classes in place of labels, as mixup makes them ---
 
 TEST(SoftmaxLossTest, HandValuesOfShares) {
-  LayerRunner loss(Loss(), {{2, 2}, {2, 2}});
+  LayerRunner loss(LossSoftmaxLoss(), {{2, 2}, {2, 2}});
   loss.SetInput(0, {0, 0, 0, std::log(3.0f)});
   loss.SetInput(1, {0.25f, 0.75f, 0.5f, 0.5f});
   // Row 0: log 2. Row 1: -(log 1/4 + log 3/4) / 2.
@@ -59,7 +59,8 @@ TEST(SoftmaxLossTest, HandValuesOfShares) {
 
 TEST(SoftmaxLossTest, SharesOfOneClassAreItsLabel) {
   for (const char* fields : {"", "label_smoothing: 0.3", "normalization: NONE"}) {
-    LayerRunner labels(Loss(fields), {{3, 4}, {3}}), shares(Loss(fields), {{3, 4}, {3, 4}});
+    LayerRunner labels(LossSoftmaxLoss(fields), {{3, 4}, {3}}),
+        shares(LossSoftmaxLoss(fields), {{3, 4}, {3, 4}});
     labels.SetInput(1, {2, 0, 3});
     shares.SetInput(1, {0, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0, 1});
     const std::vector<float> scores = {1, -2, 0.5f, 3, 0, 0, 1, 2, -1, 4, 2, 0};
@@ -71,25 +72,26 @@ TEST(SoftmaxLossTest, SharesOfOneClassAreItsLabel) {
 }
 
 TEST(SoftmaxLossTest, RefusesWhatIsSaidOfLabelsWithShares) {
-  EXPECT_THAT(RefusalOf(Loss("ignore_label: 1"), {{2, 3}, {2, 3}}),
+  EXPECT_THAT(RefusalOf(LossSoftmaxLoss("ignore_label: 1"), {{2, 3}, {2, 3}}),
               HasSubstr("ignore_label belongs to labels, and bottom 1 has a share for each score"));
-  EXPECT_THAT(RefusalOf(Loss("class_weight: 1 class_weight: 1 class_weight: 1"), {{2, 3}, {2, 3}}),
+  EXPECT_THAT(RefusalOf(LossSoftmaxLoss("class_weight: 1 class_weight: 1 class_weight: 1"),
+                        {{2, 3}, {2, 3}}),
               HasSubstr("class_weight belongs to labels"));
 }
 
 TEST(SoftmaxLossTest, HandValuesOfASureMistakeEndWhereCaffesDo) {
-  LayerRunner loss(Loss(), {{1, 2}, {1}});
+  LayerRunner loss(LossSoftmaxLoss(), {{1, 2}, {1}});
   loss.SetInput(1, {1});
   ExpectNear(loss.Forward({1000, 0}), {87.33654f}, 1e-6f);
 }
 
 TEST(SoftmaxLossTest, HandValuesOfNanScoresAreNan) {
-  LayerRunner loss(Loss(), {{1, 2}, {1}});
+  LayerRunner loss(LossSoftmaxLoss(), {{1, 2}, {1}});
   EXPECT_TRUE(std::isnan(loss.Forward({std::numeric_limits<float>::quiet_NaN(), 0})[0]));
 }
 
 TEST(SoftmaxLossTest, HandValuesWithEverythingIgnored) {
-  LayerRunner loss(Loss("ignore_label: 7"), {{2, 2}, {2}});
+  LayerRunner loss(LossSoftmaxLoss("ignore_label: 7"), {{2, 2}, {2}});
   loss.SetInput(1, {7, 7});
   EXPECT_THAT(loss.Forward({1, 2, 3, 4}), ElementsAre(0));
   loss.Backward({{1}});
@@ -98,7 +100,7 @@ TEST(SoftmaxLossTest, HandValuesWithEverythingIgnored) {
 
 TEST(SoftmaxLossTest, HandValuesOfSmoothing) {
   // Targets 0.1 / 2 + 0.9 and 0.1 / 2, scores with log probabilities -log 4 and log 3 - log 4.
-  LayerRunner loss(Loss("label_smoothing: 0.1"), {{1, 2}, {1}});
+  LayerRunner loss(LossSoftmaxLoss("label_smoothing: 0.1"), {{1, 2}, {1}});
   loss.SetInput(1, {1});
   const float expected = std::log(4.0f) - 0.95f * std::log(3.0f);
   ExpectNear(loss.Forward({0, std::log(3.0f)}), {expected}, 1e-6f);
@@ -109,8 +111,8 @@ TEST(SoftmaxLossTest, HandValuesOfSmoothing) {
 TEST(SoftmaxLossTest, HandValuesOfClassWeights) {
   // Both rows have the loss log 2; the weights 1 and 3 of their labels add up to 4.
   const std::string fields = "class_weight: 3 class_weight: 1";
-  LayerRunner mean(Loss(fields), {{2, 2}, {2}}),
-      sum(Loss(fields + " normalization: NONE"), {{2, 2}, {2}});
+  LayerRunner mean(LossSoftmaxLoss(fields), {{2, 2}, {2}}),
+      sum(LossSoftmaxLoss(fields + " normalization: NONE"), {{2, 2}, {2}});
   for (LayerRunner* loss : {&mean, &sum}) loss->SetInput(1, {1, 0});
   ExpectNear(mean.Forward({0, 0, 5, 5}), {std::log(2.0f)}, 1e-6f);
   ExpectNear(sum.Forward({0, 0, 5, 5}), {4 * std::log(2.0f)}, 1e-6f);
@@ -119,7 +121,7 @@ TEST(SoftmaxLossTest, HandValuesOfClassWeights) {
 }
 
 TEST(SoftmaxLossTest, HandValuesOfClassesThatDoNotCountAreZero) {
-  LayerRunner loss(Loss("class_weight: 0 class_weight: 1"), {{1, 2}, {1}});
+  LayerRunner loss(LossSoftmaxLoss("class_weight: 0 class_weight: 1"), {{1, 2}, {1}});
   loss.SetInput(1, {0});
   EXPECT_THAT(loss.Forward({-1000, 3}), ElementsAre(0));
   loss.Backward({{1}});
@@ -133,7 +135,7 @@ TEST(SoftmaxLossTest, GradientMatchesDifferences) {
         "class_weight: 1 class_weight: 0 class_weight: 0.5 class_weight: 2 label_smoothing: 0.1"}) {
     SCOPED_TRACE(fields);
     for (const int outputs : {1, 2}) {
-      LayerRunner loss(Loss(fields), {{2, 4, 3, 2}, {2, 1, 3, 2}}, {.outputs = outputs});
+      LayerRunner loss(LossSoftmaxLoss(fields), {{2, 4, 3, 2}, {2, 1, 3, 2}}, {.outputs = outputs});
       loss.SetInput(0, LayerRunner::SomeValues(48, 1));
       loss.SetInput(1, {0, 1, 2, 3, 1, 1, 0, 0, 2, 3, 3, 1});
       loss.ExpectGradient({.bound = 2e-2f});
@@ -142,7 +144,7 @@ TEST(SoftmaxLossTest, GradientMatchesDifferences) {
 }
 
 TEST(SoftmaxLossTest, GradientAlongAnotherAxisMatchesDifferences) {
-  LayerRunner loss(Loss() + " softmax_param { axis: -1 }", {{2, 3, 4}, {2, 3}});
+  LayerRunner loss(LossSoftmaxLoss() + " softmax_param { axis: -1 }", {{2, 3, 4}, {2, 3}});
   loss.SetInput(0, LayerRunner::SomeValues(24, 1));
   loss.SetInput(1, {0, 1, 2, 3, 1, 1});
   loss.ExpectGradient();
@@ -156,46 +158,51 @@ TEST(SoftmaxLossTest, GoldenValues) {
 }
 
 TEST(SoftmaxLossTest, InPlaceEqualsNotInPlace) {
-  ExpectInPlaceEqual(Loss(), {{2, 3, 4, 5}, {2, 1, 4, 5}}, {{}, std::vector<float>(40, 2)});
+  ExpectInPlaceEqual(LossSoftmaxLoss(), {{2, 3, 4, 5}, {2, 1, 4, 5}},
+                     {{}, std::vector<float>(40, 2)});
 }
 
 TEST(SoftmaxLossTest, GoldenValuesOfClassWeights) { ExpectGoldenFile("softmax_loss_weighted.txt"); }
 
 TEST(SoftmaxLossTest, RefusesLabelsThatAreNoClass) {
   EXPECT_THAT(
-      RunRefusal(Loss(), {3, 10}, {0, 9, 10}, {3}),
+      RunRefusal(LossSoftmaxLoss(), {3, 10}, {0, 9, 10}, {3}),
       HasSubstr("layer 'it' (SoftmaxWithLoss): label 10 of item 2 of the batch is no class: "
                 "there are 10 classes, 0 to 9; fix the labels, raise num_output of the "
                 "layer before, or set ignore_label"));
-  EXPECT_THAT(RunRefusal(Loss(), {1, 10}, {-1}, {1}), HasSubstr("label -1 of item 0 of the batch"));
-  EXPECT_THAT(RunRefusal(Loss(), {1, 10}, {10.5}, {1}),
+  EXPECT_THAT(RunRefusal(LossSoftmaxLoss(), {1, 10}, {-1}, {1}),
+              HasSubstr("label -1 of item 0 of the batch"));
+  EXPECT_THAT(RunRefusal(LossSoftmaxLoss(), {1, 10}, {10.5}, {1}),
               HasSubstr("label 10.5 of item 0 of the batch is no class: there are 10"));
-  EXPECT_THAT(RunRefusal(Loss(), {1, 10}, {std::numeric_limits<float>::quiet_NaN()}, {1}),
-              HasSubstr("label nan of item 0 of the batch is not a finite number"));
-  EXPECT_THAT(RunRefusal(Loss("ignore_label: 255"), {2, 3, 1, 2}, {255, 0, 2, 3}, {2, 1, 1, 2}),
-              HasSubstr("label 3 of item 1, position 1, of the batch is no class: there are 3"));
+  EXPECT_THAT(
+      RunRefusal(LossSoftmaxLoss(), {1, 10}, {std::numeric_limits<float>::quiet_NaN()}, {1}),
+      HasSubstr("label nan of item 0 of the batch is not a finite number"));
+  EXPECT_THAT(
+      RunRefusal(LossSoftmaxLoss("ignore_label: 255"), {2, 3, 1, 2}, {255, 0, 2, 3}, {2, 1, 1, 2}),
+      HasSubstr("label 3 of item 1, position 1, of the batch is no class: there are 3"));
 }
 
 TEST(SoftmaxLossTest, RefusesLabelsOfAnotherCount) {
-  EXPECT_THAT(RefusalOf(Loss(), {{4, 10}, {5}}),
+  EXPECT_THAT(RefusalOf(LossSoftmaxLoss(), {{4, 10}, {5}}),
               HasSubstr("labels 'x1' have shape (5) but scores 'x0' have (4, 10) with the classes "
                         "on axis 1, which asks for 4 labels, e.g. shape (4, 1)"));
-  EXPECT_THAT(RefusalOf(Loss() + " softmax_param { axis: 2 }", {{2, 3, 4, 2}, {2, 3, 2}}),
-              HasSubstr("labels 'x1' have shape (2, 3, 2); for scores 'x0' of shape (2, 3, 4, 2) "
-                        "give them the shape (2, 3, 1, 2)"));
+  EXPECT_THAT(
+      RefusalOf(LossSoftmaxLoss() + " softmax_param { axis: 2 }", {{2, 3, 4, 2}, {2, 3, 2}}),
+      HasSubstr("labels 'x1' have shape (2, 3, 2); for scores 'x0' of shape (2, 3, 4, 2) "
+                "give them the shape (2, 3, 1, 2)"));
 }
 
 TEST(SoftmaxLossTest, RefusesBadFields) {
-  EXPECT_THAT(RefusalOf(Loss("label_smoothing: 1.5"), {{4, 10}, {4}}),
+  EXPECT_THAT(RefusalOf(LossSoftmaxLoss("label_smoothing: 1.5"), {{4, 10}, {4}}),
               HasSubstr("net.prototxt:4:14: layer 'it' (SoftmaxWithLoss): label_smoothing is 1.5; "
                         "it is a share, from 0 to 1"));
 }
 
 TEST(SoftmaxLossTest, RefusesBadClassWeights) {
-  EXPECT_THAT(RefusalOf(Loss("class_weight: 1 class_weight: 2"), {{4, 3}, {4}}),
+  EXPECT_THAT(RefusalOf(LossSoftmaxLoss("class_weight: 1 class_weight: 2"), {{4, 3}, {4}}),
               HasSubstr("layer 'it' (SoftmaxWithLoss): class_weight is given 2 times for 3 "
                         "classes; give one per class, class 0 first"));
-  EXPECT_THAT(RefusalOf(Loss("class_weight: 1 class_weight: -2"), {{4, 2}, {4}}),
+  EXPECT_THAT(RefusalOf(LossSoftmaxLoss("class_weight: 1 class_weight: -2"), {{4, 2}, {4}}),
               HasSubstr("class_weight is -2; it is a finite factor, 0 or more"));
   EXPECT_THAT(RefusalOf("type: \"SigmoidCrossEntropyLoss\" loss_param { class_weight: 1 }",
                         {{4, 2}, {4, 2}}),
@@ -203,7 +210,7 @@ TEST(SoftmaxLossTest, RefusesBadClassWeights) {
 }
 
 TEST(SoftmaxLossTest, RefusesAGradientOfTheProbabilities) {
-  LayerRunner loss(Loss(), {{1, 2}, {1}}, {.outputs = 2, .learning_outputs = 2});
+  LayerRunner loss(LossSoftmaxLoss(), {{1, 2}, {1}}, {.outputs = 2, .learning_outputs = 2});
   loss.Forward({1, 2});
   EXPECT_THAT(
       [&] {

@@ -32,7 +32,7 @@ TEST(SoftmaxTest, HandValuesOfManyClassesAddUpToOne) {
 }
 
 // The formula, with doubles, along axis 1 of (N, C, T).
-void ExpectFormula(int64_t n, int64_t channels, int64_t t) {
+void ExpectSoftmaxFormula(int64_t n, int64_t channels, int64_t t) {
   SCOPED_TRACE(Join("(", n, ", ", channels, ", ", t, ")"));
   LayerRunner softmax(R"(type: "Softmax")", {{n, channels, t}});
   const std::vector<float> x = LayerRunner::SomeValues(n * channels * t, 1);
@@ -59,9 +59,9 @@ void ExpectFormula(int64_t n, int64_t channels, int64_t t) {
 
 TEST(SoftmaxTest, GoldenValuesOfTheFormulaForAnySteps) {
   for (const int64_t t : {1, 2, 15, 16, 17, 48}) {
-    for (const int64_t channels : {1, 3, 16, 37, 130}) ExpectFormula(3, channels, t);
+    for (const int64_t channels : {1, 3, 16, 37, 130}) ExpectSoftmaxFormula(3, channels, t);
   }
-  ExpectFormula(2, 30, 4096);
+  ExpectSoftmaxFormula(2, 30, 4096);
 }
 
 TEST(SoftmaxTest, TheGreatestScoreMayLieAnywhere) {

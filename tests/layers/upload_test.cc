@@ -16,9 +16,10 @@ using testing::Each;
 using testing::ElementsAre;
 
 // A net of one layer without inputs, as far as its outputs.
-class Made {
+class MadeUpload {
  public:
-  Made(const std::string& text, const Device& device) : spec_(NetFromText(text)), params_(device) {
+  MadeUpload(const std::string& text, const Device& device)
+      : spec_(NetFromText(text)), params_(device) {
     net = std::make_unique<Net>(spec_, QuietOptions(caffe::TRAIN), device, params_);
   }
   std::vector<float> Read(const std::string& blob) const {
@@ -55,7 +56,7 @@ TEST(UploadTest, TheHostsMemoryIsFreeForTheNextNumbersAndComputationsSeeTheirs) 
 
 TEST(UploadTest, AConstantGoesUpOnce) {
   const LateDevice device;
-  const Made made(
+  const MadeUpload made(
       "layer { name: 'd' type: 'DummyData' top: 'x' top: 'y' dummy_data_param { shape { dim: 3 "
       "dim: "
       "2 dim: 2 dim: 2 } shape { dim: 4 } data_filler { value: 5 } data_filler { value: 6 } } }",
@@ -81,7 +82,7 @@ TEST(UploadTest, RandomNumbersAreThoseOfTheHostAndNobodyWaitsForThem) {
       "'uniform' } } }";
   const auto cpu = MakeTestDevice();
   const LateDevice device;
-  const Made near(text, *cpu), late(text, device);
+  const MadeUpload near(text, *cpu), late(text, device);
   for (int pass = 0; pass < 4; ++pass) {
     near.net->Forward();
     device.NewStep();
@@ -96,7 +97,7 @@ TEST(UploadTest, RandomNumbersAreThoseOfTheHostAndNobodyWaitsForThem) {
 
 TEST(UploadTest, AFilterWaitsForItsSelectorAlone) {
   const LateDevice device;
-  const Made made(
+  const MadeUpload made(
       "layer { name: 'd' type: 'Input' top: 'x' top: 's' input_param { shape { dim: 4 dim: 2 } "
       "shape { dim: 4 } } } layer { name: 'f' type: 'Filter' bottom: 'x' bottom: 's' top: 'y' }",
       device);

@@ -13,7 +13,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 // y = -0.5 * (2 + 2) + 1 = -1, three times; the loss is 3 / 2, its gradient y.
-const char kNet[] = R"(
+const char kDebugInfoNet[] = R"(
 layer { name: "data" type: "DummyData" top: "x" top: "t"
   dummy_data_param { shape { dim: 1 dim: 2 } shape { dim: 1 dim: 3 }
     data_filler { value: 2 } data_filler { value: 0 } } }
@@ -25,7 +25,8 @@ layer { name: "loss" type: "EuclideanLoss" bottom: "y" bottom: "t" top: "loss" }
 
 class DebugInfoTest : public testing::Test {
  protected:
-  explicit DebugInfoTest(const std::string& fields = "") : spec_(NetFromText(fields + kNet)) {
+  explicit DebugInfoTest(const std::string& fields = "")
+      : spec_(NetFromText(fields + kDebugInfoNet)) {
     options_.state = StateOf(caffe::TRAIN);
     options_.training = true;
     options_.log = false;

@@ -15,7 +15,7 @@
 namespace trainer {
 namespace {
 
-constexpr char kNet[] = R"(
+constexpr char kExchangeNet[] = R"(
 layer { name: "data" type: "Input" top: "data" top: "label"
         input_param { shape { dim: 4 dim: 3 dim: 5 dim: 5 } shape { dim: 4 } } }
 layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
@@ -48,7 +48,7 @@ class FarDevice final : public WrappedDevice {
 
 class ExchangeTest : public testing::Test {
  protected:
-  explicit ExchangeTest() : spec_(NetFromText(kNet)) {
+  explicit ExchangeTest() : spec_(NetFromText(kExchangeNet)) {
     options_.state = StateOf(caffe::TRAIN);
     options_.training = true;
     options_.seed = 3;

@@ -17,7 +17,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-constexpr char kData[] = R"(
+constexpr char kFitValuesData[] = R"(
 layer { name: "data" type: "DummyData" top: "data" top: "label"
         dummy_data_param { shape { dim: 6 dim: 3 dim: 19 dim: 17 } shape { dim: 6 }
           data_filler { type: "gaussian" } data_filler { type: "constant" value: 2 } } }
@@ -33,7 +33,7 @@ std::string Conv(const std::string& name, const std::string& in, int outputs, in
               "' convolution_param { num_output: ", outputs, " kernel_size: ", kernel,
               " pad: ", kernel / 2, " weight_filler { type: 'xavier' } } }\n");
 }
-std::string Relu(const std::string& blob) {
+std::string ReluFitValues(const std::string& blob) {
   return Join("layer { name: 'relu_", blob, "' type: 'ReLU' bottom: '", blob, "' top: '", blob,
               "' }\n");
 }
@@ -45,12 +45,14 @@ std::string Plain(const std::string& name, const std::string& type, const std::s
 
 // What CaffeNet and GoogLeNet are made of: LRN, pooling, branches that are joined, dropout.
 std::string InceptionNet() {
-  return kData + Conv("conv1", "data", 8, 3) + Relu("conv1") +
+  return kFitValuesData + Conv("conv1", "data", 8, 3) + ReluFitValues("conv1") +
          Plain("pool1", "Pooling", "conv1", "pooling_param { kernel_size: 3 stride: 2 }") +
-         Plain("norm1", "LRN", "pool1") + Conv("a", "norm1", 6, 1) + Relu("a") +
-         Conv("b1", "norm1", 5, 1) + Relu("b1") + Conv("b2", "b1", 7, 3) + Relu("b2") +
+         Plain("norm1", "LRN", "pool1") + Conv("a", "norm1", 6, 1) + ReluFitValues("a") +
+         Conv("b1", "norm1", 5, 1) + ReluFitValues("b1") + Conv("b2", "b1", 7, 3) +
+         ReluFitValues("b2") +
          "layer { name: 'join' type: 'Concat' bottom: 'a' bottom: 'b2' top: 'join' }\n" +
-         Conv("c", "join", 6, 3) + Relu("c") + Conv("d", "join", 6, 1) + Relu("d") +
+         Conv("c", "join", 6, 3) + ReluFitValues("c") + Conv("d", "join", 6, 1) +
+         ReluFitValues("d") +
          "layer { name: 'join2' type: 'Concat' bottom: 'c' bottom: 'd' top: 'join2' }\n" +
          Plain("drop", "Dropout", "join2") +
          Plain("last", "Pooling", "drop", "pooling_param { pool: AVE kernel_size: 3 stride: 2 }") +
@@ -59,13 +61,13 @@ std::string InceptionNet() {
 
 // What ResNet is made of: batch norms, and sums around them.
 std::string ResidualNet() {
-  std::string text = kData + Conv("conv1", "data", 8, 3);
+  std::string text = kFitValuesData + Conv("conv1", "data", 8, 3);
   std::string from = "conv1";
   for (int i = 1; i <= 3; ++i) {
     const std::string n = std::to_string(i);
     text += Conv("x" + n, from, 8, 3) + Plain("bn" + n, "BatchNorm", "x" + n) +
             Plain("scale" + n, "Scale", "bn" + n, "scale_param { bias_term: true }") +
-            Relu("scale" + n) + Conv("y" + n, "scale" + n, 8, 1) +
+            ReluFitValues("scale" + n) + Conv("y" + n, "scale" + n, 8, 1) +
             Plain("z" + n, "BatchNorm", "y" + n) + "layer { name: 'sum" + n +
             "' type: 'Eltwise' bottom: '" + from + "' bottom: 'z" + n + "' top: 'sum" + n +
             "' }\n" + Plain("out" + n, "ReLU", "sum" + n);

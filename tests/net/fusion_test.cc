@@ -16,7 +16,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-const std::string kData = R"(
+const std::string kFusionData = R"(
 layer { name: "data" type: "DummyData" top: "data" top: "target"
         dummy_data_param { shape { dim: 5 dim: 6 dim: 7 dim: 8 } shape { dim: 5 dim: 20 dim: 7 dim: 8 }
           data_filler { type: "gaussian" mean: 0.5 std: 2 } data_filler { type: "uniform" } } }
@@ -33,7 +33,7 @@ const std::string kShortcut = R"(
 layer { name: "shortcut" type: "Convolution" bottom: "data" top: "shortcut"
         convolution_param { num_output: 20 kernel_size: 1 weight_filler { type: "xavier" } } })";
 
-std::string Relu(const std::string& bottom, const std::string& more = "") {
+std::string ReluFusion(const std::string& bottom, const std::string& more = "") {
   return Join("layer { name: 'relu' type: 'ReLU' bottom: '", bottom, "' top: 'relu' ", more,
               " }\n");
 }
@@ -41,7 +41,7 @@ std::string Sum(const std::string& a, const std::string& b, const std::string& m
   return Join("layer { name: 'sum' type: 'Eltwise' bottom: '", a, "' bottom: '", b, "' top: 'sum' ",
               more, " }\n");
 }
-std::string Loss(const std::string& bottom) {
+std::string LossFusion(const std::string& bottom) {
   return Join("layer { name: 'loss' type: 'EuclideanLoss' bottom: '", bottom,
               "' bottom: 'target' top: 'loss' }\n");
 }
@@ -115,42 +115,45 @@ std::vector<std::string> ExpectSame(const std::string& text, caffe::Phase phase 
 }
 
 TEST(FusionTest, ConvolutionTakesReLU) {
-  EXPECT_THAT(ExpectSame(kData + Relu("conv") + Loss("relu")), ElementsAre("relu in conv"));
+  EXPECT_THAT(ExpectSame(kFusionData + ReluFusion("conv") + LossFusion("relu")),
+              ElementsAre("relu in conv"));
 }
 
 // A layer that refused the one after the ReLU once forgot the ReLU, too.
 TEST(FusionTest, ARefusalKeepsWhatWasTaken) {
   const std::string norm = "layer { name: 'norm' type: 'LRN' bottom: 'relu' top: 'norm' }\n";
-  EXPECT_THAT(ExpectSame(kData + Relu("conv") + norm + Loss("norm")), ElementsAre("relu in conv"));
-  EXPECT_THAT(
-      ExpectSame(kData + kShortcut + Sum("conv", "shortcut") + Relu("sum") + norm + Loss("norm")),
-      ElementsAre("relu in sum"));
-  EXPECT_THAT(ExpectSame(kData + kNorm + Relu("conv") + norm + Loss("norm")),
+  EXPECT_THAT(ExpectSame(kFusionData + ReluFusion("conv") + norm + LossFusion("norm")),
+              ElementsAre("relu in conv"));
+  EXPECT_THAT(ExpectSame(kFusionData + kShortcut + Sum("conv", "shortcut") + ReluFusion("sum") +
+                         norm + LossFusion("norm")),
+              ElementsAre("relu in sum"));
+  EXPECT_THAT(ExpectSame(kFusionData + kNorm + ReluFusion("conv") + norm + LossFusion("norm")),
               ElementsAre("relu in bn"));
 }
 
 TEST(FusionTest, BatchNormTakesScaleAndReLU) {
-  const std::string net = kData + kNorm + kScale;
-  EXPECT_THAT(ExpectSame(net + Loss("scaled")), ElementsAre("scale in bn"));
-  EXPECT_THAT(ExpectSame(net + Relu("scaled") + Loss("relu")),
+  const std::string net = kFusionData + kNorm + kScale;
+  EXPECT_THAT(ExpectSame(net + LossFusion("scaled")), ElementsAre("scale in bn"));
+  EXPECT_THAT(ExpectSame(net + ReluFusion("scaled") + LossFusion("relu")),
               ElementsAre("scale in bn", "relu in bn"));
-  EXPECT_THAT(ExpectSame(net + Relu("scaled") + Loss("relu"), caffe::TEST),
+  EXPECT_THAT(ExpectSame(net + ReluFusion("scaled") + LossFusion("relu"), caffe::TEST),
               ElementsAre("scale in bn", "relu in bn"));
 }
 
 TEST(FusionTest, BatchNormTakesReLUAlone) {
-  EXPECT_THAT(ExpectSame(kData + kNorm + Relu("conv") + Loss("relu")), ElementsAre("relu in bn"));
+  EXPECT_THAT(ExpectSame(kFusionData + kNorm + ReluFusion("conv") + LossFusion("relu")),
+              ElementsAre("relu in bn"));
 }
 
 TEST(FusionTest, BatchNormTakesTheSumAfterIt) {
-  const std::string net = kData + kShortcut + kNorm + kScale;
-  EXPECT_THAT(ExpectSame(net + Sum("shortcut", "scaled") + Relu("sum") + Loss("relu")),
+  const std::string net = kFusionData + kShortcut + kNorm + kScale;
+  EXPECT_THAT(ExpectSame(net + Sum("shortcut", "scaled") + ReluFusion("sum") + LossFusion("relu")),
               ElementsAre("scale in bn", "sum in bn", "relu in bn"));
-  EXPECT_THAT(ExpectSame(net + Sum("scaled", "shortcut") + Loss("sum")),
+  EXPECT_THAT(ExpectSame(net + Sum("scaled", "shortcut") + LossFusion("sum")),
               ElementsAre("scale in bn", "sum in bn"));
-  EXPECT_THAT(
-      ExpectSame(kData + kShortcut + kNorm + Sum("shortcut", "conv") + Relu("sum") + Loss("relu")),
-      ElementsAre("sum in bn", "relu in bn"));
+  EXPECT_THAT(ExpectSame(kFusionData + kShortcut + kNorm + Sum("shortcut", "conv") +
+                         ReluFusion("sum") + LossFusion("relu")),
+              ElementsAre("sum in bn", "relu in bn"));
 }
 
 // Of this size outputs are written past the caches, and 600 channels are more than a block.
@@ -166,20 +169,20 @@ layer { name: "data" type: "DummyData" top: "data" top: "target"
                 "weight_filler { type: 'xavier' } } }\n");
   };
   EXPECT_THAT(ExpectSame(data + convolution("shortcut") + convolution("conv") + kNorm +
-                         Sum("conv", "shortcut") + Loss("sum")),
+                         Sum("conv", "shortcut") + LossFusion("sum")),
               ElementsAre("sum in bn"));
 }
 
 TEST(FusionTest, ASumIsTakenOnlyWhenTheOtherInputIsThere) {
-  EXPECT_THAT(ExpectSame(kData + kNorm + kScale + kShortcut + Sum("shortcut", "scaled") +
-                         Relu("sum") + Loss("relu")),
+  EXPECT_THAT(ExpectSame(kFusionData + kNorm + kScale + kShortcut + Sum("shortcut", "scaled") +
+                         ReluFusion("sum") + LossFusion("relu")),
               ElementsAre("scale in bn", "relu in sum"));
 }
 
 TEST(FusionTest, SumTakesReLU) {
-  EXPECT_THAT(ExpectSame(kData + kShortcut +
+  EXPECT_THAT(ExpectSame(kFusionData + kShortcut +
                          Sum("conv", "shortcut", "eltwise_param { coeff: 0.5 coeff: -2 }") +
-                         Relu("sum") + Loss("relu")),
+                         ReluFusion("sum") + LossFusion("relu")),
               ElementsAre("relu in sum"));
 }
 
@@ -190,22 +193,26 @@ TEST(FusionTest, ReLUTakesDropout) {
   const std::string drop =
       "layer { name: 'drop' type: 'Dropout' bottom: 'relu' top: 'drop'"
       "        dropout_param { dropout_ratio: 0.3 } }";
-  EXPECT_THAT(ExpectSame(kData + pool + Relu("pool") + drop + Loss("drop")),
+  EXPECT_THAT(ExpectSame(kFusionData + pool + ReluFusion("pool") + drop + LossFusion("drop")),
               ElementsAre("drop in relu"));
-  EXPECT_THAT(ExpectSame(kData + pool + Relu("pool") + drop + Loss("drop"), caffe::TEST),
-              IsEmpty());
+  EXPECT_THAT(
+      ExpectSame(kFusionData + pool + ReluFusion("pool") + drop + LossFusion("drop"), caffe::TEST),
+      IsEmpty());
 }
 
 TEST(FusionTest, WhatAnotherLayerReadsStays) {
-  EXPECT_THAT(ExpectSame(kData + Relu("conv") + Sum("conv", "relu") + Loss("sum")), IsEmpty());
-  EXPECT_THAT(ExpectSame(kData + kNorm + Relu("conv") +
+  EXPECT_THAT(
+      ExpectSame(kFusionData + ReluFusion("conv") + Sum("conv", "relu") + LossFusion("sum")),
+      IsEmpty());
+  EXPECT_THAT(ExpectSame(kFusionData + kNorm + ReluFusion("conv") +
                          "layer { name: 'other' type: 'Sigmoid' bottom: 'conv' top: 'other' }" +
-                         Sum("other", "relu") + Loss("sum")),
+                         Sum("other", "relu") + LossFusion("sum")),
               IsEmpty());
 }
 
 TEST(FusionTest, AReLUWithASlopeStays) {
-  EXPECT_THAT(ExpectSame(kData + Relu("conv", "relu_param { negative_slope: 0.1 }") + Loss("relu")),
+  EXPECT_THAT(ExpectSame(kFusionData + ReluFusion("conv", "relu_param { negative_slope: 0.1 }") +
+                         LossFusion("relu")),
               IsEmpty());
 }
 
@@ -214,12 +221,12 @@ TEST(FusionTest, AWeightedOutputKeepsItsGradient) {
   const std::string view =
       "layer { name: 'view' type: 'Reshape' bottom: 'relu' top: 'view' loss_weight: 0.1"
       "        reshape_param { shape { dim: 0 dim: 0 dim: 0 dim: 0 } } }";
-  EXPECT_THAT(ExpectSame(kData + Relu("conv") + view), IsEmpty());
-  EXPECT_THAT(ExpectSame(kData + Relu("conv", "loss_weight: 0.1")), IsEmpty());
+  EXPECT_THAT(ExpectSame(kFusionData + ReluFusion("conv") + view), IsEmpty());
+  EXPECT_THAT(ExpectSame(kFusionData + ReluFusion("conv", "loss_weight: 0.1")), IsEmpty());
 }
 
 TEST(FusionTest, FrozenWeightsAndADebuggedNetWork) {
-  std::string frozen = kData + kNorm + kScale + Relu("scaled") + Loss("relu");
+  std::string frozen = kFusionData + kNorm + kScale + ReluFusion("scaled") + LossFusion("relu");
   frozen.replace(frozen.find("lr_mult: 1"), 10, "lr_mult: 0");
   EXPECT_THAT(ExpectSame(frozen), ElementsAre("scale in bn", "relu in bn"));
   EXPECT_THAT(ExpectSame("debug_info: true" + frozen), IsEmpty());
@@ -228,28 +235,30 @@ TEST(FusionTest, FrozenWeightsAndADebuggedNetWork) {
 TEST(FusionTest, ADeviceWithoutTheKernelComputesTheLayersOneByOne) {
   PickyDevice device;
   device.convolutions = false;
-  const std::string net = kData + kNorm + kScale + Relu("scaled");
-  EXPECT_THAT(ExpectSame(kData + Relu("conv") + Loss("relu"), caffe::TRAIN, device), IsEmpty());
-  EXPECT_THAT(ExpectSame(net + Loss("relu"), caffe::TRAIN, device),
+  const std::string net = kFusionData + kNorm + kScale + ReluFusion("scaled");
+  EXPECT_THAT(
+      ExpectSame(kFusionData + ReluFusion("conv") + LossFusion("relu"), caffe::TRAIN, device),
+      IsEmpty());
+  EXPECT_THAT(ExpectSame(net + LossFusion("relu"), caffe::TRAIN, device),
               ElementsAre("scale in bn", "relu in bn"));
   device.norms = false;
-  EXPECT_THAT(ExpectSame(net + Loss("relu"), caffe::TRAIN, device), IsEmpty());
+  EXPECT_THAT(ExpectSame(net + LossFusion("relu"), caffe::TRAIN, device), IsEmpty());
 }
 
 // Such a device was asked for the sum alone, said no, and was not asked for both.
 TEST(FusionTest, ADeviceMayHaveAKernelForAllOfAChainAndNoneForItsStart) {
   PickyDevice device;
   device.sums = false;
-  const std::string net = kData + kShortcut + kNorm + Sum("shortcut", "conv");
-  EXPECT_THAT(ExpectSame(net + Loss("sum"), caffe::TRAIN, device), IsEmpty());
-  EXPECT_THAT(ExpectSame(net + Relu("sum") + Loss("relu"), caffe::TRAIN, device),
+  const std::string net = kFusionData + kShortcut + kNorm + Sum("shortcut", "conv");
+  EXPECT_THAT(ExpectSame(net + LossFusion("sum"), caffe::TRAIN, device), IsEmpty());
+  EXPECT_THAT(ExpectSame(net + ReluFusion("sum") + LossFusion("relu"), caffe::TRAIN, device),
               ElementsAre("sum in bn", "relu in bn"));
 }
 
 // A plan may cost a search for the fastest algorithm.
 TEST(FusionTest, EachPlanIsMadeOnce) {
-  const std::string net =
-      kData + kShortcut + kNorm + kScale + Sum("shortcut", "scaled") + Relu("sum") + Loss("relu");
+  const std::string net = kFusionData + kShortcut + kNorm + kScale + Sum("shortcut", "scaled") +
+                          ReluFusion("sum") + LossFusion("relu");
   const PickyDevice device;
   RunNet(net, MemoryMode::kShared, caffe::TRAIN, device);
   EXPECT_EQ(device.made, 3);

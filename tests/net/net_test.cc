@@ -19,14 +19,14 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 // A device, a store and a net that stay together.
-struct Built {
+struct BuiltNet {
   NetSpec spec;
   std::unique_ptr<Device> device = MakeTestDevice(1);
   ParamStore params{*device};
   std::unique_ptr<Net> net;
 
-  explicit Built(const std::string& text, bool training = true, int level = 0,
-                 std::vector<std::string> stages = {})
+  explicit BuiltNet(const std::string& text, bool training = true, int level = 0,
+                    std::vector<std::string> stages = {})
       : spec(NetFromText(text)) {
     net = Make(training ? caffe::TRAIN : caffe::TEST, training, level, std::move(stages));
   }
@@ -54,27 +54,27 @@ struct Built {
   }
 };
 
-const std::string kData = R"(
+const std::string kNetData = R"(
 layer { name: "data" type: "DummyData" top: "x" top: "label"
         dummy_data_param { shape { dim: 4 dim: 3 } shape { dim: 4 }
           data_filler { type: "gaussian" } data_filler { type: "constant" value: 1 } } }
 )";
 
-std::string Ip(const std::string& name, const std::string& bottom, const std::string& top,
-               const std::string& more = "", int outputs = 3) {
+std::string IpNet(const std::string& name, const std::string& bottom, const std::string& top,
+                  const std::string& more = "", int outputs = 3) {
   return Join("layer { name: \"", name, "\" type: \"InnerProduct\" bottom: \"", bottom,
               "\" top: \"", top, "\" ", more, " inner_product_param { num_output: ", outputs,
               " weight_filler { type: \"xavier\" } } }\n");
 }
 
-std::string Loss(const std::string& bottom, const std::string& more = "") {
+std::string LossNet(const std::string& bottom, const std::string& more = "") {
   return Join("layer { name: \"loss\" type: \"SoftmaxWithLoss\" bottom: \"", bottom,
               "\" bottom: \"label\" top: \"loss\" ", more, " }\n");
 }
 
 TEST(NetTest, ReportsUnreadBlobsInByteOrderOfTheirNames) {
-  const Built b(kData + Ip("z", "x", "zeta") + Ip("a", "x", "alpha") + Ip("m", "x", "mid") +
-                Loss("mid"));
+  const BuiltNet b(kNetData + IpNet("z", "x", "zeta") + IpNet("a", "x", "alpha") +
+                   IpNet("m", "x", "mid") + LossNet("mid"));
   std::vector<std::string> names;
   for (const NetOutput& output : b.net->outputs()) names.push_back(output.name);
   EXPECT_THAT(names, ElementsAre("alpha", "loss", "zeta"));
@@ -83,18 +83,18 @@ TEST(NetTest, ReportsUnreadBlobsInByteOrderOfTheirNames) {
 }
 
 TEST(NetTest, InsertsASplitForABlobWithTwoReaders) {
-  const Built b(kData + Ip("a", "x", "a") + Ip("b", "x", "b") + Loss("a"));
+  const BuiltNet b(kNetData + IpNet("a", "x", "a") + IpNet("b", "x", "b") + LossNet("a"));
   EXPECT_THAT(b.Layers(), ElementsAre("data", "x_data_0_split", "a", "b", "loss"));
 }
 
 TEST(NetTest, KeepsOnlyLayersWhosePhaseLevelAndStageMatch) {
-  const std::string text = kData + Ip("train", "x", "t", "include { phase: TRAIN }") +
-                           Ip("high", "x", "h", "include { min_level: 2 }") +
-                           Ip("staged", "x", "s", "include { stage: \"deploy\" }") +
-                           Ip("not_test", "x", "n", "exclude { phase: TEST }");
-  EXPECT_THAT(Built(text, true).Layers(), testing::Not(testing::Contains("high")));
-  EXPECT_THAT(Built(text, true).Layers(), testing::Contains("train"));
-  EXPECT_THAT(Built(text, false, 2, {"deploy"}).Layers(),
+  const std::string text = kNetData + IpNet("train", "x", "t", "include { phase: TRAIN }") +
+                           IpNet("high", "x", "h", "include { min_level: 2 }") +
+                           IpNet("staged", "x", "s", "include { stage: \"deploy\" }") +
+                           IpNet("not_test", "x", "n", "exclude { phase: TEST }");
+  EXPECT_THAT(BuiltNet(text, true).Layers(), testing::Not(testing::Contains("high")));
+  EXPECT_THAT(BuiltNet(text, true).Layers(), testing::Contains("train"));
+  EXPECT_THAT(BuiltNet(text, false, 2, {"deploy"}).Layers(),
               testing::AllOf(testing::Contains("high"), testing::Contains("staged"),
                              testing::Not(testing::Contains("train")),
                              testing::Not(testing::Contains("not_test"))));
@@ -102,7 +102,7 @@ TEST(NetTest, KeepsOnlyLayersWhosePhaseLevelAndStageMatch) {
 
 TEST(NetTest, ANetWithoutLayersInAPhaseIsRefused) {
   const auto [code, text] = ErrorOf([] {
-    Built(
+    BuiltNet(
         "layer { name: \"d\" type: \"Input\" top: \"x\" include { phase: TEST } "
         "input_param { shape { dim: 1 } } }");
   });
@@ -112,12 +112,13 @@ TEST(NetTest, ANetWithoutLayersInAPhaseIsRefused) {
 
 TEST(NetTest, SharedParametersAddTheirGradientsIntoTheOwner) {
   const std::string param = "param { name: \"w\" } param { name: \"b\" }";
-  Built shared(kData + Ip("one", "x", "y1", param) + Ip("two", "y1", "y2", param) + Loss("y2"));
+  BuiltNet shared(kNetData + IpNet("one", "x", "y1", param) + IpNet("two", "y1", "y2", param) +
+                  LossNet("y2"));
   ASSERT_EQ(shared.net->params().size(), 2u);
   EXPECT_EQ(shared.net->params()[0]->key, "w");
   EXPECT_EQ(shared.net->params()[0]->layer, "one");
   // The same net with separate copies of the same numbers: its two gradients sum to the shared one.
-  Built apart(kData + Ip("one", "x", "y1") + Ip("two", "y1", "y2") + Loss("y2"));
+  BuiltNet apart(kNetData + IpNet("one", "x", "y1") + IpNet("two", "y1", "y2") + LossNet("y2"));
   std::vector<Param*> all = apart.net->params();
   for (int copy = 0; copy < 2; ++copy) {
     for (int i = 0; i < 2; ++i) {
@@ -140,9 +141,10 @@ TEST(NetTest, SharedParametersAddTheirGradientsIntoTheOwner) {
 
 TEST(NetTest, TwoLayersWithoutWeightsMayHaveOneName) {
   const std::string relu = "layer { name: \"same\" type: \"ReLU\" bottom: \"y\" top: \"";
-  const Built b(kData + Ip("one", "x", "y") + relu + "r1\" }" + relu + "r2\" }" + Loss("r1") +
-                "layer { name: \"loss\" type: \"EuclideanLoss\" bottom: \"r1\" bottom: \"r2\" "
-                "top: \"second\" }");
+  const BuiltNet b(kNetData + IpNet("one", "x", "y") + relu + "r1\" }" + relu + "r2\" }" +
+                   LossNet("r1") +
+                   "layer { name: \"loss\" type: \"EuclideanLoss\" bottom: \"r1\" bottom: \"r2\" "
+                   "top: \"second\" }");
   EXPECT_EQ(b.net->outputs().size(), 2u);
 }
 
@@ -151,7 +153,7 @@ TEST(NetTest, LayersOfOneNameDrawTheirOwnRandomNumbers) {
     return Join("layer { name: \"d\" type: \"DummyData\" top: \"", top,
                 "\" dummy_data_param { shape { dim: 50 } data_filler { type: \"gaussian\" } } }");
   };
-  Built b(drawn("one") + drawn("two"), false);
+  BuiltNet b(drawn("one") + drawn("two"), false);
   b.net->Forward();
   std::vector<float> one(50), two(50);
   b.net->ReadPlain(b.net->Value("one"), one);
@@ -161,10 +163,11 @@ TEST(NetTest, LayersOfOneNameDrawTheirOwnRandomNumbers) {
 
 TEST(NetTest, TheNameOfALayerWithWeightsIsItsOwn) {
   for (const std::string& text :
-       {kData + Ip("a", "x", "y") + "layer { name: \"a\" type: \"ReLU\" bottom: \"y\" top: \"z\" }",
-        kData + "layer { name: \"a\" type: \"ReLU\" bottom: \"x\" top: \"z\" }" +
-            Ip("a", "z", "y")}) {
-    const auto [code, refusal] = ErrorOf([&] { Built(text, false); });
+       {kNetData + IpNet("a", "x", "y") +
+            "layer { name: \"a\" type: \"ReLU\" bottom: \"y\" top: \"z\" }",
+        kNetData + "layer { name: \"a\" type: \"ReLU\" bottom: \"x\" top: \"z\" }" +
+            IpNet("a", "z", "y")}) {
+    const auto [code, refusal] = ErrorOf([&] { BuiltNet(text, false); });
     EXPECT_EQ(code, ErrorCode::kConfig);
     EXPECT_THAT(refusal, HasSubstr("layer 'a' ("));
     EXPECT_THAT(refusal, HasSubstr("another layer has this name ("));
@@ -174,8 +177,8 @@ TEST(NetTest, TheNameOfALayerWithWeightsIsItsOwn) {
 
 TEST(NetTest, SharingRefusesAnotherShapeNamingBothPlaces) {
   const auto [code, text] = ErrorOf([] {
-    Built(kData + Ip("one", "x", "y1", "param { name: \"w\" }") +
-          Ip("two", "x", "y2", "param { name: \"w\" }", 5));
+    BuiltNet(kNetData + IpNet("one", "x", "y1", "param { name: \"w\" }") +
+             IpNet("two", "x", "y2", "param { name: \"w\" }", 5));
   });
   EXPECT_EQ(code, ErrorCode::kConfig);
   EXPECT_THAT(text, HasSubstr("layer 'two' (InnerProduct)"));
@@ -186,56 +189,59 @@ TEST(NetTest, SharingRefusesAnotherShapeNamingBothPlaces) {
 
 TEST(NetTest, SharingRefusesTwoLearningRates) {
   const auto [code, text] = ErrorOf([] {
-    Built(kData + Ip("one", "x", "y1", "param { name: \"w\" lr_mult: 1 }") +
-          Ip("two", "x", "y2", "param { name: \"w\" lr_mult: 2 }"));
+    BuiltNet(kNetData + IpNet("one", "x", "y1", "param { name: \"w\" lr_mult: 1 }") +
+             IpNet("two", "x", "y2", "param { name: \"w\" lr_mult: 2 }"));
   });
   EXPECT_THAT(text, HasSubstr("shared parameter 'w' has lr_mult 2 here and 1 in layer 'one'"));
 }
 
 TEST(NetTest, TooManyParamEntriesAreRefused) {
   const auto [code, text] =
-      ErrorOf([] { Built(kData + Ip("one", "x", "y", "param {} param {} param {}")); });
+      ErrorOf([] { BuiltNet(kNetData + IpNet("one", "x", "y", "param {} param {} param {}")); });
   EXPECT_THAT(text, HasSubstr("it has 3 param entries but only 2 parameters"));
 }
 
 TEST(NetTest, NothingBeforeTheFirstLearningLayerRunsBackward) {
   const std::string frozen = "param { lr_mult: 0 } param { lr_mult: 0 }";
-  const Built b(kData + Ip("a", "x", "a", frozen) + Ip("b", "a", "b") + Loss("b"));
+  const BuiltNet b(kNetData + IpNet("a", "x", "a", frozen) + IpNet("b", "a", "b") + LossNet("b"));
   EXPECT_THAT(b.Backwards(), ElementsAre("b", "loss"));
   EXPECT_EQ(b.net->params()[0]->grad, nullptr);
 }
 
 TEST(NetTest, ForceBackwardReachesTheFirstLayer) {
   const std::string frozen = "param { lr_mult: 0 } param { lr_mult: 0 }";
-  const Built b("force_backward: true" + kData + Ip("a", "x", "a", frozen) + Loss("a"));
+  const BuiltNet b("force_backward: true" + kNetData + IpNet("a", "x", "a", frozen) + LossNet("a"));
   EXPECT_THAT(b.Backwards(), ElementsAre("a", "loss"));
   EXPECT_NE(b.net->Gradient("x").data, nullptr);
 }
 
 TEST(NetTest, PropagateDownFalseStopsTheGradient) {
-  const Built b(kData + Ip("a", "x", "a") + Ip("b", "a", "b", "propagate_down: false") + Loss("b"));
+  const BuiltNet b(kNetData + IpNet("a", "x", "a") + IpNet("b", "a", "b", "propagate_down: false") +
+                   LossNet("b"));
   EXPECT_THAT(b.Backwards(), ElementsAre("b", "loss"));
 }
 
 TEST(NetTest, PropagateDownMustMatchTheBottoms) {
   const auto [code, text] = ErrorOf([] {
-    Built(kData + Ip("a", "x", "a", "propagate_down: true propagate_down: true") + Loss("a"));
+    BuiltNet(kNetData + IpNet("a", "x", "a", "propagate_down: true propagate_down: true") +
+             LossNet("a"));
   });
   EXPECT_THAT(text, HasSubstr("propagate_down is given 2 times for 1 bottoms"));
   const auto [label_code, label_text] = ErrorOf([] {
-    Built(kData + Ip("a", "x", "a") + Loss("a", "propagate_down: true propagate_down: true"));
+    BuiltNet(kNetData + IpNet("a", "x", "a") +
+             LossNet("a", "propagate_down: true propagate_down: true"));
   });
   EXPECT_THAT(label_text, HasSubstr("bottom 'label' cannot get a gradient here"));
 }
 
 TEST(NetTest, WhatNoLossDependsOnDoesNotRunBackward) {
-  const Built b(kData + Ip("a", "x", "a") + Ip("b", "x", "b") + Loss("a"));
+  const BuiltNet b(kNetData + IpNet("a", "x", "a") + IpNet("b", "x", "b") + LossNet("a"));
   EXPECT_THAT(b.Backwards(), ElementsAre("a", "loss"));
 }
 
 TEST(NetTest, LossWeightScalesLossAndGradient) {
-  Built one(kData + Ip("a", "x", "a") + Loss("a"));
-  Built half(kData + Ip("a", "x", "a") + Loss("a", "loss_weight: 0.5"));
+  BuiltNet one(kNetData + IpNet("a", "x", "a") + LossNet("a"));
+  BuiltNet half(kNetData + IpNet("a", "x", "a") + LossNet("a", "loss_weight: 0.5"));
   const float loss = one.net->Forward();
   EXPECT_FLOAT_EQ(half.net->Forward(), 0.5f * loss);
   one.net->Backward();
@@ -247,27 +253,27 @@ TEST(NetTest, LossWeightScalesLossAndGradient) {
 
 TEST(NetTest, ALossLayerWithTwoTopsNeedsItsWeights) {
   const auto [code, text] = ErrorOf([] {
-    Built(kData + Ip("a", "x", "a") +
-          "layer { name: \"loss\" type: \"SoftmaxWithLoss\" bottom: \"a\" bottom: \"label\" "
-          "top: \"loss\" top: \"prob\" }");
+    BuiltNet(kNetData + IpNet("a", "x", "a") +
+             "layer { name: \"loss\" type: \"SoftmaxWithLoss\" bottom: \"a\" bottom: \"label\" "
+             "top: \"loss\" top: \"prob\" }");
   });
   EXPECT_THAT(text,
               HasSubstr("needs one loss_weight per top, as in: loss_weight: 1 loss_weight: 0"));
 }
 
 TEST(NetTest, ALossLayerWithoutATopStillCounts) {
-  Built b(kData + Ip("a", "x", "a") +
-          "layer { name: \"loss\" type: \"SoftmaxWithLoss\" bottom: \"a\" bottom: \"label\" }");
+  BuiltNet b(kNetData + IpNet("a", "x", "a") +
+             "layer { name: \"loss\" type: \"SoftmaxWithLoss\" bottom: \"a\" bottom: \"label\" }");
   EXPECT_GT(b.net->Forward(), 0);
   EXPECT_THAT(b.net->outputs(), IsEmpty());
 }
 
 TEST(NetTest, BackwardAddsToParameterGradients) {
-  Built b(R"(layer { name: "data" type: "DummyData" top: "x" top: "label"
+  BuiltNet b(R"(layer { name: "data" type: "DummyData" top: "x" top: "label"
         dummy_data_param { shape { dim: 4 dim: 3 } shape { dim: 4 }
           data_filler { type: "constant" value: 0.5 }
           data_filler { type: "constant" value: 1 } } })" +
-          Ip("a", "x", "a") + Loss("a"));
+             IpNet("a", "x", "a") + LossNet("a"));
   b.net->Forward();
   b.net->Backward();
   const Param& w = *b.net->params()[0];
@@ -279,15 +285,15 @@ TEST(NetTest, BackwardAddsToParameterGradients) {
 }
 
 TEST(NetTest, ATestNetUsesTheTrainingNetsWeights) {
-  Built b(kData + Ip("a", "x", "a") + Loss("a"));
+  BuiltNet b(kNetData + IpNet("a", "x", "a") + LossNet("a"));
   const auto test = b.Make(caffe::TEST, false);
   ASSERT_EQ(test->params().size(), 2u);
   EXPECT_EQ(test->params()[0]->weight, b.net->params()[0]->weight);
 }
 
 TEST(NetTest, WeightsGoOutAndInByLayerName) {
-  Built from(kData + Ip("a", "x", "a") + Ip("b", "a", "b") + Loss("b"));
-  Built to(kData + Ip("b", "x", "b") + Ip("c", "b", "c") + Loss("c"));
+  BuiltNet from(kNetData + IpNet("a", "x", "a") + IpNet("b", "a", "b") + LossNet("b"));
+  BuiltNet to(kNetData + IpNet("b", "x", "b") + IpNet("c", "b", "c") + LossNet("c"));
   const LoadReport report = CopyWeights(WeightsOf(*from.net), "from.caffemodel", *to.net);
   EXPECT_THAT(report.loaded, ElementsAre("b"));
   EXPECT_THAT(report.missing, ElementsAre("c"));
@@ -298,8 +304,8 @@ TEST(NetTest, WeightsGoOutAndInByLayerName) {
 }
 
 TEST(NetTest, WeightsOfAnotherShapeAreRefusedNamingBoth) {
-  Built from(kData + Ip("a", "x", "a", "", 7));
-  Built to(kData + Ip("a", "x", "a"));
+  BuiltNet from(kNetData + IpNet("a", "x", "a", "", 7));
+  BuiltNet to(kNetData + IpNet("a", "x", "a"));
   const auto [code, text] =
       ErrorOf([&] { CopyWeights(WeightsOf(*from.net), "from.caffemodel", *to.net); });
   EXPECT_EQ(code, ErrorCode::kData);
@@ -310,16 +316,16 @@ TEST(NetTest, WeightsOfAnotherShapeAreRefusedNamingBoth) {
 TEST(NetTest, AnInnerProductOverAnImageKeepsTheFilesColumnOrder) {
   const std::string image = R"(layer { name: "data" type: "DummyData" top: "x"
       dummy_data_param { shape { dim: 2 dim: 3 dim: 2 dim: 2 } data_filler { type: "gaussian" } } })";
-  Built a(image + Ip("ip", "x", "y", "", 2));
+  BuiltNet a(image + IpNet("ip", "x", "y", "", 2));
   const caffe::NetParameter file = WeightsOf(*a.net);
-  Built b(image + Ip("ip", "x", "y", "", 2));
+  BuiltNet b(image + IpNet("ip", "x", "y", "", 2));
   CopyWeights(file, "f", *b.net);
   EXPECT_EQ(WeightsOf(*b.net).SerializeAsString(), file.SerializeAsString());
   // y = W x in (C, H, W) order, whatever the order in memory.
   a.net->Forward();
   std::vector<float> x(24), y(4);
   a.net->ReadPlain(a.net->Value("y"), y);
-  Built keep(image);
+  BuiltNet keep(image);
   const caffe::BlobProto& w = file.layer(1).blobs(0);
   keep.net->Forward();
   keep.net->ReadPlain(keep.net->Value("x"), x);
@@ -333,8 +339,8 @@ TEST(NetTest, AnInnerProductOverAnImageKeepsTheFilesColumnOrder) {
 }
 
 TEST(NetTest, TheSameSeedGivesTheSameWeightsWhateverOtherLayersThereAre) {
-  Built small(kData + Ip("a", "x", "a"));
-  Built large(kData + Ip("other", "x", "o") + Ip("a", "x", "a"));
+  BuiltNet small(kNetData + IpNet("a", "x", "a"));
+  BuiltNet large(kNetData + IpNet("other", "x", "o") + IpNet("a", "x", "a"));
   const Param& one = *small.net->params()[0];
   const Param& two = *large.net->params()[2];
   EXPECT_EQ(WeightOf(*small.device, one), WeightOf(*large.device, two));

@@ -14,7 +14,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr char kNet[] = R"(
+constexpr char kPlanOnlyNet[] = R"(
 layer { name: "data" type: "DummyData" top: "x" top: "label"
         dummy_data_param { shape { dim: 4 dim: 3 } shape { dim: 4 } } }
 layer { name: "ip" type: "InnerProduct" bottom: "x" top: "ip"
@@ -32,7 +32,7 @@ NetOptions Options() {
 }
 
 TEST(PlanOnlyTest, KnowsShapesAndMemoryAndTakesNone) {
-  const NetSpec spec = NetFromText(kNet);
+  const NetSpec spec = NetFromText(kPlanOnlyNet);
   const std::unique_ptr<Device> device = MakeTestDevice(1);
   ParamStore planned(*device), taken(*device);
   NetOptions options = Options();
@@ -69,7 +69,7 @@ layer { name: "other" type: "Softmax" bottom: "x" top: "other" softmax_param { a
 }
 
 TEST(NetValuesTest, ALayersInputAndOutputAreItsOwnWhoeverWritesTheBlobLater) {
-  const NetSpec spec = NetFromText(kNet);
+  const NetSpec spec = NetFromText(kPlanOnlyNet);
   const std::unique_ptr<Device> device = MakeTestDevice(1);
   ParamStore params(*device);
   NetOptions options = Options();

@@ -23,7 +23,7 @@ using testing::ElementsAreArray;
 
 // Rows read from a file, in place layers right behind them, dropout, running averages, a recurrent
 // layer and a Parameter layer.
-constexpr char kNet[] = R"(
+constexpr char kSameBatchNet[] = R"(
 layer { name: "rows" type: "HDF5Data" top: "x" hdf5_data_param { source: "LIST" batch_size: 4 shuffle: true } }
 layer { name: "square" type: "Power" bottom: "x" top: "x" power_param { power: 2 scale: 0.1 } }
 layer { name: "ip" type: "InnerProduct" bottom: "x" top: "ip"
@@ -89,7 +89,7 @@ class SameBatchTest : public testing::TestWithParam<MemoryMode> {
     file.Append("x", std::vector<int64_t>{10, 6}, rows);
     file.Flush();
     WriteText(folder_ / "list.txt", folder_ / "rows.h5");
-    Use(kNet);
+    Use(kSameBatchNet);
   }
   void Use(std::string text) {
     text.replace(text.find("LIST"), 4, folder_ / "list.txt");

@@ -19,13 +19,13 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-struct Built {
+struct BuiltStorage {
   NetSpec spec;
   std::unique_ptr<Device> device = MakeTestDevice(1);
   ParamStore params{*device};
   std::unique_ptr<Net> net;
 
-  explicit Built(const std::string& text, caffe::Phase phase = caffe::TRAIN)
+  explicit BuiltStorage(const std::string& text, caffe::Phase phase = caffe::TRAIN)
       : spec(NetFromText(text)) {
     NetOptions options;
     options.state = StateOf(phase);
@@ -55,7 +55,7 @@ struct Built {
 };
 
 const std::string kBf16 = "default_forward_type: BFLOAT16\n";
-const std::string kData = R"(
+const std::string kStorageData = R"(
 layer { name: "data" type: "DummyData" top: "x" top: "label"
         dummy_data_param { shape { dim: 4 dim: 3 } shape { dim: 4 }
           data_filler { type: "gaussian" } data_filler { type: "constant" value: 1 } } }
@@ -66,7 +66,8 @@ layer { name: "data" type: "MemoryData" top: "x" top: "label"
         memory_data_param { batch_size: 4 channels: 3 height: 2 width: 2 } }
 )";
 
-std::string Ip(const std::string& name, const std::string& bottom, const std::string& more = "") {
+std::string IpStorage(const std::string& name, const std::string& bottom,
+                      const std::string& more = "") {
   return Join("layer { name: '", name, "' type: 'InnerProduct' bottom: '", bottom, "' top: '", name,
               "' ", more,
               " inner_product_param { num_output: 3 weight_filler { type: 'xavier' } } }");
@@ -76,54 +77,59 @@ std::string Simple(const std::string& type, const std::string& bottom, const std
   return Join("layer { name: '", top, "' type: '", type, "' bottom: '", bottom, "' top: '", top,
               "' ", more, " }");
 }
-std::string Loss(const std::string& bottom, const std::string& label = "label") {
+std::string LossStorage(const std::string& bottom, const std::string& label = "label") {
   return Join("layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: '", bottom, "' bottom: '",
               label, "' top: 'loss' }");
 }
 
 TEST(NetStorageTest, CastsStandWhereTypesDiffer) {
-  const Built b(kBf16 + kData + Ip("ip1", "x") + Simple("ReLU", "ip1", "relu") + Ip("ip2", "relu") +
-                Loss("ip2"));
+  const BuiltStorage b(kBf16 + kStorageData + IpStorage("ip1", "x") +
+                       Simple("ReLU", "ip1", "relu") + IpStorage("ip2", "relu") +
+                       LossStorage("ip2"));
   EXPECT_THAT(b.Steps(),
               ElementsAre("data", "x as bf16", "ip1", "relu", "ip2", "ip2 as f32", "loss"));
   EXPECT_EQ(b.net->Value("x").dtype, DType::kF32);
   EXPECT_EQ(b.net->Value("relu").dtype, DType::kBF16);
   EXPECT_EQ(b.net->Gradient("relu").dtype, DType::kBF16);
   EXPECT_EQ(b.net->Value("loss").dtype, DType::kF32);
-  const Built plain(kData + Ip("ip1", "x") + Simple("ReLU", "ip1", "relu") + Loss("relu"));
+  const BuiltStorage plain(kStorageData + IpStorage("ip1", "x") + Simple("ReLU", "ip1", "relu") +
+                           LossStorage("relu"));
   EXPECT_THAT(plain.Casts(), IsEmpty());
 }
 
 TEST(NetStorageTest, ALayersOwnTypeHolds) {
-  const Built inner(kBf16 + kData + Ip("ip1", "x") + Ip("ip2", "ip1", "forward_type: FLOAT") +
-                    Ip("ip3", "ip2") + Loss("ip3"));
+  const BuiltStorage inner(kBf16 + kStorageData + IpStorage("ip1", "x") +
+                           IpStorage("ip2", "ip1", "forward_type: FLOAT") +
+                           IpStorage("ip3", "ip2") + LossStorage("ip3"));
   EXPECT_THAT(inner.Casts(), ElementsAre("x as bf16", "ip1 as f32", "ip2 as bf16", "ip3 as f32"));
   EXPECT_EQ(inner.net->Value("ip2").dtype, DType::kF32);
-  const Built outer(kData + Ip("ip1", "x", "forward_type: BFLOAT16") + Ip("ip2", "ip1") +
-                    Loss("ip2"));
+  const BuiltStorage outer(kStorageData + IpStorage("ip1", "x", "forward_type: BFLOAT16") +
+                           IpStorage("ip2", "ip1") + LossStorage("ip2"));
   EXPECT_THAT(outer.Casts(), ElementsAre("x as bf16", "ip1 as f32"));
 }
 
 TEST(NetStorageTest, AValueWhoseReadersAgreeIsCastOnce) {
-  const Built b(
-      kBf16 + kData + Ip("a", "x") + Ip("b", "x") +
-          "layer { name: 'sum' type: 'Eltwise' bottom: 'a' bottom: 'b' top: 'sum' }" + Loss("sum") +
+  const BuiltStorage b(
+      kBf16 + kStorageData + IpStorage("a", "x") + IpStorage("b", "x") +
+          "layer { name: 'sum' type: 'Eltwise' bottom: 'a' bottom: 'b' top: 'sum' }" +
+          LossStorage("sum") +
           "layer { name: 'acc' type: 'Accuracy' bottom: 'sum' bottom: 'label' top: 'acc' }",
       caffe::TEST);
   EXPECT_THAT(b.Casts(), ElementsAre("x as bf16", "sum as f32"));
 }
 
 TEST(NetStorageTest, AValueWhoseReadersDifferIsCastForThoseThatNeedIt) {
-  const Built b(kBf16 + kData + Ip("a", "x") + Ip("b", "a") + Loss("a") +
-                "layer { name: 'loss2' type: 'SoftmaxWithLoss' bottom: 'b' bottom: 'label' }");
+  const BuiltStorage b(
+      kBf16 + kStorageData + IpStorage("a", "x") + IpStorage("b", "a") + LossStorage("a") +
+      "layer { name: 'loss2' type: 'SoftmaxWithLoss' bottom: 'b' bottom: 'label' }");
   EXPECT_THAT(b.Casts(), ElementsAre("x as bf16", "a_a_0_split_1 as f32", "b as f32"));
 }
 
 TEST(NetStorageTest, LabelsStayF32) {
-  const Built b(
+  const BuiltStorage b(
       kBf16 + kMemoryData + Simple("Power", "label", "doubled", "power_param { scale: 2 }") +
           Simple("Reshape", "label", "shaped", "reshape_param { shape { dim: 4 dim: 1 } }") +
-          Ip("ip", "x") + Loss("ip", "shaped") +
+          IpStorage("ip", "x") + LossStorage("ip", "shaped") +
           "layer { name: 'accuracy' type: 'Accuracy' bottom: 'ip' bottom: 'doubled' "
           "top: 'accuracy' }",
       caffe::TEST);
@@ -136,16 +142,16 @@ TEST(NetStorageTest, MovedNumbersHaveTheTypeThatTheirReadersTake) {
   const std::string data =
       "layer { name: 'data' type: 'Input' top: 'x' input_param { shape { dim: 4 dim: 6 } } }"
       "layer { name: 'cut' type: 'Slice' bottom: 'x' top: 'a' top: 'b' }";
-  const Built features(kBf16 + data + Ip("ip_a", "a") + Ip("ip_b", "b"));
+  const BuiltStorage features(kBf16 + data + IpStorage("ip_a", "a") + IpStorage("ip_b", "b"));
   EXPECT_THAT(features.Casts(), ElementsAre("x as bf16"));
-  const Built mixed(kBf16 + data + Ip("ip_a", "a") +
-                    "layer { name: 'mean' type: 'Reduction' bottom: 'b' top: 'mean' }");
+  const BuiltStorage mixed(kBf16 + data + IpStorage("ip_a", "a") +
+                           "layer { name: 'mean' type: 'Reduction' bottom: 'b' top: 'mean' }");
   EXPECT_THAT(mixed.Casts(), ElementsAre("a as bf16"));
 }
 
 TEST(NetStorageTest, PlacesOfAMaxPoolAreExact) {
-  const Built b(kBf16 +
-                R"(layer { name: "x" type: "DummyData" top: "x"
+  const BuiltStorage b(kBf16 +
+                       R"(layer { name: "x" type: "DummyData" top: "x"
                      dummy_data_param { shape { dim: 1 dim: 1 dim: 20 dim: 20 } } }
                    layer { name: "pool" type: "Pooling" bottom: "x" top: "y" top: "place"
                      pooling_param { kernel_size: 1 } })");
@@ -155,8 +161,8 @@ TEST(NetStorageTest, PlacesOfAMaxPoolAreExact) {
 }
 
 TEST(NetStorageTest, AWeightedOutputIsF32) {
-  const Built b(kBf16 + kData + Ip("ip", "x") +
-                Simple("Eltwise", "ip' bottom: 'ip", "sum", "loss_weight: 0.3"));
+  const BuiltStorage b(kBf16 + kStorageData + IpStorage("ip", "x") +
+                       Simple("Eltwise", "ip' bottom: 'ip", "sum", "loss_weight: 0.3"));
   EXPECT_EQ(b.net->Value("sum").dtype, DType::kF32);
   EXPECT_THAT(b.Casts(), Contains("ip as f32"));
   b.net->Forward();
@@ -166,8 +172,8 @@ TEST(NetStorageTest, AWeightedOutputIsF32) {
 
 // A GPU stores f16, the CPU takes bf16 in its place.
 TEST(NetStorageTest, Float16IsF16WhereTheDeviceStoresIt) {
-  const Built b("default_forward_type: FLOAT16\n" + kData + Ip("ip1", "x") +
-                Ip("ip2", "ip1", "forward_type: BFLOAT16") + Loss("ip2"));
+  const BuiltStorage b("default_forward_type: FLOAT16\n" + kStorageData + IpStorage("ip1", "x") +
+                       IpStorage("ip2", "ip1", "forward_type: BFLOAT16") + LossStorage("ip2"));
   const DType half = TestsOnGpu() ? DType::kF16 : DType::kBF16;
   EXPECT_EQ(b.net->Value("ip1").dtype, half);
   EXPECT_EQ(b.net->Gradient("ip1").dtype, half);
@@ -182,18 +188,21 @@ TEST(NetStorageTest, Float16IsF16WhereTheDeviceStoresIt) {
 
 TEST(NetStorageTest, OnlyGradientsInF16NeedALossScale) {
   const std::string half = "default_forward_type: FLOAT16\n";
-  const std::string loss = Loss("ip");
-  EXPECT_FALSE(NeedsLossScale(*Built(kBf16 + kData + Ip("ip", "x") + loss).net));
-  EXPECT_FALSE(NeedsLossScale(*Built(kData + Ip("ip", "x") + loss).net));
-  EXPECT_FALSE(NeedsLossScale(*Built(half + kData + Ip("ip", "x") + loss, caffe::TEST).net));
+  const std::string loss = LossStorage("ip");
+  EXPECT_FALSE(
+      NeedsLossScale(*BuiltStorage(kBf16 + kStorageData + IpStorage("ip", "x") + loss).net));
+  EXPECT_FALSE(NeedsLossScale(*BuiltStorage(kStorageData + IpStorage("ip", "x") + loss).net));
+  EXPECT_FALSE(NeedsLossScale(
+      *BuiltStorage(half + kStorageData + IpStorage("ip", "x") + loss, caffe::TEST).net));
 }
 
 // bf16 holds 8 bits: 1 + 2^-7 is the next number after 1.
 TEST(NetStorageTest, HandValuesOfCastsRoundToNearestEven) {
-  Built b(kBf16 +
-          "layer { name: 'x' type: 'TestSource' top: 'x' parameter_param { shape { dim: 4 } } }"
-          "layer { name: 'y' type: 'Power' bottom: 'x' top: 'y' power_param { scale: 2 } }"
-          "layer { name: 'end' type: 'TestLoss' bottom: 'y' top: 'end' loss_weight: 1 }");
+  BuiltStorage b(
+      kBf16 +
+      "layer { name: 'x' type: 'TestSource' top: 'x' parameter_param { shape { dim: 4 } } }"
+      "layer { name: 'y' type: 'Power' bottom: 'x' top: 'y' power_param { scale: 2 } }"
+      "layer { name: 'end' type: 'TestLoss' bottom: 'y' top: 'end' loss_weight: 1 }");
   EXPECT_THAT(b.Steps(), ElementsAre("x", "x as bf16", "y", "y as f32", "end"));
   const float ulp = 0x1p-7f;
   const std::vector<float> x = {1 + ulp / 2, 1 + ulp * 3 / 2, 1 + ulp * 0.75f, -1 - ulp / 4};
@@ -209,7 +218,7 @@ TEST(NetStorageTest, HandValuesOfCastsRoundToNearestEven) {
 }
 
 TEST(NetStorageTest, WeightsGoOutAsTheyAreAndCastsDoNot) {
-  Built b(kBf16 + kData + Ip("ip", "x") + Loss("ip"));
+  BuiltStorage b(kBf16 + kStorageData + IpStorage("ip", "x") + LossStorage("ip"));
   WriteFloats(*b.device, std::vector<float>{1 + 0x1p-20f}, b.params.Find("ip:0")->weight);
   const caffe::NetParameter saved = WeightsOf(*b.net);
   std::vector<std::string> names;
@@ -221,7 +230,7 @@ TEST(NetStorageTest, WeightsGoOutAsTheyAreAndCastsDoNot) {
 // f16 holds 11 bits, and nothing beyond 65504.
 TEST(NetStorageTest, HandValuesOfCastsToF16RoundAndOverflow) {
   if (!TestsOnGpu()) GTEST_SKIP() << "the CPU stores no f16";
-  Built b(
+  BuiltStorage b(
       "default_forward_type: FLOAT16\n"
       "layer { name: 'x' type: 'TestSource' top: 'x' parameter_param { shape { dim: 5 } } }"
       "layer { name: 'y' type: 'Power' bottom: 'x' top: 'y' power_param { scale: 2 } }"
@@ -241,7 +250,7 @@ TEST(NetStorageTest, HandValuesOfCastsToF16RoundAndOverflow) {
 
 // The layers after a Filter, casts among them, are described again for fewer rows.
 TEST(NetStorageTest, CastsFollowAShapeThatChanges) {
-  Built b(kBf16 + R"(
+  BuiltStorage b(kBf16 + R"(
       layer { name: "x" type: "TestSource" top: "x" parameter_param { shape { dim: 3 dim: 2 } } }
       layer { name: "s" type: "TestSource" top: "s" parameter_param { shape { dim: 3 dim: 1 } } }
       layer { name: "f" type: "Filter" bottom: "x" bottom: "s" top: "f" }

@@ -22,7 +22,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-GpuReading Busy(double share) {
+GpuReading BusyGpuWatch(double share) {
   GpuReading reading;
   reading.busy = share;
   return reading;
@@ -30,7 +30,7 @@ GpuReading Busy(double share) {
 
 GpuWork Work(double busy) {
   GpuWork work;
-  work.gpu = Busy(busy);
+  work.gpu = BusyGpuWatch(busy);
   work.cores = 2;
   work.iteration_seconds = 0.0012;
   return work;
@@ -117,7 +117,7 @@ IterationReport At(int iter) {
 TEST(GpuWatchTest, ADisplayTellsOfTheOneBeforeAndTheEndOfTheLast) {
   Told told;
   std::atomic<int> reads{0};
-  GpuReading reading = Busy(0.93);
+  GpuReading reading = BusyGpuWatch(0.93);
   reading.memory_bytes = size_t{3} << 29;
   reading.memory_total = size_t{80} << 30;
   reading.watts = 411.6;
@@ -145,7 +145,7 @@ TEST(GpuWatchTest, ASlowReadingKeepsNoDisplayWaiting) {
   const auto watch = Watch(
       [answered] {
         answered.wait();
-        return Busy(0.5);
+        return BusyGpuWatch(0.5);
       },
       told);
   for (const int iter : {10, 20, 30}) watch->OnIteration(At(iter));
@@ -157,7 +157,7 @@ TEST(GpuWatchTest, ASlowReadingKeepsNoDisplayWaiting) {
 
 TEST(GpuWatchTest, TroubleIsNotedWhenItIsSeenTwiceAndThenNotSoonAgain) {
   Told told;
-  const auto watch = Watch([] { return Busy(0.2); }, told);
+  const auto watch = Watch([] { return BusyGpuWatch(0.2); }, told);
   for (int iter = 0; told.iterations.size() < 5; iter += 10) {
     watch->OnIteration(At(iter));
     EXPECT_LE(told.notes.size(), told.iterations.size() / 2);

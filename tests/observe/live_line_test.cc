@@ -20,7 +20,7 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-LiveState Busy() {
+LiveState BusyLiveLine() {
   LiveState state;
   state.iter = 12300;
   state.max_iter = 100000;
@@ -34,29 +34,29 @@ LiveState Busy() {
 }
 
 TEST(LiveLineTest, AWideTerminalHasWholeWords) {
-  EXPECT_EQ(LiveLine(Busy(), 199),
+  EXPECT_EQ(LiveLine(BusyLiveLine(), 199),
             "iteration 12300 of 100000  [==>                 ]  12 %  epoch 13  loss 0.01235  "
             "rate 0.009926  24310 images/s  0:14:37 left");
 }
 
 TEST(LiveLineTest, AGpuThatIsWatchedShowsHowBusyItIs) {
-  LiveState state = Busy();
+  LiveState state = BusyLiveLine();
   state.gpu_busy = 0.934;
   EXPECT_THAT(LiveLine(state, 199), HasSubstr("  24310 images/s  GPU 93 %  0:14:37 left"));
   EXPECT_THAT(LiveLine(state, 79), AllOf(HasSubstr("  24310 img/s  "), Not(HasSubstr("GPU"))));
 }
 
 TEST(LiveLineTest, EightyColumnsHaveEveryField) {
-  EXPECT_EQ(LiveLine(Busy(), 79),
+  EXPECT_EQ(LiveLine(BusyLiveLine(), 79),
             "12300/100000  12%  ep 13  loss 0.01235  rate 0.00993  24310 img/s  0:14:37 left");
 }
 
 TEST(LiveLineTest, TheLeastImportantGivesWayFirstAndNothingIsLonger) {
   for (int width = 1; width < 150; ++width) {
-    EXPECT_LE(LiveLine(Busy(), width).size(), static_cast<size_t>(width));
+    EXPECT_LE(LiveLine(BusyLiveLine(), width).size(), static_cast<size_t>(width));
   }
-  EXPECT_EQ(LiveLine(Busy(), 45), "12300/100000  loss 0.01235  0:14:37 left");
-  EXPECT_EQ(LiveLine(Busy(), 12), "12300/100000");
+  EXPECT_EQ(LiveLine(BusyLiveLine(), 45), "12300/100000  loss 0.01235  0:14:37 left");
+  EXPECT_EQ(LiveLine(BusyLiveLine(), 12), "12300/100000");
 }
 
 TEST(LiveLineTest, NothingIsCountedBeforeTheRunSaysHowFarItGoes) {

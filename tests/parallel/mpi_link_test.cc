@@ -84,7 +84,7 @@ class PostedMpi final : public MpiLibrary {
 };
 
 // A number of a step's gradients.
-float Number(int machine, int step, size_t i) {
+float NumberMpiLink(int machine, int step, size_t i) {
   return static_cast<float>(std::sin(static_cast<double>(i) * (machine + 1.3) + step) *
                             std::pow(10.0, static_cast<double>(i % 5) - 3));
 }
@@ -113,7 +113,7 @@ Result SumSteps(WireType type, int machines, size_t count, size_t bucket, int st
       link.SetWire(type);
       Values gradients(count);
       for (int step = 0; step < steps; ++step) {
-        for (size_t i = 0; i < count; ++i) gradients[i] = Number(m, step, i);
+        for (size_t i = 0; i < count; ++i) gradients[i] = NumberMpiLink(m, step, i);
         for (size_t begin = 0; begin < count; begin += bucket) {
           const size_t size = std::min(bucket, count - begin);
           link.SumGradients(0, std::span(gradients).subspan(begin, size), gradients);
@@ -161,7 +161,7 @@ TEST_P(RoundedLinkTest, AddsUpOverManySteps) {
   for (size_t i = 0; i < kCount; ++i) {
     double exact = 0, found = 0;
     for (int step = 0; step < kSteps; ++step) {
-      for (int m = 0; m < machines; ++m) exact += Number(m, step, i);
+      for (int m = 0; m < machines; ++m) exact += NumberMpiLink(m, step, i);
       found += sums[static_cast<size_t>(step) * kCount + i];
     }
     // One rounding of each machine's numbers, below 10, and one of their sum.
@@ -197,7 +197,7 @@ TEST_P(RoundedLinkTest, SendsHalfTheBytes) {
 TEST(RoundedLinkTest, InF32IsTheSumItself) {
   const Values sums = SumSteps(WireType::kF32, 3, 5000, 5000, 1).of_machines[0];
   for (size_t i = 0; i < sums.size(); ++i) {
-    ASSERT_EQ(sums[i], Number(0, 0, i) + Number(1, 0, i) + Number(2, 0, i));
+    ASSERT_EQ(sums[i], NumberMpiLink(0, 0, i) + NumberMpiLink(1, 0, i) + NumberMpiLink(2, 0, i));
   }
 }
 

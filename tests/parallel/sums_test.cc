@@ -33,18 +33,18 @@ class Gradients {
   float* data_;
 };
 
-// Number i of a rank.
-float Number(int rank, size_t i) {
+// NumberSums i of a rank.
+float NumberSums(int rank, size_t i) {
   return static_cast<float>((rank + 1) * static_cast<int>(i % 97));
 }
 
 void ExpectSum(std::span<float> values, ReplicaGroup& group) {
   const auto [rank, count] = group.replica();
-  for (size_t i = 0; i < values.size(); ++i) values[i] = Number(rank, i);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = NumberSums(rank, i);
   group.Sum(values);
   for (size_t i = 0; i < values.size(); ++i) {
     float sum = 0;
-    for (int r = 0; r < count; ++r) sum += Number(r, i);
+    for (int r = 0; r < count; ++r) sum += NumberSums(r, i);
     ASSERT_EQ(values[i], sum) << i << " of " << values.size();
   }
 }
@@ -92,7 +92,7 @@ TEST_P(SumsTest, OfSlicesArriveInPlaceWhateverTheBucket) {
           for (int pass = 0; pass < 5; ++pass) {
             for (size_t slice = 0; slice < 10; ++slice) {
               const std::span<float> values = gradients.span().subspan(slice * kSlice, kSlice);
-              std::ranges::fill(values, Number(rank, slice + static_cast<size_t>(pass)));
+              std::ranges::fill(values, NumberSums(rank, slice + static_cast<size_t>(pass)));
               group.OnReady(static_cast<int>(slice), values);
               if (slice % 4 != 1) continue;  // what a layer sums between them
               std::vector<float> means(slice + 3);
@@ -104,7 +104,8 @@ TEST_P(SumsTest, OfSlicesArriveInPlaceWhateverTheBucket) {
             for (size_t slice = 0; slice < 10; ++slice) {
               group.WaitFor(static_cast<int>(slice));
               float sum = 0;
-              for (int r = 0; r < count; ++r) sum += Number(r, slice + static_cast<size_t>(pass));
+              for (int r = 0; r < count; ++r)
+                sum += NumberSums(r, slice + static_cast<size_t>(pass));
               EXPECT_EQ(gradients.span()[slice * kSlice], sum);
               EXPECT_EQ(gradients.span()[(slice + 1) * kSlice - 1], sum);
             }

@@ -17,16 +17,16 @@ namespace {
 using testing::HasSubstr;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr size_t kCount = 5000;
+constexpr size_t kLossScaleCount = 5000;
 
 // One parameter and its update.
 class Updating {
  public:
   Updating(const std::string& fields, std::optional<LossScaleOptions> scale)
-      : weights_(*device_, Start()), gradients_(*device_, kCount) {
+      : weights_(*device_, Start()), gradients_(*device_, kLossScaleCount) {
     spec_.file = "solver.prototxt";
     spec_.text = ParseTextString(spec_.file, "base_lr: 1 " + fields, &spec_.proto);
-    param_.shape = Shape{static_cast<int64_t>(kCount)};
+    param_.shape = Shape{static_cast<int64_t>(kLossScaleCount)};
     param_.weight = weights_.data();
     param_.grad = gradients_.data();
     update_.emplace(spec_, MakeRule(spec_), *device_, std::vector<Param*>{&param_},
@@ -38,11 +38,11 @@ class Updating {
   // update says of it, and an element that is not finite where `bad`. Returns the note.
   std::string Step(int iter, int batch, bool bad) {
     const float factor = Scale();
-    std::vector<float> values(kCount);
-    for (size_t i = 0; i < kCount; ++i) {
+    std::vector<float> values(kLossScaleCount);
+    for (size_t i = 0; i < kLossScaleCount; ++i) {
       values[i] = factor * std::cos(static_cast<float>(i * (static_cast<size_t>(batch) + 1)));
     }
-    if (bad) values[kCount - 2] = iter % 2 == 0 ? kInfinity : std::nanf("");
+    if (bad) values[kLossScaleCount - 2] = iter % 2 == 0 ? kInfinity : std::nanf("");
     gradients_.Write(values);
     return update_->Apply({iter, 0.1f, 0.9f, 0.01f});
   }
@@ -54,8 +54,8 @@ class Updating {
 
  private:
   static std::vector<float> Start() {
-    std::vector<float> start(kCount);
-    for (size_t i = 0; i < kCount; ++i) start[i] = std::sin(static_cast<float>(i));
+    std::vector<float> start(kLossScaleCount);
+    for (size_t i = 0; i < kLossScaleCount; ++i) start[i] = std::sin(static_cast<float>(i));
     return start;
   }
 
@@ -66,19 +66,19 @@ class Updating {
   std::optional<WeightUpdate> update_;
 };
 
-const char* const kRules[] = {"type: 'SGD' ",
-                              "type: 'Nesterov' ",
-                              "type: 'AdaGrad' delta: 1e-8 ",
-                              "type: 'RMSProp' rms_decay: 0.9 ",
-                              "type: 'AdaDelta' delta: 1e-6 ",
-                              "type: 'Adam' ",
-                              "type: 'AdamW' ",
-                              "type: 'SAG' ",
-                              "type: 'LARS' trust_coefficient: 0.1 ",
-                              "type: 'SGD' larc: true larc_eta: 0.1 "};
+const char* const kLossScaleRules[] = {"type: 'SGD' ",
+                                       "type: 'Nesterov' ",
+                                       "type: 'AdaGrad' delta: 1e-8 ",
+                                       "type: 'RMSProp' rms_decay: 0.9 ",
+                                       "type: 'AdaDelta' delta: 1e-6 ",
+                                       "type: 'Adam' ",
+                                       "type: 'AdamW' ",
+                                       "type: 'SAG' ",
+                                       "type: 'LARS' trust_coefficient: 0.1 ",
+                                       "type: 'SGD' larc: true larc_eta: 0.1 "};
 
 TEST(LossScaleTest, APowerOfTwoChangesNoBitOfAnyRule) {
-  for (const std::string rule : kRules) {
+  for (const std::string rule : kLossScaleRules) {
     for (const std::string clip : {"", "clip_gradients: 20 "}) {
       Updating plain(rule + clip, std::nullopt), scaled(rule + clip, LossScaleOptions{4096, true});
       for (int iter = 0; iter < 4; ++iter) {
@@ -93,12 +93,13 @@ TEST(LossScaleTest, APowerOfTwoChangesNoBitOfAnyRule) {
 
 // Neither weights nor states nor Adam's count of updates: as if the step had not been.
 TEST(LossScaleTest, AStepWithAGradientThatIsNotFiniteMovesNothing) {
-  for (const std::string rule : kRules) {
+  for (const std::string rule : kLossScaleRules) {
     Updating plain(rule, std::nullopt), scaled(rule, LossScaleOptions{1024});
     int done = 0, iter = 0;
     for (const bool bad : {true, false, true, true, false, false}) {
       EXPECT_EQ(scaled.Step(iter++, done, bad).empty(), !bad);
-      EXPECT_TRUE(scaled.Gradients() == std::vector<float>(kCount)) << "cleared all the same";
+      EXPECT_TRUE(scaled.Gradients() == std::vector<float>(kLossScaleCount))
+          << "cleared all the same";
       if (!bad) plain.Step(done++);
       EXPECT_TRUE(scaled.Weights() == plain.Weights()) << rule << iter;
     }

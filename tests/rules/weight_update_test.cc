@@ -72,13 +72,13 @@ std::vector<float> Updated(const Device& device, const std::string& fields, int 
   return weights.Read();
 }
 
-const char* const kRules[] = {"type: 'SGD' ", "type: 'Adam' ",
-                              "type: 'LARS' trust_coefficient: 0.1 ",
-                              "type: 'SGD' larc: true larc_eta: 0.1 "};
+const char* const kWeightUpdateRules[] = {"type: 'SGD' ", "type: 'Adam' ",
+                                          "type: 'LARS' trust_coefficient: 0.1 ",
+                                          "type: 'SGD' larc: true larc_eta: 0.1 "};
 
 TEST(WeightUpdateTest, InRangesIsTheUpdateAsAWhole) {
   const auto device = MakeTestDevice(1);
-  for (const std::string rule : kRules) {
+  for (const std::string rule : kWeightUpdateRules) {
     for (const char* clip : {"", "clip_gradients: 1.5 "}) {
       EXPECT_THAT(Updated(*device, rule + clip, 5),
                   ElementsAreArray(Updated(*device, rule + clip, 1)))
@@ -89,7 +89,7 @@ TEST(WeightUpdateTest, InRangesIsTheUpdateAsAWhole) {
 
 TEST(WeightUpdateTest, TakesTheMeanOverReplicas) {
   const auto device = MakeTestDevice(1);
-  for (const std::string rule : kRules) {
+  for (const std::string rule : kWeightUpdateRules) {
     for (const char* clip : {"", "clip_gradients: 1.5 "}) {
       EXPECT_THAT(Updated(*device, rule + clip, 5, 4, 4),
                   ElementsAreArray(Updated(*device, rule + clip, 5)))
@@ -142,7 +142,7 @@ struct Followed {
 
 TEST(WeightUpdateTest, AveragesFollowInTheSamePass) {
   const auto device = MakeTestDevice(1);
-  for (const char* rule : kRules) {
+  for (const char* rule : kWeightUpdateRules) {
     const Followed run(*device, rule, DType::kF32);
     std::vector<float> expected = Followed::Start();
     for (int step = 0; step < Followed::kSteps; ++step) {
@@ -159,7 +159,7 @@ TEST(WeightUpdateTest, AveragesFollowInTheSamePass) {
 TEST(WeightUpdateTest, CopiesAreWrittenInTheSamePassInTheirOrderAndType) {
   const auto device = MakeTestDevice(1);
   for (const DType type : StoredTypes()) {
-    for (const char* rule : kRules) {
+    for (const char* rule : kWeightUpdateRules) {
       const Followed run(*device, rule, type);
       std::vector<std::byte> expected(run.copy.size());
       for (int64_t row = 0; row < 3; ++row) {
@@ -183,7 +183,7 @@ TEST(WeightUpdateTest, CopiesAreWrittenInTheSamePassInTheirOrderAndType) {
 // Each read of a device waits for all that it has to do.
 TEST(WeightUpdateTest, ReadsNothingFromADeviceThatRunsLaterAndComputesTheSame) {
   const auto near = MakeTestDevice(1);
-  for (const std::string rule : kRules) {
+  for (const std::string rule : kWeightUpdateRules) {
     for (const std::string clip : {"", "clip_gradients: 1.5 "}) {
       const FarDevice far;
       EXPECT_THAT(Updated(far, rule + clip, 1), ElementsAreArray(Updated(*near, rule + clip, 1)))

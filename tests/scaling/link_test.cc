@@ -9,30 +9,30 @@
 namespace trainer {
 namespace {
 
-constexpr double kTiny = 1e-12;
+constexpr double kLinkTiny = 1e-12;
 
 TEST(LinkTest, TakesItsLatencyAndItsBytes) {
   const Link link("test", 1e-3, 1e8, 1e-5);
-  EXPECT_NEAR(link.Seconds(0, 1), 1e-3, kTiny);
-  EXPECT_NEAR(link.Seconds(1e6, 1), 1e-3 + 1e-2, kTiny);
-  EXPECT_NEAR(link.Seconds(1e6, 4), 1e-3 + 1e-2 + 3e-5, kTiny);
-  EXPECT_NEAR(link.Latency(4), 1e-3 + 3e-5, kTiny);
+  EXPECT_NEAR(link.Seconds(0, 1), 1e-3, kLinkTiny);
+  EXPECT_NEAR(link.Seconds(1e6, 1), 1e-3 + 1e-2, kLinkTiny);
+  EXPECT_NEAR(link.Seconds(1e6, 4), 1e-3 + 1e-2 + 3e-5, kLinkTiny);
+  EXPECT_NEAR(link.Latency(4), 1e-3 + 3e-5, kLinkTiny);
   EXPECT_NEAR(link.BytesPerSecond(), 1e8, 1);
 }
 
 TEST(LinkTest, JoinsMeasuredTimesByStraightLines) {
   const Link link("measured", {{4000, 40e-6}, {0, 10e-6}, {1000, 20e-6}}, 0);
-  EXPECT_NEAR(link.Seconds(0, 1), 10e-6, kTiny);
-  EXPECT_NEAR(link.Seconds(500, 1), 15e-6, kTiny);
-  EXPECT_NEAR(link.Seconds(2500, 1), 30e-6, kTiny);
-  EXPECT_NEAR(link.Seconds(7000, 1), 60e-6, kTiny);  // beyond the last one at its rate
+  EXPECT_NEAR(link.Seconds(0, 1), 10e-6, kLinkTiny);
+  EXPECT_NEAR(link.Seconds(500, 1), 15e-6, kLinkTiny);
+  EXPECT_NEAR(link.Seconds(2500, 1), 30e-6, kLinkTiny);
+  EXPECT_NEAR(link.Seconds(7000, 1), 60e-6, kLinkTiny);  // beyond the last one at its rate
   EXPECT_NEAR(link.BytesPerSecond(), 150e6, 1);
 }
 
 TEST(LinkTest, TakesNoLessForMoreBytes) {
   const Link link("measured", {{0, 10e-6}, {1000, 5e-6}, {2000, 30e-6}}, 0);
-  EXPECT_NEAR(link.Seconds(1000, 1), 10e-6, kTiny);
-  EXPECT_NEAR(link.Seconds(1500, 1), 20e-6, kTiny);
+  EXPECT_NEAR(link.Seconds(1000, 1), 10e-6, kLinkTiny);
+  EXPECT_NEAR(link.Seconds(1500, 1), 20e-6, kLinkTiny);
 }
 
 TEST(LinkTest, RefusesASingleSize) {
@@ -66,49 +66,49 @@ TEST(SumTimeTest, OfOneRankIsNothing) {
 
 TEST(SumTimeTest, OfTwoMachinesIsTwoHalvesEachWay) {
   const SumTime time = TimeOfSum(Machines(2), 1 << 20);
-  EXPECT_NEAR(time.between, 2 * (1e-3 + 524288 / 1e8), kTiny);
-  EXPECT_NEAR(time.latency, 2e-3, kTiny);
+  EXPECT_NEAR(time.between, 2 * (1e-3 + 524288 / 1e8), kLinkTiny);
+  EXPECT_NEAR(time.latency, 2e-3, kLinkTiny);
   EXPECT_EQ(time.inside, 0);
 }
 
 TEST(SumTimeTest, OfFewNumbersIsOneStepWithAllOfThem) {
-  EXPECT_NEAR(TimeOfSum(Machines(2), 4).Total(), 1e-3 + 4 / 1e8, kTiny);
+  EXPECT_NEAR(TimeOfSum(Machines(2), 4).Total(), 1e-3 + 4 / 1e8, kLinkTiny);
   // 16 KiB to each of three others, with two messages more.
-  EXPECT_NEAR(TimeOfSum(Machines(4), 16384).Total(), 1e-3 + 2e-5 + 3 * 16384 / 1e8, kTiny);
+  EXPECT_NEAR(TimeOfSum(Machines(4), 16384).Total(), 1e-3 + 2e-5 + 3 * 16384 / 1e8, kLinkTiny);
 }
 
 TEST(SumTimeTest, OfFourMachinesSendsThreeQuartersTwice) {
-  EXPECT_NEAR(TimeOfSum(Machines(4), 1 << 20).between, 2 * (1e-3 + 2e-5 + 786432 / 1e8), kTiny);
+  EXPECT_NEAR(TimeOfSum(Machines(4), 1 << 20).between, 2 * (1e-3 + 2e-5 + 786432 / 1e8), kLinkTiny);
 }
 
 TEST(SumTimeTest, OfALargeBufferGoesInParts) {
-  EXPECT_NEAR(TimeOfSum(Machines(2), 8 << 20).between, 4 * 2 * (1e-3 + 1048576 / 1e8), kTiny);
+  EXPECT_NEAR(TimeOfSum(Machines(2), 8 << 20).between, 4 * 2 * (1e-3 + 1048576 / 1e8), kLinkTiny);
 }
 
 TEST(SumTimeTest, OfHalvedNumbersSendsHalfTheBytes) {
   Cluster cluster = Machines(2);
   cluster.wire_bytes = 2;
-  EXPECT_NEAR(TimeOfSum(cluster, 1 << 20).between, 2 * (1e-3 + 262144 / 1e8), kTiny);
+  EXPECT_NEAR(TimeOfSum(cluster, 1 << 20).between, 2 * (1e-3 + 262144 / 1e8), kLinkTiny);
 }
 
 TEST(SumTimeTest, InOneMachineIsItsMemorysTime) {
   // Two stages; two ranks read and write 1 MiB each.
-  EXPECT_NEAR(TimeOfSum(Machines(2, 2), 1 << 20).Total(), 2e-5 + 4.0 * 1048576 / 1e10, kTiny);
+  EXPECT_NEAR(TimeOfSum(Machines(2, 2), 1 << 20).Total(), 2e-5 + 4.0 * 1048576 / 1e10, kLinkTiny);
   // Mailboxes: one stage.
-  EXPECT_NEAR(TimeOfSum(Machines(4, 4), 400).Total(), 1e-5 + 8 * 400 / 1e10, kTiny);
+  EXPECT_NEAR(TimeOfSum(Machines(4, 4), 400).Total(), 1e-5 + 8 * 400 / 1e10, kLinkTiny);
 }
 
 TEST(SumTimeTest, OfSeveralRanksOnEachMachineAddsBoth) {
   const SumTime time = TimeOfSum(Machines(4, 2), 1 << 20);
-  EXPECT_NEAR(time.inside, 2e-5 + 4.0 * 1048576 / 1e10, kTiny);
+  EXPECT_NEAR(time.inside, 2e-5 + 4.0 * 1048576 / 1e10, kLinkTiny);
   // Two lanes of half the numbers each, which share the machine's link.
-  EXPECT_NEAR(time.between, 2 * (1e-3 + 524288 / 1e8), kTiny);
+  EXPECT_NEAR(time.between, 2 * (1e-3 + 524288 / 1e8), kLinkTiny);
 }
 
 TEST(SumTimeTest, OfGpusSendsAllButTheOwnShareTwice) {
   Cluster cluster = Machines(4, 4);
   cluster.inside = {1e-6, 1e11, true};
-  EXPECT_NEAR(TimeOfSum(cluster, 1 << 20).Total(), 2e-6 + 1.5 * 1048576 / 1e11, kTiny);
+  EXPECT_NEAR(TimeOfSum(cluster, 1 << 20).Total(), 2e-6 + 1.5 * 1048576 / 1e11, kLinkTiny);
 }
 
 TEST(BucketTest, IsWhatARunChooses) {

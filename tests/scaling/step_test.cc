@@ -12,7 +12,7 @@
 namespace trainer {
 namespace {
 
-constexpr double kTiny = 1e-9;
+constexpr double kStepTiny = 1e-9;
 constexpr double kFour = 4 / 1e6;  // seconds of a sum of one number between the machines below
 
 // No latency; a sum of x bytes takes x / 1e6 seconds (two steps of half the bytes).
@@ -38,7 +38,7 @@ TEST(StepTest, OfOneRankIsItsWork) {
   Cluster cluster = TwoMachines();
   cluster.ranks = 1;
   const StepPrediction step = PredictStep(Work(), cluster);
-  EXPECT_NEAR(step.seconds, 3.5, kTiny);
+  EXPECT_NEAR(step.seconds, 3.5, kStepTiny);
   EXPECT_EQ(step.exposed, 0);
   EXPECT_EQ(step.limit, Limit::kCompute);
   EXPECT_TRUE(step.buckets.empty());
@@ -47,13 +47,13 @@ TEST(StepTest, OfOneRankIsItsWork) {
 TEST(StepTest, HidesTheFirstBucketBehindBackward) {
   const StepPrediction step = PredictStep(Work(), TwoMachines(), {.bucket_bytes = 500'000});
   ASSERT_EQ(step.buckets.size(), 2u);
-  EXPECT_NEAR(step.buckets[0].begin, 2, kTiny);
-  EXPECT_NEAR(step.buckets[0].end, 3, kTiny);
-  EXPECT_NEAR(step.buckets[1].begin, 3, kTiny);
-  EXPECT_NEAR(step.buckets[1].end, 4, kTiny);
-  EXPECT_NEAR(step.end, 3, kTiny);
-  EXPECT_NEAR(step.seconds, 4.5 + 2 * kFour, kTiny);
-  EXPECT_NEAR(step.exposed, 1 + 2 * kFour, kTiny);
+  EXPECT_NEAR(step.buckets[0].begin, 2, kStepTiny);
+  EXPECT_NEAR(step.buckets[0].end, 3, kStepTiny);
+  EXPECT_NEAR(step.buckets[1].begin, 3, kStepTiny);
+  EXPECT_NEAR(step.buckets[1].end, 4, kStepTiny);
+  EXPECT_NEAR(step.end, 3, kStepTiny);
+  EXPECT_NEAR(step.seconds, 4.5 + 2 * kFour, kStepTiny);
+  EXPECT_NEAR(step.exposed, 1 + 2 * kFour, kStepTiny);
   EXPECT_EQ(step.limit, Limit::kBandwidth);
 }
 
@@ -62,17 +62,17 @@ TEST(StepTest, SendsAtTheEndWhatFillsNoBucket) {
   ASSERT_EQ(step.buckets.size(), 1u);
   EXPECT_EQ(step.buckets[0].first, 0);
   EXPECT_EQ(step.buckets[0].last, 1);
-  EXPECT_NEAR(step.buckets[0].begin, 3, kTiny);
-  EXPECT_NEAR(step.seconds, 5.5 + 2 * kFour, kTiny);
+  EXPECT_NEAR(step.buckets[0].begin, 3, kStepTiny);
+  EXPECT_NEAR(step.seconds, 5.5 + 2 * kFour, kStepTiny);
 }
 
 TEST(StepTest, SendsOneBucketAfterTheOther) {
   StepWork work = Work();
   work.slices[0].bytes = 3e6;
   const StepPrediction step = PredictStep(work, TwoMachines(), {.bucket_bytes = 500'000});
-  EXPECT_NEAR(step.buckets[1].ready, 3, kTiny);
-  EXPECT_NEAR(step.buckets[1].begin, 5, kTiny);
-  EXPECT_NEAR(step.seconds, 6.5 + 2 * kFour, kTiny);
+  EXPECT_NEAR(step.buckets[1].ready, 3, kStepTiny);
+  EXPECT_NEAR(step.buckets[1].begin, 5, kStepTiny);
+  EXPECT_NEAR(step.seconds, 6.5 + 2 * kFour, kStepTiny);
   EXPECT_EQ(step.limit, Limit::kBandwidth);
 }
 
@@ -81,11 +81,11 @@ TEST(StepTest, ComputesSlowerWhileItSends) {
   cluster.overlap_cost = 0.25;
   // The bucket takes 1 s, in which 0.75 s of backward are done; 0.25 s are left.
   const StepPrediction step = PredictStep(Work(), cluster, {.bucket_bytes = 500'000});
-  EXPECT_NEAR(step.end, 3.25, kTiny);
-  EXPECT_NEAR(step.seconds, 4.75 + 2 * kFour, kTiny);
+  EXPECT_NEAR(step.end, 3.25, kStepTiny);
+  EXPECT_NEAR(step.seconds, 4.75 + 2 * kFour, kStepTiny);
   cluster.overlap_cost = 1;
   EXPECT_NEAR(PredictStep(Work(), cluster, {.bucket_bytes = 500'000}).seconds, 5.5 + 2 * kFour,
-              kTiny);
+              kStepTiny);
 }
 
 TEST(StepTest, HidesNothingInOneMachine) {
@@ -93,12 +93,12 @@ TEST(StepTest, HidesNothingInOneMachine) {
   cluster.ranks_per_machine = 2;
   cluster.inside = {0, 1e7};  // 1 MB: 0.4 s
   const StepPrediction step = PredictStep(Work(), cluster, {.bucket_bytes = 500'000});
-  EXPECT_NEAR(step.buckets[0].end, 2.4, kTiny);
-  EXPECT_NEAR(step.end, 3.8, kTiny);
-  EXPECT_NEAR(step.exposed, 0.8 + 2 * 16 / 1e7, kTiny);
+  EXPECT_NEAR(step.buckets[0].end, 2.4, kStepTiny);
+  EXPECT_NEAR(step.end, 3.8, kStepTiny);
+  EXPECT_NEAR(step.exposed, 0.8 + 2 * 16 / 1e7, kStepTiny);
   cluster.inside.by_gpus = true;  // 2 * 1 MB / 2: 0.1 s, beside backward
   EXPECT_NEAR(PredictStep(Work(), cluster, {.bucket_bytes = 500'000}).exposed, 0.1 + 2 * 4e-7,
-              kTiny);
+              kStepTiny);
 }
 
 TEST(StepTest, WaitsForTheSlowestRank) {

@@ -19,7 +19,7 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-const std::string kFields =
+const std::string kAheadFields =
     "base_lr: 0.1 lr_policy: \"multistep\" gamma: 0.5 stepvalue: 6 momentum: 0.9 weight_decay: "
     "0.001 display: 4 average_loss: 3 test_interval: 5 test_iter: 2 snapshot: 7 ";
 
@@ -52,7 +52,7 @@ TEST(AheadTest, ARunTellsWritesAndLearnsTheSame) {
   for (const std::string more :
        {"max_iter: 20 ", "max_iter: 21 iter_size: 3 ", "max_iter: 9 ema_decay: 0.9 ",
         "max_iter: 12 type: 'Adam' clip_gradients: 0.5 ", "max_iter: 8 type: 'LARS' "}) {
-    SmallRun at_once(kFields + more), late(kFields + more, SmallNet(), {}, "", Late());
+    SmallRun at_once(kAheadFields + more), late(kAheadFields + more, SmallNet(), {}, "", Late());
     at_once.Solve();
     late.Solve();
     EXPECT_TRUE(Told(late) == Told(at_once)) << more;
@@ -62,13 +62,13 @@ TEST(AheadTest, ARunTellsWritesAndLearnsTheSame) {
 }
 
 TEST(AheadTest, AResumedRunGoesOnAlike) {
-  SmallRun whole(kFields + "max_iter: 20 ", SmallNet(), {}, "", Late());
+  SmallRun whole(kAheadFields + "max_iter: 20 ", SmallNet(), {}, "", Late());
   whole.Solve();
-  SmallRun first(kFields + "max_iter: 14 ", SmallNet(), {}, "", Late());
+  SmallRun first(kAheadFields + "max_iter: 14 ", SmallNet(), {}, "", Late());
   first.Solve();
   TrainOptions options;
   options.snapshot = first.PathOf("s_iter_14.solverstate");
-  SmallRun second(kFields + "max_iter: 20 ", SmallNet(), options, first.folder_path, Late());
+  SmallRun second(kAheadFields + "max_iter: 20 ", SmallNet(), options, first.folder_path, Late());
   second.Solve();
   EXPECT_EQ(second.Weights(), whole.Weights());
   EXPECT_EQ(second.observer.losses.back(), whole.observer.losses.back());
@@ -78,7 +78,7 @@ TEST(AheadTest, AStepBetweenReportsAllocatesNothingOfTheDeviceAndWaitsForNothing
   for (const std::string more : {"", "iter_size: 3 ", "type: 'Adam' "}) {
     auto device = std::make_unique<LateDevice>();
     const LateDevice& late = *device;
-    SmallRun run(kFields + "max_iter: 100 " + more, SmallNet(), {}, "", std::move(device));
+    SmallRun run(kAheadFields + "max_iter: 100 " + more, SmallNet(), {}, "", std::move(device));
     run.solver->StepAhead();
     for (int iter = 1; iter < 20; ++iter) {
       late.NewStep();
@@ -95,8 +95,8 @@ TEST(AheadTest, AStepBetweenReportsAllocatesNothingOfTheDeviceAndWaitsForNothing
 }
 
 TEST(AheadTest, StepReadsItsOwnLoss) {
-  SmallRun at_once(kFields + "max_iter: 20 "),
-      late(kFields + "max_iter: 20 ", SmallNet(), {}, "", Late());
+  SmallRun at_once(kAheadFields + "max_iter: 20 "),
+      late(kAheadFields + "max_iter: 20 ", SmallNet(), {}, "", Late());
   for (int iter = 0; iter < 6; ++iter) {
     const float loss = at_once.solver->Step();
     if (iter % 2 == 0) {

@@ -40,7 +40,7 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip2" bottom: "label" top: 
 )";
 
 // What LeNet lacks: normalisations, fused sums, an average pool, dropout.
-constexpr char kNormNet[] = R"(
+constexpr char kBothDevicesNormNet[] = R"(
 layer { name: "rows" type: "HDF5Data" top: "x" top: "label" hdf5_data_param { source: "ROWS" batch_size: 8 } }
 layer { name: "conv1" type: "Convolution" bottom: "x" top: "conv1"
         convolution_param { num_output: 6 kernel_size: 3 pad: 1 bias_term: false weight_filler { type: "msra" } } }
@@ -151,7 +151,7 @@ class BothDevicesTest : public testing::TestWithParam<const char*> {
   LossObserver observer_;  // of the last run
 };
 constexpr const char* kNetNames[] = {"LeNet", "NormNet", "Quick"};
-INSTANTIATE_TEST_SUITE_P(On, BothDevicesTest, testing::Values(kLeNet, kNormNet, kQuick),
+INSTANTIATE_TEST_SUITE_P(On, BothDevicesTest, testing::Values(kLeNet, kBothDevicesNormNet, kQuick),
                          [](const auto& net) { return std::string(kNetNames[net.index]); });
 
 constexpr float kRounding = 2e-3f;  // what differs in the last place grows from step to step

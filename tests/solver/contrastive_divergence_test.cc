@@ -14,7 +14,7 @@ namespace {
 using testing::ElementsAreArray;
 using testing::HasSubstr;
 
-const std::string kNet = R"(
+const std::string kContrastiveDivergenceNet = R"(
 layer { name: "data" type: "DummyData" top: "x"
         dummy_data_param { shape { dim: 8 dim: 6 } data_filler { type: "uniform" min: 0 max: 1 } } }
 layer { name: "rbm" type: "RBM" bottom: "x" top: "h" top: "error" top: "free_energy"
@@ -22,7 +22,7 @@ layer { name: "rbm" type: "RBM" bottom: "x" top: "h" top: "error" top: "free_ene
         rbm_param { num_output: 5 weight_filler { type: "gaussian" std: 0.1 } } }
 )";
 
-const std::string kFields =
+const std::string kContrastiveDivergenceFields =
     "type: \"CD\" base_lr: 0.05 lr_policy: \"fixed\" momentum: 0.5 momentum_policy: \"multistep\" "
     "momentum_stepvalue: 6 momentum_value: 0.9 weight_decay: 0.001 display: 1 test_interval: 7 "
     "test_iter: 2 ";
@@ -30,14 +30,15 @@ const std::string kFields =
 TEST(ContrastiveDivergenceRunTest, ResumesBitForBit) {
   for (const char* chains : {"cd_param { steps: 2 }", "cd_param { persistent: true chains: 3 }",
                              "cd_param { persistent: true sparsity_target: 0.1 } iter_size: 2"}) {
-    const std::string fields = Join(kFields, chains, " ");
-    SmallRun whole(fields + "max_iter: 20 ", kNet);
+    const std::string fields = Join(kContrastiveDivergenceFields, chains, " ");
+    SmallRun whole(fields + "max_iter: 20 ", kContrastiveDivergenceNet);
     whole.Solve();
-    SmallRun first(fields + "max_iter: 10 ", kNet);
+    SmallRun first(fields + "max_iter: 10 ", kContrastiveDivergenceNet);
     first.Solve();
     TrainOptions options;
     options.snapshot = first.PathOf("s_iter_10.solverstate");
-    SmallRun second(fields + "max_iter: 20 ", kNet, options, first.folder_path);
+    SmallRun second(fields + "max_iter: 20 ", kContrastiveDivergenceNet, options,
+                    first.folder_path);
     second.Solve();
     EXPECT_THAT(second.Weights(), ElementsAreArray(whole.Weights())) << chains;
     const std::vector<float>& losses = whole.observer.losses;
@@ -49,8 +50,9 @@ TEST(ContrastiveDivergenceRunTest, ResumesBitForBit) {
 
 // The gradient that the layer makes of chains is that of a loss, scaled with it.
 TEST(ContrastiveDivergenceRunTest, ALossScaleChangesNoBitAndIsInSnapshots) {
-  const std::string fields = kFields + "max_iter: 9 clip_gradients: 0.05 ";
-  SmallRun plain(fields, kNet), scaled(fields + "loss_scale: 0 loss_scale_window: 4 ", kNet);
+  const std::string fields = kContrastiveDivergenceFields + "max_iter: 9 clip_gradients: 0.05 ";
+  SmallRun plain(fields, kContrastiveDivergenceNet),
+      scaled(fields + "loss_scale: 0 loss_scale_window: 4 ", kContrastiveDivergenceNet);
   plain.Solve();
   scaled.Solve();
   EXPECT_EQ(scaled.observer.losses, plain.observer.losses);
@@ -62,16 +64,19 @@ TEST(ContrastiveDivergenceRunTest, ALossScaleChangesNoBitAndIsInSnapshots) {
 }
 
 TEST(ContrastiveDivergenceRunTest, TheChainsChangeWhatIsLearned) {
-  SmallRun one(kFields + "max_iter: 5 ", kNet);
-  SmallRun many(kFields + "max_iter: 5 cd_param { steps: 5 } ", kNet);
-  SmallRun persistent(kFields + "max_iter: 5 cd_param { persistent: true } ", kNet);
+  SmallRun one(kContrastiveDivergenceFields + "max_iter: 5 ", kContrastiveDivergenceNet);
+  SmallRun many(kContrastiveDivergenceFields + "max_iter: 5 cd_param { steps: 5 } ",
+                kContrastiveDivergenceNet);
+  SmallRun persistent(kContrastiveDivergenceFields + "max_iter: 5 cd_param { persistent: true } ",
+                      kContrastiveDivergenceNet);
   for (SmallRun* run : {&one, &many, &persistent}) run->Solve();
   EXPECT_NE(one.Weights(), many.Weights());
   EXPECT_NE(one.Weights(), persistent.Weights());
 }
 
 TEST(ContrastiveDivergenceRunTest, RefusesANetWithoutAMachineThatLearns) {
-  const auto [code, text] = ErrorOf([] { SmallRun(kFields + "max_iter: 5 "); });
+  const auto [code, text] =
+      ErrorOf([] { SmallRun(kContrastiveDivergenceFields + "max_iter: 5 "); });
   EXPECT_EQ(code, ErrorCode::kConfig);
   EXPECT_THAT(text, HasSubstr("type is CD, but the training net has no RBM layer that learns by "
                               "it"));
@@ -79,7 +84,10 @@ TEST(ContrastiveDivergenceRunTest, RefusesANetWithoutAMachineThatLearns) {
 
 TEST(ContrastiveDivergenceRunTest, RefusesChainsThatMakeNoSense) {
   const auto refusal = [](const std::string& param) {
-    return ErrorOf([&] { SmallRun(kFields + "max_iter: 5\ncd_param { " + param + " } ", kNet); })
+    return ErrorOf([&] {
+             SmallRun(kContrastiveDivergenceFields + "max_iter: 5\ncd_param { " + param + " } ",
+                      kContrastiveDivergenceNet);
+           })
         .second;
   };
   EXPECT_THAT(refusal("steps: 0"), HasSubstr(":5:1: cd_param: steps is 0"));
@@ -91,12 +99,15 @@ TEST(ContrastiveDivergenceRunTest, RefusesChainsThatMakeNoSense) {
 }
 
 TEST(ContrastiveDivergenceRunTest, RefusesTheChainsOfAnotherNumber) {
-  SmallRun first(kFields + "max_iter: 2 cd_param { persistent: true chains: 30 } ", kNet);
+  SmallRun first(
+      kContrastiveDivergenceFields + "max_iter: 2 cd_param { persistent: true chains: 30 } ",
+      kContrastiveDivergenceNet);
   first.Solve();
   TrainOptions options;
   options.snapshot = first.PathOf("s_iter_2.solverstate");
   const auto [code, text] = ErrorOf([&] {
-    SmallRun(kFields + "max_iter: 4 cd_param { persistent: true chains: 40 } ", kNet, options);
+    SmallRun(kContrastiveDivergenceFields + "max_iter: 4 cd_param { persistent: true chains: 40 } ",
+             kContrastiveDivergenceNet, options);
   });
   EXPECT_EQ(code, ErrorCode::kBadSnapshot);
   EXPECT_THAT(text, HasSubstr("bytes of its state"));

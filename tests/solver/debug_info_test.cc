@@ -13,12 +13,12 @@ int64_t Lines(const LogCollector& collected, const std::string& start) {
                                [&](const std::string& line) { return line.starts_with(start); });
 }
 
-constexpr char kFields[] =
+constexpr char kDebugInfoFields[] =
     "base_lr: 0.1 lr_policy: 'fixed' max_iter: 5 display: 2 test_iter: 2 test_interval: 3 "
     "snapshot_after_train: false ";
 
 TEST(SolverDebugInfoTest, TrainingLogsItWhenIterationsAreDisplayedAndTestsAlways) {
-  SmallRun run(std::string(kFields) + "debug_info: true");
+  SmallRun run(std::string(kDebugInfoFields) + "debug_info: true");
   LogCollector collected;
   run.Solve();
   // Iterations 0, 2 and 4.
@@ -29,14 +29,14 @@ TEST(SolverDebugInfoTest, TrainingLogsItWhenIterationsAreDisplayedAndTestsAlways
 }
 
 TEST(SolverDebugInfoTest, TheNetsOwnFieldAsksForItToo) {
-  SmallRun run(kFields, "debug_info: true\n" + SmallNet());
+  SmallRun run(kDebugInfoFields, "debug_info: true\n" + SmallNet());
   LogCollector collected;
   run.Solve();
   EXPECT_EQ(Lines(collected, "    [Backward] All net params"), 3);
 }
 
 TEST(SolverDebugInfoTest, ChangesNoNumber) {
-  SmallRun plain(kFields), verbose(std::string(kFields) + "debug_info: true");
+  SmallRun plain(kDebugInfoFields), verbose(std::string(kDebugInfoFields) + "debug_info: true");
   LogCollector collected;
   plain.Solve();
   EXPECT_EQ(Lines(collected, "    ["), 0);

@@ -23,19 +23,19 @@ using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
 
-constexpr int kBatch = 4, kBadBatch = 2;
+constexpr int kDroppedNanBatch = 4, kBadBatch = 2;
 
 class DroppedNanTest : public testing::Test {
  protected:
   // Pictures of 4 x 4, of which one in batch kBadBatch has a NaN.
   DroppedNanTest() {
-    constexpr int kPictures = 6 * kBatch, kPixels = 16;
+    constexpr int kPictures = 6 * kDroppedNanBatch, kPixels = 16;
     std::vector<float> pixels, labels;
     for (int i = 0; i < kPictures * kPixels; ++i) {
       pixels.push_back(static_cast<float>(i * i % 19) / 10 - 1);
     }
     for (int i = 0; i < kPictures; ++i) labels.push_back(static_cast<float>(i % 4));
-    pixels[kBadBatch * kBatch * kPixels + 5] = NAN;
+    pixels[kBadBatch * kDroppedNanBatch * kPixels + 5] = NAN;
     Hdf5Appender file(folder_ / "rows.h5");
     file.Append("a0", std::vector<int64_t>{kPictures, 1, 4, 4}, pixels);
     file.Append("label", std::vector<int64_t>{kPictures}, labels);
@@ -54,7 +54,7 @@ class DroppedNanTest : public testing::Test {
     std::string net = Join("default_forward_type: ", type, R"(
 layer { name: "rows" type: "HDF5Data" top: "a0" top: "label"
         hdf5_data_param { source: ")",
-                           folder_ / "list.txt", "\" batch_size: ", kBatch, " } }\n");
+                           folder_ / "list.txt", "\" batch_size: ", kDroppedNanBatch, " } }\n");
     for (int i = 1; i <= 3; ++i) {
       net += Join("layer { name: \"conv", i, "\" type: \"Convolution\" bottom: \"a", i - 1,
                   "\" top: \"a", i, "\" param { lr_mult: ", i == 1 ? 0 : 1,

@@ -23,7 +23,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr char kFields[] = "base_lr: 0.1 lr_policy: \"fixed\" display: 1 momentum: 0.9 ";
+constexpr char kEndingFields[] = "base_lr: 0.1 lr_policy: \"fixed\" display: 1 momentum: 0.9 ";
 
 // Takes its time in each iteration that is displayed, as a large net would.
 class SlowObserver final : public Observer {
@@ -51,7 +51,7 @@ void SolveInTime(const std::string& fields, milliseconds iteration,
                  const std::function<void(const Solver&, const SlowObserver&)>& check) {
   bool in_time = false;
   for (seconds time(6); !in_time && time < seconds(100); time *= 2) {
-    SmallRun files(std::string(kFields) + fields);
+    SmallRun files(std::string(kEndingFields) + fields);
     SlowObserver observer(iteration);
     TrainOptions options;
     const auto end = steady_clock::now() + time;
@@ -75,7 +75,7 @@ TEST(EndingTest, ARunStopsWithASnapshotBeforeItsTimeIsOver) {
 }
 
 TEST(EndingTest, AStoppedRunAndItsRestAreOneRunBitForBit) {
-  const std::string fields = std::string(kFields) + "max_iter: 40 ";
+  const std::string fields = std::string(kEndingFields) + "max_iter: 40 ";
   SmallRun whole(fields);
   whole.Solve();
   SmallRun files(fields);
@@ -93,7 +93,7 @@ TEST(EndingTest, AStoppedRunAndItsRestAreOneRunBitForBit) {
 }
 
 TEST(EndingTest, ARunThatIsOutOfTimeStillDoesOneIteration) {
-  SmallRun files(std::string(kFields) + "max_iter: 10 ");
+  SmallRun files(std::string(kEndingFields) + "max_iter: 10 ");
   SlowObserver observer(milliseconds(0));
   TrainOptions options;
   options.end = steady_clock::now() - seconds(9);
@@ -103,7 +103,7 @@ TEST(EndingTest, ARunThatIsOutOfTimeStillDoesOneIteration) {
 }
 
 TEST(EndingTest, ARunThatIsDoneIsNotStoppedByItsTime) {
-  SmallRun files(std::string(kFields) + "max_iter: 1 ");
+  SmallRun files(std::string(kEndingFields) + "max_iter: 1 ");
   SlowObserver observer(milliseconds(0));
   TrainOptions options;
   options.end = steady_clock::now();
@@ -120,7 +120,7 @@ TEST(EndingTest, ATestIsCutWhenTheTimeIsOver) {
 }
 
 TEST(EndingTest, Sigusr2SnapshotsAndStops) {
-  SmallRun files(std::string(kFields) + "max_iter: 10 ");
+  SmallRun files(std::string(kEndingFields) + "max_iter: 10 ");
   for (const bool ignored : {false, true}) {
     SignalEffects effects;
     if (ignored) effects.sigusr2 = Request::kNone;
@@ -156,7 +156,7 @@ TEST(EndingTest, ASnapshotThatRanksAgreedOnAnswersTheSignalOfThisOneToo) {
 }
 
 TEST(SnapshotTimeTest, SnapshotsComeByTheClockToo) {
-  SmallRun files(std::string(kFields) + "max_iter: 26 snapshot: 20 snapshot_every: \"1s\" ");
+  SmallRun files(std::string(kEndingFields) + "max_iter: 26 snapshot: 20 snapshot_every: \"1s\" ");
   SlowObserver observer(milliseconds(100));
   Solver solver(files.spec, {}, *files.device, observer);
   const auto start = steady_clock::now();
@@ -170,7 +170,7 @@ TEST(SnapshotTimeTest, SnapshotsComeByTheClockToo) {
 }
 
 TEST(SnapshotInBackgroundTest, AWriteThatFailsIsTriedAgainWithoutStoppingTraining) {
-  SmallRun files(std::string(kFields) + "max_iter: 30 snapshot: 10 ");
+  SmallRun files(std::string(kEndingFields) + "max_iter: 30 snapshot: 10 ");
   std::filesystem::create_directory(files.PathOf("disk"));
   files.spec.proto.set_snapshot_prefix(files.PathOf("disk/s"));
   SlowObserver observer(milliseconds(20));
@@ -190,7 +190,8 @@ TEST(SnapshotInBackgroundTest, AWriteThatFailsIsTriedAgainWithoutStoppingTrainin
 }
 
 TEST(SnapshotInBackgroundTest, TheLastOneThatFailsEndsTheRun) {
-  SmallRun files(std::string(kFields) + "max_iter: 12 snapshot: 10 snapshot_after_train: false ");
+  SmallRun files(std::string(kEndingFields) +
+                 "max_iter: 12 snapshot: 10 snapshot_after_train: false ");
   std::filesystem::create_directory(files.PathOf("disk"));
   files.spec.proto.set_snapshot_prefix(files.PathOf("disk/s"));
   Solver solver(files.spec, {}, *files.device, files.observer);
@@ -200,11 +201,11 @@ TEST(SnapshotInBackgroundTest, TheLastOneThatFailsEndsTheRun) {
 
 // What is saved is a copy: training goes on while it is written.
 TEST(SnapshotInBackgroundTest, ASnapshotHoldsTheWeightsOfItsIteration) {
-  const std::string fields = std::string(kFields) + "max_iter: 60 snapshot: 3 ";
+  const std::string fields = std::string(kEndingFields) + "max_iter: 60 snapshot: 3 ";
   SmallRun run(fields);
   run.Solve();
   for (const int iter : {3, 30, 57}) {
-    SmallRun other(Join(kFields, "max_iter: ", iter));
+    SmallRun other(Join(kEndingFields, "max_iter: ", iter));
     other.Solve();
     const std::string name = Join("s_iter_", iter, ".caffemodel");
     EXPECT_TRUE(ReadText(run.PathOf(name)) == ReadText(other.PathOf(name))) << iter;

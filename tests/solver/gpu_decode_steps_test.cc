@@ -16,7 +16,7 @@
 namespace trainer {
 namespace {
 
-constexpr int kBatch = 4, kCrop = 20;
+constexpr int kGpuDecodeStepsBatch = 4, kCrop = 20;
 
 class GpuDecodeStepsTest : public testing::Test {
  protected:
@@ -48,8 +48,8 @@ class GpuDecodeStepsTest : public testing::Test {
         "base_lr: 0.01 lr_policy: 'fixed' momentum: 0.9 max_iter: 100 " + fields,
         Join("layer { name: 'd' type: 'Data' top: 'x' top: 'y' transform_param { crop_size: ",
              kCrop, " mirror: true scale: 0.01 ", transform,
-             " } data_param { backend: LMDB threads: 1 prefetch: 2 batch_size: ", kBatch,
-             " source: '", folder_.path(),
+             " } data_param { backend: LMDB threads: 1 prefetch: 2 batch_size: ",
+             kGpuDecodeStepsBatch, " source: '", folder_.path(),
              "/db' } } layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'ip' "
              "inner_product_param { num_output: 3 weight_filler { type: 'xavier' } } } "
              "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'y' }"),
@@ -71,9 +71,9 @@ TEST_F(GpuDecodeStepsTest, AllocateNothingAndWaitForNothingElse) {
   EXPECT_EQ(counts.allocations + counts.frees, 0);
   EXPECT_EQ(counts.host_allocations + counts.host_frees, 0);
   EXPECT_EQ(counts.graph_launches, kSteps);
-  EXPECT_GT(counts.decoded_pictures, kBatch * (kSteps - 6));
+  EXPECT_GT(counts.decoded_pictures, kGpuDecodeStepsBatch * (kSteps - 6));
   EXPECT_LE(counts.synchronizations, 2 * kSteps + counts.fills + 1);
-  EXPECT_LT(counts.bus_bytes, kBatch * kCrop * kCrop * 3 * kSteps / 2) << "pixels";
+  EXPECT_LT(counts.bus_bytes, kGpuDecodeStepsBatch * kCrop * kCrop * 3 * kSteps / 2) << "pixels";
 }
 
 TEST_F(GpuDecodeStepsTest, LearnWhatPicturesTeachThatComeToTheHost) {

@@ -22,7 +22,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr char kFields[] =
+constexpr char kKeptSnapshotsFields[] =
     "base_lr: 0.1 lr_policy: \"fixed\" max_iter: 10 snapshot: 2 test_interval: 4 test_iter: 2 ";
 
 std::vector<int> Found(const std::string& prefix) {
@@ -45,7 +45,8 @@ class KeptSnapshotsTest : public testing::Test {
   // `fields`: of keep_last and its like.
   std::unique_ptr<KeptSnapshots> Keep(const std::string& fields, FileOps& ops = FileOps::Posix()) {
     const std::vector<std::string> outputs = {"accuracy", "loss"};
-    run_ = std::make_unique<SmallRun>(kFields + fields, SmallNet(), TrainOptions{}, folder_.path());
+    run_ = std::make_unique<SmallRun>(kKeptSnapshotsFields + fields, SmallNet(), TrainOptions{},
+                                      folder_.path());
     return std::make_unique<KeptSnapshots>(run_->spec, outputs, ops);
   }
   std::string Prefix() const { return folder_ / "s"; }
@@ -183,27 +184,29 @@ TEST_F(KeptSnapshotsTest, RefusesToCompareWithoutTests) {
 // Whole runs.
 
 TEST(KeptSnapshotsOfRunTest, ARunRemovesItsOwn) {
-  SmallRun run(std::string(kFields) + "keep_last: 2 ");
+  SmallRun run(std::string(kKeptSnapshotsFields) + "keep_last: 2 ");
   run.Solve();
   EXPECT_THAT(Found(run.PathOf("s")), ElementsAre(10, 8));
   EXPECT_THAT(run.observer.snapshots, ElementsAre(2, 4, 6, 8, 10));
 }
 
 TEST(KeptSnapshotsOfRunTest, AResumedRunRemovesThoseOfItsFormerSelves) {
-  SmallRun first(std::string(kFields) + "keep_last: 0 ");
+  SmallRun first(std::string(kKeptSnapshotsFields) + "keep_last: 0 ");
   first.Solve();
   std::filesystem::remove(first.PathOf("s_iter_10.solverstate"));
   TrainOptions options;
   options.snapshot = first.PathOf("s_iter_8.solverstate");
-  SmallRun second(std::string(kFields) + "keep_last: 2 ", SmallNet(), options, first.folder_path);
+  SmallRun second(std::string(kKeptSnapshotsFields) + "keep_last: 2 ", SmallNet(), options,
+                  first.folder_path);
   second.Solve();
   EXPECT_THAT(Found(second.PathOf("s")), ElementsAre(10, 8));
 }
 
 TEST(KeptSnapshotsOfRunTest, FilesOfOtherRunsStay) {
-  SmallRun other(std::string(kFields) + "keep_last: 0 ");
+  SmallRun other(std::string(kKeptSnapshotsFields) + "keep_last: 0 ");
   other.spec.proto.set_random_seed(77);
-  SmallRun run(std::string(kFields) + "keep_last: 1 ", SmallNet(), {}, other.folder_path);
+  SmallRun run(std::string(kKeptSnapshotsFields) + "keep_last: 1 ", SmallNet(), {},
+               other.folder_path);
   {
     RecordingObserver observer;
     other.spec.proto.set_max_iter(5);
@@ -217,7 +220,7 @@ TEST(KeptSnapshotsOfRunTest, FilesOfOtherRunsStay) {
 }
 
 TEST(KeptSnapshotsOfRunTest, TheListOfTheBestIsSavedAndRestored) {
-  const std::string fields = std::string(kFields) + "keep_last: 1 keep_best: 3 ";
+  const std::string fields = std::string(kKeptSnapshotsFields) + "keep_last: 1 keep_best: 3 ";
   SmallRun whole(fields);
   whole.Solve();
   const auto best_of = [](const SmallRun& run) {

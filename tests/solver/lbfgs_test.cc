@@ -18,7 +18,7 @@ namespace {
 using testing::ElementsAreArray;
 using testing::HasSubstr;
 
-const std::string kFields =
+const std::string kLbfgsFields =
     "type: \"LBFGS\" base_lr: 1 lr_policy: \"fixed\" display: 1 lbfgs_param { c1: 1e-3 } ";
 
 std::string Number(const std::string& name, float start, bool learned = true) {
@@ -66,7 +66,7 @@ TEST(LbfgsTest, GoldenValuesOfRosenbrocksFunction) {
     const GoldenCase golden = CaseOf(name);
     const std::vector<float>& start = golden.Tensor("start").values;
     const std::vector<float>& losses = golden.Tensor("loss").values;
-    SmallRun run(kFields + "max_iter: 20 ", Rosenbrock(start[0], start[1]));
+    SmallRun run(kLbfgsFields + "max_iter: 20 ", Rosenbrock(start[0], start[1]));
     run.Solve();
     // SciPy leaves its own path where the function rounds to float32: from the first start by
     // 2.4e-3, from the others by less than 1e-4.
@@ -90,7 +90,7 @@ TEST(LbfgsTest, RoundedWeightsAloneBendThePathOfTheFirstStart) {
 }
 
 TEST(LbfgsTest, FindsTheMinimumOfRosenbrocksFunction) {
-  SmallRun run(kFields + "max_iter: 60 ", kRosenbrock);
+  SmallRun run(kLbfgsFields + "max_iter: 60 ", kRosenbrock);
   run.Solve();
   EXPECT_LT(run.observer.losses.back(), 1e-8);
   EXPECT_NEAR(run.Weights()[0], 1, 1e-3);
@@ -115,7 +115,7 @@ layer { name: "tanh" type: "TanH" bottom: "ip1" top: "tanh" }
 layer { name: "ip2" type: "InnerProduct" bottom: "tanh" top: "ip2" inner_product_param { num_output: 3 } }
 layer { name: "loss" type: "EuclideanLoss" bottom: "ip2" bottom: "target" top: "loss" }
 )";
-  SmallRun run(kFields + "max_iter: 20 ", net);
+  SmallRun run(kLbfgsFields + "max_iter: 20 ", net);
   const std::vector<std::string> names = {"x", "target", "weight1", "bias1", "weight2", "bias2"};
   const std::vector<Param*>& params = run.solver->train_net().params();
   ASSERT_EQ(params.size(), names.size());
@@ -129,14 +129,14 @@ layer { name: "loss" type: "EuclideanLoss" bottom: "ip2" bottom: "target" top: "
 // A step starts from what the last line search found: one pass is the first step's, one that of the
 // loss that is shown at the end.
 TEST(LbfgsTest, EvaluatesAStepsStartOnceWherePassesAreAlike) {
-  SmallRun run(kFields + "max_iter: 12 ", kRosenbrock);
+  SmallRun run(kLbfgsFields + "max_iter: 12 ", kRosenbrock);
   run.Solve();
   EXPECT_EQ(run.solver->train_net().passes(), 2u);
   EXPECT_LT(run.observer.losses.back(), run.observer.losses.front());
 }
 
 TEST(LbfgsTest, EvaluatesAStepsStartAgainWhereTheDecayGrows) {
-  const std::string fields = kFields + "max_iter: 6 weight_decay: 0.001 ";
+  const std::string fields = kLbfgsFields + "max_iter: 6 weight_decay: 0.001 ";
   SmallRun fixed(fields, kRosenbrock);
   fixed.Solve();
   SmallRun growing(fields + "weight_decay_policy: 'poly' max_weight_decay: 1 ", kRosenbrock);
@@ -151,13 +151,13 @@ TEST(LbfgsTest, EvaluatesEachBatchWhereThereIsData) {
 }
 
 TEST(LbfgsTest, ResumesBitForBitWherePassesAreAlike) {
-  SmallRun whole(kFields + "max_iter: 14 ", kRosenbrock);
+  SmallRun whole(kLbfgsFields + "max_iter: 14 ", kRosenbrock);
   whole.Solve();
-  SmallRun first(kFields + "max_iter: 7 ", kRosenbrock);
+  SmallRun first(kLbfgsFields + "max_iter: 7 ", kRosenbrock);
   first.Solve();
   TrainOptions options;
   options.snapshot = first.PathOf("s_iter_7.solverstate");
-  SmallRun second(kFields + "max_iter: 14 ", kRosenbrock, options, first.folder_path);
+  SmallRun second(kLbfgsFields + "max_iter: 14 ", kRosenbrock, options, first.folder_path);
   second.Solve();
   EXPECT_THAT(second.Weights(), ElementsAreArray(whole.Weights()));
 }
@@ -186,13 +186,13 @@ TEST(LbfgsTest, WeightDecayIsPartOfWhatIsMinimised) {
   const std::string net = Number("w", 5) + Number("one", 1, false) +
                           "layer { name: 'loss' type: 'EuclideanLoss' bottom: 'w' bottom: 'one' "
                           "top: 'loss' loss_weight: 2 } ";
-  SmallRun run(kFields + "max_iter: 8 weight_decay: 3 ", net);
+  SmallRun run(kLbfgsFields + "max_iter: 8 weight_decay: 3 ", net);
   run.Solve();
   EXPECT_NEAR(run.Weights()[0], 0.4f, 1e-5);
 }
 
 TEST(LbfgsTest, ALossScaleThatIsAPowerOfTwoChangesNoBit) {
-  const std::string fields = kFields + "max_iter: 12 weight_decay: 0.01 ";
+  const std::string fields = kLbfgsFields + "max_iter: 12 weight_decay: 0.01 ";
   SmallRun plain(fields, kRosenbrock), fixed(fields + "loss_scale: 1024 ", kRosenbrock),
       found(fields + "loss_scale: 0 loss_scale_window: 3 ", kRosenbrock);
   for (SmallRun* run : {&plain, &fixed, &found}) run->Solve();
@@ -206,7 +206,7 @@ TEST(LbfgsTest, ALossScaleThatIsAPowerOfTwoChangesNoBit) {
 // Where the factor makes gradients overflow the batch is evaluated again, and nothing is skipped.
 TEST(LbfgsTest, AFactorThatIsTooLargeIsHalvedAndResumesBitForBit) {
   const std::string scaled = "global_grad_scale: 3e38 global_grad_scale_adaptive: true ";
-  const std::string fields = kFields + "loss_scale: 0 loss_scale_window: 4 ";
+  const std::string fields = kLbfgsFields + "loss_scale: 0 loss_scale_window: 4 ";
   SmallRun whole(fields + "max_iter: 12 ", scaled + kRosenbrock);
   whole.Solve();
   EXPECT_THAT(whole.observer.notes,
@@ -224,7 +224,7 @@ TEST(LbfgsTest, AFactorThatIsTooLargeIsHalvedAndResumesBitForBit) {
 }
 
 TEST(LbfgsTest, AFixedFactorThatIsTooLargeEndsTheRun) {
-  SmallRun run(kFields + "max_iter: 5 loss_scale: 3e38 ", kRosenbrock);
+  SmallRun run(kLbfgsFields + "max_iter: 5 loss_scale: 3e38 ", kRosenbrock);
   const auto [code, text] = ErrorOf([&] { run.Solve(); });
   EXPECT_EQ(code, ErrorCode::kDiverged);
   EXPECT_THAT(text, HasSubstr("iteration 0: gradients are not finite with the loss scaled by "
@@ -249,7 +249,7 @@ TEST(LbfgsTest, RefusesFieldsThatMakeNoSense) {
 }
 
 TEST(LbfgsTest, RefusesTheStateOfAnotherHistory) {
-  SmallRun first(kFields + "max_iter: 3 ", kRosenbrock);
+  SmallRun first(kLbfgsFields + "max_iter: 3 ", kRosenbrock);
   first.Solve();
   TrainOptions options;
   options.snapshot = first.PathOf("s_iter_3.solverstate");

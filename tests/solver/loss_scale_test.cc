@@ -16,15 +16,15 @@ namespace {
 using testing::Contains;
 using testing::HasSubstr;
 
-const std::string kFields =
+const std::string kLossScaleFields =
     "base_lr: 0.1 lr_policy: \"fixed\" momentum: 0.9 weight_decay: 0.001 display: 2 ";
 
 TEST(LossScaleRunTest, APowerOfTwoChangesNoBitOfWhatARunLearns) {
   for (const std::string more :
        {"", "iter_size: 3 ", "type: 'Adam' ", "clip_gradients: 0.05 ", "ema_decay: 0.9 "}) {
-    SmallRun plain(kFields + "max_iter: 9 " + more);
-    SmallRun fixed(kFields + "max_iter: 9 loss_scale: 1024 " + more);
-    SmallRun found(kFields + "max_iter: 9 loss_scale: 0 loss_scale_window: 3 " + more);
+    SmallRun plain(kLossScaleFields + "max_iter: 9 " + more);
+    SmallRun fixed(kLossScaleFields + "max_iter: 9 loss_scale: 1024 " + more);
+    SmallRun found(kLossScaleFields + "max_iter: 9 loss_scale: 0 loss_scale_window: 3 " + more);
     for (SmallRun* run : {&plain, &fixed, &found}) run->Solve();
     for (SmallRun* run : {&fixed, &found}) {
       EXPECT_EQ(run->observer.losses, plain.observer.losses) << more;
@@ -37,7 +37,7 @@ TEST(LossScaleRunTest, APowerOfTwoChangesNoBitOfWhatARunLearns) {
 // The search begins where gradients overflow even in 32 bits.
 const std::string kOverflows =
     "global_grad_scale: 1e24 global_grad_scale_adaptive: true " + SmallNet();
-const std::string kSearch = kFields + "loss_scale: 0 loss_scale_window: 4 snapshot: 10 ";
+const std::string kSearch = kLossScaleFields + "loss_scale: 0 loss_scale_window: 4 snapshot: 10 ";
 
 TEST(LossScaleRunTest, ASearchSkipsAndGoesOnAndResumesBitForBit) {
   const LogCollector log;
@@ -71,14 +71,14 @@ TEST(LossScaleRunTest, ADisplayTellsTheFactorAndHowManyStepsWereSkipped) {
   Solver solver(run.spec, {}, *run.device, scales);
   solver.Solve();
   EXPECT_THAT(scales.told, testing::ElementsAre(std::pair(1e24f, 0.0f), std::pair(2.5e23f, 2.0f)));
-  SmallRun plain(kFields + "max_iter: 4 ");
+  SmallRun plain(kLossScaleFields + "max_iter: 4 ");
   Scales none;
   Solver(plain.spec, {}, *plain.device, none).Solve();
   EXPECT_THAT(none.told, Contains(std::pair(0.0f, 0.0f)));
 }
 
 TEST(LossScaleRunTest, WeightsAreThoseOfTheStartWhileAllIsSkipped) {
-  SmallRun run(kFields + "max_iter: 60 loss_scale: 1e38 ");
+  SmallRun run(kLossScaleFields + "max_iter: 60 loss_scale: 1e38 ");
   const std::vector<float> start = run.Weights();
   const auto [code, message] = ErrorOf([&] { run.Solve(); });
   EXPECT_EQ(code, ErrorCode::kDiverged);
@@ -88,7 +88,7 @@ TEST(LossScaleRunTest, WeightsAreThoseOfTheStartWhileAllIsSkipped) {
 
 std::optional<LossScaleOptions> OptionsOf(const std::string& solver, const std::string& net,
                                           bool needs) {
-  SmallRun run(kFields + "max_iter: 1 " + solver, net + SmallNet());
+  SmallRun run(kLossScaleFields + "max_iter: 1 " + solver, net + SmallNet());
   return LossScaleOf(run.spec, needs);
 }
 
@@ -117,7 +117,7 @@ TEST(LossScaleRunTest, SolverAndNetSayHow) {
 
 TEST(LossScaleRunTest, RefusesFactorsAndWindowsThatMakeNoSense) {
   const auto refusal = [](const std::string& fields) {
-    return ErrorOf([&] { SmallRun(kFields + "max_iter: 1 " + fields); }).second;
+    return ErrorOf([&] { SmallRun(kLossScaleFields + "max_iter: 1 " + fields); }).second;
   };
   EXPECT_THAT(refusal("loss_scale: -2 "), HasSubstr("loss_scale is -2; it is a factor above 0"));
   EXPECT_THAT(refusal("loss_scale: inf "), HasSubstr("loss_scale is inf"));

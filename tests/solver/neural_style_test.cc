@@ -49,11 +49,12 @@ std::string StyleNet(const std::string& picture, const std::string& content,
          kLosses;
 }
 
-const std::string kFields = "type: \"LBFGS\" base_lr: 1 lr_policy: \"fixed\" display: 1 ";
+const std::string kNeuralStyleFields =
+    "type: \"LBFGS\" base_lr: 1 lr_policy: \"fixed\" display: 1 ";
 
 TEST(NeuralStyleTest, GoldenValuesOfTheLossesAndThePicturesGradient) {
   const GoldenCase golden = ReadGolden("style.txt").at(0);
-  SmallRun run(kFields + "max_iter: 1 ", StyleNet(kShape, kShape, kShape));
+  SmallRun run(kNeuralStyleFields + "max_iter: 1 ", StyleNet(kShape, kShape, kShape));
   Net& net = run.solver->train_net();
   ParamStore& params = net.store();
   const std::pair<const char*, const char*> values[] = {{"picture:0", "picture"},
@@ -113,7 +114,8 @@ class PicturesTest : public testing::Test {
 };
 
 TEST_F(PicturesTest, ThePictureStartsAsAnImageAndIsWrittenAtEverySnapshot) {
-  SmallRun run(kFields + "max_iter: 6 snapshot: 3 ", Net("picture: '" + File("out_%d.png") + "'"));
+  SmallRun run(kNeuralStyleFields + "max_iter: 6 snapshot: 3 ",
+               Net("picture: '" + File("out_%d.png") + "'"));
   Image start, written;
   DecodeImage(ReadText(File("content.png")), Colors::kColor, {}, "start", &start);
   const std::vector<float> weights = run.Weights();
@@ -134,20 +136,20 @@ TEST_F(PicturesTest, ThePictureStartsAsAnImageAndIsWrittenAtEverySnapshot) {
 
 TEST_F(PicturesTest, ResumesBitForBit) {
   const std::string picture = "picture: '" + File("out_%d.png") + "'";
-  SmallRun whole(kFields + "max_iter: 8 ", Net(picture));
+  SmallRun whole(kNeuralStyleFields + "max_iter: 8 ", Net(picture));
   whole.Solve();
-  SmallRun first(kFields + "max_iter: 4 ", Net(picture));
+  SmallRun first(kNeuralStyleFields + "max_iter: 4 ", Net(picture));
   first.Solve();
   TrainOptions options;
   options.snapshot = first.PathOf("s_iter_4.solverstate");
-  SmallRun second(kFields + "max_iter: 8 ", Net(picture), options, first.folder_path);
+  SmallRun second(kNeuralStyleFields + "max_iter: 8 ", Net(picture), options, first.folder_path);
   second.Solve();
   EXPECT_THAT(second.Weights(), ElementsAreArray(whole.Weights()));
 }
 
 TEST_F(PicturesTest, RefusesPicturesThatCannotBe) {
   const auto refusal = [&](const std::string& fields) {
-    return ErrorOf([&] { SmallRun(kFields + "max_iter: 2 ", Net(fields)); });
+    return ErrorOf([&] { SmallRun(kNeuralStyleFields + "max_iter: 2 ", Net(fields)); });
   };
   EXPECT_THAT(refusal("picture: 'x.jpg'").second, HasSubstr("its name must end in .png"));
   EXPECT_EQ(refusal("picture: '/no/such/folder/x.png'").first, ErrorCode::kCannotCreate);

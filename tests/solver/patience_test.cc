@@ -18,14 +18,14 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr char kFields[] =
+constexpr char kPatienceFields[] =
     "base_lr: 0 lr_policy: \"fixed\" max_iter: 20 test_interval: 2 test_iter: 1 ";
 
 // What the tests of a run say, without a run.
 class PatienceTest : public testing::Test {
  protected:
   std::unique_ptr<Patience> Make(const std::string& fields) {
-    run_ = std::make_unique<SmallRun>(kFields + fields);
+    run_ = std::make_unique<SmallRun>(kPatienceFields + fields);
     return std::make_unique<Patience>(run_->spec, std::vector<std::string>{"accuracy", "loss"});
   }
   // Notes a test and tells whether the run would end.
@@ -102,7 +102,7 @@ std::string ConstantNet() {
 }
 
 TEST(PatienceOfRunTest, EndsTheRunAsFinishedWithASnapshotAndANote) {
-  SmallRun run(std::string(kFields) + "patience: 3 ", ConstantNet());
+  SmallRun run(std::string(kPatienceFields) + "patience: 3 ", ConstantNet());
   EXPECT_EQ(run.Solve(), SolveResult::kFinished);
   EXPECT_EQ(run.solver->iter(), 6);
   EXPECT_THAT(run.observer.snapshots, ElementsAre(6));
@@ -111,7 +111,7 @@ TEST(PatienceOfRunTest, EndsTheRunAsFinishedWithASnapshotAndANote) {
 }
 
 TEST(PatienceOfRunTest, AResumedRunEndsWhereOneWithoutInterruptionDoes) {
-  const std::string fields = std::string(kFields) + "patience: 4 ";
+  const std::string fields = std::string(kPatienceFields) + "patience: 4 ";
   SmallRun first(fields, ConstantNet());
   first.spec.proto.set_max_iter(5);
   first.Solve();
@@ -123,7 +123,7 @@ TEST(PatienceOfRunTest, AResumedRunEndsWhereOneWithoutInterruptionDoes) {
 }
 
 TEST(PatienceOfRunTest, WithoutItTheRunGoesOnToTheEnd) {
-  SmallRun run(kFields, ConstantNet());
+  SmallRun run(kPatienceFields, ConstantNet());
   run.Solve();
   EXPECT_EQ(run.solver->iter(), 20);
   EXPECT_THAT(run.observer.notes, IsEmpty());

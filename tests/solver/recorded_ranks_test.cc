@@ -29,7 +29,7 @@ using testing::ElementsAreArray;
 using testing::HasSubstr;
 using testing::Not;
 
-struct Learned {
+struct LearnedRecordedRanks {
   std::vector<float> weights, losses, tests;
   std::vector<std::string> notes;
   std::string error;
@@ -48,7 +48,7 @@ struct RankRun {
   Solver& solver;
 };
 
-constexpr char kFields[] =
+constexpr char kRecordedRanksFields[] =
     "base_lr: 0.05 lr_policy: 'inv' gamma: 0.1 power: 0.75 weight_decay: 0.001 display: 3 "
     "max_iter: 9 random_seed: 3 ";
 
@@ -62,7 +62,7 @@ class RecordedRanksTest : public testing::Test {
   void TearDown() override { emulated_gpu::Reset(); }
 
   void Write(const std::string& fields, const std::string& net,
-             const std::string& common = kFields) const {
+             const std::string& common = kRecordedRanksFields) const {
     WriteText(folder_ / "net.prototxt", net);
     WriteText(folder_ / "solver.prototxt",
               Join("net: '", folder_ / "net.prototxt", "' snapshot_prefix: '", folder_ / "s", "' ",
@@ -91,10 +91,10 @@ class RecordedRanksTest : public testing::Test {
     }
   }
 
-  std::vector<Learned> Train(const Setting& setting) const {
-    std::vector<Learned> all(static_cast<size_t>(setting.ranks));
+  std::vector<LearnedRecordedRanks> Train(const Setting& setting) const {
+    std::vector<LearnedRecordedRanks> all(static_cast<size_t>(setting.ranks));
     OnRanks(setting, [&](RankRun run, int rank) {
-      Learned& own = all[static_cast<size_t>(rank)];
+      LearnedRecordedRanks& own = all[static_cast<size_t>(rank)];
       try {
         run.solver.Solve();
       } catch (const Error& error) {
@@ -108,13 +108,13 @@ class RecordedRanksTest : public testing::Test {
     return all;
   }
 
-  std::vector<Learned> ExpectTheSame(const std::string& net, const std::string& fields,
-                                     Setting setting = {}) const {
+  std::vector<LearnedRecordedRanks> ExpectTheSame(const std::string& net, const std::string& fields,
+                                                  Setting setting = {}) const {
     Write(fields, net);
     setting.graphs = false;
-    const std::vector<Learned> plain = Train(setting);
+    const std::vector<LearnedRecordedRanks> plain = Train(setting);
     setting.graphs = true;
-    const std::vector<Learned> recorded = Train(setting);
+    const std::vector<LearnedRecordedRanks> recorded = Train(setting);
     for (size_t rank = 0; rank < plain.size(); ++rank) {
       EXPECT_EQ(recorded[rank].losses, plain[rank].losses) << fields;
       EXPECT_EQ(recorded[rank].tests, plain[rank].tests) << fields;
@@ -137,7 +137,8 @@ TEST_F(RecordedRanksTest, TellAndLearnTheSameBitForBit) {
   ExpectTheSame(sequences, "momentum: 0.9 ", {.ranks = 3, .bucket_floats = 1});
   ExpectTheSame(sequences, "type: 'LARS' ", {.bucket_floats = 100000});
   ExpectTheSame(sequences, "momentum: 0.9 iter_size: 3 snapshot_diff: true ");
-  const std::vector<Learned> skipped = ExpectTheSame(scaled, "loss_scale: 0 type: 'Adam' ");
+  const std::vector<LearnedRecordedRanks> skipped =
+      ExpectTheSame(scaled, "loss_scale: 0 type: 'Adam' ");
   EXPECT_THAT(skipped[0].notes, Contains(HasSubstr("nothing is updated")));
 }
 
@@ -149,8 +150,9 @@ TEST_F(RecordedRanksTest, In16BitsTellAndLearnTheSameBitForBit) {
 
 TEST_F(RecordedRanksTest, GoOnFromTheirSnapshotBitForBit) {
   Write("momentum: 0.9 snapshot: 5 ema_decay: 0.9 ", kSequences);
-  const std::vector<Learned> whole = Train({});
-  const std::vector<Learned> rest = Train({.snapshot = folder_ / "s_iter_5.solverstate"});
+  const std::vector<LearnedRecordedRanks> whole = Train({});
+  const std::vector<LearnedRecordedRanks> rest =
+      Train({.snapshot = folder_ / "s_iter_5.solverstate"});
   EXPECT_THAT(rest[1].weights, ElementsAreArray(whole[1].weights));
 }
 
@@ -173,7 +175,7 @@ TEST_F(RecordedRanksTest, WithOneBatchForAllLearnWhatOneLearns) {
     for (const char* fields :
          {"momentum: 0.9 ema_decay: 0.9 test_iter: 1 test_interval: 4 ", "clip_gradients: 0.1 "}) {
       Write(fields, Join("default_forward_type: ", type, " ", kConstant));
-      const std::vector<Learned> one = Train({.ranks = 1}), two = Train({});
+      const std::vector<LearnedRecordedRanks> one = Train({.ranks = 1}), two = Train({});
       EXPECT_THAT(two[1].weights, ElementsAreArray(one[0].weights)) << type << fields;
       EXPECT_EQ(two[0].losses, one[0].losses) << type << fields;
       EXPECT_EQ(two[0].tests, one[0].tests) << type << fields;
@@ -261,13 +263,13 @@ TEST_F(RecordedRanksTest, WithALayerThatSumsWithinThePassRunWithoutARecording) {
 // The ranks whose passes are recorded sum with the one whose are not.
 TEST_F(RecordedRanksTest, OneThatCannotRecordTrainsWithTheOthers) {
   Write("momentum: 0.9 ", kImages);
-  const std::vector<Learned> plain = Train({.graphs = false});
+  const std::vector<LearnedRecordedRanks> plain = Train({.graphs = false});
   const LogCollector log;
   emulated_gpu::InjectError(emulated_gpu::CallKind::kCapture, 0, 900);
-  const std::vector<Learned> mixed = Train({});
+  const std::vector<LearnedRecordedRanks> mixed = Train({});
   EXPECT_THAT(log.lines, Contains(HasSubstr("Passes of net '' are not recorded: ")).Times(1));
   EXPECT_THAT(log.lines, Contains(HasSubstr("Recorded a pass")).Times(1));
-  for (const Learned& rank : mixed) {
+  for (const LearnedRecordedRanks& rank : mixed) {
     EXPECT_THAT(rank.weights, ElementsAreArray(plain[0].weights));
   }
 }
@@ -290,7 +292,7 @@ layer { name: "ip" type: "InnerProduct" bottom: "x" top: "ip"
         inner_product_param { num_output: 4 weight_filler { type: "xavier" } } }
 layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
 )");
-  const std::vector<Learned> recorded = ExpectTheSame(net, "momentum: 0.9 ");
+  const std::vector<LearnedRecordedRanks> recorded = ExpectTheSame(net, "momentum: 0.9 ");
   EXPECT_THAT(recorded[0].error, HasSubstr("label"));
   EXPECT_THAT(recorded[0].error, HasSubstr("row 18 "));
 }

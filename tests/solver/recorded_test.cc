@@ -31,13 +31,13 @@ class RecordedTest : public testing::Test {
   }
 };
 
-const std::string kFields = "base_lr: 0.05 momentum: 0.9 weight_decay: 0.001 display: 3 ";
+const std::string kRecordedFields = "base_lr: 0.05 momentum: 0.9 weight_decay: 0.001 display: 3 ";
 const std::string kPolicy = "lr_policy: \"inv\" gamma: 0.1 power: 0.75 ";
-const std::string kInv = kFields + kPolicy;
+const std::string kInv = kRecordedFields + kPolicy;
 
 void ExpectTheSame(const std::string& net, const std::string& more) {
   const std::string policy = more.find("lr_policy") == more.npos ? kPolicy : "gamma: 0.1 ";
-  const std::string fields = kFields + policy + "max_iter: 11 " + more;
+  const std::string fields = kRecordedFields + policy + "max_iter: 11 " + more;
   const std::string scaled = kTooLarge + net;
   SmallRun plain(fields, scaled, {}, "", Gpu(false)), recorded(fields, scaled, {}, "", Gpu(true));
   plain.Solve();

@@ -8,7 +8,7 @@
 namespace trainer {
 namespace {
 
-const char kNet[] = R"(
+const char kRecurrentNet[] = R"(
 layer { name: "data" type: "DummyData" top: "x" top: "cont" top: "wanted"
   dummy_data_param { shape { dim: 3 dim: 4 dim: 5 } shape { dim: 3 dim: 4 }
     shape { dim: 3 dim: 4 dim: 2 } data_filler { type: "gaussian" }
@@ -22,17 +22,17 @@ layer { name: "ip" type: "InnerProduct" bottom: "rnn" top: "ip"
 layer { name: "loss" type: "EuclideanLoss" bottom: "ip" bottom: "wanted" top: "loss" }
 )";
 
-const std::string kFields =
+const std::string kRecurrentFields =
     "base_lr: 0.1 lr_policy: \"fixed\" momentum: 0.9 display: 1 test_interval: 3 test_iter: 2 ";
 
 TEST(RecurrentSolverTest, ResumesInTheMiddleOfASequenceBitForBit) {
-  SmallRun whole(kFields + "max_iter: 12 ", kNet);
+  SmallRun whole(kRecurrentFields + "max_iter: 12 ", kRecurrentNet);
   whole.Solve();
-  SmallRun first(kFields + "max_iter: 5 ", kNet);
+  SmallRun first(kRecurrentFields + "max_iter: 5 ", kRecurrentNet);
   first.Solve();
   TrainOptions options;
   options.snapshot = first.PathOf("s_iter_5.solverstate");
-  SmallRun second(kFields + "max_iter: 12 ", kNet, options, first.folder_path);
+  SmallRun second(kRecurrentFields + "max_iter: 12 ", kRecurrentNet, options, first.folder_path);
   second.Solve();
   EXPECT_THAT(second.Weights(), testing::ElementsAreArray(whole.Weights()));
   const std::vector<float>& losses = whole.observer.losses;

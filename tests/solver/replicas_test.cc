@@ -17,7 +17,7 @@ using testing::FloatNear;
 using testing::IsEmpty;
 using testing::Pointwise;
 
-struct Learned {
+struct LearnedReplicas {
   std::vector<float> weights, losses, tests;
   std::vector<int> snapshots;
   int waited = 0;
@@ -32,7 +32,7 @@ class ReplicasTest : public testing::TestWithParam<std::tuple<int, bool>> {
     return folder_.Spec(net, "base_lr: 0.1 momentum: 0.9 weight_decay: 0.01 " + fields, batch);
   }
 
-  static Learned Run(const SolverSpec& spec, TrainOptions options) {
+  static LearnedReplicas Run(const SolverSpec& spec, TrainOptions options) {
     const auto device = MakeTestDevice(1);
     RecordingObserver observer;
     Solver solver(spec, options, *device, observer);
@@ -40,11 +40,11 @@ class ReplicasTest : public testing::TestWithParam<std::tuple<int, bool>> {
     return {WeightsOf(solver, *device), observer.losses, observer.tests, observer.snapshots};
   }
 
-  static std::vector<Learned> RunAll(const SolverSpec& spec, int count, bool eager = true,
-                                     const std::string& snapshot = "") {
-    std::vector<Learned> learned(static_cast<size_t>(count));
+  static std::vector<LearnedReplicas> RunAll(const SolverSpec& spec, int count, bool eager = true,
+                                             const std::string& snapshot = "") {
+    std::vector<LearnedReplicas> learned(static_cast<size_t>(count));
     RunRanks(count, eager, snapshot, [&](const TrainOptions& options, ThreadGroup& group) {
-      Learned& own = learned[static_cast<size_t>(group.replica().rank)];
+      LearnedReplicas& own = learned[static_cast<size_t>(group.replica().rank)];
       own = Run(spec, options);
       own.waited = group.waited;
     });
@@ -55,13 +55,13 @@ class ReplicasTest : public testing::TestWithParam<std::tuple<int, bool>> {
   void ExpectLikeOne(const std::string& net, const std::string& fields) const {
     const auto [count, eager] = GetParam();
     constexpr int kBatch = 3;
-    const Learned one = Run(Spec(net, fields, count * kBatch), {});
-    const std::vector<Learned> all = RunAll(Spec(net, fields, kBatch), count, eager);
+    const LearnedReplicas one = Run(Spec(net, fields, count * kBatch), {});
+    const std::vector<LearnedReplicas> all = RunAll(Spec(net, fields, kBatch), count, eager);
     EXPECT_THAT(all[0].weights, Pointwise(FloatNear(2e-6f), one.weights)) << fields;
     EXPECT_THAT(all[0].losses, Pointwise(FloatNear(2e-6f), one.losses)) << fields;
     EXPECT_THAT(all[0].tests, Pointwise(FloatNear(1e-4f), one.tests)) << fields;
     EXPECT_GT(all[0].waited, 1);
-    for (const Learned& other : all) {
+    for (const LearnedReplicas& other : all) {
       EXPECT_THAT(other.weights, ElementsAreArray(all[0].weights)) << "bit for bit";
       EXPECT_THAT(other.losses, ElementsAreArray(all[0].losses));
     }
@@ -78,7 +78,7 @@ std::string NameOf(const testing::TestParamInfo<std::tuple<int, bool>>& test) {
 INSTANTIATE_TEST_SUITE_P(Of, ReplicasTest, testing::Combine(testing::Values(2, 4), testing::Bool()),
                          NameOf);
 
-const char kNet[] = R"(
+const char kReplicasNet[] = R"(
 layer { name: "rows" type: "HDF5Data" top: "x" top: "label" include { phase: TRAIN }
         hdf5_data_param { source: "ROWS" batch_size: BATCH shuffle: true } }
 layer { name: "test" type: "HDF5Data" top: "x" top: "label" include { phase: TEST }
@@ -90,44 +90,46 @@ layer { name: "ip2" type: "InnerProduct" bottom: "ip1" top: "ip2"
         inner_product_param { num_output: 4 weight_filler { type: "xavier" } } }
 layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip2" bottom: "label" top: "loss" }
 )";
-constexpr char kTests[] = " random_seed: 3 max_iter: 12 test_iter: 2 test_interval: 5 ";
+constexpr char kReplicasTests[] = " random_seed: 3 max_iter: 12 test_iter: 2 test_interval: 5 ";
 
 TEST_P(ReplicasTest, LearnWhatOneWithAllTheirBatchesLearns) {
-  ExpectLikeOne(kNet, kTests);
-  ExpectLikeOne(kNet, Join(kTests, "iter_size: 2 average_loss: 3 "));
-  ExpectLikeOne(kNet, Join(kTests, "ema_decay: 0.9 type: 'Adam' "));
+  ExpectLikeOne(kReplicasNet, kReplicasTests);
+  ExpectLikeOne(kReplicasNet, Join(kReplicasTests, "iter_size: 2 average_loss: 3 "));
+  ExpectLikeOne(kReplicasNet, Join(kReplicasTests, "ema_decay: 0.9 type: 'Adam' "));
 }
 
 TEST_P(ReplicasTest, ClipAndScaleByNormsAsOneDoes) {
-  ExpectLikeOne(kNet, Join(kTests, "clip_gradients: 0.5 "));
-  ExpectLikeOne(kNet, Join(kTests, "type: 'LARS' trust_coefficient: 0.1 "));
-  ExpectLikeOne(kNet,
-                Join(kTests, "clip_gradients: 0.5 snapshot_diff: true larc: true larc_eta: 0.1 "));
+  ExpectLikeOne(kReplicasNet, Join(kReplicasTests, "clip_gradients: 0.5 "));
+  ExpectLikeOne(kReplicasNet, Join(kReplicasTests, "type: 'LARS' trust_coefficient: 0.1 "));
+  ExpectLikeOne(
+      kReplicasNet,
+      Join(kReplicasTests, "clip_gradients: 0.5 snapshot_diff: true larc: true larc_eta: 0.1 "));
 }
 
 TEST_P(ReplicasTest, AgreeOnASeedThatNobodyGave) {
   const auto [count, eager] = GetParam();
-  const std::vector<Learned> all = RunAll(Spec(kNet, "max_iter: 3 ", 3), count, eager);
-  for (const Learned& other : all) EXPECT_EQ(other.weights, all[0].weights);
+  const std::vector<LearnedReplicas> all =
+      RunAll(Spec(kReplicasNet, "max_iter: 3 ", 3), count, eager);
+  for (const LearnedReplicas& other : all) EXPECT_EQ(other.weights, all[0].weights);
 }
 
 // Whatever weights the others would have started from.
 TEST_P(ReplicasTest, StartFromTheWeightsOfRank0) {
   const auto [count, eager] = GetParam();
   const std::string fields = "max_iter: 1 random_seed: ";
-  SolverSpec specs[] = {Spec(kNet, fields + "1 ", 3), Spec(kNet, fields + "2 ", 3)};
-  std::vector<Learned> learned(static_cast<size_t>(count));
+  SolverSpec specs[] = {Spec(kReplicasNet, fields + "1 ", 3), Spec(kReplicasNet, fields + "2 ", 3)};
+  std::vector<LearnedReplicas> learned(static_cast<size_t>(count));
   RunRanks(count, eager, "", [&](const TrainOptions& options, ThreadGroup& group) {
     const int rank = group.replica().rank;
     learned[static_cast<size_t>(rank)] = Run(specs[rank > 0], options);
   });
-  for (const Learned& other : learned) EXPECT_EQ(other.weights, learned[0].weights);
+  for (const LearnedReplicas& other : learned) EXPECT_EQ(other.weights, learned[0].weights);
 }
 
 TEST_P(ReplicasTest, OfRank0TellsOfTestsAndWritesAlone) {
   const auto [count, eager] = GetParam();
-  const std::vector<Learned> all =
-      RunAll(Spec(kNet, Join(kTests, "snapshot: 8 "), 3), count, eager);
+  const std::vector<LearnedReplicas> all =
+      RunAll(Spec(kReplicasNet, Join(kReplicasTests, "snapshot: 8 "), 3), count, eager);
   EXPECT_THAT(all[0].snapshots, testing::ElementsAre(8, 12));
   EXPECT_FALSE(all[0].tests.empty());
   for (size_t rank = 1; rank < all.size(); ++rank) {
@@ -139,7 +141,7 @@ TEST_P(ReplicasTest, OfRank0TellsOfTestsAndWritesAlone) {
 // A rank that had lost its data ended the run while rank 0 was writing the last snapshot.
 TEST_P(ReplicasTest, NoneEndsBeforeRank0HasWritten) {
   const auto [count, eager] = GetParam();
-  const SolverSpec spec = Spec(kNet, "max_iter: 4 ", 3);
+  const SolverSpec spec = Spec(kReplicasNet, "max_iter: 4 ", 3);
   RunRanks(count, eager, "", [&](const TrainOptions& options, ThreadGroup&) {
     Run(spec, options);
     EXPECT_TRUE(std::filesystem::exists(folder_ / "s_iter_4.solverstate"));
@@ -147,7 +149,7 @@ TEST_P(ReplicasTest, NoneEndsBeforeRank0HasWritten) {
 }
 
 // Each replica has sequences and masks of its own.
-const char kRecurrent[] = R"(
+const char kReplicasRecurrent[] = R"(
 layer { name: "noise" type: "DummyData" top: "x" top: "cont" top: "y"
         dummy_data_param { shape { dim: 2 dim: BATCH dim: 4 } shape { dim: 2 dim: BATCH }
           shape { dim: 2 dim: BATCH dim: 3 } data_filler { type: "gaussian" }
@@ -164,9 +166,9 @@ layer { name: "loss" type: "EuclideanLoss" bottom: "ip" bottom: "y" top: "loss" 
 TEST_P(ReplicasTest, GoOnFromTheirSnapshotBitForBit) {
   const auto [count, eager] = GetParam();
   const std::string fields = "random_seed: 3 average_loss: 3 ";
-  const auto whole = RunAll(Spec(kRecurrent, fields + "max_iter: 9 ", 3), count, eager);
-  RunAll(Spec(kRecurrent, fields + "max_iter: 4 ", 3), count, eager);
-  const auto rest = RunAll(Spec(kRecurrent, fields + "max_iter: 9 ", 3), count, eager,
+  const auto whole = RunAll(Spec(kReplicasRecurrent, fields + "max_iter: 9 ", 3), count, eager);
+  RunAll(Spec(kReplicasRecurrent, fields + "max_iter: 4 ", 3), count, eager);
+  const auto rest = RunAll(Spec(kReplicasRecurrent, fields + "max_iter: 9 ", 3), count, eager,
                            folder_ / "s_iter_4.solverstate");
   for (size_t rank = 0; rank < rest.size(); ++rank) {
     EXPECT_THAT(rest[rank].weights, ElementsAreArray(whole[rank].weights));
@@ -183,22 +185,22 @@ TEST_P(ReplicasTest, GoOnWhereTheDataStoppedInAnyNumber) {
   const auto fields = [](int iterations) {
     return Join("random_seed: 3 max_iter: ", iterations, " ");
   };
-  const auto whole = RunAll(Spec(kNet, fields(9), 3), count, eager);
-  RunAll(Spec(kNet, fields(4), 3), count, eager);
+  const auto whole = RunAll(Spec(kReplicasNet, fields(9), 3), count, eager);
+  RunAll(Spec(kReplicasNet, fields(4), 3), count, eager);
   TrainOptions options;
   options.snapshot = folder_ / "s_iter_4.solverstate";
-  const auto rest = RunAll(Spec(kNet, fields(9), 3), count, eager, options.snapshot);
+  const auto rest = RunAll(Spec(kReplicasNet, fields(9), 3), count, eager, options.snapshot);
   for (size_t rank = 0; rank < rest.size(); ++rank) {
     EXPECT_THAT(rest[rank].weights, ElementsAreArray(whole[rank].weights));
   }
-  const Learned one = Run(Spec(kNet, fields(9), 3 * count), options);
+  const LearnedReplicas one = Run(Spec(kReplicasNet, fields(9), 3 * count), options);
   EXPECT_THAT(one.weights, Pointwise(FloatNear(2e-6f), whole[0].weights));
 }
 
 TEST_P(ReplicasTest, OfAnotherNumberGoOnWithoutTheStatesOfTheFirst) {
   const auto [count, eager] = GetParam();
   const std::string fields = "random_seed: 3 ";
-  RunAll(Spec(kRecurrent, fields + "max_iter: 4 ", 3), count, eager);
+  RunAll(Spec(kReplicasRecurrent, fields + "max_iter: 4 ", 3), count, eager);
   const caffe::SolverState state = ReadState(folder_ / "s_iter_4.solverstate").state;
   EXPECT_EQ(state.replicas(), static_cast<uint32_t>(count));
   EXPECT_EQ(state.progress(0).layers(0).layer(), "lstm");
@@ -206,7 +208,7 @@ TEST_P(ReplicasTest, OfAnotherNumberGoOnWithoutTheStatesOfTheFirst) {
   EXPECT_NE(state.progress(0).layers(0).other_ranks(0), state.progress(0).layers(0).state());
   TrainOptions options;
   options.snapshot = folder_ / "s_iter_4.solverstate";
-  const SolverSpec spec = Spec(kRecurrent, fields + "max_iter: 5 ", 3);
+  const SolverSpec spec = Spec(kReplicasRecurrent, fields + "max_iter: 5 ", 3);
   testing::internal::CaptureStderr();
   Run(spec, options);
   EXPECT_THAT(testing::internal::GetCapturedStderr(),

@@ -15,7 +15,7 @@ using testing::FloatNear;
 using testing::IsEmpty;
 using testing::Pointwise;
 
-struct Learned {
+struct LearnedSharedTests {
   std::vector<float> weights, losses, tests;  // with all statistics
   std::vector<std::string> states;            // of test nets, in the last snapshot
 };
@@ -29,7 +29,7 @@ class SharedTestsTest : public testing::TestWithParam<int> {
     return folder_.Spec(net, "random_seed: 3 " + fields, batch);
   }
 
-  Learned Run(const SolverSpec& spec, const TrainOptions& options) const {
+  LearnedSharedTests Run(const SolverSpec& spec, const TrainOptions& options) const {
     const auto device = MakeTestDevice(1);
     RecordingObserver observer;
     Solver solver(spec, options, *device, observer);
@@ -38,8 +38,9 @@ class SharedTestsTest : public testing::TestWithParam<int> {
   }
 
   // What rank 0 tells of; all have the same weights.
-  Learned RunAll(const SolverSpec& spec, int count, const std::string& snapshot = "") const {
-    std::vector<Learned> learned(static_cast<size_t>(count));
+  LearnedSharedTests RunAll(const SolverSpec& spec, int count,
+                            const std::string& snapshot = "") const {
+    std::vector<LearnedSharedTests> learned(static_cast<size_t>(count));
     if (count == 1) {
       TrainOptions options;
       options.snapshot = snapshot;
@@ -75,13 +76,13 @@ class SharedTestsTest : public testing::TestWithParam<int> {
 INSTANTIATE_TEST_SUITE_P(Of, SharedTestsTest, testing::Values(2, 3, 4, 7),
                          testing::PrintToStringParamName());
 
-const char kRows[] = R"(
+const char kSharedTestsRows[] = R"(
 layer { name: "rows" type: "HDF5Data" top: "x" top: "label" include { phase: TRAIN }
         hdf5_data_param { source: "ROWS" batch_size: BATCH } }
 layer { name: "test" type: "HDF5Data" top: "x" top: "label" include { phase: TEST }
         hdf5_data_param { source: "ROWS" batch_size: 3 shuffle: true } }
 )";
-const std::string kNet = std::string(kRows) + R"(
+const std::string kSharedTestsNet = std::string(kSharedTestsRows) + R"(
 layer { name: "noise" type: "DummyData" top: "noise" include { phase: TEST }
         dummy_data_param { shape { dim: 2 } data_filler { type: "gaussian" } } }
 layer { name: "ip" type: "InnerProduct" bottom: "x" top: "ip"
@@ -96,8 +97,8 @@ const std::string kStill = "base_lr: 0 test_interval: 2 test_compute_loss: true 
 // Five batches, which few numbers divide.
 TEST_P(SharedTestsTest, GiveTheNumbersOfOneRankBitForBit) {
   const std::string fields = kStill + "test_iter: 5 max_iter: 6 ";
-  const Learned one = RunAll(Spec(kNet, fields, 4), 1);
-  const Learned all = RunAll(Spec(kNet, fields, 4), GetParam());
+  const LearnedSharedTests one = RunAll(Spec(kSharedTestsNet, fields, 4), 1);
+  const LearnedSharedTests all = RunAll(Spec(kSharedTestsNet, fields, 4), GetParam());
   EXPECT_EQ(one.tests.size(), 4u * 4);
   EXPECT_THAT(all.tests, ElementsAreArray(one.tests));
   EXPECT_THAT(all.states, ElementsAreArray(one.states));
@@ -105,11 +106,12 @@ TEST_P(SharedTestsTest, GiveTheNumbersOfOneRankBitForBit) {
 
 TEST_P(SharedTestsTest, GoOnFromASnapshotOfAnyNumber) {
   const std::string fields = kStill + "test_iter: 5 snapshot: 3 max_iter: ";
-  const Learned whole = RunAll(Spec(kNet, fields + "6 ", 4), 1);
+  const LearnedSharedTests whole = RunAll(Spec(kSharedTestsNet, fields + "6 ", 4), 1);
   const std::string snapshot = folder_ / "s_iter_3.solverstate";
   for (const auto& [before, after] : {std::pair(GetParam(), 1), {1, GetParam()}, {GetParam(), 3}}) {
-    RunAll(Spec(kNet, fields + "3 ", 4), before);
-    const Learned rest = RunAll(Spec(kNet, fields + "6 ", 4), after, snapshot);
+    RunAll(Spec(kSharedTestsNet, fields + "3 ", 4), before);
+    const LearnedSharedTests rest =
+        RunAll(Spec(kSharedTestsNet, fields + "6 ", 4), after, snapshot);
     EXPECT_THAT(rest.tests,
                 ElementsAreArray(std::vector(whole.tests.begin() + 8, whole.tests.end())));
     EXPECT_THAT(rest.states, ElementsAreArray(whole.states));
@@ -118,7 +120,7 @@ TEST_P(SharedTestsTest, GoOnFromASnapshotOfAnyNumber) {
 
 // Sequences go on from batch to batch.
 TEST_P(SharedTestsTest, NetsThatRememberAreRank0sAlone) {
-  const std::string net = std::string(kRows) + R"(
+  const std::string net = std::string(kSharedTestsRows) + R"(
 layer { name: "cut" type: "Reshape" bottom: "x" top: "steps" reshape_param { shape { dim: 3 dim: 2 dim: 3 } }
         include { phase: TEST } }
 layer { name: "cont" type: "DummyData" top: "cont" include { phase: TEST }
@@ -130,8 +132,8 @@ layer { name: "ip" type: "InnerProduct" bottom: "x" top: "ip"
 layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
 )";
   const std::string fields = kStill + "test_iter: 5 max_iter: 4 ";
-  const Learned one = RunAll(Spec(net, fields, 4), 1);
-  const Learned all = RunAll(Spec(net, fields, 4), GetParam());
+  const LearnedSharedTests one = RunAll(Spec(net, fields, 4), 1);
+  const LearnedSharedTests all = RunAll(Spec(net, fields, 4), GetParam());
   EXPECT_FALSE(one.tests.empty());
   EXPECT_THAT(all.tests, ElementsAreArray(one.tests));
   EXPECT_THAT(all.states, ElementsAreArray(one.states));
@@ -140,13 +142,13 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "
 TEST_P(SharedTestsTest, SeeTheAveragedWeightsOnEachRank) {
   const std::string fields =
       "base_lr: 0.1 ema_decay: 0.9 test_interval: 3 test_iter: 5 max_iter: 9 ";
-  const Learned one = RunAll(Spec(kNet, fields, 3 * GetParam()), 1);
-  const Learned all = RunAll(Spec(kNet, fields, 3), GetParam());
+  const LearnedSharedTests one = RunAll(Spec(kSharedTestsNet, fields, 3 * GetParam()), 1);
+  const LearnedSharedTests all = RunAll(Spec(kSharedTestsNet, fields, 3), GetParam());
   EXPECT_THAT(all.tests, Pointwise(FloatNear(1e-5f), one.tests));
 }
 
 // Batch norm in the forms that are computed along with their neighbours, and one by itself.
-const std::string kNormNet = std::string(kRows) + R"(
+const std::string kSharedTestsNormNet = std::string(kSharedTestsRows) + R"(
 layer { name: "as" type: "Reshape" bottom: "x" top: "map" reshape_param { shape { dim: 0 dim: 3 dim: 2 dim: 1 } } }
 layer { name: "conv1" type: "Convolution" bottom: "map" top: "conv1"
         convolution_param { num_output: 5 kernel_size: 1 weight_filler { type: "xavier" } } }
@@ -166,7 +168,7 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "bn3" bottom: "label" top: 
 )";
 
 std::string NormNet(const std::string& loss) {
-  std::string net = kNormNet;
+  std::string net = kSharedTestsNormNet;
   return net.replace(net.find("LOSS"), 4, loss);
 }
 
@@ -175,8 +177,8 @@ TEST_P(SharedTestsTest, SynchronizedNetsLearnWhatOneWithAllTheirBatchesLearns) {
     const std::string solver =
         Join("base_lr: 0.1 momentum: 0.9 test_interval: 4 test_iter: 5 max_iter: 8 ", fields);
     const std::string net = NormNet("loss_param { ignore_label: 2 }");
-    const Learned one = RunAll(Spec(net, solver, 3 * GetParam()), 1);
-    const Learned all = RunAll(Spec(net, solver, 3), GetParam());
+    const LearnedSharedTests one = RunAll(Spec(net, solver, 3 * GetParam()), 1);
+    const LearnedSharedTests all = RunAll(Spec(net, solver, 3), GetParam());
     EXPECT_THAT(all.losses, Pointwise(FloatNear(2e-5f), one.losses)) << fields;
     EXPECT_THAT(all.weights, Pointwise(FloatNear(2e-4f), one.weights)) << fields;
     EXPECT_THAT(all.tests, Pointwise(FloatNear(2e-4f), one.tests)) << fields;
@@ -186,8 +188,8 @@ TEST_P(SharedTestsTest, SynchronizedNetsLearnWhatOneWithAllTheirBatchesLearns) {
 TEST_P(SharedTestsTest, ASummedLossIsThatOfAllBatches) {
   const std::string fields = "base_lr: 0.01 test_interval: 4 test_iter: 5 max_iter: 4 ";
   const std::string net = NormNet("loss_param { normalization: NONE }");
-  const Learned one = RunAll(Spec(net, fields, 3 * GetParam()), 1);
-  const Learned all = RunAll(Spec(net, fields, 3), GetParam());
+  const LearnedSharedTests one = RunAll(Spec(net, fields, 3 * GetParam()), 1);
+  const LearnedSharedTests all = RunAll(Spec(net, fields, 3), GetParam());
   EXPECT_THAT(all.losses, Pointwise(testing::FloatNear(2e-3f), one.losses));
   EXPECT_THAT(all.weights, Pointwise(FloatNear(2e-4f), one.weights));
 }

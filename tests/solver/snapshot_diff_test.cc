@@ -9,7 +9,7 @@ namespace trainer {
 namespace {
 
 constexpr float kRate = 0.5f;
-constexpr char kFields[] = "base_lr: 0.5 lr_policy: 'fixed' max_iter: 3 snapshot: 1 ";
+constexpr char kSnapshotDiffFields[] = "base_lr: 0.5 lr_policy: 'fixed' max_iter: 3 snapshot: 1 ";
 
 // Data or gradients of every blob of a file, one after the other.
 std::vector<float> Numbers(const SmallRun& run, int iter, bool diff) {
@@ -25,7 +25,7 @@ std::vector<float> Numbers(const SmallRun& run, int iter, bool diff) {
 }
 
 TEST(SnapshotDiffTest, HoldsTheGradientsOfTheLastIteration) {
-  SmallRun run(std::string(kFields) + "snapshot_diff: true");
+  SmallRun run(std::string(kSnapshotDiffFields) + "snapshot_diff: true");
   run.Solve();
   for (const int iter : {2, 3}) {
     // Without momentum and decay a step is the rate times the gradient.
@@ -42,7 +42,8 @@ TEST(SnapshotDiffTest, HoldsTheGradientsOfTheLastIteration) {
 }
 
 TEST(SnapshotDiffTest, ChangesNoWeightAndIsLeftOutUnlessAsked) {
-  SmallRun plain(kFields), with(std::string(kFields) + "snapshot_diff: true iter_size: 1");
+  SmallRun plain(kSnapshotDiffFields),
+      with(std::string(kSnapshotDiffFields) + "snapshot_diff: true iter_size: 1");
   plain.Solve();
   with.Solve();
   EXPECT_EQ(plain.Weights(), with.Weights());

@@ -19,7 +19,7 @@ using testing::ElementsAre;
 using testing::ElementsAreArray;
 using testing::HasSubstr;
 
-const std::string kFields =
+const std::string kSolverFields =
     "base_lr: 0.1 lr_policy: \"inv\" gamma: 0.01 power: 0.75 momentum: 0.9 weight_decay: 0.001 "
     "display: 1 average_loss: 3 max_iter: 20 test_interval: 7 test_iter: 2 ";
 
@@ -33,7 +33,7 @@ INSTANTIATE_TEST_SUITE_P(In, SolverResumeTest, testing::Values("FLOAT", "BFLOAT1
                          [](const auto& type) { return type.param; });
 
 TEST_P(SolverResumeTest, TwentyIterationsEqualTenAndAResumeOfTen) {
-  const std::string fields = Join(kFields, "default_forward_type: ", GetParam(), " ");
+  const std::string fields = Join(kSolverFields, "default_forward_type: ", GetParam(), " ");
   SmallRun whole(fields);
   EXPECT_EQ(whole.Solve(), SolveResult::kFinished);
 
@@ -57,7 +57,7 @@ TEST_P(SolverResumeTest, TwentyIterationsEqualTenAndAResumeOfTen) {
 }
 
 TEST(SolverTest, WeightsOfA16BitRunAreF32) {
-  SmallRun run(kFields + "default_forward_type: FLOAT16 ");
+  SmallRun run(kSolverFields + "default_forward_type: FLOAT16 ");
   run.Solve();
   EXPECT_EQ(run.solver->train_net().Value("ip1").dtype, TestsOnGpu() ? DType::kF16 : DType::kBF16);
   caffe::NetParameter saved;
@@ -89,8 +89,8 @@ TEST(SolverTest, IterSizeEqualsOneLargerBatchOfTheSameData) {
 }
 
 TEST(SolverTest, TheLossShownIsTheMeanOfTheLast) {
-  SmallRun plain(Changed(kFields, "average_loss: 3", "average_loss: 1"));
-  SmallRun smooth(kFields);
+  SmallRun plain(Changed(kSolverFields, "average_loss: 3", "average_loss: 1"));
+  SmallRun smooth(kSolverFields);
   plain.Solve();
   smooth.Solve();
   const std::vector<float>& raw = plain.observer.losses;
@@ -100,7 +100,7 @@ TEST(SolverTest, TheLossShownIsTheMeanOfTheLast) {
 }
 
 TEST(SolverTest, ClippingHoldsTheGradientsNormAndSaysSo) {
-  SmallRun run(kFields + "clip_gradients: 0.001 ");
+  SmallRun run(kSolverFields + "clip_gradients: 0.001 ");
   run.Solve();
   ASSERT_FALSE(run.observer.notes.empty());
   EXPECT_THAT(run.observer.notes[0],
@@ -119,19 +119,19 @@ TEST(SolverTest, MultistepSaysEachStep) {
 }
 
 TEST(SolverTest, SnapshotsComeEverySoManyIterationsAndAtTheEnd) {
-  SmallRun run(kFields + "snapshot: 6 ");
+  SmallRun run(kSolverFields + "snapshot: 6 ");
   run.Solve();
   EXPECT_THAT(run.observer.snapshots, ElementsAre(6, 12, 18, 20));
 }
 
 TEST(SolverTest, NoSnapshotAfterTrainWhenToldSo) {
-  SmallRun run(kFields + "snapshot_after_train: false ");
+  SmallRun run(kSolverFields + "snapshot_after_train: false ");
   run.Solve();
   EXPECT_THAT(run.observer.snapshots, testing::IsEmpty());
 }
 
 TEST(SolverTest, ALossThatIsNotFiniteStopsBeforeItIsSaved) {
-  SmallRun run(Changed(kFields, "base_lr: 0.1", "base_lr: 1e30") + "snapshot: 1 ");
+  SmallRun run(Changed(kSolverFields, "base_lr: 0.1", "base_lr: 1e30") + "snapshot: 1 ");
   const auto [code, text] = ErrorOf([&] { run.Solve(); });
   EXPECT_EQ(code, ErrorCode::kDiverged);
   EXPECT_THAT(text, HasSubstr("Try a lower base_lr"));
@@ -192,7 +192,7 @@ class SolverSignalTest : public testing::Test {
   };
 
   SolveResult Run(int signal, const SignalEffects& effects) {
-    SmallRun files(kFields);
+    SmallRun files(kSolverFields);
     SignalWatch watch(effects);
     TrainOptions options;
     options.signals = &watch;
@@ -234,7 +234,7 @@ TEST(SignalEffectTest, UnknownEffectsAreRefused) {
 
 // What resuming another run from this one's snapshot refuses with.
 std::pair<ErrorCode, std::string> ResumeRefusal(const std::string& fields, const std::string& net) {
-  SmallRun run(Changed(kFields, "max_iter: 20", "max_iter: 2"));
+  SmallRun run(Changed(kSolverFields, "max_iter: 20", "max_iter: 2"));
   run.Solve();
   TrainOptions options;
   options.snapshot = run.PathOf("s_iter_2.solverstate");
@@ -242,7 +242,7 @@ std::pair<ErrorCode, std::string> ResumeRefusal(const std::string& fields, const
 }
 
 TEST(SolverTest, RefusesASnapshotOfAnotherRule) {
-  const auto [code, text] = ResumeRefusal(kFields + "type: \"Nesterov\" ", SmallNet());
+  const auto [code, text] = ResumeRefusal(kSolverFields + "type: \"Nesterov\" ", SmallNet());
   EXPECT_EQ(code, ErrorCode::kBadSnapshot);
   EXPECT_THAT(text, HasSubstr("this state is of a solver of type 'SGD', and the solver here is "
                               "'Nesterov'"));
@@ -250,19 +250,19 @@ TEST(SolverTest, RefusesASnapshotOfAnotherRule) {
 
 TEST(SolverTest, RefusesASnapshotOfAnotherNet) {
   std::string wider = Changed(SmallNet(), "num_output: 9", "num_output: 8");
-  const auto [code, text] = ResumeRefusal(kFields, wider);
+  const auto [code, text] = ResumeRefusal(kSolverFields, wider);
   EXPECT_EQ(code, ErrorCode::kBadSnapshot);
   EXPECT_THAT(
       text, HasSubstr("layer 'ip1', blob 0 has the shape 9 6 (54) in the file and 8 6 (48) in the "
                       "net; its weights"));
 
   std::string renamed = Changed(SmallNet(), "name: \"ip1\"", "name: \"first\"");
-  EXPECT_THAT(ResumeRefusal(kFields, renamed).second,
+  EXPECT_THAT(ResumeRefusal(kSolverFields, renamed).second,
               HasSubstr("layer 'first' is not in the file"));
 }
 
 TEST(SolverTest, WeightsThatMatchNoLayerAreAnError) {
-  SmallRun run(Changed(kFields, "max_iter: 20", "max_iter: 1"));
+  SmallRun run(Changed(kSolverFields, "max_iter: 20", "max_iter: 1"));
   run.Solve();
   TrainOptions options;
   options.weights = {run.PathOf("s_iter_1.caffemodel")};
@@ -280,7 +280,7 @@ TEST(SolverTest, WeightsThatMatchNoLayerAreAnError) {
 }
 
 TEST(SolverTest, AMissingSnapshotFolderIsFoundBeforeTheFirstIteration) {
-  SmallRun files(kFields);
+  SmallRun files(kSolverFields);
   SolverSpec& spec = files.spec;
   spec.proto.set_snapshot_prefix(files.PathOf("missing/s"));
   RecordingObserver observer;
@@ -290,7 +290,7 @@ TEST(SolverTest, AMissingSnapshotFolderIsFoundBeforeTheFirstIteration) {
 }
 
 TEST(SolverTest, ATooLongNameIsFoundBeforeTheFirstIteration) {
-  SmallRun files(kFields);
+  SmallRun files(kSolverFields);
   files.spec.proto.set_snapshot_prefix(files.PathOf(std::string(230, 's')));
   RecordingObserver observer;
   TrainOptions options;
@@ -303,11 +303,11 @@ TEST(SolverTest, ATooLongNameIsFoundBeforeTheFirstIteration) {
 }
 
 TEST(SolverTest, ARunThatIsAlreadyDoneEndsAtOnce) {
-  SmallRun run(Changed(kFields, "max_iter: 20", "max_iter: 2"));
+  SmallRun run(Changed(kSolverFields, "max_iter: 20", "max_iter: 2"));
   run.Solve();
   TrainOptions options;
   options.snapshot = run.PathOf("s_iter_2.solverstate");
-  SmallRun again(Changed(kFields, "max_iter: 20", "max_iter: 2"), SmallNet(), options,
+  SmallRun again(Changed(kSolverFields, "max_iter: 20", "max_iter: 2"), SmallNet(), options,
                  run.folder_path);
   EXPECT_EQ(again.Solve(), SolveResult::kFinished);
   EXPECT_THAT(again.observer.snapshots, testing::IsEmpty());

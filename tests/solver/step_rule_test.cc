@@ -84,13 +84,13 @@ class TestSam final : public StepRule {
 
 const RegisterStepRule<TestSam> kTestSam("TestSam");
 
-const std::string kFields =
+const std::string kStepRuleFields =
     "type: \"TestSam\" base_lr: 0.1 lr_policy: \"inv\" gamma: 0.01 power: 0.75 momentum: 0.9 "
     "weight_decay: 0.001 display: 1 average_loss: 3 test_interval: 7 test_iter: 2 ";
 
 TEST(StepRuleTest, TwoEvaluationsOfABatchResumeBitForBit) {
   for (const char* format : {"BINARYPROTO", "HDF5"}) {
-    const std::string fields = Join(kFields, "snapshot_format: ", format, " ");
+    const std::string fields = Join(kStepRuleFields, "snapshot_format: ", format, " ");
     SmallRun whole(fields + "max_iter: 20 ");
     whole.Solve();
     SmallRun first(fields + "max_iter: 10 ");
@@ -111,7 +111,7 @@ TEST(StepRuleTest, TwoEvaluationsOfABatchResumeBitForBit) {
 
 // With dropout, whose mask must be that of the first evaluation.
 TEST(StepRuleTest, SeesOneFunctionOfTheWeightsInAStep) {
-  SmallRun run(kFields + "max_iter: 20 ");
+  SmallRun run(kStepRuleFields + "max_iter: 20 ");
   for (int step = 0; step < 5; ++step) {
     const float loss = run.solver->Step();
     ASSERT_EQ(TestSam::losses.size(), 3u);
@@ -123,9 +123,9 @@ TEST(StepRuleTest, SeesOneFunctionOfTheWeightsInAStep) {
 }
 
 TEST(StepRuleTest, LearnsOtherWeightsThanItsUpdateRuleAlone) {
-  std::string plain = kFields;
+  std::string plain = kStepRuleFields;
   plain.replace(plain.find("TestSam"), 7, "SGD");
-  SmallRun sam(kFields + "max_iter: 5 "), sgd(plain + "max_iter: 5 ");
+  SmallRun sam(kStepRuleFields + "max_iter: 5 "), sgd(plain + "max_iter: 5 ");
   sam.Solve();
   sgd.Solve();
   EXPECT_EQ(sam.observer.losses[0], sgd.observer.losses[0]);
@@ -133,14 +133,16 @@ TEST(StepRuleTest, LearnsOtherWeightsThanItsUpdateRuleAlone) {
 }
 
 TEST(StepRuleTest, RefusesABatchOfSeveralPassesWhereItIsEvaluatedAgain) {
-  const auto [code, text] = ErrorOf([] { SmallRun(kFields + "max_iter: 5\niter_size: 2 "); });
+  const auto [code, text] =
+      ErrorOf([] { SmallRun(kStepRuleFields + "max_iter: 5\niter_size: 2 "); });
   EXPECT_EQ(code, ErrorCode::kConfig);
   EXPECT_THAT(text, HasSubstr(":5:1: iter_size is 2, but TestSam evaluates each batch more than "
                               "once"));
 }
 
 TEST(StepRuleTest, RefusesABatchOfSeveralPartsWhereItIsEvaluatedAgain) {
-  const auto [code, text] = ErrorOf([] { SmallRun(kFields + "max_iter: 5\nvirtual_ranks: 2 "); });
+  const auto [code, text] =
+      ErrorOf([] { SmallRun(kStepRuleFields + "max_iter: 5\nvirtual_ranks: 2 "); });
   EXPECT_EQ(code, ErrorCode::kConfig);
   EXPECT_THAT(text, HasSubstr(":5:1: virtual_ranks is 2, but TestSam evaluates each batch more "
                               "than once"));
@@ -157,11 +159,11 @@ TEST(StepRuleTest, AnUnknownTypeIsToldTheNearestOfRulesAndStepRules) {
 }
 
 TEST(StepRuleTest, RefusesTheSnapshotOfAnotherRule) {
-  SmallRun first(kFields + "max_iter: 2 ");
+  SmallRun first(kStepRuleFields + "max_iter: 2 ");
   first.Solve();
   TrainOptions options;
   options.snapshot = first.PathOf("s_iter_2.solverstate");
-  std::string sgd = kFields;
+  std::string sgd = kStepRuleFields;
   sgd.replace(sgd.find("TestSam"), 7, "SGD");
   const auto [code, text] = ErrorOf([&] { SmallRun(sgd + "max_iter: 4 ", SmallNet(), options); });
   EXPECT_EQ(code, ErrorCode::kBadSnapshot);

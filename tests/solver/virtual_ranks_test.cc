@@ -93,7 +93,7 @@ class VirtualRanksTest : public testing::Test {
   RowsFolder folder_;
 };
 
-const char kRows[] = R"(
+const char kVirtualRanksRows[] = R"(
 layer { name: "rows" type: "HDF5Data" top: "x" top: "label" include { phase: TRAIN }
         hdf5_data_param { source: "ROWS" batch_size: 3 shuffle: true } }
 layer { name: "test" type: "HDF5Data" top: "x" top: "label" include { phase: TEST }
@@ -109,7 +109,7 @@ layer { name: "ip2" type: "InnerProduct" bottom: "ip1" top: "ip2"
 layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip2" bottom: "label" top: "loss" }
 )";
 
-const char kRecurrent[] = R"(
+const char kVirtualRanksRecurrent[] = R"(
 layer { name: "noise" type: "DummyData" top: "x" top: "cont" top: "y"
         dummy_data_param { shape { dim: 2 dim: 3 dim: 4 } shape { dim: 2 dim: 3 }
           shape { dim: 2 dim: 3 dim: 3 } data_filler { type: "gaussian" }
@@ -123,31 +123,32 @@ layer { name: "ip" type: "InnerProduct" bottom: "drop" top: "ip"
 layer { name: "loss" type: "EuclideanLoss" bottom: "ip" bottom: "y" top: "loss" }
 )";
 
-constexpr char kTests[] = "max_iter: 7 test_iter: 2 test_interval: 3 ";
+constexpr char kVirtualRanksTests[] = "max_iter: 7 test_iter: 2 test_interval: 3 ";
 
 TEST_F(VirtualRanksTest, LearnTheSameBitsOnAnyNumberOfRanks) {
-  ExpectAlike(kRows, kTests);
-  ExpectAlike(kRecurrent, "max_iter: 6 ");
+  ExpectAlike(kVirtualRanksRows, kVirtualRanksTests);
+  ExpectAlike(kVirtualRanksRecurrent, "max_iter: 6 ");
 }
 
 TEST_F(VirtualRanksTest, LearnTheSameBitsWithSeveralPassesAndAverages) {
   for (const char* fields : {"iter_size: 2 average_loss: 3 ", "iter_size: 3 ema_decay: 0.9 "}) {
-    ExpectAlike(kRows, Join(kTests, fields));
-    ExpectAlike(kRecurrent, Join("max_iter: 4 ", fields));
+    ExpectAlike(kVirtualRanksRows, Join(kVirtualRanksTests, fields));
+    ExpectAlike(kVirtualRanksRecurrent, Join("max_iter: 4 ", fields));
   }
 }
 
 TEST_F(VirtualRanksTest, LearnTheSameBitsWithRulesThatNeedNorms) {
-  ExpectAlike(kRows, Join(kTests, "clip_gradients: 0.3 type: 'Adam' "));
-  ExpectAlike(kRows, Join(kTests, "type: 'LARS' trust_coefficient: 0.1 iter_size: 2 "));
-  ExpectAlike(kRows, Join(kTests,
-                          "clip_gradients: 0.5 snapshot_diff: true larc: true "
-                          "larc_eta: 0.1 "));
+  ExpectAlike(kVirtualRanksRows, Join(kVirtualRanksTests, "clip_gradients: 0.3 type: 'Adam' "));
+  ExpectAlike(kVirtualRanksRows,
+              Join(kVirtualRanksTests, "type: 'LARS' trust_coefficient: 0.1 iter_size: 2 "));
+  ExpectAlike(kVirtualRanksRows, Join(kVirtualRanksTests,
+                                      "clip_gradients: 0.5 snapshot_diff: true larc: true "
+                                      "larc_eta: 0.1 "));
 }
 
 // Every number of ranks goes on from every other's snapshot as if nothing had happened.
 TEST_F(VirtualRanksTest, GoOnFromASnapshotOfAnyNumberOfRanksBitForBit) {
-  for (const char* net : {kRows, kRecurrent}) {
+  for (const char* net : {kVirtualRanksRows, kVirtualRanksRecurrent}) {
     const Left whole = RunAll(Spec(net, "max_iter: 9 ", kParts), 4);
     for (const int before : {1, 2, 4}) {
       RunAll(Spec(net, "max_iter: 4 ", kParts), before);
@@ -165,27 +166,27 @@ TEST_F(VirtualRanksTest, GoOnFromASnapshotOfAnyNumberOfRanksBitForBit) {
 }
 
 TEST_F(VirtualRanksTest, GoOnFromARunOfAsManyRanksWithoutVirtualOnes) {
-  const Left whole = RunAll(Spec(kRecurrent, "max_iter: 9 ", 1), 4);
-  RunAll(Spec(kRecurrent, "max_iter: 4 ", 1), 4);
-  const Left rest =
-      RunAll(Spec(kRecurrent, "max_iter: 9 ", kParts), 1, folder_ / "s_iter_4.solverstate");
+  const Left whole = RunAll(Spec(kVirtualRanksRecurrent, "max_iter: 9 ", 1), 4);
+  RunAll(Spec(kVirtualRanksRecurrent, "max_iter: 4 ", 1), 4);
+  const Left rest = RunAll(Spec(kVirtualRanksRecurrent, "max_iter: 9 ", kParts), 1,
+                           folder_ / "s_iter_4.solverstate");
   EXPECT_TRUE(rest.model == whole.model);
 }
 
 TEST_F(VirtualRanksTest, WarnOfASnapshotWithOtherPartsOrThreads) {
-  RunAll(Spec(kRecurrent, "max_iter: 4 ", kParts), 1);
+  RunAll(Spec(kVirtualRanksRecurrent, "max_iter: 4 ", kParts), 1);
   const std::string path = folder_ / "s_iter_4.solverstate";
   EXPECT_EQ(ReadState(path).state.virtual_ranks(), 4u);
   EXPECT_EQ(ReadState(path).state.threads(), 1u);
   EXPECT_EQ(ReadState(path).state.progress(0).layers(0).other_ranks_size(), 3);
-  const SolverSpec two = Spec(kRecurrent, "max_iter: 5 ", 2);
+  const SolverSpec two = Spec(kVirtualRanksRecurrent, "max_iter: 5 ", 2);
   testing::internal::CaptureStderr();
   RunAll(two, 1, path);
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
               HasSubstr("The snapshot is of a run whose batches have 4 parts, and here they have "
                         "2: records, random numbers and sums are split otherwise, so the weights "
                         "will not be those of that run; virtual_ranks: 4 repeats it"));
-  const SolverSpec same = Spec(kRecurrent, "max_iter: 5 ", kParts);
+  const SolverSpec same = Spec(kVirtualRanksRecurrent, "max_iter: 5 ", kParts);
   const auto device = MakeTestDevice(2);
   RecordingObserver observer;
   TrainOptions options;
@@ -197,14 +198,14 @@ TEST_F(VirtualRanksTest, WarnOfASnapshotWithOtherPartsOrThreads) {
 }
 
 TEST_F(VirtualRanksTest, OfOneAreARunAlone) {
-  const Left plain = RunAll(Spec(kRows, kTests, 1), 1);
+  const Left plain = RunAll(Spec(kVirtualRanksRows, kVirtualRanksTests, 1), 1);
   const caffe::SolverState state = ReadState(folder_ / "s_iter_7.solverstate").state;
   EXPECT_FALSE(state.has_virtual_ranks());
   EXPECT_FALSE(state.has_replicas());
 }
 
 TEST_F(VirtualRanksTest, KeepRunningAveragesEqualOnAllRanksWithoutVirtualOnesToo) {
-  const Left plain = RunAll(Spec(kRows, kTests, 1), 3);
+  const Left plain = RunAll(Spec(kVirtualRanksRows, kVirtualRanksTests, 1), 3);
   for (const auto& weights : plain.weights) EXPECT_EQ(weights, plain.weights[0]);
 }
 
@@ -218,14 +219,14 @@ TEST_F(VirtualRanksTest, RefuseWhatTheyCannotSplit) {
     RecordingObserver observer;
     return ErrorOf([&] { Solver(spec, options, *device, observer); });
   };
-  const auto [code, text] = refusal(Spec(kRows, "max_iter: 1 ", 4), 3);
+  const auto [code, text] = refusal(Spec(kVirtualRanksRows, "max_iter: 1 ", 4), 3);
   EXPECT_EQ(code, ErrorCode::kUsage);
   EXPECT_THAT(text, HasSubstr("virtual_ranks is 4, which 3 ranks cannot share evenly; start 4 "
                               "ranks, or fewer by a power of two"));
-  const auto more = refusal(Spec(kRows, "max_iter: 1 ", 4), 8);
+  const auto more = refusal(Spec(kVirtualRanksRows, "max_iter: 1 ", 4), 8);
   EXPECT_EQ(more.first, ErrorCode::kUsage);
   EXPECT_THAT(more.second, HasSubstr("which 8 ranks cannot share evenly: each needs a part"));
-  std::string net = kRows;
+  std::string net = kVirtualRanksRows;
   net.replace(net.find("type: \"BatchNorm\""), 17,
               "type: \"BatchNorm\" batch_norm_param { synchronized: true }");
   const auto moments = refusal(Spec(net, "max_iter: 1 ", 4), 1);
@@ -242,7 +243,7 @@ TEST_F(VirtualRanksTest, AreAPowerOfTwo) {
          "virtual_ranks is 6; it must be a power of two, as the parts of a batch are added in "
          "pairs: give 4 or 8"},
         {1 << 20, "virtual_ranks is 1048576; it must be at most 65536"}}) {
-    const auto [code, said] = ErrorOf([&] { Spec(kRows, "max_iter: 1 ", parts); });
+    const auto [code, said] = ErrorOf([&] { Spec(kVirtualRanksRows, "max_iter: 1 ", parts); });
     EXPECT_EQ(code, ErrorCode::kConfig);
     EXPECT_THAT(said, HasSubstr(text));
   }

@@ -100,7 +100,7 @@ TEST(WeightAverageTest, TwentyIterationsEqualTenAndAResumeOfTen) {
               ElementsAreArray(std::vector<float>(tests.begin() + 4, tests.end())));
 }
 
-const char kNormNet[] = R"(name: "normed"
+const char kWeightAverageNormNet[] = R"(name: "normed"
 layer { name: "data" type: "DummyData" top: "x" top: "label"
         dummy_data_param { shape { dim: 8 dim: 6 } shape { dim: 8 }
         data_filler { type: "gaussian" mean: 3 } data_filler { type: "constant" value: 1 } } }
@@ -111,7 +111,7 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "z" bottom: "label" top: "l
 )";
 
 TEST(WeightAverageTest, CopiesTheStatisticsOfABatchNorm) {
-  SmallRun run(kAveraged + "max_iter: 5 ", kNormNet);
+  SmallRun run(kAveraged + "max_iter: 5 ", kWeightAverageNormNet);
   run.Solve();
   const caffe::NetParameter raw = ReadModel(run.PathOf("s_iter_5.caffemodel"));
   const caffe::NetParameter averaged = ReadModel(run.PathOf("s_iter_5.averaged.caffemodel"));

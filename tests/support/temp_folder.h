@@ -12,11 +12,13 @@
 
 namespace trainer {
 
-// A new folder that goes away with its content.
+// A new folder, removed with its content in the end. Other users may enter it and write into it, so
+// that tests can run a part of themselves as the user nobody.
 class TempFolder {
  public:
   TempFolder() : path_(testing::TempDir() + "trainer_XXXXXX") {
     if (mkdtemp(path_.data()) == nullptr) ADD_FAILURE() << "mkdtemp failed for " << path_;
+    std::filesystem::permissions(path_, std::filesystem::perms(0777));
   }
   ~TempFolder() {
     std::error_code ignored;
@@ -27,6 +29,12 @@ class TempFolder {
 
   const std::string& path() const { return path_; }
   std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+
+  // Writes a file and returns its path.
+  std::string Write(const std::string& name, const std::string& content) const {
+    std::ofstream(*this / name, std::ios::binary) << content;
+    return *this / name;
+  }
 
   // The names in it, sorted, hidden ones too.
   std::vector<std::string> Names() const {

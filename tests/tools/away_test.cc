@@ -22,7 +22,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-std::string TextOf(int error) { return std::generic_category().message(error); }
+std::string TextOfAway(int error) { return std::generic_category().message(error); }
 
 constexpr int kHang = -1;  // in the place of an error: calls do not come back
 
@@ -183,7 +183,7 @@ TEST_P(AwayTest, WhatComesBackInTimeIsReadOnAsIfNothingHadHappened) {
   program.WaitForLine("Iteration 100 (");
   away.GoAwayInMidRun();
   EXPECT_THAT(program.WaitForLine("reading is tried again"),
-              AllOf(HasSubstr(GetParam().part), HasSubstr(TextOf(GetParam().error)),
+              AllOf(HasSubstr(GetParam().part), HasSubstr(TextOfAway(GetParam().error)),
                     HasSubstr("; reading is tried again for up to 300 s (--io_timeout)")));
   away.ComeBack();
   program.WaitForLine("Reading goes on after");
@@ -206,7 +206,7 @@ TEST_P(AwayTest, WhatDoesNotComeBackEndsTheRunWithASnapshotThatGoesOn) {
   ExpectSavedAndGoesOn(&away);
 }
 
-Kind KindOf(const std::string& name) {
+Kind KindOfAway(const std::string& name) {
   for (const Kind& kind : Kinds()) {
     if (kind.name == name) return kind;
   }
@@ -219,7 +219,7 @@ INSTANTIATE_TEST_SUITE_P(Of, HangingReadTest,
                          [](const auto& one) { return one.param; });
 
 TEST_P(HangingReadTest, EndsTheRunWithASnapshotThatGoesOn) {
-  Kind kind = KindOf(GetParam());
+  Kind kind = KindOfAway(GetParam());
   kind.error = kHang;
   AwayJob away(kind);
   Program program(away.job().TrainCommand({"--io_timeout=1"}), away.options());
@@ -235,7 +235,7 @@ TEST_P(HangingReadTest, EndsTheRunWithASnapshotThatGoesOn) {
 
 // The read holds the HDF5 library, with which the snapshot was to be written.
 TEST(AwayRunTest, HangingRowsLeaveASnapshotInTheOtherFormat) {
-  Kind kind = KindOf("Rows");
+  Kind kind = KindOfAway("Rows");
   kind.error = kHang;
   kind.part = "more/rows.h5";
   AwayJob away(kind);
@@ -288,7 +288,7 @@ TEST_P(HangingStartTest, EndsTheRunBeforeItBegins) {
 }
 
 TEST(AwayRunTest, OfSeveralRanksOneSaysThatTheFirstRecordHangs) {
-  Kind kind = KindOf("Images");
+  Kind kind = KindOfAway("Images");
   kind.error = kHang;
   AwayJob away(kind);
   away.GoAway();
@@ -303,7 +303,7 @@ TEST(AwayRunTest, OfSeveralRanksOneSaysThatTheFirstRecordHangs) {
 
 // They meet every 40 iterations, and lose their data in between.
 TEST(AwayRunTest, RanksThatSeldomMeetSaveWhereTheyMeet) {
-  AwayJob away(KindOf("Tar"));
+  AwayJob away(KindOfAway("Tar"));
   const std::vector<std::string> ranks = {"--ranks=2", "--strategy=local", "--set",
                                           "strategy_param.period=40"};
   std::vector<std::string> flags = ranks;
@@ -322,7 +322,7 @@ TEST(AwayRunTest, RanksThatSeldomMeetSaveWhereTheyMeet) {
 }
 
 TEST(AwayRunTest, ASignalEndsTheWaitAndTheRunIsSavedAsByAnyOther) {
-  AwayJob away(KindOf("Tar"));
+  AwayJob away(KindOfAway("Tar"));
   Program program(away.job().TrainCommand(), away.options());
   program.WaitForLine("Iteration 100 (");
   away.GoAwayInMidRun();
@@ -335,7 +335,7 @@ TEST(AwayRunTest, ASignalEndsTheWaitAndTheRunIsSavedAsByAnyOther) {
 }
 
 TEST(AwayRunTest, WithoutPatienceTheRunIsSavedAtOnce) {
-  AwayJob away(KindOf("Tar"));
+  AwayJob away(KindOfAway("Tar"));
   Program program(away.job().TrainCommand({"--io_timeout=0"}), away.options());
   program.WaitForLine("Iteration 100 (");
   away.GoAwayInMidRun();
@@ -347,7 +347,7 @@ TEST(AwayRunTest, WithoutPatienceTheRunIsSavedAtOnce) {
 
 // The data of one of several ranks: all save and stop together.
 TEST(AwayRunTest, OfSeveralRanksAllSaveAndStop) {
-  AwayJob away(KindOf("Images"));
+  AwayJob away(KindOfAway("Images"));
   Program program(away.job().TrainCommand({"--ranks=2", "--io_timeout=1"}), away.options());
   program.WaitForLine("Iteration 100 (");
   away.GoAwayInMidRun();
@@ -360,12 +360,12 @@ TEST(AwayRunTest, OfSeveralRanksAllSaveAndStop) {
 }
 
 TEST(AwayRunTest, AFolderThatIsMovedAwayAndBackIsWaitedFor) {
-  AwayJob away(KindOf("Images"));
+  AwayJob away(KindOfAway("Images"));
   const std::string folder = away.pictures();
   Program program(away.job().TrainCommand(), away.undisturbed_options());
   program.WaitForLine("Iteration 100 (");
   std::filesystem::rename(folder, folder + "_away");
-  EXPECT_THAT(program.WaitForLine("reading is tried again"), HasSubstr(TextOf(ENOENT)));
+  EXPECT_THAT(program.WaitForLine("reading is tried again"), HasSubstr(TextOfAway(ENOENT)));
   std::filesystem::rename(folder + "_away", folder);
   program.WaitForLine("Reading goes on after");
   const Outcome outcome = program.Wait();
@@ -375,7 +375,7 @@ TEST(AwayRunTest, AFolderThatIsMovedAwayAndBackIsWaitedFor) {
 
 // An empty folder is left, as of a mount that is gone.
 TEST(AwayRunTest, AFileSystemThatIsNotMountedForAWhileIsWaitedFor) {
-  AwayJob away(KindOf("Images"));
+  AwayJob away(KindOfAway("Images"));
   const std::string folder = away.pictures(), full = folder + "_full";
   std::filesystem::rename(folder, full);
   std::filesystem::create_directory(folder);
@@ -396,7 +396,7 @@ TEST(AwayRunTest, AFileSystemThatIsNotMountedForAWhileIsWaitedFor) {
 
 // One that the list names and nobody has seen is missing: no patience brings it.
 TEST(AwayRunTest, AFileThatWasNeverThereIsMissingAtOnce) {
-  AwayJob away(KindOf("Images"));
+  AwayJob away(KindOfAway("Images"));
   std::filesystem::remove(away.pictures() + "/p17.ppm");
   const Outcome outcome = away.job().Train();
   EXPECT_EQ(outcome.exit_code, 66) << outcome.err;

@@ -166,46 +166,48 @@ TEST(BadLabelTest, AListIsNamedWithItsLine) {
   ExpectRefused(job, job.Train(), 65, "net.prototxt:", "item 5 is record 'epoch 0 line 22 p.pgm'");
 }
 
-struct Named {
+struct NamedBadData {
   const char* name;
   const char* from;  // in the net
   const char* to;
   const char* start;  // of the message
 };
 
-class NamedFileTest : public testing::TestWithParam<Named> {};
+class NamedFileTest : public testing::TestWithParam<NamedBadData> {};
 
 INSTANTIATE_TEST_SUITE_P(
     Of, NamedFileTest,
     testing::Values(
-        Named{"AMean", "scale: 0.00390625", "mean_file: \"FILE\"",
-              "net.prototxt:8:21: layer 'digits' (Data): "},
-        Named{"ADatabase", "data/train_lmdb", "FILE", "net.prototxt:9:16: layer 'digits' (Data): "},
-        Named{"AListOfImages",
-              "\"Data\"\n  top: \"data\"\n  top: \"label\"\n  include { phase: TRAIN }",
-              "\"ImageData\" image_data_param { source: \"FILE\" batch_size: 4 }\n  top: \"data\"\n"
-              "  top: \"label\"\n  include { phase: TRAIN }",
-              "net.prototxt:4:40: layer 'digits' (ImageData): "},
-        Named{"AListOfWindows",
-              "\"Data\"\n  top: \"data\"\n  top: \"label\"\n  include { phase: TRAIN }\n"
-              "  transform_param { scale: 0.00390625 }",
-              "\"WindowData\" window_data_param { source: \"FILE\" batch_size: 4 }\n"
-              "  top: \"data\"\n  top: \"label\"\n  include { phase: TRAIN }\n"
-              "  transform_param { crop_size: 28 }",
-              "net.prototxt:4:42: layer 'digits' (WindowData): "},
-        Named{"AListOfHdf5Files",
-              "\"Data\"\n  top: \"data\"\n  top: \"label\"\n  include { phase: TRAIN }\n"
-              "  transform_param { scale: 0.00390625 }",
-              "\"HDF5Data\" hdf5_data_param { source: \"FILE\" batch_size: 4 }\n"
-              "  top: \"data\"\n  top: \"label\"\n  include { phase: TRAIN }",
-              "net.prototxt:4:38: layer 'digits' (HDF5Data): "},
-        Named{"AMatrix", "\"SoftmaxWithLoss\"",
-              "\"InfogainLoss\" infogain_loss_param { source: \"FILE\" }", "net.prototxt:"}),
+        NamedBadData{"AMean", "scale: 0.00390625", "mean_file: \"FILE\"",
+                     "net.prototxt:8:21: layer 'digits' (Data): "},
+        NamedBadData{"ADatabase", "data/train_lmdb", "FILE",
+                     "net.prototxt:9:16: layer 'digits' (Data): "},
+        NamedBadData{
+            "AListOfImages",
+            "\"Data\"\n  top: \"data\"\n  top: \"label\"\n  include { phase: TRAIN }",
+            "\"ImageData\" image_data_param { source: \"FILE\" batch_size: 4 }\n  top: \"data\"\n"
+            "  top: \"label\"\n  include { phase: TRAIN }",
+            "net.prototxt:4:40: layer 'digits' (ImageData): "},
+        NamedBadData{"AListOfWindows",
+                     "\"Data\"\n  top: \"data\"\n  top: \"label\"\n  include { phase: TRAIN }\n"
+                     "  transform_param { scale: 0.00390625 }",
+                     "\"WindowData\" window_data_param { source: \"FILE\" batch_size: 4 }\n"
+                     "  top: \"data\"\n  top: \"label\"\n  include { phase: TRAIN }\n"
+                     "  transform_param { crop_size: 28 }",
+                     "net.prototxt:4:42: layer 'digits' (WindowData): "},
+        NamedBadData{"AListOfHdf5Files",
+                     "\"Data\"\n  top: \"data\"\n  top: \"label\"\n  include { phase: TRAIN }\n"
+                     "  transform_param { scale: 0.00390625 }",
+                     "\"HDF5Data\" hdf5_data_param { source: \"FILE\" batch_size: 4 }\n"
+                     "  top: \"data\"\n  top: \"label\"\n  include { phase: TRAIN }",
+                     "net.prototxt:4:38: layer 'digits' (HDF5Data): "},
+        NamedBadData{"AMatrix", "\"SoftmaxWithLoss\"",
+                     "\"InfogainLoss\" infogain_loss_param { source: \"FILE\" }", "net.prototxt:"}),
     [](const auto& test) { return test.param.name; });
 
 TEST_P(NamedFileTest, IsRefusedAtItsLine) {
   Job job;
-  const Named& named = GetParam();
+  const NamedBadData& named = GetParam();
   job.net = Edited(job.net, named.from, named.to);
   const std::string as_written = job.net;
   std::filesystem::create_directory(job.folder() / "sub");
@@ -219,7 +221,7 @@ TEST_P(NamedFileTest, IsRefusedAtItsLine) {
 
 TEST_P(NamedFileTest, NamesBothFoldersThatWereLookedIn) {
   Job job;
-  const Named& named = GetParam();
+  const NamedBadData& named = GetParam();
   job.net = Edited(Edited(job.net, named.from, named.to), "FILE", "absent");
   job.solver = Edited(job.solver, "\"net.prototxt\"", "\"nets/net.prototxt\"");
   std::filesystem::create_directory(job.folder() / "nets");
@@ -286,10 +288,10 @@ TEST_P(StrangeFileTest, RefusedAsAFileOfTheCommandLine) {
 
 TEST_P(StrangeFileTest, RefusedAsAFileOfANet) {
   const std::string net = job_.net;
-  for (const Named& named :
-       {Named{"", "scale: 0.00390625", "mean_file: \"FILE\"", ""},
-        Named{"", "\"SoftmaxWithLoss\"",
-              "\"InfogainLoss\" infogain_loss_param { source: \"FILE\" }", ""}}) {
+  for (const NamedBadData& named :
+       {NamedBadData{"", "scale: 0.00390625", "mean_file: \"FILE\"", ""},
+        NamedBadData{"", "\"SoftmaxWithLoss\"",
+                     "\"InfogainLoss\" infogain_loss_param { source: \"FILE\" }", ""}}) {
     job_.net = Edited(Edited(net, named.from, named.to), "FILE", path_);
     job_.Write();
     ExpectStrange(job_.TrainCommand());

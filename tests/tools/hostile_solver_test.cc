@@ -22,7 +22,7 @@ using testing::AnyOf;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr char kNet[] = R"(name: "small"
+constexpr char kHostileSolverNet[] = R"(name: "small"
 layer { name: "data" type: "DummyData" top: "x" top: "label"
         dummy_data_param { shape { dim: 4 dim: 6 } shape { dim: 4 }
           data_filler { type: "gaussian" } data_filler { type: "constant" value: 1 } } }
@@ -31,12 +31,13 @@ layer { name: "ip" type: "InnerProduct" bottom: "x" top: "ip"
 layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
 )";
 
-constexpr char kSolver[] = R"(net: "net.prototxt" test_iter: 1 test_interval: 10 base_lr: 0.01
+constexpr char kHostileSolverSolver[] =
+    R"(net: "net.prototxt" test_iter: 1 test_interval: 10 base_lr: 0.01
 lr_policy: "inv" gamma: 0.01 power: 0.75 momentum: 0.9 max_iter: 20 stepsize: 5 random_seed: 7
 snapshot_prefix: "snap" solver_mode: CPU
 )";
 
-std::string TextOf(const Message& message) {
+std::string TextOfHostileSolver(const Message& message) {
   std::string text;
   TextFormat::PrintToString(message, &text);
   return text;
@@ -58,7 +59,7 @@ class HostileCheck {
         if (!parser.ParseFromString(Join(field->name(), ": ", text), parsed.get())) continue;
         part->GetReflection()->ClearField(part, field);
         part->MergeFrom(*parsed);
-        WriteText(folder_ / file, TextOf(whole));
+        WriteText(folder_ / file, TextOfHostileSolver(whole));
         Check(Join(field->full_name(), ": ", text));
         part->CopyFrom(*before);
       }
@@ -106,9 +107,9 @@ INSTANTIATE_TEST_SUITE_P(With, HostileSolverTest,
 
 TEST_P(HostileSolverTest, IsGoodOrRefused) {
   HostileCheck check;
-  WriteText(check.folder() / "net.prototxt", kNet);
+  WriteText(check.folder() / "net.prototxt", kHostileSolverNet);
   caffe::SolverParameter solver;
-  ASSERT_TRUE(TextFormat::ParseFromString(kSolver, &solver));
+  ASSERT_TRUE(TextFormat::ParseFromString(kHostileSolverSolver, &solver));
   check.Vary(solver, &solver, solver.GetDescriptor()->FindFieldByName(GetParam()),
              "solver.prototxt");
 }
@@ -120,17 +121,17 @@ INSTANTIATE_TEST_SUITE_P(With, HostileNetTest,
 
 TEST_P(HostileNetTest, IsGoodOrRefused) {
   HostileCheck check;
-  WriteText(check.folder() / "solver.prototxt", kSolver);
+  WriteText(check.folder() / "solver.prototxt", kHostileSolverSolver);
   caffe::NetParameter net;
-  ASSERT_TRUE(TextFormat::ParseFromString(kNet, &net));
+  ASSERT_TRUE(TextFormat::ParseFromString(kHostileSolverNet, &net));
   check.Vary(net, &net, net.GetDescriptor()->FindFieldByName(GetParam()), "net.prototxt");
 }
 
 TEST(HostileLayerTest, OfAnyTypeIsGoodOrRefused) {
   HostileCheck check;
-  WriteText(check.folder() / "solver.prototxt", kSolver);
+  WriteText(check.folder() / "solver.prototxt", kHostileSolverSolver);
   caffe::NetParameter net;
-  ASSERT_TRUE(TextFormat::ParseFromString(kNet, &net));
+  ASSERT_TRUE(TextFormat::ParseFromString(kHostileSolverNet, &net));
   caffe::LayerParameter* layer = net.mutable_layer(1);
   Message* const parts[] = {layer, layer->add_param(), layer->add_include(),
                             layer->mutable_inner_product_param()->mutable_weight_filler()};

@@ -10,7 +10,7 @@
 namespace trainer {
 namespace {
 
-constexpr char kNet[] = R"(name: "small"
+constexpr char kJobNet[] = R"(name: "small"
 layer {
   name: "digits"
   type: "Data"
@@ -56,7 +56,7 @@ layer {
 }
 )";
 
-constexpr char kSolver[] = R"(net: "net.prototxt"
+constexpr char kJobSolver[] = R"(net: "net.prototxt"
 test_iter: 3
 test_interval: 10
 base_lr: 0.05
@@ -84,7 +84,7 @@ std::string Edited(const std::string& text, const std::string& from, const std::
   return text.substr(0, at) + to + text.substr(at + from.size());
 }
 
-Job::Job(const std::string& backend) : net(kNet), solver(kSolver) {
+Job::Job(const std::string& backend) : net(kJobNet), solver(kJobSolver) {
   const Outcome made = RunProgram(
       {"dataset", "digits", "data", "--backend=" + backend, "--train=100", "--test=40"}, options());
   EXPECT_EQ(made.exit_code, 0) << made.err;

@@ -14,10 +14,11 @@ namespace {
 
 using testing::HasSubstr;
 
-std::string TextOf(int error) { return std::generic_category().message(error); }
+std::string TextOfLockFailure(int error) { return std::generic_category().message(error); }
 
-class LockTest : public testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Of, LockTest, testing::Values(EACCES, EROFS, ENOLCK, ENOSYS, EAGAIN),
+class LockTestLockFailure : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Of, LockTestLockFailure,
+                         testing::Values(EACCES, EROFS, ENOLCK, ENOSYS, EAGAIN),
                          [](const auto& one) { return Join("Error", one.param); });
 
 // Of runs in which the lock of an LMDB fails so.
@@ -40,7 +41,7 @@ int Count(const std::string& text, const std::string& part) {
   return count;
 }
 
-TEST_P(LockTest, ThatCannotBeHadIsAWarningForEachDatabase) {
+TEST_P(LockTestLockFailure, ThatCannotBeHadIsAWarningForEachDatabase) {
   Job job;
   const Outcome outcome = TrainWithLock(job, Join(GetParam()), {});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
@@ -50,10 +51,10 @@ TEST_P(LockTest, ThatCannotBeHadIsAWarningForEachDatabase) {
     EXPECT_EQ(Count(outcome.err, Join(database, ": no lock on lock.mdb (")), warnings)
         << outcome.err;
   }
-  EXPECT_EQ(Count(outcome.err, TextOf(GetParam())), 2 * warnings);
+  EXPECT_EQ(Count(outcome.err, TextOfLockFailure(GetParam())), 2 * warnings);
 }
 
-TEST_P(LockTest, IsNotAskedForWithDbLockOff) {
+TEST_P(LockTestLockFailure, IsNotAskedForWithDbLockOff) {
   Job job;
   const Outcome outcome = TrainWithLock(job, Join(GetParam()), {"--db_lock=off"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;

@@ -16,9 +16,9 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-class LockTest : public testing::Test {
+class LockTestLock : public testing::Test {
  protected:
-  LockTest() {
+  LockTestLock() {
     first_ = job_.solver;
     job_.solver = Edited(job_.solver, "max_iter: 20", "max_iter: 100000000");
     job_.solver = Edited(job_.solver, "display: 5", "display: 1000");
@@ -31,7 +31,7 @@ class LockTest : public testing::Test {
   std::string first_;  // the solver of a short run
 };
 
-TEST_F(LockTest, ASecondRunOfOnePrefixIsRefusedUntilTheFirstEnds) {
+TEST_F(LockTestLock, ASecondRunOfOnePrefixIsRefusedUntilTheFirstEnds) {
   Program first(job_.TrainCommand(), job_.options());
   first.WaitForLine("Iteration 0 (");
   EXPECT_THAT(job_.Files("."), ElementsAre(".snap.lock"));
@@ -53,7 +53,7 @@ TEST_F(LockTest, ASecondRunOfOnePrefixIsRefusedUntilTheFirstEnds) {
   EXPECT_THAT(job_.Files("."), IsEmpty());
 }
 
-TEST_F(LockTest, TheLockOfAKilledRunIsTakenOver) {
+TEST_F(LockTestLock, TheLockOfAKilledRunIsTakenOver) {
   Program first(job_.TrainCommand(), job_.options());
   first.WaitForLine("Iteration 0 (");
   const pid_t killed = first.pid();
@@ -69,7 +69,7 @@ TEST_F(LockTest, TheLockOfAKilledRunIsTakenOver) {
   EXPECT_THAT(job_.Files("."), IsEmpty());
 }
 
-TEST_F(LockTest, ARunThatStartsAnewSaysThatItReplacesSnapshots) {
+TEST_F(LockTestLock, ARunThatStartsAnewSaysThatItReplacesSnapshots) {
   const char* const kNote =
       "'snap' has snapshots of another run, up to iteration 20: this run starts from the beginning";
   job_.solver = first_;

@@ -132,9 +132,11 @@ TEST_P(UnlikeRanksTest, EndWithTheDifferenceInOneMessage) {
   }
 }
 
-std::string NameOf(const testing::TestParamInfo<Unlike>& info) { return info.param.name; }
+std::string NameOfRankAgreement(const testing::TestParamInfo<Unlike>& info) {
+  return info.param.name;
+}
 
-INSTANTIATE_TEST_SUITE_P(By, UnlikeRanksTest, testing::ValuesIn(kUnlike), NameOf);
+INSTANTIATE_TEST_SUITE_P(By, UnlikeRanksTest, testing::ValuesIn(kUnlike), NameOfRankAgreement);
 
 // On one machine ranks share its cores, and have equal shares.
 TEST_F(RankAgreementTest, RanksWithAnotherNumberOfThreadsEnd) {

@@ -174,7 +174,7 @@ TEST_P(RankRecordsTest, AreEachOncePerEpochWhereTheBatchGrowsWithTheRanks) {
   }
 }
 
-std::string NameOf(const testing::TestParamInfo<std::string>& info) {
+std::string NameOfRankData(const testing::TestParamInfo<std::string>& info) {
   std::string name = info.param;
   std::ranges::replace(name, ' ', '_');
   return name;
@@ -183,7 +183,7 @@ std::string NameOf(const testing::TestParamInfo<std::string>& info) {
 INSTANTIATE_TEST_SUITE_P(Sources, RankRecordsTest,
                          testing::Values("LMDB", "LEVELDB", "images", "images shuffled",
                                          "images skipped", "rows", "rows shuffled"),
-                         NameOf);
+                         NameOfRankData);
 
 TEST_F(RankDataTest, TellsWhatAnEpochIs) {
   WriteKind("LMDB", 2);

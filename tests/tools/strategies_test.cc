@@ -18,12 +18,12 @@ using StrategiesTest = RankJob;
 
 constexpr const char* kApart[] = {"easgd", "gossip", "parameter_server"};
 
-std::string Named(const char* strategy) { return std::string("--strategy=") + strategy; }
+std::string NamedStrategies(const char* strategy) { return std::string("--strategy=") + strategy; }
 
 TEST_F(StrategiesTest, TrainTestAndSave) {
   for (const char* strategy : {"local", "easgd", "gossip", "parameter_server"}) {
     const Outcome outcome =
-        Train({"--ranks=2", Named(strategy), "--set", "strategy_param.period=3"});
+        Train({"--ranks=2", NamedStrategies(strategy), "--set", "strategy_param.period=3"});
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
     EXPECT_THAT(outcome.err, HasSubstr(std::string("Strategy ") + strategy + ": "));
     EXPECT_THAT(outcome.err, HasSubstr("Iteration 20, Testing net (#0)"));
@@ -57,9 +57,9 @@ TEST_F(StrategiesTest, LocalGoesOnBitForBitInProcesses) {
 
 TEST_F(StrategiesTest, SayWhereAResumedRunDoesNotRepeatAnother) {
   for (const auto& [strategy, repeats] : {std::pair("easgd", false), {"local", true}}) {
-    ASSERT_EQ(Train({"--ranks=2", Named(strategy)}).exit_code, 0);
+    ASSERT_EQ(Train({"--ranks=2", NamedStrategies(strategy)}).exit_code, 0);
     const Outcome rest =
-        Train({"--ranks=2", Named(strategy), "--snapshot=snap_iter_10.solverstate"});
+        Train({"--ranks=2", NamedStrategies(strategy), "--snapshot=snap_iter_10.solverstate"});
     ASSERT_EQ(rest.exit_code, 0) << rest.err;
     const bool says = rest.err.find("goes by which rank comes first") != std::string::npos;
     EXPECT_NE(says, repeats) << strategy << rest.err;
@@ -104,7 +104,7 @@ using LongStrategiesTest = LongRankJob;
 
 TEST_F(LongStrategiesTest, GoOnWithoutAWorkerThatWasKilled) {
   for (const char* strategy : kApart) {
-    const auto program = Start({"--ranks=3", Named(strategy)});
+    const auto program = Start({"--ranks=3", NamedStrategies(strategy)});
     kill(processes_[1], SIGKILL);
     program->WaitForLine("and is left behind");
     program->WaitForLine("Iteration ");

@@ -71,4 +71,13 @@ void ParallelFor(int64_t n, Body body, int64_t grain = parallel_for_internal::kG
       n, grain, [&](int64_t begin, int64_t end) { parallel_for_internal::Loop(begin, end, body); });
 }
 
+// ParallelFor for bodies that gain nothing from wider vectors: they are compiled once, not for each
+// instruction set.
+template <class Body>
+void ParallelForBase(int64_t n, Body body, int64_t grain = parallel_for_internal::kGrain) {
+  ParallelRanges(n, grain, [&](int64_t begin, int64_t end) {
+    parallel_for_internal::LoopBase(begin, end, body);
+  });
+}
+
 }  // namespace trainer

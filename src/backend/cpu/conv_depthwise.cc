@@ -189,19 +189,19 @@ class DepthwiseBackwardData final : public ConvBackwardData {
   DepthwisePass pass_;
 };
 
-Offer<ConvForward> TakeForward(const Device&, const ConvDesc& desc) {
+Offer<ConvForward> TakeDepthwiseForward(const Device&, const ConvDesc& desc) {
   if (auto why = DepthwiseRefuses(desc); !why.empty()) return Declines{why};
   return std::make_unique<DepthwiseForward>(desc);
 }
-Offer<ConvBackwardData> TakeData(const Device&, const ConvDesc& desc) {
+Offer<ConvBackwardData> TakeDepthwiseData(const Device&, const ConvDesc& desc) {
   if (auto why = DepthwiseRefuses(desc); !why.empty()) return Declines{why};
   return std::make_unique<DepthwiseBackwardData>(desc);
 }
 
-const RegisterConvStep<ConvForward> kForward({DeviceKind::kCpu, rank::kOwn, "own depthwise",
-                                              TakeForward});
-const RegisterConvStep<ConvBackwardData> kData({DeviceKind::kCpu, rank::kOwn, "own depthwise",
-                                                TakeData});
+const RegisterConvStep<ConvForward> kConvDepthwiseForward({DeviceKind::kCpu, rank::kOwn,
+                                                           "own depthwise", TakeDepthwiseForward});
+const RegisterConvStep<ConvBackwardData> kConvDepthwiseData({DeviceKind::kCpu, rank::kOwn,
+                                                             "own depthwise", TakeDepthwiseData});
 
 }  // namespace
 

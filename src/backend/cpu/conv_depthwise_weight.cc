@@ -155,13 +155,14 @@ class DepthwiseBackwardWeight final : public ConvBackwardWeight {
   std::vector<DepthwiseRows> rows_;  // per row of dy
 };
 
-Offer<ConvBackwardWeight> Take(const Device&, const ConvDesc& desc) {
+Offer<ConvBackwardWeight> TakeDepthwiseWeight(const Device&, const ConvDesc& desc) {
   if (auto why = DepthwiseRefuses(desc); !why.empty()) return Declines{why};
   return std::make_unique<DepthwiseBackwardWeight>(desc);
 }
 
-const RegisterConvStep<ConvBackwardWeight> kWeight({DeviceKind::kCpu, rank::kOwn, "own depthwise",
-                                                    Take});
+const RegisterConvStep<ConvBackwardWeight> kConvDepthwiseWeight({DeviceKind::kCpu, rank::kOwn,
+                                                                 "own depthwise",
+                                                                 TakeDepthwiseWeight});
 
 }  // namespace
 }  // namespace trainer::cpu

@@ -47,23 +47,23 @@ Offer<Step> FirstKernel(const ConvDesc& desc, const std::vector<ConvLayout>& lay
   return Declines{"it has nothing but reference loops for this"};
 }
 
-Offer<ConvForward> TakeForward(const Device&, const ConvDesc& desc) {
+Offer<ConvForward> TakeLibraryForward(const Device&, const ConvDesc& desc) {
   return FirstKernel<ConvForward>(desc, LayoutsForForward(desc),
                                   [](const auto&... how) { return MakeOneDnnForward(how...); });
 }
-Offer<ConvBackwardData> TakeData(const Device&, const ConvDesc& desc) {
+Offer<ConvBackwardData> TakeLibraryData(const Device&, const ConvDesc& desc) {
   return FirstKernel<ConvBackwardData>(desc, LayoutsForData(desc), MakeOneDnnBackwardData);
 }
-Offer<ConvBackwardWeight> TakeWeight(const Device&, const ConvDesc& desc) {
+Offer<ConvBackwardWeight> TakeLibraryWeight(const Device&, const ConvDesc& desc) {
   return FirstKernel<ConvBackwardWeight>(desc, LayoutsForWeight(desc), MakeOneDnnBackwardWeight);
 }
 
-const RegisterConvStep<ConvForward> kForward({DeviceKind::kCpu, rank::kLibrary, "onednn",
-                                              TakeForward});
-const RegisterConvStep<ConvBackwardData> kData({DeviceKind::kCpu, rank::kLibrary, "onednn",
-                                                TakeData});
-const RegisterConvStep<ConvBackwardWeight> kWeight({DeviceKind::kCpu, rank::kLibrary, "onednn",
-                                                    TakeWeight});
+const RegisterConvStep<ConvForward> kConvLibraryForward({DeviceKind::kCpu, rank::kLibrary, "onednn",
+                                                         TakeLibraryForward});
+const RegisterConvStep<ConvBackwardData> kConvLibraryData({DeviceKind::kCpu, rank::kLibrary,
+                                                           "onednn", TakeLibraryData});
+const RegisterConvStep<ConvBackwardWeight> kConvLibraryWeight({DeviceKind::kCpu, rank::kLibrary,
+                                                               "onednn", TakeLibraryWeight});
 
 }  // namespace
 

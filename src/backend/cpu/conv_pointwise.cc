@@ -163,7 +163,7 @@ class ScatteredBackwardData final : public ConvBackwardData {
   std::unique_ptr<ConvBackwardData> dense_;
 };
 
-Offer<ConvBackwardWeight> TakeWeight(const Device& device, const ConvDesc& desc) {
+Offer<ConvBackwardWeight> TakePointwiseWeight(const Device& device, const ConvDesc& desc) {
   if (!IsPointwise(desc)) return Declines{"it is not a 1 x 1 kernel without groups and padding"};
   if (desc.dtype != DType::kBF16)
     return Declines{"in f32 the library's own gradient is the faster"};
@@ -173,7 +173,7 @@ Offer<ConvBackwardWeight> TakeWeight(const Device& device, const ConvDesc& desc)
   return std::make_unique<PointwiseBackwardWeight>(device, desc);
 }
 
-Offer<ConvBackwardData> TakeData(const Device&, const ConvDesc& desc) {
+Offer<ConvBackwardData> TakePointwiseData(const Device&, const ConvDesc& desc) {
   if (!IsPointwise(desc)) return Declines{"it is not a 1 x 1 kernel without groups and padding"};
   if (!HasStride(desc)) return Declines{"the stride is 1"};
   ConvDesc dense = desc;
@@ -184,10 +184,12 @@ Offer<ConvBackwardData> TakeData(const Device&, const ConvDesc& desc) {
   return std::make_unique<ScatteredBackwardData>(desc, step.Take());
 }
 
-const RegisterConvStep<ConvBackwardData> kData({DeviceKind::kCpu, rank::kOwn + 30,
-                                                "onednn transposed scattered", TakeData});
-const RegisterConvStep<ConvBackwardWeight> kWeight({DeviceKind::kCpu, rank::kOwn + 30,
-                                                    "onednn matmul", TakeWeight});
+const RegisterConvStep<ConvBackwardData> kConvPointwiseData({DeviceKind::kCpu, rank::kOwn + 30,
+                                                             "onednn transposed scattered",
+                                                             TakePointwiseData});
+const RegisterConvStep<ConvBackwardWeight> kConvPointwiseWeight({DeviceKind::kCpu, rank::kOwn + 30,
+                                                                 "onednn matmul",
+                                                                 TakePointwiseWeight});
 
 }  // namespace
 }  // namespace trainer::cpu

@@ -122,13 +122,13 @@ class SegmentBackwardData final : public ConvBackwardData {
   Slot<float> main_, tail_weights_, shares_, images_;
 };
 
-Offer<ConvBackwardData> Take(const Device&, const ConvDesc& desc) {
+Offer<ConvBackwardData> TakeSegmentData(const Device&, const ConvDesc& desc) {
   if (auto why = SegmentsRefuseForwardOrData(desc); !why.empty()) return Declines{why};
   return std::make_unique<SegmentBackwardData>(desc);
 }
 
-const RegisterConvStep<ConvBackwardData> kData({DeviceKind::kCpu, rank::kOwn + 10, "own segments",
-                                                Take});
+const RegisterConvStep<ConvBackwardData> kConvSegmentData({DeviceKind::kCpu, rank::kOwn + 10,
+                                                           "own segments", TakeSegmentData});
 
 }  // namespace
 }  // namespace trainer::cpu

@@ -118,7 +118,7 @@ class SegmentForward final : public ConvForward {
 };
 
 // Measured by conv_kernels (scripts/bench/README.md).
-Offer<ConvForward> Take(const Device&, const ConvDesc& desc) {
+Offer<ConvForward> TakeSegmentForward(const Device&, const ConvDesc& desc) {
   if (auto why = SegmentsRefuseForwardOrData(desc); !why.empty()) return Declines{why};
   if (desc.out_channels % (4 * kLanes) == 0) {
     return Declines{"the outputs fill the library's blocks of 64 channels"};
@@ -126,8 +126,8 @@ Offer<ConvForward> Take(const Device&, const ConvDesc& desc) {
   return std::make_unique<SegmentForward>(desc);
 }
 
-const RegisterConvStep<ConvForward> kForward({DeviceKind::kCpu, rank::kOwn + 10, "own segments",
-                                              Take});
+const RegisterConvStep<ConvForward> kConvSegmentForward({DeviceKind::kCpu, rank::kOwn + 10,
+                                                         "own segments", TakeSegmentForward});
 
 }  // namespace
 }  // namespace trainer::cpu

@@ -132,13 +132,13 @@ class SegmentBackwardWeight final : public ConvBackwardWeight {
   Slot<float> grads_, images_;
 };
 
-Offer<ConvBackwardWeight> Take(const Device&, const ConvDesc& desc) {
+Offer<ConvBackwardWeight> TakeSegmentWeight(const Device&, const ConvDesc& desc) {
   if (auto why = SegmentsRefuse(desc); !why.empty()) return Declines{why};
   return std::make_unique<SegmentBackwardWeight>(desc);
 }
 
-const RegisterConvStep<ConvBackwardWeight> kWeight({DeviceKind::kCpu, rank::kOwn + 10,
-                                                    "own segments", Take});
+const RegisterConvStep<ConvBackwardWeight> kConvSegmentWeight({DeviceKind::kCpu, rank::kOwn + 10,
+                                                               "own segments", TakeSegmentWeight});
 
 }  // namespace
 }  // namespace trainer::cpu

@@ -58,12 +58,12 @@ class TransposedBackwardData final : public ConvBackwardData {
   size_t weight_bytes_;
 };
 
-Offer<ConvBackwardData> Take(const Device&, const ConvDesc& desc) {
+Offer<ConvBackwardData> TakeTransposed(const Device&, const ConvDesc& desc) {
   return TransposedBackwardDataOf(desc);
 }
 
-const RegisterConvStep<ConvBackwardData> kData({DeviceKind::kCpu, rank::kOwn + 40,
-                                                "onednn transposed", Take});
+const RegisterConvStep<ConvBackwardData> kConvTransposedData({DeviceKind::kCpu, rank::kOwn + 40,
+                                                              "onednn transposed", TakeTransposed});
 
 }  // namespace
 

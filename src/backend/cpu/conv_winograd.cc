@@ -141,12 +141,12 @@ class WinogradBackwardData final : public ConvBackwardData {
   WinogradProduct product_;
 };
 
-Offer<ConvForward> TakeForward(const Device&, const ConvDesc& desc) {
+Offer<ConvForward> TakeWinogradForward(const Device&, const ConvDesc& desc) {
   if (auto why = WinogradRefuses(desc); !why.empty()) return Declines{why};
   if (auto why = WinogradLoses(WinogradShape(desc)); !why.empty()) return Declines{why};
   return MakeWinogradForward(desc);
 }
-Offer<ConvBackwardData> TakeData(const Device&, const ConvDesc& desc) {
+Offer<ConvBackwardData> TakeWinogradData(const Device&, const ConvDesc& desc) {
   if (auto why = WinogradRefuses(desc); !why.empty()) return Declines{why};
   if (auto why = WinogradLoses(WinogradShape(desc).Transposed()); !why.empty()) {
     return Declines{why};
@@ -154,10 +154,10 @@ Offer<ConvBackwardData> TakeData(const Device&, const ConvDesc& desc) {
   return MakeWinogradBackwardData(desc);
 }
 
-const RegisterConvStep<ConvForward> kForward({DeviceKind::kCpu, rank::kOwn + 20, "own Winograd",
-                                              TakeForward});
-const RegisterConvStep<ConvBackwardData> kData({DeviceKind::kCpu, rank::kOwn + 20, "own Winograd",
-                                                TakeData});
+const RegisterConvStep<ConvForward> kConvWinogradForward({DeviceKind::kCpu, rank::kOwn + 20,
+                                                          "own Winograd", TakeWinogradForward});
+const RegisterConvStep<ConvBackwardData> kConvWinogradData({DeviceKind::kCpu, rank::kOwn + 20,
+                                                            "own Winograd", TakeWinogradData});
 
 }  // namespace
 

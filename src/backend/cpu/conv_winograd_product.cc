@@ -84,7 +84,8 @@ constexpr auto MultiplyRow(std::integer_sequence<int, R...>) {
   return std::array{&MultiplyTile<R + 1, V>...};
 }
 constexpr auto kTiles = std::make_integer_sequence<int, kMaxTiles>{};
-constexpr std::array kMultiply = {MultiplyRow<1>(kTiles), MultiplyRow<2>(kTiles)};
+constexpr std::array kConvWinogradProductMultiply = {MultiplyRow<1>(kTiles),
+                                                     MultiplyRow<2>(kTiles)};
 
 }  // namespace
 
@@ -98,8 +99,8 @@ void MultiplyPoint(const float* v, int64_t tiles, int64_t in, const float* u, in
       const int64_t first = tiles * part / parts, next = tiles * (part + 1) / parts;
       // The first two fetch half of the next panel each; the others what is there already.
       const float* ahead = right + (part < 2 ? kPanel + part * kLanes : 0) * in;
-      kMultiply[vectors - 1][next - first - 1](v + first * kLanes, step, in / kLanes, right, ahead,
-                                               y + first * kLanes);
+      kConvWinogradProductMultiply[vectors - 1][next - first - 1](
+          v + first * kLanes, step, in / kLanes, right, ahead, y + first * kLanes);
     }
   }
 }

@@ -110,14 +110,15 @@ class WinogradBackwardWeight final : public ConvBackwardWeight {
   Slot<float> sums_, v_, bias_sums_;
 };
 
-Offer<ConvBackwardWeight> Take(const Device&, const ConvDesc& desc) {
+Offer<ConvBackwardWeight> TakeWinogradWeight(const Device&, const ConvDesc& desc) {
   if (auto why = WinogradRefuses(desc); !why.empty()) return Declines{why};
   if (auto why = WinogradWeightLoses(WinogradShape(desc)); !why.empty()) return Declines{why};
   return MakeWinogradBackwardWeight(desc);
 }
 
-const RegisterConvStep<ConvBackwardWeight> kWeight({DeviceKind::kCpu, rank::kOwn + 20,
-                                                    "own Winograd", Take});
+const RegisterConvStep<ConvBackwardWeight> kConvWinogradWeight({DeviceKind::kCpu, rank::kOwn + 20,
+                                                                "own Winograd",
+                                                                TakeWinogradWeight});
 
 }  // namespace
 

@@ -30,7 +30,7 @@ class SgemmPlan final : public GemmPlan {
 
 // Whether oneDNN 2.6.3 can use tile registers: with sizes that leave part of a tile it dies of
 // SIGILL now and then, in a thread in which it has not set the tiles up.
-bool TilesAreRight(const GemmDesc& desc) {
+bool GemmTilesAreRight(const GemmDesc& desc) {
   return desc.dtype == DType::kBF16 && desc.m % 16 == 0 && desc.n % 16 == 0 && desc.k % 32 == 0;
 }
 
@@ -44,7 +44,7 @@ class MatmulPlan final : public GemmPlan {
     dnnl_matmul_desc_t op;
     onednn::Check(dnnl_matmul_desc_init(&op, &a, &b, desc.bias ? &bias : nullptr, &c),
                   "describing a matrix product");
-    const onednn::Choice choice(&op, TilesAreRight(desc),
+    const onednn::Choice choice(&op, GemmTilesAreRight(desc),
                                 desc.accumulate ? onednn::PostOp::kAdd : onednn::PostOp::kNone);
     if (!choice || choice.Name().starts_with("ref")) return nullptr;
     auto plan = std::make_unique<MatmulPlan>(choice, desc.bias);
@@ -139,10 +139,10 @@ Offer<GemmPlan> TakeLoops(const Device&, const GemmDesc& desc) {
   return std::make_unique<LoopGemm>(desc);
 }
 
-using Register = RegisterCandidate<GemmDesc, GemmPlan>;
-const Register kSgemm({DeviceKind::kCpu, rank::kLibrary, "onednn sgemm", TakeSgemm});
-const Register kMatmul({DeviceKind::kCpu, rank::kLibrary + 10, "onednn matmul", TakeMatmul});
-const Register kLoops({DeviceKind::kCpu, rank::kReference, "loops", TakeLoops});
+using RegisterGemm = RegisterCandidate<GemmDesc, GemmPlan>;
+const RegisterGemm kSgemm({DeviceKind::kCpu, rank::kLibrary, "onednn sgemm", TakeSgemm});
+const RegisterGemm kMatmul({DeviceKind::kCpu, rank::kLibrary + 10, "onednn matmul", TakeMatmul});
+const RegisterGemm kGemmLoops({DeviceKind::kCpu, rank::kReference, "loops", TakeLoops});
 
 }  // namespace
 }  // namespace trainer::cpu

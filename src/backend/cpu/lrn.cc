@@ -39,7 +39,10 @@ class LrnOnePass final : public LrnPlan {
     const Shape& shape = desc_.shape;
     const LrnOperands<T> in = {x, dy, out, shape[0] * shape[2] * shape[3], shape[1]};
     const LrnNumbers numbers = {desc_.half, desc_.k, desc_.factor, 2 * desc_.factor * desc_.beta};
-    desc_.half == 2 ? RunLrnAcross<5>(in, numbers, power_) : RunLrnAcross<0>(in, numbers, power_);
+    if constexpr (std::is_same_v<Power, UsualPower>) {
+      if (desc_.half == 2) return RunLrnAcross<5>(in, numbers, power_);
+    }
+    RunLrnAcross<0>(in, numbers, power_);
   }
 
   LrnDesc desc_;
@@ -60,9 +63,9 @@ Offer<LrnPlan> TakeSteps(const Device&, const LrnDesc& desc) {
   return MakeLrnInSteps(desc, Loops{});
 }
 
-using Register = RegisterCandidate<LrnDesc, LrnPlan>;
-const Register kOnePass({DeviceKind::kCpu, rank::kOwn, "one pass", TakeOnePass});
-const Register kSteps({DeviceKind::kCpu, rank::kReference, "steps", TakeSteps});
+using RegisterLrnLoops = RegisterCandidate<LrnDesc, LrnPlan>;
+const RegisterLrnLoops kLrnOnePass({DeviceKind::kCpu, rank::kOwn, "one pass", TakeOnePass});
+const RegisterLrnLoops kLrnSteps({DeviceKind::kCpu, rank::kReference, "steps", TakeSteps});
 
 }  // namespace
 }  // namespace trainer::cpu

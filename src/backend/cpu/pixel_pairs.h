@@ -114,7 +114,7 @@ void SumPairs(const PixelChunks& in, F f, float* out) {
     return ParallelFor(in.chunks, pixel_pairs_internal::ChunkPairs<F>{f, in, out},
                        GrainOf(in.chunk_rows * in.rows.length));
   }
-  ParallelFor(in.chunks * in.rows.length, pixel_pairs_internal::ChannelPairs<F>{f, in, out});
+  ParallelForBase(in.chunks * in.rows.length, pixel_pairs_internal::ChannelPairs<F>{f, in, out});
 }
 
 template <class T, class F>
@@ -122,7 +122,13 @@ void MapInPixels(const PixelChunks& in, F f, T* to, bool fresh) {
   const int64_t channels = in.rows.length, bytes = channels * static_cast<int64_t>(sizeof(T));
   if (in.rows.inner != 1) {
     using Store = pixel_pairs_internal::StorePixel<T, F>;
-    return CpuRows(in.rows.count, channels, PixelStep<Store>{Store{f, to}, in});
+    const PixelStep<Store> step = {Store{f, to}, in};
+    return ParallelForBase(
+        in.rows.count,
+        [=](int64_t row) __attribute__((always_inline)) {
+          step(CpuRow{row, channels});
+        },
+        GrainOf(4 * channels));
   }
   const bool stream = fresh && Streams(to, in.rows.count * bytes, bytes);
   const pixel_pairs_internal::PixelRow<T, F> row = {f, to, channels, stream};

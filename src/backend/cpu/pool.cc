@@ -12,9 +12,10 @@ Offer<PoolPlan> TakeReference(const Device&, const PoolDesc& desc) {
   return MakeReferencePool(desc);
 }
 
-using Register = RegisterCandidate<PoolDesc, PoolPlan>;
-const Register kVectors({DeviceKind::kCpu, rank::kOwn, "channel vectors", TakeVectors});
-const Register kReference({DeviceKind::kCpu, rank::kReference, "reference loops", TakeReference});
+using RegisterPool = RegisterCandidate<PoolDesc, PoolPlan>;
+const RegisterPool kVectors({DeviceKind::kCpu, rank::kOwn, "channel vectors", TakeVectors});
+const RegisterPool kReference({DeviceKind::kCpu, rank::kReference, "reference loops",
+                               TakeReference});
 
 }  // namespace
 }  // namespace trainer::cpu

@@ -47,15 +47,30 @@ struct Grid {
   const Reach *h, *w;  // of the window, or of the first one
 };
 
-// Calls f(N), N a type that holds `count` where that is small, else 0. Short vectors get 0.
-template <class V, class F>
-TRAINER_INLINE void WithCount(int64_t count, F f) {
-  if constexpr (V::kLanes >= 8) {
-    if (count == 1) return f(std::integral_constant<int64_t, 1>{});
-    if (count == 2) return f(std::integral_constant<int64_t, 2>{});
-    if (count == 3) return f(std::integral_constant<int64_t, 3>{});
+// Calls f(R, C), types that hold `rows` and `columns` where loops of these lengths are compiled,
+// else 0 and 0. They are compiled for the grids inside an image of windows of 2 x 2 and 3 x 3
+// pixels with steps of 1 and 2; each pair of lengths costs a second of compiling. Short vectors get
+// 0, and so does everything where kFixed is false.
+template <class V, bool kFixed, class F>
+TRAINER_INLINE void WithCounts(int64_t rows, int64_t columns, F f) {
+  constexpr std::integral_constant<int64_t, 0> any;
+  constexpr std::integral_constant<int64_t, 1> one;
+  constexpr std::integral_constant<int64_t, 2> two;
+  constexpr std::integral_constant<int64_t, 3> three;
+  if constexpr (kFixed && V::kLanes >= 8) {
+    if (columns == 3) {
+      if (rows == 3) return f(three, three);
+      if (rows == 2) return f(two, three);
+    } else if (columns == 2) {
+      if (rows == 3) return f(three, two);
+      if (rows == 2) return f(two, two);
+      if (rows == 1) return f(one, two);
+    } else if (columns == 1) {
+      if (rows == 2) return f(two, one);
+      if (rows == 1) return f(one, one);
+    }
   }
-  f(std::integral_constant<int64_t, 0>{});
+  f(any, any);
 }
 
 // f(row, column) over a grid. kRows and kColumns are its counts or 0: loops to a constant are
@@ -90,53 +105,49 @@ class FastPool : public PoolPlan {
                      x.shape.ToString(), " -> ", y.shape.ToString(), " with ", workspace));
   }
 
-  // f(grid, its rows, its columns), the latter as of WithCount, for each window of a row of y.
+  // f(grid, its rows, its columns), the latter as of WithCounts, for each window of a row of y.
   // Their pixels are a * in_w + b after the first, their taps a * kernel_w + b.
-  template <class V, class F>
+  template <class V, bool kFixed, class F>
   TRAINER_INLINE void ForWindows(int64_t row, F f) const {
     const Reach& h = high_.reach[row % desc_.out_h];
-    WithCount<V>(
-        h.end - h.begin, [&](auto rows) __attribute__((always_inline)) {
-          for (int64_t ow = 0; ow < desc_.out_w; ++ow) {
-            const Reach& w = wide_.reach[ow];
-            const Grid grid = {.result = row * desc_.out_w + ow,
-                               .first = h.begin * desc_.in_w + w.begin,
-                               .tap = (h.begin - h.start) * desc_.kernel_w + w.begin - w.start,
-                               .rows = h.end - h.begin,
-                               .columns = w.end - w.begin,
-                               .h = &h,
-                               .w = &w};
-            WithCount<V>(
-                grid.columns, [&](auto columns)
-                                  __attribute__((always_inline)) { f(grid, rows, columns); });
-          }
-        });
+    for (int64_t ow = 0; ow < desc_.out_w; ++ow) {
+      const Reach& w = wide_.reach[ow];
+      const Grid grid = {.result = row * desc_.out_w + ow,
+                         .first = h.begin * desc_.in_w + w.begin,
+                         .tap = (h.begin - h.start) * desc_.kernel_w + w.begin - w.start,
+                         .rows = h.end - h.begin,
+                         .columns = w.end - w.begin,
+                         .h = &h,
+                         .w = &w};
+      WithCounts<V, kFixed>(
+          grid.rows, grid.columns, [&](auto rows, auto columns) __attribute__((always_inline)) {
+            f(grid, rows, columns);
+          });
+    }
   }
 
   // The same for each pixel of a row of x. The windows over it are a * out_w + b after the first;
   // of these the pixel is the tap a * stride_h * kernel_w + b * stride_w before.
-  template <class V, class F>
+  template <class V, bool kFixed, class F>
   TRAINER_INLINE void ForPixels(int64_t row, F f) const {
     const int64_t i = row % desc_.in_h;
     const Cover& h = high_.cover[i];
     const Reach* const reach_h = high_.reach.data() + h.first;
-    WithCount<V>(
-        h.last - h.first, [&](auto rows) __attribute__((always_inline)) {
-          for (int64_t j = 0; j < desc_.in_w; ++j) {
-            const Cover& w = wide_.cover[j];
-            const Reach* const reach_w = wide_.reach.data() + w.first;
-            const Grid grid = {.result = row * desc_.in_w + j,
-                               .first = h.first * desc_.out_w + w.first,
-                               .tap = (i - reach_h->start) * desc_.kernel_w + j - reach_w->start,
-                               .rows = h.last - h.first,
-                               .columns = w.last - w.first,
-                               .h = reach_h,
-                               .w = reach_w};
-            WithCount<V>(
-                grid.columns, [&](auto columns)
-                                  __attribute__((always_inline)) { f(grid, rows, columns); });
-          }
-        });
+    for (int64_t j = 0; j < desc_.in_w; ++j) {
+      const Cover& w = wide_.cover[j];
+      const Reach* const reach_w = wide_.reach.data() + w.first;
+      const Grid grid = {.result = row * desc_.in_w + j,
+                         .first = h.first * desc_.out_w + w.first,
+                         .tap = (i - reach_h->start) * desc_.kernel_w + j - reach_w->start,
+                         .rows = h.last - h.first,
+                         .columns = w.last - w.first,
+                         .h = reach_h,
+                         .w = reach_w};
+      WithCounts<V, kFixed>(
+          grid.rows, grid.columns, [&](auto rows, auto columns) __attribute__((always_inline)) {
+            f(grid, rows, columns);
+          });
+    }
   }
 
   // Whether to write `to`, which has shape `shape`, past the caches: only in whole lines.

@@ -60,7 +60,7 @@ class AveragePool final : public FastPool {
               V::StoreTo(y + grid.result * channels + c, sum / area);
             });
       };
-      ForWindows<V>(r, window);
+      ForWindows<V, true>(r, window);
     };
     ParallelLanes<V>(desc_.batch * out_h, GrainOf(desc_.out_w * channels), false, row);
   }
@@ -87,7 +87,7 @@ class AveragePool final : public FastPool {
               Put<V>(stream, dx + grid.result * channels + c, sum);
             });
       };
-      ForPixels<V>(r, pixel);
+      ForPixels<V, true>(r, pixel);
     };
     ParallelLanes<V>(desc_.batch * in_h, GrainOf(desc_.in_w * channels), stream, row);
   }

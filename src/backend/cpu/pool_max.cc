@@ -45,7 +45,7 @@ class MaxPool final : public FastPool {
     WithCpuType(mask.dtype, [&](auto type) {
       using T = typename decltype(type)::Type;
       for (int64_t row = 0; row < desc_.batch * desc_.out_h; ++row) {
-        ForWindows<Lanes<1>>(row, [&](const Grid& grid, auto, auto) {
+        ForWindows<Lanes<1>, kFixed>(row, [&](const Grid& grid, auto, auto) {
           for (int64_t i = grid.result * channels; i < (grid.result + 1) * channels; ++i) {
             const int64_t tap = winners[i];
             const int64_t at =
@@ -59,6 +59,7 @@ class MaxPool final : public FastPool {
 
  private:
   static constexpr W kNone = static_cast<W>(-1);
+  static constexpr bool kFixed = sizeof(W) == 1;  // Larger windows have no fixed lengths.
 
   template <class T, class V>
   void ForwardRows(const T* x, T* y, W* winners) const {
@@ -86,7 +87,7 @@ class MaxPool final : public FastPool {
               if (winners != nullptr) V::StoreInts(winners + to + c, winner);
             });
       };
-      ForWindows<V>(r, window);
+      ForWindows<V, kFixed>(r, window);
     };
     ParallelLanes<V>(desc_.batch * out_h, GrainOf(desc_.out_w * channels), false, row);
   }
@@ -121,7 +122,7 @@ class MaxPool final : public FastPool {
                   });
             });
       };
-      ForWindows<V>(r, window);
+      ForWindows<V, kFixed>(r, window);
     };
     ParallelLanes<V>(desc_.batch * out_h, GrainOf(desc_.out_w * channels), stream, row);
   }
@@ -149,7 +150,7 @@ class MaxPool final : public FastPool {
               Put<V>(stream, dx + grid.result * channels + c, sum);
             });
       };
-      ForPixels<V>(r, pixel);
+      ForPixels<V, kFixed>(r, pixel);
     };
     ParallelLanes<V>(desc_.batch * in_h, GrainOf(desc_.in_w * channels), stream, row);
   }

@@ -6,8 +6,9 @@
 namespace trainer::cpu {
 namespace {
 
-// The same for kLanes rows whose elements are `step` apart and which are adjacent themselves.
-constexpr int64_t kLanes = 16;
+// The same for kSoftmaxLanes rows whose elements are `step` apart and which are adjacent
+// themselves.
+constexpr int64_t kSoftmaxLanes = 16;
 
 template <class T>
 struct SoftmaxColumns {
@@ -16,23 +17,24 @@ struct SoftmaxColumns {
   int64_t length, step;
 
   __attribute__((always_inline)) void operator()(int64_t at) const {
-    float top[kLanes], sum[kLanes];
-    for (int l = 0; l < kLanes; ++l) top[l] = -FLT_MAX;
+    float top[kSoftmaxLanes], sum[kSoftmaxLanes];
+    for (int l = 0; l < kSoftmaxLanes; ++l) top[l] = -FLT_MAX;
     for (int64_t i = 0; i < length; ++i) {
       const T* const from = x + at + i * step;
-      for (int l = 0; l < kLanes; ++l) top[l] = Load(from[l]) > top[l] ? Load(from[l]) : top[l];
+      for (int l = 0; l < kSoftmaxLanes; ++l)
+        top[l] = Load(from[l]) > top[l] ? Load(from[l]) : top[l];
     }
-    for (int l = 0; l < kLanes; ++l) sum[l] = 0;
+    for (int l = 0; l < kSoftmaxLanes; ++l) sum[l] = 0;
     for (int64_t i = 0; i < length; ++i) {
       const T* const from = x + at + i * step;
-      for (int l = 0; l < kLanes; ++l) sum[l] += Exp(Load(from[l]) - top[l]);
+      for (int l = 0; l < kSoftmaxLanes; ++l) sum[l] += Exp(Load(from[l]) - top[l]);
     }
-    for (int l = 0; l < kLanes; ++l) sum[l] = 1 / sum[l];
+    for (int l = 0; l < kSoftmaxLanes; ++l) sum[l] = 1 / sum[l];
     for (int64_t i = 0; i < length; ++i) {
       const T* const from = x + at + i * step;
       T* const to = y + at + i * step;
 #pragma GCC ivdep
-      for (int l = 0; l < kLanes; ++l) Store(to[l], Exp(Load(from[l]) - top[l]) * sum[l]);
+      for (int l = 0; l < kSoftmaxLanes; ++l) Store(to[l], Exp(Load(from[l]) - top[l]) * sum[l]);
     }
   }
 };
@@ -44,29 +46,29 @@ struct SoftmaxGradientColumns {
   int64_t length, step;
 
   __attribute__((always_inline)) void operator()(int64_t at) const {
-    float dot[kLanes];
-    for (int l = 0; l < kLanes; ++l) dot[l] = 0;
+    float dot[kSoftmaxLanes];
+    for (int l = 0; l < kSoftmaxLanes; ++l) dot[l] = 0;
     for (int64_t i = 0; i < length; ++i) {
       const int64_t k = at + i * step;
-      for (int l = 0; l < kLanes; ++l) dot[l] += Load(dy[k + l]) * Load(y[k + l]);
+      for (int l = 0; l < kSoftmaxLanes; ++l) dot[l] += Load(dy[k + l]) * Load(y[k + l]);
     }
     for (int64_t i = 0; i < length; ++i) {
       const int64_t k = at + i * step;
 #pragma GCC ivdep
-      for (int l = 0; l < kLanes; ++l) {
+      for (int l = 0; l < kSoftmaxLanes; ++l) {
         Store(dx[k + l], Load(y[k + l]) * (Load(dy[k + l]) - dot[l]));
       }
     }
   }
 };
 
-// f(offset of the first element) for each group of kLanes rows, which divide rows.inner.
+// f(offset of the first element) for each group of kSoftmaxLanes rows, which divide rows.inner.
 template <class F>
 void MapColumns(const Rows& rows, F f) {
   ParallelFor(
-      rows.count / kLanes,
-      [=](int64_t group) __attribute__((always_inline)) { f(rows.Start(group * kLanes)); },
-      GrainOf(kLanes * rows.length));
+      rows.count / kSoftmaxLanes,
+      [=](int64_t group) __attribute__((always_inline)) { f(rows.Start(group * kSoftmaxLanes)); },
+      GrainOf(kSoftmaxLanes * rows.length));
 }
 
 class CpuSoftmax final : public SoftmaxPlan {
@@ -110,7 +112,7 @@ class CpuSoftmax final : public SoftmaxPlan {
   void Expect(const ConstTensor& tensor) const {
     ExpectPlanned("softmax", desc_.shape, desc_.dtype, tensor);
   }
-  bool InColumns() const { return rows_.inner % kLanes == 0; }
+  bool InColumns() const { return rows_.inner % kSoftmaxLanes == 0; }
   template <class F>
   void ForRows(F f) const {
     CpuRows(rows_.count, rows_.length, f);

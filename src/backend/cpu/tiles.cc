@@ -24,7 +24,7 @@ __mmask16 LastMask(int64_t columns, int64_t vectors) {
 }
 
 template <int R, int V>
-TRAINER_AVX512 void MultiplyTile(const ProductTiles& t, const int64_t* pixel, const float* w,
+TRAINER_AVX512 void TileMultiply(const ProductTiles& t, const int64_t* pixel, const float* w,
                                  const float* bias, float* y, __mmask16 last) {
   __m512 sum[R][V];
   const float* x[R];
@@ -143,8 +143,8 @@ TRAINER_AVX512 void GradientTile(const GradientTiles& t, const float* left_at,
 
 // Tables of the above by number of rows - 1.
 template <int V, int... R>
-constexpr auto MultiplyRow(std::integer_sequence<int, R...>) {
-  return std::array{&MultiplyTile<std::min(R + 1, RowsFor(V)), V>...};
+constexpr auto TileMultiplyRow(std::integer_sequence<int, R...>) {
+  return std::array{&TileMultiply<std::min(R + 1, RowsFor(V)), V>...};
 }
 template <int V, int... R>
 constexpr auto GradientRow(std::integer_sequence<int, R...>) {
@@ -154,15 +154,15 @@ template <int T, int... R>
 constexpr auto DotRow(std::integer_sequence<int, R...>) {
   return std::array{&DotTile<R + 1, T>...};
 }
-constexpr auto kRows = std::make_integer_sequence<int, kMaxRows>{};
+constexpr auto kTilesRows = std::make_integer_sequence<int, kMaxRows>{};
 constexpr auto kDots = std::make_integer_sequence<int, kDotRows>{};
-constexpr std::array kMultiply = {MultiplyRow<1>(kRows), MultiplyRow<2>(kRows),
-                                  MultiplyRow<3>(kRows)};
-constexpr std::array kGradient = {GradientRow<1>(kRows), GradientRow<2>(kRows),
-                                  GradientRow<3>(kRows)};
+constexpr std::array kTileMultiply = {
+    TileMultiplyRow<1>(kTilesRows), TileMultiplyRow<2>(kTilesRows), TileMultiplyRow<3>(kTilesRows)};
+constexpr std::array kGradient = {GradientRow<1>(kTilesRows), GradientRow<2>(kTilesRows),
+                                  GradientRow<3>(kTilesRows)};
 constexpr std::array kDot = {DotRow<1>(kDots), DotRow<2>(kDots), DotRow<3>(kDots),
                              DotRow<4>(kDots)};
-static_assert(kDot.size() == kDotColumns && kMultiply.size() == kMaxVectors);
+static_assert(kDot.size() == kDotColumns && kTileMultiply.size() == kMaxVectors);
 
 // Calls f(begin, end) for near-equal parts of [0, count), none longer than `most`.
 template <class F>
@@ -181,8 +181,8 @@ void MultiplyPixels(const ProductTiles& t, int64_t pixels) {
     const __mmask16 last = LastMask(t.columns - column, vectors);
     const float* bias = t.bias != nullptr ? t.bias + column : nullptr;
     ForParts(pixels, RowsFor(static_cast<int>(vectors)), [&](int64_t p0, int64_t p1) {
-      kMultiply[vectors - 1][p1 - p0 - 1](t, t.pixel + p0, t.w + column, bias,
-                                          t.y + p0 * t.y_pixel + column, last);
+      kTileMultiply[vectors - 1][p1 - p0 - 1](t, t.pixel + p0, t.w + column, bias,
+                                              t.y + p0 * t.y_pixel + column, last);
     });
   });
 }

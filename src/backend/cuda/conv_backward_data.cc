@@ -5,27 +5,28 @@
 namespace trainer::cuda {
 namespace {
 
-int Heuristics(const ConvProblem& p, int most, int* found, cudnn::AlgoPerf* results) {
+int BackwardDataHeuristics(const ConvProblem& p, int most, int* found, cudnn::AlgoPerf* results) {
   return GetCudnn()->GetConvolutionBackwardDataAlgorithm_v7(p.handle(), p.filter(), p.y(), p.conv(),
                                                             p.x(), most, found, results);
 }
-int Measure(const ConvProblem& p, const TrialMemory& trial, int most, int* found,
-            cudnn::AlgoPerf* results) {
+int MeasureBackwardData(const ConvProblem& p, const TrialMemory& trial, int most, int* found,
+                        cudnn::AlgoPerf* results) {
   return GetCudnn()->FindConvolutionBackwardDataAlgorithmEx(
       p.handle(), p.filter(), trial.filter, p.y(), trial.y, p.conv(), p.x(), trial.x, most, found,
       results, trial.workspace, trial.workspace_bytes);
 }
-int Workspace(const ConvProblem& p, int algo, size_t* bytes) {
+int BackwardDataWorkspace(const ConvProblem& p, int algo, size_t* bytes) {
   return GetCudnn()->GetConvolutionBackwardDataWorkspaceSize(p.handle(), p.filter(), p.y(),
                                                              p.conv(), p.x(), algo, bytes);
 }
-constexpr ConvDirection kDirection = {"data gradient", Heuristics, Measure, Workspace};
+constexpr ConvDirection kBackwardData = {"data gradient", BackwardDataHeuristics,
+                                         MeasureBackwardData, BackwardDataWorkspace};
 
 class CudnnBackwardData final : public ConvBackwardData, public CudnnStep {
  public:
   using CudnnStep::CudnnStep;
 
-  std::string Choose() { return ChooseFor(kDirection); }
+  std::string Choose() { return ChooseFor(kBackwardData); }
   std::string Name() const override { return Algorithm(); }
   size_t ScratchBytes() const override { return Bytes(); }
   void Run(const void* dy, const float* weight, void* dx, std::span<std::byte> memory) override {
@@ -41,8 +42,8 @@ class CudnnBackwardData final : public ConvBackwardData, public CudnnStep {
   }
 };
 
-const RegisterConvStep<ConvBackwardData> kData({DeviceKind::kCuda, rank::kLibrary, "cuDNN",
-                                                OfferCudnn<ConvBackwardData, CudnnBackwardData>});
+const RegisterConvStep<ConvBackwardData> kCudnnBackwardData(
+    {DeviceKind::kCuda, rank::kLibrary, "cuDNN", OfferCudnn<ConvBackwardData, CudnnBackwardData>});
 
 }  // namespace
 }  // namespace trainer::cuda

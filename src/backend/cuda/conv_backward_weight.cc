@@ -7,27 +7,28 @@
 namespace trainer::cuda {
 namespace {
 
-int Heuristics(const ConvProblem& p, int most, int* found, cudnn::AlgoPerf* results) {
+int BackwardWeightHeuristics(const ConvProblem& p, int most, int* found, cudnn::AlgoPerf* results) {
   return GetCudnn()->GetConvolutionBackwardFilterAlgorithm_v7(p.handle(), p.x(), p.y(), p.conv(),
                                                               p.filter(), most, found, results);
 }
-int Measure(const ConvProblem& p, const TrialMemory& trial, int most, int* found,
-            cudnn::AlgoPerf* results) {
+int MeasureBackwardWeight(const ConvProblem& p, const TrialMemory& trial, int most, int* found,
+                          cudnn::AlgoPerf* results) {
   return GetCudnn()->FindConvolutionBackwardFilterAlgorithmEx(
       p.handle(), p.x(), trial.x, p.y(), trial.y, p.conv(), p.filter(), trial.filter, most, found,
       results, trial.workspace, trial.workspace_bytes);
 }
-int Workspace(const ConvProblem& p, int algo, size_t* bytes) {
+int BackwardWeightWorkspace(const ConvProblem& p, int algo, size_t* bytes) {
   return GetCudnn()->GetConvolutionBackwardFilterWorkspaceSize(p.handle(), p.x(), p.y(), p.conv(),
                                                                p.filter(), algo, bytes);
 }
-constexpr ConvDirection kDirection = {"weight gradient", Heuristics, Measure, Workspace};
+constexpr ConvDirection kBackwardWeight = {"weight gradient", BackwardWeightHeuristics,
+                                           MeasureBackwardWeight, BackwardWeightWorkspace};
 
 class CudnnBackwardWeight final : public ConvBackwardWeight, public CudnnStep {
  public:
   using CudnnStep::CudnnStep;
 
-  std::string Choose() { return ChooseFor(kDirection); }
+  std::string Choose() { return ChooseFor(kBackwardWeight); }
   std::string Name() const override { return Algorithm(); }
   size_t ScratchBytes() const override { return Bytes(); }
   void Run(const void* x, const void* dy, float* dweight, float* dbias,
@@ -58,7 +59,7 @@ class CudnnBackwardWeight final : public ConvBackwardWeight, public CudnnStep {
   }
 };
 
-const RegisterConvStep<ConvBackwardWeight> kWeight(
+const RegisterConvStep<ConvBackwardWeight> kCudnnBackwardWeight(
     {DeviceKind::kCuda, rank::kLibrary, "cuDNN",
      OfferCudnn<ConvBackwardWeight, CudnnBackwardWeight>});
 

@@ -9,7 +9,7 @@
 namespace trainer::cuda {
 namespace {
 
-constexpr const char* kName = "direct";
+constexpr const char* kGpuConvDirectName = "direct";
 
 // A tensor's element by its index in memory.
 struct Element {
@@ -74,12 +74,12 @@ struct InputGradient {
 };
 
 // How the images and output positions are cut: each part is summed by a thread per weight.
-struct Parts {
+struct DirectParts {
   static constexpr int64_t kThreads = 1 << 16,
                            kLeast = 64;  // threads for any GPU; positions of a part
   int64_t weights, positions, parts, size;
 
-  explicit Parts(const ConvDesc& desc)
+  explicit DirectParts(const ConvDesc& desc)
       : weights(desc.WeightShape().Count()), positions(desc.batch * desc.OutShape().Count(2)) {
     const int64_t wish = std::min(kThreads / std::max<int64_t>(1, weights), positions / kLeast);
     size = (positions + std::max<int64_t>(1, wish) - 1) / std::max<int64_t>(1, wish);
@@ -90,7 +90,7 @@ struct Parts {
 template <class T>
 struct WeightGradientOfPart {
   ConvPositions in;
-  Parts parts;
+  DirectParts parts;
   const T *x, *dy;
   float* sums;  // per part, then per weight
 
@@ -136,7 +136,7 @@ class Direct {
 class DirectForward final : public ConvForward, Direct {
  public:
   using Direct::Direct;
-  std::string Name() const override { return kName; }
+  std::string Name() const override { return kGpuConvDirectName; }
   size_t ScratchBytes() const override { return 0; }
   void Run(const void* x, const float* weight, const float* bias, void* y,
            std::span<std::byte>) override {
@@ -158,7 +158,7 @@ class DirectForward final : public ConvForward, Direct {
 class DirectBackwardData final : public ConvBackwardData, Direct {
  public:
   using Direct::Direct;
-  std::string Name() const override { return kName; }
+  std::string Name() const override { return kGpuConvDirectName; }
   size_t ScratchBytes() const override { return 0; }
   void Run(const void* dy, const float* weight, void* dx, std::span<std::byte>) override {
     WithType(desc_.dtype, [&](auto tag) {
@@ -174,7 +174,7 @@ class DirectBackwardWeight final : public ConvBackwardWeight, Direct {
  public:
   DirectBackwardWeight(const Device& device, const ConvDesc& desc)
       : Direct(device, desc), parts_(desc) {}
-  std::string Name() const override { return kName; }
+  std::string Name() const override { return kGpuConvDirectName; }
   size_t ScratchBytes() const override {
     return static_cast<size_t>(parts_.parts * parts_.weights) * sizeof(float);
   }
@@ -195,20 +195,23 @@ class DirectBackwardWeight final : public ConvBackwardWeight, Direct {
   }
 
  private:
-  Parts parts_;
+  DirectParts parts_;
 };
 
 template <class Step, class Made>
-Offer<Step> Take(const Device& device, const ConvDesc& desc) {
+Offer<Step> TakeDirect(const Device& device, const ConvDesc& desc) {
   return std::make_unique<Made>(device, desc);
 }
 
-const RegisterConvStep<ConvForward> kForward({DeviceKind::kCuda, rank::kReference, kName,
-                                              Take<ConvForward, DirectForward>});
-const RegisterConvStep<ConvBackwardData> kData({DeviceKind::kCuda, rank::kReference, kName,
-                                                Take<ConvBackwardData, DirectBackwardData>});
-const RegisterConvStep<ConvBackwardWeight> kWeight(
-    {DeviceKind::kCuda, rank::kReference, kName, Take<ConvBackwardWeight, DirectBackwardWeight>});
+const RegisterConvStep<ConvForward> kGpuConvDirectForward({DeviceKind::kCuda, rank::kReference,
+                                                           kGpuConvDirectName,
+                                                           TakeDirect<ConvForward, DirectForward>});
+const RegisterConvStep<ConvBackwardData> kGpuConvDirectData(
+    {DeviceKind::kCuda, rank::kReference, kGpuConvDirectName,
+     TakeDirect<ConvBackwardData, DirectBackwardData>});
+const RegisterConvStep<ConvBackwardWeight> kGpuConvDirectWeight(
+    {DeviceKind::kCuda, rank::kReference, kGpuConvDirectName,
+     TakeDirect<ConvBackwardWeight, DirectBackwardWeight>});
 
 }  // namespace
 }  // namespace trainer::cuda

@@ -11,21 +11,22 @@ namespace {
 
 constexpr float kOne = 1, kZero = 0;
 
-int Heuristics(const ConvProblem& p, int most, int* found, cudnn::AlgoPerf* results) {
+int ForwardHeuristics(const ConvProblem& p, int most, int* found, cudnn::AlgoPerf* results) {
   return GetCudnn()->GetConvolutionForwardAlgorithm_v7(p.handle(), p.x(), p.filter(), p.conv(),
                                                        p.y(), most, found, results);
 }
-int Measure(const ConvProblem& p, const TrialMemory& trial, int most, int* found,
-            cudnn::AlgoPerf* results) {
+int MeasureForward(const ConvProblem& p, const TrialMemory& trial, int most, int* found,
+                   cudnn::AlgoPerf* results) {
   return GetCudnn()->FindConvolutionForwardAlgorithmEx(
       p.handle(), p.x(), trial.x, p.filter(), trial.filter, p.conv(), p.y(), trial.y, most, found,
       results, trial.workspace, trial.workspace_bytes);
 }
-int Workspace(const ConvProblem& p, int algo, size_t* bytes) {
+int ForwardWorkspace(const ConvProblem& p, int algo, size_t* bytes) {
   return GetCudnn()->GetConvolutionForwardWorkspaceSize(p.handle(), p.x(), p.filter(), p.conv(),
                                                         p.y(), algo, bytes);
 }
-constexpr ConvDirection kDirection = {"forward", Heuristics, Measure, Workspace};
+constexpr ConvDirection kForwardDirection = {"forward", ForwardHeuristics, MeasureForward,
+                                             ForwardWorkspace};
 
 // What follows the products, as an activation of cuDNN's.
 class Activation {
@@ -83,7 +84,7 @@ class CudnnForward final : public ConvForward, public CudnnStep, public MayDropN
       : CudnnStep(device, desc), activation_(desc.relu) {}
 
   std::string Choose() {
-    std::string reason = ChooseFor(kDirection, [&](ConvAlgorithm& a) {
+    std::string reason = ChooseFor(kForwardDirection, [&](ConvAlgorithm& a) {
       if (!MayFuse(desc(), a)) return true;
       const std::optional<ConvFusion> tried = TryFusing(problem(), a);
       a.fusion = tried.value_or(ConvFusion::kNone);
@@ -149,8 +150,8 @@ class CudnnForward final : public ConvForward, public CudnnStep, public MayDropN
   bool may_drop_nan_ = false;
 };
 
-const RegisterConvStep<ConvForward> kForward({DeviceKind::kCuda, rank::kLibrary, "cuDNN",
-                                              OfferCudnn<ConvForward, CudnnForward>});
+const RegisterConvStep<ConvForward> kCudnnForward({DeviceKind::kCuda, rank::kLibrary, "cuDNN",
+                                                   OfferCudnn<ConvForward, CudnnForward>});
 
 }  // namespace
 }  // namespace trainer::cuda

@@ -48,31 +48,33 @@ __global__ void __launch_bounds__(map_internal::kBlock)
   }
 }
 
-constexpr int kTile = 32, kTileRows = 8;
+constexpr int kTransposeTile = 32, kTileRows = 8;
 
 // Of a matrix, in elements: `rows` neighbours in the source, `columns` neighbours in the target.
-struct Matrix {
+struct TransposedMatrix {
   int64_t rows, columns, from_column, to_row;
 };
 
 // Transposes matrices whose rows are neighbours in the source and whose columns are in the target:
 // a tile is read and written in whole lines.
 template <class T, class Index>
-__global__ void __launch_bounds__(kTile* kTileRows)
-    TransposeKernel(Steps<Index> outer, int64_t matrices, Matrix m, const T* from, T* to) {
-  __shared__ T tile[kTile][kTile + 1];
-  const int64_t wide = (m.rows + kTile - 1) / kTile, high = (m.columns + kTile - 1) / kTile;
+__global__ void __launch_bounds__(kTransposeTile* kTileRows)
+    TransposeKernel(Steps<Index> outer, int64_t matrices, TransposedMatrix m, const T* from,
+                    T* to) {
+  __shared__ T tile[kTransposeTile][kTransposeTile + 1];
+  const int64_t wide = (m.rows + kTransposeTile - 1) / kTransposeTile,
+                high = (m.columns + kTransposeTile - 1) / kTransposeTile;
   for (int64_t t = blockIdx.x; t < matrices * wide * high; t += gridDim.x) {
     int64_t read, written;
     outer.Start(static_cast<Index>(t / (wide * high)), &read, &written);
-    const int64_t row = t % wide * kTile, column = t / wide % high * kTile;
-    for (int64_t c = threadIdx.y; c < kTile; c += kTileRows) {
+    const int64_t row = t % wide * kTransposeTile, column = t / wide % high * kTransposeTile;
+    for (int64_t c = threadIdx.y; c < kTransposeTile; c += kTileRows) {
       if (row + threadIdx.x < m.rows && column + c < m.columns) {
         tile[c][threadIdx.x] = from[read + row + threadIdx.x + (column + c) * m.from_column];
       }
     }
     __syncthreads();
-    for (int64_t r = threadIdx.y; r < kTile; r += kTileRows) {
+    for (int64_t r = threadIdx.y; r < kTransposeTile; r += kTileRows) {
       if (row + r < m.rows && column + threadIdx.x < m.columns) {
         to[written + column + threadIdx.x + (row + r) * m.to_row] = tile[threadIdx.x][r];
       }
@@ -97,7 +99,7 @@ void WithIndex(const CopyDesc& desc, F f) {
 }
 
 template <class T>
-void CopyElements(const Device& device, const CopyDesc& desc, const void* from, void* to) {
+void CopyElementsOnGpu(const Device& device, const CopyDesc& desc, const void* from, void* to) {
   WithIndex(desc, [&](auto tag) {
     using Index = typename decltype(tag)::Type;
     const int64_t count = desc.Count();
@@ -152,14 +154,15 @@ void Transpose(const Device& device, const CopyDesc& desc, int row, int column, 
     outer.from_step[outer.axes] = desc.from_step[a];
     outer.to_step[outer.axes++] = desc.to_step[a];
   }
-  const Matrix m = {desc.length[row], desc.length[column], desc.from_step[column],
-                    desc.to_step[row]};
+  const TransposedMatrix m = {desc.length[row], desc.length[column], desc.from_step[column],
+                              desc.to_step[row]};
   const int64_t matrices = outer.Count();
-  const int64_t tiles = (m.rows + kTile - 1) / kTile * ((m.columns + kTile - 1) / kTile);
+  const int64_t tiles = (m.rows + kTransposeTile - 1) / kTransposeTile *
+                        ((m.columns + kTransposeTile - 1) / kTransposeTile);
   WithIndex(desc, [&](auto tag) {
     using Index = typename decltype(tag)::Type;
     Launch(device, TransposeKernel<T, Index>, loops_internal::Blocks(matrices * tiles),
-           dim3(kTile, kTileRows), Steps<Index>(outer, outer.axes), matrices, m,
+           dim3(kTransposeTile, kTileRows), Steps<Index>(outer, outer.axes), matrices, m,
            static_cast<const T*>(from), static_cast<T*>(to));
   });
 }
@@ -190,7 +193,7 @@ void Copy(const Device& device, const CopyDesc& desc, const void* from, void* to
     });
   }
   WithElement(copy.element_bytes, [&](auto tag) {
-    CopyElements<typename decltype(tag)::Type>(device, copy, from, to);
+    CopyElementsOnGpu<typename decltype(tag)::Type>(device, copy, from, to);
   });
 }
 

@@ -42,7 +42,7 @@ class GpusInUse {
 };
 
 // "cudaErrorIllegalAddress: an illegal memory access was encountered"
-std::string TextOf(int status) {
+std::string ErrorText(int status) {
   return Join(GetRuntime()->GetErrorName(status), ": ", GetRuntime()->GetErrorString(status));
 }
 
@@ -58,7 +58,7 @@ int StateOfGpu() {
 
 std::string WhyLost(int status, int id, const std::string& what) {
   const std::string first =
-      Join(GpuName(id), " failed while ", what, " or before: ", TextOf(status),
+      Join(GpuName(id), " failed while ", what, " or before: ", ErrorText(status),
            "; nothing more can be computed on it. ");
   if (status == kErrorEccUncorrectable) {
     return first +
@@ -129,7 +129,7 @@ std::string WhyNoGpu(int status) {
     return "the GPUs are not ready yet; start nvidia-fabricmanager where they are connected by "
            "NVSwitch, or wait";
   }
-  return Join("CUDA does not start (", TextOf(status),
+  return Join("CUDA does not start (", ErrorText(status),
               "); see whether 'nvidia-smi' works, or run on the CPU");
 }
 
@@ -152,14 +152,14 @@ void Fail(int status, const std::string& what) {
   }
   if (status == kErrorNoKernelImageForDevice || status == kErrorUnsupportedPtxVersion) {
     throw Error(ErrorCode::kUnavailable,
-                Join(GpuName(id), " cannot run this program's kernels (", TextOf(status),
+                Join(GpuName(id), " cannot run this program's kernels (", ErrorText(status),
                      "); build it for this GPU with -DCMAKE_CUDA_ARCHITECTURES=native, or update "
                      "the driver"));
   }
   if (StateOfGpu() == status) {
     throw Error(ErrorCode::kUnavailable, GpusInUse::Get().Lose(id, WhyLost(status, id, what)));
   }
-  throw Error(ErrorCode::kInternal, Join(GpuName(id), " refused ", what, " (", TextOf(status),
+  throw Error(ErrorCode::kInternal, Join(GpuName(id), " refused ", what, " (", ErrorText(status),
                                          "), which is a mistake of this program: report it"));
 }
 

@@ -1,5 +1,5 @@
-// Matrix products by cuBLASLt, which is column-major: a row-major C is its transpose there, and
-// C' = op(B)' op(A)', so the operands change places and nothing is copied.
+// CublasMatrix products by cuBLASLt, which is column-major: a row-major C is its transpose there,
+// and C' = op(B)' op(A)', so the operands change places and nothing is copied.
 
 #include <optional>
 
@@ -35,11 +35,11 @@ class Owner {
   T* object_ = nullptr;
 };
 
-struct Matrix {
+struct CublasMatrix {
   Owner<cublas_lt::MatrixLayout> layout{&CublasLt::MatrixLayoutDestroy};
 
   // As the library sees `columns` numbers that lie side by side, `rows` times.
-  Matrix(DType type, int64_t rows, int64_t columns) {
+  CublasMatrix(DType type, int64_t rows, int64_t columns) {
     CheckCublasLt(GetCublasLt()->MatrixLayoutCreate(layout.put(), CudaTypeOf(type),
                                                     static_cast<uint64_t>(columns),
                                                     static_cast<uint64_t>(rows), columns),
@@ -57,10 +57,11 @@ struct Alignment {
 bool StartsFromBias(const GemmDesc& desc) { return desc.bias && desc.out_dtype != DType::kF32; }
 
 // The product for operands of one alignment: its description and the algorithm chosen for it.
-class Product {
+class CublasProduct {
  public:
   // `bias`: whether the library adds it.
-  Product(const CudaDevice& device, const GemmDesc& desc, bool bias, const Alignment& alignment)
+  CublasProduct(const CudaDevice& device, const GemmDesc& desc, bool bias,
+                const Alignment& alignment)
       : first_(desc.dtype, desc.trans_b ? desc.n : desc.k, desc.trans_b ? desc.k : desc.n),
         second_(desc.dtype, desc.trans_a ? desc.k : desc.m, desc.trans_a ? desc.m : desc.k),
         result_(desc.out_dtype, desc.m, desc.n),
@@ -131,7 +132,7 @@ class Product {
   }
 
   Owner<cublas_lt::MatmulDesc> desc_{&CublasLt::MatmulDescDestroy};
-  Matrix first_, second_, result_;
+  CublasMatrix first_, second_, result_;
   float beta_;
   cublas_lt::HeuristicResult algorithm_ = {};
   bool found_ = false;
@@ -179,10 +180,10 @@ class CublasGemm final : public GemmPlan {
   const CudaDevice& device_;
   GemmDesc desc_;
   bool fuses_ = false;
-  std::optional<Product> vectors_, elements_;
+  std::optional<CublasProduct> vectors_, elements_;
 };
 
-Offer<GemmPlan> Take(const Device& any, const GemmDesc& desc) {
+Offer<GemmPlan> TakeCublas(const Device& any, const GemmDesc& desc) {
   const auto* device = dynamic_cast<const CudaDevice*>(&any);
   if (device == nullptr || device->CublasLtHandle() == nullptr) {
     return Declines{"the library was not found"};
@@ -193,7 +194,7 @@ Offer<GemmPlan> Take(const Device& any, const GemmDesc& desc) {
 }
 
 const RegisterCandidate<GemmDesc, GemmPlan> kCublas({DeviceKind::kCuda, rank::kLibrary, "cublasLt",
-                                                     Take});
+                                                     TakeCublas});
 
 }  // namespace
 }  // namespace trainer::cuda

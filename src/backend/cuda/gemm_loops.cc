@@ -6,9 +6,9 @@
 namespace trainer::cuda {
 namespace {
 
-// A block computes kTile x kTile numbers of C, a thread kPart x kPart of them; it goes through the
-// inner axis in steps of kStep. Each sum is one thread's, in order.
-constexpr int kTile = 64, kStep = 16, kPart = 4, kSide = kTile / kPart;
+// A block computes kGemmTile x kGemmTile numbers of C, a thread kPart x kPart of them; it goes
+// through the inner axis in steps of kStep. Each sum is one thread's, in order.
+constexpr int kGemmTile = 64, kStep = 16, kPart = 4, kSide = kGemmTile / kPart;
 constexpr int kThreads = kSide * kSide;
 
 // Where an element of an operand lies: `outer` is C's row or column, `inner` the summed axis.
@@ -19,10 +19,10 @@ struct Operand {
 // Fetches a tile of an operand, 0 outside of it. Neighbouring threads read neighbouring addresses.
 template <class T>
 __device__ void Fetch(const T* from, Operand in, int64_t first, int64_t begin, int64_t k,
-                      float tile[kStep][kTile + 1]) {
-  for (int e = threadIdx.x; e < kStep * kTile; e += kThreads) {
-    const int along = in.inner_step == 1 ? e / kStep : e % kTile;
-    const int step = in.inner_step == 1 ? e % kStep : e / kTile;
+                      float tile[kStep][kGemmTile + 1]) {
+  for (int e = threadIdx.x; e < kStep * kGemmTile; e += kThreads) {
+    const int along = in.inner_step == 1 ? e / kStep : e % kGemmTile;
+    const int step = in.inner_step == 1 ? e % kStep : e / kGemmTile;
     const int64_t outer = first + along, inner = begin + step;
     tile[step][along] = outer < in.outer && inner < k
                             ? Load(from[outer * in.outer_step + inner * in.inner_step])
@@ -39,9 +39,9 @@ template <class In, class Out>
 __global__ void __launch_bounds__(kThreads)
     MultiplyKernel(const In* a, Operand of_a, const In* b, Operand of_b, int64_t k, Out* c,
                    Result result) {
-  __shared__ float rows[kStep][kTile + 1], columns[kStep][kTile + 1];
-  const int64_t m = of_a.outer, n = of_b.outer, across = (n + kTile - 1) / kTile;
-  const int64_t row = blockIdx.x / across * kTile, column = blockIdx.x % across * kTile;
+  __shared__ float rows[kStep][kGemmTile + 1], columns[kStep][kGemmTile + 1];
+  const int64_t m = of_a.outer, n = of_b.outer, across = (n + kGemmTile - 1) / kGemmTile;
+  const int64_t row = blockIdx.x / across * kGemmTile, column = blockIdx.x % across * kGemmTile;
   const int y = threadIdx.x / kSide, x = threadIdx.x % kSide;
   float sum[kPart][kPart] = {};
   for (int64_t begin = 0; begin < k; begin += kStep) {
@@ -73,9 +73,9 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-class LoopGemm final : public GemmPlan {
+class GpuLoopGemm final : public GemmPlan {
  public:
-  LoopGemm(const Device& device, const GemmDesc& desc) : device_(device), desc_(desc) {}
+  GpuLoopGemm(const Device& device, const GemmDesc& desc) : device_(device), desc_(desc) {}
 
   std::string Implementation() const override { return "loops"; }
   void Run(const void* a, const void* b, const float* bias, void* c,
@@ -87,7 +87,7 @@ class LoopGemm final : public GemmPlan {
         const int64_t m = desc_.m, n = desc_.n, k = desc_.k;
         const Operand of_a = desc_.trans_a ? Operand{1, m, m} : Operand{k, 1, m};
         const Operand of_b = desc_.trans_b ? Operand{k, 1, n} : Operand{1, n, n};
-        const int64_t tiles = ((m + kTile - 1) / kTile) * ((n + kTile - 1) / kTile);
+        const int64_t tiles = ((m + kGemmTile - 1) / kGemmTile) * ((n + kGemmTile - 1) / kGemmTile);
         Launch(device_, MultiplyKernel<In, Out>, dim3(static_cast<unsigned>(tiles)), dim3(kThreads),
                static_cast<const In*>(a), of_a, static_cast<const In*>(b), of_b, k,
                static_cast<Out*>(c), Result{desc_.bias ? bias : nullptr, desc_.accumulate});
@@ -100,12 +100,12 @@ class LoopGemm final : public GemmPlan {
   GemmDesc desc_;
 };
 
-Offer<GemmPlan> Take(const Device& device, const GemmDesc& desc) {
-  return std::make_unique<LoopGemm>(device, desc);
+Offer<GemmPlan> TakeGpuLoops(const Device& device, const GemmDesc& desc) {
+  return std::make_unique<GpuLoopGemm>(device, desc);
 }
 
-const RegisterCandidate<GemmDesc, GemmPlan> kLoops({DeviceKind::kCuda, rank::kReference, "loops",
-                                                    Take});
+const RegisterCandidate<GemmDesc, GemmPlan> kGpuLoops({DeviceKind::kCuda, rank::kReference, "loops",
+                                                       TakeGpuLoops});
 
 }  // namespace
 }  // namespace trainer::cuda

@@ -7,14 +7,14 @@ namespace trainer::cuda {
 namespace {
 
 // What a block has in its own memory at a time: whole pixels, which are neighbours.
-constexpr int kTile = 4096;
-constexpr int kShares = kTile / map_internal::kBlock;  // of a tile, per thread
+constexpr int kLrnTile = 4096;
+constexpr int kShares = kLrnTile / map_internal::kBlock;  // of a tile, per thread
 
 struct Tiles {
   int64_t count, channels, tile;  // tile: whole pixels, in numbers
 
   Tiles(int64_t numbers, int64_t length)
-      : count(numbers), channels(length), tile(kTile / length * length) {}
+      : count(numbers), channels(length), tile(kLrnTile / length * length) {}
   HD int64_t Number() const { return (count + tile - 1) / tile; }
 };
 
@@ -50,7 +50,7 @@ template <class T, class Power>
 __global__ void __launch_bounds__(map_internal::kBlock)
     LrnForwardKernel(const T* x, T* y, Tiles tiles, int64_t half, float k, float factor,
                      Power power) {
-  __shared__ float numbers[kTile];
+  __shared__ float numbers[kLrnTile];
   const SquareOf<float> square{numbers};
   for (int64_t t = blockIdx.x; t < tiles.Number(); t += gridDim.x) {
     const int64_t at = t * tiles.tile, length = LoadTile(x, tiles, at, numbers);
@@ -68,7 +68,7 @@ template <class T, class Power>
 __global__ void __launch_bounds__(map_internal::kBlock, 2)
     LrnBackwardKernel(const T* x, const T* dy, T* dx, Tiles tiles, int64_t half, float k,
                       float factor, float slope, Power power) {
-  __shared__ float numbers[kTile], shares[kTile];
+  __shared__ float numbers[kLrnTile], shares[kLrnTile];
   const SquareOf<float> square{numbers};
   const NumberOf share{shares};
   for (int64_t t = blockIdx.x; t < tiles.Number(); t += gridDim.x) {
@@ -93,9 +93,9 @@ __global__ void __launch_bounds__(map_internal::kBlock, 2)
 
 // Sums across channels, one pass each way; nothing is kept.
 template <class Power>
-class LrnOnePass final : public LrnPlan {
+class GpuLrnOnePass final : public LrnPlan {
  public:
-  LrnOnePass(const Device& device, const LrnDesc& desc, Power power)
+  GpuLrnOnePass(const Device& device, const LrnDesc& desc, Power power)
       : device_(device), desc_(desc), power_(power), tiles_(desc.shape.Count(), desc.shape[1]) {}
 
   std::string Implementation() const override { return "one pass"; }
@@ -135,22 +135,22 @@ class LrnOnePass final : public LrnPlan {
   Tiles tiles_;
 };
 
-Offer<LrnPlan> TakeOnePass(const Device& device, const LrnDesc& desc) {
+Offer<LrnPlan> TakeGpuLrnOnePass(const Device& device, const LrnDesc& desc) {
   if (!desc.across) return Declines{"it takes sums across channels only"};
-  if (desc.shape[1] < 1 || desc.shape[1] > kTile) {
-    return Declines{Join("it takes up to ", kTile, " channels")};
+  if (desc.shape[1] < 1 || desc.shape[1] > kLrnTile) {
+    return Declines{Join("it takes up to ", kLrnTile, " channels")};
   }
   return WithLrnPower(desc.beta, [&](auto power) -> std::unique_ptr<LrnPlan> {
-    return std::make_unique<LrnOnePass<decltype(power)>>(device, desc, power);
+    return std::make_unique<GpuLrnOnePass<decltype(power)>>(device, desc, power);
   });
 }
-Offer<LrnPlan> TakeSteps(const Device& device, const LrnDesc& desc) {
+Offer<LrnPlan> TakeGpuLrnSteps(const Device& device, const LrnDesc& desc) {
   return MakeLrnInSteps(desc, Loops(device));
 }
 
-using Register = RegisterCandidate<LrnDesc, LrnPlan>;
-const Register kOnePass({DeviceKind::kCuda, rank::kOwn, "one pass", TakeOnePass});
-const Register kSteps({DeviceKind::kCuda, rank::kReference, "steps", TakeSteps});
+using RegisterLrn = RegisterCandidate<LrnDesc, LrnPlan>;
+const RegisterLrn kGpuLrnOnePass({DeviceKind::kCuda, rank::kOwn, "one pass", TakeGpuLrnOnePass});
+const RegisterLrn kGpuLrnSteps({DeviceKind::kCuda, rank::kReference, "steps", TakeGpuLrnSteps});
 
 }  // namespace
 }  // namespace trainer::cuda

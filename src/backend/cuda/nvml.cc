@@ -10,7 +10,7 @@ namespace {
 
 constexpr char kFile[] = "libnvidia-ml.so.1";
 
-const Nvml*& Given() {
+const Nvml*& GivenNvml() {
   static const Nvml* table = nullptr;
   return table;
 }
@@ -94,7 +94,7 @@ std::unique_ptr<Nvml> LoadNvml(const std::string& file, std::string* why) {
 }
 
 const Nvml* GetNvml(std::string* why) {
-  if (Given() != nullptr) return Given();
+  if (GivenNvml() != nullptr) return GivenNvml();
   if (!GetRuntime()->linked) {
     *why = Join(kFile, " is not there");
     return nullptr;
@@ -105,7 +105,7 @@ const Nvml* GetNvml(std::string* why) {
   return library.get();
 }
 
-void SetNvml(const Nvml* table) { Given() = table; }
+void SetNvml(const Nvml* table) { GivenNvml() = table; }
 
 namespace {
 

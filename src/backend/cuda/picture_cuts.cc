@@ -9,11 +9,11 @@
 namespace trainer::cuda {
 namespace {
 
-constexpr size_t kRows = 2;  // of a picture that are looked at
+constexpr size_t kGpuPictureCutsRows = 2;  // of a picture that are looked at
 
 struct CutPixel {
   const PictureCut* cuts;
-  uint8_t* written;  // kRows for each cut
+  uint8_t* written;  // kGpuPictureCutsRows for each cut
   int64_t channels, width;
 
   HD void operator()(int64_t i, int64_t h, int64_t w, int64_t) const {
@@ -26,8 +26,8 @@ struct CutPixel {
     if (h > 0) return;
     const uint8_t* const last = cut.picture + channels * plane - row;
     for (int64_t x = w; x < row; x += width) {
-      if (cut.picture[x] != kUnwritten) written[kRows * i] = 1;
-      if (last[x] != kUnwritten) written[kRows * i + 1] = 1;
+      if (cut.picture[x] != kUnwritten) written[kGpuPictureCutsRows * i] = 1;
+      if (last[x] != kUnwritten) written[kGpuPictureCutsRows * i + 1] = 1;
     }
   }
 };
@@ -38,14 +38,14 @@ PictureCutter::PictureCutter(const CudaDevice& device)
     : device_(device), host_(device.HostMemory()), gpu_(device.CutMemory()) {}
 
 void PictureCutter::Reserve(size_t cuts) {
-  const size_t bytes = cuts * (sizeof(PictureCut) + kRows);
+  const size_t bytes = cuts * (sizeof(PictureCut) + kGpuPictureCutsRows);
   host_.Reserve(bytes);
   gpu_.Reserve(bytes);
 }
 
 void PictureCutter::Run(int channels, int height, int width, Stream stream) {
   if (cuts_.empty()) return;
-  const size_t rows = cuts_.size() * kRows;
+  const size_t rows = cuts_.size() * kGpuPictureCutsRows;
   std::memcpy(host_.data(), cuts_.data(), RowsAt());
   std::memset(host_.data() + RowsAt(), 0, rows);
   Check(
@@ -61,7 +61,7 @@ void PictureCutter::Run(int channels, int height, int width, Stream stream) {
 }
 
 bool PictureCutter::WasWritten(size_t i) const {
-  const uint8_t* const written = host_.data() + RowsAt() + kRows * i;
+  const uint8_t* const written = host_.data() + RowsAt() + kGpuPictureCutsRows * i;
   return written[0] != 0 && written[1] != 0;
 }
 

@@ -247,13 +247,13 @@ class PoolOfThreads final : public PoolPlan {
   PoolDesc desc_;
 };
 
-Offer<PoolPlan> Take(const Device& device, const PoolDesc& desc) {
+Offer<PoolPlan> TakeGpuPool(const Device& device, const PoolDesc& desc) {
   if (!PoolFits32Bits(desc)) return Declines{"the images have 2^30 pixels or more"};
   return std::make_unique<PoolOfThreads>(device, desc);
 }
 
 const RegisterCandidate<PoolDesc, PoolPlan> kPool({DeviceKind::kCuda, rank::kReference,
-                                                   "a thread per output", Take});
+                                                   "a thread per output", TakeGpuPool});
 
 }  // namespace
 }  // namespace trainer::cuda

@@ -8,7 +8,7 @@
 namespace trainer::cuda {
 namespace {
 
-const Runtime*& Registered() {
+const Runtime*& RegisteredRuntime() {
   static const Runtime* runtime = nullptr;
   return runtime;
 }
@@ -20,10 +20,10 @@ int& CurrentGpu() {
 
 }  // namespace
 
-const Runtime* GetRuntime() { return Registered(); }
+const Runtime* GetRuntime() { return RegisteredRuntime(); }
 
 void SetRuntime(const Runtime* runtime) {
-  Registered() = runtime;
+  RegisteredRuntime() = runtime;
   if (runtime == nullptr) return SetGpuBackend({});
   SetGpuBackend({.find = FindAll,
                  .make = MakeOne,

@@ -59,7 +59,8 @@ struct AddChunks {
 
 // Channels that are neighbours, seen as (rows, columns).
 template <class F>
-void AddColumns(const PixelLoops& loops, int64_t rows, int64_t columns, const F& f, float* to) {
+void AddColumnsOnGpu(const PixelLoops& loops, int64_t rows, int64_t columns, const F& f,
+                     float* to) {
   PixelChunks in = GpuChunks({rows, columns});
   // As far as their sums have room.
   const int64_t most = std::max<int64_t>(1, Device::kPartials / columns);
@@ -96,7 +97,7 @@ void AddChannelSums(const Device& device, const ChannelSumsDesc& desc, const Con
     using T = typename decltype(tag)::Type;
     const Product<T> f = {x.As<T>(), times == nullptr ? nullptr : times->As<T>(), times != nullptr};
     if (desc.inner == 1) {
-      return AddColumns(PixelLoops(device), desc.outer, desc.channels, f, to);
+      return AddColumnsOnGpu(PixelLoops(device), desc.outer, desc.channels, f, to);
     }
     Launch(device, ChannelKernel<T>, loops_internal::Blocks(desc.channels), map_internal::kBlock, f,
            desc, to);
@@ -108,8 +109,8 @@ void MaskAndAddChannelSums(const Device& device, const ChannelSumsDesc& desc, co
   if (desc.outer * desc.channels == 0) return;
   WithType(g.dtype, [&](auto tag) {
     using T = typename decltype(tag)::Type;
-    AddColumns(PixelLoops(device), desc.outer, desc.channels,
-               MaskedThrough<T>{{{dy.As<T>(), y.As<T>()}, g.As<T>()}}, to);
+    AddColumnsOnGpu(PixelLoops(device), desc.outer, desc.channels,
+                    MaskedThrough<T>{{{dy.As<T>(), y.As<T>()}, g.As<T>()}}, to);
   });
 }
 

@@ -78,7 +78,7 @@ bool Adapt(const LayerSpec& spec, const caffe::LayerParameter& stored, const std
   return true;
 }
 
-const RegisterBlobForms kBatchNorm("BatchNorm", Adapt);
+const RegisterBlobForms kBatchNormForm("BatchNorm", Adapt);
 
 }  // namespace
 }  // namespace trainer

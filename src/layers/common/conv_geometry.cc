@@ -8,7 +8,7 @@
 namespace trainer {
 namespace {
 
-constexpr char kParam[] = "convolution_param";
+constexpr char kConvGeometryParam[] = "convolution_param";
 
 using Values = google::protobuf::RepeatedField<uint32_t>;
 
@@ -31,19 +31,20 @@ void CheckForm(const LayerSpec& spec, const SizeField& f, size_t axes) {
   const char* given = f.has_h ? f.field_h : f.field_w;
   const auto n = static_cast<size_t>(f.values.size());
   if ((f.has_h || f.has_w) && n > 0) {
-    spec.FailIn(kParam, given, Join(given, " and ", f.field, " are both given; keep one form"));
+    spec.FailIn(kConvGeometryParam, given,
+                Join(given, " and ", f.field, " are both given; keep one form"));
   }
   if ((f.has_h || f.has_w) && axes != 2) {
-    spec.FailIn(kParam, given,
+    spec.FailIn(kConvGeometryParam, given,
                 Join(given, " is for images (2 spatial axes), this input has ", axes, "; write ",
                      f.field, " once per axis"));
   }
   if (f.has_h != f.has_w && f.least > 0) {
     const char* other = f.has_h ? f.field_w : f.field_h;
-    spec.FailIn(kParam, given, Join(given, " is given without ", other, "; give both"));
+    spec.FailIn(kConvGeometryParam, given, Join(given, " is given without ", other, "; give both"));
   }
   if (n > 1 && n != axes) {
-    spec.FailIn(kParam, f.field,
+    spec.FailIn(kConvGeometryParam, f.field,
                 Join(f.field, " is given ", n, " times for ", axes,
                      " spatial axes; give one, or one per axis"),
                 0);
@@ -66,7 +67,7 @@ std::vector<int64_t> ReadSizes(const LayerSpec& spec, const SizeField& f, size_t
   for (size_t i = 0; i < axes; ++i) {
     if (sizes[i] >= f.least && sizes[i] <= INT32_MAX) continue;
     const char* at = f.has_h || f.has_w ? (i == 0 ? f.field_h : f.field_w) : f.field;
-    spec.FailIn(kParam, at,
+    spec.FailIn(kConvGeometryParam, at,
                 Join(at, " is ", sizes[i], "; it must be at least ", f.least, " and below 2^31"),
                 f.values.empty() ? -1 : (f.values.size() == 1 ? 0 : static_cast<int>(i)));
   }
@@ -85,19 +86,20 @@ int64_t ReadNumOutput(const LayerSpec& spec) {
   const auto& param = spec.proto().convolution_param();
   if (!param.has_num_output()) spec.Fail("num_output is not given; it is the number of filters");
   if (param.num_output() < 1) {
-    spec.FailIn(kParam, "num_output", "num_output is 0; it is the number of filters, at least 1");
+    spec.FailIn(kConvGeometryParam, "num_output",
+                "num_output is 0; it is the number of filters, at least 1");
   }
   if (param.num_output() > INT32_MAX) {
-    spec.FailIn(kParam, "num_output",
+    spec.FailIn(kConvGeometryParam, "num_output",
                 Join("num_output is ", param.num_output(), "; it must be below 2^31"));
   }
   return param.num_output();
 }
 
 void RequireGroup(const LayerSpec& spec, int64_t group, int64_t channels, const char* what) {
-  if (group < 1) spec.FailIn(kParam, "group", "group is 0; it must be at least 1");
+  if (group < 1) spec.FailIn(kConvGeometryParam, "group", "group is 0; it must be at least 1");
   if (channels % group != 0) {
-    spec.FailIn(kParam, "group",
+    spec.FailIn(kConvGeometryParam, "group",
                 Join("group ", group, " does not divide the ", channels, " ", what,
                      "; take a divisor of ", channels));
   }
@@ -111,7 +113,7 @@ void RequireFit(const LayerSpec& spec, const ConvDesc& desc) {
     const char* field = !spec.proto().convolution_param().kernel_size().empty() ? "kernel_size"
                         : i == 0                                                ? "kernel_h"
                                                                                 : "kernel_w";
-    spec.FailIn(kParam, field,
+    spec.FailIn(kConvGeometryParam, field,
                 Join("a kernel of ", SizeText(desc.kernel), " reaches over ", reach,
                      " numbers, but spatial axis ", i, " of the input has ", desc.in[i], " + 2 * ",
                      desc.pad[i], " of padding; take a smaller kernel or more pad"));
@@ -132,7 +134,7 @@ ConvGeometry ReadConvGeometry(const LayerSpec& spec, const Shape& input, DType d
   const caffe::ConvolutionParameter& param = spec.proto().convolution_param();
   ConvGeometry geometry;
   geometry.input = input;
-  geometry.axis = AxisIn(spec, kParam, "axis", param.axis(), input);
+  geometry.axis = AxisIn(spec, kConvGeometryParam, "axis", param.axis(), input);
   const auto axes = static_cast<size_t>(input.Rank() - geometry.axis - 1);
   ConvDesc& desc = geometry.desc;
   desc.batch = input.Count(0, geometry.axis);

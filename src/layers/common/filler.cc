@@ -121,7 +121,7 @@ void CheckFields(const caffe::FillerParameter& filler, const LayerSpec& layer) {
   }
 }
 
-[[noreturn]] void RefuseType(const caffe::FillerParameter& filler, const LayerSpec& layer) {
+[[noreturn]] void RefuseFillerType(const caffe::FillerParameter& filler, const LayerSpec& layer) {
   const std::string known[] = {"constant", "uniform", "gaussian", "positive_unitball",
                                "xavier",   "msra",    "bilinear"};
   layer.Fail(Join(kPrefix, "unknown type '", EscapeControl(filler.type()), "'.",
@@ -155,7 +155,7 @@ void Fill(const caffe::FillerParameter& filler, const Shape& shape, const Philox
   } else if (type == "bilinear") {
     FillBilinear(layer, shape, values);
   } else {
-    RefuseType(filler, layer);
+    RefuseFillerType(filler, layer);
   }
 }
 

@@ -23,7 +23,7 @@ struct RowWeight {
 };
 
 // One thread's work: the divisor and the quotient. All counts are those of all replicas.
-struct Divide {
+struct DivideTotal {
   LossHead* head;
   float* out;
   float fixed;  // 0: count the valid rows
@@ -90,7 +90,7 @@ void LossTotal::Forward(const Device& device, const float* loss, LossHead* head,
   const bool counts_differ = fixed == 0 && (has_ignore_ || weighted);
   if (counts_differ && replicas_.count > 1) SumCounts(device, weighted, head);
   ForEach(device, 1,
-          Divide{head, out, fixed, static_cast<float>(rows_) * replicas, weighted, replicas});
+          DivideTotal{head, out, fixed, static_cast<float>(rows_) * replicas, weighted, replicas});
 }
 
 }  // namespace trainer

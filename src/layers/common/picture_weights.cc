@@ -14,19 +14,19 @@
 namespace trainer {
 namespace {
 
-constexpr char kParam[] = "parameter_param";
+constexpr char kPictureWeightsParam[] = "parameter_param";
 constexpr char kNumber[] = "%d";
 constexpr uint64_t kMostBytes = uint64_t{1} << 30;
 
 }  // namespace
 
 PictureWeights::PictureWeights(const LayerSpec& spec) : param_(spec.proto().parameter_param()) {
-  if (param_.has_shape()) shape_ = ShapeOf(spec, kParam, "shape", param_.shape());
+  if (param_.has_shape()) shape_ = ShapeOf(spec, kPictureWeightsParam, "shape", param_.shape());
   if (param_.has_image()) ReadStart(spec);
   if (param_.has_image() || param_.has_picture() || param_.mean_value_size() > 0) CheckShape(spec);
   if (param_.has_picture() && !param_.picture().ends_with(".png")) {
     spec.FailIn(
-        kParam, "picture",
+        kPictureWeightsParam, "picture",
         Join("picture is '", EscapeControl(param_.picture()), "'; its name must end in .png"));
   }
 }
@@ -36,12 +36,12 @@ void PictureWeights::CheckShape(const LayerSpec& spec) const {
       shape_.Rank() == 4 && shape_[0] == 1 && (shape_[1] == 1 || shape_[1] == 3);
   if (param_.has_shape() && !is_picture) {
     spec.FailIn(
-        kParam, "shape",
+        kPictureWeightsParam, "shape",
         Join("shape is ", Dims(shape_), "; that of a picture is (1, 1, H, W) or (1, 3, H, W)"));
   }
   const int means = param_.mean_value_size();
   if (is_picture && means > 1 && means != shape_[1]) {
-    spec.FailIn(kParam, "mean_value",
+    spec.FailIn(kPictureWeightsParam, "mean_value",
                 Join("mean_value is given ", means, " times for ", shape_[1],
                      " channels; give one, or one per channel"));
   }
@@ -49,15 +49,17 @@ void PictureWeights::CheckShape(const LayerSpec& spec) const {
 
 void PictureWeights::ReadStart(const LayerSpec& spec) {
   if (param_.has_filler()) {
-    spec.FailIn(kParam, "filler", "filler and image are both given; the start is one of them");
+    spec.FailIn(kPictureWeightsParam, "filler",
+                "filler and image are both given; the start is one of them");
   }
   const bool gray = shape_.Rank() == 4 && shape_[1] == 1;
-  Image image = ReadNamedFile(spec, kParam, "image", param_.image(), [&](const std::string& path) {
-    Image decoded;
-    DecodeImage(ReadFile(path, kMostBytes), gray ? Colors::kGray : Colors::kColor, {path},
-                "the picture", &decoded);
-    return decoded;
-  });
+  Image image = ReadNamedFile(
+      spec, kPictureWeightsParam, "image", param_.image(), [&](const std::string& path) {
+        Image decoded;
+        DecodeImage(ReadFile(path, kMostBytes), gray ? Colors::kGray : Colors::kColor, {path},
+                    "the picture", &decoded);
+        return decoded;
+      });
   if (!param_.has_shape()) shape_ = {1, image.channels, image.height, image.width};
   CheckShape(spec);
   const auto height = static_cast<int>(shape_[2]), width = static_cast<int>(shape_[3]);

@@ -5,10 +5,10 @@
 namespace trainer {
 namespace {
 
-constexpr char kParam[] = "pooling_param";
+constexpr char kPoolWindowParam[] = "pooling_param";
 
 // A size written as `field`, or as `field_h` and `field_w`.
-struct Pair {
+struct FieldPair {
   const char *field, *field_h, *field_w;
   bool has, has_h, has_w;
   uint32_t value, h, w;
@@ -17,40 +17,41 @@ struct Pair {
   const char* First() const { return has ? field : has_h ? field_h : field_w; }
 };
 
-void CheckForm(const LayerSpec& spec, const Pair& pair) {
+void CheckWindow(const LayerSpec& spec, const FieldPair& pair) {
   if (pair.has && (pair.has_h || pair.has_w)) {
     const char* other = pair.has_h ? pair.field_h : pair.field_w;
-    spec.FailIn(kParam, other, Join(other, " and ", pair.field, " are both given; keep one form"));
+    spec.FailIn(kPoolWindowParam, other,
+                Join(other, " and ", pair.field, " are both given; keep one form"));
   }
   if (pair.has_h != pair.has_w) {
     const char* given = pair.has_h ? pair.field_h : pair.field_w;
     spec.FailIn(
-        kParam, given,
+        kPoolWindowParam, given,
         Join(given, " is given without ", pair.has_h ? pair.field_w : pair.field_h, "; give both"));
   }
 }
 
-void Read(const LayerSpec& spec, const Pair& pair, int64_t least, int64_t& h, int64_t& w) {
-  CheckForm(spec, pair);
+void Read(const LayerSpec& spec, const FieldPair& pair, int64_t least, int64_t& h, int64_t& w) {
+  CheckWindow(spec, pair);
   h = pair.has_h ? pair.h : pair.value;
   w = pair.has_w ? pair.w : pair.value;
   for (const bool vertical : {true, false}) {
     const int64_t size = vertical ? h : w;
     if (size >= least && size <= INT32_MAX) continue;
     const char* at = pair.has_h ? (vertical ? pair.field_h : pair.field_w) : pair.field;
-    spec.FailIn(kParam, at,
+    spec.FailIn(kPoolWindowParam, at,
                 Join(at, " is ", size, "; it must be at least ", least, " and below 2^31"));
   }
 }
 
-Pair KernelOf(const caffe::PoolingParameter& p) {
+FieldPair KernelOf(const caffe::PoolingParameter& p) {
   return {"kernel_size",    "kernel_h",      "kernel_w",   p.has_kernel_size(), p.has_kernel_h(),
           p.has_kernel_w(), p.kernel_size(), p.kernel_h(), p.kernel_w()};
 }
 
 void ReadKernel(const LayerSpec& spec, PoolDesc& desc) {
   const caffe::PoolingParameter& param = spec.proto().pooling_param();
-  const Pair kernel = KernelOf(param);
+  const FieldPair kernel = KernelOf(param);
   if (!param.global_pooling()) {
     if (!kernel.Written()) {
       spec.Fail(
@@ -60,7 +61,7 @@ void ReadKernel(const LayerSpec& spec, PoolDesc& desc) {
     return Read(spec, kernel, 1, desc.kernel_h, desc.kernel_w);
   }
   if (kernel.Written()) {
-    spec.FailIn(kParam, kernel.First(),
+    spec.FailIn(kPoolWindowParam, kernel.First(),
                 Join(kernel.First(),
                      " is given, but with global_pooling the window is the whole "
                      "image; remove one of them"));
@@ -75,7 +76,7 @@ bool RoundsUp(const LayerSpec& spec) {
   const bool up = p.has_round_mode() ? p.round_mode() == caffe::PoolingParameter::CEIL
                                      : p.ceil_mode() && !p.torch_pooling();
   const auto refuse = [&](const char* field, const char* value, const char* other) {
-    spec.FailIn(kParam, field,
+    spec.FailIn(kPoolWindowParam, field,
                 Join(field, ": ", value, " contradicts ", other, "; remove one of them"));
   };
   const char* const ceil_mode = p.ceil_mode() ? "true" : "false";
@@ -90,10 +91,10 @@ bool RoundsUp(const LayerSpec& spec) {
 
 void CheckGlobal(const LayerSpec& spec, const PoolDesc& desc, const char* pad, const char* stride) {
   if (desc.pad_h != 0 || desc.pad_w != 0) {
-    spec.FailIn(kParam, pad, "global_pooling takes no padding; remove the pad");
+    spec.FailIn(kPoolWindowParam, pad, "global_pooling takes no padding; remove the pad");
   }
   if (desc.stride_h != 1 || desc.stride_w != 1) {
-    spec.FailIn(kParam, stride,
+    spec.FailIn(kPoolWindowParam, stride,
                 "global_pooling has one window, so its stride is 1; remove the "
                 "stride");
   }
@@ -117,16 +118,17 @@ PoolDesc ReadPoolWindows(const LayerSpec& spec, const Shape& input, DType dtype)
   desc.in_w = input[3];
   desc.dtype = dtype;
   ReadKernel(spec, desc);
-  const Pair pad{"pad",         "pad_h", "pad_w",   p.has_pad(), p.has_pad_h(),
-                 p.has_pad_w(), p.pad(), p.pad_h(), p.pad_w()};
-  const Pair stride{"stride",         "stride_h", "stride_w",   p.has_stride(), p.has_stride_h(),
-                    p.has_stride_w(), p.stride(), p.stride_h(), p.stride_w()};
+  const FieldPair pad{"pad",         "pad_h", "pad_w",   p.has_pad(), p.has_pad_h(),
+                      p.has_pad_w(), p.pad(), p.pad_h(), p.pad_w()};
+  const FieldPair stride{"stride",       "stride_h",       "stride_w",
+                         p.has_stride(), p.has_stride_h(), p.has_stride_w(),
+                         p.stride(),     p.stride_h(),     p.stride_w()};
   Read(spec, pad, 0, desc.pad_h, desc.pad_w);
   Read(spec, stride, 1, desc.stride_h, desc.stride_w);
   if (p.global_pooling()) CheckGlobal(spec, desc, pad.First(), stride.First());
   if (desc.pad_h >= desc.kernel_h || desc.pad_w >= desc.kernel_w) {
     spec.FailIn(
-        kParam, pad.First(),
+        kPoolWindowParam, pad.First(),
         Join("a pad of ", desc.pad_h, "x", desc.pad_w, " is not smaller than the kernel of ",
              desc.kernel_h, "x", desc.kernel_w, ": a window could hold padding only"));
   }
@@ -135,7 +137,7 @@ PoolDesc ReadPoolWindows(const LayerSpec& spec, const Shape& input, DType dtype)
   desc.out_h = PooledSize(desc.in_h, desc.kernel_h, desc.stride_h, desc.pad_h, ceil, clip);
   desc.out_w = PooledSize(desc.in_w, desc.kernel_w, desc.stride_w, desc.pad_w, ceil, clip);
   if (desc.out_h < 1 || desc.out_w < 1) {
-    spec.FailIn(kParam, KernelOf(p).First(),
+    spec.FailIn(kPoolWindowParam, KernelOf(p).First(),
                 Join("a kernel of ", desc.kernel_h, "x", desc.kernel_w,
                      " does not fit into images of ", desc.in_h, "x", desc.in_w, " with pad ",
                      desc.pad_h, "x", desc.pad_w, "; take a smaller kernel or more pad"));

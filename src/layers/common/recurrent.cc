@@ -7,7 +7,7 @@
 namespace trainer {
 namespace {
 
-constexpr char kParam[] = "recurrent_param";
+constexpr char kRecurrentParam[] = "recurrent_param";
 
 // to[n][j] = cont[n] * from[n][j]; `to` may be `from`.
 struct Continue {
@@ -73,7 +73,7 @@ void RecurrentLayer::ReadInputs(DescribeContext& plan) {
   }
   if (param.num_output() < 1 || param.num_output() > INT32_MAX) {
     spec_.FailIn(
-        kParam, "num_output",
+        kRecurrentParam, "num_output",
         Join("num_output is ", param.num_output(), "; it must be at least 1 and below 2^31"));
   }
   width_ = param.num_output();

@@ -6,10 +6,10 @@ namespace trainer {
 namespace {
 
 // The sizes of a PoolDesc, as kernels can hold them.
-struct Windows {
+struct StochasticWindows {
   int64_t channels, in_h, in_w, out_h, out_w, kernel_h, kernel_w, stride_h, stride_w;
 
-  explicit Windows(const PoolDesc& d)
+  explicit StochasticWindows(const PoolDesc& d)
       : channels(d.channels),
         in_h(d.in_h),
         in_w(d.in_w),
@@ -36,7 +36,7 @@ struct Windows {
 
 template <class T>
 struct DrawOne {
-  Windows windows;
+  StochasticWindows windows;
   const T* x;
   T* y;
   int32_t* choice;
@@ -65,7 +65,7 @@ struct DrawOne {
 
 template <class T>
 struct WeightedMean {
-  Windows windows;
+  StochasticWindows windows;
   const T* x;
   T* y;
 
@@ -84,7 +84,7 @@ struct WeightedMean {
 // One input element: the gradients of the windows that drew it.
 template <class T>
 struct Collect {
-  Windows windows;
+  StochasticWindows windows;
   const T* dy;
   const int32_t* choice;
   T* dx;
@@ -95,7 +95,7 @@ struct Collect {
   }
 
   HD void operator()(int64_t i) const {
-    const Windows& s = windows;
+    const StochasticWindows& s = windows;
     const int64_t c = i % s.channels, pixel = i / s.channels;
     const int64_t w = pixel % s.in_w, h = pixel / s.in_w % s.in_h, n = pixel / s.in_w / s.in_h;
     float sum = 0;
@@ -118,7 +118,8 @@ void StochasticPoolTrain(const Device& device, const PoolDesc& desc, const Philo
                          int32_t* choice) {
   WithType(x.dtype, [&](auto tag) {
     using T = typename decltype(tag)::Type;
-    ForEach(device, y.Count(), DrawOne<T>{Windows(desc), x.As<T>(), y.As<T>(), choice, key, pass});
+    ForEach(device, y.Count(),
+            DrawOne<T>{StochasticWindows(desc), x.As<T>(), y.As<T>(), choice, key, pass});
   });
 }
 
@@ -126,7 +127,7 @@ void StochasticPoolTest(const Device& device, const PoolDesc& desc, const ConstT
                         const Tensor& y) {
   WithType(x.dtype, [&](auto tag) {
     using T = typename decltype(tag)::Type;
-    ForEach(device, y.Count(), WeightedMean<T>{Windows(desc), x.As<T>(), y.As<T>()});
+    ForEach(device, y.Count(), WeightedMean<T>{StochasticWindows(desc), x.As<T>(), y.As<T>()});
   });
 }
 
@@ -134,7 +135,8 @@ void StochasticPoolBackward(const Device& device, const PoolDesc& desc, const Co
                             const int32_t* choice, const Tensor& dx) {
   WithType(dx.dtype, [&](auto tag) {
     using T = typename decltype(tag)::Type;
-    ForEach(device, dx.Count(), Collect<T>{Windows(desc), dy.As<T>(), choice, dx.As<T>()});
+    ForEach(device, dx.Count(),
+            Collect<T>{StochasticWindows(desc), dy.As<T>(), choice, dx.As<T>()});
   });
 }
 

@@ -27,7 +27,7 @@ namespace {
   std::exit(125);
 }
 
-emulated_gpu::CallKind KindOf(const std::string& name, const std::string& word) {
+emulated_gpu::CallKind KindOfMachine(const std::string& name, const std::string& word) {
   using emulated_gpu::CallKind;
   if (name == "malloc") return CallKind::kMalloc;
   if (name == "launch") return CallKind::kLaunch;
@@ -42,7 +42,7 @@ emulated_gpu::CallKind KindOf(const std::string& name, const std::string& word) 
 void Inject(bool breaks, const std::string& fault, const std::string& word) {
   const size_t first = fault.find(':'), second = fault.find(':', first + 1);
   if (second == std::string::npos) Refuse(word);
-  const auto kind = KindOf(fault.substr(0, first), word);
+  const auto kind = KindOfMachine(fault.substr(0, first), word);
   const int n = std::atoi(fault.c_str() + first + 1), error = std::atoi(fault.c_str() + second + 1);
   breaks ? emulated_gpu::InjectBreakdown(kind, n, error)
          : emulated_gpu::InjectError(kind, n, error);
