@@ -13,18 +13,30 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O3 -DNDEBUG")
 find_program(CCACHE ccache)
 if(CCACHE)
   set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
-  # What ccache asks for where headers are precompiled.
+  # What ccache asks for where headers are precompiled. Paths below this folder count as relative, so
+  # that another checkout finds what this one compiled.
   set(CMAKE_CXX_COMPILER_LAUNCHER
-      ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
+      ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros
+      CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CCACHE})
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE})
 endif()
+
+# Messages name source files as in the checkout, wherever that is.
+add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=>)
 
 option(TRAINER_WERROR "Warnings are errors" OFF)
 set(TRAINER_SANITIZE "" CACHE STRING "Sanitizers, e.g. address,undefined or thread")
 
+# A unity build compiles several files as one, so that names of one file seem to be shadowed, and its
+# types to be used, by another.
+set(unit_warnings -Wshadow)
+if(CMAKE_UNITY_BUILD)
+  set(unit_warnings -Wshadow=local $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
+endif()
 add_library(trainer_flags INTERFACE)
 target_compile_options(trainer_flags INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wno-unknown-pragmas>
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wnon-virtual-dtor -Wno-unknown-pragmas>
+  "$<$<COMPILE_LANGUAGE:CXX>:${unit_warnings}>"
   $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict -Wno-stringop-overflow -Wno-array-bounds -Wno-stringop-overread>
   $<$<COMPILE_LANGUAGE:CXX>:-fno-math-errno -fno-trapping-math>
   $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)
