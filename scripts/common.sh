@@ -32,9 +32,14 @@ build() {
 # Reads Ninja's lines, "[12/340] Building ...".
 show_build_progress() {
   awk -F'[][/]' '
+    BEGIN { begin = systime() }
     /^\[[0-9]+\/[0-9]+\]/ {
       step = int(10 * $2 / $3)
-      if (step > last) { print "build: " $2 " of " $3 " steps"; fflush(); last = step }
+      if (step > last) {
+        print "build: " $2 " of " $3 " steps, " systime() - begin " s"
+        fflush()
+        last = step
+      }
     }
     /no work to do/ { print "build: up to date" }'
 }

@@ -8,6 +8,11 @@ solver="${1:-models/lenet/solver.prototxt}"
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
+# minutes <seconds of one core>: how long that takes here, rounded up.
+minutes() { echo $((($1 / jobs + 59) / 60)); }
+
+say "run: sets up, builds the program, draws a set of digits and trains a net on it;"
+say "     $(minutes 240) to $(minutes 560) minutes on $jobs cores the first time, later only seconds"
 scripts/setup.sh
 TRAINER_TARGETS=trainer build
 trainer="build/$preset/trainer"
@@ -18,17 +23,28 @@ if [[ ! -e data/digits/train_lmdb/data.mdb || ! -e data/digits/test_lmdb/data.md
   "$trainer" dataset digits data/digits
 fi
 
+# text_field <name>: the last value of a text field of the solver, empty where it has none.
+text_field() { sed -n "s/^ *$1 *: *[\"']\\(.*\\)[\"'].*$/\\1/p" "$solver" | tail -n 1; }
+
 # snapshot_prefix of the solver: its folder must exist before training starts.
-prefix="$(sed -n 's/^ *snapshot_prefix *: *["'\'']\(.*\)["'\''].*$/\1/p' "$solver" | tail -n 1)"
+prefix="$(text_field snapshot_prefix)"
 prefix="${prefix:-${solver%.*}}"
 mkdir -p "$(dirname "$prefix")"
 log="$prefix.log"
-say "train: $trainer train --solver=$solver"
+say "train: $trainer train --solver=$solver (log: $log)"
 # tee -i lets the trainer handle Ctrl-C: it finishes the iteration and saves.
 status=0
 "$trainer" train --solver="$solver" 2>&1 | tee -i "$log" || status=$?
 
 weights="$(sed -n 's/^.*Snapshotting to .* file //p' "$log" | tail -n 1)"
-say "weights: ${weights:+$root/}${weights:-none were saved}"
-say "log:     $root/$log"
+accuracy="$(sed -n 's/^.*Test net output #[0-9]*: \(accuracy = [0-9.e+-]*\).*$/\1/p' "$log" | tail -n 1)"
+net="$(text_field net)"
+say ""
+say "result:  ${accuracy:-the net reports no accuracy} on the test set"
+say "weights: ${weights:-none were saved}"
+if [[ -n "$weights" && -n "$net" ]]; then
+  say "next:    $trainer test --model=$net --weights=$weights --confusion"
+else
+  say "next:    $trainer check --solver=$solver"
+fi
 exit "$status"
