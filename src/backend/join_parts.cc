@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kMostParts = 8;  // of one kernel, which gets their addresses as parameters
 
-struct alignas(16) Bytes16 {
+struct alignas(16) PartBytes16 {
   uint64_t halves[2];
 };
 
@@ -58,7 +58,7 @@ struct MoveParts {
 // The largest element that all lengths and addresses are multiples of.
 template <bool kJoin>
 size_t LargestElement(const PartsDesc& desc, Parts<kJoin> parts, const std::byte* whole) {
-  uintptr_t all = reinterpret_cast<uintptr_t>(whole) | sizeof(Bytes16);
+  uintptr_t all = reinterpret_cast<uintptr_t>(whole) | sizeof(PartBytes16);
   for (const std::byte* part : parts) all |= reinterpret_cast<uintptr_t>(part);
   for (const int64_t length : desc.lengths) {
     all |= static_cast<uintptr_t>(length) * desc.element_bytes;
@@ -126,7 +126,7 @@ void Move(const Device& device, const PartsDesc& desc, Parts<kJoin> parts,
   if (device.kind() == DeviceKind::kCpu) return CopyEach<kJoin>(device, desc, parts, whole);
   switch (LargestElement<kJoin>(desc, parts, whole)) {
     case 16:
-      return MoveAllOnGpu<Bytes16, kJoin>(device, desc, parts, whole);
+      return MoveAllOnGpu<PartBytes16, kJoin>(device, desc, parts, whole);
     case 8:
       return MoveAllOnGpu<uint64_t, kJoin>(device, desc, parts, whole);
     case 4:
