@@ -49,7 +49,7 @@ class NetFinder {
     if (const auto known = files_.find(path); known != files_.end()) return known->second;
     const NetSpec*& net = files_[path];
     AttemptAll(errors_, [&] {
-      if (!Exists(path)) {
+      if (IsMissing(path)) {
         throw Error(ErrorCode::kNoInput, solver_.Where(field, index),
                     Join("the net file '", name, "' is not there; looked for ",
                          PathsTried(name, solver_.file)));
