@@ -1,12 +1,10 @@
 // The program: understands the command line, runs the verb, and turns whatever it throws into one
 // line of text and an exit code.
 
-#include <glog/logging.h>
 #include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -14,15 +12,12 @@
 #include <new>
 #include <string>
 #include <system_error>
-#include <thread>
 #include <vector>
 
 #include "trainer/base/error_group.h"
-#include "trainer/base/left_threads.h"
 #include "trainer/base/log.h"
 #include "trainer/base/own_file.h"
 #include "trainer/base/text.h"
-#include "trainer/base/watched_read.h"
 #include "trainer/data/map_faults.h"
 #include "trainer/parallel/failure.h"
 #include "verb.h"
@@ -115,36 +110,10 @@ void EndOnMapFault(const char* line, size_t bytes, ErrorCode code) {
   _exit(static_cast<int>(code));
 }
 
-// Without destructors, whose objects a thread may still use.
-void EndAtOnce(int code) {
-  std::cout.flush();
-  std::fflush(nullptr);
-  google::FlushLogFiles(google::GLOG_INFO);
-  RemoveOwnFiles();
-  _exit(code);
-}
-
-// The main thread hangs in a read, and with it whatever it holds. Where the file that says that
-// this process is at work lies on the same server, removing it hangs, too.
-void EndOnHangingRead(const Error& error) {
-  int code = static_cast<int>(error.code());
-  if (IsFirstToFail(&code)) Say(error.what());
-  std::thread([code] {
-    std::this_thread::sleep_for(std::chrono::seconds(5));
-    _exit(code);
-  }).detach();
-  RemoveOwnFiles();
-  _exit(LeaveWorld(code));
-}
-
 }  // namespace
 }  // namespace trainer
 
 int main(int argc, char** argv) {
   trainer::HandleMapFaults(trainer::EndOnMapFault);
-  trainer::EndHangingReadsWith(trainer::EndOnHangingRead);
-  const int code =
-      trainer::LeaveWorld(trainer::Guarded(std::vector<std::string>(argv + 1, argv + argc)));
-  if (trainer::HasThreadsLeftBehind()) trainer::EndAtOnce(code);
-  return code;
+  return trainer::LeaveWorld(trainer::Guarded(std::vector<std::string>(argv + 1, argv + argc)));
 }

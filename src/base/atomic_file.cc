@@ -15,7 +15,6 @@
 #include "trainer/base/own_file.h"
 #include "trainer/base/process_life.h"
 #include "trainer/base/text.h"
-#include "trainer/base/watched_read.h"
 
 namespace trainer {
 namespace {
@@ -255,7 +254,6 @@ void ProbeWritable(const std::string& prefix, uint64_t needed_bytes, FileOps& op
 }
 
 int RemoveStrayTemps(const std::string& prefix, FileOps& ops) {
-  const WatchedRead watch(FolderOf(prefix));
   std::vector<std::string> strays;
   std::error_code failed;
   std::filesystem::directory_iterator entry(FolderOf(prefix), failed);

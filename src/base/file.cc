@@ -8,7 +8,6 @@
 #include <filesystem>
 
 #include "trainer/base/text.h"
-#include "trainer/base/watched_read.h"
 
 namespace trainer {
 namespace {
@@ -50,25 +49,21 @@ std::string AbsolutePath(const std::string& path) {
 }
 
 bool Exists(const std::string& path) {
-  const WatchedRead watch(path);
   struct stat info {};
   return stat(path.c_str(), &info) == 0;
 }
 
 bool IsMissing(const std::string& path) {
-  const WatchedRead watch(path);
   struct stat info {};
   return stat(path.c_str(), &info) != 0 && (errno == ENOENT || errno == ENOTDIR);
 }
 
 bool IsDirectory(const std::string& path) {
-  const WatchedRead watch(path);
   struct stat info {};
   return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
 }
 
 uint64_t FileSize(const std::string& path) {
-  const WatchedRead watch(path);
   struct stat info {};
   if (stat(path.c_str(), &info) != 0) {
     ThrowFileError(FileUse::kInput, "open", AbsolutePath(path), errno);
@@ -81,7 +76,6 @@ uint64_t FileSize(const std::string& path) {
 // afterwards, as another file may have come in its stead. O_NONBLOCK: opening a pipe does not wait
 // for a writer.
 FileHandle OpenForReading(const std::string& path, FileOps& ops) {
-  const WatchedRead watch(path);
   struct stat info {};
   if (stat(path.c_str(), &info) == 0) RequireRegular(path, info.st_mode);
   const int fd = ops.Open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
@@ -92,7 +86,6 @@ FileHandle OpenForReading(const std::string& path, FileOps& ops) {
 }
 
 std::string ReadFile(const std::string& path, uint64_t max_bytes, FileOps& ops) {
-  const WatchedRead watch(path);
   const FileHandle file = OpenForReading(path, ops);
   const auto check = [&](uint64_t bytes) {
     if (bytes <= max_bytes) return;

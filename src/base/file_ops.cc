@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <system_error>
+#include <thread>
 
 #include "trainer/base/file_error.h"
 #include "trainer/base/text.h"
@@ -16,9 +18,14 @@ namespace {
 
 template <class Call>
 auto Retry(const Call& call) {
-  for (;;) {
+  constexpr int kMostPauses = 100;
+  constexpr std::chrono::milliseconds kPause{10};
+  for (int pauses = 0;;) {
     const auto result = call();
-    if (result != -1 || errno != EINTR) return result;
+    if (result != -1 || (errno != EINTR && errno != EAGAIN)) return result;
+    if (errno == EINTR) continue;
+    if (pauses++ == kMostPauses) return result;
+    std::this_thread::sleep_for(kPause);
   }
 }
 
@@ -68,6 +75,10 @@ int FileOps::Open(const std::string& path, int flags, mode_t mode) {
 
 ssize_t FileOps::Read(int fd, void* to, size_t bytes) {
   return Retry([&] { return read(fd, to, bytes); });
+}
+
+ssize_t FileOps::Pread(int fd, void* to, size_t bytes, uint64_t offset) {
+  return Retry([&] { return pread(fd, to, bytes, static_cast<off_t>(offset)); });
 }
 
 ssize_t FileOps::Write(int fd, const void* from, size_t bytes) {

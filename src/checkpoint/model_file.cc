@@ -6,7 +6,6 @@
 #include "sealed_file.h"
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
-#include "trainer/base/watched_read.h"
 #include "trainer/config/upgrade.h"
 #include "trainer/hdf5/reader.h"
 
@@ -43,7 +42,6 @@ caffe::NetParameter ReadModel(const std::string& path) {
 }
 
 caffe::NetParameter ReadModelAsWritten(const std::string& path) {
-  const WatchedRead watch(path);
   CheckSeal(path);
   if (SniffKind(path) == FileKind::kState) {
     throw Error(ErrorCode::kUsage, {path},

@@ -11,7 +11,6 @@
 #include "sealed_file.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
-#include "trainer/base/watched_read.h"
 
 namespace trainer {
 namespace {
@@ -69,7 +68,6 @@ int IterOf(std::string_view name, const std::string& stem, std::string_view suff
 
 // Those whose file with `suffix` exists, newest first.
 std::vector<SnapshotNames> FindBy(const std::string& prefix, std::string_view suffix) {
-  const WatchedRead watch(FolderOf(prefix));
   std::vector<SnapshotNames> found;
   const std::string stem = FileNameOf(prefix) + "_iter_";
   std::error_code failed;

@@ -14,7 +14,6 @@
 #include "trainer/base/file.h"
 #include "trainer/base/own_file.h"
 #include "trainer/base/text.h"
-#include "trainer/base/watched_read.h"
 
 namespace trainer {
 namespace {
@@ -158,7 +157,6 @@ void TakeAway(const std::string& prefix, const std::string& path, const Found& d
 // Makes the lock this process's, and gives nothing, or gives that of a run that is not dead.
 std::optional<Found> Take(const std::string& prefix, const std::string& path, const LockOwner& self,
                           const LockTimes& times) {
-  const WatchedRead watch(path);
   for (;;) {
     const Candidate candidate(prefix, path, self);
     if (candidate.Become(path)) return std::nullopt;
@@ -175,7 +173,6 @@ std::optional<Found> Take(const std::string& prefix, const std::string& path, co
 // The owner of the lock of `prefix`, unless that run is dead.
 std::optional<Found> HolderOf(const std::string& prefix, const LockTimes& times) {
   const std::string path = SnapshotLockPath(prefix);
-  const WatchedRead watch(path);
   std::optional<Found> found = Look(path);
   if (found && !DeathOf(*found, WallClock(), times).empty()) found.reset();
   return found;

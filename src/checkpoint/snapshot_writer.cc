@@ -8,7 +8,6 @@
 #include "trainer/base/error.h"
 #include "trainer/base/paced_ops.h"
 #include "trainer/base/text.h"
-#include "trainer/hdf5/held.h"
 
 namespace trainer {
 namespace {
@@ -189,28 +188,15 @@ void SnapshotWriter::Rest(std::chrono::nanoseconds time) {
   rested_ += std::chrono::steady_clock::now() - start;
 }
 
-SnapshotNames SnapshotWriter::Save(FileOps& ops) {
-  const auto save = [&](SnapshotFormat format) {
-    return SaveSnapshot(prefix_, content_.iter, content_.model, content_.state, ops,
-                        content_.has_averaged ? &content_.averaged : nullptr, format);
-  };
-  try {
-    return save(format_);
-  } catch (const Error&) {
-    if (format_ != SnapshotFormat::kHdf5 || !Hdf5IsHeld()) throw;
-    LOG(WARNING) << "HDF5 data hang, and with them the HDF5 library: the snapshot of iteration "
-                 << content_.iter << " is written in the binary format";
-  }
-  return save(SnapshotFormat::kBinary);
-}
-
 std::exception_ptr SnapshotWriter::Write() {
   using Seconds = std::chrono::duration<double>;
   const auto start = std::chrono::steady_clock::now();
   rested_ = {};
   PacedOps ops(kBackgroundShare, [this](std::chrono::nanoseconds time) { Rest(time); });
   try {
-    const SnapshotNames names = Save(ops);
+    const SnapshotNames names =
+        SaveSnapshot(prefix_, content_.iter, content_.model, content_.state, ops,
+                     content_.has_averaged ? &content_.averaged : nullptr, format_);
     const auto passed = std::chrono::steady_clock::now() - start;
     seconds_ = Seconds(passed).count();
     busy_seconds_ = Seconds(passed - rested_).count();

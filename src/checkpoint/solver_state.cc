@@ -7,7 +7,6 @@
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
-#include "trainer/base/watched_read.h"
 #include "trainer/hdf5/reader.h"
 
 namespace trainer {
@@ -100,7 +99,6 @@ Seal WriteStateTo(caffe::SolverState& state, AtomicFile* file) {
 }
 
 caffe::SolverState ReadStateAlone(const std::string& path) {
-  const WatchedRead watch(path);
   OpenForReading(path);  // a file that is not there comes before any thought about its name
   const bool named_as_weights = IsNamedAsWeights(path);
   if (named_as_weights && SniffKind(path) != FileKind::kState) RefuseWeights(path);
@@ -120,7 +118,6 @@ caffe::SolverState ReadStateAlone(const std::string& path) {
 }
 
 LoadedState ReadState(const std::string& path, bool allow_outside) {
-  const WatchedRead watch(path);
   LoadedState loaded;
   loaded.path = path;
   loaded.state = ReadStateAlone(path);

@@ -1,29 +1,19 @@
 #include "batch_threads.h"
 
 #include <glog/logging.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "stage_clock.h"
-#include "stall_watch.h"
 #include "trainer/base/error.h"
-#include "trainer/base/io_wait.h"
-#include "trainer/base/left_threads.h"
 #include "trainer/base/spin.h"
-#include "trainer/base/text.h"
 #include "trainer/data/bad_records.h"
-#include "trainer/data/map_faults.h"
 
 namespace trainer {
 
 namespace {
 
-constexpr std::chrono::milliseconds kBatchThreadsTurn{100};  // in which a request to end is noticed
-// After which a thread that hangs is not waited for, where the reading is to end anyhow.
-constexpr std::chrono::milliseconds kLongestEnd{10'000};
 // A thread that waits for its turn to take records sleeps and is woken, which costs about as much
 // as this: where the records it took are decoded sooner, it takes more of them at once.
 constexpr double kLeastPart = 50e-6;  // seconds
@@ -45,8 +35,7 @@ BatchThreads::BatchThreads(RecordFeed* feed, std::vector<std::unique_ptr<Decoder
       free_(static_cast<size_t>(depth) + 1, ChannelOrder::kLastIn),
       full_(static_cast<size_t>(depth) + 1),
       wanted_(static_cast<size_t>(first)),
-      works_(static_cast<size_t>(depth) + 1),
-      ended_(decoders_.size()) {
+      works_(static_cast<size_t>(depth) + 1) {
   if (most_bad >= 0) feed_.NotePlaces();
   counters_.threads = first;
 }
@@ -61,7 +50,7 @@ const Batch& BatchThreads::Next() {
   StartOnce();
   if (has_current_) free_.Push(std::move(current_));
   has_current_ = false;
-  Wait(1, false);
+  Wait(1);
   current_ = full_.Pop();
   has_current_ = true;
   NoteStages(current_);
@@ -70,33 +59,15 @@ const Batch& BatchThreads::Next() {
 
 void BatchThreads::Await(int64_t count) {
   StartOnce();
-  Wait(static_cast<size_t>(std::min(count, depth_)), true);
+  Wait(static_cast<size_t>(std::min(count, depth_)));
 }
 
 void BatchThreads::Stop() {
   stopped_ = true;
-  if (left_) return;
   stop_.request_stop();  // of all, before one is waited for
-  StallWatch watch;
-  while (!ended_.Await(threads_.size(), kBatchThreadsTurn)) {
-    if (watch.HaveStalled(threads_, std::min(IoTimeout(), kLongestEnd))) return LeaveBehind();
-  }
   for (std::jthread& thread : threads_) {
     if (thread.joinable()) thread.join();
   }
-}
-
-void BatchThreads::LeaveBehind() {
-  left_ = true;
-  NoteThreadLeftBehind();
-  stop_.request_stop();
-  for (std::jthread& thread : threads_) thread.detach();
-}
-
-// A thread that was left behind and whose call came back after all: what it was to fill may be
-// gone.
-void BatchThreads::StayIfLeft() const {
-  while (left_) pause();
 }
 
 void BatchThreads::StartOnce() {
@@ -110,39 +81,22 @@ void BatchThreads::StartOnce() {
     return StartThreads(wanted_);
   }
   alone_ = true;
-  threads_.emplace_back([this, stop = stop_.get_token()] {
-    RunAlone(stop);
-    ended_.Push(0);
-  });
+  threads_.emplace_back([this, stop = stop_.get_token()] { RunAlone(stop); });
 }
 
 void BatchThreads::StartThreads(size_t count) {
   while (threads_.size() < count) {
-    threads_.emplace_back([this, stop = stop_.get_token(), i = threads_.size()] {
-      RunBesideOthers(i, stop);
-      ended_.Push(0);
-    });
+    threads_.emplace_back(
+        [this, stop = stop_.get_token(), i = threads_.size()] { RunBesideOthers(i, stop); });
   }
 }
 
-void BatchThreads::Wait(size_t count, bool until_end) {
+void BatchThreads::Wait(size_t count) {
   if (full_.Count() >= count) return;
   if (took_ && full_.WouldWait() && LogsWait(++counters_.waits)) LOG(INFO) << "Waiting for data";
   const double begin = StageNow();
   Watch(count);
-  StallWatch watch;
-  while (!full_.Await(count, kBatchThreadsTurn)) {
-    if (left_ || watch.HaveStalled(threads_, IoTimeout())) {
-      if (!left_) LeaveBehind();
-      throw Error(ErrorCode::kIo, {feed_.source().path()},
-                  Join("a read has not come back within ", IoTimeout().count() / 1000.0,
-                       " s (--io_timeout): the disk or the file server does not answer"));
-    }
-    if (until_end && IoWaitsEnd()) {
-      throw Error(ErrorCode::kIo, {feed_.source().path()},
-                  "no batch came before the program was asked to end");
-    }
-  }
+  full_.Await(count);
   const double waited = StageNow() - begin;
   (took_ ? counters_.wait_seconds : counters_.first_wait_seconds) += waited;
   waited_ += waited;
@@ -195,8 +149,6 @@ void BatchThreads::NoteBad(const std::vector<uint64_t>& epochs, Batch* batch) {
 bool BatchThreads::IsMeasured(uint64_t batch) { return batch % 4 == 0; }
 
 void BatchThreads::RunAlone(const std::stop_token& stop) try {
-  const IoStopScope waits(stop);
-  const LostMapScope reads;
   {
     const std::lock_guard lock(taking_);
     std::vector<RawRecord> records(at_once_.alone);
@@ -229,8 +181,6 @@ void BatchThreads::RunAlone(const std::stop_token& stop) try {
 }
 
 void BatchThreads::RunBesideOthers(size_t index, const std::stop_token& stop) try {
-  const IoStopScope waits(stop);
-  const LostMapScope reads;
   std::vector<RawRecord> records(std::max(at_once_.alone, at_once_.beside_others));
   size_t at_once = at_once_.beside_others;
   while (!stop.stop_requested() && index < wanted_) {
@@ -324,9 +274,7 @@ size_t BatchThreads::Fetch(std::span<RawRecord> records, bool measured, StageSec
                            std::exception_ptr* failure) {
   const double begin = measured ? StageNow() : 0;
   const size_t fetched = feed_.Fetch(records, failure);
-  StayIfLeft();
   if (measured) stages->read += StageNow() - begin;
-  ThrowIfMapLost();
   return fetched;
 }
 
@@ -346,11 +294,8 @@ std::vector<uint64_t> BatchThreads::DecodeGood(std::span<const RawRecord> record
                                                Batch* batch) {
   try {
     decoder->Decode(records, batch);
-    StayIfLeft();
-    ThrowIfMapLost();
     return {};
   } catch (const Error& error) {
-    ThrowIfMapLost();
     if (most_bad_ < 0 || !IsOfOneRecord(error)) throw;
   }
   std::vector<uint64_t> bad;
@@ -358,7 +303,6 @@ std::vector<uint64_t> BatchThreads::DecodeGood(std::span<const RawRecord> record
     try {
       decoder->Decode({&record, 1}, batch);
     } catch (const Error& error) {
-      ThrowIfMapLost();
       if (!IsOfOneRecord(error)) throw;
       bad.push_back(record.place.epoch);
       Replace(record, error, decoder, batch);

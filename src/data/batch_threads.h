@@ -29,8 +29,6 @@ class Error;
 // in order. The bytes of a batch do not depend on the number of threads, nor does the error that
 // ends the reading: that of the first bad record, after the batches before it.
 //
-// A read that does not come back within --io_timeout ends the reading with kIo.
-//
 // The public members are for one thread, the consumer; the others start with the first Next and end
 // with Stop or the object. Nothing is allocated once all buffers were used and all threads started.
 class BatchThreads {
@@ -66,16 +64,13 @@ class BatchThreads {
   // The next batch; the former one is taken back.
   const Batch& Next();
   // Waits until the next `count` batches are ready, or as many as are read ahead. Throws what Next
-  // would throw for one of them, and kIo when the program is asked to end meanwhile (io_wait.h).
+  // would throw for one of them.
   void Await(int64_t count);
   // Whether Next would give a batch without waiting.
   bool IsReady() const { return full_.Count() > 0; }
 
-  // Ends the threads, and with them what Next gives. The last batch stays, and the feed is free,
-  // unless a thread hangs in a read: that is then left behind.
+  // Ends the threads, and with them what Next gives. The last batch stays, and the feed is free.
   void Stop();
-  // Whether one was, so that neither this nor what it uses may be destroyed.
-  bool HasLeft() const { return left_; }
 
  private:
   // A batch that is being filled by several threads.
@@ -100,10 +95,8 @@ class BatchThreads {
 
   void StartOnce();
   void StartThreads(size_t count);
-  void Wait(size_t count, bool until_end);
+  void Wait(size_t count);
   void Watch(size_t count) const;
-  void LeaveBehind();
-  void StayIfLeft() const;
   void NoteStages(const Batch& batch);
   void Tune(bool first, double waited);
   void RunAlone(const std::stop_token& stop);
@@ -159,8 +152,6 @@ class BatchThreads {
   uint64_t begun_ = 0, given_out_ = 0;  // batch n is works_[n % size]
   bool failed_ = false;
 
-  Channel<char> ended_;  // one for each thread that has ended
-  std::atomic<bool> left_ = false;
   std::stop_source stop_;
   std::vector<std::jthread> threads_;
 };

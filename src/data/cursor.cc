@@ -1,21 +1,15 @@
 #include "trainer/data/cursor.h"
 
-#include <glog/logging.h>
 #include <sys/stat.h>
 
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <filesystem>
-#include <future>
 #include <map>
-#include <thread>
 
 #include "hosted_cursor.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
-#include "trainer/base/io_wait.h"
-#include "trainer/base/left_threads.h"
 #include "trainer/base/text.h"
 #include "trainer/data/staged.h"
 
@@ -42,7 +36,9 @@ void CheckFolder(const std::string& path) {
     if (error == EACCES) {
       throw Error(ErrorCode::kNoPermission, {path}, "the folder above it may not be entered");
     }
-    if (MayPass(error, FileWas::kUnknown)) ThrowFileError(FileUse::kInput, "open", path, error);
+    const bool is_missing =
+        error == ENOENT || error == ENOTDIR || error == ELOOP || error == ENAMETOOLONG;
+    if (!is_missing) ThrowFileError(FileUse::kInput, "open", path, error);
     throw Error(
         ErrorCode::kNoInput, {path},
         Join("no such database: ", std::strerror(error), " (looked for ", AbsolutePath(path), ")"));
@@ -79,10 +75,10 @@ std::unique_ptr<Cursor> Open(const std::string& backend, const std::string& path
   CheckEntries(path);
   std::error_code failure;
   if (!fs::exists(fs::path(path) / marker, failure)) {
-    if (failure && MayPass(failure.value(), FileWas::kUnknown)) {
-      ThrowFileError(FileUse::kInput, "enter the folder", path, failure.value());
+    if (failure == std::errc::permission_denied) {
+      throw Error(ErrorCode::kNoPermission, {path}, "the folder may not be entered");
     }
-    if (failure) throw Error(ErrorCode::kNoPermission, {path}, "the folder may not be entered");
+    if (failure) ThrowFileError(FileUse::kInput, "enter the folder", path, failure.value());
     const std::string other = DetectBackend(path);
     throw Error(ErrorCode::kNoInput, {path},
                 other.empty() ? Join("the folder has no file ", marker, ", so it is not an ",
@@ -93,43 +89,6 @@ std::unique_ptr<Cursor> Open(const std::string& backend, const std::string& path
   const std::string read = ReadPathOf(path);
   if (access == CursorAccess::kExclusive && HasRecordHost()) return OpenHostedCursor(backend, read);
   return CursorRegistry::Get().Make(backend, read);
-}
-
-// Looks again and again, so that it can be seen that the thread that waits does not hang itself.
-bool IsReadyWithin(std::chrono::milliseconds time,
-                   const std::future<std::unique_ptr<Cursor>>& cursor) {
-  constexpr std::chrono::milliseconds kTurn{100};
-  const auto end = std::chrono::steady_clock::now() + time;
-  while (cursor.wait_for(kTurn) != std::future_status::ready) {
-    if (std::chrono::steady_clock::now() >= end) return false;
-  }
-  return true;
-}
-
-// The same in a thread of its own: a server, or its lock daemon, that does not answer holds a call
-// without end. The thread is then left to it.
-std::unique_ptr<Cursor> OpenInTime(const std::string& backend, const std::string& path) {
-  constexpr std::chrono::seconds kLong{10};
-  const std::chrono::milliseconds timeout = IoTimeout();
-  if (timeout.count() == 0) return Open(backend, path);
-  std::packaged_task<std::unique_ptr<Cursor>()> task([=] { return Open(backend, path); });
-  std::future<std::unique_ptr<Cursor>> cursor = task.get_future();
-  std::thread thread(std::move(task));
-  if (timeout > kLong && !IsReadyWithin(kLong, cursor)) {
-    LOG(WARNING) << EscapeControl(path) << ": opening the database takes long: the file system or "
-                 << "its locks do not answer";
-  }
-  if (IsReadyWithin(timeout, cursor)) {
-    thread.join();  // it has nothing left to do, and holds nothing once it has ended
-    return cursor.get();
-  }
-  thread.detach();
-  NoteThreadLeftBehind();
-  throw Error(ErrorCode::kIo, {path},
-              Join("opening the database has not come back within ", timeout.count() / 1000.0,
-                   " s (--io_timeout): the file system or its locks do not answer; mend the mount, "
-                   "or copy the database to a disk of this machine. An LMDB that nothing writes to "
-                   "needs no lock: --db_lock=off"));
 }
 
 }  // namespace
@@ -154,7 +113,7 @@ std::unique_ptr<Cursor> OpenCursor(const std::string& backend, const std::string
     throw Error(ErrorCode::kUsage, Join("unknown database backend '", EscapeControl(backend),
                                         "'; known: ", JoinList(registry.Names())));
   }
-  return ReadPatiently(FileWas::kUnknown, [&] { return OpenInTime(backend, path); });
+  return Open(backend, path);
 }
 
 std::string QuoteKey(std::string_view key) {

@@ -65,7 +65,7 @@ class DatabaseSource final : public ImageSource {
     record->value = cursor_->Value();
     record->index = number_.now();
     if (!RecordsStayValid()) return;
-    TouchPages(record->value);
+    TouchPages(path(), record->value);
     PrefetchLines(record->value);
   }
   bool RecordsStayValid() const override { return cursor_->RecordsStayValid(); }

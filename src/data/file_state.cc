@@ -2,9 +2,8 @@
 
 #include <cerrno>
 
-#include "trainer/base/error.h"
+#include "trainer/base/file_error.h"
 #include "trainer/base/file_ops.h"
-#include "trainer/base/io_wait.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -27,7 +26,7 @@ bool IsSame(const struct stat& now, const struct stat& then) {
 
 void FileState::Check(const std::string& set) const {
   for (const File& file : files_) {
-    const struct stat now = ReadPatiently(FileWas::kThere, [&] {
+    const struct stat now = OpenAgain([&] {
       struct stat facts {};
       if (stat(file.path.c_str(), &facts) != 0) {
         ThrowFileError(FileUse::kInput, "look at", file.path, errno);

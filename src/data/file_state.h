@@ -14,8 +14,8 @@ class FileState {
   // Files that cannot be looked at are left out: who reads them says so.
   explicit FileState(const std::vector<std::string>& files);
 
-  // Throws kData, naming the set and the file, where one was replaced or changed. One that is
-  // missing is looked for again, as ReadPatiently does.
+  // Throws kData, naming the set and the file, where one was replaced or changed; as ThrowFileError
+  // does where one cannot be looked at any more, kIo where it is missing.
   void Check(const std::string& set) const;
 
  private:

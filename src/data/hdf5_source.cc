@@ -9,7 +9,7 @@
 
 #include "hdf5_files.h"
 #include "trainer/base/error.h"
-#include "trainer/base/io_wait.h"
+#include "trainer/base/file_error.h"
 #include "trainer/base/permutation.h"
 #include "trainer/base/text.h"
 #include "trainer/config/named_file.h"
@@ -74,9 +74,8 @@ class RowDecoder final : public Decoder {
     if (open_file_ == file) return;
     arrays_.clear();
     open_file_ = SIZE_MAX;
-    reader_ = ReadPatiently(FileWas::kThere, [&] {
-      return std::make_unique<Hdf5Reader>(ReadPathOf(files_.path(file)));
-    });
+    reader_ =
+        OpenAgain([&] { return std::make_unique<Hdf5Reader>(ReadPathOf(files_.path(file))); });
     arrays_ = files_.ArraysOf(*reader_, file);
     open_file_ = file;
   }

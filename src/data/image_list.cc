@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <filesystem>
 #include <optional>
 #include <string_view>
 
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
-#include "trainer/base/io_wait.h"
 #include "trainer/base/text.h"
 #include "trainer/base/text_file.h"
 
@@ -55,21 +53,6 @@ std::pair<int64_t, int64_t> WantedSize(const ImageReading& reading, const Image&
   return {std::llround(image.height * factor), std::llround(image.width * factor)};
 }
 
-bool IsMissingOrEmpty(const std::string& folder) {
-  std::error_code failed;
-  return std::filesystem::directory_iterator(folder, failed) ==
-         std::filesystem::directory_iterator();
-}
-
-// A file that this run has read, or one whose folder has vanished or is empty while others of the
-// list were read: a file system that is not mounted any more.
-FileWas WasThere(const ListedImage& listed, const ImageReading& reading, const std::string& path) {
-  if (reading.seen == nullptr) return FileWas::kUnknown;
-  const bool there = reading.seen->Has(listed.number) ||
-                     (reading.seen->HasAny() && IsMissingOrEmpty(FolderOf(path)));
-  return there ? FileWas::kThere : FileWas::kUnknown;
-}
-
 // How messages name a file of a list.
 struct File {
   SourceRef where;
@@ -84,9 +67,7 @@ File ReadListedFile(const std::string& list, const ListedImage& listed, const Im
     if (reading.pack != nullptr) {
       reading.pack->Read(listed.number, raw);
     } else {
-      *raw = ReadPatiently([&] { return WasThere(listed, reading, path); },
-                           [&] { return ReadFile(path, kMaxBytes); });
-      if (reading.seen != nullptr) reading.seen->Add(listed.number);
+      *raw = ReadFile(path, kMaxBytes);
     }
   } catch (const Error& error) {
     throw Error(error.code(), {list, listed.line}, Join("cannot read the image: ", error.what()));

@@ -81,9 +81,7 @@ class ImageListSource final : public ImageSource {
         list_(std::move(list)),
         images_(std::move(images)),
         options_(std::move(options)),
-        seen_(images_.size()),
         order_key_(key) {
-    options_.reading.seen = &seen_;
     SeekFirst();
   }
 
@@ -143,7 +141,6 @@ class ImageListSource final : public ImageSource {
   const std::string list_;
   const std::vector<ListedImage> images_;
   ListOptions options_;
-  SeenFiles seen_;
   PhiloxKey order_key_;
   std::vector<uint32_t> order_;  // of the epoch: indices into images_
   uint32_t epoch_ = 0;

@@ -6,8 +6,6 @@
 #include <leveldb/db.h>
 #include <sys/stat.h>
 
-#include <cerrno>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -15,10 +13,8 @@
 #include <string_view>
 #include <utility>
 
-#include "map_mender.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
-#include "trainer/base/io_wait.h"
 #include "trainer/base/text.h"
 #include "trainer/data/cursor.h"
 #include "trainer/data/map_faults.h"
@@ -69,7 +65,7 @@ std::string HolderOf(const std::string& path) {
                      reason, ")"));
   }
   if (IsDiskTrouble(status)) {
-    throw FileError(ErrorCode::kIo, {path}, Join("cannot open the database: ", reason), EIO);
+    throw Error(ErrorCode::kIo, {path}, Join("cannot open the database: ", reason));
   }
   throw Error(ErrorCode::kData, {path},
               Join("the database is damaged or unfinished; copy or make it again (", reason, ")"));
@@ -85,9 +81,6 @@ class SharedDb {
     const std::lock_guard lock(Mutex());
     Open& open = AllOpen()[id_];
     if (open.users == 0) {
-      std::error_code failed;
-      const auto folder = std::filesystem::canonical(path, failed);
-      open.mending = std::make_unique<MendingScope>(MendableMap{.path = folder.string()});
       leveldb::Options options;
       options.create_if_missing = false;
       options.paranoid_checks = true;
@@ -120,7 +113,6 @@ class SharedDb {
  private:
   using Id = std::pair<dev_t, ino_t>;  // of the folder
   struct Open {
-    std::unique_ptr<MendingScope> mending;  // of the tables that LevelDB maps
     std::unique_ptr<leveldb::DB> db;
     int users = 0;
   };
@@ -141,11 +133,13 @@ class SharedDb {
 
 class LevelDbCursor final : public Cursor {
  public:
-  explicit LevelDbCursor(const std::string& path) : Cursor(path), db_(path) {
+  explicit LevelDbCursor(const std::string& path)
+      : Cursor(path), name_(EscapeControl(path)), db_(path) {
     read_.verify_checksums = true;
     // Each record is read once per epoch, but for ranks that read through this process: these go
     // through the same blocks at about the same time.
     read_.fill_cache = db_.users() > 1;
+    iterator_.reset(db_->NewIterator(read_));
     SeekFirst();
   }
 
@@ -167,11 +161,7 @@ class LevelDbCursor final : public Cursor {
 
   bool Next() override {
     last_ = Key();
-    bool is_there = true;
-    Move("after", [&] {
-      if (!std::exchange(is_there, false)) iterator_->Seek(last_);
-      if (iterator_->Valid()) iterator_->Next();
-    });
+    Move("after", [this] { iterator_->Next(); });
     if (iterator_->Valid()) return false;
     SeekFirst();
     return true;
@@ -198,36 +188,31 @@ class LevelDbCursor final : public Cursor {
 
   static std::string_view View(const leveldb::Slice& slice) { return {slice.data(), slice.size()}; }
 
-  // Makes a step, again with a new iterator where the disk failed: one that failed stays so.
+  // LevelDB maps its tables, and holds locks while it reads them.
   template <class Step>
   void Move(const char* where, const Step& step) {
-    ReadPatiently(FileWas::kThere, [&] {
-      if (iterator_ == nullptr || !iterator_->status().ok()) {
-        iterator_.reset(db_->NewIterator(read_));
-      }
-      step();
-      CheckMove(where);
-    });
+    const FaultContext context(name_);
+    step();
+    CheckMove(where);
   }
 
   // A damaged block is skipped silently unless the status is asked for after every move.
   void CheckMove(const char* where) const {
-    ThrowIfMapLost();  // its zeros would be damage
     const leveldb::Status status = iterator_->status();
     if (status.ok()) return;
     const std::string record = last_.empty() ? "" : Join(" record ", QuoteKey(last_));
     const std::string reason = EscapeControl(status.ToString());
     if (IsDiskTrouble(status) || status.IsNotFound()) {
-      throw FileError(ErrorCode::kIo, {path()},
-                      Join("the database cannot be read ", where, record, " (", reason, ")"),
-                      status.IsNotFound() ? ENOENT : EIO);
+      throw Error(ErrorCode::kIo, {path()},
+                  Join("the database cannot be read ", where, record, " (", reason, ")"));
     }
     throw Error(ErrorCode::kData, {path()},
                 Join("the database is damaged ", where, record, "; copy it or make it again (",
                      reason, ")"));
   }
 
-  SharedDb db_;  // outlives the iterator
+  std::string name_;  // of the database, for messages
+  SharedDb db_;       // outlives the iterator
   leveldb::ReadOptions read_;
   std::unique_ptr<leveldb::Iterator> iterator_;
   std::string last_;  // key of the record before the current move, for messages

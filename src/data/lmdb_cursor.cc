@@ -93,7 +93,8 @@ class LmdbCursor final : public Cursor {
       : Cursor(path), state_({JoinPath(path, "data.mdb")}) {
     CheckLmdbFile(path);
     extents_.emplace(path);
-    const FaultNote note(path);  // opening holds locks
+    const std::string name = EscapeControl(path);
+    const FaultContext context(name);  // opening holds locks
     {
       const std::lock_guard lock(LmdbMap::Mutex());
       env_ = OpenEnv(path);
@@ -109,14 +110,6 @@ class LmdbCursor final : public Cursor {
     Check(mdb_cursor_open(txn, dbi_, &cursor), "cannot open a cursor");
     cursor_.reset(cursor);
     SeekFirst();
-  }
-
-  // Closing touches the lock's file, too, which is lost where the database is: then nothing is.
-  ~LmdbCursor() override {
-    if (map_ == nullptr || !map_->IsLost()) return;
-    static_cast<void>(cursor_.release());
-    static_cast<void>(txn_.release());
-    static_cast<void>(env_.release());
   }
 
   std::string_view Key() const override { return View(key_); }
@@ -215,13 +208,14 @@ class LmdbCursor final : public Cursor {
     if (wanted != nullptr) key = *wanted;
     int rc = MDB_SUCCESS, order = 1;
     const bool compare = op == MDB_NEXT;
-    const int signal = TryCall([&] {
+    const MapFault fault = TryCall([&] {
       rc = mdb_cursor_get(cursor_.get(), &key, &value, op);
       if (rc == MDB_SUCCESS && compare && IsInside(key) && IsInside(value)) {
         order = mdb_cmp(txn_.get(), dbi_, &key, &key_);
       }
     });
-    if (signal != 0) FailFault(signal);
+    // Without a record's name: reading its key could fault again.
+    if (fault != MapFault::kNone) ThrowMapFault(path(), fault);
     if (rc != MDB_SUCCESS) return rc;
     CheckInside(key, value);
     if (compare) PrefetchNext(key);
@@ -244,12 +238,6 @@ class LmdbCursor final : public Cursor {
     const auto* const at = static_cast<const char*>(key.mv_data) + kPageBytes;
     __builtin_prefetch(at);
     __builtin_prefetch(at - reinterpret_cast<uintptr_t>(at) % kPageBytes);  // the page's header
-  }
-
-  // Without a record's name: reading its key could fault again.
-  [[noreturn]] void FailFault(int signal) const {
-    ThrowIfMapLost();
-    throw Error(ErrorCode::kData, {path()}, FaultText(signal));
   }
 
   // Stays when there is no such record.

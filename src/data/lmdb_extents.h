@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/base/steady_file.h"
+#include "trainer/base/random_access_file.h"
 
 namespace trainer {
 
@@ -24,7 +24,7 @@ class LmdbExtents {
 
   // A record begins at `offset`. Reads the next extent where records have gone on into it, and
   // nothing after a jump, as random reads would cost an extent each. Returns how many bytes it
-  // read. Throws as SteadyFile::Read does.
+  // read. Throws as RandomAccessFile::Read does.
   uint64_t Passed(uint64_t offset);
 
   // The bytes from there on are going to be read. Behind a network they are read here; a disk of
@@ -35,7 +35,7 @@ class LmdbExtents {
  private:
   uint64_t Read(uint64_t begin, uint64_t end);
 
-  SteadyFile file_;
+  RandomAccessFile file_;
   bool is_behind_network_ = false, is_told_ = false;
   uint64_t file_bytes_ = 0;
   uint64_t begin_ = 0, end_ = 0;  // of what was read last; after a jump, where it led

@@ -3,13 +3,12 @@
 #include <fcntl.h>
 #include <lmdb.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
 
 #include "trainer/base/error.h"
-#include "trainer/base/io_wait.h"
+#include "trainer/base/file.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -35,10 +34,9 @@ void FailLmdb(const std::string& path, const std::string& what, int rc) {
                      "whole; raise its limit (ulimit -v)"));
   }
   const std::string message = Join(what, ": ", mdb_strerror(rc));
-  if (MayPass(rc, FileWas::kUnknown) || rc == EMFILE || rc == ENFILE) {
-    throw FileError(ErrorCode::kIo, {path}, message, rc);
-  }
-  throw Error(ErrorCode::kData, {path}, message);
+  // LMDB's own numbers are negative; it gives EINVAL for damage, too.
+  const bool is_of_the_system = rc > 0 && rc != EINVAL;
+  throw Error(is_of_the_system ? ErrorCode::kIo : ErrorCode::kData, {path}, message);
 }
 
 namespace {
@@ -53,10 +51,10 @@ struct MetaPage {
 
 // Checks both meta pages with plain reads. LMDB trusts them: a zero page size divides by zero.
 void CheckMetaPages(const std::string& path, int fd, int64_t file_bytes) {
-  int64_t offset = 0;
+  uint64_t offset = 0;
   for (int i = 0; i < 2; ++i) {
     MetaPage meta{};
-    const ssize_t got = pread(fd, &meta, sizeof meta, offset);
+    const ssize_t got = FileOps::Posix().Pread(fd, &meta, sizeof meta, offset);
     if (got < 0) FailLmdb(path, "cannot read data.mdb", errno);
     if (got < static_cast<ssize_t>(sizeof meta)) {
       throw Error(ErrorCode::kData, {path},
@@ -81,21 +79,17 @@ void CheckMetaPages(const std::string& path, int fd, int64_t file_bytes) {
 }  // namespace
 
 void CheckLmdbFile(const std::string& path) {
-  const std::string file = path + "/data.mdb";
-  const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) FailLmdb(path, "cannot open data.mdb", errno);
-  struct Closer {
-    int fd;
-    ~Closer() { close(fd); }
-  } closer{fd};
+  FileOps& ops = FileOps::Posix();
+  const FileHandle file(ops, ops.Open(path + "/data.mdb", O_RDONLY | O_NONBLOCK, 0));
+  if (file.get() < 0) FailLmdb(path, "cannot open data.mdb", errno);
   struct stat info;
-  if (fstat(fd, &info) != 0) FailLmdb(path, "cannot read data.mdb", errno);
+  if (fstat(file.get(), &info) != 0) FailLmdb(path, "cannot read data.mdb", errno);
   if (!S_ISREG(info.st_mode)) throw Error(ErrorCode::kData, {path}, "data.mdb is not a file");
   if (info.st_size == 0) {
     throw Error(ErrorCode::kData, {path},
                 "data.mdb has 0 bytes: writing the database did not finish; make it again");
   }
-  CheckMetaPages(path, fd, info.st_size);
+  CheckMetaPages(path, file.get(), info.st_size);
 }
 
 }  // namespace trainer

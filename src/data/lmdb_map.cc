@@ -18,7 +18,8 @@ std::set<const char*>& Owned() {
 
 // The map of `file` from its start, of this size, that is nobody's.
 const char* FindNew(const std::string& file, size_t bytes) {
-  for (const MemoryMap& map : ListMemoryMaps()) {
+  MemoryMap map;
+  for (MemoryMaps maps; maps.Next(&map);) {
     const auto* const start = reinterpret_cast<const char*>(map.start);
     if (map.file == file && map.offset == 0 && map.end - map.start == bytes &&
         !Owned().contains(start)) {
@@ -37,19 +38,19 @@ std::mutex& LmdbMap::Mutex() {
 
 LmdbMap::LmdbMap(const std::string& path, MDB_env* env) {
   MDB_envinfo info;
+  int fd = -1;
   std::error_code failed;
   const std::string file = std::filesystem::canonical(path + "/data.mdb", failed).string();
-  if (failed || mdb_env_info(env, &info) != MDB_SUCCESS) return;
+  if (failed || mdb_env_info(env, &info) != MDB_SUCCESS ||
+      mdb_env_get_fd(env, &fd) != MDB_SUCCESS) {
+    return;
+  }
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   const size_t bytes = (info.me_mapsize + page - 1) / page * page;
   start_ = FindNew(file, bytes);
   if (start_ == nullptr) return;
   Owned().insert(start_);
-  named_ = std::make_unique<MappedFile>(path, start_, bytes);
-  int fd = -1;
-  if (mdb_env_get_fd(env, &fd) != MDB_SUCCESS) return;
-  mending_ = std::make_unique<MendingScope>(
-      MendableMap{.path = file, .start = start_, .bytes = bytes, .stamp = StampOf(fd, path)});
+  named_ = std::make_unique<MappedFile>(path, start_, bytes, fd);
 }
 
 LmdbMap::~LmdbMap() {

@@ -8,7 +8,6 @@
 #include <mutex>
 #include <string>
 
-#include "map_mender.h"
 #include "trainer/data/map_faults.h"
 
 namespace trainer {
@@ -28,8 +27,6 @@ class LmdbMap {
   // Whether `bytes` from `data` are within the first `file_bytes` of the map; true where the map
   // could not be found (no /proc).
   bool Holds(const void* data, size_t bytes, size_t file_bytes) const;
-  // Whether the file did not come back.
-  bool IsLost() const { return mending_ != nullptr && mending_->IsLost(); }
   // Where `data`, which is held, lies in the file; 0 where the map could not be found.
   uint64_t OffsetOf(const void* data) const {
     return start_ == nullptr ? 0 : static_cast<uint64_t>(static_cast<const char*>(data) - start_);
@@ -38,7 +35,6 @@ class LmdbMap {
  private:
   const char* start_ = nullptr;
   std::unique_ptr<MappedFile> named_;
-  std::unique_ptr<MendingScope> mending_;
 };
 
 }  // namespace trainer

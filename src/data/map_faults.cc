@@ -1,12 +1,14 @@
 #include "trainer/data/map_faults.h"
 
+#include <sys/stat.h>
+
 #include <atomic>
-#include <cerrno>
 #include <cstdint>
+#include <cstring>
 #include <deque>
 #include <mutex>
 
-#include "map_mender.h"
+#include "memory_maps.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -16,6 +18,7 @@ struct Slot {
   std::string text;
   std::atomic<uintptr_t> start = 0;
   std::atomic<size_t> bytes = 0;
+  std::atomic<int> fd = -1;
   bool taken = false;
   Slot* next = nullptr;
 };
@@ -23,7 +26,6 @@ struct Slot {
 namespace {
 
 constinit thread_local FaultFrame* innermost = nullptr;
-constinit thread_local bool looks_for_lost = false;
 constinit std::atomic<Slot*> first_slot = nullptr;
 EndOnFault end_on_fault = nullptr;
 struct sigaction old_segv, old_bus;
@@ -48,16 +50,65 @@ Slot* TakeSlot() {
   return &slot;
 }
 
-const char* DatabaseAt(uintptr_t address) {
+const Slot* FindSlot(uintptr_t address) {
   for (const Slot* slot = first_slot; slot != nullptr; slot = slot->next) {
     const size_t bytes = slot->bytes;
-    if (bytes != 0 && address - slot->start < bytes) return slot->text.c_str();
+    if (bytes != 0 && address - slot->start < bytes) return slot;
   }
   return nullptr;
 }
 
+// A byte of a file.
+struct FilePlace {
+  char file[4096] = "";  // as /proc/self/maps names it
+  uint64_t offset = 0;
+};
+
+// What is mapped at this address, as LevelDB, which does not tell, maps its tables.
+void FindPlace(uintptr_t address, FilePlace* place) {
+  MemoryMap map;
+  for (MemoryMaps maps; maps.Next(&map);) {
+    if (address < map.start || address >= map.end) continue;
+    std::strncpy(place->file, map.file, sizeof place->file - 1);
+    place->offset = map.offset + (address - map.start);
+    return;
+  }
+}
+
+// What a SIGBUS means. A file that cannot be asked for its size has lost its disk or its server.
+MapFault ClassifyBus(uintptr_t address, const Slot* slot, FilePlace* place) {
+  struct stat facts {};
+  bool is_known = false;
+  if (slot != nullptr) {
+    place->offset = address - slot->start;
+    is_known = fstat(slot->fd, &facts) == 0;
+  } else {
+    FindPlace(address, place);
+    is_known = stat(place->file, &facts) == 0;
+  }
+  const bool is_beyond = is_known && place->offset >= static_cast<uint64_t>(facts.st_size);
+  return is_beyond ? MapFault::kCutShort : MapFault::kUnreadable;
+}
+
+ErrorCode CodeOf(MapFault fault) {
+  return fault == MapFault::kUnreadable ? ErrorCode::kIo : ErrorCode::kData;
+}
+
+const char* TextOf(MapFault fault) {
+  switch (fault) {
+    case MapFault::kCutShort:
+      return "the database file became shorter while it was read (SIGBUS); is something writing or "
+             "copying it? 'trainer dataset check DB' checks it";
+    case MapFault::kUnreadable:
+      return "a page of the file cannot be read (SIGBUS): its disk or its file server fails";
+    default:
+      return "the database is damaged: one of its pages leads outside the file (SIGSEGV); copy it "
+             "or make it again";
+  }
+}
+
 // Puts "error: <database>: <text>" together without memory of its own beyond the stack's.
-void End(const char* database, const char* text, ErrorCode code) {
+void End(const char* database, MapFault fault) {
   constexpr size_t kLongest = 4000;
   char line[kLongest + 1];
   size_t used = 0;
@@ -65,13 +116,11 @@ void End(const char* database, const char* text, ErrorCode code) {
     for (; *part != '\0' && used < kLongest; ++part) line[used++] = *part;
   };
   add("error: ");
-  if (database != nullptr) {
-    add(database);
-    add(": ");
-  }
-  add(text);
+  add(database);
+  add(*database == '\0' ? "" : ": ");
+  add(TextOf(fault));
   line[used++] = '\n';
-  end_on_fault(line, used, code);
+  end_on_fault(line, used, CodeOf(fault));
 }
 
 // Back to what was there before us. A fault happens again on return; a signal that was sent does
@@ -83,37 +132,20 @@ void PassOn(int signal, bool sent) {
 
 void OnFault(int signal, siginfo_t* info, void*) {
   if (info->si_code <= 0) return PassOn(signal, true);
-  const int error = errno;
   const auto address = reinterpret_cast<uintptr_t>(info->si_addr);
-  const Mending mending = signal == SIGBUS ? MendPage(address) : Mending::kUnfit;
+  const Slot* const slot = FindSlot(address);
+  FilePlace place;
+  const MapFault fault = signal == SIGBUS ? ClassifyBus(address, slot, &place) : MapFault::kDamaged;
   FaultFrame* const frame = innermost;
-  const bool repeats = mending == Mending::kDone || (mending == Mending::kLost && looks_for_lost &&
-                                                     (frame == nullptr || !frame->jumps));
-  if (repeats) {
-    errno = error;
-    return;
-  }
   if (frame != nullptr && frame->jumps) {
     frame->jumps = false;
-    frame->signal = signal;
-    errno = error;
+    frame->fault = fault;
     siglongjmp(frame->jump, 1);
   }
-  const char* database =
-      frame != nullptr && frame->text != nullptr ? frame->text : DatabaseAt(address);
-  if (database == nullptr && signal != SIGBUS) return PassOn(signal, false);
-  if (mending == Mending::kLost) {
-    return End(database,
-               "its file cannot be read any more (SIGBUS) and did not come back in time "
-               "(--io_timeout)",
-               ErrorCode::kIo);
-  }
-  End(database,
-      database == nullptr
-          ? "a file became shorter while it was read (SIGBUS), or its disk fails; is "
-            "something writing or copying it?"
-          : FaultText(signal),
-      ErrorCode::kData);
+  const char* database = slot != nullptr ? slot->text.c_str() : place.file;
+  if (frame != nullptr && frame->text != nullptr) database = frame->text;
+  if (*database == '\0' && signal == SIGSEGV) return PassOn(signal, false);
+  End(database, fault);
 }
 
 }  // namespace
@@ -129,11 +161,12 @@ void HandleMapFaults(EndOnFault end) {
   sigaction(SIGBUS, &action, &old_bus);
 }
 
-MappedFile::MappedFile(const std::string& path, const void* start, size_t bytes) {
+MappedFile::MappedFile(const std::string& path, const void* start, size_t bytes, int fd) {
   const std::lock_guard lock(SlotMutex());
   slot_ = TakeSlot();
   slot_->text = EscapeControl(path);
   slot_->start = reinterpret_cast<uintptr_t>(start);
+  slot_->fd = fd;
   slot_->bytes = bytes;
 }
 
@@ -146,20 +179,8 @@ MappedFile::~MappedFile() {
 FaultFrame::FaultFrame() : outer(innermost) { innermost = this; }
 FaultFrame::~FaultFrame() { innermost = outer; }
 
-LostMapScope::LostMapScope() : outer_(looks_for_lost) { looks_for_lost = true; }
-LostMapScope::~LostMapScope() { looks_for_lost = outer_; }
-
-FaultNote::FaultNote(const std::string& path) : text_(EscapeControl(path)) {
-  frame_.text = text_.c_str();
-}
-
-const char* FaultText(int signal) {
-  return signal == SIGBUS
-             ? "the database file became shorter while it was read (SIGBUS), or its disk fails; is "
-               "something writing or copying it? 'trainer dataset check DB' checks it"
-             : "the database is damaged: one of its pages leads outside the file (SIGSEGV); copy "
-               "it "
-               "or make it again";
+void ThrowMapFault(const std::string& path, MapFault fault) {
+  throw Error(CodeOf(fault), {path}, TextOf(fault));
 }
 
 }  // namespace trainer

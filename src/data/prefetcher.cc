@@ -8,7 +8,6 @@
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
 #include "trainer/base/threads.h"
-#include "trainer/base/watched_read.h"
 #include "trainer/data/bad_records.h"
 #include "trainer/data/image_source.h"
 #include "trainer/image/jpeg_unit.h"
@@ -81,13 +80,7 @@ Prefetcher::Prefetcher(std::unique_ptr<RecordSource> source, const PrefetchOptio
       AtOnce(*source_, options, threads), options.most_bad);
 }
 
-Prefetcher::~Prefetcher() {
-  threads_->Stop();
-  if (!threads_->HasLeft()) return;
-  static_cast<void>(threads_.release());
-  static_cast<void>(feed_.release());
-  static_cast<void>(source_.release());
-}
+Prefetcher::~Prefetcher() = default;
 
 const std::string& Prefetcher::path() const { return source_->path(); }
 
@@ -108,7 +101,6 @@ void Prefetcher::Restore(const Position& position) {
   if (threads_->started()) {
     throw Error(ErrorCode::kInternal, "a running data source cannot be moved");
   }
-  const WatchedRead watch(path());
   feed_->Seek(position);
   position_ = position;
 }
@@ -133,7 +125,6 @@ bool Prefetcher::IsReady() const { return threads_->IsReady(); }
 
 std::string Prefetcher::NameOfItem(const Position& position, int64_t item) try {
   threads_->Stop();
-  if (threads_->HasLeft()) return "";
   return feed_->NameOfItem(position, item);
 } catch (const Error&) {  // what is told is another error than this
   return "";

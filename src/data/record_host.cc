@@ -14,7 +14,6 @@
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
 #include "trainer/data/cursor.h"
-#include "trainer/data/map_faults.h"
 
 namespace trainer {
 namespace {
@@ -34,7 +33,6 @@ class Connection {
   static constexpr size_t kFlushAt = 1 << 16;  // bytes of keys
 
   void Serve() {
-    const LostMapScope reads;
     constexpr std::chrono::milliseconds kForEver{-1};
     const auto get = [&](void* to, size_t bytes) {
       return wire_.Get(to, bytes, kForEver) == RecordWire::Result::kDone;

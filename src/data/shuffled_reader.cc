@@ -147,7 +147,7 @@ void ShuffledReader::ReadUpTo(uint64_t places, Window* window) {
     if (RecordsStayValid()) {
       kept.key_view = cursor_->Key();
       kept.value_view = cursor_->Value();
-      TouchPages(kept.value_view);
+      TouchPages(path(), kept.value_view);
     } else {
       kept.key_view = kept.key = cursor_->Key();
       kept.value_view = kept.value = cursor_->Value();

@@ -10,7 +10,7 @@
 #include "file_state.h"
 #include "tar_header.h"
 #include "tar_index.h"
-#include "trainer/base/error.h"
+#include "trainer/base/file_error.h"
 #include "trainer/base/text.h"
 #include "trainer/data/cursor.h"
 #include "trainer/data/staged.h"
@@ -101,8 +101,7 @@ class TarCursor final : public Cursor {
   const TarFile& FileOf(uint32_t shard) const {
     Open& open = open_[shard % kOpenFiles];
     if (open.file == nullptr || open.shard != shard) {
-      open.file = ReadPatiently(FileWas::kThere,
-                                [&] { return std::make_unique<TarFile>(index_.files()[shard]); });
+      open.file = OpenAgain([&] { return std::make_unique<TarFile>(index_.files()[shard]); });
       open.shard = shard;
     }
     return *open.file;

@@ -81,7 +81,7 @@ struct TarReader::Header {
   char type = '0';
 };
 
-TarFile::TarFile(const std::string& path, PlaceOps& ops) : file_(ReadPathOf(path), ops) {
+TarFile::TarFile(const std::string& path, FileOps& ops) : file_(ReadPathOf(path), ops) {
   posix_fadvise(file_.fd(), 0, 0, POSIX_FADV_SEQUENTIAL);
 }
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/base/steady_file.h"
+#include "trainer/base/random_access_file.h"
 
 namespace trainer {
 
@@ -13,7 +13,7 @@ namespace trainer {
 class TarFile {
  public:
   // Throws as OpenForReading does.
-  explicit TarFile(const std::string& path, PlaceOps& ops = PlaceOps::Posix());
+  explicit TarFile(const std::string& path, FileOps& ops = FileOps::Posix());
 
   const std::string& path() const { return file_.path(); }
   uint64_t bytes() const { return file_.bytes(); }
@@ -22,7 +22,7 @@ class TarFile {
   void Read(uint64_t at, size_t count, char* to) const;
 
  private:
-  SteadyFile file_;
+  RandomAccessFile file_;
 };
 
 struct TarEntry {

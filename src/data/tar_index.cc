@@ -43,7 +43,7 @@ bool IsImage(std::string_view extension) {
 }  // namespace
 
 TarIndex::TarIndex(const std::string& source, std::vector<std::string> files, uint64_t most,
-                   PlaceOps& ops)
+                   FileOps& ops)
     : files_(std::move(files)), entries_left_(most) {
   std::map<std::string, int> seen;
   for (const std::string& file : files_) {
@@ -62,7 +62,7 @@ TarIndex::TarIndex(const std::string& source, std::vector<std::string> files, ui
               "beside it its label as 0001.cls");
 }
 
-void TarIndex::ReadShard(uint32_t shard, PlaceOps& ops) {
+void TarIndex::ReadShard(uint32_t shard, FileOps& ops) {
   const TarFile file(files_[shard], ops);
   TarReader reader(file);
   Pending sample;

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "trainer/base/steady_file.h"
+#include "trainer/base/random_access_file.h"
 
 namespace trainer {
 
@@ -31,7 +31,7 @@ class TarIndex {
   // and no image, with two images, a label that is no whole number, for no samples at all, and for
   // more entries than `most`.
   TarIndex(const std::string& source, std::vector<std::string> files, uint64_t most = kMostEntries,
-           PlaceOps& ops = PlaceOps::Posix());
+           FileOps& ops = FileOps::Posix());
 
   const std::vector<std::string>& files() const { return files_; }
   size_t count() const { return samples_.size(); }
@@ -44,7 +44,7 @@ class TarIndex {
   size_t Find(std::string_view key) const;
 
  private:
-  void ReadShard(uint32_t shard, PlaceOps& ops);
+  void ReadShard(uint32_t shard, FileOps& ops);
   void Add(const Sample& sample, std::string_view key);
   std::string_view NameOf(const Sample& sample) const {
     return std::string_view(names_).substr(sample.key_at, sample.key_bytes);

@@ -36,7 +36,6 @@ struct WindowSet {
   WindowOptions options;
   WindowList list;
   std::vector<size_t> foreground, background;  // indices into list.windows
-  std::unique_ptr<SeenFiles> seen;             // of list.images
 };
 
 // Draws a window by the record's number and its slot, and cuts it out.
@@ -45,7 +44,7 @@ class WindowParser final : public RecordParser {
   explicit WindowParser(const WindowSet& set)
       : options_(set.options),
         set_(set),
-        reading_{.root = options_.root, .seen = set.seen.get()},
+        reading_{.root = options_.root},
         values_(kChannels * static_cast<size_t>(options_.crop.size * options_.crop.size)) {}
 
   const DatumView& Parse(const RawRecord& record) override {
@@ -273,7 +272,6 @@ std::unique_ptr<Prefetcher> MakeWindowPrefetcher(const LayerSpec& layer, const R
   const float fg = ReadThreshold(layer, "fg_threshold", param.fg_threshold());
   const float bg = ReadThreshold(layer, "bg_threshold", param.bg_threshold());
   set.list = ReadNamedFile(layer, kWindowSourceParam, "source", param.source(), ReadWindowList);
-  set.seen = std::make_unique<SeenFiles>(set.list.images.size());
   for (size_t i = 0; i < set.list.windows.size(); ++i) {
     const Window& window = set.list.windows[i];
     if (window.overlap < fg) {

@@ -9,7 +9,7 @@
 #include "trainer/base/atomic_file.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
-#include "trainer/base/steady_file.h"
+#include "trainer/base/random_access_file.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -66,13 +66,13 @@ class Inflater {
 }  // namespace
 
 bool IsGzip(const std::string& path) {
-  const SteadyFile file(path);
+  const RandomAccessFile file(path);
   char head[2];
   return file.Read(0, sizeof head, head) == sizeof head && head[0] == '\x1f' && head[1] == '\x8b';
 }
 
 uint64_t UnpackedBytes(const std::string& path) {
-  const SteadyFile file(path);
+  const RandomAccessFile file(path);
   unsigned char end[4];
   if (file.bytes() < sizeof end) return 0;
   if (file.Read(file.bytes() - sizeof end, sizeof end, end) != sizeof end) return 0;

@@ -10,7 +10,7 @@
 #include <map>
 #include <string>
 
-#include "trainer/base/steady_file.h"
+#include "trainer/base/random_access_file.h"
 #include "trainer/hdf5/handle.h"
 
 namespace trainer {
@@ -46,7 +46,7 @@ class ReadStorage final : public Hdf5Storage {
   void Resize(uint64_t) override {}
 
  private:
-  SteadyFile file_;
+  RandomAccessFile file_;
   std::exception_ptr failure_;
 };
 

@@ -14,14 +14,13 @@ namespace trainer {
 
 // Held during every call of the library. It may be taken again by the thread that holds it. Turns
 // off the library's own messages for this thread, and for good its loading of filters from shared
-// objects: a data file must never run code. Throws kIo where a thread that was left behind in a
-// read (left_threads.h) holds it.
+// objects: a data file must never run code.
 class Hdf5Lock {
  public:
   Hdf5Lock();
 
  private:
-  std::unique_lock<std::recursive_timed_mutex> lock_;
+  std::unique_lock<std::recursive_mutex> lock_;
 };
 
 // What the library says about its last failure in this thread: its innermost message.

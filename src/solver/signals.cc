@@ -7,7 +7,6 @@
 #include <atomic>
 #include <csignal>
 
-#include "trainer/base/io_wait.h"
 #include "trainer/base/own_file.h"
 #include "trainer/base/spin.h"
 #include "trainer/base/text.h"
@@ -92,7 +91,6 @@ SignalWatch::SignalWatch(const SignalEffects& effects) : stack_(HandlerStackByte
   g_stop_time = 0;
   g_running = false;
   g_stop_exit_code = effects.stop_exit_code;
-  EndIoWaitsWhen([] { return g_stop_signal.load() != 0; });
   for (size_t i = 0; i < kSignals.size(); ++i) {
     g_effects[i] = static_cast<int>(by_signal[i]);
     struct sigaction action = {};
@@ -104,7 +102,6 @@ SignalWatch::SignalWatch(const SignalEffects& effects) : stack_(HandlerStackByte
 }
 
 SignalWatch::~SignalWatch() {
-  EndIoWaitsWhen(nullptr);
   for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &g_before[i], nullptr);
   sigaltstack(&g_stack_before, nullptr);
 }

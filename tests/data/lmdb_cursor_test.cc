@@ -16,13 +16,6 @@
 namespace trainer {
 namespace {
 
-// They report faults themselves, and count what runs after siglongjmp as a signal handler's.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
-
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -206,38 +199,6 @@ TEST_F(LmdbCursorTest, RefusesRecordsThatComeTwiceOrNotAtAll) {
   }
   EXPECT_GT(missing, 0);
   EXPECT_GT(twice, 0);
-}
-
-TEST_F(LmdbCursorTest, NamesADatabaseThatBecameShorter) {
-  if (kSanitized) GTEST_SKIP() << "sanitizers watch what handlers of faults do";
-  EXPECT_EQ(ReadInChild([&](const auto& wrong) {
-              const auto cursor = OpenCursor("LMDB", path_);
-              std::filesystem::resize_file(path_ + "/data.mdb", 8192);
-              const Thrown thrown = Catch([&] {
-                while (!cursor->Next()) continue;
-              });
-              const bool named = thrown.text.starts_with(path_ + ": the database file became");
-              if (thrown.code != 65 || !named) wrong();
-            }),
-            0);
-}
-
-// The value of a record is read after LMDB gave it.
-TEST_F(LmdbCursorTest, NamesADatabaseThatBecameShorterUnderARecord) {
-  if (kSanitized) GTEST_SKIP() << "sanitizers watch what handlers of faults do";
-  static std::string expected;
-  expected = "error: " + path_ + ": the database file became shorter";
-  EXPECT_EQ(InChild([&] {
-              HandleMapFaults([](const char* line, size_t bytes, ErrorCode) {
-                _exit(std::string(line, bytes).starts_with(expected) ? 65 : 1);
-              });
-              const auto cursor = OpenCursor("LMDB", path_);
-              const auto second = OpenCursor("LMDB", path_);
-              std::filesystem::resize_file(path_ + "/data.mdb", 8192);
-              const volatile char* last = &second->Value().back();
-              return *last == 'x' ? 2 : 3;
-            }),
-            65);
 }
 
 TEST_F(LmdbCursorTest, OtherFaultsEndTheProcessAsBefore) {

@@ -10,7 +10,6 @@
 #include "data/every_source.h"
 #include "data/test_data.h"
 #include "record_wire.h"
-#include "trainer/base/io_wait.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -189,7 +188,6 @@ TEST_F(RecordHostTest, ThatIsSilentEndsItsReadersAfterTheirPatience) {
 TEST_F(RecordHostTest, IsNotDisturbedByAReaderThatIsKilled) {
   const pid_t child = fork();
   if (child == 0) {
-    SetIoTimeout(milliseconds(0));  // opens without a thread: ThreadSanitizer has none after fork
     const auto cursor = Open();
     cursor->Next();
     _exit(0);  // in the middle of a stream

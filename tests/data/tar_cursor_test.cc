@@ -171,16 +171,16 @@ TEST_F(TarCursorTest, AFileThatBecameShorterIsNamed) {
 
 // A file system on which an archive of pictures "00000000.pgm", ... without bytes is kept: what its
 // headers would be is made when they are read.
-class ManyEntries : public PlaceOps {
+class ManyEntries : public FileOps {
  public:
   explicit ManyEntries(uint64_t entries) : entries_(entries), header_(TarEntryText(Name(0), "")) {}
 
   static std::string Name(uint64_t i) { return Key8(static_cast<int>(i)) + ".pgm"; }
 
-  ssize_t ReadAt(int, void* to, size_t bytes, uint64_t at) override {
-    EXPECT_EQ((at | bytes) % kBlock, 0u);
+  ssize_t Pread(int, void* to, size_t bytes, uint64_t offset) override {
+    EXPECT_EQ((offset | bytes) % kBlock, 0u);
     for (size_t done = 0; done < bytes; done += kBlock) {
-      Fill((at + done) / kBlock, static_cast<char*>(to) + done);
+      Fill((offset + done) / kBlock, static_cast<char*>(to) + done);
     }
     return static_cast<ssize_t>(bytes);
   }

@@ -8,6 +8,13 @@
 
 namespace trainer {
 
+// Sanitizers report faults themselves, and count what runs after siglongjmp as a signal handler's.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+
 // Runs body() in a child process. Returns the status that it returns, or 128 + the signal that
 // ended it.
 template <class Body>

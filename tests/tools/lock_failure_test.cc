@@ -69,13 +69,5 @@ TEST(DatasetLockTest, ADatabaseThatIsOpenedManyTimesIsWarnedOfOnce) {
   EXPECT_EQ(Count(outcome.err, "data/train_lmdb: no lock on lock.mdb ("), 1) << outcome.err;
 }
 
-TEST(HangingLockTest, EndsTheWaitWithASentence) {
-  Job job;
-  const Outcome outcome = TrainWithLock(job, "hang", {"--io_timeout=1"});
-  ExpectRefused(job, outcome, 74, "net.prototxt:",
-                "opening the database has not come back within 1 s (--io_timeout)");
-  EXPECT_THAT(outcome.err, HasSubstr("--db_lock=off"));
-}
-
 }  // namespace
 }  // namespace trainer

@@ -2,7 +2,6 @@
 // A bounded blocking queue between two threads. It carries values one way and an exception too.
 
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -55,13 +54,12 @@ class Channel {
     return value;
   }
 
-  // Waits until there are `count` values, at most the capacity, but no longer than `most`. Returns
-  // whether they are there; throws the exception given to Fail where they will not be.
-  bool Await(size_t count, std::chrono::nanoseconds most) {
+  // Waits until there are `count` values, at most the capacity. Throws the exception given to Fail
+  // where they will not be.
+  void Await(size_t count) {
     std::unique_lock lock(mutex_);
-    filled_.wait_for(lock, most, [&] { return count_ >= count || failure_; });
-    if (count_ < count && failure_) std::rethrow_exception(failure_);
-    return count_ >= count;
+    filled_.wait(lock, [&] { return count_ >= count || failure_; });
+    if (count_ < count) std::rethrow_exception(failure_);
   }
 
   // Ends the stream: what the producer threw is thrown again by Pop.

@@ -6,8 +6,7 @@
 
 namespace trainer {
 
-// An error that the system reported, with its number: what may be tried again is told by it (see
-// io_wait.h). ThrowFileError throws one.
+// An error that the system reported, with its number. ThrowFileError throws one.
 class FileError final : public Error {
  public:
   FileError(ErrorCode code, const SourceRef& place, const std::string& message, int errno_value)
@@ -18,5 +17,17 @@ class FileError final : public Error {
  private:
   int errno_value_;
 };
+
+// Calls `open`, which opens a file that this run has read before. Where the file is missing now,
+// its disk, server or mount is away: OpenAgain throws kIo in place of kNoInput.
+template <class Open>
+auto OpenAgain(const Open& open) {
+  try {
+    return open();
+  } catch (const FileError& error) {
+    if (error.code() != ErrorCode::kNoInput) throw;
+    throw Error(ErrorCode::kIo, error.what());
+  }
+}
 
 }  // namespace trainer

@@ -1,5 +1,5 @@
 #pragma once
-// The system calls that write output files, as a seam: a test derives from FileOps and lets the
+// The system calls that read and write files, as a seam: a test derives from FileOps and lets the
 // n-th call fail. Everything that writes a snapshot goes through one.
 
 #include <sys/types.h>
@@ -13,13 +13,15 @@
 namespace trainer {
 
 // Each function behaves as the call of its name: -1 and errno on failure. The functions here make
-// the real calls, retried when a signal interrupts them. Threads: as the system calls.
+// the real calls. They repeat a call that a signal interrupted (EINTR), and for a second one that
+// may succeed later (EAGAIN). Threads: as the system calls.
 class FileOps {
  public:
   virtual ~FileOps() = default;
 
   virtual int Open(const std::string& path, int flags, mode_t mode);
   virtual ssize_t Read(int fd, void* to, size_t bytes);
+  virtual ssize_t Pread(int fd, void* to, size_t bytes, uint64_t offset);
   virtual ssize_t Write(int fd, const void* from, size_t bytes);
   virtual int Fsync(int fd);
   virtual int Close(int fd);

@@ -34,8 +34,7 @@ std::string SnapshotLockPath(const std::string& prefix);
 // Otherwise the constructor waits up to `wait` for the owner to end; when the owner belongs to the
 // same batch job, which was then queued again and whose former self is just ending or lost with its
 // node, at least until it counts as dead. Then it throws kCannotCreate and names the owner. A
-// folder that cannot be written is refused as ProbeWritable does, and a lock that cannot be looked
-// at in time is a read that does not come back (WatchedRead).
+// folder that cannot be written is refused as ProbeWritable does.
 class SnapshotLock {
  public:
   explicit SnapshotLock(const std::string& prefix, const LockTimes& times = {});

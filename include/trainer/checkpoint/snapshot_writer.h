@@ -80,7 +80,6 @@ class SnapshotWriter {
   // After a failed try, with the lock held: whether to try again, after the pause.
   bool PausesFor(std::unique_lock<std::mutex>& lock, const std::exception_ptr& failure);
   void SetState(State state);
-  SnapshotNames Save(FileOps& ops);
   std::exception_ptr Write();
   void Rest(std::chrono::nanoseconds time);
   void Hurry();  // with the lock held

@@ -4,7 +4,6 @@
 #include <string>
 #include <string_view>
 
-#include "trainer/base/watched_read.h"
 #include "trainer/config/layer_error.h"
 #include "trainer/config/layer_spec.h"
 
@@ -24,7 +23,6 @@ template <class Read>
 auto ReadNamedFile(const LayerSpec& layer, std::string_view param, std::string_view field,
                    const std::string& path, Read&& read) {
   const std::string found = FindNamedFile(layer, param, field, path);
-  const WatchedRead watch(found);
   try {
     return read(found);
   } catch (const LayerError&) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/base/steady_file.h"
+#include "trainer/base/random_access_file.h"
 
 namespace trainer {
 
@@ -22,7 +22,7 @@ class FilePack {
   void Read(size_t i, std::string* bytes) const;
 
  private:
-  SteadyFile file_;
+  RandomAccessFile file_;
   std::vector<uint64_t> ends_;  // of each file; the next one begins there
 };
 

@@ -1,7 +1,6 @@
 #pragma once
 // Image files named in a list: what ImageData reads and `trainer dataset images` converts.
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -28,23 +27,6 @@ struct ListedImage {
 // the line for a missing path or a label that is no whole number of 32 bits; kData without lines.
 std::vector<ListedImage> ReadImageList(const std::string& path);
 
-// Which of some files were read; any thread.
-class SeenFiles {
- public:
-  explicit SeenFiles(size_t count) : seen_(std::make_unique<std::atomic<bool>[]>(count)) {}
-
-  void Add(size_t i) {
-    seen_[i].store(true, std::memory_order_relaxed);
-    any_.store(true, std::memory_order_relaxed);
-  }
-  bool Has(size_t i) const { return seen_[i].load(std::memory_order_relaxed); }
-  bool HasAny() const { return any_.load(std::memory_order_relaxed); }
-
- private:
-  std::unique_ptr<std::atomic<bool>[]> seen_;
-  std::atomic<bool> any_{false};
-};
-
 // How the files become pictures of one kind.
 struct ImageReading {
   std::string root;  // put before each path, as it is written
@@ -52,10 +34,6 @@ struct ImageReading {
   int height = 0, width = 0;       // resized to this; 0: not
   const FilePack* pack = nullptr;  // that is read instead of the files, where there is one
   int short_side = 0;  // the shorter side is resized to this, the other in proportion; 0: not
-
-  // Which files of the list were read before, so that one that is missing now may come back; null:
-  // a file that is missing is.
-  SeenFiles* seen = nullptr;
 
   bool Resizes() const { return height > 0 || short_side > 0; }
 };

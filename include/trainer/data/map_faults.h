@@ -1,7 +1,7 @@
 #pragma once
 // Faults in reading a memory-mapped database. LMDB trusts its file: a damaged page leads it outside
-// the map (SIGSEGV); a file that became shorter, a failing disk or a server that went away takes
-// pages away (SIGBUS).
+// the map (SIGSEGV). The system raises SIGBUS where it cannot bring in a page: the file became
+// shorter, or its disk or file server fails.
 
 #include <setjmp.h>
 
@@ -13,21 +13,30 @@
 
 namespace trainer {
 
-// Handles SIGSEGV and SIGBUS from now on, for all threads. Pages of a database's map that the
-// system could not read are read again until --io_timeout is over (map_mender.h), which the thread
-// that met them does not notice. Of what is left a fault inside a TryCall ends that call; on a
-// thread with a LostMapScope pages that did not come back read as zeros. Else one in a MappedFile,
-// or while a FaultNote lives on the thread, makes a line "error: <database>: ..." for `end`, which
-// must end the process with the code and may call only what a signal handler may. So does a SIGBUS
-// elsewhere, without a name. Any other fault does what it did before. Called once, at the start.
+enum class MapFault {
+  kNone,
+  kDamaged,     // SIGSEGV
+  kCutShort,    // SIGBUS beyond the present end of the file
+  kUnreadable,  // any other SIGBUS
+};
+
+// Throws what the fault says about the database `path`: kIo for kUnreadable, else kData.
+[[noreturn]] void ThrowMapFault(const std::string& path, MapFault fault);
+
+// Handles SIGSEGV and SIGBUS from now on, for all threads. A fault inside a TryCall ends that call.
+// Any other fault in a MappedFile, or while a FaultContext lives on the thread, makes a line
+// "error: <database>: ..." for `end`, which must end the process with the code and may call only
+// what a signal handler may. So does a SIGBUS elsewhere, with the name of the file that is mapped
+// there. A SIGSEGV elsewhere does what it did before. Called once, at the start.
 using EndOnFault = void (*)(const char* line, size_t bytes, ErrorCode code);
 void HandleMapFaults(EndOnFault end);
 
 // A map of a database's file, `bytes` from `start`, while it lives: names the database, `path`, in
-// faults of whoever reads its records. Any thread.
+// faults of whoever reads its records. Any thread. `fd` is the file's descriptor, which stays open:
+// the handler asks it for the size of the file.
 class MappedFile {
  public:
-  MappedFile(const std::string& path, const void* start, size_t bytes);
+  MappedFile(const std::string& path, const void* start, size_t bytes, int fd);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
@@ -41,7 +50,7 @@ struct FaultFrame {
   sigjmp_buf jump;
   bool jumps = false;
   const char* text = nullptr;  // the database, where it does not jump
-  volatile std::sig_atomic_t signal = 0;
+  volatile MapFault fault = MapFault::kNone;
   FaultFrame* outer = nullptr;
 
   FaultFrame();
@@ -51,43 +60,24 @@ struct FaultFrame {
 };
 
 // While it lives, a fault on this thread is one of this database: for calls that may not be left
-// half done.
-class FaultNote {
+// half done. `name` is the database for messages, without control bytes, and outlives the object.
+class FaultContext {
  public:
-  explicit FaultNote(const std::string& path);
+  explicit FaultContext(const std::string& name) { frame_.text = name.c_str(); }
 
  private:
-  std::string text_;
   FaultFrame frame_;
 };
 
-// Runs `call`, and returns 0, or the signal of the fault that ended it. A fault leaves it where it
-// stands: it must hold no lock and nothing that needs a destructor. Exceptions pass.
+// Runs `call`. Returns kNone, or the fault that ended it. A fault leaves the call where it stands:
+// it must hold no lock and nothing that needs a destructor. Exceptions pass.
 template <class Call>
-[[gnu::noinline]] int TryCall(const Call& call) {
+[[gnu::noinline]] MapFault TryCall(const Call& call) {
   FaultFrame frame;
-  if (sigsetjmp(frame.jump, 0) != 0) return frame.signal;
+  if (sigsetjmp(frame.jump, 0) != 0) return frame.fault;
   frame.jumps = true;
   call();
-  return 0;
+  return MapFault::kNone;
 }
-
-// Of a thread that calls ThrowIfMapLost behind whatever it reads of maps.
-class LostMapScope {
- public:
-  LostMapScope();
-  ~LostMapScope();
-  LostMapScope(const LostMapScope&) = delete;
-  LostMapScope& operator=(const LostMapScope&) = delete;
-
- private:
-  bool outer_;
-};
-
-// Throws kIo where the file of a map that is still there did not come back.
-void ThrowIfMapLost();
-
-// What such a signal says about a database.
-const char* FaultText(int signal);
 
 }  // namespace trainer

@@ -82,8 +82,7 @@ class Prefetcher {
   const Batch& Next();
   int parts() const { return parts_; }
   // Waits until the next `batches` are ready, or as many as are read ahead, and throws what Next
-  // would throw for one of them, and kIo when the program is asked to end (io_wait.h). What was
-  // taken and position() stay.
+  // would throw for one of them. What was taken and position() stay.
   void Await(int64_t batches);
   // Whether Next would give a batch without waiting.
   bool IsReady() const;

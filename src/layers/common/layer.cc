@@ -1,7 +1,6 @@
 #include "trainer/layers/layer.h"
 
 #include "trainer/base/text.h"
-#include "trainer/base/watched_read.h"
 #include "trainer/config/forks.h"
 #include "trainer/config/layer_types.h"
 
@@ -96,9 +95,6 @@ std::unique_ptr<Layer> MakeLayer(const LayerSpec& spec, const LayerEnv& env) {
   const LayerArity& arity = MutableDocs().at(spec.type()).arity;
   CheckCount(spec, spec.proto().bottom_size(), arity.min_in, arity.max_in, "bottom");
   CheckCount(spec, spec.proto().top_size(), arity.min_out, arity.max_out, "top");
-  // A list, a database, its first record.
-  const WatchedRead watch(
-      Join(spec.Where().ToString(), ": layer '", spec.name(), "' (", spec.type(), ")"));
   return LayerRegistry::Get().Make(spec.type(), spec, env);
 }
 

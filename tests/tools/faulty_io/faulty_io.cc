@@ -1,19 +1,16 @@
 // A library that is loaded before the others (LD_PRELOAD) and lets calls of the system fail, as
-// they do when a disk or a file server is away. The environment says how:
+// they do when a disk or a file server fails. The environment says how:
 //
 //   FAULTY_IO_PATH     files and folders whose path has this part are concerned
 //   FAULTY_IO_SWITCH   while this file exists, opening, reading and looking at them fails with
-//   FAULTY_IO_ERROR    this number, or, "hang", never ends; pages of theirs that are mapped cannot
-//                      be read any more from the moment on when the file appears; then there is
-//                      another one, with the ending .pages
+//   FAULTY_IO_ERROR    this number
 //   FAULTY_IO_NETWORK  if set, all file systems say that they are NFS
-//   FAULTY_IO_LOCK     opening and locking lock.mdb fails with this number, or, "hang", never ends
+//   FAULTY_IO_LOCK     opening and locking lock.mdb fails with this number
 //   FAULTY_IO_FORK     a process that has forked goes on after so many milliseconds
 //   FAULTY_IO_SYNC     writing a file to the disk takes so many milliseconds
 
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -21,11 +18,7 @@
 #include <cerrno>
 #include <cstdarg>
 #include <cstdlib>
-#include <cstring>
-#include <mutex>
 #include <string>
-#include <thread>
-#include <vector>
 
 namespace {
 
@@ -48,12 +41,12 @@ bool IsConcerned(const std::string& path) {
   return !part.empty() && path.find(part) != std::string::npos;
 }
 
-bool IsAway() {
+bool IsOn() {
   static const std::string file = Setting("FAULTY_IO_SWITCH");
   return !file.empty() && access(file.c_str(), F_OK) == 0;
 }
 
-int AwayError() {
+int GivenError() {
   static const int error = atoi(Setting("FAULTY_IO_ERROR").c_str());
   return error;
 }
@@ -67,62 +60,16 @@ std::string PathOf(int fd) {
 
 // Whether the call is to fail, with errno.
 bool Fails(const std::string& path) {
-  if (!IsConcerned(path) || !IsAway()) return false;
-  while (Setting("FAULTY_IO_ERROR") == "hang") pause();
-  errno = AwayError();
+  if (!IsConcerned(path) || !IsOn()) return false;
+  errno = GivenError();
   return true;
 }
 
 bool FailsLock(const std::string& path) {
   static const std::string lock = Setting("FAULTY_IO_LOCK");
   if (lock.empty() || !path.ends_with("lock.mdb")) return false;
-  while (lock == "hang") pause();
   errno = atoi(lock.c_str());
   return true;
-}
-
-struct Map {
-  void* start;
-  size_t bytes;
-  std::string path;
-};
-std::mutex maps_mutex;
-std::vector<Map> maps;  // of files that are concerned
-
-// A file without bytes, of the same name.
-int Empty(const std::string& path) {
-  char folder[] = "/tmp/faulty_io_XXXXXX";
-  if (mkdtemp(folder) == nullptr) return -1;
-  const std::string file = folder + path.substr(path.rfind('/'));
-  const int fd = Real<int (*)(const char*, int, ...)>("open")(file.c_str(), O_RDWR | O_CREAT, 0600);
-  unlink(file.c_str());
-  rmdir(folder);
-  return fd;
-}
-
-// Takes the pages away once, when the switch is first seen: a file without bytes is behind them.
-void TakePagesAway() {
-  while (!IsAway()) usleep(500);
-  const std::lock_guard lock(maps_mutex);
-  for (const Map& map : maps) {
-    const int empty = Empty(map.path);
-    Real<decltype(&mmap)>("mmap")(map.start, map.bytes, PROT_READ, MAP_SHARED | MAP_FIXED, empty,
-                                  0);
-    close(empty);
-  }
-  maps.clear();
-  const std::string told = Setting("FAULTY_IO_SWITCH") + ".pages";
-  close(Real<int (*)(const char*, int, ...)>("open")(told.c_str(), O_WRONLY | O_CREAT, 0600));
-}
-
-void Note(void* start, size_t bytes, const std::string& path) {
-  const std::lock_guard lock(maps_mutex);
-  static const bool watches = [] {
-    std::thread(TakePagesAway).detach();
-    return true;
-  }();
-  static_cast<void>(watches);
-  maps.push_back({start, bytes, path});
 }
 
 int Open(const char* name, const char* path, int flags, mode_t mode) {
@@ -148,16 +95,6 @@ int open64(const char* path, int flags, ...) {
   const auto mode = static_cast<mode_t>(va_arg(more, int));
   va_end(more);
   return Open("open64", path, flags, mode);
-}
-
-// Of a folder that is listed.
-int openat(int folder, const char* path, int flags, ...) {
-  va_list more;
-  va_start(more, flags);
-  const auto mode = static_cast<mode_t>(va_arg(more, int));
-  va_end(more);
-  if (folder == AT_FDCWD && Fails(path)) return -1;
-  return Real<int (*)(int, const char*, int, ...)>("openat")(folder, path, flags, mode);
 }
 
 ssize_t read(int fd, void* to, size_t bytes) {
@@ -201,19 +138,6 @@ int fcntl64(int fd, int command, ...) {
   return fcntl(fd, command, argument);
 }
 
-void* mmap(void* at, size_t bytes, int protection, int flags, int fd, off_t offset) {
-  void* const start = Real<decltype(&mmap)>("mmap")(at, bytes, protection, flags, fd, offset);
-  if (fd >= 0 && start != MAP_FAILED && (flags & MAP_FIXED) == 0) {
-    const std::string path = PathOf(fd);
-    if (IsConcerned(path)) Note(start, bytes, path);
-  }
-  return start;
-}
-
-void* mmap64(void* at, size_t bytes, int protection, int flags, int fd, off64_t offset) {
-  return mmap(at, bytes, protection, flags, fd, offset);
-}
-
 pid_t fork() {
   const pid_t child = Real<decltype(&fork)>("fork")();
   if (child > 0) Pause("FAULTY_IO_FORK");
@@ -223,14 +147,6 @@ pid_t fork() {
 int fsync(int fd) {
   Pause("FAULTY_IO_SYNC");
   return Real<decltype(&fsync)>("fsync")(fd);
-}
-
-int munmap(void* start, size_t bytes) {
-  {
-    const std::lock_guard lock(maps_mutex);
-    std::erase_if(maps, [&](const Map& map) { return map.start == start; });
-  }
-  return Real<decltype(&munmap)>("munmap")(start, bytes);
 }
 
 }  // extern "C"
