@@ -29,14 +29,6 @@ Flag DeterministicFlag() {
           .help = "repeat bit for bit on a GPU too, perhaps slower"};
 }
 
-Flag GpuDecodeFlag() {
-  return {.name = "gpu_decode",
-          .kind = FlagKind::kSwitch,
-          .help =
-              "have JPEG pictures of a database decoded by the GPU (nvJPEG), where the host is too "
-              "slow; values differ from the host's by rounding"};
-}
-
 Flag GpuCacheFlag() {
   return {.name = "gpu_cache",
           .value = "FILE|off",
@@ -83,12 +75,11 @@ std::vector<int> AllGpus() {
 
 std::string WrittenFlag(const Flags& flags) { return "--gpu=" + flags.Text("gpu"); }
 
-// --tf32, --deterministic, --gpu_decode and --gpu_cache, and the GPU where there is one.
+// --tf32, --deterministic and --gpu_cache, and the GPU where there is one.
 DeviceChoice ChoiceOf(const Flags& flags, const std::optional<int>& gpu) {
   DeviceChoice choice;
   choice.gpu.tf32 = flags.Switch("tf32");
   choice.gpu.deterministic = flags.Switch("deterministic");
-  choice.gpu.decode_jpegs = flags.Switch("gpu_decode");
   TakeGpuCache(flags, &choice.gpu);
   if (!gpu) return choice;
   choice.kind = DeviceKind::kCuda;
@@ -132,8 +123,7 @@ void TakeMath(const Flags& flags, const NetSpec* net, DeviceChoice* choice) {
 }  // namespace
 
 std::vector<Flag> WithDeviceFlags(std::vector<Flag> flags) {
-  for (const Flag& flag :
-       {GpuFlag(), Tf32Flag(), DeterministicFlag(), GpuDecodeFlag(), GpuCacheFlag()}) {
+  for (const Flag& flag : {GpuFlag(), Tf32Flag(), DeterministicFlag(), GpuCacheFlag()}) {
     flags.push_back(flag);
   }
   return flags;
@@ -226,7 +216,6 @@ void LogDevice(const DeviceChoice& choice, const Device& device) {
   if (choice.kind == DeviceKind::kCpu) {
     LOG(INFO) << "Use CPU.";
     if (choice.gpu.tf32) LOG(INFO) << "--tf32 has no effect on the CPU";
-    if (choice.gpu.decode_jpegs) LOG(INFO) << "--gpu_decode has no effect on the CPU";
     return;
   }
   LOG(INFO) << "Use GPU " << choice.gpu.id << ": " << EscapeControl(device.Describe());

@@ -14,8 +14,7 @@
 
 namespace trainer {
 
-// The flags of a verb that computes: `flags`, --gpu, --tf32, --deterministic, --gpu_decode and
-// --gpu_cache.
+// The flags of a verb that computes: `flags`, --gpu, --tf32, --deterministic and --gpu_cache.
 std::vector<Flag> WithDeviceFlags(std::vector<Flag> flags);
 Flag GpuFlag();
 

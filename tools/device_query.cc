@@ -81,7 +81,6 @@ void Print(const Device& cpu, const GpuSupport& support) {
     Lines::Add("cuBLAS", OrNone(support.cublas));
     Lines::Add("cuDNN", OrNone(support.cudnn));
     Lines::Add("NCCL", OrNone(support.nccl));
-    Lines::Add("nvJPEG", OrNone(support.nvjpeg));
     Lines::Add("NVML", OrNone(support.nvml));
   }
   for (const std::string& missing : support.missing) {
@@ -108,7 +107,6 @@ Json ToJson(const Device& cpu, const GpuSupport& support) {
                        .Set("cublas", support.cublas)
                        .Set("cudnn", support.cudnn)
                        .Set("nccl", support.nccl)
-                       .Set("nvjpeg", support.nvjpeg)
                        .Set("nvml", support.nvml)
                        .Set("missing", std::move(missing)))
       .Set("gpus", std::move(gpus));

@@ -12,25 +12,23 @@ SMALL_ROW = next(row for row in ROWS if row.net == "cifar10_quick")
 
 
 def fed(bundle, result, seconds):
-    """ResNet-50 from an LMDB of pixels and from JPEG files, decoded by the host and by nvJPEG,
-    against a batch that stays on the GPU."""
+    """ResNet-50 from an LMDB of pixels and from JPEG files, which the host decodes, against a
+    batch that stays on the GPU."""
     end = time.monotonic() + seconds
     row = bundle.small(ROWS[0], SMALL_ROW)
     count, size = bundle.small((RECORDS, 256), (4, 32))
 
-    def rate(source=None, flags=()):
+    def rate(source=None):
         net = OurNet(bundle, row, source)
-        return 1000 * net.batch / net.milliseconds(bundle.small(8, 1), left(end), flags)
+        return 1000 * net.batch / net.milliseconds(bundle.small(8, 1), left(end))
 
     memory = bundle.rates.get(row.key)
     if not memory:
         memory = rate()
         result.measure(f"{row} from memory", memory, "images/s")
-    for name, make, flags, least in (
-            ("an LMDB of pixels", bundle.data.pixels, [], 0.97),
-            ("JPEG files by nvJPEG", bundle.data.jpegs, ["--gpu_decode"], 0.9),
-            ("JPEG files", bundle.data.jpegs, [], None)):
-        found = rate(make(count, size), flags)
+    for name, make, least in (("an LMDB of pixels", bundle.data.pixels, 0.97),
+                              ("JPEG files", bundle.data.jpegs, None)):
+        found = rate(make(count, size))
         result.check(True, "")
         result.measure(f"{row} from {name}", found / memory, "of the rate from memory", least=least)
 

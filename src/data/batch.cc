@@ -2,8 +2,7 @@
 
 namespace trainer {
 
-Batch MakeBatch(std::span<const Shape> shapes, std::pmr::memory_resource* memory, BatchForm form,
-                std::pmr::memory_resource* device_memory) {
+Batch MakeBatch(std::span<const Shape> shapes, std::pmr::memory_resource* memory, BatchForm form) {
   Batch batch;
   if (memory == nullptr) memory = std::pmr::get_default_resource();
   for (const Shape& shape : shapes) {
@@ -16,13 +15,7 @@ Batch MakeBatch(std::span<const Shape> shapes, std::pmr::memory_resource* memory
   const auto images = static_cast<size_t>(shapes[0][0]);
   batch.bytes_.reset(new Batch::Bytes{std::pmr::vector<uint8_t>(count, memory),
                                       std::pmr::vector<PixelWindow>(images, memory),
-                                      std::pmr::vector<float>(images, memory),
-                                      {},
-                                      {}});
-  if (device_memory == nullptr) return batch;
-  batch.bytes_->device_pixels = {static_cast<uint8_t*>(device_memory->allocate(count)),
-                                 Batch::GiveBack{device_memory, count}};
-  batch.bytes_->on_device.resize(images);
+                                      std::pmr::vector<float>(images, memory)});
   return batch;
 }
 

@@ -40,11 +40,6 @@ BatchThreads::BatchThreads(RecordFeed* feed, std::vector<std::unique_ptr<Decoder
   counters_.threads = first;
 }
 
-void BatchThreads::TakeTogether(size_t records) {
-  at_once_ = {records, records};
-  feed_.KeepRecords();
-}
-
 const Batch& BatchThreads::Next() {
   if (stopped_) throw Error(ErrorCode::kInternal, "a data source that was stopped is read");
   StartOnce();
@@ -73,7 +68,7 @@ void BatchThreads::Stop() {
 void BatchThreads::StartOnce() {
   if (started()) return;
   for (int64_t i = 0; i <= depth_; ++i) {
-    free_.Push(MakeBatch(form_.shapes, form_.memory, form_.elements, form_.device_memory));
+    free_.Push(MakeBatch(form_.shapes, form_.memory, form_.elements));
   }
   threads_.reserve(decoders_.size());
   if (wanted_ > 1) {

@@ -38,7 +38,6 @@ class BatchThreads {
     std::vector<Shape> shapes;
     std::pmr::memory_resource* memory = nullptr;
     BatchForm elements = BatchForm::kNumbers;
-    std::pmr::memory_resource* device_memory = nullptr;
   };
   // How many records a thread fetches before it decodes them.
   struct RecordsAtOnce {
@@ -55,11 +54,6 @@ class BatchThreads {
 
   bool started() const { return !threads_.empty(); }
   const WaitCounters& counters() const { return counters_; }
-
-  // How many records a thread takes in place of what it was made with. Before the first Next.
-  void TakeTogether(size_t records);
-  // Batches have `memory` of a device for their pixels as well. Before the first Next.
-  void UseDeviceMemory(std::pmr::memory_resource* memory) { form_.device_memory = memory; }
 
   // The next batch; the former one is taken back.
   const Batch& Next();

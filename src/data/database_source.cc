@@ -33,14 +33,6 @@ class DatumRecordParser final : public RecordParser {
     return parser_.Parse(path_, record.key, record.value, &choose);
   }
 
-  std::string_view Encoded(const RawRecord& record) override {
-    return parser_.Encoded(record.value);
-  }
-  const DatumView& ParseDecoded(const RawRecord& record, const ImageView& picture) override {
-    if (checks_ != nullptr) checks_->Check(path_, record);
-    return parser_.Parse(path_, record.key, record.value, nullptr, &picture);
-  }
-
  private:
   const std::string& path_;
   DatumParser parser_;

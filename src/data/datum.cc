@@ -81,7 +81,6 @@ DatumView ViewOf(const ImageView& image) {
   view.channels = image.channels;
   view.height = image.height;
   view.width = image.width;
-  if (image.pixels == nullptr) return view;
   view.bytes = {reinterpret_cast<const char*>(image.pixels),
                 static_cast<size_t>(image.channels * image.Plane())};
   return view;
@@ -140,11 +139,6 @@ bool DatumParser::Decode(std::string_view value) {
   return in.ConsumedEntireMessage();
 }
 
-std::string_view DatumParser::Encoded(std::string_view value) {
-  if (value.size() > INT_MAX || !Decode(value)) return {};
-  return encoded_ && view_.floats.empty() ? view_.bytes : std::string_view();
-}
-
 DatumView DatumParser::DecodeEncoded(const std::string& path, std::string_view key,
                                      const ChoosePart* choose) {
   const std::string what = Join("record ", QuoteKey(key));
@@ -158,8 +152,7 @@ DatumView DatumParser::DecodeEncoded(const std::string& path, std::string_view k
 }
 
 const DatumView& DatumParser::Parse(const std::string& path, std::string_view key,
-                                    std::string_view value, const ChoosePart* choose,
-                                    const ImageView* decoded) {
+                                    std::string_view value, const ChoosePart* choose) {
   const auto fail = [&](const std::string& what) {
     throw Error(ErrorCode::kData, {path}, Join("record ", QuoteKey(key), " ", what));
   };
@@ -174,7 +167,7 @@ const DatumView& DatumParser::Parse(const std::string& path, std::string_view ke
     fail("holds data and float_data both; which one counts is not defined");
   }
   if (encoded_ && view_.floats.empty()) {
-    DatumView image = decoded != nullptr ? ViewOf(*decoded) : DecodeEncoded(path, key, choose);
+    DatumView image = DecodeEncoded(path, key, choose);
     image.label = view_.label;
     image.has_label = view_.has_label;
     view_ = image;

@@ -118,7 +118,6 @@ class ImageListSource final : public ImageSource {
   }
 
  private:
-  bool ReadsPictureFiles() const override { return true; }
   std::unique_ptr<RecordParser> MakeParser() const override {
     return std::make_unique<ListedImageParser>(list_, images_, options_.reading);
   }

@@ -1,10 +1,8 @@
 #include "trainer/data/image_source.h"
 
-#include <algorithm>
 #include <chrono>
 #include <utility>
 
-#include "jpegs_ahead.h"
 #include "stage_clock.h"
 #include "trainer/base/error.h"
 #include "trainer/base/paced_ops.h"
@@ -19,8 +17,7 @@ class ImageSource::ImageDecoder final : public Decoder {
       : source_(source), parser_(source.MakeParser()), last_stored_(source.first_stored_) {}
 
   void Decode(std::span<const RawRecord> records, Batch* batch) override {
-    if (source_.jpegs_ != nullptr) return DecodeTogether(records, batch);
-    for (const RawRecord& record : records) DecodeOne(record, std::nullopt, batch);
+    for (const RawRecord& record : records) DecodeOne(record, batch);
   }
 
   double AugmentShare() const override { return measured_ > 0 ? augment_seconds_ / measured_ : 0; }
@@ -28,80 +25,16 @@ class ImageSource::ImageDecoder final : public Decoder {
  private:
   static constexpr uint64_t kOfSo = 16;  // one record of so many is measured
 
-  void DecodeTogether(std::span<const RawRecord> records, Batch* batch) {
-    if (ahead_ == nullptr) {
-      ahead_ =
-          std::make_unique<JpegsAhead>(source_.jpegs_->MakeJpegUnit(), source_.transform_.colors(),
-                                       static_cast<int>(source_.first_stored_.channels));
-    }
-    JpegsAhead::ChooseCuts choose;
-    if (batch->has_device_pixels()) {
-      choose = [this, batch](const RawRecord& record, const PictureForm& form, PictureCuts* cuts) {
-        return ChooseCuts(record, form, batch, cuts);
-      };
-    }
-    while (!records.empty()) {
-      const double begin = StageNow();
-      const size_t count = ahead_->Decode(records, parser_.get(), choose);
-      measured_ += (StageNow() - begin) / static_cast<double>(kOfSo);
-      for (size_t i = 0; i < count; ++i) DecodeOne(records[i], ahead_->Of(i), batch);
-      records = records.subspan(count);
-    }
-  }
-
-  // Of a picture that the device is to cut into the record's place. What is wrong with the size of
-  // another is said where the host decodes it.
-  bool ChooseCuts(const RawRecord& record, const PictureForm& form, Batch* batch,
-                  PictureCuts* cuts) const {
-    const ImageShape in{form.channels, form.height, form.width};
-    if (in != last_stored_ && !FitsBatch(in)) return false;
-    const Place place = PlaceOf(record);
-    cuts->windows = batch->windows().subspan(place.image, place.images);
-    cuts->height = static_cast<int>(source_.image_.height);
-    cuts->width = static_cast<int>(source_.image_.width);
-    cuts->to = batch->device_pixels() + place.element;
-    source_.transform_.ChooseWindows(in, record.number, &batch->windows()[place.image]);
-    return true;
-  }
-
-  bool FitsBatch(const ImageShape& stored) const {
-    DatumView datum;
-    datum.channels = static_cast<int32_t>(stored.channels);
-    datum.height = static_cast<int32_t>(stored.height);
-    datum.width = static_cast<int32_t>(stored.width);
-    try {
-      return source_.transform_.OutShape(datum, "") == source_.image_;
-    } catch (const Error&) {
-      return false;
-    }
-  }
-
-  // Where the images of a record are in its batch.
-  struct Place {
-    size_t image, images, element;
-  };
-  Place PlaceOf(const RawRecord& record) const {
-    const int64_t crops = source_.transform_.crops(), image = record.slot * crops;
-    return {static_cast<size_t>(image), static_cast<size_t>(crops),
-            static_cast<size_t>(image * source_.image_.Count())};
-  }
-
-  void DecodeOne(const RawRecord& record, const std::optional<ImageView>& decoded, Batch* batch) {
+  void DecodeOne(const RawRecord& record, Batch* batch) {
     const bool measured = seen_++ % kOfSo == 0;
     const double begin = measured ? StageNow() : 0;
     const ChoosePart choose = [&](int height, int width) {
       return source_.transform_.Need(height, width, record.number);
     };
-    const DatumView& datum =
-        decoded ? parser_->ParseDecoded(record, *decoded) : parser_->ParsePart(record, choose);
+    const DatumView& datum = parser_->ParsePart(record, choose);
     const double parsed = measured ? StageNow() : 0;
     CheckShape(datum, record);
-    const bool on_device = decoded && decoded->pixels == nullptr;
-    if (batch->has_device_pixels()) {
-      const Place place = PlaceOf(record);
-      std::ranges::fill(batch->on_device().subspan(place.image, place.images), on_device ? 1 : 0);
-    }
-    if (!on_device) Write(datum, record, batch);
+    Write(datum, record, batch);
     if (measured) {
       const double end = StageNow();
       augment_seconds_ += end - parsed;
@@ -128,9 +61,10 @@ class ImageSource::ImageDecoder final : public Decoder {
   }
 
   void Write(const DatumView& datum, const RawRecord& record, Batch* batch) const {
-    const Place place = PlaceOf(record);
+    const int64_t image = record.slot * source_.transform_.crops();
+    const int64_t element = image * source_.image_.Count();
     if (!batch->holds_bytes()) {
-      source_.transform_.Apply(datum, record.number, batch->output(0).data() + place.element);
+      source_.transform_.Apply(datum, record.number, batch->output(0).data() + element);
       return;
     }
     if (datum.bytes.empty()) {
@@ -139,8 +73,8 @@ class ImageSource::ImageDecoder final : public Decoder {
                        QuoteKey(source_.first_key_),
                        " bytes; this device takes one kind: store all records alike"));
     }
-    source_.transform_.Cut(datum, record.number, batch->pixels().data() + place.element,
-                           batch->windows().data() + place.image);
+    source_.transform_.Cut(datum, record.number, batch->pixels().data() + element,
+                           batch->windows().data() + image);
   }
 
   void CheckShape(const DatumView& datum, const RawRecord& record) {
@@ -159,7 +93,6 @@ class ImageSource::ImageDecoder final : public Decoder {
 
   const ImageSource& source_;
   std::unique_ptr<RecordParser> parser_;
-  std::unique_ptr<JpegsAhead> ahead_;
   ImageShape last_stored_;  // of the last record, checked already
   uint64_t seen_ = 0;       // records
   double augment_seconds_ = 0, measured_ = 0;
@@ -194,7 +127,6 @@ void ImageSource::LookAtFirst() {
       first_stored_ = {first.channels, first.height, first.width};
       image_ = transform_.OutShape(first, QuoteKey(first_key_));
       if (!first.bytes.empty()) numbers_ = transform_.Numbers();
-      first_encoded_ = !parser->Encoded(record).empty();  // after the last look at `first`
       if (bad > 0) Seek(First());
       return;
     } catch (const Error& error) {
@@ -203,20 +135,6 @@ void ImageSource::LookAtFirst() {
     }
     Advance(1);
   }
-}
-
-bool ImageSource::UseJpegUnits(const DecodesJpegs& device, std::string* why_not) {
-  if (!first_encoded_) {
-    *why_not = ReadsPictureFiles() ? "each picture is in a file of its own; a database holds many"
-                                   : "its records hold pixels, not encoded pictures";
-    return false;
-  }
-  if (transform_.resizes()) {
-    *why_not = "of pictures that are resized at random the processor decodes only what they need";
-    return false;
-  }
-  jpegs_ = &device;
-  return true;
 }
 
 // The batches of several parts follow each other, and each is mixed by itself.

@@ -10,7 +10,6 @@
 #include "trainer/base/threads.h"
 #include "trainer/data/bad_records.h"
 #include "trainer/data/image_source.h"
-#include "trainer/image/jpeg_unit.h"
 
 namespace trainer {
 namespace {
@@ -26,9 +25,6 @@ BatchThreads::RecordsAtOnce AtOnce(const RecordSource& source, const PrefetchOpt
   };
   return {within(source.RecordsStayValid() ? batch : 1), within(batch / (4 * threads))};
 }
-
-// Whose pictures are decoded together.
-constexpr size_t kPicturesTogether = 128;
 
 // How many may be of use: more than one core's work is rarely less than this process computes.
 int MostThreads() {
@@ -85,17 +81,6 @@ Prefetcher::~Prefetcher() = default;
 const std::string& Prefetcher::path() const { return source_->path(); }
 
 const WaitCounters& Prefetcher::counters() const { return threads_->counters(); }
-
-bool Prefetcher::UseJpegUnits(const DecodesJpegs& device, std::string* why_not) {
-  if (!source_->UseJpegUnits(device, why_not)) return false;
-  threads_->TakeTogether(kPicturesTogether);
-  if (KeepsPicturesOnDevice()) threads_->UseDeviceMemory(&device.CutMemory());
-  return true;
-}
-
-bool Prefetcher::KeepsPicturesOnDevice() const {
-  return pixel_numbers_ != nullptr && source_->CutsOnDevice();
-}
 
 void Prefetcher::Restore(const Position& position) {
   if (threads_->started()) {

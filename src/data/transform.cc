@@ -157,19 +157,9 @@ void Transform::Cut(const DatumView& datum, uint64_t number, uint8_t* out,
     Augmented(from, choice, number, &changed, &from);
     InterleavePixels(JobOf(reinterpret_cast<const uint8_t*>(from.bytes.data()), from, choice), out);
     out += choice.shape.Count();
-    windows[crop] = WindowOf(choice, from.width);
+    windows[crop] = {static_cast<int32_t>(choice.top * from.width + choice.left),
+                     choice.mirror ? 1 : 0};
   }
-}
-
-void Transform::ChooseWindows(const ImageShape& in, uint64_t number, PixelWindow* windows) const {
-  for (int crop = 0; crop < crops_; ++crop) {
-    windows[crop] = WindowOf(Choose(in, number, crop), in.width);
-  }
-}
-
-// Of a record in rows of `width`.
-PixelWindow Transform::WindowOf(const Choice& choice, int64_t width) {
-  return {static_cast<int32_t>(choice.top * width + choice.left), choice.mirror ? 1 : 0};
 }
 
 // Where images are changed at random: a copy of the record, changed in the window.

@@ -151,7 +151,6 @@ class WindowSource final : public ImageSource {
  private:
   static constexpr std::string_view kKeyHead = "window ";
 
-  bool ReadsPictureFiles() const override { return true; }
   std::unique_ptr<RecordParser> MakeParser() const override {
     return std::make_unique<WindowParser>(set_);
   }

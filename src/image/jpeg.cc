@@ -5,7 +5,6 @@
 #include "jpeg_markers.h"
 #include "jpeg_reader.h"
 #include "trainer/base/text.h"
-#include "trainer/image/jpeg_unit.h"
 #include "ycc.h"
 
 namespace trainer {
@@ -105,24 +104,6 @@ class Planes final : public JpegRows {
 };
 
 }  // namespace
-
-std::optional<PictureForm> FormOfPlainJpeg(std::string_view bytes, Colors colors) {
-  if (!bytes.starts_with("\xff\xd8")) return std::nullopt;
-  const JpegMarkers jpeg = ReadJpegMarkers(bytes);
-  const bool known_sampling = jpeg.across == 1 || jpeg.across == 2;
-  const bool upright = colors == Colors::kAsStored || jpeg.orientation == 1;
-  const bool gray = jpeg.components == 1, ycc = jpeg.components == 3 && jpeg.IsYcc();
-  if (!jpeg.baseline || jpeg.scans != 1 || !upright || !(gray || ycc) || !known_sampling ||
-      (jpeg.down != 1 && jpeg.down != 2) || (gray && colors == Colors::kColor)) {
-    return std::nullopt;
-  }
-  try {
-    CheckClaims(jpeg, bytes.size());
-  } catch (const BadImage&) {
-    return std::nullopt;
-  }
-  return PictureForm{gray || colors == Colors::kGray ? 1 : 3, jpeg.height, jpeg.width};
-}
 
 void DecodeJpeg(std::string_view bytes, Colors colors, const ChoosePart* choose, Image* image,
                 HeldPart* held) {

@@ -46,42 +46,19 @@ bool IsFrame(uint32_t marker) {
   return marker >= 0xC0 && marker <= 0xCF && marker != 0xC4 && marker != 0xC8 && marker != 0xCC;
 }
 
-// How often the first component is sampled for each sample of the others.
-void ReadSampling(const Reader& frame, JpegMarkers* found) {
-  constexpr size_t kFirst = 6, kBytes = 3;  // of a component: its number, its sampling, its table
-  const auto sampling = [&](int i) { return frame.Byte(kFirst + kBytes * i + 1); };
-  const uint32_t others = found->components == 1 ? 0x11 : sampling(1);
-  if (found->components == 3 && sampling(2) != others) return;
-  if (others != 0x11 || found->components > 3) return;
-  found->across = static_cast<int>(found->components == 1 ? 1 : sampling(0) >> 4);
-  found->down = static_cast<int>(found->components == 1 ? 1 : sampling(0) & 15);
-}
-
-// By their numbers, which JFIF's and Adobe's markers overrule.
-bool IsNamedRgb(const Reader& frame) {
-  return frame.Byte(6) == 'R' && frame.Byte(9) == 'G' && frame.Byte(12) == 'B';
-}
-
 void ReadSegment(uint32_t marker, std::string_view body, JpegMarkers* found) {
-  constexpr std::string_view kExif("Exif\0\0", 6), kJfif("JFIF\0", 5);
+  constexpr std::string_view kExif("Exif\0\0", 6);
   const Reader in(body, false);
   if (IsFrame(marker) && found->components == 0) {
     found->height = static_cast<int>(in.Word(1));
     found->width = static_cast<int>(in.Word(3));
     found->components = static_cast<int>(in.Byte(5));
     found->huffman = marker < 0xC8;
-    found->baseline = marker == 0xC0 && in.Byte(0) == 8;
-    found->named_rgb = found->components == 3 && IsNamedRgb(in);
-    ReadSampling(in, found);
   }
-  if (marker == 0xE0 && body.starts_with(kJfif)) found->jfif = true;
   if (marker == 0xE1 && body.starts_with(kExif)) {
     found->orientation = ReadOrientation(body.substr(kExif.size()));
   }
-  if (marker == 0xEE && body.starts_with("Adobe")) {
-    found->adobe = true;
-    found->adobe_transform = static_cast<int>(in.Byte(11));
-  }
+  if (marker == 0xEE && body.starts_with("Adobe")) found->adobe = true;
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/mman.h>
 
 #include "data/test_data.h"
 #include "trainer/base/text.h"
@@ -65,13 +64,6 @@ TEST(ByteBatchTest, AWindowOfBytesAndItsNumbersAreWhatTheTransformWrites) {
         transform.Apply(datum, number, whole.data());
         PixelWindow window;
         transform.Cut(datum, number, pixels.data(), &window);
-        EXPECT_EQ(transform.cuts_only(), fields.find("random_resize_param") == fields.npos);
-        if (transform.cuts_only()) {
-          PixelWindow chosen;
-          transform.ChooseWindows({channels, kHeight, kWidth}, number, &chosen);
-          EXPECT_EQ(chosen.start, window.start);
-          EXPECT_EQ(chosen.mirrored, window.mirrored);
-        }
         for (int64_t i = 0; i < image.Count(); ++i) {
           ASSERT_EQ(NumberOf(numbers, window, image, pixels, i), whole[static_cast<size_t>(i)])
               << fields << channels << " channels, record " << number << ", element " << i;
@@ -93,42 +85,6 @@ TEST(ByteBatchTest, BytesStandForTheFirstOutputAlone) {
   EXPECT_EQ(bytes.output(1).size(), 4u);
   EXPECT_EQ(bytes.pixels().size(), 360u);
   EXPECT_EQ(bytes.windows().size(), 4u);
-}
-
-// Memory that nobody may touch.
-class DeviceMemory final : public std::pmr::memory_resource {
- public:
-  std::vector<size_t> given;
-
- private:
-  void* do_allocate(size_t bytes, size_t) override {
-    given.push_back(bytes);
-    void* const memory = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return memory == MAP_FAILED ? throw std::bad_alloc() : memory;
-  }
-  void do_deallocate(void* memory, size_t bytes, size_t) override {
-    EXPECT_EQ(std::erase(given, bytes), 1u);
-    munmap(memory, bytes);
-  }
-  bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
-};
-
-TEST(ByteBatchTest, MemoryOfADeviceIsForPixelsAndNotTouched) {
-  DeviceMemory memory;
-  const Shape shapes[] = {{4, 3, 5, 6}, {4}};
-  {
-    Batch batch = MakeBatch(shapes, nullptr, BatchForm::kBytes, &memory);
-    EXPECT_THAT(memory.given, testing::ElementsAre(360));
-    EXPECT_TRUE(batch.has_device_pixels());
-    EXPECT_EQ(batch.pixels().size(), 360u);
-    EXPECT_THAT(batch.on_device(), testing::ElementsAre(0, 0, 0, 0));
-    const Batch moved = std::move(batch);
-    EXPECT_TRUE(moved.has_device_pixels());
-    EXPECT_THAT(memory.given, testing::ElementsAre(360));
-  }
-  EXPECT_THAT(memory.given, testing::IsEmpty());
-  EXPECT_FALSE(MakeBatch(shapes, nullptr, BatchForm::kNumbers, &memory).has_device_pixels());
-  EXPECT_FALSE(MakeBatch(shapes, nullptr, BatchForm::kBytes).has_device_pixels());
 }
 
 TEST(ByteBatchTest, MovingABatchCopiesNothingWhateverMemoryItIsIn) {

@@ -30,9 +30,8 @@ struct GpuSupport {
   std::string architectures;    // that the kernels are compiled for: "75 80 86 89 90a, PTX"
   int driver = 0, runtime = 0;  // 1000 * major + 10 * minor; 0: there is none
   // "13.1.0 in /usr/lib/...", empty where it was not found. Nothing is missing without the last
-  // three: NCCL is for several GPUs, nvJPEG for decode_jpegs, NVML ("of driver 580.82.07") tells
-  // how busy a GPU is.
-  std::string cublas, cudnn, nccl, nvjpeg, nvml;
+  // two: NCCL is for several GPUs, NVML ("of driver 580.82.07") tells how busy a GPU is.
+  std::string cublas, cudnn, nccl, nvml;
   std::vector<std::string> missing;  // one sentence each, with what to do
   std::vector<GpuInfo> gpus;
 };
@@ -42,7 +41,6 @@ struct GpuOptions {
   int id = 0;
   bool tf32 = false;           // products of f32 numbers rounded to 10 bits of fraction
   bool deterministic = false;  // repeat bit for bit
-  bool decode_jpegs = false;   // JPEG pictures of records, by nvJPEG: see DecodesJpegs
   bool graphs = true;          // record passes and play them again: see recording.h
   // Where the algorithms of convolutions are kept that were chosen by measuring: one file for all
   // processes, GPUs and nets; "": nowhere. `asked`: the user named it, who is told of trouble.

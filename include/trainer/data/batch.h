@@ -47,14 +47,6 @@ class Batch {
   std::span<float> shares() { return bytes_->shares; }
   std::span<const float> shares() const { return bytes_->shares; }
 
-  // Such a batch may have memory of a device for all of its pixels as well. An image that was made
-  // there has a 1 in on_device(), and what pixels() has in its place is anything.
-  bool has_device_pixels() const { return holds_bytes() && bytes_->device_pixels != nullptr; }
-  uint8_t* device_pixels() { return bytes_->device_pixels.get(); }
-  const uint8_t* device_pixels() const { return bytes_->device_pixels.get(); }
-  std::span<uint8_t> on_device() { return bytes_->on_device; }
-  std::span<const uint8_t> on_device() const { return bytes_->on_device; }
-
   // Of each item: which record of training it is. For sources that mix items.
   std::span<uint64_t> numbers() { return numbers_; }
 
@@ -64,18 +56,11 @@ class Batch {
 
  private:
   friend Batch MakeBatch(std::span<const Shape> shapes, std::pmr::memory_resource* memory,
-                         BatchForm form, std::pmr::memory_resource* device_memory);
-  struct GiveBack {
-    std::pmr::memory_resource* memory;
-    size_t bytes;
-    void operator()(uint8_t* pixels) const { memory->deallocate(pixels, bytes); }
-  };
+                         BatchForm form);
   struct Bytes {
     std::pmr::vector<uint8_t> pixels;
     std::pmr::vector<PixelWindow> windows;
     std::pmr::vector<float> shares;
-    std::unique_ptr<uint8_t, GiveBack> device_pixels;
-    std::vector<uint8_t> on_device;  // empty without device_pixels
   };
   // Pointed to, so that moving a batch copies none of it, whatever memory it is in.
   std::vector<std::pmr::vector<float>> buffers_;
@@ -84,10 +69,8 @@ class Batch {
 };
 
 // The one function that allocates a batch's buffers: one for each shape, zeros, in `memory` (null:
-// the heap), which a device that copies them gives; and the pixels of form kBytes once more in
-// `device_memory`, which may be null and is not touched.
+// the heap), which a device that copies them gives.
 Batch MakeBatch(std::span<const Shape> shapes, std::pmr::memory_resource* memory = nullptr,
-                BatchForm form = BatchForm::kNumbers,
-                std::pmr::memory_resource* device_memory = nullptr);
+                BatchForm form = BatchForm::kNumbers);
 
 }  // namespace trainer

@@ -45,11 +45,8 @@ class DatumParser {
   // kData: not a Datum, no numbers, bytes and floats both, a count that is not C*H*W, and an image
   // that DecodeImage refuses.
   // `choose`, where it is not null, says which part of an encoded image is wanted.
-  // `decoded`, where it is not null: the picture of an encoded image, which is then not decoded.
   const DatumView& Parse(const std::string& path, std::string_view key, std::string_view value,
-                         const ChoosePart* choose = nullptr, const ImageView* decoded = nullptr);
-  // The bytes of the encoded image in a record; empty where it has none, or is bad.
-  std::string_view Encoded(std::string_view value);
+                         const ChoosePart* choose = nullptr);
 
  private:
   bool Decode(std::string_view value);
@@ -62,7 +59,7 @@ class DatumParser {
   Image image_;
 };
 
-// The image as a record without a label; without numbers, where its pixels are null.
+// The image as a record without a label.
 DatumView ViewOf(const ImageView& image);
 DatumView ViewOf(const Image& image, const HeldPart& held);
 

@@ -25,18 +25,6 @@ class RecordParser {
     static_cast<void>(choose);
     return Parse(record);
   }
-  // The encoded picture in a record, where pictures of this source may be decoded by somebody else;
-  // empty for a bad record. Valid as long as the record.
-  virtual std::string_view Encoded(const RawRecord& record) {
-    static_cast<void>(record);
-    return {};
-  }
-  // As Parse, of a record whose picture was decoded by somebody else. Where its pixels are null,
-  // what is returned has no numbers.
-  virtual const DatumView& ParseDecoded(const RawRecord& record, const ImageView& picture) {
-    static_cast<void>(picture);
-    return Parse(record);
-  }
 };
 
 // Output 0: the images as `transform` makes them (N, C, H, W), of several crops those of a record
@@ -51,15 +39,11 @@ class ImageSource : public RecordSource {
   double DecodeSeconds() const final { return decode_seconds_; }
   bool Completes() const final { return transform_.mix_classes() > 0; }
   void Complete(Batch* batch) const final;
-  bool UseJpegUnits(const DecodesJpegs& device, std::string* why_not) final;
-  bool CutsOnDevice() const final { return jpegs_ != nullptr && transform_.cuts_only(); }
 
  protected:
   explicit ImageSource(Transform transform) : transform_(std::move(transform)) {}
   const Transform& transform() const { return transform_; }
   virtual std::unique_ptr<RecordParser> MakeParser() const = 0;
-  // Whether it reads pictures from files of their own, which are decoded as they are read.
-  virtual bool ReadsPictureFiles() const { return false; }
 
  private:
   class ImageDecoder;
@@ -71,8 +55,6 @@ class ImageSource : public RecordSource {
   std::optional<PixelNumbers> numbers_;  // where it held bytes
   double decode_seconds_ = 0;            // of that record
   int64_t part_items_ = 0;               // of the batch of one part
-  bool first_encoded_ = false;           // whether a picture was decoded of the first record
-  const DecodesJpegs* jpegs_ = nullptr;  // what decodes pictures before the host does
 };
 
 // The Datum records of a database; encoded ones are decoded to the transform's colors.

@@ -59,13 +59,6 @@ class Prefetcher {
   // What makes numbers of the batches' bytes; null where they hold numbers.
   const PixelNumbers* pixel_numbers() const { return pixel_numbers_; }
 
-  // Has encoded pictures decoded by units of `device`. Only before the first Next. As
-  // RecordSource::UseJpegUnits.
-  bool UseJpegUnits(const DecodesJpegs& device, std::string* why_not);
-  // Whether what the units make of pictures does not come to the host: see
-  // Batch::has_device_pixels.
-  bool KeepsPicturesOnDevice() const;
-
   // Goes on at a position saved earlier, by this or another replica. Only before the first Next.
   // Throws kBadSnapshot when the source has no such record: it is not the one the snapshot was made
   // with.

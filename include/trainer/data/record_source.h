@@ -15,8 +15,6 @@
 
 namespace trainer {
 
-class DecodesJpegs;
-
 // One record as its source stores it. It is not copied, as its views may point into itself.
 struct RawRecord {
   RawRecord() = default;
@@ -88,17 +86,6 @@ class RecordSource {
   // Asked after Shapes: what makes numbers of bytes, where the decoders fill batches of bytes, too.
   virtual const PixelNumbers* pixel_numbers() const { return nullptr; }
   virtual std::unique_ptr<Decoder> MakeDecoder() const = 0;
-  // Asked after Shapes: that the decoders have pictures decoded by units of `device`, which
-  // outlives them, where it takes them. False where they do not; `why_not` stays empty where there
-  // are no encoded pictures.
-  virtual bool UseJpegUnits(const DecodesJpegs& device, std::string* why_not) {
-    static_cast<void>(device);
-    static_cast<void>(why_not);
-    return false;
-  }
-  // Asked after UseJpegUnits: whether the decoders have the pixels of batches of bytes made by the
-  // units, in memory of the device, where the batch has it.
-  virtual bool CutsOnDevice() const { return false; }
   // The time that a processor took to decode the first record, as Shapes did; 0: unknown.
   virtual double DecodeSeconds() const { return 0; }
   // Whether Complete has something to do, when all records of a batch are decoded. Any thread.

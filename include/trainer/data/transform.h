@@ -60,13 +60,6 @@ class Transform {
   // that OutShape refuses.
   PartNeed Need(int height, int width, uint64_t number) const;
 
-  // Whether records are resized at random, of which Need then asks for less than all pixels.
-  bool resizes() const { return resize_.active(); }
-
-  // Whether Cut takes the pixels of windows as they are: what is done to records is no more than
-  // that.
-  bool cuts_only() const { return !resize_.active() && !augment_.active(); }
-
   // How many images are made of a record.
   int crops() const { return crops_; }
 
@@ -78,8 +71,6 @@ class Transform {
   // as it is, and what makes of it the numbers that Apply would write, bit for bit.
   // `windows`: one for each crop.
   void Cut(const DatumView& datum, uint64_t number, uint8_t* out, PixelWindow* windows) const;
-  // Of a transform that cuts only: where Cut would cut a record of the shape `in`.
-  void ChooseWindows(const ImageShape& in, uint64_t number, PixelWindow* windows) const;
   PixelNumbers Numbers() const;
 
   // mixup: the number of classes of the labels, or 0 where images are not mixed.
@@ -100,7 +91,6 @@ class Transform {
     bool mirror = false;
   };
   Choice Choose(const ImageShape& in, uint64_t number, int crop) const;
-  static PixelWindow WindowOf(const Choice& choice, int64_t width);
   DatumView Resized(const DatumView& datum, uint64_t number, Image* to) const;
   void Augmented(const DatumView& datum, const Choice& choice, uint64_t number, Image* changed,
                  DatumView* from) const;

@@ -1,20 +1,19 @@
 #include "cuda/copy_queue.h"
 
 #include "cuda/order.h"
-#include "trainer/backend/copies_within.h"
 
 namespace trainer::cuda {
 namespace {
 
-class CopyStream final : public CopyQueue, public CopiesWithin {
+class CopyStream final : public CopyQueue {
  public:
   explicit CopyStream(const CudaDevice& device) : device_(device) {}
 
   void CopyToDevice(void* to, const void* host, size_t bytes) override {
-    Copy(to, host, bytes, kHostToDevice);
-  }
-  void CopyWithin(void* to, const void* from, size_t bytes) override {
-    Copy(to, from, bytes, kDeviceToDevice);
+    if (bytes == 0) return;
+    device_.Use();
+    Check(GetRuntime()->MemcpyAsync(to, host, bytes, kHostToDevice, stream_.get()),
+          "copying a batch to it (cudaMemcpyAsync)");
   }
   void ComputeAfterCopies() override {
     device_.Use();
@@ -33,13 +32,6 @@ class CopyStream final : public CopyQueue, public CopiesWithin {
   }
 
  private:
-  void Copy(void* to, const void* from, size_t bytes, int kind) {
-    if (bytes == 0) return;
-    device_.Use();
-    Check(GetRuntime()->MemcpyAsync(to, from, bytes, kind, stream_.get()),
-          "copying a batch to it (cudaMemcpyAsync)");
-  }
-
   const CudaDevice& device_;
   Mark copied_, computed_;
   OwnStream stream_{"making a queue of copies (cudaStreamCreate)"};

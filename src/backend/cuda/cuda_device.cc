@@ -2,54 +2,31 @@
 
 #include <glog/logging.h>
 
-#include <utility>
-
 #include "check.h"
 #include "conv_steps.h"
 #include "cuda/conv_algorithm.h"
 #include "cuda/copy_queue.h"
 #include "cuda/errors.h"
 #include "cuda/find_gpus.h"
-#include "cuda/jpeg_unit.h"
 #include "cuda/libraries.h"
-#include "cuda/picture_memory.h"
 #include "cuda/pinned_memory.h"
 #include "cuda/plans.h"
 #include "cuda/primitives.h"
 #include "cuda/recording.h"
 
 namespace trainer::cuda {
-namespace {
-
-thread_local const LaunchesOn* launches_on = nullptr;  // the innermost
-
-}  // namespace
-
-LaunchesOn::LaunchesOn(const CudaDevice& device, cuda::Stream stream)
-    : device_(device), stream_(stream), outer_(std::exchange(launches_on, this)) {}
-
-LaunchesOn::~LaunchesOn() { launches_on = outer_; }
-
-cuda::Stream LaunchesOn::QueueOf(const CudaDevice& device) {
-  for (const LaunchesOn* scope = launches_on; scope != nullptr; scope = scope->outer_) {
-    if (&scope->device_ == &device) return scope->stream_;
-  }
-  return device.stream();
-}
 
 CudaDevice::CudaDevice(const GpuOptions& options) : options_(options) {
   const GpuInfo gpu = GpuForUse(options.id);
   description_ = DescribeGpu(gpu);
   model_ = Join(gpu.name, ", ", gpu.multiprocessors, " multiprocessors");
   pinned_ = std::make_unique<PinnedMemory>(options.id);
-  picture_memory_ = std::make_unique<PictureMemory>(options.id);
   conv_algorithms_ = std::make_unique<ConvAlgorithms>(*this);
   for (const std::string& sentence : OpenLibraries().missing) LOG(WARNING) << sentence << '.';
   try {
     Check(GetRuntime()->StreamCreateWithFlags(&stream_, kStreamNonBlocking),
           "making its queue (cudaStreamCreate)");
     partials_ = static_cast<float*>(Allocate(kPartials * sizeof(float)));
-    if (options.decode_jpegs) FindJpegDecoders();
   } catch (...) {
     Release();
     throw;
@@ -58,16 +35,6 @@ CudaDevice::CudaDevice(const GpuOptions& options) : options_(options) {
 
 CudaDevice::~CudaDevice() { Release(); }
 
-void CudaDevice::FindJpegDecoders() {
-  std::string why;
-  jpegs_ = JpegDecoders::Make(*this, &why);
-  if (jpegs_ == nullptr) {
-    LOG(WARNING) << "--gpu_decode: " << why << '.';
-  } else if (!jpegs_->hardware()) {
-    LOG(INFO) << "This GPU has no engine for JPEG that nvJPEG can use; its kernels decode pictures";
-  }
-}
-
 // A lost GPU refuses all of it, and takes it back when the process ends.
 void CudaDevice::Release() noexcept {
   const Runtime& runtime = *GetRuntime();
@@ -75,7 +42,6 @@ void CudaDevice::Release() noexcept {
   runtime.GetDevice(&now);
   if (now != options_.id) runtime.SetDevice(options_.id);
   if (stream_ != nullptr) runtime.StreamSynchronize(stream_);
-  jpegs_.reset();
   if (cudnn_ != nullptr) GetCudnn()->Destroy(cudnn_);
   if (cublas_lt_ != nullptr) GetCublasLt()->Destroy(cublas_lt_);
   if (partials_ != nullptr) runtime.Free(partials_);
@@ -159,7 +125,7 @@ void CudaDevice::Synchronize() const {
 // Asked before each launch, which goes to the GPU of the calling thread.
 void* CudaDevice::Stream() const {
   Use();
-  return LaunchesOn::QueueOf(*this);
+  return stream_;
 }
 
 std::pmr::memory_resource& CudaDevice::HostMemory() const { return *pinned_; }
@@ -169,9 +135,6 @@ std::unique_ptr<Recording> CudaDevice::Record(const std::function<void()>& queue
   return CaptureGraph(*this, queue);
 }
 std::unique_ptr<RecordedMark> CudaDevice::MakeMark() const { return MakeGraphMark(*this); }
-
-std::unique_ptr<JpegUnit> CudaDevice::MakeJpegUnit() const { return jpegs_->MakeUnit(); }
-std::pmr::memory_resource& CudaDevice::CutMemory() const { return *picture_memory_; }
 
 std::unique_ptr<GemmPlan> CudaDevice::MakeGemm(const GemmDesc& desc) const {
   CheckGemm(desc);

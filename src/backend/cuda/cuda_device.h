@@ -10,16 +10,13 @@
 #include "trainer/backend/gpu.h"
 #include "trainer/backend/masks_and_sums.h"
 #include "trainer/backend/recording.h"
-#include "trainer/image/jpeg_unit.h"
 
 namespace trainer::cuda {
 
 class PinnedMemory;
-class PictureMemory;
 class ConvAlgorithms;
-class JpegDecoders;
 
-class CudaDevice final : public Device, public Recorder, public MasksAndSums, public DecodesJpegs {
+class CudaDevice final : public Device, public Recorder, public MasksAndSums {
  public:
   // Throws as MakeGpuDevice does.
   explicit CudaDevice(const GpuOptions& options);
@@ -62,10 +59,6 @@ class CudaDevice final : public Device, public Recorder, public MasksAndSums, pu
   std::unique_ptr<Recording> Record(const std::function<void()>& queue) const override;
   std::unique_ptr<RecordedMark> MakeMark() const override;
 
-  bool HasJpegUnits() const override { return jpegs_ != nullptr; }
-  std::unique_ptr<JpegUnit> MakeJpegUnit() const override;
-  std::pmr::memory_resource& CutMemory() const override;
-
   std::unique_ptr<GemmPlan> MakeGemm(const GemmDesc& desc) const override;
   std::unique_ptr<ConvPlan> MakeConv(const ConvDesc& desc) const override;
   std::unique_ptr<PoolPlan> MakePool(const PoolDesc& desc) const override;
@@ -81,36 +74,15 @@ class CudaDevice final : public Device, public Recorder, public MasksAndSums, pu
 
  private:
   void Release() noexcept;
-  void FindJpegDecoders();
 
   GpuOptions options_;
   std::string description_, model_;
   cuda::Stream stream_ = nullptr;
   float* partials_ = nullptr;
   std::unique_ptr<PinnedMemory> pinned_;
-  std::unique_ptr<PictureMemory> picture_memory_;
   std::unique_ptr<ConvAlgorithms> conv_algorithms_;
-  std::unique_ptr<JpegDecoders> jpegs_;
   mutable cublas_lt::Handle cublas_lt_ = nullptr;
   mutable cudnn::Handle cudnn_ = nullptr;
-};
-
-// While one lives, the kernels that its thread starts on the device go to `stream`, in place of the
-// device's own queue.
-class LaunchesOn {
- public:
-  LaunchesOn(const CudaDevice& device, Stream stream);
-  ~LaunchesOn();
-  LaunchesOn(const LaunchesOn&) = delete;
-  LaunchesOn& operator=(const LaunchesOn&) = delete;
-
-  // Where the calling thread starts kernels on the device.
-  static Stream QueueOf(const CudaDevice& device);
-
- private:
-  const CudaDevice& device_;
-  const Stream stream_;
-  const LaunchesOn* const outer_;
 };
 
 // What gpu.h declares, where there is a runtime.

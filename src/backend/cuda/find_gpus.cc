@@ -7,7 +7,6 @@
 #include "cuda/errors.h"
 #include "cuda/libraries.h"
 #include "cuda/nccl.h"
-#include "cuda/nvjpeg.h"
 #include "cuda/nvml.h"
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
@@ -159,7 +158,6 @@ GpuSupport FindAll() {
   support.cublas = libraries.cublas;
   support.cudnn = libraries.cudnn;
   if (!OpenNccl(&support.nccl).empty()) support.nccl.clear();
-  support.nvjpeg = DescribeNvjpeg();
   support.nvml = DescribeNvml();
   for (const std::string& sentence : libraries.missing) support.missing.push_back(sentence);
   return support;

@@ -214,21 +214,11 @@ Libraries Open() {
 size_t VersionBy(void* call, VersionForm form) {
   if (form == VersionForm::kReturned) return reinterpret_cast<size_t (*)()>(call)();
   int version = 0;
-  if (form == VersionForm::kPointer) {
-    reinterpret_cast<int (*)(int*)>(call)(&version);
-    return static_cast<size_t>(version);
-  }
-  for (int property = 0; property < 3; ++property) {
-    int value = 0;
-    reinterpret_cast<int (*)(int, int*)>(call)(property, &value);
-    version = 100 * version + value;
-  }
+  reinterpret_cast<int (*)(int*)>(call)(&version);
   return static_cast<size_t>(version);
 }
 
 }  // namespace
-
-std::string SentenceWithout(const LibraryKind& kind) { return NotFound(kind, ""); }
 
 OpenedLibrary OpenLibrary(const LibraryKind& kind, const std::vector<std::string>& folders) {
   OpenedLibrary library;
@@ -244,9 +234,9 @@ OpenedLibrary OpenLibrary(const LibraryKind& kind, const std::vector<std::string
                            "without ", kind.version_call, WhatToDo(kind));
     return library;
   }
-  library.version = VersionBy(version_call, kind.version_form);
-  library.description = Join(VersionText(library.version), " in ", FolderOf(handle));
-  if (std::ranges::find(kind.majors, library.version / 10000) == kind.majors.end()) {
+  const size_t version = VersionBy(version_call, kind.version_form);
+  library.description = Join(VersionText(version), " in ", FolderOf(handle));
+  if (std::ranges::find(kind.majors, version / 10000) == kind.majors.end()) {
     library.problem =
         Join(kind.title, " is needed; the version found is ", library.description, WhatToDo(kind));
     return library;

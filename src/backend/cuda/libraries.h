@@ -27,9 +27,8 @@ std::vector<std::string> UsualLibraryFolders();
 
 // How a library tells its version.
 enum class VersionForm {
-  kReturned,    // 10000 * major + 100 * minor + patch, as it returns
-  kPointer,     // written to an int, as NCCL's does
-  kProperties,  // major, minor and patch, asked for one by one, as nvJPEG's does
+  kReturned,  // 10000 * major + 100 * minor + patch, as it returns
+  kPointer,   // written to an int, as NCCL's does
 };
 
 // How a library is found and judged.
@@ -45,12 +44,9 @@ struct LibraryKind {
 // A library that was opened, or in `problem` why not. It stays open for good.
 struct OpenedLibrary {
   void* handle = nullptr;
-  size_t version = 0;       // 10000 * major + 100 * minor + patch
   std::string description;  // "9.19.0 in /usr/lib/x86_64-linux-gnu"
   std::string problem;
 };
-// What is said where a library of this kind is not found.
-std::string SentenceWithout(const LibraryKind& kind);
 OpenedLibrary OpenLibrary(const LibraryKind& kind, const std::vector<std::string>& folders);
 
 }  // namespace trainer::cuda

@@ -9,7 +9,6 @@
 #include "cuda/cublas_lt.h"
 #include "cuda/cudnn.h"
 #include "cuda/nccl.h"
-#include "cuda/nvjpeg.h"
 #include "cuda/runtime.h"
 
 // The legacy calls of cuDNN 9 are marked as deprecated.
@@ -17,10 +16,6 @@
 #if __has_include(<cudnn.h>)
 #include <cudnn.h>
 #define TRAINER_HAS_CUDNN_HEADER 1
-#endif
-#if __has_include(<nvjpeg.h>)
-#include <nvjpeg.h>
-#define TRAINER_HAS_NVJPEG_HEADER 1
 #endif
 #if __has_include(<nccl.h>)
 #include <nccl.h>
@@ -223,33 +218,6 @@ SAME_DNN(GetConvolutionBackwardFilterAlgorithm_v7);
 SAME_DNN(FindConvolutionBackwardFilterAlgorithmEx);
 SAME_DNN(GetConvolutionBackwardFilterWorkspaceSize);
 SAME_DNN(ConvolutionBackwardFilter);
-#endif
-
-#ifdef TRAINER_HAS_NVJPEG_HEADER
-SAME_NUMBER(nvjpeg::kSuccess, NVJPEG_STATUS_SUCCESS);
-SAME_NUMBER(nvjpeg::kInvalidParameter, NVJPEG_STATUS_INVALID_PARAMETER);
-SAME_NUMBER(nvjpeg::kBadJpeg, NVJPEG_STATUS_BAD_JPEG);
-SAME_NUMBER(nvjpeg::kJpegNotSupported, NVJPEG_STATUS_JPEG_NOT_SUPPORTED);
-SAME_NUMBER(nvjpeg::kAllocatorFailure, NVJPEG_STATUS_ALLOCATOR_FAILURE);
-SAME_NUMBER(nvjpeg::kExecutionFailed, NVJPEG_STATUS_EXECUTION_FAILED);
-SAME_NUMBER(nvjpeg::kArchMismatch, NVJPEG_STATUS_ARCH_MISMATCH);
-SAME_NUMBER(nvjpeg::kGpuHybrid, NVJPEG_BACKEND_GPU_HYBRID);
-SAME_NUMBER(nvjpeg::kHardware, NVJPEG_BACKEND_HARDWARE);
-SAME_NUMBER(nvjpeg::kOutputY, NVJPEG_OUTPUT_Y);
-SAME_NUMBER(nvjpeg::kOutputBgr, NVJPEG_OUTPUT_BGR);
-SAME_NUMBER(nvjpeg::kMajor, MAJOR_VERSION);
-SAME_NUMBER(nvjpeg::kMinor, MINOR_VERSION);
-SAME_NUMBER(nvjpeg::kPatch, PATCH_LEVEL);
-SAME_NUMBER(nvjpeg::kInterpolate, (NVJPEG_FLAGS_UPSAMPLING_WITH_INTERPOLATION));
-static_assert(sizeof(nvjpeg::Image) == sizeof(nvjpegImage_t) &&
-              offsetof(nvjpeg::Image, pitch) == offsetof(nvjpegImage_t, pitch));
-SAME_CALL(Nvjpeg, nvjpeg, GetProperty);
-SAME_CALL(Nvjpeg, nvjpeg, CreateEx);
-SAME_CALL(Nvjpeg, nvjpeg, Destroy);
-SAME_CALL(Nvjpeg, nvjpeg, JpegStateCreate);
-SAME_CALL(Nvjpeg, nvjpeg, JpegStateDestroy);
-SAME_CALL(Nvjpeg, nvjpeg, DecodeBatchedInitialize);
-SAME_CALL(Nvjpeg, nvjpeg, DecodeBatched);
 #endif
 
 #ifdef TRAINER_HAS_NCCL_HEADER

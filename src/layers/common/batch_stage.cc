@@ -2,7 +2,6 @@
 
 #include <type_traits>
 
-#include "trainer/backend/copies_within.h"
 #include "trainer/backend/copy.h"
 #include "trainer/backend/map.h"
 #include "trainer/data/pixel_number.h"
@@ -116,33 +115,13 @@ void BatchStage::Send(const Batch& batch, int part, std::span<std::byte> staging
     copies_->CopyToDevice(to, own.data(), own.size_bytes());
   };
   if (batch.holds_bytes()) {
-    SendPixels(batch, part * shapes_[0][0], pixels_.In(staging));
+    send(pixels_.In(staging), batch.pixels(), shapes_[0].Count());
     send(windows_.In(staging), batch.windows(), shapes_[0][0]);
     if (numbers_->mixed) send(shares_.In(staging), batch.shares(), shapes_[0][0]);
   }
   for (int i = batch.holds_bytes() ? 1 : 0; i < batch.num_outputs(); ++i) {
     const auto at = static_cast<size_t>(i);
     send(outputs_[at].In(staging), batch.output(i), shapes_[at].Count());
-  }
-}
-
-// Those of a part, whose images are on the host or, in any mixture, on the device.
-void BatchStage::SendPixels(const Batch& batch, int64_t first_image, uint8_t* to) {
-  const auto item = static_cast<size_t>(shapes_[0].Count(1)),
-             first = static_cast<size_t>(first_image), images = static_cast<size_t>(shapes_[0][0]);
-  if (!batch.has_device_pixels()) {
-    return copies_->CopyToDevice(to, &batch.pixels()[first * item], images * item);
-  }
-  auto& within = dynamic_cast<CopiesWithin&>(*copies_);
-  const auto on_device = batch.on_device().subspan(first, images);
-  for (size_t begin = 0, end = 0; begin < images; begin = end) {
-    while (end < images && on_device[end] == on_device[begin]) ++end;
-    const size_t at = (first + begin) * item, bytes = (end - begin) * item;
-    if (on_device[begin] != 0) {
-      within.CopyWithin(to + begin * item, batch.device_pixels() + at, bytes);
-    } else {
-      copies_->CopyToDevice(to + begin * item, &batch.pixels()[at], bytes);
-    }
   }
 }
 

@@ -27,8 +27,6 @@ class BatchStage {
   void WaitForCopies() { copies_->WaitForCopies(); }
 
  private:
-  void SendPixels(const Batch& batch, int64_t first_image, uint8_t* to);
-
   const PixelNumbers* numbers_;  // null: batches hold numbers
   std::vector<Shape> shapes_;    // of a part
   MemoryLayout layout_;

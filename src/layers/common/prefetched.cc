@@ -9,7 +9,6 @@
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
 #include "trainer/data/bad_records.h"
-#include "trainer/image/jpeg_unit.h"
 
 namespace trainer {
 namespace {
@@ -31,23 +30,9 @@ void Prefetched::Describe(DescribeContext& plan) {
 }
 
 void Prefetched::Prepare(PrepareContext& plan) {
-  if (const auto* units = dynamic_cast<const DecodesJpegs*>(&plan.device())) UseJpegUnits(*units);
   if (!plan.device().RunsLater() && prefetcher_->pixel_numbers() == nullptr) return;
   stage_ = std::make_unique<BatchStage>(plan.device(), *prefetcher_);
   plan.Staging(stage_->Bytes());
-}
-
-void Prefetched::UseJpegUnits(const DecodesJpegs& device) {
-  if (!device.HasJpegUnits() || asked_for_units_) return;
-  asked_for_units_ = true;
-  std::string why_not;
-  if (prefetcher_->UseJpegUnits(device, &why_not)) {
-    LOG(INFO) << "JPEG pictures of " << prefetcher_->path() << " are decoded on the GPU"
-              << (prefetcher_->KeepsPicturesOnDevice() ? " and stay there"
-                                                       : "; the host changes them at random");
-  } else if (!why_not.empty()) {
-    LOG(INFO) << "--gpu_decode has no effect on " << prefetcher_->path() << ": " << why_not;
-  }
 }
 
 void Prefetched::Forward(const RunContext& run) {

@@ -47,15 +47,13 @@ class Prefetched : public Layer,
   const Batch& TakeNext();
   const Position& Here() const;
   void NotePositions();
-  void UseJpegUnits(const DecodesJpegs& device);
   void StagePart(const RunContext& run);
   void StageAhead(const RunContext& run);
 
   std::unique_ptr<Prefetcher> prefetcher_;
   const Batch* batch_ = nullptr;  // that the last pass used, where it was not copied ahead
   int part_ = 0;                  // of it
-  bool asked_for_units_ = false;
-  int64_t bad_ = 0;  // records in the batches that were used since they were counted
+  int64_t bad_ = 0;               // records in the batches that were used since they were counted
   uint64_t bad_epoch_ = 0;
   int64_t bad_in_epoch_ = 0;  // of all replicas
   // Null where batches are not copied ahead, and these are not used then:

@@ -40,11 +40,6 @@ struct NvmlOptions {
   unsigned long long reasons = 0;  // of a lower clock, as in cuda/nvml.h
 };
 
-struct NvjpegOptions {
-  bool there = true, engine = true;  // the library; a JPEG engine on each GPU
-  int leaves_out = -1;  // this picture of each call is not decoded, and nothing said of it
-};
-
 struct Options {
   std::vector<DeviceOptions> devices = {DeviceOptions{}};
   int first_bus = 1;                    // the PCI address of the first one; the others follow
@@ -53,7 +48,6 @@ struct Options {
   // Whether the ReLU in cuDNN's fused convolution gives NaN for NaN.
   bool fused_relu_keeps_nan = true;
   NvmlOptions nvml = {};
-  NvjpegOptions nvjpeg = {};
 };
 
 // A new machine: no injected or sticky errors, no problems, counters of 0. What was queued is
@@ -73,7 +67,7 @@ enum class CallKind {
   kSynchronize,
   kCreate,   // of streams and events
   kCapture,  // and what else has to do with graphs
-  kLibrary,  // cuBLASLt, cuDNN and nvJPEG
+  kLibrary,  // cuBLASLt and cuDNN
   kOther,
   kKinds
 };
@@ -103,14 +97,12 @@ void CountBytes(bool on);
 // Since Reset or ResetCounters.
 struct Counters {
   int64_t launches = 0, copies = 0, copied_bytes = 0, fills = 0;
-  int64_t bus_bytes = 0;  // of those that were copied, between the host and a device
   int64_t allocations = 0, frees = 0, host_allocations = 0, host_frees = 0;
   // Calls that returned when work was done: waiting calls, Free and FreeHost, copies to pageable
   // memory. Not EventQuery and StreamQuery.
   int64_t synchronizations = 0;
   int64_t streams = 0, events = 0, event_records = 0, event_waits = 0;
   int64_t captures = 0, graph_launches = 0, calls_to_libraries = 0;
-  int64_t decoded_pictures = 0;
   int64_t done = 0;  // pieces of work that ran
   // In memory of devices: operands of copies, fills and libraries; by kernels see CountBytes.
   int64_t read_bytes = 0, written_bytes = 0;

@@ -58,10 +58,9 @@ int CheckCopy(void* to, const void* from, size_t bytes, int kind) {
                                                          "the source of cudaMemcpyAsync");
 }
 
-void CountCopy(size_t bytes, int kind) {
+void CountCopy(size_t bytes) {
   ++TheCounters().copies;
   TheCounters().copied_bytes += static_cast<int64_t>(bytes);
-  if (kind != cuda::kDeviceToDevice) TheCounters().bus_bytes += static_cast<int64_t>(bytes);
 }
 
 // The bytes are read now.
@@ -173,7 +172,7 @@ int MemcpyAsync(void* to, const void* from, size_t bytes, int kind, Stream strea
   if (const int error = CheckStream(stream, "cudaMemcpyAsync")) return error;
   if (bytes == 0) return 0;
   if (const int error = CheckCopy(to, from, bytes, kind)) return error;
-  CountCopy(bytes, kind);
+  CountCopy(bytes);
   const bool pageable = (kind == cuda::kHostToDevice && FindHost(from) == nullptr) ||
                         (kind == cuda::kDeviceToHost && FindHost(to) == nullptr);
   if (pageable) {

@@ -61,8 +61,6 @@ const bool kRegistered = [] {
   trainer::cuda::SetCudnn(&TheCudnn());
   trainer::cuda::SetNccl(&TheNccl());
   trainer::cuda::SetNvml(&TheNvml());
-  // Another file may have called Reset before, as files begin in any order.
-  if (TheOptions().nvjpeg.there) trainer::cuda::SetNvjpeg(&TheNvjpeg());
   hooks = {.launch = calls::Launch, .sync = Sync, .warp = Warp};
   return true;
 }();

@@ -3,8 +3,6 @@
 #include <cstdlib>
 #include <vector>
 
-#include "support/emulated_gpu/tables.h"
-
 namespace emulated_gpu {
 namespace {
 
@@ -126,7 +124,6 @@ void ResetState(const Options& options) {
   state.problems.clear();
   state.injections.clear();
   state.broken = state.breakdown = 0;
-  trainer::cuda::SetNvjpeg(options.nvjpeg.there ? &TheNvjpeg() : nullptr);
   state.counts_bytes = false;
   last_error = 0;
   current_device = 0;

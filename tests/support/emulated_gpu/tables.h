@@ -4,7 +4,6 @@
 #include "cuda/cublas_lt.h"
 #include "cuda/cudnn.h"
 #include "cuda/nccl.h"
-#include "cuda/nvjpeg.h"
 #include "cuda/nvml.h"
 
 namespace emulated_gpu {
@@ -13,6 +12,5 @@ const trainer::cuda::CublasLt& TheCublasLt();
 const trainer::cuda::Cudnn& TheCudnn();
 const trainer::cuda::Nccl& TheNccl();
 const trainer::cuda::Nvml& TheNvml();
-const trainer::cuda::Nvjpeg& TheNvjpeg();
 
 }  // namespace emulated_gpu

@@ -5,7 +5,6 @@
 //   bus=3                           the PCI address of the first one
 //   busy=40 celsius=80 clock=1200   NVML is there and tells this; clock: of 1980 MHz
 //   reasons=4                       what holds the clock down, as NVML's bits
-//   nvjpeg=0                        1: nvJPEG is there, as it is by itself
 //   fail=malloc:3:2                 the fourth call of the kind from the start of main returns 2
 //   break=launch:100:700            the 101st succeeds, and what it queued breaks the GPU with 700
 //
@@ -77,8 +76,6 @@ const bool kReady = [] {
       options.nvml.clock_mhz = static_cast<unsigned>(number);
     } else if (name == "reasons") {
       options.nvml.reasons = static_cast<unsigned>(number);
-    } else if (name == "nvjpeg") {
-      options.nvjpeg.there = number != 0;
     } else if (name == "driver") {
       options.driver = number;
     } else if (name == "fail" || name == "break") {
