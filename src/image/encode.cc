@@ -29,7 +29,6 @@ struct JpegWriting {
   jpeg_compress_struct jpeg = {};
   const Image* image = nullptr;
   int quality = 0;
-  JpegSampling sampling = {1, 1};
   uint8_t* pixels = nullptr;  // interleaved
   unsigned char* bytes = nullptr;
   unsigned long size = 0;
@@ -46,8 +45,6 @@ void WriteJpeg(JpegWriting* task) {
   jpeg.in_color_space = gray ? JCS_GRAYSCALE : JCS_EXT_BGR;
   jpeg_set_defaults(&jpeg);
   jpeg_set_quality(&jpeg, task->quality, TRUE);
-  jpeg.comp_info[0].h_samp_factor = task->sampling.across;
-  jpeg.comp_info[0].v_samp_factor = task->sampling.down;
   jpeg_start_compress(&jpeg, TRUE);
   while (jpeg.next_scanline < jpeg.image_height) {
     const size_t row = size_t{jpeg.image_width} * static_cast<size_t>(jpeg.input_components);
@@ -73,15 +70,13 @@ std::string EncodePng(const Image& image) {
   return bytes;
 }
 
-}  // namespace
-
-std::string EncodeJpeg(const Image& image, int quality, const JpegSampling& sampling) {
+// With libjpeg's default sampling: chroma of half the width and height.
+std::string EncodeJpeg(const Image& image, int quality) {
   JpegErrors errors = {};
   JpegWriting task;
   std::vector<uint8_t> pixels = Interleaved(image);
   task.image = &image;
   task.quality = quality;
-  if (image.channels == 3) task.sampling = sampling;
   task.pixels = pixels.data();
   task.jpeg.err = PrepareErrors(&errors);
   const bool done = Guarded(
@@ -91,6 +86,8 @@ std::string EncodeJpeg(const Image& image, int quality, const JpegSampling& samp
   if (!done) FailEncoding(errors.text);
   return {reinterpret_cast<const char*>(task.bytes), task.size};
 }
+
+}  // namespace
 
 std::string EncodeImage(const Image& image, const std::string& type, int quality) {
   if (type == "jpg" || type == "jpeg") return EncodeJpeg(image, quality);

@@ -19,13 +19,6 @@ void DecodeJpeg(std::string_view bytes, Colors colors, const ChoosePart* choose,
 void DecodePng(std::string_view bytes, Colors colors, Image* image);
 void DecodeNetpbm(std::string_view bytes, Colors colors, Image* image);
 
-// How often Y is sampled for each sample of Cb and of Cr. {2, 2}: colours at half the size, as most
-// programs write them.
-struct JpegSampling {
-  int across = 0, down = 0;
-};
-std::string EncodeJpeg(const Image& image, int quality, const JpegSampling& sampling = {2, 2});
-
 // Refuses no pixels and more than kMaxPixels.
 void CheckSize(int64_t height, int64_t width);
 

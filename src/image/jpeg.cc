@@ -5,7 +5,6 @@
 #include "jpeg_markers.h"
 #include "jpeg_reader.h"
 #include "trainer/base/text.h"
-#include "ycc.h"
 
 namespace trainer {
 namespace {
@@ -29,21 +28,6 @@ void CheckClaims(const JpegMarkers& jpeg, size_t bytes) {
                         jpeg.height, " pixels, more than any image needs; save it again"));
   }
   if (!jpeg.ended) throw BadImage("is a damaged JPEG file: it is cut short, its end is missing");
-}
-
-// Adobe's CMYK is stored inverted: a channel of 255 is no ink.
-void CmykToBgr(uint8_t* pixels, int width) {
-  const uint8_t* in = pixels;
-  for (uint8_t* out = pixels; out != pixels + 3 * width; in += 4, out += 3) {
-    const int black = in[3];
-    const auto mix = [black](int ink) {
-      return static_cast<uint8_t>(black - ((255 - ink) * black >> 8));
-    };
-    const uint8_t blue = mix(in[2]), green = mix(in[1]), red = mix(in[0]);
-    out[0] = blue;
-    out[1] = green;
-    out[2] = red;
-  }
 }
 
 // Turns a picture upright that was taken with Exif orientation `n`.
@@ -81,28 +65,6 @@ JpegPart PartOf(const PartNeed& need) {
   return part;
 }
 
-// Puts rows into the planes of an image.
-class Planes final : public JpegRows {
- public:
-  Planes(int channels, Colors colors, Image* image)
-      : channels_(channels), colors_(colors), image_(image) {}
-  void Put(uint8_t* row) noexcept override {
-    if (channels_ == 4) CmykToBgr(row, image_->width);
-    PutRow(row, channels_ == 4 ? 3 : channels_, colors_, y_++, image_);
-  }
-  void PutYcc(const uint8_t* y, const uint8_t* cb, const uint8_t* cr) noexcept override {
-    const int64_t plane = image_->Plane();
-    uint8_t* const out = image_->pixels.data() + int64_t{y_++} * image_->width;
-    YccToBgr(y, cb, cr, image_->width, out, out + plane, out + 2 * plane);
-  }
-
- private:
-  int channels_;
-  Colors colors_;
-  Image* image_;
-  int y_ = 0;
-};
-
 }  // namespace
 
 void DecodeJpeg(std::string_view bytes, Colors colors, const ChoosePart* choose, Image* image,
@@ -123,10 +85,9 @@ void DecodeJpeg(std::string_view bytes, Colors colors, const ChoosePart* choose,
   JpegPart part = PartOf(need);
   part.space = cmyk ? JCS_CMYK : gray ? JCS_GRAYSCALE : JCS_EXT_BGR;
   SetForm(channels == 4 ? 3 : channels, part.area.height, part.area.width, colors, image);
-  Planes planes(channels, colors, image);
   thread_local std::unique_ptr<JpegReader> reader;
   if (reader == nullptr) reader = std::make_unique<JpegReader>();
-  if (const char* const why = reader->Read(bytes, part, &planes)) {
+  if (const char* const why = reader->Read(bytes, part, colors, image)) {
     throw BadImage(Join("is a damaged JPEG file: ", why));
   }
   TurnUpright(orientation, image);

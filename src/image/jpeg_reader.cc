@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "jpeg_planes_check.h"
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
 
@@ -14,20 +13,19 @@ constexpr int kRowsAtOnce = 4;  // stay in the cache until they are put in place
 // they would have to be read again. So none does.
 constexpr size_t kRowUnit = 32, kRowOffset = 1;
 
-// Whether planes are the faster way to the part. All blocks down to its last row are decoded for
-// them, for rows only those that it touches: 0.85 of these blocks are as fast as all of them in
-// planes. In a file of several scans all are decoded in any case.
-bool SuitPlanes(jpeg_decompress_struct* jpeg, const JpegPart& part) {
-  if (part.space != JCS_EXT_BGR || part.shrink != 1) return false;
-  const Box& area = part.area;
-  const int64_t decoded = int64_t{area.top + area.height} * jpeg->image_width;
-  return jpeg_has_multiple_scans(jpeg) != FALSE ||
-         20 * int64_t{area.height} * area.width >= 17 * decoded;
-}
-
-// What follows the last row is looked at where nothing was left out.
-void FinishAt(JDIMENSION row, jpeg_decompress_struct* jpeg) {
-  if (row == jpeg->output_height) jpeg_finish_decompress(jpeg);
+// Adobe's CMYK is stored inverted: a channel of 255 is no ink.
+void CmykToBgr(uint8_t* pixels, int width) {
+  const uint8_t* in = pixels;
+  for (uint8_t* out = pixels; out != pixels + 3 * width; in += 4, out += 3) {
+    const int black = in[3];
+    const auto mix = [black](int ink) {
+      return static_cast<uint8_t>(black - ((255 - ink) * black >> 8));
+    };
+    const uint8_t blue = mix(in[2]), green = mix(in[1]), red = mix(in[0]);
+    out[0] = blue;
+    out[1] = green;
+    out[2] = red;
+  }
 }
 
 }  // namespace
@@ -36,11 +34,11 @@ struct JpegReader::Task {
   jpeg_decompress_struct* jpeg = nullptr;
   std::string_view bytes;
   const JpegPart* part = nullptr;
-  JpegRows* rows = nullptr;
-  JpegPlanes* planes = nullptr;  // null: the library's rows are read
-  uint8_t* pixels = nullptr;     // kRowsAtOnce rows
-  size_t row_bytes = 0;          // from one of them to the next
-  JDIMENSION column = 0;         // of the picture, with which they begin
+  Colors colors = Colors::kAsStored;
+  Image* image = nullptr;
+  uint8_t* pixels = nullptr;  // kRowsAtOnce rows
+  size_t row_bytes = 0;       // from one of them to the next
+  JDIMENSION column = 0;      // of the picture, with which they begin
 };
 
 JpegReader::JpegReader() {
@@ -70,12 +68,11 @@ void JpegReader::Start(void* of) {
   jpeg.dct_method = JDCT_ISLOW;
   jpeg.scale_num = 1;
   jpeg.scale_denom = static_cast<unsigned>(part.shrink);
-  jpeg.raw_data_out = task->planes != nullptr ? TRUE : FALSE;
   jpeg_start_decompress(&jpeg);
   // In several scans all of a picture is read before the first row comes out, and what was not sent
   // yet is guessed from blocks further away than the margin: these are decoded whole.
   const auto left = static_cast<JDIMENSION>(part.area.left), right = left + part.area.width;
-  if (task->planes == nullptr && !jpeg_has_multiple_scans(&jpeg)) {
+  if (!jpeg_has_multiple_scans(&jpeg)) {
     const auto margin = static_cast<JDIMENSION>(2 * jpeg.max_h_samp_factor);
     const JDIMENSION end = std::min(jpeg.output_width, right + margin);
     task->column = left > margin ? left - margin : 0;
@@ -89,8 +86,9 @@ void JpegReader::CopyRows(void* of) {
   jpeg_decompress_struct& jpeg = *task->jpeg;
   const Box& area = task->part->area;
   const auto top = static_cast<JDIMENSION>(area.top), end = top + area.height;
+  const int channels = jpeg.output_components;
   const size_t skipped =
-      (static_cast<size_t>(area.left) - task->column) * static_cast<size_t>(jpeg.output_components);
+      (static_cast<size_t>(area.left) - task->column) * static_cast<size_t>(channels);
   JSAMPROW lines[kRowsAtOnce];
   for (int i = 0; i < kRowsAtOnce; ++i) lines[i] = task->pixels + task->row_bytes * i;
   if (top > 0 && !jpeg_has_multiple_scans(&jpeg)) jpeg_skip_scanlines(&jpeg, top);
@@ -99,29 +97,21 @@ void JpegReader::CopyRows(void* of) {
     const JDIMENSION wanted = std::min<JDIMENSION>(kRowsAtOnce, end - first);
     const JDIMENSION read = jpeg_read_scanlines(&jpeg, lines, wanted);
     for (JDIMENSION i = 0; i < read; ++i) {
-      if (first + i >= top) task->rows->Put(lines[i] + skipped);
+      if (first + i < top) continue;
+      uint8_t* const row = lines[i] + skipped;
+      if (channels == 4) CmykToBgr(row, area.width);
+      PutRow(row, std::min(channels, 3), task->colors, static_cast<int>(first + i - top),
+             task->image);
     }
   }
-  FinishAt(end, &jpeg);
-}
-
-void JpegReader::CopyPlanes(void* of) {
-  auto* const task = static_cast<Task*>(of);
-  const Box& area = task->part->area;
-  task->planes->Read(task->jpeg, area, task->rows);
-  FinishAt(static_cast<JDIMENSION>(area.top + area.height), task->jpeg);
+  // What follows the last row is looked at where nothing was left out.
+  if (end == jpeg.output_height) jpeg_finish_decompress(&jpeg);
 }
 
 // False where the library met an error. Between its calls memory is made room in.
-bool JpegReader::Steps(Task* task, JpegWay way) {
+bool JpegReader::Steps(Task* task) {
   if (!Guarded(&errors_, ReadHeader, task)) return false;
-  if (way == JpegWay::kPlanes || (way == JpegWay::kBest && SuitPlanes(&jpeg_, *task->part) &&
-                                  PlanesEqualRows(JpegPlanes::SamplingOf(jpeg_)))) {
-    planes_.MakeRoom(jpeg_);
-    task->planes = &planes_;
-  }
   if (!Guarded(&errors_, Start, task)) return false;
-  if (task->planes != nullptr) return Guarded(&errors_, CopyPlanes, task);
   const size_t bytes_of_row =
       size_t{jpeg_.output_width} * static_cast<size_t>(jpeg_.output_components);
   task->row_bytes = (bytes_of_row + kRowUnit - 1) / kRowUnit * kRowUnit;
@@ -130,10 +120,10 @@ bool JpegReader::Steps(Task* task, JpegWay way) {
   return Guarded(&errors_, CopyRows, task);
 }
 
-const char* JpegReader::Read(std::string_view bytes, const JpegPart& part, JpegRows* rows,
-                             JpegWay way) {
-  Task task{.jpeg = &jpeg_, .bytes = bytes, .part = &part, .rows = rows};
-  const bool good = Steps(&task, way);
+const char* JpegReader::Read(std::string_view bytes, const JpegPart& part, Colors colors,
+                             Image* image) {
+  Task task{.jpeg = &jpeg_, .bytes = bytes, .part = &part, .colors = colors, .image = image};
+  const bool good = Steps(&task);
   jpeg_abort_decompress(&jpeg_);
   return good ? nullptr : errors_.text;
 }

@@ -1,15 +1,13 @@
 #pragma once
-// Rows of pixels out of a JPEG file: libjpeg-turbo's own interface, which reads parts of pictures.
-// Where the picture allows that, and it is no slower, the rows are made from libjpeg's planes
-// (`jpeg_planes.h`).
+// Decodes JPEG files by libjpeg-turbo's own interface, which can decode parts of an image.
 
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <vector>
 
+#include "formats.h"
 #include "jpeg_errors.h"
-#include "jpeg_planes.h"
 
 namespace trainer {
 
@@ -21,20 +19,6 @@ struct JpegPart {
   Box area;
 };
 
-// Takes the rows of the part, from its first one on: those of JCS_EXT_BGR by Put or by PutYcc,
-// whose colours YccToBgr makes, others by Put. Throws nothing.
-class JpegRows : public YccRows {
- public:
-  // `row` holds the part's pixels, and may be written to.
-  virtual void Put(uint8_t* row) noexcept = 0;
-};
-
-enum class JpegWay {
-  kBest,    // what is fastest
-  kRows,    // libjpeg's rows
-  kPlanes,  // libjpeg's planes, of a picture that has a JpegPlanes::SamplingOf
-};
-
 // Decodes one file after the other; its memory is reused. One thread at a time.
 class JpegReader {
  public:
@@ -43,12 +27,12 @@ class JpegReader {
   JpegReader(const JpegReader&) = delete;
   JpegReader& operator=(const JpegReader&) = delete;
 
-  // The pixels are those that decoding the whole picture gives, bit for bit: colours are stored at
-  // half the size and made from their neighbours, so a margin is decoded around the part. Rows
-  // below are not looked at where the file allows that. Null, or why the file is damaged: any
-  // warning of the library counts. Valid until the next call.
-  const char* Read(std::string_view bytes, const JpegPart& part, JpegRows* rows,
-                   JpegWay way = JpegWay::kBest);
+  // Decodes the part into `image`, which SetForm made for it. The pixels equal those of the whole
+  // image bit for bit: chroma is stored at half the size and interpolated between neighbours, so a
+  // margin is decoded around the part. Rows below the part are not decoded where the file allows
+  // that. Returns null, or why the file is damaged (any warning of the library counts), which is
+  // valid until the next call.
+  const char* Read(std::string_view bytes, const JpegPart& part, Colors colors, Image* image);
 
  private:
   struct Task;
@@ -56,13 +40,11 @@ class JpegReader {
   static void ReadHeader(void* of);
   static void Start(void* of);
   static void CopyRows(void* of);
-  static void CopyPlanes(void* of);
-  bool Steps(Task* task, JpegWay way);
+  bool Steps(Task* task);
 
   jpeg_decompress_struct jpeg_ = {};
   JpegErrors errors_ = {};
   std::vector<uint8_t> pixels_;  // of some rows
-  JpegPlanes planes_;
 };
 
 }  // namespace trainer
