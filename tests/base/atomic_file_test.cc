@@ -9,6 +9,7 @@
 #include "support/error_of.h"
 #include "support/faulty_ops.h"
 #include "support/in_child.h"
+#include "support/scoped.h"
 #include "support/temp_folder.h"
 #include "trainer/base/crc32c.h"
 #include "trainer/base/file.h"
@@ -63,9 +64,8 @@ TEST(AtomicFileTest, ShowsNothingBeforeCommitAndLeavesNothingWithout) {
 
 TEST(AtomicFileTest, HonoursTheUmask) {
   const TempFolder folder;
-  const mode_t before = umask(027);
+  const ScopedUmask umask(027);
   WriteOnce(folder / "f", "x");
-  umask(before);
   struct stat info {};
   ASSERT_EQ(stat((folder / "f").c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0640u);

@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 
+#include "support/scoped.h"
 #include "support/temp_folder.h"
 
 namespace trainer {
@@ -14,12 +14,8 @@ class HostMemoryTest : public testing::Test {
  protected:
   HostMemoryTest() {
     Write("proc/meminfo", "MemTotal:        1000 kB\nMemFree: 5 kB\nMemAvailable:     600 kB\n");
-    for (const char* name : kOfSlurm) unsetenv(name);
   }
-  ~HostMemoryTest() override {
-    for (const char* name : kOfSlurm) unsetenv(name);
-    ShareMemory(1);
-  }
+  ~HostMemoryTest() override { ShareMemory(1); }
   void Write(const std::string& path, const std::string& text) const {
     const std::filesystem::path whole = folder_ / path;
     std::filesystem::create_directories(whole.parent_path());
@@ -32,9 +28,10 @@ class HostMemoryTest : public testing::Test {
     EXPECT_EQ(memory.limit, limit);
   }
 
-  static constexpr const char* kOfSlurm[] = {"SLURM_MEM_PER_NODE", "SLURM_MEM_PER_CPU",
-                                             "SLURM_CPUS_ON_NODE"};
   TempFolder folder_;
+  const ScopedEnvironment slurm_node_{"SLURM_MEM_PER_NODE", std::nullopt};
+  const ScopedEnvironment slurm_cpu_{"SLURM_MEM_PER_CPU", std::nullopt};
+  const ScopedEnvironment slurm_cpus_{"SLURM_CPUS_ON_NODE", std::nullopt};
 };
 
 TEST_F(HostMemoryTest, IsTheMachinesWithoutLimits) {
@@ -67,14 +64,14 @@ TEST_F(HostMemoryTest, ReadsTheOlderControlGroupsAndTheRootWhereAContainerHidesT
 
 TEST_F(HostMemoryTest, WhatSlurmGaveTheJobIsALimit) {
   Write("proc/meminfo", "MemTotal:  8000000 kB\nMemAvailable:  6000000 kB\n");
-  setenv("SLURM_MEM_PER_NODE", "2000", 1);
+  slurm_node_.Set("2000");
   Expect(uint64_t{2000} << 20, uint64_t{2000} << 20, "SLURM_MEM_PER_NODE");
-  setenv("SLURM_MEM_PER_NODE", "0", 1);  // all of the machine
+  slurm_node_.Set("0");  // all of the machine
   Expect(8192000000, 6144000000, "the machine");
-  unsetenv("SLURM_MEM_PER_NODE");
-  setenv("SLURM_MEM_PER_CPU", "500", 1);
+  slurm_node_.Set(std::nullopt);
+  slurm_cpu_.Set("500");
   Expect(8192000000, 6144000000, "the machine");
-  setenv("SLURM_CPUS_ON_NODE", "3", 1);
+  slurm_cpus_.Set("3");
   Expect(uint64_t{1500} << 20, uint64_t{1500} << 20, "SLURM_MEM_PER_CPU of 3 CPUs");
 }
 

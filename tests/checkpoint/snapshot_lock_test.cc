@@ -15,6 +15,7 @@
 #include "support/error_of.h"
 #include "support/in_child.h"
 #include "support/log_collector.h"
+#include "support/scoped.h"
 #include "support/temp_folder.h"
 #include "trainer/base/own_file.h"
 #include "trainer/base/text.h"
@@ -183,16 +184,15 @@ TEST_F(SnapshotLockTest, WaitsForTheOtherRunToEnd) {
 }
 
 TEST_F(SnapshotLockTest, AJobThatIsQueuedAgainOutwaitsItsFormerSelf) {
-  setenv("SLURM_JOB_ID", "77", 1);
+  const ScopedEnvironment job("SLURM_JOB_ID", "77");
   Leave(Elsewhere());
-  unsetenv("SLURM_JOB_ID");
+  job.Set(std::nullopt);
   ExpectRefused("(batch job 77)");
   LockTimes times = kQuick;
   times.stale = milliseconds(2000);
-  setenv("SLURM_JOB_ID", "77", 1);
+  job.Set("77");
   const LogCollector log;
   const SnapshotLock lock(prefix_, times);
-  unsetenv("SLURM_JOB_ID");
   EXPECT_THAT(log.lines, Contains(HasSubstr("Took over the lock")));
 }
 

@@ -6,6 +6,7 @@
 
 #include "small_snapshot.h"
 #include "support/error_of.h"
+#include "support/scoped.h"
 #include "support/temp_folder.h"
 #include "trainer/base/file.h"
 
@@ -78,10 +79,8 @@ TEST_F(SolverStateTest, TakesTheStoredPathOnlyWhenAllowedWithALineInTheLog) {
 }
 
 TEST_F(SolverStateTest, ReadsAStateGivenWithoutAFolder) {
-  const std::string before = std::filesystem::current_path();
-  std::filesystem::current_path(folder_ / "run");
+  const ScopedCurrentFolder current(folder_ / "run");
   EXPECT_EQ(ReadState("s.solverstate").model_path, "m.caffemodel");
-  std::filesystem::current_path(before);
 }
 
 TEST_F(SolverStateTest, NamesBothPlacesOfMissingWeights) {

@@ -2,6 +2,7 @@
 
 #include "cuda/gpu_testing.h"
 #include "cuda/runtime.h"
+#include "support/scoped.h"
 #include "trainer/base/error.h"
 
 namespace trainer {
@@ -49,11 +50,10 @@ TEST_F(GpuFaultTest, WithoutAGpu) {
 
 TEST_F(GpuFaultTest, WithGpusHiddenByTheEnvironment) {
   emulated_gpu::Reset({.devices = {}});
-  setenv("CUDA_VISIBLE_DEVICES", "7", 1);
+  const ScopedEnvironment visible("CUDA_VISIBLE_DEVICES", "7");
   EXPECT_EQ(Refusal(),
             "69: CUDA sees no GPU, as CUDA_VISIBLE_DEVICES is '7'; name one that 'nvidia-smi -L' "
             "shows, or unset it");
-  unsetenv("CUDA_VISIBLE_DEVICES");
 }
 
 TEST_F(GpuFaultTest, AWrongNumberListsThoseThereAre) {

@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "data/test_data.h"
+#include "support/scoped.h"
 
 #if defined(__SANITIZE_THREAD__)
 // The C library guards its time zone with a lock that ThreadSanitizer cannot see; each log line
@@ -105,12 +105,11 @@ TEST_F(PrefetcherTest, LogsEachRestartWithVerbosity1) {
     Labels(source, 3);
   }
   EXPECT_THAT(log.Get(), testing::Not(testing::Contains(kRestart)));
-  const int before = std::exchange(FLAGS_v, 1);
   {
+    const ScopedValue verbosity(&FLAGS_v, 1);
     Prefetcher source(options, Plain());
     Labels(source, 3);
   }
-  FLAGS_v = before;
   const auto lines = log.Get();
   EXPECT_GE(std::count(lines.begin(), lines.end(), kRestart), 3);
 }

@@ -6,6 +6,7 @@
 
 #include "data/test_data.h"
 #include "support/file_size_limit.h"
+#include "support/scoped.h"
 #include "trainer/data/cursor.h"
 
 namespace trainer {
@@ -55,9 +56,8 @@ TEST_P(DbWriterTest, RefusesAFolderThatCannotBeMade) {
 }
 
 TEST_P(DbWriterTest, HonoursTheUmask) {
-  const mode_t old = umask(027);
+  const ScopedUmask umask(027);
   CreateDb(GetParam(), path_);
-  umask(old);
   struct stat info;
   ASSERT_EQ(stat(path_.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0750u);

@@ -6,8 +6,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <cstdlib>
+#include <optional>
 
+#include "support/scoped.h"
 #include "support/temp_folder.h"
 #include "trainer/observe/live_view.h"
 
@@ -137,15 +138,14 @@ TEST_F(LiveViewTest, AskedForDetailsTheLogStandsAboveTheLine) {
 }
 
 TEST(TerminalTest, FollowsTheEnvironment) {
-  setenv("TERM", "xterm", 1);
-  unsetenv("NO_COLOR");
+  const ScopedEnvironment terminal("TERM", "xterm"), no_color("NO_COLOR", std::nullopt);
   EXPECT_TRUE(TerminalOf(2).escapes);
-  setenv("NO_COLOR", "1", 1);
+  no_color.Set("1");
   EXPECT_FALSE(TerminalOf(2).escapes);
   EXPECT_TRUE(TerminalOf(2).redraws);
-  setenv("TERM", "dumb", 1);
+  terminal.Set("dumb");
   EXPECT_FALSE(TerminalOf(2).redraws);
-  unsetenv("NO_COLOR");
+  no_color.Set(std::nullopt);
   EXPECT_FALSE(TerminalOf(2).escapes);
 }
 
