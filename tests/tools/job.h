@@ -15,7 +15,7 @@ std::string Edited(const std::string& text, const std::string& from, const std::
 
 class Job {
  public:
-  // Digits in `folder`/data: train_lmdb (or _leveldb) and test_lmdb.
+  // Copies 100 digits to `folder`/data/train_lmdb (or _leveldb) and 40 to test_lmdb.
   explicit Job(const std::string& backend = "LMDB");
 
   // Files net.prototxt and solver.prototxt of the folder.

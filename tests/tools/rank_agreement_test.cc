@@ -11,6 +11,7 @@
 
 #include "rank_job.h"
 #include "trainer/data/cursor.h"
+#include "trainer/dataset/dataset.h"
 #include "trainer/dataset/db_writer.h"
 
 namespace trainer {
@@ -28,6 +29,7 @@ struct Unlike {
   const char* shell;
   int code;
   std::vector<std::string> parts;  // of the message
+  bool joins = true;  // whether rank 1 joins the others: before that its machine does not matter
 };
 
 std::ostream& operator<<(std::ostream& out, const Unlike& unlike) { return out << unlike.name; }
@@ -64,12 +66,11 @@ const Unlike kUnlike[] = {
      76,
      {"do not agree on the program: rank 0 (", "checksum"}},
     {"NoSolver", "cd other; rm solver.prototxt", 66, {"rank 1 (", "solver.prototxt: cannot open"}},
-    {"ABadNet", "cd other; echo 'nam: 1' >> net.prototxt", 78, {"rank 1 (", "net.prototxt:"}},
-    {"AFlag", "set -- \"$@\" --bogus", 64, {"has no flag --bogus"}},
     {"NoMpi",
      "echo junk > other/libmpi.so.40; export LD_LIBRARY_PATH=$PWD/other",
      69,
-     {"these ranks need MPI, which cannot be opened"}},
+     {"these ranks need MPI, which cannot be opened"},
+     false},
 };
 
 class RankAgreementTest : public RankJob {
@@ -86,12 +87,11 @@ class RankAgreementTest : public RankJob {
     fs::copy(folder + "/data", folder + "/other/data", fs::copy_options::recursive);
   }
 
-  void MakeOtherData(const std::string& name, const std::string& flag, const std::string& train) {
-    const Outcome made = RunProgram(
-        {"dataset", "digits", "more", flag, "--test=1", "--train=" + train}, job_.options());
-    ASSERT_EQ(made.exit_code, 0) << made.err;
-    fs::rename(job_.folder() / "more/train_lmdb", job_.folder() / "other/data/" + name);
-    fs::remove_all(job_.folder() / "more");
+  void MakeOtherData(const std::string& name, uint64_t seed, int64_t records) const {
+    const std::string drawn = job_.folder() / "more";
+    WriteDigits({.folder = drawn, .train = records, .test = 1, .seed = seed});
+    fs::rename(drawn + "/train_lmdb", job_.folder() / "other/data/" + name);
+    fs::remove_all(drawn);
   }
 
   // Two ranks, of which rank 1 does `shell` first; `machines`: on machines of their own.
@@ -116,10 +116,11 @@ TEST_P(UnlikeRanksTest, EndWithTheDifferenceInOneMessage) {
   SKIP_WITHOUT_MPIRUN();
   const Unlike& unlike = GetParam();
   for (const bool machines : {false, true}) {
+    if (machines && !unlike.joins) break;
     MakeOther();
     if (std::string(unlike.shell).find("data/") != std::string::npos) {
-      MakeOtherData("same_size", "--seed=9", "100");
-      MakeOtherData("smaller", "--seed=1", "90");
+      MakeOtherData("same_size", 9, 100);
+      MakeOtherData("smaller", 1, 90);
     }
     const Outcome outcome = RunUnlike(unlike.shell, machines);
     EXPECT_EQ(outcome.exit_code, unlike.code) << outcome.err;

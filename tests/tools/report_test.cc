@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "job.h"
+#include "trainer/dataset/dataset.h"
 
 namespace trainer {
 namespace {
@@ -169,7 +170,7 @@ TEST(DatasetTest, ConvertsFilesOfCifar10) {
 TEST(DatasetTest, MakesPairs) {
   const TempFolder folder;
   const RunOptions options = {.folder = folder.path()};
-  ASSERT_EQ(RunProgram({"dataset", "digits", "d", "--train=40", "--test=5"}, options).exit_code, 0);
+  WriteDigits({.folder = folder / "d", .train = 40, .test = 5});
   const Outcome made =
       RunProgram({"dataset", "pairs", "d/train_lmdb", "p", "--backend=leveldb"}, options);
   EXPECT_EQ(made.exit_code, 0) << made.err;
