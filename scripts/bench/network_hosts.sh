@@ -130,7 +130,7 @@ await_ranks() {
 # mpirun and its daemon on the lost host do not notice, and wait as long as TCP does (a quarter of an
 # hour): they end when the link is back.
 check_link() {
-  start_long 45
+  start_long 20
   ip link set "${hosts_id}v2" down
   await_ranks 240
   grep -q 'error: .*host[12], .*silent' long.log || fail "no sentence says who was silent" long.log

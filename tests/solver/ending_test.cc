@@ -45,12 +45,12 @@ class SlowObserver final : public Observer {
   milliseconds time_;
 };
 
-// Makes runs of 6, 12, ... seconds until one ends in its time with more than one iteration, which
+// Makes runs of 4, 8, ... seconds until one ends in its time with more than one iteration, which
 // other programs may keep short ones from. check(solver, observer) has the last one.
 void SolveInTime(const std::string& fields, milliseconds iteration,
                  const std::function<void(const Solver&, const SlowObserver&)>& check) {
   bool in_time = false;
-  for (seconds time(6); !in_time && time < seconds(100); time *= 2) {
+  for (seconds time(4); !in_time && time < seconds(100); time *= 2) {
     SmallRun files(std::string(kEndingFields) + fields);
     SlowObserver observer(iteration);
     TrainOptions options;

@@ -57,39 +57,32 @@ std::vector<Apart> AllApart() {
           {"parameter_server", kDedicated}};
 }
 
-// What one machine learns in as many steps, two learn; a part of that is enough here, and once in
-// some runs where other programs keep ranks from their cores.
-TEST_F(MachinesTest, StrategiesThatGoApartTrainTestAndSave) {
-  for (const int each : {1, 2}) {
-    for (const Apart& apart : AllApart()) {
-      std::vector<std::string> set = apart.set;
-      set.insert(set.end(), {"max_iter=60", "test_interval=30", "snapshot=30", "momentum=0.5"});
-      Outcome outcome = TrainOnTwo(Flags(apart.strategy, set), each);
-      for (int tries = 0; tries < 5 && LastTest(outcome) >= 1.9; ++tries) {
-        outcome = TrainOnTwo(Flags(apart.strategy, set), each);
-      }
-      ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-      EXPECT_THAT(outcome.err, HasSubstr("Strategy " + apart.strategy + ": steps by rank "));
-      EXPECT_EQ(outcome.err.find("left behind"), std::string::npos) << outcome.err;
-      EXPECT_EQ(outcome.err.find("silent"), std::string::npos) << outcome.err;
-      EXPECT_LT(LastTest(outcome), 1.9) << apart.strategy << ", 2.3 at first\n" << outcome.err;
-      EXPECT_THAT(job_.Files("."), IsEmpty());
-      const LoadedState saved = ReadState(job_.folder() / "snap_iter_60.solverstate");
-      EXPECT_EQ(saved.state.strategy(), apart.strategy);
-    }
-  }
-}
-
-TEST_F(MachinesTest, StrategiesThatGoApartGoOnFromTheirSnapshots) {
+// Two machines learn in as many steps what one machine learns. The bound is looser than that, and a
+// run is repeated where other programs keep ranks from their cores.
+TEST_F(MachinesTest, StrategiesThatGoApartTrainTestAndGoOnFromTheirSnapshots) {
   for (const Apart& apart : AllApart()) {
-    ASSERT_EQ(TrainOnTwo(Flags(apart.strategy, apart.set)).exit_code, 0);
-    std::vector<std::string> rest = Flags(apart.strategy, apart.set);
-    rest.insert(rest.end(), {"--set", "max_iter=30", "--resume=auto"});
-    const Outcome outcome = TrainOnTwo(rest);
+    std::vector<std::string> set = apart.set;
+    set.insert(set.end(), {"max_iter=60", "test_interval=30", "snapshot=30", "momentum=0.5"});
+    Outcome outcome = TrainOnTwo(Flags(apart.strategy, set), 2);
+    for (int tries = 0; tries < 5 && LastTest(outcome) >= 1.9; ++tries) {
+      outcome = TrainOnTwo(Flags(apart.strategy, set), 2);
+    }
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-    EXPECT_THAT(outcome.err, HasSubstr("snap_iter_20.solverstate"));
+    EXPECT_THAT(outcome.err, HasSubstr("Strategy " + apart.strategy + ": steps by rank "));
+    EXPECT_EQ(outcome.err.find("left behind"), std::string::npos) << outcome.err;
+    EXPECT_EQ(outcome.err.find("silent"), std::string::npos) << outcome.err;
+    EXPECT_LT(LastTest(outcome), 1.9) << apart.strategy << ", 2.3 at first\n" << outcome.err;
+    EXPECT_THAT(job_.Files("."), IsEmpty());
+    const LoadedState saved = ReadState(job_.folder() / "snap_iter_60.solverstate");
+    EXPECT_EQ(saved.state.strategy(), apart.strategy);
+
+    std::vector<std::string> rest = Flags(apart.strategy, set);
+    rest.insert(rest.end(), {"--set", "max_iter=70", "--resume=auto"});
+    outcome = TrainOnTwo(rest, 2);
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr("snap_iter_60.solverstate"));
     EXPECT_EQ(outcome.err.find("had in common"), std::string::npos) << outcome.err;
-    EXPECT_EQ(job_.Files("snap_iter_30").size(), 2u);
+    EXPECT_EQ(job_.Files("snap_iter_70").size(), 2u);
     for (const std::string& file : job_.Files("snap_iter")) unlink((job_.folder() / file).c_str());
   }
 }

@@ -246,9 +246,9 @@ TEST_F(LongRankDataTest, ALevelDbsReaderThatIsKilledEndsAllWith82) {
 }
 
 TEST_F(LongRankDataTest, ALevelDbsReaderThatIsSilentEndsAllWith82) {
-  int seconds = 20;
+  int seconds = 6;
   const auto program =
-      StartImpatient({"--ranks=2", "--global_batch", "--peer_warning=5"}, &seconds);
+      StartImpatient({"--ranks=2", "--global_batch", "--peer_warning=2"}, &seconds);
   kill(processes_[0], SIGSTOP);
   const Outcome outcome = program->Wait();
   EXPECT_EQ(outcome.exit_code, 82) << outcome.err;

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdlib>
 
 #include "rank_job.h"
@@ -136,8 +137,8 @@ TEST_F(RanksTest, KnowEachOthersProcessesHoweverSlowlyTheyAreStarted) {
 }
 
 TEST_F(LongRanksTest, EndWith82WhenOneIsSilent) {
-  int seconds = 20;
-  const auto program = StartImpatient({"--ranks=2", "--peer_warning=5"}, &seconds);
+  int seconds = 6;
+  const auto program = StartImpatient({"--ranks=2", "--peer_warning=2"}, &seconds);
   kill(processes_[1], SIGSTOP);
   const Outcome outcome = program->Wait();
   EXPECT_EQ(outcome.exit_code, 82) << outcome.err;
@@ -148,8 +149,8 @@ TEST_F(LongRanksTest, EndWith82WhenOneIsSilent) {
 
 // As a queue suspends a job and lets it go on, one process after the other.
 TEST_F(LongRanksTest, GoOnAfterAllWereStoppedForLongerThanThePeerTimeout) {
-  int seconds = 11;
-  const auto program = StartImpatient({"--ranks=2", "--peer_warning=10"}, &seconds);
+  int seconds = 5;
+  const auto program = StartImpatient({"--ranks=2", "--peer_warning=4"}, &seconds);
   processes_.push_back(program->pid());
   constexpr int kTurn = 300'000;  // so that rank 0 waits for rank 1, before and after
   const std::vector<size_t> last_first = {1, 0, 2};
@@ -174,12 +175,16 @@ TEST_F(LongRanksTest, GoOnAfterAllWereStoppedForLongerThanThePeerTimeout) {
 
 // The others wait for the last snapshot, and took rank 0 for lost while it wrote: it was half done.
 TEST_F(RanksTest, WaitForALastSnapshotThatTakesLongerThanThePeerTimeout) {
+  job_.solver = Edited(job_.solver, "snapshot: 10", "snapshot: 0");  // the last one alone
+  job_.Write();
   RunOptions options = job_.options();
-  options.env.insert(options.env.end(), {"LD_PRELOAD=" TRAINER_FAULTY_IO, "FAULTY_IO_SYNC=6000",
+  options.env.insert(options.env.end(), {"LD_PRELOAD=" TRAINER_FAULTY_IO, "FAULTY_IO_SYNC=4000",
                                          "ASAN_OPTIONS=verify_asan_link_order=0"});
+  const auto start = std::chrono::steady_clock::now();
   const Outcome outcome = RunProgram(
-      job_.TrainCommand({"--ranks=2", "--peer_warning=14", "--peer_timeout=15"}), options);
+      job_.TrainCommand({"--ranks=2", "--peer_warning=7", "--peer_timeout=8"}), options);
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_GT(std::chrono::steady_clock::now() - start, std::chrono::seconds(8));
   EXPECT_TRUE(std::filesystem::exists(job_.folder() / "snap_iter_20.solverstate"));
 }
 

@@ -57,9 +57,15 @@ TEST(HelpTest, HasAPageWithExamplesForEveryVerb) {
     EXPECT_THAT(page.out, HasSubstr("\nusage: trainer " + verb));
     EXPECT_THAT(page.out, HasSubstr("\nexamples:\n  trainer " + verb));
     EXPECT_LE(WidestLine(page.out), 80u) << page.out;
-    EXPECT_EQ(RunProgram({verb, "--help"}).out, page.out);
-    EXPECT_EQ(RunProgram({verb, "-h"}).out, page.out);
-    EXPECT_EQ(RunProgram({verb, "--no-such-flag", "--help"}).exit_code, 0);
+  }
+}
+
+TEST(HelpTest, ShowsThePageOfAVerbWhateverItsOtherFlags) {
+  const std::string page = RunProgram({"help", "train"}).out;
+  for (const auto& arguments : {std::vector<std::string>{"train", "--help"},
+                                {"train", "-h"},
+                                {"train", "--no-such-flag", "--help"}}) {
+    EXPECT_EQ(RunProgram(arguments).out, page);
   }
 }
 
