@@ -44,7 +44,7 @@ show_build_progress() {
     /no work to do/ { print "build: up to date" }'
 }
 
-# run_tests [ctest flags...]: shows every tenth part, what fails in full, and the closing lines.
+# run_tests [ctest flags...]: shows every tenth part, the tests that fail, and the closing lines.
 run_tests() {
   local log="build/$preset-tests.log" failed="build/$preset/Testing/Temporary/LastTestsFailed.log"
   rm -f "$failed"
@@ -55,32 +55,62 @@ run_tests() {
   fi
 }
 
-# pass_alone <file with failed tests> <log>: whole programs, ranks and terminals also depend on what
-# else the machine does. Where at most three of such tests failed (label "integration") and no other
-# test, these run again, one by one; those that pass now are named. Others fail once and for all.
+# pass_alone <file with failed entries> <log>: tests of whole programs, ranks and terminals (label
+# "integration") also depend on the load of the machine. Where at most three of them failed, and no
+# other test, these run again, alone, and those that pass now are named. In CI this goes for one test.
 pass_alone() {
-  local count names again=(ctest --preset "$preset" --rerun-failed --no-label-summary)
-  count="$(wc -l 2>/dev/null <"$1")" && ((count > 0 && count <= 3)) || return 1
-  # Of either list the tests' numbers: "  Test #12: name" and "12:name".
-  ctest --preset "$preset" -N -L '^integration$' |
-    awk -F'[#:]' 'NR == FNR { if (/^ *Test +#/) known[$2 + 0]; next } !($1 in known) { exit 1 }' - "$1" ||
-    return 1
-  names="$(cut -d: -f2- "$1" | paste -sd ' ')"
+  local most=3 entries shards known names cases=() others=()
+  [[ "${CI:-}" != true ]] || most=1
+  entries="$(cut -d: -f2- "$1" 2>/dev/null)" && [[ -n "$entries" ]] || return 1
+  known="$(ctest --preset "$preset" -N -L '^integration$' | sed -nE 's/^ *Test +#[0-9]+: //p')"
+  ! grep -qvxFf <(printf '%s\n' "$known") <<<"$entries" || return 1
+  mapfile -t others < <(grep -vE '^cli\.[0-9]+of[0-9]+$' <<<"$entries")
+  # Of a shard the tests that failed. One that crashed or hung has not run all of its tests.
+  shards="$(grep -cE '^cli\.[0-9]+of[0-9]+$' <<<"$entries")"
+  if ((shards > 0)); then
+    (($(grep -cE '^ *[0-9]+ FAILED TESTS?$' "$2") == shards)) || return 1
+    mapfile -t cases < <(sed -nE 's/^\[  FAILED  \] ([^ ,]+\.[^ ,]+).*/\1/p' "$2" | sort -u)
+  fi
+  ((${#cases[@]} + ${#others[@]} <= most)) || return 1
+  names="${cases[*]}${cases:+${others:+ }}${others[*]}"
   say "test: once more, alone: $names"
-  "${again[@]}" 2>&1 | tee -a "$2" | show_test_progress || return 1
+  run_again "$(IFS=: && echo "${cases[*]}")" "$(IFS='|' && echo "${others[*]}")" 2>&1 |
+    tee -a "$2" | show_test_progress || return 1
   say "test: failed beside others and passed alone, see above: $names"
 }
 
-# Reads CTest's lines, "  12/340 Test  #12: name ....   Passed    0.01 sec".
+# run_again <filter of cli_test> <pattern of entries>: either may be empty.
+run_again() {
+  if [[ -n "$1" ]]; then
+    timeout 600 "build/$preset/tests/cli_test" --gtest_filter="$1" || return
+  fi
+  [[ -z "$2" ]] || ctest --preset "$preset" --no-label-summary -R "^($2)\$"
+}
+
+# Reads CTest's lines, "  12/110 Test  #12: name ....   Passed    0.01 sec", and those of GoogleTest, of
+# which it leaves out what tests said that passed. A test that ended its program is shown to the end.
 show_test_progress() {
-  awk '
+  awk -v begin="$(date +%s)" '
     /^ *Start +[0-9]+: / || /^Test project / || (/^$/ && !closing) { next }
+    /^ *[0-9]+\/[0-9]+ Test +#/ || /% tests passed/ { show() }
     /^ *[0-9]+\/[0-9]+ Test +#[0-9]+: .*( |\.)(Passed|\*\*\*Skipped)/ {
       split($1, part, "/")
       step = int(10 * part[1] / part[2])
-      if (step > last) { print "test: " part[1] " of " part[2]; fflush(); last = step }
+      if (step > last) {
+        "date +%s" | getline now
+        close("date +%s")
+        print "test: " part[1] " of " part[2] ", " now - begin " s"
+        fflush()
+        last = step
+      }
       next
     }
+    function show() { printf "%s", held; held = "" }
+    /^\[ RUN      \] / { show(); held = $0 "\n"; next }
+    /^\[       OK \] / || /^\[  SKIPPED \] / { held = ""; next }
+    /^\[[-=]+\] / && held == "" { next }
+    held != "" && !/^\[  FAILED  \] / { held = held $0 "\n"; next }
     /% tests passed/ { closing = 1 }
-    { print; fflush() }'
+    { show(); print; fflush() }
+    END { show() }'
 }

@@ -8,11 +8,31 @@ from bad_tree import ROOT, TreeTest
 # Fails the first time that it runs.
 ONCE = 'if [ -e "$1" ]; then echo passed now; else : > "$1"; echo disturbed; exit 1; fi'
 
+# A shard of cli_test in which the tests A.B and C.D/0 failed; run with a filter, it passes.
+SHARD = """case "$*" in *--gtest_filter=A.B:C.D/0) echo ran again; exit;; esac
+echo '[ RUN      ] A.A'
+echo said by A.A
+echo '[       OK ] A.A (1 ms)'
+echo '[ RUN      ] A.B'
+echo said by A.B
+echo '[  FAILED  ] A.B (1 ms)'
+echo '[ RUN      ] C.D/0'
+[ -z "$CRASH" ] || exit 139
+echo '[  FAILED  ] C.D/0, where GetParam() = 7 (1 ms)'
+echo '[  FAILED  ] 2 tests, listed below:'
+echo '[  FAILED  ] A.B'
+echo '[  FAILED  ] C.D/0, where GetParam() = 7'
+echo
+echo ' 2 FAILED TESTS'
+exit 1
+"""
+
 
 class RerunTest(TreeTest):
-    def run_tests(self, tests):
+    def run_tests(self, tests, **env):
         """`tests`: of each its name, label and command."""
         self.write("once.sh", ONCE)
+        self.write("build/p/tests/cli_test", "#!/bin/sh\n" + SHARD).chmod(0o755)
         lines = ["cmake_minimum_required(VERSION 3.25)", "project(p NONE)", "enable_testing()"]
         for name, label, command in tests:
             lines += [f"add_test(NAME {name} COMMAND {command})",
@@ -28,7 +48,8 @@ class RerunTest(TreeTest):
         script = self.write("scripts/run_tests.sh",
                             'set -euo pipefail\nsource "${BASH_SOURCE%/*}/common.sh"\n'
                             "cmake --preset p >/dev/null\nrun_tests\n")
-        return self.run_script(str(script), TRAINER_PRESET="p", TRAINER_JOBS="2")
+        return self.run_script(str(script), TRAINER_PRESET="p", TRAINER_JOBS="2",
+                               **{"CI": "", "CRASH": "", **env})
 
     def once(self, name, label="integration"):
         return name, label, f"bash {self.tree}/once.sh {self.tree}/{name}"
@@ -61,6 +82,30 @@ class RerunTest(TreeTest):
     def test_many_that_fail_fail(self):
         status, out = self.run_tests([self.once(name) for name in "bcde"])
         self.assertEqual(status, 1, out)
+        self.assertNotIn("alone", out)
+
+    def test_in_ci_one_may_run_again(self):
+        status, out = self.run_tests([self.once("b")], CI="true")
+        self.assertEqual(status, 0, out)
+        status, out = self.run_tests([self.once("c"), self.once("d")], CI="true")
+        self.assertEqual(status, 1, out)
+        self.assertNotIn("alone", out)
+
+    def shard(self):
+        return "cli.2of3", "integration", f"{self.tree}/build/p/tests/cli_test"
+
+    def test_of_a_shard_the_failed_tests_run_again(self):
+        status, out = self.run_tests([self.shard(), self.once("b")])
+        self.assertEqual(status, 0, out)
+        self.assertIn("said by A.B", out)
+        self.assertNotIn("said by A.A", out)
+        self.assertIn("test: once more, alone: A.B C.D/0 b\n", out)
+        self.assertIn("ran again", out)
+
+    def test_a_shard_that_crashed_fails_and_names_the_test(self):
+        status, out = self.run_tests([self.shard()], CRASH="1")
+        self.assertEqual(status, 1, out)
+        self.assertIn("[ RUN      ] C.D/0", out)
         self.assertNotIn("alone", out)
 
 
