@@ -1,5 +1,5 @@
 // The table of what is tested of each layer type. It is made, and must have no hole, when the
-// program runs all of its tests in one process, as the test layers.coverage does.
+// program runs all of its tests in one process, as the entry layers.all of CTest does.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
