@@ -19,8 +19,6 @@ source "$root/scripts/bundling.sh"
 rm -rf "$bundle"
 pack_program "${TRAINER_PROGRAM:-build/$preset/trainer}" "$bundle/trainer"
 cp -r models README.md LICENSE docs "$bundle/"
-mkdir -p "$bundle/scripts"
-cp -r scripts/jobs "$bundle/scripts/"
 try_alone
 [[ "${1:-}" == --try ]] && exit
 tar -C "$folder" -czf "$bundle.tar.gz" trainer-bundle

@@ -31,7 +31,7 @@ class JobVerb final : public Verb {
             "the net names must be there. The script runs the same command in each slot of time: "
             "with --resume=auto it goes on where the one before stopped, and ends with 0 when all "
             "is done; 75 and 82 have the job queued again.\n"
-            "scripts/jobs holds one of each kind; docs/clusters.md explains them.",
+            "docs/clusters.md explains the scripts.",
         .examples =
             "trainer job --solver=s.prototxt --time=4:00:00 > job.sh && sbatch job.sh\n"
             "trainer job --solver=s.prototxt --nodes=2 --mpirun\n"
@@ -61,7 +61,9 @@ class JobVerb final : public Verb {
                   {.name = "preemptable",
                    .kind = FlagKind::kSwitch,
                    .help = "more urgent jobs may end it at any time: snapshots by the clock"},
-                  {.name = "gpu", .kind = FlagKind::kSwitch, .help = "train on a GPU"},
+                  {.name = "gpu",
+                   .kind = FlagKind::kSwitch,
+                   .help = "train on a GPU, each rank on one of its own"},
                   {.name = "container",
                    .value = "IMAGE",
                    .help = "run in this image of Apptainer, which holds the program"},
@@ -93,8 +95,7 @@ class JobVerb final : public Verb {
     job.ranks_per_node = flags.Whole("ranks_per_node");
     job.cores = flags.Whole("cores");
     job.time = SlotTime(flags.Text("time"));
-    job.partition = ShellWord(flags.Text("partition"));
-    if (!flags.Has("partition")) job.partition.clear();
+    if (flags.Has("partition")) job.partition = ShellWord(flags.Text("partition"));
     job.mpirun = flags.Switch("mpirun");
     job.seeds = flags.Whole("seeds");
     job.preemptable = flags.Switch("preemptable");
@@ -122,10 +123,12 @@ class JobVerb final : public Verb {
       refuse("--seeds", "arrays are made for Slurm; take --system=slurm");
     if (!slurm && job.mpirun) refuse("--mpirun", "it is for Slurm; the other systems have no srun");
     if (!slurm && !job.partition.empty()) refuse("--partition", "it is for Slurm");
-    if (job.gpu && job.ranks() > 1) refuse("--gpu", "a run trains on one GPU, as one rank");
+    if (job.gpu && job.ranks() > 1 && (!slurm || job.mpirun)) {
+      refuse("--gpu", "only srun gives each of several ranks a GPU of its own");
+    }
   }
 
-  // The command line, with what differs from the usual.
+  // The command line with the flags that differ from their defaults.
   static std::string CommandOf(const Flags& flags, const JobRequest& job) {
     std::string text = Join("trainer job --solver=", job.solver);
     const std::pair<const char*, const char*> usual[] = {

@@ -19,20 +19,20 @@ int CeilDiv(double amount, double unit) {
   return static_cast<int>(std::min(1e6, amount / unit)) + 1;
 }
 
-// A core has enough to do with so many multiply-adds of a forward pass; with less, cores wait for
-// each other most of the time.
+// One core for every 50 million multiply-adds of a forward pass. With less work per core the cores
+// would wait for each other most of the time.
 int UsefulCores(int64_t macs) { return std::clamp(CeilDiv(static_cast<double>(macs), 5e7), 1, 32); }
 
-// Of a rank: what the plan counts, a quarter more for what it does not, and the program with its
-// libraries and batches.
+// The memory of `ranks` ranks. Each needs what the plan counts, a quarter more for what the plan
+// does not count, and half a GiB for the program, its libraries and batches.
 int MemoryGiB(const std::vector<PlannedPart>& parts, int ranks) {
   double bytes = 0.5 * static_cast<double>(kGiB);
   for (const PlannedPart& part : parts) bytes += 1.25 * static_cast<double>(part.bytes);
   return CeilDiv(bytes * ranks, static_cast<double>(kGiB));
 }
 
-// Before the end of the time, for a program that could not ask the queue: two snapshots, one of
-// which is being written, on a slow disk.
+// How long before the end of the slot a program that could not ask the queue is told to stop: the
+// time to write two snapshots to a slow disk, because one may be in progress already.
 int WarningSeconds(const PlannedTotals& totals) {
   const double bytes = static_cast<double>(totals.weights) * (1 + totals.states_per_weight);
   return 30 + 30 * CeilDiv(2 * bytes / 50e6, 30);
@@ -51,6 +51,12 @@ std::string JobName(const std::string& solver) {
 }
 
 std::string ShellWord(const std::string& text) {
+  if (const std::string escaped = EscapeControl(text); escaped != text) {
+    throw Error(ErrorCode::kUsage,
+                Join("'", escaped,
+                     "': a batch script cannot hold control characters such as line "
+                     "breaks; rename the file or give another value"));
+  }
   const bool plain = std::ranges::all_of(text, [](unsigned char c) {
     return std::isalnum(c) ||
            std::string_view("._-/:=,+@%").find(static_cast<char>(c)) != std::string_view::npos;

@@ -1,5 +1,5 @@
 #pragma once
-// What batch scripts of single runs and of sweeps ask for.
+// What the batch scripts of single runs and of sweeps have in common.
 
 #include <string>
 
@@ -8,17 +8,20 @@
 
 namespace trainer {
 
-// A word of the shell, in quotes where it needs them.
+// The text as one word of the shell, in single quotes where it needs them. It stays on one line, so
+// that it may stand in a comment or in a line of #SBATCH: throws kUsage for control characters.
 std::string ShellWord(const std::string& text);
 
-// "net" of "models/net/solver.prototxt"; of a solver without a folder its own name.
+// The name of the solver's folder ("net" for "models/net/solver.prototxt") or, without a folder, of
+// the solver. Consists of letters, digits, '_' and '-'.
 std::string JobName(const std::string& solver);
 
-// --time as both systems read it. Throws kUsage for less than a minute and for what is no time.
+// --time in the form that Slurm and PBS read. Throws kUsage for less than a minute and for what is
+// no time.
 std::string SlotTime(const std::string& text);
 
-// Cores (where the request has none), memory and the time for a last snapshot, by the plan of the
-// solver's nets. `processes`: of the program on a node, where one task starts several.
+// Sets the cores (if the request has 0), the memory and the time for the last snapshot from the
+// plan of the solver's nets. `processes`: how many processes of the program one task starts.
 void FitToNet(const SolverSpec& spec, JobRequest* job, int processes = 1);
 
 }  // namespace trainer

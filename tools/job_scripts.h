@@ -8,36 +8,40 @@ namespace trainer {
 
 enum class JobSystem { kSlurm, kPbs, kMpirun };
 
-// The last line of a log of a sweep's run, before the exit code.
+// The start of the last line in the log of a sweep's run; the exit code follows.
 inline constexpr char kExitLine[] = "The run ended with exit code ";
 
-// One task of an array.
+// One task of an array. Both members are words of the shell (ShellWord).
 struct ArrayRun {
-  std::string folder, changes;  // of its log; more flags of the training; as words of the shell
+  std::string folder;   // where the task keeps its log
+  std::string changes;  // flags of `train` that only this task gets
 };
 
+// What a script asks for. Texts that users chose are words of the shell (ShellWord).
 struct JobRequest {
   JobSystem system = JobSystem::kSlurm;
-  std::string command;          // that prints this script
-  std::string solver;           // as the user names it
-  std::string name;             // of the job
-  std::string time;             // "4:00:00"
-  std::string snapshot_prefix;  // of the solver
-  int nodes = 1, ranks_per_node = 1, cores = 1;
-  int memory_gib = 1;        // of a node
-  int warning_seconds = 60;  // before the end, for the last snapshot
-  bool mpirun = false;       // starts ranks on several nodes; else srun
-  int seeds = 0;             // an array of so many runs with seeds of their own; 0: one run
-  std::string partition;     // or ""
-  bool preemptable = false, gpu = false;
+  std::string command;  // the command line that prints this script
+  std::string solver;   // path
+  std::string name;     // of the job
+  std::string time;     // limit of each slot, such as "4:00:00"
+  std::string snapshot_prefix;
+  int nodes = 1, ranks_per_node = 1;
+  int cores = 1;                     // per rank
+  int memory_gib = 1;                // per node
+  int warning_seconds = 60;          // from SIGUSR1 to the end of the slot, for the last snapshot
+  bool mpirun = false;               // Slurm starts the ranks by mpirun instead of srun
+  int seeds = 0;                     // > 0: an array of as many runs, with the seeds 1, 2, ...
+  std::string partition;             // of Slurm, or "" for the usual one
+  bool preemptable = false;          // takes snapshots by the clock
+  bool gpu = false;                  // each rank computes on its own GPU
   std::string container;             // an image of Apptainer, or ""
-  std::vector<ArrayRun> runs;        // an array of these, which keep logs of their own; or none
-  std::vector<std::string> changes;  // more flags of the training, as words of the shell
+  std::vector<ArrayRun> runs;        // not empty: an array with one task for each
+  std::vector<std::string> changes;  // more flags of `train`
 
   int ranks() const { return nodes * ranks_per_node; }
 };
 
-// The script, ready to be submitted or, of kMpirun, to be run.
+// Fills in the template of the system, scripts/jobs/<system>.sh.in.
 std::string JobScript(const JobRequest& request);
 
 }  // namespace trainer

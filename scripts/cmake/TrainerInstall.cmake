@@ -4,7 +4,6 @@ set(share ${CMAKE_INSTALL_DATADIR}/trainer)
 
 install(TARGETS trainer)
 install(DIRECTORY models DESTINATION ${share})
-install(DIRECTORY scripts/jobs DESTINATION ${share} USE_SOURCE_PERMISSIONS)
 install(FILES README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
 # Debian's name for the terms.

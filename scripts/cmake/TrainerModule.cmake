@@ -141,6 +141,17 @@ function(trainer_program name folder)
   add_custom_target(${name}_commit BYPRODUCTS ${commit}
     COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR} -DOUTPUT=${commit}
             -P ${PROJECT_SOURCE_DIR}/scripts/cmake/WriteCommit.cmake VERBATIM)
+  # The templates that `trainer job` fills in: SlurmScript() returns scripts/jobs/slurm.sh.in.
+  foreach(system Slurm Pbs Mpirun)
+    string(TOLOWER ${system} file)
+    set(template ${PROJECT_SOURCE_DIR}/scripts/jobs/${file}.sh.in)
+    set(source ${PROJECT_BINARY_DIR}/jobs/${file}.cc)
+    add_custom_command(OUTPUT ${source}
+      COMMAND ${CMAKE_COMMAND} -DINPUT=${template} -DOUTPUT=${source} -DNAME=${system}Script
+              -P ${embed}
+      DEPENDS ${template} ${embed} VERBATIM)
+    list(APPEND sources ${source})
+  endforeach()
   add_library(${name}_files OBJECT ${sources} ${commit})
   add_dependencies(${name}_files ${name}_commit)
   target_link_libraries(${name}_files PRIVATE ${modules} trainer_flags glog::glog gflags)

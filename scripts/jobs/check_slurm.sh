@@ -95,11 +95,14 @@ whole() {
   }
 }
 
-# Submits script $2 in the new folder $1, with more options of sbatch. Prints the job.
+# submit FOLDER FLAG...: submits in the new folder what `trainer job` prints with these flags. Prints
+# the job's number.
 submit() {
   mkdir -p "$work/$1"
   cp "$work/solver.prototxt" "$work/$1"
-  (cd "$work/$1" && sbatch --parsable --time=10 --mem=0 "${@:3}" "$here/$2")
+  (cd "$work/$1" &&
+    "$program" job --solver=solver.prototxt --cores=1 --time=10 "${@:2}" 2>job.err >job.sh &&
+    sbatch --parsable --mem=0 job.sh)
 }
 
 state_of() { scontrol -o show job "$1" 2>/dev/null | sed -n 's/.*JobState=\([A-Z_]*\).*/\1/p;q'; }
@@ -147,7 +150,7 @@ one() { whole whole "$program" train --solver=solver.prototxt; }
 case_chain() {
   one
   local job
-  job="$(SLOT=${CHAIN_SLOT:-9} submit chain slurm_node.sh)"
+  job="$(SLOT=${CHAIN_SLOT:-9} submit chain)"
   await_state "$job" COMPLETED 600
   (($(count_of "$job") >= 2)) || problem "chain: $(count_of "$job") restarts; make slots shorter"
   compare chain whole
@@ -156,7 +159,7 @@ case_chain() {
 case_requeue() {
   one
   local job
-  job="$(submit requeue slurm_node.sh)"
+  job="$(submit requeue)"
   await_line requeue "Iteration 50 "
   scontrol requeue "$job"
   await_line requeue "Resuming from"
@@ -167,14 +170,14 @@ case_requeue() {
 case_cancel() {
   one
   local job
-  job="$(submit cancel slurm_node.sh)"
+  job="$(submit cancel)"
   await_line cancel "Iteration 50 "
   scancel "$job"
   await_state "$job" CANCELLED 60
   await_line cancel "SIGTERM stopped the run"
   sleep 8
   [[ "$(state_of "$job")" == CANCELLED ]] || problem "cancel: the job came back"
-  job="$(submit cancel slurm_node.sh)"
+  job="$(submit cancel)"
   await_line cancel "Resuming from"
   await_state "$job" COMPLETED
   compare cancel whole
@@ -183,7 +186,7 @@ case_cancel() {
 case_preempt() {
   one
   local job
-  job="$(submit preempt slurm_preemptable.sh --partition=main)"
+  job="$(submit preempt --preemptable --partition=main)"
   await_line preempt "Iteration 50 "
   sbatch --parsable -p urgent --nodes=2 --exclusive -t 1 -o /dev/null --wrap "sleep 4" >/dev/null
   await_line preempt "stopped the run at"
@@ -196,7 +199,7 @@ case_preempt() {
 case_drain() {
   one
   local job node
-  job="$(submit drain slurm_node.sh)"
+  job="$(submit drain)"
   await_line drain "Iteration 50 "
   node="$(squeue -h -j "$job" -o %N)"
   scontrol update nodename="$node" state=drain reason=test
@@ -210,7 +213,7 @@ case_drain() {
 
 case_array() {
   local job seed
-  job="$(SLOT=${CHAIN_SLOT:-9} submit array slurm_array.sh)"
+  job="$(SLOT=${CHAIN_SLOT:-9} submit array --seeds=4)"
   for seed in 1 2 3 4; do await_state "${job}_$seed" COMPLETED 900; done
   whole whole_3 "$program" train --solver=solver.prototxt --set random_seed=3 \
     --set snapshot_prefix=snap_seed_3
@@ -228,7 +231,7 @@ two() { whole whole_2 "$program" train --solver=solver.prototxt --ranks=2 --glob
 case_ranks() {
   two
   local job
-  job="$(SLOT=${CHAIN_SLOT:-12} submit ranks slurm_nodes.sh --nodes=1 --ntasks-per-node=2)"
+  job="$(SLOT=${CHAIN_SLOT:-12} submit ranks --ranks_per_node=2)"
   await_state "$job" COMPLETED 600
   (($(count_of "$job") >= 1)) || problem "ranks: never queued again"
   compare ranks whole_2
@@ -237,7 +240,7 @@ case_ranks() {
 case_mpirun() {
   two
   local job
-  job="$(SLOT=${CHAIN_SLOT:-12} submit mpirun slurm_nodes_mpirun.sh)"
+  job="$(SLOT=${CHAIN_SLOT:-12} submit mpirun --nodes=2 --mpirun)"
   await_line mpirun "rank 1 ("
   await_state "$job" COMPLETED 600
   (($(count_of "$job") >= 1)) || problem "mpirun: never queued again"
@@ -247,7 +250,7 @@ case_mpirun() {
 # Without a GPU the run ends with 69, and such a job is not queued again.
 case_gpu() {
   local job
-  job="$(submit gpu slurm_gpu.sh)"
+  job="$(submit gpu --gpu)"
   await_state "$job" DONE 120
   if "$program" device_query 2>/dev/null | grep '^GPU 0' >/dev/null; then
     [[ "$(state_of "$job")" == COMPLETED ]] || problem "gpu: $(state_of "$job")"
@@ -261,7 +264,7 @@ case_gpu() {
 case_container() {
   one
   local job
-  job="$(submit container slurm_apptainer.sh)"
+  job="$(submit container --container=trainer.sif)"
   await_state "$job" COMPLETED
   compare container whole
 }

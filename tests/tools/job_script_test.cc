@@ -1,18 +1,20 @@
-// `trainer job`: batch scripts, and those of scripts/jobs, which it printed.
+// The batch scripts that `trainer job` prints.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "job.h"
-#include "support/source_folder.h"
+#include "stub_commands.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
 namespace {
 
 using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
+using testing::StartsWith;
 
 class JobScriptTest : public testing::Test {
  protected:
@@ -27,30 +29,32 @@ class JobScriptTest : public testing::Test {
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
     return outcome.out;
   }
-  // What bash says of a script's syntax.
+  // Bash can read the script, and shellcheck finds nothing in it where it is installed. (SC2016
+  // takes a quoted name with a '$' for a mistake.)
   void ExpectGoodShell(const std::string& script) const {
     WriteText(job_.folder() / "script.sh", script);
-    EXPECT_EQ(std::system(Join("bash -n '", job_.folder() / "script.sh", "'").c_str()), 0)
-        << script;
+    const std::string check = "cd '" + job_.folder().path() +
+                              "' && bash -n script.sh && (! command -v shellcheck >/dev/null || "
+                              "shellcheck --exclude=SC2016 "
+                              "script.sh)";
+    EXPECT_EQ(std::system(check.c_str()), 0) << script;
   }
 
   Job job_;
 };
 
-// Each names the command that made it.
-TEST_F(JobScriptTest, ThoseOfTheTreeAreWhatItPrints) {
-  for (const char* name : {"slurm_node", "slurm_nodes", "slurm_nodes_mpirun", "slurm_array",
-                           "slurm_preemptable", "slurm_gpu", "slurm_apptainer", "pbs", "mpirun"}) {
-    const std::string text = ReadText(Join(SourceFolder(), "/scripts/jobs/", name, ".sh"));
-    const std::string mark = "\n# Made by: trainer ";
-    const size_t at = text.find(mark);
-    ASSERT_NE(at, std::string::npos) << name;
-    const std::string words =
-        text.substr(at + mark.size(), text.find('\n', at + 1) - at - mark.size());
-    const Outcome outcome = RunProgram(SplitList(words, ' '), job_.options());
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-    EXPECT_EQ(outcome.out, text) << name;
-    ExpectGoodShell(text);
+TEST_F(JobScriptTest, TemplatesAreFilledInCompletelyAndNameTheCommand) {
+  for (const char* const flags :
+       {"", "--nodes=2", "--nodes=2 --mpirun", "--seeds=4", "--partition=slow --preemptable",
+        "--gpu", "--ranks_per_node=2 --gpu", "--container=trainer.sif", "--system=pbs",
+        "--system=pbs --nodes=2 --container=trainer.sif", "--system=mpirun --nodes=4",
+        "--system=mpirun --nodes=4 --container=trainer.sif"}) {
+    const std::string script = Script(SplitList(flags, ' '));
+    EXPECT_THAT(script, StartsWith("#!/bin/bash\n# "));
+    EXPECT_THAT(script, HasSubstr(Join("\n# Made by: trainer job --solver=solver.prototxt",
+                                       *flags == '\0' ? "" : " ", flags, "\n")));
+    EXPECT_FALSE(Finds(script, "@[A-Z_]+@|\n#(if|else|end)")) << script;
+    ExpectGoodShell(script);
   }
 }
 
@@ -100,13 +104,65 @@ TEST_F(JobScriptTest, RanksAreStartedByWhatTheSystemHas) {
   EXPECT_THAT(Script({"--system=pbs"}), Not(HasSubstr("mpirun")));
   EXPECT_THAT(Script({}),
               AllOf(HasSubstr("\nsrun \"$trainer\" train "), Not(HasSubstr("--global_batch"))));
+  EXPECT_THAT(Script({"--ranks_per_node=2", "--gpu"}),
+              AllOf(HasSubstr("#SBATCH --gpus-per-task=1\n"), HasSubstr("  --gpu=0")));
+}
+
+// The names hold what a shell would run without quotes, and what a second pass would fill in.
+TEST_F(JobScriptTest, NamesAreNeitherRunNorFilledIn) {
+  const std::string name = "d'\";touch X;$(touch X)`touch X`@COMMAND@ @TRAIN@";
+  std::filesystem::create_directory(job_.folder() / name);
+  WriteText(job_.folder() / name + "/solver.prototxt",
+            Edited(job_.solver, "\"snap\"", "\"snap;touch X;@TIME@\""));
+  const StubCommands commands(job_.folder());
+  for (const char* command : {"srun", "mpirun", "apptainer"}) commands.Add(command, "");
+  const auto run = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"job", Join("--solver=", name, "/solver.prototxt")};
+    words.insert(words.end(), more.begin(), more.end());
+    const Outcome script = RunProgram(words, job_.options());
+    ASSERT_EQ(script.exit_code, 0) << script.err;
+    ExpectGoodShell(script.out);
+    RunOptions options = job_.options();
+    options.env.insert(options.env.end(),
+                       {commands.Path(), "SLURM_JOB_ID=1", "SLURM_ARRAY_TASK_ID=1",
+                        "PBS_NODEFILE=nodes", "PBS_O_WORKDIR=" + job_.folder().path()});
+    options.launcher = {"bash", "script.sh"};
+    EXPECT_EQ(RunProgram({}, options).exit_code, 0) << script.out;
+    EXPECT_FALSE(std::filesystem::exists(job_.folder() / "X")) << script.out;
+  };
+  run({"--seeds=2", "--partition=p;touch X", "--stage=s;touch X;@NAME@"});
+  run({"--container=i;touch X;@COMMAND@.sif"});
+  run({"--system=pbs", "--nodes=2"});
+  run({"--system=mpirun", "--nodes=2"});
+  const std::string train = Join(" train --solver=", name, "/solver.prototxt --resume=auto");
+  EXPECT_THAT(commands.Asked("srun"),
+              ElementsAre(Join("trainer", train, " --stage=s;touch X;@NAME@ --set ",
+                               "random_seed=1 --set snapshot_prefix=snap;touch X;@TIME@_seed_1"),
+                          Join("apptainer exec i;touch X;@COMMAND@.sif trainer", train)));
+  EXPECT_THAT(commands.Asked("mpirun"), testing::SizeIs(2));
+}
+
+TEST_F(JobScriptTest, RefusesControlCharacters) {
+  const std::string why = "a batch script cannot hold control characters";
+  const std::string folder = job_.folder() / "a\ntouch X";
+  std::filesystem::create_directory(folder);
+  WriteText(folder + "/solver.prototxt", job_.solver);
+  ExpectRefused(job_, RunProgram({"job", "--solver=a\ntouch X/solver.prototxt"}, job_.options()),
+                64, "'a\\x0atouch X/solver.prototxt': ", why);
+  ExpectRefused(job_, Make({"--partition=p\nq"}), 64, "'p\\x0aq': ", why);
+  ExpectRefused(job_, Make({"--container=\x1b[2J.sif"}), 64, "'\\x1b[2J.sif': ", why);
+  ExpectRefused(job_, Make({"--set", "best_output=a\rb"}), 64, "'best_output=a\\x0db': ", why);
+  job_.solver = Edited(job_.solver, "\"snap\"", "\"snap\\n#\"");
+  job_.Write();
+  ExpectRefused(job_, Make({}), 64, "'snap\\x0a#': ", why);
 }
 
 TEST_F(JobScriptTest, RefusesWhatASystemDoesNotHave) {
   ExpectRefused(job_, Make({"--system=pbs", "--seeds=4"}), 64,
                 "--seeds: arrays are made for Slurm");
   ExpectRefused(job_, Make({"--system=mpirun", "--mpirun"}), 64, "--mpirun: it is for Slurm");
-  ExpectRefused(job_, Make({"--gpu", "--nodes=2"}), 64, "--gpu: a run trains on one GPU");
+  ExpectRefused(job_, Make({"--gpu", "--nodes=2", "--mpirun"}), 64, "--gpu: only srun gives each");
+  ExpectRefused(job_, Make({"--gpu", "--nodes=2", "--system=pbs"}), 64, "--gpu: only srun gives");
   ExpectRefused(job_, Make({"--system=lsf"}), 64, "--system=lsf");
 }
 

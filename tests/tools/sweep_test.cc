@@ -197,6 +197,48 @@ TEST_F(SweepTest, ForSlurmItPrintsAnArrayWhoseLogsTheTableReads) {
   EXPECT_THAT(table.out, AllOf(HasSubstr("finished"), HasSubstr("best accuracy")));
 }
 
+TEST_F(SweepTest, NamesInAScriptForSlurmAreNeitherRunNorFilledIn) {
+  const std::string name = "d;touch X;@COMMAND@";
+  std::filesystem::create_directory(job_.folder() / name);
+  std::filesystem::copy(job_.folder() / "solver.prototxt", job_.folder() / name);
+  const std::vector<std::string> command = {
+      "sweep",           "--solver=" + name + "/solver.prototxt",
+      "--out=" + name,   "--weights=w;touch X",
+      "--gpu_cache=@X@", "--system=slurm",
+      "--set",           "base_lr=0.01,0.05"};
+  const Outcome script = RunProgram(command, job_.options());
+  ASSERT_EQ(script.exit_code, 0) << script.err;
+  WriteText(job_.folder() / "job.sh", script.out);
+  const StubCommands commands(job_.folder());
+  commands.Add("srun", "");
+  RunOptions options = job_.options();
+  options.env.insert(options.env.end(), {commands.Path(), "SLURM_ARRAY_TASK_ID=2"});
+  options.launcher = {"bash", "job.sh"};
+  EXPECT_EQ(RunProgram({}, options).exit_code, 0) << script.out;
+  EXPECT_FALSE(std::filesystem::exists(job_.folder() / "X")) << script.out;
+  const std::string folder = name + "/base_lr=0.05";
+  EXPECT_THAT(commands.Asked("srun"),
+              ElementsAre(Join("trainer train --solver=", name, "/solver.prototxt --resume=auto ",
+                               "--weights=w;touch X --gpu_cache=@X@ --set base_lr=0.05 --set ",
+                               "snapshot_prefix=", folder, "/snap --run=", folder)));
+}
+
+TEST_F(SweepTest, AScriptForSlurmHoldsNoControlCharacters) {
+  const auto refused = [&](std::vector<std::string> words, const std::string& start) {
+    words.insert(words.begin(), {"sweep", "--set", "base_lr=0.01,0.05", "--system=slurm"});
+    ExpectRefused(job_, RunProgram(words, job_.options()), 64, start,
+                  "a batch script cannot hold control characters");
+  };
+  std::filesystem::create_directory(job_.folder() / "a\ntouch X");
+  std::filesystem::copy(job_.folder() / "solver.prototxt", job_.folder() / "a\ntouch X");
+  refused({"--solver=a\ntouch X/solver.prototxt"}, "'a\\x0atouch X/solver.prototxt': ");
+  refused({"--solver=solver.prototxt", "--partition=p\nq"}, "'p\\x0aq': ");
+  refused({"--solver=solver.prototxt", "--weights=w\x1b"}, "'--weights=w\\x1b': ");
+  // The folder becomes a part of snapshot_prefix, which is read first.
+  const Outcome folder = Sweep({"--set", "base_lr=0.01,0.05", "--system=slurm", "--out=o\nx"});
+  ExpectRefused(job_, folder, 64, "--set snapshot_prefix=o\\x0ax/base_lr=0.01/snap: ");
+}
+
 TEST_F(SweepTest, EachRunMayHaveSeveralRanks) {
   const Outcome outcome =
       Sweep({"--set", "base_lr=0.01,0.05", "--ranks=2", "--global_batch", "--set", "max_iter=5"});
