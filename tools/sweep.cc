@@ -276,7 +276,8 @@ class Sweep final : public Verb {
     }
     for (const std::string& word : GivenFlags(FlagsOfRuns(), flags)) {
       job.command += " " + ShellWord(word);
-      if (!word.starts_with("--gpu") && word != "--requeue") job.changes.push_back(ShellWord(word));
+      if (!word.starts_with("--gpu=") && word != "--requeue")
+        job.changes.push_back(ShellWord(word));
     }
     for (const SweepRun& run : runs) {
       std::string changes;
