@@ -317,8 +317,6 @@ void WorldOfRanks::Abort(int code) {
 
 }  // namespace
 
-World* World::Get() { return Own().get(); }
-
 World* JoinWorld(const WorldSettings& settings) {
   const RankEnvironment environment = ReadRankEnvironment();
   if (environment.launcher == RankLauncher::kNone) return nullptr;

@@ -129,14 +129,6 @@ float Objective::GradientScale() const {
   return 1 / static_cast<float>(iter_size_ * NumReplicas());
 }
 
-std::vector<float*> Objective::PerParam(std::span<float> like_weights) const {
-  std::vector<float*> places;
-  for (const Param* param : net_.params()) {
-    places.push_back(like_weights.data() + (param->weight - params_.Weights().data()));
-  }
-  return places;
-}
-
 int Objective::NumRanges() const {
   return group_ == nullptr ? 1 : static_cast<int>(net_.gradient_slices().size());
 }

@@ -47,12 +47,6 @@ void ApartStrategy::Prepare(const StrategySeat& seat) {
   Share();
 }
 
-bool ApartStrategy::IsFirstNear() const {
-  int first = 0;
-  while (!peers().IsNear(first)) ++first;
-  return first == rank();
-}
-
 std::span<float> ApartStrategy::ShareFloats(size_t count) const {
   return {reinterpret_cast<float*>(peers().Allocate(std::max<size_t>(1, count) * sizeof(float))),
           count};

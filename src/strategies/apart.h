@@ -74,8 +74,6 @@ class ApartStrategy : public Strategy {
   std::span<float> ShareFloats(size_t count) const;
   // Locks that the ranks of this machine see.
   SharedLock* ShareLocks(size_t count) const;
-  // Whether this is the first rank of its machine, which fills what they share.
-  bool IsFirstNear() const;
   void NoteExchange(int64_t bytes, int64_t staleness);
 
   // On rank 0: all ranks lay down their numbers now.
@@ -84,7 +82,6 @@ class ApartStrategy : public Strategy {
   std::span<const float> LaidDown(int rank) const;
   // Weights of this rank's own in a consensus, which are put back behind it.
   void Swap(std::span<const float> weights);
-  bool IsSwapped() const { return swapped_; }
   void LeaveConsensus() override;
 
  private:

@@ -53,22 +53,6 @@ TEST(ObjectiveTest, GradientScaleMakesTheMeanOverPassesAndReplicas) {
   EXPECT_EQ(Made(4, *device, &twin).objective->GradientScale(), 0.125f);
 }
 
-TEST(ObjectiveTest, PerParamFindsEachParameterInAnArrayLaidOutAsTheWeights) {
-  const auto device = MakeTestDevice();
-  Made made(1, *device);
-  Objective& objective = *made.objective;
-  const std::span<float> weights = objective.Weights();
-  std::vector<float*> expected;
-  for (const Param* param : objective.params()) expected.push_back(param->weight);
-  EXPECT_EQ(objective.PerParam(weights), expected);
-  std::vector<float> like(weights.size());
-  const std::vector<float*> places = objective.PerParam(like);
-  for (size_t i = 0; i < places.size(); ++i) {
-    EXPECT_EQ(places[i] - like.data(), objective.params()[i]->weight - weights.data());
-    EXPECT_LE(places[i] + objective.params()[i]->count(), like.data() + like.size());
-  }
-}
-
 TEST(ObjectiveTest, StartedEvaluationsAreThoseThatWaitInOrder) {
   for (const int iter_size : {1, 3}) {
     const LateDevice late;

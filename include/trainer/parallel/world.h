@@ -33,9 +33,6 @@ struct RankSeat {
 class World {
  public:
   virtual ~World() = default;
-  // Null in a run alone.
-  static World* Get();
-
   virtual ReplicaGroup& group() = 0;
   virtual PeerMemory* peers() = 0;
   // "rank 1 (node7, process 4711)", by rank.

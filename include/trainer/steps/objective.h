@@ -77,8 +77,6 @@ class Objective {
   // The same parameter by parameter, in the order of a snapshot; grad is null for one that is not
   // learned.
   const std::vector<Param*>& params() const { return net_.params(); }
-  // Where each parameter's numbers start in an array with the layout of Weights().
-  std::vector<float*> PerParam(std::span<float> like_weights) const;
 
   // The ranges in which sums over the replicas arrive: one for a run alone. SummedRanges waits for
   // that of range `i` and returns it, joined with those behind it that have arrived as well; *next
