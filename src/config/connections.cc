@@ -59,8 +59,7 @@ class Connector {
   // The layers of the file that would make the blob, but for their rules; or "".
   std::string LeftOut(const std::string& blob) const {
     std::vector<std::string> makers;
-    if (net_.file == nullptr) return "";
-    for (const LayerSpec& maker : *net_.file) {
+    for (const LayerSpec& maker : net_.file) {
       const auto& tops = maker.proto().top();
       if (std::find(tops.begin(), tops.end(), blob) == tops.end()) continue;
       const char* rule = maker.proto().include_size() > 0 ? "include" : "exclude";

@@ -16,11 +16,11 @@ struct OutputRef {
   auto operator<=>(const OutputRef&) const = default;
 };
 
-// The layers of a net and, where known, all that its file has in every state.
+// The layers that a net has in one state, and those of its file.
 struct LayersInState {
   const std::vector<LayerSpec>& layers;
-  const std::vector<LayerSpec>* file = nullptr;  // all of every state
-  std::string state = {};                        // "phase TRAIN, level 0"
+  const std::vector<LayerSpec>& file;  // of all states
+  std::string state;                   // "phase TRAIN, level 0"
 };
 
 // For each layer, the output that each of its bottoms reads. Throws kConfig, naming the places: for

@@ -107,16 +107,12 @@ class Splitter {
 
 }  // namespace
 
-std::vector<LayerSpec> InsertSplits(const std::vector<LayerSpec>& layers) {
-  return Splitter({layers}).Run();
-}
-
 std::vector<LayerSpec> ConnectedLayers(const NetSpec& net, const caffe::NetState& state) {
   const std::vector<LayerSpec> layers = FilterLayers(net, state);
   std::vector<LayerSpec> connected;
   ErrorList wrong;
   if (AttemptAll(&wrong, [&] {
-        connected = Splitter({layers, &net.layers, TextOf(state)}).Run();
+        connected = Splitter({layers, net.layers, TextOf(state)}).Run();
       })) {
     return connected;
   }

@@ -7,6 +7,7 @@
 #include "config/config_testing.h"
 #include "support/source_folder.h"
 #include "trainer/base/text.h"
+#include "trainer/config/net_layers.h"
 #include "trainer/config/solver_spec.h"
 
 namespace trainer {
@@ -17,7 +18,7 @@ using testing::ElementsAre;
 std::vector<LayerSpec> Compile(const NetSpec& net, caffe::Phase phase) {
   caffe::NetState state;
   state.set_phase(phase);
-  return InsertSplits(FilterLayers(net, state));
+  return ConnectedLayers(net, state);
 }
 
 TEST(ModelsTest, EverySolverOfTheModelsFolderLoadsAndItsNetsConnect) {
@@ -28,9 +29,9 @@ TEST(ModelsTest, EverySolverOfTheModelsFolderLoadsAndItsNetsConnect) {
     if (!name.starts_with("solver") || !name.ends_with(".prototxt")) continue;
     SCOPED_TRACE(entry.path().string());
     const SolverSpec solver = LoadSolver(entry.path().string());
-    EXPECT_FALSE(InsertSplits(FilterLayers(*solver.train.net, solver.train.state)).empty());
+    EXPECT_FALSE(ConnectedLayers(*solver.train.net, solver.train.state).empty());
     for (const NetUse& test : solver.tests) {
-      EXPECT_FALSE(InsertSplits(FilterLayers(*test.net, test.state)).empty());
+      EXPECT_FALSE(ConnectedLayers(*test.net, test.state).empty());
     }
     ++solvers;
   }

@@ -122,7 +122,7 @@ class SplitTest : public NetSpecTest {
  protected:
   std::vector<LayerSpec> Split(const std::string& text) {
     net_ = Load(text);
-    return InsertSplits(net_.layers);
+    return ConnectedLayers(net_, {});
   }
   // "name: bottoms -> tops" for each layer.
   static std::vector<std::string> Wiring(const std::vector<LayerSpec>& layers) {

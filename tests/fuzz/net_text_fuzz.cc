@@ -2,7 +2,7 @@
 
 #include "fuzz/fuzz_target.h"
 #include "fuzz/memory_file.h"
-#include "trainer/config/net_spec.h"
+#include "trainer/config/net_layers.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   return trainer::ExpectRefusalOrSuccess([&] {
@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (const caffe::Phase phase : {caffe::TRAIN, caffe::TEST}) {
       caffe::NetState state;
       state.set_phase(phase);
-      trainer::InsertSplits(trainer::FilterLayers(net, state));
+      trainer::ConnectedLayers(net, state);
     }
   });
 }

@@ -44,10 +44,4 @@ NetSpec LoadNet(const std::string& path, Overrides* overrides = nullptr);
 // phase of its own gets the state's. Throws kConfig for a layer with both kinds of rules.
 std::vector<LayerSpec> FilterLayers(const NetSpec& net, const caffe::NetState& state);
 
-// Checks that blobs connect (each bottom has a producer before it, each top one producer; else
-// kConfig naming both places and the nearest blob name) and gives every blob with several readers a
-// Split layer, named and ordered as Caffe does: <blob>_<producer>_<top index>_split. A reader is a
-// bottom, or a non-zero loss weight. A loss weight of a split blob moves to the split's output 0.
-std::vector<LayerSpec> InsertSplits(const std::vector<LayerSpec>& layers);
-
 }  // namespace trainer
