@@ -10,6 +10,7 @@
 #include "trainer/base/command.h"
 #include "trainer/base/duration.h"
 #include "trainer/base/error.h"
+#include "trainer/base/own_process.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -41,13 +42,8 @@ std::string Trimmed(const std::string& text) {
   return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
 }
 
-const char* Variable(const char* name) {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 TimeLeft AskSlurm(const std::string& id) {
-  const std::optional<int64_t> end = WholeOf(Variable("SLURM_JOB_END_TIME"));
+  const std::optional<int64_t> end = WholeOf(EnvironmentVariable("SLURM_JOB_END_TIME"));
   if (end && *end > 0) {
     const auto now =
         std::chrono::duration_cast<seconds>(std::chrono::system_clock::now().time_since_epoch());
@@ -63,7 +59,7 @@ TimeLeft AskPbs(const std::string& id) {
   const TimeLeft told = result.problem.empty() ? ReadQstat(result.out)
                                                : TimeLeft{std::nullopt, "qstat", result.problem};
   if (told.time) return told;
-  const std::optional<int64_t> limit = WholeOf(Variable("PBS_WALLTIME"));
+  const std::optional<int64_t> limit = WholeOf(EnvironmentVariable("PBS_WALLTIME"));
   if (!limit || *limit <= 0) return told;
   const auto used = std::chrono::duration_cast<seconds>(steady_clock::now() - g_start);
   return {seconds(*limit) - used, "PBS_WALLTIME, as if the job had begun with this run", ""};

@@ -4,16 +4,24 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstdlib>
 #include <numeric>
 
 #include "trainer/backend/gpu_group.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
+#include "trainer/base/own_process.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
 namespace {
+
+Flag GpuFlag() {
+  return {.name = "gpu",
+          .value = "ID",
+          .help =
+              "compute on this GPU: 0, or all where there is only one; 'train' takes several, "
+              "0,1 or all, with a rank for each"};
+}
 
 Flag Tf32Flag() {
   return {.name = "tf32",
@@ -36,11 +44,6 @@ Flag GpuCacheFlag() {
               "where a GPU's fastest convolution algorithms are kept once they were measured, for "
               "later runs and other processes (in the user's cache folder, "
               "trainer/convolutions)"};
-}
-
-std::string EnvironmentVariable(const char* name) {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? "" : value;
 }
 
 // "" where there is no folder for it.
@@ -120,6 +123,17 @@ void TakeMath(const Flags& flags, const NetSpec* net, DeviceChoice* choice) {
                    "; for the CPU write solver_mode: CPU, or give --set solver_mode=CPU"));
 }
 
+// Caffe's line "Use CPU.", or "Use GPU 0: NVIDIA H200...", and the notes of the choice.
+void LogDevice(const DeviceChoice& choice, const Device& device) {
+  if (choice.kind == DeviceKind::kCpu) {
+    LOG(INFO) << "Use CPU.";
+    if (choice.gpu.tf32) LOG(INFO) << "--tf32 has no effect on the CPU";
+    return;
+  }
+  LOG(INFO) << "Use GPU " << choice.gpu.id << ": " << EscapeControl(device.Describe());
+  for (const std::string& note : choice.notes) LOG(INFO) << EscapeControl(note);
+}
+
 }  // namespace
 
 std::vector<Flag> WithDeviceFlags(std::vector<Flag> flags) {
@@ -127,14 +141,6 @@ std::vector<Flag> WithDeviceFlags(std::vector<Flag> flags) {
     flags.push_back(flag);
   }
   return flags;
-}
-
-Flag GpuFlag() {
-  return {.name = "gpu",
-          .value = "ID",
-          .help =
-              "compute on this GPU: 0, or all where there is only one; 'train' takes several, "
-              "0,1 or all, with a rank for each"};
 }
 
 std::optional<std::vector<int>> GpusOf(const Flags& flags) {
@@ -210,16 +216,6 @@ std::unique_ptr<Device> MakeDevice(const DeviceChoice& choice) {
   } catch (const Error& error) {
     RefuseDevice(choice, error);
   }
-}
-
-void LogDevice(const DeviceChoice& choice, const Device& device) {
-  if (choice.kind == DeviceKind::kCpu) {
-    LOG(INFO) << "Use CPU.";
-    if (choice.gpu.tf32) LOG(INFO) << "--tf32 has no effect on the CPU";
-    return;
-  }
-  LOG(INFO) << "Use GPU " << choice.gpu.id << ": " << EscapeControl(device.Describe());
-  for (const std::string& note : choice.notes) LOG(INFO) << EscapeControl(note);
 }
 
 std::unique_ptr<Device> MakeLoggedDevice(const DeviceChoice& choice) {

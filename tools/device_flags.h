@@ -16,7 +16,6 @@ namespace trainer {
 
 // The flags of a verb that computes: `flags`, --gpu, --tf32, --deterministic and --gpu_cache.
 std::vector<Flag> WithDeviceFlags(std::vector<Flag> flags);
-Flag GpuFlag();
 
 // What a command asks for. On the CPU it computes with as many threads as the process may use.
 struct DeviceChoice {
@@ -54,9 +53,7 @@ DeviceChoice ChooseDevice(const Flags& flags, const SolverSpec& spec,
 // Without a choice the device of verbs that compute nothing and only plan. Throws kUnavailable
 // where the GPU cannot be used, with the flag or the line that asks for it, why, and what to write.
 std::unique_ptr<Device> MakeDevice(const DeviceChoice& choice = {});
-// Caffe's line, "Use CPU.", or "Use GPU 0: NVIDIA H200...", and the notes.
-void LogDevice(const DeviceChoice& choice, const Device& device);
-// Both.
+// MakeDevice, and logs the device as Caffe does.
 std::unique_ptr<Device> MakeLoggedDevice(const DeviceChoice& choice);
 
 }  // namespace trainer

@@ -1,12 +1,10 @@
 // What ranks must have in common.
 
 #include <glog/logging.h>
-#include <google/protobuf/text_format.h>
 
 #include "machine_facts.h"
 #include "rank_data.h"
 #include "rank_flags.h"
-#include "trainer/base/error.h"
 #include "trainer/base/text.h"
 #include "trainer/base/threads.h"
 #include "trainer/config/resolved.h"
@@ -14,12 +12,6 @@
 
 namespace trainer {
 namespace {
-
-std::string Texts(const SolverSpec& spec) {
-  std::string text;
-  google::protobuf::TextFormat::PrintToString(ResolvedSolver(spec), &text);
-  return text;
-}
 
 std::string FactLines(const std::vector<SourceFacts>& sources) {
   std::string lines;
@@ -38,7 +30,7 @@ void RequireEqualRanks(World& world, const SolverSpec& spec, const Device& devic
   RequireAgreement(
       world.group(), world.names(),
       {{"the program", ProgramIdentity()},
-       {"the solver and its nets", Texts(spec)},
+       {"the solver and its nets", ResolvedText(spec)},
        {"the data", data},
        {"the number of threads", Join(AvailableThreads())},
        {device.kind() == DeviceKind::kCpu ? "the processor" : "the GPU", device.Describe()},

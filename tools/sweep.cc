@@ -1,5 +1,4 @@
 #include <glog/logging.h>
-#include <google/protobuf/text_format.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -66,12 +65,6 @@ std::vector<Flag> OwnFlags() {
        .fallback = "75",
        .help = "exit code when a signal or the time limit stopped the sweep",
        .max = 255}};
-}
-
-std::string SolverText(const SolverSpec& spec) {
-  std::string text;
-  google::protobuf::TextFormat::PrintToString(ResolvedSolver(spec), &text);
-  return text;
 }
 
 class Sweep final : public Verb {
@@ -212,7 +205,7 @@ class Sweep final : public Verb {
                   Join("cannot make this folder: ", error.message()));
     }
     const std::string path = JoinPath(run.folder, "settings.prototxt");
-    const std::string settings = SolverText(LoadRun(flags, run));
+    const std::string settings = ResolvedText(LoadRun(flags, run));
     if (IsMissing(path)) return WriteWhole(path, settings);
     constexpr uint64_t kMost = uint64_t{1} << 30;
     if (ReadFile(path, kMost) == settings) return;

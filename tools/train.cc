@@ -1,5 +1,4 @@
 #include <glog/logging.h>
-#include <google/protobuf/text_format.h>
 
 #include "batch_flag.h"
 #include "batch_job.h"
@@ -59,10 +58,8 @@ void WarnOfOlderSnapshots(const SolverSpec& spec) {
 // What the changes of --set and --batch made of the files, beside the snapshots.
 void WriteResolved(const Flags& flags, const SolverSpec& spec) {
   if (flags.Each("set").empty() && !flags.Has("batch")) return;
-  std::string text;
-  google::protobuf::TextFormat::PrintToString(ResolvedSolver(spec), &text);
   const std::string path = ResolvedName(spec);
-  WriteWhole(path, text);
+  WriteWhole(path, ResolvedText(spec));
   LOG(INFO) << EscapeControl(Join("Wrote solver and nets with the changes of flags to ", path));
 }
 

@@ -8,7 +8,6 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <set>
 
 #include "machine_facts.h"
@@ -17,6 +16,7 @@
 #include "trainer/base/file.h"
 #include "trainer/base/json.h"
 #include "trainer/base/log.h"
+#include "trainer/base/own_process.h"
 #include "trainer/base/text.h"
 #include "trainer/base/threads.h"
 #include "trainer/config/resolved.h"
@@ -88,13 +88,6 @@ std::set<std::string> OutputsOf(const NetUse& use) {
     outputs.insert(layer.outputs.begin(), layer.outputs.end());
   }
   return outputs;
-}
-
-std::vector<std::string> CommandLine() {
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  std::vector<std::string> words;
-  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
-  return words;
 }
 
 Json Environment(const SolverSpec& spec, const Device& device, const Replica& replica) {

@@ -1,5 +1,7 @@
 #include "trainer/config/resolved.h"
 
+#include <google/protobuf/text_format.h>
+
 namespace trainer {
 namespace {
 
@@ -27,6 +29,12 @@ caffe::SolverParameter ResolvedSolver(const SolverSpec& spec) {
     *solver.add_test_net_param() = WholeNet(*spec.tests[static_cast<size_t>(i)].net);
   }
   return solver;
+}
+
+std::string ResolvedText(const SolverSpec& spec) {
+  std::string text;
+  google::protobuf::TextFormat::PrintToString(ResolvedSolver(spec), &text);
+  return text;
 }
 
 }  // namespace trainer

@@ -1,9 +1,9 @@
 #include "trainer/observe/live_view.h"
 
-#include <cstdlib>
 #include <utility>
 
 #include "live_drawing.h"
+#include "trainer/base/own_process.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -11,19 +11,14 @@ namespace {
 
 constexpr int kLineWidth = 79;  // of a line in a file
 
-std::string Variable(const char* name) {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 }  // namespace
 
 TerminalSettings TerminalOf(int fd) {
   TerminalSettings settings;
   settings.fd = fd;
-  const std::string term = Variable("TERM");
+  const std::string term = EnvironmentVariable("TERM");
   settings.redraws = !term.empty() && term != "dumb";
-  settings.escapes = settings.redraws && Variable("NO_COLOR").empty();
+  settings.escapes = settings.redraws && EnvironmentVariable("NO_COLOR").empty();
   return settings;
 }
 

@@ -11,7 +11,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <sstream>
 #include <system_error>
 #include <vector>
@@ -20,6 +19,7 @@
 #include "node_map.h"
 #include "rank_cores.h"
 #include "trainer/base/error.h"
+#include "trainer/base/own_process.h"
 #include "trainer/base/spin.h"
 #include "trainer/base/text.h"
 
@@ -29,13 +29,6 @@ namespace {
 constexpr std::array kHandedOn = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 // What failing ranks have to end by themselves, before they are killed.
 constexpr int64_t kPatience = 7'000'000'000;  // nanoseconds
-
-std::vector<std::string> OwnCommand() {
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  std::vector<std::string> words;
-  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
-  return words;
-}
 
 sigset_t Signals() {
   sigset_t set;
@@ -64,7 +57,7 @@ class Launcher {
  private:
   // Ranks read of each other in the block: none begins before all are in it.
   void Start() {
-    const std::vector<std::string> command = OwnCommand();
+    const std::vector<std::string> command = CommandLine();
     const int ranks = block_.locals();
     const std::vector<CoreSet> cores = SplitCores(OwnCores(), ranks);
     if (pipe2(gate_, O_CLOEXEC) != 0) {
