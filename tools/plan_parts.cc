@@ -15,6 +15,13 @@ namespace {
 // is planned.
 constexpr size_t kProgramBytes = size_t{16} << 20;
 
+// How many outputs of the net are recomputed in backward.
+int CountComputedAgain(const Net& net) {
+  return static_cast<int>(std::ranges::count_if(net.memory_plan().blocks, [](const auto& block) {
+    return block.kind == BlockKind::kValue && block.name.ends_with(" again");
+  }));
+}
+
 }  // namespace
 
 // A prefetched layer keeps `prefetch` batches ready and fills one more.
@@ -74,12 +81,6 @@ std::vector<PlannedPart> PartsOf(const PlannedTotals& totals, const PlanTarget& 
   }
   parts.push_back({"program", "the program (estimate)", kProgramBytes});
   return parts;
-}
-
-int CountComputedAgain(const Net& net) {
-  return static_cast<int>(std::ranges::count_if(net.memory_plan().blocks, [](const auto& block) {
-    return block.kind == BlockKind::kValue && block.name.ends_with(" again");
-  }));
 }
 
 PlannedRun PlanRun(const SolverSpec& spec, const Device& device, size_t most_value_bytes) {

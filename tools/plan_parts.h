@@ -40,7 +40,4 @@ struct PlannedRun {
 };
 PlannedRun PlanRun(const SolverSpec& spec, const Device& device, size_t most_value_bytes = 0);
 
-// How many outputs of the net are computed again in backward.
-int CountComputedAgain(const Net& net);
-
 }  // namespace trainer

@@ -62,15 +62,6 @@ void ScaleForRanks(const Flags& flags, const Replica& replica, SolverSpec* spec)
 void RequireEqualRanks(World& world, const SolverSpec& spec, const Device& device,
                        const GpuOptions& gpu);
 
-// Throws kUsage, on rank 0, where two ranks compute on one GPU without --share_gpu. Logs who
-// computes on which. Whether any is shared.
-bool RequireOwnGpus(const Flags& flags, World& world, const DeviceChoice& choice);
-// Sums gradients of `device`, a GPU, over the ranks, as --exchange says; logs how. `shared`: some
-// GPU has several ranks.
-std::unique_ptr<ReplicaGroup> MakeGpuGroup(const Flags& flags, World& world, const Device& device,
-                                           const caffe::SolverParameter& solver, WireType wire,
-                                           bool shared);
-
 // Where on its machine a rank is; of a run alone `world` is null.
 RankOnMachine PlaceOf(const Flags& flags, const World* world);
 

@@ -40,8 +40,8 @@ bool FindShared(const World& world, const std::vector<std::string>& gpus, bool a
   return shared;
 }
 
-}  // namespace
-
+// Logs the GPU of each rank. Returns whether ranks share one; without --share_gpu rank 0 throws
+// kUsage then.
 bool RequireOwnGpus(const Flags& flags, World& world, const DeviceChoice& choice) {
   ReplicaGroup& group = world.group();
   const std::vector<std::string> gpus =
@@ -54,8 +54,6 @@ bool RequireOwnGpus(const Flags& flags, World& world, const DeviceChoice& choice
   return shared > 0;
 }
 
-namespace {
-
 // What keeps gradients from being summed where they are; "" where nothing does.
 std::string WhyByHost(const std::string& way, const World& world,
                       const caffe::SolverParameter& solver, WireType wire, bool shared) {
@@ -67,8 +65,8 @@ std::string WhyByHost(const std::string& way, const World& world,
   return "as virtual_ranks need one order of sums, which neither NCCL nor MPI keeps";
 }
 
-}  // namespace
-
+// Sums the gradients of `device`, a GPU, over the ranks in the way of --exchange, and logs the way.
+// `shared`: several ranks compute on one GPU.
 std::unique_ptr<ReplicaGroup> MakeGpuGroup(const Flags& flags, World& world, const Device& device,
                                            const caffe::SolverParameter& solver, WireType wire,
                                            bool shared) {
@@ -103,6 +101,8 @@ std::unique_ptr<ReplicaGroup> MakeGpuGroup(const Flags& flags, World& world, con
   LOG(INFO) << "Gradients of the GPUs are summed by the host: " << EscapeControl(JoinList(why));
   return MakeStagedGroup(device, options);
 }
+
+}  // namespace
 
 RankOnMachine PlaceOf(const Flags& flags, const World* world) {
   if (world == nullptr) return {0, 1, false};

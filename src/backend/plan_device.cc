@@ -21,6 +21,22 @@ class PlannedGemm final : public GemmPlan {
   void Run(const void*, const void*, const float*, void*, std::span<std::byte>) override { Fail(); }
 };
 
+// What cuDNN may ask for: the weights once more in its order, and its workspace. What it really
+// takes depends on its version, the GPU and the algorithm, and may be half or twice as much.
+size_t EstimatedConvScratch(const ConvDesc& desc) {
+  const auto bytes = [&](const Shape& shape) {
+    return static_cast<size_t>(shape.Count()) * SizeOf(desc.dtype);
+  };
+  // The weights in the library's order and type, and the partial sums of their gradient where few
+  // of them share many pixels.
+  constexpr size_t kPartialSums = 4;
+  const auto weights = static_cast<size_t>(desc.WeightShape().Count()) * sizeof(float);
+  // Kernels for f32 read some tensors in another order, and copy them first.
+  const size_t copies =
+      desc.dtype == DType::kF32 ? bytes(desc.InShape()) + bytes(desc.OutShape()) : 0;
+  return (1 + kPartialSums) * weights + copies;
+}
+
 class PlannedConv final : public ConvPlan {
  public:
   explicit PlannedConv(const ConvDesc& desc) : scratch_(EstimatedConvScratch(desc)) {}
@@ -145,20 +161,6 @@ class PlanDevice final : public Device {
 };
 
 }  // namespace
-
-size_t EstimatedConvScratch(const ConvDesc& desc) {
-  const auto bytes = [&](const Shape& shape) {
-    return static_cast<size_t>(shape.Count()) * SizeOf(desc.dtype);
-  };
-  // The weights in the library's order and type, and the partial sums of their gradient where few
-  // of them share many pixels.
-  constexpr size_t kPartialSums = 4;
-  const auto weights = static_cast<size_t>(desc.WeightShape().Count()) * sizeof(float);
-  // Kernels for f32 read some tensors in another order, and copy them first.
-  const size_t copies =
-      desc.dtype == DType::kF32 ? bytes(desc.InShape()) + bytes(desc.OutShape()) : 0;
-  return (1 + kPartialSums) * weights + copies;
-}
 
 std::unique_ptr<Device> MakePlanDevice() { return std::make_unique<PlanDevice>(); }
 

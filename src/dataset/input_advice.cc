@@ -18,6 +18,16 @@ bool FitsMemory(const InputFacts& facts, const MachineFacts& machine) {
   return machine.memory == 0 || facts.bytes <= machine.memory;
 }
 
+// Records per second that reach the net from the source with so many decoding threads. A set that
+// does not fit into memory is read at the cold rate.
+double SuppliedRate(const InputFacts& facts, const MachineFacts& machine, int threads) {
+  const double read =
+      FitsMemory(facts, machine) && facts.warm > 0 && facts.where.kind != FileSystemKind::kNetwork
+          ? facts.warm
+          : facts.cold;
+  return Least(read, facts.decoded * threads);
+}
+
 // Records per second of an iteration, whatever bounds it.
 double Speed(const InputFacts& facts, double supplied) { return Least(facts.consumed, supplied); }
 
@@ -129,14 +139,6 @@ void OnCores(const MachineFacts& machine, std::vector<InputAdvice>* all) {
 }
 
 }  // namespace
-
-double SuppliedRate(const InputFacts& facts, const MachineFacts& machine, int threads) {
-  const double read =
-      FitsMemory(facts, machine) && facts.warm > 0 && facts.where.kind != FileSystemKind::kNetwork
-          ? facts.warm
-          : facts.cold;
-  return Least(read, facts.decoded * threads);
-}
 
 std::vector<InputAdvice> AdviseOnInput(const std::vector<InputFacts>& facts,
                                        const MachineFacts& machine) {

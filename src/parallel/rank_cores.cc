@@ -26,6 +26,12 @@ bool Meet(const CoreSet& a, const CoreSet& b) {
   return false;
 }
 
+int CountCores(const CoreSet& cores) {
+  int count = 0;
+  for (const uint64_t word : cores) count += std::popcount(word);
+  return count;
+}
+
 }  // namespace
 
 CoreSet OwnCores() {
@@ -45,12 +51,6 @@ void RunOn(const CoreSet& cores) {
     if (Has(cores, core)) CPU_SET(static_cast<size_t>(core), &mask);
   }
   sched_setaffinity(0, sizeof mask, &mask);
-}
-
-int CountCores(const CoreSet& cores) {
-  int count = 0;
-  for (const uint64_t word : cores) count += std::popcount(word);
-  return count;
 }
 
 std::vector<CoreSet> SplitCores(const CoreSet& cores, int ranks) {

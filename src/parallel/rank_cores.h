@@ -12,7 +12,6 @@ using CoreSet = std::array<uint64_t, 16>;  // one bit per CPU; further CPUs are 
 
 CoreSet OwnCores();
 void RunOn(const CoreSet& cores);  // this process, where the system allows it
-int CountCores(const CoreSet& cores);
 
 // As many sets of equal size, none with a core of another; empty where there are fewer cores.
 std::vector<CoreSet> SplitCores(const CoreSet& cores, int ranks);

@@ -13,12 +13,8 @@ namespace trainer {
 inline constexpr size_t kGpuContextBytes = size_t{640} << 20;
 
 // Its plans say how much memory they would ask for: exactly where the kernels are this program's,
-// an estimate where they are the libraries' (EstimatedConvScratch). All that would compute or copy
+// an estimate where they are the libraries'. All that would compute or copy
 // throws kInternal, so that a net must be built with NetOptions::plan_only.
 std::unique_ptr<Device> MakePlanDevice();
-
-// What cuDNN may ask for: the weights once more in its order, and its workspace. What it really
-// takes depends on its version, the GPU and the algorithm, and may be a half or double of that.
-size_t EstimatedConvScratch(const ConvDesc& desc);
 
 }  // namespace trainer

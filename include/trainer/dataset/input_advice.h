@@ -40,8 +40,4 @@ struct InputAdvice {
 std::vector<InputAdvice> AdviseOnInput(const std::vector<InputFacts>& facts,
                                        const MachineFacts& machine);
 
-// How many records per second of the source reach the net with so many decoding threads; reading is
-// cold where the memory cannot hold the set.
-double SuppliedRate(const InputFacts& facts, const MachineFacts& machine, int threads);
-
 }  // namespace trainer
