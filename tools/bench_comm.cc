@@ -11,7 +11,6 @@
 #include "stopwatch.h"
 #include "table.h"
 #include "trainer/base/error.h"
-#include "trainer/base/log.h"
 #include "trainer/base/text.h"
 #include "trainer/parallel/launch.h"
 #include "verb.h"

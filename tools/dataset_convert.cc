@@ -1,7 +1,6 @@
 #include <iostream>
 
 #include "dataset_task.h"
-#include "trainer/base/error.h"
 #include "trainer/dataset/convert.h"
 
 namespace trainer {

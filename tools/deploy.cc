@@ -10,7 +10,6 @@
 #include "device_flags.h"
 #include "shared_flags.h"
 #include "trainer/base/atomic_file.h"
-#include "trainer/base/file.h"
 #include "trainer/base/text.h"
 #include "trainer/net/net.h"
 #include "verb.h"

@@ -4,7 +4,6 @@
 
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
-#include "trainer/config/net_layers.h"
 
 namespace trainer {
 namespace {

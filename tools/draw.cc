@@ -7,7 +7,6 @@
 #include "shared_flags.h"
 #include "table.h"
 #include "trainer/base/atomic_file.h"
-#include "trainer/base/file.h"
 #include "trainer/base/text.h"
 #include "trainer/config/net_layers.h"
 #include "verb.h"

@@ -2,7 +2,6 @@
 #include <iostream>
 #include <limits>
 
-#include "shared_flags.h"
 #include "table.h"
 #include "trainer/base/atomic_file.h"
 #include "trainer/base/error.h"

@@ -9,7 +9,6 @@
 #include "trainer/base/text.h"
 #include "trainer/parallel/environment.h"
 #include "trainer/parallel/failure.h"
-#include "trainer/parallel/launch.h"
 
 namespace trainer {
 

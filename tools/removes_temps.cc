@@ -7,7 +7,6 @@
 #include <thread>
 
 #include "trainer/base/atomic_file.h"
-#include "trainer/base/file.h"
 
 namespace trainer {
 namespace {

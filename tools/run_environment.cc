@@ -3,7 +3,6 @@
 #include <google/protobuf/util/json_util.h>
 
 #include "trainer/base/file.h"
-#include "trainer/base/text.h"
 #include "trainer/observe/run_folder.h"
 
 namespace trainer {

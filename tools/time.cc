@@ -6,7 +6,6 @@
 #include "reading_flags.h"
 #include "shared_flags.h"
 #include "time_measure.h"
-#include "trainer/base/text.h"
 #include "trainer/net/net.h"
 #include "trainer/solver/solver.h"
 #include "verb.h"

@@ -16,7 +16,6 @@
 #include "trainer/base/atomic_file.h"
 #include "trainer/base/file.h"
 #include "trainer/base/file_ops.h"
-#include "trainer/base/text.h"
 
 namespace trainer {
 namespace {

@@ -11,7 +11,6 @@
 
 #include "hdf5_files.h"
 #include "seal_bytes.h"
-#include "trainer/base/crc32c.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
 #include "trainer/hdf5/reader.h"

@@ -1,5 +1,4 @@
 // Old fields of solvers.
-#include "net_build.h"
 #include "trainer/base/text.h"
 #include "trainer/config/upgrade.h"
 #include "upgrade_layers.h"

@@ -5,7 +5,6 @@
 #include "audit_parts.h"
 #include "datum.pb.h"
 #include "trainer/base/text.h"
-#include "trainer/config/prototxt.h"
 #include "trainer/data/cursor.h"
 #include "trainer/data/prefetcher.h"
 

@@ -3,7 +3,6 @@
 #include "common/checks.h"
 #include "common/index_list.h"
 #include "trainer/backend/map.h"
-#include "trainer/base/text.h"
 
 namespace trainer {
 namespace {

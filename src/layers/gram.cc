@@ -1,7 +1,6 @@
 #include "common/checks.h"
 #include "trainer/backend/carve.h"
 #include "trainer/backend/map.h"
-#include "trainer/base/text.h"
 
 namespace trainer {
 namespace {

@@ -1,5 +1,4 @@
 #include "common/blob_shapes.h"
-#include "trainer/base/text.h"
 
 namespace trainer {
 namespace {

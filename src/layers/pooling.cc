@@ -1,7 +1,6 @@
 #include "common/checks.h"
 #include "common/pool_window.h"
 #include "common/stochastic_pool.h"
-#include "trainer/base/text.h"
 #include "trainer/layers/draws_numbers.h"
 
 namespace trainer {

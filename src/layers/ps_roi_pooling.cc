@@ -1,4 +1,3 @@
-#include "common/checks.h"
 #include "common/regions.h"
 #include "trainer/base/text.h"
 

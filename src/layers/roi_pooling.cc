@@ -1,6 +1,5 @@
 #include <cfloat>
 
-#include "common/checks.h"
 #include "common/regions.h"
 #include "trainer/base/text.h"
 

@@ -3,7 +3,6 @@
 #include <cstdlib>
 
 #include "trainer/base/error.h"
-#include "trainer/base/text.h"
 
 namespace trainer {
 namespace {

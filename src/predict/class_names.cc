@@ -3,7 +3,6 @@
 #include <sstream>
 
 #include "trainer/base/error.h"
-#include "trainer/base/file.h"
 #include "trainer/base/text.h"
 #include "trainer/base/text_file.h"
 

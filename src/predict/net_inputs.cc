@@ -1,6 +1,5 @@
 #include "trainer/predict/net_inputs.h"
 
-#include "trainer/base/error.h"
 #include "trainer/base/text.h"
 
 namespace trainer {

@@ -5,7 +5,6 @@
 #include <sstream>
 
 #include "trainer/base/file.h"
-#include "trainer/base/text.h"
 #include "trainer/observe/run_folder.h"
 
 namespace trainer {

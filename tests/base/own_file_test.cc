@@ -13,7 +13,6 @@
 #include "support/in_child.h"
 #include "support/temp_folder.h"
 #include "trainer/base/atomic_file.h"
-#include "trainer/base/file.h"
 
 namespace trainer {
 namespace {

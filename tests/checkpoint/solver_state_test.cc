@@ -8,7 +8,6 @@
 #include "support/error_of.h"
 #include "support/scoped.h"
 #include "support/temp_folder.h"
-#include "trainer/base/file.h"
 
 namespace trainer {
 namespace {

@@ -5,8 +5,6 @@
 
 #include "support/error_of.h"
 #include "support/layer_runner.h"
-#include "trainer/base/text.h"
-#include "trainer/layers/items.h"
 
 namespace trainer {
 namespace {

@@ -8,7 +8,6 @@
 #include <thread>
 
 #include "ranks.h"
-#include "trainer/base/error.h"
 #include "trainer/base/replica_watch.h"
 
 namespace trainer {

@@ -7,7 +7,6 @@
 
 #include <regex>
 
-#include "run_files.h"
 #include "support/temp_folder.h"
 #include "trainer/report/chart.h"
 

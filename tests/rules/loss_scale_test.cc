@@ -8,7 +8,6 @@
 
 #include "support/error_of.h"
 #include "support/test_device.h"
-#include "trainer/base/text.h"
 #include "trainer/steps/weight_update.h"
 
 namespace trainer {

@@ -10,7 +10,6 @@
 
 #include "support/test_device.h"
 #include "support/wrapped_device.h"
-#include "trainer/base/text.h"
 
 namespace trainer {
 namespace {

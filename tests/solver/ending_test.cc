@@ -9,7 +9,6 @@
 #include <thread>
 
 #include "small_run.h"
-#include "support/log_collector.h"
 #include "trainer/base/text.h"
 #include "trainer/checkpoint/snapshot_files.h"
 

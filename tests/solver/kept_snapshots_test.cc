@@ -13,7 +13,6 @@
 #include "support/in_child.h"
 #include "trainer/base/atomic_file.h"
 #include "trainer/base/file.h"
-#include "trainer/base/text.h"
 
 namespace trainer {
 namespace {

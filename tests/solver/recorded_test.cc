@@ -5,7 +5,6 @@
 
 #include "recorded_nets.h"
 #include "small_run.h"
-#include "support/error_of.h"
 #include "support/log_collector.h"
 #include "trainer/backend/gpu.h"
 #include "trainer/base/text.h"

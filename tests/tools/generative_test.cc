@@ -7,7 +7,6 @@
 #include <regex>
 
 #include "job.h"
-#include "trainer/base/file.h"
 #include "trainer/base/text.h"
 #include "trainer/hdf5/reader.h"
 #include "trainer/image/image.h"

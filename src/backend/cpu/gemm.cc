@@ -4,7 +4,6 @@
 #include "cpu/onednn.h"
 #include "trainer/backend/library_call.h"
 #include "trainer/backend/parallel_for.h"
-#include "trainer/base/error.h"
 
 namespace trainer::cpu {
 namespace {
