@@ -15,7 +15,7 @@ import sys
 
 from check_files import list_files
 
-KEYWORDS = {"DEPS", "LIBS", "KERNELS"}
+KEYWORDS = {"DEPS", "LIBS", "KERNELS", "COLD"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
 DEVICE_CODE = "include/trainer/backend/map.h"
 SOURCES = {".cc", ".h", ".cu", ".cuh"}
