@@ -1,4 +1,4 @@
-// BatchNormBatchNormForms with a learned factor and offset, and the files of Caffe and NVIDIA Caffe
+// BatchNorm with a learned factor and offset, and the files of Caffe and NVIDIA Caffe
 // that it reads.
 
 #include <gmock/gmock.h>
@@ -17,12 +17,12 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-std::string BatchNormBatchNormForms(const std::string& fields = "") {
-  return "type: \"BatchNormBatchNormForms\"\nbatch_norm_param { scale_bias: true " + fields + " }";
+std::string ScaledBatchNorm(const std::string& fields = "") {
+  return "type: \"BatchNorm\"\nbatch_norm_param { scale_bias: true " + fields + " }";
 }
 
 TEST(BatchNormFormsTest, HandValues) {
-  LayerRunner layer(BatchNormBatchNormForms(), {{2, 2}});
+  LayerRunner layer(ScaledBatchNorm(), {{2, 2}});
   ASSERT_EQ(layer.NumParams(), 5);
   EXPECT_THAT(layer.GetParam(3), ElementsAre(1, 1));
   EXPECT_THAT(layer.GetParam(4), ElementsAre(0, 0));
@@ -33,16 +33,15 @@ TEST(BatchNormFormsTest, HandValues) {
 
 TEST(BatchNormFormsTest, AFillerAloneAsksForTheForm) {
   for (const char* field : {"scale_filler { value: 3 }", "bias_filler { value: 3 }"}) {
-    LayerRunner layer(
-        std::string("type: \"BatchNormBatchNormForms\" batch_norm_param { ") + field + " }",
-        {{2, 1}});
+    LayerRunner layer(std::string("type: \"BatchNorm\" batch_norm_param { ") + field + " }",
+                      {{2, 1}});
     ASSERT_EQ(layer.NumParams(), 5);
     EXPECT_EQ(layer.GetParam(3)[0] + layer.GetParam(4)[0], field[0] == 's' ? 3 : 4);
   }
 }
 
 TEST(BatchNormFormsTest, StoresAveragesOfWeightOne) {
-  LayerRunner layer(BatchNormBatchNormForms("moving_average_fraction: 0.75"), {{2, 1, 1, 2}});
+  LayerRunner layer(ScaledBatchNorm("moving_average_fraction: 0.75"), {{2, 1, 1, 2}});
   layer.Forward({1, 2, 3, 6});  // mean 3, variance 3.5 and, unbiased, 14 / 3
   ExpectNear(layer.GetParam(0), {3}, 1e-6f);
   ExpectNear(layer.GetParam(1), {14.0f / 3}, 1e-6f);
@@ -54,8 +53,7 @@ TEST(BatchNormFormsTest, StoresAveragesOfWeightOne) {
 }
 
 TEST(BatchNormFormsTest, HandValuesOfTesting) {
-  LayerRunner layer(BatchNormBatchNormForms("eps: 0"), {{1, 2}},
-                    {.phase = caffe::TEST, .training = false});
+  LayerRunner layer(ScaledBatchNorm("eps: 0"), {{1, 2}}, {.phase = caffe::TEST, .training = false});
   layer.SetParam(0, {1, 2});
   layer.SetParam(1, {4, 16});
   layer.SetParam(2, {1});
@@ -65,7 +63,7 @@ TEST(BatchNormFormsTest, HandValuesOfTesting) {
 }
 
 TEST(BatchNormFormsTest, EpsIsAtLeastThatOfNvidia) {
-  LayerRunner layer(BatchNormBatchNormForms("eps: 0"), {{2, 1}});
+  LayerRunner layer(ScaledBatchNorm("eps: 0"), {{2, 1}});
   ExpectNear(layer.Forward({7, 7}), {0, 0}, 0);
 }
 
@@ -73,7 +71,7 @@ TEST(BatchNormFormsTest, GradientMatchesDifferences) {
   for (const char* fields : {"eps: 0.1", "eps: 0.1 use_global_stats: true"}) {
     for (const Shape& shape : {Shape{2, 3, 2, 3}, Shape{6, 3}}) {
       SCOPED_TRACE(fields + shape.ToString());
-      LayerRunner layer(BatchNormBatchNormForms(fields), {shape});
+      LayerRunner layer(ScaledBatchNorm(fields), {shape});
       layer.SetInput(0, LayerRunner::SomeValues(shape.Count(), 1));
       layer.SetParam(1, {1, 2, 3});
       layer.SetParam(2, {1});
@@ -84,21 +82,21 @@ TEST(BatchNormFormsTest, GradientMatchesDifferences) {
 }
 
 TEST(BatchNormFormsTest, InPlaceEqualsNotInPlace) {
-  ExpectInPlaceEqual(BatchNormBatchNormForms(), {{2, 3, 4, 5}});
+  ExpectInPlaceEqual(ScaledBatchNorm(), {{2, 3, 4, 5}});
 }
 
 TEST(BatchNormFormsTest, OnlyTheStatisticsAreFixed) {
-  LayerRunner layer(BatchNormBatchNormForms() +
+  LayerRunner layer(ScaledBatchNorm() +
                         " param { lr_mult: 0 } param { lr_mult: 0 } param { lr_mult: 0 } "
                         "param { lr_mult: 3 }",
                     {{2, 3}});
   const std::vector<float> rates = {0, 0, 0, 3, 1};
   for (int i = 0; i < 5; ++i) EXPECT_EQ(layer.ParamAt(i).lr_mult, rates[static_cast<size_t>(i)]);
-  LayerRunner asked(BatchNormBatchNormForms() + " param { lr_mult: 1 }", {{2, 3}});
+  LayerRunner asked(ScaledBatchNorm() + " param { lr_mult: 1 }", {{2, 3}});
   EXPECT_EQ(asked.ParamAt(0).lr_mult, 0);
 }
 
-// A net of one BatchNormBatchNormForms with 2 channels, and files for it.
+// A net of one BatchNorm with 2 channels, and files for it.
 class BatchNormFilesTest : public testing::Test {
  protected:
   std::vector<std::vector<float>> Load(const std::vector<std::vector<float>>& blobs,
@@ -159,7 +157,7 @@ TEST_F(BatchNormFilesTest, RefusesALearnedFactorForALayerWithout) {
   const auto [code, text] = ErrorOf([&] { Load(want_, ""); });
   EXPECT_EQ(code, ErrorCode::kData);
   EXPECT_THAT(text, HasSubstr("f.caffemodel: layer 'bn' has 5 blobs in the file: statistics and a "
-                              "learned factor and offset, which this BatchNormBatchNormForms ("));
+                              "learned factor and offset, which this BatchNorm ("));
   EXPECT_THAT(text, HasSubstr("net.prototxt:3:7) does not have; write scale_bias: true in its "
                               "batch_norm_param and remove a Scale layer after it"));
 }

@@ -32,7 +32,7 @@ class Gradients {
   float* data_;
 };
 
-// NumberSums i of a rank.
+// Number i of a rank.
 float NumberSums(int rank, size_t i) {
   return static_cast<float>((rank + 1) * static_cast<int>(i % 97));
 }

@@ -1,4 +1,4 @@
-// CublasMatrix products by cuBLASLt, which is column-major: a row-major C is its transpose there,
+// Matrix products by cuBLASLt, which is column-major: a row-major C is its transpose there,
 // and C' = op(B)' op(A)', so the operands change places and nothing is copied.
 
 #include <optional>
