@@ -17,12 +17,12 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-std::string ScaledBatchNorm(const std::string& fields = "") {
+std::string BatchNormForm(const std::string& fields = "") {
   return "type: \"BatchNorm\"\nbatch_norm_param { scale_bias: true " + fields + " }";
 }
 
 TEST(BatchNormFormsTest, HandValues) {
-  LayerRunner layer(ScaledBatchNorm(), {{2, 2}});
+  LayerRunner layer(BatchNormForm(), {{2, 2}});
   ASSERT_EQ(layer.NumParams(), 5);
   EXPECT_THAT(layer.GetParam(3), ElementsAre(1, 1));
   EXPECT_THAT(layer.GetParam(4), ElementsAre(0, 0));
@@ -41,7 +41,7 @@ TEST(BatchNormFormsTest, AFillerAloneAsksForTheForm) {
 }
 
 TEST(BatchNormFormsTest, StoresAveragesOfWeightOne) {
-  LayerRunner layer(ScaledBatchNorm("moving_average_fraction: 0.75"), {{2, 1, 1, 2}});
+  LayerRunner layer(BatchNormForm("moving_average_fraction: 0.75"), {{2, 1, 1, 2}});
   layer.Forward({1, 2, 3, 6});  // mean 3, variance 3.5 and, unbiased, 14 / 3
   ExpectNear(layer.GetParam(0), {3}, 1e-6f);
   ExpectNear(layer.GetParam(1), {14.0f / 3}, 1e-6f);
@@ -53,7 +53,7 @@ TEST(BatchNormFormsTest, StoresAveragesOfWeightOne) {
 }
 
 TEST(BatchNormFormsTest, HandValuesOfTesting) {
-  LayerRunner layer(ScaledBatchNorm("eps: 0"), {{1, 2}}, {.phase = caffe::TEST, .training = false});
+  LayerRunner layer(BatchNormForm("eps: 0"), {{1, 2}}, {.phase = caffe::TEST, .training = false});
   layer.SetParam(0, {1, 2});
   layer.SetParam(1, {4, 16});
   layer.SetParam(2, {1});
@@ -63,7 +63,7 @@ TEST(BatchNormFormsTest, HandValuesOfTesting) {
 }
 
 TEST(BatchNormFormsTest, EpsIsAtLeastThatOfNvidia) {
-  LayerRunner layer(ScaledBatchNorm("eps: 0"), {{2, 1}});
+  LayerRunner layer(BatchNormForm("eps: 0"), {{2, 1}});
   ExpectNear(layer.Forward({7, 7}), {0, 0}, 0);
 }
 
@@ -71,7 +71,7 @@ TEST(BatchNormFormsTest, GradientMatchesDifferences) {
   for (const char* fields : {"eps: 0.1", "eps: 0.1 use_global_stats: true"}) {
     for (const Shape& shape : {Shape{2, 3, 2, 3}, Shape{6, 3}}) {
       SCOPED_TRACE(fields + shape.ToString());
-      LayerRunner layer(ScaledBatchNorm(fields), {shape});
+      LayerRunner layer(BatchNormForm(fields), {shape});
       layer.SetInput(0, LayerRunner::SomeValues(shape.Count(), 1));
       layer.SetParam(1, {1, 2, 3});
       layer.SetParam(2, {1});
@@ -82,17 +82,17 @@ TEST(BatchNormFormsTest, GradientMatchesDifferences) {
 }
 
 TEST(BatchNormFormsTest, InPlaceEqualsNotInPlace) {
-  ExpectInPlaceEqual(ScaledBatchNorm(), {{2, 3, 4, 5}});
+  ExpectInPlaceEqual(BatchNormForm(), {{2, 3, 4, 5}});
 }
 
 TEST(BatchNormFormsTest, OnlyTheStatisticsAreFixed) {
-  LayerRunner layer(ScaledBatchNorm() +
+  LayerRunner layer(BatchNormForm() +
                         " param { lr_mult: 0 } param { lr_mult: 0 } param { lr_mult: 0 } "
                         "param { lr_mult: 3 }",
                     {{2, 3}});
   const std::vector<float> rates = {0, 0, 0, 3, 1};
   for (int i = 0; i < 5; ++i) EXPECT_EQ(layer.ParamAt(i).lr_mult, rates[static_cast<size_t>(i)]);
-  LayerRunner asked(ScaledBatchNorm() + " param { lr_mult: 1 }", {{2, 3}});
+  LayerRunner asked(BatchNormForm() + " param { lr_mult: 1 }", {{2, 3}});
   EXPECT_EQ(asked.ParamAt(0).lr_mult, 0);
 }
 

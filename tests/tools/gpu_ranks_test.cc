@@ -105,7 +105,7 @@ TEST_F(GpuRanksTest, LearnTheSameBitForBitWhetherPassesAreRecordedOrNot) {
 }
 
 TEST_F(GpuRanksTest, OfCentralStorageAreUpdatedByTheHost) {
-  for (const char* rule : {"type=SGD", "type=Adam", "type=LARS", "clip_gradients=0.1"}) {
+  for (const char* rule : {"type=Adam", "type=LARS", "clip_gradients=0.1"}) {
     const std::vector<std::string> common = {"--gpu=0,1", "--deterministic", "--set",
                                              rule,        "--set",           "weight_decay=0.01"};
     ASSERT_EQ(Train(common).exit_code, 0) << rule;

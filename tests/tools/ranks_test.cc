@@ -178,11 +178,11 @@ TEST_F(RanksTest, WaitForALastSnapshotThatTakesLongerThanThePeerTimeout) {
   job_.solver = Edited(job_.solver, "snapshot: 10", "snapshot: 0");  // the last one alone
   job_.Write();
   RunOptions options = job_.options();
-  options.env.insert(options.env.end(), {"LD_PRELOAD=" TRAINER_FAULTY_IO, "FAULTY_IO_SYNC=4000",
+  options.env.insert(options.env.end(), {"LD_PRELOAD=" TRAINER_FAULTY_IO, "FAULTY_IO_SYNC=2500",
                                          "ASAN_OPTIONS=verify_asan_link_order=0"});
   const auto start = std::chrono::steady_clock::now();
-  const Outcome outcome = RunProgram(
-      job_.TrainCommand({"--ranks=2", "--peer_warning=7", "--peer_timeout=8"}), options);
+  const Outcome outcome =
+      RunProgram(job_.TrainCommand({"--ranks=2", "--peer_warning=7", "--peer_timeout=8"}), options);
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_GT(std::chrono::steady_clock::now() - start, std::chrono::seconds(8));
   EXPECT_TRUE(std::filesystem::exists(job_.folder() / "snap_iter_20.solverstate"));
