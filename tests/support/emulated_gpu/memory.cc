@@ -94,6 +94,9 @@ void* AllocateDevice(int device, size_t bytes) {
   char* const mapping = memory.region + memory.used + kPage;
   memory.used += mapped + kPage;
   Allocation a{mapping + mapped - rounded, bytes, device, mapping, mapped, false};
+  // Memory is opened and closed around each kernel. The system does that page by page, which took
+  // nearly all the time of large nets with pages of 4 KiB. Where it has no huge ones, this fails.
+  madvise(mapping, mapped, MADV_HUGEPAGE);
   Protect(a, true);
   std::memset(mapping, 0xff, mapped);
   PoisonAround(a);
