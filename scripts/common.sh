@@ -29,9 +29,14 @@ build() {
   fi
 }
 
+# awk that handles each line as it comes: mawk would wait for a full block.
+live_awk() {
+  if awk -W version 2>&1 </dev/null | grep -q mawk; then awk -W interactive "$@"; else awk "$@"; fi
+}
+
 # Reads Ninja's lines, "[12/340] Building ...".
 show_build_progress() {
-  awk -F'[][/]' '
+  live_awk -F'[][/]' '
     BEGIN { begin = systime() }
     /^\[[0-9]+\/[0-9]+\]/ {
       step = int(10 * $2 / $3)
@@ -90,16 +95,15 @@ run_again() {
 # Reads CTest's lines, "  12/110 Test  #12: name ....   Passed    0.01 sec", and those of GoogleTest, of
 # which it leaves out what tests said that passed. A test that ended its program is shown to the end.
 show_test_progress() {
-  awk -v begin="$(date +%s)" '
+  live_awk '
+    BEGIN { begin = systime() }
     /^ *Start +[0-9]+: / || /^Test project / || (/^$/ && !closing) { next }
     /^ *[0-9]+\/[0-9]+ Test +#/ || /% tests passed/ { show() }
     /^ *[0-9]+\/[0-9]+ Test +#[0-9]+: .*( |\.)(Passed|\*\*\*Skipped)/ {
       split($1, part, "/")
       step = int(10 * part[1] / part[2])
       if (step > last) {
-        "date +%s" | getline now
-        close("date +%s")
-        print "test: " part[1] " of " part[2] ", " now - begin " s"
+        print "test: " part[1] " of " part[2] ", " systime() - begin " s"
         fflush()
         last = step
       }
