@@ -201,7 +201,8 @@ int Pipeline::Serve() {
   return peers().post()->Serve([this](int, std::span<const std::byte> request, PeerPost::Bytes*) {
     PacketReader sent(request);
     const auto channel = sent.Get<int64_t>();
-    return channels_[static_cast<size_t>(channel)].Deliver(sent.Rest());
+    const auto posted = sent.Get<int64_t>();
+    return channels_[static_cast<size_t>(channel)].Deliver(posted, sent.Rest());
   });
 }
 

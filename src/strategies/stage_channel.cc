@@ -27,8 +27,9 @@ StageChannel::StageChannel(std::byte* memory, size_t message, int slots, int fro
       places_(memory + sizeof(Board)),
       address_(address) {}
 
-bool StageChannel::Deliver(std::span<const std::byte> message) const {
+bool StageChannel::Deliver(int64_t posted, std::span<const std::byte> message) const {
   const uint32_t number = board_->sent.load(std::memory_order_relaxed);
+  if (number != static_cast<uint32_t>(posted)) return false;
   if (number - board_->taken.load() >= slots_) return false;
   std::ranges::copy(message, Place(number));
   board_->sent.store(number + 1);

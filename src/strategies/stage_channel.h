@@ -51,8 +51,9 @@ class StageChannel {
     board_->taken.store(number + 1);
     if (peers_->IsNear(from_)) peers_->Ring(from_);
   }
-  // At the receiver: a message that was posted. Whether there is a slot for it.
-  bool Deliver(std::span<const std::byte> message) const;
+  // Called at the receiver for message number `posted`. Returns false, to be asked again, while the
+  // message has no slot or one before it has not come: questions may be retried in any order.
+  bool Deliver(int64_t posted, std::span<const std::byte> message) const;
 
  private:
   struct Board {
@@ -67,6 +68,7 @@ class StageChannel {
     }
     Packet packet;
     packet.Put(address_.channel);
+    packet.Put(posted_++);
     write(packet.Room(message_));
     tickets_.push_back(peers_->post()->Begin(to_, address_.kind, packet.Take()));
   }
@@ -79,6 +81,7 @@ class StageChannel {
   Board* board_;
   std::byte* places_;
   Address address_;
+  int64_t posted_ = 0;            // The number of the next message to post.
   std::deque<uint64_t> tickets_;  // of messages that were posted
 };
 
