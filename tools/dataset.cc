@@ -205,7 +205,7 @@ class Dataset final : public Verb {
       throw Error(ErrorCode::kUsage, "one of the names is empty (''); is a variable not set?");
     }
     ApplyReadingFlags(flags);
-    RemoveTempsOnSignal(FoldersOf(words, flags));
+    const RemovesTemps removes_temps(FoldersOf(words, flags));
     task.run(flags);
     return 0;
   }

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <thread>
 
@@ -13,7 +14,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Under another name first: whoever still writes it cannot put it in place half removed.
+// Set before the first file is removed. The thread that waits for signals outlives all objects.
+std::atomic<bool> ending_by_signal{false};
+
+// Renames each file before removing it, so that a thread that still writes it cannot put a half
+// removed folder in its final place.
 void RemoveOwnTemps(const std::string& folder) {
   const std::string own = TempPathFor("x").substr(2);  // without ".x"
   std::vector<fs::path> found;
@@ -41,7 +46,7 @@ void EndBy(int signal) {
 
 }  // namespace
 
-void RemoveTempsOnSignal(const std::vector<std::string>& folders) {
+RemovesTemps::RemovesTemps(const std::vector<std::string>& folders) {
   sigset_t ending;
   sigemptyset(&ending);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
@@ -53,9 +58,14 @@ void RemoveTempsOnSignal(const std::vector<std::string>& folders) {
   std::thread([folders, ending] {
     int signal = 0;
     if (sigwait(&ending, &signal) != 0) return;
+    ending_by_signal = true;
     for (const std::string& folder : folders) RemoveOwnTemps(folder);
     EndBy(signal);
   }).detach();
+}
+
+RemovesTemps::~RemovesTemps() {
+  while (ending_by_signal) pause();
 }
 
 }  // namespace trainer

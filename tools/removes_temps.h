@@ -1,14 +1,22 @@
 #pragma once
-// What a stopped program leaves on the disk.
+// Removes the temporary files of a verb that a signal ends.
 
 #include <string>
 #include <vector>
 
 namespace trainer {
 
-// From here on SIGINT, SIGTERM and SIGHUP, where they would end the process, first remove the
-// temporary files and folders (TempPathFor) that it has in these folders; then they end it as if
-// unhandled. To be called before other threads are made.
-void RemoveTempsOnSignal(const std::vector<std::string>& folders);
+// From its construction on, a SIGINT, SIGTERM or SIGHUP that would end the process first removes the
+// temporary files and folders (TempPathFor) of this process in `folders`, and then ends the process
+// as if it were not handled. Construct it before other threads are started, once per process.
+class RemovesTemps {
+ public:
+  explicit RemovesTemps(const std::vector<std::string>& folders);
+  // Waits for the end of the process if a signal has arrived: the caller may be failing because its
+  // temporary file has just been removed, and this failure must not be reported.
+  ~RemovesTemps();
+  RemovesTemps(const RemovesTemps&) = delete;
+  RemovesTemps& operator=(const RemovesTemps&) = delete;
+};
 
 }  // namespace trainer

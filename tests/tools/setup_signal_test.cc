@@ -18,7 +18,9 @@ namespace trainer {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 // A log that takes no more than its first lines: the program waits there, in the middle of set-up.
 class FullLog {
@@ -134,6 +136,21 @@ TEST(VerbSignalTest, OtherVerbsEndAtOnce) {
   EXPECT_TRUE(Await([&] { return std::filesystem::exists(job.folder() / "many"); }));
   program.Signal(SIGTERM);
   EXPECT_EQ(program.Wait().signal, SIGTERM);
+}
+
+// The temporary folder is removed a second before the process ends; the set would be complete
+// before.
+TEST(VerbSignalTest, ASetWhoseFolderASignalRemovedEndsByTheSignal) {
+  Job job;
+  RunOptions options = job.options();
+  options.env.insert(options.env.end(), {"LD_PRELOAD=" TRAINER_FAULTY_IO, "FAULTY_IO_KILL=1000",
+                                         "ASAN_OPTIONS=verify_asan_link_order=0"});
+  Program program({"dataset", "digits", "many", "--train=2000"}, options);
+  EXPECT_TRUE(Await([&] { return std::filesystem::exists(job.folder() / "many"); }));
+  program.Signal(SIGTERM);
+  const Outcome outcome = program.Wait();
+  EXPECT_EQ(outcome.signal, SIGTERM) << outcome.err;
+  EXPECT_THAT(outcome.err, Not(HasSubstr("error")));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 //   FAULTY_IO_LOCK     opening and locking lock.mdb fails with this number
 //   FAULTY_IO_FORK     a process that has forked goes on after so many milliseconds
 //   FAULTY_IO_SYNC     writing a file to the disk takes so many milliseconds
+//   FAULTY_IO_KILL     a signal is sent after so many milliseconds
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -16,6 +17,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdarg>
 #include <cstdlib>
 #include <string>
@@ -147,6 +149,11 @@ pid_t fork() {
 int fsync(int fd) {
   Pause("FAULTY_IO_SYNC");
   return Real<decltype(&fsync)>("fsync")(fd);
+}
+
+int kill(pid_t process, int signal) {
+  Pause("FAULTY_IO_KILL");
+  return Real<decltype(&kill)>("kill")(process, signal);
 }
 
 }  // extern "C"
