@@ -1,5 +1,5 @@
 #pragma once
-// What the batch scripts of single runs and of sweeps have in common.
+// Helpers that `trainer job` and `trainer sweep --system` share for writing batch scripts.
 
 #include <string>
 
@@ -8,16 +8,16 @@
 
 namespace trainer {
 
-// The text as one word of the shell, in single quotes where it needs them. It stays on one line, so
-// that it may stand in a comment or in a line of #SBATCH: throws kUsage for control characters.
+// Quotes `text` as one word of the shell, in single quotes if it needs them. Throws kUsage for
+// control characters, so that the word fits into a comment or an #SBATCH line.
 std::string ShellWord(const std::string& text);
 
 // The name of the solver's folder ("net" for "models/net/solver.prototxt") or, without a folder, of
 // the solver. Consists of letters, digits, '_' and '-'.
 std::string JobName(const std::string& solver);
 
-// --time in the form that Slurm and PBS read. Throws kUsage for less than a minute and for what is
-// no time.
+// Returns --time in the form that Slurm and PBS read. Throws kUsage for less than a minute and for
+// text that is not a time.
 std::string SlotTime(const std::string& text);
 
 // Sets the cores (if the request has 0), the memory and the time for the last snapshot from the

@@ -13,7 +13,8 @@
 
 namespace trainer {
 
-// Read by the handler at any time: whole when `bytes` is not 0.
+// A mapped file. The signal handler may read it at any time; the other fields are valid while
+// `bytes` is not 0.
 struct Slot {
   std::string text;
   std::atomic<uintptr_t> start = 0;
@@ -35,7 +36,7 @@ std::mutex& SlotMutex() {
   return mutex;
 }
 
-// A slot once made stays, so that the handler may follow the list.
+// Slots are reused but never freed, so that the handler can walk the list without a lock.
 Slot* TakeSlot() {
   for (Slot* slot = first_slot; slot != nullptr; slot = slot->next) {
     if (slot->taken) continue;
@@ -58,13 +59,14 @@ const Slot* FindSlot(uintptr_t address) {
   return nullptr;
 }
 
-// A byte of a file.
+// The position of a byte in a file.
 struct FilePlace {
   char file[4096] = "";  // as /proc/self/maps names it
   uint64_t offset = 0;
 };
 
-// What is mapped at this address, as LevelDB, which does not tell, maps its tables.
+// Looks the address up in /proc/self/maps. LevelDB maps its tables itself, so no slot describes
+// them.
 void FindPlace(uintptr_t address, FilePlace* place) {
   MemoryMap map;
   for (MemoryMaps maps; maps.Next(&map);) {
@@ -75,7 +77,8 @@ void FindPlace(uintptr_t address, FilePlace* place) {
   }
 }
 
-// What a SIGBUS means. A file that cannot be asked for its size has lost its disk or its server.
+// Tells a file that became shorter from one that cannot be read. If even the file's size cannot be
+// read, its disk or file server has failed.
 MapFault ClassifyBus(uintptr_t address, const Slot* slot, FilePlace* place) {
   struct stat facts {};
   bool is_known = false;
@@ -107,7 +110,7 @@ const char* TextOf(MapFault fault) {
   }
 }
 
-// Puts "error: <database>: <text>" together without memory of its own beyond the stack's.
+// Formats "error: <database>: <text>" on the stack, because a signal handler must not allocate.
 void End(const char* database, MapFault fault) {
   constexpr size_t kLongest = 4000;
   char line[kLongest + 1];
@@ -123,8 +126,8 @@ void End(const char* database, MapFault fault) {
   end_on_fault(line, used, CodeOf(fault));
 }
 
-// Back to what was there before us. A fault happens again on return; a signal that was sent does
-// not.
+// Restores the previous handler. A faulting instruction faults again when the handler returns; a
+// signal that another process sent has to be raised again.
 void PassOn(int signal, bool sent) {
   sigaction(signal, signal == SIGBUS ? &old_bus : &old_segv, nullptr);
   if (sent) raise(signal);
@@ -150,7 +153,7 @@ void OnFault(int signal, siginfo_t* info, void*) {
 
 }  // namespace
 
-// No alternative stack, and no signal is blocked: the handler may be left by a jump.
+// The handler uses no alternative stack and blocks no signal, because it may exit by siglongjmp.
 void HandleMapFaults(EndOnFault end) {
   end_on_fault = end;
   struct sigaction action {};

@@ -1,5 +1,5 @@
 #pragma once
-// What is mapped into this process, as /proc/self/maps tells.
+// Reads /proc/self/maps, the memory mappings of this process.
 
 #include <cstddef>
 #include <cstdint>
@@ -8,12 +8,12 @@ namespace trainer {
 
 struct MemoryMap {
   uintptr_t start = 0, end = 0;
-  uint64_t offset = 0;    // in the file, of the start
-  const char* file = "";  // as the system names it; "" for memory
+  uint64_t offset = 0;    // of `start` in the file, in bytes
+  const char* file = "";  // path as the kernel prints it; "" for anonymous memory
 };
 
-// Gives the maps of this process one after the other, by address; none where there is no /proc.
-// Allocates nothing, so that a signal handler may use it.
+// Iterates over the mappings in order of their addresses; finds none if /proc is not mounted.
+// Allocates no memory, so that a signal handler may use it.
 class MemoryMaps {
  public:
   MemoryMaps();
@@ -21,12 +21,12 @@ class MemoryMaps {
   MemoryMaps(const MemoryMaps&) = delete;
   MemoryMaps& operator=(const MemoryMaps&) = delete;
 
-  // False after the last map. `map->file` is valid until the next call.
+  // Returns false after the last mapping. `map->file` is valid until the next call.
   bool Next(MemoryMap* map);
 
  private:
   int file_;
-  char text_[8192];  // a line has a path of 4,096 bytes at most
+  char text_[8192];  // a line holds a path of at most 4,096 bytes
   size_t line_ = 0, end_ = 0;
 };
 

@@ -8,9 +8,9 @@
 namespace trainer {
 namespace {
 
-constexpr int kRowsAtOnce = 4;  // stay in the cache until they are put in place
-// libjpeg-turbo writes rows that begin at a multiple of 16 or 32 bytes past the caches, from where
-// they would have to be read again. So none does.
+constexpr int kRowsAtOnce = 4;  // they stay in the cache until PutRow copies them
+// libjpeg-turbo writes rows that start at a multiple of 16 or 32 bytes with non-temporal stores, so
+// that PutRow would read them from main memory. An odd start avoids that.
 constexpr size_t kRowUnit = 32, kRowOffset = 1;
 
 // Adobe's CMYK is stored inverted: a channel of 255 is no ink.
@@ -38,7 +38,7 @@ struct JpegReader::Task {
   Image* image = nullptr;
   uint8_t* pixels = nullptr;  // kRowsAtOnce rows
   size_t row_bytes = 0;       // from one of them to the next
-  JDIMENSION column = 0;      // of the picture, with which they begin
+  JDIMENSION column = 0;      // the picture's column at which these rows start
 };
 
 JpegReader::JpegReader() {
@@ -69,8 +69,8 @@ void JpegReader::Start(void* of) {
   jpeg.scale_num = 1;
   jpeg.scale_denom = static_cast<unsigned>(part.shrink);
   jpeg_start_decompress(&jpeg);
-  // In several scans all of a picture is read before the first row comes out, and what was not sent
-  // yet is guessed from blocks further away than the margin: these are decoded whole.
+  // A file of several scans is decoded whole: the library reads all of it before the first row, and
+  // it predicts missing coefficients from blocks farther away than the margin.
   const auto left = static_cast<JDIMENSION>(part.area.left), right = left + part.area.width;
   if (!jpeg_has_multiple_scans(&jpeg)) {
     const auto margin = static_cast<JDIMENSION>(2 * jpeg.max_h_samp_factor);
@@ -104,11 +104,11 @@ void JpegReader::CopyRows(void* of) {
              task->image);
     }
   }
-  // What follows the last row is looked at where nothing was left out.
+  // The end of the file is checked if no row was skipped.
   if (end == jpeg.output_height) jpeg_finish_decompress(&jpeg);
 }
 
-// False where the library met an error. Between its calls memory is made room in.
+// Returns false if the library reported an error. Allocates outside of Guarded, which longjmps.
 bool JpegReader::Steps(Task* task) {
   if (!Guarded(&errors_, ReadHeader, task)) return false;
   if (!Guarded(&errors_, Start, task)) return false;

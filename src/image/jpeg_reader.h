@@ -11,15 +11,15 @@
 
 namespace trainer {
 
-// What is read of a picture. Rows and columns are those of the picture decoded at 1/shrink of its
-// size: ceil(height / shrink) rows.
+// The part of a picture to decode. Rows and columns count in the picture scaled to 1/shrink of its
+// size, which has ceil(height / shrink) rows.
 struct JpegPart {
   J_COLOR_SPACE space = JCS_EXT_BGR;
   int shrink = 1;  // 1, 2, 4 or 8
   Box area;
 };
 
-// Decodes one file after the other; its memory is reused. One thread at a time.
+// Decodes one file after the other and reuses its buffers. Use it from one thread at a time.
 class JpegReader {
  public:
   JpegReader();  // throws kResource
@@ -27,11 +27,11 @@ class JpegReader {
   JpegReader(const JpegReader&) = delete;
   JpegReader& operator=(const JpegReader&) = delete;
 
-  // Decodes the part into `image`, which SetForm made for it. The pixels equal those of the whole
-  // image bit for bit: chroma is stored at half the size and interpolated between neighbours, so a
-  // margin is decoded around the part. Rows below the part are not decoded where the file allows
-  // that. Returns null, or why the file is damaged (any warning of the library counts), which is
-  // valid until the next call.
+  // Decodes the part into `image`, which SetForm has shaped for it. The pixels equal those of the
+  // whole image bit for bit: chroma is stored at half the size and interpolated between neighbours,
+  // so a margin around the part is decoded, too. Rows below the part are skipped if the file has
+  // one scan. Returns null, or the reason why the file is damaged (any warning of the library
+  // counts); the text is valid until the next call.
   const char* Read(std::string_view bytes, const JpegPart& part, Colors colors, Image* image);
 
  private:

@@ -56,7 +56,7 @@ class WorldOfRanks final : public World {
   void SumByMpi(std::span<float> values, const std::function<void()>& use_gpu) override;
   void Finish() override;
 
-  // All that needs the other ranks.
+  // Does the part of the construction that exchanges data with other ranks.
   void Begin(const WorldSettings& settings);
   const NodeBlock& block() const { return *place_.block; }
   const Place& place() const { return place_; }
@@ -67,6 +67,11 @@ class WorldOfRanks final : public World {
   RankSlot& slot() const { return place_.block->slot(place_.map.local); }
   Pump& pump() { return link_ == nullptr ? static_cast<Pump&>(own_pump_) : thread_pump_; }
   size_t BucketFloats() const { return std::max<size_t>(1, bucket_bytes_ / sizeof(float)); }
+  // Returns when all ranks have called it.
+  void Barrier() {
+    float one = 1;
+    exchange_->Sum({&one, 1});
+  }
   void ShareCores();
   void RunOnMpi(const std::function<void()>& task);
   void StartPump();
@@ -112,7 +117,7 @@ std::unique_ptr<MpiPost> MakePost(MpiLibrary* mpi, const Place& place) {
       [&block] { ThrowIfFailed(block); });
 }
 
-// Ranks of other machines are answered while sums are waited for.
+// The link answers ranks of other machines while it waits for sums.
 std::unique_ptr<MpiLink> MakeLink(MpiLibrary* mpi, const Place& place, const ThreadPump& pump,
                                   MpiPost* post) {
   if (place.map.nodes() < 2) return nullptr;
@@ -132,11 +137,7 @@ WorldOfRanks::WorldOfRanks(Place place, std::unique_ptr<MpiThread> thread,
       thread_(std::move(thread)),
       mpi_(std::move(mpi)),
       waiter_(*place_.block, place_.map.local),
-      gradients_(*place_.block, place_.map.local,
-                 [this] {
-                   float one = 1;
-                   exchange_->Sum({&one, 1});
-                 }),
+      gradients_(*place_.block, place_.map.local, [this] { Barrier(); }),
       post_(MakePost(mpi_.get(), place_)),
       link_(MakeLink(mpi_.get(), place_, thread_pump_, post_.get())),
       sum_(*place_.block, place_.map.local, gradients_, link_.get()),
@@ -147,10 +148,7 @@ WorldOfRanks::WorldOfRanks(Place place, std::unique_ptr<MpiThread> thread,
                    }),
       own_pump_(sum_, waiter_),
       memory_(*place_.block, place_.map, waiter_, post_.get(), place_.names, settings.peer_timeout,
-              [this] {
-                float one = 1;
-                exchange_->Sum({&one, 1});
-              }),
+              [this] { Barrier(); }),
       watch_(*place_.block, place_.map.local, place_.names,
              {settings.warn_after, settings.peer_timeout}) {
   exchange_ = std::make_unique<Exchange>(place_.replica, pump(), slot(), gradients_, place_.names);
@@ -171,18 +169,17 @@ void WorldOfRanks::Begin(const WorldSettings& settings) {
   exchange_->SetBucket(BucketFloats());
 }
 
-// An error of the thread that calls MPI.
+// Prints an error of the thread that calls MPI, unless another rank of this machine failed first.
 void WorldOfRanks::Tell(const Error& error) const {
   if (!block().Claim({static_cast<int>(error.code()), place_.replica.rank})) return;
   std::fprintf(stderr, "error: %s%s\n", RankPrefix().c_str(), error.what());
 }
 
-// Each rank of the machine says where it may run.
+// Publishes the cores of this rank, then shares threads and memory among the ranks of the machine.
 void WorldOfRanks::ShareCores() {
   const CoreSet own = OwnCores();
   for (size_t i = 0; i < own.size(); ++i) slot().cores[i] = own[i];
-  float one = 1;
-  exchange_->Sum({&one, 1});
+  Barrier();
   std::vector<CoreSet> of_ranks(place_.map.own().size());
   for (size_t local = 0; local < of_ranks.size(); ++local) {
     for (size_t i = 0; i < own.size(); ++i) {
@@ -208,7 +205,7 @@ std::string WorldOfRanks::Describe() const {
               DescribeBytes(bucket_bytes_));
 }
 
-// Sums are pushed through a lock to the thread that makes them, and so is the type.
+// The lock that hands sums to the MPI thread also publishes the type to it.
 std::string WorldOfRanks::SetWire(WireType type) {
   if (link_ == nullptr) {
     return type == WireType::kF32 ? ""
@@ -228,7 +225,7 @@ std::string WorldOfRanks::DescribeSent() const {
               " as f32)");
 }
 
-// The thread that calls MPI leaves the sums for it.
+// The MPI thread stops serving sums meanwhile.
 std::optional<double> WorldOfRanks::AllReduceByMpi(std::span<float> values) {
   if (mpi_ == nullptr) return std::nullopt;
   int64_t time = 0;
@@ -247,7 +244,7 @@ void WorldOfRanks::SumByMpi(std::span<float> values, const std::function<void()>
   });
 }
 
-// No sum of the host is under way.
+// Call while no sum of host memory is pending.
 void WorldOfRanks::RunOnMpi(const std::function<void()>& task) {
   StopPump();
   thread_->Run(task);
@@ -263,7 +260,7 @@ void WorldOfRanks::StartPump() {
 void WorldOfRanks::StopPump() {
   if (!serving_) return;
   thread_pump_.Stop();
-  thread_->Run([] {});  // behind it
+  thread_->Run([] {});  // Waits until Serve has returned.
   serving_ = false;
 }
 
@@ -272,8 +269,7 @@ void WorldOfRanks::Finish() {
     slot().state = RankState::kFinished;
     memory_.AwaitOthers();
   } else {
-    float one = 1;
-    exchange_->Sum({&one, 1});
+    Barrier();
     slot().state = RankState::kFinished;
   }
   finished_ = true;
@@ -286,7 +282,7 @@ void WorldOfRanks::Finish() {
   });
 }
 
-// Does not return where mpirun then ends this process.
+// Does not return if mpirun ends this process at once.
 void WorldOfRanks::Abort(int code) {
   StopPump();
   if (mpi_ == nullptr) return;
@@ -304,7 +300,7 @@ void WorldOfRanks::Abort(int code) {
                    environment.count_variable, " and PMIX_RANK"));
 }
 
-// Each of them would train a model of its own, and all write to one place.
+// Without this refusal each process would train its own model and all would write the same files.
 [[noreturn]] void FailAlone(const RankEnvironment& environment) {
   const std::string& variable = environment.count_variable;
   throw Error(ErrorCode::kUnavailable,
@@ -353,7 +349,8 @@ World* JoinWorld(const WorldSettings& settings) {
 
 namespace {
 
-// Who misses another rank knows less than that one, which may be about to say why it ends.
+// A rank that lost its peer knows less than the peer itself, which may be about to report why it
+// ends.
 void LetTheOtherSpeak(const NodeBlock& block) {
   constexpr std::chrono::seconds kTurn{10};
   const auto end = std::chrono::steady_clock::now() + kTurn;
@@ -365,9 +362,9 @@ void LetTheOtherSpeak(const NodeBlock& block) {
 }  // namespace
 
 bool IsFirstToFail(int* code) {
-  // The same error may stop every machine, or every rank before it has joined the others: the first
-  // one's message comes first, and ends the run. mpirun looks after processes at leisure, the more
-  // so where other programs have the cores.
+  // The same error may stop every machine, or every rank before it joins. Ranks other than the
+  // first wait, so that the first one's message is printed and ends the run. mpirun needs seconds
+  // to notice an ended process, more so on busy cores.
   constexpr std::chrono::seconds kTurn{4};
   WorldOfRanks* const world = Own().get();
   if (world == nullptr) {

@@ -1,5 +1,5 @@
 #pragma once
-// A run's files as they were in force.
+// The solver and nets of a run after all changes, as one file.
 
 #include <string>
 
@@ -7,10 +7,10 @@
 
 namespace trainer {
 
-// The solver with its nets inside and every change of --set made: training from it repeats the run.
-// Old forms are written as new ones, comments are lost.
+// Returns the solver with its nets inlined and every --set applied, so that training from it
+// repeats the run. Deprecated fields are upgraded; comments are lost.
 caffe::SolverParameter ResolvedSolver(const SolverSpec& spec);
-// The same as a prototxt.
+// Returns ResolvedSolver(spec) in prototxt format.
 std::string ResolvedText(const SolverSpec& spec);
 
 }  // namespace trainer
