@@ -18,20 +18,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Nets that are planned and made again and again tell nothing but warnings.
-class FewLines {
- public:
-  FewLines() : before_(FLAGS_minloglevel) {
-    if (!LogsDetails()) FLAGS_minloglevel = std::max(before_, static_cast<int>(google::WARNING));
-  }
-  ~FewLines() { FLAGS_minloglevel = before_; }
-  FewLines(const FewLines&) = delete;
-  FewLines& operator=(const FewLines&) = delete;
-
- private:
-  const int before_;
-};
-
 class Searcher {
  public:
   Searcher(const BatchSearch& search, const Device& device, SolverSpec* spec)
@@ -73,7 +59,7 @@ class Searcher {
   // Nothing where it does not fit, or the net cannot have it.
   std::optional<BatchFigures> Plan(uint32_t batch) {
     if (!Set(batch)) return std::nullopt;
-    const FewLines few;
+    const WarningsOnly warnings_only;
     try {
       return PlanOrThrow(batch);
     } catch (const Error& error) {
@@ -146,7 +132,7 @@ class Searcher {
     options.saves = false;
     options.memory = search_.memory;
     ObserverList nobody;
-    const FewLines few;
+    const WarningsOnly warnings_only;
     try {
       if (search_.recomputes) {
         options.most_value_bytes = MostValueBytes(search_.room, spec_, device_);

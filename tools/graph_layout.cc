@@ -142,23 +142,28 @@ class Layout {
       least = std::min(least, cell.x - cell.width / 2);
       most = std::max(most, cell.x + cell.width / 2);
     }
-    std::vector<double> middle(rows_.size());
+    std::vector<double> top(rows_.size()), bottom(rows_.size());
     double y = kMargin;
     for (size_t k = 0; k < rows_.size(); ++k) {
       double height = 0;
       for (const size_t i : rows_[k]) height = std::max(height, cells_[i].height);
-      middle[k] = y + height / 2;
+      top[k] = y;
+      bottom[k] = y + height;
       y += height + kRowGap;
     }
-    auto x_of = [&](size_t i) { return cells_[i].x - least + kMargin; };
+    const auto x_of = [&](size_t i) { return cells_[i].x - least + kMargin; };
     for (size_t i = 0; i < drawing_.nodes.size(); ++i) {
       drawing_.nodes[i].x = x_of(i);
-      drawing_.nodes[i].y = middle[cells_[i].row];
+      drawing_.nodes[i].y = (top[cells_[i].row] + bottom[cells_[i].row]) / 2;
     }
     for (size_t e = 0; e < drawing_.edges.size(); ++e) {
+      DrawnEdge& edge = drawing_.edges[e];
+      edge.bends.emplace_back(x_of(edge.from), bottom[cells_[edge.from].row]);
       for (const size_t i : paths_[e]) {
-        drawing_.edges[e].bends.emplace_back(x_of(i), middle[cells_[i].row]);
+        edge.bends.emplace_back(x_of(i), top[cells_[i].row]);
+        edge.bends.emplace_back(x_of(i), bottom[cells_[i].row]);
       }
+      edge.bends.emplace_back(x_of(edge.to), top[cells_[edge.to].row]);
     }
     drawing_.width = most - least + 2 * kMargin;
     drawing_.height = y - kRowGap + kMargin;

@@ -13,8 +13,10 @@ struct DrawnNode {
 };
 
 struct DrawnEdge {
-  size_t from = 0, to = 0;                       // nodes; from < to
-  std::vector<std::pair<double, double>> bends;  // points between the boxes, one per row crossed
+  size_t from = 0, to = 0;  // nodes; from < to
+  // Points between the boxes: where the edge leaves the row of `from`, enters and leaves each row
+  // that it crosses, and enters the row of `to`. It is vertical within a row.
+  std::vector<std::pair<double, double>> bends;
 };
 
 struct Drawing {

@@ -6,9 +6,10 @@
 
 namespace trainer {
 
-// From its construction on, a SIGINT, SIGTERM or SIGHUP that would end the process first removes the
-// temporary files and folders (TempPathFor) of this process in `folders`, and then ends the process
-// as if it were not handled. Construct it before other threads are started, once per process.
+// From its construction on, a SIGINT, SIGTERM or SIGHUP that would end the process first removes
+// the temporary files and folders (TempPathFor) of this process in `folders`, and then ends the
+// process as if it were not handled. Construct it before other threads are started, once per
+// process.
 class RemovesTemps {
  public:
   explicit RemovesTemps(const std::vector<std::string>& folders);

@@ -1,15 +1,35 @@
 #include <iostream>
 #include <limits>
 
+#include "net_picture.h"
 #include "shared_flags.h"
 #include "trainer/base/atomic_file.h"
 #include "trainer/base/error.h"
+#include "trainer/base/file.h"
 #include "trainer/base/text.h"
+#include "trainer/config/solver_spec.h"
+#include "trainer/observe/run_folder.h"
 #include "trainer/report/page.h"
 #include "verb.h"
 
 namespace trainer {
 namespace {
+
+// The training net of the solver in the run's folder. Shapes need its databases: they are left out
+// where these cannot be read, and a solver that cannot be read has no drawing.
+ReportedNet NetOf(const RunHistory& run) {
+  const std::string path = JoinPath(run.path, kSolverName);
+  if (!IsDirectory(run.path) || !Exists(path)) return {};
+  try {
+    const SolverSpec solver = LoadSolver(path);
+    const NetShapes shapes = ShapesOf(*solver.train.net, solver.train.state);
+    const NetPicture picture(FilterLayers(*solver.train.net, solver.train.state), shapes);
+    return {picture.Svg(run.net), picture.boxes(),
+            shapes.parameters > 0 ? GroupedDigits(shapes.parameters) : ""};
+  } catch (const Error&) {
+    return {};
+  }
+}
 
 class ReportVerb final : public Verb {
  public:
@@ -20,9 +40,10 @@ class ReportVerb final : public Verb {
         .text =
             "RUN is the folder of 'trainer train --run=RUN', while it trains or later, or a log of "
             "this program or of Caffe. The page holds all that it shows and needs no network: "
-            "curves of the losses, tests and rates, images per second, waiting for data, where the "
-            "time of ranks went, settings that differ, and of a folder its environment, first "
-            "filters and images. It follows the browser's light or dark scheme.\n"
+            "cards or a table with the best and the last results, charts of losses, tests and "
+            "rates, images per second, waiting for data, where the time of ranks went, settings "
+            "that differ, and of a folder the net, its settings, environment, first filters and "
+            "images. It follows the browser's light or dark scheme.\n"
             "What else is known is shown where it is in the folder: time.json, by 'trainer time "
             "--solver=S --json > RUN/time.json', and the classes that were taken for others and "
             "the "
@@ -44,7 +65,9 @@ class ReportVerb final : public Verb {
     RefuseToReplace(flags);
     std::vector<RunHistory> runs;
     for (const std::string& path : flags.words()) runs.push_back(ReadRun(path));
-    WriteWhole(flags.Text("out"), ReportPage(runs));
+    std::vector<ReportedNet> nets;
+    for (const RunHistory& run : runs) nets.push_back(NetOf(run));
+    WriteWhole(flags.Text("out"), ReportPage(runs, nets));
     std::cout << "wrote " << EscapeControl(flags.Text("out")) << "\n";
     return 0;
   }

@@ -167,6 +167,11 @@ void QuietLog() {
   FLAGS_minloglevel = std::max<int>(FLAGS_minloglevel, google::WARNING);
 }
 
+WarningsOnly::WarningsOnly() : level_before_(FLAGS_minloglevel) {
+  if (!LogsDetails()) FLAGS_minloglevel = std::max<int>(level_before_, google::WARNING);
+}
+WarningsOnly::~WarningsOnly() { FLAGS_minloglevel = level_before_; }
+
 void LogToFile(const std::string& path) {
   const int fd = FileOps::Posix().Open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (fd < 0) ThrowFileError(FileUse::kOutput, "write a log", path, errno);

@@ -12,7 +12,7 @@ namespace trainer {
 namespace {
 
 constexpr double kWidth = 640, kHeight = 300;
-constexpr double kLeft = 64, kRight = 12, kTop = 34, kBottom = 40;
+constexpr double kLeft = 64, kRight = 20, kTop = 34, kBottom = 40;
 constexpr int kColors = 8;
 
 std::string Short(double value) {
@@ -31,6 +31,7 @@ std::string Pixel(double value) {
 struct Axis {
   double low = std::numeric_limits<double>::infinity(), high = -low;
   double begin = 0, end = 1;
+  double largest = 0;  // of all values, where the axis ends below some
   bool logarithmic = false;
 
   void Take(double value) {
@@ -40,7 +41,7 @@ struct Axis {
   double Scale(double value) const { return logarithmic ? std::log10(value) : value; }
   double At(double value) const {
     const double span = Scale(high) - Scale(low);
-    const double share = span > 0 ? (Scale(value) - Scale(low)) / span : 0.5;
+    const double share = span > 0 ? std::min((Scale(value) - Scale(low)) / span, 1.0) : 0.5;
     return begin + share * (end - begin);
   }
 };
@@ -71,6 +72,37 @@ std::vector<double> Ticks(const Axis& axis) {
     ticks.push_back(i * step + 0.0);  // not -0
   }
   return ticks;
+}
+
+// Ends the axis below values that are far above the rest, if at most one in 30 is: at three times
+// the range of the others it would flatten the curves.
+void LeaveOutOutliers(const Chart& chart, Axis* y) {
+  std::vector<double> values;
+  for (const ChartSeries& series : chart.series) {
+    for (const HistoryPoint& point : series.points) values.push_back(point.value);
+  }
+  std::ranges::sort(values);
+  constexpr size_t kFewest = 5, kOneIn = 30;
+  if (values.size() < kFewest) return;
+  const double usual = values[values.size() - 2 - values.size() / kOneIn];
+  const double range = y->Scale(usual) - y->Scale(y->low);
+  if (!(range > 0) || y->Scale(y->high) - y->Scale(y->low) < 3 * range) return;
+  y->largest = y->high;
+  y->high = y->logarithmic ? usual * std::pow(10, range / 10) : usual + range / 10;
+}
+
+// The exponential running mean of points, without a bias to the first one. It looks back over about
+// a twentieth of them.
+std::vector<HistoryPoint> Smoothed(const std::vector<HistoryPoint>& points) {
+  const double keep = 1 - std::min(1.0, 20 / static_cast<double>(points.size()));
+  std::vector<HistoryPoint> means;
+  double sum = 0, weight = 0;
+  for (const HistoryPoint& point : points) {
+    sum = keep * sum + point.value;
+    weight = keep * weight + 1;
+    means.push_back({point.iter, sum / weight});
+  }
+  return means;
 }
 
 // At most about a thousand points: of neighbours, the least and the largest.
@@ -123,14 +155,21 @@ std::string LegendSvg(const Chart& chart) {
     const double width = kLetter * static_cast<double>(series->name.size()) + 22;
     if (x - width < kLeft + 9 * static_cast<double>(chart.title.size())) break;
     x -= width;
-    svg += Join("<line class=\"curve c", series->color % kColors, "\" x1=\"", Pixel(x), "\" x2=\"",
-                Pixel(x + 14), "\" y1=\"16\" y2=\"16\"/>\n");
+    svg += Join("<line class=\"curve c", series->color % kColors, series->dashed ? " dashed" : "",
+                "\" x1=\"", Pixel(x), "\" x2=\"", Pixel(x + 14), "\" y1=\"16\" y2=\"16\"/>\n");
     svg += TextAt(x + 18, 20, "tick", series->name);
   }
   return svg;
 }
 
 std::string CurveSvg(const ChartSeries& series, const Axis& x, const Axis& y) {
+  constexpr size_t kFew = 60;
+  if (series.smoothed && series.points.size() > kFew) {
+    ChartSeries pale = series, mean = series;
+    pale.smoothed = mean.smoothed = false;
+    mean.points = Smoothed(series.points);
+    return "<g class=\"pale\">" + CurveSvg(pale, x, y) + "</g>\n" + CurveSvg(mean, x, y);
+  }
   const std::vector<HistoryPoint> points = Thinned(series.points);
   std::string path;
   for (const HistoryPoint& point : points) {
@@ -138,8 +177,8 @@ std::string CurveSvg(const ChartSeries& series, const Axis& x, const Axis& y) {
   }
   const std::string title = Join("<title>", EscapeHtml(series.name), ", last ",
                                  Short(series.points.back().value), "</title>");
-  const std::string kind = Join("class=\"curve c", series.color % kColors, "\"");
-  constexpr size_t kFew = 60;
+  const std::string kind =
+      Join("class=\"curve c", series.color % kColors, series.dashed ? " dashed\"" : "\"");
   std::string svg = Join("<polyline ", kind, " points=\"", path, "\">", title, "</polyline>\n");
   if (points.size() > kFew) return svg;
   for (const HistoryPoint& point : points) {
@@ -196,7 +235,8 @@ std::string ChartStyle() {
       "svg .title{font-weight:600;font-size:14px}"
       "svg .end{text-anchor:end}svg .middle{text-anchor:middle}"
       "svg .grid{stroke:var(--faint)}svg .axis{stroke:var(--ink)}"
-      "svg .curve{fill:none;stroke-width:1.6;stroke-linejoin:round}svg .dot{stroke:none}\n";
+      "svg .curve{fill:none;stroke-width:1.6;stroke-linejoin:round}"
+      "svg .dashed{stroke-dasharray:6 3}svg .pale{opacity:.3}svg .dot{stroke:none}\n";
   for (int i = 0; i < kColors; ++i) {
     css +=
         Join("svg .curve.c", i, "{stroke:var(--c", i, ")}svg .dot.c", i, "{fill:var(--c", i, ")}");
@@ -214,10 +254,11 @@ std::string ChartSvg(const Chart& chart) {
   }
   if (!(x.low <= x.high)) return "";
   y.logarithmic = chart.logarithmic && y.low > 0;
+  LeaveOutOutliers(chart, &y);
   if (chart.from_zero) y.Take(0);
   if (y.low == y.high) {
     const double room = y.low == 0 ? 1 : std::abs(y.low) / 2;
-    y.Take(y.low - room);
+    if (!chart.from_zero) y.Take(y.low - room);
     y.Take(y.high + room);
   }
   x.begin = kLeft;
@@ -228,6 +269,9 @@ std::string ChartSvg(const Chart& chart) {
       Join("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ", kWidth, " ", kHeight,
            "\" role=\"img\" aria-label=\"", EscapeHtml(chart.title), "\">\n");
   svg += TextAt(8, 20, "title", chart.title) + AxesSvg(x, y, chart.x_label) + LegendSvg(chart);
+  if (y.largest > 0) {
+    svg += TextAt(kLeft + 6, kTop + 12, "tick", Join("above the axis: up to ", Short(y.largest)));
+  }
   for (const ChartSeries& series : chart.series) {
     if (!series.points.empty()) svg += CurveSvg(series, x, y);
   }

@@ -39,9 +39,20 @@ std::string Text(const Struct& json, const std::string& name) {
 std::string Plain(double value) { return Join(static_cast<float>(value)); }
 
 std::string TableHtml(const std::vector<std::string>& head,
-                      const std::vector<std::vector<std::string>>& rows) {
-  std::string html = "<div class=\"wide\"><table>\n" + TableRow(head, "th");
-  for (const auto& row : rows) html += TableRow(row, "td");
+                      const std::vector<std::vector<std::string>>& rows, bool stacked) {
+  std::string html = Join("<div class=\"wide\"><table", stacked ? " class=\"stacked\"" : "", ">\n");
+  html += TableRow(head, "th");
+  for (const auto& row : rows) {
+    if (!stacked) {
+      html += TableRow(row, "td");
+      continue;
+    }
+    html += "<tr>";
+    for (size_t i = 0; i < row.size(); ++i) {
+      html += Join("<td data-label=\"", EscapeHtml(head[i]), "\">", EscapeHtml(row[i]), "</td>");
+    }
+    html += "</tr>\n";
+  }
   return html + "</table></div>\n";
 }
 

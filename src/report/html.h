@@ -19,9 +19,10 @@ std::string Text(const google::protobuf::Struct& json, const std::string& name);
 // With as many digits as a float has.
 std::string Plain(double value);
 
-// Wide tables scroll by themselves on narrow screens.
+// On narrow screens a table scrolls sideways; a `stacked` one becomes a list of its cells, each
+// with the name of its column.
 std::string TableHtml(const std::vector<std::string>& head,
-                      const std::vector<std::vector<std::string>>& rows);
+                      const std::vector<std::vector<std::string>>& rows, bool stacked = false);
 
 // `png` in base 64, the caption in lines.
 std::string FigureHtml(const std::string& png, const std::vector<std::string>& caption);

@@ -58,7 +58,7 @@ class MetricsReader {
  private:
   void Start(const Line& line) {
     DropFrom(iter_, &history_);
-    ++history_.starts;
+    if (history_.starts++ == 0) history_.first_time = Number(line, "time");
     history_.ended = history_.stopped_early = false;
     history_.first_iter = static_cast<int64_t>(iter_);
     history_.max_iter = static_cast<int64_t>(Number(line, "max_iter"));

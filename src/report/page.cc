@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
+#include <ctime>
 #include <set>
 
 #include "answers.h"
@@ -46,19 +46,99 @@ std::string LastTest(const RunHistory& run) {
   return text;
 }
 
-std::string RunsTable(const std::vector<RunHistory>& runs) {
-  std::vector<std::vector<std::string>> rows;
-  for (const RunHistory& run : runs) {
-    rows.push_back(
-        {NameOf(run), run.net, StateOf(run),
-         run.max_iter > 0 ? Join(run.last_iter, " of ", run.max_iter) : Join(run.last_iter),
-         ClockText(run.seconds), LastOf(run.loss), LastTest(run),
-         run.images_per_second.empty() ? "" : Join(std::lround(MeanOf(run.images_per_second))),
-         run.data_wait.empty() ? "" : Join(std::lround(100 * MeanOf(run.data_wait)), " %")});
+std::string DateOf(double time) {
+  if (time <= 0) return "";
+  const auto seconds = static_cast<std::time_t>(time);
+  std::tm local{};
+  char text[32];
+  localtime_r(&seconds, &local);
+  return std::string(text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M", &local));
+}
+
+// The best test result: "accuracy 0.9912 at 1500". The same output as the solver compares by
+// default: "accuracy", or else the first. The test before training is never the best.
+std::string BestTest(const RunHistory& run) {
+  if (run.tests.empty() || run.tests[0].empty()) return "";
+  const auto& outputs = run.tests[0].back().outputs;
+  if (outputs.empty()) return "";
+  const bool usual =
+      std::ranges::any_of(outputs, [](const auto& o) { return o.first == "accuracy"; });
+  const std::string name = usual ? "accuracy" : outputs[0].first;
+  const bool lower = name.find("loss") != std::string::npos;
+  const HistoryRow* best = nullptr;
+  double best_value = 0;
+  for (const HistoryRow& row : run.tests[0]) {
+    for (const auto& [output, value] : row.outputs) {
+      if (output != name || row.iter == 0) continue;
+      if (best != nullptr && (lower ? value >= best_value : value <= best_value)) continue;
+      best = &row;
+      best_value = value;
+    }
   }
-  return TableHtml({"run", "net", "state", "iteration", "time", "last loss", "last test",
-                    "images/s", "waiting for data"},
-                   rows);
+  if (best == nullptr) return "";
+  return Join(name, " ", Plain(best_value), " at ", Plain(best->iter));
+}
+
+std::string IterationsOf(const RunHistory& run) {
+  return run.max_iter > 0 ? Join(run.last_iter, " of ", run.max_iter) : Join(run.last_iter);
+}
+
+std::string SpeedOf(const RunHistory& run) {
+  return run.images_per_second.empty() ? "" : Join(std::lround(MeanOf(run.images_per_second)));
+}
+
+std::string WaitingOf(const RunHistory& run) {
+  return run.data_wait.empty() ? "" : Join(std::lround(100 * MeanOf(run.data_wait)), " %");
+}
+
+std::string DeviceOf(const RunHistory& run) {
+  const std::optional<Struct> json = JsonOfRun(run, kEnvironmentName);
+  return json ? Text(*json, "device") : "";
+}
+
+std::string RunsTable(const std::vector<RunHistory>& runs, const std::vector<ReportedNet>& nets) {
+  std::vector<std::vector<std::string>> rows;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const RunHistory& run = runs[i];
+    rows.push_back({NameOf(run), run.net, DateOf(run.first_time), StateOf(run), IterationsOf(run),
+                    ClockText(run.seconds), BestTest(run), LastTest(run), LastOf(run.loss),
+                    SpeedOf(run), WaitingOf(run), nets[i].parameters, DeviceOf(run)});
+  }
+  return TableHtml({"run", "net", "started", "state", "iteration", "time", "best test", "last test",
+                    "last loss", "images/s", "waiting for data", "parameters", "device"},
+                   rows, true);
+}
+
+// The main figures of one run, each with its name below.
+std::string Cards(const RunHistory& run, const ReportedNet& net) {
+  const std::string started = DateOf(run.first_time), last = DateOf(run.last_time);
+  const std::pair<const char*, std::string> cards[] = {
+      {"best test", BestTest(run)},
+      {"last test", LastTest(run)},
+      {"last loss", LastOf(run.loss)},
+      {"iterations", Join(IterationsOf(run), ", ", StateOf(run))},
+      {"time", ClockText(run.seconds)},
+      {"images/s", SpeedOf(run)},
+      {"waiting for data", WaitingOf(run)},
+      {"parameters", net.parameters},
+      {"device", DeviceOf(run)},
+      {"started", started},
+      {"last line", last == started ? "" : last}};
+  std::string html = "<div class=\"cards\">\n";
+  for (const auto& [name, text] : cards) {
+    if (text.empty()) continue;
+    html += Join("<div class=\"card\"><b>", EscapeHtml(text), "</b>", name, "</div>\n");
+  }
+  return html + "</div>\n";
+}
+
+// The fields of the solver.
+std::string SettingsTable(const RunHistory& run) {
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& [name, value] : SettingsOfRun(run)) rows.push_back({name, value});
+  if (rows.empty()) return "";
+  return "<details><summary>Settings</summary>\n" + TableHtml({"solver", ""}, rows) +
+         "</details>\n";
 }
 
 // The fields of the solvers that are not the same in all runs.
@@ -135,12 +215,21 @@ std::string EnvironmentTable(const RunHistory& run) {
   return "<details><summary>Environment</summary>\n" + TableHtml({"", ""}, rows) + "</details>\n";
 }
 
-std::string Details(const RunHistory& run) {
+// A net of many layers is folded: its drawing is long.
+std::string NetDrawing(const ReportedNet& net) {
+  constexpr size_t kMostOpen = 30;
+  if (net.svg.empty()) return "";
+  return Join("<details", net.boxes <= kMostOpen ? " open" : "",
+              "><summary>Net</summary>\n<div class=\"wide\">", net.svg, "</div></details>\n");
+}
+
+std::string Details(const RunHistory& run, const ReportedNet& net) {
   const std::string pictures = PictureOfRun(run, kFiltersName, "filters of the first convolution") +
                                PictureOfRun(run, kImagesName, "images of the first batch");
   const std::string html =
       (pictures.empty() ? "" : "<div class=\"pictures\">" + pictures + "</div>") + LayerTimes(run) +
-      ConfusionHtml(run) + WorstHtml(run) + EnvironmentTable(run);
+      ConfusionHtml(run) + WorstHtml(run) + NetDrawing(net) + SettingsTable(run) +
+      EnvironmentTable(run);
   return html.empty() ? "" : "<h2>" + EscapeHtml(NameOf(run)) + "</h2>\n" + html;
 }
 
@@ -162,26 +251,46 @@ constexpr char kPageStyle[] =
     ".matrix td,.matrix th{text-align:right;padding:.25rem .5rem}"
     ".matrix .hit{background:color-mix(in srgb,var(--c2) calc(.7*var(--share)),transparent)}"
     ".matrix .miss{background:color-mix(in srgb,var(--c1) calc(.7*var(--share)),transparent)}"
-    "@media(max-width:600px){.charts text{font-size:15px}.charts .title{font-size:17px}}"
+    ".cards{display:grid;gap:.7rem;grid-template-columns:repeat(auto-fill,minmax(min(100%,11rem),"
+    "1fr))}.card{border:1px solid var(--faint);border-radius:.5rem;padding:.6rem .8rem;"
+    "font-size:.85rem}.card b{display:block;font-size:1.1rem;overflow-wrap:anywhere}"
+    "details{margin-top:1rem}summary{cursor:pointer;font-weight:600}"
+    "@media(max-width:600px){.charts text{font-size:15px}.charts .title{font-size:17px}"
+    ".stacked th{display:none}.stacked tr{display:block;margin-bottom:1rem}"
+    ".stacked td{display:flex;justify-content:space-between;gap:1rem;white-space:normal;"
+    "padding:.15rem 0;overflow-wrap:anywhere}.stacked td:empty{display:none}"
+    ".stacked td::before{content:attr(data-label);opacity:.7}"
+    "details td{overflow-wrap:anywhere}}"
     ".worst figure{width:9rem}.worst "
     "img{width:100%;min-width:0}"
     ".bars{min-width:10rem}.bar{height:.8rem;margin-top:.3rem;background:var(--c0)}\n";
 
+// "LeNet: first", or "LeNet: 2 runs" if all have the same net.
+std::string TitleOf(const std::vector<RunHistory>& runs) {
+  const std::string name = runs.size() == 1 ? NameOf(runs[0]) : Join(runs.size(), " runs");
+  const bool same = std::ranges::all_of(runs, [&](const auto& r) { return r.net == runs[0].net; });
+  return same && !runs[0].net.empty() ? runs[0].net + ": " + name : name;
+}
+
 }  // namespace
 
-std::string ReportPage(const std::vector<RunHistory>& runs) {
-  std::string title = runs.size() == 1 ? NameOf(runs[0]) : Join(runs.size(), " runs");
+std::string ReportPage(const std::vector<RunHistory>& runs,
+                       const std::vector<ReportedNet>& given_nets) {
+  std::vector<ReportedNet> nets = given_nets;
+  nets.resize(runs.size());
+  const std::string title = TitleOf(runs);
   std::string html = Join(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<meta name=\"color-scheme\" content=\"light dark\">\n<title>",
       EscapeHtml(title), "</title>\n<style>\n", ChartStyle(), kPageStyle,
-      "</style>\n</head>\n<body>\n<h1>", EscapeHtml(title), "</h1>\n", RunsTable(runs));
+      "</style>\n</head>\n<body>\n<h1>", EscapeHtml(title), "</h1>\n");
+  html += runs.size() == 1 ? Cards(runs[0], nets[0]) : RunsTable(runs, nets);
   if (runs.size() > 1) html += DifferencesTable(runs);
   html += "<div class=\"charts\">\n";
   for (const Chart& chart : ChartsOf(runs)) html += ChartSvg(chart);
   html += "</div>\n";
-  for (const RunHistory& run : runs) html += Details(run);
+  for (size_t i = 0; i < runs.size(); ++i) html += Details(runs[i], nets[i]);
   return html + "</body>\n</html>\n";
 }
 

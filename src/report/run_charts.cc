@@ -1,7 +1,6 @@
-// Which curves of runs there are.
+// Chooses the charts of runs.
 
 #include <algorithm>
-#include <limits>
 #include <set>
 
 #include "trainer/base/file.h"
@@ -41,13 +40,14 @@ class Builder {
  public:
   explicit Builder(const std::vector<RunHistory>& runs) : runs_(runs) {}
 
-  // `of` gives the points of a run; `name` is the curve's where there is one run.
+  // Adds a curve for each run. `of` returns the points of a run. The curve is called `name` if
+  // there is one run, and by the run's name and `name` otherwise.
   template <class F>
-  void Add(Chart* chart, const std::string& name, F&& of) const {
+  void Add(Chart* chart, const std::string& name, F&& of, ChartSeries style = {}) const {
     for (size_t i = 0; i < runs_.size(); ++i) {
       const bool single = runs_.size() == 1;
       const std::string run = NameOf(runs_[i]);
-      ChartSeries series;
+      ChartSeries series = style;
       series.name = single ? name : name.empty() ? run : run + " " + name;
       series.points = of(runs_[i]);
       series.color = static_cast<int>(single ? chart->series.size() : i);
@@ -65,17 +65,49 @@ Chart Named(const std::string& title) {
   return chart;
 }
 
-// Whether the curves fall by so much that a logarithmic axis shows more.
+// Whether the curves fall by so much that a logarithmic axis shows more. The largest values, one in
+// 30, do not decide that.
 bool FallsFar(const Chart& chart) {
   constexpr double kFar = 20;
-  double low = std::numeric_limits<double>::infinity(), high = 0;
+  constexpr size_t kOneIn = 30;
+  std::vector<double> values;
   for (const ChartSeries& series : chart.series) {
-    for (const HistoryPoint& point : series.points) {
-      low = std::min(low, point.value);
-      high = std::max(high, point.value);
+    for (const HistoryPoint& point : series.points) values.push_back(point.value);
+  }
+  if (values.size() < 2) return false;
+  std::ranges::sort(values);
+  const double high =
+      values[values.size() - 2 - std::min(values.size() / kOneIn, values.size() - 2)];
+  return values[0] > 0 && high > kFar * values[0];
+}
+
+// The training's loss, or its output `name`, and the test's output of the same name in one chart.
+Chart TrainAndTest(const Builder& builder, const std::string& title, const std::string& name,
+                   size_t net, bool with_loss) {
+  Chart chart = Named(title);
+  const auto train = [&](const RunHistory& run) {
+    return with_loss ? run.loss : PointsOf(run.train, name);
+  };
+  const auto test = [&](const RunHistory& run) { return PointsOf(RowsOfTest(run, net), name); };
+  ChartSeries training, testing;
+  training.smoothed = true;
+  testing.dashed = true;
+  builder.Add(&chart, "training", train, training);
+  const bool alone = chart.series.empty();
+  builder.Add(&chart, alone ? "" : "test", test, alone ? ChartSeries{} : testing);
+  chart.logarithmic = FallsFar(chart);
+  return chart;
+}
+
+// The output that is the loss, in training and in the first test net; "" if there is none.
+std::string LossOutput(const std::vector<RunHistory>& runs) {
+  for (const RunHistory& run : runs) {
+    for (const std::string& name : OutputNames(RowsOfTest(run, 0))) {
+      const bool trained = std::ranges::count(OutputNames(run.train), name) > 0;
+      if (trained && name.find("loss") != std::string::npos) return name;
     }
   }
-  return low > 0 && high > kFar * low;
+  return "";
 }
 
 }  // namespace
@@ -93,27 +125,29 @@ std::vector<Chart> ChartsOf(const std::vector<RunHistory>& runs) {
   const auto single = [&](const std::string& title, Points RunHistory::*points, bool from_zero) {
     Chart chart = Named(title);
     chart.from_zero = from_zero;
-    builder.Add(&chart, "", [&](const RunHistory& run) { return run.*points; });
+    ChartSeries style;
+    style.smoothed = from_zero;  // a rate of learning is exact, a speed is measured
+    builder.Add(
+        &chart, "", [&](const RunHistory& run) { return run.*points; }, style);
     charts.push_back(chart);
   };
-  single("training loss", &RunHistory::loss, false);
-  charts.back().logarithmic = FallsFar(charts.back());
   size_t nets = 0;
   for (const RunHistory& run : runs) nets = std::max(nets, run.tests.size());
+  // The smoothed loss of training belongs to the test's output of the loss layer.
+  const std::string loss = LossOutput(runs);
+  charts.push_back(TrainAndTest(builder, "loss", loss, 0, true));
   for (size_t net = 0; net < nets; ++net) {
     std::set<std::string> names;
     for (const RunHistory& run : runs) {
       for (const std::string& name : OutputNames(RowsOfTest(run, net))) names.insert(name);
     }
+    if (net == 0) names.erase(loss);
     constexpr size_t kMostOutputs = 12;
     size_t count = 0;
     for (const std::string& name : names) {
       if (count++ == kMostOutputs) break;
-      Chart chart = Named(Join("test", nets > 1 ? Join(" net ", net) : "", ": ", name));
-      builder.Add(&chart, "",
-                  [&](const RunHistory& run) { return PointsOf(RowsOfTest(run, net), name); });
-      chart.logarithmic = FallsFar(chart);
-      charts.push_back(chart);
+      const std::string title = nets > 1 ? Join(name, " (test net ", net, ")") : name;
+      charts.push_back(TrainAndTest(builder, title, name, net, false));
     }
   }
   single("learning rate", &RunHistory::rate, false);

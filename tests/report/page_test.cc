@@ -45,7 +45,7 @@ Chart Falling() {
 
 TEST(ChartTest, PointsStandWhereTheAxesSay) {
   const std::string svg = ChartSvg(Falling());
-  EXPECT_THAT(svg, HasSubstr("points=\"64.0,34.0 346.0,184.7 628.0,260.0\""));
+  EXPECT_THAT(svg, HasSubstr("points=\"64.0,34.0 342.0,184.7 620.0,260.0\""));
   EXPECT_THAT(svg, AllOf(HasSubstr(">0</text>"), HasSubstr(">100</text>"), Not(HasSubstr(">-0<"))));
   EXPECT_THAT(svg, HasSubstr("loss &lt;of&gt; a &amp; b"));
   ExpectBalanced(svg);
@@ -59,6 +59,30 @@ TEST(ChartTest, ALogarithmicAxisHasPowersOfTen) {
   for (const char* tick : {">100<", ">1<", ">0.001<"}) EXPECT_THAT(svg, HasSubstr(tick));
   chart.series[0].points.push_back({2, 0});  // has no logarithm
   EXPECT_THAT(ChartSvg(chart), Not(HasSubstr(">0.001<")));
+}
+
+// The axis ends a tenth above the second-largest value, where the outlier is drawn.
+TEST(ChartTest, OneOutlierDoesNotStretchTheAxis) {
+  Chart chart = Falling();
+  chart.series[0].points = {{0, 70}, {1, 2}, {2, 1.5}, {3, 1}, {4, 0.5}, {5, 0}};
+  const std::string svg = ChartSvg(chart);
+  EXPECT_THAT(svg, HasSubstr("points=\"64.0,34.0 175.2,54.5 "));
+  EXPECT_THAT(svg, HasSubstr(">above the axis: up to 70</text>"));
+  chart.series[0].points[0].value = 3;
+  EXPECT_THAT(ChartSvg(chart), Not(HasSubstr("above the axis")));
+}
+
+// 61 ones and then 61 threes: the mean looks back over 20 of 122 points.
+TEST(ChartTest, MeansAreDrawnOverPaleCurves) {
+  Chart chart = Falling();
+  chart.series[0].points.clear();
+  for (int i = 0; i < 122; ++i) chart.series[0].points.push_back({1.0 * i, i < 61 ? 1.0 : 3.0});
+  EXPECT_THAT(ChartSvg(chart), Not(HasSubstr("<g class=\"pale\">")));
+  chart.series[0].smoothed = true;
+  const std::string svg = ChartSvg(chart);
+  EXPECT_THAT(svg, HasSubstr("<g class=\"pale\"><polyline"));
+  EXPECT_EQ(Count(svg, "<polyline"), 2u);
+  ExpectBalanced(svg);
 }
 
 TEST(ChartTest, OneValueAndNoValueAreDrawn) {
@@ -111,8 +135,9 @@ TEST_F(PageTest, NeedsNothingButItself) {
   const std::string page = ReportPage({Run("a", "0.01")});
   ExpectBalanced(page);
   EXPECT_THAT(page, HasSubstr("&lt;LeNet&gt;"));
-  EXPECT_THAT(page, HasSubstr("accuracy 0.875"));
-  for (const char* title : {"training loss", "test: accuracy", "learning rate", "images per second",
+  EXPECT_THAT(page, HasSubstr("<title>&lt;LeNet&gt;: a</title>"));
+  EXPECT_THAT(page, HasSubstr("<b>accuracy 0.875 at 50</b>best test"));
+  for (const char* title : {">loss<", ">accuracy<", "learning rate", "images per second",
                             "waiting for data", "where the time of the ranks goes"}) {
     EXPECT_THAT(page, HasSubstr(title));
   }
@@ -121,11 +146,49 @@ TEST_F(PageTest, NeedsNothingButItself) {
   }
 }
 
+// Iteration 0 has the highest accuracy: its test is of weights that were never trained.
+TEST_F(PageTest, TheBestTestIsNotTheFirstAndNotTheLast) {
+  RunHistory run = Run("a", "0.01");
+  run.tests[0] = {{.iter = 0, .outputs = {{"accuracy", 0.9}, {"loss", 1}}},
+                  {.iter = 50, .outputs = {{"accuracy", 0.75}, {"loss", 2}}},
+                  {.iter = 100, .outputs = {{"accuracy", 0.5}, {"loss", 0.5}}}};
+  EXPECT_THAT(ReportPage({run}), HasSubstr("<b>accuracy 0.75 at 50</b>best test"));
+  for (HistoryRow& row : run.tests[0]) row.outputs.erase(row.outputs.begin());
+  EXPECT_THAT(ReportPage({run}), HasSubstr("<b>loss 0.5 at 100</b>best test"));
+}
+
+TEST_F(PageTest, DatesTheRunAndShowsItsDeviceNetAndSettings) {
+  setenv("TZ", "UTC", 1);
+  tzset();
+  RunHistory run = Run("a", "0.01");
+  run.first_time = 1700000000;
+  WriteText(run.path + "/environment.json", R"({"device": "CPU, 2 threads"})");
+  const std::string page = ReportPage({run}, {{"<svg>net</svg>", 3, "431,080"}});
+  ExpectBalanced(page);
+  for (const char* card : {"<b>2023-11-14 22:13</b>started", "<b>CPU, 2 threads</b>device",
+                           "<b>431,080</b>parameters", "<b>100 of 100, finished</b>iterations"}) {
+    EXPECT_THAT(page, HasSubstr(card));
+  }
+  EXPECT_THAT(page,
+              HasSubstr("<details open><summary>Net</summary>\n<div class=\"wide\"><svg>net"));
+  EXPECT_THAT(page, HasSubstr("<tr><td>momentum</td><td>0.9</td></tr>"));
+  EXPECT_THAT(ReportPage({run}, {{"<svg>net</svg>", 31, ""}}),
+              HasSubstr("<details><summary>Net</summary>"));
+}
+
+// A phone has no room for twelve columns: each cell is a line with its column's name.
+TEST_F(PageTest, TheTableOfRunsNamesTheColumnInEachCell) {
+  const std::string page = ReportPage({Run("a", "0.01"), Run("b", "0.1")});
+  EXPECT_THAT(page, HasSubstr("<table class=\"stacked\">"));
+  EXPECT_THAT(page, HasSubstr("<td data-label=\"best test\">accuracy 0.875 at 50</td>"));
+  EXPECT_THAT(page, HasSubstr("<title>&lt;LeNet&gt;: 2 runs</title>"));
+}
+
 TEST_F(PageTest, SeveralRunsShowWhatDiffers) {
   const std::string page = ReportPage({Run("a", "0.01"), Run("b", "0.1")});
   ExpectBalanced(page);
   EXPECT_THAT(page, HasSubstr("<tr><td>base_lr</td><td>0.01</td><td>0.1</td></tr>"));
-  EXPECT_THAT(page, Not(HasSubstr("<td>momentum</td>")));
+  EXPECT_THAT(page, Not(HasSubstr("<td>momentum</td><td>0.9</td><td>")));
   EXPECT_THAT(page, HasSubstr("class=\"curve c1\""));
 }
 
@@ -178,7 +241,7 @@ TEST_F(PageTest, ShowsTheWorstImagesWithLabelAndAnswer) {
   EXPECT_THAT(page, HasSubstr("<img alt=\"7, taken for 1, 96 %, loss 3.21, record 17\" "
                               "src=\"data:image/png;base64,UE5H\">"));
   EXPECT_THAT(page, HasSubstr(">cat, recognised<br>50 %, loss not finite<br>record 3<"));
-  EXPECT_THAT(page, Not(HasSubstr("<b>")));
+  EXPECT_THAT(page, HasSubstr("base64,&quot;&gt;&lt;b&gt;\""));
 }
 
 TEST(Base64Test, EveryLengthIsPadded) {

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <regex>
+
 #include "job.h"
 
 namespace trainer {
@@ -69,15 +71,55 @@ TEST(DrawTest, WritesSvgAndDot) {
   EXPECT_EQ(svg.out, "net.svg: small, phase TRAIN, 5 layers\n");
   const std::string picture = ReadText(job.folder() / "net.svg");
   EXPECT_THAT(picture, StartsWith("<svg xmlns="));
-  EXPECT_THAT(picture, HasSubstr(">InnerProduct 10 + ReLU</text>"));
+  for (const char* line : {">InnerProduct 10</text>", ">16x10</text>", ">7,850 parameters</text>",
+                           ">+ ReLU</text>", "prefers-color-scheme:dark"}) {
+    EXPECT_THAT(picture, HasSubstr(line));
+  }
+  EXPECT_EQ(svg.err, "");
   EXPECT_THAT(picture, HasSubstr(">x&lt;y</text>"));
   EXPECT_THAT(picture, Not(HasSubstr(">accuracy</text>")));
   const Outcome dot = RunIn(job, {"draw", "--model=net.prototxt", "--phase=TEST", "--out=net.dot"});
   ASSERT_EQ(dot.exit_code, 0) << dot.err;
   const std::string graph = ReadText(job.folder() / "net.dot");
   EXPECT_THAT(graph, StartsWith("digraph \"small, phase TEST\" {\n"));
-  EXPECT_THAT(graph, HasSubstr("label=\"accuracy\\nAccuracy\""));
+  EXPECT_THAT(graph, HasSubstr("label=\"accuracy\\nAccuracy\\nscalar\""));
   EXPECT_THAT(graph, HasSubstr("n0 -> n2 [label=\"label\"];"));
+}
+
+// Two edges cross the row of a wide box: each is vertical there, in a column of its own.
+TEST(DrawTest, LeadsEdgesAroundBoxes) {
+  const TempFolder folder;
+  WriteText(folder / "net.prototxt", R"(
+    layer { name: "in" type: "Input" top: "in" input_param { shape { dim: 1 dim: 4 } } }
+    layer { name: "a_name_that_makes_a_wide_box" type: "TanH" bottom: "in" top: "mid" }
+    layer { name: "sum" type: "Eltwise" bottom: "in" bottom: "mid" top: "sum" })");
+  const Outcome outcome =
+      RunProgram({"draw", "--model=net.prototxt", "--out=net.svg"}, {.folder = folder.path()});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const std::string svg = ReadText(folder / "net.svg");
+  const std::regex box("rect class=\"other\" x=\"([0-9.]+)\" y=\"([0-9.]+)\" width=\"([0-9.]+)\"");
+  std::smatch found;
+  ASSERT_TRUE(std::regex_search(svg, found, box)) << svg;
+  const double left = std::stod(found[1]), top = std::stod(found[2]);
+  const double right = left + std::stod(found[3]);
+  const std::regex vertical("([0-9.]+),([0-9.]+) L([0-9.]+),");
+  int passing = 0;
+  for (std::sregex_iterator edge(svg.begin(), svg.end(), vertical), end; edge != end; ++edge) {
+    if (std::stod((*edge)[2]) != top) continue;
+    const double x = std::stod((*edge)[3]);
+    passing += x < left || x > right ? 1 : 0;
+  }
+  EXPECT_EQ(passing, 1) << svg;
+}
+
+TEST(DrawTest, DrawsWithoutShapesWhereTheDatabaseIsMissing) {
+  Job job;
+  job.Write();
+  std::filesystem::remove_all(job.folder() / "data");
+  const Outcome outcome = RunIn(job, {"draw", "--model=net.prototxt", "--out=net.svg"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.err, StartsWith("drawn without shapes: "));
+  EXPECT_THAT(ReadText(job.folder() / "net.svg"), HasSubstr(">InnerProduct 10</text>"));
 }
 
 TEST(DrawTest, RefusesAnotherEndingAndAnUnknownBlob) {

@@ -33,6 +33,19 @@ std::string AlsoLogToFile(const std::string& path);
 bool LogsDetails();
 void LogDetails();
 
+// While an object lives, the log has warnings and errors alone, unless LogsDetails: for nets that
+// are only planned, or built again and again. Use it from one thread.
+class WarningsOnly {
+ public:
+  WarningsOnly();
+  ~WarningsOnly();
+  WarningsOnly(const WarningsOnly&) = delete;
+  WarningsOnly& operator=(const WarningsOnly&) = delete;
+
+ private:
+  int level_before_;
+};
+
 // Lines no longer go to stderr, since somebody else shows there what matters; errors that end the
 // process still do. ShowLog undoes it.
 void HideLog();

@@ -1,5 +1,5 @@
 #pragma once
-// Curves as SVG, without anything but text.
+// Charts as SVG text.
 
 #include <string>
 #include <vector>
@@ -12,33 +12,38 @@ struct ChartSeries {
   std::string name;
   std::vector<HistoryPoint> points;  // ascending
   int color = 0;                     // an index into the palette of ChartStyle
+  bool dashed = false;               // tests, next to training in one chart
+  bool smoothed = false;             // drawn as a running mean over the pale points
 };
 
 struct Chart {
   std::string title, x_label = "iteration";
   std::vector<ChartSeries> series;
-  bool logarithmic = false;  // where all values are positive
+  bool logarithmic = false;  // ignored unless all values are positive
   bool from_zero = false;    // the axis begins at 0
 };
 
-// An <svg> element that takes the width of what it is in; "" where no series has a point. It is
-// drawn with the classes of ChartStyle.
+// Returns an <svg> element as wide as its container, or "" if no series has a point. Its classes
+// are defined by ChartStyle. A few values far above all others, such as the loss of the first
+// iteration, do not stretch the axis: they are drawn at its end, and a line of text says how large
+// they are.
 std::string ChartSvg(const Chart& chart);
 
 // The CSS of charts, for light and dark pages.
 std::string ChartStyle();
 
-// A file with charts one below the other.
+// Returns an SVG file with the charts one below the other.
 std::string ChartsFile(const std::vector<Chart>& charts);
 
-// The curves of runs, which are told apart by name where there are several: losses, outputs of
-// tests and training, rates, speed, waiting. Those without a point are left out.
+// Returns the charts of the runs: losses, outputs of tests and training, learning rates, speed,
+// time spent waiting. Curves of several runs carry the runs' names. Charts without a point are left
+// out.
 std::vector<Chart> ChartsOf(const std::vector<RunHistory>& runs);
 
-// The last part of a run's path that says something, for a legend.
+// Returns the name of a run's folder or log, for a legend.
 std::string NameOf(const RunHistory& run);
 
-// Text between tags, and in quotes.
+// Escapes text for the space between tags and for quoted attributes.
 std::string EscapeHtml(const std::string& text);
 
 }  // namespace trainer

@@ -36,7 +36,7 @@ struct RunHistory {
   int64_t starts = 0;
   double seconds = 0;                         // that it trained, over all starts
   double start_seconds = 0;                   // of the last start
-  double last_time = 0;                       // when it told something last, since 1970
+  double first_time = 0, last_time = 0;       // of the first start and the last line, since 1970
   bool ended = false, stopped_early = false;  // said so
   std::string model;                          // the newest snapshot
 };
