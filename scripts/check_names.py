@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fails on a file-local name that two sources of one module define.
+"""Fails on a file-local name that two sources of one module define, or that hides a type.
 
     scripts/check_names.py [root]
 
@@ -26,12 +26,12 @@ APART = re.compile(r"tests/(support/emulated_gpu|tools/(faulty_io|emulated)|cuda
                    r"|bench)/")
 
 
-def declarations(text):
-    """What stands directly in unnamed namespaces: each declaration without its body."""
+def declarations(text, opening=r"\bnamespace\s*\{"):
+    """The declarations directly in the namespaces that open so, each without its body."""
     code = DIRECTIVE.sub(blank, without_comments_and_literals(text))
     code = re.sub(r"\[\[.*?\]\]|__\w+__\s*\(+\w+\)+|alignas\([^()]*(\([^()]*\))?\)", " ", code)
     code = re.sub(r"(?<=\w)\{\w*\}", "", code)  # An initializer of a number.
-    for match in re.finditer(r"\bnamespace\s*\{", code):
+    for match in re.finditer(opening, code):
         depth, head = 0, ""
         for mark in re.finditer(r"[{};]|[^{};]+", code[match.end():]):
             token = mark.group(0)
@@ -65,9 +65,24 @@ def module_of(file):
     return "/".join(parts[:1] if parts[0] == "tools" else parts[:2])
 
 
+def header_types(root, files):
+    """{(module, type): header} of the types that a module's own headers define."""
+    types = {}
+    for file in files:
+        name = file.relative_to(root)
+        if file.suffix != ".h" or name.parts[0] not in ("src", "tools"):
+            continue
+        for declaration in declarations(file.read_text(), r"\bnamespace trainer\s*\{"):
+            if TYPE.match(declaration) or ALIAS.match(declaration):
+                types[module_of(name), name_of(declaration)] = str(name)
+    return types
+
+
 def check(root):
     defined, count = collections.defaultdict(dict), 0
-    for file in list_files(root):
+    files = list(list_files(root))
+    types, hidden = header_types(root, files), []
+    for file in files:
         name = file.relative_to(root)
         where = name.parts[0] in ("src", "tools", "tests") and not APART.match(str(name))
         if file.suffix != ".cc" or not where:
@@ -75,7 +90,11 @@ def check(root):
         count += 1
         for local in filter(None, map(name_of, declarations(file.read_text()))):
             defined[module_of(name), local][str(name)] = True
-    return [f"{second}:1: '{local}' is file-local here and in {first}; name them differently"
+            header = types.get((module_of(name), local))
+            if header:
+                hidden.append(f"{name}:1: '{local}' is file-local here and a type of {header}, "
+                              "which another file of a unit may include; name it differently")
+    return hidden + [f"{second}:1: '{local}' is file-local here and in {first}; name them differently"
             for (_, local), (first, *others) in sorted(defined.items()) for second in others], count
 
 

@@ -29,7 +29,7 @@ Timed MeasureSums(World& world, size_t bytes, int rounds) {
   constexpr int kWarm = 2, kLeast = 3;
   constexpr double kMostMs = 3000;
   ReplicaGroup& group = world.group();
-  Values values(group, bytes);
+  BenchValues values(group, bytes);
   Timed timed;
   timed.bytes = bytes;
   double spent = 0;
@@ -65,7 +65,7 @@ double MeasureOverlapCost(World& world, const Timed& sum) {
   constexpr int64_t kProbe = 1'000'000;
   if (world.seat().machines < 2) return 0;
   ReplicaGroup& group = world.group();
-  Values values(group, sum.bytes), last(group, 64);
+  BenchValues values(group, sum.bytes), last(group, 64);
   double sink = 0;
   float steps = 0;
   const double probe = TimeMs([&] { sink += Spin(kProbe); });

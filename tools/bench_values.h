@@ -10,13 +10,13 @@
 namespace trainer {
 
 // Numbers in memory for gradients, and what they are to be.
-class Values {
+class BenchValues {
  public:
-  Values(ReplicaGroup& group, size_t bytes)
+  BenchValues(ReplicaGroup& group, size_t bytes)
       : group_(group), bytes_(bytes), data_(group.memory()->allocate(bytes, kAlignment)) {}
-  ~Values() { group_.memory()->deallocate(data_, bytes_, kAlignment); }
-  Values(const Values&) = delete;
-  Values& operator=(const Values&) = delete;
+  ~BenchValues() { group_.memory()->deallocate(data_, bytes_, kAlignment); }
+  BenchValues(const BenchValues&) = delete;
+  BenchValues& operator=(const BenchValues&) = delete;
 
   std::span<float> span() { return {static_cast<float*>(data_), bytes_ / sizeof(float)}; }
 

@@ -74,7 +74,7 @@ NetSums SumGradients(World& world, const SolverSpec& solver, int rounds) {
   sums.net = net.name();
   sums.parameters = static_cast<int>(lengths.size());
   for (const size_t length : lengths) sums.bytes += length * sizeof(float);
-  Values values(world.group(), sums.bytes);
+  BenchValues values(world.group(), sums.bytes);
   for (int round = 0; round < kWarm + rounds; ++round) {
     values.Write(round);
     Meet(world.group());

@@ -29,7 +29,7 @@ struct LayerSeconds {
 };
 
 // A layer that another one computes moves nothing of its own.
-LayerSeconds LeastTime(const Net& net, int i, const GpuSpec& peak) {
+LayerSeconds LeastLayerTime(const Net& net, int i, const GpuSpec& peak) {
   const caffe::LayerParameter& layer = net.LayerAt(i).proto();
   const bool half = layer.top_size() > 0 && net.Value(layer.top(0)).dtype != DType::kF32;
   const double flops = half ? peak.bf16_flops : peak.f32_flops;
@@ -83,7 +83,7 @@ double UpdateSeconds(const Net& net, const GpuSpec& peak, int states_per_weight)
 
 StepWork LeastWork(const Net& net, const GpuSpec& peak, int passes, int states_per_weight) {
   std::vector<LayerSeconds> layers;
-  for (int i = 0; i < net.NumLayers(); ++i) layers.push_back(LeastTime(net, i, peak));
+  for (int i = 0; i < net.NumLayers(); ++i) layers.push_back(LeastLayerTime(net, i, peak));
   StepWork work = WorkOf(net, layers, passes);
   work.update = UpdateSeconds(net, peak, states_per_weight);
   return work;

@@ -11,9 +11,9 @@ namespace {
 
 constexpr size_t kNameColumns = 22, kBarColumns = 56;
 
-class Drawing {
+class LineDrawing {
  public:
-  explicit Drawing(double seconds) : column_(seconds / kBarColumns) {}
+  explicit LineDrawing(double seconds) : column_(seconds / kBarColumns) {}
 
   double column() const { return column_; }
 
@@ -56,7 +56,7 @@ std::string Span(const StepWork& work, const BucketTime& bucket) {
 
 std::string DrawTimeLine(const StepWork& work, const StepPrediction& step) {
   constexpr size_t kMostBuckets = 20;
-  Drawing drawing(step.seconds);
+  LineDrawing drawing(step.seconds);
   drawing.Line("forward", {{'#', {0, step.backward}}});
   drawing.Line("backward", {{'#', {step.backward, step.end}}});
   const size_t count = step.buckets.size();

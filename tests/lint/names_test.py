@@ -29,6 +29,13 @@ class NamesTest(TreeTest):
         status, out = self.check("int kSame = 1;", "int kSame = 1;", "src/b/")
         self.assertEqual(status, 0, out)
 
+    def test_finds_names_of_types_in_headers_of_the_module(self):
+        self.write("src/a/cell.h", "namespace trainer {\nstruct Cell {\n  int a;\n};\n}\n")
+        status, out = self.check("int Cell() { return 1; }", "int Cell() { return 1; }", "src/b/")
+        self.assertEqual(status, 1)
+        self.assertIn("src/a/one.cc:1: 'Cell' is file-local here and a type of src/a/cell.h", out)
+        self.assertIn("1 names twice", out)
+
     def test_names_in_bodies_and_outside_do_not_count(self):
         status, out = self.check("void F() { int x = 1; }", "void G() { int x = 1; }\n}\nint F() {",
                                  "src/a/")
