@@ -228,7 +228,6 @@ std::unique_ptr<LiveView> BeginWatching(const Flags& flags, const SolverSpec& sp
   }
   TerminalSettings terminal = TerminalOf(STDERR_FILENO);
   if (isatty(STDERR_FILENO) != 1) terminal.redraws = terminal.escapes = false;
-  terminal.log_lines = FLAGS_v > 0;
   terminal.log_path = log;
   return std::make_unique<LiveView>(terminal);
 }

@@ -16,6 +16,7 @@
 #include "trainer/base/atomic_file.h"
 #include "trainer/base/file.h"
 #include "trainer/base/file_ops.h"
+#include "trainer/base/terminal.h"
 
 namespace trainer {
 namespace {
@@ -119,6 +120,13 @@ class FileSink final : public google::LogSink {
 
 std::atomic<bool> g_details{false};
 
+// What goes to stderr, before HideLog.
+struct ShownLines {
+  bool only_stderr = false, also_stderr = true;
+  int least_severity = google::INFO;
+};
+ShownLines g_shown_before;
+
 // What the user asked for, before QuietLog.
 int g_min_level = google::INFO;
 
@@ -155,7 +163,7 @@ void InitLogging(const std::string& program) {
   FLAGS_stderrthreshold = google::INFO;
   FLAGS_log_prefix = true;
   FLAGS_log_year_in_prefix = false;
-  FLAGS_colorlogtostderr = false;
+  FLAGS_colorlogtostderr = UsesColor(STDERR_FILENO);
   google::InitGoogleLogging(name.c_str());
   WatchWrites();
   std::signal(SIGPIPE, SIG_IGN);
@@ -190,7 +198,15 @@ std::string AlsoLogToFile(const std::string& path) {
 bool LogsDetails() { return FLAGS_v > 0 || g_details; }
 void LogDetails() { g_details = true; }
 
-void HideLog() { LogToStderrFrom(google::NUM_SEVERITIES); }
-void ShowLog() { LogToStderrFrom(google::INFO); }
+void HideLog() {
+  g_shown_before = {FLAGS_logtostderr, FLAGS_alsologtostderr, FLAGS_stderrthreshold};
+  LogToStderrFrom(google::NUM_SEVERITIES);
+}
+
+void ShowLog() {
+  FLAGS_logtostderr = g_shown_before.only_stderr;
+  FLAGS_alsologtostderr = g_shown_before.also_stderr;
+  FLAGS_stderrthreshold = g_shown_before.least_severity;
+}
 
 }  // namespace trainer

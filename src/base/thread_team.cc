@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <csignal>
 #include <memory>
 #include <thread>
 #include <vector>
 
 #include "core_wait.h"
+#include "signals_blocked.h"
 
 namespace trainer {
 namespace {
@@ -28,23 +28,6 @@ thread_local Region region;
 // caller takes it back. kOfferedAwaited, kAwaited: the same as kOffered and kClaimed, and the
 // caller sleeps until the part is done.
 enum : uint32_t { kIdle, kAsleep, kQuit, kOffered, kOfferedAwaited, kClaimed, kAwaited };
-
-// Signals are for the caller's thread, but for those that a thread's own fault raises.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    for (const int fault : {SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGABRT, SIGTRAP}) {
-      sigdelset(&all, fault);
-    }
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_;
-};
 
 // A barrier that may be used again at once: the last to come starts the next round.
 class Barrier {

@@ -4,6 +4,7 @@
 
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
+#include "trainer/base/progress.h"
 #include "trainer/base/text.h"
 #include "trainer/dataset/dataset.h"
 #include "trainer/dataset/new_database.h"
@@ -38,6 +39,8 @@ void AddBatch(const std::string& path, const RecordForm& form, NewDatabase& data
   datum.set_channels(kChannels);
   datum.set_height(kCifar10Side);
   datum.set_width(kCifar10Side);
+  Progress progress(Join("Converting ", path), "records",
+                    static_cast<int64_t>(content.size() / record));
   for (size_t at = 0; at < content.size(); at += record) {
     const auto* bytes = reinterpret_cast<const unsigned char*>(content.data() + at);
     const int label = bytes[form.label_at];
@@ -49,6 +52,7 @@ void AddBatch(const std::string& path, const RecordForm& form, NewDatabase& data
     datum.set_label(label);
     datum.set_data(bytes + form.bytes_before, kPixels);
     database.Put(datum);
+    progress.Add(1);
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
+#include "trainer/base/progress.h"
 #include "trainer/base/text.h"
 #include "trainer/data/cursor.h"
 #include "trainer/dataset/digits.h"
@@ -29,11 +30,13 @@ void WriteDigitSet(const DigitsOptions& options, const std::string& path, uint32
   datum.set_channels(1);
   datum.set_height(DigitImage::kSide);
   datum.set_width(DigitImage::kSide);
+  Progress progress(Join("Writing ", path), "digits", count);
   for (int64_t i = 0; i < count; ++i) {
     const DigitImage image = DrawDigit(options.seed, set, static_cast<uint64_t>(i));
     datum.set_data(image.pixels.data(), image.pixels.size());
     datum.set_label(image.label);
     database.Put(datum);
+    progress.Add(1);
   }
   database.Finish();
 }
@@ -69,10 +72,12 @@ int64_t WriteIdx(const std::string& images, const std::string& labels, const std
   datum.set_width(reader.columns());
   std::vector<uint8_t> pixels;
   int label = 0;
+  Progress progress(Join("Writing ", database), "images", reader.count());
   while (reader.Next(&pixels, &label)) {
     datum.set_data(pixels.data(), pixels.size());
     datum.set_label(label);
     output.Put(datum);
+    progress.Add(1, pixels.size());
   }
   output.Finish();
   return output.records();

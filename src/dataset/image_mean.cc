@@ -3,6 +3,7 @@
 #include "datum.pb.h"
 #include "trainer/base/atomic_file.h"
 #include "trainer/base/error.h"
+#include "trainer/base/progress.h"
 #include "trainer/base/text.h"
 #include "trainer/data/cursor.h"
 #include "trainer/data/datum.h"
@@ -55,6 +56,7 @@ MeanResult WriteMean(const std::string& set, const std::string& output) {
   std::vector<double> sums;
   int64_t records = 0;
   std::string first_key;
+  Progress progress(Join("Reading ", set), "records", reader->Count(), Progress::InLog::kNothing);
   for (StoredRecord record; reader->Next(&record);) {
     const DatumView& datum = parser.Parse(set, record.key, record.value);
     if (records == 0) {
@@ -69,6 +71,7 @@ MeanResult WriteMean(const std::string& set, const std::string& output) {
                        "; a mean needs one shape: resize the images"));
     }
     Add(datum, &sums);
+    progress.Add(1, record.value.size());
     if (++records % 10000 == 0) LOG(INFO) << "Processed " << records << " files.";
   }
   if (records == 0) throw Error(ErrorCode::kData, {set}, "holds no records");

@@ -3,6 +3,7 @@
 
 #include "trainer/base/error.h"
 #include "trainer/base/permutation.h"
+#include "trainer/base/progress.h"
 #include "trainer/base/text.h"
 #include "trainer/data/cursor.h"
 #include "trainer/data/datum.h"
@@ -26,6 +27,7 @@ class Images {
   explicit Images(const std::string& set) {
     const auto reader = OpenRecords(set);
     DatumParser parser;
+    Progress progress(Join("Reading ", set), "images", reader->Count());
     for (StoredRecord record; reader->Next(&record);) {
       const DatumView& datum = parser.Parse(set, record.key, record.value);
       if (all_.empty()) {
@@ -36,6 +38,7 @@ class Images {
       }
       Check(datum, set, record.key);
       all_.push_back({std::string(datum.bytes), datum.label});
+      progress.Add(1, datum.bytes.size());
     }
     if (all_.empty()) throw Error(ErrorCode::kData, {set}, "holds no records");
   }
@@ -77,6 +80,7 @@ int64_t WritePairs(const std::string& set, const std::string& pairs, const std::
   NewDatabase output(backend, pairs);
   caffe::Datum pair = images.EmptyPair();
   const PhiloxKey key{seed, kPairsStream};
+  Progress progress(Join("Writing ", pairs), "pairs", images.count());
   for (int64_t i = 0; i < images.count(); ++i) {
     const Philox4 words = PhiloxBlock(key, 0, static_cast<uint64_t>(i));
     const Labelled& first = images.Pick(words.x[0]);
@@ -84,6 +88,7 @@ int64_t WritePairs(const std::string& set, const std::string& pairs, const std::
     pair.set_data(first.pixels + second.pixels);
     pair.set_label(first.label == second.label ? 1 : 0);
     output.Put(pair);
+    progress.Add(1);
   }
   output.Finish();
   return output.records();

@@ -13,6 +13,7 @@
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
 #include "trainer/base/permutation.h"
+#include "trainer/base/progress.h"
 #include "trainer/config/prototxt.h"
 #include "trainer/data/cursor.h"
 #include "trainer/data/datum.h"
@@ -85,7 +86,8 @@ class Measuring {
   }
 
  private:
-  ReadingRate Begin(const std::string& order, bool cold) const {
+  ReadingRate Begin(const std::string& order, bool cold) {
+    progress_.SetDoing(Join("Reading ", path_, " ", order, cold ? ", cold" : ""));
     ReadingRate rate;
     rate.order = order;
     rate.cold = cold;
@@ -113,6 +115,7 @@ class Measuring {
     }
     rate.seconds = clock.Seconds();
     rates_.push_back(rate);
+    progress_.Add(1);
   }
 
   void AtRandom(const std::string& backend, bool cold) {
@@ -131,6 +134,7 @@ class Measuring {
     }
     rate.seconds = clock.Seconds();
     rates_.push_back(rate);
+    progress_.Add(1);
   }
 
   struct Decoding {
@@ -158,12 +162,14 @@ class Measuring {
     }
     rate.seconds = clock.Seconds();
     rates_.push_back(rate);
+    progress_.Add(1);
   }
 
   const std::string& path_;
   const ReadingOptions& options_;
   std::vector<std::string> keys_;
   std::vector<ReadingRate> rates_;
+  Progress progress_{"Reading", "measurements", 0, Progress::InLog::kNothing};
 };
 
 // Files spread over a list, as many as are worth measuring.

@@ -1,36 +1,24 @@
 #pragma once
-// Who draws a live view: a thread that shows lines and, below them, the state of the run.
-
-#include <glog/logging.h>
+// The state of a run that its live view shows, and the line of the terminal that shows it.
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <mutex>
 #include <string>
-#include <thread>
-#include <utility>
-#include <vector>
 
+#include "trainer/base/status_line.h"
 #include "trainer/observe/live_view.h"
 
 namespace trainer {
 
-// While it lives the log goes to it: warnings and errors are lines.
-class LiveView::Drawing final : public google::LogSink {
+class LiveView::Drawing {
  public:
+  explicit Drawing(const TerminalSettings& settings)
+      : redraws_(settings.redraws),
+        line_(settings, [this](int columns) { return Line(columns); }) {}
+
   // A line above the live one.
-  struct Line {
-    enum class Kind { kPlain, kWarning, kError };
-    Kind kind = Kind::kPlain;
-    std::string text;
-  };
-
-  explicit Drawing(const TerminalSettings& settings);
-  ~Drawing() override;
-
-  void Say(Line line);
-  void Say(const std::string& text) { Say({Line::Kind::kPlain, text}); }
+  void Say(const std::string& text, Color color = Color::kPlain) { line_.Say(text, color); }
 
   // Changes the state that is drawn next.
   template <class F>
@@ -45,32 +33,20 @@ class LiveView::Drawing final : public google::LogSink {
   double Seconds();
   // From here on nothing is drawn but lines.
   void Finish();
-  bool redraws() const { return settings_.redraws; }
-
-  void send(google::LogSeverity severity, const char*, const char*, int,
-            const google::LogMessageTime&, const char* message, size_t length) override;
+  bool redraws() const { return redraws_; }
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  void Run();
-  void Draw(const std::vector<Line>& lines, const LiveState& state, bool live);
-  std::string Erased(int width) const;
-  std::string Colored(const Line& line) const;
-  void Write(const std::string& text) const;
+  std::string Line(int columns);
 
-  const TerminalSettings settings_;
+  const bool redraws_;
   std::atomic<int> iter_{0};
   std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<Line> lines_;  // not drawn yet
-  LiveState state_;
+  LiveState state_ = {.doing = "preparing"};
   Clock::time_point begin_ = Clock::now();
-  bool begun_ = false, finished_ = false, ending_ = false;
-  // Of the thread that draws:
-  std::string shown_;
-  int shown_width_ = 0;
-  std::thread thread_;
+  bool begun_ = false, finished_ = false;
+  StatusLine line_;  // the last one: its thread reads all others
 };
 
 }  // namespace trainer

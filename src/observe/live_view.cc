@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "live_drawing.h"
-#include "trainer/base/own_process.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -12,15 +11,6 @@ namespace {
 constexpr int kLineWidth = 79;  // of a line in a file
 
 }  // namespace
-
-TerminalSettings TerminalOf(int fd) {
-  TerminalSettings settings;
-  settings.fd = fd;
-  const std::string term = EnvironmentVariable("TERM");
-  settings.redraws = !term.empty() && term != "dumb";
-  settings.escapes = settings.redraws && EnvironmentVariable("NO_COLOR").empty();
-  return settings;
-}
 
 // What the run tells, as lines and as numbers of the live line.
 class LiveView::Teller final : public Observer {

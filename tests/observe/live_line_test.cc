@@ -122,12 +122,12 @@ TEST_F(LiveViewTest, EventsAreLinesAndWarningsAreMarked) {
 }
 
 TEST_F(LiveViewTest, WithoutColoursNoEscapeIsWritten) {
-  settings_.escapes = false;
+  settings_.escapes = settings_.colors = false;
   EXPECT_THAT(Screen(), AllOf(HasSubstr("warning: the "), Not(HasSubstr("\033"))));
 }
 
 TEST_F(LiveViewTest, ADumbTerminalHasLinesAlone) {
-  settings_.escapes = settings_.redraws = false;
+  settings_.escapes = settings_.redraws = settings_.colors = false;
   EXPECT_THAT(Screen(),
               AllOf(Not(HasSubstr("\033")), Not(HasSubstr("\r")), HasSubstr("iteration 0 of 100")));
 }
@@ -135,18 +135,6 @@ TEST_F(LiveViewTest, ADumbTerminalHasLinesAlone) {
 TEST_F(LiveViewTest, AskedForDetailsTheLogStandsAboveTheLine) {
   settings_.log_lines = true;
   EXPECT_THAT(Screen(), HasSubstr("a line of the log\n"));
-}
-
-TEST(TerminalTest, FollowsTheEnvironment) {
-  const ScopedEnvironment terminal("TERM", "xterm"), no_color("NO_COLOR", std::nullopt);
-  EXPECT_TRUE(TerminalOf(2).escapes);
-  no_color.Set("1");
-  EXPECT_FALSE(TerminalOf(2).escapes);
-  EXPECT_TRUE(TerminalOf(2).redraws);
-  terminal.Set("dumb");
-  EXPECT_FALSE(TerminalOf(2).redraws);
-  no_color.Set(std::nullopt);
-  EXPECT_FALSE(TerminalOf(2).escapes);
 }
 
 }  // namespace

@@ -1,26 +1,13 @@
 #pragma once
 // A run as a terminal shows it: one line that is always up to date, and above it what happened.
 
-#include <functional>
 #include <memory>
 #include <string>
 
+#include "trainer/base/status_line.h"
 #include "trainer/observe/observer.h"
 
 namespace trainer {
-
-// Where the view is drawn.
-struct TerminalSettings {
-  int fd = 2;
-  bool redraws = true;     // it can take a line back; else a line at each display
-  bool escapes = true;     // and knows ANSI's sequences
-  bool log_lines = false;  // every line of the log stands above the live line, not warnings alone
-  std::string log_path;    // where the whole log goes, or ""
-  std::function<int()> width;  // columns, asked at each redraw; null: the terminal's own
-};
-
-// What TERM and NO_COLOR say of the terminal at `fd`.
-TerminalSettings TerminalOf(int fd);
 
 // While it lives, warnings and errors of the log are shown by it, and no other lines. A thread of
 // its own draws, so that a terminal which is stopped or slow holds up nothing; the run only leaves
