@@ -91,6 +91,7 @@ class BenchComm final : public Verb {
  public:
   VerbDoc Doc() const override {
     return {
+        .task = VerbTask::kCluster,
         .summary = "measure how fast ranks sum gradients",
         .usage = "trainer bench-comm --ranks=N [flags]; mpirun -np N trainer bench-comm [flags]",
         .text =

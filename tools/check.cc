@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <iostream>
 
 #include "batch_flag.h"
@@ -7,6 +9,8 @@
 #include "reading_flags.h"
 #include "run_start.h"
 #include "shared_flags.h"
+#include "table.h"
+#include "trainer/base/terminal.h"
 #include "trainer/base/text.h"
 #include "verb.h"
 
@@ -45,17 +49,20 @@ void CheckModel(const Flags& flags, CheckReport* report) {
 }
 
 void PrintFindings(const CheckReport& report) {
-  report.findings.Print(std::cout);
+  report.findings.Print();
+  constexpr size_t kNames = 12;  // columns
   for (const auto& [name, text] : report.lines) {
-    std::cout << name << std::string(name.size() < 10 ? 10 - name.size() : 0, ' ') << "  " << text
-              << "\n";
+    std::cout << name << std::string(name.size() < kNames - 2 ? kNames - name.size() : 2, ' ')
+              << Wrap(text, kNames, kNames, OutputColumns()) << "\n";
   }
   const bool errors = report.findings.Errors() > 0, warnings = report.findings.Warnings() > 0;
-  std::cout << "check: " << (errors || warnings ? report.findings.Counts() : "all good");
+  const Color color = errors ? Color::kRed : warnings ? Color::kYellow : Color::kGreen;
+  std::string verdict =
+      Painted(color, errors || warnings ? report.findings.Counts() : "all good", STDOUT_FILENO);
   std::vector<std::string> figures = {report.memory, report.data, report.snapshots};
   std::erase(figures, "");
-  if (!errors && !figures.empty()) std::cout << "; " << JoinList(figures);
-  std::cout << "\n";
+  if (!errors && !figures.empty()) verdict += Join("; ", JoinList(figures));
+  std::cout << Wrap(Join("check: ", verdict), 7, 0, OutputColumns()) << "\n";
 }
 
 void PrintJson(CheckReport& report) {
@@ -89,6 +96,7 @@ class Check final : public Verb {
  public:
   VerbDoc Doc() const override {
     return {
+        .task = VerbTask::kTrain,
         .summary = "find out in seconds what would stop a run, without training",
         .usage = "trainer check (--solver=FILE | --model=FILE [--phase=TEST]) [flags]",
         .text =

@@ -165,6 +165,7 @@ class Classify final : public Verb {
  public:
   VerbDoc Doc() const override {
     VerbDoc doc = {
+        .task = VerbTask::kUse,
         .summary = "classify images with a trained net",
         .usage = "trainer classify --model=FILE --weights=FILES [flags] PICTURE...",
         .text =

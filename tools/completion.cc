@@ -51,7 +51,8 @@ complete -F _trainer trainer
 class Completion final : public Verb {
  public:
   VerbDoc Doc() const override {
-    return {.summary = "print what bash needs to complete verbs and flags",
+    return {.task = VerbTask::kShell,
+            .summary = "print what bash needs to complete verbs and flags",
             .usage = "trainer completion",
             .text =
                 "Load it in the shell's start file, ~/.bashrc, or keep it in a file of "

@@ -176,7 +176,8 @@ class Dataset final : public Verb {
  public:
   VerbDoc Doc() const override {
     static const Page kPage;
-    return {.summary = "make, convert, check and measure data sets",
+    return {.task = VerbTask::kData,
+            .summary = "make, convert, check and measure data sets",
             .usage = kPage.usage,
             .text = kPage.text,
             .examples = kPage.examples,

@@ -69,6 +69,7 @@ class Deploy final : public Verb {
  public:
   VerbDoc Doc() const override {
     return {
+        .task = VerbTask::kUse,
         .summary = "make the deploy net of a training net",
         .usage = "trainer deploy --model=FILE [--out=FILE] [flags]",
         .text =

@@ -137,9 +137,8 @@ void LogDevice(const DeviceChoice& choice, const Device& device) {
 }  // namespace
 
 std::vector<Flag> WithDeviceFlags(std::vector<Flag> flags) {
-  for (const Flag& flag : {GpuFlag(), Tf32Flag(), DeterministicFlag(), GpuCacheFlag()}) {
-    flags.push_back(flag);
-  }
+  AddFlags("device and memory", {GpuFlag(), Tf32Flag(), DeterministicFlag(), GpuCacheFlag()},
+           &flags);
   return flags;
 }
 

@@ -116,6 +116,7 @@ class DeviceQuery final : public Verb {
  public:
   VerbDoc Doc() const override {
     return {
+        .task = VerbTask::kCluster,
         .summary = "show the processor, threads, GPUs and libraries in use",
         .usage = "trainer device_query [--gpu=ID] [--json]",
         .text =

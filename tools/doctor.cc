@@ -179,6 +179,7 @@ class Doctor final : public Verb {
  public:
   VerbDoc Doc() const override {
     return {
+        .task = VerbTask::kCluster,
         .summary = "find what keeps training waiting for data",
         .usage = "trainer doctor --solver=FILE [flags]",
         .text =

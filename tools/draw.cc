@@ -14,6 +14,7 @@ class Draw final : public Verb {
  public:
   VerbDoc Doc() const override {
     return {
+        .task = VerbTask::kLook,
         .summary = "draw a net as a picture, SVG or DOT",
         .usage = "trainer draw --model=FILE --out=FILE.svg [--phase=TEST] [flags]",
         .text =

@@ -6,6 +6,7 @@
 #include "picture_flags.h"
 #include "reading_flags.h"
 #include "shared_flags.h"
+#include "trainer/base/progress.h"
 #include "trainer/base/text.h"
 #include "trainer/predict/blob_writer.h"
 #include "trainer/predict/net_inputs.h"
@@ -46,6 +47,7 @@ class Features final : public Verb {
  public:
   VerbDoc Doc() const override {
     VerbDoc doc = {
+        .task = VerbTask::kUse,
         .summary = "write the values of a net's blobs to files",
         .usage = "trainer features --model=FILE --weights=FILES [flags] [PICTURE...]",
         .text =
@@ -125,9 +127,14 @@ class Features final : public Verb {
     const std::vector<InputBlob> inputs = InputBlobs(net);
     const int64_t batch = inputs.empty() ? 0 : inputs[0].value.shape[0];
     int passes = 0;
-    for (int64_t real; (real = source->Fill(net)) > 0; ++passes) {
-      net.Forward();
-      AddValues(net, blobs, real, batch, *writer);
+    {
+      const bool counted = PicturesOf(flags).empty() && !flags.Has("input");
+      Progress progress("Writing features", "batches", counted ? flags.Whole("iterations") : 0);
+      for (int64_t real; (real = source->Fill(net)) > 0; ++passes) {
+        net.Forward();
+        AddValues(net, blobs, real, batch, *writer);
+        progress.Add(1);
+      }
     }
     writer->Finish();
     LOG(INFO) << EscapeControl(Join("Wrote ", flags.Text("out"), ": ", JoinList(blobs), " of ",

@@ -15,6 +15,7 @@ class FindBatch final : public Verb {
  public:
   VerbDoc Doc() const override {
     return {
+        .task = VerbTask::kSettings,
         .summary = "find the largest batch that fits, and the fastest",
         .usage = "trainer find-batch --solver=FILE [--memory=SIZE] [flags]",
         .text =

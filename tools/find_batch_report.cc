@@ -73,6 +73,7 @@ std::string ToText(const BatchResults& report, const BatchSearch& search, const 
                figures.ran_out                       ? "out of memory"
                : best != nullptr && &figures == best ? "best"
                                                      : ""});
+    if (&figures == best) table.MarkLastRow();
   }
   return Join(table.ToString(), "\n", Wrap(Sentences(report, search, spec), 0), "\n");
 }

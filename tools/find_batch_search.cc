@@ -9,6 +9,7 @@
 #include "trainer/backend/plan_device.h"
 #include "trainer/base/error.h"
 #include "trainer/base/log.h"
+#include "trainer/base/progress.h"
 #include "trainer/base/text.h"
 #include "trainer/solver/solver.h"
 #include "training_batch.h"
@@ -33,6 +34,8 @@ class Searcher {
   BatchResults Run() {
     BatchResults report;
     report.given = given_;
+    const std::chrono::duration<double> time = search_.time;
+    if (time.count() > 0) progress_.EndWithin(time.count());
     BatchFigures largest = Largest();
     report.largest = largest.batch;
     report.largest_bytes = largest.bytes;
@@ -169,7 +172,9 @@ class Searcher {
 
   void RunTimed(BatchFigures* figures) {
     const auto begin = Clock::now();
+    progress_.SetDoing(Join("Running batches of ", figures->batch));
     Measure(figures);
+    progress_.Add(1);
     const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
     making_ = std::max(0.0, seconds - 1e-3 * figures->samples.Median() * (search_.iterations + 2));
     LOG(INFO) << "Batch " << figures->batch << ": "
@@ -263,6 +268,7 @@ class Searcher {
   double making_ = 0;
   std::string why_not_;
   const Clock::time_point begin_ = Clock::now();
+  Progress progress_{"Planning batches", "measurements", 0, Progress::InLog::kNothing};
 };
 
 }  // namespace

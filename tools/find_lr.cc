@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <iostream>
+#include <optional>
 
 #include "batch_flag.h"
 #include "find_lr_report.h"
@@ -10,9 +11,11 @@
 #include "run_memory.h"
 #include "run_start.h"
 #include "shared_flags.h"
+#include "table.h"
 #include "time_measure.h"
 #include "trainer/base/atomic_file.h"
 #include "trainer/base/error.h"
+#include "trainer/base/progress.h"
 #include "trainer/base/text.h"
 #include "trainer/parallel/launch.h"
 #include "trainer/solver/lr_curve.h"
@@ -64,6 +67,7 @@ class FindLr final : public Verb {
  public:
   VerbDoc Doc() const override {
     return {
+        .task = VerbTask::kSettings,
         .summary = "find the learning rate to start with",
         .usage = "trainer find-lr --solver=FILE [--from=RATE --to=RATE] [flags]",
         .text =
@@ -137,11 +141,16 @@ class FindLr final : public Verb {
     ObserverList nobody;
     Solver solver(spec, options, *device, nobody);
     RequireMemory(spec, *device, replica, solver);
-    return Raise(spec, &solver);
+    std::optional<Progress> progress;
+    if (replica.rank == 0) {
+      progress.emplace("Raising the rate", "iterations", spec.proto.max_iter(),
+                       Progress::InLog::kNothing);
+    }
+    return Raise(spec, progress ? &*progress : nullptr, &solver);
   }
 
   // All ranks see the same losses, and so end after the same iteration.
-  static LrReport Raise(const SolverSpec& spec, Solver* solver) {
+  static LrReport Raise(const SolverSpec& spec, Progress* progress, Solver* solver) {
     LrCurve curve;
     LrReport report;
     report.solver = spec.file;
@@ -152,6 +161,7 @@ class FindLr final : public Verb {
       try {
         const float loss = solver->Step();
         curve.Add(rate, loss);
+        if (progress != nullptr) progress->Add(1);
         if (iter % std::max(1, iterations / 10) == 0) {
           LOG(INFO) << "Iteration " << iter << ", lr = " << rate << ", loss = " << loss;
         }
@@ -177,7 +187,7 @@ class FindLr final : public Verb {
     if (flags.Switch("json")) {
       std::cout << report.ToJson().ToString();
     } else {
-      std::cout << report.ToTable() << "\n" << report.Advice() << "\n";
+      std::cout << report.ToTable() << "\n" << Wrap(report.Advice(), 0, 0, OutputColumns()) << "\n";
     }
   }
 };

@@ -126,6 +126,7 @@ std::string LrReport::ToTable() const {
                                           : "";
     table.Add({Join(i), Short(points[i].rate, 3), Short(points[i].loss, 4),
                Short(points[i].smooth, 4), note});
+    if (steepest) table.MarkLastRow();
   }
   return table.ToString();
 }

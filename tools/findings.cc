@@ -1,8 +1,12 @@
 #include "findings.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <iostream>
 
 #include "trainer/base/file.h"
+#include "trainer/base/terminal.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -70,9 +74,11 @@ std::vector<Finding> Findings::Sorted() const {
   return sorted;
 }
 
-void Findings::Print(std::ostream& out) const {
+void Findings::Print() const {
+  const std::string error = Painted(Color::kRed, "error:", STDOUT_FILENO),
+                    warning = Painted(Color::kYellow, "warning:", STDOUT_FILENO);
   for (const Finding& finding : Sorted()) {
-    out << (finding.is_error ? "error: " : "warning: ") << finding.text << "\n";
+    std::cout << (finding.is_error ? error : warning) << " " << finding.text << "\n";
   }
 }
 

@@ -4,7 +4,6 @@
 #include <glog/logging.h>
 
 #include <mutex>
-#include <ostream>
 #include <set>
 #include <string>
 #include <utility>
@@ -46,8 +45,8 @@ class Findings {
   // "3 errors, 1 warning"
   std::string Counts() const;
 
-  // Errors first, each as a line "error: text", then warnings.
-  void Print(std::ostream& out) const;
+  // Prints errors first, each as a line "error: text", then warnings, on the standard output.
+  void Print() const;
   Json ToJson() const;
 
  private:

@@ -10,6 +10,7 @@
 
 #include "trainer/base/error.h"
 #include "trainer/base/lower_case.h"
+#include "trainer/base/terminal.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -30,6 +31,12 @@ constexpr std::array kLogFlags = {
     Flag{.name = "log_dir", .value = "DIR", .help = "also write the log here"},
     Flag{.name = "logtostderr", .kind = FlagKind::kSwitch, .help = "log to stderr only"},
     Flag{.name = "alsologtostderr", .kind = FlagKind::kSwitch, .help = "log to stderr too"},
+    Flag{.name = "color",
+         .value = "WHEN",
+         .fallback = "auto",
+         .help = "colours for errors, warnings and what is best; auto: on a terminal, unless "
+                 "NO_COLOR is set",
+         .choices = "auto|always|never"},
 };
 
 [[noreturn]] void Refuse(const std::string& message) { throw Error(ErrorCode::kUsage, message); }
@@ -86,6 +93,13 @@ void CheckValue(const Flag& flag, const std::string& value) {
 }
 
 }  // namespace
+
+void AddFlags(std::string_view group, std::vector<Flag> more, std::vector<Flag>* flags) {
+  for (Flag& flag : more) {
+    if (flag.group.empty()) flag.group = group;
+    flags->push_back(flag);
+  }
+}
 
 const std::string& Flags::Text(std::string_view name) const {
   const auto found = values_.find(name);
@@ -207,9 +221,15 @@ Flags ParseFlags(std::string_view verb, std::span<const Flag> table,
 std::span<const Flag> LogFlags() { return kLogFlags; }
 
 void ApplyLogFlags(const Flags& flags) {
+  const std::string& color = flags.Text("color");
+  SetColorChoice(color == "always"  ? ColorChoice::kAlways
+                 : color == "never" ? ColorChoice::kNever
+                                    : ColorChoice::kAuto);
+  SetShowsLogLines(flags.Switch("logtostderr") || flags.Switch("alsologtostderr") ||
+                   flags.Whole("v") > 0);
   for (const Flag& flag : kLogFlags) {
     const std::string& value = flags.Text(flag.name);
-    if (value.empty()) continue;
+    if (value.empty() || flag.name == "color") continue;
     if (gflags::SetCommandLineOption(std::string(flag.name).c_str(), value.c_str()).empty()) {
       Refuse(Join("--", flag.name, "=", value, ": glog does not take this value"));
     }

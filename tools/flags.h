@@ -29,11 +29,15 @@ struct Flag {
   std::string_view choices = "";  // "TRAIN|TEST": the only values, "" for any
   // With a single choice, how to give another value: "to go on from a file give --snapshot="
   std::string_view otherwise = "";
-  std::string_view bare = "";  // its value where it stands alone: --gpu; "": it must have one
+  std::string_view bare = "";   // its value where it stands alone: --gpu; "": it must have one
+  std::string_view group = "";  // the heading of help that it stands under: "ranks"
   // Bounds of a whole number.
   int64_t min = 0;
   int64_t max = std::numeric_limits<int32_t>::max();
 };
+
+// Appends `more` to `flags`; those without a group get this one.
+void AddFlags(std::string_view group, std::vector<Flag> more, std::vector<Flag>* flags);
 
 // Checked values. The members throw kInternal for a name that the verb does not have.
 class Flags {
@@ -75,8 +79,8 @@ const Flag* FindFlag(std::span<const Flag> table, const std::string& name);
 Flags ParseFlags(std::string_view verb, std::span<const Flag> table,
                  const std::vector<std::string>& arguments);
 
-// The flags of glog that every verb takes. `ApplyLogFlags` hands those that were given to gflags;
-// call it before InitLogging.
+// The flags that every verb takes: those of glog, and --color. `ApplyLogFlags` hands glog's that
+// were given to gflags; call it before InitLogging.
 std::span<const Flag> LogFlags();
 void ApplyLogFlags(const Flags& flags);
 

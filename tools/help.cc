@@ -20,11 +20,7 @@ std::string Indented(std::string_view text) {
 }
 
 // "--iterations=N     how many batches (default 50)"
-std::string FlagLines(std::span<const Flag> flags) {
-  size_t width = 0;
-  for (const Flag& flag : flags) {
-    if (!flag.hidden) width = std::max(width, FlagSpelling(flag).size());
-  }
+std::string FlagLines(std::span<const Flag> flags, size_t width) {
   std::string out;
   for (const Flag& flag : flags) {
     if (flag.hidden) continue;
@@ -34,6 +30,57 @@ std::string FlagLines(std::span<const Flag> flags) {
     if (!flag.fallback.empty()) help += Join(" (default ", flag.fallback, ")");
     out += "  " + spelling + std::string(width - spelling.size() + 2, ' ') +
            Wrap(help, width + 4, width + 4) + "\n";
+  }
+  return out;
+}
+
+size_t WidestFlag(std::span<const Flag> flags) {
+  size_t width = 0;
+  for (const Flag& flag : flags) {
+    if (!flag.hidden) width = std::max(width, FlagSpelling(flag).size());
+  }
+  return width;
+}
+
+// The flags under the headings of their groups, those without one first.
+std::string FlagGroups(std::span<const Flag> flags) {
+  std::vector<std::pair<std::string_view, std::vector<Flag>>> groups = {{"", {}}};
+  for (const Flag& flag : flags) {
+    auto found =
+        std::ranges::find(groups, flag.group, [](const auto& group) { return group.first; });
+    if (found == groups.end()) found = groups.insert(groups.end(), {flag.group, {}});
+    found->second.push_back(flag);
+  }
+  const size_t width = WidestFlag(flags);
+  std::string out;
+  for (const auto& [group, of_group] : groups) {
+    const std::string lines = FlagLines(of_group, width);
+    if (lines.empty()) continue;
+    out += Join(group.empty() ? "flags" : group, ":\n", lines, "\n");
+  }
+  return out;
+}
+
+constexpr std::pair<VerbTask, std::string_view> kTasks[] = {
+    {VerbTask::kTrain, "train and test"},     {VerbTask::kLook, "look at nets and runs"},
+    {VerbTask::kData, "make and check data"}, {VerbTask::kSettings, "find settings and names"},
+    {VerbTask::kUse, "use trained weights"},  {VerbTask::kCluster, "work on a cluster"},
+    {VerbTask::kShell, "help in the shell"}};
+
+// The verbs for each task, in the order of the alphabet.
+std::string VerbLines() {
+  const std::vector<std::string> names = VerbRegistry::Get().Names();
+  size_t width = 0;
+  for (const std::string& name : names) width = std::max(width, name.size());
+  std::string out;
+  for (const auto& [task, heading] : kTasks) {
+    out += Join("\n", heading, ":\n");
+    for (const std::string& name : names) {
+      const VerbDoc doc = VerbRegistry::Get().Make(name)->Doc();
+      if (doc.task != task) continue;
+      out += "  " + name + std::string(width - name.size() + 2, ' ') +
+             Wrap(doc.summary, width + 4, width + 4) + "\n";
+    }
   }
   return out;
 }
@@ -56,16 +103,8 @@ std::string ProgramHelp() {
       "  trainer dataset digits data/digits\n"
       "  trainer train --solver=models/lenet/solver.prototxt\n"
       "  trainer train --solver=models/lenet/solver.prototxt \\\n"
-      "      --snapshot=run/lenet/lenet_iter_1000.solverstate\n"
-      "\n"
-      "verbs:\n";
-  const std::vector<std::string> names = VerbRegistry::Get().Names();
-  size_t width = 0;
-  for (const std::string& name : names) width = std::max(width, name.size());
-  for (const std::string& name : names) {
-    out += "  " + name + std::string(width - name.size() + 2, ' ') +
-           Wrap(VerbRegistry::Get().Make(name)->Doc().summary, width + 4, width + 4) + "\n";
-  }
+      "      --snapshot=run/lenet/lenet_iter_1000.solverstate\n";
+  out += VerbLines();
   out +=
       "\n"
       "'trainer help VERB' explains one; 'trainer --version' prints the version.\n"
@@ -78,8 +117,8 @@ std::string VerbHelp(const std::string& name) {
   std::string out = Join("trainer ", name, ": ", doc.summary, "\n\nusage: ", doc.usage,
                          "\n\nexamples:\n", Indented(doc.examples), "\n");
   if (!doc.text.empty()) out += Wrap(doc.text, 0) + "\n\n";
-  if (!doc.flags.empty()) out += "flags:\n" + FlagLines(doc.flags) + "\n";
-  return out + "flags of the log:\n" + FlagLines(LogFlags());
+  return out + FlagGroups(doc.flags) + "flags of every verb:\n" +
+         FlagLines(LogFlags(), WidestFlag(LogFlags()));
 }
 
 }  // namespace trainer

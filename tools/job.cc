@@ -23,6 +23,7 @@ class JobVerb final : public Verb {
  public:
   VerbDoc Doc() const override {
     return {
+        .task = VerbTask::kCluster,
         .summary = "print a batch script that trains until the run is finished",
         .usage = "trainer job --solver=FILE [--system=slurm|pbs|mpirun] [flags]",
         .text =

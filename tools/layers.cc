@@ -62,6 +62,7 @@ class Layers final : public Verb {
  public:
   VerbDoc Doc() const override {
     return {
+        .task = VerbTask::kSettings,
         .summary = "list the layer types, or explain one",
         .usage = "trainer layers [TYPE|FIELD|MESSAGE]",
         .text =

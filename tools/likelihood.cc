@@ -5,10 +5,12 @@
 #include <cstdio>
 #include <iostream>
 #include <optional>
+#include <utility>
 
 #include "device_flags.h"
 #include "shared_flags.h"
 #include "trainer/base/json.h"
+#include "trainer/base/progress.h"
 #include "trainer/base/text.h"
 #include "trainer/hdf5/reader.h"
 #include "trainer/predict/boltzmann_machine.h"
@@ -60,6 +62,7 @@ class Likelihood final : public Verb {
  public:
   VerbDoc Doc() const override {
     return {
+        .task = VerbTask::kUse,
         .summary = "how likely test data is under a generative model",
         .usage = "trainer likelihood --model=FILE --weights=FILES [flags]",
         .text =
@@ -153,7 +156,10 @@ class Likelihood final : public Verb {
       options.steps = flags.Whole("steps");
       options.seed = static_cast<uint64_t>(flags.Whole("seed"));
       const int tenth = std::max(1, options.steps / 10);
+      Progress progress("Annealing", "distributions", options.steps, Progress::InLog::kNothing);
+      int counted = 0;
       options.progress = [&](int done) {
+        progress.Add(done - std::exchange(counted, done));
         if (done % tenth == 0) LOG(INFO) << done << " of " << options.steps << " distributions";
       };
       z = AnnealPartition(net.device(), machine, data.means, options);
@@ -239,8 +245,10 @@ class Likelihood final : public Verb {
     const int choosing = flags.Has("sigma") ? 0 : flags.Whole("validation");
     const auto read = [&](int batches) {
       std::vector<float> records, batch(static_cast<size_t>(value.Count()));
+      Progress progress("Reading data", "batches", batches);
       for (int i = 0; i < batches; ++i) {
         net.Forward();
+        progress.Add(1);
         net.ReadPlain(net.Value(blob), batch);
         records.insert(records.end(), batch.begin(), batch.end());
       }

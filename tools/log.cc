@@ -45,7 +45,8 @@ void PrintTables(const RunHistory& run) {
 class Log final : public Verb {
  public:
   VerbDoc Doc() const override {
-    return {.summary = "tables and curves of logs, of this program and of Caffe",
+    return {.task = VerbTask::kLook,
+            .summary = "tables and curves of logs, of this program and of Caffe",
             .usage = "trainer log FILE... [--out=DIR] [--force]",
             .text =
                 "Prints the tests that each FILE tells of: the log of a run ('trainer train ... 2> "

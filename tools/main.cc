@@ -17,6 +17,7 @@
 #include "trainer/base/error_group.h"
 #include "trainer/base/log.h"
 #include "trainer/base/own_file.h"
+#include "trainer/base/terminal.h"
 #include "trainer/base/text.h"
 #include "trainer/data/map_faults.h"
 #include "trainer/parallel/failure.h"
@@ -50,7 +51,8 @@ int Run(const std::vector<std::string>& arguments) {
 
 void Say(const std::string& message) {
   constexpr size_t kLongest = 4000;  // names from files have no limit of their own
-  std::fprintf(stderr, "error: %s%s%s\n", RankPrefix().c_str(), message.substr(0, kLongest).c_str(),
+  std::fprintf(stderr, "%s %s%s%s\n", Painted(Color::kRed, "error:", STDERR_FILENO).c_str(),
+               RankPrefix().c_str(), message.substr(0, kLongest).c_str(),
                message.size() > kLongest ? "..." : "");
 }
 

@@ -58,7 +58,8 @@ std::string VerbSection(const std::string& name) {
 class Man final : public Verb {
  public:
   VerbDoc Doc() const override {
-    return {.summary = "print the manual page",
+    return {.task = VerbTask::kShell,
+            .summary = "print the manual page",
             .usage = "trainer man",
             .text =
                 "What 'trainer help' and 'trainer help VERB' print, of all verbs, in the form "
@@ -74,7 +75,7 @@ class Man final : public Verb {
               << "trainer \\- trains, tests and times neural nets written as Caffe prototxt files\n"
               << ".SH SYNOPSIS\n.B trainer\n.I VERB\n[flags]\n";
     for (const std::string& name : VerbRegistry::Get().Names()) std::cout << VerbSection(name);
-    std::cout << ".SH FLAGS OF THE LOG\n" << FlagItems(LogFlags());
+    std::cout << ".SH FLAGS OF EVERY VERB\n" << FlagItems(LogFlags());
     return 0;
   }
 };

@@ -110,6 +110,7 @@ void PrintNet(const std::string& title, const Net& net) {
   const MemoryPlan& plan = net.memory_plan();
   std::cout << title << ": " << net.name() << ", " << net.NumLayers() << " layers\n\n";
   Table table({"offset", "bytes", "value", "shape", "from", "to", "note"});
+  table.LeaveOut({"note", "shape", "offset"});
   for (const PlannedBlock& block : plan.blocks) {
     table.Add({Join(block.offset), Join(block.bytes), block.name,
                block.shape.Rank() == 0 ? "" : block.shape.ToString(), StepName(net, block.first),

@@ -74,6 +74,7 @@ class Plan final : public Verb {
  public:
   VerbDoc Doc() const override {
     return {
+        .task = VerbTask::kLook,
         .summary = "show a net's memory, or how fast several ranks would train it",
         .usage = "trainer plan (--solver=FILE | --model=FILE [--phase=TEST]) [flags]",
         .text =

@@ -116,11 +116,12 @@ struct StagesReport {
 };
 
 std::string StagesReport::ToText() const {
-  Table table({"stage", "begins with", "work", "weights", "values", "memory", "of one rank"});
+  Table table({"stage", "first", "work, %", "weights", "values", "slots", "memory", "share"});
+  table.InBytes({"weights", "values", "memory"}).LeaveOut({"slots"});
   for (size_t stage = 0; stage < all.size(); ++stage) {
     const StageMemory& memory = all[stage];
-    table.Add({Join(stage), memory.first, Join(Share(memory), " %"), Bytes(memory.totals.weights),
-               Join(Bytes(memory.totals.values), " (", memory.slots, "x)"), Bytes(memory.sum),
+    table.Add({Join(stage), memory.first, Join(Share(memory)), Join(memory.totals.weights),
+               Join(memory.totals.values), Join(memory.slots), Join(memory.sum),
                Fixed(Ratio(memory.sum, whole), 2)});
   }
   return Join(stages, " stages, ", passes, " micro-batches",

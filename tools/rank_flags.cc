@@ -72,9 +72,7 @@ std::vector<Flag> WithRankFlags(std::vector<Flag> flags) {
        .kind = FlagKind::kSwitch,
        .help = "ranks other than 0 log too, each to the end of its own file, "
                "<snapshot_prefix>_rank_N.log"}};
-  for (const std::vector<Flag>& more : {RankFlags(), of_batch}) {
-    flags.insert(flags.end(), more.begin(), more.end());
-  }
+  for (const std::vector<Flag>& more : {RankFlags(), of_batch}) AddFlags("ranks", more, &flags);
   return flags;
 }
 

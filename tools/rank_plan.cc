@@ -80,15 +80,16 @@ std::string RankPlanText(const RankPlan& plan) {
                    plan.cluster.ranks_per_machine, " ranks on a machine"),
               0)
       << "\n\n";
-  Table table({"ranks", "machines", "step, ms", "images/s", "efficiency", "exposed, ms", "bucket",
-               "limit"});
+  Table table(
+      {"ranks", "nodes", "ms/step", "images/s", "efficiency, %", "ms exposed", "bucket", "limit"});
+  table.InBytes({"bucket"}).LeaveOut({"nodes", "bucket"});
   for (const int ranks : plan.ranks) {
     const StepPrediction step = Predict(plan, ranks);
     const double images = ImagesPerSecond(plan, step, ranks);
     table.Add({Join(ranks), Join(PlannedCluster(plan, ranks).machines()),
                Fixed(step.seconds * 1e3, 2), Fixed(images, images < 1000 ? 1 : 0),
-               Fixed(100 * Efficiency(plan, step), 1) + " %", Fixed(step.exposed * 1e3, 2),
-               ranks == 1 ? "-" : Bytes(BucketOf(plan, ranks)), NameOf(step.limit)});
+               Fixed(100 * Efficiency(plan, step), 1), Fixed(step.exposed * 1e3, 2),
+               ranks == 1 ? "-" : Join(BucketOf(plan, ranks)), NameOf(step.limit)});
   }
   out << table.ToString() << "\nAn iteration on " << plan.ranks.back() << " ranks:\n"
       << DrawTimeLine(work, Predict(plan, plan.ranks.back()));

@@ -5,13 +5,15 @@
 namespace trainer {
 
 std::vector<Flag> WithReadingFlags(std::vector<Flag> flags) {
-  flags.push_back({.name = "db_lock",
-                   .value = "auto|off",
-                   .fallback = "auto",
-                   .help = "auto: an LMDB is opened with its lock, or, with a warning, without one "
-                           "where there can be none; off: without one, so that nothing may write "
-                           "to it meanwhile",
-                   .choices = "auto|off"});
+  AddFlags("data",
+           {{.name = "db_lock",
+             .value = "auto|off",
+             .fallback = "auto",
+             .help = "auto: an LMDB is opened with its lock, or, with a warning, without one where "
+                     "there can be none; off: without one, so that nothing may write to it "
+                     "meanwhile",
+             .choices = "auto|off"}},
+           &flags);
   return flags;
 }
 

@@ -35,6 +35,7 @@ class ReportVerb final : public Verb {
  public:
   VerbDoc Doc() const override {
     return {
+        .task = VerbTask::kLook,
         .summary = "one HTML page about a run, or several compared",
         .usage = "trainer report RUN... --out=FILE.html [--force]",
         .text =

@@ -181,6 +181,7 @@ class Sample final : public Verb {
  public:
   VerbDoc Doc() const override {
     return {
+        .task = VerbTask::kUse,
         .summary = "draw samples from a generative model",
         .usage = "trainer sample --model=FILE --weights=FILES --out=FILE.png [flags]",
         .text =

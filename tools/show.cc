@@ -48,29 +48,45 @@ Row Total(const std::vector<Row>& rows) {
   return total;
 }
 
+// "64x1x28x28", or "1" of a single number.
+std::string Lengths(const Shape& shape) {
+  std::vector<std::string> lengths;
+  for (int axis = 0; axis < shape.Rank(); ++axis) lengths.push_back(Join(shape[axis]));
+  return lengths.empty() ? "1" : JoinList(lengths, "x");
+}
+
+// An output goes without its name where that is the layer's, its input's, or made up for a Split.
 std::string OutputsText(const Row& row) {
+  const caffe::LayerParameter& layer = row.layer->proto();
+  if (layer.type() == "Split") {
+    return Join(row.outputs.size(), " of ", Lengths(row.outputs[0].shape));
+  }
   std::vector<std::string> texts;
-  for (int i = 0; i < row.layer->proto().top_size(); ++i) {
+  for (int i = 0; i < layer.top_size(); ++i) {
     const Tensor& output = row.outputs[static_cast<size_t>(i)];
-    texts.push_back(Join(row.layer->proto().top(i), " ", output.shape.ToString()));
+    const std::string& name = layer.top(i);
+    const bool in_place = i < layer.bottom_size() && layer.bottom(i) == name;
+    texts.push_back(Lengths(output.shape));
+    if (name != layer.name() && !in_place) texts.back() = Join(name, " ", texts.back());
     if (output.dtype != DType::kF32) texts.back() += Join(" ", NameOf(output.dtype));
   }
-  return JoinList(texts);
+  return EscapeControl(JoinList(texts));
 }
 
 std::string CountText(int64_t count) { return count == 0 ? "" : Join(count); }
 
 void PrintTable(const Net& net, const std::vector<Row>& rows) {
   Table table({"layer", "type", "outputs", "parameters", "MFLOP", "memory"});
+  table.InBytes({"memory"}).LeaveOut({"type", "memory"});
   auto add = [&](const std::string& name, const std::string& type, const std::string& outputs,
                  const Row& row) {
-    table.Add({name, type, outputs, CountText(row.params),
+    table.Add({EscapeControl(name), type, outputs, CountText(row.params),
                row.macs == 0 ? "" : Fixed(2e-6 * static_cast<double>(row.macs), 2),
-               row.bytes == 0 ? "" : Bytes(row.bytes)});
+               row.bytes == 0 ? "" : Join(row.bytes)});
   };
   for (const Row& row : rows) add(row.layer->name(), row.layer->type(), OutputsText(row), row);
   add("together", "", "", Total(rows));
-  std::cout << net.name() << ": " << rows.size() << " layers\n\n"
+  std::cout << EscapeControl(net.name()) << ": " << rows.size() << " layers\n\n"
             << table.ToString()
             << "\nMFLOP: of one forward pass, a multiplication and an addition count as two.\n"
             << "Values share memory: all of them and scratch take "
@@ -116,6 +132,7 @@ class Show final : public Verb {
  public:
   VerbDoc Doc() const override {
     return {
+        .task = VerbTask::kLook,
         .summary = "show a net's layers with shapes, parameters, work and memory",
         .usage = "trainer show --model=FILE [--phase=TEST] [--json] [flags]",
         .text =

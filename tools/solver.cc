@@ -28,6 +28,7 @@ class SolverFields final : public Verb {
  public:
   VerbDoc Doc() const override {
     return {
+        .task = VerbTask::kSettings,
         .summary = "list the update rules and a solver's fields",
         .usage = "trainer solver [FIELD]",
         .text = "With a field: its type, its default and what it does.",

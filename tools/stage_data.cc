@@ -65,18 +65,19 @@ bool IsFinished(const Flags& flags, const SolverSpec& spec) {
 std::vector<Flag> WithStagingFlags(std::vector<Flag> flags) {
   // Off unless it is asked for: a copy takes time and room that nobody expects, and where the
   // system's memory holds the data set, or its file system is fast, it gains nothing.
-  flags.push_back(
-      {.name = "stage_data",
-       .value = "auto|DIR|off",
-       .fallback = "off",
-       .help = "copy databases, tar files, and the files that lists name, to this machine "
-               "first, once for all its ranks, and read the copy: below DIR, or, auto, where "
-               "they lie behind a network, below $SLURM_TMPDIR, $LSCRATCH, $RAMDISK, "
-               "$TMPDIR or /tmp"});
-  flags.push_back({.name = "stage_keep",
-                   .kind = FlagKind::kSwitch,
-                   .help = "leave such copies for later runs, which use them while the database "
-                           "is unchanged; else the last rank removes them"});
+  AddFlags("data",
+           {{.name = "stage_data",
+             .value = "auto|DIR|off",
+             .fallback = "off",
+             .help = "copy databases, tar files, and the files that lists name, to this machine "
+                     "first, once for all its ranks, and read the copy: below DIR, or, auto, where "
+                     "they lie behind a network, below $SLURM_TMPDIR, $LSCRATCH, $RAMDISK, "
+                     "$TMPDIR or /tmp"},
+            {.name = "stage_keep",
+             .kind = FlagKind::kSwitch,
+             .help = "leave such copies for later runs, which use them while the database is "
+                     "unchanged; else the last rank removes them"}},
+           &flags);
   return flags;
 }
 

@@ -86,7 +86,7 @@ RunStatus StatusOf(const std::string& folder) {
 
 std::string PercentDone(const RunHistory& run) {
   if (run.max_iter <= 0) return "-";
-  return Join(100 * run.last_iter / run.max_iter, " %");
+  return Join(100 * run.last_iter / run.max_iter);
 }
 
 std::string TestText(const RunHistory& run) {
@@ -128,14 +128,15 @@ Json StatusJson(const RunStatus& status) {
 
 void PrintStatus(const std::vector<RunStatus>& runs) {
   Table table(
-      {"run", "state", "iteration", "of", "done", "loss", "last test", "left", "last update"});
+      {"run", "state", "iteration", "of", "done, %", "loss", "last test", "left", "updated ago"});
+  table.LeaveOut({"done, %", "updated ago", "loss"});
   for (const RunStatus& status : runs) {
     const RunHistory& run = status.history;
     table.Add({EscapeControl(NameOf(run)), status.state, Join(run.last_iter), Join(run.max_iter),
                PercentDone(run),
                run.loss.empty() ? "-" : Join(static_cast<float>(run.loss.back().value)),
                TestText(run), status.left < 0 ? "-" : ClockText(status.left),
-               status.silent < 0 ? "-" : ClockText(status.silent) + " ago"});
+               status.silent < 0 ? "-" : ClockText(status.silent)});
   }
   std::cout << table.ToString();
 }
@@ -144,6 +145,7 @@ class Status final : public Verb {
  public:
   VerbDoc Doc() const override {
     return {
+        .task = VerbTask::kLook,
         .summary = "show the progress of runs, from another shell",
         .usage = "trainer status DIR... [--json]",
         .text =

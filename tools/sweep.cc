@@ -1,4 +1,5 @@
 #include <glog/logging.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -14,6 +15,8 @@
 #include "trainer/base/atomic_file.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
+#include "trainer/base/progress.h"
+#include "trainer/base/terminal.h"
 #include "trainer/base/text.h"
 #include "trainer/config/alternatives.h"
 #include "trainer/config/overrides.h"
@@ -73,6 +76,7 @@ class Sweep final : public Verb {
     std::vector<Flag> flags = OwnFlags();
     for (const Flag& flag : FlagsOfRuns()) flags.push_back(flag);
     return {
+        .task = VerbTask::kTrain,
         .summary = "train with several settings in turn, and compare",
         .usage = "trainer sweep --solver=FILE --set KEY=VALUE,VALUE [--set ...] [flags]",
         .text =
@@ -150,6 +154,8 @@ class Sweep final : public Verb {
     const bool limited = flags.Has("max_wall") && flags.Text("max_wall") != "none";
     const auto end = limited ? EndOfRun(flags) : std::nullopt;
     Children children;
+    Progress progress("Training", "runs", static_cast<int64_t>(runs.size()),
+                      Progress::InLog::kNothing);
     int failure = 0;
     size_t diverged = 0;
     for (size_t i = 0; i < runs.size(); ++i) {
@@ -158,14 +164,17 @@ class Sweep final : public Verb {
       MakeFolder(flags, run);
       SweepResult result = ReadResult(run, output);
       if (result.IsOver()) {
-        LOG(INFO) << name << ": " << result.State() << " before; to run it again remove "
-                  << EscapeControl(run.folder);
+        progress.Skip(1);
+        progress.Say(
+            Join(name, ": ", result.State(), " before; to run it again remove ", run.folder));
       } else {
+        progress.SetDoing("Training " + run.Name());
         LOG(INFO) << name << ": its log is " << EscapeControl(run.log);
         const ChildEnd ended = TrainOne(flags, run, end, &children);
-        if (ended.code == kStop || ended.handed_on) return Stopped(flags, name, ended);
+        if (ended.code == kStop || ended.handed_on) return Stopped(flags, name, ended, &progress);
         result = ReadResult(run, output);
-        LOG(INFO) << name << ": " << Summary(result);
+        progress.Add(1);
+        progress.Say(Join(name, ": ", Summary(result)));
       }
       const int code = result.exit_code.value_or(0);
       diverged += code == static_cast<int>(ErrorCode::kDiverged) ? 1 : 0;
@@ -224,11 +233,12 @@ class Sweep final : public Verb {
     return text;
   }
 
-  static int Stopped(const Flags& flags, const std::string& name, const ChildEnd& ended) {
-    LOG(INFO) << name << ": "
-              << (ended.signal == 0 ? std::string("stopped")
-                                    : Join("ended by signal ", ended.signal))
-              << "; the same command goes on from there";
+  static int Stopped(const Flags& flags, const std::string& name, const ChildEnd& ended,
+                     Progress* progress) {
+    progress->Say(
+        Join(name, ": ",
+             ended.signal == 0 ? std::string("stopped") : Join("ended by signal ", ended.signal),
+             "; the same command goes on from there"));
     return flags.Whole("stop_exit_code");
   }
 
@@ -242,7 +252,8 @@ class Sweep final : public Verb {
       std::cout << run.Name() << ": " << EscapeControl(result.problem) << "\n";
     }
     if (!rows[0].second.best) return;
-    std::cout << "\nBest: " << rows[0].first.Name() << ", in "
+    std::cout << "\n"
+              << Painted(Color::kGreen, "Best: " + rows[0].first.Name(), STDOUT_FILENO) << ", in "
               << EscapeControl(rows[0].first.folder) << "\n";
   }
 

@@ -115,6 +115,7 @@ std::string SweepTable(const std::vector<SweepRow>& sorted) {
     row.push_back(Join(result.iter));
     row.push_back(result.State());
     table.Add(row);
+    if (tests && &run == &sorted[0].first) table.MarkLastRow();
   }
   return table.ToString();
 }

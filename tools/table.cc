@@ -1,11 +1,16 @@
 #include "table.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cctype>
+#include <cstdint>
 #include <iomanip>
 #include <locale>
 #include <sstream>
 
+#include "trainer/base/own_process.h"
+#include "trainer/base/terminal.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -16,13 +21,163 @@ constexpr std::pair<std::string_view, double> kByteUnits[] = {
     {"KB", 1e3},     {"MB", 1e6},     {"GB", 1e9},     {"TB", 1e12},
     {"K", 0x1p10},   {"M", 0x1p20},   {"G", 0x1p30},   {"T", 0x1p40}};
 
+// Whether a cell has no number, or begins with one: "12", "16 96 55 55", "1:02:03".
+bool BeginsWithNumber(const std::string& cell) {
+  if (cell.empty() || cell == "-" || cell == "nan" || cell == "inf") return true;
+  const size_t sign = cell.find_first_of("-+<") == 0 ? 1 : 0;
+  return cell.size() > sign && std::isdigit(static_cast<unsigned char>(cell[sign]));
+}
+
+// Whether a cell is a number, with or without its unit, or empty.
 bool LooksLikeNumber(const std::string& cell) {
-  return cell.empty() || cell == "-" || std::isdigit(static_cast<unsigned char>(cell[0]));
+  const size_t end = cell.find_first_not_of("0123456789.,:+-<e");
+  return BeginsWithNumber(cell) &&
+         (end == std::string::npos || cell.substr(0, 3) == "nan" || cell.substr(0, 3) == "inf" ||
+          cell[end] == '%' ||
+          (cell[end] == ' ' && cell.find_first_of("0123456789", end) == std::string::npos));
+}
+
+// The places of `text` where a character of UTF-8 begins, each of which takes a column.
+std::vector<size_t> CharactersOf(const std::string& text) {
+  std::vector<size_t> begins;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if ((static_cast<unsigned char>(text[i]) & 0xC0) != 0x80) begins.push_back(i);
+  }
+  return begins;
+}
+
+// At most `width` columns of `text`, its beginning and its end: names of layers differ in either.
+std::string Shortened(const std::string& text, size_t width) {
+  constexpr std::string_view kGap = "..";
+  const std::vector<size_t> begins = CharactersOf(text);
+  if (begins.size() <= width) return text;
+  if (width <= kGap.size()) return text.substr(0, begins[width]);
+  const size_t shown = width - kGap.size(), end = shown / 2, begin = shown - end;
+  std::string out = text.substr(0, begins[begin]);
+  out += kGap;
+  return end == 0 ? out : out + text.substr(begins[begins.size() - end]);
+}
+
+// The numbers of bytes below the head in one unit, which the head names.
+void WriteInOneUnit(std::vector<std::vector<std::string>>* rows, size_t column) {
+  static constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  double most = 0;
+  for (size_t r = 1; r < rows->size(); ++r) {
+    most = std::max(most, std::strtod((*rows)[r][column].c_str(), nullptr));
+  }
+  int unit = 0;
+  double scale = 1;
+  for (; unit < 4 && most / scale >= 1e5; ++unit) scale *= 1024;
+  (*rows)[0][column] += Join(", ", kUnits[unit]);
+  if (unit == 0) return;
+  constexpr double kLeast = 0.05;  // what one decimal shows
+  for (size_t r = 1; r < rows->size(); ++r) {
+    std::string& cell = (*rows)[r][column];
+    if (cell.find_first_not_of("0123456789") != std::string::npos || cell.empty()) continue;
+    const double value = std::strtod(cell.c_str(), nullptr) / scale;
+    cell = value > 0 && value < kLeast ? "<0.1" : Fixed(value, 1);
+  }
+}
+
+// A table that is made to fit.
+class FittedTable {
+ public:
+  explicit FittedTable(std::vector<std::vector<std::string>> rows) : rows_(std::move(rows)) {
+    for (size_t c = 0; c < rows_[0].size(); ++c) Measure(c);
+  }
+
+  void Fit(size_t width, const std::vector<std::string>& spare) {
+    constexpr size_t kReadable = 16, kLeast = 8;  // columns of a name
+    Shorten(width, kReadable);
+    for (const std::string& name : spare) {
+      if (Width() <= width) return;
+      const auto found = std::ranges::find(rows_[0], name);
+      if (found != rows_[0].end()) Drop(static_cast<size_t>(found - rows_[0].begin()));
+      Shorten(width, kReadable);
+    }
+    Shorten(width, kLeast);
+    while (Width() > width && width_.size() > 1) Drop(width_.size() - 1);
+  }
+
+  std::string Line(size_t r) const {
+    std::string line;
+    for (size_t c = 0; c < width_.size(); ++c) {
+      const std::string cell = Shortened(rows_[r][c], width_[c]);
+      const std::string pad(width_[c] - CharactersOf(cell).size(), ' ');
+      if (c > 0) line += "  ";
+      line += number_[c] ? pad + cell : cell + pad;
+    }
+    return line.erase(line.find_last_not_of(' ') + 1);
+  }
+  size_t rows() const { return rows_.size(); }
+  const std::vector<std::string>& dropped() const { return dropped_; }
+
+ private:
+  void Measure(size_t c) {
+    size_t width = 0;
+    bool number = rows_.size() > 1, whole = number;
+    for (size_t r = 0; r < rows_.size(); ++r) {
+      width = std::max(width, CharactersOf(rows_[r][c]).size());
+      if (r > 0 && !LooksLikeNumber(rows_[r][c])) number = false;
+      if (r > 0 && !BeginsWithNumber(rows_[r][c])) whole = false;
+    }
+    whole_.push_back(whole);
+    natural_.push_back(width);
+    width_.push_back(width);
+    number_.push_back(number);
+  }
+
+  size_t Width() const {
+    size_t sum = 2 * (width_.size() - 1);
+    for (const size_t width : width_) sum += width;
+    return sum;
+  }
+
+  // Takes columns from the widest names, down to `least` and the head.
+  void Shorten(size_t width, size_t least) {
+    width_ = natural_;
+    while (Width() > width) {
+      size_t widest = width_.size();
+      for (size_t c = 0; c < width_.size(); ++c) {
+        if (whole_[c] || width_[c] <= std::max(least, rows_[0][c].size())) continue;
+        if (widest == width_.size() || width_[c] > width_[widest]) widest = c;
+      }
+      if (widest == width_.size()) return;
+      --width_[widest];
+    }
+  }
+
+  void Drop(size_t column) {
+    const auto at = static_cast<std::ptrdiff_t>(column);
+    dropped_.push_back(rows_[0][column]);
+    for (std::vector<std::string>& row : rows_) row.erase(row.begin() + at);
+    natural_.erase(natural_.begin() + at);
+    width_.erase(width_.begin() + at);
+    number_.erase(number_.begin() + at);
+    whole_.erase(whole_.begin() + at);
+  }
+
+  std::vector<std::vector<std::string>> rows_;
+  std::vector<size_t> natural_, width_;
+  std::vector<bool> number_, whole_;  // to the right; never shortened
+  std::vector<std::string> dropped_;
+};
+
+// The end of the word that begins at `i`: a number and its unit are one.
+size_t WordEnd(std::string_view text, size_t i) {
+  static constexpr std::string_view kUnits[] = {"B",  "KiB", "MiB", "GiB", "TiB",
+                                                "ms", "s",   "us",  "%"};
+  const size_t end = std::min(text.find_first_of(" \n", i), text.size());
+  if (std::isdigit(static_cast<unsigned char>(text[i])) == 0 || end == text.size()) return end;
+  const size_t next = std::min(text.find_first_of(" \n", end + 1), text.size());
+  std::string_view unit = text.substr(end + 1, next - end - 1);
+  unit = unit.substr(0, unit.find_last_not_of(",.;:)") + 1);
+  return text[end] == ' ' && std::ranges::find(kUnits, unit) != std::end(kUnits) ? next : end;
 }
 
 }  // namespace
 
-std::string Wrap(std::string_view text, size_t indent, size_t column) {
+std::string Wrap(std::string_view text, size_t indent, size_t column, size_t width) {
   std::string out;
   size_t at = column;
   bool line_start = true;
@@ -40,9 +195,9 @@ std::string Wrap(std::string_view text, size_t indent, size_t column) {
       ++i;
       continue;
     }
-    const size_t end = std::min(text.find_first_of(" \n", i), text.size());
+    const size_t end = WordEnd(text, i);
     const size_t length = end - i;
-    if (!line_start && at + 1 + length > kColumns) {
+    if (!line_start && at + 1 + length > width) {
       out += '\n';
       out.append(indent, ' ');
       at = indent;
@@ -60,28 +215,49 @@ std::string Wrap(std::string_view text, size_t indent, size_t column) {
   return out;
 }
 
-std::string Table::ToString() const {
-  const size_t columns = rows_[0].size();
-  std::vector<size_t> width(columns, 0);
-  std::vector<bool> number(columns, rows_.size() > 1);
-  for (size_t r = 0; r < rows_.size(); ++r) {
-    for (size_t c = 0; c < columns; ++c) {
-      width[c] = std::max(width[c], rows_[r][c].size());
-      if (r > 0 && !LooksLikeNumber(rows_[r][c])) number[c] = false;
-    }
+size_t OutputColumns() {
+  const std::string given = EnvironmentVariable("COLUMNS");
+  size_t columns = 0;
+  const char* const end = given.data() + given.size();
+  const auto read = std::from_chars(given.data(), end, columns);
+  if (read.ec == std::errc() && read.ptr == end && columns > 0) return columns;
+  const int terminal = TerminalColumns(STDOUT_FILENO);
+  return terminal > 0 ? static_cast<size_t>(terminal) : SIZE_MAX;
+}
+
+Table& Table::InBytes(const std::vector<std::string>& columns) {
+  in_bytes_.assign(rows_[0].size(), false);
+  for (size_t c = 0; c < rows_[0].size(); ++c) {
+    in_bytes_[c] = std::ranges::find(columns, rows_[0][c]) != columns.end();
   }
+  return *this;
+}
+
+Table& Table::LeaveOut(std::vector<std::string> columns) {
+  spare_ = std::move(columns);
+  return *this;
+}
+
+std::string Table::ToString(size_t width) const {
+  std::vector<std::vector<std::string>> rows = rows_;
+  std::vector<std::string> spare = spare_;
+  for (size_t c = 0; c < in_bytes_.size(); ++c) {
+    if (!in_bytes_[c]) continue;
+    const std::string name = rows[0][c];
+    WriteInOneUnit(&rows, c);
+    std::ranges::replace(spare, name, rows[0][c]);
+  }
+  FittedTable layout(std::move(rows));
+  layout.Fit(width, spare);
   std::string out;
-  for (const std::vector<std::string>& row : rows_) {
-    std::string line;
-    for (size_t c = 0; c < columns; ++c) {
-      const std::string pad(width[c] - row[c].size(), ' ');
-      if (c > 0) line += "  ";
-      line += number[c] ? pad + row[c] : row[c] + pad;
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    out += line + "\n";
+  for (size_t r = 0; r < layout.rows(); ++r) {
+    const bool best = r > 0 && r == best_;
+    out += Painted(best ? Color::kGreen : Color::kPlain, layout.Line(r), STDOUT_FILENO) + "\n";
   }
-  return out;
+  if (layout.dropped().empty()) return out;
+  return out +
+         Wrap(Join("(not shown in ", width, " columns: ", JoinList(layout.dropped()), ")"), 1) +
+         "\n";
 }
 
 std::string Fixed(double value, int decimals) {

@@ -11,6 +11,7 @@
 #include "trainer/base/atomic_file.h"
 #include "trainer/base/file.h"
 #include "trainer/base/json.h"
+#include "trainer/base/progress.h"
 #include "trainer/base/text.h"
 #include "trainer/checkpoint/model_file.h"
 #include "trainer/net/bad_records.h"
@@ -93,6 +94,7 @@ class Test final : public Verb {
  public:
   VerbDoc Doc() const override {
     return {
+        .task = VerbTask::kTrain,
         .summary = "score trained weights on a net's test data",
         .usage = "trainer test (--model=FILE --weights=FILES | --run=DIR) [flags]",
         .text =
@@ -165,12 +167,16 @@ class Test final : public Verb {
     LOG(INFO) << "Running for " << subject.batches << " iterations.";
     Scores scores;
     double loss = 0;
+    std::optional<Progress> progress(std::in_place, Join("Testing ", net.name()), "batches",
+                                     subject.batches, Progress::InLog::kNothing);
     for (int batch = 0; batch < subject.batches; ++batch) {
       loss += net.Forward();
       CountBadRecords(net, nullptr);
       scores.Add(net, batch);
       if (answers) answers->AddBatch();
+      progress->Add(1);
     }
+    progress.reset();
     loss /= subject.batches;
     LOG(INFO) << Join("Loss: ", static_cast<float>(loss));
     scores.Log(subject.batches);

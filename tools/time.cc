@@ -28,6 +28,7 @@ class Time final : public Verb {
  public:
   VerbDoc Doc() const override {
     return {
+        .task = VerbTask::kLook,
         .summary = "measure how long each layer of a net takes",
         .usage = "trainer time (--solver=FILE | --model=FILE [--phase=TEST]) [flags]",
         .text =

@@ -82,12 +82,12 @@ std::string OperationsText(const Times& times) {
 }
 
 std::string TimeTable(const Net& net, const Times& times) {
-  Table table({"layer", "type", "fwd min", "fwd med", "bwd min", "bwd med", "share"});
+  Table table({"layer", "type", "fwd min", "fwd med", "bwd min", "bwd med", "share, %"});
   for (int i = 0; i < net.NumLayers(); ++i) {
     const LayerTimes& layer = times.layers[static_cast<size_t>(i)];
     table.Add({net.LayerAt(i).name(), net.LayerAt(i).type(), Fixed(layer.forward.Min(), 3),
                Fixed(layer.forward.Median(), 3), Fixed(layer.backward.Min(), 3),
-               Fixed(layer.backward.Median(), 3), Fixed(ShareOf(times, layer), 1) + "%"});
+               Fixed(layer.backward.Median(), 3), Fixed(ShareOf(times, layer), 1)});
   }
   return table.ToString();
 }

@@ -30,6 +30,52 @@ Flag EffectFlag(std::string_view name, std::string_view fallback, std::string_vi
   return {.name = name, .value = "EFFECT", .fallback = fallback, .help = help};
 }
 
+std::vector<Flag> TrainFlags() {
+  std::vector<Flag> flags = {
+      {.name = "solver", .value = "FILE", .help = "the solver", .required = true},
+      SnapshotFlag(),
+      AllowOutsideFlag(),
+      ResumeFlag(),
+      StartWeightsFlag(),
+      SetFlag(),
+      BatchFlag(),
+      PhaseFlag(),
+      LevelFlag(),
+      StageFlag()};
+  AddFlags("what is kept and shown", {RunFolderFlag(), LogFlag()}, &flags);
+  AddFlags("signals and time",
+           {MaxWallFlag(),
+            RequeueFlag(),
+            EffectFlag("sigint_effect", "stop", "what Ctrl-C does"),
+            EffectFlag("sighup_effect", "snapshot", "what SIGHUP does"),
+            EffectFlag("sigterm_effect", "stop", "what SIGTERM does"),
+            EffectFlag("sigusr1_effect", "stop", "what SIGUSR1 does"),
+            EffectFlag("sigusr2_effect", "stop", "what SIGUSR2 does"),
+            {.name = "stop_exit_code",
+             .kind = FlagKind::kWhole,
+             .value = "N",
+             .fallback = "75",
+             .help = "exit code when a signal or the time limit stopped the run",
+             .max = 255},
+            {.name = "lock_wait",
+             .kind = FlagKind::kWhole,
+             .value = "SECONDS",
+             .fallback = "0",
+             .help = "how long to wait for another run that writes the same snapshots"}},
+           &flags);
+  AddFlags("data", {BadRecordsFlag()}, &flags);
+  AddFlags("device and memory",
+           {MemoryLimitFlag(),
+            {.name = "gpu_graph",
+             .kind = FlagKind::kSwitch,
+             .fallback = "true",
+             .help = "start a pass on a GPU as one call, a CUDA graph, where all shapes hold; "
+                     "--nogpu_graph: each kernel by itself"}},
+           &flags);
+  AddFlags("ranks", {StrategyFlag(), StagesFlag()}, &flags);
+  return WithReadingFlags(WithStagingFlags(WithRankFlags(WithDeviceFlags(std::move(flags)))));
+}
+
 SignalEffects ReadEffects(const Flags& flags) {
   auto read = [&](const char* flag) { return ParseSignalEffect(flag, flags.Text(flag)); };
   return {read("sigint_effect"),  read("sighup_effect"),  read("sigterm_effect"),
@@ -67,6 +113,7 @@ class Train final : public Verb {
  public:
   VerbDoc Doc() const override {
     return {
+        .task = VerbTask::kTrain,
         .summary = "train a net, or go on from a snapshot",
         .usage = "trainer train --solver=FILE [--snapshot=FILE | --resume=auto] [flags]",
         .text =
@@ -116,46 +163,7 @@ class Train final : public Verb {
             "trainer train --solver=s.prototxt --ranks=2 --strategy=pipeline --stages=auto\n"
             "mpirun -np 8 trainer train --solver=s.prototxt --scale_lr\n"
             "trainer train --solver=s.prototxt --gpu=all",
-        .flags = WithReadingFlags(WithStagingFlags(WithRankFlags(WithDeviceFlags(
-            {{.name = "solver", .value = "FILE", .help = "the solver", .required = true},
-             SnapshotFlag(),
-             AllowOutsideFlag(),
-             ResumeFlag(),
-             StartWeightsFlag(),
-             EffectFlag("sigint_effect", "stop", "what Ctrl-C does"),
-             EffectFlag("sighup_effect", "snapshot", "what SIGHUP does"),
-             EffectFlag("sigterm_effect", "stop", "what SIGTERM does"),
-             EffectFlag("sigusr1_effect", "stop", "what SIGUSR1 does"),
-             EffectFlag("sigusr2_effect", "stop", "what SIGUSR2 does"),
-             {.name = "stop_exit_code",
-              .kind = FlagKind::kWhole,
-              .value = "N",
-              .fallback = "75",
-              .help = "exit code when a signal or the time limit stopped the run",
-              .max = 255},
-             {.name = "gpu_graph",
-              .kind = FlagKind::kSwitch,
-              .fallback = "true",
-              .help = "start a pass on a GPU as one call, a CUDA graph, where all shapes hold; "
-                      "--nogpu_graph: each kernel by itself"},
-             RunFolderFlag(),
-             LogFlag(),
-             StrategyFlag(),
-             StagesFlag(),
-             MaxWallFlag(),
-             RequeueFlag(),
-             {.name = "lock_wait",
-              .kind = FlagKind::kWhole,
-              .value = "SECONDS",
-              .fallback = "0",
-              .help = "how long to wait for another run that writes the same snapshots"},
-             BadRecordsFlag(),
-             PhaseFlag(),
-             LevelFlag(),
-             StageFlag(),
-             SetFlag(),
-             BatchFlag(),
-             MemoryLimitFlag()})))),
+        .flags = TrainFlags(),
     };
   }
 

@@ -51,6 +51,7 @@ class Upgrade final : public Verb {
  public:
   VerbDoc Doc() const override {
     return {
+        .task = VerbTask::kSettings,
         .summary = "rewrite an old net, solver or file of weights in today's form",
         .usage = "trainer upgrade IN OUT [--force]",
         .text =

@@ -12,8 +12,12 @@
 
 namespace trainer {
 
+// What a user wants who looks for a verb; help lists verbs by it, in this order.
+enum class VerbTask { kTrain, kLook, kData, kSettings, kUse, kCluster, kShell };
+
 // What help prints. Lines of at most 80 columns.
 struct VerbDoc {
+  VerbTask task;
   std::string_view summary;   // one sentence without a full stop, for the list of verbs
   std::string_view usage;     // "trainer train --solver=FILE [flags]"
   std::string_view text;      // a few lines about what it does

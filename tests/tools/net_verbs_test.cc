@@ -6,6 +6,7 @@
 #include <regex>
 
 #include "job.h"
+#include "trainer/base/text.h"
 
 namespace trainer {
 namespace {
@@ -33,8 +34,7 @@ TEST(ShowTest, PrintsShapesParametersAndWork) {
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, StartsWith("small: 3 layers\n"));
   // 784 * 10 weights and 10 offsets; 16 * 784 * 10 multiply-adds; 160 floats.
-  EXPECT_TRUE(Finds(outcome.out, R"(ip +InnerProduct +ip 16 10 \(160\) +7850 +0\.25 +640 B)"))
-      << outcome.out;
+  EXPECT_TRUE(Finds(outcome.out, R"(ip +InnerProduct +16x10 +7850 +0\.25 +640\n)")) << outcome.out;
   EXPECT_TRUE(Finds(outcome.out, R"(together +7850 +0\.25)")) << outcome.out;
 }
 
@@ -44,11 +44,35 @@ TEST(ShowTest, SaysWhatIsStoredIn16Bits) {
   const std::vector<std::string> command = {"show", "--model=net.prototxt", "--set",
                                             "default_forward_type=BFLOAT16"};
   const Outcome outcome = RunIn(job, command);
-  EXPECT_TRUE(Finds(outcome.out, R"(ip +InnerProduct +ip 16 10 \(160\) bf16 +7850)"))
-      << outcome.out;
+  EXPECT_TRUE(Finds(outcome.out, R"(ip +InnerProduct +16x10 bf16 +7850)")) << outcome.out;
   std::vector<std::string> as_json = command;
   as_json.push_back("--json");
   EXPECT_THAT(RunIn(job, as_json).out, HasSubstr("\"storage\": \"bf16\""));
+}
+
+// Lines of `text` that are longer than `width`.
+std::vector<std::string> TooLong(const std::string& text, size_t width) {
+  std::vector<std::string> found;
+  for (const std::string& line : SplitList(text, '\n')) {
+    if (line.size() > width) found.push_back(line);
+  }
+  return found;
+}
+
+TEST(ShowTest, FitsTheColumnsWithWholeCells) {
+  Job job;
+  job.net =
+      Edited(job.net, "name: \"ip\"", "name: \"a_long_name_of_a_layer_that_no_column_holds_ip\"");
+  job.Write();
+  RunOptions narrow = job.options();
+  narrow.env.push_back("COLUMNS=60");
+  const Outcome outcome = RunProgram({"show", "--model=net.prototxt"}, narrow);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_TRUE(Finds(outcome.out, R"(a_long\w+\.\.\w+_ip +ip 16x10 +7850 +0\.25)")) << outcome.out;
+  EXPECT_THAT(outcome.out, HasSubstr("(not shown in 60 columns: type"));
+  EXPECT_THAT(TooLong(outcome.out.substr(0, outcome.out.find("MFLOP:")), 60), IsEmpty());
+  const Outcome piped = RunIn(job, {"show", "--model=net.prototxt"});
+  EXPECT_THAT(piped.out, HasSubstr("a_long_name_of_a_layer_that_no_column_holds_ip  InnerProduct"));
 }
 
 TEST(ShowTest, PrintsJson) {

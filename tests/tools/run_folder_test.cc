@@ -148,7 +148,7 @@ TEST_F(RunFolderTest, StatusKnowsARunThatLivesStoppedOrDied) {
   }
   EXPECT_EQ(StateOf("runs/a"), "dead");
   const Outcome table = Run({"status", "runs"});
-  EXPECT_TRUE(Finds(table.out, R"(\na +dead +\d+ +100000000 +0 %)")) << table.out;
+  EXPECT_TRUE(Finds(table.out, R"(\na +dead +\d+ +100000000 +0 )")) << table.out;
 }
 
 TEST_F(RunFolderTest, StatusKnowsAFinishedRun) {

@@ -22,7 +22,7 @@ TEST(TimeTest, PrintsLayersAndTotalsOfANet) {
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, StartsWith("layer "));
   for (const char* layer : {"digits +Data", "ip +InnerProduct", "loss +SoftmaxWithLoss"}) {
-    EXPECT_TRUE(Finds(outcome.out, std::string("\n") + layer + R"(( +\d+\.\d{3}){4} +\d+\.\d%)"))
+    EXPECT_TRUE(Finds(outcome.out, std::string("\n") + layer + R"(( +\d+\.\d{3}){4} +\d+\.\d\n)"))
         << outcome.out;
   }
   for (const char* row : {"forward", "backward", "forward and backward", "waiting for data"}) {

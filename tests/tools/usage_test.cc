@@ -81,6 +81,29 @@ TEST(HelpTest, ShowsEveryFlagOfTrainWithItsDefault) {
   EXPECT_THAT(page, Not(HasSubstr("poisoned"))) << "a value of --memory for finding errors";
 }
 
+TEST(HelpTest, ListsVerbsByTaskAndFlagsOfTrainByGroup) {
+  const std::string verbs = RunProgram({"help"}).out;
+  EXPECT_TRUE(Finds(verbs, R"(\n\ntrain and test:\n  check .*\n  sweep .*\n  test .*\n  train )"));
+  EXPECT_TRUE(Finds(verbs, R"(\n\nwork on a cluster:\n  bench-comm [^:]*\n  job )")) << verbs;
+  const std::string flags = RunProgram({"help", "train"}).out;
+  EXPECT_TRUE(Finds(flags, R"(\n\nflags:\n  --solver=FILE )")) << flags;
+  EXPECT_TRUE(Finds(flags, R"(\n\ndata:\n  --bad_records[^:]*:[^:]*\n  --stage_data)")) << flags;
+  for (const char* group : {"what is kept and shown", "signals and time", "device and memory",
+                            "ranks", "flags of every verb"}) {
+    EXPECT_THAT(flags, HasSubstr(std::string("\n\n") + group + ":\n  --"));
+  }
+}
+
+TEST(ColorTest, IsForTerminalsUnlessAskedFor) {
+  const std::vector<std::string> wrong = {"show", "--model=/nowhere.prototxt"};
+  EXPECT_THAT(RunProgram(wrong).err, StartsWith("error: "));
+  std::vector<std::string> colored = wrong;
+  colored.push_back("--color=always");
+  EXPECT_THAT(RunProgram(colored).err, StartsWith("\033[31merror:\033[0m "));
+  ExpectRefused({"show", "--model=x", "--color=red"}, 64,
+                "--color=red: must be one of auto, always, never");
+}
+
 TEST(VersionTest, IsOneLine) {
   const Outcome outcome = RunProgram({"--version"});
   EXPECT_EQ(outcome.exit_code, 0);
