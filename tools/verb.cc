@@ -181,4 +181,9 @@ Command ParseCommand(const std::vector<std::string>& arguments) {
   return command;
 }
 
+int RunVerb(const std::vector<std::string>& arguments) {
+  const Command command = ParseCommand(arguments);
+  return command.verb->Run(command.flags);
+}
+
 }  // namespace trainer

@@ -58,6 +58,9 @@ struct Command {
 // kUsage naming what is wrong and the nearest verb or flag.
 Command ParseCommand(const std::vector<std::string>& arguments);
 
+// Runs another verb in this process, as the command line would. Returns its exit code.
+int RunVerb(const std::vector<std::string>& arguments);
+
 // The list of verbs; one verb's page. Lines of at most 80 columns.
 std::string ProgramHelp();
 std::string VerbHelp(const std::string& name);

@@ -1,0 +1,108 @@
+// Nets and solvers that are written for a data set, and the demonstration.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "job.h"
+#include "trainer/dataset/dataset.h"
+
+namespace trainer {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+class NewTest : public testing::Test {
+ protected:
+  Outcome Run(const std::vector<std::string>& command) const {
+    return RunProgram(command, {.folder = folder_.path()});
+  }
+  void ExpectRefused(const std::vector<std::string>& command, int code, const std::string& part) {
+    const Outcome outcome = Run(command);
+    EXPECT_EQ(outcome.exit_code, code) << outcome.err;
+    EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr(part)));
+  }
+  void WriteSmallDigits() const {
+    WriteDigits({.folder = folder_ / "digits", .train = 120, .test = 40});
+  }
+  // Two classes of ten gray images of 24x20 pixels.
+  void WriteImageFolder() const {
+    for (const std::string name : {"dark", "light"}) {
+      const std::string place = folder_ / ("images/" + name);
+      std::filesystem::create_directories(place);
+      for (int i = 0; i < 10; ++i) {
+        const char pixel = static_cast<char>((name == "dark" ? 20 : 100) + i);
+        WriteText(place + "/" + std::to_string(i) + ".pgm",
+                  "P5 24 20 255\n" + std::string(24 * 20, pixel));
+      }
+    }
+  }
+  TempFolder folder_;
+};
+
+TEST_F(NewTest, EveryTemplatePassesCheck) {
+  WriteSmallDigits();
+  for (const std::string name : {"mlp", "lenet", "resnet18", "mobilenet_v2", "autoencoder"}) {
+    const Outcome made = Run({"new", name, "--data=digits", "--template=" + name});
+    ASSERT_EQ(made.exit_code, 0) << made.err;
+    const Outcome check = Run({"check", "--solver=" + name + "/solver.prototxt"});
+    EXPECT_EQ(check.exit_code, 0) << name << check.err << check.out;
+    const bool normalises = name == "resnet18" || name == "mobilenet_v2";
+    if (!normalises) EXPECT_THAT(check.out, Not(HasSubstr("warning:"))) << name;
+  }
+}
+
+TEST_F(NewTest, FillsInWhatTheDataSays) {
+  WriteSmallDigits();
+  const Outcome made = Run({"new", "net", "--data=digits/train_lmdb", "--epochs=5"});
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("digits/train_lmdb: 120 images for training, 40 for tests, "
+                                  "1x28x28, 10 classes\n"));
+  EXPECT_THAT(made.out, HasSubstr("net/train_test.prototxt: lenet, batches of 12\n"));
+  EXPECT_THAT(made.out, HasSubstr("net/solver.prototxt: 5 epochs, 50 iterations\n"));
+  const std::string net = ReadText(folder_ / "net/train_test.prototxt");
+  EXPECT_THAT(net, HasSubstr("num_output: 10 "));
+  EXPECT_THAT(net, HasSubstr("source: \"digits/test_lmdb\" backend: LMDB batch_size: 40"));
+  EXPECT_THAT(ReadText(folder_ / "net/solver.prototxt"),
+              HasSubstr("test_iter: 1  # batches of 40: all 40 test images"));
+  EXPECT_THAT(ReadText(folder_ / "net/deploy.prototxt"), HasSubstr("type: \"Softmax\""));
+}
+
+TEST_F(NewTest, AFolderOfImagesBecomesANetInTwoCommands) {
+  WriteImageFolder();
+  const Outcome made = Run({"new", "net", "--data=images", "--template=mlp", "--size=16"});
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("net/train_lmdb: 16 images for training, 4 for tests, 3x16x16, "
+                                  "2 classes\n"));
+  EXPECT_EQ(ReadText(folder_ / "net/labels.txt"), "dark\nlight\n");
+  const Outcome trained = Run({"train", "--solver=net/solver.prototxt"});
+  EXPECT_EQ(trained.exit_code, 0) << trained.err;
+  EXPECT_THAT(trained.err, HasSubstr("accuracy = 1"));
+}
+
+TEST_F(NewTest, RefusesWhatCannotBe) {
+  WriteSmallDigits();
+  ExpectRefused({"new", "--data=digits"}, 64, "'trainer new' needs DIR");
+  ExpectRefused({"new", "net", "--data=nowhere"}, 66, "nowhere");
+  ExpectRefused({"new", "net", "--data=digits", "--template=vgg"}, 64, "mlp");
+  std::filesystem::rename(folder_ / "digits/train_lmdb", folder_ / "digits/set");
+  ExpectRefused({"new", "net", "--data=digits/set"}, 64, "no test set next to digits/set");
+  const std::vector<std::string> command = {"new", "net", "--data=digits/set",
+                                            "--test_data=digits/test_lmdb"};
+  EXPECT_EQ(Run(command).exit_code, 0);
+  ExpectRefused(command, 73, "--force");
+}
+
+TEST_F(NewTest, TheDemonstrationTrainsTestsAndReports) {
+  const Outcome outcome = Run({"demo", "--epochs=1"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out,
+              HasSubstr("\n$ trainer train --solver=trainer-demo/lenet/solver.prototxt"));
+  EXPECT_TRUE(Finds(outcome.out, "accuracy 9[0-9.]+%: "));
+  EXPECT_THAT(ReadText(folder_ / "trainer-demo/report.html"), HasSubstr("<title>lenet: run"));
+  ExpectRefused({"demo"}, 73, "trainer demo DIR");
+}
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,318 @@
+#include "net_templates.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "trainer/base/error.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+constexpr int64_t kSmallSide = 32;  // pixels; of the images of CIFAR
+
+// Writes layers one after the other, each on the output of the last one.
+class NetWriter {
+ public:
+  explicit NetWriter(std::string text) : text_(std::move(text)) {}
+
+  const std::string& text() const { return text_; }
+  const std::string& top() const { return top_; }
+  void SetTop(const std::string& blob) { top_ = blob; }
+  void Comment(const std::string& comment) { text_ += "\n# " + comment + "\n"; }
+
+  // A layer with several bottoms or a body of fields.
+  void Layer(const std::string& name, const std::string& type,
+             const std::vector<std::string>& bottoms, const std::string& body,
+             const std::string& comment) {
+    std::string line = Join("layer {", comment.empty() ? "" : "  # " + comment, "\n  name: \"",
+                            name, "\" type: \"", type, "\"");
+    for (const std::string& bottom : bottoms) line += Join(" bottom: \"", bottom, "\"");
+    text_ += Join(line, " top: \"", name, "\"\n", body, "}\n");
+    top_ = name;
+  }
+  void Convolution(const std::string& name, int64_t outputs, int kernel, int stride, int64_t group,
+                   bool bias, const std::string& comment) {
+    std::string fields = Join("num_output: ", outputs, " kernel_size: ", kernel);
+    if (kernel > 1) fields += Join(" pad: ", kernel / 2);
+    if (stride > 1) fields += Join(" stride: ", stride);
+    if (group > 1) fields += Join(" group: ", group);
+    if (!bias) fields += " bias_term: false";
+    Layer(name, "Convolution", {top_},
+          Join("  convolution_param { ", fields, " weight_filler { type: \"msra\" } }\n"), comment);
+  }
+  void InPlace(const std::string& name, const std::string& type, const std::string& body = "") {
+    text_ += Join("layer { name: \"", name, "\" type: \"", type, "\" bottom: \"", top_,
+                  "\" top: \"", top_, "\"", body.empty() ? "" : " " + body, " }\n");
+  }
+  // A convolution without bias, batch normalisation with a learned scale, and maybe a ReLU.
+  void ConvolutionBnRelu(const std::string& name, int64_t outputs, int kernel, int stride,
+                         int64_t group, bool relu, const std::string& comment) {
+    Convolution(name, outputs, kernel, stride, group, false, comment);
+    InPlace(name + "_bn", "BatchNorm");
+    InPlace(name + "_scale", "Scale", "scale_param { bias_term: true }");
+    if (relu) InPlace(name + "_relu", "ReLU");
+  }
+  void InnerProduct(const std::string& name, int64_t outputs, const std::string& comment) {
+    Layer(name, "InnerProduct", {top_},
+          Join("  inner_product_param { num_output: ", outputs,
+               " weight_filler { type: \"xavier\" } }\n"),
+          comment);
+  }
+  void Pooling(const std::string& name, const std::string& fields, const std::string& comment) {
+    Layer(name, "Pooling", {top_}, Join("  pooling_param { ", fields, " }\n"), comment);
+  }
+
+ private:
+  std::string text_, top_ = "data";
+};
+
+int64_t SideOf(const NewNetData& data, const NewNetPlan& plan) {
+  return plan.crop > 0 ? plan.crop : std::min(data.height, data.width);
+}
+
+std::string DataLayer(const NewNetData& data, const NewNetPlan& plan, bool training) {
+  std::string transform;
+  const bool autoencoder = plan.shape == "autoencoder";
+  if (training && plan.mirror) transform += "    mirror: true        # flip half of the images\n";
+  if (plan.crop > 0) {
+    transform += Join("    crop_size: ", plan.crop,
+                      training ? "       # cut out a square at a random place\n"
+                               : "       # cut out the middle\n");
+  }
+  if (!autoencoder) {
+    for (size_t i = 0; i < data.mean.size(); ++i) {
+      transform += Join("    mean_value: ", std::round(data.mean[i] * 100) / 100,
+                        i == 0 ? "  # the mean of the training set, for each channel\n" : "\n");
+    }
+  }
+  const double scale = autoencoder ? 1 / 255.0 : 1 / std::max(1.0, std::round(data.deviation));
+  transform += Join("    scale: ", static_cast<float>(scale),
+                    autoencoder ? "  # bytes to [0, 1]\n" : "  # to a standard deviation of 1\n");
+  return Join("layer {\n  name: \"data\" type: \"Data\" top: \"data\"",
+              plan.shape == "autoencoder" ? "" : " top: \"label\"",
+              "\n  include { phase: ", training ? "TRAIN" : "TEST", " }\n  transform_param {\n",
+              transform, "  }\n  data_param { source: \"", training ? data.train : data.test,
+              "\" backend: ", data.backend,
+              " batch_size: ", training ? plan.train_batch : plan.test_batch, " }\n}\n");
+}
+
+void WriteMlp(NetWriter* net) {
+  net->InnerProduct("ip1", 256, "256 units, each reads all numbers of the image");
+  net->InPlace("relu1", "ReLU");
+  net->InPlace("drop1", "Dropout", "dropout_param { dropout_ratio: 0.2 }");
+  net->InnerProduct("ip2", 128, "128 units");
+  net->InPlace("relu2", "ReLU");
+}
+
+void WriteLeNet(NetWriter* net) {
+  net->Convolution("conv1", 20, 5, 1, 1, true, "20 filters of 5x5");
+  net->Pooling("pool1", "pool: MAX kernel_size: 2 stride: 2", "halves height and width");
+  net->Convolution("conv2", 50, 5, 1, 1, true, "50 filters of 5x5");
+  net->Pooling("pool2", "pool: MAX kernel_size: 2 stride: 2", "halves height and width");
+  net->InnerProduct("ip1", 500, "500 units");
+  net->InPlace("relu1", "ReLU");
+}
+
+// He et al. 2015, 18 layers with weights. Images of up to 32 pixels keep their size in the first
+// layer, as in the paper's nets for CIFAR.
+void WriteResNet18(int64_t side, NetWriter* net) {
+  if (side > kSmallSide) {
+    net->ConvolutionBnRelu("conv1", 64, 7, 2, 1, true, "64 filters of 7x7, halves the size");
+    net->Pooling("pool1", "pool: MAX kernel_size: 3 stride: 2", "halves height and width");
+  } else {
+    net->ConvolutionBnRelu("conv1", 64, 3, 1, 1, true, "64 filters of 3x3");
+  }
+  int64_t channels = 64;
+  for (int stage = 1; stage <= 4; ++stage) {
+    const int64_t outputs = int64_t{32} << stage;
+    for (int block = 1; block <= 2; ++block) {
+      const std::string name = Join("res", stage, block == 1 ? "a" : "b");
+      const int stride = stage > 1 && block == 1 ? 2 : 1;
+      const std::string input = net->top();
+      net->Comment(Join("Residual block ", name, ": ", outputs, " channels",
+                        stride == 2 ? ", halves height and width" : ""));
+      std::string shortcut = input;
+      if (stride > 1 || channels != outputs) {
+        net->ConvolutionBnRelu(name + "_short", outputs, 1, stride, 1, false,
+                               "brings the input to the shape of the output");
+        shortcut = net->top();
+        net->SetTop(input);
+      }
+      net->ConvolutionBnRelu(name + "_1", outputs, 3, stride, 1, true, "");
+      net->ConvolutionBnRelu(name + "_2", outputs, 3, 1, 1, false, "");
+      net->Layer(name, "Eltwise", {shortcut, net->top()}, "  eltwise_param { operation: SUM }\n",
+                 "adds the input");
+      net->InPlace(name + "_relu", "ReLU");
+      channels = outputs;
+    }
+  }
+  net->Pooling("pool", "pool: AVE global_pooling: true", "the mean of each channel");
+}
+
+// Sandler et al. 2018, table 2. Images of up to 32 pixels are halved three times instead of five.
+void WriteMobileNetV2(int64_t side, NetWriter* net) {
+  struct Stage {
+    int expansion, outputs, blocks, stride;
+  };
+  constexpr Stage kStages[] = {{1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
+                               {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
+  const bool small = side <= kSmallSide;
+  net->ConvolutionBnRelu("conv1", 32, 3, small ? 1 : 2, 1, true, "32 filters of 3x3");
+  int64_t channels = 32;
+  for (size_t stage = 0; stage < std::size(kStages); ++stage) {
+    for (int block = 0; block < kStages[stage].blocks; ++block) {
+      const std::string name = Join("block", stage + 1, "_", block + 1);
+      const int64_t wide = channels * kStages[stage].expansion, outputs = kStages[stage].outputs;
+      const int stride = block == 0 && !(small && stage == 1) ? kStages[stage].stride : 1;
+      const std::string input = net->top();
+      net->Comment(Join("Inverted residual ", name, ": ", channels, " to ", outputs, " channels",
+                        stride == 2 ? ", halves height and width" : ""));
+      if (wide != channels) {
+        net->ConvolutionBnRelu(name + "_expand", wide, 1, 1, 1, true, "more channels");
+      }
+      net->ConvolutionBnRelu(name + "_depth", wide, 3, stride, wide, true, "each channel alone");
+      net->ConvolutionBnRelu(name + "_project", outputs, 1, 1, 1, false, "fewer channels");
+      if (stride == 1 && channels == outputs) {
+        net->Layer(name, "Eltwise", {input, net->top()}, "  eltwise_param { operation: SUM }\n",
+                   "adds the input");
+      }
+      channels = outputs;
+    }
+  }
+  net->ConvolutionBnRelu("conv_last", 1280, 1, 1, 1, true, "1,280 features");
+  net->Pooling("pool", "pool: AVE global_pooling: true", "the mean of each channel");
+}
+
+// Hinton and Salakhutdinov 2006: the image through 30 numbers and back, with ReLU in place of
+// sigmoids.
+void WriteAutoencoder(const NewNetData& data, const NewNetPlan& plan, NetWriter* net) {
+  const int64_t side = plan.crop;
+  const int64_t numbers = data.channels * (side > 0 ? side * side : data.height * data.width);
+  net->Layer("flat", "Flatten", {"data"}, "", "the image as one row of numbers");
+  net->InnerProduct("encode1", 512, "the encoder");
+  net->InPlace("encode1_relu", "ReLU");
+  net->InnerProduct("encode2", 128, "");
+  net->InPlace("encode2_relu", "ReLU");
+  net->InnerProduct("code", 30, "the code: 30 numbers for each image");
+  net->InnerProduct("decode2", 128, "the decoder");
+  net->InPlace("decode2_relu", "ReLU");
+  net->InnerProduct("decode1", 512, "");
+  net->InPlace("decode1_relu", "ReLU");
+  net->InnerProduct("picture", numbers, "as many numbers as the image has");
+  net->Layer("loss", "SigmoidCrossEntropyLoss", {"picture", "flat"}, "",
+             "compares the picture with the image");
+}
+
+}  // namespace
+
+const std::vector<std::string>& NetTemplates() {
+  static const std::vector<std::string> names = {"mlp", "lenet", "resnet18", "mobilenet_v2",
+                                                 "autoencoder"};
+  return names;
+}
+
+std::string TemplateFor(const NewNetData& data) {
+  if (data.classes == 0) return "autoencoder";
+  const int64_t side = std::max(data.height, data.width);
+  return data.channels == 1 && side <= 32 ? "lenet" : "resnet18";
+}
+
+NewNetPlan PlanNet(const NewNetData& data, const std::string& shape, const std::string& name,
+                   int64_t epochs) {
+  NewNetPlan plan;
+  plan.name = name;
+  plan.shape = shape;
+  const int64_t side = std::min(data.height, data.width);
+  const bool deep = shape == "resnet18" || shape == "mobilenet_v2";
+  const int64_t least = deep ? 16 : shape == "lenet" ? 8 : 1;
+  if (side < least) {
+    throw Error(ErrorCode::kUsage, Join("--template=", shape, " needs images of at least ", least,
+                                        "x", least, " pixels, and these have ", data.width, "x",
+                                        data.height, "; use --template=mlp"));
+  }
+  plan.mirror = deep && data.channels == 3;
+  // An eighth smaller than the stored image, so that training sees it shifted.
+  if (deep && side >= kSmallSide) plan.crop = static_cast<int>(side / 8 * 7);
+  plan.train_batch = std::clamp<int64_t>(data.train_records / 10, 1, 64);
+  plan.test_batch = std::min<int64_t>(100, data.test_records);
+  const int64_t epoch = (data.train_records + plan.train_batch - 1) / plan.train_batch;
+  plan.max_iter = epoch * epochs;
+  plan.test_interval = std::max<int64_t>(1, std::max(epoch, plan.max_iter / 20));
+  return plan;
+}
+
+std::string NetText(const NewNetData& data, const NewNetPlan& plan) {
+  const bool labels = plan.shape != "autoencoder";
+  NetWriter net(Join("# ", plan.shape, " for images of ", data.channels, "x", data.height, "x",
+                     data.width, labels ? Join(" in ", data.classes, " classes") : "",
+                     ". Written by 'trainer new'; yours to change.\nname: \"", plan.name, "\"\n\n",
+                     DataLayer(data, plan, true), DataLayer(data, plan, false)));
+  if (plan.shape == "mlp") WriteMlp(&net);
+  if (plan.shape == "lenet") WriteLeNet(&net);
+  if (plan.shape == "resnet18") WriteResNet18(SideOf(data, plan), &net);
+  if (plan.shape == "mobilenet_v2") WriteMobileNetV2(SideOf(data, plan), &net);
+  if (!labels) {
+    WriteAutoencoder(data, plan, &net);
+    return net.text();
+  }
+  net.InnerProduct("score", data.classes, "a score for each class");
+  const std::string score = net.top();
+  net.Layer("loss", "SoftmaxWithLoss", {score, "label"}, "", "minimised by training");
+  net.Layer("accuracy", "Accuracy", {score, "label"}, "  include { phase: TEST }\n",
+            "share of the right answers");
+  if (data.classes > 10) {
+    net.Layer("top5", "Accuracy", {score, "label"},
+              "  accuracy_param { top_k: 5 }\n  include { phase: TEST }\n",
+              "share of images whose class is among the five best answers");
+  }
+  return net.text();
+}
+
+std::string SolverText(const NewNetData& data, const NewNetPlan& plan, const std::string& net,
+                       const std::string& snapshot_prefix) {
+  const bool deep = plan.shape == "resnet18" || plan.shape == "mobilenet_v2";
+  const bool adam = plan.shape == "autoencoder" || plan.shape == "mlp";
+  const double rate = adam ? 0.001 : deep ? 0.1 * plan.train_batch / 256.0 : 0.01;
+  const int64_t warmup = deep ? std::min<int64_t>(plan.max_iter / 20 + 1, 500) : 0;
+  const int64_t test_iter = (data.test_records + plan.test_batch - 1) / plan.test_batch;
+  std::vector<std::pair<std::string, std::string>> lines = {
+      {Join("net: \"", net, "\""), ""},
+      {Join("test_iter: ", test_iter),
+       Join("batches of ", plan.test_batch, ": all ", data.test_records, " test images")},
+      {Join("test_interval: ", plan.test_interval), "iterations between tests"},
+      {"", ""},
+      {Join("type: \"", adam ? "Adam" : "SGD", "\""), "the update rule"},
+      {Join("base_lr: ", static_cast<float>(rate)), "the highest learning rate"},
+      {"lr_policy: \"cosine\"", "falls to 0 at max_iter along half a cosine"}};
+  if (warmup > 0) {
+    lines.emplace_back(Join("warmup_iter: ", warmup), "iterations in which the rate rises from 0");
+  }
+  lines.insert(lines.end(),
+               {{"momentum: 0.9", adam ? "Adam's beta1" : "share of the last step"},
+                {Join("weight_decay: ", adam   ? 0.0
+                                        : deep ? 0.0001
+                                               : 0.0005),
+                 "pulls weights towards 0"},
+                {Join("max_iter: ", plan.max_iter),
+                 Join(plan.max_iter * plan.train_batch / data.train_records, " passes over ",
+                      data.train_records, " images in batches of ", plan.train_batch)},
+                {"random_seed: 1", "the same weights in each run"},
+                {Join("test_initialization: ", deep ? "false" : "true"),
+                 deep ? "no test before training: BatchNorm has no statistics yet"
+                      : "a test before training, for comparison"},
+                {"", ""},
+                {Join("display: ", std::max<int64_t>(1, plan.max_iter / 100)),
+                 "iterations between lines of the log"},
+                {Join("snapshot: ", std::max<int64_t>(1, plan.max_iter / 5)),
+                 "iterations between snapshots"},
+                {Join("snapshot_prefix: \"", snapshot_prefix, "\""), "where snapshots are saved"},
+                {"solver_mode: CPU", "or GPU"}});
+  std::string text = Join("# Trains ", net, ". Written by 'trainer new'; yours to change.\n");
+  for (const auto& [field, comment] : lines) {
+    text += Join(field, comment.empty() ? "" : "  # " + comment, "\n");
+  }
+  return text;
+}
+
+}  // namespace trainer
