@@ -70,7 +70,9 @@ class Likelihood final : public Verb {
             "--iterations test batches: the free energy less the logarithm of the partition "
             "function Z, which annealed importance sampling estimates from --chains chains over "
             "--steps distributions (Salakhutdinov and Murray, 2008), with its standard error and "
-            "the bounds of three of them. --exact sums over all states of a small machine.\n"
+            "the bounds of three of them. --iterations is the number of test batches alone; fewer "
+            "--steps make a faster and rougher estimate. --exact sums over all states of a small "
+            "machine.\n"
             "--samples=FILE estimates the likelihood of a model that can only be sampled: normal "
             "distributions around the samples of 'trainer sample --samples=FILE', of the width "
             "that fits the first --validation batches of --blob best, or of --sigma; the other "
@@ -96,7 +98,7 @@ class Likelihood final : public Verb {
               .kind = FlagKind::kWhole,
               .value = "N",
               .fallback = "14500",
-              .help = "distributions between the base and the model",
+              .help = "distributions between the base and the model; fewer are faster and rougher",
               .min = 1,
               .max = 100000000},
              {.name = "exact",
@@ -156,6 +158,9 @@ class Likelihood final : public Verb {
       options.steps = flags.Whole("steps");
       options.seed = static_cast<uint64_t>(flags.Whole("seed"));
       const int tenth = std::max(1, options.steps / 10);
+      LOG(INFO) << "Estimating log Z with " << options.chains << " chains over " << options.steps
+                << " distributions (--chains, --steps); --iterations=" << flags.Whole("iterations")
+                << " is the number of test batches alone";
       Progress progress("Annealing", "distributions", options.steps, Progress::InLog::kNothing);
       int counted = 0;
       options.progress = [&](int done) {
@@ -190,11 +195,12 @@ class Likelihood final : public Verb {
     std::cout << EscapeControl(machine.name) << ": " << machine.units.visible << " visible and "
               << machine.units.hidden << " hidden units\n"
               << "free energy    " << Nats(data.free_energy) << ", the mean of " << data.records
-              << " records\n"
+              << " records in " << flags.Whole("iterations") << " batches\n"
               << "log Z          " << Nats(z.log_z)
               << (exact ? ", the sum over all states"
                         : Join(", standard error ", Nats(z.error), "; ", Nats(z.low), " to ",
-                               Nats(z.high), " within three"))
+                               Nats(z.high), " within three (", flags.Whole("chains"), " chains, ",
+                               flags.Whole("steps"), " distributions)"))
               << "\nlog-likelihood " << Nats(likelihood) << " nats per record";
     if (!exact) {
       std::cout << "; " << Nats(-data.free_energy - z.high) << " to "

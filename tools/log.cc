@@ -1,4 +1,5 @@
 #include <cmath>
+#include <filesystem>
 #include <iostream>
 #include <limits>
 
@@ -59,7 +60,9 @@ class Log final : public Verb {
                 "trainer log train.log\n"
                 "trainer log train.log --out=.\n"
                 "trainer log old.log new.log --out=tables --force",
-            .flags = {{.name = "out", .value = "DIR", .help = "write tables and curves here"},
+            .flags = {{.name = "out",
+                       .value = "DIR",
+                       .help = "write tables and curves into this folder, which is made"},
                       {.name = "force",
                        .kind = FlagKind::kSwitch,
                        .help = "replace files of --out that are there already"}},
@@ -75,6 +78,7 @@ class Log final : public Verb {
     std::vector<RunHistory> runs;
     for (const std::string& path : flags.words()) runs.push_back(ReadRun(path));
     if (flags.Has("out")) {
+      MakeOutFolder(flags.Text("out"));
       for (const RunHistory& run : runs) WriteTables(flags, run);
       if (runs.size() > 1) Write(flags, "curves.svg", ChartsFile(ChartsOf(runs)));
     } else {
@@ -87,6 +91,14 @@ class Log final : public Verb {
   }
 
  private:
+  static void MakeOutFolder(const std::string& path) {
+    std::error_code error;
+    std::filesystem::create_directories(path, error);
+    if (!error) return;
+    throw Error(ErrorCode::kCannotCreate, {path},
+                Join("cannot make this folder: ", error.message(), "; give another --out"));
+  }
+
   static void WriteTables(const Flags& flags, const RunHistory& run) {
     const std::string name = NameOf(run);
     Write(flags, name + ".train", TableOf(run.train));

@@ -1,11 +1,13 @@
 #include <glog/logging.h>
 
+#include <algorithm>
 #include <iostream>
 
 #include "device_flags.h"
 #include "reading_flags.h"
 #include "shared_flags.h"
 #include "time_measure.h"
+#include "time_work.h"
 #include "trainer/net/net.h"
 #include "trainer/solver/solver.h"
 #include "verb.h"
@@ -15,8 +17,11 @@ namespace {
 
 void ReportTimes(const Subject& subject, const Flags& flags) {
   const int iterations = flags.Whole("iterations");
+  const MachinePeak before = MeasurePeak(*subject.device);
   Times times = MeasureTimes(subject, iterations);
-  times.peak = MeasurePeak(*subject.device);
+  const MachinePeak after = MeasurePeak(*subject.device);
+  times.peak = {std::max(before.gflops, after.gflops), std::max(before.gbytes, after.gbytes)};
+  RaisePeak(*subject.net, &times);
   if (subject.solver != nullptr) times.update_bytes = subject.solver->UpdateBytes();
   const Net& net = *subject.net;
   LogTimes(net, times, iterations);

@@ -16,8 +16,10 @@ constexpr char kAboutRates[] = R"(
 bwd: of the backward step; the columns before it are of the forward step. A
 layer's peak is the least time that its products or its memory take at the peaks
 of this machine, in percent of its time; cache: its values come faster than
-memory gives them. Forward and backward of the whole net are the sums of its
-layers.
+memory delivers them; fewer: it computes fewer products than GFLOP/s counts, as
+Winograd's convolutions do. The peak is that of a large matrix product, or of a
+layer that was faster. Forward and backward of the whole net are the sums of its
+layers; the time of a fused layer is part of the layer that computes it.
 )";
 constexpr char kAboutImplementations[] = R"(
 Implementations: 'onednn ...' is a kernel of oneDNN by oneDNN's name for it,
@@ -27,9 +29,17 @@ taken.
 )";
 
 std::string PeakCell(const Work& work, double ms, const MachinePeak& peak) {
-  const std::optional<double> share = OfPeak(work, ms, peak);
-  if (share) return Fixed(*share, 1) + "%";
-  return work.bytes > 0 && ms > 0 ? "cache" : "";
+  const PeakShare share = OfPeak(work, ms, peak);
+  switch (share.kind) {
+    case PeakShare::Kind::kPercent:
+      return Fixed(share.percent, 1) + "%";
+    case PeakShare::Kind::kCached:
+      return "cache";
+    case PeakShare::Kind::kFewerProducts:
+      return "fewer";
+    default:
+      return "";
+  }
 }
 
 std::string Cell(const std::optional<double>& value) { return value ? Fixed(*value, 1) : ""; }
@@ -59,12 +69,13 @@ std::string LeastTimeText(const Net& net, const Times& times) {
   const LeastTime least = LeastTimeOf(net, times);
   const double ms = times.Iteration().Median();
   if (least.ms <= 0 || ms <= 0) return "";
+  const bool is_share = least.ms <= ms;  // of a pass faster than its layers one by one: none
   return Wrap(Join("An iteration computes ", Fixed(1e-9 * least.work.flops, 3),
                    " GFLOP and moves at least ", Fixed(1e-6 * least.work.bytes, 1), " MB, ",
                    times.update_bytes > 0 ? "the update's included: " : "without an update: ",
-                   Fixed(least.ms, 3), " ms at these peaks, ",
-                   Fixed(std::min(100.0, 100 * least.ms / ms), 1), "% of its ", Fixed(ms, 3),
-                   " ms."),
+                   Fixed(least.ms, 3), " ms at these peaks",
+                   is_share ? Join(", ", Fixed(100 * least.ms / ms, 1), "% of its ") : "; it took ",
+                   Fixed(ms, 3), " ms."),
               0) +
          "\n";
 }
@@ -85,6 +96,12 @@ std::string TimeTable(const Net& net, const Times& times) {
   Table table({"layer", "type", "fwd min", "fwd med", "bwd min", "bwd med", "share, %"});
   for (int i = 0; i < net.NumLayers(); ++i) {
     const LayerTimes& layer = times.layers[static_cast<size_t>(i)];
+    if (const int by = net.FusedInto(i); by >= 0) {
+      table.Add({net.LayerAt(i).name(),
+                 Join(net.LayerAt(i).type(), " (in ", net.LayerAt(by).name(), ")"), "", "", "", "",
+                 ""});
+      continue;
+    }
     table.Add({net.LayerAt(i).name(), net.LayerAt(i).type(), Fixed(layer.forward.Min(), 3),
                Fixed(layer.forward.Median(), 3), Fixed(layer.backward.Min(), 3),
                Fixed(layer.backward.Median(), 3), Fixed(ShareOf(times, layer), 1)});
@@ -172,12 +189,14 @@ Json SamplesToJson(const Samples& samples) {
 Json DirectionToJson(const Samples& samples, const Work& work, const MachinePeak& peak,
                      const std::optional<int>& operations) {
   const double ms = samples.Median();
+  const PeakShare share = OfPeak(work, ms, peak);
+  const bool known = share.kind == PeakShare::Kind::kPercent;
   return SamplesToJson(samples)
       .Set("flops", work.flops)
       .Set("bytes", work.bytes)
       .Set("gflops_per_s", Optional(Rate(work.flops, ms)))
       .Set("gbytes_per_s", Optional(Rate(work.bytes, ms)))
-      .Set("percent_of_peak", Optional(OfPeak(work, ms, peak)))
+      .Set("percent_of_peak", known ? Json(share.percent) : Json())
       .Set("operations", operations ? Json(*operations) : Json());
 }
 

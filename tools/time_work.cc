@@ -5,23 +5,32 @@
 #include "trainer/net/traffic.h"
 
 namespace trainer {
+namespace {
+
+bool IsWinograd(const Layer& layer) {
+  return layer.Implementation().find("Winograd") != std::string::npos;
+}
+
+}  // namespace
 
 std::optional<double> Rate(double work, double ms) {
   if (work <= 0 || ms <= 0) return std::nullopt;
   return 1e-6 * work / ms;
 }
 
-std::optional<double> OfPeak(const Work& work, double ms, const MachinePeak& peak) {
-  if (work.flops + work.bytes <= 0 || ms <= 0) return std::nullopt;
+PeakShare OfPeak(const Work& work, double ms, const MachinePeak& peak) {
+  if (work.flops + work.bytes <= 0 || ms <= 0) return {};
   const double products = 1e-4 * work.flops / peak.gflops / ms;
   const double memory = 1e-4 * work.bytes / peak.gbytes / ms;
-  if (memory > 100 && memory > products) return std::nullopt;
-  return std::min(100.0, std::max(products, memory));
+  const bool fewer = products > 100 || (work.computes_fewer && products > memory);
+  if (fewer) return {PeakShare::Kind::kFewerProducts, 0};
+  if (memory > 100) return {PeakShare::Kind::kCached, 0};
+  return {PeakShare::Kind::kPercent, std::max(products, memory)};
 }
 
 Work ForwardWork(const Net& net, int i) {
   return {2.0 * static_cast<double>(net.GetLayer(i).Macs()),
-          static_cast<double>(TrafficOf(net, i).forward)};
+          static_cast<double>(TrafficOf(net, i).forward), IsWinograd(net.GetLayer(i))};
 }
 
 // Backward computes the gradient of the weights and, if something before learns, that of the input.
@@ -30,10 +39,15 @@ Work BackwardWork(const Net& net, int i) {
   const caffe::LayerParameter& layer = net.LayerAt(i).proto();
   const bool input = layer.bottom_size() > 0 && net.Gradient(layer.bottom(0)).data != nullptr;
   return {2.0 * static_cast<double>(net.GetLayer(i).Macs()) * (input ? 2 : 1),
-          static_cast<double>(TrafficOf(net, i).backward)};
+          static_cast<double>(TrafficOf(net, i).backward), IsWinograd(net.GetLayer(i))};
 }
 
 namespace {
+
+// cuDNN does not say whether the algorithm that it chose is Winograd's.
+bool MayComputeFewerProducts(const Layer& layer) {
+  return IsWinograd(layer) || layer.Implementation().find("cuDNN") != std::string::npos;
+}
 
 double LeastMs(const Work& work, const MachinePeak& peak) {
   if (peak.gflops <= 0 || peak.gbytes <= 0) return 0;
@@ -42,18 +56,34 @@ double LeastMs(const Work& work, const MachinePeak& peak) {
 
 }  // namespace
 
-LeastTime LeastTimeOf(const Net& net, const Times& times) {
-  LeastTime least;
-  const auto add = [&](const Work& work) {
-    least.work.flops += work.flops;
-    least.work.bytes += work.bytes;
-    least.ms += LeastMs(work, times.peak);
+void RaisePeak(const Net& net, Times* times) {
+  const auto raise = [&](const Work& work, const Samples& samples) {
+    if (samples.empty()) return;
+    const double rate = Rate(work.flops, samples.Min()).value_or(0);
+    times->peak.gflops = std::max(times->peak.gflops, rate);
   };
   for (int i = 0; i < net.NumLayers(); ++i) {
-    add(ForwardWork(net, i));
-    if (!times.backward.empty()) add(BackwardWork(net, i));
+    if (MayComputeFewerProducts(net.GetLayer(i))) continue;
+    const LayerTimes& layer = times->layers[static_cast<size_t>(i)];
+    raise(ForwardWork(net, i), layer.forward);
+    raise(BackwardWork(net, i), layer.backward);
   }
-  add({0, static_cast<double>(times.update_bytes)});
+}
+
+LeastTime LeastTimeOf(const Net& net, const Times& times) {
+  LeastTime least;
+  const auto add = [&](const Work& work, double took) {
+    least.work.flops += work.flops;
+    least.work.bytes += work.bytes;
+    least.ms += std::min(LeastMs(work, times.peak), took);
+  };
+  for (int i = 0; i < net.NumLayers(); ++i) {
+    const LayerTimes& layer = times.layers[static_cast<size_t>(i)];
+    add(ForwardWork(net, i), layer.forward.Min());
+    if (!layer.backward.empty()) add(BackwardWork(net, i), layer.backward.Min());
+  }
+  const auto bytes = static_cast<double>(times.update_bytes);
+  add({0, bytes}, LeastMs({0, bytes}, times.peak));
   return least;
 }
 

@@ -67,6 +67,10 @@ TEST_F(GenerativeTest, TheEstimatedLikelihoodIsThatOfTheExactSum) {
   EXPECT_NEAR(NumberAfter(annealed.out, "log-likelihood "), NumberAfter(sum.out, "log-likelihood "),
               1);
   EXPECT_LT(NumberAfter(sum.out, "log-likelihood "), -100);
+  EXPECT_THAT(annealed.out, HasSubstr("the mean of 30 records in 3 batches\n"));
+  EXPECT_THAT(annealed.out, HasSubstr(" within three (100 chains, 500 distributions)\n"));
+  EXPECT_THAT(annealed.err, HasSubstr("over 500 distributions (--chains, --steps); "
+                                      "--iterations=3 is the number of test batches alone"));
 }
 
 TEST_F(GenerativeTest, SamplesAreASheetAndAFileWhoseLikelihoodCanBeAsked) {

@@ -173,6 +173,9 @@ TEST_F(RunFolderTest, LogWritesTheTablesOfParseLogAndCurves) {
   EXPECT_EQ(again.exit_code, 73);
   EXPECT_THAT(again.Errors(), ElementsAre(HasSubstr("--force")));
   EXPECT_EQ(Run({"log", "train.log", "--out=.", "--force"}).exit_code, 0);
+  const Outcome fresh = Run({"log", "train.log", "--out=of/tables"});
+  EXPECT_EQ(fresh.exit_code, 0) << fresh.err;
+  EXPECT_EQ(Read("of/tables/train.log.train"), Read("train.log.train"));
   const Outcome shown = Run({"log", "train.log"});
   EXPECT_TRUE(Finds(shown.out, R"(iteration +time +accuracy +loss\n)")) << shown.out;
 }

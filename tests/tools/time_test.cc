@@ -29,8 +29,9 @@ TEST(TimeTest, PrintsLayersAndTotalsOfANet) {
     EXPECT_THAT(outcome.out, HasSubstr(std::string("\n") + row + " "));
   }
   // GFLOP/s, GB/s and the share of the peak, each forward and backward.
-  EXPECT_TRUE(Finds(outcome.out, R"(\nlayer +GFLOP/s +bwd +GB/s +bwd +peak +bwd\n)"
-                                 R"((digits .*\n)?ip( +\d+\.\d){4}( +(\d+\.\d%|cache)){2}\n)"))
+  EXPECT_TRUE(Finds(outcome.out,
+                    R"(\nlayer +GFLOP/s +bwd +GB/s +bwd +peak +bwd\n)"
+                    R"((digits .*\n)?ip( +\d+\.\d){4}( +(\d+\.\d%|cache|fewer)){2}\n)"))
       << outcome.out;
   EXPECT_TRUE(Finds(outcome.out, R"(\nonednn [^\n]*\n    ip\n)")) << outcome.out;
   EXPECT_FALSE(Finds(outcome.out, R"(\n[^\n]{81})")) << outcome.out;
@@ -124,6 +125,31 @@ TEST(TimeTest, TheTotalsAreTheSumsOfTheLayersAndNoPeakIsAboveAHundred) {
   EXPECT_NEAR(layers[0] + layers[1] + layers[2], whole[0], 0.0021);  // each is rounded
   for (const double percent : FiguresIn(outcome.out, R"((\d+\.\d)%)")) EXPECT_LE(percent, 100);
   EXPECT_THAT(outcome.out, HasSubstr("\nImplementations: 'onednn ...' is a kernel of oneDNN"));
+}
+
+// A ReLU that the convolution computes has no time of its own, and Winograd's convolutions no share
+// of the peak of the products that they save.
+TEST(TimeTest, NamesTheLayerThatComputesAFusedOneAndReportsNoRateAboveThePeak) {
+  Job job;
+  job.net = Edited(job.net, "layer {\n  name: \"ip\"\n  type: \"InnerProduct\"\n  bottom: \"data\"",
+                   R"(layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
+  convolution_param { num_output: 32 kernel_size: 3 pad: 1 weight_filler { type: "xavier" } } }
+layer { name: "relu" type: "ReLU" bottom: "conv" top: "conv" }
+layer { name: "conv2" type: "Convolution" bottom: "conv" top: "conv2"
+  convolution_param { num_output: 64 kernel_size: 3 pad: 1 weight_filler { type: "xavier" } } }
+layer {
+  name: "ip"
+  type: "InnerProduct"
+  bottom: "conv2")");
+  job.Write();
+  const Outcome outcome =
+      RunProgram({"time", "--solver=solver.prototxt", "--iterations=3"}, job.options());
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_TRUE(Finds(outcome.out, R"(\nrelu +ReLU \(in conv\) *\n)")) << outcome.out;
+  const double peak = FiguresIn(outcome.out, R"(\nPeak of this machine: (\S+) GFLOP/s)").at(0);
+  const std::string row = R"(\n(?:conv|conv2|ip) +(\S+) +\S+ +\S+ +\S+ +\d+\.\d% )";
+  for (const double rate : FiguresIn(outcome.out, row)) EXPECT_LE(rate, peak + 0.1) << outcome.out;
+  EXPECT_FALSE(Finds(outcome.out, R"(100\.0% of its)")) << outcome.out;
 }
 
 TEST(TimeTest, ATestNetHasNoBackwardPass) {
