@@ -30,17 +30,26 @@ uint32_t NumberOf(const std::string& text) {
   return batch;
 }
 
+std::string RateAdvice(uint32_t before, uint32_t batch, const SolverSpec& spec) {
+  const double times = static_cast<double>(batch) / before;
+  const std::optional<double> factor = RateFactor(spec, times);
+  const std::string find = Join("'trainer find-lr --batch=", batch, "' tries rates)");
+  if (!factor) {
+    return Join(" (no rule tells how the rate of type ", spec.proto.type(),
+                " changes with the batch: ", find);
+  }
+  return Join(" (", static_cast<float>(times), " times the batch ",
+              ScalesByRoot(spec) ? "sometimes" : "often", " takes ", static_cast<float>(*factor),
+              " times the rate, with a warm-up: ", find);
+}
+
 void Change(uint32_t batch, const std::string& why, SolverSpec* spec) {
   const uint32_t before = BatchSizeOf(spec);
   SetBatchSize(batch, spec);
-  LOG(INFO) << EscapeControl(
-      Join("--batch: batch_size ", batch, why, " in place of ", before, "; base_lr ",
-           spec->proto.base_lr(), " and max_iter ", spec->proto.max_iter(), " stay as they are",
-           batch == before ? ""
-                           : Join(" (", static_cast<float>(batch) / static_cast<float>(before),
-                                  " times the batch often takes as many times the rate, with a "
-                                  "warm-up: 'trainer find-lr --batch=",
-                                  batch, "' tries)")));
+  LOG(INFO) << EscapeControl(Join("--batch: batch_size ", batch, why, " in place of ", before,
+                                  "; base_lr ", spec->proto.base_lr(), " and max_iter ",
+                                  spec->proto.max_iter(), " stay as they are",
+                                  batch == before ? "" : RateAdvice(before, batch, *spec)));
 }
 
 }  // namespace
@@ -78,8 +87,8 @@ void TakeBestBatch(const Flags& flags, const Device& device, bool resumes, Solve
   search.iterations = 5;
   const BatchResults report = SearchBatches(search, device, spec);
   const BatchFigures* const best = report.Best();
-  Change(best == nullptr ? report.largest : best->batch,
-         best == nullptr ? ", the largest that fits,"
+  Change(best == nullptr ? std::min(report.largest, report.most_advised) : best->batch,
+         best == nullptr ? ", the largest that fits and is at most a tenth of the records,"
                          : Join(", the best with ", best->ImagesPerSecond(), " images/s,"),
          spec);
 }

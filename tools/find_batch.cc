@@ -26,7 +26,7 @@ class FindBatch final : public Verb {
             "best iteration of each counts, since what else the machine does only slows them "
             "down. Prints memory, images per second and how far the median iteration is above the "
             "best, the largest batch that fits and the one to take: the smallest that is nearly "
-            "as fast as the fastest.\n"
+            "as fast as the fastest, and never more than a tenth of the records.\n"
             "Without --memory the run may take what there is: what is free on the GPU, or what "
             "this process may take on the CPU. With it outputs of layers are computed again in "
             "backward where that makes a batch fit, as 'trainer train --memory' does it. Nothing "

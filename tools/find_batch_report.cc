@@ -1,11 +1,41 @@
 #include <cmath>
+#include <optional>
 
 #include "find_batch_search.h"
 #include "table.h"
 #include "trainer/base/text.h"
+#include "training_batch.h"
 
 namespace trainer {
 namespace {
+
+std::string LimitText(const BatchResults& report) {
+  return Join(", a tenth of the ", report.records, " records,");
+}
+
+// Which rate and how many iterations belong to the batch.
+std::string AdviceOnRate(const BatchResults& report, const BatchFigures& best,
+                         const SolverSpec& spec) {
+  const double times = static_cast<double>(best.batch) / report.given;
+  const std::optional<double> factor = RateFactor(spec, times);
+  const std::string find = Join("'trainer find-lr --batch=", best.batch, "'");
+  std::string text = Join("\nbase_lr ", spec.proto.base_lr(), " is for batches of ", report.given);
+  if (factor) {
+    text += Join(": with ", best.batch, " try ", static_cast<float>(spec.proto.base_lr() * *factor),
+                 " with a warm-up, or what ", find, " says");
+  } else {
+    text += Join(", and no rule tells how the rate of type ", spec.proto.type(),
+                 " changes with the batch: ask ", find);
+  }
+  if (ScalesByRoot(spec)) {
+    text += Join(". Warning: for ", spec.proto.type(),
+                 " the rate that grows as the square root of the batch is a guess that often "
+                 "fails, so compare it with the old rate in a short run");
+  }
+  return text + Join("; the same number of records is ",
+                     std::lround(static_cast<double>(spec.proto.max_iter()) / times),
+                     " iterations.");
+}
 
 std::string Sentences(const BatchResults& report, const BatchSearch& search,
                       const SolverSpec& spec) {
@@ -20,30 +50,33 @@ std::string Sentences(const BatchResults& report, const BatchSearch& search,
   if (fastest == nullptr) return text;
   text += Join("\nThe fastest is ", fastest->batch, " with ", Fixed(fastest->ImagesPerSecond(), 1),
                " images/s");
+  if (best == nullptr) {
+    return text +
+           Join(", and no batch up to ", report.most_advised, LimitText(report), " was run.");
+  }
   if (best->batch != fastest->batch) {
     const double share = best->ImagesPerSecond() / fastest->ImagesPerSecond();
     text += Join("; ", best->batch, " has ", std::floor(100 * share), " % of that and leaves ",
                  "memory, and more steps for the same records");
   }
   text += Join(". Take it with --batch=", best->batch, " or batch_size: ", best->batch, ".");
-  if (best->batch == report.given) return text;
-  return text +
-         Join("\nbase_lr ", spec.proto.base_lr(), " is for batches of ", report.given, ": with ",
-              best->batch, " try ",
-              spec.proto.base_lr() * static_cast<float>(best->batch) /
-                  static_cast<float>(report.given),
-              " with a warm-up, or what 'trainer find-lr --batch=", best->batch,
-              "' says; the same number of records is ",
-              std::lround(static_cast<double>(spec.proto.max_iter()) * report.given / best->batch),
-              " iterations.");
+  if (report.most_advised < fastest->batch || report.most_advised < report.largest) {
+    text += Join("\nNo batch above ", report.most_advised, LimitText(report),
+                 " is recommended: it would leave an epoch fewer than ten steps to learn in.");
+  }
+  return best->batch == report.given ? text : text + AdviceOnRate(report, *best, spec);
 }
 
 }  // namespace
 
 const BatchFigures* BatchResults::Fastest() const {
+  return FastestUpTo(std::numeric_limits<uint32_t>::max());
+}
+
+const BatchFigures* BatchResults::FastestUpTo(uint32_t most) const {
   const BatchFigures* fastest = nullptr;
   for (const BatchFigures& figures : batches) {
-    if (!figures.runs()) continue;
+    if (!figures.runs() || figures.batch > most) continue;
     if (fastest == nullptr || figures.ImagesPerSecond() > fastest->ImagesPerSecond()) {
       fastest = &figures;
     }
@@ -53,9 +86,10 @@ const BatchFigures* BatchResults::Fastest() const {
 
 const BatchFigures* BatchResults::Best() const {
   constexpr double kNearly = 0.97;
-  const BatchFigures* const fastest = Fastest();
+  const BatchFigures* const fastest = FastestUpTo(most_advised);
+  if (fastest == nullptr) return nullptr;
   for (const BatchFigures& figures : batches) {
-    if (fastest == nullptr || !figures.runs()) continue;
+    if (!figures.runs() || figures.batch > most_advised) continue;
     if (figures.ImagesPerSecond() >= kNearly * fastest->ImagesPerSecond()) return &figures;
   }
   return fastest;
@@ -100,11 +134,13 @@ Json ToJson(const BatchResults& report, const BatchSearch& search) {
                   .Set("largest", static_cast<int64_t>(report.largest))
                   .Set("largest_bytes", report.largest_bytes)
                   .Set("largest_was_run", report.proved)
+                  .Set("records", report.records)
                   .Set("batches", std::move(batches));
-  if (report.Best() != nullptr) {
-    json.Set("fastest", static_cast<int64_t>(report.Fastest()->batch))
-        .Set("best", static_cast<int64_t>(report.Best()->batch));
+  if (report.records > 0) json.Set("most_advised", static_cast<int64_t>(report.most_advised));
+  if (report.Fastest() != nullptr) {
+    json.Set("fastest", static_cast<int64_t>(report.Fastest()->batch));
   }
+  if (report.Best() != nullptr) json.Set("best", static_cast<int64_t>(report.Best()->batch));
   return json;
 }
 

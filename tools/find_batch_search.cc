@@ -37,6 +37,7 @@ class Searcher {
     const std::chrono::duration<double> time = search_.time;
     if (time.count() > 0) progress_.EndWithin(time.count());
     BatchFigures largest = Largest();
+    LimitAdvice(&report);
     report.largest = largest.batch;
     report.largest_bytes = largest.bytes;
     report.most_fits = largest.batch == search_.most;
@@ -59,6 +60,20 @@ class Searcher {
     }
   }
 
+  void LimitAdvice(BatchResults* report) {
+    constexpr int64_t kLeastSteps = 10;  // of an epoch
+    report->records = CountTrainingRecords(&spec_);
+    if (report->records == 0) return;
+    const int64_t most = report->records / (kLeastSteps * Passes());
+    auto batch = static_cast<uint32_t>(std::clamp<int64_t>(most, smallest_, 1 << 24));
+    while (batch > smallest_ && !Set(batch)) --batch;
+    report->most_advised = batch;
+  }
+  // Batches of an iteration.
+  int64_t Passes() const {
+    return int64_t{std::max(1, spec_.proto.iter_size())} * std::max(1, spec_.proto.virtual_ranks());
+  }
+
   // Nothing where it does not fit, or the net cannot have it.
   std::optional<BatchFigures> Plan(uint32_t batch) {
     if (!Set(batch)) return std::nullopt;
@@ -78,7 +93,8 @@ class Searcher {
     const Device& device = PlanningDevice();
     const size_t values =
         search_.recomputes ? MostValueBytes(search_.room, spec_, device) : size_t{0};
-    const PlannedRun run = PlanRun(spec_, device, values);
+    const PlannedRun run =
+        PlanRun(spec_, device, values);
     const size_t bytes = Sum(PartsOf(run.totals, CountingTarget(device)));
     if (bytes > search_.room) return std::nullopt;
     return BatchFigures{.batch = batch, .bytes = bytes, .computed_again = run.computed_again};
@@ -150,8 +166,7 @@ class Searcher {
           device_.Synchronize();
         }));
       }
-      figures->records = BatchOf(solver.train_net()) * spec_.proto.iter_size() *
-                         std::max(1, spec_.proto.virtual_ranks());
+      figures->records = BatchOf(solver.train_net()) * Passes();
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kResource) throw;
       figures->ran_out = true;

@@ -2,6 +2,7 @@
 // Which batches of a solver fit into memory, and how fast they are.
 
 #include <chrono>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -47,10 +48,15 @@ struct BatchResults {
   size_t largest_bytes = 0;
   bool most_fits = false;  // the largest is BatchSearch::most
   bool proved = false;     // the largest was run
+  int64_t records = 0;     // of an epoch; 0: not known
+  // The largest batch that is recommended: an iteration reads at most a tenth of the records.
+  uint32_t most_advised = std::numeric_limits<uint32_t>::max();
 
-  // The fastest; null where none was run.
+  // The fastest, and the fastest of at most `most`; null where none was run.
   const BatchFigures* Fastest() const;
-  // The smallest that is nearly as fast, which leaves memory and steps to learn in.
+  const BatchFigures* FastestUpTo(uint32_t most) const;
+  // The smallest that is nearly as fast as the fastest of at most `most_advised`, which leaves
+  // memory and steps to learn in; null where no such batch was run.
   const BatchFigures* Best() const;
 };
 

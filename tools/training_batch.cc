@@ -1,11 +1,13 @@
 #include "training_batch.h"
 
+#include <cmath>
 #include <limits>
 #include <set>
 
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
 #include "trainer/config/batch_size.h"
+#include "trainer/dataset/audit.h"
 
 namespace trainer {
 
@@ -66,6 +68,33 @@ void SetBatchSize(uint32_t batch, SolverSpec* spec) {
     return size;
   });
   ChangeTrainingBatches(spec, scaled);
+}
+
+int64_t CountTrainingRecords(SolverSpec* spec) {
+  AuditLimits limits;  // a look at the size, without reading what is large
+  limits.whole_bytes = limits.whole_encoded_bytes = 32 << 20;
+  limits.sample = 100;
+  limits.files = limits.pictures = 2;
+  for (const LayerSpec* layer : TrainingLayers(spec)) {
+    try {
+      const DataAudit audit = AuditData(*layer, caffe::TRAIN, {}, limits);
+      if (audit.records > 0) return audit.records;
+    } catch (const Error&) {  // the run itself says what is wrong
+      return 0;
+    }
+  }
+  return 0;
+}
+
+bool ScalesByRoot(const SolverSpec& spec) {
+  return spec.proto.type() == "Adam" || spec.proto.type() == "AdamW";
+}
+
+std::optional<double> RateFactor(const SolverSpec& spec, double times) {
+  if (ScalesByRoot(spec)) return std::sqrt(times);
+  const std::string& type = spec.proto.type();
+  if (type == "SGD" || type == "Nesterov") return times;
+  return std::nullopt;
 }
 
 }  // namespace trainer

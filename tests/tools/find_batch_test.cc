@@ -1,5 +1,6 @@
 // `trainer find-batch`, --batch and --memory of `trainer train` and `trainer plan`.
 
+#include <cmath>
 #include <regex>
 
 #include "gpu_job.h"
@@ -84,6 +85,34 @@ TEST_F(FindBatchTest, WhatMayBeTheFastestIsRunInThreeRoundsAndTheBestCounts) {
   }
   EXPECT_EQ(most, 3) << "--iterations=1 in each round";
   EXPECT_THAT(Find({"--most=2"}).out, HasSubstr("images/s  median"));
+}
+
+// The job's data has 100 records. Each type has its rule for the rate, and its words.
+TEST_F(FindBatchTest, RecommendsAtMostATenthOfTheRecordsAndTheRateOfTheType) {
+  const auto figure = [](const std::string& out, const std::string& pattern) {
+    std::smatch found;
+    EXPECT_TRUE(std::regex_search(out, found, std::regex(pattern))) << out;
+    return found.empty() ? 0 : std::stod(found[1]);
+  };
+  const auto ask = [&](const std::string& type) {
+    const std::string out = Find({"--most=32", "--set", "type=" + type}).out;
+    const double best = figure(out, R"(--batch=(\d+)\sor\sbatch_size)");
+    EXPECT_LE(best, 10) << out;
+    EXPECT_TRUE(Finds(out, R"(No\sbatch\sabove\s10,\sa\stenth\sof\sthe\s100\srecords,)")) << out;
+    return std::pair(out, best / 16);
+  };
+  const char kTry[] = R"(with\s\d+\stry\s(\S+)\swith)";
+  const auto [sgd, sgd_times] = ask("SGD");
+  EXPECT_NEAR(figure(sgd, kTry), 0.05 * sgd_times, 1e-6);
+  EXPECT_THAT(sgd, Not(HasSubstr("Warning")));
+  job_.solver = Edited(job_.solver, "momentum: 0.9", "");
+  job_.Write();
+  const auto [adam, adam_times] = ask("Adam");
+  EXPECT_NEAR(figure(adam, kTry), 0.05 * std::sqrt(adam_times), 1e-6);
+  EXPECT_TRUE(Finds(adam, R"(Warning:\sfor\sAdam\s)")) << adam;
+  const std::string other = ask("AdaGrad").first;
+  EXPECT_TRUE(Finds(other, R"(no\srule\stells\show\sthe\srate\sof\stype\sAdaGrad\s)")) << other;
+  EXPECT_FALSE(Finds(other, kTry)) << other;
 }
 
 TEST_F(FindBatchTest, TheLargestThatFitsFitsAndTheNextStepDoesNot) {
