@@ -31,8 +31,8 @@ void CheckModel(const Flags& flags, CheckReport* report) {
   checked.options.log = false;
   checked.options.output_files = OutputFiles::kLook;
   const std::vector<CheckedNet> nets = {checked};
-  const RunPlan plan = PlanNets(nets, device, report);
-  const bool fits = !plan.good() || CheckMemory(nets, plan, {}, checked_device, report);
+  const RunPlan plan = PlanNets(nets, nullptr, nullptr, device, report);
+  const bool fits = !plan.good() || CheckMemory(nets, plan, checked_device, report);
   const std::vector<LayerAudit> audits = AuditNets(nets, plan, &findings);
   ParamStore params(device);
   std::unique_ptr<Net> net;

@@ -5,6 +5,7 @@
 #include "table.h"
 #include "trainer/base/host_memory.h"
 #include "trainer/base/text.h"
+#include "trainer/steps/part_sums.h"
 
 namespace trainer {
 namespace {
@@ -15,7 +16,7 @@ NetPlan Describe(const Net& net) {
   NetPlan plan;
   plan.good = true;
   plan.value_bytes = net.memory_plan().arena_bytes;
-  plan.ahead_bytes = AheadBytes(net);
+  plan.staged_bytes = StagedBytes(net);
   plan.largest = net.memory_plan().blocks;
   std::ranges::stable_sort(plan.largest, std::greater(), &PlannedBlock::bytes);
   plan.largest.resize(std::min(plan.largest.size(), kLargest));
@@ -34,6 +35,33 @@ std::string Largest(const NetPlan& plan) {
     names.push_back(Join(EscapeControl(block.name), " ", Bytes(block.bytes)));
   }
   return JoinList(names);
+}
+
+// What a run holds.
+struct MemoryHolder {
+  std::string name;
+  size_t bytes = 0;
+};
+
+// The parts, the largest first; in place of the values of all nets those of each, with the largest.
+std::vector<MemoryHolder> HoldersOf(const std::vector<PlannedPart>& parts,
+                                    const std::vector<CheckedNet>& nets, const RunPlan& plan) {
+  std::vector<MemoryHolder> holders;
+  for (const PlannedPart& part : parts) {
+    if (std::string_view(part.key) != "values") {
+      holders.push_back({part.name, part.bytes});
+      continue;
+    }
+    for (size_t i = 0; i < nets.size(); ++i) {
+      const NetPlan& net = plan.nets[i];
+      holders.push_back({Join("values of the ", nets[i].title,
+                              net.good ? Join(" (", Largest(net), ")") : std::string()),
+                         net.value_bytes - net.staged_bytes});
+    }
+  }
+  std::erase_if(holders, [](const MemoryHolder& holder) { return holder.bytes == 0; });
+  std::ranges::stable_sort(holders, std::greater(), &MemoryHolder::bytes);
+  return holders;
 }
 
 // Compares what is held with the room there is. `figure` is the name of both in the report.
@@ -81,10 +109,12 @@ bool RunPlan::good() const {
   return std::ranges::all_of(nets, [](const NetPlan& plan) { return plan.good; });
 }
 
-RunPlan PlanNets(const std::vector<CheckedNet>& nets, const Device& device, CheckReport* report) {
+RunPlan PlanNets(const std::vector<CheckedNet>& nets, const SolverSpec* spec, const StepRule* rule,
+                 const Device& device, CheckReport* report) {
   RunPlan plan;
   ParamStore params(device);
   std::vector<std::unique_ptr<Net>> planned;  // all at once, as they will run
+  const Net* train = nullptr;
   for (const CheckedNet& checked : nets) {
     NetPlan& one = plan.nets.emplace_back();
     if (checked.spec == nullptr) continue;
@@ -95,44 +125,34 @@ RunPlan PlanNets(const std::vector<CheckedNet>& nets, const Device& device, Chec
     AttemptAll(&errors, [&] {
       planned.push_back(std::make_unique<Net>(*checked.spec, options, device, params));
       one = Describe(*planned.back());
-      if (!checked.options.training) return;
-      for (const Param* param : planned.back()->params()) {
-        if (param->lr_mult != 0) {
-          plan.gradient_bytes += static_cast<size_t>(param->count()) * sizeof(float);
-        }
-      }
+      plan.totals.AddNet(*planned.back());
+      if (checked.options.training) train = planned.back().get();
     });
     report->findings.Add(errors);
   }
-  plan.weight_bytes = params.PlannedBytes();
+  plan.totals.weights = params.PlannedBytes();
+  if (train == nullptr) return plan;
+  plan.totals.gradients = GradientBytes(*train);
+  if (rule != nullptr) plan.totals.SetRun(*spec, *rule, *train, params.PlannedBytes());
   return plan;
 }
 
 bool CheckMemory(const std::vector<CheckedNet>& nets, const RunPlan& plan,
-                 const std::vector<MemoryHolder>& more, const CheckedDevice& device,
-                 CheckReport* report) {
-  std::vector<MemoryHolder> holders = {{"weights", plan.weight_bytes},
-                                       {"gradients", plan.gradient_bytes}};
-  holders.insert(holders.end(), more.begin(), more.end());
-  size_t ahead = 0;
-  for (size_t i = 0; i < nets.size(); ++i) {
-    std::string name = "values of the " + nets[i].title;
-    if (plan.nets[i].good) name += Join(" (", Largest(plan.nets[i]), ")");
-    holders.push_back({name, plan.nets[i].value_bytes});
-    ahead += plan.nets[i].ahead_bytes;
+                 const CheckedDevice& device, CheckReport* report) {
+  const bool on_gpu = device.device->kind() != DeviceKind::kCpu;
+  const std::vector<PlannedPart> of_cpu = PartsOf(plan.totals, {});
+  if (!on_gpu) return Compare("memory", HoldersOf(of_cpu, nets, plan), ReadHostMemory(), report);
+  PlanTarget target;
+  target.gpu = true;
+  const std::vector<PlannedPart> of_gpu = PartsOf(plan.totals, target);
+  std::vector<PlannedPart> of_host;  // also where a GPU computes
+  for (const PlannedPart& part : of_cpu) {
+    const std::string_view key = part.key;
+    if (key == "ahead" || key == "snapshot" || key == "program") of_host.push_back(part);
   }
-  holders.push_back({"batches read ahead", ahead, true});
-  std::erase_if(holders, [](const MemoryHolder& holder) { return holder.bytes == 0; });
-  std::ranges::stable_sort(holders, std::greater(), &MemoryHolder::bytes);
-  if (device.device->kind() == DeviceKind::kCpu) {
-    return Compare("memory", holders, ReadHostMemory(), report);
-  }
-  std::vector<MemoryHolder> of_host, of_gpu;
-  for (const MemoryHolder& holder : holders) {
-    (holder.on_host ? of_host : of_gpu).push_back(holder);
-  }
-  const bool gpu_fits = Compare("gpu_memory", of_gpu, device.gpu_memory, report);
-  return Compare("memory", of_host, ReadHostMemory(), report) && gpu_fits;
+  const bool gpu_fits =
+      Compare("gpu_memory", HoldersOf(of_gpu, nets, plan), device.gpu_memory, report);
+  return Compare("memory", HoldersOf(of_host, nets, plan), ReadHostMemory(), report) && gpu_fits;
 }
 
 }  // namespace trainer

@@ -9,6 +9,7 @@
 
 #include "device_flags.h"
 #include "findings.h"
+#include "plan_parts.h"
 #include "trainer/base/host_memory.h"
 #include "trainer/base/json.h"
 #include "trainer/dataset/audit.h"
@@ -44,27 +45,22 @@ struct LabelReader {
 // A net as planned.
 struct NetPlan {
   bool good = false;
-  size_t value_bytes = 0, ahead_bytes = 0;  // ahead: batches that threads read ahead
-  std::vector<PlannedBlock> largest;        // values, the largest first
+  size_t value_bytes = 0, staged_bytes = 0;  // staged: of these, on their way to a GPU
+  std::vector<PlannedBlock> largest;         // values, the largest first
   std::vector<LabelReader> readers;
 };
 
 struct RunPlan {
   std::vector<NetPlan> nets;
-  size_t weight_bytes = 0, gradient_bytes = 0;
+  PlannedTotals totals;
 
   bool good() const;
 };
 
-// Plans all nets as a run builds them, without memory. Every layer's error is a finding.
-RunPlan PlanNets(const std::vector<CheckedNet>& nets, const Device& device, CheckReport* report);
-
-// What a run holds beside its nets.
-struct MemoryHolder {
-  std::string name;
-  size_t bytes = 0;
-  bool on_host = false;  // also where a GPU computes
-};
+// Plans all nets as a run builds them, without memory. Every layer's error is a finding. `spec`
+// and `rule`: of the run whose training net is the first; null for a net alone.
+RunPlan PlanNets(const std::vector<CheckedNet>& nets, const SolverSpec* spec, const StepRule* rule,
+                 const Device& device, CheckReport* report);
 
 struct CheckedDevice {
   std::unique_ptr<Device> device;
@@ -77,8 +73,7 @@ CheckedDevice DeviceToCheck(const DeviceChoice& choice, Findings* findings);
 // Compares all that is planned with what there is, on the host and on a GPU. False when it cannot
 // fit.
 bool CheckMemory(const std::vector<CheckedNet>& nets, const RunPlan& plan,
-                 const std::vector<MemoryHolder>& more, const CheckedDevice& device,
-                 CheckReport* report);
+                 const CheckedDevice& device, CheckReport* report);
 
 // Data layers looked at: reading, and later telling, as the nets in between hold databases open.
 struct LayerAudit {

@@ -32,23 +32,24 @@ class SolverCheck {
     DeviceChoice choice;
     findings_.Try([&] { choice = ChooseDevice(flags_, spec_); });
     device_ = DeviceToCheck(choice, &findings_);
-    rule_ok_ = findings_.Try([&] { states_ = MakeStepRule(spec_)->StatesPerWeight(); });
+    findings_.Try([&] { rule_ = MakeStepRule(spec_); });
     if (sound_) CheckRates();
     findings_.Try([&] { FindStart(); });
-    if (sound_ && rule_ok_) fits_limit_ = TakeSize();
+    if (sound_ && rule_) fits_limit_ = TakeSize();
     ListNets();
-    const RunPlan plan = PlanNets(nets_, *device_.device, &report_);
-    const bool fits =
-        !plan.good() || CheckMemory(nets_, plan, MoreHolders(plan), device_, &report_);
+    const RunPlan plan = PlanNets(nets_, &spec_, rule_.get(), *device_.device, &report_);
+    const bool fits = !plan.good() || CheckMemory(nets_, plan, device_, &report_);
     const std::vector<LayerAudit> audits = AuditNets(nets_, plan, &findings_);
     std::unique_ptr<Solver> solver;
-    if (plan.good() && fits && fits_limit_ && rule_ok_ && sound_) solver = MakeSolver();
-    CheckFolder(solver ? solver->SnapshotBytes() : plan.weight_bytes * (1 + size_t(states_)));
+    if (plan.good() && fits && fits_limit_ && rule_ && sound_) solver = MakeSolver();
+    CheckFolder(solver ? solver->SnapshotBytes() : plan.totals.weights * (1 + States()));
     const std::set<size_t> bad = ReportData(nets_, audits, &report_);
     if (solver) RunPasses(*solver, bad);
   }
 
  private:
+  size_t States() const { return rule_ ? static_cast<size_t>(rule_->StatesPerWeight()) : 0; }
+
   void Load() {
     ErrorList errors;
     Overrides overrides(flags_.Each("set"));
@@ -120,6 +121,7 @@ class SolverCheck {
     train.options.state = spec_.train.state;
     train.options.training = true;
     train.options.most_value_bytes = most_value_bytes_;
+    if (rule_) AdaptTo(*rule_, &train.options);
     if (state_.empty()) train.options.output_files = OutputFiles::kLook;
     train.batches = int64_t{spec_.proto.max_iter()} * batches;
     nets_.push_back(train);
@@ -131,24 +133,6 @@ class SolverCheck {
       if (number < spec_.proto.test_iter_size()) test.batches = spec_.proto.test_iter(number);
       nets_.push_back(test);
     }
-  }
-
-  std::vector<MemoryHolder> MoreHolders(const RunPlan& plan) const {
-    const auto states = static_cast<size_t>(states_);
-    const bool averages = spec_.proto.ema_decay() > 0;
-    const auto copies = static_cast<size_t>(SavedPerWeight(spec_.proto, states_));
-    std::vector<MemoryHolder> more = {
-        {Join("state of ", spec_.proto.type()), states * plan.weight_bytes},
-        {"averaged weights", averages ? plan.weight_bytes : 0}};
-    const int parts = spec_.proto.virtual_ranks();
-    if (parts > 1) {
-      const auto sums = static_cast<size_t>(ExtraGradients(parts, spec_.proto.iter_size()));
-      more.push_back({"sums of the virtual ranks' parts", sums * plan.weight_bytes});
-    }
-    if (copies > 0) {
-      more.push_back({"a snapshot while it is written", copies * plan.weight_bytes, true});
-    }
-    return more;
   }
 
   // With the weights or the snapshot to start from; without them when they are not usable.
@@ -223,11 +207,11 @@ class SolverCheck {
   ObserverList nobody_;
   SolverSpec spec_;
   std::vector<CheckedNet> nets_;
-  std::string state_;            // to go on from
-  int states_ = 0;               // per weight
-  size_t most_value_bytes_ = 0;  // of --memory
+  std::string state_;               // to go on from
+  std::unique_ptr<StepRule> rule_;  // null where it has an error
+  size_t most_value_bytes_ = 0;     // of --memory
   bool fits_limit_ = true;
-  bool sound_ = false, rule_ok_ = false, start_ok_ = false, fresh_ = true;
+  bool sound_ = false, start_ok_ = false, fresh_ = true;
 };
 
 }  // namespace

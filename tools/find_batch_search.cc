@@ -94,7 +94,7 @@ class Searcher {
     const size_t values =
         search_.recomputes ? MostValueBytes(search_.room, spec_, device) : size_t{0};
     const PlannedRun run =
-        PlanRun(spec_, device, values);
+        PlanRun(spec_, device, {.most_value_bytes = values, .memory = search_.memory});
     const size_t bytes = Sum(PartsOf(run.totals, CountingTarget(device)));
     if (bytes > search_.room) return std::nullopt;
     return BatchFigures{.batch = batch, .bytes = bytes, .computed_again = run.computed_again};

@@ -14,7 +14,6 @@
 #include "trainer/base/text.h"
 #include "trainer/net/net.h"
 #include "trainer/steps/part_sums.h"
-#include "trainer/steps/step_rule.h"
 #include "verb.h"
 
 namespace trainer {
@@ -26,16 +25,12 @@ class Report {
   Report(bool json, const PlanTarget& target) : json_(json), target_(target) {}
 
   void Add(const std::string& title, const Net& net) {
-    of_nets_.AddNet(net);
     if (batch_ == 0) batch_ = BatchOf(net);
     json_ ? static_cast<void>(nets_.Push(NetJson(title, net))) : PrintNet(title, net);
   }
 
-  // Returns the exit code. Fills what the nets take into `totals`.
-  int Finish(PlannedTotals totals) {
-    totals.values = of_nets_.values;
-    totals.staged = of_nets_.staged;
-    totals.ahead = of_nets_.ahead;
+  // Returns the exit code.
+  int Finish(const PlannedTotals& totals) {
     const std::vector<PlannedPart> parts = PartsOf(totals, target_);
     const Verdict verdict = Judge(target_, parts, batch_);
     json_ ? PrintJson(parts, verdict) : PrintText(parts, verdict);
@@ -66,7 +61,6 @@ class Report {
   bool json_;
   const PlanTarget& target_;
   Json nets_ = Json::Array();
-  PlannedTotals of_nets_;
   int64_t batch_ = 0;
 };
 
@@ -149,27 +143,12 @@ class Plan final : public Verb {
 
   static int PlanSolver(const Flags& flags, const PlanTarget& target) {
     const SolverSpec spec = SolverOf(flags);
-    ParamStore params(*target.device);
-    NetOptions options = Options(flags, spec.train.state);
-    options.training = true;
+    PlanRunOptions options;
     options.most_value_bytes = MostValueBytes(flags, spec, *target.device);
-    const std::unique_ptr<StepRule> rule = MakeStepRule(spec);
-    rule->Adapt(options);
+    options.memory = ParseMemoryMode(flags);
     Report report(flags.Switch("json"), target);
-    const Net train(*spec.train.net, options, *target.device, params);
-    report.Add("training net", train);
-    options.training = false;
-    options.most_value_bytes = 0;
-    for (size_t i = 0; i < spec.tests.size(); ++i) {
-      options.state = spec.tests[i].state;
-      report.Add(Join("test net (#", i, ")"),
-                 Net(*spec.tests[i].net, options, *target.device, params));
-    }
-    PlannedTotals totals = {.weights = params.PlannedBytes(), .gradients = GradientBytes(train)};
-    totals.states_per_weight = rule->StatesPerWeight();
-    totals.saved_per_weight = SavedPerWeight(spec.proto, totals.states_per_weight);
-    totals.SetParts(train, spec.proto);
-    return report.Finish(totals);
+    options.see = [&](const std::string& title, const Net& net) { report.Add(title, net); };
+    return report.Finish(PlanRun(spec, *target.device, options).totals);
   }
 
   static int PlanModel(const Flags& flags, const PlanTarget& target) {
@@ -181,8 +160,11 @@ class Plan final : public Verb {
     Report report(flags.Switch("json"), target);
     const Net net(spec, options, *target.device, params);
     report.Add(train ? "net, phase TRAIN" : "net, phase TEST", net);
-    return report.Finish(
-        {.weights = params.PlannedBytes(), .gradients = train ? GradientBytes(net) : 0});
+    PlannedTotals totals;
+    totals.AddNet(net);
+    totals.weights = params.PlannedBytes();
+    if (train) totals.gradients = GradientBytes(net);
+    return report.Finish(totals);
   }
 };
 

@@ -22,6 +22,19 @@ int CountComputedAgain(const Net& net) {
   }));
 }
 
+size_t StateBytes(const Net& net) {
+  size_t bytes = 0;
+  for (const PlannedBlock& block : net.memory_plan().blocks) {
+    if (block.kind == BlockKind::kState) bytes += block.bytes;
+  }
+  return bytes;
+}
+
+size_t RuleBytes(const StepRule& rule, size_t weights, size_t gradients) {
+  return weights * static_cast<size_t>(rule.StatesPerWeight()) +
+         gradients * static_cast<size_t>(rule.ExtraArrays());
+}
+
 }  // namespace
 
 // A prefetched layer keeps `prefetch` batches ready and fills one more.
@@ -37,11 +50,6 @@ size_t AheadBytes(const Net& net) {
   return bytes;
 }
 
-int SavedPerWeight(const caffe::SolverParameter& solver, int states) {
-  if (!SavesSnapshots(solver)) return 0;
-  return 1 + states + (solver.ema_decay() > 0 ? 1 : 0) + (solver.snapshot_diff() ? 1 : 0);
-}
-
 void PlannedTotals::AddNet(const Net& net) {
   const auto slots = static_cast<size_t>(net.slots());
   values += net.memory_plan().arena_bytes * slots;
@@ -49,20 +57,41 @@ void PlannedTotals::AddNet(const Net& net) {
   ahead += AheadBytes(net);
 }
 
-// What one rank takes that computes all virtual ranks' parts of a batch.
-void PlannedTotals::SetParts(const Net& train, const caffe::SolverParameter& solver) {
-  parts = solver.virtual_ranks();
-  part_sums = ExtraPartBytes(train, parts, solver.iter_size());
+size_t SnapshotCopyBytes(const caffe::SolverParameter& solver, const StepRule& rule, size_t weights,
+                         size_t gradients) {
+  if (!SavesSnapshots(solver)) return 0;
+  const size_t copies = (solver.ema_decay() > 0 ? 1U : 0U) + (solver.snapshot_diff() ? 1U : 0U);
+  return weights + RuleBytes(rule, weights, gradients) + gradients * copies;
+}
+
+void PlannedTotals::SetRun(const SolverSpec& spec, const StepRule& step, const Net& train,
+                           size_t weight_bytes) {
+  weights = weight_bytes;
+  gradients = GradientBytes(train);
+  states_per_weight = step.StatesPerWeight();
+  rule = RuleBytes(step, weights, gradients);
+  if (step.EvaluatesAgain()) rule += StateBytes(train);  // to begin each evaluation alike
+  if (spec.proto.ema_decay() > 0) averages = gradients;
+  snapshot = SnapshotCopyBytes(spec.proto, step, weights, gradients);
+  parts = spec.proto.virtual_ranks();  // all of them on one rank
+  part_sums = ExtraPartBytes(train, parts, spec.proto.iter_size());
+}
+
+void AdaptTo(const StepRule& rule, NetOptions* options) {
+  options->keeps_batch = rule.EvaluatesAgain();
+  rule.Adapt(*options);
 }
 
 std::vector<PlannedPart> PartsOf(const PlannedTotals& totals, const PlanTarget& target) {
-  const auto times = [&](int numbers) { return totals.weights * static_cast<size_t>(numbers); };
   std::vector<PlannedPart> parts = {
       {"parameters", "parameters", totals.weights},
       {"gradients", "gradients", totals.gradients},
-      {"rule_state", "rule state", times(totals.states_per_weight)},
+      {"rule_state", "rule state", totals.rule},
       {"values", "values of all nets", totals.values - totals.staged, true},
   };
+  if (totals.averages > 0) {
+    parts.push_back({"averages", "averaged weights (ema_decay)", totals.averages});
+  }
   if (totals.parts > 1) {
     parts.push_back({"part_sums",
                      Join("sums of the ", totals.parts, " virtual ranks' parts, on one rank"),
@@ -76,41 +105,38 @@ std::vector<PlannedPart> PartsOf(const PlannedTotals& totals, const PlanTarget& 
     return parts;
   }
   parts.push_back({"ahead", "batches read ahead", totals.ahead, true});
-  if (totals.saved_per_weight > 0) {  // while the disk takes it
-    parts.push_back({"snapshot", "copy for snapshots", times(totals.saved_per_weight)});
-  }
+  if (totals.snapshot > 0) parts.push_back({"snapshot", "copy for snapshots", totals.snapshot});
   parts.push_back({"program", "the program (estimate)", kProgramBytes});
   return parts;
 }
 
-PlannedRun PlanRun(const SolverSpec& spec, const Device& device, size_t most_value_bytes) {
+PlannedRun PlanRun(const SolverSpec& spec, const Device& device, const PlanRunOptions& how) {
   PlannedRun run;
   ParamStore params(device);
   const auto rule = MakeStepRule(spec);
   NetOptions options;
   options.log = false;
   options.plan_only = true;
-  options.training = true;
-  options.keeps_batch = rule->EvaluatesAgain();
-  options.most_value_bytes = most_value_bytes;
-  options.state = spec.train.state;
-  rule->Adapt(options);
-  const Net train(*spec.train.net, options, device, params);
-  run.totals.AddNet(train);
+  options.memory = how.memory;
+  NetOptions training = options;
+  training.training = true;
+  training.most_value_bytes = how.most_value_bytes;
+  training.state = spec.train.state;
+  AdaptTo(*rule, &training);
+  const auto add = [&](const std::string& title, const Net& net) {
+    run.totals.AddNet(net);
+    if (how.see) how.see(title, net);
+  };
+  const Net train(*spec.train.net, training, device, params);
+  add("training net", train);
   run.train_values = train.memory_plan().arena_bytes;
   run.computed_again = CountComputedAgain(train);
   for (int i = 0; i < train.NumLayers(); ++i) run.macs += train.GetLayer(i).Macs();
-  options.training = options.keeps_batch = false;
-  options.most_value_bytes = 0;
-  for (const auto& test : spec.tests) {
-    options.state = test.state;
-    run.totals.AddNet(Net(*test.net, options, device, params));
+  for (size_t i = 0; i < spec.tests.size(); ++i) {
+    options.state = spec.tests[i].state;
+    add(Join("test net (#", i, ")"), Net(*spec.tests[i].net, options, device, params));
   }
-  run.totals.weights = params.PlannedBytes();
-  run.totals.gradients = GradientBytes(train);
-  run.totals.SetParts(train, spec.proto);
-  run.totals.states_per_weight = rule->StatesPerWeight();
-  run.totals.saved_per_weight = SavedPerWeight(spec.proto, run.totals.states_per_weight);
+  run.totals.SetRun(spec, *rule, train, params.PlannedBytes());
   return run;
 }
 

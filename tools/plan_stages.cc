@@ -50,6 +50,7 @@ StageMemory MemoryOf(const SolverSpec& whole, const Device& device, const PlanTa
   memory.last = train.layers[static_cast<size_t>(stage)].back();
   memory.exchanged = ExchangedBytes(plan, stage);
   const SolverSpec own = SpecOfStage(whole, &plan, stage);
+  const std::unique_ptr<StepRule> rule = MakeStepRule(own);
   ParamStore params(device);
   const auto add = [&](size_t number, const NetUse& use) {
     NetOptions options;
@@ -58,26 +59,29 @@ StageMemory MemoryOf(const SolverSpec& whole, const Device& device, const PlanTa
     options.state = use.state;
     options.training = number == 0;
     options.edges = plan.nets[number].EdgesOf(stage);
-    if (number == 0) options.slots = std::min(plan.UnderWay(stage), own.proto.iter_size());
+    if (number == 0) {
+      AdaptTo(*rule, &options);
+      options.slots = std::min(plan.UnderWay(stage), own.proto.iter_size());
+    }
     const Net net(*use.net, options, device, params);
     memory.totals.AddNet(net);
     if (number > 0) return;
     memory.train_values = memory.totals.values;
     memory.slots = options.slots;
-    memory.totals.gradients = GradientBytes(net);
+    memory.totals.SetRun(own, *rule, net, params.PlannedBytes());
     for (int i = 0; i < net.NumLayers(); ++i) memory.work += WorkOf(net, i);
   };
   add(0, own.train);
   for (size_t i = 0; i < own.tests.size(); ++i) add(i + 1, own.tests[i]);
   memory.totals.weights = params.PlannedBytes();
-  memory.totals.states_per_weight = MakeStepRule(own)->StatesPerWeight();
-  const int saved = SavedPerWeight(own.proto, memory.totals.states_per_weight);
+  memory.totals.snapshot = 0;  // the first stage gathers those of all
   memory.parts = PartsOf(memory.totals, target);
   memory.parts.push_back({"exchanged", "values for other stages", memory.exchanged, true});
   if (stage == 0) {
     size_t all = 0;
-    for (const size_t bytes : train.weight_bytes) all += bytes * static_cast<size_t>(saved);
-    memory.parts.push_back({"gathered", "what is saved, of all stages", all});
+    for (const size_t bytes : train.weight_bytes) all += bytes;
+    memory.parts.push_back({"gathered", "what is saved, of all stages",
+                            SnapshotCopyBytes(own.proto, *rule, all, all)});
   }
   memory.sum = Sum(memory.parts);
   return memory;

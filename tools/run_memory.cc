@@ -7,7 +7,6 @@
 #include "trainer/base/error.h"
 #include "trainer/base/host_memory.h"
 #include "trainer/base/text.h"
-#include "trainer/steps/part_sums.h"
 #include "trainer/steps/step_rule.h"
 
 namespace trainer {
@@ -20,13 +19,11 @@ PlannedTotals TotalsOf(const SolverSpec& spec, Solver& solver) {
   for (int i = 0; i < solver.NumTestNets(); ++i) {
     if (solver.HasTestNet(i)) totals.AddNet(solver.test_net(i));
   }
+  size_t weights = 0;
   for (const Param* param : train.params()) {
-    totals.weights += static_cast<size_t>(ParamStore::Padded(param->count())) * sizeof(float);
+    weights += static_cast<size_t>(ParamStore::Padded(param->count())) * sizeof(float);
   }
-  totals.gradients = GradientBytes(train);
-  totals.SetParts(train, spec.proto);
-  totals.states_per_weight = MakeStepRule(spec)->StatesPerWeight();
-  totals.saved_per_weight = SavedPerWeight(spec.proto, totals.states_per_weight);
+  totals.SetRun(spec, *MakeStepRule(spec), train, weights);
   return totals;
 }
 

@@ -154,7 +154,8 @@ void Solver::BuildTrainNet(const TrainOptions& options) {
   net_options.keeps_batch = rule_->EvaluatesAgain();
   net_options.record = true;
   rule_->Adapt(net_options);
-  net_options.states_per_weight = rule_->StatesPerWeight() + (proto_.ema_decay() > 0 ? 1 : 0) +
+  net_options.states_per_weight = rule_->StatesPerWeight() + rule_->ExtraArrays() +
+                                  (proto_.ema_decay() > 0 ? 1 : 0) +
                                   ExtraGradients(parts_->count, proto_.iter_size());
   LOG(INFO) << "Creating training net from " << spec_.train.description;
   train_net_ = std::make_unique<Net>(*spec_.train.net, net_options, device_, params_);

@@ -82,6 +82,7 @@ class Lbfgs final : public StepRule {
   // The arrays are in the rule's own record: a snapshot need not hold any for weights that are not
   // learned.
   int StatesPerWeight() const override { return 0; }
+  int ExtraArrays() const override { return 2 * param_.history() + 3; }
   bool EvaluatesAgain() const override { return true; }
 
   void Prepare(Objective& objective) override {

@@ -39,6 +39,8 @@ class StepRule {
 
   // Floats of state per weight on the net's device.
   virtual int StatesPerWeight() const = 0;
+  // Arrays as long as all gradients that Prepare takes on the net's device besides those states.
+  virtual int ExtraArrays() const { return 0; }
   // Whether Step evaluates the objective again on the same batch. The net then keeps its batch, and
   // iter_size must be 1.
   virtual bool EvaluatesAgain() const { return false; }
