@@ -171,15 +171,16 @@ class Classify final : public Verb {
         .text =
             "The net has one Input layer, as 'trainer deploy' makes them. JPEG, PNG, PGM and PPM "
             "files are decoded to blue, green and red, or to grey for an input of one channel, "
-            "resized, and scaled as in training: say with --mean or --mean_value and --scale what "
-            "transform_param said there. As many images go through the net at once as its input "
+            "resized, and scaled as in training: as the comment of 'trainer deploy' in the net's "
+            "file says, or with --mean or --mean_value and --scale what transform_param said "
+            "there, which count more. As many images go through the net at once as its input "
             "has room for.\n"
             "An image that cannot be read gets a line on stderr, the others their answers; the "
             "exit "
             "code is then that of the first such line.",
         .examples =
             "trainer classify --model=deploy.prototxt --weights=net.caffemodel \\\n"
-            "    --mean=mean.binaryproto --labels=names.txt cat.jpg dog.jpg\n"
+            "    --labels=names.txt cat.jpg dog.jpg\n"
             "trainer classify --model=deploy.prototxt --weights=net.caffemodel \\\n"
             "    --mean_value=104,117,123 --oversample --list=files.txt --json",
         .flags = {{.name = "model", .value = "FILE", .help = "the net", .required = true},
@@ -220,7 +221,7 @@ class Classify final : public Verb {
     options.state = NetStateOf(flags, caffe::TEST);
     options.log = false;
     Net net(spec, options, *device, params);
-    Classifier classifier(net, flags.Text("output"), PictureOptionsOf(flags));
+    Classifier classifier(net, flags.Text("output"), PictureOptionsOf(flags, spec));
     std::vector<std::string> names;
     if (flags.Has("labels")) names = ReadClassNames(flags.Text("labels"), classifier.classes());
     Net* const nets[] = {&net};

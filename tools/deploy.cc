@@ -8,6 +8,7 @@
 
 #include "deploy_images.h"
 #include "device_flags.h"
+#include "picture_flags.h"
 #include "shared_flags.h"
 #include "trainer/base/atomic_file.h"
 #include "trainer/base/text.h"
@@ -76,8 +77,9 @@ class Deploy final : public Verb {
             "Takes the net of phase TEST: data layers become Input layers, the loss becomes the "
             "probabilities that it is computed from, and what is only needed for training or "
             "scoring goes. Layer names stay, so that the trained weights fit.\n"
-            "What transform_param did to images in training is not part of the net: the first "
-            "lines of the file say which flags of 'trainer classify' do it.",
+            "What transform_param did to images in training is not part of the net: a comment in "
+            "the file's first line says which flags do it, and 'trainer classify' and 'trainer "
+            "features' follow it unless such flags are given.",
         .examples =
             "trainer deploy --model=models/lenet/train_test.prototxt --out=deploy.prototxt\n"
             "trainer deploy --model=net.prototxt --shape=3,227,227 --batch=10",
@@ -131,11 +133,9 @@ class Deploy final : public Verb {
     };
     const std::optional<std::string> image_flags = ImageFlags(spec, state, record_shape);
     if (!image_flags) return "";
-    if (image_flags->empty()) return "Images go in as they are: pixels from 0 to 255";
+    if (image_flags->empty()) return kImagesAsTheyAre;
     const bool unknown = image_flags->find("=H,W") != std::string::npos;
-    return EscapeControl(Join("To prepare images as its training did: trainer classify ",
-                              *image_flags,
-                              unknown ? " (H,W: the size of the data set's images)" : ""));
+    return EscapeControl(Join(kPrepareImages, *image_flags, unknown ? kSizeOfTheData : ""));
   }
 
   static void Write(const caffe::NetParameter& deploy, const std::string& how, const Flags& flags) {

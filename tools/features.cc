@@ -119,7 +119,7 @@ class Features final : public Verb {
     Net net(spec, options, *device, params);
     const std::vector<std::string> blobs = flags.List("blobs");
     CheckBlobs(net, "blobs", blobs);
-    const std::unique_ptr<InputSource> source = SourceOf(flags, net);
+    const std::unique_ptr<InputSource> source = SourceOf(flags, spec, net);
     Net* const nets[] = {&net};
     LoadWeights(flags, nets);
     const std::unique_ptr<BlobWriter> writer =
@@ -143,7 +143,8 @@ class Features final : public Verb {
   }
 
  private:
-  static std::unique_ptr<InputSource> SourceOf(const Flags& flags, const Net& net) {
+  static std::unique_ptr<InputSource> SourceOf(const Flags& flags, const NetSpec& spec,
+                                               const Net& net) {
     const std::vector<std::string> pictures = PicturesOf(flags);
     const int given = (flags.Has("input") ? 1 : 0) + (flags.Switch("random") ? 1 : 0) +
                       (pictures.empty() ? 0 : 1);
@@ -158,7 +159,7 @@ class Features final : public Verb {
                   "the net has Input layers: say what fills them, --input=FILE.h5, --random or "
                   "images");
     }
-    if (!pictures.empty()) return MakePictureSource(pictures, PictureOptionsOf(flags), net);
+    if (!pictures.empty()) return MakePictureSource(pictures, PictureOptionsOf(flags, spec), net);
     if (flags.Has("input")) return MakeHdf5Source(flags.Text("input"), net);
     return MakeRandomSource(static_cast<uint64_t>(flags.Whole("seed")), flags.Whole("iterations"));
   }

@@ -1,9 +1,15 @@
 #include "picture_flags.h"
 
+#include <glog/logging.h>
+
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstring>
 #include <sstream>
+#include <string_view>
 
+#include "given_flags.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
@@ -74,15 +80,73 @@ std::vector<Flag> PictureFlags() {
            .help = "one number to subtract, or one for each channel: blue, green, red"},
           {.name = "raw_scale",
            .value = "X",
-           .fallback = "255",
-           .help = "what white is before the mean is subtracted; 1 for nets trained on 0 to 1"},
+           .help = "what white is before the mean is subtracted; 1 for nets trained on 0 to 1; "
+                   "default: 255"},
           {.name = "scale",
            .value = "X",
-           .fallback = "1",
-           .help = "factor after the mean, transform_param's scale"}};
+           .help = "factor after the mean, transform_param's scale; default: 1"}};
 }
 
-PictureOptions PictureOptionsOf(const Flags& flags) {
+namespace {
+
+// How the file of a net says that images are prepared.
+struct Preparation {
+  bool known = false;
+  int line = 0;
+  std::vector<std::string> flags;  // "--scale=0.5"
+};
+
+// Values may hold blanks: a flag ends where the next one begins.
+std::vector<std::string> FlagsIn(std::string text) {
+  if (text.ends_with(kSizeOfTheData)) text.resize(text.size() - std::strlen(kSizeOfTheData));
+  std::vector<std::string> flags;
+  for (size_t at = 0; at < text.size();) {
+    const size_t next = std::min(text.find(" --", at), text.size());
+    flags.push_back(text.substr(at, next - at));
+    at = next + 1;
+  }
+  return flags;
+}
+
+Preparation PreparationIn(const NetSpec& net) {
+  Preparation found;
+  if (net.text == nullptr) return found;
+  std::istringstream lines(net.text->content);
+  for (std::string line; std::getline(lines, line) && line.starts_with('#');) {
+    ++found.line;
+    line.erase(line.find_last_not_of(" \t\r") + 1);
+    const std::string_view text = std::string_view(line).substr(std::min<size_t>(2, line.size()));
+    found.known = text == kImagesAsTheyAre || text.starts_with(kPrepareImages);
+    if (text.starts_with(kPrepareImages)) {
+      found.flags = FlagsIn(std::string(text.substr(std::strlen(kPrepareImages))));
+    }
+    if (found.known) break;
+  }
+  return found;
+}
+
+// "--mean" of both --mean and --mean_value, of which one is enough.
+std::string_view Purpose(std::string_view flag) {
+  const std::string_view name = flag.substr(0, flag.find('='));
+  return name.starts_with("--mean") ? name.substr(0, std::strlen("--mean")) : name;
+}
+
+void LogPreparation(const NetSpec& net, const Preparation& file,
+                    const std::vector<std::string>& used, const std::vector<std::string>& given) {
+  if (!used.empty()) {
+    std::string text;
+    for (const std::string& flag : used) text += " " + flag;
+    LOG(INFO) << EscapeControl(Join("Images are prepared as ", net.file, " says:", text,
+                                    "; flags of the command line win"));
+  } else if (!file.known && given.empty()) {
+    LOG(INFO) << EscapeControl(
+        Join("Images go in as pixels from 0 to 255: no flag and no comment "
+             "in ",
+             net.file, " says how its training prepared them"));
+  }
+}
+
+PictureOptions OptionsIn(const Flags& flags) {
   PictureOptions options;
   if (flags.Has("resize")) {
     ReadSize(flags, &options);
@@ -94,9 +158,55 @@ PictureOptions PictureOptionsOf(const Flags& flags) {
   for (const std::string& word : flags.List("mean_value")) {
     options.mean_values.push_back(FlagNumber<float>(flags, "mean_value", word, "a number"));
   }
-  options.raw_scale = Float(flags, "raw_scale");
-  options.scale = Float(flags, "scale");
+  if (flags.Has("raw_scale")) options.raw_scale = Float(flags, "raw_scale");
+  if (flags.Has("scale")) options.scale = Float(flags, "scale");
   return options;
+}
+
+// The options that the file's comment alone gives. A mean that is not in the working folder may be
+// in the file's, since a deploy file travels with it.
+PictureOptions OptionsOfFile(const NetSpec& net, const Preparation& file,
+                             const std::vector<std::string>& used) {
+  const SourceRef place{net.file, file.line};
+  for (const std::string& flag : used) {
+    if (flag != "--resize=H,W") continue;
+    throw Error(ErrorCode::kUsage, place,
+                "the comment does not know how large images were before they were cropped; give "
+                "that size with --resize=H,W");
+  }
+  try {
+    PictureOptions options = OptionsIn(ParseFlags("classify", PictureFlags(), used));
+    const std::string beside = JoinPath(FolderOf(net.file), options.mean_file);
+    if (!options.mean_file.empty() && !Exists(options.mean_file) && Exists(beside)) {
+      options.mean_file = beside;
+    }
+    return options;
+  } catch (const Error& error) {
+    throw Error(ErrorCode::kConfig, place,
+                Join("the comment that says how images are prepared: ", error.what()));
+  }
+}
+
+}  // namespace
+
+PictureOptions PictureOptionsOf(const Flags& flags, const NetSpec& net) {
+  const std::vector<std::string> given = GivenFlags(PictureFlags(), flags);
+  const Preparation file = PreparationIn(net);
+  std::vector<std::string> used;
+  for (const std::string& flag : file.flags) {
+    const bool again = std::ranges::any_of(
+        given, [&](const std::string& other) { return Purpose(other) == Purpose(flag); });
+    if (!again) used.push_back(flag);
+  }
+  LogPreparation(net, file, used, given);
+  const PictureOptions of_file = OptionsOfFile(net, file, used);
+  std::vector<std::string> all = given;
+  for (const std::string& flag : used) {
+    all.push_back(Purpose(flag) == "--mean" && !of_file.mean_file.empty()
+                      ? Join("--mean=", of_file.mean_file)
+                      : flag);
+  }
+  return OptionsIn(ParseFlags("classify", PictureFlags(), all));
 }
 
 std::vector<std::string> PicturesOf(const Flags& flags) {

@@ -93,6 +93,53 @@ TEST(ClassifyTest, GivesTheNetsScoresHighestFirst) {
   }
 }
 
+TEST(ClassifyTest, PreparesImagesAsTheDeployFileSaysUnlessFlagsSayOtherwise) {
+  const AnswerJob job;
+  const auto deploy =
+      RunProgram({"deploy", "--model=net.prototxt", "--out=made.prototxt"}, job.options());
+  ASSERT_EQ(deploy.exit_code, 0) << deploy.err;
+  const auto ask = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"--model=made.prototxt", "--json", "--top=1", "0.pgm"});
+    return job.Run("classify", more);
+  };
+  const auto score = [](const Outcome& outcome) {
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return ReadJson(outcome.out)["images"][0]["answers"][0]["score"].number;
+  };
+  const Outcome plain = ask({});
+  EXPECT_THAT(plain.err, HasSubstr("Images are prepared as made.prototxt says: "
+                                   "--scale=0.00390625; flags of the command line win\n"));
+  const double expected = score(job.Classify({"--json", "--top=1", "0.pgm"}));  // with --scale
+  EXPECT_NEAR(score(plain), expected, 1e-6);
+  const Outcome other = ask({"--scale=1"});
+  EXPECT_NE(score(other), score(plain));
+  EXPECT_THAT(other.err, Not(HasSubstr("Images ")));
+  const Outcome unknown = job.Run("classify", {"--model=deploy.prototxt", "0.pgm"});
+  EXPECT_THAT(unknown.err, HasSubstr("Images go in as pixels from 0 to 255: no flag and no "
+                                     "comment in deploy.prototxt says how"));
+  // A mean lies beside the file, or is replaced by the command line's.
+  const std::string text = ReadText(job.folder() / "made.prototxt");
+  const size_t line = text.find('\n');
+  const auto with = [&](const std::string& flags) {
+    WriteText(
+        job.folder() / "made.prototxt",
+        "# To prepare images as its training did: trainer classify " + flags + text.substr(line));
+  };
+  with("--resize=28,28 --mean=a mean.binaryproto --scale=0.00390625");
+  const Outcome absent = ask({});
+  EXPECT_EQ(absent.exit_code, 66);
+  EXPECT_THAT(absent.Errors(), ElementsAre(HasSubstr("a mean.binaryproto")));
+  EXPECT_NEAR(score(ask({"--mean_value=0"})), expected, 1e-6);
+  with("--resize=H,W --scale=0.5 (H,W: the size of the data set's images)");
+  EXPECT_THAT(ask({}).Errors(), ElementsAre(HasSubstr("made.prototxt:1: the comment does not "
+                                                      "know how large images were")));
+  EXPECT_EQ(ask({"--resize=32"}).exit_code, 0);
+  with("--scale=half");
+  const Outcome bad = ask({});
+  EXPECT_EQ(bad.exit_code, 78);
+  EXPECT_THAT(bad.Errors(), ElementsAre(HasSubstr("'half' is not a number")));
+}
+
 TEST(ClassifyTest, WithoutLabelsSaysTheNumberOfTheClass) {
   const AnswerJob job;
   const Outcome outcome = job.Classify({"--top=1", "0.pgm"});
