@@ -114,6 +114,63 @@ struct SumAndMax {
   }
 };
 
+// Terms with two conditions, the second of which may guard a load: a mask per form and lane.
+template <int kForm>
+struct Conditional {
+  const float *a, *b;
+  HD float operator()(int64_t i, float c) const {
+    if (kForm == 0) return a[i] == c && b[i] > 0 ? 1.0f : 0.0f;
+    if (kForm == 1) return a[i] == c ? (b[i] >= 0 ? 1.0f : 0.0f) : 0.0f;
+    if (kForm == 2) return a[i] < c || b[i] > 0 ? 1.0f : 0.0f;
+    return b[i] == -1 || b[i] == 1 ? 0.0f : a[i];
+  }
+};
+
+template <int kForm>
+struct ConditionalSum {
+  Conditional<kForm> term;
+  float* out;
+  template <class Row>
+  HD void operator()(const Row& row) const {
+    const auto c = static_cast<float>(row.index);
+    const float sum = row.Sum([&](int64_t i) { return term(i, c); });
+    row.Once([&] { out[row.index] = sum; });
+  }
+};
+
+// Runs the loop over rows compiled for each instruction set that this processor has.
+template <int kForm>
+void ExpectConditionalSums() {
+  constexpr int64_t kLength = 500, kRows = 7;
+  std::vector<float> a(kLength), b(kLength);
+  for (size_t i = 0; i < kLength; ++i) {
+    a[i] = static_cast<float>(i * 3 % 7);
+    b[i] = static_cast<float>(i * 13 % 3) - 1;
+  }
+  const Conditional<kForm> term{a.data(), b.data()};
+  std::vector<float> want(kRows), got(kRows);
+  for (size_t r = 0; r < kRows; ++r) {
+    for (int64_t i = 0; i < kLength; ++i) want[r] += term(i, static_cast<float>(r));
+  }
+  const ConditionalSum<kForm> sum{term, got.data()};
+  const auto body = [=](int64_t r) __attribute__((always_inline)) { sum(CpuRow{r, kLength}); };
+  parallel_for_internal::LoopBase(0, kRows, body);
+  EXPECT_EQ(got, want) << "base, form " << kForm;
+  if (DetectCpuIsa() == CpuIsa::kBase) return;
+  parallel_for_internal::LoopAvx2(0, kRows, body);
+  EXPECT_EQ(got, want) << "AVX2, form " << kForm;
+  if (DetectCpuIsa() != CpuIsa::kAvx512) return;
+  parallel_for_internal::LoopAvx512(0, kRows, body);
+  EXPECT_EQ(got, want) << "AVX-512, form " << kForm;
+}
+
+TEST(CpuRowTest, SumsWithTwoConditionsAreRightForEveryInstructionSet) {
+  ExpectConditionalSums<0>();
+  ExpectConditionalSums<1>();
+  ExpectConditionalSums<2>();
+  ExpectConditionalSums<3>();
+}
+
 TEST_P(MapTest, RowsHaveTheirSumsAndMaxima) {
   const int64_t rows = 37;
   std::vector<float> x(static_cast<size_t>(rows * n_));

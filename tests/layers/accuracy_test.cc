@@ -48,6 +48,25 @@ TEST(AccuracyTest, HandValuesOfIgnoredLabels) {
   EXPECT_THAT(Shares("ignore_label: 9", {1, 2}, {1, 0}, {9}), ElementsAre(0));
 }
 
+// From 16 rows on the sums over rows are vectorised.
+TEST(AccuracyTest, SharesOfClassesAreRightForManyRows) {
+  constexpr int kRows = 500, kClasses = 10;
+  std::vector<float> x(kRows * kClasses), labels(kRows);
+  std::vector<float> hits(kClasses), counts(kClasses);
+  for (int i = 0; i < kRows; ++i) {
+    const int label = i * 7 % 11, answer = i % 3 == 0 ? i % kClasses : label % kClasses;
+    labels[static_cast<size_t>(i)] = static_cast<float>(label);  // 10 is ignored
+    x[static_cast<size_t>(i * kClasses + answer)] = 1;
+    if (label == kClasses) continue;
+    ++counts[static_cast<size_t>(label)];
+    if (answer == label) ++hits[static_cast<size_t>(label)];
+  }
+  std::vector<float> shares;
+  for (size_t c = 0; c < kClasses; ++c) shares.push_back(hits[c] / counts[c]);
+  EXPECT_THAT(Shares("ignore_label: 10", {kRows, kClasses}, x, labels, 1),
+              testing::ElementsAreArray(shares));
+}
+
 TEST(AccuracyTest, GoldenValues) {
   for (const GoldenCase& golden : ReadGolden("accuracy.txt")) {
     ExpectGolden(golden, {.inputs = {"x", "label"}, .outputs = {"accuracy", "per_class"}});

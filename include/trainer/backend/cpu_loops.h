@@ -29,6 +29,10 @@ struct CpuRow {
     float lane[16] = {};
     int64_t i = 0;
     for (; i + 16 <= length; i += 16) {
+      // g++ 12 must not unroll the lanes before it vectorises them. Otherwise, for AVX2, it loads
+      // what `f` reads under a condition, as in `a[i] == 1 && b[i] > 0`, for both halves of the
+      // lanes under the mask of the first half, and the sum is wrong.
+#pragma GCC unroll 1
       for (int l = 0; l < 16; ++l) lane[l] += f(i + l);
     }
     for (int l = 0; i < length; ++i, ++l) lane[l] += f(i);
