@@ -9,27 +9,29 @@ namespace {
 
 constexpr float kNotCounted = -1;
 
-// hit = 1 where fewer than top_k other classes score as high as the label's; ties count against it,
-// and so do scores that are not a number.
+// hit = 1, in the place of the row's label, where fewer than top_k other classes score as high as
+// the label's; ties count against it, and so do scores that are not a number.
 struct HitRow {
   const float *x, *label;
   float* hit;
   Rows rows;
   LabelRule rule;
+  LabelOrder order;
   float top_k;
 
   template <class Row>
   HD void operator()(const Row& row) const {
     const int64_t at = rows.Start(row.index), step = rows.inner;
-    const int c = rule.Read(label[row.index]);
+    const int64_t place = order.At(row.index);
+    const int c = rule.Read(label[place]);
     if (c < 0) {
-      row.Once([&] { hit[row.index] = kNotCounted; });
+      row.Once([&] { hit[place] = kNotCounted; });
       return;
     }
     const float own = x[at + c * step];
     const float above = row.Sum([&](int64_t i) { return x[at + i * step] < own ? 0.0f : 1.0f; });
     const float self = own < own ? 0.0f : 1.0f;  // the label's own class is in the sum
-    row.Once([&] { hit[row.index] = above - self < top_k ? 1.0f : 0.0f; });
+    row.Once([&] { hit[place] = above - self < top_k ? 1.0f : 0.0f; });
   }
 };
 
@@ -72,7 +74,7 @@ class Accuracy final : public Layer {
     RequireF32(plan, spec_);
     const caffe::AccuracyParameter& param = spec_.proto().accuracy_param();
     const int axis = AxisIn(spec_, "accuracy_param", "axis", param.axis(), plan.In(0));
-    RequireLabels(plan, spec_, axis);
+    order_ = RequireLabels(plan, spec_, axis);
     rows_ = AxisRows(plan.In(0), axis);
     rule_ = {rows_.length, param.has_ignore_label(), param.ignore_label()};
     if (param.top_k() < 1 || param.top_k() > rows_.length) {
@@ -95,7 +97,7 @@ class Accuracy final : public Layer {
     float *const sums = sums_.In(run.Workspace()), *const hit = hits_.In(run.Workspace());
     const float *x = run.In(0).f32(), *label = run.In(1).f32();
     const auto top_k = static_cast<float>(spec_.proto().accuracy_param().top_k());
-    MapRows(device, rows_.count, rows_.length, HitRow{x, label, hit, rows_, rule_, top_k});
+    MapRows(device, rows_.count, rows_.length, HitRow{x, label, hit, rows_, rule_, order_, top_k});
     ReduceSum(device, rows_.count, Hits{hit}, 1, sums);
     ReduceSum(device, rows_.count, Valid{hit}, 1, sums + 1);
     ReportBadLabels(run, rule_);
@@ -112,6 +114,7 @@ class Accuracy final : public Layer {
   LayerSpec spec_;
   Rows rows_;
   LabelRule rule_;
+  LabelOrder order_;
   Slot<float> sums_, hits_;  // of the workspace: hits and valid rows; what each row is
 };
 

@@ -21,13 +21,14 @@ struct InfogainLossRow {
   float *prob, *loss;
   Rows rows;
   LabelRule rule;
+  LabelOrder order;
 
   template <class Row>
   HD void operator()(const Row& row) const {
     const int64_t at = rows.Start(row.index), step = rows.inner;
     const RowSoftmax softmax = RowSoftmax::Write(row, x + at, prob + at, step);
     const float top = softmax.top, scale = 1 / softmax.sum;
-    const int c = rule.Read(label[row.index]);
+    const int c = rule.Read(label[order.At(row.index)]);
     if (c < 0) {
       row.Once([&] { loss[row.index] = c == kIgnoredLabel ? kIgnoredRow : kBadRow; });
       return;
@@ -46,11 +47,12 @@ struct InfogainGradientRow {
   float* dx;
   Rows rows;
   LabelRule rule;
+  LabelOrder order;
 
   template <class Row>
   HD void operator()(const Row& row) const {
     const int64_t at = rows.Start(row.index), step = rows.inner;
-    const int c = rule.Read(label[row.index]);
+    const int c = rule.Read(label[order.At(row.index)]);
     if (c < 0) return row.ForEach([&](int64_t i) { dx[at + i * step] = 0; });
     const float* const own = gain + c * row.length;
     const float all = row.Sum([&](int64_t i) { return own[i]; });
@@ -91,7 +93,7 @@ class InfogainLoss final : public Layer, public UsesReplicas {
     const Shape& scores = plan.In(0);
     const int axis = AxisIn(spec_, kInfogainLossParam, "axis",
                             spec_.proto().infogain_loss_param().axis(), scores);
-    RequireLabels(plan, spec_, axis);
+    order_ = RequireLabels(plan, spec_, axis);
     rows_ = AxisRows(scores, axis);
     rule_ = LabelRuleOf(spec_, rows_.length);
     CheckMatrix(plan);
@@ -117,7 +119,7 @@ class InfogainLoss final : public Layer, public UsesReplicas {
     const Buffers buffers = BuffersOf(run);
     MapRows(run.device(), rows_.count, rows_.length,
             InfogainLossRow{run.In(0).f32(), run.In(1).f32(), buffers.gain, buffers.prob,
-                            buffers.loss, rows_, rule_});
+                            buffers.loss, rows_, rule_, order_});
     ReportBadLabels(run, rule_);
     total_.Forward(run.device(), buffers.loss, buffers.head, run.Out(0).f32());
   }
@@ -129,9 +131,10 @@ class InfogainLoss final : public Layer, public UsesReplicas {
   void Backward(const RunContext& run) override {
     RefuseProbabilityGradient(run, spec_);
     const Buffers buffers = BuffersOf(run);
-    MapRows(run.device(), rows_.count, rows_.length,
-            InfogainGradientRow{buffers.prob, run.In(1).f32(), buffers.gain, run.GradOut(0).f32(),
-                                &buffers.head->normalizer, run.GradIn(0).f32(), rows_, rule_});
+    MapRows(
+        run.device(), rows_.count, rows_.length,
+        InfogainGradientRow{buffers.prob, run.In(1).f32(), buffers.gain, run.GradOut(0).f32(),
+                            &buffers.head->normalizer, run.GradIn(0).f32(), rows_, rule_, order_});
   }
 
  private:
@@ -178,6 +181,7 @@ class InfogainLoss final : public Layer, public UsesReplicas {
   std::vector<float> matrix_;  // empty when it is an input
   Rows rows_;
   LabelRule rule_;
+  LabelOrder order_;
   Slot<LossHead> head_;
   Slot<float> loss_, own_prob_;
 };

@@ -40,6 +40,7 @@ struct LossRow {
   float *prob, *loss, *row_weight;  // row_weight is null without class weights
   Rows rows;
   LabelRule rule;
+  LabelOrder order;
   Target target;
 
   template <class Row>
@@ -47,7 +48,7 @@ struct LossRow {
     const int64_t at = rows.Start(row.index), step = rows.inner;
     const RowSoftmax softmax = RowSoftmax::Write(row, x + at, prob + at, step);
     const float top = softmax.top, sum = softmax.sum;
-    const int c = rule.Read(label[row.index]);
+    const int c = rule.Read(label[order.At(row.index)]);
     const float spread = target.smoothing / static_cast<float>(row.length);
     const float all = target.Sum(row, c, spread);
     const float smooth =
@@ -74,12 +75,13 @@ struct LossGradientRow {
   float* dx;
   Rows rows;
   LabelRule rule;
+  LabelOrder order;
   Target target;
 
   template <class Row>
   HD void operator()(const Row& row) const {
     const int64_t at = rows.Start(row.index), step = rows.inner;
-    const int c = rule.Read(label[row.index]);
+    const int c = rule.Read(label[order.At(row.index)]);
     const float scale = c < 0 ? 0.0f : *weight / *normalizer;
     const float spread = target.smoothing / static_cast<float>(row.length);
     const float all = target.Sum(row, c, spread);
@@ -116,7 +118,11 @@ class SoftmaxWithLoss final : public Layer, public UsesReplicas {
         AxisIn(spec_, "softmax_param", "axis", spec_.proto().softmax_param().axis(), scores);
     rows_ = AxisRows(scores, axis);
     shares_ = rows_.length > 1 && plan.In(1) == scores;
-    shares_ ? CheckShares() : RequireLabels(plan, spec_, axis);
+    if (shares_) {
+      CheckShares();
+    } else {
+      order_ = RequireLabels(plan, spec_, axis);
+    }
     rule_ = LabelRuleOf(spec_, rows_.length);
     if (!weights_.empty() && static_cast<int64_t>(weights_.size()) != rows_.length) {
       spec_.FailIn("loss_param", "class_weight",
@@ -151,9 +157,10 @@ class SoftmaxWithLoss final : public Layer, public UsesReplicas {
       total_.Forward(run.device(), buffers.loss, buffers.head, run.Out(0).f32(), nullptr);
       return;
     }
-    MapRows(run.device(), rows_.count, rows_.length,
-            LossRow{run.In(0).f32(), run.In(1).f32(), buffers.prob, buffers.loss,
-                    buffers.row_weights, rows_, rule_, Target{buffers.weights, smoothing_}});
+    MapRows(
+        run.device(), rows_.count, rows_.length,
+        LossRow{run.In(0).f32(), run.In(1).f32(), buffers.prob, buffers.loss, buffers.row_weights,
+                rows_, rule_, order_, Target{buffers.weights, smoothing_}});
     ReportBadLabels(run, rule_);
     total_.Forward(run.device(), buffers.loss, buffers.head, run.Out(0).f32(), buffers.row_weights);
   }
@@ -174,7 +181,7 @@ class SoftmaxWithLoss final : public Layer, public UsesReplicas {
     }
     MapRows(run.device(), rows_.count, rows_.length,
             LossGradientRow{buffers.prob, run.In(1).f32(), run.GradOut(0).f32(),
-                            &buffers.head->normalizer, run.GradIn(0).f32(), rows_, rule_,
+                            &buffers.head->normalizer, run.GradIn(0).f32(), rows_, rule_, order_,
                             Target{buffers.weights, smoothing_}});
   }
 
@@ -209,6 +216,7 @@ class SoftmaxWithLoss final : public Layer, public UsesReplicas {
   LossTotal total_;
   Rows rows_;
   LabelRule rule_;
+  LabelOrder order_;
   Slot<LossHead> head_;
   Slot<float> loss_, row_weight_, prob_;
   std::vector<float> weights_;  // per class, or empty
@@ -230,6 +238,12 @@ const RegisterLayer<SoftmaxWithLoss> kSoftmaxWithLoss(
          "those that are not ignore_label; BATCH_SIZE of items; NONE 1; never less than 1.\n"
          "loss_param.class_weight, one per class: a row counts as much as its label's class, and "
          "VALID divides by the sum of those.\n"
+         "loss_param.label_smoothing s, PyTorch's: with K classes the label's target is 1 - s + s "
+         "/ K "
+         "and that of each other class s / K, in loss and gradient. NVIDIA Caffe subtracts s / (K "
+         "- 1) "
+         "from every gradient and 1 - s from the label's, on a GPU alone, and does not smooth the "
+         "loss.\n"
          "The loss of one row ends at 87.34, where a probability is no longer a float.",
      .param = "loss_param",
      .arity = {.min_in = 2, .max_in = 2, .min_out = 1, .max_out = 2}});

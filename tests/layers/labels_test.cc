@@ -1,4 +1,4 @@
-// Labels that are no whole numbers, in every layer that reads labels.
+// Labels that are no whole numbers, and labels of any shape, in every layer that reads labels.
 
 #include <gtest/gtest.h>
 
@@ -47,6 +47,60 @@ TEST(LabelsTest, FractionalLabelsCountAsTheirWholePart) {
   pairs.SetInput(2, {0.5, 1.5});
   pairs.Forward();
   EXPECT_EQ(pairs.Output(0), whole);
+}
+
+// The outputs and the gradient of the scores for labels of this shape, in row-major order.
+std::vector<std::vector<float>> Results(const std::string& text, const Shape& scores,
+                                        const Shape& labels, bool learns) {
+  std::vector<Shape> inputs = {scores, labels};
+  if (text.find("Infogain") != text.npos) inputs.push_back({5, 5});
+  LayerRunner layer(text, inputs, {.outputs = 2, .training = learns, .learning_outputs = 1});
+  std::vector<float> label(static_cast<size_t>(labels.Count()));
+  for (size_t i = 0; i < label.size(); ++i) label[i] = static_cast<float>(i * 7 % 5);
+  layer.SetInput(0, LayerRunner::SomeValues(scores.Count(), 1));
+  layer.SetInput(1, label);
+  if (inputs.size() > 2) layer.SetInput(2, LayerRunner::SomeValues(25, 3));
+  layer.Forward();
+  std::vector<std::vector<float>> results = {layer.Output(0), layer.Output(1)};
+  if (!learns) return results;
+  layer.Backward({{1}});
+  results.push_back(layer.InputGradient());
+  return results;
+}
+
+// Caffe compares both in row-major order. The same scores as five axes have that order in memory.
+TEST(LabelsTest, AnyShapeOfTheRightCountIsTakenInRowMajorOrder) {
+  struct Case {
+    const char* axis;
+    Shape scores, five;
+    std::vector<Shape> labels;
+  };
+  const std::vector<Case> cases = {
+      {"axis: 3", {6, 2, 3, 5}, {1, 6, 2, 3, 5}, {{6, 2, 3}, {6, 2, 3, 1}, {36}, {6, 3, 2, 1}}},
+      {"axis: 2", {6, 2, 5, 3}, {1, 6, 2, 5, 3}, {{6, 2, 3}, {6, 2, 1, 3}, {3, 2, 3, 2}}},
+      {"axis: 1", {6, 5, 2, 3}, {1, 6, 5, 2, 3}, {{6, 2, 3}, {6, 1, 2, 3}, {3, 2, 3, 2}}}};
+  for (const Case& one : cases) {
+    const std::string axis = one.axis, deep = "axis: " + std::to_string(axis.back() - '0' + 1);
+    const auto texts = [](const std::string& field) {
+      return std::vector<std::string>{
+          "type: \"SoftmaxWithLoss\" softmax_param { " + field +
+              " } loss_param { class_weight: 1 "
+              "class_weight: 2 class_weight: 3 class_weight: 1 class_weight: 2 }",
+          "type: \"InfogainLoss\" infogain_loss_param { " + field + " }",
+          "type: \"Accuracy\" accuracy_param { " + field + " }"};
+    };
+    for (size_t i = 0; i < 3; ++i) {
+      const bool learns = i < 2;
+      const auto want = Results(texts(deep)[i], one.five, {36}, learns);
+      for (const Shape& labels : one.labels) {
+        const auto got = Results(texts(axis)[i], one.scores, labels, learns);
+        for (size_t k = 0; k < want.size(); ++k) {
+          SCOPED_TRACE(texts(axis)[i] + labels.ToString() + " result " + std::to_string(k));
+          ExpectNear(got[k], want[k], 1e-6f);
+        }
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -20,16 +20,9 @@ struct BadLabel {
   }
 };
 
-// Whether label i in memory belongs to row i of the scores.
-bool SameOrder(const Shape& scores, int axis, const Shape& labels) {
-  if (labels == scores.With(axis, 1)) return true;
-  if (IsPermuted(labels)) return false;
-  return !IsPermuted(scores) || axis == 1;
-}
-
 }  // namespace
 
-void RequireLabels(const DescribeContext& plan, const LayerSpec& spec, int axis) {
+LabelOrder RequireLabels(const DescribeContext& plan, const LayerSpec& spec, int axis) {
   const Shape &scores = plan.In(0), &labels = plan.In(1);
   const auto& names = spec.proto().bottom();
   const Shape wish = scores.With(axis, 1);
@@ -41,12 +34,9 @@ void RequireLabels(const DescribeContext& plan, const LayerSpec& spec, int axis)
              wish.Count(), wish.Count() == 1 ? " label" : " labels", ", e.g. shape ", Dims(wish)),
         1);
   }
-  if (!SameOrder(scores, axis, labels)) {
-    spec.Fail("bottom",
-              Join("labels '", names[1], "' have shape ", Dims(labels), "; for scores '", names[0],
-                   "' of shape ", Dims(scores), " give them the shape ", Dims(wish)),
-              1);
-  }
+  LabelOrder order{PlainOrder(wish), PlainOrder(labels)};
+  order.same = labels == wish || (!IsPermuted(wish) && !IsPermuted(labels));
+  return order;
 }
 
 void RequireItemScores(const DescribeContext& plan, const LayerSpec& spec) {

@@ -4,12 +4,21 @@
 
 #include "trainer/layers/label_rule.h"
 #include "trainer/layers/layer.h"
+#include "trainer/tensor/plain_order.h"
 
 namespace trainer {
 
-// Refuses labels (input 1) that are not one per row of the scores (input 0) along `axis`, or whose
-// memory order differs from that of the rows.
-void RequireLabels(const DescribeContext& plan, const LayerSpec& spec, int axis);
+// Where the label of each row of scores is in memory. Labels may have any shape of the right count,
+// as in Caffe: both are compared in row-major order, and each has its own order in memory.
+struct LabelOrder {
+  PlainOrder rows, labels;
+  bool same = true;
+
+  HD int64_t At(int64_t row) const { return same ? row : labels.Memory(rows.Plain(row)); }
+};
+
+// Refuses labels (input 1) that are not one per row of the scores (input 0) along `axis`.
+LabelOrder RequireLabels(const DescribeContext& plan, const LayerSpec& spec, int axis);
 
 // Refuses what is not scores (N, C) (input 0; further axes are part of the classes and may only be
 // of length 1 when it is an image) with N labels (input 1).
