@@ -6,6 +6,7 @@
 #include "memory_limit.h"
 #include "rank_flags.h"
 #include "reading_flags.h"
+#include "rescue.h"
 #include "run_memory.h"
 #include "run_start.h"
 #include "shared_flags.h"
@@ -46,6 +47,7 @@ std::vector<Flag> TrainFlags() {
   AddFlags("signals and time",
            {MaxWallFlag(),
             RequeueFlag(),
+            RescueFlag(),
             EffectFlag("sigint_effect", "stop", "what Ctrl-C does"),
             EffectFlag("sighup_effect", "snapshot", "what SIGHUP does"),
             EffectFlag("sigterm_effect", "stop", "what SIGTERM does"),
@@ -135,7 +137,10 @@ class Train final : public Verb {
             "While it runs, .<name>.lock beside the snapshots keeps other runs of the same "
             "snapshot_prefix away; that of a dead run is taken over. Snapshots are written "
             "beside the training; one that cannot be written is a warning and tried again until "
-            "the next one is due, the last one three times before the run ends with 74.\n"
+            "the next one is due. The last one is tried until the job's time, or Slurm's KillWait "
+            "after SIGTERM, is nearly over, or for a minute where neither is known; then it is "
+            "written to --rescue_dir, $SLURM_TMPDIR or $TMPDIR, and the run ends with 74 and the "
+            "command that resumes from there.\n"
             "Ranks are processes that train one model, each on its share of every batch. "
             "--ranks=N starts them on this machine; mpirun and srun --mpi=pmix on any. "
             "batch_size counts for each rank, as in Caffe, so that N ranks see N times the "
@@ -225,6 +230,7 @@ class Train final : public Verb {
       gpu_group = PrepareRanks(flags, *world, spec, *device, choice, wire, &options);
     }
     if (replica.rank == 0) options.end = EndOfRun(flags);
+    options.rescue = RescueOptionsOf(flags);
     options.snapshot = start.state;
     options.allow_outside = flags.Switch("allow_outside");
     if (options.snapshot.empty()) {
@@ -242,7 +248,8 @@ class Train final : public Verb {
     if (replica.rank == 0) WriteResolved(flags, spec);
     LOG(INFO) << "Starting Optimization";
     const SolveResult result = solver.Solve();
-    LOG(INFO) << "Optimization Done.";
+    // Caffe's line, which scripts look for, for a run that is done.
+    if (result == SolveResult::kFinished) LOG(INFO) << "Optimization Done.";
     const std::string sent = world == nullptr ? "" : world->DescribeSent();
     if (!sent.empty()) LOG(INFO) << "Gradients sent to other machines by this rank: " << sent;
     if (result == SolveResult::kStopped) TellOfStop(spec, solver, signals);

@@ -33,7 +33,6 @@ ErrorCode CodeOf(FileUse use, int errno_value) {
   switch (errno_value) {
     case EACCES:
     case EPERM:
-    case EROFS:
       return ErrorCode::kNoPermission;
     case ENOENT:
     case ENOTDIR:

@@ -3,9 +3,11 @@
 #include <glog/logging.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include "trainer/base/error.h"
+#include "trainer/base/file.h"
 #include "trainer/base/paced_ops.h"
 #include "trainer/base/text.h"
 
@@ -13,6 +15,7 @@ namespace trainer {
 namespace {
 
 constexpr int kHurriedTries = 3;
+constexpr int kMostDoubled = 3;  // how often the pause between tries of the last one is
 
 // Of the time, what a snapshot that nobody waits for may compute. The file of a large net takes a
 // minute so, in place of two seconds; the training loses no more than before it is asked for.
@@ -33,6 +36,25 @@ std::string DiskTrouble(const std::exception_ptr& failure) {
 }
 
 double SecondsOf(std::chrono::milliseconds time) { return static_cast<double>(time.count()) / 1e3; }
+
+std::chrono::milliseconds Until(std::chrono::steady_clock::time_point time) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(time -
+                                                               std::chrono::steady_clock::now());
+}
+
+// A new folder that nobody else can have prepared, below `folder`; "" where that cannot be made.
+std::string MakeRescueFolder(const std::string& folder, const std::string& name) {
+  std::string made = AbsolutePath(JoinPath(folder, name + "_rescue_XXXXXX"));
+  return mkdtemp(made.data()) == nullptr ? "" : made;
+}
+
+ErrorCode CodeOf(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error& error) {
+    return error.code();
+  }
+}
 
 }  // namespace
 
@@ -87,6 +109,12 @@ void SnapshotWriter::Wait() {
   while (!WaitFor(std::chrono::hours(1))) {
   }
   ThrowFailure();
+}
+
+void SnapshotWriter::SetLast(LastTries last) {
+  const std::lock_guard lock(mutex_);
+  last_ = std::move(last);
+  if (state_ == State::kPausing) changed_.notify_all();
 }
 
 bool SnapshotWriter::WaitFor(std::chrono::milliseconds time) {
@@ -146,8 +174,84 @@ void SnapshotWriter::Work() {
       SetState(State::kIdle);
     } else if (PausesFor(lock, failure)) {
       SetState(State::kReady);
+    } else if (state_ == State::kWriting) {  // given up
+      failure_ = failure;
+      if (last_ && waited_for_ && !DiskTrouble(failure).empty()) {
+        const LastTries last = *last_;
+        lock.unlock();
+        const std::exception_ptr told = Rescue(last, failure);
+        lock.lock();
+        failure_ = told;
+      }
+      SetState(State::kFailed);
     }
   }
+}
+
+std::chrono::milliseconds SnapshotWriter::PauseWhileTraining(const std::string& trouble) const {
+  const auto pause = std::min(pauses_.longest, pauses_.first * (1 << std::min(tries_, 12)));
+  LOG(WARNING) << EscapeControl(Join("The snapshot of iteration ", content_.iter,
+                                     " could not be written; training goes on, and it is tried "
+                                     "again in ",
+                                     SecondsOf(pause), " s. ", trouble));
+  return pause;
+}
+
+// Nothing where the last try was made.
+std::optional<std::chrono::milliseconds> SnapshotWriter::PauseWhileWaitedFor(
+    const std::string& trouble) {
+  if (!last_) {
+    if (hurried_tries_ >= kHurriedTries) return std::nullopt;
+    return pauses_.waited_for;
+  }
+  const std::chrono::milliseconds left = Until(last_->until);
+  if (left.count() <= 0) return std::nullopt;
+  if (reason_told_ != last_->reason) {
+    reason_told_ = last_->reason;
+    LOG(WARNING) << EscapeControl(
+        Join("The last snapshot, of iteration ", content_.iter, ", could not be written. ", trouble,
+             ". It is tried again for ", SecondsOf(left), " s (", last_->reason, "), then ",
+             last_->rescue_folders.empty()
+                 ? std::string("the run ends without it; --rescue_dir names another folder")
+                 : Join("it is written to ", JoinList(last_->rescue_folders, " or ")),
+             "."));
+  }
+  return std::min(left, pauses_.waited_for * (1 << std::min(hurried_tries_ - 1, kMostDoubled)));
+}
+
+// Writes the last snapshot somewhere else. The error that says where, and what was wrong.
+std::exception_ptr SnapshotWriter::Rescue(const LastTries& last,
+                                          const std::exception_ptr& failure) {
+  std::string where;
+  for (const std::string& folder : last.rescue_folders) {
+    const std::string made = MakeRescueFolder(folder, FileNameOf(prefix_));
+    if (made.empty()) continue;
+    try {
+      const SnapshotNames names = SaveSnapshot(
+          JoinPath(made, FileNameOf(prefix_)), content_.iter, content_.model, content_.state,
+          FileOps::Posix(), content_.has_averaged ? &content_.averaged : nullptr, format_);
+      where = Join("It is stored as ", names.state, ". Copy that folder before the machine clears ",
+                   "it, and resume with: ", last.resume_command(names.state));
+      break;
+    } catch (const Error& error) {
+      LOG(WARNING) << EscapeControl(Join("The last snapshot could not be rescued. ", error.what()));
+    }
+  }
+  if (where.empty()) {
+    where =
+        Join(last.rescue_folders.empty() ? "No other folder was tried"
+                                         : "No rescue folder could be written either",
+             " (--rescue_dir, $SLURM_TMPDIR, $TMPDIR): the iterations since the snapshot before "
+             "are lost");
+  }
+  const ErrorCode code = last.was_writable ? ErrorCode::kIo : CodeOf(failure);
+  return std::make_exception_ptr(
+      Error(code, EscapeControl(Join("the last snapshot, of iteration ", content_.iter,
+                                     ", could not be written",
+                                     last.was_writable ? ", although its folder was writable when "
+                                                         "the run began"
+                                                       : "",
+                                     ". ", DiskTrouble(failure), ". ", where))));
 }
 
 bool SnapshotWriter::PausesFor(std::unique_lock<std::mutex>& lock,
@@ -158,24 +262,17 @@ bool SnapshotWriter::PausesFor(std::unique_lock<std::mutex>& lock,
     LOG(WARNING) << EscapeControl(
         Join("The snapshot of iteration ", content_.iter, " could not be written. ", trouble));
   }
-  if (trouble.empty() || ending_ || (waited_for_ && hurried_tries_ >= kHurriedTries)) {
-    failure_ = failure;
-    SetState(State::kFailed);
-    return false;
-  }
-  std::chrono::milliseconds pause = pauses_.waited_for;
-  if (!waited_for_) {
-    pause = std::min(pauses_.longest, pauses_.first * (1 << std::min(tries_, 12)));
-    LOG(WARNING) << EscapeControl(Join("The snapshot of iteration ", content_.iter,
-                                       " could not be written; training goes on, and it is tried "
-                                       "again in ",
-                                       SecondsOf(pause), " s. ", trouble));
-  }
+  if (trouble.empty() || ending_) return false;
+  const std::optional<std::chrono::milliseconds> pause =
+      waited_for_ ? PauseWhileWaitedFor(trouble) : PauseWhileTraining(trouble);
+  if (!pause) return false;
   ++tries_;
   const bool hurried = waited_for_;
+  const bool had_limit = last_.has_value();
   SetState(State::kPausing);
-  changed_.wait_for(lock, pause, [&] {
-    return ending_ || state_ != State::kPausing || (waited_for_ && !hurried);
+  changed_.wait_for(lock, *pause, [&] {
+    return ending_ || state_ != State::kPausing || (waited_for_ && !hurried) ||
+           (had_limit && Until(last_->until).count() <= 0);
   });
   // Taken for the next snapshot, or ending: then nobody wants it any more.
   return state_ == State::kPausing && (!ending_ || waited_for_);

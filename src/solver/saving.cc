@@ -168,17 +168,6 @@ void Solver::SettleSnapshot() {
   TakeNoteOfWritten();
 }
 
-// The last snapshot has no next one: whatever was begun must be on the disk when the run ends.
-void Solver::SaveLast(bool stopped) {
-  if (!IsAttended()) return;
-  const bool begun = OfRank0(started_iter_ == state_.iter);
-  if (!begun && (stopped || proto_.snapshot_after_train())) StartSnapshot();
-  // A rank that ends with an error ends rank 0, too: none may before it has written.
-  AwaitWriter(&SnapshotWriter::WaitFor);
-  AwaitSnapshot();
-  OfRank0(true);
-}
-
 bool Solver::SnapshotTimeIsUp() const {
   return snapshot_every_ && replica_.rank == 0 &&
          std::chrono::steady_clock::now() - last_snapshot_ >= *snapshot_every_;

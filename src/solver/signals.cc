@@ -120,6 +120,10 @@ void SignalWatch::NoteSnapshot() {
 
 bool SignalWatch::StopRequested() const { return g_stop_signal.load() != 0; }
 
+std::chrono::steady_clock::time_point SignalWatch::StopTime() const {
+  return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(g_stop_time.load()));
+}
+
 std::string SignalWatch::StopSignal() const {
   switch (g_stop_signal.load()) {
     case SIGINT:

@@ -83,6 +83,7 @@ Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device
               strategy_->WeightMemory(device, options.peers)),
       rule_(strategy_->MakeRule(spec_, device)),
       shows_numbers_(options.shows_numbers),
+      rescue_(options.rescue),
       clock_(std::make_unique<Clock>()) {
   const int workers = strategy_->Workers(replica_.count);
   if (workers < replica_.count) parts_->first = {std::min(replica_.rank, workers - 1), workers};
@@ -118,7 +119,9 @@ Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device
                                          SnapshotBytes());
   if (!SavesSnapshots(proto_) || replica_.rank != 0) return;
   CheckSnapshotForm();
-  if (options.saves) CheckSnapshotFolder();
+  if (!options.saves) return;
+  CheckSnapshotFolder();
+  folder_was_writable_ = true;
 }
 
 Solver::~Solver() = default;

@@ -46,6 +46,15 @@ bool TimeBudget::IsUp(Time now, int snapshots, bool in_test) const {
   return Seconds(*end_ - now) <= reserve;
 }
 
+std::chrono::milliseconds TimeBudget::SnapshotReserve() const {
+  const double seconds = SnapshotSeconds() * (1 + kPart) + kMargin;
+  return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
+}
+
+std::optional<TimeBudget::Time> TimeBudget::LastTry() const {
+  return end_ ? std::optional(*end_ - SnapshotReserve()) : std::nullopt;
+}
+
 std::string TimeBudget::Describe(Time now) const {
   if (!end_) return "";
   return Join(Rounded(std::max(0.0, Seconds(*end_ - now))),

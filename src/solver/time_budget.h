@@ -27,6 +27,10 @@ class TimeBudget {
   // Whether no more than the reserve is left at `now`. `snapshots`: how many are still to be
   // written; `in_test`: the run is in a test, which may be cut short at once.
   bool IsUp(Time now, int snapshots, bool in_test) const;
+  // The latest time at which the last snapshot may be begun; nothing without a limit.
+  std::optional<Time> LastTry() const;
+  // What one snapshot may take, with the margin.
+  std::chrono::milliseconds SnapshotReserve() const;
   // "12.5 s are left; the longest iteration takes 0.2 s, a test 3 s, a snapshot 1.5 s".
   std::string Describe(Time now) const;
 

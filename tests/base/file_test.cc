@@ -106,7 +106,7 @@ TEST(FileErrorTest, MapsEachCauseToItsCodeAndCure) {
   EXPECT_EQ(of(FileUse::kOutput, EDQUOT).first, ErrorCode::kIo);
   EXPECT_THAT(of(FileUse::kOutput, EDQUOT).second, HasSubstr("quota is used up"));
   EXPECT_THAT(of(FileUse::kOutput, EFBIG).second, HasSubstr("ulimit -f"));
-  EXPECT_EQ(of(FileUse::kOutput, EROFS).first, ErrorCode::kNoPermission);
+  EXPECT_EQ(of(FileUse::kOutput, EROFS).first, ErrorCode::kIo);
   EXPECT_EQ(of(FileUse::kOutput, EACCES).first, ErrorCode::kNoPermission);
   EXPECT_EQ(of(FileUse::kInput, EACCES).first, ErrorCode::kNoPermission);
   EXPECT_EQ(of(FileUse::kOutput, ENOENT).first, ErrorCode::kCannotCreate);

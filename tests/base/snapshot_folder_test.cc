@@ -88,13 +88,14 @@ TEST(ProbeWritableTest, ReportsWhicheverCallFails) {
   }
 }
 
-TEST(ProbeWritableTest, GivesThePermissionCode) {
+// A mount that turned read-only may turn back: no matter of rights.
+TEST(ProbeWritableTest, GivesTheCodeOfTheDiskForAReadOnlyMount) {
   const TempFolder folder;
   FaultyOps ops;
   ops.fail_at = 1;
   ops.errno_value = EROFS;
   const auto [code, message] = ErrorOf([&] { ProbeWritable(folder / "p", 10, ops); });
-  EXPECT_EQ(code, ErrorCode::kNoPermission);
+  EXPECT_EQ(code, ErrorCode::kIo);
   EXPECT_THAT(message, HasSubstr("Read-only file system"));
 }
 

@@ -181,7 +181,7 @@ TEST_P(DiskFullTest, AFullFileSystemLeavesTheOldPair) {
   umount(folder.path().c_str());
 }
 
-TEST_P(DiskFullTest, AReadOnlyFileSystemIsAPermissionMatter) {
+TEST_P(DiskFullTest, AReadOnlyFileSystemIsAMatterOfTheDisk) {
   const TempFolder folder;
   if (mount("none", folder.path().c_str(), "tmpfs", MS_RDONLY, "size=1m") != 0) {
     GTEST_SKIP() << "mounting a file system needs root";
@@ -190,10 +190,10 @@ TEST_P(DiskFullTest, AReadOnlyFileSystemIsAPermissionMatter) {
   auto state = SmallState(1);
   const auto [code, message] = ErrorOf(
       [&] { SaveSnapshot(folder / "run", 1, net, state, FileOps::Posix(), nullptr, GetParam()); });
-  EXPECT_EQ(code, ErrorCode::kNoPermission);
+  EXPECT_EQ(code, ErrorCode::kIo);
   EXPECT_THAT(message, HasSubstr("Read-only file system; choose a folder on a disk"));
   const auto [probe, ignored] = ErrorOf([&] { ProbeWritable(folder / "run", 1); });
-  EXPECT_EQ(probe, ErrorCode::kNoPermission);
+  EXPECT_EQ(probe, ErrorCode::kIo);
   umount(folder.path().c_str());
 }
 

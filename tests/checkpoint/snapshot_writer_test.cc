@@ -14,6 +14,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
 
 class SnapshotWriterTest : public testing::Test {
@@ -106,6 +107,46 @@ TEST_F(SnapshotWriterTest, WhoeverWaitsGetsTheErrorAfterThreeTries) {
   Start(writer, 2);  // it is usable afterwards
   writer.Wait();
   EXPECT_THAT(Found(), ElementsAre(2));
+}
+
+TEST_F(SnapshotWriterTest, TheLastOneIsTriedUntilItsTimeIsOver) {
+  LastTries last;
+  last.until = std::chrono::steady_clock::now() + std::chrono::hours(1);
+  SnapshotWriter writer = Writer();
+  Start(writer, 1);
+  writer.SetLast(last);
+  while (!writer.WaitFor(milliseconds(100)) && !writer.refused()) {
+  }
+  EXPECT_FALSE(writer.WaitFor(milliseconds(50))) << "three tries are not the end of it";
+  MakeFolder();
+  writer.Wait();
+  EXPECT_THAT(Found(), ElementsAre(1));
+}
+
+TEST_F(SnapshotWriterTest, TheLastOneGoesToTheFirstRescueFolderThatTakesIt) {
+  LastTries last;
+  last.rescue_folders = {folder_ / "none", folder_.path()};
+  last.resume_command = [](const std::string& state) { return "resume " + state; };
+  last.was_writable = true;
+  SnapshotWriter writer = Writer();
+  Start(writer, 7);
+  writer.SetLast(last);
+  const auto [code, message] = ErrorOf([&] { writer.Wait(); });
+  EXPECT_EQ(code, ErrorCode::kIo);
+  EXPECT_THAT(message, HasSubstr("the last snapshot, of iteration 7, could not be written"));
+  const size_t at = message.rfind("resume with: resume ");
+  ASSERT_NE(at, std::string::npos) << message;
+  EXPECT_EQ(ReadState(message.substr(at + 20)).state.iter(), 7);
+  EXPECT_THAT(written_, IsEmpty()) << "it is none of the run's snapshots, which are pruned";
+}
+
+TEST_F(SnapshotWriterTest, TheLastOneWithoutARescueFolderKeepsTheCodeOfRights) {
+  SnapshotWriter writer = Writer();
+  Start(writer, 7);
+  writer.SetLast({});
+  const auto [code, message] = ErrorOf([&] { writer.Wait(); });
+  EXPECT_EQ(code, ErrorCode::kCannotCreate);
+  EXPECT_THAT(message, HasSubstr("No other folder was tried (--rescue_dir, "));
 }
 
 TEST_F(SnapshotWriterTest, WhoeverWaitsInTurnsGetsNoMoreTries) {

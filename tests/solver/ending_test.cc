@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "small_run.h"
+#include "support/error_of.h"
 #include "trainer/base/text.h"
 #include "trainer/checkpoint/snapshot_files.h"
 
@@ -193,9 +194,11 @@ TEST(SnapshotInBackgroundTest, TheLastOneThatFailsEndsTheRun) {
                  "max_iter: 12 snapshot: 10 snapshot_after_train: false ");
   std::filesystem::create_directory(files.PathOf("disk"));
   files.spec.proto.set_snapshot_prefix(files.PathOf("disk/s"));
-  Solver solver(files.spec, {}, *files.device, files.observer);
+  TrainOptions options;
+  options.rescue.patience = milliseconds(0);
+  Solver solver(files.spec, options, *files.device, files.observer);
   std::filesystem::remove(files.PathOf("disk"));
-  EXPECT_THROW(solver.Solve(), Error);
+  EXPECT_EQ(ErrorOf([&] { solver.Solve(); }).first, ErrorCode::kIo);
 }
 
 // What is saved is a copy: training goes on while it is written.

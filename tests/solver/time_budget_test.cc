@@ -48,6 +48,13 @@ TEST_F(TimeBudgetTest, KeepsTheLongestIterationTestAndSnapshot) {
             "12 s are left; the longest iteration takes 3 s, a test 30 s, a snapshot 6 s");
 }
 
+TEST_F(TimeBudgetTest, LeavesTimeForOneSnapshotAfterTheLastTry) {
+  TimeBudget budget(kEnd, 0);
+  budget.NoteSnapshot(4);
+  EXPECT_EQ(budget.LastTry(), kEnd - seconds(4 + 1 + 2));
+  EXPECT_EQ(TimeBudget(std::nullopt, 0).LastTry(), std::nullopt);
+}
+
 TEST_F(TimeBudgetTest, ForgetsALongIterationOfLongAgo) {
   TimeBudget budget(kEnd, 0);
   budget.NoteIteration(3600);

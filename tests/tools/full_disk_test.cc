@@ -9,6 +9,7 @@
 #include <csignal>
 
 #include "job.h"
+#include "stub_commands.h"
 
 namespace trainer {
 namespace {
@@ -58,6 +59,7 @@ class FullDiskTest : public testing::Test {
 };
 
 TEST_F(FullDiskTest, ASnapshotOnTheWayThatFindsNoRoomIsTriedAgain) {
+  job_.environment = HastySlurmJob(job_.folder());
   job_.solver = Edited(job_.solver, "max_iter: 20", "max_iter: 100000000");
   job_.solver = Edited(job_.solver, "snapshot: 10", "snapshot: 0");
   job_.solver = Edited(job_.solver, "display: 5", "display: 1000");
@@ -88,6 +90,29 @@ TEST_F(FullDiskTest, ASnapshotOnTheWayThatFindsNoRoomIsTriedAgain) {
     EXPECT_FALSE(name.starts_with('.')) << name;
   }
   EXPECT_EQ(States(), states);
+}
+
+// A chain of jobs goes on after 74, and ends for good after 77.
+TEST_F(FullDiskTest, AMountThatTurnsReadOnlyIsAMatterOfTheDisk) {
+  job_.environment = HastySlurmJob(job_.folder());
+  job_.solver = Edited(job_.solver, "max_iter: 20", "max_iter: 100000000");
+  job_.solver = Edited(job_.solver, "snapshot: 10", "snapshot: 0");
+  job_.solver = Edited(job_.solver, "\"snap\"", "\"full/snap\"");
+  job_.Write();
+  Program program(job_.TrainCommand(), job_.options());
+  program.WaitForLine("Iteration 0 (");
+  const auto remount = [&](unsigned long how) {
+    return mount("none", Full().c_str(), "tmpfs", MS_REMOUNT | how, "size=1m");
+  };
+  ASSERT_EQ(remount(MS_RDONLY), 0);
+  program.Signal(SIGTERM);
+  const Outcome outcome = program.Wait();
+  EXPECT_EQ(outcome.exit_code, 74) << outcome.err;
+  EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr("Read-only file system")));
+  const Outcome again = job_.Train();
+  EXPECT_EQ(again.exit_code, 74) << again.err;
+  EXPECT_THAT(again.Errors(), ElementsAre(HasSubstr("Read-only file system")));
+  remount(0);
 }
 
 TEST_F(FullDiskTest, ADatabaseThatFindsNoRoomIsRefusedByTheNameThatWasGiven) {

@@ -112,7 +112,11 @@ void Job::Write() const {
   WriteText(folder_ / "solver.prototxt", solver);
 }
 
-RunOptions Job::options() const { return {.folder = folder_.path()}; }
+RunOptions Job::options() const {
+  RunOptions run = {.folder = folder_.path()};
+  run.env.insert(run.env.end(), environment.begin(), environment.end());
+  return run;
+}
 
 RunOptions Job::OptionsWithoutRoot() const {
   RunOptions run = options();

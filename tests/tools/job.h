@@ -20,6 +20,7 @@ class Job {
 
   // Files net.prototxt and solver.prototxt of the folder.
   std::string net, solver;
+  std::vector<std::string> environment;  // "NAME=value", of what is started
   void Write() const;
 
   // `trainer train --solver=solver.prototxt <more>` in the folder.

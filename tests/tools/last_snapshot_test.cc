@@ -1,10 +1,12 @@
-// The snapshot with which a run ends, where it cannot be written: one message and its exit code,
-// from one process as from several ranks.
+// The snapshot with which a run ends, where its folder refuses it: it is tried while there is time,
+// then stored elsewhere, from one process as from several ranks.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "rank_job.h"
+#include "stub_commands.h"
+#include "trainer/checkpoint/solver_state.h"
 
 namespace trainer {
 namespace {
@@ -12,6 +14,9 @@ namespace {
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::SizeIs;
 
 // A run whose snapshots go to a folder of their own.
 class LastSnapshotTest : public LongRankJob {
@@ -19,40 +24,73 @@ class LastSnapshotTest : public LongRankJob {
   LastSnapshotTest() {
     std::filesystem::create_directory(job_.folder() / "gone");
     job_.solver = Edited(job_.solver, "\"snap\"", "\"gone/snap\"");
+    job_.environment = HastySlurmJob(job_.folder());
     job_.Write();
   }
 
-  void RemoveFolder() const { std::filesystem::remove_all(job_.folder() / "gone"); }
-
-  void ExpectOneMessage(const Outcome& outcome) const {
-    EXPECT_EQ(outcome.exit_code, 73) << outcome.err;
-    EXPECT_THAT(outcome.Errors(),
-                ElementsAre(AllOf(HasSubstr("gone/snap_iter_"), HasSubstr("cannot create"),
-                                  HasSubstr("create the folder first"))));
-    ExpectAllGone();
-  }
+  std::string Folder() const { return job_.folder() / "gone"; }
+  void RemoveFolder() const { std::filesystem::remove_all(Folder()); }
 };
 
-TEST_F(LastSnapshotTest, OfAFolderThatVanishedEndsARunWith73) {
-  Program program(job_.TrainCommand(), job_.options());
+TEST_F(LastSnapshotTest, IsStoredInTheRescueFolderAndTheMessageSaysHowToResume) {
+  std::filesystem::create_directory(job_.folder() / "saved");
+  Program program(job_.TrainCommand({"--resume=auto", "--rescue_dir=saved"}), job_.options());
   program.WaitForLine("Iteration 10");
   RemoveFolder();
   program.Signal(SIGTERM);
-  ExpectOneMessage(program.Wait());
+  const Outcome outcome = program.Wait();
+  EXPECT_EQ(outcome.exit_code, 74) << outcome.err;
+  ASSERT_THAT(outcome.Errors(), SizeIs(1));
+  const std::string error = outcome.Errors()[0];
+  EXPECT_THAT(error, AllOf(HasSubstr("the last snapshot, of iteration "),
+                           HasSubstr("although its folder was writable when the run began"),
+                           HasSubstr("gone/snap_iter_"), HasSubstr("It is stored as "),
+                           HasSubstr(" train --solver=solver.prototxt --rescue_dir=saved "
+                                     "--snapshot=")));
+  EXPECT_THAT(outcome.err, Not(HasSubstr("Optimization Done.")));
+  const std::string state = error.substr(error.rfind("--snapshot=") + 11);
+  const int iter = ReadState(state).state.iter();
+  EXPECT_GE(iter, 10);
+  std::filesystem::create_directory(Folder());
+  const Outcome resumed =
+      job_.Train({"--snapshot=" + state, "--set", "max_iter=" + std::to_string(iter)});
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_THAT(resumed.err, HasSubstr("Resuming from " + state));
 }
 
-TEST_F(LastSnapshotTest, OfAFolderThatVanishedEndsAllRanksWith73AndOneMessage) {
+TEST_F(LastSnapshotTest, WithoutARescueFolderEndsAllRanksWith74AndOneMessage) {
   const auto program = Start({"--ranks=2"});
   RemoveFolder();
   program->Signal(SIGTERM);
-  ExpectOneMessage(program->Wait());
+  const Outcome outcome = program->Wait();
+  EXPECT_EQ(outcome.exit_code, 74) << outcome.err;
+  EXPECT_THAT(outcome.Errors(),
+              ElementsAre(AllOf(HasSubstr("gone/snap_iter_"), HasSubstr("cannot create"),
+                                HasSubstr("(--rescue_dir, $SLURM_TMPDIR, $TMPDIR)"))));
+  ExpectAllGone();
 }
 
-TEST_F(LastSnapshotTest, OfAFolderThatVanishedEndsAllRanksWhenOnlyTheSecondIsAskedToStop) {
+// Rank 0 does not know how long the other's signal leaves it.
+TEST_F(LastSnapshotTest, IsTriedForAMinuteUntilTheFolderIsBack) {
   const auto program = Start({"--ranks=2"});
   RemoveFolder();
   kill(processes_[1], SIGTERM);
-  ExpectOneMessage(program->Wait());
+  EXPECT_THAT(program->WaitForLine("The last snapshot, of iteration "),
+              AllOf(HasSubstr(" s (when this job ends is not known), then the run ends without "
+                              "it; --rescue_dir names another folder")));
+  std::filesystem::create_directory(Folder());
+  const Outcome outcome = program->Wait();
+  EXPECT_EQ(outcome.exit_code, 75) << outcome.err;
+  EXPECT_THAT(outcome.Errors(), IsEmpty());
+  EXPECT_FALSE(std::filesystem::is_empty(Folder()));
+  ExpectAllGone();
+}
+
+TEST_F(LastSnapshotTest, ARescueFolderMustExist) {
+  const Outcome outcome = job_.Train({"--rescue_dir=nowhere"});
+  EXPECT_EQ(outcome.exit_code, 73) << outcome.err;
+  EXPECT_THAT(outcome.Errors(),
+              ElementsAre(HasSubstr("(--rescue_dir) does not exist; create it (mkdir -p)")));
 }
 
 }  // namespace

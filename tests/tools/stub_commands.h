@@ -37,4 +37,14 @@ class StubCommands {
   const std::string folder_;
 };
 
+// The environment of a Slurm job without a time limit, whose processes are killed as soon as they
+// got SIGTERM: a run in it tries its last snapshot only for a moment. Nothing but --rescue_dir is
+// left to rescue it.
+inline std::vector<std::string> HastySlurmJob(const TempFolder& folder) {
+  const StubCommands commands(folder);
+  commands.Add("scontrol", "echo 'KillWait                = 1 sec'");
+  commands.Add("squeue", "echo UNLIMITED");
+  return {commands.Path(), "SLURM_JOB_ID=7", "TMPDIR="};
+}
+
 }  // namespace trainer

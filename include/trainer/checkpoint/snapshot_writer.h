@@ -7,8 +7,10 @@
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "trainer/checkpoint/snapshot_files.h"
 
@@ -25,8 +27,19 @@ struct SnapshotContent {
 struct RetryPauses {
   std::chrono::milliseconds first = std::chrono::seconds(10);  // each is twice the one before
   std::chrono::milliseconds longest = std::chrono::minutes(5);
-  // Between the three tries of a snapshot that somebody waits for.
+  // Between the tries of a snapshot that somebody waits for; those of the last one grow to eight
+  // times this.
   std::chrono::milliseconds waited_for = std::chrono::seconds(1);
+};
+
+// How a run's last snapshot is saved where its folder refuses it.
+struct LastTries {
+  std::chrono::steady_clock::time_point until;  // it is tried until then
+  std::string reason;                           // why until then: "the job's time is over then"
+  std::vector<std::string> rescue_folders;  // where it is written afterwards: the first that can
+  // The command that resumes from `state`.
+  std::function<std::string(const std::string& state)> resume_command;
+  bool was_writable = false;  // the folder took a test file when the run began
 };
 
 // Used by one thread, the trainer's; writes on one of its own, which starts with the first
@@ -35,7 +48,8 @@ struct RetryPauses {
 //
 // A write that finds no room, no right or no disk is a warning, and is tried again, after growing
 // pauses, until it succeeds or the next snapshot takes its place. Whoever waits for it has it tried
-// three times at once, and then gets the error. Any other failure is thrown by the next call.
+// three times at once, and then gets the error; the last snapshot of a run is tried as SetLast
+// says. Any other failure is thrown by the next call.
 class SnapshotWriter {
  public:
   // `on_written` is called on the writing thread once a snapshot is on the disk and was read back.
@@ -51,6 +65,12 @@ class SnapshotWriter {
   SnapshotContent& Next();
   // Begins to write it.
   void Start();
+  // What was started is the last snapshot of the run. Whoever waits for it gets an error that names
+  // the rescue folder where it was written instead, kIo where the folder was writable before. May
+  // be called again with another time.
+  void SetLast(LastTries last);
+  // Whether the newest try failed.
+  bool refused() const { return refused_; }
   // Returns when what was started is on the disk; throws where that fails.
   void Wait();
   // Returns when nothing is being written, whether it succeeded or not.
@@ -79,6 +99,9 @@ class SnapshotWriter {
   void Work();
   // After a failed try, with the lock held: whether to try again, after the pause.
   bool PausesFor(std::unique_lock<std::mutex>& lock, const std::exception_ptr& failure);
+  std::chrono::milliseconds PauseWhileTraining(const std::string& trouble) const;
+  std::optional<std::chrono::milliseconds> PauseWhileWaitedFor(const std::string& trouble);
+  std::exception_ptr Rescue(const LastTries& last, const std::exception_ptr& failure);
   void SetState(State state);
   std::exception_ptr Write();
   void Rest(std::chrono::nanoseconds time);
@@ -98,6 +121,8 @@ class SnapshotWriter {
   std::chrono::nanoseconds rested_{0};  // of the try in hand; the writing thread's own
   int tries_ = 0;                       // of the snapshot in hand
   int hurried_tries_ = 0;               // those that somebody waits for
+  std::optional<LastTries> last_;
+  std::string reason_told_;  // of last_, in the log
   std::exception_ptr failure_;
   std::atomic<int> count_{0};
   std::atomic<double> seconds_{0}, busy_seconds_{0};

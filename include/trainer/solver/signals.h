@@ -1,6 +1,7 @@
 #pragma once
 // Signals as requests that the training loop asks for between its steps.
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,8 @@ class SignalWatch {
   bool StopRequested() const;
   // The signal that asked for the stop: "SIGTERM".
   std::string StopSignal() const;
+  // When it came.
+  std::chrono::steady_clock::time_point StopTime() const;
 
  private:
   std::vector<char> stack_;

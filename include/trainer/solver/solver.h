@@ -24,6 +24,24 @@ struct BatchParts;
 struct SnapshotContent;
 class ReplicaTimes;
 
+// How long the batch system lets a process live after a SIGTERM; 0 s where that is not known.
+struct KillWait {
+  std::chrono::seconds time{0};
+  std::string reason;  // "Slurm kills the job 30 s after SIGTERM (KillWait)"
+};
+
+// What is done where the folder of snapshots refuses the last one.
+struct RescueOptions {
+  std::vector<std::string> folders;  // where it is written instead: the first that can be
+  // The command that resumes from a state.
+  std::function<std::string(const std::string& state)> resume_command = [](const auto& state) {
+    return "--snapshot=" + state;
+  };
+  std::function<KillWait()> kill_wait;  // asked once, after a SIGTERM; null: not known
+  // How long it is tried before, where nobody knows when the run must be over.
+  std::chrono::milliseconds patience = std::chrono::minutes(1);
+};
+
 struct TrainOptions {
   std::string snapshot;              // a .solverstate to go on from, or ""
   bool allow_outside = false;        // take the snapshot's weights from another folder
@@ -36,6 +54,7 @@ struct TrainOptions {
   // Before a snapshot that could not be written is tried again, at first and at most.
   std::chrono::milliseconds first_retry = std::chrono::seconds(10);
   std::chrono::milliseconds longest_retry = std::chrono::minutes(5);
+  RescueOptions rescue;
   // false: the run writes no file: no snapshot, whose folder is left alone, and nothing of layers.
   bool saves = true;
   // Weights, gradients and images are shown to the observers (OnParam, OnBatch), which costs copies
@@ -86,9 +105,10 @@ class Solver {
   // with tests, reports and snapshots on the way, which are written beside the training. Where the
   // data of the next step or test cannot be read any more (kIo), all replicas save and stop, and
   // that error is thrown unless a stop was asked for meanwhile. A snapshot that cannot be written
-  // is a warning and tried again, the last one's error is thrown; throws kDiverged before the
-  // update when the loss is not finite or, in iterations that are reported, a weight; where the
-  // loss is taken late, before the next update and before any test or snapshot.
+  // is a warning and tried again; the last one, which is tried while there is time and then goes
+  // to a folder of RescueOptions, is thrown as an error that says where it is. Throws kDiverged
+  // before the update when the loss is not finite or, in iterations that are reported, a weight;
+  // where the loss is taken late, before the next update and before any test or snapshot.
   SolveResult Solve();
 
   // One iteration: a step of the step rule. Returns the loss that it started from.
@@ -202,6 +222,7 @@ class Solver {
   void AwaitSnapshot();
   void AwaitWriter(bool (SnapshotWriter::*wait)(std::chrono::milliseconds time));
   void SaveLast(bool stopped);
+  void LimitLast();
   bool SnapshotTimeIsUp() const;
   Request OwnRequest(bool in_test);
   void Finish();
@@ -259,9 +280,13 @@ class Solver {
   double copy_seconds_ = 0;                              // that its copy took
   int noted_ = 0;  // snapshots that the writer wrote and that were reported
   std::unique_ptr<TimeBudget> budget_;
-  std::unique_ptr<KeptSnapshots> kept_;     // null on other ranks than 0
-  std::unique_ptr<Patience> patience_;      // likewise, and without patience
-  std::unique_ptr<SnapshotWriter> writer_;  // likewise; writes with kept_
+  const RescueOptions rescue_;
+  bool folder_was_writable_ = false;                  // that of snapshots, when the run began
+  std::optional<KillWait> kill_wait_;                 // where it was asked for
+  std::chrono::steady_clock::time_point last_begun_;  // the last snapshot was
+  std::unique_ptr<KeptSnapshots> kept_;               // null on other ranks than 0
+  std::unique_ptr<Patience> patience_;                // likewise, and without patience
+  std::unique_ptr<SnapshotWriter> writer_;            // likewise; writes with kept_
   std::unique_ptr<Clock> clock_;
   std::unique_ptr<ReplicaTimes> times_;  // null for a run alone
 };

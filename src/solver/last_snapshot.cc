@@ -1,0 +1,47 @@
+// The snapshot at the end of a run, which has no next one to take its place.
+
+#include "time_budget.h"
+#include "trainer/base/text.h"
+#include "trainer/checkpoint/snapshot_writer.h"
+#include "trainer/solver/solver.h"
+
+namespace trainer {
+
+// Whatever was begun must be on the disk when the run ends.
+void Solver::SaveLast(bool stopped) {
+  if (!IsAttended()) return;
+  const bool begun = OfRank0(started_iter_ == state_.iter);
+  if (!begun && (stopped || proto_.snapshot_after_train())) StartSnapshot();
+  LimitLast();
+  // A rank that ends with an error ends rank 0, too: none may before it has written.
+  while (OfRank0(writer_ && !writer_->WaitFor(std::chrono::seconds(1)))) {
+    if (writer_ && writer_->refused()) LimitLast();
+  }
+  AwaitSnapshot();
+  OfRank0(true);
+}
+
+// A signal may come while the last snapshot is tried, so this is called again and again.
+void Solver::LimitLast() {
+  if (!writer_) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (last_begun_ == std::chrono::steady_clock::time_point()) last_begun_ = now;
+  LastTries last;
+  last.rescue_folders = rescue_.folders;
+  last.resume_command = rescue_.resume_command;
+  last.was_writable = folder_was_writable_;
+  const std::optional<std::chrono::steady_clock::time_point> end = budget_->LastTry();
+  last.until = end ? *end : last_begun_ + rescue_.patience;
+  last.reason = end ? "the run must be over after that" : "when this job ends is not known";
+  if (signals_ != nullptr && signals_->StopSignal() == "SIGTERM" && writer_->refused()) {
+    if (!kill_wait_) kill_wait_ = rescue_.kill_wait ? rescue_.kill_wait() : KillWait();
+    const auto stop = signals_->StopTime() + kill_wait_->time - budget_->SnapshotReserve();
+    if (kill_wait_->time.count() > 0 && (!end || stop < last.until)) {
+      last.until = stop;
+      last.reason = kill_wait_->reason;
+    }
+  }
+  writer_->SetLast(std::move(last));
+}
+
+}  // namespace trainer

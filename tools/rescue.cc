@@ -1,0 +1,99 @@
+#include "rescue.h"
+
+#include <charconv>
+
+#include "batch_job.h"
+#include "job_request.h"
+#include "trainer/base/command.h"
+#include "trainer/base/file.h"
+#include "trainer/base/own_process.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+// A controller that is busy may not cost the time that is asked about.
+constexpr std::chrono::seconds kQuestion{3};
+
+KillWait AskKillWait() {
+  if (ReadBatchJob().system != BatchSystem::kSlurm) return {};
+  const auto time = ReadKillWait(RunCommand({"scontrol", "show", "config"}, kQuestion).out);
+  return {time, Join("Slurm kills the job ", time.count(), " s after SIGTERM: KillWait")};
+}
+
+// Whether the word is the flag `name`, with its value or before it.
+bool IsFlag(const std::string& word, std::string_view name) {
+  const size_t dashes = word.starts_with("--") ? 2 : word.starts_with('-') ? 1 : 0;
+  const std::string_view rest = std::string_view(word).substr(dashes);
+  return dashes > 0 && rest.starts_with(name) &&
+         (rest.size() == name.size() || rest[name.size()] == '=');
+}
+
+// As the shell takes it; ShellWord refuses control characters, which are shown as escapes here.
+std::string ShownWord(const std::string& word) {
+  const std::string escaped = EscapeControl(word);
+  return escaped == word ? ShellWord(word) : escaped;
+}
+
+}  // namespace
+
+Flag RescueFlag() {
+  return {.name = "rescue_dir",
+          .value = "DIR",
+          .help =
+              "where the last snapshot goes if its own folder refuses it until the job's time, or "
+              "Slurm's KillWait after SIGTERM, is nearly over (a minute where neither is known); "
+              "after it $SLURM_TMPDIR and $TMPDIR are tried"};
+}
+
+RescueOptions RescueOptionsOf(const Flags& flags) {
+  RescueOptions rescue;
+  if (flags.Has("rescue_dir")) {
+    const std::string& folder = flags.Text("rescue_dir");
+    if (!IsDirectory(folder)) {
+      throw Error(ErrorCode::kCannotCreate, {AbsolutePath(folder)},
+                  "this folder for a rescued snapshot (--rescue_dir) does not exist; create it "
+                  "(mkdir -p)");
+    }
+    rescue.folders.push_back(AbsolutePath(folder));
+  }
+  for (const char* variable : {"SLURM_TMPDIR", "TMPDIR"}) {
+    const std::string folder = EnvironmentVariable(variable);
+    if (!folder.empty()) rescue.folders.push_back(AbsolutePath(folder));
+  }
+  rescue.resume_command = [](const std::string& state) {
+    return ResumeCommand(CommandLine(), state);
+  };
+  rescue.kill_wait = AskKillWait;
+  return rescue;
+}
+
+std::chrono::seconds ReadKillWait(const std::string& out) {
+  constexpr std::chrono::seconds kUsual{30};
+  constexpr std::string_view kName = "\nKillWait";
+  const std::string text = "\n" + out;
+  const size_t at = text.find(kName);
+  const size_t number = at == std::string::npos ? at : text.find_first_of("0123456789", at);
+  if (number == std::string::npos || number > text.find('\n', at + 1)) return kUsual;
+  int64_t seconds = 0;
+  const char* const last = text.data() + text.size();
+  if (std::from_chars(text.data() + number, last, seconds).ec != std::errc()) return kUsual;
+  return std::chrono::seconds(seconds);
+}
+
+std::string ResumeCommand(const std::vector<std::string>& words, const std::string& state) {
+  std::string command;
+  for (size_t i = 0; i < words.size(); ++i) {
+    bool starts = false;
+    for (const char* name : {"resume", "snapshot", "weights"}) {
+      if (!IsFlag(words[i], name)) continue;
+      starts = true;
+      if (words[i].find('=') == std::string::npos) ++i;
+      break;
+    }
+    if (!starts) command += ShownWord(words[i]) + " ";
+  }
+  return command + "--snapshot=" + ShownWord(state);
+}
+
+}  // namespace trainer
