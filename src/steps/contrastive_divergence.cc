@@ -75,6 +75,7 @@ class ContrastiveDivergenceStep final : public StepRule {
   std::string TakeNote() override { return step_->TakeNote(); }
   std::optional<LossScaleState> LossScale() override { return step_->LossScale(); }
   void RestoreLossScale(const LossScaleState& state) override { step_->RestoreLossScale(state); }
+  void ExpectUnscaled() override { step_->ExpectUnscaled(); }
 
   const std::vector<std::vector<float*>>& history() const override { return step_->history(); }
   size_t Bytes() const override { return step_->Bytes(); }

@@ -185,6 +185,22 @@ TEST_F(StrategyRunTest, WithALossScaleADedicatedServerGetsWhatARunAloneLearnsFro
   }
 }
 
+// A step rule around another one: its gradients are divided by the factor once.
+TEST_F(StrategyRunTest, WithALossScaleADedicatedServerMovesAnRbmAsARunAloneDoes) {
+  const std::string rbm = R"(
+layer { name: "data" type: "DummyData" top: "x"
+        dummy_data_param { shape { dim: 8 dim: 6 } data_filler { type: "uniform" } } }
+layer { name: "rbm" type: "RBM" bottom: "x" top: "h" top: "error"
+        loss_weight: 0 loss_weight: 1
+        rbm_param { num_output: 5 weight_filler { type: "gaussian" std: 0.1 } } }
+)";
+  const std::string fields = "type: 'CD' max_iter: 6 momentum: 0.5 loss_scale: 1024 ";
+  Train(Spec(fields, rbm), 1);
+  const std::vector<float> alone = Saved(6);
+  Train(Spec(fields + kDedicated + "servers: 1 } ", rbm), 2);
+  EXPECT_THAT(Saved(6), ElementsAreArray(alone));
+}
+
 TEST_P(ApartTest, LearnsWithALossScaleOfEachRank) {
   LearnSomethingEasy();
   const auto ranks =
