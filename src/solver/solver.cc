@@ -16,6 +16,7 @@
 #include "trainer/net/await_batches.h"
 #include "trainer/net/data_waits.h"
 #include "trainer/net/join_replicas.h"
+#include "trainer/net/passes_alike.h"
 #include "virtual_ranks.h"
 
 namespace trainer {
@@ -173,6 +174,11 @@ void Solver::BuildTrainNet(const TrainOptions& options) {
   if (DataGroup() == nullptr || !strategy_->StepsTogether()) return;
   const auto sum = [this](std::span<float> values) { group_->Sum(values); };
   JoinReplicas(*train_net_, {replica_.count, sum});
+  const std::vector<std::string> drawing = DrawingLayers(*train_net_);
+  if (replica_.count == 1 || drawing.empty()) return;
+  LOG(INFO) << "Each rank draws other random numbers in " << JoinList(drawing)
+            << ": this run is not within rounding that of one rank with the same batch; "
+               "virtual_ranks makes runs of any number of ranks the same";
 }
 
 SolveResult Solver::Solve() {

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "rows_run.h"
+#include "support/log_collector.h"
 #include "support/test_device.h"
 #include "trainer/base/text.h"
 
@@ -96,6 +97,29 @@ TEST_P(ReplicasTest, LearnWhatOneWithAllTheirBatchesLearns) {
   ExpectLikeOne(kReplicasNet, kReplicasTests);
   ExpectLikeOne(kReplicasNet, Join(kReplicasTests, "iter_size: 2 average_loss: 3 "));
   ExpectLikeOne(kReplicasNet, Join(kReplicasTests, "ema_decay: 0.9 type: 'Adam' "));
+}
+
+// The lines of the log that say so; empty where nothing is drawn, or one rank trains.
+TEST_P(ReplicasTest, SayWhichLayersDrawOtherNumbersOnEachRank) {
+  const auto [count, eager] = GetParam();
+  const auto lines = [&](const std::string& more, int ranks) {
+    const SolverSpec spec = Spec(kReplicasNet + more, "random_seed: 3 max_iter: 1 ", 3);
+    const LogCollector log;
+    RunAll(spec, ranks, eager);
+    std::vector<std::string> found;
+    for (const std::string& line : log.lines) {
+      if (line.starts_with("Each rank draws")) found.push_back(line);
+    }
+    return found;
+  };
+  const std::string drop = "layer { name: 'drop1' type: 'Dropout' bottom: 'ip2' top: 'drop1' }";
+  EXPECT_THAT(
+      lines(drop, count),
+      testing::Contains("Each rank draws other random numbers in drop1: this run is not within "
+                        "rounding that of one rank with the same batch; virtual_ranks makes runs "
+                        "of any number of ranks the same"));
+  EXPECT_THAT(lines("", count), IsEmpty());
+  EXPECT_THAT(lines(drop, 1), IsEmpty());
 }
 
 TEST_P(ReplicasTest, ClipAndScaleByNormsAsOneDoes) {

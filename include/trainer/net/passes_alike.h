@@ -1,5 +1,8 @@
 #pragma once
 
+#include <string>
+#include <vector>
+
 namespace trainer {
 
 class Net;
@@ -7,5 +10,8 @@ class Net;
 // Whether every pass of a training net is the same function of its learned weights: no layer brings
 // a batch, draws numbers, or keeps a state or running averages.
 bool PassesAreAlike(const Net& net);
+
+// The layers of a training net that draw random numbers, by name.
+std::vector<std::string> DrawingLayers(const Net& net);
 
 }  // namespace trainer
