@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "trainer/base/synonyms.h"
+
 namespace trainer {
 namespace {
 
@@ -80,7 +82,8 @@ std::string EscapeControl(std::string_view text) {
 }
 
 std::string Nearest(std::string_view word, std::span<const std::string> candidates) {
-  std::string best;
+  std::string best = Synonym(word, candidates);
+  if (!best.empty()) return best;
   size_t best_distance = std::max<size_t>(1, word.size() / 3) + 1;
   for (const std::string& candidate : candidates) {
     const size_t distance = EditDistance(word, candidate);

@@ -9,6 +9,7 @@
 #include "finite.h"
 #include "net.pb.h"
 #include "trainer/base/error.h"
+#include "trainer/base/synonyms.h"
 #include "trainer/base/text.h"
 #include "trainer/config/net_spec.h"
 
@@ -203,8 +204,10 @@ void Overrides::CheckAllUsed() const {
     const Part& part = item.path[0];
     const bool layer = part.field == "layer";
     const std::string& word = layer ? part.index : part.field;
-    Fail(item, Join("there is no ", layer ? "layer" : "field", " '", word, "'.",
-                    DidYouMean(word, item.near)));
+    const std::string near = DidYouMean(word, item.near);
+    const std::string_view advice = near.empty() && !layer ? AdviceFor(word) : "";
+    Fail(item, Join("there is no ", layer ? "layer" : "field", " '", word, "'.", near,
+                    advice.empty() ? "" : " ", advice));
   }
 }
 

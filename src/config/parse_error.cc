@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "trainer/base/synonyms.h"
 #include "trainer/base/text.h"
 #include "trainer/config/forks.h"
 
@@ -133,7 +134,10 @@ class Explainer {
     } else if (type != nullptr) {
       const std::string near = Nearest(name, FieldNames(*type));
       const bool slip = !near.empty() && !name.ends_with("_" + near);  // roi_pooling_param is none
-      message += slip ? Join(" Did you mean '", near, "'?") : Homes(*type, name);
+      const std::string_view advice = AdviceFor(name);
+      message += slip              ? Join(" Did you mean '", near, "'?")
+                 : !advice.empty() ? Join(" ", advice)
+                                   : Homes(*type, name);
     }
     return At(context_.open.back().field_place, message);
   }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "trainer/base/error.h"
+#include "trainer/base/synonyms.h"
 
 namespace trainer {
 namespace {
@@ -17,6 +18,33 @@ TEST(EscapeControlTest, WritesOutEveryControlCharacter) {
 TEST(ErrorTest, ANameWithANewlineMakesNoSecondLineButAQuotedLineDoes) {
   const Error error(ErrorCode::kConfig, {"n.prototxt", 3}, "layer 'a\nb' is bad\n  line\n  ^");
   EXPECT_STREQ(error.what(), "n.prototxt:3: layer 'a\\x0ab' is bad\n  line\n  ^");
+}
+
+TEST(SynonymTest, NamesOfOtherTrainersLeadToOursWhereThereIsOne) {
+  const std::string solver[] = {"base_lr", "max_iter", "type", "random_seed"};
+  EXPECT_EQ(Synonym("learning_rate", solver), "base_lr");
+  EXPECT_EQ(Synonym("learningRate", solver), "base_lr");
+  EXPECT_EQ(Synonym("lr", solver), "base_lr");
+  EXPECT_EQ(Synonym("optimizer", solver), "type");
+  EXPECT_EQ(Synonym("seed", solver), "random_seed");
+  EXPECT_EQ(Synonym("batch_size", solver), "");
+  EXPECT_EQ(Synonym("", solver), "");
+  EXPECT_EQ(Synonym("lr optimizer", solver), "");
+  const std::string fillers[] = {"constant", "gaussian", "msra", "xavier"};
+  EXPECT_EQ(DidYouMean("he", fillers), " Did you mean 'msra'?");
+  EXPECT_EQ(DidYouMean("glorot_uniform", fillers), " Did you mean 'xavier'?");
+  EXPECT_EQ(DidYouMean("xaveir", fillers), " Did you mean 'xavier'?");
+  // One word, several meanings: the candidates decide.
+  const std::string policies[] = {"fixed", "poly"}, types[] = {"InnerProduct", "Pooling"};
+  EXPECT_EQ(Synonym("linear", policies), "poly");
+  EXPECT_EQ(Synonym("linear", types), "InnerProduct");
+}
+
+TEST(SynonymTest, WhatHasNoFieldHasAdvice) {
+  EXPECT_NE(AdviceFor("max_epochs").find("max_iter of the solver is epochs * records"),
+            std::string_view::npos);
+  EXPECT_NE(AdviceFor("batch_size").find("--batch=N"), std::string_view::npos);
+  EXPECT_EQ(AdviceFor("base_lr"), "");
 }
 
 }  // namespace

@@ -61,6 +61,25 @@ TEST(PrototxtTest, AnUnknownFieldNamesTheNearestAndShowsTheLine) {
   EXPECT_THAT(NetError("nam : 'x'"), StartsWith("n.prototxt:1:1: a net has no field 'nam'. Did"));
 }
 
+TEST(PrototxtTest, AFieldOfAnotherTrainerNamesOurs) {
+  EXPECT_THAT(SolverError("learning_rate: 0.1"),
+              StartsWith("s.prototxt:1:1: a solver has no field 'learning_rate'. Did you mean "
+                         "'base_lr'?\n"));
+  EXPECT_THAT(SolverError("optimizer: 'Adam'"), HasSubstr("Did you mean 'type'?"));
+  EXPECT_THAT(SolverError("epochs: 3"),
+              HasSubstr("a solver has no field 'epochs'. The length of a run is counted in "
+                        "iterations: max_iter of the solver is epochs * records / batch_size"));
+  EXPECT_THAT(SolverError("batch_size: 3"),
+              HasSubstr("The batch size is batch_size in the net's data layer; 'trainer train "
+                        "--batch=N' sets it for one run"));
+  EXPECT_THAT(NetError("layer { convolution_param { filters: 3 } }"),
+              HasSubstr("convolution_param has no field 'filters'. Did you mean 'num_output'?"));
+  EXPECT_THAT(NetError("layer { data_param { batch: 3 } }"),
+              HasSubstr("data_param has no field 'batch'. Did you mean 'batch_size'?"));
+  EXPECT_THAT(NetError("layer { pooling_param { pool: AVERAGE } }"),
+              HasSubstr("pool has no value 'AVERAGE'. Did you mean 'AVE'?"));
+}
+
 TEST(PrototxtTest, TabsCountToTheNextMultipleOfEight) {
   EXPECT_EQ(NetError("layer { name: 'x'\ttip: 1 }"),
             "n.prototxt:1:25: layer has no field 'tip'. Did you mean 'top'?\n"
