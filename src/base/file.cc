@@ -63,6 +63,41 @@ bool IsDirectory(const std::string& path) {
   return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
 }
 
+namespace {
+
+// The name in `folder` that `name` is a slip of, or "". An ending such as ".prototxt", which many
+// files share, says nothing about how alike two names are.
+std::string NearestName(const std::string& folder, const std::string& name) {
+  constexpr size_t kMostNames = 10000;  // of a folder, whose listing takes time
+  const std::string ending = std::filesystem::path(name).extension();
+  std::vector<std::string> stems, others;
+  std::error_code failed;
+  std::filesystem::directory_iterator entry(folder, failed);
+  for (; !failed && entry != std::filesystem::directory_iterator(); entry.increment(failed)) {
+    const std::filesystem::path file = entry->path().filename();
+    file.extension() == ending ? stems.push_back(file.stem()) : others.push_back(file);
+    if (stems.size() + others.size() == kMostNames) break;
+  }
+  const std::string stem = Nearest(std::filesystem::path(name).stem().string(), stems);
+  return stem.empty() ? Nearest(name, others) : stem + ending;
+}
+
+}  // namespace
+
+std::string DidYouMeanPath(const std::string& path) {
+  std::string found = path.starts_with('/') ? "/" : "";
+  for (const std::string& name : SplitList(path, '/')) {
+    std::string next = JoinPath(found, name);
+    if (!Exists(next)) {
+      const std::string near = NearestName(found.empty() ? "." : found, name);
+      if (near.empty()) return "";
+      next = JoinPath(found, near);
+    }
+    found = std::move(next);
+  }
+  return found == path || found.empty() ? "" : Join(" Did you mean '", EscapeControl(found), "'?");
+}
+
 uint64_t FileSize(const std::string& path) {
   struct stat info {};
   if (stat(path.c_str(), &info) != 0) {

@@ -10,6 +10,7 @@
 #include <system_error>
 #include <thread>
 
+#include "trainer/base/file.h"
 #include "trainer/base/file_error.h"
 #include "trainer/base/text.h"
 
@@ -46,7 +47,7 @@ ErrorCode CodeOf(FileUse use, int errno_value) {
   }
 }
 
-const char* Cure(FileUse use, int errno_value) {
+std::string Cure(FileUse use, const std::string& path, int errno_value) {
   switch (errno_value) {
     case ENOSPC:
       return "; the disk is full: free some space or choose a folder on another disk";
@@ -60,7 +61,9 @@ const char* Cure(FileUse use, int errno_value) {
       return "; move it away or choose another name";
     case ENOENT:
     case ENOTDIR:
-      return use == FileUse::kOutput ? "; create the folder first (mkdir -p)" : "";
+      if (use == FileUse::kOutput) return "; create the folder first (mkdir -p)";
+      if (const std::string near = DidYouMeanPath(path); !near.empty()) return "." + near;
+      return "";
     default:
       return "";
   }
@@ -123,7 +126,7 @@ void ThrowFileError(FileUse use, const std::string& doing, const std::string& pa
                     int errno_value) {
   throw FileError(CodeOf(use, errno_value), {path},
                   Join("cannot ", doing, ": ", std::generic_category().message(errno_value),
-                       Cure(use, errno_value)),
+                       Cure(use, path, errno_value)),
                   errno_value);
 }
 

@@ -110,7 +110,9 @@ std::string ResolvePath(const std::string& path, const std::string& mentioned_in
 std::string PathsTried(const std::string& path, const std::string& mentioned_in) {
   const std::string here = AbsolutePath(path);
   const std::string beside = AbsolutePath(JoinPath(FolderOf(mentioned_in), path));
-  return here == beside ? here : Join(here, " and ", beside);
+  std::string near = DidYouMeanPath(path);
+  if (near.empty()) near = DidYouMeanPath(JoinPath(FolderOf(mentioned_in), path));
+  return Join(here, here == beside ? "" : Join(" and ", beside), near.empty() ? "" : ".", near);
 }
 
 }  // namespace trainer

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "support/error_of.h"
 #include "support/faulty_ops.h"
 #include "support/temp_folder.h"
@@ -77,6 +80,29 @@ TEST(ReadFileTest, NamesTheAbsolutePathOfAMissingFile) {
   EXPECT_EQ(code, ErrorCode::kNoInput);
   EXPECT_EQ(message, AbsolutePath("no/such/file") + ": cannot open: No such file or directory");
   EXPECT_TRUE(message.starts_with("/"));
+}
+
+TEST(ReadFileTest, NamesTheFileThatAMissingPathNearlyNames) {
+  const TempFolder folder;
+  std::filesystem::create_directories(folder / "digits/train_lmdb");
+  std::ofstream(folder / "digits/train_lmdb/data.mdb");
+  EXPECT_EQ(DidYouMeanPath(folder / "digits/trian_lmdb"),
+            " Did you mean '" + (folder / "digits/train_lmdb") + "'?");
+  EXPECT_EQ(DidYouMeanPath(folder / "digist/train_lmbd"),
+            " Did you mean '" + (folder / "digits/train_lmdb") + "'?");
+  EXPECT_EQ(DidYouMeanPath(folder / "digits/other"), "");
+  EXPECT_EQ(DidYouMeanPath(folder / "digist/other"), "");
+  EXPECT_EQ(DidYouMeanPath(folder / "digits"), "") << "it is there";
+  EXPECT_EQ(DidYouMeanPath(""), "");
+  std::ofstream(folder / "net.prototxt");
+  EXPECT_EQ(DidYouMeanPath(folder / "none.prototxt"), "") << "only the ending is alike";
+  EXPECT_EQ(DidYouMeanPath(folder / "net.prototx"),
+            " Did you mean '" + (folder / "net.prototxt") + "'?");
+  const auto [code, message] =
+      ErrorOf([&] { OpenForReading(folder / "digits/train_lmdb/dtaa.mdb"); });
+  EXPECT_EQ(code, ErrorCode::kNoInput);
+  EXPECT_THAT(message, testing::EndsWith("No such file or directory. Did you mean '" +
+                                         (folder / "digits/train_lmdb/data.mdb") + "'?"));
 }
 
 TEST(ReadFileTest, RefusesAFolder) {

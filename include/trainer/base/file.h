@@ -23,6 +23,9 @@ bool Exists(const std::string& path);
 // True only when it is known that nothing is there.
 bool IsMissing(const std::string& path);
 bool IsDirectory(const std::string& path);
+// " Did you mean 'X'?", where X is there and differs from the missing `path` by a slip in one or
+// more names of it; or "".
+std::string DidYouMeanPath(const std::string& path);
 
 // Bytes. Throws as OpenForReading does.
 uint64_t FileSize(const std::string& path);

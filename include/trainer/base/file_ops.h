@@ -41,7 +41,8 @@ enum class FileUse { kInput, kOutput };
 
 // Throws what `errno_value`, met while `doing` ("open", "write to", ...) something with `path`,
 // means to the user: kNoPermission; kNoInput or kCannotCreate for a missing file or folder;
-// otherwise kIo. The message names the call, the system's text and, where there is one, the cure.
+// otherwise kIo. The message names the call, the system's text and, where there is one, the cure,
+// or the existing file that the path of a missing one nearly names.
 [[noreturn]] void ThrowFileError(FileUse use, const std::string& doing, const std::string& path,
                                  int errno_value);
 

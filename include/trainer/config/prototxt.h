@@ -39,8 +39,9 @@ std::unique_ptr<ParsedText> ParseTextString(const std::string& file, std::string
 // neither exists, the path as given.
 std::string ResolvePath(const std::string& path, const std::string& mentioned_in);
 
-// The absolute paths that ResolvePath looks at, for messages: "/a/net.prototxt and
-// /a/b/net.prototxt".
+// The absolute paths that ResolvePath looks at, as the end of a message, with the existing file
+// that `path` nearly names: "/a/net.prototxt and /a/b/net.prototxt. Did you mean
+// 'b/net2.prototxt'?"
 std::string PathsTried(const std::string& path, const std::string& mentioned_in);
 
 }  // namespace trainer
