@@ -14,15 +14,17 @@ class Connector {
 
   std::vector<std::vector<OutputRef>> Run() {
     std::vector<std::vector<OutputRef>> readers;
-    ErrorList errors;
+    ErrorList errors, repeated;
     for (int i = 0; i < static_cast<int>(layers_.size()); ++i) {
       std::vector<OutputRef> bottoms;
       for (int j = 0; j < layers_[i].proto().bottom_size(); ++j) {
         Attempt(&errors, [&] { bottoms.push_back(Find(i, j)); });
       }
       readers.push_back(std::move(bottoms));
+      // Two layers that make the same blobs, such as data and label, are one mistake.
+      bool made = true;
       for (int j = 0; j < layers_[i].proto().top_size(); ++j) {
-        Attempt(&errors, [&] { Produce(i, j); });
+        made = Attempt(made ? &errors : &repeated, [&] { Produce(i, j); }) && made;
       }
     }
     if (!errors.empty()) ThrowAll(std::move(errors));
@@ -75,16 +77,46 @@ class Connector {
     const auto [entry, added] = last_.emplace(blob, OutputRef{i, j});
     const bool in_place =
         j < layer.proto().bottom_size() && layer.proto().bottom(j) == blob && Makes(i, j) == 0;
-    if (!added && !in_place) {
-      const OutputRef other = entry->second;
-      layer.Fail(
-          "top",
-          Join("top '", blob, "' is already made by layer '", layers_[other.layer].name(), "' (",
-               layers_[other.layer].Where("top", other.top).ToString(), "); only top ", j,
-               " of a layer whose bottom ", j, " has the same name may ", "write over it"),
-          j);
-    }
+    if (!added && !in_place) RefuseSecondMaker(entry->second, {i, j});
     entry->second = {i, j};
+  }
+
+  [[noreturn]] void RefuseSecondMaker(const OutputRef& first, const OutputRef& second) const {
+    const LayerSpec& maker = layers_[first.layer];
+    const LayerSpec& layer = layers_[second.layer];
+    const std::string blob = layer.proto().top(second.top);
+    const std::string made = Join("top '", blob, "' is already made by layer '", maker.name(),
+                                  "' (", maker.Where("top", first.top).ToString(), "); ");
+    const bool both_read = maker.proto().bottom_size() == 0 && layer.proto().bottom_size() == 0;
+    if (both_read && first.layer != second.layer) {
+      layer.Fail("top", made + RulesFor(maker, layer), second.top);
+    }
+    layer.Fail(
+        "top",
+        Join(made, "give it another name. A layer may write over its own input alone: its ", "top ",
+             second.top, " would be its bottom ", second.top, ", '",
+             second.top < layer.proto().bottom_size() ? layer.proto().bottom(second.top) : "none",
+             "'"),
+        second.top);
+  }
+
+  // Why both of two data layers are in the net, and what to write to have one in each phase.
+  std::string RulesFor(const LayerSpec& maker, const LayerSpec& layer) const {
+    const auto phase = [](const LayerSpec& of) {
+      return of.proto().include_size() == 1 && of.proto().include(0).has_phase()
+                 ? of.proto().include(0).phase()
+                 : caffe::Phase(-1);
+    };
+    for (const auto& [has, lacks] : {std::pair(&maker, &layer), std::pair(&layer, &maker)}) {
+      if (phase(*has) == caffe::Phase(-1) || lacks->proto().include_size() > 0) continue;
+      const char* const other = phase(*has) == caffe::TRAIN ? "TEST" : "TRAIN";
+      return Join("in ", net_.state, " both are in the net. The layer in line ",
+                  lacks->Where().line, " has no include rule: is include { phase: ", other,
+                  " } missing there?");
+    }
+    return "both are in the net. If one is for training and one for testing, write include { "
+           "phase: TRAIN } in the first "
+           "and include { phase: TEST } in the second; else give the top another name";
   }
 
   // How many tops of layer i before its top j have the same name.

@@ -74,30 +74,42 @@ SourceRef LayerSpec::WhereIn(std::string_view param, std::string_view field, int
   return at.line < 0 ? Where(param) : SourceRef{where_.file, at.line + 1, at.column + 1};
 }
 
-namespace {
-
-[[noreturn]] void Throw(ErrorCode code, const SourceRef& place, const LayerSpec& spec,
-                        const std::string& message) {
-  throw LayerError(code, place, Join("layer '", spec.name(), "' (", spec.type(), "): ", message));
+std::string LayerSpec::Title() const {
+  return title_.empty() ? Join("layer '", name(), "' (", type(), ")") : title_;
 }
 
-}  // namespace
+void LayerSpec::SpeakFor(const LayerSpec& maker) {
+  title_ = maker.Title();
+  written_[name()] = maker.name();
+}
+
+void LayerSpec::Throw(ErrorCode code, const SourceRef& place, const std::string& message) const {
+  std::string text = message;
+  // From the last name to the first, since "x_split_1" is the beginning of "x_split_10".
+  for (auto name = written_.rbegin(); name != written_.rend(); ++name) {
+    for (size_t at = text.find(name->first); at != std::string::npos;
+         at = text.find(name->first, at + name->second.size())) {
+      text.replace(at, name->first.size(), name->second);
+    }
+  }
+  throw LayerError(code, place, Join(Title(), ": ", text));
+}
 
 void LayerSpec::Fail(const std::string& message) const {
-  Throw(ErrorCode::kConfig, where_, *this, message);
+  Throw(ErrorCode::kConfig, where_, message);
 }
 
 void LayerSpec::Fail(std::string_view field, const std::string& message, int index) const {
-  Throw(ErrorCode::kConfig, Where(field, index), *this, message);
+  Throw(ErrorCode::kConfig, Where(field, index), message);
 }
 
 void LayerSpec::FailIn(std::string_view param, std::string_view field, const std::string& message,
                        int index) const {
-  Throw(ErrorCode::kConfig, WhereIn(param, field, index), *this, message);
+  Throw(ErrorCode::kConfig, WhereIn(param, field, index), message);
 }
 
 void LayerSpec::FailWith(ErrorCode code, const std::string& message) const {
-  Throw(code, where_, *this, message);
+  Throw(code, where_, message);
 }
 
 }  // namespace trainer

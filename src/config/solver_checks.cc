@@ -22,18 +22,33 @@ namespace {
 
 using google::protobuf::FieldDescriptor;
 
-const std::map<std::string, std::vector<const char*>>& Policies() {
-  static const std::map<std::string, std::vector<const char*>> needs = {
+// A field that a policy needs, with an example of its value.
+struct PolicyField {
+  const char *name, *example;
+};
+
+struct Policy {
+  std::vector<PolicyField> needs;
+  const char* does = "";  // with the rate, where a policy needs something
+};
+
+const std::map<std::string, Policy>& Policies() {
+  static const PolicyField kGamma = {"gamma", "0.1"}, kStepSize = {"stepsize", "1000"};
+  static const std::map<std::string, Policy> policies = {
       {"cosine", {}},
-      {"exp", {"gamma"}},
+      {"exp", {{{"gamma", "0.999"}}, "is base_lr * gamma^iteration"}},
       {"fixed", {}},
-      {"inv", {"gamma", "power"}},
-      {"multistep", {"gamma", "stepvalue"}},
-      {"poly", {"power"}},
-      {"sigmoid", {"gamma", "stepsize"}},
-      {"step", {"gamma", "stepsize"}},
+      {"inv",
+       {{{"gamma", "0.0001"}, {"power", "0.75"}}, "is base_lr * (1 + gamma * iteration)^-power"}},
+      {"multistep",
+       {{kGamma, {"stepvalue", "1000"}}, "is multiplied by gamma at each stepvalue iteration"}},
+      {"poly", {{{"power", "1"}}, "is base_lr * (1 - iteration / max_iter)^power"}},
+      {"sigmoid",
+       {{{"gamma", "-0.001"}, kStepSize},
+        "is base_lr / (1 + exp(-gamma * (iteration - stepsize)))"}},
+      {"step", {{kGamma, kStepSize}, "is multiplied by gamma every stepsize iterations"}},
   };
-  return needs;
+  return policies;
 }
 
 class Checker {
@@ -135,17 +150,32 @@ class Checker {
                    Join("unknown lr_policy '", proto_.lr_policy(), "'.",
                         DidYouMean(proto_.lr_policy(), names), " It is one of ", JoinList(names)));
     }
-    for (const char* need : policy->second) {
-      if (!Given(need)) {
-        solver_.Fail("lr_policy", Join("lr_policy '", policy->first, "' needs ", need,
-                                       ", which the solver does not give"));
-      }
-    }
+    RequireFieldsOf(policy->first, policy->second);
     if (policy->first == "step") AtLeast("stepsize", 1);
     if (policy->first != "sigmoid" && proto_.gamma() < 0) {
       solver_.Fail("gamma", Join("gamma is ", proto_.gamma(), "; lr_policy '", policy->first,
                                  "' needs 0 or more"));
     }
+  }
+
+  void RequireFieldsOf(const std::string& name, const Policy& policy) const {
+    std::vector<std::string> missing, lines;
+    for (const PolicyField& field : policy.needs) {
+      if (Given(field.name)) continue;
+      missing.emplace_back(field.name);
+      lines.push_back(Join(field.name, ": ", field.example));
+    }
+    if (missing.empty()) return;
+    // Whoever writes one of the two policies with the field of the other means either.
+    const char* const other = name == "step" && Given("stepvalue")       ? "multistep"
+                              : name == "multistep" && Given("stepsize") ? "step"
+                                                                         : nullptr;
+    solver_.Fail("lr_policy", Join("lr_policy '", name, "' needs ", JoinList(missing, " and "),
+                                   ", which the solver does not give: the rate ", policy.does,
+                                   "; write e.g. ", JoinList(lines, " "),
+                                   other == nullptr ? ""
+                                                    : Join(", or lr_policy: \"", other,
+                                                           "\", whose field is given")));
   }
 
   void CheckSteps() const {

@@ -54,13 +54,13 @@ class Splitter {
     for (int i = 0; i < static_cast<int>(layers_.size()); ++i) {
       out.push_back(layers_[i]);
       caffe::LayerParameter& layer = out.back().mutable_proto();
-      for (int j = 0; j < layer.bottom_size(); ++j) Redirect(sources_[i][j], &layer, j);
+      for (int j = 0; j < layer.bottom_size(); ++j) Redirect(sources_[i][j], &out.back(), j);
       const size_t at = out.size() - 1;
       for (int j = 0; j < layers_[i].proto().top_size(); ++j) {
         const auto readers = readers_.find({i, j});
         if (readers == readers_.end() || readers->second.count < 2) continue;
         MoveLossWeight(&readers->second, &out[at].mutable_proto(), j);
-        out.emplace_back(MakeSplit({i, j}, readers->second), layers_[i].Where("top", j));
+        out.push_back(MakeSplit({i, j}, readers->second));
       }
     }
     return out;
@@ -72,10 +72,12 @@ class Splitter {
     return Join(layer.proto().top(output.top), "_", layer.name(), "_", output.top, "_split");
   }
 
-  void Redirect(const OutputRef& source, caffe::LayerParameter* layer, int bottom) {
+  void Redirect(const OutputRef& source, LayerSpec* layer, int bottom) {
     Readers& readers = readers_[source];
     if (readers.count < 2) return;
-    layer->set_bottom(bottom, Join(SplitName(source), "_", readers.next++));
+    const std::string part = Join(SplitName(source), "_", readers.next++);
+    layer->SetWrittenName(part, layer->proto().bottom(bottom));
+    layer->mutable_proto().set_bottom(bottom, part);
   }
 
   // The split's output 0 carries the loss from here on, so no bottom may have it.
@@ -86,8 +88,9 @@ class Splitter {
     ++readers->next;
   }
 
-  caffe::LayerParameter MakeSplit(const OutputRef& output, const Readers& readers) const {
-    const caffe::LayerParameter& from = layers_[output.layer].proto();
+  LayerSpec MakeSplit(const OutputRef& output, const Readers& readers) const {
+    const LayerSpec& maker = layers_[output.layer];
+    const caffe::LayerParameter& from = maker.proto();
     caffe::LayerParameter split;
     split.set_name(SplitName(output));
     split.set_type("Split");
@@ -97,7 +100,12 @@ class Splitter {
       split.add_top(Join(split.name(), "_", k));
       if (readers.loss_weight != 0) split.add_loss_weight(k == 0 ? readers.loss_weight : 0);
     }
-    return split;
+    LayerSpec spec(std::move(split), maker.Where("top", output.top));
+    spec.SpeakFor(maker);
+    for (const std::string& top : spec.proto().top()) {
+      spec.SetWrittenName(top, from.top(output.top));
+    }
+    return spec;
   }
 
   const std::vector<LayerSpec>& layers_;

@@ -48,6 +48,17 @@ class MemoryPlanner {
     if (value.dtype != DType::kF32) graph_.blocks[id].note = NameOf(value.dtype);
     return id;
   }
+  // A Split's outputs have names of the program's own: in their place stand the blob in the user's
+  // file and the layer that reads this part of it.
+  std::string GradientName(const ValueInfo& value) const {
+    const auto& written = graph_.steps[value.writer].spec.written_names();
+    const auto blob = written.find(value.name);
+    if (blob == written.end()) return value.name + " gradient";
+    return Join(blob->second, " gradient",
+                value.readers.empty()
+                    ? ""
+                    : Join(" from ", graph_.steps[value.readers.front()].spec.name()));
+  }
   void Extend(BlockId block, int first, int last) {
     graph_.blocks[block].first = std::min(graph_.blocks[block].first, first);
     graph_.blocks[block].last = std::max(graph_.blocks[block].last, last);
@@ -200,8 +211,11 @@ void MemoryPlanner::PlaceOutputs(StepId s) {
     } else {
       value.block = Value(in_place ? step.in[0] : value.view_of).block;
       Extend(value.block, first, last);
-      Note(graph_.blocks[value.block], Join("also ", value.name, " of ", step.spec.name(),
-                                            in_place ? " (in place)" : " (view)"));
+      // A Split's output is the blob itself.
+      if (!step.spec.written_names().contains(value.name)) {
+        Note(graph_.blocks[value.block], Join("also ", value.name, " of ", step.spec.name(),
+                                              in_place ? " (in place)" : " (view)"));
+      }
     }
     value.backward_block = value.block;
   }
@@ -245,7 +259,7 @@ void MemoryPlanner::PlaceLossGradients(StepId s) {
     const bool given = value.gets_gradient;
     if ((value.loss_weight == 0 && !given) || !value.has_grad || !step.needs_backward) continue;
     value.grad_block =
-        ValueBlock(BlockKind::kGradient, value.name + " gradient", value,
+        ValueBlock(BlockKind::kGradient, GradientName(value), value,
                    given ? graph_.steps.size() : 0, given ? graph_.BackwardTime(s) : graph_.End());
     fixed_.back() = !given;
   }
@@ -264,8 +278,7 @@ void MemoryPlanner::PlaceGradients(StepId s) {
     if (value.grad_block) {
       Extend(value.grad_block, first, last);
     } else {
-      value.grad_block =
-          ValueBlock(BlockKind::kGradient, value.name + " gradient", value, first, last);
+      value.grad_block = ValueBlock(BlockKind::kGradient, GradientName(value), value, first, last);
     }
   }
 }

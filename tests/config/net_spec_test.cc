@@ -262,9 +262,53 @@ TEST_F(SplitTest, ATopMadeTwiceNamesBothPlaces) {
       "layer { name: 'b' type: 'T'\n bottom: 'x' top: 'y' top: 'x' }");
   EXPECT_THAT(refusal,
               StartsWith("n.prototxt:3:23: layer 'b' (T): top 'x' is already made by layer 'a' ("));
-  EXPECT_THAT(refusal, HasSubstr("n.prototxt:1:19); only top 1 of a layer whose bottom 1 has the"));
+  EXPECT_THAT(refusal,
+              HasSubstr("n.prototxt:1:19); give it another name. A layer may write over its "
+                        "own input alone: its top 1 would be its bottom 1, 'none'"));
   EXPECT_THAT(Refusal("layer { name: 'a' top: 'x' top: 'x' }"),
               HasSubstr("already made by layer 'a'"));
+}
+
+TEST_F(SplitTest, AForgottenIncludeIsNamedOnceAndWithItsPhase) {
+  const std::string train = "layer { name: 'd' top: 'x' top: 'y' include { phase: TRAIN } }\n";
+  const std::string test = "layer { name: 'd' top: 'x' top: 'y' include { phase: TEST } }\n";
+  const std::string none = "layer { name: 'd' top: 'x' top: 'y' }\n";
+  const char* const missing =
+      "in phase TRAIN, level 0 both are in the net. The layer in line 2 has no include rule: is "
+      "include { phase: TEST } missing there?";
+  const auto refusal = [&](const std::string& text, caffe::Phase phase) {
+    net_ = Load(text);
+    caffe::NetState state;
+    state.set_phase(phase);
+    return CatchConfig([&] { ConnectedLayers(net_, state); }).text;
+  };
+  EXPECT_THAT(refusal(train + none, caffe::TRAIN),
+              AllOf(HasSubstr("top 'x' is already made by layer 'd' ("), HasSubstr(missing),
+                    Not(HasSubstr("top 'y'"))));
+  EXPECT_THAT(refusal(none + test, caffe::TEST),
+              HasSubstr("The layer in line 1 has no include rule: is include { phase: TRAIN }"));
+  EXPECT_THAT(refusal(none + none, caffe::TRAIN),
+              HasSubstr("write include { phase: TRAIN } in the first and "
+                        "include { phase: TEST } in the second"));
+}
+
+// A blob with several readers has names of the program's own, which the user never wrote.
+TEST_F(SplitTest, MessagesOfLayersNameTheBlobsOfTheFile) {
+  net_ = Load(
+      "layer { name: 'd' type: 'Input' top: 'x' }\n"
+      "layer { name: 'r' type: 'ReLU' bottom: 'x' top: 'x' }\n"
+      "layer { name: 'a' type: 'T' bottom: 'x' top: 'p' }\n"
+      "layer { name: 'b' type: 'T' bottom: 'x' bottom: 'p' top: 'q' }");
+  std::vector<std::string> lines;
+  for (const LayerSpec& layer : ConnectedLayers(net_, {})) {
+    if (layer.name() != "b" && layer.type() != "Split") continue;
+    lines.push_back(CatchConfig([&] {
+                      layer.Fail("'" + layer.proto().bottom(0) + "' of '" + layer.name() + "', " +
+                                 layer.proto().top(layer.proto().top_size() - 1));
+                    }).text);
+  }
+  EXPECT_THAT(lines, ElementsAre(EndsWith(":2:44: layer 'r' (ReLU): 'x' of 'r', x"),
+                                 EndsWith(":4:1: layer 'b' (T): 'x' of 'b', q")));
 }
 
 }  // namespace

@@ -176,6 +176,22 @@ TEST_F(SolverSpecTest, FieldsThatEveryRunNeeds) {
             "poly, sigmoid, step");
 }
 
+TEST_F(SolverSpecTest, APolicysMissingFieldsAreToldTogetherWithWhatTheyDo) {
+  const std::string rest = "base_lr: 1 max_iter: 1\n";
+  EXPECT_EQ(
+      RestRefusal(rest + "lr_policy: 'step'"),
+      "s.prototxt:3:1: lr_policy 'step' needs gamma and stepsize, which the solver does not "
+      "give: the rate is multiplied by gamma every stepsize iterations; write e.g. gamma: 0.1 "
+      "stepsize: 1000");
+  EXPECT_THAT(RestRefusal(rest + "lr_policy: 'step' gamma: 0.5"),
+              HasSubstr("needs stepsize, which the solver does not give: the rate is multiplied"));
+  EXPECT_THAT(RestRefusal(rest + "lr_policy: 'step' gamma: 0.5 stepvalue: 10"),
+              EndsWith("stepsize: 1000, or lr_policy: \"multistep\", whose field is given"));
+  EXPECT_THAT(RestRefusal(rest + "lr_policy: 'multistep' gamma: 0.5 stepsize: 10"),
+              EndsWith("stepvalue: 1000, or lr_policy: \"step\", whose field is given"));
+  EXPECT_THAT(RestRefusal(rest + "lr_policy: 'linear'"), HasSubstr("Did you mean 'poly'?"));
+}
+
 TEST_F(SolverSpecTest, NumbersMustMakeSense) {
   const std::string rest = "lr_policy: 'fixed' max_iter: 1\n";
   EXPECT_THAT(RestRefusal(rest + "base_lr: nan"),

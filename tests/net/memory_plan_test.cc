@@ -210,5 +210,19 @@ TEST(MemoryPlanTest, GrantsTheFirstInPlaceWishAndRefusesTheOneThatWouldBreakBack
   EXPECT_THAT(conv1->note, testing::Not(testing::HasSubstr("drop1")));
 }
 
+// "pool1" has two readers, and so a Split, which no user wrote.
+TEST(MemoryPlanTest, BlocksHaveTheNamesOfTheFile) {
+  const NetSpec spec = NetFromText(kConvNet);
+  const auto device = MakeTestDevice(1);
+  ParamStore params(*device);
+  Net net(spec, QuietOptions(caffe::TRAIN), *device, params);
+  std::vector<std::string> names;
+  for (const PlannedBlock& block : net.memory_plan().blocks) {
+    EXPECT_THAT(block.name + block.note, testing::Not(testing::HasSubstr("_split")));
+    names.push_back(block.name);
+  }
+  EXPECT_THAT(names, testing::Contains("pool1 gradient from conv2a"));
+}
+
 }  // namespace
 }  // namespace trainer

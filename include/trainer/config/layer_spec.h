@@ -3,6 +3,7 @@
 
 #include <google/protobuf/text_format.h>
 
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -24,6 +25,15 @@ class LayerSpec {
   const std::string& name() const { return proto_.name(); }
   const std::string& type() const { return proto_.type(); }
 
+  // Messages name the blob `blob` of this layer, which has a name of the program's own, as
+  // `written`, the name in the user's file.
+  void SetWrittenName(const std::string& blob, const std::string& written) {
+    written_[blob] = written;
+  }
+  const std::map<std::string, std::string>& written_names() const { return written_; }
+  // Messages name `maker` in the place of this layer, which the program added after it.
+  void SpeakFor(const LayerSpec& maker);
+
   // The layer's line; or that of a field of the layer itself ("bottom", index 1); or that of a
   // field of one of its messages ("convolution_param", "stride"). A field left out gives the
   // nearest enclosing line. Throws kInternal for a name that the schema does not have.
@@ -40,9 +50,14 @@ class LayerSpec {
   [[noreturn]] void FailWith(ErrorCode code, const std::string& message) const;
 
  private:
+  std::string Title() const;
+  [[noreturn]] void Throw(ErrorCode code, const SourceRef& place, const std::string& message) const;
+
   caffe::LayerParameter proto_;
   SourceRef where_;
   const google::protobuf::TextFormat::ParseInfoTree* tree_;
+  std::map<std::string, std::string> written_;
+  std::string title_;  // in messages; empty: of its own name and type
 };
 
 }  // namespace trainer
