@@ -73,6 +73,7 @@ class Accuracy final : public Layer {
   void Describe(DescribeContext& plan) override {
     RequireF32(plan, spec_);
     const caffe::AccuracyParameter& param = spec_.proto().accuracy_param();
+    RefuseSwappedBottoms(plan, spec_, param.axis());
     const int axis = AxisIn(spec_, "accuracy_param", "axis", param.axis(), plan.In(0));
     order_ = RequireLabels(plan, spec_, axis);
     rows_ = AxisRows(plan.In(0), axis);

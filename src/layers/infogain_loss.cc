@@ -91,8 +91,9 @@ class InfogainLoss final : public Layer, public UsesReplicas {
   void Describe(DescribeContext& plan) override {
     RequireF32(plan, spec_);
     const Shape& scores = plan.In(0);
-    const int axis = AxisIn(spec_, kInfogainLossParam, "axis",
-                            spec_.proto().infogain_loss_param().axis(), scores);
+    const int given = spec_.proto().infogain_loss_param().axis();
+    RefuseSwappedBottoms(plan, spec_, given);
+    const int axis = AxisIn(spec_, kInfogainLossParam, "axis", given, scores);
     order_ = RequireLabels(plan, spec_, axis);
     rows_ = AxisRows(scores, axis);
     rule_ = LabelRuleOf(spec_, rows_.length);

@@ -114,8 +114,9 @@ class SoftmaxWithLoss final : public Layer, public UsesReplicas {
   void Describe(DescribeContext& plan) override {
     RequireF32(plan, spec_);
     const Shape& scores = plan.In(0);
-    const int axis =
-        AxisIn(spec_, "softmax_param", "axis", spec_.proto().softmax_param().axis(), scores);
+    const int given = spec_.proto().softmax_param().axis();
+    RefuseSwappedBottoms(plan, spec_, given);
+    const int axis = AxisIn(spec_, "softmax_param", "axis", given, scores);
     rows_ = AxisRows(scores, axis);
     shares_ = rows_.length > 1 && plan.In(1) == scores;
     if (shares_) {

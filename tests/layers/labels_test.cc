@@ -1,9 +1,11 @@
 // Labels that are no whole numbers, and labels of any shape, in every layer that reads labels.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <limits>
 
+#include "support/error_of.h"
 #include "support/layer_runner.h"
 #include "trainer/layers/label_rule.h"
 
@@ -99,6 +101,21 @@ TEST(LabelsTest, AnyShapeOfTheRightCountIsTakenInRowMajorOrder) {
           ExpectNear(got[k], want[k], 1e-6f);
         }
       }
+    }
+  }
+}
+
+TEST(LabelsTest, SwappedBottomsAreNamedAsSuch) {
+  for (const std::string type :
+       {"SoftmaxWithLoss", "HingeLoss", "MultinomialLogisticLoss", "Accuracy"}) {
+    SCOPED_TRACE(type);
+    for (const Shape& labels : {Shape{3}, Shape{3, 1}}) {
+      const auto [code, message] = ErrorOf([&] {
+        LayerRunner("type: \"" + type + "\"", {labels, {3, 2}});
+      });
+      EXPECT_EQ(code, ErrorCode::kConfig);
+      EXPECT_THAT(message, testing::HasSubstr("the labels must be the second bottom, but '"));
+      EXPECT_THAT(message, testing::HasSubstr("of shape (3, 2) are the second; swap the two"));
     }
   }
 }

@@ -22,6 +22,21 @@ struct BadLabel {
 
 }  // namespace
 
+void RefuseSwappedBottoms(const DescribeContext& plan, const LayerSpec& spec, int axis) {
+  const Shape &first = plan.In(0), &second = plan.In(1);
+  const int classes = second.CanonicalAxis(axis);
+  if (classes < 0 || second.Count() <= first.Count() ||
+      second.With(classes, 1).Count() != first.Count()) {
+    return;
+  }
+  const auto& names = spec.proto().bottom();
+  spec.Fail("bottom",
+            Join("the labels must be the second bottom, but '", names[0], "' of shape ",
+                 Dims(first), " is the first and the scores '", names[1], "' of shape ",
+                 Dims(second), " are the second; swap the two bottoms"),
+            0);
+}
+
 LabelOrder RequireLabels(const DescribeContext& plan, const LayerSpec& spec, int axis) {
   const Shape &scores = plan.In(0), &labels = plan.In(1);
   const auto& names = spec.proto().bottom();
@@ -40,6 +55,7 @@ LabelOrder RequireLabels(const DescribeContext& plan, const LayerSpec& spec, int
 }
 
 void RequireItemScores(const DescribeContext& plan, const LayerSpec& spec) {
+  RefuseSwappedBottoms(plan, spec, 1);
   RequireRank(plan, spec, 0, 2, Shape::kMaxAxes, "scores (N, C)");
   const Shape& scores = plan.In(0);
   if (IsPermuted(scores)) {

@@ -8,6 +8,10 @@
 
 namespace trainer {
 
+// Refuses labels as input 0 and scores, with the classes along `axis`, as input 1: bottoms in the
+// wrong order.
+void RefuseSwappedBottoms(const DescribeContext& plan, const LayerSpec& spec, int axis);
+
 // Where the label of each row of scores is in memory. Labels may have any shape of the right count,
 // as in Caffe: both are compared in row-major order, and each has its own order in memory.
 struct LabelOrder {
