@@ -83,6 +83,20 @@ DType TypeOf(const StepInfo& step, const std::string& blob, DType said, const Ne
   return edge == edges.in.end() ? said : edge->dtype;
 }
 
+// Caffe allows a name twice. Its own autoencoder has two losses of one name. Before `step` is
+// described it has no parameters: a namesake's are enough to refuse it, in place of whatever would
+// be wrong with sharing them.
+void CheckName(const StepInfo& step, const Graph& graph) {
+  if (step.spec.name().empty()) return;
+  for (const StepInfo& other : graph.steps) {
+    if (&other == &step || other.spec.name() != step.spec.name()) continue;
+    if (other.params().empty() && step.params().empty()) continue;
+    step.spec.Fail("name",
+                   Join("another layer has this name (", other.spec.Where("name").ToString(),
+                        "); weights are saved by name, so each needs its own"));
+  }
+}
+
 // Asks the layer, and makes what it says that of its step and of the values that it writes.
 void DescribeStep(StepId id, const BuildEnv& env, Graph& graph) {
   StepInfo& step = graph.steps[id];
@@ -94,6 +108,7 @@ void DescribeStep(StepId id, const BuildEnv& env, Graph& graph) {
     types.push_back(graph.values[in].dtype);
     inputs_may_shrink = inputs_may_shrink || graph.values[in].may_shrink;
   }
+  CheckName(step, graph);
   step.said = Describe(step, id.number, shapes, types, env.options, env.params, &graph.fresh);
   step.needs = step.said.needs;
   step.shapes_vary = inputs_may_shrink;
@@ -117,18 +132,6 @@ std::string KeyOf(const LayerSpec& spec, const Graph& graph) {
   std::string key = spec.name();
   for (int n = 2; used(key); ++n) key = Join(spec.name(), "#", n);
   return key;
-}
-
-// Caffe allows a name twice. Its own autoencoder has two losses of one name.
-void CheckName(const StepInfo& step, const Graph& graph) {
-  if (step.spec.name().empty()) return;
-  for (const StepInfo& other : graph.steps) {
-    if (&other == &step || other.spec.name() != step.spec.name()) continue;
-    if (other.params().empty() && step.params().empty()) continue;
-    step.spec.Fail("name",
-                   Join("another layer has this name (", other.spec.Where("name").ToString(),
-                        "); weights are saved by name, so each needs its own"));
-  }
 }
 
 // Adds layers to the graph, one after the other.

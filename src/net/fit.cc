@@ -127,20 +127,23 @@ std::string Holders(const Needs& needs, const std::vector<Part>& blocks) {
 struct Room {
   size_t bytes = 0;
   std::string whose;
-  ErrorCode code = ErrorCode::kConfig;  // of a net that is larger
 };
 
 // Of a device of its own what other programs leave. On the CPU also what a queue, a container or a
 // shell gave this process: whoever takes more is killed. A net that is only planned may be meant
 // for another machine.
 Room RoomOf(const BuildEnv& env) {
-  const bool shared = env.device.RunsLater();  // what others hold may be free the next time
-  const Room room = {env.device.FreeBytes(), Join("the device (", env.device.Describe(), ")"),
-                     shared ? ErrorCode::kResource : ErrorCode::kConfig};
-  if (shared || env.options.plan_only) return room;
+  const Room room = {env.device.FreeBytes(), Join("the device (", env.device.Describe(), ")")};
+  if (env.device.RunsLater() || env.options.plan_only) return room;
   const HostMemory given = ReadHostMemory();
   if (given.total == 0 || given.total >= room.bytes) return room;
-  return {given.total, given.limit, ErrorCode::kResource};
+  return {given.total, given.limit};
+}
+
+// More than any machine has: the net is wrong there, and not the machine too small.
+ErrorCode CodeFor(size_t needed) {
+  constexpr size_t kMostOfAnyMachine = size_t{32} << 40;
+  return needed > kMostOfAnyMachine ? ErrorCode::kConfig : ErrorCode::kResource;
 }
 
 }  // namespace
@@ -157,8 +160,9 @@ void RequireFit(const Graph& graph, const BuildEnv& env) {
       Join("the net takes ", MiB(needs.Sum()), " and ", room.whose, " has ", MiB(free), ": ",
            Holders(needs, blocks), "; this layer has the largest part, ", largest.what, " (",
            MiB(largest.bytes), "): ", largest.advice);
-  if (largest.step == nullptr) throw Error(room.code, message);
-  largest.step->spec.FailWith(room.code, message);
+  const ErrorCode code = CodeFor(needs.Sum());
+  if (largest.step == nullptr) throw Error(code, message);
+  largest.step->spec.FailWith(code, message);
 }
 
 }  // namespace trainer

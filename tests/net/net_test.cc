@@ -165,6 +165,7 @@ TEST(NetTest, TheNameOfALayerWithWeightsIsItsOwn) {
   for (const std::string& text :
        {kNetData + IpNet("a", "x", "y") +
             "layer { name: \"a\" type: \"ReLU\" bottom: \"y\" top: \"z\" }",
+        kNetData + IpNet("a", "x", "y") + IpNet("a", "y", "z"),  // in place of "cannot share"
         kNetData + "layer { name: \"a\" type: \"ReLU\" bottom: \"x\" top: \"z\" }" +
             IpNet("a", "z", "y")}) {
     const auto [code, refusal] = ErrorOf([&] { BuiltNet(text, false); });

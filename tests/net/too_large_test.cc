@@ -14,8 +14,8 @@ namespace {
 
 using testing::HasSubstr;
 
-// What a net of one blob x of this shape and these layers says when it is planned.
-std::string Refusal(const std::string& shape, const std::string& layers) {
+// How a net of one blob x of this shape and these layers is refused when it is planned.
+std::pair<ErrorCode, std::string> RefusalOf(const std::string& shape, const std::string& layers) {
   const NetSpec spec =
       NetFromText("layer { name: 'd' type: 'Input' top: 'x' input_param { shape { " + shape +
                   " } } }\n" + layers);
@@ -25,9 +25,19 @@ std::string Refusal(const std::string& shape, const std::string& layers) {
   options.state = StateOf(caffe::TEST);
   options.log = false;
   options.plan_only = true;
-  const auto [code, message] = ErrorOf([&] { Net net(spec, options, *device, params); });
-  EXPECT_EQ(code, ErrorCode::kConfig) << message;
-  return message;
+  return ErrorOf([&] { Net net(spec, options, *device, params); });
+}
+
+std::string Refusal(const std::string& shape, const std::string& layers) {
+  return RefusalOf(shape, layers).second;
+}
+
+// A smaller batch, or another machine, is what helps. No machine has more than 32 TiB: such sizes
+// are a mistake in the net.
+TEST(TooLargeTest, MemoryThatThisMachineLacksIsNoFaultOfTheNet) {
+  TRAINER_CPU_ONLY("the memory of this machine is the limit");
+  EXPECT_EQ(RefusalOf("dim: 4000000 dim: 1000 dim: 1000", "").first, ErrorCode::kResource);
+  EXPECT_EQ(RefusalOf("dim: 1000000 dim: 10 dim: 1000 dim: 1000", "").first, ErrorCode::kConfig);
 }
 
 TEST(TooLargeTest, NamesTheFigureTheLargestValueAndItsLayer) {
