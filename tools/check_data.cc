@@ -140,6 +140,10 @@ std::set<size_t> ReportData(const std::vector<CheckedNet>& nets,
       report->findings.Add(
           Error(ErrorCode::kData, {data.source}, Join(data.more_errors, " more records are bad")));
     }
+    if (data.same_errors > 0) {
+      report->lines.emplace_back("data", Join(net.title, ": ", EscapeControl(data.source), ": ",
+                                              data.same_errors, " more records have that error"));
+    }
     for (const LabelReader& reader : audit.readers) {
       good = CheckLabels(audit, reader, &report->findings) && good;
     }

@@ -42,13 +42,28 @@ void LabelCounter::EndOfAll(bool shuffled) {
                   seen_ > 2 * static_cast<int64_t>(different);
 }
 
+namespace {
+
+// "net.prototxt:3:21", the beginning of a message about a field of a layer.
+std::string PlaceOf(const Error& error) {
+  const std::string_view text = error.what();
+  return std::string(text.substr(0, text.find(": ")));
+}
+
+}  // namespace
+
 bool RecordAudit::Look(const std::string& name, const std::function<const DatumView&()>& read) {
   try {
     Check(name, read());
     ++audit_.examined;
     return true;
   } catch (const Error& error) {
-    NoteError(error, limits_, &audit_);
+    // A field of the layer that does not suit records, such as crop_size, is one mistake.
+    if (error.code() != ErrorCode::kConfig || field_errors_.insert(PlaceOf(error)).second) {
+      NoteError(error, limits_, &audit_);
+    } else {
+      ++audit_.same_errors;
+    }
     return false;
   }
 }

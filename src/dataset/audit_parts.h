@@ -2,6 +2,7 @@
 // What the audits of all sources share.
 
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,7 @@ class RecordAudit {
   std::string first_;  // the record that gave the shape
   ImageShape shape_;
   std::vector<float> out_;
+  std::set<std::string> field_errors_;  // the places of those that the audit has
 };
 
 struct ListedFile {

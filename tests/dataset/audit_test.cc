@@ -120,7 +120,11 @@ TEST_F(AuditTest, BadRecordsAreNamedAndTheRestCounted) {
 TEST_F(AuditTest, TheTransformsRefusalIsARecordsError) {
   WriteDb("LMDB", folder_ / "db", NumberedRecords(3));
   const DataAudit audit = Run(Data("db", "LMDB", "transform_param { crop_size: 2 }"));
-  EXPECT_THAT(TextsOfAudit(audit)[0], HasSubstr("a crop of 2x2 is larger than record '00000000'"));
+  EXPECT_THAT(TextsOfAudit(audit),
+              ElementsAre(HasSubstr("a crop of 2x2 is larger than record '00000000'")))
+      << "the mistake is one, whatever the number of records";
+  EXPECT_EQ(audit.same_errors, 2);
+  EXPECT_EQ(audit.more_errors, 0);
 }
 
 TEST_F(AuditTest, RecordsInTheOrderOfTheirLabelsAreNoticed) {

@@ -37,6 +37,9 @@ struct DataAudit {
   bool sorted = false;      // read in an order in which each label's records stand together
   ErrorList errors;         // what is wrong with single records: the first ones
   int64_t more_errors = 0;  // and how many there are beside these
+  // Records for which a field of the layer has the same error as for an earlier record; `errors`
+  // has it once.
+  int64_t same_errors = 0;
 };
 
 // Looks at the first, the last and more records of the source that a Data, ImageData, HDF5Data or
