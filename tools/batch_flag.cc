@@ -59,7 +59,8 @@ Flag BatchFlag() {
           .value = "N|auto",
           .help =
               "in place of the batch_size of the training net's data layers; auto: the best by a "
-              "short 'trainer find-batch'. Rates and iterations stay"};
+              "short 'trainer find-batch'. Rates and iterations stay",
+          .also = "batch_size"};
 }
 
 bool WantsBestBatch(const Flags& flags) { return flags.Text("batch") == "auto"; }

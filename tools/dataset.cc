@@ -158,6 +158,20 @@ struct Page {
   }
 };
 
+// Whether a flag is one of the task's. Its help begins with the tasks that it is for ("images,
+// pack:
+// ...; check: ..."), unless it is for all.
+bool IsFlagOf(const Flag& flag, const std::string& task) {
+  bool is_named = false;
+  for (const std::string& clause : SplitList(flag.help, ';')) {
+    for (const std::string& name : SplitList(clause.substr(0, clause.find(':')))) {
+      if (name == task) return true;
+      is_named = is_named || DatasetTasks().contains(name);
+    }
+  }
+  return !is_named;
+}
+
 // Where a task may write: a word is the name of a set or a file, or a folder for several.
 std::vector<std::string> FoldersOf(const std::vector<std::string>& words, const Flags& flags) {
   std::vector<std::string> folders;
@@ -183,6 +197,21 @@ class Dataset final : public Verb {
             .examples = kPage.examples,
             .flags = kPage.flags,
             .max_words = static_cast<int>(kPage.words)};
+  }
+
+  std::vector<std::string> Tasks() const override { return TaskNames(); }
+
+  VerbDoc TaskDoc(const std::string& name) const override {
+    const DatasetTask& task = DatasetTasks().at(name);
+    static std::string usage;  // that the page refers to
+    usage = Join("trainer dataset ", name, " ", task.wanted, " [flags]");
+    VerbDoc doc = Doc();
+    std::erase_if(doc.flags, [&](const Flag& flag) { return !IsFlagOf(flag, name); });
+    doc.summary = "one of the tasks of 'trainer dataset'";
+    doc.usage = usage;
+    doc.text = task.text;
+    doc.examples = task.example;
+    return doc;
   }
 
   int Run(const Flags& flags) override {

@@ -44,7 +44,9 @@ const RegisterDatasetTask kDatasetImagesTask(
                 "    --resize_height=256 --resize_width=256\n"
                 "trainer dataset images photos/ train_lmdb --shuffle --val=10% --encoded \\\n"
                 "    --resize_height=256 --resize_width=256 --resize_mode=short",
-     .flags = {{.name = "gray", .kind = FlagKind::kSwitch, .help = "images: 1 channel, not 3"},
+     .flags = {{.name = "gray",
+                .kind = FlagKind::kSwitch,
+                .help = "images, pack, tar: 1 channel, not 3"},
                {.name = "resize_height",
                 .kind = FlagKind::kWhole,
                 .value = "PIXELS",

@@ -1,6 +1,7 @@
 #include "flags.h"
 
 #include <gflags/gflags.h>
+#include <google/protobuf/descriptor.h>
 #include <strings.h>
 
 #include <algorithm>
@@ -8,8 +9,10 @@
 #include <cctype>
 #include <charconv>
 
+#include "solver.pb.h"
 #include "trainer/base/error.h"
 #include "trainer/base/lower_case.h"
+#include "trainer/base/synonyms.h"
 #include "trainer/base/terminal.h"
 #include "trainer/base/text.h"
 
@@ -80,6 +83,16 @@ void CheckValue(const Flag& flag, const std::string& value) {
   }
 }
 
+// The solver's field of a single value or of a list of values that `name` is the name of, or "".
+std::string SolverFieldOf(const std::string& name) {
+  const auto* const solver = caffe::SolverParameter::descriptor();
+  std::vector<std::string> fields;
+  for (int i = 0; i < solver->field_count(); ++i) {
+    if (solver->field(i)->message_type() == nullptr) fields.push_back(solver->field(i)->name());
+  }
+  return std::ranges::find(fields, name) != fields.end() ? name : Synonym(name, fields);
+}
+
 [[noreturn]] void RefuseFlag(std::string_view verb, std::span<const Flag> table,
                              const std::string& name) {
   std::vector<std::string> names;
@@ -87,9 +100,11 @@ void CheckValue(const Flag& flag, const std::string& value) {
     if (!flag.hidden) names.emplace_back(flag.name);
   }
   const std::string near = Nearest(name, names);
+  const std::string_view advice = AdviceFor(name);
   Refuse(Join("'trainer ", verb, "' has no flag --", name, ".",
-              near.empty() ? Join(" 'trainer help ", verb, "' lists its flags")
-                           : Join(" Did you mean --", near, "?")));
+              !near.empty()     ? Join(" Did you mean --", near, "?")
+              : !advice.empty() ? Join(" ", advice)
+                                : Join(" 'trainer help ", verb, "' lists its flags")));
 }
 
 }  // namespace
@@ -140,7 +155,7 @@ bool SplitFlag(const std::string& argument, FlagText* out) {
 
 const Flag* FindFlag(std::span<const Flag> table, const std::string& name) {
   for (const Flag& flag : table) {
-    if (flag.name == name) return &flag;
+    if (flag.name == name || (!flag.also.empty() && flag.also == name)) return &flag;
   }
   for (const Flag& flag : table) {
     if (flag.kind == FlagKind::kSwitch && name == Join("no", flag.name)) return &flag;
@@ -174,7 +189,10 @@ class FlagParser {
  private:
   void Take(const FlagText& text) {
     const Flag* flag = FindFlag(table_, text.name);
-    if (flag == nullptr) RefuseFlag(verb_, table_, text.name);
+    if (flag == nullptr) {
+      if (TakeSolverField(text)) return;
+      RefuseFlag(verb_, table_, text.name);
+    }
     std::string value = text.value;
     if (flag->kind == FlagKind::kSwitch) {
       value = SwitchFrom(*flag, text);
@@ -182,8 +200,24 @@ class FlagParser {
       value = NextValue(*flag);
     }
     if (!value.empty() || flag->kind != FlagKind::kText) CheckValue(*flag, value);
-    if (flag->kind == FlagKind::kEach) flags_.each_[std::string(flag->name)].push_back(value);
-    flags_.values_[std::string(flag->name)] = value;
+    Put(*flag, value);
+  }
+
+  void Put(const Flag& flag, const std::string& value) {
+    if (flag.kind == FlagKind::kEach) flags_.each_[std::string(flag.name)].push_back(value);
+    flags_.values_[std::string(flag.name)] = value;
+  }
+
+  // A field of the solver given as a flag, --max_iter=100, by its name or by one that other
+  // trainers use, is --set of that field.
+  bool TakeSolverField(const FlagText& text) {
+    const Flag* const set = FindFlag(table_, "set");
+    if (set == nullptr || FindFlag(table_, "solver") == nullptr) return false;
+    const std::string field = SolverFieldOf(text.name);
+    if (field.empty()) return false;
+    const Flag flag = {.name = text.name, .value = "VALUE"};
+    Put(*set, Join(field, "=", text.has_value ? text.value : NextValue(flag)));
+    return true;
   }
 
   static std::string SwitchFrom(const Flag& flag, const FlagText& text) {

@@ -29,6 +29,7 @@ struct Flag {
   std::string_view choices = "";  // "TRAIN|TEST": the only values, "" for any
   // With a single choice, how to give another value: "to go on from a file give --snapshot="
   std::string_view otherwise = "";
+  std::string_view also = "";   // another name that it goes by
   std::string_view bare = "";   // its value where it stands alone: --gpu; "": it must have one
   std::string_view group = "";  // the heading of help that it stands under: "ranks"
   // Bounds of a whole number.

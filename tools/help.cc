@@ -112,10 +112,11 @@ std::string ProgramHelp() {
   return out;
 }
 
-std::string VerbHelp(const std::string& name) {
-  const VerbDoc doc = VerbRegistry::Get().Make(name)->Doc();
-  std::string out = Join("trainer ", name, ": ", doc.summary, "\n\nusage: ", doc.usage,
-                         "\n\nexamples:\n", Indented(doc.examples), "\n");
+std::string VerbHelp(const std::string& name, const std::string& task) {
+  const std::unique_ptr<Verb> verb = VerbRegistry::Get().Make(name);
+  const VerbDoc doc = task.empty() ? verb->Doc() : verb->TaskDoc(task);
+  std::string out = Join("trainer ", name, task.empty() ? "" : " ", task, ": ", doc.summary,
+                         "\n\nusage: ", doc.usage, "\n\nexamples:\n", Indented(doc.examples), "\n");
   if (!doc.text.empty()) out += Wrap(doc.text, 0) + "\n\n";
   return out + FlagGroups(doc.flags) + "flags of every verb:\n" +
          FlagLines(LogFlags(), WidestFlag(LogFlags()));

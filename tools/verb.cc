@@ -136,10 +136,23 @@ void CheckRequired(const std::string& name, const VerbDoc& doc, const Flags& fla
 
 std::string HelpFor(const std::vector<std::string>& topics) {
   if (topics.empty()) return ProgramHelp();
-  if (topics.size() > 1) RefuseWords("'trainer help' takes one verb");
   if (topics[0] == "help") return ProgramHelp();
   CheckVerb(topics[0]);
-  return VerbHelp(topics[0]);
+  if (topics.size() == 1) return VerbHelp(topics[0]);
+  const std::vector<std::string> tasks = VerbRegistry::Get().Make(topics[0])->Tasks();
+  if (tasks.empty() || topics.size() > 2) RefuseWords("'trainer help' takes one verb");
+  if (std::ranges::find(tasks, topics[1]) == tasks.end()) {
+    RefuseWords(Join("'trainer ", topics[0], "' has no '", topics[1],
+                     "'; it has: ", JoinList(tasks), ".", DidYouMean(topics[1], tasks)));
+  }
+  return VerbHelp(topics[0], topics[1]);
+}
+
+// The first argument, where it is one of the verb's tasks; or "".
+std::string TaskOf(const std::string& name, const std::vector<std::string>& arguments) {
+  const std::vector<std::string> tasks = VerbRegistry::Get().Make(name)->Tasks();
+  const bool found = !arguments.empty() && std::ranges::find(tasks, arguments[0]) != tasks.end();
+  return found ? arguments[0] : "";
 }
 
 }  // namespace
@@ -168,7 +181,7 @@ Command ParseCommand(const std::vector<std::string>& arguments) {
   }
   CheckVerb(command.name);
   if (WantsHelp(rest)) {
-    command.print = VerbHelp(command.name);
+    command.print = VerbHelp(command.name, TaskOf(command.name, rest));
     return command;
   }
   std::unique_ptr<Verb> verb = VerbRegistry::Get().Make(command.name);

@@ -31,6 +31,10 @@ class Verb {
  public:
   virtual ~Verb() = default;
   virtual VerbDoc Doc() const = 0;
+  // The names of what the verb does by its first argument, such as "pack" of dataset, and the page
+  // of one of them.
+  virtual std::vector<std::string> Tasks() const { return {}; }
+  virtual VerbDoc TaskDoc(const std::string& /*task*/) const { return Doc(); }
   // Returns the exit code.
   virtual int Run(const Flags& flags) = 0;
 };
@@ -61,9 +65,9 @@ Command ParseCommand(const std::vector<std::string>& arguments);
 // Runs another verb in this process, as the command line would. Returns its exit code.
 int RunVerb(const std::vector<std::string>& arguments);
 
-// The list of verbs; one verb's page. Lines of at most 80 columns.
+// The list of verbs; the page of one, or of one of its tasks. Lines of at most 80 columns.
 std::string ProgramHelp();
-std::string VerbHelp(const std::string& name);
+std::string VerbHelp(const std::string& name, const std::string& task = "");
 // How help writes a flag: "--out=FILE", "--json", "--gpu[=ID]".
 std::string FlagSpelling(const Flag& flag);
 

@@ -3,10 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <sstream>
 
 #include "program.h"
 #include "support/temp_folder.h"
+#include "trainer/base/file.h"
 
 namespace trainer {
 namespace {
@@ -58,6 +60,24 @@ TEST(HelpTest, HasAPageWithExamplesForEveryVerb) {
     EXPECT_THAT(page.out, HasSubstr("\nexamples:\n  trainer " + verb));
     EXPECT_LE(WidestLine(page.out), 80u) << page.out;
   }
+}
+
+TEST(HelpTest, HasAPageForEachTaskOfDatasetWithItsOwnFlags) {
+  const Outcome pack = RunProgram({"help", "dataset", "pack"});
+  EXPECT_EQ(pack.exit_code, 0) << pack.err;
+  EXPECT_THAT(pack.out, StartsWith("trainer dataset pack: "));
+  EXPECT_THAT(pack.out, HasSubstr("\nusage: trainer dataset pack ROOT LIST SET, or FOLDER SET"));
+  EXPECT_THAT(pack.out, HasSubstr("\n  trainer dataset pack photos/ train_lmdb --shuffle\n"));
+  for (const char* own : {"--shuffle", "--val=PART", "--write_crc", "--threads=N", "--backend="}) {
+    EXPECT_THAT(pack.out, HasSubstr(own));
+  }
+  for (const char* other : {"--train=N", "--cifar100_labels", "--stratified", "--resize_height"}) {
+    EXPECT_THAT(pack.out, Not(HasSubstr(other)));
+  }
+  EXPECT_LE(WidestLine(pack.out), 80u);
+  EXPECT_EQ(RunProgram({"dataset", "pack", "--help"}).out, pack.out);
+  ExpectRefused({"help", "dataset", "pakc"}, 64, "'trainer dataset' has no 'pakc'; it has: bench");
+  ExpectRefused({"help", "train", "pack"}, 64, "'trainer help' takes one verb");
 }
 
 TEST(HelpTest, ShowsThePageOfAVerbWhateverItsOtherFlags) {
@@ -124,6 +144,39 @@ TEST(UsageTest, NamesTheNearestFlag) {
   ExpectRefused({"--solvr", "x", "train"}, 64, "Did you mean --solver?");
   ExpectRefused({"test", "--solver=x"}, 64, "'trainer test' has no flag --solver.");
   ExpectRefused({"train", "--xyzzy"}, 64, "'trainer help train' lists its flags");
+}
+
+TEST(UsageTest, NamesTheFlagOrFieldThatAnotherTrainersFlagMeans) {
+  ExpectRefused({"train", "--solver=x", "--epochs=3"}, 64,
+                "'trainer train' has no flag --epochs. The length of a run is counted in "
+                "iterations: max_iter of the solver is epochs");
+  ExpectRefused({"train", "--solver=x", "--bs=3"}, 64, "Did you mean --batch?");
+  ExpectRefused({"train", "--solver=x", "--lr"}, 64, "--lr needs a value: --lr=VALUE");
+  ExpectRefused({"time", "--model=x", "--lr=0.1"}, 64, "'trainer time' has no flag --lr");
+}
+
+TEST(UsageTest, TakesAFieldOfTheSolverAsAFlag) {
+  const TempFolder folder;
+  std::ofstream(folder / "n.prototxt")
+      << "layer { name: 'd' type: 'DummyData' top: 'x' top: 't' dummy_data_param {\n"
+         "  shape { dim: 2 dim: 3 } shape { dim: 2 dim: 1 } } }\n"
+         "layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y'\n"
+         "  inner_product_param { num_output: 1 } }\n"
+         "layer { name: 'l' type: 'EuclideanLoss' bottom: 'y' bottom: 't' top: 'l' }\n";
+  std::ofstream(folder / "s.prototxt")
+      << "net: 'n.prototxt' base_lr: 0.5 lr_policy: 'fixed' max_iter: 9 display: 1";
+  const Outcome run =
+      RunProgram({"train", "--solver=" + (folder / "s.prototxt"), "--lr=0.25", "--max_iter", "2",
+                  "--optimizer=Nesterov", "--momentum=0.5", "--snapshot_prefix=" + (folder / "s")});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("Iteration 1, lr = 0.25"));
+  EXPECT_THAT(run.err, Not(HasSubstr("Iteration 2, lr")));
+  EXPECT_TRUE(Exists(folder / "s_iter_2.caffemodel"));
+  // Checked as a value of the field is.
+  const Outcome wrong =
+      RunProgram({"train", "--solver=" + (folder / "s.prototxt"), "--max_iter=many"});
+  EXPECT_EQ(wrong.exit_code, 64);
+  EXPECT_THAT(wrong.err, HasSubstr("--set max_iter=many: 'many' is not a value of max_iter"));
 }
 
 TEST(UsageTest, RefusesMissingAndImpossibleValues) {
