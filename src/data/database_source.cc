@@ -21,8 +21,9 @@ namespace {
 class DatumRecordParser final : public RecordParser {
  public:
   // `checks` may be null.
-  DatumRecordParser(const std::string& path, Colors colors, const RecordChecks* checks)
-      : path_(path), parser_(colors), checks_(checks) {}
+  DatumRecordParser(const std::string& path, Colors colors, BitDepth depth,
+                    const RecordChecks* checks)
+      : path_(path), parser_(colors, depth), checks_(checks) {}
 
   const DatumView& Parse(const RawRecord& record) override {
     if (checks_ != nullptr) checks_->Check(path_, record);
@@ -85,7 +86,7 @@ class DatabaseSource final : public ImageSource {
 
  private:
   std::unique_ptr<RecordParser> MakeParser() const override {
-    return std::make_unique<DatumRecordParser>(cursor_->path(), colors_, checks_.get());
+    return std::make_unique<DatumRecordParser>(cursor_->path(), colors_, depth(), checks_.get());
   }
 
   std::unique_ptr<Cursor> cursor_;
@@ -179,7 +180,7 @@ class ShuffledSource final : public ImageSource {
 
  private:
   std::unique_ptr<RecordParser> MakeParser() const override {
-    return std::make_unique<DatumRecordParser>(reader_.path(), colors_, checks_.get());
+    return std::make_unique<DatumRecordParser>(reader_.path(), colors_, depth(), checks_.get());
   }
 
   mutable ShuffledReader reader_;  // what it has read changes no record that it gives

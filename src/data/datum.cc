@@ -86,6 +86,14 @@ DatumView ViewOf(const ImageView& image) {
   return view;
 }
 
+DatumView ViewOf(const Image& image) {
+  DatumView view = ViewOf(ImageView(image));
+  if (image.floats.empty()) return view;
+  view.bytes = {};
+  view.floats = image.floats;
+  return view;
+}
+
 DatumView ViewOf(const Image& image, const HeldPart& held) {
   DatumView view = ViewOf(image);
   if (view.height == held.picture_height && view.width == held.picture_width) return view;
@@ -143,11 +151,11 @@ DatumView DatumParser::DecodeEncoded(const std::string& path, std::string_view k
                                      const ChoosePart* choose) {
   const std::string what = Join("record ", QuoteKey(key));
   if (choose == nullptr) {
-    DecodeImage(view_.bytes, colors_, {path}, what, &image_);
+    DecodeImage(view_.bytes, colors_, {path}, what, &image_, depth_);
     return ViewOf(image_);
   }
   HeldPart held;
-  DecodePart(view_.bytes, colors_, *choose, {path}, what, &image_, &held);
+  DecodePart(view_.bytes, colors_, *choose, {path}, what, &image_, &held, depth_);
   return ViewOf(image_, held);
 }
 

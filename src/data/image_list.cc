@@ -100,7 +100,8 @@ std::vector<ListedImage> ReadImageList(const std::string& path) {
 void ReadListedImage(const std::string& list, const ListedImage& listed,
                      const ImageReading& reading, std::string* raw, Image* image) {
   const File file = ReadListedFile(list, listed, reading, raw);
-  DecodeImage(*raw, reading.colors, file.where, file.what, image);
+  const BitDepth depth = reading.Resizes() ? BitDepth::kBytes : reading.depth;
+  DecodeImage(*raw, reading.colors, file.where, file.what, image, depth);
   const auto [height, width] = WantedSize(reading, *image);
   if (height == image->height && width == image->width) return;
   if (height > kMaxPixels / width) {
@@ -117,7 +118,7 @@ void ReadListedImage(const std::string& list, const ListedImage& listed,
 void ReadListedPart(const std::string& list, const ListedImage& listed, const ImageReading& reading,
                     const ChoosePart& choose, std::string* raw, Image* image, HeldPart* held) {
   const File file = ReadListedFile(list, listed, reading, raw);
-  DecodePart(*raw, reading.colors, choose, file.where, file.what, image, held);
+  DecodePart(*raw, reading.colors, choose, file.where, file.what, image, held, reading.depth);
 }
 
 }  // namespace trainer

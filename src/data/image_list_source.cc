@@ -42,8 +42,10 @@ struct ListOptions {
 class ListedImageParser final : public RecordParser {
  public:
   ListedImageParser(const std::string& list, const std::vector<ListedImage>& images,
-                    const ImageReading& reading)
-      : list_(list), images_(images), reading_(reading) {}
+                    const ImageReading& reading, BitDepth depth)
+      : list_(list), images_(images), reading_(reading) {
+    reading_.depth = depth;
+  }
 
   const DatumView& Parse(const RawRecord& record) override {
     ReadListedImage(list_, images_[record.index], reading_, &raw_, &image_);
@@ -67,7 +69,7 @@ class ListedImageParser final : public RecordParser {
 
   const std::string& list_;
   const std::vector<ListedImage>& images_;
-  const ImageReading& reading_;
+  ImageReading reading_;
   std::string raw_;
   Image image_;
   DatumView view_;
@@ -119,7 +121,7 @@ class ImageListSource final : public ImageSource {
 
  private:
   std::unique_ptr<RecordParser> MakeParser() const override {
-    return std::make_unique<ListedImageParser>(list_, images_, options_.reading);
+    return std::make_unique<ListedImageParser>(list_, images_, options_.reading, depth());
   }
 
   const ListedImage& Current() const { return images_[order_[at_]]; }

@@ -126,7 +126,10 @@ void ImageSource::LookAtFirst() {
       first_key_ = record.key;
       first_stored_ = {first.channels, first.height, first.width};
       image_ = transform_.OutShape(first, QuoteKey(first_key_));
-      if (!first.bytes.empty()) numbers_ = transform_.Numbers();
+      if (!first.bytes.empty()) {
+        numbers_ = transform_.Numbers();
+        depth_ = BitDepth::kBytes;
+      }
       if (bad > 0) Seek(First());
       return;
     } catch (const Error& error) {

@@ -71,7 +71,7 @@ class DatabaseAudit {
         labels_(&audit_),
         cursor_(
             OpenCursor(caffe::DataParameter::DB_Name(layer.proto().data_param().backend()), path_)),
-        parser_(records_.transform().colors()) {
+        parser_(records_.transform().colors(), records_.depth()) {
     audit_.source = path_;
     audit_.batch_size = layer.proto().data_param().batch_size();
   }

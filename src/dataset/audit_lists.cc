@@ -13,7 +13,7 @@ DataAudit AuditImages(const LayerSpec& layer, caffe::Phase phase, const AuditLim
   DataAudit audit;
   audit.source = ResolvePath(param.source(), layer.Where().file);
   audit.batch_size = param.batch_size();
-  const ImageReading reading = ReadImageReading(layer);
+  ImageReading reading = ReadImageReading(layer);
   const std::vector<ListedImage> images = ReadImageList(audit.source);
   audit.records = static_cast<int64_t>(images.size());
   LabelCounter labels(&audit);
@@ -24,6 +24,7 @@ DataAudit AuditImages(const LayerSpec& layer, caffe::Phase phase, const AuditLim
   }
   labels.EndOfAll(param.shuffle());
   RecordAudit records(Transform(layer, phase, {}), audit.source, true, limits, &audit);
+  reading.depth = records.depth();
   std::string raw;
   Image picture;
   DatumView view;

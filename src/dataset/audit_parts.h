@@ -42,6 +42,7 @@ class RecordAudit {
         audit_(*audit) {}
 
   const Transform& transform() const { return transform_; }
+  BitDepth depth() const { return transform_.TakesFloats() ? BitDepth::kFloats : BitDepth::kBytes; }
 
   // Reads a record called `name` in messages; what is wrong with it goes to the audit. Returns
   // whether nothing is.

@@ -1,3 +1,5 @@
+#include <glog/logging.h>
+
 #include "formats.h"
 #include "trainer/base/each_cpu.h"
 #include "trainer/base/text.h"
@@ -20,15 +22,21 @@ const char* ForeignFormat(std::string_view bytes) {
   return nullptr;
 }
 
-void Decode(std::string_view bytes, Colors colors, const ChoosePart* choose, Image* image,
-            HeldPart* held) {
+// Returns whether bits were lost.
+bool Decode(std::string_view bytes, Colors colors, BitDepth depth, const ChoosePart* choose,
+            Image* image, HeldPart* held) {
+  image->floats.clear();
   if (bytes.empty()) throw BadImage("is empty");
-  if (HasAt(bytes, 0, "\xff\xd8")) return DecodeJpeg(bytes, colors, choose, image, held);
+  if (HasAt(bytes, 0, "\xff\xd8")) {
+    DecodeJpeg(bytes, colors, choose, image, held);
+    return false;
+  }
   const bool png = HasAt(bytes, 0, "\x89PNG\r\n\x1a\n");
   if (png || HasAt(bytes, 0, "P5") || HasAt(bytes, 0, "P6")) {
-    png ? DecodePng(bytes, colors, image) : DecodeNetpbm(bytes, colors, image);
+    const bool lost = png && DecodePng(bytes, colors, depth, image);
+    if (!png) DecodeNetpbm(bytes, colors, image);
     *held = {0, 0, 1, image->height, image->width};
-    return;
+    return lost;
   }
   if (const char* name = ForeignFormat(bytes)) {
     throw BadImage(Join("is a ", name, " file, which is not read; convert it to JPEG or PNG"));
@@ -38,10 +46,16 @@ void Decode(std::string_view bytes, Colors colors, const ChoosePart* choose, Ima
       "PPM");
 }
 
-void DecodeAt(std::string_view bytes, Colors colors, const ChoosePart* choose,
+void DecodeAt(std::string_view bytes, Colors colors, BitDepth depth, const ChoosePart* choose,
               const SourceRef& place, const std::string& what, Image* image, HeldPart* held) {
   try {
-    Decode(bytes, colors, choose, image, held);
+    if (!Decode(bytes, colors, depth, choose, image, held)) return;
+    LOG_FIRST_N(WARNING, 1) << EscapeControl(
+        Join(place.ToString(), ": ", what,
+             " is a PNG file of 16 bits per channel; its lower 8 bits "
+             "are dropped, as are those of all such files after it. Data and ImageData layers read "
+             "all 16 where they neither resize images nor change their colors or parts at random, "
+             "and where the first image has 16 bits"));
   } catch (const BadImage& bad) {
     throw Error(ErrorCode::kData, place, Join(what, " ", bad.what()));
   }
@@ -101,6 +115,28 @@ void FromInterleaved(const uint8_t* bytes, int channels, int height, int width, 
   }
 }
 
+void FromInterleaved16(const uint8_t* bytes, int channels, int height, int width, Colors colors,
+                       Image* image) {
+  constexpr float kUnit = 257;  // 65535 / 255
+  SetForm(channels, height, width, colors, image);
+  image->floats.resize(image->pixels.size());
+  image->pixels.clear();
+  const int64_t plane = image->Plane();
+  for (int64_t at = 0; at < plane; ++at, bytes += 2 * channels) {
+    const auto value = [&](int c) {
+      return static_cast<float>(bytes[2 * c] << 8 | bytes[2 * c + 1]) / kUnit;
+    };
+    if (colors == Colors::kGray && channels >= 3) {
+      image->floats[static_cast<size_t>(at)] =
+          0.114f * value(0) + 0.587f * value(1) + 0.299f * value(2);
+      continue;
+    }
+    for (int c = 0; c < image->channels; ++c) {
+      image->floats[static_cast<size_t>(c * plane + at)] = value(channels == 1 ? 0 : c);
+    }
+  }
+}
+
 int ShrinkOf(const PartNeed& need) {
   for (int shrink = 8; shrink > 1 && need.height > 0; shrink /= 2) {
     if (need.box.height >= int64_t{need.height} * shrink &&
@@ -112,14 +148,15 @@ int ShrinkOf(const PartNeed& need) {
 }
 
 void DecodeImage(std::string_view bytes, Colors colors, const SourceRef& place,
-                 const std::string& what, Image* image) {
+                 const std::string& what, Image* image, BitDepth depth) {
   HeldPart whole;
-  DecodeAt(bytes, colors, nullptr, place, what, image, &whole);
+  DecodeAt(bytes, colors, depth, nullptr, place, what, image, &whole);
 }
 
 void DecodePart(std::string_view bytes, Colors colors, const ChoosePart& choose,
-                const SourceRef& place, const std::string& what, Image* image, HeldPart* held) {
-  DecodeAt(bytes, colors, &choose, place, what, image, held);
+                const SourceRef& place, const std::string& what, Image* image, HeldPart* held,
+                BitDepth depth) {
+  DecodeAt(bytes, colors, depth, &choose, place, what, image, held);
 }
 
 }  // namespace trainer

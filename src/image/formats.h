@@ -16,7 +16,8 @@ struct BadImage : std::runtime_error {
 // As DecodePart; `choose` may be null: the whole picture.
 void DecodeJpeg(std::string_view bytes, Colors colors, const ChoosePart* choose, Image* image,
                 HeldPart* held);
-void DecodePng(std::string_view bytes, Colors colors, Image* image);
+// Returns whether bits were lost.
+bool DecodePng(std::string_view bytes, Colors colors, BitDepth depth, Image* image);
 void DecodeNetpbm(std::string_view bytes, Colors colors, Image* image);
 
 // Refuses no pixels and more than kMaxPixels.
@@ -32,6 +33,10 @@ void PutRow(const uint8_t* bytes, int channels, Colors colors, int y, Image* ima
 // Fills `image` from rows of `channels` interleaved bytes.
 void FromInterleaved(const uint8_t* bytes, int channels, int height, int width, Colors colors,
                      Image* image);
+
+// The same of big-endian values of 16 bits, to `floats`.
+void FromInterleaved16(const uint8_t* bytes, int channels, int height, int width, Colors colors,
+                       Image* image);
 
 // 0.299 R + 0.587 G + 0.114 B, rounded; in units of 2^-14.
 inline uint8_t GrayOf(int blue, int green, int red) {

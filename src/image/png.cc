@@ -25,8 +25,8 @@ class PngFile {
     if (info_ == nullptr) throw Error(ErrorCode::kResource, "cannot start the PNG decoder");
     if (!TryHeader()) Fail();
   }
-  void ReadPixels(Colors colors) {
-    if (!TryConvert(colors)) Fail();
+  void ReadPixels(Colors colors, BitDepth depth) {
+    if (!TryConvert(colors, depth)) Fail();
     pixels_.resize(png_get_rowbytes(png_, info_) * static_cast<size_t>(height()));
     rows_.resize(static_cast<size_t>(height()));
     for (size_t i = 0; i < rows_.size(); ++i) {
@@ -66,12 +66,12 @@ class PngFile {
     return true;
   }
 
-  bool TryConvert(Colors colors) {
+  bool TryConvert(Colors colors, BitDepth depth) {
     if (setjmp(png_jmpbuf(png_)) != 0) return false;
     const int type = png_get_color_type(png_, info_);
     if (type == PNG_COLOR_TYPE_PALETTE) png_set_palette_to_rgb(png_);
     if (type == PNG_COLOR_TYPE_GRAY) png_set_expand_gray_1_2_4_to_8(png_);
-    png_set_strip_16(png_);
+    if (depth == BitDepth::kBytes) png_set_strip_16(png_);
     if (colors != Colors::kAsStored) {
       png_set_strip_alpha(png_);
     } else if (type == PNG_COLOR_TYPE_GRAY_ALPHA) {
@@ -102,7 +102,7 @@ class PngFile {
 
 }  // namespace
 
-void DecodePng(std::string_view bytes, Colors colors, Image* image) {
+bool DecodePng(std::string_view bytes, Colors colors, BitDepth depth, Image* image) {
   constexpr int64_t kMostDeflated = 1032;  // bytes that one compressed byte can stand for
   PngFile png(bytes);
   png.ReadHeader();
@@ -112,14 +112,17 @@ void DecodePng(std::string_view bytes, Colors colors, Image* image) {
     throw BadImage(Join("is a PNG file that is cut short: ", bytes.size(), " bytes cannot hold ",
                         png.width(), "x", png.height(), " pixels"));
   }
-  if (colors == Colors::kAsStored && png.depth() == 16) {
+  const bool has_16 = png.depth() == 16;
+  if (has_16 && colors == Colors::kAsStored && depth == BitDepth::kBytes) {
     throw BadImage(
         "is a PNG file of 16 bits per channel; set force_color or force_gray to read its upper 8 "
         "bits, or convert it");
   }
-  png.ReadPixels(colors);
-  FromInterleaved(png.pixels(), png.channels(), static_cast<int>(png.height()),
-                  static_cast<int>(png.width()), colors, image);
+  png.ReadPixels(colors, depth);
+  const auto put = has_16 && depth == BitDepth::kFloats ? FromInterleaved16 : FromInterleaved;
+  put(png.pixels(), png.channels(), static_cast<int>(png.height()), static_cast<int>(png.width()),
+      colors, image);
+  return has_16 && depth == BitDepth::kBytes;
 }
 
 }  // namespace trainer

@@ -53,6 +53,28 @@ class ImageListTest : public testing::Test {
   std::string list_ = folder_ / "list.txt";
 };
 
+// The first value of gray16.png is 0x6586.
+TEST_F(ImageListTest, A16BitPngKeepsItsLowerBitsWhereNothingNeedsBytes) {
+  WriteBytes(folder_ / "16.png", Picture("gray16.png"));
+  WriteBytes(folder_ / "8.png", Picture("gray.png"));
+  const auto first = [&](const std::string& list, const std::string& fields,
+                         const std::string& more = "") {
+    List(list);
+    const std::unique_ptr<Prefetcher> source = Make("is_color: false " + fields, more);
+    const auto images = source->Next().output(0);
+    return std::pair(images.front(), images[images.size() / 2]);
+  };
+  const std::string deep = "16.png 0\n", both = "batch_size: 2";
+  EXPECT_FLOAT_EQ(first(deep, "batch_size: 1").first, 0x6586 / 257.f);
+  EXPECT_FLOAT_EQ(first(deep, "batch_size: 1", "transform_param { scale: 2 }").first,
+                  2 * 0x6586 / 257.f);
+  EXPECT_FLOAT_EQ(first(deep + "8.png 1\n", both).first, 0x6586 / 257.f);
+  // The first picture says what all are like.
+  EXPECT_EQ(first("8.png 0\n" + deep, both).second, 0x65);
+  // What is resized has bytes.
+  EXPECT_EQ(first(deep, "batch_size: 1 new_height: 7 new_width: 11").first, 0x65);
+}
+
 TEST_F(ImageListTest, SplitsAtTheLastBlank) {
   const auto images = ReadImageList(List("a.jpg 3\r\n\r\nmy cat.png   -1 \r\nsub/b\t7"));
   ASSERT_EQ(images.size(), 3u);

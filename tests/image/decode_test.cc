@@ -103,6 +103,38 @@ TEST(DecodeTest, Refuses16BitsAsStoredOnly) {
   }
 }
 
+// rgb16.png begins with red 0x6586, green 0x42ed, blue 0x0513.
+TEST(DecodeTest, Reads16BitsWhereFloatsAreTaken) {
+  const auto floats = [](const char* name, Colors colors) {
+    Image image;
+    DecodeImage(Picture(name), colors, {"f"}, "it", &image, BitDepth::kFloats);
+    EXPECT_TRUE(image.pixels.empty());
+    EXPECT_EQ(image.floats.size(), static_cast<size_t>(image.channels * image.Plane()));
+    return image.floats;
+  };
+  const float red = 0x6586 / 257.f, green = 0x42ed / 257.f, blue = 0x0513 / 257.f;
+  for (const Colors colors : {Colors::kColor, Colors::kAsStored}) {
+    const std::vector<float> color = floats("rgb16.png", colors);
+    ASSERT_EQ(color.size(), 3 * 77u);
+    EXPECT_FLOAT_EQ(color[0], blue);
+    EXPECT_FLOAT_EQ(color[77], green);
+    EXPECT_FLOAT_EQ(color[2 * 77], red);
+  }
+  EXPECT_FLOAT_EQ(floats("rgb16.png", Colors::kGray)[0],
+                  0.114f * blue + 0.587f * green + 0.299f * red);
+  const std::vector<float> gray = floats("gray16.png", Colors::kColor);
+  EXPECT_FLOAT_EQ(gray[0], red) << "gray16.png is the red of rgb16.png";
+  EXPECT_FLOAT_EQ(gray[77], red);
+}
+
+TEST(DecodeTest, FilesOf8BitsAreBytesWhereFloatsAreTakenToo) {
+  Image image;
+  DecodeImage(Picture("rgb16.png"), Colors::kColor, {"f"}, "it", &image, BitDepth::kFloats);
+  DecodeImage(Picture("rgb.png"), Colors::kColor, {"f"}, "it", &image, BitDepth::kFloats);
+  EXPECT_TRUE(image.floats.empty());
+  EXPECT_FALSE(image.pixels.empty());
+}
+
 TEST(DecodeTest, RefusesCmykWithoutAdobesMarker) {
   std::string bytes = Picture("cmyk.jpg");
   bytes.replace(bytes.find("Adobe"), 5, "Xdobe");

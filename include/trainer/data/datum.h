@@ -37,8 +37,9 @@ struct DatumView {
 // allocates nothing. One thread at a time.
 class DatumParser {
  public:
-  // `colors`: of encoded images.
-  explicit DatumParser(Colors colors = Colors::kAsStored) : colors_(colors) {}
+  // `colors` and `depth`: of encoded images.
+  explicit DatumParser(Colors colors = Colors::kAsStored, BitDepth depth = BitDepth::kBytes)
+      : colors_(colors), depth_(depth) {}
 
   // `path` and `key` are only for messages. The view lasts until the next call, and no longer than
   // `value`. An encoded image has the shape that it decodes to, whatever the record says. Throws
@@ -53,6 +54,7 @@ class DatumParser {
   DatumView DecodeEncoded(const std::string& path, std::string_view key, const ChoosePart* choose);
 
   Colors colors_;
+  BitDepth depth_;
   DatumView view_;
   bool encoded_ = false;
   std::vector<float> floats_;
@@ -61,6 +63,7 @@ class DatumParser {
 
 // The image as a record without a label.
 DatumView ViewOf(const ImageView& image);
+DatumView ViewOf(const Image& image);
 DatumView ViewOf(const Image& image, const HeldPart& held);
 
 }  // namespace trainer

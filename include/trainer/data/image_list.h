@@ -35,6 +35,8 @@ struct ImageReading {
   const FilePack* pack = nullptr;  // that is read instead of the files, where there is one
   int short_side = 0;  // the shorter side is resized to this, the other in proportion; 0: not
 
+  BitDepth depth = BitDepth::kBytes;  // where images are not resized
+
   bool Resizes() const { return height > 0 || short_side > 0; }
 };
 

@@ -41,8 +41,12 @@ class ImageSource : public RecordSource {
   void Complete(Batch* batch) const final;
 
  protected:
-  explicit ImageSource(Transform transform) : transform_(std::move(transform)) {}
+  explicit ImageSource(Transform transform)
+      : transform_(std::move(transform)),
+        depth_(transform_.TakesFloats() ? BitDepth::kFloats : BitDepth::kBytes) {}
   const Transform& transform() const { return transform_; }
+  // Of the parsers. Where the first record has bytes, all have.
+  BitDepth depth() const { return depth_; }
   virtual std::unique_ptr<RecordParser> MakeParser() const = 0;
 
  private:
@@ -50,6 +54,7 @@ class ImageSource : public RecordSource {
   void LookAtFirst();
 
   Transform transform_;
+  BitDepth depth_;
   std::string first_key_;                // of the record that gave the shapes:
   ImageShape first_stored_, image_;      // its own and that of its transformed image
   std::optional<PixelNumbers> numbers_;  // where it held bytes

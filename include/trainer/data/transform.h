@@ -50,6 +50,8 @@ class Transform {
 
   // What force_color and force_gray make of encoded records.
   Colors colors() const;
+  // Whether records may hold floats: nothing resizes or changes them as images of bytes.
+  bool TakesFloats() const { return !resize_.active() && !augment_.active(); }
 
   // The shape of this record's image. `record` names it in messages. Throws kConfig at the field's
   // line: smaller than crop_size, a mean file of another shape, a wrong number of mean values; as

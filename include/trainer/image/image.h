@@ -15,6 +15,8 @@ namespace trainer {
 struct Image {
   int channels = 0, height = 0, width = 0;
   std::vector<uint8_t> pixels;  // (C, H, W)
+  // The same from 0 to 255, in place of `pixels`: see BitDepth::kFloats.
+  std::vector<float> floats = {};
 
   int64_t Plane() const { return int64_t{height} * width; }
 };
@@ -25,21 +27,27 @@ enum class Colors {
   kGray,      // 1
 };
 
+// What becomes of a PNG file of 16 bits per channel.
+enum class BitDepth {
+  kBytes,   // its upper 8 bits; the first such file is warned of
+  kFloats,  // all 16, as Image::floats: a value v is v / 257, so that 65535 is 255
+};
+
 // A file that claims more is refused before memory is taken for it.
 inline constexpr int64_t kMaxPixels = int64_t{1} << 27;
 
 // Decodes JPEG, PNG or binary Netpbm (PGM, PPM), told apart by their first bytes. The result is
-// OpenCV's: palettes and few-bit greys become 8 bits; 16 bits lose their lower half, but are
-// refused as stored; alpha is dropped, not blended; grey is 0.299 R + 0.587 G + 0.114 B (of a JPEG:
-// its Y); unless as stored, a JPEG is rotated upright as its Exif data says. The memory of `image`
-// is reused.
+// OpenCV's: palettes and few-bit greys become 8 bits; 16 bits are read as `depth` says, but refused
+// as stored where they would lose their lower half; alpha is dropped, not blended; grey is 0.299 R
+// + 0.587 G + 0.114 B (of a JPEG: its Y); unless as stored, a JPEG is rotated upright as its Exif
+// data says. The memory of `image` is reused.
 //
 // Throws kData with `place`; the message starts with `what`, which names the picture: no picture or
 // one of another format, cut short, damaged (any warning of a library counts), more than
 // kMaxPixels, more scans than any picture needs, CMYK without Adobe's marker, which says how to
 // read it.
 void DecodeImage(std::string_view bytes, Colors colors, const SourceRef& place,
-                 const std::string& what, Image* image);
+                 const std::string& what, Image* image, BitDepth depth = BitDepth::kBytes);
 
 // A part of a picture, in pixels. It must be inside.
 struct Box {
@@ -73,7 +81,8 @@ struct HeldPart {
 // whole. A file without its end is refused; other damage is seen in the rows down to the part's
 // last one alone.
 void DecodePart(std::string_view bytes, Colors colors, const ChoosePart& choose,
-                const SourceRef& place, const std::string& what, Image* image, HeldPart* held);
+                const SourceRef& place, const std::string& what, Image* image, HeldPart* held,
+                BitDepth depth = BitDepth::kBytes);
 
 // The pixels of a picture that somebody else holds.
 struct ImageView {
