@@ -152,7 +152,7 @@ TEST(UsageTest, NamesTheFlagOrFieldThatAnotherTrainersFlagMeans) {
                 "iterations: max_iter of the solver is epochs");
   ExpectRefused({"train", "--solver=x", "--bs=3"}, 64, "Did you mean --batch?");
   ExpectRefused({"train", "--solver=x", "--lr"}, 64, "--lr needs a value: --lr=VALUE");
-  ExpectRefused({"time", "--model=x", "--lr=0.1"}, 64, "'trainer time' has no flag --lr");
+  ExpectRefused({"classify", "--lr=0.1"}, 64, "'trainer classify' has no flag --lr");
 }
 
 TEST(UsageTest, TakesAFieldOfTheSolverAsAFlag) {
