@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "lr_policies.h"
 #include "trainer/base/duration.h"
 #include "trainer/base/text.h"
 #include "trainer/config/net_spec.h"
@@ -21,35 +22,6 @@ namespace trainer {
 namespace {
 
 using google::protobuf::FieldDescriptor;
-
-// A field that a policy needs, with an example of its value.
-struct PolicyField {
-  const char *name, *example;
-};
-
-struct Policy {
-  std::vector<PolicyField> needs;
-  const char* does = "";  // with the rate, where a policy needs something
-};
-
-const std::map<std::string, Policy>& Policies() {
-  static const PolicyField kGamma = {"gamma", "0.1"}, kStepSize = {"stepsize", "1000"};
-  static const std::map<std::string, Policy> policies = {
-      {"cosine", {}},
-      {"exp", {{{"gamma", "0.999"}}, "is base_lr * gamma^iteration"}},
-      {"fixed", {}},
-      {"inv",
-       {{{"gamma", "0.0001"}, {"power", "0.75"}}, "is base_lr * (1 + gamma * iteration)^-power"}},
-      {"multistep",
-       {{kGamma, {"stepvalue", "1000"}}, "is multiplied by gamma at each stepvalue iteration"}},
-      {"poly", {{{"power", "1"}}, "is base_lr * (1 - iteration / max_iter)^power"}},
-      {"sigmoid",
-       {{{"gamma", "-0.001"}, kStepSize},
-        "is base_lr / (1 + exp(-gamma * (iteration - stepsize)))"}},
-      {"step", {{kGamma, kStepSize}, "is multiplied by gamma every stepsize iterations"}},
-  };
-  return policies;
-}
 
 class Checker {
  public:
@@ -140,12 +112,12 @@ class Checker {
 
   void CheckPolicy() const {
     std::vector<std::string> names;
-    for (const auto& entry : Policies()) names.push_back(entry.first);
+    for (const auto& entry : LrPolicies()) names.push_back(entry.first);
     if (!proto_.has_lr_policy()) {
       solver_.Fail("lr_policy", "lr_policy is missing; it is one of " + JoinList(names));
     }
-    const auto policy = Policies().find(proto_.lr_policy());
-    if (policy == Policies().end()) {
+    const auto policy = LrPolicies().find(proto_.lr_policy());
+    if (policy == LrPolicies().end()) {
       solver_.Fail("lr_policy",
                    Join("unknown lr_policy '", proto_.lr_policy(), "'.",
                         DidYouMean(proto_.lr_policy(), names), " It is one of ", JoinList(names)));
@@ -158,7 +130,7 @@ class Checker {
     }
   }
 
-  void RequireFieldsOf(const std::string& name, const Policy& policy) const {
+  void RequireFieldsOf(const std::string& name, const LrPolicy& policy) const {
     std::vector<std::string> missing, lines;
     for (const PolicyField& field : policy.needs) {
       if (Given(field.name)) continue;

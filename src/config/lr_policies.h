@@ -1,0 +1,23 @@
+#pragma once
+// The policies of the learning rate, and the fields that each needs.
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace trainer {
+
+// A field that a policy needs, with an example of its value.
+struct PolicyField {
+  const char *name, *example;
+};
+
+struct LrPolicy {
+  std::vector<PolicyField> needs;
+  const char* does = "";  // with the rate, where a policy needs something
+};
+
+// By name.
+const std::map<std::string, LrPolicy>& LrPolicies();
+
+}  // namespace trainer
