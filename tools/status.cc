@@ -129,7 +129,7 @@ Json StatusJson(const RunStatus& status) {
 void PrintStatus(const std::vector<RunStatus>& runs) {
   Table table(
       {"run", "state", "iteration", "of", "done, %", "loss", "last test", "left", "updated ago"});
-  table.LeaveOut({"done, %", "updated ago", "loss"});
+  table.KeepWhole("last test").LeaveOut({"done, %", "updated ago", "loss"});
   for (const RunStatus& status : runs) {
     const RunHistory& run = status.history;
     table.Add({EscapeControl(NameOf(run)), status.state, Join(run.last_iter), Join(run.max_iter),

@@ -82,12 +82,13 @@ void WriteInOneUnit(std::vector<std::vector<std::string>>* rows, size_t column) 
 // A table that is made to fit.
 class FittedTable {
  public:
-  explicit FittedTable(std::vector<std::vector<std::string>> rows) : rows_(std::move(rows)) {
-    for (size_t c = 0; c < rows_[0].size(); ++c) Measure(c);
+  FittedTable(std::vector<std::vector<std::string>> rows, const std::string& kept_whole)
+      : rows_(std::move(rows)) {
+    for (size_t c = 0; c < rows_[0].size(); ++c) Measure(c, rows_[0][c] == kept_whole);
   }
 
   void Fit(size_t width, const std::vector<std::string>& spare) {
-    constexpr size_t kReadable = 16, kLeast = 8;  // columns of a name
+    constexpr size_t kReadable = 26, kLeast = 8;  // columns of a name
     Shorten(width, kReadable);
     for (const std::string& name : spare) {
       if (Width() <= width) return;
@@ -113,7 +114,7 @@ class FittedTable {
   const std::vector<std::string>& dropped() const { return dropped_; }
 
  private:
-  void Measure(size_t c) {
+  void Measure(size_t c, bool kept_whole) {
     size_t width = 0;
     bool number = rows_.size() > 1, whole = number;
     for (size_t r = 0; r < rows_.size(); ++r) {
@@ -121,7 +122,7 @@ class FittedTable {
       if (r > 0 && !LooksLikeNumber(rows_[r][c])) number = false;
       if (r > 0 && !BeginsWithNumber(rows_[r][c])) whole = false;
     }
-    whole_.push_back(whole);
+    whole_.push_back(whole || kept_whole);
     natural_.push_back(width);
     width_.push_back(width);
     number_.push_back(number);
@@ -233,6 +234,11 @@ Table& Table::InBytes(const std::vector<std::string>& columns) {
   return *this;
 }
 
+Table& Table::KeepWhole(const std::string& column) {
+  kept_whole_ = column;
+  return *this;
+}
+
 Table& Table::LeaveOut(std::vector<std::string> columns) {
   spare_ = std::move(columns);
   return *this;
@@ -247,7 +253,7 @@ std::string Table::ToString(size_t width) const {
     WriteInOneUnit(&rows, c);
     std::ranges::replace(spare, name, rows[0][c]);
   }
-  FittedTable layout(std::move(rows));
+  FittedTable layout(std::move(rows), kept_whole_);
   layout.Fit(width, spare);
   std::string out;
   for (size_t r = 0; r < layout.rows(); ++r) {

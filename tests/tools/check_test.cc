@@ -2,6 +2,7 @@
 
 #include "check_job.h"
 #include "json_reader.h"
+#include "trainer/base/text.h"
 
 namespace trainer {
 namespace {
@@ -36,6 +37,20 @@ TEST(CheckTest, AGoodRunGivesFiguresAndAVerdict) {
                                           "iterations an epoch"),
                                 EndsWith("snapshots of 61.4 KiB"))));
   EXPECT_EQ(job.Everything(), before) << "nothing was written";
+}
+
+TEST(CheckTest, LinesFitTheColumnsAndKeepNumbersWithTheirUnits) {
+  const CheckJob job;
+  job.Write();
+  RunOptions narrow = job.options();
+  narrow.env.push_back("COLUMNS=60");
+  const Outcome outcome = RunProgram({"check", "--solver=solver.prototxt"}, narrow);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.out << outcome.err;
+  for (const std::string& line : SplitList(outcome.out, '\n')) {
+    EXPECT_LE(line.size(), 60u);
+    EXPECT_FALSE(Finds(line, "^ *([KMG]iB|B|ms|%)")) << line;
+  }
+  EXPECT_TRUE(Finds(outcome.out, R"(\n {12}\S)")) << outcome.out;
 }
 
 size_t PlannedBytes(const Outcome& outcome) {

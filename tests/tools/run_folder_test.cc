@@ -9,6 +9,7 @@
 
 #include "job.h"
 #include "json_reader.h"
+#include "trainer/base/text.h"
 
 namespace trainer {
 namespace {
@@ -154,6 +155,12 @@ TEST_F(RunFolderTest, StatusKnowsARunThatLivesStoppedOrDied) {
 TEST_F(RunFolderTest, StatusKnowsAFinishedRun) {
   ASSERT_EQ(job_.Train({"--run=run"}).exit_code, 0);
   EXPECT_EQ(StateOf("run"), "finished");
+  RunOptions narrow = job_.options();
+  narrow.env.push_back("COLUMNS=64");
+  const Outcome table = RunProgram({"status", "run"}, narrow);
+  EXPECT_TRUE(Finds(table.out, R"(\nrun +finished +\d+ +\d+ .*\n\(not shown in 64 columns: )"))
+      << table.out;
+  for (const std::string& line : SplitList(table.out, '\n')) EXPECT_LE(line.size(), 64u) << line;
   const Outcome none = Run({"status", "data"});
   EXPECT_EQ(none.exit_code, 66);
   EXPECT_THAT(none.Errors(), ElementsAre(HasSubstr("no run here")));
