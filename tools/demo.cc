@@ -14,6 +14,7 @@ class Demo final : public Verb {
  public:
   VerbDoc Doc() const override {
     return {
+        .task = VerbTask::kTrain,
         .summary = "train a first net in a minute, from nothing",
         .usage = "trainer demo [DIR] [--epochs=N]",
         .text =

@@ -145,6 +145,7 @@ class NewVerb final : public Verb {
   VerbDoc Doc() const override {
     static const std::string choices = JoinList(NetTemplates(), "|");
     return {
+        .task = VerbTask::kTrain,
         .summary = "write a net and a solver for a data set or a folder of images",
         .usage = "trainer new DIR --data=SET|FOLDER [--template=NAME] [flags]",
         .text =

@@ -17,7 +17,7 @@ enum class VerbTask { kTrain, kLook, kData, kSettings, kUse, kCluster, kShell };
 
 // What help prints. Lines of at most 80 columns.
 struct VerbDoc {
-  VerbTask task;
+  VerbTask task = VerbTask::kTrain;
   std::string_view summary;   // one sentence without a full stop, for the list of verbs
   std::string_view usage;     // "trainer train --solver=FILE [flags]"
   std::string_view text;      // a few lines about what it does

@@ -103,7 +103,8 @@ TEST(HelpTest, ShowsEveryFlagOfTrainWithItsDefault) {
 
 TEST(HelpTest, ListsVerbsByTaskAndFlagsOfTrainByGroup) {
   const std::string verbs = RunProgram({"help"}).out;
-  EXPECT_TRUE(Finds(verbs, R"(\n\ntrain and test:\n  check .*\n  sweep .*\n  test .*\n  train )"));
+  EXPECT_TRUE(Finds(verbs, R"(\n\ntrain and test:\n  check [^:]*\n  test [^:]*\n  train )"))
+      << verbs;
   EXPECT_TRUE(Finds(verbs, R"(\n\nwork on a cluster:\n  bench-comm [^:]*\n  job )")) << verbs;
   const std::string flags = RunProgram({"help", "train"}).out;
   EXPECT_TRUE(Finds(flags, R"(\n\nflags:\n  --solver=FILE )")) << flags;
