@@ -97,13 +97,14 @@ const BatchFigures* BatchResults::Best() const {
 
 std::string ToText(const BatchResults& report, const BatchSearch& search, const SolverSpec& spec) {
   const BatchFigures* const best = report.Best();
-  Table table({"batch", "memory", "recomputed", "ms/iteration", "images/s", "median", ""});
+  Table table({"batch", "memory", "recomputed", "ms/iteration", "images/s", "median, %", ""});
+  table.InBytes({"memory"});
   for (const BatchFigures& figures : report.batches) {
     const bool runs = figures.runs();
-    table.Add({Join(figures.batch), Bytes(figures.bytes), Join(figures.computed_again),
+    table.Add({Join(figures.batch), Join(figures.bytes), Join(figures.computed_again),
                runs ? Fixed(figures.Ms(), 2) : "-",
                runs ? Fixed(figures.ImagesPerSecond(), 1) : "-",
-               runs ? Join("+", std::lround(100 * figures.Spread()), " %") : "-",
+               runs ? Join("+", std::lround(100 * figures.Spread())) : "-",
                figures.ran_out                       ? "out of memory"
                : best != nullptr && &figures == best ? "best"
                                                      : ""});
