@@ -22,11 +22,16 @@ namespace {
 // Prints each net at once, or gathers all for one document.
 class Report {
  public:
-  Report(bool json, const PlanTarget& target) : json_(json), target_(target) {}
+  Report(const Flags& flags, const PlanTarget& target)
+      : json_(flags.Switch("json")), verbose_(flags.Switch("verbose")), target_(target) {}
 
   void Add(const std::string& title, const Net& net) {
     if (batch_ == 0) batch_ = BatchOf(net);
-    json_ ? static_cast<void>(nets_.Push(NetJson(title, net))) : PrintNet(title, net);
+    if (json_) {
+      nets_.Push(NetJson(title, net));
+    } else {
+      verbose_ ? PrintNet(title, net) : PrintPeakLine(title, net);
+    }
   }
 
   // Returns the exit code.
@@ -39,7 +44,7 @@ class Report {
 
  private:
   void PrintText(const std::vector<PlannedPart>& parts, const Verdict& verdict) const {
-    std::cout << TotalsText(parts);
+    std::cout << (verbose_ ? "" : "\n") << TotalsText(parts);
     if (target_.estimated) {
       std::cout
           << "\n"
@@ -50,6 +55,7 @@ class Report {
           << "\n";
     }
     if (!verdict.text.empty()) std::cout << "\n" << Wrap(verdict.text, 0) << "\n";
+    if (!verbose_) std::cout << "--verbose lists every value with its place and lifetime.\n";
   }
   void PrintJson(const std::vector<PlannedPart>& parts, const Verdict& verdict) {
     Json json = Json::Object().Set("nets", std::move(nets_)).Set("bytes", TotalsJson(parts));
@@ -58,7 +64,7 @@ class Report {
     std::cout << json.ToString();
   }
 
-  bool json_;
+  bool json_, verbose_;
   const PlanTarget& target_;
   Json nets_ = Json::Array();
   int64_t batch_ = 0;
@@ -72,11 +78,12 @@ class Plan final : public Verb {
         .summary = "show a net's memory, or how fast several ranks would train it",
         .usage = "trainer plan (--solver=FILE | --model=FILE [--phase=TEST]) [flags]",
         .text =
-            "Prints one line per value: its offset, its bytes, and the first and the last step "
-            "that needs it ('conv1 back' is conv1's backward step). Values whose steps do not "
-            "overlap share memory. Then the step in which the most is in use, and what holds it; "
-            "`recompute: true` in the net, or in a layer, trades some of it for time. The "
-            "databases that the net names must be there.\n"
+            "Prints the step of each net in which the most memory is in use ('conv1 back' is "
+            "conv1's backward step) and what holds it, and all that the run takes; `recompute: "
+            "true` in the net, or in a layer, trades some of it for time. --verbose prints one "
+            "line per value too: its offset, its bytes, and the first and the last step that needs "
+            "it. Values whose steps do not overlap share memory. The databases that the net names "
+            "must be there.\n"
             "Then whether a run fits into what this process may take, and which batch would; where "
             "it does not, the exit code is 81, and 'trainer train' refuses it alike. --limit names "
             "the memory of another machine.\n"
@@ -109,6 +116,9 @@ class Plan final : public Verb {
              StrategyFlag(),
              StagesFlag(),
              JsonFlag(),
+             {.name = "verbose",
+              .kind = FlagKind::kSwitch,
+              .help = "list every value of the nets: offset, bytes, first and last step"},
              MemoryLimitFlag()}),
     };
   }
@@ -146,7 +156,7 @@ class Plan final : public Verb {
     PlanRunOptions options;
     options.most_value_bytes = MostValueBytes(flags, spec, *target.device);
     options.memory = ParseMemoryMode(flags);
-    Report report(flags.Switch("json"), target);
+    Report report(flags, target);
     options.see = [&](const std::string& title, const Net& net) { report.Add(title, net); };
     return report.Finish(PlanRun(spec, *target.device, options).totals);
   }
@@ -157,7 +167,7 @@ class Plan final : public Verb {
     ParamStore params(*target.device);
     const NetOptions options =
         Options(flags, NetStateOf(flags, train ? caffe::TRAIN : caffe::TEST));
-    Report report(flags.Switch("json"), target);
+    Report report(flags, target);
     const Net net(spec, options, *target.device, params);
     report.Add(train ? "net, phase TRAIN" : "net, phase TEST", net);
     PlannedTotals totals;

@@ -118,7 +118,7 @@ PlanTarget TargetOf(const Flags& flags) {
 std::string TotalsText(const std::vector<PlannedPart>& parts) {
   Table table({"memory", "bytes", "that is"});
   for (const PlannedPart& part : parts) {
-    table.Add({part.name, Join(part.bytes), Bytes(part.bytes)});
+    if (part.bytes > 0) table.Add({part.name, Join(part.bytes), Bytes(part.bytes)});
   }
   const size_t sum = Sum(parts);
   table.Add({"together", Join(sum), Bytes(sum)});

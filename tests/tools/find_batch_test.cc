@@ -48,7 +48,7 @@ class FindBatchTest : public testing::Test {
     return RunProgram(command, job_.options());
   }
   Outcome Plan(const std::vector<std::string>& more) const {
-    std::vector<std::string> command = {"plan", "--solver=solver.prototxt"};
+    std::vector<std::string> command = {"plan", "--solver=solver.prototxt", "--verbose"};
     command.insert(command.end(), more.begin(), more.end());
     return RunProgram(command, job_.options());
   }

@@ -18,7 +18,7 @@ class PlanGpuTest : public testing::Test {
  protected:
   PlanGpuTest() { job_.Write(); }
   Outcome Plan(const std::vector<std::string>& more) const {
-    std::vector<std::string> command = {"plan", "--solver=solver.prototxt"};
+    std::vector<std::string> command = {"plan", "--solver=solver.prototxt", "--verbose"};
     command.insert(command.end(), more.begin(), more.end());
     return RunProgram(command, job_.options());
   }

@@ -16,7 +16,8 @@ using testing::StartsWith;
 TEST(PlanTest, ShowsEveryNetOfASolverAndTheTotals) {
   const Job job;
   job.Write();
-  const Outcome outcome = RunProgram({"plan", "--solver=solver.prototxt"}, job.options());
+  const Outcome outcome =
+      RunProgram({"plan", "--solver=solver.prototxt", "--verbose"}, job.options());
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, StartsWith("training net: small, 3 layers\n"));
   EXPECT_THAT(outcome.out, HasSubstr("\ntest net (#0): small, 6 layers\n"));
@@ -29,12 +30,28 @@ TEST(PlanTest, ShowsEveryNetOfASolverAndTheTotals) {
   }
 }
 
+TEST(PlanTest, SaysInFewLinesWhatTakesTheMemoryAndWhetherItFits) {
+  const Job job;
+  job.Write();
+  const Outcome outcome = RunProgram({"plan", "--solver=solver.prototxt"}, job.options());
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_TRUE(Finds(outcome.out,
+                    R"(^training net: most at (?:ip|loss)(?: back)?, \S+ KiB: .*data 49\.0 KiB, )"))
+      << outcome.out;
+  EXPECT_THAT(outcome.out, HasSubstr("\ntest net (#0): most at "));
+  EXPECT_THAT(outcome.out, HasSubstr("\nfits into "));
+  EXPECT_THAT(outcome.out, HasSubstr("\n--verbose lists every value"));
+  EXPECT_THAT(outcome.out, Not(HasSubstr("50176")));
+  EXPECT_LE(std::ranges::count(outcome.out, '\n'), 18) << outcome.out;
+}
+
 TEST(PlanTest, ShowsOnePhaseOfANet) {
   const Job job;
   job.Write();
-  const Outcome train = RunProgram({"plan", "--model=net.prototxt"}, job.options());
+  const Outcome train = RunProgram({"plan", "--model=net.prototxt", "--verbose"}, job.options());
   EXPECT_THAT(train.out, HasSubstr("ip gradient"));
-  const Outcome test = RunProgram({"plan", "--model=net.prototxt", "--phase=TEST"}, job.options());
+  const Outcome test =
+      RunProgram({"plan", "--model=net.prototxt", "--phase=TEST", "--verbose"}, job.options());
   EXPECT_THAT(test.out, StartsWith("net, phase TEST: small, 6 layers\n"));
   EXPECT_THAT(test.out, Not(HasSubstr("gradient ")));
 }
@@ -42,7 +59,7 @@ TEST(PlanTest, ShowsOnePhaseOfANet) {
 TEST(PlanTest, SaysWhereThePeakIsAndWhatHoldsIt) {
   const Job job;
   job.Write();
-  const Outcome outcome = RunProgram({"plan", "--model=net.prototxt"}, job.options());
+  const Outcome outcome = RunProgram({"plan", "--model=net.prototxt", "--verbose"}, job.options());
   EXPECT_TRUE(Finds(outcome.out, R"(peak: \S+ [KM]iB in use at (ip|loss)( back)?, by gradients )"))
       << outcome.out;
   EXPECT_TRUE(Finds(outcome.out, R"(\ndata +50176 +16 1 28 28 \(12544\) +ip back)")) << outcome.out;
@@ -58,7 +75,7 @@ TEST(PlanTest, FollowsLevelAndStage) {
                 layer { name: "extra" type: "Silence" bottom: "ip" include { stage: "extra" } })";
   job.Write();
   auto layers = [&](const std::vector<std::string>& more) {
-    std::vector<std::string> command = {"plan", "--model=net.prototxt"};
+    std::vector<std::string> command = {"plan", "--model=net.prototxt", "--verbose"};
     command.insert(command.end(), more.begin(), more.end());
     const std::string out = RunProgram(command, job.options()).out;
     return out.substr(0, out.find('\n'));

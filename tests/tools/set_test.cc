@@ -42,7 +42,8 @@ TEST(SetTest, OtherVerbsTakeIt) {
   const Job job;
   job.Write();
   const std::string set = "--set=layer[ip].inner_product_param.num_output=12";
-  const Outcome plan = RunProgram({"plan", "--model=net.prototxt", set}, job.options());
+  const Outcome plan =
+      RunProgram({"plan", "--model=net.prototxt", "--verbose", set}, job.options());
   EXPECT_THAT(plan.out, HasSubstr("16 12 (192)")) << plan.err;
   const Outcome typo =
       RunProgram({"show", "--model=net.prototxt", "--set=layer[pi].name=x"}, job.options());
