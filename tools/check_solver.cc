@@ -123,11 +123,13 @@ class SolverCheck {
     train.options.most_value_bytes = most_value_bytes_;
     if (rule_) AdaptTo(*rule_, &train.options);
     if (state_.empty()) train.options.output_files = OutputFiles::kLook;
+    train.options.snapshot_folder = FolderOf(spec_.proto.snapshot_prefix());
     train.batches = int64_t{spec_.proto.max_iter()} * batches;
     nets_.push_back(train);
     for (size_t i = 0; i < spec_.tests.size(); ++i) {
       CheckedNet test{Join("test net #", i), spec_.tests[i].net, {}, 0, 1};
       test.options.output_files = train.options.output_files;
+      test.options.snapshot_folder = train.options.snapshot_folder;
       test.options.state = spec_.tests[i].state;
       const auto number = static_cast<int>(i);
       if (number < spec_.proto.test_iter_size()) test.batches = spec_.proto.test_iter(number);

@@ -7,6 +7,7 @@
 #include <set>
 #include <vector>
 
+#include "common/numbered_path.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
 #include "trainer/config/named_file.h"
@@ -59,14 +60,6 @@ class Claim {
   bool good_ = false;
 };
 
-// "out.h5" as "out_2.h5"
-std::string Numbered(const std::string& path, int number) {
-  const size_t dot = path.rfind('.');
-  const bool has_end = dot != std::string::npos && dot > path.rfind('/') + 1;
-  const size_t end = has_end ? dot : path.size();
-  return Join(path.substr(0, end), "_", number, path.substr(end));
-}
-
 class Hdf5Output final : public Layer, public FileWriter, public WorksOnHost {
  public:
   explicit Hdf5Output(const LayerSpec& spec)
@@ -75,7 +68,7 @@ class Hdf5Output final : public Layer, public FileWriter, public WorksOnHost {
       spec.FailIn(kHdf5OutputParam, "file_name", "file_name, the file to write, is missing");
   }
 
-  void Allow(OutputFiles files) override {
+  void Allow(OutputFiles files, const std::string&) override {
     writes_ = files == OutputFiles::kNew || files == OutputFiles::kResume;
     if (files == OutputFiles::kNone) return;
     if (!IsDirectory(FolderOf(path_))) {
@@ -136,7 +129,7 @@ class Hdf5Output final : public Layer, public FileWriter, public WorksOnHost {
   void GoOnElsewhere() {
     const std::string before = path_;
     for (int number = 2; Exists(path_) || !claim_->good(); ++number) {
-      path_ = Numbered(before, number);
+      path_ = NumberedPath(before, number);
       claim_.reset();
       claim_ = std::make_unique<Claim>(path_);
     }

@@ -1,6 +1,10 @@
+#include <glog/logging.h>
+
 #include <algorithm>
+#include <map>
 #include <vector>
 
+#include "common/numbered_path.h"
 #include "common/picture_weights.h"
 #include "trainer/backend/layout.h"
 #include "trainer/backend/map.h"
@@ -36,18 +40,25 @@ class Parameter final : public Layer,
     }
   }
 
-  void Allow(OutputFiles files) override {
-    const std::string path = picture_.FileOf(0);
-    writes_ = !path.empty() && (files == OutputFiles::kNew || files == OutputFiles::kResume);
-    if (path.empty() || files == OutputFiles::kNone) return;
-    if (!IsDirectory(FolderOf(path))) {
-      Refuse(Join("the folder of '", path, "' does not exist; create it (mkdir -p)"));
+  void Allow(OutputFiles files, const std::string& snapshot_folder) override {
+    if (!picture_.is_written() || files == OutputFiles::kNone || snapshot_folder.empty()) return;
+    const std::string& name = spec_.proto().parameter_param().picture();
+    if (name.find('/') != std::string::npos &&
+        AbsolutePath(FolderOf(name)) != AbsolutePath(snapshot_folder)) {
+      Refuse(Join("picture is '", EscapeControl(name), "', but pictures are written beside the ",
+                  "snapshots alone: set picture: \"", EscapeControl(FileNameOf(name)),
+                  "\", which goes to '", EscapeControl(snapshot_folder), "', or snapshot_prefix"));
     }
-    if (files != OutputFiles::kResume && !picture_.NamesIteration() && Exists(path)) {
-      Refuse(Join("'", path,
-                  "' is there already, and a net replaces no file of another run; move "
-                  "it away, or give another name"));
+    folder_ = snapshot_folder;
+    if (!IsDirectory(folder_)) {
+      Refuse(Join("the folder of '", EscapeControl(picture_.FileOf(0)),
+                  "' does not exist; create it (mkdir -p)"));
     }
+    writes_ = files == OutputFiles::kNew || files == OutputFiles::kResume;
+    const std::string there = files == OutputFiles::kResume ? "" : picture_.FindIn(folder_);
+    if (there.empty()) return;
+    Refuse(Join("'", EscapeControl(there), "' is there already, and a net replaces no file of ",
+                "another run; move it away, or give another name"));
   }
 
   void Describe(DescribeContext& plan) override {
@@ -73,7 +84,7 @@ class Parameter final : public Layer,
     if (!writes_) return;
     std::vector<float> weights(static_cast<size_t>(picture_.shape().Count()));
     run.device().CopyToHost(weights.data(), run.Param(0), weights.size() * sizeof(float));
-    picture_.Write(weights, picture_.FileOf(iter));
+    picture_.Write(weights, PathFor(iter));
   }
 
  private:
@@ -81,17 +92,35 @@ class Parameter final : public Layer,
     ThrowAtField(spec_, kParameterParam, "picture", Error(ErrorCode::kCannotCreate, message));
   }
 
+  // The file of an earlier run, or of another layer, stays as it is.
+  std::string PathFor(int iter) {
+    const std::string path = JoinPath(folder_, picture_.FileOf(iter));
+    std::string& used = used_[path];
+    if (!used.empty()) return used;
+    used = path;
+    for (int number = 2; Exists(used); ++number) used = NumberedPath(path, number);
+    if (used != path) {
+      LOG(INFO) << EscapeControl(Join("Layer '", spec_.name(), "': '", path, "' is there already; ",
+                                      "the picture is written to '", used, "'"));
+    }
+    return used;
+  }
+
   LayerSpec spec_;
   PictureWeights picture_;
   bool writes_ = false;
+  std::string folder_;
+  std::map<std::string, std::string> used_;  // the files of this run, by the names asked for
 };
 
 const RegisterLayer<Parameter> kParameter(
     "Parameter", {.text = "A learned weight as an output, for other layers to use as an input.\n"
                           "No bottom; the top has parameter_param.shape. The weight starts at 0, "
                           "or as `filler` says, or as the picture `image`, resized to the shape "
-                          "where one is given, less mean_value. `picture` is written at every "
-                          "snapshot: the weight plus mean_value as a PNG.",
+                          "where one is given, less mean_value. `picture` is written beside every "
+                          "snapshot: the weight plus mean_value as a PNG. It replaces no file of "
+                          "another run: one that is there is refused before the first pass; a "
+                          "run that goes on from a snapshot then writes to NAME_2.png, ...",
                   .param = kParameterParam,
                   .arity = {.min_in = 0, .max_in = 0}});
 

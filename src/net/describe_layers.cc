@@ -174,7 +174,7 @@ class StepMaker {
     return ForLayer(spec, [&] {
       std::unique_ptr<Layer> layer = MakeLayer(spec, env);
       if (auto* writer = dynamic_cast<FileWriter*>(layer.get())) {
-        writer->Allow(env_.options.output_files);
+        writer->Allow(env_.options.output_files, env_.options.snapshot_folder);
       }
       if (auto* learner = dynamic_cast<LearnsFromChains*>(layer.get())) {
         learner->UseChains(env_.options.chain);

@@ -11,6 +11,7 @@
 #include "patience.h"
 #include "replica_times.h"
 #include "time_budget.h"
+#include "trainer/base/file.h"
 #include "trainer/base/text.h"
 #include "trainer/checkpoint/snapshot_writer.h"
 #include "trainer/net/await_batches.h"
@@ -110,7 +111,7 @@ Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device
   PrepareAverage();
   PrepareSnapshots(options);
   if (loaded) {
-    LOG(INFO) << "Resuming from " << options.snapshot;
+    LOG(INFO) << "Resuming from " << EscapeControl(options.snapshot);
     Restore(*loaded, options.snapshot);
   } else {
     LoadWeights(options.weights);
@@ -144,6 +145,7 @@ NetOptions Solver::CommonOptions(const TrainOptions& options, int net) const {
   net_options.memory = options.memory;
   if (options.saves && (replica_.rank == 0 || division_ != nullptr)) {
     net_options.output_files = options.snapshot.empty() ? OutputFiles::kNew : OutputFiles::kResume;
+    net_options.snapshot_folder = FolderOf(proto_.snapshot_prefix());
   }
   return net_options;
 }
@@ -161,7 +163,7 @@ void Solver::BuildTrainNet(const TrainOptions& options) {
   net_options.states_per_weight = rule_->StatesPerWeight() + rule_->ExtraArrays() +
                                   (proto_.ema_decay() > 0 ? 1 : 0) +
                                   ExtraGradients(parts_->count, proto_.iter_size());
-  LOG(INFO) << "Creating training net from " << spec_.train.description;
+  LOG(INFO) << "Creating training net from " << EscapeControl(spec_.train.description);
   train_net_ = std::make_unique<Net>(*spec_.train.net, net_options, device_, params_);
   if (proto_.virtual_ranks() > 1) {
     LOG(INFO) << "virtual_ranks " << proto_.virtual_ranks() << ": each rank computes "

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "small_run.h"
 #include "support/error_of.h"
 #include "support/golden.h"
@@ -114,8 +116,7 @@ class PicturesTest : public testing::Test {
 };
 
 TEST_F(PicturesTest, ThePictureStartsAsAnImageAndIsWrittenAtEverySnapshot) {
-  SmallRun run(kNeuralStyleFields + "max_iter: 6 snapshot: 3 ",
-               Net("picture: '" + File("out_%d.png") + "'"));
+  SmallRun run(kNeuralStyleFields + "max_iter: 6 snapshot: 3 ", Net("picture: 'out_%d.png'"));
   Image start, written;
   DecodeImage(ReadText(File("content.png")), Colors::kColor, {}, "start", &start);
   const std::vector<float> weights = run.Weights();
@@ -123,8 +124,8 @@ TEST_F(PicturesTest, ThePictureStartsAsAnImageAndIsWrittenAtEverySnapshot) {
   EXPECT_EQ(weights[2 * 48], static_cast<float>(start.pixels[2 * 48]) - 120);
   run.Solve();
   EXPECT_LT(run.observer.losses.back(), run.observer.losses.front());
-  EXPECT_TRUE(Exists(File("out_3.png")));
-  DecodeImage(ReadText(File("out_6.png")), Colors::kColor, {}, "picture", &written);
+  EXPECT_TRUE(Exists(run.PathOf("out_3.png")));
+  DecodeImage(ReadText(run.PathOf("out_6.png")), Colors::kColor, {}, "picture", &written);
   EXPECT_EQ(written.height, 8);
   EXPECT_EQ(written.width, 6);
   const std::vector<float> learned = run.Weights();
@@ -135,7 +136,7 @@ TEST_F(PicturesTest, ThePictureStartsAsAnImageAndIsWrittenAtEverySnapshot) {
 }
 
 TEST_F(PicturesTest, ResumesBitForBit) {
-  const std::string picture = "picture: '" + File("out_%d.png") + "'";
+  const std::string picture = "picture: 'out_%d.png'";
   SmallRun whole(kNeuralStyleFields + "max_iter: 8 ", Net(picture));
   whole.Solve();
   SmallRun first(kNeuralStyleFields + "max_iter: 4 ", Net(picture));
@@ -147,13 +148,42 @@ TEST_F(PicturesTest, ResumesBitForBit) {
   EXPECT_THAT(second.Weights(), ElementsAreArray(whole.Weights()));
 }
 
+// By the rule of HDF5Output.
+TEST_F(PicturesTest, ReplacesNoFileOfAnotherRun) {
+  const std::string fields = kNeuralStyleFields + "max_iter: 2 ";
+  TempFolder folder;
+  const std::tuple<const char*, const char*, const char*> names[] = {
+      {"out_%d.png", "out_2.png", "out_2_2.png"}, {"out.png", "out.png", "out_2.png"}};
+  for (const auto& [name, there, next] : names) {
+    WriteText(folder / there, "precious");
+    const std::string net = Net(Join("picture: '", name, "'"));
+    const auto [code, message] = ErrorOf([&] { SmallRun(fields, net, {}, folder.path()); });
+    EXPECT_EQ(code, ErrorCode::kCannotCreate);
+    EXPECT_THAT(message, HasSubstr(Join(there, "' is there already, and a net replaces no file")));
+    std::filesystem::remove(folder / there);
+    SmallRun(fields, net, {}, folder.path()).Solve();
+    WriteText(folder / there, "precious");
+    TrainOptions options;
+    options.snapshot = folder / "s_iter_2.solverstate";
+    SmallRun again(kNeuralStyleFields + "max_iter: 2 snapshot_after_train: true ", net, options,
+                   folder.path());
+    again.solver->Snapshot();
+    EXPECT_EQ(ReadText(folder / there), "precious");
+    EXPECT_TRUE(Exists(folder / next));
+    for (const std::string& file : folder.Names()) std::filesystem::remove(folder / file);
+  }
+}
+
 TEST_F(PicturesTest, RefusesPicturesThatCannotBe) {
   const auto refusal = [&](const std::string& fields) {
     return ErrorOf([&] { SmallRun(kNeuralStyleFields + "max_iter: 2 ", Net(fields)); });
   };
   EXPECT_THAT(refusal("picture: 'x.jpg'").second, HasSubstr("its name must end in .png"));
-  EXPECT_EQ(refusal("picture: '/no/such/folder/x.png'").first, ErrorCode::kCannotCreate);
-  EXPECT_EQ(refusal("picture: '" + File("style.png") + "'").first, ErrorCode::kCannotCreate);
+  for (const std::string& elsewhere : {std::string("/no/such/folder/x.png"), File("style.png")}) {
+    const auto [code, message] = refusal("picture: '" + elsewhere + "'");
+    EXPECT_EQ(code, ErrorCode::kCannotCreate);
+    EXPECT_THAT(message, HasSubstr("but pictures are written beside the snapshots alone"));
+  }
   EXPECT_THAT(refusal("shape { dim: 2 dim: 3 dim: 8 dim: 6 }").second,
               HasSubstr("that of a picture is (1, 1, H, W) or (1, 3, H, W)"));
   EXPECT_THAT(refusal("mean_value: 1").second, HasSubstr("mean_value is given 4 times"));

@@ -2,6 +2,7 @@
 // Layers that write files of their own.
 
 #include <cstdint>
+#include <string>
 
 namespace trainer {
 
@@ -17,9 +18,10 @@ enum class OutputFiles : uint8_t {
 class FileWriter {
  public:
   virtual ~FileWriter() = default;
-  // Once, after the layer was made and before its first Plan. Throws kCannotCreate or kConfig at
-  // the layer's line for what cannot be written.
-  virtual void Allow(OutputFiles files) = 0;
+  // Once, after the layer was made and before its first Plan. `snapshot_folder`: where the run
+  // writes its snapshots; "" where it writes none. Throws kCannotCreate or kConfig at the layer's
+  // line for what cannot be written.
+  virtual void Allow(OutputFiles files, const std::string& snapshot_folder) = 0;
 };
 
 }  // namespace trainer

@@ -66,6 +66,7 @@ struct NetOptions {
   // state, averages. Only counted, so that what is too large is refused before it is allocated.
   int states_per_weight = 0;
   OutputFiles output_files = OutputFiles::kNone;  // whether layers may write files
+  std::string snapshot_folder;  // where layers write files at snapshots; "" for a run without any
   // Only plans: takes no memory, so that the net cannot run and its values have shapes alone.
   bool plan_only = false;
   // Only plans a net that parts of are run elsewhere: it may be larger than the device.

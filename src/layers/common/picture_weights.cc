@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 #include "common/blob_shapes.h"
 #include "common/checks.h"
@@ -81,15 +82,33 @@ float PictureWeights::MeanOf(int64_t channel) const {
   return param_.mean_value(means == 1 ? 0 : static_cast<int>(channel));
 }
 
-bool PictureWeights::NamesIteration() const {
-  return param_.picture().find(kNumber) != std::string::npos;
+std::string PictureWeights::FileOf(int iter) const {
+  std::string name = FileNameOf(param_.picture());
+  const size_t at = name.find(kNumber);
+  if (at != std::string::npos) name.replace(at, sizeof(kNumber) - 1, Join(iter));
+  return name;
 }
 
-std::string PictureWeights::FileOf(int iter) const {
-  std::string path = param_.picture();
-  const size_t at = path.find(kNumber);
-  if (at != std::string::npos) path.replace(at, sizeof(kNumber) - 1, Join(iter));
-  return path;
+std::string PictureWeights::FindIn(const std::string& folder) const {
+  const std::string name = FileNameOf(param_.picture());
+  const size_t at = name.find(kNumber);
+  if (at == std::string::npos) {
+    const std::string path = JoinPath(folder, name);
+    return Exists(path) ? path : "";
+  }
+  const std::string head = name.substr(0, at), tail = name.substr(at + sizeof(kNumber) - 1);
+  std::error_code failed;
+  std::filesystem::directory_iterator entry(folder, failed);
+  for (; !failed && entry != std::filesystem::directory_iterator(); entry.increment(failed)) {
+    const std::string found = entry->path().filename().string();
+    if (found.size() <= head.size() + tail.size() || !found.starts_with(head) ||
+        !found.ends_with(tail)) {
+      continue;
+    }
+    const std::string number = found.substr(head.size(), found.size() - head.size() - tail.size());
+    if (number.find_first_not_of("0123456789") == std::string::npos) return JoinPath(folder, found);
+  }
+  return "";
 }
 
 void PictureWeights::Write(std::span<const float> weights, const std::string& path) const {

@@ -24,9 +24,11 @@ class PictureWeights {
   const std::vector<float>& start() const { return start_; }
   const Shape& shape() const { return shape_; }
 
-  // The file for iteration `iter`; "" where none is to be written.
+  // Whether `picture` is given; then the name of the file for iteration `iter`, without a folder.
+  bool is_written() const { return param_.has_picture(); }
   std::string FileOf(int iter) const;
-  bool NamesIteration() const;
+  // A file in `folder` that a picture of some iteration would replace; "" where there is none.
+  std::string FindIn(const std::string& folder) const;
   // Writes the weights as a picture, values cut to 0 to 255.
   void Write(std::span<const float> weights, const std::string& path) const;
 
