@@ -15,6 +15,7 @@
 
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
+#include "trainer/base/output_file.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -63,7 +64,7 @@ Children::~Children() {
 
 ChildEnd Children::Run(const std::vector<std::string>& arguments, const std::string& log) {
   FileOps& ops = FileOps::Posix();
-  const FileHandle file(ops, ops.Open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  const FileHandle file(ops, OpenOwnFile(log, O_WRONLY | O_CREAT | O_APPEND));
   if (file.get() < 0) ThrowFileError(FileUse::kOutput, "write a log", log, errno);
   const pid_t parent = getpid(), child = fork();
   if (child == 0) Become(arguments, file.get(), parent);

@@ -69,11 +69,17 @@ void PrintCifar(const Cifar10Files& made) {
             << made.mean << ": mean of the training images\n";
 }
 
+std::string MeanOfCifar(const Flags& flags) {
+  return JoinPath(flags.words()[2], "mean.binaryproto");
+}
+
 void ConvertCifar10(const Flags& flags) {
+  RefuseToReplace(flags, MeanOfCifar(flags));
   PrintCifar(WriteCifar10(flags.words()[1], flags.words()[2], BackendName(flags)));
 }
 
 void ConvertCifar100(const Flags& flags) {
+  RefuseToReplace(flags, MeanOfCifar(flags));
   const bool coarse = flags.Text("cifar100_labels") == "coarse";
   PrintCifar(WriteCifar100(flags.words()[1], flags.words()[2],
                            coarse ? Cifar100Labels::kCoarse : Cifar100Labels::kFine,
@@ -142,7 +148,11 @@ struct Page {
                               .fallback = "0",
                               .help = "threads that decode and encode; 0: as many as this process "
                                       "was given cores",
-                              .max = 1024}};
+                              .max = 1024},
+                             {.name = "force",
+                              .kind = FlagKind::kSwitch,
+                              .help = "mean, images, cifar10, cifar100: replace the file of the "
+                                      "mean when it is there already"}};
   size_t words = 0;
 
   Page() {

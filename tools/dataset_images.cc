@@ -2,6 +2,7 @@
 
 #include <iostream>
 
+#include "shared_flags.h"
 #include "table.h"
 #include "trainer/base/text.h"
 
@@ -23,6 +24,7 @@ void ConvertImages(const Flags& flags) {
   options.encode_type = flags.Text("encode_type");
   options.quality = flags.Whole("quality");
   options.mean = flags.Text("mean");
+  if (!options.mean.empty()) RefuseToReplace(flags, options.mean);
   PrintImages(options, WriteImages(options));
   WriteChecksumsOf(flags, options.output.path);
 }

@@ -1,6 +1,7 @@
 #include <iostream>
 
 #include "dataset_task.h"
+#include "shared_flags.h"
 #include "trainer/dataset/dataset.h"
 
 namespace trainer {
@@ -8,6 +9,7 @@ namespace {
 
 void ComputeMean(const Flags& flags) {
   const std::string& output = flags.words()[2];
+  RefuseToReplace(flags, output);
   const MeanResult result = WriteMean(flags.words()[1], output);
   std::cout << output << ": mean of " << result.records << " records of " << result.shape << "\n";
   for (size_t c = 0; c < result.values.size(); ++c) {

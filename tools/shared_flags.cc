@@ -113,12 +113,13 @@ void ApplyBadRecords(const Flags& flags) {
   SkipBadRecords(most);
 }
 
-void RefuseToReplace(const Flags& flags) {
-  const std::string& path = flags.Text("out");
+void RefuseToReplace(const Flags& flags, const std::string& path) {
   if (!Exists(path) || flags.Switch("force")) return;
   throw Error(ErrorCode::kCannotCreate, {path},
-              "the file is there already; give another --out, or --force to replace it");
+              "the file is there already; give another name, or --force to replace it");
 }
+
+void RefuseToReplace(const Flags& flags) { RefuseToReplace(flags, flags.Text("out")); }
 
 void RequireFiles(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) static_cast<void>(FileSize(path));

@@ -45,6 +45,8 @@ void CheckBlobs(const Net& net, const std::string& flag, const std::vector<std::
 
 // Throws kCannotCreate where the file of --out is there and --force is not given.
 void RefuseToReplace(const Flags& flags);
+// The same of another file.
+void RefuseToReplace(const Flags& flags, const std::string& path);
 
 // Throws as OpenForReading does for a file of weights that cannot be opened: at once, not after the
 // nets are built.

@@ -12,6 +12,7 @@
 
 #include "trainer/base/crc32c.h"
 #include "trainer/base/file.h"
+#include "trainer/base/output_file.h"
 #include "trainer/base/own_file.h"
 #include "trainer/base/process_life.h"
 #include "trainer/base/text.h"
@@ -57,7 +58,7 @@ AtomicFile::AtomicFile(const std::string& path, FileOps& ops)
   int error = 0;
   {
     const OwnFileCreation creation(temp_);
-    fd_ = ops_.Open(temp_, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0666);
+    fd_ = OpenOwnFile(temp_, O_WRONLY | O_CREAT | O_TRUNC, 0666, ops_);
     error = errno;
   }
   if (fd_ < 0) {
@@ -191,7 +192,7 @@ namespace {
 // Makes a file of `bytes` bytes at `temp` and removes it. 0, or the errno of the first failure.
 int TryFile(const std::string& temp, uint64_t bytes, FileOps& ops) {
   const std::vector<char> block(4096, 'x');
-  FileHandle file(ops, ops.Open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0666));
+  FileHandle file(ops, OpenOwnFile(temp, O_WRONLY | O_CREAT | O_TRUNC, 0666, ops));
   if (file.get() < 0) return errno;
   int failure = 0;
   const auto note = [&failure](bool failed) {

@@ -16,6 +16,7 @@
 #include "trainer/base/atomic_file.h"
 #include "trainer/base/file.h"
 #include "trainer/base/file_ops.h"
+#include "trainer/base/output_file.h"
 #include "trainer/base/terminal.h"
 
 namespace trainer {
@@ -32,7 +33,7 @@ void CheckLogFolder(const std::string& folder) {
   }
   FileOps& ops = FileOps::Posix();
   const std::string probe = TempPathFor(JoinPath(folder, "log.probe"));
-  const int fd = ops.Open(probe, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0666);
+  const int fd = OpenOwnFile(probe, O_WRONLY | O_CREAT | O_TRUNC);
   if (fd < 0) ThrowFileError(FileUse::kOutput, "write a log here (--log_dir)", place, errno);
   ops.Close(fd);
   ops.Unlink(probe);
@@ -181,7 +182,7 @@ WarningsOnly::WarningsOnly() : level_before_(FLAGS_minloglevel) {
 WarningsOnly::~WarningsOnly() { FLAGS_minloglevel = level_before_; }
 
 void LogToFile(const std::string& path) {
-  const int fd = FileOps::Posix().Open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  const int fd = OpenOwnFile(path, O_WRONLY | O_CREAT | O_APPEND);
   if (fd < 0) ThrowFileError(FileUse::kOutput, "write a log", path, errno);
   google::AddLogSink(new FileSink(fd, path));
   LogToStderrFrom(google::WARNING);
@@ -189,7 +190,7 @@ void LogToFile(const std::string& path) {
 }
 
 std::string AlsoLogToFile(const std::string& path) {
-  const int fd = FileOps::Posix().Open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  const int fd = OpenOwnFile(path, O_WRONLY | O_CREAT | O_APPEND);
   if (fd < 0) return std::generic_category().message(errno);
   google::AddLogSink(new FileSink(fd, path));
   return "";

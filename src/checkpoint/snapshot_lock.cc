@@ -21,6 +21,21 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr uint64_t kSnapshotLockMaxBytes = 4096;
+constexpr milliseconds kClocksDiffer = std::chrono::seconds(60);
+
+// Of what no run makes as a lock: a link, a pipe, ... It would never go away by itself.
+void RequireLock(const std::string& path) {
+  struct stat info {};
+  if (lstat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode)) return;
+  const char* const kind = S_ISLNK(info.st_mode)    ? "a symbolic link"
+                           : S_ISFIFO(info.st_mode) ? "a pipe (FIFO)"
+                           : S_ISDIR(info.st_mode)  ? "a folder"
+                                                    : "no regular file";
+  throw Error(ErrorCode::kCannotCreate, {AbsolutePath(path)},
+              Join("is ", kind,
+                   ", where the lock of the snapshots belongs; no run made it: remove "
+                   "it, or set another snapshot_prefix"));
+}
 
 // A lock as found.
 struct Found {
@@ -31,7 +46,7 @@ struct Found {
 
 // Nothing when there is no lock. Opening it makes a network file system look at the server.
 std::optional<Found> Look(const std::string& path) {
-  const int fd = FileOps::Posix().Open(path, O_RDONLY | O_NOFOLLOW, 0);
+  const int fd = FileOps::Posix().Open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
   if (fd < 0) return std::nullopt;
   const FileHandle file(FileOps::Posix(), fd);
   Found found;
@@ -67,6 +82,15 @@ std::string DeathOf(const Found& found, const struct timespec& now, const LockTi
   return Join("which gave no sign of life for ", Seconds(silent), " s");
 }
 
+// Of a lock whose age cannot be told.
+std::string AboutClocks(const std::string& path, const Found& found) {
+  const milliseconds ahead = -Since(found.touched, WallClock());
+  if (ahead <= kClocksDiffer || found.owner.Look() != LockOwner::Life::kUnknown) return "";
+  return Join(". Its last sign of life is dated ", Seconds(ahead), " s in the future: the clocks ",
+              "of the machines or of the file server differ (see 'timedatectl'), so it does not ",
+              "count as dead before then. If that run has ended, remove ", AbsolutePath(path));
+}
+
 [[noreturn]] void Refuse(const std::string& path, const std::string& prefix, const Found& found,
                          const LockTimes& times) {
   throw Error(ErrorCode::kCannotCreate, {AbsolutePath(path)},
@@ -75,7 +99,7 @@ std::string DeathOf(const Found& found, const struct timespec& now, const LockTi
                        found.owner.Describe(), "; wait until it ends (--lock_wait=SECONDS), or ",
                        "give this run another snapshot_prefix. The lock of a run that is dead is ",
                        "taken over, on another machine ", Seconds(times.stale),
-                       " s after its last sign of life")));
+                       " s after its last sign of life", AboutClocks(path, found))));
 }
 
 // The file with what is to be the lock, under a hidden name that no other process has.
@@ -160,6 +184,7 @@ std::optional<Found> Take(const std::string& prefix, const std::string& path, co
   for (;;) {
     const Candidate candidate(prefix, path, self);
     if (candidate.Become(path)) return std::nullopt;
+    RequireLock(path);
     std::optional<Found> found = Look(path);
     if (!found) continue;  // it went away in between
     const std::string death = DeathOf(*found, candidate.now(), times);
@@ -236,6 +261,7 @@ void SnapshotLock::Beat() {
 }
 
 void CheckSnapshotLock(const std::string& prefix, const LockTimes& times) {
+  RequireLock(SnapshotLockPath(prefix));
   const std::optional<Found> found = HolderOf(prefix, times);
   if (found) Refuse(SnapshotLockPath(prefix), prefix, *found, times);
 }

@@ -20,6 +20,7 @@
 #include "trainer/base/file.h"
 #include "trainer/base/file_system.h"
 #include "trainer/base/host_memory.h"
+#include "trainer/base/output_file.h"
 #include "trainer/base/progress.h"
 #include "trainer/base/text.h"
 #include "trainer/data/hdf5_rows.h"
@@ -43,8 +44,8 @@ using FindSource = std::function<StagingSource()>;
 struct Unusable {
   std::string why;
 };
-// The folder that was named is somebody else's.
-struct Foreign {
+// Ends the run: the folder that was named is somebody else's, or the data set is damaged.
+struct Fatal {
   Error error;
 };
 
@@ -60,7 +61,7 @@ std::string PrivateFolder(const std::string& base, bool named) {
     return path;
   const std::string why = "does not belong to this user alone; somebody else may have made it";
   if (named) {
-    throw Foreign{{ErrorCode::kNoPermission, {path}, why + ": remove it, or name another folder"}};
+    throw Fatal{{ErrorCode::kNoPermission, {path}, why + ": remove it, or name another folder"}};
   }
   throw Unusable{path + " " + why};
 }
@@ -117,7 +118,11 @@ class CopyLock {
  private:
   void Open() {
     if (fd_ >= 0) close(fd_);
-    fd_ = open(path_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    try {
+      fd_ = OpenOwnFile(path_, O_RDWR | O_CREAT, 0600);
+    } catch (const Error& error) {
+      throw Unusable{error.what()};
+    }
     if (fd_ < 0) throw Unusable{Join("cannot make ", path_, ": ", std::strerror(errno))};
   }
 
@@ -227,13 +232,14 @@ std::unique_ptr<StagedCopy> Stage(const std::string& path, const std::function<s
       } catch (const Unusable& unusable) {
         add(unusable.why);
       } catch (const Error& error) {
+        if (error.code() == ErrorCode::kData) throw Fatal{error};
         add(error.what());
       }
     }
   } catch (const fs::filesystem_error& error) {
     add(error.what());
-  } catch (const Foreign& foreign) {
-    throw foreign.error;
+  } catch (const Fatal& fatal) {
+    throw fatal.error;
   } catch (const Error& error) {
     add(error.what());  // of the data set itself: who opens it says more
   }

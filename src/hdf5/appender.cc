@@ -9,6 +9,7 @@
 #include "driver.h"
 #include "session.h"
 #include "trainer/base/file.h"
+#include "trainer/base/output_file.h"
 
 namespace trainer {
 namespace {
@@ -16,11 +17,10 @@ namespace {
 constexpr uint64_t kChunkBytes = 1 << 20;
 
 FileHandle CreateFile(const std::string& path, const std::string& shown, Hdf5Creation creation) {
-  FileOps& ops = FileOps::Posix();
   const int existing = creation == Hdf5Creation::kNew ? O_EXCL : O_TRUNC;
-  const int fd = ops.Open(path, O_RDWR | O_CREAT | existing, 0666);
+  const int fd = OpenOwnFile(path, O_RDWR | O_CREAT | existing);
   if (fd < 0) ThrowFileError(FileUse::kOutput, "create", AbsolutePath(shown), errno);
-  return {ops, fd};
+  return {FileOps::Posix(), fd};
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "trainer/base/file.h"
+#include "trainer/base/output_file.h"
 #include "trainer/base/text.h"
 #include "trainer/observe/run_folder.h"
 
@@ -24,6 +25,11 @@ void WarnOfRunFolder(const std::string& what) {
   LOG(WARNING)
       << EscapeControl(what)
       << ". The run goes on; what is missing in its folder is written when that works again";
+}
+
+AppendFile::AppendFile(std::string path, const Limits& limits, FileOps& ops)
+    : path_(std::move(path)), limits_(limits), ops_(ops) {
+  RequireOwnFile(path_);
 }
 
 AppendFile::~AppendFile() {
@@ -44,22 +50,27 @@ void AppendFile::Flush() {
   if (!failing_ || Clock::now() >= next_) Write();
 }
 
-bool AppendFile::Open() {
-  if (fd_ >= 0) return true;
-  constexpr int kHow = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC;
-  fd_ = ops_.Open(path_, kHow, 0666);
-  if (fd_ < 0 && errno == ENOENT && mkdir(FolderOf(path_).c_str(), 0777) == 0) {
-    fd_ = ops_.Open(path_, kHow, 0666);
+// Why it cannot be opened, or "".
+std::string AppendFile::Open() {
+  if (fd_ >= 0) return "";
+  constexpr int kHow = O_WRONLY | O_CREAT | O_APPEND;
+  try {
+    fd_ = OpenOwnFile(path_, kHow, 0666, ops_);
+    if (fd_ < 0 && errno == ENOENT && mkdir(FolderOf(path_).c_str(), 0777) == 0) {
+      fd_ = OpenOwnFile(path_, kHow, 0666, ops_);
+    }
+    return fd_ >= 0 ? "" : std::generic_category().message(errno);
+  } catch (const Error& error) {
+    return error.what();
   }
-  return fd_ >= 0;
 }
 
 // Whether all is in the file.
 bool AppendFile::Write() {
   if (waiting_.empty()) return true;
   next_ = Clock::now() + limits_.pause;
-  if (!Open()) {
-    Failed(errno);
+  if (const std::string why = Open(); !why.empty()) {
+    Failed(why);
     return false;
   }
   size_t done = 0;
@@ -71,7 +82,7 @@ bool AppendFile::Write() {
   const int error = done < waiting_.size() ? errno : 0;
   waiting_.erase(0, done);
   if (!waiting_.empty()) {
-    Failed(error);
+    Failed(std::generic_category().message(error));
     return false;
   }
   if (failing_) {
@@ -83,11 +94,10 @@ bool AppendFile::Write() {
   return true;
 }
 
-void AppendFile::Failed(int error) {
+void AppendFile::Failed(const std::string& why) {
   next_ = Clock::now() + limits_.retry;
   failing_ = true;
-  WarnOfRunFolder(
-      Join("cannot write ", AbsolutePath(path_), ": ", std::generic_category().message(error)));
+  WarnOfRunFolder(Join("cannot write ", AbsolutePath(path_), ": ", why));
 }
 
 }  // namespace trainer

@@ -19,10 +19,10 @@ class AppendFile {
     size_t most_kept = 4 << 20;                                  // bytes
   };
 
-  // Writes to the end of `path`, whose folder is made when it is missing.
+  // Writes to the end of `path`, whose folder is made when it is missing. Throws as RequireOwnFile
+  // does; what takes its place later is a failure as any other.
   explicit AppendFile(std::string path) : AppendFile(std::move(path), Limits(), FileOps::Posix()) {}
-  AppendFile(std::string path, const Limits& limits, FileOps& ops)
-      : path_(std::move(path)), limits_(limits), ops_(ops) {}
+  AppendFile(std::string path, const Limits& limits, FileOps& ops);
   // Writes what it can.
   ~AppendFile();
   AppendFile(const AppendFile&) = delete;
@@ -42,8 +42,8 @@ class AppendFile {
   using Clock = std::chrono::steady_clock;
 
   bool Write();
-  bool Open();
-  void Failed(int error);
+  std::string Open();
+  void Failed(const std::string& why);
 
   std::string path_;
   Limits limits_;

@@ -14,6 +14,7 @@
 
 #include "append_file.h"
 #include "event_records.h"
+#include "trainer/base/atomic_file.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
 #include "trainer/observe/mosaic.h"
@@ -209,15 +210,9 @@ class EventsObserver final : public Observer {
     try {
       const std::string png = EncodeImage(image, "png");
       summary->Image(tag, image.height, image.width, image.channels, png);
-      if (name.empty()) return;
-      const std::string path = JoinPath(folder_, name), temp = path + ".new";
-      std::FILE* const file = std::fopen(temp.c_str(), "wb");
-      if (file == nullptr) return;  // the event file says what is wrong with the folder
-      const bool whole = std::fwrite(png.data(), 1, png.size(), file) == png.size();
-      if (std::fclose(file) == 0 && whole) std::rename(temp.c_str(), path.c_str());
-      std::remove(temp.c_str());
+      if (!name.empty()) WriteWhole(JoinPath(folder_, name), png);
     } catch (const Error& e) {
-      LOG(WARNING) << e.what();
+      WarnOfRunFolder(e.what());
     }
   }
 

@@ -68,7 +68,8 @@ std::string FigureHtml(const std::string& png, const std::vector<std::string>& c
 
 std::string PictureOfRun(const RunHistory& run, const char* file, const std::string& caption) {
   const std::optional<std::string> png = FileOfRun(run, file);
-  return png ? FigureHtml(Base64(*png), {caption}) : "";
+  constexpr std::string_view kPngStart = "\x89PNG\r\n\x1a\n";
+  return png && png->starts_with(kPngStart) ? FigureHtml(Base64(*png), {caption}) : "";
 }
 
 std::string Base64(const std::string& bytes) {

@@ -2,6 +2,7 @@
 
 #include <google/protobuf/util/json_util.h>
 
+#include <filesystem>
 #include <sstream>
 
 #include "trainer/base/file.h"
@@ -12,7 +13,10 @@ namespace trainer {
 std::optional<std::string> FileOfRun(const RunHistory& run, const std::string& name) {
   constexpr uint64_t kMostBytes = 64 << 20;
   const std::string path = JoinPath(run.path, name);
-  if (!IsDirectory(run.path) || !Exists(path)) return std::nullopt;
+  std::error_code failed;
+  if (!std::filesystem::is_regular_file(std::filesystem::symlink_status(path, failed))) {
+    return std::nullopt;
+  }
   return ReadFile(path, kMostBytes);
 }
 

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -132,6 +133,29 @@ TEST_F(SnapshotLockTest, ThatSaysNothingCountsLikeOneOfAnotherMachine) {
   ExpectRefused("a process that the lock does not name");
   Leave(LockOwner{}, std::chrono::seconds(90));
   ExpectTakenOver("gave no sign of life");
+}
+
+TEST_F(SnapshotLockTest, DatedInTheFutureIsToldWithAWordAboutClocks) {
+  Leave(Elsewhere(), -std::chrono::hours(1));
+  ExpectRefused(" s in the future: the clocks of the machines or of the file server differ");
+  ExpectRefused("If that run has ended, remove " + path_);
+}
+
+// No run makes one, and none would ever go away.
+TEST_F(SnapshotLockTest, ThatIsNoFileIsRefusedAtOnce) {
+  const auto expect_refused = [&](const std::string& part) {
+    const auto [code, message] = ErrorOf([&] { SnapshotLock lock(prefix_, kQuick); });
+    EXPECT_EQ(code, ErrorCode::kCannotCreate);
+    EXPECT_THAT(message, HasSubstr(part));
+    EXPECT_EQ(ErrorOf([&] { CheckSnapshotLock(prefix_, kQuick); }), std::pair(code, message));
+    std::filesystem::remove(path_);
+  };
+  for (const std::string& target : {folder_ / "absent", path_}) {
+    std::filesystem::create_symlink(target, path_);
+    expect_refused("is a symbolic link, where the lock of the snapshots belongs");
+  }
+  ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
+  expect_refused("is a pipe (FIFO), where the lock of the snapshots belongs");
 }
 
 TEST_F(SnapshotLockTest, GivesSignsOfLife) {

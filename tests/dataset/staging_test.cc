@@ -8,6 +8,7 @@
 
 #include "data/tar_text.h"
 #include "data/test_data.h"
+#include "support/error_of.h"
 #include "support/file_size_limit.h"
 #include "support/in_child.h"
 #include "trainer/base/file.h"
@@ -309,10 +310,10 @@ class StagedTarTest : public testing::Test {
   }
   // Why the source is read where it lies.
   std::string WhyNot(const std::string& source) const {
-    const LogLines log;
-    EXPECT_EQ(StageTarFiles(source, options_), nullptr);
+    const auto [code, message] = ErrorOf([&] { StageTarFiles(source, options_); });
+    EXPECT_EQ(code, ErrorCode::kData);
     EXPECT_TRUE(std::filesystem::is_empty(options_.folder));
-    return log.Get().empty() ? "" : log.Get().back();
+    return message;
   }
 
   TempFolder folder_;
@@ -365,7 +366,7 @@ TEST_F(StagedTarTest, AKeptCopyIsUsedAgainUntilAFileChangesOrTheCopyIsCut) {
   EXPECT_NE(StageTarFiles(source, options_)->path(), first);
 }
 
-TEST_F(StagedTarTest, AGzipFileThatIsCutOrDamagedIsAWarningAndLeavesNothing) {
+TEST_F(StagedTarTest, AGzipFileThatIsCutOrDamagedIsRefusedAndLeavesNothing) {
   Zip("t-0.tar");
   const std::string path = folder_ / "t-0.tar.gz", whole = Whole(path);
   WriteBytes(path, whole.substr(0, whole.size() / 2));
@@ -376,7 +377,7 @@ TEST_F(StagedTarTest, AGzipFileThatIsCutOrDamagedIsAWarningAndLeavesNothing) {
   EXPECT_THAT(WhyNot(path), HasSubstr("the gzip file is damaged: incorrect data check"));
 }
 
-TEST_F(StagedTarTest, AGzipBombIsAWarningAndLeavesNothing) {
+TEST_F(StagedTarTest, AGzipBombIsRefusedAndLeavesNothing) {
   const std::string path = folder_ / "bomb.tar";
   WriteBytes(path, "");
   std::filesystem::resize_file(path, 300 << 20);

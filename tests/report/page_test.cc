@@ -194,7 +194,8 @@ TEST_F(PageTest, SeveralRunsShowWhatDiffers) {
 
 TEST_F(PageTest, ShowsWhatElseIsInTheFolder) {
   const RunHistory run = Run("a", "0.01");
-  WriteText(run.path + "/filters.png", "PNG");
+  const std::string png = std::string("\x89PNG\r\n\x1a\n") + "...";
+  WriteText(run.path + "/filters.png", png);
   WriteText(run.path + "/environment.json",
             R"({"program": "trainer 1", "command": ["trainer", "a b"]})");
   WriteText(run.path + "/time.json", R"({"layers": [{"name": "conv1", "forward": {"median_ms": 1.5},
@@ -206,11 +207,19 @@ TEST_F(PageTest, ShowsWhatElseIsInTheFolder) {
                 "matrix": [{"label": 0, "answer": 0, "count": 7}, {"label": 0, "answer": 1, "count": 3}]}})");
   const std::string page = ReportPage({run});
   ExpectBalanced(page);
-  EXPECT_THAT(page, HasSubstr("data:image/png;base64,UE5H"));
+  EXPECT_THAT(page, HasSubstr("data:image/png;base64,iVBORw0KGgouLi4="));
   EXPECT_THAT(page, HasSubstr("trainer a b"));
   EXPECT_THAT(page, HasSubstr("<td>conv1</td><td>4 ms</td>"));
   EXPECT_THAT(page, HasSubstr("<tr><td>3</td><td>cat</td><td>dog</td></tr>"));
   EXPECT_THAT(page, Not(HasSubstr("<td>7</td>")));
+}
+
+TEST_F(PageTest, APictureIsAPngInTheFolderItself) {
+  const RunHistory run = Run("a", "0.01");
+  WriteText(run.path + "/filters.png", "root:x:0:0:");
+  WriteText(run.path + "/elsewhere", "\x89PNG\r\n\x1a\n...");
+  std::filesystem::create_symlink("elsewhere", run.path + "/images.png");
+  EXPECT_THAT(ReportPage({run}), Not(HasSubstr("data:image/png")));
 }
 
 TEST_F(PageTest, ShowsTheConfusionMatrixOfFewClasses) {
@@ -239,7 +248,7 @@ TEST_F(PageTest, ShowsTheWorstImagesWithLabelAndAnswer) {
   const std::string page = ReportPage({run});
   ExpectBalanced(page);
   EXPECT_THAT(page, HasSubstr("<img alt=\"7, taken for 1, 96 %, loss 3.21, record 17\" "
-                              "src=\"data:image/png;base64,UE5H\">"));
+                              "src=\"data:image/png;base64,iVBORw0KGgouLi4=\">"));
   EXPECT_THAT(page, HasSubstr(">cat, recognised<br>50 %, loss not finite<br>record 3<"));
   EXPECT_THAT(page, HasSubstr("base64,&quot;&gt;&lt;b&gt;\""));
 }

@@ -141,6 +141,10 @@ TEST(DatasetTest, TheMeanOfATarFileIsThatOfItsDatabase) {
   const Outcome tar = Dataset(job, {"mean", "set.tar", "tar.mean"});
   EXPECT_EQ(tar.exit_code, 0) << tar.err;
   EXPECT_EQ(Dataset(job, {"mean", "data/train_lmdb", "lmdb.mean"}).exit_code, 0);
+  const Outcome again = Dataset(job, {"mean", "data/test_lmdb", "lmdb.mean"});
+  EXPECT_EQ(again.exit_code, 73);
+  EXPECT_THAT(again.Errors(), ElementsAre(HasSubstr("--force to replace it")));
+  EXPECT_EQ(Dataset(job, {"mean", "data/train_lmdb", "lmdb.mean", "--force"}).exit_code, 0);
   EXPECT_EQ(ReadText(job.folder() / "tar.mean"), ReadText(job.folder() / "lmdb.mean"));
   EXPECT_EQ(Dataset(job, {"pairs", "set.tar", "tar_pairs"}).exit_code, 0);
   EXPECT_EQ(Dataset(job, {"pairs", "data/train_lmdb", "lmdb_pairs"}).exit_code, 0);

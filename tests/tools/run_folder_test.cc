@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <filesystem>
@@ -104,6 +106,22 @@ TEST_F(RunFolderTest, AResumedRunDropsWhatWasToldBehindItsSnapshot) {
   EXPECT_THAT(outcome.err, Not(HasSubstr("(0 iter/s")));
   EXPECT_TRUE(Finds(outcome.err, R"(Iteration 10 \(\S+ iter/s, \S+s/2 iters\), loss)"))
       << outcome.err;
+}
+
+// Nor does a pipe keep it waiting.
+TEST_F(RunFolderTest, NothingIsWrittenThroughLinksOrToPipes) {
+  WriteText(job_.folder() / "precious", "precious");
+  std::filesystem::create_directory(job_.folder() / "run");
+  for (const char* name : {"train.log", "metrics.jsonl", "metrics.csv"}) {
+    const std::string path = Join(job_.folder().path(), "/run/", name);
+    std::filesystem::create_symlink("../precious", path);
+    ExpectRefused(job_, job_.Train({"--run=run"}), 73, "/", "is a symbolic link, and the program");
+    unlink(path.c_str());
+    ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+    ExpectRefused(job_, job_.Train({"--run=run"}), 73, "/", "is a pipe (FIFO), and the program");
+    unlink(path.c_str());
+  }
+  EXPECT_EQ(Read("precious"), "precious");
 }
 
 TEST_F(RunFolderTest, AFolderThatCannotBeMadeIsOneWarning) {

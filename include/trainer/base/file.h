@@ -44,14 +44,14 @@ class FileHandle {
   int get() const { return fd_; }
   // 0, or -1 with errno. Closing twice is allowed.
   int Close() { return fd_ < 0 ? 0 : ops_->Close(Release()); }
-
- private:
+  // Gives the descriptor to the caller.
   int Release() {
     const int fd = fd_;
     fd_ = -1;
     return fd;
   }
 
+ private:
   FileOps* ops_;
   int fd_;
 };

@@ -16,6 +16,7 @@
 #include "trainer/base/crc32c.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
+#include "trainer/base/output_file.h"
 #include "trainer/base/text.h"
 
 namespace trainer::cuda {
@@ -46,6 +47,16 @@ bool IsOurs(std::string_view text) {
     if (WholeLine(text.substr(at, end - at))) return true;
   }
   return false;
+}
+
+// -1 and errno where the file cannot be opened, or is not one of this user's own.
+int OpenToRemember(const std::string& path, int flags) {
+  try {
+    return OpenOwnFile(path, flags);
+  } catch (const Error&) {
+    errno = EINVAL;
+    return -1;
+  }
 }
 
 }  // namespace
@@ -131,10 +142,9 @@ void AlgorithmFile::Add(const std::string& key, const std::string& value) {
   known_[key] = value;
   if (path_.empty()) return;
   const std::string rest = Join(identity_, '\t', key, '\t', value);
-  const int flags = O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC;
-  FileHandle file(FileOps::Posix(), open(path_.c_str(), flags, 0666));
+  FileHandle file(FileOps::Posix(), OpenToRemember(path_, O_RDWR | O_CREAT | O_APPEND));
   struct stat info {};
-  if (file.get() < 0 || fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
+  if (file.get() < 0 || fstat(file.get(), &info) != 0) {
     Tell(Join("cannot be written: ", std::strerror(errno)));
     path_.clear();
     return;
@@ -158,7 +168,7 @@ AlgorithmFile::Turn::Turn(AlgorithmFile& file) : file_(file), outer_(!file.in_tu
   file.in_turn_ = true;
   std::error_code ignored;  // Add tells of a folder that is not there
   std::filesystem::create_directories(FolderOf(file.path_), ignored);
-  lock_ = open((file.path_ + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  lock_ = OpenToRemember(file.path_ + ".lock", O_RDWR | O_CREAT);
   const auto end = std::chrono::steady_clock::now() + kPatience;
   while (lock_ >= 0 && flock(lock_, LOCK_EX | LOCK_NB) != 0) {
     if (errno == EINTR) continue;
