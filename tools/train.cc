@@ -103,12 +103,32 @@ void WarnOfOlderSnapshots(const SolverSpec& spec) {
            "(--resume=auto would go on from the newest)"));
 }
 
-// What the changes of --set and --batch made of the files, beside the snapshots.
-void WriteResolved(const Flags& flags, const SolverSpec& spec) {
+// Writes what the changes of --set and --batch made of the files, beside the first snapshot: a run
+// that saves none leaves nothing there.
+class ResolvedWriter final : public Observer {
+ public:
+  explicit ResolvedWriter(const SolverSpec& spec) : spec_(spec) {}
+
+  void OnSnapshot(const SnapshotReport&) override {
+    if (written_) return;
+    const std::string path = ResolvedName(spec_);
+    try {
+      WriteWhole(path, ResolvedText(spec_));
+      written_ = true;
+      LOG(INFO) << EscapeControl(Join("Wrote solver and nets with the changes of flags to ", path));
+    } catch (const Error& error) {
+      LOG(WARNING) << error.what() << "; it is tried again with the next snapshot";
+    }
+  }
+
+ private:
+  const SolverSpec& spec_;
+  bool written_ = false;
+};
+
+void WatchForResolved(const Flags& flags, const SolverSpec& spec, ObserverList* observers) {
   if (flags.Each("set").empty() && !flags.Has("batch")) return;
-  const std::string path = ResolvedName(spec);
-  WriteWhole(path, ResolvedText(spec));
-  LOG(INFO) << EscapeControl(Join("Wrote solver and nets with the changes of flags to ", path));
+  observers->Add(std::make_unique<ResolvedWriter>(spec));
 }
 
 class Train final : public Verb {
@@ -122,8 +142,8 @@ class Train final : public Verb {
             "Paths in the solver and its nets count from the working folder first, then from "
             "the file that names them; snapshot_prefix, which is written, from the working folder "
             "alone. Its folder must exist.\n"
-            "With --set or --batch, the solver and nets in force are written beside the "
-            "snapshots, as <snapshot_prefix>_resolved.prototxt.\n"
+            "With --set or --batch, the solver and nets in force are written beside the first "
+            "snapshot, as <snapshot_prefix>_resolved.prototxt.\n"
             "In a job of Slurm or PBS, or with --max_wall, the run watches the time itself: it "
             "saves and ends with 75 while there is time for that, by the longest iteration, test "
             "and snapshot so far. The same command with --resume=auto goes on, and ends with 0 at "
@@ -243,9 +263,9 @@ class Train final : public Verb {
     options.signals = &signals;
     ObserverList observers;
     options.shows_numbers = AddWatchers(flags, spec, *device, replica, view.get(), &observers);
+    if (replica.rank == 0) WatchForResolved(flags, spec, &observers);
     Solver solver(spec, options, *device, observers);
     RequireMemory(spec, *device, replica, solver);
-    if (replica.rank == 0) WriteResolved(flags, spec);
     LOG(INFO) << "Starting Optimization";
     const SolveResult result = solver.Solve();
     // Caffe's line, which scripts look for, for a run that is done.
@@ -287,9 +307,10 @@ class Train final : public Verb {
   }
 
   static void TellOfStop(const SolverSpec& spec, const Solver& solver, const SignalWatch& signals) {
-    LOG(INFO) << WhatStopped(solver, signals) << " stopped the run at iteration " << solver.iter()
-              << "; --snapshot=" << NamesFor(spec.proto.snapshot_prefix(), solver.iter()).state
-              << " goes on from there";
+    LOG(INFO) << EscapeControl(
+        Join(WhatStopped(solver, signals), " stopped the run at iteration ", solver.iter(),
+             "; --snapshot=", NamesFor(spec.proto.snapshot_prefix(), solver.iter()).state,
+             " goes on from there"));
   }
 };
 

@@ -49,6 +49,9 @@ struct MetaPage {
   uint32_t page_bytes;
 };
 
+// A writer may have asked for far more than the file has, such as Caffe's 1 TiB.
+constexpr uint64_t kMostMapBytes = uint64_t{1} << 46;
+
 // Checks both meta pages with plain reads. LMDB trusts them: a zero page size divides by zero.
 void CheckMetaPages(const std::string& path, int fd, int64_t file_bytes) {
   uint64_t offset = 0;
@@ -71,6 +74,11 @@ void CheckMetaPages(const std::string& path, int fd, int64_t file_bytes) {
     if (psize < 256 || psize > 65536 || (psize & (psize - 1)) != 0 || (i == 1 && psize != offset)) {
       throw Error(ErrorCode::kData, {path},
                   Join("data.mdb is damaged: its header says pages of ", psize, " bytes"));
+    }
+    if (meta.map_bytes > kMostMapBytes) {
+      throw Error(ErrorCode::kData, {path},
+                  Join("data.mdb is damaged: its header says a map of ", meta.map_bytes,
+                       " bytes, more than a process has addresses; copy the database again"));
     }
     offset = psize;
   }

@@ -34,14 +34,14 @@ std::string Mismatch(const caffe::NetStateRule& rule, const caffe::NetState& sta
 }
 
 void LogStep(const StepInfo& step, const Graph& graph, size_t& bytes) {
-  const std::string& name = step.spec.name();
+  const std::string name = EscapeControl(step.spec.name());
   LOG(INFO) << "Creating Layer " << name;
   for (const std::string& bottom : step.spec.proto().bottom())
-    LOG(INFO) << name << " <- " << bottom;
+    LOG(INFO) << name << " <- " << EscapeControl(bottom);
   for (int i = 0; i < step.spec.proto().top_size(); ++i) {
     const std::string& top = step.spec.proto().top(i);
     const bool in_place = i < step.spec.proto().bottom_size() && step.spec.proto().bottom(i) == top;
-    LOG(INFO) << name << " -> " << top << (in_place ? " (in-place)" : "");
+    LOG(INFO) << name << " -> " << EscapeControl(top) << (in_place ? " (in-place)" : "");
   }
   LOG(INFO) << "Setting up " << name;
   for (const ValueId out : step.out) {
@@ -53,9 +53,9 @@ void LogStep(const StepInfo& step, const Graph& graph, size_t& bytes) {
   LOG(INFO) << "Memory required for data: " << bytes;
   for (size_t i = 0; i < step.params().size(); ++i) {
     const Param& param = *step.params()[i];
-    if (param.layer != name) {
-      LOG(INFO) << "Sharing parameters '" << param.key << "' owned by layer '" << param.layer
-                << "', param index " << param.index;
+    if (param.layer != step.spec.name()) {
+      LOG(INFO) << EscapeControl(Join("Sharing parameters '", param.key, "' owned by layer '",
+                                      param.layer, "', param index ", param.index));
     }
   }
 }
@@ -70,7 +70,7 @@ void NetLog::Rules(const NetSpec& spec, const caffe::NetState& state) const {
                         return Mismatch(rule, state, layer.name()).empty();
                       });
     if (kept) continue;
-    for (const auto& rule : rules) LOG(INFO) << Mismatch(rule, state, layer.name());
+    for (const auto& rule : rules) LOG(INFO) << EscapeControl(Mismatch(rule, state, layer.name()));
   }
 }
 
@@ -96,7 +96,7 @@ void NetLog::Gradients(const Graph& graph) const {
   if (!on_) return;
   for (const StepId id : graph.steps.Ids() | std::views::reverse) {
     const StepInfo& step = graph.steps[id];
-    LOG(INFO) << step.spec.name()
+    LOG(INFO) << EscapeControl(step.spec.name())
               << (step.needs_backward ? " needs backward computation."
                                       : " does not need backward computation.");
   }
@@ -120,7 +120,7 @@ void NetLog::End(const Net& net, const caffe::NetState& state) const {
   if (!on_) return;
   const MemoryPlan& plan = net.memory_plan();
   for (const NetOutput& output : net.outputs()) {
-    LOG(INFO) << "This network produces output " << output.name;
+    LOG(INFO) << "This network produces output " << EscapeControl(output.name);
   }
   LOG(INFO) << "Network initialization done.";
   VLOG(1) << "Memory: " << plan.arena_bytes << " bytes shared, " << plan.separate_bytes

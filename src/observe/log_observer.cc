@@ -26,28 +26,31 @@ std::string LogSpeed(const IterationReport& report) {
 
 std::string LogPercent(double share) { return Join(std::lround(share * 100), " %"); }
 
+// Names are the user's or a file's: with line breaks in them they would be lines of their own.
+void LogText(const std::string& text) { LOG(INFO) << EscapeControl(text); }
+
 class LogObserver final : public Observer {
  public:
   void OnStart(const RunStart& start) override {
-    LOG(INFO) << "Solving " << start.net;
-    LOG(INFO) << "Learning Rate Policy: " << start.lr_policy;
+    LogText("Solving " + start.net);
+    LogText("Learning Rate Policy: " + start.lr_policy);
   }
 
   void OnIteration(const IterationReport& report) override {
     if (report.after_last) {
-      LOG(INFO) << Join("Iteration ", report.iter, ", loss = ", report.loss);
+      LogText(Join("Iteration ", report.iter, ", loss = ", report.loss));
       return;
     }
-    LOG(INFO) << Join("Iteration ", report.iter, LogSpeed(report), ", loss = ", report.loss);
+    LogText(Join("Iteration ", report.iter, LogSpeed(report), ", loss = ", report.loss));
     for (size_t i = 0; i < report.outputs.size(); ++i) {
       const ReportedValue& output = report.outputs[i];
-      LOG(INFO) << Join("    Train net output #", i, ": ", output.name, " = ", output.value,
-                        LossPart(output));
+      LogText(Join("    Train net output #", i, ": ", output.name, " = ", output.value,
+                   LossPart(output)));
     }
-    LOG(INFO) << Join("Iteration ", report.iter, ", lr = ", report.rate);
+    LogText(Join("Iteration ", report.iter, ", lr = ", report.rate));
     if (report.loss_scale > 0) {
-      LOG(INFO) << Join("    Loss scale: ", report.loss_scale, ", ", report.skipped_steps,
-                        " updates skipped");
+      LogText(Join("    Loss scale: ", report.loss_scale, ", ", report.skipped_steps,
+                   " updates skipped"));
     }
   }
 
@@ -64,15 +67,15 @@ class LogObserver final : public Observer {
         report.hidden > 0
             ? Join(" (", LogPercent(report.hidden), " of their time was hidden behind computing)")
             : "";
-    LOG(INFO) << Join("    Ranks: ", LogPercent(report.computing), " computing, ",
-                      LogPercent(report.exchange), " waiting for sums", hidden, ", ",
-                      LogPercent(report.data), " waiting for data", slowest);
+    LogText(Join("    Ranks: ", LogPercent(report.computing), " computing, ",
+                 LogPercent(report.exchange), " waiting for sums", hidden, ", ",
+                 LogPercent(report.data), " waiting for data", slowest));
   }
 
   void OnGpu(const GpuReport& report) override { VLOG(1) << "    GPU: " << report.text; }
 
   void OnTestStart(int iter, int net) override {
-    LOG(INFO) << Join("Iteration ", iter, ", Testing net (#", net, ")");
+    LogText(Join("Iteration ", iter, ", Testing net (#", net, ")"));
   }
 
   void OnTest(const TestReport& report) override {
@@ -80,24 +83,24 @@ class LogObserver final : public Observer {
       LOG(INFO) << "Test interrupted.";
       return;
     }
-    if (report.has_loss) LOG(INFO) << Join("Test loss: ", report.loss);
+    if (report.has_loss) LogText(Join("Test loss: ", report.loss));
     for (size_t i = 0; i < report.outputs.size(); ++i) {
       const ReportedValue& output = report.outputs[i];
-      LOG(INFO) << Join("    Test net output #", i, ": ", output.name, " = ", output.value,
-                        LossPart(output));
+      LogText(Join("    Test net output #", i, ": ", output.name, " = ", output.value,
+                   LossPart(output)));
     }
   }
 
   void OnSnapshotStart(const SnapshotReport& report) override {
     const char* to = report.model.ends_with(".h5") ? "to HDF5 file " : "to binary proto file ";
-    LOG(INFO) << "Snapshotting " << to << report.model;
+    LogText(Join("Snapshotting ", to, report.model));
     if (!report.averaged.empty()) {
-      LOG(INFO) << "Snapshotting averaged weights " << to << report.averaged;
+      LogText(Join("Snapshotting averaged weights ", to, report.averaged));
     }
-    LOG(INFO) << "Snapshotting solver state " << to << report.state;
+    LogText(Join("Snapshotting solver state ", to, report.state));
   }
 
-  void OnNote(const std::string& text) override { LOG(INFO) << text; }
+  void OnNote(const std::string& text) override { LogText(text); }
 
   void OnEnd(bool stopped_early) override {
     LOG(INFO) << (stopped_early ? "Optimization stopped early." : "Optimization Done.");

@@ -9,6 +9,8 @@
 namespace trainer {
 namespace {
 
+constexpr int kMostRanks = 1 << 16;  // of one machine; memory for each is mapped
+
 using Get = std::function<const char*(const char*)>;
 
 int Number(const Get& get, const char* name) { return ParseThreadCount(get(name)); }
@@ -25,6 +27,20 @@ bool IsInMpiWorld(const Get& get, RankEnvironment* found) {
   if (get("PMIX_RANK") == nullptr) return false;
   says("SLURM_STEP_NUM_TASKS");
   return found->count != 1;  // 0: another batch system, MPI will tell
+}
+
+// What --ranks=N leaves to the ranks that it starts: rank:count:descriptor. Whether it is that.
+bool IsInOwnWorld(const char* text, RankEnvironment* found) {
+  char rest = 0;
+  const int read = std::sscanf(text, "%d:%d:%d%c", &found->rank, &found->count, &found->fd, &rest);
+  if (read == 3 && found->count >= 1 && found->count <= kMostRanks && found->rank >= 0 &&
+      found->rank < found->count && found->fd >= 0) {
+    return true;
+  }
+  *found = {};
+  found->warning = Join("TRAINER_WORLD='", EscapeControl(text), "' is ignored: it is none of the ",
+                        "values that --ranks=N gives to the ranks that it starts; unset it");
+  return false;
 }
 
 int RankOf(const Get& get) {
@@ -57,7 +73,7 @@ std::string SlurmWarning(const Get& get) {
 RankEnvironment ReadRankEnvironment(const Get& get) {
   RankEnvironment found;
   const char* const own = get("TRAINER_WORLD");
-  if (own != nullptr && std::sscanf(own, "%d:%d:%d", &found.rank, &found.count, &found.fd) == 3) {
+  if (own != nullptr && IsInOwnWorld(own, &found)) {
     found.launcher = RankLauncher::kOwn;
   } else if (IsInMpiWorld(get, &found)) {
     found.launcher = RankLauncher::kMpi;
@@ -65,7 +81,7 @@ RankEnvironment ReadRankEnvironment(const Get& get) {
   } else {
     found.count = 1;
     found.count_variable.clear();
-    found.warning = SlurmWarning(get);
+    if (found.warning.empty()) found.warning = SlurmWarning(get);
   }
   return found;
 }

@@ -78,7 +78,7 @@ void Solver::LoadWeights(const std::vector<std::string>& files) {
   WeightLoading loading(nets);
   bool any = false;
   for (const std::string& file : files) {
-    LOG(INFO) << "Finetuning from " << file;
+    LOG(INFO) << "Finetuning from " << EscapeControl(file);
     const caffe::NetParameter model = OwnPart(ReadModel(file));
     if (division_ != nullptr && model.layer().empty()) continue;
     loading.Copy(model, file);

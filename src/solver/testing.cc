@@ -20,7 +20,8 @@ void Solver::BuildTestNets(const TrainOptions& options) {
     NetOptions net_options = CommonOptions(options, static_cast<int>(i) + 1);
     test_nets_.emplace_back();
     shared_tests_.push_back(false);
-    LOG(INFO) << "Creating test net (#" << i << ") specified by " << spec_.tests[i].description;
+    LOG(INFO) << "Creating test net (#" << i << ") specified by "
+              << EscapeControl(spec_.tests[i].description);
     net_options.state = spec_.tests[i].state;
     auto net = std::make_unique<Net>(*spec_.tests[i].net, net_options, device_, params_);
     if (proto_.debug_info() && replica_.rank == 0) net->SetDebugInfo(true);

@@ -96,6 +96,14 @@ TEST_F(LmdbCursorTest, ExplainsAnotherFormatVersion) {
   EXPECT_THAT(Refusal(), Refuses(ErrorCode::kData, "mdb_dump of that version, then mdb_load"));
 }
 
+// LMDB itself says that memory is short.
+TEST_F(LmdbCursorTest, RefusesAnImpossibleMap) {
+  std::string bad = bytes_;
+  bad[32 + 7] = bad[4096 + 32 + 7] = 0x40;
+  Replace(bad);
+  EXPECT_THAT(Refusal(), Refuses(ErrorCode::kData, "more than a process has addresses"));
+}
+
 TEST_F(LmdbCursorTest, RefusesAnImpossiblePageSize) {
   for (const int page_bytes : {0, 1, 4097, 1 << 20}) {
     std::string bad = bytes_;

@@ -109,6 +109,14 @@ TEST_F(LogObserverTest, StartSnapshotAndEndHaveTheirLines) {
                           "Optimization Done.", "Optimization stopped early."));
 }
 
+TEST_F(LogObserverTest, NamesMakeNoLinesOfTheirOwn) {
+  log_->OnStart({"a\nSolving b\x1b[2J", "inv", 0, 10});
+  log_->OnSnapshotStart({5, "a\nSnapshotting to b", "s", ""});
+  for (const std::string& line : collected_.lines) {
+    EXPECT_EQ(line.find_first_of("\n\x1b"), std::string::npos) << line;
+  }
+}
+
 TEST_F(LogObserverTest, AveragedWeightsHaveTheirOwnLine) {
   log_->OnSnapshotStart({5, "a.caffemodel", "a.solverstate", "a.averaged.caffemodel"});
   EXPECT_THAT(collected_.lines,

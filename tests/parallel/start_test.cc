@@ -38,6 +38,16 @@ TEST(RankEnvironmentTest, KnowsWhoStartedTheRanks) {
   EXPECT_EQ(own.fd, 17);
 }
 
+TEST(RankEnvironmentTest, AWorldThatNobodyStartedIsIgnoredWithAWarning) {
+  for (const char* world : {"", "x", "1:2", "2147483647:2147483647:3", "3:3:4", "-1:3:4", "0:0:4",
+                            "0:2147483647:4", "0:2:-1", "0:2:4:5"}) {
+    const RankEnvironment alone = Read({{"TRAINER_WORLD", world}});
+    EXPECT_EQ(alone.launcher, RankLauncher::kNone) << world;
+    EXPECT_EQ(alone.count, 1) << world;
+    EXPECT_THAT(alone.warning, HasSubstr("is ignored")) << world;
+  }
+}
+
 TEST(RankEnvironmentTest, KnowsHowManyRanksMpiMustFind) {
   const RankEnvironment open_mpi =
       Read({{"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_RANK", "1"}, {"PMIX_RANK", "1"}});
