@@ -1,10 +1,16 @@
+#include <algorithm>
 #include <iostream>
 
+#include "given_flags.h"
 #include "job_request.h"
 #include "shared_flags.h"
+#include "trainer/base/atomic_file.h"
 #include "trainer/base/error.h"
+#include "trainer/base/log.h"
 #include "trainer/base/text.h"
+#include "trainer/solver/solver.h"
 #include "verb.h"
+#include "watching.h"
 
 namespace trainer {
 namespace {
@@ -19,66 +25,153 @@ Flag JobNumber(std::string_view name, std::string_view fallback, std::string_vie
           .max = 100000};
 }
 
+Flag JobSwitch(std::string_view name, std::string_view help, std::string_view fallback = "") {
+  return {.name = name, .kind = FlagKind::kSwitch, .fallback = fallback, .help = help};
+}
+
+std::vector<Flag> JobFlags() {
+  std::vector<Flag> flags = {
+      {.name = "solver", .value = "FILE", .help = "the solver", .required = true},
+      {.name = "system",
+       .value = "SYSTEM",
+       .fallback = "slurm",
+       .help = "slurm, pbs, moab, lsf, sqsub, or mpirun with a file of hosts",
+       .choices = "slurm|pbs|moab|lsf|sqsub|mpirun"},
+      SetFlag()};
+  AddFlags("resources",
+           {JobNumber("nodes", "1", "machines", 1),
+            JobNumber("ranks_per_node", "1", "ranks on each node", 1),
+            CoresFlag(),
+            {.name = "time",
+             .value = "TIME",
+             .fallback = "4:00:00",
+             .help = "time limit of each slot: 4:00:00, 1-12:00:00, 90 (minutes), 90m"}},
+           &flags);
+  AddFlags(
+      "queue",
+      {{.name = "partition", .value = "NAME", .help = "the partition or queue to run in"},
+       {.name = "account", .value = "NAME", .help = "the account or project that pays"},
+       {.name = "qos", .value = "NAME", .help = "the quality of service (Slurm, Moab)"},
+       {.name = "constraint", .value = "FEATURE", .help = "take nodes that have this feature only"},
+       {.name = "mail", .value = "ADDRESS", .help = "send mail when the job ends or fails"},
+       {.name = "output", .value = "FILE", .help = "where the queue writes the log"},
+       {.name = "module",
+        .kind = FlagKind::kEach,
+        .value = "NAME",
+        .help = "load this environment module; may be given several times"},
+       {.name = "line",
+        .kind = FlagKind::kEach,
+        .value = "TEXT",
+        .help = "one more line of the script, as it is: --line='#SBATCH --exclusive'; may be given "
+                "several times"}},
+      &flags);
+  AddFlags(
+      "run",
+      {JobSwitch("mpirun", "start Slurm's ranks with mpirun, where srun has no PMIx"),
+       JobNumber("seeds", "0", "an array of N runs with the seeds 1 to N (Slurm)", 0),
+       ArrayLimitFlag(),
+       JobSwitch("preemptable",
+                 "jobs of higher priority may end it at any time: take snapshots by "
+                 "the clock"),
+       {.name = "gpu",
+        .value = "IDS",
+        .help = "train on GPUs, each rank on one of its own; --gpu=0,1 is --ranks_per_node=2 --gpu",
+        .bare = "0"},
+       JobSwitch("global_batch",
+                 "several ranks share batch_size; --noglobal_batch: each rank has as much", "true"),
+       {.name = "container",
+        .value = "IMAGE",
+        .help = "run in this image of Apptainer, which holds the program"}},
+      &flags);
+  return flags;
+}
+
+// The flags of `train` that the script hands to the run. The help of `train` lists them.
+std::vector<Flag> HandedFlags() {
+  static constexpr std::string_view kOwn[] = {
+      "solver",   "set",   "gpu",   "global_batch", "snapshot",       "resume",
+      "max_wall", "phase", "ranks", "requeue",      "stop_exit_code", "run"};
+  std::vector<Flag> flags = FlagsOfTrain(kOwn);
+  for (Flag& flag : flags) flag.hidden = true;
+  AddFlags("run", {RunFolderFlag()}, &flags);
+  return flags;
+}
+
+constexpr std::pair<const char*, JobSystem> kSystems[] = {
+    {"slurm", JobSystem::kSlurm}, {"pbs", JobSystem::kPbs},     {"moab", JobSystem::kMoab},
+    {"lsf", JobSystem::kLsf},     {"sqsub", JobSystem::kSqsub}, {"mpirun", JobSystem::kMpirun}};
+
+// The flags that only some of the systems have.
+constexpr std::pair<const char*, std::string_view> kOnlyOf[] = {
+    {"mpirun", "slurm"},
+    {"seeds", "slurm"},
+    {"array_limit", "slurm"},
+    {"qos", "slurm, moab"},
+    {"account", "slurm, pbs, moab, lsf"},
+    {"constraint", "slurm, pbs, moab, lsf"},
+    {"mail", "slurm, pbs, moab, lsf"},
+    {"partition", "slurm, pbs, moab, lsf, sqsub"},
+    {"output", "slurm, pbs, moab, lsf, sqsub"}};
+
+void RefuseFlagsOfOthers(const Flags& flags) {
+  const std::string& system = flags.Text("system");
+  const std::vector<std::string> given = GivenFlags(JobFlags(), flags);
+  for (const auto& [name, systems] : kOnlyOf) {
+    const std::string flag = Join("--", name);
+    const bool is_given = std::ranges::any_of(given, [&](const std::string& word) {
+      return word == flag || word.starts_with(flag + "=");
+    });
+    const std::vector<std::string> all = SplitList(systems);
+    if (!is_given || std::ranges::find(all, system) != all.end()) continue;
+    throw Error(ErrorCode::kUsage,
+                Join(flag, ": it is for --system=", systems, ", not for ", system,
+                     "; leave it out, or give the line that your queue wants with --line"));
+  }
+}
+
 class JobVerb final : public Verb {
  public:
   VerbDoc Doc() const override {
+    std::vector<Flag> flags = JobFlags();
+    for (const Flag& flag : HandedFlags()) flags.push_back(flag);
     return {
         .task = VerbTask::kCluster,
         .summary = "print a batch script that trains until the run is finished",
-        .usage = "trainer job --solver=FILE [--system=slurm|pbs|mpirun] [flags]",
+        .usage = "trainer job --solver=FILE [--system=SYSTEM] [flags] [flags of train]",
         .text =
             "Asks for the memory that `trainer plan` counts, for as many cores as the net can "
-            "keep busy, and for a signal early enough for the last snapshot. The databases that "
-            "the net names must be there. The script runs the same command in each slot of time: "
-            "with --resume=auto it goes on where the one before stopped, and ends with 0 when all "
-            "is done; 75 and 82 have the job queued again.\n"
+            "keep busy, and for a signal early enough for the last snapshot, whose time is "
+            "measured by writing a file beside the snapshots and removing it. The databases that "
+            "the net names must be there, and the folder of snapshot_prefix. The script runs the "
+            "same command in each slot of time: with --resume=auto it continues where the slot "
+            "before stopped, and ends with 0 when all is done; 75 and 82 have the job queued "
+            "again. Flags of `trainer train`, such as --strategy or --run, are handed to the run.\n"
             "docs/clusters.md explains the scripts.",
         .examples =
             "trainer job --solver=s.prototxt --time=4:00:00 > job.sh && sbatch job.sh\n"
-            "trainer job --solver=s.prototxt --nodes=2 --mpirun\n"
-            "trainer job --solver=s.prototxt --seeds=4\n"
+            "trainer job --solver=s.prototxt --nodes=2 --ranks_per_node=4 --gpu\n"
+            "trainer job --solver=s.prototxt --nodes=2 --mpirun --strategy=easgd\n"
+            "trainer job --solver=s.prototxt --seeds=40 --array_limit=4\n"
+            "trainer job --solver=s.prototxt --account=lab --module=openmpi --run=runs/a\n"
             "trainer job --solver=s.prototxt --system=pbs > job.pbs && qsub job.pbs\n"
+            "trainer job --solver=s.prototxt --system=moab --gpu > job.msub\n"
+            "trainer job --solver=s.prototxt --system=lsf > job.lsf && bsub < job.lsf\n"
             "trainer job --solver=s.prototxt --system=mpirun --nodes=4 > run.sh",
-        .flags = {{.name = "solver", .value = "FILE", .help = "the solver", .required = true},
-                  {.name = "system",
-                   .value = "SYSTEM",
-                   .fallback = "slurm",
-                   .help = "slurm, pbs, or mpirun with a file of hosts",
-                   .choices = "slurm|pbs|mpirun"},
-                  JobNumber("nodes", "1", "machines", 1),
-                  JobNumber("ranks_per_node", "1", "ranks on each node", 1),
-                  JobNumber("cores", "0", "cores of a rank; 0: as many as the net keeps busy", 0),
-                  {.name = "time",
-                   .value = "TIME",
-                   .fallback = "4:00:00",
-                   .help = "time limit of each slot: 4:00:00, 1-12:00:00, 90 (minutes), 90m"},
-                  {.name = "partition",
-                   .value = "NAME",
-                   .help = "the partition of Slurm to run in"},
-                  {.name = "mpirun",
-                   .kind = FlagKind::kSwitch,
-                   .help = "start Slurm's ranks with mpirun, where srun has no PMIx"},
-                  JobNumber("seeds", "0", "an array of N runs with the seeds 1 to N (Slurm)", 0),
-                  {.name = "preemptable",
-                   .kind = FlagKind::kSwitch,
-                   .help = "more urgent jobs may end it at any time: snapshots by the clock"},
-                  {.name = "gpu",
-                   .kind = FlagKind::kSwitch,
-                   .help = "train on a GPU, each rank on one of its own"},
-                  {.name = "container",
-                   .value = "IMAGE",
-                   .help = "run in this image of Apptainer, which holds the program"},
-                  LevelFlag(),
-                  StageFlag(),
-                  SetFlag()},
+        .flags = flags,
     };
   }
 
   int Run(const Flags& flags) override {
+    RefuseFlagsOfOthers(flags);
+    const WarningsOnly quiet;  // The nets are only planned.
     JobRequest job = ReadRequest(flags);
-    Refuse(job);
     const SolverSpec spec = SolverOf(flags);
+    TakeGpus(flags, spec, &job);
     job.snapshot_prefix = ShellWord(spec.proto.snapshot_prefix());
+    if (SavesSnapshots(spec.proto)) CheckWritable(spec.proto.snapshot_prefix(), 0);
+    if (job.system == JobSystem::kSlurm) {
+      job.node_cores = CoresOfLargestNode(flags.Text("partition"));
+    }
     FitToNet(spec, &job);
     std::cout << JobScript(job);
     return 0;
@@ -87,62 +180,78 @@ class JobVerb final : public Verb {
  private:
   static JobRequest ReadRequest(const Flags& flags) {
     JobRequest job;
-    const std::string& system = flags.Text("system");
-    if (system == "pbs") job.system = JobSystem::kPbs;
-    if (system == "mpirun") job.system = JobSystem::kMpirun;
+    for (const auto& [name, system] : kSystems) {
+      if (flags.Text("system") == name) job.system = system;
+    }
     job.solver = ShellWord(flags.Text("solver"));
     job.name = JobName(flags.Text("solver"));
     job.nodes = flags.Whole("nodes");
     job.ranks_per_node = flags.Whole("ranks_per_node");
     job.cores = flags.Whole("cores");
     job.time = SlotTime(flags.Text("time"));
-    if (flags.Has("partition")) job.partition = ShellWord(flags.Text("partition"));
     job.mpirun = flags.Switch("mpirun");
     job.seeds = flags.Whole("seeds");
+    job.array_limit = flags.Whole("array_limit");
     job.preemptable = flags.Switch("preemptable");
-    job.gpu = flags.Switch("gpu");
-    if (flags.Has("container")) job.container = ShellWord(flags.Text("container"));
+    // With the batch of one rank, one rank's rate is right: --scale_lr wants the larger batch.
+    job.global_batch = flags.Switch("global_batch") && !flags.Switch("scale_lr");
+    const std::pair<const char*, std::string*> words[] = {
+        {"partition", &job.partition},   {"account", &job.account}, {"qos", &job.qos},
+        {"constraint", &job.constraint}, {"mail", &job.mail},       {"output", &job.output},
+        {"container", &job.container},   {"run", &job.run}};
+    for (const auto& [name, word] : words) {
+      if (flags.Has(name)) *word = ShellWord(flags.Text(name));
+    }
+    for (const std::string& name : flags.Each("module")) job.modules.push_back(ShellWord(name));
+    for (const std::string& line : flags.Each("line")) {
+      static_cast<void>(ShellWord(line));  // It throws for control characters.
+      job.lines.push_back(line);
+    }
     for (const std::string& change : flags.Each("set")) {
       job.changes.push_back("--set " + ShellWord(change));
     }
-    for (const char* name : {"level", "stage"}) {
-      const std::string& given = flags.Text(name);
-      if (!given.empty() && given != "0") {
-        job.changes.push_back(Join("--", name, "=", ShellWord(given)));
-      }
+    for (const std::string& word : GivenFlags(HandedFlags(), flags)) {
+      if (!word.starts_with("--run=")) job.changes.push_back(ShellWord(word));
     }
     job.command = CommandOf(flags, job);
     return job;
   }
 
-  static void Refuse(const JobRequest& job) {
-    const auto refuse = [](const char* flag, const char* why) {
-      throw Error(ErrorCode::kUsage, Join(flag, ": ", why));
-    };
-    const bool slurm = job.system == JobSystem::kSlurm;
-    if (!slurm && job.seeds > 0)
-      refuse("--seeds", "arrays are made for Slurm; take --system=slurm");
-    if (!slurm && job.mpirun) refuse("--mpirun", "it is for Slurm; the other systems have no srun");
-    if (!slurm && !job.partition.empty()) refuse("--partition", "it is for Slurm");
-    if (job.gpu && job.ranks() > 1 && (!slurm || job.mpirun)) {
-      refuse("--gpu", "only srun gives each of several ranks a GPU of its own");
+  // --gpu, or a solver that asks for GPUs itself.
+  static void TakeGpus(const Flags& flags, const SolverSpec& spec, JobRequest* job) {
+    const std::string& text = flags.Text("gpu");
+    job->gpu = !text.empty() || (spec.proto.has_solver_mode() &&
+                                 spec.proto.solver_mode() == caffe::SolverParameter::GPU);
+    if (text.empty() || text == "0" || text == "all") return;
+    std::string first;  // "0,1,2": as many as the text names
+    const auto count = static_cast<int>(flags.List("gpu").size());
+    for (int i = 0; i < count; ++i) first += Join(i == 0 ? "" : ",", i);
+    if (text != first || (job->ranks_per_node != 1 && job->ranks_per_node != count)) {
+      throw Error(ErrorCode::kUsage,
+                  Join("--gpu=", EscapeControl(text),
+                       ": the queue numbers the GPUs of a job from 0, and each rank has one of its "
+                       "own; for N GPUs on each node give --ranks_per_node=N --gpu"));
     }
+    job->ranks_per_node = count;
   }
 
   // The command line with the flags that differ from their defaults.
   static std::string CommandOf(const Flags& flags, const JobRequest& job) {
     std::string text = Join("trainer job --solver=", job.solver);
-    const std::pair<const char*, const char*> usual[] = {
-        {"system", "slurm"}, {"nodes", "1"},    {"ranks_per_node", "1"}, {"cores", "0"},
-        {"time", "4:00:00"}, {"partition", ""}, {"seeds", "0"},          {"container", ""}};
-    for (const auto& [name, value] : usual) {
-      const std::string& given = flags.Text(name);
-      if (given != value) text += Join(" --", name, "=", ShellWord(given));
+    const auto add = [&](const std::vector<Flag>& table) {
+      for (const std::string& word : GivenFlags(table, flags)) {
+        if (!word.starts_with("--solver=")) {
+          text += " " + (word == "--gpu=0" ? std::string("--gpu") : ShellWord(word));
+        }
+      }
+    };
+    add(JobFlags());
+    for (const char* name : {"module", "line", "set"}) {
+      for (const std::string& value : flags.Each(name)) {
+        text += Join(" --", name, " ", ShellWord(value));
+      }
     }
-    for (const char* name : {"mpirun", "preemptable", "gpu"}) {
-      if (flags.Switch(name)) text += Join(" --", name);
-    }
-    for (const std::string& change : job.changes) text += " " + change;
+    add(HandedFlags());
     return text;
   }
 };

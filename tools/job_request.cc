@@ -1,14 +1,24 @@
 #include "job_request.h"
 
+#include <glog/logging.h>
+
 #include <algorithm>
 #include <cctype>
+#include <cmath>
+#include <filesystem>
+#include <sstream>
 
 #include "device_flags.h"
 #include "plan_parts.h"
+#include "trainer/base/atomic_file.h"
+#include "trainer/base/command.h"
 #include "trainer/base/duration.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
+#include "trainer/checkpoint/snapshot_files.h"
+#include "trainer/solver/solver.h"
+#include "verb.h"
 
 namespace trainer {
 namespace {
@@ -31,11 +41,45 @@ int MemoryGiB(const std::vector<PlannedPart>& parts, int ranks) {
   return CeilDiv(bytes * ranks, static_cast<double>(kGiB));
 }
 
-// How long before the end of the slot a program that could not ask the queue is told to stop: the
-// time to write two snapshots to a slow disk, because one may be in progress already.
-int WarningSeconds(const PlannedTotals& totals) {
-  const double bytes = static_cast<double>(totals.weights) * (1 + totals.states_per_weight);
-  return 30 + 30 * CeilDiv(2 * bytes / 50e6, 30);
+// The seconds that a snapshot takes: as on a file system of 50 MB/s, or longer where writing and
+// reading back a file beside the snapshots is slower than that now.
+double SnapshotSeconds(const std::string& prefix, const PlannedTotals& totals) {
+  constexpr double kBusyRate = 50e6;
+  constexpr size_t kMostProbe = size_t{32} << 20;
+  using Clock = std::chrono::steady_clock;
+  const size_t bytes = totals.weights * (1 + static_cast<size_t>(totals.states_per_weight));
+  const double usual = 1 + static_cast<double>(bytes) / kBusyRate;
+  if (!std::filesystem::is_directory(FolderOf(prefix))) return usual;
+  const std::string probe(std::clamp<size_t>(bytes, 1, kMostProbe), '\x5a');
+  const Clock::time_point start = Clock::now();
+  {
+    AtomicFile file(prefix + "_write_speed");
+    file.Append(probe.data(), probe.size());
+    file.Finish();  // The destructor removes the temporary file.
+  }
+  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  const double measured = seconds * static_cast<double>(bytes) / static_cast<double>(probe.size());
+  return std::max(usual, measured);
+}
+
+// Takes as many cores as the net keeps busy where the user names none, but no more than nodes have.
+void ChooseCores(int useful, int processes, JobRequest* job) {
+  const int most = std::max(1, job->node_cores / job->ranks_per_node);
+  if (job->cores == 0) {
+    job->cores = std::max(processes, useful);
+    if (job->node_cores > 0) job->cores = std::min(job->cores, most);
+  } else if (job->node_cores > 0 && job->cores * job->ranks_per_node > job->node_cores) {
+    throw Error(ErrorCode::kUsage,
+                Join("--cores=", job->cores, ": ", job->ranks_per_node,
+                     job->ranks_per_node == 1 ? " rank" : " ranks", " of a node would need ",
+                     job->cores * job->ranks_per_node, " cores, but the largest node has ",
+                     job->node_cores, " (sinfo); give --cores=", most, " or less"));
+  }
+  if (job->node_cores > 0 && job->ranks_per_node > job->node_cores) {
+    throw Error(ErrorCode::kUsage,
+                Join("--ranks_per_node=", job->ranks_per_node, ": the largest node has ",
+                     job->node_cores, " cores (sinfo); give a rank at least one, with --nodes"));
+  }
 }
 
 }  // namespace
@@ -69,7 +113,7 @@ std::string ShellWord(const std::string& text) {
   return quoted + "'";
 }
 
-std::string SlotTime(const std::string& text) {
+std::chrono::seconds SlotTime(const std::string& text) {
   const auto time = ParseWallTime(text);
   if (!time || time->count() < 60) {
     throw Error(ErrorCode::kUsage,
@@ -77,18 +121,67 @@ std::string SlotTime(const std::string& text) {
                      ": a time of a minute or more is written 4:00:00, 1-12:00:00 (a day and a "
                      "half), 90 (minutes), 90m or 1h30m"));
   }
-  return WallTimeText(*time);
+  return *time;
+}
+
+Flag CoresFlag() {
+  return {.name = "cores",
+          .kind = FlagKind::kWhole,
+          .value = "N",
+          .fallback = "0",
+          .help = "cores of a rank; 0: as many as the net keeps busy and a node has",
+          .max = 100000};
+}
+
+Flag ArrayLimitFlag() {
+  return {.name = "array_limit",
+          .kind = FlagKind::kWhole,
+          .value = "N",
+          .fallback = "0",
+          .help = "at most N tasks of the array run at once; 0: all (Slurm)",
+          .max = 100000};
+}
+
+std::vector<Flag> FlagsOfTrain(std::span<const std::string_view> without) {
+  std::vector<Flag> flags = VerbRegistry::Get().Make("train")->Doc().flags;
+  std::erase_if(flags, [&](const Flag& flag) {
+    return std::ranges::find(without, flag.name) != without.end();
+  });
+  return flags;
+}
+
+int CoresOfLargestNode(const std::string& partition) {
+  std::vector<std::string> words = {"sinfo", "-h", "-e", "-o", "%c"};
+  if (!partition.empty()) words.insert(words.end(), {"-p", partition});
+  const CommandResult result = RunCommand(words, std::chrono::seconds(5));
+  if (!result.problem.empty()) return 0;
+  int most = 0;
+  std::istringstream lines(result.out);
+  for (int cores = 0; lines >> cores;) most = std::max(most, cores);
+  return most;
+}
+
+int WarningSeconds(std::chrono::seconds slot, double snapshot) {
+  const double least = std::ceil(5 + 2 * snapshot);
+  const double wished = std::max(60.0, least + 30);
+  return static_cast<int>(std::max(least, std::min(wished, static_cast<double>(slot.count()) / 8)));
 }
 
 void FitToNet(const SolverSpec& spec, JobRequest* job, int processes) {
   PlanTarget target;
   target.device = MakeDevice();
   const PlannedRun run = PlanRun(spec, *target.device);
-  if (job->cores == 0) {
-    job->cores = std::max(processes, UsefulCores(run.macs / job->ranks()));
-  }
+  ChooseCores(UsefulCores(run.macs / job->ranks()), processes, job);
   job->memory_gib = MemoryGiB(PartsOf(run.totals, target), job->ranks_per_node * processes);
-  job->warning_seconds = WarningSeconds(run.totals);
+  const double snapshot =
+      SavesSnapshots(spec.proto) ? SnapshotSeconds(spec.proto.snapshot_prefix(), run.totals) : 1;
+  job->warning_seconds = WarningSeconds(job->time, snapshot);
+  if (2 * job->warning_seconds > job->time.count()) {
+    LOG(WARNING) << "--time=" << WallTimeText(job->time) << ": a snapshot of this net may take "
+                 << static_cast<int>(snapshot + 1)
+                 << " s to write, so that less than half of each slot is left for training; give a "
+                    "longer --time";
+  }
 }
 
 }  // namespace trainer

@@ -15,6 +15,7 @@
 #include "trainer/base/atomic_file.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
+#include "trainer/base/log.h"
 #include "trainer/base/progress.h"
 #include "trainer/base/terminal.h"
 #include "trainer/base/text.h"
@@ -29,14 +30,10 @@ namespace {
 
 // The flags of `train` that each run gets as they are.
 std::vector<Flag> FlagsOfRuns() {
-  std::vector<Flag> flags = VerbRegistry::Get().Make("train")->Doc().flags;
-  std::erase_if(flags, [](const Flag& flag) {
-    static constexpr std::string_view kOwn[] = {
-        "solver",   "set",   "snapshot",  "allow_outside",  "resume",
-        "max_wall", "phase", "lock_wait", "stop_exit_code", "run"};
-    return std::ranges::find(kOwn, flag.name) != std::end(kOwn);
-  });
-  return flags;
+  static constexpr std::string_view kOwn[] = {
+      "solver",   "set",   "snapshot",  "allow_outside",  "resume",
+      "max_wall", "phase", "lock_wait", "stop_exit_code", "run"};
+  return FlagsOfTrain(kOwn);
 }
 
 std::vector<Flag> OwnFlags() {
@@ -61,6 +58,8 @@ std::vector<Flag> OwnFlags() {
        .fallback = "4:00:00",
        .help = "time limit of each task of Slurm, as for trainer job"},
       {.name = "partition", .value = "NAME", .help = "the partition of Slurm to run in"},
+      CoresFlag(),
+      ArrayLimitFlag(),
       MaxWallFlag(),
       {.name = "stop_exit_code",
        .kind = FlagKind::kWhole,
@@ -116,12 +115,16 @@ class Sweep final : public Verb {
     const std::vector<std::string>& assignments = flags.Each("set");
     std::vector<std::string> first;
     for (const std::string& assignment : assignments) first.push_back(Alternatives(assignment)[0]);
+    // The nets are only planned for a script: its standard error stays free of their log.
+    const bool prints = flags.Text("system") == "slurm";
+    std::optional<WarningsOnly> quiet;
+    if (prints) quiet.emplace();
     const SolverSpec spec = Load(flags, first);
     const std::string& prefix = spec.proto.snapshot_prefix();
     const std::string folder = flags.Has("out") ? flags.Text("out") : prefix + "_sweep";
     const std::vector<SweepRun> runs = RunsOf(assignments, folder, prefix);
     for (const SweepRun& run : runs) static_cast<void>(LoadRun(flags, run));  // before any of them
-    if (flags.Text("system") == "slurm") {
+    if (prints) {
       std::cout << JobScript(ArrayOf(flags, runs, spec));
       return 0;
     }
@@ -270,7 +273,9 @@ class Sweep final : public Verb {
       throw Error(ErrorCode::kUsage,
                   "--gpu: a task of Slurm sees its own GPU as number 0; give --gpu=0");
     }
-    job.cores = 0;
+    job.cores = flags.Whole("cores");
+    job.node_cores = CoresOfLargestNode(flags.Text("partition"));
+    job.array_limit = flags.Whole("array_limit");
     FitToNet(spec, &job, std::max(1, flags.Whole("ranks")));
     job.command = Join("trainer sweep --solver=", job.solver);
     for (const std::string& set : flags.Each("set")) job.command += " --set " + ShellWord(set);

@@ -3,6 +3,7 @@
 #include "batch_flag.h"
 #include "batch_job.h"
 #include "device_flags.h"
+#include "job_life.h"
 #include "memory_limit.h"
 #include "rank_flags.h"
 #include "reading_flags.h"
@@ -48,6 +49,7 @@ std::vector<Flag> TrainFlags() {
            {MaxWallFlag(),
             RequeueFlag(),
             RescueFlag(),
+            JobCheckFlag(),
             EffectFlag("sigint_effect", "stop", "what Ctrl-C does"),
             EffectFlag("sighup_effect", "snapshot", "what SIGHUP does"),
             EffectFlag("sigterm_effect", "stop", "what SIGTERM does"),
@@ -251,6 +253,7 @@ class Train final : public Verb {
     }
     if (replica.rank == 0) options.end = EndOfRun(flags);
     options.rescue = RescueOptionsOf(flags);
+    const JobLife life(std::chrono::seconds(replica.rank == 0 ? flags.Whole("job_check") : 0));
     options.snapshot = start.state;
     options.allow_outside = flags.Switch("allow_outside");
     if (options.snapshot.empty()) {

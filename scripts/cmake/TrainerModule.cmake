@@ -142,7 +142,7 @@ function(trainer_program name folder)
     COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR} -DOUTPUT=${commit}
             -P ${PROJECT_SOURCE_DIR}/scripts/cmake/WriteCommit.cmake VERBATIM)
   # The templates that `trainer job` fills in: SlurmScript() returns scripts/jobs/slurm.sh.in.
-  foreach(system Slurm Pbs Mpirun)
+  foreach(system Slurm Pbs Lsf Sqsub Mpirun)
     string(TOLOWER ${system} file)
     set(template ${PROJECT_SOURCE_DIR}/scripts/jobs/${file}.sh.in)
     set(source ${PROJECT_BINARY_DIR}/jobs/${file}.cc)

@@ -73,7 +73,8 @@ class Advising {
       striped.cold = std::min(4 * facts_.cold, std::max(facts_.warm, facts_.cold));
       Add(Gain(striped, facts_.threads),
           "its largest file is on one server of Lustre (one stripe); spread it: lfs migrate -c 4 "
-          "FILE");
+          "FILE; for new sets, set the stripes of their folder first: lfs setstripe -S 1m -c 8 "
+          "FOLDER");
     }
     if (!FitsMemory(facts_, machine_) && facts_.cold > 0 && facts_.cold < facts_.consumed) {
       InputFacts held = facts_;

@@ -55,9 +55,12 @@ TEST(InputAdviceTest, ALargeFileWithOneStripeIsToBeSpread) {
   facts.cold = 500;
   facts.stripes = 1;
   facts.largest_file = uint64_t{4} << 30;
-  EXPECT_THAT(TextsOfInputAdvice(facts),
-              ElementsAre(HasSubstr("--stage_data=auto (up to 2 times"),
-                          HasSubstr("one stripe); spread it: lfs migrate -c 4")));
+  EXPECT_THAT(
+      TextsOfInputAdvice(facts),
+      ElementsAre(HasSubstr("--stage_data=auto (up to 2 times"),
+                  HasSubstr("one stripe); spread it: lfs migrate -c 4 FILE; for new sets, set "
+                            "the stripes of their folder first: lfs setstripe -S 1m -c 8 "
+                            "FOLDER")));
   facts.stripes = 4;
   EXPECT_THAT(TextsOfInputAdvice(facts), ElementsAre(HasSubstr("--stage_data=auto")));
   facts.kind = "TAR";

@@ -11,6 +11,7 @@ namespace trainer {
 namespace {
 
 using testing::AllOf;
+using testing::ContainsRegex;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
@@ -45,9 +46,27 @@ class JobScriptTest : public testing::Test {
 
 TEST_F(JobScriptTest, TemplatesAreFilledInCompletelyAndNameTheCommand) {
   for (const char* const flags :
-       {"", "--nodes=2", "--nodes=2 --mpirun", "--seeds=4", "--partition=slow --preemptable",
-        "--gpu", "--ranks_per_node=2 --gpu", "--container=trainer.sif", "--system=pbs",
-        "--system=pbs --nodes=2 --container=trainer.sif", "--system=mpirun --nodes=4",
+       {"",
+        "--nodes=2",
+        "--nodes=2 --mpirun",
+        "--nodes=2 --mpirun --gpu",
+        "--seeds=4 --array_limit=2",
+        "--partition=slow --preemptable",
+        "--gpu",
+        "--ranks_per_node=2 --gpu",
+        "--container=trainer.sif",
+        "--account=lab --qos=high --constraint=k80 --mail=a@b.org --output=log --module m",
+        "--system=pbs",
+        "--system=pbs --account=lab --constraint=gpu=k80 --mail=a@b.org --output=log --gpu",
+        "--system=pbs --nodes=2 --container=trainer.sif",
+        "--system=moab",
+        "--system=moab --ranks_per_node=8 --qos=high --gpu",
+        "--system=lsf",
+        "--system=lsf --nodes=2 --account=lab --constraint=k80 --mail=a@b.org --gpu",
+        "--system=sqsub --gpu",
+        "--system=sqsub --nodes=2 --module m",
+        "--system=mpirun --nodes=4",
+        "--system=mpirun --nodes=4 --gpu",
         "--system=mpirun --nodes=4 --container=trainer.sif"}) {
     const std::string script = Script(SplitList(flags, ' '));
     EXPECT_THAT(script, StartsWith("#!/bin/bash\n# "));
@@ -70,7 +89,7 @@ TEST_F(JobScriptTest, AsksForWhatTheNetNeeds) {
   const std::string large = Script({});
   EXPECT_THAT(large,
               AllOf(HasSubstr("#SBATCH --mem=5G\n"), HasSubstr("#SBATCH --cpus-per-task=32\n"),
-                    HasSubstr("#SBATCH --signal=USR1@90\n")));
+                    ContainsRegex("#SBATCH --signal=USR1@(8[89]|9[0-9]|[0-9]{3})\n")));
   EXPECT_THAT(Script({"--ranks_per_node=2", "--cores=5"}),
               AllOf(HasSubstr("#SBATCH --mem=9G\n"), HasSubstr("#SBATCH --cpus-per-task=5\n")));
 }
@@ -104,8 +123,115 @@ TEST_F(JobScriptTest, RanksAreStartedByWhatTheSystemHas) {
   EXPECT_THAT(Script({"--system=pbs"}), Not(HasSubstr("mpirun")));
   EXPECT_THAT(Script({}),
               AllOf(HasSubstr("\nsrun \"$trainer\" train "), Not(HasSubstr("--global_batch"))));
-  EXPECT_THAT(Script({"--ranks_per_node=2", "--gpu"}),
-              AllOf(HasSubstr("#SBATCH --gpus-per-task=1\n"), HasSubstr("  --gpu=0")));
+}
+
+TEST_F(JobScriptTest, EachRankHasAGpuOfItsOwn) {
+  for (const char* gpu : {"--gpu", "--gpu=0", "--gpu=all"}) {
+    EXPECT_THAT(Script({gpu}), AllOf(HasSubstr(" one node, on a GPU."), HasSubstr("  --gpu=0\n"),
+                                     HasSubstr("#SBATCH --gpus-per-task=1\n")))
+        << gpu;
+  }
+  const auto has = [](const std::string& directive, const std::string& flag) {
+    return AllOf(HasSubstr("each on its own GPU"), HasSubstr(directive + "\n"), HasSubstr(flag));
+  };
+  EXPECT_THAT(Script({"--ranks_per_node=2", "--gpu"}), has("--gpus-per-task=1", "  --gpu=0\n"));
+  EXPECT_THAT(Script({"--nodes=2", "--gpu"}), has("--gpus-per-task=1", "  --gpu=0\n"));
+  const std::vector<std::string> four = {"--nodes=2", "--ranks_per_node=2", "--gpu"};
+  const auto with = [&](const char* more) {
+    std::vector<std::string> words = four;
+    words.emplace_back(more);
+    return Script(words);
+  };
+  EXPECT_THAT(with("--mpirun"), has("#SBATCH --gpus-per-node=2", "  --gpu=0,1 &\n"));
+  EXPECT_THAT(with("--system=pbs"), has(":mpiprocs=2:ngpus=2:mem=2gb", "  --gpu=0,1 &\n"));
+  EXPECT_THAT(with("--system=moab"), has("nodes=2:ppn=2:gpus=2,mem=4gb", "  --gpu=0,1 &\n"));
+  EXPECT_THAT(with("--system=lsf"), has("#BSUB -gpu \"num=2\"", "  --gpu=0,1 \\\n"));
+  EXPECT_THAT(with("--system=sqsub"), HasSubstr("-f mpi -n 4 --gpp=1 --mpp=1g"));
+  EXPECT_THAT(with("--system=mpirun"), HasSubstr("--gpu=0,1\n"));
+  EXPECT_THAT(Script({"--gpu=0,1"}), has("--ntasks-per-node=2", "  --gpu=0\n"));
+  ExpectRefused(job_, Make({"--gpu=3"}), 64, "--gpu=3: the queue numbers the GPUs");
+  ExpectRefused(job_, Make({"--gpu=0,1", "--ranks_per_node=4"}), 64, "--gpu=0,1: ");
+  EXPECT_THAT(Script({"--set", "solver_mode=GPU"}), HasSubstr("#SBATCH --gpus-per-task=1\n"));
+}
+
+// The hand values: two snapshots and 5 s; a minute where that is an eighth of the slot at most.
+TEST_F(JobScriptTest, TheSignalComesLaterInAShortSlot) {
+  EXPECT_THAT(Script({"--time=2"}), HasSubstr("#SBATCH --signal=USR1@15\n"));
+  EXPECT_THAT(Script({"--time=1m"}), ContainsRegex("--signal=USR1@[78]\n"));
+  EXPECT_THAT(Script({"--time=8"}), HasSubstr("#SBATCH --signal=USR1@60\n"));
+  EXPECT_THAT(job_.Files("snap"), testing::IsEmpty()) << "the file that measures is removed";
+  job_.net = Edited(job_.net, "num_output: 10", "num_output: 200000");
+  job_.Write();
+  EXPECT_THAT(Make({"--time=1m"}).err, HasSubstr("less than half of each slot is left"));
+}
+
+TEST_F(JobScriptTest, LooksAtTheFolderOfTheSnapshotsAndAtTheNodes) {
+  const Outcome quiet = Make({});
+  EXPECT_EQ(quiet.err, "");
+  const StubCommands commands(job_.folder());
+  commands.Add("sinfo", "echo 4; echo 16");
+  RunOptions options = job_.options();
+  options.env.push_back(commands.Path());
+  const auto run = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"job", "--solver=solver.prototxt"};
+    words.insert(words.end(), more.begin(), more.end());
+    return RunProgram(words, options);
+  };
+  ExpectRefused(job_, run({"--cores=9", "--ranks_per_node=2", "--partition=p"}), 64,
+                "--cores=9: 2 ranks of a node would need 18 cores, but the largest node has 16 "
+                "(sinfo); give --cores=8 or less");
+  EXPECT_THAT(commands.Asked("sinfo"), ElementsAre("-h -e -o %c -p p"));
+  job_.net = Edited(job_.net, "num_output: 10", "num_output: 200000");
+  job_.solver = Edited(job_.solver, "\"snap\"", "\"missing/snap\"");
+  job_.Write();
+  EXPECT_THAT(run({"--set", "snapshot_prefix=snap"}).out, HasSubstr("--cpus-per-task=16\n"));
+  const Outcome missing = run({});
+  EXPECT_EQ(missing.exit_code, 73) << missing.err;
+  EXPECT_THAT(missing.err, HasSubstr("missing"));
+}
+
+TEST_F(JobScriptTest, QueuesGetTheirRequestsInTheirWords) {
+  const std::vector<std::string> all = {"--account=lab",   "--constraint=k80", "--mail=me@site",
+                                        "--partition=gpu", "--output=my.log",  "--time=12:00:00"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.end(), all.begin(), all.end());
+    return Script(more);
+  };
+  EXPECT_THAT(with({"--qos=high", "--module=a b", "--module=c", "--line=#SBATCH --exclusive"}),
+              AllOf(HasSubstr("#SBATCH --output=my.log\n#SBATCH --partition=gpu\n"
+                              "#SBATCH --account=lab\n#SBATCH --qos=high\n"
+                              "#SBATCH --constraint=k80\n#SBATCH --mail-user=me@site\n"
+                              "#SBATCH --mail-type=END,FAIL\n#SBATCH --exclusive\nset -u\n"),
+                    HasSubstr("\nmodule load 'a b' c\n")));
+  EXPECT_THAT(with({"--system=moab", "--ranks_per_node=8", "--cores=1", "--gpu", "--qos=high"}),
+              AllOf(HasSubstr("#MSUB -l nodes=1:ppn=8:gpus=8,mem="),
+                    HasSubstr("#MSUB -l walltime=12:00:00\n#MSUB -l signal=USR1@60\n"
+                              "#MSUB -r n\n#MSUB -j oe\n#MSUB -o my.log\n#MSUB -q gpu\n"
+                              "#MSUB -A lab\n#MSUB -l qos=high\n#MSUB -l feature=k80\n"
+                              "#MSUB -M me@site\n#MSUB -m bea\n")));
+  EXPECT_THAT(with({"--system=pbs"}),
+              AllOf(HasSubstr(":mem=1gb:k80\n"), HasSubstr("#PBS -q gpu\n#PBS -A lab\n"),
+                    HasSubstr("#PBS -M me@site\n#PBS -m bea\n")));
+  EXPECT_THAT(with({"--system=lsf", "--nodes=2", "--ranks_per_node=2", "--cores=3"}),
+              AllOf(HasSubstr("#BSUB -n 12\n"), HasSubstr("span[ptile=6] rusage[mem=2GB]"),
+                    HasSubstr("#BSUB -W 12:00\n#BSUB -wa USR1\n#BSUB -wt 1\n"
+                              "#BSUB -Q \"75 82\"\n#BSUB -o my.log\n#BSUB -q gpu\n"
+                              "#BSUB -P lab\n#BSUB -R \"select[k80]\"\n#BSUB -u me@site\n"),
+                    HasSubstr("--map-by ppr:2:node"), HasSubstr("--max_wall=12:00:00")));
+  EXPECT_THAT(Script({"--system=sqsub", "--time=4:00:00", "--nodes=8", "--gpu", "--output=log"}),
+              AllOf(HasSubstr("\nsqsub -r 240m -q gpu -f mpi -n 8 --gpp=1 --mpp=1g -o log \\\n"),
+                    HasSubstr("--max_wall=4:00:00\n")));
+}
+
+TEST_F(JobScriptTest, FlagsOfTrainAreHandedToTheRun) {
+  const std::string script = Script({"--nodes=2", "--strategy=easgd", "--run=runs/a b",
+                                     "--stage_data=auto", "--scale_lr", "--seeds=2"});
+  EXPECT_THAT(script, AllOf(HasSubstr("--strategy=easgd"), HasSubstr("--stage_data=auto"),
+                            HasSubstr("--run='runs/a b'_seed_\"$seed\""), HasSubstr("  --scale_lr"),
+                            Not(HasSubstr("--global_batch"))));
+  EXPECT_THAT(Script({"--run=runs/a b"}), HasSubstr("  --run='runs/a b'\n"));
+  EXPECT_THAT(Script({"--nodes=2", "--noglobal_batch"}), Not(HasSubstr("  --global_batch")));
+  ExpectRefused(job_, Make({"--resume=auto"}), 64, "");
 }
 
 // The names hold what a shell would run without quotes, and what a second pass would fill in.
@@ -115,7 +241,9 @@ TEST_F(JobScriptTest, NamesAreNeitherRunNorFilledIn) {
   WriteText(job_.folder() / name + "/solver.prototxt",
             Edited(job_.solver, "\"snap\"", "\"snap;touch X;@TIME@\""));
   const StubCommands commands(job_.folder());
-  for (const char* command : {"srun", "mpirun", "apptainer"}) commands.Add(command, "");
+  for (const char* command : {"srun", "mpirun", "apptainer", "sqsub", "module", "trainer"}) {
+    commands.Add(command, "");
+  }
   const auto run = [&](const std::vector<std::string>& more) {
     std::vector<std::string> words = {"job", Join("--solver=", name, "/solver.prototxt")};
     words.insert(words.end(), more.begin(), more.end());
@@ -134,6 +262,11 @@ TEST_F(JobScriptTest, NamesAreNeitherRunNorFilledIn) {
   run({"--container=i;touch X;@COMMAND@.sif"});
   run({"--system=pbs", "--nodes=2"});
   run({"--system=mpirun", "--nodes=2"});
+  for (const char* system : {"moab", "lsf"}) {
+    run({Join("--system=", system), "--account=a;touch X;@NAME@", "--output=o;touch X",
+         "--constraint=c;touch X", "--mail=m;touch X", "--module=m;touch X", "--run=r;touch X"});
+  }
+  run({"--system=sqsub", "--output=$(touch X)", "--module=$(touch X)"});
   const std::string train = Join(" train --solver=", name, "/solver.prototxt --resume=auto");
   EXPECT_THAT(commands.Asked("srun"),
               ElementsAre(Join("trainer", train, " --stage=s;touch X;@NAME@ --set ",
@@ -150,6 +283,12 @@ TEST_F(JobScriptTest, RefusesControlCharacters) {
   ExpectRefused(job_, RunProgram({"job", "--solver=a\ntouch X/solver.prototxt"}, job_.options()),
                 64, "'a\\x0atouch X/solver.prototxt': ", why);
   ExpectRefused(job_, Make({"--partition=p\nq"}), 64, "'p\\x0aq': ", why);
+  for (const char* flag :
+       {"account", "qos", "mail", "constraint", "output", "module", "line", "run", "strategy"}) {
+    const Outcome outcome = Make({Join("--", flag, "=p\nq")});
+    EXPECT_EQ(outcome.exit_code, 64) << flag;
+    EXPECT_EQ(outcome.out, "") << flag;
+  }
   ExpectRefused(job_, Make({"--container=\x1b[2J.sif"}), 64, "'\\x1b[2J.sif': ", why);
   ExpectRefused(job_, Make({"--set", "best_output=a\rb"}), 64, "'best_output=a\\x0db': ", why);
   job_.solver = Edited(job_.solver, "\"snap\"", "\"snap\\n#\"");
@@ -159,11 +298,13 @@ TEST_F(JobScriptTest, RefusesControlCharacters) {
 
 TEST_F(JobScriptTest, RefusesWhatASystemDoesNotHave) {
   ExpectRefused(job_, Make({"--system=pbs", "--seeds=4"}), 64,
-                "--seeds: arrays are made for Slurm");
-  ExpectRefused(job_, Make({"--system=mpirun", "--mpirun"}), 64, "--mpirun: it is for Slurm");
-  ExpectRefused(job_, Make({"--gpu", "--nodes=2", "--mpirun"}), 64, "--gpu: only srun gives each");
-  ExpectRefused(job_, Make({"--gpu", "--nodes=2", "--system=pbs"}), 64, "--gpu: only srun gives");
-  ExpectRefused(job_, Make({"--system=lsf"}), 64, "--system=lsf");
+                "--seeds: it is for --system=slurm, not for pbs");
+  ExpectRefused(job_, Make({"--system=mpirun", "--mpirun"}), 64, "--mpirun: it is for ");
+  ExpectRefused(job_, Make({"--system=lsf", "--qos=a"}), 64,
+                "--qos: it is for --system=slurm, moab, not for lsf; leave it out, or give the "
+                "line that your queue wants with --line");
+  ExpectRefused(job_, Make({"--system=mpirun", "--account=a"}), 64, "--account: it is for ");
+  ExpectRefused(job_, Make({"--system=sge"}), 64, "--system=sge");
 }
 
 }  // namespace

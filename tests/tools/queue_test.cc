@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <chrono>
 #include <ctime>
@@ -162,6 +163,44 @@ TEST_F(ShortQueueTest, AFinishedRunOfRanksEndsAtOnce) {
   const Outcome outcome = Run({"--ranks=2", "--global_batch", "--resume=auto"}, {});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr("Already at iteration 20 of 20: nothing is left to do"));
+}
+
+// A script named slurmstepd starts the run, notes its process and is killed.
+TEST_F(QueueTest, ARunWhoseSlurmstepdIsKilledSavesAndEnds) {
+  Squeue("RUNNING", "9-00:00:00");
+  Command("slurmstepd", Join("\"$@\" & echo $! > '", job_.folder() / "run.pid", "'; wait"));
+  RunOptions options = job_.options();
+  options.env.insert(options.env.end(), {commands_.Path(), "SLURM_JOB_ID=123"});
+  options.launcher = {job_.folder() / "bin/slurmstepd"};
+  Program program(job_.TrainCommand(), options);
+  program.WaitForLine("Iteration 1000 ");
+  const pid_t run = std::stoi(ReadText(job_.folder() / "run.pid"));
+  kill(program.pid(), SIGKILL);
+  program.WaitForLine("Slurm job 123 no longer exists: its slurmstepd, process ");
+  program.WaitForLine("SIGTERM stopped the run at iteration ");
+  EXPECT_TRUE(Await([&] { return HasEnded(run); }));
+  EXPECT_THAT(job_.Files("snap_iter_"), SizeIs(2));
+}
+
+TEST_F(QueueTest, ARunWhoseJobTheQueueDoesNotKnowSavesAndEnds) {
+  Command(
+      "squeue",
+      "case \"$*\" in *%T*) echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1;; "
+      "*) echo 9-00:00:00;; esac");
+  const Outcome outcome = Run({"--job_check=1"}, {"SLURM_JOB_ID=123"});
+  EXPECT_EQ(outcome.exit_code, 75) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("Slurm job 123 no longer exists: squeue says twice that it is "
+                                     "over or queued again. Nobody would see this run; it saves"));
+  EXPECT_THAT(job_.Files("snap_iter_"), SizeIs(2));
+  EXPECT_THAT(Asked("squeue"),
+              ElementsAre("-h -j 123 -o %L", "-h -j 123 -o %T", "-h -j 123 -o %T"));
+}
+
+TEST_F(QueueTest, OfPbsAJobThatIsQueuedAgainEndsTheRun) {
+  Command("qstat", "echo '    job_state = Q'; echo '    Resource_List.walltime = 09:00:00'");
+  const Outcome outcome = Run({"--job_check=1"}, {"PBS_JOBID=7.host"});
+  EXPECT_EQ(outcome.exit_code, 75) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("PBS job 7.host no longer exists: qstat says twice that"));
 }
 
 TEST_F(QueueTest, RequeueAsksSlurmOnceEverythingIsSaved) {

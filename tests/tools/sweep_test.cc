@@ -171,12 +171,15 @@ TEST_F(SweepTest, NamesThatAreNoFoldersGetAChecksum) {
 }
 
 TEST_F(SweepTest, ForSlurmItPrintsAnArrayWhoseLogsTheTableReads) {
-  const Outcome script = Sweep({"--set", "base_lr=0.01,0.05", "--set", "max_iter=5",
-                                "--system=slurm", "--time=90", "--weights=a b.caffemodel"});
+  const Outcome script =
+      Sweep({"--set", "base_lr=0.01,0.05", "--set", "max_iter=5", "--system=slurm", "--time=90",
+             "--weights=a b.caffemodel", "--cores=3", "--array_limit=1"});
   ASSERT_EQ(script.exit_code, 0) << script.err;
+  EXPECT_EQ(script.err, "");
   EXPECT_THAT(script.out,
-              AllOf(HasSubstr("#SBATCH --array=1-2\n"), HasSubstr("#SBATCH --time=1:30:00\n"),
-                    HasSubstr("2 runs of a sweep"), HasSubstr("folder=snap_sweep/base_lr=0.05\n"),
+              AllOf(HasSubstr("#SBATCH --array=1-2%1\n"), HasSubstr("#SBATCH --cpus-per-task=3\n"),
+                    HasSubstr("#SBATCH --time=1:30:00\n"), HasSubstr("2 runs of a sweep"),
+                    HasSubstr("folder=snap_sweep/base_lr=0.05\n"),
                     HasSubstr("'--weights=a b.caffemodel'")));
   EXPECT_FALSE(std::filesystem::exists(job_.folder() / "snap_sweep"));
   const Outcome plain =

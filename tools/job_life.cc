@@ -1,0 +1,155 @@
+#include "job_life.h"
+
+#include <glog/logging.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <fstream>
+#include <sstream>
+
+#include "trainer/base/command.h"
+#include "trainer/base/process_life.h"
+#include "trainer/base/text.h"
+
+namespace trainer {
+namespace {
+
+using std::chrono::seconds;
+using std::chrono::steady_clock;
+
+constexpr seconds kLook{2};           // between two looks at the slurmstepd
+constexpr seconds kConfirmation{30};  // until the queue is asked again whether the job is over
+constexpr seconds kAnswer{30};        // for an answer of a queue that is busy
+
+// Of /proc/<pid>/stat, "<pid> (<name>) <state> <parent> ...", whose name may hold blanks and ")".
+struct ProcessLine {
+  std::string name;
+  pid_t parent = 0;
+};
+
+ProcessLine ReadProcessLine(pid_t pid) {
+  std::ifstream file(Join("/proc/", pid, "/stat"));
+  std::string line;
+  std::getline(file, line);
+  const size_t begin = line.find('('), end = line.rfind(')');
+  if (begin == std::string::npos || end == std::string::npos) return {};
+  ProcessLine process{line.substr(begin + 1, end - begin - 1), 0};
+  std::istringstream rest(line.substr(end + 1));
+  std::string state;
+  rest >> state >> process.parent;
+  return process;
+}
+
+// The word after " = " in the line of qstat that begins with `name`.
+std::string FieldOfQstat(const std::string& out, std::string_view name) {
+  std::istringstream lines(out);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string key, sign, value;
+    if (words >> key >> sign >> value && key == name && sign == "=") return value;
+  }
+  return "";
+}
+
+bool IsOneOf(const std::string& word, std::initializer_list<std::string_view> words) {
+  return std::ranges::find(words, word) != words.end();
+}
+
+// Whether the queue says by this answer that the job is over, unknown to it, or queued again. A
+// command that failed for another reason says nothing. Of `squeue -h -j ID -o %T` or `qstat -f ID`.
+bool IsOver(BatchSystem system, const CommandResult& answer) {
+  const auto fails_with = [&](std::string_view words) {
+    return answer.problem.find(words) != std::string::npos;
+  };
+  if (system == BatchSystem::kSlurm) {
+    if (!answer.problem.empty()) return fails_with("Invalid job id");
+    std::istringstream words(answer.out);
+    std::string state;
+    words >> state;
+    return !IsOneOf(state, {"RUNNING", "SUSPENDED", "STOPPED", "CONFIGURING", "RESIZING",
+                            "SIGNALING", "STAGE_OUT"});
+  }
+  if (system != BatchSystem::kPbs) return false;
+  if (!answer.problem.empty()) return fails_with("Unknown Job") || fails_with("has finished");
+  return IsOneOf(FieldOfQstat(answer.out, "job_state"), {"Q", "H", "F", "C", "X"});
+}
+
+// The nearest ancestor of this process that is a slurmstepd; 0 where there is none, as in a
+// container that hides it.
+pid_t FindStepDaemon() {
+  constexpr int kMostAncestors = 100;
+  pid_t pid = getpid();
+  for (int i = 0; i < kMostAncestors && pid > 1; ++i) {
+    const ProcessLine process = ReadProcessLine(pid);
+    if (process.name == "slurmstepd") return pid;
+    pid = process.parent;
+  }
+  return 0;
+}
+
+}  // namespace
+
+Flag JobCheckFlag() {
+  return {.name = "job_check",
+          .kind = FlagKind::kWhole,
+          .value = "SECONDS",
+          .fallback = "300",
+          .help =
+              "how often a run in a job of Slurm or PBS asks whether the job still exists; if "
+              "not, the run saves and ends. 0: never"};
+}
+
+JobLife::JobLife(seconds interval)
+    : job_(ReadBatchJob()),
+      interval_(interval),
+      daemon_(job_.system == BatchSystem::kSlurm ? FindStepDaemon() : 0),
+      daemon_start_(daemon_ == 0 ? "" : ProcessStart(daemon_)),
+      next_question_(steady_clock::now() + interval) {
+  if (daemon_ != 0 || (interval_.count() > 0 && job_.system != BatchSystem::kNone)) {
+    thread_ = std::thread([this] { Watch(); });
+  }
+}
+
+JobLife::~JobLife() {
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void JobLife::Watch() {
+  std::unique_lock lock(mutex_);
+  while (!changed_.wait_for(lock, kLook, [this] { return ends_; })) {
+    lock.unlock();
+    const std::string loss = FindLoss();
+    lock.lock();
+    if (loss.empty()) continue;
+    if (ends_) return;
+    LOG(WARNING) << job_.Name() << " no longer exists: " << EscapeControl(loss)
+                 << ". Nobody would see this run; it saves and ends";
+    kill(getpid(), SIGTERM);
+    return;
+  }
+}
+
+std::string JobLife::FindLoss() {
+  if (daemon_ != 0 && (ProcessHasEnded(daemon_) || ProcessStart(daemon_) != daemon_start_)) {
+    return Join("its slurmstepd, process ", daemon_, ", has ended");
+  }
+  const auto now = steady_clock::now();
+  if (interval_.count() == 0 || now < next_question_) return "";
+  const bool slurm = job_.system == BatchSystem::kSlurm;
+  const std::vector<std::string> question =
+      slurm ? std::vector<std::string>{"squeue", "-h", "-j", job_.id, "-o", "%T"}
+            : std::vector<std::string>{"qstat", "-f", job_.id};
+  const bool over = IsOver(job_.system, RunCommand(question, kAnswer));
+  const bool again = was_over_ && over;
+  was_over_ = over;
+  next_question_ = now + (over ? std::min(kConfirmation, interval_) : interval_);
+  return again ? Join(question[0], " says twice that it is over or queued again") : "";
+}
+
+}  // namespace trainer
