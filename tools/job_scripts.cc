@@ -103,7 +103,11 @@ std::string TrainCommand(const JobRequest& job) {
   if (job.ranks() > 1 && job.global_batch) more("--global_batch");
   if (job.gpu) more("--gpu=" + GpusOfNode(job));
   if (NeedsMaxWall(job)) more("--max_wall=" + WallTimeText(job.time));
-  if (!job.run.empty()) more(Join("--run=", job.run, job.seeds > 0 ? "_seed_\"$seed\"" : ""));
+  if (!job.run.empty()) {
+    // "auto" is a folder beside the snapshots, whose prefix has the seed already.
+    const bool adds_seed = job.seeds > 0 && job.run != "auto";
+    more(Join("--run=", job.run, adds_seed ? "_seed_\"$seed\"" : ""));
+  }
   if (job.preemptable) more("--set snapshot_every=15m --set keep_last=2");
   for (const std::string& change : job.changes) more(change);
   if (job.seeds > 0) more("--set random_seed=\"$seed\" --set snapshot_prefix=\"$prefix\"");

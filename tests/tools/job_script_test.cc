@@ -230,6 +230,7 @@ TEST_F(JobScriptTest, FlagsOfTrainAreHandedToTheRun) {
                             HasSubstr("--run='runs/a b'_seed_\"$seed\""), HasSubstr("  --scale_lr"),
                             Not(HasSubstr("--global_batch"))));
   EXPECT_THAT(Script({"--run=runs/a b"}), HasSubstr("  --run='runs/a b'\n"));
+  EXPECT_THAT(Script({"--run", "--seeds=2"}), HasSubstr("  --run=auto \\\n"));
   EXPECT_THAT(Script({"--nodes=2", "--noglobal_batch"}), Not(HasSubstr("  --global_batch")));
   ExpectRefused(job_, Make({"--resume=auto"}), 64, "");
 }
