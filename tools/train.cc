@@ -209,6 +209,7 @@ class Train final : public Verb {
     const auto copies = StageData(flags);
     World* const world = JoinRanks(flags, flags.Whole("lock_wait"));
     const bool first = world == nullptr || world->group().replica().rank == 0;
+    const JobLife life(std::chrono::seconds(first ? flags.Whole("job_check") : 0));
     const auto host = world == nullptr ? nullptr : ShareDatabases(*world, flags);
     const std::optional<SolveResult> result = RunRank(flags, signals, world);
     if (world != nullptr) world->Finish();
@@ -253,7 +254,6 @@ class Train final : public Verb {
     }
     if (replica.rank == 0) options.end = EndOfRun(flags);
     options.rescue = RescueOptionsOf(flags);
-    const JobLife life(std::chrono::seconds(replica.rank == 0 ? flags.Whole("job_check") : 0));
     options.snapshot = start.state;
     options.allow_outside = flags.Switch("allow_outside");
     if (options.snapshot.empty()) {
