@@ -16,4 +16,8 @@ namespace trainer {
 NetSpec BuildNet(caffe::NetParameter proto, const std::string& file,
                  const google::protobuf::TextFormat::ParseInfoTree* tree);
 
+// Reads and upgrades a net file. The caller makes its changes and calls CheckStorage then, once, so
+// that each remark is logged once. Throws as ParseText does.
+NetSpec ReadNet(const std::string& path);
+
 }  // namespace trainer

@@ -49,13 +49,18 @@ SourceRef NetSpec::Where(std::string_view field) const {
   return at.line < 0 ? SourceRef{file} : SourceRef{file, at.line + 1, at.column + 1};
 }
 
-NetSpec LoadNet(const std::string& path, Overrides* overrides) {
+NetSpec ReadNet(const std::string& path) {
   caffe::NetParameter proto;
   std::unique_ptr<ParsedText> text = ParseText(path, &proto);
   NetSpec spec = BuildNet(std::move(proto), path, &text->tree);
   LogUpgrades(spec.upgrades);
   LogHints(spec);
   spec.text = std::move(text);
+  return spec;
+}
+
+NetSpec LoadNet(const std::string& path, Overrides* overrides) {
+  NetSpec spec = ReadNet(path);
   if (overrides != nullptr) {
     overrides->ApplyTo(&spec);
     overrides->CheckAllUsed();

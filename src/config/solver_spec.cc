@@ -54,7 +54,7 @@ class NetFinder {
                     Join("the net file '", name, "' is not there; looked for ",
                          PathsTried(name, solver_.file)));
       }
-      net = Keep(LoadNet(path));
+      net = Keep(ReadNet(path));
     });
     return net;
   }

@@ -78,6 +78,18 @@ layer { name: "a" type: "T" top: "a"
                   "small gradients as they are"));
 }
 
+TEST_F(StorageTest, ASolverSaysOnceWhatHasNoEffect) {
+  Write("default_forward_math: FLOAT16 layer { name: \"a\" type: \"T\" top: \"a\" }");
+  const std::string solver = folder_.Write(
+      "solver.prototxt", "net: \"net.prototxt\" base_lr: 1 lr_policy: \"fixed\" max_iter: 1");
+  const LogCollector log;
+  LoadSolver(solver);
+  EXPECT_EQ(
+      std::ranges::count_if(
+          log.lines, [](const std::string& line) { return line.find("no effect") != line.npos; }),
+      1);
+}
+
 TEST_F(StorageTest, RefusesOtherTypesAtTheirLines) {
   EXPECT_EQ(Refusal("name: 'n'\n  default_forward_type: INT"),
             "net.prototxt:2:3: default_forward_type is INT; numbers are stored as FLOAT, "
