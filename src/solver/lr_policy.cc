@@ -6,6 +6,8 @@
 #include <map>
 #include <numbers>
 
+#include "trainer/base/text.h"
+
 namespace trainer {
 namespace {
 
@@ -97,6 +99,23 @@ float LearningRate(const caffe::SolverParameter& solver, int iter, int current_s
     rate = PolicyRate({solver, iter, current_step});
   }
   return std::max(static_cast<float>(rate), solver.min_lr());
+}
+
+std::string PlaceInSchedule(const caffe::SolverParameter& solver, int iter, int current_step) {
+  const std::string rate = Join("The rate is ", LearningRate(solver, iter, current_step));
+  const int warmup = std::max(solver.warmup_iter(), solver.rampup_interval());
+  if (iter < warmup) return Join(rate, ", in the warm-up (iteration ", iter, " of ", warmup, ")");
+  const std::string& policy = solver.lr_policy();
+  const std::string base = Join("base_lr ", solver.base_lr());
+  if (policy == "multistep") {
+    return Join(rate, ", after ", current_step, " of ", solver.stepvalue_size(), " steps from ",
+                base);
+  }
+  if (policy == "step") {
+    return Join(rate, ", after ", iter / solver.stepsize(), " of ",
+                (solver.max_iter() - 1) / solver.stepsize(), " steps from ", base);
+  }
+  return Join(rate, " (lr_policy \"", policy, "\", ", base, ")");
 }
 
 bool TakesStep(const caffe::SolverParameter& solver, int iter, int current_step) {

@@ -17,6 +17,7 @@
 #include "trainer/net/await_batches.h"
 #include "trainer/net/data_waits.h"
 #include "trainer/net/join_replicas.h"
+#include "trainer/net/learning.h"
 #include "trainer/net/passes_alike.h"
 #include "virtual_ranks.h"
 
@@ -165,6 +166,7 @@ void Solver::BuildTrainNet(const TrainOptions& options) {
                                   ExtraGradients(parts_->count, proto_.iter_size());
   LOG(INFO) << "Creating training net from " << EscapeControl(spec_.train.description);
   train_net_ = std::make_unique<Net>(*spec_.train.net, net_options, device_, params_);
+  if (division_ == nullptr) RequireLoss();
   if (proto_.virtual_ranks() > 1) {
     LOG(INFO) << "virtual_ranks " << proto_.virtual_ranks() << ": each rank computes "
               << parts_->count << (parts_->count == 1 ? " part" : " parts")
@@ -181,6 +183,24 @@ void Solver::BuildTrainNet(const TrainOptions& options) {
   LOG(INFO) << "Each rank draws other random numbers in " << JoinList(drawing)
             << ": this run is not within rounding that of one rank with the same batch; "
                "virtual_ranks makes runs of any number of ranks the same";
+}
+
+// Without a loss every gradient is zero, and the run would end well with untrained weights.
+void Solver::RequireLoss() const {
+  if (HasLoss(*train_net_)) return;
+  const NetSpec& spec = *spec_.train.net;
+  const auto is_loss = [](const LayerSpec& layer) { return layer.type().ends_with("Loss"); };
+  const auto unused = std::ranges::find_if(spec.layers, is_loss);
+  const std::string what =
+      unused == spec.layers.end()
+          ? "add a loss layer, such as SoftmaxWithLoss with the scores and the labels as bottoms, "
+            "or give an output a loss_weight"
+          : Join("layer '", unused->name(), "' (", unused->type(), ", ", unused->Where().ToString(),
+                 ") is left out by its rules or has loss_weight 0");
+  throw Error(ErrorCode::kConfig, {spec.file},
+              Join("the training net has no loss, so that nothing would be learned: none of its "
+                   "layers in phase TRAIN is a loss layer or has a loss_weight; ",
+                   what));
 }
 
 SolveResult Solver::Solve() {
@@ -295,7 +315,7 @@ bool Solver::OfRank0(bool value) {
 void Solver::Finish() {
   if (IsDisplayed()) {
     const float loss = objective_->Loss(NetBatch::kNext);
-    if (!std::isfinite(loss)) Diverge(state_.iter, loss, FirstNonFiniteParam());
+    if (!std::isfinite(loss)) Diverge(state_.iter, loss, WhatIsNotFinite());
     IterationReport report;
     report.iter = state_.iter;
     report.loss = SmoothLoss(loss);

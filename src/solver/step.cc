@@ -6,6 +6,7 @@
 #include "sum_over.h"
 #include "trainer/base/text.h"
 #include "trainer/net/bad_records.h"
+#include "trainer/net/broken_pass.h"
 #include "trainer/solver/lr_policy.h"
 #include "trainer/solver/solver.h"
 
@@ -67,7 +68,7 @@ void Solver::RunStep(bool ahead) {
 
 UpdateRates Solver::BeginStep(float loss) {
   if (!std::isfinite(loss) || (IsDisplayed() && !WeightsAreFinite())) {
-    Diverge(state_.iter, loss, FirstNonFiniteParam());
+    Diverge(state_.iter, loss, WhatIsNotFinite());
   }
   AddLoss(loss);
   const UpdateRates rates = NextRates();
@@ -134,14 +135,23 @@ float Solver::SmoothLoss(float loss) {
   return sum / static_cast<float>(state_.recent_losses.size());
 }
 
-// `where`: the layer that broke first, as far as the weights tell.
-void Solver::Diverge(int iter, float loss, const std::string& where) {
+// `cause`: what WhatIsNotFinite returned, or "" where that would not be the cause.
+void Solver::Diverge(int iter, float loss, const std::string& cause) {
   SettleSnapshot();
-  throw Error(ErrorCode::kDiverged,
-              Join("iteration ", iter, ": the loss is ", loss,
-                   where.empty() ? "" : "; the weights of " + where + " are not finite",
-                   SnapshotWords(saved_iter_, iter),
-                   ". Try a lower base_lr or clip_gradients, and check the data's scale"));
+  throw Error(
+      ErrorCode::kDiverged,
+      Join("iteration ", iter, ": the loss is ", loss, cause, SnapshotWords(saved_iter_, iter),
+           ". ", PlaceInSchedule(proto_, iter, state_.current_step),
+           ". Try a lower base_lr or clip_gradients, and check the data's scale"));
+}
+
+// In the weights, which the update before has spoilt, or else in the batch. Where a rank has a part
+// of the net or several parts of the batch, the batch is not computed again.
+std::string Solver::WhatIsNotFinite() {
+  const std::string param = FirstNonFiniteParam();
+  if (!param.empty()) return "; the weights of " + param + " are not finite";
+  const std::string pass = division_ == nullptr ? DescribeBrokenPass(*train_net_) : "";
+  return pass.empty() ? "" : "; " + pass;
 }
 
 // A loss may hide them: oneDNN's ReLU after a convolution makes 0 of what is not a number.

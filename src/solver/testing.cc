@@ -9,7 +9,9 @@
 #include "replica_times.h"
 #include "sum_over.h"
 #include "time_budget.h"
+#include "trainer/base/text.h"
 #include "trainer/net/bad_records.h"
+#include "trainer/net/learning.h"
 #include "trainer/net/output_counts.h"
 #include "trainer/net/share_batches.h"
 #include "trainer/solver/solver.h"
@@ -61,6 +63,21 @@ bool Solver::PatienceIsOver() {
   if (proto_.patience() == 0 || !OfRank0(patience_ && patience_->IsOver())) return false;
   if (patience_) observer_.OnNote(patience_->Describe());
   return true;
+}
+
+// Why the loss of a test before the first iteration may be 70 in a net that is sound.
+void Solver::NoteMissingAverages(int index) {
+  const Net* const net = test_nets_[static_cast<size_t>(index)].get();
+  if (state_.iter > 0 || net == nullptr) return;
+  const std::vector<std::string> layers = LayersWithoutAverages(*net);
+  if (layers.empty()) return;
+  const std::string which = layers.size() == 1
+                                ? "its BatchNorm layer has"
+                                : Join("its ", layers.size(), " BatchNorm layers have");
+  observer_.OnNote(Join("Test net #", index, ": ", which,
+                        " no moving averages before the first iteration ('", layers.front(),
+                        "' first), so that this test's numbers say nothing about the net; "
+                        "test_initialization: false leaves the test out"));
 }
 
 // One test of one net, in rounds: each replica that shares it computes a batch of a round.
@@ -198,6 +215,7 @@ bool Solver::RunTest(int index) {
   if (kept_) kept_->NoteTest(report);
   if (patience_) patience_->NoteTest(report);
   if (replica_.rank == 0) observer_.OnTest(report);
+  if (replica_.rank == 0 && !report.interrupted) NoteMissingAverages(index);
   return !report.interrupted;
 }
 

@@ -10,6 +10,7 @@
 #include "support/source_folder.h"
 #include "support/test_device.h"
 #include "trainer/base/text.h"
+#include "trainer/net/learning.h"
 #include "trainer/net/net.h"
 
 namespace trainer {
@@ -102,6 +103,8 @@ TEST_P(ModelsTest, PlansWithAsManyWeightsAsPublished) {
   const NetSpec train_spec = LoadWithoutData(folder_ + "train_test.prototxt", model.image);
   const auto train = Make(train_spec, caffe::TRAIN, true);
   EXPECT_EQ(CountWeights(*train), model.weights + model.more_in_training);
+  EXPECT_TRUE(HasLoss(*train));
+  EXPECT_TRUE(UntrainedParams(*train).empty());
   const size_t bytes = params_.WeightBytes();
   const auto test = Make(train_spec, caffe::TEST, false);
   const NetSpec deploy_spec = LoadNet(folder_ + "deploy.prototxt");

@@ -1,6 +1,8 @@
 #pragma once
 // What changes from update to update by a formula of the solver.
 
+#include <string>
+
 #include "trainer/config/solver_spec.h"
 #include "trainer/steps/weight_update.h"
 
@@ -22,6 +24,11 @@ namespace trainer {
 //   rampup_interval  rampup_lr + (base_lr - rampup_lr) * (iter / rampup_interval) ^ 2, NVIDIA's
 // Never below min_lr. The policy's name and fields were checked by LoadSolver.
 float LearningRate(const caffe::SolverParameter& solver, int iter, int current_step);
+
+// The rate of update `iter` and where in the schedule that is, as the beginning of a sentence: "The
+// rate is 0.02, in the warm-up (iteration 40 of 500)", "The rate is 0.001, after 2 of 3 steps from
+// base_lr 0.1", "The rate is 0.05 (lr_policy \"fixed\", base_lr 0.05)".
+std::string PlaceInSchedule(const caffe::SolverParameter& solver, int iter, int current_step);
 
 // Whether a multistep policy takes its next step before update `iter`: at most one per iteration.
 bool TakesStep(const caffe::SolverParameter& solver, int iter, int current_step);

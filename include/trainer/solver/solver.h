@@ -200,7 +200,10 @@ class Solver {
   float SmoothLoss(float loss);
   void Report(float rate);
   void Note(const std::string& text);
-  [[noreturn]] void Diverge(int iter, float loss, const std::string& where);
+  [[noreturn]] void Diverge(int iter, float loss, const std::string& cause);
+  std::string WhatIsNotFinite();
+  void RequireLoss() const;
+  void NoteMissingAverages(int index);
   bool TestAll();
   bool RunTest(int index);
   bool PatienceIsOver();

@@ -38,7 +38,7 @@ void Prefetched::Prepare(PrepareContext& plan) {
 void Prefetched::Forward(const RunContext& run) {
   part_ = run.part();
   if (stage_ != nullptr) return prefetcher_->parts() > 1 ? StagePart(run) : StageAhead(run);
-  if (part_ == 0) {
+  if (part_ == 0 && !run.repeats()) {
     const uint64_t epoch = prefetcher_->position().epoch;
     batch_ = &prefetcher_->Next();
     bad_ += BadOf(*batch_, epoch);
