@@ -27,35 +27,6 @@ bool CheckLabels(const LayerAudit& audit, const LabelReader& reader, Findings* f
   return bad == 0;
 }
 
-// "3, 5, 7 and 4 more"
-std::string FirstFew(const std::vector<std::string>& names) {
-  constexpr size_t kShown = 8;
-  if (names.size() <= kShown) return JoinList(names);
-  return Join(JoinList(std::span(names).first(kShown)), " and ", names.size() - kShown, " more");
-}
-
-void WarnOfLabels(const LayerAudit& audit, const LabelReader& reader, Findings* findings) {
-  const DataAudit& data = audit.data;
-  if (data.sorted) {
-    findings->Warn(
-        Join(data.source,
-             ": the records are in the order of their labels, and are read in it, so "
-             "that most batches show one class; shuffle them when the data set is made"));
-  }
-  if (!data.all_labels) return;
-  std::set<int64_t> present;
-  for (const auto& [label, seen] : data.labels) {
-    if (reader.use.Takes(label)) present.insert(static_cast<int64_t>(label));
-  }
-  std::vector<std::string> missing;
-  for (int64_t c = 0; c < reader.use.classes; ++c) {
-    if (!present.contains(c)) missing.push_back(Join(c));
-  }
-  if (missing.empty()) return;
-  findings->Warn(Join(data.source, ": ", missing.size(), " of the ", reader.use.classes,
-                      " classes of ", reader.name, " have no record: ", FirstFew(missing)));
-}
-
 // "60000 records, batches of 64: 938 iterations an epoch, 10.7 epochs in all"
 std::string EpochText(const CheckedNet& net, const DataAudit& data) {
   if (data.records < 1 || data.batch_size < 1) return Join("batches of ", data.batch_size);
@@ -150,7 +121,7 @@ std::set<size_t> ReportData(const std::vector<CheckedNet>& nets,
     if (!good) bad.insert(audit.net);
     if (net.options.training) {
       for (const LabelReader& reader : audit.readers) {
-        WarnOfLabels(audit, reader, &report->findings);
+        LintLabels(data, reader, &report->findings);
       }
       if (data.records > 0 && data.batch_size > 0) {
         report->data = Join(data.estimated ? "about " : "", data.records, " records and ",

@@ -20,12 +20,7 @@ NetPlan Describe(const Net& net) {
   plan.largest = net.memory_plan().blocks;
   std::ranges::stable_sort(plan.largest, std::greater(), &PlannedBlock::bytes);
   plan.largest.resize(std::min(plan.largest.size(), kLargest));
-  for (const LabelUse& use : LabelUses(net)) {
-    if (use.source < 0) continue;
-    const LayerSpec& layer = net.LayerAt(use.layer);
-    plan.readers.push_back({net.LayerAt(use.source).name(),
-                            Join("layer '", layer.name(), "' (", layer.type(), ")"), use});
-  }
+  plan.readers = LabelReadersOf(net);
   return plan;
 }
 

@@ -4,6 +4,7 @@
 
 #include "check_report.h"
 #include "trainer/base/text.h"
+#include "trainer/net/learning.h"
 
 namespace trainer {
 namespace {
@@ -74,7 +75,7 @@ void WarnOfStart(Net& net, Findings* findings) {
 
 void CheckGradients(Net& net, const Device& device, bool fresh, Findings* findings) {
   for (const Param* param : net.params()) {
-    if (param->grad == nullptr) continue;
+    if (param->grad == nullptr || param->last_adder >= net.NumLayers()) continue;
     const auto count = static_cast<size_t>(param->count());
     const std::string name = Join("layer '", param->layer, "' (parameter ", param->index, ")");
     if (!IsFinite(device, {param->grad, param->shape})) {
@@ -128,7 +129,13 @@ void CheckPass(const CheckedNet& checked, Net& net, const Device& device, bool f
     outputs.Set(output.name, host[0]);
   }
   if (texts.empty()) texts.push_back(Join("loss = ", loss));
-  report->lines.emplace_back("first pass", Join(checked.title, ": ", JoinList(texts)));
+  const size_t unset = fresh ? LayersWithoutAverages(net).size() : 0;
+  report->lines.emplace_back(
+      "first pass",
+      Join(checked.title, ": ", JoinList(texts),
+           unset == 0 ? ""
+                      : Join(" (no meaning yet: ", unset, " BatchNorm ",
+                             unset == 1 ? "layer has" : "layers have", " no moving averages)")));
   report->passes.Set(checked.title,
                      Json::Object().Set("loss", loss).Set("outputs", std::move(outputs)));
   if (!std::isfinite(loss)) {

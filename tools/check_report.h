@@ -9,12 +9,12 @@
 
 #include "device_flags.h"
 #include "findings.h"
+#include "lints.h"
 #include "plan_parts.h"
 #include "trainer/base/host_memory.h"
 #include "trainer/base/json.h"
 #include "trainer/dataset/audit.h"
 #include "trainer/net/net.h"
-#include "trainer/predict/label_uses.h"
 
 namespace trainer {
 
@@ -33,13 +33,6 @@ struct CheckedNet {
   NetOptions options;
   int64_t batches = 0;  // that the training reads, or one test; 0: not known
   int batches_per_iteration = 1;
-};
-
-// Who compares the labels that a data layer gives with classes.
-struct LabelReader {
-  std::string data_layer;
-  std::string name;  // "layer 'loss' (SoftmaxWithLoss)"
-  LabelUse use;
 };
 
 // A net as planned.

@@ -1,9 +1,9 @@
 #include <algorithm>
-#include <cmath>
 
 #include "batch_flag.h"
 #include "check_report.h"
 #include "device_flags.h"
+#include "lints.h"
 #include "memory_limit.h"
 #include "plan_parts.h"
 #include "run_start.h"
@@ -14,7 +14,6 @@
 #include "trainer/base/text.h"
 #include "trainer/checkpoint/snapshot_files.h"
 #include "trainer/checkpoint/snapshot_lock.h"
-#include "trainer/solver/lr_policy.h"
 #include "trainer/solver/solver.h"
 #include "trainer/steps/step_rule.h"
 
@@ -34,6 +33,7 @@ class SolverCheck {
     device_ = DeviceToCheck(choice, &findings_);
     findings_.Try([&] { rule_ = MakeStepRule(spec_); });
     if (sound_) CheckRates();
+    findings_.Try([&] { LintSolver(spec_, &findings_); });
     findings_.Try([&] { FindStart(); });
     if (sound_ && rule_) fits_limit_ = TakeSize();
     ListNets();
@@ -44,7 +44,9 @@ class SolverCheck {
     if (plan.good() && fits && fits_limit_ && rule_ && sound_) solver = MakeSolver();
     CheckFolder(solver ? solver->SnapshotBytes() : plan.totals.weights * (1 + States()));
     const std::set<size_t> bad = ReportData(nets_, audits, &report_);
-    if (solver) RunPasses(*solver, bad);
+    if (!solver) return;
+    LintTrainingNet(solver->train_net(), &findings_);
+    RunPasses(*solver, bad);
   }
 
  private:
@@ -73,39 +75,14 @@ class SolverCheck {
     return true;
   }
 
-  // Rates that are not finite would end the run; steps that never come are a slip.
   void CheckRates() {
-    const caffe::SolverParameter& proto = spec_.proto;
-    constexpr int kMostRates = 100000;
-    const int step = std::max(1, proto.max_iter() / kMostRates);
-    const auto rate_at = [&](int64_t at) {
-      const auto iter = static_cast<int>(at);
-      const auto steps = std::ranges::count_if(proto.stepvalue(), [&](int s) { return s <= iter; });
-      return LearningRate(proto, iter, static_cast<int>(steps));
-    };
-    float most = 0;
-    for (int64_t iter = 0; iter < proto.max_iter(); iter += step) {
-      const float rate = rate_at(iter);
-      if (!std::isfinite(rate)) {
-        findings_.Add(Error(ErrorCode::kDiverged, spec_.Where("lr_policy"),
-                            Join("the rate is ", rate, " in iteration ", iter,
-                                 "; check gamma, power and the steps")));
-        return;
-      }
-      most = std::max(most, rate);
-    }
-    if (most == 0)
-      findings_.Warn(Join(spec_.Where("base_lr").ToString(), ": the rate is always 0"));
-    for (int i = 0; i < proto.stepvalue_size(); ++i) {
-      if (proto.stepvalue(i) < proto.max_iter()) continue;
-      findings_.Warn(Join(spec_.Where("stepvalue", i).ToString(), ": stepvalue ",
-                          proto.stepvalue(i), " is never reached: max_iter is ", proto.max_iter()));
-    }
-    const float first = rate_at(0), last = rate_at(proto.max_iter() - 1);
-    report_.lines.emplace_back("rate",
-                               Join(first, " at first, ", last, " at last, ", most, " at most"));
-    report_.figures.Set("rate",
-                        Json::Object().Set("first", first).Set("last", last).Set("most", most));
+    const RateRange range = LintRates(spec_, &findings_);
+    if (range.most == 0 && range.first == 0 && range.last == 0) return;
+    report_.lines.emplace_back(
+        "rate", Join(range.first, " at first, ", range.last, " at last, ", range.most, " at most"));
+    report_.figures.Set(
+        "rate",
+        Json::Object().Set("first", range.first).Set("last", range.last).Set("most", range.most));
   }
 
   void FindStart() {

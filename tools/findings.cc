@@ -61,6 +61,14 @@ int Findings::ExitCode() const {
   return sorted.empty() ? 0 : sorted[0].code;
 }
 
+std::vector<std::string> Findings::WarningTexts() const {
+  std::vector<std::string> texts;
+  for (const Finding& finding : Sorted()) {
+    if (!finding.is_error) texts.push_back(finding.text);
+  }
+  return texts;
+}
+
 std::string Findings::Counts() const {
   const size_t errors = Errors(), warnings = Warnings();
   return Join(errors, errors == 1 ? " error, " : " errors, ", warnings,

@@ -42,6 +42,7 @@ class Findings {
   size_t Warnings() const;
   // That of the first error, or 0.
   int ExitCode() const;
+  std::vector<std::string> WarningTexts() const;
   // "3 errors, 1 warning"
   std::string Counts() const;
 

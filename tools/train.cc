@@ -4,6 +4,7 @@
 #include "batch_job.h"
 #include "device_flags.h"
 #include "job_life.h"
+#include "lints.h"
 #include "memory_limit.h"
 #include "rank_flags.h"
 #include "reading_flags.h"
@@ -269,6 +270,7 @@ class Train final : public Verb {
     if (replica.rank == 0) WatchForResolved(flags, spec, &observers);
     Solver solver(spec, options, *device, observers);
     RequireMemory(spec, *device, replica, solver);
+    if (replica.rank == 0) WarnBeforeTraining(spec, solver.train_net());
     LOG(INFO) << "Starting Optimization";
     const SolveResult result = solver.Solve();
     // Caffe's line, which scripts look for, for a run that is done.

@@ -95,7 +95,7 @@ TEST(CheckPassTest, WarnsOfAStartFarFromGuessingAndOfDeadLayers) {
   const Outcome large = job.Check();
   EXPECT_EQ(large.exit_code, 0);
   EXPECT_THAT(Lines(large, "warning: "),
-              ElementsAre(HasSubstr("guessing among 10 classes costs 2.30259")));
+              testing::Contains(HasSubstr("guessing among 10 classes costs 2.30259")));
   job.net = Edited(job.net, "scale: 10", "scale: 0.004");
   job.net = Edited(job.net, "bottom: \"data\"\n  top: \"ip\"", "bottom: \"low\"\n  top: \"ip\"");
   job.net = Edited(job.net, "    weight_filler { type: \"xavier\" }\n", "");

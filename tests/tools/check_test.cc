@@ -270,7 +270,8 @@ layer { name: "quiet" type: "Silence" bottom: "new" })";
   const Outcome outcome = job.Check({"--weights=snap_iter_20.caffemodel"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.out;
   EXPECT_THAT(Lines(outcome, "warning: "),
-              ElementsAre(HasSubstr("1 layer of the net is in no file of weights")));
+              ElementsAre(HasSubstr("1 layer of the net is in no file of weights"),
+                          HasSubstr("no loss depends on layer 'new'")));
 }
 
 TEST(CheckModelTest, ChecksOneNet) {

@@ -1,0 +1,255 @@
+#include "lints.h"
+
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <set>
+
+#include "trainer/base/text.h"
+#include "trainer/net/learning.h"
+#include "trainer/solver/lr_policy.h"
+
+namespace trainer {
+namespace {
+
+std::string TitleOf(const LayerSpec& layer) {
+  return Join("layer '", layer.name(), "' (", layer.type(), ")");
+}
+
+// The layer that makes what `layer` reads as its first bottom, past layers that leave scores as
+// they are; null for none.
+const LayerSpec* FirstMaker(const std::vector<LayerSpec>& layers, size_t layer) {
+  if (layers[layer].proto().bottom_size() == 0) return nullptr;
+  std::string blob = layers[layer].proto().bottom(0);
+  for (size_t i = layer; i-- > 0;) {
+    const caffe::LayerParameter& proto = layers[i].proto();
+    if (std::ranges::find(proto.top(), blob) == proto.top().end()) continue;
+    const std::string& type = proto.type();
+    const bool passes = type == "Dropout" || type == "Flatten" || type == "Permute" ||
+                        type == "Reshape" || type == "Split";
+    if (!passes || proto.bottom_size() == 0) return &layers[i];
+    blob = proto.bottom(0);
+  }
+  return nullptr;
+}
+
+// A loss that takes scores and computes their probabilities itself, after a layer that has already
+// done so: it learns slowly and reports a loss that is never small.
+void LintSoftmax(const NetUse& use, Findings* findings) {
+  const std::vector<LayerSpec> layers = FilterLayers(*use.net, use.state);
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const std::string& type = layers[i].type();
+    const bool softmax = type == "SoftmaxWithLoss" || type == "InfogainLoss";
+    if (!softmax && type != "SigmoidCrossEntropyLoss") continue;
+    const LayerSpec* const before = FirstMaker(layers, i);
+    if (before == nullptr || before->type() != (softmax ? "Softmax" : "Sigmoid")) continue;
+    findings->Warn(Join(layers[i].Where().ToString(), ": ", TitleOf(layers[i]), " computes a ",
+                        before->type(), " itself, and its scores come from ", TitleOf(*before),
+                        " (", before->Where().ToString(),
+                        "): applied twice, it makes all classes nearly equal and training slow; "
+                        "give the loss the input of '",
+                        before->name(), "'"));
+  }
+}
+
+bool TransformsRecords(const LayerSpec& layer) {
+  const std::string& type = layer.type();
+  return type == "Data" || type == "ImageData" || type == "WindowData" || type == "MemoryData";
+}
+
+std::vector<LayerSpec> ReadersOf(const NetUse& use) {
+  std::vector<LayerSpec> layers = FilterLayers(*use.net, use.state);
+  std::erase_if(layers, [](const LayerSpec& layer) { return !TransformsRecords(layer); });
+  return layers;
+}
+
+std::string MeanText(const caffe::TransformationParameter& param) {
+  if (param.has_mean_file()) return Join("mean_file '", EscapeControl(param.mean_file()), "'");
+  std::vector<std::string> values;
+  for (const float value : param.mean_value()) values.push_back(Join(value));
+  return values.empty() ? "no mean" : Join("mean_value ", JoinList(values));
+}
+
+// A scale of 1 / 255 in one and 1 / 256 in the other does no harm.
+void CompareTransforms(const LayerSpec& train, const LayerSpec& test, Findings* findings) {
+  const caffe::TransformationParameter& a = train.proto().transform_param();
+  const caffe::TransformationParameter& b = test.proto().transform_param();
+  const auto warn = [&](const char* field, const std::string& in_train,
+                        const std::string& in_test) {
+    findings->Warn(Join(test.WhereIn("transform_param", field).ToString(), ": ", TitleOf(test),
+                        " has ", in_test, " in TEST and ", in_train, " in TRAIN (",
+                        train.WhereIn("transform_param", field).ToString(),
+                        "): the tests see other numbers than the net learns from; write the same "
+                        "in both"));
+  };
+  const bool same_scale = std::abs(a.scale() - b.scale()) <= 0.05f * std::abs(a.scale());
+  if (!same_scale) warn("scale", Join("scale ", a.scale()), Join("scale ", b.scale()));
+  if (MeanText(a) != MeanText(b)) {
+    warn(b.has_mean_file() ? "mean_file" : "mean_value", MeanText(a), MeanText(b));
+  }
+  if (b.mirror() && !a.mirror()) warn("mirror", "none", "mirror: true");
+}
+
+// The layers of one name, or the only one of each net.
+void LintTransforms(const NetUse& train, const NetUse& test, Findings* findings) {
+  const std::vector<LayerSpec> in_train = ReadersOf(train), in_test = ReadersOf(test);
+  const bool single = in_train.size() == 1 && in_test.size() == 1;
+  for (const LayerSpec& a : in_train) {
+    for (const LayerSpec& b : in_test) {
+      if (single || a.name() == b.name()) CompareTransforms(a, b, findings);
+    }
+  }
+}
+
+// Up to which learning rate a rule trains some net; nothing where its steps have another measure.
+std::optional<float> MostBearable(const caffe::SolverParameter& solver) {
+  const std::string& type = solver.type();
+  if (type == "Adam" || type == "AdamW" || type == "RMSProp") return 0.1f;
+  if (type == "AdaGrad") return 1.0f;
+  const bool bounded = solver.has_clip_gradients() || solver.larc();
+  if ((type == "SGD" || type == "Nesterov") && !bounded) return 10.0f;
+  return std::nullopt;
+}
+
+void LintLargestRate(const SolverSpec& spec, float most, Findings* findings) {
+  const std::optional<float> bearable = MostBearable(spec.proto);
+  if (!bearable || most <= *bearable) return;
+  const std::string& type = spec.proto.type();
+  const bool by_gradient = type == "SGD" || type == "Nesterov";
+  findings->Warn(Join(
+      spec.Where("base_lr").ToString(), ": the rate is up to ", most, ", and ", type,
+      by_gradient ? " diverges with nearly every net"
+                  : " moves each weight "
+                    "by about the rate in every step, however small its gradient, so that a net "
+                    "does not learn",
+      " above ", *bearable, "; usual are ", by_gradient ? "0.001 to 0.1" : "0.0001 to 0.01",
+      " ('trainer find-lr' measures it)"));
+}
+
+// "3, 5, 7 and 4 more"
+std::string FirstFew(const std::vector<std::string>& names) {
+  constexpr size_t kShown = 8;
+  if (names.size() <= kShown) return JoinList(names);
+  return Join(JoinList(std::span(names).first(kShown)), " and ", names.size() - kShown, " more");
+}
+
+// The labels of data sets that are small: large ones are for `trainer check`, which reads more.
+void LintSets(const NetUse& use, const Net& net, Findings* findings) {
+  const AuditLimits limits = {.whole_bytes = 64 << 20,
+                              .whole_encoded_bytes = 8 << 20,
+                              .sample = 0,
+                              .files = 2,
+                              .pictures = 2};
+  const std::vector<LabelReader> readers = LabelReadersOf(net);
+  for (const LayerSpec& layer : FilterLayers(*use.net, use.state)) {
+    std::vector<int> tops;
+    for (const LabelReader& reader : readers) {
+      if (reader.data_layer == layer.name()) tops.push_back(reader.use.source_top);
+    }
+    if (tops.empty()) continue;
+    ErrorList known;  // The run meets them itself.
+    DataAudit data;
+    Attempt(&known, [&] { data = AuditData(layer, caffe::TRAIN, tops, limits); });
+    for (const LabelReader& reader : readers) {
+      if (reader.data_layer == layer.name()) LintLabels(data, reader, findings);
+    }
+  }
+}
+
+}  // namespace
+
+RateRange LintRates(const SolverSpec& spec, Findings* findings) {
+  const caffe::SolverParameter& proto = spec.proto;
+  constexpr int kMostRates = 100000;
+  const int step = std::max(1, proto.max_iter() / kMostRates);
+  const auto rate_at = [&](int64_t at) {
+    const auto iter = static_cast<int>(at);
+    const auto steps = std::ranges::count_if(proto.stepvalue(), [&](int s) { return s <= iter; });
+    return LearningRate(proto, iter, static_cast<int>(steps));
+  };
+  RateRange range{rate_at(0), rate_at(proto.max_iter() - 1), 0};
+  for (int64_t iter = 0; iter < proto.max_iter(); iter += step) {
+    const float rate = rate_at(iter);
+    if (!std::isfinite(rate)) {
+      findings->Add(Error(ErrorCode::kDiverged, spec.Where("lr_policy"),
+                          Join("the rate is ", rate, " in iteration ", iter,
+                               "; check gamma, power and the steps")));
+      return {};
+    }
+    range.most = std::max(range.most, rate);
+  }
+  if (range.most == 0) {
+    findings->Warn(Join(spec.Where("base_lr").ToString(), ": the rate is always 0"));
+  }
+  LintLargestRate(spec, range.most, findings);
+  for (int i = 0; i < proto.stepvalue_size(); ++i) {
+    if (proto.stepvalue(i) < proto.max_iter()) continue;
+    findings->Warn(Join(spec.Where("stepvalue", i).ToString(), ": stepvalue ", proto.stepvalue(i),
+                        " is never reached: max_iter is ", proto.max_iter()));
+  }
+  return range;
+}
+
+void LintSolver(const SolverSpec& spec, Findings* findings) {
+  if (spec.train.net != nullptr) LintSoftmax(spec.train, findings);
+  for (const NetUse& test : spec.tests) {
+    if (spec.train.net != nullptr && test.net != nullptr) {
+      LintTransforms(spec.train, test, findings);
+    }
+  }
+}
+
+void LintTrainingNet(const Net& net, Findings* findings) {
+  std::set<std::string> told;
+  for (const Param* param : UntrainedParams(net)) {
+    if (!told.insert(param->layer).second) continue;
+    findings->Warn(Join(param->where.ToString(), ": no loss depends on layer '", param->layer,
+                        "', so that its weights keep their initial values; give its output to a "
+                        "loss, remove it, or freeze it with param { lr_mult: 0 }"));
+  }
+}
+
+std::vector<LabelReader> LabelReadersOf(const Net& net) {
+  std::vector<LabelReader> readers;
+  for (const LabelUse& use : LabelUses(net)) {
+    if (use.source < 0) continue;
+    readers.push_back({net.LayerAt(use.source).name(), TitleOf(net.LayerAt(use.layer)), use});
+  }
+  return readers;
+}
+
+void LintLabels(const DataAudit& data, const LabelReader& reader, Findings* findings) {
+  if (data.sorted) {
+    findings->Warn(
+        Join(data.source,
+             ": the records are in the order of their labels, and are read in it, so "
+             "that most batches show one class; shuffle them when the data set is made"));
+  }
+  if (!data.all_labels) return;
+  std::set<int64_t> present;
+  for (const auto& [label, seen] : data.labels) {
+    if (reader.use.Takes(label)) present.insert(static_cast<int64_t>(label));
+  }
+  std::vector<std::string> missing;
+  for (int64_t c = 0; c < reader.use.classes; ++c) {
+    if (!present.contains(c)) missing.push_back(Join(c));
+  }
+  if (missing.empty()) return;
+  findings->Warn(Join(data.source, ": ", missing.size(), " of the ", reader.use.classes,
+                      " classes of ", reader.name, " have no record: ", FirstFew(missing)));
+}
+
+void WarnBeforeTraining(const SolverSpec& spec, const Net& net) {
+  Findings findings;
+  LintRates(spec, &findings);
+  LintSolver(spec, &findings);
+  LintTrainingNet(net, &findings);
+  LintSets(spec.train, net, &findings);
+  for (const std::string& text : findings.WarningTexts()) {
+    LOG(WARNING) << EscapeControl(text);
+  }
+}
+
+}  // namespace trainer
