@@ -36,7 +36,7 @@ std::string EpochText(const CheckedNet& net, const DataAudit& data) {
     const int64_t per_iteration = data.batch_size * net.batches_per_iteration;
     text += Join(": ", Ceil(data.records, per_iteration), " iterations an epoch");
   }
-  if (net.batches == 0) return text;
+  if (net.batches == 0) return net.options.training ? text : text + ", a test is one pass";
   const int64_t read = net.batches * data.batch_size;
   const double epochs = static_cast<double>(read) / static_cast<double>(data.records);
   return text + (net.options.training ? Join(", ", epochs, " epochs in all")

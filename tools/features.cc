@@ -72,7 +72,7 @@ class Features final : public Verb {
             "    --blobs=fc6,fc7 --backend=lmdb --out=fc6_lmdb,fc7_lmdb",
         .flags = WithReadingFlags(WithDeviceFlags(
             {{.name = "model", .value = "FILE", .help = "the net", .required = true},
-             WeightsFlag(true),
+             WeightsFlag(),
              {.name = "blobs",
               .value = "LIST",
               .help = "names of blobs, separated by commas",
@@ -121,7 +121,13 @@ class Features final : public Verb {
     CheckBlobs(net, "blobs", blobs);
     const std::unique_ptr<InputSource> source = SourceOf(flags, spec, net);
     Net* const nets[] = {&net};
-    LoadWeights(flags, nets);
+    if (flags.Has("weights")) {
+      LoadWeights(flags, nets);
+    } else if (!net.params().empty()) {
+      throw Error(ErrorCode::kUsage,
+                  Join("'trainer features' needs --weights=FILE: the net has ", net.params().size(),
+                       " parameters, which would be random"));
+    }
     const std::unique_ptr<BlobWriter> writer =
         MakeBlobWriter(BackendName(flags), blobs, flags.List("out"), flags.Switch("force"));
     const std::vector<InputBlob> inputs = InputBlobs(net);

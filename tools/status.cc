@@ -4,7 +4,9 @@
 #include <filesystem>
 #include <iostream>
 #include <limits>
+#include <optional>
 
+#include "best_test.h"
 #include "run_environment.h"
 #include "shared_flags.h"
 #include "table.h"
@@ -25,6 +27,7 @@ namespace {
 // Where a run is and who runs it, as its folder says.
 struct RunStatus {
   RunHistory history;
+  std::optional<BestTest> best;
   std::string state;  // running, finished, stopped, dead or unknown
   std::string host, process;
   double left = -1;    // seconds; -1: unknown
@@ -67,6 +70,7 @@ RunStatus StatusOf(const std::string& folder) {
   RunStatus status;
   status.history = ReadRun(folder);
   const RunHistory& run = status.history;
+  status.best = BestTestOf(run, BestOutputOf(folder));
   const google::protobuf::Struct environment = EnvironmentOf(folder);
   status.state = StateOf(run, environment);
   const auto host = environment.fields().find("host"),
@@ -98,7 +102,13 @@ std::string TestText(const RunHistory& run) {
     text += Join(i == 0 ? "" : ", ", row.outputs[i].first, " ",
                  static_cast<float>(row.outputs[i].second));
   }
-  return EscapeControl(text);
+  return EscapeControl(Join(text, " at ", row.iter));
+}
+
+std::string BestText(const RunStatus& status) {
+  if (!status.best) return "-";
+  return EscapeControl(Join(status.best->output, " ", static_cast<float>(status.best->value),
+                            " at ", status.best->iter));
 }
 
 Json StatusJson(const RunStatus& status) {
@@ -123,19 +133,28 @@ Json StatusJson(const RunStatus& status) {
   if (!run.tests.empty() && !run.tests[0].empty()) {
     for (const auto& [name, value] : run.tests[0].back().outputs) test.Set(name, value);
   }
-  return json.Set("test", std::move(test));
+  json.Set("test", std::move(test));
+  if (!run.tests.empty() && !run.tests[0].empty()) json.Set("test_iter", run.tests[0].back().iter);
+  if (status.best) {
+    json.Set("best", Json::Object()
+                         .Set("output", status.best->output)
+                         .Set("value", status.best->value)
+                         .Set("iter", status.best->iter)
+                         .Set("weights", status.best->weights));
+  }
+  return json;
 }
 
 void PrintStatus(const std::vector<RunStatus>& runs) {
-  Table table(
-      {"run", "state", "iteration", "of", "done, %", "loss", "last test", "left", "updated ago"});
-  table.KeepWhole("last test").LeaveOut({"done, %", "updated ago", "loss"});
+  Table table({"run", "state", "iteration", "of", "done, %", "loss", "last test", "best test",
+               "left", "updated ago"});
+  table.KeepWhole("best test").LeaveOut({"done, %", "updated ago", "loss", "last test"});
   for (const RunStatus& status : runs) {
     const RunHistory& run = status.history;
     table.Add({EscapeControl(NameOf(run)), status.state, Join(run.last_iter), Join(run.max_iter),
                PercentDone(run),
                run.loss.empty() ? "-" : Join(static_cast<float>(run.loss.back().value)),
-               TestText(run), status.left < 0 ? "-" : ClockText(status.left),
+               TestText(run), BestText(status), status.left < 0 ? "-" : ClockText(status.left),
                status.silent < 0 ? "-" : ClockText(status.silent)});
   }
   std::cout << table.ToString();

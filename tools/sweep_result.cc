@@ -6,6 +6,7 @@
 #include <charconv>
 #include <fstream>
 
+#include "best_test.h"
 #include "job_scripts.h"
 #include "sweep_runs.h"
 #include "trainer/base/error.h"
@@ -13,7 +14,6 @@
 #include "trainer/base/text.h"
 #include "trainer/observe/run_folder.h"
 #include "trainer/report/history.h"
-#include "trainer/solver/test_score.h"
 
 namespace trainer {
 namespace {
@@ -36,20 +36,16 @@ void ReadEnd(const std::string& path, SweepResult* result) {
   }
 }
 
-void ReadTests(const std::vector<HistoryRow>& tests, const std::string& best_output,
-               SweepResult* result) {
-  for (const HistoryRow& row : tests) {
-    std::vector<std::string> names;
-    for (const auto& [name, value] : row.outputs) names.push_back(name);
-    const TestScore score = ScoreOf(best_output, names);
+void ReadTests(const RunHistory& history, const std::string& best_output, SweepResult* result) {
+  const std::optional<BestTest> best = BestTestOf(history, best_output);
+  if (!best) return;
+  result->output = best->output;
+  result->lower_is_better = best->lower_is_better;
+  result->best = SweepResult::Score{static_cast<float>(best->value), static_cast<int>(best->iter)};
+  for (const HistoryRow& row : history.tests[0]) {
     for (const auto& [name, value] : row.outputs) {
-      if (name != score.output) continue;
-      result->output = score.output;
-      result->lower_is_better = score.lower_is_better;
+      if (name != best->output) continue;
       result->last = SweepResult::Score{static_cast<float>(value), static_cast<int>(row.iter)};
-      if (!result->best || score.Better(result->last->value, result->best->value)) {
-        result->best = result->last;
-      }
     }
   }
 }
@@ -80,7 +76,7 @@ SweepResult ReadResult(const SweepRun& run, const std::string& best_output) {
   const RunHistory history = ReadMetrics(metrics);
   result.iter = static_cast<int>(history.last_iter);
   if (!history.loss.empty()) result.loss = static_cast<float>(history.loss.back().value);
-  if (!history.tests.empty()) ReadTests(history.tests[0], best_output, &result);
+  ReadTests(history, best_output, &result);
   return result;
 }
 

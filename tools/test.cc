@@ -1,5 +1,6 @@
 #include <glog/logging.h>
 
+#include <algorithm>
 #include <iostream>
 #include <optional>
 
@@ -16,8 +17,8 @@
 #include "trainer/checkpoint/model_file.h"
 #include "trainer/net/bad_records.h"
 #include "trainer/net/load_weights.h"
-#include "trainer/net/net.h"
 #include "trainer/net/output_counts.h"
+#include "trainer/net/test_nets.h"
 #include "trainer/observe/run_folder.h"
 #include "verb.h"
 
@@ -27,37 +28,44 @@ namespace {
 // Every element of every output, summed over batches.
 class Scores {
  public:
-  void Add(const Net& net, int batch) {
+  // `weight`: of the batch. With `is_rest` the batch is smaller than those before it, and an output
+  // with elements for each record has fewer of them.
+  void Add(const Net& net, int batch, double weight, bool is_rest) {
     size_t element = 0, count = 0;
     for (const NetOutput& output : net.outputs()) count += output.value.Count();
-    if (batch > 0) RequireEqualCounts(sums_.size(), count);
+    if (batch > 0 && !is_rest) RequireEqualCounts(sums_.size(), count);
     for (const NetOutput& output : net.outputs()) {
       host_.resize(static_cast<size_t>(output.value.Count()));
       net.ReadPlain(output.value, host_);
+      while (batch > 0 && sums_[element].name != output.name) ++element;
       for (const float value : host_) {
-        if (batch == 0) sums_.push_back({output.name, 0, output.loss_weight});
-        sums_[element++].sum += value;
+        if (batch == 0) sums_.push_back({output.name, 0, 0, output.loss_weight});
+        sums_[element].weight += weight;
+        sums_[element++].sum += value * weight;
         LOG(INFO) << Join("Batch ", batch, ", ", output.name, " = ", value);
       }
     }
   }
 
-  void Log(int batches) const {
+  // A line for each element, as Caffe logs it.
+  std::vector<std::string> Lines() const {
+    std::vector<std::string> lines;
     for (const Sum& sum : sums_) {
-      const auto mean = static_cast<float>(sum.sum / batches);
+      const auto mean = static_cast<float>(sum.Mean());
       const std::string loss = sum.loss_weight == 0 ? ""
                                                     : Join(" (* ", sum.loss_weight, " = ",
                                                            sum.loss_weight * mean, " loss)");
-      LOG(INFO) << Join(sum.name, " = ", mean, loss);
+      lines.push_back(Join(sum.name, " = ", mean, loss));
     }
+    return lines;
   }
 
-  Json ToJson(int batches) const {
+  Json ToJson() const {
     Json list = Json::Array();
     for (const Sum& sum : sums_) {
       list.Push(Json::Object()
                     .Set("name", sum.name)
-                    .Set("mean", sum.sum / batches)
+                    .Set("mean", sum.Mean())
                     .Set("loss_weight", sum.loss_weight));
     }
     return list;
@@ -66,12 +74,31 @@ class Scores {
  private:
   struct Sum {
     std::string name;
-    double sum = 0;
+    double sum = 0, weight = 0;
     float loss_weight = 0;
+
+    double Mean() const { return sum / weight; }
   };
   std::vector<Sum> sums_;
   std::vector<float> host_;
 };
+
+// Of data without an end, as many as Caffe's program takes.
+constexpr int kBatches = 50;
+
+// Whether a layer of the net reads records that come to an end.
+bool HasRecords(const TestSubject& subject) {
+  const std::vector<LayerSpec> layers = FilterLayers(subject.net(), subject.state);
+  return std::ranges::any_of(layers, [](const LayerSpec& layer) {
+    const std::string& type = layer.type();
+    return type == "Data" || type == "ImageData" || type == "HDF5Data" || type == "MemoryData";
+  });
+}
+
+int BatchesOf(const TestSubject& subject) {
+  if (subject.batches != kExactPass || HasRecords(subject)) return subject.batches;
+  return kBatches;
+}
 
 // A net whose inputs nobody fills gives numbers, but they say nothing.
 void WarnOfEmptyInputs(const Net& net) {
@@ -98,21 +125,23 @@ class Test final : public Verb {
         .summary = "score trained weights on a net's test data",
         .usage = "trainer test (--model=FILE --weights=FILES | --run=DIR) [flags]",
         .text =
-            "Runs the TEST phase of the net and logs each batch's outputs and, at the end, "
-            "their means.\n"
+            "Runs the TEST phase of the net, logs each batch's outputs and prints their means. "
+            "Without --iterations each record of the test data counts once, and the last batch is "
+            "smaller where batch_size does not divide the number of records.\n"
             "--confusion counts which class was taken for which: the class of the highest score "
             "against the label, of the first Accuracy layer or else the first SoftmaxWithLoss. Of "
             "many classes the worst are printed; --json prints all, 'matrix' being the cells that "
             "are not 0.\n"
-            "--run=DIR takes the test net and the newest weights of 'trainer train --run=DIR' and "
-            "as many batches as its solver's test_iter, counts as --confusion does, and leaves "
+            "--run=DIR takes the test net of 'trainer train --run=DIR' and the weights of its "
+            "best test, or the newest where those were not kept, counts as --confusion does, and "
+            "leaves "
             "confusion.json and worst.json, the images with the highest loss, in DIR, where "
             "'trainer report' finds them. Start it where the run was started.",
         .examples =
             "trainer test --model=models/lenet/train_test.prototxt \\\n"
-            "    --iterations=40 --weights=run/lenet/lenet_iter_2000.caffemodel\n"
+            "    --weights=run/lenet/lenet_iter_2000.caffemodel\n"
             "trainer test --model=net.prototxt --weights=net.caffemodel \\\n"
-            "    --iterations=100 --confusion --labels=names.txt\n"
+            "    --confusion --labels=names.txt\n"
             "trainer test --run=runs/first",
         .flags = WithReadingFlags(WithDeviceFlags(
             {{.name = "model", .value = "FILE", .help = "the net"},
@@ -123,7 +152,8 @@ class Test final : public Verb {
              {.name = "iterations",
               .kind = FlagKind::kWhole,
               .value = "N",
-              .help = "how many batches (50, or of a run its test_iter)",
+              .help = "how many batches; without it one pass over all records, or 50 batches of "
+                      "data without an end",
               .min = 1},
              {.name = "confusion",
               .kind = FlagKind::kSwitch,
@@ -148,6 +178,7 @@ class Test final : public Verb {
     ApplyReadingFlags(flags);
     static_cast<void>(ChooseDevice(flags));  // before the files are read
     ApplyBadRecords(flags);
+    json_ = flags.Switch("json");
     const TestSubject subject = SubjectOf(flags);
     const std::unique_ptr<Device> device = MakeLoggedDevice(ChooseDevice(flags, subject.net()));
     ParamStore params(*device);
@@ -156,36 +187,15 @@ class Test final : public Verb {
     const bool compares = flags.Switch("confusion") || !subject.folder.empty();
     options.memory = compares ? MemoryMode::kSeparate : ParseMemoryMode(flags);
     options.output_files = OutputFiles::kNew;
-    Net net(subject.net(), options, *device, params);
-    WarnOfEmptyInputs(net);
+    TestNets nets(subject.net(), options, *device, params, BatchesOf(subject));
+    WarnOfEmptyInputs(nets.net());
     std::optional<TestAnswers> answers;
-    if (compares) answers.emplace(flags, net, subject.file);
-    Net* const nets[] = {&net};
-    WeightLoading loading(nets);
+    if (compares) answers.emplace(flags, nets, subject.file);
+    Net* const loaded[] = {&nets.net()};
+    WeightLoading loading(loaded);
     for (const std::string& file : subject.weights) loading.Copy(ReadModel(file), file);
     loading.Finish();
-    LOG(INFO) << "Running for " << subject.batches << " iterations.";
-    Scores scores;
-    double loss = 0;
-    std::optional<Progress> progress(std::in_place, Join("Testing ", net.name()), "batches",
-                                     subject.batches, Progress::InLog::kNothing);
-    for (int batch = 0; batch < subject.batches; ++batch) {
-      loss += net.Forward();
-      CountBadRecords(net, nullptr);
-      scores.Add(net, batch);
-      if (answers) answers->AddBatch();
-      progress->Add(1);
-    }
-    progress.reset();
-    loss /= subject.batches;
-    LOG(INFO) << Join("Loss: ", static_cast<float>(loss));
-    scores.Log(subject.batches);
-    Json json = Json::Object()
-                    .Set("net", net.name())
-                    .Set("iterations", subject.batches)
-                    .Set("loss", loss)
-                    .Set("outputs", scores.ToJson(subject.batches));
-    if (answers) json.Set("confusion", answers->Confusion());
+    const Json json = Score(nets, subject, answers ? &*answers : nullptr);
     if (flags.Switch("json")) std::cout << json.ToString();
     if (answers && !flags.Switch("json")) std::cout << answers->Text();
     if (!subject.folder.empty()) Keep(subject.folder, json, answers->Worst());
@@ -193,6 +203,70 @@ class Test final : public Verb {
   }
 
  private:
+  // Prints the means where they are the only result.
+  Json Score(TestNets& nets, const TestSubject& subject, TestAnswers* answers) const {
+    const int batches = nets.batches() + (nets.rest() == nullptr ? 0 : 1);
+    TellOfData(nets, subject);
+    LOG(INFO) << "Running for " << batches << " iterations.";
+    Scores scores;
+    double loss = 0, all = 0;
+    std::optional<Progress> progress(std::in_place, Join("Testing ", nets.net().name()), "batches",
+                                     batches, Progress::InLog::kNothing);
+    for (int batch = 0; batch < batches; ++batch) {
+      const bool is_rest = batch == nets.batches();
+      Net& net = is_rest ? *nets.rest() : nets.net();
+      const double weight =
+          nets.rest() == nullptr
+              ? 1
+              : static_cast<double>(is_rest ? nets.rest_records() : nets.batch_records());
+      loss += net.Forward() * weight;
+      all += weight;
+      CountBadRecords(net, nullptr);
+      scores.Add(net, batch, weight, is_rest);
+      if (answers != nullptr) answers->AddBatch(is_rest);
+      progress->Add(1);
+    }
+    progress.reset();
+    loss /= all;
+    LOG(INFO) << Join("Loss: ", static_cast<float>(loss));
+    for (const std::string& line : scores.Lines()) LOG(INFO) << line;
+    Json json = Json::Object()
+                    .Set("net", nets.net().name())
+                    .Set("iterations", batches)
+                    .Set("records", RecordsOf(nets))
+                    .Set("loss", loss)
+                    .Set("outputs", scores.ToJson());
+    if (answers != nullptr) {
+      json.Set("confusion", answers->Confusion());
+    } else if (!json_) {
+      for (const std::string& line : scores.Lines()) std::cout << EscapeControl(line) << '\n';
+    }
+    return json;
+  }
+
+  // That a test reads; 0: unknown.
+  static int64_t RecordsOf(const TestNets& nets) {
+    return nets.batches() * nets.batch_records() + nets.rest_records();
+  }
+
+  static void TellOfData(const TestNets& nets, const TestSubject& subject) {
+    const TestData& data = nets.data();
+    if (subject.batches > 0) {
+      const std::string misfit = MisfitOfTest(data, subject.batches, "--iterations");
+      if (!misfit.empty()) LOG(WARNING) << EscapeControl(misfit);
+    } else if (data.records > 0 && RecordsOf(nets) == data.records) {
+      LOG(INFO) << EscapeControl(
+          Join("One pass over the ", data.records, " records of layer '", data.layer, "'"));
+    }
+    if (!subject.solver || data.batch < 1) return;
+    const int64_t own = int64_t{subject.solver->proto.test_iter(0)} * data.batch;
+    if (own == 0 || own == RecordsOf(nets)) return;
+    LOG(WARNING) << "the tests of the run itself read " << own << " records (test_iter "
+                 << subject.solver->proto.test_iter(0) << ", batches of " << data.batch
+                 << "), so that their numbers are others than those of this test of "
+                 << RecordsOf(nets) << " records";
+  }
+
   static void Keep(const std::string& folder, const Json& test, const Json& worst) {
     for (const auto& [name, json] : {std::pair(kConfusionName, &test), {kWorstName, &worst}}) {
       const std::string path = JoinPath(folder, name);
@@ -200,6 +274,8 @@ class Test final : public Verb {
       LOG(INFO) << "Wrote " << EscapeControl(path);
     }
   }
+
+  bool json_ = false;
 };
 
 const RegisterVerb<Test> kTestVerb("test");

@@ -1,5 +1,7 @@
 #include "test_answers.h"
 
+#include <utility>
+
 #include "confusion_report.h"
 #include "trainer/observe/mosaic.h"
 #include "trainer/predict/class_names.h"
@@ -12,20 +14,31 @@ constexpr size_t kWorst = 24;  // rows of 2, 3, 4, 6, 8 and 12 on a page are ful
 
 }  // namespace
 
-TestAnswers::TestAnswers(const Flags& flags, const Net& net, const std::string& file)
-    : net_(net),
-      labels_(flags, net, file),
-      matrix_(labels_.Classes()),
-      worst_(flags.Has("run") ? kWorst : 0),
-      images_(ImagesOf(net, labels_.use())) {
+TestAnswers::TestAnswers(const Flags& flags, TestNets& nets, const std::string& file)
+    : compared_(ComparedIn(flags, nets, file)),
+      matrix_(compared_[0].labels.Classes()),
+      worst_(flags.Has("run") ? kWorst : 0) {
   if (flags.Has("labels")) names_ = ReadClassNames(flags.Text("labels"), matrix_.classes());
 }
 
-void TestAnswers::AddBatch() {
-  const ScoredLabels batch = labels_.Batch();
-  const std::vector<LabelAnswer> answers = AnswersOf(net_, batch, matrix_.classes());
+std::vector<TestAnswers::Compared> TestAnswers::ComparedIn(const Flags& flags, TestNets& nets,
+                                                           const std::string& file) {
+  std::vector<Compared> compared;
+  for (const Net* net : {&nets.net(), nets.rest()}) {
+    if (net == nullptr) continue;
+    ComparedLabels labels(flags, *net, file);
+    const Tensor* const images = ImagesOf(*net, labels.use());
+    compared.push_back({*net, std::move(labels), images});
+  }
+  return compared;
+}
+
+void TestAnswers::AddBatch(bool is_rest) {
+  const auto& [net, labels, images] = compared_[is_rest ? 1 : 0];
+  const ScoredLabels batch = labels.Batch();
+  const std::vector<LabelAnswer> answers = AnswersOf(net, batch, matrix_.classes());
   for (const LabelAnswer& answer : answers) matrix_.Add(answer.label, answer.answer);
-  if (images_ != nullptr) worst_.Add(net_, *images_, batch.labels.Count(), answers);
+  if (images != nullptr) worst_.Add(net, *images, batch.labels.Count(), answers);
 }
 
 std::string TestAnswers::Text() const { return ConfusionText(matrix_, names_); }

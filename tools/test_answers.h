@@ -7,6 +7,7 @@
 #include "compared_labels.h"
 #include "flags.h"
 #include "trainer/base/json.h"
+#include "trainer/net/test_nets.h"
 #include "trainer/predict/confusion.h"
 #include "trainer/predict/worst_pictures.h"
 
@@ -14,12 +15,12 @@ namespace trainer {
 
 class TestAnswers {
  public:
-  // The net has a block of memory for each value. Throws as ComparedLabels does, and as
+  // The nets have a block of memory for each value. Throws as ComparedLabels does, and as
   // ReadClassNames for the names of --labels.
-  TestAnswers(const Flags& flags, const Net& net, const std::string& file);
+  TestAnswers(const Flags& flags, TestNets& nets, const std::string& file);
 
-  // After each pass of the net. Throws as AnswersOf.
-  void AddBatch();
+  // After each pass; `is_rest`: of the net of the last batch. Throws as AnswersOf.
+  void AddBatch(bool is_rest);
 
   std::string Text() const;
   Json Confusion() const;
@@ -27,12 +28,19 @@ class TestAnswers {
   Json Worst() const;
 
  private:
-  const Net& net_;
-  ComparedLabels labels_;
+  // A net and what is compared in it.
+  struct Compared {
+    const Net& net;
+    ComparedLabels labels;
+    const Tensor* images;  // null: the net reads none
+  };
+  static std::vector<Compared> ComparedIn(const Flags& flags, TestNets& nets,
+                                          const std::string& file);
+
+  const std::vector<Compared> compared_;  // of whole batches, of the last one
   ConfusionMatrix matrix_;
   WorstPictures worst_;
   std::vector<std::string> names_;  // of the classes, or none
-  const Tensor* images_;            // null: the net reads none
 };
 
 }  // namespace trainer

@@ -1,5 +1,8 @@
 #include "test_subject.h"
 
+#include <glog/logging.h>
+
+#include "best_test.h"
 #include "run_environment.h"
 #include "shared_flags.h"
 #include "trainer/base/error.h"
@@ -11,17 +14,33 @@
 namespace trainer {
 namespace {
 
-constexpr int kBatches = 50;  // as Caffe's program
+// A file as the run named it, as seen from the folder it began in.
+std::string FileOfRun(const std::string& folder, const std::string& name) {
+  if (name.empty() || Exists(name)) return name;
+  return JoinPath(TextOf(EnvironmentOf(folder), "folder"), name);
+}
 
-// The weights of the newest snapshot, which the run named as seen from the folder it began in.
-std::string NewestWeights(const std::string& folder) {
-  const std::string model = ReadRun(folder).model;
-  if (model.empty()) {
+// The weights of the best test where the run has saved them, else those of the newest snapshot.
+std::string WeightsOfRun(const std::string& folder) {
+  const RunHistory history = ReadRun(folder);
+  if (history.weights.empty()) {
     throw Error(ErrorCode::kNoInput, {AbsolutePath(folder)},
                 "this run has saved no snapshot yet; give the weights with --weights=FILE");
   }
-  if (Exists(model)) return model;
-  return JoinPath(TextOf(EnvironmentOf(folder), "folder"), model);
+  const auto& [newest_iter, newest] = history.weights.back();
+  const std::optional<BestTest> best = BestTestOf(history, BestOutputOf(folder));
+  if (!best) return FileOfRun(folder, newest);
+  const std::string what = Join("the best test of the run, ", best->output, " ",
+                                static_cast<float>(best->value), " at iteration ", best->iter);
+  const std::string file = FileOfRun(folder, best->weights);
+  if (!file.empty() && Exists(file)) {
+    LOG(INFO) << EscapeControl(Join("Testing the weights of ", what, ": ", file));
+    return file;
+  }
+  LOG(WARNING) << EscapeControl(
+      Join("no snapshot is there of ", what, "; this tests the newest one, of iteration ",
+           newest_iter, " (keep_best: 1 with a snapshot at each test keeps the best)"));
+  return FileOfRun(folder, newest);
 }
 
 TestSubject OfRun(const Flags& flags) {
@@ -31,7 +50,7 @@ TestSubject OfRun(const Flags& flags) {
     throw Error(ErrorCode::kUsage, "--run and --model both name a net; give one of them");
   }
   subject.weights = flags.List("weights");
-  if (subject.weights.empty()) subject.weights = {NewestWeights(subject.folder)};
+  if (subject.weights.empty()) subject.weights = {WeightsOfRun(subject.folder)};
   RequireFiles(subject.weights);
   subject.file = JoinPath(subject.folder, kSolverName);
   Overrides overrides(flags.Each("set"));
@@ -42,7 +61,6 @@ TestSubject OfRun(const Flags& flags) {
                 "Give --model and --weights in place of --run");
   }
   subject.state = subject.solver->tests[0].state;
-  subject.batches = subject.solver->proto.test_iter(0);
   return subject;
 }
 
@@ -51,7 +69,7 @@ TestSubject OfFiles(const Flags& flags) {
     if (flags.Has(flag)) continue;
     throw Error(ErrorCode::kUsage,
                 Join("'trainer test' needs --", flag,
-                     "=FILE, or --run=DIR for the test net and the newest weights of a run"));
+                     "=FILE, or --run=DIR for the test net and the best weights of a run"));
   }
   TestSubject subject;
   subject.weights = flags.List("weights");
@@ -59,7 +77,6 @@ TestSubject OfFiles(const Flags& flags) {
   subject.file = flags.Text("model");
   subject.model = ModelOf(flags);
   subject.state = NetStateOf(flags, caffe::TEST);
-  subject.batches = kBatches;
   return subject;
 }
 

@@ -16,9 +16,9 @@ struct TestSubject {
   std::optional<SolverSpec> solver;  // of the run
   caffe::NetState state;
   std::vector<std::string> weights;
-  int batches = 0;
-  std::string file;    // of the net or the solver, for messages
-  std::string folder;  // of the run, or ""
+  int batches = kExactPass;  // of --iterations
+  std::string file;          // of the net or the solver, for messages
+  std::string folder;        // of the run, or ""
 
   const NetSpec& net() const { return model ? *model : *solver->tests[0].net; }
 };

@@ -69,6 +69,13 @@ std::vector<Flag> TrainFlags() {
              .help = "how long to wait for another run that writes the same snapshots"}},
            &flags);
   AddFlags("data", {BadRecordsFlag()}, &flags);
+  AddFlags("tests",
+           {{.name = "test_at_end",
+             .kind = FlagKind::kSwitch,
+             .fallback = "true",
+             .help = "test when the run ends, also where max_iter is no multiple of test_interval; "
+                     "--notest_at_end: only at multiples, as Caffe"}},
+           &flags);
   AddFlags("device and memory",
            {MemoryLimitFlag(),
             {.name = "gpu_graph",
@@ -265,6 +272,7 @@ class Train final : public Verb {
     options.memory = ParseMemoryMode(flags);
     options.most_value_bytes = MostValueBytes(flags, spec, *device, replica);
     options.signals = &signals;
+    options.test_at_end = flags.Switch("test_at_end");
     ObserverList observers;
     options.shows_numbers = AddWatchers(flags, spec, *device, replica, view.get(), &observers);
     if (replica.rank == 0) WatchForResolved(flags, spec, &observers);
@@ -275,6 +283,8 @@ class Train final : public Verb {
     const SolveResult result = solver.Solve();
     // Caffe's line, which scripts look for, for a run that is done.
     if (result == SolveResult::kFinished) LOG(INFO) << "Optimization Done.";
+    const std::string best = solver.DescribeBest();
+    if (!best.empty()) LOG(INFO) << best;
     const std::string sent = world == nullptr ? "" : world->DescribeSent();
     if (!sent.empty()) LOG(INFO) << "Gradients sent to other machines by this rank: " << sent;
     if (result == SolveResult::kStopped) TellOfStop(spec, solver, signals);

@@ -103,9 +103,11 @@ class Checker {
       AtLeast(name, 0);
     }
     for (int i = 0; i < proto_.test_iter_size(); ++i) {
-      if (proto_.test_iter(i) < 1) {
+      if (proto_.test_iter(i) < 0) {
         solver_.Fail("test_iter",
-                     Join("test_iter is ", proto_.test_iter(i), "; it must be at least 1"), i);
+                     Join("test_iter is ", proto_.test_iter(i),
+                          "; it must be at least 1, or 0 for one exact pass over the test data"),
+                     i);
       }
     }
   }
@@ -304,11 +306,6 @@ class Checker {
     AtLeast("keep_last", 0);
     AtLeast("keep_best", 0);
     AtLeast("patience", 0);
-    if (proto_.keep_best() > 0 && proto_.keep_last() == 0) {
-      solver_.Fail("keep_best",
-                   "keep_best is given without keep_last: nothing is removed then; add keep_last, "
-                   "such as keep_last: 2");
-    }
     if (proto_.has_best_output() && proto_.keep_best() == 0 && proto_.patience() == 0) {
       solver_.Fail("best_output",
                    "best_output is given without keep_best or patience, which compare it: add "

@@ -131,6 +131,10 @@ class NetFinder {
     }
     const int named = static_cast<int>(solver_.tests.size());
     const bool shared = proto_.has_net() || proto_.has_net_param();
+    if (proto_.test_iter().empty() && proto_.test_interval() > 0) {
+      const int tests = std::max(named, shared ? 1 : 0);
+      solver_.proto.mutable_test_iter()->Resize(tests, kExactPass);
+    }
     CheckTestCount(named, shared);
     while (static_cast<int>(solver_.tests.size()) < proto_.test_iter_size()) {
       AddTest({solver_.train.net, {}, solver_.train.description});

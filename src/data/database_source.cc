@@ -71,6 +71,18 @@ class DatabaseSource final : public ImageSource {
     return epochs;
   }
 
+  // Only LevelDB does not know the number of its records.
+  int64_t CountRecords(bool reads_keys) override {
+    if (records_ < 0) records_ = cursor_->Count();
+    if (records_ >= 0 || !reads_keys) return records_;
+    const std::string here = Key();
+    cursor_->SeekFirst();
+    records_ = 1;
+    while (!cursor_->Next()) ++records_;
+    cursor_->Seek(here);
+    return records_;
+  }
+
   void ReadsEvery(uint64_t count) override { cursor_->ReadsEvery(count); }
 
   std::string Key() const override { return std::string(cursor_->Key()); }
@@ -93,7 +105,8 @@ class DatabaseSource final : public ImageSource {
   Colors colors_;
   std::unique_ptr<RecordChecks> checks_;
   StoredNumber number_;
-  bool ended_ = false;  // an epoch, after which nothing was fetched
+  int64_t records_ = -1;  // not known yet
+  bool ended_ = false;    // an epoch, after which nothing was fetched
 };
 
 // Takes "<word> <number> " off the front.
@@ -138,6 +151,7 @@ class ShuffledSource final : public ImageSource {
     ended_ |= ended > 0;
     return ended;
   }
+  int64_t CountRecords(bool) override { return static_cast<int64_t>(form().records); }
   void ReadsEvery(uint64_t count) override { reader_.ReadsEvery(count); }
 
   // The order of the epoch is made again of these numbers and the seed.

@@ -116,6 +116,8 @@ class Hdf5Source final : public RecordSource {
     return ended;
   }
 
+  int64_t CountRecords(bool) override { return files_.total(); }
+
   // The files are known by the number of their rows; the record's number says the rest.
   std::string Key() const override { return Join(files_.total()); }
   Position First() const override { return {.key = Key()}; }

@@ -106,6 +106,8 @@ class ImageListSource final : public ImageSource {
     return ended;
   }
 
+  int64_t CountRecords(bool) override { return static_cast<int64_t>(images_.size()); }
+
   void Seek(const Position& position) override {
     if (position.key.empty()) return SeekFirst();
     std::string_view rest = position.key;

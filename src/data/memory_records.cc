@@ -74,6 +74,7 @@ class MemorySource final : public ImageSource {
     at_ %= records_.count();
     return ended;
   }
+  int64_t CountRecords(bool) override { return static_cast<int64_t>(records_.count()); }
   void Seek(const Position& position) override {
     const uint64_t before = at_;
     at_ = position.key.empty() ? 0 : position.record % records_.count();

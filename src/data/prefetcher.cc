@@ -59,6 +59,7 @@ Prefetcher::Prefetcher(const PrefetchOptions& options, const Transform& transfor
 Prefetcher::Prefetcher(std::unique_ptr<RecordSource> source, const PrefetchOptions& options)
     : source_(std::move(source)),
       shapes_(source_->Shapes(options.batch_size, options.labels)),
+      batch_size_(options.batch_size),
       parts_(options.parts),
       pixel_numbers_(options.bytes ? source_->pixel_numbers() : nullptr),
       position_(source_->First()),
@@ -88,6 +89,13 @@ void Prefetcher::Restore(const Position& position) {
   }
   feed_->Seek(position);
   position_ = position;
+}
+
+int64_t Prefetcher::CountRecords(bool reads_keys) {
+  if (threads_->started()) {
+    throw Error(ErrorCode::kInternal, "the records of a running data source cannot be counted");
+  }
+  return source_->CountRecords(reads_keys);
 }
 
 void Prefetcher::Share(const BatchShare& share) {

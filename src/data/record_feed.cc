@@ -63,13 +63,13 @@ std::string RecordFeed::NameOfItem(const Position& position, int64_t item) {
 
 // Where this replica's records of a round begin.
 uint64_t RecordFeed::FirstOfBatch() const {
-  return rank_ + static_cast<uint64_t>(share_.rank * part_size_);
+  const int64_t before = round_ == 0 ? share_.skip_before : 0;
+  return rank_ + static_cast<uint64_t>(before + share_.rank * part_size_);
 }
 
 // Goes past the batches of others: what is left of the round, and a last one of the period in which
-// this replica has none.
+// this replica has none, and past what no batch of the period has.
 void RecordFeed::EndRound() {
-  if (share_.count == 1) return;
   const auto in_round = [&] { return std::min<int64_t>(share_.count, share_.period - round_); };
   int64_t others = in_round() - share_.rank - 1;
   round_ += share_.count;
@@ -77,8 +77,9 @@ void RecordFeed::EndRound() {
     others += in_round();
     round_ = share_.period;
   }
-  if (round_ >= share_.period) round_ = 0;
-  Advance(static_cast<uint64_t>(others * part_size_));
+  const bool ends_period = round_ >= share_.period;
+  if (ends_period) round_ = 0;
+  Advance(static_cast<uint64_t>(others * part_size_ + (ends_period ? share_.skip_after : 0)));
 }
 
 void RecordFeed::Advance(uint64_t records) {

@@ -22,11 +22,15 @@ bool ShareBatches(Net& net, const BatchShare& share) {
   const auto ids = net.graph().steps.Ids();
   const auto can = [&](StepId id) { return CanBeShared(net, id); };
   if (net.training() || !std::ranges::all_of(ids, can)) return false;
-  for (const StepId id : ids) {
-    auto* const source = dynamic_cast<TakesShare*>(net.graph().steps[id].layer.get());
-    if (source != nullptr && share.rank < share.period) source->TakeShare(share);
-  }
+  if (share.rank < share.period) ShareData(net, share);
   return true;
+}
+
+void ShareData(Net& net, const BatchShare& share) {
+  for (const StepInfo& step : net.graph().steps) {
+    auto* const source = dynamic_cast<TakesShare*>(step.layer.get());
+    if (source != nullptr) source->TakeShare(share);
+  }
 }
 
 }  // namespace trainer

@@ -155,7 +155,9 @@ class MetricsObserver final : public Observer {
   }
 
   void OnSnapshot(const SnapshotReport& report) override {
-    Write(Line("snapshot", report.iter).Set("model", report.model).Set("state", report.state));
+    Json line = Line("snapshot", report.iter).Set("model", report.model).Set("state", report.state);
+    if (!report.averaged.empty()) line.Set("averaged", report.averaged);
+    Write(std::move(line));
     Flush();
   }
 

@@ -48,7 +48,7 @@ class MetricsReader {
     if (event == "train") Train(line);
     if (event == "test") Test(line);
     if (event == "ranks") Ranks(line);
-    if (event == "snapshot") history_.model = Text(line, "model");
+    if (event == "snapshot") Snapshot(line);
     if (event != "end") return;
     history_.ended = true;
     const auto early = line.fields().find("stopped_early");
@@ -87,6 +87,13 @@ class MetricsReader {
     const auto index = static_cast<size_t>(net);
     if (history_.tests.size() <= index) history_.tests.resize(index + 1);
     AddRow(line, &history_.tests[index]);
+  }
+
+  void Snapshot(const Line& line) {
+    history_.model = Text(line, "model");
+    const std::string averaged = Text(line, "averaged");
+    history_.weights.emplace_back(static_cast<int64_t>(iter_),
+                                  averaged.empty() ? history_.model : averaged);
   }
 
   void Ranks(const Line& line) {

@@ -17,7 +17,8 @@ KeptSnapshots::KeptSnapshots(const SolverSpec& spec, const std::vector<std::stri
                              FileOps& ops)
     : ops_(ops),
       prefix_(spec.proto.snapshot_prefix()),
-      keep_last_(spec.proto.keep_last()),
+      keep_last_(spec.proto.keep_best() > 0 ? std::max(1, spec.proto.keep_last())
+                                            : spec.proto.keep_last()),
       keep_best_(spec.proto.keep_best()) {
   if (keep_best_ > 0) score_ = ScoreFor("keep_best", spec, outputs);
 }
@@ -45,7 +46,7 @@ void KeptSnapshots::Adopt(const caffe::SolverState& state) {
 
 void KeptSnapshots::NoteTest(const TestReport& report) {
   const ReportedValue* const value = score_ ? score_->In(report) : nullptr;
-  if (value == nullptr) return;
+  if (value == nullptr || report.iter == 0) return;  // weights that this run did not train
   const std::lock_guard lock(mutex_);
   tested_ = true;
   test_iter_ = report.iter;

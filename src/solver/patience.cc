@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "trainer/base/file.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -10,7 +11,7 @@ namespace trainer {
 Patience::Patience(const SolverSpec& spec, const std::vector<std::string>& outputs)
     : patience_(spec.proto.patience()),
       interval_(std::max(spec.proto.test_interval(), 1)),
-      score_(ScoreFor("patience", spec, outputs)) {}
+      score_(ScoreFor(patience_ > 0 ? "patience" : "best_output", spec, outputs)) {}
 
 void Patience::Adopt(const caffe::SolverState& state) {
   for (const caffe::ScoredSnapshot& one : state.best()) {
@@ -22,7 +23,7 @@ void Patience::Adopt(const caffe::SolverState& state) {
 
 void Patience::NoteTest(const TestReport& report) {
   const ReportedValue* const value = score_.In(report);
-  if (value == nullptr) return;
+  if (value == nullptr || report.iter == 0) return;  // weights that this run did not train
   last_ = Test{report.iter, value->value};
   const bool first = !best_ || std::isnan(best_->value);
   if (first || score_.Better(last_->value, best_->value)) best_ = last_;
@@ -42,7 +43,17 @@ int Patience::TestsWithoutBetter() const {
   return last_->iter / interval_ - best_->iter / interval_;
 }
 
-bool Patience::IsOver() const { return last_ && best_ && TestsWithoutBetter() >= patience_; }
+bool Patience::IsOver() const {
+  return patience_ > 0 && last_ && best_ && TestsWithoutBetter() >= patience_;
+}
+
+std::string Patience::DescribeBest(const std::string& weights) const {
+  return EscapeControl(
+      Join("Best test: ", score_.output, " ", best_->value, " at iteration ", best_->iter,
+           Exists(weights) ? Join(", saved in ", weights)
+                           : std::string(", of which there is no snapshot (keep_best: 1 with a "
+                                         "snapshot at each test keeps it)")));
+}
 
 std::string Patience::Describe() const {
   const int tests = TestsWithoutBetter();

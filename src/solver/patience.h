@@ -1,5 +1,6 @@
 #pragma once
-// patience: a run ends when so many tests were not better than the best one before them.
+// The best test of a run, and patience: a run ends when so many tests were not better than the best
+// one before them. A test at iteration 0 never counts.
 
 #include <optional>
 #include <string>
@@ -26,6 +27,10 @@ class Patience {
   bool IsOver() const;
   // The best test and the last one, for the log.
   std::string Describe() const;
+  // Nothing before the first test after iteration 0.
+  std::optional<int> BestIter() const { return best_ ? std::optional(best_->iter) : std::nullopt; }
+  // The best test, which there must be, and the file of its weights where it exists.
+  std::string DescribeBest(const std::string& weights) const;
 
  private:
   struct Test {

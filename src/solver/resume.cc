@@ -192,6 +192,7 @@ void Solver::RestoreProgress(const caffe::SolverState& state) {
   RestoreNet(state, kTrain, *train_net_);
   for (size_t i = 0; i < test_nets_.size(); ++i) {
     if (test_nets_[i] != nullptr) RestoreNet(state, NetKey(i), *test_nets_[i]);
+    if (tests_[i]->rest() != nullptr) RestoreRest(state, NetKey(i), *tests_[i]->rest());
   }
 }
 
@@ -220,6 +221,22 @@ void Solver::RestoreNet(const caffe::SolverState& state, const std::string& name
       layers.push_back(std::move(layer));
     }
     trainer::Restore(net, static_cast<uint32_t>(progress.passes()), layers);
+  }
+}
+
+// The net of the last batch of a test reads from where the net of the whole batches reads.
+void Solver::RestoreRest(const caffe::SolverState& state, const std::string& name,
+                         Net& rest) const {
+  std::vector<LayerState> layers = SaveLayerStates(rest);
+  std::erase_if(layers, &LayerState::of_replica);
+  for (const caffe::NetProgress& progress : state.progress()) {
+    if (progress.net() != name) continue;
+    for (LayerState& layer : layers) {
+      const auto entry = std::ranges::find(progress.layers(), layer.layer,
+                                           [](const auto& one) { return one.layer(); });
+      if (entry != progress.layers().end()) layer.bytes = entry->state();
+    }
+    trainer::Restore(rest, static_cast<uint32_t>(progress.passes()), layers);
   }
 }
 

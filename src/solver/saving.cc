@@ -58,8 +58,12 @@ void Solver::PrepareSnapshots(const TrainOptions& options) {
   if (!test_nets_.empty()) {
     outputs = OutputNames(1);
   }
-  if (proto_.keep_last() > 0) kept_ = std::make_unique<KeptSnapshots>(spec_, outputs);
-  if (proto_.patience() > 0) patience_ = std::make_unique<Patience>(spec_, outputs);
+  if (proto_.keep_last() > 0 || proto_.keep_best() > 0) {
+    kept_ = std::make_unique<KeptSnapshots>(spec_, outputs);
+  }
+  if (proto_.patience() > 0 || !spec_.tests.empty()) {
+    patience_ = std::make_unique<Patience>(spec_, outputs);
+  }
   RetryPauses pauses;
   pauses.first = options.first_retry;
   pauses.longest = options.longest_retry;
@@ -166,6 +170,13 @@ void Solver::SettleSnapshot() {
   if (!writer_) return;
   writer_->Settle();
   TakeNoteOfWritten();
+}
+
+std::string Solver::DescribeBest() const {
+  const std::optional<int> iter = patience_ ? patience_->BestIter() : std::nullopt;
+  if (!iter) return "";
+  const SnapshotNames names = NamesFor(proto_.snapshot_prefix(), *iter, FormatOf(proto_));
+  return patience_->DescribeBest(average_ ? names.averaged : names.model);
 }
 
 bool Solver::SnapshotTimeIsUp() const {

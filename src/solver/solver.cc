@@ -85,6 +85,7 @@ Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device
       params_(device, GradientMemory(options, device, division_ == nullptr),
               strategy_->WeightMemory(device, options.peers)),
       rule_(strategy_->MakeRule(spec_, device)),
+      test_at_end_(options.test_at_end),
       shows_numbers_(options.shows_numbers),
       rescue_(options.rescue),
       clock_(std::make_unique<Clock>()) {
@@ -311,10 +312,16 @@ bool Solver::OfRank0(bool value) {
   return said > 0;
 }
 
-// What Caffe does after the last update: one more forward pass and one more test, when due.
+// What Caffe does after the last update: one more forward pass, when due, and one more test. The
+// pass moves the running averages of a BatchNorm, which the last snapshot has as they were before
+// it; the test must compute with those.
 void Solver::Finish() {
   if (IsDisplayed()) {
+    const std::span<float> averages = params_.Averages();
+    std::vector<float> saved(averages.size());
+    device_.CopyToHost(saved.data(), averages.data(), averages.size_bytes());
     const float loss = objective_->Loss(NetBatch::kNext);
+    device_.CopyToDevice(averages.data(), saved.data(), averages.size_bytes());
     if (!std::isfinite(loss)) Diverge(state_.iter, loss, WhatIsNotFinite());
     IterationReport report;
     report.iter = state_.iter;
@@ -323,7 +330,8 @@ void Solver::Finish() {
     AddLossScale(*rule_, &report);
     observer_.OnIteration(report);
   }
-  if (TestIsDue()) TestAll();
+  const bool wants_test = test_at_end_ && proto_.test_interval() > 0 && !spec_.tests.empty();
+  if (TestIsDue() || (wants_test && IsAttended())) TestAll();
 }
 
 // Ranks that go apart may make several steps in one iteration.

@@ -18,24 +18,72 @@
 
 namespace trainer {
 void Solver::BuildTestNets(const TrainOptions& options) {
-  for (size_t i = 0; i < spec_.tests.size(); ++i) {
-    NetOptions net_options = CommonOptions(options, static_cast<int>(i) + 1);
-    test_nets_.emplace_back();
-    shared_tests_.push_back(false);
-    LOG(INFO) << "Creating test net (#" << i << ") specified by "
-              << EscapeControl(spec_.tests[i].description);
-    net_options.state = spec_.tests[i].state;
-    auto net = std::make_unique<Net>(*spec_.tests[i].net, net_options, device_, params_);
-    if (proto_.debug_info() && replica_.rank == 0) net->SetDebugInfo(true);
-    const BatchShare share{replica_.rank, replica_.count, proto_.test_iter(static_cast<int>(i))};
-    const bool shares = replica_.count > 1 && !strategy_->GoesApart() && division_ == nullptr;
-    shared_tests_[i] = shares && ShareBatches(*net, share);
-    const bool computes = shared_tests_[i] || division_ != nullptr || replica_.rank == 0;
-    if (computes) test_nets_[i] = std::move(net);
-    if (!shares || shared_tests_[i]) continue;
-    LOG(INFO) << "Test net (#" << i
-              << ") is computed by rank 0 alone: what it computes depends on "
-                 "the batches before, or it writes files";
+  for (size_t i = 0; i < spec_.tests.size(); ++i) BuildTestNet(i, options);
+}
+
+void Solver::BuildTestNet(size_t i, const TrainOptions& options) {
+  NetOptions net_options = CommonOptions(options, static_cast<int>(i) + 1);
+  LOG(INFO) << "Creating test net (#" << i << ") specified by "
+            << EscapeControl(spec_.tests[i].description);
+  net_options.state = spec_.tests[i].state;
+  const int test_iter = proto_.test_iter(static_cast<int>(i));
+  // Of a net that is divided only some ranks have data layers.
+  const int batches = division_ == nullptr ? test_iter : std::max(test_iter, 1);
+  auto nets =
+      std::make_unique<TestNets>(*spec_.tests[i].net, net_options, device_, params_, batches);
+  test_batches_.push_back(division_ != nullptr && test_iter == 0 ? BatchesOfStages(i, nets->net())
+                                                                 : nets->batches());
+  NoteTestData(i, *nets);
+  std::unique_ptr<Net> net = nets->TakeNet();
+  if (proto_.debug_info() && replica_.rank == 0) net->SetDebugInfo(true);
+  const BatchShare share{.rank = replica_.rank,
+                         .count = replica_.count,
+                         .period = test_batches_[i],
+                         .skip_after = nets->skips()};
+  const bool shares = replica_.count > 1 && !strategy_->GoesApart() && division_ == nullptr;
+  shared_tests_.push_back(shares && ShareBatches(*net, share));
+  const bool computes = shared_tests_[i] || division_ != nullptr || replica_.rank == 0;
+  test_nets_.push_back(computes ? std::move(net) : nullptr);
+  if (replica_.rank != 0) nets->DropRest();
+  tests_.push_back(std::move(nets));
+  if (!shares || shared_tests_[i]) return;
+  LOG(INFO) << "Test net (#" << i
+            << ") is computed by rank 0 alone: what it computes depends on "
+               "the batches before, or it writes files";
+}
+
+// An exact pass of a net whose layers are on several ranks, only some of which read data.
+int Solver::BatchesOfStages(size_t test, const Net& net) const {
+  const TestData data = TestDataOf(net, true);
+  const bool reads = data.records > 0;
+  const bool fits = reads && data.records % data.batch == 0;
+  float sums[] = {reads ? 1.0f : 0.0f, fits ? 1.0f : 0.0f,
+                  fits ? static_cast<float>(data.records / data.batch) : 0.0f};
+  group_->Sum(sums);
+  if (sums[0] == 0 || sums[1] < sums[0]) {
+    spec_.Fail(
+        "test_iter",
+        "a test of one pass over the data needs batches of one size where a net is divided "
+        "among ranks: give the test net a batch_size that divides the number of its records, "
+        "or give test_iter",
+        proto_.test_iter_size() > static_cast<int>(test) ? static_cast<int>(test) : -1);
+  }
+  return static_cast<int>(sums[2] / sums[1]);
+}
+
+// Says what one test reads where that is an exact pass, and warns where it does not fit the data.
+void Solver::NoteTestData(size_t test, const TestNets& nets) const {
+  const std::string net = Join("Test net (#", test, "): ");
+  const int test_iter = proto_.test_iter(static_cast<int>(test));
+  if (test_iter > 0) {
+    const std::string misfit = MisfitOfTest(nets.data(), test_iter, "test_iter");
+    if (!misfit.empty()) LOG(WARNING) << EscapeControl(net + misfit);
+  } else if (nets.data().records > 0) {
+    LOG(INFO) << EscapeControl(
+        Join(net, "a test is one pass over the ", nets.data().records, " records of layer '",
+             nets.data().layer, "', in ", test_batches_[test],
+             test_batches_[test] == 1 ? " batch of " : " batches of ", nets.batch_records(),
+             nets.rest_records() > 0 ? Join(" and one of ", nets.rest_records()) : std::string()));
   }
 }
 
@@ -88,14 +136,19 @@ class Solver::TestRun {
         number_(index + 1),
         net_(solver.test_nets_[static_cast<size_t>(index)].get()),
         shared_(solver.shared_tests_[static_cast<size_t>(index)]),
-        batches_(solver.proto_.test_iter(index)),
+        nets_(*solver.tests_[static_cast<size_t>(index)]),
+        batches_(solver.test_batches_[static_cast<size_t>(index)]),
+        has_rest_(nets_.rest_records() > 0),
+        weight_(has_rest_ ? static_cast<float>(nets_.batch_records()) : 1.0f),
+        total_(has_rest_ ? static_cast<float>(nets_.data().records) : static_cast<float>(batches_)),
         passes_(net_ == nullptr ? 0 : net_->passes()) {}
 
-  bool IsDone() const { return done_ >= batches_; }
+  bool IsDone() const { return done_ >= batches_ + (has_rest_ ? 1 : 0); }
 
   // The next round. Returns the strongest request of any replica meanwhile.
   Request Round() {
     if (solver_.division_ != nullptr) return RoundOfStages();
+    if (done_ == batches_) return RoundOfRest();
     const int rank = solver_.replica_.rank;
     const int count = shared_ ? std::min(solver_.replica_.count, batches_ - done_) : 1;
     numbers_.clear();
@@ -114,16 +167,42 @@ class Solver::TestRun {
     return request;
   }
 
-  // The loss and the mean of every output element so far over all batches of the test.
+  // The loss and the mean of every output element so far over all records of the test.
   float loss() const { return loss_; }
   const std::vector<ReportedValue>& Means() {
     for (size_t i = 0; i < values_.size(); ++i) {
-      values_[i].value = sums_[i] / static_cast<float>(batches_);
+      const bool in_rest = i < is_in_rest_.size() && is_in_rest_[i];
+      const bool lacks = has_rest_ && !in_rest;
+      values_[i].value = sums_[i] / (lacks ? weight_ * static_cast<float>(batches_) : total_);
     }
     return values_;
   }
 
  private:
+  // The last batch of an exact pass, which is smaller than the others. Rank 0 computes it.
+  Request RoundOfRest() {
+    Net* const net = nets_.rest();
+    ++done_;
+    if (net != nullptr && solver_.HasInput(*net, 1)) {
+      loss_ += net->Forward() * static_cast<float>(nets_.rest_records()) / total_;
+      AddRest(solver_.ReadOutputs(*net, number_));
+      CountBadRecords(*net, SumOver(nullptr));
+    }
+    return solver_.Agree(solver_.OwnRequest(true));
+  }
+
+  // An output with elements for each record has fewer of them than a whole batch: the first ones.
+  void AddRest(const std::vector<ReportedValue>& rest) {
+    is_in_rest_.resize(values_.size());
+    size_t i = 0;
+    for (const ReportedValue& value : rest) {
+      while (i < values_.size() && values_[i].name != value.name) ++i;
+      if (i >= values_.size()) return;
+      sums_[i] += value.value * static_cast<float>(nets_.rest_records());
+      is_in_rest_[i++] = true;
+    }
+  }
+
   // Some batches, which follow each other through the parts of the net.
   Request RoundOfStages() {
     constexpr int kPerRank = 4;
@@ -175,11 +254,11 @@ class Solver::TestRun {
     const size_t width = numbers_.size() / static_cast<size_t>(count);
     for (int batch = 0; batch < count && width > 0; ++batch) {
       const float* const of_batch = numbers_.data() + static_cast<size_t>(batch) * width;
-      loss_ += of_batch[0] / static_cast<float>(batches_);
+      loss_ += of_batch[0] * weight_ / total_;
       if (has_sums_) RequireEqualCounts(sums_.size(), width - 1);
       if (!has_sums_) sums_.assign(width - 1, -0.0f);
       has_sums_ = true;
-      for (size_t i = 0; i + 1 < width; ++i) sums_[i] += of_batch[1 + i];
+      for (size_t i = 0; i + 1 < width; ++i) sums_[i] += of_batch[1 + i] * weight_;
     }
   }
 
@@ -187,16 +266,20 @@ class Solver::TestRun {
   int number_;
   Net* net_;  // null where rank 0 tests alone, on the others
   bool shared_;
-  int batches_, done_ = 0;
-  uint32_t passes_;                    // of the net, before
-  std::vector<float> numbers_;         // of a round: Width() for each batch
+  TestNets& nets_;
+  int batches_, done_ = 0;      // of whole batches; rounds
+  bool has_rest_;               // after them comes a smaller batch
+  float weight_, total_;        // of a whole batch and of all: records where there is a smaller one
+  uint32_t passes_;             // of the net, before
+  std::vector<float> numbers_;  // of a round: Width() for each batch
   std::vector<ReportedValue> values_;  // of the last batch here
   float loss_ = 0;
   bool has_sums_ = false;
   std::vector<float> sums_;
+  std::vector<bool> is_in_rest_;  // by element
 };
 
-// The mean of every output element, and of the loss, over test_iter batches. Rank 0 reports.
+// The mean of every output element, and of the loss, over the records of the test. Rank 0 reports.
 bool Solver::RunTest(int index) {
   if (replica_.rank == 0) observer_.OnTestStart(state_.iter, index);
   TestRun run(*this, index);

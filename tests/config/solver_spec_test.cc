@@ -150,7 +150,7 @@ TEST_F(SolverSpecTest, AMissingNetFileNamesAllPathsTried) {
 TEST_F(SolverSpecTest, TestCountsMustFit) {
   EXPECT_THAT(RestRefusal("test_iter: 1" + std::string(kRest)),
               HasSubstr("there is a test net but no test_interval"));
-  EXPECT_THAT(RestRefusal("test_interval: 1" + std::string(kRest)),
+  EXPECT_THAT(Refusal("train_net: 'net.prototxt'\ntest_interval: 1" + std::string(kRest)),
               StartsWith("s.prototxt:2:1: test_interval is set but nothing says what to test"));
   EXPECT_THAT(
       Refusal("train_net: 'net.prototxt' test_iter: 1 test_interval: 1" + std::string(kRest)),
@@ -158,8 +158,17 @@ TEST_F(SolverSpecTest, TestCountsMustFit) {
   EXPECT_THAT(RestRefusal("test_iter: 1 test_interval: 1 test_state { } test_state { }" +
                           std::string(kRest)),
               HasSubstr("there are 1 test nets and 2 test_state; give none, or one per test net"));
-  EXPECT_THAT(RestRefusal("test_iter: 3 test_iter: 0 test_interval: 1" + std::string(kRest)),
-              StartsWith("s.prototxt:2:14: test_iter is 0; it must be at least 1"));
+  EXPECT_THAT(RestRefusal("test_iter: 3 test_iter: -1 test_interval: 1" + std::string(kRest)),
+              StartsWith("s.prototxt:2:14: test_iter is -1; it must be at least 1, or 0 for one "
+                         "exact pass"));
+}
+
+TEST_F(SolverSpecTest, WithoutTestIterATestIsOneExactPass) {
+  for (const char* fields : {"test_interval: 1", "test_interval: 1 test_iter: 0"}) {
+    const SolverSpec spec = Load("net: 'net.prototxt' " + std::string(fields) + std::string(kRest));
+    EXPECT_EQ(spec.tests.size(), 1u) << fields;
+    EXPECT_THAT(spec.proto.test_iter(), testing::ElementsAre(kExactPass)) << fields;
+  }
 }
 
 TEST_F(SolverSpecTest, FieldsThatEveryRunNeeds) {
@@ -370,8 +379,6 @@ TEST_F(SolverSpecTest, RefusesSnapshotsAtATimeThatIsNone) {
 
 TEST_F(SolverSpecTest, RefusesKeptSnapshotsThatWouldNotBeKept) {
   const std::string rest = "base_lr: 0.1 lr_policy: 'fixed' max_iter: 10\n";
-  EXPECT_THAT(RestRefusal(rest + "keep_best: 2"),
-              StartsWith("s.prototxt:3:1: keep_best is given without keep_last"));
   EXPECT_THAT(RestRefusal(rest + "best_output: 'accuracy'"),
               StartsWith("s.prototxt:3:1: best_output is given without keep_best or patience"));
   EXPECT_THAT(RestRefusal(rest + "keep_last: -1"),

@@ -99,6 +99,23 @@ TEST_F(KeptSnapshotsTest, TheBestStayBesideTheLast) {
   EXPECT_THAT(Found(Prefix()), ElementsAre(60, 40, 20));
 }
 
+TEST_F(KeptSnapshotsTest, WithoutKeepLastTheBestAndTheNewestStay) {
+  const auto kept = Keep("keep_best: 1 ");
+  for (const auto& [iter, accuracy] : {std::pair(10, 0.5f), {20, 0.9f}, {30, 0.7f}, {40, 0.8f}}) {
+    Save(*kept, iter);
+    Test(*kept, iter, accuracy);
+  }
+  EXPECT_THAT(Found(Prefix()), ElementsAre(40, 20));
+}
+
+TEST_F(KeptSnapshotsTest, ATestBeforeTheFirstIterationNeverCounts) {
+  const auto kept = Keep("keep_last: 1 keep_best: 1 ");
+  Test(*kept, 0, 1);
+  EXPECT_THAT(Save(*kept, 10), IsEmpty());
+  Test(*kept, 10, 0.5f);
+  EXPECT_THAT(Save(*kept, 20), ElementsAre(10));
+}
+
 TEST_F(KeptSnapshotsTest, OfALossTheLowestIsTheBest) {
   const auto kept = Keep("keep_last: 1 keep_best: 1 best_output: \"loss\" ");
   for (const int iter : {10, 20, 30}) {

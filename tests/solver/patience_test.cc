@@ -104,10 +104,10 @@ std::string ConstantNet() {
 TEST(PatienceOfRunTest, EndsTheRunAsFinishedWithASnapshotAndANote) {
   SmallRun run(std::string(kPatienceFields) + "patience: 3 ", ConstantNet());
   EXPECT_EQ(run.Solve(), SolveResult::kFinished);
-  EXPECT_EQ(run.solver->iter(), 6);
-  EXPECT_THAT(run.observer.snapshots, ElementsAre(6));
-  EXPECT_EQ(run.observer.tests.size(), 8u) << "accuracy and loss at 0, 2, 4, 6, not twice";
-  EXPECT_THAT(run.observer.notes, Contains(HasSubstr("at iteration 0, the last ")));
+  EXPECT_EQ(run.solver->iter(), 8) << "the test at iteration 0 is never the best";
+  EXPECT_THAT(run.observer.snapshots, ElementsAre(8));
+  EXPECT_EQ(run.observer.tests.size(), 10u) << "accuracy and loss at 0, 2, 4, 6, 8, not twice";
+  EXPECT_THAT(run.observer.notes, Contains(HasSubstr("at iteration 2, the last ")));
 }
 
 TEST(PatienceOfRunTest, AResumedRunEndsWhereOneWithoutInterruptionDoes) {
@@ -119,7 +119,7 @@ TEST(PatienceOfRunTest, AResumedRunEndsWhereOneWithoutInterruptionDoes) {
   options.snapshot = first.PathOf("s_iter_5.solverstate");
   SmallRun second(fields, ConstantNet(), options, first.folder_path);
   EXPECT_EQ(second.Solve(), SolveResult::kFinished);
-  EXPECT_EQ(second.solver->iter(), 8);
+  EXPECT_EQ(second.solver->iter(), 10);
 }
 
 TEST(PatienceOfRunTest, WithoutItTheRunGoesOnToTheEnd) {

@@ -13,6 +13,7 @@
 namespace trainer {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -268,6 +269,35 @@ TEST(ConfusionTest, AgreesWithTheAccuracyLayer) {
   }
 }
 
+// The test data are 40 records, which are two whole batches and one of 8.
+TEST(OnePassTest, WithoutIterationsEachRecordCountsOnce) {
+  const AnswerJob job;
+  const Outcome outcome = job.Run("test", {"--model=net.prototxt", "--confusion", "--json"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const JsonValue json = ReadJson(outcome.out);
+  EXPECT_EQ(json["iterations"].number, 3);
+  EXPECT_EQ(json["records"].number, 40);
+  EXPECT_EQ(json["confusion"]["records"].number, 40);
+  EXPECT_NEAR(json["confusion"]["accuracy"].number, json["outputs"][0]["mean"].number, 1e-6);
+  const Outcome one =
+      job.Run("test", {"--model=net.prototxt", "--confusion", "--json", "--iterations=1", "--set",
+                       "layer[digits,TEST].data_param.batch_size=40"});
+  const JsonValue whole = ReadJson(one.out);
+  EXPECT_EQ(whole["confusion"]["hits"].number, json["confusion"]["hits"].number);
+  EXPECT_NEAR(whole["loss"].number, json["loss"].number, 1e-6);
+}
+
+TEST(OnePassTest, ANumberThatDoesNotFitIsAWarning) {
+  const AnswerJob job;
+  const Outcome outcome = job.Run("test", {"--model=net.prototxt", "--iterations=5"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err,
+              HasSubstr("--iterations 5 with batches of 16 reads 80 records, and the data of layer "
+                        "'digits' has 40: some records count more often than others; without "
+                        "--iterations a test computes each record once"));
+  EXPECT_THAT(outcome.out, AllOf(StartsWith("accuracy = "), HasSubstr("\nloss = ")));
+}
+
 TEST(ConfusionTest, PrintsTablesWithNames) {
   const AnswerJob job;
   WriteText(job.folder() / "names.txt", "nil\nunit\npair\n3\n4\n5\n6\n7\n8\nnine\n");
@@ -328,6 +358,23 @@ struct TestRunTest : testing::Test {
   }
   Job job;
 };
+
+TEST_F(TestRunTest, TakesTheWeightsOfTheBestTest) {
+  job.Write();
+  ASSERT_EQ(job.Train({"--run=run"}).exit_code, 0);
+  WriteText(job.folder() / "run/metrics.jsonl",
+            ReadText(job.folder() / "run/metrics.jsonl") +
+                R"({"event": "test", "iter": 10, "net": 0, "outputs": {"accuracy": 2}})"
+                "\n");
+  const Outcome outcome = Test();
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("Testing the weights of the best test of the run, accuracy 2 "
+                                     "at iteration 10: snap_iter_10.caffemodel"));
+  const Outcome status = RunProgram({"status", "run", "--json"}, job.options());
+  const JsonValue json = ReadJson(status.out);
+  EXPECT_EQ(json[0]["best"]["iter"].number, 10) << status.out;
+  EXPECT_EQ(json[0]["test_iter"].number, 10);
+}
 
 TEST_F(TestRunTest, LeavesConfusionAndWorstImagesForTheReport) {
   job.Write();

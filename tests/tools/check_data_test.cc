@@ -53,6 +53,18 @@ TEST(CheckDataTest, NamesEveryFileThatIsNotThere) {
                              "'data/absent' is not there; looked for /")));
 }
 
+TEST(CheckDataTest, WarnsOfATestThatDoesNotFitTheData) {
+  CheckJob job;
+  job.solver = Edited(job.solver, "test_iter: 0", "test_iter: 3");
+  const Outcome outcome = job.Check();
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.out;
+  EXPECT_THAT(Lines(outcome, "warning: "),
+              ElementsAre("Test net (#0): test_iter 3 with batches of 16 reads 48 records, and the "
+                          "data of layer 'digits' has 40: some records count more often than "
+                          "others; without test_iter a test computes each record once"));
+  EXPECT_THAT(job.Train().err, HasSubstr("Test net (#0): test_iter 3 with batches of 16 reads 48"));
+}
+
 TEST(CheckDataTest, WarnsOfClassesWithoutRecords) {
   CheckJob job;
   job.net = Edited(job.net, "num_output: 10", "num_output: 12");

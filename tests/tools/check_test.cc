@@ -27,7 +27,7 @@ TEST(CheckTest, AGoodRunGivesFiguresAndAVerdict) {
               ElementsAre(EndsWith("training net: data/train_lmdb, 100 records, batches of 16: 7 "
                                    "iterations an epoch, 3.2 epochs in all"),
                           EndsWith("test net #0: data/test_lmdb, 40 records, batches of 16, a test "
-                                   "reads 48")));
+                                   "is one pass")));
   EXPECT_THAT(Lines(outcome, "snapshots "),
               ElementsAre(EndsWith("2 of 61.4 KiB as snap_iter_...")));
   EXPECT_EQ(Lines(outcome, "first pass ").size(), 2u);

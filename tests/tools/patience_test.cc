@@ -11,7 +11,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// A rate of 0 and tests of the whole set: no test is better than the first.
+// A rate of 0 and tests of the whole set: no test is better than that at iteration 10.
 class PatienceTest : public testing::Test {
  protected:
   PatienceTest() {
@@ -22,28 +22,28 @@ class PatienceTest : public testing::Test {
                       "test_lmdb\" backend: LMDB batch_size: 8");
     job_.solver = Edited(job_.solver, "snapshot: 10", "snapshot: 0");
   }
-  void ExpectEndedAt20(const Outcome& outcome) const {
+  void ExpectEndedAt30(const Outcome& outcome) const {
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
     EXPECT_THAT(outcome.err, HasSubstr("The last 2 tests gave no better accuracy (patience: 2): "
                                        "the best was "));
-    EXPECT_THAT(outcome.err, HasSubstr(" at iteration 0, the last "));
+    EXPECT_THAT(outcome.err, HasSubstr(" at iteration 10, the last "));
     EXPECT_THAT(job_.Files("snap_iter_"),
-                ElementsAre("snap_iter_20.caffemodel", "snap_iter_20.solverstate"));
+                ElementsAre("snap_iter_30.caffemodel", "snap_iter_30.solverstate"));
   }
 
   Job job_;
 };
 
 TEST_F(PatienceTest, EndsTheRunWithZeroAndTheNextOneAtOnce) {
-  ExpectEndedAt20(job_.Train());
-  ExpectEndedAt20(job_.Train({"--resume=auto"}));
-  const Outcome on = job_.Train({"--resume=auto", "--set", "patience=0", "--set", "max_iter=30"});
+  ExpectEndedAt30(job_.Train());
+  ExpectEndedAt30(job_.Train({"--resume=auto"}));
+  const Outcome on = job_.Train({"--resume=auto", "--set", "patience=0", "--set", "max_iter=40"});
   EXPECT_EQ(on.exit_code, 0) << on.err;
-  EXPECT_THAT(job_.Files("snap_iter_30.caffemodel"), testing::SizeIs(1));
+  EXPECT_THAT(job_.Files("snap_iter_40.caffemodel"), testing::SizeIs(1));
 }
 
 TEST_F(PatienceTest, RanksEndTogether) {
-  ExpectEndedAt20(job_.Train({"--ranks=2", "--global_batch"}));
+  ExpectEndedAt30(job_.Train({"--ranks=2", "--global_batch"}));
 }
 
 }  // namespace

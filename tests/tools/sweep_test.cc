@@ -68,6 +68,15 @@ TEST_F(SweepTest, RunsEveryCombinationInAFolderOfItsOwnAndNamesTheBest) {
   EXPECT_THAT(job_.Files("snap_iter"), testing::IsEmpty());
 }
 
+TEST_F(SweepTest, TheTestAtTheEndCountsAndThatAtIteration0DoesNot) {
+  job_.solver = Edited(job_.solver, "test_interval: 10", "test_interval: 1000");
+  const Outcome outcome = Sweep({"--set", "base_lr=0,0.05"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(Rows(outcome)[0], "0.05");
+  EXPECT_THAT(outcome.out, HasSubstr("\nBest: base_lr=0.05"));
+  EXPECT_TRUE(Finds(outcome.out, "0.05 +[0-9.]+ +20 +[0-9.]+ +20 +finished")) << outcome.out;
+}
+
 TEST_F(SweepTest, ARunThatFailsIsNotedAndTheOthersGoOn) {
   // An axis that the data do not have: nets are built by the run alone.
   const Outcome outcome = Sweep({"--set", "layer[ip].inner_product_param.axis=7,1"});

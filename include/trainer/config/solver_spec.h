@@ -26,6 +26,10 @@ struct NetUse {
   std::string description;  // as Caffe logs it: "net file: F", "train_net file: F", "net_param"
 };
 
+// The test_iter of a test that computes each record of its data once. LoadSolver gives it to tests
+// without a test_iter.
+inline constexpr int kExactPass = 0;
+
 // A solver file and all the nets it names. Movable, keeps everything its NetUses point at.
 struct SolverSpec {
   caffe::SolverParameter proto;

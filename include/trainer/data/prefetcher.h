@@ -59,6 +59,11 @@ class Prefetcher {
   // What makes numbers of the batches' bytes; null where they hold numbers.
   const PixelNumbers* pixel_numbers() const { return pixel_numbers_; }
 
+  // As RecordSource::CountRecords. Only before the first Next.
+  int64_t CountRecords(bool reads_keys);
+  // Of one part of a batch.
+  int64_t batch_size() const { return batch_size_; }
+
   // Goes on at a position saved earlier, by this or another replica. Only before the first Next.
   // Throws kBadSnapshot when the source has no such record: it is not the one the snapshot was made
   // with.
@@ -96,6 +101,7 @@ class Prefetcher {
  private:
   std::unique_ptr<RecordSource> source_;
   std::vector<Shape> shapes_;
+  int64_t batch_size_;
   int parts_;
   const PixelNumbers* pixel_numbers_;
   Position position_, before_;  // after the last batch and before it

@@ -67,6 +67,13 @@ class RecordSource {
   // Goes on by `count` records. Returns how many epochs ended on the way.
   virtual uint64_t Advance(uint64_t count) = 0;
 
+  // The records of an epoch; 0 where the source has no epochs. Where the number is not known, the
+  // source reads all keys if `reads_keys` is set, and otherwise returns -1. Stays where it is.
+  virtual int64_t CountRecords(bool reads_keys) {
+    static_cast<void>(reads_keys);
+    return 0;
+  }
+
   // As Cursor::ReadsEvery.
   virtual void ReadsEvery(uint64_t count) { static_cast<void>(count); }
 

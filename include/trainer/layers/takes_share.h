@@ -8,6 +8,10 @@ namespace trainer {
 class TakesShare {
  public:
   virtual ~TakesShare() = default;
+  // As RecordSource::CountRecords. Before the first Forward.
+  virtual int64_t CountRecords(bool reads_keys) = 0;
+  // The records of one batch.
+  virtual int64_t RecordsPerBatch() const = 0;
   // Before the first Forward. From then on the state that it saves is that after the whole round.
   virtual void TakeShare(const BatchShare& share) = 0;
 };

@@ -13,4 +13,8 @@ namespace trainer {
 // writes a file, gives outputs whose size may change, or reads what cannot be shared.
 bool ShareBatches(Net& net, const BatchShare& share);
 
+// Lets the data layers of a net that is not shared bring these batches. Before the first pass, and
+// before Restore.
+void ShareData(Net& net, const BatchShare& share);
+
 }  // namespace trainer

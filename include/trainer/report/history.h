@@ -39,6 +39,8 @@ struct RunHistory {
   double first_time = 0, last_time = 0;       // of the first start and the last line, since 1970
   bool ended = false, stopped_early = false;  // said so
   std::string model;                          // the newest snapshot
+  // The weights that its tests computed with, by iteration: averaged ones where it has them.
+  std::vector<std::pair<int64_t, std::string>> weights;
 };
 
 // A log of this program or of Caffe, in the forms of 2013 to 2020 and of NVIDIA's and Intel's:

@@ -12,6 +12,7 @@
 #include "trainer/checkpoint/solver_state.h"
 #include "trainer/config/solver_spec.h"
 #include "trainer/net/net.h"
+#include "trainer/net/test_nets.h"
 #include "trainer/observe/observer.h"
 #include "trainer/solver/signals.h"
 #include "trainer/solver/weight_average.h"
@@ -57,6 +58,8 @@ struct TrainOptions {
   RescueOptions rescue;
   // false: the run writes no file: no snapshot, whose folder is left alone, and nothing of layers.
   bool saves = true;
+  // A run that ends is tested at its end, also where max_iter is no multiple of test_interval.
+  bool test_at_end = true;
   // Weights, gradients and images are shown to the observers (OnParam, OnBatch), which costs copies
   // of them whenever a test is due. The same for all replicas.
   bool shows_numbers = false;
@@ -130,6 +133,10 @@ class Solver {
   // on the disk for that.
   std::string StartSnapshot();
 
+  // A sentence about the best test so far and the file of its weights; "" where there is none, and
+  // on other ranks than 0.
+  std::string DescribeBest() const;
+
   // Whether the run stopped because TrainOptions::end came near.
   bool TimeWasUp() const { return time_was_up_; }
 
@@ -161,6 +168,9 @@ class Solver {
   NetOptions CommonOptions(const TrainOptions& options, int net) const;
   void BuildTrainNet(const TrainOptions& options);
   void BuildTestNets(const TrainOptions& options);
+  void BuildTestNet(size_t i, const TrainOptions& options);
+  int BatchesOfStages(size_t test, const Net& net) const;
+  void NoteTestData(size_t test, const TestNets& nets) const;
   void LoadWeights(const std::vector<std::string>& files);
   void ShareWeights();
   void BeginStrategy(const TrainOptions& options, const LoadedState* loaded);
@@ -188,6 +198,7 @@ class Solver {
   ReplicaGroup* DataGroup() const;
   void SaveNet(const std::string& name, Net& net, caffe::SolverState& state) const;
   void RestoreNet(const caffe::SolverState& state, const std::string& name, Net& net) const;
+  void RestoreRest(const caffe::SolverState& state, const std::string& name, Net& rest) const;
   void CheckSnapshotForm() const;
   void CheckSnapshotFolder() const;
 
@@ -257,8 +268,10 @@ class Solver {
   std::unique_ptr<BatchParts> parts_;  // of each batch that this replica computes
   ParamStore params_;
   std::unique_ptr<Net> train_net_;
-  std::vector<std::unique_ptr<Net>> test_nets_;  // null where rank 0 tests alone, on the others
-  std::vector<bool> shared_tests_;               // by test net: its batches are shared
+  std::vector<std::unique_ptr<Net>> test_nets_;   // null where rank 0 tests alone, on the others
+  std::vector<bool> shared_tests_;                // by test net: its batches are shared
+  std::vector<std::unique_ptr<TestNets>> tests_;  // without their nets of whole batches
+  std::vector<int> test_batches_;                 // whole ones of a test
   std::unique_ptr<Objective> objective_;
   std::unique_ptr<StepRule> rule_;
   std::unique_ptr<WeightAverage> average_;  // null without ema_decay
@@ -274,6 +287,7 @@ class Solver {
   int started_iter_ = -1;  // of the last snapshot that was begun or restored
   bool time_was_up_ = false;
   std::string lost_input_;  // the error, where data could not be read any more
+  bool test_at_end_ = true;
   bool shows_numbers_ = false;
   bool showed_batch_ = false;
   double data_waited_ = 0;  // seconds, until the last report
@@ -288,7 +302,7 @@ class Solver {
   std::optional<KillWait> kill_wait_;                 // where it was asked for
   std::chrono::steady_clock::time_point last_begun_;  // the last snapshot was
   std::unique_ptr<KeptSnapshots> kept_;               // null on other ranks than 0
-  std::unique_ptr<Patience> patience_;                // likewise, and without patience
+  std::unique_ptr<Patience> patience_;                // likewise, and without tests
   std::unique_ptr<SnapshotWriter> writer_;            // likewise; writes with kept_
   std::unique_ptr<Clock> clock_;
   std::unique_ptr<ReplicaTimes> times_;  // null for a run alone

@@ -34,6 +34,8 @@ class Prefetched : public Layer,
   void RestoreState(const std::string& state) override;
   void AwaitBatches(int passes) override;
   void TakeShare(const BatchShare& share) override { prefetcher_->Share(share); }
+  int64_t CountRecords(bool reads_keys) override { return prefetcher_->CountRecords(reads_keys); }
+  int64_t RecordsPerBatch() const override { return prefetcher_->batch_size(); }
   std::string NameOfItem(int64_t item, uint32_t batches_ago) override;
   const WaitCounters* Waits() const override { return &prefetcher_->counters(); }
   bool SkipsBadRecords() const override;
