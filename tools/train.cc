@@ -281,10 +281,8 @@ class Train final : public Verb {
     if (replica.rank == 0) WarnBeforeTraining(spec, solver.train_net());
     LOG(INFO) << "Starting Optimization";
     const SolveResult result = solver.Solve();
-    // Caffe's line, which scripts look for, for a run that is done.
-    if (result == SolveResult::kFinished) LOG(INFO) << "Optimization Done.";
-    const std::string best = solver.DescribeBest();
-    if (!best.empty()) LOG(INFO) << best;
+    LOG(INFO) << "Optimization Done.";
+    TellOfBest(solver);
     const std::string sent = world == nullptr ? "" : world->DescribeSent();
     if (!sent.empty()) LOG(INFO) << "Gradients sent to other machines by this rank: " << sent;
     if (result == SolveResult::kStopped) TellOfStop(spec, solver, signals);
@@ -313,6 +311,11 @@ class Train final : public Verb {
       start.done = TextOfRank0(world->group(), start.done);
     }
     return start;
+  }
+
+  static void TellOfBest(const Solver& solver) {
+    const std::string best = solver.DescribeBest();
+    if (!best.empty()) LOG(INFO) << best;
   }
 
   static std::string WhatStopped(const Solver& solver, const SignalWatch& signals) {
