@@ -281,8 +281,7 @@ class Train final : public Verb {
     if (replica.rank == 0) WarnBeforeTraining(spec, solver.train_net());
     LOG(INFO) << "Starting Optimization";
     const SolveResult result = solver.Solve();
-    LOG(INFO) << "Optimization Done.";
-    TellOfBest(solver);
+    TellOfEnd(solver, result);
     const std::string sent = world == nullptr ? "" : world->DescribeSent();
     if (!sent.empty()) LOG(INFO) << "Gradients sent to other machines by this rank: " << sent;
     if (result == SolveResult::kStopped) TellOfStop(spec, solver, signals);
@@ -313,7 +312,9 @@ class Train final : public Verb {
     return start;
   }
 
-  static void TellOfBest(const Solver& solver) {
+  static void TellOfEnd(const Solver& solver, SolveResult result) {
+    // Caffe's line, which scripts look for, for a run that is done.
+    if (result == SolveResult::kFinished) LOG(INFO) << "Optimization Done.";
     const std::string best = solver.DescribeBest();
     if (!best.empty()) LOG(INFO) << best;
   }
