@@ -243,7 +243,10 @@ class NewVerb final : public Verb {
     const RemovesTemps removes_temps({folder});
     const ImagesResult result = WriteImages(options);
     std::cout << result.labels << ": " << result.classes.size() << " classes\n";
-    return {.train = options.output.path, .test = result.validation_path};
+    NewNetData data;
+    data.train = options.output.path;
+    data.test = result.validation_path;
+    return data;
   }
 
   static void Write(const Flags& flags, const std::string& folder, const NewNetData& data) {

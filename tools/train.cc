@@ -246,10 +246,8 @@ class Train final : public Verb {
     ScaleForRanks(flags, replica, &spec);
     const std::unique_ptr<SnapshotLock> lock = LockSnapshots(flags, spec, replica);
     const Start start = FindStart(flags, spec, world, replica);
-    if (!start.done.empty()) {
-      LOG(INFO) << start.done;
-      return std::nullopt;
-    }
+    LOG_IF(INFO, !start.done.empty()) << start.done;
+    if (!start.done.empty()) return std::nullopt;
     const std::unique_ptr<LiveView> view = BeginWatching(flags, spec, replica);
     const std::unique_ptr<Device> device = MakeLoggedDevice(choice);
     LOG(INFO) << DescribeThreads();

@@ -58,8 +58,13 @@ AtomicFile::AtomicFile(const std::string& path, FileOps& ops)
   int error = 0;
   {
     const OwnFileCreation creation(temp_);
-    fd_ = OpenOwnFile(temp_, O_WRONLY | O_CREAT | O_TRUNC, 0666, ops_);
-    error = errno;
+    try {
+      fd_ = OpenOwnFile(temp_, O_WRONLY | O_CREAT | O_TRUNC, 0666, ops_);
+      error = errno;
+    } catch (const Error&) {
+      ForgetOwnFile(temp_);  // what is there is somebody else's and must stay
+      throw;
+    }
   }
   if (fd_ < 0) {
     ForgetOwnFile(temp_);

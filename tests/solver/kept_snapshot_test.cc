@@ -61,6 +61,7 @@ class KeptSnapshotTest : public testing::Test {
     state.clear_averaged_bytes();
     state.clear_file_bytes();
     state.clear_crc32c();
+    state.clear_best();     // which the program that wrote the files kept for keep_best alone
     state.clear_threads();  // which the program that wrote the files did not name
     for (caffe::NetProgress& net : *state.mutable_progress()) {
       for (caffe::LayerProgress& layer : *net.mutable_layers()) {

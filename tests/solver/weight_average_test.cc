@@ -76,6 +76,7 @@ TEST(WeightAverageTest, TestsComputeWithTheAverage) {
 
   TrainOptions options;
   options.weights = {run.PathOf("s_iter_7.averaged.caffemodel")};
+  options.test_at_end = false;
   SmallRun reference(kRaw + "max_iter: 1 ", SmallNet(), options);
   reference.Solve();
   EXPECT_THAT(run.observer.tests, ElementsAreArray(reference.observer.tests));

@@ -196,7 +196,7 @@ layer {
 }
 )");
   const Outcome again = RunIn(job, {"show", "--model=deploy.prototxt", "--phase=TEST"});
-  EXPECT_TRUE(Finds(again.out, R"(prob +Softmax +prob 3 10 \(30\))")) << again.out << again.err;
+  EXPECT_TRUE(Finds(again.out, "prob +Softmax +3x10")) << again.out << again.err;
 }
 
 TEST(DeployTest, NeedsNoDataWhenTheShapeIsGiven) {

@@ -49,7 +49,9 @@ TEST_F(NewTest, EveryTemplatePassesCheck) {
     const Outcome check = Run({"check", "--solver=" + name + "/solver.prototxt"});
     EXPECT_EQ(check.exit_code, 0) << name << check.err << check.out;
     const bool normalises = name == "resnet18" || name == "mobilenet_v2";
-    if (!normalises) EXPECT_THAT(check.out, Not(HasSubstr("warning:"))) << name;
+    if (!normalises) {
+      EXPECT_THAT(check.out, Not(HasSubstr("warning:"))) << name;
+    }
   }
 }
 

@@ -82,7 +82,7 @@ TEST_F(OutputFileTest, TestWritesAndReplacesNothing) {
   job_.net = Edited(job_.net, "include { phase: TRAIN }\n        hdf5",
                     "include { phase: TEST }\n "
                     "       hdf5");
-  ASSERT_EQ(job_.Train().exit_code, 0);
+  ASSERT_EQ(job_.Train({"--set=test_iter=3"}).exit_code, 0);
   std::filesystem::rename(job_.folder() / "out.h5", job_.folder() / "of_training.h5");
   const std::vector<std::string> command = {"test", "--model=net.prototxt", "--iterations=2",
                                             "--weights=snap_iter_20.caffemodel"};

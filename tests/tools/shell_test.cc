@@ -45,7 +45,7 @@ TEST(ManTest, HoldsEveryVerbAndFlagAndNoStrayRequest) {
   EXPECT_THAT(man.out, StartsWith(".TH TRAINER 1 "));
   for (const char* part : {"\n.SH train\ntrain a net", "\n.SH deploy\n",
                            "\n.B \\-\\-solver=FILE\nthe solver (required)", "\n.B \\-\\-gpu=ID\n",
-                           "\n.SH FLAGS OF THE LOG\n", "\n.B \\-\\-minloglevel=N\n"}) {
+                           "\n.SH FLAGS OF EVERY VERB\n", "\n.B \\-\\-minloglevel=N\n"}) {
     EXPECT_THAT(man.out, HasSubstr(part));
   }
   for (const std::string& line : SplitList(man.out, '\n')) {
