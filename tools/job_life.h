@@ -28,7 +28,7 @@ class JobLife {
 
  private:
   void Watch();
-  // What has happened to the job, or "".
+  // Returns a sentence about how the job was lost, or "" while it still exists.
   std::string FindLoss();
 
   const BatchJob job_;

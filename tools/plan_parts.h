@@ -29,8 +29,8 @@ struct PlannedTotals {
   size_t part_sums = 0;
 
   void AddNet(const Net& net);
-  // All that a run of `spec` on one rank holds besides the values of its nets: `train` is its
-  // training net, `weight_bytes` are those of all nets. Both may be planned only.
+  // Sets everything that a run of `spec` holds on one rank, except the values of its nets. `train` is
+  // the training net, which may be planned only; `weight_bytes` counts the weights of all nets.
   void SetRun(const SolverSpec& spec, const StepRule& rule, const Net& train, size_t weight_bytes);
 };
 

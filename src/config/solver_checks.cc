@@ -140,7 +140,7 @@ class Checker {
       lines.push_back(Join(field.name, ": ", field.example));
     }
     if (missing.empty()) return;
-    // Whoever writes one of the two policies with the field of the other means either.
+    // A solver that names one policy and gives the field of the other may mean either of them.
     const char* const other = name == "step" && Given("stepvalue")       ? "multistep"
                               : name == "multistep" && Given("stepsize") ? "step"
                                                                          : nullptr;

@@ -58,7 +58,7 @@ struct TrainOptions {
   RescueOptions rescue;
   // false: the run writes no file: no snapshot, whose folder is left alone, and nothing of layers.
   bool saves = true;
-  // A run that ends is tested at its end, also where max_iter is no multiple of test_interval.
+  // The run tests its final weights even if max_iter is not a multiple of test_interval.
   bool test_at_end = true;
   // Weights, gradients and images are shown to the observers (OnParam, OnBatch), which costs copies
   // of them whenever a test is due. The same for all replicas.
