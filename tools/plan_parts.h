@@ -29,8 +29,8 @@ struct PlannedTotals {
   size_t part_sums = 0;
 
   void AddNet(const Net& net);
-  // Sets everything that a run of `spec` holds on one rank, except the values of its nets. `train` is
-  // the training net, which may be planned only; `weight_bytes` counts the weights of all nets.
+  // Sets everything that a run of `spec` holds on one rank, except the values of its nets. `train`
+  // is the training net, which may be planned only; `weight_bytes` counts the weights of all nets.
   void SetRun(const SolverSpec& spec, const StepRule& rule, const Net& train, size_t weight_bytes);
 };
 
