@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "device_flags.h"
 #include "graph_layout.h"
 #include "table.h"
 #include "trainer/base/error.h"
