@@ -1,15 +1,18 @@
-"""The pages of docs/ as a reader follows them: files are written, commands run, outputs compared.
+"""Runs the Markdown pages as a reader does: saves their files, runs their commands, compares outputs.
 
-    docs_test.py TRAINER PAGE...     runs pages, each in a folder of its own
-    docs_test.py TRAINER --flags     only looks up every verb and flag that any page names
+    docs_test.py TRAINER PAGE...           runs pages, each in its own temporary folder
+    docs_test.py TRAINER --write PAGE...   the same, and writes the new outputs into the pages
+    docs_test.py TRAINER --flags           only looks up every verb and flag that a page names
+    docs_test.py TRAINER --links           only follows every link between pages, with its anchor
 
 In a page
 - a block ```prototxt whose first line is "# name.prototxt" is a file to save under that name, any
-  other one is part of a net or a solver, which must be read without a complaint;
+  other one is part of a net or a solver, which must be read without an error;
 - a block ```sh is run by bash, which stops at the first command that fails;
 - a block ```text is from the output of the ```sh block before it: each of its lines must be there,
-  whatever the numbers; "..." stands for lines left out.
-Pages are started where `models` and `scripts` are, with `trainer` in PATH.
+  whatever the numbers; "..." stands for lines left out. --write fills an empty block with the whole
+  output and gives the lines of any other block their new numbers.
+Pages run in a folder with `models` and `scripts`, and with `trainer` in PATH.
 """
 
 import os
@@ -24,15 +27,35 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 SAVED = re.compile(r"# ([\w/-]+\.prototxt)\b")
 
 
+def without_prefix(line):
+    """A line without the log's prefix."""
+    return re.sub(r"^[IWE]\d{4} [\d:.]+ +\d+ [\w.]+:\d+\] ", "", line.rstrip())
+
+
 def masked(line):
     """A line without its numbers, the log's prefix and runs of blanks."""
-    line = re.sub(r"^[IWE]\d{4} [\d:.]+ +\d+ [\w.]+:\d+\] ", "", line)
-    return " ".join(re.sub(r"[-+]?\d[\d.,:e+-]*", "0", line).split())
+    return " ".join(re.sub(r"[-+]?\d[\d.,:e+-]*", "0", without_prefix(line)).split())
+
+
+def refreshed(text, output):
+    """The lines of a ```text block with the numbers of a new output."""
+    fresh = [without_prefix(line) for line in output.rstrip("\n").split("\n")]
+    if not text.strip():
+        return "\n".join(fresh) + "\n"
+    lines = []
+    for line in text.rstrip("\n").split("\n"):
+        alike = [new for new in fresh if masked(new) == masked(line)]
+        if line.strip() not in ("", "...") and alike:
+            line = max(alike, key=lambda new, old=line: len(os.path.commonprefix([new, old])))
+            fresh.remove(line)
+        lines.append(line)
+    return "\n".join(lines) + "\n"
 
 
 class Page:
-    def __init__(self, path, trainer, folder):
-        self.path, self.trainer, self.folder = path, trainer, folder
+    def __init__(self, path, trainer, folder, write=False):
+        self.path, self.trainer, self.folder, self.write = path, trainer, folder, write
+        self.fresh = []  # (begin, end, text) of ```text blocks that get new numbers
         self.failures = []
         self.output = ""
         self.commands = 0
@@ -76,6 +99,9 @@ class Page:
                 if code:
                     self.fail(f"ended with {code}:\n{text}{self.output[-3000:]}", at)
             elif kind == "text":
+                if self.write:
+                    text = refreshed(text, self.output)
+                    self.fresh.append((*block.span(2), text))
                 seen = {masked(line) for line in self.output.split("\n")}
                 for line in text.split("\n"):
                     if line.strip() not in ("", "...") and masked(line) not in seen:
@@ -86,15 +112,28 @@ class Page:
             self.fail("runs no command", 0)
         return self.failures
 
+    def write_outputs(self):
+        page = self.path.read_text()
+        for begin, end, text in reversed(self.fresh):
+            page = page[:begin] + text + page[end:]
+        self.path.write_text(page)
 
-def run_pages(trainer, names):
+
+def run_pages(trainer, names, write):
     failures = []
     for name in names:
         with tempfile.TemporaryDirectory() as folder:
-            page = Page(ROOT / name, trainer, pathlib.Path(folder))
+            page = Page(ROOT / name, trainer, pathlib.Path(folder), write)
             failures += page.run()
+            if write:
+                page.write_outputs()
             print(f"{name}: {page.commands} blocks of commands")
     return failures
+
+
+def all_pages():
+    return sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("models/**/*.md"),
+                   *ROOT.glob("scripts/**/*.md"), ROOT / "src/README.md"])
 
 
 def commands_in(text):
@@ -121,7 +160,7 @@ def check_flags(trainer):
         return pages[verb]
 
     failures, count = [], 0
-    for path in sorted([ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("models/**/*.md")]):
+    for path in all_pages():
         for number, command in commands_in(path.read_text()):
             count += 1
             place = f"{path.relative_to(ROOT)}:{number}"
@@ -137,12 +176,44 @@ def check_flags(trainer):
     return failures if count > 80 else [*failures, "too few commands were found"]
 
 
+def anchors(text):
+    """The anchors that GitHub gives to the headings of a page."""
+    found, seen = set(), {}
+    for heading in re.findall(r"^#+ +(.*?) *$", BLOCK.sub("", text), re.M):
+        name = re.sub(r"[^\w\- ]", "", re.sub(r"\]\([^)]*\)", "", heading).lower()).replace(" ", "-")
+        seen[name] = seen.get(name, -1) + 1
+        found.add(f"{name}-{seen[name]}" if seen[name] else name)
+    return found
+
+
+def check_links():
+    """Every relative link of a page leads to a file, and to a heading of it where it names one."""
+    failures, count = [], 0
+    for path in all_pages():
+        text = re.sub(r"^(?: {4}|\t).*|`[^`\n]*`", "", BLOCK.sub("", path.read_text()), flags=re.M)
+        for link in re.findall(r"\]\(([^)\s]+)\)|(?:src|href)=\"([^\"]+)\"", text):
+            target, _, anchor = (link[0] or link[1]).partition("#")
+            if re.match(r"\w+:", target):
+                continue
+            count += 1
+            page = (path.parent / target).resolve() if target else path
+            if not page.exists():
+                failures.append(f"{path.relative_to(ROOT)}: there is no {target}")
+            elif anchor and anchor not in anchors(page.read_text()):
+                failures.append(f"{path.relative_to(ROOT)}: {target or 'it'} has no heading #{anchor}")
+    print(f"{count} links")
+    return failures if count > 20 else [*failures, "too few links were found"]
+
+
 def main(arguments):
     trainer = pathlib.Path(arguments[0]).resolve()
     if arguments[1:] == ["--flags"]:
         failures = check_flags(trainer)
+    elif arguments[1:] == ["--links"]:
+        failures = check_links()
     else:
-        failures = run_pages(trainer, arguments[1:])
+        write = arguments[1:2] == ["--write"]
+        failures = run_pages(trainer, arguments[2 if write else 1:], write)
     print("\n".join(failures))
     return 1 if failures else 0
 
