@@ -1,7 +1,15 @@
 #include <algorithm>
 #include <iostream>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
 
+#include "layer_examples.h"
+#include "schema_json.h"
+#include "shared_flags.h"
 #include "table.h"
+#include "trainer/base/json.h"
 #include "trainer/base/text.h"
 #include "trainer/config/schema_doc.h"
 #include "trainer/layers/layer.h"
@@ -44,18 +52,64 @@ std::string_view TextOf(Storage storage) {
   }
 }
 
+// The fields of a layer that hold this type's parameters.
+std::vector<std::string> ParamsOf(const std::string& type, const LayerDoc& doc) {
+  std::vector<std::string> params = ParamsOfType(type);
+  if (!doc.param.empty() && std::ranges::find(params, doc.param) == params.end()) {
+    params.emplace_back(doc.param);
+  }
+  return params;
+}
+
+void PrintExample(const LayerExample& example) {
+  std::cout << "\nexample:\n";
+  std::istringstream lines(example.text);
+  for (std::string line; std::getline(lines, line);) std::cout << "  " << line << "\n";
+  if (!example.inputs.empty()) std::cout << "reads:   " << JoinList(example.inputs) << "\n";
+  if (!example.outputs.empty()) std::cout << "writes:  " << JoinList(example.outputs) << "\n";
+  if (!example.parameters.empty()) std::cout << "learns:  " << JoinList(example.parameters) << "\n";
+}
+
 void PrintType(const std::string& type, const LayerDoc& doc) {
   std::cout << type << "\n\n"
             << Wrap(doc.text, 0) << "\n\nbottoms: " << Range(doc.arity.min_in, doc.arity.max_in)
             << "\ntops:    " << Range(doc.arity.min_out, doc.arity.max_out)
             << "\nstorage: " << TextOf(doc.storage) << "\n";
-  std::vector<std::string> params = ParamsOfType(type);
-  if (!doc.param.empty() && std::ranges::find(params, doc.param) == params.end()) {
-    params.emplace_back(doc.param);
-  }
-  for (const std::string& param : params)
+  PrintExample(ExampleOf(type));
+  for (const std::string& param : ParamsOf(type, doc))
     std::cout << "\n" << param << ":\n" << Explain(param) << "\n";
   std::cout << "\n'trainer layers LayerParameter' lists the fields that every layer has.\n";
+}
+
+Json TextsJson(const std::vector<std::string>& texts) {
+  Json array = Json::Array();
+  for (const std::string& text : texts) array.Push(text);
+  return array;
+}
+
+Json TypeJson(const std::string& type, const LayerDoc& doc) {
+  const LayerExample example = ExampleOf(type);
+  return Json::Object()
+      .Set("type", type)
+      .Set("text", doc.text)
+      .Set("bottoms", Range(doc.arity.min_in, doc.arity.max_in))
+      .Set("tops", Range(doc.arity.min_out, doc.arity.max_out))
+      .Set("storage", TextOf(doc.storage))
+      .Set("params", TextsJson(ParamsOf(type, doc)))
+      .Set("example", Json::Object()
+                          .Set("text", example.text)
+                          .Set("reads", TextsJson(example.inputs))
+                          .Set("writes", TextsJson(example.outputs))
+                          .Set("learns", TextsJson(example.parameters)));
+}
+
+void PrintAllJson() {
+  Json layers = Json::Array();
+  for (const auto& [type, doc] : LayerDocs()) layers.Push(TypeJson(type, doc));
+  std::cout << Json::Object()
+                   .Set("layers", std::move(layers))
+                   .Set("messages", MessagesJson({"NetParameter"}))
+                   .ToString();
 }
 
 class Layers final : public Verb {
@@ -64,27 +118,32 @@ class Layers final : public Verb {
     return {
         .task = VerbTask::kSettings,
         .summary = "list the layer types, or explain one",
-        .usage = "trainer layers [TYPE|FIELD|MESSAGE]",
+        .usage = "trainer layers [TYPE|FIELD|MESSAGE] [--json]",
         .text =
-            "With a type: what it computes, how many bottoms and tops it takes, and its fields "
-            "with their defaults. With a field that holds fields of its own, or the name of such "
-            "a message: those fields.",
+            "With a type: what it computes, how many bottoms and tops it has, an example with the "
+            "shapes that it reads, writes and learns, and its fields with their defaults. With a "
+            "field that holds fields of its own, or the name of such a message: those fields.\n"
+            "--json prints all of this for all types, for editors and other programs.",
         .examples =
             "trainer layers\n"
             "trainer layers Convolution\n"
             "trainer layers transform_param\n"
-            "trainer layers LayerParameter",
-        .flags = {},
+            "trainer layers LayerParameter\n"
+            "trainer layers --json",
+        .flags = {JsonFlag()},
         .max_words = 1,
     };
   }
 
   int Run(const Flags& flags) override {
     if (flags.words().empty()) {
-      PrintTypes();
+      flags.Switch("json") ? PrintAllJson() : PrintTypes();
       return 0;
     }
     const std::string& type = flags.words()[0];
+    if (flags.Switch("json")) {
+      throw Error(ErrorCode::kUsage, "--json prints all layer types; give it without a type");
+    }
     const auto found = LayerDocs().find(type);
     if (found == LayerDocs().end() && IsMessage(type)) {
       std::cout << Explain(type);

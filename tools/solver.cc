@@ -1,7 +1,10 @@
 #include <algorithm>
 #include <iostream>
 
+#include "schema_json.h"
+#include "shared_flags.h"
 #include "table.h"
+#include "trainer/base/json.h"
 #include "trainer/base/text.h"
 #include "trainer/config/schema_doc.h"
 #include "trainer/steps/step_rule.h"
@@ -30,17 +33,27 @@ class SolverFields final : public Verb {
     return {
         .task = VerbTask::kSettings,
         .summary = "list the update rules and a solver's fields",
-        .usage = "trainer solver [FIELD]",
-        .text = "With a field: its type, its default and what it does.",
+        .usage = "trainer solver [FIELD] [--json]",
+        .text = "With a field: its type, its default and what it does. --json prints all fields.",
         .examples =
             "trainer solver\n"
-            "trainer solver warmup_iter",
-        .flags = {},
+            "trainer solver warmup_iter\n"
+            "trainer solver --json",
+        .flags = {JsonFlag()},
         .max_words = 1,
     };
   }
 
   int Run(const Flags& flags) override {
+    if (flags.Switch("json")) {
+      Json rules = Json::Array();
+      for (const std::string& rule : StepRuleNames()) rules.Push(rule);
+      std::cout << Json::Object()
+                       .Set("rules", std::move(rules))
+                       .Set("messages", MessagesJson({"SolverParameter"}))
+                       .ToString();
+      return 0;
+    }
     if (!flags.words().empty()) {
       PrintField(flags.words()[0]);
       return 0;
