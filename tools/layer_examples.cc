@@ -176,7 +176,7 @@ layer { name: "boxes" type: "PriorBox" bottom: "conv4" bottom: "data" top: "boxe
         prior_box_param { min_size: 30 max_size: 60 aspect_ratio: 2 flip: true step: 8
                           variance: 0.1 variance: 0.1 variance: 0.2 variance: 0.2 } }
 # RBM: data 8x784
-layer { name: "rbm" type: "RBM" bottom: "data" top: "hidden" top: "error" top: "energy"
+layer { name: "rbm" type: "RBM" bottom: "data" top: "hidden" top: "error"
         loss_weight: 0 loss_weight: 1
         rbm_param { num_output: 64 weight_filler { type: "gaussian" std: 0.01 } } }
 # RNN: x 20x8x32, cont 20x8
@@ -242,7 +242,7 @@ layer { name: "windows" type: "WindowData" top: "data" top: "label"
 std::string ShapeText(const Shape& shape) {
   std::vector<std::string> lengths;
   for (int axis = 0; axis < shape.Rank(); ++axis) lengths.push_back(Join(shape[axis]));
-  return Join("(", JoinList(lengths), ")");
+  return lengths.empty() ? "(scalar)" : Join("(", JoinList(lengths), ")");
 }
 
 // An Input layer for "data 8x3x32x32".
@@ -280,7 +280,7 @@ void PlanExample(const std::string& inputs, LayerExample* example) {
   for (const std::string& top : spec.layers.back().proto().top()) {
     example->outputs.push_back(shown(top));
   }
-  for (const Param* param : net.params()) example->parameters.push_back(ShapeText(param->shape));
+  for (const Param* param : net.params()) example->weights.push_back(ShapeText(param->shape));
 }
 
 }  // namespace
@@ -293,7 +293,8 @@ LayerExample ExampleOf(const std::string& type) {
   const size_t end = std::min(kExamples.find("\n# ", line_end), kExamples.size() - 1);
   const std::string_view inputs =
       kExamples.substr(start + head.size(), line_end - start - head.size());
-  LayerExample example{.text = std::string(kExamples.substr(line_end + 1, end - line_end))};
+  LayerExample example;
+  example.text = kExamples.substr(line_end + 1, end - line_end);
   if (inputs != " files") PlanExample(std::string(inputs), &example);
   return example;
 }

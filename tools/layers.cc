@@ -67,7 +67,7 @@ void PrintExample(const LayerExample& example) {
   for (std::string line; std::getline(lines, line);) std::cout << "  " << line << "\n";
   if (!example.inputs.empty()) std::cout << "reads:   " << JoinList(example.inputs) << "\n";
   if (!example.outputs.empty()) std::cout << "writes:  " << JoinList(example.outputs) << "\n";
-  if (!example.parameters.empty()) std::cout << "learns:  " << JoinList(example.parameters) << "\n";
+  if (!example.weights.empty()) std::cout << "stores:  " << JoinList(example.weights) << "\n";
 }
 
 void PrintType(const std::string& type, const LayerDoc& doc) {
@@ -100,7 +100,7 @@ Json TypeJson(const std::string& type, const LayerDoc& doc) {
                           .Set("text", example.text)
                           .Set("reads", TextsJson(example.inputs))
                           .Set("writes", TextsJson(example.outputs))
-                          .Set("learns", TextsJson(example.parameters)));
+                          .Set("stores", TextsJson(example.weights)));
 }
 
 void PrintAllJson() {
@@ -121,7 +121,7 @@ class Layers final : public Verb {
         .usage = "trainer layers [TYPE|FIELD|MESSAGE] [--json]",
         .text =
             "With a type: what it computes, how many bottoms and tops it has, an example with the "
-            "shapes that it reads, writes and learns, and its fields with their defaults. With a "
+            "shapes that it reads, writes and stores, and its fields with their defaults. With a "
             "field that holds fields of its own, or the name of such a message: those fields.\n"
             "--json prints all of this for all types, for editors and other programs.",
         .examples =

@@ -8,6 +8,9 @@
 In a page
 - a block ```prototxt whose first line is "# name.prototxt" is a file to save under that name, any
   other one is part of a net or a solver, which must be read without an error;
+- a block ```python is saved in the same way, and must compile;
+- a block ```sh needs=MODULE runs only if Python has that module, else it is left out with the
+  ```text block after it;
 - a block ```sh is run by bash, which stops at the first command that fails;
 - a block ```text is from the output of the ```sh block before it: each of its lines must be there,
   whatever the numbers; "..." stands for lines left out. --write fills an empty block with the whole
@@ -15,6 +18,7 @@ In a page
 Pages run in a folder with `models` and `scripts`, and with `trainer` in PATH.
 """
 
+import importlib.util
 import os
 import pathlib
 import re
@@ -24,7 +28,18 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
-SAVED = re.compile(r"# ([\w/-]+\.prototxt)\b")
+NEEDS = re.compile(r"^```sh needs=(\w+)\n(.*?^```\n)(\n*```text\n.*?^```\n)?", re.M | re.S)
+SAVED = re.compile(r"# ([\w/-]+\.(?:prototxt|py))\b")
+
+
+def without_missing(page, write):
+    """The page with blanks for the blocks that need a module which is not here, or for all such."""
+    def kept(match):
+        if not write and importlib.util.find_spec(match[1]):
+            return f"```sh\n{match[2]}{match[3] or ''}"
+        return re.sub(r"[^\n]", " ", match[0])
+
+    return NEEDS.sub(kept, page)
 
 
 def without_prefix(line):
@@ -85,7 +100,8 @@ class Page:
             self.fail(f"not read: {output}", at)
 
     def run(self):
-        for block in BLOCK.finditer(self.path.read_text()):
+        page = without_missing(self.path.read_text(), self.write)
+        for block in BLOCK.finditer(page):
             kind, text, at = block.group(1), block.group(2), block.start()
             if kind == "prototxt":
                 name = SAVED.match(text)
@@ -93,6 +109,9 @@ class Page:
                     (self.folder / name.group(1)).write_text(text)
                 else:
                     self.check_part(text, at)
+            elif kind == "python":
+                compile(text, str(self.path), "exec")
+                (self.folder / SAVED.match(text).group(1)).write_text(text)
             elif kind == "sh":
                 self.commands += 1
                 code, self.output = self.bash(text)
@@ -179,7 +198,7 @@ def check_flags(trainer):
 def anchors(text):
     """The anchors that GitHub gives to the headings of a page."""
     found, seen = set(), {}
-    for heading in re.findall(r"^#+ +(.*?) *$", BLOCK.sub("", text), re.M):
+    for heading in re.findall(r"^#+ +(.*?) *$", BLOCK.sub("", NEEDS.sub("", text)), re.M):
         name = re.sub(r"[^\w\- ]", "", re.sub(r"\]\([^)]*\)", "", heading).lower()).replace(" ", "-")
         seen[name] = seen.get(name, -1) + 1
         found.add(f"{name}-{seen[name]}" if seen[name] else name)
