@@ -105,6 +105,24 @@ TEST(LayersTest, ExplainsAType) {
   EXPECT_TRUE(Finds(outcome.out, "MAX \\| AVE \\| STOCHASTIC +MAX ")) << outcome.out;
 }
 
+TEST(LayersTest, PlansAnExampleOfAType) {
+  const Outcome outcome = RunProgram({"layers", "Convolution"});
+  EXPECT_THAT(outcome.out, HasSubstr("\nexample:\n  layer { name: \"conv1\""));
+  EXPECT_THAT(outcome.out, HasSubstr("\nreads:   data (8, 3, 32, 32)\n"
+                                     "writes:  conv1 (8, 16, 16, 16)\n"
+                                     "stores:  (16, 3, 5, 5), (16)\n"));
+}
+
+TEST(LayersTest, PrintsTheSchemaAsJson) {
+  const Outcome layers = RunProgram({"layers", "--json"});
+  EXPECT_EQ(layers.exit_code, 0) << layers.err;
+  EXPECT_THAT(layers.out, HasSubstr("\"type\": \"Convolution\""));
+  EXPECT_THAT(layers.out, HasSubstr("\"FillerParameter\": {"));
+  const Outcome solver = RunProgram({"solver", "--json"});
+  EXPECT_THAT(solver.out, HasSubstr("\"name\": \"ema_decay\""));
+  EXPECT_EQ(RunProgram({"layers", "Pooling", "--json"}).exit_code, 64);
+}
+
 TEST(SolverTest, ListsRulesAndFieldsAndExplainsOne) {
   const Outcome all = RunProgram({"solver"});
   EXPECT_EQ(all.exit_code, 0);
