@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Packs the program with the libraries that it needs, for machines without network, without Debian's
-# packages or without the right to install them. Makes build/trainer-bundle and, of it,
-# build/trainer-bundle.tar.gz. There: tar xf trainer-bundle.tar.gz && trainer-bundle/trainer help
+# Packs the program with the libraries that it needs, for machines without network or Debian's
+# packages, or without the right to install packages. Makes build/trainer-bundle and packs it to
+# build/trainer-bundle.tar.gz. On the other machine: tar xf trainer-bundle.tar.gz &&
+# trainer-bundle/trainer help
 #   scripts/bundle.sh            builds the preset release first (TRAINER_PRESET)
-#   scripts/bundle.sh --packed   packs what is built
-#   scripts/bundle.sh --try      the same without the archive, of the program TRAINER_PROGRAM in the
-#                                folder TRAINER_BUNDLE_FOLDER
-# The machine's own are the C library (at least as new as this one's), MPI and the driver of a GPU.
+#   scripts/bundle.sh --packed   packs the existing build
+#   scripts/bundle.sh --try      tests the bundle without packing it: the program TRAINER_PROGRAM in
+#                                the folder TRAINER_BUNDLE_FOLDER
+# The other machine must have the C library (at least as new as this one's), MPI and the driver of a
+# GPU.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"

@@ -1,10 +1,10 @@
-# Packing programs with the libraries that they need, so that they start on another machine; sourced
-# by bundle.sh and gpu/bundle.sh after common.sh. `bundle` is the folder to fill; programs find
-# libraries in the folder lib beside them or above theirs (their RPATH).
+# Packs programs with the libraries that they need, so that they start on another machine; sourced
+# by bundle.sh and gpu/bundle.sh after common.sh. `bundle` is the folder to fill. Programs find
+# libraries in the folder lib next to them or one level above (their RPATH).
 # shellcheck shell=bash
 : "${bundle:?}"
 
-# The C library's own parts belong to the machine: its GPU driver and its MPI need them, too.
+# The other machine provides the parts of the C library: its GPU driver and its MPI also need them.
 is_of_the_machine() { [[ "$1" =~ ^(ld-linux.*|lib(c|m|dl|rt|pthread|resolv))\.so ]]; }
 
 # Copies a program without its symbols, and the libraries that it loads.
@@ -26,7 +26,7 @@ pack_program() {
   done < <(ldd "$program" | awk '/=> \// { print $3 }')
 }
 
-# train_alone FOLDER: there is a copy of the bundle in it.
+# train_alone FOLDER: trains with the copy of the bundle in FOLDER.
 train_alone() (
   mkdir -p "$1/moved/run/lenet"
   mv "$1/bundle" "$1/moved/"
@@ -42,9 +42,9 @@ train_alone() (
   say "bundle: trains without an environment, moved elsewhere"
 )
 
-# Starts its trainer where nothing else is: an empty root that holds the bundle and the C library,
-# or, where that takes rights we do not have, an empty environment. Then, moved to another folder and
-# without an environment, it trains for some iterations.
+# Starts the bundle's trainer in an empty root that holds only the bundle and the C library, or
+# without the rights for that in an empty environment. Then moves the bundle to another folder and
+# trains some iterations in an empty environment.
 try_alone() {
   local alone library version where
   alone="$(mktemp -d)"
@@ -57,7 +57,7 @@ try_alone() {
   cp -r "$bundle"/. "$alone/bundle/"
   if chroot / /bin/true 2>/dev/null; then
     where="in an empty root"
-    # Without /proc the loader must be told where the program is.
+    # Without /proc the loader needs the program's place.
     version="$(env -i LD_ORIGIN_PATH=/bundle "$(command -v chroot)" "$alone" /bundle/trainer --version)"
   else
     where="with an empty environment"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fails on C++ that clang-format 14 would change; with --fix changes it.
-# Exit status 77 (skipped, for CTest) where clang-format 14 is not installed.
+# Fails if clang-format 14 would change C++ files; with --fix formats them. Exits with code 77
+# (skipped, for CTest) if clang-format 14 is not installed.
 set -euo pipefail
 tool="$(command -v clang-format-14 || true)"
 if [[ -z "$tool" ]]; then

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fails on what shellcheck finds in scripts of the shell.
-# Exit status 77 (skipped, for CTest) where shellcheck is not installed.
+# Fails if shellcheck finds a problem in a shell script. Without shellcheck it exits with code 77
+# (skipped, for CTest).
 set -euo pipefail
 tool="$(command -v shellcheck || true)"
 if [[ -z "$tool" ]]; then

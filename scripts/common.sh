@@ -1,6 +1,6 @@
-# Helpers of build.sh, run.sh and test.sh; sourced, not run. Sets `root` and works there.
-# TRAINER_PRESET chooses the CMake preset (release), TRAINER_TARGETS the targets (all),
-# TRAINER_JOBS the parallel jobs (as many as there are cores).
+# Helpers of build.sh, run.sh and test.sh; to be sourced. Sets `root` and works there.
+# TRAINER_PRESET is the CMake preset (release), TRAINER_TARGETS the targets (all), TRAINER_JOBS the
+# number of parallel jobs (one per core).
 # shellcheck shell=bash
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)"
 cd "$root" || exit
@@ -9,8 +9,8 @@ jobs="${TRAINER_JOBS:-$(nproc)}"
 
 say() { printf '%s\n' "$*"; }
 
-# Configures and builds; shows every tenth part, keeps the whole text in build/<preset>.log, and
-# shows what failed.
+# Configures and builds. Prints every tenth part of the progress and all errors, and writes the
+# whole output to build/<preset>.log.
 build() {
   local log="build/$preset.log" targets=()
   [[ -z "${TRAINER_TARGETS:-}" ]] || read -ra targets <<<"--target $TRAINER_TARGETS"
@@ -29,7 +29,7 @@ build() {
   fi
 }
 
-# awk that handles each line as it comes: mawk would wait for a full block.
+# Runs awk so that it handles each line at once; mawk would wait for a full block.
 live_awk() {
   if awk -W version 2>&1 </dev/null | grep -q mawk; then awk -W interactive "$@"; else awk "$@"; fi
 }
@@ -49,7 +49,8 @@ show_build_progress() {
     /no work to do/ { print "build: up to date" }'
 }
 
-# run_tests [ctest flags...]: shows every tenth part, the tests that fail, and the closing lines.
+# run_tests [ctest flags...]: prints every tenth part of the progress, the tests that fail, and the
+# summary.
 run_tests() {
   local log="build/$preset-tests.log" failed="build/$preset/Testing/Temporary/LastTestsFailed.log"
   rm -f "$failed"
@@ -61,8 +62,8 @@ run_tests() {
 }
 
 # pass_alone <file with failed entries> <log>: tests of whole programs, ranks and terminals (label
-# "integration") also depend on the load of the machine. Where at most three of them failed, and no
-# other test, these run again, alone, and those that pass now are named. In CI this goes for one test.
+# "integration") also depend on the load of the machine. If at most three of them failed (in CI
+# one), and no other test, runs these again without others and names the tests that pass now.
 pass_alone() {
   local most=3 entries shards known names cases=() others=()
   [[ "${CI:-}" != true ]] || most=1
@@ -70,7 +71,8 @@ pass_alone() {
   known="$(ctest --preset "$preset" -N -L '^integration$' | sed -nE 's/^ *Test +#[0-9]+: //p')"
   ! grep -qvxFf <(printf '%s\n' "$known") <<<"$entries" || return 1
   mapfile -t others < <(grep -vE '^cli\.[0-9]+of[0-9]+$' <<<"$entries")
-  # Of a shard the tests that failed. One that crashed or hung has not run all of its tests.
+  # A failed shard stands for its failed tests. If a test crashed or hung, the shard has not run all
+  # of its tests.
   shards="$(grep -cE '^cli\.[0-9]+of[0-9]+$' <<<"$entries")"
   if ((shards > 0)); then
     (($(grep -cE '^ *[0-9]+ FAILED TESTS?$' "$2") == shards)) || return 1
@@ -84,7 +86,7 @@ pass_alone() {
   say "test: failed beside others and passed alone, see above: $names"
 }
 
-# run_again <filter of cli_test> <pattern of entries>: either may be empty.
+# run_again <filter of cli_test> <pattern of entries>: either argument may be empty.
 run_again() {
   if [[ -n "$1" ]]; then
     timeout 600 "build/$preset/tests/cli_test" --gtest_filter="$1" || return
@@ -92,8 +94,9 @@ run_again() {
   [[ -z "$2" ]] || ctest --preset "$preset" --no-label-summary -R "^($2)\$"
 }
 
-# Reads CTest's lines, "  12/110 Test  #12: name ....   Passed    0.01 sec", and those of GoogleTest, of
-# which it leaves out what tests said that passed. A test that ended its program is shown to the end.
+# Reads CTest's lines, "  12/110 Test  #12: name ....   Passed    0.01 sec", and GoogleTest's.
+# Leaves out the output of tests that passed. Prints the whole output of a test that ended its
+# program.
 show_test_progress() {
   live_awk '
     BEGIN { begin = systime() }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The program of the preset cuda on a machine without a GPU: it needs no library of CUDA, starts, says
-# what is missing, refuses --gpu with one sentence, and trains LeNet for some iterations. Makes its
-# digits in a temporary folder.
+# Checks the program of the preset cuda on a machine without a GPU: it needs no CUDA library,
+# starts, says what is missing, refuses --gpu with one sentence, and trains LeNet for some
+# iterations. Makes its digits in a temporary folder.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -30,5 +30,5 @@ fi
 "$trainer" train --solver=models/lenet/solver.prototxt --set max_iter=100 --set display=20 \
   --set test_interval=100 --set test_iter=5 2>&1 | tee log | grep -E 'Iteration|accuracy'
 grep -q 'Optimization Done' log
-# Of 10 classes, 0.1 would be by chance.
+# Guessing one of 10 classes gives 0.1.
 awk '/accuracy = / { last = $NF } END { exit !(last > 0.8) }' log

@@ -2,8 +2,8 @@
 # Fuzzes the readers of files, each for a while, TRAINER_JOBS (2) at a time.
 #   scripts/fuzz.sh [seconds per target, 600] [targets...]
 # Needs clang-14 and its libFuzzer (apt-get install clang-14 libclang-rt-14-dev). Starts from
-# tests/fuzz/corpus; what it learns stays in build/fuzz/corpus, what breaks the program in
-# build/fuzz/findings. Ends with 1 when there is a finding.
+# tests/fuzz/corpus. Adds inputs to build/fuzz/corpus, and inputs that break the program to
+# build/fuzz/findings. Exits with code 1 if there is a finding.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 seconds="${1:-600}"
@@ -15,7 +15,7 @@ if ((${#targets[@]} == 0)); then
   done
 fi
 
-# The words of the schema, for the mutations of text.
+# The names in the schema, for mutations of text.
 write_dictionary() {
   grep -hoE '\b[A-Za-z_][A-Za-z0-9_]* = [0-9]+' proto/*.proto | cut -d' ' -f1 | sort -u |
     sed 's/.*/"&"/' >"$1"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# From a bare checkout to a trained net: sets up, builds, makes the digits data set that the program
-# carries, and trains LeNet on it.
+# Goes from a bare checkout to a trained net: installs what the build needs, builds, draws the data
+# set of digits, and trains LeNet on it.
 #   scripts/run.sh [solver.prototxt]      (default: models/lenet/solver.prototxt)
 set -euo pipefail
 solver="${1:-models/lenet/solver.prototxt}"
@@ -8,7 +8,7 @@ solver="${1:-models/lenet/solver.prototxt}"
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-# minutes <seconds of one core>: how long that takes here, rounded up.
+# minutes <seconds of one core>: prints how many minutes that takes on this machine, rounded up.
 minutes() { echo $((($1 / jobs + 59) / 60)); }
 
 say "run: sets up, builds the program, draws a set of digits and trains a net on it;"
@@ -23,10 +23,10 @@ if [[ ! -e data/digits/train_lmdb/data.mdb || ! -e data/digits/test_lmdb/data.md
   "$trainer" dataset digits data/digits
 fi
 
-# text_field <name>: the last value of a text field of the solver, empty where it has none.
+# text_field <name>: prints the last value of a text field of the solver, or nothing.
 text_field() { sed -n "s/^ *$1 *: *[\"']\\(.*\\)[\"'].*$/\\1/p" "$solver" | tail -n 1; }
 
-# snapshot_prefix of the solver: its folder must exist before training starts.
+# The folder of snapshot_prefix must exist before training starts.
 prefix="$(text_field snapshot_prefix)"
 prefix="${prefix:-${solver%.*}}"
 mkdir -p "$(dirname "$prefix")"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Installs what the build needs with apt, where it is missing. Made for Debian 12.
+# Installs the missing packages that the build needs, with apt. For Debian 12.
 #   scripts/setup.sh          the compiler, the tools and the libraries
 #   scripts/setup.sh --lint   clang-format 14 and shellcheck as well, for scripts/check_format.sh and
 #                             scripts/check_shell.sh
-# TRAINER_SKIP_SETUP=1 trusts that all is there.
+# With TRAINER_SKIP_SETUP=1 it installs nothing.
 set -euo pipefail
 
 packages=(build-essential cmake ninja-build ccache pkg-config git python3
@@ -11,7 +11,7 @@ packages=(build-essential cmake ninja-build ccache pkg-config git python3
   libgflags-dev zlib1g-dev libhdf5-dev libjpeg62-turbo-dev libpng-dev libgtest-dev libgmock-dev
   libbenchmark-dev libopenmpi-dev openmpi-bin)
 
-# A tool that was installed by other means counts as well.
+# Tools that were installed in another way count as well.
 declare -A command_of=([cmake]=cmake [ninja-build]=ninja [ccache]=ccache [git]=git
   [python3]=python3 [pkg-config]=pkg-config [protobuf-compiler]=protoc
   [clang-format-14]=clang-format-14 [shellcheck]=shellcheck [openmpi-bin]=mpirun)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Sets up, builds everything and runs every test. Arguments go to ctest, e.g. -R '^layers\.'.
+# Installs what the build needs, builds everything and runs all tests. Arguments are passed to
+# ctest, e.g. -R '^layers\.'.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"

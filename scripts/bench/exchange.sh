@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# scripts/bench/exchange.sh TRAINER [RANKS] [MIB]: sums of gradients over the ranks of this machine,
-# in turns with MPI_Allreduce by each of Open MPI's algorithms (0: its own choice). Buffers are
-# written anew before each sum; medians.
+# scripts/bench/exchange.sh TRAINER [RANKS] [MIB]: sums gradients over the ranks of this machine and
+# alternates with MPI_Allreduce, with each of Open MPI's algorithms (0: its own choice). Each sum
+# has newly written buffers. Prints medians.
 set -euo pipefail
 trainer="$1"
 ranks="${2:-2}"

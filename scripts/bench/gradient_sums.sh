@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# scripts/bench/gradient_sums.sh TRAINER [NET] [RANKS]: all gradients of a net of models/ (resnet50)
-# summed over the ranks (2) of this machine: in buckets, as training does, and by one MPI_Allreduce
-# for each parameter, with each of Open MPI's algorithms (0: its own choice).
+# scripts/bench/gradient_sums.sh TRAINER [NET] [RANKS]: sums all gradients of a net of models/
+# (resnet50) over the ranks (2) of this machine: in buckets, as training does, and with one
+# MPI_Allreduce for each parameter, with each of Open MPI's algorithms (0: its own choice).
 set -euo pipefail
 trainer="$(realpath "$1")"
 net="${2:-resnet50}"

@@ -1,22 +1,23 @@
-# Hosts that this machine plays: sourced, not run. Each has a network namespace with an address and a
-# name of its own, all are joined by a bridge, and ranks talk TCP through real sockets. Programs and
-# files are this machine's. What is made goes again when the script ends, however it ends.
+# Emulates hosts on this machine; to be sourced. Each host is a network namespace with its own
+# address and name. A bridge joins them, and ranks use TCP over real sockets. Hosts share this
+# machine's programs and files. When the script exits, even after an error, the hosts are removed.
 # shellcheck shell=bash
 PATH="$PATH:/usr/sbin:/sbin"
 
-hosts_id="tn$$"                                      # begins the names of all that is made
+hosts_id="tn$$"                                      # prefix of all names
 hosts_net="10.$((128 + $$ / 250 % 100)).$(($$ % 250))"
 hosts_count=0
 hosts_folder=""
 
 say() { printf '%s\n' "$*"; }
-# 77 is what ctest takes for "skipped".
+# ctest reads exit code 77 as "skipped".
 skip() {
   say "hosts: skipped: $*"
   exit 77
 }
 
-# make_hosts N: hosts 1 to N, with addresses $hosts_net.1 and so on, and a folder $hosts_folder.
+# make_hosts N: makes hosts 1 to N with the addresses $hosts_net.1 and so on, and the folder
+# $hosts_folder.
 make_hosts() {
   local tool i
   [[ "$(id -u)" == 0 ]] || skip "network namespaces need root"
@@ -61,8 +62,8 @@ remove_hosts() {
   exit "$status"
 }
 
-# What mpirun calls in place of ssh: AGENT ADDRESS COMMAND... starts the command on that host. With
-# HOSTS_PIN=1 each host has one core of this machine to itself, as far as there are enough.
+# mpirun calls this instead of ssh: AGENT ADDRESS COMMAND... starts the command on that host. With
+# HOSTS_PIN=1 each host has one core of this machine to itself, as long as there are enough cores.
 write_agent() {
   cat >"$hosts_folder/agent" <<AGENT
 #!/usr/bin/env bash
@@ -76,7 +77,7 @@ AGENT
   chmod +x "$hosts_folder/agent"
 }
 
-# on_host I COMMAND...: runs it on host I.
+# on_host I COMMAND...: runs the command on host I.
 on_host() {
   local number="$1" words
   shift
@@ -84,7 +85,8 @@ on_host() {
   "$hosts_folder/agent" "$hosts_net.$number" "$words"
 }
 
-# limit_hosts RATE: what each host can send, such as 100mbit; "none" for no limit.
+# limit_hosts RATE: limits how fast each host can send, for example 100mbit; "none" removes the
+# limit.
 limit_hosts() {
   local i
   for ((i = 1; i <= hosts_count; ++i)); do
@@ -107,7 +109,7 @@ hosts_mpirun() {
     -x OMP_NUM_THREADS "$@"
 }
 
-# processes_on_hosts: the ids of all processes that are on any host.
+# processes_on_hosts: prints the ids of all processes on any host.
 processes_on_hosts() {
   local i
   for ((i = 1; i <= hosts_count; ++i)); do ip netns pids "$hosts_id-$i" 2>/dev/null || true; done

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# scripts/bench/network_hosts.sh TRAINER [CHECK...]: ranks on hosts with a network between them, which
-# this machine plays (see hosts.sh). Needs root; exit code 77 where hosts cannot be made.
+# scripts/bench/network_hosts.sh TRAINER [CHECK...]: runs ranks on emulated hosts with a network
+# between them (see hosts.sh). Needs root; exits with code 77 if it cannot make hosts.
 #   learn   LeNet on 2 and 4 hosts, and on 2 hosts with 2 ranks each, learns what one rank learns
-#   rate    sums fill a link in both directions at once
-#   kill    a rank that is killed ends all
-#   link    ranks on all hosts end when a host's link is lost
+#   rate    sums use both directions of a link at once
+#   kill    a killed rank ends all ranks
+#   link    ranks on all hosts end when a host loses its link
 set -euo pipefail
 # shellcheck source=scripts/bench/hosts.sh
 source "$(dirname "${BASH_SOURCE[0]}")/hosts.sh"
@@ -20,7 +20,7 @@ fail() {
   exit 1
 }
 
-# LeNet on a few digits; each loss is logged.
+# LeNet on a few digits; logs each loss.
 make_job() {
   "$trainer" dataset digits data --train=640 --test=20 --minloglevel=1 >/dev/null
   sed 's|data/digits/|data/|; s|batch_size: 64|batch_size: 16|; s|batch_size: 100|batch_size: 20|' \
@@ -38,10 +38,10 @@ random_seed: 1
 SOLVER
 }
 
-# losses LOG: one a line.
+# losses LOG: prints one loss per line.
 losses() { sed -n 's/.*Iteration [0-9]*.*, loss = \([-+.0-9e]*\).*/\1/p' "$1"; }
 
-# expect_same_losses A B: within 1e-4 of the first.
+# expect_same_losses A B: fails unless the losses of B agree within 1e-4 with A's.
 expect_same_losses() {
   paste <(losses "$1") <(losses "$2") | awk '
     NF != 2 { print "one log has more losses than the other"; bad = 1; exit }
@@ -64,8 +64,8 @@ check_learn() {
   done
 }
 
-# start_long SECONDS: a run on 2 hosts with 2 ranks each that would not end, of ranks that wait so long
-# for each other; its log is long.log, its process $job.
+# start_long SECONDS: starts an endless run on 2 hosts with 2 ranks each. Its ranks wait SECONDS for
+# each other. The log is long.log and the process $job.
 start_long() {
   hosts_mpirun 2 2 "$trainer" train --solver=solver.prototxt --set max_iter=100000000 \
     --set display=1000 --peer_warning=5 --peer_timeout="$1" >long.log 2>&1 &
@@ -79,7 +79,7 @@ start_long() {
   fail "the run did not start in 3 minutes" long.log
 }
 
-# await_end SECONDS: waits for $job, whose exit code is $status, and for the processes of all hosts.
+# await_end SECONDS: waits for $job and for the processes of all hosts. $status is the exit code.
 await_end() {
   local i
   for ((i = 0; i < 10 * $1; ++i)); do
@@ -97,7 +97,7 @@ await_end() {
   fail "these processes are left" long.log
 }
 
-# Ends with a sentence about rank $1, and a code that is not 0.
+# Checks that the log names lost rank $1 and that the exit code is not 0.
 expect_end() {
   ((status != 0)) || fail "the exit code is 0" long.log
   grep -q "error: .*rank $1 (host" long.log || grep -q "noticed that process rank $1 " long.log ||
@@ -114,7 +114,7 @@ check_kill() {
   expect_end 3 kill
 }
 
-# await_ranks SECONDS: waits for the end of all ranks, wherever they are.
+# await_ranks SECONDS: waits until all ranks on all hosts have ended.
 await_ranks() {
   local i ranks process left
   ranks="$(sed -n 's/.*  rank [0-9]* (host[0-9]*, process \([0-9]*\))$/\1/p' long.log)"
@@ -127,8 +127,8 @@ await_ranks() {
   fail "the ranks$left did not end in $1 s" long.log
 }
 
-# mpirun and its daemon on the lost host do not notice, and wait as long as TCP does (a quarter of an
-# hour): they end when the link is back.
+# mpirun and its daemon on the lost host do not notice. They wait as long as TCP does (a quarter of
+# an hour), or until the link is back.
 check_link() {
   start_long 20
   ip link set "${hosts_id}v2" down
@@ -141,15 +141,15 @@ check_link() {
   say "link: mpirun ended with $status once the link was back"
 }
 
-# sum_us: the microseconds of a sum of 1 MiB on 2 hosts.
+# sum_us: prints the microseconds of a sum of 1 MiB on 2 hosts.
 sum_us() {
   hosts_mpirun 2 1 "$trainer" bench-comm --mib=1 --rounds=5 --minloglevel=1 >rate.log 2>&1 ||
     fail "bench-comm failed" rate.log
   awk '$1 == "1.00" && $2 == "MiB" { print $3 }' rate.log
 }
 
-# Each host sends 1 MiB and gets as much at once. In turns with Open MPI's own way to send it, which
-# takes half as long again where nothing else disturbs.
+# Each host sends and receives 1 MiB at once. Alternates with Open MPI's default way to send, which
+# takes half as long again on an idle machine.
 check_rate() {
   limit_hosts 50mbit
   for _ in 1 2; do

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# Images of noise in the place of a net's data, for scripts that source this file.
+# Replaces a net's data by images of noise; to be sourced.
 
-# make_noise TRAINER FOLDER SIDE: 47 color images as FOLDER/images<SIDE>/lmdb, and their mean.
+# make_noise TRAINER FOLDER SIDE: makes 47 color images as FOLDER/images<SIDE>/lmdb, and their mean.
 make_noise() {
   local trainer="$1" root="$2/images$3" side="$3" i
   [ -d "$root" ] && return
@@ -15,7 +15,7 @@ make_noise() {
   "$trainer" dataset mean "$root/lmdb" "$root/mean.binaryproto" >/dev/null 2>&1
 }
 
-# noise_net NET FOLDER SIDE BATCH: the net of file NET on those images.
+# noise_net NET FOLDER SIDE BATCH: prints the net of file NET with those images as its data.
 noise_net() {
   sed -E -e "s#source: \"[^\"]*\"#source: \"$2/images$3/lmdb\"#" \
     -e "s#mean_file: \"[^\"]*\"#mean_file: \"$2/images$3/mean.binaryproto\"#" \

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# scripts/bench/predict_network.sh TRAINER [RATE...]: LeNet on 2 hosts that this machine plays (see
-# hosts.sh), with links of each rate (100mbit 300mbit 1gbit). bench-comm measures the link, plan
-# predicts the iteration from that and from one rank's work, and train does it. ROUNDS (3) rounds in
-# turns; prints medians and fails where one is off by more than 15 %. BATCH (256) images on each
-# rank. Needs root, and a machine that does nothing else.
+# scripts/bench/predict_network.sh TRAINER [RATE...]: runs LeNet on 2 emulated hosts (see hosts.sh)
+# with links of each rate (100mbit 300mbit 1gbit). bench-comm measures the link, plan predicts the
+# iteration from the link and one rank's work, and train runs it. Alternates in ROUNDS (3) rounds,
+# prints medians, and fails if a prediction is off by more than 15 %. Each rank has BATCH (256)
+# images. Needs root and an idle machine.
 set -euo pipefail
 # shellcheck source=scripts/bench/hosts.sh
 source "$(dirname "${BASH_SOURCE[0]}")/hosts.sh"
@@ -16,7 +16,7 @@ rounds="${ROUNDS:-3}"
 batch="${BATCH:-256}"
 export OMP_NUM_THREADS=1 HOSTS_PIN=1
 
-# median: of the numbers in stdin, one a line.
+# median: prints the median of the numbers in stdin, one per line.
 median() { sort -g | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
 
 make_job() {
@@ -36,7 +36,7 @@ random_seed: 1
 SOLVER
 }
 
-# predict JSON: both hosts compute at once, as in the run; host 1's prediction counts.
+# predict JSON: both hosts compute at once, as in the run. Prints host 1's prediction.
 predict() {
   local plan=("$trainer" plan --solver=solver.prototxt --ranks=2 --link=link.json --iterations=20
     --json --minloglevel=1)
@@ -45,7 +45,8 @@ predict() {
   wait $!
 }
 
-# The milliseconds of each iteration of a run, by windows of ten, without the first.
+# Prints the milliseconds per iteration of a run in windows of ten iterations, without the first
+# window.
 measured() {
   hosts_mpirun 2 1 "$trainer" train --solver=solver.prototxt 2>train.log || {
     tail -n 20 train.log >&2

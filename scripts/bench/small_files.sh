@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# scripts/bench/small_files.sh TRAINER [FILES] [FOLDER]: small picture files read one by one, against
-# the same pictures packed into an HDF5 file, an LMDB and a tar file by one command each. FOLDER is
-# where the file system to be measured is; cold means that the system was told to forget the files.
+# scripts/bench/small_files.sh TRAINER [FILES] [FOLDER]: reads small picture files one by one, and
+# the same pictures packed into an HDF5 file, an LMDB and a tar file with one command each. FOLDER
+# is on the file system to measure. Cold means that the system has dropped the files from its cache.
 set -euo pipefail
 
 trainer="$(realpath "$1")"
@@ -10,7 +10,7 @@ folder="$(mktemp -d "${3:-${TMPDIR:-/tmp}}/small_files_XXXXXX")"
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 
-# FILES grey pictures of 32 x 32 pixels with noise in them: about 1 KiB each, in ten classes.
+# Makes FILES grey pictures of 32 x 32 pixels with noise, about 1 KiB each, in ten classes.
 python3 - "$files" <<'PYTHON'
 import os, random, sys
 random.seed(1)
@@ -24,7 +24,7 @@ PYTHON
 "$trainer" dataset images pictures set_lmdb --gray --minloglevel=1 >/dev/null
 "$trainer" dataset images pictures set.h5 --gray --minloglevel=1 >/dev/null
 
-# Reads all files; prints how many per second.
+# Reads all files and prints how many per second.
 read_files() {
   python3 - "$1" <<'PYTHON'
 import os, pathlib, sys, time
@@ -44,7 +44,7 @@ print(round(len(paths) / (time.perf_counter() - start)))
 PYTHON
 }
 
-# Records per second of a set, "cold" or "warm".
+# Prints the records per second of a set, "cold" or "warm".
 read_set() {
   awk -v cache="$2" '/^one after the other/ { at = (cache == "cold") ? 1 : 2; if (++n == at) print $(NF - 1) }' \
     <<<"$("$trainer" dataset bench "$1" --seconds=20 --minloglevel=1)"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# What a snapshot costs a training: CaffeNet (244 MB of weights, as much momentum).
+# Measures what a snapshot costs the training of CaffeNet (244 MB of weights, as much momentum):
 #   scripts/bench/snapshot_cost.sh build/release/trainer [ROUNDS]
-# Prints, per round: the time to copy, for which training stops, the time to write and read back,
-# and how much longer iterations take meanwhile than before and after it.
+# Prints for each round the time to copy, in which training stops, the time to write and read back,
+# and how much slower iterations are during it than before and after it.
 set -euo pipefail
 trainer="$(realpath "${1:-build/release/trainer}")"
 rounds="${2:-3}"
@@ -10,7 +10,7 @@ root="$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)"
 work="$(mktemp -d "${TMPDIR:-/tmp}/snapshot_cost.XXXXXX")"
 trap 'rm -rf "$work"' EXIT
 
-# Images of noise take the place of ImageNet's: the weights are what counts.
+# Images of noise replace ImageNet's: only the weights matter.
 python3 - "$root/models/caffenet/train_test.prototxt" "$work/net.prototxt" <<'PYTHON'
 import re
 import sys
@@ -54,7 +54,7 @@ meanwhile, number = [], START + 1
 while sum(meanwhile) < write:
     meanwhile.append(times[number])
     number += 1
-# As many iterations on both sides, so that a machine that slows down by and by counts for nothing.
+# The same number of iterations on both sides cancels a machine that slows down gradually.
 side = min(len(meanwhile), 2 * START - number)
 usual = statistics.mean([times[i] for i in range(START - side, START)]
                         + [times[i] for i in range(number, number + side)])

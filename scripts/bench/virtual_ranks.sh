@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# scripts/bench/virtual_ranks.sh TRAINER [NET...]: nets of models/ (lenet, cifar10_full, resnet50)
-# on images of noise with virtual_ranks 4, on 1, 2 and 4 ranks of one thread each, and stopped
-# on 4 and resumed on 1 and 2. All snapshots must be equal byte for byte.
+# scripts/bench/virtual_ranks.sh TRAINER [NET...]: trains nets of models/ (lenet, cifar10_full,
+# resnet50) on images of noise with virtual_ranks 4: on 1, 2 and 4 ranks of one thread each, and
+# stopped on 4 ranks and resumed on 1 and 2. All snapshots must be equal byte for byte.
 set -euo pipefail
 trainer="$(realpath "$1")"
 shift

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Runs a compiler's command after its output of last time is removed. Of precompiled headers the
-# compiler would read the last ones in place of the headers, and ccache, which asks it what they hold,
-# would not see that a generated one has changed.
+# Runs a compiler's command after removing its previous output. With precompiled headers the
+# compiler would otherwise read the previous ones instead of the headers. ccache asks the compiler
+# what they contain, and would not notice that a generated header has changed.
 before=""
 for argument; do
   [ "$before" != -o ] || rm -f "$argument"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Makes all of tests/golden again: scripts/golden/make_all.sh [python with numpy, torch, cv2 and PIL]
+# Makes all files in tests/golden again: scripts/golden/make_all.sh [python with numpy, torch, cv2
+# and PIL]
 set -euo pipefail
 python="$(command -v "${1:-python3}")"
 python="$(cd "$(dirname "$python")" && pwd)/$(basename "$python")"

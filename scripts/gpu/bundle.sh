@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Packs what a machine with a GPU needs to check this program: the programs, the models, the golden
-# values and Debian's libraries, but no library of CUDA. Makes build/gpu-bundle and, of it,
-# build/gpu-bundle.tar.xz. There: tar xf gpu-bundle.tar.xz && gpu-bundle/scripts/gpu/check.sh
+# values and Debian's libraries, but no CUDA library. Makes build/gpu-bundle and packs it to
+# build/gpu-bundle.tar.xz. On the other machine: tar xf gpu-bundle.tar.xz &&
+# gpu-bundle/scripts/gpu/check.sh
 #   scripts/gpu/bundle.sh            builds the preset cuda-tests first (TRAINER_PRESET)
-#   scripts/gpu/bundle.sh --packed   packs what is built
-# The tests that it takes along are TRAINER_BUNDLE_TESTS. For other GPUs than H100 and H200 configure
-# before: cmake --preset cuda-tests -DCMAKE_CUDA_ARCHITECTURES=80-real
+#   scripts/gpu/bundle.sh --packed   packs the existing build
+# TRAINER_BUNDLE_TESTS names the tests to pack. For other GPUs than H100 and H200 first configure
+# with: cmake --preset cuda-tests -DCMAKE_CUDA_ARCHITECTURES=80-real
 set -euo pipefail
 export TRAINER_PRESET="${TRAINER_PRESET:-cuda-tests}"
 # shellcheck source=scripts/common.sh
@@ -26,7 +27,7 @@ pack() {
   done
   cp -r models "$bundle/"
   if ((${#tests[@]} > 0)); then
-    # What the tests read of the source tree.
+    # Files of the source tree that the tests read.
     cp -r tests/golden tests/solver "$bundle/tests/"
     find "$bundle/tests" \( -name '*.cc' -o -name '*.h' \) -delete
   fi

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Trains in a real Slurm on this machine, as its users do, and compares every run byte for byte with
-# one that nothing interrupted.
+# Trains in a real Slurm on this machine, as its users do, and compares each run byte for byte with
+# an uninterrupted run.
 #   scripts/jobs/check_slurm.sh build/release/trainer [CASE...]
-# Cases: chain, requeue, cancel, preempt, drain, array, ranks, mpirun, gpu, container; without any:
-# all. Needs root; sets up a Slurm of its own with local_slurm.sh, and removes it. About five minutes.
+# Cases: chain, requeue, cancel, preempt, drain, array, ranks, mpirun, gpu, container; by default
+# all. Needs root. Sets up its own Slurm with local_slurm.sh and removes it. Needs about five
+# minutes.
 # shellcheck disable=SC2317 # the cases are called by their names
 set -euo pipefail
 
@@ -19,7 +20,7 @@ cases=("$@")
 
 work="$(mktemp -d)"
 export SLURM_CONF="$work/slurm/slurm.conf" PATH="$PATH:/usr/sbin:/sbin"
-# Sums depend on the number of threads. mpirun refuses root and more ranks than cores otherwise.
+# Sums depend on the number of threads. By default mpirun refuses root and more ranks than cores.
 export OMP_NUM_THREADS=1 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 PROGRAM="$program" SLOT=600
 failed=0
@@ -40,14 +41,14 @@ problem() {
   failed=1
 }
 
-# A program whose slots of time are SLOT seconds long: Slurm's count minutes.
+# A program with jobs of SLOT seconds, because Slurm's time limits are whole minutes.
 make_trainer() {
   cat >"$work/trainer" <<'SLOT'
 #!/bin/bash
 [[ -z "${SLURM_JOB_ID:-}" ]] || export SLURM_JOB_END_TIME=$(($(date +%s) + SLOT))
 exec "$PROGRAM" "$@"
 SLOT
-  # In the place of Apptainer: "exec IMAGE trainer ..." without the image.
+  # Replaces Apptainer: runs "exec IMAGE trainer ..." without the image.
   mkdir -p "$work/bin"
   cat >"$work/bin/apptainer" <<'APPTAINER'
 #!/bin/bash
@@ -82,7 +83,7 @@ random_seed: 1
 SOLVER
 }
 
-# whole FOLDER COMMAND...: the run that nothing interrupts.
+# whole FOLDER COMMAND...: the uninterrupted run.
 whole() {
   local folder="$work/$1"
   shift
@@ -95,8 +96,8 @@ whole() {
   }
 }
 
-# submit FOLDER FLAG...: submits in the new folder what `trainer job` prints with these flags. Prints
-# the job's number.
+# submit FOLDER FLAG...: submits, in the new folder, the script that `trainer job` prints with these
+# flags. Prints the job's number.
 submit() {
   mkdir -p "$work/$1"
   cp "$work/solver.prototxt" "$work/$1"
@@ -108,7 +109,7 @@ submit() {
 state_of() { scontrol -o show job "$1" 2>/dev/null | sed -n 's/.*JobState=\([A-Z_]*\).*/\1/p;q'; }
 count_of() { scontrol -o show job "$1" 2>/dev/null | sed -n 's/.*Restarts=\([0-9]*\).*/\1/p;q'; }
 
-# Waits until job $1 is in the state $2, at most $3 seconds.
+# Waits until job $1 is in state $2, at most $3 seconds.
 await_state() {
   local i state=
   for ((i = 0; i < ${3:-300} * 2; ++i)); do
@@ -125,7 +126,7 @@ await_state() {
   problem "job $1 is $state, not $2"
 }
 
-# Waits until a log of the case $1 has a line with $2, $3 times (1).
+# Waits until the logs of case $1 have $3 (1) lines with $2.
 await_line() {
   local i
   for ((i = 0; i < 240; ++i)); do
@@ -135,7 +136,7 @@ await_line() {
   problem "$1: no line '$2'"
 }
 
-# The last weights of case $1 are those of folder $2.
+# Checks that the last weights of case $1 equal the weights in folder $2.
 compare() {
   local name="${3:-snap}_iter_${ITERATIONS:-1500}"
   local file
@@ -195,7 +196,7 @@ case_preempt() {
   compare preempt whole
 }
 
-# A drained node lets its job go on; queued again, the job moves to the other node.
+# A drained node lets its job continue. A requeued job moves to the other node.
 case_drain() {
   one
   local job node
@@ -227,7 +228,8 @@ case_array() {
 
 two() { whole whole_2 "$program" train --solver=solver.prototxt --ranks=2 --global_batch; }
 
-# srun joins ranks by PMIx; between two virtual nodes of one machine it cannot, so here on one.
+# srun joins ranks by PMIx. It cannot join ranks of two virtual nodes on one machine, so this case
+# uses one node.
 case_ranks() {
   two
   local job
@@ -247,7 +249,7 @@ case_mpirun() {
   compare mpirun whole_2
 }
 
-# Without a GPU the run ends with 69, and such a job is not queued again.
+# Without a GPU the run exits with code 69, and the script does not requeue the job.
 case_gpu() {
   local job
   job="$(submit gpu --gpu)"

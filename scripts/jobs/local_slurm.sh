@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# A real Slurm on this one machine, for tests: controller, two virtual nodes n1 and n2, a partition
-# `main` and a partition `urgent` whose jobs preempt those of `main` by requeueing them.
-#   scripts/jobs/local_slurm.sh up DIR      installs it where it is missing (Debian 12), starts it
-#   scripts/jobs/local_slurm.sh run DIR COMMAND...    with its commands, in its environment
+# Runs a real Slurm on this machine, for tests: controller, two virtual nodes n1 and n2, a partition
+# `main`, and a partition `urgent` whose jobs preempt the jobs of `main` and requeue them.
+#   scripts/jobs/local_slurm.sh up DIR      installs Slurm if it is missing (Debian 12), starts it
+#   scripts/jobs/local_slurm.sh run DIR COMMAND...    runs a command in Slurm's environment
 #   scripts/jobs/local_slurm.sh down DIR    ends all its jobs and daemons
-# Needs root. Keys, sockets, state and logs are in DIR alone; a Slurm that the machine has is not
-# touched. A time limit in Slurm counts whole minutes.
+# Needs root. Keeps keys, sockets, state and logs in DIR only, and does not touch an installed
+# Slurm. Slurm's time limits are whole minutes.
 set -euo pipefail
 
 fail() {
@@ -13,13 +13,13 @@ fail() {
   exit 1
 }
 
-# Slurm's programs are in sbin too.
+# Slurm's programs are in sbin as well.
 export PATH="$PATH:/usr/sbin:/sbin"
 
 install_slurm() {
   command -v slurmctld >/dev/null && command -v slurmd >/dev/null && command -v munged >/dev/null &&
     return
-  # Packages start daemons of the system when they are installed; these are not wanted.
+  # Keeps the packages from starting the system's daemons when they are installed.
   local policy=/usr/sbin/policy-rc.d made=
   if [[ ! -e "$policy" ]]; then
     printf '#!/bin/sh\nexit 101\n' >"$policy"
@@ -32,13 +32,13 @@ install_slurm() {
   [[ -z "$made" ]] || rm -f "$policy"
 }
 
-# The ports from $1 on are the cluster's own.
+# The cluster uses the ports from $1 on.
 write_config() {
   local port=$1 host cpus memory
   host="$(hostname -s)"
   cpus="$(nproc --all)" # nproc alone heeds OMP_NUM_THREADS
   memory="$(awk '/^MemTotal/ {print int($2 / 1024 * 0.8)}' /proc/meminfo)"
-  # cred_expire is also how long a job that is queued again waits before it may start (usually 120).
+  # cred_expire is also the time that a requeued job waits before it may start (default 120).
   cat >"$dir/slurm.conf" <<CONF
 ClusterName=local
 SlurmctldHost=$host(127.0.0.1)
@@ -79,10 +79,9 @@ NodeName=n2 NodeHostname=$host NodeAddr=127.0.0.1 Port=$((port + 2)) CPUs=$cpus 
 PartitionName=main Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP PriorityTier=1 GraceTime=20 OverSubscribe=NO
 PartitionName=urgent Nodes=n1,n2 MaxTime=INFINITE State=UP PriorityTier=10 PreemptMode=OFF
 CONF
-  # GPUs that Slurm gives to jobs, whatever the machine has.
+  # Slurm assigns these GPUs to jobs; the machine need not have them.
   printf 'Name=gpu File=/dev/zero\n' >"$dir/gres.conf"
-  # This plugin does nothing before something uses it, and nothing here does; the other one, for
-  # version 2, wants a systemd.
+  # Nothing here uses this plugin, so it has no effect. The plugin for version 2 needs a systemd.
   printf 'CgroupPlugin=cgroup/v1\nCgroupMountpoint=%s/cgroup\n' "$dir" >"$dir/cgroup.conf"
 }
 
@@ -119,7 +118,7 @@ up() {
   fail "the nodes do not answer"
 }
 
-# Ends the process that a file names, and waits for it.
+# Ends the process named in a file, and waits for it.
 end_process() {
   local pid
   [[ -e "$1" ]] || return 0
