@@ -6,13 +6,13 @@
 #include <charconv>
 #include <fstream>
 
-#include "best_test.h"
 #include "job_scripts.h"
 #include "sweep_runs.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
 #include "trainer/observe/run_folder.h"
+#include "trainer/report/best_test.h"
 #include "trainer/report/history.h"
 
 namespace trainer {

@@ -2,13 +2,13 @@
 
 #include <glog/logging.h>
 
-#include "best_test.h"
 #include "run_environment.h"
 #include "shared_flags.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
 #include "trainer/observe/run_folder.h"
+#include "trainer/report/best_test.h"
 #include "trainer/report/history.h"
 
 namespace trainer {

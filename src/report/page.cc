@@ -11,6 +11,7 @@
 #include "trainer/base/text.h"
 #include "trainer/observe/live_view.h"
 #include "trainer/observe/run_folder.h"
+#include "trainer/report/best_test.h"
 #include "trainer/report/chart.h"
 
 namespace trainer {
@@ -55,28 +56,10 @@ std::string DateOf(double time) {
   return std::string(text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M", &local));
 }
 
-// The best test result: "accuracy 0.9912 at 1500". The same output as the solver compares by
-// default: "accuracy", or else the first. The test before training is never the best.
-std::string BestTest(const RunHistory& run) {
-  if (run.tests.empty() || run.tests[0].empty()) return "";
-  const auto& outputs = run.tests[0].back().outputs;
-  if (outputs.empty()) return "";
-  const bool usual =
-      std::ranges::any_of(outputs, [](const auto& o) { return o.first == "accuracy"; });
-  const std::string name = usual ? "accuracy" : outputs[0].first;
-  const bool lower = name.find("loss") != std::string::npos;
-  const HistoryRow* best = nullptr;
-  double best_value = 0;
-  for (const HistoryRow& row : run.tests[0]) {
-    for (const auto& [output, value] : row.outputs) {
-      if (output != name || row.iter == 0) continue;
-      if (best != nullptr && (lower ? value >= best_value : value <= best_value)) continue;
-      best = &row;
-      best_value = value;
-    }
-  }
-  if (best == nullptr) return "";
-  return Join(name, " ", Plain(best_value), " at ", Plain(best->iter));
+// "accuracy 0.9912 at 1500", or "" if no test counts.
+std::string BestTestText(const RunHistory& run) {
+  const std::optional<BestTest> best = BestTestOf(run, BestOutputOf(run.path));
+  return best ? Join(best->output, " ", Plain(best->value), " at ", best->iter) : "";
 }
 
 std::string IterationsOf(const RunHistory& run) {
@@ -101,7 +84,7 @@ std::string RunsTable(const std::vector<RunHistory>& runs, const std::vector<Rep
   for (size_t i = 0; i < runs.size(); ++i) {
     const RunHistory& run = runs[i];
     rows.push_back({NameOf(run), run.net, DateOf(run.first_time), StateOf(run), IterationsOf(run),
-                    ClockText(run.seconds), BestTest(run), LastTest(run), LastOf(run.loss),
+                    ClockText(run.seconds), BestTestText(run), LastTest(run), LastOf(run.loss),
                     SpeedOf(run), WaitingOf(run), nets[i].parameters, DeviceOf(run)});
   }
   return TableHtml({"run", "net", "started", "state", "iteration", "time", "best test", "last test",
@@ -113,7 +96,7 @@ std::string RunsTable(const std::vector<RunHistory>& runs, const std::vector<Rep
 std::string Cards(const RunHistory& run, const ReportedNet& net) {
   const std::string started = DateOf(run.first_time), last = DateOf(run.last_time);
   const std::pair<const char*, std::string> cards[] = {
-      {"best test", BestTest(run)},
+      {"best test", BestTestText(run)},
       {"last test", LastTest(run)},
       {"last loss", LastOf(run.loss)},
       {"iterations", Join(IterationsOf(run), ", ", StateOf(run))},

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <set>
 
+#include "score_field.h"
 #include "trainer/base/atomic_file.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"

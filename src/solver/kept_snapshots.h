@@ -10,7 +10,7 @@
 #include "trainer/checkpoint/snapshot_files.h"
 #include "trainer/config/solver_spec.h"
 #include "trainer/observe/observer.h"
-#include "trainer/solver/test_score.h"
+#include "trainer/observe/test_score.h"
 
 namespace trainer {
 

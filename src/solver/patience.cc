@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "score_field.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
 

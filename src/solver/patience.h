@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "state.pb.h"
-#include "trainer/solver/test_score.h"
+#include "trainer/config/solver_spec.h"
+#include "trainer/observe/test_score.h"
 
 namespace trainer {
 

@@ -153,6 +153,10 @@ TEST_F(PageTest, TheBestTestIsNotTheFirstAndNotTheLast) {
                   {.iter = 50, .outputs = {{"accuracy", 0.75}, {"loss", 2}}},
                   {.iter = 100, .outputs = {{"accuracy", 0.5}, {"loss", 0.5}}}};
   EXPECT_THAT(ReportPage({run}), HasSubstr("<b>accuracy 0.75 at 50</b>best test"));
+  const std::string solver = run.path + "/solver.prototxt";
+  WriteText(solver, "best_output: \"loss\"\n");
+  EXPECT_THAT(ReportPage({run}), HasSubstr("<b>loss 0.5 at 100</b>best test"));
+  WriteText(solver, "");
   for (HistoryRow& row : run.tests[0]) row.outputs.erase(row.outputs.begin());
   EXPECT_THAT(ReportPage({run}), HasSubstr("<b>loss 0.5 at 100</b>best test"));
 }

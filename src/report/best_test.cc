@@ -1,4 +1,4 @@
-#include "best_test.h"
+#include "trainer/report/best_test.h"
 
 #include <algorithm>
 #include <vector>
@@ -8,7 +8,7 @@
 #include "trainer/base/file.h"
 #include "trainer/config/prototxt.h"
 #include "trainer/observe/run_folder.h"
-#include "trainer/solver/test_score.h"
+#include "trainer/observe/test_score.h"
 
 namespace trainer {
 
