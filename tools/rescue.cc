@@ -46,21 +46,25 @@ Flag RescueFlag() {
               "after it $SLURM_TMPDIR and $TMPDIR are tried"};
 }
 
-RescueOptions RescueOptionsOf(const Flags& flags) {
-  RescueOptions rescue;
-  if (flags.Has("rescue_dir")) {
-    const std::string& folder = flags.Text("rescue_dir");
-    if (!IsDirectory(folder)) {
-      throw Error(ErrorCode::kCannotCreate, {AbsolutePath(folder)},
-                  "this folder for a rescued snapshot (--rescue_dir) does not exist; create it "
-                  "(mkdir -p)");
-    }
-    rescue.folders.push_back(AbsolutePath(folder));
-  }
+std::vector<std::string> RescueFolders(const std::string& given) {
+  std::vector<std::string> folders;
+  if (!given.empty()) folders.push_back(AbsolutePath(given));
   for (const char* variable : {"SLURM_TMPDIR", "TMPDIR"}) {
     const std::string folder = EnvironmentVariable(variable);
-    if (!folder.empty()) rescue.folders.push_back(AbsolutePath(folder));
+    if (!folder.empty()) folders.push_back(AbsolutePath(folder));
   }
+  return folders;
+}
+
+RescueOptions RescueOptionsOf(const Flags& flags) {
+  RescueOptions rescue;
+  const std::string& folder = flags.Text("rescue_dir");
+  if (!folder.empty() && !IsDirectory(folder)) {
+    throw Error(ErrorCode::kCannotCreate, {AbsolutePath(folder)},
+                "this folder for a rescued snapshot (--rescue_dir) does not exist; create it "
+                "(mkdir -p)");
+  }
+  rescue.folders = RescueFolders(folder);
   rescue.resume_command = [](const std::string& state) {
     return ResumeCommand(CommandLine(), state);
   };

@@ -2,6 +2,7 @@
 // Where `train` saves its last snapshot when the folder of snapshots refuses it.
 
 #include <string>
+#include <vector>
 
 #include "flags.h"
 #include "trainer/solver/solver.h"
@@ -9,6 +10,10 @@
 namespace trainer {
 
 Flag RescueFlag();
+
+// The folders that a last snapshot is written to, in this order: `given`, which may be "", then
+// $SLURM_TMPDIR and $TMPDIR.
+std::vector<std::string> RescueFolders(const std::string& given);
 
 // The folders: --rescue_dir, then $SLURM_TMPDIR and $TMPDIR; the command that resumes: this
 // process's with --snapshot. Throws kCannotCreate where --rescue_dir is not a folder.

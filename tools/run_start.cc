@@ -55,10 +55,18 @@ std::vector<std::string> WeightFiles(const Flags& flags, const SolverSpec& spec)
   return files;
 }
 
-ResumePoint WhereToResume(const Flags& flags, const SolverSpec& spec) {
+ResumePoint WhereToResume(const Flags& flags, const SolverSpec& spec,
+                          const std::vector<std::string>& rescue_folders) {
   if (!flags.Has("resume")) return {flags.Text("snapshot"), 0};
   const std::string& prefix = spec.proto.snapshot_prefix();
-  const std::optional<LoadedState> newest = NewestSnapshot(prefix);
+  const std::optional<LoadedState> rescued = NewestRescued(prefix, rescue_folders);
+  std::optional<LoadedState> newest;
+  try {
+    newest = NewestSnapshot(prefix);
+  } catch (const Error&) {
+    if (!rescued) throw;
+  }
+  if (rescued && (!newest || rescued->state.iter() > newest->state.iter())) newest = rescued;
   if (newest) {
     LOG(INFO) << EscapeControl(Join("--resume=auto: the newest good snapshot of '", prefix,
                                     "' is of iteration ", newest->state.iter(), ", ",

@@ -26,8 +26,9 @@ struct ResumePoint {
   int iter = 0;       // known with --resume alone
 };
 
-// What --snapshot names, or what --resume=auto finds, which the log then says. Throws as
-// NewestSnapshot does.
-ResumePoint WhereToResume(const Flags& flags, const SolverSpec& spec);
+// Returns the snapshot that --snapshot names, or the newest one that --resume=auto finds by the
+// solver's snapshot_prefix or in `rescue_folders`, and logs it. Throws as NewestSnapshot does.
+ResumePoint WhereToResume(const Flags& flags, const SolverSpec& spec,
+                          const std::vector<std::string>& rescue_folders);
 
 }  // namespace trainer

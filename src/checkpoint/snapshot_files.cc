@@ -1,14 +1,19 @@
 #include "trainer/checkpoint/snapshot_files.h"
 
 #include <glog/logging.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <iomanip>
 #include <span>
+#include <sstream>
 #include <tuple>
 
 #include "sealed_file.h"
+#include "trainer/base/crc32c.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
 
@@ -102,6 +107,21 @@ void WarnOfWeightsAlone(const std::string& prefix, const std::vector<SnapshotNam
   }
 }
 
+// The start of the names of a run's rescue folders: "lenet_rescue_1a2b3c4d_". The number tells runs
+// apart whose prefixes differ in the folder alone.
+std::string RescueStem(const std::string& prefix) {
+  const std::string path = AbsolutePath(prefix);
+  std::ostringstream number;
+  number << std::hex << std::setw(8) << std::setfill('0') << Crc32c(path.data(), path.size());
+  return Join(FileNameOf(prefix), "_rescue_", number.str(), "_");
+}
+
+bool IsPrivateFolder(const std::string& path) {
+  struct stat status {};
+  return lstat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
+         status.st_uid == geteuid() && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
 }  // namespace
 
 SnapshotNames NamesFor(const std::string& prefix, int iter, SnapshotFormat format) {
@@ -162,6 +182,34 @@ std::optional<LoadedState> NewestSnapshot(const std::string& prefix) {
   throw Error(ErrorCode::kBadSnapshot, Join("none of the ", found.size(), " snapshots of '", prefix,
                                             "' is usable; the newest: ", newest_problem,
                                             ". Move them away to start from the beginning"));
+}
+
+std::string MakeRescuePrefix(const std::string& folder, const std::string& prefix) {
+  std::string made = AbsolutePath(JoinPath(folder, RescueStem(prefix) + "XXXXXX"));
+  return mkdtemp(made.data()) == nullptr ? "" : JoinPath(made, FileNameOf(prefix));
+}
+
+std::optional<LoadedState> NewestRescued(const std::string& prefix,
+                                         const std::vector<std::string>& folders) {
+  std::optional<LoadedState> newest;
+  const std::string stem = RescueStem(prefix);
+  for (const std::string& folder : folders) {
+    std::error_code failed;
+    std::filesystem::directory_iterator entry(folder, failed);
+    for (; !failed && entry != std::filesystem::directory_iterator(); entry.increment(failed)) {
+      const std::string path = entry->path().string();
+      if (!FileNameOf(path).starts_with(stem) || !IsPrivateFolder(path)) continue;
+      try {
+        std::optional<LoadedState> found = NewestSnapshot(JoinPath(path, FileNameOf(prefix)));
+        if (!found || (newest && found->state.iter() <= newest->state.iter())) continue;
+        newest = std::move(found);
+      } catch (const Error& error) {
+        LOG(WARNING) << "The snapshot in the rescue folder " << EscapeControl(path)
+                     << " is not usable: " << error.what();
+      }
+    }
+  }
+  return newest;
 }
 
 }  // namespace trainer

@@ -42,12 +42,6 @@ std::chrono::milliseconds Until(std::chrono::steady_clock::time_point time) {
                                                                std::chrono::steady_clock::now());
 }
 
-// A new folder that nobody else can have prepared, below `folder`; "" where that cannot be made.
-std::string MakeRescueFolder(const std::string& folder, const std::string& name) {
-  std::string made = AbsolutePath(JoinPath(folder, name + "_rescue_XXXXXX"));
-  return mkdtemp(made.data()) == nullptr ? "" : made;
-}
-
 ErrorCode CodeOf(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
@@ -224,12 +218,12 @@ std::exception_ptr SnapshotWriter::Rescue(const LastTries& last,
                                           const std::exception_ptr& failure) {
   std::string where;
   for (const std::string& folder : last.rescue_folders) {
-    const std::string made = MakeRescueFolder(folder, FileNameOf(prefix_));
-    if (made.empty()) continue;
+    const std::string rescue_prefix = MakeRescuePrefix(folder, prefix_);
+    if (rescue_prefix.empty()) continue;
     try {
       const SnapshotNames names = SaveSnapshot(
-          JoinPath(made, FileNameOf(prefix_)), content_.iter, content_.model, content_.state,
-          FileOps::Posix(), content_.has_averaged ? &content_.averaged : nullptr, format_);
+          rescue_prefix, content_.iter, content_.model, content_.state, FileOps::Posix(),
+          content_.has_averaged ? &content_.averaged : nullptr, format_);
       where = Join("It is stored as ", names.state, ". Copy that folder before the machine clears ",
                    "it, and resume with: ", last.resume_command(names.state));
       break;

@@ -8,6 +8,7 @@
 
 #include "support/error_of.h"
 #include "support/temp_folder.h"
+#include "trainer/base/file.h"
 
 namespace trainer {
 namespace {
@@ -138,6 +139,14 @@ TEST_F(SnapshotWriterTest, TheLastOneGoesToTheFirstRescueFolderThatTakesIt) {
   ASSERT_NE(at, std::string::npos) << message;
   EXPECT_EQ(ReadState(message.substr(at + 20)).state.iter(), 7);
   EXPECT_THAT(written_, IsEmpty()) << "it is none of the run's snapshots, which are pruned";
+  const std::string prefix = folder_ / "later/s";
+  EXPECT_EQ(NewestRescued(prefix, {folder_.path()})->state.iter(), 7);
+  EXPECT_FALSE(NewestRescued(folder_ / "other/s", {folder_.path()}))
+      << "another run, whose snapshots have the same name";
+  const std::string rescue_folder = FolderOf(message.substr(at + 20));
+  std::filesystem::permissions(rescue_folder, std::filesystem::perms::others_write,
+                               std::filesystem::perm_options::add);
+  EXPECT_FALSE(NewestRescued(prefix, {folder_.path()})) << "other users may have written it";
 }
 
 TEST_F(SnapshotWriterTest, TheLastOneWithoutARescueFolderKeepsTheCodeOfRights) {

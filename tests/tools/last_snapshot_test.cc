@@ -52,10 +52,14 @@ TEST_F(LastSnapshotTest, IsStoredInTheRescueFolderAndTheMessageSaysHowToResume) 
   const int iter = ReadState(state).state.iter();
   EXPECT_GE(iter, 10);
   std::filesystem::create_directory(Folder());
-  const Outcome resumed =
-      job_.Train({"--snapshot=" + state, "--set", "max_iter=" + std::to_string(iter)});
+  const std::vector<std::string> ended = {"--set", "max_iter=" + std::to_string(iter)};
+  const Outcome resumed = job_.Train({"--snapshot=" + state, ended[0], ended[1]});
   EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
   EXPECT_THAT(resumed.err, HasSubstr("Resuming from " + state));
+  const Outcome automatic = job_.Train({"--resume=auto", "--rescue_dir=saved", ended[0], ended[1]});
+  EXPECT_EQ(automatic.exit_code, 0) << automatic.err;
+  EXPECT_THAT(automatic.err, HasSubstr("--resume=auto: the newest good snapshot"));
+  EXPECT_THAT(automatic.err, HasSubstr(", " + state));
 }
 
 TEST_F(LastSnapshotTest, WithoutARescueFolderEndsAllRanksWith74AndOneMessage) {

@@ -47,4 +47,13 @@ std::vector<SnapshotNames> FindSnapshots(const std::string& prefix);
 // there are some and none is usable.
 std::optional<LoadedState> NewestSnapshot(const std::string& prefix);
 
+// Creates a folder in `folder`, for the own user alone, for the last snapshot of a run whose own
+// folder refuses it. Returns the prefix of the snapshot's files in it, or "" if `folder` cannot be
+// written. The folder's name depends on the absolute path of `prefix`.
+std::string MakeRescuePrefix(const std::string& folder, const std::string& prefix);
+// The newest usable snapshot below a prefix that MakeRescuePrefix returned for `prefix` and one of
+// `folders`. Folders that other users own or may write are ignored.
+std::optional<LoadedState> NewestRescued(const std::string& prefix,
+                                         const std::vector<std::string>& folders);
+
 }  // namespace trainer
