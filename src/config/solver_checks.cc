@@ -181,6 +181,12 @@ class Checker {
                    "snapshot_prefix is empty: give the start of the snapshots' names, such as "
                    "\"run/net\", or remove the line to name them after the solver");
     }
+    const std::string& prefix = proto_.snapshot_prefix();
+    if (EscapeControl(prefix) != prefix) {
+      solver_.Fail("snapshot_prefix", Join("snapshot_prefix '", EscapeControl(prefix),
+                                           "' has control characters; remove them, because "
+                                           "terminals and scripts would obey them"));
+    }
     OneOf("regularization_type", proto_.regularization_type(), {"L1", "L2"});
     OneOf("momentum_policy", proto_.momentum_policy(), {"fixed", "multistep", "opt", "poly"});
     OneOf("weight_decay_policy", proto_.weight_decay_policy(), {"fixed", "poly"});

@@ -216,6 +216,8 @@ TEST_F(SolverSpecTest, NumbersMustMakeSense) {
               HasSubstr("average_loss is 2147483647; it must be at most 10000000"));
   EXPECT_THAT(RestRefusal(rest + "base_lr: 1\nsnapshot_prefix: ''"),
               HasSubstr("s.prototxt:4:1: snapshot_prefix is empty: give the start"));
+  EXPECT_THAT(RestRefusal(rest + "base_lr: 1\nsnapshot_prefix: 'a\\nb\\033[2J'"),
+              HasSubstr("s.prototxt:4:1: snapshot_prefix 'a\\x0ab\\x1b[2J' has control"));
   EXPECT_THAT(RestRefusal(rest + "base_lr: 1 weight_decay: -1"), HasSubstr("weight_decay is -1"));
   EXPECT_THAT(RestRefusal("lr_policy: 'fixed' base_lr: 1 max_iter: 0"),
               HasSubstr("2:31: max_iter is 0; it must be at least 1"));
