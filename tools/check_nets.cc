@@ -5,6 +5,7 @@
 #include "table.h"
 #include "trainer/base/host_memory.h"
 #include "trainer/base/text.h"
+#include "trainer/net/test_nets.h"
 #include "trainer/steps/part_sums.h"
 
 namespace trainer {
@@ -108,6 +109,7 @@ RunPlan PlanNets(const std::vector<CheckedNet>& nets, const SolverSpec* spec, co
                  const Device& device, CheckReport* report) {
   RunPlan plan;
   ParamStore params(device);
+  std::vector<std::unique_ptr<TestNets>> tests;
   std::vector<std::unique_ptr<Net>> planned;  // all at once, as they will run
   const Net* train = nullptr;
   for (const CheckedNet& checked : nets) {
@@ -118,10 +120,20 @@ RunPlan PlanNets(const std::vector<CheckedNet>& nets, const SolverSpec* spec, co
     options.plan_only = true;
     options.log = false;
     AttemptAll(&errors, [&] {
-      planned.push_back(std::make_unique<Net>(*checked.spec, options, device, params));
+      if (checked.one_exact_pass) {
+        tests.push_back(std::make_unique<TestNets>(*checked.spec, options, device, params, 0));
+        planned.push_back(tests.back()->TakeNet());
+      } else {
+        planned.push_back(std::make_unique<Net>(*checked.spec, options, device, params));
+      }
       one = Describe(*planned.back());
       plan.totals.AddNet(*planned.back());
       if (checked.options.training) train = planned.back().get();
+      if (!checked.one_exact_pass || tests.back()->rest() == nullptr) return;
+      const Net& last_batch = *tests.back()->rest();
+      one.value_bytes += last_batch.memory_plan().arena_bytes;
+      one.staged_bytes += StagedBytes(last_batch);
+      plan.totals.AddNet(last_batch);
     });
     report->findings.Add(errors);
   }

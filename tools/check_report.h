@@ -33,6 +33,7 @@ struct CheckedNet {
   NetOptions options;
   int64_t batches = 0;  // that the training reads, or one test; 0: not known
   int batches_per_iteration = 1;
+  bool one_exact_pass = false;  // a test without test_iter
 };
 
 // A net as planned.

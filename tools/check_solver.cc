@@ -6,6 +6,7 @@
 #include "lints.h"
 #include "memory_limit.h"
 #include "plan_parts.h"
+#include "rescue.h"
 #include "run_start.h"
 #include "shared_flags.h"
 #include "table.h"
@@ -86,7 +87,7 @@ class SolverCheck {
   }
 
   void FindStart() {
-    state_ = WhereToResume(flags_, spec_).state;
+    state_ = WhereToResume(flags_, spec_, RescueFolders("")).state;
     if (!state_.empty()) ReadState(state_, flags_.Switch("allow_outside"));
     start_ok_ = true;
   }
@@ -110,6 +111,7 @@ class SolverCheck {
       test.options.state = spec_.tests[i].state;
       const auto number = static_cast<int>(i);
       if (number < spec_.proto.test_iter_size()) test.batches = spec_.proto.test_iter(number);
+      test.one_exact_pass = test.batches == 0;
       nets_.push_back(test);
     }
   }

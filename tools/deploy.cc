@@ -11,6 +11,7 @@
 #include "picture_flags.h"
 #include "shared_flags.h"
 #include "trainer/base/atomic_file.h"
+#include "trainer/base/log.h"
 #include "trainer/base/text.h"
 #include "trainer/net/net.h"
 #include "verb.h"
@@ -36,6 +37,7 @@ Shape ParseShape(const Flags& flags) {
 // The shapes of one item that the TEST net's data layers give, by blob.
 std::map<std::string, Shape> PlannedShapes(const NetSpec& spec, const caffe::NetState& state,
                                            const std::vector<std::string>& blobs) try {
+  const WarningsOnly warnings_only;
   const std::unique_ptr<Device> device = MakeDevice();
   ParamStore params(*device);
   NetOptions options;

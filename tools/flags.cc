@@ -60,7 +60,8 @@ bool ParseWhole(std::string_view text, int64_t* value) {
   return result.ec == std::errc() && result.ptr == end;
 }
 
-void CheckValue(const Flag& flag, const std::string& value) {
+// Returns the value; one of the flag's choices in the spelling of the list, whatever its case.
+std::string Checked(const Flag& flag, const std::string& value) {
   const std::string given = Join("--", flag.name, "=", value, ": ");
   if (flag.kind == FlagKind::kWhole) {
     int64_t number = 0;
@@ -69,18 +70,18 @@ void CheckValue(const Flag& flag, const std::string& value) {
       Refuse(Join(given, "must be from ", flag.min, " to ", flag.max));
     }
   }
-  if (flag.choices.empty()) return;
+  if (flag.choices.empty()) return value;
   const std::vector<std::string> choices = SplitList(flag.choices, '|');
   const auto same = [&](const std::string& choice) {
     return strcasecmp(choice.c_str(), value.c_str()) == 0;
   };
-  if (std::ranges::none_of(choices, same)) {
-    if (choices.size() == 1) {
-      Refuse(Join(given, "it takes ", choices[0], " alone",
-                  flag.otherwise.empty() ? "" : Join("; ", flag.otherwise, value)));
-    }
-    Refuse(given + "must be one of " + JoinList(choices) + "." + DidYouMean(value, choices));
+  const auto found = std::ranges::find_if(choices, same);
+  if (found != choices.end()) return *found;
+  if (choices.size() == 1) {
+    Refuse(Join(given, "it takes ", choices[0], " alone",
+                flag.otherwise.empty() ? "" : Join("; ", flag.otherwise, value)));
   }
+  Refuse(given + "must be one of " + JoinList(choices) + "." + DidYouMean(value, choices));
 }
 
 // The solver's field of a single value or of a list of values that `name` is the name of, or "".
@@ -199,7 +200,7 @@ class FlagParser {
     } else if (!text.has_value) {
       value = NextValue(*flag);
     }
-    if (!value.empty() || flag->kind != FlagKind::kText) CheckValue(*flag, value);
+    if (!value.empty() || flag->kind != FlagKind::kText) value = Checked(*flag, value);
     Put(*flag, value);
   }
 

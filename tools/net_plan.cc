@@ -106,22 +106,27 @@ Json BlockJson(const Net& net, const PlannedBlock& block) {
 
 }  // namespace
 
-void PrintPeakLine(const std::string& title, const Net& net) {
-  constexpr size_t kShown = 3;
+std::string PeakLine(const std::string& title, const Net& net) {
   const MemoryPlan& plan = net.memory_plan();
   const MemoryPeak peak = PeakOf(plan);
-  std::vector<std::string> largest;
-  for (const PlannedBlock* block : peak.holders) {
-    if (largest.size() < kShown) largest.push_back(Join(block->name, " ", Bytes(block->bytes)));
-  }
   const auto again = std::ranges::count_if(plan.blocks, [](const PlannedBlock& block) {
     return block.kind == BlockKind::kValue && block.name.ends_with(" again");
   });
-  const std::string text = Join(
-      title, ": most at ", StepName(net, peak.step), ", ", Bytes(peak.bytes), ": ",
-      JoinList(largest), peak.holders.size() > kShown ? ", ..." : "",
-      again > 0 ? Join("; ", again, again == 1 ? " output" : " outputs", " computed again") : "");
-  std::cout << Wrap(text, 4) << "\n";
+  const std::string end =
+      again > 0 ? Join("; ", again, again == 1 ? " output" : " outputs", " computed again") : "";
+  std::string text = Join(title, ": most at ", StepName(net, peak.step), ", ", Bytes(peak.bytes));
+  const char* separator = ": ";
+  for (const PlannedBlock* block : peak.holders) {
+    constexpr std::string_view kMore = ", ...";
+    const std::string holder = Join(separator, block->name, " ", Bytes(block->bytes));
+    if (text.size() + holder.size() + kMore.size() + end.size() > kColumns) {
+      text += kMore;
+      break;
+    }
+    text += holder;
+    separator = ", ";
+  }
+  return text + end + "\n";
 }
 
 void PrintNet(const std::string& title, const Net& net) {

@@ -11,6 +11,7 @@
 #include "shared_flags.h"
 #include "table.h"
 #include "trainer/base/json.h"
+#include "trainer/base/log.h"
 #include "trainer/base/text.h"
 #include "trainer/net/net.h"
 #include "trainer/steps/part_sums.h"
@@ -19,7 +20,7 @@
 namespace trainer {
 namespace {
 
-// Prints each net at once, or gathers all for one document.
+// Collects what is printed about the planned nets.
 class Report {
  public:
   Report(const Flags& flags, const PlanTarget& target)
@@ -30,7 +31,7 @@ class Report {
     if (json_) {
       nets_.Push(NetJson(title, net));
     } else {
-      verbose_ ? PrintNet(title, net) : PrintPeakLine(title, net);
+      verbose_ ? PrintNet(title, net) : (void)(peaks_ += PeakLine(title, net));
     }
   }
 
@@ -44,29 +45,26 @@ class Report {
 
  private:
   void PrintText(const std::vector<PlannedPart>& parts, const Verdict& verdict) const {
-    std::cout << (verbose_ ? "" : "\n") << TotalsText(parts);
+    std::cout << Wrap(verdict.text, 4) << "\n" << TotalsText(parts) << peaks_;
     if (target_.estimated) {
-      std::cout
-          << "\n"
-          << Wrap(
-                 "No GPU was asked: the scratch of convolutions in cuDNN, part of the values, "
-                 "is an estimate, too.",
-                 0)
-          << "\n";
+      std::cout << Wrap(
+                       "No GPU was asked: the scratch memory of cuDNN's convolutions, a part of "
+                       "the values, is an estimate.",
+                       4)
+                << "\n";
     }
-    if (!verdict.text.empty()) std::cout << "\n" << Wrap(verdict.text, 0) << "\n";
-    if (!verbose_) std::cout << "--verbose lists every value with its place and lifetime.\n";
   }
   void PrintJson(const std::vector<PlannedPart>& parts, const Verdict& verdict) {
     Json json = Json::Object().Set("nets", std::move(nets_)).Set("bytes", TotalsJson(parts));
     if (target_.gpu) json.Set("estimated", target_.estimated);
-    if (!verdict.text.empty()) json.Set("fit", verdict.json);
+    if (target_.room > 0) json.Set("fit", verdict.json);
     std::cout << json.ToString();
   }
 
   bool json_, verbose_;
   const PlanTarget& target_;
   Json nets_ = Json::Array();
+  std::string peaks_;  // a line for each net
   int64_t batch_ = 0;
 };
 
@@ -124,6 +122,7 @@ class Plan final : public Verb {
   }
 
   int Run(const Flags& flags) override {
+    const WarningsOnly warnings_only;
     if (flags.Has("solver") == flags.Has("model")) {
       throw Error(ErrorCode::kUsage, "'trainer plan' needs either --solver=FILE or --model=FILE");
     }

@@ -116,13 +116,17 @@ PlanTarget TargetOf(const Flags& flags) {
 }
 
 std::string TotalsText(const std::vector<PlannedPart>& parts) {
-  Table table({"memory", "bytes", "that is"});
-  for (const PlannedPart& part : parts) {
-    if (part.bytes > 0) table.Add({part.name, Join(part.bytes), Bytes(part.bytes)});
+  std::vector<PlannedPart> sorted = parts;
+  std::ranges::stable_sort(sorted, std::ranges::greater{}, &PlannedPart::bytes);
+  std::string text;
+  for (const PlannedPart& part : sorted) {
+    constexpr size_t kWidth = 10;
+    const std::string bytes = Bytes(part.bytes);
+    if (part.bytes == 0) continue;
+    text += Join(std::string(kWidth - std::min(kWidth, bytes.size()), ' '), bytes, "  ", part.name,
+                 "\n");
   }
-  const size_t sum = Sum(parts);
-  table.Add({"together", Join(sum), Bytes(sum)});
-  return table.ToString();
+  return text;
 }
 
 Json TotalsJson(const std::vector<PlannedPart>& parts) {
@@ -151,18 +155,16 @@ int64_t BatchOf(const Net& net) {
 
 Verdict Judge(const PlanTarget& target, const std::vector<PlannedPart>& parts, int64_t batch) {
   Verdict verdict;
-  if (target.room == 0) return verdict;
   const size_t needed = Sum(parts);
+  verdict.text = Join(Bytes(needed), " of memory");
+  if (target.room == 0) return verdict;
   verdict.fits = needed <= target.room;
   const int64_t most = verdict.batch_that_fits =
       batch > 0 ? BatchThatFits(target.room, parts, batch) : 0;
-  verdict.text = verdict.fits ? Join("fits into ", target.room_name, ": ",
-                                     Bytes(target.room - needed), " are left")
-                              : Join("does not fit into ", target.room_name, ": ",
-                                     Bytes(needed - target.room), " too much");
+  verdict.text += Join(verdict.fits ? " fits into " : " does not fit into ", target.room_name);
   if (most > 0 && most != batch) {
-    verdict.text += Join("; batches of about ", most, " would ", verdict.fits ? "still fit" : "fit",
-                         " in place of ", batch);
+    verdict.text += Join(verdict.fits ? "; so does a batch of " : "; a batch of ", most,
+                         verdict.fits ? "" : " would fit");
   } else if (!verdict.fits && batch > 0 && most == 0) {
     verdict.text += "; no batch would fit";
   }

@@ -39,7 +39,7 @@ struct PlannedPart {
   bool grows = false;  // with the batch
 };
 
-// A table of them and of their sum, and the same for programs.
+// A line for each part, the largest first, and the same for programs.
 std::string TotalsText(const std::vector<PlannedPart>& parts);
 Json TotalsJson(const std::vector<PlannedPart>& parts);
 
@@ -48,8 +48,7 @@ size_t StagedBytes(const Net& net);
 // Items of the first data layer's batch, 0 where there is none.
 int64_t BatchOf(const Net& net);
 
-// Whether all parts fit, what is left or lacks, and about which batch would fit. An empty text
-// where no room was named.
+// Whether all parts together fit into the target's room, and about which batch would.
 struct Verdict {
   bool fits = true;
   int64_t batch_that_fits = 0;

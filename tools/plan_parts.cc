@@ -4,6 +4,7 @@
 
 #include "trainer/backend/plan_device.h"
 #include "trainer/base/text.h"
+#include "trainer/net/test_nets.h"
 #include "trainer/solver/solver.h"
 #include "trainer/steps/part_sums.h"
 #include "trainer/steps/step_rule.h"
@@ -134,7 +135,10 @@ PlannedRun PlanRun(const SolverSpec& spec, const Device& device, const PlanRunOp
   for (int i = 0; i < train.NumLayers(); ++i) run.macs += train.GetLayer(i).Macs();
   for (size_t i = 0; i < spec.tests.size(); ++i) {
     options.state = spec.tests[i].state;
-    add(Join("test net (#", i, ")"), Net(*spec.tests[i].net, options, device, params));
+    TestNets nets(*spec.tests[i].net, options, device, params,
+                  spec.proto.test_iter(static_cast<int>(i)));
+    add(Join("test net (#", i, ")"), nets.net());
+    if (nets.rest() != nullptr) add(Join("test net (#", i, "), last batch"), *nets.rest());
   }
   run.totals.SetRun(spec, *rule, train, params.PlannedBytes());
   return run;

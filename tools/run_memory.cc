@@ -18,6 +18,7 @@ PlannedTotals TotalsOf(const SolverSpec& spec, Solver& solver) {
   totals.AddNet(train);
   for (int i = 0; i < solver.NumTestNets(); ++i) {
     if (solver.HasTestNet(i)) totals.AddNet(solver.test_net(i));
+    if (const Net* last = solver.LastBatchNet(i)) totals.AddNet(*last);
   }
   size_t weights = 0;
   for (const Param* param : train.params()) {

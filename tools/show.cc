@@ -4,6 +4,7 @@
 #include "shared_flags.h"
 #include "table.h"
 #include "trainer/base/json.h"
+#include "trainer/base/log.h"
 #include "trainer/base/text.h"
 #include "trainer/net/net.h"
 #include "verb.h"
@@ -151,6 +152,7 @@ class Show final : public Verb {
   }
 
   int Run(const Flags& flags) override {
+    const WarningsOnly warnings_only;
     const NetSpec spec = ModelOf(flags);
     const std::unique_ptr<Device> device = MakeDevice();
     ParamStore params(*device);

@@ -6,7 +6,6 @@
 #include <limits>
 #include <optional>
 
-#include "best_test.h"
 #include "run_environment.h"
 #include "shared_flags.h"
 #include "table.h"
@@ -17,6 +16,7 @@
 #include "trainer/checkpoint/snapshot_lock.h"
 #include "trainer/observe/live_view.h"
 #include "trainer/observe/run_folder.h"
+#include "trainer/report/best_test.h"
 #include "trainer/report/chart.h"
 #include "trainer/report/history.h"
 #include "verb.h"
@@ -145,10 +145,27 @@ Json StatusJson(const RunStatus& status) {
   return json;
 }
 
+// The run with the best test, or null if there is only one run or their scores differ in kind.
+const RunStatus* BestOf(const std::vector<RunStatus>& runs) {
+  const RunStatus* best = nullptr;
+  for (const RunStatus& run : runs) {
+    if (!run.best) continue;
+    if (best != nullptr && best->best->output != run.best->output) return nullptr;
+    const bool lower = run.best->lower_is_better;
+    if (best == nullptr ||
+        (lower ? run.best->value < best->best->value : run.best->value > best->best->value)) {
+      best = &run;
+    }
+  }
+  return runs.size() > 1 ? best : nullptr;
+}
+
 void PrintStatus(const std::vector<RunStatus>& runs) {
   Table table({"run", "state", "iteration", "of", "done, %", "loss", "last test", "best test",
                "left", "updated ago"});
-  table.KeepWhole("best test").LeaveOut({"done, %", "updated ago", "loss", "last test"});
+  table.KeepWhole({"last test", "best test"})
+      .LeaveOut({"done, %", "updated ago", "loss", "last test"});
+  const RunStatus* const best = BestOf(runs);
   for (const RunStatus& status : runs) {
     const RunHistory& run = status.history;
     table.Add({EscapeControl(NameOf(run)), status.state, Join(run.last_iter), Join(run.max_iter),
@@ -156,6 +173,7 @@ void PrintStatus(const std::vector<RunStatus>& runs) {
                run.loss.empty() ? "-" : Join(static_cast<float>(run.loss.back().value)),
                TestText(run), BestText(status), status.left < 0 ? "-" : ClockText(status.left),
                status.silent < 0 ? "-" : ClockText(status.silent)});
+    if (&status == best) table.MarkLastRow();
   }
   std::cout << table.ToString();
 }

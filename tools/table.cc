@@ -83,9 +83,11 @@ void WriteInOneUnit(std::vector<std::vector<std::string>>* rows, size_t column) 
 // A table that is made to fit.
 class FittedTable {
  public:
-  FittedTable(std::vector<std::vector<std::string>> rows, const std::string& kept_whole)
+  FittedTable(std::vector<std::vector<std::string>> rows,
+              const std::vector<std::string>& kept_whole)
       : rows_(std::move(rows)) {
-    for (size_t c = 0; c < rows_[0].size(); ++c) Measure(c, rows_[0][c] == kept_whole);
+    for (size_t c = 0; c < rows_[0].size(); ++c)
+      Measure(c, std::ranges::count(kept_whole, rows_[0][c]) > 0);
   }
 
   void Fit(size_t width, const std::vector<std::string>& spare) {
@@ -235,8 +237,8 @@ Table& Table::InBytes(const std::vector<std::string>& columns) {
   return *this;
 }
 
-Table& Table::KeepWhole(const std::string& column) {
-  kept_whole_ = column;
+Table& Table::KeepWhole(std::vector<std::string> columns) {
+  kept_whole_ = std::move(columns);
   return *this;
 }
 

@@ -29,8 +29,8 @@ class Table {
   // The cells of these columns are whole numbers of bytes, or empty. They are printed in one unit,
   // which follows the largest and stands in the head: "memory, MiB".
   Table& InBytes(const std::vector<std::string>& columns);
-  // The cells of this column lose no letters: they hold numbers.
-  Table& KeepWhole(const std::string& column);
+  // The cells of these columns are never shortened, because they hold numbers.
+  Table& KeepWhole(std::vector<std::string> columns);
   // The columns that a narrow output goes without, the first one first.
   Table& LeaveOut(std::vector<std::string> columns);
   // The row added last is green where the output has colours.
@@ -45,7 +45,7 @@ class Table {
   std::vector<std::string> spare_;
   size_t best_ = 0;  // 0, the head: none
   std::vector<bool> in_bytes_;
-  std::string kept_whole_;
+  std::vector<std::string> kept_whole_;
 };
 
 // `value` with `decimals` digits after the point, in the C locale: "12.30".

@@ -279,7 +279,7 @@ class Train final : public Verb {
     if (replica.rank == 0) WarnBeforeTraining(spec, solver.train_net());
     LOG(INFO) << "Starting Optimization";
     const SolveResult result = solver.Solve();
-    TellOfEnd(solver, result);
+    TellOfEnd(solver, result, view.get());
     const std::string sent = world == nullptr ? "" : world->DescribeSent();
     if (!sent.empty()) LOG(INFO) << "Gradients sent to other machines by this rank: " << sent;
     if (result == SolveResult::kStopped) TellOfStop(spec, solver, signals);
@@ -296,7 +296,7 @@ class Train final : public Verb {
                          const Replica& replica) {
     Start start;
     if (replica.rank == 0) {
-      const ResumePoint point = WhereToResume(flags, spec);
+      const ResumePoint point = WhereToResume(flags, spec, RescueFolders(flags.Text("rescue_dir")));
       start.state = point.state;
       if (flags.Has("resume") && point.iter >= spec.proto.max_iter()) {
         start.done = Join("Already at iteration ", point.iter, " of ", spec.proto.max_iter(),
@@ -310,11 +310,13 @@ class Train final : public Verb {
     return start;
   }
 
-  static void TellOfEnd(const Solver& solver, SolveResult result) {
+  static void TellOfEnd(const Solver& solver, SolveResult result, LiveView* view) {
     // Caffe's line, which scripts look for, for a run that is done.
     if (result == SolveResult::kFinished) LOG(INFO) << "Optimization Done.";
     const std::string best = solver.DescribeBest();
-    if (!best.empty()) LOG(INFO) << best;
+    if (best.empty()) return;
+    LOG(INFO) << best;
+    if (view != nullptr) view->Say(best, Color::kGreen);
   }
 
   static std::string WhatStopped(const Solver& solver, const SignalWatch& signals) {

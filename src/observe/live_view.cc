@@ -82,7 +82,7 @@ class LiveView::Teller final : public Observer {
       text += Join(separator, report.outputs[i].name, " ", report.outputs[i].value);
       separator = ", ";
     }
-    Say(text);
+    drawing_.Say(text, report.is_best ? Color::kGreen : Color::kPlain);
   }
 
   void OnSnapshot(const SnapshotReport& report) override {
@@ -129,6 +129,6 @@ LiveView::~LiveView() = default;
 
 std::unique_ptr<Observer> LiveView::MakeObserver() { return std::make_unique<Teller>(*drawing_); }
 
-void LiveView::Say(const std::string& text) { drawing_->Say(text); }
+void LiveView::Say(const std::string& text, Color color) { drawing_->Say(text, color); }
 
 }  // namespace trainer

@@ -296,7 +296,10 @@ bool Solver::RunTest(int index) {
   report.interrupted = request == Request::kStop;
   report.outputs = run.Means();
   if (kept_) kept_->NoteTest(report);
-  if (patience_) patience_->NoteTest(report);
+  if (patience_) {
+    patience_->NoteTest(report);
+    report.is_best = !report.interrupted && index == 0 && patience_->BestIter() == report.iter;
+  }
   if (replica_.rank == 0) observer_.OnTest(report);
   if (replica_.rank == 0 && !report.interrupted) NoteMissingAverages(index);
   return !report.interrupted;

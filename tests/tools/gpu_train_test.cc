@@ -231,7 +231,8 @@ TEST_F(GpuTrainTest, DeviceQueryAndPlanShowIt) {
   EXPECT_EQ(job_.Run({"device_query", "--gpu=2"}, "gpus=2").exit_code, 69);
   const Outcome plan = job_.Run({"plan", "--solver=solver.prototxt", "--gpu=0"});
   EXPECT_EQ(plan.exit_code, 0) << plan.err;
-  EXPECT_THAT(plan.out, AllOf(HasSubstr("\nfits into GPU 0, with "), Not(HasSubstr("estimate"))));
+  EXPECT_THAT(plan.out,
+              AllOf(HasSubstr(" of memory fits into GPU 0, with "), Not(HasSubstr("estimate"))));
 }
 
 }  // namespace

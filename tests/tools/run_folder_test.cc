@@ -220,6 +220,14 @@ TEST_F(RunFolderTest, VerbsWithoutARunSayWhatTheyNeed) {
   EXPECT_EQ(Run({"log", "missing.log"}).exit_code, 66);
 }
 
+// Whatever the case of a choice.
+TEST_F(RunFolderTest, TheBestTestIsGreen) {
+  const Outcome outcome = job_.Train({"--log=live", "--color=ALWAYS"});
+  EXPECT_THAT(outcome.err, HasSubstr("\033[32miteration "));
+  EXPECT_THAT(outcome.err, HasSubstr("\033[32mBest test: accuracy "));
+  EXPECT_THAT(outcome.err, Not(HasSubstr("\033[32miteration 0")));
+}
+
 TEST_F(RunFolderTest, TheViewInAPipeIsAFewLines) {
   const Outcome outcome = job_.Train({"--log=live"});
   EXPECT_EQ(outcome.exit_code, 0);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "trainer/base/status_line.h"
+#include "trainer/base/terminal.h"
 #include "trainer/observe/observer.h"
 
 namespace trainer {
@@ -22,7 +23,7 @@ class LiveView {
   // The observer that tells this view, which must outlive it.
   std::unique_ptr<Observer> MakeObserver();
   // A line above the live one.
-  void Say(const std::string& text);
+  void Say(const std::string& text, Color color = Color::kPlain);
 
  private:
   class Drawing;

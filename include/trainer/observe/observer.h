@@ -65,6 +65,7 @@ struct TestReport {
   bool has_loss = false;  // test_compute_loss
   float loss = 0;
   bool interrupted = false;
+  bool is_best = false;                    // the best test of the run so far
   std::span<const ReportedValue> outputs;  // means over the test's batches
 };
 

@@ -147,6 +147,8 @@ class Solver {
   // Of several replicas only rank 0 has those that are not shared.
   bool HasTestNet(int i) const { return test_nets_[static_cast<size_t>(i)] != nullptr; }
   Net& test_net(int i) { return *test_nets_[static_cast<size_t>(i)]; }
+  // The net of the last, smaller batch of a test that is one exact pass, or null.
+  const Net* LastBatchNet(int i) const { return tests_[static_cast<size_t>(i)]->rest(); }
   // Of a snapshot's numbers: weights, averaged weights and the rule's state.
   uint64_t SnapshotBytes() const;
   int NumTestNets() const { return static_cast<int>(test_nets_.size()); }
