@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Fails on an include that goes against the directions in CMakeLists.txt.
+"""Fails on an include that violates the dependencies in CMakeLists.txt.
 
     scripts/check_deps.py [root]
 
-`trainer_module(<name> DEPS <modules> ...)` is all that src/<name> and include/trainer/<name> may
-include; a header in src/ belongs to its module alone; nothing includes tests/. Device code, the
-header backend/map.h, is for modules marked KERNELS: what another module or tools/ includes must not
-lead to it, for nvcc does not compile those.
+src/<name> and include/trainer/<name> may include only the modules in `trainer_module(<name> DEPS
+<modules> ...)`. A header in src/ is private to its module, and no file may include tests/. Only
+modules marked KERNELS may include device code, the header backend/map.h, even indirectly, because
+nvcc does not compile other modules or tools/.
 """
 
 import pathlib

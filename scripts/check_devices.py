@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Fails where anything above the backend asks which device it runs on, or a verb makes a device.
+"""Fails if code above the backend asks which device runs it, or if a verb makes a device.
 
     scripts/check_devices.py [root]
 
-A layer or a rule says what is computed, in functors for Map, MapRows, ForEach, ReduceSum and their
-like, and in calls of a Device and its plans; a net, a step rule and the solver say when. How a
-device does that is the backend's business. So no file of these modules may ask for the kind of
-device, hold code for one of them, or split a loop over threads. Where one must do otherwise on some
-devices, it asks for the property that is the reason, such as Device::RunsLater.
+A layer or a rule defines what is computed, with functors for Map, MapRows, ForEach, ReduceSum and
+similar functions, and with calls of a Device and its plans. A net, a step rule and the solver
+define when. The backend decides how a device computes it. No file of these modules may therefore
+ask for the kind of device, contain code for one device, or split a loop over threads. Code that
+must differ on some devices asks for the property that is the reason, such as Device::RunsLater.
 
-A verb in tools/ asks MakeDevice of tools/device_flags.h, which knows what the flags and the solver
-say about devices.
+A verb in tools/ calls MakeDevice of tools/device_flags.h, which reads the device from the flags and
+the solver.
 """
 
 import pathlib

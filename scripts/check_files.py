@@ -1,4 +1,4 @@
-"""Which files the check_*.py scripts look at."""
+"""Selects the files that the check_*.py scripts read."""
 
 import os
 import pathlib

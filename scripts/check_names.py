@@ -3,8 +3,8 @@
 
     scripts/check_names.py [root]
 
-A unity build compiles several files as one, whose unnamed namespaces then are one, too. Which files
-share a unit changes whenever a file is added, so every pair of one module must differ.
+A unity build compiles several files as one unit, so their unnamed namespaces become one. Each new
+file changes which files share a unit, so the names must be unique in the whole module.
 """
 
 import collections

@@ -3,7 +3,7 @@
 
     scripts/check_size.py [root]
 
-Message definitions in proto/ have no limit: their length is that of the format.
+Files in proto/ have no limit, because the formats determine their length.
 """
 
 import ast

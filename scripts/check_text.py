@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Fails on what no file of the tree may hold.
+"""Fails on text that must not be in the tree.
 
     scripts/check_text.py [root]
 
-Everywhere: notes of unfinished work, trailing blanks, carriage returns, a missing last newline, the
-path of somebody's folder. In code: tabs. In src/, include/ and tools/: calls that end the process,
-shared ownership; in headers: using namespace.
+Everywhere: notes of unfinished work, trailing blanks, carriage returns, a missing final newline,
+the path of a home folder. In code: tabs. In src/, include/ and tools/: calls that end the process,
+shared ownership. In headers: using namespace.
 """
 
 import pathlib

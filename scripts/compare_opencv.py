@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""Runs the deploy nets of models/ in trainer and in OpenCV and compares what they answer.
+"""Runs the deploy nets of models/ in trainer and in OpenCV and compares their outputs.
 
     compare_opencv.py --trainer=build/release/trainer [--models=lenet,resnet50]
 
-For each: trains the net for three iterations on noise from wide random weights, so that nothing is
-left at its default, and runs the deploy net with these weights on one batch of noise: `trainer
-features` here, cv2.dnn.readNetFromCaffe there. The answer and the values before its last layer must
-agree within 1e-4 of the greatest. (ResNet-50's answers in float are 2e-5 off those in double in
-either program, and in PyTorch.) Prints a line per model: OK, the difference and the first blob that
-has it, or why OpenCV cannot load the net. Ends with 1 if a model differs. Needs Python with numpy,
-h5py and OpenCV before 5 (opencv-python-headless), which dropped Caffe's files.
+Trains each net for three iterations on noise from widely spread random weights, so that no
+parameter keeps its default. Then runs the deploy net with these weights on one batch of noise:
+`trainer features` here, cv2.dnn.readNetFromCaffe there. The output and the input of the last layer
+must agree within 1e-4 of the largest value. (ResNet-50's outputs in f32 differ by 2e-5 from those
+in f64 in both programs, and in PyTorch.) Prints a line per model: OK, the difference and the first
+blob that differs, or why OpenCV cannot load the net. Exits with code 1 if a model differs. Needs
+Python with numpy, h5py and OpenCV before 5 (opencv-python-headless); OpenCV 5 cannot read Caffe's
+files.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""C++ source as the checks need it: without comments and literals, and cut into functions."""
+"""Prepares C++ sources for the checks: removes comments and literals, finds the functions."""
 
 import re
 

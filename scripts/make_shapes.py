@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Draws pictures to try things with: a folder of PNG files for each of four shapes.
+"""Draws pictures for experiments: a folder of PNG files for each of four shapes.
 
     scripts/make_shapes.py FOLDER [PICTURES]      (of each shape, 80)
 
-Colours, sizes and places are random but the same at every call; the pictures are of unlike sizes, as
-photographs are.
+Colours, sizes and places are random, but the same in every call. The pictures have different sizes,
+as photographs have.
 """
 
 import pathlib

@@ -1,9 +1,9 @@
-"""The TRAIN nets of models/ as PyTorch modules, written by hand, for comparisons.
+"""The TRAIN nets of models/ as hand-written PyTorch modules, for comparisons.
 
-`PEERS[name]` describes one: its module, its image and its solver. Layers carry the names of the
-prototxt file and stand in its order, so parameters() is the order of the net's weights; a
-BatchNorm2d is a BatchNorm and the Scale behind it. Caffe's rules: poolings round up, normalisation
-across channels divides alpha by the number of channels, a Dropout divides by 1 - ratio.
+`PEERS[name]` describes a net: its module, its image and its solver. Layers have the names and the
+order of the prototxt file, so parameters() has the order of the net's weights. A BatchNorm2d is a
+BatchNorm and the Scale after it. The modules follow Caffe's rules: pooling rounds up, normalisation
+across channels divides alpha by the number of channels, and a Dropout divides by 1 - ratio.
 """
 
 import dataclasses

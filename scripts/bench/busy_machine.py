@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Training beside other programs: how much slower a run becomes when the cores are shared.
+"""Measures how much slower training becomes when other programs share the cores.
 
     busy_machine.py --trainer=build/release/trainer [--before=OLD_TRAINER] [--rounds=5]
-                    [--nets=lenet,cifar10_quick]
+                    [--nets=lenet,cifar10_quick] [--alone]
 
-Times whole runs of `trainer train`, start included: alone on the machine, beside one process that
-computes all the time, and two runs at once (the slower one counts). A round is each of the three,
-so that a change of the machine's clock meets them alike; --before runs another binary in turns with
-the first. Prints medians, the spread, and the ratios to the time alone. Needs Python alone.
+Times whole runs of `trainer train`, including the start: alone on the machine, with one process
+that computes all the time, and two runs at once (the slower one counts). A round has one run of
+each, so that a change of the machine's clock affects all of them. --before alternates with another
+binary, and --alone measures only runs alone. Prints medians, the spread, and the ratios to the time
+alone. Needs only Python.
 """
 
 import argparse

@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""Accuracy of models/cifar10_quick after its solver's 5,000 iterations: trainer and PyTorch.
+"""Compares the accuracy of models/cifar10_quick after 5,000 iterations in trainer and in PyTorch.
 
     cifar10_accuracy.py --batches=cifar-10-batches-bin [--trainer=build/release/trainer]
                         [--iterations=5000] [--bf16] [--seeds=1]
 
-Both learn by the same recipe from the same images in the same order: the binary version of CIFAR-10,
-or any folder with data_batch_1.bin to data_batch_5.bin and test_batch.bin in its form, whatever
-number of records each has. --bf16 trains trainer a second time in bf16. Needs Python with torch and
-numpy.
+Both train with the same settings on the same images in the same order: the binary version of
+CIFAR-10, or any folder with data_batch_1.bin to data_batch_5.bin and test_batch.bin in its format,
+with any number of records. --bf16 also trains trainer in bf16. Needs Python with torch and numpy.
 """
 
 import argparse

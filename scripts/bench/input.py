@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""Photographs per second, from JPEG to normalised batches of 224 x 224, in turns: trainer,
-torchvision's DataLoader and webdataset, each with two threads or workers, without a net. The peers
-decode with Pillow and change its images, as their documentation does, or, "by tensors", with
-torchvision's decode_jpeg, change tensors of bytes and normalise whole batches, which is faster.
+"""Compares photographs per second, from JPEG to normalised batches of 224 x 224.
 
     input.py --trainer=build/release/trainer [--images=2000] [--rounds=5]
 
-All read the same JPEG files from an LMDB and from a tar file in a temporary folder, whose pages are
-in the cache: a part of random area and shape is resized, flipped or not, and normalised. A round is
-one run of each. Prints medians, the spread and the ratios. Needs Python with torch, torchvision,
-Pillow, lmdb and webdataset; a peer that is not there is left out by name.
+Alternates trainer, torchvision's DataLoader and webdataset, each with two threads or workers and
+without a net. The peers run in two ways: with Pillow, as in their documentation, and "by tensors":
+torchvision's decode_jpeg decodes, transforms work on byte tensors, and whole batches are
+normalised, which is faster. All read the same JPEG files from an LMDB and from a tar file in a
+temporary folder, which are in the page cache. A part of random area and shape is resized, perhaps
+flipped, and normalised. A round is one run of each. Prints medians, the spread and the ratios.
+Needs Python with torch, torchvision, Pillow, lmdb and webdataset; names the peers that are missing
+and skips them.
 """
 
 import argparse

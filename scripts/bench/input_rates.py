@@ -1,16 +1,15 @@
 #!/usr/bin/env python3
-"""What input reaches of what could be reached, in one run: a table of rates, ratios and aims.
+"""Compares the speed of input with its limits, in one run: a table of speeds, ratios and targets.
 
     input_rates.py --build=build/release [--rounds=5] [--iterations=50] [--only=rates,waits]
 
-rates: raw records to batches against memcpy, MNIST's records to batches, of which the other figure is
-memcpy of as many floats, LevelDB against its own
-iterator, JPEG decoding against turbojpeg, parts and reduced scale against the whole picture, a shuffled
-epoch against reads by key from a cold cache (the system was told to forget the file), each for a
-quarter of a minute at most. waits: the share
-of a training step in which LeNet (from an LMDB in the cache) and ResNet-50 (from JPEG, with random
-resized crops) wait for data. Medians of the rounds, which go through all in turns. Needs Python with
-NumPy and Pillow for `waits`, and build/release/tests/bench/trainer_bench for `rates`.
+rates, each for at most a quarter of a minute: raw records to batches and memcpy; MNIST's records to
+batches and memcpy of as many floats; LevelDB and its own iterator; JPEG decoding and turbojpeg;
+partial and scaled decoding and the whole picture; a shuffled epoch and reads by key from a cold
+cache (the system was told to forget the file). waits: the share of a training step in which LeNet
+(from an LMDB in the cache) and ResNet-50 (from JPEG, with random resized crops) wait for data. The
+rounds alternate all measurements; the table has medians. Needs Python with NumPy and Pillow for
+`waits`, and build/release/tests/bench/trainer_bench for `rates`.
 """
 
 import argparse

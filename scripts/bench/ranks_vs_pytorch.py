@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Training steps of several ranks on one machine, in turns with one rank and with PyTorch's DDP.
+"""Compares training steps of several ranks on one machine with one rank and with PyTorch's DDP.
 
     ranks_vs_pytorch.py --trainer=build/release/trainer [--nets=lenet,cifar10_quick,resnet50]
                         [--ranks=2] [--rounds=5] [--no-pytorch] [--json=FILE]
 
-The batch is that of all ranks together (LeNet 64, cifar10_quick 100, ResNet-50 16). trainer runs as
-one rank with as many threads as there are ranks, and as ranks of one thread each. PyTorch runs as
-DistributedDataParallel over gloo, ranks of one thread each, batches in memory, fused SGD, at the
+All ranks together share one batch (LeNet 64, cifar10_quick 100, ResNet-50 16). trainer runs as one
+rank with as many threads as there are ranks, and as ranks of one thread each. PyTorch runs as
+DistributedDataParallel over gloo: ranks of one thread each, batches in memory, fused SGD, the
 faster of NCHW and channels_last. A round is one run of each. Needs Python with torch and numpy.
 """
 

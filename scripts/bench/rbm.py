@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Times a step of contrastive divergence (CD-1, batch of 100, 784 x 500) against scikit-learn's
-BernoulliRBM and against PyTorch: the products, the sampling and the update of such a step.
+"""Compares a step of contrastive divergence with scikit-learn's BernoulliRBM and with PyTorch.
 
     scripts/bench/rbm.py [--trainer=build/release/trainer] [--threads=N] [--steps=2000]
 
-Needs numpy, torch and scikit-learn. All compute the same on made-up data with the same number of
-threads, in turns. Prints the best milliseconds per step of each and both ratios; fails below 2 and 1.
+The step is CD-1 with a batch of 100 and 784 x 500 units: the products, the sampling and the update.
+All compute the same on generated data with the same number of threads, and alternate. Prints the
+best milliseconds per step of each and both ratios. Fails if a ratio is below 2 (scikit-learn) or 1
+(PyTorch). Needs numpy, torch and scikit-learn.
 """
 
 import argparse

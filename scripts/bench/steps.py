@@ -1,4 +1,6 @@
-"""Training steps of trainer and of PyTorch, timed in turns: what the scripts beside it share."""
+"""Times training steps of trainer and of PyTorch alternately; shared by the scripts in this
+folder.
+"""
 
 import dataclasses
 import itertools

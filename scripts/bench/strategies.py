@@ -1,22 +1,21 @@
 #!/usr/bin/env python3
-"""LeNet trained by each strategy on several ranks: accuracy, time, bytes sent and staleness.
+"""Trains LeNet with each strategy on several ranks: accuracy, time, bytes sent and staleness.
 
     strategies.py [--trainer=build/release/trainer] [--ranks=4] [--iterations=1000] [--rate=0.01]
                   [--period=10] [--probability=0.1] [--digits=60000] [--only=local,easgd]
                   [--mnist=FOLDER] [--slow] [--kills=20]
 
-Each run sees iterations * 64 drawn digits, all ranks together; tests take 10,000 others. With
---mnist they are those of MNIST, from a folder with its four files. The bytes
-are those that all ranks sent, of synchronous replicas as a ring sends them. With --slow the last
-rank runs half of the time: it is stopped for 20 ms and goes on for 20 ms, in turns. With --kills each
-strategy trains so many times more, and a rank other than 0 is killed at a random time of each run:
-the table then says how the runs ended, the least accuracy of those that went on, and what the last
-of the others said.
+Each run trains on iterations * 64 drawn digits, all ranks together, and tests on 10,000 others.
+With --mnist both are MNIST's digits, from a folder with its four files. The bytes are what all
+ranks send; for synchronous ranks they are computed for a ring. With --slow the last rank runs half
+of the time: it alternates 20 ms stopped and 20 ms running. With --kills each strategy trains that
+many more times, and a rank other than 0 is killed at a random time of each run. The table then has
+the exit codes, the lowest accuracy of the runs that continued, and the last message of the others.
 
-The stages of the pipeline are chosen by cost, and its batches are as large as those of all others
-together. All learn by the same recipe but the parameter server, whose stale gradients act like more momentum
-than the 0.9 of the others and make it diverge: it has none, and a rate by which a record moves the
-weights as far.
+The stages of the pipeline are chosen by cost, and its batches are as large as those of all ranks
+together. All strategies use the same settings except the parameter server: its stale gradients act
+like more momentum and would diverge with the others' 0.9. It has no momentum, and a learning rate
+with which a record moves the weights as far.
 """
 
 import argparse

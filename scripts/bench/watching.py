@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""What watching a run costs: LeNet with --run (metrics, TensorBoard's events, the log) against without.
+"""Measures what --run (metrics, TensorBoard's events, the log) costs LeNet.
 
     watching.py --trainer=build/release/trainer [--pairs=15] [--iterations=2000] [--net=lenet]
 
-Trains the net on drawn digits with its own solver's display and tests, in pairs: one run that is
-watched and one that is not, in turns first. The log goes to a file in both. A pair's ratio is of the
-seconds from the first iteration to the last, as each run's log tells them, so that the start of the
-program does not count; a second ratio is of the whole programs' time of processors, which a busy
-machine disturbs less. Prints the medians over the pairs and their spread. Needs Python alone.
+Trains the net on drawn digits with its own solver's display and tests, in pairs of a run with --run
+and a run without it; each goes first in half of the pairs. Both write the log to a file. A pair's
+ratio compares the seconds from the first iteration to the last in each run's log, so the start of
+the program does not count. A second ratio compares the processor time of the whole programs, which
+a busy machine disturbs less. Prints the medians over the pairs and their spread. Needs only Python.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""What a disk does to the snapshots of a run: it has no room, no right, is gone or slow."""
+"""Faults of a disk during snapshots: full, not writable, gone, or slow."""
 
 import os
 import pathlib

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Injects the faults of a cluster into real training runs and counts what comes of them.
+"""Injects the faults of a cluster into real training runs and counts the results.
 
     inject.py --trainer=build/release/trainer [--only=dead,silent,slow,kills,disk]
               [--repeat=20] [--ranks=4] [--kills=1000]
               [--peer_warning=2] [--peer_timeout=4] [--mpirun] [--seed=1] [--keep]
 
-dead     kill -9 of a random rank at a random moment: the run ends with one message and 82
-silent   SIGSTOP of one: it is warned of after --peer_warning, and ends the run at --peer_timeout
-slow     a rank that gets a tenth of the time: it is named, and nothing ends
-kills    kill -9 of all ranks or of one of two, while every iteration writes a snapshot
-disk     full, with a size limit, read-only, not to be written, gone, slow: needs root
+dead     kill -9 of a random rank at a random moment: the run prints one message and exits with 82
+silent   SIGSTOP of a rank: a warning names it after --peer_warning, and --peer_timeout ends the run
+slow     a rank gets a tenth of the time: the log names it, and the run continues
+kills    kill -9 of both ranks or of one, while every iteration writes a snapshot
+disk     full, with a size limit, read-only, not writable, gone, slow: needs root
 
-After each fault the run is resumed, and must end with the weights of a run without one, byte for
-byte. Ends with 1 where something went wrong; --keep leaves its folder. Needs Python alone.
+After each fault the run is resumed and must end with the weights of a run without faults, byte for
+byte. Exits with code 1 if a check failed. --keep keeps the folder. Needs only Python.
 """
 
 import argparse

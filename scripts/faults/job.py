@@ -1,4 +1,4 @@
-"""A small training that faults are injected into, and what is known of its processes."""
+"""A small training run for fault injection, and its processes."""
 
 import os
 import pathlib

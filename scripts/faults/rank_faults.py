@@ -1,4 +1,4 @@
-"""A rank that dies, falls silent or becomes slow at a random moment, from the start on."""
+"""Faults of a rank at a random moment, also during the start: it dies, hangs or becomes slow."""
 
 import random
 import re

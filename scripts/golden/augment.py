@@ -1,5 +1,5 @@
-"""Changes of colors as Pillow makes them, hues as Python's colorsys turns them, and lighting by
-NumPy: augment.txt. Needs Pillow.
+"""Colour changes by Pillow, hues by Python's colorsys, and lighting by NumPy: augment.txt. Needs
+Pillow.
 """
 
 import colorsys

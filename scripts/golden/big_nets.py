@@ -1,7 +1,7 @@
 """Twenty SGD iterations of the nets for ImageNet: the modules of scripts/peer_nets.py, float64.
 
-As nets.py, but records of 256 x 256 are cropped and mirrored, and values dropped, by trainer's own
-random numbers. A BatchNorm's stored sums are compared too.
+Like nets.py, but trainer's own random numbers crop and mirror the records of 256 x 256 and drop
+values. The stored sums of a BatchNorm are compared as well.
 """
 
 import pathlib

@@ -1,5 +1,6 @@
-"""Layers of Caffe's forks: those with a gradient by PyTorch autograd, PriorBox and DetectionOutput
-by NumPy loops over SSD's rules, and a small net of SSD's kind as a whole; see layers.py."""
+"""Layers of Caffe's forks: layers with a gradient by PyTorch autograd, PriorBox and DetectionOutput
+by NumPy loops with SSD's rules, and a whole small SSD net; see layers.py.
+"""
 
 import numpy as np
 import torch

@@ -1,4 +1,6 @@
-"""Layers that cut, choose, spread or rearrange, by PyTorch float64 and autograd; see layers.py."""
+"""Layers that crop, select, repeat or reorder values, by PyTorch float64 and autograd; see
+layers.py.
+"""
 
 import numpy as np
 import torch

@@ -1,4 +1,6 @@
-"""Writes the golden files that tests/support/golden.h reads, and the numbers both sides compute."""
+"""Writes the golden files for tests/support/golden.h, and computes the numbers that both sides
+generate.
+"""
 
 import pathlib
 import platform

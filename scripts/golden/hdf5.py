@@ -1,6 +1,7 @@
-"""Small HDF5 files as h5py and Caffe's users make them: tests/golden/*.h5.
+"""Small HDF5 files as h5py and Caffe's users write them: tests/golden/*.h5.
 
-The good ones hold numbers that the tests compute themselves; the bad ones are what must be refused.
+The valid files hold numbers that the tests compute themselves. The tests must refuse the invalid
+files.
 """
 
 import pathlib

@@ -1,6 +1,7 @@
-"""Small pictures in many formats, and what OpenCV makes of them: tests/golden/images/, images.txt.
+"""Small pictures in many formats, and the pixels that OpenCV decodes: tests/golden/images/,
+images.txt.
 
-Needs opencv-python-headless and Pillow beside NumPy.
+Needs opencv-python-headless, Pillow and NumPy.
 """
 
 import io

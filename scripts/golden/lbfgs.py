@@ -1,4 +1,4 @@
-"""L-BFGS of SciPy, step by step: on Rosenbrock's function and on a small net, float64."""
+"""SciPy's L-BFGS, step by step: on Rosenbrock's function and on a small net, float64."""
 
 import numpy as np
 from scipy.optimize import minimize

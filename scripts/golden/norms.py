@@ -1,4 +1,4 @@
-"""Layers that normalise, by their formulas in PyTorch float64, as layers.py does it."""
+"""Layers that normalise, by their formulas in PyTorch float64; see layers.py."""
 
 import torch.nn.functional as F
 

@@ -1,5 +1,5 @@
-"""Pictures of which parts are decoded: tests/golden/images/waves_*.jpg; Pillow's smooth resizing:
-smooth.txt; and the parts that torchvision's RandomResizedCrop takes: resized_crop.txt.
+"""Pictures for partial decoding: tests/golden/images/waves_*.jpg; Pillow's smooth resizing:
+smooth.txt; and the crops of torchvision's RandomResizedCrop: resized_crop.txt.
 
 Needs Pillow and torchvision.
 """

@@ -1,8 +1,8 @@
-"""Pooling with Caffe's window rules, and ReLU, written out in NumPy.
+"""Pooling with Caffe's window rules, and ReLU, as NumPy loops.
 
-The output size rounds up (or down with round_mode FLOOR); with padding, a last window that would
-start beyond the image and its leading pad is dropped. MAX looks at the image only and takes the
-first of equals; AVE divides by the window's area within the padded image.
+The output size rounds up (or down with round_mode FLOOR). With padding, a last window that would
+start after the image and its leading pad is dropped. MAX reads only the image and uses the first of
+equal values. AVE divides by the window's area within the padded image.
 """
 
 import math

@@ -1,6 +1,6 @@
 """RNN, LSTM and LSTMUnit by elementary operations in PyTorch float64 and autograd; see layers.py.
 
-Where no sequence starts or ends on the way, the same numbers must come out of torch.nn.
+If no sequence starts or ends in the middle, torch.nn must compute the same numbers.
 """
 
 import numpy as np

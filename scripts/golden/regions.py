@@ -1,7 +1,7 @@
-"""Layers of region-based detectors, written out in NumPy.
+"""Layers of region-based detectors, as NumPy loops.
 
-Corners and cells are computed in float32, as the layers are defined on floats; sums and gradients
-in float64.
+Corners and cells are computed in float32, because the layers are defined on floats. Sums and
+gradients are computed in float64.
 """
 
 import numpy as np

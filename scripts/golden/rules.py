@@ -1,10 +1,10 @@
 """Ten steps of each update rule on two parameters, in NumPy float64; AdamW is PyTorch's.
 
-A step: the gradients of iter_size passes are summed; if clip_gradients is set and the 2-norm over
-both parameters exceeds it, they are scaled down to it; then divided by iter_size; then the decay is
-added; then the rule moves the weights, for SGD v = momentum * v + rate * lr_mult * g and w = w - v.
-`clip_and_iter_size` is where the order matters. AdamW and LARS treat the decay in their own way, and
-larc takes its norms before the decay is added.
+A step sums the gradients of iter_size passes. If clip_gradients is set and the 2-norm over both
+parameters exceeds it, the step scales the gradients down to it. Then it divides by iter_size, adds
+the weight decay, and applies the rule: for SGD v = momentum * v + rate * lr_mult * g and w = w - v.
+The case `clip_and_iter_size` tests this order. AdamW and LARS apply the weight decay in their own
+way, and larc computes its norms before the decay is added.
 """
 
 import numpy as np

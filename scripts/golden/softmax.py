@@ -1,7 +1,7 @@
 """Softmax, its loss, and accuracy, by their definitions in NumPy float64.
 
 The gradient of the loss is (p - 1[label]) / norm; tests/golden stores it for a loss weight of 1.
-PyTorch checks every loss and gradient while the file is made.
+PyTorch checks every loss and gradient when this script writes the file.
 """
 
 import numpy as np

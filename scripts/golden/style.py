@@ -1,5 +1,6 @@
-"""What neural style is made of, in PyTorch float64: Gram, total variation, and the loss of a small
-net of both with the gradient of the picture."""
+"""The parts of neural style in PyTorch float64: Gram, total variation, and the loss of a small net
+with both, with the gradient of the picture.
+"""
 
 import numpy as np
 import torch

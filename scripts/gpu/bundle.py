@@ -1,4 +1,4 @@
-"""Where the steps of check.py find programs, data and room, and what this machine has."""
+"""Finds programs, data and space for the steps of check.py, and describes the machine."""
 
 import ctypes
 import functools

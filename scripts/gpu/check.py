@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""All that this machine's GPU can show of trainer, within eight minutes; see check.sh."""
+"""Checks trainer on this machine's GPU within eight minutes; see check.sh."""
 
 import argparse
 import pathlib

@@ -1,4 +1,6 @@
-"""Programs that steps start: each in a process group of its own, ended with all that it started."""
+"""Starts the programs of a step, each in its own process group, and ends them with their
+children.
+"""
 
 import concurrent.futures
 import contextlib

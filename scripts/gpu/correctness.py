@@ -1,4 +1,4 @@
-"""Steps that show that the GPU computes what it should: tests, losses, accuracies."""
+"""Steps that check the GPU's results: tests, losses, accuracies."""
 
 import concurrent.futures
 import os

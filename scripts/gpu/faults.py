@@ -1,4 +1,4 @@
-"""Steps about runs that repeat, stop, go on and fail."""
+"""Steps about runs that repeat, stop, resume and fail."""
 
 import concurrent.futures
 import signal

@@ -1,4 +1,4 @@
-"""Whether data keep up with the GPU, and what its memory holds."""
+"""Checks whether input keeps up with the GPU, and how much of its memory is used."""
 
 import json
 import time

@@ -1,8 +1,8 @@
-"""Nets of models/ on data that every machine makes alike: for comparisons between devices.
+"""Nets of models/ on data that is the same on every machine, for comparisons between devices.
 
-Python's standard library alone. `Data` makes data sets, each once; `Job(...)` writes a net with
-such a source and another batch, and a solver for it; `losses()` runs it and reads what the log
-says.
+Uses only Python's standard library. `Data` makes data sets, each once. `Job(...)` writes a net with
+such a source and another batch, and a solver for it. `losses()` runs it and reads the losses from
+the log.
 """
 
 import pathlib

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Losses of the first iterations of five nets on generated data: written, or compared.
+"""Writes or compares the losses of the first iterations of five nets on generated data.
 
     losses.py --trainer=build/release/trainer --write=scripts/gpu/losses.txt
     losses.py --trainer=TRAINER --compare=losses.txt --flags=--gpu=0 [--nets=lenet]
 
-The stored losses are those of the CPU in f32. Another device rounds otherwise, and training makes
-small differences larger (loops for AVX2 in place of AVX-512 end up to 0.7 % away): the bounds are
-0.2 % of the loss for ten iterations and 3 % from there, five times that for ResNet-50, whose batch
-norms on noise make rounding larger; --loose=10 widens them for 16 bits.
+The stored losses come from the CPU in f32. Another device rounds differently, and training
+amplifies small differences: AVX2 instead of AVX-512 changes them by up to 0.7 %. The bounds are 0.2
+% of the loss for ten iterations and 3 % after that. ResNet-50 has five times these bounds, because
+its batch norms on noise amplify rounding. --loose=10 widens the bounds for 16 bits.
 """
 
 import argparse

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""A net of models/ as PyTorch trains it, ready to be timed: a program that check.py starts.
+"""Trains a net of models/ in PyTorch and waits to be timed; check.py starts this program.
 
     peer.py --net=resnet50 --mode=f16 --batch=256 [--compile=default] [--device=cuda]
 
-Makes the module of scripts/peer_nets.py in channels_last with fused SGD, compiles it, trains for a
-few steps and then writes {"ready": ...}. On the line "quiet" of the standard input, when nothing
-else uses the GPU, it has cuDNN choose its algorithms by measuring (cudnn.benchmark). For each
-number of seconds on a line it trains for about so long and answers {"ms": of a step, ...}. bf16
-and f16 are autocast, f16 with a GradScaler, f32 has no TF32. Where the compiler fails it goes on
-without, and says so. The batch is that of trainer's DummyData: 0.5 everywhere, so that a GPU whose
-clock depends on the bits that change has the same for both.
+Makes the module of scripts/peer_nets.py in channels_last with fused SGD, compiles it, trains a few
+steps and then writes {"ready": ...}. On the line "quiet" of the standard input, when no other
+program uses the GPU, it lets cuDNN measure and choose its algorithms (cudnn.benchmark). For a line
+with a number of seconds it trains about that long and answers {"ms": per step, ...}. bf16 and f16
+use autocast, f16 also a GradScaler, and f32 has no TF32. If the compiler fails, it continues
+without it and says so. The batch equals trainer's DummyData, 0.5 everywhere, because the clock of
+some GPUs depends on the bits that change.
 """
 
 import argparse

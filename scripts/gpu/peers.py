@@ -1,8 +1,7 @@
-"""PyTorch's nets for the speed table: a process for each, which compiles while other steps run.
+"""PyTorch's nets for the speed table: one process per net, which compiles while other steps run.
 
-To compile ResNet-50 takes a minute or two of one core, so all begin with the first step of
-check.py, and those that are not ready when their figures are wanted are replaced by ones that do
-not compile.
+Compiling ResNet-50 needs a minute or two of one core, so all processes start with the first step of
+check.py. If a process is not ready when its figure is due, one that does not compile replaces it.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Where the time of a step goes: per layer as `trainer time` sees it, per kernel as ncu does."""
+"""Measures where a step spends its time: per layer with `trainer time`, per kernel with ncu."""
 
 import collections
 import csv

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Lists the kernels that spill registers or use a stack, as ptxas reports them, and fails where one
-does. Compiles each file with device code anew, for the architectures named; needs nvcc and a
-configured CUDA build (cmake --preset cuda), no GPU.
+"""Lists the kernels that spill registers or use a stack, as ptxas reports them. Fails if there is
+one.
 
     scripts/gpu/ptxas_spills.py [--build=build/cuda] [--arch=80,90a] [--all] [FILE...]
 
-Without files: those of src/backend/cuda. --all prints every kernel with its registers."""
+Compiles each file with device code again for the named architectures. Without files it compiles the
+files of src/backend/cuda. --all prints every kernel with its registers. Needs nvcc and a configured
+CUDA build (cmake --preset cuda), but no GPU.
+"""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""What the steps of check.py found: a row for each, on the screen and in two files."""
+"""Collects the results of check.py's steps: one row per step, on the screen and in two files."""
 
 import dataclasses
 import json

@@ -1,8 +1,8 @@
-"""Training steps on one GPU, trainer and PyTorch in turns, and what feeds them.
+"""Compares training steps of trainer and PyTorch on one GPU, alternately, and measures their input.
 
-A step is forward, backward and update, on one batch that lies on the GPU: trainer's DummyData and
-the peer's tensor hold the same numbers. PyTorch (peer.py) runs in channels_last, compiled, with
-autocast for 16 bits and its fused SGD; small nets with its CUDA graphs. trainer has TF32 off.
+A step is forward, backward and update on one batch in GPU memory: trainer's DummyData and the
+peer's tensor hold the same numbers. PyTorch (peer.py) runs in channels_last, compiled, with
+autocast for 16 bits and its fused SGD; small nets use its CUDA graphs. trainer has TF32 off.
 """
 
 import dataclasses

@@ -1,7 +1,7 @@
-"""The steps of check.py in the order of their worth: what each needs, and its time.
+"""The steps of check.py, most important first, with their needs and times.
 
-The times sum up to less than the whole, so that each step has its own whatever the others do. What
-a step leaves, later ones may use, up to twice their time.
+The times add up to less than the total, so each step has its own time even if the others need all
+of theirs. Later steps may use the time that a step leaves, up to twice their own.
 """
 
 import dataclasses
