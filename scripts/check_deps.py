@@ -107,7 +107,7 @@ def owner_of_private(root, file, target, deps):
 
 
 def check_include(root, file, quote, target, deps):
-    """What is wrong with this include, or None."""
+    """Returns the error of this include, or None."""
     parts = file.relative_to(root).parts
     module = module_of(parts)
     if parts[0] not in ("src", "include", "tools"):

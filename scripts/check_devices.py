@@ -38,7 +38,7 @@ VERB_RULES = [(re.compile(r"\bMake(Cpu|Cuda)Device\b"), "makes a device by itsel
 INCLUDES = re.compile(r'#\s*include\s*[<"](\w*intrin\.h|omp\.h|cuda\w*\.h|'
                       r'trainer/backend/(parallel_for|cpu_loops|stream)\.h)[>"]')
 
-# {file: (what it may do all the same, why)}
+# {file: (the allowed exception, the reason)}
 ALLOWED = {
     "src/layers/common/filler.cc": (
         r"\bParallelRanges\b|parallel_for\.h",

@@ -49,7 +49,7 @@ def declarations(text, opening=r"\bnamespace\s*\{"):
 
 
 def name_of(declaration):
-    """The name that a declaration gives, None of those that give none."""
+    """Returns the name that a declaration declares, or None."""
     text = re.sub(r"^template <(?:[^<>]|<(?:[^<>]|<[^<>]*>)*>)*> ?", "", declaration)
     if not text or SKIPPED.match(text) and not ALIAS.match(text):
         return None

@@ -26,7 +26,7 @@ import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BOUND = 1e-4
-# What the pixels of a transformed image span, and channels that training has and the answer not.
+# The range of the pixels of a transformed image; channels that only training has.
 SPAN = {"mobilenet_v2": (-2, 2), "cifar10_quick": (-100, 100), "cifar10_full": (-100, 100),
         "alexnet": (-100, 100), "caffenet": (-100, 100), "googlenet": (-100, 100),
         "resnet50": (-100, 100)}

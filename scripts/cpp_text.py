@@ -7,7 +7,7 @@ LITERAL = re.compile(
     r"|(?<![0-9a-fA-F])'(?:\\.|[^'\\\n])+'", re.S)
 DIRECTIVE = re.compile(r"^[ \t]*#(?:\\\n|[^\n])*", re.M)
 
-# What a head that opens a function body ends with: a parameter list, perhaps with words after it.
+# The end of a function's head: a parameter list, perhaps with qualifiers.
 BODY_HEAD = re.compile(
     r"(\)|\])\s*(const|noexcept(\(.*\))?|override|final|mutable|try|&&?|->[^;{}]*|requires[^;{}]*)*"
     r"\s*$|\)\s*(const|noexcept|\s)*:(?!:)[^;]*$", re.S)
@@ -21,7 +21,7 @@ def blank(match):
 
 
 def without_comments_and_literals(text):
-    """The code alone, with every line where it was; a literal leaves its quotes."""
+    """Returns the code without comments, with the same lines. Only the quotes of a literal remain."""
     def replace(match):
         quote = match.group(0)[0]
         body = blank(match)

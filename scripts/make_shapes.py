@@ -13,7 +13,7 @@ import struct
 import sys
 import zlib
 
-# Whether the point (x, y) is inside, where the shape lies between -1 and 1.
+# Tells whether the point (x, y) is inside; the shape is between -1 and 1.
 SHAPES = {
     "circle": lambda x, y: x * x + y * y < 1,
     "cross": lambda x, y: min(abs(x), abs(y)) < 0.3 and max(abs(x), abs(y)) < 1,
@@ -34,7 +34,7 @@ def png(width, height, rows):
 
 
 def colours(rng):
-    """Two that are well apart."""
+    """Two clearly different ones."""
     while True:
         one, other = ([rng.randrange(256) for _ in range(3)] for _ in range(2))
         if sum(abs(a - b) for a, b in zip(one, other)) > 250:

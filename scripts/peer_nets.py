@@ -171,7 +171,7 @@ class GoogLeNet(PeerNet):
 
 
 class NormalizedNet(PeerNet):
-    """With a batch normalisation behind each convolution."""
+    """With a batch normalisation after each convolution."""
 
     def add_normalized(self, name, norm_name, inputs, outputs, kernel, bias=False, **options):
         self.add_conv(name, inputs, outputs, kernel, bias=bias, **options)
@@ -265,7 +265,7 @@ class MobileNetV2(NormalizedNet):
 
 @dataclasses.dataclass
 class Peer:
-    """A net of models/, what it reads and how its solver weighs it."""
+    """A net of models/, its input and its solver's weight decay."""
     make: object  # () -> PeerNet
     image: tuple  # channels, height, width
     classes: int

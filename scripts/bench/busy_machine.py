@@ -40,7 +40,7 @@ def make_digits(trainer, folder):
 
 
 def make_noise(trainer, folder):
-    """Noise in the form of CIFAR-10's files: their speed is that of the real images."""
+    """Writes noise in the format of CIFAR-10's files; it trains as fast as real images."""
     batches = folder / "batches"
     batches.mkdir()
     generator = random.Random(1)
@@ -68,7 +68,7 @@ def make_solver(name, trainer, folder):
 
 
 def seconds(trainer, solver, runs=1):
-    """Of `runs` runs at once, the time of the slowest."""
+    """The time of the slowest of `runs` concurrent runs."""
     command = [trainer, "train", f"--solver={solver}"]
     begin = time.perf_counter()
     processes = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -67,7 +67,7 @@ def train_pytorch(batches, iterations, seed):
 
 
 def scores(net, x):
-    """What `loss` of the peer computes before the loss itself."""
+    """The scores that the peer's `loss` computes before the loss."""
     found = []
     entropy = F.cross_entropy
     F.cross_entropy = lambda logits, _: found.append(logits)

@@ -43,7 +43,7 @@ layer {{ name: "end" type: "Silence" bottom: "data" bottom: "label" }}
 
 
 def photograph(rng):
-    """JPEG bytes of slopes, edges and grain, about as large as those of ImageNet."""
+    """JPEG bytes of slopes, edges and grain, about as many as in ImageNet's images."""
     height, width = int(rng.integers(333, 501)), int(rng.integers(333, 501))
     coarse = Image.fromarray(rng.integers(0, 256, (12, 12, 3)).astype(np.uint8))
     image = np.asarray(coarse.resize((width, height), Image.BICUBIC)).astype(np.int16)
@@ -96,7 +96,7 @@ def transforms():
 
 
 class ByPillow:
-    """What becomes of the bytes of a JPEG file, and of the images of a batch."""
+    """Functions that decode a JPEG file and that join the images of a batch."""
 
     def __init__(self):
         self.change = transforms()
@@ -110,7 +110,7 @@ class ByPillow:
 
 
 class ByTensors:
-    """The same with tensors of bytes."""
+    """The same functions with byte tensors."""
 
     def __init__(self):
         import torch

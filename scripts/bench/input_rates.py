@@ -24,7 +24,7 @@ import tempfile
 LENET = pathlib.Path(__file__).resolve().parents[2] / "models/lenet/train_test.prototxt"
 RESNET = pathlib.Path(__file__).resolve().parents[2] / "models/resnet50/train_test.prototxt"
 
-# What, the benchmark, the one that it is compared with, the least ratio.
+# (name, benchmark, the benchmark to compare with, the lowest ratio)
 RATIOS = (
     ("raw 3x256x256 LMDB to batch / memcpy of the batch", "PrefetcherBatches/0/3/256/0/1/real_time",
      "CopyBatch/3/256", 0.7),
@@ -39,7 +39,7 @@ RATIOS = (
     ("shuffled epoch, cold / reads by key, cold", "ShuffledEpochCold/iterations:1/real_time",
      "RandomKeysCold/iterations:1/real_time", 2.0),
 )
-# What, the benchmark, the least rate; against a copy of as many bytes as a batch's floats.
+# (name, benchmark, the lowest speed), compared with a copy of as many bytes as a batch's floats
 MNIST = (
     ("MNIST's records to batches, one thread decodes", "PrefetcherBatches/0/1/28/0/1/real_time", 2.3e6),
     ("MNIST's records to batches, two threads decode", "PrefetcherBatches/0/1/28/0/2/real_time", 2.3e6),
@@ -107,7 +107,7 @@ def lenet(trainer, folder):
 
 
 def resnet(trainer, folder):
-    """models/resnet50 with batches of 16 JPEG records in place of its own data layers."""
+    """models/resnet50 with batches of 16 JPEG records instead of its own data layers."""
     import input as photographs  # beside this file
     photographs.make_data(trainer, folder, 600)
     data = f"""layer {{

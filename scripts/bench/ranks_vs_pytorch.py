@@ -31,7 +31,7 @@ SAMPLE_SECONDS = 3
 
 
 def in_ranks(runner, ranks):
-    """The same run as ranks of one thread each that share its batch."""
+    """The same run with ranks of one thread each, which share its batch."""
     env = ["env", f"OMP_NUM_THREADS={cores() if ranks == 1 else 1}"]
     flags = [] if ranks == 1 else [f"--ranks={ranks}", "--global_batch"]
     found = Trainer(runner.command[0], "", runner.warm_up)

@@ -34,7 +34,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NAMES = ("synchronous", "local", "easgd", "gossip", "parameter_server", "pipeline",
          "central_storage")
-TURN = 0.02  # seconds that a slow rank is stopped, and goes on
+TURN = 0.02  # seconds that a slow rank is stopped, and then runs
 BATCH = 64
 KILLED = re.compile(r"error: (rank \d+ .* was ended by signal 9 .*)")
 RANK = re.compile(r"rank (\d+) \([^,]+, process (\d+)\)")

@@ -33,7 +33,7 @@ def prepare(trainer, net, folder):
 
 
 def run(trainer, net, folder, iterations, watched):
-    """The seconds of its training, and those of all its threads."""
+    """The seconds of the training, and the processor seconds of all its threads."""
     shutil.rmtree(folder / "run", ignore_errors=True)
     command = [trainer, "train", f"--solver={ROOT}/models/{net}/solver.prototxt",
                "--set", f"net={folder}/net.prototxt", "--set", f"snapshot_prefix={folder}/snap",

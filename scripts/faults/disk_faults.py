@@ -35,7 +35,7 @@ class Disk:
         return "" if os.geteuid() == 0 else "needs root"
 
     def attach(self):
-        """Makes the file system; nothing where the folder's own will do."""
+        """Makes the file system, unless the folder's own is good enough."""
 
     def detach(self):
         """Undoes it."""

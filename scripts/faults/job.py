@@ -30,7 +30,7 @@ LONGEST_SECONDS = 300  # no run of these takes so long: one that does hangs
 
 
 class Wrong(Exception):
-    """What a run did and should not have done."""
+    """A mistake that a run made."""
 
 
 def require(holds, what):
@@ -172,7 +172,7 @@ class Run:
         return found
 
     def wait_for_rank(self, rank):
-        """Its process; None where the run ends before it has one."""
+        """Returns the rank's process, or None if the run ends before it starts one."""
         while self.process.poll() is None:
             process = self.ranks().get(rank)
             if process:

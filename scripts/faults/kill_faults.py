@@ -15,7 +15,7 @@ SAVING_SECONDS = 0.2
 
 
 class Kills:
-    """Each run goes on from what the kill of the one before has left."""
+    """Each run resumes from the files that the killed run before it left."""
 
     def __init__(self, job):
         self.job = job
@@ -23,7 +23,7 @@ class Kills:
         self.strays = self.gained = self.of_all = 0
 
     def trial(self):
-        """A run, and its kill; then that it had found what the last one has left."""
+        """Starts and kills a run, then checks that it found the files of the run before it."""
         with self.job.start(*FLAGS, max_iter=ENDLESS, snapshot=1, keep_last=3,
                             display=0) as run:
             try:
@@ -64,7 +64,7 @@ class Kills:
         self.strays += sum(".tmp." in path.name for path in self.job.disk.iterdir())
 
     def compare(self):
-        """The last snapshot against that of a run without kills."""
+        """Compares the last snapshot with the snapshot of a run without kills."""
         last = self.newest
         require(last > 0, "no run came as far as a snapshot")
         weights = self.job.weights(last)

@@ -15,7 +15,7 @@ DEAD_SECONDS = 30  # a dead rank ends the job within this time
 
 
 class RankFaults:
-    """Trains once without a fault; each trial must end with the same bytes after it was resumed."""
+    """Trains once without a fault. Each resumed trial must end with the same bytes."""
 
     def __init__(self, job, args):
         self.job, self.args = job, args
@@ -83,7 +83,7 @@ class RankFaults:
         return True
 
     def strike(self, run, rank, moment, number, seconds, expected):
-        """Sends a signal that must end the run; the rank's process, None where it had ended."""
+        """Sends a signal that must end the run. Returns the rank's process, or None if it has ended."""
         process = self.await_rank(run, rank, moment)
         if process is None:
             return None
@@ -125,7 +125,7 @@ class RankFaults:
         return True
 
     def await_rank(self, run, rank, moment):
-        """Its process at that moment; None where the run has ended before."""
+        """Returns its process at that moment, or None if the run has ended."""
         time.sleep(moment)
         return run.wait_for_rank(rank)
 

@@ -25,7 +25,7 @@ def rosenbrock(w):
 
 
 def rounded(w):
-    """The same function and gradient, every operation of them in float32."""
+    """The same function and gradient, with each operation in float32."""
     x, y = w.astype(np.float32)
     distance, rest = y - x * x, np.float32(1) - x
     return (float(100 * distance * distance + rest * rest),
@@ -33,7 +33,7 @@ def rounded(w):
 
 
 def at_rounded(w):
-    """The same function and gradient in float64, of numbers that are rounded to float32."""
+    """The same function and gradient in float64, for inputs that are rounded to float32."""
     return rosenbrock(w.astype(np.float32).astype(float))
 
 

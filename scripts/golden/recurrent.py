@@ -9,7 +9,7 @@ import torch
 from layers import case, layer, write_all
 
 T, N, D, H, S = 4, 3, 5, 2, 3
-CONT = np.array([[0, 1, 0], [1, 1, 1], [1, 0, 1], [1, 1, 0]])  # a sequence may go on from before
+CONT = np.array([[0, 1, 0], [1, 1, 1], [1, 0, 1], [1, 1, 0]])  # sequences may start before the batch
 
 
 def lstm_cell(c, gates, cont):

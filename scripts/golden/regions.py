@@ -22,7 +22,7 @@ def clip(value, size):
 
 
 def rounded_span(first, last, scale, i, parts, size):
-    """Fast R-CNN: corners are scaled and rounded to pixels, both of which belong to the region."""
+    """Fast R-CNN: corners are scaled and rounded to pixels; both pixels belong to the region."""
     start, stop = int(half_away(f32(first) * f32(scale))), int(half_away(f32(last) * f32(scale)))
     step = f32(max(stop - start + 1, 1)) / f32(parts)
     begin, end = int(np.floor(f32(i) * step)), int(np.ceil(f32(i + 1) * step))

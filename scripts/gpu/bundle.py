@@ -18,7 +18,7 @@ WANTED_ROOM = 2 << 30  # bytes for generated data
 
 class Bundle:
     def __init__(self, root, folder, args):
-        """`folder` takes temporary files; `args` are those of check.py."""
+        """`folder` is for temporary files; `args` are check.py's arguments."""
         self.root, self.folder, self.dry = root, folder, args.dry
         self.trainer = args.trainer.resolve() if args.trainer else root / "trainer"
         self.stored = losses.read(root / "scripts/gpu/losses.txt")
@@ -28,9 +28,9 @@ class Bundle:
         self.cifar10 = args.cifar10
         self.python = None if args.python == "none" else args.python
         self.put_result = lambda name, text: None  # writes a file beside the report's
-        # The program looks for cuDNN and cuBLAS there: those that PyTorch uses.
+        # The program looks there for the cuDNN and cuBLAS that PyTorch uses.
         os.environ["VIRTUAL_ENV"] = prefix_of(self.python)
-        # Caches of its own: what is measured or compiled here is nobody else's, and stays so.
+        # Private caches: other programs do not use what is measured or compiled here.
         os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder / "inductor")
         os.environ["TRITON_CACHE_DIR"] = str(folder / "triton")
@@ -41,7 +41,7 @@ class Bundle:
         return json.loads(done.stdout) if done.returncode == 0 else {}
 
     def small(self, usual, dry):
-        """What a step takes, or takes where it only shows that it works."""
+        """Returns the normal value, or with --dry the small one that only shows that the step works."""
         return dry if self.dry else usual
 
     @property
@@ -67,12 +67,12 @@ class Bundle:
         return {**os.environ, "TRAINER_SOURCE_DIR": str(self.root), **more}
 
     def used_memory(self):
-        """Bytes of the GPU's memory that are taken; None where the driver does not tell."""
+        """Bytes of used GPU memory, or None if the driver does not report them."""
         return used_memory(self.gpus[0]["pci_bus"]) if self.gpus else None
 
 
 def prefix_of(python):
-    """The folder of a Python; of this one, where there is no other."""
+    """The folder of the other Python, or of this one if there is no other."""
     if python is None or shutil.which(python) is None:
         return sys.prefix
     done = children.run([python, "-c", "import sys; print(sys.prefix)"], 60)
@@ -102,7 +102,7 @@ class _Memory(ctypes.Structure):  # nvmlMemory_t
 
 
 def used_memory(pci_bus):
-    """What NVML says of the GPU at this address."""
+    """NVML's information about the GPU at this address."""
     try:
         nvml = ctypes.CDLL("libnvidia-ml.so.1")
         handle, memory = ctypes.c_void_p(), _Memory()

@@ -17,19 +17,19 @@ from report import Report, Result, verdict
 
 TOTAL_SECONDS = 480
 MARGIN = 10  # seconds at the end in which no step runs
-GRACE = 3    # in which a step that kept to its time ends what it started
-DRY_FACTOR = 100  # how much slower a busy processor may play a GPU
-LEAST = 4    # with which a step is worth to begin
+GRACE = 3    # seconds for a step that kept its time to end its programs
+DRY_FACTOR = 100  # how much slower a busy CPU may emulate a GPU
+LEAST = 4    # the fewest seconds for which a step starts
 
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class StepIsLate(Exception):
-    """A step is ended, whatever it waits for."""
+    """Ends a step that is late, even if it waits."""
 
 
 class Interrupted(BaseException):
-    """The run is asked to end: what was found is kept."""
+    """A signal asks the run to end; it keeps its results."""
 
 
 def end_step(*_):
@@ -83,7 +83,7 @@ def time_of(step, later, left):
 
 
 def run_step(step, bundle, seconds, tell=lambda row: None):
-    """What the step said, or why it is left out or failed, as a row of the report."""
+    """Returns the step's result, or why it was skipped or failed, as a row of the report."""
     begin = time.monotonic()
     reason = bundle.lacks(step.needs) or ("no time is left" if seconds < LEAST else "")
     if reason:

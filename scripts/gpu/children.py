@@ -33,7 +33,7 @@ def end(process):
 
 
 def end_all():
-    """Ends what is under way; who waits for it goes on."""
+    """Ends the running programs; threads that wait for them continue."""
     with _lock:
         groups = set(_groups)
     for group in groups:
@@ -53,7 +53,7 @@ def run(command, timeout, **options):
 
 
 def run_well(command, timeout, **options):
-    """The output of a program that must end with 0."""
+    """Returns the output of a program, which must exit with code 0."""
     done = run(command, timeout, **options)
     if done.returncode != 0:
         words = " ".join(map(str, command[:3]))
@@ -64,7 +64,7 @@ def run_well(command, timeout, **options):
 
 @contextlib.contextmanager
 def threads(count):
-    """A pool whose threads wait for programs; these end with it, whatever ends it."""
+    """A pool whose threads wait for programs. The programs end with the pool."""
     pool = concurrent.futures.ThreadPoolExecutor(max(1, count))
     try:
         yield pool

@@ -43,11 +43,11 @@ def device_query(bundle, result, seconds):
                  "a line is longer than 80 columns")
     result.detail("lines", done.stdout.splitlines())
     for missing in bundle.query.get("cuda", {}).get("missing", ()) if bundle.gpus else ():
-        result.fail(missing)  # its own, slower kernels would stand for it
+        result.fail(missing)  # otherwise its own, slower kernels would replace it
 
 
 def refusal(bundle, result, seconds):
-    """Without a GPU --gpu ends with 69 and one sentence."""
+    """Without a GPU, --gpu exits with code 69 and one sentence."""
     done = children.run(Job(bundle.data, "lenet").command(1, ["--gpu=0"]), seconds)
     errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
     result.check(done.returncode == 69 and len(errors) == 1, f"{done.returncode}: {done.stderr}")
@@ -91,7 +91,7 @@ def compare_losses(bundle, result, seconds, runs):
 
 
 def run_shard(bundle, program, shard, timeout):
-    """What a part of a program's tests printed, and how it ended; None: out of time."""
+    """Returns the output of a part of a program's tests and its exit code; None: out of time."""
     shards = SHARDS.get(program, 1)
     out = bundle.folder / f"{program}_{shard}.txt"
     env = bundle.environment(TRAINER_TEST_DEVICE="gpu", GTEST_TOTAL_SHARDS=str(shards),
@@ -109,7 +109,7 @@ def run_shard(bundle, program, shard, timeout):
 
 
 def count_tests(result, name, text, code):
-    """What ended counts, also in a program that did not."""
+    """Counts the finished tests, also those of a program that did not finish."""
     told = dict((test, verdict) for verdict, test in ENDED.findall(text))
     count = {verdict: sum(found == verdict for found in told.values())
              for verdict in ("OK", "FAILED", "SKIPPED")}
@@ -164,8 +164,8 @@ def sanitized(bundle, result, seconds):
 
 
 def cifar10_sets(bundle):
-    """(training set, test set, mean, test images): the given images, or digits of which few are
-    learned from, so that there is something to get wrong."""
+    """(training set, test set, mean, test images): the given images, or digits with a small training
+    set, so that some answers are wrong."""
     if bundle.cifar10 is None:
         folder = bundle.data.digits(*bundle.small((2000, 5000), (200, 100)))
         sets, tests = [folder / "train_lmdb", folder / "test_lmdb"], bundle.small(5000, 100)

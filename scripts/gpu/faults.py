@@ -25,7 +25,7 @@ def weights_after(bundle, name, iterations, flags, end):
 
 
 def repeats(bundle, result, seconds):
-    """--deterministic repeats bit for bit, goes on from a snapshot so, and is the same without
+    """--deterministic repeats and resumes bit for bit, and computes the same without
     recorded passes."""
     end, count = time.monotonic() + seconds, bundle.small(20, 4)
     flags = ["--gpu=0", "--deterministic"]
@@ -42,7 +42,7 @@ def repeats(bundle, result, seconds):
 
 
 def other_device(bundle, result, seconds):
-    """A snapshot of the GPU in f16 goes on on the CPU in f32, and the reverse."""
+    """A snapshot of the GPU in f16 resumes on the CPU in f32, and the reverse."""
     end, count = time.monotonic() + seconds, bundle.small(20, 4)
     sides = {"gpu": ["--gpu=0", *FLAGS["f16"]], "cpu": []}
     for first, then in (("gpu", "cpu"), ("cpu", "gpu")):
@@ -74,7 +74,7 @@ def two_gpus(bundle, result, seconds):
 
 
 def stops(bundle, result, seconds):
-    """SIGTERM saves and ends with 75."""
+    """SIGTERM saves and exits with code 75."""
     job = Job(bundle.data, "lenet", "_stopped")
     command = [*job.command(1000000, ["--gpu=0"]), "--set", "snapshot_after_train=true"]
     process = children.start(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
@@ -91,7 +91,7 @@ def stops(bundle, result, seconds):
 
 
 def faults(bundle, result, seconds):
-    """What goes wrong ends with its exit code and one sentence, and leaves no snapshot."""
+    """An error exits with its code and one sentence, and leaves no snapshot."""
     huge, few = bundle.small(2000000, 200000), "layer[ip2].inner_product_param.num_output=3"
     cases = {"a GPU that is not there": (69, ["--gpu=63"]),
              "labels that no output has": (65, ["--set", few]),

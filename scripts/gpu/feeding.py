@@ -74,7 +74,7 @@ def driver_tells(bundle, result, end):
 
 
 def plans(bundle, result, end):
-    """What `plan --gpu` says without the GPU, beside what it says with it."""
+    """Compares what `plan --gpu` prints without the GPU with what it prints with it."""
     job = Job(bundle.data, bundle.small("resnet50", "cifar10_quick"), "_planned")
     texts = [children.run_well([bundle.trainer, "plan", f"--solver={job.solver}", "--json", flag],
                                left(end)) for flag in ("--gpu=80GiB", "--gpu=0")]

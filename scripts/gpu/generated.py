@@ -63,7 +63,7 @@ class Data:
         return root
 
     def enlarged(self, name, count, side, size, flags=()):
-        """An LMDB of pictures of size x size with labels below 10, made of noise of side x side."""
+        """An LMDB of size x size pictures with labels below 10, scaled from side x side noise."""
         root = self.folder / name
         if (root / "lmdb").exists():
             return root / "lmdb"

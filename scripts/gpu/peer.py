@@ -24,7 +24,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from peer_nets import PEERS  # noqa: E402
 
 AUTOCAST = {"bf16": torch.bfloat16, "f16": torch.float16}
-WARM_UP = 8  # steps: with CUDA graphs the first few run apart, then one records
+WARM_UP = 8  # steps: with CUDA graphs the first few run without a graph, then one records it
 
 
 class Peer:
@@ -52,13 +52,13 @@ class Peer:
         """Compiles and tries it; after a failure all is as before."""
         begin = time.monotonic()
         try:
-            if self.how == "aot_eager":  # the compiler's front alone, where seconds count
+            if self.how == "aot_eager":  # only the compiler's front end, if seconds count
                 self.loss = torch.compile(self.plain_loss, backend=self.how)
             else:
                 self.loss = torch.compile(self.plain_loss, mode=self.how)
             self.train(2)
             self.setting = f"compile, {self.how}, {time.monotonic() - begin:.0f} s"
-        except Exception as error:  # the compiler's own, or of what it needs
+        except Exception as error:  # of the compiler, or of what it needs
             self.loss = self.plain_loss
             lines = str(error).strip().splitlines() or [""]
             self.setting = f"eager: no compile, {type(error).__name__}: {lines[0][:200]}"
@@ -82,7 +82,7 @@ class Peer:
         self.leave_memory()
 
     def leave_memory(self):
-        """Of the GPU, to the other programs that are measured in turn."""
+        """Gives the GPU's memory back to the other programs that are measured."""
         if self.device == "cuda":
             torch.cuda.empty_cache()
 

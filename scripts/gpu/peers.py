@@ -77,11 +77,11 @@ class Peer:
         self.setting = found.get("setting", self.setting) if found else self.setting
 
     def sample(self, seconds):
-        """{"ms": ..., ...}, or None where it failed."""
+        """Returns {"ms": ..., ...}, or None if it failed."""
         return self.ask(seconds, 10 * seconds + PATIENCE)
 
     def ask(self, line, seconds):
-        """The answer, or None where it ended or gave none: then it is ended."""
+        """Returns the answer, or ends the process and returns None if there is none."""
         if self.process is None:
             return None
         try:

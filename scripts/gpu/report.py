@@ -11,7 +11,7 @@ NAMES = {True: "met", False: "MISSED", None: ""}
 
 @dataclasses.dataclass
 class Figure:
-    """What was measured, beside what is wanted of it, where something is."""
+    """A measured figure, and its target if there is one."""
     name: str
     value: float
     unit: str
@@ -73,7 +73,7 @@ class Result:
         self._changed()
 
     def detail(self, key, value):
-        """For the JSON alone."""
+        """Only for the JSON file."""
         self.details[key] = value
         self._changed()
 

@@ -25,7 +25,7 @@ ROUNDS, SAMPLE_SECONDS = 2, 1.2
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A line of the table, and what is wanted of it."""
+    """A line of the table, and its target."""
     net: str
     mode: str
     batch: int
@@ -81,7 +81,7 @@ def start_peers(bundle):
 
 
 def layers_of(text):
-    """(what stands before the layers, each layer's text): comments left out."""
+    """Returns (the text before the layers, each layer's text), without comments."""
     text = re.sub(r"#[^\n]*", "", text)
     head, rest = text.split("layer {", 1)
     parts = re.split(r"^layer \{", "layer {" + rest, flags=re.MULTILINE)
@@ -120,7 +120,7 @@ class OurNet:
         return path
 
     def milliseconds(self, display, timeout, flags=()):
-        """Of a step."""
+        """The time of a step."""
         text = children.run_well([self.bundle.trainer, "train", f"--solver={self.solver(display)}",
                                   *self.flags, *flags], timeout)
         rates = [float(rate) for i, rate in RATE_LINE.findall(text) if int(i) > display]
@@ -144,7 +144,7 @@ class OurNet:
 
 
 def speed(bundle, result, seconds):
-    """The table against PyTorch on the same GPU, in turns."""
+    """The table: trainer and PyTorch on the same GPU, alternately."""
     end = time.monotonic() + seconds
     peers = bundle.peers.peers if bundle.peers else {}
     if bundle.peers:
@@ -169,7 +169,7 @@ def speed(bundle, result, seconds):
 
 
 def compare(bundle, result, row, peer, seconds):
-    """One row: rates in turns, and memory."""
+    """One row: alternating speeds, and memory."""
     ours, end = OurNet(bundle, row), time.monotonic() + seconds
 
     def left():
