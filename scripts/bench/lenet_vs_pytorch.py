@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """LeNet training steps with batches of 64 on the CPU: trainer and PyTorch, in turns.
 
-    lenet_vs_pytorch.py --trainer=build/release/trainer --data=data/digits [--rounds=7] [--compile]
+    lenet_vs_pytorch.py --trainer=build/release/trainer --data=data/digits [--rounds=7] [--no-compile]
 
-trainer reads its LMDB and decodes each batch; PyTorch takes batches that lie in memory, at the best
-of 1 or all threads, NCHW or channels_last, with its fused SGD where it has one. A round is one run
-of each. Prints medians, the spread and the ratio. Needs Python with torch.
+trainer reads its LMDB and decodes each batch. PyTorch gets batches in memory, at its fastest of 1 or
+all threads, NCHW or channels_last, eager or compiled, with its fused SGD if it has one. A round is
+one run of each. Prints medians, the spread and the ratio. Needs Python with torch.
 """
 
 import argparse
@@ -63,7 +63,8 @@ def main():
     parser.add_argument("--trainer", default=str(ROOT / "build/release/trainer"))
     parser.add_argument("--data", default=str(ROOT / "data/digits"), help="holds train_lmdb")
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--compile", action="store_true", help="try torch.compile as well")
+    parser.add_argument("--compile", action=argparse.BooleanOptionalAction, default=True,
+                        help="try torch.compile as well")
     parser.add_argument("--json", help="write the figures to this file too")
     args = parser.parse_args()
     print(f"LeNet, batches of {BATCH}, {machine()}")

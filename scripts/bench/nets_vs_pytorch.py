@@ -2,13 +2,14 @@
 """Training steps of the nets of models/ on the CPU: trainer and PyTorch, in turns.
 
     nets_vs_pytorch.py --trainer=build/release/trainer [--nets=resnet50,googlenet] [--rounds=5]
-                       [--bf16] [--memory] [--pytorch-only] [--compile] [--json=FILE]
+                       [--bf16] [--memory] [--pytorch-only] [--no-compile] [--json=FILE]
 
 A step is forward, backward and update. trainer reads made-up images from an LMDB, crops and mirrors
-them as models/ says; PyTorch (scripts/peer_nets.py) takes batches that lie in memory, at the best
-of NCHW or channels_last (for the small net also of 1 or all threads), with its fused SGD, and with
-autocast for --bf16. A round is one run of each. --memory measures the greatest resident set of a
-process of each, all of it, instead of time. Needs Python with torch and numpy.
+them as models/ says. PyTorch (scripts/peer_nets.py) gets batches in memory, at its fastest of NCHW
+or channels_last, eager or compiled (for the small net also of 1 or all threads), with its fused
+SGD, and with autocast for --bf16. --no-compile leaves torch.compile out, which needs a C++
+compiler. A round is one run of each. --memory measures the greatest resident set of a process of
+each, all of it, instead of time. Needs Python with torch and numpy.
 """
 
 import argparse
@@ -25,8 +26,8 @@ import tempfile
 import numpy as np
 import torch
 
-from steps import (ROOT, Peer, Setting, Trainer, best_peer, cores, describe, machine, peak_mib,
-                   settings, write_json)
+from steps import (ROOT, Peer, Trainer, best_peer, describe, machine, peak_mib, settings,
+                   write_json)
 
 sys.path.insert(0, str(ROOT / "scripts"))
 from peer_nets import PEERS  # noqa: E402
@@ -125,9 +126,8 @@ def pytorch_peak(name, setting, answer):
 def measure_memory(name, args, ours):
     context = multiprocessing.get_context("spawn")
     found = []
-    for channels_last in (False, True):
+    for setting in settings(args.compile, args.bf16, one_thread=False):
         answer = context.Queue()
-        setting = Setting(cores(), channels_last, args.compile, args.bf16)
         child = context.Process(target=pytorch_peak, args=(name, setting, answer))
         child.start()
         peak, alone = answer.get()
@@ -172,7 +172,8 @@ def main():
     parser.add_argument("--bf16", action="store_true", help="bf16 forward and backward of both")
     parser.add_argument("--memory", action="store_true", help="measure memory, not time")
     parser.add_argument("--pytorch-only", action="store_true", help="needs no trainer")
-    parser.add_argument("--compile", action="store_true", help="try torch.compile as well")
+    parser.add_argument("--compile", action=argparse.BooleanOptionalAction, default=True,
+                        help="try torch.compile as well")
     parser.add_argument("--json", help="write the figures to this file too")
     args = parser.parse_args()
     print(machine() + (", bf16" if args.bf16 else ", f32"))

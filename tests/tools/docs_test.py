@@ -21,6 +21,7 @@ Pages run in a folder with `models` and `scripts`, and with `trainer` in PATH.
 import importlib.util
 import os
 import pathlib
+import platform
 import re
 import subprocess
 import sys
@@ -88,7 +89,8 @@ class Page:
         done = subprocess.run(["bash", "-euo", "pipefail", "-c", script], cwd=self.folder, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
                               env={**os.environ, "PATH": path, "PYTHONDONTWRITEBYTECODE": "1"})
-        return done.returncode, done.stdout
+        output = done.stdout.replace(str(self.folder), "/tmp/you")
+        return done.returncode, re.sub(rf"\b{re.escape(platform.node())}\b", "node1", output)
 
     def check_part(self, text, at):
         """Fields of a net or a solver: read as `trainer upgrade` reads files."""
