@@ -1,0 +1,101 @@
+"""What docs_test.py and scripts/docs do to pages, and that their checks can fail."""
+
+import pathlib
+import sys
+import tempfile
+import unittest
+
+import docs_test
+
+sys.path.insert(0, str(docs_test.ROOT / "scripts/docs"))
+import commands  # noqa: E402
+import terminal  # noqa: E402
+
+
+def run_page(text, write=False):
+    """(failures, text) of a page that was run."""
+    with tempfile.TemporaryDirectory() as name:
+        path = pathlib.Path(name) / "page.md"
+        path.write_text(text)
+        (pathlib.Path(name) / "run").mkdir()
+        page = docs_test.Page(path, "/bin/true", pathlib.Path(name) / "run", write)
+        page.fail = lambda what, at: page.failures.append(what)
+        failures = page.run()
+        if write:
+            page.write_outputs()
+        return failures, path.read_text()
+
+
+PAGE = "```sh\necho loss = 0.5; echo done\n```\n```text\n{}```\n"
+
+
+class Pages(unittest.TestCase):
+    def test_numbers_may_differ_and_words_may_not(self):
+        self.assertEqual(run_page(PAGE.format("loss = 1e-3\n...\n"))[0], [])
+        self.assertEqual(run_page(PAGE.format("cost = 0.5\n"))[0], ["not in the output: cost = 0.5"])
+
+    def test_a_command_fails(self):
+        self.assertIn("ended with 3", run_page("```sh\nexit 3\n```\n")[0][0])
+
+    def test_outputs_are_written(self):
+        self.assertEqual(run_page(PAGE.format(""), write=True)[1], PAGE.format("loss = 0.5\ndone\n"))
+        self.assertEqual(run_page(PAGE.format("loss = 7\n...\n"), write=True)[1],
+                         PAGE.format("loss = 0.5\n...\n"))
+
+    def test_the_number_that_is_most_alike_is_taken(self):
+        output = "Iteration 100, loss = 2\nIteration 200, loss = 1\n"
+        self.assertEqual(docs_test.refreshed("Iteration 200, loss = 5\n", output),
+                         "Iteration 200, loss = 1\n")
+
+
+class Links(unittest.TestCase):
+    def test_missing_files_and_headings(self):
+        with tempfile.TemporaryDirectory() as name:
+            root, docs_test.ROOT = docs_test.ROOT, pathlib.Path(name).resolve()
+            try:
+                (docs_test.ROOT / "src").mkdir()
+                (docs_test.ROOT / "src/README.md").write_text("# A b, c\n## A `b` c\n")
+                (docs_test.ROOT / "page.md").write_text(
+                    "[1](src/README.md#a-b-c) [2](src/README.md#a-b-c-1) [3](https://x.org/y)\n"
+                    "[4](none.md) [5](src/README.md#d) `[6](no)`\n")
+                failures = docs_test.check_links()
+            finally:
+                docs_test.ROOT = root
+        self.assertEqual(failures, ["page.md: there is no none.md",
+                                    "page.md: src/README.md has no heading #d",
+                                    "too few links were found"])
+
+
+class Commands(unittest.TestCase):
+    HELP = {(): "examples:\n  x y\n\nlook at nets:\n  draw   draw a net\n  show   show it\n\nend\n",
+            ("draw",): "trainer draw: draw a net\n\nusage: trainer draw A\n  B\n\nexamples:\n  trainer draw x\n",
+            ("show",): "trainer show: show it\n\nusage: trainer show\n\nexamples:\n  trainer show y\n"}
+
+    def test_examples_stay_and_new_verbs_are_added(self):
+        real = commands.help_of
+        commands.help_of = lambda _, *verb: self.HELP[verb]
+        try:
+            made = commands.make(None, "# Commands\n\n### trainer draw\n\nOld.\n\n```sh\nmine\n```\n")
+        finally:
+            commands.help_of = real
+        self.assertEqual(made, "# Commands\n\n## Look at nets\n\n### trainer draw\n\nDraw a net.\n\n"
+                               "    trainer draw A\n    B\n\n```sh\nmine\n```\n\n### trainer show\n\n"
+                               "Show it.\n\n    trainer show\n\n```sh\ntrainer show y\n```\n```text\n"
+                               "```\n")
+
+
+class Terminal(unittest.TestCase):
+    def test_a_line_that_is_drawn_again(self):
+        screen = terminal.Screen()
+        screen.write("10 %, a long line\r\x1b[J20 %\r\n\x1b[32mgreen\x1b[0m\r\n")
+        self.assertEqual([terminal.spans(row) for row in screen.rows()],
+                         [[["20 %", None]], [["green", terminal.COLOURS["32"]]]])
+        self.assertIn(">20 %</text>", terminal.draw(list(screen.rows()), "a < b"))
+
+    def test_a_process_that_is_killed(self):
+        self.assertEqual(terminal.run_in_terminal("echo 1; kill -KILL $$", ".", {}),
+                         "1\r\n\r\nKilled\r\n")
+
+
+if __name__ == "__main__":
+    unittest.main()
