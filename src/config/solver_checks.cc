@@ -360,38 +360,7 @@ class Checker {
   const caffe::SolverParameter& proto_;
 };
 
-// The field that makes the layer's loss a mean over labels whose number differs from batch to
-// batch; null where there is none.
-const char* VaryingCount(const caffe::LayerParameter& layer) {
-  const caffe::LossParameter& loss = layer.loss_param();
-  const bool counts_by_default =
-      layer.type() == "SoftmaxWithLoss" || layer.type() == "InfogainLoss";
-  if (!counts_by_default && layer.type() != "SigmoidCrossEntropyLoss") return nullptr;
-  const bool counts = loss.has_normalization() ? loss.normalization() == caffe::LossParameter::VALID
-                      : loss.has_normalize()   ? loss.normalize()
-                                               : counts_by_default;
-  if (!counts) return nullptr;
-  if (loss.has_ignore_label()) return "ignore_label";
-  return loss.class_weight_size() > 0 ? "class_weight" : nullptr;
-}
-
 }  // namespace
-
-void WarnOfMeansOfPasses(const SolverSpec& solver) {
-  const int passes = solver.proto.iter_size();
-  if (passes < 2 || solver.train.net == nullptr) return;
-  for (const LayerSpec& layer : FilterLayers(*solver.train.net, solver.train.state)) {
-    const char* const field = VaryingCount(layer.proto());
-    if (field == nullptr) continue;
-    LOG(WARNING)
-        << layer.WhereIn("loss_param", field).ToString() << ": layer '" << layer.name()
-        << "' divides the loss of each of the " << passes
-        << " passes of iter_size by the labels that count in it (normalization: VALID with "
-        << field << "), as Caffe does: an update is the mean over the passes, and not that "
-        << "of one batch " << passes << " times as large; with normalization: FULL or "
-        << "BATCH_SIZE it is";
-  }
-}
 
 void CheckSolver(const SolverSpec& solver, ErrorList* errors) { Checker(solver).Run(errors); }
 

@@ -9,7 +9,4 @@ namespace trainer {
 // errors of all checks go there.
 void CheckSolver(const SolverSpec& solver, ErrorList* errors);
 
-// Warns where iter_size is not one larger batch. To be called once the training net is read.
-void WarnOfMeansOfPasses(const SolverSpec& solver);
-
 }  // namespace trainer

@@ -225,7 +225,6 @@ SolverSpec LoadSolver(const std::string& path, const StateFlags& flags, Override
   CheckSolver(solver, errors);
   NetFinder(flags, overrides, errors, &solver).Run();
   const bool all_read = errors == nullptr || errors->empty();
-  if (all_read) WarnOfMeansOfPasses(solver);
   if (overrides != nullptr && all_read) overrides->CheckAllUsed();
   return solver;
 }

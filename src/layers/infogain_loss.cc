@@ -62,7 +62,7 @@ struct InfogainGradientRow {
   }
 };
 
-class InfogainLoss final : public Layer, public UsesReplicas {
+class InfogainLoss final : public Layer, public UsesReplicas, public CountsLabels {
  public:
   explicit InfogainLoss(const LayerSpec& spec)
       : spec_(spec), total_(spec, caffe::LossParameter::VALID) {
@@ -87,6 +87,7 @@ class InfogainLoss final : public Layer, public UsesReplicas {
   }
 
   void UseReplicas(const ReplicaSum& replicas) override { total_.Use(replicas); }
+  LabelCount& label_count() override { return total_; }
 
   void Describe(DescribeContext& plan) override {
     RequireF32(plan, spec_);

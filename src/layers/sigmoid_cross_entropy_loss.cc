@@ -32,7 +32,7 @@ struct CrossEntropyGradient {
   }
 };
 
-class SigmoidCrossEntropyLoss final : public Layer, public UsesReplicas {
+class SigmoidCrossEntropyLoss final : public Layer, public UsesReplicas, public CountsLabels {
  public:
   explicit SigmoidCrossEntropyLoss(const LayerSpec& spec)
       : spec_(spec), total_(spec, caffe::LossParameter::BATCH_SIZE) {
@@ -41,6 +41,7 @@ class SigmoidCrossEntropyLoss final : public Layer, public UsesReplicas {
   }
 
   void UseReplicas(const ReplicaSum& replicas) override { total_.Use(replicas); }
+  LabelCount& label_count() override { return total_; }
 
   void Describe(DescribeContext& plan) override {
     RequireF32(plan, spec_);

@@ -91,7 +91,7 @@ struct LossGradientRow {
   }
 };
 
-class SoftmaxWithLoss final : public Layer, public UsesReplicas {
+class SoftmaxWithLoss final : public Layer, public UsesReplicas, public CountsLabels {
  public:
   explicit SoftmaxWithLoss(const LayerSpec& spec)
       : spec_(spec), total_(spec, caffe::LossParameter::VALID) {
@@ -110,6 +110,7 @@ class SoftmaxWithLoss final : public Layer, public UsesReplicas {
   }
 
   void UseReplicas(const ReplicaSum& replicas) override { total_.Use(replicas); }
+  LabelCount& label_count() override { return total_; }
 
   void Describe(DescribeContext& plan) override {
     RequireF32(plan, spec_);

@@ -17,6 +17,7 @@
 #include "trainer/net/await_batches.h"
 #include "trainer/net/data_waits.h"
 #include "trainer/net/join_replicas.h"
+#include "trainer/net/label_counts.h"
 #include "trainer/net/learning.h"
 #include "trainer/net/passes_alike.h"
 #include "virtual_ranks.h"
@@ -107,6 +108,7 @@ Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device
   objective_->OnFirstPart([this] {
     if (IsDisplayed()) first_outputs_ = ReadOutputs(*train_net_, kTrainNet);
   });
+  if (!objective_->PassesAreOneBatch()) WarnOfLabelCounts(*train_net_, proto_.iter_size());
   rule_->Prepare(*objective_);
   BuildTestNets(options);
   LOG(INFO) << "Solver scaffolding done.";

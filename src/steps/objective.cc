@@ -3,9 +3,19 @@
 #include <algorithm>
 #include <utility>
 
+#include "trainer/backend/map.h"
 #include "trainer/rules/clip.h"
 
 namespace trainer {
+namespace {
+
+struct ScaleBy {
+  float* values;
+  float factor;
+  HD void operator()(int64_t i) const { values[i] *= factor; }
+};
+
+}  // namespace
 
 Objective::Objective(const Device& device, Net& net, ParamStore& params, int iter_size,
                      ReplicaGroup* group)
@@ -15,9 +25,11 @@ Objective::Objective(const Device& device, Net& net, ParamStore& params, int ite
       iter_size_(iter_size),
       group_(group),
       sums_(device, net, params, iter_size, group),
+      labels_(iter_size > 1 && sums_.parts() == 1 ? OnlyLabelCount(net) : nullptr),
       norm_(device, 1),
       arrived_(NumRanges()) {
   for (Started& started : started_) started.sums.resize(static_cast<size_t>(sums_.parts()));
+  if (labels_ != nullptr) net.DoNotRecord("the loss counts the labels of several passes");
 }
 
 void Objective::SumOver(ReplicaGroup* group) {
@@ -60,7 +72,12 @@ void Objective::RunPasses(NetBatch batch, const std::function<void()>* then) {
     for (int part = 0; part < sums_.parts(); ++part) {
       sums_.Begin(pass, part);
       GradientSink* const sink = sums_.SinkOf(pass, part);
-      if (batch == NetBatch::kNext && sums_.parts() == 1) {
+      if (labels_ != nullptr) {
+        labels_->BeginPass(pass, iter_size_);
+        net_.StartForward(batch);
+        if (pass > 0) ScaleGradients(labels_->ScaleOfEarlier());
+        net_.Backward(sink);
+      } else if (batch == NetBatch::kNext && sums_.parts() == 1) {
         net_.StartPass(sink, pass + 1 == iter_size_ ? then : nullptr);
       } else {
         net_.StartForward(batch);
@@ -72,6 +89,11 @@ void Objective::RunPasses(NetBatch batch, const std::function<void()>* then) {
       while (net_.NumStarted() > (net_.RunsAhead() ? 1 : 0)) ReadPass();
     }
   }
+}
+
+void Objective::ScaleGradients(float factor) {
+  const std::span<float> gradients = params_.Gradients();
+  ForEach(device_, static_cast<int64_t>(gradients.size()), ScaleBy{gradients.data(), factor});
 }
 
 void Objective::RunScheduled(NetBatch batch, Started* started) {

@@ -111,56 +111,5 @@ TEST_F(HintsTest, ABatchNormsTwoFillersAreRefused) {
                                      "scale_filler are both given"));
 }
 
-class MeansOfPassesTest : public HintsTest {
- protected:
-  // What is said of a net whose loss layer has these fields.
-  std::vector<std::string> Said(const std::string& type, const std::string& loss, int iter_size) {
-    folder_.Write("net.prototxt",
-                  "layer { name: 'in' type: 'Input' top: 'x' top: 'y' }\n"
-                  "layer { name: 'loss' type: '" +
-                      type +
-                      "' bottom: 'x' bottom: 'y' top: 'l'\n"
-                      "  loss_param { " +
-                      loss + " } }");
-    const std::string solver = folder_.Write(
-        "s.prototxt",
-        "net: 'net.prototxt' base_lr: 0.1 lr_policy: 'fixed' max_iter: 10 iter_size: " +
-            std::to_string(iter_size));
-    const LogCollector log;
-    LoadSolver(solver);
-    std::vector<std::string> lines;
-    for (const std::string& line : log.lines) {
-      if (line.find("iter_size") != line.npos) lines.push_back(line);
-    }
-    return lines;
-  }
-};
-
-TEST_F(MeansOfPassesTest, ALossThatCountsItsLabelsIsNotThatOfALargeBatch) {
-  EXPECT_THAT(
-      Said("SoftmaxWithLoss", "ignore_label: 255", 4),
-      ElementsAre(EndsWith(
-          "net.prototxt:3:16: layer 'loss' divides the loss of each of the 4 passes of iter_size "
-          "by "
-          "the labels that count in it (normalization: VALID with ignore_label), as Caffe does: an "
-          "update is the mean over the passes, and not that of one batch 4 times as large; with "
-          "normalization: FULL or BATCH_SIZE it is")));
-  EXPECT_THAT(Said("SoftmaxWithLoss", "class_weight: 1 class_weight: 3", 2),
-              ElementsAre(HasSubstr("VALID with class_weight")));
-  EXPECT_THAT(Said("InfogainLoss", "ignore_label: 0", 2), testing::SizeIs(1));
-  EXPECT_THAT(Said("SigmoidCrossEntropyLoss", "ignore_label: -1 normalize: true", 2),
-              testing::SizeIs(1));
-}
-
-TEST_F(MeansOfPassesTest, NothingIsSaidWhereTheTwoAreTheSame) {
-  EXPECT_THAT(Said("SoftmaxWithLoss", "ignore_label: 255", 1), IsEmpty());
-  EXPECT_THAT(Said("SoftmaxWithLoss", "", 4), IsEmpty());
-  for (const char* fixed :
-       {"normalization: FULL", "normalization: BATCH_SIZE", "normalize: false"}) {
-    EXPECT_THAT(Said("SoftmaxWithLoss", std::string("ignore_label: 255 ") + fixed, 4), IsEmpty());
-  }
-  EXPECT_THAT(Said("SigmoidCrossEntropyLoss", "ignore_label: -1", 4), IsEmpty());
-}
-
 }  // namespace
 }  // namespace trainer

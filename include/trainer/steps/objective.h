@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "trainer/backend/device_floats.h"
+#include "trainer/net/label_counts.h"
 #include "trainer/net/net.h"
 #include "trainer/steps/part_sums.h"
 
@@ -44,7 +45,10 @@ class Objective {
 
   // From the next evaluation on; `schedule` outlives the object. Each evaluation is of new batches,
   // and its loss is that of the whole net.
-  void RunBy(PassSchedule& schedule) { schedule_ = &schedule; }
+  void RunBy(PassSchedule& schedule) {
+    schedule_ = &schedule;
+    labels_ = nullptr;
+  }
   bool IsPart() const { return schedule_ != nullptr; }
   // Of a part: the sum of a number over all parts of the net.
   float SumOverParts(float own) { return schedule_->SumOverParts(own); }
@@ -60,7 +64,9 @@ class Objective {
   static constexpr int kAhead = 2;
   void Start(NetBatch batch, const std::function<void()>* then = nullptr);
   float TakeLoss();
-  bool RunsAhead() const { return group_ == nullptr && schedule_ == nullptr && net_.RunsAhead(); }
+  bool RunsAhead() const {
+    return group_ == nullptr && schedule_ == nullptr && labels_ == nullptr && net_.RunsAhead();
+  }
   // The loss of one pass alone; leaves the gradients.
   float Loss(NetBatch batch);
 
@@ -94,6 +100,10 @@ class Objective {
   // The L2 norm of numbers on the device.
   float Norm(std::span<const float> values);
 
+  // False if an update of several passes is the mean over the passes although the loss divides by
+  // the labels that count: see OnlyLabelCount.
+  bool PassesAreOneBatch() const { return iter_size_ == 1 || labels_ != nullptr; }
+
   // How many replicas the sums are over.
   int NumReplicas() const { return sums_.total(); }
 
@@ -113,6 +123,7 @@ class Objective {
     int unread = 0;  // passes of all parts
   };
   void RunPasses(NetBatch batch, const std::function<void()>* then);
+  void ScaleGradients(float factor);
   void RunScheduled(NetBatch batch, Started* started);
   void Await(int i);
   void ReadPass();
@@ -126,6 +137,7 @@ class Objective {
   ReplicaGroup* group_;
   PartSums sums_;
   PassSchedule* schedule_ = nullptr;
+  LabelCount* labels_;  // null unless an update of several passes is a mean over all their labels
   DeviceFloats norm_;
   std::array<Started, kAhead> started_;
   int num_started_ = 0;

@@ -54,6 +54,7 @@ LossTotal::LossTotal(const LayerSpec& spec, Mode::NormalizationMode standard)
     spec.FailIn("loss_param", "class_weight",
                 "only SoftmaxWithLoss weighs classes; remove class_weight");
   }
+  has_weights_ = loss.class_weight_size() > 0;
   if (loss.has_normalization()) {
     mode_ = loss.normalization();
   } else if (loss.has_normalize()) {
@@ -79,8 +80,29 @@ void LossTotal::SumCounts(const Device& device, bool weighted, LossHead* head) c
   device.CopyToDevice(head, &host, sizeof(host));
 }
 
+bool LossTotal::Varies() const { return mode_ == Mode::VALID && (has_ignore_ || has_weights_); }
+
+void LossTotal::BeginPass(int pass, int passes) {
+  passes_ = passes;
+  if (pass == 0) counted_ = 0;
+}
+
+// Replaces the divisor of the gradients by the mean count of the passes so far: the sum of all
+// passes' gradients, which is divided by the number of passes later, is then the mean over labels.
+void LossTotal::AddPass(const Device& device, bool weighted, LossHead* head) {
+  LossHead host;
+  device.CopyToHost(&host, head, sizeof(host));
+  const auto replicas = static_cast<double>(replicas_.count);
+  const double before = counted_;
+  counted_ += weighted ? host.weight : static_cast<double>(rows_) * replicas - host.ignored;
+  const double divisor = counted_ > 0 ? counted_ : 1;
+  scale_of_earlier_ = static_cast<float>(before / divisor);
+  host.normalizer = static_cast<float>(divisor / passes_ / replicas);
+  device.CopyToDevice(head, &host, sizeof(host));
+}
+
 void LossTotal::Forward(const Device& device, const float* loss, LossHead* head, float* out,
-                        const float* weight) const {
+                        const float* weight) {
   ReduceSum(device, rows_, RowLoss{loss}, 1, &head->sum);
   ReduceSum(device, has_ignore_ ? rows_ : 0, IsIgnored{loss}, 1, &head->ignored);
   const bool weighted = weight != nullptr;
@@ -91,6 +113,7 @@ void LossTotal::Forward(const Device& device, const float* loss, LossHead* head,
   if (counts_differ && replicas_.count > 1) SumCounts(device, weighted, head);
   ForEach(device, 1,
           DivideTotal{head, out, fixed, static_cast<float>(rows_) * replicas, weighted, replicas});
+  if (passes_ > 1) AddPass(device, weighted, head);
 }
 
 }  // namespace trainer

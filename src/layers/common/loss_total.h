@@ -3,6 +3,7 @@
 
 #include "common/labels.h"
 #include "trainer/backend/reduce.h"
+#include "trainer/layers/label_count.h"
 #include "trainer/layers/layer.h"
 #include "trainer/layers/uses_replicas.h"
 
@@ -29,7 +30,7 @@ LabelRule LabelRuleOf(const LayerSpec& spec, int64_t classes);
 // Over several replicas, whose losses and gradients are averaged, that is the number for all their
 // batches, divided by the number of replicas: the mean is then what one replica with all the
 // batches has. VALID counts over the replicas where counts may differ; nothing else is exchanged.
-class LossTotal {
+class LossTotal final : public LabelCount {
  public:
   // `standard` holds where loss_param says nothing. The old `normalize` counts only where
   // `normalization` is not written: true is VALID, false BATCH_SIZE.
@@ -49,14 +50,22 @@ class LossTotal {
   // out = sum of `loss`, a mark or a number per row, over the normalizer. `weight`, where not null,
   // holds a number per row: how much it counts, already in its loss.
   void Forward(const Device& device, const float* loss, LossHead* head, float* out,
-               const float* weight = nullptr) const;
+               const float* weight = nullptr);
+
+  bool Varies() const override;
+  void BeginPass(int pass, int passes) override;
+  float ScaleOfEarlier() const override { return scale_of_earlier_; }
 
  private:
   float Fixed(float replicas) const;
   void SumCounts(const Device& device, bool weighted, LossHead* head) const;
+  void AddPass(const Device& device, bool weighted, LossHead* head);
 
   caffe::LossParameter::NormalizationMode mode_;
-  bool has_ignore_;
+  bool has_ignore_, has_weights_ = false;
+  int passes_ = 1;
+  double counted_ = 0;  // labels of this update's passes so far, on all replicas
+  float scale_of_earlier_ = 1;
   int64_t rows_ = 0, outer_ = 0;
   ReplicaSum replicas_;
 };

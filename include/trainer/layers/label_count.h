@@ -1,0 +1,26 @@
+#pragma once
+
+namespace trainer {
+
+// The divisor of a loss that is a mean over labels whose number differs between batches, because
+// of ignore_label or class_weight. An update of several passes (iter_size) equals the update of one
+// batch with all their records only if each pass divides by the labels of all passes so far and the
+// gradients of the earlier passes are multiplied by ScaleOfEarlier.
+class LabelCount {
+ public:
+  virtual ~LabelCount() = default;
+  virtual bool Varies() const = 0;
+  // Called before the forward pass `pass` (0-based) of an update of `passes` passes.
+  virtual void BeginPass(int pass, int passes) = 0;
+  // Called after that forward pass, if `pass` is not 0.
+  virtual float ScaleOfEarlier() const = 0;
+};
+
+// Implemented by loss layers that divide by such a count.
+class CountsLabels {
+ public:
+  virtual ~CountsLabels() = default;
+  virtual LabelCount& label_count() = 0;
+};
+
+}  // namespace trainer
