@@ -1,4 +1,8 @@
 # Every library as an imported target; Debian 12 ships them all. scripts/setup.sh installs them.
+option(TRAINER_STATIC "Link the libraries' archives where there are any: the program can be carried" OFF)
+if(TRAINER_STATIC)
+  set(CMAKE_FIND_LIBRARY_SUFFIXES .a .so)
+endif()
 find_package(Threads REQUIRED)
 find_package(Protobuf 3.12 REQUIRED)
 find_package(ZLIB REQUIRED)
@@ -21,11 +25,34 @@ trainer_library(lmdb::lmdb lmdb.h lmdb)
 trainer_library(leveldb::leveldb leveldb/db.h leveldb)
 trainer_library(jpeg::jpeg jpeglib.h jpeg)
 
+# trainer_archives(<target> <library> ...): the target is the first library's archive, which calls
+# functions of the others.
+function(trainer_archives target)
+  foreach(library ${ARGN})
+    find_library(TRAINER_${library}_ARCHIVE lib${library}.a REQUIRED PATH_SUFFIXES hdf5/serial)
+    list(APPEND archives ${TRAINER_${library}_ARCHIVE})
+  endforeach()
+  list(POP_FRONT archives archive)
+  get_target_property(configurations ${target} IMPORTED_CONFIGURATIONS)
+  foreach(configuration ${configurations})
+    set_property(TARGET ${target} PROPERTY IMPORTED_LOCATION_${configuration} ${archive})
+  endforeach()
+  set_property(TARGET ${target} PROPERTY IMPORTED_LOCATION ${archive})
+  set_property(TARGET ${target} PROPERTY INTERFACE_LINK_LIBRARIES ${archives})
+endfunction()
+if(TRAINER_STATIC)
+  trainer_archives(hdf5::hdf5 hdf5 sz aec z)
+  trainer_archives(leveldb::leveldb leveldb snappy)
+  trainer_archives(glog::glog glog gflags unwind lzma)
+  trainer_archives(gflags gflags)
+endif()
+
 # oneDNN's parallel regions run on the program's own threads: src/backend/cpu/openmp.cc stands in for
-# libgomp, with the functions that Debian's oneDNN calls. A build of oneDNN that calls others would
-# mix two runtimes.
-set(openmp_functions GOMP_parallel GOMP_barrier omp_get_thread_num omp_get_num_threads
-    omp_get_max_threads omp_in_parallel)
+# libgomp, with the functions that the oneDNN of Debian and that of Intel call. A build of oneDNN that
+# calls others would mix two runtimes.
+set(openmp_functions GOMP_parallel GOMP_parallel_start GOMP_parallel_end GOMP_barrier
+    GOMP_loop_static_start GOMP_loop_static_next GOMP_loop_end_nowait omp_get_thread_num
+    omp_get_num_threads omp_get_max_threads omp_in_parallel)
 execute_process(COMMAND ${CMAKE_NM} -D --undefined-only ${dnnl_dnnl_LIBRARY}
                 OUTPUT_VARIABLE dnnl_symbols ERROR_QUIET)
 string(REGEX MATCHALL "[ ](GOMP|omp|__kmpc)_[A-Za-z0-9_]+" dnnl_calls "${dnnl_symbols}")

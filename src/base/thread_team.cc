@@ -23,6 +23,8 @@ struct Region {
   bool inside = false;
 };
 thread_local Region region;
+thread_local std::vector<Region>
+    outer_regions;  // those of the calls of BeginTogether not yet ended
 
 // What a worker's word says. kOffered: there is a part to run; the worker claims it, unless the
 // caller takes it back. kOfferedAwaited, kAwaited: the same as kOffered and kClaimed, and the
@@ -92,7 +94,7 @@ class Team {
     Join(helped);
   }
 
-  void RunTogether(int threads, void (*call)(void*), void* data) {
+  void BeginTogether(int threads, void (*call)(void*), void* data) {
     together_ = call;
     together_data_ = data;
     threads_ = threads;
@@ -100,9 +102,10 @@ class Team {
     Offer(threads);
     region = {.thread = 0, .threads = threads, .inside = true};
     current_barrier_ = &barrier_;
-    call(data);
+  }
+  void EndTogether() {
     region = {};
-    Join(threads);
+    Join(threads_);
   }
 
   static void WaitAtBarrier() { current_barrier_->Wait(); }
@@ -234,12 +237,22 @@ void thread_team_internal::RunParts(int parts, PartCall call, const void* data) 
 }
 
 void RunTogether(int threads, void (*call)(void*), void* data) {
-  if (threads > 1 && !region.inside) return MyTeam().RunTogether(threads, call, data);
-  // A region of one: as in OpenMP, its thread has number 0 of 1.
-  const Region before = region;
-  region = {.thread = 0, .threads = 1, .inside = before.inside};
+  BeginTogether(threads, call, data);
   call(data);
-  region = before;
+  EndTogether();
+}
+
+// A region of one thread, and each inside of another: as in OpenMP, its thread has number 0 of 1.
+void BeginTogether(int threads, void (*call)(void*), void* data) {
+  outer_regions.push_back(region);
+  if (threads > 1 && !region.inside) return MyTeam().BeginTogether(threads, call, data);
+  region = {.thread = 0, .threads = 1, .inside = region.inside};
+}
+
+void EndTogether() {
+  if (region.threads > 1) MyTeam().EndTogether();
+  region = outer_regions.back();
+  outer_regions.pop_back();
 }
 
 void RegionBarrier() {
