@@ -106,6 +106,7 @@ function(trainer_module name)
   target_include_directories(trainer_${name} PUBLIC ${PROJECT_SOURCE_DIR}/include
                                              PRIVATE ${PROJECT_SOURCE_DIR}/src/${name})
   target_link_libraries(trainer_${name} PUBLIC ${arg_DEPS} trainer_proto ${arg_LIBS} Threads::Threads
+                                        ${CMAKE_DL_LIBS}
                                         PRIVATE trainer_flags)
   target_precompile_headers(trainer_${name} REUSE_FROM trainer_headers)
   set_property(GLOBAL APPEND PROPERTY TRAINER_MODULES trainer_${name})  # what a program links

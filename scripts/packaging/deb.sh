@@ -9,6 +9,8 @@ set -euo pipefail
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"
 packages="$root/build/packages"
+# shellcheck source=scripts/packaging/debian.sh
+source "$root/scripts/packaging/debian.sh"
 
 fail() {
   printf 'deb: %s\n' "$@" >&2
@@ -30,12 +32,7 @@ pack() {
 
 # Nothing of the machine's own libraries can help there.
 try_in_debian() {
-  command -v debootstrap >/dev/null || fail "debootstrap is missing: apt-get install debootstrap"
-  debian="$(mktemp -d)"
-  trap 'umount "$debian/proc" 2>/dev/null || true; rm -rf --one-file-system "$debian"' EXIT
-  debootstrap --variant=minbase bookworm "$debian" >"$packages/debootstrap.log" 2>&1 ||
-    fail "debootstrap failed; see $packages/debootstrap.log"
-  mount -t proc proc "$debian/proc" 2>/dev/null || true
+  new_debian bookworm
   cp "$deb" "$debian/tmp/trainer.deb"
   list_files >"$packages/files_before"
   chroot "$debian" env DEBIAN_FRONTEND=noninteractive \
