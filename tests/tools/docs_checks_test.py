@@ -55,6 +55,8 @@ class Links(unittest.TestCase):
             try:
                 (docs_test.ROOT / "src").mkdir()
                 (docs_test.ROOT / "src/README.md").write_text("# A b, c\n## A `b` c\n")
+                (docs_test.ROOT / "docs").mkdir()
+                (docs_test.ROOT / "docs/alone.md").write_text("# Alone\n")
                 (docs_test.ROOT / "page.md").write_text(
                     "[1](src/README.md#a-b-c) [2](src/README.md#a-b-c-1) [3](https://x.org/y)\n"
                     "[4](none.md) [5](src/README.md#d) `[6](no)`\n")
@@ -63,6 +65,7 @@ class Links(unittest.TestCase):
                 docs_test.ROOT = root
         self.assertEqual(failures, ["page.md: there is no none.md",
                                     "page.md: src/README.md has no heading #d",
+                                    "docs/alone.md: no link leads there",
                                     "too few links were found"])
 
 

@@ -207,21 +207,38 @@ def anchors(text):
     return found
 
 
+def links_of(path):
+    """(target, anchor) of each relative link of a page."""
+    text = re.sub(r"^(?: {4}|\t).*|`[^`\n]*`", "", BLOCK.sub("", path.read_text()), flags=re.M)
+    for link in re.findall(r"\]\(([^)\s]+)\)|(?:src|href)=\"([^\"]+)\"", text):
+        target, _, anchor = (link[0] or link[1]).partition("#")
+        if not re.match(r"\w+:", target):
+            yield target, anchor
+
+
+def unreached():
+    """The pages of docs/ to which no chain of links leads from the README."""
+    found, ahead = set(), [ROOT / "README.md"]
+    while ahead:
+        path = ahead.pop()
+        if path not in found and path.suffix == ".md" and path.exists():
+            found.add(path)
+            ahead += [(path.parent / target).resolve() for target, _ in links_of(path) if target]
+    return [path for path in ROOT.glob("docs/**/*.md") if path not in found]
+
+
 def check_links():
     """Every relative link of a page leads to a file, and to a heading of it where it names one."""
     failures, count = [], 0
     for path in all_pages():
-        text = re.sub(r"^(?: {4}|\t).*|`[^`\n]*`", "", BLOCK.sub("", path.read_text()), flags=re.M)
-        for link in re.findall(r"\]\(([^)\s]+)\)|(?:src|href)=\"([^\"]+)\"", text):
-            target, _, anchor = (link[0] or link[1]).partition("#")
-            if re.match(r"\w+:", target):
-                continue
+        for target, anchor in links_of(path):
             count += 1
             page = (path.parent / target).resolve() if target else path
             if not page.exists():
                 failures.append(f"{path.relative_to(ROOT)}: there is no {target}")
             elif anchor and anchor not in anchors(page.read_text()):
                 failures.append(f"{path.relative_to(ROOT)}: {target or 'it'} has no heading #{anchor}")
+    failures += [f"{path.relative_to(ROOT)}: no link leads there" for path in unreached()]
     print(f"{count} links")
     return failures if count > 20 else [*failures, "too few links were found"]
 
