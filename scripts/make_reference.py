@@ -43,7 +43,7 @@ SOLVER_GROUPS = {
                             "solver_mode device_id",
     "Learning rate": "base_lr lr_policy gamma power stepsize stepvalue min_lr warmup_iter warmup_lr "
                      "warmup_start_lr rampup_interval rampup_lr",
-    "Update rule": "type momentum momentum2 rms_decay delta momentum_policy max_momentum "
+    "Fields of update rules": "type momentum momentum2 rms_decay delta momentum_policy max_momentum "
                    "momentum_power momentum_stepvalue momentum_value trust_coefficient larc "
                    "larc_policy larc_eta cd_param lbfgs_param",
     "Regularisation and averages": "weight_decay regularization_type weight_decay_policy "
@@ -184,8 +184,12 @@ def solver_page(data):
         "`trainer solver FIELD` prints one of these lines in a terminal. Any field may be set in the "
         "solver's file or on the command line: `--set base_lr=0.01`. "
         "[Learning rate schedules](../how-to/learning-rate-schedule.md) shows what each `lr_policy` "
-        "computes; [Layer types](layers.md) has the fields of nets.\n\n"
-        f"The update rules, values of `type`: {', '.join(data['rules'])}.\n\n")
+        "computes; [Layer types](layers.md) has the fields of nets.\n\n")
+    text += "## Update rules\n\n" + (
+        f"`type` names one of these rules; `trainer solver RULE` prints its formula. "
+        f"{prose(data['symbols'])}\n\n")
+    for rule, formula in data["rules"].items():
+        text += f"### {rule}\n\n{paragraphs(formula)}\n"
     for title, names in {**groups, "Fields for other programs, and old forms": rest}.items():
         text += f"## {title}\n\n{field_table([fields[name] for name in names], linked)}\n"
     for name in linked:

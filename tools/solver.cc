@@ -1,6 +1,9 @@
 #include <algorithm>
 #include <iostream>
+#include <string>
+#include <vector>
 
+#include "rule_docs.h"
 #include "schema_json.h"
 #include "shared_flags.h"
 #include "table.h"
@@ -12,6 +15,24 @@
 
 namespace trainer {
 namespace {
+
+constexpr const char* kSymbols =
+    "w is a weight, g its gradient with weight decay added unless the text says otherwise, lr the "
+    "learning rate times the layer's lr_mult.";
+
+void PrintRule(const std::string& rule) {
+  std::cout << rule << "\n\n" << Wrap(RuleText(rule), 0) << "\n" << Wrap(kSymbols, 0) << "\n";
+}
+
+void PrintSolverJson() {
+  Json rules = Json::Object();
+  for (const std::string& rule : StepRuleNames()) rules.Set(rule, RuleText(rule));
+  std::cout << Json::Object()
+                   .Set("rules", std::move(rules))
+                   .Set("symbols", kSymbols)
+                   .Set("messages", MessagesJson({"SolverParameter"}))
+                   .ToString();
+}
 
 void PrintField(const std::string& name) {
   const MessageDoc doc = DescribeMessage("SolverParameter");
@@ -33,11 +54,15 @@ class SolverFields final : public Verb {
     return {
         .task = VerbTask::kSettings,
         .summary = "list the update rules and a solver's fields",
-        .usage = "trainer solver [FIELD] [--json]",
-        .text = "With a field: its type, its default and what it does. --json prints all fields.",
+        .usage = "trainer solver [FIELD|RULE] [--json]",
+        .text =
+            "With a field: its type, its default and what it does. With an update rule: its "
+            "formula. "
+            "--json prints all of this, for editors and other programs.",
         .examples =
             "trainer solver\n"
             "trainer solver warmup_iter\n"
+            "trainer solver Adam\n"
             "trainer solver --json",
         .flags = {JsonFlag()},
         .max_words = 1,
@@ -46,16 +71,13 @@ class SolverFields final : public Verb {
 
   int Run(const Flags& flags) override {
     if (flags.Switch("json")) {
-      Json rules = Json::Array();
-      for (const std::string& rule : StepRuleNames()) rules.Push(rule);
-      std::cout << Json::Object()
-                       .Set("rules", std::move(rules))
-                       .Set("messages", MessagesJson({"SolverParameter"}))
-                       .ToString();
+      PrintSolverJson();
       return 0;
     }
     if (!flags.words().empty()) {
-      PrintField(flags.words()[0]);
+      const std::string& name = flags.words()[0];
+      const std::vector<std::string> rules = StepRuleNames();
+      std::ranges::find(rules, name) != rules.end() ? PrintRule(name) : PrintField(name);
       return 0;
     }
     std::cout << Wrap("update rules (field type): " + JoinList(StepRuleNames()), 0) << "\n\n"

@@ -119,14 +119,17 @@ class Convolution final : public ConvLayer {
 
 const RegisterLayer<Convolution> kConvolution(
     "Convolution",
-    {.text = "Sliding weighted sums over the spatial axes (a cross-correlation: the kernel is not "
-             "rotated).\n"
-             "bottom (N, C, spatial...), top (N, num_output, out...), per axis\n"
-             "  out = (in + 2 * pad - dilation * (kernel - 1) - 1) / stride + 1, rounded down.\n"
-             "Parameters: weight (num_output, C / group, kernel...); bias (num_output) unless "
-             "bias_term is false. Several bottoms of one shape share them. The channels may be on "
-             "another `axis` than 1: those before it count as one batch. More than 3 spatial axes "
-             "are slow.",
+    {.text =
+         "Sliding weighted sums over the spatial axes (a cross-correlation: the kernel is not "
+         "rotated).\n"
+         "y[o, p] = b[o] + sum over c and k of w[o, c, k] * x[c, stride * p - pad + dilation * k], "
+         "with p and k places of the output and of the kernel, and zeros outside x.\n"
+         "bottom (N, C, spatial...), top (N, num_output, out...), per axis\n"
+         "  out = (in + 2 * pad - dilation * (kernel - 1) - 1) / stride + 1, rounded down.\n"
+         "Parameters: weight (num_output, C / group, kernel...); bias (num_output) unless "
+         "bias_term is false. Several bottoms of one shape share them. The channels may be on "
+         "another `axis` than 1: those before it count as one batch. More than 3 spatial axes "
+         "are slow.",
      .param = kConvolutionParam,
      .arity = {.min_in = 1, .max_in = -1, .min_out = 1, .max_out = -1},
      .storage = Storage::kChosen});

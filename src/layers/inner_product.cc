@@ -153,7 +153,7 @@ class InnerProduct final : public Layer, public TakesWeightCopy {
 
 const RegisterLayer<InnerProduct> kInnerProduct(
     "InnerProduct",
-    {.text = "Fully connected: each output is a weighted sum of all inputs.\n"
+    {.text = "Fully connected: each output is a weighted sum of all inputs, y = W x + b.\n"
              "The axes from `axis` (default 1) on become one of length K; top = the axes before, "
              "then num_output.\n"
              "Parameters: weight (num_output, K), or (K, num_output) with transpose; bias "

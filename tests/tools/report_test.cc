@@ -112,6 +112,12 @@ TEST(LayersTest, PlansAnExampleOfAType) {
                                      "stores:  (16, 3, 5, 5), (16)\n"));
 }
 
+TEST(SolverTest, ExplainsARule) {
+  const Outcome outcome = RunProgram({"solver", "Nesterov"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, StartsWith("Nesterov\n\nv' = momentum * v + lr * g; "));
+}
+
 TEST(LayersTest, PrintsTheSchemaAsJson) {
   const Outcome layers = RunProgram({"layers", "--json"});
   EXPECT_EQ(layers.exit_code, 0) << layers.err;
