@@ -161,7 +161,7 @@ def commands_in(text):
     """(line number, command) for what follows the word trainer in code: blocks and `spans`."""
     for number, line in enumerate(text.split("\n"), 1):
         spans = re.findall(r"`([^`]+)`", line)
-        if re.match(r" {4}(?!error: |warning: )|(mkdir|srun|mpirun|trainer|TRAINER)\b", line):
+        if line.startswith("    ") or re.match(r"(mkdir|srun|mpirun|trainer|TRAINER)\b", line):
             spans.append(line)
         for span in spans:
             for part in re.split(r"\s#\s|[;|>]|&&", span):

@@ -2,7 +2,7 @@
 
     troubleshooting_test.py
 
-A quote is an indented line that begins with "error: " or "warning: "; <names> stand for what varies.
+A quote is a line that begins with "error: " or "warning: "; <names> stand for what varies.
 Most groups of three words of the rest must be in one string of the sources, so that a message may
 lose or gain a word before the page must follow.
 """
@@ -39,7 +39,7 @@ def strings():
 
 def quotes(page):
     for number, line in enumerate(page.split("\n"), 1):
-        match = re.match(r" {4}(?:error|warning): (.*)", line)
+        match = re.match(r"(?:error|warning): (.*)", line)
         if match:
             yield number, match.group(1)
 
