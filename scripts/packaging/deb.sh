@@ -19,13 +19,14 @@ fail() {
 
 pack() {
   command -v dpkg-shlibdeps >/dev/null || fail "dpkg-shlibdeps is missing: apt-get install dpkg-dev"
-  rm -rf "$packages"
+  mkdir -p "$packages"
+  rm -f "$packages"/*.deb
   cpack --config "build/$preset/CPackConfig.cmake" -B "$packages" >"build/$preset-deb.log" 2>&1 || {
     tail -n 20 "build/$preset-deb.log" >&2
     fail "CPack failed; the whole text is in $root/build/$preset-deb.log"
   }
   rm -rf "$packages/_CPack_Packages"
-  deb="$(find "$packages" -name '*.deb')"
+  deb="$(echo "$packages"/*.deb)"
   say "deb: $deb"
   dpkg-deb --field "$deb" Package Version Architecture Installed-Size Depends Recommends
 }

@@ -89,7 +89,8 @@ def wheel_entries(files, version, tag):
     ).encode(), False))
     entries.append((f"{about}/METADATA", (
         f"Metadata-Version: 2.1\nName: trainer\nVersion: {version}\nSummary: {SUMMARY}\n"
-        "Classifier: Operating System :: POSIX :: Linux\nLicense-File: LICENSE\n\n"
+        "License: BSD-2-Clause\nLicense-File: LICENSE\n"
+        "Classifier: Operating System :: POSIX :: Linux\n\n"
         "Start with `trainer demo`. Pages are in share/doc/trainer of the environment, models in\n"
         "share/trainer/models, the terms of the libraries inside in share/doc/trainer/licenses.\n"
     ).encode(), False))

@@ -88,7 +88,9 @@ PYTHON
 }
 
 link_program() {
-  local log="$built.log" flags
+  local log="$built.log" flags rpath
+  # Where the libraries are once installed, and where auditwheel finds them in the wheel.
+  rpath="\$ORIGIN/../libexec/trainer;\$ORIGIN/../data/libexec/trainer"
   gcc -O2 -Wall -Wextra -Werror -c "$here/portable/old_glibc.c" -o "$parts/old_glibc.o"
   echo '{ global: GOMP_*; omp_*; local: *; };' >"$parts/exported"
   # Not position-independent: Debian's archive of libunwind is not. Before that comes libgcc_s, since
@@ -98,7 +100,7 @@ link_program() {
     -Wl,--export-dynamic-symbol=GOMP_* -Wl,--export-dynamic-symbol=omp_*"
   cmake --preset "$preset" -B "$built" -DTRAINER_STATIC=ON -DTRAINER_TESTS=OFF -DTRAINER_BENCH=OFF \
     "-Ddnnl_dnnl_LIBRARY=$parts/libexec/libdnnl.so.2" \
-    "-DCMAKE_INSTALL_RPATH=\$ORIGIN/../libexec/trainer" \
+    "-DCMAKE_INSTALL_RPATH=$rpath" \
     "-DCMAKE_EXE_LINKER_FLAGS=${flags//$'\n'/}" >"$log" 2>&1 ||
     fail "CMake failed; the whole text is in $log"
   cmake --build "$built" -j "$jobs" --target trainer 2>&1 | tee -a "$log" | show_build_progress ||
