@@ -1,6 +1,7 @@
 """What docs_test.py and scripts/docs do to pages, and that their checks can fail."""
 
 import pathlib
+import re
 import sys
 import tempfile
 import unittest
@@ -67,6 +68,16 @@ class Links(unittest.TestCase):
                                     "page.md: src/README.md has no heading #d",
                                     "docs/alone.md: no link leads there",
                                     "too few links were found"])
+
+
+class Versions(unittest.TestCase):
+    def test_the_pages_name_the_version_of_the_build(self):
+        text = {name: (docs_test.ROOT / name).read_text() for name in
+                ("CMakeLists.txt", "README.md", "CHANGELOG.md", "CITATION.cff")}
+        version = re.search(r"^project\(.*?VERSION ([\d.]+)", text["CMakeLists.txt"], re.M | re.S)
+        for name, line in (("README.md", "# trainer {}\n"), ("CHANGELOG.md", "\n## {}\n"),
+                           ("CITATION.cff", "\nversion: {}\n")):
+            self.assertIn(line.format(version.group(1)), text[name])
 
 
 class Commands(unittest.TestCase):
