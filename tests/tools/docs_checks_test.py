@@ -48,6 +48,11 @@ class Pages(unittest.TestCase):
         self.assertEqual(docs_test.refreshed("Iteration 200, loss = 5\n", output),
                          "Iteration 200, loss = 1\n")
 
+    def test_a_line_with_other_words_is_replaced(self):
+        self.assertEqual(docs_test.refreshed("the loss fell to 5\n", "x\nThe loss falls to 7\n"),
+                         "The loss falls to 7\n")
+        self.assertEqual(docs_test.refreshed("gone\n", "something else\n"), "gone\n")
+
 
 class Links(unittest.TestCase):
     def test_missing_files_and_headings(self):

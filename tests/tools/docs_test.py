@@ -14,10 +14,12 @@ In a page
 - a block ```sh is run by bash, which stops at the first command that fails;
 - a block ```text is from the output of the ```sh block before it: each of its lines must be there,
   whatever the numbers; "..." stands for lines left out. --write fills an empty block with the whole
-  output and gives the lines of any other block their new numbers.
+  output, and replaces the lines of any other block by those of the output that differ only in
+  numbers, or else by the most similar ones.
 Pages run in a folder with `models` and `scripts`, and with `trainer` in PATH.
 """
 
+import difflib
 import importlib.util
 import os
 import pathlib
@@ -54,16 +56,18 @@ def masked(line):
 
 
 def refreshed(text, output):
-    """The lines of a ```text block with the numbers of a new output."""
+    """The lines of a ```text block as a new output has them: with other numbers, or the most similar."""
     fresh = [without_prefix(line) for line in output.rstrip("\n").split("\n")]
     if not text.strip():
         return "\n".join(fresh) + "\n"
     lines = []
     for line in text.rstrip("\n").split("\n"):
         alike = [new for new in fresh if masked(new) == masked(line)]
-        if line.strip() not in ("", "...") and alike:
-            line = max(alike, key=lambda new, old=line: len(os.path.commonprefix([new, old])))
-            fresh.remove(line)
+        if line.strip() not in ("", "..."):
+            line = max(alike or difflib.get_close_matches(line, fresh, n=1) or [line],
+                       key=lambda new, old=line: len(os.path.commonprefix([new, old])))
+            if line in fresh:
+                fresh.remove(line)
         lines.append(line)
     return "\n".join(lines) + "\n"
 
