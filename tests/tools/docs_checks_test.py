@@ -7,10 +7,14 @@ import tempfile
 import unittest
 
 import docs_test
+import troubleshooting_test
 
 sys.path.insert(0, str(docs_test.ROOT / "scripts/docs"))
 import commands  # noqa: E402
 import terminal  # noqa: E402
+
+sys.path.insert(0, str(docs_test.ROOT / "scripts"))
+import make_reference  # noqa: E402
 
 
 def run_page(text, write=False):
@@ -52,6 +56,37 @@ class Pages(unittest.TestCase):
         self.assertEqual(docs_test.refreshed("the loss fell to 5\n", "x\nThe loss falls to 7\n"),
                          "The loss falls to 7\n")
         self.assertEqual(docs_test.refreshed("gone\n", "something else\n"), "gone\n")
+
+
+    def test_blocks_that_need_a_module_run_where_it_is(self):
+        page = "```sh\necho a\n```\n\n```sh needs={}\nexit 3\n```\n\n```text\nb\n```\n"
+        self.assertEqual(run_page(page.format("no_such_module"))[0], [])
+        failures = run_page(page.format("json"))[0]
+        self.assertIn("ended with 3", failures[0])
+        self.assertEqual(failures[1], "not in the output: b")
+
+    def test_python_is_saved_under_its_name(self):
+        page = "```python\n# hello.py\nprint(40 + 2)\n```\n```sh\npython3 hello.py\n```\n```text\n42 {}\n```\n"
+        self.assertEqual(run_page(page.format("x"))[0], ["not in the output: 42 x"])
+
+
+class Troubleshooting(unittest.TestCase):
+    def test_a_message_may_change_a_word_and_not_most(self):
+        known = [troubleshooting_test.groups("the file is not there; looked for it everywhere")]
+        page = "error: <x>: the file is not there; looked for {}\n"
+        self.assertEqual(troubleshooting_test.unknown_quotes(page.format("it here"), known), (1, []))
+        failures = troubleshooting_test.unknown_quotes("error: <x>: the disk is full now\n", known)[1]
+        self.assertIn("docs/troubleshooting.md:1: the program has no message like this", failures[0])
+
+
+class Reference(unittest.TestCase):
+    def test_text_keeps_its_characters_and_fields_are_code(self):
+        make_reference.FIELDS.add("base_lr")
+        self.assertEqual(make_reference.prose("base_lr * x_i, `a*b`"), "`base_lr` \\* x\\_i, `a*b`")
+
+    def test_every_type_belongs_to_a_group(self):
+        with self.assertRaisesRegex(SystemExit, "Novel"):
+            make_reference.layers_page({"layers": [{"type": "Novel"}], "messages": {}})
 
 
 class Links(unittest.TestCase):

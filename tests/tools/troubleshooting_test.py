@@ -44,10 +44,10 @@ def quotes(page):
             yield number, match.group(1)
 
 
-def main():
-    known = strings()
+def unknown_quotes(page, known):
+    """(how many quotes, failures)"""
     failures, count = [], 0
-    for number, quote in quotes((ROOT / "docs/troubleshooting.md").read_text()):
+    for number, quote in quotes(page):
         count += 1
         parts = [groups(part) for part in re.split(r"<[^>]*>", quote)]
         parts = [part for part in parts if part and len(next(iter(part))) == 3]
@@ -56,6 +56,11 @@ def main():
         if total == 0 or hits < KEPT * total:
             failures.append(f"docs/troubleshooting.md:{number}: the program has no message like this "
                             f"({hits} of {total} groups of words): {quote}")
+    return count, failures
+
+
+def main():
+    count, failures = unknown_quotes((ROOT / "docs/troubleshooting.md").read_text(), strings())
     print("\n".join([*failures, f"{count} messages"]))
     return 1 if failures or count < FEWEST_QUOTES else 0
 
