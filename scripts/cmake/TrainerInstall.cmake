@@ -41,7 +41,7 @@ set(CPACK_PACKAGE_CONTACT "the maintainers of trainer <trainer@localhost>")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "trains neural networks described in Caffe's prototxt")
 set(CPACK_PACKAGE_DESCRIPTION
     "Reads the nets, solvers, weights and data sets of Caffe and trains on CPUs, on GPUs of NVIDIA"
-    "and on several machines. Stopped runs go on bit for bit.")
+    "and on several machines. A stopped run resumes and reaches the same weights, bit for bit.")
 list(JOIN CPACK_PACKAGE_DESCRIPTION " " CPACK_PACKAGE_DESCRIPTION)
 set(CPACK_SET_DESTDIR ON)  # so that the prefix is what the package's files will be told
 set(CPACK_INSTALL_PREFIX /usr)

@@ -1,5 +1,5 @@
 # Every library as an imported target; Debian 12 ships them all. scripts/setup.sh installs them.
-option(TRAINER_STATIC "Link the libraries' archives where there are any: the program can be carried" OFF)
+option(TRAINER_STATIC "Link static libraries where there are any, for a program that runs elsewhere" OFF)
 if(TRAINER_STATIC)
   set(CMAKE_FIND_LIBRARY_SUFFIXES .a .so)
 endif()
@@ -25,8 +25,8 @@ trainer_library(lmdb::lmdb lmdb.h lmdb)
 trainer_library(leveldb::leveldb leveldb/db.h leveldb)
 trainer_library(jpeg::jpeg jpeglib.h jpeg)
 
-# trainer_archives(<target> <library> ...): the target is the first library's archive, which calls
-# functions of the others.
+# trainer_archives(<target> <library> ...): links the target's static library, the first one, and the
+# static libraries that it needs.
 function(trainer_archives target)
   foreach(library ${ARGN})
     find_library(TRAINER_${library}_ARCHIVE lib${library}.a REQUIRED PATH_SUFFIXES hdf5/serial)

@@ -1,10 +1,10 @@
-# New Debians to try packages in; sourced by deb.sh and portable.sh after common.sh, with `packages`,
-# the folder for logs, and fail().
+# Makes new Debians to test packages in. deb.sh and portable.sh source it after common.sh. They
+# define `packages`, the folder for logs, and fail().
 # shellcheck shell=bash
 : "${packages:?}"
 
-# new_debian NAME: makes one in the folder $debian, which goes when the script ends; or takes that of
-# TRAINER_DEBIAN, which stays.
+# new_debian NAME: makes a Debian in the folder $debian and deletes it when the script ends. If
+# TRAINER_DEBIAN names a folder with a Debian, it uses that one and keeps it.
 new_debian() {
   local script="/usr/share/debootstrap/scripts/$1"
   debian="${TRAINER_DEBIAN:-}"

@@ -3,8 +3,8 @@
 
     pack.py PREFIX FOLDER
 
-The name of the wheel says what it needs: manylinux_2_27 is a glibc of 2.27 or newer and what every
-system has; linux is this machine, whose libraries the program looks for.
+The wheel's name has a platform tag. manylinux_2_27 means that the program needs glibc 2.27 or newer
+and no other library. linux means that the program needs libraries of this machine.
 """
 
 import base64
@@ -20,10 +20,10 @@ import sys
 import tarfile
 import zipfile
 
-# What each Linux with glibc has, as the manylinux standard (PEP 600) lists it.
+# The manylinux standard (PEP 600) lets programs load these from the system.
 OF_THE_SYSTEM = {"libc.so.6", "libm.so.6", "libdl.so.2", "librt.so.1", "libpthread.so.0",
                  "libgcc_s.so.1", "libstdc++.so.6", "ld-linux-x86-64.so.2"}
-# Named in all archives, so that the same files make the same archive.
+# All entries have one time, so the same files make the same archive.
 TIME = int(os.environ.get("SOURCE_DATE_EPOCH", 1577836800))
 SUMMARY = "trains neural networks described in Caffe's prototxt"
 
@@ -38,7 +38,7 @@ def is_elf(path):
 
 
 def system_tag(files):
-    """The platform tag of PEP 600, and the libraries that only this machine is known to have."""
+    """The platform tag of PEP 600, and the libraries that are neither inside nor in PEP 600."""
     programs = [path for path in files.values() if is_elf(path)]
     carried = {path.name for path in programs}
     needed, newest = set(), (2, 5)
@@ -52,7 +52,7 @@ def system_tag(files):
 
 
 def module_that_moves(text):
-    """The module file finds the prefix by its own place."""
+    """Makes the module file find the prefix from its own path."""
     return re.sub(r'^set prefix ".*"$', "set prefix [file normalize [file join [file dirname "
                   "$ModulesCurrentModulefile] .. .. .. ..]]", text, flags=re.M)
 
@@ -80,7 +80,7 @@ def wheel_entries(files, version, tag):
     for name, path in files.items():
         if name == "bin/trainer":
             entries.append((f"{data}/scripts/trainer", path.read_bytes(), True))
-        elif "/modulefiles/" not in name:  # a module of an environment of its own is no use
+        elif "/modulefiles/" not in name:  # a virtual environment needs no module file
             entries.append((f"{data}/data/{name}", path.read_bytes(), False))
         if name.endswith("/doc/trainer/copyright"):
             entries.append((f"{about}/LICENSE", path.read_bytes(), False))

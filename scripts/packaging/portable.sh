@@ -1,19 +1,17 @@
 #!/usr/bin/env bash
-# Makes packages of the program that need nothing but a C library of the machine that they are
-# carried to, glibc 2.27 or newer. In build/packages:
+# Makes packages that run on every Linux with glibc 2.27 or newer, in build/packages:
 #   trainer-<version>-linux-x86_64.tar.gz                  runs from any folder
 #   trainer-<version>-py3-none-manylinux_2_27_x86_64.whl   for pip
-# Usage:
-#   scripts/packaging/portable.sh             builds and packs
-#   scripts/packaging/portable.sh --try NAME  trains with what is packed in a new Debian of that name,
-#                                             such as bullseye; needs root, debootstrap and the mirror
-#   scripts/packaging/portable.sh --setup     installs what the build needs besides scripts/setup.sh
-# It needs Debian 12, and PyPI once.
+# Usage, on Debian 12:
+#   scripts/packaging/portable.sh --setup     installs more libraries than scripts/setup.sh; as root
+#   scripts/packaging/portable.sh             builds and packs; needs PyPI the first time
+#   scripts/packaging/portable.sh --try NAME  trains with the packages in a new Debian of that name,
+#                                             e.g. bullseye; needs root, debootstrap and the mirror
 #
-# How. The program is compiled as usual, and linked with the archives of Debian 12's libraries and of
-# GCC's, and with the symbols of an old C library, of which zig has lists. What the archives ask of a
-# newer one is in portable/old_glibc.c. Debian has no archive of oneDNN: Intel's shared library, made
-# for glibc 2.17, is carried in libexec/trainer.
+# How it works. The sources are compiled as usual. The linker uses the static libraries of Debian 12
+# and GCC, and stub libraries, which have the symbols of glibc 2.28 but no code; zig generates the
+# stubs. portable/old_glibc.c defines the three newer symbols that Debian's libraries need. Debian
+# has no static oneDNN, so the packages contain Intel's shared library, which needs only glibc 2.17.
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"
@@ -48,8 +46,8 @@ fetch() {
   done
 }
 
-# The C library's symbols, in libraries without code, and the objects that start a program: newer ones
-# leave it to the C library to call the constructors, which an old one does not.
+# Stub libraries, and the objects that start a program. The machine's own start objects do not call
+# the constructors, because glibc 2.34 and newer do that.
 make_c_library() {
   local c="$parts/c" zig="$parts/ziglang/ziglang/zig" cache="$parts/zig" library libraries
   [[ -e "$c/libc.so" ]] && return
@@ -68,8 +66,8 @@ make_c_library() {
   echo 'GROUP ( libc.so.6 libc_nonshared.a AS_NEEDED ( ld-linux-x86-64.so.2 ) )' >"$c/libc.so"
 }
 
-# Intel's oneDNN gets its OpenMP from the program (src/backend/cpu/openmp.cc) and not from libgomp,
-# which not every machine has: it is told to load a library of ours in its place, which is empty.
+# The program provides oneDNN's OpenMP functions (src/backend/cpu/openmp.cc), and some machines have
+# no libgomp. This makes oneDNN load an empty library, which the packages contain, instead.
 make_onednn() {
   local onednn="$parts/libexec/libdnnl.so.2"
   [[ -e "$onednn" ]] && return
@@ -89,14 +87,15 @@ PYTHON
 
 link_program() {
   local log="$built.log" flags rpath
-  # Where the libraries are once installed, and where auditwheel finds them in the wheel.
+  # The first folder holds the libraries once they are installed; auditwheel looks into the second.
   rpath="\$ORIGIN/../libexec/trainer;\$ORIGIN/../data/libexec/trainer"
   gcc -O2 -Wall -Wextra -Werror -c "$here/portable/old_glibc.c" -o "$parts/old_glibc.o"
   echo '{ global: GOMP_*; omp_*; local: *; };' >"$parts/exported"
-  # Not position-independent: Debian's archive of libunwind is not. Before that comes libgcc_s, since
-  # exceptions need one library's _Unwind functions, and both have them.
-  flags="-no-pie -B$parts/c -L$parts/c -static-libstdc++ $parts/old_glibc.o -Wl,--no-as-needed -lgcc_s
-    -Wl,--gc-sections -Wl,--allow-shlib-undefined -Wl,--version-script=$parts/exported -Wl,-Map=$built/map
+  # -no-pie, because Debian's static libunwind is not position-independent. libgcc_s comes first,
+  # because libunwind defines some _Unwind functions, and exceptions need all from one library.
+  flags="-no-pie -B$parts/c -L$parts/c -static-libstdc++ $parts/old_glibc.o
+    -Wl,--no-as-needed -lgcc_s -Wl,--gc-sections -Wl,--allow-shlib-undefined
+    -Wl,--version-script=$parts/exported -Wl,-Map=$built/map
     -Wl,--export-dynamic-symbol=GOMP_* -Wl,--export-dynamic-symbol=omp_*"
   cmake --preset "$preset" -B "$built" -DTRAINER_STATIC=ON -DTRAINER_TESTS=OFF -DTRAINER_BENCH=OFF \
     "-Ddnnl_dnnl_LIBRARY=$parts/libexec/libdnnl.so.2" \
@@ -107,19 +106,29 @@ link_program() {
     fail "the build failed; the whole text is in $log"
 }
 
-# The terms of all that is in the program: the linker's map names the archives, and dpkg their packages.
+# Copies the licences of everything inside. The linker's map names the static libraries, dpkg knows
+# their packages, and their copyright files refer to Debian's copies of common licences.
 collect_licenses() {
-  local to="$1" archive package
+  local to="$1" package text
   mkdir -p "$to"
-  for package in $(sed -nE 's/^LOAD (.*\.a)$/\1/p' "$built/map" | sort -u | while read -r archive; do
-    [[ "$archive" == "$parts"/* ]] || dpkg -S "$(readlink -f "$archive")" | cut -d: -f1
-  done | sort -u) libc6; do
+  for package in $(linked_packages) libc6; do
     cp -L "/usr/share/doc/$package/copyright" "$to/$package.txt" ||
-      fail "the terms of $package are missing"
+      fail "the licence of $package is missing"
+  done
+  text='/usr/share/common-licenses/[A-Za-z0-9.-]*[A-Za-z0-9]'
+  grep -ohE "$text" "$to"/*.txt | sort -u | while read -r text; do
+    cp -L "$text" "$to/" || fail "the licence $text is missing"
   done
   cp "$parts"/onednn/*/data/share/doc/onednn/LICENSE "$to/oneDNN.txt"
   cp "$parts"/onednn/*/data/share/doc/onednn/THIRD-PARTY-PROGRAMS "$to/oneDNN-third-party.txt"
   cp "$parts"/onednn/*.dist-info/LICENSE.txt "$to/oneDNN-package.txt"
+}
+
+linked_packages() {
+  local archive
+  sed -nE 's/^LOAD (.*\.a)$/\1/p' "$built/map" | sort -u | while read -r archive; do
+    [[ "$archive" == "$parts"/* ]] || dpkg -S "$(readlink -f "$archive")" | cut -d: -f1
+  done | sort -u
 }
 
 pack() {
@@ -135,7 +144,7 @@ pack() {
   python3 "$here/pack.py" "$stage" "$packages"
 }
 
-# What a person does there with either package, without root's rights and without Open MPI.
+# Runs portable/try_packages.sh in a new Debian, as a user without rights.
 try_in_debian() {
   new_debian "$1"
   cp "$packages"/*.whl "$packages"/*.tar.gz "$here/portable/try_packages.sh" "$debian/tmp/"

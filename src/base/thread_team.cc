@@ -242,7 +242,8 @@ void RunTogether(int threads, void (*call)(void*), void* data) {
   EndTogether();
 }
 
-// A region of one thread, and each inside of another: as in OpenMP, its thread has number 0 of 1.
+// As in OpenMP, a region of one thread or inside of another region has one thread, whose number is
+// 0.
 void BeginTogether(int threads, void (*call)(void*), void* data) {
   outer_regions.push_back(region);
   if (threads > 1 && !region.inside) return MyTeam().BeginTogether(threads, call, data);

@@ -35,7 +35,7 @@ def output(*command, **more):
 
 
 def check_program(program, share, version, what):
-    """As somebody starts it who has neither a PATH nor the right to write there."""
+    """Starts the program without environment variables, in a folder that is read-only."""
     expect(output(program, "--version", env={}) == f"trainer {version}\n", f"{what}: --version")
     model = share / "trainer/models/lenet/deploy.prototxt"
     expect("conv1" in output(program, "show", f"--model={model}", env={}), f"{what}: LeNet")
@@ -65,7 +65,7 @@ def check_tarball(archive, folder, version):
 
 
 def check_record(wheel, version):
-    """What pip compares; and the modes, which pip keeps."""
+    """Compares RECORD, tags and modes with the files, as pip and its users rely on them."""
     with zipfile.ZipFile(wheel) as archive:
         listed = archive.read(f"trainer-{version}.dist-info/RECORD").decode()
         rows = {row[0]: row[1:] for row in csv.reader(io.StringIO(listed))}

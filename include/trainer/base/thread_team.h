@@ -34,7 +34,7 @@ void RunParts(int parts, const F& part) {
 // Calls call(data) on `threads` threads at the same time, the caller's included, so that they may
 // wait for each other: an OpenMP region as libraries write it.
 void RunTogether(int threads, void (*call)(void*), void* data);
-// The halves of RunTogether, for a caller that runs call(data) itself between them. Pairs may nest.
+// Begin or end a region of RunTogether. The caller runs call(data) in between. Regions may nest.
 void BeginTogether(int threads, void (*call)(void*), void* data);
 void EndTogether();
 // In RunTogether: the number of this thread from 0, how many there are, and their barrier.

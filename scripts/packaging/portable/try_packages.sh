@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Uses the packages of portable.sh as a person would who has no rights on the machine: unpacks the
-# tarball in a folder with a blank in its name, makes it read-only, calls the program by a link, trains,
-# and does the same with the wheel in a virtual environment that was moved. In /tmp, where they are.
+# Tests the packages of portable.sh, which are in /tmp, as a user without rights. It unpacks the
+# tarball in a folder with a blank in its name, makes it read-only, and trains through a link. It
+# installs the wheel in a virtual environment, moves the environment, and trains.
 set -euo pipefail
 folder="$(mktemp -d)/a folder"
 mkdir "$folder"
 cd "$folder"
 say() { printf '%s\n' "$*"; }
 
-# run LOG COMMAND...: shows the end of what a command said that failed.
+# run LOG COMMAND...: runs a command and, if it fails, shows the end of its output.
 run() {
   local log="$1"
   shift

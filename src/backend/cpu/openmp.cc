@@ -23,7 +23,7 @@
 
 namespace {
 
-// What the calling thread still has to do of a loop with schedule(static), in iterations.
+// The iterations that the calling thread has left in a loop with schedule(static).
 struct StaticLoop {
   long start, step;  // libgomp's type
   long next, last, block, stride;
@@ -43,8 +43,8 @@ int omp_get_num_threads() { return trainer::RegionThreads(); }
 int omp_get_max_threads() { return trainer::TeamSize(); }
 int omp_in_parallel() { return trainer::InParallelRegion() ? 1 : 0; }
 
-// Until GCC 4.8 the caller runs its share of a region between two calls, and asks the runtime for
-// its iterations of nested loops that it has joined.
+// Code of GCC 4.8 calls these. Its caller runs a share of the region between start and end, and
+// asks the runtime for its iterations of loops with collapse().
 void GOMP_parallel_start(void (*call)(void*), void* data, unsigned threads) {
   trainer::BeginTogether(threads > 0 ? static_cast<int>(threads) : trainer::TeamSize(), call, data);
 }
@@ -58,7 +58,7 @@ bool GOMP_loop_static_next(long* from, long* to) {
   return true;
 }
 
-// Without a size of blocks, each thread has one, and the first threads those that are longer by 1.
+// block 0 gives each thread one block; the blocks of the first threads may be one iteration longer.
 bool GOMP_loop_static_start(long start, long end, long step, long block, long* from, long* to) {
   const long count = std::max(0L, (end - start + step - (step > 0 ? 1 : -1)) / step);
   const long thread = trainer::RegionThread();
