@@ -122,6 +122,9 @@ collect_licenses() {
   cp "$parts"/onednn/*/data/share/doc/onednn/LICENSE "$to/oneDNN.txt"
   cp "$parts"/onednn/*/data/share/doc/onednn/THIRD-PARTY-PROGRAMS "$to/oneDNN-third-party.txt"
   cp "$parts"/onednn/*.dist-info/LICENSE.txt "$to/oneDNN-package.txt"
+  say "libdnnl.so.2 is from onednn-cpu-gomp of PyPI, whose version is in portable/requirements.txt." \
+    "portable.sh renamed libgomp.so.1 in it to libnogomp.so and removed its debug symbols." \
+    >"$to/oneDNN-changes.txt"
 }
 
 linked_packages() {
